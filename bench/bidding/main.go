@@ -86,8 +86,8 @@ func bids(ctx context.Context, data string) ([]benchreport.Row, error) {
 		}
 		ours, next := r.Policies[backtest.Markov], bestBaseline(r.Policies)
 		rows = append(rows, benchreport.Row{
-			What:   fmt.Sprintf("24 h of work by %d h on the AWS markets of 2016, × clairvoyant", d.hours),
-			Target: d.target + ", below every baseline", Got: fmt.Sprintf("%.4f (%.4f of the mean costs); next best "+
+			Measure: fmt.Sprintf("24 h of work by %d h on the AWS markets of 2016, × clairvoyant", d.hours),
+			Target:  d.target + ", below every baseline", Result: fmt.Sprintf("%.4f (%.4f of the mean costs); next best "+
 				"%s %.4f (%.4f); a 24-level chain with hindsight %.4f (%.4f); %d misses in %d runs",
 				ours.ToClairvoyant, ours.USDToClairvoyant, next, r.Policies[next].ToClairvoyant,
 				r.Policies[next].USDToClairvoyant, informed.Policies[backtest.Markov].ToClairvoyant,
@@ -149,9 +149,9 @@ func availability(ctx context.Context, data string) ([]benchreport.Row, error) {
 		o.Informed = false
 		ours, theirs := r.Policies[backtest.Markov], r.Policies[backtest.UniformProgress]
 		rows = append(rows, benchreport.Row{
-			What:   fmt.Sprintf("availability traces, one zone, deadline %v × the work, × clairvoyant", d.times),
-			Target: "1.08",
-			Got: fmt.Sprintf("%.4f; Uniform Progress %.4f; ours with hindsight %.4f; %d misses in %d runs",
+			Measure: fmt.Sprintf("availability traces, one zone, deadline %v × the work, × clairvoyant", d.times),
+			Target:  "1.08",
+			Result: fmt.Sprintf("%.4f; Uniform Progress %.4f; ours with hindsight %.4f; %d misses in %d runs",
 				ours.ToClairvoyant, theirs.ToClairvoyant,
 				informed.Policies[backtest.Markov].ToClairvoyant, misses(r.Policies), r.Runs),
 			Command: fmt.Sprintf(command, d.deadline),
@@ -163,9 +163,9 @@ func availability(ctx context.Context, data string) ([]benchreport.Row, error) {
 		ours = r.Policies[backtest.Markov]
 		saved := func(name string) float64 { return 100 * (1 - ours.USD/r.Policies[name].USD) }
 		rows = append(rows, benchreport.Row{
-			What:   fmt.Sprintf("the same across zones, cheaper than Uniform Progress in %% at %v ×", d.times),
-			Target: "15",
-			Got: fmt.Sprintf(
+			Measure: fmt.Sprintf("the same across zones, cheaper than Uniform Progress in %% at %v ×", d.times),
+			Target:  "15",
+			Result: fmt.Sprintf(
 				"%.1f than in one zone, %.1f than stretched to all (no policy can be cheaper than that by more than %.1f)",
 				saved(backtest.UniformProgress), saved(backtest.UniformProgressZones),
 				100*(1-r.Policies[backtest.Clairvoyant].USD/r.Policies[backtest.UniformProgressZones].USD)),
@@ -200,9 +200,9 @@ func held(ctx context.Context, data string) ([]benchreport.Row, error) {
 			return nil, err
 		}
 		rows = append(rows, benchreport.Row{
-			What: fmt.Sprintf("all traces, including held machines, one zone, deadline %v × the work, × clairvoyant",
+			Measure: fmt.Sprintf("all traces, including held machines, one zone, deadline %v × the work, × clairvoyant",
 				d.times), Target: "1.08",
-			Got: fmt.Sprintf("%.4f; ours with hindsight %.4f; %d misses in %d runs",
+			Result: fmt.Sprintf("%.4f; ours with hindsight %.4f; %d misses in %d runs",
 				r.Policies[backtest.Markov].ToClairvoyant,
 				informed.Policies[backtest.Markov].ToClairvoyant, misses(r.Policies), r.Runs),
 			Command: "bin/tradewind-lab backtest availability --traces ../shared/data/spot-availability --work 48h " +
@@ -236,16 +236,16 @@ func workflows(ctx context.Context, data string) ([]benchreport.Row, error) {
 		toAIB += ours.ToAIB / float64(len(files))
 		least, most, missed = min(least, ours.ToOnDemand), max(most, ours.ToOnDemand), missed+misses(r.Policies)
 		rows = append(rows, benchreport.Row{
-			What: name + " on spot, × AIB", Target: "",
-			Got: fmt.Sprintf("%.4f (BFRC %.4f); %.1f%% of on-demand (BFRC %.1f%%)", ours.ToAIB, paper.ToAIB,
+			Measure: name + " on spot, × AIB", Target: "",
+			Result: fmt.Sprintf("%.4f (BFRC %.4f); %.1f%% of on-demand (BFRC %.1f%%)", ours.ToAIB, paper.ToAIB,
 				100*ours.ToOnDemand, 100*paper.ToOnDemand),
 			Command: fmt.Sprintf("bin/tradewind-lab backtest workflow --dag ../shared/data/workflows/dax/%s.xml.gz "+
 				"--prices ../shared/data/spot-prices/aws-2016", name),
 		})
 	}
 	return append(rows, benchreport.Row{
-		What: "the five workflows, mean × AIB and share of on-demand", Target: "0.90; 10 to 20%",
-		Got:     fmt.Sprintf("%.4f; %.1f to %.1f%%; %d misses", toAIB, 100*least, 100*most, missed),
+		Measure: "the five workflows, mean × AIB and share of on-demand", Target: "0.90; 10 to 20%",
+		Result:  fmt.Sprintf("%.4f; %.1f to %.1f%%; %d misses", toAIB, 100*least, 100*most, missed),
 		Command: "make bench-bidding",
 	}), nil
 }
@@ -278,8 +278,8 @@ func table(ctx context.Context, _ string) ([]benchreport.Row, error) {
 		return nil, errors.New("the clock does not advance")
 	}
 	return []benchreport.Row{{
-		What: "a table of 64 levels × 168 h of work × 168 h, one thread", Target: "10 ms",
-		Got: fmt.Sprintf("%.1f ms (median of %d, least %.1f)", took[times/2].Seconds()*1e3, times,
+		Measure: "a table of 64 levels × 168 h of work × 168 h, one thread", Target: "10 ms",
+		Result: fmt.Sprintf("%.1f ms (median of %d, least %.1f)", took[times/2].Seconds()*1e3, times,
 			took[0].Seconds()*1e3), Command: "go test -bench Build ./pkg/bidding",
 	}}, nil
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// granting answers an agent's requests for grants, with the API's signing code. The API's lookups before (whether the
+// grantServer answers an agent's requests for grants, with the API's signing code. The API's lookups before (whether the
 // attempt is still running, and what it may access) are not measured: they are a few record reads for each batch.
-type granting struct {
+type grantServer struct {
 	grant.Store
 	server *http.Server
 	url    string
@@ -23,12 +23,12 @@ type granting struct {
 // grantLasts is the broker's lifetime of a grant.
 const grantLasts = 15 * time.Minute
 
-func newGranting(ctx context.Context, store grant.Store) (*granting, error) {
+func newGranting(ctx context.Context, store grant.Store) (*grantServer, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	g := &granting{Store: store, url: "http://" + l.Addr().String()}
+	g := &grantServer{Store: store, url: "http://" + l.Addr().String()}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+wire.PathGrants, answer(func(ctx context.Context, q wire.Wants) (any, error) {
 		if len(q.Wants) > wire.MaxWants {
@@ -47,11 +47,11 @@ func newGranting(ctx context.Context, store grant.Store) (*granting, error) {
 		switch q.Step {
 		case wire.UploadBegin:
 			name, err := g.Begin(ctx, q.URI)
-			return wire.Begun{Upload: name}, err
+			return wire.UploadID{Upload: name}, err
 		case wire.UploadComplete:
-			return wire.Begun{}, g.Complete(ctx, q.URI, q.Upload, q.Parts)
+			return wire.UploadID{}, g.Complete(ctx, q.URI, q.Upload, q.Parts)
 		case wire.UploadAbort:
-			return wire.Begun{}, g.Abort(ctx, q.URI, q.Upload)
+			return wire.UploadID{}, g.Abort(ctx, q.URI, q.Upload)
 		}
 		return nil, errors.New("no such step")
 	}))
@@ -77,4 +77,4 @@ func answer[Q any](do func(context.Context, Q) (any, error)) http.HandlerFunc {
 	}
 }
 
-func (g *granting) Close() error { return g.server.Close() }
+func (g *grantServer) Close() error { return g.server.Close() }

@@ -36,10 +36,10 @@ type result struct {
 	took []usage
 }
 
-// hold runs the contenders in turns, so that temporary load on the machine affects all of them. Slow work needs fewer
+// run runs the contenders in turns, so that temporary load on the machine affects all of them. Slow work needs fewer
 // rounds: no new round begins after the previous ones have taken enough time. Before the first round, one contender
 // does the work once unmeasured: the first use of memory and disk blocks takes twice as long.
-func (c contest) hold(ctx context.Context, s settings) ([]*result, error) {
+func (c contest) run(ctx context.Context, s settings) ([]*result, error) {
 	results := make([]*result, len(c.contenders))
 	for i, one := range c.contenders {
 		results[i] = &result{contender: one}
@@ -69,7 +69,7 @@ func (c contest) hold(ctx context.Context, s settings) ([]*result, error) {
 // turn runs one contender and checks its result.
 func (c contest) turn(ctx context.Context, dir string, one contender) (u usage, err error) {
 	if err = one.clean(ctx); err == nil {
-		err = before(dir, c.work.bytes())
+		err = fragmentFree(dir, c.work.bytes())
 	}
 	if err == nil {
 		syscall.Sync() // flush the previous contender's writes, so that they are not counted here
@@ -90,9 +90,9 @@ func (c contest) turn(ctx context.Context, dir string, one contender) (u usage, 
 	return u, nil
 }
 
-// before writes a file and removes it, so that every contender starts from the same state: writes of the previous one
+// fragmentFree writes a file and removes it, so that every contender starts from the same state: writes of the previous one
 // fragment free memory, which can make the next one up to three times slower.
-func before(dir string, bytes int64) (err error) {
+func fragmentFree(dir string, bytes int64) (err error) {
 	f, err := os.Create(filepath.Join(dir, "before")) //nolint:gosec // of the folder for all files
 	if err != nil {
 		return err

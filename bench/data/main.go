@@ -122,7 +122,7 @@ func measure(ctx context.Context, s settings) (body string, err error) {
 		if !s.only.MatchString(c.what) {
 			return nil
 		}
-		results, err := c.hold(ctx, s)
+		results, err := c.run(ctx, s)
 		if err == nil {
 			body += c.line(results)
 		}

@@ -83,7 +83,7 @@ func (b *bench) throughMount(ctx context.Context, at *place, program, prefix str
 		return u, err
 	}
 	defer g.Close() //nolint:errcheck // no longer used
-	tr := stage.Transfer{Grants: asking{g.url}, Batch: wire.MaxWants}
+	tr := stage.Transfer{Grants: grantClient{g.url}, Batch: wire.MaxWants}
 	uri, own := at.uri+"/"+prefix+"/", filepath.Join(dir, "own")
 	m, err := mount.Start(ctx, mount.Spec{
 		URI: uri, Mode: mount.Cached, Point: point, Dir: own, Program: program, Environ: os.Environ(),

@@ -49,7 +49,7 @@ func move(ctx context.Context, args []string) (err error) {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	tr := stage.Transfer{Grants: asking{*broker}, Batch: wire.MaxWants, Part: *part}
+	tr := stage.Transfer{Grants: grantClient{*broker}, Batch: wire.MaxWants, Part: *part}
 	if *nodes > 1 {
 		cfg := peercache.Config{Rank: *rank, Key: []byte(os.Getenv(exchangeKey))}
 		for range *nodes {
@@ -77,37 +77,37 @@ func move(ctx context.Context, args []string) (err error) {
 	return err
 }
 
-// asking requests grants with the agents' protocol.
-type asking struct{ broker string }
+// grantClient requests grants with the agents' protocol.
+type grantClient struct{ broker string }
 
-func (a asking) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, error) {
+func (a grantClient) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, error) {
 	var answer wire.Granted
 	err := a.ask(ctx, wire.PathGrants, wire.Wants{Wants: wants}, &answer)
 	return answer.Grants, err
 }
 
-func (a asking) List(ctx context.Context, prefix, after string) (page grant.Page, err error) {
+func (a grantClient) List(ctx context.Context, prefix, after string) (page grant.Page, err error) {
 	err = a.ask(ctx, wire.PathList, wire.Listing{Prefix: prefix, After: after}, &page)
 	return page, err
 }
 
-func (a asking) Begin(ctx context.Context, uri string) (string, error) {
-	var answer wire.Begun
+func (a grantClient) Begin(ctx context.Context, uri string) (string, error) {
+	var answer wire.UploadID
 	err := a.ask(ctx, wire.PathUploads, wire.Upload{Step: wire.UploadBegin, URI: uri}, &answer)
 	return answer.Upload, err
 }
 
-func (a asking) Complete(ctx context.Context, uri, upload string, parts []grant.Uploaded) error {
+func (a grantClient) Complete(ctx context.Context, uri, upload string, parts []grant.Uploaded) error {
 	return a.ask(ctx, wire.PathUploads, wire.Upload{
 		Step: wire.UploadComplete, URI: uri, Upload: upload, Parts: parts,
-	}, &wire.Begun{})
+	}, &wire.UploadID{})
 }
 
-func (a asking) Abort(ctx context.Context, uri, upload string) error {
-	return a.ask(ctx, wire.PathUploads, wire.Upload{Step: wire.UploadAbort, URI: uri, Upload: upload}, &wire.Begun{})
+func (a grantClient) Abort(ctx context.Context, uri, upload string) error {
+	return a.ask(ctx, wire.PathUploads, wire.Upload{Step: wire.UploadAbort, URI: uri, Upload: upload}, &wire.UploadID{})
 }
 
-func (a asking) ask(ctx context.Context, path string, question, answer any) error {
+func (a grantClient) ask(ctx context.Context, path string, question, answer any) error {
 	body, err := json.Marshal(question)
 	if err != nil {
 		return err

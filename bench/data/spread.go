@@ -24,21 +24,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
 
-// narrow is a store behind a link of limited bandwidth that all readers share, like a bucket's limit or the link
+// throttledStore is a store behind a link of limited bandwidth that all readers share, like a bucket's limit or the link
 // between two clouds.
-type narrow struct {
+type throttledStore struct {
 	server *http.Server
 	url    string
 	read   atomic.Int64 // bytes
 }
 
-func newNarrow(ctx context.Context, to string, bytesASecond int) (*narrow, error) {
+func newNarrow(ctx context.Context, to string, bytesASecond int) (*throttledStore, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	const burst = 256 << 10
-	n := &narrow{url: "http://" + l.Addr().String()}
+	n := &throttledStore{url: "http://" + l.Addr().String()}
 	width := rate.NewLimiter(rate.Limit(bytesASecond), burst)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}}
 	n.server = &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(
@@ -81,7 +81,7 @@ func newNarrow(ctx context.Context, to string, bytesASecond int) (*narrow, error
 }
 
 // behind returns an S3 place that is accessed through the narrow link.
-func (n *narrow) behind(p *place) *place {
+func (n *throttledStore) behind(p *place) *place {
 	client := s3.New(s3.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String(n.url), UsePathStyle: true,
 		Credentials: credentials.NewStaticCredentialsProvider(servers.S3AccessKey, servers.S3SecretKey, ""),

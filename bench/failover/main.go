@@ -63,8 +63,8 @@ func describe(hops []hop) string {
 	return fmt.Sprintf("One job for each refusal, %d of them, one after the other: Lambda's cloud has no capacity of the "+
 		"type that the plan chose, so the broker replans and requests a machine from Google. Measured from the arrival of "+
 		"the refusal to the next call. %d launches were requested, two for each job.\n\n", len(hops), launches) + benchreport.Table([]benchreport.Row{
-		{What: "refusal to the next launch elsewhere, one process, 50th percentile", Got: at(0.5), Command: command},
-		{What: "the same, 99th percentile", Target: "5 s", Got: at(0.99), Command: command},
-		{What: "the same, the longest", Got: at(1), Command: command},
+		{Measure: "refusal to the next launch elsewhere, one process, 50th percentile", Result: at(0.5), Command: command},
+		{Measure: "the same, 99th percentile", Target: "5 s", Result: at(0.99), Command: command},
+		{Measure: "the same, the longest", Result: at(1), Command: command},
 	})
 }

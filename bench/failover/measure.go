@@ -95,7 +95,7 @@ func measure(ctx context.Context, dir string, n int) (hops []hop, err error) {
 	}
 	account := lambdacloud.New(lambdacloud.Config{Types: types})
 	defer account.Close()
-	account.Dry("", "us-east-1", true)
+	account.SetOutOfStock("", "us-east-1", true)
 	google, err := gce.New(gce.Config{})
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ type measure struct {
 	idle, most         float64 // MiB
 }
 
-var errNotSo = errors.New("step failed")
+var errStep = errors.New("step failed")
 
 func (m *measure) run(ctx context.Context) (err error) {
 	if m.dir, err = os.MkdirTemp("", "tradewind-bench-kube-"); err != nil {
@@ -111,7 +111,7 @@ func (m *measure) broker(ctx context.Context) ([]corev1.Pod, error) {
 		return nil, err
 	}
 	m.idle, _ = memory(pid)
-	eye, err := look(ctx, m.world.c.Client, nodeName(m.there))
+	eye, err := watchPods(ctx, m.world.c.Client, nodeName(m.there))
 	if err != nil {
 		return nil, err
 	}
@@ -125,8 +125,8 @@ func (m *measure) broker(ctx context.Context) ([]corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	goesOn := func() error { return m.goesOn(ctx, strings.TrimSpace(id)) }
-	if m.ours, err = m.await(ctx, eye, began, goesOn); err != nil {
+	goesOn := func() error { return m.checkRunning(ctx, strings.TrimSpace(id)) }
+	if m.ours, err = m.awaitBound(ctx, eye, began, goesOn); err != nil {
 		why, _ := m.tradewind().Run(context.WithoutCancel(ctx), "status", strings.TrimSpace(id))
 		log, _ := os.ReadFile(filepath.Join(m.dir, "broker.log"))
 		return nil, fmt.Errorf("%w\n%s\n%s", err, tail(why), tail(string(log)))
@@ -139,7 +139,7 @@ func (m *measure) broker(ctx context.Context) ([]corev1.Pod, error) {
 	m.saw = eye.sum(time.Now())
 	m.grown = m.world.nodes - m.there
 	if m.saw.lost > 0 {
-		return nil, fmt.Errorf("%w: %d pods lost their nodes", errNotSo, m.saw.lost)
+		return nil, fmt.Errorf("%w: %d pods lost their nodes", errStep, m.saw.lost)
 	}
 	say("bound in %s; %d nodes were added; longest partly bound %s, on new nodes %s; %d with pods refused, longest %s; "+
 		"%.0f MiB", m.ours, m.grown, m.saw.held, m.saw.grown, m.saw.refusals, m.saw.refused, m.most)
@@ -150,8 +150,8 @@ func (m *measure) broker(ctx context.Context) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-// await waits until all pods are bound.
-func (m *measure) await(ctx context.Context, eye *eye, began time.Time, goesOn func() error) (time.Duration, error) {
+// awaitBound waits until all pods are bound.
+func (m *measure) awaitBound(ctx context.Context, eye *podWatch, began time.Time, goesOn func() error) (time.Duration, error) {
 	for told, i := 0, 0; ; i++ {
 		if i%200 == 199 {
 			if err := goesOn(); err != nil {
@@ -174,8 +174,8 @@ func (m *measure) await(ctx context.Context, eye *eye, began time.Time, goesOn f
 	}
 }
 
-// goesOn returns an error if the job has ended: its tasks would run for an hour.
-func (m *measure) goesOn(ctx context.Context, id string) error {
+// checkRunning returns an error if the job has ended: its tasks would run for an hour.
+func (m *measure) checkRunning(ctx context.Context, id string) error {
 	out, err := m.tradewind().Run(ctx, "status", "-o", "json", id)
 	if err != nil {
 		return nil //nolint:nilerr // the next call asks again
@@ -186,7 +186,7 @@ func (m *measure) goesOn(ctx context.Context, id string) error {
 	}
 	if job.State == "failed" || job.State == "succeeded" {
 		why, _ := m.tradewind().Run(ctx, "explain", id)
-		return fmt.Errorf("%w: the job has %s\n%s", errNotSo, job.State, why)
+		return fmt.Errorf("%w: the job has %s\n%s", errStep, job.State, why)
 	}
 	return nil
 }
@@ -243,7 +243,7 @@ func (m *measure) kubectl(ctx context.Context, pods []corev1.Pod) error {
 	if err := manifest(file, pods); err != nil {
 		return err
 	}
-	eye, err := look(ctx, m.world.c.Client, nodeName(m.there))
+	eye, err := watchPods(ctx, m.world.c.Client, nodeName(m.there))
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (m *measure) kubectl(ctx context.Context, pods []corev1.Pod) error {
 		return fmt.Errorf("kubectl apply: %w\n%s", err, tail(errs.String()))
 	}
 	m.made = time.Since(began)
-	m.theirs, err = m.await(ctx, eye, began, func() error { return nil })
+	m.theirs, err = m.awaitBound(ctx, eye, began, func() error { return nil })
 	say("bound in %s; kubectl had ended after %s", m.theirs, m.made)
 	return err
 }
@@ -303,19 +303,19 @@ func (m *measure) rows() []benchreport.Row {
 		kept = " (pods show the old refusal until each is bound)"
 	}
 	rows := []benchreport.Row{
-		{What: fmt.Sprintf("%s%d pods in %d gangs of 1 to 64 on %d nodes, %d of which the simulated Karpenter added "+
+		{Measure: fmt.Sprintf("%s%d pods in %d gangs of 1 to 64 on %d nodes, %d of which the simulated Karpenter added "+
 			"meanwhile: from `tradewind submit` to the last pod bound", by, m.pods, m.gangs, m.there+m.grown, m.grown),
-			Target: "the API server's own pace", Got: seconds(m.ours)},
-		{What: by + "gangs that held nodes with some of their pods while the scheduler found none for others; " +
-			"the longest time" + kept, Target: "none", Got: fmt.Sprintf("%d; %s", m.saw.refusals, seconds(m.saw.refused))},
-		{What: by + "longest time from the first to the last pod of a gang bound: on existing nodes; on new nodes",
-			Target: "the scheduler's own pace", Got: seconds(m.saw.held) + "; " + seconds(m.saw.grown)},
-		{What: by + "the broker's memory: before; maximum",
-			Got: fmt.Sprintf("%.0f MiB; %.0f MiB", m.idle, m.most)},
+			Target: "the API server's own pace", Result: seconds(m.ours)},
+		{Measure: by + "gangs that held nodes with some of their pods while the scheduler found none for others; " +
+			"the longest time" + kept, Target: "none", Result: fmt.Sprintf("%d; %s", m.saw.refusals, seconds(m.saw.refused))},
+		{Measure: by + "longest time from the first to the last pod of a gang bound: on existing nodes; on new nodes",
+			Target: "the scheduler's own pace", Result: seconds(m.saw.held) + "; " + seconds(m.saw.grown)},
+		{Measure: by + "the broker's memory: before; maximum",
+			Result: fmt.Sprintf("%.0f MiB; %.0f MiB", m.idle, m.most)},
 	}
 	if m.peer {
-		rows = append(rows, benchreport.Row{What: "the same pods without gates with `kubectl apply`: until it ends; until " +
-			"the last pod is bound", Target: "for comparison", Got: seconds(m.made) + "; " + seconds(m.theirs)})
+		rows = append(rows, benchreport.Row{Measure: "the same pods without gates with `kubectl apply`: until it ends; until " +
+			"the last pod is bound", Target: "for comparison", Result: seconds(m.made) + "; " + seconds(m.theirs)})
 	}
 	for i := range rows {
 		rows[i].Command = command

@@ -15,8 +15,8 @@ import (
 // clusterLabel is the label by which the driver identifies the pods of one gang.
 const clusterLabel = "tradewind.dev/cluster"
 
-// eye watches pods being bound, and records how long gangs are partly bound.
-type eye struct {
+// podWatch watches pods being bound, and records how long gangs are partly bound.
+type podWatch struct {
 	mu    sync.Mutex
 	gangs map[string]*seenGang
 	// newFrom is the name of the first node that was added during the run.
@@ -56,9 +56,9 @@ func (s *span) upTo(now time.Time) time.Duration {
 	return max(s.longest, now.Sub(s.since))
 }
 
-// look starts watching until ctx ends.
-func look(ctx context.Context, client kubernetes.Interface, newFrom string) (*eye, error) {
-	e := &eye{newFrom: newFrom, gangs: map[string]*seenGang{}}
+// watchPods starts watching until ctx ends.
+func watchPods(ctx context.Context, client kubernetes.Interface, newFrom string) (*podWatch, error) {
+	e := &podWatch{newFrom: newFrom, gangs: map[string]*seenGang{}}
 	list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -72,14 +72,14 @@ func look(ctx context.Context, client kubernetes.Interface, newFrom string) (*ey
 		defer events.Stop()
 		for ev := range events.ResultChan() {
 			if p, ok := ev.Object.(*corev1.Pod); ok {
-				e.see(p, ev.Type == "DELETED", time.Now())
+				e.observe(p, ev.Type == "DELETED", time.Now())
 			}
 		}
 	}()
 	return e, nil
 }
 
-func (e *eye) see(p *corev1.Pod, gone bool, now time.Time) {
+func (e *podWatch) observe(p *corev1.Pod, gone bool, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	key, ours := p.Labels[clusterLabel]
@@ -137,7 +137,7 @@ type seen struct {
 	refusals             int // number of such gangs
 }
 
-func (e *eye) sum(now time.Time) seen {
+func (e *podWatch) sum(now time.Time) seen {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := seen{bound: e.bound, lost: e.lost, last: e.last}

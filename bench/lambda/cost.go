@@ -53,7 +53,7 @@ func costs(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		bill, err := cost.Of(ctx, spec, plan, time.Unix(0, 0).UTC())
+		bill, err := cost.BillFor(ctx, spec, plan, time.Unix(0, 0).UTC())
 		if err != nil {
 			return "", err
 		}

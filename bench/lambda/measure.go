@@ -93,7 +93,7 @@ func measureAll(ctx context.Context, runs int, page string) error {
 			starts[name] = append(starts[name], s)
 		}
 	}
-	return tell(ctx, names, files, starts, page)
+	return writeSection(ctx, names, files, starts, page)
 }
 
 // coldStart starts a function, lets it handle one event and ends it.
@@ -156,8 +156,8 @@ func environment(runtimeAPI, aws string) []string {
 	}
 }
 
-// tell writes the section.
-func tell(ctx context.Context, names []string, files map[string]string, starts map[string][]start, page string) error {
+// writeSection writes the section.
+func writeSection(ctx context.Context, names []string, files map[string]string, starts map[string][]start, page string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Cold starts of the real binaries under the Lambda Runtime API, one processor (`GOMAXPROCS=1`), "+
 		"medians of %d starts in turn. "+

@@ -34,8 +34,8 @@ import (
 // opener opens an empty store, and returns the meter of its capacity units if it has one.
 type opener func(ctx context.Context, name string) (store.Store, *dynamo.Meter, error)
 
-// place is where situations are simulated.
-type place struct {
+// environment is where situations are simulated.
+type environment struct {
 	name   string
 	lambda bool // its API is behind a gateway, and its functions also publish events that have no record
 	open   opener
@@ -44,7 +44,7 @@ type place struct {
 
 // deployment is a broker and its API on a store. It only does what the benchmark requests.
 type deployment struct {
-	place
+	environment
 	store   *apitest.Counted
 	meter   *dynamo.Meter
 	commits int
@@ -54,7 +54,7 @@ type deployment struct {
 	api     *api.API
 	logs    *logstore.Store
 	server  *httptest.Server
-	door    *door
+	door    *apiCounter
 	clock   *clock.Manual
 	cloud   *apitest.Cloud
 	key     []byte
@@ -81,13 +81,13 @@ func (b *inbox) take() []bus.Message {
 }
 
 // deploy creates a deployment on an empty store.
-func deploy(ctx context.Context, p place, name string) (*deployment, error) {
+func deploy(ctx context.Context, p environment, name string) (*deployment, error) {
 	s, meter, err := p.open(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	d := &deployment{
-		place: p, store: &apitest.Counted{Store: s}, meter: meter, bus: &inbox{}, cloud: &apitest.Cloud{},
+		environment: p, store: &apitest.Counted{Store: s}, meter: meter, bus: &inbox{}, cloud: &apitest.Cloud{},
 		clock: clock.NewManual(apitest.Start()), key: bytes.Repeat([]byte("k"), token.MinKeyBytes),
 	}
 	d.store.Committed = func() { d.commits++ }
@@ -139,7 +139,7 @@ func (d *deployment) restart() (err error) {
 	if err != nil {
 		return err
 	}
-	d.door = &door{api: d.api, lambda: d.lambda}
+	d.door = &apiCounter{api: d.api, lambda: d.lambda}
 	d.server = httptest.NewServer(d.door)
 	return nil
 }
@@ -223,7 +223,7 @@ func (d *deployment) counting(what string, most int) (r *row, done func()) {
 	d.store.Take()
 	d.commits = 0
 	d.door.take()
-	r = &row{what: what, place: d.name, most: most, units: d.meter != nil, lambda: d.lambda}
+	r = &row{what: what, place: d.name, maxRequests: most, units: d.meter != nil, lambda: d.lambda}
 	before, begin := d.meter.Usage().Total, time.Now()
 	return r, func() {
 		r.took = time.Since(begin)
@@ -265,7 +265,7 @@ func (d *deployment) pass(ctx context.Context, what string, most int, fn string,
 
 // add adds an invocation to a row of several; the time of the row is that of the longest.
 func (r *row) add(one *row) {
-	r.what, r.place, r.most, r.units = one.what, one.place, one.most, one.units
+	r.what, r.place, r.maxRequests, r.units = one.what, one.place, one.maxRequests, one.units
 	r.invocations++
 	r.requests, r.records = r.requests+one.requests, r.records+one.records
 	r.read, r.write = r.read+one.read, r.write+one.write

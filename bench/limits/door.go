@@ -13,9 +13,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
 )
 
-// door is a deployment's API as seen from outside, and counts its traffic. On AWS each request is an API Gateway event
+// apiCounter is a deployment's API as seen from outside, and counts its traffic. On AWS each request is an API Gateway event
 // that IAM has authorised, and each response passes through Lambda.
-type door struct {
+type apiCounter struct {
 	api    http.Handler
 	lambda bool
 
@@ -24,7 +24,7 @@ type door struct {
 }
 
 // take returns the responses since its last call.
-func (d *door) take() answers {
+func (d *apiCounter) take() answers {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := d.answers
@@ -33,7 +33,7 @@ func (d *door) take() answers {
 }
 
 // ServeHTTP implements http.Handler.
-func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *apiCounter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.count(func(a *answers) { a.calls++ })
 	if d.lambda {
 		d.serveLambda(w, r)
@@ -42,13 +42,13 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.api.ServeHTTP(&plain{ResponseWriter: w, door: d}, r)
 }
 
-func (d *door) count(note func(*answers)) {
+func (d *apiCounter) count(note func(*answers)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	note(&d.answers)
 }
 
-func (d *door) serveLambda(w http.ResponseWriter, r *http.Request) {
+func (d *apiCounter) serveLambda(w http.ResponseWriter, r *http.Request) {
 	g := gateway.Gateway{UserToken: apitest.Token, Handler: http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) { d.api.ServeHTTP(&plain{ResponseWriter: w, door: d}, r) })}
 	body, err := io.ReadAll(r.Body)
@@ -89,7 +89,7 @@ func (d *door) serveLambda(w http.ResponseWriter, r *http.Request) {
 // plain counts the bytes of a response before a gateway compresses it, while they are written: a stream may never end.
 type plain struct {
 	http.ResponseWriter
-	door  *door
+	door  *apiCounter
 	bytes int
 }
 

@@ -9,7 +9,7 @@ import (
 func TestSmallSituationsStayBelowLimits(t *testing.T) {
 	z := sizes{parents: 40, budgeted: 80, small: 40, queues: 12, tasks: 60, running: 5}
 	for _, lambda := range []bool{false, true} {
-		rows, err := play(t.Context(), z, "", place{name: "test", lambda: lambda, open: inFile(t.TempDir()), tell: t.Logf})
+		rows, err := runSituations(t.Context(), z, "", environment{name: "test", lambda: lambda, open: inFile(t.TempDir()), tell: t.Logf})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,10 +32,10 @@ func TestCheckRejectsRowsAboveLimit(t *testing.T) {
 		row  row
 		want string
 	}{
-		{row{most: 10, requests: 11}, "11 requests"},
-		{row{most: 10, requests: 10}, ""},
-		{row{most: 10, requests: 30, invocations: 3, hardest: 10}, ""},
-		{row{most: 10, requests: 30, invocations: 2, hardest: 20}, "20 requests"},
+		{row{maxRequests: 10, requests: 11}, "11 requests"},
+		{row{maxRequests: 10, requests: 10}, ""},
+		{row{maxRequests: 10, requests: 30, invocations: 3, hardest: 10}, ""},
+		{row{maxRequests: 10, requests: 30, invocations: 2, hardest: 20}, "20 requests"},
 		{row{lambda: true, answers: answers{widest: 4<<20 + 1}}, "an answer of"},
 		{row{lambda: true, took: within + 1}, "at most 29s"},
 		{row{took: within + 1}, ""}, // an open stream has no time limit

@@ -45,7 +45,7 @@ func main() {
 
 func run(ctx context.Context, page, only string) error {
 	host.TuneMemory()
-	rows, err := everywhere(ctx, only)
+	rows, err := runAll(ctx, only)
 	if err != nil {
 		return err
 	}
@@ -68,18 +68,18 @@ func run(ctx context.Context, page, only string) error {
 	return benchreport.Write(page, title, body, time.Now())
 }
 
-// everywhere runs all situations in one process and as on AWS.
-func everywhere(ctx context.Context, only string) ([]*row, error) {
+// runAll runs all situations in one process and as on AWS.
+func runAll(ctx context.Context, only string) ([]*row, error) {
 	dir, err := os.MkdirTemp("", "tradewind-limits-*")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	rows, err := play(ctx, large(), only, place{name: "one process", tell: log.Printf, open: inFile(dir)})
+	rows, err := runSituations(ctx, large(), only, environment{name: "one process", tell: log.Printf, open: inFile(dir)})
 	if err != nil {
 		return nil, err
 	}
-	more, err := play(ctx, large(), only, place{name: "AWS", lambda: true, tell: log.Printf, open: onTable})
+	more, err := runSituations(ctx, large(), only, environment{name: "AWS", lambda: true, tell: log.Printf, open: onTable})
 	return append(rows, more...), err
 }
 

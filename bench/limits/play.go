@@ -26,8 +26,8 @@ func large() sizes {
 	return sizes{parents: 10_000, budgeted: 10_000, small: 10_000, queues: 1_000, tasks: 20_000, running: 100}
 }
 
-// play runs every situation, or only the named one, each in a new deployment.
-func play(ctx context.Context, z sizes, only string, p place) (rows []*row, err error) {
+// runSituations runs every situation, or only the named one, each in a new deployment.
+func runSituations(ctx context.Context, z sizes, only string, p environment) (rows []*row, err error) {
 	for _, s := range []struct {
 		name string
 		play func(context.Context, *deployment, sizes) error
@@ -46,7 +46,7 @@ func play(ctx context.Context, z sizes, only string, p place) (rows []*row, err 
 		rows = append(rows, d.rows...)
 		p.tell("%s, %s: %.0f s including setup", s.name, p.name, time.Since(begin).Seconds())
 		for _, r := range d.rows {
-			p.tell("  %s: %s", r.what, r.line().Got)
+			p.tell("  %s: %s", r.what, r.line().Result)
 		}
 	}
 	return rows, nil

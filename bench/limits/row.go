@@ -19,7 +19,7 @@ const within = 29 * time.Second
 // row is the requests and responses of one call, or of several that belong together.
 type row struct {
 	what, place string
-	most        int // maximum number of requests to the store; in one invocation, if there are several
+	maxRequests int // maximum number of requests to the store; in one invocation, if there are several
 
 	requests, records int
 	invocations       int // of a function of the broker; 0 for a call of the API
@@ -46,8 +46,8 @@ func (r *row) check() error {
 	if r.invocations > 0 {
 		asked = r.hardest
 	}
-	if asked > r.most {
-		over = append(over, fmt.Sprintf("%d requests to the store, at most %d", asked, r.most))
+	if asked > r.maxRequests {
+		over = append(over, fmt.Sprintf("%d requests to the store, at most %d", asked, r.maxRequests))
 	}
 	if r.lambda && r.widest > gateway.MaxAnswer {
 		over = append(over, fmt.Sprintf("an answer of %s, at most %s", size(r.widest), size(gateway.MaxAnswer)))
@@ -77,9 +77,9 @@ func (r *row) line() benchreport.Row {
 		got = append(got, size(r.plain)+" in the open stream")
 	}
 	if r.invocations > 0 {
-		got = append(got, text.Count(r.invocations, "invocation"), told(r.events))
+		got = append(got, text.Count(r.invocations, "invocation"), countsByType(r.events))
 	}
-	target := text.Count(r.most, "request")
+	target := text.Count(r.maxRequests, "request")
 	switch {
 	case r.invocations > 0:
 		target += " an invocation"
@@ -90,13 +90,13 @@ func (r *row) line() benchreport.Row {
 		target += ", 29 s"
 	}
 	return benchreport.Row{
-		What: r.what + ", " + r.place, Target: target, Command: "make bench-limits",
-		Got: strings.Join(append(got, fmt.Sprintf("%.2f s", r.took.Seconds())), "; "),
+		Measure: r.what + ", " + r.place, Target: target, Command: "make bench-limits",
+		Result: strings.Join(append(got, fmt.Sprintf("%.2f s", r.took.Seconds())), "; "),
 	}
 }
 
-// told lists the number of events by type.
-func told(counts map[string]int) string {
+// countsByType lists the number of events by type.
+func countsByType(counts map[string]int) string {
 	if len(counts) == 0 {
 		return "no event"
 	}

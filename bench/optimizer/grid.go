@@ -90,9 +90,9 @@ const (
 	budget   form = "makespan within a budget"
 )
 
-// pose returns the model with the form's objective and limit. The limit is four tenths of the way from the tightest
+// withLimit returns the model with the form's objective and limit. The limit is four tenths of the way from the tightest
 // feasible one to the loosest one that matters.
-func pose(m *optimizer.Model, f form, cheap, fast *optimizer.Solution) *optimizer.Model {
+func withLimit(m *optimizer.Model, f form, cheap, fast *optimizer.Solution) *optimizer.Model {
 	posed := *m
 	posed.Objective = optimizer.Cost
 	if f == makespan || f == budget {

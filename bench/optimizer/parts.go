@@ -109,11 +109,11 @@ func grid(ctx context.Context, o *options, r *report) (err error) {
 
 // forms solves the four problems on one model.
 func (b *bench) forms(ctx context.Context, part, name string, m *optimizer.Model) error {
-	cheap, err := b.row(ctx, part, name, cost, pose(m, cost, nil, nil))
+	cheap, err := b.row(ctx, part, name, cost, withLimit(m, cost, nil, nil))
 	if err != nil {
 		return err
 	}
-	fast, err := b.row(ctx, part, name, makespan, pose(m, makespan, nil, nil))
+	fast, err := b.row(ctx, part, name, makespan, withLimit(m, makespan, nil, nil))
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (b *bench) forms(ctx context.Context, part, name string, m *optimizer.Model
 		return nil // one plan is best for both objectives, so a limit has no effect
 	}
 	for _, f := range []form{deadline, budget} {
-		if _, err := b.row(ctx, part, name, f, pose(m, f, cheap, fast)); err != nil {
+		if _, err := b.row(ctx, part, name, f, withLimit(m, f, cheap, fast)); err != nil {
 			return err
 		}
 	}

@@ -46,9 +46,9 @@ func peerIndex(name string) int {
 // agrees reports whether two proven objectives are equal to a millionth.
 func agrees(a, b float64) bool { return math.Abs(a-b) <= 1e-6*max(1, math.Abs(a), math.Abs(b)) }
 
-// wrong returns how a row contradicts ours: the peer proves another optimum, or has a plan that is better than our
+// contradiction returns how a row contradicts ours: the peer proves another optimum, or has a plan that is better than our
 // bound allows. It is empty if there is no contradiction.
-func (w *row) wrong(a *answer) string {
+func (w *row) contradiction(a *answer) string {
 	bound := w.ours.objective * (1 - w.ours.gap)
 	switch {
 	case a.why != "":
@@ -81,7 +81,7 @@ func (w *row) line() string {
 
 // cell is a peer's time and its ratio to ours.
 func (w *row) cell(a *answer) string {
-	switch wrong := w.wrong(a); {
+	switch wrong := w.contradiction(a); {
 	case wrong != "":
 		return "**" + wrong + "**"
 	case a.why != "" && a.cpu == 0:
@@ -172,7 +172,7 @@ func (r *report) summary() []measured {
 		for i := range w.theirs {
 			if a := &w.theirs[i]; a.why == "" && a.proven {
 				compared++
-				if w.wrong(a) == "" {
+				if w.contradiction(a) == "" {
 					agreed++
 				}
 			}
@@ -225,7 +225,7 @@ func (r *report) section() string {
 	}
 	var rows []page.Row
 	for _, l := range r.summary() {
-		rows = append(rows, page.Row{What: l.what, Target: l.target, Got: l.got, Command: command})
+		rows = append(rows, page.Row{Measure: l.what, Target: l.target, Result: l.got, Command: command})
 	}
 	return fmt.Sprintf(
 		"Compared with the peers' solvers, one thread each, processor time of solving; a peer had %v for a model.\n"+
@@ -298,7 +298,7 @@ func (r *report) verdict() error {
 	var errs []error
 	for k := range r.rows {
 		for i := range r.rows[k].theirs {
-			if why := r.rows[k].wrong(&r.rows[k].theirs[i]); why != "" {
+			if why := r.rows[k].contradiction(&r.rows[k].theirs[i]); why != "" {
 				errs = append(errs, fmt.Errorf("%s, %s: %s %s", r.rows[k].name, r.rows[k].form, peerNames()[i], why))
 			}
 		}

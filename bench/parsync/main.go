@@ -126,7 +126,7 @@ func once(ctx context.Context, s sizes, policy parsync.Policy, n int, child []st
 	if err != nil {
 		return m, err
 	}
-	return together(ctx, s, policy, n, child, p.Endpoint, ready)
+	return runAll(ctx, s, policy, n, child, p.Endpoint, ready)
 }
 
 // measure is the result of one experiment.

@@ -35,14 +35,14 @@ type done struct {
 	Placed, Bought, Commits, Conflicts int
 }
 
-// counted counts the transactions of sessions, and those that conflicted.
-type counted struct {
+// countingStore counts the transactions of sessions, and those that conflicted.
+type countingStore struct {
 	store.Store
 	commits, conflicts atomic.Int64
 }
 
 // Commit implements store.Store.
-func (c *counted) Commit(ctx context.Context, tx store.Tx) error {
+func (c *countingStore) Commit(ctx context.Context, tx store.Tx) error {
 	err := c.Store.Commit(ctx, tx)
 	for i := range tx.Writes {
 		if tx.Writes[i].Key == record.SeatsKey() {
@@ -68,7 +68,7 @@ func place(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer func() { _ = records.Close() }()
-	of := &counted{Store: records}
+	of := &countingStore{Store: records}
 	p.Store = of
 	cfg := config.Default()
 	cfg.Process, cfg.Rotates, cfg.Pool.Turn = w.Name, w.Policy, w.Turn
@@ -126,7 +126,7 @@ type process struct {
 	out *bufio.Reader
 }
 
-func begin(ctx context.Context, child []string, w work) (*process, error) {
+func startProcess(ctx context.Context, child []string, w work) (*process, error) {
 	p := &process{cmd: exec.CommandContext(ctx, child[0], child[1:]...)} //nolint:gosec // this program
 	p.cmd.Stderr = os.Stderr
 	in, err := p.cmd.StdinPipe()
@@ -144,8 +144,8 @@ func begin(ctx context.Context, child []string, w work) (*process, error) {
 	return p, writeLine(in, w)
 }
 
-// together makes processes place all tasks at once, each the tasks of its jobs.
-func together(ctx context.Context, s sizes, policy parsync.Policy, n int, child []string, endpoint string,
+// runAll makes processes place all tasks at once, each the tasks of its jobs.
+func runAll(ctx context.Context, s sizes, policy parsync.Policy, n int, child []string, endpoint string,
 	ready [][][]byte) (m measure, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the remaining processes
@@ -156,7 +156,7 @@ func together(ctx context.Context, s sizes, policy parsync.Policy, n int, child 
 		for j := i; j < len(ready); j += n {
 			w.Ready = append(w.Ready, ready[j]...)
 		}
-		p, err := begin(ctx, child, w)
+		p, err := startProcess(ctx, child, w)
 		if err != nil {
 			return m, err
 		}

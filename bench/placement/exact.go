@@ -24,8 +24,8 @@ const (
 	smallSteps    = 20_000
 )
 
-// posed is a problem as ilp.py reads it: amounts in whole units; an instance is the index of its app.
-type posed struct {
+// exactProblem is a problem as ilp.py reads it: amounts in whole units; an instance is the index of its app.
+type exactProblem struct {
 	Machines  [][]int64  `json:"machines"`
 	Apps      []posedApp `json:"apps"`
 	Instances []int32    `json:"instances"`
@@ -46,10 +46,10 @@ type answer struct {
 
 // small generates a problem with a few machines of two sizes, two resources, priorities and rules, tight enough that in
 // about half of the problems some instances must wait.
-func small(seed uint64) posed {
+func small(seed uint64) exactProblem {
 	rng := rand.New(rand.NewPCG(seed, 20)) //nolint:gosec // a draw
 	p := &placement.Problem{Resources: []placement.Resource{{Name: "cpu", Points: 1}, {Name: "memory", Points: 1}}}
-	q := posed{problem: p, Rules: [][3]int32{}}
+	q := exactProblem{problem: p, Rules: [][3]int32{}}
 	for _, capacity := range [][]int64{{8, 16}, {16, 12}} {
 		p.Shapes = append(p.Shapes, placement.Shape{Capacity: units(capacity)})
 	}
@@ -85,7 +85,7 @@ func small(seed uint64) posed {
 	return q
 }
 
-func (q *posed) rule(a, b, most int32) {
+func (q *exactProblem) rule(a, b, most int32) {
 	q.problem.Rules = append(q.problem.Rules, placement.Rule{A: a, B: b, Max: most})
 	q.Rules = append(q.Rules, [3]int32{a, b, most})
 }
@@ -103,7 +103,7 @@ func exact(ctx context.Context, python string, body *strings.Builder) error {
 	if _, err := os.Stat(python); err != nil {
 		return fmt.Errorf("%w: `make bench-placement` installs it", err)
 	}
-	problems := make([]posed, smallProblems)
+	problems := make([]exactProblem, smallProblems)
 	for i := range problems {
 		problems[i] = small(uint64(i)) //nolint:gosec // not negative
 	}
@@ -154,7 +154,7 @@ func exact(ctx context.Context, python string, body *strings.Builder) error {
 }
 
 // ask solves the problems with CP-SAT.
-func ask(ctx context.Context, python string, problems []posed) ([]answer, error) {
+func ask(ctx context.Context, python string, problems []exactProblem) ([]answer, error) {
 	in, err := json.Marshal(problems)
 	if err != nil {
 		return nil, err

@@ -30,10 +30,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
 )
 
-// told receives the ends of jobs.
-type told chan events.DAGFinished
+// finishedJobs receives the ends of jobs.
+type finishedJobs chan events.DAGFinished
 
-func (t told) Notify(_ context.Context, e events.Event) error {
+func (t finishedJobs) Notify(_ context.Context, e events.Event) error {
 	if d, ok := e.Data.(events.DAGFinished); ok {
 		t <- d
 	}
@@ -43,7 +43,7 @@ func (t told) Notify(_ context.Context, e events.Event) error {
 // rig is a broker on disk that waits for every commit, with clouds that answer immediately.
 type rig struct {
 	b     *broker.Broker
-	done  told
+	done  finishedJobs
 	close func() error
 }
 
@@ -75,7 +75,7 @@ func newRig(ctx context.Context) (*rig, error) {
 	for _, name := range c.Clouds() {
 		clouds[name] = instant.New(name, agents.Launched)
 	}
-	r := &rig{done: make(told, 16)}
+	r := &rig{done: make(finishedJobs, 16)}
 	var engine *host.Engine
 	r.b = broker.New(config.Default(), broker.Ports{
 		Store: bolt.New(file), Bus: bs, Clouds: clouds, Planner: planner.New(c, moves, planner.DefaultOptions()),
@@ -135,16 +135,16 @@ func measureBroker(ctx context.Context, r *rig) ([]benchreport.Row, error) {
 			return nil, err
 		}
 		rows = append(rows, benchreport.Row{
-			What: "durable task transitions a second, one process, " + name, Target: "5,000",
-			Got: fmt.Sprintf("%.0f (median of %d; %.0f to %.0f)", rates[len(rates)/2], len(rates), rates[0],
+			Measure: "durable task transitions a second, one process, " + name, Target: "5,000",
+			Result: fmt.Sprintf("%.0f (median of %d; %.0f to %.0f)", rates[len(rates)/2], len(rates), rates[0],
 				rates[len(rates)-1]), Command: command,
 		})
 	}
-	slices.SortFunc(rows, func(a, b benchreport.Row) int { return strings.Compare(a.What, b.What) })
+	slices.SortFunc(rows, func(a, b benchreport.Row) int { return strings.Compare(a.Measure, b.Measure) })
 	p50, p99, err := eventToPlan(ctx, r)
 	return append(rows, benchreport.Row{
-		What: "event to plan, 100-task DAG, 99th percentile", Target: "50 ms",
-		Got: fmt.Sprintf("%.1f ms (median %.1f ms)", p99, p50), Command: command,
+		Measure: "event to plan, 100-task DAG, 99th percentile", Target: "50 ms",
+		Result: fmt.Sprintf("%.1f ms (median %.1f ms)", p99, p50), Command: command,
 	}), err
 }
 

@@ -51,7 +51,7 @@ func catalogue(ctx context.Context) ([]benchreport.Row, error) {
 				target = t
 			}
 		}
-		rows = append(rows, benchreport.Row{What: m[1], Target: target, Got: strings.Join(strings.Fields(m[2]), " "),
+		rows = append(rows, benchreport.Row{Measure: m[1], Target: target, Result: strings.Join(strings.Fields(m[2]), " "),
 			Command: command})
 	}
 	return rows, nil
@@ -90,8 +90,8 @@ func large(ctx context.Context, tasks int) ([]benchreport.Row, error) {
 		return nil, fmt.Errorf("%w: %s", err, out.String())
 	}
 	return []benchreport.Row{{
-		What: fmt.Sprintf("peak memory of the broker, %d-task DAG as real processes", tasks), Target: "500 MB",
-		Got:     fmt.Sprintf("%.0f MB in %s", float64(most)/1024, time.Since(begin).Round(time.Second)),
+		Measure: fmt.Sprintf("peak memory of the broker, %d-task DAG as real processes", tasks), Target: "500 MB",
+		Result:  fmt.Sprintf("%.0f MB in %s", float64(most)/1024, time.Since(begin).Round(time.Second)),
 		Command: "make build bench-build && bin/bench/run -only large",
 	}}, nil
 }
@@ -135,8 +135,8 @@ func chaos(ctx context.Context) ([]benchreport.Row, error) {
 		return nil, err
 	}
 	return []benchreport.Row{{
-		What: "500 simulated histories with faults", Target: "no violation",
-		Got:     fmt.Sprintf("%d violations in %s", len(found.Violations), time.Since(begin).Round(time.Second)),
+		Measure: "500 simulated histories with faults", Target: "no violation",
+		Result:  fmt.Sprintf("%d violations in %s", len(found.Violations), time.Since(begin).Round(time.Second)),
 		Command: "bin/tradewind-lab chaos --seeds 0:500",
 	}}, nil
 }

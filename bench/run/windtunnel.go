@@ -43,12 +43,12 @@ func windtunnel(ctx context.Context) ([]benchreport.Row, error) {
 	for _, r := range found.Runs {
 		p, f := r.Phases[busiest], full.Phases[busiest]
 		row := benchreport.Row{
-			What: fmt.Sprintf("%s at %.0f%% load: delay, quality", r.Policy, p.Load), Command: command,
-			Got: fmt.Sprintf("%.3f s, %.3f; %.0f times as fast as real time", p.Delay, p.Quality, r.Speed),
+			Measure: fmt.Sprintf("%s at %.0f%% load: delay, quality", r.Policy, p.Load), Command: command,
+			Result: fmt.Sprintf("%.3f s, %.3f; %.0f times as fast as real time", p.Delay, p.Quality, r.Speed),
 		}
 		if r.Policy == "parsync" {
 			row.Target = "a fifth of statesync's delay, quality within 1%, real time"
-			row.Got += fmt.Sprintf("; %.3f of statesync's delay, quality %+.2f%%", p.Delay/f.Delay,
+			row.Result += fmt.Sprintf("; %.3f of statesync's delay, quality %+.2f%%", p.Delay/f.Delay,
 				100*(p.Quality/f.Quality-1))
 		}
 		rows = append(rows, row)
@@ -60,7 +60,7 @@ func windtunnel(ctx context.Context) ([]benchreport.Row, error) {
 		}
 	}
 	return append(rows, benchreport.Row{
-		What: "conflicts according to the model of " + full.Policy + ", compared with simulated ones", Target: "10%",
-		Got: fmt.Sprintf("%+.1f%% in the phase with the largest error", 100*worst), Command: command,
+		Measure: "conflicts according to the model of " + full.Policy + ", compared with simulated ones", Target: "10%",
+		Result: fmt.Sprintf("%+.1f%% in the phase with the largest error", 100*worst), Command: command,
 	}), nil
 }

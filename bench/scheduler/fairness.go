@@ -42,8 +42,8 @@ func userOf(pod string) string {
 	return names[len(names)-1]
 }
 
-// aStart is the time that a restart elsewhere costs a pod that has saved its work, as the broker assumes it.
-const aStart = 10 * time.Minute
+// restartCost is the time that a restart elsewhere costs a pod that has saved its work, as the broker assumes it.
+const restartCost = 10 * time.Minute
 
 // rule is a way to share the cluster.
 type rule struct {
@@ -62,15 +62,15 @@ func rules() []rule {
 			"tiers: [[priority, gang], [namespace, drf, " + nodes + ", proportion]]", false, 0, 0},
 		{"**namespaces, and pods that have waited for a day first**", "actions: [enqueue, allocate, backfill, reserve]\n" +
 			"tiers: [[{name: sla, args: {maxWait: 24h}}, priority, gang], [namespace, drf, proportion, predicates, " +
-			"binpack]]", false, aStart, 0},
+			"binpack]]", false, restartCost, 0},
 		{"**the same, with the usage of the last week**", "actions: [enqueue, allocate, backfill, reserve]\n" +
 			"tiers: [[{name: sla, args: {maxWait: 24h}}, priority, gang], [{name: usage, args: {halfLife: 168h}}, " +
-			"namespace, drf, proportion, predicates, binpack]]", false, aStart, 7 * 24 * time.Hour},
+			"namespace, drf, proportion, predicates, binpack]]", false, restartCost, 7 * 24 * time.Hour},
 		{"Volcano's rules, a queue for each user", "actions: [enqueue, allocate, preempt, reclaim, backfill]\n" +
 			"tiers: [[priority, gang], [drf, " + nodes + ", proportion]]", true, 0, 0},
 		{"**a queue for each user, with reclaim**", "actions: [enqueue, allocate, preempt, reclaim, backfill, reserve]\n" +
 			"tiers: [[{name: sla, args: {maxWait: 24h}}, priority, gang], " +
-			"[drf, proportion, predicates, binpack]]", true, aStart,
+			"[drf, proportion, predicates, binpack]]", true, restartCost,
 			0},
 	}
 }

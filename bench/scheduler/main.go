@@ -117,12 +117,12 @@ func sessions(repeats int) (string, error) {
 		}
 		fmt.Fprintf(&b, "| %d%s | 1000 | %d | %s | %.1f (%.1f to %.1f) | %.2f µs |\n",
 			z.tasks, plugins, z.bound, target,
-			ms(z.middle()), ms(z.took[0]), ms(z.took[len(z.took)-1]), 1000*z.each())
+			ms(z.middle()), ms(z.took[0]), ms(z.took[len(z.took)-1]), 1000*z.geometricMean())
 	}
 	last := len(sizes) - 2 - ofEvery
 	fmt.Fprintf(&b, "\nA task of 100,000 costs %.2f times as much as one of 10,000 if nearly all fit, and %.2f "+
 		"times if half of them fit: geometric means of %d rounds; at most 1 is linear.\n",
-		sizes[last].each()/sizes[0].each(), sizes[last+1].each()/sizes[1].each(), repeats)
+		sizes[last].geometricMean()/sizes[0].geometricMean(), sizes[last+1].geometricMean()/sizes[1].geometricMean(), repeats)
 	return b.String(), nil
 }
 
@@ -177,8 +177,8 @@ func (z *size) measure() error {
 	return nil
 }
 
-// each is the geometric mean of the time for a task, in milliseconds.
-func (z *size) each() float64 {
+// geometricMean is the geometric mean of the time for a task, in milliseconds.
+func (z *size) geometricMean() float64 {
 	sum := 0.0
 	for _, d := range z.took {
 		sum += math.Log(ms(d) / float64(z.tasks))

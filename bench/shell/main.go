@@ -72,8 +72,8 @@ func run(ctx context.Context, program string, n int, page string) error {
 
 func rounded(d time.Duration) string { return d.Round(100 * time.Microsecond).String() }
 
-// through measures a command that echoes its input.
-func through(cmd *exec.Cmd, n int) (took []time.Duration, err error) {
+// measureEcho measures a command that echoes its input.
+func measureEcho(cmd *exec.Cmd, n int) (took []time.Duration, err error) {
 	cmd.Stderr = os.Stderr
 	to, err := cmd.StdinPipe()
 	if err != nil {
@@ -126,7 +126,7 @@ func oneProcess(ctx context.Context, dir, program string, n int) (took []time.Du
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	return through(beside("cat"), n)
+	return measureEcho(beside("cat"), n)
 }
 
 // onAWS measures with the end-to-end test of remote commands: functions that communicate only through the emulated AWS.

@@ -55,7 +55,7 @@ func overSSH(ctx context.Context, dir, _ string, n int) ([]time.Duration, error)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	return through(exec.CommandContext(ctx, "ssh", "-T", "-p", port, "-i", path("user"), //nolint:gosec // ours
+	return measureEcho(exec.CommandContext(ctx, "ssh", "-T", "-p", port, "-i", path("user"), //nolint:gosec // ours
 		"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",
 		"127.0.0.1", "cat"), n)
 }

@@ -103,7 +103,7 @@ func (h *hypervisor) take(ctx context.Context, id string, ahead time.Duration) {
 	h.mu.Lock()
 	m := h.machines[id]
 	h.mu.Unlock()
-	m.imds.Take(time.Now().Add(ahead))
+	m.imds.Interrupt(time.Now().Add(ahead))
 	if clock.Pause(ctx, ahead) != nil {
 		return
 	}

@@ -70,7 +70,7 @@ func testDAGBucket(t *testing.T, s *shell) {
 		t.Fatal(err)
 	}
 	t.Cleanup(google.Close)
-	bucket := bucketOf{t, servers.FakeGCSTelling(t, google.PubSub()), "acme-jobs"}
+	bucket := bucketOf{t, servers.FakeGCSWithPubSub(t, google.PubSub()), "acme-jobs"}
 	google.KeepBuckets(bucket.server)
 	web := httptest.NewServer(google)
 	t.Cleanup(web.Close)
@@ -221,7 +221,7 @@ func testDAGBucket(t *testing.T, s *shell) {
 		t.Errorf("left on Google: %v", left)
 	}
 	s.must("tradewind cloud remove gcp")
-	for what := range google.Made() {
+	for what := range google.Created() {
 		if !strings.HasPrefix(what, "service ") {
 			t.Errorf("%s is left", what)
 		}

@@ -149,7 +149,7 @@ func testLambdaCloud(t *testing.T, s *shell) {
 		t.Errorf("%+v", check)
 	}
 	stop()
-	if left := account.Living(); len(left) > 0 {
+	if left := account.LiveMachines(); len(left) > 0 {
 		t.Errorf("machines %v are left", left)
 	}
 	bills := account.Bills()

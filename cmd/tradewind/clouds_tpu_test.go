@@ -124,7 +124,7 @@ func testTPU(t *testing.T, s *shell) {
 	if len(bills) != 1 || bills[0].Accelerator != "v3-8" || !bills[0].Spot {
 		t.Fatalf("bills %+v\n%s", bills, story())
 	}
-	if !google.Take(bills[0].ID) {
+	if !google.FinishPreemption(bills[0].ID) {
 		t.Fatal("the TPU is not there")
 	}
 	if err := os.Remove(hold); err != nil {

@@ -22,7 +22,7 @@ func TestSkyPilotFileRuns(t *testing.T) {
 	s.env = append(s.env, world.RcloneVariable(), "AWS_REGION=us-east-1", "TRADEWIND_MOUNTS_ROLE="+skytest.Role,
 		skytest.Secret+"="+skytest.Token)
 	_, errs, code := s.run("tradewind run " + skytest.File + " --time-scale 0.01 --secret " + skytest.Secret +
-		" --env " + skytest.Given)
+		" --env " + skytest.Variable)
 	if code != 0 {
 		t.Fatalf("exit %d:\n%s\n%s", code, errs, s.must("tradewind logs last"))
 	}

@@ -28,7 +28,7 @@ func kit(_ cloudhost.Env, cfg aws.Config) cloudkit.Kit {
 			Audience: []string{audience}, SigningAlgorithm: aws.String("RS256"), DurationSeconds: aws.Int32(300),
 		})
 		if retry.IsErrorRetryables(retry.DefaultRetryables).IsErrorRetryable(err).Bool() {
-			err = fmt.Errorf("%w: %w", azurekit.ErrAway, err)
+			err = fmt.Errorf("%w: %w", azurekit.ErrSignerUnavailable, err)
 		}
 		if err != nil {
 			return "", err

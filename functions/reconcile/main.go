@@ -33,5 +33,5 @@ func handler(s *lambdahost.Sandbox) (any, error) {
 		return errors.Join(s.PublishLeft(ctx), activity.Settle(ctx, switches, idle, s.Log))
 	}
 	h := &lambdahost.Handler{Sandbox: s, Functions: b.Functions, After: after}
-	return h.HandleDoor, nil
+	return h.HandleDirectOrSQS, nil
 }

@@ -25,5 +25,5 @@ func handler(s *lambdahost.Sandbox) (any, error) {
 		return nil, err
 	}
 	h := &lambdahost.Handler{Sandbox: s, Functions: b.Functions}
-	return refreshing.Serve(h, refreshing.Eyes(s, here, others)), nil
+	return refreshing.Serve(h, refreshing.CloudChecks(s, here, others)), nil
 }

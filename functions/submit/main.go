@@ -17,7 +17,7 @@ func main() { lambdahost.Start(events.FnSubmit, handler) }
 func handler(s *lambdahost.Sandbox) (any, error) {
 	others := far.New(s)
 	own := objects.NewDAGs(s)
-	files := dagbucket.Buckets{Files: others.DAGBuckets(), Else: own}
+	files := dagbucket.Buckets{Files: others.DAGBuckets(), Other: own}
 	ports := s.Ports()
 	ports.Objects, ports.Accepted = files, files.Accepted(own.Accepted, s.Log)
 	ports.Packs, ports.Data = objects.NewDepot(s), data.New(s, others)
@@ -27,5 +27,5 @@ func handler(s *lambdahost.Sandbox) (any, error) {
 		return nil, err
 	}
 	h := &lambdahost.Handler{Sandbox: s, Functions: b.Functions, After: activity.NewAWS(s).On}
-	return h.HandleDoor, nil
+	return h.HandleDirectOrSQS, nil
 }

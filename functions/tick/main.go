@@ -22,5 +22,5 @@ func handler(s *lambdahost.Sandbox) (any, error) {
 		return nil, err
 	}
 	h := &lambdahost.Handler{Sandbox: s, Functions: b.Functions}
-	return h.HandleDoor, nil
+	return h.HandleDirectOrSQS, nil
 }

@@ -45,9 +45,9 @@ type size struct {
 	parallel int
 	// door is set if EventBridge invokes the function directly: by a schedule, or with AWS events that arrive while
 	// nothing is open and no queue is polled.
-	door bool
+	invokedDirectly bool
 	// keep is how long a message is useful, in seconds; 0 means SQS's maximum.
-	keep int
+	retentionSeconds int
 }
 
 // sizeOf returns the size of a function. Functions that share transactions over a batch take large batches and run few
@@ -55,20 +55,20 @@ type size struct {
 func sizeOf(fn string) size {
 	switch fn {
 	case events.FnSubmit:
-		return size{memory: 512, seconds: 60, batch: 1, parallel: 10, door: true}
+		return size{memory: 512, seconds: 60, batch: 1, parallel: 10, invokedDirectly: true}
 	case events.FnOptimize:
 		return size{memory: 512, seconds: 120, batch: 1, parallel: 20}
 	case events.FnProvision:
 		return size{memory: 256, seconds: 120, batch: 10, parallel: 50}
 	case events.FnInterrupt:
 		// An older notice is useless: by then reconcile has noticed that the machine is gone.
-		return size{memory: 256, seconds: 30, batch: 10, parallel: 10, keep: 3600}
+		return size{memory: 256, seconds: 30, batch: 10, parallel: 10, retentionSeconds: 3600}
 	case events.FnTick:
-		return size{memory: 512, seconds: 300, batch: 1, parallel: 2, keep: 3600, door: true}
+		return size{memory: 512, seconds: 300, batch: 1, parallel: 2, retentionSeconds: 3600, invokedDirectly: true}
 	case events.FnRefresh: // handles the event of the last daily schedule when work arrives; it queries every cloud
-		return size{memory: 512, seconds: 600, batch: 1, parallel: 2, keep: 25 * 3600}
+		return size{memory: 512, seconds: 600, batch: 1, parallel: 2, retentionSeconds: 25 * 3600}
 	case events.FnReconcile:
-		return size{memory: 256, seconds: 300, batch: 1, parallel: 2, keep: 3600, door: true}
+		return size{memory: 256, seconds: 300, batch: 1, parallel: 2, retentionSeconds: 3600, invokedDirectly: true}
 	case events.FnHook:
 		return size{memory: 128, seconds: 60, batch: 10, parallel: 5}
 	case fnAPI:
@@ -130,14 +130,14 @@ func (d *deployment) function(fn string) {
 		"CKV_AWS_272",
 		"the binaries are built by whoever deploys; there is no third party whose signature could be checked",
 	}
-	if s.door {
+	if s.invokedDirectly {
 		props.RetryAttempts, props.MaxEventAge = num(doorRetries), seconds(doorSeconds)
 	} else {
 		reasons = append(reasons, "CKV_AWS_116", "it is invoked by a queue with a dead-letter queue, a stream with "+
 			"an on-failure destination, HTTP or another function that waits; never asynchronously")
 	}
 	f := awslambda.NewFunction(d.stack, jsii.String(title(fn)), props)
-	if s.door { // its role may send to all dead-letter queues of the deployment (permissions.go)
+	if s.invokedDirectly { // its role may send to all dead-letter queues of the deployment (permissions.go)
 		cfn(f).AddPropertyOverride(jsii.String("DeadLetterConfig.TargetArn"), d.dead[fn].QueueArn())
 	}
 	skip(f, reasons...)

@@ -44,8 +44,8 @@ func (d *deployment) messaging() {
 	}
 	for _, fn := range events.Functions() {
 		keep := days(deadDays)
-		if s := sizeOf(fn); s.keep > 0 {
-			keep = seconds(s.keep)
+		if s := sizeOf(fn); s.retentionSeconds > 0 {
+			keep = seconds(s.retentionSeconds)
 		}
 		d.queues[fn] = awssqs.NewQueue(d.stack, jsii.String(title(fn)+"Queue"), &awssqs.QueueProps{
 			QueueName: jsii.String(d.named(fn)), RetentionPeriod: keep,
@@ -105,8 +105,8 @@ func (d *deployment) rule(id, fn string, bus awsevents.IEventBus, pattern *awsev
 	})
 }
 
-// feed connects each function to its event source.
-func (d *deployment) feed() {
+// addEventSources connects each function to its event source.
+func (d *deployment) addEventSources() {
 	for _, fn := range events.Functions() {
 		s := sizeOf(fn)
 		awslambda.NewEventSourceMapping(d.stack, jsii.String(title(fn)+"Feed"), &awslambda.EventSourceMappingProps{
@@ -115,13 +115,13 @@ func (d *deployment) feed() {
 			MaxConcurrency: num(s.parallel), ReportBatchItemFailures: jsii.Bool(true), Enabled: jsii.Bool(false),
 		})
 	}
-	d.stream()
-	d.door()
+	d.addStream()
+	d.addDAGFileRule()
 }
 
-// door makes EventBridge invoke submit for each object in the bucket of DAG files. Undeliverable events go to submit's
+// addDAGFileRule makes EventBridge invoke submit for each object in the bucket of DAG files. Undeliverable events go to submit's
 // dead-letter queue.
-func (d *deployment) door() {
+func (d *deployment) addDAGFileRule() {
 	awsevents.NewRule(d.stack, jsii.String("DagFileRule"), &awsevents.RuleProps{
 		Description: jsii.String("Tradewind: events that " + events.FnSubmit + " handles"),
 		EventPattern: &awsevents.EventPattern{
@@ -137,9 +137,9 @@ func (d *deployment) door() {
 	})
 }
 
-// stream feeds the relay with new outbox records. A batch that keeps failing is not lost: reconcile publishes the
+// addStream feeds the relay with new outbox records. A batch that keeps failing is not lost: reconcile publishes the
 // records that remain in the outbox.
-func (d *deployment) stream() {
+func (d *deployment) addStream() {
 	d.functions[fnRelay].AddEventSourceMapping(jsii.String("Stream"), &awslambda.EventSourceMappingOptions{
 		EventSourceArn: d.table.TableStreamArn(), BatchSize: num(sizeOf(fnRelay).batch),
 		StartingPosition:        awslambda.StartingPosition_TRIM_HORIZON,

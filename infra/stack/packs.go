@@ -21,10 +21,10 @@ func packRule() *awss3.LifecycleRule {
 	}
 }
 
-// packs grants what uploaded packs need: the API signs uploads of pieces (the holder of such a URL acts with the API's
+// grantPacks grants what uploaded packs need: the API signs uploads of pieces (the holder of such a URL acts with the API's
 // rights); API and submit check that a pack is complete; refresh rewrites pieces that long jobs still need. Machines
 // only read pieces.
-func (d *deployment) packs() {
+func (d *deployment) grantPacks() {
 	work := *d.work.BucketArn()
 	pieces := work + "/" + prefixPacks + "*"
 	for fn, may := range map[string][]string{

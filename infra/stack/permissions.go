@@ -12,37 +12,37 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )
 
-// rights gives each function the rights for the calls of its adapters, and no more: all functions use the records, and
+// grantAll gives each function the rights for the calls of its adapters, and no more: all functions use the records, and
 // some of them also call other services.
-func (d *deployment) rights() {
+func (d *deployment) grantAll() {
 	for _, fn := range events.Functions() {
-		d.records(fn)
-		d.consume(fn)
-		d.publish(fn)
+		d.grantRecords(fn)
+		d.grantQueue(fn)
+		d.grantPublish(fn)
 	}
-	d.records(fnAPI)
-	d.publish(fnAPI)
+	d.grantRecords(fnAPI)
+	d.grantPublish(fnAPI)
 	d.relay()
-	d.toggle(events.FnSubmit)
-	d.secrets(events.FnSubmit)
-	d.toggle(fnAPI)
+	d.grantSwitching(events.FnSubmit)
+	d.grantSecrets(events.FnSubmit)
+	d.grantSwitching(fnAPI)
 	d.grant(events.FnSubmit, "DagFiles", []string{"s3:GetObject"}, *d.dags.BucketArn()+"/*")
 	d.grant(events.FnSubmit, "RemarksOfJobs", []string{"s3:DeleteObject"}, *d.dags.BucketArn()+"/*"+push.RemarkSuffix)
 	d.grant(events.FnSubmit, "DagFileMissing", []string{"s3:ListBucket"}, *d.dags.BucketArn())
-	d.serve()
-	d.data()
-	d.mounts()
-	d.makeBuckets()
-	d.buy()
-	d.far()
+	d.grantAPI()
+	d.grantData()
+	d.addMountsRole()
+	d.grantMakeBuckets()
+	d.grantMachines()
+	d.grantClouds()
 	d.grant(events.FnHook, "Tell", []string{"sns:Publish"}, *d.topic.TopicArn())
 	d.grant(events.FnHook, "Remarks", []string{"s3:PutObject"}, *d.dags.BucketArn()+"/*")
 	if d.TraceHeaders != "" {
 		d.grant(events.FnHook, "TraceHeaders", []string{"ssm:GetParameter"}, d.arn("ssm", "parameter"+d.TraceHeaders))
 	}
-	d.settle()
-	d.prices()
-	d.packs()
+	d.grantReconcile()
+	d.grantPrices()
+	d.grantPacks()
 	if d.Policy { // functions that run sessions, or explain what a session would do
 		for _, fn := range []string{events.FnSchedule, fnAPI} {
 			d.grant(fn, "Policy", []string{"s3:GetObject"}, *d.work.BucketArn()+"/"+policyKey)
@@ -54,17 +54,17 @@ func (d *deployment) grant(fn, sid string, actions []string, resources ...string
 	d.roles[fn].AddToPolicy(allow(sid, actions, resources...))
 }
 
-// records allows reading and writing records in transactions, for which IAM checks each operation separately. No
+// grantRecords allows reading and writing records in transactions, for which IAM checks each operation separately. No
 // function may scan, describe or change the table.
-func (d *deployment) records(fn string) {
+func (d *deployment) grantRecords(fn string) {
 	d.grant(fn, "Records", []string{
 		"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem",
 		"dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem",
 	}, *d.table.TableArn())
 }
 
-// consume allows a function to use its own queue: Lambda polls with the function's role.
-func (d *deployment) consume(fn string) {
+// grantQueue allows a function to use its own queue: Lambda polls with the function's role.
+func (d *deployment) grantQueue(fn string) {
 	d.grant(fn, "Queue", []string{
 		"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes",
 		"sqs:GetQueueUrl", "sqs:SendMessage", // a message that arrives early is sent again with the remaining delay
@@ -85,12 +85,12 @@ func (d *deployment) relay() {
 		map[string]interface{}{
 			"ForAllValues:StringLike": map[string]interface{}{"dynamodb:LeadingKeys": []string{"outbox#*"}}},
 		*d.table.TableArn()))
-	d.publish(fnRelay)
+	d.grantPublish(fnRelay)
 }
 
-// publish allows sending events to the queues and publishing announced ones on the bus: the relay publishes committed
+// grantPublish allows sending events to the queues and publishing announced ones on the bus: the relay publishes committed
 // events, every function those without a record.
-func (d *deployment) publish(fn string) {
+func (d *deployment) grantPublish(fn string) {
 	d.grant(fn, "Publish", []string{"events:PutEvents"}, *d.bus.EventBusArn())
 	d.grant(fn, "PublishLarge", []string{"s3:PutObject"}, *d.work.BucketArn()+"/"+prefixEvents+"*")
 	var queues []string
@@ -101,9 +101,9 @@ func (d *deployment) publish(fn string) {
 		append(queues, *d.dead[unrouted].QueueArn())...)
 }
 
-// settle allows reconcile to switch the deployment off when no work is open and every queue is empty.
-func (d *deployment) settle() {
-	d.toggle(events.FnReconcile)
+// grantReconcile allows reconcile to switch the deployment off when no work is open and every queue is empty.
+func (d *deployment) grantReconcile() {
+	d.grantSwitching(events.FnReconcile)
 	var queues []string
 	for _, fn := range events.Functions() {
 		queues = append(queues, *d.queues[fn].QueueArn())
@@ -111,9 +111,9 @@ func (d *deployment) settle() {
 	d.grant(events.FnReconcile, "Depths", []string{"sqs:GetQueueAttributes", "sqs:GetQueueUrl"}, queues...)
 }
 
-// toggle allows switching the schedules and the polling of queues on and off. The functions that accept work switch
+// grantSwitching allows switching the schedules and the polling of queues on and off. The functions that accept work switch
 // them on; reconcile switches them off when no work is left.
-func (d *deployment) toggle(fn string) {
+func (d *deployment) grantSwitching(fn string) {
 	var schedules, functions []string
 	for _, s := range activitySchedules() {
 		schedules = append(schedules, d.arn("scheduler", "schedule/"+d.Name+"/"+s))
@@ -133,9 +133,9 @@ func (d *deployment) toggle(fn string) {
 			d.arn("lambda", "event-source-mapping:*")))
 }
 
-// serve is what the API does besides keeping records: check tokens, store logs, show and redrive dead letters.
-func (d *deployment) serve() {
-	d.secrets(fnAPI)
+// grantAPI is what the API does besides keeping records: check tokens, store logs, show and redrive dead letters.
+func (d *deployment) grantAPI() {
+	d.grantSecrets(fnAPI)
 	work := *d.work.BucketArn()
 	d.grant(fnAPI, "Logs", []string{"s3:GetObject", "s3:PutObject"}, work+"/"+prefixLogs+"*")
 	d.grant(fnAPI, "LargePayloads", []string{"s3:GetObject"}, work+"/"+prefixEvents+"*")
@@ -151,12 +151,12 @@ func (d *deployment) serve() {
 	d.grant(fnAPI, "Redrive", []string{"sqs:SendMessage", "sqs:GetQueueUrl", "sqs:GetQueueAttributes"}, queues...)
 }
 
-// data is the access that the API can grant to machines, which have no rights of their own: S3 treats a signed request
+// grantData is the access that the API can grant to machines, which have no rights of their own: S3 treats a signed request
 // like one of the API's. So the rights are the same for every job, and must exclude the control plane's prefixes of the
 // work bucket. Before it signs, the broker checks what the single attempt may reach (pkg/grant.Scope), which also
 // excludes logs and events. Provision aborts uploads that machines left unfinished. Submit checks whether the buckets
 // that a file names exist.
-func (d *deployment) data() {
+func (d *deployment) grantData() {
 	work := *d.work.BucketArn()
 	buckets, objects := []string{work}, []string{work + "/*"}
 	for _, region := range d.Regions {
@@ -176,9 +176,9 @@ func (d *deployment) data() {
 	d.grant(events.FnProvision, "LeftUploads", []string{"s3:AbortMultipartUpload"}, append(named, objects...)...)
 }
 
-// tokens allows reading the key that signs agents' tokens, and creating it once. SSM encrypts it with its own key,
+// grantTokenKey allows reading the key that signs agents' tokens, and creating it once. SSM encrypts it with its own key,
 // which needs no grant.
-func (d *deployment) tokens(fn string) {
+func (d *deployment) grantTokenKey(fn string) {
 	d.grant(fn, "TokenKey", []string{"ssm:GetParameter", "ssm:PutParameter"},
 		d.arn("ssm", "parameter"+d.tokenParameter()))
 }
@@ -192,10 +192,10 @@ func (d *deployment) secretPaths() []string {
 	return append([]string{"/" + d.Name + "/secrets/"}, d.Secrets...)
 }
 
-// secrets allows sealing and opening the secrets of jobs with the token key, and reading the secrets stored below
+// grantSecrets allows sealing and opening the secrets of jobs with the token key, and reading the secrets stored below
 // secretPaths. SSM returns secrets of the Secrets Manager to callers that may read them there.
-func (d *deployment) secrets(fn string) {
-	d.tokens(fn)
+func (d *deployment) grantSecrets(fn string) {
+	d.grantTokenKey(fn)
 	var parameters, secrets []string
 	for _, path := range d.secretPaths() {
 		parameters = append(parameters, d.arn("ssm", "parameter"+path+"*"),
@@ -206,10 +206,10 @@ func (d *deployment) secrets(fn string) {
 	d.grant(fn, "Secrets", []string{"secretsmanager:GetSecretValue"}, secrets...)
 }
 
-// buy is what provision, interrupt and reconcile do on EC2, in all regions.
-func (d *deployment) buy() {
-	d.tokens(events.FnProvision)
-	d.launch(events.FnProvision)
+// grantMachines is what provision, interrupt and reconcile do on EC2, in all regions.
+func (d *deployment) grantMachines() {
+	d.grantTokenKey(events.FnProvision)
+	d.grantLaunch(events.FnProvision)
 	for _, fn := range []string{events.FnProvision, events.FnReconcile} {
 		d.roles[fn].AddToPolicy(allowIf("Terminate", []string{"ec2:TerminateInstances"},
 			equals("aws:ResourceTag/"+TagDeployment, d.Name), d.anyRegion("ec2", *d.stack.Account(), "instance/*")))
@@ -221,9 +221,9 @@ func (d *deployment) buy() {
 	}
 }
 
-// launch allows RunInstances. IAM checks each of its resources: those that it creates must carry the deployment's tag,
+// grantLaunch allows RunInstances. IAM checks each of its resources: those that it creates must carry the deployment's tag,
 // those that it uses may be any.
-func (d *deployment) launch(fn string) {
+func (d *deployment) grantLaunch(fn string) {
 	mine := *d.stack.Account()
 	tagged := equals("aws:RequestTag/"+TagDeployment, d.Name)
 	role := d.roles[fn]
@@ -245,7 +245,7 @@ func (d *deployment) launch(fn string) {
 		"StringEquals":              map[string]interface{}{"aws:ResourceTag/" + TagDeployment: d.Name},
 		"ForAllValues:StringEquals": map[string]interface{}{"aws:TagKeys": []string{tagRank}},
 	}, d.anyRegion("ec2", mine, "instance/*")))
-	d.groups(role)
+	d.grantSecurityGroups(role)
 	// EC2 creates its spot role at an account's first request, if the caller may.
 	role.AddToPolicy(allowIf("SpotRole", []string{"iam:CreateServiceLinkedRole"},
 		equals("iam:AWSServiceName", "spot.amazonaws.com"),
@@ -260,10 +260,10 @@ func (d *deployment) launch(fn string) {
 		d.anyRegion("ssm", "", "parameter/aws/service/*"))
 }
 
-// far grants what buying on other clouds needs in this account: the functions that buy, release and list machines call
+// grantClouds grants what buying on other clouds needs in this account: the functions that buy, release and list machines call
 // the functions of the clouds. These only write to the table which clusters they have ended. The key of Lambda Cloud,
 // which supports no other credentials, is an SSM parameter.
-func (d *deployment) far() {
+func (d *deployment) grantClouds() {
 	var functions, signing []string
 	for _, name := range slices.Sorted(maps.Keys(d.Clouds)) {
 		fn := cloudPrefix + name
@@ -306,9 +306,9 @@ func (d *deployment) far() {
 // lambdaKey names the parameter with the key of Lambda Cloud.
 func (c Config) lambdaKey() string { return "/" + c.Name + "/clouds/lambda-key" }
 
-// groups allows creating the machines' security group in a region that has none yet, and opening it to itself. It
+// grantSecurityGroups allows creating the machines' security group in a region that has none yet, and opening it to itself. It
 // cannot change other groups: a group that it opens must have the deployment's tag.
-func (d *deployment) groups(role awsiam.Role) {
+func (d *deployment) grantSecurityGroups(role awsiam.Role) {
 	mine := *d.stack.Account()
 	group := d.anyRegion("ec2", mine, "security-group/*")
 	role.AddToPolicy(allowIf("Group", []string{"ec2:CreateSecurityGroup"},
@@ -322,8 +322,8 @@ func (d *deployment) groups(role awsiam.Role) {
 		equals("aws:ResourceTag/"+TagDeployment, d.Name), group))
 }
 
-// prices is what tick and refresh read of the market, and the catalogue that refresh stores for optimize.
-func (d *deployment) prices() {
+// grantPrices is what tick and refresh read of the market, and the catalogue that refresh stores for optimize.
+func (d *deployment) grantPrices() {
 	d.grant(events.FnTick, "SpotPrices", []string{"ec2:DescribeSpotPriceHistory"}, "*")
 	// For `tradewind cloud check`: the API has no rights at any cloud, so it calls refresh, which has.
 	d.grant(fnAPI, "Check", []string{"lambda:InvokeFunction"}, *d.functions[events.FnRefresh].FunctionArn())

@@ -80,9 +80,9 @@ func New(app awscdk.App, cfg Config) awscdk.Stack {
 	d.httpAPI()
 	d.schedules()
 	d.environment()
-	d.rights()
-	d.feed()
-	d.watch()
+	d.grantAll()
+	d.addEventSources()
+	d.addMonitoring()
 	d.outputs()
 	return d.stack
 }

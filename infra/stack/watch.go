@@ -20,10 +20,10 @@ func alarmed() []string {
 	}
 }
 
-// watch adds the dashboard (an account has three for free) and the alarms.
-func (d *deployment) watch() {
+// addMonitoring adds the dashboard (an account has three for free) and the alarms.
+func (d *deployment) addMonitoring() {
 	if d.Alarms {
-		d.mayAlarm()
+		d.allowAlarms()
 		for _, name := range alarmed() {
 			d.alarm(title(name)+"DeadAlarm",
 				name+": an event was given up. `tradewind dlq list` shows it, `tradewind dlq redrive` sends it again.",
@@ -35,9 +35,9 @@ func (d *deployment) watch() {
 	d.dashboard()
 }
 
-// mayAlarm lets the account's alarms publish to their topic. The topic has its own policy, which refuses plain HTTP and
+// allowAlarms lets the account's alarms publish to their topic. The topic has its own policy, which refuses plain HTTP and
 // replaces SNS's default policy, which would have allowed alarms.
-func (d *deployment) mayAlarm() {
+func (d *deployment) allowAlarms() {
 	d.alarms.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid: jsii.String("Alarms"), Actions: jsii.Strings("sns:Publish"), Resources: jsii.Strings(*d.alarms.TopicArn()),
 		Principals: &[]awsiam.IPrincipal{awsiam.NewServicePrincipal(jsii.String("cloudwatch.amazonaws.com"), nil)},

@@ -39,8 +39,8 @@ import (
 
 // Errors that end Run, wrapped with detail.
 var (
-	// ErrOver means that the broker answered that the attempt, or the cluster, has finished.
-	ErrOver = errors.New("agent: the attempt has finished")
+	// ErrFinished means that the broker answered that the attempt, or the cluster, has finished.
+	ErrFinished = errors.New("agent: the attempt has finished")
 	// ErrRefused means that the broker does not accept the token.
 	ErrRefused = errors.New("agent: token refused")
 	// ErrUnreachable means that the broker accepted nothing for longer than Config.Patience.
@@ -148,7 +148,7 @@ type agent struct {
 	fatal  chan error
 	count  int // of attempts, for their directories
 	wg     sync.WaitGroup
-	host   visitable
+	host   visitorGate
 }
 
 // Run works for the broker until a command is stop or disconnect (it then returns nil), until ctx ends (it returns
@@ -173,7 +173,7 @@ func Run(ctx context.Context, cfg Config) error {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer a.wg.Wait()
 	defer cancel()
-	first, err := a.client.hello(ctx, a.greeting(ctx))
+	first, err := a.client.hello(ctx, a.helloMessage(ctx))
 	if err != nil {
 		return err
 	}
@@ -181,9 +181,9 @@ func Run(ctx context.Context, cfg Config) error {
 	return a.loop(ctx, background, first)
 }
 
-// greeting returns the agent's hello. If the cloud does not answer, the hello has no proof: the broker decides
+// helloMessage returns the agent's hello. If the cloud does not answer, the hello has no proof: the broker decides
 // whether it needs one.
-func (a *agent) greeting(ctx context.Context) wire.Hello {
+func (a *agent) helloMessage(ctx context.Context) wire.Hello {
 	h := wire.Hello{Address: a.cfg.Address, Version: a.cfg.Version, Nonce: rand.Text()}
 	if a.claims.Ranks > 0 {
 		h.Rank = a.claims.Rank
@@ -200,7 +200,7 @@ func (a *agent) greeting(ctx context.Context) wire.Hello {
 // loop obeys commands until the agent should end. first is the answer to the hello.
 func (a *agent) loop(ctx, background context.Context, first wire.Work) error {
 	works := make(chan wire.Work)
-	a.wg.Go(func() { a.die(a.poll(background, works, first)) })
+	a.wg.Go(func() { a.fail(a.poll(background, works, first)) })
 	var current *attempt
 	var doomed time.Time // when the machine will be taken, once it is known
 	defer func() { current.end(orderAbandon) }()
@@ -241,14 +241,14 @@ func (a *agent) obey(ctx context.Context, w wire.Work, current *attempt) (next *
 		if w.Assignment == nil {
 			return current, false
 		}
-		if current.is(w.Assignment.Attempt) {
-			current.meet(w.Assignment.Gang)
+		if current.isAttempt(w.Assignment.Attempt) {
+			current.updateGang(w.Assignment.Gang)
 			return current, false
 		}
 		current.replace()
 		a.count++
 		return a.begin(ctx, w.Assignment, a.count), false
-	case wire.SaveNow:
+	case wire.SaveAndStop:
 		left := w.Notice
 		if left <= 0 && !w.Until.IsZero() {
 			left = time.Until(w.Until)
@@ -264,8 +264,8 @@ func (a *agent) obey(ctx context.Context, w wire.Work, current *attempt) (next *
 	return current, false
 }
 
-// die makes err the reason why the agent ends, unless there already is one or ctx was cancelled.
-func (a *agent) die(err error) {
+// fail makes err the reason why the agent ends, unless there already is one or ctx was cancelled.
+func (a *agent) fail(err error) {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return
 	}
@@ -285,7 +285,7 @@ func (a *agent) poll(ctx context.Context, works chan<- wire.Work, w wire.Work) e
 	for {
 		pause := w.Pause
 		if w.Visits > visits {
-			visits = a.attend(ctx, visits, w.Visits)
+			visits = a.serveNewVisits(ctx, visits, w.Visits)
 		}
 		if w.Command != wire.None && w.Seq > seen {
 			select {

@@ -35,7 +35,7 @@ func TestTaskRunsAndIsReported(t *testing.T) {
 	if got, err := os.ReadFile(kept); err != nil || string(got) != "made\n" {
 		t.Errorf("kept output %q, %v", got, err)
 	}
-	b.Tell(node, wire.Work{Command: wire.Disconnect})
+	b.SendCommand(node, wire.Work{Command: wire.Disconnect})
 	if err := a.wait(); err != nil {
 		t.Errorf("after disconnect: %v", err)
 	}
@@ -84,7 +84,7 @@ func TestRefusedTokenEndsAgent(t *testing.T) {
 // poll before it has passed.
 func TestHelloMayReturnWork(t *testing.T) {
 	b := agenttest.New(t)
-	b.Tell(node, wire.Work{Command: wire.Run, Assignment: task(t, "a1", "echo hello"), Pause: time.Hour})
+	b.SendCommand(node, wire.Work{Command: wire.Run, Assignment: task(t, "a1", "echo hello"), Pause: time.Hour})
 	start(t, b, node, agent.Config{})
 	if r := b.Result(node, "a1"); r.Event != wire.Succeeded {
 		t.Errorf("%+v", r)

@@ -47,8 +47,8 @@ type attempt struct {
 	work    *wire.Assignment
 	mask    *mask.Mask // masks the task's secrets
 	dirs    dirs
-	out     *taskLog // nil for stand-ins
-	boxed   *boxed   // nil if the task runs on the machine itself
+	out     *taskLog        // nil for stand-ins
+	boxed   *containerState // nil if the task runs on the machine itself
 	mounts  mounts
 	reports *reports
 	peers   stage.Peers       // while inputs are staged, if the attempt has several nodes
@@ -62,14 +62,14 @@ type attempt struct {
 	done          chan struct{} // closed when the task's processes have ended and the report is sent, if one is wanted
 	sooner        chan struct{} // capacity 1: the time or urgency of orderSave has changed
 
-	mu       sync.Mutex
-	order    order
-	until    time.Time  // when the machine will be taken; set with orderSave
-	replaced bool       // by another attempt on the same node
-	atOnce   bool       // a replica of a service should not serve until the last moment
-	kept     bool       // its failure is already reported; see linger
-	joined   bool       // the task knows its gang
-	met      *wire.Gang // the latest update of the gang, if one came after the attempt began
+	mu          sync.Mutex
+	order       order
+	until       time.Time  // when the machine will be taken; set with orderSave
+	replaced    bool       // by another attempt on the same node
+	atOnce      bool       // a replica of a service should not serve until the last moment
+	kept        bool       // its failure is already reported; see linger
+	joined      bool       // the task knows its gang
+	updatedGang *wire.Gang // the latest update of the gang, if one came after the attempt began
 }
 
 // begin starts an attempt.
@@ -83,20 +83,20 @@ func (a *agent) begin(ctx context.Context, work *wire.Assignment, number int) *a
 	t.unlessStopped, t.cancel[orderStop] = context.WithCancelCause(ctx)
 	t.unlessOrdered, t.cancel[orderSave] = context.WithCancelCause(t.unlessStopped)
 	a.log.Info("attempt begins", "task", work.Task, "attempt", work.Attempt)
-	a.wg.Go(func() { t.over(t.reports.run(ctx)) })
+	a.wg.Go(func() { t.endAgent(t.reports.run(ctx)) })
 	a.wg.Go(func() { t.run(ctx) })
 	return t
 }
 
-// is reports whether t is the attempt with that name, running or finished.
-func (t *attempt) is(name string) bool { return t != nil && t.work.Attempt == name }
+// isAttempt reports whether t is the attempt with that name, running or finished.
+func (t *attempt) isAttempt(name string) bool { return t != nil && t.work.Attempt == name }
 
 // end ends the attempt and waits until it has ended.
 func (t *attempt) end(o order) {
 	if t == nil {
 		return
 	}
-	t.tell(o, time.Time{}, false)
+	t.giveOrder(o, time.Time{}, false)
 	<-t.done
 }
 
@@ -111,13 +111,13 @@ func (t *attempt) replace() {
 	t.end(orderStop)
 }
 
-// over ends the agent with err, unless err only means that an attempt has finished which was replaced here.
-func (t *attempt) over(err error) {
+// endAgent ends the agent with err, unless err only means that an attempt has finished which was replaced here.
+func (t *attempt) endAgent(err error) {
 	t.mu.Lock()
 	replaced := t.replaced
 	t.mu.Unlock()
-	if !replaced || !errors.Is(err, ErrOver) {
-		t.die(err)
+	if !replaced || !errors.Is(err, ErrFinished) {
+		t.fail(err)
 	}
 }
 
@@ -127,7 +127,7 @@ func (t *attempt) save(left time.Duration, now bool) {
 	if t == nil {
 		return
 	}
-	t.tell(orderSave, time.Now().Add(max(left, 0)), now)
+	t.giveOrder(orderSave, time.Now().Add(max(left, 0)), now)
 }
 
 // noticed is save for a notice that came from the machine's cloud, not from the broker. It also reports the notice.
@@ -138,19 +138,19 @@ func (t *attempt) noticed(left time.Duration) {
 	}
 }
 
-// sameNotice is how far two notices may differ and still count as the same: the machine's own notice and the one that
+// noticeTolerance is how far two notices may differ and still count as the same: the machine's own notice and the one that
 // the broker derives from it. The task gets only one SIGTERM for both, because many programs take a second SIGTERM to
 // mean that they have no time left at all.
-const sameNotice = 5 * time.Second
+const noticeTolerance = 5 * time.Second
 
-// tell gives an order. If it is the second orderSave, the earlier time counts: a machine that was to be taken within
+// giveOrder gives an order. If it is the second orderSave, the earlier time counts: a machine that was to be taken within
 // minutes may now be taken within seconds.
-func (t *attempt) tell(o order, until time.Time, now bool) {
+func (t *attempt) giveOrder(o order, until time.Time, now bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.atOnce = t.atOnce || now
 	if o == orderSave && t.order == orderSave {
-		if until.Before(t.until.Add(-sameNotice)) {
+		if until.Before(t.until.Add(-noticeTolerance)) {
 			t.until = until
 		}
 		select {
@@ -221,13 +221,13 @@ func (t *attempt) conclude(ctx context.Context, result wire.Report, log *taskLog
 	}
 }
 
-// scarce is the free disk space, in bytes, below which a failed attempt removes its files.
-const scarce = 4 << 20
+// minFreeBytes is the free disk space, in bytes, below which a failed attempt removes its files.
+const minFreeBytes = 4 << 20
 
 // makeRoom removes the files of a failed attempt if the disk is full. No later attempt needs them, and a broker on
 // the same disk needs space to record the failure.
 func (t *attempt) makeRoom(ctx context.Context, result wire.Report) {
-	if result.Event != wire.Failed || stage.Room(t.cfg.Dir, scarce) == nil {
+	if result.Event != wire.Failed || stage.Room(t.cfg.Dir, minFreeBytes) == nil {
 		return
 	}
 	// If a mount remained, RemoveAll would delete the objects in the bucket.
@@ -254,7 +254,7 @@ func (t *attempt) beat(ctx context.Context) {
 // execute runs the phases and returns the result.
 func (t *attempt) execute(ctx context.Context) wire.Report {
 	if t.work.Run == "" && t.work.Setup == "" {
-		return t.standIn()
+		return t.runStandIn()
 	}
 	if err := t.prepare(ctx); err != nil {
 		return t.failed(wire.PhaseStage, err)
@@ -304,7 +304,7 @@ func (t *attempt) stageAll(ctx context.Context) error {
 	if err := t.stageIn(ctx); err != nil {
 		return err
 	}
-	return t.open(ctx)
+	return t.startContainer(ctx)
 }
 
 // prepare creates the directories and the log.
@@ -327,7 +327,7 @@ func (t *attempt) prepare(ctx context.Context) error {
 		return err
 	}
 	t.out = out
-	t.wg.Go(func() { t.over(out.ship(ctx, cmp.Or(t.work.Pace.Log, t.cfg.LogPause), t.work.Pace.Alive)) })
+	t.wg.Go(func() { t.endAgent(out.ship(ctx, cmp.Or(t.work.Pace.Log, t.cfg.LogPause), t.work.Pace.Alive)) })
 	return nil
 }
 

@@ -40,12 +40,12 @@ func (s *saver) note(msg string) {
 	}
 }
 
-// saves reports whether this node saves checkpoints. In a task of several nodes only the first does.
-func (s *saver) saves() bool { return s.work.Checkpoint != nil && s.claims.Rank == 0 }
+// isSaver reports whether this node saves checkpoints. In a task of several nodes only the first does.
+func (s *saver) isSaver() bool { return s.work.Checkpoint != nil && s.claims.Rank == 0 }
 
 // schedule saves at intervals until ctx ends.
 func (s *saver) schedule(ctx context.Context) {
-	if !s.saves() || s.work.Checkpoint.Every <= 0 {
+	if !s.isSaver() || s.work.Checkpoint.Every <= 0 {
 		return
 	}
 	for clock.Pause(ctx, s.work.Checkpoint.Every) == nil {
@@ -56,12 +56,12 @@ func (s *saver) schedule(ctx context.Context) {
 	}
 }
 
-// patienceWithChange is the minimum time that a snapshot waits for a directory to stop changing.
-const patienceWithChange = 10 * time.Second
+// minSnapshotTimeout is the minimum time that a snapshot waits for a directory to stop changing.
+const minSnapshotTimeout = 10 * time.Second
 
 // saveRunning saves while the task runs.
 func (s *saver) saveRunning(ctx context.Context) error {
-	still, cancel := context.WithTimeout(ctx, max(s.work.Checkpoint.Every, patienceWithChange))
+	still, cancel := context.WithTimeout(ctx, max(s.work.Checkpoint.Every, minSnapshotTimeout))
 	defer cancel()
 	print, err := stage.Snapshot(still, s.checkpointDir(), s.dirs.snapshot, s.note)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *saver) saveRunning(ctx context.Context) error {
 	}
 	defer os.RemoveAll(s.dirs.snapshot) //nolint:errcheck // the next one empties it first
 	// An attempt that resumes from this checkpoint also needs the data that was written to mounts before it.
-	if err := s.mounts.settle(ctx); err != nil {
+	if err := s.mounts.waitUploaded(ctx); err != nil {
 		return err
 	}
 	return s.upload(ctx, s.dirs.snapshot, print)
@@ -77,7 +77,7 @@ func (s *saver) saveRunning(ctx context.Context) error {
 
 // saveLast saves after the task has ended and nothing changes any more.
 func (s *saver) saveLast(ctx context.Context) error {
-	if !s.saves() {
+	if !s.isSaver() {
 		return nil
 	}
 	print, err := stage.Fingerprint(ctx, s.checkpointDir(), s.note)
@@ -117,7 +117,7 @@ func (s *saver) upload(ctx context.Context, dir, print string) error {
 // reserve returns how much of the remaining time to keep for the upload: twice the duration of the last one and at
 // least a quarter of the time, but at most three quarters.
 func (s *saver) reserve(left time.Duration) time.Duration {
-	if !s.saves() {
+	if !s.isSaver() {
 		if s.mounts.writable() {
 			return left / 4
 		}

@@ -39,7 +39,7 @@ func TestTaskIsSavedOnNoticeAndResumesElsewhere(t *testing.T) {
 	w.Checkpoint = &wire.Checkpoint{Path: "ckpt/", Next: 1}
 	b.Run(node, w)
 	b.AwaitLog(node, "a1", "counted 20\n")
-	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: 55 * time.Second})
+	b.SendCommand(node, wire.Work{Command: wire.SaveAndStop, Notice: 55 * time.Second})
 	r := b.Result(node, "a1")
 	if r.Event != wire.Stopped {
 		t.Fatalf("%+v", r)
@@ -83,7 +83,7 @@ func TestCheckpointsAreSavedOnScheduleAndPruned(t *testing.T) {
 	if !slices.IsSorted(seqs) || seqs[0] != 7 || len(slices.Compact(slices.Clone(seqs))) != 4 {
 		t.Errorf("sequence numbers %v", seqs)
 	}
-	b.Tell(node, wire.Work{Command: wire.Stop})
+	b.SendCommand(node, wire.Work{Command: wire.Stop})
 	b.Result(node, "a1")
 	complete, err := filepath.Glob(filepath.Join(storeDir(w), w.Prefix, "ckpt", "*", "manifest.json"))
 	if err != nil || len(complete) < 4 {
@@ -120,7 +120,7 @@ func TestFailedCheckpointIsNotReported(t *testing.T) {
 	w.Store = "s3://not-linked-into-this-program"
 	b.Run(node, w)
 	b.AwaitLog(node, "a1", "ready")
-	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute})
+	b.SendCommand(node, wire.Work{Command: wire.SaveAndStop, Notice: time.Minute})
 	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
 		t.Errorf("%+v", r)
 	}
@@ -139,7 +139,7 @@ func TestTaskIgnoringNoticeIsKilledInTimeToSave(t *testing.T) {
 	w.Checkpoint = &wire.Checkpoint{Path: "ckpt", Next: 1}
 	b.Run(node, w)
 	b.AwaitLog(node, "a1", "ready")
-	b.Tell(node, wire.Work{Command: wire.SaveNow, Until: time.Now().Add(2 * time.Second)})
+	b.SendCommand(node, wire.Work{Command: wire.SaveAndStop, Until: time.Now().Add(2 * time.Second)})
 	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
 		t.Errorf("%+v", r)
 	}
@@ -155,7 +155,7 @@ func TestEarlierNoticeReplacesLater(t *testing.T) {
 	w.Checkpoint = &wire.Checkpoint{Path: "ckpt", Next: 1}
 	b.Run(node, w)
 	b.AwaitLog(node, "a1", "ready")
-	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: 10 * time.Hour})
+	b.SendCommand(node, wire.Work{Command: wire.SaveAndStop, Notice: 10 * time.Hour})
 	b.AwaitLog(node, "a1", "told")
 	notices <- time.Second
 	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
@@ -192,7 +192,7 @@ func TestTaskReceivesNoticeDuringCheckpoint(t *testing.T) {
 	w.Checkpoint = &wire.Checkpoint{Path: "ckpt", Every: 10 * time.Millisecond, Next: 1}
 	b.Run(node, w)
 	<-g.met
-	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Hour})
+	b.SendCommand(node, wire.Work{Command: wire.SaveAndStop, Notice: time.Hour})
 	awaitFile(t, dir, "told")
 	open()
 	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
@@ -210,7 +210,7 @@ while :; do n=$((n+1)); echo $n > f.tmp; mv f.tmp f; sleep 0.1; done`)
 	w.Checkpoint = &wire.Checkpoint{Path: "ckpt", Every: 10 * time.Millisecond, Next: 1}
 	b.Run(node, w)
 	b.ReportAfter(1, node, "a1", wire.Checkpointed)
-	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute})
+	b.SendCommand(node, wire.Work{Command: wire.SaveAndStop, Notice: time.Minute})
 	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
 		t.Errorf("%+v", r)
 	}
@@ -259,7 +259,7 @@ func TestNoticeStopsSetup(t *testing.T) {
 	w.Setup = "echo ready; sleep 1000"
 	b.Run(node, w)
 	b.AwaitLog(node, "a1", "ready")
-	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute})
+	b.SendCommand(node, wire.Work{Command: wire.SaveAndStop, Notice: time.Minute})
 	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
 		t.Errorf("%+v", r)
 	}
@@ -277,7 +277,7 @@ func TestFirstNodeSavesAndAllRestore(t *testing.T) {
 		b.AwaitLog(n, "a1", "ready")
 	}
 	for _, n := range nodes {
-		b.Tell(n, wire.Work{Command: wire.SaveNow, Notice: time.Minute})
+		b.SendCommand(n, wire.Work{Command: wire.SaveAndStop, Notice: time.Minute})
 		b.Result(n, "a1")
 	}
 	if got := b.Events(nodes[1], "a1"); slices.Contains(got, wire.Checkpointed) {
@@ -306,7 +306,7 @@ func TestStandInTakesItsTimeAndSavesProgress(t *testing.T) {
 	if first.Seq < 3 || second.Seq <= first.Seq || first.Prefix != "" || first.Progress < 0.5 || second.Progress <= first.Progress || second.Progress > 0.6 {
 		t.Errorf("%+v, then %+v", first, second)
 	}
-	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute})
+	b.SendCommand(node, wire.Work{Command: wire.SaveAndStop, Notice: time.Minute})
 	r := b.Result(node, "a1")
 	if r.Event != wire.Stopped || r.Progress <= second.Progress {
 		t.Errorf("%+v", r)
@@ -332,7 +332,7 @@ func TestStandInWithoutTimeSucceedsAndKeepsOutputs(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	child := task(t, "a2", `ls $TRADEWIND_INPUTS/parent | wc -l`)
-	child.Store, child.Nothing = parent.Store, []string{"parent"}
+	child.Store, child.EmptyParents = parent.Store, []string{"parent"}
 	b.Run(node, child)
 	if r := b.Result(node, "a2"); r.Event != wire.Succeeded || strings.TrimSpace(b.Log(node, "a2")) != strconv.Itoa(0) {
 		t.Errorf("%+v, log %q", r, b.Log(node, "a2"))

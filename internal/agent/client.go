@@ -136,7 +136,7 @@ func (c *client) retry(ctx context.Context, r request) error {
 	final := false
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		err := c.call(ctx, r)
-		if final = lastWord(err); final {
+		if final = isFinal(err); final {
 			err = backoff.Permanent(err)
 		}
 		return struct{}{}, err
@@ -147,11 +147,11 @@ func (c *client) retry(ctx context.Context, r request) error {
 	return err
 }
 
-// lastWord reports whether err is final: another try would not help.
-func lastWord(err error) bool {
+// isFinal reports whether err is final: another try would not help.
+func isFinal(err error) bool {
 	var resume *resumeError
 	var denied *deniedError
-	return errors.Is(err, ErrOver) || errors.Is(err, ErrRefused) || errors.Is(err, ErrConfig) ||
+	return errors.Is(err, ErrFinished) || errors.Is(err, ErrRefused) || errors.Is(err, ErrConfig) ||
 		errors.As(err, &resume) || errors.As(err, &denied)
 }
 
@@ -180,7 +180,7 @@ func (c *client) call(ctx context.Context, r request) error {
 	if err != nil {
 		return err
 	}
-	err = judge(resp, r.path, body)
+	err = checkResponse(resp, r.path, body)
 	if seconds, bad := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && r.pause != nil && bad == nil {
 		*r.pause = min(time.Duration(max(seconds, 0))*time.Second, maxPause)
 	}
@@ -196,21 +196,21 @@ func (c *client) call(ctx context.Context, r request) error {
 	return nil
 }
 
-// judge returns an error for an answer that is not a success, otherwise nil.
-func judge(resp *http.Response, path string, answer []byte) error {
+// checkResponse returns an error for an answer that is not a success, otherwise nil.
+func checkResponse(resp *http.Response, path string, answer []byte) error {
 	switch code := resp.StatusCode; {
 	case code >= 200 && code < 300:
 		return nil
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		return fmt.Errorf("%w: %s: %s", ErrRefused, path, resp.Status)
 	case code == http.StatusGone:
-		return fmt.Errorf("%w: %s", ErrOver, path)
+		return fmt.Errorf("%w: %s", ErrFinished, path)
 	case code == http.StatusConflict && (path == wire.PathLogs || path == wire.PathReport):
 		if offset, err := strconv.ParseInt(resp.Header.Get(wire.HeaderOffset), 10, 64); err == nil && offset >= 0 {
 			return &resumeError{offset}
 		}
 	case strings.HasPrefix(path, wire.PathVisits):
-		return judgeVisit(resp, path, answer)
+		return checkVisitResponse(resp, path, answer)
 	case code == http.StatusNotFound || code == http.StatusConflict || code == http.StatusUnprocessableEntity ||
 		code == http.StatusNotImplemented:
 		switch path {
@@ -221,8 +221,8 @@ func judge(resp *http.Response, path string, answer []byte) error {
 	return fmt.Errorf("agent: %s: %s: %.200q", path, resp.Status, answer)
 }
 
-// judgeVisit returns the error for an unsuccessful answer to a call that belongs to a visit.
-func judgeVisit(resp *http.Response, path string, answer []byte) error {
+// checkVisitResponse returns the error for an unsuccessful answer to a call that belongs to a visit.
+func checkVisitResponse(resp *http.Response, path string, answer []byte) error {
 	switch resp.StatusCode {
 	case http.StatusNotFound, http.StatusNotImplemented:
 		return fmt.Errorf("agent: %s: %w", path, tunnel.ErrEnded)

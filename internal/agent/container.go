@@ -23,8 +23,8 @@ const (
 	envRegistryPassword = "SKYPILOT_DOCKER_PASSWORD" //nolint:gosec // its name
 )
 
-// boxed is the container state of a task that runs in one.
-type boxed struct {
+// containerState is the container state of a task that runs in one.
+type containerState struct {
 	engine *container.Engine
 	image  string
 	home   string // in the container; set when an input first needs it
@@ -51,13 +51,13 @@ func (t *attempt) pull(ctx context.Context) error {
 		return err
 	}
 	as := container.Login{
-		Server: t.given(envRegistryServer), User: t.given(envRegistryUser), Password: t.given(envRegistryPassword),
+		Server: t.variable(envRegistryServer), User: t.variable(envRegistryUser), Password: t.variable(envRegistryPassword),
 	}
 	image := t.work.Image
 	if as.Server != "" && !strings.HasPrefix(image, as.Server+"/") {
 		image = as.Server + "/" + image
 	}
-	t.boxed = &boxed{engine: engine, image: image, mounts: map[string]string{}}
+	t.boxed = &containerState{engine: engine, image: image, mounts: map[string]string{}}
 	if err := engine.Pull(ctx, image, as, t.dirs.tmp, t.out.note); err != nil {
 		return err
 	}
@@ -65,8 +65,8 @@ func (t *attempt) pull(ctx context.Context) error {
 	return err
 }
 
-// given returns the value of a variable of the task, secret or not.
-func (t *attempt) given(name string) string { return cmp.Or(t.work.Secrets[name], t.work.Env[name]) }
+// variable returns the value of a variable of the task, secret or not.
+func (t *attempt) variable(name string) string { return cmp.Or(t.work.Secrets[name], t.work.Env[name]) }
 
 // mountPlace returns where to stage an input that the container should see under an absolute path or a path below ~.
 func (t *attempt) mountPlace(ctx context.Context, p string) (dir, dst string, err error) {
@@ -93,8 +93,8 @@ func (t *attempt) mountPlace(ctx context.Context, p string) (dir, dst string, er
 	return dir, dst, os.MkdirAll(dir, 0o700)
 }
 
-// open starts the container, once everything that it uses is staged.
-func (t *attempt) open(ctx context.Context) (err error) {
+// startContainer starts the container, once everything that it uses is staged.
+func (t *attempt) startContainer(ctx context.Context) (err error) {
 	if t.boxed == nil {
 		return nil
 	}
@@ -135,14 +135,14 @@ func (t *attempt) imageEnv() map[string]string {
 }
 
 // close ends the container.
-func (b *boxed) close() {
+func (b *containerState) close() {
 	if b != nil && b.box != nil {
 		b.box.Close()
 	}
 }
 
-// own gives the files that the container's root user wrote to the agent's user.
-func (t *attempt) own() {
+// chownToAgent gives the files that the container's root user wrote to the agent's user.
+func (t *attempt) chownToAgent() {
 	if uid := os.Geteuid(); uid != 0 && t.boxed.engine.Name() == "docker" {
 		dirs := []string{t.dirs.top}
 		if len(t.mounts.list) > 0 { // do not change anything in the buckets
@@ -151,7 +151,7 @@ func (t *attempt) own() {
 				dirs = append(dirs, t.checkpointDir())
 			}
 		}
-		if err := t.boxed.box.Own(uid, os.Getegid(), dirs...); err != nil {
+		if err := t.boxed.box.Chown(uid, os.Getegid(), dirs...); err != nil {
 			t.log.Warn("files of the container still belong to root", "err", err)
 		}
 	}

@@ -76,7 +76,7 @@ func TestContainerTaskFailsStopsAndSaves(t *testing.T) {
 	w.Image, w.Checkpoint = containertest.Image, &wire.Checkpoint{Path: "ckpt", Next: 1}
 	b.Run(node, w)
 	b.AwaitLog(node, "a2", "ready")
-	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute})
+	b.SendCommand(node, wire.Work{Command: wire.SaveAndStop, Notice: time.Minute})
 	if r := b.Result(node, "a2"); r.Event != wire.Stopped {
 		t.Errorf("%+v", r)
 	}

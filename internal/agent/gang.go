@@ -19,16 +19,16 @@ func (t *attempt) joinGang() (err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.joined = true
-	t.gang, err = t.writeGang(cmp.Or(t.met, t.work.Gang))
+	t.gang, err = t.writeGang(cmp.Or(t.updatedGang, t.work.Gang))
 	return err
 }
 
-// meet updates the files that describe the gang when one of its members has restarted on other machines. The task may
+// updateGang updates the files that describe the gang when one of its members has restarted on other machines. The task may
 // read them again. Its environment variables do not change.
-func (t *attempt) meet(g *wire.Gang) {
+func (t *attempt) updateGang(g *wire.Gang) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.met = g
+	t.updatedGang = g
 	if !t.joined || g == nil {
 		return // joinGang writes it when the task begins
 	}
@@ -57,13 +57,13 @@ func (t *attempt) serveGang() (end func()) {
 	if g == nil || len(g.Key) == 0 || t.boxed != nil {
 		return func() {}
 	}
-	own, ok := gang.Own(g, t.claims.Rank)
+	own, ok := gang.OwnNode(g, t.claims.Rank)
 	if !ok {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(t.unlessOrdered)
 	var running sync.WaitGroup
-	err := rsh.Serve(ctx, gang.Listens(g, own), g.Key, func(ctx context.Context, command string,
+	err := rsh.Serve(ctx, gang.ListenAddress(g, own), g.Key, func(ctx context.Context, command string,
 		out io.Writer) (int, error) {
 		running.Add(1)
 		defer running.Done()

@@ -37,7 +37,7 @@ func (t grants) List(ctx context.Context, prefix, after string) (page grant.Page
 
 // Begin implements stage.Grants.
 func (t grants) Begin(ctx context.Context, uri string) (upload string, err error) {
-	var answer wire.Begun
+	var answer wire.UploadID
 	err = t.ask(ctx, wire.PathUploads,
 		wire.Upload{Attempt: t.work.Attempt, Step: wire.UploadBegin, URI: uri}, &answer)
 	return answer.Upload, err
@@ -65,8 +65,8 @@ func (t grants) prune(ctx context.Context) error {
 
 func (t grants) ask(ctx context.Context, path string, question, answer any) error {
 	err := t.client.ask(ctx, path, question, answer)
-	if errors.Is(err, ErrOver) || errors.Is(err, ErrRefused) || errors.Is(err, ErrUnreachable) {
-		t.over(err)
+	if errors.Is(err, ErrFinished) || errors.Is(err, ErrRefused) || errors.Is(err, ErrUnreachable) {
+		t.endAgent(err)
 		return fmt.Errorf("%w: %w", stage.ErrRefused, err)
 	}
 	return err

@@ -65,7 +65,7 @@ func TestStopEndsTaskAndAgent(t *testing.T) {
 	a := start(t, b, node, agent.Config{Grace: 50 * time.Millisecond})
 	b.Run(node, task(t, "a1", `trap "" TERM; `+forever))
 	ids := processes(t, b, node, "a1", 2)
-	b.Tell(node, wire.Work{Command: wire.Stop})
+	b.SendCommand(node, wire.Work{Command: wire.Stop})
 	if err := a.wait(); err != nil {
 		t.Error(err)
 	}
@@ -80,7 +80,7 @@ func TestStoppedTaskMayEndByItself(t *testing.T) {
 	a := start(t, b, node, agent.Config{Grace: time.Minute})
 	b.Run(node, task(t, "a1", `trap 'echo farewell; exit 0' TERM; echo ready; while :; do sleep 0.01; done`))
 	b.AwaitLog(node, "a1", "ready")
-	b.Tell(node, wire.Work{Command: wire.Stop})
+	b.SendCommand(node, wire.Work{Command: wire.Stop})
 	if err := a.wait(); err != nil {
 		t.Error(err)
 	}
@@ -121,7 +121,7 @@ func TestFinishedAttemptEndsAgent(t *testing.T) {
 				}
 				return 0
 			})
-			if err := a.wait(); !errors.Is(err, agent.ErrOver) || agent.ExitCode(err) != agent.ExitOver {
+			if err := a.wait(); !errors.Is(err, agent.ErrFinished) || agent.ExitCode(err) != agent.ExitFinished {
 				t.Errorf("%v", err)
 			}
 			mustBeGone(t, ids)
@@ -221,7 +221,7 @@ func TestNodeRunsAttemptsInSequence(t *testing.T) {
 	if got := b.Events(node, "a1"); !slices.Equal(got, []wire.Event{wire.Started, wire.Stopped}) {
 		t.Errorf("events of the first: %v", got)
 	}
-	b.Tell(node, wire.Work{Command: wire.Disconnect})
+	b.SendCommand(node, wire.Work{Command: wire.Disconnect})
 	if err := a.wait(); err != nil {
 		t.Error(err)
 	}

@@ -28,7 +28,7 @@ func TestFailedTaskIsKeptUntilOrder(t *testing.T) {
 	if !strings.HasPrefix(b.Log(node, "a1"), "oh dear\n") {
 		t.Errorf("its log: %q", b.Log(node, "a1"))
 	}
-	b.Tell(node, wire.Work{Command: wire.Disconnect})
+	b.SendCommand(node, wire.Work{Command: wire.Disconnect})
 	if err := a.wait(); err != nil {
 		t.Error(err)
 	}
@@ -60,7 +60,7 @@ func TestOnlyFailedTasksAreKept(t *testing.T) {
 	again.KeepOnFailure = time.Hour
 	b.Run(node, again)
 	b.AwaitLog(node, "a2", "ready\n")
-	b.Tell(node, wire.Work{Command: wire.Stop})
+	b.SendCommand(node, wire.Work{Command: wire.Stop})
 	if err := a.wait(); err != nil {
 		t.Error(err)
 	}

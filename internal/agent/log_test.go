@@ -110,7 +110,7 @@ func TestStartedIsReportedWithFirstLog(t *testing.T) {
 	if r := b.Report(node, "a1", wire.Started); string(r.Log) != "one\n" || b.Calls(wire.PathLogs) != 0 {
 		t.Errorf("the report contains %q, and %d pieces were sent", r.Log, b.Calls(wire.PathLogs))
 	}
-	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute}) // ends the task
+	b.SendCommand(node, wire.Work{Command: wire.SaveAndStop, Notice: time.Minute}) // ends the task
 	b.Result(node, "a1")
 	if got := b.Log(node, "a1"); !strings.HasPrefix(got, "one\ntradewind: the machine will be taken") {
 		t.Errorf("log %q", got)
@@ -135,7 +135,7 @@ func TestResultWithLogGapResendsLog(t *testing.T) {
 	b.Run(node, w)
 	b.AwaitLog(node, "a1", "one\n")
 	b.ForgetLog(node, "a1", 2)
-	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute}) // ends the task
+	b.SendCommand(node, wire.Work{Command: wire.SaveAndStop, Notice: time.Minute}) // ends the task
 	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
 		t.Errorf("%+v", r)
 	}
@@ -150,7 +150,7 @@ func TestResultDoesNotWaitForLog(t *testing.T) {
 	start(t, b, node, agent.Config{})
 	b.Run(node, tailed(t, "echo lost; touch $TRADEWIND_OUTPUT/x; sleep 100"))
 	b.Report(node, "a1", wire.Started)
-	b.Tell(node, wire.Work{Command: wire.Stop})
+	b.SendCommand(node, wire.Work{Command: wire.Stop})
 	if r := b.Result(node, "a1"); r.Event != wire.Stopped || len(r.Log) > 0 {
 		t.Errorf("%+v", r)
 	}

@@ -91,7 +91,7 @@ echo went on; sleep 1000`)
 	w.Login = true
 	b.Run(node, w)
 	b.AwaitLog(node, "a1", "ready")
-	b.Tell(node, wire.Work{Command: wire.Stop})
+	b.SendCommand(node, wire.Work{Command: wire.Stop})
 	if r := b.Result(node, "a1"); r.Event != wire.Stopped || strings.Contains(b.Log(node, "a1"), "went on") {
 		t.Errorf("%+v %s", r, b.Log(node, "a1"))
 	}
@@ -103,7 +103,7 @@ sleep 1000 & echo ready; wait`)
 	w.Login, w.Checkpoint = true, &wire.Checkpoint{Path: "ckpt", Next: 1}
 	b.Run(node, w)
 	b.AwaitLog(node, "a2", "ready")
-	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute})
+	b.SendCommand(node, wire.Work{Command: wire.SaveAndStop, Notice: time.Minute})
 	b.Result(node, "a2")
 	saved := b.Report(node, "a2", wire.Checkpointed)
 	if body, err := os.ReadFile(filepath.Join(storeDir(w), saved.Prefix, "files", "state")); string(body) != "saved\n" {

@@ -40,7 +40,7 @@ const (
 const (
 	ExitDone        = 0
 	ExitFailed      = 1
-	ExitOver        = 10 // ErrOver
+	ExitFinished    = 10 // ErrOver
 	ExitRefused     = 11 // ErrRefused
 	ExitUnreachable = 12 // ErrUnreachable
 	ExitStopped     = 143
@@ -64,9 +64,9 @@ func Main(environ []string, version string) int {
 		return ExitFailed
 	}
 	cfg.Version, cfg.Logger = version, log
-	ctx, stop := signal.NotifyContext(context.Background(), stops(environ)...)
+	ctx, stop := signal.NotifyContext(context.Background(), stopSignals(environ)...)
 	defer stop()
-	if cfg.Notices, err = watch(ctx, environ, log); err != nil {
+	if cfg.Notices, err = watchNotices(ctx, environ, log); err != nil {
 		log.Error("cannot start", "err", err)
 		return ExitFailed
 	}
@@ -80,16 +80,16 @@ func Main(environ []string, version string) int {
 	return ExitCode(err)
 }
 
-// stops returns the signals that end the agent. In a pod, SIGTERM is a notice, after which there is time to save.
-func stops(environ []string) []os.Signal {
+// stopSignals returns the signals that end the agent. In a pod, SIGTERM is a notice, after which there is time to save.
+func stopSignals(environ []string) []os.Signal {
 	if lookup(environ, notices.EnvCloud) == notices.Kubernetes {
 		return []os.Signal{syscall.SIGINT}
 	}
 	return []os.Signal{syscall.SIGTERM, syscall.SIGINT}
 }
 
-// watch starts to watch whether the machine's cloud is about to take it. It returns nil if environ names no cloud.
-func watch(ctx context.Context, environ []string, log *slog.Logger) (<-chan time.Duration, error) {
+// watchNotices starts to watch whether the machine's cloud is about to take it. It returns nil if environ names no cloud.
+func watchNotices(ctx context.Context, environ []string, log *slog.Logger) (<-chan time.Duration, error) {
 	w, err := notices.FromEnvironment(func(name string) string {
 		return lookup(environ, name)
 	}, notices.Config{Log: log})
@@ -120,8 +120,8 @@ func ExitCode(err error) int {
 	switch {
 	case err == nil:
 		return ExitDone
-	case errors.Is(err, ErrOver):
-		return ExitOver
+	case errors.Is(err, ErrFinished):
+		return ExitFinished
 	case errors.Is(err, ErrRefused):
 		return ExitRefused
 	case errors.Is(err, ErrUnreachable):

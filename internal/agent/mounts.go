@@ -30,15 +30,15 @@ type mounts struct {
 	stop context.CancelFunc // nil until something is mounted
 }
 
-// lent is a mount with credentials from the broker.
-type lent struct {
+// lentMount is a mount with credentials from the broker.
+type lentMount struct {
 	index int // in the task's inputs
 	loan  wire.Loan
 }
 
 // mountAll mounts those of the task's inputs that ask for it, at the paths to which they would otherwise be copied.
 func (t *attempt) mountAll(ctx context.Context) error {
-	var loans []lent
+	var loans []lentMount
 	some := false
 	for i, in := range t.work.Inputs {
 		if in.Mount == "" {
@@ -50,7 +50,7 @@ func (t *attempt) mountAll(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			loans = append(loans, lent{i, wire.Loan{Prefix: prefix, Write: mount.Mode(in.Mount) != mount.Read}})
+			loans = append(loans, lentMount{i, wire.Loan{Prefix: prefix, Write: mount.Mode(in.Mount) != mount.Read}})
 		}
 	}
 	if !some {
@@ -117,7 +117,7 @@ func (t *attempt) mounter(ctx context.Context) (string, error) {
 }
 
 // lend asks the broker for credentials. The result is keyed by the index of the input.
-func (t *attempt) lend(ctx context.Context, loans []lent) (map[int]grant.Credentials, error) {
+func (t *attempt) lend(ctx context.Context, loans []lentMount) (map[int]grant.Credentials, error) {
 	out := map[int]grant.Credentials{}
 	if len(loans) == 0 {
 		return out, nil
@@ -222,7 +222,7 @@ func within(p, dir string) bool {
 const lendAgain = 10 * time.Second
 
 // renewLent renews credentials when half of their lifetime has passed, until the mounts end.
-func (t *attempt) renewLent(loans []lent, creds map[int]grant.Credentials, byIndex map[int]*mount.Mount) {
+func (t *attempt) renewLent(loans []lentMount, creds map[int]grant.Credentials, byIndex map[int]*mount.Mount) {
 	for len(loans) > 0 {
 		var first time.Time
 		for _, c := range creds {
@@ -290,8 +290,8 @@ func (t *attempt) noteUnkept() {
 // unkeptShown is the maximum number of names in that log line.
 const unkeptShown = 10
 
-// settle returns when all files that are closed now are in the stores.
-func (m *mounts) settle(ctx context.Context) error {
+// waitUploaded returns when all files that are closed now are in the stores.
+func (m *mounts) waitUploaded(ctx context.Context) error {
 	return m.each(func(one *mount.Mount) error { return one.Settle(ctx) })
 }
 

@@ -106,7 +106,7 @@ echo first > out/first; echo ready; while :; do sleep 0.05; done`)
 	w.Inputs, w.Checkpoint = []wire.Input{in}, &wire.Checkpoint{Path: "ckpt", Next: 1}
 	b.Run(node, w)
 	b.AwaitLog(node, "a1", "ready")
-	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute})
+	b.SendCommand(node, wire.Work{Command: wire.SaveAndStop, Notice: time.Minute})
 	b.Report(node, "a1", wire.Checkpointed)
 	if got := content(t, filepath.Join(kept, "first")) + content(t, filepath.Join(kept, "last")); got != "first\nlast\n" {
 		t.Errorf("when the checkpoint was reported, the folder had %q", got)
@@ -164,7 +164,7 @@ func TestNothingStaysMounted(t *testing.T) {
 	w.Inputs = []wire.Input{in}
 	b.Run(node, w)
 	b.AwaitLog(node, "a1", "ready")
-	b.Tell(node, wire.Work{Command: wire.Stop})
+	b.SendCommand(node, wire.Work{Command: wire.Stop})
 	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
 		t.Errorf("%+v", r)
 	}

@@ -9,15 +9,15 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// moved adds up an attempt's traffic with stores. Reports contain the sums, because traffic that leaves a cloud costs
+// traffic adds up an attempt's traffic with stores. Reports contain the sums, because traffic that leaves a cloud costs
 // money.
-type moved struct {
+type traffic struct {
 	mu     sync.Mutex
 	stores map[string]wire.Moved
 }
 
 // add counts a request: the object's URI, and the bytes sent and received.
-func (m *moved) add(uri string, sent, received int64) {
+func (m *traffic) add(uri string, sent, received int64) {
 	scheme, rest, _ := strings.Cut(uri, "://")
 	if scheme == "file" {
 		return // the broker's own store, which is in no cloud
@@ -38,7 +38,7 @@ func (m *moved) add(uri string, sent, received int64) {
 }
 
 // all returns the traffic so far, by store.
-func (m *moved) all() (list []wire.Moved) {
+func (m *traffic) all() (list []wire.Moved) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, store := range slices.Sorted(maps.Keys(m.stores)) {

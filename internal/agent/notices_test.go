@@ -15,7 +15,7 @@ import (
 // The agent starts to watch at its start: a notice may come before the work, which must then get it at once.
 func TestMainObeysMetadataNotice(t *testing.T) {
 	machine := &imdstest.Machine{ID: "i-0abc"}
-	machine.Take(time.Now().Add(2 * time.Minute))
+	machine.Interrupt(time.Now().Add(2 * time.Minute))
 	metadata := httptest.NewServer(machine)
 	defer metadata.Close()
 	b := agenttest.New(t)

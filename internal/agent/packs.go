@@ -25,8 +25,8 @@ func (t *attempt) packURI(d pack.Digest) (string, error) {
 	return grant.Below(t.work.Store, pack.Prefix+string(d))
 }
 
-// naming returns a source that can read the given digests.
-func (t *attempt) naming(digests ...pack.Digest) (packsOf, error) {
+// packSource returns a source that can read the given digests.
+func (t *attempt) packSource(digests ...pack.Digest) (packsOf, error) {
 	uris := make([]string, len(digests))
 	for i, d := range digests {
 		uri, err := t.packURI(d)
@@ -55,7 +55,7 @@ func (t *attempt) fetchPack(ctx context.Context, uri, dir, dst string) error {
 	if err != nil {
 		return err
 	}
-	src, err := t.naming(u.Digest)
+	src, err := t.packSource(u.Digest)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (t *attempt) fetchPack(ctx context.Context, uri, dir, dst string) error {
 	for i, p := range l.Pieces {
 		digests[i] = p.Digest
 	}
-	if src, err = t.naming(digests...); err != nil {
+	if src, err = t.packSource(digests...); err != nil {
 		return err
 	}
 	return unpack(ctx, src, l, u, dir, dst)

@@ -13,7 +13,7 @@ func TestStageFileIntoContainerFolder(t *testing.T) {
 	from := t.TempDir()
 	a := &attempt{
 		agent: &agent{}, dirs: dirsIn(t.TempDir()), work: &wire.Assignment{}, reports: &reports{}, out: &taskLog{},
-		boxed: &boxed{mounts: map[string]string{}},
+		boxed: &containerState{mounts: map[string]string{}},
 	}
 	for _, in := range []wire.Input{
 		{URI: filepath.Join(from, "x.csv"), Path: "/data/"}, {URI: filepath.Join(from, "y.csv"), Path: "/data/"},

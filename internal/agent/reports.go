@@ -17,7 +17,7 @@ type reports struct {
 	client  *client
 	attempt string
 	rank    int
-	stores  moved // the attempt's traffic with stores, which every report contains
+	stores  traffic // the attempt's traffic with stores, which every report contains
 
 	mu    sync.Mutex
 	queue []pending
@@ -99,7 +99,7 @@ func (q *reports) run(ctx context.Context) error {
 		p.report.Moved = q.stores.all()
 		kept, err := q.send(ctx, p)
 		if p.linger > 0 {
-			p.log.lent(p.report.LogFrom+int64(len(p.report.Log)), err == nil && kept)
+			p.log.endLoan(p.report.LogFrom+int64(len(p.report.Log)), err == nil && kept)
 		}
 		q.sent(err)
 		if err != nil {
@@ -134,12 +134,12 @@ func (q *reports) send(ctx context.Context, p pending) (kept bool, err error) {
 	err = q.client.report(soon, p.report)
 	var resume *resumeError
 	missing := errors.As(err, &resume)
-	if err == nil || ctx.Err() != nil || lastWord(err) && !missing {
+	if err == nil || ctx.Err() != nil || isFinal(err) && !missing {
 		return err == nil, err
 	}
 	if missing {
 		err = p.log.sendFrom(soon, resume.offset)
-		if lastWord(err) && !errors.As(err, &resume) {
+		if isFinal(err) && !errors.As(err, &resume) {
 			return false, err
 		}
 		kept = errors.Is(err, io.EOF) // everything was sent

@@ -79,7 +79,7 @@ func (t *attempt) probeUntil(ctx context.Context, s *wire.Service) error {
 	var since time.Time // when it was last ready; zero if it never was
 	ready := false
 	for clock.Pause(ctx, min(pause, s.Every)) == nil {
-		err := ask(ctx, s, t.port)
+		err := probeOnce(ctx, s, t.port)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -117,8 +117,8 @@ func prober() *http.Client {
 // maxProbed is the maximum number of bytes read of a probe's answer.
 const maxProbed = 64 << 10
 
-// ask probes once.
-func ask(ctx context.Context, s *wire.Service, port int) error {
+// probeOnce probes once.
+func probeOnce(ctx context.Context, s *wire.Service, port int) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
@@ -160,9 +160,9 @@ func ask(ctx context.Context, s *wire.Service, port int) error {
 // notice.
 const drainWithin = 30 * time.Second
 
-// serveOn lets a replica whose machine will be taken continue to serve until it must end, because its replacement is
+// serveUntilNeeded lets a replica whose machine will be taken continue to serve until it must end, because its replacement is
 // not ready yet. It returns when the machine will be taken, which may be earlier than until.
-func (t *attempt) serveOn(s *script, until time.Time) time.Time {
+func (t *attempt) serveUntilNeeded(s *script, until time.Time) time.Time {
 	for {
 		t.mu.Lock()
 		atOnce := t.atOnce
@@ -173,7 +173,7 @@ func (t *attempt) serveOn(s *script, until time.Time) time.Time {
 		}
 		select {
 		case <-t.sooner:
-			until = t.foretell(until)
+			until = t.writeNewNotice(until)
 			continue
 		case <-time.After(left - min(left/2, drainWithin)):
 		case <-s.Done():

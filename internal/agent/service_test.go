@@ -163,7 +163,7 @@ func TestReplicaServesUntilLastMoment(t *testing.T) {
 			b.Run(node, replica(t, "a1", server))
 			b.Report(node, "a1", wire.Ready)
 			began := time.Now()
-			b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: c.notice, Now: c.now})
+			b.SendCommand(node, wire.Work{Command: wire.SaveAndStop, Notice: c.notice, Now: c.now})
 			if r := b.Result(node, "a1"); r.Event != wire.Stopped {
 				t.Errorf("%+v", r)
 			}
@@ -181,9 +181,9 @@ func TestServingReplicaIsReplaced(t *testing.T) {
 	start(t, b, node, agent.Config{})
 	b.Run(node, replica(t, "a1", server))
 	b.Report(node, "a1", wire.Ready)
-	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Hour})
+	b.SendCommand(node, wire.Work{Command: wire.SaveAndStop, Notice: time.Hour})
 	b.AwaitLog(node, "a1", "the machine will be taken in ")
-	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Hour, Now: true})
+	b.SendCommand(node, wire.Work{Command: wire.SaveAndStop, Notice: time.Hour, Now: true})
 	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
 		t.Errorf("%+v", r)
 	}

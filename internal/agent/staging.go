@@ -24,7 +24,7 @@ import (
 // stageIn stages what the task starts from: its work directory, its inputs, its parents' outputs, and the checkpoint
 // from which it resumes.
 func (t *attempt) stageIn(ctx context.Context) error {
-	defer t.exchange(ctx)()
+	defer t.joinExchange(ctx)()
 	if t.work.Workdir != "" {
 		if err := t.fetch(ctx, t.work.Workdir, t.dirs.work, "."); err != nil {
 			return fmt.Errorf("workdir: %w", err)
@@ -44,9 +44,9 @@ func (t *attempt) stageIn(ctx context.Context) error {
 	return t.restore(ctx)
 }
 
-// exchange lets the nodes of the attempt pass staged files on to each other. The returned function ends that. If this
+// joinExchange lets the nodes of the attempt pass staged files on to each other. The returned function ends that. If this
 // node cannot listen, it reads everything from the store.
-func (t *attempt) exchange(ctx context.Context) (end func()) {
+func (t *attempt) joinExchange(ctx context.Context) (end func()) {
 	resumes := t.work.Checkpoint != nil && t.work.Checkpoint.Restore != ""
 	if len(t.work.Nodes) < 2 || len(t.work.Exchange) == 0 || !resumes && len(t.work.Inputs)+len(t.work.Parents) == 0 {
 		return func() {}
@@ -161,7 +161,7 @@ func lookup(environ []string, name string) string {
 // stageParents stages the parents' outputs: to <inputs>/<name>, or to <inputs>/<name>/<rank> for a parent with
 // several nodes. It first reads all manifests together, and then the files.
 func (t *attempt) stageParents(ctx context.Context) error {
-	for _, name := range t.work.Nothing {
+	for _, name := range t.work.EmptyParents {
 		if !filepath.IsLocal(name) {
 			return fmt.Errorf("path %q %w", name, stage.ErrLeaves)
 		}
@@ -179,7 +179,7 @@ func (t *attempt) stageParents(ctx context.Context) error {
 			return err
 		}
 		trees = append(trees, stage.Tree{
-			Prefix: first, Dir: filepath.Join(t.dirs.inputs, name), Only: t.work.Only[name],
+			Prefix: first, Dir: filepath.Join(t.dirs.inputs, name), Only: t.work.PartialParents[name],
 		})
 	}
 	if err := t.readManifests(ctx, trees); err != nil {

@@ -303,13 +303,13 @@ func TestTaskWithoutOutputsUploadsNothing(t *testing.T) {
 		}
 	}
 	child := task(t, "child", `ls -d $TRADEWIND_INPUTS/parent; ls $TRADEWIND_INPUTS/parent | wc -l`)
-	child.Nothing = []string{"parent"}
+	child.EmptyParents = []string{"parent"}
 	b.Run(node, child)
 	if r := b.Result(node, "child"); r.Event != wire.Succeeded || !strings.HasSuffix(b.Log(node, "child"), "/parent\n0\n") {
 		t.Errorf("%+v, log %q", r, b.Log(node, "child"))
 	}
 	child = task(t, "bad", "true")
-	child.Nothing = []string{"../parent"}
+	child.EmptyParents = []string{"../parent"}
 	b.Run(node, child)
 	if r := b.Result(node, "bad"); r.Event != wire.Failed || !strings.Contains(r.Message, "leaves its directory") {
 		t.Errorf("%+v", r)
@@ -329,7 +329,7 @@ func TestOnlyNamedParentOutputsAreStaged(t *testing.T) {
 	child := task(t, "child", `cd $TRADEWIND_INPUTS/parent; ls; cat model/latest log/deep/l log/40; ls log | wc -l`)
 	child.Store = parent.Store
 	child.Parents = map[string]string{"parent": wire.OutputPrefix(parent.Prefix, "a1")}
-	child.Only = map[string][]string{"parent": {"model", "log/"}}
+	child.PartialParents = map[string][]string{"parent": {"model", "log/"}}
 	b.Run(node, child)
 	if r := b.Result(node, "child"); r.Event != wire.Succeeded || !strings.HasSuffix(b.Log(node, "child"), "log\nmodel\nm\nl\n40\n41\n") {
 		t.Errorf("%+v, log %q", r, b.Log(node, "child"))

@@ -7,9 +7,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// standIn replaces a task that has a recorded run time but no command. It waits for that time, minus the progress of
+// runStandIn replaces a task that has a recorded run time but no command. It waits for that time, minus the progress of
 // earlier attempts. It needs no directory and no process, and its checkpoints contain only its progress.
-func (t *attempt) standIn() wire.Report {
+func (t *attempt) runStandIn() wire.Report {
 	t.mu.Lock()
 	t.began = time.Now()
 	t.mu.Unlock()

@@ -187,7 +187,7 @@ func (t *attempt) start(name, text string) (*script, error) {
 	}
 	s := &script{read: read, machine: t.cfg.Machine, grace: t.cfg.Grace}
 	if t.boxed != nil {
-		s.box, s.own = t.boxed.box, t.own
+		s.box, s.own = t.boxed.box, t.chownToAgent
 		if spec.Argv, err = s.box.Command(path, t.dirs.work, spec.Env); err != nil {
 			return nil, err
 		}
@@ -310,7 +310,7 @@ func port(attempt string) string {
 // progress has ended.
 func (t *attempt) saveAndStop(s *script, saver *saver, idle <-chan struct{}) {
 	var told time.Time
-	until := t.serveOn(s, t.foretell(told))
+	until := t.serveUntilNeeded(s, t.writeNewNotice(told))
 	for ending := false; !ending; {
 		if !until.Equal(told) {
 			left := time.Until(until)
@@ -321,7 +321,7 @@ func (t *attempt) saveAndStop(s *script, saver *saver, idle <-chan struct{}) {
 		case <-s.Done():
 			ending = true
 		case <-t.sooner:
-			until = t.foretell(told)
+			until = t.writeNewNotice(told)
 		case <-t.unlessStopped.Done():
 			s.Terminate(t.cfg.Grace)
 			ending = true
@@ -343,9 +343,9 @@ func (t *attempt) saveAndStop(s *script, saver *saver, idle <-chan struct{}) {
 	}
 }
 
-// foretell writes a new time at which the machine will be taken to the task's notice file. It does nothing if the
+// writeNewNotice writes a new time at which the machine will be taken to the task's notice file. It does nothing if the
 // task already knows that time (told). It returns the time.
-func (t *attempt) foretell(told time.Time) time.Time {
+func (t *attempt) writeNewNotice(told time.Time) time.Time {
 	_, until := t.ordered()
 	if until.Equal(told) {
 		return told

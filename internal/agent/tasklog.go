@@ -26,18 +26,18 @@ type taskLog struct {
 	limit   int64
 	mask    *mask.Mask // for what the task prints
 
-	mu      sync.Mutex
-	file    *os.File
-	size    int64 // in the file
-	full    bool
-	tail    []byte // the last bytes since the phase began
-	sent    int64  // accepted by the broker
-	err     error  // why sending ended
-	changed chan struct{}
-	hurried bool
-	hurry   chan struct{} // closed when last waits for the rest
-	take    int64         // last takes the rest if it has at most this many bytes
-	taken   bool          // last has taken it: nothing more is sent
+	mu        sync.Mutex
+	file      *os.File
+	size      int64 // in the file
+	full      bool
+	tail      []byte // the last bytes since the phase began
+	sent      int64  // accepted by the broker
+	err       error  // why sending ended
+	changed   chan struct{}
+	hurried   bool
+	hurry     chan struct{} // closed when last waits for the rest
+	takeLimit int64         // last takes the rest if it has at most this many bytes
+	taken     bool          // last has taken it: nothing more is sent
 	// Unsent log is on its way: onLoan with a report, shipping in a separate call.
 	onLoan, shipping bool
 }
@@ -130,7 +130,7 @@ func (l *taskLog) ship(ctx context.Context, pause, most time.Duration) error {
 	if l.await(ctx) != nil {
 		return nil
 	}
-	l.rest(ctx, min(pause, firstPause))
+	l.pauseOrHurry(ctx, min(pause, firstPause))
 	for {
 		if l.await(ctx) != nil {
 			return nil
@@ -159,7 +159,7 @@ func (l *taskLog) ship(ctx context.Context, pause, most time.Duration) error {
 			gather = true
 		case err != nil:
 			l.progress(offset, err)
-			if lastWord(err) {
+			if isFinal(err) {
 				return err
 			}
 			return nil
@@ -167,14 +167,14 @@ func (l *taskLog) ship(ctx context.Context, pause, most time.Duration) error {
 			l.progress(offset+int64(n), nil)
 		}
 		if gather {
-			l.rest(ctx, pause)
+			l.pauseOrHurry(ctx, pause)
 			pause = max(pause, min(2*pause, most))
 		}
 	}
 }
 
-// rest waits while some log gathers. It returns early if last waits for the rest.
-func (l *taskLog) rest(ctx context.Context, d time.Duration) {
+// pauseOrHurry waits while some log gathers. It returns early if last waits for the rest.
+func (l *taskLog) pauseOrHurry(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -220,7 +220,7 @@ func (l *taskLog) progress(sent int64, err error) {
 // case it returns these bytes with their offset, and ship sends nothing more.
 func (l *taskLog) last(ctx context.Context, limit int64) (from int64, rest []byte) {
 	l.mu.Lock()
-	if l.take = limit; !l.hurried {
+	if l.takeLimit = limit; !l.hurried {
 		l.hurried = true
 		close(l.hurry)
 	}
@@ -229,7 +229,7 @@ func (l *taskLog) last(ctx context.Context, limit int64) (from int64, rest []byt
 		l.mu.Lock()
 		taken, done, changed := l.taken, l.sent >= l.size || l.err != nil, l.changed
 		if done = done || ctx.Err() != nil; done {
-			l.take = 0 // what is written from now on is sent by ship
+			l.takeLimit = 0 // what is written from now on is sent by ship
 		}
 		l.mu.Unlock()
 		switch {
@@ -249,7 +249,7 @@ func (l *taskLog) last(ctx context.Context, limit int64) (from int64, rest []byt
 func (l *taskLog) handOver() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.size-l.sent > l.take {
+	if l.size-l.sent > l.takeLimit {
 		return false
 	}
 	l.taken = true
@@ -269,8 +269,8 @@ func (l *taskLog) lend(most int64) (from int64, piece []byte) {
 	return l.unsent()
 }
 
-// lent ends a loan. accepted reports whether the broker now has the log up to offset to.
-func (l *taskLog) lent(to int64, accepted bool) {
+// endLoan ends a loan. accepted reports whether the broker now has the log up to offset to.
+func (l *taskLog) endLoan(to int64, accepted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.onLoan && accepted {

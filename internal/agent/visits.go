@@ -17,11 +17,11 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/tunnel"
 )
 
-// visitable lets users who visit the machine in: to the current attempt, once it is staged.
-type visitable struct {
-	mu   sync.Mutex
-	open *reception
-	came chan struct{} // closed when open is set
+// visitorGate lets users who visit the machine in: to the current attempt, once it is staged.
+type visitorGate struct {
+	mu     sync.Mutex
+	open   *reception
+	opened chan struct{} // closed when open is set
 }
 
 // reception is where visitors of an attempt are served while its scripts run.
@@ -34,9 +34,9 @@ type reception struct {
 // stagedWithin is how long a visitor waits for a task that is still being staged.
 const stagedWithin = 5 * time.Minute
 
-// attend starts to serve the visits after number known, and returns the highest number that is known now. If it
+// serveNewVisits starts to serve the visits after number known, and returns the highest number that is known now. If it
 // cannot get the list, it returns known, so that the next poll triggers it again.
-func (a *agent) attend(ctx context.Context, known, told int) int {
+func (a *agent) serveNewVisits(ctx context.Context, known, told int) int {
 	var open wire.Visits
 	err := a.client.call(ctx, request{method: http.MethodGet, path: wire.PathVisits,
 		query: url.Values{"after": {strconv.Itoa(known)}}, timeout: callTimeout, answer: &open})
@@ -49,13 +49,13 @@ func (a *agent) attend(ctx context.Context, known, told int) int {
 	}
 	for _, v := range open.Visits {
 		told = max(told, v.Number)
-		a.wg.Go(func() { a.serve(ctx, v) })
+		a.wg.Go(func() { a.serveVisit(ctx, v) })
 	}
 	return told
 }
 
-// serve serves one visit and reports how it ended.
-func (a *agent) serve(ctx context.Context, v wire.Visit) {
+// serveVisit serves one visit and reports how it ended.
+func (a *agent) serveVisit(ctx context.Context, v wire.Visit) {
 	a.log.Info("visit begins", "visit", v.Number, "kind", v.Kind)
 	calls := &visitCalls{client: a.client, path: wire.PathVisits + "/" + strconv.Itoa(v.Number)}
 	ended := wire.VisitEnded{Reason: "the task's files did not arrive in time"}
@@ -79,7 +79,7 @@ func (a *agent) serve(ctx context.Context, v wire.Visit) {
 
 // enter waits until the attempt accepts visitors. The attempt then waits for this visitor to leave. It returns nil on
 // timeout.
-func (h *visitable) enter(ctx context.Context) *reception {
+func (h *visitorGate) enter(ctx context.Context) *reception {
 	timer := time.NewTimer(stagedWithin)
 	defer timer.Stop()
 	for {
@@ -89,10 +89,10 @@ func (h *visitable) enter(ctx context.Context) *reception {
 			defer h.mu.Unlock()
 			return h.open
 		}
-		if h.came == nil {
-			h.came = make(chan struct{})
+		if h.opened == nil {
+			h.opened = make(chan struct{})
 		}
-		came := h.came
+		came := h.opened
 		h.mu.Unlock()
 		select {
 		case <-came:
@@ -114,9 +114,9 @@ func (t *attempt) receive() (end func()) {
 	h := &t.host
 	h.mu.Lock()
 	h.open = r
-	if h.came != nil {
-		close(h.came)
-		h.came = nil
+	if h.opened != nil {
+		close(h.opened)
+		h.opened = nil
 	}
 	h.mu.Unlock()
 	return func() {
@@ -176,7 +176,7 @@ func (v *visitCalls) Receive(ctx context.Context, offset int64, wait time.Durati
 
 // final marks errors after which the visit no longer exists with tunnel.ErrEnded.
 func final(err error) error {
-	if errors.Is(err, ErrOver) || errors.Is(err, ErrRefused) {
+	if errors.Is(err, ErrFinished) || errors.Is(err, ErrRefused) {
 		return errors.Join(tunnel.ErrEnded, err)
 	}
 	return err

@@ -91,7 +91,7 @@ func (a *API) list(ctx context.Context, in *listingInput) (*body[grant.Page], er
 
 type uploadInput struct{ Body wire.Upload }
 
-func (a *API) uploads(ctx context.Context, in *uploadInput) (*body[wire.Begun], error) {
+func (a *API) uploads(ctx context.Context, in *uploadInput) (*body[wire.UploadID], error) {
 	data, claims, err := a.data(ctx, in.Body.Attempt)
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (a *API) uploads(ctx context.Context, in *uploadInput) (*body[wire.Begun], 
 	default:
 		return nil, problem(http.StatusUnprocessableEntity, "unknown step of an upload: use begin, complete or abort")
 	}
-	return &body[wire.Begun]{wire.Begun{Upload: up.Upload}}, refused(err)
+	return &body[wire.UploadID]{wire.UploadID{Upload: up.Upload}}, refused(err)
 }
 
 type pruneInput struct{ Body wire.Pruning }

@@ -160,12 +160,12 @@ func TestAttemptMovesDataWithGrants(t *testing.T) {
 	c.put(mine+"manifest.json", "{}")
 	c.put(w.URI("results/one/deep/x"), "x")
 	large := mine + "files/large"
-	begin := answer[wire.Begun](t, c.upload(wire.Upload{Step: wire.UploadBegin, URI: large}), http.StatusOK)
+	begin := answer[wire.UploadID](t, c.upload(wire.Upload{Step: wire.UploadBegin, URI: large}), http.StatusOK)
 	res := c.do(grant.Want{Op: grant.Part, URI: large, Upload: begin.Upload, Number: 1}, "the only part")
 	end := wire.Upload{Step: wire.UploadComplete, URI: large, Upload: begin.Upload,
 		Parts: []grant.Uploaded{{Number: 1, ETag: res.Header.Get("ETag")}}}
 	for range 2 { // its answer may be lost
-		answer[wire.Begun](t, c.upload(end), http.StatusOK)
+		answer[wire.UploadID](t, c.upload(end), http.StatusOK)
 	}
 	if got, err := os.ReadFile(filepath.Join(w.Dir, strings.TrimPrefix(large, w.URI("")))); err != nil || string(got) != "the only part" {
 		t.Errorf("%q, %v", got, err)
@@ -318,7 +318,7 @@ func TestFinishedAttemptGetsNoGrants(t *testing.T) {
 	c := newClient(t, w, node)
 	mine := w.URI(wire.OutputPrefix(job+"/use", node.Attempt()) + "0/")
 	c.put(mine+"x", "x")
-	begin := answer[wire.Begun](t, c.upload(wire.Upload{Step: wire.UploadBegin, URI: mine + "y"}), http.StatusOK)
+	begin := answer[wire.UploadID](t, c.upload(wire.Upload{Step: wire.UploadBegin, URI: mine + "y"}), http.StatusOK)
 	res := c.do(grant.Want{Op: grant.Part, URI: mine + "y", Upload: begin.Upload, Number: 1}, "half of it")
 	w.Take(job, "use")
 	trouble(t, c.ask(grant.Want{Op: grant.Put, URI: mine + "x"}), http.StatusGone)
@@ -356,7 +356,7 @@ func TestFailedAbortDoesNotDelayRelease(t *testing.T) {
 	job, _, node := begun(t, w, "one")
 	c := newClient(t, w, node)
 	mine := w.URI(wire.OutputPrefix(job+"/use", node.Attempt()) + "0/y")
-	answer[wire.Begun](t, c.upload(wire.Upload{Step: wire.UploadBegin, URI: mine}), http.StatusOK)
+	answer[wire.UploadID](t, c.upload(wire.Upload{Step: wire.UploadBegin, URI: mine}), http.StatusOK)
 	w.Granted.Store = stuck{w.Data}
 	w.Take(job, "use")
 	if task := w.Task(job, "use"); task.Attempts != 2 {

@@ -85,7 +85,7 @@ func (a *API) sendEvents(ctx context.Context, s *stream.Stream, f *follow.Feed, 
 				return
 			}
 		}
-		if now.Detail.State.Over() {
+		if now.Detail.State.Finished() {
 			_ = s.Event(apitypes.EventEnd, "", now.Detail.JobView) // an error means that the follower has gone
 			return
 		}

@@ -357,5 +357,5 @@ func (a *API) cancelJob(ctx context.Context, in *cancelInput) (*body[apitypes.Jo
 	if err := a.cfg.Broker.Submitter.Cancel(ctx, in.ID, in.Reason); err != nil {
 		return nil, err
 	}
-	return a.shown(ctx, in.ID)
+	return a.jobResponse(ctx, in.ID)
 }

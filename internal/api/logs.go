@@ -79,7 +79,7 @@ func (a *API) readLog(ctx context.Context, in *readLogInput) (*huma.StreamRespon
 		s := stream.Open(hc, "text/plain; charset=utf-8")
 		defer s.Close()
 		if !rd.run(ctx, s, now) {
-			s.BreakOff(apitypes.NextHeader, fmt.Sprintf("%d:%d", rd.attempt, rd.offset))
+			s.CutOff(apitypes.NextHeader, fmt.Sprintf("%d:%d", rd.attempt, rd.offset))
 		}
 	}}, nil
 }
@@ -151,7 +151,7 @@ func (rd *reading) run(ctx context.Context, s *stream.Stream, now follow.Moment)
 
 // over reports whether the current attempt will print nothing more.
 func (rd *reading) over(d *apitypes.JobDetail) bool {
-	if d.State.Over() {
+	if d.State.Finished() {
 		return true
 	}
 	return slices.ContainsFunc(d.Attempts, func(a apitypes.Attempt) bool {
@@ -228,7 +228,7 @@ func (rd *reading) nextAttempt(ctx context.Context, s *stream.Stream, now follow
 		case t.Attempts > rd.attempt:
 			offer := rd.advance(ctx, now.Detail)
 			return now, s.Send(fmt.Appendf(nil, "\n== attempt %d on %s\n", rd.attempt, offer))
-		case now.Detail.State.Over(), t.State == string(record.TaskSucceeded):
+		case now.Detail.State.Finished(), t.State == string(record.TaskSucceeded):
 			return now, io.EOF
 		}
 		var err error

@@ -136,7 +136,7 @@ type rerunFails struct {
 }
 
 func (r rerunFails) Rerun(context.Context, string, string) (record.Job, error) {
-	_, _, err := r.spec.TakeSecrets(nil)
+	_, _, err := r.spec.ResolveSecrets(nil)
 	return record.Job{}, err
 }
 

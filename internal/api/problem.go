@@ -28,16 +28,16 @@ func tooLarge(limit int64) *apitypes.Problem {
 	return problem(http.StatusRequestEntityTooLarge, "the body has more than "+strconv.FormatInt(limit>>20, 10)+" MiB")
 }
 
-// badFile is the response to an invalid job file, with the position of the error.
-func badFile(e *dag.Error) *apitypes.Problem {
+// invalidFile is the response to an invalid job file, with the position of the error.
+func invalidFile(e *dag.Error) *apitypes.Problem {
 	p := problem(http.StatusUnprocessableEntity, e.Error())
 	p.Title = "The job file is not valid"
 	p.File, p.Line, p.Column, p.Field, p.Reason, p.Hint = e.File, e.Line, e.Column, e.Field, e.Reason, e.Hint
 	return p
 }
 
-// fail converts an error to a response. The text of unexpected errors is only logged.
-func (a *API) fail(ctx context.Context, err error) error {
+// toProblem converts an error to a response. The text of unexpected errors is only logged.
+func (a *API) toProblem(ctx context.Context, err error) error {
 	var dressed huma.HeadersError
 	var known *apitypes.Problem
 	var file *dag.Error
@@ -50,14 +50,14 @@ func (a *API) fail(ctx context.Context, err error) error {
 	case errors.As(err, &big):
 		return tooLarge(big.Limit)
 	case errors.As(err, &file):
-		return badFile(file)
+		return invalidFile(file)
 	case errors.Is(err, record.ErrNotFound), errors.Is(err, ErrNoLog), errors.Is(err, bus.ErrUnknownQueue):
 		return problem(http.StatusNotFound, err.Error())
 	case errors.Is(err, record.ErrQueue), errors.Is(err, record.ErrPool):
 		return problem(http.StatusUnprocessableEntity, err.Error())
 	case errors.Is(err, record.ErrVisit):
 		return problem(http.StatusConflict, err.Error())
-	case errors.Is(err, record.ErrOver), errors.Is(err, record.ErrPoolBusy):
+	case errors.Is(err, record.ErrFinished), errors.Is(err, record.ErrPoolBusy):
 		return problem(http.StatusConflict, err.Error())
 	case errors.Is(err, record.ErrGone):
 		return problem(http.StatusGone, "the attempt has ended")

@@ -55,8 +55,8 @@ type queueListInput struct {
 	Waiting bool `query:"waiting" doc:"Also count the waiting tasks"`
 }
 
-// counted is the maximum to which waiting tasks are counted; countsAtOnce is how many queues are counted at once.
-const counted, countsAtOnce = 1000, 16
+// maxCountedWaiting is the maximum to which waiting tasks are counted; countsAtOnce is how many queues are counted at once.
+const maxCountedWaiting, countsAtOnce = 1000, 16
 
 func (a *API) listQueues(ctx context.Context, in *queueListInput) (*body[apitypes.QueueList], error) {
 	queues, err := a.cfg.Broker.QueueViews.Queues(ctx)
@@ -69,7 +69,7 @@ func (a *API) listQueues(ctx context.Context, in *queueListInput) (*body[apitype
 	g.SetLimit(countsAtOnce)
 	for i := range queues {
 		g.Go(func() error {
-			waiting, err := a.cfg.Broker.QueueViews.Waiting(ctx, queues[i].Name, counted)
+			waiting, err := a.cfg.Broker.QueueViews.Waiting(ctx, queues[i].Name, maxCountedWaiting)
 			if len(waiting) > 0 {
 				mu.Lock()
 				defer mu.Unlock()

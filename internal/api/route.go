@@ -115,7 +115,7 @@ func register[I, O any](a *API, op huma.Operation, handle func(context.Context, 
 	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handle(ctx, in)
 		if err != nil {
-			return nil, a.fail(ctx, err)
+			return nil, a.toProblem(ctx, err)
 		}
 		return out, nil
 	})

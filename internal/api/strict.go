@@ -43,7 +43,7 @@ func (a *API) strict(ctx huma.Context, next func(huma.Context)) {
 		writeProblem(w, problem(http.StatusBadRequest, "the body could not be read"))
 		return
 	}
-	body, wrong := strict.Mend(a.huma.OpenAPI().Components.Schemas, schema, body)
+	body, wrong := strict.Normalize(a.huma.OpenAPI().Components.Schemas, schema, body)
 	if len(wrong) > 0 {
 		writeProblem(w, invalid(wrong...))
 		return

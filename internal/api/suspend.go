@@ -74,7 +74,7 @@ func (a *API) suspendJob(ctx context.Context, in *suspendJobInput) (*body[apityp
 	); err != nil {
 		return nil, err
 	}
-	return a.shown(ctx, in.ID)
+	return a.jobResponse(ctx, in.ID)
 }
 
 type resumeJobInput struct {
@@ -87,11 +87,11 @@ func (a *API) resumeJob(ctx context.Context, in *resumeJobInput) (*body[apitypes
 	if err := a.cfg.Broker.Suspender.Resume(ctx, in.ID, in.By, in.Key); err != nil {
 		return nil, err
 	}
-	return a.shown(ctx, in.ID)
+	return a.jobResponse(ctx, in.ID)
 }
 
-// shown responds with a job.
-func (a *API) shown(ctx context.Context, id string) (*body[apitypes.JobView], error) {
+// jobResponse responds with a job.
+func (a *API) jobResponse(ctx context.Context, id string) (*body[apitypes.JobView], error) {
 	shown, err := a.cfg.Broker.JobViews.JobView(ctx, id)
 	if err != nil {
 		return nil, err

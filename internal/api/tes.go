@@ -274,7 +274,7 @@ func (a *API) tesCancel(ctx context.Context, in *tesCancelInput) (*body[struct{}
 		return nil, err
 	}
 	err := a.cfg.Broker.Submitter.Cancel(ctx, id, "cancelled by a TES client")
-	if err != nil && !errors.Is(err, record.ErrOver) {
+	if err != nil && !errors.Is(err, record.ErrFinished) {
 		return nil, err
 	}
 	return &body[struct{}]{}, nil

@@ -35,7 +35,7 @@ func TestRepeatedUploadCompletionSucceeds(t *testing.T) {
 	job, _, node := begun(t, w, "one")
 	c := newClient(t, w, node)
 	uri := w.URI(wire.OutputPrefix(job+"/use", node.Attempt())) + "0/files/large"
-	begin := answer[wire.Begun](t, c.upload(wire.Upload{Step: wire.UploadBegin, URI: uri}), http.StatusOK)
+	begin := answer[wire.UploadID](t, c.upload(wire.Upload{Step: wire.UploadBegin, URI: uri}), http.StatusOK)
 	res := c.do(grant.Want{Op: grant.Part, URI: uri, Upload: begin.Upload, Number: 1}, "all of it")
 	parts := []grant.Uploaded{{Number: 1, ETag: res.Header.Get("ETag")}}
 	ports := w.Ports

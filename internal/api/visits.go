@@ -29,7 +29,7 @@ const visitHold = 20 * time.Second
 
 // VisitOpener opens visits. A *broker.Users is one.
 type VisitOpener interface {
-	OpenVisit(ctx context.Context, v broker.Visiting) (cluster string, opened record.Visit, err error)
+	OpenVisit(ctx context.Context, v broker.VisitRequest) (cluster string, opened record.Visit, err error)
 }
 
 // AgentVisits returns and ends open visits. A *broker.Agents is one.
@@ -126,7 +126,7 @@ func (a *API) openVisit(ctx context.Context, in *openVisitInput) (*openVisitOutp
 	if in.Body.Kind == string(tunnel.Forward) && in.Body.Port == 0 {
 		return nil, problem(http.StatusUnprocessableEntity, "port is missing: use 1 to 65535")
 	}
-	cluster, v, err := a.cfg.Broker.VisitOpener.OpenVisit(ctx, broker.Visiting{
+	cluster, v, err := a.cfg.Broker.VisitOpener.OpenVisit(ctx, broker.VisitRequest{
 		Job: in.ID, Task: in.Task, Rank: in.Body.Rank, Kind: in.Body.Kind, Command: in.Body.Command, Port: in.Body.Port,
 	})
 	if err != nil {

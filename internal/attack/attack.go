@@ -84,11 +84,11 @@ func Run(t testing.TB, target Target) Report {
 	secrets := Secrets(target.Found)
 	a.report.Secrets = len(secrets)
 	for _, s := range secrets {
-		a.everyPath(s, false)
+		a.tryEveryPath(s, false)
 	}
-	a.crooked(append(secrets, target.Session))
-	a.data()
-	a.everyPath(target.Session, true) // last: it may end its own attempt
+	a.tryCrookedPaths(append(secrets, target.Session))
+	a.tryData()
+	a.tryEveryPath(target.Session, true) // last: it may end its own attempt
 	Compare(t, before, target.State(), target.Mine)
 	return a.report
 }
@@ -189,8 +189,8 @@ func (a *attacker) body(victim wire.Claims, i int) []byte {
 	return raw
 }
 
-// everyPath tries a secret on all operations, as a user's and as an agent's token, in the name of each victim.
-func (a *attacker) everyPath(secret string, session bool) {
+// tryEveryPath tries a secret on all operations, as a user's and as an agent's token, in the name of each victim.
+func (a *attacker) tryEveryPath(secret string, session bool) {
 	a.Helper()
 	for _, r := range a.routes {
 		for i, victim := range a.Others {
@@ -204,16 +204,16 @@ func (a *attacker) everyPath(secret string, session bool) {
 						continue
 					}
 					status := a.try(r.method, path+query, header, secret, a.body(victim, i+j))
-					a.judge(r, path, status, session)
+					a.checkStatus(r, path, status, session)
 				}
 			}
 		}
 	}
 }
 
-// judge fails the test if an answer reveals something. An agent's session may get its own data. A booting machine may
+// checkStatus fails the test if an answer reveals something. An agent's session may get its own data. A booting machine may
 // learn the URL of the agent's program, which is not secret.
-func (a *attacker) judge(r route, path string, status int, session bool) {
+func (a *attacker) checkStatus(r route, path string, status int, session bool) {
 	a.Helper()
 	taken := status < http.StatusMultipleChoices
 	if taken && (!r.agents || !session) {
@@ -252,8 +252,8 @@ func (a *attacker) try(method, path, header, secret string, body []byte) int {
 	return res.StatusCode
 }
 
-// crooked tries paths that begin like an agent's but should lead elsewhere, and the other way round.
-func (a *attacker) crooked(secrets []string) {
+// tryCrookedPaths tries paths that begin like an agent's but should lead elsewhere, and the other way round.
+func (a *attacker) tryCrookedPaths(secrets []string) {
 	a.Helper()
 	victim := a.Others[0].Job
 	for _, secret := range secrets {

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// data requests everything that does not belong to the attempt, with its own agent's session.
-func (a *attacker) data() {
+// tryData requests everything that does not belong to the attempt, with its own agent's session.
+func (a *attacker) tryData() {
 	a.Helper()
 	for _, uri := range a.crookedURIs() {
 		for _, op := range []grant.Op{grant.Put, grant.Part, "delete", "list", grant.Get} {

@@ -12,7 +12,7 @@ import (
 
 // Row is one measure of a table: its name, target and result, and the command that measures it again.
 type Row struct {
-	What, Target, Got, Command string
+	Measure, Target, Result, Command string
 }
 
 // Table returns the body of a section from rows.
@@ -20,7 +20,7 @@ func Table(rows []Row) string {
 	var b strings.Builder
 	b.WriteString("| measure | target | measured | command |\n| --- | --- | --- | --- |\n")
 	for _, r := range rows {
-		fmt.Fprintf(&b, "| %s | %s | %s | `%s` |\n", r.What, r.Target, r.Got, r.Command)
+		fmt.Fprintf(&b, "| %s | %s | %s | `%s` |\n", r.Measure, r.Target, r.Result, r.Command)
 	}
 	return b.String()
 }

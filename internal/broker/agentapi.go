@@ -40,9 +40,9 @@ func (b *Agents) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire
 		}
 		st := attempt.Arriving{Cluster: cl, Rank: c.Rank}
 		if doubt = st.Doubt(b.cfg, c.Machine); doubt != nil {
-			return b.doubted(u, cl, c.Rank, doubt)
+			return b.recordDoubt(u, cl, c.Rank, doubt)
 		}
-		if c.Boot && st.Taken(h) {
+		if c.Boot && st.AlreadyArrived(h) {
 			return record.ErrGone // a boot token is good for one hello
 		}
 		if st.Up() {
@@ -62,13 +62,13 @@ func (b *Agents) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire
 		err = doubt
 	}
 	if err == nil {
-		w.Token, err = b.renewed(c)
+		w.Token, err = b.renewedToken(c)
 	}
 	return w, err
 }
 
-// doubted records in the attempt why a machine's hello was refused. It records only the first refusal.
-func (b *Agents) doubted(u *txn.Unit, cl record.Cluster, rank int, doubt error) error {
+// recordDoubt records in the attempt why a machine's hello was refused. It records only the first refusal.
+func (b *Agents) recordDoubt(u *txn.Unit, cl record.Cluster, rank int, doubt error) error {
 	if errors.Is(doubt, record.ErrEarly) {
 		return record.ErrSkip
 	}
@@ -80,10 +80,10 @@ func (b *Agents) doubted(u *txn.Unit, cl record.Cluster, rank int, doubt error) 
 	return u.Apply(attempt.DecideDoubt(made, rank, doubt, u.Now))
 }
 
-// renewed returns a new token for the caller if its token has less than half of its lifetime left, or is the token its
+// renewedToken returns a new token for the caller if its token has less than half of its lifetime left, or is the token its
 // machine booted with. Otherwise it returns "". The caller's claims are verified: the token has not expired, and the
 // rank belongs to its cluster.
-func (b *Agents) renewed(c wire.Claims) (token string, err error) {
+func (b *Agents) renewedToken(c wire.Claims) (token string, err error) {
 	now, boot := b.txns.Now(), c.Boot
 	old := !c.Expires.IsZero() && c.Expires.Sub(now) < b.cfg.TokenFor/2
 	if !old && !boot {
@@ -129,12 +129,12 @@ func (b *Agents) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, 
 	}
 	w := wire.Work{Seq: seen, Command: wire.None}
 	if cl.Seq <= seen {
-		err = b.polled(u, c, cl)
+		err = b.recordPoll(u, c, cl)
 	} else {
 		w, err = b.work(u, cl, c.Rank, seen)
 	}
 	if w.Visits = cl.Visits; err == nil {
-		w.Token, err = b.renewed(c)
+		w.Token, err = b.renewedToken(c)
 	}
 	return w, err
 }
@@ -142,14 +142,14 @@ func (b *Agents) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, 
 // work returns the newest command for a node, which the node has not seen.
 func (b *Agents) work(u *txn.Unit, cl record.Cluster, rank, seen int) (wire.Work, error) {
 	w := wire.Work{Seq: cl.Seq, Command: wire.Command(cl.Command)}
-	if w.Command == wire.SaveNow {
+	if w.Command == wire.SaveAndStop {
 		w.Notice, w.Now = b.cfg.Wall(max(cl.Until.Sub(u.Now), 0)), cl.Leaving != ""
 		return w, nil
 	}
 	if w.Command != wire.Run {
 		return w, nil
 	}
-	if cl.Outcome != "" || pool.BegunAnew(cl, rank, seen) {
+	if cl.Outcome != "" || pool.Restarted(cl, rank, seen) {
 		return wire.Work{}, record.ErrGone // the cluster was lost, before this node started or since
 	}
 	job, _, err := recordcache.Get[record.Job](u, record.JobKey(cl.Job))
@@ -190,7 +190,7 @@ func (b *Agents) work(u *txn.Unit, cl record.Cluster, rank, seen int) (wire.Work
 	if err != nil {
 		return w, err
 	}
-	return w, b.handOut(u, job, cl, &spec.Tasks[cl.Task], w.Assignment)
+	return w, b.openSecrets(u, job, cl, &spec.Tasks[cl.Task], w.Assignment)
 }
 
 // exchangeKey returns the secret that the nodes of a cluster share. It is derived from the deployment's key, so it need
@@ -203,8 +203,8 @@ func (b *Agents) exchangeKey(cl record.Cluster) ([]byte, error) {
 	return sum[:], err
 }
 
-// noRank is a rank that does not exist. Changing it would change the key of running gangs.
-const noRank = 10_000
+// missingRank is a rank that does not exist. Changing it would change the key of running gangs.
+const missingRank = 10_000
 
 // gangKey returns the secret that the nodes of a gang share, or the nodes of one task with a framework. It is derived
 // as exchangeKey is, and is the same for all attempts: when an attempt has ended, no process listens for its key any
@@ -213,14 +213,14 @@ func (b *Agents) gangKey(cl record.Cluster, gang string) ([]byte, error) {
 	if gang == "" {
 		return b.exchangeKey(cl)
 	}
-	token, err := b.ports.Tokens(wire.Claims{Job: cl.Job, Cluster: cl.Job + record.GangMark + gang, Rank: noRank,
+	token, err := b.ports.Tokens(wire.Claims{Job: cl.Job, Cluster: cl.Job + record.GangMark + gang, Rank: missingRank,
 		Expires: time.Unix(1, 0)})
 	sum := sha256.Sum256([]byte("gang " + token))
 	return sum[:], err
 }
 
-// polled counts a poll as a sign of life if agents send no others. A poll soon after another is ignored.
-func (b *Agents) polled(u *txn.Unit, c wire.Claims, cl record.Cluster) error {
+// recordPoll counts a poll as a sign of life if agents send no others. A poll soon after another is ignored.
+func (b *Agents) recordPoll(u *txn.Unit, c wire.Claims, cl record.Cluster) error {
 	if !b.cfg.Pace.Polls || cl.Command == "" || u.Now.Sub(cl.Nodes[c.Rank].Seen) < b.cfg.Pace.Alive/2 {
 		return nil
 	}
@@ -232,7 +232,7 @@ func (b *Agents) polled(u *txn.Unit, c wire.Claims, cl record.Cluster) error {
 	}
 	err := u.Finish()
 	if errors.Is(err, store.ErrConflict) { // the other writer does not know of this poll
-		return b.alive(u.Ctx, c, wire.Report{ID: "poll"})
+		return b.recordAlive(u.Ctx, c, wire.Report{ID: "poll"})
 	}
 	if err == nil {
 		b.txns.Done(u)
@@ -243,7 +243,7 @@ func (b *Agents) polled(u *txn.Unit, c wire.Claims, cl record.Cluster) error {
 // Report handles a report of a node. Reporting the same thing twice changes nothing.
 func (b *Agents) Report(ctx context.Context, c wire.Claims, r wire.Report) error {
 	if r.Event == wire.Alive {
-		return b.alive(ctx, c, r)
+		return b.recordAlive(ctx, c, r)
 	}
 	// Started and succeeded need no marker: repeating them changes nothing.
 	marked := r.Event != wire.Started && r.Event != wire.Succeeded
@@ -269,7 +269,7 @@ func (b *Agents) Report(ctx context.Context, c wire.Claims, r wire.Report) error
 		}
 		d := st.Decide(r, b.cfg)
 		if r.Event == wire.NoticeSeen {
-			return noticed(u, b.cfg, cl, d)
+			return applyNotice(u, b.cfg, cl, d)
 		}
 		return u.Apply(d)
 	})
@@ -293,10 +293,10 @@ func (b *Agents) loadReporting(u *txn.Unit, st *attempt.Reporting, e wire.Event)
 		return err
 	}
 	if st.Task, _, err = recordcache.Get[record.Task](u, task); err != nil || e == wire.Started && st.Task.Gang == "" {
-		cl.TellTask(&st.Task)
+		cl.UpdateTask(&st.Task)
 		return err
 	}
-	cl.TellTask(&st.Task)
+	cl.UpdateTask(&st.Task)
 	if st.Job, _, err = recordcache.Get[record.Job](u, job); err != nil {
 		return err
 	}
@@ -305,7 +305,7 @@ func (b *Agents) loadReporting(u *txn.Unit, st *attempt.Reporting, e wire.Event)
 		return err
 	}
 	st.Keep = spec.KeepOnFailure
-	st.Joined = slices.ContainsFunc(spec.Joining(st.Task.Gang), func(i int) bool { return spec.Lead(i) == cl.Task })
+	st.Joinable = slices.ContainsFunc(spec.Joining(st.Task.Gang), func(i int) bool { return spec.Lead(i) == cl.Task })
 	if st.Spec = &spec.Tasks[cl.Task]; st.Spec.Service != nil {
 		return st.LoadServing(u, spec)
 	}
@@ -322,13 +322,13 @@ func (b *Agents) loadReporting(u *txn.Unit, st *attempt.Reporting, e wire.Event)
 	if err == nil {
 		st.Attempt, _, err = recordcache.Get[apitypes.Attempt](u, attempt)
 	}
-	cl.Tell(&st.Attempt)
+	cl.UpdateAttempt(&st.Attempt)
 	return err
 }
 
-// alive records that a node is alive. This is by far the most frequent report, so it costs one read and one write, and
+// recordAlive records that a node is alive. This is by far the most frequent report, so it costs one read and one write, and
 // leaves no marker.
-func (b *Agents) alive(ctx context.Context, c wire.Claims, r wire.Report) error {
+func (b *Agents) recordAlive(ctx context.Context, c wire.Claims, r wire.Report) error {
 	return b.txns.Transact(ctx, fnAgent, c.Cluster+"/"+r.ID, false, func(u *txn.Unit) error {
 		cl, err := ownCluster(u, c)
 		if err != nil {

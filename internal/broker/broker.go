@@ -154,8 +154,8 @@ func (p Ports) complete() Ports {
 	return p
 }
 
-// told returns the hook that notifies the host of the changes of a unit.
-func (p Ports) told(known *pool.Known) func(*txn.Unit) {
+// commitHook returns the hook that notifies the host of the changes of a unit.
+func (p Ports) commitHook(known *pool.Known) func(*txn.Unit) {
 	return func(u *txn.Unit) {
 		known.Committed(u)
 		if p.Changed != nil {
@@ -229,7 +229,7 @@ func New(cfg config.Config, p Ports) *Broker {
 	p = p.complete()
 	relay := outbox.Relay{Store: p.Store, Bus: p.Bus, Log: p.Log}
 	known := pool.NewKnown()
-	hooks := txn.Hooks{Done: p.told(known), Conflicted: known.Conflicted}
+	hooks := txn.Hooks{Done: p.commitHook(known), Conflicted: known.Conflicted}
 	if p.Bus != nil {
 		hooks.Publish = relay.Publish
 	}

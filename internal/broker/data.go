@@ -20,9 +20,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// reach returns what an agent may reach of the named objects while its attempt lasts. It fails with record.ErrGone when
+// scopeOf returns what an agent may reach of the named objects while its attempt lasts. It fails with record.ErrGone when
 // the attempt has ended.
-func (b *Agents) reach(u *txn.Unit, c wire.Claims, named ...string) (s grant.Scope, err error) {
+func (b *Agents) scopeOf(u *txn.Unit, c wire.Claims, named ...string) (s grant.Scope, err error) {
 	if b.ports.Data == nil {
 		return s, fmt.Errorf("%w: this broker grants nothing", grant.ErrStore)
 	}
@@ -51,7 +51,7 @@ func (b *Agents) Grant(ctx context.Context, c wire.Claims, wants ...grant.Want) 
 	for i := range wants {
 		named[i], wants[i].For = wants[i].URI, b.cfg.GrantFor
 	}
-	scope, err := b.reach(b.txns.NewUnit(ctx, fnAgent), c, named...)
+	scope, err := b.scopeOf(b.txns.NewUnit(ctx, fnAgent), c, named...)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (b *Agents) Grant(ctx context.Context, c wire.Claims, wants ...grant.Want) 
 // are. It writes nothing.
 func (b *Agents) Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) ([]grant.Credentials, error) {
 	u := b.txns.NewUnit(ctx, fnAgent)
-	scope, err := b.reach(u, c)
+	scope, err := b.scopeOf(u, c)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (b *Agents) Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) (
 
 // List lists what an agent may read below a prefix, a page at a time.
 func (b *Agents) List(ctx context.Context, c wire.Claims, prefix, after string) (grant.Page, error) {
-	scope, err := b.reach(b.txns.NewUnit(ctx, fnAgent), c, prefix)
+	scope, err := b.scopeOf(b.txns.NewUnit(ctx, fnAgent), c, prefix)
 	if err != nil {
 		return grant.Page{}, err
 	}
@@ -104,7 +104,7 @@ func (b *Agents) List(ctx context.Context, c wire.Claims, prefix, after string) 
 // upload that can have parts is known. A crash between the two leaves an upload without parts: it costs nothing, and
 // the bucket's lifecycle rule removes it.
 func (b *Agents) BeginUpload(ctx context.Context, c wire.Claims, uri string) (upload string, err error) {
-	scope, err := b.reach(b.txns.NewUnit(ctx, fnAgent), c, uri)
+	scope, err := b.scopeOf(b.txns.NewUnit(ctx, fnAgent), c, uri)
 	if err != nil {
 		return "", err
 	}
@@ -113,7 +113,7 @@ func (b *Agents) BeginUpload(ctx context.Context, c wire.Claims, uri string) (up
 		return "", err
 	}
 	err = b.txns.Transact(ctx, fnAgent, "upload/"+c.Cluster, false, func(u *txn.Unit) error {
-		if _, err := b.reach(u, c, uri); err != nil {
+		if _, err := b.scopeOf(u, c, uri); err != nil {
 			return err
 		}
 		up := record.Upload{URI: uri, Upload: upload, At: u.Now}
@@ -131,7 +131,7 @@ func (b *Agents) BeginUpload(ctx context.Context, c wire.Claims, uri string) (up
 // EndUpload completes an upload of parts, or aborts it if there are no parts. Ending an upload twice does nothing.
 func (b *Agents) EndUpload(ctx context.Context, c wire.Claims, uri, upload string, parts []grant.Uploaded) error {
 	u := b.txns.NewUnit(ctx, fnAgent)
-	scope, err := b.reach(u, c, uri)
+	scope, err := b.scopeOf(u, c, uri)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ const keepCheckpoints = 2
 // replaced: it must not remove what its successor resumes from.
 func (b *Agents) Prune(ctx context.Context, c wire.Claims) error {
 	u := b.txns.NewUnit(ctx, fnAgent)
-	if _, err := b.reach(u, c); err != nil {
+	if _, err := b.scopeOf(u, c); err != nil {
 		return err
 	}
 	cl, err := ownCluster(u, c)

@@ -16,7 +16,7 @@ import (
 )
 
 // The largest gang and all queues of a tree fit one transaction. Otherwise this does not compile.
-const _ = uint(store.MaxItems - dag.MaxGang*session.GangItems - record.MaxTree - session.GangBeside)
+const _ = uint(store.MaxItems - dag.MaxGang*session.GangItems - record.MaxTree - session.GangOtherItems)
 
 // start commands the agents of a cluster that is up to run, once. A gang starts when all its members are up.
 func (b *Functions) start(u *txn.Unit, cl record.Cluster) error {
@@ -38,10 +38,10 @@ func (b *Functions) start(u *txn.Unit, cl record.Cluster) error {
 	return u.Apply(attempt.DecideRunGang(members, u.Now))
 }
 
-// concerned returns the tasks of a gang that has broken or is done, followed by the tasks that join it. It first
+// affectedMembers returns the tasks of a gang that has broken or is done, followed by the tasks that join it. It first
 // decides whether the task that broke the gang restarts alone; if so, it returns only the tasks that join that task's
 // role.
-func (b *Functions) concerned(u *txn.Unit, job record.Job, e events.GangBroken) (members []attempt.Member, err error) {
+func (b *Functions) affectedMembers(u *txn.Unit, job record.Job, e events.GangBroken) (members []attempt.Member, err error) {
 	if !e.Joining {
 		if members, err = attempt.GangOf(u, job, e.Task); err != nil {
 			return nil, err
@@ -49,7 +49,7 @@ func (b *Functions) concerned(u *txn.Unit, job record.Job, e events.GangBroken) 
 	}
 	for _, m := range members {
 		if !e.Done && m.Task.Index == e.Task && m.Task.Attempt > e.Attempt {
-			return attempt.LeftBehind(u, job, m, members) // the others have since been admitted together
+			return attempt.JoinedBefore(u, job, m, members) // the others have since been admitted together
 		}
 	}
 	alone, err := b.restartsAlone(u, job, e, members)
@@ -78,17 +78,17 @@ func (b *Functions) restartsAlone(u *txn.Unit, job record.Job, e events.GangBrok
 	if !ok {
 		return false, nil
 	}
-	return true, u.Apply(attempt.DecideAlone(members[i], runs))
+	return true, u.Apply(attempt.DecideRestartAlone(members[i], runs))
 }
 
 // gangBroken makes the other tasks of a gang give back what they hold. What does not fit the transaction is left to the
 // next one.
 func (b *Functions) gangBroken(u *txn.Unit, e events.GangBroken) error {
 	job, found, err := recordcache.Get[record.Job](u, record.JobKey(e.Job))
-	if err != nil || !found || job.State == apitypes.JobEnding || job.State.Over() {
+	if err != nil || !found || job.State == apitypes.JobEnding || job.State.Finished() {
 		return record.OrSkip(err)
 	}
-	members, err := b.concerned(u, job, e)
+	members, err := b.affectedMembers(u, job, e)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (b *Functions) gangBroken(u *txn.Unit, e events.GangBroken) error {
 		if m.Task.Index == e.Task {
 			continue
 		}
-		d := attempt.DecideFollow(m, reason, b.cfg, u.Now)
+		d := attempt.DecideFollowGang(m, reason, b.cfg, u.Now)
 		if e.Done {
 			d = attempt.DecideComplete(m, u.Now)
 		}

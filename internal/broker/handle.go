@@ -91,18 +91,18 @@ func (b *Functions) Handle(ctx context.Context, fn string, batch []events.Event)
 		return errs
 	}
 	for done := 0; done < len(batch); {
-		n, err := b.together(ctx, fn, batch[done:], f)
+		n, err := b.handleBatch(ctx, fn, batch[done:], f)
 		if err != nil { // one of them failed: find out which
 			n = 1
-			errs[done] = b.single(ctx, fn, batch[done], f)
+			errs[done] = b.handleOne(ctx, fn, batch[done], f)
 		}
 		done += n
 	}
 	return errs
 }
 
-// together handles as many events from the front of a batch as fit one transaction, and returns their number.
-func (b *Functions) together(ctx context.Context, fn string, batch []events.Event, f function) (int, error) {
+// handleBatch handles as many events from the front of a batch as fit one transaction, and returns their number.
+func (b *Functions) handleBatch(ctx context.Context, fn string, batch []events.Event, f function) (int, error) {
 	u := b.txns.NewUnit(ctx, fn)
 	keys := make([]store.Key, 0, len(batch))
 	for _, e := range batch {
@@ -131,7 +131,7 @@ func (b *Functions) together(ctx context.Context, fn string, batch []events.Even
 			return 0, err
 		}
 	}
-	u.Crowded = n > 1
+	u.Batched = n > 1
 	if err := u.Finish(); err != nil {
 		b.txns.Conflicted(u)
 		return 0, err
@@ -140,8 +140,8 @@ func (b *Functions) together(ctx context.Context, fn string, batch []events.Even
 	return n, nil
 }
 
-// single handles one event in its own transaction, and retries on conflicts.
-func (b *Functions) single(ctx context.Context, fn string, e events.Event, f function) error {
+// handleOne handles one event in its own transaction, and retries on conflicts.
+func (b *Functions) handleOne(ctx context.Context, fn string, e events.Event, f function) error {
 	return b.txns.Transact(ctx, fn, e.ID, !f.needsNoMarker(e.Data), func(u *txn.Unit) error {
 		err := f.decide(b, u, e)
 		if errors.Is(err, record.ErrSkip) {

@@ -161,7 +161,7 @@ func TestDoomedMachineGetsNoWork(t *testing.T) {
 		if errs := p.b.Functions.Handle(t.Context(), events.FnInterrupt, []events.Event{events.New(string(kind), "test", p.now, e)}); errs[0] != nil {
 			t.Fatal(errs[0])
 		}
-		told(t, "a machine that is being taken", hello(t, p.b, p.claims(0, 0)), wire.SaveNow, 0)
+		told(t, "a machine that is being taken", hello(t, p.b, p.claims(0, 0)), wire.SaveAndStop, 0)
 	}
 	p.settle()
 	if _, err := p.b.Agents.Hello(t.Context(), p.claims(0, 0), wire.Hello{}); !errors.Is(err, record.ErrGone) {
@@ -241,5 +241,5 @@ func TestPollCountsAsSignOfLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told(t, "after the notice it", w, wire.SaveNow, 0)
+	told(t, "after the notice it", w, wire.SaveAndStop, 0)
 }

@@ -49,17 +49,17 @@ func (b *Functions) interrupt(u *txn.Unit, event events.Event) error {
 		}
 		d = attempt.DecideLost(l, apitypes.OutcomePreempted, "spot interruption", u.Now)
 	case cloud.Rebalance:
-		return b.advised(u, l)
+		return b.considerAdvice(u, l)
 	default:
 		return unexpected(events.FnInterrupt, data)
 	}
-	return noticed(u, b.cfg, l.Cluster, d)
+	return applyNotice(u, b.cfg, l.Cluster, d)
 }
 
-// noticed applies the decision on a notice, and blocks the spot market that takes the cluster for a while.
-func noticed(u *txn.Unit, cfg config.Config, cl record.Cluster, d record.Decision) error {
+// applyNotice applies the decision on a notice, and blocks the spot market that takes the cluster for a while.
+func applyNotice(u *txn.Unit, cfg config.Config, cl record.Cluster, d record.Decision) error {
 	if len(d.Writes) > 0 && cl.State != record.ClusterDoomed && cl.Offer.Spot {
-		if err := keepOff(u, cfg, cl, &d, attempt.TakenBlock); err != nil {
+		if err := blockLocation(u, cfg, cl, &d, attempt.TakenBlock); err != nil {
 			return err
 		}
 	}
@@ -69,8 +69,8 @@ func noticed(u *txn.Unit, cfg config.Config, cl record.Cluster, d record.Decisio
 // block returns the block of a location, given the blocks already known.
 type block func(o apitypes.Offer, cfg config.Config, known []apitypes.Block, now time.Time) apitypes.Block
 
-// keepOff blocks the location of a cluster for a while.
-func keepOff(u *txn.Unit, cfg config.Config, cl record.Cluster, d *record.Decision, why block) error {
+// blockLocation blocks the location of a cluster for a while.
+func blockLocation(u *txn.Unit, cfg config.Config, cl record.Cluster, d *record.Decision, why block) error {
 	known, err := recordcache.List[apitypes.Block](u, record.PartBlocks, "", 0)
 	if err == nil {
 		d.Block(why(cl.Offer, cfg, known, u.Now))

@@ -12,24 +12,24 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// leaveMost is the maximum number of spot clusters that one transaction checks and leaves.
-const leaveMost = 15
+// maxWatchedTogether is the maximum number of spot clusters that one transaction checks and leaves.
+const maxWatchedTogether = 15
 
 // watchJob checks a job at the current prices. It requests a new plan if the one in force has become worse. It reprices
 // the job's spot machines and leaves those that are no longer worth it, as many at once as one transaction holds. It
 // marks the job's queue for a session if a task that waited for a better price need not wait any more.
 func (b *Functions) watchJob(u *txn.Unit, cause string, w *walked,
 	changed map[string]events.MarketChange) (err error) {
-	if w.job.State.Over() {
+	if w.job.State.Finished() {
 		return nil
 	}
 	if len(changed) > 0 && w.job.State == apitypes.JobRunning {
 		w.done++
-		if err := b.lookAtPlan(u.Ctx, cause, w.job.ID, changed); err != nil {
+		if err := b.checkPlan(u.Ctx, cause, w.job.ID, changed); err != nil {
 			return err
 		}
 	}
-	if w.wake, err = b.awake(u, w.job); err != nil || w.ledger.Outstanding == 0 {
+	if w.wake, err = b.doneWaiting(u, w.job); err != nil || w.ledger.Outstanding == 0 {
 		return err // or the job holds no machine
 	}
 	w.done++
@@ -39,13 +39,13 @@ func (b *Functions) watchJob(u *txn.Unit, cause string, w *walked,
 	}
 	clusters = slices.DeleteFunc(clusters, func(cl record.Cluster) bool { return !cl.Offer.Spot })
 	if len(clusters) > 0 {
-		settled, err := b.settled(u, w.job)
+		settled, err := b.upToDate(u, w.job)
 		if err != nil {
 			return err
 		}
 		clusters = slices.DeleteFunc(clusters, settled)
 	}
-	for part := range slices.Chunk(clusters, leaveMost) {
+	for part := range slices.Chunk(clusters, maxWatchedTogether) {
 		w.done++
 		err := b.txns.Transact(u.Ctx, events.FnTick, cause+"/spot/"+w.job.ID, false, func(u *txn.Unit) error {
 			return b.watch(u, part)
@@ -57,9 +57,9 @@ func (b *Functions) watchJob(u *txn.Unit, cause string, w *walked,
 	return nil
 }
 
-// settled returns a filter for the spot clusters that need no check: only the cloud can make the task leave them, and
+// upToDate returns a filter for the spot clusters that need no check: only the cloud can make the task leave them, and
 // their cost is up to date.
-func (b *Functions) settled(u *txn.Unit, job record.Job) (func(record.Cluster) bool, error) {
+func (b *Functions) upToDate(u *txn.Unit, job record.Job) (func(record.Cluster) bool, error) {
 	spec, err := u.Spec(job)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (b *Functions) settled(u *txn.Unit, job record.Job) (func(record.Cluster) b
 		}
 	}
 	return func(cl record.Cluster) bool {
-		if cl.Market == "" || !attempt.Free(job, bids, &spec.Tasks[cl.Task], cl.Task) {
+		if cl.Market == "" || !attempt.IsUnconstrained(job, bids, &spec.Tasks[cl.Task], cl.Task) {
 			return false
 		}
 		m, _, err := recordcache.Get[record.MarketRecord](u, record.MarketKey(cl.Market))
@@ -108,9 +108,9 @@ func (b *Functions) watch(u *txn.Unit, part []record.Cluster) error {
 	return nil
 }
 
-// advised reacts to a cloud's advice to leave a machine at risk. The task leaves if losing the machine would leave too
+// considerAdvice reacts to a cloud's advice to leave a machine at risk. The task leaves if losing the machine would leave too
 // little time, counting the time of one more start.
-func (b *Functions) advised(u *txn.Unit, l attempt.Losing) error {
+func (b *Functions) considerAdvice(u *txn.Unit, l attempt.Losing) error {
 	d, err := attempt.DecideStay(u, b.cfg, l, b.cfg.Restart, u.Now)
 	if err != nil {
 		return err

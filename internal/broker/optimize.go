@@ -43,7 +43,7 @@ func (b *Functions) optimize(ctx context.Context, e events.Event) error {
 		if err != nil || !found {
 			return record.OrSkip(err)
 		}
-		if job.State == apitypes.JobEnding || job.State.Over() || job.Plan.Version > failed {
+		if job.State == apitypes.JobEnding || job.State.Finished() || job.Plan.Version > failed {
 			return nil // finished, or a newer plan is in force
 		}
 		at := on.in.Now
@@ -60,7 +60,7 @@ func (b *Functions) optimize(ctx context.Context, e events.Event) error {
 			}
 			on = now
 		}
-		return b.planned(u, job, made, now)
+		return b.commitPlan(u, job, made, now)
 	})
 }
 
@@ -73,8 +73,8 @@ type planning struct {
 	serves bool             // a replica of one of the job's services is ready
 }
 
-// goesOn records when a task of the job got machines or began to run, and keeps the latest time.
-func (p *planning) goesOn(at time.Time) {
+// noteProgress records when a task of the job got machines or began to run, and keeps the latest time.
+func (p *planning) noteProgress(at time.Time) {
 	if at.After(p.began) {
 		p.began = at
 	}
@@ -130,26 +130,26 @@ func (b *Users) DryRun(ctx context.Context, spec *dag.Job) (*record.Plan, error)
 // earlier runs to spec.
 func (b *Users) DryInput(ctx context.Context, spec *dag.Job) (in planinput.Input, err error) {
 	u := b.txns.NewUnit(ctx, events.FnOptimize)
-	filled, err := history.Filled(u, spec)
+	filled, err := history.LoadAndFill(u, spec)
 	if err != nil {
 		return in, err
 	}
 	*spec = *filled
 	in = planinput.Input{Spec: spec, Now: u.Now, Tasks: make([]*planinput.Facts, len(spec.Tasks))}
 	in.Left(newJob("", "", Submission{Spec: spec}, record.Blob{}, u.Now), record.Ledger{}, nil, 0)
-	if err := stood(u, &in, nil); err != nil {
+	if err := loadPlaced(u, &in, nil); err != nil {
 		return in, err
 	}
-	return in, world(u, b.ports.Planner, &in)
+	return in, loadWorld(u, b.ports.Planner, &in)
 }
 
-// planned commits a plan with its bids, or the consequence of an infeasible plan.
-func (b *Functions) planned(u *txn.Unit, job record.Job, made *solution, on planning) error {
+// commitPlan commits a plan with its bids, or the consequence of an infeasible plan.
+func (b *Functions) commitPlan(u *txn.Unit, job record.Job, made *solution, on planning) error {
 	if bad := made.plan.Status == record.PlanInfeasible; len(on.saving) > 0 &&
 		(bad || made.plan.Late && !on.in.Previous.Late) {
-		return u.Apply(jobstate.DecideUnsaved(job, on.saving[0]))
+		return u.Apply(jobstate.DecidePostponePlan(job, on.saving[0]))
 	} else if bad {
-		return u.Apply(jobstate.DecideInfeasible(job, jobstate.Stuck{
+		return u.Apply(jobstate.DecideInfeasible(job, jobstate.NoPlan{
 			Message: made.plan.Message, Opens: made.opens, Blocks: on.in.Blocks, Began: on.began, Serves: on.serves,
 			Now: on.in.Now,
 		}, b.cfg))
@@ -187,7 +187,7 @@ func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p p
 	if in.Spec, err = u.Spec(job); err != nil {
 		return p, err
 	}
-	if err := world(u, b.ports.Planner, in); err != nil {
+	if err := loadWorld(u, b.ports.Planner, in); err != nil {
 		return p, err
 	}
 	var clusters []record.Cluster
@@ -200,13 +200,13 @@ func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p p
 		}
 	}
 	for _, t := range p.tasks {
-		p.goesOn(t.StartedAt)
+		p.noteProgress(t.StartedAt)
 		in.Tasks[t.Index] = planinput.FactsOf(t, in.Previous, at)
 	}
 	in.WithLeads()
 	leaving := clusters[:0:0]
 	for _, cl := range clusters {
-		p.goesOn(cl.Launched)
+		p.noteProgress(cl.Launched)
 		p.serves = p.serves || cl.Serves()
 		if cl.Saving() {
 			p.saving = append(p.saving, cl)
@@ -216,7 +216,7 @@ func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p p
 			leaving = append(leaving, cl)
 		}
 	}
-	if err := stood(u, in, leaving); err != nil {
+	if err := loadPlaced(u, in, leaving); err != nil {
 		return p, err
 	}
 	var ledger record.Ledger
@@ -229,9 +229,9 @@ func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p p
 	return p, nil
 }
 
-// stood loads the placements of other tasks that placement rules refer to, except those of the job's own clusters that
+// loadPlaced loads the placements of other tasks that placement rules refer to, except those of the job's own clusters that
 // are about to leave.
-func stood(u *txn.Unit, in *planinput.Input, leaving []record.Cluster) error {
+func loadPlaced(u *txn.Unit, in *planinput.Input, leaving []record.Cluster) error {
 	if !record.IsPlaced(in.Spec) {
 		return nil
 	}
@@ -254,7 +254,7 @@ func stood(u *txn.Unit, in *planinput.Input, leaving []record.Cluster) error {
 			func(cl record.Cluster) bool { return cl.ID == clusters[i] }) {
 			continue
 		}
-		if p.Job == in.Job || record.Minds(in.Spec, p.Stand) {
+		if p.Job == in.Job || record.KeepsApart(in.Spec, p.Location) {
 			known, asked = append(known, p), append(asked, clusters[i])
 		}
 	}
@@ -262,8 +262,8 @@ func stood(u *txn.Unit, in *planinput.Input, leaving []record.Cluster) error {
 	return err
 }
 
-// world loads what is known about locations and markets.
-func world(u *txn.Unit, p Planner, in *planinput.Input) error {
+// loadWorld loads what is known about locations and markets.
+func loadWorld(u *txn.Unit, p Planner, in *planinput.Input) error {
 	known, err := recordcache.List[apitypes.Block](u, record.PartBlocks, "", 0)
 	if err != nil {
 		return err
@@ -284,11 +284,11 @@ func world(u *txn.Unit, p Planner, in *planinput.Input) error {
 	if !p.Reserves(u.Ctx) {
 		return nil
 	}
-	return held(u, in)
+	return loadHeld(u, in)
 }
 
-// held loads which tasks run on reserved capacity.
-func held(u *txn.Unit, in *planinput.Input) error {
+// loadHeld loads which tasks run on reserved capacity.
+func loadHeld(u *txn.Unit, in *planinput.Input) error {
 	all, err := recordcache.List[record.Occupancy](u, record.PartHeld, "", 0)
 	if err != nil || len(all) == 0 {
 		return err

@@ -114,7 +114,7 @@ func TestReplanRunsWhileInterruptedTaskSaves(t *testing.T) {
 	if got, want := strings.Join(p.pending(), " "), strings.Join([]string{events.TypeDAGReplan, events.TypeLocationBlocked}, " "); !strings.Contains(got, want) {
 		t.Errorf("a notice emits %s, want %s", got, want)
 	}
-	if w, err := p.b.Agents.Work(t.Context(), p.claims(0, 0), 1); err != nil || w.Command != wire.SaveNow {
+	if w, err := p.b.Agents.Work(t.Context(), p.claims(0, 0), 1); err != nil || w.Command != wire.SaveAndStop {
 		t.Errorf("the agents got %+v, %v", w, err)
 	}
 	p.settle()

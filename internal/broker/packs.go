@@ -47,13 +47,13 @@ func eachFile(spec *dag.Job, do func(task int, field, uri string) error) error {
 func (b *Users) checkCode(ctx context.Context, spec *dag.Job) error {
 	for i := range spec.Tasks {
 		if spec.Tasks[i].Repository != nil {
-			return spec.ErrorAt(i, dag.OfFiles, "workdir", "a client must clone the git repository before it submits",
+			return spec.ErrorAt(i, dag.FilesOfTask, "workdir", "a client must clone the git repository before it submits",
 				"`tradewind submit` does")
 		}
 	}
 	checked := map[string]bool{}
 	return eachFile(spec, func(task int, field, uri string) error {
-		refuse := func(why, hint string) error { return spec.ErrorAt(task, dag.OfFiles, field, why, hint) }
+		refuse := func(why, hint string) error { return spec.ErrorAt(task, dag.FilesOfTask, field, why, hint) }
 		if !pack.IsURI(uri) {
 			if strings.Contains(uri, "://") || filepath.IsAbs(uri) {
 				return nil

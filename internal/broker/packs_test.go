@@ -118,7 +118,7 @@ func (o beside) Open(context.Context, events.ObjectCreated) (body io.ReadCloser,
 }
 
 func (beside) Settle(_ context.Context, _, _ string, spec *dag.Job) error {
-	return spec.ErrorAt(0, dag.OfFiles, "workdir", "there is none", "")
+	return spec.ErrorAt(0, dag.FilesOfTask, "workdir", "there is none", "")
 }
 
 func TestDAGFileWithMissingPacksIsRejectedWithLine(t *testing.T) {

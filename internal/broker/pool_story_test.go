@@ -301,7 +301,7 @@ func (s *yard) work(m *yardMachine, a *yardAgent) {
 			}
 		}
 		s.say(a, wire.Report{Event: wire.Started})
-	case wire.SaveNow:
+	case wire.SaveAndStop:
 		s.printf("%s/%s saves and stops %s", m.pool, m.id, a.claims.Cluster)
 		s.say(a, wire.Report{Event: wire.Checkpointed, Seq: a.next, Prefix: fmt.Sprintf("%s/ckpt/%d", a.prefix, a.next)})
 		s.say(a, wire.Report{Event: wire.Stopped})

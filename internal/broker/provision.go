@@ -67,7 +67,7 @@ func (b *Functions) buy(ctx context.Context, cause string, e events.TaskAdmitted
 		return err
 	}
 	if intent.Cluster.Tries >= b.cfg.LaunchTries { // all tries failed, but a crash came before the refusal
-		return b.refused(ctx, cause, e, attempt.Refusal(intent.Cluster))
+		return b.commitRefusal(ctx, cause, e, attempt.Refusal(intent.Cluster))
 	}
 	spec, err := b.launchSpec(intent)
 	if err != nil {
@@ -84,7 +84,7 @@ func (b *Functions) buy(ctx context.Context, cause string, e events.TaskAdmitted
 	if launchErr != nil && ctx.Err() != nil {
 		return launchErr // our own context ended; the cloud did not fail
 	}
-	return b.bought(ctx, cause, e, intent, machines, launchErr)
+	return b.commitLaunch(ctx, cause, e, intent, machines, launchErr)
 }
 
 // launch launches a cluster on the offer's cloud.
@@ -145,14 +145,14 @@ func (b *Functions) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 // errAgain asks for the event to be delivered again after the queue's back-off.
 var errAgain = errors.New("broker: to be tried again")
 
-// bought commits the outcome of a launch. It counts the last failure before machines that may have been bought after
+// commitLaunch commits the outcome of a launch. It counts the last failure before machines that may have been bought after
 // all are terminated, because after that the cluster's name cannot be launched again.
-func (b *Functions) bought(ctx context.Context, cause string, e events.TaskAdmitted, intent attempt.Buying,
+func (b *Functions) commitLaunch(ctx context.Context, cause string, e events.TaskAdmitted, intent attempt.Buying,
 	machines []cloud.Machine, launchErr error) error {
 	var refusal error
 	again := false
 	err := b.txns.Transact(ctx, events.FnProvision, cause, false, func(u *txn.Unit) error {
-		st, err := intent.Again(u)
+		st, err := intent.Reload(u)
 		if err != nil {
 			return err
 		}
@@ -183,14 +183,14 @@ func (b *Functions) bought(ctx context.Context, cause string, e events.TaskAdmit
 	case again:
 		return fmt.Errorf("%w: launch of %s: %w", errAgain, record.ClusterID(e.Job, e.Task, e.Attempt), launchErr)
 	case refusal != nil:
-		return b.refused(ctx, cause, e, refusal)
+		return b.commitRefusal(ctx, cause, e, refusal)
 	}
 	return nil
 }
 
-// refused ends an attempt that the cloud did not launch. It first terminates machines that may have been bought after
+// commitRefusal ends an attempt that the cloud did not launch. It first terminates machines that may have been bought after
 // all; then the location is blocked and the rest of the job is replanned.
-func (b *Functions) refused(ctx context.Context, cause string, e events.TaskAdmitted, launchErr error) error {
+func (b *Functions) commitRefusal(ctx context.Context, cause string, e events.TaskAdmitted, launchErr error) error {
 	id := record.ClusterID(e.Job, e.Task, e.Attempt)
 	kind := cloud.KindOf(launchErr)
 	// A cloud that refuses our calls does not delay failover: reconcile finds what it may have launched, but only on
@@ -212,18 +212,18 @@ func (b *Functions) refused(ctx context.Context, cause string, e events.TaskAdmi
 func (b *Functions) terminate(ctx context.Context, id string, refused error) error {
 	u := b.txns.NewUnit(ctx, events.FnProvision)
 	cl, found, err := recordcache.Get[record.Cluster](u, record.ClusterKey(id))
-	if err != nil || !found || !attempt.Unseen(cl, refused) && !cl.Assigned() {
+	if err != nil || !found || !attempt.MayHaveMachines(cl, refused) && !cl.Assigned() {
 		return err
 	}
-	return b.end(ctx, cl)
+	return b.terminateOnCloud(ctx, cl)
 }
 
 // errNoCloud means that machines cannot be ended, because the deployment has no credentials for their cloud any more.
 var errNoCloud = errors.New("no credentials any more")
 
-// end terminates a cluster on its cloud. If the deployment no longer has that cloud, its machines are still billed: the
+// terminateOnCloud terminates a cluster on its cloud. If the deployment no longer has that cloud, its machines are still billed: the
 // cluster's record stays until the cloud is configured again.
-func (b *Functions) end(ctx context.Context, cl record.Cluster) error {
+func (b *Functions) terminateOnCloud(ctx context.Context, cl record.Cluster) error {
 	c, ok := b.ports.Clouds[cl.Offer.Cloud]
 	switch {
 	case ok:

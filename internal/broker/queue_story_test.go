@@ -275,7 +275,7 @@ func (s *office) poll() {
 			a.running = true
 			s.printf("%s runs%s", s.taskOf(id), resumed(w.Assignment))
 			s.report(id, wire.Report{Event: wire.Started})
-		case wire.SaveNow:
+		case wire.SaveAndStop:
 			s.printf("%s saves and stops", s.taskOf(id))
 			if s.saves(id) {
 				a.saved++

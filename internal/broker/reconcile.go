@@ -40,7 +40,7 @@ func (b *Functions) reconcile(ctx context.Context, e events.Event) error {
 		errs = append(errs, b.orphans(ctx, machines, known), b.RemoveBuckets(ctx, e.ID),
 			b.ports.Store.Sweep(ctx, b.txns.Now()))
 	}
-	if err := errors.Join(slices.DeleteFunc(errs, b.leftToNext)...); err != nil {
+	if err := errors.Join(slices.DeleteFunc(errs, b.isCloudFailure)...); err != nil {
 		return fmt.Errorf("%w: %w", errAgain, err)
 	}
 	return nil
@@ -52,9 +52,9 @@ func (b *Functions) RemoveBuckets(ctx context.Context, cause string) error {
 	return buckets.Keeper{Txns: b.txns, Data: b.ports.Data}.Remove(ctx, cause)
 }
 
-// leftToNext reports whether an error is a cloud's failure, and logs it. Such a failure does not make the event be
+// isCloudFailure reports whether an error is a cloud's failure, and logs it. Such a failure does not make the event be
 // delivered again: the next reconcile comes anyway, and an outage would only fill the dead letters.
-func (b *Functions) leftToNext(err error) bool {
+func (b *Functions) isCloudFailure(err error) bool {
 	var c *cloud.Error
 	is := errors.As(err, &c)
 	if is {
@@ -131,14 +131,14 @@ func (b *Functions) reconcileJob(u *txn.Unit, cause string, w *walked, machines 
 	}
 	clusters, err := recordcache.List[record.Cluster](u, record.JobPart(w.job.ID), record.ClusterPrefix, 0)
 	errs = append(errs, err)
-	if slices.ContainsFunc(clusters, attempt.Keeps) {
-		errs = append(errs, b.lookSuspended(u, cause, w.job), serving.GoOn(u.Ctx, b.txns, cause, w.job))
+	if slices.ContainsFunc(clusters, attempt.Holds) {
+		errs = append(errs, b.recheckSuspended(u, cause, w.job), serving.Continue(u.Ctx, b.txns, cause, w.job))
 	}
 	for _, cl := range clusters {
 		known[cl.ID] = true
 		if attempt.Diagnose(cl, b.cfg, machines, u.Now) != attempt.RemedyNone {
 			w.done++
-			errs = append(errs, b.treat(u.Ctx, cause, cl.ID, machines))
+			errs = append(errs, b.applyRemedy(u.Ctx, cause, cl.ID, machines))
 		}
 	}
 	w.done++
@@ -173,16 +173,16 @@ func decideNudge(w *walked, cfg config.Config, now time.Time) (d record.Decision
 	return d
 }
 
-// neverCame blocks the location, or blames the pool's machine, of a cluster that never came up.
-func (b *Functions) neverCame(u *txn.Unit, cl record.Cluster, d *record.Decision) error {
+// blockUnheard blocks the location, or blames the pool's machine, of a cluster that never came up.
+func (b *Functions) blockUnheard(u *txn.Unit, cl record.Cluster, d *record.Decision) error {
 	if cl.Assigned() {
 		return b.pools.Blame(u, cl)
 	}
-	return keepOff(u, b.cfg, cl, d, attempt.UnheardBlock)
+	return blockLocation(u, b.cfg, cl, d, attempt.UnheardBlock)
 }
 
-// treat diagnoses a cluster again within a unit, and applies the remedy.
-func (b *Functions) treat(ctx context.Context, cause, id string, machines attempt.Inventory) error {
+// applyRemedy diagnoses a cluster again within a unit, and applies the remedy.
+func (b *Functions) applyRemedy(ctx context.Context, cause, id string, machines attempt.Inventory) error {
 	return b.txns.Transact(ctx, events.FnReconcile, cause+"/"+id, false, func(u *txn.Unit) error {
 		l, found, err := attempt.LoadLosing(u, id)
 		if err != nil || !found {
@@ -196,7 +196,7 @@ func (b *Functions) treat(ctx context.Context, cause, id string, machines attemp
 			}
 			d := attempt.DecideRemedy(r, l, b.cfg, machines, u.Now)
 			if r == attempt.RemedyLost && l.Cluster.State == record.ClusterBooting {
-				if err := b.neverCame(u, l.Cluster, &d); err != nil {
+				if err := b.blockUnheard(u, l.Cluster, &d); err != nil {
 					return err
 				}
 			}

@@ -31,7 +31,7 @@ func (b *Functions) release(ctx context.Context, cause, id string) error {
 	if err != nil || cl.ID == "" {
 		return err
 	}
-	if err := b.end(ctx, cl); err != nil {
+	if err := b.terminateOnCloud(ctx, cl); err != nil {
 		return fmt.Errorf("%w: terminate %s: %w", errAgain, id, err)
 	}
 	gone := b.txns.Now() // taken here: machines that are gone cost nothing, however long the store takes

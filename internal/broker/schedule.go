@@ -21,7 +21,7 @@ func (b *Functions) schedule(u *txn.Unit, event events.Event) error {
 	case events.TaskReady:
 		return b.enqueue(u, e, event.Time)
 	case events.CapacityFreed:
-		return b.settle(u, e)
+		return b.bookFreed(u, e)
 	case events.LeaseDue:
 		return b.extend(u, e)
 	case events.DAGPlanned, events.DAGEnding:
@@ -89,13 +89,13 @@ func (b *Functions) enqueue(u *txn.Unit, e events.TaskReady, since time.Time) er
 	return u.Apply(d)
 }
 
-// settle returns what an attempt held to its queue, and books its cost.
-func (b *Functions) settle(u *txn.Unit, e events.CapacityFreed) error {
+// bookFreed returns what an attempt held to its queue, and books its cost.
+func (b *Functions) bookFreed(u *txn.Unit, e events.CapacityFreed) error {
 	b.sessionLater(u, e.Queue)
 	if e.Job == "" {
 		return nil // only asks for another look at the queue
 	}
-	made, err := b.givenBack(u, &e)
+	made, err := b.removeCluster(u, &e)
 	if err != nil {
 		return err
 	}
@@ -149,9 +149,9 @@ func (b *Functions) extend(u *txn.Unit, e events.LeaseDue) error {
 	return u.Apply(d)
 }
 
-// givenBack returns the attempt that gives back what it held, and removes its cluster's record, if any. It fails with
+// removeCluster returns the attempt that gives back what it held, and removes its cluster's record, if any. It fails with
 // ErrSkip for an attempt that is already settled.
-func (b *Functions) givenBack(u *txn.Unit, e *events.CapacityFreed) (apitypes.Attempt, error) {
+func (b *Functions) removeCluster(u *txn.Unit, e *events.CapacityFreed) (apitypes.Attempt, error) {
 	if e.Cluster == "" {
 		made, _, err := recordcache.Get[apitypes.Attempt](u, record.AttemptKey(e.Job, e.Task, e.Attempt))
 		return made, err

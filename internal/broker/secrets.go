@@ -27,9 +27,9 @@ func (b *Users) seal(ctx context.Context, id string, spec *dag.Job, values dag.S
 		return nil, spec.SecretError(spec.SecretNames()[0], "this broker keeps no secrets", "")
 	}
 	sealed, err := b.ports.Secrets.Seal(ctx, id, values)
-	var refused *secret.Refused
+	var refused *secret.Unavailable
 	switch {
-	case errors.As(err, &refused) && errors.Is(err, secret.ErrReference):
+	case errors.As(err, &refused) && errors.Is(err, secret.ErrUnavailable):
 		return nil, spec.SecretError(refused.Name, refused.Err.Error(), "")
 	case errors.As(err, &refused) && ctx.Err() == nil: // the secret manager could not be reached
 		return nil, spec.SecretError(refused.Name, "cannot be fetched: "+refused.Err.Error(),
@@ -41,9 +41,9 @@ func (b *Users) seal(ctx context.Context, id string, spec *dag.Job, values dag.S
 	return sealed, err
 }
 
-// handOut decrypts the secrets of a task for its agent. A secret that is no longer available fails the task, with the
+// openSecrets decrypts the secrets of a task for its agent. A secret that is no longer available fails the task, with the
 // secret manager's own message.
-func (b *Agents) handOut(u *txn.Unit, job record.Job, cl record.Cluster, t *dag.Task, a *wire.Assignment) error {
+func (b *Agents) openSecrets(u *txn.Unit, job record.Job, cl record.Cluster, t *dag.Task, a *wire.Assignment) error {
 	if len(t.Secrets) == 0 {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (b *Agents) handOut(u *txn.Unit, job record.Job, cl record.Cluster, t *dag.
 		return record.ErrGone // the job has finished
 	}
 	a.Secrets, err = b.ports.Secrets.Open(u.Ctx, job.ID, kept.Sealed, t.Secrets)
-	if errors.Is(err, secret.ErrReference) || errors.Is(err, secret.ErrSealed) {
+	if errors.Is(err, secret.ErrUnavailable) || errors.Is(err, secret.ErrDecrypt) {
 		a.Refused, err = err.Error(), nil
 	}
 	return err

@@ -12,7 +12,7 @@ import (
 
 // SetQueue creates a queue or changes its settings. It does not change what is in use. It fails with ErrQueue.
 func (b *Users) SetQueue(ctx context.Context, name string, s record.QueueSettings) error {
-	return b.asked(ctx, "queue/"+name, func(u *txn.Unit) (record.Decision, error) {
+	return b.commitRequest(ctx, "queue/"+name, func(u *txn.Unit) (record.Decision, error) {
 		return session.DecideSetQueue(u, b.cfg, name, s)
 	})
 }

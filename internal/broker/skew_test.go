@@ -42,13 +42,13 @@ func TestBrokenGangSeesMemberThatRestartsAlone(t *testing.T) {
 		if times++; times == 1 {
 			err := p.b.Transactor().Transact(ctx, events.FnInterrupt, "alone", false, func(u *txn.Unit) error {
 				members := gang(u)
-				return u.Apply(attempt.DecideAlone(members[1], record.ClusterKey(members[0].Cluster.ID)))
+				return u.Apply(attempt.DecideRestartAlone(members[1], record.ClusterKey(members[0].Cluster.ID)))
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
-		return u.Apply(attempt.DecideFollow(members[0], "the gang could not go on", p.b.Config(), u.Now))
+		return u.Apply(attempt.DecideFollowGang(members[0], "the gang could not go on", p.b.Config(), u.Now))
 	})
 	if err != nil || times != 2 {
 		t.Errorf("decided %d times: %v", times, err)

@@ -47,13 +47,13 @@ func (b *Users) Submit(ctx context.Context, s Submission) (record.Job, error) {
 		return record.Job{}, err
 	}
 	check := inputs.Checker{
-		Stores: b.ports.Data, AtOnce: b.ports.AtOnce, Here: b.ports.Here, Own: b.cfg.StoreURL, For: b.cfg.GrantFor,
+		Stores: b.ports.Data, AtOnce: b.ports.AtOnce, Local: b.ports.Here, Own: b.cfg.StoreURL, For: b.cfg.GrantFor,
 		Log: b.log,
 	}
 	if err := check.Check(ctx, s.Spec); err != nil {
 		return record.Job{}, err
 	}
-	secrets, _, err := s.Spec.TakeSecrets(s.Secrets)
+	secrets, _, err := s.Spec.ResolveSecrets(s.Secrets)
 	if err != nil {
 		return record.Job{}, err
 	}
@@ -72,7 +72,7 @@ func (b *Users) Submit(ctx context.Context, s Submission) (record.Job, error) {
 
 // update replaces the services of a job.
 func (b *Users) update(ctx context.Context, s Submission) (record.Job, error) {
-	w := serving.Wanted{Job: s.Updates, Spec: s.Spec, Key: s.Token}
+	w := serving.Request{Job: s.Updates, Spec: s.Spec, Key: s.Token}
 	if len(s.Secrets) > 0 {
 		w.Seal = func(ctx context.Context) ([]byte, error) { return b.seal(ctx, s.Updates, s.Spec, s.Secrets) }
 	}
@@ -91,7 +91,7 @@ func (b *Users) submitAs(ctx context.Context, id, digest string, s Submission) (
 		if job, found, err = recordcache.Get[record.Job](u, record.JobKey(id)); err != nil || found {
 			return record.OrSkip(err)
 		}
-		filled, err := history.Filled(u, s.Spec)
+		filled, err := history.LoadAndFill(u, s.Spec)
 		if err != nil {
 			return err
 		}
@@ -188,8 +188,8 @@ func (b *Users) Cancel(ctx context.Context, id, reason string) error {
 		if err != nil {
 			return err
 		}
-		if job.State.Over() {
-			return fmt.Errorf("job %s: %w", id, record.ErrOver)
+		if job.State.Finished() {
+			return fmt.Errorf("job %s: %w", id, record.ErrFinished)
 		}
 		return u.Emit(events.DAGCancel{Job: id, Reason: reason})
 	})

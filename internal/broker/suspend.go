@@ -47,10 +47,10 @@ func (b *Users) Resume(ctx context.Context, id, by, key string) error {
 // changeJob applies a user's change to a job that has not finished and is not ending.
 func (b *Users) changeJob(ctx context.Context, what, id, key string,
 	decide func(*txn.Unit, *record.Job) record.Decision) error {
-	return b.asked(ctx, what+"/"+id, func(u *txn.Unit) (d record.Decision, err error) {
+	return b.commitRequest(ctx, what+"/"+id, func(u *txn.Unit) (d record.Decision, err error) {
 		job, err := view.LoadJob(u, id)
-		if err == nil && (job.State == apitypes.JobEnding || job.State.Over()) {
-			err = fmt.Errorf("job %s: %w", id, record.ErrOver)
+		if err == nil && (job.State == apitypes.JobEnding || job.State.Finished()) {
+			err = fmt.Errorf("job %s: %w", id, record.ErrFinished)
 		}
 		if err != nil || !record.FirstHeard(&job.Heard, key) {
 			return d, err
@@ -61,8 +61,8 @@ func (b *Users) changeJob(ctx context.Context, what, id, key string,
 	})
 }
 
-// asked commits a user's change.
-func (b *Users) asked(ctx context.Context, what string, decide func(*txn.Unit) (record.Decision, error)) error {
+// commitRequest commits a user's change.
+func (b *Users) commitRequest(ctx context.Context, what string, decide func(*txn.Unit) (record.Decision, error)) error {
 	cause := what + "/" + b.txns.Now().Format(time.RFC3339Nano)
 	return b.txns.Transact(ctx, FnAPI, cause, false, func(u *txn.Unit) error {
 		d, err := decide(u)
@@ -76,7 +76,7 @@ func (b *Users) asked(ctx context.Context, what string, decide func(*txn.Unit) (
 // SuspendQueue stops a queue, and those below it, from admitting tasks. With Drain, running tasks also give back their
 // machines. A request with a known key changes nothing. It fails with ErrNotFound.
 func (b *Users) SuspendQueue(ctx context.Context, name string, s apitypes.Suspension, key string) error {
-	return b.asked(ctx, "suspend-queue/"+name, func(u *txn.Unit) (record.Decision, error) {
+	return b.commitRequest(ctx, "suspend-queue/"+name, func(u *txn.Unit) (record.Decision, error) {
 		s.Since = u.Now
 		return session.DecideSuspendQueue(u, b.cfg, name, s, key)
 	})
@@ -85,7 +85,7 @@ func (b *Users) SuspendQueue(ctx context.Context, name string, s apitypes.Suspen
 // ResumeQueue makes a queue that is suspended or closed admit tasks again. A request with a known key changes
 // nothing. It fails with ErrNotFound.
 func (b *Users) ResumeQueue(ctx context.Context, name, by, key string) error {
-	return b.asked(ctx, "resume-queue/"+name, func(u *txn.Unit) (record.Decision, error) {
+	return b.commitRequest(ctx, "resume-queue/"+name, func(u *txn.Unit) (record.Decision, error) {
 		return session.DecideResumeQueue(u, name, by, key)
 	})
 }
@@ -104,7 +104,7 @@ func suspension(u *txn.Unit, job record.Job) (*apitypes.Suspension, error) {
 // next one. Machines that are not bought yet are checked when they are.
 func (b *Functions) suspended(u *txn.Unit, e events.DAGSuspended) error {
 	job, found, err := recordcache.Get[record.Job](u, record.JobKey(e.Job))
-	if err != nil || !found || job.State == apitypes.JobEnding || job.State.Over() {
+	if err != nil || !found || job.State == apitypes.JobEnding || job.State.Finished() {
 		return record.OrSkip(err)
 	}
 	why, err := suspension(u, job)
@@ -118,14 +118,14 @@ func (b *Functions) suspended(u *txn.Unit, e events.DAGSuspended) error {
 	given := 0
 	for _, cl := range clusters {
 		kept := cl.Kept(u.Now)
-		if !kept && !attempt.Keeps(cl) {
+		if !kept && !attempt.Holds(cl) {
 			continue
 		}
 		if given > 0 && !u.Room(session.GangLeaveItems) {
 			return u.Emit(e)
 		}
 		if kept {
-			if err := u.Apply(attempt.DecideLetGo(cl, attempt.Why(*why), u.Now)); err != nil {
+			if err := u.Apply(attempt.DecideReleaseKept(cl, attempt.SuspensionText(*why), u.Now)); err != nil {
 				return err
 			}
 			given++
@@ -138,7 +138,7 @@ func (b *Functions) suspended(u *txn.Unit, e events.DAGSuspended) error {
 		if !found {
 			continue
 		}
-		d := attempt.DecideGiveBack(l, record.LeaveSuspended, attempt.Why(*why), b.cfg, u.Now)
+		d := attempt.DecideYield(l, record.LeaveSuspended, attempt.SuspensionText(*why), b.cfg, u.Now)
 		if err := u.Apply(d); err != nil {
 			return err
 		}
@@ -190,9 +190,9 @@ func (b *Functions) queueSuspended(u *txn.Unit, e events.QueueSuspended) error {
 	return u.Apply(d)
 }
 
-// lookSuspended emits DAGSuspended again for a job that must hold nothing but does: machines that were being bought
+// recheckSuspended emits DAGSuspended again for a job that must hold nothing but does: machines that were being bought
 // when it was suspended may have been missed.
-func (b *Functions) lookSuspended(u *txn.Unit, cause string, job record.Job) error {
+func (b *Functions) recheckSuspended(u *txn.Unit, cause string, job record.Job) error {
 	why, err := suspension(u, job)
 	if err != nil || why == nil || job.State == apitypes.JobEnding {
 		return err

@@ -59,7 +59,7 @@ func TestSuspendLargeJobDespiteConcurrentReports(t *testing.T) {
 	told := 0
 	for i := range tasks {
 		c := wire.Claims{Job: id, Cluster: record.ClusterID(id, i, 1)}
-		if hello(t, w.b, c).Command == wire.SaveNow {
+		if hello(t, w.b, c).Command == wire.SaveAndStop {
 			told++
 		}
 	}

@@ -24,7 +24,7 @@ func (b *Functions) tick(ctx context.Context, e events.Event) error {
 	changed := data.Changed
 	if data.After == "" {
 		var err error
-		if changed, err = b.takeAll(ctx, e.ID, data.Prices); err != nil {
+		if changed, err = b.recordPrices(ctx, e.ID, data.Prices); err != nil {
 			return err
 		}
 	}
@@ -41,8 +41,8 @@ func (b *Functions) tick(ctx context.Context, e events.Event) error {
 // recordsOfPrice is how many records a changed price is written to.
 const recordsOfPrice = 2
 
-// takeAll records prices, fetching them if the event has none, and returns those that changed.
-func (b *Functions) takeAll(
+// recordPrices records prices, fetching them if the event has none, and returns those that changed.
+func (b *Functions) recordPrices(
 	ctx context.Context, cause string, prices []events.PriceTick,
 ) (changed []events.MarketChange, err error) {
 	if len(prices) == 0 && b.ports.Prices != nil {
@@ -55,7 +55,7 @@ func (b *Functions) takeAll(
 		var of []events.MarketChange
 		id := fmt.Sprintf("%s/%d", cause, n)
 		err := b.txns.Transact(ctx, events.FnTick, id, false, func(u *txn.Unit) (err error) {
-			of, err = b.takePrices(u, cause, part)
+			of, err = b.recordPriceBatch(u, cause, part)
 			return err
 		})
 		if err != nil {
@@ -67,9 +67,9 @@ func (b *Functions) takeAll(
 	return changed, nil
 }
 
-// takePrices records some prices and returns those that changed. If an event is delivered again, the prices that it
+// recordPriceBatch records some prices and returns those that changed. If an event is delivered again, the prices that it
 // changed before are returned again, because the plans and bids requested for them may have been lost.
-func (b *Functions) takePrices(
+func (b *Functions) recordPriceBatch(
 	u *txn.Unit, cause string, prices []events.PriceTick,
 ) (changed []events.MarketChange, err error) {
 	prices = slices.DeleteFunc(slices.Clone(prices), func(p events.PriceTick) bool { return !(p.USD > 0) })
@@ -125,9 +125,9 @@ func (b *Functions) takePrices(
 	return changed, nil
 }
 
-// lookAtPlan requests a new plan for a job if a market that its unstarted tasks are planned on has become too
+// checkPlan requests a new plan for a job if a market that its unstarted tasks are planned on has become too
 // expensive, and new bids if a price has moved away from the one that they were made with.
-func (b *Functions) lookAtPlan(ctx context.Context, cause, id string, changed map[string]events.MarketChange) error {
+func (b *Functions) checkPlan(ctx context.Context, cause, id string, changed map[string]events.MarketChange) error {
 	return b.txns.Transact(ctx, events.FnTick, cause+"/"+id, false, func(u *txn.Unit) error {
 		job, found, err := recordcache.Get[record.Job](u, record.JobKey(id))
 		if err != nil || !found || job.State != apitypes.JobRunning || job.Plan.IsZero() {
@@ -147,7 +147,7 @@ func (b *Functions) lookAtPlan(ctx context.Context, cause, id string, changed ma
 			return err
 		}
 		var d record.Decision
-		if offer, share := worse(progress, plan, changed); share >= b.cfg.Worse {
+		if offer, share := increase(progress, plan, changed); share >= b.cfg.Worse {
 			d.Replan(job, fmt.Sprintf("%s makes it %.0f%% more expensive", offer, 100*share))
 			return u.Apply(d)
 		}
@@ -165,9 +165,9 @@ func (b *Functions) lookAtPlan(ctx context.Context, cause, id string, changed ma
 	})
 }
 
-// worse returns the offer that adds most to the cost of the unstarted part of a plan since the plan was made, and by
+// increase returns the offer that adds most to the cost of the unstarted part of a plan since the plan was made, and by
 // what share of the plan's cost.
-func worse(progress record.Progress, plan *record.Plan,
+func increase(progress record.Progress, plan *record.Plan,
 	changed map[string]events.MarketChange) (offer string, share float64) {
 	byOffer := map[int32]float64{}
 	for i, c := range plan.Choice {
@@ -217,8 +217,8 @@ func (b *Functions) hook(ctx context.Context, e events.Event) error {
 	return nil
 }
 
-// awake reports whether a task of a job that waited for a better price need not wait any more.
-func (b *Functions) awake(u *txn.Unit, job record.Job) (bool, error) {
+// doneWaiting reports whether a task of a job that waited for a better price need not wait any more.
+func (b *Functions) doneWaiting(u *txn.Unit, job record.Job) (bool, error) {
 	if !job.Waits {
 		return false, nil
 	}

@@ -20,8 +20,8 @@ import (
 // fnVisit is the source of the changes that visits of machines cause.
 const fnVisit = "visit"
 
-// Visiting is the machine that a user wants to visit, and how.
-type Visiting struct {
+// VisitRequest is the machine that a user wants to visit, and how.
+type VisitRequest struct {
 	Job, Task string
 	Rank      int
 	Kind      string
@@ -31,7 +31,7 @@ type Visiting struct {
 
 // OpenVisit records a user's visit to a machine of a running task, which its agent then sees. It fails with
 // ErrNotFound, or with ErrVisit and the reason.
-func (b *Users) OpenVisit(ctx context.Context, v Visiting) (cluster string, opened record.Visit, err error) {
+func (b *Users) OpenVisit(ctx context.Context, v VisitRequest) (cluster string, opened record.Visit, err error) {
 	err = b.txns.Transact(ctx, fnVisit, "open/"+v.Job, false, func(u *txn.Unit) error {
 		job, found, err := recordcache.Get[record.Job](u, record.JobKey(v.Job))
 		if err != nil {
@@ -48,7 +48,7 @@ func (b *Users) OpenVisit(ctx context.Context, v Visiting) (cluster string, open
 		if index < 0 {
 			return fmt.Errorf("%w: job %s has no task %q", record.ErrNotFound, v.Job, v.Task)
 		}
-		cl, err := visited(u, job, index, v)
+		cl, err := visitedCluster(u, job, index, v)
 		if err != nil {
 			return err
 		}
@@ -98,8 +98,8 @@ func decideVisit(cl record.Cluster, before []record.Visit, v record.Visit) (d re
 	return d, nil
 }
 
-// visited returns the cluster that a task runs on.
-func visited(u *txn.Unit, job record.Job, index int, v Visiting) (cl record.Cluster, err error) {
+// visitedCluster returns the cluster that a task runs on.
+func visitedCluster(u *txn.Unit, job record.Job, index int, v VisitRequest) (cl record.Cluster, err error) {
 	t, _, err := recordcache.Get[record.Task](u, record.TaskKey(job.ID, index))
 	if err != nil {
 		return cl, err
@@ -116,15 +116,15 @@ func visited(u *txn.Unit, job record.Job, index int, v Visiting) (cl record.Clus
 	cl, found, err := recordcache.Get[record.Cluster](u, record.ClusterKey(record.ClusterID(job.ID, index, t.Attempt)))
 	if err == nil && (!found || cl.State != record.ClusterUp) { // the machines of an earlier attempt may be kept
 		var kept bool
-		if cl, kept, err = keptBefore(u, job, index, cl); kept {
+		if cl, kept, err = newestKept(u, job, index, cl); kept {
 			found = true
 		}
 	}
 	switch {
 	case err != nil:
 	case !found || cl.Released() || cl.Outcome != "" && !cl.Kept(u.Now):
-		cl.TellTask(&t)
-		err = refuse("does not run: it is %s", became(job, t))
+		cl.UpdateTask(&t)
+		err = refuse("does not run: it is %s", taskState(job, t))
 	case cl.State != record.ClusterUp && cl.State != record.ClusterDoomed:
 		err = refuse("does not run yet: its machines are %s", cl.State)
 	case v.Rank < 0 || v.Rank >= len(cl.Nodes):
@@ -133,17 +133,17 @@ func visited(u *txn.Unit, job record.Job, index int, v Visiting) (cl record.Clus
 	return cl, err
 }
 
-// became describes a task's state for people. The record of a task that was cancelled with its job keeps its old state.
-func became(job record.Job, t record.Task) string {
-	ended := job.State == apitypes.JobEnding || job.State.Over()
+// taskState describes a task's state for people. The record of a task that was cancelled with its job keeps its old state.
+func taskState(job record.Job, t record.Task) string {
+	ended := job.State == apitypes.JobEnding || job.State.Finished()
 	if ended && t.State != record.TaskSucceeded && t.State != record.TaskFailed {
 		return string(apitypes.JobCancelled)
 	}
 	return string(t.State)
 }
 
-// keptBefore returns the newest kept cluster of a task, or else the given one.
-func keptBefore(u *txn.Unit, job record.Job, index int, cl record.Cluster) (record.Cluster, bool, error) {
+// newestKept returns the newest kept cluster of a task, or else the given one.
+func newestKept(u *txn.Unit, job record.Job, index int, cl record.Cluster) (record.Cluster, bool, error) {
 	all, err := recordcache.List[record.Cluster](u, record.JobPart(job.ID), record.ClusterPrefix, 0)
 	found := false
 	for _, c := range all {

@@ -19,7 +19,7 @@ import (
 // themselves, so that no number of jobs exceeds a function's time limit, and the last jobs are not starved.
 const (
 	walkTogether = 50  // jobs whose records are read together
-	walkMost     = 500 // jobs that are checked one by one; a batch read together counts as two
+	maxWalked    = 500 // jobs that are checked one by one; a batch read together counts as two
 )
 
 // A job that was submitted restAfter ago, holds nothing and only waits in its queue rests for restFor.
@@ -64,7 +64,7 @@ func (b *Functions) walk(ctx context.Context, fn, cause, after string, goOn func
 			wake[queue] = true
 		}
 	}
-	last, err := b.walkSome(ctx, fn, after, resting, func(u *txn.Unit, w *walked) error {
+	last, err := b.walkPage(ctx, fn, after, resting, func(u *txn.Unit, w *walked) error {
 		err := look(u, w)
 		if w.wake {
 			wake[w.job.Queue] = true
@@ -110,12 +110,12 @@ func (b *Functions) rest(ctx context.Context, fn, cause string, ids []string) er
 	})
 }
 
-// walkSome checks as many jobs as one invocation may, and returns the last one; "" when there are no more. It calls
+// walkPage checks as many jobs as one invocation may, and returns the last one; "" when there are no more. It calls
 // resting with the queue of each resting job.
-func (b *Functions) walkSome(ctx context.Context, fn, after string, resting func(queue string),
+func (b *Functions) walkPage(ctx context.Context, fn, after string, resting func(queue string),
 	look func(*txn.Unit, *walked) error) (last string, err error) {
 	var errs []error
-	for done := 0; done < walkMost; done += 2 {
+	for done := 0; done < maxWalked; done += 2 {
 		page := store.Page{After: after, Limit: walkTogether}
 		index, more, err := b.ports.Store.Query(ctx, record.PartActive, "", page)
 		if err != nil {

@@ -53,8 +53,8 @@ type conn struct {
 	state   string // absolute
 	// embedded: the broker runs in this process and ends with it. passive: the connection only reads.
 	embedded, passive bool
-	fresh             string // state, if no broker has used the folder before
-	elsewhere         bool   // on another computer
+	newStateFolder    string // state, if no broker has used the folder before
+	remote            bool   // on another computer
 	hint              string // flag that a suggested command needs to find this broker again
 	close             func() error
 	ended             chan struct{} // closed when the broker in this process has ended
@@ -78,8 +78,8 @@ func (s *conn) Close() error {
 	return s.close()
 }
 
-// found returns the connection to a running broker.
-func found(state string, r host.Running) *conn {
+// connected returns the connection to a running broker.
+func connected(state string, r host.Running) *conn {
 	return &conn{Client: client.New(r.URL, r.Token), running: r, state: state}
 }
 
@@ -109,7 +109,7 @@ func (a *app) read(ctx context.Context, state string) (*conn, error) {
 		return nil, err
 	}
 	if running {
-		return found(state, r), nil
+		return connected(state, r), nil
 	}
 	if !command.Exists(state) {
 		return nil, command.BadInput("`tradewind run FILE` or `tradewind up` creates one; --state names another",
@@ -118,7 +118,7 @@ func (a *app) read(ctx context.Context, state string) (*conn, error) {
 	fresh := host.Fresh(state)
 	s, err := a.start(ctx, host.Options{State: state, Passive: true, TimeScale: 1})
 	if err == nil && fresh && s.passive {
-		s.fresh = state
+		s.newStateFolder = state
 	}
 	return s, err
 }
@@ -138,7 +138,7 @@ func (a *app) running(ctx context.Context, state, what string) (*conn, error) {
 			"start one with `tradewind up`, or use `tradewind run FILE` without --detach, which starts its own broker",
 			"no broker is running for %s; one is needed to %s", state, what)
 	}
-	return found(state, r), nil
+	return connected(state, r), nil
 }
 
 // start opens a broker in this process. If another process holds the folder for a moment, start waits for it; if that
@@ -159,10 +159,10 @@ func (a *app) start(ctx context.Context, o host.Options) (*conn, error) {
 		case err == nil:
 			return serve(server, o), nil
 		case !errors.Is(err, host.ErrLocked) || !a.Now().Before(until):
-			return nil, cmp.Or(loopback.Refused(err, "addr"), fmt.Errorf("the broker cannot start: %w", err))
+			return nil, cmp.Or(loopback.ListenError(err, "addr"), fmt.Errorf("the broker cannot start: %w", err))
 		}
 		if r, running, err := a.brokers.Find(o.State); err == nil && running {
-			return found(o.State, r), nil
+			return connected(o.State, r), nil
 		}
 		if err := clock.Pause(ctx, 100*time.Millisecond); err != nil {
 			return nil, err
@@ -180,7 +180,7 @@ func serve(server Server, o host.Options) *conn {
 		defer close(ended)
 		err = server.Serve(ctx)
 	}()
-	s := found(o.State, host.Running{URL: server.URL(), Token: server.Token(), PID: os.Getpid(),
+	s := connected(o.State, host.Running{URL: server.URL(), Token: server.Token(), PID: os.Getpid(),
 		TimeScale: o.TimeScale})
 	s.embedded, s.passive, s.ended = !o.Passive, o.Passive, ended
 	s.close = func() error {
@@ -193,12 +193,12 @@ func serve(server Server, o host.Options) *conn {
 
 func absolute(dir string) string { return command.Absolute(dir) }
 
-// listedJobs is how many jobs are searched for an ID; the API lists no more.
-const listedJobs = 1000
+// maxListedJobs is how many jobs are searched for an ID; the API lists no more.
+const maxListedJobs = 1000
 
 // job resolves a job argument: an ID, a unique beginning of one, or "last".
 func (a *app) job(ctx context.Context, s *conn, arg string) (string, error) {
-	limit := listedJobs
+	limit := maxListedJobs
 	if arg == "last" {
 		limit = 1
 	}
@@ -225,7 +225,7 @@ func (a *app) job(ctx context.Context, s *conn, arg string) (string, error) {
 	case 1:
 		return matches[0], nil
 	case 0:
-		if len(list.Jobs) == listedJobs {
+		if len(list.Jobs) == maxListedJobs {
 			return arg, nil // the job may be older than the listed ones
 		}
 		return "", command.BadInput("`tradewind status` lists the jobs", "unknown job %q in %s", arg, s.state)

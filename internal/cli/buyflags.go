@@ -49,8 +49,8 @@ func (a *app) buyFlags(c *cobra.Command, b *buyFlags) {
 
 // Limits of --boot-within. No machine boots in less than a minute, and the boot token is valid for one day.
 const (
-	leastBoot = time.Minute
-	mostBoot  = 12 * time.Hour
+	minBoot = time.Minute
+	maxBoot = 12 * time.Hour
 )
 
 // checkBoot validates --boot-within. bought says whether the broker buys machines.
@@ -60,8 +60,8 @@ func (b *buyFlags) checkBoot(bought bool) error {
 		return nil
 	case !bought:
 		return command.BadInput("--clouds names the clouds", "--boot-within needs a cloud to buy machines on")
-	case b.bootWithin < leastBoot || b.bootWithin > mostBoot:
-		return command.BadInput("", "--boot-within: %s is not between %s and %s", b.bootWithin, leastBoot, mostBoot)
+	case b.bootWithin < minBoot || b.bootWithin > maxBoot:
+		return command.BadInput("", "--boot-within: %s is not between %s and %s", b.bootWithin, minBoot, maxBoot)
 	}
 	return nil
 }

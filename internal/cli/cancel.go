@@ -19,7 +19,7 @@ func (a *app) cancelCommand() *cobra.Command {
 		Long: "Cancels jobs: no more of their tasks start and their machines are freed. JOB is an ID, the beginning of\n" +
 			"one, or \"last\". If no broker is running, the job ends when the next one starts.",
 		Example: "  tradewind cancel last\n  tradewind cancel train-infer --reason \"wrong data\"",
-		Args:    command.Args(1, listedJobs), ValidArgsFunction: a.completeJob(&state, false),
+		Args:    command.Args(1, maxListedJobs), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
 	c.Flags().StringVar(&reason, "reason", "", "reason, recorded in the job's history")

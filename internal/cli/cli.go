@@ -79,8 +79,8 @@ type app struct {
 
 	logFormat command.Choice
 	// The remote broker, and the flag sets of the commands that accept one.
-	endpoint string
-	chosen   []*pflag.FlagSet
+	endpoint       string
+	brokerFlagSets []*pflag.FlagSet
 }
 
 // newApp returns the shared state of one run; it counts interrupts until ctx ends.
@@ -128,8 +128,8 @@ func (a *app) root() *cobra.Command {
 	)
 	a.add(root, groupWork, initial.Command(a.App), a.runCommand(), a.submitCommand(), a.statusCommand(),
 		a.logsCommand(), a.cancelCommand(), a.rerunCommand(), a.explainCommand())
-	a.add(root, groupWork, suspending.Commands(a.App, a.suspended())...)
-	a.add(root, groupWork, onmachine.Commands(a.App, a.onMachines())...)
+	a.add(root, groupWork, suspending.Commands(a.App, a.suspendBrokers())...)
+	a.add(root, groupWork, onmachine.Commands(a.App, a.machineBrokers())...)
 	enabled := clouds.Enabling(a.App, a.kits, a.brokers.Find)
 	sold := planning.Catalog(a.App)
 	sold.AddCommand(clouds.Refresh(a.App, a.kits, a.brokers.Find, a.logger))
@@ -143,13 +143,13 @@ func (a *app) root() *cobra.Command {
 		planning.Convert(a.App),
 		planning.Schema(a.App),
 	)
-	a.add(root, groupOperate, a.upCommand(), clouds.Command(a.App, a.kits, a.brokers.Find, a.elsewhere(), a.logger),
+	a.add(root, groupOperate, a.upCommand(), clouds.Command(a.App, a.kits, a.brokers.Find, a.remoteBrokers(), a.logger),
 		deployment.Command(a.App, cloudkit.Names(a.kits)), a.queueCommand(),
 		a.poolCommand(),
-		a.dlqCommand(), dashboard.Command(a.App, a.shown(enabled)), tesproxy.Command(a.App, a.spoken()),
+		a.dlqCommand(), dashboard.Command(a.App, a.dashboardBrokers(enabled)), tesproxy.Command(a.App, a.tesBrokers()),
 		doctor.Command(a.App, a.brokers.Find), about.Version(a.App, root.Name()),
 		about.Upgrade(a.App))
-	a.add(root, groupOperate, watching.Commands(a.App, a.watched())...)
+	a.add(root, groupOperate, watching.Commands(a.App, a.watchingBrokers())...)
 	root.AddCommand(agentCommand())
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {

@@ -32,8 +32,8 @@ func (a *app) completing(
 	}
 }
 
-// bit returns 1 if more, otherwise 0.
-func bit(more bool) int {
+// boolToInt returns 1 if more, otherwise 0.
+func boolToInt(more bool) int {
 	if more {
 		return 1
 	}
@@ -48,7 +48,7 @@ func (a *app) completeJob(state *string, tasks bool) cobra.CompletionFunc {
 			if len(given) == 1 {
 				return a.completeTask(ctx, s, given[0], typed), none
 			}
-			list, err := s.Jobs(ctx, listedJobs)
+			list, err := s.Jobs(ctx, maxListedJobs)
 			if err != nil {
 				return nil, none
 			}
@@ -62,7 +62,7 @@ func (a *app) completeJob(state *string, tasks bool) cobra.CompletionFunc {
 				words = append(words, cobra.CompletionWithDesc("last", "the newest job"))
 			}
 			return words, none | cobra.ShellCompDirectiveKeepOrder
-		}, 1+bit(tasks))
+		}, 1+boolToInt(tasks))
 }
 
 func (a *app) completeTask(ctx context.Context, s *conn, job, typed string) []string {

@@ -17,8 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// mostLetters is the maximum number of dead letters in one API response.
-const mostLetters = 1000
+// maxDeadLetters is the maximum number of dead letters in one API response.
+const maxDeadLetters = 1000
 
 func (a *app) dlqCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -54,11 +54,11 @@ func (a *app) dlqListCommand() *cobra.Command {
 	}
 	a.brokerFlags(c, &state)
 	functionFlag(c, &queue)
-	c.Flags().IntVar(&limit, "limit", limit, fmt.Sprintf("number of dead letters to list, at most %d", mostLetters))
+	c.Flags().IntVar(&limit, "limit", limit, fmt.Sprintf("number of dead letters to list, at most %d", maxDeadLetters))
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if limit < 1 || limit > mostLetters {
-			return command.BadInput("", "--limit %d is not between 1 and %d", limit, mostLetters)
+		if limit < 1 || limit > maxDeadLetters {
+			return command.BadInput("", "--limit %d is not between 1 and %d", limit, maxDeadLetters)
 		}
 		return a.reading(c, state, func(ctx context.Context, s *conn) error {
 			return a.listLetters(ctx, s, queue, limit, output)
@@ -82,8 +82,8 @@ func (a *app) listLetters(ctx context.Context, s *conn, queue string, limit int,
 	if err := a.PrintTable(letterTable(list.DeadLetters)); err != nil {
 		return err
 	}
-	if len(list.DeadLetters) == limit && limit < mostLetters {
-		a.Tell("there may be more: --limit %d shows them", mostLetters)
+	if len(list.DeadLetters) == limit && limit < maxDeadLetters {
+		a.Tell("there may be more: --limit %d shows them", maxDeadLetters)
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (a *app) dlqShowCommand() *cobra.Command {
 }
 
 func (a *app) showLetter(ctx context.Context, s *conn, queue, id string, output *command.Choice) error {
-	list, err := s.DeadLetters(ctx, queue, mostLetters)
+	list, err := s.DeadLetters(ctx, queue, maxDeadLetters)
 	if err != nil {
 		return err
 	}
@@ -151,11 +151,11 @@ func (a *app) showLetter(ctx context.Context, s *conn, queue, id string, output 
 	list.DeadLetters = slices.DeleteFunc(list.DeadLetters, func(l apitypes.DeadLetter) bool { return l.ID != id })
 	switch {
 	case len(list.DeadLetters) > 0:
-	case read == mostLetters:
+	case read == maxDeadLetters:
 		return command.BadInput("--queue searches only one function's dead letters",
 			"none of the %d oldest dead letters has ID %q", read, id)
 	default:
-		return noLetter(id)
+		return errNoDeadLetter(id)
 	}
 	if output.JSON() {
 		return a.PrintJSON(list)
@@ -173,7 +173,7 @@ func (a *app) showLetter(ctx context.Context, s *conn, queue, id string, output 
 	return nil
 }
 
-func noLetter(id string) error {
+func errNoDeadLetter(id string) error {
 	return command.BadInput("`tradewind dlq list` lists them", "unknown dead letter %q", id)
 }
 
@@ -210,7 +210,7 @@ func (a *app) dlqRedriveCommand() *cobra.Command {
 	functionFlag(c, &queue)
 	c.Flags().BoolVar(&all, "all", false, "all dead letters, or all of the function in --queue")
 	output := command.OutputFlag(c)
-	c.ValidArgsFunction = a.completeLetter(&state, &queue, mostLetters)
+	c.ValidArgsFunction = a.completeLetter(&state, &queue, maxDeadLetters)
 	c.Args = func(_ *cobra.Command, given []string) error {
 		switch {
 		case all && len(given) > 0:
@@ -222,12 +222,12 @@ func (a *app) dlqRedriveCommand() *cobra.Command {
 		case !all && len(given) == 0:
 			return command.BadInput("`tradewind dlq list` lists the IDs; --all delivers every dead letter again",
 				"no ID given")
-		case len(given) > mostLetters:
+		case len(given) > maxDeadLetters:
 			return command.BadInput(
 				"--all --queue NAME delivers all of a function again",
 				"%d IDs are more than the maximum %d",
 				len(given),
-				mostLetters,
+				maxDeadLetters,
 			)
 		}
 		return nil
@@ -254,7 +254,7 @@ func (a *app) redrive(ctx context.Context, s *conn, queue string, ids []string, 
 	case err != nil:
 		return err
 	case done.Redriven == 0 && len(ids) == 1:
-		return noLetter(ids[0])
+		return errNoDeadLetter(ids[0])
 	case done.Redriven < len(ids):
 		return command.BadInput("`tradewind dlq list` lists them",
 			"%d of the %d IDs are not dead letters, or no function handles their events any more",
@@ -268,7 +268,7 @@ func (a *app) completeLetter(state, queue *string, most int) cobra.CompletionFun
 	return a.completing(state,
 		func(ctx context.Context, s *conn, given []string, typed string) ([]string, cobra.ShellCompDirective) {
 			const none = cobra.ShellCompDirectiveNoFileComp
-			list, err := s.DeadLetters(ctx, *queue, mostLetters)
+			list, err := s.DeadLetters(ctx, *queue, maxDeadLetters)
 			if err != nil {
 				return nil, none
 			}

@@ -19,13 +19,13 @@ func (a *app) brokerFlags(c *cobra.Command, state *string) {
 	c.Flags().StringVar(&a.endpoint, "endpoint", a.Lookup(command.EnvEndpoint),
 		"`URL` of a remote broker, as printed by \"tradewind deploy\": https://…, or\nkubernetes://CONTEXT/NAMESPACE")
 	c.Flags().Lookup("endpoint").DefValue = "" // do not show the environment's value as the program's default
-	a.chosen = append(a.chosen, c.Flags())
+	a.brokerFlagSets = append(a.brokerFlagSets, c.Flags())
 }
 
 // remote returns the connection to the remote broker that flags or environment name, or nil if they name none.
 func (a *app) remote(ctx context.Context) (*conn, error) {
 	state, endpoint := false, false
-	for _, f := range a.chosen { // the flag sets of all commands; only one command runs
+	for _, f := range a.brokerFlagSets { // the flag sets of all commands; only one command runs
 		state, endpoint = state || f.Changed("state"), endpoint || f.Changed("endpoint")
 	}
 	switch {
@@ -42,7 +42,7 @@ func (a *app) remote(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &conn{running: host.Running{URL: base, TimeScale: 1}, state: base, elsewhere: true}
+	s := &conn{running: host.Running{URL: base, TimeScale: 1}, state: base, remote: true}
 	if endpoint {
 		s.hint = " --endpoint " + base
 	}
@@ -59,7 +59,7 @@ func (a *app) remote(ctx context.Context) (*conn, error) {
 
 // brokerHint returns the flag that a suggested command needs to find the same broker.
 func (a *app) brokerHint(s *conn) string {
-	if s.elsewhere {
+	if s.remote {
 		return s.hint
 	}
 	return a.stateHint(s.state)
@@ -75,9 +75,9 @@ func readEndpoint(raw, sign string) (base, region string, err error) {
 	return base, region, err
 }
 
-// elsewhere returns how the cloud commands find a remote broker.
-func (a *app) elsewhere() clouds.Elsewhere {
-	return clouds.Elsewhere{Flags: a.brokerFlags, Find: func(ctx context.Context) (clouds.Asked, string, error) {
+// remoteBrokers returns how the cloud commands find a remote broker.
+func (a *app) remoteBrokers() clouds.RemoteBrokers {
+	return clouds.RemoteBrokers{Flags: a.brokerFlags, Find: func(ctx context.Context) (clouds.Broker, string, error) {
 		s, err := a.remote(ctx)
 		if err != nil || s == nil {
 			return nil, "", err

@@ -47,7 +47,7 @@ func (a *app) explain(ctx context.Context, s *conn, arg string, output *command.
 	if output.JSON() {
 		return a.PrintJSON(story)
 	}
-	return a.tellStory(story)
+	return a.printHistory(story)
 }
 
 // kindTones are the tones of entries that stand out.
@@ -56,7 +56,7 @@ var kindTones = map[string]text.Tone{
 	"budget": text.Warn, "failed": text.Bad, "succeeded": text.Good, "waiting": text.Warn,
 }
 
-func (a *app) tellStory(s *apitypes.Story) error {
+func (a *app) printHistory(s *apitypes.Story) error {
 	style := a.Style(a.Out)
 	if err := a.Printf("%s  %s\n\n", style.Paint(text.Strong, s.Job.ID), string(s.Job.State)); err != nil {
 		return err

@@ -84,7 +84,7 @@ func detail(id string, state apitypes.JobState, plan int) *apitypes.JobDetail {
 	if plan > 0 {
 		d.Plans = []apitypes.PlanHead{{Version: 1, At: at(0), Status: "optimal", USD: 1.5, Hours: 2.5, OnDemandUSD: 6.25}}
 	}
-	if state.Over() {
+	if state.Finished() {
 		end(d, state)
 	}
 	return d
@@ -125,8 +125,8 @@ func (b *fakeBroker) Cancel(_ context.Context, id, reason string) error {
 	switch {
 	case err != nil:
 		return err
-	case d.State.Over():
-		return record.ErrOver
+	case d.State.Finished():
+		return record.ErrFinished
 	}
 	end(d, apitypes.JobCancelled)
 	d.Reason = reason
@@ -274,7 +274,7 @@ func (h *fakeHosts) serve() *httptest.Server {
 		h.t.Fatal(err)
 	}
 	h.t.Cleanup(func() { files.Close(); root.Close() })
-	h.packs = &depot.Depot{Shelf: depot.Folder{Root: root}, Sign: files, URI: "file://" + dir, Now: time.Now}
+	h.packs = &depot.Depot{Store: depot.Folder{Root: root}, Sign: files, URI: "file://" + dir, Now: time.Now}
 	ports := api.PortsOf(&broker.Broker{})
 	ports.Submitter, ports.JobViews = h.broker, h.broker
 	ports.QueueSetter, ports.QueueViews = h.broker, h.broker

@@ -60,7 +60,7 @@ func (a *app) inCluster(ctx context.Context, raw string, given bool) (*conn, err
 		return nil, command.Because(err, command.ExitFailed, "", "%s: %v", raw, err)
 	}
 	base := fmt.Sprintf("http://127.0.0.1:%d", port)
-	s := &conn{running: host.Running{URL: base, TimeScale: 1}, state: raw, elsewhere: true}
+	s := &conn{running: host.Running{URL: base, TimeScale: 1}, state: raw, remote: true}
 	if given {
 		s.hint = " --endpoint " + raw
 	}

@@ -93,7 +93,7 @@ func (a *app) noLog(ctx context.Context, s *conn, id, task string, why error) er
 	if err != nil {
 		return why
 	}
-	return cmp.Or(onmachine.Knows(detail, task), why)
+	return cmp.Or(onmachine.CheckTask(detail, task), why)
 }
 
 // followedAtOnce is the maximum number of logs followed together.

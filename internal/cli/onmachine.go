@@ -9,14 +9,14 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/onmachine"
 )
 
-// onMachines returns how the commands that open a shell or port on a machine find the broker.
-func (a *app) onMachines() onmachine.Brokers {
+// machineBrokers returns how the commands that open a shell or port on a machine find the broker.
+func (a *app) machineBrokers() onmachine.Brokers {
 	return onmachine.Brokers{
 		Flags: func(c *cobra.Command, state *string) {
 			a.brokerFlags(c, state)
 			c.ValidArgsFunction = a.completeJob(state, true)
 		},
-		Find: func(ctx context.Context, state, job string) (onmachine.Asked, string, func() error, error) {
+		Find: func(ctx context.Context, state, job string) (onmachine.Broker, string, func() error, error) {
 			s, err := a.running(ctx, state, "reach a machine")
 			if err != nil {
 				return nil, "", nil, err

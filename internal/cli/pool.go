@@ -218,14 +218,14 @@ func (a *app) addPool(
 	}
 	for i := range list.Pools {
 		if list.Pools[i].Name == name {
-			keepPool(&p, &list.Pools[i], set)
+			keepPoolSettings(&p, &list.Pools[i], set)
 		}
 	}
 	pool, err := s.SetPool(ctx, name, p)
 	if err != nil {
 		return err
 	}
-	a.TellFresh(s.fresh)
+	a.WarnNewStateFolder(s.newStateFolder)
 	token, err := s.Invite(ctx, name)
 	if err != nil {
 		return err
@@ -240,21 +240,21 @@ func (a *app) addPool(
 	if err := a.PrintTable(poolTable(list.Now, *pool)); err != nil {
 		return err
 	}
-	a.tellJoin(s, name, join)
+	a.printJoin(s, name, join)
 	return nil
 }
 
 // joinCommandLine returns the command with which a machine joins. On the broker's computer it needs no token file.
 func (a *app) joinCommandLine(s *conn, pool, file string) string {
-	if !s.elsewhere {
+	if !s.remote {
 		return "tradewind pool join " + pool + a.stateHint(s.state)
 	}
 	return "tradewind pool join " + pool + " --endpoint " + s.running.URL + " --token-file " + file
 }
 
-func (a *app) tellJoin(s *conn, pool string, j PoolJoin) {
+func (a *app) printJoin(s *conn, pool string, j PoolJoin) {
 	a.Tell("run this on each machine, until Ctrl-C:\n  %s", j.Command)
-	if !s.elsewhere && !s.passive {
+	if !s.remote && !s.passive {
 		a.Tell(
 			"or, if machines reach this broker through a tunnel:\n  tradewind pool join %s --endpoint %s "+
 				"--token-file %s",
@@ -274,8 +274,8 @@ func writeSecret(file, secret string) error {
 	return files.Write(file, 0o600, []byte(secret+"\n"))
 }
 
-// keepPool copies the old value of every setting whose flag is not given.
-func keepPool(p *apitypes.PoolSettings, old *apitypes.PoolView, set func(string) bool) {
+// keepPoolSettings copies the old value of every setting whose flag is not given.
+func keepPoolSettings(p *apitypes.PoolSettings, old *apitypes.PoolView, set func(string) bool) {
 	if !set("usd-per-hour") {
 		p.USDPerHour = old.USDPerHour
 	}

@@ -190,5 +190,5 @@ func (a *app) completePool(state *string, machines bool) cobra.CompletionFunc {
 				}
 			}
 			return words, none
-		}, 1+bit(machines))
+		}, 1+boolToInt(machines))
 }

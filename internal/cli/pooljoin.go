@@ -94,7 +94,7 @@ func (a *app) joinPool(c *cobra.Command, name string, f *joinFlags) error {
 	if err != nil {
 		return err
 	}
-	cfg.Tell = func(e pool.Event) { a.tellMachine(&cfg, f.output, e) }
+	cfg.OnEvent = func(e pool.Event) { a.printPoolEvent(&cfg, f.output, e) }
 	m, err := pool.Open(cfg)
 	if err != nil {
 		return explainJoin(&cfg, err)
@@ -131,7 +131,7 @@ func (a *app) machineConfig(ctx context.Context, c *cobra.Command, name string,
 	if cfg.Capacity, err = a.capacity(ctx, c, f); err != nil {
 		return cfg, err
 	}
-	where, err := a.joinWhere(ctx, &cfg, f)
+	where, err := a.joinTarget(ctx, &cfg, f)
 	if err != nil {
 		return cfg, err
 	}
@@ -197,11 +197,11 @@ func (a *app) capacity(ctx context.Context, c *cobra.Command, f *joinFlags) (wir
 	return has, nil
 }
 
-// joinWhere finds the broker and the token source, and returns the name of the subfolder of the pool's folder for
+// joinTarget finds the broker and the token source, and returns the name of the subfolder of the pool's folder for
 // machines of that broker.
-func (a *app) joinWhere(ctx context.Context, cfg *pool.Config, f *joinFlags) (string, error) {
+func (a *app) joinTarget(ctx context.Context, cfg *pool.Config, f *joinFlags) (string, error) {
 	if f.tokenFile != "" {
-		cfg.Invite = func(context.Context) (string, error) { return a.readJoinToken(f.tokenFile, cfg.Pool) }
+		cfg.JoinToken = func(context.Context) (string, error) { return a.readJoinToken(f.tokenFile, cfg.Pool) }
 	}
 	s, err := a.remote(ctx)
 	if err != nil {
@@ -224,8 +224,8 @@ func (a *app) joinWhere(ctx context.Context, cfg *pool.Config, f *joinFlags) (st
 		}
 		cfg.Endpoint, cfg.Broker = s.running.URL, s.state
 	}
-	if cfg.Invite == nil {
-		cfg.Invite = func(ctx context.Context) (string, error) {
+	if cfg.JoinToken == nil {
+		cfg.JoinToken = func(ctx context.Context) (string, error) {
 			token, err := s.Invite(ctx, cfg.Pool)
 			if err != nil {
 				return "", err
@@ -278,21 +278,21 @@ func (a *app) readJoinToken(file, pool string) (string, error) {
 	return secret, nil
 }
 
-// tellMachine prints the machine's events for a person, and the joined machine on standard output.
-func (a *app) tellMachine(cfg *pool.Config, output *command.Choice, e pool.Event) {
+// printPoolEvent prints the machine's events for a person, and the joined machine on standard output.
+func (a *app) printPoolEvent(cfg *pool.Config, output *command.Choice, e pool.Event) {
 	what := func(e pool.Event) string { return cmp.Or(e.Cluster, "an agent") }
 	switch e.Kind {
 	case pool.Joined:
 		a.announceMachine(cfg, output)
-	case pool.Began:
+	case pool.AgentStarted:
 		a.Tell("running %s: %s", what(e), amounts(e.Hold))
-	case pool.Ended:
+	case pool.AgentEnded:
 		a.Tell("ended %s", what(e))
-	case pool.Failed:
+	case pool.AgentFailed:
 		a.Tell("%s: %v", what(e), e.Err)
 	case pool.Draining:
 		a.Tell("draining: no new tasks are placed here")
-	case pool.Undrained:
+	case pool.Resumed:
 		a.Tell("accepting tasks again")
 	case pool.Unreachable:
 		a.Tell("the broker does not answer; running tasks continue: %v", text.Clean(e.Err.Error()))

@@ -134,9 +134,9 @@ func (a *app) setQueue(ctx context.Context, s *conn, name string, q apitypes.Que
 		}
 		if set("closed") && !q.Closed && !old.Suspended.Since.IsZero() {
 			return command.BadInput("`tradewind resume --queue "+name+"` opens it; nothing was changed",
-				"queue %s is %s: set cannot open it", name, old.Suspended.Tell())
+				"queue %s is %s: set cannot open it", name, old.Suspended.String())
 		}
-		keepQueue(&q, old, set)
+		keepQueueSettings(&q, old, set)
 		q.Max, q.DeservedVCPU, q.GuaranteedVCPU = of.most.Over(old.Max), old.DeservedVCPU, old.GuaranteedVCPU
 		q.Deserved, q.Guaranteed = of.deserved.Over(old.Deserved), of.guaranteed.Over(old.Guaranteed)
 	}
@@ -144,15 +144,15 @@ func (a *app) setQueue(ctx context.Context, s *conn, name string, q apitypes.Que
 	if err != nil {
 		return err
 	}
-	a.TellFresh(s.fresh)
+	a.WarnNewStateFolder(s.newStateFolder)
 	if output.JSON() {
 		return a.PrintJSON(queue)
 	}
 	return a.PrintTable(quota.Table(*queue))
 }
 
-// keepQueue copies the old value of every setting whose flag is not given.
-func keepQueue(q *apitypes.QueueQuota, old apitypes.Queue, set func(string) bool) {
+// keepQueueSettings copies the old value of every setting whose flag is not given.
+func keepQueueSettings(q *apitypes.QueueQuota, old apitypes.Queue, set func(string) bool) {
 	keep := func(flag string, leave func()) {
 		if !set(flag) {
 			leave()

@@ -19,7 +19,7 @@ func (a *app) rerunCommand() *cobra.Command {
 			"kept: submit such a job with `tradewind submit` instead. JOB is an ID, the\n" +
 			"beginning of one, or \"last\".",
 		Example: "  tradewind rerun last\n  tradewind status -w $(tradewind rerun train-infer)",
-		Args:    command.Args(1, listedJobs), ValidArgsFunction: a.completeJob(&state, false),
+		Args:    command.Args(1, maxListedJobs), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
 	c.Flags().StringVar(&key, "key", "",

@@ -58,7 +58,7 @@ func (a *app) runCommand() *cobra.Command {
 	a.worldFlags(c, &o.host)
 	a.cloudFlag(c, &o.clouds)
 	c.Flags().BoolVar(&o.detach, "detach", false, "submit the job to a running broker and return at once")
-	a.chosen = append(a.chosen, c.Flags()) // --state overrides an endpoint from the environment
+	a.brokerFlagSets = append(a.brokerFlagSets, c.Flags()) // --state overrides an endpoint from the environment
 	o.output = command.OutputFlag(c)
 	o.set = c.Flags().Changed
 	c.RunE = func(c *cobra.Command, given []string) error { return a.run(c.Context(), given[0], o) }
@@ -75,7 +75,7 @@ func (a *app) run(ctx context.Context, path string, o *runOptions) error {
 	if err := checkWorld(&o.host); err != nil {
 		return err
 	}
-	packing := o.limits.Options(a.leftOut)
+	packing := o.limits.Options(a.warnNotPacked)
 	f, err := a.loadJob(ctx, path, o.over, o.secret, packing)
 	if err != nil {
 		return err
@@ -109,8 +109,8 @@ func (a *app) loadJob(ctx context.Context, path string, over *jobfile.Overrides,
 	return f, f.Settle(ctx, a.Lookup("HOME"), o)
 }
 
-// leftOut warns about a file that is not packed.
-func (a *app) leftOut(note string) { a.Warn([]string{note}) }
+// warnNotPacked warns about a file that is not packed.
+func (a *app) warnNotPacked(note string) { a.Warn([]string{note}) }
 
 // brokerFor finds the broker that will run the job, or starts one.
 func (a *app) brokerFor(ctx context.Context, spec *dag.Job, o *runOptions) (*conn, error) {
@@ -119,7 +119,7 @@ func (a *app) brokerFor(ctx context.Context, spec *dag.Job, o *runOptions) (*con
 		return nil, err
 	}
 	if running {
-		return found(absolute(o.host.State), r), a.suits(r, o)
+		return connected(absolute(o.host.State), r), a.checkRunningBroker(r, o)
 	}
 	on, err := clouds.Enabling(a.App, a.kits, a.brokers.Find)(ctx, absolute(o.host.State), o.clouds)
 	if err != nil {
@@ -131,7 +131,7 @@ func (a *app) brokerFor(ctx context.Context, spec *dag.Job, o *runOptions) (*con
 		return nil, err
 	}
 	if len(on.Regions) > 0 {
-		a.Tell("%s", on.Says(nil))
+		a.Tell("%s", on.Describe(nil))
 	}
 	if err := onOffer(spec, c); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (a *app) brokerFor(ctx context.Context, spec *dag.Job, o *runOptions) (*con
 	o.host.Log, o.host.Anew = a.logger(slog.LevelError), true
 	s, err := a.start(ctx, o.host)
 	if err == nil && !s.embedded {
-		err = a.suits(s.running, o) // another process started its broker first
+		err = a.checkRunningBroker(s.running, o) // another process started its broker first
 	}
 	return s, err
 }
@@ -150,11 +150,11 @@ func onOffer(spec *dag.Job, c *catalog.Catalog) error {
 	if spec.Infeasible == dag.Wait {
 		return nil
 	}
-	return planning.NoOffer(c, spec, nil)
+	return planning.CheckOffers(c, spec, nil)
 }
 
-// suits refuses flags that a running broker was not started with.
-func (a *app) suits(r host.Running, o *runOptions) error {
+// checkRunningBroker refuses flags that a running broker was not started with.
+func (a *app) checkRunningBroker(r host.Running, o *runOptions) error {
 	hint := "leave the flag out, stop that broker, or use another folder with --state"
 	if o.set("time-scale") && o.host.TimeScale != r.TimeScale {
 		return command.BadInput(hint, "the broker of %s (pid %d) runs with time scale %v, not %v",
@@ -172,7 +172,7 @@ func (a *app) suits(r host.Running, o *runOptions) error {
 
 func (a *app) runOn(ctx context.Context, s *conn, f *jobfile.File, o *runOptions) error {
 	if s.embedded {
-		a.tellUnfinished(ctx, s)
+		a.reportUnfinished(ctx, s)
 	}
 	select {
 	case <-a.Stop.First():
@@ -180,13 +180,13 @@ func (a *app) runOn(ctx context.Context, s *conn, f *jobfile.File, o *runOptions
 	default:
 	}
 	handing, handed := a.Stop.After(ctx, answerWithin)
-	id, err := a.handIn(handing, s, f, o.limits.Options(a.leftOut), rand.Text(), "")
+	id, err := a.submitJob(handing, s, f, o.limits.Options(a.warnNotPacked), rand.Text(), "")
 	handed()
 	if err != nil {
 		return err
 	}
 	began := a.Now()
-	if err := a.attend(ctx, s, id); err != nil {
+	if err := a.followAndCancel(ctx, s, id); err != nil {
 		return err
 	}
 	detail, err := s.Job(ctx, id)
@@ -205,15 +205,15 @@ func (a *app) runOn(ctx context.Context, s *conn, f *jobfile.File, o *runOptions
 // answerWithin is how long an interrupt waits for the submitted job's ID, which is needed to cancel it.
 const answerWithin = 2 * time.Second
 
-// tellUnfinished reports unfinished jobs of an earlier broker, which the broker of this command resumes.
-func (a *app) tellUnfinished(ctx context.Context, s *conn) {
-	list, err := s.Jobs(ctx, listedJobs)
+// reportUnfinished reports unfinished jobs of an earlier broker, which the broker of this command resumes.
+func (a *app) reportUnfinished(ctx context.Context, s *conn) {
+	list, err := s.Jobs(ctx, maxListedJobs)
 	if err != nil {
 		return // submitting the job will report the same error
 	}
 	n := 0
 	for _, j := range list.Jobs {
-		if !j.State.Over() {
+		if !j.State.Finished() {
 			n++
 		}
 	}
@@ -222,9 +222,9 @@ func (a *app) tellUnfinished(ctx context.Context, s *conn) {
 	}
 }
 
-// handIn submits a job with its code and files under an idempotency key, prints warnings, and returns its ID. If
+// submitJob submits a job with its code and files under an idempotency key, prints warnings, and returns its ID. If
 // updates names a job, the submission updates that job's services instead.
-func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, o pack.Options, key, updates string) (string,
+func (a *app) submitJob(ctx context.Context, s *conn, f *jobfile.File, o pack.Options, key, updates string) (string,
 	error) {
 	if err := a.packCode(ctx, s, f, o); err != nil {
 		if errors.Is(err, context.Canceled) {
@@ -236,7 +236,7 @@ func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, o pack.Optio
 	if err != nil {
 		return "", err
 	}
-	if doubt := jobfile.DoubtQueue(ctx, f.Spec.Queue, s.Queues); doubt != "" {
+	if doubt := jobfile.WarnNewQueue(ctx, f.Spec.Queue, s.Queues); doubt != "" {
 		a.Tell("%s", doubt)
 	}
 	job, err := s.Update(ctx, updates, f.Path, key, body, f.Secrets)
@@ -244,7 +244,7 @@ func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, o pack.Optio
 		a.Tell("interrupted during submission; `tradewind status%s` shows whether the job arrived", a.brokerHint(s))
 	}
 	if err != nil {
-		return "", f.Locate(err)
+		return "", f.AddPosition(err)
 	}
 	if f.Changed() {
 		a.Warn(f.Spec.Warnings)
@@ -257,8 +257,8 @@ func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, o pack.Optio
 // cancelWithin is how long a cancelled job may take to free its machines.
 const cancelWithin = 90 * time.Second
 
-// attend shows a job until it has finished. The first interrupt cancels it.
-func (a *app) attend(ctx context.Context, s *conn, id string) error {
+// followAndCancel shows a job until it has finished. The first interrupt cancels it.
+func (a *app) followAndCancel(ctx context.Context, s *conn, id string) error {
 	show := a.newFollower(s.running.TimeScale, "Ctrl-C cancels the job")
 	defer show.Close()
 	over, cancel := context.WithCancel(ctx)

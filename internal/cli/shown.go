@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 )
 
-// shown returns how the dashboard command finds its broker and makes plans.
-func (a *app) shown(enabled clouds.EnabledOn) dashboard.Brokers {
+// dashboardBrokers returns how the dashboard command finds its broker and makes plans.
+func (a *app) dashboardBrokers(enabled clouds.EnabledFunc) dashboard.Brokers {
 	return dashboard.Brokers{
 		Flags: a.brokerFlags,
 		Find: func(ctx context.Context, state string) (dashboard.Broker, string, func() error, error) {
@@ -25,7 +25,7 @@ func (a *app) shown(enabled clouds.EnabledOn) dashboard.Brokers {
 			if err != nil {
 				return nil, nil, "", err
 			}
-			return planning.Beside(on, catalog, a.Now)
+			return planning.PlanFuncs(on, catalog, a.Now)
 		},
 	}
 }

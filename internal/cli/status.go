@@ -35,8 +35,8 @@ func (a *app) statusCommand() *cobra.Command {
 	c.Flags().IntVar(&limit, "limit", 20, "maximum number of jobs to list")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		if limit < 1 || limit > listedJobs {
-			return command.BadInput("", "--limit: %d is not between 1 and %d", limit, listedJobs)
+		if limit < 1 || limit > maxListedJobs {
+			return command.BadInput("", "--limit: %d is not between 1 and %d", limit, maxListedJobs)
 		}
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
@@ -136,8 +136,8 @@ func (a *app) showJob(d *apitypes.JobDetail, s *conn, now time.Time) error {
 	return a.Printf("%s", out)
 }
 
-// mostTroubles is the maximum number of failed tasks to print: many fail for the same reason.
-const mostTroubles = 3
+// maxTroubles is the maximum number of failed tasks to print: many fail for the same reason.
+const maxTroubles = 3
 
 // troubles describes why the latest attempts of unfinished tasks failed.
 func troubles(d *apitypes.JobDetail) (lines []string) {
@@ -151,10 +151,10 @@ func troubles(d *apitypes.JobDetail) (lines []string) {
 	for i := range d.TaskList {
 		t := &d.TaskList[i]
 		x := last[t.Index]
-		if x.Outcome != apitypes.OutcomeFailed || !tried(t) || d.State.Over() {
+		if x.Outcome != apitypes.OutcomeFailed || !retried(t) || d.State.Finished() {
 			continue
 		}
-		if len(lines) == mostTroubles {
+		if len(lines) == maxTroubles {
 			more++
 			continue
 		}
@@ -167,8 +167,8 @@ func troubles(d *apitypes.JobDetail) (lines []string) {
 	return lines
 }
 
-// tried reports whether a task is being retried or will be.
-func tried(t *apitypes.TaskView) bool {
+// retried reports whether a task is being retried or will be.
+func retried(t *apitypes.TaskView) bool {
 	switch record.TaskState(t.State) {
 	case record.TaskQueued, record.TaskAdmitted, record.TaskLaunching:
 		return true
@@ -260,7 +260,7 @@ func jobRow(j apitypes.JobView, now time.Time) []text.Cell {
 	case note != "":
 	case j.Late:
 		note = "late"
-	case !j.Deadline.IsZero() && !j.State.Over():
+	case !j.Deadline.IsZero() && !j.State.Finished():
 		note = "deadline in " + text.Span(j.Deadline.Sub(now))
 	}
 	return []text.Cell{

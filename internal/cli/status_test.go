@@ -56,12 +56,12 @@ func TestUnknownTaskSuggestsSimilar(t *testing.T) {
 		"trian": `did you mean "train"?`,
 		"other": "`tradewind status chat-aaaaaa` lists its tasks",
 	} {
-		what, got := command.Describe(onmachine.Knows(d, task))
+		what, got := command.Describe(onmachine.CheckTask(d, task))
 		if what != fmt.Sprintf("job chat-aaaaaa has no task %q", task) || !strings.HasPrefix(got, hint) {
 			t.Errorf("%s: %s\n%s", task, what, got)
 		}
 	}
-	if err := onmachine.Knows(d, "web.3"); err != nil {
+	if err := onmachine.CheckTask(d, "web.3"); err != nil {
 		t.Error(err)
 	}
 }

@@ -37,7 +37,7 @@ func (a *app) submitCommand() *cobra.Command {
 		"update the services of this job to the file's version, instead of creating a job")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		packing := limits.Options(a.leftOut)
+		packing := limits.Options(a.warnNotPacked)
 		f, err := a.loadJob(c.Context(), given[0], over, secrets, packing)
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ func (a *app) submitTo(ctx context.Context, f *jobfile.File, o pack.Options, sta
 			return err
 		}
 	}
-	id, err := a.handIn(ctx, s, f, o, key, update)
+	id, err := a.submitJob(ctx, s, f, o, key, update)
 	if err != nil {
 		return err
 	}

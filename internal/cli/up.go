@@ -126,7 +126,7 @@ func (a *app) up(ctx context.Context, o host.Options, jobs *kubeapi.API, output 
 	}
 	err = a.announce(s, o, output)
 	if err == nil {
-		a.tellUnfinished(ctx, s)
+		a.reportUnfinished(ctx, s)
 		if jobs != nil {
 			defer a.runClusterJobs(serving, jobs, s, o.Log)()
 		}

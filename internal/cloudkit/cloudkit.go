@@ -90,7 +90,7 @@ type Opened struct {
 	// Pushed reads messages that the cloud pushes; nil if the cloud pushes nothing.
 	Pushed push.Read
 	// Pull fetches the same messages from the cloud until ctx ends; nil if there is nothing to fetch.
-	Pull func(ctx context.Context, tell push.Tell)
+	Pull func(ctx context.Context, tell push.Deliver)
 	// Files reads and writes the bucket whose files become jobs; nil without such a bucket.
 	Files driver.Files
 	// FreshFor is how long the result of Refresh is considered current; 0 means a day.

@@ -44,15 +44,15 @@ const FunctionsFileName = "functions.json"
 
 func (f Functions) key(cloud string) string { return cloud + "/" + f.Account + "/" + f.Deployment }
 
-// MadeFor reads what was created in a cloud for the functions of a deployment, according to this state folder.
-func MadeFor(state, cloud string, f Functions) (s Settings, known bool, err error) {
+// LoadMadeFor reads what was created in a cloud for the functions of a deployment, according to this state folder.
+func LoadMadeFor(state, cloud string, f Functions) (s Settings, known bool, err error) {
 	all, err := load(filepath.Join(state, FunctionsFileName))
 	s, known = all[f.key(cloud)]
 	return s, known, err
 }
 
-// NoteMadeFor records what was created; a nil s means that it was removed.
-func NoteMadeFor(state, cloud string, f Functions, s *Settings) error {
+// SaveMadeFor records what was created; a nil s means that it was removed.
+func SaveMadeFor(state, cloud string, f Functions, s *Settings) error {
 	file := filepath.Join(state, FunctionsFileName)
 	all, err := load(file)
 	if err != nil {

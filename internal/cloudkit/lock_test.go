@@ -33,14 +33,14 @@ func TestParallelRefreshesOfFolderKeepBothResults(t *testing.T) {
 	}
 	over := make(chan error, 2)
 	refresh := func(source renew.Source) {
-		_, err := cloudkit.ShelfOf(dir).Renew(context.Background(), time.Now, []renew.Source{source})
+		_, err := cloudkit.CatalogStoreOf(dir).Renew(context.Background(), time.Now, []renew.Source{source})
 		over <- err
 	}
 	go refresh(source("aws", func() { close(inside); <-leave }))
 	<-inside
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := cloudkit.ShelfOf(dir).Renew(ended, time.Now, nil); !errors.Is(err, context.Canceled) {
+	if _, err := cloudkit.CatalogStoreOf(dir).Renew(ended, time.Now, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("the second refresh does not wait for the first: %v", err)
 	}
 	go refresh(source("gcp", func() {}))
@@ -50,7 +50,7 @@ func TestParallelRefreshesOfFolderKeepBothResults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c, ok := cloudkit.ShelfOf(dir).Catalog(context.Background())
+	c, ok := cloudkit.CatalogStoreOf(dir).Catalog(context.Background())
 	if !ok {
 		t.Fatal("no catalogue")
 	}

@@ -43,7 +43,7 @@ func TestReservedOf(t *testing.T) {
 
 // Each refresh replaces the reserved capacity of the previous settings with that of the current ones.
 func TestReservingAddsReservedOfSettings(t *testing.T) {
-	shelf := cloudkit.ShelfOf(t.TempDir())
+	shelf := cloudkit.CatalogStoreOf(t.TempDir())
 	none := func(context.Context, driver.Snapshots) (driver.Refreshed, error) { return driver.Refreshed{}, nil }
 	for _, named := range [][]string{{"m5.large@us-east-1:4"}, {"m5.large@us-east-1:2"}, nil} {
 		refresh := cloudkit.Reserving("aws", cloudkit.Settings{Reserved: named}, none)

@@ -116,9 +116,9 @@ func (s Settings) StoreURLs(cloud string) map[string]string {
 	return out
 }
 
-// Without returns the machines that clouds sell but these settings do not buy, by cloud, in the format of
+// NotBought returns the machines that clouds sell but these settings do not buy, by cloud, in the format of
 // planner.Options.Without: Google's TPUs, which have a separate API that must be enabled.
-func Without(settings map[string]Settings) (not []string) {
+func NotBought(settings map[string]Settings) (not []string) {
 	if s, bought := settings["gcp"]; bought && !s.TPUs {
 		not = append(not, "gcp/tpu-")
 	}

@@ -20,18 +20,18 @@ import (
 // FreshFor is how long a cloud's last answer is used before the cloud is asked again.
 const FreshFor = 24 * time.Hour
 
-// Shelf stores, in a state folder, the last catalogue that the clouds reported. It implements driver.Snapshots.
-type Shelf struct{ dir string }
+// CatalogStore stores, in a state folder, the last catalogue that the clouds reported. It implements driver.Snapshots.
+type CatalogStore struct{ dir string }
 
-var _ driver.Snapshots = Shelf{}
+var _ driver.Snapshots = CatalogStore{}
 
-// ShelfOf returns the Shelf of a state folder, which need not exist yet.
-func ShelfOf(state string) Shelf { return Shelf{state} }
+// CatalogStoreOf returns the Shelf of a state folder, which need not exist yet.
+func CatalogStoreOf(state string) CatalogStore { return CatalogStore{state} }
 
-func (s Shelf) file() string { return filepath.Join(s.dir, "catalog.snapshot") }
+func (s CatalogStore) file() string { return filepath.Join(s.dir, "catalog.snapshot") }
 
 // Get implements driver.Snapshots; the tag is the file's time and size.
-func (s Shelf) Get(_ context.Context, unless string) (data []byte, tag string, err error) {
+func (s CatalogStore) Get(_ context.Context, unless string) (data []byte, tag string, err error) {
 	info, err := os.Stat(s.file())
 	if err != nil {
 		return nil, "", err
@@ -45,15 +45,15 @@ func (s Shelf) Get(_ context.Context, unless string) (data []byte, tag string, e
 }
 
 // Put implements driver.Snapshots.
-func (s Shelf) Put(_ context.Context, data []byte) error {
+func (s CatalogStore) Put(_ context.Context, data []byte) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
 	return files.Write(s.file(), 0o600, data)
 }
 
-// Answered returns when each cloud last reported its catalogue.
-func (s Shelf) Answered() (map[string]time.Time, error) {
+// LastAnswers returns when each cloud last reported its catalogue.
+func (s CatalogStore) LastAnswers() (map[string]time.Time, error) {
 	file := s.file() + ".json"
 	body, err := os.ReadFile(file) //nolint:gosec // in the state folder
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,7 +75,7 @@ func (s Shelf) Answered() (map[string]time.Time, error) {
 // Renew refreshes the catalogues of clouds, stores them, and records which clouds answered. It returns the errors of
 // renew.All. A refresh of the same folder that is already running is waited for: each refresh writes the offers of
 // all clouds, so two at the same time would overwrite each other's results.
-func (s Shelf) Renew(ctx context.Context, now func() time.Time, sources []renew.Source) ([]renew.Report, error) {
+func (s CatalogStore) Renew(ctx context.Context, now func() time.Time, sources []renew.Source) ([]renew.Report, error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (s Shelf) Renew(ctx context.Context, now func() time.Time, sources []renew.
 	}
 	defer unlock()
 	reports, err := renew.All(ctx, s, now, sources)
-	answered, noted := s.Answered()
+	answered, noted := s.LastAnswers()
 	if noted != nil {
 		return reports, errors.Join(err, noted)
 	}
@@ -105,7 +105,7 @@ func (s Shelf) Renew(ctx context.Context, now func() time.Time, sources []renew.
 
 // Catalog returns the last catalogue that the clouds of a state folder reported. ok is false if there is none that
 // can be read.
-func (s Shelf) Catalog(ctx context.Context) (c *catalog.Catalog, ok bool) {
+func (s CatalogStore) Catalog(ctx context.Context) (c *catalog.Catalog, ok bool) {
 	data, _, err := s.Get(ctx, "")
 	if err != nil {
 		return nil, false

@@ -69,9 +69,9 @@ func Config() config.Config {
 	return cfg
 }
 
-// Of runs a job through the functions and returns the bill. It fails if the job has no plan or does
+// BillFor runs a job through the functions and returns the bill. It fails if the job has no plan or does
 // not finish.
-func Of(ctx context.Context, spec *dag.Job, p broker.Planner, start time.Time) (*Bill, error) {
+func BillFor(ctx context.Context, spec *dag.Job, p broker.Planner, start time.Time) (*Bill, error) {
 	w := newWorld(ctx, p, Config(), start)
 	w.after(0, func() { w.submit(spec) })
 	w.schedule(events.FnReconcile, 2*time.Minute, events.BrokerReconcile{})
@@ -80,7 +80,7 @@ func Of(ctx context.Context, spec *dag.Job, p broker.Planner, start time.Time) (
 		return nil, err
 	}
 	hours := w.now.Sub(start).Hours()
-	w.as(byTime, func() {
+	w.withClass(byTime, func() {
 		polls := hours * pollsPerHour * float64(len(events.Functions()))
 		w.meter.add(QueuePolls, min(polls, freePolls))
 		w.meter.add(QueueRequests, max(0, polls-freePolls))

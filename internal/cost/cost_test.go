@@ -55,7 +55,7 @@ var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 func bill(t *testing.T, spec *dag.Job) *cost.Bill {
 	t.Helper()
-	b, err := cost.Of(context.Background(), spec, awsPlanner(t), start)
+	b, err := cost.BillFor(context.Background(), spec, awsPlanner(t), start)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestLongerTasksAddOnlyHourlyCost(t *testing.T) {
 func TestOfFailsWithoutPlan(t *testing.T) {
 	spec := layered(t, 1, 1, 1)
 	spec.Tasks[0].Resources = []dag.Resources{{CPUs: dag.Range{Min: 1 << 20}}}
-	if _, err := cost.Of(context.Background(), spec, awsPlanner(t), start); err == nil || !strings.Contains(err.Error(), "failed") {
+	if _, err := cost.BillFor(context.Background(), spec, awsPlanner(t), start); err == nil || !strings.Contains(err.Error(), "failed") {
 		t.Error(err)
 	}
 }

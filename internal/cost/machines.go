@@ -17,22 +17,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// shelf is an EC2 with unlimited capacity.
-type shelf struct {
+// fakeEC2 is an EC2 with unlimited capacity.
+type fakeEC2 struct {
 	world *world
 	live  map[string]cloud.LaunchSpec
 }
 
-func (s *shelf) has(cluster string) bool {
+func (s *fakeEC2) has(cluster string) bool {
 	_, ok := s.live[cluster]
 	return ok
 }
 
 // Name implements cloud.Cloud.
-func (s *shelf) Name() string { return "aws" }
+func (s *fakeEC2) Name() string { return "aws" }
 
 // Launch implements cloud.Cloud. The driver reads the cluster's tombstone before and after.
-func (s *shelf) Launch(_ context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+func (s *fakeEC2) Launch(_ context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	w := s.world
 	w.meter.wait(waitLaunch)
 	w.meter.add(TableReads, 2)
@@ -46,7 +46,7 @@ func (s *shelf) Launch(_ context.Context, spec cloud.LaunchSpec) ([]cloud.Machin
 	return s.machines(spec), nil
 }
 
-func (s *shelf) machines(spec cloud.LaunchSpec) []cloud.Machine {
+func (s *fakeEC2) machines(spec cloud.LaunchSpec) []cloud.Machine {
 	out := make([]cloud.Machine, spec.Nodes)
 	for i := range out {
 		out[i] = cloud.Machine{ID: fmt.Sprintf("%s-%d", spec.Cluster, i), Cluster: spec.Cluster, Rank: i,
@@ -57,7 +57,7 @@ func (s *shelf) machines(spec cloud.LaunchSpec) []cloud.Machine {
 
 // Terminate implements cloud.Cloud. The driver writes the cluster's tombstone first. EC2 sends an event for each
 // terminated machine, and the function that receives it finds that the broker had requested it.
-func (s *shelf) Terminate(_ context.Context, cluster string) error {
+func (s *fakeEC2) Terminate(_ context.Context, cluster string) error {
 	w := s.world
 	w.meter.wait(waitTerminate + waitDescribe + waitWrite)
 	w.meter.wrote("grave", chunks(itemBytes(store.Key{Partition: "grave#aws#" + cluster, Sort: "grave"}, 2, true),
@@ -85,7 +85,7 @@ func (w *world) ended(machines int) {
 }
 
 // Machines implements cloud.Cloud.
-func (s *shelf) Machines(_ context.Context, cluster string) ([]cloud.Machine, error) {
+func (s *fakeEC2) Machines(_ context.Context, cluster string) ([]cloud.Machine, error) {
 	s.world.meter.wait(waitDescribe)
 	var out []cloud.Machine
 	for id, spec := range s.live {
@@ -129,7 +129,7 @@ func (w *world) boot(cluster string, rank int) {
 		return err
 	})
 	if !gone {
-		n.obey(first, byEvents, firstPolls)
+		n.handleWork(first, byEvents, firstPolls)
 	}
 }
 
@@ -147,19 +147,19 @@ func (n *node) ask(c class, again time.Duration) {
 	}
 	var work wire.Work
 	gone := false
-	w.as(c, func() {
+	w.withClass(c, func() {
 		gone = w.call(func(b *broker.Broker) (err error) {
 			work, err = b.Agents.Work(w.ctx, n.claims, n.seen)
 			return err
 		})
 	})
 	if !gone {
-		n.obey(work, c, again)
+		n.handleWork(work, c, again)
 	}
 }
 
-// obey executes the command of an answer, and polls again at the time that the answer sets.
-func (n *node) obey(work wire.Work, c class, again time.Duration) {
+// handleWork executes the command of an answer, and polls again at the time that the answer sets.
+func (n *node) handleWork(work wire.Work, c class, again time.Duration) {
 	w := n.w
 	switch {
 	case n.done:
@@ -185,7 +185,7 @@ func (n *node) begin() {
 
 // report sends an event, and optionally a piece of the log.
 func (n *node) report(c class, e wire.Event, log bool) {
-	n.w.as(c, func() {
+	n.w.withClass(c, func() {
 		n.w.call(func(b *broker.Broker) error {
 			if log {
 				if err := n.print(); err != nil {

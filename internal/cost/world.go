@@ -30,7 +30,7 @@ type world struct {
 	todo     agenda
 	meter    *meter
 	table    *table
-	machines *shelf
+	machines *fakeEC2
 	logs     *logs.Logs
 	brokers  map[string]*broker.Broker // by function, because each sandbox has its own cache
 	queues   map[string]*queue
@@ -38,7 +38,7 @@ type world struct {
 	outbox   []int // sizes of the items since the last run of the relay
 	hours    []float64
 	job      string
-	over     bool
+	finished bool
 	ends     map[time.Time]int // number of machines that end at a time
 	failure  error
 }
@@ -92,7 +92,7 @@ func newWorld(ctx context.Context, p broker.Planner, cfg config.Config, start ti
 		w.relayLater()
 	}
 	w.logs = &logs.Logs{Store: w.table}
-	w.machines = &shelf{world: w, live: map[string]cloud.LaunchSpec{}}
+	w.machines = &fakeEC2{world: w, live: map[string]cloud.LaunchSpec{}}
 	for _, fn := range append(events.Functions(), fnAPI, fnRelay) {
 		w.queues[fn] = &queue{}
 		w.brokers[fn] = broker.New(cfg, broker.Ports{
@@ -107,7 +107,7 @@ func newWorld(ctx context.Context, p broker.Planner, cfg config.Config, start ti
 // Notify implements broker.Hook: it notes the end of the job.
 func (w *world) Notify(_ context.Context, e events.Event) error {
 	if d, ok := e.Data.(events.DAGFinished); ok {
-		w.over = true
+		w.finished = true
 		if d.Outcome != string(apitypes.JobSucceeded) {
 			w.failure = fmt.Errorf("cost: the job %s: %s", d.Outcome, d.Reason)
 		}
@@ -129,14 +129,14 @@ func (w *world) run() error {
 		w.now = next.at
 		next.do()
 	}
-	if w.failure == nil && !w.over {
+	if w.failure == nil && !w.finished {
 		return errors.New("cost: the job made no progress")
 	}
 	return w.failure
 }
 
-// as runs do and counts its requests under class c.
-func (w *world) as(c class, do func()) {
+// withClass runs do and counts its requests under class c.
+func (w *world) withClass(c class, do func()) {
 	before := w.meter.class
 	w.meter.class = c
 	do()
@@ -165,7 +165,7 @@ func (w *world) relayLater() {
 	}
 	w.relayAt = w.now.Add(streamEvery)
 	c := w.meter.class
-	w.after(streamEvery, func() { w.as(c, w.relay) })
+	w.after(streamEvery, func() { w.withClass(c, w.relay) })
 }
 
 // relay publishes the outbox.
@@ -238,7 +238,7 @@ func (w *world) deliver(fn string, e events.Event) {
 		q.waiting = append(q.waiting, e)
 		if !q.polled {
 			q.polled = true
-			w.after(0, func() { w.as(c, func() { w.poll(fn) }) })
+			w.after(0, func() { w.withClass(c, func() { w.poll(fn) }) })
 		}
 	})
 }
@@ -310,10 +310,10 @@ func (w *world) submit(spec *dag.Job) {
 // schedule invokes a function at an interval while the job is open.
 func (w *world) schedule(fn string, every time.Duration, data events.Data) {
 	w.after(every, func() {
-		if w.over {
+		if w.finished {
 			return
 		}
-		w.as(byTime, func() {
+		w.withClass(byTime, func() {
 			w.seq++
 			w.meter.add(ScheduleRuns, 1)
 			e := events.New(fmt.Sprint(fn, w.seq), "tradewind/schedule", w.now, data)

@@ -30,7 +30,7 @@ type Buckets struct {
 	// Files has the clouds' readers by bucket URL.
 	Files map[string]driver.Files
 	// Else reads all other buckets and folders; nil if there are none.
-	Else broker.Objects
+	Other broker.Objects
 }
 
 var _ broker.Objects = Buckets{}
@@ -40,8 +40,8 @@ var _ broker.Objects = Buckets{}
 func (b Buckets) Open(ctx context.Context, o events.ObjectCreated) (body io.ReadCloser, tag string, err error) {
 	f := b.Files[o.Bucket]
 	switch {
-	case f == nil && b.Else != nil:
-		return b.Else.Open(ctx, o)
+	case f == nil && b.Other != nil:
+		return b.Other.Open(ctx, o)
 	case f == nil:
 		return nil, "", fmt.Errorf("%s is not a bucket for job files: %w", o.Bucket, fs.ErrNotExist)
 	}
@@ -60,10 +60,10 @@ func (b Buckets) Open(ctx context.Context, o events.ObjectCreated) (body io.Read
 
 // Settle implements broker.Objects.
 func (b Buckets) Settle(ctx context.Context, bucket, key string, spec *dag.Job) error {
-	if b.Files[bucket] == nil && b.Else != nil {
-		return b.Else.Settle(ctx, bucket, key, spec)
+	if b.Files[bucket] == nil && b.Other != nil {
+		return b.Other.Settle(ctx, bucket, key, spec)
 	}
-	return Beside(bucket, key, spec)
+	return ResolvePaths(bucket, key, spec)
 }
 
 // Rejected writes a remark file next to a rejected job file. ours is false if the bucket is not one of Files.
@@ -92,9 +92,9 @@ func (b Buckets) Accepted(next func(context.Context, events.ObjectCreated), log 
 	}
 }
 
-// Beside converts a job's relative paths to URLs in the bucket of its file. bucket is the bucket's URL,
+// ResolvePaths converts a job's relative paths to URLs in the bucket of its file. bucket is the bucket's URL,
 // such as s3://jobs. It fails with a *dag.Error for a path that leaves the bucket.
-func Beside(bucket, key string, spec *dag.Job) error {
+func ResolvePaths(bucket, key string, spec *dag.Job) error {
 	root, err := url.Parse(bucket)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func Beside(bucket, key string, spec *dag.Job) error {
 			}
 			beside := path.Join(path.Dir(key), *p)
 			if !filepath.IsLocal(beside) {
-				return spec.ErrorAt(i, dag.OfFiles, field, fmt.Sprintf("%q leaves the bucket %s", *p, root.Host),
+				return spec.ErrorAt(i, dag.FilesOfTask, field, fmt.Sprintf("%q leaves the bucket %s", *p, root.Host),
 					"paths are relative to the job file")
 			}
 			if n == 0 || strings.HasSuffix(*p, "/") {
@@ -136,15 +136,15 @@ func warnOfJobs(spec *dag.Job, task int, field, folder string) {
 	if !push.MayBeJob(folder + "x") {
 		return
 	}
-	e := spec.ErrorAt(task, dag.OfFiles, field, "", "")
+	e := spec.ErrorAt(task, dag.FilesOfTask, field, "", "")
 	pos := fault.Position{Line: int32(e.Line), Column: int32(e.Column)} //nolint:gosec // of a file in memory
 	spec.Warn(pos, e.Field, fmt.Sprintf("files in %s are submitted as jobs, too; only folders whose names begin "+
 		"with _ are excluded", folder))
 }
 
-// Told returns the broker's event for news of a bucket. Its ID is always the same for the same news, so duplicates
+// EventOf returns the broker's event for news of a bucket. Its ID is always the same for the same news, so duplicates
 // are harmless.
-func Told(n push.News) (id string, data events.Data) {
+func EventOf(n push.News) (id string, data events.Data) {
 	if o := n.Object; o != nil {
 		return "object-" + record.ShortHash(o.Bucket, o.Key, o.ETag, o.Version), events.ObjectCreated{
 			Bucket: o.Bucket, Key: o.Key, ETag: o.ETag, Version: o.Version, Size: o.Size}

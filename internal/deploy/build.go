@@ -182,8 +182,8 @@ func (s Settings) flags() []string {
 	return out
 }
 
-// lastWords is how many bytes of a failed tool's output an error includes.
-const lastWords = 2000
+// maxQuotedOutput is how many bytes of a failed tool's output an error includes.
+const maxQuotedOutput = 2000
 
 func (b *Builder) run(ctx context.Context, what, dir string, env []string, command ...string) error {
 	var said bytes.Buffer
@@ -201,7 +201,7 @@ func (b *Builder) run(ctx context.Context, what, dir string, env []string, comma
 			return ctx.Err()
 		}
 		text := strings.TrimSpace(said.String())
-		return fmt.Errorf("%w: %s: %w\n%s", ErrBuild, what, err, text[max(0, len(text)-lastWords):])
+		return fmt.Errorf("%w: %s: %w\n%s", ErrBuild, what, err, text[max(0, len(text)-maxQuotedOutput):])
 	}
 	if b.Progress != nil {
 		b.Progress(Step{At: began, What: "build", Name: what, Status: "done"})

@@ -10,14 +10,14 @@ import (
 // ErrData means that a change would remove records or files of a deployment.
 var ErrData = errors.New("deploy: it would lose data")
 
-// keepers returns the types of resources that contain data.
-func keepers() []string { return []string{"AWS::DynamoDB::Table", "AWS::S3::Bucket"} }
+// dataResourceTypes returns the types of resources that contain data.
+func dataResourceTypes() []string { return []string{"AWS::DynamoDB::Table", "AWS::S3::Bucket"} }
 
-// Loses lists the data resources that a change set would remove or replace.
-func (c *ChangeSet) Loses() []Change {
+// LostResources lists the data resources that a change set would remove or replace.
+func (c *ChangeSet) LostResources() []Change {
 	var out []Change
 	for _, ch := range c.Changes {
-		if slices.Contains(keepers(), ch.Type) && (ch.Action == "Remove" || ch.Replacement == "True") {
+		if slices.Contains(dataResourceTypes(), ch.Type) && (ch.Action == "Remove" || ch.Replacement == "True") {
 			out = append(out, ch)
 		}
 	}
@@ -35,7 +35,7 @@ func (t *Target) Deploy(ctx context.Context, s Stack, assets string) (*ChangeSet
 	if err != nil {
 		return nil, err
 	}
-	if lost := set.Loses(); len(lost) > 0 {
+	if lost := set.LostResources(); len(lost) > 0 {
 		err := fmt.Errorf("%w: %s of %s would be replaced or removed", ErrData, lost[0].ID, s.Name)
 		return set, errors.Join(err, t.Discard(ctx, set))
 	}

@@ -32,14 +32,14 @@ tasks:
         worker: {run: work, replicas: 999}
 `
 
-// Watch is a store that checks after each commit, and before the next one, how much of a gang exists.
-type Watch struct {
-	*Seen
+// WatchedStore is a store that checks after each commit, and before the next one, how much of a gang exists.
+type WatchedStore struct {
+	*Observations
 	store.Store
 }
 
-// Seen is what all watches of one deployment have seen.
-type Seen struct {
+// Observations is what all watches of one deployment have seen.
+type Observations struct {
 	mu      sync.Mutex
 	commits int
 	states  map[string]int // how often each state of the gang was seen
@@ -48,7 +48,7 @@ type Seen struct {
 }
 
 // Commit implements store.Store.
-func (w Watch) Commit(ctx context.Context, tx store.Tx) error {
+func (w WatchedStore) Commit(ctx context.Context, tx store.Tx) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.Store.Commit(ctx, tx); err != nil {
@@ -62,7 +62,7 @@ func (w Watch) Commit(ctx context.Context, tx store.Tx) error {
 	return nil
 }
 
-func (w Watch) look(ctx context.Context, job string) error {
+func (w WatchedStore) look(ctx context.Context, job string) error {
 	var keys []store.Key
 	for task := range 2 {
 		keys = append(keys, store.Key(record.TaskKey(job, task)), store.Key(record.AttemptKey(job, task, 1)),
@@ -109,7 +109,7 @@ func decoded[T any](r store.Record) (v T) {
 }
 
 // Check fails the test if the gang was ever seen in part, or was never seen running.
-func (s *Seen) Check(tb testing.TB) {
+func (s *Observations) Check(tb testing.TB) {
 	tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()

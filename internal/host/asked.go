@@ -76,8 +76,8 @@ func ViewFront(front *optimizer.Front) apitypes.FrontierView {
 // askWithin limits how long checking a cloud may take.
 const askWithin = 30 * time.Second
 
-// askClouds checks all clouds on which the broker buys, concurrently, and reports which ones are simulated here.
-func (h *Host) askClouds(ctx context.Context) (apitypes.CloudReports, error) {
+// checkClouds checks all clouds on which the broker buys, concurrently, and reports which ones are simulated here.
+func (h *Host) checkClouds(ctx context.Context) (apitypes.CloudReports, error) {
 	names := slices.Sorted(maps.Keys(h.clouds))
 	out := make([]apitypes.CloudReport, len(names))
 	done := make(chan struct{}, len(names))
@@ -85,7 +85,7 @@ func (h *Host) askClouds(ctx context.Context) (apitypes.CloudReports, error) {
 		go func() {
 			ctx, cancel := context.WithTimeout(ctx, askWithin)
 			defer cancel()
-			out[i] = askCloud(ctx, name, h.clouds[name], h.bought.checkers[name])
+			out[i] = checkCloud(ctx, name, h.clouds[name], h.bought.checkers[name])
 			done <- struct{}{}
 		}()
 	}
@@ -95,8 +95,8 @@ func (h *Host) askClouds(ctx context.Context) (apitypes.CloudReports, error) {
 	return apitypes.CloudReports{Clouds: out}, ctx.Err()
 }
 
-// askCloud checks one cloud; a cloud without a checker is simulated. An error is reported as something missing.
-func askCloud(ctx context.Context, name string, c cloud.Cloud, checker driver.Checker) apitypes.CloudReport {
+// checkCloud checks one cloud; a cloud without a checker is simulated. An error is reported as something missing.
+func checkCloud(ctx context.Context, name string, c cloud.Cloud, checker driver.Checker) apitypes.CloudReport {
 	r := apitypes.CloudReport{Name: name, Missing: []apitypes.CloudLack{}, Played: checker == nil}
 	lacks := func(err error, fatal bool) {
 		r.Missing = append(r.Missing, apitypes.CloudLack{What: err.Error(), Fatal: fatal})

@@ -82,9 +82,9 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// afar wraps a cloud whose machines reach the broker at its public URL. The cloud does not report interruptions, so
+// remoteCloud wraps a cloud whose machines reach the broker at its public URL. The cloud does not report interruptions, so
 // they are detected in lists of machines.
-type afar struct {
+type remoteCloud struct {
 	cloud.Cloud
 	endpoint string
 	notify   func(context.Context, cloud.Notice)
@@ -95,10 +95,10 @@ type afar struct {
 }
 
 // Launch implements cloud.Cloud.
-func (a *afar) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+func (a *remoteCloud) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	spec.Bootstrap.Endpoint = a.endpoint
 	machines, err := a.Cloud.Launch(ctx, spec)
-	if err != nil && ctx.Err() != nil && cloud.Hidden(err) {
+	if err != nil && ctx.Err() != nil && cloud.MayHaveMachines(err) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.cut = true
@@ -107,14 +107,14 @@ func (a *afar) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machi
 }
 
 // brokenOff reports whether a launch was cancelled because the host stopped.
-func (a *afar) brokenOff() bool {
+func (a *remoteCloud) brokenOff() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.cut
 }
 
 // Machines implements cloud.Cloud. It sends one notice for each machine that ended unexpectedly.
-func (a *afar) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
+func (a *remoteCloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
 	list, err := a.Cloud.Machines(ctx, cluster)
 	ended := map[string]bool{}
 	for _, m := range list {
@@ -138,8 +138,8 @@ func (a *afar) Machines(ctx context.Context, cluster string) ([]cloud.Machine, e
 	return list, err
 }
 
-// buying is the state of the clouds on which a host buys.
-type buying struct {
+// boughtClouds is the state of the clouds on which a host buys.
+type boughtClouds struct {
 	clouds    map[string]cloud.Cloud
 	regions   map[string][]string // by cloud; empty means all
 	proofs    identity.Verifiers
@@ -148,7 +148,7 @@ type buying struct {
 	pushes    map[string]push.Read
 	fresh     map[string]time.Duration // how long offers are current, by cloud
 	watches   []func(context.Context, func(context.Context, cloud.Notice))
-	pulls     []func(context.Context, push.Tell)
+	pulls     []func(context.Context, push.Deliver)
 	files     map[string]driver.Files // of buckets for DAG files, by URL
 	prices    []func(waiting func(context.Context) ([]string, error)) cloudkit.Prices
 	data      grant.Mux // for the buckets in the settings, by URL
@@ -170,12 +170,12 @@ func (h *Host) without() []string {
 	for _, c := range h.opt.Clouds {
 		settings[c.Kit.Name] = c.Settings
 	}
-	return cloudkit.Without(settings)
+	return cloudkit.NotBought(settings)
 }
 
 // openBought opens the clouds on which machines are bought.
-func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duration) (*buying, error) {
-	b := &buying{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{},
+func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duration) (*boughtClouds, error) {
+	b := &boughtClouds{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{},
 		checkers: map[string]driver.Checker{}, data: grant.Mux{}, pushes: map[string]push.Read{},
 		fresh: map[string]time.Duration{}, files: map[string]driver.Files{}}
 	if h.opt.Passive {
@@ -200,8 +200,8 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 		if err != nil {
 			return nil, fmt.Errorf("cloud %s: %w", c.Kit.Name, err)
 		}
-		b.clouds[c.Kit.Name], b.regions[c.Kit.Name] = &afar{Cloud: o.Cloud,
-			endpoint: b.publicURL, notify: h.noticed, told: map[string]bool{}}, o.Regions
+		b.clouds[c.Kit.Name], b.regions[c.Kit.Name] = &remoteCloud{Cloud: o.Cloud,
+			endpoint: b.publicURL, notify: h.emitNotice, told: map[string]bool{}}, o.Regions
 		b.checkers[c.Kit.Name] = o.Checker
 		if o.Verifier != nil {
 			b.proofs[c.Kit.Name] = o.Verifier
@@ -235,13 +235,13 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 }
 
 // names returns the names of the clouds, sorted.
-func (b *buying) names() []string { return slices.Sorted(maps.Keys(b.clouds)) }
+func (b *boughtClouds) names() []string { return slices.Sorted(maps.Keys(b.clouds)) }
 
 // proven returns the clouds whose machines must prove their identity, sorted.
-func (b *buying) proven() []string { return slices.Sorted(maps.Keys(b.proofs)) }
+func (b *boughtClouds) proven() []string { return slices.Sorted(maps.Keys(b.proofs)) }
 
 // hosts returns the host names that machines use for the API.
-func (b *buying) hosts() []string {
+func (b *boughtClouds) hosts() []string {
 	if u, err := url.Parse(b.publicURL); err == nil && u.Hostname() != "" {
 		return []string{u.Hostname()}
 	}
@@ -250,7 +250,7 @@ func (b *buying) hosts() []string {
 
 // narrow restricts a catalogue to what can be bought and what is simulated here. If nothing is bought, these are the
 // clouds in play, or all if that is empty.
-func (b *buying) narrow(c *catalog.Catalog, playOthers bool, play map[string][]string) (*catalog.Catalog, error) {
+func (b *boughtClouds) narrow(c *catalog.Catalog, playOthers bool, play map[string][]string) (*catalog.Catalog, error) {
 	if len(b.clouds) == 0 {
 		if len(play) == 0 {
 			return c, nil
@@ -283,8 +283,8 @@ func (s sources) SpotPrices(ctx context.Context) (all []events.PriceTick, err er
 	return all, err
 }
 
-// claimed is what a host records before it buys: the clouds on which its machines may run if it dies.
-type claimed struct {
+// claimRecord is what a host records before it buys: the clouds on which its machines may run if it dies.
+type claimRecord struct {
 	Deployment string   `json:"deployment"`
 	Clouds     []string `json:"clouds"`
 }
@@ -294,7 +294,7 @@ const claimFile = "bought.json"
 // claim returns the name of the deployment, and records the clouds in use. It returns ErrUnended if an earlier host may
 // have left machines on a cloud that this host does not use.
 func (h *Host) claim() (string, error) {
-	var last claimed
+	var last claimRecord
 	if _, err := h.state.readJSON(claimFile, &last); err != nil {
 		return "", err
 	}
@@ -305,7 +305,7 @@ func (h *Host) claim() (string, error) {
 	if h.opt.Deployment != "" {
 		name = h.opt.Deployment
 	}
-	now := claimed{Deployment: name}
+	now := claimRecord{Deployment: name}
 	for _, c := range h.opt.Clouds {
 		now.Clouds = append(now.Clouds, c.Kit.Name)
 	}
@@ -338,7 +338,7 @@ func (h *Host) unclaim() error {
 // Forget records that a state folder has no machines left on a cloud, after the caller has checked that.
 func Forget(dir, cloud string) error {
 	s := state(dir)
-	var last claimed
+	var last claimRecord
 	if found, err := s.readJSON(claimFile, &last); err != nil || !found {
 		return err
 	}

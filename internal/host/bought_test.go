@@ -179,7 +179,7 @@ func TestDeploymentNameIsStable(t *testing.T) {
 func TestReplacesPreemptedBoughtMachine(t *testing.T) {
 	b := newBought(t)
 	h := serveBought(t, b)
-	b.account.Dry("", "us-east-1", true)
+	b.account.SetOutOfStock("", "us-east-1", true)
 	marks := t.TempDir()
 	submitted, err := h.Broker().Users.Submit(t.Context(), broker.Submission{Spec: job(t, `
 tasks:
@@ -196,7 +196,7 @@ tasks:
 	}
 	begun := filepath.Join(marks, "begun")
 	until(t, func() bool { _, err := os.Stat(begun); return err == nil })
-	if err := b.account.Preempt(b.account.Living()[0]); err != nil {
+	if err := b.account.Preempt(b.account.LiveMachines()[0]); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(filepath.Join(marks, "wait")); err != nil {

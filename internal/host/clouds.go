@@ -43,8 +43,8 @@ func (h *Host) playClouds(names []string) (map[string]cloud.Cloud, error) {
 		return nil, err
 	}
 	h.machines, err = local.New(local.Config{
-		Dir: h.state.path("machines"), Clock: h.clock, Behaviour: behaviour, Notify: h.noticed,
-		MaxMachines: h.maxMachines() + extraMachines, Logger: h.log, Command: h.opt.Agent, Anew: h.opt.Anew,
+		Dir: h.state.path("machines"), Clock: h.clock, Behaviour: behaviour, Notify: h.emitNotice,
+		MaxMachines: h.maxMachines() + extraMachines, Logger: h.log, Command: h.opt.Agent, Restart: h.opt.Anew,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("state folder %s: %w", h.state, err)
@@ -89,15 +89,15 @@ func (h *Host) behaviour() (local.Behaviour, error) {
 	}
 }
 
-// noticed emits the event for a notice of a cloud.
-func (h *Host) noticed(ctx context.Context, n cloud.Notice) {
-	if err := h.told(ctx, push.News{Notice: &n}); err != nil && ctx.Err() == nil {
+// emitNotice emits the event for a notice of a cloud.
+func (h *Host) emitNotice(ctx context.Context, n cloud.Notice) {
+	if err := h.emitPushed(ctx, push.News{Notice: &n}); err != nil && ctx.Err() == nil {
 		h.log.Warn("notice", "cluster", n.Cluster, "err", err)
 	}
 }
 
-// told emits the event for a message that a cloud pushed. If it fails, the cloud sends the message again.
-func (h *Host) told(ctx context.Context, n push.News) error {
-	id, data := dagbucket.Told(n)
+// emitPushed emits the event for a message that a cloud pushed. If it fails, the cloud sends the message again.
+func (h *Host) emitPushed(ctx context.Context, n push.News) error {
+	id, data := dagbucket.EventOf(n)
 	return h.broker.Functions.Emit(ctx, "tradewind/local", id, data)
 }

@@ -262,8 +262,8 @@ func (w *worker) handle(ctx context.Context, batch []bus.Delivery) {
 	}
 }
 
-// worrying is the attempt from which on failures of a delivery are logged without --verbose.
-const worrying = 3
+// warnFromAttempt is the attempt from which on failures of a delivery are logged without --verbose.
+const warnFromAttempt = 3
 
 // settle returns a failed delivery to the bus for a retry, or rejects it if the error is final.
 func (w *worker) settle(ctx context.Context, d bus.Delivery, cause error) {
@@ -275,7 +275,7 @@ func (w *worker) settle(ctx context.Context, d bus.Delivery, cause error) {
 	} else {
 		if ctx.Err() == nil {
 			level := slog.LevelDebug // most succeed at the next attempt
-			if d.Attempt >= worrying {
+			if d.Attempt >= warnFromAttempt {
 				level = slog.LevelWarn
 			}
 			w.e.Log.Log(free, level, "will be retried", "function", w.fn, "type", d.Type, "attempt", d.Attempt,

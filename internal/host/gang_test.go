@@ -152,7 +152,7 @@ tasks:
 	// The broker has to know that the others run: else there is nobody that goes on.
 	for running := 0; running < 2; {
 		d, err := h.Broker().Views.JobDetail(t.Context(), job.ID)
-		if err != nil || d.State.Over() {
+		if err != nil || d.State.Finished() {
 			t.Fatal(d, err)
 		}
 		running = 0

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/inputs"
 )
 
-// here returns this computer if all tasks run on it, and nil if some run on bought machines.
-func (h *Host) here() inputs.Machine {
+// localMachine returns this computer if all tasks run on it, and nil if some run on bought machines.
+func (h *Host) localMachine() inputs.Machine {
 	if len(h.bought.clouds) > 0 {
 		return nil
 	}

@@ -69,7 +69,7 @@ func await(t *testing.T, b *broker.Broker, id string) *apitypes.JobDetail {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.State.Over() {
+		if d.State.Finished() {
 			return d
 		}
 		if time.Now().After(deadline) {

@@ -146,7 +146,7 @@ func TestJobFinishesOnceDespiteFiftyKills(t *testing.T) {
 	}
 	r = v.running()
 	d := &apitypes.JobDetail{}
-	for !d.State.Over() {
+	for !d.State.Finished() {
 		if err := call(r, http.MethodGet, "/v1/jobs/"+job.ID, http.NoBody, d); err != nil {
 			t.Fatal(err)
 		}

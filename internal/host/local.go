@@ -68,7 +68,7 @@ type Host struct {
 	data     grant.Store
 	machines *cloudlocal.Host
 	clouds   map[string]cloud.Cloud
-	bought   *buying
+	bought   *boughtClouds
 	folder   *folder
 	packs    *packs
 	policy   *policyFile // nil without one
@@ -224,7 +224,7 @@ func (h *Host) wire(ctx context.Context) error {
 		Refresh:   h.refresh,
 		Hook:      h,
 		Packs:     h.packs,
-		Here:      h.here(),
+		Here:      h.localMachine(),
 		Secrets: &secret.Vault{
 			Keys: func() ([][]byte, error) { return [][]byte{key}, nil }, Sources: h.opt.Secrets,
 		},
@@ -236,7 +236,7 @@ func (h *Host) wire(ctx context.Context) error {
 		ports.Objects, ports.Accepted = h.folder, h.folder.accepted
 	}
 	if len(h.bought.files) > 0 {
-		buckets := dagbucket.Buckets{Files: h.bought.files, Else: ports.Objects}
+		buckets := dagbucket.Buckets{Files: h.bought.files, Other: ports.Objects}
 		ports.Objects, ports.Accepted = buckets, buckets.Accepted(ports.Accepted, h.log)
 	}
 	if h.opt.Policy != "" {
@@ -267,7 +267,7 @@ func (h *Host) wire(ctx context.Context) error {
 	}
 	h.api, err = api.New(api.Config{
 		Broker: api.PortsOf(h.broker), Token: h.token, Logs: logs, Hub: hub, Plan: h.plan, Dead: h.bus,
-		Frontier: h.frontier, Clouds: h.askClouds,
+		Frontier: h.frontier, Clouds: h.checkClouds,
 		Dashboard: dashboard, Metrics: counts.Handler(h.broker.Views, h.bus, h.log),
 		Verify:   func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
 		Machines: h.machineTokens(key),

@@ -28,7 +28,7 @@ func openPacks(dir, base string, files grant.Signer) (_ *packs, err error) {
 		return nil, err
 	}
 	p.Depot = &depot.Depot{
-		Shelf: p.shelf, Sign: at{files, base}, URI: (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String(),
+		Store: p.shelf, Sign: at{files, base}, URI: (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String(),
 		Now: time.Now, // as for the files' modification times
 	}
 	return p, nil
@@ -78,7 +78,7 @@ func (h *Host) sweepPacks(ctx context.Context) {
 
 // settle packs the files that a job in the DAG folder names, which are next to its file.
 func (h *Host) settle(ctx context.Context, dir string, spec *dag.Job) error {
-	place := localfiles.Place{Base: dir}
+	place := localfiles.Base{Base: dir}
 	o := pack.Options{Note: func(note string) { h.log.Warn("packing", "job", spec.Name, "note", note) }}
 	if _, err := place.Find(ctx, spec, o); err != nil {
 		return err

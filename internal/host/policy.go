@@ -50,13 +50,13 @@ func (p *policyFile) reload() (changed bool, err error) {
 // watch reloads the file whenever it changes. It watches the folder, because editors replace the file by another one.
 func (p *policyFile) watch(ctx context.Context) error {
 	return watchDir(ctx, p.log, filepath.Dir(p.path), nil, func() bool {
-		p.tell(p.reload())
+		p.logReload(p.reload())
 		return false
 	})
 }
 
-// tell logs the result of a reload.
-func (p *policyFile) tell(changed bool, err error) {
+// logReload logs the result of a reload.
+func (p *policyFile) logReload(changed bool, err error) {
 	switch {
 	case err != nil:
 		p.log.Error("the new policy is invalid; the previous one stays in force", "err", err)

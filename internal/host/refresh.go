@@ -34,7 +34,7 @@ func (h *Host) refreshed(ctx context.Context, c *catalog.Catalog) *catalog.Catal
 }
 
 // snapshot returns the refreshed catalogue in the state folder.
-func (h *Host) snapshot() cloudkit.Shelf { return cloudkit.ShelfOf(string(h.state)) }
+func (h *Host) snapshot() cloudkit.CatalogStore { return cloudkit.CatalogStoreOf(string(h.state)) }
 
 // refresh asks the clouds on which the broker buys what they sell, unless they answered in the last day, and plans with
 // the answers from then on. A catalogue folder is read again instead. If a cloud does not answer, its last known offers
@@ -92,7 +92,7 @@ func (h *Host) replan(ctx context.Context) error {
 
 // due returns the clouds whose last answer is too old: a day, or less for clouds whose nodes change often.
 func (h *Host) due() (due []renew.Source, err error) {
-	answered, err := h.snapshot().Answered()
+	answered, err := h.snapshot().LastAnswers()
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func (h *Host) Serve(ctx context.Context) error {
 	server := h.api.Server()
 	if len(h.bought.pushes) > 0 {
 		server.Handler = push.Handler{Next: server.Handler, Clouds: h.bought.pushes, Log: h.log,
-			Tell: h.told}
+			Deliver: h.emitPushed}
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(h.listen) }()
@@ -41,10 +41,10 @@ func (h *Host) Serve(ctx context.Context) error {
 			wg.Go(func() { h.refreshes(ctx) })
 		}
 		for _, watch := range h.bought.watches {
-			wg.Go(func() { watch(ctx, h.noticed) })
+			wg.Go(func() { watch(ctx, h.emitNotice) })
 		}
 		for _, pull := range h.bought.pulls {
-			wg.Go(func() { pull(ctx, h.told) })
+			wg.Go(func() { pull(ctx, h.emitPushed) })
 		}
 		wg.Go(func() { h.markTime(ctx) })
 		wg.Go(func() { h.sweepPacks(ctx) })
@@ -122,7 +122,7 @@ func (h *Host) stopMachines() error {
 	err := h.endAll(ctx)
 	again := err != nil && len(h.bought.clouds) > 0 // a cloud that did not answer may do so now
 	for _, c := range h.bought.clouds {
-		if a, ok := c.(*afar); ok && a.brokenOff() {
+		if a, ok := c.(*remoteCloud); ok && a.brokenOff() {
 			again = true // machines of a cancelled launch may not be listed yet
 		}
 	}

@@ -103,7 +103,7 @@ func stopUnlisted(t *testing.T, refused int64, told bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for len(b.account.Living()) == 0 && t.Context().Err() == nil {
+	for len(b.account.LiveMachines()) == 0 && t.Context().Err() == nil {
 		time.Sleep(20 * time.Millisecond)
 	}
 	u.refuse.Store(refused)
@@ -111,7 +111,7 @@ func stopUnlisted(t *testing.T, refused int64, told bool) {
 	if err := <-done; (err != nil) != told || err != nil && !strings.Contains(err.Error(), "may still run") {
 		t.Errorf("%d lists are refused: %v", refused, err)
 	}
-	if left := b.account.Living(); len(left) > 0 {
+	if left := b.account.LiveMachines(); len(left) > 0 {
 		t.Errorf("%d lists are refused: %v go on costing", refused, left)
 	}
 	if err := h.Close(); err != nil {
@@ -158,7 +158,7 @@ func TestStopEndsMachinesOfCancelledLaunch(t *testing.T) {
 	<-asked
 	stop() // as Ctrl-C does; it reports no error
 	<-late
-	if left := b.account.Living(); len(left) > 0 {
+	if left := b.account.LiveMachines(); len(left) > 0 {
 		t.Errorf("%v go on costing after a clean end", left)
 	} else {
 		return

@@ -69,7 +69,7 @@ func waitFor(t *testing.T, prices string) (*apitypes.JobDetail, map[string]strin
 	for over := false; !over; { // however long it takes to be planned
 		time.Sleep(20 * time.Millisecond)
 		d, err := h.Broker().Views.JobDetail(context.Background(), job.ID)
-		over = err != nil || d.State.Over() || len(d.Attempts) > 0
+		over = err != nil || d.State.Finished() || len(d.Attempts) > 0
 		if err == nil && d.TaskList[0].Waits != "" {
 			told["waiting"] = d.TaskList[0].Waits
 			why, err := h.Broker().Views.WhyWaiting(context.Background(), job.ID)

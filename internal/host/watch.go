@@ -155,7 +155,7 @@ func watchDir(ctx context.Context, log *slog.Logger, dir string, touched func(fs
 }
 
 // errUntold: a file could not be reported to the broker.
-var errUntold = errors.New("the broker could not be notified; this will be retried")
+var errNotReported = errors.New("the broker could not be notified; this will be retried")
 
 // scan reports new files. It returns true if a file is still being written or could not be reported.
 func (f *folder) scan(ctx context.Context) (unsettled bool) {
@@ -178,7 +178,7 @@ func (f *folder) scan(ctx context.Context) (unsettled bool) {
 		}
 		if err := f.tell(ctx, e.Name(), info.Size()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			f.log.Warn("a file in the DAG folder", "file", e.Name(), "err", err)
-			unsettled = unsettled || errors.Is(err, errUntold) // nothing else triggers another scan
+			unsettled = unsettled || errors.Is(err, errNotReported) // nothing else triggers another scan
 		}
 	}
 	return unsettled
@@ -217,7 +217,7 @@ func (f *folder) tell(ctx context.Context, name string, size int64) error {
 		f.mu.Lock()
 		delete(f.told, name)
 		f.mu.Unlock()
-		return fmt.Errorf("%w: %w", errUntold, err)
+		return fmt.Errorf("%w: %w", errNotReported, err)
 	}
 	return nil
 }

@@ -15,12 +15,12 @@ import (
 
 // openTraces starts sending traces and metrics if the environment names a collector; otherwise it returns nil.
 func (h *Host) openTraces(ctx context.Context, counted prometheus.Gatherer) (*traces.Traces, error) {
-	if !traces.Asked() {
+	if !traces.Enabled() {
 		return nil, nil
 	}
 	return traces.Open(ctx, traces.Config{
 		Version: h.opt.Version, Now: h.clock.Now, Log: h.log,
-		Metrics: func(ctx context.Context, who *resource.Resource) (traces.Numbers, error) {
+		Metrics: func(ctx context.Context, who *resource.Resource) (traces.MetricsExport, error) {
 			return metrics.Send(ctx, who, counted)
 		},
 		Jobs: func(ctx context.Context, id string) (*apitypes.JobDetail, error) {

@@ -70,7 +70,7 @@ func LeaveToken(ctx context.Context, c Cluster, namespace, token string) error {
 // Run calls Look repeatedly until ctx ends.
 func (c *Controller) Run(ctx context.Context) {
 	for {
-		if err := c.Look(ctx); err != nil && ctx.Err() == nil {
+		if err := c.Sync(ctx); err != nil && ctx.Err() == nil {
 			c.Log.Warn("jobs in the cluster", "err", err)
 		}
 		if clock.Pause(ctx, c.Every) != nil {
@@ -79,15 +79,15 @@ func (c *Controller) Run(ctx context.Context) {
 	}
 }
 
-// Look does the next step for every object. A failure of one does not affect the others.
-func (c *Controller) Look(ctx context.Context) error {
+// Sync does the next step for every object. A failure of one does not affect the others.
+func (c *Controller) Sync(ctx context.Context) error {
 	list, err := c.Cluster.Get(ctx, kubeapi.Path(kubedeploy.JobsVersion, kubedeploy.JobsPlural, c.Namespace, ""))
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, o := range list.Items() {
-		if err := c.settle(ctx, o); err != nil && !kubeapi.NotFound(err) && !kubeapi.Conflict(err) {
+		if err := c.reconcile(ctx, o); err != nil && !kubeapi.NotFound(err) && !kubeapi.Conflict(err) {
 			errs = append(errs, fmt.Errorf("%s: %w", o.Text("metadata", "name"), err))
 		}
 	}
@@ -98,13 +98,13 @@ func (c *Controller) path(o kubeapi.Object) string {
 	return kubeapi.Path(kubedeploy.JobsVersion, kubedeploy.JobsPlural, c.Namespace, o.Text("metadata", "name"))
 }
 
-// settle does the next step for one object.
-func (c *Controller) settle(ctx context.Context, o kubeapi.Object) error {
+// reconcile does the next step for one object.
+func (c *Controller) reconcile(ctx context.Context, o kubeapi.Object) error {
 	phase, job := apitypes.JobState(o.Text("status", "phase")), o.Text("status", "job")
 	if o.At("metadata", "deletionTimestamp") != nil {
-		return c.leave(ctx, o)
+		return c.finalize(ctx, o)
 	}
-	if phase == phaseRefused || phase.Over() {
+	if phase == phaseRefused || phase.Finished() {
 		return nil // the job is finished: nothing can change
 	}
 	if !has(o, kubedeploy.Finalizer) {
@@ -121,7 +121,7 @@ func (c *Controller) settle(ctx context.Context, o kubeapi.Object) error {
 	if err != nil {
 		return err
 	}
-	return c.tell(ctx, o, status(&detail.JobView, nil))
+	return c.updateStatus(ctx, o, status(&detail.JobView, nil))
 }
 
 func has(o kubeapi.Object, finalizer string) bool {
@@ -149,22 +149,22 @@ func (c *Controller) submit(ctx context.Context, o kubeapi.Object) error {
 	)
 	var problem *apitypes.Problem
 	switch {
-	case errors.As(err, &problem) && forGood(problem.Status):
+	case errors.As(err, &problem) && isPermanent(problem.Status):
 		return c.refuse(ctx, o, problem.Error())
 	case err != nil:
 		return err
 	}
-	return c.tell(ctx, o, status(&s.JobView, s.Warnings))
+	return c.updateStatus(ctx, o, status(&s.JobView, s.Warnings))
 }
 
-// forGood reports whether a request that got an HTTP status would get it again.
-func forGood(status int) bool {
+// isPermanent reports whether a request that got an HTTP status would get it again.
+func isPermanent(status int) bool {
 	return status >= http.StatusBadRequest && status < http.StatusInternalServerError &&
 		status != http.StatusTooManyRequests && status != http.StatusRequestTimeout && status != http.StatusUnauthorized
 }
 
 func (c *Controller) refuse(ctx context.Context, o kubeapi.Object, why string) error {
-	return c.tell(ctx, o, map[string]any{"phase": phaseRefused, "message": why})
+	return c.updateStatus(ctx, o, map[string]any{"phase": phaseRefused, "message": why})
 }
 
 // file returns the job file of an object.
@@ -198,8 +198,8 @@ func status(j *apitypes.JobView, warnings []string) map[string]any {
 	return s
 }
 
-// tell writes a status if it differs from the object's, and an event if the phase differs.
-func (c *Controller) tell(ctx context.Context, o kubeapi.Object, s map[string]any) error {
+// updateStatus writes a status if it differs from the object's, and an event if the phase differs.
+func (c *Controller) updateStatus(ctx context.Context, o kubeapi.Object, s map[string]any) error {
 	changed := false
 	for k, v := range s {
 		was := o.At("status", k)
@@ -256,8 +256,8 @@ func (c *Controller) event(ctx context.Context, o kubeapi.Object, phase, message
 
 func shorten(s string, most int) string { return s[:min(len(s), most)] }
 
-// leave cancels the job of an object that is being deleted, and removes the finalizer.
-func (c *Controller) leave(ctx context.Context, o kubeapi.Object) error {
+// finalize cancels the job of an object that is being deleted, and removes the finalizer.
+func (c *Controller) finalize(ctx context.Context, o kubeapi.Object) error {
 	if !has(o, kubedeploy.Finalizer) {
 		return nil
 	}
@@ -281,7 +281,7 @@ func (c *Controller) leave(ctx context.Context, o kubeapi.Object) error {
 			}
 		}
 	}
-	if job != "" && !phase.Over() {
+	if job != "" && !phase.Finished() {
 		_, err := c.Broker.Cancel(ctx, job, "its object in the cluster was deleted")
 		var problem *apitypes.Problem
 		if err != nil &&

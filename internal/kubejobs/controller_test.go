@@ -170,7 +170,7 @@ func (w *world) object(name string) kubeapi.Object { return w.cluster.objects[jo
 
 func (w *world) look(t *testing.T) {
 	t.Helper()
-	if err := w.Look(t.Context()); err != nil {
+	if err := w.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -223,7 +223,7 @@ func TestDeletionCancelsJob(t *testing.T) {
 	w.look(t)
 	w.object("count")["metadata"].(map[string]any)["deletionTimestamp"] = "now" //nolint:forcetypeassert // as made above
 	w.broker.fail = errors.New("the broker is unavailable")
-	if err := w.Look(t.Context()); err == nil || w.object("count") == nil {
+	if err := w.Sync(t.Context()); err == nil || w.object("count") == nil {
 		t.Fatalf("the object was removed although its job was not cancelled: %v", err)
 	}
 	w.look(t)
@@ -242,7 +242,7 @@ func TestFailedCallsDoNotDuplicateJob(t *testing.T) {
 		} else {
 			w.cluster.fail[failing] = errors.New("the API server is unavailable")
 		}
-		_ = w.Look(t.Context())
+		_ = w.Sync(t.Context())
 		o := w.object("count")
 		if failing == "broker" || failing == "merge /status" { // deleted before the job's ID was stored
 			o["metadata"].(map[string]any)["deletionTimestamp"] = "now" //nolint:forcetypeassert // as made above

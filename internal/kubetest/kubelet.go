@@ -167,7 +167,7 @@ func (k *Kubelet) sync(ctx context.Context) {
 			FieldSelector: "spec.nodeName=" + k.node.Name,
 		})
 		if err == nil {
-			k.see(ctx, list.Items)
+			k.update(ctx, list.Items)
 		}
 		select {
 		case <-ctx.Done():
@@ -177,7 +177,7 @@ func (k *Kubelet) sync(ctx context.Context) {
 	}
 }
 
-func (k *Kubelet) see(ctx context.Context, pods []corev1.Pod) {
+func (k *Kubelet) update(ctx context.Context, pods []corev1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	there := map[types.UID]bool{}
@@ -195,15 +195,15 @@ func (k *Kubelet) see(ctx context.Context, pods []corev1.Pod) {
 		if p.DeletionTimestamp == nil {
 			continue
 		}
-		if r == nil || r.isOver() {
+		if r == nil || r.hasEnded() {
 			k.wg.Go(func() { k.remove(ctx, p) }) // it ended before the deletion
 			continue
 		}
-		r.ask(time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
+		r.requestEnd(time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
 	}
 	for uid, r := range k.pods {
 		if !there[uid] {
-			r.ask(0) // removed by force
+			r.requestEnd(0) // removed by force
 			delete(k.pods, uid)
 		}
 	}

@@ -33,8 +33,8 @@ type running struct {
 	place map[string]string // folder by mount path
 }
 
-// ask requests that the pod ends within its grace period.
-func (r *running) ask(grace time.Duration) {
+// requestEnd requests that the pod ends within its grace period.
+func (r *running) requestEnd(grace time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.asked {
@@ -73,7 +73,7 @@ func (r *running) ended() bool {
 	return r.asked
 }
 
-func (r *running) isOver() bool {
+func (r *running) hasEnded() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.over

@@ -41,8 +41,8 @@ type Real struct {
 	running    []*exec.Cmd
 }
 
-// Can returns ErrCannot with what is missing for a real kubelet; nil if nothing is.
-func (c *Cluster) Can() error { _, err := c.programs(); return err }
+// CheckReal returns ErrCannot with what is missing for a real kubelet; nil if nothing is.
+func (c *Cluster) CheckReal() error { _, err := c.programs(); return err }
 
 // programs returns the path of containerd: the computer's own, or the one in the folder TRADEWIND_CONTAINERD.
 func (c *Cluster) programs() (containerd string, err error) {

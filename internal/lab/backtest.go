@@ -272,7 +272,7 @@ func policyTable(policies map[string]backtest.Result, workflows bool) *text.Tabl
 	if workflows {
 		t.Columns = append(t.Columns, text.Column{Name: "AIB", Right: true})
 	}
-	for _, name := range ordered(policies) {
+	for _, name := range sortedPolicies(policies) {
 		p := policies[name]
 		row := []string{
 			name, fmt.Sprintf("%.4f", p.USD), fmt.Sprintf("%.1f%%", 100*p.ToOnDemand),
@@ -286,8 +286,8 @@ func policyTable(policies map[string]backtest.Result, workflows bool) *text.Tabl
 	return t
 }
 
-// ordered returns the names of policies in their canonical order.
-func ordered(policies map[string]backtest.Result) (names []string) {
+// sortedPolicies returns the names of policies in their canonical order.
+func sortedPolicies(policies map[string]backtest.Result) (names []string) {
 	for _, name := range backtest.Policies() {
 		if name == backtest.BFRC {
 			if _, ok := policies[backtest.UniformProgressZones]; ok {

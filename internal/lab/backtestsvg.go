@@ -12,7 +12,7 @@ import (
 // as bars.
 func (a app) backtestSVG(title string, groups []backtest.Group) error {
 	panel := chart.Panel{Title: title, Y: chart.Axis{Label: "share of on-demand cost"}}
-	names := ordered(groups[0].Policies)
+	names := sortedPolicies(groups[0].Policies)
 	if len(groups) == 1 {
 		points, most := []chart.Point{}, 0.0
 		for i, name := range names {

@@ -81,8 +81,8 @@ type ChaosResult struct {
 	Seconds float64 `json:"seconds"` // wall time
 }
 
-// violationsMost is the number of failing seeds after which the run stops.
-const violationsMost = 5
+// maxViolations is the number of failing seeds after which the run stops.
+const maxViolations = 5
 
 func (a app) chaos(ctx context.Context, o *chaosOptions) error {
 	if o.history < 0 || o.jobs < 0 {
@@ -115,7 +115,7 @@ func (a app) simulate(ctx context.Context, o *chaosOptions) (report sim.Report, 
 	var told time.Time
 	played, total := 0, int(o.seeds.to-o.seeds.from) //nolint:gosec // small numbers
 	report, err = sim.Chaos(ctx, o.seeds.from, o.seeds.to, sim.ChaosOptions{
-		Options: sim.Options{Jobs: o.jobs, Keep: o.history}, StopAfter: violationsMost,
+		Options: sim.Options{Jobs: o.jobs, Keep: o.history}, StopAfter: maxViolations,
 	}, func(r sim.Result) {
 		played++
 		if total == 1 {

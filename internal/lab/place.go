@@ -137,7 +137,7 @@ func (a app) place(ctx context.Context, o *placeOptions) error {
 	if err := a.printPlacement(o, result); err != nil {
 		return err
 	}
-	return a.judgePlacement(o, p, assignment, report)
+	return a.checkPlacement(o, p, assignment, report)
 }
 
 // readPlacement reads a data set from a folder.
@@ -169,8 +169,8 @@ func readAssignment(path string, p *placement.Problem) (placement.Assignment, er
 	return assignment, nil
 }
 
-// judgePlacement returns an error if an assignment is incomplete or violates constraints.
-func (a app) judgePlacement(o *placeOptions, p *placement.Problem, assignment placement.Assignment,
+// checkPlacement returns an error if an assignment is incomplete or violates constraints.
+func (a app) checkPlacement(o *placeOptions, p *placement.Problem, assignment placement.Assignment,
 	r *placement.Report) error {
 	const shown = 5
 	if n := len(r.Violations); n > 0 {

@@ -44,7 +44,7 @@ func (q *queue) Adopt(_ context.Context, _ string, r busaws.Received) (bus.Deliv
 		return bus.Delivery{}, false, nil
 	}
 	m := env.Message
-	if env.Kind == busaws.Others {
+	if env.Kind == busaws.External {
 		m = bus.Message{ID: env.Foreign.ID, Body: env.Foreign.Raw}
 	}
 	return bus.Delivery{Message: m, Receipt: r.MessageID, Attempt: r.Attempt}, true, nil

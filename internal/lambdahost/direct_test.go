@@ -42,12 +42,12 @@ func TestHandleDoor(t *testing.T) {
 	ctx := context.Background()
 
 	files.err = errors.New("slow down")
-	if _, err := r.handler.HandleDoor(ctx, created); err == nil {
+	if _, err := r.handler.HandleDirectOrSQS(ctx, created); err == nil {
 		t.Error("Lambda is not told to try again")
 	}
 	files.err = nil
 	for range 2 { // told twice, one job
-		if out, err := r.handler.HandleDoor(ctx, created); err != nil || out != nil {
+		if out, err := r.handler.HandleDirectOrSQS(ctx, created); err != nil || out != nil {
 			t.Fatal(out, err)
 		}
 	}
@@ -63,7 +63,7 @@ func TestHandleDoor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := r.handler.HandleDoor(ctx, batch)
+	out, err := r.handler.HandleDirectOrSQS(ctx, batch)
 	if answer, ok := out.(awsevents.SQSEventResponse); err != nil || !ok || len(answer.BatchItemFailures) != 0 {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -76,7 +76,7 @@ func TestHandleDoor(t *testing.T) {
 func TestHandleDoorRejectsUnknownEvents(t *testing.T) {
 	r := newRig(t, events.FnSubmit)
 	for _, raw := range []string{`{}`, `null`, `[]`, `{"Records":null}`, `{"source":"aws.rds","id":"1","detail-type":"x","detail":{}}`} {
-		if out, err := r.handler.HandleDoor(context.Background(), json.RawMessage(raw)); err == nil {
+		if out, err := r.handler.HandleDirectOrSQS(context.Background(), json.RawMessage(raw)); err == nil {
 			t.Errorf("%s: %v", raw, out)
 		}
 	}

@@ -32,7 +32,7 @@ func (d Decoder) Decode(ctx context.Context, body []byte) (e events.Event, ok bo
 	if err != nil {
 		return e, false, err
 	}
-	if env.Kind == busaws.Others {
+	if env.Kind == busaws.External {
 		return d.foreign(ctx, env.Foreign)
 	}
 	if env.Ref != nil {

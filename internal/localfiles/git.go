@@ -59,7 +59,7 @@ func Repository(ctx context.Context, dir string, r dag.Repository) (Clone, error
 	if err := g.submodules(ctx, r); err != nil {
 		return c, err
 	}
-	if err := forgetGit(c.Dir); err != nil {
+	if err := removeGitDirs(c.Dir); err != nil {
 		return c, err
 	}
 	return c, checkLFS(c.Dir)
@@ -78,8 +78,8 @@ func (g git) submodules(ctx context.Context, r dag.Repository) error {
 	return err
 }
 
-// forgetGit removes git's own files, including those of submodules.
-func forgetGit(dir string) error {
+// removeGitDirs removes git's own files, including those of submodules.
+func removeGitDirs(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.Name() != ".git" {
 			return err
@@ -171,7 +171,7 @@ func gitEnviron(environ []string, from string) []string {
 }
 
 // clone replaces git repositories by packs. It clones each only once.
-func (p Place) clone(ctx context.Context, spec *dag.Job, o pack.Options, bring Bring) (changed bool, err error) {
+func (p Base) clone(ctx context.Context, spec *dag.Job, o pack.Options, bring Uploader) (changed bool, err error) {
 	packed := map[dag.Repository]string{}
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
@@ -189,13 +189,13 @@ func (p Place) clone(ctx context.Context, spec *dag.Job, o pack.Options, bring B
 	return changed, nil
 }
 
-// errClone is wrapped by errors of git.
-var errClone = errors.New("cannot be cloned")
+// errCannotClone is wrapped by errors of git.
+var errCannotClone = errors.New("cannot be cloned")
 
 // local reports whether a repository is a path relative to the folder of the job's file.
 func local(r dag.Repository) bool { return !strings.Contains(r.URL, ":") && !filepath.IsAbs(r.URL) }
 
-func (p Place) cloneOne(ctx context.Context, repo dag.Repository, o pack.Options, bring Bring) (_ string, err error) {
+func (p Base) cloneOne(ctx context.Context, repo dag.Repository, o pack.Options, bring Uploader) (_ string, err error) {
 	dir, err := os.MkdirTemp("", "tradewind-git-")
 	if err != nil {
 		return "", err
@@ -211,7 +211,7 @@ func (p Place) cloneOne(ctx context.Context, repo dag.Repository, o pack.Options
 			return "", ctx.Err()
 		}
 		clean := redacted(repo.URL)
-		return "", fmt.Errorf("%s %w: %s", clean, errClone, strings.ReplaceAll(err.Error(), repo.URL, clean))
+		return "", fmt.Errorf("%s %w: %s", clean, errCannotClone, strings.ReplaceAll(err.Error(), repo.URL, clean))
 	}
 	o.Committed = true
 	return bring(ctx, c.Dir, o)

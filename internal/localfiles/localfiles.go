@@ -20,15 +20,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Place is the start of a job's paths.
-type Place struct {
+// Base is the start of a job's paths.
+type Base struct {
 	Base string // absolute folder of relative paths
 	Home string // folder of paths that begin with ~/; if empty, they do not change
 }
 
 // Find makes the job's paths absolute and checks that the files exist and can be packed, so that errors show before
 // the job starts. It sets the size of inputs without one. It returns a *dag.Error.
-func (p Place) Find(ctx context.Context, spec *dag.Job, o pack.Options) (changed bool, err error) {
+func (p Base) Find(ctx context.Context, spec *dag.Job, o pack.Options) (changed bool, err error) {
 	made := p.outputs(spec)
 	found := map[string]*pack.Tree{}
 	err = each(spec, func(task int, field string, uri *string, in *dag.Input) error {
@@ -54,11 +54,11 @@ func (p Place) Find(ctx context.Context, spec *dag.Job, o pack.Options) (changed
 			}
 		}
 		if in == nil && found[abs].Single() {
-			return spec.ErrorAt(task, dag.OfFiles, field, fmt.Sprintf("%q is a file, not a folder: %s", *uri, abs),
+			return spec.ErrorAt(task, dag.FilesOfTask, field, fmt.Sprintf("%q is a file, not a folder: %s", *uri, abs),
 				"name the folder that contains it, or put the file into inputs")
 		}
 		if in == nil {
-			if err := mountedOver(spec, task, found[abs]); err != nil {
+			if err := checkMounts(spec, task, found[abs]); err != nil {
 				return err
 			}
 		}
@@ -71,8 +71,8 @@ func (p Place) Find(ctx context.Context, spec *dag.Job, o pack.Options) (changed
 	return changed, err
 }
 
-// mountedOver returns an error if a mount of a task would hide files of its working folder.
-func mountedOver(spec *dag.Job, task int, workdir *pack.Tree) error {
+// checkMounts returns an error if a mount of a task would hide files of its working folder.
+func checkMounts(spec *dag.Job, task int, workdir *pack.Tree) error {
 	for k := range spec.Tasks[task].Inputs {
 		in := &spec.Tasks[task].Inputs[k]
 		if in.Mount == dag.Copied || in.Path == "" {
@@ -81,7 +81,7 @@ func mountedOver(spec *dag.Job, task int, workdir *pack.Tree) error {
 		if hidden, some := workdir.At(path.Clean(in.Path)); some {
 			return spec.ErrorAt(
 				task,
-				dag.OfFiles,
+				dag.FilesOfTask,
 				dag.InputField(k),
 				fmt.Sprintf("would be mounted over %s of the workdir", hidden),
 				"give the mount a folder that is empty or not in the workdir, or leave these files out in "+
@@ -92,12 +92,12 @@ func mountedOver(spec *dag.Job, task int, workdir *pack.Tree) error {
 	return nil
 }
 
-// Bring packs and uploads a folder or file, and returns the pack's URI.
-type Bring func(ctx context.Context, path string, o pack.Options) (uri string, err error)
+// Uploader packs and uploads a folder or file, and returns the pack's URI.
+type Uploader func(ctx context.Context, path string, o pack.Options) (uri string, err error)
 
 // Pack replaces the local paths of a job, after Find, and git repositories, which it clones, by packs. It returns a
 // *dag.Error or bring's error.
-func (p Place) Pack(ctx context.Context, spec *dag.Job, o pack.Options, bring Bring) (changed bool, err error) {
+func (p Base) Pack(ctx context.Context, spec *dag.Job, o pack.Options, bring Uploader) (changed bool, err error) {
 	if changed, err = p.clone(ctx, spec, o, bring); err != nil {
 		return changed, err
 	}
@@ -165,7 +165,7 @@ func Paths(spec *dag.Job, do func(path *string)) {
 }
 
 // explain returns an error with the place in the job's file of something that cannot be packed.
-func (p Place) explain(spec *dag.Job, task int, field, uri, abs string, err error) error {
+func (p Base) explain(spec *dag.Job, task int, field, uri, abs string, err error) error {
 	var large *pack.Large
 	var changed *pack.Changed
 	var where *fs.PathError
@@ -177,13 +177,13 @@ func (p Place) explain(spec *dag.Job, task int, field, uri, abs string, err erro
 		hint = large.Hint()
 	case errors.Is(err, ErrFull):
 		hint = "free some of its disk, and submit the job again: files that have arrived are not sent again"
-	case errors.Is(err, pack.ErrUnfit), errors.Is(err, errClone), errors.As(err, &changed):
+	case errors.Is(err, pack.ErrUnpackable), errors.Is(err, errCannotClone), errors.As(err, &changed):
 	case errors.As(err, &where):
 		reason = fmt.Sprintf("%q: %s", uri, err)
 	default:
 		return err
 	}
-	bad := spec.ErrorAt(task, dag.OfFiles, field, reason, hint)
+	bad := spec.ErrorAt(task, dag.FilesOfTask, field, reason, hint)
 	bad.Cause = err
 	return bad
 }
@@ -192,7 +192,7 @@ func (p Place) explain(spec *dag.Job, task int, field, uri, abs string, err erro
 type outputs map[string]bool
 
 // outputs returns these paths and makes them absolute.
-func (p Place) outputs(spec *dag.Job) outputs {
+func (p Base) outputs(spec *dag.Job) outputs {
 	made := outputs{}
 	for i := range spec.Tasks {
 		for k := range spec.Tasks[i].Outputs {
@@ -221,7 +221,7 @@ func (made outputs) has(path string) bool {
 }
 
 // path returns the absolute path on this computer that a string in a job means; false if it is not a local path.
-func (p Place) path(s string) (string, bool) {
+func (p Base) path(s string) (string, bool) {
 	if s == "" || strings.Contains(s, "://") {
 		return "", false
 	}

@@ -40,7 +40,7 @@ func parse(t *testing.T, body string) *dag.Job {
 }
 
 // named is a Bring that only counts its calls.
-func named(brought *[]string) localfiles.Bring {
+func named(brought *[]string) localfiles.Uploader {
 	return func(_ context.Context, path string, _ pack.Options) (string, error) {
 		*brought = append(*brought, path)
 		return "pack:" + filepath.Base(path), nil
@@ -70,7 +70,7 @@ func TestLocalPathsBecomePacks(t *testing.T) {
 	put(t, dir, "data", strings.Repeat("x", 1<<20))
 	put(t, home, "home", "")
 	spec := parse(t, several)
-	p := localfiles.Place{Base: dir, Home: home}
+	p := localfiles.Base{Base: dir, Home: home}
 	if changed, err := p.Find(t.Context(), spec, pack.Options{}); err != nil || !changed {
 		t.Fatal(changed, err)
 	}
@@ -107,7 +107,7 @@ func TestFindErrorsPointToLine(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		c.make(dir)
-		_, err := localfiles.Place{Base: dir}.Find(t.Context(), parse(t, several), pack.Options{MaxBytes: 1000})
+		_, err := localfiles.Base{Base: dir}.Find(t.Context(), parse(t, several), pack.Options{MaxBytes: 1000})
 		var bad *dag.Error
 		if !errors.As(err, &bad) {
 			t.Errorf("%s: %v", name, err)
@@ -141,7 +141,7 @@ func TestMountOverWorkdirFilesIsRejected(t *testing.T) {
 		spec := parse(t, "apiVersion: tradewind/v1\nname: x\ntasks:\n  a:\n    workdir: code\n    run: ls\n    inputs:\n"+
 			"      - {uri: \"s3://b/k\", path: \""+place+"\", mount: true}\n"+
 			"      - {uri: \"s3://b/l\"}\n      - {uri: \"s3://b/m\", mount: true}\n")
-		_, err := localfiles.Place{Base: dir}.Find(t.Context(), spec, pack.Options{})
+		_, err := localfiles.Base{Base: dir}.Find(t.Context(), spec, pack.Options{})
 		switch {
 		case hidden == "" && err != nil:
 			t.Errorf("%s: %v", place, err)
@@ -194,7 +194,7 @@ func TestRepositoryIsClonedAtRef(t *testing.T) {
 			spec.Tasks[i].Repository = &dag.Repository{URL: "../" + filepath.Base(filepath.Dir(dir)) + "/code.git", Ref: ref}
 		}
 		times := 0
-		_, err := localfiles.Place{Base: filepath.Dir(dir)}.Pack(t.Context(), spec, pack.Options{},
+		_, err := localfiles.Base{Base: filepath.Dir(dir)}.Pack(t.Context(), spec, pack.Options{},
 			func(ctx context.Context, path string, o pack.Options) (string, error) {
 				times++
 				tree, err := pack.Pack(ctx, path, o)
@@ -237,7 +237,7 @@ func TestCloneErrorHasGitMessageWithoutPassword(t *testing.T) {
 	} {
 		spec := parse(t, "apiVersion: tradewind/v1\nname: x\ntasks:\n  a: {run: ls}\n")
 		spec.Tasks[0].Repository = &repo
-		_, err := localfiles.Place{Base: dir}.Pack(t.Context(), spec, pack.Options{}, named(new([]string)))
+		_, err := localfiles.Base{Base: dir}.Pack(t.Context(), spec, pack.Options{}, named(new([]string)))
 		var bad *dag.Error
 		if !errors.As(err, &bad) || bad.Line != 4 || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", repo.URL, err)

@@ -97,14 +97,14 @@ func (c counting) Publish(ctx context.Context, messages ...bus.Message) error {
 		return err
 	}
 	for _, msg := range messages {
-		c.m.happened(msg)
+		c.m.countEvent(msg)
 	}
 	return nil
 }
 
-// happened counts a published event.
-func (m *Metrics) happened(msg bus.Message) {
-	m.published.WithLabelValues(plain(msg.Type)).Inc()
+// countEvent counts a published event.
+func (m *Metrics) countEvent(msg bus.Message) {
+	m.published.WithLabelValues(shortType(msg.Type)).Inc()
 	switch msg.Type {
 	case events.TypeDAGFinished, events.TypeCapacityFreed, events.TypeLocationBlocked, events.TypeSpotInterrupted:
 	default:
@@ -130,8 +130,8 @@ func (m *Metrics) happened(msg bus.Message) {
 	}
 }
 
-// plain returns a short form of an event's type, such as task.ready.
-func plain(typ string) string {
+// shortType returns a short form of an event's type, such as task.ready.
+func shortType(typ string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(typ, "tradewind."), ".v1")
 }
 
@@ -147,7 +147,7 @@ func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
 // Handler returns an HTTP handler with all metrics in Prometheus' text format. At each request it reads the source and
 // the depths of the bus' queues.
 func (m *Metrics) Handler(s Source, b bus.Bus, log *slog.Logger) http.Handler {
-	now := &standing{source: s, bus: b, failed: func(err error) {
+	now := &stateCollector{source: s, bus: b, failed: func(err error) {
 		m.lookingFailed.Inc()
 		log.Warn("metrics", "err", err)
 	}}

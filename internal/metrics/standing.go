@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// standing collects the current state; it is read at each scrape.
-type standing struct {
+// stateCollector collects the current state; it is read at each scrape.
+type stateCollector struct {
 	source Source
 	bus    bus.Bus
 	failed func(error)
@@ -37,7 +37,7 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (s *standing) Describe(out chan<- *prometheus.Desc) {
+func (s *stateCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{running, used, most, month, budget, waiting, blocked, depth, dead, machines} {
 		out <- d
 	}
@@ -49,7 +49,7 @@ const (
 )
 
 // Collect implements prometheus.Collector. State that cannot be read is omitted, and counted as a failure.
-func (s *standing) Collect(out chan<- prometheus.Metric) {
+func (s *stateCollector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookWithin)
 	defer cancel()
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
@@ -66,7 +66,7 @@ func (s *standing) Collect(out chan<- prometheus.Metric) {
 
 type put = func(d *prometheus.Desc, value float64, labels ...string)
 
-func (s *standing) queues(ctx context.Context, gauge put) error {
+func (s *stateCollector) queues(ctx context.Context, gauge put) error {
 	queues, err := s.source.Queues(ctx)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s *standing) queues(ctx context.Context, gauge put) error {
 	return nil
 }
 
-func (s *standing) blocks(ctx context.Context, gauge put) error {
+func (s *stateCollector) blocks(ctx context.Context, gauge put) error {
 	list, err := s.source.Blocks(ctx)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (s *standing) blocks(ctx context.Context, gauge put) error {
 	return nil
 }
 
-func (s *standing) pools(ctx context.Context, gauge put) error {
+func (s *stateCollector) pools(ctx context.Context, gauge put) error {
 	list, err := s.source.Pools(ctx)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (s *standing) pools(ctx context.Context, gauge put) error {
 	return nil
 }
 
-func (s *standing) functions(ctx context.Context, gauge put) error {
+func (s *stateCollector) functions(ctx context.Context, gauge put) error {
 	for _, fn := range events.Functions() {
 		n, err := s.bus.Depth(ctx, fn)
 		if err != nil {
@@ -127,7 +127,7 @@ func (s *standing) functions(ctx context.Context, gauge put) error {
 	return nil
 }
 
-func (s *standing) letters(ctx context.Context, gauge put) error {
+func (s *stateCollector) letters(ctx context.Context, gauge put) error {
 	list, err := s.bus.DeadLetters(ctx, "", lookMost)
 	if err != nil {
 		return err

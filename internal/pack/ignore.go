@@ -27,7 +27,7 @@ const (
 type rule struct {
 	base    string // the folder to which it applies: absolute, with slashes
 	glob    string // pattern for paths below base
-	again   bool   // matching paths are included again
+	include bool   // matching paths are included again
 	folders bool   // it matches only folders
 }
 
@@ -76,7 +76,7 @@ func repositoryRules(dir string) (rules, error) {
 	found := rules{git: true, list: exclude}
 	for i := 0; i+1 < len(path) && err == nil; i++ {
 		found, err = found.in(path[i])
-		if found.leave(path[i+1], true) {
+		if found.ignored(path[i+1], true) {
 			return none, err
 		}
 	}
@@ -101,8 +101,8 @@ func readRules(base, file string) ([]rule, error) {
 	return parseRules(base, body), err
 }
 
-// leave reports whether a path is left out. The caller does not ask for paths in a folder that is left out.
-func (r rules) leave(p string, folder bool) bool {
+// ignored reports whether a path is left out. The caller does not ask for paths in a folder that is left out.
+func (r rules) ignored(p string, folder bool) bool {
 	if r.git && path.Base(filepath.ToSlash(p)) == gitFolder {
 		return true
 	}
@@ -113,7 +113,7 @@ func (r rules) leave(p string, folder bool) bool {
 			continue
 		}
 		if match, err := doublestar.Match(one.glob, below); match && err == nil {
-			return !one.again
+			return !one.include
 		}
 	}
 	return false
@@ -143,7 +143,7 @@ func parseRule(line string) (rule, bool) {
 		return rule{}, false
 	}
 	var one rule
-	line, one.again = strings.CutPrefix(line, "!")
+	line, one.include = strings.CutPrefix(line, "!")
 	line, one.folders = strings.CutSuffix(line, "/")
 	if line == "" {
 		return rule{}, false

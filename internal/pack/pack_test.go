@@ -347,7 +347,7 @@ func TestScanErrorsSayWhatToDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := pack.Pack(t.Context(), dir, pack.Options{})
-		if !errors.Is(err, pack.ErrUnfit) {
+		if !errors.Is(err, pack.ErrUnpackable) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}

@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// ErrUnfit means that something in a folder cannot be packed. The message says what it is, and what to do.
-var ErrUnfit = errors.New("cannot be packed")
+// ErrUnpackable means that something in a folder cannot be packed. The message says what it is, and what to do.
+var ErrUnpackable = errors.New("cannot be packed")
 
 // Default limits of a pack: code rarely has more.
 const (
@@ -121,7 +121,7 @@ func (t *Tree) At(place string) (name string, some bool) {
 
 func (t *Tree) scan(ctx context.Context, info fs.FileInfo, base string) error {
 	if t.name != "" {
-		if err := t.fitName(t.name); err != nil {
+		if err := t.checkName(t.name); err != nil {
 			return err
 		}
 	} else {
@@ -130,7 +130,7 @@ func (t *Tree) scan(ctx context.Context, info fs.FileInfo, base string) error {
 	at := map[string]file{}
 	if t.single {
 		if !info.Mode().IsRegular() {
-			return fmt.Errorf("%s %w: neither a file nor a folder (%s)", t.dir+"/"+base, ErrUnfit, info.Mode().Type())
+			return fmt.Errorf("%s %w: neither a file nor a folder (%s)", t.dir+"/"+base, ErrUnpackable, info.Mode().Type())
 		}
 		t.add(Entry{Path: itself, Mode: info.Mode().Perm(), Size: info.Size()}, base, info, at)
 	} else {
@@ -169,20 +169,20 @@ func (t *Tree) folder(ctx context.Context, dir string, ig rules, at map[string]f
 	}
 	found, err := fs.ReadDir(t.root.FS(), dir)
 	if err != nil {
-		return t.gone(dir, err)
+		return t.readError(dir, err)
 	}
 	for _, d := range found {
 		p := path.Join(dir, d.Name())
 		full := filepath.Join(t.dir, filepath.FromSlash(p))
-		if ig.leave(full, d.IsDir()) {
+		if ig.ignored(full, d.IsDir()) {
 			continue
 		}
-		if err := t.fitName(p); err != nil {
+		if err := t.checkName(p); err != nil {
 			return err
 		}
 		info, err := d.Info()
 		if err != nil {
-			return t.gone(p, err)
+			return t.readError(p, err)
 		}
 		e, keep, err := t.entry(p, info)
 		if err != nil {
@@ -208,21 +208,21 @@ func (t *Tree) folder(ctx context.Context, dir string, ig rules, at map[string]f
 	return nil
 }
 
-// gone returns the error for something that cannot be read: it was removed meanwhile, or the user may not read it.
-func (t *Tree) gone(p string, err error) error {
+// readError returns the error for something that cannot be read: it was removed meanwhile, or the user may not read it.
+func (t *Tree) readError(p string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Changed{Path: filepath.Join(t.dir, filepath.FromSlash(p))}
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%s %w: you may not read it (%w); change its permissions, or leave it out in %s",
-			filepath.Join(t.dir, filepath.FromSlash(p)), ErrUnfit, fs.ErrPermission, ownIgnore)
+			filepath.Join(t.dir, filepath.FromSlash(p)), ErrUnpackable, fs.ErrPermission, ownIgnore)
 	}
 	return err
 }
 
-func (t *Tree) fitName(p string) error {
+func (t *Tree) checkName(p string) error {
 	if !utf8.ValidString(p) {
-		return fmt.Errorf("%s: %q %w: its name is not UTF-8; rename it, or leave it out in %s", t.dir, p, ErrUnfit,
+		return fmt.Errorf("%s: %q %w: its name is not UTF-8; rename it, or leave it out in %s", t.dir, p, ErrUnpackable,
 			ownIgnore)
 	}
 	return nil
@@ -253,7 +253,7 @@ func (t *Tree) entry(p string, info fs.FileInfo) (e Entry, keep bool, err error)
 func (t *Tree) link(p string) (string, error) {
 	target, err := t.root.Readlink(p)
 	if err != nil {
-		return "", t.gone(p, err)
+		return "", t.readError(p, err)
 	}
 	if filepath.IsAbs(target) {
 		if rel, err := filepath.Rel(t.dir, target); err == nil && filepath.IsLocal(rel) {
@@ -263,7 +263,7 @@ func (t *Tree) link(p string) (string, error) {
 	}
 	if target = filepath.ToSlash(target); !linkInside(p, target) {
 		return "", fmt.Errorf("%s %w: it is a link out of %s, to %s; replace it by its target, name the target in "+
-			"inputs, or leave it out in %s", filepath.Join(t.dir, p), ErrUnfit, t.dir, target, ownIgnore)
+			"inputs, or leave it out in %s", filepath.Join(t.dir, p), ErrUnpackable, t.dir, target, ownIgnore)
 	}
 	return target, nil
 }

@@ -24,8 +24,8 @@ func (c *Changed) Error() string {
 
 // tries is how often Pack tries to pack something that changes, and stillFor the pause before each retry.
 const (
-	tries    = 3
-	stillFor = 300 * time.Millisecond
+	tries      = 3
+	retryPause = 300 * time.Millisecond
 )
 
 // Pack lists a folder or a file and reads it. If something changes meanwhile, it tries again several times before it
@@ -44,7 +44,7 @@ func Pack(ctx context.Context, name string, o Options) (*Tree, error) {
 			return nil, err
 		}
 		select {
-		case <-time.After(stillFor):
+		case <-time.After(retryPause):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -106,7 +106,7 @@ func (s *stream) Read(p []byte) (int, error) {
 		f := &s.tree.files[s.next]
 		var err error
 		if s.open, err = s.tree.root.Open(f.path); err != nil {
-			return 0, s.tree.gone(f.path, err)
+			return 0, s.tree.readError(f.path, err)
 		}
 		s.next, s.left = s.next+1, f.size
 	}
@@ -127,7 +127,7 @@ func (s *stream) finish() error {
 		return nil
 	}
 	f := &s.tree.files[s.next-1]
-	still := f.still(s.open)
+	still := f.unchanged(s.open)
 	s.close()
 	if !still {
 		return s.tree.changed(f)
@@ -142,8 +142,8 @@ func (s *stream) close() {
 	}
 }
 
-// still reports whether an open file is the same as when it was listed.
-func (f *file) still(open fs.File) bool {
+// unchanged reports whether an open file is the same as when it was listed.
+func (f *file) unchanged(open fs.File) bool {
 	info, err := open.Stat()
 	return err == nil && info.Size() == f.size && info.ModTime().UnixNano() == f.modified
 }
@@ -205,10 +205,10 @@ func (t *Tree) contentAt(from int64, p Piece) ([]byte, error) {
 func (t *Tree) readAt(f *file, p []byte, at int64) error {
 	open, err := t.root.Open(f.path)
 	if err != nil {
-		return t.gone(f.path, err)
+		return t.readError(f.path, err)
 	}
 	defer open.Close() //nolint:errcheck // only read
-	if !f.still(open) {
+	if !f.unchanged(open) {
 		return t.changed(f)
 	}
 	if _, err := open.ReadAt(p, at); errors.Is(err, io.EOF) {

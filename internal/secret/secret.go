@@ -23,10 +23,10 @@ import (
 
 // Errors of this package, wrapped with detail. None of them contains a value.
 var (
-	// ErrReference means that the referenced secret is missing, may not be read, or is empty. A retry does not help.
-	ErrReference = errors.New("secret: not available")
-	// ErrSealed means that decryption failed: the key is gone, the secrets belong to another job, or they were changed.
-	ErrSealed = errors.New("secret: cannot be decrypted")
+	// ErrUnavailable means that the referenced secret is missing, may not be read, or is empty. A retry does not help.
+	ErrUnavailable = errors.New("secret: not available")
+	// ErrDecrypt means that decryption failed: the key is gone, the secrets belong to another job, or they were changed.
+	ErrDecrypt = errors.New("secret: cannot be decrypted")
 	// ErrLarge means that a job's secrets have more than MaxBytes.
 	ErrLarge = errors.New("secret: too large")
 )
@@ -68,17 +68,17 @@ type Source interface {
 	Fetch(ctx context.Context, name string) (string, error)
 }
 
-// Refused is the error for one of a job's secrets that is not available.
-type Refused struct {
+// Unavailable is the error for one of a job's secrets that is not available.
+type Unavailable struct {
 	Name string // of the secret
 	Err  error
 }
 
 // Error implements error.
-func (r *Refused) Error() string { return r.Name + ": " + r.Err.Error() }
+func (r *Unavailable) Error() string { return r.Name + ": " + r.Err.Error() }
 
 // Unwrap implements errors.
-func (r *Refused) Unwrap() error { return r.Err }
+func (r *Unavailable) Unwrap() error { return r.Err }
 
 // Vault encrypts and decrypts secrets. It is safe for concurrent use.
 type Vault struct {
@@ -95,7 +95,7 @@ func (v *Vault) Seal(ctx context.Context, job string, values map[string]string) 
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		size += len(name) + len(values[name])
 		if _, err := v.value(ctx, values[name]); err != nil {
-			return nil, &Refused{Name: name, Err: err}
+			return nil, &Unavailable{Name: name, Err: err}
 		}
 	}
 	if size > MaxBytes {
@@ -124,7 +124,7 @@ func (v *Vault) Open(ctx context.Context, job string, sealed []byte, names []str
 		return nil, err
 	}
 	var plain []byte
-	err = ErrSealed
+	err = ErrDecrypt
 	for _, key := range keys {
 		box, boxErr := newBox(key, job)
 		if boxErr != nil {
@@ -135,20 +135,20 @@ func (v *Vault) Open(ctx context.Context, job string, sealed []byte, names []str
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: the secrets of %s", ErrSealed, job)
+		return nil, fmt.Errorf("%w: the secrets of %s", ErrDecrypt, job)
 	}
 	var values map[string]string
 	if err := json.Unmarshal(plain, &values); err != nil {
-		return nil, fmt.Errorf("%w: the secrets of %s", ErrSealed, job) // without err, which would show a part of them
+		return nil, fmt.Errorf("%w: the secrets of %s", ErrDecrypt, job) // without err, which would show a part of them
 	}
 	open := make(map[string]string, len(names))
 	for _, name := range names {
 		kept, ok := values[name]
 		if !ok {
-			return nil, &Refused{Name: name, Err: fmt.Errorf("%w: it was not given", ErrReference)}
+			return nil, &Unavailable{Name: name, Err: fmt.Errorf("%w: it was not given", ErrUnavailable)}
 		}
 		if open[name], err = v.value(ctx, kept); err != nil {
-			return nil, &Refused{Name: name, Err: err}
+			return nil, &Unavailable{Name: name, Err: err}
 		}
 	}
 	return open, nil
@@ -162,11 +162,11 @@ func (v *Vault) value(ctx context.Context, kept string) (string, error) {
 	}
 	source := v.Sources[scheme]
 	if source == nil {
-		return "", fmt.Errorf("%w: this broker does not read %s", ErrReference, scheme)
+		return "", fmt.Errorf("%w: this broker does not read %s", ErrUnavailable, scheme)
 	}
 	value, err := source.Fetch(ctx, name)
 	if err == nil && value == "" {
-		err = fmt.Errorf("%w: it is empty", ErrReference)
+		err = fmt.Errorf("%w: it is empty", ErrUnavailable)
 	}
 	if err != nil {
 		return "", fmt.Errorf("%s:%s: %w", scheme, name, err)

@@ -20,7 +20,7 @@ func (k kept) Fetch(_ context.Context, name string) (string, error) {
 	if v, ok := k[name]; ok {
 		return v, nil
 	}
-	return "", fmt.Errorf("%w: no such parameter", secret.ErrReference)
+	return "", fmt.Errorf("%w: no such parameter", secret.ErrUnavailable)
 }
 
 func vault(keys ...string) *secret.Vault {
@@ -46,17 +46,17 @@ func TestSealedSecretsOpenOnlyForTheirJob(t *testing.T) {
 	if err != nil || len(got) != 2 || got["TOKEN"] != "hunter2" || got["HF"] != "kept there" {
 		t.Errorf("%v %v", got, err)
 	}
-	if _, err := v.Open(ctx, "job-2", sealed, []string{"TOKEN"}); !errors.Is(err, secret.ErrSealed) {
+	if _, err := v.Open(ctx, "job-2", sealed, []string{"TOKEN"}); !errors.Is(err, secret.ErrDecrypt) {
 		t.Errorf("another job can decrypt it: %v", err)
 	}
-	if _, err := vault("n").Open(ctx, "job-1", sealed, []string{"TOKEN"}); !errors.Is(err, secret.ErrSealed) {
+	if _, err := vault("n").Open(ctx, "job-1", sealed, []string{"TOKEN"}); !errors.Is(err, secret.ErrDecrypt) {
 		t.Errorf("another key can decrypt it: %v", err)
 	}
 	if got, err := vault("n", "k").Open(ctx, "job-1", sealed, []string{"TOKEN"}); err != nil || got["TOKEN"] != "hunter2" {
 		t.Errorf("an older key cannot decrypt it: %v", err)
 	}
 	sealed[len(sealed)-1] ^= 1
-	if _, err := v.Open(ctx, "job-1", sealed, []string{"TOKEN"}); !errors.Is(err, secret.ErrSealed) {
+	if _, err := v.Open(ctx, "job-1", sealed, []string{"TOKEN"}); !errors.Is(err, secret.ErrDecrypt) {
 		t.Errorf("it can be decrypted after a change: %v", err)
 	}
 }
@@ -68,8 +68,8 @@ func TestSealRejectsBadReferenceByName(t *testing.T) {
 		"secretsmanager:thing": "A: secret: not available: this broker does not read secretsmanager",
 	} {
 		_, err := v.Seal(t.Context(), "job", map[string]string{"A": value, "B": "hunter2"})
-		var refused *secret.Refused
-		if !errors.As(err, &refused) || !errors.Is(err, secret.ErrReference) || err.Error() != want {
+		var refused *secret.Unavailable
+		if !errors.As(err, &refused) || !errors.Is(err, secret.ErrUnavailable) || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

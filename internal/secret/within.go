@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Within restricts a source to secrets that the broker's owner has listed, because a broker can read more than users
+// Restricted restricts a source to secrets that the broker's owner has listed, because a broker can read more than users
 // who submit jobs should.
-type Within struct {
+type Restricted struct {
 	Source Source
 	Scheme string   // GCPSM or KeyVault
 	Names  []string // OWNER/NAME, where OWNER is a project or a vault; NAME may end in * for any rest
@@ -29,7 +29,7 @@ func CheckNames(names []string) error {
 }
 
 // Fetch implements Source. Names with the wrong format are passed on to the source, whose error describes the format.
-func (w Within) Fetch(ctx context.Context, name string) (string, error) {
+func (w Restricted) Fetch(ctx context.Context, name string) (string, error) {
 	part := strings.Split(name, "/")
 	switch {
 	case w.Scheme == GCPSM && (len(part) == 4 || len(part) == 6): // projects/P/secrets/S/versions/V
@@ -48,7 +48,7 @@ func (w Within) Fetch(ctx context.Context, name string) (string, error) {
 		return short == n || any && strings.HasPrefix(short, begin)
 	}
 	if !slices.ContainsFunc(w.Names, named) {
-		return "", fmt.Errorf("%w: this broker reads only %s", ErrReference, strings.Join(w.Names, ", "))
+		return "", fmt.Errorf("%w: this broker reads only %s", ErrUnavailable, strings.Join(w.Names, ", "))
 	}
 	return w.Source.Fetch(ctx, name)
 }
@@ -58,8 +58,8 @@ type Refusal string
 
 // Fetch implements Source.
 func (r Refusal) Fetch(context.Context, string) (string, error) {
-	return "", fmt.Errorf("%w: %s", ErrReference, string(r))
+	return "", fmt.Errorf("%w: %s", ErrUnavailable, string(r))
 }
 
-// Words returns the text of an error without ErrReference's own, for callers that wrap it with ErrReference again.
-func Words(err error) string { return strings.TrimPrefix(err.Error(), ErrReference.Error()+": ") }
+// Message returns the text of an error without ErrReference's own, for callers that wrap it with ErrReference again.
+func Message(err error) string { return strings.TrimPrefix(err.Error(), ErrUnavailable.Error()+": ") }

@@ -181,7 +181,7 @@ func (a *agent) obey(w wire.Work) {
 			a.run = newRun(a, w.Assignment)
 			a.run.stage()
 		}
-	case wire.SaveNow:
+	case wire.SaveAndStop:
 		if a.run != nil {
 			a.run.saveAndStop(a.w.Now.Add(w.Notice))
 		}

@@ -90,7 +90,7 @@ func (b *messageBus) Publish(_ context.Context, messages ...bus.Message) error {
 			b.put(name, m)
 		}
 	}
-	b.w.behind("publish")
+	b.w.after("publish")
 	return nil
 }
 

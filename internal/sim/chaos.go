@@ -65,7 +65,7 @@ func Chaos(ctx context.Context, from, to uint64, opt ChaosOptions, progress func
 	}
 	playing, stop := context.WithCancel(ctx)
 	defer stop()
-	play(playing, from, to, workers, opt.Options, func(r Result) {
+	runSeeds(playing, from, to, workers, opt.Options, func(r Result) {
 		if playing.Err() != nil && ctx.Err() == nil {
 			return // started before there were enough violations
 		}
@@ -80,15 +80,15 @@ func Chaos(ctx context.Context, from, to uint64, opt ChaosOptions, progress func
 	return report, ctx.Err()
 }
 
-// play runs seeds on several goroutines and passes the results on in the order of the seeds.
-func play(ctx context.Context, from, to uint64, workers int, opt Options, take func(Result)) {
+// runSeeds runs seeds on several goroutines and passes the results on in the order of the seeds.
+func runSeeds(ctx context.Context, from, to uint64, workers int, opt Options, take func(Result)) {
 	seeds := make(chan uint64)
 	results := make(chan Result)
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
 			for seed := range seeds {
-				results <- perhapsAgain(seed, opt)
+				results <- runMaybeTwice(seed, opt)
 			}
 		})
 	}
@@ -123,9 +123,9 @@ func play(ctx context.Context, from, to uint64, workers int, opt Options, take f
 // replayed: one of this many seeds is simulated twice.
 const replayed = 25
 
-// perhapsAgain runs a seed, and sometimes runs it again to check that it is repeatable. A world that differs the second
+// runMaybeTwice runs a seed, and sometimes runs it again to check that it is repeatable. A world that differs the second
 // time can not be debugged, and no one could see that a bug in it is fixed.
-func perhapsAgain(seed uint64, opt Options) Result {
+func runMaybeTwice(seed uint64, opt Options) Result {
 	r := Run(seed, opt)
 	if seed%replayed != 0 || r.Violation != nil || opt.History != nil {
 		return r

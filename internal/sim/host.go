@@ -35,12 +35,12 @@ type host struct {
 
 func newHost(w *world, i int) *host {
 	h := &host{w: w, name: fmt.Sprintf("host%d", i), number: i, up: true}
-	h.fresh()
+	h.dropMemory()
 	return h
 }
 
-// fresh drops what the broker kept in memory.
-func (h *host) fresh() {
+// dropMemory drops what the broker kept in memory.
+func (h *host) dropMemory() {
 	w, cfg := h.w, h.w.cfg
 	if w.opt.Break == breaks.Overtaking {
 		cfg.OverdueAfter = 0
@@ -89,7 +89,7 @@ func (h *host) restart() {
 		return
 	}
 	h.up = true
-	h.fresh()
+	h.dropMemory()
 	h.w.Say(h.name, "restarts", "")
 	h.w.engine.pollAll()
 	h.w.engine.relayWithin(0)

@@ -15,12 +15,12 @@ import (
 // machine is a machine that really runs and costs money.
 type machine struct {
 	check.Machine
-	w      *world
-	listed time.Time // when lists start to show it
-	reason string
-	doomed bool // it will be taken
-	told   bool // and the cloud has notified the broker
-	agent  *agent
+	w        *world
+	listed   time.Time // when lists start to show it
+	reason   string
+	doomed   bool // it will be taken
+	notified bool // and the cloud has notified the broker
+	agent    *agent
 }
 
 func newMachine(c *provider, f *fleet, id string, rank int, spec cloud.LaunchSpec) *machine {
@@ -44,7 +44,7 @@ func newMachine(c *provider, f *fleet, id string, rank int, spec cloud.LaunchSpe
 		w.After(r.Span(w.faults.Dies), m.die)
 	}
 	if spec.Offer.Spot {
-		m.foreseeTaking(spec.Nodes)
+		m.planTaking(spec.Nodes)
 	}
 	return m
 }
@@ -86,11 +86,11 @@ func (m *machine) die() {
 	m.agent.stop()
 }
 
-// foreseeTaking draws when a spot machine will be taken.
-func (m *machine) foreseeTaking(nodes int) {
+// planTaking draws when a spot machine will be taken.
+func (m *machine) planTaking(nodes int) {
 	r := m.w.rand.machine
 	if _, until := m.w.sky.Capacity(m.Offer, nodes); !until.IsZero() && r.Chance(0.7) {
-		m.w.At(until, func() { m.take(m.w.faults.Spot.Well > 0) })
+		m.w.At(until, func() { m.take(m.w.faults.Spot.Good > 0) })
 	}
 	if mean := m.w.faults.Taken; mean > 0 {
 		m.w.After(r.Span(mean), func() { m.take(m.w.faults.Taken > 0) })
@@ -109,7 +109,7 @@ func notice(name string) time.Duration {
 func (m *machine) take(still bool) {
 	if still && !m.doomed && m.Alive() {
 		m.w.Count("spot machine taken")
-		m.takeWith(m.hears())
+		m.takeWith(m.noticeArrives())
 	}
 }
 
@@ -119,37 +119,37 @@ func (m *machine) takeWith(learns bool) {
 	m.doomed = true
 	at := m.w.Now.Add(notice(m.Offer.Cloud))
 	m.w.Say(m.Cloud, "will take", m.Cluster+" "+m.ID)
-	m.tell(cloud.Interruption, at)
+	m.notifyBroker(cloud.Interruption, at)
 	if learns {
 		m.w.After(m.w.rand.machine.Between(0, 5*time.Second), func() { m.agent.warned(at) })
 	}
 	m.w.At(at, func() {
 		if m.Alive() {
-			m.heeded()
+			m.checkNotice()
 			m.end("spot-interruption")
-			m.tell(cloud.Taken, m.w.Now)
+			m.notifyBroker(cloud.Taken, m.w.Now)
 		}
 	})
 }
 
-// heeded checks that the task on an announced machine got the command to save its work, if everything in between works.
-func (m *machine) heeded() {
+// checkNotice checks that the task on an announced machine got the command to save its work, if everything in between works.
+func (m *machine) checkNotice() {
 	r := m.agent.run
-	if m.told && m.agent.m.Speaks && r != nil && !r.over && !r.began.IsZero() && !r.saving && !r.kept {
+	if m.notified && m.agent.m.Speaks && r != nil && !r.over && !r.began.IsZero() && !r.saving && !r.kept {
 		m.w.check.Unheeded(&m.Machine)
 	}
 }
 
-func (m *machine) hears() bool { return !m.w.rand.machine.Chance(m.w.faults.NoticeLost) }
+func (m *machine) noticeArrives() bool { return !m.w.rand.machine.Chance(m.w.faults.NoticeLost) }
 
-// tell makes the cloud's event service notify the broker: never, once, or repeatedly.
-func (m *machine) tell(kind cloud.NoticeKind, at time.Time) {
+// notifyBroker makes the cloud's event service notify the broker: never, once, or repeatedly.
+func (m *machine) notifyBroker(kind cloud.NoticeKind, at time.Time) {
 	for n := range 3 {
-		if !m.hears() || n > 0 && !m.w.rand.machine.Chance(m.w.faults.Repeat) {
+		if !m.noticeArrives() || n > 0 && !m.w.rand.machine.Chance(m.w.faults.Repeat) {
 			continue
 		}
 		m.w.After(m.w.rand.machine.Between(0, 10*time.Second), func() {
-			m.told = true
+			m.notified = true
 			m.w.emit("cloud/"+m.Cloud, fmt.Sprintf("%s/%s/%d", m.ID, kind, n), events.SpotInterrupted{
 				Cluster: m.Cluster, Job: record.ClusterJob(m.Cluster), Machine: m.ID, Kind: string(kind), At: at,
 			})

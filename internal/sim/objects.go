@@ -49,7 +49,7 @@ func (s *objectStore) Begin(_ context.Context, uri string) (string, error) {
 	s.count++
 	name := fmt.Sprint("upload", s.count)
 	s.open[name] = &check.Upload{URI: uri, Name: name}
-	s.w.behind("begin upload")
+	s.w.after("begin upload")
 	return name, nil
 }
 
@@ -62,7 +62,7 @@ func (s *objectStore) Complete(_ context.Context, uri, name string, parts []gran
 	}
 	s.objects[uri] = true
 	delete(s.open, name)
-	s.w.behind("complete upload")
+	s.w.after("complete upload")
 	return nil
 }
 
@@ -73,7 +73,7 @@ func (s *objectStore) Abort(_ context.Context, _, name string) error {
 		s.w.Count("upload aborted")
 		delete(s.open, name)
 	}
-	s.w.behind("abort upload")
+	s.w.after("abort upload")
 	return nil
 }
 

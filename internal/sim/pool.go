@@ -19,16 +19,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// yard has the machines that users own: pools, whose machines join, ask what to run, vanish, return, leave and are
+// poolOwners has the machines that users own: pools, whose machines join, ask what to run, vanish, return, leave and are
 // drained.
-type yard struct {
+type poolOwners struct {
 	w        *world
 	provider *provider // owns the agents, so that they are counted like machines
 	machines []*poolMachine
 	pools    []string
 }
 
-func newYard(w *world) *yard { return &yard{w: w, provider: newProvider(w, apitypes.PoolCloud)} }
+func newYard(w *world) *poolOwners {
+	return &poolOwners{w: w, provider: newProvider(w, apitypes.PoolCloud)}
+}
 
 // poolTimes returns the pool timing of a world. To save simulation time, machines ask less often than real ones;
 // views of them are therefore older, and more sessions find theirs outdated.
@@ -51,7 +53,7 @@ type poolMachine struct {
 }
 
 // populate draws the pools of a world. Most worlds have none.
-func (y *yard) populate() {
+func (y *poolOwners) populate() {
 	r := y.w.rand.pool
 	// some bugs show only in worlds with pools
 	if has := r.Chance(0.35); y.w.opt.steady ||
@@ -86,7 +88,7 @@ func (y *yard) populate() {
 			y.w.check.Labelled(name, m.id, m.report.Labels)
 			y.machines = append(y.machines, m)
 			y.w.After(r.Between(0, time.Hour), m.join)
-			m.foresee()
+			m.planVanishing()
 		}
 		if !y.w.onTime {
 			y.w.After(r.Span(3*time.Hour), func() { y.drain(name) })
@@ -95,13 +97,13 @@ func (y *yard) populate() {
 }
 
 // add creates a pool.
-func (y *yard) add(name string, s record.PoolSettings) {
+func (y *poolOwners) add(name string, s record.PoolSettings) {
 	y.owner("pool "+name, func(ctx context.Context, b *broker.Broker) error { return b.Users.SetPool(ctx, name, s) },
 		nil)
 }
 
 // owner repeats a request of a pool's owner until it is answered.
-func (y *yard) owner(what string, body func(context.Context, *broker.Broker) error, then func(error)) {
+func (y *poolOwners) owner(what string, body func(context.Context, *broker.Broker) error, then func(error)) {
 	y.w.network.call(what, true, body, func(err error) {
 		switch {
 		case errors.Is(err, record.ErrPoolBusy), errors.Is(err, record.ErrNotFound), err == nil:
@@ -116,7 +118,7 @@ func (y *yard) owner(what string, body func(context.Context, *broker.Broker) err
 }
 
 // drain makes an owner drain a machine or the pool, at once or as tasks end, and undo it later.
-func (y *yard) drain(name string) {
+func (y *poolOwners) drain(name string) {
 	r, w := y.w.rand.pool, y.w
 	machine := ""
 	if r.Chance(0.7) {
@@ -140,7 +142,7 @@ func (y *yard) drain(name string) {
 }
 
 // remove makes an owner remove a machine once nothing runs there; it is admitted again later.
-func (y *yard) remove(name, machine string) {
+func (y *poolOwners) remove(name, machine string) {
 	y.owner("remove "+machine, func(ctx context.Context, b *broker.Broker) error {
 		return b.Users.RemoveMachine(ctx, name, machine)
 	}, func(err error) {
@@ -151,7 +153,7 @@ func (y *yard) remove(name, machine string) {
 }
 
 // settle makes all vanished machines return and stay.
-func (y *yard) settle() {
+func (y *poolOwners) settle() {
 	for _, m := range y.machines {
 		m.join()
 	}
@@ -168,14 +170,14 @@ func (m *poolMachine) join() {
 	m.sync(m.serial)
 }
 
-// foresee draws when a machine vanishes with all that runs on it, or its process exits.
-func (m *poolMachine) foresee() {
+// planVanishing draws when a machine vanishes with all that runs on it, or its process exits.
+func (m *poolMachine) planVanishing() {
 	if m.w.onTime {
 		return
 	}
 	r := m.w.rand.pool
 	m.w.After(r.Span(4*time.Hour), func() {
-		defer m.foresee()
+		defer m.planVanishing()
 		if !m.up || (m.w.faults == weather.Faults{Interleave: m.w.faults.Interleave}) {
 			return
 		}
@@ -218,7 +220,7 @@ func (m *poolMachine) sync(life int) {
 	if !m.up || life != m.serial {
 		return
 	}
-	m.bury()
+	m.recordExits()
 	claims, report := m.claims, m.report
 	report.Running, report.Ended = nil, slices.Clone(m.report.Ended)
 	for _, run := range m.runs {
@@ -253,8 +255,8 @@ func (m *poolMachine) sync(life int) {
 	})
 }
 
-// bury records agents that have exited.
-func (m *poolMachine) bury() {
+// recordExits records agents that have exited.
+func (m *poolMachine) recordExits() {
 	m.runs = slices.DeleteFunc(m.runs, func(run *machine) bool {
 		if run.Alive() && run.Speaks {
 			return false

@@ -31,7 +31,7 @@ func (w *world) know(prices []record.MarketRecord) {
 		}
 		tx.Writes = append(tx.Writes, store.Write{Op: store.Put, Key: store.Key{Partition: "market", Sort: m.Offer},
 			Expect: store.Any, Body: body})
-		w.check.Knows(m)
+		w.check.KnowPrice(m)
 	}
 	if err := w.store.mem.Commit(context.Background(), tx); err != nil {
 		w.Violate(check.InvErrors, err.Error())

@@ -32,7 +32,7 @@ func newCoroutine() *coroutine {
 	c.next, c.stop = iter.Pull(func(yield func(time.Duration) bool) {
 		c.yield = yield
 		for {
-			c.process.play()
+			c.process.run()
 			if !yield(ended) {
 				return
 			}
@@ -68,8 +68,8 @@ func (w *world) start(h *host, name string, body func(context.Context, *broker.B
 	c.process.resume()
 }
 
-// play runs the process to its end. A process that the world kills is unwound; any other panic is a bug of the broker.
-func (p *process) play() {
+// run runs the process to its end. A process that the world kills is unwound; any other panic is a bug of the broker.
+func (p *process) run() {
 	defer func() {
 		r := recover()
 		if r == nil {
@@ -149,8 +149,8 @@ func (w *world) before(op string) {
 	w.mayCrash(p, "before", op)
 }
 
-// behind is called by the ports after the operation. The process may crash.
-func (w *world) behind(op string) {
+// after is called by the ports after the operation. The process may crash.
+func (w *world) after(op string) {
 	if p := w.running; p != nil {
 		w.mayCrash(p, "after", op)
 	}
@@ -168,7 +168,7 @@ func (w *world) mayCrash(p *process, when, op string) {
 	if w.rand.process.Chance(0.5) {
 		p.host.crash(p)
 	} else {
-		p.host.fresh() // only its own sandbox crashes, as with a cloud function
+		p.host.dropMemory() // only its own sandbox crashes, as with a cloud function
 	}
 	panic(crash{})
 }

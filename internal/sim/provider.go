@@ -26,10 +26,10 @@ var _ cloud.Cloud = (*provider)(nil)
 
 // fleet is the machines that were launched under one name.
 type fleet struct {
-	name     string
-	machines []*machine // including ended ones
-	buried   bool       // terminated: nothing is launched under the name again
-	dry      bool       // its launch ran out of capacity after some machines were created
+	name          string
+	machines      []*machine // including ended ones
+	terminated    bool       // terminated: nothing is launched under the name again
+	outOfCapacity bool       // its launch ran out of capacity after some machines were created
 }
 
 func newProvider(w *world, name string) *provider {
@@ -67,7 +67,7 @@ func (c *provider) Launch(_ context.Context, spec cloud.LaunchSpec) ([]cloud.Mac
 		c.w.Say(c.name, "refuses", fmt.Sprintf("%s in %s: %v", spec.Cluster, weather.MarketOf(spec.Offer), err))
 		c.w.check.LaunchFailed(spec, cloud.KindOf(err), err)
 	}
-	c.w.behind("launch " + spec.Cluster)
+	c.w.after("launch " + spec.Cluster)
 	return machines, err
 }
 
@@ -84,10 +84,10 @@ func (c *provider) launch(spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	}
 	f := c.fleet(spec.Cluster)
 	switch {
-	case f.buried && w.opt.Break != breaks.NoToken:
+	case f.terminated && w.opt.Break != breaks.NoToken:
 		return nil, cloud.Errorf(c.name, cloud.Invalid, "IdempotentInstanceTerminated", "%s was terminated",
 			spec.Cluster)
-	case f.dry:
+	case f.outOfCapacity:
 		return nil, c.ranDry(spec)
 	case len(f.machines) > 0 && w.opt.Break != breaks.NoToken:
 		return f.list(), nil // the same answer again, though some machines may have ended
@@ -171,7 +171,7 @@ func (c *provider) half(spec cloud.LaunchSpec) error {
 	w, r := c.w, c.w.rand.cloud
 	w.Count("late stock-out")
 	f := c.fleet(spec.Cluster)
-	f.dry = true
+	f.outOfCapacity = true
 	c.create(spec, 1+r.IntN(spec.Nodes))
 	c.spend(5*time.Second, 90*time.Second)
 	if w.opt.Break == breaks.Careless {
@@ -240,12 +240,12 @@ func (c *provider) Terminate(_ context.Context, cluster string) error {
 	}
 	if c.w.opt.Break != breaks.NoTerminate {
 		f := c.fleet(cluster)
-		f.buried = true
+		f.terminated = true
 		for _, m := range f.machines {
 			m.end("terminated")
 		}
 	}
-	c.w.behind("terminate " + cluster)
+	c.w.after("terminate " + cluster)
 	if fails {
 		return cloud.Errorf(c.name, cloud.Transient, "ConnectionReset", "the connection was reset")
 	}

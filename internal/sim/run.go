@@ -40,7 +40,7 @@ func newRun(a *agent, work *wire.Assignment) *run {
 		r.next = c.Next
 		// A broker that stalls may answer after the attempt has finished. The next attempt may then already have saved
 		// more and deleted this checkpoint.
-		late := a.w.check.Over(&a.m.Machine)
+		late := a.w.check.Finished(&a.m.Machine)
 		if c.Restore != "" {
 			s, found := a.w.bucket.load(work.Prefix, check.At(work.Store, c.Restore))
 			if !found && !late {
@@ -59,12 +59,12 @@ func newRun(a *agent, work *wire.Assignment) *run {
 	return r
 }
 
-// live reports whether the run still matters.
-func (r *run) live() bool { return r.a.m.Speaks && !r.over }
+// alive reports whether the run still matters.
+func (r *run) alive() bool { return r.a.m.Speaks && !r.over }
 
 func (r *run) later(d time.Duration, f func()) {
 	r.a.w.After(d, func() {
-		if r.live() {
+		if r.alive() {
 			f()
 		}
 	})
@@ -84,7 +84,7 @@ func (r *run) staged() {
 		return
 	}
 	if w.rand.grant.Chance(w.faults.Coveting) {
-		r.covet()
+		r.requestForeignGrant()
 	}
 	var uris []string
 	for _, parent := range slices.Sorted(maps.Keys(r.work.Parents)) {
@@ -103,7 +103,7 @@ func (r *run) keeping(prefix string, done func()) {
 		return
 	}
 	r.keep(r.object(prefix, "data"), func() {
-		if r.live() {
+		if r.alive() {
 			done()
 		}
 	})
@@ -240,7 +240,7 @@ func (r *run) finished() {
 		return
 	}
 	w := r.a.w
-	w.check.Kept(check.At(r.work.Store, wire.OutputPrefix(r.work.Prefix, r.work.Attempt)))
+	w.check.OutputsStored(check.At(r.work.Store, wire.OutputPrefix(r.work.Prefix, r.work.Attempt)))
 	r.over = true
 	r.report(wire.Report{Event: wire.Succeeded, Progress: 1}, nil)
 	if w.rand.machine.Chance(w.faults.Twice) {

@@ -43,7 +43,7 @@ func (u *users) update(j *userJob) {
 	if id == "" {
 		return
 	}
-	u.insist("update "+id, func(ctx context.Context, b *broker.Broker, key string) error {
+	u.repeatRequest("update "+id, func(ctx context.Context, b *broker.Broker, key string) error {
 		_, err := b.Users.Submit(ctx, broker.Submission{Spec: spec, Token: key, Updates: id})
 		return err
 	}, func() { u.w.Count("service updated") })

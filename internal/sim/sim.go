@@ -41,7 +41,7 @@ func (o Options) planner(seed uint64) broker.Planner {
 	if o.Planner != nil {
 		return o.Planner
 	}
-	return planner.Having(o.reserved(seed), o.committed(seed))
+	return planner.NewReserved(o.reserved(seed), o.committed(seed))
 }
 
 // shareReserved is the fraction of worlds whose accounts have reserved machines.
@@ -87,10 +87,10 @@ const (
 )
 
 // Run simulates the history of a seed.
-func Run(seed uint64, opt Options) Result { return live(seed, opt).result() }
+func Run(seed uint64, opt Options) Result { return runWorld(seed, opt).result() }
 
-// live runs a world from its beginning to its rest.
-func live(seed uint64, opt Options) *world {
+// runWorld runs a world from its beginning to its rest.
+func runWorld(seed uint64, opt Options) *world {
 	faults := weather.Draw(timeline.NewRandom(seed, "faults"))
 	faults.Tides = weather.DrawTides(timeline.NewRandom(seed, "tides"))
 	if opt.Faults != nil {

@@ -53,7 +53,7 @@ func (s *recordStore) Query(ctx context.Context, partition, prefix string,
 		return nil, false, err
 	}
 	if s.w.opt.Break == breaks.NoHold && partition == "queues" {
-		return s.queuesOfLate(ctx)
+		return s.staleQueues(ctx)
 	}
 	return s.mem.Query(ctx, partition, prefix, page)
 }
@@ -62,7 +62,7 @@ func (s *recordStore) Query(ctx context.Context, partition, prefix string,
 // view is as possible as a fresh one.
 const lately = 10 * time.Second
 
-func (s *recordStore) queuesOfLate(ctx context.Context) ([]store.Record, bool, error) {
+func (s *recordStore) staleQueues(ctx context.Context) ([]store.Record, bool, error) {
 	if s.w.Now.Sub(s.seenAt) < lately {
 		return s.seen, false, nil
 	}
@@ -75,7 +75,7 @@ func (s *recordStore) queuesOfLate(ctx context.Context) ([]store.Record, bool, e
 // Commit implements store.Store.
 func (s *recordStore) Commit(ctx context.Context, tx store.Tx) error {
 	s.w.before("commit")
-	tx = s.w.opt.Break.Said(tx)
+	tx = s.w.opt.Break.FunctionTx(tx)
 	if err := s.fails(); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (s *recordStore) Commit(ctx context.Context, tx store.Tx) error {
 		s.w.Count("store conflict")
 		return &store.ConflictError{Keys: keysOf(tx)}
 	}
-	if err := s.mem.Commit(ctx, s.w.opt.Break.Tx(tx)); err != nil {
+	if err := s.mem.Commit(ctx, s.w.opt.Break.StoreTx(tx)); err != nil {
 		if errors.Is(err, store.ErrConflict) {
 			s.w.Count("true conflict")
 		}
@@ -94,7 +94,7 @@ func (s *recordStore) Commit(ctx context.Context, tx store.Tx) error {
 	if len(tx.Events) > 0 {
 		s.w.engine.relayWithin(relayIdle) // even if the process crashes before it can ask for it
 	}
-	s.w.behind("commit")
+	s.w.after("commit")
 	if s.w.rand.store.Chance(s.w.faults.Unknown) {
 		s.w.Count("store outcome unknown")
 		return weather.ErrUnknown
@@ -125,7 +125,7 @@ func (s *recordStore) Published(ctx context.Context, ids ...string) error {
 		return err
 	}
 	s.w.check.Marked(ids)
-	s.w.behind("published")
+	s.w.after("published")
 	return nil
 }
 

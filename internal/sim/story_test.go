@@ -67,7 +67,7 @@ type story struct {
 func newStory() *story {
 	w := newWorld(1, Options{Keep: 1, steady: true}, weather.Faults{})
 	s := &story{w: w}
-	w.History.Told = s.tell
+	w.History.OnEntry = s.tell
 	w.engine.begin()
 	w.check.Look()
 	return s

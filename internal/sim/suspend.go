@@ -53,8 +53,8 @@ func (u *users) suspension(r timeline.Random, most time.Duration) spell {
 	return s
 }
 
-// insist repeats a request with the same key until the broker has accepted or rejected it, then calls heard.
-func (u *users) insist(what string, ask func(context.Context, *broker.Broker, string) error, heard func()) {
+// repeatRequest repeats a request with the same key until the broker has accepted or rejected it, then calls heard.
+func (u *users) repeatRequest(what string, ask func(context.Context, *broker.Broker, string) error, heard func()) {
 	key := fmt.Sprint(what, u.w.Now)
 	asked := func(ctx context.Context, b *broker.Broker) error { return ask(ctx, b, key) }
 	var try func()
@@ -63,7 +63,7 @@ func (u *users) insist(what string, ask func(context.Context, *broker.Broker, st
 			switch {
 			case err == nil:
 				heard()
-			case errors.Is(err, record.ErrOver), errors.Is(err, record.ErrNotFound):
+			case errors.Is(err, record.ErrFinished), errors.Is(err, record.ErrNotFound):
 			default:
 				u.w.After(u.w.rand.suspend.Spread(time.Second, time.Minute), try)
 			}
@@ -78,14 +78,14 @@ func (u *users) suspend(j *userJob, lasts time.Duration) {
 	if id == "" || !j.Waits.IsZero() {
 		return
 	}
-	u.insist("suspend "+id, func(ctx context.Context, b *broker.Broker, key string) error {
+	u.repeatRequest("suspend "+id, func(ctx context.Context, b *broker.Broker, key string) error {
 		return b.Users.Suspend(ctx, id, apitypes.Suspension{By: "ann", Reason: "maintenance"}, key)
 	}, func() {
 		u.w.Count("job suspended")
 		j.Waits = u.w.Now
 		u.w.After(lasts, func() {
 			j.Waits = time.Time{}
-			u.insist("resume "+id, func(ctx context.Context, b *broker.Broker, key string) error {
+			u.repeatRequest("resume "+id, func(ctx context.Context, b *broker.Broker, key string) error {
 				return b.Users.Resume(ctx, id, "bob", key)
 			}, func() { u.w.Count("job resumed") })
 		})
@@ -95,7 +95,7 @@ func (u *users) suspend(j *userJob, lasts time.Duration) {
 // suspendQueue suspends an existing queue for some time: it admits nothing, and with drain its running tasks are
 // stopped.
 func (u *users) suspendQueue(name string, drain bool, lasts time.Duration) {
-	u.insist("suspend queue "+name, func(ctx context.Context, b *broker.Broker, key string) error {
+	u.repeatRequest("suspend queue "+name, func(ctx context.Context, b *broker.Broker, key string) error {
 		return b.Users.SuspendQueue(ctx, name, apitypes.Suspension{By: "ann", Drain: drain}, key)
 	}, func() {
 		u.w.Count("queue suspended")
@@ -107,7 +107,7 @@ func (u *users) suspendQueue(name string, drain bool, lasts time.Duration) {
 		u.w.After(lasts, func() {
 			delete(known.Closed, name)
 			delete(known.Empty, name)
-			u.insist("resume queue "+name, func(ctx context.Context, b *broker.Broker, key string) error {
+			u.repeatRequest("resume queue "+name, func(ctx context.Context, b *broker.Broker, key string) error {
 				return b.Users.ResumeQueue(ctx, name, "bob", key)
 			}, func() { u.w.Count("queue resumed") })
 		})

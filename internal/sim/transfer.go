@@ -140,7 +140,7 @@ func (r *run) ask(what string, wants []grant.Want, done func([]grant.Grant)) {
 		}
 		return got, err
 	}, func(got []grant.Grant) {
-		if r.live() {
+		if r.alive() {
 			done(got)
 		}
 	})
@@ -159,8 +159,8 @@ func (w *world) grant(ctx context.Context, b *broker.Broker, c wire.Claims, want
 	return got, err
 }
 
-// covet makes an agent ask for grants to objects of another attempt or node.
-func (r *run) covet() {
+// requestForeignGrant makes an agent ask for grants to objects of another attempt or node.
+func (r *run) requestForeignGrant() {
 	w := r.a.w
 	other := r.object(wire.OutputPrefix(r.work.Prefix, r.work.Attempt+"0")+"0", "data")
 	if w.rand.grant.Chance(0.5) {

@@ -83,19 +83,19 @@ func (u *users) submit(j *userJob) {
 func (u *users) put(key string, body []byte, told int) {
 	u.objects[key] = body
 	for n := range told {
-		u.w.After(u.w.rand.user.Between(0, time.Minute), func() { u.tell(key, n) })
+		u.w.After(u.w.rand.user.Between(0, time.Minute), func() { u.notifyObject(key, n) })
 	}
 }
 
-// tell notifies the broker of an object and retries until it succeeds, as object stores do.
-func (u *users) tell(key string, n int) {
+// notifyObject notifies the broker of an object and retries until it succeeds, as object stores do.
+func (u *users) notifyObject(key string, n int) {
 	id := fmt.Sprintf("object/%s/%d", key, n)
 	u.w.network.call("object "+key, true, func(ctx context.Context, b *broker.Broker) error {
 		return b.Functions.Emit(ctx, "bucket", id, events.ObjectCreated{Bucket: "sim://dags", Key: key, ETag: "1",
 			Size: int64(len(u.objects[key]))})
 	}, func(err error) {
 		if err != nil {
-			u.w.After(time.Minute, func() { u.tell(key, n) })
+			u.w.After(time.Minute, func() { u.notifyObject(key, n) })
 		}
 	})
 }
@@ -124,7 +124,7 @@ func (u *users) cancel(j *userJob, reason string) {
 	u.w.network.call("cancel "+id, true, func(ctx context.Context, b *broker.Broker) error {
 		return b.Users.Cancel(ctx, id, reason)
 	}, func(err error) {
-		if err != nil && !errors.Is(err, record.ErrOver) {
+		if err != nil && !errors.Is(err, record.ErrFinished) {
 			u.w.After(u.w.rand.user.Spread(time.Second, time.Minute), func() { u.cancel(j, reason) })
 		}
 	})

@@ -11,7 +11,7 @@ import (
 // machines are taken, but nothing else fails. Tasks wait for low tide there, and every feasible deadline is met.
 func TestJobsWaitingForLowerPricesMeetDeadlines(t *testing.T) {
 	faults := weather.Faults{
-		Interleave: 0.3, Spells: 0.1, Tides: weather.Span{Well: 2 * time.Hour, Ill: time.Hour}, Spot: weather.Span{Well: 6 * time.Hour, Ill: time.Hour}, Taken: 3 * time.Hour,
+		Interleave: 0.3, Spells: 0.1, Tides: weather.Span{Good: 2 * time.Hour, Bad: time.Hour}, Spot: weather.Span{Good: 6 * time.Hour, Bad: time.Hour}, Taken: 3 * time.Hour,
 		NoticeLost: 0.3,
 	}
 	seeds := uint64(60)

@@ -42,7 +42,7 @@ type world struct {
 	planner *notedPlanner
 	users   *users
 	rules   drawn.Rules // how sessions decide
-	yard    *yard
+	yard    *poolOwners
 	check   *check.Checker
 }
 

@@ -34,10 +34,10 @@ var job embed.FS
 
 // The name of the file, and the secret and variable that its user sets.
 const (
-	File   = "sky.yaml"
-	Secret = "HF_TOKEN"
-	Token  = "hf-a-token-of-nobody" //nolint:gosec // not a real token
-	Given  = "NAMED=world"
+	File     = "sky.yaml"
+	Secret   = "HF_TOKEN"
+	Token    = "hf-a-token-of-nobody" //nolint:gosec // not a real token
+	Variable = "NAMED=world"
 )
 
 // Role is a role that MinIO accepts. MinIO checks only the policy of the session, not the role.

@@ -24,18 +24,18 @@ func TestCloseDoesNotWaitForSilentCollector(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
 	traces, err := Open(t.Context(), Config{
 		Now: time.Now, Log: slog.New(slog.DiscardHandler),
-		Jobs: func(context.Context, string) (*apitypes.JobDetail, error) { return large(2 * atOnce), nil },
+		Jobs: func(context.Context, string) (*apitypes.JobDetail, error) { return large(2 * flushEvery), nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	traces.finished("large")
+	traces.exportLater("large")
 	<-came
 	began := time.Now()
 	if err := traces.Close(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took >= tellWithin {
+	if took := time.Since(began); took >= exportTimeout {
 		t.Errorf("Close took %v", took)
 	}
 }

@@ -12,25 +12,25 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// tellWithin limits the time to read a job and send its spans.
-const tellWithin = time.Minute
+// exportTimeout limits the time to read a job and send its spans.
+const exportTimeout = time.Minute
 
-// finished exports the spans of a finished job in the background.
-func (t *Traces) finished(job string) {
+// exportLater exports the spans of a finished job in the background.
+func (t *Traces) exportLater(job string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return
 	}
-	t.over.Go(func() {
-		ctx, cancel := context.WithTimeout(t.late, tellWithin)
+	t.exports.Go(func() {
+		ctx, cancel := context.WithTimeout(t.exportCtx, exportTimeout)
 		defer cancel()
 		t.warn(job, t.read(ctx, job))
 	})
 }
 
-// Finished exports the spans of a finished job and returns when the collector has them. It only logs errors.
-func (t *Traces) Finished(ctx context.Context, job string) {
+// Export exports the spans of a finished job and returns when the collector has them. It only logs errors.
+func (t *Traces) Export(ctx context.Context, job string) {
 	err := t.read(ctx, job)
 	if err == nil {
 		err = t.spans.ForceFlush(ctx)
@@ -49,14 +49,14 @@ func (t *Traces) read(ctx context.Context, job string) error {
 	if err != nil {
 		return err
 	}
-	return t.tell(ctx, d)
+	return t.makeSpans(ctx, d)
 }
 
-// atOnce is the number of spans after which they are sent: fewer than the SDK queues before it drops some.
-const atOnce = 1024
+// flushEvery is the number of spans after which they are sent: fewer than the SDK queues before it drops some.
+const flushEvery = 1024
 
-// tell makes the spans of a job, its tasks and their attempts, with the times at which each began and ended.
-func (t *Traces) tell(ctx context.Context, d *apitypes.JobDetail) error {
+// makeSpans makes the spans of a job, its tasks and their attempts, with the times at which each began and ended.
+func (t *Traces) makeSpans(ctx context.Context, d *apitypes.JobDetail) error {
 	made := 0
 	span := func(id, parent trace.SpanID, name string, from, to time.Time, bad string,
 		attributes []attribute.KeyValue, moments map[string]time.Time) error {
@@ -66,7 +66,7 @@ func (t *Traces) tell(ctx context.Context, d *apitypes.JobDetail) error {
 		if to.IsZero() {
 			to = d.Finished
 		}
-		_, s := t.tracer.Start(beginning(ctx, d.ID, id, parent), name, trace.WithTimestamp(from),
+		_, s := t.tracer.Start(withSpan(ctx, d.ID, id, parent), name, trace.WithTimestamp(from),
 			trace.WithAttributes(attributes...))
 		for what, at := range moments {
 			if !at.IsZero() {
@@ -77,7 +77,7 @@ func (t *Traces) tell(ctx context.Context, d *apitypes.JobDetail) error {
 			s.SetStatus(codes.Error, bad)
 		}
 		s.End(trace.WithTimestamp(to))
-		if made++; made%atOnce == 0 {
+		if made++; made%flushEvery == 0 {
 			return t.spans.ForceFlush(ctx)
 		}
 		return nil
@@ -93,7 +93,7 @@ func (t *Traces) tell(ctx context.Context, d *apitypes.JobDetail) error {
 		}
 		name := d.TaskList[a.Task].Name + " on " + a.Offer.Cloud + "/" + a.Offer.Region
 		err := span(attemptSpan(d.ID, a.Task, a.Number), taskSpan(d.ID, a.Task), name, a.Admitted, a.Ended, bad,
-			ofAttempt(a), map[string]time.Time{"launched": a.Launched, "up": a.Up, "started": a.Started})
+			attemptAttributes(a), map[string]time.Time{"launched": a.Launched, "up": a.Up, "started": a.Started})
 		if err != nil {
 			return err
 		}
@@ -124,8 +124,8 @@ func (t *Traces) tell(ctx context.Context, d *apitypes.JobDetail) error {
 	}, nil)
 }
 
-// ofAttempt returns the attributes of an attempt: its place, by OpenTelemetry's names, its outcome and its cost.
-func ofAttempt(a apitypes.Attempt) []attribute.KeyValue {
+// attemptAttributes returns the attributes of an attempt: its place, by OpenTelemetry's names, its outcome and its cost.
+func attemptAttributes(a apitypes.Attempt) []attribute.KeyValue {
 	all := []attribute.KeyValue{
 		attribute.String("cloud.provider", a.Offer.Cloud), attribute.String("cloud.region", a.Offer.Region),
 		attribute.String("cloud.availability_zone", a.Offer.Zone), attribute.String("host.type", a.Offer.InstanceType),

@@ -17,20 +17,20 @@ type about struct {
 	attributes    []attribute.KeyValue
 }
 
-// said are the JSON names of the payload fields that identify the subject of an event.
-var said = []string{
+// subjectFields are the JSON names of the payload fields that identify the subject of an event.
+var subjectFields = []string{
 	"job", "task", "attempt", "cluster", "queue", "cloud", "region", "kind", "reason", "outcome", "plan",
 }
 
-// subject reads a payload. Payload types have different fields, so it looks them up by their JSON name.
-func subject(data events.Data) (a about) {
+// subjectOf reads a payload. Payload types have different fields, so it looks them up by their JSON name.
+func subjectOf(data events.Data) (a about) {
 	v := reflect.Indirect(reflect.ValueOf(data))
 	if v.Kind() != reflect.Struct {
 		return a
 	}
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		if !slices.Contains(said, name) {
+		if !slices.Contains(subjectFields, name) {
 			continue
 		}
 		switch f := v.Field(i); f.Kind() {

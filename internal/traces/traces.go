@@ -30,15 +30,15 @@ type Config struct {
 	Jobs    func(ctx context.Context, id string) (*apitypes.JobDetail, error)
 	// Metrics starts the export of this process's metrics; nil exports none. The broker's functions have no metrics
 	// and so need not link the code that reads them.
-	Metrics func(ctx context.Context, who *resource.Resource) (Numbers, error)
+	Metrics func(ctx context.Context, who *resource.Resource) (MetricsExport, error)
 	Headers map[string]string // added to every request, in addition to those of the environment
 	// Now is the broker's clock, which may run faster than real time. The times of spans are by this clock.
 	Now func() time.Time
 	Log *slog.Logger
 }
 
-// Numbers is a running export of metrics, until Shutdown.
-type Numbers interface {
+// MetricsExport is a running export of metrics, until Shutdown.
+type MetricsExport interface {
 	Shutdown(ctx context.Context) error
 }
 
@@ -46,19 +46,19 @@ type Numbers interface {
 type Traces struct {
 	cfg    Config
 	spans  *sdktrace.TracerProvider
-	meters Numbers // nil if no metrics are exported
+	meters MetricsExport // nil if no metrics are exported
 	tracer trace.Tracer
 
-	mu     sync.Mutex
-	closed bool
-	over   sync.WaitGroup  // exports of finished jobs that are running
-	late   context.Context //nolint:containedctx // of those exports; Close cancels it after closeWithin
-	giveUp context.CancelFunc
+	mu            sync.Mutex
+	closed        bool
+	exports       sync.WaitGroup  // exports of finished jobs that are running
+	exportCtx     context.Context //nolint:containedctx // of those exports; Close cancels it after closeWithin
+	cancelExports context.CancelFunc
 }
 
-// Asked reports whether the environment names a collector: OTEL_EXPORTER_OTLP_ENDPOINT or
+// Enabled reports whether the environment names a collector: OTEL_EXPORTER_OTLP_ENDPOINT or
 // OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set and OTEL_SDK_DISABLED is not true.
-func Asked() bool {
+func Enabled() bool {
 	off, _ := strconv.ParseBool(os.Getenv("OTEL_SDK_DISABLED"))
 	return !off && (os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" ||
 		os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != "")
@@ -85,9 +85,9 @@ func Open(ctx context.Context, cfg Config) (*Traces, error) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { cfg.Log.Warn("opentelemetry", "err", err) }))
 	late, giveUp := context.WithCancel(context.Background()) //nolint:gosec // Close calls it, if it has to
 	t := &Traces{
-		cfg: cfg, late: late, giveUp: giveUp,
+		cfg: cfg, exportCtx: late, cancelExports: giveUp,
 		spans: sdktrace.NewTracerProvider(
-			sdktrace.WithBatcher(out), sdktrace.WithResource(who), sdktrace.WithIDGenerator(generator{}),
+			sdktrace.WithBatcher(out), sdktrace.WithResource(who), sdktrace.WithIDGenerator(idGenerator{}),
 		),
 	}
 	if cfg.Metrics != nil {
@@ -99,8 +99,8 @@ func Open(ctx context.Context, cfg Config) (*Traces, error) {
 	return t, nil
 }
 
-// closeWithin is the maximum time that Close waits for unsent spans.
-const closeWithin = 5 * time.Second
+// closeTimeout is the maximum time that Close waits for unsent spans.
+const closeTimeout = 5 * time.Second
 
 // Close sends the remaining spans. It gives up after closeWithin.
 func (t *Traces) Close() error {
@@ -110,10 +110,10 @@ func (t *Traces) Close() error {
 	t.mu.Lock()
 	t.closed = true
 	t.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	defer context.AfterFunc(ctx, t.giveUp)() // the export of a large job can take much longer
-	t.over.Wait()
+	defer context.AfterFunc(ctx, t.cancelExports)() // the export of a large job can take much longer
+	t.exports.Wait()
 	err := t.spans.Shutdown(ctx)
 	if t.meters != nil {
 		err = errors.Join(err, t.meters.Shutdown(ctx))
@@ -132,7 +132,7 @@ func (t *Traces) Handled(function string, batch []events.Event, errs []error, to
 	}
 	end := t.cfg.Now()
 	for i, ev := range batch {
-		of := subject(ev.Data)
+		of := subjectOf(ev.Data)
 		if of.job == "" {
 			continue
 		}
@@ -140,9 +140,9 @@ func (t *Traces) Handled(function string, batch []events.Event, errs []error, to
 		if of.attempt > 0 {
 			parent = attemptSpan(of.job, of.task, of.attempt)
 		}
-		id := spanOf("handled", function, ev.ID, end.Format(time.RFC3339Nano))
-		_, span := t.tracer.Start(beginning(context.Background(), of.job, id, parent),
-			function+" "+plain(ev.Type()), trace.WithTimestamp(end.Add(-took)),
+		id := spanID("handled", function, ev.ID, end.Format(time.RFC3339Nano))
+		_, span := t.tracer.Start(withSpan(context.Background(), of.job, id, parent),
+			function+" "+shortType(ev.Type()), trace.WithTimestamp(end.Add(-took)),
 			trace.WithSpanKind(trace.SpanKindConsumer),
 			trace.WithAttributes(append(of.attributes,
 				attribute.String("messaging.system", "tradewind"),
@@ -158,8 +158,8 @@ func (t *Traces) Handled(function string, batch []events.Event, errs []error, to
 	}
 }
 
-// plain returns the short name of an event type, such as task.ready.
-func plain(typ string) string {
+// shortType returns the short name of an event type, such as task.ready.
+func shortType(typ string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(typ, "tradewind."), ".v1")
 }
 
@@ -168,16 +168,16 @@ func (t *Traces) Bus(b bus.Bus) bus.Bus {
 	if t == nil {
 		return b
 	}
-	return telling{b, t}
+	return tracingBus{b, t}
 }
 
-type telling struct {
+type tracingBus struct {
 	bus.Bus
 	t *Traces
 }
 
 // Publish implements bus.Bus.
-func (b telling) Publish(ctx context.Context, messages ...bus.Message) error {
+func (b tracingBus) Publish(ctx context.Context, messages ...bus.Message) error {
 	if err := b.Bus.Publish(ctx, messages...); err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (b telling) Publish(ctx context.Context, messages ...bus.Message) error {
 			continue
 		}
 		if ev, err := events.Parse(m.Body); err == nil {
-			b.t.finished(ev.Data.Subject())
+			b.t.exportLater(ev.Data.Subject())
 		}
 	}
 	return nil

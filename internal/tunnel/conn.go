@@ -95,7 +95,7 @@ func (c *Conn) send() {
 		c.out = c.out[len(piece):]
 		c.changed.Broadcast()
 		c.mu.Unlock()
-		if err := c.patiently(func() error { return c.calls.Send(c.ctx, offset, piece) }); err != nil {
+		if err := c.retry(func() error { return c.calls.Send(c.ctx, offset, piece) }); err != nil {
 			c.end(err)
 			return
 		}
@@ -106,7 +106,7 @@ func (c *Conn) send() {
 func (c *Conn) receive() {
 	for c.ctx.Err() == nil {
 		var piece []byte
-		err := c.patiently(func() (err error) {
+		err := c.retry(func() (err error) {
 			piece, err = c.calls.Receive(c.ctx, c.received, holdFor)
 			return err
 		})
@@ -125,8 +125,8 @@ func (c *Conn) receive() {
 	}
 }
 
-// patiently retries a call while its error may be temporary.
-func (c *Conn) patiently(call func() error) error {
+// retry retries a call while its error may be temporary.
+func (c *Conn) retry(call func() error) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 20*time.Millisecond, time.Second
 	began := time.Now()

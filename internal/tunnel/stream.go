@@ -60,11 +60,11 @@ type Note struct {
 	Error  string `json:"error,omitempty"`  // why the command did not start or the connection failed
 }
 
-// MaxHead is the maximum length of a line of JSON (a Header or a Note), in bytes.
-const MaxHead = 256 << 10
+// MaxLine is the maximum length of a line of JSON (a Header or a Note), in bytes.
+const MaxLine = 256 << 10
 
-// ErrHead means that the beginning of a stream is not valid.
-var ErrHead = errors.New("tunnel: invalid stream")
+// ErrInvalidStream means that the beginning of a stream is not valid.
+var ErrInvalidStream = errors.New("tunnel: invalid stream")
 
 // aliveEvery is the interval of keep-alive probes from each side, and answersIn the timeout for their answer.
 const (
@@ -82,11 +82,11 @@ func settings() *yamux.Config {
 	return cfg
 }
 
-// Person returns a session for the side of a visit that opens streams.
-func Person(c *Conn) (*yamux.Session, error) { return yamux.Client(c, settings()) }
+// UserSession returns a session for the side of a visit that opens streams.
+func UserSession(c *Conn) (*yamux.Session, error) { return yamux.Client(c, settings()) }
 
-// Machine returns a session for the side that accepts streams. It first announces itself.
-func Machine(c *Conn) (*yamux.Session, error) {
+// MachineSession returns a session for the side that accepts streams. It first announces itself.
+func MachineSession(c *Conn) (*yamux.Session, error) {
 	if _, err := io.WriteString(c, arrived); err != nil {
 		return nil, err
 	}
@@ -96,14 +96,14 @@ func Machine(c *Conn) (*yamux.Session, error) {
 // arrived is what a machine sends first. Until then, keep-alive probes would not be answered.
 const arrived = "tradewind visit 1\n"
 
-// Met waits until the machine has announced itself. Call it before Person.
-func Met(c *Conn) error {
+// AwaitMachine waits until the machine has announced itself. Call it before Person.
+func AwaitMachine(c *Conn) error {
 	word := make([]byte, len(arrived))
 	if _, err := io.ReadFull(c, word); err != nil {
 		return err
 	}
 	if string(word) != arrived {
-		return fmt.Errorf("%w: the machine announced itself with %q", ErrHead, word)
+		return fmt.Errorf("%w: the machine announced itself with %q", ErrInvalidStream, word)
 	}
 	return nil
 }
@@ -114,11 +114,11 @@ func Open(s *yamux.Session, role Role) (*yamux.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return st, Say(st, Header{Role: role})
+	return st, WriteLine(st, Header{Role: role})
 }
 
-// Say writes v as a line of JSON.
-func Say(w io.Writer, v any) error {
+// WriteLine writes v as a line of JSON.
+func WriteLine(w io.Writer, v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -131,19 +131,19 @@ func Say(w io.Writer, v any) error {
 type Lines struct{ *bufio.Reader }
 
 // NewLines returns Lines that read from r.
-func NewLines(r io.Reader) Lines { return Lines{bufio.NewReaderSize(r, MaxHead)} }
+func NewLines(r io.Reader) Lines { return Lines{bufio.NewReaderSize(r, MaxLine)} }
 
 // Next decodes the next line.
 func (l Lines) Next(v any) error {
 	line, err := l.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
-		return fmt.Errorf("%w: a line is longer than %d bytes", ErrHead, MaxHead)
+		return fmt.Errorf("%w: a line is longer than %d bytes", ErrInvalidStream, MaxLine)
 	}
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(line, v); err != nil {
-		return fmt.Errorf("%w: %w", ErrHead, err)
+		return fmt.Errorf("%w: %w", ErrInvalidStream, err)
 	}
 	return nil
 }

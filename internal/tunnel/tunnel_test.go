@@ -137,7 +137,7 @@ func TestHalfClosedSideStillReceives(t *testing.T) {
 		there := tunnel.Connect(ctx, tunneltest.Calls{Relay: r, Out: "down", In: "up"})
 		defer there.Close() //nolint:errcheck // a test's
 		go func() {
-			machine, err := tunnel.Machine(there)
+			machine, err := tunnel.MachineSession(there)
 			if err != nil {
 				t.Error(err)
 				return
@@ -156,10 +156,10 @@ func TestHalfClosedSideStillReceives(t *testing.T) {
 			_ = st.Close()
 			<-ctx.Done()
 		}()
-		if err := tunnel.Met(here); err != nil {
+		if err := tunnel.AwaitMachine(here); err != nil {
 			t.Fatal(err)
 		}
-		person, err := tunnel.Person(here)
+		person, err := tunnel.UserSession(here)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -72,7 +72,7 @@ func (r *real) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer r.cluster.Stop()
-	if err := r.cluster.Can(); err != nil {
+	if err := r.cluster.CheckReal(); err != nil {
 		return err
 	}
 	certificate, authority, err := certify(kubetest.Gateway)

@@ -39,7 +39,7 @@ func run(ctx context.Context, program, agents string, seed uint64, kills int) er
 	}
 	defer w.Close()
 	fmt.Printf("rehearsal on two clusters: started in %.1f s\n", time.Since(began).Seconds())
-	if err := (&kube.Story{World: w, Out: os.Stdout, Seed: seed, Kills: kills}).Tell(ctx); err != nil {
+	if err := (&kube.Story{World: w, Out: os.Stdout, Seed: seed, Kills: kills}).Run(ctx); err != nil {
 		return err
 	}
 	fmt.Printf("all steps succeeded, in %.0f s\n", time.Since(began).Seconds())

@@ -25,7 +25,7 @@ func acrossClouds(ctx context.Context, o account.Options, hold bool, out io.Writ
 	}
 	_, _ = fmt.Fprintf(out, "rehearsal on four clouds, %s: deployed in %.1f s\n", what, time.Since(began).Seconds())
 	tale := &clouds.Story{World: w, Out: out}
-	if err := tale.Tell(ctx); err != nil {
+	if err := tale.Run(ctx); err != nil {
 		tale.Aftermath(context.WithoutCancel(ctx), os.Stderr)
 		if hold {
 			_, _ = fmt.Fprintf(os.Stderr, "rehearse: %v\nAPI at %s; Ctrl-C ends it\n", err, w.API)

@@ -84,16 +84,16 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if *four {
 		return acrossClouds(ctx, o, *hold, out)
 	}
-	return rehearse(ctx, o, told{report: *counted, page: *page, hold: *hold}, out)
+	return rehearse(ctx, o, outputs{report: *counted, page: *page, hold: *hold}, out)
 }
 
-// told is what to do with the results of a rehearsal.
-type told struct {
+// outputs is what to do with the results of a rehearsal.
+type outputs struct {
 	report, page string
 	hold         bool
 }
 
-func rehearse(ctx context.Context, o account.Options, t told, out io.Writer) error {
+func rehearse(ctx context.Context, o account.Options, t outputs, out io.Writer) error {
 	began := time.Now()
 	w, err := account.Open(ctx, o)
 	if err != nil {
@@ -106,7 +106,7 @@ func rehearse(ctx context.Context, o account.Options, t told, out io.Writer) err
 	}
 	_, _ = fmt.Fprintf(out, "rehearsal, %s: deployed in %.1f s\n", what, time.Since(began).Seconds())
 	tale := &story.Story{World: w, Out: out}
-	err = tale.Tell(ctx)
+	err = tale.Run(ctx)
 	tale.Summary(out)
 	if err != nil {
 		tale.Aftermath(context.WithoutCancel(ctx), os.Stderr)

@@ -27,8 +27,8 @@ func (a Amount) parts() [5]int64 {
 	return [...]int64{a.Machines, a.MilliVCPU, a.MiB, a.MicroUSD, a.CentiUnits}
 }
 
-// of is the inverse of parts.
-func of(p [5]int64) Amount {
+// amountOf is the inverse of parts.
+func amountOf(p [5]int64) Amount {
 	return Amount{Machines: p[0], MilliVCPU: p[1], MiB: p[2], MicroUSD: p[3], CentiUnits: p[4]}
 }
 
@@ -38,7 +38,7 @@ func (a Amount) Plus(b Amount) Amount {
 	for i := range x {
 		x[i] += y[i]
 	}
-	return of(x)
+	return amountOf(x)
 }
 
 // Minus returns a - b. Parts of it may be negative.
@@ -50,7 +50,7 @@ func (a Amount) Times(n int) Amount {
 	for i := range x {
 		x[i] *= int64(n)
 	}
-	return of(x)
+	return amountOf(x)
 }
 
 // Floor returns a with negative parts set to 0.
@@ -59,7 +59,7 @@ func (a Amount) Floor() Amount {
 	for i := range x {
 		x[i] = max(x[i], 0)
 	}
-	return of(x)
+	return amountOf(x)
 }
 
 // Within reports whether a fits in b: no part is larger.

@@ -17,7 +17,7 @@ func ExampleJobDetail() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(job.ID, job.State, job.State.Over(), job.TaskList[0].USDPerHour)
+	fmt.Println(job.ID, job.State, job.State.Finished(), job.TaskList[0].USDPerHour)
 	// Output: train-4f7 running false 0.918
 }
 
@@ -34,6 +34,6 @@ func ExampleProblem() {
 // What a queue may still admit.
 func ExampleAmounts_Minus() {
 	q := apitypes.Queue{MaxVCPU: 64, VCPU: 24, Max: apitypes.Amounts{"A100": 8}, Use: apitypes.Amounts{"A100": 2}}
-	fmt.Println(q.Most().Minus(q.Used()))
+	fmt.Println(q.Limits().Minus(q.Used()))
 	// Output: map[A100:6 vcpus:40]
 }

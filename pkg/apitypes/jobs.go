@@ -60,8 +60,8 @@ const (
 	JobCancelled JobState = "cancelled"
 )
 
-// Over reports whether the state is final.
-func (s JobState) Over() bool {
+// Finished reports whether the state is final.
+func (s JobState) Finished() bool {
 	return s == JobSucceeded || s == JobFailed || s == JobCancelled
 }
 

@@ -32,9 +32,9 @@ type QueueQuota struct {
 	Closed  bool `json:"closed,omitempty" doc:"Whether it admits nothing"`
 }
 
-// Most returns the queue's limit for each limited resource, including vCPUs. The monthly budget is not included,
+// Limits returns the queue's limit for each limited resource, including vCPUs. The monthly budget is not included,
 // because it is not held and given back.
-func (q *Queue) Most() Amounts {
+func (q *Queue) Limits() Amounts {
 	if _, monthly := q.Max[USDPerMonth]; !monthly {
 		return withVCPU(q.Max, q.MaxVCPU)
 	}
@@ -51,8 +51,8 @@ func withVCPU(a Amounts, vcpu float64) Amounts {
 	return a.Plus(Amounts{VCPUs: vcpu})
 }
 
-// Kept returns what is guaranteed to the queue, including vCPUs.
-func (q *Queue) Kept() Amounts { return withVCPU(q.Guaranteed, q.GuaranteedVCPU) }
+// GuaranteedAmounts returns what is guaranteed to the queue, including vCPUs.
+func (q *Queue) GuaranteedAmounts() Amounts { return withVCPU(q.Guaranteed, q.GuaranteedVCPU) }
 
 // Used returns what the queue holds, including vCPUs.
 func (q *Queue) Used() Amounts { return withVCPU(q.Use, q.VCPU) }
@@ -119,8 +119,8 @@ type Queue struct {
 	// Month is what its jobs cost in this month; Max[USDPerMonth] is the limit.
 	Month Month `json:"month,omitzero"`
 	// Suspended says who suspended the queue, and since when.
-	Suspended Suspension `json:"suspended,omitzero"`
-	Heard     Heard      `json:"heard,omitempty"`
+	Suspended Suspension      `json:"suspended,omitzero"`
+	Heard     IdempotencyKeys `json:"heard,omitempty"`
 	// Claims are of its tasks and gangs for which others were stopped and which have not been admitted yet.
 	Claims []Claim `json:"claims,omitempty"`
 }
@@ -162,9 +162,9 @@ func (q *Queue) Full() bool {
 	return false
 }
 
-// Heard are the idempotency keys of the latest suspend and resume requests. A client that gets no response repeats the
+// IdempotencyKeys are the idempotency keys of the latest suspend and resume requests. A client that gets no response repeats the
 // request with the same key. The first one may still arrive, after a later request has taken effect.
-type Heard []string
+type IdempotencyKeys []string
 
 // Held is the part of a queue's quota that is held.
 type Held struct {

@@ -13,8 +13,8 @@ type Suspension struct {
 	ResumedBy string    `json:"resumedBy,omitempty" doc:"Who resumed it"`
 }
 
-// Tell returns since when it is suspended, by whom, and why.
-func (s Suspension) Tell() string {
+// String returns since when it is suspended, by whom, and why.
+func (s Suspension) String() string {
 	text := "suspended since " + s.Since.UTC().Format(time.RFC3339)
 	if s.By != "" {
 		text += " by " + s.By

@@ -31,7 +31,7 @@ func WithMoves(m Model, rate float64, step time.Duration) Model {
 	n := m.Levels()
 	var up []int
 	for s, usd := range m.USD {
-		if usd < never {
+		if usd < missedCost {
 			up = append(up, s)
 		}
 	}
@@ -51,7 +51,7 @@ func WithMoves(m Model, rate float64, step time.Duration) Model {
 		row := m.P[origin[s]*n : (origin[s]+1)*n]
 		to := out.P[s*wide : (s+1)*wide]
 		copy(to, row)
-		if m.USD[origin[s]] >= never {
+		if m.USD[origin[s]] >= missedCost {
 			continue // without a machine none can be lost
 		}
 		for twin, q := range up {

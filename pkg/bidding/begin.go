@@ -28,7 +28,7 @@ type Begin struct {
 const BeginGain = 0.03
 
 // NewBegin builds the table of a task. Errors wrap ErrModel, or are the context's.
-func NewBegin(ctx context.Context, l Live) (*Begin, error) {
+func NewBegin(ctx context.Context, l LiveTask) (*Begin, error) {
 	if err := l.check(); err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (b *Begin) Any() bool {
 	return slices.ContainsFunc(b.Above, func(usd float32) bool { return usd > 0 })
 }
 
-func (l *Live) check() error {
+func (l *LiveTask) check() error {
 	switch {
 	case !(l.Work > 0) || math.IsInf(l.Work, 0):
 		return fmt.Errorf("%w: %v hours of work", ErrModel, l.Work)
@@ -124,7 +124,7 @@ func (l *Live) check() error {
 }
 
 // steps returns the length of a step in hours and the numbers of steps of work and of slack.
-func (l *Live) steps() (step float64, work, slack int) {
-	step = max(l.Work/worthWork, (l.Left-l.Work)/worthSlack, worthLeast)
+func (l *LiveTask) steps() (step float64, work, slack int) {
+	step = max(l.Work/maxWorkSteps, (l.Left-l.Work)/maxSlackSteps, minStepHours)
 	return step, int(math.Ceil(l.Work/step - 1e-9)), max(int(math.Ceil((l.Left-l.Work)/step-1e-9)), 0)
 }

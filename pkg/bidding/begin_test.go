@@ -25,7 +25,7 @@ func tidal(cheap, dear float64, turns int) *market.Online {
 	return prices
 }
 
-func begin(t *testing.T, l bidding.Live) *bidding.Begin {
+func begin(t *testing.T, l bidding.LiveTask) *bidding.Begin {
 	t.Helper()
 	b, err := bidding.NewBegin(context.Background(), l)
 	if err != nil {
@@ -35,7 +35,7 @@ func begin(t *testing.T, l bidding.Live) *bidding.Begin {
 }
 
 func TestBeginWaitsForFallingPrice(t *testing.T) {
-	l := bidding.Live{Prices: tidal(4, 1, 40), USD: 0.7, OnDemandUSD: 1, Work: 3, Left: 12, LossesPerHour: 0.01, Restart: 0.3}
+	l := bidding.LiveTask{Prices: tidal(4, 1, 40), USD: 0.7, OnDemandUSD: 1, Work: 3, Left: 12, LossesPerHour: 0.01, Restart: 0.3}
 	b := begin(t, l)
 	for _, c := range []struct {
 		usd, left float64
@@ -60,7 +60,7 @@ func TestBeginDoesNotWaitAtConstantPrice(t *testing.T) {
 			steady.Observe(at.Add(time.Duration(i)*time.Hour), usd*(1+0.01*float64(i%2)))
 		}
 		for _, prices := range []*market.Online{nil, {}, steady} {
-			if b := begin(t, bidding.Live{Prices: prices, USD: usd, OnDemandUSD: 1, Work: 3, Left: 48, Restart: 0.3}); usd < 1 && b.Any() {
+			if b := begin(t, bidding.LiveTask{Prices: prices, USD: usd, OnDemandUSD: 1, Work: 3, Left: 48, Restart: 0.3}); usd < 1 && b.Any() {
 				if at, wait := b.Waits(usd, 3, 48); wait {
 					t.Errorf("at the constant price %v it waits for %v", usd, at)
 				}
@@ -92,7 +92,7 @@ func TestBeginIsMonotonicInSlack(t *testing.T) {
 	})
 }
 
-func drawLive(t *rapid.T) bidding.Live {
+func drawLive(t *rapid.T) bidding.LiveTask {
 	prices := &market.Online{}
 	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	levels := rapid.SliceOfN(rapid.Float64Range(0.05, 2), 1, 4).Draw(t, "levels")
@@ -100,7 +100,7 @@ func drawLive(t *rapid.T) bidding.Live {
 		at = at.Add(time.Duration(rapid.IntRange(10, 600).Draw(t, "minutes")) * time.Minute)
 		prices.Observe(at, rapid.SampledFrom(levels).Draw(t, "price"))
 	}
-	l := bidding.Live{
+	l := bidding.LiveTask{
 		Prices: prices, USD: rapid.SampledFrom(levels).Draw(t, "usd"), OnDemandUSD: rapid.Float64Range(0.3, 2).Draw(t, "on demand"),
 		Work: rapid.Float64Range(0.2, 20).Draw(t, "work"), LossesPerHour: rapid.Float64Range(0, 0.2).Draw(t, "losses"),
 		Restart: rapid.Float64Range(0.05, 0.5).Draw(t, "restart"),
@@ -115,7 +115,7 @@ func TestBeginMatchesEnumeration(t *testing.T) {
 	const step, restart = 1.0 / 6, 1.0 / 6 // a start takes a whole step, so that no value is interpolated
 	for _, prices := range []*market.Online{tidal(2, 0.4, 30), tidal(0.6, 0.6, 30), tidal(1, 3, 30), tidal(0.2, 0.2, 100)} {
 		for _, od := range []float64{0.5, 1} {
-			l := bidding.Live{Prices: prices, USD: 0.7, OnDemandUSD: od, Work: 3 * step, Left: 9 * step, Restart: restart}
+			l := bidding.LiveTask{Prices: prices, USD: 0.7, OnDemandUSD: od, Work: 3 * step, Left: 9 * step, Restart: restart}
 			b := begin(t, l)
 			w := courses{chain: prices.Chain(step, l.USD, od), od: od * step, known: map[[4]int]float64{}, step: step}
 			if b.StepHours != step || b.Work != 3 || b.Slack != 6 {

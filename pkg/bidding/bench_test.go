@@ -46,7 +46,7 @@ func BenchmarkWorth(b *testing.B) {
 		at = at.Add(time.Duration(40+i*17%90) * time.Minute)
 		prices.Observe(at, 0.3+0.1*float64(i*7%5))
 	}
-	l := bidding.Live{Prices: prices, USD: 0.4, OnDemandUSD: 1, Work: 6, Left: 11, LossesPerHour: 0.05, Restart: 0.3}
+	l := bidding.LiveTask{Prices: prices, USD: 0.4, OnDemandUSD: 1, Work: 6, Left: 11, LossesPerHour: 0.05, Restart: 0.3}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := bidding.NewWorth(context.Background(), l); err != nil {

@@ -80,13 +80,13 @@ type Choice struct {
 // lost. The lowest expected cost wins. If costs are equal, the task stays where it is.
 func (t *Table) Choose(work, time float64, q int, usd float64, on Holding) Choice {
 	od := t.model.OnDemandUSD
-	inf := t.model.ReleaseUSD + never64
+	inf := t.model.ReleaseUSD + missedCost64
 	c := Choice{Wait: inf, Spot: inf, On: OnDemand}
 	c.OnDemand = od + t.costAfter(work, time, q, on, OnDemand)
 	if t.mayRisk(work, time) {
 		c.Wait = t.model.ReleaseUSD + t.costAfter(work, time, q, on, OnNothing)
 	}
-	if usd < never64 && (t.model.Fallback || t.mayRisk(work, time)) {
+	if usd < missedCost64 && (t.model.Fallback || t.mayRisk(work, time)) {
 		c.Spot = usd + t.costAfter(work, time, q, on, OnSpot)
 	}
 	c.USD = c.OnDemand
@@ -99,7 +99,7 @@ func (t *Table) Choose(work, time float64, q int, usd float64, on Holding) Choic
 	return c
 }
 
-const never64 = float64(never)
+const missedCost64 = float64(missedCost)
 
 // costAfter returns the remaining cost after a step that changes from one holding to another.
 func (t *Table) costAfter(work, time float64, q int, from, to Holding) float64 {
@@ -108,7 +108,7 @@ func (t *Table) costAfter(work, time float64, q int, from, to Holding) float64 {
 
 // CostAt is Cost, but returns a large finite number if the deadline cannot be met.
 func (t *Table) CostAt(work, time float64, q int, on Holding) float64 {
-	return min(t.Cost(work, time, q, on), never64)
+	return min(t.Cost(work, time, q, on), missedCost64)
 }
 
 // StateOf returns the lowest state whose price is at least usd, or the last. The states must be price levels in

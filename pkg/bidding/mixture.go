@@ -55,7 +55,7 @@ func (x *Mixture) Bid(work, time float64, hour int, last float64, on Holding) (m
 			break
 		}
 	}
-	return maxUSD, maxUSD >= x.od-1e-12 || x.dearer(work, time, hour, last, maxUSD, on) < 0
+	return maxUSD, maxUSD >= x.od-1e-12 || x.extraOnDemand(work, time, hour, last, maxUSD, on) < 0
 }
 
 // worth returns the price at which an hour on spot is expected to cost as much to the end as the best alternative.
@@ -81,9 +81,9 @@ func (x *Mixture) edges(hour int) []float64 {
 	return edges
 }
 
-// dearer returns the expected extra cost to the end of an hour on demand over waiting, summed over prices above the
+// extraOnDemand returns the expected extra cost to the end of an hour on demand over waiting, summed over prices above the
 // bid.
-func (x *Mixture) dearer(work, time float64, hour int, last, bid float64, on Holding) (sum float64) {
+func (x *Mixture) extraOnDemand(work, time float64, hour int, last, bid float64, on Holding) (sum float64) {
 	for i, t := range x.tables {
 		s := x.chains[i].Level(last, hour-1)
 		for q := range t.levels {
@@ -92,7 +92,7 @@ func (x *Mixture) dearer(work, time float64, hour int, last, bid float64, on Hol
 				continue
 			}
 			c := t.Choose(work, time, q, usd, on)
-			sum += float64(t.model.P[s*t.levels+q]) * (c.OnDemand - min(c.Wait, 2*never64))
+			sum += float64(t.model.P[s*t.levels+q]) * (c.OnDemand - min(c.Wait, 2*missedCost64))
 		}
 	}
 	return sum

@@ -36,12 +36,12 @@ type Quote struct {
 	Guaranteed float64
 }
 
-// hopeless is the maximum ratio of expected to uninterrupted run time. Beyond it, spot is not offered.
-const hopeless = 10
+// maxStretch is the maximum ratio of expected to uninterrupted run time. Beyond it, spot is not offered.
+const maxStretch = 10
 
-// seldom is the expected number of interruptions below which a run counts as uninterrupted. The formula divides by
+// negligibleInterruptions is the expected number of interruptions below which a run counts as uninterrupted. The formula divides by
 // their rate and would lose all precision.
-const seldom = 1e-15
+const negligibleInterruptions = 1e-15
 
 // Spot quotes a run on spot capacity. ok is false if interruptions are so frequent that the run is expected to take
 // more than ten times its own length.
@@ -55,7 +55,7 @@ func Spot(run Run) (q Quote, ok bool) {
 	}
 	q.Guaranteed = run.Hours + math.Max(segment, run.ReactHours) + run.RestartHours
 	rate := run.PreemptionsPerHour * float64(max(run.Nodes, 1))
-	if rate*run.Hours <= seldom {
+	if rate*run.Hours <= negligibleInterruptions {
 		q.Hours, q.Held = run.Hours, run.Hours
 		return q, true
 	}
@@ -64,5 +64,5 @@ func Spot(run Run) (q Quote, ok bool) {
 	q.Hours = segments * (1/rate + run.RestartHours) * growth
 	// While a new machine is being found none is paid; from boot on it is. So half of a restart is paid.
 	q.Held = segments * (1/rate + run.RestartHours/2) * growth
-	return q, q.Hours <= hopeless*run.Hours
+	return q, q.Hours <= maxStretch*run.Hours
 }

@@ -18,9 +18,9 @@ const (
 	holdings
 )
 
-// never is the cost of missing the deadline. It is finite so that it vanishes where its probability is zero, and
+// missedCost is the cost of missing the deadline. It is finite so that it vanishes where its probability is zero, and
 // dominates a sum where it is not.
-const never = float32(1e30)
+const missedCost = float32(1e30)
 
 // Table holds the lowest expected remaining cost of a task for every combination of remaining work, remaining time
 // and market state. It is the recursion of WCSSI, equations 3 to 8, over the states of a Model.
@@ -211,7 +211,7 @@ func (s *stepper) best(left, slack int) {
 	at, n := slack*t.stride, t.levels
 	idle, spot, od := s.u[OnNothing][at:at+n], s.u[OnSpot][at:at+n], s.u[OnDemand][at:at+n]
 	if !t.model.Fallback && float64(slack) < t.model.Restart-1e-9 {
-		fillRow(idle, never)
+		fillRow(idle, missedCost)
 	} else {
 		s.start(idle, left, slack)
 	}
@@ -220,7 +220,7 @@ func (s *stepper) best(left, slack int) {
 	for q := range od {
 		od[q] = min(idle[q], s.od+odKept[q])
 	}
-	if !t.open(slack, 1) {
+	if !t.spotAllowed(slack, 1) {
 		return
 	}
 	kept := t.row(left-1, OnSpot, slack)[:n]
@@ -243,7 +243,7 @@ func (s *stepper) start(to []float32, left, slack int) {
 	for q := range to {
 		to[q] = s.od + short + lo[q] + share*(hi[q]-lo[q])
 	}
-	if !t.open(slack, 2) {
+	if !t.spotAllowed(slack, 2) {
 		return
 	}
 	mayWait := !t.model.Fallback || float64(slack) > t.model.Restart
@@ -258,10 +258,10 @@ func (s *stepper) start(to []float32, left, slack int) {
 	}
 }
 
-// open reports whether spot may be used with a slack, if the given number of starts must fit afterwards: the step's
+// spotAllowed reports whether spot may be used with a slack, if the given number of starts must fit afterwards: the step's
 // own, and one on demand after it. Without a fallback a whole step may be lost as well. With a fallback a row stands
 // for all slacks up to the next, so that short starts are not ruled out.
-func (t *Table) open(slack, starts int) bool {
+func (t *Table) spotAllowed(slack, starts int) bool {
 	if t.model.Fallback {
 		return float64(slack)+1 > float64(starts)*t.model.Restart
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// Live is a task on a spot market that a broker supervises. The broker cannot bid hour by hour, but it can leave when
+// LiveTask is a task on a spot market that a broker supervises. The broker cannot bid hour by hour, but it can leave when
 // price or time require it and resume elsewhere from the last checkpoint.
-type Live struct {
+type LiveTask struct {
 	// Prices is the learned price model of the market, USD its current price, and OnDemandUSD the on-demand price of
 	// the same machine, both USD per hour.
 	Prices           *market.Online
@@ -35,13 +35,13 @@ type Worth struct {
 
 // The size of a Worth.
 const (
-	worthWork  = 24
-	worthSlack = 32
-	worthLeast = 1.0 / 6 // minimum length of a step in hours
+	maxWorkSteps  = 24
+	maxSlackSteps = 32
+	minStepHours  = 1.0 / 6 // minimum length of a step in hours
 )
 
 // NewWorth builds the table of a task. Errors wrap ErrModel, or are the context's.
-func NewWorth(ctx context.Context, l Live) (*Worth, error) {
+func NewWorth(ctx context.Context, l LiveTask) (*Worth, error) {
 	if err := l.check(); err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func NewWorth(ctx context.Context, l Live) (*Worth, error) {
 
 // model returns the market with steps of the given hours. It has price levels, may lose a machine at any of them, and
 // does not wait.
-func (l *Live) model(step float64) Model {
+func (l *LiveTask) model(step float64) Model {
 	prices := l.Prices
 	if prices == nil {
 		prices = &market.Online{}
@@ -107,8 +107,8 @@ func (t *Table) worthOfStep(work, time float64) float64 {
 			break // the twins come after the levels
 		}
 		usd := float64(t.model.spotUSD(q, int(time)))
-		rest := never64 // remaining cost of staying
-		if stays && usd < never64 {
+		rest := missedCost64 // remaining cost of staying
+		if stays && usd < missedCost64 {
 			rest = t.costAfter(work, time, q, OnSpot, OnSpot)
 		}
 		most := t.model.OnDemandUSD + t.costAfter(work, time, q, OnSpot, OnDemand) - rest

@@ -15,7 +15,7 @@ import (
 )
 
 func TestWorthOnSteadyCheapMarket(t *testing.T) {
-	w, err := bidding.NewWorth(context.Background(), bidding.Live{USD: 0.3, OnDemandUSD: 1, Work: 6, Left: 10, LossesPerHour: 0.001, Restart: 0.3})
+	w, err := bidding.NewWorth(context.Background(), bidding.LiveTask{USD: 0.3, OnDemandUSD: 1, Work: 6, Left: 10, LossesPerHour: 0.001, Restart: 0.3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestWorthToleratesSpikes(t *testing.T) {
 		at = at.Add(12 * time.Minute)
 	}
 	worth := func(prices *market.Online) float64 {
-		w, err := bidding.NewWorth(context.Background(), bidding.Live{Prices: prices, USD: 0.85, OnDemandUSD: 0.9, Work: 4, Left: 8, LossesPerHour: 0.3, Restart: 0.4})
+		w, err := bidding.NewWorth(context.Background(), bidding.LiveTask{Prices: prices, USD: 0.85, OnDemandUSD: 0.9, Work: 4, Left: 8, LossesPerHour: 0.3, Restart: 0.4})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestWorthIsCappedIfMovingIsFree(t *testing.T) {
 			at = at.Add(time.Duration(rapid.IntRange(1, 600).Draw(t, "minutes")) * time.Minute)
 			prices.Observe(at, rapid.Float64Range(0.05, 3).Draw(t, "price"))
 		}
-		l := bidding.Live{
+		l := bidding.LiveTask{
 			Prices: prices, USD: rapid.Float64Range(0.05, 3).Draw(t, "usd"), OnDemandUSD: rapid.Float64Range(0.1, 3).Draw(t, "on demand"),
 			Work:          rapid.Float64Range(0.05, 200).Draw(t, "work"),
 			LossesPerHour: rapid.Float64Range(0, 2).Draw(t, "losses"), Restart: rapid.SampledFrom([]float64{0, 0.2, 3}).Draw(t, "restart"),
@@ -80,14 +80,14 @@ func TestWorthIsCappedIfMovingIsFree(t *testing.T) {
 }
 
 func TestNewWorthRejectsBadTask(t *testing.T) {
-	good := bidding.Live{USD: 0.3, OnDemandUSD: 1, Work: 6, Left: 8}
-	for name, spoil := range map[string]func(*bidding.Live){
-		"no work":            func(l *bidding.Live) { l.Work = 0 },
-		"endless":            func(l *bidding.Live) { l.Work = math.Inf(1) },
-		"no price":           func(l *bidding.Live) { l.USD = math.NaN() },
-		"no on-demand price": func(l *bidding.Live) { l.OnDemandUSD = 0 },
-		"a free machine":     func(l *bidding.Live) { l.USD = 0 },
-		"negative losses":    func(l *bidding.Live) { l.LossesPerHour = -1 },
+	good := bidding.LiveTask{USD: 0.3, OnDemandUSD: 1, Work: 6, Left: 8}
+	for name, spoil := range map[string]func(*bidding.LiveTask){
+		"no work":            func(l *bidding.LiveTask) { l.Work = 0 },
+		"endless":            func(l *bidding.LiveTask) { l.Work = math.Inf(1) },
+		"no price":           func(l *bidding.LiveTask) { l.USD = math.NaN() },
+		"no on-demand price": func(l *bidding.LiveTask) { l.OnDemandUSD = 0 },
+		"a free machine":     func(l *bidding.LiveTask) { l.USD = 0 },
+		"negative losses":    func(l *bidding.LiveTask) { l.LossesPerHour = -1 },
 	} {
 		l := good
 		spoil(&l)
@@ -110,7 +110,7 @@ func TestWorthDoesNotWait(t *testing.T) {
 		prices.Observe(at, 0.9)
 		at = at.Add(time.Hour)
 	}
-	w, err := bidding.NewWorth(context.Background(), bidding.Live{Prices: prices, USD: 0.9, OnDemandUSD: 1, Work: 4, Left: 12, Restart: 0.05})
+	w, err := bidding.NewWorth(context.Background(), bidding.LiveTask{Prices: prices, USD: 0.9, OnDemandUSD: 1, Work: 4, Left: 12, Restart: 0.05})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestWorthMatchesEnumeration(t *testing.T) {
 		nil, tidal(2, 0.4, 30), tidal(0.6, 0.6, 30), tidal(1, 3, 30), tidal(0.2, 0.2, 100),
 	} {
 		for _, od := range []float64{0.25, 0.5, 1} {
-			l := bidding.Live{Prices: prices, USD: 0.7, OnDemandUSD: od, Work: 3 * step, Left: 9 * step, Restart: restart}
+			l := bidding.LiveTask{Prices: prices, USD: 0.7, OnDemandUSD: od, Work: 3 * step, Left: 9 * step, Restart: restart}
 			w, err := bidding.NewWorth(context.Background(), l)
 			if err != nil {
 				t.Fatal(err)

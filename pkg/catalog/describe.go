@@ -23,7 +23,7 @@ func describe(q *Query) string {
 		add("%s vCPUs", q.VCPU)
 	}
 	if (q.MemoryGiB != Range{}) {
-		add("%s GiB of memory", q.MemoryGiB.told(fault.Number))
+		add("%s GiB of memory", q.MemoryGiB.format(fault.Number))
 	}
 	if q.InstanceType != "" {
 		add("machine type %s", q.InstanceType)
@@ -58,10 +58,10 @@ func describe(q *Query) string {
 }
 
 // String returns the range as job files have it: 8+ for at least, 8 for exactly.
-func (r Range) String() string { return r.told(formatCount) }
+func (r Range) String() string { return r.format(formatCount) }
 
-// told returns the range, with its numbers formatted by number.
-func (r Range) told(number func(float64) string) string {
+// format returns the range, with its numbers formatted by number.
+func (r Range) format(number func(float64) string) string {
 	switch {
 	case r.Min == r.Max:
 		return number(r.Min)
@@ -74,15 +74,15 @@ func (r Range) told(number func(float64) string) string {
 	}
 }
 
-// slip is a name in a query that the catalogue does not have, probably a misspelling.
-type slip struct {
+// misspelling is a name in a query that the catalogue does not have, probably a misspelling.
+type misspelling struct {
 	// filter is the field of Query, as in Relaxation.
 	filter string
 	hint   string
 }
 
-// names returns the number of names in a filter.
-func (q *Query) names(filter string) int {
+// countNames returns the number of names in a filter.
+func (q *Query) countNames(filter string) int {
 	switch filter {
 	case "clouds":
 		return len(q.Clouds)
@@ -95,11 +95,11 @@ func (q *Query) names(filter string) int {
 	}
 }
 
-// slips returns the misspelt names, with the nearest names that the catalogue has.
-func (c *Catalog) slips(q *Query) []slip {
-	var found []slip
+// misspellings returns the misspelt names, with the nearest names that the catalogue has.
+func (c *Catalog) misspellings(q *Query) []misspelling {
+	var found []misspelling
 	for _, name := range q.Clouds {
-		found = appendSlip(found, "clouds", "cloud", name, c.clouds)
+		found = appendMisspelling(found, "clouds", "cloud", name, c.clouds)
 	}
 	var regions, zones []string
 	for i := range c.cols.Places {
@@ -107,13 +107,13 @@ func (c *Catalog) slips(q *Query) []slip {
 		zones = append(zones, c.cols.Places[i].Zone)
 	}
 	for _, name := range q.Regions {
-		found = appendSlip(found, "regions", "region", afterCloud(name), regions)
+		found = appendMisspelling(found, "regions", "region", afterCloud(name), regions)
 	}
 	for _, name := range q.Zones {
 		name = afterCloud(name)
 		if !slices.Contains(zones, name) && isAWSZoneName(name, regions) {
 			found = append(found,
-				slip{
+				misspelling{
 					"zones",
 					fmt.Sprintf(
 						"AWS zones are named by their ID, such as use1-az1, because %s is a different zone in "+
@@ -123,24 +123,24 @@ func (c *Catalog) slips(q *Query) []slip {
 				})
 			continue
 		}
-		found = appendSlip(found, "zones", "zone", name, zones)
+		found = appendMisspelling(found, "zones", "zone", name, zones)
 	}
 	if q.InstanceType != "" && len(c.byInstanceType[strings.ToLower(q.InstanceType)]) == 0 {
 		var types []string
 		for i := range c.cols.Machines {
 			types = append(types, c.cols.Machines[i].InstanceType)
 		}
-		found = appendSlip(found, "instanceType", "machine type", q.InstanceType, types)
+		found = appendMisspelling(found, "instanceType", "machine type", q.InstanceType, types)
 	}
 	if q.Accelerator != "" && q.Accelerator != AnyAccelerator {
 		if name, err := c.acceleratorName(q.Accelerator); err == nil && len(c.byAccelerator[name]) == 0 {
-			found = append(found, slip{"accelerator", "no cloud in the catalogue sells " + name})
+			found = append(found, misspelling{"accelerator", "no cloud in the catalogue sells " + name})
 		}
 	}
 	return found
 }
 
-func appendSlip(found []slip, filter, what, name string, known []string) []slip {
+func appendMisspelling(found []misspelling, filter, what, name string, known []string) []misspelling {
 	if slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
 		return found
 	}
@@ -148,7 +148,7 @@ func appendSlip(found []slip, filter, what, name string, known []string) []slip 
 	if near := fault.Nearest(name, known); near != "" {
 		hint += ", did you mean " + near + "?"
 	}
-	return append(found, slip{filter, hint})
+	return append(found, misspelling{filter, hint})
 }
 
 func afterCloud(name string) string {

@@ -24,8 +24,8 @@ func (c *Catalog) Explain(q Query) error {
 	return c.explain(q)
 }
 
-// maxTold is the maximum number of relaxations in the text of an error, and of names in one relaxation.
-const maxTold = 3
+// maxListed is the maximum number of relaxations in the text of an error, and of names in one relaxation.
+const maxListed = 3
 
 func (c *Catalog) explain(q Query) *NoOfferError {
 	if name, err := c.acceleratorName(q.Accelerator); err == nil && q.Accelerator != AnyAccelerator {
@@ -34,22 +34,22 @@ func (c *Catalog) explain(q Query) *NoOfferError {
 	e := &NoOfferError{Query: q}
 	for _, r := range relaxers {
 		if relaxed, ok := r.relax(q); ok {
-			if found := c.tally(relaxed, r.distance(&q)); found.offers > 0 {
+			if found := c.tally(relaxed, r.distanceFrom(&q)); found.offers > 0 {
 				e.Relaxations = append(e.Relaxations, Relaxation{
 					Filter: r.filter, Text: r.text(&q, found), Matches: found.offers, Closest: found.closest,
 				})
 			}
 		}
 	}
-	e.text = c.tell(&q, e.Relaxations)
+	e.text = c.errorText(&q, e.Relaxations)
 	return e
 }
 
-// tell returns the text of the error: the query, the misspelt names in it, and the available alternatives. It offers
+// errorText returns the text of the error: the query, the misspelt names in it, and the available alternatives. It offers
 // no relaxation for a filter that has only misspelt names, because the user has to correct those.
-func (c *Catalog) tell(q *Query, relaxations []Relaxation) string {
+func (c *Catalog) errorText(q *Query, relaxations []Relaxation) string {
 	parts := []string{"no offer has " + describe(q)}
-	slips := c.slips(q)
+	slips := c.misspellings(q)
 	slipped := make(map[string]int)
 	for _, s := range slips {
 		parts = append(parts, s.hint)
@@ -57,7 +57,7 @@ func (c *Catalog) tell(q *Query, relaxations []Relaxation) string {
 	}
 	told := 0
 	for _, r := range relaxations {
-		if told == maxTold || slipped[r.Filter] > 0 && slipped[r.Filter] >= q.names(r.Filter) {
+		if told == maxListed || slipped[r.Filter] > 0 && slipped[r.Filter] >= q.countNames(r.Filter) {
 			continue
 		}
 		text := r.Text
@@ -83,8 +83,8 @@ type relaxer struct {
 	text func(q *Query, t *tally) string
 }
 
-// distance returns away for the query q.
-func (r *relaxer) distance(q *Query) func(*Match) float64 {
+// distanceFrom returns away for the query q.
+func (r *relaxer) distanceFrom(q *Query) func(*Match) float64 {
 	if r.away == nil {
 		return func(*Match) float64 { return 0 }
 	}
@@ -288,8 +288,8 @@ func (t *tally) price() string {
 }
 
 func few(names []string) string {
-	if len(names) > maxTold {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxTold], ", "), len(names)-maxTold)
+	if len(names) > maxListed {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxListed], ", "), len(names)-maxListed)
 	}
 	return strings.Join(names, ", ")
 }

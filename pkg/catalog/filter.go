@@ -26,7 +26,7 @@ type filter struct {
 	cloudSet       bitset
 	marketBits     marketBits
 	// least is the minimum size of matching machines; walks use it to skip smaller ones.
-	least size
+	minSize size
 }
 
 // marketBits is a set of the market bits of entries.
@@ -51,7 +51,7 @@ func (f *filter) compile(c *Catalog, q *Query) error {
 	default:
 		f.marketBits = 1<<onDemandBit | 1<<spotBit
 	}
-	f.least = sizeOf(q.VCPU.Min, q.MemoryGiB.Min)
+	f.minSize = sizeOf(q.VCPU.Min, q.MemoryGiB.Min)
 	f.selectPlaces(c, q)
 	return f.selectMachines(c, q)
 }
@@ -153,26 +153,26 @@ func (f *filter) selectMachines(c *Catalog, q *Query) error {
 	case q.InstanceType != "":
 		for _, id := range c.byInstanceType[strings.ToLower(q.InstanceType)] {
 			if accelerator == "" || c.cols.Machines[id].Accelerator == accelerator {
-				f.take(c, q, id)
+				f.addIfAdmitted(c, q, id)
 			}
 		}
 	case accelerator != "":
 		for _, id := range c.byAccelerator[accelerator] {
-			f.take(c, q, id)
+			f.addIfAdmitted(c, q, id)
 		}
 	default:
-		f.takeBySize(c, q)
+		f.addBySize(c, q)
 	}
 	return nil
 }
 
-// take adds a machine if it passes the filters on size, cloud, architecture and accelerator count.
-func (f *filter) take(c *Catalog, q *Query, id uint16) {
+// addIfAdmitted adds a machine if it passes the filters on size, cloud, architecture and accelerator count.
+func (f *filter) addIfAdmitted(c *Catalog, q *Query, id uint16) {
 	t := &c.traits[id]
 	if q.VCPU.contains(t.vcpu) && q.MemoryGiB.contains(t.memoryGiB) && f.cloudSet.has(int(t.cloudID)) &&
 		(q.Arch == "" || q.Arch == archName(c.cols.Machines[id].Arm)) &&
 		(q.AcceleratorCount == 0 || q.AcceleratorCount == c.cols.Machines[id].Count) &&
-		(q.namesSize() || !starves(&c.cols.Machines[id])) {
+		(q.namesSize() || !tooSmallForGPUs(&c.cols.Machines[id])) {
 		f.add(id)
 	}
 }
@@ -182,9 +182,9 @@ func (q *Query) namesSize() bool {
 	return q.VCPU != Range{} || q.MemoryGiB != Range{} || q.InstanceType != ""
 }
 
-// starves reports whether a machine is too small for the GPUs attached to it: smaller than an n1-standard-4 for each,
+// tooSmallForGPUs reports whether a machine is too small for the GPUs attached to it: smaller than an n1-standard-4 for each,
 // which is the size of the smallest machines with a built-in T4 on other clouds.
-func starves(m *table.Machine) bool {
+func tooSmallForGPUs(m *table.Machine) bool {
 	return m.Attached && (m.Vcpu < 4*m.Count || m.MemoryGiB < 15*m.Count)
 }
 
@@ -194,9 +194,9 @@ func (f *filter) add(id uint16) {
 	f.machineEntries += int(f.view.machineStart[id+1] - f.view.machineStart[id])
 }
 
-// takeBySize does the work of take for all machines of the allowed clouds, in a loop that is fast enough for a query
+// addBySize does the work of take for all machines of the allowed clouds, in a loop that is fast enough for a query
 // that names neither type nor accelerator.
-func (f *filter) takeBySize(c *Catalog, q *Query) {
+func (f *filter) addBySize(c *Catalog, q *Query) {
 	var mask, want kind
 	if q.Accelerator != AnyAccelerator {
 		mask |= kindAccelerated

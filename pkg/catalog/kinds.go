@@ -77,7 +77,7 @@ func encodeReserved(all []Reserved, others []unknown) ([]byte, error) {
 
 func decodeReserved(raw []byte) (all []Reserved, others []unknown, rest []byte, err error) {
 	size, n := binary.Uvarint(raw)
-	if n <= 0 || size > mostReservedBytes || size > uint64(len(raw)-n) { //nolint:gosec // n is at most its length
+	if n <= 0 || size > maxReservedBytes || size > uint64(len(raw)-n) { //nolint:gosec // n is at most its length
 		return nil, nil, nil, fmt.Errorf("%w: cut short", table.ErrBadSnapshot)
 	}
 	raw = raw[n:]
@@ -85,7 +85,7 @@ func decodeReserved(raw []byte) (all []Reserved, others []unknown, rest []byte, 
 	if err := json.Unmarshal(raw[:size], &list); err != nil {
 		return nil, nil, nil, fmt.Errorf("%w: reserved capacity: %w", table.ErrBadSnapshot, err)
 	}
-	if len(list) > mostReserved {
+	if len(list) > maxReserved {
 		return nil, nil, nil, fmt.Errorf("%w: %d reservations", table.ErrBadSnapshot, len(list))
 	}
 	for _, one := range list {
@@ -104,7 +104,7 @@ func decodeReserved(raw []byte) (all []Reserved, others []unknown, rest []byte, 
 			all = append(all, r)
 		}
 	}
-	if err := sorted(all); err != nil {
+	if err := sortAndCheck(all); err != nil {
 		return nil, nil, nil, fmt.Errorf("%w: %w", table.ErrBadSnapshot, err)
 	}
 	slices.SortStableFunc(others, func(a, b unknown) int {

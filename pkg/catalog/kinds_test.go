@@ -77,7 +77,7 @@ func TestUnknownKindsAreSkippedAndKept(t *testing.T) {
 	}
 	for what, bad := range map[string]string{
 		"no object": "[3]", "a kind that is no number": `[{"kind":"x"}]`, "a known one without machines": strings.Replace("["+known+"]", "3", "0", 1),
-		"more than there can be": "[" + strings.Repeat("{\"kind\":9},", mostReserved) + known + "]",
+		"more than there can be": "[" + strings.Repeat("{\"kind\":9},", maxReserved) + known + "]",
 	} {
 		if _, err := ReadSnapshot(withReserved(t, tiny(t), bad)); !errors.Is(err, ErrBadSnapshot) {
 			t.Errorf("%s: %v", what, err)
@@ -92,7 +92,7 @@ func TestReservedKinds(t *testing.T) {
 	}
 	c, err := tiny(t).WithReserved(func(*Reserved) bool { return true }, []Reserved{
 		{Cloud: "aws", ID: "a", Region: "us-east-1", InstanceType: "m5.large", Count: 3},
-		{Cloud: "aws", ID: "b", Commitment: takes(capacity.TakenUSD(1))},
+		{Cloud: "aws", ID: "b", Commitment: takes(capacity.DemandUSD(1))},
 		{Cloud: "aws", ID: "c", Commitment: takes(apitypes.Amount{CentiUnits: 400})},
 	})
 	if err != nil {

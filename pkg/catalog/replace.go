@@ -37,7 +37,7 @@ func (c *Catalog) Replace(out func(*Offer) bool, offers []Offer) (*Catalog, erro
 	}
 	for i := range offers {
 		o := &offers[i]
-		m, raw, err := unpriced(o)
+		m, raw, err := splitOffer(o)
 		if err != nil {
 			return nil, fmt.Errorf("%w: offer %d (%.32s): %w", skypilot.ErrBadData, i, o.ID(), err)
 		}
@@ -59,8 +59,8 @@ func (c *Catalog) Replace(out func(*Offer) bool, offers []Offer) (*Catalog, erro
 	return next, nil
 }
 
-// unpriced splits an offer into its machine and its prices, and makes the checks that the reader of a file makes.
-func unpriced(o *Offer) (m table.Machine, raw table.Offer, err error) {
+// splitOffer splits an offer into its machine and its prices, and makes the checks that the reader of a file makes.
+func splitOffer(o *Offer) (m table.Machine, raw table.Offer, err error) {
 	if !table.ValidName(o.Cloud) || !table.ValidName(o.Region) || o.Zone != "" && !table.ValidName(o.Zone) ||
 		!table.ValidName(o.InstanceType) {
 		return m, raw, fmt.Errorf("an invalid name")

@@ -102,10 +102,10 @@ func (r *Reserved) Covers(o *Offer) bool {
 	return ok
 }
 
-// mostReserved and mostReservedBytes limit the reserved capacity in a snapshot, in number and in bytes.
+// maxReserved and mostReservedBytes limit the reserved capacity in a snapshot, in number and in bytes.
 const (
-	mostReserved      = 10_000
-	mostReservedBytes = 8 << 20
+	maxReserved      = 10_000
+	maxReservedBytes = 8 << 20
 )
 
 // Check returns an error if a field is invalid. The error wraps [ErrBadData].
@@ -171,11 +171,11 @@ func (c *Catalog) WithReserved(out func(*Reserved) bool, in []Reserved) (*Catalo
 	next.unknown = slices.DeleteFunc(slices.Clone(c.unknown), func(u unknown) bool {
 		return slices.ContainsFunc(next.reserved, func(r Reserved) bool { return r.Cloud == u.Cloud && r.ID == u.ID })
 	})
-	return next, sorted(next.reserved)
+	return next, sortAndCheck(next.reserved)
 }
 
-// Told describes the part of the account's capacity that a cloud was asked about.
-type Told struct {
+// CloudAnswer describes the part of the account's capacity that a cloud was asked about.
+type CloudAnswer struct {
 	Cloud  string
 	Region string // empty means all regions
 	// Plans is set if the cloud was asked about commitments (ByCommittedUse, BySavingsPlan), not about other
@@ -189,7 +189,7 @@ const endedFor = 24 * time.Hour
 
 // replaces reports whether the cloud's answer replaces r. Answers never replace capacity from the settings that has
 // not ended.
-func (t Told) replaces(r *Reserved) bool {
+func (t CloudAnswer) replaces(r *Reserved) bool {
 	if !r.Until.IsZero() && r.Until.Before(t.Now.Add(-endedFor)) {
 		return true
 	}
@@ -197,17 +197,17 @@ func (t Told) replaces(r *Reserved) bool {
 	return r.Cloud == t.Cloud && (t.Region == "" || t.Region == r.Region) && r.By != BySettings && plan == t.Plans
 }
 
-// WithTold returns a catalogue in which found, the cloud's answer, replaces its previous answer to the same question.
+// WithAnswer returns a catalogue in which found, the cloud's answer, replaces its previous answer to the same question.
 // It also drops capacity that ended a day ago or earlier. The error wraps [ErrBadData].
-func (c *Catalog) WithTold(t Told, found []Reserved) (*Catalog, error) {
+func (c *Catalog) WithAnswer(t CloudAnswer, found []Reserved) (*Catalog, error) {
 	return c.WithReserved(t.replaces, found)
 }
 
-func sorted(all []Reserved) error {
+func sortAndCheck(all []Reserved) error {
 	slices.SortFunc(all, func(a, b Reserved) int {
 		return strings.Compare(a.Cloud+"/"+a.ID, b.Cloud+"/"+b.ID)
 	})
-	if len(all) > mostReserved {
+	if len(all) > maxReserved {
 		return fmt.Errorf("%w: %d reservations", skypilot.ErrBadData, len(all))
 	}
 	for i := range all {

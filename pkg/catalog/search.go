@@ -104,7 +104,7 @@ func (s *scratch) run(c *Catalog, q *Query, yield func(e uint32) bool) {
 	case f.placeEntries <= selectiveEntries:
 		s.markPlaces(c, q)
 	default:
-		s.walk(c, q, v.skips.from(f.least), yield)
+		s.walk(c, q, v.skips.from(f.minSize), yield)
 		return
 	}
 	s.emit(c, q, yield)
@@ -155,7 +155,7 @@ func (s *scratch) eachBucket(c *Catalog, q *Query, yield func(rank uint32) bool)
 			}
 			bucket := 2*int(p) + int(bit)
 			start, end := v.bucketStart[bucket], v.bucketStart[bucket+1]
-			start += v.bucketSkips[bucket].from(f.least)
+			start += v.bucketSkips[bucket].from(f.minSize)
 			machines := v.bucketMachines[start:end]
 			for i, m := range machines {
 				if !f.machineSet.has(int(m)) {

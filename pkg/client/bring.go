@@ -15,18 +15,18 @@ import (
 // errNoJob is for callers that ignored the error of Builder.Job.
 var errNoJob = errors.New("there is no job: look at the error that came with it")
 
-// here finds the files that a job names on this computer. It returns a copy of the job with absolute paths; the
+// resolveLocalFiles finds the files that a job names on this computer. It returns a copy of the job with absolute paths; the
 // caller's job is not changed.
-func here(ctx context.Context, j *dag.Job) (*dag.Job, localfiles.Place, error) {
+func resolveLocalFiles(ctx context.Context, j *dag.Job) (*dag.Job, localfiles.Base, error) {
 	if j == nil {
-		return nil, localfiles.Place{}, errNoJob
+		return nil, localfiles.Base{}, errNoJob
 	}
 	dir, err := os.Getwd()
 	if err != nil {
-		return nil, localfiles.Place{}, fmt.Errorf("current directory: %w", err)
+		return nil, localfiles.Base{}, fmt.Errorf("current directory: %w", err)
 	}
 	home, _ := os.UserHomeDir() // without one, paths under ~/ are not found
-	place := localfiles.Place{Base: dir, Home: home}
+	place := localfiles.Base{Base: dir, Home: home}
 	found := *j
 	found.Tasks = slices.Clone(j.Tasks)
 	for i := range found.Tasks {
@@ -37,9 +37,9 @@ func here(ctx context.Context, j *dag.Job) (*dag.Job, localfiles.Place, error) {
 	return &found, place, err
 }
 
-// bring uploads local files of a job that the broker does not have, and returns a copy of the job that names the packs.
-func (c *Client) bring(ctx context.Context, j *dag.Job) (*dag.Job, error) {
-	found, place, err := here(ctx, j)
+// uploadLocalFiles uploads local files of a job that the broker does not have, and returns a copy of the job that names the packs.
+func (c *Client) uploadLocalFiles(ctx context.Context, j *dag.Job) (*dag.Job, error) {
+	found, place, err := resolveLocalFiles(ctx, j)
 	if err != nil {
 		return nil, err
 	}

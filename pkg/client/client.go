@@ -85,12 +85,12 @@ func (c *Client) Update(ctx context.Context, job, name, key string, file []byte,
 	}
 	var out apitypes.Submitted
 	return &out, c.call(ctx, request{
-		method: http.MethodPost, path: "/v1/dags", query: q, body: body, contentType: contentType, key: onceFor(key),
+		method: http.MethodPost, path: "/v1/dags", query: q, body: body, contentType: contentType, key: keyOrRandom(key),
 	}, &out)
 }
 
-// onceFor returns the key, or a random one if it is empty, so that a repeated call still makes one job.
-func onceFor(key string) string { return cmp.Or(key, rand.Text()) }
+// keyOrRandom returns the key, or a random one if it is empty, so that a repeated call still makes one job.
+func keyOrRandom(key string) string { return cmp.Or(key, rand.Text()) }
 
 // withSecrets returns a form with the secrets and the job file.
 func withSecrets(file []byte, secrets map[string]string) (body []byte, contentType string, err error) {
@@ -230,7 +230,7 @@ type request struct {
 func (c *Client) call(ctx context.Context, r request, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return c.patiently(ctx, r, func() error { return c.callOnce(ctx, r, out) })
+	return c.callWithRetry(ctx, r, func() error { return c.callOnce(ctx, r, out) })
 }
 
 func (c *Client) callOnce(ctx context.Context, r request, out any) error {

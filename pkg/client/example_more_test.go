@@ -116,7 +116,7 @@ func ExampleTask_Role() {
 		log.Fatal(err)
 	}
 	for _, t := range job.Tasks {
-		fmt.Println(t.Name, "is", t.Nodes, t.RoleOf())
+		fmt.Println(t.Name, "is", t.Nodes, t.RoleName())
 	}
 	// Output:
 	// head is 1 master

@@ -17,9 +17,9 @@ const (
 	firstPause = 200 * time.Millisecond // doubles
 )
 
-// patiently makes a call and retries it while it fails with a temporary error. All calls of the API can be repeated,
+// callWithRetry makes a call and retries it while it fails with a temporary error. All calls of the API can be repeated,
 // except DELETE: in between, another user may have created something of the same name.
-func (c *Client) patiently(ctx context.Context, r request, call func() error) error {
+func (c *Client) callWithRetry(ctx context.Context, r request, call func() error) error {
 	if r.method == http.MethodDelete {
 		return call()
 	}
@@ -28,7 +28,7 @@ func (c *Client) patiently(ctx context.Context, r request, call func() error) er
 	var last error
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		last = call()
-		if last != nil && !passing(last) {
+		if last != nil && !isTemporary(last) {
 			return struct{}{}, backoff.Permanent(last)
 		}
 		return struct{}{}, last
@@ -39,8 +39,8 @@ func (c *Client) patiently(ctx context.Context, r request, call func() error) er
 	return err
 }
 
-// passing reports whether an error may be temporary. A refused connection or an unknown host name is not.
-func passing(err error) bool {
+// isTemporary reports whether an error may be temporary. A refused connection or an unknown host name is not.
+func isTemporary(err error) bool {
 	switch status := statusOf(err); status {
 	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout:

@@ -13,20 +13,20 @@ import (
 func (c *Client) Suspend(ctx context.Context, id, by, reason string) (*apitypes.JobView, error) {
 	var out apitypes.JobView
 	return &out, c.call(ctx, request{key: rand.Text(), method: http.MethodPost, path: jobPath(id) + "/suspend",
-		query: said("by", by, "reason", reason)}, &out)
+		query: queryOf("by", by, "reason", reason)}, &out)
 }
 
 // Resume resumes a suspended job.
 func (c *Client) Resume(ctx context.Context, id, by string) (*apitypes.JobView, error) {
 	var out apitypes.JobView
 	return &out, c.call(ctx, request{key: rand.Text(), method: http.MethodPost, path: jobPath(id) + "/resume",
-		query: said("by", by)}, &out)
+		query: queryOf("by", by)}, &out)
 }
 
 // SuspendQueue makes a queue admit nothing. With drain, its running tasks save their work and wait.
 func (c *Client) SuspendQueue(ctx context.Context, name, by, reason string, drain bool) (*apitypes.Queue, error) {
 	var out apitypes.Queue
-	q := said("by", by, "reason", reason)
+	q := queryOf("by", by, "reason", reason)
 	if drain {
 		q.Set("drain", "true")
 	}
@@ -38,13 +38,13 @@ func (c *Client) SuspendQueue(ctx context.Context, name, by, reason string, drai
 func (c *Client) ResumeQueue(ctx context.Context, name, by string) (*apitypes.Queue, error) {
 	var out apitypes.Queue
 	return &out, c.call(ctx, request{key: rand.Text(), method: http.MethodPost, path: queuePath(name) + "/resume",
-		query: said("by", by)}, &out)
+		query: queryOf("by", by)}, &out)
 }
 
 func queuePath(name string) string { return "/v1/queues/" + url.PathEscape(name) }
 
-// said returns query parameters from pairs of name and value, without empty values.
-func said(pairs ...string) url.Values {
+// queryOf returns query parameters from pairs of name and value, without empty values.
+func queryOf(pairs ...string) url.Values {
 	q := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {

@@ -83,16 +83,16 @@ func visitError(err error) error {
 	case status == http.StatusTooManyRequests:
 		return tunnel.ErrBusy
 	case status >= 400 && status < 500:
-		return &over{err}
+		return &endedError{err}
 	}
 	return err
 }
 
-// over is an error after which the visit cannot be used any more.
-type over struct{ error }
+// endedError is an error after which the visit cannot be used any more.
+type endedError struct{ error }
 
 // Unwrap returns the original error.
-func (o *over) Unwrap() error { return o.error }
+func (o *endedError) Unwrap() error { return o.error }
 
 // Is makes it match tunnel.ErrEnded.
-func (o *over) Is(target error) bool { return target == tunnel.ErrEnded }
+func (o *endedError) Is(target error) bool { return target == tunnel.ErrEnded }

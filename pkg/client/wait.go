@@ -39,7 +39,7 @@ func (c *Client) SubmitJob(ctx context.Context, j *dag.Job) (*apitypes.Submitted
 			return nil, j.SecretError(name, "has no value", "give it with Builder.Secret, or with the file to Submit")
 		}
 	}
-	brought, err := c.bring(ctx, j)
+	brought, err := c.uploadLocalFiles(ctx, j)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (c *Client) Plan(ctx context.Context, name string, file []byte) (*apitypes.
 // PlanJob is Plan for a job that a Builder or the caller made. The local files that it names must exist; their sizes
 // are used in the plan.
 func (c *Client) PlanJob(ctx context.Context, j *dag.Job) (*apitypes.PlanView, error) {
-	found, _, err := here(ctx, j)
+	found, _, err := resolveLocalFiles(ctx, j)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ type Error struct {
 	RetryAfter time.Duration // the wait that the cloud asked for; 0 is unknown
 	// AskAgain is how long the broker skips this place after its first failure, if retrying is free: a driver that
 	// watches a cluster knows whether it is full. 0 lets the broker decide.
-	AskAgain time.Duration
+	RetryAfterFull time.Duration
 	// Late is how many machines had been made when the launch failed, even if the driver has ended them since: they may
 	// still exist, and they are billed. A failure of kind Transient or Throttled may always hide machines.
 	Late int
@@ -76,8 +76,8 @@ func Late(err error) int {
 	return 0
 }
 
-// Hidden reports whether a launch that failed with err may have made machines.
-func Hidden(err error) bool {
+// MayHaveMachines reports whether a launch that failed with err may have made machines.
+func MayHaveMachines(err error) bool {
 	kind := KindOf(err)
 	return Late(err) > 0 || kind == Transient || kind == Throttled
 }

@@ -202,19 +202,19 @@ func clouds() []string {
 		"fluidstack", "cudo", "paperspace", "vsphere", "scp", "seeweb", "hyperbolic", "primeintellect", "slurm", "ssh"}
 }
 
-// ability describes how the machines of a cloud differ from those of most clouds. Jobs are checked and planned with
+// cloudAbilities describes how the machines of a cloud differ from those of most clouds. Jobs are checked and planned with
 // it if no driver is available.
-type ability struct {
+type cloudAbilities struct {
 	racks    bool // labels may name the racks of machines, and the driver follows rules about racks
 	noMounts bool // buckets cannot be mounted
 }
 
-func abilities() map[string]ability {
-	return map[string]ability{"kubernetes": {racks: true, noMounts: true}}
+func abilities() map[string]cloudAbilities {
+	return map[string]cloudAbilities{"kubernetes": {racks: true, noMounts: true}}
 }
 
-// TellsRacks reports whether the racks of a cloud's machines can be known.
-func TellsRacks(cloud string) bool { return abilities()[cloud].racks }
+// CanHaveRacks reports whether the racks of a cloud's machines can be known.
+func CanHaveRacks(cloud string) bool { return abilities()[cloud].racks }
 
 // CheckCloud rejects a name that is similar to a known cloud, or contains a region. It accepts other unknown names.
 func CheckCloud(s string) error {
@@ -236,7 +236,7 @@ func CheckCloud(s string) error {
 
 // CheckPlace checks the places of a job: CLOUD, CLOUD:REGION or eu.
 func CheckPlace(s string) error {
-	if s == unionPlace {
+	if s == europeanUnion {
 		return nil
 	}
 	cloud, region, some := strings.Cut(s, ":")

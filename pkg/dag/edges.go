@@ -25,8 +25,8 @@ func NewOutputSizes(j *Job) *OutputSizes {
 	return s
 }
 
-// Of returns the total size of the named outputs of a task; nil means all outputs.
-func (s *OutputSizes) Of(task int, names []string) (GiB, error) {
+// Total returns the total size of the named outputs of a task; nil means all outputs.
+func (s *OutputSizes) Total(task int, names []string) (GiB, error) {
 	outputs := s.job.Tasks[task].Outputs
 	if names == nil {
 		if s.totals[task] < 0 {
@@ -80,7 +80,7 @@ func (j *Job) MergeEdges() {
 	for _, e := range sorted {
 		if n := len(merged); n > 0 && merged[n-1].From == e.From && merged[n-1].To == e.To {
 			merged[n-1].Data += e.Data
-			merged[n-1].Outputs = eitherOutputs(merged[n-1].Outputs, e.Outputs)
+			merged[n-1].Outputs = unionOutputs(merged[n-1].Outputs, e.Outputs)
 			continue
 		}
 		merged = append(merged, e)
@@ -91,8 +91,8 @@ func (j *Job) MergeEdges() {
 	j.Edges = slices.Clip(merged)
 }
 
-// eitherOutputs returns the outputs that are in a or b; nil means all outputs.
-func eitherOutputs(a, b []string) []string {
+// unionOutputs returns the outputs that are in a or b; nil means all outputs.
+func unionOutputs(a, b []string) []string {
 	if a == nil || b == nil {
 		return nil
 	}

@@ -28,7 +28,7 @@ func TestOutputSizes(t *testing.T) {
 			{1, []string{"m"}, 0, `task "none" has no output "m" (it has no outputs)`},
 			{2, []string{"zzzzzz"}, 0, `task "one" has no output "zzzzzz" (it has all)`},
 		} {
-			got, err := s.Of(c.task, c.names)
+			got, err := s.Total(c.task, c.names)
 			if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.HasPrefix(err.Error(), c.err) {
 				t.Errorf("%v of %d: %v, %v; want %v, %s", c.names, c.task, got, err, c.want, c.err)
 			}
@@ -62,7 +62,7 @@ func TestErrorAtAndLocateFindPositions(t *testing.T) {
 	j.Tasks[1].Resources = make([]Resources, 2)
 	at := func(line int32) fault.Position { return fault.Position{Line: line, Column: 1} }
 	j.origin = &Origin{File: "f.yaml", Tasks: []fault.Position{at(10), at(20)}, Marks: []Mark{
-		{Task: 0, Alternative: OfFiles, Pos: at(11), Field: "workdir", Path: "workdir"},
+		{Task: 0, Alternative: FilesOfTask, Pos: at(11), Field: "workdir", Path: "workdir"},
 		{Task: 0, Alternative: 0, Pos: at(12), Path: "resources"},
 		{Task: 0, Alternative: 0, Pos: at(13), Field: "cpus", Path: "resources.cores"},
 		{Task: 1, Alternative: 1, Pos: at(22), Path: "resources[1]"},
@@ -119,14 +119,14 @@ func TestMergeAndGiveEnv(t *testing.T) {
 	j := tasksNamed("a", "b")
 	j.Tasks[0].Env = map[string]string{"A": "1", "B": "2"}
 	j.Tasks[1].Run, j.Tasks[1].Recorded = "", 1
-	if err := j.GiveEnv(map[string]string{"B": "3"}); err != nil {
+	if err := j.AddEnv(map[string]string{"B": "3"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := j.Tasks[0].Env; got["A"] != "1" || got["B"] != "3" || j.Tasks[1].Env != nil {
 		t.Errorf("%v, and of a stand-in %v", got, j.Tasks[1].Env)
 	}
 	j.Tasks[0].Env, j.Tasks[0].Secrets = nil, []string{"T"}
-	err := j.GiveEnv(map[string]string{"T": "x"})
+	err := j.AddEnv(map[string]string{"T": "x"})
 	if err == nil || !strings.HasPrefix(err.Error(), "tasks.a.secrets.T: is a secret") {
 		t.Error(err)
 	}

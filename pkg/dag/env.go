@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// GiveEnv adds variables to every task that has a script; they override those of the file. It returns an *Error for a
+// AddEnv adds variables to every task that has a script; they override those of the file. It returns an *Error for a
 // name that is a secret of the job or is not a valid variable.
-func (j *Job) GiveEnv(env map[string]string) error {
+func (j *Job) AddEnv(env map[string]string) error {
 	for i := range j.Tasks {
 		t := &j.Tasks[i]
 		for _, name := range t.Secrets {
 			if _, both := env[name]; both {
-				return j.ErrorAt(i, OfFiles, SecretField(name), "is a secret, not a variable",
+				return j.ErrorAt(i, FilesOfTask, SecretField(name), "is a secret, not a variable",
 					"give it with --secret "+name)
 			}
 		}

@@ -39,7 +39,7 @@ func (j *Job) Chief(task int) bool {
 	}
 	for _, name := range chiefs[t.Framework] {
 		for _, i := range members {
-			if strings.EqualFold(j.Tasks[i].RoleOf(), name) {
+			if strings.EqualFold(j.Tasks[i].RoleName(), name) {
 				return i == task
 			}
 		}
@@ -47,29 +47,29 @@ func (j *Job) Chief(task int) bool {
 	return members[0] == task
 }
 
-// RoleOf returns the task's role in its gang: Role, or else its name.
-func (t *Task) RoleOf() string {
+// RoleName returns the task's role in its gang: Role, or else its name.
+func (t *Task) RoleName() string {
 	if t.Role != "" {
 		return t.Role
 	}
 	return t.Name
 }
 
-// Happening is an event that may happen to a task.
-type Happening string
+// Event is an event that may happen to a task.
+type Event string
 
 // The events, in Volcano's words. A pod is a machine of a task here.
 const (
-	PodFailed     Happening = "podFailed"     // a machine's script ended with an exit code other than 0
-	PodEvicted    Happening = "podEvicted"    // a machine was interrupted, or could not be launched
-	TaskFailed    Happening = "taskFailed"    // the task has failed and is not tried again
-	TaskCompleted Happening = "taskCompleted" // the scripts of all its machines have succeeded
+	PodFailed     Event = "podFailed"     // a machine's script ended with an exit code other than 0
+	PodEvicted    Event = "podEvicted"    // a machine was interrupted, or could not be launched
+	TaskFailed    Event = "taskFailed"    // the task has failed and is not tried again
+	TaskCompleted Event = "taskCompleted" // the scripts of all its machines have succeeded
 )
 
-var happenings = []Happening{PodFailed, PodEvicted, TaskFailed, TaskCompleted}
+var happenings = []Event{PodFailed, PodEvicted, TaskFailed, TaskCompleted}
 
 // Check returns an error if h is not one of the events.
-func (h Happening) Check() error { return fault.CheckWord("event", h, happenings...) }
+func (h Event) Check() error { return fault.CheckWord("event", h, happenings...) }
 
 // Action is the reaction to an event.
 type Action string
@@ -87,8 +87,8 @@ var actions = []Action{RestartGang, RestartRole, Abort, Complete}
 // Check returns an error if a is not one of the actions.
 func (a Action) Check() error { return fault.CheckWord("action", a, actions...) }
 
-// follows has the actions that are possible for each event.
-var follows = map[Happening][]Action{
+// actionsFor has the actions that are possible for each event.
+var actionsFor = map[Event][]Action{
 	PodFailed:     {RestartGang, RestartRole, Abort},
 	PodEvicted:    {RestartGang, RestartRole},
 	TaskFailed:    {Abort},
@@ -97,8 +97,8 @@ var follows = map[Happening][]Action{
 
 // Reaction is the action for an event of a task.
 type Reaction struct {
-	Event  Happening `json:"event"`
-	Action Action    `json:"action"`
+	Event  Event  `json:"event"`
+	Action Action `json:"action"`
 	// Limit is the maximum number of restarts of the gang or role for PodFailed before the job fails; 0 means
 	// Task.Retries.
 	Limit int `json:"limit,omitempty"`
@@ -109,8 +109,8 @@ type Reaction struct {
 // MaxReactions is the maximum number of reactions of a task, and of exit codes of a reaction.
 const MaxReactions = 64
 
-// Reacts returns the first reaction of the task that applies to an event. The exit code is only used for PodFailed.
-func (t *Task) Reacts(to Happening, exitCode int) (r Reaction, found bool) {
+// Reaction returns the first reaction of the task that applies to an event. The exit code is only used for PodFailed.
+func (t *Task) Reaction(to Event, exitCode int) (r Reaction, found bool) {
 	for _, r := range t.On {
 		if r.Event == to && (r.ExitCodes == nil || slices.Contains(r.ExitCodes, exitCode)) {
 			return r, true
@@ -122,7 +122,7 @@ func (t *Task) Reacts(to Happening, exitCode int) (r Reaction, found bool) {
 // RetriesAfter returns how often in total the task may fail and be tried again, if its last failure had this exit
 // code.
 func (t *Task) RetriesAfter(exitCode int) int {
-	r, found := t.Reacts(PodFailed, exitCode)
+	r, found := t.Reaction(PodFailed, exitCode)
 	switch {
 	case found && r.Action == Abort:
 		return 0
@@ -140,9 +140,9 @@ func (r Reaction) Check() error {
 	if err := r.Action.Check(); err != nil {
 		return fault.Within("action", err)
 	}
-	if !slices.Contains(follows[r.Event], r.Action) {
-		words := make([]string, len(follows[r.Event]))
-		for i, a := range follows[r.Event] {
+	if !slices.Contains(actionsFor[r.Event], r.Action) {
+		words := make([]string, len(actionsFor[r.Event]))
+		for i, a := range actionsFor[r.Event] {
 			words[i] = string(a)
 		}
 		return fault.Within("action", fault.New(fmt.Sprintf("%s is not possible for %s", r.Action, r.Event),

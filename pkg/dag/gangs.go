@@ -60,7 +60,7 @@ func (j *Job) Lead(task int) int {
 		return -1
 	}
 	for i := range j.Tasks {
-		if of := &j.Tasks[i]; of.Gang == t.Joins && of.RoleOf() == t.RoleOf() {
+		if of := &j.Tasks[i]; of.Gang == t.Joins && of.RoleName() == t.RoleName() {
 			return i
 		}
 	}
@@ -91,11 +91,11 @@ func (j *Job) CheckGangs() (task int, err error) {
 		}
 		roles := make(map[string]int, len(members))
 		for _, i := range members {
-			role := RoleVariable(j.Tasks[i].RoleOf())
+			role := RoleVariable(j.Tasks[i].RoleName())
 			if first, twice := roles[role]; twice {
 				return i, fault.New(
 					fmt.Sprintf("has role %s of gang %s, whose hosts are in $TRADEWIND_HOSTS_%s like those of %s",
-						fault.Quote(j.Tasks[i].RoleOf()), fault.Quote(name), role, fault.Quote(j.Tasks[first].Name)),
+						fault.Quote(j.Tasks[i].RoleName()), fault.Quote(name), role, fault.Quote(j.Tasks[first].Name)),
 					"rename one, or give one replicas",
 				)
 			}
@@ -169,7 +169,7 @@ func (j *Job) checkJoining(g *Graph) (task int, err error) {
 			return i, fault.New("has both gang and joins", "remove one of them")
 		case lead < 0:
 			return i, fault.New(fmt.Sprintf("joins role %s of gang %s, but no task of the gang has that role",
-				fault.Quote(t.RoleOf()), fault.Quote(t.Joins)), "add a task with that role to the gang")
+				fault.Quote(t.RoleName()), fault.Quote(t.Joins)), "add a task with that role to the gang")
 		case slices.Contains(fixed, t.Framework):
 			return i, fault.New(fmt.Sprintf("a running program of %s cannot get more machines", t.Framework),
 				"give the role replicas")

@@ -168,7 +168,7 @@ func (w *writer) after(i int) ([]*yaml.Node, error) {
 	var list []*yaml.Node
 	for _, k := range w.graph.In(i) {
 		e := &w.job.Edges[k]
-		data, err := w.sizes.Of(e.From, e.Outputs)
+		data, err := w.sizes.Total(e.From, e.Outputs)
 		if err != nil {
 			return nil, w.job.AtTask(e.From, err)
 		}

@@ -234,8 +234,8 @@ type Range struct {
 	Max float64 `json:"max,omitempty"` // 0 is no upper bound
 }
 
-// Holds reports whether v satisfies r.
-func (r Range) Holds(v float64) bool {
+// Contains reports whether v satisfies r.
+func (r Range) Contains(v float64) bool {
 	return v >= r.Min && (r.Max == 0 || v <= r.Max)
 }
 

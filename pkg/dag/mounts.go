@@ -73,15 +73,15 @@ type Bucket string
 // The owners of buckets.
 const (
 	// BucketThere: the user's; it must exist.
-	BucketThere Bucket = ""
+	BucketExists Bucket = ""
 	// BucketMade: it is created if it does not exist, and kept.
-	BucketMade Bucket = "make"
+	BucketCreate Bucket = "make"
 	// BucketTemporary: it is created if it does not exist, and in that case deleted when the job has finished.
 	BucketTemporary Bucket = "temporary"
 )
 
 // Check returns an error if b is neither BucketMade nor BucketTemporary.
-func (b Bucket) Check() error { return fault.CheckWord("bucket", b, BucketMade, BucketTemporary) }
+func (b Bucket) Check() error { return fault.CheckWord("bucket", b, BucketCreate, BucketTemporary) }
 
 // CheckMount checks the mount, bucket and source of an input. All of its fields must be set.
 func (in *Input) CheckMount() error {
@@ -112,7 +112,7 @@ func (in *Input) validateBucket() error {
 	}
 	scheme, _, some := strings.Cut(in.URI, "://")
 	inBucket := some && scheme != "file" && scheme != "pack"
-	if in.Bucket != BucketThere && !inBucket {
+	if in.Bucket != BucketExists && !inBucket {
 		return fault.Within("bucket", fault.New(fault.Quote(in.URI)+" is not in a bucket", "s3://NAME"))
 	}
 	if in.Source == "" {
@@ -144,17 +144,17 @@ func badMountPoint(p string) string {
 }
 
 // InputPlaces are the paths at which a task sees its inputs.
-type InputPlaces map[string]placed
+type InputPlaces map[string]placedInput
 
-// placed is an input that has a path.
-type placed struct {
+// placedInput is an input that has a path.
+type placedInput struct {
 	uri     string
 	mounted bool
 }
 
-// Take adds an input. It returns an error if another input has the same path, or if one of the two is mounted and
+// Add adds an input. It returns an error if another input has the same path, or if one of the two is mounted and
 // contains the path of the other.
-func (p InputPlaces) Take(in *Input) error {
+func (p InputPlaces) Add(in *Input) error {
 	place := in.place()
 	const hint = "give each its own path"
 	if first, taken := p[place]; taken {
@@ -173,7 +173,7 @@ func (p InputPlaces) Take(in *Input) error {
 			}
 		}
 	}
-	p[place] = placed{in.URI, in.Mount != Copied}
+	p[place] = placedInput{in.URI, in.Mount != Copied}
 	return nil
 }
 

@@ -15,7 +15,7 @@ func TestValidateRejectsConflictingInputs(t *testing.T) {
 		{"", in(Input{URI: "s3://b/x", Mount: MountRead}, Input{URI: "s3://b/y", Mount: MountCached, Path: "/data"})},
 		{"", in(Input{URI: "file:///x", Mount: MountWrite})},
 		{"", in(Input{URI: "x"}, Input{URI: "y", Path: "x/y"}, Input{URI: "z", Path: "x"})}, // files in the same folder
-		{"", in(Input{URI: "s3://b/x", Bucket: BucketMade, Source: "dir", Mount: MountWrite})},
+		{"", in(Input{URI: "s3://b/x", Bucket: BucketCreate, Source: "dir", Mount: MountWrite})},
 		{"", in(Input{URI: "s3://b", Path: "~/data"}, Input{URI: "s3://c", Path: "~/more", Mount: MountRead})},
 		{`inputs[0].mount: "x" is not a way to mount`, in(Input{URI: "s3://b", Mount: "x"})},
 		{"inputs[0].mount: a path of this computer", in(Input{URI: "x", Mount: MountRead})},
@@ -27,7 +27,7 @@ func TestValidateRejectsConflictingInputs(t *testing.T) {
 		{`inputs[0].path: "/" cannot be a mount point`, in(Input{URI: "s3://b", Path: "/", Mount: MountRead})},
 		{`inputs[0].path: "~/" cannot be a mount point`, in(Input{URI: "s3://b", Path: "~/", Mount: MountRead})},
 		{"inputs[0].bucket: unknown bucket", in(Input{URI: "s3://b", Bucket: "x"})},
-		{`inputs[0].bucket: "file:///x" is not in a bucket`, in(Input{URI: "file:///x", Bucket: BucketMade})},
+		{`inputs[0].bucket: "file:///x" is not in a bucket`, in(Input{URI: "file:///x", Bucket: BucketCreate})},
 		{`inputs[0].bucket: "x" is not in a bucket`, in(Input{URI: "x", Bucket: BucketTemporary})},
 		{"inputs[0].source: is uploaded to a bucket", in(Input{URI: "x", Source: "y"})},
 		{`inputs[0].source: "s3://y" is not a local path`, in(Input{URI: "s3://x", Source: "s3://y"})},

@@ -30,9 +30,9 @@ type Mark struct {
 	Path              string // below the task, as the file spells it
 }
 
-// OfFiles is the alternative in the Mark of a workdir, whose Field is "workdir", and of an input, whose Field is
+// FilesOfTask is the alternative in the Mark of a workdir, whose Field is "workdir", and of an input, whose Field is
 // InputField of its index.
-const OfFiles = -1
+const FilesOfTask = -1
 
 // InputField returns the field name of input i of a task.
 func InputField(i int) string { return "inputs" + fault.Index(i) }
@@ -96,7 +96,7 @@ func (j *Job) Locate(field, reason, hint string) *Error {
 		below = strings.TrimPrefix(below, ".")
 		parts := alternativeField.FindStringSubmatch(below)
 		if parts == nil {
-			return j.ErrorAt(i, OfFiles, below, reason, hint)
+			return j.ErrorAt(i, FilesOfTask, below, reason, hint)
 		}
 		alternative, _ := strconv.Atoi(parts[1]) // no index is the first
 		return j.ErrorAt(i, alternative, parts[2], reason, hint)

@@ -27,8 +27,8 @@ func Levels() []Level { return []Level{LevelRegion, LevelZone, LevelRack, LevelM
 // Check returns an error if l is not one of the levels.
 func (l Level) Check() error { return fault.CheckWord("level", l, Levels()...) }
 
-// Far reports whether plans can use the level: the region and zone of a machine are known before it is bought.
-func (l Level) Far() bool { return l == LevelRegion || l == LevelZone }
+// Plannable reports whether plans can use the level: the region and zone of a machine are known before it is bought.
+func (l Level) Plannable() bool { return l == LevelRegion || l == LevelZone }
 
 // Placement is one rule about the relative places of machines that run at the same time. It has one of Spread, Pack
 // and Apart.
@@ -46,8 +46,8 @@ type Placement struct {
 	Of []string `json:"of,omitempty"`
 }
 
-// Most returns the maximum number of machines in one place for a rule with Spread.
-func (p *Placement) Most() int { return max(p.Max, 1) }
+// MaxPerPlace returns the maximum number of machines in one place for a rule with Spread.
+func (p *Placement) MaxPerPlace() int { return max(p.Max, 1) }
 
 // Level returns the level of the rule.
 func (p *Placement) Level() Level {
@@ -178,7 +178,7 @@ func (t *Task) CheckPlacement() error {
 // tooMany returns an error if the rule allows fewer machines in one place than one task has: the machines of a task
 // are bought together, in one place.
 func tooMany(p *Placement, nodes int) error {
-	if p.Spread.Far() && nodes > p.Most() {
+	if p.Spread.Plannable() && nodes > p.MaxPerPlace() {
 		return fault.Within("spread", fault.New(fmt.Sprintf("the %d machines of one task are in one %s", nodes,
 			p.Spread),
 			"make them separate tasks, and add to the job placement: [{spread: "+string(p.Spread)+", of: [TASK, …]}]"))
@@ -257,7 +257,7 @@ func (j *Job) checkPacks() (rule int, err error) {
 			continue
 		}
 		for k := range j.Placement[:n] {
-			if q := &j.Placement[k]; q.Pack != "" && q.Plan() != p.Plan() && share(p.Of, q.Of) {
+			if q := &j.Placement[k]; q.Pack != "" && q.Plan() != p.Plan() && haveCommon(p.Of, q.Of) {
 				return n, fault.New(fmt.Sprintf("packs by %s tasks that another rule packs by %s", p.Pack, q.Pack),
 					"name tasks in one of them, or pack all by "+string(LevelZone))
 			}
@@ -286,7 +286,7 @@ func orRegion(w Within) Within {
 	return w
 }
 
-func share(a, b []string) bool {
+func haveCommon(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
@@ -325,8 +325,8 @@ func (j *Job) Groups() (out []PlacementGroup) {
 // Has reports whether the rule applies to a task, an index.
 func (g *PlacementGroup) Has(task int) bool { return slices.Contains(g.Tasks, task) }
 
-// Aparts returns the task's rules with Apart.
-func (t *Task) Aparts() (out []*Placement) {
+// ApartRules returns the task's rules with Apart.
+func (t *Task) ApartRules() (out []*Placement) {
 	for n := range t.Placement {
 		if len(t.Placement[n].Apart) > 0 {
 			out = append(out, &t.Placement[n])

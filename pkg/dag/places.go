@@ -9,15 +9,15 @@ import (
 // "gcp:europe-west4", a region alone, or "eu", the member states of the European Union. No places means all places.
 func InPlaces(allowed []string, cloud, region string) bool {
 	return len(allowed) == 0 || slices.ContainsFunc(allowed, func(a string) bool {
-		return a == cloud || a == cloud+":"+region || a == region || a == unionPlace && inUnion(cloud, region)
+		return a == cloud || a == cloud+":"+region || a == region || a == europeanUnion && inEuropeanUnion(cloud, region)
 	})
 }
 
-// unionPlace means the regions in the member states of the European Union.
-const unionPlace = "eu"
+// europeanUnion means the regions in the member states of the European Union.
+const europeanUnion = "eu"
 
-// inUnion reports whether a region is in the European Union, judging by its name.
-func inUnion(cloud, region string) bool {
+// inEuropeanUnion reports whether a region is in the European Union, judging by its name.
+func inEuropeanUnion(cloud, region string) bool {
 	switch cloud {
 	case "aws": // except London and Zurich
 		return (strings.HasPrefix(region, "eu-") || strings.HasPrefix(region, "eusc-")) && region != "eu-west-2" &&

@@ -143,7 +143,7 @@ func TestRangeHolds(t *testing.T) {
 	}{
 		{dag.Range{}, 0, true}, {dag.Range{4, 4}, 4, true}, {dag.Range{4, 4}, 8, false}, {dag.Range{4, 0}, math.MaxFloat64, true}, {dag.Range{4, 0}, 3, false}, {dag.Range{0, 8}, 9, false},
 	} {
-		if c.r.Holds(c.v) != c.want {
+		if c.r.Contains(c.v) != c.want {
 			t.Errorf("%v of %v: %v", c.v, c.r, !c.want)
 		}
 	}

@@ -16,8 +16,8 @@ func NewJob(file string, format Format) (*Job, *Origin) {
 	return &Job{Name: NameFromFile(file), Objective: MinimizeCost, Infeasible: Retry, Format: format, origin: o}, o
 }
 
-// Checked is the last step of a reader: it returns the job if it is valid, or else an error that names the file.
-func Checked(file string, j *Job, err error) (*Job, error) {
+// CheckJob is the last step of a reader: it returns the job if it is valid, or else an error that names the file.
+func CheckJob(file string, j *Job, err error) (*Job, error) {
 	if err == nil {
 		err = j.Validate()
 	}

@@ -38,8 +38,8 @@ func CheckSecret(value string) error {
 	return fault.CheckString(value)
 }
 
-// StateSecret records the value of a secret in the job's file. A secret has the same value in the whole job.
-func (j *Job) StateSecret(name, value string) error {
+// AddSecretValue records the value of a secret in the job's file. A secret has the same value in the whole job.
+func (j *Job) AddSecretValue(name, value string) error {
 	if err := CheckSecret(value); err != nil {
 		return err
 	}
@@ -64,16 +64,16 @@ func (j *Job) SecretNames() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// TakeSecrets returns the values of all secrets of the job: the given values, and those in its file for the others.
+// ResolveSecrets returns the values of all secrets of the job: the given values, and those in its file for the others.
 // If no task names a given secret, all tasks with a script get it, it hides a variable of the same name, and changed
 // is true. TakeSecrets returns an *Error for a secret without a value, and for an invalid value.
-func (j *Job) TakeSecrets(given SecretValues) (values SecretValues, changed bool, err error) {
+func (j *Job) ResolveSecrets(given SecretValues) (values SecretValues, changed bool, err error) {
 	for name, value := range given {
 		if err := cmp.Or(CheckEnvName(name), CheckSecret(value)); err != nil {
 			return nil, false, j.SecretError(name, err.Error(), "")
 		}
 	}
-	changed = j.giveSecrets(slices.Collect(maps.Keys(given)))
+	changed = j.addUnnamedSecrets(slices.Collect(maps.Keys(given)))
 	values = SecretValues{}
 	for _, name := range j.SecretNames() {
 		if values[name] = cmp.Or(given[name], j.Stated[name]); values[name] == "" {
@@ -84,8 +84,8 @@ func (j *Job) TakeSecrets(given SecretValues) (values SecretValues, changed bool
 	return values, changed, nil
 }
 
-// giveSecrets adds those of the secrets that no task of the job names to every task with a script.
-func (j *Job) giveSecrets(names []string) (changed bool) {
+// addUnnamedSecrets adds those of the secrets that no task of the job names to every task with a script.
+func (j *Job) addUnnamedSecrets(names []string) (changed bool) {
 	named := j.SecretNames()
 	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(named, name) })
 	for i := range j.Tasks {
@@ -109,7 +109,7 @@ func (t *Task) AddSecrets(names ...string) {
 func (j *Job) SecretError(name, reason, hint string) *Error {
 	for i := range j.Tasks {
 		if slices.Contains(j.Tasks[i].Secrets, name) {
-			return j.ErrorAt(i, OfFiles, SecretField(name), reason, hint)
+			return j.ErrorAt(i, FilesOfTask, SecretField(name), reason, hint)
 		}
 	}
 	return &Error{Field: SecretField(name), Reason: reason, Hint: hint}

@@ -64,10 +64,10 @@ func TestTakeSecretsRejectsMissingValues(t *testing.T) {
 		},
 	} {
 		j := job(t, c.text)
-		if _, _, err := j.TakeSecrets(nil); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+		if _, _, err := j.ResolveSecrets(nil); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%v\nwant %s", err, c.want)
 		}
-		if _, _, err := j.TakeSecrets(dag.SecretValues{"TOKEN": "x"}); err != nil {
+		if _, _, err := j.ResolveSecrets(dag.SecretValues{"TOKEN": "x"}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -77,7 +77,7 @@ func TestTakeSecretsAddsUnnamedSecretsToAllTasks(t *testing.T) {
 	j := job(t, "apiVersion: tradewind/v1\ntasks: {a: {run: x, env: {TOKEN: seen, B: b}}, b: {run: x, secrets: [OWN]}, c: {recorded: 1m}}\n")
 	given := dag.SecretValues{"TOKEN": "t", "OWN": "o"}
 	for _, changes := range []bool{true, false} {
-		values, changed, err := j.TakeSecrets(given)
+		values, changed, err := j.ResolveSecrets(given)
 		if err != nil || changed != changes || !maps.Equal(values, given) {
 			t.Errorf("%d values, changed %v, %v", len(values), changed, err)
 		}

@@ -211,7 +211,7 @@ func (j *Job) CheckUpdate(old *Job) error {
 	if !old.HasServices() {
 		return fault.New("the job has no services, so it cannot be updated", "submit the file as another job")
 	}
-	if err := j.checkKept(old); err != nil {
+	if err := j.checkSameTasks(old); err != nil {
 		return err
 	}
 	if !slices.EqualFunc(j.Edges, old.Edges, func(a, b Edge) bool {
@@ -250,13 +250,13 @@ func (j *Job) CheckUpdate(old *Job) error {
 	return nil
 }
 
-// checkKept returns an error if a task is new or missing, or a service has another number of replicas than in old.
-func (j *Job) checkKept(old *Job) error {
+// checkSameTasks returns an error if a task is new or missing, or a service has another number of replicas than in old.
+func (j *Job) checkSameTasks(old *Job) error {
 	const hint = "an update keeps the tasks and the number of replicas; to change them, submit another job"
 	now, before := j.names(), old.names()
 	for i := range j.Tasks {
 		t := &j.Tasks[i]
-		name := t.keptAs()
+		name := t.updateName()
 		n, was := now[name], before[name]
 		switch {
 		case n == was:
@@ -268,7 +268,7 @@ func (j *Job) checkKept(old *Job) error {
 		}
 	}
 	for i := range old.Tasks {
-		if name := old.Tasks[i].keptAs(); now[name] == 0 {
+		if name := old.Tasks[i].updateName(); now[name] == 0 {
 			return j.Locate("tasks", fault.Quote(name)+" is missing, but it is running", hint)
 		}
 	}
@@ -279,13 +279,13 @@ func (j *Job) checkKept(old *Job) error {
 func (j *Job) names() map[string]int {
 	count := map[string]int{}
 	for i := range j.Tasks {
-		count[j.Tasks[i].keptAs()]++
+		count[j.Tasks[i].updateName()]++
 	}
 	return count
 }
 
-// keptAs returns the name that an update must keep: the task's service, or else its own name.
-func (t *Task) keptAs() string {
+// updateName returns the name that an update must keep: the task's service, or else its own name.
+func (t *Task) updateName() string {
 	if t.Service != nil {
 		return t.Service.Of
 	}

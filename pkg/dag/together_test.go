@@ -136,7 +136,7 @@ func TestReactions(t *testing.T) {
 			t.Errorf("after exit code %d: %d retries, not %d", code, got, want)
 		}
 	}
-	if r, found := task.Reacts(PodEvicted, 3); !found || r.Action != RestartRole {
+	if r, found := task.Reaction(PodEvicted, 3); !found || r.Action != RestartRole {
 		t.Errorf("%+v %v", r, found)
 	}
 	for _, c := range []struct {
@@ -232,7 +232,7 @@ func TestPlacementString(t *testing.T) {
 		{Placement{Apart: map[string]string{"b": "c", "a": "d"}}, "apart: {a: d, b: c} by machine machine 1  false"},
 		{Placement{Apart: map[string]string{"a": "d"}, By: LevelZone}, "apart: {a: d} by zone zone 1  true"},
 	} {
-		got := fmt.Sprint(&c.p, " ", c.p.Level(), " ", c.p.Most(), " ", c.p.Plan(), " ", c.p.Level().Far())
+		got := fmt.Sprint(&c.p, " ", c.p.Level(), " ", c.p.MaxPerPlace(), " ", c.p.Plan(), " ", c.p.Level().Plannable())
 		if got != c.want {
 			t.Errorf("%s, not %s", got, c.want)
 		}
@@ -245,7 +245,7 @@ func TestPlacementString(t *testing.T) {
 		!slices.Equal(g[1].Tasks, []int{1}) || g[1].Spread != LevelRack {
 		t.Errorf("%+v", g)
 	}
-	if g[0].Has(1) || !g[0].Has(2) || len(j.Tasks[1].Aparts()) != 1 || len(j.Tasks[0].Aparts()) != 0 {
+	if g[0].Has(1) || !g[0].Has(2) || len(j.Tasks[1].ApartRules()) != 1 || len(j.Tasks[0].ApartRules()) != 0 {
 		t.Error("a rule applies to other tasks than it names")
 	}
 }

@@ -258,7 +258,7 @@ func (t *Task) CheckInputs() (input int, err error) {
 	}
 	places := make(InputPlaces, len(t.Inputs))
 	for i := range t.Inputs {
-		if err := cmp.Or(places.Take(&t.Inputs[i]), t.checkMount(&t.Inputs[i])); err != nil {
+		if err := cmp.Or(places.Add(&t.Inputs[i]), t.checkMount(&t.Inputs[i])); err != nil {
 			return i, err
 		}
 	}
@@ -383,10 +383,10 @@ func (j *Job) validateEdges() error {
 
 // check returns an error if an edge names an output that does not exist, or names one twice.
 func (s *OutputSizes) check(e *Edge) error {
-	if _, err := s.Of(e.From, e.Outputs); err != nil {
+	if _, err := s.Total(e.From, e.Outputs); err != nil {
 		return err
 	}
-	if len(e.Outputs) > 1 && len(eitherOutputs(e.Outputs, []string{})) < len(e.Outputs) {
+	if len(e.Outputs) > 1 && len(unionOutputs(e.Outputs, []string{})) < len(e.Outputs) {
 		return fault.New("names an output of task "+fault.Quote(s.job.Tasks[e.From].Name)+" twice", "remove one")
 	}
 	return nil

@@ -16,15 +16,15 @@ type Bucketer interface {
 	RemoveBucket(ctx context.Context, bucket string) error
 }
 
-// ErrNoMaking is the error of a store that cannot create buckets.
-var ErrNoMaking = fmt.Errorf("grant: this store cannot create buckets: %w", errors.ErrUnsupported)
+// ErrCannotCreateBuckets is the error of a store that cannot create buckets.
+var ErrCannotCreateBuckets = fmt.Errorf("grant: this store cannot create buckets: %w", errors.ErrUnsupported)
 
 // MakeBucket creates a bucket in a store. It fails with ErrNoMaking if the store is not a Bucketer.
 func MakeBucket(ctx context.Context, s Store, bucket string) error {
 	if b, ok := s.(Bucketer); ok {
 		return b.MakeBucket(ctx, bucket)
 	}
-	return fmt.Errorf("%s: %w", bucket, ErrNoMaking)
+	return fmt.Errorf("%s: %w", bucket, ErrCannotCreateBuckets)
 }
 
 // RemoveBucket removes a bucket of a store. It fails with ErrNoMaking if the store is not a Bucketer.
@@ -32,7 +32,7 @@ func RemoveBucket(ctx context.Context, s Store, bucket string) error {
 	if b, ok := s.(Bucketer); ok {
 		return b.RemoveBucket(ctx, bucket)
 	}
-	return fmt.Errorf("%s: %w", bucket, ErrNoMaking)
+	return fmt.Errorf("%s: %w", bucket, ErrCannotCreateBuckets)
 }
 
 // MakeBucket implements Bucketer with the bucket's store.

@@ -184,7 +184,7 @@ func (w Want) CheckOf(scheme string) (Object, error) {
 	if err != nil {
 		return Object{}, err
 	}
-	return o.of(scheme)
+	return o.withScheme(scheme)
 }
 
 // Check checks the want and returns its object, or ErrURI or ErrWant with the reason.
@@ -193,7 +193,7 @@ func (w Want) Check() (Object, error) {
 	if err != nil {
 		return Object{}, err
 	}
-	if why := w.wrong(); why != "" {
+	if why := w.problem(); why != "" {
 		return Object{}, fmt.Errorf("%w: %s of %s: %s", ErrWant, w.Op, o, why)
 	}
 	return o, nil
@@ -201,23 +201,23 @@ func (w Want) Check() (Object, error) {
 
 var sumBytes = map[SumKind]int{MD5: 16, SHA256: 32, CRC32C: 4, "": 0}
 
-func (w Want) wrong() string {
+func (w Want) problem() string {
 	switch {
 	case w.For < time.Second:
 		return "shorter than a second"
 	case w.Op == Get:
-		return w.wrongGet()
+		return w.problemOfGet()
 	case w.Op == Put && (w.Upload != "" || w.Number != 0):
 		return "only a part has an upload and a number"
 	case w.Op == Part && (w.Upload == "" || w.Number < 1 || w.Number > MaxParts):
 		return fmt.Sprintf("a part has an upload and a number from 1 to %d", MaxParts)
 	case w.Op == Put || w.Op == Part:
-		return w.wrongBody()
+		return w.problemOfBody()
 	}
 	return "not an operation"
 }
 
-func (w Want) wrongGet() string {
+func (w Want) problemOfGet() string {
 	switch r := w.Range; {
 	case w.Size != 0 || w.Sum.Kind != "" || w.Upload != "" || w.Number != 0:
 		return "a get has no body and no part"
@@ -227,7 +227,7 @@ func (w Want) wrongGet() string {
 	return ""
 }
 
-func (w Want) wrongBody() string {
+func (w Want) problemOfBody() string {
 	size, known := sumBytes[w.Sum.Kind]
 	switch {
 	case w.Range != nil:

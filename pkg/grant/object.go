@@ -39,7 +39,7 @@ func ParseOf(scheme, uri string) (Object, error) {
 	if err != nil {
 		return Object{}, err
 	}
-	return o.of(scheme)
+	return o.withScheme(scheme)
 }
 
 // ParsePrefix reads the URI of a prefix: the URI of a bucket, or one that ends in a slash.
@@ -60,7 +60,7 @@ func ParsePrefixOf(scheme, uri string) (Object, error) {
 	if err != nil {
 		return Object{}, err
 	}
-	return o.of(scheme)
+	return o.withScheme(scheme)
 }
 
 // Below returns the URI of the unescaped key below a bucket or prefix. It fails with ErrURI.
@@ -101,7 +101,7 @@ func (p *Page) Add(in Object, key string, size int64) error {
 	return err
 }
 
-func (o Object) of(scheme string) (Object, error) {
+func (o Object) withScheme(scheme string) (Object, error) {
 	if o.Scheme != scheme {
 		return Object{}, fmt.Errorf("%w: this store is for %s://, not %s", ErrStore, scheme, o)
 	}

@@ -126,16 +126,16 @@ func bucket(age float64) int {
 func (a *Availability) Rate(up bool, age float64) float64 { return a.rate(index(up), bucket(age)) }
 
 func (a *Availability) rate(state, b int) float64 {
-	like, weight := a.expected(state, b), max(a.weight, 1)
+	like, weight := a.expectedRate(state, b), max(a.weight, 1)
 	// The expected rate gets the weight of `leaning` observed changes.
-	lean := leaning * weight / max(like, 0.02)
+	lean := leanWeight * weight / max(like, 0.02)
 	return (a.changed[state][b] + like*lean) / (a.watched[state][b] + lean)
 }
 
-// expected returns the expected rate at an age from other data: the kin's rate at this age, or the market's rate over
+// expectedRate returns the expected rate at an age from other data: the kin's rate at this age, or the market's rate over
 // all ages.
-func (a *Availability) expected(state, b int) float64 {
-	changed, hours := a.ofKin(state)
+func (a *Availability) expectedRate(state, b int) float64 {
+	changed, hours := a.kinChanges(state)
 	if changed == 0 {
 		return a.meanRate(state)
 	}
@@ -150,8 +150,8 @@ func (a *Availability) expected(state, b int) float64 {
 	return (changed + 1) / (hours + 1/mean)
 }
 
-// ofKin returns how many ends of a state the kin have observed, and in how many hours.
-func (a *Availability) ofKin(state int) (changed, hours float64) {
+// kinChanges returns how many ends of a state the kin have observed, and in how many hours.
+func (a *Availability) kinChanges(state int) (changed, hours float64) {
 	for _, k := range a.Kin {
 		if k.weight > 0 {
 			c, h := k.seen(state)
@@ -170,8 +170,8 @@ func (a *Availability) seen(state int) (changed, hours float64) {
 	return changed, hours
 }
 
-// leaning is the weight of the expected rate in the rate of one age, in changes.
-const leaning = 0.25
+// leanWeight is the weight of the expected rate in the rate of one age, in changes.
+const leanWeight = 0.25
 
 // MeanRate returns the rate per hour at which a state ends, over all ages; up means that machines are available.
 func (a *Availability) MeanRate(up bool) float64 { return a.meanRate(index(up)) }
@@ -181,7 +181,7 @@ func (a *Availability) meanRate(state int) float64 {
 	if state == 1 {
 		prior = a.Band.lost()
 	}
-	if changed, hours := a.ofKin(state); hours > 0 {
+	if changed, hours := a.kinChanges(state); hours > 0 {
 		prior = (changed + prior*priorHours) / (hours + priorHours)
 	}
 	weight := max(a.weight, 1)

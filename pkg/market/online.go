@@ -43,7 +43,7 @@ const (
 	onlinePrior    = 2.0
 	onlineReturn   = 24.0
 	onlineSpike    = 1 / (30 * 24.0)
-	bandsMost      = 40 // maximum distance of a band from Ref, up or down
+	maxBands       = 40 // maximum distance of a band from Ref, up or down
 )
 
 // Observe records the price at a time. It ignores prices that are not positive and finite, and times that are not
@@ -61,7 +61,7 @@ func (o *Online) Observe(at time.Time, usd float64) {
 	if ms <= o.At {
 		return
 	}
-	o.pass(float64(ms-o.At) / float64(time.Hour/time.Millisecond))
+	o.addHours(float64(ms-o.At) / float64(time.Hour/time.Millisecond))
 	from, to := o.index(o.USD), o.index(usd)
 	o.USD, o.At = usd, ms
 	if from != to {
@@ -70,8 +70,8 @@ func (o *Online) Observe(at time.Time, usd float64) {
 	}
 }
 
-// pass accounts for hours that passed at the last price.
-func (o *Online) pass(hours float64) {
+// addHours accounts for hours that passed at the last price.
+func (o *Online) addHours(hours float64) {
 	fade := math.Exp2(-hours / onlineHalfLife)
 	for i := range o.Bands {
 		o.Bands[i].Hours *= fade
@@ -99,7 +99,7 @@ func (o *Online) Seen() (changes, hours float64) {
 
 func (o *Online) index(usd float64) int {
 	i := int(math.Round(2 * math.Log2(usd/o.Ref)))
-	return max(-bandsMost, min(bandsMost, i))
+	return max(-maxBands, min(maxBands, i))
 }
 
 // band returns the band with the given index and adds it if necessary.

@@ -45,7 +45,7 @@ const week = 168
 // worth two whole weekends.
 const (
 	dailyHalfLife = 500.0
-	rhythmMost    = 1.0 // a factor of e
+	maxOff        = 1.0 // a factor of e
 	dailyPrior    = 2.0
 	weekendPrior  = 96.0
 )
@@ -91,6 +91,6 @@ func around(hourly []float64, half int, tell func(i int, off float64)) {
 	}
 	for i := half; i+half < len(hourly); i++ {
 		off := math.Log(hourly[i]) - (total[i+half]-total[i-half])/float64(2*half)
-		tell(i, max(-rhythmMost, min(rhythmMost, off)))
+		tell(i, max(-maxOff, min(maxOff, off)))
 	}
 }

@@ -66,7 +66,7 @@ func (c *cappedSearch) run(known ...[]int) (*Solution, error) {
 	if err := c.enter(nil, math.Inf(-1)); err != nil {
 		return nil, err
 	}
-	for len(c.open) > 0 && !c.s.meter.Stopped && c.open[0].lower < c.enough() && len(c.open) < search.MostOpen/100 {
+	for len(c.open) > 0 && !c.s.meter.Stopped && c.open[0].lower < c.enough() && len(c.open) < search.MaxOpen/100 {
 		p := heap.Pop(&c.open).(*part)
 		for _, mask := range c.split(p) {
 			if err := c.enter(mask, p.lower); err != nil {
@@ -107,13 +107,13 @@ func (c *cappedSearch) offer(p []int) {
 	if p == nil {
 		return
 	}
-	usd, kg := c.s.spent(p), c.s.emitted(p)
+	usd, kg := c.s.cost(p), c.s.emissions(p)
 	if c.bound.of(usd, kg) >= search.Beyond(c.limit) || c.byTime && c.minimise.of(usd, kg) >= search.Beyond(c.budget) {
 		return
 	}
 	objective := c.minimise.of(usd, kg)
 	if c.byTime {
-		objective = c.s.took(p)
+		objective = c.s.makespan(p)
 	}
 	if objective < c.upper {
 		c.best, c.upper = slices.Clone(p), objective
@@ -253,7 +253,7 @@ func (c *cappedSearch) unit(a measure, limit float64) float64 {
 }
 
 func (c *cappedSearch) sum(a measure, picks []int) float64 {
-	return a.of(c.s.spent(picks), c.s.emitted(picks))
+	return a.of(c.s.cost(picks), c.s.emissions(picks))
 }
 
 // split splits part p in two at the task whose limited amounts in the two plans differ most: candidates with at most
@@ -265,23 +265,23 @@ func (c *cappedSearch) split(p *part) [][][]bool {
 		if p.light == nil || p.heavy == nil || p.light[t] == p.heavy[t] {
 			continue
 		}
-		x, y := c.of(t, p.light[t]), c.of(t, p.heavy[t])
+		x, y := c.limitedAmount(t, p.light[t]), c.limitedAmount(t, p.heavy[t])
 		if d := math.Abs(x - y); d > most {
 			task, most = t, d
 		}
 	}
 	if task >= 0 && most > 0 {
-		least := min(c.of(task, p.light[task]), c.of(task, p.heavy[task]))
-		return c.halves(p, task, func(k int) bool { return c.of(task, k) <= least })
+		least := min(c.limitedAmount(task, p.light[task]), c.limitedAmount(task, p.heavy[task]))
+		return c.halves(p, task, func(k int) bool { return c.limitedAmount(task, k) <= least })
 	}
 	if task >= 0 {
 		return c.halves(p, task, func(k int) bool { return k == p.light[task] })
 	}
-	return c.settle(p)
+	return c.splitAnyTask(p)
 }
 
-// settle splits p if its plans give no hint: it separates one candidate of the task with the most candidates left.
-func (c *cappedSearch) settle(p *part) [][][]bool {
+// splitAnyTask splits p if its plans give no hint: it separates one candidate of the task with the most candidates left.
+func (c *cappedSearch) splitAnyTask(p *part) [][][]bool {
 	task, most := -1, 1
 	for _, i := range c.s.inst.Order {
 		t, n := int(i), 0
@@ -312,8 +312,8 @@ func (c *cappedSearch) settle(p *part) [][][]bool {
 	return c.halves(p, task, func(k int) bool { return k == chosen })
 }
 
-// of returns a candidate's own share of the limited sum.
-func (c *cappedSearch) of(task, k int) float64 {
+// limitedAmount returns a candidate's own share of the limited sum.
+func (c *cappedSearch) limitedAmount(task, k int) float64 {
 	cand := &c.s.m.Tasks[task].Candidates[k]
 	return c.bound.of(cand.USD, cand.KgCO2)
 }

@@ -81,13 +81,13 @@ func (s *carbonSolver) solve() (*Solution, error) {
 		return s.overCap(least), nil
 	}
 	if s.m.Objective == Carbon {
-		if limit := s.m.CarbonCapKg; limit != nil && s.emitted(least.Picks) >= search.Beyond(*limit) {
+		if limit := s.m.CarbonCapKg; limit != nil && s.emissions(least.Picks) >= search.Beyond(*limit) {
 			return nil, fmt.Errorf("%w: the minimum emissions are at least %.6g kg", ErrUndecided, least.Bound)
 		}
-		return s.whole(least), nil
+		return s.complete(least), nil
 	}
-	if s.emitted(first.Picks) < search.Beyond(*s.m.CarbonCapKg) {
-		return s.whole(first), nil
+	if s.emissions(first.Picks) < search.Beyond(*s.m.CarbonCapKg) {
+		return s.complete(first), nil
 	}
 	if s.m.Objective == Makespan && s.m.BudgetUSD == nil {
 		v := s.view(emissions, nil)
@@ -96,7 +96,7 @@ func (s *carbonSolver) solve() (*Solution, error) {
 		if err != nil || sol.Status == Infeasible {
 			return sol, err
 		}
-		return s.whole(sol), nil
+		return s.complete(sol), nil
 	}
 	return s.capped(first, least)
 }
@@ -117,11 +117,11 @@ func (s *carbonSolver) leastEmissions(hint []int) (*Solution, error) {
 			return nil, err
 		}
 		cheap = s.unmask(cheap, lean)
-		if s.m.BudgetUSD == nil || s.spent(cheap.Picks) < search.Beyond(*s.m.BudgetUSD) {
+		if s.m.BudgetUSD == nil || s.cost(cheap.Picks) < search.Beyond(*s.m.BudgetUSD) {
 			cheap.Objective, cheap.Bound, cheap.Status = sol.Objective, sol.Bound, sol.Status
 			return cheap, nil
 		}
-	} else if s.m.BudgetUSD == nil || s.spent(sol.Picks) < search.Beyond(*s.m.BudgetUSD) {
+	} else if s.m.BudgetUSD == nil || s.cost(sol.Picks) < search.Beyond(*s.m.BudgetUSD) {
 		return sol, nil
 	}
 	// the cleanest plan exceeds the budget
@@ -160,10 +160,10 @@ func (s *carbonSolver) capped(first, least *Solution) (*Solution, error) {
 	if tooDear || sol.Status == Infeasible {
 		return s.overCap(least), nil
 	}
-	if s.m.BudgetUSD != nil && s.spent(sol.Picks) >= search.Beyond(*s.m.BudgetUSD) {
+	if s.m.BudgetUSD != nil && s.cost(sol.Picks) >= search.Beyond(*s.m.BudgetUSD) {
 		return nil, fmt.Errorf("%w: the minimum cost within the cap is at least %.6g", ErrUndecided, sol.Bound)
 	}
-	return s.whole(sol), nil
+	return s.complete(sol), nil
 }
 
 // view returns the model with a measure instead of costs, only the candidates in mask (nil means all), and no budget
@@ -224,7 +224,7 @@ func (s *carbonSolver) unmask(sol *Solution, mask [][]bool) *Solution {
 	return sol
 }
 
-func (s *carbonSolver) emitted(picks []int) float64 {
+func (s *carbonSolver) emissions(picks []int) float64 {
 	kg := 0.0
 	for _, t := range s.inst.Order {
 		kg += s.m.Tasks[t].Candidates[picks[t]].KgCO2
@@ -232,8 +232,8 @@ func (s *carbonSolver) emitted(picks []int) float64 {
 	return kg
 }
 
-// spent returns the cost of a plan (equation 1).
-func (s *carbonSolver) spent(picks []int) float64 {
+// cost returns the cost of a plan (equation 1).
+func (s *carbonSolver) cost(picks []int) float64 {
 	usd := 0.0
 	at := make([]int, len(picks))
 	for i, t := range s.inst.Order {
@@ -248,8 +248,8 @@ func (s *carbonSolver) spent(picks []int) float64 {
 	return usd
 }
 
-// took returns the makespan of a plan (equation 3).
-func (s *carbonSolver) took(picks []int) float64 {
+// makespan returns the makespan of a plan (equation 3).
+func (s *carbonSolver) makespan(picks []int) float64 {
 	finish := make([]float64, len(picks))
 	last := 0.0
 	at := func(t int32) *Candidate {
@@ -268,11 +268,11 @@ func (s *carbonSolver) took(picks []int) float64 {
 	return last
 }
 
-// whole converts a solution of a view, of which Picks, Status and Bound are valid, to a solution of the model.
-func (s *carbonSolver) whole(sol *Solution) *Solution {
+// complete converts a solution of a view, of which Picks, Status and Bound are valid, to a solution of the model.
+func (s *carbonSolver) complete(sol *Solution) *Solution {
 	out := &Solution{
 		Status: sol.Status, Bound: sol.Bound, Message: sol.Message, Picks: sol.Picks,
-		USD: s.spent(sol.Picks), Hours: s.took(sol.Picks), KgCO2: s.emitted(sol.Picks),
+		USD: s.cost(sol.Picks), Hours: s.makespan(sol.Picks), KgCO2: s.emissions(sol.Picks),
 		Choice: make(map[string]string, len(sol.Picks)),
 	}
 	switch s.m.Objective {
@@ -298,7 +298,7 @@ func (s *carbonSolver) whole(sol *Solution) *Solution {
 func (s *carbonSolver) overCap(least *Solution) *Solution {
 	kg, more := least.Bound, "at least "
 	if least.Status == Optimal {
-		kg, more = s.emitted(least.Picks), ""
+		kg, more = s.emissions(least.Picks), ""
 	}
 	with := ""
 	switch {

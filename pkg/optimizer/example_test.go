@@ -79,7 +79,7 @@ func ExampleReadModel() {
 	// 1 is not an index into the 1 places
 }
 
-func ExampleExplainer_Runners() {
+func ExampleExplainer_Alternatives() {
 	m := trainInfer()
 	s, err := optimizer.Solve(context.Background(), m, optimizer.Options{})
 	if err != nil {
@@ -91,7 +91,7 @@ func ExampleExplainer_Runners() {
 		fmt.Println(err)
 		return
 	}
-	runners, err := e.Runners("infer", 1)
+	runners, err := e.Alternatives("infer", 1)
 	if err != nil {
 		fmt.Println(err)
 		return

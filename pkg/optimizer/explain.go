@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// Runner is an alternative to the candidate that a plan chose for one task.
-type Runner struct {
+// Alternative is an alternative to the candidate that a plan chose for one task.
+type Alternative struct {
 	// Candidate is the index of the candidate in the task's list; ID is its id.
 	Candidate int    `json:"-"`
 	ID        string `json:"id"`
@@ -130,9 +130,9 @@ func (e *Explainer) afterAt(t int32, p int) float64 {
 	return at
 }
 
-// Runners returns the k best alternatives to the plan's candidate for a task, best first. All other tasks stay where
+// Alternatives returns the k best alternatives to the plan's candidate for a task, best first. All other tasks stay where
 // they are. It returns an error if the task does not exist.
-func (e *Explainer) Runners(task string, k int) ([]Runner, error) {
+func (e *Explainer) Alternatives(task string, k int) ([]Alternative, error) {
 	t, ok := e.rank[task]
 	if !ok {
 		return nil, fmt.Errorf("optimizer: no task has the id %q", clip(task))
@@ -146,13 +146,13 @@ func (e *Explainer) Runners(task string, k int) ([]Runner, error) {
 	local := now.USD + e.transfers(e.in.Of(t), t, now.Place) + e.transfers(e.out.Of(t), t, now.Place)
 	around := e.longestAround(t)
 	cands := e.candidates(t)
-	runners := make([]Runner, 0, min(k, len(cands)))
+	runners := make([]Alternative, 0, min(k, len(cands)))
 	for i := range cands {
 		c := &cands[i]
-		if i == e.picks[t] || grouped && e.model.site(c) != e.model.site(now) || !e.spreads(task, c) {
+		if i == e.picks[t] || grouped && e.model.site(c) != e.model.site(now) || !e.keepsSpread(task, c) {
 			continue
 		}
-		r := Runner{Candidate: i, ID: c.ID}
+		r := Alternative{Candidate: i, ID: c.ID}
 		r.AddUSD = c.USD + e.transfers(e.in.Of(t), t, c.Place) + e.transfers(e.out.Of(t), t, c.Place) - local
 		r.USD = e.usd + r.AddUSD
 		r.Hours = max(around, e.startAt(t, c.Place)+c.Hours+e.afterAt(t, c.Place))
@@ -164,8 +164,8 @@ func (e *Explainer) Runners(task string, k int) ([]Runner, error) {
 	return runners, nil
 }
 
-// spreads reports whether a task's Spread groups are still satisfied if the task moves to c and all others stay.
-func (e *Explainer) spreads(task string, c *Candidate) bool {
+// keepsSpread reports whether a task's Spread groups are still satisfied if the task moves to c and all others stay.
+func (e *Explainer) keepsSpread(task string, c *Candidate) bool {
 	for n := range e.model.Spread {
 		g := &e.model.Spread[n]
 		k := slices.Index(g.Tasks, task)
@@ -226,7 +226,7 @@ func (e *Explainer) breaks(usd, hours, kg float64) Constraint {
 }
 
 // compare orders runners from the best to the worst.
-func (e *Explainer) compare(a, b Runner) int {
+func (e *Explainer) compare(a, b Alternative) int {
 	if (a.Breaks == "") != (b.Breaks == "") {
 		if a.Breaks == "" {
 			return -1

@@ -38,7 +38,7 @@ func TestRunnersMatchSwappingOneTask(t *testing.T) {
 			if k > 0 && better(m, r, runners[k-1]) {
 				t.Fatalf("runner %+v after %+v", r, runners[k-1])
 			}
-			if r.Breaks == "" && better(m, r, optimizer.Runner{USD: s.USD * (1 - 1e-9), Hours: s.Hours * (1 - 1e-9)}) {
+			if r.Breaks == "" && better(m, r, optimizer.Alternative{USD: s.USD * (1 - 1e-9), Hours: s.Hours * (1 - 1e-9)}) {
 				t.Fatalf("runner %+v is better than the optimum %v", r, s.Objective)
 			}
 		}
@@ -75,7 +75,7 @@ func TestRunnersCountEmissions(t *testing.T) {
 	})
 }
 
-func better(m *optimizer.Model, a, b optimizer.Runner) bool {
+func better(m *optimizer.Model, a, b optimizer.Alternative) bool {
 	if (a.Breaks == "") != (b.Breaks == "") {
 		return a.Breaks == ""
 	}
@@ -92,15 +92,15 @@ func TestRunnersReturnsBestK(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := e.Runners("t00003", 1000)
+	all, err := e.Alternatives("t00003", 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	few, err := e.Runners("t00003", 3)
+	few, err := e.Alternatives("t00003", 3)
 	if err != nil || !slices.Equal(few, all[:3]) {
 		t.Errorf("got %+v, %v", few, err)
 	}
-	if none, err := e.Runners("t00003", 0); err != nil || len(none) != 0 {
+	if none, err := e.Alternatives("t00003", 0); err != nil || len(none) != 0 {
 		t.Errorf("got %+v, %v", none, err)
 	}
 }
@@ -120,10 +120,10 @@ func TestExplainerRejectsMissingPlan(t *testing.T) {
 }
 
 // explain returns the runners of one task of a plan.
-func explain(m *optimizer.Model, s *optimizer.Solution, task string, k int) ([]optimizer.Runner, error) {
+func explain(m *optimizer.Model, s *optimizer.Solution, task string, k int) ([]optimizer.Alternative, error) {
 	e, err := optimizer.NewExplainer(m, s)
 	if err != nil {
 		return nil, err
 	}
-	return e.Runners(task, k)
+	return e.Alternatives(task, k)
 }

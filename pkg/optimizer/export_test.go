@@ -62,11 +62,11 @@ func RoundedBounds(ctx context.Context, m *Model) (bounds, costs []float64, err 
 	}
 	s := &solver{inst: inst, meter: newMeter(ctx, Options{}), thresholds: search.DefaultThresholds()}
 	fast := s.fastest(0)
-	if s.late(fast.lower) {
+	if s.exceedsDeadline(fast.lower) {
 		return nil, nil, nil
 	}
 	b := &bounded.Search{Inst: &inst.Instance, Meter: s.meter, Thresholds: s.thresholds, Limit: *m.DeadlineHours}
-	for steps := 1; steps <= bounded.MostSteps; steps++ {
+	for steps := 1; steps <= bounded.MaxSteps; steps++ {
 		r := bounded.NewRounding(b, b.TimeCut(), steps, fast.plan)
 		if r == nil {
 			continue
@@ -88,7 +88,7 @@ func Probe(ctx context.Context, m *Model, cut float64, work int64) (lower, hours
 	s := &solver{inst: inst, meter: newMeter(ctx, Options{}), thresholds: search.DefaultThresholds()}
 	s.thresholds.Labels, s.thresholds.RoundAfter = 0, 0
 	cheap, fast := s.cheapest(s.meter), s.fastest(0)
-	if s.dear(cheap.lower) {
+	if s.exceedsBudget(cheap.lower) {
 		return search.Inf, search.Inf, nil
 	}
 	b := &bounded.Search{

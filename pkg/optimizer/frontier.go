@@ -105,8 +105,8 @@ func (b *box2) area() float64 {
 // halvings is the number of times that a box is split in the middle before it is searched from its slow end.
 const halvings = 4
 
-// apart is the minimum relative difference in makespan or cost between two separate points.
-const apart = 1e-8
+// minDistance is the minimum relative difference in makespan or cost between two separate points.
+const minDistance = 1e-8
 
 func (w *frontSearch) run(m *Model) (*Front, error) {
 	fast, cheap, err := w.ends(m)
@@ -117,11 +117,11 @@ func (w *frontSearch) run(m *Model) (*Front, error) {
 		return &Front{Points: []Solution{}, Complete: true}, nil
 	}
 	w.points = append(w.points, fast)
-	if cheap.USD < fast.USD*(1-apart) {
+	if cheap.USD < fast.USD*(1-minDistance) {
 		w.points = append(w.points, cheap)
 		w.push(box2{fast: fast, slow: cheap, after: fast.Hours})
 	}
-	for len(w.boxes) > 0 && !w.over() {
+	for len(w.boxes) > 0 && !w.limitReached() {
 		if err := w.search(w.largest()); err != nil {
 			return nil, err
 		}
@@ -129,8 +129,8 @@ func (w *frontSearch) run(m *Model) (*Front, error) {
 	return w.front(), nil
 }
 
-// over reports whether a limit has been reached.
-func (w *frontSearch) over() bool {
+// limitReached reports whether a limit has been reached.
+func (w *frontSearch) limitReached() bool {
 	return w.o.MaxPoints > 0 && len(w.points) >= w.o.MaxPoints ||
 		w.o.WorkLimit > 0 && w.work >= w.o.WorkLimit ||
 		!w.m.Deadline.IsZero() && !w.m.Now().Before(w.m.Deadline)
@@ -199,7 +199,7 @@ func (w *frontSearch) options(hint []int) Options {
 
 // search does one step in box b: it finds the cheapest plan within a deadline.
 func (w *frontSearch) search(b box2) error {
-	deadline, searched := b.slow.Hours*(1-apart), true
+	deadline, searched := b.slow.Hours*(1-minDistance), true
 	if middle := (b.after + b.slow.Hours) / 2; b.halved < halvings && middle < deadline {
 		deadline, searched = middle, false
 		b.halved++
@@ -213,9 +213,9 @@ func (w *frontSearch) search(b box2) error {
 	}
 	rest := box2{fast: b.fast, slow: b.slow, after: deadline, halved: b.halved}
 	switch {
-	case p == nil || p.USD >= b.fast.USD*(1-apart):
+	case p == nil || p.USD >= b.fast.USD*(1-minDistance):
 		// no plan within the deadline is cheaper than the fast point
-	case p.USD <= b.slow.USD*(1+apart):
+	case p.USD <= b.slow.USD*(1+minDistance):
 		// as cheap as the slow point, and faster: the slow point is not on the front
 		w.replace(b.slow, p)
 		w.push(box2{fast: b.fast, slow: p, after: b.after, halved: b.halved})
@@ -243,7 +243,7 @@ func (w *frontSearch) replace(old, p *Solution) {
 
 // push adds a box unless it is too thin to hold a point.
 func (w *frontSearch) push(b box2) {
-	if b.after < b.slow.Hours*(1-apart) && b.fast.USD > b.slow.USD*(1+apart) {
+	if b.after < b.slow.Hours*(1-minDistance) && b.fast.USD > b.slow.USD*(1+minDistance) {
 		w.boxes = append(w.boxes, b)
 	}
 }
@@ -268,7 +268,7 @@ func (w *frontSearch) front() *Front {
 		return cmp.Or(cmp.Compare(a.Hours, b.Hours), cmp.Compare(a.USD, b.USD))
 	})
 	for _, p := range w.points {
-		if n := len(f.Points); n == 0 || p.USD < f.Points[n-1].USD*(1-apart) {
+		if n := len(f.Points); n == 0 || p.USD < f.Points[n-1].USD*(1-minDistance) {
 			f.Points = append(f.Points, *p)
 		}
 	}

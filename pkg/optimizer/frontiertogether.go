@@ -49,19 +49,19 @@ func frontierTogether(ctx context.Context, m *Model, o FrontierOptions) (*Front,
 		all.Points = append(all.Points, front.Points...)
 		all.Complete = all.Complete && front.Complete
 	}
-	all.thin(o.MaxPoints)
+	all.dropDominated(o.MaxPoints)
 	all.Millis = meter.Millis()
 	return all, nil
 }
 
-// thin removes dominated points, and then keeps at most the given number of points, spread over the front.
-func (f *Front) thin(most int) {
+// dropDominated removes dominated points, and then keeps at most the given number of points, spread over the front.
+func (f *Front) dropDominated(most int) {
 	slices.SortFunc(f.Points, func(a, b Solution) int {
 		return cmp.Or(cmp.Compare(a.Hours, b.Hours), cmp.Compare(a.USD, b.USD))
 	})
 	var kept []Solution
 	for _, p := range f.Points {
-		if n := len(kept); n == 0 || p.USD < kept[n-1].USD*(1-apart) {
+		if n := len(kept); n == 0 || p.USD < kept[n-1].USD*(1-minDistance) {
 			kept = append(kept, p)
 		}
 	}

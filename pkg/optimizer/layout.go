@@ -45,7 +45,7 @@ func newTogether(m *Model, meter *search.Meter) (*together, *Solution, error) {
 			g.tasks = append(g.tasks, index[id])
 			grouped[index[id]] = true
 		}
-		if t.lay(&g, l); len(g.sites) == 0 {
+		if t.findSites(&g, l); len(g.sites) == 0 {
 			return nil, &Solution{Status: Infeasible,
 				Message: "no one place has a candidate for each of " + clip(strings.Join(ids, ", ")),
 				Reason:  &Reason{Constraint: NoCandidates, Tasks: ids}}, nil
@@ -54,7 +54,7 @@ func newTogether(m *Model, meter *search.Meter) (*together, *Solution, error) {
 	}
 	for i := range m.Tasks {
 		if !grouped[i] {
-			t.rest += l.of(m.Objective)[i]
+			t.rest += l.minimumOf(m.Objective)[i]
 			t.usd += l.usd[i]
 		}
 	}
@@ -82,8 +82,8 @@ func newLayout(m *Model, links *problem.Links) *layout {
 	return l
 }
 
-// of returns the minimum of an objective for each task.
-func (l *layout) of(o Objective) []float64 {
+// minimumOf returns the minimum of an objective for each task.
+func (l *layout) minimumOf(o Objective) []float64 {
 	switch o {
 	case Cost:
 		return l.usd
@@ -108,9 +108,9 @@ func (l *layout) longest() (most float64) {
 	return most
 }
 
-// lay finds the sites of a group and their bounds. It leaves out sites at which the group alone exceeds a limit,
+// findSites finds the sites of a group and their bounds. It leaves out sites at which the group alone exceeds a limit,
 // unless all do.
-func (t *together) lay(g *group, l *layout) {
+func (t *together) findSites(g *group, l *layout) {
 	count := map[string]int{}
 	for n, task := range g.tasks {
 		for k := range t.m.Tasks[task].Candidates {
@@ -138,9 +138,9 @@ func (t *together) lay(g *group, l *layout) {
 	for _, s := range beyond {
 		why := &Solution{Status: Infeasible, Reason: s.lacks}
 		if hopeless {
-			t.hopeless = nearer(t.hopeless, why)
+			t.hopeless = combineReasons(t.hopeless, why)
 		} else {
-			t.none = nearer(t.none, why)
+			t.none = combineReasons(t.none, why)
 		}
 	}
 	slices.SortFunc(g.sites, func(a, b siteBound) int {

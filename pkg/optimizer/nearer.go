@@ -7,11 +7,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/words"
 )
 
-// nearer combines the reasons of two infeasible parts of a model. A relaxation that makes either part feasible is
+// combineReasons combines the reasons of two infeasible parts of a model. A relaxation that makes either part feasible is
 // enough, so the lower bound of a relaxation is the smaller of the two; if no relaxation of that kind helps one part,
 // it is the bound of the other. If the message of neither fits the result, the message is empty and lacking fills it
 // in.
-func nearer(a, b *Solution) *Solution {
+func combineReasons(a, b *Solution) *Solution {
 	switch {
 	case a == nil || a.Reason == nil || b.Reason == nil:
 		return b
@@ -23,8 +23,8 @@ func nearer(a, b *Solution) *Solution {
 	x, y := a.Reason, b.Reason
 	r := &Reason{
 		Constraint: x.Constraint,
-		LeastHours: lesser(x.LeastHours, y.LeastHours), LeastUSD: lesser(x.LeastUSD, y.LeastUSD),
-		LeastKgCO2: lesser(x.LeastKgCO2, y.LeastKgCO2),
+		LeastHours: minNonZero(x.LeastHours, y.LeastHours), LeastUSD: minNonZero(x.LeastUSD, y.LeastUSD),
+		LeastKgCO2: minNonZero(x.LeastKgCO2, y.LeastKgCO2),
 	}
 	switch {
 	case r.same(x):
@@ -46,16 +46,16 @@ func (r *Reason) same(as *Reason) bool {
 		r.LeastKgCO2 == as.LeastKgCO2
 }
 
-// lesser returns the smaller of two amounts, where 0 means none.
-func lesser(a, b float64) float64 {
+// minNonZero returns the smaller of two amounts, where 0 means none.
+func minNonZero(a, b float64) float64 {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}
 	return min(a, b)
 }
 
-// lacking returns a message for a reason with lower bounds.
-func (m *Model) lacking(r *Reason) string {
+// describeReason returns a message for a reason with lower bounds.
+func (m *Model) describeReason(r *Reason) string {
 	hours, dollars := words.Span(r.LeastHours, math.Round), words.USD(r.LeastUSD)
 	late := r.LeastHours > 0 && m.DeadlineHours != nil
 	dear := r.LeastUSD > 0 && m.BudgetUSD != nil

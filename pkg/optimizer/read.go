@@ -43,17 +43,17 @@ type parser struct{ strict.Reader }
 func (p parser) model() (*Model, error) {
 	m := &Model{Places: []string{}}
 	err := p.Object([]strict.Field{
-		strict.Need("objective", func() error { return p.Text((*string)(&m.Objective)) }),
-		strict.May("deadlineHours", func() error { return p.optional(&m.DeadlineHours) }),
-		strict.May("budgetUSD", func() error { return p.optional(&m.BudgetUSD) }),
-		strict.May("carbonCapKg", func() error { return p.optional(&m.CarbonCapKg) }),
-		strict.Need("places", func() error { return p.Texts(MaxPlaces, &m.Places) }),
-		strict.Need("usdPerGiB", func() error { return p.matrix(&m.USDPerGiB) }),
-		strict.Need("hoursPerGiB", func() error { return p.matrix(&m.HoursPerGiB) }),
-		strict.Need("tasks", func() error { return p.tasks(m) }),
-		strict.Need("edges", func() error { return p.edges(m) }),
-		strict.May("together", func() error { return p.together(m) }),
-		strict.May("spread", func() error { return p.spread(m) }),
+		strict.Required("objective", func() error { return p.Text((*string)(&m.Objective)) }),
+		strict.Optional("deadlineHours", func() error { return p.optional(&m.DeadlineHours) }),
+		strict.Optional("budgetUSD", func() error { return p.optional(&m.BudgetUSD) }),
+		strict.Optional("carbonCapKg", func() error { return p.optional(&m.CarbonCapKg) }),
+		strict.Required("places", func() error { return p.Texts(MaxPlaces, &m.Places) }),
+		strict.Required("usdPerGiB", func() error { return p.matrix(&m.USDPerGiB) }),
+		strict.Required("hoursPerGiB", func() error { return p.matrix(&m.HoursPerGiB) }),
+		strict.Required("tasks", func() error { return p.tasks(m) }),
+		strict.Required("edges", func() error { return p.edges(m) }),
+		strict.Optional("together", func() error { return p.together(m) }),
+		strict.Optional("spread", func() error { return p.spread(m) }),
 	})
 	return m, err
 }
@@ -79,17 +79,17 @@ func (p parser) tasks(m *Model) error {
 	var c Candidate
 	total := 0
 	candidate := []strict.Field{
-		strict.Need("id", func() error { return p.Text(&c.ID) }),
-		strict.Need("place", func() error { return p.index(&c.Place) }),
-		strict.Need("usd", func() error { return p.number(&c.USD) }),
-		strict.Need("hours", func() error { return p.number(&c.Hours) }),
-		strict.May("kgCO2", func() error { return p.number(&c.KgCO2) }),
-		strict.May("site", func() error { return p.Text(&c.Site) }),
-		strict.May("zone", func() error { return p.Text(&c.Zone) }),
+		strict.Required("id", func() error { return p.Text(&c.ID) }),
+		strict.Required("place", func() error { return p.index(&c.Place) }),
+		strict.Required("usd", func() error { return p.number(&c.USD) }),
+		strict.Required("hours", func() error { return p.number(&c.Hours) }),
+		strict.Optional("kgCO2", func() error { return p.number(&c.KgCO2) }),
+		strict.Optional("site", func() error { return p.Text(&c.Site) }),
+		strict.Optional("zone", func() error { return p.Text(&c.Zone) }),
 	}
 	task := []strict.Field{
-		strict.Need("id", func() error { return p.Text(&t.ID) }),
-		strict.Need("candidates", func() error {
+		strict.Required("id", func() error { return p.Text(&t.ID) }),
+		strict.Required("candidates", func() error {
 			t.Candidates = []Candidate{}
 			return p.List(MaxCandidates-total, func() error {
 				c = Candidate{}
@@ -112,9 +112,9 @@ func (p parser) edges(m *Model) error {
 	m.Edges = []Edge{}
 	var e Edge
 	edge := []strict.Field{
-		strict.Need("from", func() error { return p.Text(&e.From) }),
-		strict.Need("to", func() error { return p.Text(&e.To) }),
-		strict.Need("gib", func() error { return p.number(&e.GiB) }),
+		strict.Required("from", func() error { return p.Text(&e.From) }),
+		strict.Required("to", func() error { return p.Text(&e.To) }),
+		strict.Required("gib", func() error { return p.number(&e.GiB) }),
 	}
 	return p.List(MaxEdges, func() error {
 		e = Edge{}
@@ -136,8 +136,8 @@ func (p parser) together(m *Model) error {
 func (p parser) spread(m *Model) error {
 	var g Spread
 	group := []strict.Field{
-		strict.Need("tasks", func() error { return p.Texts(MaxTasks, &g.Tasks) }),
-		strict.May("machines", func() error {
+		strict.Required("tasks", func() error { return p.Texts(MaxTasks, &g.Tasks) }),
+		strict.Optional("machines", func() error {
 			return p.List(MaxTasks, func() error {
 				var n int
 				err := p.count(&n)
@@ -145,8 +145,8 @@ func (p parser) spread(m *Model) error {
 				return err
 			})
 		}),
-		strict.Need("by", func() error { return p.Text((*string)(&g.By)) }),
-		strict.Need("most", func() error { return p.count(&g.Most) }),
+		strict.Required("by", func() error { return p.Text((*string)(&g.By)) }),
+		strict.Required("most", func() error { return p.count(&g.Most) }),
 	}
 	return p.List(MaxTasks, func() error {
 		g = Spread{}

@@ -96,13 +96,13 @@ func (s *solver) solve() (*Solution, error) {
 	return s.solveMakespan()
 }
 
-// late and dear report whether a makespan or a cost exceeds the model's limit.
-func (s *solver) late(hours float64) bool {
+// exceedsDeadline and dear report whether a makespan or a cost exceeds the model's limit.
+func (s *solver) exceedsDeadline(hours float64) bool {
 	d := s.inst.model.DeadlineHours
 	return d != nil && hours >= search.Beyond(*d)
 }
 
-func (s *solver) dear(usd float64) bool {
+func (s *solver) exceedsBudget(usd float64) bool {
 	b := s.inst.model.BudgetUSD
 	return b != nil && usd >= search.Beyond(*b)
 }
@@ -111,30 +111,30 @@ func (s *solver) solveCost() (*Solution, error) {
 	deadline := s.inst.model.DeadlineHours
 	if deadline == nil {
 		cheap := s.cheapest(s.meter)
-		if s.dear(cheap.lower) {
+		if s.exceedsBudget(cheap.lower) {
 			return s.overBudget(cheap), nil
 		}
 		return s.finish(cheap)
 	}
 	cheap := s.roughlyCheapest()
-	if !cheap.proven && (s.dear(cheap.lower) || !s.late(s.inst.Makespan(cheap.plan))) {
+	if !cheap.proven && (s.exceedsBudget(cheap.lower) || !s.exceedsDeadline(s.inst.Makespan(cheap.plan))) {
 		cheap = s.cheapest(s.meter)
 	}
-	if s.dear(cheap.lower) {
+	if s.exceedsBudget(cheap.lower) {
 		return s.overBudget(cheap), nil
 	}
-	if !s.late(s.inst.Makespan(cheap.plan)) {
+	if !s.exceedsDeadline(s.inst.Makespan(cheap.plan)) {
 		return s.finish(cheap)
 	}
 	fast := s.fastest(search.Beyond(*deadline))
-	if s.late(fast.lower) {
+	if s.exceedsDeadline(fast.lower) {
 		return s.pastDeadline(fast), nil
 	}
-	if s.late(s.inst.Makespan(fast.plan)) {
+	if s.exceedsDeadline(s.inst.Makespan(fast.plan)) {
 		return nil, s.undecided(Makespan, fast.lower)
 	}
 	a := s.bounded(false, *deadline, cheap, fast)
-	if s.dear(a.lower) {
+	if s.exceedsBudget(a.lower) {
 		return s.overBoth(cheap, fast, &a, nil), nil
 	}
 	return s.finish(a)
@@ -144,52 +144,52 @@ func (s *solver) solveMakespan() (*Solution, error) {
 	budget := s.inst.model.BudgetUSD
 	if budget == nil {
 		fast := s.fastest(0)
-		if s.late(fast.lower) {
+		if s.exceedsDeadline(fast.lower) {
 			return s.pastDeadline(fast), nil
 		}
-		return s.finish(s.thrifty(fast, nil))
+		return s.finish(s.breakTieByCost(fast, nil))
 	}
 	cheap := s.roughlyCheapest()
-	if !cheap.proven && s.dear(s.inst.Cost(cheap.plan)) {
+	if !cheap.proven && s.exceedsBudget(s.inst.Cost(cheap.plan)) {
 		cheap = s.cheapest(s.meter)
 	}
-	if s.dear(cheap.lower) {
+	if s.exceedsBudget(cheap.lower) {
 		return s.overBudget(cheap), nil
 	}
-	if s.dear(s.inst.Cost(cheap.plan)) {
+	if s.exceedsBudget(s.inst.Cost(cheap.plan)) {
 		return nil, s.undecided(Cost, cheap.lower)
 	}
 	fast := s.roughlyFastest()
-	if !fast.proven && (s.late(fast.lower) || !s.dear(s.inst.Cost(fast.plan))) {
+	if !fast.proven && (s.exceedsDeadline(fast.lower) || !s.exceedsBudget(s.inst.Cost(fast.plan))) {
 		fast = s.fastest(0)
 	}
-	if s.late(fast.lower) {
+	if s.exceedsDeadline(fast.lower) {
 		return s.pastDeadline(fast), nil
 	}
-	if !s.dear(s.inst.Cost(fast.plan)) {
-		return s.finish(s.thrifty(fast, &cheap))
+	if !s.exceedsBudget(s.inst.Cost(fast.plan)) {
+		return s.finish(s.breakTieByCost(fast, &cheap))
 	}
 	a := s.bounded(true, *budget, cheap, fast)
-	if s.late(a.lower) {
+	if s.exceedsDeadline(a.lower) {
 		return s.overBoth(cheap, fast, nil, &a), nil
 	}
-	return s.finish(s.thrifty(a, &cheap))
+	return s.finish(s.breakTieByCost(a, &cheap))
 }
 
-// thriftyWork is the minimum work that thrifty may do, some milliseconds, for plans that were found at once.
-const thriftyWork = 2_000_000
+// minTieWork is the minimum work that thrifty may do, some milliseconds, for plans that were found at once.
+const minTieWork = 2_000_000
 
-// thrifty looks for the cheapest plan that is as fast as the given one. fastest only moves one task of a plan at a
+// breakTieByCost looks for the cheapest plan that is as fast as the given one. fastest only moves one task of a plan at a
 // time, so it misses plans in which several tasks must move together. cheap is the cheapest plan of all, if it is
 // known. The search may do as much work as the proof of the makespan, but at least thriftyWork: proving the minimum
 // cost within a makespan can be far harder than proving the makespan, and breaking a tie is not worth a long wait.
-func (s *solver) thrifty(fast answer, cheap *answer) answer {
+func (s *solver) breakTieByCost(fast answer, cheap *answer) answer {
 	if fast.plan == nil || s.meter.Stopped {
 		return fast
 	}
 	whole := s.meter
 	s.meter = whole.Part(0.3)
-	s.meter.AtMost(max(whole.Work, thriftyWork))
+	s.meter.AtMost(max(whole.Work, minTieWork))
 	defer func() {
 		whole.Join(s.meter)
 		s.meter = whole
@@ -278,7 +278,7 @@ func (s *solver) finish(a answer) (*Solution, error) {
 	if m.Objective == Makespan {
 		sol.Objective = sol.Hours
 	}
-	if s.dear(sol.USD) || s.late(sol.Hours) {
+	if s.exceedsBudget(sol.USD) || s.exceedsDeadline(sol.Hours) {
 		return nil, s.undecided(m.Objective, a.lower)
 	}
 	sol.Bound = min(a.lower*(1-1e-12), sol.Objective)

@@ -172,7 +172,7 @@ func solveSpread(m *Model, hint []int, th search.Thresholds, meter *search.Meter
 			s.lower = min(s.lower, b.sol.Bound)
 			break
 		}
-		if err := s.part(b); err != nil {
+		if err := s.branchOn(b); err != nil {
 			return nil, err
 		}
 	}
@@ -184,7 +184,7 @@ func solveSpread(m *Model, hint []int, th search.Thresholds, meter *search.Meter
 func (s *spread) try(left map[int][]int, bound float64) error {
 	for i := range s.m.Tasks {
 		if of, cut := left[i]; cut && len(of) == 0 {
-			s.none = nearer(s.none, s.noRoom(i))
+			s.none = combineReasons(s.none, s.noRoom(i))
 			return nil
 		}
 	}
@@ -210,7 +210,7 @@ func (s *spread) try(left map[int][]int, bound float64) error {
 	case err != nil:
 		return err
 	case sol.Status == Infeasible:
-		s.none = nearer(s.none, sol)
+		s.none = combineReasons(s.none, sol)
 		return nil
 	}
 	for i, k := range sol.Picks {
@@ -218,7 +218,7 @@ func (s *spread) try(left map[int][]int, bound float64) error {
 			sol.Picks[i] = of[k]
 		}
 	}
-	if g, _ := s.crowded(sol.Picks); g < 0 {
+	if g, _ := s.overfull(sol.Picks); g < 0 {
 		s.lower = min(s.lower, sol.Bound)
 		if s.best == nil || better(sol, s.best) {
 			s.best = sol
@@ -242,9 +242,9 @@ func (s *spread) noRoom(task int) *Solution {
 	return nil
 }
 
-// crowded returns the group with the most tasks at an overfull site, and the positions of those tasks in the group.
+// overfull returns the group with the most tasks at an overfull site, and the positions of those tasks in the group.
 // group is negative if no site is overfull.
-func (s *spread) crowded(picks []int) (group int, there []int) {
+func (s *spread) overfull(picks []int) (group int, there []int) {
 	group = -1
 	for n := range s.groups {
 		at, used := map[string][]int{}, map[string]int{}
@@ -264,9 +264,9 @@ func (s *spread) crowded(picks []int) (group int, there []int) {
 	return group, there
 }
 
-// part branches on which task of an overfull site moves away.
-func (s *spread) part(b *branch) error {
-	n, there := s.crowded(b.sol.Picks)
+// branchOn branches on which task of an overfull site moves away.
+func (s *spread) branchOn(b *branch) error {
+	n, there := s.overfull(b.sol.Picks)
 	g := &s.groups[n]
 	first := g.tasks[there[0]]
 	site := s.m.siteBy(&s.m.Tasks[first].Candidates[b.sol.Picks[first]], g.By)

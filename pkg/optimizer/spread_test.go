@@ -141,7 +141,7 @@ func TestSpreadMatchesBruteForce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range m.Tasks {
-			runners, err := explainer.Runners(m.Tasks[i].ID, 9)
+			runners, err := explainer.Alternatives(m.Tasks[i].ID, 9)
 			if err != nil {
 				t.Fatal(err)
 			}

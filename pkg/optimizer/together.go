@@ -164,8 +164,8 @@ func (t *together) next() (w way, ok bool) {
 func (t *together) search() error {
 	t.push(make([]int, len(t.groups)))
 	for tries := 0; t.open.Len() > 0; tries++ {
-		if t.hopeless != nil && tries == mostHopeless {
-			t.none = nearer(t.none, t.hopeless)
+		if t.hopeless != nil && tries == maxHopeless {
+			t.none = combineReasons(t.none, t.hopeless)
 			return nil
 		}
 		w, ok := t.next()
@@ -177,7 +177,7 @@ func (t *together) search() error {
 			return nil
 		}
 		if b := t.m.BudgetUSD; b != nil && w.usd >= search.Beyond(*b) {
-			t.none = nearer(t.none, &Solution{Status: Infeasible, Reason: &Reason{Constraint: Budget, LeastUSD: w.usd}})
+			t.none = combineReasons(t.none, &Solution{Status: Infeasible, Reason: &Reason{Constraint: Budget, LeastUSD: w.usd}})
 			if t.m.Objective == Cost {
 				return nil // the remaining ways exceed the budget too
 			}
@@ -190,15 +190,15 @@ func (t *together) search() error {
 	return nil
 }
 
-// mostHopeless is the maximum number of ways tried for a model that certainly has no plan, to find the nearest
+// maxHopeless is the maximum number of ways tried for a model that certainly has no plan, to find the nearest
 // relaxation.
-const mostHopeless = 64
+const maxHopeless = 64
 
-// mostTies is the maximum number of ways tried that may have the best objective at a lower cost. mostPassed is the
+// maxTies is the maximum number of ways tried that may have the best objective at a lower cost. mostPassed is the
 // maximum number of ways skipped because their objective is worse.
 const (
-	mostTies   = 32
-	mostPassed = 4096
+	maxTies    = 32
+	maxSkipped = 4096
 )
 
 // ties tries ways that may have the best objective, in the order of their costs, as long as they may be cheaper.
@@ -220,7 +220,7 @@ func (t *together) ties() error {
 	}
 	t.open, t.seen = ways{cheapest: true}, map[string]bool{}
 	t.push(make([]int, len(t.groups)))
-	for tries, passed := 0, 0; tries < mostTies && passed < mostPassed; {
+	for tries, passed := 0, 0; tries < maxTies && passed < maxSkipped; {
 		w, ok := t.next()
 		if !ok || w.usd >= t.best.USD {
 			return nil
@@ -262,7 +262,7 @@ func (t *together) try(w way) error {
 	case err != nil:
 		return err
 	case sol.Status == Infeasible:
-		t.none = nearer(t.none, sol)
+		t.none = combineReasons(t.none, sol)
 	default:
 		t.lower = min(t.lower, sol.Bound)
 		if t.best == nil || better(sol, t.best) {
@@ -290,7 +290,7 @@ func (t *together) answer() (*Solution, error) {
 	if best == nil {
 		best = t.none
 		if best.Message == "" {
-			best.Message = t.m.lacking(best.Reason)
+			best.Message = t.m.describeReason(best.Reason)
 		}
 	} else {
 		best.Bound, best.Status, best.Message = min(t.lower, best.Objective), Optimal, ""

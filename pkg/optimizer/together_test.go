@@ -113,7 +113,7 @@ func TestTogetherMatchesBruteForce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range m.Tasks {
-			runners, err := explainer.Runners(m.Tasks[i].ID, 9)
+			runners, err := explainer.Alternatives(m.Tasks[i].ID, 9)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -32,14 +32,14 @@ type Grade struct {
 
 const (
 	gradeWidth = 0.05 // of score
-	gradesMost = 64
+	maxGrades  = 64
 	gradesSpan = 6 // standard deviations: covers almost all slots
 )
 
 // Grades divides normally distributed scores (mean 1, given variance) into grades, best first.
 func Grades(variance float64) []Grade {
 	sd := math.Sqrt(max(variance, 0))
-	width := math.Max(gradeWidth, gradesSpan*sd/gradesMost)
+	width := math.Max(gradeWidth, gradesSpan*sd/maxGrades)
 	n := max(int(math.Ceil(gradesSpan*sd/width)), 1)
 	if n == 1 {
 		return []Grade{{Score: 1, Share: 1}}

@@ -38,9 +38,9 @@ func gradeTurnover(n, k, s, gap, hold float64) float64 {
 		next, held, step := 0.0, 0.0, gap/turnoverSteps
 		for i := range turnoverSteps {
 			x := (float64(i) + 0.5) * step
-			held += (n - 1) * k / s / gap * knows(x, gap, stays) * step / 2
+			held += (n - 1) * k / s / gap * shareKnowing(x, gap, stays) * step / 2
 			next += -math.Expm1(-held) / turnoverSteps
-			held += (n - 1) * k / s / gap * knows(x, gap, stays) * step / 2
+			held += (n - 1) * k / s / gap * shareKnowing(x, gap, stays) * step / 2
 			held *= math.Exp(-step / hold)
 		}
 		share = next
@@ -48,9 +48,9 @@ func gradeTurnover(n, k, s, gap, hold float64) float64 {
 	return n * k * share
 }
 
-// knows returns the share of schedulers whose view includes a slot that another scheduler saw free x seconds ago.
+// shareKnowing returns the share of schedulers whose view includes a slot that another scheduler saw free x seconds ago.
 // Slots have been free for an exponential time with the given mean.
-func knows(x, gap, mean float64) float64 {
+func shareKnowing(x, gap, mean float64) float64 {
 	left := gap - x
 	if left <= 0 {
 		return 1

@@ -18,7 +18,7 @@ func (n *Network) prove() bool {
 	}
 	e := exact{n: n, nodes: n.o.Exact}
 	for i := range n.p.Instances {
-		if !n.left[i] {
+		if !n.removed[i] {
 			e.instances = append(e.instances, int32(i)) //nolint:gosec // rows in memory
 		}
 	}
@@ -51,7 +51,7 @@ func (n *Network) requeue() {
 		n.waiting[app] = nil
 	}
 	for i, m := range n.at {
-		if m == Unplaced && !n.left[i] {
+		if m == Unplaced && !n.removed[i] {
 			app := n.p.Instances[i].App
 			n.waiting[app] = append(n.waiting[app], int32(i)) //nolint:gosec // rows in memory
 		}
@@ -104,7 +104,7 @@ func (e *exact) search(x int) {
 	}
 	class := slices.Index(e.classes, e.n.priority(i))
 	for m := first; !skipped && int(m) < len(e.n.on); m++ {
-		if !e.n.fits(m, app) || e.twin(first, m) {
+		if !e.n.fits(m, app) || e.equivalentBefore(first, m) {
 			continue
 		}
 		e.n.put(i, m)
@@ -116,8 +116,8 @@ func (e *exact) search(x int) {
 	e.search(x + 1)
 }
 
-// twin reports whether an equivalent empty machine of the same shape comes before m.
-func (e *exact) twin(first, m int32) bool {
+// equivalentBefore reports whether an equivalent empty machine of the same shape comes before m.
+func (e *exact) equivalentBefore(first, m int32) bool {
 	if len(e.n.on[m]) > 0 {
 		return false
 	}

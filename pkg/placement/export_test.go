@@ -8,7 +8,7 @@ func (n *Network) Present() (*Problem, Assignment) {
 	p.Instances = nil
 	var at Assignment
 	for i, in := range n.p.Instances {
-		if !n.left[i] {
+		if !n.removed[i] {
 			p.Instances, at = append(p.Instances, in), append(at, n.at[i])
 		}
 	}

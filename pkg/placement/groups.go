@@ -28,17 +28,17 @@ func (l Level) String() string {
 type Group struct {
 	Apps []int32
 	By   Level
-	Most int32
+	Max  int32
 }
 
 // Packs reports whether all instances of the group must be in one place.
-func (g *Group) Packs() bool { return g.Most == 0 }
+func (g *Group) Packs() bool { return g.Max == 0 }
 
 // validateGroups checks that groups and barred machines are well formed.
 func (p *Problem) validateGroups() error {
 	for i, g := range p.Groups {
-		if g.By > ByCluster || g.Most < 0 {
-			return fmt.Errorf("groups[%d]: level %d, at most %d", i, g.By, g.Most)
+		if g.By > ByCluster || g.Max < 0 {
+			return fmt.Errorf("groups[%d]: level %d, at most %d", i, g.By, g.Max)
 		}
 		for k, a := range g.Apps {
 			if a < 0 || int(a) >= len(p.Apps) || slices.Index(g.Apps, a) != k {
@@ -58,14 +58,14 @@ func (p *Problem) validateGroups() error {
 
 // places counts the instances of each group by place. It is nil if the problem has no groups or barred machines.
 type places struct {
-	groups []Group
-	of     [][]int32            // groups of each app
-	at     [2][]int32           // place of each machine, by level
-	in     [2][][]int32         // machines of each place, by level
-	count  [][]int32            // by group and place
-	total  []int32              // by group
-	target []int32              // by group: the place in which to pack it, or none
-	barred []map[int32]struct{} // of each app
+	groups   []Group
+	groupsOf [][]int32            // groups of each app
+	at       [2][]int32           // place of each machine, by level
+	in       [2][][]int32         // machines of each place, by level
+	count    [][]int32            // by group and place
+	total    []int32              // by group
+	target   []int32              // by group: the place in which to pack it, or none
+	barred   []map[int32]struct{} // of each app
 }
 
 // none is the target of a group that may be anywhere.
@@ -76,7 +76,7 @@ func newPlaces(p *Problem) *places {
 	if len(p.Groups) == 0 && !bars {
 		return nil
 	}
-	x := &places{groups: p.Groups, of: make([][]int32, len(p.Apps)), total: make([]int32, len(p.Groups)),
+	x := &places{groups: p.Groups, groupsOf: make([][]int32, len(p.Apps)), total: make([]int32, len(p.Groups)),
 		barred: make([]map[int32]struct{}, len(p.Apps))}
 	for i, a := range p.Apps {
 		x.barred[i] = make(map[int32]struct{}, len(a.Barred))
@@ -99,7 +99,7 @@ func newPlaces(p *Problem) *places {
 	}
 	for g := range p.Groups {
 		for _, a := range p.Groups[g].Apps {
-			x.of[a] = append(x.of[a], int32(g)) //nolint:gosec // few
+			x.groupsOf[a] = append(x.groupsOf[a], int32(g)) //nolint:gosec // few
 		}
 		x.count = append(x.count, make([]int32, len(known[p.Groups[g].By])))
 		x.target = append(x.target, none)
@@ -107,17 +107,17 @@ func newPlaces(p *Problem) *places {
 	return x
 }
 
-// allow reports whether barred machines and groups allow one more instance of an app on a machine.
-func (x *places) allow(m, app int32) bool {
+// allows reports whether barred machines and groups allow one more instance of an app on a machine.
+func (x *places) allows(m, app int32) bool {
 	if _, is := x.barred[app][m]; is {
 		return false
 	}
-	for _, g := range x.of[app] {
+	for _, g := range x.groupsOf[app] {
 		here := x.at[x.groups[g].By][m]
 		switch n := x.count[g][here]; {
 		case x.target[g] != none && x.target[g] != here:
 			return false
-		case x.groups[g].Packs() && n != x.total[g], !x.groups[g].Packs() && n >= x.groups[g].Most:
+		case x.groups[g].Packs() && n != x.total[g], !x.groups[g].Packs() && n >= x.groups[g].Max:
 			return false
 		}
 	}
@@ -126,7 +126,7 @@ func (x *places) allow(m, app int32) bool {
 
 // add changes the count of an app on a machine by n, which may be negative.
 func (x *places) add(m, app, n int32) {
-	for _, g := range x.of[app] {
+	for _, g := range x.groupsOf[app] {
 		x.count[g][x.at[x.groups[g].By][m]] += n
 		x.total[g] += n
 	}
@@ -143,7 +143,7 @@ func (n *Network) packing() {
 		n.augment()
 		again := false
 		for g := range n.places.groups {
-			again = n.retreat(g, &searches[g]) || again
+			again = n.retryPlace(g, &searches[g]) || again
 		}
 		if !again {
 			break
@@ -256,9 +256,9 @@ func (n *Network) most(limit, app int32, capacity []int64) int32 {
 	return limit
 }
 
-// retreat removes the placed instances of a packed group that does not fit into its target, so that the next place
+// retryPlace removes the placed instances of a packed group that does not fit into its target, so that the next place
 // can be tried. It returns false if the group is complete or no place is left to try.
-func (n *Network) retreat(g int, s *search) bool {
+func (n *Network) retryPlace(g int, s *search) bool {
 	x := n.places
 	waits := func(a int32) bool { return len(n.waiting[a]) > 0 }
 	if x.target[g] == none || s.last || !slices.ContainsFunc(x.groups[g].Apps, waits) {

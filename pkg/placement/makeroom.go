@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// MostLeave is the maximum number of instances that may leave one machine for another instance. The search grows
+// MaxDisplaced is the maximum number of instances that may leave one machine for another instance. The search grows
 // exponentially with it.
-const MostLeave = 3
+const MaxDisplaced = 3
 
-// mostTries limits one search for room. If this many attempts fail, more hardly ever help.
-const mostTries = 100_000
+// maxTries limits one search for room. If this many attempts fail, more hardly ever help.
+const maxTries = 100_000
 
 // Loss is the cost of removing an instance from its machine: Move if it continues on another machine, Leave if it has
 // to wait. +Inf means that this is not allowed.
@@ -35,7 +35,7 @@ type Room struct {
 // The caller chooses the weights. An instance that must not be displaced has a Loss of +Inf, which no sum of others
 // outweighs (the paper's equations 3 to 5).
 func (n *Network) MakeRoom(instances []int32, most float64, loss func(int32) Loss) *Room {
-	x := &roomSearch{Network: n, lossOf: loss, out: &Room{}, emptied: make([]bool, len(n.on)), tries: mostTries}
+	x := &roomSearch{Network: n, lossOf: loss, out: &Room{}, emptied: make([]bool, len(n.on)), tries: maxTries}
 	n.journal = n.journal[:0]
 	defer n.undo(0)
 	for _, i := range instances {
@@ -78,10 +78,10 @@ func (x *roomSearch) place(i int32, most float64) bool {
 		x.least = most - x.out.Loss
 		for m := range x.Network.on {
 			x.host, x.tried, x.spent = int32(m), x.tried[:0], 0 //nolint:gosec // machines in memory
-			if x.yieldsAll() {
+			if x.couldMakeRoom() {
 				there := slices.Clone(x.Network.on[m])
 				slices.Sort(there)
-				x.leaving(there)
+				x.removeMore(there)
 			}
 		}
 	}
@@ -112,13 +112,13 @@ func (x *roomSearch) order() {
 	}
 }
 
-// yieldsAll reports whether the machine would have room if all instances that may leave did. It is a quick check
+// couldMakeRoom reports whether the machine would have room if all instances that may leave did. It is a quick check
 // before the exact choice.
-func (x *roomSearch) yieldsAll() bool {
+func (x *roomSearch) couldMakeRoom() bool {
 	room := x.space.room
 	copy(room, x.freeOf(x.host))
 	for _, i := range x.Network.on[x.host] {
-		if l := x.loss1(i); min(l.Move, l.Leave) < x.least {
+		if l := x.lossOfLeaving(i); min(l.Move, l.Leave) < x.least {
 			for d, need := range x.p.Apps[x.p.Instances[i].App].Demand {
 				room[d] += need
 			}
@@ -127,28 +127,28 @@ func (x *roomSearch) yieldsAll() bool {
 	return within(x.p.Apps[x.app].Demand, room)
 }
 
-// loss1 returns the loss if an instance leaves its machine. An instance that has already been moved must not move
+// lossOfLeaving returns the loss if an instance leaves its machine. An instance that has already been moved must not move
 // again.
-func (x *roomSearch) loss1(i int32) Loss {
+func (x *roomSearch) lossOfLeaving(i int32) Loss {
 	if slices.ContainsFunc(x.out.Moves, func(m Move) bool { return m.Instance == i }) {
 		return Loss{math.Inf(1), math.Inf(1)}
 	}
 	return x.lossOf(i)
 }
 
-// leaving removes more of the given instances from the machine, in all combinations, until there is room.
-func (x *roomSearch) leaving(there []int32) {
+// removeMore removes more of the given instances from the machine, in all combinations, until there is room.
+func (x *roomSearch) removeMore(there []int32) {
 	if x.fits(x.host, x.app) {
 		if x.spent < x.least {
 			x.best, x.on, x.least = slices.Clone(x.tried), x.host, x.spent
 		}
 		return
 	}
-	if len(x.tried) == MostLeave {
+	if len(x.tried) == MaxDisplaced {
 		return
 	}
 	for k, i := range there {
-		l, app := x.loss1(i), x.p.Instances[i].App
+		l, app := x.lossOfLeaving(i), x.p.Instances[i].App
 		for _, m := range x.to {
 			if x.spent+l.Move < x.least && m != x.host && !x.emptied[m] && x.fits(m, app) {
 				x.try(i, m, l.Move, there[k+1:])
@@ -169,7 +169,7 @@ func (x *roomSearch) try(i, to int32, loss float64, rest []int32) {
 	mark, spent := len(x.journal), x.spent
 	x.move(i, to)
 	x.tried, x.spent = append(x.tried, Move{i, x.host, to}), spent+loss
-	x.leaving(rest)
+	x.removeMore(rest)
 	x.tried, x.spent = x.tried[:len(x.tried)-1], spent
 	x.undo(mark)
 }

@@ -89,7 +89,7 @@ func leastLoss(p *placement.Problem, losses []placement.Loss) float64 {
 			choose(i+1, left-1, loss+losses[i].Leave)
 			at[i] = int32(host)
 		}
-		choose(1, placement.MostLeave, 0)
+		choose(1, placement.MaxDisplaced, 0)
 	}
 	return best
 }
@@ -118,7 +118,7 @@ func TestMakeRoomMinimisesLoss(t *testing.T) {
 			}
 			at, sum := p.Deployed(), 0.0
 			at[0] = got.Machines[0]
-			if n := len(got.Moves); n > placement.MostLeave || n > 0 && holds(p, at) {
+			if n := len(got.Moves); n > placement.MaxDisplaced || n > 0 && holds(p, at) {
 				t.Fatalf("%d instances leave", n)
 			}
 			for _, m := range got.Moves {

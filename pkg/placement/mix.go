@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// mixMost limits the cost of filling machines one by one, in compared amounts. Above it, for example if every app has
+// maxMixing limits the cost of filling machines one by one, in compared amounts. Above it, for example if every app has
 // a different demand, machines are filled only app by app.
-const mixMost = 20_000_000
+const maxMixing = 20_000_000
 
 // mixing fills machines one after another. Each step places the demand after which the machine has the least room
 // left, where each point is weighted by how much of it all waiting instances need together (the norm of Panigrahy et
@@ -59,7 +59,7 @@ func (n *Network) mixing() *mixing {
 		k, known := at[string(key)]
 		if !known {
 			k = int32(len(x.kinds)) //nolint:gosec // at most as many as apps
-			if at[string(key)] = k; (len(x.kinds)+1)*n.dims*x.waits > mixMost {
+			if at[string(key)] = k; (len(x.kinds)+1)*n.dims*x.waits > maxMixing {
 				return nil
 			}
 			x.kinds = append(x.kinds, x.kindOf(int32(a))) //nolint:gosec // apps in memory

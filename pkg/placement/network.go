@@ -51,7 +51,7 @@ type Network struct {
 	held    []tally.Counts
 	at      Assignment
 	waiting [][]int32 // waiting instances of each app, in order of arrival
-	left    []bool    // removed instances
+	removed []bool    // removed instances
 
 	racks  []rack
 	rackOf []int32
@@ -104,7 +104,7 @@ func New(p *Problem, o Options) (*Network, error) {
 	for i := range own.Machines {
 		n.join(int32(i), racked) //nolint:gosec // machines in memory
 	}
-	n.at, n.left = make(Assignment, len(own.Instances)), make([]bool, len(own.Instances))
+	n.at, n.removed = make(Assignment, len(own.Instances)), make([]bool, len(own.Instances))
 	for i, in := range own.Instances {
 		n.at[i] = Unplaced
 		if in.Machine == Unplaced || !n.fits(in.Machine, in.App) {
@@ -181,7 +181,7 @@ func within(need, free []int64) bool {
 }
 
 func (n *Network) allows(m, app int32) bool {
-	if n.places != nil && !n.places.allow(m, app) {
+	if n.places != nil && !n.places.allows(m, app) {
 		return false
 	}
 	held := &n.held[m]
@@ -316,7 +316,7 @@ func (n *Network) typical() []float64 {
 
 // RemoveInstance removes an instance from its machine or from the waiting instances.
 func (n *Network) RemoveInstance(i int32) error {
-	if i < 0 || int(i) >= len(n.at) || n.left[i] {
+	if i < 0 || int(i) >= len(n.at) || n.removed[i] {
 		return fmt.Errorf("%w: instance %d does not exist", ErrProblem, i)
 	}
 	if m := n.at[i]; m != Unplaced {
@@ -326,6 +326,6 @@ func (n *Network) RemoveInstance(i int32) error {
 		app := n.p.Instances[i].App
 		n.waiting[app] = remove(n.waiting[app], i)
 	}
-	n.left[i] = true
+	n.removed[i] = true
 	return nil
 }

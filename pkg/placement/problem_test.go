@@ -54,7 +54,7 @@ func places(t *rapid.T, p *placement.Problem) {
 		p.Machines[m].Cluster = rapid.IntRange(0, 1).Draw(t, "cluster")
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "groups") {
-		g := placement.Group{By: placement.Level(rapid.IntRange(0, 1).Draw(t, "by")), Most: rapid.Int32Range(0, 2).Draw(t, "most")}
+		g := placement.Group{By: placement.Level(rapid.IntRange(0, 1).Draw(t, "by")), Max: rapid.Int32Range(0, 2).Draw(t, "most")}
 		for a := range p.Apps {
 			if rapid.Bool().Draw(t, "in") {
 				g.Apps = append(g.Apps, int32(a))
@@ -92,7 +92,7 @@ func placed(p *placement.Problem, a placement.Assignment) bool {
 			}
 		}
 		for _, n := range in {
-			if g.Most == 0 && len(in) > 1 || g.Most > 0 && n > int(g.Most) {
+			if g.Max == 0 && len(in) > 1 || g.Max > 0 && n > int(g.Max) {
 				return false
 			}
 		}

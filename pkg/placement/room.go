@@ -99,47 +99,47 @@ func (n *Network) clashes(m, app int32) int32 {
 	return clashes
 }
 
-// leave chooses instances to remove from a machine to make room for an instance of an app. It chooses first those
+// chooseVictims chooses instances to remove from a machine to make room for an instance of an app. It chooses first those
 // that rules forbid; then, while capacity is missing, the lowest priorities, and of those the ones that free the
 // most. At the end, instances that turn out unnecessary stay. Only instances for which may returns true can be chosen
 // (nil means all). It returns nil if that is not enough.
-func (n *Network) leave(m, app int32, may func(int32) bool) []int32 {
+func (n *Network) chooseVictims(m, app int32, may func(int32) bool) []int32 {
 	if n.limits.Self[app] < 1 || !within(n.p.Apps[app].Demand, n.p.Shapes[n.p.Machines[m].Shape].Capacity) {
 		return nil
 	}
-	if n.places != nil && !n.places.allow(m, app) {
+	if n.places != nil && !n.places.allows(m, app) {
 		return nil // removing instances from the machine does not help
 	}
 	l := leaving{n: n, m: m, app: app}
 	for _, i := range n.on[m] {
 		if may == nil || may(i) {
-			l.could = append(l.could, i)
+			l.candidates = append(l.candidates, i)
 		}
 	}
 	// The lowest priority goes first.
-	slices.SortStableFunc(l.could, func(a, b int32) int { return cmp.Compare(n.priority(a), n.priority(b)) })
+	slices.SortStableFunc(l.candidates, func(a, b int32) int { return cmp.Compare(n.priority(a), n.priority(b)) })
 	over := n.space.over
 	free := n.freeOf(m)
 	for d, x := range n.p.Apps[app].Demand {
 		over[d] = x - free[d]
 	}
-	if !l.forbidden() || !l.crowding(over) {
+	if !l.forbidden() || !l.relieveOverload(over) {
 		return nil
 	}
-	l.spare(over)
-	if len(l.gone) == 0 {
+	l.keepUnneeded(over)
+	if len(l.chosen) == 0 {
 		return nil
 	}
-	return l.gone
+	return l.chosen
 }
 
 // leaving is a choice of instances that leave a machine.
 type leaving struct {
-	n      *Network
-	m, app int32
-	could  []int32
-	gone   []int32
-	forced int // number of instances, first in gone, that rules forbid
+	n          *Network
+	m, app     int32
+	candidates []int32
+	chosen     []int32
+	forced     int // number of instances, first in gone, that rules forbid
 }
 
 // forbidden chooses the instances that rules do not allow to stay, and reports whether all of them may leave.
@@ -148,7 +148,7 @@ func (l *leaving) forbidden() bool {
 	held := &n.held[l.m]
 	self := held.Get(l.app) + 1
 	if excess := self - n.limits.Self[l.app]; excess > 0 {
-		if !l.some(l.app, excess) {
+		if !l.chooseSome(l.app, excess) {
 			return false
 		}
 		self -= excess
@@ -163,19 +163,19 @@ func (l *leaving) forbidden() bool {
 		if self > p.Self {
 			excess = other
 		}
-		if excess > 0 && !l.some(p.App, excess) {
+		if excess > 0 && !l.chooseSome(p.App, excess) {
 			return false
 		}
 	}
-	l.forced = len(l.gone)
+	l.forced = len(l.chosen)
 	return true
 }
 
-// some chooses count instances of an app.
-func (l *leaving) some(app, count int32) bool {
-	for _, i := range l.could {
+// chooseSome chooses count instances of an app.
+func (l *leaving) chooseSome(app, count int32) bool {
+	for _, i := range l.candidates {
 		if count > 0 && l.n.p.Instances[i].App == app {
-			l.gone = append(l.gone, i)
+			l.chosen = append(l.chosen, i)
 			count--
 		}
 	}
@@ -184,10 +184,10 @@ func (l *leaving) some(app, count int32) bool {
 
 func (l *leaving) demand(i int32) []int64 { return l.n.p.Apps[l.n.p.Instances[i].App].Demand }
 
-// crowding chooses more instances while capacity is missing: of the lowest priority the one that frees most where it
+// relieveOverload chooses more instances while capacity is missing: of the lowest priority the one that frees most where it
 // is missing.
-func (l *leaving) crowding(over []int64) bool {
-	for _, i := range l.gone {
+func (l *leaving) relieveOverload(over []int64) bool {
+	for _, i := range l.chosen {
 		for d, x := range l.demand(i) {
 			over[d] -= x
 		}
@@ -197,11 +197,11 @@ func (l *leaving) crowding(over []int64) bool {
 			return true
 		}
 		best, most, rank := int32(-1), 0.0, 0
-		for _, i := range l.could {
+		for _, i := range l.candidates {
 			if best >= 0 && l.n.priority(i) > rank {
 				break
 			}
-			if slices.Contains(l.gone, i) {
+			if slices.Contains(l.chosen, i) {
 				continue
 			}
 			if room := relief(over, l.demand(i)); room > most {
@@ -211,7 +211,7 @@ func (l *leaving) crowding(over []int64) bool {
 		if best < 0 {
 			return false
 		}
-		l.gone = append(l.gone, best)
+		l.chosen = append(l.chosen, best)
 		for d, x := range l.demand(best) {
 			over[d] -= x
 		}
@@ -229,9 +229,9 @@ func relief(over, demand []int64) float64 {
 	return room
 }
 
-// spare lets chosen instances stay that need not leave, highest priority first.
-func (l *leaving) spare(over []int64) {
-	chosen := slices.Clone(l.gone[l.forced:])
+// keepUnneeded lets chosen instances stay that need not leave, highest priority first.
+func (l *leaving) keepUnneeded(over []int64) {
+	chosen := slices.Clone(l.chosen[l.forced:])
 	slices.SortStableFunc(chosen, func(a, b int32) int { return cmp.Compare(l.n.priority(b), l.n.priority(a)) })
 	for _, i := range chosen {
 		stays := true
@@ -244,6 +244,6 @@ func (l *leaving) spare(over []int64) {
 		for d, x := range l.demand(i) {
 			over[d] += x
 		}
-		l.gone = slices.DeleteFunc(l.gone, func(j int32) bool { return j == i })
+		l.chosen = slices.DeleteFunc(l.chosen, func(j int32) bool { return j == i })
 	}
 }

@@ -67,7 +67,7 @@ func (n *Network) result(before Assignment, optimal bool) *Result {
 // machines: largest first, or machine by machine. Otherwise higher priorities come first, and within a priority
 // either the largest or the smallest (more of these may fit), whichever gives more weighted flow.
 func (n *Network) fill() {
-	n.looks = mostLooks
+	n.looks = maxLooks
 	if n.waits() == 0 {
 		return
 	}
@@ -144,9 +144,9 @@ func (n *Network) direct(app int32) {
 	n.waiting[app] = queue
 }
 
-// mostLooks limits the searches for migrations in one Solve. If very many instances have no room, migration does not
+// maxLooks limits the searches for migrations in one Solve. If very many instances have no room, migration does not
 // help most of them either.
-const mostLooks = 20_000_000
+const maxLooks = 20_000_000
 
 // augment places instances by migration and preemption until nothing more can be gained.
 func (n *Network) augment() {
@@ -227,7 +227,7 @@ func (n *Network) route(i int32, depth int, except int32) bool {
 
 // push makes room for an instance on a machine by routing others elsewhere.
 func (n *Network) push(i, m int32, depth int) bool {
-	leave := n.leave(m, n.p.Instances[i].App, nil)
+	leave := n.chooseVictims(m, n.p.Instances[i].App, nil)
 	if leave == nil {
 		return false
 	}
@@ -255,10 +255,10 @@ func (n *Network) preempt(i int32) bool {
 	var victims []int32
 	lower := func(other int32) bool { return n.priority(other) < rank }
 	for m := range n.on {
-		if !n.yields(int32(m), app) { //nolint:gosec // machines in memory
+		if !n.couldMakeRoom(int32(m), app) { //nolint:gosec // machines in memory
 			continue
 		}
-		leave := n.leave(int32(m), app, lower) //nolint:gosec // machines in memory
+		leave := n.chooseVictims(int32(m), app, lower) //nolint:gosec // machines in memory
 		if leave == nil {
 			continue
 		}
@@ -280,9 +280,9 @@ func (n *Network) preempt(i int32) bool {
 	return true
 }
 
-// yields reports whether a machine would have room for an instance of an app if all lower priorities left. It is a
+// couldMakeRoom reports whether a machine would have room for an instance of an app if all lower priorities left. It is a
 // quick check before the exact choice.
-func (n *Network) yields(m, app int32) bool {
+func (n *Network) couldMakeRoom(m, app int32) bool {
 	room := n.space.room
 	copy(room, n.freeOf(m))
 	for _, i := range n.on[m] {

@@ -219,9 +219,9 @@ func (v *verifier) groups(on [][]int32) {
 			case group.Packs() && len(in) > 1:
 				v.add(Misplaced, place.machine, "%d of group %d are in its %s, but others are not", place.count,
 					g, group.By)
-			case !group.Packs() && place.count > int(group.Most):
+			case !group.Packs() && place.count > int(group.Max):
 				v.add(Misplaced, place.machine, "%d of group %d are in its %s, at most %d", place.count, g, group.By,
-					group.Most)
+					group.Max)
 			}
 		}
 	}

@@ -92,7 +92,7 @@ func (s *Session) turn(j *JobInfo) bool {
 		if !s.fill(st, j, s.anywhere(j)) {
 			return false
 		}
-	} else if !s.gather(st, j) {
+	} else if !s.placeGang(st, j) {
 		st.Discard()
 		return false
 	}
@@ -111,15 +111,15 @@ func (s *Session) everywhere() search { return search{to: len(s.Nodes)} }
 // anywhere returns the nodes where the job's next members may be placed.
 func (s *Session) anywhere(j *JobInfo) search {
 	if c := s.closeness(j); c.Required {
-		if n := j.standing(); n != nil {
+		if n := j.memberNode(); n != nil {
 			return s.around(n, c.Depth)
 		}
 	}
 	return s.everywhere()
 }
 
-// standing returns a node on which the job has a member, or nil.
-func (j *JobInfo) standing() *NodeInfo {
+// memberNode returns a node on which the job has a member, or nil.
+func (j *JobInfo) memberNode() *NodeInfo {
 	for i := range j.Tasks {
 		if t := &j.Tasks[i]; t.comes() && t.Node != nil {
 			return t.Node
@@ -186,14 +186,14 @@ func (s *Session) offer(st *Statement, t *TaskInfo, where search) bool {
 
 const noRoom = "no node has room for it now"
 
-// gather places what the job needs to be ready, as close together as the job asks for.
-func (s *Session) gather(st *Statement, j *JobInfo) bool {
+// placeGang places what the job needs to be ready, as close together as the job asks for.
+func (s *Session) placeGang(st *Statement, j *JobInfo) bool {
 	c := s.closeness(j)
 	if c.Depth == 0 {
 		return s.fill(st, j, s.everywhere())
 	}
 	need := s.MinRequest(j)
-	at := j.standing()
+	at := j.memberNode()
 	for depth := c.Depth; depth > 0; depth-- {
 		var domains []search
 		if at != nil {

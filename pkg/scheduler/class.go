@@ -80,8 +80,8 @@ func (s *Session) refresh(c *Class) {
 	s.seen = len(s.changes)
 }
 
-// fix computes the part of a class's scores that does not change in a session.
-func (s *Session) fix(c *Class) {
+// computeStatic computes the part of a class's scores that does not change in a session.
+func (s *Session) computeStatic(c *Class) {
 	if c.static != nil {
 		return
 	}
@@ -92,7 +92,7 @@ func (s *Session) fix(c *Class) {
 }
 
 func (s *Session) build(c *Class) {
-	s.fix(c)
+	s.computeStatic(c)
 	if c.tree == nil {
 		if s.trees = append(s.trees, c); len(s.trees) > mostTrees {
 			s.trees[0].tree = nil
@@ -100,7 +100,7 @@ func (s *Session) build(c *Class) {
 		}
 		c.tree = &rank.Tournament{}
 	}
-	c.tree.Play(len(s.Nodes), func(i int) float64 { return s.score(c, s.Nodes[i]) })
+	c.tree.Reset(len(s.Nodes), func(i int) float64 { return s.score(c, s.Nodes[i]) })
 }
 
 // changed records that a node's score has to be recomputed for all classes.
@@ -152,7 +152,7 @@ func (s *Session) staticScore(c *Class, n *NodeInfo) float64 {
 
 // allowed reports whether a task of the class may ever be placed on the node.
 func (s *Session) allowed(c *Class, n *NodeInfo) bool {
-	s.fix(c)
+	s.computeStatic(c)
 	return c.static[n.Index] != rank.Never
 }
 

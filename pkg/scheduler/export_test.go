@@ -26,7 +26,7 @@ func (s *Session) Fingerprint() string {
 	for _, j := range s.Jobs {
 		out += fmt.Sprint(j.Allocated, j.count, j.roles)
 		for i := range j.Tasks {
-			out += fmt.Sprint(j.Tasks[i].State, j.Tasks[i].on)
+			out += fmt.Sprint(j.Tasks[i].State, j.Tasks[i].devices)
 		}
 	}
 	return out
@@ -36,7 +36,7 @@ func (s *Session) Fingerprint() string {
 func (s *Session) Best(t *TaskInfo, from, to int) *NodeInfo { return s.best(t.Class, from, to) }
 
 func (s *Session) Scan(t *TaskInfo, from, to int) *NodeInfo {
-	s.fix(t.Class)
+	s.computeStatic(t.Class)
 	var best *NodeInfo
 	for _, n := range s.Nodes[from:to] {
 		if x := s.score(t.Class, n); x != rank.Never && (best == nil || x > s.score(t.Class, best)) {
@@ -49,7 +49,7 @@ func (s *Session) Scan(t *TaskInfo, from, to int) *NodeInfo {
 // RoomLater reports whether the node has room for the task once releasing tasks have stopped.
 func (s *Session) RoomLater(t *TaskInfo, n *NodeInfo) bool { return s.roomLater(t.Class, n) }
 
-func (t *TaskInfo) CanGo() bool { return t.canGo() }
+func (t *TaskInfo) CanGo() bool { return t.evictable() }
 
 func Raise(left float64, weights, low, high []float64) []float64 {
 	part := make([]float64, len(weights))
@@ -78,6 +78,6 @@ func parse[T interface {
 
 // Score returns the current score of a node for a task.
 func (s *Session) Score(t *TaskInfo, n *NodeInfo) float64 {
-	s.fix(t.Class)
+	s.computeStatic(t.Class)
 	return s.score(t.Class, n)
 }

@@ -12,12 +12,12 @@ type TaskInfo struct {
 	// nominated is the node where an earlier session made room for it.
 	nominated *NodeInfo
 	// on is a bit set of the node's devices of which it has a share.
-	on    uint64
-	place int32 // index in Node.Tasks
-	rank  int32 // position in the job's order of tasks
-	turn  int32 // when it got resources in this session
-	role  int16 // index in Job.Job.Roles; negative: none
-	State State
+	devices uint64
+	place   int32 // index in Node.Tasks
+	rank    int32 // position in the job's order of tasks
+	turn    int32 // when it got resources in this session
+	role    int16 // index in Job.Job.Roles; negative: none
+	State   State
 }
 
 // eviction is an evicted task and the reason; by is nil if it was not evicted for another job.
@@ -178,7 +178,7 @@ func (j *JobInfo) grows() bool { return j.count[Pending] > 0 && j.Coming() < j.M
 func (j *JobInfo) evictable() []*TaskInfo {
 	var out []*TaskInfo
 	for i := range j.Tasks {
-		if t := &j.Tasks[i]; t.canGo() {
+		if t := &j.Tasks[i]; t.evictable() {
 			out = append(out, t)
 		}
 	}
@@ -186,8 +186,8 @@ func (j *JobInfo) evictable() []*TaskInfo {
 	return out
 }
 
-// canGo reports whether a task can be evicted. Tasks allocated in this session are undone instead.
-func (t *TaskInfo) canGo() bool {
+// evictable reports whether a task can be evicted. Tasks allocated in this session are undone instead.
+func (t *TaskInfo) evictable() bool {
 	return t.State == Binding || t.State == Bound || t.State == Running
 }
 
@@ -206,19 +206,19 @@ func (s *Session) sortTasks(j *JobInfo) {
 	}
 }
 
-// at returns the ancestor of a queue at a depth.
-func (q *QueueInfo) at(depth int) *QueueInfo {
+// ancestorAt returns the ancestor of a queue at a depth.
+func (q *QueueInfo) ancestorAt(depth int) *QueueInfo {
 	for q.Depth > depth {
 		q = q.Parent
 	}
 	return q
 }
 
-// part returns the sibling ancestors (or the queues themselves) at which the paths of two queues diverge. Both results
+// siblingAncestors returns the sibling ancestors (or the queues themselves) at which the paths of two queues diverge. Both results
 // are the same queue if one is an ancestor of the other.
-func part(a, b *QueueInfo) (*QueueInfo, *QueueInfo) {
+func siblingAncestors(a, b *QueueInfo) (*QueueInfo, *QueueInfo) {
 	depth := min(a.Depth, b.Depth)
-	a, b = a.at(depth), b.at(depth)
+	a, b = a.ancestorAt(depth), b.ancestorAt(depth)
 	for a != b && a.Parent != b.Parent {
 		a, b = a.Parent, b.Parent
 	}

@@ -17,7 +17,7 @@ type NodeInfo struct {
 	devices      []device
 	// most is the largest free share of any GPU, and whole the number of completely free GPUs, both now and without
 	// what pipelined tasks will take.
-	most     int32
+	maxFree  int32
 	whole    int
 	labels   map[Pair]labelCount // nil unless a task has Near or Apart rules
 	reserved int32               // number of the reservation; negative: none
@@ -41,7 +41,7 @@ func (n *NodeInfo) fits(c *Class, later bool) bool {
 		return true
 	case later:
 	case c.devices == 1:
-		return n.most >= c.share
+		return n.maxFree >= c.share
 	case c.share == Whole:
 		return n.whole >= c.devices
 	}
@@ -76,15 +76,15 @@ func (n *NodeInfo) choose(c *Class, later bool) uint64 {
 	return on
 }
 
-// take adds a task whose State and on are set.
-func (n *NodeInfo) take(t *TaskInfo) {
+// add adds a task whose State and on are set.
+func (n *NodeInfo) add(t *TaskInfo) {
 	t.Node, t.place = n, int32(len(n.Tasks)) //nolint:gosec // an index
 	n.Tasks = append(n.Tasks, t)
 	n.move(t, t.State.Holds(), t.State != Releasing, -1)
 }
 
-// leave removes a task.
-func (n *NodeInfo) leave(t *TaskInfo) {
+// remove removes a task.
+func (n *NodeInfo) remove(t *TaskInfo) {
 	n.move(t, t.State.Holds(), t.State != Releasing, +1)
 	last := n.Tasks[len(n.Tasks)-1]
 	n.Tasks[t.place], last.place = last, t.place
@@ -106,7 +106,7 @@ func (n *NodeInfo) move(t *TaskInfo, now, then bool, sign int64) {
 		}
 	}
 	share := int32(sign) * c.share //nolint:gosec // ±1
-	for on := t.on; on != 0; on &= on - 1 {
+	for on := t.devices; on != 0; on &= on - 1 {
 		d := &n.devices[bits.TrailingZeros64(on)]
 		if now {
 			d.idle += share
@@ -115,28 +115,28 @@ func (n *NodeInfo) move(t *TaskInfo, now, then bool, sign int64) {
 			d.future += share
 		}
 	}
-	if t.on != 0 {
+	if t.devices != 0 {
 		n.count()
 	}
 	if n.labels != nil {
-		n.tell(c.Spec, now, then, int32(-sign)) //nolint:gosec // ±1
+		n.countLabels(c.Spec, now, then, int32(-sign)) //nolint:gosec // ±1
 	}
 }
 
 // count updates most and whole.
 func (n *NodeInfo) count() {
-	n.most, n.whole = 0, 0
+	n.maxFree, n.whole = 0, 0
 	for i := range n.devices {
 		left := min(n.devices[i].idle, n.devices[i].future)
-		n.most = max(n.most, left)
+		n.maxFree = max(n.maxFree, left)
 		if left == Whole {
 			n.whole++
 		}
 	}
 }
 
-// tell counts the labels of a task.
-func (n *NodeInfo) tell(spec *Spec, now, then bool, by int32) {
+// countLabels counts the labels of a task.
+func (n *NodeInfo) countLabels(spec *Spec, now, then bool, by int32) {
 	add := func(p Pair, has bool) {
 		l := n.labels[p]
 		count := func(at, atThen *int32) {
@@ -162,8 +162,8 @@ func (n *NodeInfo) tell(spec *Spec, now, then bool, by int32) {
 	}
 }
 
-// stands reports whether the label rules of the task and of the tasks on the node allow each other.
-func (n *NodeInfo) stands(spec *Spec, later bool) bool {
+// labelsAllow reports whether the label rules of the task and of the tasks on the node allow each other.
+func (n *NodeInfo) labelsAllow(spec *Spec, later bool) bool {
 	if n.labels == nil {
 		return true
 	}

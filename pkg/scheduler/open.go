@@ -219,7 +219,7 @@ func (s *Session) openReservations() error {
 	waits := map[string]bool{}
 	for i := range s.Snapshot.Jobs {
 		j := &s.Snapshot.Jobs[i]
-		waits[j.ID] = !j.Phase.Over()
+		waits[j.ID] = !j.Phase.Ended()
 	}
 	for _, r := range s.Snapshot.Reservations {
 		free := waits[r.Job] && !slices.ContainsFunc(r.Nodes, func(name string) bool {
@@ -386,14 +386,14 @@ func (s *Session) openTask(t *TaskInfo) error {
 		if d < 0 || d >= len(node.devices) {
 			return invalid(fmt.Sprintf("node %s has no GPU %d", quote(node.Node.Name), d), "onDevices")
 		}
-		t.on |= 1 << d
+		t.devices |= 1 << d
 	}
-	if t.Class.devices > 0 && t.on == 0 {
-		t.on = node.assume(t.Class)
+	if t.Class.devices > 0 && t.devices == 0 {
+		t.devices = node.assume(t.Class)
 	}
 	s.held = true
-	node.take(t)
-	if t.canGo() {
+	node.add(t)
+	if t.evictable() {
 		node.running = append(node.running, t)
 	}
 	return nil

@@ -169,13 +169,13 @@ func newSLA(a Args) Plugin { return sla{a.Duration("maxWait", 0)} }
 type lateness uint8
 
 const (
-	notLate    lateness = iota
-	lateToGo            // overdue while it has fewer members than its minimum
-	lateToGrow          // overdue while any of its tasks has waited too long
+	notLate     lateness = iota
+	lateToStart          // overdue while it has fewer members than its minimum
+	lateToGrow           // overdue while any of its tasks has waited too long
 )
 
-// most returns how long a job may wait; 0 is unlimited.
-func (p sla) most(j *Job) time.Duration {
+// waitLimit returns how long a job may wait; 0 is unlimited.
+func (p sla) waitLimit(j *Job) time.Duration {
 	if j.MaxWait != 0 {
 		return j.MaxWait
 	}
@@ -183,10 +183,10 @@ func (p sla) most(j *Job) time.Duration {
 }
 
 func (p sla) late(s *Session, j *Job) lateness {
-	most := p.most(j)
+	most := p.waitLimit(j)
 	since, late := j.WaitingSince, lateToGrow
 	if since.IsZero() {
-		since, late = j.Created, lateToGo
+		since, late = j.Created, lateToStart
 	}
 	if most <= 0 || since.IsZero() || s.Now.Sub(since) < most {
 		return notLate
@@ -197,7 +197,7 @@ func (p sla) late(s *Session, j *Job) lateness {
 func (p sla) Open(s *Session) {
 	all, fresh := make([]lateness, len(s.Jobs)), make([]int32, len(s.Jobs))
 	young := func(t *TaskInfo) bool { // has not waited too long itself
-		return !t.Task.Since.IsZero() && s.Now.Sub(t.Task.Since) < p.most(t.Job.Job)
+		return !t.Task.Since.IsZero() && s.Now.Sub(t.Task.Since) < p.waitLimit(t.Job.Job)
 	}
 	for i, j := range s.Jobs {
 		if all[i] = p.late(s, j.Job); all[i] != lateToGrow {
@@ -221,7 +221,7 @@ func (p sla) Open(s *Session) {
 		switch all[j.Index] {
 		case lateToGrow:
 			return j.count[Pending] > fresh[j.Index]
-		case lateToGo:
+		case lateToStart:
 			return j.count[Pending] > 0 && !j.full(true)
 		}
 		return false

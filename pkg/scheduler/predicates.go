@@ -6,7 +6,7 @@ type predicates struct{}
 
 func (predicates) Open(s *Session) {
 	s.Require(suits, func(c *Class, n *NodeInfo, later bool) string {
-		if n.labels != nil && !n.stands(c.Spec, later) {
+		if n.labels != nil && !n.labelsAllow(c.Spec, later) {
 			return "the near or apart rules of this task or of the tasks on it are not met"
 		}
 		return ""
@@ -26,7 +26,7 @@ func suits(c *Class, n *NodeInfo) string {
 		}
 	}
 	for _, t := range n.Node.Taints {
-		if !t.Soft && !c.Spec.Stands(t) {
+		if !t.Soft && !c.Spec.ToleratesTaint(t) {
 			return "its taint " + t.Key + " is not tolerated"
 		}
 	}
@@ -100,7 +100,7 @@ func preference(c *Class, n *NodeInfo) float64 {
 		x = 100 * float64(have) / float64(all)
 	}
 	for _, t := range n.Node.Taints {
-		if t.Soft && !c.Spec.Stands(t) {
+		if t.Soft && !c.Spec.ToleratesTaint(t) {
 			x -= 100
 		}
 	}

@@ -30,7 +30,7 @@ func (s *Session) evictForThemselves() {
 	for _, f := range s.fn.victims {
 		st := s.Statement()
 		for _, v := range f() {
-			if !v.Task.canGo() {
+			if !v.Task.evictable() {
 				continue
 			}
 			for _, t := range v.Task.unit() {
@@ -43,10 +43,10 @@ func (s *Session) evictForThemselves() {
 
 // room is an attempt to make room for jobs by evicting tasks of others.
 type room struct {
-	s     *Session
-	tiers [][]VictimsFn
-	whom  func(j, victim *JobInfo) bool
-	why   string
+	s        *Session
+	tiers    [][]VictimsFn
+	mayEvict func(j, victim *JobInfo) bool
+	why      string
 	// hopeless has the kinds of jobs that found no room since the last commit, with the queue whose limit stopped them.
 	// Similar jobs are not tried again.
 	hopeless map[hopelessKey]*QueueInfo
@@ -69,7 +69,7 @@ func (s *Session) makeRoom(tiers [][]VictimsFn, wants func(j *JobInfo) bool, who
 	if !s.held || !slices.ContainsFunc(tiers, func(t []VictimsFn) bool { return len(t) > 0 }) {
 		return
 	}
-	r := &room{s: s, tiers: tiers, whom: whom, why: why, commits: s.commits}
+	r := &room{s: s, tiers: tiers, mayEvict: whom, why: why, commits: s.commits}
 	l := s.lineUp(func(j *JobInfo) bool {
 		if !j.schedulable() || !wants(j) {
 			return false
@@ -130,7 +130,7 @@ func (r *room) fill(st *Statement, j *JobInfo) bool {
 		if t.Class == failed || !j.wants(t) {
 			return true
 		}
-		if !s.offer(st, t, where) && !s.pipeline(st, t, where) && !r.oust(st, t, where) {
+		if !s.offer(st, t, where) && !s.pipeline(st, t, where) && !r.evictFor(st, t, where) {
 			failed = t.Class
 			return j.limit == nil || !s.overdue(j) // as in allocate: an overdue job must find out which queue limits it
 		}
@@ -167,8 +167,8 @@ func (p price) below(o price) bool {
 // mostTried is the maximum number of nodes with possible room that are compared.
 const mostTried = 64
 
-// oust makes room for a task on the node where the price is lowest.
-func (r *room) oust(st *Statement, t *TaskInfo, where search) bool {
+// evictFor makes room for a task on the node where the price is lowest.
+func (r *room) evictFor(st *Statement, t *TaskInfo, where search) bool {
 	s := r.s
 	var best *NodeInfo
 	var least price
@@ -184,7 +184,7 @@ func (r *room) oust(st *Statement, t *TaskInfo, where search) bool {
 		if p := priceOf(units); units != nil && (best == nil || p.below(least)) {
 			best, least = n, p
 		}
-		st.back(mark)
+		st.undoTo(mark)
 		if units != nil {
 			if tried++; tried == mostTried {
 				break
@@ -195,7 +195,7 @@ func (r *room) oust(st *Statement, t *TaskInfo, where search) bool {
 	if best == nil {
 		return false
 	}
-	r.spare(st, t, best, r.evict(st, t, best, r.victims(t, best)))
+	r.undoNeedless(st, t, best, r.evict(st, t, best, r.victims(t, best)))
 	st.Pipeline(t, best)
 	return true
 }
@@ -210,7 +210,7 @@ func (r *room) victims(t *TaskInfo, n *NodeInfo) []*TaskInfo {
 	most := n.Future
 	var candidates []*TaskInfo
 	for _, v := range n.running {
-		if v.canGo() && v.Class.Evictable && v.Job != t.Job && r.whom(t.Job, v.Job) &&
+		if v.evictable() && v.Class.Evictable && v.Job != t.Job && r.mayEvict(t.Job, v.Job) &&
 			!slices.Contains(t.Job.Job.Spares, v.Job.Job.ID) {
 			candidates = append(candidates, v)
 			most.Add(&v.Class.request)
@@ -220,15 +220,15 @@ func (r *room) victims(t *TaskInfo, n *NodeInfo) []*TaskInfo {
 		return nil
 	}
 	victims := victimsOf(r.tiers, t, candidates)
-	slices.SortStableFunc(victims, s.goesFirst)
+	slices.SortStableFunc(victims, s.compareVictims)
 	return victims
 }
 
-// goesFirst orders victims of different jobs by last queue, lowest priority, jobs with members to spare, and last job.
+// compareVictims orders victims of different jobs by last queue, lowest priority, jobs with members to spare, and last job.
 // Within a job, tasks that do not run yet come first because they lose less, then those that started last.
-func (s *Session) goesFirst(a, b *TaskInfo) int {
+func (s *Session) compareVictims(a, b *TaskInfo) int {
 	if a.Job != b.Job {
-		if x, y := part(a.Job.Queue, b.Job.Queue); x != y {
+		if x, y := siblingAncestors(a.Job.Queue, b.Job.Queue); x != y {
 			if c := s.compareQueues(y, x); c != 0 {
 				return c
 			}
@@ -236,7 +236,7 @@ func (s *Session) goesFirst(a, b *TaskInfo) int {
 		if c := cmp.Compare(a.Job.Job.Priority, b.Job.Job.Priority); c != 0 {
 			return c
 		}
-		if x, y := a.alone(), b.alone(); x != y {
+		if x, y := a.expendable(), b.expendable(); x != y {
 			if x {
 				return -1
 			}
@@ -256,14 +256,14 @@ func (s *Session) goesFirst(a, b *TaskInfo) int {
 // unit returns the tasks that must be evicted together with t: only t if its job can continue without it, otherwise the
 // whole job.
 func (t *TaskInfo) unit() []*TaskInfo {
-	if t.alone() {
+	if t.expendable() {
 		return []*TaskInfo{t}
 	}
 	return t.Job.evictable()
 }
 
-// alone reports whether the job can continue without the task.
-func (t *TaskInfo) alone() bool {
+// expendable reports whether the job can continue without the task.
+func (t *TaskInfo) expendable() bool {
 	j := t.Job
 	if j.Job.Batch || j.Occupied() <= j.Min() && j.Min() > 1 {
 		return false
@@ -275,7 +275,7 @@ func (t *TaskInfo) alone() bool {
 func (r *room) evict(st *Statement, t *TaskInfo, n *NodeInfo, victims []*TaskInfo) [][]*TaskInfo {
 	var units [][]*TaskInfo
 	for _, v := range victims {
-		if !v.canGo() {
+		if !v.evictable() {
 			continue // it was evicted with an earlier unit
 		}
 		if units != nil && len(victimsOf(r.tiers, t, []*TaskInfo{v})) == 0 {
@@ -301,8 +301,8 @@ func (r *room) enough(t *TaskInfo, n *NodeInfo) bool {
 	return of == nil
 }
 
-// spare undoes evictions that turned out to be unnecessary, starting with the most important task.
-func (r *room) spare(st *Statement, t *TaskInfo, n *NodeInfo, units [][]*TaskInfo) {
+// undoNeedless undoes evictions that turned out to be unnecessary, starting with the most important task.
+func (r *room) undoNeedless(st *Statement, t *TaskInfo, n *NodeInfo, units [][]*TaskInfo) {
 	for i := len(units) - 2; i >= 0; i-- {
 		for _, u := range units[i] {
 			st.unevict(u)

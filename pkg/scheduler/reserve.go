@@ -74,7 +74,7 @@ func (s *Session) plan(j *JobInfo) (Reservation, bool) {
 		for _, t := range n.Tasks {
 			switch {
 			case t.Task.Ends.IsZero() && t.State != Releasing:
-				c.known = c.known && t.Job.Job.Duration > 0 && !t.State.Over()
+				c.known = c.known && t.Job.Job.Duration > 0 && !t.State.Ended()
 				c.drain = later(c.drain, s.Now.Add(t.Job.Job.Duration))
 			default:
 				c.drain = later(c.drain, t.Task.Ends)
@@ -152,12 +152,12 @@ func (s *Session) packEmpty(n *NodeInfo, tasks []*TaskInfo) []*TaskInfo {
 	}
 	var left []*TaskInfo
 	for _, t := range tasks {
-		if !s.allowed(t.Class, n) || !empty.fits(t.Class, false) || !empty.stands(t.Class.Spec, false) {
+		if !s.allowed(t.Class, n) || !empty.fits(t.Class, false) || !empty.labelsAllow(t.Class.Spec, false) {
 			left = append(left, t)
 			continue
 		}
-		copied := &TaskInfo{Class: t.Class, State: Allocated, on: empty.choose(t.Class, false)}
-		empty.take(copied)
+		copied := &TaskInfo{Class: t.Class, State: Allocated, devices: empty.choose(t.Class, false)}
+		empty.add(copied)
 	}
 	return left
 }

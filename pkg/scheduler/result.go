@@ -70,7 +70,7 @@ func (s *Session) Close() *Result {
 		r.Evictions = append(r.Evictions, e)
 	}
 	for _, v := range s.reservations {
-		if j := s.jobs[v.Job]; !j.full(false) && !j.Phase.Over() {
+		if j := s.jobs[v.Job]; !j.full(false) && !j.Phase.Ended() {
 			r.Reservations = append(r.Reservations, v)
 		}
 	}
@@ -95,7 +95,7 @@ func (s *Session) closeJob(r *Result, j *JobInfo) {
 	}
 	phase := j.Phase
 	switch over := j.Count(Succeeded) + j.Count(Failed); {
-	case phase.Over():
+	case phase.Ended():
 	case over == len(j.Tasks) && over > 0 && j.stopped == Ignore:
 		if phase = Finished; j.Count(Succeeded) < j.Min() {
 			phase = Aborted
@@ -113,7 +113,7 @@ func (s *Session) closeJob(r *Result, j *JobInfo) {
 // Devices returns the indices of the node's GPUs of which the task has a share.
 func (t *TaskInfo) Devices() []int {
 	var out []int
-	for on := t.on; on != 0; on &= on - 1 {
+	for on := t.devices; on != 0; on &= on - 1 {
 		out = append(out, bits.TrailingZeros64(on))
 	}
 	return out
@@ -124,7 +124,7 @@ func (t *TaskInfo) Devices() []int {
 // first. It returns nil if no task of the job waits.
 func (s *Session) Why(job string) []Reason {
 	j := s.jobs[job]
-	if j == nil || j.count[Pending] == 0 && j.count[Pipelined] == 0 || j.Phase.Over() && j.why.Text == "" {
+	if j == nil || j.count[Pending] == 0 && j.count[Pipelined] == 0 || j.Phase.Ended() && j.why.Text == "" {
 		return nil
 	}
 	var out []Reason

@@ -120,11 +120,11 @@ func (t *TaskInfo) charge(sign int) {
 
 // give gives a pending task idle resources of a node or, if to is Pipelined, those that are being released.
 func (s *Session) give(t *TaskInfo, n *NodeInfo, to State) {
-	t.on = n.choose(t.Class, to == Pipelined)
+	t.devices = n.choose(t.Class, to == Pipelined)
 	t.setState(to)
 	s.turns++
 	t.turn = s.turns
-	n.take(t)
+	n.add(t)
 	t.charge(+1)
 	s.changed(n)
 	for _, h := range s.fn.handlers {
@@ -135,8 +135,8 @@ func (s *Session) give(t *TaskInfo, n *NodeInfo, to State) {
 // takeBack undoes give.
 func (s *Session) takeBack(t *TaskInfo) {
 	n := t.Node
-	n.leave(t)
-	t.on = 0
+	n.remove(t)
+	t.devices = 0
 	t.setState(Pending)
 	t.charge(-1)
 	s.changed(n)
@@ -185,7 +185,7 @@ func (j *JobInfo) schedulable() bool {
 // react applies the consequences of failures to jobs and their dependents, and counts what the other jobs want.
 func (s *Session) react() error {
 	for _, j := range s.Jobs {
-		if !j.Phase.Over() && j.count[Failed] > 0 && j.Job.OnFailure != Ignore {
+		if !j.Phase.Ended() && j.count[Failed] > 0 && j.Job.OnFailure != Ignore {
 			s.failed(j)
 		}
 	}
@@ -198,7 +198,7 @@ func (s *Session) react() error {
 		}
 	}
 	for _, j := range s.Jobs {
-		if j.Phase.Over() || j.blocked || j.stopped != Ignore {
+		if j.Phase.Ended() || j.blocked || j.stopped != Ignore {
 			continue
 		}
 		for i := range j.Tasks {

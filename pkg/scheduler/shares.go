@@ -46,7 +46,7 @@ func (p *shares) guard(s *Session) {
 	p.divide(root)
 	for i := len(s.Queues) - 1; i > 0; i-- {
 		q := s.Queues[i]
-		p.queue[i].held = q.Allocated.Most(q.Queue.Guarantee)
+		p.queue[i].held = q.Allocated.Max(q.Queue.Guarantee)
 		parent := &p.queue[q.Parent.Index]
 		parent.below.Add(&p.queue[i].held)
 		parent.guarantees = parent.guarantees || !q.Queue.Guarantee.IsZero()
@@ -61,7 +61,7 @@ func (p *shares) update(q *QueueInfo) {
 		x := &p.queue[q.Index]
 		x.share = cluster.Share(&q.Allocated, &x.deserved)
 		if parent := &p.queue[q.Parent.Index]; parent.guarantees {
-			held := q.Allocated.Most(q.Queue.Guarantee)
+			held := q.Allocated.Max(q.Queue.Guarantee)
 			parent.below.Sub(&x.held)
 			parent.below.Add(&held)
 			x.held = held
@@ -144,14 +144,14 @@ func (p *shares) limit(q *QueueInfo, request *Vector) (why string, of *QueueInfo
 		after := q.Allocated.Plus(*request)
 		if ok, r := x.capability.Within(&after); !ok && request[r] > 0 {
 			return fmt.Sprintf("queue %s holds %s of at most %s %s, and this needs %s more", q.Queue.Name,
-				p.s.written(r, q.Allocated[r]), p.s.written(r, x.capability.Amount[r]), p.s.resource(r),
-				p.s.written(r, request[r])), q
+				p.s.formatAmount(r, q.Allocated[r]), p.s.formatAmount(r, x.capability.Amount[r]), p.s.resource(r),
+				p.s.formatAmount(r, request[r])), q
 		}
 		parent := &p.queue[q.Parent.Index]
 		if !parent.guarantees {
 			continue
 		}
-		held := after.Most(q.Queue.Guarantee)
+		held := after.Max(q.Queue.Guarantee)
 		sum := parent.below.Minus(x.held).Plus(held)
 		for r := range sum {
 			if request[r] > 0 && parent.amount.Set[r] && sum[r] > parent.amount.Amount[r] &&
@@ -170,8 +170,8 @@ func (s *Session) resource(r int) string {
 	return fmt.Sprintf("resource %d", r)
 }
 
-// written returns an amount of a resource in the unit that users write.
-func (s *Session) written(r int, amount int64) string {
+// formatAmount returns an amount of a resource in the unit that users write.
+func (s *Session) formatAmount(r int, amount int64) string {
 	return strconv.FormatFloat(float64(amount)/float64(max(s.Snapshot.Units[r], 1)), 'f', -1, 64)
 }
 
@@ -180,8 +180,8 @@ func (p *shares) admit(j *JobInfo) string {
 	need := p.s.MinRequest(j)
 	for q := j.Queue; q.Parent != nil; q = q.Parent {
 		if ok, r := p.queue[q.Index].capability.Within(&need); !ok && need[r] > 0 {
-			return fmt.Sprintf("it needs %s %s at once and queue %s may hold at most %s", p.s.written(r, need[r]),
-				p.s.resource(r), q.Queue.Name, p.s.written(r, p.queue[q.Index].capability.Amount[r]))
+			return fmt.Sprintf("it needs %s %s at once and queue %s may hold at most %s", p.s.formatAmount(r, need[r]),
+				p.s.resource(r), q.Queue.Name, p.s.formatAmount(r, p.queue[q.Index].capability.Amount[r]))
 		}
 	}
 	return ""
@@ -193,7 +193,7 @@ func (p *shares) admit(j *JobInfo) string {
 // shares come closer, and the other queue has no reason to reclaim it.
 func (p *shares) reclaimable(t *TaskInfo, candidates []*TaskInfo) []*TaskInfo {
 	return keep(candidates, func(v *TaskInfo) bool {
-		mine, theirs := part(t.Job.Queue, v.Job.Queue)
+		mine, theirs := siblingAncestors(t.Job.Queue, v.Job.Queue)
 		if mine == theirs {
 			return false
 		}
@@ -203,7 +203,7 @@ func (p *shares) reclaimable(t *TaskInfo, candidates []*TaskInfo) []*TaskInfo {
 		}
 		closer := p.excess(mine, &after, &t.Class.request) < p.excess(theirs, &theirs.Allocated,
 			&t.Class.request)-closerEps &&
-			v.alone() && v.Class.request.FitsIn(&t.Class.request)
+			v.expendable() && v.Class.request.FitsIn(&t.Class.request)
 		if !closer && !p.covers(mine, &after, &t.Class.request) {
 			return false
 		}

@@ -69,8 +69,8 @@ func (st *Statement) undo(o *op) {
 // mark returns a point for back.
 func (st *Statement) mark() int { return len(st.ops) }
 
-// back undoes all decisions since a mark.
-func (st *Statement) back(mark int) {
+// undoTo undoes all decisions since a mark.
+func (st *Statement) undoTo(mark int) {
 	for i := len(st.ops) - 1; i >= mark; i-- {
 		st.undo(&st.ops[i])
 	}
@@ -78,7 +78,7 @@ func (st *Statement) back(mark int) {
 }
 
 // Discard undoes all decisions.
-func (st *Statement) Discard() { st.back(0) }
+func (st *Statement) Discard() { st.undoTo(0) }
 
 // Commit makes the decisions part of the session's result.
 func (st *Statement) Commit() {

@@ -43,7 +43,7 @@ func (p tdm) Open(s *Session) {
 				continue
 			}
 			for _, t := range n.running {
-				if t.canGo() && t.Class.Evictable {
+				if t.evictable() && t.Class.Evictable {
 					out = append(out, Victim{t, "the time window " + n.Node.Window + " of its node has ended"})
 				}
 			}

@@ -147,8 +147,8 @@ func (b *Broker) stores() grant.Mux {
 // RefuseLogs makes reports fail that carry a log.
 func (b *Broker) RefuseLogs() { b.update(func() { b.noLogs = true }) }
 
-// Tell gives a node a new command.
-func (b *Broker) Tell(n Node, w wire.Work) {
+// SendCommand gives a node a new command.
+func (b *Broker) SendCommand(n Node, w wire.Work) {
 	b.update(func() {
 		w.Seq = b.work[n].Seq + 1
 		b.work[n] = w
@@ -157,7 +157,7 @@ func (b *Broker) Tell(n Node, w wire.Work) {
 
 // Run gives a node an assignment.
 func (b *Broker) Run(n Node, a *wire.Assignment) {
-	b.Tell(n, wire.Work{Command: wire.Run, Assignment: a})
+	b.SendCommand(n, wire.Work{Command: wire.Run, Assignment: a})
 }
 
 func (b *Broker) update(f func()) {

@@ -28,7 +28,7 @@ func (b *Broker) openData() {
 
 // serveData answers like a broker whose attempt has access to everything.
 func (b *Broker) serveData(w http.ResponseWriter, r *http.Request) {
-	answer, err := b.granted(r)
+	answer, err := b.handleData(r)
 	if err == nil {
 		_ = json.NewEncoder(w).Encode(answer)
 		return
@@ -44,7 +44,7 @@ func (b *Broker) serveData(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"detail": err.Error()})
 }
 
-func (b *Broker) granted(r *http.Request) (answer any, err error) {
+func (b *Broker) handleData(r *http.Request) (answer any, err error) {
 	body := json.NewDecoder(r.Body)
 	switch r.URL.Path {
 	case wire.PathGrants:
@@ -84,7 +84,7 @@ func (b *Broker) granted(r *http.Request) (answer any, err error) {
 	case wire.UploadAbort:
 		err = b.stores().Abort(r.Context(), up.URI, up.Upload)
 	}
-	return wire.Begun{Upload: up.Upload}, err
+	return wire.UploadID{Upload: up.Upload}, err
 }
 
 func (b *Broker) lend(r *http.Request, q wire.Mounting) (wire.Mounted, error) {

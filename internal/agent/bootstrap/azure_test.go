@@ -23,7 +23,7 @@ import (
 func onAzure(t *testing.T) (*machine, *azuretest.Machine, string) {
 	t.Helper()
 	m, rank := newMachine(t, stub), 2
-	m.told.Cloud, m.told.Own = "azure", &rank
+	m.told.Cloud, m.told.OnlyRank = "azure", &rank
 	authority, err := azuretest.NewAuthority()
 	if err != nil {
 		t.Fatal(err)

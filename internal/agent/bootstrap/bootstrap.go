@@ -59,11 +59,11 @@ type Machine struct {
 	Endpoint string   // the broker's base URL
 	Tokens   []string // by rank
 	// Any is one token for all machines, for clusters whose tokens do not fit in a script; empty if there is none.
-	Any string
+	SharedToken string
 	// Own is the rank of the only machine that uses the script, which then contains no other machine's token. If nil,
 	// all machines use the script and learn their rank from the metadata service.
-	Own    *int
-	SHA256 string // of the agent's program, hexadecimal
+	OnlyRank *int
+	SHA256   string // of the agent's program, hexadecimal
 	// Environment has variables of the agent in addition to its own.
 	Environment map[string]string
 }
@@ -87,8 +87,8 @@ func Script(m Machine) ([]byte, error) {
 		return nil, err
 	}
 	out, err := m.write(m.Tokens, "")
-	if errors.Is(err, ErrTooLarge) && m.Own == nil && m.Any != "" {
-		return m.write(nil, m.Any)
+	if errors.Is(err, ErrTooLarge) && m.OnlyRank == nil && m.SharedToken != "" {
+		return m.write(nil, m.SharedToken)
 	}
 	return out, err
 }
@@ -105,7 +105,7 @@ func (m Machine) write(tokens []string, anyRank string) ([]byte, error) {
 	}
 	b.WriteString("tokens=(\n")
 	for rank, t := range tokens {
-		if m.Own != nil && rank != *m.Own {
+		if m.OnlyRank != nil && rank != *m.OnlyRank {
 			t = ""
 		}
 		b.WriteString(quote(t) + "\n")
@@ -128,17 +128,17 @@ func (m Machine) write(tokens []string, anyRank string) ([]byte, error) {
 
 // rank returns the rank of the machine that the script is for; empty if the machine finds it out.
 func (m Machine) rank() string {
-	if m.Own == nil {
+	if m.OnlyRank == nil {
 		return ""
 	}
-	return strconv.Itoa(*m.Own)
+	return strconv.Itoa(*m.OnlyRank)
 }
 
 func (m Machine) check() error {
 	if !validCloud.MatchString(m.Cloud) {
 		return fmt.Errorf("%w: cloud %q", ErrInvalid, m.Cloud)
 	}
-	if own := m.Own; own == nil && m.Cloud != "" && m.Cloud != "aws" && m.Cloud != "gcp" {
+	if own := m.OnlyRank; own == nil && m.Cloud != "" && m.Cloud != "aws" && m.Cloud != "gcp" {
 		return fmt.Errorf("%w: a machine of %s cannot find out its rank", ErrInvalid, m.Cloud)
 	} else if own != nil && (*own < 0 || *own >= len(m.Tokens)) {
 		return fmt.Errorf("%w: rank %d of %d", ErrInvalid, *own, len(m.Tokens))
@@ -152,7 +152,7 @@ func (m Machine) check() error {
 	if len(m.Tokens) == 0 {
 		return fmt.Errorf("%w: no tokens", ErrInvalid)
 	}
-	if !printable(m.Any) {
+	if !printable(m.SharedToken) {
 		return fmt.Errorf("%w: token of all ranks", ErrInvalid)
 	}
 	for rank, t := range m.Tokens {

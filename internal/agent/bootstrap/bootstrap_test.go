@@ -228,7 +228,7 @@ func TestManyTokensFitCompressed(t *testing.T) {
 		t.Errorf("2000 machines: %v", err)
 	}
 	// One token for all of them fits, and each machine sends its rank.
-	m.told.Any = "for.all.ranks"
+	m.told.SharedToken = "for.all.ranks"
 	data, err := bootstrap.Script(m.told)
 	if err != nil {
 		t.Fatal(err)
@@ -238,8 +238,8 @@ func TestManyTokensFitCompressed(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	own := 1999
-	m.told.Own = &own
-	if data, err = bootstrap.Script(m.told); err != nil || strings.Contains(string(data), m.told.Any) {
+	m.told.OnlyRank = &own
+	if data, err = bootstrap.Script(m.told); err != nil || strings.Contains(string(data), m.told.SharedToken) {
 		t.Errorf("a machine with its own script: %v", err)
 	}
 }

@@ -72,7 +72,7 @@ func TestMachineBootsAndRunsTaskWithoutPermissions(t *testing.T) {
 	if r := b.Result(node, "a2"); r.Event != wire.Succeeded || b.Log(node, "a2") != "made\n" {
 		t.Fatalf("%+v %q", r, b.Log(node, "a2"))
 	}
-	b.Tell(node, wire.Work{Seq: 100, Command: wire.Disconnect})
+	b.SendCommand(node, wire.Work{Seq: 100, Command: wire.Disconnect})
 	if out := <-ended; strings.Contains(out, "exit status") || strings.Contains(out, m.told.Tokens[0]) {
 		t.Errorf("the machine ended with an error, or printed its token:\n%s", out)
 	}

@@ -37,9 +37,9 @@ type Box struct {
 	gone    chan struct{} // closed when the container has ended
 }
 
-// keeper is the first process of a box. It prints that it runs, and kills everything in the box when its input ends.
+// initScript is the first process of a box. It prints that it runs, and kills everything in the box when its input ends.
 // As the first process of the container it ignores signals that it does not handle.
-const keeper = `echo ready; read -r _; kill -KILL -1; exit 0`
+const initScript = `echo ready; read -r _; kill -KILL -1; exit 0`
 
 // endScript ends all processes of the box except the first: it sends them SIGTERM and, after the given number of
 // tenths of a second, SIGKILL. Zombies count as ended.
@@ -94,9 +94,9 @@ func (e *Engine) Start(ctx context.Context, s Spec) (*Box, error) {
 	}
 	var words bytes.Buffer
 	//nolint:gosec,noctx // the engine of this machine; it outlives the start
-	cmd := exec.Command(e.path, append(args, s.Image, "-c", keeper)...)
+	cmd := exec.Command(e.path, append(args, s.Image, "-c", initScript)...)
 	cmd.Env, cmd.Stderr, cmd.WaitDelay = e.env, &tail{to: &words}, time.Second
-	apart(cmd)
+	newProcessGroup(cmd)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (e *Engine) Start(ctx context.Context, s Spec) (*Box, error) {
 	case <-ready:
 		return b, nil
 	case <-b.gone:
-		return nil, fmt.Errorf("%w %s: %w", ErrStart, s.Image, told(ended, words.String()))
+		return nil, fmt.Errorf("%w %s: %w", ErrStart, s.Image, withMessage(ended, words.String()))
 	case <-ctx.Done():
 		b.Close()
 		return nil, fmt.Errorf("%w %s: %w", ErrStart, s.Image, ctx.Err())
@@ -172,9 +172,9 @@ func (b *Box) End(grace time.Duration) {
 	}
 }
 
-// Own changes the owner of directories of the box to a user of the machine. Otherwise the user could not read or remove
+// Chown changes the owner of directories of the box to a user of the machine. Otherwise the user could not read or remove
 // the files that the box wrote.
-func (b *Box) Own(uid, gid int, dirs ...string) error {
+func (b *Box) Chown(uid, gid int, dirs ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()
 	args := append([]string{"exec", b.name, "chown", "-R", fmt.Sprintf("%d:%d", uid, gid)}, dirs...)

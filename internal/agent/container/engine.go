@@ -90,12 +90,12 @@ func registryOf(image string) string {
 	return hub
 }
 
-// refusals are parts of engines' messages that mean that the registry answered and refused access to the image.
-var refusals = []string{"unauthorized", "authentication required", "denied", "invalid username/password"}
+// deniedMessages are parts of engines' messages that mean that the registry answered and refused access to the image.
+var deniedMessages = []string{"unauthorized", "authentication required", "denied", "invalid username/password"}
 
-func refused(err error) bool {
+func isDenied(err error) bool {
 	said := strings.ToLower(err.Error())
-	return slices.ContainsFunc(refusals, func(words string) bool { return strings.Contains(said, words) })
+	return slices.ContainsFunc(deniedMessages, func(words string) bool { return strings.Contains(said, words) })
 }
 
 // Pull pulls an image. If the registry does not answer, or if there is no login, an image that is already on the
@@ -130,7 +130,7 @@ func (e *Engine) Pull(ctx context.Context, image string, as Login, dir string, n
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if as.User != "" && refused(err) {
+	if as.User != "" && isDenied(err) {
 		return fmt.Errorf("%w %s: %w", ErrPull, image, err)
 	}
 	if _, missing := e.output(ctx, "image", "inspect", image); missing == nil {
@@ -191,7 +191,7 @@ func (e *Engine) output(ctx context.Context, args ...string) (string, error) {
 	cmd := e.command(ctx, args...)
 	cmd.Stdout, cmd.Stderr = &out, &tail{to: &words}
 	if err := cmd.Run(); err != nil {
-		return "", told(err, words.String())
+		return "", withMessage(err, words.String())
 	}
 	return out.String(), nil
 }
@@ -203,9 +203,9 @@ func (e *Engine) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// told replaces the exit code in err by the program's message: its last line that mentions an error, or else all of
+// withMessage replaces the exit code in err by the program's message: its last line that mentions an error, or else all of
 // it. Engines also print earlier attempts before the error and their help after it.
-func told(err error, words string) error {
+func withMessage(err error, words string) error {
 	if words = strings.TrimSpace(words); words == "" {
 		return err
 	}

@@ -41,7 +41,7 @@ func Install(ctx context.Context, environ []string) error {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", installScript)
 	cmd.Env, cmd.Stderr, cmd.WaitDelay = environ, &tail{to: &words}, time.Second
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("install: %w", told(err, words.String()))
+		return fmt.Errorf("install: %w", withMessage(err, words.String()))
 	}
 	return nil
 }

@@ -130,7 +130,7 @@ func Write(g *wire.Gang, rank int, to Files) (map[string]string, error) {
 	}
 	var hostfile, hosts strings.Builder
 	for _, n := range nodes {
-		if !launches(g, n) {
+		if !isLauncher(g, n) {
 			fmt.Fprintf(&hostfile, "%s slots=%d\n", n.Address, n.Slots)
 		}
 		fmt.Fprintf(&hosts, "%s %s\n", n.Address, n.Name)
@@ -153,7 +153,7 @@ func Write(g *wire.Gang, rank int, to Files) (map[string]string, error) {
 			return nil, err
 		}
 	}
-	words, err := wordsOf(g, nodes, self, env)
+	words, err := frameworkEnv(g, nodes, self, env)
 	maps.Copy(env, words)
 	return env, err
 }
@@ -172,8 +172,8 @@ func roleVariable(role string) string {
 	}, role)
 }
 
-// launches reports whether a node only starts programs on the other nodes.
-func launches(g *wire.Gang, n Node) bool {
+// isLauncher reports whether a node only starts programs on the other nodes.
+func isLauncher(g *wire.Gang, n Node) bool {
 	f := g.Framework
 	return (f == mpi || f == horovod) && len(g.Members) > 1 && n.Role == headOf(g).Role
 }
@@ -182,7 +182,7 @@ func launches(g *wire.Gang, n Node) bool {
 func writeRSH(g *wire.Gang, nodes []Node, to Files, env map[string]string) error {
 	hosts := rsh.Hosts{Key: g.Key, Ports: map[string]string{}}
 	for _, n := range nodes {
-		at := Listens(g, n)
+		at := ListenAddress(g, n)
 		hosts.Ports[n.Name], hosts.Ports[n.Address] = at, at
 	}
 	text, err := json.Marshal(hosts)
@@ -197,13 +197,13 @@ func writeRSH(g *wire.Gang, nodes []Node, to Files, env map[string]string) error
 	return files.Write(program, 0o700, []byte(rsh.Script(to.Self, file)))
 }
 
-// Listens returns the address at which a node accepts commands from other nodes.
-func Listens(g *wire.Gang, n Node) string {
+// ListenAddress returns the address at which a node accepts commands from other nodes.
+func ListenAddress(g *wire.Gang, n Node) string {
 	return net.JoinHostPort(n.Address, strconv.Itoa(rsh.Port(g.Key, n.Attempt, n.Rank)))
 }
 
-// Own returns the node with a rank in the gang's own role.
-func Own(g *wire.Gang, rank int) (Node, bool) {
+// OwnNode returns the node with a rank in the gang's own role.
+func OwnNode(g *wire.Gang, rank int) (Node, bool) {
 	nodes := Nodes(g)
 	i := slices.IndexFunc(nodes, func(n Node) bool { return n.Role == g.Role && n.Rank == g.First+rank })
 	if i < 0 {
@@ -230,8 +230,8 @@ func device(address string) string {
 	return ""
 }
 
-// wordsOf returns the variables that a framework expects.
-func wordsOf(g *wire.Gang, nodes []Node, self int, env map[string]string) (map[string]string, error) {
+// frameworkEnv returns the variables that a framework expects.
+func frameworkEnv(g *wire.Gang, nodes []Node, self int, env map[string]string) (map[string]string, error) {
 	head, port := nodes[0].Address, env["TRADEWIND_GANG_PORT"]
 	at := net.JoinHostPort(head, port)
 	own := nodes[self]
@@ -247,12 +247,12 @@ func wordsOf(g *wire.Gang, nodes []Node, self int, env map[string]string) (map[s
 		// to start becomes it. If that is a machine that joined later, all nodes lose the store when it leaves. On
 		// some clouds' images no node finds its own address.
 		host := "is_host=" + strconv.FormatBool(self == 0)
-		return given(map[string]string{
+		return dropEmpty(map[string]string{
 			"PET_MAX_RESTARTS": restarts,
 			"MASTER_ADDR":      head, "MASTER_PORT": port, "WORLD_SIZE": strconv.Itoa(len(nodes)),
 			"RANK":       strconv.Itoa(self),
 			"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "NNODES": strconv.Itoa(len(nodes)),
-			"NODE_RANK": strconv.Itoa(self), "PET_NNODES": span(g, len(nodes)), "PET_NPROC_PER_NODE": "1",
+			"NODE_RANK": strconv.Itoa(self), "PET_NNODES": nodeRange(g, len(nodes)), "PET_NPROC_PER_NODE": "1",
 			"PET_RDZV_BACKEND": "c10d", "PET_RDZV_ENDPOINT": at, "PET_RDZV_ID": nodes[0].Attempt,
 			"PET_RDZV_CONF":      host,
 			"GLOO_SOCKET_IFNAME": nic, "NCCL_SOCKET_IFNAME": nic,
@@ -260,7 +260,7 @@ func wordsOf(g *wire.Gang, nodes []Node, self int, env map[string]string) (map[s
 	case tensorFlow:
 		return tfConfig(g, own)
 	case mpi, horovod:
-		return given(map[string]string{
+		return dropEmpty(map[string]string{
 			"OMPI_MCA_orte_default_hostfile": env["TRADEWIND_HOSTFILE"], "HYDRA_HOST_FILE": env["TRADEWIND_HOSTFILE"],
 			"OMPI_MCA_plm_rsh_agent": env["TRADEWIND_RSH_AGENT"], "HYDRA_LAUNCHER_EXEC": env["TRADEWIND_RSH_AGENT"],
 			"OMPI_MCA_oob_tcp_if_include": nic, "OMPI_MCA_btl_tcp_if_include": nic,
@@ -279,17 +279,17 @@ func wordsOf(g *wire.Gang, nodes []Node, self int, env map[string]string) (map[s
 	return nil, nil
 }
 
-// span returns the number of nodes or, if nodes may join and leave, torchrun's range of the minimum and maximum
+// nodeRange returns the number of nodes or, if nodes may join and leave, torchrun's range of the minimum and maximum
 // number. In that case RANK and WORLD_SIZE are only valid at the start.
-func span(g *wire.Gang, nodes int) string {
+func nodeRange(g *wire.Gang, nodes int) string {
 	if g.Most <= g.Least {
 		return strconv.Itoa(nodes)
 	}
 	return fmt.Sprintf("%d:%d", g.Least, g.Most)
 }
 
-// given removes empty variables, because they would hide what the program finds by itself.
-func given(env map[string]string) map[string]string {
+// dropEmpty removes empty variables, because they would hide what the program finds by itself.
+func dropEmpty(env map[string]string) map[string]string {
 	maps.DeleteFunc(env, func(_, value string) bool { return value == "" })
 	return env
 }

@@ -37,7 +37,7 @@ func TestJoiningNodeRanksLast(t *testing.T) {
 	if err != nil || !strings.Contains(string(hosts), "10.0.0.4 worker-3\n") {
 		t.Errorf("%s, %v", hosts, err)
 	}
-	if own, ok := gang.Own(g, 0); !ok || own.Address != "10.0.0.4" || own.Attempt != "j.3.2" {
+	if own, ok := gang.OwnNode(g, 0); !ok || own.Address != "10.0.0.4" || own.Attempt != "j.3.2" {
 		t.Errorf("its own node is %+v", own)
 	}
 	g.First, g.Least, g.Most, g.Members = 0, 0, 0, g.Members[:1]

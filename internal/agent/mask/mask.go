@@ -59,8 +59,8 @@ func (m *Mask) add(v string) {
 	}
 	raw := []byte(v)
 	for _, as := range []string{
-		v, inJSON(v, true, false), inJSON(v, false, false), inJSON(v, false, true), // Go; JavaScript, jq; Python
-		url.QueryEscape(v), url.PathEscape(v), lower(url.QueryEscape(v)), lower(url.PathEscape(v)),
+		v, jsonEscaped(v, true, false), jsonEscaped(v, false, false), jsonEscaped(v, false, true), // Go; JavaScript, jq; Python
+		url.QueryEscape(v), url.PathEscape(v), lowerEscapes(url.QueryEscape(v)), lowerEscapes(url.PathEscape(v)),
 		escaped(v, "!~*'()"), escaped(v, "/~"), escaped(v, ""), // encodeURIComponent, Python's quote, RFC 3986
 		base64.StdEncoding.EncodeToString(raw), base64.RawStdEncoding.EncodeToString(raw),
 		base64.URLEncoding.EncodeToString(raw), base64.RawURLEncoding.EncodeToString(raw),
@@ -86,7 +86,7 @@ func (m *Mask) String(s string) string {
 func (m *Mask) hide(to *bytes.Buffer, text []byte, end bool) (held []byte) {
 	for {
 		at, length := m.find(text)
-		if hold := m.begins(text); !end && hold < len(text) && (at < 0 || hold <= at) {
+		if hold := m.possibleStart(text); !end && hold < len(text) && (at < 0 || hold <= at) {
 			to.Write(text[:hold])
 			return text[hold:]
 		}
@@ -115,9 +115,9 @@ func (m *Mask) find(text []byte) (at, length int) {
 	return at, length
 }
 
-// begins returns the position from which the end of text may be the beginning of a secret; the length of text if
+// possibleStart returns the position from which the end of text may be the beginning of a secret; the length of text if
 // there is none.
-func (m *Mask) begins(text []byte) int {
+func (m *Mask) possibleStart(text []byte) int {
 	for i := max(0, len(text)-m.longest+1); i < len(text); i++ {
 		for _, p := range m.patterns {
 			if len(p) > len(text)-i && bytes.HasPrefix(p, text[i:]) {
@@ -166,8 +166,8 @@ func (w *Writer) Flush() error {
 	return err
 }
 
-// inJSON returns v as programs write it between the quotes of a JSON string.
-func inJSON(v string, html, ascii bool) string {
+// jsonEscaped returns v as programs write it between the quotes of a JSON string.
+func jsonEscaped(v string, html, ascii bool) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(html)
@@ -209,5 +209,5 @@ func escaped(v, more string) string {
 
 var escape = regexp.MustCompile(`%[0-9A-F]{2}`)
 
-// lower changes the URL escapes in v to lower case.
-func lower(v string) string { return escape.ReplaceAllStringFunc(v, strings.ToLower) }
+// lowerEscapes changes the URL escapes in v to lower case.
+func lowerEscapes(v string) string { return escape.ReplaceAllStringFunc(v, strings.ToLower) }

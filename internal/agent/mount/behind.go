@@ -17,27 +17,27 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 )
 
-// behind uploads what a task writes to a folder of this machine to the store, shortly after the task has written it.
+// writeBehind uploads what a task writes to a folder of this machine to the store, shortly after the task has written it.
 // The folder lies over rclone's mount (see overlay), so that the task sees both as one: it writes to the folder, at
 // the speed of the disk, and reads everything else from the store. rclone then uploads nothing: its cache costs
 // several times the processor time of copying the file.
 //
 // A pass compares the folder with what has been uploaded. It uploads new and changed files, and removes from the
 // store what the task has removed. Only one pass runs at a time.
-type behind struct {
+type writeBehind struct {
 	overlay
-	send   func(ctx context.Context, dir string, files []string) error
-	remove func(ctx context.Context, file string) error
-	forget func(ctx context.Context) error // makes rclone read the store's listings again
-	fits   func(name string) bool          // whether an object can have a name; nil accepts every name
+	send      func(ctx context.Context, dir string, files []string) error
+	remove    func(ctx context.Context, file string) error
+	forget    func(ctx context.Context) error // makes rclone read the store's listings again
+	validName func(name string) bool          // whether an object can have a name; nil accepts every name
 
 	stop context.CancelFunc
 	done sync.WaitGroup
 
 	// capacity 1, held by the running pass; a channel, because callers only wait as long as their ctx
-	turn  chan struct{}
-	acted map[string]bool // whiteouts and opaque directories whose hidden files were already removed
-	fresh time.Time       // when rclone last read the store's listings again
+	turn        chan struct{}
+	applied     map[string]bool // whiteouts and opaque directories whose hidden files were already removed
+	lastRefresh time.Time       // when rclone last read the store's listings again
 
 	mu     sync.Mutex       // guards the fields below, which only the running pass changes
 	sent   map[string]stamp // files that have been uploaded
@@ -53,14 +53,14 @@ type stamp struct {
 
 // Times of the passes. A file that no process has open counts as complete one second after its last write.
 const (
-	settled   = time.Second
-	restPart  = 20 // pause as a multiple of a pass's duration, so that passes take at most a twentieth of a processor
-	restMost  = time.Minute
-	lookAnew  = 10 * time.Second
-	sendAtOne = 4096 // files
+	quietTime       = time.Second
+	restPart        = 20 // pause as a multiple of a pass's duration, so that passes take at most a twentieth of a processor
+	restMost        = time.Minute
+	refreshInterval = 10 * time.Second
+	sendAtOne       = 4096 // files
 )
 
-func (b *behind) start() {
+func (b *writeBehind) start() {
 	ctx, stop := context.WithCancel(context.Background())
 	b.stop = stop
 	b.reset()
@@ -68,35 +68,35 @@ func (b *behind) start() {
 }
 
 // reset sets the initial state: nothing has been uploaded.
-func (b *behind) reset() {
+func (b *writeBehind) reset() {
 	b.turn = make(chan struct{}, 1)
-	b.sent, b.acted, b.fresh = map[string]stamp{}, map[string]bool{}, time.Now()
+	b.sent, b.applied, b.lastRefresh = map[string]stamp{}, map[string]bool{}, time.Now()
 }
 
-func (b *behind) close() {
+func (b *writeBehind) close() {
 	b.stop()
 	b.done.Wait()
 }
 
 // run makes passes until it is stopped. It repeats a failed pass with growing pauses. Flush reports what is still not
 // uploaded when the task ends.
-func (b *behind) run(ctx context.Context) {
-	rest := settled
+func (b *writeBehind) run(ctx context.Context) {
+	rest := quietTime
 	for clock.Pause(ctx, rest) == nil {
 		began := time.Now()
-		_, err := b.pass(ctx, settled)
+		_, err := b.pass(ctx, quietTime)
 		if err != nil {
 			rest = min(2*rest, restMost)
 			continue
 		}
-		rest = min(max(settled, restPart*time.Since(began)), restMost)
+		rest = min(max(quietTime, restPart*time.Since(began)), restMost)
 	}
 }
 
 // pass uploads the files whose last write is at least quiet ago and that no process writes to, and removes from the
 // store what the task removed. It returns the files that a process still has open. If another pass runs, it waits for
 // that until ctx ends.
-func (b *behind) pass(ctx context.Context, quiet time.Duration) (open []string, err error) {
+func (b *writeBehind) pass(ctx context.Context, quiet time.Duration) (open []string, err error) {
 	select {
 	case b.turn <- struct{}{}:
 		defer func() { <-b.turn }()
@@ -123,7 +123,7 @@ func (b *behind) pass(ctx context.Context, quiet time.Duration) (open []string, 
 	if err := b.removeHidden(ctx, seen); err != nil {
 		return open, err
 	}
-	if time.Since(b.fresh) < lookAnew {
+	if time.Since(b.lastRefresh) < refreshInterval {
 		return open, nil
 	}
 	// Whatever the task hid during this pass hides what rclone shows now. Remove that before rclone reads the
@@ -134,11 +134,11 @@ func (b *behind) pass(ctx context.Context, quiet time.Duration) (open []string, 
 	if err != nil {
 		return open, err
 	}
-	b.fresh = time.Now()
-	return open, errors.Join(b.forget(ctx), b.anew())
+	b.lastRefresh = time.Now()
+	return open, errors.Join(b.forget(ctx), b.refresh())
 }
 
-func (b *behind) sendAll(ctx context.Context, seen *contents, dir string, files []string) error {
+func (b *writeBehind) sendAll(ctx context.Context, seen *contents, dir string, files []string) error {
 	for some := range slices.Chunk(files, sendAtOne) {
 		if err := b.send(ctx, dir, some); err != nil {
 			return err
@@ -153,7 +153,7 @@ func (b *behind) sendAll(ctx context.Context, seen *contents, dir string, files 
 }
 
 // ready returns the files to upload, and those that a process has open.
-func (b *behind) ready(seen *contents, quiet time.Duration) (ready, open []string) {
+func (b *writeBehind) ready(seen *contents, quiet time.Duration) (ready, open []string) {
 	for _, file := range slices.Sorted(maps.Keys(seen.files)) {
 		s := seen.files[file]
 		if had, ok := b.sent[file]; ok && had == s {
@@ -176,7 +176,7 @@ func (b *behind) ready(seen *contents, quiet time.Duration) (ready, open []strin
 //
 // rclone reads the store's listings again only after a pass. So what it shows in a hidden directory existed before
 // the task hid it, and was not written by another machine since.
-func (b *behind) removeHidden(ctx context.Context, seen *contents) error {
+func (b *writeBehind) removeHidden(ctx context.Context, seen *contents) error {
 	for _, file := range slices.Sorted(maps.Keys(b.sent)) {
 		if _, there := seen.files[file]; there {
 			continue
@@ -188,9 +188,9 @@ func (b *behind) removeHidden(ctx context.Context, seen *contents) error {
 		delete(b.sent, file)
 		b.mu.Unlock()
 	}
-	for name := range b.acted {
+	for name := range b.applied {
 		if !slices.Contains(seen.white, name) && seen.opaque[name].IsZero() {
-			delete(b.acted, name)
+			delete(b.applied, name)
 		}
 	}
 	for _, name := range seen.white {
@@ -201,8 +201,8 @@ func (b *behind) removeHidden(ctx context.Context, seen *contents) error {
 	for _, name := range slices.Sorted(maps.Keys(seen.opaque)) {
 		// Every directory that a task creates is opaque. If it was created before rclone last read the listings, it
 		// now hides what others have since written to a directory of this name, which must not be removed.
-		if seen.opaque[name].Before(b.fresh) {
-			b.acted[name] = true
+		if seen.opaque[name].Before(b.lastRefresh) {
+			b.applied[name] = true
 		}
 		if err := b.removeBelow(ctx, seen, name); err != nil {
 			return err
@@ -212,8 +212,8 @@ func (b *behind) removeHidden(ctx context.Context, seen *contents) error {
 }
 
 // removeBelow removes a file from the store, or all files of a directory, except those that are in the folder.
-func (b *behind) removeBelow(ctx context.Context, seen *contents, name string) error {
-	if b.acted[name] {
+func (b *writeBehind) removeBelow(ctx context.Context, seen *contents, name string) error {
+	if b.applied[name] {
 		return nil
 	}
 	err := filepath.WalkDir(filepath.Join(b.lower, name), func(p string, d fs.DirEntry, err error) error {
@@ -235,7 +235,7 @@ func (b *behind) removeBelow(ctx context.Context, seen *contents, name string) e
 		}
 		return nil
 	})
-	b.acted[name] = err == nil
+	b.applied[name] = err == nil
 	return err
 }
 
@@ -249,7 +249,7 @@ type contents struct {
 }
 
 // scan lists the folder.
-func (b *behind) scan(ctx context.Context) (*contents, error) {
+func (b *writeBehind) scan(ctx context.Context) (*contents, error) {
 	out := &contents{
 		files: map[string]stamp{}, links: map[string]bool{}, opaque: map[string]time.Time{}, unkept: map[string]bool{},
 	}
@@ -284,7 +284,7 @@ func (b *behind) scan(ctx context.Context) (*contents, error) {
 			}
 		case isWhiteout(info):
 			out.white = append(out.white, name)
-		case b.fits != nil && !b.fits(filepath.ToSlash(name)):
+		case b.validName != nil && !b.validName(filepath.ToSlash(name)):
 			out.unkept[name] = true
 		case info.Mode()&fs.ModeSymlink != 0:
 			// Stores have no links: the target is copied, as it is for outputs.
@@ -304,7 +304,7 @@ func (b *behind) scan(ctx context.Context) (*contents, error) {
 }
 
 // settle returns when everything that was closed before the call has been uploaded.
-func (b *behind) settle(ctx context.Context) error {
+func (b *writeBehind) settle(ctx context.Context) error {
 	if _, err := b.pass(ctx, 0); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnsent, err)
 	}
@@ -313,7 +313,7 @@ func (b *behind) settle(ctx context.Context) error {
 
 // flush returns when everything that was written has been uploaded. It waits for files that a process has open and
 // retries failed uploads, until no file has been uploaded for the duration still.
-func (b *behind) flush(ctx context.Context, still time.Duration) error {
+func (b *writeBehind) flush(ctx context.Context, still time.Duration) error {
 	since, had := time.Now(), -1
 	for {
 		began := time.Now()
@@ -344,7 +344,7 @@ func inUse(open []string) error {
 }
 
 // unsent returns the files that have not been uploaded, and the number of those that have.
-func (b *behind) unsent() (left []string, arrived int) {
+func (b *writeBehind) unsent() (left []string, arrived int) {
 	seen, err := b.scan(context.Background())
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -381,8 +381,8 @@ func (m *Mount) remover(ctx context.Context, file string) error {
 	return err
 }
 
-// anew makes rclone read the store's listings again at the next access.
-func (m *Mount) anew(ctx context.Context) error {
+// refreshListings makes rclone read the store's listings again at the next access.
+func (m *Mount) refreshListings(ctx context.Context) error {
 	var answer struct{}
 	return m.rc.call(ctx, "vfs/forget", struct{}{}, &answer)
 }

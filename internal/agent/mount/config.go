@@ -27,9 +27,9 @@ type config struct {
 // section is the name of the remote in rclone's file.
 const section = "store"
 
-// early returns when credentials should be renewed: some time before they expire, so that a request that was just
+// renewBefore returns when credentials should be renewed: some time before they expire, so that a request that was just
 // signed still arrives in time.
-func early(expires time.Time) time.Time {
+func renewBefore(expires time.Time) time.Time {
 	left := time.Until(expires)
 	return expires.Add(-min(left/3, 5*time.Minute)).UTC()
 }
@@ -101,7 +101,7 @@ func (c *config) s3(creds grant.Credentials) error {
 	c.write = func(creds grant.Credentials) error {
 		body, err := json.Marshal(map[string]any{
 			"Version": 1, "AccessKeyId": creds.AccessKey, "SecretAccessKey": creds.SecretKey,
-			"SessionToken": creds.SessionToken, "Expiration": early(creds.Expires).Format(time.RFC3339),
+			"SessionToken": creds.SessionToken, "Expiration": renewBefore(creds.Expires).Format(time.RFC3339),
 		})
 		if err != nil {
 			return err
@@ -115,7 +115,7 @@ func (c *config) s3(creds grant.Credentials) error {
 func (c *config) google() {
 	c.write = func(creds grant.Credentials) error {
 		token, err := json.Marshal(map[string]any{
-			"access_token": creds.Token, "token_type": "Bearer", "expiry": early(creds.Expires),
+			"access_token": creds.Token, "token_type": "Bearer", "expiry": renewBefore(creds.Expires),
 		})
 		if err != nil {
 			return err

@@ -31,7 +31,7 @@ func TestFlushContinuesAfterLongUpload(t *testing.T) {
 
 // What a task removes (rm -rf dir; mkdir dir) while a pass uploads is removed from the store.
 func TestRemovalDuringPassReachesStore(t *testing.T) {
-	var b *behind
+	var b *writeBehind
 	var removed *[]string
 	first := true
 	b, removed = folder(t, func(context.Context) error {
@@ -51,14 +51,14 @@ func TestRemovalDuringPassReachesStore(t *testing.T) {
 		}
 		return nil
 	})
-	b.daemon = &daemon{} // fuse-overlayfs, whose marks are files
+	b.daemon = &fuseOverlay{} // fuse-overlayfs, whose marks are files
 	if err := os.Mkdir(filepath.Join(b.lower, "dir"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(b.lower, "dir", "old"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b.fresh = time.Now().Add(-lookAnew) // so that the listings are read again after this pass
+	b.lastRefresh = time.Now().Add(-refreshInterval) // so that the listings are read again after this pass
 	for range 3 {
 		if _, err := b.pass(t.Context(), 0); err != nil {
 			t.Fatal(err)

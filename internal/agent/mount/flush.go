@@ -21,11 +21,11 @@ func (m *Mount) Settle(ctx context.Context) error {
 		return nil
 	}
 	if m.behind != nil {
-		return m.about(m.behind.settle(ctx))
+		return m.withURI(m.behind.settle(ctx))
 	}
 	before, err := m.rc.queue(ctx)
 	if err != nil {
-		return m.unless(ctx, err)
+		return m.actualError(ctx, err)
 	}
 	waited := map[uint64]bool{}
 	for _, q := range before {
@@ -44,7 +44,7 @@ func (m *Mount) Flush(ctx context.Context) error {
 		return nil
 	}
 	if m.behind != nil {
-		return m.about(m.behind.flush(ctx, m.still()))
+		return m.withURI(m.behind.flush(ctx, m.still()))
 	}
 	return m.wait(ctx, func(queue []queued) ([]queued, []string, error) {
 		if len(queue) > 0 {
@@ -55,8 +55,8 @@ func (m *Mount) Flush(ctx context.Context) error {
 	})
 }
 
-// about adds the URI of the mount to an error, or replaces the error if rclone has ended.
-func (m *Mount) about(err error) error {
+// withURI adds the URI of the mount to an error, or replaces the error if rclone has ended.
+func (m *Mount) withURI(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (m *Mount) wait(ctx context.Context, left func([]queued) ([]queued, []strin
 	for {
 		queue, err := m.rc.queue(ctx)
 		if err != nil {
-			return m.unless(ctx, err)
+			return m.actualError(ctx, err)
 		}
 		waiting, open, err := left(queue)
 		if err != nil {
@@ -108,7 +108,7 @@ func (m *Mount) wait(ctx context.Context, left func([]queued) ([]queued, []strin
 		}
 		if time.Since(since) > still {
 			return fmt.Errorf("%s: nothing moved for %v: %w: %s: %s", m.spec.URI, still, ErrUnsent,
-				namesOf(waiting, open...), m.words())
+				namesOf(waiting, open...), m.lastError())
 		}
 		m.push(ctx, waiting)
 		if err := clock.Pause(ctx, flushPause); err != nil {
@@ -135,7 +135,7 @@ func (m *Mount) refused(waiting []queued) string {
 	if !slices.ContainsFunc(waiting, func(q queued) bool { return q.Tries >= manyTries }) {
 		return ""
 	}
-	words := m.words()
+	words := m.lastError()
 	for _, sign := range []string{
 		"AccessDenied", "Access Denied", "Forbidden", "403", "NoSuchBucket", "ContainerNotFound",
 		"AuthorizationPermission", "permission denied", "read-only file system", "no space left", "quota",
@@ -147,8 +147,8 @@ func (m *Mount) refused(waiting []queued) string {
 	return ""
 }
 
-// unless replaces an error of the remote control by the actual reason if rclone or ctx has ended.
-func (m *Mount) unless(ctx context.Context, err error) error {
+// actualError replaces an error of the remote control by the actual reason if rclone or ctx has ended.
+func (m *Mount) actualError(ctx context.Context, err error) error {
 	select {
 	case <-m.tree.Done():
 		return m.Lost()
@@ -201,8 +201,8 @@ func (m *Mount) unsent() (files []string, err error) {
 	return files, err
 }
 
-// shown is the maximum number of files that an error names.
-const shown = 10
+// maxNamesShown is the maximum number of files that an error names.
+const maxNamesShown = 10
 
 func namesOf(waiting []queued, more ...string) string {
 	files := slices.Clone(more)
@@ -214,8 +214,8 @@ func namesOf(waiting []queued, more ...string) string {
 
 func names(files []string) string {
 	slices.Sort(files)
-	if n := len(files) - shown; n > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(files[:shown], ", "), n)
+	if n := len(files) - maxNamesShown; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(files[:maxNamesShown], ", "), n)
 	}
 	return strings.Join(files, ", ")
 }
@@ -224,8 +224,8 @@ func (m *Mount) logPath() string { return filepath.Join(m.spec.Dir, "log") }
 
 const wordsBytes = 600
 
-// words returns the last line of rclone's log that mentions an error, or else the last line.
-func (m *Mount) words() string {
+// lastError returns the last line of rclone's log that mentions an error, or else the last line.
+func (m *Mount) lastError() string {
 	body, err := os.ReadFile(m.logPath())
 	if err != nil {
 		return ""

@@ -73,7 +73,7 @@ type Mount struct {
 	config *config
 	rc     *control
 	tree   *proc.Tree
-	behind *behind // nil if rclone uploads
+	behind *writeBehind // nil if rclone uploads
 }
 
 // Start mounts with credentials for the URI; a folder of this machine needs none. It returns when the mount is ready.
@@ -102,7 +102,7 @@ func Start(ctx context.Context, s Spec, c grant.Credentials) (_ *Mount, err erro
 	}
 	defer log.Close() //nolint:errcheck // rclone has its own copy
 	if over, ok := newOverlay(s); ok {
-		m.behind = &behind{overlay: over, send: s.Upload, remove: m.remover, forget: m.anew, fits: m.fits}
+		m.behind = &writeBehind{overlay: over, send: s.Upload, remove: m.remover, forget: m.refreshListings, validName: m.validName}
 	}
 	m.tree, err = proc.Start(proc.Spec{
 		Argv: append([]string{s.Program}, m.arguments()...), Dir: s.Dir, Env: m.config.environ(s.Environ), Output: log,
@@ -117,7 +117,7 @@ func Start(ctx context.Context, s Spec, c grant.Credentials) (_ *Mount, err erro
 	if err := m.behind.mount(s.URI); err != nil {
 		return nil, fmt.Errorf("%w %s over rclone's: %w", ErrMount, s.URI, err)
 	}
-	if over := m.behind.over(); over != nil { // without it the task sees an empty folder, so the mount must end
+	if over := m.behind.process(); over != nil { // without it the task sees an empty folder, so the mount must end
 		go func() {
 			<-over.Done()
 			m.tree.Terminate(0)
@@ -180,8 +180,8 @@ func othersMay() bool {
 	return os.Geteuid() == 0 || fuseConfAllows("/etc/fuse.conf")
 }
 
-// fits reports whether an object of the mount can have a name.
-func (m *Mount) fits(name string) bool {
+// validName reports whether an object of the mount can have a name.
+func (m *Mount) validName(name string) bool {
 	_, err := grant.Below(m.spec.URI, name)
 	return err == nil
 }
@@ -197,9 +197,9 @@ func (m *Mount) ready(ctx context.Context) error {
 		}
 		select {
 		case <-m.tree.Done():
-			return fmt.Errorf("%w %s: %s", ErrMount, m.spec.URI, m.words())
+			return fmt.Errorf("%w %s: %s", ErrMount, m.spec.URI, m.lastError())
 		case <-ctx.Done():
-			return fmt.Errorf("%w %s: %w: %s", ErrMount, m.spec.URI, ctx.Err(), m.words())
+			return fmt.Errorf("%w %s: %w: %s", ErrMount, m.spec.URI, ctx.Err(), m.lastError())
 		case <-time.After(look):
 		}
 	}
@@ -223,10 +223,10 @@ func (m *Mount) Lost() error {
 		m.behind.close()
 	}
 	how := ended("rclone", m.tree)
-	if m.behind != nil && m.behind.broke() {
-		how = ended("fuse-overlayfs", m.behind.over())
+	if m.behind != nil && m.behind.failed() {
+		how = ended("fuse-overlayfs", m.behind.process())
 	}
-	if words := m.words(); words != "" {
+	if words := m.lastError(); words != "" {
 		how += ": " + words
 	}
 	err := fmt.Errorf("%w of %s at %s: %s", ErrLost, m.spec.URI, m.spec.Point, how)
@@ -296,7 +296,7 @@ func ClearAll(ctx context.Context, dir string) error { return clearOf(ctx, dir, 
 // clearOf unmounts the mounts whose device name begins with device.
 func clearOf(ctx context.Context, dir, device string) error {
 	for tries := 0; ; tries++ {
-		left, err := below(dir, device)
+		left, err := mountsBelow(dir, device)
 		if err != nil || len(left) == 0 {
 			return err
 		}

@@ -16,13 +16,13 @@ import (
 func TestInvalidObjectNameDoesNotBlockOthers(t *testing.T) {
 	var sent []string
 	b, _ := folder(t, nil)
-	b.fits = func(name string) bool {
+	b.validName = func(name string) bool {
 		_, err := grant.Below("s3://bucket/out/", name)
 		return err == nil
 	}
 	b.send = func(_ context.Context, _ string, files []string) error {
 		for _, f := range files {
-			if !b.fits(f) {
+			if !b.validName(f) {
 				t.Errorf("%q is sent", f)
 			}
 		}

@@ -15,9 +15,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 )
 
-// daemon is the program fuse-overlayfs (github.com/containers/fuse-overlayfs). It does for any user what the kernel
+// fuseOverlay is the program fuse-overlayfs (github.com/containers/fuse-overlayfs). It does for any user what the kernel
 // does for root: it mounts with FUSE, which needs no permission, and every process of the user sees the mount.
-type daemon struct {
+type fuseOverlay struct {
 	program string
 	spec    Spec
 	tree    *proc.Tree
@@ -28,12 +28,12 @@ type daemon struct {
 const daemonName = deviceName + "over"
 
 // newDaemon finds the program. It returns nil if the program is missing.
-func newDaemon(s Spec) *daemon {
+func newDaemon(s Spec) *fuseOverlay {
 	program, err := exec.LookPath("fuse-overlayfs")
 	if err != nil {
 		return nil
 	}
-	d := &daemon{program: filepath.Join(s.Dir, daemonName), spec: s}
+	d := &fuseOverlay{program: filepath.Join(s.Dir, daemonName), spec: s}
 	if err := os.Symlink(program, d.program); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil
 	}
@@ -42,7 +42,7 @@ func newDaemon(s Spec) *daemon {
 
 // mount starts the program and waits until it has mounted. The kernel must neither cache metadata nor hold back data
 // (timeout, writeback). Otherwise the task would not see what others write, or would see files with an old size.
-func (d *daemon) mount(o overlay) error {
+func (d *fuseOverlay) mount(o overlay) error {
 	log, err := os.OpenFile(d.logPath(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (d *daemon) mount(o overlay) error {
 }
 
 // end unmounts and waits for the program's end.
-func (d *daemon) end(point string) {
+func (d *fuseOverlay) end(point string) {
 	if d == nil || d.tree == nil {
 		return
 	}
@@ -84,10 +84,10 @@ func (d *daemon) end(point string) {
 	<-d.tree.Done()
 }
 
-func (d *daemon) logPath() string { return filepath.Join(d.spec.Dir, "over.log") }
+func (d *fuseOverlay) logPath() string { return filepath.Join(d.spec.Dir, "over.log") }
 
 // words returns the last line that the program printed.
-func (d *daemon) words() string {
+func (d *fuseOverlay) words() string {
 	body, err := os.ReadFile(d.logPath())
 	if err != nil {
 		return err.Error()

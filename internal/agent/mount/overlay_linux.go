@@ -18,7 +18,7 @@ import (
 // Documentation/filesystems/overlayfs.rst).
 type overlay struct {
 	lower, upper, point string
-	daemon              *daemon // nil if the kernel mounts it
+	daemon              *fuseOverlay // nil if the kernel mounts it
 }
 
 // newOverlay creates the directories of an overlay in the mount's own directory. ok is false if this process cannot
@@ -75,9 +75,9 @@ func (o overlay) mount(uri string) error {
 	return unix.Mount(deviceName+uri, o.point, "overlay", unix.MS_NOSUID|unix.MS_NODEV, o.options())
 }
 
-// anew makes the kernel ask rclone again for names that did not exist before. The kernel caches them without limit,
+// refresh makes the kernel ask rclone again for names that did not exist before. The kernel caches them without limit,
 // and only a remount clears them.
-func (o overlay) anew() error {
+func (o overlay) refresh() error {
 	if o.daemon != nil {
 		return nil // it caches nothing
 	}
@@ -112,12 +112,12 @@ func opaqueSince(dir string) (made time.Time, ok bool) {
 	if n, err := unix.Lgetxattr(dir, "trusted.overlay.opaque", value[:]); err != nil || n != 1 || value[0] != 'y' {
 		return made, false
 	}
-	return madeAt(dir), true
+	return createdAt(dir), true
 }
 
-// madeAt returns when a directory was created. If the file system does not know, it returns a time long ago, so that
+// createdAt returns when a directory was created. If the file system does not know, it returns a time long ago, so that
 // nothing is removed that other machines may have written.
-func madeAt(dir string) time.Time {
+func createdAt(dir string) time.Time {
 	var st unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, dir, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st)
 	if err != nil || st.Mask&unix.STATX_BTIME == 0 {
@@ -133,29 +133,29 @@ func (o overlay) noteMark(seen *contents, name string) bool {
 	case o.daemon == nil || !ok:
 		return false
 	case opaque:
-		seen.opaque[of] = madeAt(filepath.Join(o.upper, of))
+		seen.opaque[of] = createdAt(filepath.Join(o.upper, of))
 	default:
 		seen.white = append(seen.white, of)
 	}
 	return true
 }
 
-// over returns the process that the overlay needs in addition to rclone; nil if there is none.
-func (o overlay) over() *proc.Tree {
+// process returns the process that the overlay needs in addition to rclone; nil if there is none.
+func (o overlay) process() *proc.Tree {
 	if o.daemon == nil {
 		return nil
 	}
 	return o.daemon.tree
 }
 
-// broke reports whether that process ended by itself. When it is unmounted, it exits with code 0.
-func (o overlay) broke() bool {
-	if o.over() == nil {
+// failed reports whether that process ended by itself. When it is unmounted, it exits with code 0.
+func (o overlay) failed() bool {
+	if o.process() == nil {
 		return false
 	}
 	select {
-	case <-o.over().Done():
-		exit, err := o.over().Wait()
+	case <-o.process().Done():
+		exit, err := o.process().Wait()
 		return err != nil || exit.Code != 0
 	default:
 		return false

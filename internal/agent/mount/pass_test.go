@@ -10,10 +10,10 @@ import (
 )
 
 // folder returns a behind without rclone, whose uploads and removals only call functions.
-func folder(t *testing.T, send func(context.Context) error) (b *behind, removed *[]string) {
+func folder(t *testing.T, send func(context.Context) error) (b *writeBehind, removed *[]string) {
 	t.Helper()
 	dir := t.TempDir()
-	b, removed = &behind{overlay: overlay{lower: t.TempDir(), upper: dir, point: dir}}, &[]string{}
+	b, removed = &writeBehind{overlay: overlay{lower: t.TempDir(), upper: dir, point: dir}}, &[]string{}
 	b.send = func(ctx context.Context, _ string, _ []string) error { return send(ctx) }
 	b.remove = func(_ context.Context, file string) error {
 		*removed = append(*removed, file)

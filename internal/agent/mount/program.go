@@ -38,15 +38,15 @@ func Find(ctx context.Context, environ []string) (string, error) {
 		return "", fmt.Errorf("%w: mounts need rclone %s or newer: install it (https://rclone.org/install) or set %s",
 			ErrNoProgram, Version, ProgramEnv)
 	}
-	return path, suits(ctx, path)
+	return path, checkVersion(ctx, path)
 }
 
 var versionLine = regexp.MustCompile(`^rclone (v[0-9]+\.[0-9]+\.[0-9]+\S*)`)
 
 const answersWithin = 30 * time.Second
 
-// suits returns an error if a program is not rclone, or too old.
-func suits(ctx context.Context, path string) error {
+// checkVersion returns an error if a program is not rclone, or too old.
+func checkVersion(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "version")
@@ -171,7 +171,7 @@ func Fetch(ctx context.Context, client *http.Client, dir, url, digest string) (s
 	if err := os.Rename(part.Name(), path); err != nil {
 		return "", err
 	}
-	return path, suits(ctx, path)
+	return path, checkVersion(ctx, path)
 }
 
 func download(ctx context.Context, client *http.Client, url string, to io.Writer) error {

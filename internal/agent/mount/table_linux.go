@@ -57,8 +57,8 @@ func isMounted(point string) (bool, error) {
 	return false, err
 }
 
-// below returns the mount points at or below a directory whose device name begins with device, latest first.
-func below(dir, device string) (points []string, err error) {
+// mountsBelow returns the mount points at or below a directory whose device name begins with device, latest first.
+func mountsBelow(dir, device string) (points []string, err error) {
 	if dir != "" {
 		if dir, err = filepath.Abs(dir); err != nil {
 			return nil, err

@@ -35,13 +35,13 @@ func New(key []byte, what string) (*Identity, error) {
 	return &Identity{cert: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, key: public}, nil
 }
 
-// errStranger is the error for a connection from another program.
-var errStranger = errors.New("peer: not one of the nodes")
+// errWrongIdentity is the error for a connection from another program.
+var errWrongIdentity = errors.New("peer: not one of the nodes")
 
 // verify checks that the other side has the same identity. TLS has already checked that it has the private key.
 func (id *Identity) verify(s tls.ConnectionState) error {
 	if len(s.PeerCertificates) != 1 || !id.key.Equal(s.PeerCertificates[0].PublicKey) {
-		return errStranger
+		return errWrongIdentity
 	}
 	return nil
 }

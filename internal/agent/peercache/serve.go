@@ -17,7 +17,7 @@ const headerSHA256 = "Tradewind-Sha256"
 
 func (e *Exchange) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{id}", e.give)
+	mux.HandleFunc("GET /{id}", e.serveContent)
 	mux.HandleFunc("POST /done/{rank}", func(w http.ResponseWriter, r *http.Request) {
 		if rank, err := strconv.Atoi(r.PathValue("rank")); err == nil {
 			e.end(rank)
@@ -27,8 +27,8 @@ func (e *Exchange) routes() http.Handler {
 	return mux
 }
 
-// give sends content that this node has, and waits a while for content that it does not have yet.
-func (e *Exchange) give(w http.ResponseWriter, r *http.Request) {
+// serveContent sends content that this node has, and waits a while for content that it does not have yet.
+func (e *Exchange) serveContent(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), e.cfg.Late)
 	defer cancel()
 	h, ok := e.await(ctx, r.PathValue("id"))
@@ -98,7 +98,7 @@ func (e *Exchange) Leave(ctx context.Context) {
 	e.end(e.cfg.Rank)
 	var told sync.WaitGroup
 	for rank := range e.peers {
-		if rank == e.cfg.Rank || !e.hopes(rank) {
+		if rank == e.cfg.Rank || !e.worthCalling(rank) {
 			continue
 		}
 		told.Go(func() {

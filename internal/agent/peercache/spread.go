@@ -58,14 +58,14 @@ type Exchange struct {
 	server *http.Server
 	began  time.Time
 
-	mu    sync.Mutex
-	have  map[string]stage.Held
-	wait  map[string]chan struct{} // closed when the content is available
-	peers []other
-	lost  int  // number of unreachable nodes
-	met   bool // at least one node was reachable
-	ended int  // number of nodes that have everything, including this one
-	over  chan struct{}
+	mu         sync.Mutex
+	have       map[string]stage.Held
+	wait       map[string]chan struct{} // closed when the content is available
+	peers      []other
+	lost       int  // number of unreachable nodes
+	reachedAny bool // at least one node was reachable
+	ended      int  // number of nodes that have everything, including this one
+	over       chan struct{}
 
 	address string
 }
@@ -142,7 +142,7 @@ var errAbsent = errors.New("spread: the node does not answer")
 
 // Get implements stage.Peers.
 func (e *Exchange) Get(ctx context.Context, rank int, id string) (stage.Given, error) {
-	if rank < 0 || rank >= len(e.peers) || rank == e.cfg.Rank || !e.hopes(rank) {
+	if rank < 0 || rank >= len(e.peers) || rank == e.cfg.Rank || !e.worthCalling(rank) {
 		return stage.Given{}, errAbsent
 	}
 	request, watch := stage.NewWatch(ctx, e.cfg.Still)
@@ -151,14 +151,14 @@ func (e *Exchange) Get(ctx context.Context, rank int, id string) (stage.Given, e
 		err = watch.Err(err)
 		watch.Stop()
 		if ctx.Err() == nil {
-			e.lose(rank)
+			e.markLost(rank)
 		}
 		return stage.Given{}, err
 	}
-	body := &giving{ReadCloser: watch.Body(resp.Body), stalled: func() { e.lose(rank) }}
+	body := &stallWatcher{ReadCloser: watch.Body(resp.Body), stalled: func() { e.markLost(rank) }}
 	if resp.StatusCode != http.StatusOK {
 		_ = body.Close() // only a message
-		e.lose(rank)
+		e.markLost(rank)
 		return stage.Given{}, fmt.Errorf("%w: %s", errAbsent, resp.Status)
 	}
 	return stage.Given{Body: body, Held: stage.Held{
@@ -166,14 +166,14 @@ func (e *Exchange) Get(ctx context.Context, rank int, id string) (stage.Given, e
 	}}, nil
 }
 
-// giving is the content that a node sends.
-type giving struct {
+// stallWatcher is the content that a node sends.
+type stallWatcher struct {
 	io.ReadCloser
 	stalled func()
 }
 
 // Read implements io.Reader.
-func (g *giving) Read(p []byte) (int, error) {
+func (g *stallWatcher) Read(p []byte) (int, error) {
 	n, err := g.ReadCloser.Read(p)
 	if errors.Is(err, stage.ErrStalled) {
 		g.stalled()
@@ -181,15 +181,15 @@ func (g *giving) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hopes reports whether it makes sense to call a node. If two nodes were unreachable and none was reachable, the
+// worthCalling reports whether it makes sense to call a node. If two nodes were unreachable and none was reachable, the
 // network probably does not connect them.
-func (e *Exchange) hopes(rank int) bool {
+func (e *Exchange) worthCalling(rank int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return !e.peers[rank].lost && (e.met || e.lost < 2)
+	return !e.peers[rank].lost && (e.reachedAny || e.lost < 2)
 }
 
-func (e *Exchange) lose(rank int) {
+func (e *Exchange) markLost(rank int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.peers[rank].lost {
@@ -237,7 +237,7 @@ func (e *Exchange) callOnce(ctx context.Context, method string, rank int, path s
 		}
 		if resp, err = e.client.Do(req); err == nil {
 			e.mu.Lock()
-			e.peers[rank].port, e.met = port, true
+			e.peers[rank].port, e.reachedAny = port, true
 			e.mu.Unlock()
 			return resp, nil
 		}

@@ -96,8 +96,8 @@ func visible(devices string) []string {
 		"NVIDIA_VISIBLE_DEVICES=" + cmp.Or(devices, "void")}
 }
 
-// news wakes the goroutine that waits for changed.
-func (a *agents) news() {
+// notifyChanged wakes the goroutine that waits for changed.
+func (a *agents) notifyChanged() {
 	select {
 	case a.changed <- struct{}{}:
 	default:
@@ -108,9 +108,9 @@ func (a *agents) news() {
 func (a *agents) exited(name string, code int, last string) {
 	cluster, rank := splitName(name)
 	a.mu.Lock()
-	a.exits[name] = wire.PoolEnd{PoolAgent: wire.PoolAgent{Cluster: cluster, Rank: rank}, Reason: ending(code, last)}
+	a.exits[name] = wire.PoolEnd{PoolAgent: wire.PoolAgent{Cluster: cluster, Rank: rank}, Reason: describeExit(code, last)}
 	a.mu.Unlock()
-	a.news()
+	a.notifyChanged()
 }
 
 // list returns every agent that was not ended here: by name, whether it runs.
@@ -158,8 +158,8 @@ func (a *agents) report(ctx context.Context) (running []wire.PoolAgent, ended []
 // maxReason is the maximum size of the reason of an end, in bytes.
 const maxReason = 2 << 10
 
-// ending describes how an agent ended, including the end of its log.
-func ending(code int, last string) string {
+// describeExit describes how an agent ended, including the end of its log.
+func describeExit(code int, last string) string {
 	text := "exit code " + strconv.Itoa(code)
 	if code < 0 {
 		text = "killed"
@@ -170,9 +170,9 @@ func ending(code int, last string) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// obey makes the running agents match the orders. It first ends the others. Only when these have ended it starts the
+// reconcile makes the running agents match the orders. It first ends the others. Only when these have ended it starts the
 // missing ones, which may need their capacity. settled reports whether nothing is left to do.
-func (a *agents) obey(ctx context.Context, orders []wire.PoolOrder, tell func(Event)) (settled bool, err error) {
+func (a *agents) reconcile(ctx context.Context, orders []wire.PoolOrder, tell func(Event)) (settled bool, err error) {
 	all, err := a.list(ctx)
 	if err != nil {
 		return false, err
@@ -225,20 +225,20 @@ func (a *agents) start(ctx context.Context, o wire.PoolOrder, tell func(Event)) 
 		Bootstrap: cloud.Bootstrap{Endpoint: o.Endpoint, Tokens: []string{o.Token}},
 	})
 	if err == nil {
-		tell(Event{Kind: Began, Job: o.Job, Cluster: o.Cluster, Hold: o.Hold})
+		tell(Event{Kind: AgentStarted, Job: o.Job, Cluster: o.Cluster, Hold: o.Hold})
 		return
 	}
 	if ctx.Err() != nil {
 		return // the process is ending; this is not a failure of the agent
 	}
-	tell(Event{Kind: Failed, Job: o.Job, Cluster: o.Cluster, Err: err})
+	tell(Event{Kind: AgentFailed, Job: o.Job, Cluster: o.Cluster, Err: err})
 	a.mu.Lock()
-	a.failed[name] = wire.PoolEnd{PoolAgent: o.PoolAgent, Reason: words(err)}
+	a.failed[name] = wire.PoolEnd{PoolAgent: o.PoolAgent, Reason: errorMessage(err)}
 	a.mu.Unlock()
-	a.news()
+	a.notifyChanged()
 }
 
-func words(err error) string {
+func errorMessage(err error) string {
 	var e *cloud.Error
 	if errors.As(err, &e) && e.Message != "" {
 		return e.Message
@@ -261,16 +261,16 @@ func (a *agents) end(name string, tell func(Event)) {
 	go func() {
 		err := a.cloud.Terminate(context.Background(), name)
 		if err != nil {
-			tell(Event{Kind: Failed, Cluster: cluster, Err: err})
+			tell(Event{Kind: AgentFailed, Cluster: cluster, Err: err})
 			time.Sleep(endAgain)
 		} else {
-			tell(Event{Kind: Ended, Cluster: cluster})
+			tell(Event{Kind: AgentEnded, Cluster: cluster})
 		}
 		a.mu.Lock()
 		delete(a.ending, name)
 		delete(a.exits, name)
 		a.mu.Unlock()
-		a.news()
+		a.notifyChanged()
 	}()
 }
 

@@ -82,7 +82,7 @@ func (c *client) post(ctx context.Context, path, token string, in, out any) erro
 	if err != nil {
 		return fmt.Errorf("pool: %w", err)
 	}
-	if err := judge(res, text); err != nil {
+	if err := checkResponse(res, text); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(text, out); err != nil {
@@ -91,8 +91,8 @@ func (c *client) post(ctx context.Context, path, token string, in, out any) erro
 	return nil
 }
 
-// judge returns an error for an answer that is not a success, otherwise nil.
-func judge(res *http.Response, text []byte) error {
+// checkResponse returns an error for an answer that is not a success, otherwise nil.
+func checkResponse(res *http.Response, text []byte) error {
 	var problem struct {
 		Detail string
 		Errors []struct{ Location, Message string }
@@ -123,8 +123,8 @@ func judge(res *http.Response, text []byte) error {
 	return fmt.Errorf("%w: %s", kind, problem.Detail)
 }
 
-// lastWord reports whether err is final: another try would not help.
-func lastWord(err error) bool {
+// isFinal reports whether err is final: another try would not help.
+func isFinal(err error) bool {
 	return errors.Is(err, ErrRefused) || errors.Is(err, ErrRemoved) || errors.Is(err, ErrTaken) ||
 		errors.Is(err, ErrReport)
 }

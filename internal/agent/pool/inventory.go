@@ -82,11 +82,11 @@ func (c Computer) limit(in *Inventory) {
 		for ok {
 			dir := path.Join("sys/fs/cgroup", group)
 			if bytes, set := number(c.Files, dir+"/memory.max", 0); set {
-				in.MemoryGiB = least(in.MemoryGiB, bytes/(1<<30))
+				in.MemoryGiB = minKnown(in.MemoryGiB, bytes/(1<<30))
 			}
 			quota, set := number(c.Files, dir+"/cpu.max", 0)
 			if period, known := number(c.Files, dir+"/cpu.max", 1); set && known && period > 0 {
-				in.CPUs = least(in.CPUs, quota/period)
+				in.CPUs = minKnown(in.CPUs, quota/period)
 			}
 			if ok = group != "/" && group != "."; ok {
 				group = path.Dir(group)
@@ -95,8 +95,8 @@ func (c Computer) limit(in *Inventory) {
 	}
 }
 
-// least returns the smaller of two amounts, of which 0 means unknown.
-func least(a, b float64) float64 {
+// minKnown returns the smaller of two amounts, of which 0 means unknown.
+func minKnown(a, b float64) float64 {
 	if a == 0 {
 		return b
 	}

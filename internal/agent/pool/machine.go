@@ -31,7 +31,7 @@ type Config struct {
 	Capacity wire.PoolCapacity
 	Dir      string // the machine's own folder, for its token, its agents and their work; one process at a time
 	// Invite returns a join token. It is called if the machine has no valid token; nil if it cannot join.
-	Invite func(ctx context.Context) (string, error)
+	JoinToken func(ctx context.Context) (string, error)
 	// Command is the agent program; if empty, this program's own "agent" command. Environ is its environment; if nil,
 	// this process's.
 	Command []string
@@ -40,32 +40,32 @@ type Config struct {
 	HTTPClient *http.Client
 	Log        *slog.Logger
 	// Tell is called with events for users, from several goroutines but one at a time; may be nil.
-	Tell func(Event)
+	OnEvent func(Event)
 
 	Grace       time.Duration // between SIGTERM and SIGKILL of an agent; 15 s
 	LeaveWithin time.Duration // for tasks to save their work when the machine leaves; 15 min
 	RetryMost   time.Duration // between two calls while the broker does not answer; 15 s
 }
 
-// Kind is the kind of an Event.
-type Kind string
+// EventKind is the kind of an Event.
+type EventKind string
 
 // The kinds of events.
 const (
-	Joined      Kind = "joined"
-	Began       Kind = "began"       // an agent was started
-	Ended       Kind = "ended"       // an agent has ended
-	Failed      Kind = "failed"      // an agent could not be started or ended
-	Draining    Kind = "draining"    // the broker sends no new agents
-	Undrained   Kind = "undrained"   // the broker sends new agents again
-	Unreachable Kind = "unreachable" // the broker does not answer; only sent once
-	Reached     Kind = "reached"     // the broker answers again
-	Leaving     Kind = "leaving"
+	Joined       EventKind = "joined"
+	AgentStarted EventKind = "began"       // an agent was started
+	AgentEnded   EventKind = "ended"       // an agent has ended
+	AgentFailed  EventKind = "failed"      // an agent could not be started or ended
+	Draining     EventKind = "draining"    // the broker sends no new agents
+	Resumed      EventKind = "undrained"   // the broker sends new agents again
+	Unreachable  EventKind = "unreachable" // the broker does not answer; only sent once
+	Reached      EventKind = "reached"     // the broker answers again
+	Leaving      EventKind = "leaving"
 )
 
 // Event is an event for users.
 type Event struct {
-	Kind    Kind
+	Kind    EventKind
 	Job     string // with Began
 	Cluster string // with Began, Ended and Failed
 	Hold    wire.PoolCapacity
@@ -75,12 +75,12 @@ type Event struct {
 
 // Machine is a machine of a pool. Use Open to create one.
 type Machine struct {
-	cfg    Config
-	client *client
-	memory memory
-	agents *agents
-	retry  *backoff.ExponentialBackOff
-	tells  chan struct{} // a lock for Config.Tell
+	cfg        Config
+	client     *client
+	memory     state
+	agents     *agents
+	retry      *backoff.ExponentialBackOff
+	notifyLock chan struct{} // a lock for Config.Tell
 
 	draining, away bool
 }
@@ -97,14 +97,14 @@ func Open(cfg Config) (*Machine, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("pool: %w", err)
 	}
-	m := &Machine{cfg: cfg, client: newClient(cfg.HTTPClient, cfg.Endpoint), tells: make(chan struct{}, 1),
+	m := &Machine{cfg: cfg, client: newClient(cfg.HTTPClient, cfg.Endpoint), notifyLock: make(chan struct{}, 1),
 		retry: backoff.NewExponentialBackOff()}
 	m.retry.InitialInterval, m.retry.MaxInterval = min(time.Second, cfg.RetryMost), cfg.RetryMost
 	var err error
 	if m.agents, err = openAgents(cfg, filepath.Join(cfg.Dir, "agents")); err != nil {
 		return nil, err
 	}
-	if m.memory, err = recall(cfg.Dir, cfg.Broker, cfg.Pool, cfg.Name); err != nil {
+	if m.memory, err = loadState(cfg.Dir, cfg.Broker, cfg.Pool, cfg.Name); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
@@ -129,8 +129,8 @@ func (c *Config) complete() error {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.Tell == nil {
-		c.Tell = func(Event) {}
+	if c.OnEvent == nil {
+		c.OnEvent = func(Event) {}
 	}
 	for _, d := range []struct {
 		field *time.Duration
@@ -149,11 +149,11 @@ func (m *Machine) Close() error { return m.agents.host.Close() }
 // Kill ends every agent now, without saving the tasks' work. It may be called while Run is running.
 func (m *Machine) Kill(ctx context.Context) error { return m.agents.endAll(ctx) }
 
-// tell calls Config.Tell, one call at a time.
-func (m *Machine) tell(e Event) {
-	m.tells <- struct{}{}
-	defer func() { <-m.tells }()
-	m.cfg.Tell(e)
+// notify calls Config.Tell, one call at a time.
+func (m *Machine) notify(e Event) {
+	m.notifyLock <- struct{}{}
+	defer func() { <-m.notifyLock }()
+	m.cfg.OnEvent(e)
 }
 
 // Run runs the machine until ctx ends. Then it lets the tasks save their work, waits for that, leaves the pool, and
@@ -161,14 +161,14 @@ func (m *Machine) tell(e Event) {
 // both cases all agents have ended when it returns.
 func (m *Machine) Run(ctx context.Context) error {
 	err := m.run(ctx)
-	if err != nil && !lastWord(err) && ctx.Err() == nil {
+	if err != nil && !isFinal(err) && ctx.Err() == nil {
 		return err // a local error: a later process may take over the running agents
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 	defer cancel()
 	err = errors.Join(err, m.agents.endAll(end))
 	if errors.Is(err, ErrRemoved) {
-		err = errors.Join(err, forget(m.cfg.Dir))
+		err = errors.Join(err, removeState(m.cfg.Dir))
 	}
 	return err
 }
@@ -190,14 +190,14 @@ func (m *Machine) run(ctx context.Context) error {
 		pause := orders.After
 		switch {
 		case call.Err() != nil: // ctx ended meanwhile: leave
-		case lastWord(err):
+		case isFinal(err):
 			return err
 		case err != nil:
 			pause = m.retry.NextBackOff()
 			m.unreachable(err)
 		default:
 			m.reached(orders, leave == nil)
-			settled, err := m.agents.obey(call, orders.Agents, m.tell)
+			settled, err := m.agents.reconcile(call, orders.Agents, m.notify)
 			if err != nil && call.Err() == nil {
 				return err
 			}
@@ -213,17 +213,17 @@ func (m *Machine) run(ctx context.Context) error {
 			leave, call = nil, context.WithoutCancel(ctx)
 			giveUp = time.After(m.cfg.LeaveWithin)
 			running, _, _ := m.agents.report(call) // only shown to users
-			m.tell(Event{Kind: Leaving, Running: len(running)})
+			m.notify(Event{Kind: Leaving, Running: len(running)})
 		case <-giveUp:
 			timer.Stop()
-			return errLeft
+			return errLeaveTimeout
 		}
 		timer.Stop()
 	}
 }
 
-// errLeft means that tasks had no time to save their work.
-var errLeft = errors.New("pool: some tasks did not save their work in time and were ended")
+// errLeaveTimeout means that tasks had no time to save their work.
+var errLeaveTimeout = errors.New("pool: some tasks did not save their work in time and were ended")
 
 // leastPause is the minimum pause between two syncs.
 const leastPause = 50 * time.Millisecond
@@ -231,7 +231,7 @@ const leastPause = 50 * time.Millisecond
 func (m *Machine) unreachable(err error) {
 	m.cfg.Log.Debug("sync", "err", err)
 	if !m.away {
-		m.tell(Event{Kind: Unreachable, Err: err})
+		m.notify(Event{Kind: Unreachable, Err: err})
 	}
 	m.away = true
 }
@@ -239,14 +239,14 @@ func (m *Machine) unreachable(err error) {
 func (m *Machine) reached(o wire.PoolOrders, leaving bool) {
 	m.retry.Reset()
 	if m.away {
-		m.tell(Event{Kind: Reached})
+		m.notify(Event{Kind: Reached})
 	}
 	if o.Draining != m.draining && !leaving {
-		kind := Undrained
+		kind := Resumed
 		if o.Draining {
 			kind = Draining
 		}
-		m.tell(Event{Kind: kind})
+		m.notify(Event{Kind: kind})
 	}
 	m.away, m.draining = false, o.Draining
 }
@@ -254,13 +254,13 @@ func (m *Machine) reached(o wire.PoolOrders, leaving bool) {
 // join gets the machine's own token, unless it has one.
 func (m *Machine) join(ctx context.Context) error {
 	if m.memory.Token.Token != "" {
-		m.tell(Event{Kind: Joined})
+		m.notify(Event{Kind: Joined})
 		return nil
 	}
-	if m.cfg.Invite == nil {
+	if m.cfg.JoinToken == nil {
 		return fmt.Errorf("%w: the machine has no join token", ErrRefused)
 	}
-	invitation, err := m.cfg.Invite(ctx)
+	invitation, err := m.cfg.JoinToken(ctx)
 	if err != nil {
 		return err
 	}
@@ -270,9 +270,9 @@ func (m *Machine) join(ctx context.Context) error {
 		case err == nil:
 			m.memory.Token = token
 			m.retry.Reset()
-			m.tell(Event{Kind: Joined})
+			m.notify(Event{Kind: Joined})
 			return m.memory.keep(m.cfg.Dir)
-		case lastWord(err) || ctx.Err() != nil:
+		case isFinal(err) || ctx.Err() != nil:
 			return err
 		}
 		m.unreachable(err)
@@ -290,7 +290,7 @@ func (m *Machine) sync(ctx context.Context, leaving bool) (wire.PoolOrders, erro
 	r := wire.PoolReport{Type: m.cfg.Type, Labels: m.cfg.Labels, Capacity: m.cfg.Capacity, Running: running,
 		Ended: ended, Leaving: leaving}
 	orders, err := m.client.sync(ctx, m.cfg.Pool, m.cfg.Name, m.memory.Token.Token, r)
-	if errors.Is(err, ErrRefused) && m.cfg.Invite != nil && !leaving {
+	if errors.Is(err, ErrRefused) && m.cfg.JoinToken != nil && !leaving {
 		m.memory.Token = apitypes.PoolToken{}
 		if err := m.join(ctx); err != nil {
 			return orders, err

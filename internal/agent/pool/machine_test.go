@@ -72,7 +72,7 @@ func TestRestartedMachineFindsItsAgents(t *testing.T) {
 	if o.count("join") != joins {
 		t.Error("it joined again although it has a token")
 	}
-	o.agents.Tell(node("a"), wire.Work{Command: wire.Stop})
+	o.agents.SendCommand(node("a"), wire.Work{Command: wire.Stop})
 	o.agents.Result(node("a"), "a1")
 	if ended := o.await("the end of a", func(r wire.PoolReport) bool { return len(r.Ended) == 1 }); ended.Ended[0].Cluster != "a" || len(ended.Running) > 0 {
 		t.Errorf("%+v", ended)
@@ -140,7 +140,7 @@ func TestLeavingMachineWaitsForLastOrder(t *testing.T) {
 		o.update(func() { o.reports = nil })
 		o.await("that it leaves", func(r wire.PoolReport) bool { return r.Leaving && len(r.Running) == 1 })
 	}
-	o.agents.Tell(node("a"), wire.Work{Command: wire.SaveNow, Notice: patience})
+	o.agents.SendCommand(node("a"), wire.Work{Command: wire.SaveAndStop, Notice: patience})
 	o.agents.AwaitLog(node("a"), "a1", "saved")
 	o.agents.Report(node("a"), "a1", wire.Stopped, wire.Succeeded)
 	o.order()
@@ -190,7 +190,7 @@ func TestNewestTokenIsStored(t *testing.T) {
 		t.Fatalf("%v, %v", info, err)
 	}
 	cfg := config(o.server.URL, dir)
-	cfg.Invite = nil // it has its own token
+	cfg.JoinToken = nil // it has its own token
 	_, stop = o.here(cfg)
 	o.update(func() { o.reports = nil })
 	o.await("a sync of the next process", func(wire.PoolReport) bool { return true })
@@ -280,9 +280,9 @@ func TestAgentsContinueWhileBrokerIsUnreachable(t *testing.T) {
 	o := newOwner(t)
 	cfg := config(o.server.URL, t.TempDir())
 	var mu sync.Mutex
-	var told []pool.Kind
+	var told []pool.EventKind
 	back := make(chan struct{})
-	cfg.Tell = func(e pool.Event) {
+	cfg.OnEvent = func(e pool.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		told = append(told, e.Kind)
@@ -334,7 +334,7 @@ func TestIncompleteConfigurationIsRejected(t *testing.T) {
 		}
 	}
 	cfg := config("http://127.0.0.1:1", t.TempDir())
-	cfg.Invite = nil
+	cfg.JoinToken = nil
 	m, err := pool.Open(cfg)
 	if err != nil {
 		t.Fatal(err)

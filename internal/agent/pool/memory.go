@@ -16,18 +16,18 @@ import (
 // owner can read it.
 const memoryName = "joined.json"
 
-// memory is the state of a machine that survives a restart of the process.
-type memory struct {
+// state is the state of a machine that survives a restart of the process.
+type state struct {
 	Broker  string             `json:"broker"`
 	Pool    string             `json:"pool"`
 	Machine string             `json:"machine"`
 	Token   apitypes.PoolToken `json:"token"`
 }
 
-// recall reads the memory in a folder. It returns an empty one if the file is missing or belongs to another pool,
+// loadState reads the memory in a folder. It returns an empty one if the file is missing or belongs to another pool,
 // machine or broker.
-func recall(dir, broker, pool, machine string) (memory, error) {
-	fresh := memory{Broker: broker, Pool: pool, Machine: machine}
+func loadState(dir, broker, pool, machine string) (state, error) {
+	fresh := state{Broker: broker, Pool: pool, Machine: machine}
 	b, err := os.ReadFile(filepath.Join(dir, memoryName)) //nolint:gosec // the machine's own folder
 	if errors.Is(err, fs.ErrNotExist) {
 		return fresh, nil
@@ -35,7 +35,7 @@ func recall(dir, broker, pool, machine string) (memory, error) {
 	if err != nil {
 		return fresh, fmt.Errorf("pool: %w", err)
 	}
-	var m memory
+	var m state
 	if json.Unmarshal(b, &m) != nil || m.Broker != broker || m.Pool != pool || m.Machine != machine {
 		return fresh, nil
 	}
@@ -43,7 +43,7 @@ func recall(dir, broker, pool, machine string) (memory, error) {
 }
 
 // keep writes the memory atomically.
-func (m memory) keep(dir string) error {
+func (m state) keep(dir string) error {
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return fmt.Errorf("pool: %w", err)
@@ -54,8 +54,8 @@ func (m memory) keep(dir string) error {
 	return nil
 }
 
-// forget removes the memory of a machine that was removed from its pool.
-func forget(dir string) error {
+// removeState removes the memory of a machine that was removed from its pool.
+func removeState(dir string) error {
 	if err := os.Remove(filepath.Join(dir, memoryName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("pool: %w", err)
 	}

@@ -85,8 +85,8 @@ func residentMain(where []string) int {
 func config(endpoint, dir string) pool.Config {
 	return pool.Config{
 		Endpoint: endpoint, Pool: "lab", Name: "m1", Dir: dir, Capacity: wire.PoolCapacity{CPUs: 4, MemoryGiB: 8, Accelerator: "V100", Accelerators: 4},
-		Invite:  func(context.Context) (string, error) { return "invitation", nil },
-		Command: []string{os.Args[0], "agent"}, Environ: append(os.Environ(), "GORACE=atexit_sleep_ms=0", residentEnv+"="),
+		JoinToken: func(context.Context) (string, error) { return "invitation", nil },
+		Command:   []string{os.Args[0], "agent"}, Environ: append(os.Environ(), "GORACE=atexit_sleep_ms=0", residentEnv+"="),
 		RetryMost: 20 * time.Millisecond,
 	}
 }

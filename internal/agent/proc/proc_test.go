@@ -113,7 +113,7 @@ func TestTerminateLetsTaskFinishWithinGrace(t *testing.T) {
 	r.line(t)
 	r.Terminate(time.Minute)
 	exit, err := r.Wait()
-	if got := r.rest(t); err != nil || exit != (proc.Exit{Told: true}) || !strings.HasSuffix(got, "saved\n") {
+	if got := r.rest(t); err != nil || exit != (proc.Exit{Terminated: true}) || !strings.HasSuffix(got, "saved\n") {
 		t.Errorf("exit %+v, %v, output %q", exit, err, got)
 	}
 }
@@ -138,7 +138,7 @@ func TestTerminateKillsAfterGrace(t *testing.T) {
 	r.Terminate(time.Hour)
 	r.Terminate(time.Millisecond) // shortens the first grace period
 	exit, err := r.Wait()
-	if err != nil || exit != (proc.Exit{Code: 137, Signal: syscall.SIGKILL, Told: true}) {
+	if err != nil || exit != (proc.Exit{Code: 137, Signal: syscall.SIGKILL, Terminated: true}) {
 		t.Errorf("exit %+v, %v", exit, err)
 	}
 	r.rest(t)

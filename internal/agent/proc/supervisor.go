@@ -48,7 +48,7 @@ func supervisor(s Spec, control, statuses *os.File) *exec.Cmd {
 	cmd := &exec.Cmd{
 		Path:        self(),
 		Args:        []string{supervisorName},
-		Env:         append(slices.DeleteFunc(slices.Clone(s.Env), notMark), guardEnv+"=1"),
+		Env:         append(slices.DeleteFunc(slices.Clone(s.Env), isMachineEnv), guardEnv+"=1"),
 		Stdin:       control,
 		Stdout:      s.Output,
 		Stderr:      s.Output,
@@ -67,10 +67,10 @@ func supervisor(s Spec, control, statuses *os.File) *exec.Cmd {
 	return cmd
 }
 
-func notMark(entry string) bool { return !strings.HasPrefix(entry, MachineEnv+"=") }
+func isMachineEnv(entry string) bool { return !strings.HasPrefix(entry, MachineEnv+"=") }
 
-// tending is the state of a supervisor.
-type tending struct {
+// supervision is the state of a supervisor.
+type supervision struct {
 	pid    int // of the task's first process, and of its group
 	linger time.Duration
 	exit   *status // nil while the first process runs
@@ -106,18 +106,18 @@ func supervise() int {
 	}
 	pid, err := startTask(task)
 	if err != nil {
-		unmark(task.Marker)
+		removeMarker(task.Marker)
 		_ = out.Encode(status{Error: err.Error()})
 		return 1
 	}
 	_ = out.Encode(status{PID: pid}) // if this fails, the owner is gone and its other pipe is closed too
-	t := &tending{pid: pid, linger: task.Linger, orders: orders(in), reaped: reap()}
-	t.tend()
+	t := &supervision{pid: pid, linger: task.Linger, orders: orders(in), reaped: reap()}
+	t.run()
 	after(task)
 	if t.exit == nil { // impossible: no one else waits for our children
 		return 1
 	}
-	unmark(task.Marker)
+	removeMarker(task.Marker)
 	_ = out.Encode(t.exit)
 	return 0
 }
@@ -159,8 +159,8 @@ func startTask(task order) (int, error) {
 	})
 }
 
-// tend waits for the tree's end, and ends the tree when the owner orders it or is gone. When it returns, exit is set.
-func (t *tending) tend() {
+// run waits for the tree's end, and ends the tree when the owner orders it or is gone. When it returns, exit is set.
+func (t *supervision) run() {
 	for {
 		select {
 		case o, ok := <-t.orders:
@@ -179,7 +179,7 @@ func (t *tending) tend() {
 				t.reaped = nil
 				t.poll = time.Tick(killRound)
 			case r.pid == t.pid:
-				t.exit = ended(r.ws)
+				t.exit = exitStatus(r.ws)
 				t.exit.Told = t.told
 				t.end(t.linger)
 			}
@@ -192,7 +192,7 @@ func (t *tending) tend() {
 }
 
 // end sends SIGTERM to every process of the tree, and sets the time after which it is killed.
-func (t *tending) end(grace time.Duration) {
+func (t *supervision) end(grace time.Duration) {
 	if t.exit != nil && !treeLeft(t.pid) {
 		return
 	}
@@ -208,12 +208,12 @@ func (t *tending) end(grace time.Duration) {
 const killRound = 5 * time.Millisecond
 
 // kill kills all processes of the tree; the next round kills those that were forked meanwhile.
-func (t *tending) kill() {
+func (t *supervision) kill() {
 	signalTree(t.pid, syscall.SIGKILL)
 	t.killAt, t.due = time.After(killRound), time.Now()
 }
 
-func ended(ws syscall.WaitStatus) *status {
+func exitStatus(ws syscall.WaitStatus) *status {
 	if ws.Signaled() {
 		return &status{Ended: true, Code: 128 + int(ws.Signal()), Signal: int(ws.Signal())}
 	}
@@ -267,7 +267,7 @@ func readOrder(in *bufio.Reader, o *order) error {
 // signalGroup sends a signal to every process of a group.
 func signalGroup(group int, sig syscall.Signal) { _ = syscall.Kill(-group, sig) }
 
-func unmark(path string) {
+func removeMarker(path string) {
 	if path != "" {
 		_ = os.Remove(path)
 	}

@@ -63,9 +63,9 @@ type Spec struct {
 
 // Exit is how the first process of a tree ended.
 type Exit struct {
-	Code   int            // exit code, or 128 plus the signal
-	Signal syscall.Signal // 0 if it was not killed by a signal
-	Told   bool           // Terminate was called while it ran
+	Code       int            // exit code, or 128 plus the signal
+	Signal     syscall.Signal // 0 if it was not killed by a signal
+	Terminated bool           // Terminate was called while it ran
 }
 
 // Tree is a process tree that runs or has run. Its methods are safe for concurrent use.
@@ -190,7 +190,7 @@ func (t *Tree) follow(statuses *os.File, lines *json.Decoder) {
 		t.err = fmt.Errorf("%w: %w", ErrLost, err)
 		return
 	}
-	t.exit = Exit{Code: last.Code, Signal: syscall.Signal(last.Signal), Told: last.Told}
+	t.exit = Exit{Code: last.Code, Signal: syscall.Signal(last.Signal), Terminated: last.Told}
 }
 
 // Done returns a channel that is closed when the whole tree has ended.

@@ -15,19 +15,19 @@ import (
 	"syscall"
 )
 
-// poured is how many bytes of an arriving object are written at a time. Writing many whole pages costs a file system
+// writeSize is how many bytes of an arriving object are written at a time. Writing many whole pages costs a file system
 // half as much as writing the data as it arrives. With four times as much it takes twice as long on fragmented
 // memory, because the kernel looks for that many contiguous pages.
-const poured = 128 << 10
+const writeSize = 128 << 10
 
-var pours = sync.Pool{New: func() any { return new([poured]byte) }}
+var pours = sync.Pool{New: func() any { return new([writeSize]byte) }}
 
-// pour copies exactly length bytes, and also writes them to by. If there are fewer, it returns io.ErrUnexpectedEOF.
-func pour(to io.Writer, from io.Reader, length int64, by io.Writer) error {
-	room := pours.Get().(*[poured]byte)
+// copyExactly copies exactly length bytes, and also writes them to by. If there are fewer, it returns io.ErrUnexpectedEOF.
+func copyExactly(to io.Writer, from io.Reader, length int64, by io.Writer) error {
+	room := pours.Get().(*[writeSize]byte)
 	defer pours.Put(room)
 	for length > 0 {
-		n, err := io.ReadFull(from, room[:min(length, poured)])
+		n, err := io.ReadFull(from, room[:min(length, writeSize)])
 		_, _ = by.Write(room[:n]) // never fails
 		if _, err := to.Write(room[:n]); err != nil {
 			return err
@@ -43,33 +43,33 @@ func pour(to io.Writer, from io.Reader, length int64, by io.Writer) error {
 	return nil
 }
 
-// inTurn writes to a file that other goroutines write to as well. The file system lets only one of them in, and the
+// lockedWriter writes to a file that other goroutines write to as well. The file system lets only one of them in, and the
 // others would use up processor time while they wait; with inTurn they sleep.
-type inTurn struct {
+type lockedWriter struct {
 	turn *sync.Mutex
 	to   io.Writer
 }
 
-func (w inTurn) Write(p []byte) (int, error) {
+func (w lockedWriter) Write(p []byte) (int, error) {
 	w.turn.Lock()
 	defer w.turn.Unlock()
 	return w.to.Write(p)
 }
 
-// smalls are buffers for small files, which are checked before they are written to disk.
-var smalls = sync.Pool{New: func() any { return new([bundledSize + 1]byte) }}
+// smallBuffers are buffers for small files, which are checked before they are written to disk.
+var smallBuffers = sync.Pool{New: func() any { return new([bundledSize + 1]byte) }}
 
-// whole gets an object in one request, from another node if that has it, or from the store.
-func (t Transfer) whole(ctx context.Context, g *getting) error {
-	if g.share != nil && !g.share.mine {
-		err := t.ask(ctx, g, func(given Given) (sum string, err error) {
+// getWhole gets an object in one request, from another node if that has it, or from the store.
+func (t Transfer) getWhole(ctx context.Context, g *getting) error {
+	if g.share != nil && !g.share.own {
+		err := t.getFromPeer(ctx, g, func(given Given) (sum string, err error) {
 			want := given.SHA256
 			if g.digest != "" {
 				want = g.digest
 			}
 			by := checkOf(want)
 			err = write(g.root, g.file.Path, g.file.Mode, func(f *os.File) error {
-				err := pour(f, given.Body, given.Size, by)
+				err := copyExactly(f, given.Body, given.Size, by)
 				if err == nil && by.text() != want {
 					err = errGiven
 				}
@@ -84,14 +84,14 @@ func (t Transfer) whole(ctx context.Context, g *getting) error {
 	return t.do(ctx, exchange{granted: &g.granted, take: func(r *http.Response) error {
 		sum, by := g.digest, checkOf(g.digest)
 		if sum == "" {
-			sum, by = told(r.Header)
+			sum, by = storeChecksum(r.Header)
 		}
 		if g.size <= bundledSize {
-			return g.little(r, sum, by)
+			return g.writeSmall(r, sum, by)
 		}
-		own := g.own()
+		own := g.offerCheck()
 		err := write(g.root, g.file.Path, g.file.Mode, func(f *os.File) error {
-			if err := pour(f, r.Body, g.size, hashes{by, own}); err != nil {
+			if err := copyExactly(f, r.Body, g.size, hashes{by, own}); err != nil {
 				return err
 			}
 			if n, _ := r.Body.Read(make([]byte, 1)); n > 0 {
@@ -100,18 +100,18 @@ func (t Transfer) whole(ctx context.Context, g *getting) error {
 			return g.compare(sum, by)
 		})
 		if err == nil {
-			t.offer(g, r.Header.Get("ETag"), own, func() (io.ReadCloser, error) {
-				return stretch(g.root.Name(), g.file.Path, 0, g.size)
+			t.offerToPeers(g, r.Header.Get("ETag"), own, func() (io.ReadCloser, error) {
+				return openSection(g.root.Name(), g.file.Path, 0, g.size)
 			})
 		}
 		return err
 	}})
 }
 
-// little writes a small object after it has checked it.
-func (g *getting) little(r *http.Response, sum string, by check) error {
-	room := smalls.Get().(*[bundledSize + 1]byte)
-	defer smalls.Put(room)
+// writeSmall writes a small object after it has checked it.
+func (g *getting) writeSmall(r *http.Response, sum string, by check) error {
+	room := smallBuffers.Get().(*[bundledSize + 1]byte)
+	defer smallBuffers.Put(room)
 	n, err := io.ReadFull(r.Body, room[:g.size+1])
 	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 	switch {
@@ -135,10 +135,10 @@ func (g *getting) wrongSize(n int64) error {
 // it seems; if a second read gives the same content, that is accepted.
 func (g *getting) compare(sum string, by check) error {
 	got := by.text()
-	if got == sum || g.digest == "" && string(g.odd) == got {
+	if got == sum || g.digest == "" && string(g.previousSum) == got {
 		return nil
 	}
-	g.odd = []byte(got)
+	g.previousSum = []byte(got)
 	if g.digest != "" {
 		return fmt.Errorf("%w: %s does not match its manifest", ErrCorrupt, g.uri)
 	}
@@ -147,8 +147,8 @@ func (g *getting) compare(sum string, by check) error {
 
 // unbundle gets the files of a bundle, from another node if that has them, or from the store.
 func (t Transfer) unbundle(ctx context.Context, g *getting) error {
-	if g.share != nil && !g.share.mine {
-		err := t.ask(ctx, g, func(given Given) (string, error) {
+	if g.share != nil && !g.share.own {
+		err := t.getFromPeer(ctx, g, func(given Given) (string, error) {
 			return given.SHA256, g.unpack(given.Body) // each file has its own digest
 		})
 		if err == nil || errors.Is(err, syscall.ENOSPC) || ctx.Err() != nil {
@@ -158,7 +158,7 @@ func (t Transfer) unbundle(ctx context.Context, g *getting) error {
 	return t.do(ctx, exchange{granted: &g.granted, take: func(r *http.Response) error {
 		err := g.unpack(r.Body)
 		if err == nil {
-			t.offer(g, "", nothing{}, opened(g.root.Name(), g.bundle))
+			t.offerToPeers(g, "", noCheck{}, opened(g.root.Name(), g.bundle))
 		}
 		return err
 	}})
@@ -166,12 +166,12 @@ func (t Transfer) unbundle(ctx context.Context, g *getting) error {
 
 // unpack writes the files of a bundle.
 func (g *getting) unpack(body io.Reader) error {
-	room := smalls.Get().(*[bundledSize + 1]byte)
-	defer smalls.Put(room)
+	room := smallBuffers.Get().(*[bundledSize + 1]byte)
+	defer smallBuffers.Put(room)
 	var at int64
 	for i := range g.bundle {
 		f := &g.bundle[i]
-		if err := pour(io.Discard, body, f.Offset-at, nothing{}); err != nil {
+		if err := copyExactly(io.Discard, body, f.Offset-at, noCheck{}); err != nil {
 			return g.short(err)
 		}
 		content := room[:min(f.Size, bundledSize)]
@@ -227,8 +227,8 @@ func writeContent(root *os.Root, p string, mode fs.FileMode, content []byte) err
 	return err
 }
 
-// file0 opens the file to which a large object is written, under the name of an unfinished file.
-func (in *incoming) file0() (*os.File, error) {
+// openPart opens the file to which a large object is written, under the name of an unfinished file.
+func (in *incoming) openPart() (*os.File, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.f != nil {
@@ -287,7 +287,7 @@ func (in *incoming) verify() error {
 		return nil
 	}
 	by := checkOf(in.file.SHA256)
-	if err := pour(io.Discard, io.NewSectionReader(in.f, 0, in.size), in.size, by); err != nil {
+	if err := copyExactly(io.Discard, io.NewSectionReader(in.f, 0, in.size), in.size, by); err != nil {
 		return err
 	}
 	if by.text() != in.file.SHA256 {

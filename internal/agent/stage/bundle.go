@@ -54,8 +54,8 @@ func bundleURI(prefix string, number int) (string, error) {
 	return grant.Below(prefix, bundlesPrefix+strconv.Itoa(number))
 }
 
-// rooms are buffers for bundles. The extra byte shows whether a file has grown.
-var rooms = sync.Pool{New: func() any { return new([bundleSize + 1]byte) }}
+// bundleBuffers are buffers for bundles. The extra byte shows whether a file has grown.
+var bundleBuffers = sync.Pool{New: func() any { return new([bundleSize + 1]byte) }}
 
 // read reads the files of a bundle, sets their digests, and returns the bundle's checksum.
 func (b *bundle) read(room *[bundleSize + 1]byte) (grant.Sum, error) {
@@ -93,7 +93,7 @@ func (s *source) into(buf []byte) error {
 
 // sending returns how to send a bundle, and its weight: its content is kept in memory until it is sent.
 func (b *bundle) sending(weight int64) *sending {
-	room, opened := rooms.Get().(*[bundleSize + 1]byte), 0
+	room, opened := bundleBuffers.Get().(*[bundleSize + 1]byte), 0
 	return &sending{
 		granted: granted{want: grant.Want{Op: grant.Put, URI: b.uri, Size: b.size}},
 		what:    b.uri, weight: weight,
@@ -104,7 +104,7 @@ func (b *bundle) sending(weight int64) *sending {
 		},
 		sent: func(context.Context, http.Header) error {
 			if b.body = nil; opened == 1 { // after a retry, an aborted try may still read the buffer
-				rooms.Put(room)
+				bundleBuffers.Put(room)
 			}
 			return nil
 		},

@@ -26,24 +26,24 @@ type digest struct{ hash.Hash }
 
 func (d digest) text() string { return hex.EncodeToString(d.Sum(nil)) }
 
-type crc struct{ hash.Hash32 }
+type crc32c struct{ hash.Hash32 }
 
-func (c crc) text() string { return hex.EncodeToString(c.Sum(nil)) }
+func (c crc32c) text() string { return hex.EncodeToString(c.Sum(nil)) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func newCRC() check { return crc{crc32.New(castagnoli)} }
+func newCRC() check { return crc32c{crc32.New(castagnoli)} }
 
-// nothing is a check that checks nothing.
-type nothing struct{}
+// noCheck is a check that checks nothing.
+type noCheck struct{}
 
-func (nothing) Write(p []byte) (int, error) { return len(p), nil }
-func (nothing) text() string                { return "" }
+func (noCheck) Write(p []byte) (int, error) { return len(p), nil }
+func (noCheck) text() string                { return "" }
 
 // checkOf returns a SHA-256 check, or nothing if there is no sum to compare with.
 func checkOf(sum string) check {
 	if sum == "" {
-		return nothing{}
+		return noCheck{}
 	}
 	return digest{sha256.New()}
 }
@@ -62,8 +62,8 @@ func crcOf(h http.Header) string {
 	return ""
 }
 
-// told returns the store's checksum of an object that is read whole, and the check for it; nothing if there is none.
-func told(h http.Header) (sum string, by check) {
+// storeChecksum returns the store's checksum of an object that is read whole, and the check for it; nothing if there is none.
+func storeChecksum(h http.Header) (sum string, by check) {
 	if sum := crcOf(h); sum != "" {
 		return sum, newCRC()
 	}
@@ -76,7 +76,7 @@ func told(h http.Header) (sum string, by check) {
 	if raw, err := hex.DecodeString(etag); err == nil && len(raw) == md5.Size && !sealed {
 		return etag, digest{md5.New()} //nolint:gosec // see above
 	}
-	return "", nothing{}
+	return "", noCheck{}
 }
 
 // joinCRC returns the CRC32C of two concatenated byte strings, from their CRCs and the length of the second. The

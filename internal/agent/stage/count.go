@@ -19,7 +19,7 @@ func (t Transfer) count(uri string, body *io.Reader) *count {
 	}
 	c := &count{moved: t.Moved, uri: uri}
 	if *body != nil {
-		*body = &counting{Reader: *body, n: &c.sent}
+		*body = &countingReader{Reader: *body, n: &c.sent}
 	}
 	return c
 }
@@ -32,11 +32,11 @@ func (c *count) answer(body io.ReadCloser) io.ReadCloser {
 	return struct {
 		io.Reader
 		io.Closer
-	}{&counting{Reader: body, n: &c.received}, body}
+	}{&countingReader{Reader: body, n: &c.received}, body}
 }
 
-// tell reports the traffic, if there was any.
-func (c *count) tell() {
+// report reports the traffic, if there was any.
+func (c *count) report() {
 	if c == nil {
 		return
 	}
@@ -45,14 +45,14 @@ func (c *count) tell() {
 	}
 }
 
-// counting is a reader that counts bytes.
-type counting struct {
+// countingReader is a reader that counts bytes.
+type countingReader struct {
 	io.Reader
 	n *atomic.Int64
 }
 
 // Read implements io.Reader.
-func (c *counting) Read(p []byte) (int, error) {
+func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	c.n.Add(int64(n))
 	return n, err

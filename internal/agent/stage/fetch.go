@@ -35,7 +35,7 @@ func (t Transfer) Fetch(ctx context.Context, uri, dir, dst string, note func(str
 	if info, err := root.Stat(dst); err == nil && info.IsDir() {
 		into = true
 	}
-	to := place{root: root, path: dst, into: into}
+	to := destination{root: root, path: dst, into: into}
 	p, local, err := t.local(uri)
 	switch {
 	case err != nil:
@@ -51,15 +51,15 @@ func (t Transfer) Fetch(ctx context.Context, uri, dir, dst string, note func(str
 	return nil
 }
 
-// place is the destination of a fetched file or directory.
-type place struct {
+// destination is the destination of a fetched file or directory.
+type destination struct {
 	root *os.Root
 	path string
 	into bool // a single file keeps its name, below path
 }
 
 // file returns the destination of a single file with that name.
-func (p place) file(name string) (string, error) {
+func (p destination) file(name string) (string, error) {
 	if !p.into {
 		return p.path, nil
 	}
@@ -67,7 +67,7 @@ func (p place) file(name string) (string, error) {
 	return to, inside(to)
 }
 
-func (t Transfer) fetchLocal(ctx context.Context, src string, to place, note func(string)) error {
+func (t Transfer) fetchLocal(ctx context.Context, src string, to destination, note func(string)) error {
 	info, err := os.Stat(src)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ErrNotFound
@@ -96,7 +96,7 @@ func (t Transfer) fetchLocal(ctx context.Context, src string, to place, note fun
 	})
 }
 
-func (t Transfer) copyDir(ctx context.Context, src string, to place, note func(string)) error {
+func (t Transfer) copyDir(ctx context.Context, src string, to destination, note func(string)) error {
 	from, err := os.OpenRoot(src)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (t Transfer) copyDir(ctx context.Context, src string, to place, note func(s
 	})
 }
 
-func (t Transfer) fetchObjects(ctx context.Context, uri string, to place) error {
+func (t Transfer) fetchObjects(ctx context.Context, uri string, to destination) error {
 	if o, err := grant.Parse(uri); err == nil {
 		p, err := to.file(path.Base(o.Key))
 		if err != nil {
@@ -157,7 +157,7 @@ func (t Transfer) fetchObjects(ctx context.Context, uri string, to place) error 
 }
 
 // below lists the objects below a URI as files below a place.
-func (t Transfer) below(ctx context.Context, uri string, to place) ([]wanted, error) {
+func (t Transfer) below(ctx context.Context, uri string, to destination) ([]wanted, error) {
 	prefix, err := grant.ParsePrefix(uri)
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (t Transfer) below(ctx context.Context, uri string, to place) ([]wanted, er
 	var list []wanted
 	for after, more := "", true; more; more = after != "" {
 		var page grant.Page
-		err := t.retry(ctx, passing, func() (err error) {
+		err := t.retry(ctx, isTemporary, func() (err error) {
 			page, err = t.Grants.List(ctx, uri, after)
 			return err
 		})

@@ -52,13 +52,13 @@ type window struct {
 	mu    sync.Mutex
 	room  sync.Cond
 	used  int
-	climb climb
+	climb limitControl
 	since time.Time // when moved was last reset
 	moved int64
 }
 
 func newWindow(least int) *window {
-	w := &window{climb: climb{limit: least, least: least, most: 8 * least}, since: time.Now()}
+	w := &window{climb: limitControl{limit: least, least: least, most: 8 * least}, since: time.Now()}
 	w.room.L = &w.mu
 	return w
 }
@@ -93,16 +93,16 @@ func (w *window) leave(bytes int64) {
 	w.room.Broadcast()
 }
 
-// climb controls the limit of concurrent requests: it raises the limit as long as that increases the throughput, and
+// limitControl controls the limit of concurrent requests: it raises the limit as long as that increases the throughput, and
 // otherwise goes back to the previous one.
-type climb struct {
+type limitControl struct {
 	limit, least, most int
 	before             int     // the limit before the last step; 0 once it no longer changes
 	pace               float64 // throughput with that limit, bytes per second
 }
 
 // next takes the throughput since the last call, and whether the limit was reached.
-func (c *climb) next(pace float64, full bool) {
+func (c *limitControl) next(pace float64, full bool) {
 	switch {
 	case !full:
 	case c.before > 0 && pace < 1.1*c.pace: // the last step did not help

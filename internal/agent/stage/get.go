@@ -30,12 +30,12 @@ type wanted struct {
 type getting struct {
 	granted
 	wanted
-	digest string // SHA-256 of the content of this request, in hexadecimal; "" if there is none
-	in     *incoming
-	index  int    // of the first range
-	count  int    // of consecutive ranges; 1 if nodes share them
-	share  *share // nil if nodes do not share it
-	odd    []byte // the content's sum at the previous read, if it differed from the store's
+	digest      string // SHA-256 of the content of this request, in hexadecimal; "" if there is none
+	in          *incoming
+	index       int    // of the first range
+	count       int    // of consecutive ranges; 1 if nodes share them
+	share       *share // nil if nodes do not share it
+	previousSum []byte // the content's sum at the previous read, if it differed from the store's
 }
 
 func (g *getting) cost() int64 {
@@ -94,16 +94,16 @@ func (t Transfer) getAll(ctx context.Context, list []wanted) error {
 	if err := roomFor(list); err != nil {
 		return err
 	}
-	t.sharing = t.Peers != nil && t.known(list)
-	return t.retry(ctx, spoiled, func() (err error) {
+	t.sharing = t.Peers != nil && t.worthSharing(list)
+	return t.retry(ctx, mustReadAgain, func() (err error) {
 		list, err = t.getOnce(ctx, list)
 		t.Peers = nil // retries read only from the store
 		return err
 	})
 }
 
-// spoiled reports whether content did not match what was expected, so that another read may help.
-func spoiled(err error) bool { return errors.Is(err, errAgain) }
+// mustReadAgain reports whether content did not match what was expected, so that another read may help.
+func mustReadAgain(err error) bool { return errors.Is(err, errAgain) }
 
 // errAgain marks a file that must be read again from its beginning.
 var errAgain = errors.New("to be read again")
@@ -119,7 +119,7 @@ func (t Transfer) getOnce(ctx context.Context, list []wanted) (again []wanted, e
 			batch, files, err := t.plan(ctx, some)
 			large = append(large, files...)
 			if err == nil {
-				t.shares(batch, &turn)
+				t.assignShares(batch, &turn)
 				err = hand(batch)
 			}
 			if err != nil {
@@ -157,7 +157,7 @@ func (t Transfer) plan(ctx context.Context, some []wanted) (batch []*getting, la
 	for i := range some {
 		gets[i] = &granted{want: grant.Want{Op: grant.Get, URI: some[i].uri}}
 	}
-	if err := t.retry(ctx, passing, func() error { return t.sign(ctx, gets) }); err != nil {
+	if err := t.retry(ctx, isTemporary, func() error { return t.sign(ctx, gets) }); err != nil {
 		return nil, nil, err
 	}
 	var ranges [][]*getting // by file
@@ -180,7 +180,7 @@ func (t Transfer) plan(ctx context.Context, some []wanted) (batch []*getting, la
 		}
 		ranges = append(ranges, t.requests(in, *gets[i], first))
 	}
-	return append(batch, weave(ranges)...), large, nil
+	return append(batch, interleave(ranges)...), large, nil
 }
 
 // requests returns the requests for a file, starting with range first.
@@ -199,12 +199,12 @@ func (t Transfer) requests(in *incoming, by granted, first int) (all []*getting)
 	return all
 }
 
-// woven is how many large files are read in parallel.
-const woven = 4
+// filesAtOnce is how many large files are read in parallel.
+const filesAtOnce = 4
 
-// weave interleaves the ranges of several files, because only one goroutine at a time can write to a file.
-func weave(files [][]*getting) (all []*getting) {
-	for some := range slices.Chunk(files, woven) {
+// interleave interleaves the ranges of several files, because only one goroutine at a time can write to a file.
+func interleave(files [][]*getting) (all []*getting) {
+	for some := range slices.Chunk(files, filesAtOnce) {
 		for i := 0; ; i++ {
 			before := len(all)
 			for _, ranges := range some {
@@ -229,11 +229,11 @@ func (t Transfer) probe(ctx context.Context, in *incoming, g granted) (ranges in
 	} else {
 		rang := grant.Range{Length: 1}
 		err = t.do(ctx, exchange{granted: &g, rang: &rang, take: func(r *http.Response) error {
-			_, err := in.begins(r, rang)
+			_, err := in.checkHeader(r, rang)
 			return err
 		}})
 	}
-	if beyond(err) { // an empty object has no ranges
+	if rangeBeyondEnd(err) { // an empty object has no ranges
 		in.size = 0
 		in.done = true
 		return 0, writeContent(in.root, in.file.Path, in.file.Mode, nil)
@@ -244,7 +244,7 @@ func (t Transfer) probe(ctx context.Context, in *incoming, g granted) (ranges in
 	if in.left = in.ranges() - ranges; in.left > 0 {
 		return ranges, nil
 	}
-	return ranges, in.fail(in.finish())
+	return ranges, in.recordFailure(in.finish())
 }
 
 // get sends one request and checks its content.
@@ -254,7 +254,7 @@ func (t Transfer) get(ctx context.Context, g *getting) error {
 	case g.bundle != nil:
 		err = t.unbundle(ctx, g)
 	case g.in == nil:
-		err = t.whole(ctx, g)
+		err = t.getWhole(ctx, g)
 	default:
 		return t.getRange(ctx, g)
 	}
@@ -279,13 +279,13 @@ func (t Transfer) getRange(ctx context.Context, g *getting) error {
 	}
 	err := t.bring(ctx, g)
 	switch {
-	case beyond(err):
+	case rangeBeyondEnd(err):
 		err = fmt.Errorf("%s %w", g.uri, ErrChanging)
 	case missing(err) && g.listed():
 		err = fmt.Errorf("%w: %s is missing", ErrCorrupt, g.uri)
 	}
 	if err != nil {
-		return in.fail(err)
+		return in.recordFailure(err)
 	}
 	in.mu.Lock()
 	in.left -= g.count
@@ -294,11 +294,11 @@ func (t Transfer) getRange(ctx context.Context, g *getting) error {
 	if !last {
 		return nil
 	}
-	return in.fail(in.finish())
+	return in.recordFailure(in.finish())
 }
 
-// fail records errors against which another read may help. It returns other errors.
-func (in *incoming) fail(err error) error {
+// recordFailure records errors against which another read may help. It returns other errors.
+func (in *incoming) recordFailure(err error) error {
 	again := errors.Is(err, ErrChanging) || errors.Is(err, ErrCorrupt) && in.file.Piece == 0
 	if !again {
 		return err
@@ -309,8 +309,8 @@ func (in *incoming) fail(err error) error {
 	return nil
 }
 
-// beyond reports whether an object ends before a range begins.
-func beyond(err error) bool {
+// rangeBeyondEnd reports whether an object ends before a range begins.
+func rangeBeyondEnd(err error) bool {
 	var status *statusError
 	return errors.As(err, &status) && status.status == http.StatusRequestedRangeNotSatisfiable
 }
@@ -323,18 +323,18 @@ func (t Transfer) bring(ctx context.Context, g *getting) error {
 		rang.Length = g.cost()
 	}
 	take := func(body io.Reader, length int64, by hashes) error {
-		f, err := in.file0()
+		f, err := in.openPart()
 		if err != nil {
 			return err
 		}
-		sum, to := crc32.New(castagnoli), inTurn{&in.writes, io.NewOffsetWriter(f, rang.From)}
-		if in.compared() {
+		sum, to := crc32.New(castagnoli), lockedWriter{&in.writes, io.NewOffsetWriter(f, rang.From)}
+		if in.hasChecksum() {
 			by = append(by, sum)
 		}
 		for i := g.index; length > 0; i++ {
 			part := min(length, in.part)
 			sum.Reset()
-			if err := pour(to, body, part, by); err != nil {
+			if err := copyExactly(to, body, part, by); err != nil {
 				return err
 			}
 			if sums := in.file.Sums; len(sums) > 0 && sum.Sum32() != sums[i] {
@@ -345,8 +345,8 @@ func (t Transfer) bring(ctx context.Context, g *getting) error {
 		}
 		return nil
 	}
-	if g.share != nil && !g.share.mine {
-		err := t.ask(ctx, g, func(given Given) (string, error) {
+	if g.share != nil && !g.share.own {
+		err := t.getFromPeer(ctx, g, func(given Given) (string, error) {
 			by := sha256.New()
 			err := take(given.Body, given.Size, hashes{by})
 			return hex.EncodeToString(by.Sum(nil)), err
@@ -356,23 +356,23 @@ func (t Transfer) bring(ctx context.Context, g *getting) error {
 		}
 	}
 	return t.do(ctx, exchange{granted: &g.granted, rang: &rang, take: func(r *http.Response) error {
-		length, err := in.begins(r, rang)
+		length, err := in.checkHeader(r, rang)
 		if err != nil {
 			return err
 		}
-		by := g.own()
+		by := g.offerCheck()
 		if err := take(r.Body, length, hashes{by}); err != nil {
 			return err
 		}
-		t.offer(g, in.seen(), by, func() (io.ReadCloser, error) {
-			return stretch(in.root.Name(), in.file.Path, rang.From, length)
+		t.offerToPeers(g, in.currentETag(), by, func() (io.ReadCloser, error) {
+			return openSection(in.root.Name(), in.file.Path, rang.From, length)
 		})
 		return nil
 	}})
 }
 
-// same reports whether an ETag is that of the object being read. The first ETag always is.
-func (in *incoming) same(etag string) bool {
+// sameETag reports whether an ETag is that of the object being read. The first ETag always is.
+func (in *incoming) sameETag(etag string) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.etag == "" {
@@ -381,23 +381,23 @@ func (in *incoming) same(etag string) bool {
 	return in.etag == etag
 }
 
-// compared reports whether there is a checksum to compare the ranges with. A store may have none.
-func (in *incoming) compared() bool {
+// hasChecksum reports whether there is a checksum to compare the ranges with. A store may have none.
+func (in *incoming) hasChecksum() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return len(in.file.Sums) > 0 || in.crc != "" || in.etag == "" // true before the first answer
 }
 
-// seen returns the ETag of the object being read; "" before the first answer.
-func (in *incoming) seen() string {
+// currentETag returns the ETag of the object being read; "" before the first answer.
+func (in *incoming) currentETag() string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.etag
 }
 
-// begins checks the header of an answer: that it is the same object as in the other ranges, and that it is the
+// checkHeader checks the header of an answer: that it is the same object as in the other ranges, and that it is the
 // requested range. It returns how many bytes follow.
-func (in *incoming) begins(r *http.Response, rang grant.Range) (length int64, err error) {
+func (in *incoming) checkHeader(r *http.Response, rang grant.Range) (length int64, err error) {
 	start, total := rang.From, r.ContentLength
 	if r.StatusCode == http.StatusPartialContent {
 		if start, total, err = contentRange(r.Header); err != nil {

@@ -53,8 +53,8 @@ type granted struct {
 	grant grant.Grant
 }
 
-// lasting is the requested lifetime of grants; the granter may shorten it.
-const lasting = time.Hour
+// grantLifetime is the requested lifetime of grants; the granter may shorten it.
+const grantLifetime = time.Hour
 
 // margin is the minimum remaining lifetime of a grant at the start of a request.
 const margin = 5 * time.Second
@@ -63,7 +63,7 @@ const margin = 5 * time.Second
 func (t Transfer) sign(ctx context.Context, list []*granted) error {
 	wants := make([]grant.Want, len(list))
 	for i, g := range list {
-		g.want.For = lasting
+		g.want.For = grantLifetime
 		wants[i] = g.want
 	}
 	signed, err := t.Grants.Sign(ctx, wants...)
@@ -91,7 +91,7 @@ type exchange struct {
 // grant. If the store refuses a new grant too, that is final.
 func (t Transfer) do(ctx context.Context, x exchange) error {
 	renewed := false
-	return t.retry(ctx, passing, func() error {
+	return t.retry(ctx, isTemporary, func() error {
 		if x.grant.URL == "" || time.Until(x.grant.Expires) < margin {
 			if err := t.sign(ctx, []*granted{x.granted}); err != nil {
 				return err
@@ -112,8 +112,8 @@ func (t Transfer) do(ctx context.Context, x exchange) error {
 // The timeout of a request is a fixed time plus the time for its size at a low speed. A request for a whole object,
 // whose size may be unknown, only ends if no data arrives for some time.
 const (
-	beginWithin = time.Minute
-	leastPace   = 32 << 10 // bytes per second
+	beginWithin       = time.Minute
+	minBytesPerSecond = 32 << 10 // bytes per second
 )
 
 // once sends a request once. Its errors contain no signatures.
@@ -128,7 +128,7 @@ func (t Transfer) once(ctx context.Context, x exchange) error {
 		defer watch.Stop()
 	}
 	if x.want.Op != grant.Get || x.rang != nil {
-		limit, cancel := context.WithTimeout(ctx, beginWithin+time.Duration(size/leastPace)*time.Second)
+		limit, cancel := context.WithTimeout(ctx, beginWithin+time.Duration(size/minBytesPerSecond)*time.Second)
 		defer cancel()
 		ctx = limit
 	}
@@ -151,7 +151,7 @@ func (t Transfer) once(ctx context.Context, x exchange) error {
 		// Otherwise Google decompresses objects stored with Content-Encoding: gzip, and sends no length or ranges.
 		req.Header.Set("Accept-Encoding", "gzip")
 	}
-	defer count.tell()
+	defer count.report()
 	resp, err := t.client().Do(req)
 	if err != nil {
 		return watch.Err(grant.Redact(err))
@@ -220,7 +220,7 @@ func (t Transfer) retry(ctx context.Context, passing func(error) bool, do func()
 		if failed++; failed == 1 {
 			since = time.Now()
 		}
-		more := failed < tries || t.Tries <= 0 && away(err) && time.Since(since) < awayFor
+		more := failed < tries || t.Tries <= 0 && isUnavailable(err) && time.Since(since) < awayFor
 		if ctx.Err() != nil || !passing(err) || !more {
 			err = backoff.Permanent(err)
 		}
@@ -229,11 +229,11 @@ func (t Transfer) retry(ctx context.Context, passing func(error) bool, do func()
 	return err
 }
 
-// away reports whether err means that the store did not answer or is temporarily unavailable.
-func away(err error) bool {
+// isUnavailable reports whether err means that the store did not answer or is temporarily unavailable.
+func isUnavailable(err error) bool {
 	var status *statusError
 	if errors.As(err, &status) {
-		return busy(status) && status.status != http.StatusNotImplemented &&
+		return isBusy(status) && status.status != http.StatusNotImplemented &&
 			status.status != http.StatusInsufficientStorage
 	}
 	var network net.Error
@@ -241,15 +241,15 @@ func away(err error) bool {
 		errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
-// busy reports whether an answer means that the store is temporarily unavailable.
-func busy(e *statusError) bool {
+// isBusy reports whether an answer means that the store is temporarily unavailable.
+func isBusy(e *statusError) bool {
 	return e.status >= http.StatusInternalServerError || e.status == http.StatusTooManyRequests ||
 		e.status == http.StatusRequestTimeout
 }
 
-// passing reports whether a retry can help. It cannot if the error was found locally, or if the store or the granter
+// isTemporary reports whether a retry can help. It cannot if the error was found locally, or if the store or the granter
 // clearly refused.
-func passing(err error) bool {
+func isTemporary(err error) bool {
 	for _, final := range []error{ErrLeaves, ErrChanging, ErrTooMany, ErrNotFound, fs.ErrNotExist, fs.ErrPermission,
 		fs.ErrExist, syscall.ENOSPC, context.Canceled, ErrRefused, grant.ErrOutside, grant.ErrURI, grant.ErrWant,
 		grant.ErrStore, grant.ErrNoBucket, grant.ErrCredentials, errors.ErrUnsupported} {
@@ -259,7 +259,7 @@ func passing(err error) bool {
 	}
 	var status *statusError
 	if errors.As(err, &status) {
-		return status.refused() || busy(status)
+		return status.refused() || isBusy(status)
 	}
 	return true // for example the timeout of a request
 }
@@ -269,9 +269,9 @@ func passing(err error) bool {
 func Final(err error) bool {
 	var status *statusError
 	if errors.As(err, &status) {
-		return !busy(status)
+		return !isBusy(status)
 	}
-	return err != nil && !passing(err) && !errors.Is(err, ErrChanging) && !errors.Is(err, fs.ErrNotExist) &&
+	return err != nil && !isTemporary(err) && !errors.Is(err, ErrChanging) && !errors.Is(err, fs.ErrNotExist) &&
 		!errors.Is(err, context.Canceled)
 }
 

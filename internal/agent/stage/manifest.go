@@ -186,7 +186,7 @@ func (t Transfer) ReadManifests(ctx context.Context, prefixes ...string) ([]*Man
 			}
 			gets[i] = &granted{want: grant.Want{Op: grant.Get, URI: uri}}
 		}
-		if err := t.retry(ctx, passing, func() error { return t.sign(ctx, gets) }); err != nil {
+		if err := t.retry(ctx, isTemporary, func() error { return t.sign(ctx, gets) }); err != nil {
 			return nil, err
 		}
 		err := t.each(ctx, len(some), func(ctx context.Context, i int) (err error) {

@@ -16,7 +16,7 @@ func TestWindowGrowsWithThroughput(t *testing.T) {
 		"a busy machine":    {func(int) float64 { return 1 }, 8},
 		"as many as it may": {func(limit int) float64 { return float64(limit) }, 62},
 	} {
-		w := climb{limit: 8, least: 8, most: 64}
+		w := limitControl{limit: 8, least: 8, most: 64}
 		for range 20 {
 			w.next(c.pace(w.limit), true)
 		}
@@ -24,7 +24,7 @@ func TestWindowGrowsWithThroughput(t *testing.T) {
 			t.Errorf("%s: %d requests, want %d", name, w.limit, c.want)
 		}
 	}
-	w := climb{limit: 8, least: 8, most: 64}
+	w := limitControl{limit: 8, least: 8, most: 64}
 	w.next(1, false)
 	if w.limit != 8 {
 		t.Errorf("%d requests, although they did not limit the throughput", w.limit)

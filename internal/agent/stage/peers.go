@@ -46,12 +46,12 @@ const sharedPiece = 256 << 10
 type share struct {
 	id   string
 	rank int  // of the node that reads it from the store
-	mine bool // this node reads it from the store
+	own  bool // this node reads it from the store
 }
 
-// shares assigns the requests of a batch to nodes. This node's own requests come first, then those of its next
+// assignShares assigns the requests of a batch to nodes. This node's own requests come first, then those of its next
 // neighbour, and so on, so that no two nodes ask the same node at the same time. turn continues across batches.
-func (t Transfer) shares(batch []*getting, turn *int) {
+func (t Transfer) assignShares(batch []*getting, turn *int) {
 	if t.Peers == nil {
 		return
 	}
@@ -61,7 +61,7 @@ func (t Transfer) shares(batch []*getting, turn *int) {
 		if !large && !t.sharing || g.cost() < min(sharedPiece, t.shared()) {
 			continue
 		}
-		s := &share{rank: *turn % n, mine: *turn%n == rank}
+		s := &share{rank: *turn % n, own: *turn%n == rank}
 		*turn++
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%d\n%s", g.uri, g.index, g.cost(), g.digest))
 		s.id = hex.EncodeToString(sum[:])
@@ -76,8 +76,8 @@ func (t Transfer) shares(batch []*getting, turn *int) {
 	slices.SortStableFunc(batch, func(a, b *getting) int { return far(a) - far(b) })
 }
 
-// known reports whether objects are together large enough to be shared.
-func (t Transfer) known(list []wanted) bool {
+// worthSharing reports whether objects are together large enough to be shared.
+func (t Transfer) worthSharing(list []wanted) bool {
 	var sum int64
 	for i := range list {
 		sum += max(list[i].size, 0)
@@ -88,15 +88,15 @@ func (t Transfer) known(list []wanted) bool {
 // errGiven means that another node sent wrong content.
 var errGiven = errors.New("another node sent wrong content")
 
-// ask gets content from another node. It checks it with the digest in the manifest or, if an object has none, with
+// getFromPeer gets content from another node. It checks it with the digest in the manifest or, if an object has none, with
 // that of the node that read it.
-func (t Transfer) ask(ctx context.Context, g *getting, take func(Given) (sum string, err error)) error {
+func (t Transfer) getFromPeer(ctx context.Context, g *getting, take func(Given) (sum string, err error)) error {
 	given, err := t.Peers.Get(ctx, g.share.rank, g.share.id)
 	if err != nil {
 		return err
 	}
 	defer given.Body.Close() //nolint:errcheck // fully read or abandoned
-	if given.Size != g.cost() || g.in != nil && !g.in.same(given.ETag) {
+	if given.Size != g.cost() || g.in != nil && !g.in.sameETag(given.ETag) {
 		return fmt.Errorf("%w: %s: %d bytes of %q", errGiven, g.uri, given.Size, given.ETag)
 	}
 	want := given.SHA256
@@ -110,10 +110,10 @@ func (t Transfer) ask(ctx context.Context, g *getting, take func(Given) (sum str
 	return err
 }
 
-// offer announces the content of a request to the other nodes, if this node reads it for them. body opens the
+// offerToPeers announces the content of a request to the other nodes, if this node reads it for them. body opens the
 // content. by has its SHA-256, if the manifest does not have its digest.
-func (t Transfer) offer(g *getting, etag string, by check, body func() (io.ReadCloser, error)) {
-	if g.share == nil || !g.share.mine {
+func (t Transfer) offerToPeers(g *getting, etag string, by check, body func() (io.ReadCloser, error)) {
+	if g.share == nil || !g.share.own {
 		return
 	}
 	sum := g.digest
@@ -123,17 +123,17 @@ func (t Transfer) offer(g *getting, etag string, by check, body func() (io.ReadC
 	t.Peers.Have(g.share.id, Held{Size: g.cost(), SHA256: sum, ETag: etag, Open: body})
 }
 
-// own returns the check that offer needs: nothing if the manifest has the digest.
-func (g *getting) own() check {
-	if g.share == nil || !g.share.mine || g.digest != "" {
-		return nothing{}
+// offerCheck returns the check that offer needs: nothing if the manifest has the digest.
+func (g *getting) offerCheck() check {
+	if g.share == nil || !g.share.own || g.digest != "" {
+		return noCheck{}
 	}
 	return digest{sha256.New()}
 }
 
-// stretch opens a part of a file below a directory, whether the file is complete or still being written. It does not
+// openSection opens a part of a file below a directory, whether the file is complete or still being written. It does not
 // follow links out of the directory.
-func stretch(dir, p string, from, length int64) (io.ReadCloser, error) {
+func openSection(dir, p string, from, length int64) (io.ReadCloser, error) {
 	f, err := os.OpenInRoot(dir, p)
 	if errors.Is(err, fs.ErrNotExist) {
 		f, err = os.OpenInRoot(dir, partOf(p))
@@ -178,7 +178,7 @@ func (j *joined) Read(p []byte) (int, error) {
 			if next.Offset != j.at { // the bytes in between are not on disk
 				return 0, fs.ErrNotExist
 			}
-			f, err := stretch(j.dir, next.Path, 0, next.Size)
+			f, err := openSection(j.dir, next.Path, 0, next.Size)
 			if err != nil {
 				return 0, err
 			}

@@ -63,7 +63,7 @@ func (p *Pieces) granted(ctx context.Context, uri string) (*granted, error) {
 	defer p.mu.Unlock()
 	if p.list[i].grant.URL == "" {
 		batch := p.list[i:min(i+p.t.batch(), len(p.list))]
-		if err := p.t.retry(ctx, passing, func() error { return p.t.sign(ctx, batch) }); err != nil {
+		if err := p.t.retry(ctx, isTemporary, func() error { return p.t.sign(ctx, batch) }); err != nil {
 			return nil, err
 		}
 	}

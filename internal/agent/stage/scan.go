@@ -60,7 +60,7 @@ func (s Scan) list(ctx context.Context, root *os.Root) ([]entry, error) {
 			return nil
 		}
 		if !s.local && !utf8.ValidString(p) { // JSON would change the name, perhaps to that of another file
-			err := s.unfit(strconv.Quote(p), "its name is not UTF-8", fmt.Errorf("the name %q %w", p, ErrName))
+			err := s.leaveOut(strconv.Quote(p), "its name is not UTF-8", fmt.Errorf("the name %q %w", p, ErrName))
 			if err == nil && d.IsDir() {
 				return fs.SkipDir
 			}
@@ -101,10 +101,10 @@ func (s Scan) entry(root *os.Root, fsys fs.FS, p string, d fs.DirEntry) (e entry
 		e.Mode, e.Link = 0, relative(root.Name(), p, e.Link)
 		switch {
 		case !linkInside(p, e.Link):
-			return entry{}, false, s.unfit(p, "a link that leaves the directory",
+			return entry{}, false, s.leaveOut(p, "a link that leaves the directory",
 				fmt.Errorf("link %q to %q %w", p, e.Link, ErrLeaves))
 		case !s.local && !utf8.ValidString(e.Link):
-			return entry{}, false, s.unfit(p, "a link to a name that is not UTF-8",
+			return entry{}, false, s.leaveOut(p, "a link to a name that is not UTF-8",
 				fmt.Errorf("link %q: the name %q %w", p, e.Link, ErrName))
 		}
 	default:
@@ -129,8 +129,8 @@ func relative(dir, p, target string) string {
 	return target
 }
 
-// unfit returns err for an entry that cannot be represented, or nil if Note is set and the entry is left out.
-func (s Scan) unfit(p, why string, err error) error {
+// leaveOut returns err for an entry that cannot be represented, or nil if Note is set and the entry is left out.
+func (s Scan) leaveOut(p, why string, err error) error {
 	if s.Note == nil {
 		return err
 	}

@@ -31,11 +31,11 @@ type upload struct {
 	name string // ID of the upload, once it has begun
 	part int64  // bytes of a part
 
-	mu    sync.Mutex
-	parts []grant.Uploaded
-	left  int   // number of parts that have not arrived
-	over  bool  // the upload is complete
-	gone  error // grant.ErrUpload: the store no longer knows the upload
+	mu       sync.Mutex
+	parts    []grant.Uploaded
+	left     int   // number of parts that have not arrived
+	complete bool  // the upload is complete
+	gone     error // grant.ErrUpload: the store no longer knows the upload
 }
 
 // sendAll uploads files and bundles and sets their digests. It reads every body twice, first for its checksums. It
@@ -77,7 +77,7 @@ func (t Transfer) sendOnce(ctx context.Context, list []*source, bundles []*bundl
 		}
 	})
 	for _, u := range uploads {
-		if u.over || u.name == "" {
+		if u.complete || u.name == "" {
 			continue
 		}
 		if err == nil {
@@ -161,7 +161,7 @@ func (t Transfer) prepare(ctx context.Context, batch []*sending) error {
 	for i, s := range batch {
 		list[i] = &s.granted
 	}
-	return t.retry(ctx, passing, func() error { return t.sign(ctx, list) })
+	return t.retry(ctx, isTemporary, func() error { return t.sign(ctx, list) })
 }
 
 // send sends one body. If its upload is gone, it records that and returns nil, so that the others continue.
@@ -226,7 +226,7 @@ func (u *upload) sending(t Transfer, i int) *sending {
 				return nil
 			}
 			err := t.Grants.Complete(ctx, u.uri, u.name, u.parts)
-			u.over = err == nil
+			u.complete = err == nil
 			return err
 		},
 	}

@@ -73,7 +73,7 @@ func snapshotOnce(ctx context.Context, from *os.Root, dst string, scan Scan) (st
 	began := time.Now()
 	before, err := scan.list(ctx, from)
 	if err != nil {
-		return "", vanished(err)
+		return "", asChange(err)
 	}
 	need := int64(0)
 	for i := range before {
@@ -84,24 +84,24 @@ func snapshotOnce(ctx context.Context, from *os.Root, dst string, scan Scan) (st
 	}
 	for i := range before {
 		if err := copyEntry(ctx, from, to, &before[i]); err != nil {
-			return "", vanished(err)
+			return "", asChange(err)
 		}
 	}
 	after, err := scan.list(ctx, from)
 	if err != nil {
-		return "", vanished(err)
+		return "", asChange(err)
 	}
 	if p := differs(before, after); p != "" {
 		return "", fmt.Errorf("%s %w", p, ErrChanging)
 	}
-	if p := tooFresh(before, began); p != "" {
+	if p := racyEntry(before, began); p != "" {
 		return "", fmt.Errorf("%s %w", p, ErrChanging)
 	}
 	return fingerprintOf(before), nil
 }
 
-// vanished treats a file that disappeared as a change.
-func vanished(err error) error {
+// asChange treats a file that disappeared as a change.
+func asChange(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", ErrChanging, err)
 	}
@@ -174,10 +174,10 @@ func (e *entry) same(o *entry) bool {
 // fileTick is longer than the resolution of a file system's timestamps.
 const fileTick = 20 * time.Millisecond
 
-// tooFresh returns a file that was changed so shortly before the first listing that a later change may have the same
+// racyEntry returns a file that was changed so shortly before the first listing that a later change may have the same
 // timestamp (the "racily clean" entries of git's index). A time in the future comes from another machine's clock, not
 // from a recent change.
-func tooFresh(entries []entry, began time.Time) string {
+func racyEntry(entries []entry, began time.Time) string {
 	for i := range entries {
 		if age := began.Sub(entries[i].modified); age >= 0 && age < fileTick {
 			return entries[i].Path

@@ -70,17 +70,17 @@ func (s *source) section(from, length int64) opener {
 		if err != nil {
 			return nil, nil, err
 		}
-		return &exactly{r: io.NewSectionReader(f, from, length), left: length}, f, nil
+		return &exactReader{r: io.NewSectionReader(f, from, length), left: length}, f, nil
 	}
 }
 
-// exactly returns ErrChanging if a file has become shorter than what should be sent.
-type exactly struct {
+// exactReader returns ErrChanging if a file has become shorter than what should be sent.
+type exactReader struct {
 	r    io.Reader
 	left int64
 }
 
-func (e *exactly) Read(p []byte) (int, error) {
+func (e *exactReader) Read(p []byte) (int, error) {
 	n, err := e.r.Read(p)
 	if e.left -= int64(n); err == io.EOF && e.left > 0 { //nolint:errorlint // as readers return it
 		err = ErrChanging

@@ -45,7 +45,7 @@ func MintPool(key []byte, c wire.PoolClaims) (string, error) {
 // VerifyPool returns what a pool token proves at now. It returns ErrExpired, ErrForged, ErrMalformed or ErrKey.
 func VerifyPool(key []byte, token string, now time.Time) (wire.PoolClaims, error) {
 	var p machinePayload
-	if err := prove(key, token, now, &p, audienceJoin, audienceMachine); err != nil {
+	if err := verify(key, token, now, &p, audienceJoin, audienceMachine); err != nil {
 		return wire.PoolClaims{}, err
 	}
 	if len(p.Audience) != 1 || p.Audience[0] != poolAudience(p.Machine) {
@@ -57,7 +57,7 @@ func VerifyPool(key []byte, token string, now time.Time) (wire.PoolClaims, error
 // ReadPool returns the content of a pool token without verifying it, for its bearer.
 func ReadPool(token string) (wire.PoolClaims, error) {
 	var p machinePayload
-	if err := believe(token, &p); err != nil {
+	if err := decode(token, &p); err != nil {
 		return wire.PoolClaims{}, err
 	}
 	return p.claims()

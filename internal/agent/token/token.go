@@ -86,14 +86,14 @@ func checkKey(key []byte) error {
 // Verify returns what token proves at now. It returns ErrExpired, ErrForged, ErrMalformed or ErrKey.
 func Verify(key []byte, token string, now time.Time) (wire.Claims, error) {
 	var p payload
-	if err := prove(key, token, now, &p, audience); err != nil {
+	if err := verify(key, token, now, &p, audience); err != nil {
 		return wire.Claims{}, err
 	}
 	return p.claims()
 }
 
-// prove verifies a token for one of the given audiences at now, and decodes its body.
-func prove(key []byte, token string, now time.Time, body jwt.Claims, audiences ...string) error {
+// verify verifies a token for one of the given audiences at now, and decodes its body.
+func verify(key []byte, token string, now time.Time, body jwt.Claims, audiences ...string) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func prove(key []byte, token string, now time.Time, body jwt.Claims, audiences .
 		jwt.WithStrictDecoding(),
 	)
 	if _, err := parser.ParseWithClaims(token, body, func(*jwt.Token) (any, error) { return key, nil }); err != nil {
-		return typed(err)
+		return mapError(err)
 	}
 	return nil
 }
@@ -119,14 +119,14 @@ func prove(key []byte, token string, now time.Time, body jwt.Claims, audiences .
 // reason to doubt it. Everyone else must call Verify.
 func Read(token string) (wire.Claims, error) {
 	var p payload
-	if err := believe(token, &p); err != nil {
+	if err := decode(token, &p); err != nil {
 		return wire.Claims{}, err
 	}
 	return p.claims()
 }
 
-// believe decodes the body of a token without verifying it.
-func believe(token string, body jwt.Claims) error {
+// decode decodes the body of a token without verifying it.
+func decode(token string, body jwt.Claims) error {
 	if len(token) > maxBytes {
 		return fmt.Errorf("%w: %d bytes long", ErrMalformed, len(token))
 	}
@@ -166,9 +166,9 @@ func check(c wire.Claims) error {
 	return nil
 }
 
-// typed maps the library's errors to this package's. A bad signature comes first, because nothing else in such a
+// mapError maps the library's errors to this package's. A bad signature comes first, because nothing else in such a
 // token can be trusted.
-func typed(err error) error {
+func mapError(err error) error {
 	switch {
 	case errors.Is(err, jwt.ErrTokenMalformed):
 		return fmt.Errorf("%w: %w", ErrMalformed, err)

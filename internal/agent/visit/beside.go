@@ -65,9 +65,9 @@ const (
 
 // errIdle, errOver and errLeft are the reasons why a visit ends without an exit code.
 var (
-	errIdle = fmt.Errorf("the visit was idle for %v", Idle)
-	errOver = errors.New("the attempt has finished")
-	errLeft = errors.New("left")
+	errIdle     = fmt.Errorf("the visit was idle for %v", Idle)
+	errFinished = errors.New("the attempt has finished")
+	errLeft     = errors.New("left")
 )
 
 // visit is a visit that is being served.
@@ -86,7 +86,7 @@ func Serve(ctx context.Context, calls tunnel.Calls, v wire.Visit, place Place) w
 	// The last messages are sent after ctx has ended.
 	conn := tunnel.Connect(context.WithoutCancel(ctx), calls)
 	defer conn.Close() //nolint:errcheck // always nil
-	mux, err := tunnel.Machine(conn)
+	mux, err := tunnel.MachineSession(conn)
 	if err != nil {
 		return wire.VisitEnded{Reason: err.Error()}
 	}
@@ -119,13 +119,13 @@ func Serve(ctx context.Context, calls tunnel.Calls, v wire.Visit, place Place) w
 			err = lost
 		}
 	}
-	return wire.VisitEnded{Reason: words(err).Error()}
+	return wire.VisitEnded{Reason: publicError(err).Error()}
 }
 
-// words replaces an error by the reason for the end of a visit that users see.
-func words(err error) error {
+// publicError replaces an error by the reason for the end of a visit that users see.
+func publicError(err error) error {
 	if errors.Is(err, context.Canceled) {
-		return errOver
+		return errFinished
 	}
 	return err
 }
@@ -151,13 +151,13 @@ func (s *visit) idle(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// touching is a reader that records traffic.
-type touching struct {
+// activityReader is a reader that records traffic.
+type activityReader struct {
 	io.Reader
 	s *visit
 }
 
-func (t touching) Read(p []byte) (int, error) {
+func (t activityReader) Read(p []byte) (int, error) {
 	n, err := t.Reader.Read(p)
 	if n > 0 {
 		t.s.touch()
@@ -175,7 +175,7 @@ func (s *visit) accept(role tunnel.Role) (*yamux.Stream, tunnel.Lines, error) {
 	var h tunnel.Header
 	_ = st.SetReadDeadline(time.Now().Add(startsWithin))
 	if err := lines.Next(&h); err == nil && h.Role != role {
-		err = fmt.Errorf("%w: the stream has role %q, expected %q", tunnel.ErrHead, h.Role, role)
+		err = fmt.Errorf("%w: the stream has role %q, expected %q", tunnel.ErrInvalidStream, h.Role, role)
 		return st, lines, errors.Join(err, st.Close())
 	}
 	_ = st.SetReadDeadline(time.Time{})
@@ -209,23 +209,23 @@ func (s *visit) connect(ctx context.Context, st *yamux.Stream, from io.Reader) {
 	conn, err := (&net.Dialer{Timeout: startsWithin}).DialContext(ctx, "tcp",
 		net.JoinHostPort("localhost", strconv.Itoa(port)))
 	if err != nil {
-		_ = tunnel.Say(st, tunnel.Note{Error: s.place.noConnection(port, err)})
+		_ = tunnel.WriteLine(st, tunnel.Note{Error: s.place.noConnection(port, err)})
 		return
 	}
 	defer conn.Close() //nolint:errcheck // nothing more is sent
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	if tunnel.Say(st, tunnel.Note{}) != nil {
+	if tunnel.WriteLine(st, tunnel.Note{}) != nil {
 		return
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = io.Copy(conn, touching{from, s})
+		_, _ = io.Copy(conn, activityReader{from, s})
 		if half, ok := conn.(*net.TCPConn); ok {
 			_ = half.CloseWrite()
 		}
 	}()
-	_, _ = io.Copy(st, touching{conn, s})
+	_, _ = io.Copy(st, activityReader{conn, s})
 	_ = st.Close() // closes only this direction
 	<-done
 }

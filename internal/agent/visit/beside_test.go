@@ -73,12 +73,12 @@ func person(t *testing.T, conn *tunnel.Conn, script string, over func()) (last t
 		}
 	}
 	defer conn.Close() //nolint:errcheck // a test's
-	must(tunnel.Met(conn))
-	mux, err := tunnel.Person(conn)
+	must(tunnel.AwaitMachine(conn))
+	mux, err := tunnel.UserSession(conn)
 	must(err)
 	control, err := tunnel.Open(mux, tunnel.Control)
 	must(err)
-	must(tunnel.Say(control, tunnel.Start{Command: []string{"/bin/sh", "-c", script}}))
+	must(tunnel.WriteLine(control, tunnel.Start{Command: []string{"/bin/sh", "-c", script}}))
 	main, err := tunnel.Open(mux, tunnel.Main)
 	must(err)
 	_, err = tunnel.Open(mux, tunnel.Errors)

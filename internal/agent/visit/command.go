@@ -23,65 +23,65 @@ func (s *visit) command(ctx context.Context) (int, error) {
 	defer come()
 	control, notes, err := s.accept(tunnel.Control)
 	if err != nil {
-		return 0, s.why(ctx, err)
+		return 0, s.causeOr(ctx, err)
 	}
 	defer control.Close() //nolint:errcheck // nothing more is sent
 	var start tunnel.Start
 	if err := notes.Next(&start); err != nil {
-		return 0, s.why(ctx, err)
+		return 0, s.causeOr(ctx, err)
 	}
 	main, input, err := s.accept(tunnel.Main)
 	if err != nil {
-		return 0, s.why(ctx, err)
+		return 0, s.causeOr(ctx, err)
 	}
 	errs, _, err := s.accept(tunnel.Errors)
 	if err != nil {
-		return 0, s.why(ctx, err)
+		return 0, s.causeOr(ctx, err)
 	}
 	if start.Terminal != (tunnel.Kind(s.Kind) == tunnel.Shell) {
-		return 0, fmt.Errorf("%w: only a shell has a terminal", tunnel.ErrHead)
+		return 0, fmt.Errorf("%w: only a shell has a terminal", tunnel.ErrInvalidStream)
 	}
-	r := &running{visit: s, main: main, errs: errs, input: input, heard: make(chan struct{})}
+	r := &runningCommand{visit: s, main: main, errs: errs, input: input, clientLeft: make(chan struct{})}
 	come()
 	exit, err := r.run(ctx, start, notes)
 	if err != nil {
-		_ = tunnel.Say(control, tunnel.Note{Error: err.Error()})
+		_ = tunnel.WriteLine(control, tunnel.Note{Error: err.Error()})
 	} else {
-		_ = tunnel.Say(control, tunnel.Note{Exit: &exit.Code})
+		_ = tunnel.WriteLine(control, tunnel.Note{Exit: &exit.Code})
 	}
 	select { // the client leaves when it has received the exit code
-	case <-r.heard:
+	case <-r.clientLeft:
 	case <-s.mux.CloseChan():
 	case <-time.After(leavesWithin):
 	}
 	return exit.Code, err
 }
 
-// why returns the cause of ctx's end (the end of the attempt, or idleness) if ctx has ended, because err then only
+// causeOr returns the cause of ctx's end (the end of the attempt, or idleness) if ctx has ended, because err then only
 // follows from it.
-func (s *visit) why(ctx context.Context, err error) error {
+func (s *visit) causeOr(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
 }
 
-// running is a running command.
-type running struct {
+// runningCommand is a running command.
+type runningCommand struct {
 	*visit
 	main, errs *yamux.Stream
 	input      io.Reader
 	tty        *os.File // the machine's side of the terminal
 	copied     sync.WaitGroup
-	heard      chan struct{} // closed when the client sends no more notes, because it leaves
+	clientLeft chan struct{} // closed when the client sends no more notes, because it leaves
 }
 
 // run starts the command and waits for its end.
-func (r *running) run(ctx context.Context, start tunnel.Start, notes tunnel.Lines) (proc.Exit, error) {
+func (r *runningCommand) run(ctx context.Context, start tunnel.Start, notes tunnel.Lines) (proc.Exit, error) {
 	started := false
 	defer func() {
 		if !started {
-			close(r.heard) // no listener was started
+			close(r.clientLeft) // no listener was started
 		}
 	}()
 	spec, err := r.place.Command(start.Command, start.Terminal, start.Term)
@@ -103,14 +103,14 @@ func (r *running) run(ctx context.Context, start tunnel.Start, notes tunnel.Line
 	}
 	exit, err := tree.Wait()
 	r.copied.Wait()
-	if cause != nil && (exit.Told || err != nil) { // otherwise the command ended by itself, perhaps ending the attempt
-		err = words(cause)
+	if cause != nil && (exit.Terminated || err != nil) { // otherwise the command ended by itself, perhaps ending the attempt
+		err = publicError(cause)
 	}
 	return exit, err
 }
 
 // start starts the command with its input and output.
-func (r *running) start(spec proc.Spec, start tunnel.Start) (*proc.Tree, error) {
+func (r *runningCommand) start(spec proc.Spec, start tunnel.Start) (*proc.Tree, error) {
 	if start.Terminal {
 		return r.startOnTerminal(spec, start)
 	}
@@ -131,7 +131,7 @@ func (r *running) start(spec proc.Spec, start tunnel.Start) (*proc.Tree, error) 
 		return nil, err
 	}
 	go func() {
-		_, _ = io.Copy(ends[1], touching{r.input, r.visit}) // the command may not read all of it
+		_, _ = io.Copy(ends[1], activityReader{r.input, r.visit}) // the command may not read all of it
 		_ = ends[1].Close()
 	}()
 	r.copied.Go(func() { r.copy(r.main, ends[2]) })
@@ -140,8 +140,8 @@ func (r *running) start(spec proc.Spec, start tunnel.Start) (*proc.Tree, error) 
 }
 
 // copy sends a command's output until it ends.
-func (r *running) copy(to *yamux.Stream, from *os.File) {
-	_, err := io.Copy(to, touching{from, r.visit})
+func (r *runningCommand) copy(to *yamux.Stream, from *os.File) {
+	_, err := io.Copy(to, activityReader{from, r.visit})
 	if err != nil {
 		_, _ = io.Copy(io.Discard, from) // the client is gone; the command must not block on its output
 	}
@@ -149,7 +149,7 @@ func (r *running) copy(to *yamux.Stream, from *os.File) {
 	_ = from.Close()
 }
 
-func (r *running) startOnTerminal(spec proc.Spec, start tunnel.Start) (*proc.Tree, error) {
+func (r *runningCommand) startOnTerminal(spec proc.Spec, start tunnel.Start) (*proc.Tree, error) {
 	tty, theirs, err := pty.Open()
 	if err != nil {
 		return nil, fmt.Errorf("cannot open a terminal: %w", err)
@@ -166,7 +166,7 @@ func (r *running) startOnTerminal(spec proc.Spec, start tunnel.Start) (*proc.Tre
 	}
 	r.tty = tty
 	_ = r.errs.Close()
-	go func() { _, _ = io.Copy(tty, touching{r.input, r.visit}) }()
+	go func() { _, _ = io.Copy(tty, activityReader{r.input, r.visit}) }()
 	r.copied.Go(func() {
 		// Reading ends with EIO when the last process has closed the terminal.
 		r.copy(r.main, tty)
@@ -180,8 +180,8 @@ var signals = map[string]syscall.Signal{
 }
 
 // listen obeys the user's notes: window sizes and signals. When there are no more notes, the client has left.
-func (r *running) listen(notes tunnel.Lines, tree *proc.Tree) {
-	defer close(r.heard)
+func (r *runningCommand) listen(notes tunnel.Lines, tree *proc.Tree) {
+	defer close(r.clientLeft)
 	for {
 		var n tunnel.Note
 		if err := notes.Next(&n); err != nil {

@@ -54,8 +54,8 @@ type Upload struct {
 	Parts   []grant.Uploaded `json:"parts,omitempty"`  // for UploadComplete
 }
 
-// Begun is the ID of a new upload.
-type Begun struct {
+// UploadID is the ID of a new upload.
+type UploadID struct {
 	Upload string `json:"upload"`
 }
 

@@ -75,11 +75,11 @@ type Command string
 
 // The commands.
 const (
-	None       Command = "none"       // nothing new; poll again
-	Run        Command = "run"        // start the assignment
-	SaveNow    Command = "checkpoint" // the machine will be taken at Work.Until: save a checkpoint, then stop the task
-	Stop       Command = "stop"       // end the task without a result and exit
-	Disconnect Command = "disconnect" // there is no more work: exit
+	None        Command = "none"       // nothing new; poll again
+	Run         Command = "run"        // start the assignment
+	SaveAndStop Command = "checkpoint" // the machine will be taken at Work.Until: save a checkpoint, then stop the task
+	Stop        Command = "stop"       // end the task without a result and exit
+	Disconnect  Command = "disconnect" // there is no more work: exit
 )
 
 // Work is the newest command for a node. Seq grows with each command. An agent passes the last Seq that it saw, and the
@@ -159,9 +159,9 @@ type Assignment struct {
 	Parents map[string]string `json:"parents,omitempty"`
 	// Only lists, for a parent whose output is read only in part, the paths that are read, each with everything below
 	// it.
-	Only map[string][]string `json:"only,omitempty"`
+	PartialParents map[string][]string `json:"only,omitempty"`
 	// Nothing lists parents that have no outputs, or whose outputs are not read. They get an empty directory.
-	Nothing []string `json:"nothing,omitempty"`
+	EmptyParents []string `json:"nothing,omitempty"`
 	// Checkpoint is nil if the task has no checkpoints.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	// StandIn is the total wall time that a task without a command takes. Progress is the share of it that was done by

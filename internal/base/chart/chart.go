@@ -101,7 +101,7 @@ func (p Panel) draw(b *strings.Builder) (drawn bool) {
 	shown := make([][]Point, len(p.Series))
 	for i, s := range p.Series {
 		for _, q := range s.Points {
-			if x.takes(q.X) && y.takes(q.Y) {
+			if x.shows(q.X) && y.shows(q.Y) {
 				shown[i] = append(shown[i], q)
 				x.cover(q.X)
 				y.cover(q.Y)
@@ -109,8 +109,8 @@ func (p Panel) draw(b *strings.Builder) (drawn bool) {
 		}
 		drawn = drawn || len(shown[i]) > 0
 	}
-	x.settle()
-	y.settle()
+	x.fixRange()
+	y.fixRange()
 	middle := left + inWidth/2
 	fmt.Fprintf(b, `<text class="title" x="%d" y="22" text-anchor="middle">%s</text>`, middle,
 		html.EscapeString(p.Title))

@@ -42,15 +42,15 @@ func (a Axis) scale(origin, length float64) scale {
 	return scale{Axis: a, from: math.Inf(1), to: math.Inf(-1), origin: origin, length: length}
 }
 
-// takes reports whether the axis can show a value.
-func (s *scale) takes(v float64) bool {
+// shows reports whether the axis can show a value.
+func (s *scale) shows(v float64) bool {
 	return !math.IsNaN(v) && !math.IsInf(v, 0) && (!s.Log || v > 0)
 }
 
 func (s *scale) cover(v float64) { s.from, s.to = min(s.from, v), max(s.to, v) }
 
-// settle fixes the range once all values are known. A range that begins near 0 is extended to 0.
-func (s *scale) settle() {
+// fixRange fixes the range once all values are known. A range that begins near 0 is extended to 0.
+func (s *scale) fixRange() {
 	switch {
 	case s.From != 0 || s.To != 0:
 		s.from, s.to = s.From, s.To

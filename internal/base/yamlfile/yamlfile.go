@@ -316,7 +316,7 @@ func (r *Reader) List(n *yaml.Node, each func(i int, n *yaml.Node) error) error 
 	if n.Kind != yaml.SequenceNode {
 		hint := ""
 		if n.Kind == yaml.ScalarNode {
-			hint = asList(n, each(0, n) == nil)
+			hint = listHint(n, each(0, n) == nil)
 		}
 		return r.Fault(n, "must be a list, not "+Describe(n), hint)
 	}
@@ -332,9 +332,9 @@ func (r *Reader) List(n *yaml.Node, each func(i int, n *yaml.Node) error) error 
 	return nil
 }
 
-// asList returns a hint how to write a scalar as a list. If element is set, the scalar is a valid element, and the
+// listHint returns a hint how to write a scalar as a list. If element is set, the scalar is a valid element, and the
 // hint shows it as the only one.
-func asList(n *yaml.Node, element bool) string {
+func listHint(n *yaml.Node, element bool) string {
 	const longest = 64
 	word := regexp.MustCompile(`^[\w/.]([\w/.:@+-]*[\w/.])?$`) // needs no quotes in either style of list
 	switch {

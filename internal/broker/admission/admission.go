@@ -44,7 +44,7 @@ func (r *Runner) Run(u *txn.Unit, queue string, decide func(*session.Session) er
 			return err
 		}
 		return decide(s)
-	}, func(l recordcache.Lacking) error {
+	}, func(l recordcache.Missing) error {
 		in.Fresh = append(in.Fresh, l.Fresh...)
 		pools, records, err := r.Pools.PoolsNow(u.Ctx, u.Now, l.Fresh...)
 		in.Pools = &pools

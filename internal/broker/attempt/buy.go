@@ -33,9 +33,9 @@ type Buying struct {
 	inUse apitypes.Amount
 }
 
-// Again reloads what may have changed since an attempt's intent: the job and the cluster. While the attempt is being
+// Reload reloads what may have changed since an attempt's intent: the job and the cluster. While the attempt is being
 // launched, nothing else writes its record or its task's; whatever ends the attempt changes the cluster.
-func (st Buying) Again(u recordcache.Reader) (now Buying, err error) {
+func (st Buying) Reload(u recordcache.Reader) (now Buying, err error) {
 	now = st
 	job, cluster := record.JobKey(st.Job.ID), record.ClusterKey(st.Cluster.ID)
 	if err := u.Preload(job, cluster); err != nil {
@@ -73,7 +73,7 @@ func LoadBuying(u recordcache.Reader, job string, task, attempt int) (st Buying,
 		return st, err
 	}
 	if st.Exists {
-		st.Cluster.Tell(&st.Attempt)
+		st.Cluster.UpdateAttempt(&st.Attempt)
 	}
 	by := st.Job
 	by.Spec = st.Job.SpecFor(st.Attempt.Plan)
@@ -133,7 +133,7 @@ func DecideIntent(st *Buying, cfg config.Config, now time.Time) (d record.Decisi
 		return d, false // a late second delivery
 	}
 	if st.Exists {
-		return st.again()
+		return st.continueLaunch()
 	}
 	if st.task.State != record.TaskAdmitted {
 		return d, false
@@ -150,7 +150,7 @@ func DecideIntent(st *Buying, cfg config.Config, now time.Time) (d record.Decisi
 		}
 	}
 	if !st.hold(&d) {
-		reason := full(st.Attempt.Offer)
+		reason := fullReason(st.Attempt.Offer)
 		d := decideBlocked(st, reason, now)
 		// Block it for a short while. Otherwise two gangs that each got a part of it would break up again and again.
 		d.Block(blockFor(st.Attempt.Offer, cloud.Transient, errors.New(reason), cfg, st.blocks, now))
@@ -175,7 +175,7 @@ func DecideIntent(st *Buying, cfg config.Config, now time.Time) (d record.Decisi
 		most > 0 {
 		lease := record.Duration(st.Attempt.ReservedUSD / most)
 		if lease < cfg.Overhead/4 {
-			reason := needsMore(st.task.Index, st.Job)
+			reason := overBudgetReason(st.task.Index, st.Job)
 			d := decideUnbought(st, apitypes.OutcomeBudget, reason, now)
 			d.Emit(events.TaskFailed{
 				Job: st.Job.ID, Task: st.task.Index, Attempt: st.Attempt.Number, ExitCode: -1, Final: true,
@@ -192,9 +192,9 @@ func DecideIntent(st *Buying, cfg config.Config, now time.Time) (d record.Decisi
 	return d, true
 }
 
-// again reports whether an earlier launch continues. It does not if the job is ending: then what an earlier try may
+// continueLaunch reports whether an earlier launch continues. It does not if the job is ending: then what an earlier try may
 // have bought is ended.
-func (st *Buying) again() (d record.Decision, proceed bool) {
+func (st *Buying) continueLaunch() (d record.Decision, proceed bool) {
 	launching := st.Cluster.State == record.ClusterLaunching
 	if launching && st.ending() {
 		d.Emit(events.ClusterRelease{Cluster: st.Cluster.ID, Job: st.Job.ID, Reason: "the job is ending"})
@@ -203,10 +203,10 @@ func (st *Buying) again() (d record.Decision, proceed bool) {
 	return d, launching
 }
 
-func (st *Buying) ending() bool { return st.Job.State == apitypes.JobEnding || st.Job.State.Over() }
+func (st *Buying) ending() bool { return st.Job.State == apitypes.JobEnding || st.Job.State.Finished() }
 
-// full describes reserved capacity that has no room.
-func full(o apitypes.Offer) string {
+// fullReason describes reserved capacity that has no room.
+func fullReason(o apitypes.Offer) string {
 	if !o.Takes.IsZero() {
 		return fmt.Sprintf("too much of the commitment %s is in use, of %s", o.Reservation, o.Has)
 	}
@@ -252,7 +252,7 @@ func DecideBought(st Buying, machines []cloud.Machine, market record.MarketRecor
 		}
 	}
 	st.Cluster.Reprice(market, st.Attempt.SurchargeUSD, now)
-	if st.Job.State == apitypes.JobEnding || st.Job.State.Over() {
+	if st.Job.State == apitypes.JobEnding || st.Job.State.Finished() {
 		// The end of the job may have listed its clusters before this one was recorded as bought.
 		d.Emit(events.ClusterRelease{Cluster: st.Cluster.ID, Job: st.Job.ID, Reason: "the job is ending"})
 	} else if st.Job.Suspended() != nil {
@@ -265,8 +265,10 @@ func DecideBought(st Buying, machines []cloud.Machine, market record.MarketRecor
 	return d
 }
 
-// Unseen reports whether machines of a cluster may have been bought although no launch was answered.
-func Unseen(cl record.Cluster, refused error) bool { return cl.Tries > 0 || cloud.Hidden(refused) }
+// MayHaveMachines reports whether machines of a cluster may have been bought although no launch was answered.
+func MayHaveMachines(cl record.Cluster, refused error) bool {
+	return cl.Tries > 0 || cloud.MayHaveMachines(refused)
+}
 
 // DecideFailed records a failed launch that may have made machines all the same. again is true if it must be tried
 // again. refusal is the reason if it was given up.
@@ -279,7 +281,7 @@ func DecideFailed(st Buying, cfg config.Config, failure error) (d record.Decisio
 	case !over && (cl.Tries >= cfg.LaunchTries || cl.Tries > 0 && kind == cloud.Invalid):
 		// Given up before, by this or another process: the name is refused because the cluster was terminated since.
 		return d, false, Refusal(*cl)
-	case !cloud.Hidden(failure):
+	case !cloud.MayHaveMachines(failure):
 		return d, false, failure
 	}
 	if late > 0 { // machines that are billed
@@ -317,7 +319,7 @@ func DecideRefused(st Buying, cfg config.Config, cause error, now time.Time) (d 
 	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = apitypes.OutcomeRefused, cause.Error(), now
 	st.Attempt.MaxUSD = st.Cluster.MaxUSD
 	st.Attempt.ReservedUSD = st.Cluster.ReservedUSD
-	if Unseen(st.Cluster, cause) {
+	if MayHaveMachines(st.Cluster, cause) {
 		_, st.Attempt.USD = booked(st.Cluster, cfg.MinBilled, now)
 	}
 	d.Put(record.AttemptKey(st.Job.ID, st.task.Index, st.Attempt.Number), st.Attempt)
@@ -367,7 +369,7 @@ func blockFor(o apitypes.Offer, kind cloud.Kind, cause error, cfg config.Config,
 	span := cfg.BlockFor[kind]
 	var e *cloud.Error
 	if errors.As(cause, &e) {
-		span = max(cmp.Or(e.AskAgain, span), e.RetryAfter)
+		span = max(cmp.Or(e.RetryAfterFull, span), e.RetryAfter)
 	}
 	for _, k := range known {
 		if record.BlockKey(k) != record.BlockKey(b) {

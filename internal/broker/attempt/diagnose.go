@@ -42,27 +42,27 @@ func Diagnose(cl record.Cluster, cfg config.Config, machines Inventory, now time
 	age := now.Sub(cl.Since)
 	switch {
 	case cl.State == record.ClusterReleasing:
-		return pick(age > cfg.StuckFor || due(cl, cfg, now) && age > cfg.Overhead/4, remedyRelease)
+		return when(age > cfg.StuckFor || leaseDue(cl, cfg, now) && age > cfg.Overhead/4, remedyRelease)
 	case cl.Kept(now):
-		if due(cl, cfg, now) {
+		if leaseDue(cl, cfg, now) {
 			return RemedyLease
 		}
 		// The machines of a kept cluster are kept together, because they are paid for together.
-		return pick(gone(cl, cfg, machines, now) || silent(cl, cfg.SilentFor, cfg.SilentFor, now), remedyRelease)
+		return when(gone(cl, cfg, machines, now) || silent(cl, cfg.SilentFor, cfg.SilentFor, now), remedyRelease)
 	case cl.Outcome != "":
-		return pick(age > cfg.StuckFor || due(cl, cfg, now) && age > cfg.Overhead/4, remedyRelease)
-	case due(cl, cfg, now): // it costs money in any state
+		return when(age > cfg.StuckFor || leaseDue(cl, cfg, now) && age > cfg.Overhead/4, remedyRelease)
+	case leaseDue(cl, cfg, now): // it costs money in any state
 		return RemedyLease
 	case cl.State == record.ClusterLaunching:
-		return pick(age > cfg.StuckFor, remedyLaunch)
+		return when(age > cfg.StuckFor, remedyLaunch)
 	case gone(cl, cfg, machines, now):
 		return RemedyLost
 	case cl.State == record.ClusterDoomed:
-		return pick(now.After(cl.Until.Add(cfg.StuckFor)), remedyTaken)
+		return when(now.After(cl.Until.Add(cfg.StuckFor)), remedyTaken)
 	case cl.State == record.ClusterBooting:
-		return pick(age > cfg.BootWithin, RemedyLost)
+		return when(age > cfg.BootWithin, RemedyLost)
 	case cl.Command == "":
-		return pick(age > cfg.StuckFor, RemedyRun)
+		return when(age > cfg.StuckFor, RemedyRun)
 	case silent(cl, cfg.SilentFor, max(cfg.SilentFor, cfg.BootWithin), now):
 		return RemedyLost
 	default:
@@ -70,13 +70,13 @@ func Diagnose(cl record.Cluster, cfg config.Config, machines Inventory, now time
 	}
 }
 
-// due reports whether the money reserved for a cluster is nearly used up. The rest must pay until the next check, at
+// leaseDue reports whether the money reserved for a cluster is nearly used up. The rest must pay until the next check, at
 // most a quarter of the overhead later, and for its release.
-func due(cl record.Cluster, cfg config.Config, now time.Time) bool {
+func leaseDue(cl record.Cluster, cfg config.Config, now time.Time) bool {
 	return !cl.LeaseUntil.IsZero() && now.After(cl.LeaseUntil.Add(-cfg.Overhead/2))
 }
 
-func pick(is bool, r remedy) remedy {
+func when(is bool, r remedy) remedy {
 	if is {
 		return r
 	}
@@ -100,9 +100,9 @@ func gone(cl record.Cluster, cfg config.Config, machines Inventory, now time.Tim
 	return len(known[cl.ID]) < len(cl.Nodes)
 }
 
-// untaken reports whether a cluster that was lost while it ran was not taken by its cloud: its machines are on demand,
+// notPreempted reports whether a cluster that was lost while it ran was not taken by its cloud: its machines are on demand,
 // or the cloud still listed them when an agent was already silent. Machines of a pool may have been switched off.
-func untaken(cl record.Cluster, cfg config.Config, machines Inventory) bool {
+func notPreempted(cl record.Cluster, cfg config.Config, machines Inventory) bool {
 	if cl.Assigned() || cl.Command == "" {
 		return false
 	}
@@ -131,26 +131,26 @@ func DecideRemedy(r remedy, l Losing, cfg config.Config, machines Inventory, now
 		d.Emit(events.TaskAdmitted{Job: l.Cluster.Job, Task: l.Cluster.Task, Attempt: l.Cluster.Attempt})
 	case remedyRelease:
 		if l.Cluster.Kept(now) {
-			return DecideLetGo(l.Cluster, "its machines, which were kept, are gone or silent", now)
+			return DecideReleaseKept(l.Cluster, "its machines, which were kept, are gone or silent", now)
 		}
 		l.Cluster.Since = now
 		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
 		d.Emit(events.ClusterRelease{Cluster: l.Cluster.ID, Job: l.Cluster.Job, Reason: "its release was overdue"})
 	case RemedyLost:
 		const reason = "its machines are gone or silent"
-		if untaken(l.Cluster, cfg, machines) {
+		if notPreempted(l.Cluster, cfg, machines) {
 			return DecideSilent(l, reason, now)
 		}
 		return DecideLost(l, apitypes.OutcomeLost, reason, now)
 	case remedyTaken:
-		return DecideLost(l, l.Cluster.Taken(), l.Cluster.Reason, now)
+		return DecideLost(l, l.Cluster.LossOutcome(), l.Cluster.Reason, now)
 	case RemedyNone, RemedyLease, RemedyRun:
 	}
 	return d
 }
 
-// needsMore describes an attempt that costs more than its job's remaining budget, or its queue's monthly one.
-func needsMore(task int, job record.Job) string {
+// overBudgetReason describes an attempt that costs more than its job's remaining budget, or its queue's monthly one.
+func overBudgetReason(task int, job record.Job) string {
 	if job.BudgetUSD <= 0 {
 		return fmt.Sprintf("task %d needs more than what remains of the monthly budget of queue %s", task, job.Queue)
 	}
@@ -158,16 +158,16 @@ func needsMore(task int, job record.Job) string {
 		tell.USD(job.BudgetUSD))
 }
 
-// leftOf returns how much money may still be reserved for an attempt, from the job's budget and the monthly ones, in
+// remainingBudget returns how much money may still be reserved for an attempt, from the job's budget and the monthly ones, in
 // USD, and the reason to give if that is too little.
-func leftOf(l Losing, ledger record.Ledger, purses []record.Purse) (left float64, reason string) {
-	left, reason = math.Inf(1), needsMore(l.Cluster.Task, l.Job)
+func remainingBudget(l Losing, ledger record.Ledger, purses []record.Purse) (left float64, reason string) {
+	left, reason = math.Inf(1), overBudgetReason(l.Cluster.Task, l.Job)
 	if l.Job.BudgetUSD > 0 {
 		left = l.Job.BudgetUSD - ledger.SpentUSD - ledger.ReservedUSD
 	}
 	for _, p := range purses {
 		if p.LeftUSD() < left {
-			left, reason = p.LeftUSD(), "it needs more than was reserved for it: "+p.Tell()
+			left, reason = p.LeftUSD(), "it needs more than was reserved for it: "+p.Describe()
 		}
 	}
 	return left, reason
@@ -185,7 +185,7 @@ func DecideLease(l Losing, ledger record.Ledger, purses []record.Purse, cfg conf
 	}
 	// Money is reserved at the maximum price. If the actual price was lower, the money lasts longer.
 	until := l.Cluster.Covered(cfg.TickEvery, now)
-	left, reason := leftOf(l, ledger, purses)
+	left, reason := remainingBudget(l, ledger, purses)
 	// A lease that ended long ago is extended from now, not from its end.
 	from := l.Cluster.LeaseUntil
 	if now.After(from) {
@@ -206,12 +206,12 @@ func DecideLease(l Losing, ledger record.Ledger, purses []record.Purse, cfg conf
 		return d, more
 	}
 	if l.Cluster.Kept(now) {
-		return DecideLetGo(l.Cluster, reason, now), 0
+		return DecideReleaseKept(l.Cluster, reason, now), 0
 	}
-	if l.Task.Service != "" && !l.current() { // another attempt replaces it, and has the money
+	if l.Task.Service != "" && !l.ownsTask() { // another attempt replaces it, and has the money
 		return DecideLost(l, apitypes.OutcomeBudget, reason, now), 0
 	}
 	l.Cluster.Seq++
 	l.Cluster.Command = string(wire.Stop)
-	return l.last(apitypes.OutcomeBudget, reason, reason, now), 0
+	return l.finalFailure(apitypes.OutcomeBudget, reason, reason, now), 0
 }

@@ -39,10 +39,10 @@ func JoiningOf(u recordcache.Reader, job record.Job, index int, ofRole bool) ([]
 	return membersOf(u, job, slices.DeleteFunc(joining, func(i int) bool { return ofRole && spec.Lead(i) != index }))
 }
 
-// LeftBehind returns the tasks that had joined a gang whose lost task has since been admitted again: the gang they
+// JoinedBefore returns the tasks that had joined a gang whose lost task has since been admitted again: the gang they
 // joined is gone. If other tasks of the gang kept running, it returns only those that joined the lost task's role. It
 // fails with ErrSkip if there are none.
-func LeftBehind(u recordcache.Reader, job record.Job, lost Member, gang []Member) ([]Member, error) {
+func JoinedBefore(u recordcache.Reader, job record.Job, lost Member, gang []Member) ([]Member, error) {
 	before := func(m Member) bool { return m.Bought && m.Attempt.Admitted.Before(lost.Attempt.Admitted) }
 	joined, err := JoiningOf(u, job, lost.Task.Index, slices.ContainsFunc(gang, before))
 	if joined = slices.DeleteFunc(joined, func(m Member) bool { return !before(m) }); err == nil && len(joined) == 0 {
@@ -78,7 +78,7 @@ func membersOf(u recordcache.Reader, job record.Job, tasks []int) (out []Member,
 				err = recordcache.Get[apitypes.Attempt](u, record.AttemptKey(job.ID, i, m.Task.Attempt)); err != nil {
 				return nil, err
 			}
-			m.Cluster.Tell(&m.Attempt)
+			m.Cluster.UpdateAttempt(&m.Attempt)
 		}
 		out = append(out, m)
 	}
@@ -97,7 +97,7 @@ func (m *Member) runs() bool {
 // more, the gang breaks: otherwise those that are up would wait for it for ever, and hold capacity that it may need.
 func DecideRunGang(members []Member, now time.Time) (d record.Decision) {
 	if waits := stranded(members); waits != nil {
-		d.Broken(*waits)
+		d.EmitGangBroken(*waits)
 		return d
 	}
 	alone := slices.ContainsFunc(members, func(m Member) bool { return m.runs() })
@@ -141,7 +141,7 @@ func RestartsAlone(spec *dag.Task, e events.GangBroken, members []Member) (runs 
 	if e.Failed {
 		to = dag.PodFailed
 	}
-	if r, found := spec.Reacts(to, e.ExitCode); e.Done || !found || r.Action != dag.RestartRole {
+	if r, found := spec.Reaction(to, e.ExitCode); e.Done || !found || r.Action != dag.RestartRole {
 		return runs, false
 	}
 	i := slices.IndexFunc(members, func(m Member) bool {
@@ -153,8 +153,8 @@ func RestartsAlone(spec *dag.Task, e events.GangBroken, members []Member) (runs 
 	return record.ClusterKey(members[i].Cluster.ID), true
 }
 
-// DecideAlone makes a task of a gang wait for its own admission while the others continue. Its queue gets a session.
-func DecideAlone(m Member, runs record.Key) (d record.Decision) {
+// DecideRestartAlone makes a task of a gang wait for its own admission while the others continue. Its queue gets a session.
+func DecideRestartAlone(m Member, runs record.Key) (d record.Decision) {
 	m.Task.Alone = true
 	d.Touch(runs) // so a concurrent decision to make that task leave sees this task's state
 	d.Put(record.TaskKey(m.Job.ID, m.Task.Index), m.Task)
@@ -162,9 +162,9 @@ func DecideAlone(m Member, runs record.Key) (d record.Decision) {
 	return d
 }
 
-// DecideFollow makes a task of a broken gang give back what it holds: at once if it has not started, otherwise when it
+// DecideFollowGang makes a task of a broken gang give back what it holds: at once if it has not started, otherwise when it
 // has saved its work.
-func DecideFollow(m Member, reason string, cfg config.Config, now time.Time) (d record.Decision) {
+func DecideFollowGang(m Member, reason string, cfg config.Config, now time.Time) (d record.Decision) {
 	switch {
 	case m.Task.State == record.TaskAdmitted && !m.Bought && m.Attempt.Outcome == "":
 		st := Buying{Job: m.Job, task: m.Task, Attempt: m.Attempt}
@@ -175,7 +175,7 @@ func DecideFollow(m Member, reason string, cfg config.Config, now time.Time) (d 
 		d.Put(record.TaskKey(m.Job.ID, m.Task.Index), m.Task)
 		d.Emit(events.CapacityFreed{Queue: m.Job.Queue})
 	case m.Bought:
-		d = DecideGiveBack(m.Losing, record.LeaveGang, reason, cfg, now)
+		d = DecideYield(m.Losing, record.LeaveGang, reason, cfg, now)
 	}
 	return d
 }

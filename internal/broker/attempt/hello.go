@@ -72,14 +72,14 @@ func DecideDoubt(a apitypes.Attempt, rank int, why error, now time.Time) (d reco
 	return d
 }
 
-// Taken reports whether another agent has already said hello for this rank.
-func (st *Arriving) Taken(h wire.Hello) bool {
+// AlreadyArrived reports whether another agent has already said hello for this rank.
+func (st *Arriving) AlreadyArrived(h wire.Hello) bool {
 	n := st.Cluster.Nodes[st.Rank]
-	return n.Address != "" && n.Hello != madeUp(h)
+	return n.Address != "" && n.Hello != nonceHash(h)
 }
 
-// madeUp returns the stored hash of an agent's nonce, or "" for an agent without one.
-func madeUp(h wire.Hello) string {
+// nonceHash returns the stored hash of an agent's nonce, or "" for an agent without one.
+func nonceHash(h wire.Hello) string {
 	if h.Nonce == "" {
 		return ""
 	}
@@ -91,7 +91,7 @@ func DecideHello(st *Arriving, h wire.Hello, now time.Time) (d record.Decision) 
 	up := st.Up()
 	st.Cluster.Nodes = append([]record.Node(nil), st.Cluster.Nodes...)
 	node := &st.Cluster.Nodes[st.Rank]
-	node.Address, node.Hello, node.Seen = h.Address, madeUp(h), now
+	node.Address, node.Hello, node.Seen = h.Address, nonceHash(h), now
 	if up {
 		d.BringUp(st.Job, st.Task, &st.Cluster, now)
 	}

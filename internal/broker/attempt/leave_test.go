@@ -58,7 +58,7 @@ func TestSpotIsKeptWhileLossLeavesTime(t *testing.T) {
 }
 
 func TestSpotIsLeftWhenNotWorthPrice(t *testing.T) {
-	table, err := bidding.NewWorth(context.Background(), bidding.Live{USD: 0.3, OnDemandUSD: 1, Work: 3, Left: 6, LossesPerHour: 0.01, Restart: 0.25})
+	table, err := bidding.NewWorth(context.Background(), bidding.LiveTask{USD: 0.3, OnDemandUSD: 1, Work: 3, Left: 6, LossesPerHour: 0.01, Restart: 0.25})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestLeavingSavesWorkAndReplansOnDemand(t *testing.T) {
 		t.Fatalf("%+v", d.Writes[0].Value)
 	}
 	st.Cluster = cl
-	lost := DecideLost(st.Losing, cl.Taken(), cl.Reason, now.Add(time.Minute))
+	lost := DecideLost(st.Losing, cl.LossOutcome(), cl.Reason, now.Add(time.Minute))
 	var task record.Task
 	var attempt apitypes.Attempt
 	for _, w := range lost.Writes {

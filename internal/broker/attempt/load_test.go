@@ -118,7 +118,7 @@ func readings(s *stage) map[string]func(recordcache.Reader) (any, error) {
 	return map[string]func(recordcache.Reader) (any, error){
 		"what is bought": func(r recordcache.Reader) (any, error) { return LoadBuying(r, "j", 1, 1) },
 		"what is bought, again": func(r recordcache.Reader) (any, error) {
-			return Buying{Job: job, Cluster: cl}.Again(r)
+			return Buying{Job: job, Cluster: cl}.Reload(r)
 		},
 		"what is lost": func(r recordcache.Reader) (any, error) {
 			l, found, err := LoadLosing(r, "j.1.1")
@@ -202,7 +202,7 @@ func TestLoadersReturnStoredRecords(t *testing.T) {
 		st.Spec.Name != "one" || len(st.held.Clusters) != 2 {
 		t.Errorf("bought: %+v, %v", st, err)
 	}
-	again, err := Buying{Job: st.Job, Cluster: st.Cluster}.Again(s)
+	again, err := Buying{Job: st.Job, Cluster: st.Cluster}.Reload(s)
 	if err != nil || !again.Exists || again.Job.Tasks != 4 {
 		t.Errorf("bought again: %+v, %v", again, err)
 	}

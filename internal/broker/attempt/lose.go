@@ -39,8 +39,8 @@ func LoadLosing(u recordcache.Reader, cluster string) (l Losing, found bool, err
 		return l, found, err
 	}
 	l.Attempt, found, err = recordcache.Get[apitypes.Attempt](u, made)
-	l.Cluster.Tell(&l.Attempt)
-	l.Cluster.TellTask(&l.Task)
+	l.Cluster.UpdateAttempt(&l.Attempt)
+	l.Cluster.UpdateTask(&l.Task)
 	return l, found, err
 }
 
@@ -57,10 +57,10 @@ func DecideDoomed(l Losing, at, now time.Time) (d record.Decision) {
 	cl.State, cl.Since = record.ClusterDoomed, now
 	cl.Until, cl.Reason = at, "spot interruption"
 	cl.Seq++
-	cl.Command = string(wire.SaveNow)
+	cl.Command = string(wire.SaveAndStop)
 	switch {
 	case l.Task.Service != "":
-		if l.Job.State == apitypes.JobRunning && l.Job.Suspended() == nil && l.current() {
+		if l.Job.State == apitypes.JobRunning && l.Job.Suspended() == nil && l.ownsTask() {
 			handOver(&d, l, l.Job.Plan.Version+1, cl.Reason+" in "+record.Where(cl.Offer), now)
 		}
 	case l.Job.State == apitypes.JobRunning && l.Task.Attempt == cl.Attempt:
@@ -87,11 +87,11 @@ func DecideLost(l Losing, outcome apitypes.Outcome, reason string, now time.Time
 	d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
 	d.Put(record.AttemptKey(l.Cluster.Job, l.Cluster.Task, l.Cluster.Attempt), l.Attempt)
 	d.Emit(events.ClusterLost{Cluster: l.Cluster.ID, Job: l.Cluster.Job, Reason: reason})
-	if l.Job.State == apitypes.JobEnding || l.Job.State.Over() || l.Task.Attempt != l.Cluster.Attempt {
+	if l.Job.State == apitypes.JobEnding || l.Job.State.Finished() || l.Task.Attempt != l.Cluster.Attempt {
 		return d
 	}
 	if l.Task.Service != "" {
-		if !l.current() {
+		if !l.ownsTask() {
 			return d // its task was handed over to another attempt
 		}
 		l.Task.ReadyAt = now
@@ -120,9 +120,9 @@ func DecideLost(l Losing, outcome apitypes.Outcome, reason string, now time.Time
 	return d
 }
 
-// MostSilent is the maximum number of attempts in a row that may lose an agent without a checkpoint in between,
+// MaxSilent is the maximum number of attempts in a row that may lose an agent without a checkpoint in between,
 // although their cloud took no machine.
-const MostSilent = 6
+const MaxSilent = 6
 
 // DecideSilent ends an attempt that has lost an agent although its cloud has taken no machine. If that happens
 // MostSilent times in a row, the task itself takes its agents down, and further attempts would waste money: it fails.
@@ -130,22 +130,22 @@ func DecideSilent(l Losing, reason string, now time.Time) (d record.Decision) {
 	if l.Task.Checkpoint.Prefix != l.Attempt.ResumedFrom { // this attempt has saved a checkpoint
 		l.Task.Silent = 0
 	}
-	counts := l.current() && l.Task.Service == "" && l.Cluster.Outcome == "" && l.Cluster.State == record.ClusterUp
+	counts := l.ownsTask() && l.Task.Service == "" && l.Cluster.Outcome == "" && l.Cluster.State == record.ClusterUp
 	if counts {
 		l.Task.Silent++
 	}
-	if !counts || l.Task.Silent < MostSilent || l.Job.State == apitypes.JobEnding || l.Job.State.Over() {
+	if !counts || l.Task.Silent < MaxSilent || l.Job.State == apitypes.JobEnding || l.Job.State.Finished() {
 		return DecideLost(l, apitypes.OutcomeLost, reason, now)
 	}
 	l.Task.State, l.Task.Reason, l.Task.EndedAt = record.TaskFailed, reason, now
-	d = l.last(apitypes.OutcomeLost, reason, fmt.Sprintf("it has lost its agent %d times in a row, with nothing saved "+
+	d = l.finalFailure(apitypes.OutcomeLost, reason, fmt.Sprintf("it has lost its agent %d times in a row, with nothing saved "+
 		"in between: does it use up the memory of its machines? The last time: %s", l.Task.Silent, reason), now)
 	d.Put(record.TaskKey(l.Cluster.Job, l.Cluster.Task), l.Task)
 	return d
 }
 
-// last ends an attempt, and its task without a retry; message is why.
-func (l Losing) last(outcome apitypes.Outcome, reason, message string, now time.Time) (d record.Decision) {
+// finalFailure ends an attempt, and its task without a retry; message is why.
+func (l Losing) finalFailure(outcome apitypes.Outcome, reason, message string, now time.Time) (d record.Decision) {
 	cl := l.Cluster
 	cl.Outcome, cl.Reason = outcome, reason
 	l.Attempt.Outcome, l.Attempt.Reason, l.Attempt.Ended = outcome, reason, now
@@ -189,7 +189,7 @@ func DecideLeave(cl record.Cluster, why record.Leaving, reason string, within ti
 	cl.State, cl.Since, cl.Until = record.ClusterDoomed, now, now.Add(within)
 	cl.Leaving, cl.Reason = why, reason
 	cl.Seq++
-	cl.Command = string(wire.SaveNow)
+	cl.Command = string(wire.SaveAndStop)
 	d.Put(record.ClusterKey(cl.ID), cl)
 	return d
 }
@@ -205,7 +205,7 @@ func TasksNow(u recordcache.Reader, job string) ([]record.Task, []record.Cluster
 	if err != nil {
 		return nil, nil, err
 	}
-	record.TellTasks(clusters, tasks)
+	record.UpdateTasks(clusters, tasks)
 	for _, cl := range clusters {
 		if i, ok := record.TaskAt(tasks, cl.Task); ok && cl.Saving() && tasks[i].Attempt == cl.Attempt {
 			tasks[i].State = record.TaskQueued
@@ -230,8 +230,8 @@ func DecideVacate(l Losing, cfg config.Config, reason string, now time.Time) (d 
 	}
 }
 
-// CanGo reports whether a cluster can be commanded to save its work and make room for other tasks.
-func (l Losing) CanGo(restart time.Duration, now time.Time) bool {
+// CanLeave reports whether a cluster can be commanded to save its work and make room for other tasks.
+func (l Losing) CanLeave(restart time.Duration, now time.Time) bool {
 	return l.Cluster.State == record.ClusterUp && l.Cluster.Outcome == "" && l.Task.State == record.TaskRunning &&
 		l.Task.Attempt == l.Cluster.Attempt && now.Sub(l.Cluster.Running) >= l.Task.Keeps(restart)
 }

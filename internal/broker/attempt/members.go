@@ -18,7 +18,7 @@ func Gang(u recordcache.Reader, job record.Job, spec *dag.Job, cl record.Cluster
 		return nil, nil
 	}
 	g := &wire.Gang{
-		Name: cmp.Or(t.Gang, t.Joins), Role: t.RoleOf(), Framework: string(t.Framework), Chief: spec.Chief(cl.Task),
+		Name: cmp.Or(t.Gang, t.Joins), Role: t.RoleName(), Framework: string(t.Framework), Chief: spec.Chief(cl.Task),
 	}
 	if g.Name == "" {
 		g.Members = []wire.Member{memberOf(t, cl)}
@@ -72,7 +72,7 @@ func firstOf(spec *dag.Job, joining []int, task int) (rank int) {
 }
 
 func memberOf(t *dag.Task, cl record.Cluster) wire.Member {
-	m := wire.Member{Role: t.RoleOf(), Task: t.Name, Attempt: cl.ID}
+	m := wire.Member{Role: t.RoleName(), Task: t.Name, Attempt: cl.ID}
 	for _, n := range cl.Nodes {
 		m.Nodes = append(m.Nodes, n.Address)
 	}

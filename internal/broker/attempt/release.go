@@ -26,12 +26,12 @@ func LoadReleased(u recordcache.Reader, id string,
 	if err := reprice(u, &cl, attempt, now); err != nil {
 		return cl, attempt, true, err
 	}
-	cl.Tell(&attempt)
+	cl.UpdateAttempt(&attempt)
 	return cl, attempt, true, nil
 }
 
-// DecideLetGo releases a cluster that is kept for people to examine.
-func DecideLetGo(cl record.Cluster, why string, now time.Time) (d record.Decision) {
+// DecideReleaseKept releases a cluster that is kept for people to examine.
+func DecideReleaseKept(cl record.Cluster, why string, now time.Time) (d record.Decision) {
 	cl.KeptUntil = now
 	d.Put(record.ClusterKey(cl.ID), cl)
 	d.Emit(events.ClusterRelease{Cluster: cl.ID, Job: cl.Job, Reason: why})
@@ -59,7 +59,7 @@ func DecideReleased(cl record.Cluster, attempt apitypes.Attempt, minBilled time.
 	told.Cluster = cl.ID
 	if cl.Offer.Spot && held > 0 {
 		told.Spot, told.Hours = record.MarketID(attempt.OfferID), record.Hours(held)*float64(len(cl.Nodes))
-		told.Outcome = string(cl.Over(attempt))
+		told.Outcome = string(cl.FinalOutcome(attempt))
 	}
 	d.Emit(told)
 	return d
@@ -68,7 +68,7 @@ func DecideReleased(cl record.Cluster, attempt apitypes.Attempt, minBilled time.
 // DecideGone completes the record of an attempt whose machines are gone, with its cost, and removes the cluster's.
 func DecideGone(cl record.Cluster, attempt apitypes.Attempt, usd float64, now time.Time) (d record.Decision) {
 	if attempt.Outcome == "" {
-		attempt.Outcome, attempt.Reason = cl.Over(attempt), cl.Reason
+		attempt.Outcome, attempt.Reason = cl.FinalOutcome(attempt), cl.Reason
 	}
 	if attempt.Ended.IsZero() {
 		attempt.Ended = now

@@ -16,18 +16,18 @@ import (
 
 // Reporting is what the decision on a report depends on; loadReporting says what of it is loaded.
 type Reporting struct {
-	Job     record.Job
-	Spec    *dag.Task
-	Task    record.Task
-	Attempt apitypes.Attempt
-	Cluster record.Cluster
-	Rank    int
-	Chief   bool          // the gang's work is done when this task has succeeded
-	Keep    time.Duration // how long the machines of a failed task may be kept
-	Joined  bool          // others may join its task's role while it runs
-	Done    bool          // the work of its gang is done: its chief has succeeded
-	Now     time.Time
-	serving Serving // only for a replica of a service
+	Job      record.Job
+	Spec     *dag.Task
+	Task     record.Task
+	Attempt  apitypes.Attempt
+	Cluster  record.Cluster
+	Rank     int
+	Chief    bool          // the gang's work is done when this task has succeeded
+	Keep     time.Duration // how long the machines of a failed task may be kept
+	Joinable bool          // others may join its task's role while it runs
+	Done     bool          // the work of its gang is done: its chief has succeeded
+	Now      time.Time
+	serving  Serving // only for a replica of a service
 }
 
 // LoadDone loads whether the work of a task's gang is done.
@@ -132,12 +132,12 @@ func (st *Reporting) started() (d record.Decision) {
 		return d
 	}
 	st.Cluster.Started, st.Cluster.Running = true, st.Now
-	st.Cluster.TellTask(&st.Task)
+	st.Cluster.UpdateTask(&st.Task)
 	if d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster); st.Task.Gang != "" {
 		d.Put(record.TaskKey(st.Cluster.Job, st.Cluster.Task), st.Task)
 	}
 	d.Emit(events.TaskStarted{Job: st.Cluster.Job, Task: st.Cluster.Task, Attempt: st.Cluster.Attempt})
-	if st.Joined {
+	if st.Joinable {
 		d.Emit(events.CapacityFreed{Queue: st.Cluster.Queue})
 	}
 	return d
@@ -183,7 +183,7 @@ func (st *Reporting) succeeded(r wire.Report) (d record.Decision) {
 	d.Unplanned(st.Job, st.Cluster)
 	d.Emit(events.TaskSucceeded{Job: st.Cluster.Job, Task: st.Cluster.Task, Attempt: st.Cluster.Attempt,
 		Cluster: st.Cluster.ID})
-	if st.Chief || st.Joined {
+	if st.Chief || st.Joinable {
 		d.Emit(events.GangBroken{Job: st.Task.Job, Gang: st.Task.Gang, Task: st.Task.Index, Attempt: st.Task.Attempt,
 			Done: true, Joining: !st.Chief})
 	}
@@ -202,7 +202,7 @@ func (st *Reporting) failed(r wire.Report, cfg config.Config) (d record.Decision
 	message = tell.Words(message)
 	st.Cluster.Outcome = apitypes.OutcomeFailed
 	if r.Keep > 0 && st.Cluster.State == record.ClusterUp && st.Job.State != apitypes.JobEnding &&
-		!st.Job.State.Over() {
+		!st.Job.State.Finished() {
 		st.Cluster.KeptUntil = st.Now.Add(min(unscale(r.Keep, cfg.Scale), st.Keep))
 		st.Attempt.KeptUntil, st.node().Keeps = st.Cluster.KeptUntil, true
 	}
@@ -226,11 +226,11 @@ func (st *Reporting) failed(r wire.Report, cfg config.Config) (d record.Decision
 func (st *Reporting) stopped() (d record.Decision) {
 	st.node().Stopped = true
 	if st.node().Keeps && st.Cluster.Kept(st.Now) { // the time has passed, or a user has ended it
-		return DecideLetGo(st.Cluster, "it is no longer kept", st.Now)
+		return DecideReleaseKept(st.Cluster, "it is no longer kept", st.Now)
 	}
 	if st.Cluster.State == record.ClusterDoomed && st.Cluster.Outcome == "" && st.Cluster.Stopped() {
 		return DecideLost(Losing{Job: st.Job, Task: st.Task, Attempt: st.Attempt, Cluster: st.Cluster},
-			st.Cluster.Taken(), st.Cluster.Reason, st.Now)
+			st.Cluster.LossOutcome(), st.Cluster.Reason, st.Now)
 	}
 	d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
 	return d

@@ -208,7 +208,7 @@ func TestSuspensionText(t *testing.T) {
 		"suspended: full":               {Reason: "full"},
 		"suspended by ann: a wrong run": {By: "ann", Reason: "a wrong run"},
 	} {
-		if got := Why(s); got != want {
+		if got := SuspensionText(s); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -15,9 +15,9 @@ func (st *Buying) Rules() (rules []cloud.Rule, knownBy map[string]string) {
 			continue
 		}
 		rules = append(rules, cloud.Rule{Group: fmt.Sprintf("%s/%d", st.Job.ID, n), Spread: string(g.Spread),
-			Most: g.Most(), Pack: string(g.Pack)})
+			Most: g.MaxPerPlace(), Pack: string(g.Pack)})
 	}
-	for _, p := range st.Spec.Aparts() {
+	for _, p := range st.Spec.ApartRules() {
 		if p.Level() != dag.LevelRegion {
 			rules = append(rules, cloud.Rule{Apart: p.Apart, By: string(p.Level())})
 		}

@@ -38,7 +38,7 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 		Job: job.ID, JobName: job.Name, Task: t.Name, Attempt: cl.ID,
 		Setup: t.Setup, Run: t.Run, Login: t.Login, Env: maps.Clone(t.Env), Accelerators: cl.Offer.AccelCount,
 		Workdir: t.Workdir, Store: cmp.Or(cl.Store, cfg.StoreURL), Prefix: taskPrefix(job.ID, t.Name),
-		Parents: in.Parents, Only: in.Only, Nothing: in.Nothing, Pace: cfg.Pace,
+		Parents: in.Parents, PartialParents: in.Only, EmptyParents: in.Nothing, Pace: cfg.Pace,
 		Service: serviceOf(cfg, spec, cl.Task),
 	}
 	if a.Service == nil {
@@ -53,13 +53,13 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 	if t.Checkpoint != nil {
 		a.Checkpoint = &wire.Checkpoint{
 			Every: cfg.Wall(t.Checkpoint.Every), Path: t.Checkpoint.Path,
-			Restore: from(cfg, cl, attempt.ResumedFrom), Next: task.Checkpoint.Seq + 1,
+			Restore: locationFor(cfg, cl, attempt.ResumedFrom), Next: task.Checkpoint.Seq + 1,
 		}
 	}
 	if t.StandIn() {
 		// Its files are only sizes: there is nothing to stage.
 		a.StandIn = max(time.Duration(float64(t.Recorded)*cfg.StandInScale), 1) // 0 would mean that it is no stand-in
-		a.Progress, a.Workdir, a.Parents, a.Only, a.Nothing = attempt.Resumed, "", nil, nil, nil
+		a.Progress, a.Workdir, a.Parents, a.PartialParents, a.EmptyParents = attempt.Resumed, "", nil, nil, nil
 		return a
 	}
 	for _, in := range t.Inputs {
@@ -75,8 +75,8 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 	return a
 }
 
-// from returns a location as an agent needs it: a path if it is in the attempt's own store, otherwise a URI.
-func from(cfg config.Config, cl record.Cluster, where string) string {
+// locationFor returns a location as an agent needs it: a path if it is in the attempt's own store, otherwise a URI.
+func locationFor(cfg config.Config, cl record.Cluster, where string) string {
 	store := cmp.Or(cl.Store, cfg.StoreURL)
 	if where == "" || store == cfg.StoreURL {
 		return where
@@ -132,7 +132,7 @@ func ParentOutputs(
 		if parent.StandIn() {
 			continue // its files have only sizes
 		}
-		paths, all := read(parent, edge.Outputs)
+		paths, all := carriedPaths(parent, edge.Outputs)
 		switch {
 		case all:
 			parents = append(parents, p)
@@ -146,7 +146,7 @@ func ParentOutputs(
 	found, err := LoadTasks(u, job, parents)
 	for _, parent := range found {
 		if name := spec.Tasks[parent.Index].Name; parent.Output != "" {
-			in.Parents[name] = from(cfg, cl, parent.Output)
+			in.Parents[name] = locationFor(cfg, cl, parent.Output)
 		} else {
 			delete(in.Only, name)
 			in.Nothing = append(in.Nothing, name)
@@ -155,8 +155,8 @@ func ParentOutputs(
 	return in, err
 }
 
-// read returns the paths of a parent's output that an edge carries; all is true if it carries the whole output.
-func read(parent *dag.Task, outputs []string) (paths []string, all bool) {
+// carriedPaths returns the paths of a parent's output that an edge carries; all is true if it carries the whole output.
+func carriedPaths(parent *dag.Task, outputs []string) (paths []string, all bool) {
 	if outputs == nil {
 		return nil, true
 	}

@@ -51,7 +51,7 @@ func Scope(u recordcache.Reader, cfg config.Config, job record.Job, cl record.Cl
 		return s, nil // its files are only sizes
 	}
 	brought := append([]string{t.Workdir}, uris(t.Inputs)...)
-	s.Write = append(s.Write, written(t.Inputs, packs)...)
+	s.Write = append(s.Write, writableInputs(t.Inputs, packs)...)
 	s.Read = append(s.Read, brought...)
 	if slices.ContainsFunc(brought, pack.IsURI) {
 		s.Read = append(s.Read, namedPieces(packs, named)...)
@@ -94,8 +94,8 @@ func uris(inputs []dag.Input) []string {
 	return out
 }
 
-// written returns the inputs that a task writes to, except in the store of packs.
-func written(inputs []dag.Input, packs string) (out []string) {
+// writableInputs returns the inputs that a task writes to, except in the store of packs.
+func writableInputs(inputs []dag.Input, packs string) (out []string) {
 	for _, in := range inputs {
 		if (in.Mount.Writes() || in.Source != "") && !overlap(in.URI, packs) {
 			out = append(out, in.URI)

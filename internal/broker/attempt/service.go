@@ -30,8 +30,8 @@ const (
 	drainFor = 2 * time.Minute
 	// settledAfter is how long a replica must have been ready for earlier failures to be forgotten.
 	settledAfter = 10 * time.Minute
-	// MostMisses is the maximum number of attempts in a row that may end before they are ready, if no other replica is.
-	MostMisses = 6
+	// MaxMisses is the maximum number of attempts in a row that may end before they are ready, if no other replica is.
+	MaxMisses = 6
 	// After the second failure in a row the next attempt waits for backOff, and twice as long after each further one.
 	backOff, maxBackOff = 30 * time.Second, 10 * time.Minute
 )
@@ -74,7 +74,7 @@ func (st *Reporting) LoadServing(u recordcache.Reader, spec *dag.Job) (err error
 	); err != nil {
 		return err
 	}
-	cl.Tell(&st.Attempt)
+	cl.UpdateAttempt(&st.Attempt)
 	if st.serving.ledger, _, err = recordcache.Get[record.Ledger](u, record.LedgerKey(cl.Job)); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (st *Reporting) LoadServing(u recordcache.Reader, spec *dag.Job) (err error
 	for i := range all {
 		switch other := &all[i]; {
 		case other.ID == cl.ID || !slices.Contains(of, other.Task):
-		case other.Task == cl.Task && other.Attempt < cl.Attempt && Keeps(*other):
+		case other.Task == cl.Task && other.Attempt < cl.Attempt && Holds(*other):
 			l, found, err := LoadLosing(u, other.ID)
 			if err != nil {
 				return err
@@ -107,8 +107,8 @@ func (st *Reporting) LoadServing(u recordcache.Reader, spec *dag.Job) (err error
 	return nil
 }
 
-// current reports whether the task of a replica still belongs to this attempt: it was not handed over.
-func (l Losing) current() bool {
+// ownsTask reports whether the task of a replica still belongs to this attempt: it was not handed over.
+func (l Losing) ownsTask() bool {
 	return l.Task.Attempt == l.Cluster.Attempt && l.Task.State != record.TaskQueued
 }
 
@@ -139,18 +139,18 @@ func (st *Reporting) replicaReady(r wire.Report, cfg config.Config) (d record.De
 		d.Put(record.TaskKey(cl.Job, cl.Task), st.Task)
 	}
 	for _, l := range st.serving.older {
-		more := letGo(l, record.LeaveReplaced, fmt.Sprintf("attempt %d has taken its place", cl.Attempt), cfg, st.Now)
+		more := endReplica(l, record.LeaveReplaced, fmt.Sprintf("attempt %d has taken its place", cl.Attempt), cfg, st.Now)
 		d.Add(more)
 	}
 	if r := st.serving.rolling; r != nil {
-		r.takes(*cl, st.Task)
+		r.update(*cl, st.Task)
 		d.Add(r.Step(st.Now))
 	}
 	return d
 }
 
-// letGo ends a replica, with time to answer its open requests. One that does not run yet ends at once.
-func letGo(l Losing, why record.Leaving, reason string, cfg config.Config, now time.Time) record.Decision {
+// endReplica ends a replica, with time to answer its open requests. One that does not run yet ends at once.
+func endReplica(l Losing, why record.Leaving, reason string, cfg config.Config, now time.Time) record.Decision {
 	if l.Cluster.Command == "" {
 		l.Cluster.Leaving = why
 		return DecideLost(l, apitypes.OutcomeMoved, reason, now)
@@ -166,7 +166,7 @@ func (st *Reporting) replicaUnready(r wire.Report, cfg config.Config) (d record.
 		cl.Ready, cl.Unready = time.Time{}, tell.Clip(r.Message)
 	}
 	l := st.losing()
-	if cl.Outcome != "" || cl.State != record.ClusterUp || !l.current() || st.Job.State != apitypes.JobRunning ||
+	if cl.Outcome != "" || cl.State != record.ClusterUp || !l.ownsTask() || st.Job.State != apitypes.JobRunning ||
 		st.Job.Suspended() != nil {
 		d.Put(record.ClusterKey(cl.ID), *cl)
 		return d
@@ -175,7 +175,7 @@ func (st *Reporting) replicaUnready(r wire.Report, cfg config.Config) (d record.
 	left := st.Job.BudgetUSD - st.serving.ledger.SpentUSD - st.serving.ledger.ReservedUSD
 	if st.Job.BudgetUSD > 0 && left < st.Attempt.ReservedUSD {
 		l.Cluster = *cl
-		return letGo(l, record.LeaveUnready, reason, cfg, st.Now)
+		return endReplica(l, record.LeaveUnready, reason, cfg, st.Now)
 	}
 	d.Put(record.ClusterKey(cl.ID), *cl)
 	handOver(&d, l, st.Job.Plan.Version, reason, st.Now)
@@ -210,13 +210,13 @@ func (st *Reporting) replicaEnded(r wire.Report) (d record.Decision) {
 	if r.Phase != "" && r.Phase != wire.PhaseRun {
 		reason = r.Phase + ": " + reason
 	}
-	current := l.current()
+	current := l.ownsTask()
 	cl.Outcome, cl.Reason = apitypes.OutcomeFailed, reason
 	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = apitypes.OutcomeFailed, reason, st.Now
 	d.Put(record.ClusterKey(cl.ID), *cl)
 	d.Put(record.AttemptKey(cl.Job, cl.Task, cl.Attempt), st.Attempt)
 	lost := events.ClusterLost{Cluster: cl.ID, Job: cl.Job, Reason: reason}
-	if !current || st.Job.State == apitypes.JobEnding || st.Job.State.Over() {
+	if !current || st.Job.State == apitypes.JobEnding || st.Job.State.Finished() {
 		d.Emit(lost)
 		return d
 	}
@@ -226,10 +226,10 @@ func (st *Reporting) replicaEnded(r wire.Report) (d record.Decision) {
 		}
 		d.Emit(lost)
 		l.Task = st.Task
-		again(&d, l, reason, st.Now)
+		restartReplica(&d, l, reason, st.Now)
 		return d
 	}
-	more, failed := missed(l, st.Spec, st.serving.others, r.ExitCode, reason, st.Now)
+	more, failed := countMiss(l, st.Spec, st.serving.others, r.ExitCode, reason, st.Now)
 	if !failed {
 		d.Emit(lost)
 	}
@@ -237,16 +237,16 @@ func (st *Reporting) replicaEnded(r wire.Report) (d record.Decision) {
 	return d
 }
 
-// missed replaces an attempt that has ended before it was ready. If that was the first attempt of an update, the update
+// countMiss replaces an attempt that has ended before it was ready. If that was the first attempt of an update, the update
 // is stopped. If this happens MostMisses times in a row and no other replica is ready, the task and its job fail.
-func missed(l Losing, spec *dag.Task, others bool, exitCode int, reason string,
+func countMiss(l Losing, spec *dag.Task, others bool, exitCode int, reason string,
 	now time.Time) (d record.Decision, failed bool) {
 	cl := &l.Cluster
 	if u := &l.Job.Update; u.Open() && u.Failed == "" && cl.Spec == u.Spec {
 		stopUpdate(&d, l, spec.Name, reason, now)
 		return d, false
 	}
-	if l.Task.Misses++; l.Task.Misses >= MostMisses && !others {
+	if l.Task.Misses++; l.Task.Misses >= MaxMisses && !others {
 		l.Task.State, l.Task.Reason, l.Task.EndedAt = record.TaskFailed, reason, now
 		d.Put(record.TaskKey(cl.Job, cl.Task), l.Task)
 		d.Emit(events.TaskFailed{Job: cl.Job, Task: cl.Task, Attempt: cl.Attempt, Cluster: cl.ID,
@@ -255,12 +255,12 @@ func missed(l Losing, spec *dag.Task, others bool, exitCode int, reason string,
 				"the last time: %s", spec.Service.Of, l.Task.Misses, reason)})
 		return d, true
 	}
-	again(&d, l, reason, now)
+	restartReplica(&d, l, reason, now)
 	return d, false
 }
 
-// again makes a replica wait for its next admission, longer after each failure in a row.
-func again(d *record.Decision, l Losing, reason string, now time.Time) {
+// restartReplica makes a replica wait for its next admission, longer after each failure in a row.
+func restartReplica(d *record.Decision, l Losing, reason string, now time.Time) {
 	l.Task.NotBefore = now.Add(waitAfter(l.Task.Misses))
 	l.Task.ReadyAt = now
 	rejoin(d, l.Job, l.Task, reason)
@@ -289,10 +289,10 @@ func LoadRefused(u recordcache.Reader, job string, task, attempt int) (st Buying
 // an attempt that ended before it was ready, because other replicas, of another version, may keep running.
 func (st *Buying) replicaRefused(reason string, now time.Time) (d record.Decision) {
 	l := Losing{Job: st.Job, Task: st.task, Attempt: st.Attempt, Cluster: st.Cluster}
-	if !l.current() || st.Job.State == apitypes.JobEnding || st.Job.State.Over() {
+	if !l.ownsTask() || st.Job.State == apitypes.JobEnding || st.Job.State.Finished() {
 		return d
 	}
-	d, _ = missed(l, st.Spec, st.others, -1, reason, now)
+	d, _ = countMiss(l, st.Spec, st.others, -1, reason, now)
 	return d
 }
 

@@ -198,7 +198,7 @@ func (s *stage) FindAll(r recordcache.Span) ([]*recordcache.Slot, error) {
 	return recordcache.InSpan(all, r), nil
 }
 
-func (s *stage) Cache() *recordcache.Kept              { return recordcache.NewKept(1 << 20) }
+func (s *stage) Cache() *recordcache.Cache             { return recordcache.NewKept(1 << 20) }
 func (s *stage) Spec(record.Job) (*dag.Job, error)     { return &s.spec, nil }
 func (s *stage) Plan(record.Job) (*record.Plan, error) { return &s.plan, nil }
 func (s *stage) Bids(record.Job) (*record.Bids, error) { return &s.bids, nil }

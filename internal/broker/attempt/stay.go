@@ -69,9 +69,9 @@ func DecideStay(r recordcache.Reader, cfg config.Config, l Losing, margin time.D
 	return DecideLeave(l.Cluster, why, reason, cfg.Overhead, now), nil
 }
 
-// settledStarts is how long a machine is kept before its price may make the task leave, in times of a start. Without
+// minStaysInStarts is how long a machine is kept before its price may make the task leave, in times of a start. Without
 // it, prices that change all the time would make the task move all the time.
-const settledStarts = 2
+const minStaysInStarts = 2
 
 // staying is what the decision to keep or leave a spot machine depends on.
 type staying struct {
@@ -175,7 +175,7 @@ func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 			tell.Rounded(needs.work), tell.Rounded(needs.left))
 	}
 	table := st.table()
-	if table == nil || !st.spec.Resumes() || now.Sub(st.Attempt.Started) < settledStarts*st.restart {
+	if table == nil || !st.spec.Resumes() || now.Sub(st.Attempt.Started) < minStaysInStarts*st.restart {
 		return "", ""
 	}
 	left := own.left
@@ -191,9 +191,9 @@ func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 	return "", ""
 }
 
-// Free reports whether only the cloud can make a task leave its spot machine: it has no deadline and no budget, and no
+// IsUnconstrained reports whether only the cloud can make a task leave its spot machine: it has no deadline and no budget, and no
 // price at which it could resume elsewhere.
-func Free(job record.Job, bids *record.Bids, task *dag.Task, index int) bool {
+func IsUnconstrained(job record.Job, bids *record.Bids, task *dag.Task, index int) bool {
 	st := staying{bids: *bids}
 	st.Cluster.Task = index
 	return job.BudgetUSD == 0 && len(bids.FinishBy) == 0 &&

@@ -67,7 +67,7 @@ func TestTightestGangMemberDecidesToLeave(t *testing.T) {
 // A price makes a task leave once its machine has been kept for a while, if it is more than the remaining work is worth
 // there. A task without a deadline counts as having three times its whole work.
 func TestPriceMakesTaskLeave(t *testing.T) {
-	table, err := bidding.NewWorth(context.Background(), bidding.Live{USD: 0.3, OnDemandUSD: 1, Work: 3, Left: 9,
+	table, err := bidding.NewWorth(context.Background(), bidding.LiveTask{USD: 0.3, OnDemandUSD: 1, Work: 3, Left: 9,
 		LossesPerHour: 0.2, Restart: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestFree(t *testing.T) {
 		"and its date counts":              {0, record.Bids{FinishBy: make([]time.Time, 2)}, resumes, 0, false},
 		"its date counts, without a table": {0, record.Bids{FinishBy: make([]time.Time, 2)}, begins, 0, false},
 	} {
-		if got := Free(record.Job{BudgetUSD: c.budget}, &c.bids, c.task, c.index); got != c.free {
+		if got := IsUnconstrained(record.Job{BudgetUSD: c.budget}, &c.bids, c.task, c.index); got != c.free {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

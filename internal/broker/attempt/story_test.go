@@ -136,8 +136,8 @@ func (s *stage) losing() Losing {
 	l := Losing{Job: of[record.Job](s, record.JobKey("j")), Task: of[record.Task](s, record.TaskKey("j", 1)),
 		Attempt: of[apitypes.Attempt](s, record.AttemptKey("j", 1, s.no)), Cluster: of[record.Cluster](s, record.ClusterKey(s.cluster()))}
 	l.Cluster.Nodes = slices.Clone(l.Cluster.Nodes)
-	l.Cluster.Tell(&l.Attempt)
-	l.Cluster.TellTask(&l.Task)
+	l.Cluster.UpdateAttempt(&l.Attempt)
+	l.Cluster.UpdateTask(&l.Task)
 	return l
 }
 
@@ -212,7 +212,7 @@ func (s *stage) buy(d *datadriven.TestData) bool {
 		fmt.Fprintf(s.out, "again: %v, given up: %v\n", again, refusal)
 	case "refused":
 		err := cloud.Errorf("aws", cloud.Kind(d.CmdArgs[0].Key), "Code", "the cloud's words")
-		err.RetryAfter, err.AskAgain = s.span(s.word(d, "retry", "0s")), s.span(s.word(d, "again", "0s"))
+		err.RetryAfter, err.RetryAfterFull = s.span(s.word(d, "retry", "0s")), s.span(s.word(d, "again", "0s"))
 		st, bad := LoadRefused(s, "j", 1, s.no)
 		if errors.Is(bad, record.ErrSkip) { // stories of refusals may leave out what comes before
 			st, bad = s.buying(), nil
@@ -235,7 +235,7 @@ func (s *stage) serve(d *datadriven.TestData) bool {
 	case "hello":
 		st := Arriving{Job: l.Job, Task: l.Task, Cluster: l.Cluster, Rank: rank()}
 		h := wire.Hello{Address: fmt.Sprint("10.0.0.", rank()), Nonce: s.word(d, "nonce", "n")}
-		if st.Taken(h) {
+		if st.AlreadyArrived(h) {
 			s.out.WriteString("another has said hello\n")
 			break
 		}
@@ -255,7 +255,7 @@ func (s *stage) serve(d *datadriven.TestData) bool {
 		}
 	case "report":
 		st := Reporting{Job: l.Job, Spec: &s.spec.Tasks[1], Task: l.Task, Attempt: l.Attempt, Cluster: l.Cluster, Rank: rank(), Now: s.now,
-			Chief: d.HasArg("chief"), Joined: d.HasArg("joined"), Keep: s.span(s.word(d, "kept", "0s"))}
+			Chief: d.HasArg("chief"), Joinable: d.HasArg("joined"), Keep: s.span(s.word(d, "kept", "0s"))}
 		if d.HasArg("led") { // by the other task of the gang
 			s.spec.Tasks[2].On = []dag.Reaction{{Event: dag.TaskCompleted, Action: dag.Complete}}
 			if err := st.LoadDone(s, &s.spec); err != nil {
@@ -294,7 +294,7 @@ func (s *stage) end(d *datadriven.TestData) bool {
 	case "lost":
 		s.decided(DecideLost(l, apitypes.Outcome(d.CmdArgs[0].Key), "it is gone", s.now))
 	case "can-go":
-		fmt.Fprintln(s.out, l.CanGo(s.cfg.Restart, s.now))
+		fmt.Fprintln(s.out, l.CanLeave(s.cfg.Restart, s.now))
 	case "diagnose":
 		var seen Inventory
 		if d.HasArg("machines") {
@@ -350,7 +350,7 @@ func (s *stage) tell(d *datadriven.TestData) bool {
 	switch d.Cmd {
 	case "follow":
 		for _, m := range members() {
-			s.decided(DecideFollow(m, "the gang is broken", s.cfg, s.now))
+			s.decided(DecideFollowGang(m, "the gang is broken", s.cfg, s.now))
 		}
 	case "complete":
 		for _, m := range members() {
@@ -361,7 +361,7 @@ func (s *stage) tell(d *datadriven.TestData) bool {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		left, err := LeftBehind(s, l.Job, gang[0], gang)
+		left, err := JoinedBefore(s, l.Job, gang[0], gang)
 		for _, m := range left {
 			fmt.Fprintln(s.out, m.Cluster.ID)
 		}

@@ -9,12 +9,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// DecideGiveBack makes a task give back its machines and wait: at once if it has not started, otherwise when it has
+// DecideYield makes a task give back its machines and wait: at once if it has not started, otherwise when it has
 // saved its work. It does nothing for a cluster that is already being given back.
-func DecideGiveBack(l Losing, why record.Leaving, reason string, cfg config.Config,
+func DecideYield(l Losing, why record.Leaving, reason string, cfg config.Config,
 	now time.Time) (d record.Decision) {
 	switch {
-	case !Keeps(l.Cluster):
+	case !Holds(l.Cluster):
 		return d
 	case l.Cluster.Command != "":
 		return DecideLeave(l.Cluster, why, reason, cfg.Overhead, now)
@@ -24,13 +24,13 @@ func DecideGiveBack(l Losing, why record.Leaving, reason string, cfg config.Conf
 	}
 }
 
-// Keeps reports whether a cluster is not being given back yet.
-func Keeps(cl record.Cluster) bool {
+// Holds reports whether a cluster is not being given back yet.
+func Holds(cl record.Cluster) bool {
 	return cl.Outcome == "" && cl.State != record.ClusterDoomed && cl.State != record.ClusterReleasing
 }
 
-// Why describes a suspension: "suspended by ann: the data is wrong".
-func Why(s apitypes.Suspension) string {
+// SuspensionText describes a suspension: "suspended by ann: the data is wrong".
+func SuspensionText(s apitypes.Suspension) string {
 	text := "suspended"
 	if s.By != "" {
 		text = fmt.Sprintf("%s by %s", text, s.By)
@@ -44,7 +44,7 @@ func Why(s apitypes.Suspension) string {
 // decideHeldUp ends an attempt of a suspended job before anything is bought for it: its task waits until the job is
 // resumed.
 func decideHeldUp(st *Buying, s apitypes.Suspension, now time.Time) record.Decision {
-	d := decideUnbought(st, apitypes.OutcomeMoved, Why(s), now)
-	rejoin(&d, st.Job, st.task, Why(s))
+	d := decideUnbought(st, apitypes.OutcomeMoved, SuspensionText(s), now)
+	rejoin(&d, st.Job, st.task, SuspensionText(s))
 	return d
 }

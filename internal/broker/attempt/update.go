@@ -42,8 +42,8 @@ func LoadRolling(u recordcache.Reader, job record.Job, spec *dag.Job) (r *Rollin
 	return r, err
 }
 
-// takes replaces a cluster and its task by their new values, which are not yet committed.
-func (r *Rolling) takes(cl record.Cluster, task record.Task) {
+// update replaces a cluster and its task by their new values, which are not yet committed.
+func (r *Rolling) update(cl record.Cluster, task record.Task) {
 	for i := range r.clusters {
 		if r.clusters[i].ID == cl.ID {
 			r.clusters[i] = cl

@@ -23,8 +23,8 @@ type Input struct {
 	Now     time.Time
 }
 
-// tablesMost is the maximum number of tables of a job. Tasks beyond it have no table: only the deadline decides.
-const tablesMost = 32
+// maxTables is the maximum number of tables of a job. Tasks beyond it have no table: only the deadline decides.
+const maxTables = 32
 
 // Decide bids the on-demand price for each spot task: at that price a cloud takes a machine only because it needs it,
 // while a lower bid could lose the machine without the notice that leaving gives. The task's table tells when spot is
@@ -39,20 +39,20 @@ func Decide(ctx context.Context, in Input) (bids record.Bids, err error) {
 	if !in.Job.Deadline.IsZero() {
 		_, bids.FinishBy = in.backward(func(i int) time.Duration { return record.Duration(in.Plan.TaskHours[i]) })
 	}
-	var tables shared[*bidding.Worth]
+	var tables sharedTables[*bidding.Worth]
 	for i := range n {
 		bids.Table[i] = -1
 		c := in.Plan.Of(i)
 		if c == nil || !c.Offer.Spot {
 			continue
 		}
-		live, ok := in.live(i, bids.FinishBy)
+		live, ok := in.liveInput(i, bids.FinishBy)
 		if !ok {
 			continue
 		}
 		// Tasks whose work and time agree to two digits share a table.
 		key := fmt.Sprintf("%s %.2g %.2g %.2g", c.ID, live.Work, live.Left, live.Restart)
-		bids.Table[i], err = tables.of(key, func() (*bidding.Worth, error) { return bidding.NewWorth(ctx, live) })
+		bids.Table[i], err = tables.indexOf(key, func() (*bidding.Worth, error) { return bidding.NewWorth(ctx, live) })
 		if err != nil {
 			return bids, fmt.Errorf("broker: table of task %s: %w", in.Spec.Tasks[i].Name, err)
 		}
@@ -62,8 +62,8 @@ func Decide(ctx context.Context, in Input) (bids record.Bids, err error) {
 	return bids, err
 }
 
-// live returns the input of a spot task's table. ok is false if the task has no alternative, or its prices are unknown.
-func (in *Input) live(i int, by []time.Time) (l bidding.Live, ok bool) {
+// liveInput returns the input of a spot task's table. ok is false if the task has no alternative, or its prices are unknown.
+func (in *Input) liveInput(i int, by []time.Time) (l bidding.LiveTask, ok bool) {
 	t, c := &in.Spec.Tasks[i], in.Plan.Of(i)
 	work := record.Hours(t.Time.For(c.Offer.InstanceType, c.Offer.Accelerator, c.Offer.AccelCount))
 	if work <= 0 || !(c.Offer.USDPerHour > 0) || !(c.OnDemandUSD > 0) || !record.OnDemandAllowed(t) ||
@@ -89,7 +89,7 @@ func (in *Input) live(i int, by []time.Time) (l bidding.Live, ok bool) {
 	if m.USD > 0 {
 		usd = m.USD
 	}
-	return bidding.Live{
+	return bidding.LiveTask{
 		Prices: &m.Prices, USD: usd, OnDemandUSD: other - c.SurchargeUSD, Work: work, Left: left,
 		LossesPerHour: c.LossesPerHour * float64(max(t.Nodes, 1)), Restart: record.Hours(in.Restart) + lost/2,
 	}, true
@@ -113,18 +113,18 @@ func (in *Input) backward(needs func(task int) time.Duration) (beginBy, finishBy
 	return beginBy, finishBy
 }
 
-// shared holds tables that similar tasks share, by a key made from their similarities.
-type shared[T any] struct {
+// sharedTables holds tables that similar tasks share, by a key made from their similarities.
+type sharedTables[T any] struct {
 	made []T
 	at   map[string]int32
 }
 
-// of returns the index of the table with a key, and makes the table if needed. It returns −1 if there are too many.
-func (s *shared[T]) of(key string, make func() (T, error)) (int32, error) {
+// indexOf returns the index of the table with a key, and makes the table if needed. It returns −1 if there are too many.
+func (s *sharedTables[T]) indexOf(key string, make func() (T, error)) (int32, error) {
 	if at, known := s.at[key]; known {
 		return at, nil
 	}
-	if len(s.made) == tablesMost {
+	if len(s.made) == maxTables {
 		return -1, nil
 	}
 	t, err := make()

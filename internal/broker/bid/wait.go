@@ -22,12 +22,12 @@ const (
 	waitHours   = 24
 )
 
-// waitLooks is how many more price checks must fit before the task's latest start for waiting to be worthwhile.
-const waitLooks = 2
+// minWaitTicks is how many more price checks must fit before the task's latest start for waiting to be worthwhile.
+const minWaitTicks = 2
 
-// waitMost is the maximum number of tasks of a job that wait: each session checks all of them, and nothing far behind
+// maxWaiting is the maximum number of tasks of a job that wait: each session checks all of them, and nothing far behind
 // them in the queue.
-const waitMost = 128
+const maxWaiting = 128
 
 // Waits returns the tasks that may wait for a better price, with their tables.
 func (in *Input) Waits(ctx context.Context) (begins []record.Begin, tables []*bidding.Begin, err error) {
@@ -35,9 +35,9 @@ func (in *Input) Waits(ctx context.Context) (begins []record.Begin, tables []*bi
 		return nil, nil, nil
 	}
 	times, graph := sync.OnceValues(in.BeginBy), sync.OnceValue(in.Spec.Graph)
-	var made shared[*bidding.Begin]
+	var made sharedTables[*bidding.Begin]
 	for i := range in.Plan.Choice {
-		if len(begins) == waitMost {
+		if len(begins) == maxWaiting {
 			break
 		}
 		l, ok := in.mayWait(i)
@@ -46,7 +46,7 @@ func (in *Input) Waits(ctx context.Context) (begins []record.Begin, tables []*bi
 		}
 		by, finishBy := times()
 		l.Left = record.Hours(finishBy[i].Sub(in.Now))
-		if !in.Now.Add(waitLooks * in.Tick).Before(by[i]) {
+		if !in.Now.Add(minWaitTicks * in.Tick).Before(by[i]) {
 			continue
 		}
 		var task record.Task
@@ -58,7 +58,7 @@ func (in *Input) Waits(ctx context.Context) (begins []record.Begin, tables []*bi
 		}
 		c := in.Plan.Of(i)
 		key := fmt.Sprintf("%s %.3g %.2g %.2g", c.ID, l.Work, l.Left, l.Restart)
-		at, err := made.of(key, func() (*bidding.Begin, error) { return bidding.NewBegin(ctx, l) })
+		at, err := made.indexOf(key, func() (*bidding.Begin, error) { return bidding.NewBegin(ctx, l) })
 		if err != nil {
 			return nil, nil, fmt.Errorf("broker: when task %s begins: %w", in.Spec.Tasks[i].Name, err)
 		}
@@ -81,7 +81,7 @@ func (in *Input) Waits(ctx context.Context) (begins []record.Begin, tables []*bi
 
 // mayWait reports whether a task may wait at all, and returns the input of its table except the remaining time. A
 // task on demand may wait for the spot market of its machine.
-func (in *Input) mayWait(i int) (l bidding.Live, ok bool) {
+func (in *Input) mayWait(i int) (l bidding.LiveTask, ok bool) {
 	t, c := &in.Spec.Tasks[i], in.Plan.Of(i)
 	if c == nil || t.Gang != "" || t.Joins != "" || !record.OnDemandAllowed(t) || !record.SpotAllowed(t) {
 		return l, false
@@ -90,7 +90,7 @@ func (in *Input) mayWait(i int) (l bidding.Live, ok bool) {
 	if changes, watched := m.Prices.Seen(); changes < waitChanges || watched < waitHours || m.USD <= 0 {
 		return l, false
 	}
-	if l, ok = in.live(i, nil); ok && !c.Offer.Spot {
+	if l, ok = in.liveInput(i, nil); ok && !c.Offer.Spot {
 		l.LossesPerHour = (float64(m.Preemptions) + lossesPrior) / (m.Hours + lossesPriorHours) * float64(
 			max(t.Nodes, 1))
 	}
@@ -103,11 +103,11 @@ const lossesPrior, lossesPriorHours = 5, 200
 
 // BeginBy returns the latest start of each task so that it, and all that follow it, can still run as planned even if
 // every spot machine is taken at the worst moment. finishBy is when each task must finish for that.
-func (in *Input) BeginBy() (by, finishBy []time.Time) { return in.backward(in.needs) }
+func (in *Input) BeginBy() (by, finishBy []time.Time) { return in.backward(in.timeNeeded) }
 
-// needs returns the time that a task is given: its work, a start, a price check that comes too late, and the cost of
+// timeNeeded returns the time that a task is given: its work, a start, a price check that comes too late, and the cost of
 // losing a spot machine.
-func (in *Input) needs(i int) time.Duration {
+func (in *Input) timeNeeded(i int) time.Duration {
 	t, work := &in.Spec.Tasks[i], record.Duration(in.Plan.TaskHours[i])
 	if in.Plan.Of(i) == nil {
 		return work
@@ -156,8 +156,8 @@ func (w *Waiting) Waits(now time.Time) bool {
 	return wait
 }
 
-// Tell describes what the task waits for, as text for people.
-func (w *Waiting) Tell(now time.Time) string {
+// Describe describes what the task waits for, as text for people.
+func (w *Waiting) Describe(now time.Time) string {
 	usd, _ := w.Wait(now)
 	by := w.By.UTC().Format("15:04 UTC")
 	if w.By.Sub(now) >= 24*time.Hour {
@@ -199,8 +199,8 @@ func LoadWaiting(u recordcache.Reader, cfg config.Config, job record.Job, task r
 	return w, nil
 }
 
-// Why returns the reason for the new plan that judgePrice requests.
-func (w *Waiting) Why() string {
+// ReplanReason returns the reason for the new plan that judgePrice requests.
+func (w *Waiting) ReplanReason() string {
 	if w.Spot {
 		return fmt.Sprintf("%s costs %.4g USD/h, and there is no time left to wait for a better price", w.Market, w.USD)
 	}

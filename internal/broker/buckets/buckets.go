@@ -32,7 +32,7 @@ var ErrRemoving = errors.New("the bucket is being removed, because the jobs that
 func (k Keeper) Make(ctx context.Context, job string, t *dag.Task) error {
 	for i := range t.Inputs {
 		in := &t.Inputs[i]
-		if in.Bucket == dag.BucketThere || t.StandIn() || k.Data == nil {
+		if in.Bucket == dag.BucketExists || t.StandIn() || k.Data == nil {
 			continue
 		}
 		bucket, err := grant.BucketOf(in.URI)
@@ -84,7 +84,7 @@ func (k Keeper) Remove(ctx context.Context, cause string) error {
 	made, err := recordcache.List[record.Bucket](u, record.PartBuckets, "", 0)
 	errs := []error{err}
 	for _, bucket := range made {
-		over, err := allOver(u, bucket.Jobs)
+		over, err := allFinished(u, bucket.Jobs)
 		if err == nil && over {
 			err = k.remove(ctx, cause+"/bucket/"+bucket.URI, bucket)
 		}
@@ -115,11 +115,11 @@ func (k Keeper) remove(ctx context.Context, cause string, bucket record.Bucket) 
 	return note(true)
 }
 
-// allOver reports whether all jobs have finished, and so released their machines.
-func allOver(u *txn.Unit, jobs []string) (bool, error) {
+// allFinished reports whether all jobs have finished, and so released their machines.
+func allFinished(u *txn.Unit, jobs []string) (bool, error) {
 	for _, id := range jobs {
 		job, found, err := recordcache.Get[record.Job](u, record.JobKey(id))
-		if err != nil || found && !job.State.Over() {
+		if err != nil || found && !job.State.Finished() {
 			return false, err
 		}
 	}

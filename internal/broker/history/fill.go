@@ -58,7 +58,7 @@ func Fill(spec *dag.Job, h apitypes.History) *dag.Job {
 	}
 	filled := spec
 	for i := range spec.Tasks {
-		learned := of(&spec.Tasks[i], h)
+		learned := learnedOf(&spec.Tasks[i], h)
 		if learned == nil {
 			continue
 		}
@@ -76,8 +76,8 @@ func Fill(spec *dag.Job, h apitypes.History) *dag.Job {
 	return filled
 }
 
-// of returns what is known about a task, or nil.
-func of(t *dag.Task, h apitypes.History) *dag.Learned {
+// learnedOf returns what is known about a task, or nil.
+func learnedOf(t *dag.Task, h apitypes.History) *dag.Learned {
 	if t.StandIn() || t.Service != nil {
 		return nil
 	}
@@ -168,9 +168,9 @@ func Unlearned(spec *dag.Job) *dag.Job {
 	return &again
 }
 
-// Kept returns the spec that replaces old, which has the same tasks. Tasks that are not services keep what was learned
+// KeepLearned returns the spec that replaces old, which has the same tasks. Tasks that are not services keep what was learned
 // about them, and the run times that they were submitted with if the new file states none. spec is not changed.
-func Kept(spec, old *dag.Job) *dag.Job {
+func KeepLearned(spec, old *dag.Job) *dag.Job {
 	kept := *spec
 	kept.Tasks = slices.Clone(spec.Tasks)
 	for i := range kept.Tasks {

@@ -144,7 +144,7 @@ func TestOfAResumedAttempt(t *testing.T) {
 	task := &dag.Task{Time: dag.TimeEstimate{Default: 4 * time.Hour}}
 	a := apitypes.Attempt{Number: 3, Started: now, Resumed: 0.5, Offer: apitypes.Offer{InstanceType: "m5.large"}}
 	rec := record.Task{State: record.TaskSucceeded, Attempt: 3, EndedAt: now.Add(90 * time.Minute)}
-	if r, ok := Of(task, rec, a); !ok || r != (Run{Hours: 3.5, Machine: "m5.large"}) {
+	if r, ok := RunOf(task, rec, a); !ok || r != (Run{Hours: 3.5, Machine: "m5.large"}) {
 		t.Errorf("%+v %v", r, ok)
 	}
 	for what, change := range map[string]func(){
@@ -155,7 +155,7 @@ func TestOfAResumedAttempt(t *testing.T) {
 		"one that ended before":   func() { rec.EndedAt = now.Add(-9 * time.Hour) },
 	} {
 		rec0, a0 := rec, a
-		if change(); func() bool { _, ok := Of(task, rec, a); return ok }() {
+		if change(); func() bool { _, ok := RunOf(task, rec, a); return ok }() {
 			t.Errorf("%s is learned from", what)
 		}
 		rec, a = rec0, a0

@@ -14,8 +14,8 @@ func Known(u *txn.Unit, job string) (apitypes.History, error) {
 	return h, err
 }
 
-// Filled returns a job that includes what is known about its tasks: see Fill.
-func Filled(u *txn.Unit, spec *dag.Job) (*dag.Job, error) {
+// LoadAndFill returns a job that includes what is known about its tasks: see Fill.
+func LoadAndFill(u *txn.Unit, spec *dag.Job) (*dag.Job, error) {
 	h, err := Known(u, spec.Name)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func Add(u *txn.Unit, job string, spec *dag.Job, d *record.Decision) error {
 		if err != nil {
 			return err
 		}
-		if r, ok := Of(&spec.Tasks[i], tasks[n], a); ok {
+		if r, ok := RunOf(&spec.Tasks[i], tasks[n], a); ok {
 			runs = append(runs, r)
 		}
 	}

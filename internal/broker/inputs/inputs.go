@@ -31,17 +31,17 @@ type Machine interface {
 type Checker struct {
 	Stores grant.Store   // nil: inputs in stores are not checked
 	AtOnce int           // maximum number of concurrent requests for a job; 0 means one
-	Here   Machine       // nil: machines are bought, and have or install what they need
+	Local  Machine       // nil: machines are bought, and have or install what they need
 	Own    string        // URI of the store of all jobs' data, which no task may mount
 	For    time.Duration // how long credentials for a mount are lent for
 	Log    *slog.Logger  // gets warnings about stores that did not answer
 }
 
-// within limits all checks of one job, because its submitter waits. What is not known by then is assumed to exist.
-const within = 10 * time.Second
+// checkTimeout limits all checks of one job, because its submitter waits. What is not known by then is assumed to exist.
+const checkTimeout = 10 * time.Second
 
-// look is one field of a task that is checked with a store, and the problem found.
-type look struct {
+// inputCheck is one field of a task that is checked with a store, and the problem found.
+type inputCheck struct {
 	task      int
 	field     string
 	in        *dag.Input
@@ -57,26 +57,26 @@ type look struct {
 // part of it, and for reading or writing.
 func (c Checker) Check(ctx context.Context, spec *dag.Job) error {
 	looks, lacks := c.looks(ctx, spec)
-	bounded, cancel := context.WithTimeout(ctx, within)
+	bounded, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	c.each(bounded, looks, func(l *look) {
+	c.each(bounded, looks, func(l *inputCheck) {
 		if l.copied {
-			l.why, l.hint = c.copied(bounded, spec, l.in)
+			l.why, l.hint = c.checkCopied(bounded, spec, l.in)
 		} else {
-			l.why, l.hint = c.mounted(bounded, l)
+			l.why, l.hint = c.checkMounted(bounded, l)
 		}
 	})
-	c.each(bounded, lent(looks), func(l *look) { l.why, l.hint = c.lend(bounded, l) })
+	c.each(bounded, loansNeeded(looks), func(l *inputCheck) { l.why, l.hint = c.checkLoan(bounded, l) })
 	for _, l := range looks {
 		if l.why != "" {
-			return spec.ErrorAt(l.task, dag.OfFiles, l.field, l.why, l.hint)
+			return spec.ErrorAt(l.task, dag.FilesOfTask, l.field, l.why, l.hint)
 		}
 	}
 	return lacks
 }
 
 // each checks fields concurrently until ctx ends.
-func (c Checker) each(ctx context.Context, looks []*look, ask func(*look)) {
+func (c Checker) each(ctx context.Context, looks []*inputCheck, ask func(*inputCheck)) {
 	var passed atomic.Int32
 	parallel.Each(c.AtOnce, len(looks), func(i int) {
 		if ctx.Err() != nil {
@@ -90,8 +90,8 @@ func (c Checker) each(ctx context.Context, looks []*look, ask func(*look)) {
 	}
 }
 
-// lent returns the fields that need credentials, one for each group that would get the same credentials.
-func lent(looks []*look) (out []*look) {
+// loansNeeded returns the fields that need credentials, one for each group that would get the same credentials.
+func loansNeeded(looks []*inputCheck) (out []*inputCheck) {
 	seen := map[string]bool{}
 	for _, l := range looks {
 		if l.lent.Prefix == "" || l.why != "" {
@@ -112,24 +112,24 @@ func lent(looks []*look) (out []*look) {
 
 // looks returns the fields to check with stores, each once. It stops at the first task for which this machine lacks
 // something, and returns that as lacks.
-func (c Checker) looks(ctx context.Context, spec *dag.Job) (looks []*look, lacks error) {
+func (c Checker) looks(ctx context.Context, spec *dag.Job) (looks []*inputCheck, lacks error) {
 	checked := map[string]bool{}
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		if t.StandIn() {
 			continue
 		}
-		if err := c.lacking(ctx, spec, i, checked); err != nil {
+		if err := c.checkMachine(ctx, spec, i, checked); err != nil {
 			return looks, err
 		}
 		add := func(field string, in *dag.Input) {
-			copied := in.Mount == dag.Copied && in.Bucket == dag.BucketThere
+			copied := in.Mount == dag.Copied && in.Bucket == dag.BucketExists
 			key := fmt.Sprint(in.URI, " ", in.Mount, in.Bucket)
 			if bucket, err := grant.BucketOf(in.URI); copied && err == nil {
 				key = bucket
 			}
 			if !checked[key] {
-				looks = append(looks, &look{task: i, field: field, in: in, copied: copied})
+				looks = append(looks, &inputCheck{task: i, field: field, in: in, copied: copied})
 			}
 			checked[key] = true
 		}
@@ -141,17 +141,17 @@ func (c Checker) looks(ctx context.Context, spec *dag.Job) (looks []*look, lacks
 	return looks, nil
 }
 
-// lacking returns an error if this machine cannot do what a task needs. checked records what earlier tasks needed.
-func (c Checker) lacking(ctx context.Context, spec *dag.Job, task int, checked map[string]bool) error {
-	if c.Here == nil {
+// checkMachine returns an error if this machine cannot do what a task needs. checked records what earlier tasks needed.
+func (c Checker) checkMachine(ctx context.Context, spec *dag.Job, task int, checked map[string]bool) error {
+	if c.Local == nil {
 		return nil
 	}
 	t := &spec.Tasks[task]
 	k := slices.IndexFunc(t.Inputs, func(in dag.Input) bool { return in.Mount != dag.Copied })
 	if k >= 0 && !checked["mounts"] {
 		checked["mounts"] = true
-		if err := c.Here.Mounts(ctx); err != nil {
-			return spec.ErrorAt(task, dag.OfFiles, dag.InputField(k),
+		if err := c.Local.Mounts(ctx); err != nil {
+			return spec.ErrorAt(task, dag.FilesOfTask, dag.InputField(k),
 				fmt.Sprintf("%q cannot be mounted on this computer: %s", t.Inputs[k].URI, err),
 				"leave mount out to have it copied; `tradewind doctor` checks again")
 		}
@@ -163,7 +163,7 @@ func (c Checker) lacking(ctx context.Context, spec *dag.Job, task int, checked m
 		return nil
 	}
 	checked["images"] = true
-	if err := c.Here.Containers(ctx); err != nil {
+	if err := c.Local.Containers(ctx); err != nil {
 		return spec.ErrorAt(task, image, "image",
 			fmt.Sprintf("%q cannot be run on this computer: %s", t.Resources[image].Image, err),
 			"`tradewind doctor` checks again")
@@ -171,14 +171,14 @@ func (c Checker) lacking(ctx context.Context, spec *dag.Job, task int, checked m
 	return nil
 }
 
-// copied returns why an input cannot be read from its bucket. It does not check what the job itself makes or writes.
-func (c Checker) copied(ctx context.Context, spec *dag.Job, in *dag.Input) (why, hint string) {
+// checkCopied returns why an input cannot be read from its bucket. It does not check what the job itself makes or writes.
+func (c Checker) checkCopied(ctx context.Context, spec *dag.Job, in *dag.Input) (why, hint string) {
 	prefix, err := grant.AsPrefix(in.URI)
 	if errors.Is(err, grant.ErrURI) && strings.Contains(in.URI, "://") {
 		return fmt.Sprintf("%q cannot be read: %s", in.URI, err),
 			"s3://BUCKET/PATH, gs://… and azblob://… name a bucket"
 	}
-	if err != nil || c.Stores == nil || made(spec, prefix) ||
+	if err != nil || c.Stores == nil || madeByJob(spec, prefix) ||
 		strings.HasPrefix(prefix, "file:") || strings.HasPrefix(prefix, "pack:") { // packs have been checked before
 		return "", ""
 	}
@@ -189,13 +189,13 @@ func (c Checker) copied(ctx context.Context, spec *dag.Job, in *dag.Input) (why,
 	return c.judge(fmt.Sprintf("%q cannot be read", in.URI), in.URI, err)
 }
 
-// made reports whether the job itself makes the bucket, or writes something that may be the input.
-func made(spec *dag.Job, prefix string) bool {
+// madeByJob reports whether the job itself makes the bucket, or writes something that may be the input.
+func madeByJob(spec *dag.Job, prefix string) bool {
 	bucket, _ := grant.BucketOf(prefix)
 	return slices.ContainsFunc(spec.Tasks, func(t dag.Task) bool {
 		return slices.ContainsFunc(t.Inputs, func(in dag.Input) bool {
 			of, err := grant.BucketOf(in.URI)
-			return err == nil && of == bucket && in.Bucket != dag.BucketThere
+			return err == nil && of == bucket && in.Bucket != dag.BucketExists
 		}) || slices.ContainsFunc(t.Outputs, func(out dag.Output) bool {
 			to, err := grant.AsPrefix(out.URI)
 			return err == nil && (strings.HasPrefix(prefix, to) || strings.HasPrefix(to, prefix))
@@ -203,8 +203,8 @@ func made(spec *dag.Job, prefix string) bool {
 	})
 }
 
-// mounted returns why an input cannot be mounted, or its bucket made, and records the credentials that it needs.
-func (c Checker) mounted(ctx context.Context, l *look) (why, hint string) {
+// checkMounted returns why an input cannot be mounted, or its bucket made, and records the credentials that it needs.
+func (c Checker) checkMounted(ctx context.Context, l *inputCheck) (why, hint string) {
 	in, cannot := l.in, l.cannot()
 	prefix, err := grant.AsPrefix(in.URI)
 	if err != nil {
@@ -218,7 +218,7 @@ func (c Checker) mounted(ctx context.Context, l *look) (why, hint string) {
 	}
 	page, err := c.Stores.List(ctx, prefix, "")
 	switch {
-	case errors.Is(err, grant.ErrNoBucket) && in.Bucket != dag.BucketThere:
+	case errors.Is(err, grant.ErrNoBucket) && in.Bucket != dag.BucketExists:
 		return "", "" // it is made before its machine is bought
 	case err != nil:
 		return c.judge(cannot, in.URI, err)
@@ -231,10 +231,10 @@ func (c Checker) mounted(ctx context.Context, l *look) (why, hint string) {
 	return "", ""
 }
 
-func (l *look) cannot() string { return fmt.Sprintf("%q cannot be mounted", l.in.URI) }
+func (l *inputCheck) cannot() string { return fmt.Sprintf("%q cannot be mounted", l.in.URI) }
 
-// lend returns why the credentials for a mount are not available.
-func (c Checker) lend(ctx context.Context, l *look) (why, hint string) {
+// checkLoan returns why the credentials for a mount are not available.
+func (c Checker) checkLoan(ctx context.Context, l *inputCheck) (why, hint string) {
 	_, err := grant.Lend(ctx, c.Stores, l.lent)
 	if why, _ = c.judge(l.cannot(), l.in.URI, err); why != "" {
 		return why, "leave mount out to have it copied; docs/mounts.md describes the setup"
@@ -263,7 +263,7 @@ func (c Checker) judge(cannot, uri string, err error) (why, hint string) {
 
 // isObject reports whether a URI names an object, by a granted request for its first byte.
 func (c Checker) isObject(ctx context.Context, uri string) bool {
-	grants, err := c.Stores.Sign(ctx, grant.Want{Op: grant.Get, URI: uri, For: within, Range: &grant.Range{Length: 1}})
+	grants, err := c.Stores.Sign(ctx, grant.Want{Op: grant.Get, URI: uri, For: checkTimeout, Range: &grant.Range{Length: 1}})
 	if err != nil {
 		return false
 	}

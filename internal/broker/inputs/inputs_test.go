@@ -58,7 +58,7 @@ func check(t *testing.T, s *stores, tasks string) *dag.Error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := inputs.Checker{Stores: s, Here: s.here, Own: "s3://work", For: time.Minute, Log: slog.New(slog.DiscardHandler)}
+	c := inputs.Checker{Stores: s, Local: s.here, Own: "s3://work", For: time.Minute, Log: slog.New(slog.DiscardHandler)}
 	err = c.Check(t.Context(), spec)
 	var bad *dag.Error
 	if err != nil && !errors.As(err, &bad) {

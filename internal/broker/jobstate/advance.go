@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// announceMost is the maximum number of tasks that one transaction announces; the rest follow by dag.advance.
-const announceMost = 30
+// maxAnnounced is the maximum number of tasks that one transaction announces; the rest follow by dag.advance.
+const maxAnnounced = 30
 
 // Advancing is what the decisions about a job's progress depend on: its records. Progress is a private copy.
 type Advancing struct {
@@ -56,7 +56,7 @@ func announce(st Advancing, tasks []int32) (d record.Decision) {
 		if phases[i] != record.PhaseWaiting || held[i] {
 			continue
 		}
-		if len(d.Emits) == announceMost {
+		if len(d.Emits) == maxAnnounced {
 			d.Emit(events.DAGAdvance{Job: st.Job.ID, From: int(i)})
 			break
 		}
@@ -131,7 +131,7 @@ func DecideCancelled(job record.Job, reason string) (d record.Decision) {
 
 // decideEnding starts the end of a job: no new task starts, its machines are released, then it is settled.
 func decideEnding(job record.Job, outcome apitypes.JobState, reason string) (d record.Decision) {
-	if job.State == apitypes.JobEnding || job.State.Over() {
+	if job.State == apitypes.JobEnding || job.State.Finished() {
 		return d
 	}
 	job.State, job.Outcome, job.Reason = apitypes.JobEnding, outcome, reason

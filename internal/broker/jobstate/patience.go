@@ -59,19 +59,19 @@ func lastBlock(in planinput.Input, plan *record.Plan, otherwise apitypes.Block) 
 	}
 	for _, b := range in.Blocks {
 		covers := func(p record.Planned) bool { return record.Covers(b, p.Offer, in.Now) }
-		if passes(cloud.Kind(b.Kind)) && b.Until.After(last.Until) && slices.ContainsFunc(plan.Offers, covers) {
+		if isTemporary(cloud.Kind(b.Kind)) && b.Until.After(last.Until) && slices.ContainsFunc(plan.Offers, covers) {
 			last = b
 		}
 	}
 	return cmp.Or(last, otherwise)
 }
 
-// passes reports whether a block of this kind ends without anyone acting. Missing permissions do not.
-func passes(k cloud.Kind) bool { return k != cloud.Auth && k != cloud.Invalid }
+// isTemporary reports whether a block of this kind ends without anyone acting. Missing permissions do not.
+func isTemporary(k cloud.Kind) bool { return k != cloud.Auth && k != cloud.Invalid }
 
 // blockEnds returns the blocks that pass, one for each end, sorted by end.
 func blockEnds(blocks []apitypes.Block) []apitypes.Block {
-	ends := slices.DeleteFunc(slices.Clone(blocks), func(b apitypes.Block) bool { return !passes(cloud.Kind(b.Kind)) })
+	ends := slices.DeleteFunc(slices.Clone(blocks), func(b apitypes.Block) bool { return !isTemporary(cloud.Kind(b.Kind)) })
 	slices.SortStableFunc(ends, func(x, y apitypes.Block) int { return x.Until.Compare(y.Until) })
 	return slices.CompactFunc(ends, func(x, y apitypes.Block) bool { return x.Until.Equal(y.Until) })
 }
@@ -80,7 +80,7 @@ func blockEnds(blocks []apitypes.Block) []apitypes.Block {
 // the deadline have passed.
 func afterBlocks(in planinput.Input, until time.Time, hours float64) planinput.Input {
 	in.Blocks = slices.DeleteFunc(slices.Clone(in.Blocks), func(b apitypes.Block) bool {
-		return passes(cloud.Kind(b.Kind)) && !b.Until.After(until)
+		return isTemporary(cloud.Kind(b.Kind)) && !b.Until.After(until)
 	})
 	if in.DeadlineHours != nil && hours > 0 {
 		left := math.Max(*in.DeadlineHours-hours, 0)
@@ -89,8 +89,8 @@ func afterBlocks(in planinput.Input, until time.Time, hours float64) planinput.I
 	return in
 }
 
-// Stuck describes a job that has no feasible plan now.
-type Stuck struct {
+// NoPlan describes a job that has no feasible plan now.
+type NoPlan struct {
 	Message string // the planner's reason
 	Opens   Opening
 	Blocks  []apitypes.Block
@@ -101,7 +101,7 @@ type Stuck struct {
 
 // DecideInfeasible fails a job that has no feasible plan, or makes it wait, as its author chose: for blocks to end if
 // they are the only reason, for any change, or not at all. A job with a ready service waits.
-func DecideInfeasible(job record.Job, on Stuck, cfg config.Config) (d record.Decision) {
+func DecideInfeasible(job record.Job, on NoPlan, cfg config.Config) (d record.Decision) {
 	now, reason := on.Now, "no feasible plan: "+on.Message
 	if job.Infeasible != dag.Wait && on.Opens.At.IsZero() && !on.Serves {
 		return decideEnding(job, apitypes.JobFailed, reason)

@@ -8,9 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// DecideUnsaved postpones a plan that would fail the job or be late, until it is known what a machine that will be
+// DecidePostponePlan postpones a plan that would fail the job or be late, until it is known what a machine that will be
 // taken has saved: then a new plan is requested.
-func DecideUnsaved(job record.Job, saving record.Cluster) (d record.Decision) {
+func DecidePostponePlan(job record.Job, saving record.Cluster) (d record.Decision) {
 	saving.MinPlan = job.Plan.Version + 1
 	d.Put(record.ClusterKey(saving.ID), saving)
 	return d

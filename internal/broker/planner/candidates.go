@@ -44,11 +44,11 @@ func (b *builder) candidates(i int, c *class, gib float64) []option {
 		}
 	}
 	for k := range options {
-		b.leave(t, &options[k])
-		b.stand(i, &options[k])
+		b.addOutputCost(t, &options[k])
+		b.setLocation(i, &options[k])
 	}
 	b.scratch = options
-	options = b.free(i, options)
+	options = b.withoutConflicts(i, options)
 	if b.near[i] != "" || b.spread[i] {
 		return b.pruneTogether(options, gib)
 	}

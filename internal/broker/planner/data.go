@@ -16,8 +16,8 @@ type data struct {
 	buckets    map[int]int // for each place with a bucket that a task reads, the number of the extra place for it
 }
 
-// whereDataLies finds the store of each place for the job. ok is false if no store is in the job's regions.
-func (b *builder) whereDataLies() (d data, ok bool) {
+// placeData finds the store of each place for the job. ok is false if no store is in the job's regions.
+func (b *builder) placeData() (d data, ok bool) {
 	d = data{places: b.places, usd: b.market.usd, hours: b.hours}
 	if len(b.p.opt.Stores.URLs) == 0 {
 		return d, true
@@ -83,12 +83,12 @@ func (d *data) bucketAt(place int) int {
 	return place
 }
 
-// leave adds the cost and time of moving the task's outputs to the store to an option.
-func (b *builder) leave(t *dag.Task, o *option) {
+// addOutputCost adds the cost and time of moving the task's outputs to the store to an option.
+func (b *builder) addOutputCost(t *dag.Task, o *option) {
 	if b.data.store == nil {
 		return
 	}
-	gib, store := float64(leaves(t)), b.data.store[o.Place]
+	gib, store := float64(outputSize(t)), b.data.store[o.Place]
 	o.movesUSD = gib * b.market.usd[o.Place][store]
 	hours := gib * b.hours[o.Place][store]
 	o.USD += o.movesUSD
@@ -102,11 +102,11 @@ func (d *data) keepUSD(t *dag.Task, o *option) float64 {
 	if d.store != nil {
 		place = d.store[place]
 	}
-	return float64(leaves(t)) * catalog.StorageUSD(d.places[place])
+	return float64(outputSize(t)) * catalog.StorageUSD(d.places[place])
 }
 
-// leaves is the declared size of the outputs of a task.
-func leaves(t *dag.Task) (sum dag.GiB) {
+// outputSize is the declared size of the outputs of a task.
+func outputSize(t *dag.Task) (sum dag.GiB) {
 	for i := range t.Outputs {
 		sum += t.Outputs[i].Size
 	}

@@ -143,7 +143,7 @@ type known struct {
 	regions []string
 }
 
-func (b *builder) whatIsKnown() known {
+func (b *builder) knownOffers() known {
 	k := known{ids: map[string]bool{}, types: map[string]bool{}}
 	regions := map[string]bool{}
 	add := func(id string) {

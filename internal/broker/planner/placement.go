@@ -13,11 +13,11 @@ import (
 // Rules that spread or pack tasks over regions and zones become rules of the optimizer's model. Rules against running
 // tasks of other jobs remove candidates at their locations.
 
-// whoIsSpread are the tasks with a rule that limits how many of them may be in one region or zone.
-func (b *builder) whoIsSpread() map[int]bool {
+// tasksSpread are the tasks with a rule that limits how many of them may be in one region or zone.
+func (b *builder) tasksSpread() map[int]bool {
 	spread := map[int]bool{}
 	for _, g := range b.groups {
-		if g.Spread.Far() && len(g.Tasks) > 1 {
+		if g.Spread.Plannable() && len(g.Tasks) > 1 {
 			for _, i := range g.Tasks {
 				spread[i] = true
 			}
@@ -26,8 +26,8 @@ func (b *builder) whoIsSpread() map[int]bool {
 	return spread
 }
 
-// stand sets the location of an option as far as it matters to placement rules.
-func (b *builder) stand(task int, o *option) {
+// setLocation sets the location of an option as far as it matters to placement rules.
+func (b *builder) setLocation(task int, o *option) {
 	o.Site = b.site(task, o.match)
 	if b.spread[task] {
 		o.Zone = o.match.Zone
@@ -45,10 +45,10 @@ func (b *builder) spreadPlace(o option) string {
 // addSpread adds the rules that spread tasks to the model, for the unfinished tasks.
 func (b *builder) addSpread() {
 	for _, g := range b.groups {
-		if !g.Spread.Far() {
+		if !g.Spread.Plannable() {
 			continue
 		}
-		of := optimizer.Spread{By: optimizer.ByZone, Most: g.Most()}
+		of := optimizer.Spread{By: optimizer.ByZone, Most: g.MaxPerPlace()}
 		if g.Spread == dag.LevelRegion {
 			of.By = optimizer.ByPlace
 		}
@@ -62,8 +62,8 @@ func (b *builder) addSpread() {
 	}
 }
 
-// standsOf is the current location of a task of the job; nil if unknown.
-func (b *builder) standsOf(task int) *record.Spot {
+// locationOf is the current location of a task of the job; nil if unknown.
+func (b *builder) locationOf(task int) *record.Spot {
 	for i := range b.in.Stood {
 		if p := &b.in.Stood[i]; p.Job == b.in.Job && b.in.Job != "" && p.Task == task && len(p.Spots) > 0 {
 			return &p.Spots[0]
@@ -74,7 +74,7 @@ func (b *builder) standsOf(task int) *record.Spot {
 
 // zoneOf is the zone of a task that holds machines, and whether it is known.
 func (b *builder) zoneOf(task int) (zone string, known bool) {
-	if spot := b.standsOf(task); spot != nil {
+	if spot := b.locationOf(task); spot != nil {
 		return spot.Zone, true
 	}
 	if b.in.Previous != nil && b.in.Previous.Of(task) != nil {
@@ -92,9 +92,9 @@ func (b *builder) zoneOfFixed(task int) string {
 	return zone
 }
 
-// free removes the options of a task that conflict with running tasks. If all conflict, it keeps them, and the task
+// withoutConflicts removes the options of a task that conflict with running tasks. If all conflict, it keeps them, and the task
 // waits until the conflict has gone. A task that is admitted but not started keeps its location.
-func (b *builder) free(task int, options []option) []option {
+func (b *builder) withoutConflicts(task int, options []option) []option {
 	if len(b.in.Stood) == 0 {
 		return options
 	}
@@ -107,7 +107,7 @@ func (b *builder) free(task int, options []option) []option {
 			options = left
 		}
 	}
-	if at := b.standsOf(task); at != nil && b.in.Tasks[task] != nil {
+	if at := b.locationOf(task); at != nil && b.in.Tasks[task] != nil {
 		keep(func(spot record.Spot) bool { return spot.Region == at.Region && spot.Zone == at.Zone })
 	}
 	var others []record.Placed
@@ -120,7 +120,7 @@ func (b *builder) free(task int, options []option) []option {
 		return options
 	}
 	keep(func(spot record.Spot) bool {
-		mine := record.StandOf(t, []record.Spot{spot}, b.in.Now)
+		mine := record.LocationOf(t, []record.Spot{spot}, b.in.Now)
 		return len(record.Clashes(nil, b.in.Job, task, mine, others)) == 0
 	})
 	return options
@@ -130,7 +130,7 @@ func (b *builder) free(task int, options []option) []option {
 func (b *builder) notes(plan *record.Plan) (notes []string) {
 	say := func(task int, rule *dag.Placement, of string) {
 		choice := plan.Of(task)
-		if choice == nil || rule.Level() != dag.LevelRack || dag.TellsRacks(choice.Offer.Cloud) {
+		if choice == nil || rule.Level() != dag.LevelRack || dag.CanHaveRacks(choice.Offer.Cloud) {
 			return
 		}
 		holds := "it is not enforced there"
@@ -150,7 +150,7 @@ func (b *builder) notes(plan *record.Plan) (notes []string) {
 		}
 	}
 	for i := range b.in.Spec.Tasks {
-		for _, rule := range b.in.Spec.Tasks[i].Aparts() {
+		for _, rule := range b.in.Spec.Tasks[i].ApartRules() {
 			say(i, rule, b.in.Spec.Tasks[i].Name)
 		}
 	}

@@ -89,7 +89,7 @@ func TestPlanKeepsRunningTasksInPlace(t *testing.T) {
 	first := plan(t, p, planinput.Input{Spec: spec})
 	at := first.Of(1).Offer
 	facts := []*planinput.Facts{{}, {}, {Fixed: true, Place: record.Place(at), Hours: 1}} // c runs where b was planned
-	stood := []record.Placed{{Job: "j", Task: 2, Stand: record.Stand{Spots: []record.Spot{record.SpotOf(at, 1)}}}}
+	stood := []record.Placed{{Job: "j", Task: 2, Location: record.Location{Spots: []record.Spot{record.SpotOf(at, 1)}}}}
 	second := plan(t, p, planinput.Input{Job: "j", Spec: spec, Tasks: facts, Previous: first, Stood: stood})
 	if second.Status != "optimal" {
 		t.Fatal(second.Status, second.Message)
@@ -111,7 +111,7 @@ func TestPlanKeepsApartFromRunningTasks(t *testing.T) {
 	free := ruled(t, "labels: {app: web}")
 	at := plan(t, p, planinput.Input{Spec: free}).Of(0).Offer
 	there := func(labels map[string]string, apart ...dag.Placement) []record.Placed {
-		return []record.Placed{{Job: "other", Stand: record.Stand{
+		return []record.Placed{{Job: "other", Location: record.Location{
 			Since: time.Now(), Spots: []record.Spot{record.SpotOf(at, 1)}, Labels: labels, Apart: apart}}}
 	}
 	for name, in := range map[string]planinput.Input{

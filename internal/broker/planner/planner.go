@@ -81,7 +81,7 @@ func (p *Planner) Plan(ctx context.Context, in planinput.Input) (*record.Plan, e
 	own := p.reservations(in)
 	var first *record.Plan
 	for {
-		plan, b, sol, err := p.once(ctx, in, own)
+		plan, b, sol, err := p.planOnce(ctx, in, own)
 		if err != nil || sol == nil {
 			return plan, err
 		}
@@ -98,8 +98,8 @@ func (p *Planner) Plan(ctx context.Context, in planinput.Input) (*record.Plan, e
 	}
 }
 
-// once makes one plan with the reservations that are still allowed. If there is no solution, the plan says why.
-func (p *Planner) once(ctx context.Context, in planinput.Input,
+// planOnce makes one plan with the reservations that are still allowed. If there is no solution, the plan says why.
+func (p *Planner) planOnce(ctx context.Context, in planinput.Input,
 	own *reservations) (*record.Plan, *builder, *optimizer.Solution, error) {
 	b, err := p.build(in, own)
 	if err != nil {
@@ -112,7 +112,7 @@ func (p *Planner) once(ctx context.Context, in planinput.Input,
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if sol.Status == optimizer.Infeasible && b.apart() {
+	if sol.Status == optimizer.Infeasible && b.dropTogether() {
 		if sol, err = p.solve(ctx, b.model, b.previous()); err != nil {
 			return nil, nil, nil, err
 		}
@@ -249,7 +249,7 @@ func (p *Planner) build(in planinput.Input, own *reservations) (*builder, error)
 		},
 	}
 	var ok bool
-	if b.data, ok = b.whereDataLies(); !ok {
+	if b.data, ok = b.placeData(); !ok {
 		b.message = "no store of this deployment is in a region that the job allows for its data (regions)"
 		return b, nil
 	}
@@ -261,12 +261,12 @@ func (p *Planner) build(in planinput.Input, own *reservations) (*builder, error)
 		b.model.Objective = optimizer.Carbon
 	}
 	b.model.CarbonCapKg = p.opt.CarbonCapKg
-	b.known = b.whatIsKnown()
+	b.known = b.knownOffers()
 	if len(in.Tasks) == 0 {
 		b.in.Tasks = make([]*planinput.Facts, len(in.Spec.Tasks))
 	}
 	b.groups = in.Spec.Groups()
-	b.near, b.spread = b.whoIsTogether(), b.whoIsSpread()
+	b.near, b.spread = b.tasksTogether(), b.tasksSpread()
 	weight := b.edgeWeights()
 	for i := range in.Spec.Tasks {
 		b.byTask[i] = -1
@@ -462,7 +462,7 @@ func (b *builder) addRunners(plan *record.Plan, sol *optimizer.Solution) error {
 		if row.options == nil {
 			continue
 		}
-		alternatives, err := explainer.Runners(b.model.Tasks[r].ID, runnersKept)
+		alternatives, err := explainer.Alternatives(b.model.Tasks[r].ID, runnersKept)
 		if err != nil {
 			return err
 		}

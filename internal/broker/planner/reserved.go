@@ -126,7 +126,7 @@ func (r *reservations) fits(b *builder, sol *optimizer.Solution) bool {
 	}
 	all := true
 	for k, picks := range chosen {
-		for _, c := range r.beyond(b, k, picks) {
+		for _, c := range r.overcommitted(b, k, picks) {
 			r.denied[k][c.task], all = true, false
 		}
 	}
@@ -149,10 +149,10 @@ func saves(row row, o *option) float64 {
 	return other - o.USD
 }
 
-// beyond returns the choices that find no room on a reservation. A task fits if it and those accepted before that may
+// overcommitted returns the choices that find no room on a reservation. A task fits if it and those accepted before that may
 // run at the same time take no more than there is. This is safe for any set of tasks that run at once: when its last
 // member was accepted, all others were counted.
-func (r *reservations) beyond(b *builder, k *catalog.Reserved, picks []choice) (out []choice) {
+func (r *reservations) overcommitted(b *builder, k *catalog.Reserved, picks []choice) (out []choice) {
 	var sum apitypes.Amount
 	for _, h := range r.own[k] {
 		sum = sum.Plus(h.Takes)
@@ -207,9 +207,9 @@ func (r *reservations) order(b *builder, asked int) *precedence {
 
 // apart reports whether one of two tasks starts only after the other has finished. A task is not apart from itself,
 // since it may be moving between machines.
-func (p *precedence) apart(x, y int) bool { return p.of(x)[y] || p.of(y)[x] }
+func (p *precedence) apart(x, y int) bool { return p.followers(x)[y] || p.followers(y)[x] }
 
-func (p *precedence) of(task int) map[int]bool {
+func (p *precedence) followers(task int) map[int]bool {
 	if known, ok := p.after[task]; ok {
 		return known
 	}

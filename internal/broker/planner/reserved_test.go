@@ -199,10 +199,10 @@ func committed(vcpu, gib float64) catalog.Reserved {
 	takes := map[string]apitypes.Amount{}
 	for kind, size := range map[string][2]float64{"m5.large": {2, 8}, "m5.xlarge": {4, 16}, "m5.4xlarge": {16, 64},
 		"r5.large": {2, 16}, "r5.xlarge": {4, 32}} {
-		takes["us-east-1/"+kind] = capacity.TakenBy(size[0], size[1])
+		takes["us-east-1/"+kind] = capacity.DemandOf(size[0], size[1])
 	}
 	return catalog.Reserved{Cloud: "aws", ID: "plan", Region: "us-east-1", By: catalog.ByCommittedUse,
-		Commitment: &catalog.Commitment{What: "m5 and r5", Has: capacity.TakenBy(vcpu, gib), Takes: takes}}
+		Commitment: &catalog.Commitment{What: "m5 and r5", Has: capacity.DemandOf(vcpu, gib), Takes: takes}}
 }
 
 func TestCommitmentPrefersSmallestSufficientType(t *testing.T) {
@@ -214,7 +214,7 @@ tasks:
 	got := plan(t, having(t, committed(6, 40)), planinput.Input{Spec: readJob(t, job)})
 	for i, want := range []string{"m5.large/reserved@plan", "r5.xlarge/reserved@plan"} {
 		c := got.Of(i)
-		if !strings.HasSuffix(c.ID, want) || c.Offer.Has != capacity.TakenBy(6, 40) || c.Offer.Takes.IsZero() {
+		if !strings.HasSuffix(c.ID, want) || c.Offer.Has != capacity.DemandOf(6, 40) || c.Offer.Takes.IsZero() {
 			t.Errorf("task %d is planned on %+v", i, c)
 		}
 	}
@@ -229,7 +229,7 @@ tasks:
 		"too little memory for both": {committed(6, 39), apitypes.Amount{}, "[1]"}, // the one that saves more
 		"too few vCPUs for both":     {committed(5, 99), apitypes.Amount{}, "[1]"},
 		"no memory at all":           {committed(99, 0), apitypes.Amount{}, "[]"},
-		"others have most of it":     {committed(6, 40), capacity.TakenBy(4, 16), "[0]"},
+		"others have most of it":     {committed(6, 40), capacity.DemandOf(4, 16), "[0]"},
 	} {
 		in := planinput.Input{Spec: readJob(t, job),
 			Held: map[string][]planinput.Holding{"aws/plan": {{Job: "other", Takes: c.held}}}}
@@ -239,7 +239,7 @@ tasks:
 	}
 	// A commitment for all regions covers the types in its table everywhere.
 	everywhere := committed(2, 8)
-	everywhere.Region, everywhere.Commitment.Takes = "", map[string]apitypes.Amount{"eu-west-1/m5.large": capacity.TakenBy(2, 8)}
+	everywhere.Region, everywhere.Commitment.Takes = "", map[string]apitypes.Amount{"eu-west-1/m5.large": capacity.DemandOf(2, 8)}
 	got = plan(t, having(t, everywhere), planinput.Input{Spec: readJob(t, job)})
 	if c := got.Of(0); c.Offer.Region != "eu-west-1" || c.Offer.Reservation != "plan" {
 		t.Errorf("%+v", c)

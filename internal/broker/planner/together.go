@@ -8,9 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// whoIsTogether returns how close to each other the machines of tasks must be, for tasks of gangs and of rules that
+// tasksTogether returns how close to each other the machines of tasks must be, for tasks of gangs and of rules that
 // pack several tasks.
-func (b *builder) whoIsTogether() map[int]dag.Within {
+func (b *builder) tasksTogether() map[int]dag.Within {
 	near := map[int]dag.Within{}
 	for _, members := range b.in.Spec.Together() {
 		for _, i := range members {
@@ -116,10 +116,10 @@ func (b *builder) explain(sol *optimizer.Solution) string {
 	return sol.Message + " (the machines of a gang are in one region, or zone, unless it says within: anywhere)"
 }
 
-// apart drops requirements to place tasks together or spread them if some of the tasks already hold machines, and
+// dropTogether drops requirements to place tasks together or spread them if some of the tasks already hold machines, and
 // reports whether there were any. There may be no room left for the others, and a running job must not fail because
 // of that. Tasks that would violate a placement rule then wait in their queue.
-func (b *builder) apart() bool {
+func (b *builder) dropTogether() bool {
 	holds := func(ids []string) bool {
 		return slices.ContainsFunc(ids, func(id string) bool {
 			task := b.rows[b.index[id]].task

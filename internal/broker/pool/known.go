@@ -61,14 +61,14 @@ func (k *Known) forget() {
 func NewKnown() *Known { return &Known{} }
 
 // Committed updates the view with the partitions that a committed unit has written.
-func (k *Known) Committed(u *txn.Unit) { k.noted(u, true) }
+func (k *Known) Committed(u *txn.Unit) { k.apply(u, true) }
 
 // Conflicted marks the partitions that a unit failed to write, so that they are read again.
-func (k *Known) Conflicted(u *txn.Unit) { k.noted(u, false) }
+func (k *Known) Conflicted(u *txn.Unit) { k.apply(u, false) }
 
-// noted applies what this process has committed to the view; partitions of a failed transaction are marked for
+// apply applies what this process has committed to the view; partitions of a failed transaction are marked for
 // reading.
-func (k *Known) noted(u *txn.Unit, committed bool) {
+func (k *Known) apply(u *txn.Unit, committed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for c := range u.Changes {
@@ -98,7 +98,7 @@ func (k *Known) part(key store.Key) *partKnown {
 }
 
 // take updates the view with a record, unless it already has a newer version.
-func (p *partKnown) take(kept *recordcache.Kept, r store.Record) error {
+func (p *partKnown) take(kept *recordcache.Cache, r store.Record) error {
 	if r.Version < p.record.Version && !p.unknown {
 		return nil
 	}
@@ -118,13 +118,13 @@ func (b *Keeper) PoolsNow(ctx context.Context, now time.Time, fresh ...string) (
 	if err := b.lookForPools(ctx, now); err != nil {
 		return nil, nil, err
 	}
-	b.known.doubt(fresh)
+	b.known.markUnknown(fresh)
 	if len(b.known.names()) > 0 {
-		at, err := b.seated(ctx, now)
+		at, err := b.seat(ctx, now)
 		if err != nil {
 			return nil, nil, err
 		}
-		b.known.sits(at)
+		b.known.setSeat(at)
 	}
 	for _, look := range b.known.looks(b.txns.Config, now) {
 		parts, err := b.readParts(ctx, look.pool, look.prefix)
@@ -137,8 +137,8 @@ func (b *Keeper) PoolsNow(ctx context.Context, now time.Time, fresh ...string) (
 	return pools, records, nil
 }
 
-// doubt marks all partitions of pools, so that they are read again.
-func (k *Known) doubt(pools []string) {
+// markUnknown marks all partitions of pools, so that they are read again.
+func (k *Known) markUnknown(pools []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, name := range pools {
@@ -188,8 +188,8 @@ func (k *Known) names() []string {
 	return slices.Sorted(maps.Keys(k.pools))
 }
 
-// takers are the pools that accept tasks, by name.
-func (k *Known) takers(yield func(*poolKnown) bool) {
+// accepting are the pools that accept tasks, by name.
+func (k *Known) accepting(yield func(*poolKnown) bool) {
 	for _, name := range slices.Sorted(maps.Keys(k.pools)) {
 		if p := k.pools[name]; !p.Draining && !yield(p) {
 			return
@@ -219,8 +219,8 @@ func turnAt(cfg config.Config, now time.Time) uint64 {
 	return uint64(max(now.UnixNano(), 0) / int64(cfg.Pool.Turn)) //nolint:gosec // not negative
 }
 
-// sits sets the number of this process and of all processes, for the rotation.
-func (k *Known) sits(at seat) {
+// setSeat sets the number of this process and of all processes, for the rotation.
+func (k *Known) setSeat(at seat) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.seat.number, k.seat.of = at.number, at.of
@@ -239,7 +239,7 @@ type look struct {
 func (k *Known) looks(cfg config.Config, now time.Time) (out []look) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for p := range k.takers {
+	for p := range k.accepting {
 		unknown, index := 0, -1
 		for i, part := range p.parts {
 			if part.unknown || now.Sub(part.at) > p.oldest(cfg.Pool) {
@@ -300,7 +300,7 @@ func (k *Known) learn(l look, parts map[int]*partKnown, now time.Time, ok bool) 
 func (k *Known) seen() (out []record.PoolSeen, records []store.Record) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for p := range k.takers {
+	for p := range k.accepting {
 		s := record.PoolSeen{Pool: p.Pool}
 		for i, part := range p.parts {
 			s.Parts, s.Order = append(s.Parts, part.PartSeen), append(s.Order, i)
@@ -353,7 +353,7 @@ func (b *Keeper) readParts(ctx context.Context, pool, prefix string) (map[int]*p
 }
 
 // read updates the view with a record of the partition: the partition itself, or the beat of a machine.
-func (p *partKnown) read(kept *recordcache.Kept, r store.Record, name string) error {
+func (p *partKnown) read(kept *recordcache.Cache, r store.Record, name string) error {
 	machine, isBeat := strings.CutPrefix(name, record.BeatInfix)
 	if !isBeat {
 		return p.take(kept, r)

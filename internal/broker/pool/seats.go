@@ -30,9 +30,9 @@ type seat struct {
 	again      time.Time // when to renew it
 }
 
-// seated returns the number of this process among those that read pools, from the configuration or else from the
+// seat returns the number of this process among those that read pools, from the configuration or else from the
 // table. If the process has no name it is the only one.
-func (b *Keeper) seated(ctx context.Context, now time.Time) (seat, error) {
+func (b *Keeper) seat(ctx context.Context, now time.Time) (seat, error) {
 	if b.txns.Config.Schedulers > 0 || b.txns.Config.Process == "" {
 		return seat{number: b.txns.Config.Scheduler, of: max(b.txns.Config.Schedulers, 1)}, nil
 	}
@@ -42,7 +42,7 @@ func (b *Keeper) seated(ctx context.Context, now time.Time) (seat, error) {
 	if at.of > 0 && now.Before(at.again) {
 		return at, nil
 	}
-	next, err := b.sit(ctx, now)
+	next, err := b.takeSeat(ctx, now)
 	if errors.Is(err, store.ErrConflict) { // another process took a number just now: try again later
 		next, err = seat{number: at.number, of: max(at.of, 1), again: now.Add(b.txns.Config.Pool.Known)}, nil
 	}
@@ -55,8 +55,8 @@ func (b *Keeper) seated(ctx context.Context, now time.Time) (seat, error) {
 	return next, nil
 }
 
-// sit takes a number, or renews the one that this process has.
-func (b *Keeper) sit(ctx context.Context, now time.Time) (seat, error) {
+// takeSeat takes a number, or renews the one that this process has.
+func (b *Keeper) takeSeat(ctx context.Context, now time.Time) (seat, error) {
 	found, err := b.txns.Store.Get(ctx, record.SeatsKey())
 	if err != nil {
 		return seat{}, err

@@ -56,7 +56,7 @@ func (b *Keeper) SyncMachine(ctx context.Context, m wire.PoolClaims,
 		return u.Draft(func(d *recordcache.Draft) (err error) {
 			s := syncing{cfg: b.txns.Config, tokens: b.tokens, u: d, claims: m, report: r}
 			if b.policy != nil && r.Labels[record.LabelWindow] != "" {
-				s.window, s.shut = session.WindowClosed(b.policy(ctx), r.Labels, u.Now)
+				s.window, s.closed = session.WindowClosed(b.policy(ctx), r.Labels, u.Now)
 			}
 			if err := s.load(); err != nil {
 				return err
@@ -85,7 +85,7 @@ type syncing struct {
 	report wire.PoolReport
 
 	window string // the time window of the machine, if it is closed
-	shut   bool
+	closed bool
 
 	key, beat store.Key // of the partition, and of the time of the machine's last call
 
@@ -120,7 +120,7 @@ func (s *syncing) load() (err error) {
 			return poolGone("machine " + id + " was removed from pool " + pool)
 		}
 	}
-	if err := s.enter(); err != nil {
+	if err := s.applyReport(); err != nil {
 		return err
 	}
 	for _, use := range s.m.Uses {
@@ -130,8 +130,8 @@ func (s *syncing) load() (err error) {
 	return err
 }
 
-// enter applies the machine's description of itself to the partition.
-func (s *syncing) enter() error {
+// applyReport applies the machine's description of itself to the partition.
+func (s *syncing) applyReport() error {
 	i, found := s.part.Machine(s.claims.Machine)
 	r := s.report
 	if !found {
@@ -194,7 +194,7 @@ func (s *syncing) losses() (failed string, err error) {
 	n := 0
 	for i, use := range s.m.Uses {
 		cl := &s.clusters[i]
-		if err := s.letGo(cl, use); err != nil {
+		if err := s.releaseKept(cl, use); err != nil {
 			return failed, err
 		}
 		if cl.State == "" || cl.Outcome != "" || cl.State == record.ClusterReleasing || n == lossesMost {
@@ -202,7 +202,7 @@ func (s *syncing) losses() (failed string, err error) {
 		}
 		node := &cl.Nodes[use.Rank]
 		at := s.ended(use)
-		if node.Done || node.Stopped || at < 0 && !s.emptied() {
+		if node.Done || node.Stopped || at < 0 && !s.vacated() {
 			continue // the agent has reported its end itself, or has not ended
 		}
 		l, found, err := attempt.LoadLosing(s.u, cl.ID)
@@ -229,16 +229,16 @@ func (s *syncing) losses() (failed string, err error) {
 	return failed, nil
 }
 
-// letGo releases a cluster that is kept for inspection, if its agent has ended or its machine must be vacated.
-func (s *syncing) letGo(cl *record.Cluster, use record.PoolUse) error {
-	if !cl.Kept(s.u.Now) || !s.emptied() && s.ended(use) < 0 {
+// releaseKept releases a cluster that is kept for inspection, if its agent has ended or its machine must be vacated.
+func (s *syncing) releaseKept(cl *record.Cluster, use record.PoolUse) error {
+	if !cl.Kept(s.u.Now) || !s.vacated() && s.ended(use) < 0 {
 		return nil
 	}
-	return s.u.Apply(attempt.DecideLetGo(*cl, s.vacating(), s.u.Now))
+	return s.u.Apply(attempt.DecideReleaseKept(*cl, s.vacating(), s.u.Now))
 }
 
-// emptied reports whether all tasks must save their work and leave the machine.
-func (s *syncing) emptied() bool { return s.m.Leaving || s.m.Vacate || s.shut }
+// vacated reports whether all tasks must save their work and leave the machine.
+func (s *syncing) vacated() bool { return s.m.Leaving || s.m.Vacate || s.closed }
 
 // ended is the index of the reported end of a use's agent, or −1.
 func (s *syncing) ended(use record.PoolUse) int {
@@ -250,17 +250,17 @@ func (s *syncing) vacating() string {
 	if s.m.Leaving {
 		return "machine " + machineName(s.pool.Name, s.claims.Machine) + " leaves its pool"
 	}
-	if s.shut && !s.m.Vacate {
+	if s.closed && !s.m.Vacate {
 		return "the time window " + s.window + " of machine " + machineName(s.pool.Name, s.claims.Machine) +
 			" has ended"
 	}
 	return wantsBack(s.pool.Name, s.claims.Machine)
 }
 
-// BegunAnew reports, for an agent that requests its first command, that an earlier agent had already started the task
+// Restarted reports, for an agent that requests its first command, that an earlier agent had already started the task
 // on this machine of a pool. This happens when a machine returns after a loss of everything that ran there. Another
 // attempt then resumes from the last checkpoint.
-func BegunAnew(cl record.Cluster, rank, seen int) bool {
+func Restarted(cl record.Cluster, rank, seen int) bool {
 	return cl.Assigned() && seen == 0 && cl.Nodes[rank].Started
 }
 

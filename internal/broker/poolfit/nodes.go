@@ -68,7 +68,7 @@ func Held(m *record.PoolMachine) (scheduler.Task, bool) {
 // Levels are the topology labels that at least one machine has, the widest first.
 func Levels(machines []*record.PoolMachine) (levels [][]string) {
 	for _, names := range record.TopologyLabels() {
-		if slices.ContainsFunc(machines, func(m *record.PoolMachine) bool { return m.Stands(names) != "" }) {
+		if slices.ContainsFunc(machines, func(m *record.PoolMachine) bool { return m.At(names) != "" }) {
 			levels = append(levels, names)
 		}
 	}
@@ -79,7 +79,7 @@ func Levels(machines []*record.PoolMachine) (levels [][]string) {
 // others.
 func Standing(m *record.PoolMachine, levels [][]string) (at []string) {
 	for _, names := range levels {
-		place := m.Stands(names)
+		place := m.At(names)
 		if place == "" {
 			place = "\x00" + m.ID
 		}

@@ -19,8 +19,8 @@ type Task struct {
 	Nodes int
 }
 
-// Runs is a running task with one node that may leave its machine.
-type Runs struct {
+// RunningTask is a running task with one node that may leave its machine.
+type RunningTask struct {
 	Cluster string
 	Machine string
 	Hold    apitypes.Capacity
@@ -30,16 +30,16 @@ type Runs struct {
 	MoveUSD, LeaveUSD float64
 }
 
-// Leaves is a task that must leave its machine. To is the machine where it continues, empty if it continues elsewhere.
-type Leaves struct {
-	Runs *Runs
+// Leaving is a task that must leave its machine. To is the machine where it continues, empty if it continues elsewhere.
+type Leaving struct {
+	Runs *RunningTask
 	To   string
 }
 
 // Room is how a task gets room: its machines by node, the tasks that must leave, and the loss in USD.
 type Room struct {
 	Hosts   []string
-	Leaves  []Leaves
+	Leaves  []Leaving
 	LossUSD float64
 }
 
@@ -57,7 +57,7 @@ func Kept(p *record.PoolSeen, task string, nodes int, hold apitypes.Capacity, ti
 					machines[promise.Rank] != nil || !m.Usable(part.Seen[m.ID], times, now) {
 					continue
 				}
-				rest := m.Kept(task, now)
+				rest := m.WithPromises(task, now)
 				machines[promise.Rank] = &rest
 				left--
 				if !record.Fits(hold, rest.Free()) {
@@ -100,11 +100,11 @@ func Enough(machines []*record.PoolMachine, hold apitypes.Capacity, nodes int) b
 	return record.Fits(all, free)
 }
 
-// Make finds room for a task on the given machines by making running tasks leave, for a loss below mostUSD. It
+// MakeRoom finds room for a task on the given machines by making running tasks leave, for a loss below mostUSD. It
 // returns nil if that is not possible. If the task fits without, nothing leaves. For a task of one node the loss is
 // the minimum over all ways with at most placement.MostLeave leaving tasks. For several nodes, room is found for one
 // after another, each with minimum loss.
-func Make(machines []*record.PoolMachine, task Task, runs []Runs, mostUSD float64) (*Room, error) {
+func MakeRoom(machines []*record.PoolMachine, task Task, runs []RunningTask, mostUSD float64) (*Room, error) {
 	space := &Space{}
 	space.Accelerator(task.Hold.Accelerator)
 	index := map[string]int32{}
@@ -162,7 +162,7 @@ func Make(machines []*record.PoolMachine, task Task, runs []Runs, mostUSD float6
 		out.Hosts = append(out.Hosts, machines[m].ID)
 	}
 	for _, move := range found.Moves {
-		l := Leaves{Runs: &runs[int(move.Instance)-task.Nodes]}
+		l := Leaving{Runs: &runs[int(move.Instance)-task.Nodes]}
 		if move.To != placement.Unplaced {
 			l.To = machines[move.To].ID
 		}

@@ -32,7 +32,7 @@ func TestMakeIsFeasible(t *testing.T) {
 			}
 		}
 		most := rapid.Float64Range(0.1, 10).Draw(t, "most")
-		room, err := poolfit.Make(machines, task, runs, most)
+		room, err := poolfit.MakeRoom(machines, task, runs, most)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestMakeIsFeasible(t *testing.T) {
 	})
 }
 
-func drawMachines(t *rapid.T) (machines []*record.PoolMachine, runs []poolfit.Runs) {
+func drawMachines(t *rapid.T) (machines []*record.PoolMachine, runs []poolfit.RunningTask) {
 	all := map[record.MachineClass]float64{}
 	for n := range rapid.IntRange(1, 5).Draw(t, "machines") {
 		m := &record.PoolMachine{ID: fmt.Sprint("m", n), Type: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "type"),
@@ -99,7 +99,7 @@ func drawMachines(t *rapid.T) (machines []*record.PoolMachine, runs []poolfit.Ru
 			}
 			m.Uses = append(m.Uses, use)
 			if rapid.IntRange(0, 3).Draw(t, "stays") > 0 {
-				r := poolfit.Runs{Cluster: use.Cluster, Machine: m.ID, Hold: use.Hold, May: all, LeaveUSD: math.Inf(1),
+				r := poolfit.RunningTask{Cluster: use.Cluster, Machine: m.ID, Hold: use.Hold, May: all, LeaveUSD: math.Inf(1),
 					MoveUSD: rapid.Float64Range(0, 5).Draw(t, "loses")}
 				if rapid.Bool().Draw(t, "lower") {
 					r.LeaveUSD = r.MoveUSD + 1
@@ -141,10 +141,10 @@ func TestKeptMachineUntilTaken(t *testing.T) {
 	if there, _, _ := kept(now.Add(time.Minute), "k/x"); there {
 		t.Error("it is kept for too long")
 	}
-	if left := m.Kept("k/y", now); left.Free().CPUs != 2 || len(m.Uses) != 0 {
+	if left := m.WithPromises("k/y", now); left.Free().CPUs != 2 || len(m.Uses) != 0 {
 		t.Errorf("another has %+v", left.Free())
 	}
-	if left := m.Kept("k/y", now.Add(time.Minute)); left.Free().CPUs != 8 {
+	if left := m.WithPromises("k/y", now.Add(time.Minute)); left.Free().CPUs != 8 {
 		t.Errorf("another has %+v after it has expired", left.Free())
 	}
 	m.Draining = true

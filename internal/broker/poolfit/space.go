@@ -140,7 +140,7 @@ func Followers(spec *dag.Job, task int) int {
 // SpotOf is the location of a machine of a pool. Machines without a zone label are in one zone of their pool.
 func SpotOf(p *record.Pool, m *record.PoolMachine) record.Spot {
 	levels := record.TopologyLabels()
-	at := record.Spot{Region: p.Place, Zone: m.Stands(levels[0]), Rack: m.Stands(levels[1]),
+	at := record.Spot{Region: p.Place, Zone: m.At(levels[0]), Rack: m.At(levels[1]),
 		Machine: apitypes.PoolCloud + "/" + p.Name + "/" + m.ID, Count: 1}
 	if at.Region == "" {
 		at.Region = apitypes.PoolCloud + ":" + p.Name

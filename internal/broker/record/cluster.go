@@ -56,8 +56,8 @@ const (
 	LeaveForOthers   Leaving = "others"   // its share of the quota belongs to another queue or task
 )
 
-// Taken is the outcome of an attempt on a doomed cluster.
-func (cl *Cluster) Taken() apitypes.Outcome {
+// LossOutcome is the outcome of an attempt on a doomed cluster.
+func (cl *Cluster) LossOutcome() apitypes.Outcome {
 	if cl.Leaving != "" {
 		return apitypes.OutcomeMoved
 	}
@@ -176,8 +176,8 @@ func (cl *Cluster) Kept(now time.Time) bool {
 	return cl.Outcome == apitypes.OutcomeFailed && cl.State == ClusterUp && now.Before(cl.KeptUntil)
 }
 
-// Over is the outcome of an attempt whose cluster is gone.
-func (cl *Cluster) Over(attempt apitypes.Attempt) apitypes.Outcome {
+// FinalOutcome is the outcome of an attempt whose cluster is gone.
+func (cl *Cluster) FinalOutcome(attempt apitypes.Attempt) apitypes.Outcome {
 	return cmp.Or(attempt.Outcome, cl.Outcome, apitypes.OutcomeCancelled)
 }
 

@@ -14,7 +14,7 @@ import (
 func (d *Decision) BringUp(job Job, task Task, cl *Cluster, now time.Time) {
 	cl.State, cl.Since, cl.Up = ClusterUp, now, now
 	switch {
-	case cl.Outcome != "" || job.State == apitypes.JobEnding || job.State.Over():
+	case cl.Outcome != "" || job.State == apitypes.JobEnding || job.State.Finished():
 	case task.Gang != "":
 		d.Emit(events.ClusterUp{Cluster: cl.ID, Job: cl.Job})
 	default:
@@ -22,8 +22,8 @@ func (d *Decision) BringUp(job Job, task Task, cl *Cluster, now time.Time) {
 	}
 }
 
-// Broken emits that a task of a gang cannot continue, so that the others release what they have.
-func (d *Decision) Broken(task Task) {
+// EmitGangBroken emits that a task of a gang cannot continue, so that the others release what they have.
+func (d *Decision) EmitGangBroken(task Task) {
 	if task.Gang != "" {
 		d.Emit(events.GangBroken{Job: task.Job, Gang: task.Gang, Task: task.Index, Attempt: task.Attempt})
 	}
@@ -39,7 +39,7 @@ func (d *Decision) Unplanned(job Job, cl Cluster) {
 
 // Block adds a block and emits it.
 func (d *Decision) Block(k apitypes.Block) {
-	d.Writes = append(d.Writes, Write{Key: BlockKey(k), Value: k, Expires: Forgotten(k)})
+	d.Writes = append(d.Writes, Write{Key: BlockKey(k), Value: k, Expires: BlockExpires(k)})
 	d.Emit(blocked(k))
 }
 
@@ -47,14 +47,14 @@ func (d *Decision) Block(k apitypes.Block) {
 // Broken for its gang.
 func (d *Decision) Requeue(job Job, task Task, minPlan int) {
 	d.Wait(job, task, minPlan)
-	if job.State != apitypes.JobEnding && !job.State.Over() {
-		d.Broken(task)
+	if job.State != apitypes.JobEnding && !job.State.Finished() {
+		d.EmitGangBroken(task)
 	}
 }
 
 // Wait puts a task back in its queue.
 func (d *Decision) Wait(job Job, task Task, minPlan int) {
-	if job.State == apitypes.JobEnding || job.State.Over() {
+	if job.State == apitypes.JobEnding || job.State.Finished() {
 		return
 	}
 	task.State, task.MinPlan, task.Alone = TaskQueued, max(minPlan, task.MinPlan), false
@@ -64,7 +64,7 @@ func (d *Decision) Wait(job Job, task Task, minPlan int) {
 
 // Replan requests a new plan, unless the job has finished.
 func (d *Decision) Replan(job Job, reason string) {
-	if job.State != apitypes.JobEnding && !job.State.Over() {
+	if job.State != apitypes.JobEnding && !job.State.Finished() {
 		d.Emit(events.DAGReplan{Job: job.ID, Plan: job.Plan.Version, Reason: reason})
 	}
 }
@@ -82,8 +82,8 @@ func (d *Decision) PutJob(job Job) {
 	d.Put(JobKey(job.ID), job)
 }
 
-// Awake wakes a job when one of its tasks is admitted. The caller writes the ledger.
-func (d *Decision) Awake(job Job, ledger *Ledger) { d.awake(&ledger.Rests, job) }
+// Wake wakes a job when one of its tasks is admitted. The caller writes the ledger.
+func (d *Decision) Wake(job Job, ledger *Ledger) { d.awake(&ledger.Rests, job) }
 
 func (d *Decision) awake(rests *bool, job Job) {
 	if *rests {

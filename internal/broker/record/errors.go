@@ -39,8 +39,8 @@ func NotFound(err error, what string) error {
 // ErrNotFound means that a record does not exist.
 var ErrNotFound = errors.New("not found")
 
-// ErrOver means that a job has already finished.
-var ErrOver = errors.New("the job has finished")
+// ErrFinished means that a job has already finished.
+var ErrFinished = errors.New("the job has finished")
 
 // ErrSkip ends a unit without a commit: there was nothing to do.
 var ErrSkip = errors.New("broker: nothing to do")

@@ -50,8 +50,8 @@ type Job struct {
 	Source      string  `json:"source,omitempty"` // bucket and key, or api
 	TimeScale   float64 `json:"timeScale,omitempty"`
 	// Suspensions are the suspensions by users, oldest first; see Suspended.
-	Suspensions []apitypes.Suspension `json:"suspensions,omitempty"`
-	Heard       apitypes.Heard        `json:"heard,omitempty"`
+	Suspensions []apitypes.Suspension    `json:"suspensions,omitempty"`
+	Heard       apitypes.IdempotencyKeys `json:"heard,omitempty"`
 	// MinPlan is the oldest plan that its tasks may continue under. It is set when a job with a deadline is resumed.
 	MinPlan int `json:"minPlan,omitempty"`
 }

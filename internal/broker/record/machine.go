@@ -142,9 +142,9 @@ func (m PoolMachine) Free() apitypes.Capacity {
 	return c
 }
 
-// Kept is the machine as the task from sees it: what is kept for other tasks counts as used. With "" this is all
+// WithPromises is the machine as the task from sees it: what is kept for other tasks counts as used. With "" this is all
 // promises.
-func (m PoolMachine) Kept(from string, now time.Time) PoolMachine {
+func (m PoolMachine) WithPromises(from string, now time.Time) PoolMachine {
 	fresh := false
 	for _, p := range m.Promises {
 		if p.For == from || !now.Before(p.Until) {
@@ -223,8 +223,8 @@ func TopologyLabels() [][]string {
 	}
 }
 
-// Stands is the location of a machine at a level, or "" if it has no label for it.
-func (m *PoolMachine) Stands(level []string) string {
+// At is the location of a machine at a level, or "" if it has no label for it.
+func (m *PoolMachine) At(level []string) string {
 	for _, name := range level {
 		if at := m.Labels[name]; at != "" {
 			return at

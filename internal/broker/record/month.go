@@ -36,17 +36,17 @@ type Purse struct {
 // LeftUSD is what is neither spent nor reserved. It is negative if the budget was lowered.
 func (p Purse) LeftUSD() float64 { return p.MostUSD - p.SpentUSD - p.AsideUSD }
 
-// Asks is how much must be left to start something with an expected cost, for which full must be reserved: full, or
+// Required is how much must be left to start something with an expected cost, for which full must be reserved: full, or
 // just the expected cost if the whole budget is less than full.
-func (p Purse) Asks(expected, full float64) float64 {
+func (p Purse) Required(expected, full float64) float64 {
 	if full > p.MostUSD {
 		return expected
 	}
 	return max(full, expected)
 }
 
-// Tell says how much is left, and when the month ends.
-func (p Purse) Tell() string {
+// Describe says how much is left, and when the month ends.
+func (p Purse) Describe() string {
 	return fmt.Sprintf("queue %s has %s USD left of its budget of %s USD for %s (%s spent, %s reserved "+
 		"for running tasks); the month ends at "+
 		"%s", p.Queue, tell.USD(max(p.LeftUSD(), 0)), tell.USD(p.MostUSD), p.Of.Of,

@@ -45,7 +45,7 @@ func TestMonthlyBudgetIsOnlyAMax(t *testing.T) {
 	if err := record.CheckSettings(record.SettingsOf(q)); err != nil {
 		t.Error(err)
 	}
-	if most := q.Most(); len(most) != 1 || len(record.Bounded([]*apitypes.Queue{&q})) != 1 || len(q.Max) != 2 {
+	if most := q.Limits(); len(most) != 1 || len(record.Bounded([]*apitypes.Queue{&q})) != 1 || len(q.Max) != 2 {
 		t.Errorf("holdings are limited to %v", most)
 	}
 }

@@ -15,9 +15,9 @@ func PlaceOf(a apitypes.Attempt) string {
 	return Place(a.Offer)
 }
 
-// Tell updates an attempt with what its cluster knows. Success is written to the attempt's own record only with its
+// UpdateAttempt updates an attempt with what its cluster knows. Success is written to the attempt's own record only with its
 // cost.
-func (cl *Cluster) Tell(a *apitypes.Attempt) {
+func (cl *Cluster) UpdateAttempt(a *apitypes.Attempt) {
 	if cl.Attempt != a.Number || cl.Task != a.Task {
 		return
 	}
@@ -39,9 +39,9 @@ func (cl *Cluster) Tell(a *apitypes.Attempt) {
 	}
 }
 
-// TellTask updates a task with what the cluster of its last attempt knows: that it runs. Only for tasks in gangs is
+// UpdateTask updates a task with what the cluster of its last attempt knows: that it runs. Only for tasks in gangs is
 // that written to the task's own record, because members of a gang read it.
-func (cl *Cluster) TellTask(t *Task) {
+func (cl *Cluster) UpdateTask(t *Task) {
 	if cl.Task == t.Index && cl.Attempt == t.Attempt && cl.Started && t.State == TaskLaunching {
 		t.State, t.StartedAt = TaskRunning, cl.Running
 	}

@@ -14,17 +14,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Standings are the locations of attempts' machines that placement rules refer to: in the record of a job, those of
+// Locations are the locations of attempts' machines that placement rules refer to: in the record of a job, those of
 // its tasks that are spread or packed; in the records for all jobs, those of tasks that have labels or keep apart
 // from labels. An admission adds its task in the same transaction, on the condition that the record has not changed,
 // so that no two admissions together violate a rule. Entries are not removed when an attempt ends: its record and its
 // cluster show that, and a later admission drops the entry.
-type Standings struct {
-	At map[string]Stand `json:"at"` // by cluster
+type Locations struct {
+	At map[string]Location `json:"at"` // by cluster
 }
 
-// Stand is the location of the machines of one attempt, and what placement rules refer to.
-type Stand struct {
+// Location is the location of the machines of one attempt, and what placement rules refer to.
+type Location struct {
 	Since  time.Time         `json:"since"`
 	Spots  []Spot            `json:"spots"`
 	Labels map[string]string `json:"labels,omitempty"`
@@ -71,7 +71,7 @@ func LabelStandsKeys(t *dag.Task) (keys []store.Key) {
 		}
 	}
 	add(t.Labels)
-	for _, p := range t.Aparts() {
+	for _, p := range t.ApartRules() {
 		add(p.Apart)
 	}
 	slices.SortFunc(keys, func(a, b store.Key) int { return cmp.Compare(a.Sort, b.Sort) })
@@ -125,17 +125,17 @@ func (s Spot) away(other Spot, level dag.Level) bool {
 type Placed struct {
 	Job  string
 	Task int
-	Stand
+	Location
 }
 
 // PlacedAt lists standings, with their clusters.
-func (s Standings) PlacedAt() (out []Placed, clusters []string) {
+func (s Locations) PlacedAt() (out []Placed, clusters []string) {
 	for _, id := range slices.Sorted(maps.Keys(s.At)) {
 		task, _, ok := ClusterAttempt(id)
 		if !ok {
 			continue
 		}
-		out, clusters = append(out, Placed{Job: ClusterJob(id), Task: task, Stand: s.At[id]}), append(clusters, id)
+		out, clusters = append(out, Placed{Job: ClusterJob(id), Task: task, Location: s.At[id]}), append(clusters, id)
 	}
 	return out, clusters
 }
@@ -150,10 +150,10 @@ func IsPlaced(j *dag.Job) bool {
 	return len(j.Placement) > 0
 }
 
-// StandOf is the stand of a task's machines at some spots.
-func StandOf(t *dag.Task, spots []Spot, now time.Time) Stand {
-	s := Stand{Since: now, Spots: spots, Labels: t.Labels}
-	for _, p := range t.Aparts() {
+// LocationOf is the stand of a task's machines at some spots.
+func LocationOf(t *dag.Task, spots []Spot, now time.Time) Location {
+	s := Location{Since: now, Spots: spots, Labels: t.Labels}
+	for _, p := range t.ApartRules() {
 		s.Apart = append(s.Apart, *p)
 	}
 	return s
@@ -168,7 +168,7 @@ type Clash struct {
 
 // Clashes are the rules that a task's machines would violate at some spots, given others: rules of its job that
 // spread or pack it, and rules of either job to keep apart.
-func Clashes(groups []dag.PlacementGroup, job string, task int, mine Stand, others []Placed) (out []Clash) {
+func Clashes(groups []dag.PlacementGroup, job string, task int, mine Location, others []Placed) (out []Clash) {
 	for _, g := range groups {
 		if !g.Has(task) {
 			continue
@@ -183,7 +183,7 @@ func Clashes(groups []dag.PlacementGroup, job string, task int, mine Stand, othe
 		if g.Pack != "" {
 			with = packedAway(g.Pack, mine, others, there)
 		} else {
-			with = crowded(g.Spread, g.Most(), mine, others, there)
+			with = crowded(g.Spread, g.MaxPerPlace(), mine, others, there)
 		}
 		if with != nil {
 			out = append(out, Clash{Rule: g.String(), With: with})
@@ -194,9 +194,9 @@ func Clashes(groups []dag.PlacementGroup, job string, task int, mine Stand, othe
 		if o.Job == job {
 			continue // for tasks of the same job there are spread rules
 		}
-		if rule := keepsApart(mine, o.Stand); rule != nil {
+		if rule := keepsApart(mine, o.Location); rule != nil {
 			out = append(out, Clash{Rule: rule.String(), With: []int{i}})
-		} else if rule := keepsApart(o.Stand, mine); rule != nil {
+		} else if rule := keepsApart(o.Location, mine); rule != nil {
 			out = append(out, Clash{Rule: "job " + o.Job + " keeps " + rule.String(), With: []int{i}})
 		}
 	}
@@ -204,7 +204,7 @@ func Clashes(groups []dag.PlacementGroup, job string, task int, mine Stand, othe
 }
 
 // packedAway are those of others that are in a different place than mine.
-func packedAway(level dag.Level, mine Stand, others []Placed, there []int) (with []int) {
+func packedAway(level dag.Level, mine Location, others []Placed, there []int) (with []int) {
 	for _, i := range there {
 		if slices.ContainsFunc(mine.Spots, func(s Spot) bool {
 			return slices.ContainsFunc(others[i].Spots, func(o Spot) bool { return s.away(o, level) })
@@ -216,7 +216,7 @@ func packedAway(level dag.Level, mine Stand, others []Placed, there []int) (with
 }
 
 // crowded are those of others in the same place as mine, if together they have more than most machines there.
-func crowded(level dag.Level, most int, mine Stand, others []Placed, there []int) (with []int) {
+func crowded(level dag.Level, most int, mine Location, others []Placed, there []int) (with []int) {
 	for _, s := range mine.Spots {
 		at, known := s.at(level)
 		if !known {
@@ -247,7 +247,7 @@ func inPlace(spots []Spot, level dag.Level, place string) (n int) {
 }
 
 // keepsApart is the rule by which s must not be where other is, or nil.
-func keepsApart(s, other Stand) *dag.Placement {
+func keepsApart(s, other Location) *dag.Placement {
 	for i := range s.Apart {
 		rule := &s.Apart[i]
 		knows := false
@@ -263,8 +263,8 @@ func keepsApart(s, other Stand) *dag.Placement {
 	return nil
 }
 
-// Tell explains to users which rule keeps a task away, and which task conflicts.
-func (c Clash) Tell(spec *dag.Job, job string, others []Placed) string {
+// Explain explains to users which rule keeps a task away, and which task conflicts.
+func (c Clash) Explain(spec *dag.Job, job string, others []Placed) string {
 	if c.Text != "" {
 		return c.Rule + ": " + c.Text
 	}
@@ -276,12 +276,12 @@ func (c Clash) Tell(spec *dag.Job, job string, others []Placed) string {
 	return fmt.Sprintf("%s: %s is there", c.Rule, name)
 }
 
-// Minds reports whether any task of a job keeps apart from a stand, or the stand from it, wherever they are.
-func Minds(j *dag.Job, other Stand) bool {
+// KeepsApart reports whether any task of a job keeps apart from a stand, or the stand from it, wherever they are.
+func KeepsApart(j *dag.Job, other Location) bool {
 	same := []Spot{{Region: "any", Zone: "any", Rack: "any", Machine: "any", Count: 1}}
 	other.Spots = same
 	return slices.ContainsFunc(j.Tasks, func(t dag.Task) bool {
-		mine := StandOf(&t, same, other.Since)
+		mine := LocationOf(&t, same, other.Since)
 		return keepsApart(mine, other) != nil || keepsApart(other, mine) != nil
 	})
 }

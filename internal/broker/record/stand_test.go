@@ -40,8 +40,8 @@ func TestClashes(t *testing.T) {
 		{"packed in two regions", dag.Placement{Pack: dag.LevelRegion}, at("1", "", "", 1), west, true},
 	} {
 		groups := []dag.PlacementGroup{{Placement: &c.rule, Tasks: []int{0, 1}}}
-		mine := record.Stand{Spots: []record.Spot{c.mine}}
-		other := record.Placed{Job: "j", Task: 1, Stand: record.Stand{Spots: []record.Spot{c.other}}}
+		mine := record.Location{Spots: []record.Spot{c.mine}}
+		other := record.Placed{Job: "j", Task: 1, Location: record.Location{Spots: []record.Spot{c.other}}}
 		if got := len(record.Clashes(groups, "j", 0, mine, []record.Placed{other})) > 0; got != c.clash {
 			t.Errorf("%s: %v", c.name, got)
 		}
@@ -54,17 +54,17 @@ func TestClashes(t *testing.T) {
 
 func TestMinds(t *testing.T) {
 	spot := record.Spot{Region: "aws:east", Zone: "1", Count: 1}
-	task := func(labels map[string]string, apart map[string]string, by dag.Level) record.Stand {
+	task := func(labels map[string]string, apart map[string]string, by dag.Level) record.Location {
 		of := dag.Task{Labels: labels}
 		if apart != nil {
 			of.Placement = []dag.Placement{{Apart: apart, By: by}}
 		}
-		return record.StandOf(&of, []record.Spot{spot}, time.Time{})
+		return record.LocationOf(&of, []record.Spot{spot}, time.Time{})
 	}
 	web, db := map[string]string{"app": "web", "team": "red"}, map[string]string{"app": "db"}
 	for _, c := range []struct {
 		name        string
-		mine, other record.Stand
+		mine, other record.Location
 		clash       bool
 	}{
 		{"mine", task(nil, db, dag.LevelZone), task(db, nil, ""), true},
@@ -74,7 +74,7 @@ func TestMinds(t *testing.T) {
 		{"on machines of their own", task(nil, db, ""), task(db, nil, ""), false},
 	} {
 		for job, clash := range map[string]bool{"other": c.clash, "j": false} {
-			placed := []record.Placed{{Job: job, Task: 3, Stand: c.other}}
+			placed := []record.Placed{{Job: job, Task: 3, Location: c.other}}
 			if got := len(record.Clashes(nil, "j", 0, c.mine, placed)) > 0; got != clash {
 				t.Errorf("%s, of job %s: %v", c.name, job, got)
 			}

@@ -14,7 +14,7 @@ const maxSuspensions = 16
 const maxHeard = 16
 
 // FirstHeard reports whether a request is new, and remembers it. A request without a key is always new.
-func FirstHeard(h *apitypes.Heard, key string) bool {
+func FirstHeard(h *apitypes.IdempotencyKeys, key string) bool {
 	switch {
 	case key == "":
 		return true
@@ -76,10 +76,10 @@ func (j *Job) WaitsSince(w apitypes.Waiting) time.Time {
 	return w.Since
 }
 
-// Line is the order of waiting tasks in a queue as it is shown to users: the more urgent first, then those that have
+// WaitingOrder is the order of waiting tasks in a queue as it is shown to users: the more urgent first, then those that have
 // waited longer. It sets Since to the time that counts. Tasks of suspended jobs block no other task and are left out,
 // except those of the job asks.
-func Line(
+func WaitingOrder(
 	waiting []apitypes.Waiting,
 	asks string,
 	job func(id string) (Job, error),

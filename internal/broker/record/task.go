@@ -81,11 +81,11 @@ func (t Task) Keeps(restart time.Duration) time.Duration {
 	return restart << min(len(t.YieldedTo), maxDoublings)
 }
 
-// TellTasks updates tasks, sorted by index, with what clusters know of them.
-func TellTasks(clusters []Cluster, tasks []Task) {
+// UpdateTasks updates tasks, sorted by index, with what clusters know of them.
+func UpdateTasks(clusters []Cluster, tasks []Task) {
 	for i := range clusters {
 		if j, ok := TaskAt(tasks, clusters[i].Task); ok {
-			clusters[i].TellTask(&tasks[j])
+			clusters[i].UpdateTask(&tasks[j])
 		}
 	}
 }

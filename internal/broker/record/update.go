@@ -32,11 +32,11 @@ func (j *Job) SpecFor(plan int) Blob {
 // Updated starts an update of the job to another spec.
 func (j *Job) Updated(spec Blob, now time.Time) {
 	j.Update = apitypes.Update{Spec: spec.Version, Before: j.Spec.Version, Plan: j.Plan.Version + 1, Since: now}
-	j.goBy(spec)
+	j.setSpec(spec)
 }
 
-// goBy sets the job's spec and keeps the previous one in Was.
-func (j *Job) goBy(spec Blob) {
+// setSpec sets the job's spec and keeps the previous one in Was.
+func (j *Job) setSpec(spec Blob) {
 	was := slices.DeleteFunc(slices.Clone(j.Was), func(b Blob) bool { return b.Version == spec.Version })
 	was = append(was, j.Spec)
 	j.Was, j.Spec = was[max(len(was)-maxWas, 0):], spec
@@ -53,6 +53,6 @@ func (j *Job) NextSpec() int {
 
 // StopUpdate returns the job to the spec before its last update.
 func (j *Job) StopUpdate(why string) {
-	j.goBy(j.SpecAt(j.Update.Before))
+	j.setSpec(j.SpecAt(j.Update.Before))
 	j.Update.Failed = tell.Clip(why)
 }

@@ -34,8 +34,8 @@ const MaxSpaces = 64
 // leastHeld is the tolerance for amounts of resources.
 const leastHeld = 1e-6
 
-// longGone is a past use of tasks or vCPUs that is small enough to forget.
-const longGone = 1e-3
+// negligibleUse is a past use of tasks or vCPUs that is small enough to forget.
+const negligibleUse = 1e-3
 
 // Remember updates the past of a queue and of its namespaces with what they have held until now. It must be called
 // before that changes. A half-life of 0 forgets the past.
@@ -50,7 +50,7 @@ func Remember(q *apitypes.Queue, now time.Time, halfLife time.Duration) {
 	var kept []apitypes.Space
 	for _, s := range q.Spaces {
 		s.Past = past(s.Past, s.Held)
-		if s.Tasks > 0 || s.Past.Tasks > longGone || s.Past.VCPU > longGone {
+		if s.Tasks > 0 || s.Past.Tasks > negligibleUse || s.Past.VCPU > negligibleUse {
 			kept = append(kept, s)
 		}
 	}

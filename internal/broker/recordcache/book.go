@@ -25,7 +25,7 @@ type Reader interface {
 	// FindAll returns the existing records of a span, by key.
 	FindAll(r Span) ([]*Slot, error)
 	// Cache returns the process's cache of blobs and decoded records.
-	Cache() *Kept
+	Cache() *Cache
 	// Spec, Plan and Bids return immutable blobs of a job. They are shared: the caller must not change them.
 	Spec(j record.Job) (*dag.Job, error)
 	Plan(j record.Job) (*record.Plan, error)
@@ -49,12 +49,12 @@ type Book struct {
 	Slots map[store.Key]*Slot
 	Order []*Slot
 	Spans map[Span]bool
-	Kept  *Kept
+	Kept  *Cache
 	blobs map[record.BlobKey]any
 }
 
 // New makes an empty book with a process's cache.
-func New(k *Kept) *Book {
+func New(k *Cache) *Book {
 	return &Book{Slots: map[store.Key]*Slot{}, Kept: k}
 }
 
@@ -171,7 +171,7 @@ type Span struct {
 }
 
 // Cache implements Reader.
-func (k *Book) Cache() *Kept { return k.Kept }
+func (k *Book) Cache() *Cache { return k.Kept }
 
 // Get reads a record. The caller owns the result.
 func Get[T any](r Reader, key store.Key) (value T, found bool, err error) {
@@ -224,7 +224,7 @@ func InSpan(slots []*Slot, r Span) []*Slot {
 }
 
 // Encode encodes a record for the store; nil for one that is removed. It also caches the value for the next reader.
-func (k *Kept) Encode(w record.Write) ([]byte, error) {
+func (k *Cache) Encode(w record.Write) ([]byte, error) {
 	if w.Value == nil {
 		return nil, nil
 	}
@@ -232,7 +232,7 @@ func (k *Kept) Encode(w record.Write) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("broker: record %s: %w", w.Key, err)
 	}
-	k.records.wrote(w.Key, body, w.Value)
+	k.records.putWritten(w.Key, body, w.Value)
 	return body, nil
 }
 
@@ -245,33 +245,33 @@ type Draft struct {
 	Crowded bool // the unit handles several events
 	*Book        // what the unit has loaded
 	own     map[store.Key]*Slot
-	Mine    []*Slot // of own, in order
+	Changed []*Slot // of own, in order
 	Emits   []events.Data
 	count   int // items that the unit would commit
-	Lack    Lacking
+	Missing Missing
 }
 
-// ErrLacking means that a draft has noted what is missing. A loop over many things should continue with the next one,
+// ErrMissing means that a draft has noted what is missing. A loop over many things should continue with the next one,
 // so that everything missing is noted.
-var ErrLacking = errors.New("broker: not loaded yet")
+var ErrMissing = errors.New("broker: not loaded yet")
 
-// Lacking is what a draft has tried to read but what was not loaded.
-type Lacking struct {
+// Missing is what a draft has tried to read but what was not loaded.
+type Missing struct {
 	Keys  []store.Key
 	Spans []Span
-	Blobs []LackingBlob
+	Blobs []MissingBlob
 	Pools bool
 	Fresh []string // pools that must be read again
 }
 
-// LackingBlob is a blob of a job.
-type LackingBlob struct {
+// MissingBlob is a blob of a job.
+type MissingBlob struct {
 	Ref record.Blob
 	Job record.Job
 }
 
 // Any reports whether anything was missing.
-func (l *Lacking) Any() bool {
+func (l *Missing) Any() bool {
 	return len(l.Keys)+len(l.Spans)+len(l.Blobs)+len(l.Fresh) > 0 || l.Pools
 }
 
@@ -293,10 +293,10 @@ func (d *Draft) Find(key store.Key) (*Slot, error) {
 	if s := d.slot(key); s != nil {
 		return s, nil
 	}
-	if !slices.Contains(d.Lack.Keys, key) {
-		d.Lack.Keys = append(d.Lack.Keys, key)
+	if !slices.Contains(d.Missing.Keys, key) {
+		d.Missing.Keys = append(d.Missing.Keys, key)
 	}
-	return nil, ErrLacking
+	return nil, ErrMissing
 }
 
 // Preload implements Reader.
@@ -312,18 +312,18 @@ func (d *Draft) Preload(keys ...store.Key) (err error) {
 // FindAll implements Reader.
 func (d *Draft) FindAll(r Span) ([]*Slot, error) {
 	if !d.Spans[r] {
-		if !slices.Contains(d.Lack.Spans, r) {
-			d.Lack.Spans = append(d.Lack.Spans, r)
+		if !slices.Contains(d.Missing.Spans, r) {
+			d.Missing.Spans = append(d.Missing.Spans, r)
 		}
-		return nil, ErrLacking
+		return nil, ErrMissing
 	}
-	slots := make([]*Slot, 0, len(d.Order)+len(d.Mine))
+	slots := make([]*Slot, 0, len(d.Order)+len(d.Changed))
 	for _, s := range d.Order {
 		if _, ok := d.own[s.Key]; !ok {
 			slots = append(slots, s)
 		}
 	}
-	return InSpan(append(slots, d.Mine...), r), nil
+	return InSpan(append(slots, d.Changed...), r), nil
 }
 
 // Spec implements Reader.
@@ -346,10 +346,10 @@ func known[T any](d *Draft, job record.Job, ref record.Blob) (*T, error) {
 	if t, ok := d.Blob(ref.In(job.ID)).(*T); ok {
 		return t, nil
 	}
-	if !slices.ContainsFunc(d.Lack.Blobs, func(l LackingBlob) bool { return l.Ref == ref }) {
-		d.Lack.Blobs = append(d.Lack.Blobs, LackingBlob{ref, job})
+	if !slices.ContainsFunc(d.Missing.Blobs, func(l MissingBlob) bool { return l.Ref == ref }) {
+		d.Missing.Blobs = append(d.Missing.Blobs, MissingBlob{ref, job})
 	}
-	return nil, ErrLacking
+	return nil, ErrMissing
 }
 
 // Writes reports whether the unit or the draft writes a record.
@@ -410,7 +410,7 @@ func (d *Draft) ours(key store.Key) *Slot {
 			s = d.Unread(key)
 		}
 		d.own[key] = s
-		d.Mine = append(d.Mine, s)
+		d.Changed = append(d.Changed, s)
 	}
 	return s
 }

@@ -22,9 +22,9 @@ const decodedBytes = 12 << 20
 // enough, because versions start again when a record is removed and created again.
 type Decoded struct {
 	*recent[store.Key]
-	read   bool     // caches only what was decoded, not what was written
-	owners sync.Map // of func(reflect.Value), by type
-	taken  sync.Map // the same for values that were not read from the store: see asStored
+	read          bool     // caches only what was decoded, not what was written
+	owners        sync.Map // of func(reflect.Value), by type
+	writtenOwners sync.Map // the same for values that were not read from the store: see asStored
 }
 
 // NewDecoded makes a cache for several brokers of one process with one store, for example in a simulation. It only
@@ -43,7 +43,7 @@ type decodedRecord struct {
 
 // Decode reads a record. The caller owns the result.
 func Decode[T any](k *Decoded, key store.Key, body []byte) (value T, err error) {
-	if kept, own := keptAs[T](k, key, body); kept != nil {
+	if kept, own := cachedAs[T](k, key, body); kept != nil {
 		value = *kept
 		own(reflect.ValueOf(&value).Elem())
 		return value, nil
@@ -61,7 +61,7 @@ func Decode[T any](k *Decoded, key store.Key, body []byte) (value T, err error) 
 
 // Shared reads a record. The result is shared and must not be changed.
 func Shared[T any](k *Decoded, key store.Key, body []byte) (*T, error) {
-	if kept, _ := keptAs[T](k, key, body); kept != nil {
+	if kept, _ := cachedAs[T](k, key, body); kept != nil {
 		return kept, nil
 	}
 	value, err := Decode[T](k, key, body)
@@ -71,7 +71,7 @@ func Shared[T any](k *Decoded, key store.Key, body []byte) (*T, error) {
 // Blob reads an immutable blob of the store with the function read. The result must not be changed. If brokers share
 // the cache, it is read once for all of them.
 func Blob[T any](k *Decoded, key store.Key, body []byte, read func(*T) error) (*T, error) {
-	if kept, _ := keptAs[T](k, key, body); kept != nil {
+	if kept, _ := cachedAs[T](k, key, body); kept != nil {
 		return kept, nil
 	}
 	value := new(T)
@@ -84,8 +84,8 @@ func Blob[T any](k *Decoded, key store.Key, body []byte, read func(*T) error) (*
 	return value, nil
 }
 
-// keptAs returns the cached value of a record and its own function, or nil.
-func keptAs[T any](k *Decoded, key store.Key, body []byte) (*T, func(reflect.Value)) {
+// cachedAs returns the cached value of a record and its own function, or nil.
+func cachedAs[T any](k *Decoded, key store.Key, body []byte) (*T, func(reflect.Value)) {
 	d, ok := k.Get(key).(*decodedRecord)
 	if !ok || !bytes.Equal(d.body, body) {
 		return nil, nil
@@ -100,13 +100,13 @@ func Unmarshal(body []byte, value any) error { return jsonv2.Unmarshal(body, val
 
 var onePass = jsonv2.JoinOptions(json.DefaultOptionsV1(), json.ReportErrorsWithLegacySemantics(false))
 
-// wrote caches a record as it was encoded. The caller keeps value, so the cache makes a copy.
-func (d *Decoded) wrote(key store.Key, body []byte, value any) {
+// putWritten caches a record as it was encoded. The caller keeps value, so the cache makes a copy.
+func (d *Decoded) putWritten(key store.Key, body []byte, value any) {
 	if d.read {
 		return
 	}
 	v := reflect.ValueOf(value)
-	own := ownerOf(&d.taken, v.Type(), asStored)
+	own := ownerOf(&d.writtenOwners, v.Type(), asStored)
 	if own == nil {
 		return
 	}

@@ -27,7 +27,7 @@ type storedNode struct {
 }
 
 // readStored reads a record as it is in a store.
-func readStored(t *testing.T, k *Kept, key store.Key, body string) stored {
+func readStored(t *testing.T, k *Cache, key store.Key, body string) stored {
 	t.Helper()
 	of := New(k)
 	of.Seed(store.Record{Key: key, Version: 1, Body: []byte(body)})
@@ -169,7 +169,7 @@ func TestSharedCacheKeepsOnlyDecodedValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range []*Kept{one, other} {
+	for _, k := range []*Cache{one, other} {
 		if v, err := Decode[forgetful](k.Records(), key, body); err != nil || v != (forgetful{Name: "n"}) {
 			t.Errorf("got %+v (%v)", v, err)
 		}

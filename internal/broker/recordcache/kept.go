@@ -5,22 +5,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Kept is a process's cache, so that it does not read or decode the same things again: blobs, which never change, and
+// Cache is a process's cache, so that it does not read or decode the same things again: blobs, which never change, and
 // records as they were last decoded.
-type Kept struct {
+type Cache struct {
 	Blobs   *recent[record.BlobKey]
 	records *Decoded
 }
 
 // NewKept makes a cache of up to blobBytes of blobs, and of decoded records.
-func NewKept(blobBytes int) *Kept {
-	return &Kept{newRecent[record.BlobKey](blobBytes), &Decoded{recent: newRecent[store.Key](decodedBytes)}}
+func NewKept(blobBytes int) *Cache {
+	return &Cache{newRecent[record.BlobKey](blobBytes), &Decoded{recent: newRecent[store.Key](decodedBytes)}}
 }
 
 // Records returns the cache of decoded records.
-func (k *Kept) Records() *Decoded { return k.records }
+func (k *Cache) Records() *Decoded { return k.records }
 
 // Share makes k use a cache of decoded records that others use too. It must be called before anything else.
-func (k *Kept) Share(d *Decoded) {
+func (k *Cache) Share(d *Decoded) {
 	k.records = d
 }

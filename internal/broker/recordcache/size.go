@@ -6,33 +6,33 @@ import "reflect"
 // anything decoded from JSON is. Shared strings and lists are counted each time.
 func sizeOf(value any) int {
 	v := reflect.ValueOf(value)
-	return int(v.Type().Size()) + beyond(v)
+	return int(v.Type().Size()) + referencedSize(v)
 }
 
-// beyond is the size of what a value refers to, in bytes.
-func beyond(v reflect.Value) (sum int) {
+// referencedSize is the size of what a value refers to, in bytes.
+func referencedSize(v reflect.Value) (sum int) {
 	switch v.Kind() {
 	case reflect.String:
 		return v.Len()
 	case reflect.Pointer, reflect.Interface:
 		if !v.IsNil() {
-			return int(v.Elem().Type().Size()) + beyond(v.Elem())
+			return int(v.Elem().Type().Size()) + referencedSize(v.Elem())
 		}
 	case reflect.Slice, reflect.Array:
 		if v.Kind() == reflect.Slice {
 			sum = v.Cap() * int(v.Type().Elem().Size())
 		}
 		for i := 0; i < v.Len() && refers(v.Type().Elem()); i++ {
-			sum += beyond(v.Index(i))
+			sum += referencedSize(v.Index(i))
 		}
 	case reflect.Map:
 		each := int(v.Type().Key().Size() + v.Type().Elem().Size())
 		for entry := v.MapRange(); entry.Next(); {
-			sum += each + beyond(entry.Key()) + beyond(entry.Value())
+			sum += each + referencedSize(entry.Key()) + referencedSize(entry.Value())
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			sum += beyond(v.Field(i))
+			sum += referencedSize(v.Field(i))
 		}
 	}
 	return sum

@@ -55,7 +55,7 @@ func Others(r Reader, job string, keys []store.Key) (out []record.Placed, cluste
 	}
 	seen := map[string]bool{}
 	for _, key := range keys {
-		s, _, err := Get[record.Standings](r, key)
+		s, _, err := Get[record.Locations](r, key)
 		if err != nil {
 			return nil, nil, err
 		}

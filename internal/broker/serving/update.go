@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Wanted is an update of a job's services.
-type Wanted struct {
+// Request is an update of a job's services.
+type Request struct {
 	Job  string
 	Spec *dag.Job
 	Key  string // requests with the same key are the same update; an empty key is always a new update
@@ -27,14 +27,14 @@ type Wanted struct {
 
 // Update replaces the replicas of a job's services, one after the other. It fails with ErrNotFound, with ErrOver, and
 // with a *dag.Error for a spec that cannot replace the running one.
-func Update(ctx context.Context, l *txn.Transactor, w Wanted) (job record.Job, err error) {
+func Update(ctx context.Context, l *txn.Transactor, w Request) (job record.Job, err error) {
 	digest := record.ShortHash(w.Job, w.Key, l.Now().String())
 	err = l.Transact(ctx, events.FnSubmit, "update/"+w.Job+"/"+digest, false, func(u *txn.Unit) error {
 		if job, err = view.LoadJob(u, w.Job); err != nil {
 			return err
 		}
-		if job.State == apitypes.JobEnding || job.State.Over() {
-			return fmt.Errorf("job %s: %w", w.Job, record.ErrOver)
+		if job.State == apitypes.JobEnding || job.State.Finished() {
+			return fmt.Errorf("job %s: %w", w.Job, record.ErrFinished)
 		}
 		if !record.FirstHeard(&job.Heard, w.Key) {
 			return record.ErrSkip
@@ -46,7 +46,7 @@ func Update(ctx context.Context, l *txn.Transactor, w Wanted) (job record.Job, e
 		if err := w.Spec.CheckUpdate(old); err != nil {
 			return err
 		}
-		spec := history.Kept(w.Spec, old)
+		spec := history.KeepLearned(w.Spec, old)
 		p, err := txn.Pack(job.ID, "spec", job.NextSpec(), digest, spec)
 		if err == nil {
 			err = p.Save(ctx, l.Store, u)
@@ -81,9 +81,9 @@ func Update(ctx context.Context, l *txn.Transactor, w Wanted) (job record.Job, e
 	return job, err
 }
 
-// GoOn takes the next step of an open update, if it is due: the event that should have caused it may have found the job
+// Continue takes the next step of an open update, if it is due: the event that should have caused it may have found the job
 // suspended, or waiting for a plan.
-func GoOn(ctx context.Context, l *txn.Transactor, cause string, job record.Job) error {
+func Continue(ctx context.Context, l *txn.Transactor, cause string, job record.Job) error {
 	if !job.Update.Open() {
 		return nil
 	}

@@ -72,7 +72,7 @@ func TestSkippedUpdateContinues(t *testing.T) {
 	goOn := func() {
 		t.Helper()
 		now = now.Add(time.Minute)
-		if err := GoOn(t.Context(), l, now.String(), job); err != nil {
+		if err := Continue(t.Context(), l, now.String(), job); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -129,7 +129,7 @@ func TestUpdateKeepsLearnedTimesOfOtherTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	update := file("v2", 5*time.Hour)
-	job, err := Update(t.Context(), l, Wanted{Job: "j", Spec: update})
+	job, err := Update(t.Context(), l, Request{Job: "j", Spec: update})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,21 +22,21 @@ func (s *Session) act(v verdict, a *admission) error {
 		d.Hold(record.TaskKey(a.job.ID, a.waiting.Task))
 		d.Del(record.WaitKey(a.queue.Name, a.waiting))
 	case verdictNever:
-		d = s.never(a)
+		d = s.fail(a)
 	case verdictReplan:
 		d = s.replan(a)
 	case verdictWait:
-		d = s.waits(a)
+		d = s.waitForPrice(a)
 	case verdictSkip:
 	}
 	return s.u.Apply(d)
 }
 
-// never fails a task that needs more than its queue allows, alone or together with its gang.
-func (s *Session) never(a *admission) (d record.Decision) {
+// fail fails a task that needs more than its queue allows, alone or together with its gang.
+func (s *Session) fail(a *admission) (d record.Decision) {
 	var message string
 	if b := s.tooMuch(a); b != nil {
-		message = "it needs " + b.tell()
+		message = "it needs " + b.message()
 	} else { // then every member of its gang is planned, so its total is known
 		message = a.with.tooLarge(s)
 	}
@@ -63,7 +63,7 @@ func (s *Session) replan(a *admission) (d record.Decision) {
 	case a.clash != nil:
 		reason = a.clash.text
 	case a.price != nil && a.affordable(a.usd()) == verdictAdmit:
-		reason = a.price.Why()
+		reason = a.price.ReplanReason()
 	default:
 		reason = "the remaining budget is less than the plan needs"
 	}
@@ -80,10 +80,10 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	if a.lead != nil {
 		d.Touch(*a.lead) // it must still run at the commit: a decision that ends it conflicts with this one
 	}
-	if a.task.Alone = a.beside != nil; a.task.Alone {
-		d.Hold(*a.beside) // for the same reason
+	if a.task.Alone = a.activeMember != nil; a.task.Alone {
+		d.Hold(*a.activeMember) // for the same reason
 	}
-	if a.pool, err = s.take(&d, a); err != nil {
+	if a.pool, err = s.takePlaced(&d, a); err != nil {
 		return d, err
 	}
 	hold := a.holds()
@@ -119,12 +119,12 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	}
 	a.task.WaitSince, a.task.WaitUSD = time.Time{}, 0
 	if a.pool != nil {
-		a.pool.tell(&a.task, &attempt)
+		a.pool.record(&a.task, &attempt)
 	}
-	if err := s.stand(&d, a); err != nil {
+	if err := s.recordLocation(&d, a); err != nil {
 		return d, err
 	}
-	d.Awake(a.job, &a.ledger)
+	d.Wake(a.job, &a.ledger)
 	d.Del(record.WaitKey(a.queue.Name, a.waiting))
 	d.Put(record.LedgerKey(a.job.ID), a.ledger)
 	d.Put(record.TaskKey(a.job.ID, a.waiting.Task), a.task)

@@ -28,19 +28,19 @@ type side struct {
 // admission is what a session knows about one waiting task. Every decision on the task is based on it.
 type admission struct {
 	*side
-	queue   *apitypes.Queue
-	waiting apitypes.Waiting
-	task    record.Task
-	name    string
-	nodes   int
-	with    *together    // the group that it is admitted with: its gang, or the task alone
-	blocked bool         // the planned location must not be tried now
-	lead    *record.Key  // for a task that joins a gang: the gang's cluster, which must run; nil if it does not run
-	beside  *record.Key  // for a task that restarts alone: another active task of its gang; nil if there is none
-	pool    *pooled      // the pool machines that it gets; nil if machines are bought
-	awaits  bool         // it waits for room that is being made in a pool
-	clash   *clash       // the placement rule that its planned location violates; nil if none
-	price   *bid.Waiting // the better price that it may wait for; nil if it does not wait for one
+	queue        *apitypes.Queue
+	waiting      apitypes.Waiting
+	task         record.Task
+	name         string
+	nodes        int
+	with         *together    // the group that it is admitted with: its gang, or the task alone
+	blocked      bool         // the planned location must not be tried now
+	lead         *record.Key  // for a task that joins a gang: the gang's cluster, which must run; nil if it does not run
+	activeMember *record.Key  // for a task that restarts alone: another active task of its gang; nil if there is none
+	pool         *pooled      // the pool machines that it gets; nil if machines are bought
+	awaits       bool         // it waits for room that is being made in a pool
+	clash        *clash       // the placement rule that its planned location violates; nil if none
+	price        *bid.Waiting // the better price that it may wait for; nil if it does not wait for one
 }
 
 // vcpu is the number of vCPUs of all machines of the task. They are bought together or not at all.
@@ -121,8 +121,8 @@ func (s *Session) passes(w apitypes.Waiting) (bool, error) {
 		return false, err
 	}
 	afford := of.affordable(of.plan.TaskUSD[w.Task])
-	if afford == verdictAdmit && s.short(of.job.Queue, s.plannedCosts(of, w.Task)) != nil &&
-		s.over(of.job.Queue, s.plannedCosts(of, w.Task)) == nil {
+	if afford == verdictAdmit && s.shortPurse(of.job.Queue, s.plannedCosts(of, w.Task)) != nil &&
+		s.overPurse(of.job.Queue, s.plannedCosts(of, w.Task)) == nil {
 		return true, nil
 	}
 	if !s.replanned[w.Job] || afford != verdictAdmit {
@@ -169,7 +169,7 @@ func (s *Session) facts(q *apitypes.Queue, w apitypes.Waiting) (a *admission, er
 		}
 	}
 	if a.task.Alone {
-		if a.beside, err = s.besideOf(a); err != nil {
+		if a.activeMember, err = s.activeMemberOf(a); err != nil {
 			return nil, err
 		}
 	}
@@ -208,7 +208,7 @@ const (
 // judge decides on one waiting task as far as the decision does not depend on other tasks.
 func (s *Session) judge(a *admission) verdict {
 	switch {
-	case a.job.State == apitypes.JobEnding || a.job.State.Over() || a.task.State != record.TaskQueued:
+	case a.job.State == apitypes.JobEnding || a.job.State.Finished() || a.task.State != record.TaskQueued:
 		return verdictDrop
 	case a.job.State != apitypes.JobRunning || a.plan == nil || a.outdated(a.waiting):
 		return verdictSkip
@@ -266,7 +266,7 @@ func (s *Session) reserve(a *admission, bidUSD float64) float64 {
 	if a.pool != nil {
 		usd, hours = a.pool.offer.USDPerHour, a.pool.hours
 	}
-	want := usd * float64(a.nodes) * s.lasting(hours)
+	want := usd * float64(a.nodes) * s.reservedHours(hours)
 	if a.job.BudgetUSD > 0 {
 		want = min(want, a.left())
 	}

@@ -31,7 +31,7 @@ func (s *Session) backfill() (admitted int, err error) {
 	if !s.follows(actionBackfill) || !s.follows(actionReserve) {
 		return 0, nil
 	}
-	waiting := waitStill(s.candidates)
+	waiting := notAdmitted(s.candidates)
 	heads := map[*apitypes.Queue]*admission{} // the first late task of each queue
 	for _, a := range waiting {
 		if s.late(a, Overtaken) {
@@ -50,27 +50,27 @@ func (s *Session) backfill() (admitted int, err error) {
 	}
 	var ends []ending
 	for _, id := range slices.Sorted(maps.Keys(clusters)) {
-		e, err := s.ends(clusters[id])
+		e, err := s.expectedEnd(clusters[id])
 		if lacking(err) != nil {
 			return 0, err
 		}
 		ends = append(ends, e)
 	}
-	if s.u.Lack.Any() {
-		return 0, recordcache.ErrLacking
+	if s.u.Missing.Any() {
+		return 0, recordcache.ErrMissing
 	}
 	slices.SortStableFunc(ends, func(a, b ending) int { return a.at.Compare(b.at) })
 	var goes time.Time
 	for _, a := range heads {
-		if at := s.goes(a.with, ends); goes.IsZero() || at.Before(goes) {
+		if at := s.earliestStart(a.with, ends); goes.IsZero() || at.Before(goes) {
 			goes = at
 		}
 	}
 	short := slices.DeleteFunc(waiting, func(a *admission) bool {
 		return heads[a.queue] != nil && heads[a.queue].with == a.with ||
-			slices.ContainsFunc(a.with.members, func(m *admission) bool { return s.overBy(m).After(goes) })
+			slices.ContainsFunc(a.with.members, func(m *admission) bool { return s.finishBy(m).After(goes) })
 	})
-	claimed, others := parted(short, s.u.Now)
+	claimed, others := splitClaimed(short, s.u.Now)
 	if len(others) == 0 {
 		return 0, nil
 	}
@@ -102,8 +102,8 @@ func (s *Session) patience() time.Duration {
 	return s.Config.OverdueAfter
 }
 
-// overBy is a safe estimate of when the task would finish if it were admitted now.
-func (s *Session) overBy(a *admission) time.Time {
+// finishBy is a safe estimate of when the task would finish if it were admitted now.
+func (s *Session) finishBy(a *admission) time.Time {
 	hours := a.plan.TaskHours[a.waiting.Task] * (1 - a.task.Progress)
 	return s.u.Now.Add(record.Duration(hours*reserveSlack) + s.Config.Overhead)
 }
@@ -115,7 +115,7 @@ type ending struct {
 	held  apitypes.Amounts
 }
 
-func (s *Session) ends(h holding) (e ending, err error) {
+func (s *Session) expectedEnd(h holding) (e ending, err error) {
 	e = ending{at: s.u.Now, queue: h.queue,
 		held: h.Attempt.Hold.Plus(apitypes.Amounts{apitypes.VCPUs: h.Cluster.VCPU})}
 	of, err := s.sideOf(h.Job.ID)
@@ -136,14 +136,14 @@ func (s *Session) ends(h holding) (e ending, err error) {
 	return e, nil
 }
 
-// goes estimates when a waiting task or gang can start at the earliest, if running tasks end when expected. It returns
+// earliestStart estimates when a waiting task or gang can start at the earliest, if running tasks end when expected. It returns
 // the current time if that cannot be estimated.
-func (s *Session) goes(t *together, ends []ending) time.Time {
+func (s *Session) earliestStart(t *together, ends []ending) time.Time {
 	need, freed, count := t.needs(), map[*apitypes.Queue]apitypes.Amounts{}, map[*apitypes.Queue]int{}
 	fits := func() bool {
 		for _, q := range s.above(t.members[0].queue) {
 			running, used := record.UseOf(s.tree, q)
-			if _, lacks := need.Exceeds(q.Most(), used.Minus(freed[q])); lacks ||
+			if _, lacks := need.Exceeds(q.Limits(), used.Minus(freed[q])); lacks ||
 				q.MaxRunning > 0 && running-count[q]+len(t.members) > q.MaxRunning {
 				return false
 			}

@@ -45,7 +45,7 @@ func TestEarliestStart(t *testing.T) {
 		vcpu, gib := float64(rapid.IntRange(1, 6).Draw(t, "needs")), float64(rapid.IntRange(1, 6).Draw(t, "needs GiB"))
 		plan := &record.Plan{Offers: []record.Planned{{VCPU: vcpu, MemoryGiB: gib, Offer: apitypes.Offer{}}}, Choice: []int32{0}}
 		a := &admission{side: &side{plan: plan}, queue: tree[1], nodes: 1}
-		got := s.goes(&together{members: []*admission{a}}, ends)
+		got := s.earliestStart(&together{members: []*admission{a}}, ends)
 
 		want := now // if it cannot be estimated
 		for _, at := range ends {

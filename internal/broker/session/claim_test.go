@@ -15,7 +15,7 @@ func TestStoppedTaskKeepsMachinesTwiceAsLong(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	l := attempt.Losing{Cluster: record.Cluster{State: record.ClusterUp, Running: now}, Task: record.Task{State: record.TaskRunning}}
 	for _, want := range []time.Duration{10 * time.Minute, 20 * time.Minute, 40 * time.Minute} {
-		if l.CanGo(10*time.Minute, now.Add(want-time.Second)) || !l.CanGo(10*time.Minute, now.Add(want)) {
+		if l.CanLeave(10*time.Minute, now.Add(want-time.Second)) || !l.CanLeave(10*time.Minute, now.Add(want)) {
 			t.Errorf("after %d stops it does not keep its machines for %v", len(l.Task.YieldedTo), want)
 		}
 		lost := attempt.DecideLost(attempt.Losing{

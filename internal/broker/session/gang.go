@@ -26,10 +26,10 @@ const (
 	// GangLeaveItems is the number of items for one task that gives back its machines: cluster, attempt, task, waiting
 	// entry, pool partition and event.
 	GangLeaveItems = 6
-	// GangBeside is the number of other items in a transaction that admits a gang while handling one event: the
+	// GangOtherItems is the number of other items in a transaction that admits a gang while handling one event: the
 	// event's marker; hold, ledger, market and event of a settled job, or an announced task; and the gang's ledger,
 	// the budget's ledger, and the event that continues the session.
-	GangBeside = 12
+	GangOtherItems = 12
 )
 
 // A task that joins a gang gets its machines separately, while the gang runs. It is admitted after all other waiting
@@ -55,9 +55,9 @@ func (s *Session) leadOf(a *admission) (*record.Key, error) {
 	return &key, nil
 }
 
-// besideOf returns the key of another task of the gang that is admitted, launching or running. It returns nil if
+// activeMemberOf returns the key of another task of the gang that is admitted, launching or running. It returns nil if
 // there is none, and then the whole gang starts together.
-func (s *Session) besideOf(a *admission) (*record.Key, error) {
+func (s *Session) activeMemberOf(a *admission) (*record.Key, error) {
 	var lacks error
 	for _, i := range a.spec.Gang(a.waiting.Task) {
 		key := record.TaskKey(a.job.ID, i)
@@ -72,7 +72,7 @@ func (s *Session) besideOf(a *admission) (*record.Key, error) {
 
 // gang is the gang that a waiting task starts with. It is empty for a task without a gang or one that restarts alone.
 func (a *admission) gang() string {
-	if a.beside != nil {
+	if a.activeMember != nil {
 		return ""
 	}
 	return a.task.Gang
@@ -154,7 +154,7 @@ func (s *Session) judgeAll(t *together) (worst verdict, of *admission) {
 
 // short returns a monthly budget that has too little left for all of them, or nil.
 func (t *together) short(s *Session) *record.Purse {
-	return s.short(t.members[0].job.Queue, s.costsOf(t.members))
+	return s.shortPurse(t.members[0].job.Queue, s.costsOf(t.members))
 }
 
 // tooLarge says why a gang can never be admitted. It is empty if the gang can be.
@@ -162,10 +162,10 @@ func (t *together) tooLarge(s *Session) string {
 	first := t.members[0]
 	if b := s.beyond(first.queue, t.needs()); b != nil {
 		return fmt.Sprintf("its gang %s needs %s at once and queue %s allows %s", t.name,
-			tell.Amount(b.resource, b.need), b.of.Name, fault.Number(b.most))
+			tell.Amount(b.resource, b.need), b.queue.Name, fault.Number(b.most))
 	}
-	if b := s.dear(first.queue, s.costsOf(t.members)); b != nil {
-		return fmt.Sprintf("its gang %s needs %s", t.name, b.tell())
+	if b := s.overMonthlyBudget(first.queue, s.costsOf(t.members)); b != nil {
+		return fmt.Sprintf("its gang %s needs %s", t.name, b.message())
 	}
 	for _, q := range s.above(first.queue) {
 		if q.MaxRunning > 0 && len(t.members) > q.MaxRunning {
@@ -203,9 +203,9 @@ func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full 
 	if len(bound) != len(t.members) {
 		return 0, false, nil // the scheduler's guards exclude this
 	}
-	room := record.MaxItems - len(s.tree) - GangBeside/2
+	room := record.MaxItems - len(s.tree) - GangOtherItems/2
 	if slices.ContainsFunc(bound, (*admission).isRuled) {
-		room -= standItems
+		room -= locationItems
 	}
 	if s.u.Items()+GangItems*len(bound) > room {
 		if s.u.Crowded {
@@ -222,9 +222,9 @@ func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full 
 		}
 		return 0, true, nil
 	}
-	fits, err := s.standsFree(bound)
-	if err == nil && fits && s.scarce(t) && s.leaveDear(bound) {
-		fits, err = s.standsFree(bound)
+	fits, err := s.fitsRules(bound)
+	if err == nil && fits && s.scarce(t) && s.leaveExpensivePools(bound) {
+		fits, err = s.fitsRules(bound)
 	}
 	if err != nil || !fits {
 		s.more = s.more || err == nil // earlier admissions may be in the way: try again in a later session
@@ -259,29 +259,29 @@ func (s *Session) holdsPools(bound []*admission, room int) bool {
 	return true
 }
 
-// tell says what keeps a gang waiting. It is empty if neither the gang nor its quota does.
-func (t *together) tell(s *Session) string {
+// explain says what keeps a gang waiting. It is empty if neither the gang nor its quota does.
+func (t *together) explain(s *Session) string {
 	if t.waits > 0 {
 		return fmt.Sprintf("it waits for its gang %s: %d of its %d tasks are not in the queue yet", t.name, t.waits,
 			t.waits+len(t.members))
 	}
 	for _, m := range t.members {
 		if v := s.judge(m); v != verdictAdmit && v != verdictDrop {
-			return fmt.Sprintf("it waits for its gang %s: task %s cannot start: %s", t.name, m.name, s.tell(m, nil)[0])
+			return fmt.Sprintf("it waits for its gang %s: task %s cannot start: %s", t.name, m.name, s.explain(m, nil)[0])
 		}
 	}
 	if p := t.short(s); p != nil {
-		return fmt.Sprintf("it waits for its gang %s: %s", t.name, tellShort(p, s.costsOf(t.members)))
+		return fmt.Sprintf("it waits for its gang %s: %s", t.name, shortMessage(p, s.costsOf(t.members)))
 	}
 	needs := t.needs()
 	for _, q := range s.above(t.members[0].queue) {
 		running, used := record.UseOf(s.tree, q)
-		lacks, is := needs.Exceeds(q.Most(), used)
+		lacks, is := needs.Exceeds(q.Limits(), used)
 		switch {
 		case is:
 			return fmt.Sprintf("it waits for its gang %s, which needs %s at once: queue %s has %s of %s in use",
 				t.name, tell.Amount(lacks, needs[lacks]), q.Name, fault.Number(used[lacks]),
-				fault.Number(q.Most()[lacks]))
+				fault.Number(q.Limits()[lacks]))
 		case q.MaxRunning > 0 && running+len(t.members) > q.MaxRunning:
 			return fmt.Sprintf("it waits for its gang %s of %d tasks: queue %s runs %d of %d", t.name, len(t.members),
 				q.Name, running, q.MaxRunning)

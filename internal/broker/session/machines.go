@@ -58,8 +58,8 @@ func windows(p *scheduler.Policy) map[string]scheduler.Window {
 	return nil
 }
 
-// says reports whether a policy sets an argument of a plugin.
-func says(p *scheduler.Policy, plugin, setting string) bool {
+// hasArgument reports whether a policy sets an argument of a plugin.
+func hasArgument(p *scheduler.Policy, plugin, setting string) bool {
 	for _, tier := range p.Tiers {
 		for _, conf := range tier {
 			if _, said := conf.Args[setting]; conf.Name == plugin && said {
@@ -81,10 +81,10 @@ func WindowClosed(p *scheduler.Policy, labels map[string]string, now time.Time) 
 	return labels[record.LabelWindow], !open
 }
 
-// pen is the only queue of a session over machines. heldThere is the job that represents everything running there.
+// poolQueue is the only queue of a session over machines. heldThere is the job that represents everything running there.
 const (
-	pen       = "pool"
-	heldThere = "held"
+	poolQueue  = "pool"
+	runningJob = "held"
 )
 
 // kindLabel is the label that gives a session over machines the class of a machine.
@@ -133,14 +133,14 @@ func (k *packing) nodes(policy *scheduler.Policy, wants []*want, now time.Time) 
 	x := &scheduler.Snapshot{
 		Now: now, Resources: []string{"cpu", "memory", "tasks", "gpu"}, GPU: poolfit.NodeGPU,
 		Units:  poolfit.NodeUnits(),
-		Queues: []scheduler.Queue{{Name: pen}},
+		Queues: []scheduler.Queue{{Name: poolQueue}},
 	}
 	named, levels := windows(policy), poolfit.Levels(k.machines)
 	together := len(levels)
-	if says(policy, topology, "depth") {
+	if hasArgument(policy, topology, "depth") {
 		together = 0 // the plugin's own depth applies
 	}
-	there := scheduler.Job{ID: heldThere, Queue: pen, Phase: scheduler.Started, Kept: true}
+	there := scheduler.Job{ID: runningJob, Queue: poolQueue, Phase: scheduler.Started, Kept: true}
 	for i, m := range k.machines {
 		if !slices.Contains(k.classes, m.Class()) {
 			k.classes = append(k.classes, m.Class())
@@ -183,7 +183,7 @@ func (k *packing) jobOf(i int, w *want, together int) scheduler.Job {
 		}
 	}
 	spec.Affinity = []scheduler.Term{may}
-	j := scheduler.Job{ID: name, Queue: pen, Phase: scheduler.Started, Min: w.a.nodes, Kept: !w.a.saves()}
+	j := scheduler.Job{ID: name, Queue: poolQueue, Phase: scheduler.Started, Min: w.a.nodes, Kept: !w.a.saves()}
 	if w.a.nodes > 1 {
 		spec.Labels, spec.Apart = map[string]string{"task": name}, []scheduler.Pair{{Key: "task", Value: name}}
 		j.Close.Depth = together

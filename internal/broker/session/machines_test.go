@@ -151,7 +151,7 @@ func TestMachinePolicy(t *testing.T) {
 		if got := machinePolicy(p); (got != nil) != c.says {
 			t.Errorf("%s: machine policy %+v", text, got)
 		}
-		if got := says(p, topology, "depth"); got != c.depth {
+		if got := hasArgument(p, topology, "depth"); got != c.depth {
 			t.Errorf("%s: sets how close: %v", text, got)
 		}
 	}

@@ -32,7 +32,7 @@ func (s *Session) purses(queue string) []record.Purse {
 func (s *Session) costs(a *admission) money {
 	if p := a.pool; s.monthly && p != nil {
 		rate := p.offer.USDPerHour * float64(a.nodes)
-		return money{rate * p.hours, rate * s.lasting(p.hours)}
+		return money{rate * p.hours, rate * s.reservedHours(p.hours)}
 	}
 	return s.plannedCosts(a.side, a.waiting.Task)
 }
@@ -44,13 +44,13 @@ func (s *Session) plannedCosts(of *side, task int) (m money) {
 	}
 	m.expected = of.plan.TaskUSD[task]
 	if c := of.plan.Of(task); c != nil {
-		m.full = leastRate(c) * float64(of.spec.Tasks[task].Nodes) * s.lasting(of.plan.TaskHours[task])
+		m.full = leastRate(c) * float64(of.spec.Tasks[task].Nodes) * s.reservedHours(of.plan.TaskHours[task])
 	}
 	return m
 }
 
-// lasting is the number of hours to reserve money for, if the task's machines work for the given hours.
-func (s *Session) lasting(hours float64) float64 {
+// reservedHours is the number of hours to reserve money for, if the task's machines work for the given hours.
+func (s *Session) reservedHours(hours float64) float64 {
 	return hours*reserveSlack + record.Hours(s.Config.Overhead)
 }
 
@@ -63,19 +63,19 @@ func leastRate(c *record.Planned) float64 {
 	return min(max(c.OnDemandUSD, rate), rate*reserveSlack)
 }
 
-// short returns a monthly budget, of the queue or one above it, that has too little left for m. It is nil if none has.
-func (s *Session) short(queue string, m money) *record.Purse {
+// shortPurse returns a monthly budget, of the queue or one above it, that has too little left for m. It is nil if none has.
+func (s *Session) shortPurse(queue string, m money) *record.Purse {
 	for _, p := range s.purses(queue) {
-		if p.Asks(m.expected, m.full) > p.LeftUSD()+record.CentsEps {
+		if p.Required(m.expected, m.full) > p.LeftUSD()+record.CentsEps {
 			return &p
 		}
 	}
 	return nil
 }
 
-// over returns a monthly budget that is below the expected cost of m even if nothing is spent yet. It is nil if there
+// overPurse returns a monthly budget that is below the expected cost of m even if nothing is spent yet. It is nil if there
 // is none.
-func (s *Session) over(queue string, m money) *record.Purse {
+func (s *Session) overPurse(queue string, m money) *record.Purse {
 	for _, p := range s.purses(queue) {
 		if m.expected > p.MostUSD+record.CentsEps {
 			return &p
@@ -86,7 +86,7 @@ func (s *Session) over(queue string, m money) *record.Purse {
 
 // shortOf is short for a waiting task.
 func (s *Session) shortOf(a *admission) *record.Purse {
-	return s.short(a.job.Queue, s.costs(a))
+	return s.shortPurse(a.job.Queue, s.costs(a))
 }
 
 // costsOf is the summed cost of tasks that are admitted together.
@@ -103,12 +103,12 @@ func (s *Session) tooMuch(a *admission) *excess {
 	if b := s.beyond(a.queue, a.needs()); b != nil {
 		return b
 	}
-	return s.dear(a.queue, s.costs(a))
+	return s.overMonthlyBudget(a.queue, s.costs(a))
 }
 
-// dear says which monthly budget, of the queue or of one above it, m exceeds. It is nil if it exceeds none.
-func (s *Session) dear(q *apitypes.Queue, m money) *excess {
-	p := s.over(q.Name, m)
+// overMonthlyBudget says which monthly budget, of the queue or of one above it, m exceeds. It is nil if it exceeds none.
+func (s *Session) overMonthlyBudget(q *apitypes.Queue, m money) *excess {
+	p := s.overPurse(q.Name, m)
 	if p == nil {
 		return nil
 	}
@@ -157,10 +157,10 @@ func (s *Session) scarce(t *together) bool {
 	})
 }
 
-// leaveDear removes tasks from pools in which more must be reserved for them than at their planned location, and
+// leaveExpensivePools removes tasks from pools in which more must be reserved for them than at their planned location, and
 // reports whether it removed any. This can happen with faster pool machines that cost more per hour: the reserved
 // overhead hours are then more expensive.
-func (s *Session) leaveDear(bound []*admission) (any bool) {
+func (s *Session) leaveExpensivePools(bound []*admission) (any bool) {
 	for _, a := range bound {
 		if a.pool != nil && s.costs(a).full > s.plannedCosts(a.side, a.waiting.Task).full+record.CentsEps {
 			a.pool, any = nil, true
@@ -169,7 +169,7 @@ func (s *Session) leaveDear(bound []*admission) (any bool) {
 	return any
 }
 
-// tellShort says that a monthly budget has too little left.
-func tellShort(p *record.Purse, m money) string {
-	return fmt.Sprintf("it needs %s USD and %s", tell.USD(p.Asks(m.expected, m.full)), p.Tell())
+// shortMessage says that a monthly budget has too little left.
+func shortMessage(p *record.Purse, m money) string {
+	return fmt.Sprintf("it needs %s USD and %s", tell.USD(p.Required(m.expected, m.full)), p.Describe())
 }

@@ -37,8 +37,8 @@ func (s *Session) redeem(pools []record.PoolSeen, bound []*admission) error {
 			continue
 		}
 		if !slices.Contains(s.Fresh, name) { // the pool may have changed since it was looked at
-			s.u.Lack.Fresh = []string{name}
-			return recordcache.ErrLacking
+			s.u.Missing.Fresh = []string{name}
+			return recordcache.ErrMissing
 		}
 		w, err := s.want(&pools[i], a)
 		if err != nil {
@@ -143,24 +143,24 @@ func (s *Session) makeRoomIn(p *record.PoolSeen, w *want, bound []*admission) (b
 	if !poolfit.Enough(k.machines, w.hold, w.a.nodes) {
 		return false, nil
 	}
-	runs, at, err := s.movable(p, k, w)
+	runs, at, err := s.movableTasks(p, k, w)
 	if err != nil || len(runs) == 0 {
 		return false, err
 	}
 	task := poolfit.Task{Hold: w.hold, May: w.machines, Nodes: w.a.nodes}
-	room, err := poolfit.Make(k.machines, task, runs, gain)
+	room, err := poolfit.MakeRoom(k.machines, task, runs, gain)
 	if err != nil {
 		return false, record.Final(fmt.Errorf("broker: pool %s: %w", p.Name, err))
 	}
 	if room == nil || len(room.Leaves) == 0 || s.u.Items()+3*len(room.Leaves)+w.a.nodes > sessionFull {
 		return false, nil
 	}
-	return true, s.leaveFor(p, w, room, at)
+	return true, s.makeLeave(p, w, room, at)
 }
 
-// movable returns the running tasks on suitable machines that may leave for the task of w, with the cost of moving or
+// movableTasks returns the running tasks on suitable machines that may leave for the task of w, with the cost of moving or
 // stopping each, and their records by cluster ID.
-func (s *Session) movable(p *record.PoolSeen, k *packing, w *want) (runs []poolfit.Runs, at map[string]attempt.Losing,
+func (s *Session) movableTasks(p *record.PoolSeen, k *packing, w *want) (runs []poolfit.RunningTask, at map[string]attempt.Losing,
 	err error) {
 	at = map[string]attempt.Losing{}
 	looks := moveLooks
@@ -180,7 +180,7 @@ func (s *Session) movable(p *record.PoolSeen, k *packing, w *want) (runs []poolf
 			if lacks != nil || !found {
 				continue
 			}
-			r, ok, lacks := s.runs(p, w.a, &l)
+			r, ok, lacks := s.movingCost(p, w.a, &l)
 			if lacking(lacks) != nil {
 				return nil, nil, lacks
 			}
@@ -190,24 +190,24 @@ func (s *Session) movable(p *record.PoolSeen, k *packing, w *want) (runs []poolf
 			}
 		}
 	}
-	if s.u.Lack.Any() {
-		return nil, nil, recordcache.ErrLacking
+	if s.u.Missing.Any() {
+		return nil, nil, recordcache.ErrMissing
 	}
 	return runs, at, nil
 }
 
 // mayLeave reports whether the records of a running task allow it to leave its machine for another task.
 func (s *Session) mayLeave(of *admission, l *attempt.Losing) bool {
-	return s.queues[l.Job.Queue] != nil && l.Job.Priority <= of.job.Priority && l.CanGo(s.Config.Restart, s.u.Now) &&
+	return s.queues[l.Job.Queue] != nil && l.Job.Priority <= of.job.Priority && l.CanLeave(s.Config.Restart, s.u.Now) &&
 		len(l.Cluster.Nodes) == 1 && l.Task.Plan == l.Job.Plan.Version && l.Job.Suspended() == nil &&
 		len(s.purses(l.Job.Queue)) == 0
 }
 
-// runs returns the cost of making a running task leave its machine for another task, and whether it may. It may if it
+// movingCost returns the cost of making a running task leave its machine for another task, and whether it may. It may if it
 // is not more urgent, has run long enough, still finishes in time, and the other task was not stopped for it before.
 // Work since its last checkpoint counts as lost, because saving may fail now, and so does a restart. An hour of work
 // costs what it costs at the planned location, because a pool machine may be free.
-func (s *Session) runs(p *record.PoolSeen, of *admission, l *attempt.Losing) (r poolfit.Runs, ok bool, err error) {
+func (s *Session) movingCost(p *record.PoolSeen, of *admission, l *attempt.Losing) (r poolfit.RunningTask, ok bool, err error) {
 	if !s.mayLeave(of, l) {
 		return r, false, nil
 	}
@@ -236,15 +236,15 @@ func (s *Session) runs(p *record.PoolSeen, of *admission, l *attempt.Losing) (r 
 		return r, false, nil
 	}
 	lost := record.Hours(s.u.Now.Sub(saved)+s.Config.Restart) * usd / hours
-	r = poolfit.Runs{Cluster: l.Cluster.ID, May: w.machines, MoveUSD: lost, LeaveUSD: math.Inf(1)}
+	r = poolfit.RunningTask{Cluster: l.Cluster.ID, May: w.machines, MoveUSD: lost, LeaveUSD: math.Inf(1)}
 	if l.Job.Priority < of.job.Priority {
 		r.LeaveUSD = lost + max(0, w.instead.USD-w.mostUSD)
 	}
 	return r, true, nil
 }
 
-// leaveFor makes the tasks of room leave their machines for the task of w, and keeps machines for all of them.
-func (s *Session) leaveFor(p *record.PoolSeen, w *want, room *poolfit.Room, at map[string]attempt.Losing) error {
+// makeLeave makes the tasks of room leave their machines for the task of w, and keeps machines for all of them.
+func (s *Session) makeLeave(p *record.PoolSeen, w *want, room *poolfit.Room, at map[string]attempt.Losing) error {
 	claim, until := w.a.claim(), s.makingEnds()
 	kept := map[string]record.PoolPromise{}
 	var hosts []string

@@ -89,9 +89,9 @@ func (s *Session) toPool(p *record.PoolSeen, bound []*admission) error {
 // it holds.
 const roomFor = 12
 
-// take assigns the machines to a task as its admission is committed. It returns the placement, or nil if the machines
+// takePlaced assigns the machines to a task as its admission is committed. It returns the placement, or nil if the machines
 // or the transaction have no room any more. The task's machines are then bought as planned.
-func (s *Session) take(d *record.Decision, a *admission) (*pooled, error) {
+func (s *Session) takePlaced(d *record.Decision, a *admission) (*pooled, error) {
 	p := a.pool
 	if p == nil {
 		return nil, nil
@@ -117,7 +117,7 @@ func (s *Session) take(d *record.Decision, a *admission) (*pooled, error) {
 				return nil, nil
 			}
 			m := &part.Machines[i]
-			if left := m.Kept(
+			if left := m.WithPromises(
 				a.claim(),
 				s.u.Now,
 			); !record.Fits(p.hold, left.Free()) ||
@@ -137,8 +137,8 @@ func (s *Session) take(d *record.Decision, a *admission) (*pooled, error) {
 	return p, nil
 }
 
-// tell records the placement in the records of an admitted task, as for example pool/lab/m1 or pool/lab/m1+m2.
-func (p *pooled) tell(task *record.Task, attempt *apitypes.Attempt) {
+// record records the placement in the records of an admitted task, as for example pool/lab/m1 or pool/lab/m1+m2.
+func (p *pooled) record(task *record.Task, attempt *apitypes.Attempt) {
 	attempt.Offer, attempt.OfferID = p.offer, apitypes.PoolCloud+"/"+p.pool.Name+"/"+strings.Join(p.hosts, "+")
 	attempt.Instead, attempt.Place, attempt.Hosts = p.instead, p.pool.Place, p.hosts
 	task.Hours = p.hours

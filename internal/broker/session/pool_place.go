@@ -74,7 +74,7 @@ func (s *Session) machines(k *packing, p *record.PoolSeen, parts []int) error {
 		for j := range part.Machines {
 			m := &part.Machines[j]
 			if len(m.Promises) > 0 {
-				left := m.Kept("", s.u.Now)
+				left := m.WithPromises("", s.u.Now)
 				m = &left
 			}
 			if m.Usable(p.Parts[i].Seen[m.ID], s.Config.Pool, s.u.Now) {

@@ -77,7 +77,7 @@ func (k *packing) group(wants []*want) {
 					of.By = placement.ByCluster
 				}
 				if g.Spread != "" {
-					of.Most = int32(g.Most()) //nolint:gosec // at most dag.MaxNodes
+					of.Max = int32(g.MaxPerPlace()) //nolint:gosec // at most dag.MaxNodes
 				}
 				k.p.Groups = append(k.p.Groups, of)
 			}
@@ -89,11 +89,11 @@ func (k *packing) group(wants []*want) {
 // apart reports whether two tasks that are placed together must not share a machine.
 func apart(a, b *admission) bool {
 	spot := []record.Spot{{Machine: "one", Count: 1}}
-	stand := func(a *admission) record.Stand {
-		return record.StandOf(&a.spec.Tasks[a.waiting.Task], spot, a.waiting.Since)
+	stand := func(a *admission) record.Location {
+		return record.LocationOf(&a.spec.Tasks[a.waiting.Task], spot, a.waiting.Since)
 	}
 	clashes := record.Clashes(a.groups, a.job.ID, a.waiting.Task, stand(a),
-		[]record.Placed{{Job: b.job.ID, Task: b.waiting.Task, Stand: stand(b)}})
+		[]record.Placed{{Job: b.job.ID, Task: b.waiting.Task, Location: stand(b)}})
 	return len(clashes) > 0
 }
 
@@ -110,7 +110,7 @@ func (s *Session) barred(k *packing, p *record.PoolSeen, w *want) ([]int32, erro
 		for i, m := range k.machines {
 			spot := poolfit.SpotOf(&p.Pool, m)
 			found := record.Clashes(a.groups, a.job.ID, a.waiting.Task,
-				record.StandOf(t, []record.Spot{spot}, s.u.Now), others)
+				record.LocationOf(t, []record.Spot{spot}, s.u.Now), others)
 			for _, c := range found {
 				for _, n := range c.With {
 					in[n] = true
@@ -146,7 +146,7 @@ func (s *Session) offHours(m *record.PoolMachine, a *admission) bool {
 
 // needsRack reports whether a task has a rule that needs the racks of machines to be known.
 func (a *admission) needsRack() bool {
-	for _, rule := range a.spec.Tasks[a.waiting.Task].Aparts() {
+	for _, rule := range a.spec.Tasks[a.waiting.Task].ApartRules() {
 		if rule.Level() == dag.LevelRack {
 			return true
 		}

@@ -24,8 +24,8 @@ func (s *Session) judgePrice(a *admission) verdict {
 	return verdictAdmit
 }
 
-// waits leaves a task in its queue for a better price, and records since when.
-func (s *Session) waits(a *admission) (d record.Decision) {
+// waitForPrice leaves a task in its queue for a better price, and records since when.
+func (s *Session) waitForPrice(a *admission) (d record.Decision) {
 	if a.task.WaitSince.IsZero() {
 		a.task.WaitSince, a.task.WaitUSD = s.u.Now, a.price.USD
 		d.Put(record.TaskKey(a.job.ID, a.waiting.Task), a.task)
@@ -63,7 +63,7 @@ func (s *Session) hasRoom(q *apitypes.Queue, tasks int, needs apitypes.Amounts) 
 	for name, v := range needs {
 		all[name] = float64(tasks) * v
 	}
-	_, lacks := all.Exceeds(q.Most(), q.Used())
+	_, lacks := all.Exceeds(q.Limits(), q.Used())
 	return (above == nil || !s.bounded(above)) && (q.MaxRunning == 0 || q.Running+tasks <= q.MaxRunning) && !lacks
 }
 

@@ -18,17 +18,17 @@ const (
 	reclaimMost     = 8   // maximum clusters that one session takes back
 )
 
-// takeBack makes room for waiting tasks that were not admitted. Of queues that share a quota, those that hold more
+// reclaim makes room for waiting tasks that were not admitted. Of queues that share a quota, those that hold more
 // than they deserve give capacity back to those that hold less. In a queue with preemption, more urgent tasks take
 // capacity from less urgent ones. The stopped tasks save their work first and then wait again.
-func (s *Session) takeBack() error {
+func (s *Session) reclaim() error {
 	reclaims := len(s.tree) > 1 && s.follows("reclaim")
 	preempts := s.follows("preempt") && slices.ContainsFunc(s.tree, func(q *apitypes.Queue) bool { return q.Preempt })
 	if !reclaims && !preempts || !slices.ContainsFunc(s.tree, s.bounded) {
 		return nil
 	}
-	s.candidates = waitStill(s.candidates)
-	claimed, others := parted(s.candidates, s.u.Now)
+	s.candidates = notAdmitted(s.candidates)
+	claimed, others := splitClaimed(s.candidates, s.u.Now)
 	if len(others) == 0 {
 		return nil
 	}
@@ -105,8 +105,8 @@ func (s *Session) clusters() (map[string]holding, error) {
 			return nil, err
 		}
 	}
-	if s.u.Lack.Any() {
-		return nil, recordcache.ErrLacking
+	if s.u.Missing.Any() {
+		return nil, recordcache.ErrMissing
 	}
 	return out, nil
 }
@@ -146,7 +146,7 @@ func (s *Session) evictions(clusters map[string]holding, candidates, kept []*adm
 	action string) (*scheduler.Result, error) {
 	takesPart := func(q *apitypes.Queue) bool { return q.Preempt || action != "preempt" }
 	x := s.scene(kept)
-	x.addHeld(clusters, func(h holding) bool { return takesPart(h.queue) && h.CanGo(s.Config.Restart, s.u.Now) })
+	x.addHeld(clusters, func(h holding) bool { return takesPart(h.queue) && h.CanLeave(s.Config.Restart, s.u.Now) })
 	running := x.Jobs
 	for _, a := range candidates {
 		if !takesPart(a.queue) {
@@ -156,7 +156,7 @@ func (s *Session) evictions(clusters map[string]holding, candidates, kept []*adm
 		if fresh {
 			j.Spares = spares(running, clusters, a.yielded())
 		}
-		x.waits(j, len(j.Tasks), a)
+		x.addWaiting(j, len(j.Tasks), a)
 		j.Min = len(j.Tasks)
 	}
 	session, err := s.open(x.Snapshot, action)
@@ -173,7 +173,7 @@ func (x *scene) addHeld(clusters map[string]holding, canGo func(holding) bool) {
 	for _, id := range slices.Sorted(maps.Keys(clusters)) {
 		h := clusters[id]
 		use := x.more.held(1, h.Cluster.VCPU, h.Attempt.Hold)
-		if !x.take(h.queue, h.Job, use) {
+		if !x.represent(h.queue, h.Job, use) {
 			continue // it has been given back in the meantime
 		}
 		j := held(id, record.Leaf(h.queue), use)
@@ -205,7 +205,7 @@ func (x *scene) addHeld(clusters map[string]holding, canGo func(holding) bool) {
 // evict makes a cluster save its work and stop.
 func (s *Session) evict(clusters map[string]holding, e scheduler.Eviction) error {
 	h, ok := clusters[e.Task]
-	if !ok || !h.CanGo(s.Config.Restart, s.u.Now) {
+	if !ok || !h.CanLeave(s.Config.Restart, s.u.Now) {
 		return nil
 	}
 	s.claim(e.For)
@@ -242,8 +242,8 @@ func (a *admission) yielded() (claims []string) {
 	return claims
 }
 
-// parted divides waiting tasks into those that room is kept for and the others.
-func parted(candidates []*admission, now time.Time) (claimed, others []*admission) {
+// splitClaimed divides waiting tasks into those that room is kept for and the others.
+func splitClaimed(candidates []*admission, now time.Time) (claimed, others []*admission) {
 	for _, a := range candidates {
 		if a.queue.Claimed(a.claim(), now) {
 			claimed = append(claimed, a)
@@ -254,8 +254,8 @@ func parted(candidates []*admission, now time.Time) (claimed, others []*admissio
 	return claimed, others
 }
 
-// madeFor is another claim in the tree that room is being made for, or "".
-func (s *Session) madeFor(a *admission) string {
+// otherClaim is another claim in the tree that room is being made for, or "".
+func (s *Session) otherClaim(a *admission) string {
 	for _, q := range s.tree {
 		for _, c := range q.Claims {
 			if c.For != a.claim() && s.u.Now.Before(c.Until) {

@@ -77,8 +77,8 @@ func New(in Input, u *recordcache.Draft, queue string) (*Session, error) {
 // seen returns the pools as they were loaded, or book.ErrLacking.
 func (s *Session) seen() ([]record.PoolSeen, error) {
 	if s.Pools == nil {
-		s.u.Lack.Pools = true
-		return nil, recordcache.ErrLacking
+		s.u.Missing.Pools = true
+		return nil, recordcache.ErrMissing
 	}
 	return slices.Clone(*s.Pools), nil
 }
@@ -86,29 +86,29 @@ func (s *Session) seen() ([]record.PoolSeen, error) {
 // run collects waiting tasks, lets the scheduler decide, and applies the decisions.
 func (s *Session) run() error {
 	for scale := 1; ; scale *= 4 {
-		if err := s.collect(scale); err != nil || s.stop() {
+		if err := s.collect(scale); err != nil || s.full() {
 			return err
 		}
 		admitted, err := s.admit()
 		switch {
 		case err != nil:
 			return err
-		case s.stop(), s.more && admitted > 0:
-			return s.goOn()
+		case s.full(), s.more && admitted > 0:
+			return s.continueLater()
 		case !s.more, len(s.candidates) > 0, sessionScan*scale >= sessionMost:
-			if _, err := s.backfill(); err != nil || s.stop() {
+			if _, err := s.backfill(); err != nil || s.full() {
 				return err
 			}
-			return s.takeBack()
+			return s.reclaim()
 		}
 	}
 }
 
-// stop reports whether the transaction is full.
-func (s *Session) stop() bool { return s.u.Items() >= sessionFull }
+// full reports whether the transaction is full.
+func (s *Session) full() bool { return s.u.Items() >= sessionFull }
 
-// goOn makes the session continue in another transaction.
-func (s *Session) goOn() error {
+// continueLater makes the session continue in another transaction.
+func (s *Session) continueLater() error {
 	var d record.Decision
 	d.Emit(events.CapacityFreed{Queue: s.tree[0].Name})
 	return s.u.Apply(d)
@@ -117,7 +117,7 @@ func (s *Session) goOn() error {
 // lacking returns nil for ErrLacking. The missing record is already noted in the draft, so a loop over many things
 // continues with the next one.
 func lacking(err error) error {
-	if errors.Is(err, recordcache.ErrLacking) {
+	if errors.Is(err, recordcache.ErrMissing) {
 		return nil
 	}
 	return err
@@ -135,12 +135,12 @@ func (s *Session) collect(scale int) error {
 		if err := lacking(s.collectFrom(q, scale)); err != nil {
 			return err
 		}
-		if s.stop() {
-			return s.goOn()
+		if s.full() {
+			return s.continueLater()
 		}
 	}
-	if s.u.Lack.Any() {
-		return recordcache.ErrLacking
+	if s.u.Missing.Any() {
+		return recordcache.ErrMissing
 	}
 	return nil
 }
@@ -163,9 +163,9 @@ func (s *Session) collectFrom(q *apitypes.Queue, scale int) error {
 		}
 		n, err := s.consider(q, w)
 		switch {
-		case errors.Is(err, recordcache.ErrLacking):
+		case errors.Is(err, recordcache.ErrMissing):
 			n = 1
-		case err != nil || s.stop():
+		case err != nil || s.full():
 			return err
 		}
 		taken += n
@@ -201,7 +201,7 @@ func (s *Session) consider(q *apitypes.Queue, w apitypes.Waiting) (taken int, er
 	case verdictDrop:
 		for _, m := range t.members {
 			if s.judge(m) == verdictDrop {
-				if err := s.act(verdictDrop, m); err != nil || s.stop() {
+				if err := s.act(verdictDrop, m); err != nil || s.full() {
 					return 0, err
 				}
 			}
@@ -236,17 +236,17 @@ func takeTurns(waiting []apitypes.Waiting, late time.Time) []apitypes.Waiting {
 // admit admits candidates, first those that room was made for. What these need and cannot get yet is kept for them. It
 // returns the number of admitted tasks.
 func (s *Session) admit() (admitted int, err error) {
-	claimed, others := parted(s.candidates, s.u.Now)
+	claimed, others := splitClaimed(s.candidates, s.u.Now)
 	admitted, err = s.admitOf(claimed, nil)
-	if err != nil || s.stop() || len(others) == 0 {
+	if err != nil || s.full() || len(others) == 0 {
 		return admitted, err
 	}
-	n, err := s.admitOf(others, waitStill(claimed))
+	n, err := s.admitOf(others, notAdmitted(claimed))
 	return admitted + n, err
 }
 
-// waitStill are the candidates that have not been admitted.
-func waitStill(candidates []*admission) (left []*admission) {
+// notAdmitted are the candidates that have not been admitted.
+func notAdmitted(candidates []*admission) (left []*admission) {
 	for _, a := range candidates {
 		if a.task.State == record.TaskQueued {
 			left = append(left, a)
@@ -275,7 +275,7 @@ func (s *Session) admitOf(candidates, kept []*admission) (admitted int, err erro
 	if bound, err = s.toPools(bound); err != nil {
 		return 0, err
 	}
-	for len(bound) > 0 && !s.stop() {
+	for len(bound) > 0 && !s.full() {
 		t := bound[0].with
 		n := min(len(t.members), len(bound))
 		of, full, err := s.admitAll(t, bound[:n])

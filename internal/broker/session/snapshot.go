@@ -20,8 +20,8 @@ const (
 	slack = 1e-3 // of a millionth
 )
 
-// endless is the capacity of a resource without limit: far more than anyone can request, and far below overflow.
-const endless = int64(1) << 50
+// unlimited is the capacity of a resource without limit: far more than anyone can request, and far below overflow.
+const unlimited = int64(1) << 50
 
 func amount(tasks, vcpu float64) scheduler.Vector {
 	return scheduler.Vector{record.ResTasks: int64(math.Round(tasks * milli)),
@@ -47,10 +47,10 @@ func snapshot(tree []*apitypes.Queue, now time.Time) *scheduler.Snapshot {
 	s := &scheduler.Snapshot{Now: now, Resources: append([]string{"tasks", "vCPU"}, more...), Units: amount(1, 1),
 		GPU: -1}
 	queues := byName(tree)
-	capacity := scheduler.Vector{record.ResTasks: endless, record.ResVCPU: endless}
+	capacity := scheduler.Vector{record.ResTasks: unlimited, record.ResVCPU: unlimited}
 	for i := range more {
 		at := record.ResVCPU + 1 + i
-		s.Units[at], capacity[at] = micro, endless //nolint:gosec // record.MaxBounded at most
+		s.Units[at], capacity[at] = micro, unlimited //nolint:gosec // record.MaxBounded at most
 	}
 	for _, q := range tree {
 		x := scheduler.Queue{Name: q.Name, Weight: q.Weight, Closed: q.Closed,
@@ -124,8 +124,8 @@ func (s *Session) scene(kept []*admission) *scene {
 	return x
 }
 
-// take makes a job represent a part of a queue's use. It returns false if less than that is in use.
-func (x *scene) take(q *apitypes.Queue, of record.Job, use scheduler.Vector) bool {
+// represent makes a job represent a part of a queue's use. It returns false if less than that is in use.
+func (x *scene) represent(q *apitypes.Queue, of record.Job, use scheduler.Vector) bool {
 	fits := use.Fits(x.rest[q])
 	if fits {
 		x.rest[q] = x.rest[q].Minus(use)
@@ -137,7 +137,7 @@ func (x *scene) take(q *apitypes.Queue, of record.Job, use scheduler.Vector) boo
 // close adds the use that no job represents yet, as one job for each queue that cannot be evicted.
 func (x *scene) close() {
 	for _, q := range x.tree {
-		if use := x.spaced(q, x.rest[q]); !use.IsZero() {
+		if use := x.addNamespaceUse(q, x.rest[q]); !use.IsZero() {
 			x.Jobs = append(x.Jobs, held("use of "+q.Name, record.Leaf(q), use))
 		}
 	}
@@ -163,8 +163,8 @@ func (x *scene) job(id string, a *admission) (j *scheduler.Job, fresh bool) {
 	return j, !known
 }
 
-// waits adds a waiting task to a job.
-func (x *scene) waits(j *scheduler.Job, id int, a *admission) {
+// addWaiting adds a waiting task to a job.
+func (x *scene) addWaiting(j *scheduler.Job, id int, a *admission) {
 	request := amount(1, a.vcpu())
 	if len(x.more) > 0 {
 		request = x.more.held(1, a.vcpu(), a.holds())
@@ -187,7 +187,7 @@ func (s *Session) snapshot(candidates, kept []*admission) (*scheduler.Snapshot, 
 			j.Kept = true
 			// It does not matter to the queue which of a job's units represents what the job holds.
 			use := x.more.held(float64(a.ledger.Outstanding), a.ledger.VCPU, a.ledger.Hold)
-			if !use.IsZero() && !given[a.job.ID] && x.take(a.queue, a.job, use) {
+			if !use.IsZero() && !given[a.job.ID] && x.represent(a.queue, a.job, use) {
 				j.Tasks, j.Phase = held("", "", use).Tasks, scheduler.Started
 				given[a.job.ID] = true
 			}
@@ -195,7 +195,7 @@ func (s *Session) snapshot(candidates, kept []*admission) (*scheduler.Snapshot, 
 				j.Min = len(j.Tasks) + len(a.with.members)
 			}
 		}
-		x.waits(j, a.waiting.Task, a)
+		x.addWaiting(j, a.waiting.Task, a)
 		byTask[a.key()] = a
 		if a.task.Joins != "" {
 			continue // a joining task may wait forever

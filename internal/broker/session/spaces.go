@@ -23,12 +23,12 @@ type sharing struct {
 
 func (s *Session) sharing() sharing {
 	out := sharing{halfLife: HalfLife(s.Policy), rest: map[string]map[*apitypes.Queue]scheduler.Vector{}}
-	out.asked = out.halfLife > 0 || has(s.Policy, namespaces)
+	out.asked = out.halfLife > 0 || hasPlugin(s.Policy, namespaces)
 	return out
 }
 
-// has reports whether a policy contains a plugin.
-func has(p *scheduler.Policy, plugin string) bool {
+// hasPlugin reports whether a policy contains a plugin.
+func hasPlugin(p *scheduler.Policy, plugin string) bool {
 	return slices.ContainsFunc(p.Tiers, func(tier []scheduler.PluginConfig) bool {
 		return slices.ContainsFunc(tier, func(conf scheduler.PluginConfig) bool { return conf.Name == plugin })
 	})
@@ -102,8 +102,8 @@ func (x *scene) spend(q *apitypes.Queue, namespace string, use scheduler.Vector)
 	}
 }
 
-// spaced adds jobs for the use of namespaces that no job represents yet. It returns the remaining use of the queue.
-func (x *scene) spaced(q *apitypes.Queue, left scheduler.Vector) scheduler.Vector {
+// addNamespaceUse adds jobs for the use of namespaces that no job represents yet. It returns the remaining use of the queue.
+func (x *scene) addNamespaceUse(q *apitypes.Queue, left scheduler.Vector) scheduler.Vector {
 	for _, name := range slices.Sorted(maps.Keys(x.sharing.rest)) {
 		use := x.sharing.rest[name][q]
 		if use.IsZero() || !use.Fits(left) {

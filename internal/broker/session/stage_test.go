@@ -45,10 +45,10 @@ func (s *stage) set(d *datadriven.TestData) {
 	case "progress":
 		change[record.Progress](s, d, record.ProgressKey(name))
 	case "stands":
-		change[record.Standings](s, d, record.StandsKey(name))
+		change[record.Locations](s, d, record.StandsKey(name))
 	case "label-stands": // of NAME=VALUE
 		label, value, _ := strings.Cut(name, ":")
-		change[record.Standings](s, d, record.LabelStandsKey(label, value))
+		change[record.Locations](s, d, record.LabelStandsKey(label, value))
 	case "queue":
 		change[apitypes.Queue](s, d, record.QueueKey(name))
 	case "task":

@@ -15,8 +15,8 @@ import (
 // again. If the planned location of a task would violate a rule, the task is replanned if the conflict is newer than
 // the plan. Otherwise it waits.
 
-// standItems is the maximum number of location records that an admission writes: one for its job, four for labels.
-const standItems = 5
+// locationItems is the maximum number of location records that an admission writes: one for its job, four for labels.
+const locationItems = 5
 
 // clash is the placement rule that a task's planned location violates.
 type clash struct {
@@ -82,18 +82,18 @@ func (s *Session) clashOf(a *admission, spots []record.Spot, more []record.Place
 	for _, p := range more {
 		there, ids = append(there, p), append(ids, "")
 	}
-	mine := record.StandOf(t, spots, s.u.Now)
+	mine := record.LocationOf(t, spots, s.u.Now)
 	for {
 		found := record.Clashes(a.groups, a.job.ID, a.waiting.Task, mine, there)
 		if len(found) == 0 {
 			return nil, nil
 		}
-		gone, err := s.gone(ids, found)
+		gone, err := s.released(ids, found)
 		if err != nil {
 			return nil, err
 		}
 		if len(gone) == 0 {
-			c := &clash{text: found[0].Tell(a.spec, a.job.ID, there)}
+			c := &clash{text: found[0].Explain(a.spec, a.job.ID, there)}
 			for _, f := range found {
 				for _, i := range f.With {
 					if there[i].Since.After(c.since) {
@@ -109,8 +109,8 @@ func (s *Session) clashOf(a *admission, spots []record.Spot, more []record.Place
 	}
 }
 
-// gone are the indexes of the conflicting tasks that have released their machines, in ascending order.
-func (s *Session) gone(ids []string, clashes []record.Clash) (gone []int, err error) {
+// released are the indexes of the conflicting tasks that have released their machines, in ascending order.
+func (s *Session) released(ids []string, clashes []record.Clash) (gone []int, err error) {
 	var asked []int
 	var clusters []string
 	for _, c := range clashes {
@@ -150,14 +150,14 @@ func (s *Session) clashWithin(t *together) error {
 		}
 		// They have the same plan, so none of them is newer than it: the zero time.
 		placed = append(placed, record.Placed{Job: a.job.ID, Task: a.waiting.Task,
-			Stand: record.StandOf(&a.spec.Tasks[a.waiting.Task], a.spots(), time.Time{})})
+			Location: record.LocationOf(&a.spec.Tasks[a.waiting.Task], a.spots(), time.Time{})})
 	}
 	return nil
 }
 
-// standsFree reports whether tasks may be admitted together where they are placed, given each other and what was
+// fitsRules reports whether tasks may be admitted together where they are placed, given each other and what was
 // admitted since they were examined. Tasks that must not use their pool leave it, and machines are bought as planned.
-func (s *Session) standsFree(bound []*admission) (bool, error) {
+func (s *Session) fitsRules(bound []*admission) (bool, error) {
 	fits, err := s.fitBeside(bound)
 	if err != nil || fits {
 		return fits, err
@@ -193,14 +193,14 @@ func (s *Session) fitBeside(bound []*admission) (bool, error) {
 			return false, err
 		}
 		placed = append(placed, record.Placed{Job: a.job.ID, Task: a.waiting.Task,
-			Stand: record.StandOf(&a.spec.Tasks[a.waiting.Task], a.spots(), s.u.Now)})
+			Location: record.LocationOf(&a.spec.Tasks[a.waiting.Task], a.spots(), s.u.Now)})
 	}
 	return true, nil
 }
 
-// stand records the location of an admitted task, for the placement rules that apply to it. The attempt must have its
+// recordLocation records the location of an admitted task, for the placement rules that apply to it. The attempt must have its
 // number.
-func (s *Session) stand(d *record.Decision, a *admission) error {
+func (s *Session) recordLocation(d *record.Decision, a *admission) error {
 	if !a.isRuled() {
 		return nil
 	}
@@ -212,7 +212,7 @@ func (s *Session) stand(d *record.Decision, a *admission) error {
 		keys = append(keys, record.StandsKey(a.job.ID))
 	}
 	for _, key := range keys {
-		known, _, err := recordcache.Get[record.Standings](s.u, key)
+		known, _, err := recordcache.Get[record.Locations](s.u, key)
 		if err != nil {
 			return err
 		}
@@ -220,9 +220,9 @@ func (s *Session) stand(d *record.Decision, a *admission) error {
 			return err
 		}
 		if known.At == nil {
-			known.At = map[string]record.Stand{}
+			known.At = map[string]record.Location{}
 		}
-		known.At[id] = record.StandOf(t, a.spots(), s.u.Now)
+		known.At[id] = record.LocationOf(t, a.spots(), s.u.Now)
 		d.Put(key, known)
 	}
 	return nil
@@ -235,7 +235,7 @@ const (
 	standsOld  = 8
 )
 
-func (s *Session) forget(known *record.Standings, a *admission) error {
+func (s *Session) forget(known *record.Locations, a *admission) error {
 	placed, ids := known.PlacedAt()
 	var old []string
 	for i, p := range placed {

@@ -63,7 +63,7 @@ func TestStories(t *testing.T) {
 type stage struct {
 	t       *testing.T
 	now     time.Time
-	kept    *recordcache.Kept
+	kept    *recordcache.Cache
 	records map[record.Key]any
 	policy  *scheduler.Policy
 	pools   []record.PoolSeen
@@ -157,7 +157,7 @@ func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
 		var w *apitypes.Why
 		s.decide(job.Queue, out, func(x *Session) error {
 			w = &apitypes.Why{}
-			return x.TellTasks(w, job)
+			return x.ExplainTasks(w, job)
 		})
 		for _, task := range w.Tasks {
 			fmt.Fprintf(out, "%s: %s", task.Task, strings.Join(task.Reasons, "; "))
@@ -255,7 +255,7 @@ func (s *stage) decide(queue string, out *strings.Builder, decide func(*Session)
 	var fresh []string
 	for i := range s.pools {
 		for j := range s.pools[i].Parts { // as the process has read them
-			s.supply(of, recordcache.Lacking{Keys: []record.Key{record.PartitionKey(s.pools[i].Name, j)}})
+			s.supply(of, recordcache.Missing{Keys: []record.Key{record.PartitionKey(s.pools[i].Name, j)}})
 		}
 		if !s.stale {
 			fresh = append(fresh, s.pools[i].Name)
@@ -268,9 +268,9 @@ func (s *stage) decide(queue string, out *strings.Builder, decide func(*Session)
 		if err == nil {
 			err = decide(x)
 		}
-		if d.Lack.Any() {
-			s.supply(of, d.Lack)
-			for _, name := range d.Lack.Fresh {
+		if d.Missing.Any() {
+			s.supply(of, d.Missing)
+			for _, name := range d.Missing.Fresh {
 				fmt.Fprintf(out, "reads pool %s again\n", name)
 				fresh = append(fresh, name)
 			}
@@ -291,7 +291,7 @@ func (s *stage) decide(queue string, out *strings.Builder, decide func(*Session)
 	}
 }
 
-func (s *stage) supply(of *recordcache.Book, l recordcache.Lacking) {
+func (s *stage) supply(of *recordcache.Book, l recordcache.Missing) {
 	add := func(key record.Key) {
 		if of.Knows(key) {
 			return
@@ -335,7 +335,7 @@ func (s *stage) tell(d *recordcache.Draft, out *strings.Builder) {
 			fmt.Fprintf(out, "%s\n", e.Type())
 		}
 	}
-	for _, slot := range d.Mine {
+	for _, slot := range d.Changed {
 		switch {
 		case s.written && slot.Dirty:
 			s.tellChanges(slot, out)

@@ -185,18 +185,18 @@ func (s *Session) closed(q *apitypes.Queue) *apitypes.Queue {
 
 // excess is the limit that a task or gang exceeds even when nothing is in use.
 type excess struct {
-	of         *apitypes.Queue // the queue that has the limit
+	queue      *apitypes.Queue // the queue that has the limit
 	resource   string
 	need, most float64
 }
 
-// tell says what is needed and what is allowed.
-func (b *excess) tell() string {
+// message says what is needed and what is allowed.
+func (b *excess) message() string {
 	if b.resource == apitypes.USDPerMonth {
-		return fmt.Sprintf("%s USD and queue %s allows %s USD a month", tell.USD(b.need), b.of.Name,
+		return fmt.Sprintf("%s USD and queue %s allows %s USD a month", tell.USD(b.need), b.queue.Name,
 			tell.USD(b.most))
 	}
-	return tell.Amount(b.resource, b.need) + " and queue " + b.of.Name + " allows " + fault.Number(b.most)
+	return tell.Amount(b.resource, b.need) + " and queue " + b.queue.Name + " allows " + fault.Number(b.most)
 }
 
 // beyond says which resource exceeds what a queue could have if nothing were in use: the quota of it and of those
@@ -217,14 +217,14 @@ func (s *Session) most(q *apitypes.Queue, name string) (of *apitypes.Queue, most
 	of, most = q, math.Inf(1)
 	below := q
 	for _, above := range s.above(q) {
-		if left, bounded := above.Most()[name]; bounded {
+		if left, bounded := above.Limits()[name]; bounded {
 			for _, x := range s.tree {
 				if x.Parent == above.Name && x != below {
-					left -= x.Kept()[name]
+					left -= x.GuaranteedAmounts()[name]
 				}
 			}
 			if above != q {
-				left = max(left, below.Kept()[name])
+				left = max(left, below.GuaranteedAmounts()[name])
 			}
 			if left < most {
 				of, most = above, left

@@ -153,7 +153,7 @@ func TestJudgePrice(t *testing.T) {
 			usd, wait := a.price.Wait(s.u.Now)
 			t.Errorf("%s: %v, want %v (worth %v, waits %v)", c.name, got, c.want, usd, wait)
 		}
-		if told := a.price.Tell(s.u.Now); !strings.Contains(told, c.told) {
+		if told := a.price.Describe(s.u.Now); !strings.Contains(told, c.told) {
 			t.Errorf("%s: the message is %q", c.name, told)
 		}
 	}

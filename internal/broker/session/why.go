@@ -15,8 +15,8 @@ import (
 // whyTasks is the maximum number of tasks that TellTasks explains.
 const whyTasks = 20
 
-// TellTasks adds the waiting tasks of a job, and why each waits, to w.
-func (s *Session) TellTasks(w *apitypes.Why, job record.Job) error {
+// ExplainTasks adds the waiting tasks of a job, and why each waits, to w.
+func (s *Session) ExplainTasks(w *apitypes.Why, job record.Job) error {
 	q := s.queues[job.Queue]
 	if q == nil {
 		return nil
@@ -25,7 +25,7 @@ func (s *Session) TellTasks(w *apitypes.Why, job record.Job) error {
 	if err != nil {
 		return err
 	}
-	waiting, err = record.Line(waiting, job.ID, func(id string) (record.Job, error) {
+	waiting, err = record.WaitingOrder(waiting, job.ID, func(id string) (record.Job, error) {
 		of, err := s.sideOf(id)
 		return of.job, err
 	})
@@ -52,7 +52,7 @@ func (s *Session) TellTasks(w *apitypes.Why, job record.Job) error {
 	if err != nil || len(mine) == 0 {
 		return err
 	}
-	said, err := s.ask(mine[0])
+	said, err := s.schedulerReasons(mine[0])
 	if err != nil {
 		return err
 	}
@@ -61,19 +61,19 @@ func (s *Session) TellTasks(w *apitypes.Why, job record.Job) error {
 			if a.with, err = s.gangOf(a); err != nil {
 				return err
 			}
-			if said := a.with.tell(s); said != "" && s.judge(a) == verdictAdmit {
+			if said := a.with.explain(s); said != "" && s.judge(a) == verdictAdmit {
 				w.Tasks[i].Reasons = []string{said}
 				continue
 			}
 		}
-		w.Tasks[i].Reasons = append([]string{}, s.tell(a, said)...)
+		w.Tasks[i].Reasons = append([]string{}, s.explain(a, said)...)
 	}
 	return nil
 }
 
-// ask lets the scheduler explain what keeps the job of a waiting task, among all tasks that it would decide on. The
+// schedulerReasons lets the scheduler explain what keeps the job of a waiting task, among all tasks that it would decide on. The
 // decisions made meanwhile are discarded with the draft.
-func (s *Session) ask(a *admission) (said []string, err error) {
+func (s *Session) schedulerReasons(a *admission) (said []string, err error) {
 	if err := s.collect(1); err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (s *Session) ask(a *admission) (said []string, err error) {
 			return nil, err
 		}
 	}
-	claimed, _ := parted(s.candidates, s.u.Now)
+	claimed, _ := splitClaimed(s.candidates, s.u.Now)
 	snap, _ := s.snapshot(s.candidates, slices.DeleteFunc(claimed, ours))
 	session, err := s.open(snap, allocate)
 	if err != nil {
@@ -98,8 +98,8 @@ func (s *Session) ask(a *admission) (said []string, err error) {
 	return said, nil
 }
 
-// tell says what keeps a task waiting; said is the scheduler's explanation for its job.
-func (s *Session) tell(a *admission, said []string) []string {
+// explain says what keeps a task waiting; said is the scheduler's explanation for its job.
+func (s *Session) explain(a *admission, said []string) []string {
 	switch s.judge(a) {
 	case verdictDrop:
 		return []string{"it is no longer waiting"}
@@ -118,7 +118,7 @@ func (s *Session) tell(a *admission, said []string) []string {
 				": it is being replanned"}
 		}
 		if !a.blocked && a.price != nil && a.affordable(a.usd()) == verdictAdmit {
-			return []string{a.price.Why() + ": it is being replanned"}
+			return []string{a.price.ReplanReason() + ": it is being replanned"}
 		}
 		if a.blocked {
 			return []string{fmt.Sprintf("its planned location %s is blocked for now: it is being replanned",
@@ -126,30 +126,30 @@ func (s *Session) tell(a *admission, said []string) []string {
 		}
 		return []string{"the remaining budget is less than it needs: it is being replanned"}
 	case verdictSkip:
-		return []string{s.tellSkip(a)}
+		return []string{s.explainSkip(a)}
 	case verdictWait:
-		return []string{"it " + a.price.Tell(s.u.Now)}
+		return []string{"it " + a.price.Describe(s.u.Now)}
 	case verdictAdmit:
 	}
 	if pool := a.queue.ClaimedIn(a.claim(), s.u.Now); pool != "" {
 		return []string{"machines of pool " + pool +
 			" are kept for it, and it starts when the tasks on them have left"}
 	}
-	if other := s.madeFor(a); other != "" && len(said) > 0 {
+	if other := s.otherClaim(a); other != "" && len(said) > 0 {
 		return []string{"room is being made for " + other + ", which is ahead of it"}
 	}
 	return said
 }
 
-// tellSkip says what keeps a task that a session skips.
-func (s *Session) tellSkip(a *admission) string {
+// explainSkip says what keeps a task that a session skips.
+func (s *Session) explainSkip(a *admission) string {
 	switch {
 	case a.job.State != apitypes.JobRunning || a.plan == nil:
 		return "its job has no plan yet"
 	case a.job.Suspended() != nil:
-		return "its job is " + a.job.Suspended().Tell()
+		return "its job is " + a.job.Suspended().String()
 	case s.closed(a.queue) != nil:
-		return tellClosed(s.closed(a.queue))
+		return closedMessage(s.closed(a.queue))
 	case a.outdated(a.waiting):
 		return "it is being replanned"
 	case a.clash != nil:
@@ -161,16 +161,16 @@ func (s *Session) tellSkip(a *admission) string {
 			a.task.NotBefore.UTC().Format(time.RFC3339))
 	}
 	if p := s.shortOf(a); p != nil && a.affordable(a.usd()) == verdictAdmit {
-		return tellShort(p, s.costs(a))
+		return shortMessage(p, s.costs(a))
 	}
 	return fmt.Sprintf("the budget has %s USD left that is neither spent nor reserved, and it needs %s",
 		tell.USD(a.left()), tell.USD(a.usd()))
 }
 
-// tellClosed says that a queue admits nothing.
-func tellClosed(q *apitypes.Queue) string {
+// closedMessage says that a queue admits nothing.
+func closedMessage(q *apitypes.Queue) string {
 	if q.Suspended.Since.IsZero() {
 		return "queue " + q.Name + " is closed"
 	}
-	return "queue " + q.Name + " is " + q.Suspended.Tell()
+	return "queue " + q.Name + " is " + q.Suspended.String()
 }

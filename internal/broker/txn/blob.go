@@ -27,9 +27,9 @@ type packed struct {
 	chunks [][]byte
 }
 
-// zips are reusable writers, shared by all brokers of a process: a new writer costs more than compressing a small plan
+// gzipWriters are reusable writers, shared by all brokers of a process: a new writer costs more than compressing a small plan
 // with it.
-var zips = sync.Pool{New: func() any {
+var gzipWriters = sync.Pool{New: func() any {
 	zw, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails only for an unknown level
 	return zw
 }}
@@ -37,8 +37,8 @@ var zips = sync.Pool{New: func() any {
 // Pack compresses a value. The token distinguishes the chunks of two writers of the same version.
 func Pack(job, name string, version int, token string, value any) (packed, error) {
 	var raw bytes.Buffer
-	zw := zips.Get().(*gzip.Writer) //nolint:forcetypeassert // the pool has no others
-	defer zips.Put(zw)
+	zw := gzipWriters.Get().(*gzip.Writer) //nolint:forcetypeassert // the pool has no others
+	defer gzipWriters.Put(zw)
 	zw.Reset(&raw)
 	counter := &countingWriter{w: zw}
 	if err := json.NewEncoder(counter).Encode(value); err != nil {
@@ -119,13 +119,13 @@ func loadBlob[T any](
 	return value, nil
 }
 
-// unzips are reusable readers, like the writers in zips.
-var unzips = sync.Pool{New: func() any { return new(gzip.Reader) }}
+// gzipReaders are reusable readers, like the writers in zips.
+var gzipReaders = sync.Pool{New: func() any { return new(gzip.Reader) }}
 
 // unpack decodes what Pack has compressed; n is the decompressed size in bytes.
 func unpack(from io.Reader, n int, value any) error {
-	zr := unzips.Get().(*gzip.Reader) //nolint:forcetypeassert // the pool has no others
-	defer unzips.Put(zr)
+	zr := gzipReaders.Get().(*gzip.Reader) //nolint:forcetypeassert // the pool has no others
+	defer gzipReaders.Put(zr)
 	if err := zr.Reset(from); err != nil {
 		return err
 	}

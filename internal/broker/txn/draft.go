@@ -8,7 +8,7 @@ import (
 
 // flush takes over the writes and events of a draft.
 func (u *Unit) flush(d *recordcache.Draft) error {
-	for _, s := range d.Mine {
+	for _, s := range d.Changed {
 		if s.Dirty {
 			u.write(s.Key, s.Body, s.Expires)
 		}
@@ -30,18 +30,18 @@ const draftRounds = 100
 
 // Draft makes a decision on what the unit has loaded. It loads what the decision lacked and repeats it, until nothing
 // is lacking; then the unit takes over the result. pools loads what a decision lacks in addition to records.
-func (u *Unit) Draft(decide func(*recordcache.Draft) error, pools func(recordcache.Lacking) error) error {
+func (u *Unit) Draft(decide func(*recordcache.Draft) error, pools func(recordcache.Missing) error) error {
 	for range draftRounds {
 		d := recordcache.NewDraft(u.Book, u.Now, u.Items())
-		d.Crowded = u.Crowded
+		d.Crowded = u.Batched
 		err := decide(d)
-		if !d.Lack.Any() {
+		if !d.Missing.Any() {
 			if err != nil {
 				return err
 			}
 			return u.flush(d)
 		}
-		if err := u.supply(d.Lack, pools); err != nil {
+		if err := u.supply(d.Missing, pools); err != nil {
 			return err
 		}
 	}
@@ -49,7 +49,7 @@ func (u *Unit) Draft(decide func(*recordcache.Draft) error, pools func(recordcac
 }
 
 // supply loads what a draft lacked, all records in one call.
-func (u *Unit) supply(l recordcache.Lacking, pools func(recordcache.Lacking) error) error {
+func (u *Unit) supply(l recordcache.Missing, pools func(recordcache.Missing) error) error {
 	if err := u.Preload(l.Keys...); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (u *Unit) supply(l recordcache.Lacking, pools func(recordcache.Lacking) err
 }
 
 // readBlob reads a blob into the cache.
-func (u *Unit) readBlob(l recordcache.LackingBlob) (err error) {
+func (u *Unit) readBlob(l recordcache.MissingBlob) (err error) {
 	switch l.Ref {
 	case l.Job.Spec:
 		_, err = u.Spec(l.Job)

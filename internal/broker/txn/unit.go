@@ -30,7 +30,7 @@ type Unit struct {
 	Count int    // events emitted for it
 	late  []func() error
 	// Crowded means that the unit handles several events.
-	Crowded bool
+	Batched bool
 	// Tries is how often this decision was made before and conflicted.
 	Tries int
 	known map[string]bool // names of late
@@ -53,7 +53,7 @@ type Hooks struct {
 type Transactor struct {
 	Store  store.Store
 	Config config.Config
-	kept   *recordcache.Kept
+	kept   *recordcache.Cache
 	clock  func() time.Time
 	hooks  Hooks
 }
@@ -81,7 +81,7 @@ func (b *Transactor) Conflicted(u *Unit) {
 }
 
 // Cache returns the process's cache of records.
-func (b *Transactor) Cache() *recordcache.Kept { return b.kept }
+func (b *Transactor) Cache() *recordcache.Cache { return b.kept }
 
 // Share makes the transactor use a shared cache of decoded records. It must be called before anything is loaded.
 func (b *Transactor) Share(d *recordcache.Decoded) { b.kept.Share(d) }

@@ -60,7 +60,7 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*apitypes.S
 	}
 	switch {
 	case s.Next > 0:
-	case detail.State.Over():
+	case detail.State.Finished():
 		text := fmt.Sprintf("%s after %s for %s USD", detail.State,
 			tell.Rounded(detail.Finished.Sub(detail.Submitted)), tell.USD(detail.SpentUSD))
 		if detail.Reason != "" {
@@ -85,7 +85,7 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*apitypes.S
 // closed adds that the queue of an unfinished job, or one above it, is suspended, or that a monthly budget there has
 // less left than a waiting task costs.
 func (b *Views) closed(ctx context.Context, s *story, detail *Look) error {
-	if s.Job.State.Over() || s.Next > 0 {
+	if s.Job.State.Finished() || s.Next > 0 {
 		return nil
 	}
 	all, err := b.Queues(ctx)
@@ -97,25 +97,25 @@ func (b *Views) closed(ctx context.Context, s *story, detail *Look) error {
 			break
 		}
 		if at := q.Suspended.Since; q.Closed && !at.IsZero() {
-			s.add(at, "suspended", "", fmt.Sprintf("queue %s is %s: it admits nothing", name, attempt.Why(q.Suspended)))
+			s.add(at, "suspended", "", fmt.Sprintf("queue %s is %s: it admits nothing", name, attempt.SuspensionText(q.Suspended)))
 		}
 		name = q.Parent
 	}
 	if detail.plan != nil && err == nil {
-		s.poor(all, detail, b.txns.Now())
+		s.overBudget(all, detail, b.txns.Now())
 	}
 	return err
 }
 
-// poor adds the monthly budgets that have less left than a waiting task costs, each with the first such task.
-func (s *story) poor(queues []apitypes.Queue, detail *Look, now time.Time) {
+// overBudget adds the monthly budgets that have less left than a waiting task costs, each with the first such task.
+func (s *story) overBudget(queues []apitypes.Queue, detail *Look, now time.Time) {
 	for _, p := range record.Purses(record.Pointers(queues), s.Job.Queue, now) {
 		i := slices.IndexFunc(detail.TaskList, func(t apitypes.TaskView) bool {
 			return t.State == string(record.TaskQueued) && t.Index < len(detail.plan.TaskUSD) &&
 				detail.plan.TaskUSD[t.Index] > p.LeftUSD()
 		})
 		if i >= 0 {
-			s.add(now, "waits", detail.TaskList[i].Name, p.Tell())
+			s.add(now, "waits", detail.TaskList[i].Name, p.Describe())
 		}
 	}
 }

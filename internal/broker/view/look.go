@@ -23,8 +23,8 @@ type Part struct{ From, Limit int }
 // same tasks is longer.
 const partBytes = 2 << 20
 
-// sight is what was read of a job, so that the next look only reads what may have changed since.
-type sight struct {
+// reading is what was read of a job, so that the next look only reads what may have changed since.
+type reading struct {
 	phases   []record.Phase
 	clusters []record.Cluster
 	tasks    []record.Task      // by index, as stored
@@ -35,7 +35,7 @@ type sight struct {
 type Look struct {
 	apitypes.JobDetail
 
-	seen        sight
+	seen        reading
 	plan        *record.Plan // the current plan; nil before the first
 	suspensions []apitypes.Suspension
 }
@@ -75,7 +75,7 @@ func (b *Views) look(ctx context.Context, id string, p Part, was *Look) (*Look, 
 	if err != nil {
 		return nil, err
 	}
-	d := &Look{seen: sight{phases: progress.Phases}, suspensions: job.Suspensions}
+	d := &Look{seen: reading{phases: progress.Phases}, suspensions: job.Suspensions}
 	s := &d.seen
 	if d.JobView, s.clusters, err = b.viewOf(u, job); err != nil {
 		return nil, err
@@ -95,14 +95,14 @@ func (b *Views) look(ctx context.Context, id string, p Part, was *Look) (*Look, 
 		to = min(from+p.Limit, to)
 	}
 	if open, ok := s.open(was); ok && 10*len(open) <= job.Tasks {
-		err = s.again(u, job, open, was.seen)
+		err = s.reload(u, job, open, was.seen)
 	} else {
 		err = s.read(ctx, b.txns.Store, id, from, to)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := b.tell(u, job, d, from, to); err != nil {
+	if err := b.addTasks(u, job, d, from, to); err != nil {
 		return nil, err
 	}
 	if p.Limit > 0 {
@@ -112,7 +112,7 @@ func (b *Views) look(ctx context.Context, id string, p Part, was *Look) (*Look, 
 }
 
 // read loads the tasks with index from up to but excluding to, and their attempts.
-func (s *sight) read(ctx context.Context, st store.Store, job string, from, to int) (err error) {
+func (s *reading) read(ctx context.Context, st store.Store, job string, from, to int) (err error) {
 	if s.tasks, err = between[record.Task](ctx, st, job, "task#", from, to); err == nil {
 		s.attempts, err = between[apitypes.Attempt](ctx, st, job, "attempt#", from, to)
 	}
@@ -146,7 +146,7 @@ func between[T any](ctx context.Context, st store.Store, job, prefix string, fro
 
 // open lists the tasks that may have changed since an earlier look: all that are neither waiting nor finished, and
 // those that had or have machines. ok is false if the tasks had not been announced yet.
-func (s *sight) open(was *Look) (open []int32, ok bool) {
+func (s *reading) open(was *Look) (open []int32, ok bool) {
 	if was == nil || len(s.phases) == 0 || len(was.seen.phases) != len(s.phases) {
 		return nil, false
 	}
@@ -162,9 +162,9 @@ func (s *sight) open(was *Look) (open []int32, ok bool) {
 	return slices.Compact(open), true
 }
 
-// again copies what an earlier look has read, and reloads the open tasks and those of their attempts that were not
+// reload copies what an earlier look has read, and reloads the open tasks and those of their attempts that were not
 // settled.
-func (s *sight) again(u *txn.Unit, job record.Job, open []int32, was sight) error {
+func (s *reading) reload(u *txn.Unit, job record.Job, open []int32, was reading) error {
 	tasks, err := attempt.LoadTasks(u, job, open)
 	if err != nil {
 		return err
@@ -213,18 +213,18 @@ func merged[T any](old, fresh []T, order func(a, b T) int) []T {
 	return slices.CompactFunc(all, func(a, b T) bool { return order(a, b) == 0 })
 }
 
-// tell makes the views of the tasks with index from up to but excluding to.
-func (b *Views) tell(u *txn.Unit, job record.Job, d *Look, from, to int) error {
+// addTasks makes the views of the tasks with index from up to but excluding to.
+func (b *Views) addTasks(u *txn.Unit, job record.Job, d *Look, from, to int) error {
 	d.Attempts = slices.Clone(d.seen.attempts)
 	tasks := slices.Clone(d.seen.tasks)
 	for i := range d.seen.clusters {
 		cl := &d.seen.clusters[i]
 		if j, ok := slices.BinarySearchFunc(d.Attempts, apitypes.Attempt{Task: cl.Task, Number: cl.Attempt},
 			attemptOrder); ok {
-			cl.Tell(&d.Attempts[j])
+			cl.UpdateAttempt(&d.Attempts[j])
 		}
 	}
-	record.TellTasks(d.seen.clusters, tasks)
+	record.UpdateTasks(d.seen.clusters, tasks)
 	spec, err := u.Spec(job)
 	if err != nil {
 		return err
@@ -241,9 +241,9 @@ func (b *Views) tell(u *txn.Unit, job record.Job, d *Look, from, to int) error {
 		}
 	}
 	if job.Serves {
-		d.tellServices(job, spec, tasks, from)
+		d.addServices(job, spec, tasks, from)
 	}
-	return b.tellWaits(u, job, tasks, d.TaskList)
+	return b.addWaits(u, job, tasks, d.TaskList)
 }
 
 // cut shortens a part to the maximum length, but at least one task, and sets where the job continues.
@@ -269,8 +269,8 @@ func (d *Look) cut(from, tasks int) {
 	}
 }
 
-// tellWaits adds what the tasks of a job wait for.
-func (b *Views) tellWaits(u *txn.Unit, job record.Job, tasks []record.Task, views []apitypes.TaskView) error {
+// addWaits adds what the tasks of a job wait for.
+func (b *Views) addWaits(u *txn.Unit, job record.Job, tasks []record.Task, views []apitypes.TaskView) error {
 	if !job.Waits || job.State != apitypes.JobRunning {
 		return nil
 	}
@@ -283,7 +283,7 @@ func (b *Views) tellWaits(u *txn.Unit, job record.Job, tasks []record.Task, view
 			return err
 		}
 		if w != nil && w.Waits(u.Now) {
-			views[t.Index-views[0].Index].Waits = w.Tell(u.Now)
+			views[t.Index-views[0].Index].Waits = w.Describe(u.Now)
 		}
 	}
 	return nil

@@ -10,12 +10,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// tellServices adds the state of service replicas to the views of the tasks, which start at index from.
-func (d *Look) tellServices(job record.Job, spec *dag.Job, tasks []record.Task, from int) {
+// addServices adds the state of service replicas to the views of the tasks, which start at index from.
+func (d *Look) addServices(job record.Job, spec *dag.Job, tasks []record.Task, from int) {
 	ready, unready := map[int]*record.Cluster{}, map[int]string{} // by task; ready has the newest cluster that serves
 	for i := range d.seen.clusters {
 		cl := &d.seen.clusters[i]
-		if job.State == apitypes.JobEnding || job.State.Over() {
+		if job.State == apitypes.JobEnding || job.State.Finished() {
 			break
 		}
 		if cl.Unready != "" && cl.Outcome == "" {

@@ -44,7 +44,7 @@ func (b *Views) Usage(ctx context.Context, last time.Duration) (apitypes.Usage, 
 			if err != nil {
 				return apitypes.Usage{}, err
 			}
-			if !found || job.State.Over() && job.Finished.Before(from) {
+			if !found || job.State.Finished() && job.Finished.Before(from) {
 				continue
 			}
 			if left <= 0 {
@@ -61,20 +61,20 @@ func (b *Views) Usage(ctx context.Context, last time.Duration) (apitypes.Usage, 
 			}
 		}
 	}
-	out := sum.told()
+	out := sum.usage()
 	out.Partial = more || left <= 0
 	return out, nil
 }
 
-// held sums up what queues held.
-type held struct {
+// usageSum sums up what queues held.
+type usageSum struct {
 	from, to time.Time
 	step     time.Duration
 	queues   map[string]*apitypes.QueueUsage
 }
 
-func newHeld(from, to time.Time) *held {
-	return &held{
+func newHeld(from, to time.Time) *usageSum {
+	return &usageSum{
 		from:   from,
 		to:     to,
 		step:   max(to.Sub(from)/usageSteps, time.Second),
@@ -83,12 +83,12 @@ func newHeld(from, to time.Time) *held {
 }
 
 // add counts an attempt in each step, by the part of the step in which it held capacity.
-func (h *held) add(job record.Job, a *apitypes.Attempt) {
+func (h *usageSum) add(job record.Job, a *apitypes.Attempt) {
 	end := h.to
 	switch {
 	case !a.Ended.IsZero():
 		end = a.Ended
-	case job.State.Over():
+	case job.State.Finished():
 		end = job.Finished
 	}
 	begin := a.Admitted
@@ -135,7 +135,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-func (h *held) told() apitypes.Usage {
+func (h *usageSum) usage() apitypes.Usage {
 	out := apitypes.Usage{From: h.from, StepHours: h.step.Hours(), Queues: []apitypes.QueueUsage{}}
 	for _, q := range h.queues {
 		out.Queues = append(out.Queues, *q)

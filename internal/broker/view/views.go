@@ -30,7 +30,7 @@ func New(txns *txn.Transactor, pools *pool.Keeper, sessions *admission.Runner) *
 // StateOf is a job's state as users see it. Suspension is recorded separately from a job's own state.
 func StateOf(job record.Job, ledger record.Ledger) apitypes.JobState {
 	switch {
-	case job.Suspended() == nil, job.State == apitypes.JobEnding, job.State.Over():
+	case job.Suspended() == nil, job.State == apitypes.JobEnding, job.State.Finished():
 		return job.State
 	case ledger.Outstanding > 0:
 		return apitypes.JobSuspending
@@ -127,7 +127,7 @@ func (b *Views) viewOf(u *txn.Unit, job record.Job) (v apitypes.JobView, cluster
 		return v, nil, err
 	}
 	v.Succeeded = progress.Succeeded
-	if job.State.Over() {
+	if job.State.Finished() {
 		return v, nil, nil
 	}
 	ledger, _, err := recordcache.Get[record.Ledger](u, record.LedgerKey(job.ID))
@@ -187,7 +187,7 @@ func taskViews(job record.Job, spec *dag.Job, plan *record.Plan, tasks []record.
 			}
 		}
 	}
-	if job.State == apitypes.JobEnding || job.State.Over() {
+	if job.State == apitypes.JobEnding || job.State.Finished() {
 		for i := range views {
 			if s := views[i].State; s != string(record.TaskSucceeded) && s != string(record.TaskFailed) {
 				views[i].State = "cancelled"

@@ -25,17 +25,17 @@ func (b *Views) WhyWaiting(ctx context.Context, id string) (*apitypes.Why, error
 		return nil, err
 	}
 	w := &apitypes.Why{Job: id, Queue: job.Queue, State: StateOf(job, ledger), Tasks: []apitypes.WhyTask{}}
-	err = b.sessions.Run(u, job.Queue, func(s *session.Session) error { return s.TellTasks(w, job) })
+	err = b.sessions.Run(u, job.Queue, func(s *session.Session) error { return s.ExplainTasks(w, job) })
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case job.State.Over():
+	case job.State.Finished():
 		w.Reason = "it has finished"
 	case job.State == apitypes.JobEnding:
 		w.Reason = "it is ending: " + job.Reason
 	case job.Suspended() != nil:
-		w.Reason = "it is " + job.Suspended().Tell()
+		w.Reason = "it is " + job.Suspended().String()
 	case job.State == apitypes.JobPlanning:
 		w.Reason = "it is being planned"
 	case job.State == apitypes.JobWaiting:

@@ -17,8 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 )
 
-// feed lists the releases in the format of GitHub's API.
-const feed = "https://api.github.com/repos/tradewind-broker/tradewind/releases"
+// defaultFeed lists the releases in the format of GitHub's API.
+const defaultFeed = "https://api.github.com/repos/tradewind-broker/tradewind/releases"
 
 // Limits on a feed.
 const (
@@ -52,7 +52,7 @@ func Upgrade(a *command.App) *cobra.Command {
 		Example: "  tradewind upgrade\n  tradewind upgrade -o json",
 		Args:    command.Args(0, 0),
 	}
-	c.Flags().StringVar(&from, "feed", feed, "`URL` of the list of releases, in the format of GitHub's API")
+	c.Flags().StringVar(&from, "feed", defaultFeed, "`URL` of the list of releases, in the format of GitHub's API")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())

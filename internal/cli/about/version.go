@@ -29,7 +29,7 @@ func Version(a *command.App, program string) *cobra.Command {
 	}
 	output := command.OutputFlag(c)
 	c.RunE = func(*cobra.Command, []string) error {
-		v := Of(a)
+		v := CurrentVersion(a)
 		if output.JSON() {
 			return a.PrintJSON(v)
 		}
@@ -42,8 +42,8 @@ func Version(a *command.App, program string) *cobra.Command {
 	return c
 }
 
-// Of returns the version of a program.
-func Of(a *command.App) Result {
+// CurrentVersion returns the version of a program.
+func CurrentVersion(a *command.App) Result {
 	v := Result{Version: a.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {

@@ -52,16 +52,16 @@ const (
 	checkFail = "fail"
 )
 
-// Elsewhere finds the remote broker that --endpoint names. The root command implements it.
-type Elsewhere struct {
+// RemoteBrokers finds the remote broker that --endpoint names. The root command implements it.
+type RemoteBrokers struct {
 	// Flags adds --state and --endpoint to a command.
 	Flags func(c *cobra.Command, state *string)
 	// Find returns the remote broker and its address, or nil if the command line names none.
-	Find func(context.Context) (b Asked, address string, err error)
+	Find func(context.Context) (b Broker, address string, err error)
 }
 
-// Asked is a broker that checks its own clouds.
-type Asked interface {
+// Broker is a broker that checks its own clouds.
+type Broker interface {
 	CheckClouds(context.Context) (*apitypes.CloudReports, error)
 }
 
@@ -94,7 +94,7 @@ func (a app) cloudCheckCommand() *cobra.Command {
 			return err
 		}
 		if broker != nil {
-			return a.checkElsewhere(ctx, broker, given, cmp.Or(public, address), output)
+			return a.checkRemote(ctx, broker, given, cmp.Or(public, address), output)
 		}
 		return a.checkClouds(ctx, given, command.Absolute(state), public, output)
 	}
@@ -215,7 +215,7 @@ func checkPublic(ctx context.Context, text string) *PublicCheck {
 	c := &PublicCheck{URL: text}
 	address, err := host.PublicURL(text)
 	if err == nil {
-		err = alive(ctx, address)
+		err = probeHealth(ctx, address)
 	}
 	if err != nil {
 		c.Problem = err.Error()
@@ -224,7 +224,7 @@ func checkPublic(ctx context.Context, text string) *PublicCheck {
 	return c
 }
 
-func alive(ctx context.Context, address string) error {
+func probeHealth(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/healthz", http.NoBody)

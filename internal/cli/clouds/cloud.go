@@ -26,7 +26,7 @@ type app struct {
 	find   Find
 	logger Logger
 
-	elsewhere Elsewhere
+	elsewhere RemoteBrokers
 }
 
 // Logger returns a logger for messages from a level on.
@@ -36,7 +36,7 @@ type Logger func(slog.Level) *slog.Logger
 type Find func(state string) (host.Running, bool, error)
 
 // Command is the cloud command.
-func Command(in *command.App, kits []cloudkit.Kit, find Find, elsewhere Elsewhere, logger Logger) *cobra.Command {
+func Command(in *command.App, kits []cloudkit.Kit, find Find, elsewhere RemoteBrokers, logger Logger) *cobra.Command {
 	a := app{App: in, kits: kits, find: find, logger: logger, elsewhere: elsewhere}
 	c := &cobra.Command{
 		Use:   "cloud",

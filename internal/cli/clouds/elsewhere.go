@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// checkElsewhere lets a remote broker check its clouds, and tries the broker's address from here as a machine would.
-func (a app) checkElsewhere(ctx context.Context, broker Asked, names []string, public string,
+// checkRemote lets a remote broker check its clouds, and tries the broker's address from here as a machine would.
+func (a app) checkRemote(ctx context.Context, broker Broker, names []string, public string,
 	output *command.Choice) error {
 	within, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
@@ -63,7 +63,7 @@ func (a app) checkElsewhere(ctx context.Context, broker Asked, names []string, p
 		}
 	}
 	result.Public = &PublicCheck{URL: public}
-	if err := agentsReach(ctx, public); err != nil {
+	if err := probeAgentPath(ctx, public); err != nil {
 		result.Public.Problem = err.Error()
 	}
 	result.Public.Answers = result.Public.Problem == ""
@@ -71,9 +71,9 @@ func (a app) checkElsewhere(ctx context.Context, broker Asked, names []string, p
 	return a.verdict(ctx, result, output)
 }
 
-// agentsReach sends a request like a machine without a token, which a broker refuses with its own error. It does not
+// probeAgentPath sends a request like a machine without a token, which a broker refuses with its own error. It does not
 // use the paths of users, such as the health check: a gateway often requires a signature for those.
-func agentsReach(ctx context.Context, text string) error {
+func probeAgentPath(ctx context.Context, text string) error {
 	address, err := host.PublicURL(text)
 	if err != nil {
 		return err

@@ -23,8 +23,8 @@ type Enabled struct {
 	// Why explains the choice of clouds to people.
 	Why string
 	// Without lists machines that are not bought although the clouds sell them, see planner.Options.Without.
-	Without []string
-	catalog *catalog.Catalog
+	Excluded []string
+	catalog  *catalog.Catalog
 	// broker is the running broker of the state folder; nil means none.
 	broker *client.Client
 }
@@ -60,12 +60,12 @@ func (e Enabled) Catalog(dir string) (*catalog.Catalog, error) {
 	return cloudkit.Narrow(c, e.Regions, false)
 }
 
-// EnabledOn returns the clouds that a broker on a state folder buys on: the named ones; without names, the clouds of
+// EnabledFunc returns the clouds that a broker on a state folder buys on: the named ones; without names, the clouds of
 // the running broker, or those that were added, or all.
-type EnabledOn func(ctx context.Context, state string, named []string) (Enabled, error)
+type EnabledFunc func(ctx context.Context, state string, named []string) (Enabled, error)
 
 // Enabling returns an EnabledOn for the available clouds.
-func Enabling(in *command.App, kits []cloudkit.Kit, find Find) EnabledOn {
+func Enabling(in *command.App, kits []cloudkit.Kit, find Find) EnabledFunc {
 	return app{App: in, kits: kits, find: find}.enabled
 }
 
@@ -100,12 +100,12 @@ func (a app) enabled(ctx context.Context, state string, named []string) (Enabled
 		names = named
 	}
 	if len(settings) > 0 || running && len(r.Clouds) > 0 {
-		e.catalog, _ = cloudkit.ShelfOf(state).Catalog(ctx)
+		e.catalog, _ = cloudkit.CatalogStoreOf(state).Catalog(ctx)
 	}
 	if len(names) == 0 {
 		return e, nil
 	}
-	e.Without, e.Regions = cloudkit.Without(settings), map[string][]string{}
+	e.Excluded, e.Regions = cloudkit.NotBought(settings), map[string][]string{}
 	for _, name := range names {
 		e.Regions[name] = a.regions(ctx, name, settings)
 	}
@@ -129,8 +129,8 @@ func (a app) regions(ctx context.Context, name string, settings map[string]cloud
 	return o.Regions
 }
 
-// Says returns a line for people: the clouds that were planned on, and why.
-func (e Enabled) Says(all []string) string {
+// Describe returns a line for people: the clouds that were planned on, and why.
+func (e Enabled) Describe(all []string) string {
 	names := e.Names()
 	if len(names) == 0 {
 		names = all

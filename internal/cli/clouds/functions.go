@@ -27,7 +27,7 @@ func (a app) prepareForFunctions(ctx context.Context, k cloudkit.Kit, r cloudkit
 	}
 	// Store the request before anything is created, so that a partial setup can be removed, too. The user removes it,
 	// not the functions.
-	if err := cloudkit.NoteMadeFor(state, k.Name, f, &r.Settings); err != nil {
+	if err := cloudkit.SaveMadeFor(state, k.Name, f, &r.Settings); err != nil {
 		return err
 	}
 	s, err := setup.Make(ctx, func(step string) { a.Tell("%s", step) })
@@ -54,7 +54,7 @@ func (a app) removeForFunctions(ctx context.Context, name string, f cloudkit.Fun
 	if err := f.Check(); err != nil {
 		return command.BadInput("", "%v", err)
 	}
-	s, known, err := cloudkit.MadeFor(state, name, f)
+	s, known, err := cloudkit.LoadMadeFor(state, name, f)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (a app) removeForFunctions(ctx context.Context, name string, f cloudkit.Fun
 	if err := a.clear(ctx, k, request); err != nil {
 		return err
 	}
-	if err := cloudkit.NoteMadeFor(state, name, f, nil); err != nil {
+	if err := cloudkit.SaveMadeFor(state, name, f, nil); err != nil {
 		return err
 	}
 	a.Tell("removed the setup on %s for %s of account %s", name, f.Deployment, f.Account)

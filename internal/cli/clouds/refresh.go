@@ -84,8 +84,8 @@ func (a app) refresh(ctx context.Context, names []string, state string, output *
 		}
 		sources = append(sources, renew.Source{Cloud: name, Refresh: a.source(k, settings[name], state, checkers)})
 	}
-	reports, err := cloudkit.ShelfOf(state).Renew(ctx, a.Now, sources)
-	if err != nil && !errors.Is(err, renew.ErrNobody) {
+	reports, err := cloudkit.CatalogStoreOf(state).Renew(ctx, a.Now, sources)
+	if err != nil && !errors.Is(err, renew.ErrNoAnswer) {
 		return err
 	}
 	result := CatalogRefresh{OK: true, Clouds: []RenewedCloud{}}

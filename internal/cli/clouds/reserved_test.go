@@ -21,7 +21,7 @@ func TestReservedLine(t *testing.T) {
 		"reserved: 1 machine for m5.large in us-east-1 (capacity reservation, cr), all used by others": {
 			ID: "cr", Where: "us-east-1", InstanceType: "m5.large", By: "capacity reservation", Total: capacity.Machines(1)},
 		"reserved: 1 USD an hour for machines of any type in all regions (savings plan, sp), of which 25 % were used in the last day; used first": {
-			ID: "sp", Where: "all regions", What: "machines of any type", By: "savings plan", Total: capacity.HadUSD(1), UsedLastDay: &share},
+			ID: "sp", Where: "all regions", What: "machines of any type", By: "savings plan", Total: capacity.SupplyUSD(1), UsedLastDay: &share},
 	} {
 		if got := reservedLine(k); got != want {
 			t.Errorf("%s\nnot\n%s", got, want)

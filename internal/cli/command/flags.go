@@ -120,7 +120,7 @@ func Args(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, given []string) error {
 		switch {
 		case len(given) < least:
-			return BadInput("usage: "+c.UseLine(), "%s needs %s", c.CommandPath(), wanted(c))
+			return BadInput("usage: "+c.UseLine(), "%s needs %s", c.CommandPath(), usageArgs(c))
 		case len(given) > most:
 			return BadInput("usage: "+c.UseLine(), "%s does not take %q", c.CommandPath(), given[most])
 		}
@@ -128,8 +128,8 @@ func Args(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// wanted returns a command's arguments as in its usage line.
-func wanted(c *cobra.Command) string {
+// usageArgs returns a command's arguments as in its usage line.
+func usageArgs(c *cobra.Command) string {
 	_, rest, _ := strings.Cut(c.Use, " ")
 	return rest
 }

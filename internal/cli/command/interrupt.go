@@ -39,9 +39,9 @@ func NewInterrupts(ctx context.Context, env *Env) *Interrupts {
 	return i
 }
 
-// sameRequest is the time within which two interrupts count as one: wrappers such as timeout and go run forward a
+// duplicateWindow is the time within which two interrupts count as one: wrappers such as timeout and go run forward a
 // signal that the terminal has already sent.
-const sameRequest = 400 * time.Millisecond
+const duplicateWindow = 400 * time.Millisecond
 
 // interrupt counts a request to stop.
 func (i *Interrupts) interrupt() {
@@ -51,7 +51,7 @@ func (i *Interrupts) interrupt() {
 	if first {
 		i.since = now
 	}
-	again := now.Sub(i.since) >= sameRequest
+	again := now.Sub(i.since) >= duplicateWindow
 	leave := i.atExit
 	i.mu.Unlock()
 	if first {

@@ -66,7 +66,7 @@ func Command(a *command.App, brokers Brokers) *cobra.Command {
 // serve listens until ctx ends.
 func serve(ctx context.Context, a *command.App, b Broker, where string, port int, token string,
 	planning func() (http.Handler, string, error)) error {
-	if err := loopback.LetIn(ctx, a, b, where, "/v1/jobs?limit=1", ""); err != nil {
+	if err := loopback.CheckAccess(ctx, a, b, where, "/v1/jobs?limit=1", ""); err != nil {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // interrupted before it began
 		}
@@ -80,7 +80,7 @@ func serve(ctx context.Context, a *command.App, b Broker, where string, port int
 	if err != nil {
 		return err
 	}
-	d := Door{Broker: b, Token: token, Pages: pages, Plans: plans}
+	d := Proxy{Broker: b, Token: token, Pages: pages, Plans: plans}
 	return loopback.Serve(ctx, port, d.Handler(), func(address string) error {
 		return a.Printf(
 			"dashboard of %s\n  url    http://%s/?token=%s\n  plans  %s\n\nCtrl-C stops it; jobs continue.\n",

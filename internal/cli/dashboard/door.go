@@ -27,13 +27,13 @@ import (
 
 // Broker is the broker whose jobs are shown: a client.Client.
 type Broker interface {
-	loopback.Asked
+	loopback.Broker
 	Events(ctx context.Context, id, last string) iter.Seq2[client.Event, error]
 	Log(ctx context.Context, job, task string, o client.LogOptions) (io.ReadCloser, error)
 }
 
-// Door is the server. It only answers requests for loopback host names.
-type Door struct {
+// Proxy is the server. It only answers requests for loopback host names.
+type Proxy struct {
 	Broker Broker
 	Token  string       // token of its users
 	Pages  http.Handler // of the dashboard
@@ -41,7 +41,7 @@ type Door struct {
 }
 
 // Handler returns the server's handler.
-func (d Door) Handler() http.Handler {
+func (d Proxy) Handler() http.Handler {
 	user := signin.New(d.Token)
 	asked := http.NewServeMux()
 	asked.HandleFunc("GET /v1/jobs/{id}/events", d.events)
@@ -53,13 +53,13 @@ func (d Door) Handler() http.Handler {
 		signin.Secure(w.Header())
 		token, reads := signin.Bearer(r), r.Method == http.MethodGet || r.Method == http.MethodHead
 		switch {
-		case !named(r.Host):
+		case !isLoopbackHost(r.Host):
 			loopback.Refuse(w, http.StatusMisdirectedRequest, "this server does not answer for that host name")
 		case signin.Visits(r):
 			user.ServeHTTP(w, r)
 		case r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/assets/"):
 			d.Pages.ServeHTTP(w, r)
-		case !ofUsers(r.URL.EscapedPath()):
+		case !isUserPath(r.URL.EscapedPath()):
 			loopback.Refuse(w, http.StatusNotFound, "not found")
 		case token != "" && user.Matches(token), token == "" && reads && user.HasCookie(r):
 			asked.ServeHTTP(w, r)
@@ -73,32 +73,32 @@ func (d Door) Handler() http.Handler {
 	})
 }
 
-// named reports whether a request names this computer. It rejects a remote page whose host name was made to resolve
+// isLoopbackHost reports whether a request names this computer. It rejects a remote page whose host name was made to resolve
 // here.
-func named(host string) bool {
+func isLoopbackHost(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
 	return host == "localhost" || host == "127.0.0.1"
 }
 
-// ofUsers reports whether an escaped path belongs to the API of users. It rejects a path that changes when cleaned.
-func ofUsers(p string) bool {
+// isUserPath reports whether an escaped path belongs to the API of users. It rejects a path that changes when cleaned.
+func isUserPath(p string) bool {
 	return strings.HasPrefix(p, "/v1/") && !strings.HasPrefix(p, "/v1/agent/") && !strings.HasPrefix(p, "/v1/push/") &&
 		path.Clean(p) == p && !strings.Contains(strings.ToLower(p), "%2e")
 }
 
-func (d Door) pass(w http.ResponseWriter, r *http.Request) {
+func (d Proxy) pass(w http.ResponseWriter, r *http.Request) {
 	res, err := d.Broker.Pass(r.Context(), r)
 	if err != nil {
 		fail(w, err)
 		return
 	}
-	answer(w, res)
+	forwardResponse(w, res)
 }
 
-// answer forwards the broker's response.
-func answer(w http.ResponseWriter, res *http.Response) {
+// forwardResponse forwards the broker's response.
+func forwardResponse(w http.ResponseWriter, res *http.Response) {
 	defer res.Body.Close() //nolint:errcheck // only read
 	for _, name := range []string{"Content-Type", "Location", "Retry-After"} {
 		if v := res.Header.Get(name); v != "" {
@@ -110,7 +110,7 @@ func answer(w http.ResponseWriter, res *http.Response) {
 }
 
 // plan forwards the request to the broker, and plans here if the broker only plans submitted jobs.
-func (d Door) plan(w http.ResponseWriter, r *http.Request) {
+func (d Proxy) plan(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, client.MaxPassed+1)) // Pass reports a body that is too large
 	if err != nil {
 		loopback.Refuse(w, http.StatusBadRequest, "cannot read the request")
@@ -126,12 +126,12 @@ func (d Door) plan(w http.ResponseWriter, r *http.Request) {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		d.Plans.ServeHTTP(w, r)
 	default:
-		answer(w, res)
+		forwardResponse(w, res)
 	}
 }
 
 // events streams a job's events in one response.
-func (d Door) events(w http.ResponseWriter, r *http.Request) {
+func (d Proxy) events(w http.ResponseWriter, r *http.Request) {
 	last := r.Header.Get("Last-Event-ID")
 	if last == "" {
 		last = r.URL.Query().Get("after")
@@ -162,7 +162,7 @@ func (d Door) events(w http.ResponseWriter, r *http.Request) {
 }
 
 // log streams a task's log in one response.
-func (d Door) log(w http.ResponseWriter, r *http.Request) {
+func (d Proxy) log(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	if q.Get("offset") != "" || q.Get("after") != "" {
 		d.pass(w, r)

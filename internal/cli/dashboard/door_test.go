@@ -75,7 +75,7 @@ func opened(t *testing.T, b dashboard.Broker) door {
 	plans := api.Planning(token, func(_ context.Context, spec *dag.Job) (*record.Plan, error) {
 		return &record.Plan{Status: record.PlanInfeasible, Message: "planned here: " + spec.Name}, nil
 	}, nil)
-	s := httptest.NewServer(dashboard.Door{Broker: b, Token: token, Pages: pages, Plans: plans}.Handler())
+	s := httptest.NewServer(dashboard.Proxy{Broker: b, Token: token, Pages: pages, Plans: plans}.Handler())
 	t.Cleanup(s.Close)
 	d := door{T: t, url: s.URL}
 	res := d.ask(http.MethodGet, "/?token="+token, "", nil)

@@ -91,7 +91,7 @@ func (a app) deployAWSCommand() *cobra.Command {
 	f.BoolVar(&o.keepData, "keep-data", true, "keep the table and the buckets when the stack is deleted")
 	f.BoolVar(&o.alarms, "alarms", true,
 		"create alarms for dead letters that stop a job, and for the relay: ten, the number that is free")
-	f.StringSliceVar(&o.announce, "announce", short(events.Announced()),
+	f.StringSliceVar(&o.announce, "announce", shortEventNames(events.Announced()),
 		"events to put on the event bus for your own rules, a millionth of a dollar each; all, none")
 	f.StringVar(&o.settings.Webhook, "webhook", "", "https URL to post job events to")
 	f.StringVar(&o.settings.Traces, "traces", "",
@@ -129,8 +129,8 @@ func (a app) deployAWSCommand() *cobra.Command {
 	return c
 }
 
-// short returns the short names of event types, as in docs/events.md.
-func short(types []string) []string {
+// shortEventNames returns the short names of event types, as in docs/events.md.
+func shortEventNames(types []string) []string {
 	out := make([]string, len(types))
 	for i, typ := range types {
 		out[i] = events.ShortName(typ)
@@ -138,8 +138,8 @@ func short(types []string) []string {
 	return out
 }
 
-// announced returns the event types of short names, or of "all" and "none".
-func announced(names []string) ([]string, error) {
+// eventTypes returns the event types of short names, or of "all" and "none".
+func eventTypes(names []string) ([]string, error) {
 	if slices.Equal(names, []string{"none"}) {
 		return names, nil
 	}
@@ -151,7 +151,7 @@ func announced(names []string) ([]string, error) {
 	for _, name := range names {
 		typ, ok := events.TypeOf(name)
 		if !ok {
-			return nil, command.BadInput(fault.OneOf(name, short(known)), "--announce: unknown event %q", name)
+			return nil, command.BadInput(fault.OneOf(name, shortEventNames(known)), "--announce: unknown event %q", name)
 		}
 		types = append(types, typ)
 	}
@@ -172,7 +172,7 @@ func (a app) deployAWS(ctx context.Context, o *deployOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.settings.Announce, err = announced(o.announce); err != nil {
+	if o.settings.Announce, err = eventTypes(o.announce); err != nil {
 		return err
 	}
 	t, err := a.target(ctx, o)
@@ -245,13 +245,13 @@ func (a app) target(ctx context.Context, o *deployOptions) (*deploy.Target, erro
 	if err != nil {
 		return nil, explainDeploy(err)
 	}
-	t.Progress = a.tellStep
+	t.Progress = a.printStep
 	a.Tell("account %s, region %s", t.Account, t.Region)
 	return t, nil
 }
 
-// tellStep prints a step. For a changing resource it only prints the end.
-func (a app) tellStep(s deploy.Step) {
+// printStep prints a step. For a changing resource it only prints the end.
+func (a app) printStep(s deploy.Step) {
 	if strings.HasSuffix(s.Status, "_IN_PROGRESS") {
 		return
 	}
@@ -284,7 +284,7 @@ func (a app) assemble(ctx context.Context, t *deploy.Target, o *deployOptions) (
 	if err != nil {
 		return nil, "", explainDeploy(err)
 	}
-	b := &deploy.Builder{Source: root, Version: a.Version, Progress: a.tellStep}
+	b := &deploy.Builder{Source: root, Version: a.Version, Progress: a.printStep}
 	if a.Verbose {
 		b.Log = a.Err
 	}

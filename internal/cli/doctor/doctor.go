@@ -77,7 +77,7 @@ func Command(app *command.App, find Find) *cobra.Command {
 }
 
 func (a *examination) run(ctx context.Context, state, dir string, output *command.Choice) error {
-	v := about.Of(a.App)
+	v := about.CurrentVersion(a.App)
 	checks := []Check{
 		{Name: "version", Verdict: OK, Detail: fmt.Sprintf("tradewind %s, %s, %s", v.Version, v.Go, v.Platform)},
 		checkState(state), a.checkBroker(ctx, state), checkPort(ctx), checkCatalog(dir), a.checkShell(),

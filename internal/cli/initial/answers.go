@@ -128,8 +128,8 @@ var starters = []struct{ file, run string }{
 	{"run.sh", "bash run.sh"}, {"main.sh", "bash main.sh"}, {"Makefile", "make"}, {"go.mod", "go run ."},
 }
 
-// usual guesses the command of a folder.
-func usual(dir string) string {
+// guessCommand guesses the command of a folder.
+func guessCommand(dir string) string {
 	for _, s := range starters {
 		if info, err := os.Stat(filepath.Join(dir, s.file)); err == nil && info.Mode().IsRegular() {
 			return s.run

@@ -83,10 +83,10 @@ func write(a *command.App, file string, f flags) error {
 	}
 	name := dag.ToName(filepath.Base(command.Absolute(dir)), "job")
 	body := got.job(name, needsFolder(dir, got.run))
-	if _, err := read.Given(file, bytes.NewReader(body), nil); err != nil {
+	if _, err := read.JobWithEnv(file, bytes.NewReader(body), nil); err != nil {
 		return fmt.Errorf("the written job is invalid: %w", err)
 	}
-	if err := keep(file, body, f.force); err != nil {
+	if err := writeJobFile(file, body, f.force); err != nil {
 		return err
 	}
 	if f.output.JSON() {
@@ -96,8 +96,8 @@ func write(a *command.App, file string, f flags) error {
 		"  tradewind run %[1]s      # run it on this computer, on simulated machines\n", file)
 }
 
-// keep writes a new file, or overwrites one if over is true.
-func keep(file string, body []byte, over bool) error {
+// writeJobFile writes a new file, or overwrites one if over is true.
+func writeJobFile(file string, body []byte, over bool) error {
 	how := os.O_CREATE | os.O_WRONLY | os.O_EXCL
 	if over {
 		how = os.O_CREATE | os.O_WRONLY | os.O_TRUNC
@@ -110,24 +110,24 @@ func keep(file string, body []byte, over bool) error {
 	return errors.Join(err, out.Close())
 }
 
-// asking asks questions, one per line.
-type asking struct {
+// asker asks questions, one per line.
+type asker struct {
 	a  *command.App
 	in *bufio.Reader
 }
 
 // question is a question, its default answer, and a function that takes the answer.
 type question struct {
-	flag, text, usual string
-	given             string // answer from its flag
-	take              func(string) error
+	flag, text, defaultAnswer string
+	flagValue                 string // answer from its flag
+	take                      func(string) error
 }
 
 // ask collects all answers: from flags, otherwise by asking.
 func ask(a *command.App, f flags, dir string, known []catalog.AcceleratorInfo) (got answers, err error) {
-	q := asking{a: a, in: bufio.NewReader(io.LimitReader(a.In, 1<<20))}
+	q := asker{a: a, in: bufio.NewReader(io.LimitReader(a.In, 1<<20))}
 	all := []question{
-		{"--run", "What should it run?", usual(dir), f.run, func(s string) error {
+		{"--run", "What should it run?", guessCommand(dir), f.run, func(s string) error {
 			got.run = strings.TrimSpace(s)
 			return nil
 		}},
@@ -144,30 +144,30 @@ func ask(a *command.App, f flags, dir string, known []catalog.AcceleratorInfo) (
 		}},
 	}
 	for _, one := range all { // check the flags before asking anything
-		if one.given == "" {
+		if one.flagValue == "" {
 			continue
 		}
-		if err := one.take(one.given); err != nil {
+		if err := one.take(one.flagValue); err != nil {
 			return got, command.BadInput("", "%s: %v", one.flag, err)
 		}
 	}
 	for _, one := range all {
-		if one.given != "" {
+		if one.flagValue != "" {
 			continue
 		}
-		if err := q.about(one); err != nil {
+		if err := q.askOne(one); err != nil {
 			return got, err
 		}
 	}
 	return got, nil
 }
 
-// about asks one question, and asks again after an invalid answer. If the input ends then, it fails instead of using
+// askOne asks one question, and asks again after an invalid answer. If the input ends then, it fails instead of using
 // the default, because the user wanted something else.
-func (q asking) about(one question) error {
+func (q asker) askOne(one question) error {
 	var first error // the first mistake: later lines of a script may answer other questions
 	for {
-		q.a.Tell("%s [%s]", one.text, one.usual)
+		q.a.Tell("%s [%s]", one.text, one.defaultAnswer)
 		line, err := q.in.ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
@@ -177,7 +177,7 @@ func (q asking) about(one question) error {
 		if answer == "" && err != nil && first != nil {
 			return command.BadInput(ended, "%v", first)
 		}
-		wrong := one.take(cmp.Or(answer, one.usual))
+		wrong := one.take(cmp.Or(answer, one.defaultAnswer))
 		if wrong == nil {
 			return nil
 		}

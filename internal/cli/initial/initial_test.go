@@ -123,7 +123,7 @@ func TestWrittenJobCanBeRead(t *testing.T) {
 		if a.needs, err = parseNeeds(text, known.Accelerators()); err != nil {
 			return
 		}
-		job, err := read.Given(file, bytes.NewReader(a.job("n", false)), nil)
+		job, err := read.JobWithEnv(file, bytes.NewReader(a.job("n", false)), nil)
 		if err != nil || strings.TrimSpace(job.Tasks[0].Run) != a.run || len(job.Tasks[0].Resources) == 0 {
 			t.Fatalf("%v: %s", err, a.job("n", false))
 		}

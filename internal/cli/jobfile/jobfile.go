@@ -32,7 +32,7 @@ type File struct {
 	Spec *dag.Job
 	// Secrets are the values of the job's secrets, or where they are stored. Fill sets them.
 	Secrets dag.SecretValues
-	place   localfiles.Place
+	place   localfiles.Base
 	// changed is true if body differs from Spec.
 	changed bool
 }
@@ -54,18 +54,18 @@ func readWith(a *command.App, path string, env map[string]string) (*File, error)
 	if f.Path, f.body, err = a.ReadInput(path); err != nil {
 		return nil, err
 	}
-	if f.Spec, err = read.Given(f.Path, bytes.NewReader(f.body), env); err != nil {
+	if f.Spec, err = read.JobWithEnv(f.Path, bytes.NewReader(f.body), env); err != nil {
 		return f, err
 	}
-	if slurm.Looks(f.body) {
-		a.Warn(f.leftBehind())
+	if slurm.IsScript(f.body) {
+		a.Warn(f.missingFileWarnings())
 	}
 	return f, nil
 }
 
-// leftBehind warns about local files that a Slurm script names: the script may expect a file system that all nodes
+// missingFileWarnings warns about local files that a Slurm script names: the script may expect a file system that all nodes
 // share.
-func (f *File) leftBehind() []string {
+func (f *File) missingFileWarnings() []string {
 	var names []string
 	for _, word := range strings.FieldsFunc(string(f.body), func(c rune) bool {
 		return unicode.IsSpace(c) || strings.ContainsRune(`"'=<>;|&()`, c)
@@ -210,14 +210,14 @@ func (f *File) Settle(ctx context.Context, home string, o pack.Options) error {
 	if err != nil {
 		return fmt.Errorf("current directory: %w", err)
 	}
-	f.place = localfiles.Place{Base: base, Home: home}
+	f.place = localfiles.Base{Base: base, Home: home}
 	changed, err := f.place.Find(ctx, f.Spec, o)
 	f.changed = f.changed || changed
 	return err
 }
 
 // Pack uploads those files so that machines can get them. Call Settle first.
-func (f *File) Pack(ctx context.Context, o pack.Options, bring localfiles.Bring) error {
+func (f *File) Pack(ctx context.Context, o pack.Options, bring localfiles.Uploader) error {
 	changed, err := f.place.Pack(ctx, f.Spec, o, bring)
 	f.changed = f.changed || changed
 	return err
@@ -232,9 +232,9 @@ func (f *File) Upload() ([]byte, error) {
 	return dag.Marshal(f.Spec)
 }
 
-// Locate adds the line of the file to an error of the broker. It is needed if flags or packing changed the job, so that
+// AddPosition adds the line of the file to an error of the broker. It is needed if flags or packing changed the job, so that
 // the broker saw other lines.
-func (f *File) Locate(err error) error {
+func (f *File) AddPosition(err error) error {
 	var bad *apitypes.Problem
 	if !f.changed || !errors.As(err, &bad) || bad.File == "" || bad.Field == "" {
 		return err

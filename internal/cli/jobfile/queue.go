@@ -8,9 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// DoubtQueue returns a warning if the queue does not exist yet and an existing queue has a similar name; otherwise it
+// WarnNewQueue returns a warning if the queue does not exist yet and an existing queue has a similar name; otherwise it
 // returns "". The first job that names a queue creates it, so a typing error would create one, too.
-func DoubtQueue(ctx context.Context, name string, queues func(context.Context) (*apitypes.QueueList, error)) string {
+func WarnNewQueue(ctx context.Context, name string, queues func(context.Context) (*apitypes.QueueList, error)) string {
 	if name == "" || name == record.DefaultQueueName {
 		return ""
 	}

@@ -48,7 +48,7 @@ func (s *Secrets) Fill(a *command.App, f *File) error {
 		}
 		f.Secrets[name] = value
 	}
-	values, changed, err := f.Spec.TakeSecrets(f.Secrets)
+	values, changed, err := f.Spec.ResolveSecrets(f.Secrets)
 	f.Secrets, f.changed = values, f.changed || changed
 	return err
 }

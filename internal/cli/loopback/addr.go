@@ -36,8 +36,8 @@ func (a *address) Set(s string) error {
 	return nil
 }
 
-// Refused returns a plain error if err says that the flag's address cannot be listened on; otherwise nil.
-func Refused(err error, flag string) error {
+// ListenError returns a plain error if err says that the flag's address cannot be listened on; otherwise nil.
+func ListenError(err error, flag string) error {
 	var listen *net.OpError
 	if !errors.As(err, &listen) || listen.Op != "listen" {
 		return nil

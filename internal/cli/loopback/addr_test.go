@@ -38,13 +38,13 @@ func TestRefusedNamesFlag(t *testing.T) {
 	}
 	defer taken.Close() //nolint:errcheck // of the test
 	_, err = net.Listen("tcp", taken.Addr().String())
-	refused := loopback.Refused(fmt.Errorf("opening: %w", err), "addr")
+	refused := loopback.ListenError(fmt.Errorf("opening: %w", err), "addr")
 	var said *command.Failure
 	want := "the broker cannot listen on " + taken.Addr().String() + ": bind: address already in use"
 	if !errors.As(refused, &said) || said.Text != want || said.Hint != "use --addr for another one, such as 127.0.0.1:8080" {
 		t.Errorf("got %+v, want %s", said, want)
 	}
-	if err := loopback.Refused(errors.New("another"), "addr"); err != nil {
+	if err := loopback.ListenError(errors.New("another"), "addr"); err != nil {
 		t.Errorf("what is about no address is told as %v", err)
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// Asked forwards requests to a broker; see client.Client.Pass.
-type Asked interface {
+// Broker forwards requests to a broker; see client.Client.Pass.
+type Broker interface {
 	Pass(ctx context.Context, r *http.Request) (*http.Response, error)
 }
 
-// LetIn requests a path to check that the broker at where accepts our credentials, before the command reports success.
+// CheckAccess requests a path to check that the broker at where accepts our credentials, before the command reports success.
 // otherwise is the hint for any other response.
-func LetIn(ctx context.Context, a *command.App, b Asked, where, path, otherwise string) error {
+func CheckAccess(ctx context.Context, a *command.App, b Broker, where, path, otherwise string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody)
 	if err != nil {
 		return err

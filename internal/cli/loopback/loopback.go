@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	minToken   = 16               // minimum characters of a token that the user chose
-	headerWait = 10 * time.Second // for the headers of a request
-	lastWords  = 5 * time.Second  // for open requests when the command ends
+	minToken        = 16               // minimum characters of a token that the user chose
+	headerWait      = 10 * time.Second // for the headers of a request
+	shutdownTimeout = 5 * time.Second  // for open requests when the command ends
 )
 
 // PortFlag adds the flag for the port to listen on.
@@ -64,7 +64,7 @@ func Serve(ctx context.Context, port int, h http.Handler, ready func(address str
 		return err
 	case <-ctx.Done():
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	err = s.Shutdown(last)
 	if err != nil {

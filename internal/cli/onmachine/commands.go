@@ -20,7 +20,7 @@ type Brokers struct {
 	// Flags adds the flags that choose the broker, and completes jobs and tasks.
 	Flags func(c *cobra.Command, state *string)
 	// Find returns the broker, the ID of a named job, and a function that closes the connection.
-	Find func(ctx context.Context, state, job string) (b Asked, id string, done func() error, err error)
+	Find func(ctx context.Context, state, job string) (b Broker, id string, done func() error, err error)
 }
 
 // app is the shared state of the commands.
@@ -36,24 +36,24 @@ func Commands(in *command.App, b Brokers) []*cobra.Command {
 		a.sshProxyCommand()}
 }
 
-// meant are the flags that choose a machine.
-type meant struct {
+// machineFlags are the flags that choose a machine.
+type machineFlags struct {
 	state string
 	rank  int
 }
 
 // machineFlags adds the flags that choose a machine.
-func (a app) machineFlags(c *cobra.Command) *meant {
-	m := &meant{}
+func (a app) machineFlags(c *cobra.Command) *machineFlags {
+	m := &machineFlags{}
 	a.brokers.Flags(c, &m.state)
 	c.Flags().IntVar(&m.rank, "rank", 0, "machine of a task that runs on several, counted from 0")
 	return m
 }
 
-// there calls a function with the machine of a task and this process's input and output, and exits with the returned
+// onTaskMachine calls a function with the machine of a task and this process's input and output, and exits with the returned
 // code. The function handles interrupts itself.
-func (a app) there(c *cobra.Command, m *meant, given []string,
-	do func(ctx context.Context, b Asked, w Where, p Process) (int, error)) error {
+func (a app) onTaskMachine(c *cobra.Command, m *machineFlags, given []string,
+	do func(ctx context.Context, b Broker, w Target, p Process) (int, error)) error {
 	if m.rank < 0 {
 		return command.BadInput("", "--rank must be at least 0")
 	}
@@ -62,11 +62,11 @@ func (a app) there(c *cobra.Command, m *meant, given []string,
 	if hold(); err != nil {
 		return err
 	}
-	code, err := do(ctx, b, Where{Job: id, Task: given[1], Rank: m.rank}, Process{
+	code, err := do(ctx, b, Target{Job: id, Task: given[1], Rank: m.rank}, Process{
 		In: a.In, Out: a.Out, Err: a.Err, Interrupted: a.Stop.First(),
 	})
 	if client.Status(err) == http.StatusNotFound {
-		err = cmp.Or(a.knows(ctx, b, id, given[1]), err)
+		err = cmp.Or(a.checkTask(ctx, b, id, given[1]), err)
 	}
 	if err = errors.Join(err, done()); err == nil && code != 0 {
 		err = command.Silent(code)
@@ -94,7 +94,7 @@ func (a app) execCommand() *cobra.Command {
 	}
 	m := a.machineFlags(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		return a.there(c, m, given, func(ctx context.Context, b Asked, w Where, p Process) (int, error) {
+		return a.onTaskMachine(c, m, given, func(ctx context.Context, b Broker, w Target, p Process) (int, error) {
 			return Exec(ctx, b, w, given[2:], p)
 		})
 	}
@@ -113,7 +113,7 @@ func (a app) shellCommand() *cobra.Command {
 	}
 	m := a.machineFlags(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		return a.there(c, m, given, func(ctx context.Context, b Asked, w Where, p Process) (int, error) {
+		return a.onTaskMachine(c, m, given, func(ctx context.Context, b Broker, w Target, p Process) (int, error) {
 			return Shell(ctx, b, w, nil, p, a.Lookup("TERM"))
 		})
 	}
@@ -136,7 +136,7 @@ func (a app) forwardCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.there(c, m, given, func(ctx context.Context, b Asked, w Where, p Process) (int, error) {
+		return a.onTaskMachine(c, m, given, func(ctx context.Context, b Broker, w Target, p Process) (int, error) {
 			ctx, cancel := a.Stop.Context(ctx)
 			defer cancel()
 			listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp",

@@ -12,7 +12,7 @@ import (
 )
 
 // Forward forwards connections to a local listener to a port of the machine, until ctx ends.
-func Forward(ctx context.Context, b Asked, w Where, listener net.Listener, port int, p Process,
+func Forward(ctx context.Context, b Broker, w Target, listener net.Listener, port int, p Process,
 	ready func() error,
 ) error {
 	g, err := open(ctx, b, w, client.Visiting{Kind: tunnel.Forward, Port: port}, p)
@@ -38,7 +38,7 @@ func Forward(ctx context.Context, b Asked, w Where, listener net.Listener, port 
 			defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends idle connections, too
 			to, err := g.dial()
 			if err == nil {
-				to.carry(conn)
+				to.copyBoth(conn)
 				return
 			}
 			if ctx.Err() == nil {
@@ -55,15 +55,15 @@ func Forward(ctx context.Context, b Asked, w Where, listener net.Listener, port 
 	return err
 }
 
-// dialled is a connection to a port of the machine.
-type dialled struct {
+// portConn is a connection to a port of the machine.
+type portConn struct {
 	io.WriteCloser
 	from io.Reader
 	gone <-chan struct{} // closed when the visit has ended
 }
 
 // dial connects to the port of the visit.
-func (g *guest) dial() (*dialled, error) {
+func (g *openVisit) dial() (*portConn, error) {
 	st, err := tunnel.Open(g.mux, tunnel.Dial)
 	if err != nil {
 		return nil, err
@@ -76,12 +76,12 @@ func (g *guest) dial() (*dialled, error) {
 	if n.Error != "" {
 		return nil, errors.Join(errors.New("on the machine: "+n.Error), st.Close())
 	}
-	return &dialled{st, lines, g.mux.CloseChan()}, nil
+	return &portConn{st, lines, g.mux.CloseChan()}, nil
 }
 
-// carry copies data in both directions between a local connection and one to the machine, and closes both when all is
+// copyBoth copies data in both directions between a local connection and one to the machine, and closes both when all is
 // copied or the visit ends.
-func (d *dialled) carry(conn io.ReadWriteCloser) {
+func (d *portConn) copyBoth(conn io.ReadWriteCloser) {
 	defer conn.Close() //nolint:errcheck // all data is copied
 	defer d.Close()    //nolint:errcheck // all data is copied
 	done := make(chan struct{})

@@ -87,7 +87,7 @@ func TestForwardEndsWithIdleClients(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Forward(ctx, c, Where{Job: "j", Task: "t"}, here, server.Addr().(*net.TCPAddr).Port,
+		ended <- Forward(ctx, c, Target{Job: "j", Task: "t"}, here, server.Addr().(*net.TCPAddr).Port,
 			Process{Err: io.Discard}, func() error { return nil })
 	}()
 	idle, err := net.Dial("tcp", here.Addr().String())

@@ -29,7 +29,7 @@ func TestInterruptAbandonsUnansweredVisit(t *testing.T) {
 		<-b.asked
 		close(interrupted)
 	}()
-	_, err := Exec(t.Context(), b, Where{Job: "j", Task: "t"}, []string{"true"}, Process{Interrupted: interrupted})
+	_, err := Exec(t.Context(), b, Target{Job: "j", Task: "t"}, []string{"true"}, Process{Interrupted: interrupted})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("it ends with %v", err)
 	}

@@ -17,45 +17,45 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// Asked is the part of a broker's API that the commands need.
-type Asked interface {
+// Broker is the part of a broker's API that the commands need.
+type Broker interface {
 	OpenVisit(ctx context.Context, job, task string, v client.Visiting) (*client.Visit, error)
 	Job(ctx context.Context, id string) (*apitypes.JobDetail, error)
 }
 
-// Where is the machine to visit.
-type Where struct {
+// Target is the machine to visit.
+type Target struct {
 	Job, Task string
 	Rank      int
 }
 
-// guest is an open visit.
-type guest struct {
-	visit *client.Visit
-	conn  *tunnel.Conn
-	mux   *yamux.Session
-	heard bool // the machine has reported how the command ended
+// openVisit is a visit whose machine is connected.
+type openVisit struct {
+	visit    *client.Visit
+	conn     *tunnel.Conn
+	mux      *yamux.Session
+	reported bool // the machine has reported how the command ended
 }
 
 // open opens a visit and waits until the machine connects or the user interrupts.
-func open(ctx context.Context, b Asked, w Where, v client.Visiting, p Process) (*guest, error) {
+func open(ctx context.Context, b Broker, w Target, v client.Visiting, p Process) (*openVisit, error) {
 	v.Rank = w.Rank
-	visit, err := ask(ctx, b, w, v, p)
+	requested, err := requestVisit(ctx, b, w, v, p)
 	if err != nil {
 		return nil, err
 	}
-	g := &guest{visit: visit, conn: tunnel.Connect(ctx, visit)}
-	if err := g.meet(ctx, p); err != nil {
-		return nil, g.left(err)
+	g := &openVisit{visit: requested, conn: tunnel.Connect(ctx, requested)}
+	if err := g.waitForMachine(ctx, p); err != nil {
+		return nil, g.closeAfter(err)
 	}
-	if g.mux, err = tunnel.Person(g.conn); err != nil {
+	if g.mux, err = tunnel.UserSession(g.conn); err != nil {
 		return nil, errors.Join(err, g.close())
 	}
 	return g, nil
 }
 
-// ask asks the broker to open a visit, unless the user interrupts first.
-func ask(ctx context.Context, b Asked, w Where, v client.Visiting, p Process) (*client.Visit, error) {
+// requestVisit asks the broker to open a visit, unless the user interrupts first.
+func requestVisit(ctx context.Context, b Broker, w Target, v client.Visiting, p Process) (*client.Visit, error) {
 	ctx, cancel := command.Within(ctx, p.Interrupted)
 	defer cancel()
 	return b.OpenVisit(ctx, w.Job, w.Task, v)
@@ -64,10 +64,10 @@ func ask(ctx context.Context, b Asked, w Where, v client.Visiting, p Process) (*
 // quietFor is how long to wait for the machine before printing what the command waits for.
 const quietFor = 2 * time.Second
 
-// meet waits for the machine to connect.
-func (g *guest) meet(ctx context.Context, p Process) error {
+// waitForMachine waits for the machine to connect.
+func (g *openVisit) waitForMachine(ctx context.Context, p Process) error {
 	met := make(chan error, 1)
-	go func() { met <- tunnel.Met(g.conn) }()
+	go func() { met <- tunnel.AwaitMachine(g.conn) }()
 	timer := time.NewTimer(quietFor)
 	defer timer.Stop()
 	for {
@@ -94,13 +94,13 @@ func (g *guest) meet(ctx context.Context, p Process) error {
 const endWithin = 5 * time.Second
 
 // close ends the visit.
-func (g *guest) close() error {
+func (g *openVisit) close() error {
 	if g.mux != nil {
 		_ = g.mux.Close()
 	}
 	err := g.conn.Err()
 	_ = g.conn.Close()
-	if g.heard { // the machine itself reports how it ended
+	if g.reported { // the machine itself reports how it ended
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
@@ -119,7 +119,7 @@ type Process struct {
 }
 
 // Exec runs a command next to a task and returns its exit code. A user's interrupt sends SIGINT to the command.
-func Exec(ctx context.Context, b Asked, w Where, argv []string, p Process) (int, error) {
+func Exec(ctx context.Context, b Broker, w Target, argv []string, p Process) (int, error) {
 	g, err := open(ctx, b, w, client.Visiting{Kind: tunnel.Exec, Command: argv}, p)
 	if err != nil {
 		return 0, err
@@ -136,11 +136,11 @@ func Exec(ctx context.Context, b Asked, w Where, argv []string, p Process) (int,
 		}
 	}()
 	code, err := g.run(tunnel.Start{Command: argv}, p, notes)
-	return code, g.left(err)
+	return code, g.closeAfter(err)
 }
 
-// left closes the visit and returns the reason for its end, unless the result of its command is the reason.
-func (g *guest) left(err error) error {
+// closeAfter closes the visit and returns the reason for its end, unless the result of its command is the reason.
+func (g *openVisit) closeAfter(err error) error {
 	ended := g.close()
 	if err != nil && ended != nil {
 		return ended
@@ -149,13 +149,13 @@ func (g *guest) left(err error) error {
 }
 
 // run runs a command and passes its input, output and notes through until it has ended.
-func (g *guest) run(start tunnel.Start, p Process, notes <-chan tunnel.Note) (int, error) {
+func (g *openVisit) run(start tunnel.Start, p Process, notes <-chan tunnel.Note) (int, error) {
 	control, err := tunnel.Open(g.mux, tunnel.Control)
 	if err != nil {
 		return 0, err
 	}
 	defer control.Close() //nolint:errcheck // confirms that all output was received
-	if err := tunnel.Say(control, start); err != nil {
+	if err := tunnel.WriteLine(control, start); err != nil {
 		return 0, err
 	}
 	main, err := tunnel.Open(g.mux, tunnel.Main)
@@ -172,7 +172,7 @@ func (g *guest) run(start tunnel.Start, p Process, notes <-chan tunnel.Note) (in
 	}()
 	go func() {
 		for n := range notes {
-			if tunnel.Say(control, n) != nil {
+			if tunnel.WriteLine(control, n) != nil {
 				return
 			}
 		}
@@ -185,14 +185,14 @@ func (g *guest) run(start tunnel.Start, p Process, notes <-chan tunnel.Note) (in
 	if werr := errors.Join(<-copied, <-copied); err == nil && last.Exit != nil {
 		err = werr
 	}
-	g.heard = last.Exit != nil || last.Error != ""
+	g.reported = last.Exit != nil || last.Error != ""
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("the connection to the machine broke off: %w", err)
 	case last.Error != "":
 		return 0, command.Failed("", "%s", last.Error)
 	case last.Exit == nil:
-		return 0, tunnel.ErrHead
+		return 0, tunnel.ErrInvalidStream
 	}
 	return *last.Exit, nil
 }

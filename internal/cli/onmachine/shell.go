@@ -16,7 +16,7 @@ import (
 
 // Shell opens a terminal on the machine, with a shell or a command, and returns its exit code. It restores the local
 // terminal when it returns.
-func Shell(ctx context.Context, b Asked, w Where, argv []string, p Process, kind string) (int, error) {
+func Shell(ctx context.Context, b Broker, w Target, argv []string, p Process, kind string) (int, error) {
 	tty, ok := p.In.(*os.File)
 	if !ok || !term.IsTerminal(int(tty.Fd())) {
 		return 0, command.BadInput("`tradewind exec` runs a command without a terminal", "a shell needs a terminal")
@@ -27,7 +27,7 @@ func Shell(ctx context.Context, b Asked, w Where, argv []string, p Process, kind
 	}
 	was, err := term.MakeRaw(int(tty.Fd()))
 	if err != nil {
-		return 0, g.left(fmt.Errorf("the terminal: %w", err))
+		return 0, g.closeAfter(fmt.Errorf("the terminal: %w", err))
 	}
 	defer term.Restore(int(tty.Fd()), was) //nolint:errcheck // restore the old state
 	size := func() tunnel.Size {
@@ -65,7 +65,7 @@ func Shell(ctx context.Context, b Asked, w Where, argv []string, p Process, kind
 		_ = g.close()
 		return 0, nil
 	}
-	return code, g.left(err)
+	return code, g.closeAfter(err)
 }
 
 // escaping passes input through, except for the escape: a tilde and a dot at the start of a line end the visit, and two

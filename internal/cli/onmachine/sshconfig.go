@@ -47,7 +47,7 @@ func (a app) sshConfigCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		err = errors.Join(a.knows(ctx, b, id, given[1]), done())
+		err = errors.Join(a.checkTask(ctx, b, id, given[1]), done())
 		if err != nil {
 			return err
 		}
@@ -72,17 +72,17 @@ func (a app) sshConfigCommand() *cobra.Command {
 	return c
 }
 
-// knows returns an error if a job does not have a task.
-func (a app) knows(ctx context.Context, b Asked, job, task string) error {
+// checkTask returns an error if a job does not have a task.
+func (a app) checkTask(ctx context.Context, b Broker, job, task string) error {
 	v, err := b.Job(ctx, job)
 	if err != nil {
 		return err
 	}
-	return Knows(v, task)
+	return CheckTask(v, task)
 }
 
-// Knows returns an error, with a suggestion, if a job does not have a task.
-func Knows(v *apitypes.JobDetail, task string) error {
+// CheckTask returns an error, with a suggestion, if a job does not have a task.
+func CheckTask(v *apitypes.JobDetail, task string) error {
 	var names, replicas []string
 	for _, t := range v.TaskList {
 		if t.Name == task {
@@ -143,7 +143,7 @@ func (a app) sshProxyCommand() *cobra.Command {
 	}
 	m := a.machineFlags(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		return a.there(c, m, given, func(ctx context.Context, b Asked, w Where, p Process) (int, error) {
+		return a.onTaskMachine(c, m, given, func(ctx context.Context, b Broker, w Target, p Process) (int, error) {
 			ctx, cancel := a.Stop.Context(ctx)
 			defer cancel()
 			return 0, ServeSSH(ctx, b, w, &stdio{Reader: p.In, Writer: p.Out})

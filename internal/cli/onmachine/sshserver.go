@@ -20,15 +20,15 @@ import (
 // Each session is a visit to the machine, and so are the connections to each of its ports. The user who starts it has
 // the broker's token, so the server does not authenticate the client, and its key is temporary.
 type sshServer struct {
-	b Asked
-	w Where
+	b Broker
+	w Target
 
 	mu    sync.Mutex
-	ports map[int]*guest
+	ports map[int]*openVisit
 }
 
 // ServeSSH serves one client on conn until the client leaves or ctx ends.
-func ServeSSH(ctx context.Context, b Asked, w Where, conn net.Conn) error {
+func ServeSSH(ctx context.Context, b Broker, w Target, conn net.Conn) error {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func ServeSSH(ctx context.Context, b Asked, w Where, conn net.Conn) error {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = served.Close() })
 	defer stop()
-	s := &sshServer{b: b, w: w, ports: map[int]*guest{}}
+	s := &sshServer{b: b, w: w, ports: map[int]*openVisit{}}
 	go ssh.DiscardRequests(requests) // nothing here forwards to the client
 	var open sync.WaitGroup
 	for ch := range channels {
@@ -115,7 +115,7 @@ func (s *sshServer) session(ctx context.Context, offered ssh.NewChannel) {
 	x := &sshSession{server: s, ch: ch, notes: make(chan tunnel.Note), over: make(chan struct{})}
 	var running sync.WaitGroup
 	for r := range requests {
-		ok := x.asked(r, func() { running.Go(func() { x.run(ctx) }) })
+		ok := x.handleRequest(r, func() { running.Go(func() { x.run(ctx) }) })
 		if r.WantReply {
 			_ = r.Reply(ok, nil)
 		}
@@ -132,8 +132,8 @@ func size(cols, rows uint32) tunnel.Size {
 	return tunnel.Size{Rows: uint16(min(rows, most)), Cols: uint16(min(cols, most))} //nolint:gosec // limited above
 }
 
-// asked handles a request of a session and reports whether it succeeded.
-func (x *sshSession) asked(r *ssh.Request, begin func()) bool {
+// handleRequest handles a request of a session and reports whether it succeeded.
+func (x *sshSession) handleRequest(r *ssh.Request, begin func()) bool {
 	var (
 		pty    ptyRequest
 		sized  sizeRequest
@@ -216,15 +216,15 @@ func (x *sshSession) note(n tunnel.Note) bool {
 	}
 }
 
-// brokeOff is the exit code of ssh itself, for a command that did not run to its end.
-const brokeOff = 255
+// sshFailedExit is the exit code of ssh itself, for a command that did not run to its end.
+const sshFailedExit = 255
 
 // run runs the command and reports how it ended.
 func (x *sshSession) run(ctx context.Context) {
 	code, err := x.visit(ctx)
 	close(x.over)
 	if err != nil {
-		code = brokeOff
+		code = sshFailedExit
 		_, _ = io.WriteString(x.ch.Stderr(), "tradewind: "+err.Error()+"\r\n")
 	}
 	_ = x.ch.CloseWrite()
@@ -259,7 +259,7 @@ func (x *sshSession) visit(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	code, err := g.run(x.start, p, notes)
-	return code, g.left(err)
+	return code, g.closeAfter(err)
 }
 
 // connect connects the client to a port of the machine.
@@ -285,11 +285,11 @@ func (s *sshServer) connect(ctx context.Context, offered ssh.NewChannel) {
 		return
 	}
 	go ssh.DiscardRequests(requests)
-	there.carry(ch)
+	there.copyBoth(ch)
 }
 
 // dial connects to a port through its open visit, or a new one.
-func (s *sshServer) dial(ctx context.Context, port int) (*dialled, error) {
+func (s *sshServer) dial(ctx context.Context, port int) (*portConn, error) {
 	s.mu.Lock()
 	g := s.ports[port]
 	if g == nil || g.mux.IsClosed() { // the broker ends idle visits

@@ -14,9 +14,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Beside returns functions that make the API's plans the same way as `plan`, from a catalogue folder ("" is the
+// PlanFuncs returns functions that make the API's plans the same way as `plan`, from a catalogue folder ("" is the
 // built-in one) and the enabled clouds. The string names the clouds, for people.
-func Beside(on clouds.Enabled, dir string, now func() time.Time) (api.PlanFunc, api.FrontierFunc, string, error) {
+func PlanFuncs(on clouds.Enabled, dir string, now func() time.Time) (api.PlanFunc, api.FrontierFunc, string, error) {
 	p, c, err := newPlannerOn(on, dir, nil)
 	if err != nil {
 		return nil, nil, "", err
@@ -28,5 +28,5 @@ func Beside(on clouds.Enabled, dir string, now func() time.Time) (api.PlanFunc, 
 	frontier := func(ctx context.Context, spec *dag.Job, points int) (apitypes.FrontierView, error) {
 		return host.Frontier(ctx, p, input(ctx, spec), points)
 	}
-	return plan, frontier, on.Says(c.Clouds()), nil
+	return plan, frontier, on.Describe(c.Clouds()), nil
 }

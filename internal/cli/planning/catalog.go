@@ -173,7 +173,7 @@ func (o *FoundOffer) market() string {
 // open returns the catalogue for plans: from the named folder, or the latest known offers of the clouds.
 func (f *searchFlags) open(ctx context.Context) (*catalog.Catalog, error) {
 	if f.catalog == "" {
-		if c, ok := cloudkit.ShelfOf(command.Absolute(f.state)).Catalog(ctx); ok {
+		if c, ok := cloudkit.CatalogStoreOf(command.Absolute(f.state)).Catalog(ctx); ok {
 			return c, nil
 		}
 	}

@@ -89,12 +89,12 @@ func (a *app) convert(files []slurm.Script, env map[string]string, out string) (
 	if len(files) > 1 {
 		spec, err := slurm.Chain(files)
 		if err == nil {
-			err = spec.GiveEnv(env)
+			err = spec.AddEnv(env)
 		}
 		if err != nil {
 			return nil, "", err
 		}
-		return a.written(spec, files[0].Name, out)
+		return a.writeNative(spec, files[0].Name, out)
 	}
 	path, content := files[0].Name, files[0].Data
 	queues, warnings, ok, err := kubernetes.Queues(path, content)
@@ -105,17 +105,17 @@ func (a *app) convert(files []slurm.Script, env map[string]string, out string) (
 		a.Warn(warnings)
 		return queueCommands(queues), text.Count(len(queues), "queue"), nil
 	}
-	spec, err := read.Given(path, bytes.NewReader(content), env)
+	spec, err := read.JobWithEnv(path, bytes.NewReader(content), env)
 	if err != nil {
 		return nil, "", err
 	}
-	return a.written(spec, path, out)
+	return a.writeNative(spec, path, out)
 }
 
-// written returns a job that was read from one file, in Tradewind's format for another file.
-func (a *app) written(spec *dag.Job, from, out string) (body []byte, what string, err error) {
+// writeNative returns a job that was read from one file, in Tradewind's format for another file.
+func (a *app) writeNative(spec *dag.Job, from, out string) (body []byte, what string, err error) {
 	if out != "" {
-		if err := carry(spec, jobfile.Base(spec, filepath.Dir(from)), filepath.Dir(out)); err != nil {
+		if err := rebasePaths(spec, jobfile.Base(spec, filepath.Dir(from)), filepath.Dir(out)); err != nil {
 			return nil, "", err
 		}
 	}
@@ -126,8 +126,8 @@ func (a *app) written(spec *dag.Job, from, out string) (body []byte, what string
 	return body, text.Count(len(spec.Tasks), "task"), nil
 }
 
-// carry rewrites the relative paths of a job from one base folder to another.
-func carry(spec *dag.Job, from, to string) error {
+// rebasePaths rewrites the relative paths of a job from one base folder to another.
+func rebasePaths(spec *dag.Job, from, to string) error {
 	back, err := filepath.Rel(command.Absolute(to), command.Absolute(from))
 	if err != nil {
 		return command.BadInput(

@@ -46,7 +46,7 @@ func (a app) cost(ctx context.Context, path, dir string, output *command.Choice)
 	if err != nil {
 		return err
 	}
-	b, err := cost.Of(ctx, f.Spec, p, a.Now())
+	b, err := cost.BillFor(ctx, f.Spec, p, a.Now())
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -86,7 +86,7 @@ func (a app) printBill(b *cost.Bill) error {
 	}
 	r := text.Table{Columns: []text.Column{{Name: "MOST EXPENSIVE RECORDS"}, {Name: "WRITES", Right: true},
 		{Name: "UNITS", Right: true}, {Name: "USD", Right: true}}}
-	for _, k := range b.Records[:min(len(b.Records), dearest)] {
+	for _, k := range b.Records[:min(len(b.Records), maxRecordKinds)] {
 		r.Row(k.Kind, fmt.Sprint(k.Writes), units(k.Units), micro(k.USD))
 	}
 	if err := a.PrintTable(&r); err != nil {
@@ -103,8 +103,8 @@ func (a app) printBill(b *cost.Bill) error {
 	return nil
 }
 
-// dearest is the maximum number of kinds of records to show.
-const dearest = 8
+// maxRecordKinds is the maximum number of kinds of records to show.
+const maxRecordKinds = 8
 
 // units formats a count that may be a fraction.
 func units(n float64) string {

@@ -50,7 +50,7 @@ func (a app) frontier(ctx context.Context, p *planner.Planner, c *catalog.Catalo
 		TimeLimit: cmp.Or(o.timeLimit.Value, 10*time.Second), MaxPoints: o.points, PointWork: 100_000_000,
 	})
 	if errors.Is(err, planner.ErrInfeasible) {
-		return cmp.Or(NoOffer(c, in.Spec, o.clouds), infeasible(err))
+		return cmp.Or(CheckOffers(c, in.Spec, o.clouds), infeasible(err))
 	}
 	if errors.Is(err, optimizer.ErrUndecided) {
 		return command.Because(err, command.ExitFailed, "allow more time with --time-limit",
@@ -99,7 +99,7 @@ func (a app) frontierTable(r *FrontierResult) error {
 		{Name: "SLOWER", Right: true, Optional: 3}, {Name: "CHEAPER", Right: true},
 		{Name: "SPOT", Right: true, Optional: 1}, {Name: "", Flexible: true},
 	}}
-	told := r.told()
+	told := r.distinct()
 	knee := told.knee()
 	for i := range told.Points {
 		p := &told.Points[i]
@@ -141,9 +141,9 @@ func (a app) frontierTable(r *FrontierResult) error {
 		text.Count(len(r.Points), "plan"), proof, text.Span(text.Hours(r.Millis/3.6e6)))
 }
 
-// told returns the frontier without points that look the same in the table: among points with the same printed deadline
+// distinct returns the frontier without points that look the same in the table: among points with the same printed deadline
 // it keeps the cheapest, and among points with the same printed price the fastest.
-func (r *FrontierResult) told() *FrontierResult {
+func (r *FrontierResult) distinct() *FrontierResult {
 	told := FrontierResult{}
 	for _, p := range r.Points {
 		if n := len(told.Points); n > 0 {

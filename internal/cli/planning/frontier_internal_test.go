@@ -29,7 +29,7 @@ func TestFrontierTableMergesEqualRows(t *testing.T) {
 		{Hours: 2, USD: 5}, {Hours: 2.5001, USD: 3.1}, {Hours: 2.5002, USD: 3}, {Hours: 3, USD: 2.00001}, {Hours: 4, USD: 2},
 	}}
 	var got []float64
-	for _, p := range r.told().Points {
+	for _, p := range r.distinct().Points {
 		got = append(got, p.Hours)
 	}
 	want := []float64{2, 2.5002, 3}

@@ -13,9 +13,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// NoOffer finds the first task that asks for something no cloud sells, and returns an error with its line in the file,
+// CheckOffers finds the first task that asks for something no cloud sells, and returns an error with its line in the file,
 // which the planner does not know. It returns nil if every task has an offer.
-func NoOffer(c *catalog.Catalog, spec *dag.Job, clouds []string) error {
+func CheckOffers(c *catalog.Catalog, spec *dag.Job, clouds []string) error {
 	asked := map[string]bool{} // look up equal requests once
 	for i := range spec.Tasks {
 		key, err := json.Marshal(spec.Tasks[i].Resources)
@@ -59,7 +59,7 @@ func taskOffer(c *catalog.Catalog, spec *dag.Job, task int, clouds []string) err
 		}
 		if len(none.Relaxations) == 1 && none.Relaxations[0].Filter == "keep" {
 			hint = "no matching offer is in the regions that the job allows"
-			if slip := strangeRegion(c, spec.Regions); slip != "" {
+			if slip := unknownRegion(c, spec.Regions); slip != "" {
 				hint = slip
 			}
 		}
@@ -68,8 +68,8 @@ func taskOffer(c *catalog.Catalog, spec *dag.Job, task int, clouds []string) err
 	return first
 }
 
-// strangeRegion describes an allowed region that no cloud has, with a similar name if there is one.
-func strangeRegion(c *catalog.Catalog, allowed []string) string {
+// unknownRegion describes an allowed region that no cloud has, with a similar name if there is one.
+func unknownRegion(c *catalog.Catalog, allowed []string) string {
 	known := c.Clouds()
 	is := map[string]bool{}
 	for _, cloud := range c.Clouds() {

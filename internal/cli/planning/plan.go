@@ -48,7 +48,7 @@ type planOptions struct {
 }
 
 // Plan is the plan command.
-func Plan(in *command.App, enabled clouds.EnabledOn) *cobra.Command {
+func Plan(in *command.App, enabled clouds.EnabledFunc) *cobra.Command {
 	a := app{in}
 	o := &planOptions{}
 	c := &cobra.Command{
@@ -181,7 +181,7 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 	if err != nil {
 		return err
 	}
-	a.Tell("%s", o.on.Says(c.Clouds()))
+	a.Tell("%s", o.on.Describe(c.Clouds()))
 	f.Spec = history.Fill(f.Spec, o.on.Learned(ctx, f.Spec.Name))
 	in := inputOf(f.Spec, a.Now())
 	if o.frontier {
@@ -189,7 +189,7 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 	}
 	if o.modelOut != "" {
 		if err := a.writeModel(p, in, o.modelOut); errors.Is(err, planner.ErrInfeasible) {
-			return cmp.Or(NoOffer(c, f.Spec, o.clouds), infeasible(err))
+			return cmp.Or(CheckOffers(c, f.Spec, o.clouds), infeasible(err))
 		} else if err != nil {
 			return err
 		}
@@ -205,7 +205,7 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 	}
 	var verdict error
 	if plan.Status == record.PlanInfeasible {
-		if verdict = NoOffer(c, f.Spec, o.clouds); verdict == nil {
+		if verdict = CheckOffers(c, f.Spec, o.clouds); verdict == nil {
 			verdict = &command.Failure{Code: command.ExitInfeasible, Text: "infeasible: " + plan.Message,
 				Hint: o.relaxed(ctx, p, in, r)}
 		}
@@ -259,7 +259,7 @@ func newPlannerOn(on clouds.Enabled, dir string, named []string,
 		return nil, nil, err
 	}
 	opt := planner.DefaultOptions()
-	opt.Clouds, opt.Without = named, on.Without
+	opt.Clouds, opt.Without = named, on.Excluded
 	for _, t := range tune {
 		t(&opt)
 	}
@@ -310,7 +310,7 @@ func planResult(in planinput.Input, p *record.Plan) *PlanResult {
 		r.Tasks = append(r.Tasks, t)
 		r.TransferUSD -= t.USD
 	}
-	r.serves(spec, p)
+	r.setServices(spec, p)
 	// The sum of many numbers has rounding errors; ignore less than a millionth of it.
 	if r.TransferUSD += p.USD; r.TransferUSD < 1e-6*p.USD {
 		r.TransferUSD = 0

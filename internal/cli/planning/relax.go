@@ -31,7 +31,7 @@ func (o *planOptions) relaxed(ctx context.Context, p *planner.Planner, in planin
 		near := *m
 		relax(&near)
 		if sol, err := optimizer.Solve(ctx, &near, limits); err == nil && sol.Picks != nil {
-			ways = append(ways, fmt.Sprintf("%s would work, with %s", flag, onWhat(sol)))
+			ways = append(ways, fmt.Sprintf("%s would work, with %s", flag, describeOffers(sol)))
 		}
 	}
 	reason := sol.Reason
@@ -50,8 +50,8 @@ func (o *planOptions) relaxed(ctx context.Context, p *planner.Planner, in planin
 	return strings.Join(ways, "; or ")
 }
 
-// onWhat names the first few offers of a solution.
-func onWhat(sol *optimizer.Solution) string {
+// describeOffers names the first few offers of a solution.
+func describeOffers(sol *optimizer.Solution) string {
 	const most = 3
 	var tasks []string
 	for task := range sol.Choice {

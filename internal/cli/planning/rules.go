@@ -7,15 +7,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// mostNamed is the maximum number of tasks named in a line about a rule.
-const mostNamed = 6
+// maxNamedTasks is the maximum number of tasks named in a line about a rule.
+const maxNamedTasks = 6
 
 // rulesOf describes the placement rules of a job for people: "web1, web2: spread: zone".
 func rulesOf(spec *dag.Job) (lines []string) {
 	say := func(rule *dag.Placement, tasks ...int) {
 		var names []string
 		for n, i := range tasks {
-			if n == mostNamed {
+			if n == maxNamedTasks {
 				names = append(names, "…")
 				break
 			}
@@ -27,7 +27,7 @@ func rulesOf(spec *dag.Job) (lines []string) {
 		say(g.Placement, g.Tasks...)
 	}
 	for i := range spec.Tasks {
-		for _, rule := range spec.Tasks[i].Aparts() {
+		for _, rule := range spec.Tasks[i].ApartRules() {
 			say(rule, i)
 		}
 	}

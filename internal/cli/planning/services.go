@@ -6,8 +6,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// serves marks the tasks that are replicas of services, and sets the cost of an hour of all of them.
-func (r *PlanResult) serves(spec *dag.Job, p *record.Plan) {
+// setServices marks the tasks that are replicas of services, and sets the cost of an hour of all of them.
+func (r *PlanResult) setServices(spec *dag.Job, p *record.Plan) {
 	for i := range spec.Tasks {
 		s, c := spec.Tasks[i].Service, p.Of(i)
 		if s == nil || c == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Happening is an event of a job.
-type Happening struct {
+// Event is an event of a job.
+type Event struct {
 	At   time.Time // by the broker's clock
 	Task string    // empty for the job as a whole
 	Text string
@@ -32,7 +32,7 @@ const (
 	orderOver
 )
 
-func submitted(v apitypes.JobView) Happening {
+func submitEvent(v apitypes.JobView) Event {
 	what := fmt.Sprintf("submitted %s: %s, to minimise %s", v.ID, text.Count(v.Tasks, "task"), v.Objective)
 	if !v.Deadline.IsZero() {
 		what += ", within " + text.Span(v.Deadline.Sub(v.Submitted))
@@ -40,14 +40,14 @@ func submitted(v apitypes.JobView) Happening {
 	if v.BudgetUSD > 0 {
 		what += ", for at most " + text.USD(v.BudgetUSD) + " USD"
 	}
-	return Happening{At: v.Submitted, Text: what, order: orderJob}
+	return Event{At: v.Submitted, Text: what, order: orderJob}
 }
 
-// reasonMost is the maximum length of a plan's reason, in cells: the event that caused it was printed just before.
-const reasonMost = 60
+// maxReasonWidth is the maximum length of a plan's reason, in cells: the event that caused it was printed just before.
+const maxReasonWidth = 60
 
-func planned(p apitypes.PlanHead, anew bool) Happening {
-	h := Happening{At: p.At, order: orderPlanned}
+func planEvent(p apitypes.PlanHead, anew bool) Event {
+	h := Event{At: p.At, order: orderPlanned}
 	proof := "proven optimal"
 	if p.Status != "optimal" {
 		proof = fmt.Sprintf("no plan is better than %.4g", p.Bound)
@@ -63,24 +63,24 @@ func planned(p apitypes.PlanHead, anew bool) Happening {
 		h.Text, h.Tone = h.Text+"; the deadline cannot be met", text.Bad
 	}
 	if p.Reason != "" {
-		h.Text += " (" + text.Cut(text.Gist(p.Reason), reasonMost) + ")"
+		h.Text += " (" + text.Cut(text.Gist(p.Reason), maxReasonWidth) + ")"
 	}
 	return h
 }
 
-// turned returns an event for a job's new state if it is news.
-func turned(v apitypes.JobView, now time.Time) []Happening {
+// jobStateEvents returns an event for a job's new state if it is news.
+func jobStateEvents(v apitypes.JobView, now time.Time) []Event {
 	if v.State == apitypes.JobWaiting {
-		return []Happening{{At: now, Text: "waits: " + text.Clean(v.Reason), Tone: text.Warn, Notable: true,
+		return []Event{{At: now, Text: "waits: " + text.Clean(v.Reason), Tone: text.Warn, Notable: true,
 			order: orderOver}}
 	}
 	return nil
 }
 
-// taskTurned returns an event for a task's new state if no attempt describes it.
-func taskTurned(was, is apitypes.TaskView, now time.Time) []Happening {
+// taskStateEvents returns an event for a task's new state if no attempt describes it.
+func taskStateEvents(was, is apitypes.TaskView, now time.Time) []Event {
 	if was.Waits == "" && is.Waits != "" {
-		return []Happening{{At: now, Task: is.Name, Text: text.Clean(is.Waits), Tone: text.Warn, Notable: true,
+		return []Event{{At: now, Task: is.Name, Text: text.Clean(is.Waits), Tone: text.Warn, Notable: true,
 			order: orderOver}}
 	}
 	if was.State == is.State {
@@ -88,22 +88,22 @@ func taskTurned(was, is apitypes.TaskView, now time.Time) []Happening {
 	}
 	switch is.State {
 	case string(record.TaskRunning):
-		return []Happening{{At: is.Started, Task: is.Name, Text: "running", order: orderBegun + 1}}
+		return []Event{{At: is.Started, Task: is.Name, Text: "running", order: orderBegun + 1}}
 	default:
 		return nil
 	}
 }
 
-// gaveUp returns events for the failed tasks once their job ends because of them. Before that they may be retried, and
+// failedTaskEvents returns events for the failed tasks once their job ends because of them. Before that they may be retried, and
 // a task also has the state failed between two attempts.
-func (j *Job) gaveUp() (news []Happening) {
-	if j.State != apitypes.JobEnding && !j.State.Over() {
+func (j *Job) failedTaskEvents() (news []Event) {
+	if j.State != apitypes.JobEnding && !j.State.Finished() {
 		return nil
 	}
 	for i := range j.Tasks {
 		if t := &j.Tasks[i]; t.State == string(record.TaskFailed) && !j.failed[t.Index] {
 			j.failed[t.Index] = true
-			news = append(news, Happening{
+			news = append(news, Event{
 				At: t.Ended, Task: t.Name, Text: "failed for good: " + text.Gist(t.Reason), Tone: text.Bad,
 				Notable: true, order: orderOver,
 			})
@@ -112,15 +112,15 @@ func (j *Job) gaveUp() (news []Happening) {
 	return news
 }
 
-// attempted returns events for the start and the end of an attempt.
-func attempted(was, is apitypes.Attempt, task string, moved bool) (news []Happening) {
+// attemptEvents returns events for the start and the end of an attempt.
+func attemptEvents(was, is apitypes.Attempt, task string, moved bool) (news []Event) {
 	if was.Launched.IsZero() && !is.Launched.IsZero() {
-		news = append(news, launched(is, task, moved))
+		news = append(news, launchEvent(is, task, moved))
 	}
 	if was.Outcome == "" && is.Outcome != "" {
-		news = append(news, ended(is, task))
+		news = append(news, endEvent(is, task))
 		if is.KeptUntil.After(is.Ended) {
-			news = append(news, Happening{At: is.Ended, Task: task, Tone: text.Warn, Notable: true, order: orderEnded,
+			news = append(news, Event{At: is.Ended, Task: task, Tone: text.Warn, Notable: true, order: orderEnded,
 				Text: "its machine is kept for " + text.Span(is.KeptUntil.Sub(is.Ended)) +
 					": `tradewind shell` reaches it, `tradewind cancel` releases it"})
 		}
@@ -128,8 +128,8 @@ func attempted(was, is apitypes.Attempt, task string, moved bool) (news []Happen
 	return news
 }
 
-func launched(a apitypes.Attempt, task string, moved bool) Happening {
-	h := Happening{At: a.Launched, Task: task, order: orderBegun}
+func launchEvent(a apitypes.Attempt, task string, moved bool) Event {
+	h := Event{At: a.Launched, Task: task, order: orderBegun}
 	switch {
 	case moved:
 		h.Text, h.Notable, h.Tone = "moved to", true, text.Active
@@ -151,9 +151,9 @@ func launched(a apitypes.Attempt, task string, moved bool) Happening {
 	return h
 }
 
-// ended returns the event for the end of an attempt.
-func ended(a apitypes.Attempt, task string) Happening {
-	h := Happening{
+// endEvent returns the event for the end of an attempt.
+func endEvent(a apitypes.Attempt, task string) Event {
+	h := Event{
 		At: a.Ended, Task: task, Tone: text.Warn, order: orderEnded,
 		Notable: a.Outcome != apitypes.OutcomeSucceeded && a.Outcome != apitypes.OutcomeCancelled,
 	}

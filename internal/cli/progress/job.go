@@ -29,9 +29,9 @@ type Job struct {
 	weight   []float64    // by task: maximum expected machine hours, its weight in the progress
 	weights  float64
 
-	scale float64   // wall seconds per second of the broker's clock
-	now   time.Time // the broker's clock at the last update
-	told  time.Time // the wall clock at the last update
+	scale     float64   // wall seconds per second of the broker's clock
+	now       time.Time // the broker's clock at the last update
+	updatedAt time.Time // the wall clock at the last update
 }
 
 type attemptKey struct{ task, number int }
@@ -53,43 +53,43 @@ func (j *Job) Compressed() bool { return j.scale != 1 }
 
 // Now returns the broker's time for a wall time. It stops when the job has finished.
 func (j *Job) Now(wall time.Time) time.Time {
-	if j.State.Over() && !j.Finished.IsZero() {
+	if j.State.Finished() && !j.Finished.IsZero() {
 		return j.Finished
 	}
 	// A broker that has been silent for a while may be gone, so do not extrapolate much further.
 	const ahead = 20 * time.Second
-	return j.now.Add(time.Duration(float64(min(max(wall.Sub(j.told), 0), ahead)) / j.scale))
+	return j.now.Add(time.Duration(float64(min(max(wall.Sub(j.updatedAt), 0), ahead)) / j.scale))
 }
 
 // Apply applies an update that arrived at a wall time, and returns the events since the previous one, ordered by the
 // broker's time. For the first update it returns the events of the job so far.
-func (j *Job) Apply(u apitypes.JobUpdate, wall time.Time) []Happening {
+func (j *Job) Apply(u apitypes.JobUpdate, wall time.Time) []Event {
 	was := *j
-	j.JobView, j.now, j.told = u.Job, u.Now, wall
-	var news []Happening
+	j.JobView, j.now, j.updatedAt = u.Job, u.Now, wall
+	var news []Event
 	if !was.Known() {
-		news = append(news, submitted(u.Job))
+		news = append(news, submitEvent(u.Job))
 	}
 	if u.Plans != nil {
 		for _, p := range u.Plans[min(len(was.Plans), len(u.Plans)):] {
-			news = append(news, planned(p, len(was.Plans) > 0 || p.Version > 1))
+			news = append(news, planEvent(p, len(was.Plans) > 0 || p.Version > 1))
 		}
 		j.Plans = u.Plans
 	}
 	news = append(news, j.applyTasks(u)...)
 	news = append(news, j.applyAttempts(u)...)
-	news = append(news, j.gaveUp()...)
+	news = append(news, j.failedTaskEvents()...)
 	if u.Job.State != was.State {
-		news = append(news, turned(u.Job, u.Now)...)
+		news = append(news, jobStateEvents(u.Job, u.Now)...)
 	}
-	slices.SortStableFunc(news, func(a, b Happening) int {
+	slices.SortStableFunc(news, func(a, b Event) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.order, b.order))
 	})
 	return news
 }
 
 // applyTasks applies the changed tasks.
-func (j *Job) applyTasks(u apitypes.JobUpdate) (news []Happening) {
+func (j *Job) applyTasks(u apitypes.JobUpdate) (news []Event) {
 	old := j.Tasks
 	if u.Full {
 		j.Tasks = make([]apitypes.TaskView, max(u.Job.Tasks, len(u.Tasks))) // for a large job, more tasks arrive later
@@ -108,7 +108,7 @@ func (j *Job) applyTasks(u apitypes.JobUpdate) (news []Happening) {
 			before = old[t.Index]
 		}
 		j.Tasks[t.Index] = t
-		news = append(news, taskTurned(before, t, u.Now)...)
+		news = append(news, taskStateEvents(before, t, u.Now)...)
 		j.weigh(t)
 	}
 	clear(j.Counts)
@@ -128,7 +128,7 @@ func (j *Job) weigh(t apitypes.TaskView) {
 }
 
 // applyAttempts applies the changed attempts.
-func (j *Job) applyAttempts(u apitypes.JobUpdate) (news []Happening) {
+func (j *Job) applyAttempts(u apitypes.JobUpdate) (news []Event) {
 	changed := slices.Clone(u.Attempts)
 	slices.SortStableFunc(changed, func(a, b apitypes.Attempt) int {
 		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Number, b.Number))
@@ -145,7 +145,7 @@ func (j *Job) applyAttempts(u apitypes.JobUpdate) (news []Happening) {
 			j.moves[a.Task]++
 		}
 		j.attempts[key] = a
-		news = append(news, attempted(before, a, j.Tasks[a.Task].Name, moved)...)
+		news = append(news, attemptEvents(before, a, j.Tasks[a.Task].Name, moved)...)
 	}
 	return news
 }

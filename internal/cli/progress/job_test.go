@@ -93,7 +93,7 @@ func TestLinesLimitsLargeJobs(t *testing.T) {
 	l.Update(u, wall.Add(time.Second))
 	l.Update(large(1000, 700, 20), wall.Add(1500*time.Millisecond))
 	lines := strings.Count(out.String(), "\n") - before
-	if lines > notableMost+1 {
+	if lines > maxNotableLines+1 {
 		t.Errorf("%d lines", lines)
 	}
 	if !strings.Contains(out.String(), "explain train-infer-abc123 shows all") {

@@ -12,9 +12,9 @@ import (
 
 // Limits of Lines for large jobs: these get a regular summary instead of a line for each change.
 const (
-	largeJob     = 200 // tasks
-	summaryEvery = 2 * time.Second
-	notableMost  = 100 // maximum lines about single tasks of a large job
+	largeJob        = 200 // tasks
+	summaryEvery    = 2 * time.Second
+	maxNotableLines = 100 // maximum lines about single tasks of a large job
 )
 
 // Lines prints the events of a job, one per line, for logs and for terminals without cursor control. It never repaints.
@@ -49,21 +49,21 @@ func (l *Lines) Update(u apitypes.JobUpdate, wall time.Time) {
 		}
 		_, _ = fmt.Fprintln(l.out, Line(h, l.job.Submitted, 0, l.style)) // a failed write does not fail the job
 	}
-	if large && (first || u.Job.State.Over() || wall.Sub(l.summed) >= summaryEvery) {
+	if large && (first || u.Job.State.Finished() || wall.Sub(l.summed) >= summaryEvery) {
 		l.summary(wall)
 	}
 }
 
 // admit reports whether to print a line about one task of a large job: it must be notable, and within the limit.
-func (l *Lines) admit(h Happening) bool {
+func (l *Lines) admit(h Event) bool {
 	if !h.Notable {
 		return false
 	}
 	l.notable++
-	if l.notable == notableMost+1 {
+	if l.notable == maxNotableLines+1 {
 		_, _ = fmt.Fprintf(l.out, "more such lines are omitted; tradewind explain %s shows all\n", l.job.ID)
 	}
-	return l.notable <= notableMost
+	return l.notable <= maxNotableLines
 }
 
 // summary prints the progress of a large job if it has changed.
@@ -81,7 +81,7 @@ func (l *Lines) summary(wall time.Time) {
 		return
 	}
 	l.last = line
-	_, _ = fmt.Fprintln(l.out, Line(Happening{At: j.Now(wall), Text: line}, j.Submitted, 0, l.style))
+	_, _ = fmt.Fprintln(l.out, Line(Event{At: j.Now(wall), Text: line}, j.Submitted, 0, l.style))
 }
 
 // Note prints a message of the program itself.

@@ -88,8 +88,8 @@ func (l *Live) paint() {
 	l.screen.paint(l.pic.Render(l.now(), width, height), width)
 }
 
-// tell changes the picture, unless painting has ended.
-func (l *Live) tell(change func(*picture)) {
+// change changes the picture, unless painting has ended.
+func (l *Live) change(change func(*picture)) {
 	select {
 	case l.told <- change:
 	case <-l.done:
@@ -101,11 +101,11 @@ func (l *Live) Job() *Job { return l.pic.Job }
 
 // Update shows an update.
 func (l *Live) Update(u apitypes.JobUpdate, wall time.Time) {
-	l.tell(func(p *picture) { p.happened(p.Job.Apply(u, wall)) })
+	l.change(func(p *picture) { p.happened(p.Job.Apply(u, wall)) })
 }
 
 // Note shows a message of the program itself.
-func (l *Live) Note(note string) { l.tell(func(p *picture) { p.Note = note }) }
+func (l *Live) Note(note string) { l.change(func(p *picture) { p.Note = note }) }
 
 // Close paints a last time and restores the terminal.
 func (l *Live) Close() {
@@ -113,16 +113,16 @@ func (l *Live) Close() {
 	<-l.done
 }
 
-// keep is the maximum number of notable events that a view shows.
-const keep = 50
+// maxRecent is the maximum number of notable events that a view shows.
+const maxRecent = 50
 
 // happened stores the notable events.
-func (p *picture) happened(news []Happening) {
+func (p *picture) happened(news []Event) {
 	for _, h := range news {
 		if !h.Notable {
 			continue
 		}
-		if len(p.Recent) == keep {
+		if len(p.Recent) == maxRecent {
 			p.Recent = p.Recent[1:]
 			p.Missed++
 		}

@@ -32,7 +32,7 @@ func viewed(minutes float64, state apitypes.JobState, spent float64) apitypes.Jo
 		ID: "train-infer-abc123", Name: "train-infer", State: state, Objective: "cost", Submitted: start, Deadline: at(360), BudgetUSD: 40,
 		Tasks: 2, SpentUSD: spent, PlannedUSD: 1.27, OnDemandUSD: 8.4, Plan: 1,
 	}
-	if state.Over() {
+	if state.Finished() {
 		v.Finished = at(minutes)
 	}
 	return v
@@ -189,7 +189,7 @@ func TestLargeJobIsCollapsed(t *testing.T) {
 func TestViewFitsTerminal(t *testing.T) {
 	jobs := map[string]*Job{"large": NewJob(1), "small": NewJob(1)}
 	jobs["large"].Apply(large(1000, 612, 20), wall)
-	var recent []Happening
+	var recent []Event
 	for _, u := range story() {
 		for _, h := range jobs["small"].Apply(u, wall) {
 			if h.Notable {

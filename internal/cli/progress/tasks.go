@@ -82,7 +82,7 @@ func (v *View) table(tasks []apitypes.TaskView, now time.Time, width int) []stri
 		{Name: "TASK", Flexible: true},
 		{Name: "STATE"},
 		{Name: "ADDRESS", Optional: 5},
-		{Name: "WHERE", Flexible: true, Least: 20, Optional: 1, Fit: text.Place},
+		{Name: "WHERE", Flexible: true, MinWidth: 20, Optional: 1, Fit: text.Place},
 		{Name: "TIME", Right: true, Optional: 3},
 		{Name: "ATTEMPTS", Optional: 4},
 		{Name: "USD", Right: true, Optional: 2},
@@ -95,7 +95,7 @@ func (v *View) table(tasks []apitypes.TaskView, now time.Time, width int) []stri
 
 func (v *View) row(t *apitypes.TaskView, now time.Time) []text.Cell {
 	glyph, tone := v.Glyphs.state(t.State, v.Frame)
-	where := text.Cell{Text: where(t)}
+	where := text.Cell{Text: placeOf(t)}
 	if t.State == stateWaiting || t.State == string(record.TaskQueued) {
 		where.Tone = text.Faint // only planned
 	}
@@ -110,7 +110,7 @@ func (v *View) row(t *apitypes.TaskView, now time.Time) []text.Cell {
 	}
 }
 
-func where(t *apitypes.TaskView) string {
+func placeOf(t *apitypes.TaskView) string {
 	s := text.Clean(t.Offer)
 	if t.Nodes > 1 && s != "" {
 		s += fmt.Sprintf(" × %d", t.Nodes)

@@ -14,11 +14,11 @@ import (
 // View paints a job at one moment.
 type View struct {
 	Job    *Job
-	Recent []Happening // notable events, the latest last
-	Missed int         // number of notable events before Recent
-	Note   string      // message of the program itself, such as that it is cancelling
-	Hint   string      // what keys do
-	Frame  int         // of the animation
+	Recent []Event // notable events, the latest last
+	Missed int     // number of notable events before Recent
+	Note   string  // message of the program itself, such as that it is cancelling
+	Hint   string  // what keys do
+	Frame  int     // of the animation
 	Style  text.Style
 	Glyphs Glyphs
 }
@@ -86,7 +86,7 @@ func (v *View) bar(now time.Time, width int) string {
 	share := v.Job.Share(now)
 	done := max(v.Job.Succeeded, v.Job.Counts[string(record.TaskSucceeded)])
 	label := fmt.Sprintf("  %d/%d tasks  %2.0f%%", done, v.Job.JobView.Tasks, 100*share)
-	if v.serves() { // services never finish
+	if v.onlyServices() { // services never finish
 		ready := 0
 		for i := range v.Job.Tasks {
 			if v.Job.Tasks[i].Ready {
@@ -104,14 +104,14 @@ func (v *View) bar(now time.Time, width int) string {
 	return v.Style.Paint(jobBarTone(v.Job.State), full) + v.Style.Paint(text.Faint, empty) + label
 }
 
-// serves reports whether all of the job's tasks are replicas of services.
-func (v *View) serves() bool {
+// onlyServices reports whether all of the job's tasks are replicas of services.
+func (v *View) onlyServices() bool {
 	return len(v.Job.Tasks) > 0 && len(v.Job.Tasks) == v.Job.JobView.Tasks &&
 		!slices.ContainsFunc(v.Job.Tasks, func(t apitypes.TaskView) bool { return t.Service == "" })
 }
 
 func jobBarTone(s apitypes.JobState) text.Tone {
-	if s.Over() {
+	if s.Finished() {
 		return jobTone(s)
 	}
 	return text.Good
@@ -142,14 +142,14 @@ func (v *View) money(width int) string {
 func (v *View) clock(now time.Time, width int) string {
 	j := v.Job
 	so := text.Span(now.Sub(j.Submitted).Truncate(time.Second))
-	if end := j.End(); end.After(now) && !j.State.Over() && !v.serves() {
+	if end := j.End(); end.After(now) && !j.State.Finished() && !v.onlyServices() {
 		so += " of about " + text.Span(end.Sub(j.Submitted))
 	}
 	if j.Compressed() {
 		so += " virtual"
 	}
 	parts := []string{so}
-	if !j.Deadline.IsZero() && (!j.State.Over() || j.State == apitypes.JobSucceeded) {
+	if !j.Deadline.IsZero() && (!j.State.Finished() || j.State == apitypes.JobSucceeded) {
 		parts = append(parts, v.deadline(now))
 	}
 	if n, moves := j.Attempts(); moves > 0 {
@@ -163,7 +163,7 @@ func (v *View) deadline(now time.Time) string {
 	switch {
 	case left < 0:
 		return v.Style.Paint(text.Bad, "deadline missed by "+text.Span(-left))
-	case v.Job.State.Over():
+	case v.Job.State.Finished():
 		return v.Style.Paint(text.Good, "in time, "+text.Span(left)+" early")
 	case v.Job.Late:
 		return v.Style.Paint(text.Bad, text.Span(left)+" to a deadline that cannot be met")
@@ -192,7 +192,7 @@ func (v *View) footer(width, most int) []string {
 	case most >= 0 && most < 2:
 	case v.Note != "":
 		say = []string{"", v.Style.Paint(text.Warn, v.Note)}
-	case v.Hint != "" && !v.Job.State.Over():
+	case v.Hint != "" && !v.Job.State.Finished():
 		say = []string{"", v.Style.Paint(text.Faint, v.Hint)}
 	}
 	count := min(len(v.Recent), recentMost)
@@ -216,7 +216,7 @@ func (v *View) footer(width, most int) []string {
 
 // Line renders an event on one line, in at most width cells; 0 means no limit. If there is little room, it first
 // shortens the offer, then cuts the end.
-func Line(h Happening, since time.Time, width int, style text.Style) string {
+func Line(h Event, since time.Time, width int, style text.Style) string {
 	at := text.Clock(h.At.Sub(since))
 	what := h.Text
 	if h.Task != "" {

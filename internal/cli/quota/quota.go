@@ -29,7 +29,7 @@ var names = map[string]string{
 type Flag struct{ Amounts apitypes.Amounts }
 
 // String implements pflag.Value.
-func (f *Flag) String() string { return Tell(f.Amounts) }
+func (f *Flag) String() string { return Format(f.Amounts) }
 
 // Type implements pflag.Value.
 func (*Flag) Type() string { return "amounts" }
@@ -94,8 +94,8 @@ func (f *Flag) Over(old apitypes.Amounts) apitypes.Amounts {
 	return out
 }
 
-// Tell formats amounts: "A100=8, memoryGiB=512"; empty for none.
-func Tell(a apitypes.Amounts) string {
+// Format formats amounts: "A100=8, memoryGiB=512"; empty for none.
+func Format(a apitypes.Amounts) string {
 	words := make([]string, 0, len(a))
 	for _, name := range slices.Sorted(maps.Keys(a)) {
 		words = append(words, name+"="+text.Number(a[name]))
@@ -103,10 +103,10 @@ func Tell(a apitypes.Amounts) string {
 	return strings.Join(words, ", ")
 }
 
-// Of describes what a queue holds and may hold of resources other than vCPUs: "A100 4 of 8, usdPerHour 3.2 of 20". It
+// Describe describes what a queue holds and may hold of resources other than vCPUs: "A100 4 of 8, usdPerHour 3.2 of 20". It
 // is empty if the queue has no such limits. For a monthly budget it shows what was spent and reserved, including child
 // queues.
-func Of(q *apitypes.Queue) string {
+func Describe(q *apitypes.Queue) string {
 	words := make([]string, 0, len(q.Max))
 	for _, name := range slices.Sorted(maps.Keys(q.Max)) {
 		if name == apitypes.USDPerMonth {
@@ -122,7 +122,7 @@ func Of(q *apitypes.Queue) string {
 		of   apitypes.Amounts
 	}{{"deserves", q.Deserved}, {"guaranteed", q.Guaranteed}} {
 		if len(x.of) > 0 {
-			words = append(words, x.what+" "+Tell(x.of))
+			words = append(words, x.what+" "+Format(x.of))
 		}
 	}
 	return strings.Join(words, ", ")

@@ -35,7 +35,7 @@ func TestFlagKeepsOmittedAmounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := apitypes.Amounts{"A100": 8, "H100": 2}
-	if got := quota.Tell(f.Over(old)); got != "A100=0, H100=2, memoryGiB=64" || old["A100"] != 8 {
+	if got := quota.Format(f.Over(old)); got != "A100=0, H100=2, memoryGiB=64" || old["A100"] != 8 {
 		t.Errorf("it is %q, and was %v", got, old)
 	}
 }
@@ -43,7 +43,7 @@ func TestFlagKeepsOmittedAmounts(t *testing.T) {
 func TestOfShowsMonthlyBudget(t *testing.T) {
 	q := apitypes.Queue{Max: apitypes.Amounts{apitypes.USDPerMonth: 500},
 		Month: apitypes.Month{Of: "2026-11", SpentUSD: 120, ReservedUSD: 30, BelowUSD: 50, AsideBelowUSD: 15}}
-	if got := quota.Of(&q); got != "usdPerMonth 200.00 of 500.00 in 2026-11, 45.00 of it reserved" {
+	if got := quota.Describe(&q); got != "usdPerMonth 200.00 of 500.00 in 2026-11, 45.00 of it reserved" {
 		t.Errorf("it is told as %q", got)
 	}
 }

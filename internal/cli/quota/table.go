@@ -19,16 +19,16 @@ func Table(queues ...apitypes.Queue) *text.Table {
 		{Name: "WEIGHT", Right: true, Optional: 2}, {Name: "DESERVED", Right: true, Optional: 2},
 		{Name: "GUARANTEED", Right: true, Optional: 2}, {Name: "DESCRIPTION", Flexible: true, Optional: 1},
 	}}
-	for _, q := range held(queues) {
-		t.Row(q.Name, fmt.Sprint(q.Running), bound(float64(q.MaxRunning)), text.Number(q.VCPU), bound(q.MaxVCPU),
-			q.Parent, bound(float64(q.Weight)),
-			bound(q.DeservedVCPU), bound(q.GuaranteedVCPU), text.Clean(describeQueue(q)))
+	for _, q := range withChildUsage(queues) {
+		t.Row(q.Name, fmt.Sprint(q.Running), formatLimit(float64(q.MaxRunning)), text.Number(q.VCPU), formatLimit(q.MaxVCPU),
+			q.Parent, formatLimit(float64(q.Weight)),
+			formatLimit(q.DeservedVCPU), formatLimit(q.GuaranteedVCPU), text.Clean(describeQueue(q)))
 	}
 	return t
 }
 
-// held adds to each queue what its child queues hold, which counts against its limits, too.
-func held(queues []apitypes.Queue) []apitypes.Queue {
+// withChildUsage adds to each queue what its child queues hold, which counts against its limits, too.
+func withChildUsage(queues []apitypes.Queue) []apitypes.Queue {
 	all, tree := slices.Clone(queues), record.Pointers(queues)
 	for i, q := range tree {
 		all[i].Running, all[i].Use = record.UseOf(tree, q)
@@ -54,14 +54,14 @@ func describeQueue(q apitypes.Queue) string {
 	if q.Preempt {
 		words = append(words, "preempts")
 	}
-	if more := Of(&q); more != "" {
+	if more := Describe(&q); more != "" {
 		words = append(words, more)
 	}
 	return strings.Join(words, ", ")
 }
 
-// bound formats a limit; 0 means none.
-func bound(v float64) string {
+// formatLimit formats a limit; 0 means none.
+func formatLimit(v float64) string {
 	if v == 0 {
 		return "-"
 	}

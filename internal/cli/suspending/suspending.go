@@ -16,50 +16,50 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// Asked is the part of a broker's API that the commands need.
-type Asked interface {
+// Broker is the part of a broker's API that the commands need.
+type Broker interface {
 	Suspend(ctx context.Context, id, by, reason string) (*apitypes.JobView, error)
 	Resume(ctx context.Context, id, by string) (*apitypes.JobView, error)
 	SuspendQueue(ctx context.Context, name, by, reason string, drain bool) (*apitypes.Queue, error)
 	ResumeQueue(ctx context.Context, name, by string) (*apitypes.Queue, error)
 }
 
-// Found is a broker.
-type Found struct {
-	Asked
+// Target is a broker.
+type Target struct {
+	Broker
 	// Job resolves a job argument to the job's ID.
 	Job   func(ctx context.Context, name string) (string, error)
 	Close func() error
-	// Where is the state folder if no broker is running: the change takes effect when one starts. It is empty if one is
+	// StoppedState is the state folder if no broker is running: the change takes effect when one starts. It is empty if one is
 	// running.
-	Where string
+	StoppedState string
 }
 
 // Brokers finds the broker for a command.
 type Brokers struct {
 	Flags func(c *cobra.Command, state *string) // adds the flags that choose the broker
-	Find  func(ctx context.Context, state string) (*Found, error)
+	Find  func(ctx context.Context, state string) (*Target, error)
 }
 
-// most is the maximum number of jobs in one command.
-const most = 1000
+// maxJobs is the maximum number of jobs in one command.
+const maxJobs = 1000
 
 // Commands returns suspend and resume.
 func Commands(app *command.App, brokers Brokers) []*cobra.Command {
 	return []*cobra.Command{suspendCommand(app, brokers), resumeCommand(app, brokers)}
 }
 
-// asking is one run of a command.
-type asking struct {
+// run is one run of a command.
+type run struct {
 	*command.App
-	*Found
+	*Target
 	output            *command.Choice
 	queue, by, reason string
 	drain             bool
 }
 
 func suspendCommand(app *command.App, brokers Brokers) *cobra.Command {
-	x := &asking{App: app}
+	x := &run{App: app}
 	c := &cobra.Command{
 		Use:   "suspend [JOB...]",
 		Short: "Pause jobs or a queue",
@@ -69,15 +69,15 @@ func suspendCommand(app *command.App, brokers Brokers) *cobra.Command {
 			"--drain, save their work and wait, too. JOB is an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind suspend last --reason \"the data is wrong\"\n  tradewind suspend --queue research\n" +
 			"  tradewind suspend --queue research --drain --reason maintenance",
-		Args: command.Args(0, most),
+		Args: command.Args(0, maxJobs),
 	}
 	c.Flags().BoolVar(&x.drain, "drain", false, "with --queue: running tasks save their work and wait, too")
 	c.Flags().StringVar(&x.reason, "reason", "", "reason, recorded in the jobs' history")
-	return x.command(c, brokers, (*asking).suspendJob, (*asking).suspendQueue)
+	return x.command(c, brokers, (*run).suspendJob, (*run).suspendQueue)
 }
 
 func resumeCommand(app *command.App, brokers Brokers) *cobra.Command {
-	x := &asking{App: app}
+	x := &run{App: app}
 	c := &cobra.Command{
 		Use:   "resume [JOB...]",
 		Short: "Resume suspended jobs or a queue",
@@ -85,14 +85,14 @@ func resumeCommand(app *command.App, brokers Brokers) *cobra.Command {
 			"suspended or closed queue admits tasks again. Jobs and queues that are not suspended do not change. JOB is\n" +
 			"an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind resume last\n  tradewind resume --queue research",
-		Args:    command.Args(0, most),
+		Args:    command.Args(0, maxJobs),
 	}
-	return x.command(c, brokers, (*asking).resumeJob, (*asking).resumeQueue)
+	return x.command(c, brokers, (*run).resumeJob, (*run).resumeQueue)
 }
 
 // command completes one of the commands.
-func (x *asking) command(c *cobra.Command, brokers Brokers, job func(*asking, context.Context, string) error,
-	queue func(*asking, context.Context) error) *cobra.Command {
+func (x *run) command(c *cobra.Command, brokers Brokers, job func(*run, context.Context, string) error,
+	queue func(*run, context.Context) error) *cobra.Command {
 	var state string
 	c.Flags().StringVar(&x.queue, "queue", "", "a queue instead of jobs")
 	c.Flags().StringVar(&x.by, "by", "", "your name, recorded in the jobs' history (default: the current user)")
@@ -110,19 +110,19 @@ func (x *asking) command(c *cobra.Command, brokers Brokers, job func(*asking, co
 				"--drain needs --queue",
 			)
 		}
-		x.by = cmp.Or(x.by, me())
+		x.by = cmp.Or(x.by, currentUser())
 		ctx, cancel := x.Stop.Context(c.Context())
 		defer cancel()
-		if x.Found, err = brokers.Find(ctx, state); err != nil {
+		if x.Target, err = brokers.Find(ctx, state); err != nil {
 			return err
 		}
 		if x.queue != "" {
-			return errors.Join(unknown(queue(x, ctx), x.queue), x.Close())
+			return errors.Join(errUnknownQueue(queue(x, ctx), x.queue), x.Close())
 		}
 		for _, arg := range given {
 			id, lost := x.Job(ctx, arg)
 			if lost == nil {
-				lost = over(job(x, ctx, id), id)
+				lost = errFinished(job(x, ctx, id), id)
 			}
 			err = errors.Join(err, lost)
 		}
@@ -131,8 +131,8 @@ func (x *asking) command(c *cobra.Command, brokers Brokers, job func(*asking, co
 	return c
 }
 
-// me returns the name of the current user, or "" if it is unknown.
-func me() string {
+// currentUser returns the name of the current user, or "" if it is unknown.
+func currentUser() string {
 	u, err := user.Current()
 	if err != nil {
 		return ""
@@ -140,8 +140,8 @@ func me() string {
 	return u.Username
 }
 
-// unknown maps the error for a missing queue to one with a hint.
-func unknown(err error, queue string) error {
+// errUnknownQueue maps the error for a missing queue to one with a hint.
+func errUnknownQueue(err error, queue string) error {
 	if client.Status(err) == http.StatusNotFound {
 		return command.Because(err, command.ExitBadInput, "`tradewind queue list` lists the queues",
 			"unknown queue %q", queue)
@@ -149,15 +149,15 @@ func unknown(err error, queue string) error {
 	return err
 }
 
-// over maps a conflict error to "already finished".
-func over(err error, id string) error {
+// errFinished maps a conflict error to "already finished".
+func errFinished(err error, id string) error {
 	if client.Status(err) == http.StatusConflict {
 		return command.Because(err, command.ExitFailed, "", "%s has already finished", id)
 	}
 	return err
 }
 
-func (x *asking) suspendJob(ctx context.Context, id string) error {
+func (x *run) suspendJob(ctx context.Context, id string) error {
 	v, err := x.Suspend(ctx, id, x.by, x.reason)
 	if err != nil {
 		return err
@@ -166,18 +166,18 @@ func (x *asking) suspendJob(ctx context.Context, id string) error {
 	if v.State == apitypes.JobSuspending {
 		said = "is suspended: its running tasks save their work and release their machines"
 	}
-	return x.tell(v, id, said)
+	return x.printDone(v, id, said)
 }
 
-func (x *asking) resumeJob(ctx context.Context, id string) error {
+func (x *run) resumeJob(ctx context.Context, id string) error {
 	v, err := x.Resume(ctx, id, x.by)
 	if err != nil {
 		return err
 	}
-	return x.tell(v, id, "resumes")
+	return x.printDone(v, id, "resumes")
 }
 
-func (x *asking) suspendQueue(ctx context.Context) error {
+func (x *run) suspendQueue(ctx context.Context) error {
 	q, err := x.SuspendQueue(ctx, x.queue, x.by, x.reason, x.drain)
 	if err != nil {
 		return err
@@ -186,24 +186,24 @@ func (x *asking) suspendQueue(ctx context.Context) error {
 	if q.Suspended.Drain {
 		said = "is suspended: it admits nothing, and running tasks save their work and wait"
 	}
-	return x.tell(q, "queue "+x.queue, said)
+	return x.printDone(q, "queue "+x.queue, said)
 }
 
-func (x *asking) resumeQueue(ctx context.Context) error {
+func (x *run) resumeQueue(ctx context.Context) error {
 	q, err := x.ResumeQueue(ctx, x.queue, x.by)
 	if err != nil {
 		return err
 	}
-	return x.tell(q, "queue "+x.queue, "admits tasks again")
+	return x.printDone(q, "queue "+x.queue, "admits tasks again")
 }
 
-// tell prints what was done.
-func (x *asking) tell(v any, name, said string) error {
+// printDone prints what was done.
+func (x *run) printDone(v any, name, said string) error {
 	switch {
 	case x.output.JSON():
 		return x.PrintJSON(v)
-	case x.Where != "":
-		return x.Printf("%s %s, when the next broker starts on %s\n", name, said, x.Where)
+	case x.StoppedState != "":
+		return x.Printf("%s %s, when the next broker starts on %s\n", name, said, x.StoppedState)
 	default:
 		return x.Printf("%s %s\n", name, said)
 	}

@@ -63,8 +63,8 @@ func TestSuspendAndResumeRequests(t *testing.T) {
 		root := &cobra.Command{Use: "tradewind", SilenceErrors: true, SilenceUsage: true}
 		root.AddCommand(suspending.Commands(app, suspending.Brokers{
 			Flags: func(*cobra.Command, *string) {},
-			Find: func(context.Context, string) (*suspending.Found, error) {
-				return &suspending.Found{Asked: h, Close: func() error { return nil },
+			Find: func(context.Context, string) (*suspending.Target, error) {
+				return &suspending.Target{Broker: h, Close: func() error { return nil },
 					Job: func(_ context.Context, name string) (string, error) { return "job-" + name, nil }}, nil
 			},
 		})...)

@@ -18,7 +18,7 @@ const EnvToken = "TRADEWIND_TES_TOKEN" //nolint:gosec // a name
 // Brokers finds the command's broker.
 type Brokers struct {
 	Flags func(c *cobra.Command, state *string) // adds the flags that choose the broker
-	Find  func(ctx context.Context, state string) (b loopback.Asked, where string, done func() error, err error)
+	Find  func(ctx context.Context, state string) (b loopback.Broker, where string, done func() error, err error)
 }
 
 // Command is the tes command.
@@ -55,8 +55,8 @@ func Command(a *command.App, brokers Brokers) *cobra.Command {
 }
 
 // serve listens until ctx ends.
-func serve(ctx context.Context, a *command.App, b loopback.Asked, where string, port int, token string) error {
-	if err := loopback.LetIn(ctx, a, b, where, api.TESPath+"/service-info",
+func serve(ctx context.Context, a *command.App, b loopback.Broker, where string, port int, token string) error {
+	if err := loopback.CheckAccess(ctx, a, b, where, api.TESPath+"/service-info",
 		"the broker is too old for TES: `tradewind upgrade` shows the newest version"); err != nil {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // interrupted before it began

@@ -19,7 +19,7 @@ import (
 
 // Handler forwards the TES requests of clients that send the token. As TES defines, the token is a bearer token or the
 // password of basic authentication.
-func Handler(to loopback.Asked, token string) http.Handler {
+func Handler(to loopback.Broker, token string) http.Handler {
 	known := signin.New(token)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -30,10 +30,10 @@ func Handler(to loopback.Asked, token string) http.Handler {
 				http.StatusUnauthorized,
 				"the token is missing or wrong: use the one that `tradewind tes` printed",
 			)
-		case !ours(r.URL.EscapedPath()):
+		case !isTESPath(r.URL.EscapedPath()):
 			loopback.Refuse(w, http.StatusNotFound, "only paths below "+api.TESPath+" are forwarded")
 		default:
-			pass(to, w, r)
+			forward(to, w, r)
 		}
 	})
 }
@@ -50,15 +50,15 @@ func bearer(r *http.Request) string {
 	return token
 }
 
-// ours reports whether an escaped path belongs to TES. It rejects a path that changes when cleaned, and escaped dots
+// isTESPath reports whether an escaped path belongs to TES. It rejects a path that changes when cleaned, and escaped dots
 // and slashes.
-func ours(p string) bool {
+func isTESPath(p string) bool {
 	lower := strings.ToLower(p)
 	return strings.HasPrefix(p, api.TESPath+"/") && path.Clean(p) == p &&
 		!strings.Contains(lower, "%2e") && !strings.Contains(lower, "%2f") && !strings.Contains(lower, "%5c")
 }
 
-func pass(to loopback.Asked, w http.ResponseWriter, r *http.Request) {
+func forward(to loopback.Broker, w http.ResponseWriter, r *http.Request) {
 	res, err := to.Pass(r.Context(), r)
 	switch {
 	case errors.Is(err, client.ErrTooLarge):

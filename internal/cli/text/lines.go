@@ -21,13 +21,13 @@ func NewLines(out io.Writer, style Style, width int) *Lines {
 	return &Lines{out: out, style: style, width: width}
 }
 
-// lineMost is the maximum length of a line; longer ones are broken.
-const lineMost = 64 << 10
+// maxLine is the maximum length of a line; longer ones are broken.
+const maxLine = 64 << 10
 
 // Copy prints a text, line by line, as it arrives. It may be called concurrently.
 func (p *Lines) Copy(task string, r io.Reader) error {
 	label := p.style.Paint(Active, Pad(Cut(Clean(task), p.width), p.width, false)) + " │ "
-	br := bufio.NewReaderSize(r, lineMost)
+	br := bufio.NewReaderSize(r, maxLine)
 	for {
 		line, err := br.ReadSlice('\n')
 		if len(line) > 0 {

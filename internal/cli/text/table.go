@@ -12,7 +12,7 @@ type Column struct {
 	// Flexible columns are shortened, widest first, if the table is too wide.
 	Flexible bool
 	// Least is the minimum width of a flexible column; 0 means 8.
-	Least int
+	MinWidth int
 	// Optional columns are omitted, highest number first, if shortening is not enough; 0 means never.
 	Optional int
 	// Fit shortens a cell; nil means cut it.
@@ -112,7 +112,7 @@ func (t *Table) shrink(shown, widths []int, width int) bool {
 	for total > width {
 		widest := -1
 		for _, i := range shown {
-			if c := &t.Columns[i]; c.Flexible && narrow[i] > cmp.Or(c.Least, least) &&
+			if c := &t.Columns[i]; c.Flexible && narrow[i] > cmp.Or(c.MinWidth, least) &&
 				(widest < 0 || narrow[i] > narrow[widest]) {
 				widest = i
 			}

@@ -10,7 +10,7 @@ import (
 
 func offers() *Table {
 	t := &Table{Columns: []Column{
-		{Name: "TASK", Flexible: true}, {Name: "WHERE", Flexible: true, Least: 19, Optional: 1, Fit: Place}, {Name: "NOTE", Optional: 3}, {Name: "USD", Right: true, Optional: 2},
+		{Name: "TASK", Flexible: true}, {Name: "WHERE", Flexible: true, MinWidth: 19, Optional: 1, Fit: Place}, {Name: "NOTE", Optional: 3}, {Name: "USD", Right: true, Optional: 2},
 	}}
 	t.Row("train", "aws/us-east-1/use1-az1/p3.2xlarge/spot", "", "12.50")
 	t.Row("a-task-with-a-long-name", "gcp/us-central1/us-central1-a/n1-standard-8/spot", "", "3.00")

@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// ahead is how many hours ahead the table forecasts.
-const ahead = 6
+// forecastHours is how many hours ahead the table forecasts.
+const forecastHours = 6
 
 func marketsCommand(app *command.App, brokers Brokers) *cobra.Command {
 	var only string
@@ -31,7 +31,7 @@ func marketsCommand(app *command.App, brokers Brokers) *cobra.Command {
 	c.Flags().StringVar(&only, "only", "", "only markets whose name, CLOUD/REGION/ZONE/TYPE, contains this text")
 	c.Flags().BoolVar(&bids, "bids", false, "only markets on which attempts hold machines now")
 	output := command.OutputFlag(c)
-	brokers.command(app, c, func(ctx context.Context, b Asked) error {
+	brokers.command(app, c, func(ctx context.Context, b Broker) error {
 		list, err := b.Markets(ctx)
 		if err != nil {
 			return err
@@ -57,8 +57,8 @@ func marketsCommand(app *command.App, brokers Brokers) *cobra.Command {
 
 func marketTable(markets []apitypes.MarketView) *text.Table {
 	t := &text.Table{Columns: []text.Column{
-		{Name: "MARKET", Flexible: true, Least: 24, Fit: text.Place}, {Name: "USD/H", Right: true},
-		{Name: fmt.Sprintf("IN %d H", ahead), Right: true}, {Name: "LOW TO HIGH", Optional: 1},
+		{Name: "MARKET", Flexible: true, MinWidth: 24, Fit: text.Place}, {Name: "USD/H", Right: true},
+		{Name: fmt.Sprintf("IN %d H", forecastHours), Right: true}, {Name: "LOW TO HIGH", Optional: 1},
 		{Name: "INTERRUPTED", Right: true}, {Name: "REFUSED", Right: true}, {Name: "BIDS", Optional: 2},
 	}}
 	for i := range markets {
@@ -68,18 +68,18 @@ func marketTable(markets []apitypes.MarketView) *text.Table {
 			now = text.USD(m.USD)
 		}
 		for _, f := range m.Forecast {
-			if f.Hours == ahead {
+			if f.Hours == forecastHours {
 				mean, between = text.USD(f.USD), text.USD(f.Low)+" to "+text.USD(f.High)
 			}
 		}
-		t.Row(m.Offer, now, mean, between, of(m.Preemptions, m.Launches), of(m.Refusals, m.Refusals+m.Launches),
+		t.Row(m.Offer, now, mean, between, outOf(m.Preemptions, m.Launches), outOf(m.Refusals, m.Refusals+m.Launches),
 			bidsOf(m.Bids))
 	}
 	return t
 }
 
-// of renders "n of all"; empty if all is 0.
-func of(n, all int) string {
+// outOf renders "n of all"; empty if all is 0.
+func outOf(n, all int) string {
 	if all == 0 {
 		return ""
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// mostUsage is the maximum period to look back: a month.
-const mostUsage = 744 * time.Hour
+// maxUsage is the maximum period to look back: a month.
+const maxUsage = 744 * time.Hour
 
 func usageCommand(app *command.App, brokers Brokers) *cobra.Command {
 	last := 24 * time.Hour
@@ -27,8 +27,8 @@ func usageCommand(app *command.App, brokers Brokers) *cobra.Command {
 	}
 	c.Flags().DurationVar(&last, "last", last, "how far to look back, at most 744h")
 	output := command.OutputFlag(c)
-	brokers.command(app, c, func(ctx context.Context, b Asked) error {
-		if last < 6*time.Minute || last > mostUsage {
+	brokers.command(app, c, func(ctx context.Context, b Broker) error {
+		if last < 6*time.Minute || last > maxUsage {
 			return command.BadInput("use a time from 6m to 744h", "--last is %s", last)
 		}
 		u, err := b.Usage(ctx, last)

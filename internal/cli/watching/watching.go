@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Asked is the part of a broker's API that the commands need.
-type Asked interface {
+// Broker is the part of a broker's API that the commands need.
+type Broker interface {
 	Markets(ctx context.Context) (*apitypes.MarketList, error)
 	Usage(ctx context.Context, last time.Duration) (*apitypes.UsageView, error)
 }
@@ -22,7 +22,7 @@ type Asked interface {
 // Brokers finds the broker for a command.
 type Brokers struct {
 	Flags func(c *cobra.Command, state *string) // adds the flags that choose the broker
-	Find  func(ctx context.Context, state string) (asked Asked, done func() error, err error)
+	Find  func(ctx context.Context, state string) (asked Broker, done func() error, err error)
 }
 
 // Commands returns markets and usage.
@@ -31,7 +31,7 @@ func Commands(app *command.App, brokers Brokers) []*cobra.Command {
 }
 
 // command completes one of them: do queries the broker and prints the result.
-func (b Brokers) command(app *command.App, c *cobra.Command, do func(context.Context, Asked) error) {
+func (b Brokers) command(app *command.App, c *cobra.Command, do func(context.Context, Broker) error) {
 	var state string
 	b.Flags(c, &state)
 	c.RunE = func(c *cobra.Command, _ []string) error {

@@ -121,7 +121,7 @@ func open(r cloudkit.Request, assertion Assertion) (*cloudkit.Opened, error) {
 		return nil, err
 	}
 	return &cloudkit.Opened{
-		Cloud: c, Checker: renew.Owning(c, owned(c)), Verifier: proofs, Data: data, Regions: s.Regions,
+		Cloud: c, Checker: renew.WithOwned(c, owned(c)), Verifier: proofs, Data: data, Regions: s.Regions,
 		Refresh: cloudkit.Reserving(azure.Name, s, refresher(c, r)), Secrets: secrets,
 	}, nil
 }

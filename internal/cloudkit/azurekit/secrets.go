@@ -23,7 +23,7 @@ func secrets(s cloudkit.Settings, credential azcore.TokenCredential) (map[string
 		vault.Endpoint = func(name string) string { return s.SecretStore + "/" + name }
 	}
 	return map[string]secret.Source{
-		secret.KeyVault: secret.Within{Source: vault, Scheme: secret.KeyVault, Names: s.Secrets},
+		secret.KeyVault: secret.Restricted{Source: vault, Scheme: secret.KeyVault, Names: s.Secrets},
 	}, nil
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 )
 
-// ErrAway means, as the error of an Assertion, that its signer does not answer now, although the rights may be right.
+// ErrSignerUnavailable means, as the error of an Assertion, that its signer does not answer now, although the rights may be right.
 // The broker then asks Azure again soon, and does not pause the cloud as it does after a refusal.
-var ErrAway = errors.New("azure: the signer of this broker's tokens does not answer")
+var ErrSignerUnavailable = errors.New("azure: the signer of this broker's tokens does not answer")
 
 // signed gets tokens for an assertion. If the assertion fails, the SDK keeps only the text of its error, as if it
 // came from Azure; signed returns the error itself.
@@ -36,7 +36,7 @@ func newSigned(tenant, client string, assertion Assertion, o *azidentity.ClientA
 func (s signed) GetToken(ctx context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	var failed error
 	token, err := s.TokenCredential.GetToken(context.WithValue(ctx, why{}, &failed), o)
-	if err != nil && errors.Is(failed, ErrAway) {
+	if err != nil && errors.Is(failed, ErrSignerUnavailable) {
 		return token, failed
 	}
 	return token, err

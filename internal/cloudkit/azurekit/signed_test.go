@@ -31,7 +31,7 @@ func TestKindOfAssertionErrors(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		want cloud.Kind
-	}{{fmt.Errorf("%w: 503", ErrAway), cloud.Transient}, {errors.New("not authorised to sign"), cloud.Auth}} {
+	}{{fmt.Errorf("%w: 503", ErrSignerUnavailable), cloud.Transient}, {errors.New("not authorised to sign"), cloud.Auth}} {
 		o := &azidentity.ClientAssertionCredentialOptions{DisableInstanceDiscovery: true}
 		o.Transport = discovery{}
 		s, err := newSigned("t", "c", func(context.Context) (string, error) { return "", c.err }, o)

@@ -57,7 +57,7 @@ func (f files) Read(ctx context.Context, bucket, key string) (_ []byte, version 
 	}
 	resp, err := service.Objects.Get(name, key).Context(ctx).Download()
 	if err != nil {
-		return nil, "", told(bucket, key, err)
+		return nil, "", objectError(bucket, key, err)
 	}
 	defer resp.Body.Close() //nolint:errcheck // only read
 	body, err := io.ReadAll(io.LimitReader(resp.Body, driver.MaxFile+1))
@@ -75,7 +75,7 @@ func (f files) Write(ctx context.Context, bucket, key string, body []byte) error
 	}
 	object := &storage.Object{Name: key, ContentType: "text/plain; charset=utf-8"}
 	_, err = service.Objects.Insert(name, object).Media(bytes.NewReader(body)).Context(ctx).Do()
-	return told(bucket, key, err)
+	return objectError(bucket, key, err)
 }
 
 // Remove implements driver.Files.
@@ -84,14 +84,14 @@ func (f files) Remove(ctx context.Context, bucket, key string) error {
 	if err != nil {
 		return err
 	}
-	err = told(bucket, key, service.Objects.Delete(name, key).Context(ctx).Do())
+	err = objectError(bucket, key, service.Objects.Delete(name, key).Context(ctx).Do())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
 }
 
-func told(bucket, key string, err error) error {
+func objectError(bucket, key string, err error) error {
 	var answer *googleapi.Error
 	if errors.As(err, &answer) && answer.Code == http.StatusNotFound {
 		return fmt.Errorf("gcp: %s/%s: %w", bucket, key, fs.ErrNotExist)

@@ -25,12 +25,12 @@ const (
 
 // pulling returns a function that reads the settings' subscription until ctx ends; nil without a subscription. It
 // acknowledges a message after delivering it, or if it is irrelevant. A message whose delivery fails comes again.
-func pulling(c *gcp.Cloud, s cloudkit.Settings, log *slog.Logger) func(context.Context, push.Tell) {
+func pulling(c *gcp.Cloud, s cloudkit.Settings, log *slog.Logger) func(context.Context, push.Deliver) {
 	if s.Pull == "" {
 		return nil
 	}
 	subscription := "projects/" + s.Project + "/subscriptions/" + s.Pull
-	return func(ctx context.Context, tell push.Tell) {
+	return func(ctx context.Context, tell push.Deliver) {
 		pause := pullFirst
 		for ctx.Err() == nil {
 			err := pullOnce(ctx, c, s, subscription, tell, log)
@@ -51,7 +51,7 @@ func pulling(c *gcp.Cloud, s cloudkit.Settings, log *slog.Logger) func(context.C
 }
 
 // pullOnce waits for messages, as long as Pub/Sub lets it, and delivers them.
-func pullOnce(ctx context.Context, c *gcp.Cloud, s cloudkit.Settings, subscription string, tell push.Tell,
+func pullOnce(ctx context.Context, c *gcp.Cloud, s cloudkit.Settings, subscription string, tell push.Deliver,
 	log *slog.Logger) error {
 	service, err := pubsub.NewService(context.WithoutCancel(ctx), c.Options("/")...)
 	if err != nil {
@@ -81,7 +81,7 @@ func pullOnce(ctx context.Context, c *gcp.Cloud, s cloudkit.Settings, subscripti
 	return errors.Join(untold, err)
 }
 
-func tellOne(ctx context.Context, c *gcp.Cloud, s cloudkit.Settings, m *pubsub.PubsubMessage, tell push.Tell) error {
+func tellOne(ctx context.Context, c *gcp.Cloud, s cloudkit.Settings, m *pubsub.PubsubMessage, tell push.Deliver) error {
 	data, err := base64.StdEncoding.DecodeString(m.Data)
 	if err != nil {
 		return errors.Join(push.ErrNotice, err)

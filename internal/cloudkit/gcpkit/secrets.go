@@ -29,6 +29,6 @@ func secrets(s cloudkit.Settings) (map[string]secret.Source, error) {
 	}
 	manager := restsecret.Google{Client: client, Endpoint: cmp.Or(s.SecretStore, restsecret.GoogleAPI)}
 	return map[string]secret.Source{
-		secret.GCPSM: secret.Within{Source: manager, Scheme: secret.GCPSM, Names: s.Secrets},
+		secret.GCPSM: secret.Restricted{Source: manager, Scheme: secret.GCPSM, Names: s.Secrets},
 	}, nil
 }

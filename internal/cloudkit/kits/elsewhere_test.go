@@ -102,8 +102,8 @@ func TestJobContinuesOnAnotherCloudIfOneIsNotReady(t *testing.T) {
 			within, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // against a hang
 			defer cancel()
 			var d *apitypes.JobDetail
-			for len(gpus.Living()) == 0 {
-				if d, err = h.Broker().Views.JobDetail(t.Context(), submitted.ID); err != nil || d.State.Over() {
+			for len(gpus.LiveMachines()) == 0 {
+				if d, err = h.Broker().Views.JobDetail(t.Context(), submitted.ID); err != nil || d.State.Finished() {
 					t.Fatalf("%+v, %v", d, err)
 				}
 				if err := clock.Pause(within, 20*time.Millisecond); err != nil {

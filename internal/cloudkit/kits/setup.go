@@ -63,7 +63,7 @@ func googleSetup(ctx context.Context, r cloudkit.Request) (cloudkit.Setup, error
 		cfg.Member = anyMember
 	}
 	s, err := gcpsetup.New(cfg)
-	if err == nil && r.Settings.Pull != "" && r.Settings.Pull != s.Told() { // a custom subscription: it exists already
+	if err == nil && r.Settings.Pull != "" && r.Settings.Pull != s.TopicName() { // a custom subscription: it exists already
 		cfg.DAGs = ""
 		s, err = gcpsetup.New(cfg)
 	}
@@ -95,7 +95,7 @@ func (g google) Make(ctx context.Context, tell func(string)) (cloudkit.Settings,
 	case s.PushURL != "" || s.Functions.Account != "": // if only the address is missing, it is not known yet
 		s.PushAccount = g.setup.PushAccount()
 	case s.Pull == "":
-		s.Pull = g.setup.Told()
+		s.Pull = g.setup.TopicName()
 	}
 	return s, nil
 }

@@ -83,10 +83,10 @@ type Server struct {
 	operations map[string]*operation
 	providers  map[string]bool // registered
 	troubles   []*Trouble
-	dry        []Stock
+	dry        []Shortage
 	reserved   []*Reservation
 	plans      []Plan
-	bought     []Bought
+	bought     []ReservedInstances
 	late       []*Trouble
 	lag        int // number of lists that lack a new machine
 	strand     int

@@ -54,8 +54,8 @@ func (s *Server) RunOthers(size, location string, n int, spot bool) {
 	}
 }
 
-// Bought is a reservation of virtual machines of the directory.
-type Bought struct {
+// ReservedInstances is a reservation of virtual machines of the directory.
+type ReservedInstances struct {
 	Size, Location string
 	Count          int
 	Kind           string // empty means VirtualMachines
@@ -67,7 +67,7 @@ type Bought struct {
 }
 
 // Buy adds reservations of virtual machines to the directory.
-func (s *Server) Buy(all ...Bought) {
+func (s *Server) Buy(all ...ReservedInstances) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.bought = append(s.bought, all...)

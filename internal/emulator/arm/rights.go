@@ -58,8 +58,8 @@ func (s *Server) checkRights(kind string, p map[string]any) *Fault {
 	return nil
 }
 
-// Know adds a principal to the directory: a User, a Group or a ServicePrincipal.
-func (s *Server) Know(principal, kind string) {
+// AddPrincipal adds a principal to the directory: a User, a Group or a ServicePrincipal.
+func (s *Server) AddPrincipal(principal, kind string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.principals[principal] = kind

@@ -229,11 +229,11 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) error {
 	if err := s.allowed(r, to.kind); err != nil {
 		return err
 	}
-	return s.hand(w, r, to, parts, directory)
+	return s.dispatch(w, r, to, parts, directory)
 }
 
-// hand passes a request to the SDK's fake server that handles it.
-func (s *Server) hand(w http.ResponseWriter, r *http.Request, to *route, parts []string, directory bool) error {
+// dispatch passes a request to the SDK's fake server that handles it.
+func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, to *route, parts []string, directory bool) error {
 	if !directory && len(parts) > 3 && strings.EqualFold(parts[2], "resourceGroups") && to.kind != "group" &&
 		!s.groups[strings.ToLower(parts[3])] {
 		return fault(http.StatusNotFound, "ResourceGroupNotFound", "Resource group '%s' could not be "+

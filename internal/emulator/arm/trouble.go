@@ -33,8 +33,8 @@ func (s *Server) FailLate(after, times int, f *Fault) {
 	s.late = append(s.late, &Trouble{After: after, Times: times, Fault: f})
 }
 
-// Calm ends all troubles.
-func (s *Server) Calm() {
+// ClearTroubles ends all troubles.
+func (s *Server) ClearTroubles() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.troubles, s.late, s.dry, s.lag, s.strand, s.skew = nil, nil, nil, 0, 0, 0
@@ -87,14 +87,14 @@ func (s *Server) failLate(v *virtual) *Fault {
 	return nil
 }
 
-// Stock describes machines that are out of stock; empty fields match all.
-type Stock struct {
+// Shortage describes machines that are out of stock; empty fields match all.
+type Shortage struct {
 	Location, Zone, Size string
 	Spot                 *bool
 	Late                 bool // reported in the operation, not at once
 }
 
-func (d Stock) matches(size string, vm armcompute.VirtualMachine) bool {
+func (d Shortage) matches(size string, vm armcompute.VirtualMachine) bool {
 	spot := vm.Properties.Priority != nil && *vm.Properties.Priority == armcompute.VirtualMachinePriorityTypesSpot
 	zone := ""
 	if len(vm.Zones) > 0 {
@@ -105,7 +105,7 @@ func (d Stock) matches(size string, vm armcompute.VirtualMachine) bool {
 }
 
 // Dry makes machines unavailable until Refill.
-func (s *Server) Dry(d Stock) {
+func (s *Server) Dry(d Shortage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dry = append(s.dry, d)
@@ -230,9 +230,9 @@ func (s *Server) allowed(r *http.Request, kind string) error {
 	return nil
 }
 
-// refuse returns the subscription's reason against a new machine, such as quota, or nil. Other checks concern the
+// checkSubscription returns the subscription's reason against a new machine, such as quota, or nil. Other checks concern the
 // request itself.
-func (s *Server) refuse(size Size, vm armcompute.VirtualMachine) *Fault {
+func (s *Server) checkSubscription(size Size, vm armcompute.VirtualMachine) *Fault {
 	p := vm.Properties
 	spot := p.Priority != nil && *p.Priority == armcompute.VirtualMachinePriorityTypesSpot
 	zone := ""

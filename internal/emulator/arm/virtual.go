@@ -71,7 +71,7 @@ func (c *call) create(_ context.Context, _, name string, vm armcompute.VirtualMa
 		on, f = c.onReservation(vm)
 	}
 	if f == nil && on == nil {
-		f = c.refuse(size, vm)
+		f = c.checkSubscription(size, vm)
 	}
 	if f != nil {
 		errResp.SetError(f)

@@ -103,7 +103,7 @@ func find(httpMethod, path string) (*method, []string, error) {
 			continue
 		}
 		// a literal word wins over a placeholder: images/family/F over images/IMAGE
-		if found := m.pattern.FindStringSubmatch(path); found != nil && (best == nil || m.nearer(best)) {
+		if found := m.pattern.FindStringSubmatch(path); found != nil && (best == nil || m.moreSpecific(best)) {
 			best, args = m, found[1:]
 		}
 	}
@@ -113,9 +113,9 @@ func find(httpMethod, path string) (*method, []string, error) {
 	return best, args, nil
 }
 
-// nearer reports whether a path that both methods match belongs to m: it has fewer placeholders, or more literal text
+// moreSpecific reports whether a path that both methods match belongs to m: it has fewer placeholders, or more literal text
 // after one, as in topics/TOPIC:getIamPolicy.
-func (m *method) nearer(other *method) bool {
+func (m *method) moreSpecific(other *method) bool {
 	if a, b := m.pattern.NumSubexp(), other.pattern.NumSubexp(); a != b {
 		return a < b
 	}
@@ -136,7 +136,7 @@ func (m *method) checkQuery(q url.Values) error {
 			return fmt.Errorf("%s: parameter %s occurs %d times", m.ID, name, len(values))
 		}
 		for _, v := range values {
-			if err := p.word(v); err != nil {
+			if err := p.checkParameter(v); err != nil {
 				return fmt.Errorf("%s: parameter %s: %w", m.ID, name, err)
 			}
 		}
@@ -149,8 +149,8 @@ func (m *method) checkQuery(q url.Values) error {
 	return nil
 }
 
-// word checks the text of a parameter against its type.
-func (s *schema) word(v string) error {
+// checkParameter checks the text of a parameter against its type.
+func (s *schema) checkParameter(v string) error {
 	var err error
 	switch s.Type {
 	case "integer":

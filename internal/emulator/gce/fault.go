@@ -69,8 +69,8 @@ func (f *Fault) header() http.Header {
 	return h
 }
 
-// weather holds the injected failures.
-type weather struct {
+// faults holds the injected failures.
+type faults struct {
 	refuse map[string][]Fault // by method, one for each call
 	lose   map[string]int     // by method, number of lost answers
 	off    map[string]bool    // services: compute.googleapis.com
@@ -91,15 +91,15 @@ type weather struct {
 // defaultSteps is the number of requests until an operation is done without a wait.
 const defaultSteps = 3
 
-func newWeather() weather {
-	return weather{
+func newWeather() faults {
+	return faults{
 		refuse: map[string][]Fault{}, lose: map[string]int{}, off: map[string]bool{}, denied: map[string]bool{},
 		dry: map[string]bool{}, once: map[string]bool{}, silent: map[string]bool{}, down: map[string]bool{},
 		steps: defaultSteps,
 	}
 }
 
-func (c *Cloud) steer(f func(*weather)) {
+func (c *Cloud) setFaults(f func(*faults)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f(&c.weather)
@@ -107,47 +107,49 @@ func (c *Cloud) steer(f func(*weather)) {
 
 // Refuse makes the next call of a method (compute.instances.bulkInsert) fail.
 func (c *Cloud) Refuse(method string, f Fault) {
-	c.steer(func(w *weather) { w.refuse[method] = append(w.refuse[method], f) })
+	c.setFaults(func(w *faults) { w.refuse[method] = append(w.refuse[method], f) })
 }
 
 // Lose makes the next call of a method succeed but lose its answer.
-func (c *Cloud) Lose(method string) { c.steer(func(w *weather) { w.lose[method]++ }) }
+func (c *Cloud) Lose(method string) { c.setFaults(func(w *faults) { w.lose[method]++ }) }
 
 // Disable switches a service (compute.googleapis.com) off, or on again.
-func (c *Cloud) Disable(service string, off bool) { c.steer(func(w *weather) { w.off[service] = off }) }
+func (c *Cloud) Disable(service string, off bool) {
+	c.setFaults(func(w *faults) { w.off[service] = off })
+}
 
 // Deny revokes a permission (compute.instances.create), or restores it.
 func (c *Cloud) Deny(permission string, no bool) {
-	c.steer(func(w *weather) { w.denied[permission] = no })
+	c.setFaults(func(w *faults) { w.denied[permission] = no })
 }
 
 // Skew sets how far Google's clock is ahead of this machine's.
-func (c *Cloud) Skew(d time.Duration) { c.steer(func(w *weather) { w.skew = d }) }
+func (c *Cloud) Skew(d time.Duration) { c.setFaults(func(w *faults) { w.skew = d }) }
 
-// Dry makes a zone ("us-central1-a"), or a machine type in it ("us-central1-a/n2-standard-8"), run out of machines, or
+// SetOutOfStock makes a zone ("us-central1-a"), or a machine type in it ("us-central1-a/n2-standard-8"), run out of machines, or
 // ends that. The error comes late, in the operation, unless atOnce is set.
-func (c *Cloud) Dry(what string, dry, atOnce bool) {
-	c.steer(func(w *weather) { w.dry[what], w.once[what] = dry, dry && atOnce })
+func (c *Cloud) SetOutOfStock(what string, dry, atOnce bool) {
+	c.setFaults(func(w *faults) { w.dry[what], w.once[what] = dry, dry && atOnce })
 }
 
 // FailLate makes the next operation that buys fail after some of its machines exist. litter of them remain;
 // Google itself undoes the others.
 func (c *Cloud) FailLate(f Fault, litter int) {
-	c.steer(func(w *weather) { w.late, w.litter = append(w.late, f), litter })
+	c.setFaults(func(w *faults) { w.late, w.litter = append(w.late, f), litter })
 }
 
 // Lag makes each new machine missing from its first lists.
-func (c *Cloud) Lag(lists int) { c.steer(func(w *weather) { w.lag = lists }) }
+func (c *Cloud) Lag(lists int) { c.setFaults(func(w *faults) { w.lag = lists }) }
 
 // EndWaits makes the next n waits end before their operations.
-func (c *Cloud) EndWaits(n int) { c.steer(func(w *weather) { w.early = n }) }
+func (c *Cloud) EndWaits(n int) { c.setFaults(func(w *faults) { w.early = n }) }
 
 // Down makes lists show a region as down.
-func (c *Cloud) Down(region string) { c.steer(func(w *weather) { w.down[region] = true }) }
+func (c *Cloud) Down(region string) { c.setFaults(func(w *faults) { w.down[region] = true }) }
 
-// Silence makes lists report a zone as unreachable, or ends that.
-func (c *Cloud) Silence(zone string, silent bool) {
-	c.steer(func(w *weather) { w.silent[zone] = silent })
+// SetUnreachable makes lists report a zone as unreachable, or ends that.
+func (c *Cloud) SetUnreachable(zone string, silent bool) {
+	c.setFaults(func(w *faults) { w.silent[zone] = silent })
 }
 
 // permissions that methods need (Compute Engine documentation, "IAM roles and permissions").
@@ -214,7 +216,7 @@ func (c *Cloud) deniedNames() []string {
 }
 
 // FailTPUs makes the next n requests for TPUs fail, as if no TPUs became available in time.
-func (c *Cloud) FailTPUs(n int) { c.steer(func(w *weather) { w.failed = n }) }
+func (c *Cloud) FailTPUs(n int) { c.setFaults(func(w *faults) { w.failed = n }) }
 
 // Forget makes Google forget all request IDs.
 func (c *Cloud) Forget() {
@@ -223,8 +225,8 @@ func (c *Cloud) Forget() {
 	clear(c.requests)
 }
 
-// Silent makes the next lists lack all current machines.
-func (c *Cloud) Silent(lists int) {
+// HideMachines makes the next lists lack all current machines.
+func (c *Cloud) HideMachines(lists int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range c.machines {

@@ -51,7 +51,7 @@ type Cloud struct {
 	bills    []*Bill
 	faults   []string
 	calls    map[string]int
-	weather  weather
+	weather  faults
 	world    world
 	identity identity
 	sink     string // topic to which the audit log publishes preemptions
@@ -226,7 +226,7 @@ func (c *Cloud) handle(r *call) (json.RawMessage, *Fault, error) {
 		return nil, f, nil
 	}
 	h, ok := handlers[r.method.ID]
-	if ask := c.elsewhere(r.method.ID); ask != nil && !ok { // another server answers, possibly slowly
+	if ask := c.forwarder(r.method.ID); ask != nil && !ok { // another server answers, possibly slowly
 		c.mu.Unlock()
 		defer c.mu.Lock()
 		return ask(r)
@@ -246,8 +246,8 @@ func (c *Cloud) handle(r *call) (json.RawMessage, *Fault, error) {
 	return text, nil, err
 }
 
-// elsewhere returns the function that forwards a method to another server, or nil.
-func (c *Cloud) elsewhere(method string) func(*call) (json.RawMessage, *Fault, error) {
+// forwarder returns the function that forwards a method to another server, or nil.
+func (c *Cloud) forwarder(method string) func(*call) (json.RawMessage, *Fault, error) {
 	switch {
 	case strings.HasPrefix(method, "pubsub."):
 		return c.askPubSub

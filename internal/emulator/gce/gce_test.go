@@ -141,7 +141,7 @@ func TestMachinesArePreemptedAndBilled(t *testing.T) {
 	p.ask("POST", zone+"operations/"+op["name"].(string)+"/wait", "")
 	bills := p.gce.Bills()
 	p.now = p.now.Add(30 * time.Minute)
-	if !p.gce.Preempt(bills[0].ID) || !p.gce.Take(bills[0].ID) || p.gce.Take("7") {
+	if !p.gce.Preempt(bills[0].ID) || !p.gce.FinishPreemption(bills[0].ID) || p.gce.FinishPreemption("7") {
 		t.Error("taken: ", p.gce.Machines())
 	}
 	p.now = p.now.Add(30 * time.Minute)
@@ -156,11 +156,11 @@ func TestMachinesArePreemptedAndBilled(t *testing.T) {
 
 func TestDryZoneFailsAtOnceOrLate(t *testing.T) {
 	p := newProject(t)
-	p.gce.Dry("us-central1-a", true, true)
+	p.gce.SetOutOfStock("us-central1-a", true, true)
 	if code, _ := p.ask("POST", zone+"instances/bulkInsert", bulk("e2-standard-2", "")); code != http.StatusServiceUnavailable {
 		t.Errorf("at once: %d", code)
 	}
-	p.gce.Dry("us-central1-a", true, false)
+	p.gce.SetOutOfStock("us-central1-a", true, false)
 	_, op := p.ask("POST", zone+"instances/bulkInsert", bulk("e2-standard-2", ""))
 	_, done := p.ask("POST", zone+"operations/"+op["name"].(string)+"/wait", "")
 	if done["error"] == nil || len(p.gce.Machines()) != 0 {

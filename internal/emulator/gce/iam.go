@@ -279,9 +279,9 @@ func (c *Cloud) replace(name string, next *crm.Policy) *Fault {
 	return nil
 }
 
-// Bound reports whether a member has a role on a resource (projects/demo, projects/demo/serviceAccounts/…), with or
+// HasRole reports whether a member has a role on a resource (projects/demo, projects/demo/serviceAccounts/…), with or
 // without a condition.
-func (c *Cloud) Bound(resource, role, member string, conditional bool) bool {
+func (c *Cloud) HasRole(resource, role, member string, conditional bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.ContainsFunc(c.policy(resource).Bindings, func(b *crm.Binding) bool {
@@ -297,8 +297,8 @@ func (c *Cloud) Bind(resource string, b *crm.Binding) {
 	p.Etag, p.Bindings = "AA"+strconv.FormatUint(c.number()%90+10, 10), append(p.Bindings, b)
 }
 
-// Made names all created resources except machines: networks, rules, accounts, roles, pools and providers.
-func (c *Cloud) Made() map[string]bool {
+// Created names all created resources except machines: networks, rules, accounts, roles, pools and providers.
+func (c *Cloud) Created() map[string]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	made := map[string]bool{}

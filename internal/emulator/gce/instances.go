@@ -146,7 +146,7 @@ func (c *Cloud) bulkInsert(r *call) (any, *Fault) {
 	if f != nil {
 		return nil, f
 	}
-	late := c.short(zone, in.InstanceProperties, int(in.Count))
+	late := c.shortage(zone, in.InstanceProperties, int(in.Count))
 	if on != nil {
 		late = nil // a reservation has capacity even if the zone is dry
 	}

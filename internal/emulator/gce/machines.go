@@ -220,23 +220,23 @@ func (c *Cloud) Preempt(id string) bool {
 	if m.metadata != nil {
 		m.metadata.Preempt()
 	}
-	c.tellSink(m)
+	c.publishPreemption(m)
 	return true
 }
 
-// PreemptUnheard is Preempt without notice on the metadata server: only the audit log reports it.
-func (c *Cloud) PreemptUnheard(id string) bool {
+// PreemptWithoutNotice is Preempt without notice on the metadata server: only the audit log reports it.
+func (c *Cloud) PreemptWithoutNotice(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.byID(id)
 	if m != nil {
-		c.tellSink(m)
+		c.publishPreemption(m)
 	}
 	return m != nil
 }
 
-// Take ends a machine by preemption: it is deleted or stopped, according to its scheduling options.
-func (c *Cloud) Take(id string) bool {
+// FinishPreemption ends a machine by preemption: it is deleted or stopped, according to its scheduling options.
+func (c *Cloud) FinishPreemption(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m := c.byID(id); m != nil {
@@ -286,9 +286,9 @@ func (c *Cloud) Console(name string) string {
 	return filepath.Join(c.cfg.Dir, name, "console.log")
 }
 
-// short returns why a zone cannot sell count machines, or nil. If Code is 0, the operation reports the error, not the
+// shortage returns why a zone cannot sell count machines, or nil. If Code is 0, the operation reports the error, not the
 // call.
-func (c *Cloud) short(zone string, p *compute.InstanceProperties, count int) *Fault {
+func (c *Cloud) shortage(zone string, p *compute.InstanceProperties, count int) *Fault {
 	for _, what := range []string{zone, zone + "/" + p.MachineType} {
 		if c.weather.dry[what] {
 			f := &Fault{Reason: "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", Message: "The zone 'projects/" +

@@ -54,8 +54,8 @@ func (c *Cloud) Sink(topic string) {
 	c.sink = topic
 }
 
-// tellSink publishes that a machine is being preempted. Callers hold the lock.
-func (c *Cloud) tellSink(m *instance) {
+// publishPreemption publishes that a machine is being preempted. Callers hold the lock.
+func (c *Cloud) publishPreemption(m *instance) {
 	if c.sink == "" {
 		return
 	}

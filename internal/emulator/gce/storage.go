@@ -45,7 +45,7 @@ func (c *Cloud) askStorage(r *call) (json.RawMessage, *Fault, error) {
 		if !ok || in.PayloadFormat == "" {
 			return nil, invalid("Invalid value for topic or payload_format"), nil
 		}
-		if !c.Bound(topic, "roles/pubsub.publisher", "serviceAccount:"+c.storageAgent(), false) {
+		if !c.HasRole(topic, "roles/pubsub.publisher", "serviceAccount:"+c.storageAgent(), false) {
 			return nil, &Fault{Code: http.StatusForbidden, Reason: "forbidden", Message: "The service account '" +
 				c.storageAgent() + "' does not have permission to publish messages to the topic '" + topic +
 				"', or that topic does not exist."}, nil

@@ -38,14 +38,14 @@ func newWorld(cfg Config) world {
 	}
 }
 
-// plenty is the default quota.
-const plenty = 10_000
+// defaultQuota is the default quota.
+const defaultQuota = 10_000
 
 func (w *world) limit(region, metric string) float64 {
 	if v, ok := w.quotas[region+"/"+metric]; ok {
 		return v
 	}
-	return plenty
+	return defaultQuota
 }
 
 // machineType holds the properties that follow from a type's name.

@@ -114,16 +114,16 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if why := g.verify(r); why != "" {
-		refuse(w, http.StatusForbidden, "SignatureDoesNotMatch", why)
+		writeError(w, http.StatusForbidden, "SignatureDoesNotMatch", why)
 		return
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "IncompleteBody", "")
+		writeError(w, http.StatusBadRequest, "IncompleteBody", "")
 		return
 	}
-	if why := intact(r.Header, body); why != "" {
-		refuse(w, http.StatusBadRequest, "BadDigest", why)
+	if why := bodyMismatch(r.Header, body); why != "" {
+		writeError(w, http.StatusBadRequest, "BadDigest", why)
 		return
 	}
 	q := r.URL.Query()
@@ -147,11 +147,11 @@ func (g *Gate) bucket(w http.ResponseWriter, r *http.Request, name string) {
 	switch r.Method {
 	case http.MethodPut:
 		if r.Header.Get("X-Goog-Project-Id") == "" {
-			refuse(w, http.StatusBadRequest, "ProjectIdMissing", "")
+			writeError(w, http.StatusBadRequest, "ProjectIdMissing", "")
 			return
 		}
 		if err := g.MakeBucket(r.Context(), name); err != nil {
-			refuse(w, http.StatusConflict, "BucketAlreadyOwnedByYou", "")
+			writeError(w, http.StatusConflict, "BucketAlreadyOwnedByYou", "")
 		}
 	case http.MethodDelete:
 		clean := r.Clone(r.Context())
@@ -167,17 +167,17 @@ func (g *Gate) list(w http.ResponseWriter, r *http.Request, q url.Values) {
 	req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, //nolint:gosec // as below
 		g.target.String()+"/storage/v1/b/"+bucket+"/o?"+query, nil)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "", err.Error())
+		writeError(w, http.StatusBadRequest, "", err.Error())
 		return
 	}
 	resp, err := http.DefaultClient.Do(req) //nolint:gosec // to the server behind the gate
 	if err != nil {
-		refuse(w, http.StatusBadGateway, "", err.Error())
+		writeError(w, http.StatusBadGateway, "", err.Error())
 		return
 	}
 	defer resp.Body.Close() //nolint:errcheck // read
 	if resp.StatusCode != http.StatusOK {
-		refuse(w, http.StatusNotFound, "NoSuchBucket", "")
+		writeError(w, http.StatusNotFound, "NoSuchBucket", "")
 		return
 	}
 	type content struct {
@@ -186,7 +186,7 @@ func (g *Gate) list(w http.ResponseWriter, r *http.Request, q url.Values) {
 	}
 	var all struct{ Items []content }
 	if err := json.NewDecoder(resp.Body).Decode(&all); err != nil {
-		refuse(w, http.StatusBadGateway, "", err.Error())
+		writeError(w, http.StatusBadGateway, "", err.Error())
 		return
 	}
 	most, _ := strconv.Atoi(q.Get("max-keys"))
@@ -214,13 +214,13 @@ type missing struct{ http.ResponseWriter }
 func (m *missing) WriteHeader(status int) {
 	if status == http.StatusNotFound {
 		m.Header().Del("Content-Length")
-		refuse(m.ResponseWriter, status, "NoSuchKey", "")
+		writeError(m.ResponseWriter, status, "NoSuchKey", "")
 		return
 	}
 	m.ResponseWriter.WriteHeader(status)
 }
 
-func refuse(w http.ResponseWriter, status int, code, why string) {
+func writeError(w http.ResponseWriter, status int, code, why string) {
 	w.WriteHeader(status)
 	_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code><Details>%s</Details></Error>", code, why) //nolint:gosec // not for browsers
 }
@@ -292,8 +292,8 @@ func (g *Gate) verify(r *http.Request) string {
 	return ""
 }
 
-// intact returns the first header that does not match the body, or "".
-func intact(h http.Header, body []byte) string {
+// bodyMismatch returns the first header that does not match the body, or "".
+func bodyMismatch(h http.Header, body []byte) string {
 	sum := md5.Sum(body) //nolint:gosec // Content-MD5 is an MD5
 	if want := h.Get("Content-MD5"); want != "" && want != base64.StdEncoding.EncodeToString(sum[:]) {
 		return "Content-MD5"
@@ -324,7 +324,7 @@ func (g *Gate) multipart(w http.ResponseWriter, r *http.Request, q url.Values, b
 	}
 	u := g.uploads[q.Get("uploadId")]
 	if u == nil || u.path != r.URL.Path {
-		refuse(w, http.StatusNotFound, "NoSuchUpload", "")
+		writeError(w, http.StatusNotFound, "NoSuchUpload", "")
 		return
 	}
 	switch r.Method {
@@ -338,7 +338,7 @@ func (g *Gate) multipart(w http.ResponseWriter, r *http.Request, q url.Values, b
 	case http.MethodPost:
 		whole, code := u.join(body)
 		if code != "" {
-			refuse(w, http.StatusBadRequest, code, "")
+			writeError(w, http.StatusBadRequest, code, "")
 			return
 		}
 		delete(g.uploads, q.Get("uploadId"))

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// badDay holds the injected failures.
-type badDay struct {
+// faults holds the injected failures.
+type faults struct {
 	launches []launchFault
 	lost     int // how many of the next launches lose their answers
 	lag      int // number of lists that lack a new machine
@@ -70,8 +70,8 @@ const (
 	codeLimited    = "global/rate-limit-exceeded"
 )
 
-// Known returns the failure with a code, with the text of the API description.
-func Known(code string) Failure {
+// FailureOf returns the failure with a code, with the text of the API description.
+func FailureOf(code string) Failure {
 	f, ok := failures()[code]
 	if !ok {
 		panic(fmt.Sprintf("lambdacloud: no failure %q", code))
@@ -108,8 +108,8 @@ func (c *Cloud) Throttle(requests int) {
 	c.bad.throttle = requests
 }
 
-// Dry sets whether a region is out of a type, or out of all types if kind is empty.
-func (c *Cloud) Dry(kind, region string, is bool) {
+// SetOutOfStock sets whether a region is out of a type, or out of all types if kind is empty.
+func (c *Cloud) SetOutOfStock(kind, region string, is bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.bad.dry == nil {
@@ -147,8 +147,8 @@ func (c *Cloud) Down(is bool) {
 	c.bad.down = is
 }
 
-// isDry reports whether a type is not available in a region now. Callers hold the lock.
-func (c *Cloud) isDry(kind, region string) bool {
+// outOfStock reports whether a type is not available in a region now. Callers hold the lock.
+func (c *Cloud) outOfStock(kind, region string) bool {
 	return c.bad.dry[kind+"@"+region] || c.bad.dry["@"+region]
 }
 

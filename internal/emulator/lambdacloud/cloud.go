@@ -67,7 +67,7 @@ type Cloud struct {
 	types     map[string]Type
 	instances map[string]*instance
 	keys      map[string]string // SSH keys: public keys by name
-	bad       badDay
+	bad       faults
 	bills     []Bill
 	calls     map[string]int
 }
@@ -132,8 +132,8 @@ func (i *instance) living() bool {
 	return i.status == booting || i.status == active || i.status == unhealthy
 }
 
-// Living returns the IDs of the machines that are billed, even if lists lack them.
-func (c *Cloud) Living() []string {
+// LiveMachines returns the IDs of the machines that are billed, even if lists lack them.
+func (c *Cloud) LiveMachines() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var ids []string

@@ -57,7 +57,7 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func failed(f Failure) answer { return answer{failure: &f} }
 
-func known(code string) answer { return failed(Known(code)) }
+func known(code string) answer { return failed(FailureOf(code)) }
 
 // serve handles a request and returns the answer.
 func (c *Cloud) serve(r *http.Request, pattern string) answer {
@@ -138,7 +138,7 @@ func (c *Cloud) listTypes() answer {
 	for name, t := range c.types {
 		regions := []any{}
 		for _, r := range t.Regions {
-			if !c.isDry(name, r) {
+			if !c.outOfStock(name, r) {
 				regions = append(regions, place(r))
 			}
 		}
@@ -222,10 +222,10 @@ func (c *Cloud) launch(raw []byte) answer {
 	case len(in.SSHKeys) != 1:
 		return known(codeParameters)
 	case c.keys[in.SSHKeys[0]] == "" || !sold:
-		f := Known(codeNoObject)
+		f := FailureOf(codeNoObject)
 		f.Message = "SSH key or instance type does not exist."
 		return failed(f)
-	case !slices.Contains(kind.Regions, in.Region) || c.isDry(in.Type, in.Region):
+	case !slices.Contains(kind.Regions, in.Region) || c.outOfStock(in.Type, in.Region):
 		return known(codeCapacity)
 	case c.bad.quota > 0 && c.count() >= c.bad.quota:
 		return known(codeQuota)

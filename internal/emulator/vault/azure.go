@@ -23,13 +23,13 @@ var oneSecret = regexp.MustCompile(`^/([A-Za-z0-9-]+)(/secrets/[A-Za-z0-9-]+(?:/
 // Azure is Key Vault: each vault is a path of it. Like the service, it answers requests without a token with where to
 // get one.
 type Azure struct {
-	kept Kept
+	kept Secrets
 	// token is the required token; "" accepts any.
 	token string
 }
 
 // NewAzure returns a Key Vault with secrets that requires a token.
-func NewAzure(kept Kept, token string) *Azure { return &Azure{kept: kept, token: token} }
+func NewAzure(kept Secrets, token string) *Azure { return &Azure{kept: kept, token: token} }
 
 // ServeHTTP implements http.Handler.
 func (a *Azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -39,13 +39,13 @@ func (a *Azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !bearer:
 		w.Header().Set("WWW-Authenticate", `Bearer authorization="https://login.microsoftonline.com/tid", `+
 			`resource="https://vault.azure.net"`)
-		refuse(w, http.StatusUnauthorized, "AKV10000: Request is missing a Bearer or PoP token.")
+		writeError(w, http.StatusUnauthorized, "AKV10000: Request is missing a Bearer or PoP token.")
 	case a.token != "" && token != a.token:
-		refuse(w, http.StatusForbidden, "Caller is not authorized to perform action on resource.")
+		writeError(w, http.StatusForbidden, "Caller is not authorized to perform action on resource.")
 	case r.Method != http.MethodGet || path == nil:
-		refuse(w, http.StatusNotImplemented, "not described: "+r.Method+" "+r.URL.Path)
+		writeError(w, http.StatusNotImplemented, "not described: "+r.Method+" "+r.URL.Path)
 	case !slices.Contains(versions, r.URL.Query().Get("api-version")):
-		refuse(w, http.StatusBadRequest, "The specified version is not recognized.")
+		writeError(w, http.StatusBadRequest, "The specified version is not recognized.")
 	default:
 		a.get(w, r, path[1], path[2])
 	}
@@ -65,7 +65,7 @@ func (a *Azure) get(w http.ResponseWriter, r *http.Request, vault, path string) 
 			switch {
 			case !ok:
 				refusal = Secret{Status: http.StatusNotFound,
-					Words: "A secret with (name/id) " + id + " was not found in this key vault."}
+					Message: "A secret with (name/id) " + id + " was not found in this key vault."}
 			case s.Status != 0:
 				refusal = s
 			}
@@ -80,10 +80,10 @@ func (a *Azure) get(w http.ResponseWriter, r *http.Request, vault, path string) 
 	res, err := server.Do(r)
 	switch {
 	case err != nil:
-		refuse(w, http.StatusNotImplemented, "not described: "+err.Error())
+		writeError(w, http.StatusNotImplemented, "not described: "+err.Error())
 		return
 	case refusal.Status != 0:
-		refuse(w, refusal.Status, refusal.Words)
+		writeError(w, refusal.Status, refusal.Message)
 		return
 	}
 	defer res.Body.Close() //nolint:errcheck // in memory

@@ -20,7 +20,7 @@ var description []byte
 
 // Google is Secret Manager. It rejects requests that are not described. Make one with NewGoogle.
 type Google struct {
-	kept   Kept
+	kept   Secrets
 	method string
 	prefix string // of a path, before the secret's name
 	suffix string
@@ -30,7 +30,7 @@ type Google struct {
 }
 
 // NewGoogle returns a Secret Manager with secrets.
-func NewGoogle(kept Kept) (*Google, error) {
+func NewGoogle(kept Secrets) (*Google, error) {
 	var d struct {
 		Access  struct{ HTTPMethod, Path, Name string }
 		Schemas map[string]map[string]struct {
@@ -60,11 +60,11 @@ func (g *Google) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s, ok := g.kept[asked]
 	switch {
 	case r.Method != g.method || r.URL.Path != g.prefix+asked+g.suffix || !g.name.MatchString(asked):
-		refuse(w, http.StatusNotImplemented, "not described: "+r.URL.Path)
+		writeError(w, http.StatusNotImplemented, "not described: "+r.URL.Path)
 	case !ok:
-		refuse(w, http.StatusNotFound, "Secret ["+asked+"] not found or has no versions.")
+		writeError(w, http.StatusNotFound, "Secret ["+asked+"] not found or has no versions.")
 	case s.Status != 0:
-		refuse(w, s.Status, s.Words)
+		writeError(w, s.Status, s.Message)
 	default:
 		answer(w, map[string]any{"name": asked, "payload": map[string]string{
 			"data":       base64.StdEncoding.EncodeToString([]byte(s.Value)),
@@ -73,7 +73,7 @@ func (g *Google) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func refuse(w http.ResponseWriter, status int, words string) {
+func writeError(w http.ResponseWriter, status int, words string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"code": status, "message": words}})

@@ -24,9 +24,9 @@ func (t token) GetToken(context.Context, policy.TokenRequestOptions) (azcore.Acc
 // TestKeyVaultWithSDK: Azure's own client, which first sends no token, reads the emulator's secrets.
 func TestKeyVaultWithSDK(t *testing.T) {
 	version := strings.Repeat("0a", 16)
-	server := httptest.NewTLSServer(vault.NewAzure(vault.Kept{
+	server := httptest.NewTLSServer(vault.NewAzure(vault.Secrets{
 		"team/hf": {Value: "hunter2"}, "team/hf/" + version: {Value: "older"},
-		"team/off": {Status: http.StatusForbidden, Words: "Operation get is not allowed on a disabled secret."},
+		"team/off": {Status: http.StatusForbidden, Message: "Operation get is not allowed on a disabled secret."},
 	}, "mine"))
 	t.Cleanup(server.Close)
 	open := func(who token) *azsecrets.Client {

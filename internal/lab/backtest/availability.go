@@ -188,7 +188,7 @@ func availabilityGroup(ctx context.Context, z *zones, kin []*zones, o Availabili
 		run := map[string]outcome{}
 		for _, name := range names {
 			if name == Clairvoyant {
-				run[name] = outcome{usd: foreseeAvailability(z, start, length, o)}
+				run[name] = outcome{usd: optimalAvailabilityCost(z, start, length, o)}
 				continue
 			}
 			var err error

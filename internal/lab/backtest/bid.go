@@ -113,7 +113,7 @@ func bidMarket(ctx context.Context, m *market.Market, kin []market.Past, o BidOp
 		run := map[string]outcome{}
 		for _, name := range names {
 			if name == Clairvoyant {
-				run[name] = outcome{usd: foresee(prices[start:start+o.Deadline], m.OnDemandUSD, o.Work, o.Restart)}
+				run[name] = outcome{usd: optimalBidCost(prices[start:start+o.Deadline], m.OnDemandUSD, o.Work, o.Restart)}
 				continue
 			}
 			t := &Timeline{}
@@ -129,8 +129,8 @@ func bidMarket(ctx context.Context, m *market.Market, kin []market.Past, o BidOp
 	return s, nil
 }
 
-// kinMost is the maximum number of other zones that a policy sees. More add little information and take time.
-const kinMost = 4
+// maxKin is the maximum number of other zones that a policy sees. More add little information and take time.
+const maxKin = 4
 
 // kin returns other markets of each market's type, on the scale of market.WeekHour. A policy sees only their prices
 // before its hour.
@@ -144,7 +144,7 @@ func kin(markets []*market.Market) [][]market.Past {
 	out := make([][]market.Past, len(markets))
 	for i, m := range markets {
 		for _, k := range types[m.Type] {
-			if markets[k] != m && len(hourly[k].USD) > 0 && len(out[i]) < kinMost {
+			if markets[k] != m && len(hourly[k].USD) > 0 && len(out[i]) < maxKin {
 				out[i] = append(out[i], market.Past{
 					USD: hourly[k].USD, First: market.WeekHour(hourly[k].Start), CapUSD: markets[k].OnDemandUSD,
 				})

@@ -2,7 +2,7 @@ package backtest
 
 import "math"
 
-// foreseeAvailability returns the lowest possible cost of a run that knows in advance when machines are available.
+// optimalAvailabilityCost returns the lowest possible cost of a run that knows in advance when machines are available.
 // Every step is worked, waited or lost to a start; waits and starts may use at most the time that the deadline leaves
 // beyond the work. So the state of the dynamic program is the step, the slack used, and what the task runs on:
 // nothing, on-demand, or spot in a zone.
@@ -10,7 +10,7 @@ import "math"
 // Slack is counted in cells. A step is divided into a whole number of cells, chosen so that a start is close to a
 // whole number of cells. Starts are rounded down, so the result is a lower bound (by less than one cell for each
 // start).
-func foreseeAvailability(z *zones, start, length int, o AvailabilityOptions) float64 {
+func optimalAvailabilityCost(z *zones, start, length int, o AvailabilityOptions) float64 {
 	gap := z.gap.Hours()
 	parts := divide(o.Changeover / gap)
 	begin := int(o.Changeover/gap*float64(parts) + 1e-6)

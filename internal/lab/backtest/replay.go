@@ -84,10 +84,10 @@ func progress(before, now bidding.Holding, restart float64) float64 {
 	return 1 - restart
 }
 
-// foresee returns the lowest possible cost of a run that knows all prices in advance: a dynamic program over the
+// optimalBidCost returns the lowest possible cost of a run that knows all prices in advance: a dynamic program over the
 // hours, the minutes of work done and what the task runs on. It is a lower bound for every policy because it does not
 // have to keep time in reserve.
-func foresee(prices []float64, onDemand, work, restart float64) float64 {
+func optimalBidCost(prices []float64, onDemand, work, restart float64) float64 {
 	minutes, lost := int(math.Ceil(work*60-1e-6)), int(math.Round(restart*60))
 	unit := 60 // minutes of work in one cell
 	if lost > 0 || minutes%60 != 0 {

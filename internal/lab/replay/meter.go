@@ -19,7 +19,7 @@ type meter struct {
 	weights            []float64
 }
 
-func newMeter(p *player) meter {
+func newMeter(p *replayer) meter {
 	m := meter{held: make([]int64, len(p.owners)), gpu: make([]float64, len(p.owners)),
 		weights: make([]float64, len(p.owners))}
 	for i, name := range p.owners {
@@ -28,8 +28,8 @@ func newMeter(p *player) meter {
 	return m
 }
 
-// pass adds the current situation for a duration in seconds.
-func (m *meter) pass(p *player, seconds float64) {
+// add adds the current situation for a duration in seconds.
+func (m *meter) add(p *replayer, seconds float64) {
 	if seconds <= 0 {
 		return
 	}
@@ -103,7 +103,7 @@ func (m *meter) owed(want []int64) []float64 {
 }
 
 // fragmentation returns the fraction of all GPUs that is idle and unusable for a pod drawn at random from the trace.
-func (p *player) fragmentation() float64 {
+func (p *replayer) fragmentation() float64 {
 	if p.total[2] == 0 {
 		return 0
 	}
@@ -148,7 +148,7 @@ func (n *nodeFree) fragments(classes []class, pods int) float64 {
 }
 
 // finish completes the report.
-func (p *player) finish() {
+func (p *replayer) finish() {
 	r, m := p.report, &p.meter
 	var waits []float64
 	byQueue := make([][]float64, len(p.owners))

@@ -98,8 +98,8 @@ type podState struct {
 	works   float64
 }
 
-// player is a replay in progress.
-type player struct {
+// replayer is a replay in progress.
+type replayer struct {
 	opt     Options
 	snap    scheduler.Snapshot
 	names   map[string]int // nodes
@@ -130,11 +130,11 @@ func Run(ctx context.Context, nodes []Node, pods []Pod, opt Options) (*Report, e
 	if err != nil {
 		return nil, err
 	}
-	return p.report, p.play(ctx)
+	return p.report, p.run(ctx)
 }
 
-// play moves from one change to the next. Sessions run at multiples of Every while a pod waits.
-func (p *player) play(ctx context.Context) error {
+// run moves from one change to the next. Sessions run at multiples of Every while a pod waits.
+func (p *replayer) run(ctx context.Context) error {
 	every := p.opt.Every.Seconds()
 	next, waiting, moved := 0, 0, false
 	for {
@@ -152,7 +152,7 @@ func (p *player) play(ctx context.Context) error {
 			break
 		}
 		tick := max(math.Ceil(t/every)*every, p.now)
-		p.meter.pass(p, tick-p.now)
+		p.meter.add(p, tick-p.now)
 		p.now = tick
 		for len(p.ending) > 0 && p.ending[0].ends <= tick {
 			p.end(heap.Pop(&p.ending).(*podState)) //nolint:errcheck // only holds podState
@@ -178,7 +178,7 @@ func (p *player) play(ctx context.Context) error {
 	return nil
 }
 
-func (p *player) waiting() int {
+func (p *replayer) waiting() int {
 	n := 0
 	for _, s := range p.active {
 		if !s.running {
@@ -189,7 +189,7 @@ func (p *player) waiting() int {
 }
 
 // session runs one session and reports whether it evicted any pod.
-func (p *player) session() (evicted bool, err error) {
+func (p *replayer) session() (evicted bool, err error) {
 	p.report.Sessions++
 	p.snap.Now = at(p.now)
 	p.snap.Jobs = p.snap.Jobs[:0]
@@ -215,7 +215,7 @@ func (p *player) session() (evicted bool, err error) {
 	return len(r.Evictions) > 0, nil
 }
 
-func (p *player) bind(s *podState, b scheduler.Bind) {
+func (p *replayer) bind(s *podState, b scheduler.Bind) {
 	s.node, s.running = p.names[b.Node], true
 	t := &s.job.Tasks[0]
 	t.State, t.Node, t.OnDevices, t.Since = scheduler.Running, b.Node, b.Devices, at(p.now)
@@ -237,7 +237,7 @@ func (p *player) bind(s *podState, b scheduler.Bind) {
 }
 
 // evict stops a pod, which waits again.
-func (p *player) evict(s *podState) {
+func (p *replayer) evict(s *podState) {
 	if !s.running {
 		return
 	}
@@ -256,7 +256,7 @@ func (p *player) evict(s *podState) {
 	s.job.Tasks[0] = scheduler.Task{ID: "0", Spec: s.job.Tasks[0].Spec}
 }
 
-func (p *player) end(s *podState) {
+func (p *replayer) end(s *podState) {
 	p.hold(s, -1)
 	s.running = false
 	if i := slices.Index(p.active, s); i >= 0 {
@@ -265,7 +265,7 @@ func (p *player) end(s *podState) {
 }
 
 // hold adds sign times what a pod uses to the node and the totals.
-func (p *player) hold(s *podState, sign int64) {
+func (p *replayer) hold(s *podState, sign int64) {
 	n := &p.free[s.node]
 	req := s.job.Tasks[0].Spec.Request
 	n.cpu -= sign * req[0]

@@ -27,7 +27,7 @@ type nodeFree struct {
 	fragment    float64 // thousandths of GPUs
 }
 
-func newPlayer(nodes []Node, pods []Pod, opt Options) (*player, error) {
+func newPlayer(nodes []Node, pods []Pod, opt Options) (*replayer, error) {
 	if opt.Every <= 0 {
 		opt.Every = time.Minute
 	}
@@ -40,7 +40,7 @@ func newPlayer(nodes []Node, pods []Pod, opt Options) (*player, error) {
 	if opt.Policy == nil {
 		opt.Policy = scheduler.DefaultPolicy()
 	}
-	p := &player{opt: opt, names: map[string]int{}, byName: map[string]*podState{},
+	p := &replayer{opt: opt, names: map[string]int{}, byName: map[string]*podState{},
 		report: &Report{Nodes: len(nodes), Pods: len(pods), Queues: map[string]Queue{}}}
 	p.snap = scheduler.Snapshot{Resources: []string{"cpu", "memory", "gpu"}, GPU: 2}
 	p.addNodes(nodes)
@@ -53,7 +53,7 @@ func newPlayer(nodes []Node, pods []Pod, opt Options) (*player, error) {
 	return p, nil
 }
 
-func (p *player) addNodes(nodes []Node) {
+func (p *replayer) addNodes(nodes []Node) {
 	for i, n := range nodes {
 		p.snap.Nodes = append(p.snap.Nodes, scheduler.Node{
 			Name: n.Name, Capacity: scheduler.Vector{n.CPU, n.Memory}, Devices: n.GPUs,
@@ -74,7 +74,7 @@ func (p *player) addNodes(nodes []Node) {
 func (pod *Pod) owner() string { return cmp.Or(pod.Namespace, pod.Class) }
 
 // addOwners lists the owners of all pods and returns their indices.
-func (p *player) addOwners(pods []Pod) map[string]int {
+func (p *replayer) addOwners(pods []Pod) map[string]int {
 	for i := range pods {
 		if o := pods[i].owner(); !slices.Contains(p.owners, o) {
 			p.owners = append(p.owners, o)
@@ -92,7 +92,7 @@ func (p *player) addOwners(pods []Pod) map[string]int {
 }
 
 // addQueues adds a queue for each class of service.
-func (p *player) addQueues(pods []Pod) {
+func (p *replayer) addQueues(pods []Pod) {
 	var names []string
 	for i := range pods {
 		if c := pods[i].Class; !slices.Contains(names, c) {
@@ -105,7 +105,7 @@ func (p *player) addQueues(pods []Pod) {
 	}
 }
 
-func (p *player) addPods(pods []Pod, queues map[string]int) error {
+func (p *replayer) addPods(pods []Pod, queues map[string]int) error {
 	known := map[string]int{}
 	p.pods = make([]podState, len(pods))
 	for i := range pods {
@@ -145,7 +145,7 @@ func newClass(pod *Pod) class {
 }
 
 // impossible returns why no node, even if empty, could take a pod of the class, and the column that causes it.
-func (p *player) impossible(c class) (field, why string) {
+func (p *replayer) impossible(c class) (field, why string) {
 	best := -1
 	fields := []string{"gpu_spec", "num_gpu", "cpu_milli", "memory_mib"}
 	for i := range p.free {

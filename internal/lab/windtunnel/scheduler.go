@@ -84,8 +84,8 @@ func (t *tunnel) expect(s *scheduler) {
 	s.tries = 0
 }
 
-// earn gives a scheduler the tries of a turn. Unused whole tries are lost.
-func (s *scheduler) earn(tries float64) {
+// addTries gives a scheduler the tries of a turn. Unused whole tries are lost.
+func (s *scheduler) addTries(tries float64) {
 	if s.credit >= 1 {
 		s.credit -= float64(int(s.credit))
 	}
@@ -114,7 +114,7 @@ func (t *tunnel) try(s *scheduler) bool {
 	s.credit--
 	s.tries++
 	stats := t.now[s.class]
-	if !t.cluster.take(slot, t.turn+t.lasts()) {
+	if !t.cluster.take(slot, t.turn+t.drawDuration()) {
 		stats.conflict()
 		return true
 	}

@@ -53,8 +53,8 @@ func newTunnel(c Config) *tunnel {
 	return t
 }
 
-// lasts draws the number of turns for which a task holds its slot.
-func (t *tunnel) lasts() uint64 {
+// drawDuration draws the number of turns for which a task holds its slot.
+func (t *tunnel) drawDuration() uint64 {
 	turns := math.Round(t.random.ExpFloat64() * t.mean)
 	return uint64(min(max(turns, 1), longest-1))
 }
@@ -100,7 +100,7 @@ func (t *tunnel) step(phase int, perTurn float64) {
 	for _, s := range t.schedulers {
 		s.arrive(t.turn, poisson(t.random, t.c.Load[s.class][phase]*perTurn))
 		t.refresh(s)
-		s.earn(perTurn)
+		s.addTries(perTurn)
 	}
 	// The schedulers try one task each in turn, starting with a random scheduler, so that none is always first.
 	n := len(t.schedulers)

@@ -170,7 +170,7 @@ type waking struct {
 // ServeHTTP implements http.Handler. If the deployment cannot be woken, the request fails although it was stored: when
 // it is repeated with the same key, it is the same job.
 func (w *waking) ServeHTTP(out http.ResponseWriter, r *http.Request) {
-	if sleeps(r) {
+	if needsNoWakeUp(r) {
 		w.next.ServeHTTP(out, r)
 		return
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// sleeps reports whether a request needs no wake-up: it only reads, is an agent's, asks which pieces to upload, or
+// needsNoWakeUp reports whether a request needs no wake-up: it only reads, is an agent's, asks which pieces to upload, or
 // belongs to a visit, which the machine's agent polls for.
-func sleeps(r *http.Request) bool {
+func needsNoWakeUp(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead ||
 		strings.HasPrefix(r.URL.Path, gateway.AgentPaths) ||
 		strings.HasPrefix(r.URL.Path, gateway.PushPaths) || r.URL.Path == apitypes.MissingPath || visits(r.URL.Path)

@@ -20,7 +20,7 @@ func TestRequestsThatWakeDeployment(t *testing.T) {
 		{"POST", "/v1/queues/visits/visits/a"}:       false,
 		{"DELETE", "/v1/jobs/visits/tasks/visits/x"}: false,
 	} {
-		if got := sleeps(httptest.NewRequest(request[0], request[1], nil)); got != want {
+		if got := needsNoWakeUp(httptest.NewRequest(request[0], request[1], nil)); got != want {
 			t.Errorf("%v sleeps: %v", request, got)
 		}
 	}

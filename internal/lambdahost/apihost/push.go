@@ -23,8 +23,8 @@ func pushes(s *lambdahost.Sandbox, f *broker.Functions, others far.Functions, ne
 		read[name] = remote.New(name, others.Cloud(name)).Pushed
 	}
 	tell := func(ctx context.Context, n push.News) error {
-		id, data := dagbucket.Told(n)
+		id, data := dagbucket.EventOf(n)
 		return f.Emit(ctx, "tradewind/push", id, data)
 	}
-	return push.Handler{Next: next, Clouds: read, Tell: tell, Log: s.Log}
+	return push.Handler{Next: next, Clouds: read, Deliver: tell, Log: s.Log}
 }

@@ -108,9 +108,9 @@ func New(env Env, cfg aws.Config, kit cloudkit.Kit, out io.Writer) (Handler, err
 		began := time.Now()
 		serve := server.Serve
 		switch {
-		case opened.Data != nil && grants.Of(message):
+		case opened.Data != nil && grants.IsCall(message):
 			serve = grants.Server{Store: opened.Data}.Serve
-		case secrets.Of(message):
+		case secrets.IsCall(message):
 			serve = secrets.Server{Sources: opened.Secrets}.Serve
 		}
 		answer, err := serve(ctx, message)

@@ -22,7 +22,7 @@ func New(s *lambdahost.Sandbox, others far.Functions) grant.Mux {
 	if s.Env.MountsRole != "" {
 		loans = s3grant.Loans{STS: sts.NewFromConfig(s.AWS), Role: s.Env.MountsRole}
 	}
-	s3 := s3grant.NewAnywhere(s.S3(), s3grant.Options{Loans: loans}).Home(s.Env.WorkBucket)
+	s3 := s3grant.NewAnyRegion(s.S3(), s3grant.Options{Loans: loans}).Home(s.Env.WorkBucket)
 	stores := grant.Mux{"s3": s3}
 	for _, name := range foreign(s.Env) {
 		stores[driver.Scheme(name)] = remote.New(others.Cloud(name))

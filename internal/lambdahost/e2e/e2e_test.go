@@ -133,7 +133,7 @@ func (w *world) untilAllOver(ctx context.Context, n int, start func(types.Instan
 		}
 		var jobs struct{ Jobs []apitypes.JobView }
 		w.get(ctx, "/v1/jobs", &jobs)
-		over := slices.DeleteFunc(jobs.Jobs, func(j apitypes.JobView) bool { return !j.State.Over() })
+		over := slices.DeleteFunc(jobs.Jobs, func(j apitypes.JobView) bool { return !j.State.Finished() })
 		if len(over) < n {
 			continue
 		}

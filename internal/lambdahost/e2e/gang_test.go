@@ -19,9 +19,9 @@ func TestGangOfThousandIsAtomic(t *testing.T) {
 	if testing.Short() || !skytest.Long() {
 		t.Skip("the emulated EC2 takes half a minute for each list of so many machines: TRADEWIND_LONG=1")
 	}
-	seen := &gangtest.Seen{}
+	seen := &gangtest.Observations{}
 	w := deployWith(t, nil, nil, func(s *lambdahost.Sandbox) {
-		s.Store = gangtest.Watch{Seen: seen, Store: s.Store}
+		s.Store = gangtest.WatchedStore{Observations: seen, Store: s.Store}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), hangs)
 	defer cancel()
@@ -40,7 +40,7 @@ func TestGangOfThousandIsAtomic(t *testing.T) {
 		w.report(ctx, session, wire.Report{ID: string(e), Attempt: record.ClusterID(job, 0, 1), Event: e})
 	}
 	var ended apitypes.JobDetail
-	for !ended.State.Over() && ctx.Err() == nil { // the emulated EC2 takes long to list so many
+	for !ended.State.Finished() && ctx.Err() == nil { // the emulated EC2 takes long to list so many
 		w.round(ctx)
 		w.get(ctx, "/v1/jobs/"+job, &ended)
 	}

@@ -103,7 +103,7 @@ func (w *world) untilPoolIsDone(ctx context.Context, sync func() wire.PoolOrders
 		report.Running = running
 		var jobs struct{ Jobs []apitypes.JobView }
 		w.get(ctx, "/v1/jobs", &jobs)
-		if len(jobs.Jobs) > 0 && jobs.Jobs[0].State.Over() {
+		if len(jobs.Jobs) > 0 && jobs.Jobs[0].State.Finished() {
 			w.quiet(ctx)
 			w.get(ctx, "/v1/jobs/"+jobs.Jobs[0].ID, &job)
 			return job

@@ -54,7 +54,7 @@ func TestSkyPilotFile(t *testing.T) {
 		In: strings.NewReader(""), Out: &said, Err: &said, Now: time.Now, Exit: os.Exit,
 		Environ: append(os.Environ(), "TRADEWIND_SIGN_REGION=us-east-1", skytest.Secret+"="+skytest.Token),
 	}}, []string{
-		"submit", skytest.File, "--endpoint", w.api.URL, "--secret", skytest.Secret, "--env", skytest.Given,
+		"submit", skytest.File, "--endpoint", w.api.URL, "--secret", skytest.Secret, "--env", skytest.Variable,
 	}); code != 0 {
 		t.Fatalf("exit %d\n%s", code, said.String())
 	}

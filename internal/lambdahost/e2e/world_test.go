@@ -71,7 +71,7 @@ func handler(s *lambdahost.Sandbox) (h *lambdahost.Handler, err error) {
 	switch s.Function {
 	case events.FnSubmit:
 		own := objects.NewDAGs(s)
-		files := dagbucket.Buckets{Files: others.DAGBuckets(), Else: own}
+		files := dagbucket.Buckets{Files: others.DAGBuckets(), Other: own}
 		ports.Objects, ports.Accepted = files, files.Accepted(own.Accepted, s.Log)
 		ports.Packs, ports.Data = objects.NewDepot(s), data.New(s, others)
 		ports.Secrets = keys.Secrets(s, keys.Open(s), others)

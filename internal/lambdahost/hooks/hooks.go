@@ -57,7 +57,7 @@ func New(s *lambdahost.Sandbox, buckets map[string]driver.Files, jobs Jobs) *Hoo
 		HTTP: &http.Client{Timeout: webhookWithin}, S3: s.S3(), Bucket: s.Env.DAGBucket,
 		Far: buckets, Store: s.Store, Now: s.Now,
 	}
-	if traces.Asked() {
+	if traces.Enabled() {
 		t := &tracing{jobs: jobs, ssm: ssm.NewFromConfig(s.AWS), parameter: s.Env.TraceHeaders, log: s.Log}
 		hook.Traced = t.finished
 	}
@@ -89,7 +89,7 @@ func (k *Hook) Notify(ctx context.Context, e events.Event) error {
 		_, err := dagbucket.Buckets{Files: k.Far}.Rejected(ctx, r)
 		errs = append(errs, err)
 	}
-	was, err := k.told(ctx, e.ID)
+	was, err := k.notified(ctx, e.ID)
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
@@ -108,7 +108,7 @@ func (k *Hook) Notify(ctx context.Context, e events.Event) error {
 	}
 	err = errors.Join(errs...)
 	if err != nil && len(now) > 0 {
-		err = errors.Join(err, k.note(ctx, e.ID, now))
+		err = errors.Join(err, k.recordNotified(ctx, e.ID, now))
 	}
 	return err
 }
@@ -116,8 +116,8 @@ func (k *Hook) Notify(ctx context.Context, e events.Event) error {
 // toldKey is the key of the record that a recipient was notified of an event.
 func toldKey(event, whom string) store.Key { return store.Key{Partition: "told#" + event, Sort: whom} }
 
-// told returns the recipients that were already notified of an event.
-func (k *Hook) told(ctx context.Context, event string) (map[string]bool, error) {
+// notified returns the recipients that were already notified of an event.
+func (k *Hook) notified(ctx context.Context, event string) (map[string]bool, error) {
 	if k.Store == nil || k.Topic == "" && k.Webhook == "" {
 		return nil, nil
 	}
@@ -135,8 +135,8 @@ func (k *Hook) told(ctx context.Context, event string) (map[string]bool, error) 
 // toldFor is longer than a queue keeps an event.
 const toldFor = 15 * 24 * time.Hour
 
-// note records the notified recipients.
-func (k *Hook) note(ctx context.Context, event string, whom []string) error {
+// recordNotified records the notified recipients.
+func (k *Hook) recordNotified(ctx context.Context, event string, whom []string) error {
 	if k.Store == nil {
 		return nil
 	}

@@ -40,7 +40,7 @@ func (t *tracing) finished(ctx context.Context, job string) {
 		t.log.Warn("opentelemetry", "job", job, "err", err)
 		return
 	}
-	to.Finished(ctx, job)
+	to.Export(ctx, job)
 }
 
 func (t *tracing) collector(ctx context.Context) (*traces.Traces, error) {

@@ -67,7 +67,7 @@ func (d *DAGs) Open(ctx context.Context, o events.ObjectCreated) (body io.ReadCl
 
 // Settle implements broker.Objects: relative paths in a job refer to objects next to its file in the bucket.
 func (*DAGs) Settle(_ context.Context, bucket, key string, spec *dag.Job) error {
-	return dagbucket.Beside("s3://"+bucket, key, spec)
+	return dagbucket.ResolvePaths("s3://"+bucket, key, spec)
 }
 
 // Accepted removes the remark about a file that has become a job. In S3, removing a missing object is not an error.

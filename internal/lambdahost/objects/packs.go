@@ -22,7 +22,7 @@ import (
 func NewDepot(s *lambdahost.Sandbox) *depot.Depot {
 	client := s.S3()
 	return &depot.Depot{
-		Shelf: &packs{client: client, bucket: s.Env.WorkBucket}, Sign: s3grant.New(client, s3grant.Options{}),
+		Store: &packs{client: client, bucket: s.Env.WorkBucket}, Sign: s3grant.New(client, s3grant.Options{}),
 		URI: "s3://" + s.Env.WorkBucket, Now: s.Now,
 	}
 }

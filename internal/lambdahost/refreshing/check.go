@@ -18,7 +18,7 @@ import (
 
 // Serve returns the function's handler. In addition to its queue's events it accepts one message from the function api,
 // which may not call clouds itself: a request to check the clouds.
-func Serve(h *lambdahost.Handler, seen []Eye) func(context.Context, json.RawMessage) (any, error) {
+func Serve(h *lambdahost.Handler, seen []CloudCheck) func(context.Context, json.RawMessage) (any, error) {
 	return func(ctx context.Context, raw json.RawMessage) (any, error) {
 		if lambdahost.IsCheck(raw) {
 			defer h.Sandbox.Begin(ctx)()
@@ -32,28 +32,28 @@ func Serve(h *lambdahost.Handler, seen []Eye) func(context.Context, json.RawMess
 	}
 }
 
-// Eye checks one cloud.
-type Eye struct {
+// CloudCheck checks one cloud.
+type CloudCheck struct {
 	Name     string
 	Checker  driver.Checker
 	Machines func(ctx context.Context, cluster string) ([]cloud.Machine, error)
 }
 
-// Eyes returns the checks of all clouds of a deployment.
-func Eyes(s *lambdahost.Sandbox, here *aws.Cloud, others map[string]*remote.Client) []Eye {
-	all := []Eye{{aws.Name, &check.Checker{
+// CloudChecks returns the checks of all clouds of a deployment.
+func CloudChecks(s *lambdahost.Sandbox, here *aws.Cloud, others map[string]*remote.Client) []CloudCheck {
+	all := []CloudCheck{{aws.Name, &check.Checker{
 		SDK: s.AWS, Cloud: here, Regions: s.BuyIn(), Deployment: s.Env.Deployment,
 	}, here.Machines}}
 	for _, name := range s.Env.Clouds {
 		if c, ok := others[name]; ok {
-			all = append(all, Eye{name, c, c.Machines})
+			all = append(all, CloudCheck{name, c, c.Machines})
 		}
 	}
 	return all
 }
 
 // Check checks all clouds concurrently. An error of one cloud is reported as something missing.
-func Check(ctx context.Context, seen []Eye) (apitypes.CloudReports, error) {
+func Check(ctx context.Context, seen []CloudCheck) (apitypes.CloudReports, error) {
 	out := make(chan apitypes.CloudReport, len(seen))
 	for _, eye := range seen {
 		go func() { out <- eye.look(ctx) }()
@@ -69,11 +69,11 @@ func Check(ctx context.Context, seen []Eye) (apitypes.CloudReports, error) {
 	return all, ctx.Err()
 }
 
-func order(seen []Eye, name string) int {
-	return slices.IndexFunc(seen, func(e Eye) bool { return e.Name == name })
+func order(seen []CloudCheck, name string) int {
+	return slices.IndexFunc(seen, func(e CloudCheck) bool { return e.Name == name })
 }
 
-func (e Eye) look(ctx context.Context) apitypes.CloudReport {
+func (e CloudCheck) look(ctx context.Context) apitypes.CloudReport {
 	c := apitypes.CloudReport{Name: e.Name, Missing: []apitypes.CloudLack{}}
 	report, err := e.Checker.Check(ctx)
 	if err != nil {

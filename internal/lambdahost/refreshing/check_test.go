@@ -23,7 +23,7 @@ func TestCheckClouds(t *testing.T) {
 	machines := func(context.Context, string) ([]cloud.Machine, error) {
 		return []cloud.Machine{{ID: "a"}, {ID: "b", State: cloud.Terminated}}, nil
 	}
-	got, err := refreshing.Check(t.Context(), []refreshing.Eye{
+	got, err := refreshing.Check(t.Context(), []refreshing.CloudCheck{
 		{Name: "gcp", Checker: checker{err: errors.New("the function failed")}, Machines: machines},
 		{Name: "aws", Checker: checker{report: driver.Report{Identity: "role", Regions: []string{"r"},
 			Quotas: []driver.Quota{{Name: "q", Limit: 7}}}}, Machines: machines},

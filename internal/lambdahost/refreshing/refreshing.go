@@ -26,7 +26,7 @@ func New(s *lambdahost.Sandbox, here *aws.Cloud, others map[string]*remote.Clien
 	sources := []renew.Source{{Cloud: aws.Name, Refresh: ownOffers}}
 	for _, name := range s.Env.Clouds {
 		if client, ok := others[name]; ok {
-			sources = append(sources, renew.Source{Cloud: name, Refresh: Afar(client)})
+			sources = append(sources, renew.Source{Cloud: name, Refresh: ThroughFunction(client)})
 		}
 	}
 	return func(ctx context.Context) error {
@@ -59,9 +59,9 @@ func New(s *lambdahost.Sandbox, here *aws.Cloud, others map[string]*remote.Clien
 	}
 }
 
-// Afar refreshes the offers of a cloud through its function: it sends the known offers and gets the current ones.
+// ThroughFunction refreshes the offers of a cloud through its function: it sends the known offers and gets the current ones.
 // Messages contain only that cloud's offers, because their size is limited.
-func Afar(client *remote.Client) driver.Refresh {
+func ThroughFunction(client *remote.Client) driver.Refresh {
 	return func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
 		part, err := renew.Part(ctx, s, client.Name())
 		if err != nil {

@@ -41,13 +41,13 @@ func TestRefreshCallsCloudFunction(t *testing.T) {
 	others := func(o *catalog.Offer) bool { return o.Cloud != "gcp" }
 	iowa := func(o *catalog.Offer) bool { return o.Cloud == "gcp" && o.Region == "us-central1" && !o.Attached }
 	before, known := count(others), count(iowa)
-	res, err := refreshing.Afar(client)(t.Context(), shelf)
+	res, err := refreshing.ThroughFunction(client)(t.Context(), shelf)
 	if err != nil || res.Offers == 0 || count(others) != before || count(iowa) == known {
 		t.Errorf("%v: %+v; others %d of %d, us-central1 %d of %d", err, res, count(others), before, count(iowa), known)
 	}
 	server.Close()
 	after := count(iowa)
-	if _, err := refreshing.Afar(client)(t.Context(), shelf); err == nil || count(iowa) != after {
+	if _, err := refreshing.ThroughFunction(client)(t.Context(), shelf); err == nil || count(iowa) != after {
 		t.Errorf("a cloud that is down: %v, %d of %d", err, count(iowa), after)
 	}
 }

@@ -35,19 +35,19 @@ import (
 const Keep = 30 * 24 * time.Hour
 
 const (
-	old      = Keep / 4          // age from which a piece counts as missing for clients
-	older    = Keep / 2          // age from which the pieces of an unfinished job are rewritten
-	mayTake  = 6 * time.Hour     // lifetime of an upload's grant
-	together = 32                // concurrent requests to the store
-	piece    = pack.MaxListBytes // maximum size of an object, bytes
+	missingAge    = Keep / 4          // age from which a piece counts as missing for clients
+	refreshAge    = Keep / 2          // age from which the pieces of an unfinished job are rewritten
+	grantLifetime = 6 * time.Hour     // lifetime of an upload's grant
+	together      = 32                // concurrent requests to the store
+	piece         = pack.MaxListBytes // maximum size of an object, bytes
 )
 
 // ErrAsk means that a request contains something that cannot be a piece.
 var ErrAsk = errors.New("not pieces of a pack")
 
-// Shelf is the store of a depot. Several goroutines call its methods. Each returns fs.ErrNotExist for an object that
+// Store is the store of a depot. Several goroutines call its methods. Each returns fs.ErrNotExist for an object that
 // is missing.
-type Shelf interface {
+type Store interface {
 	pack.Source
 	// Stat returns the size of an object in bytes, and when it was written.
 	Stat(ctx context.Context, d pack.Digest) (size int64, written time.Time, err error)
@@ -57,7 +57,7 @@ type Shelf interface {
 
 // Depot stores packs.
 type Depot struct {
-	Shelf
+	Store
 	Sign grant.Signer
 	URI  string // of the store, without pack.Prefix: file:///state/objects, s3://bucket
 	Now  func() time.Time
@@ -74,7 +74,7 @@ func (d *Depot) Missing(ctx context.Context, pieces []pack.Piece) ([]apitypes.La
 			return nil, fmt.Errorf("%w: %q of %d bytes", ErrAsk, p.Digest, p.Size)
 		}
 	}
-	there, err := d.there(ctx, pieces)
+	there, err := d.present(ctx, pieces)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (d *Depot) Missing(ctx context.Context, pieces []pack.Piece) ([]apitypes.La
 		}
 		out = append(out, apitypes.Lack{Digest: p.Digest})
 		wants = append(wants, grant.Want{
-			Op: grant.Put, URI: d.URI + "/" + pack.Prefix + string(p.Digest), For: mayTake, Size: p.Size,
+			Op: grant.Put, URI: d.URI + "/" + pack.Prefix + string(p.Digest), For: grantLifetime, Size: p.Size,
 			Sum: grant.Sum{Kind: grant.SHA256, Value: p.Digest.Sum()},
 		})
 	}
@@ -100,15 +100,15 @@ func (d *Depot) Missing(ctx context.Context, pieces []pack.Piece) ([]apitypes.La
 	return out, nil
 }
 
-// there reports for each piece whether it is in the depot, has the right size, and will stay for long.
-func (d *Depot) there(ctx context.Context, pieces []pack.Piece) ([]bool, error) {
+// present reports for each piece whether it is in the depot, has the right size, and will stay for long.
+func (d *Depot) present(ctx context.Context, pieces []pack.Piece) ([]bool, error) {
 	out := make([]bool, len(pieces))
 	err := each(ctx, len(pieces), func(ctx context.Context, i int) error {
 		size, written, err := d.Stat(ctx, pieces[i].Digest)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		out[i] = size == pieces[i].Size && d.Now().Sub(written) < old
+		out[i] = size == pieces[i].Size && d.Now().Sub(written) < missingAge
 		return err
 	})
 	return out, err
@@ -127,7 +127,7 @@ func (d *Depot) Check(ctx context.Context, uris ...string) error {
 		if err := each(ctx, len(pieces), func(ctx context.Context, i int) error {
 			size, written, err := d.Stat(ctx, pieces[i].Digest)
 			// The limit is higher than in Missing, because a piece may have got older since then.
-			there[i] = err == nil && size == pieces[i].Size && d.Now().Sub(written) < older
+			there[i] = err == nil && size == pieces[i].Size && d.Now().Sub(written) < refreshAge
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
 			}
@@ -156,7 +156,7 @@ func (d *Depot) Stay(ctx context.Context, uris ...string) error {
 			errs = append(errs, err)
 			continue
 		}
-		if _, written, err := d.Stat(ctx, u.Digest); err != nil || d.Now().Sub(written) < older {
+		if _, written, err := d.Stat(ctx, u.Digest); err != nil || d.Now().Sub(written) < refreshAge {
 			errs = append(errs, err)
 			continue
 		}

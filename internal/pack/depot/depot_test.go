@@ -55,7 +55,7 @@ func open(t *testing.T) *house {
 	}
 	t.Cleanup(func() { root.Close() })
 	h.shelf = depot.Folder{Root: root}
-	h.Depot = &depot.Depot{Shelf: h.shelf, Sign: files, URI: "file://" + h.dir, Now: func() time.Time { return h.now }}
+	h.Depot = &depot.Depot{Store: h.shelf, Sign: files, URI: "file://" + h.dir, Now: func() time.Time { return h.now }}
 	return h
 }
 

@@ -180,7 +180,7 @@ func TestFunctionHasRightsOfItsRole(t *testing.T) {
 		{"ec2", "DescribeInstances", "", "/", ""},
 		{"ec2", "RunInstances", "", "/", "ec2:RunInstances"},
 	} {
-		got := r.Lacks("tw-bid", c.service, c.action, get(c.path), []byte(c.body))
+		got := r.Missing("tw-bid", c.service, c.action, get(c.path), []byte(c.body))
 		if c.lacks == "" && got != "" || !strings.HasPrefix(got, c.lacks) {
 			t.Errorf("%s %s %s: lacks %q, want %q", c.service, c.action, c.body, got, c.lacks)
 		}

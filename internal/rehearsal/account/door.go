@@ -16,11 +16,11 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
 )
 
-// door invokes a function that is the target of a rule, like Lambda's asynchronous invocation (AWS Lambda developer
+// asyncInvoker invokes a function that is the target of a rule, like Lambda's asynchronous invocation (AWS Lambda developer
 // guide, "Invoking a Lambda function asynchronously"): an event whose invocation fails is retried after one minute
 // and then after two, as often as the template says, and then becomes a dead letter. moto can not invoke functions,
 // so the rule it gets has a queue in place of the function.
-type door struct {
+type asyncInvoker struct {
 	function *sandbox.Function
 	retries  int
 	dead     string // URL of the dead-letter queue
@@ -56,7 +56,7 @@ func (t *Template) shadow(rule any) {
 	for _, target := range targets {
 		m, _ := target.(map[string]any)
 		arn, _ := m["Arn"].(map[string]any)
-		id := referred(arn)
+		id := referencedResource(arn)
 		if typ, _ := t.rawResources()[id]["Type"].(string); typ == "AWS::Lambda::Function" {
 			m["Arn"] = fmt.Sprintf(arnForms["AWS::SQS::Queue"], shadowQueue(t.name(id)))
 		}
@@ -64,12 +64,12 @@ func (t *Template) shadow(rule any) {
 }
 
 // open returns the door of a function.
-func (w *World) open(name string) (*door, error) {
+func (w *World) open(name string) (*asyncInvoker, error) {
 	f := w.Functions[name]
 	if f == nil {
 		return nil, fmt.Errorf("rehearsal: a rule invokes %s, which is not deployed", name)
 	}
-	d := &door{function: f, retries: 2, shadow: w.QueueURL(shadowQueue(name)), speed: w.Speed,
+	d := &asyncInvoker{function: f, retries: 2, shadow: w.QueueURL(shadowQueue(name)), speed: w.Speed,
 		sqs: sqs.NewFromConfig(w.Config), log: w.Log}
 	for _, r := range w.Template.Of("AWS::Lambda::Function") {
 		if r.Text("FunctionName") == name {
@@ -95,7 +95,7 @@ func (w *World) invoke(ctx context.Context, function, event string) error {
 	return err
 }
 
-func (d *door) run(ctx context.Context) {
+func (d *asyncInvoker) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for ctx.Err() == nil {
@@ -116,7 +116,7 @@ func (d *door) run(ctx context.Context) {
 }
 
 // invoke passes an event to the function until it succeeds or the retries are used up.
-func (d *door) invoke(ctx context.Context, event string) {
+func (d *asyncInvoker) invoke(ctx context.Context, event string) {
 	for try := 0; ; try++ {
 		_, err := d.function.Invoke(context.WithoutCancel(ctx), []byte(event))
 		if err == nil || ctx.Err() != nil {
@@ -132,7 +132,7 @@ func (d *door) invoke(ctx context.Context, event string) {
 }
 
 // bury sends an event to the dead-letter queue, with the attributes that Lambda adds.
-func (d *door) bury(ctx context.Context, event string, cause error) {
+func (d *asyncInvoker) bury(ctx context.Context, event string, cause error) {
 	if d.dead == "" {
 		return
 	}

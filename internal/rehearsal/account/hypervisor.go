@@ -162,11 +162,11 @@ func (h *Hypervisor) wait(ctx context.Context, m *machine) {
 		&ec2.TerminateInstancesInput{InstanceIds: []string{m.id}}); err != nil {
 		h.log.Warn("machine", "id", m.id, "err", err) // the event is sent anyway
 	}
-	h.tell(ctx, m, "EC2 Instance State-change Notification", map[string]any{"state": "shutting-down"})
+	h.putEvent(ctx, m, "EC2 Instance State-change Notification", map[string]any{"state": "shutting-down"})
 }
 
-// tell sends an EC2 event to the account's bus in the machine's region.
-func (h *Hypervisor) tell(ctx context.Context, m *machine, typ string, detail map[string]any) {
+// putEvent sends an EC2 event to the account's bus in the machine's region.
+func (h *Hypervisor) putEvent(ctx context.Context, m *machine, typ string, detail map[string]any) {
 	detail["instance-id"] = m.id
 	body, err := json.Marshal(detail)
 	if err != nil {
@@ -189,8 +189,8 @@ func (h *Hypervisor) Interrupt(ctx context.Context, id string, after time.Durati
 	if m == nil {
 		return fmt.Errorf("rehearsal: missing machine %s", id)
 	}
-	m.imds.Take(time.Now().Add(2 * time.Minute))
-	h.tell(ctx, m, "EC2 Spot Instance Interruption Warning", map[string]any{"instance-action": "terminate"})
+	m.imds.Interrupt(time.Now().Add(2 * time.Minute))
+	h.putEvent(ctx, m, "EC2 Spot Instance Interruption Warning", map[string]any{"instance-action": "terminate"})
 	_ = clock.Pause(ctx, after)
 	h.mu.Lock()
 	killed, _ := m.Ended()

@@ -153,7 +153,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	action := actionOf(who.service, r, body)
 	function := p.rights.Function(who.key)
 	if function != "" {
-		if lacks := p.rights.Lacks(function, who.service, action, r, body); lacks != "" {
+		if lacks := p.rights.Missing(function, who.service, action, r, body); lacks != "" {
 			p.log.Warn("denied", "function", function, "action", lacks)
 			fail(w, who.service, http.StatusForbidden, deniedCode(who.service),
 				"User is not authorized to perform: "+lacks)

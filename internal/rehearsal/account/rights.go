@@ -71,8 +71,8 @@ func words(v any) []string {
 // Function returns the function with an access key, or an empty string.
 func (r *Rights) Function(key string) string { return r.functions[key] }
 
-// Lacks returns the first right that a request needs and the function's role lacks, or an empty string.
-func (r *Rights) Lacks(function, service, action string, req *http.Request, body []byte) string {
+// Missing returns the first right that a request needs and the function's role lacks, or an empty string.
+func (r *Rights) Missing(function, service, action string, req *http.Request, body []byte) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range needed(service, action, body) {

@@ -101,7 +101,7 @@ func (t *Template) without(v any) any {
 		}
 		return out
 	case map[string]any: // a resource, or what is in one
-		if id := referred(v); id != "" {
+		if id := referencedResource(v); id != "" {
 			if typ, _ := t.rawResources()[id]["Type"].(string); setAside(typ) || byName(typ) && v["Ref"] != nil {
 				return t.value(v)
 			}
@@ -116,8 +116,8 @@ func (t *Template) without(v any) any {
 	}
 }
 
-// referred returns the resource that v references, or an empty string.
-func referred(v map[string]any) string {
+// referencedResource returns the resource that v references, or an empty string.
+func referencedResource(v map[string]any) string {
 	if len(v) != 1 {
 		return ""
 	}

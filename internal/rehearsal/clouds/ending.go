@@ -58,7 +58,7 @@ func (s *Story) billed(ctx context.Context) (said string, err error) {
 // nothingLeft checks each cloud directly, without the drivers.
 func (s *Story) nothingLeft(ctx context.Context) (string, error) {
 	w := s.World
-	w.Azure.Calm()
+	w.Azure.ClearTroubles()
 	return "no machine, disk, address, interface or group", until(ctx, func() error {
 		var left []string
 		for _, b := range w.Google.Bills() {
@@ -73,7 +73,7 @@ func (s *Story) nothingLeft(ctx context.Context) (string, error) {
 		}
 		left = append(left, w.Google.Leftovers()...)
 		left = append(left, w.Azure.Leftovers()...)
-		left = append(left, w.Lambda.Living()...)
+		left = append(left, w.Lambda.LiveMachines()...)
 		left = append(left, w.Hypervisor.Running()...)
 		if len(left) > 0 {
 			return fmt.Errorf("remaining: %s", strings.Join(left, ", "))

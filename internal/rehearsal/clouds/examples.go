@@ -23,7 +23,7 @@ func (s *Story) others(ctx context.Context) (said string, err error) {
 			if err := until(ctx, func() error { return s.ran(ctx, id, cloud, e) }); err != nil {
 				return said, fmt.Errorf("%s: %w", e.Name, err)
 			}
-			said += fmt.Sprintf("%s.yaml: %d machines of %s say %q\n", e.Name, e.Ranks, cloud, e.Says)
+			said += fmt.Sprintf("%s.yaml: %d machines of %s say %q\n", e.Name, e.Ranks, cloud, e.WantLog)
 		}
 	}
 	return said, nil

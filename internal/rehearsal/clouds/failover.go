@@ -37,7 +37,7 @@ func Failover(ctx context.Context, o account.Options, n int) (hops []Hop, err er
 		return nil, err
 	}
 	defer w.Close()
-	w.Azure.Dry(arm.Stock{Location: azureRegion})
+	w.Azure.Dry(arm.Shortage{Location: azureRegion})
 	s := &Story{World: w}
 	s.client = client.NewSigned(w.API, account.Region, credentials.StaticCredentialsProvider{Value: w.User})
 	for i := range n {
@@ -72,7 +72,7 @@ func (s *Story) hop(ctx context.Context, i int) (h Hop, err error) {
 	}
 	err = until(ctx, func() error { // otherwise its machine takes CPU time from the next job
 		d, err := s.client.Job(ctx, id)
-		if err == nil && !d.State.Over() {
+		if err == nil && !d.State.Finished() {
 			err = fmt.Errorf("the job is %s", d.State)
 		}
 		return err

@@ -21,14 +21,14 @@ const (
 
 // vaults starts the secret stores of Google and Azure and returns their addresses by the cloud's name.
 func (w *World) vaults() (map[string]string, error) {
-	google, err := vault.NewGoogle(vault.Kept{
+	google, err := vault.NewGoogle(vault.Secrets{
 		"projects/" + project + "/secrets/hf/versions/latest":    {Value: googleSecret},
 		"projects/" + project + "/secrets/owner/versions/latest": {Value: "private"},
 	})
 	if err != nil {
 		return nil, err
 	}
-	azure := vault.NewAzure(vault.Kept{"team/wandb-key": {Value: azureSecret}}, "")
+	azure := vault.NewAzure(vault.Secrets{"team/wandb-key": {Value: azureSecret}}, "")
 	return map[string]string{
 		"gcp": w.serve(httptest.NewServer(google)), "azure": w.serve(httptest.NewServer(azure)),
 	}, nil

@@ -46,8 +46,8 @@ type step struct {
 	do     func(context.Context) (string, error)
 }
 
-// Tell runs the story and prints each step. It stops at the first step that fails.
-func (s *Story) Tell(ctx context.Context) error {
+// Run runs the story and prints each step. It stops at the first step that fails.
+func (s *Story) Run(ctx context.Context) error {
 	w := s.World
 	s.client = client.NewSigned(w.API, account.Region, credentials.StaticCredentialsProvider{Value: w.User})
 	for i, x := range []step{
@@ -219,7 +219,7 @@ func (s *Story) evicted(ctx context.Context) (said string, err error) {
 			name = b.Name
 		}
 	}
-	w.Azure.Dry(arm.Stock{Location: azureRegion})
+	w.Azure.Dry(arm.Shortage{Location: azureRegion})
 	if err := w.Azure.Announce(name, time.Now().Add(30*time.Second)); err != nil {
 		return "", err
 	}

@@ -24,9 +24,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// tell creates what `cloud add gcp --aws-account ID --dags PLACE --push-url API` creates, and connects Google's audit
+// setUpPush creates what `cloud add gcp --aws-account ID --dags PLACE --push-url API` creates, and connects Google's audit
 // log to the same topic.
-func (w *World) tell(ctx context.Context, google string) error {
+func (w *World) setUpPush(ctx context.Context, google string) error {
 	all := kits.All()
 	kit := all[slices.Index(cloudkit.Names(all), "gcp")]
 	setup, err := kit.Setup(ctx, cloudkit.Request{
@@ -159,7 +159,7 @@ func (s *Story) pushed(ctx context.Context) (said string, err error) {
 			return errors.Join(err, errors.New("no checkpoint yet"))
 		}
 		for _, b := range w.Google.Bills() {
-			if b.Until.IsZero() && b.Spot && w.Google.PreemptUnheard(b.ID) {
+			if b.Until.IsZero() && b.Spot && w.Google.PreemptWithoutNotice(b.ID) {
 				machine = b
 				return nil
 			}

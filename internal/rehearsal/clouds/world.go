@@ -144,7 +144,7 @@ func open(ctx context.Context, o account.Options, refused int) (*World, error) {
 		return nil, err
 	}
 	through.Store(w.Moves)
-	if err := w.tell(ctx, google); err != nil {
+	if err := w.setUpPush(ctx, google); err != nil {
 		w.Close()
 		return nil, err
 	}

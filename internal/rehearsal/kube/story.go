@@ -29,11 +29,11 @@ type Story struct {
 	job string
 }
 
-// errNotSo means that a step found something wrong.
-var errNotSo = errors.New("step failed")
+// errStepFailed means that a step found something wrong.
+var errStepFailed = errors.New("step failed")
 
-// Tell runs every step and prints its result.
-func (s *Story) Tell(ctx context.Context) error {
+// Run runs every step and prints its result.
+func (s *Story) Run(ctx context.Context) error {
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) (string, error)
@@ -119,7 +119,7 @@ func (s *Story) await(ctx context.Context, ok func(status) (bool, error)) error 
 			}
 			if st.State == "failed" || st.State == "cancelled" {
 				why, _ := s.World.run(ctx, "explain", s.job)
-				return fmt.Errorf("%w: the job is %s\n%s", errNotSo, st.State, why)
+				return fmt.Errorf("%w: the job is %s\n%s", errStepFailed, st.State, why)
 			}
 		}
 		select {
@@ -166,10 +166,10 @@ func (s *Story) left(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if !strings.Contains(why, "fit on the nodes of "+full) {
-		return "", fmt.Errorf("%w: the full cluster was not tried\n%s", errNotSo, why)
+		return "", fmt.Errorf("%w: the full cluster was not tried\n%s", errStepFailed, why)
 	}
 	if took > 15*time.Second {
-		return "", fmt.Errorf("%w: it took %s", errNotSo, took)
+		return "", fmt.Errorf("%w: it took %s", errStepFailed, took)
 	}
 	return fmt.Sprintf("8 pods bound on %s", roomy), nil
 }
@@ -181,7 +181,7 @@ func (s *Story) waited(ctx context.Context) (string, error) {
 			return false, nil
 		}
 		if !strings.Contains(offer, "wide.xlarge") {
-			return false, fmt.Errorf("%w: it ran on %s", errNotSo, offer)
+			return false, fmt.Errorf("%w: it ran on %s", errStepFailed, offer)
 		}
 		return true, nil
 	})
@@ -234,7 +234,7 @@ func (s *Story) drain(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if !strings.Contains(log, "resuming from step") || strings.Contains(log, "resumed from 0,") {
-		return "", fmt.Errorf("%w: it did not resume from its checkpoint:\n%s", errNotSo, log)
+		return "", fmt.Errorf("%w: it did not resume from its checkpoint:\n%s", errStepFailed, log)
 	}
 	last := strings.TrimSpace(log[strings.LastIndex(strings.TrimSpace(log), "\n")+1:])
 	return fmt.Sprintf("off node %s: %s; the broker was killed %d times", node, last, s.World.kills), nil
@@ -263,7 +263,7 @@ func (s *Story) nothing(ctx context.Context) (string, error) {
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
-			return "", fmt.Errorf("%w: remaining: %s", errNotSo, strings.Join(left, ", "))
+			return "", fmt.Errorf("%w: remaining: %s", errStepFailed, strings.Join(left, ", "))
 		}
 	}
 	s.World.kill()
@@ -272,7 +272,7 @@ func (s *Story) nothing(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if len(machines) > 0 {
-		return "", fmt.Errorf("%w: local machines: %v", errNotSo, machines)
+		return "", fmt.Errorf("%w: local machines: %v", errStepFailed, machines)
 	}
 	return "no pod, no secret, no claim", nil
 }

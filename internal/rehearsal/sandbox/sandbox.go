@@ -76,12 +76,12 @@ func start(ctx context.Context, f *Function) (*sandbox, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+base+"invocation/next", s.handNext)
 	mux.HandleFunc("POST "+base+"invocation/{id}/response", func(w http.ResponseWriter, r *http.Request) {
-		s.take(w, r, false)
+		s.handleResult(w, r, false)
 	})
 	mux.HandleFunc("POST "+base+"invocation/{id}/error", func(w http.ResponseWriter, r *http.Request) {
-		s.take(w, r, true)
+		s.handleResult(w, r, true)
 	})
-	mux.HandleFunc("POST "+base+"init/error", func(w http.ResponseWriter, r *http.Request) { s.take(w, r, true) })
+	mux.HandleFunc("POST "+base+"init/error", func(w http.ResponseWriter, r *http.Request) { s.handleResult(w, r, true) })
 	s.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.server.Serve(l) }() // ends with stop
 	s.cmd = exec.Command(f.Binary)        //nolint:gosec,noctx // a sandbox outlives the invocation it was started for
@@ -134,7 +134,7 @@ func (s *sandbox) handNext(w http.ResponseWriter, r *http.Request) {
 // maxAnswer is Lambda's limit on a response.
 const maxAnswer = 6 << 20
 
-func (s *sandbox) take(w http.ResponseWriter, r *http.Request, failed bool) {
+func (s *sandbox) handleResult(w http.ResponseWriter, r *http.Request, failed bool) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxAnswer+1))
 	w.WriteHeader(http.StatusAccepted)
 	res := result{body: body, err: err}

@@ -23,8 +23,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// strangers calls the API without a key, and with a wrong one.
-func (s *Story) strangers(ctx context.Context) (string, error) {
+// rejectsStrangers calls the API without a key, and with a wrong one.
+func (s *Story) rejectsStrangers(ctx context.Context) (string, error) {
 	plain := client.New(s.World.API, "some-token-of-a-stranger")
 	if _, err := plain.Jobs(ctx, 1); err == nil || !strings.Contains(err.Error(), "403") {
 		return "", fmt.Errorf("without a signature: %w", err)

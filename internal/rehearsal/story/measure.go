@@ -132,7 +132,7 @@ func predict(ctx context.Context) (*cost.Bill, error) {
 	}
 	opt := planner.DefaultOptions()
 	opt.Clouds, opt.Now = []string{"aws"}, nil
-	return cost.Of(ctx, spec, planner.New(c, moves, opt), time.Now())
+	return cost.BillFor(ctx, spec, planner.New(c, moves, opt), time.Now())
 }
 
 // byClock returns the functions that schedules start; their share does not belong to a job.

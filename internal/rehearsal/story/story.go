@@ -53,8 +53,8 @@ type step struct {
 	do     func(ctx context.Context) (string, error)
 }
 
-// Tell runs the story and prints each step. It stops at the first step that fails.
-func (s *Story) Tell(ctx context.Context) error {
+// Run runs the story and prints each step. It stops at the first step that fails.
+func (s *Story) Run(ctx context.Context) error {
 	w := s.World
 	s.began = time.Now()
 	s.client = client.NewSigned(w.API, account.Region, credentials.StaticCredentialsProvider{Value: w.User})
@@ -65,7 +65,7 @@ func (s *Story) Tell(ctx context.Context) error {
 	}
 	s.store = st
 	for i, x := range s.steps() {
-		if err := s.tell(ctx, i+1, x); err != nil {
+		if err := s.runStep(ctx, i+1, x); err != nil {
 			return err
 		}
 	}
@@ -74,7 +74,7 @@ func (s *Story) Tell(ctx context.Context) error {
 
 func (s *Story) steps() []step {
 	return []step{
-		{"the API admits only authorised clients", 30 * time.Second, s.strangers},
+		{"the API admits only authorised clients", 30 * time.Second, s.rejectsStrangers},
 		{"a DAG file is dropped into the bucket, and a job appears", 60 * time.Second, s.drop},
 		{"the table has a plan and its bids", 60 * time.Second, s.planned},
 		{"a zone without capacity is skipped", 90 * time.Second, s.failover},
@@ -95,7 +95,7 @@ func (s *Story) steps() []step {
 	}
 }
 
-func (s *Story) tell(ctx context.Context, n int, x step) error {
+func (s *Story) runStep(ctx context.Context, n int, x step) error {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, slower*x.within)
 	defer cancel()

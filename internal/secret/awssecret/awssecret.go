@@ -44,7 +44,7 @@ func (p parameters) Fetch(ctx context.Context, name string) (string, error) {
 	path := "/" + strings.TrimPrefix(name, "/")
 	below := func(dir string) bool { return strings.HasPrefix(path, dir) }
 	if p.within != nil && !slices.ContainsFunc(p.within, below) {
-		return "", fmt.Errorf("%w: this broker reads only names below %s", secret.ErrReference,
+		return "", fmt.Errorf("%w: this broker reads only names below %s", secret.ErrUnavailable,
 			cmp.Or(strings.Join(p.within, ", "), "no path at all"))
 	}
 	client, err := p.client(ctx)
@@ -73,7 +73,7 @@ func refusal(err error) error {
 		if why == "" {
 			why = api.ErrorCode()
 		}
-		return fmt.Errorf("%w: %s", secret.ErrReference, why)
+		return fmt.Errorf("%w: %s", secret.ErrUnavailable, why)
 	}
 	return err
 }

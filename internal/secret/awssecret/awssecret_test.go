@@ -61,7 +61,7 @@ func TestFetchParametersAndSecrets(t *testing.T) {
 		}
 	}
 	for scheme := range sources {
-		if _, err := sources[scheme].Fetch(t.Context(), "/team/none"); !errors.Is(err, secret.ErrReference) {
+		if _, err := sources[scheme].Fetch(t.Context(), "/team/none"); !errors.Is(err, secret.ErrUnavailable) {
 			t.Errorf("%s: %v", scheme, err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestFetchOnlyBelowAllowedPaths(t *testing.T) {
 	} {
 		asked = 0
 		_, err := sources[secret.SSM].Fetch(t.Context(), name)
-		if (asked == 1) != want || !want && !errors.Is(err, secret.ErrReference) {
+		if (asked == 1) != want || !want && !errors.Is(err, secret.ErrUnavailable) {
 			t.Errorf("%s: asked %d times, %v", name, asked, err)
 		}
 	}

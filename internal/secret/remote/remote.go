@@ -27,8 +27,8 @@ type answer struct {
 	Lasts bool   `json:"lasts,omitempty"` // the error is an ErrReference
 }
 
-// Of reports whether a message is a call of this package. Functions that handle other messages too use it to dispatch.
-func Of(message []byte) bool {
+// IsCall reports whether a message is a call of this package. Functions that handle other messages too use it to dispatch.
+func IsCall(message []byte) bool {
 	var probe call
 	return json.Unmarshal(message, &probe) == nil && probe.Secret != ""
 }
@@ -60,7 +60,7 @@ func (c client) Fetch(ctx context.Context, name string) (string, error) {
 	case json.Unmarshal(back, &a) != nil:
 		return "", errors.New("the answer is not valid")
 	case a.Error != "" && a.Lasts:
-		return "", fmt.Errorf("%w: %s", secret.ErrReference, a.Error)
+		return "", fmt.Errorf("%w: %s", secret.ErrUnavailable, a.Error)
 	case a.Error != "":
 		return "", errors.New(a.Error)
 	}
@@ -88,7 +88,7 @@ func (s Server) Serve(ctx context.Context, message []byte) ([]byte, error) {
 	}
 	value, err := source.Fetch(ctx, in.Name)
 	if err != nil {
-		return json.Marshal(answer{Error: secret.Words(err), Lasts: errors.Is(err, secret.ErrReference)})
+		return json.Marshal(answer{Error: secret.Message(err), Lasts: errors.Is(err, secret.ErrUnavailable)})
 	}
 	return json.Marshal(answer{Value: value})
 }

@@ -18,7 +18,7 @@ func (k kept) Fetch(_ context.Context, name string) (string, error) {
 	case v == "busy":
 		return "", errors.New("try again")
 	case !ok:
-		return "", fmt.Errorf("%w: no such secret", secret.ErrReference)
+		return "", fmt.Errorf("%w: no such secret", secret.ErrUnavailable)
 	default:
 		return v, nil
 	}
@@ -27,7 +27,7 @@ func (k kept) Fetch(_ context.Context, name string) (string, error) {
 // A remote secret arrives unchanged. Final errors stay final with the same message, temporary ones stay temporary.
 // Only configured names are returned, in any version.
 func TestFetchThroughCloudFunction(t *testing.T) {
-	server := remote.Server{Sources: map[string]secret.Source{secret.GCPSM: secret.Within{
+	server := remote.Server{Sources: map[string]secret.Source{secret.GCPSM: secret.Restricted{
 		Scheme: secret.GCPSM, Names: []string{"p/hf", "p/team-*"}, Source: kept{
 			"projects/p/secrets/hf": "hunter2", "projects/p/secrets/team-a/versions/3": "older", "projects/p/secrets/own": "closed",
 			"projects/p/secrets/team-busy": "busy", "projects/p2/secrets/hf": "closed",
@@ -49,11 +49,11 @@ func TestFetchThroughCloudFunction(t *testing.T) {
 			if got != want || err != nil {
 				t.Errorf("%s: %q, %v", name, got, err)
 			}
-		case got != "" || err == nil || err.Error() != words || errors.Is(err, secret.ErrReference) != lasts:
+		case got != "" || err == nil || err.Error() != words || errors.Is(err, secret.ErrUnavailable) != lasts:
 			t.Errorf("%s: %q, %v, want %s", name, got, err, want)
 		}
 	}
-	if _, err := remote.New(secret.KeyVault, server.Serve).Fetch(t.Context(), "v/n"); !errors.Is(err, secret.ErrReference) {
+	if _, err := remote.New(secret.KeyVault, server.Serve).Fetch(t.Context(), "v/n"); !errors.Is(err, secret.ErrUnavailable) {
 		t.Errorf("of another cloud: %v", err)
 	}
 }
@@ -65,7 +65,7 @@ func TestInvalidAnswerIsNotShown(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	for message, ours := range map[string]bool{`{"secret":"gcpsm","name":"x"}`: true, `{"grant":"sign"}`: false, `{"op":"launch"}`: false, `x`: false} {
-		if remote.Of([]byte(message)) != ours {
+		if remote.IsCall([]byte(message)) != ours {
 			t.Errorf("%s: %v", message, !ours)
 		}
 	}
@@ -77,7 +77,7 @@ func TestCheckNames(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	vault := secret.Within{Scheme: secret.KeyVault, Names: []string{"Team/hf"}, Source: kept{"team/HF": "hunter2"}}
+	vault := secret.Restricted{Scheme: secret.KeyVault, Names: []string{"Team/hf"}, Source: kept{"team/HF": "hunter2"}}
 	if got, err := vault.Fetch(t.Context(), "team/HF"); err != nil || got != "hunter2" { // names in Azure are case-insensitive
 		t.Errorf("%q, %v", got, err)
 	}

@@ -49,11 +49,11 @@ func (k Kubernetes) Fetch(ctx context.Context, name string) (string, error) {
 	}
 	if labelled && kept.Metadata.Labels[ForJobs] != "true" {
 		return "", fmt.Errorf("%w: a broker in the cluster gives jobs only Secrets with a label: "+
-			"kubectl label secret -n %s %s %s=true", secret.ErrReference, namespace, object, ForJobs)
+			"kubectl label secret -n %s %s %s=true", secret.ErrUnavailable, namespace, object, ForJobs)
 	}
 	value, ok := kept.Data[key]
 	if !ok {
-		return "", fmt.Errorf("%w: it has no key %q, only %s", secret.ErrReference, key,
+		return "", fmt.Errorf("%w: it has no key %q, only %s", secret.ErrUnavailable, key,
 			strings.Join(slices.Sorted(maps.Keys(kept.Data)), ", "))
 	}
 	return string(value), nil

@@ -17,9 +17,9 @@ import (
 // Client returns a client that is authenticated as an account that may read secrets. It is called at the first fetch.
 type Client func(context.Context) (*http.Client, error)
 
-// most is the maximum number of bytes read of an answer. A secret has at most 64 KiB at Google and 25 KB in Key
+// maxAnswer is the maximum number of bytes read of an answer. A secret has at most 64 KiB at Google and 25 KB in Key
 // Vault, and all keys of a Kubernetes Secret have 1 MiB; base64 adds a third.
-const most = 2 << 20
+const maxAnswer = 2 << 20
 
 // get decodes a JSON answer into out. If the server refuses for good, it returns an ErrReference with the server's
 // message.
@@ -38,7 +38,7 @@ func get(ctx context.Context, client Client, url string, out any) error {
 		return err
 	}
 	defer res.Body.Close() //nolint:errcheck // only read
-	body, err := io.ReadAll(io.LimitReader(res.Body, most))
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func get(ctx context.Context, client Client, url string, out any) error {
 	}
 	switch res.StatusCode {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound:
-		return fmt.Errorf("%w: %s", secret.ErrReference, why)
+		return fmt.Errorf("%w: %s", secret.ErrUnavailable, why)
 	}
 	return errors.New(why)
 }
@@ -78,5 +78,5 @@ func words(body []byte) string {
 
 // malformed returns the error for a reference with the wrong format.
 func malformed(want string) error {
-	return fmt.Errorf("%w: the format is %s", secret.ErrReference, want)
+	return fmt.Errorf("%w: the format is %s", secret.ErrUnavailable, want)
 }

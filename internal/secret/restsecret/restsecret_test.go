@@ -19,7 +19,7 @@ import (
 )
 
 // manager is a Secret Manager with some secrets.
-func manager(t *testing.T, kept vault.Kept, sum func([]byte) uint32) restsecret.Google {
+func manager(t *testing.T, kept vault.Secrets, sum func([]byte) uint32) restsecret.Google {
 	t.Helper()
 	g, err := vault.NewGoogle(kept)
 	if err != nil {
@@ -36,11 +36,11 @@ func manager(t *testing.T, kept vault.Kept, sum func([]byte) uint32) restsecret.
 func anybody(context.Context) (*http.Client, error) { return http.DefaultClient, nil }
 
 func TestGoogleSecretManager(t *testing.T) {
-	g := manager(t, vault.Kept{
+	g := manager(t, vault.Secrets{
 		"projects/p/secrets/hf/versions/latest":   {Value: "hunter2"},
 		"projects/p/secrets/hf/versions/3":        {Value: "older"},
-		"projects/p/secrets/off/versions/latest":  {Status: http.StatusBadRequest, Words: "Secret Version is in DISABLED state."},
-		"projects/p/secrets/busy/versions/latest": {Status: http.StatusServiceUnavailable, Words: "The service is currently unavailable."},
+		"projects/p/secrets/off/versions/latest":  {Status: http.StatusBadRequest, Message: "Secret Version is in DISABLED state."},
+		"projects/p/secrets/busy/versions/latest": {Status: http.StatusServiceUnavailable, Message: "The service is currently unavailable."},
 	}, nil)
 	check(t, g, map[string]string{
 		"projects/p/secrets/hf": "hunter2", "projects/p/secrets/hf/versions/3": "older",
@@ -50,7 +50,7 @@ func TestGoogleSecretManager(t *testing.T) {
 		"p/hf":                      "!the format is gcpsm:projects/PROJECT/secrets/NAME",
 		"projects/p/secrets/a/../b": "!the format is",
 	})
-	damaged := manager(t, vault.Kept{"projects/p/secrets/hf/versions/latest": {Value: "x"}}, func([]byte) uint32 { return 7 })
+	damaged := manager(t, vault.Secrets{"projects/p/secrets/hf/versions/latest": {Value: "x"}}, func([]byte) uint32 { return 7 })
 	check(t, damaged, map[string]string{"projects/p/secrets/hf": "?checksum"})
 }
 
@@ -66,7 +66,7 @@ func check(t *testing.T, source secret.Source, names map[string]string) {
 			if got != want || err != nil {
 				t.Errorf("%s: %q %v, want %q", name, got, err, want)
 			}
-		case err == nil || got != "" || errors.Is(err, secret.ErrReference) != refused || !strings.Contains(err.Error(), words):
+		case err == nil || got != "" || errors.Is(err, secret.ErrUnavailable) != refused || !strings.Contains(err.Error(), words):
 			t.Errorf("%s: %q %v, want %s", name, got, err, want)
 		}
 	}
@@ -83,9 +83,9 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestAzureKeyVault(t *testing.T) {
 	version := strings.Repeat("0a", 16)
-	server := httptest.NewServer(vault.NewAzure(vault.Kept{
+	server := httptest.NewServer(vault.NewAzure(vault.Secrets{
 		"team/hf": {Value: "hunter2"}, "team/hf/" + version: {Value: "older"},
-		"closed/hf": {Status: http.StatusForbidden, Words: "Caller is not authorized to perform action on resource."},
+		"closed/hf": {Status: http.StatusForbidden, Message: "Caller is not authorized to perform action on resource."},
 	}, "mine"))
 	t.Cleanup(server.Close)
 	as := func(token string) restsecret.KeyVault {

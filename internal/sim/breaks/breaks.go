@@ -138,8 +138,8 @@ var forgotten = map[Kind]struct{ of, from, to string }{
 // unwritten lists the records that a broken store does not write.
 var unwritten = map[Kind]string{NoSeen: "seen#", Crowding: record.PartHeld, NoBlock: "blocks", OldPrice: "market"}
 
-// Tx returns the transaction as a broken store applies it.
-func (b Kind) Tx(tx store.Tx) store.Tx {
+// StoreTx returns the transaction as a broken store applies it.
+func (b Kind) StoreTx(tx store.Tx) store.Tx {
 	if f, ok := forgotten[b]; ok {
 		return mangle.WithoutField(tx, f.of, f.from, f.to)
 	}
@@ -182,9 +182,9 @@ func (b Kind) Tx(tx store.Tx) store.Tx {
 	}
 }
 
-// Said returns the transaction as a broken function makes it. The checker sees this one and does not know the right
+// FunctionTx returns the transaction as a broken function makes it. The checker sees this one and does not know the right
 // one.
-func (b Kind) Said(tx store.Tx) store.Tx {
+func (b Kind) FunctionTx(tx store.Tx) store.Tx {
 	switch b {
 	case Herd:
 		return mangle.WithoutField(tx, "task#", `,"alone":tru`, "e")

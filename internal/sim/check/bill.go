@@ -19,8 +19,8 @@ type heardOf struct {
 	committed time.Time
 }
 
-// Knows records a price that the broker knows before the history begins.
-func (c *Checker) Knows(m record.MarketRecord) {
+// KnowPrice records a price that the broker knows before the history begins.
+func (c *Checker) KnowPrice(m record.MarketRecord) {
 	c.heardOf[m.Offer] = []heardOf{{weather.Quote{At: m.At, USD: m.USD}, timeline.Beginning()}}
 }
 
@@ -63,16 +63,16 @@ func (c *Checker) billOf(s *Job, cluster string, by weather.Course) float64 {
 	return usd
 }
 
-// untold returns the cost that the broker could not know, USD. It learns of a rising price with the next look, and an
+// unknownCost returns the cost that the broker could not know, USD. It learns of a rising price with the next look, and an
 // attempt that was booked before had ended by then.
-func (c *Checker) untold(s *Job) float64 {
+func (c *Checker) unknownCost(s *Job) float64 {
 	usd := 0.0
 	for _, a := range s.order {
 		id := a.cluster
 		switch listing := weather.ListingOf(a.Offer); {
 		case !a.Offer.Spot:
 		case s.released[id].IsZero():
-			usd += c.passedOver(s, id, listing)
+			usd += c.missedSpikes(s, id, listing)
 		default:
 			usd += max(c.billOf(s, id, c.sky.Market(listing))-a.USD, 0)
 		}
@@ -80,9 +80,9 @@ func (c *Checker) untold(s *Job) float64 {
 	return usd
 }
 
-// passedOver returns the additional cost of a cluster's machines by prices that rose and fell again between two
+// missedSpikes returns the additional cost of a cluster's machines by prices that rose and fell again between two
 // looks. It ignores the time since the last price that the broker knows: leases have room for that.
-func (c *Checker) passedOver(s *Job, cluster, listing string) float64 {
+func (c *Checker) missedSpikes(s *Job, cluster, listing string) float64 {
 	known := c.heardOf[listing]
 	if len(known) == 0 {
 		return 0
@@ -122,19 +122,19 @@ func (c *Checker) booked(s *Job) {
 		if heard && a.USD < least-Rounding {
 			c.Violatef(InvBooked, "%s is booked with %.6f USD, but its machines cost %.6f", id, a.USD, least)
 		}
-		over := c.dearest(a.Attempt, s.released[id]) * float64(a.Nodes) * missedFor.Hours()
+		over := c.highestPrice(a.Attempt, s.released[id]) * float64(a.Nodes) * missedFor.Hours()
 		if !c.Stormy && a.USD > most+over {
 			c.Violatef(InvBooked, "%s is booked with %.6f USD, but its machines cost only %.6f", id, a.USD, most)
 		}
 	}
-	if l := s.Ledger; s.Record.State.Over() && math.Abs(l.SpentUSD-s.Record.USD) > Rounding {
+	if l := s.Ledger; s.Record.State.Finished() && math.Abs(l.SpentUSD-s.Record.USD) > Rounding {
 		c.Violatef(InvBooked, "%s reports a cost of %.6f USD, but its ledger has %.6f", s.ID, s.Record.USD, l.SpentUSD)
 	}
 }
 
-// dearest returns the highest price, USD per hour, at which a machine may have been charged after it stopped running:
+// highestPrice returns the highest price, USD per hour, at which a machine may have been charged after it stopped running:
 // the broker learned of it before it detected the loss of the machine.
-func (c *Checker) dearest(a apitypes.Attempt, released time.Time) float64 {
+func (c *Checker) highestPrice(a apitypes.Attempt, released time.Time) float64 {
 	usd := max(a.Offer.USDPerHour, a.RateUSD)
 	for _, h := range c.heardOf[weather.ListingOf(a.Offer)] {
 		if a.Offer.Spot && h.committed.Before(released) && h.committed.After(released.Add(-missedFor)) {

@@ -40,7 +40,7 @@ func TestUnknownPricesDoNotOverspend(t *testing.T) {
 			m := &Machine{Bid: 10, Launched: begin}
 			m.Cluster, m.Offer.Spot = "j.0.1", true
 			s := &Job{machines: []*Machine{m}}
-			if usd := c.passedOver(s, "j.0.1", listing); math.Abs(usd-heard.want) > 1e-9 {
+			if usd := c.missedSpikes(s, "j.0.1", listing); math.Abs(usd-heard.want) > 1e-9 {
 				t.Errorf("%v USD, want %v", usd, heard.want)
 			}
 		})

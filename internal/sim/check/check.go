@@ -190,40 +190,40 @@ type moment struct {
 
 // Job is a job as committed.
 type Job struct {
-	Name, ID     string
-	Record       record.Job
-	progress     record.Progress
-	user         *Wanted
-	graph        *dag.Graph
-	Ledger       record.Ledger
-	Tasks        map[int]record.Task
-	finished     map[int]int       // step in which a task succeeded
-	led          map[int]time.Time // when a gang's chief succeeded
-	attempts     map[attemptKey]*attemptState
-	order        []*attemptState // admitted attempts, in order of admission
-	clusters     map[string]record.Cluster
-	closed       map[string]moment    // when a cluster's attempt ended
-	lingered     map[string]time.Time // since when a cluster is kept after its task failed; zero when released
-	leases       map[string]time.Time // end of the lease of a cluster's money
-	released     map[string]time.Time // when a cluster's record was deleted and its attempt booked
-	heard        map[string]bool      // clusters that the broker knew to have been bought
-	late         map[string]string    // refusal of a cluster after some machines were created
-	unended      map[string]bool      // clusters that could not be terminated because their cloud took no calls
-	told         map[string]time.Time // when a cluster got the command to run
-	served       map[int]time.Time    // when a replica of a service was last ready
-	replaced     map[int]int          // number of replacements since replacedFrom
-	replacedFrom time.Time
-	waiting      map[int]int       // entries in a queue
-	entered      map[int]time.Time // when the queue entries were committed
-	changed      time.Time         // when the job's record was committed
-	planned      time.Time         // when the current plan was committed
-	freed        map[attemptKey]string
-	machines     []*Machine
-	rests        bool      // reconcile and tick read only its line
-	Promised     bool      // its deadline must be met
-	calm         time.Time // when faults stopped; zero before
-	ending       moment    // when it started to end
-	endBy        time.Time // see InvBound; zero before the calm
+	Name, ID       string
+	Record         record.Job
+	progress       record.Progress
+	user           *Wanted
+	graph          *dag.Graph
+	Ledger         record.Ledger
+	Tasks          map[int]record.Task
+	finished       map[int]int       // step in which a task succeeded
+	chiefSucceeded map[int]time.Time // when a gang's chief succeeded
+	attempts       map[attemptKey]*attemptState
+	order          []*attemptState // admitted attempts, in order of admission
+	clusters       map[string]record.Cluster
+	closed         map[string]moment    // when a cluster's attempt ended
+	lingered       map[string]time.Time // since when a cluster is kept after its task failed; zero when released
+	leases         map[string]time.Time // end of the lease of a cluster's money
+	released       map[string]time.Time // when a cluster's record was deleted and its attempt booked
+	heard          map[string]bool      // clusters that the broker knew to have been bought
+	late           map[string]string    // refusal of a cluster after some machines were created
+	unended        map[string]bool      // clusters that could not be terminated because their cloud took no calls
+	commanded      map[string]time.Time // when a cluster got the command to run
+	served         map[int]time.Time    // when a replica of a service was last ready
+	replaced       map[int]int          // number of replacements since replacedFrom
+	replacedFrom   time.Time
+	waiting        map[int]int       // entries in a queue
+	entered        map[int]time.Time // when the queue entries were committed
+	changed        time.Time         // when the job's record was committed
+	planned        time.Time         // when the current plan was committed
+	freed          map[attemptKey]string
+	machines       []*Machine
+	rests          bool      // reconcile and tick read only its line
+	Promised       bool      // its deadline must be met
+	calm           time.Time // when faults stopped; zero before
+	ending         moment    // when it started to end
+	endBy          time.Time // see InvBound; zero before the calm
 }
 
 // New returns a checker for a world in which nothing has happened yet.
@@ -251,12 +251,12 @@ func (c *Checker) state(id string) *Job {
 	s, ok := c.Jobs[id]
 	if !ok {
 		s = &Job{
-			ID: id, Tasks: map[int]record.Task{}, finished: map[int]int{}, led: map[int]time.Time{},
+			ID: id, Tasks: map[int]record.Task{}, finished: map[int]int{}, chiefSucceeded: map[int]time.Time{},
 			attempts: map[attemptKey]*attemptState{},
 			clusters: map[string]record.Cluster{}, closed: map[string]moment{}, lingered: map[string]time.Time{},
 			leases: map[string]time.Time{},
 			late:   map[string]string{}, unended: map[string]bool{},
-			heard: map[string]bool{}, released: map[string]time.Time{}, told: map[string]time.Time{},
+			heard: map[string]bool{}, released: map[string]time.Time{}, commanded: map[string]time.Time{},
 			served: map[int]time.Time{}, waiting: map[int]int{}, entered: map[int]time.Time{},
 			freed: map[attemptKey]string{},
 		}
@@ -288,8 +288,8 @@ func (c *Checker) Expect(j *Wanted) {
 	c.wantedBy[j.Spec.Name] = j
 }
 
-// Kept records that the outputs of an attempt are stored.
-func (c *Checker) Kept(prefix string) { c.outputs[prefix] = true }
+// OutputsStored records that the outputs of an attempt are stored.
+func (c *Checker) OutputsStored(prefix string) { c.outputs[prefix] = true }
 
 // Open reports whether a cluster has a record.
 func (c *Checker) Open(cluster string) bool {

@@ -20,7 +20,7 @@ func (c *Checker) AtRest() bool {
 // AllOver reports whether every job has been submitted and has finished.
 func (c *Checker) AllOver() bool {
 	for _, u := range c.wanted {
-		if s := c.byName[u.Spec.Name]; s == nil || !s.Record.State.Over() {
+		if s := c.byName[u.Spec.Name]; s == nil || !s.Record.State.Finished() {
 			return false
 		}
 	}
@@ -44,7 +44,7 @@ func (c *Checker) Final() {
 			c.Violatef(InvEnds, "job %s was never accepted", u.Spec.Name)
 			return
 		}
-		if !s.Record.State.Over() {
+		if !s.Record.State.Finished() {
 			c.Violate(InvEnds, s.describe()+c.waitsFor(s)+"; bus: "+c.world.Queued())
 		}
 		c.finalJob(s)
@@ -152,7 +152,7 @@ func (c *Checker) cause(s *Job) {
 	for i, n := range u.Failures {
 		most := u.Spec.Tasks[i].RetriesAfter(scriptFailed)
 		if s.serves(i) {
-			most = attempt.MostMisses - 1
+			most = attempt.MaxMisses - 1
 		}
 		if n > most {
 			return
@@ -171,7 +171,7 @@ func (c *Checker) cause(s *Job) {
 		if a.Outcome == apitypes.OutcomeLost {
 			lost[a.task]++
 		}
-		if lost[a.task] >= attempt.MostSilent {
+		if lost[a.task] >= attempt.MaxSilent {
 			return
 		}
 		if a.Outcome == apitypes.OutcomeBudget && (j.BudgetUSD > 0 || a.Monthly) {
@@ -197,7 +197,7 @@ func (c *Checker) checkBudget(s *Job) {
 // broker could not know. If they fail, the broker may stop a machine late or not at all, so the cost after its lease or
 // after the decision to end it also does not count.
 func (c *Checker) overspend(s *Job) float64 {
-	usd := c.untold(s)
+	usd := c.unknownCost(s)
 	if !c.Stormy {
 		return usd
 	}

@@ -103,7 +103,7 @@ func (g *gangChecker) noteLeaving(s *Job, task int) {
 func (c *Checker) checkAlone(e events.GangBroken) {
 	s := c.state(e.Job)
 	t := s.Tasks[e.Task]
-	over := s.Record.State == apitypes.JobEnding || s.Record.State.Over()
+	over := s.Record.State == apitypes.JobEnding || s.Record.State.Finished()
 	if s.user == nil || over || t.Attempt != e.Attempt ||
 		t.State != record.TaskQueued && t.State != record.TaskFailed || !restarts(&s.user.Spec.Tasks[e.Task], e) {
 		return
@@ -134,7 +134,7 @@ func restarts(t *dag.Task, e events.GangBroken) bool {
 	if e.Failed {
 		to = dag.PodFailed
 	}
-	r, found := t.Reacts(to, e.ExitCode)
+	r, found := t.Reaction(to, e.ExitCode)
 	return found && r.Action == dag.RestartRole
 }
 
@@ -162,7 +162,7 @@ func (c *Checker) mayAlone(t gangTask) {
 // leads records that a task, which may be a gang's chief, has succeeded.
 func (s *Job) leads(task int, now time.Time) {
 	if s.user != nil && s.user.Spec.Chief(task) {
-		s.led[task] = now
+		s.chiefSucceeded[task] = now
 	}
 }
 
@@ -177,7 +177,7 @@ func (c *Checker) checkChiefs(s *Job) {
 				s.entered[i].Sub(timeline.Beginning()).Round(time.Second))
 		}
 	}
-	for chief, since := range s.led {
+	for chief, since := range s.chiefSucceeded {
 		if from := later(since, s.calm); c.Now.Sub(from) < GiveUp/2 {
 			continue
 		}

@@ -96,9 +96,9 @@ func (c *Checker) phase(s *Job, i int, before []byte) {
 func forward(from, to apitypes.JobState) bool {
 	switch from {
 	case "", apitypes.JobPlanning, apitypes.JobWaiting, apitypes.JobRunning:
-		return !to.Over()
+		return !to.Finished()
 	case apitypes.JobEnding:
-		return to == apitypes.JobEnding || to.Over()
+		return to == apitypes.JobEnding || to.Finished()
 	default:
 		return from == to
 	}
@@ -207,7 +207,7 @@ func (c *Checker) attemptRecord(s *Job, a apitypes.Attempt) {
 
 // checkLost checks that a cluster that is given up had time to report after its command to run.
 func (c *Checker) checkLost(s *Job, cluster string) {
-	run, ok := s.told[cluster]
+	run, ok := s.commanded[cluster]
 	if !ok || c.Now.Sub(run) > c.cfg.SilentFor {
 		return
 	}
@@ -287,9 +287,9 @@ func (c *Checker) clusterRecord(s *Job, id string, w *store.Write) {
 	}
 	if cl.Command == string(wire.Run) && old.Command != cl.Command {
 		// The time counts from the decision, however slow its commit was, if the record has the time of the decision.
-		s.told[id] = c.Now
+		s.commanded[id] = c.Now
 		if cl.Since.After(old.Since) {
-			s.told[id] = cl.Since
+			s.commanded[id] = cl.Since
 		}
 	}
 	s.clusters[id] = cl

@@ -62,7 +62,7 @@ func (c *Checker) checkKept(s *Job, cl record.Cluster) {
 	})
 	before := s.ending.step > 0 && s.ending.step < s.closed[cl.ID].step // an ending job keeps nothing
 	if before || s.user.Cancelled || c.moneyBounds(s) || suspended || unseen || dead ||
-		s.Record.Outcome == apitypes.JobSucceeded || s.Record.State.Over() {
+		s.Record.Outcome == apitypes.JobSucceeded || s.Record.State.Finished() {
 		return
 	}
 	c.Violatef(InvKept, "%s should be kept for %v, but is released after %v", cl.ID, s.user.Spec.KeepOnFailure,

@@ -9,7 +9,7 @@ import (
 
 // checkTasks checks that a queued task has a queue entry while its job runs.
 func (c *Checker) checkTasks(s *Job) {
-	if s.Record.ID == "" || s.Record.State == apitypes.JobEnding || s.Record.State.Over() {
+	if s.Record.ID == "" || s.Record.State == apitypes.JobEnding || s.Record.State.Finished() {
 		return
 	}
 	for i := range s.Record.Tasks {

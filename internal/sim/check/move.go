@@ -132,7 +132,7 @@ func (c *Checker) machineKept(pool string, was, m *record.PoolMachine) {
 		if s == nil || !ok || s.user == nil {
 			continue
 		}
-		left := m.Kept(s.claim(task), use.Since)
+		left := m.WithPromises(s.claim(task), use.Since)
 		if !record.Fits(apitypes.Capacity{}, left.Free()) {
 			c.Violatef(InvKeptRoom, "%s is assigned %s/%s, where %+v is kept", use.Cluster, pool, m.ID, m.Promises)
 		}

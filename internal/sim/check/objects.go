@@ -59,7 +59,7 @@ func owns(m *Machine, uri string) bool {
 
 // Granted checks what an agent was granted by a call that started in a step; what is "read" or "write".
 func (c *Checker) Granted(m *Machine, what, uri string, began int) {
-	if c.over(m, began) {
+	if c.finished(m, began) {
 		c.Violatef(InvGrant, "%s of %s had finished but is granted to %s %s", m.ID, m.Cluster, what, uri)
 	}
 	if what == "write" && !owns(m, uri) {
@@ -67,11 +67,11 @@ func (c *Checker) Granted(m *Machine, what, uri string, began int) {
 	}
 }
 
-// Over reports whether the attempt of a machine has finished.
-func (c *Checker) Over(m *Machine) bool { return c.over(m, c.Steps+1) }
+// Finished reports whether the attempt of a machine has finished.
+func (c *Checker) Finished(m *Machine) bool { return c.finished(m, c.Steps+1) }
 
-// over reports whether an attempt had finished before a step.
-func (c *Checker) over(m *Machine, began int) bool {
+// finished reports whether an attempt had finished before a step.
+func (c *Checker) finished(m *Machine, began int) bool {
 	s := c.Jobs[record.ClusterJob(m.Cluster)]
 	if s == nil {
 		return true

@@ -18,8 +18,8 @@ const (
 // place is where one machine of an attempt is; unknown parts are empty.
 type place struct{ region, zone, rack, machine string }
 
-// standsAt returns where an attempt's machines are, by its offer and the labels of pool machines.
-func (c *Checker) standsAt(a apitypes.Attempt) (at []place) {
+// placesOf returns where an attempt's machines are, by its offer and the labels of pool machines.
+func (c *Checker) placesOf(a apitypes.Attempt) (at []place) {
 	if !a.Assigned() {
 		for range a.Nodes {
 			at = append(at, place{region: a.Offer.Cloud + ":" + a.Offer.Region, zone: a.Offer.Zone})
@@ -70,7 +70,7 @@ func (c *Checker) checkPlaced(s *Job, a apitypes.Attempt) {
 		return
 	}
 	spec := s.user.Spec
-	mine := c.standsAt(a)
+	mine := c.placesOf(a)
 	c.checkGroups(s, a, mine)
 	t := &spec.Tasks[a.Task]
 	for _, o := range c.order {
@@ -81,7 +81,7 @@ func (c *Checker) checkPlaced(s *Job, a apitypes.Attempt) {
 			if other.Outcome != "" {
 				continue
 			}
-			there := c.standsAt(other.Attempt)
+			there := c.placesOf(other.Attempt)
 			of := &o.user.Spec.Tasks[other.Task]
 			for _, rule := range against(t, of) {
 				c.Count("apart from another")
@@ -134,7 +134,7 @@ func (c *Checker) checkGroups(s *Job, a apitypes.Attempt, mine []place) {
 		all := slices.Clone(mine)
 		for _, o := range s.order {
 			if o.task != a.Task && o.Outcome == "" && g.Has(o.task) {
-				all = append(all, c.standsAt(o.Attempt)...)
+				all = append(all, c.placesOf(o.Attempt)...)
 			}
 		}
 		c.Count("spread or packed")
@@ -157,7 +157,7 @@ func (c *Checker) checkGroups(s *Job, a apitypes.Attempt, mine []place) {
 			if x.machine == "" && g.Level() == dag.LevelMachine {
 				together = 0
 			}
-			if g.Spread != "" && together > g.Most() {
+			if g.Spread != "" && together > g.MaxPerPlace() {
 				c.Violatef(InvPlaced, "%s is admitted to %v, against %s: %d of %v", describeAttempt(s, a), mine, g,
 					together,
 					all)

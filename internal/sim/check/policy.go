@@ -45,8 +45,8 @@ func (c *Checker) Labelled(pool, machine string, labels map[string]string) {
 	}
 }
 
-// overtakes returns how long a task may wait until it must not be overtaken any more.
-func (c *Checker) overtakes() time.Duration {
+// overtakeLimit returns how long a task may wait until it must not be overtaken any more.
+func (c *Checker) overtakeLimit() time.Duration {
 	p := c.policy.policy
 	if p != nil && slices.Contains(p.Actions, "reserve") && slices.Contains(p.Actions, "backfill") {
 		return session.Overtaken * c.cfg.OverdueAfter

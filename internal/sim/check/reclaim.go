@@ -96,7 +96,7 @@ func (c *Checker) Bound() {
 	trees := map[string]time.Duration{}
 	for _, u := range c.wanted {
 		s := c.byName[u.Spec.Name]
-		if s == nil || s.Record.State.Over() {
+		if s == nil || s.Record.State.Finished() {
 			continue
 		}
 		for i := range u.Spec.Tasks {
@@ -105,7 +105,7 @@ func (c *Checker) Bound() {
 			}
 			runs := u.Spec.Tasks[i].RetriesAfter(scriptFailed) + 1 + s.mostStops(i, c.cfg.Restart)
 			if u.Deadly[i] {
-				runs += attempt.MostSilent
+				runs += attempt.MaxSilent
 			}
 			trees[c.root(s.Record.Queue)] += time.Duration(runs) *
 				(s.longest(i) + planner.PlannedOverhead + c.cfg.Overhead + u.Spec.KeepOnFailure)
@@ -114,7 +114,7 @@ func (c *Checker) Bound() {
 	placed, all, latest := false, time.Duration(0), time.Duration(0)
 	for _, u := range c.wanted {
 		s := c.byName[u.Spec.Name]
-		if s == nil || s.Record.State.Over() {
+		if s == nil || s.Record.State.Finished() {
 			continue
 		}
 		placed = placed || record.IsPlaced(u.Spec)
@@ -124,7 +124,7 @@ func (c *Checker) Bound() {
 		all += work
 	}
 	for _, u := range c.wanted {
-		if s := c.byName[u.Spec.Name]; s != nil && !s.Record.State.Over() {
+		if s := c.byName[u.Spec.Name]; s != nil && !s.Record.State.Finished() {
 			s.calm = c.Now
 			s.endBy = c.Now.Add(2*GiveUp + planner.PlannedDetect + trees[c.root(s.Record.Queue)])
 			if placed { // it may wait until others leave its place, and others of its queue wait for it
@@ -156,7 +156,7 @@ func (c *Checker) root(queue string) string {
 // checkBound checks that a job has not exceeded its bound.
 func (c *Checker) checkBound(s *Job) {
 	c.checkChiefs(s)
-	if !s.endBy.IsZero() && c.Now.After(s.endBy) && !s.Record.State.Over() {
+	if !s.endBy.IsZero() && c.Now.After(s.endBy) && !s.Record.State.Finished() {
 		c.Violatef(InvBound, "it had to end by %v: %s",
 			s.endBy.Sub(timeline.Beginning()).Round(time.Second), s.describe())
 	}

@@ -176,7 +176,7 @@ func (s *Job) claim(task int) string {
 // OverdueAfter, is at least as urgent, and could have run just as well. A gang has waited as long as the first of its
 // tasks. Room that was promised before the other task was overdue or able to run stays promised.
 func (c *Checker) checkOvertaken(s *Job, a apitypes.Attempt) {
-	limit := c.overtakes()
+	limit := c.overtakeLimit()
 	for _, i := range s.gang(a.Task) {
 		if a.Admitted.Sub(s.Tasks[i].ReadyAt) >= c.cfg.OverdueAfter {
 			return

@@ -29,7 +29,7 @@ type Suspensions struct {
 
 // suspended returns since when a job must not be admitted, and since when it must hold nothing; zero if not.
 func (c *Checker) suspended(s *Job) (closed, empty time.Time) {
-	if s.user == nil || s.Record.State == apitypes.JobEnding || s.Record.State.Over() {
+	if s.user == nil || s.Record.State == apitypes.JobEnding || s.Record.State.Finished() {
 		return closed, empty
 	}
 	closed, empty = s.user.Waits, s.user.Waits

@@ -104,7 +104,7 @@ func (c *Checker) AgentFailed(what string, err error) {
 
 // LaunchFailed records a cloud's answer to a failed launch.
 func (c *Checker) LaunchFailed(spec cloud.LaunchSpec, kind cloud.Kind, err error) {
-	if s := c.Jobs[record.ClusterJob(spec.Cluster)]; s != nil && kind == cloud.Capacity && s.made(spec.Cluster) {
+	if s := c.Jobs[record.ClusterJob(spec.Cluster)]; s != nil && kind == cloud.Capacity && s.hadMachines(spec.Cluster) {
 		s.late[spec.Cluster] = err.Error()
 	}
 	c.refusals[spec.Cluster] = append(c.refusals[spec.Cluster], refusal{kind, err.Error()})
@@ -117,8 +117,8 @@ func (c *Checker) Unended(cluster string) {
 	}
 }
 
-// made reports whether a cluster ever had any machine.
-func (s *Job) made(cluster string) bool {
+// hadMachines reports whether a cluster ever had any machine.
+func (s *Job) hadMachines(cluster string) bool {
 	return slices.ContainsFunc(s.machines, func(m *Machine) bool { return m.Cluster == cluster })
 }
 
@@ -185,7 +185,7 @@ func (c *Checker) Assigned(m *Machine, w wire.Work, began int) {
 		if s.user.Spec.Tasks[task].StandIn() || parent.StandIn() {
 			continue // no data to stage
 		}
-		if slices.Contains(w.Assignment.Nothing, parent.Name) && s.doneWithChief(int(p)) {
+		if slices.Contains(w.Assignment.EmptyParents, parent.Name) && s.doneWithChief(int(p)) {
 			continue // it was ended with its gang before it had outputs
 		}
 		if prefix := w.Assignment.Parents[parent.Name]; !c.outputs[At(w.Assignment.Store, prefix)] {
@@ -239,7 +239,7 @@ func (c *Checker) Look() {
 func (c *Checker) checkOwned(s *Job, m *Machine) {
 	cl, known := s.clusters[m.Cluster]
 	if known && cl.Outcome == "" && cl.State != record.ClusterReleasing && s.Record.State != apitypes.JobEnding &&
-		!s.Record.State.Over() || s.lingers(c, m) ||
+		!s.Record.State.Finished() || s.lingers(c, m) ||
 		c.sky.Outage(m.Cloud) {
 		c.idle[m] = 0
 		return

@@ -47,7 +47,7 @@ func Joining(r timeline.Random, j *dag.Job, always bool) {
 	edges := slices.Clone(j.Edges)
 	for range 1 + r.IntN(3) {
 		t := j.Tasks[lead]
-		t.Name, t.Gang, t.Joins, t.Role, t.On = fmt.Sprintf("t%d", len(j.Tasks)), "", t.Gang, t.RoleOf(), nil
+		t.Name, t.Gang, t.Joins, t.Role, t.On = fmt.Sprintf("t%d", len(j.Tasks)), "", t.Gang, t.RoleName(), nil
 		for _, e := range edges {
 			if e.To == lead {
 				j.Edges = append(j.Edges, dag.Edge{From: e.From, To: len(j.Tasks), Data: e.Data})
@@ -55,7 +55,7 @@ func Joining(r timeline.Random, j *dag.Job, always bool) {
 		}
 		j.Tasks = append(j.Tasks, t)
 	}
-	j.Tasks[lead].Role = j.Tasks[lead].RoleOf()
+	j.Tasks[lead].Role = j.Tasks[lead].RoleName()
 }
 
 // Roles makes tasks of gangs restart by themselves after certain events.

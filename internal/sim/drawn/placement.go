@@ -42,7 +42,7 @@ func Placement(r timeline.Random, j *dag.Job) {
 	})
 	for i := from; i < to; i++ {
 		rule.Of = append(rule.Of, j.Tasks[i].Name)
-		if rule.Spread.Far() {
+		if rule.Spread.Plannable() {
 			rule.Max = max(rule.Max, j.Tasks[i].Nodes)
 		}
 	}

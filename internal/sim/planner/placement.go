@@ -22,8 +22,8 @@ func site(region, zone string, level dag.Level) string {
 
 func (c choice) site(level dag.Level) string { return site(c.Cloud+":"+c.Region, c.Zone, level) }
 
-// stands returns where a task of the job runs, empty if it does not run.
-func (g *planning) stands(task int, level dag.Level) string {
+// currentSite returns where a task of the job runs, empty if it does not run.
+func (g *planning) currentSite(task int, level dag.Level) string {
 	for _, p := range g.in.Stood {
 		if p.Job == g.in.Job && p.Task == task && !g.facts(task).Done {
 			return site(p.Spots[0].Region, p.Spots[0].Zone, level)
@@ -32,8 +32,8 @@ func (g *planning) stands(task int, level dag.Level) string {
 	return ""
 }
 
-// only removes a task's options that fail a test, unless all fail.
-func (g *planning) only(task int, test func(choice) bool) {
+// filterOptions removes a task's options that fail a test, unless all fail.
+func (g *planning) filterOptions(task int, test func(choice) bool) {
 	kept := slices.DeleteFunc(slices.Clone(g.options[task]), func(c choice) bool { return !test(c) })
 	if len(kept) > 0 {
 		g.options[task] = kept
@@ -46,28 +46,28 @@ func (g *planning) keepRules() {
 		return
 	}
 	rules := slices.DeleteFunc(g.in.Spec.Groups(), func(r dag.PlacementGroup) bool {
-		return r.Pack == "" && !r.Spread.Far()
+		return r.Pack == "" && !r.Spread.Plannable()
 	})
 	begins := !slices.ContainsFunc(rules, func(r dag.PlacementGroup) bool {
 		return slices.ContainsFunc(r.Tasks, func(i int) bool {
-			return g.facts(i).Fixed || g.stands(i, dag.LevelZone) != ""
+			return g.facts(i).Fixed || g.currentSite(i, dag.LevelZone) != ""
 		})
 	})
-	if begins && g.beside(rules) == nil {
+	if begins && g.optionsFor(rules) == nil {
 		g.message = "no places satisfy the placement rules of its tasks"
 		return
 	}
 	for i := range g.options {
 		g.keepApart(i)
-		if at := g.stands(i, dag.LevelZone); at != "" {
-			g.only(i, func(c choice) bool { return c.site(dag.LevelZone) == at })
+		if at := g.currentSite(i, dag.LevelZone); at != "" {
+			g.filterOptions(i, func(c choice) bool { return c.site(dag.LevelZone) == at })
 		}
 	}
-	at := g.beside(rules)
+	at := g.optionsFor(rules)
 	for _, rule := range rules {
 		for _, i := range rule.Tasks {
 			if spot, is := at[i]; is {
-				g.only(i, func(c choice) bool { return c.site(far(&rule)) == spot.site(far(&rule)) })
+				g.filterOptions(i, func(c choice) bool { return c.site(far(&rule)) == spot.site(far(&rule)) })
 			}
 		}
 	}
@@ -81,15 +81,15 @@ func far(r *dag.PlacementGroup) dag.Level {
 	return dag.LevelZone
 }
 
-// beside finds options for the tasks of the rules with which all of the rules hold, or nil.
-func (g *planning) beside(rules []dag.PlacementGroup) map[int]choice {
+// optionsFor finds options for the tasks of the rules with which all of the rules hold, or nil.
+func (g *planning) optionsFor(rules []dag.PlacementGroup) map[int]choice {
 	var tasks []int
 	for _, rule := range rules {
 		tasks = append(tasks, rule.Tasks...)
 	}
 	slices.Sort(tasks)
 	tasks = slices.DeleteFunc(slices.Compact(tasks), func(i int) bool {
-		return len(g.options[i]) == 0 || g.stands(i, dag.LevelZone) != ""
+		return len(g.options[i]) == 0 || g.currentSite(i, dag.LevelZone) != ""
 	})
 	at := map[int]choice{}
 	var place func(rest []int) bool
@@ -105,7 +105,7 @@ func (g *planning) beside(rules []dag.PlacementGroup) map[int]choice {
 				tried[zone] = true
 			}
 			at[rest[0]] = c
-			if !slices.ContainsFunc(rules, func(r dag.PlacementGroup) bool { return g.breaks(&r, rest[0], at) }) &&
+			if !slices.ContainsFunc(rules, func(r dag.PlacementGroup) bool { return g.violates(&r, rest[0], at) }) &&
 				place(rest[1:]) {
 				return true
 			}
@@ -119,8 +119,8 @@ func (g *planning) beside(rules []dag.PlacementGroup) map[int]choice {
 	return at
 }
 
-// breaks reports whether the place of a task breaks a rule, given the tasks already placed or running.
-func (g *planning) breaks(rule *dag.PlacementGroup, task int, at map[int]choice) bool {
+// violates reports whether the place of a task breaks a rule, given the tasks already placed or running.
+func (g *planning) violates(rule *dag.PlacementGroup, task int, at map[int]choice) bool {
 	if !rule.Has(task) {
 		return false
 	}
@@ -130,7 +130,7 @@ func (g *planning) breaks(rule *dag.PlacementGroup, task int, at map[int]choice)
 		if i == task {
 			continue
 		}
-		other := g.stands(i, level)
+		other := g.currentSite(i, level)
 		if c, is := at[i]; is {
 			other = c.site(level)
 		}
@@ -142,15 +142,15 @@ func (g *planning) breaks(rule *dag.PlacementGroup, task int, at map[int]choice)
 			nodes += g.in.Spec.Tasks[i].Nodes
 		}
 	}
-	return rule.Pack == "" && nodes > rule.Most()
+	return rule.Pack == "" && nodes > rule.MaxPerPlace()
 }
 
 // keepApart removes options at places of tasks from which the task, or which from it, must be apart.
 func (g *planning) keepApart(task int) {
 	t := &g.in.Spec.Tasks[task]
-	g.only(task, func(c choice) bool {
+	g.filterOptions(task, func(c choice) bool {
 		spot := record.Spot{Region: c.Cloud + ":" + c.Region, Zone: c.Zone, Count: 1}
-		mine := record.StandOf(t, []record.Spot{spot}, g.in.Now)
+		mine := record.LocationOf(t, []record.Spot{spot}, g.in.Now)
 		return len(record.Clashes(nil, g.in.Job, task, mine, g.in.Stood)) == 0
 	})
 }

@@ -29,12 +29,12 @@ type planner struct {
 }
 
 // New returns a planner. It is safe for concurrent use.
-func New() broker.Planner { return Having(nil, nil) }
+func New() broker.Planner { return NewReserved(nil, nil) }
 
-// Having returns a planner for accounts that have reserved some machines, by listing ID, and committed to some vCPUs,
+// NewReserved returns a planner for accounts that have reserved some machines, by listing ID, and committed to some vCPUs,
 // which machines of all types share, by CLOUD/REGION. Jobs with a deadline or a budget do not use these, because they
 // may be taken. A plan may use more of them than exist; the broker takes care of that.
-func Having(reserved, committed map[string]int) broker.Planner {
+func NewReserved(reserved, committed map[string]int) broker.Planner {
 	return &planner{list: weather.Catalogue(), overhead: PlannedOverhead, detect: PlannedDetect, reserved: reserved,
 		committed: committed}
 }
@@ -82,7 +82,7 @@ func (c choice) offer() apitypes.Offer {
 	}
 	if c.vcpus > 0 {
 		o.Reservation = Committed + c.Region
-		o.Has, o.Takes = capacity.TakenBy(float64(c.vcpus), 0), capacity.TakenBy(c.VCPU, 0)
+		o.Has, o.Takes = capacity.DemandOf(float64(c.vcpus), 0), capacity.DemandOf(c.VCPU, 0)
 	}
 	return o
 }
@@ -205,7 +205,7 @@ func (g *planning) own(t *dag.Task, c choice) (all []choice) {
 // suits reports whether a machine has what a task asks for.
 func suits(t *dag.Task, l *weather.Listing) bool {
 	return slices.ContainsFunc(t.Resources, func(r dag.Resources) bool {
-		return r.CPUs.Holds(l.VCPU) && (r.Cloud == "" || r.Cloud == l.Cloud) &&
+		return r.CPUs.Contains(l.VCPU) && (r.Cloud == "" || r.Cloud == l.Cloud) &&
 			(r.Region == "" || r.Region == l.Region) &&
 			(r.Zone == "" || r.Zone == l.Zone) && (r.InstanceType == "" || r.InstanceType == l.InstanceType) &&
 			r.Accelerator == l.Accelerator && r.AcceleratorCount <= l.Accelerators

@@ -22,11 +22,11 @@ func (e Entry) String() string {
 
 // history keeps the last entries, and writes all of them to w if set.
 type history struct {
-	ring  []Entry
-	count int
-	w     io.Writer
-	err   error
-	Told  func(Entry) // may be nil
+	ring    []Entry
+	count   int
+	w       io.Writer
+	err     error
+	OnEntry func(Entry) // may be nil
 }
 
 func newHistory(keep int, w io.Writer) *history {
@@ -40,8 +40,8 @@ func (h *history) add(e Entry) {
 		h.ring[h.count%len(h.ring)] = e
 	}
 	h.count++
-	if h.Told != nil {
-		h.Told(e)
+	if h.OnEntry != nil {
+		h.OnEntry(e)
 	}
 	if h.w != nil && h.err == nil {
 		_, h.err = fmt.Fprintln(h.w, e)

@@ -60,7 +60,7 @@ type Faults struct {
 
 // Span is a condition that alternates: the mean time for which it is well, and for which it is ill. With a zero Well
 // it is always well.
-type Span struct{ Well, Ill time.Duration }
+type Span struct{ Good, Bad time.Duration }
 
 // Stormy reports whether the broker's own parts, or the clouds' answers to it, may fail. Then it may detect and stop
 // costs late.
@@ -80,7 +80,7 @@ func DrawTides(r timeline.Random) Span {
 	if !r.Chance(0.4) {
 		return Span{}
 	}
-	return Span{Well: r.Spread(40*time.Minute, 6*time.Hour), Ill: r.Spread(20*time.Minute, 3*time.Hour)}
+	return Span{Good: r.Spread(40*time.Minute, 6*time.Hour), Bad: r.Spread(20*time.Minute, 3*time.Hour)}
 }
 
 // Draw draws the faults of a world: each kind of fault is present in some worlds and absent in others, and rarely all
@@ -95,7 +95,7 @@ func Draw(r timeline.Random) Faults {
 	}
 	spans := func(field *Span, often float64, well, ill time.Duration) {
 		if r.Chance(often) {
-			*field = Span{Well: r.Spread(well/3, 3*well), Ill: r.Spread(ill/3, 3*ill)}
+			*field = Span{Good: r.Spread(well/3, 3*well), Bad: r.Spread(ill/3, 3*ill)}
 		}
 	}
 	spans(&f.Spot, 0.8, 3*time.Hour, time.Hour)

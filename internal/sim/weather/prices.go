@@ -55,7 +55,7 @@ func (s *Sky) Market(id string) Course {
 // Quote changes the spot price of a listing.
 func (s *Sky) Quote(id string, usd float64) {
 	s.Paths[id] = append(slices.Clip(s.Market(id)), Quote{s.time.Now, usd})
-	s.rises(id, usd)
+	s.onPrice(id, usd)
 }
 
 // ListingOf returns the ID of an offer's listing.
@@ -103,7 +103,7 @@ func (s *Sky) next(l Listing) float64 {
 	if s.tidal {
 		usd := l.SpotUSD * s.prices.Uniform(0.9, 1.1)
 		if s.high {
-			usd *= dearer
+			usd *= highTide
 		}
 		return math.Min(usd, l.OnDemandUSD)
 	}

@@ -14,19 +14,19 @@ type Sky struct {
 	faults *Faults  // current
 	traces []*Trace // if any, the availability of spot machines
 	// rises is called when the spot price of a listing has changed.
-	rises  func(id string, usd float64)
-	fronts map[string]*front
-	Rules  []*Rule
-	Until  map[string]time.Time // end of stalls and cuts that a story ordered
-	prices timeline.Random
-	Paths  map[string]Course // of prices that have changed, by listing
-	high   bool              // the tide of prices is high
-	tidal  bool              // prices have tides
+	onPrice func(id string, usd float64)
+	fronts  map[string]*front
+	Rules   []*Rule
+	Until   map[string]time.Time // end of stalls and cuts that a story ordered
+	prices  timeline.Random
+	Paths   map[string]Course // of prices that have changed, by listing
+	high    bool              // the tide of prices is high
+	tidal   bool              // prices have tides
 }
 
 // New returns the sky of a world with the current faults. rises is called when the spot price of a listing changes.
 func New(t *timeline.Timeline, faults *Faults, traces []*Trace, rises func(id string, usd float64)) *Sky {
-	return &Sky{time: t, faults: faults, traces: traces, rises: rises, fronts: map[string]*front{},
+	return &Sky{time: t, faults: faults, traces: traces, onPrice: rises, fronts: map[string]*front{},
 		Until: map[string]time.Time{}, Paths: map[string]Course{},
 		prices: timeline.NewRandom(t.Seed, "prices")}
 }
@@ -43,8 +43,8 @@ func (s *Sky) front(name string, of Span) *front {
 	if !ok {
 		f = &front{Random: timeline.NewRandom(s.time.Seed, name), Span: of}
 		first := timeline.Beginning()
-		if f.Uniform(0, float64(of.Well+of.Ill)) < float64(of.Well) {
-			first = first.Add(f.Random.Span(of.Well))
+		if f.Uniform(0, float64(of.Good+of.Bad)) < float64(of.Good) {
+			first = first.Add(f.Random.Span(of.Good))
 		}
 		f.turns = []time.Time{first}
 		s.fronts[name] = f
@@ -56,9 +56,9 @@ func (s *Sky) front(name string, of Span) *front {
 func (f *front) ill(t time.Time) (ill bool, until time.Time) {
 	for i := 0; ; i++ {
 		if i == len(f.turns) {
-			mean := f.Well
+			mean := f.Good
 			if i%2 == 1 {
-				mean = f.Ill
+				mean = f.Bad
 			}
 			f.turns = append(f.turns, f.turns[i-1].Add(f.Random.Span(mean)))
 		}
@@ -81,7 +81,7 @@ func MarketOf(o apitypes.Offer) string {
 func (s *Sky) Capacity(o apitypes.Offer, nodes int) (has bool, until time.Time) {
 	of := s.faults.OnDemand
 	if o.Spot {
-		if len(s.traces) > 0 && s.faults.Spot.Well > 0 {
+		if len(s.traces) > 0 && s.faults.Spot.Good > 0 {
 			h := fnv.New64a()
 			_, _ = h.Write([]byte(MarketOf(o))) // never fails
 			n := h.Sum64() + s.time.Seed
@@ -90,7 +90,7 @@ func (s *Sky) Capacity(o apitypes.Offer, nodes int) (has bool, until time.Time) 
 		}
 		of = s.faults.Spot
 	}
-	if of.Well == 0 {
+	if of.Good == 0 {
 		return true, time.Time{}
 	}
 	ill, until := s.front(MarketOf(o), of).ill(s.time.Now)
@@ -99,7 +99,7 @@ func (s *Sky) Capacity(o apitypes.Offer, nodes int) (has bool, until time.Time) 
 
 // Outage reports whether a cloud accepts no credentials.
 func (s *Sky) Outage(name string) bool {
-	if s.faults.Outages.Well == 0 {
+	if s.faults.Outages.Good == 0 {
 		return false
 	}
 	ill, _ := s.front("outage "+name, s.faults.Outages).ill(s.time.Now)
@@ -111,7 +111,7 @@ func (s *Sky) Stalled(fn string) (bool, time.Time) {
 	if until := s.Until[fn]; s.time.Now.Before(until) {
 		return true, until
 	}
-	if s.faults.Stalls.Well == 0 {
+	if s.faults.Stalls.Good == 0 {
 		return false, time.Time{}
 	}
 	return s.front("stall "+fn, s.faults.Stalls).ill(s.time.Now)
@@ -122,7 +122,7 @@ func (s *Sky) Cut(machine string) bool {
 	if s.time.Now.Before(s.Until[machine]) {
 		return true
 	}
-	if s.faults.Partition.Well == 0 {
+	if s.faults.Partition.Good == 0 {
 		return false
 	}
 	ill, _ := s.front("partition "+machine, s.faults.Partition).ill(s.time.Now)

@@ -8,7 +8,7 @@ import (
 )
 
 func TestFrontIsIndependentOfQueries(t *testing.T) {
-	of := Span{Well: time.Hour, Ill: 20 * time.Minute}
+	of := Span{Good: time.Hour, Bad: 20 * time.Minute}
 	forward, backward := New(timeline.New(3, 1, nil), &Faults{}, nil, nil).front("zone", of), New(timeline.New(3, 1, nil), &Faults{}, nil, nil).front("zone", of)
 	var a, b []bool
 	const hours = 200

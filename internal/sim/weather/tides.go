@@ -11,14 +11,14 @@ import (
 // Watched is how long prices have been observed when the history of a world with tides begins.
 const Watched = 5 * 24 * time.Hour
 
-// dearer is the price factor at high tide.
-const dearer = 2.4
+// highTide is the price factor at high tide.
+const highTide = 2.4
 
 // PastPrices simulates some days of prices before the history begins, and returns what the broker knows of them. All
 // prices rise and fall together, so that waiting makes them cheaper.
 func (s *Sky) PastPrices() []record.MarketRecord {
 	tides := s.faults.Tides
-	if tides.Well == 0 {
+	if tides.Good == 0 {
 		return nil
 	}
 	s.tidal = true
@@ -55,14 +55,14 @@ func (s *Sky) Records(learned []market.Online) (out []record.MarketRecord) {
 // tide draws how long the tide stays as it is.
 func (s *Sky) tide() time.Duration {
 	if s.high {
-		return s.prices.Span(s.faults.Tides.Ill)
+		return s.prices.Span(s.faults.Tides.Bad)
 	}
-	return s.prices.Span(s.faults.Tides.Well)
+	return s.prices.Span(s.faults.Tides.Good)
 }
 
 // turn turns the tide and changes all prices.
 func (s *Sky) turn() {
-	if s.faults.Tides.Well == 0 {
+	if s.faults.Tides.Good == 0 {
 		return // it stays as it is
 	}
 	s.high = !s.high

@@ -16,7 +16,7 @@ var files embed.FS
 type Example struct {
 	Name, Body string
 	Ranks      int
-	Says       string
+	WantLog    string
 }
 
 // Of returns the examples that run on the cloud, which is "aws", "gcp" or "azure".
@@ -26,12 +26,12 @@ func Of(cloud string) []Example {
 		cloud string
 		Example
 	}{
-		{"aws", Example{Name: "env_check", Ranks: 2, Says: "TEST_VAR is set to test"}},
-		{"aws", Example{Name: "multi_hostname", Ranks: 2, Says: "My hostname: "}},
-		{"aws", Example{Name: "managed_job", Ranks: 1, Says: "240/240"}},
-		{"aws", Example{Name: "managed_spot", Ranks: 1, Says: "240/240"}},
-		{"gcp", Example{Name: "gcp_start_stop", Ranks: 2, Says: "gcp_start_stop [run]"}},
-		{"azure", Example{Name: "azure_start_stop", Ranks: 1, Says: "azure-start-stop [run]"}},
+		{"aws", Example{Name: "env_check", Ranks: 2, WantLog: "TEST_VAR is set to test"}},
+		{"aws", Example{Name: "multi_hostname", Ranks: 2, WantLog: "My hostname: "}},
+		{"aws", Example{Name: "managed_job", Ranks: 1, WantLog: "240/240"}},
+		{"aws", Example{Name: "managed_spot", Ranks: 1, WantLog: "240/240"}},
+		{"gcp", Example{Name: "gcp_start_stop", Ranks: 2, WantLog: "gcp_start_stop [run]"}},
+		{"azure", Example{Name: "azure_start_stop", Ranks: 1, WantLog: "azure-start-stop [run]"}},
 	} {
 		if e.cloud == cloud {
 			body, err := files.ReadFile(e.Name + ".yaml")
@@ -47,8 +47,8 @@ func Of(cloud string) []Example {
 
 // Check returns an error if the log of a rank does not contain the expected line.
 func (e Example) Check(log string) error {
-	if !strings.Contains(log, e.Says) {
-		return fmt.Errorf("%s: %q is not in the log:\n%s", e.Name, e.Says, log)
+	if !strings.Contains(log, e.WantLog) {
+		return fmt.Errorf("%s: %q is not in the log:\n%s", e.Name, e.WantLog, log)
 	}
 	return nil
 }

@@ -23,19 +23,19 @@ type Relay struct {
 	look  time.Duration
 
 	mu    sync.Mutex
-	bells map[string]*bell
+	bells map[string]*waiters
 
 	appended atomic.Int64
 }
 
-// bell wakes those that wait for a stream, once.
-type bell struct {
+// waiters wakes those that wait for a stream, once.
+type waiters struct {
 	rung  chan struct{}
 	users int
 }
 
-// slowest is the maximum pause between two looks at an idle stream, as a multiple of the first pause.
-const slowest = 20
+// maxLookFactor is the maximum pause between two looks at an idle stream, as a multiple of the first pause.
+const maxLookFactor = 20
 
 // keepPiece is how long a piece is kept that no one receives. Every sweepEvery pieces, expired ones are removed.
 const (
@@ -47,7 +47,7 @@ const (
 // processes have sent. While the stream is idle, the pauses grow up to slowest times look. It is 0 if there is only
 // one process. Wall time.
 func New(s store.Store, now func() time.Time, look time.Duration) *Relay {
-	return &Relay{store: s, now: now, look: look, bells: map[string]*bell{}}
+	return &Relay{store: s, now: now, look: look, bells: map[string]*waiters{}}
 }
 
 // Side is the side that sends a stream.
@@ -92,7 +92,7 @@ func (r *Relay) Append(ctx context.Context, stream string, offset int64, piece [
 	if err != nil {
 		return err
 	}
-	r.ring(stream)
+	r.wake(stream)
 	if r.appended.Add(1)%sweepEvery == 0 {
 		err = r.store.Sweep(ctx, r.now())
 	}
@@ -110,7 +110,7 @@ func offsetOf(rec store.Record) int64 {
 // Read drops everything before an offset and returns the bytes from there on, at most about tunnel.MaxAnswer bytes.
 // If there are none, it waits for some, and returns nothing if ctx ends or the stream is removed.
 func (r *Relay) Read(ctx context.Context, stream string, offset int64) ([]byte, error) {
-	for pause := r.look; ; pause = min(pause+pause/4, slowest*r.look) {
+	for pause := r.look; ; pause = min(pause+pause/4, maxLookFactor*r.look) {
 		rung, done := r.listen(stream)
 		// The end of the wait must not interrupt the look itself.
 		piece, err := r.Take(context.WithoutCancel(ctx), stream, offset)
@@ -161,7 +161,7 @@ func (r *Relay) Take(ctx context.Context, stream string, offset int64) (out []by
 
 // Forget removes a stream, and wakes its readers so that they check its visit again.
 func (r *Relay) Forget(ctx context.Context, stream string) error {
-	defer r.ring(stream)
+	defer r.wake(stream)
 	for {
 		records, more, err := r.store.Query(ctx, stream, "", store.Page{Limit: store.MaxItems})
 		if err != nil || len(records) == 0 {
@@ -177,8 +177,8 @@ func (r *Relay) Forget(ctx context.Context, stream string) error {
 	}
 }
 
-// ring wakes the readers of a stream.
-func (r *Relay) ring(stream string) {
+// wake wakes the readers of a stream.
+func (r *Relay) wake(stream string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if b, ok := r.bells[stream]; ok {
@@ -193,7 +193,7 @@ func (r *Relay) listen(stream string) (rung <-chan struct{}, done func()) {
 	defer r.mu.Unlock()
 	b, ok := r.bells[stream]
 	if !ok {
-		b = &bell{rung: make(chan struct{})}
+		b = &waiters{rung: make(chan struct{})}
 		r.bells[stream] = b
 	}
 	b.users++

@@ -18,13 +18,13 @@ type BFRC struct {
 	spare       int // unused hours of the deadline
 }
 
-// StretchMost is the maximum time of a task as a multiple of its compute time (WCSSI, with figure 5).
-const StretchMost = 1.5
+// MaxStretch is the maximum time of a task as a multiple of its compute time (WCSSI, with figure 5).
+const MaxStretch = 1.5
 
 // NewBFRC learns the chain and builds the table for runs of work hours.
 func NewBFRC(ctx context.Context, history []float64, work, deadline int, onDemandUSD float64) (*BFRC, error) {
 	chain := market.Learn(history, market.ChainOptions{})
-	own := min(deadline, int(math.Floor(StretchMost*float64(work))))
+	own := min(deadline, int(math.Floor(MaxStretch*float64(work))))
 	table, err := bidding.Build(ctx, bidding.PriceModel(chain, onDemandUSD, 0), work, own)
 	return &BFRC{OnDemandUSD: onDemandUSD, Chain: chain, Table: table, spare: deadline - own}, err
 }

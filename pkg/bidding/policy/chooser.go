@@ -22,8 +22,8 @@ type View struct {
 	SpotUSD, OnDemandUSD float64 // per hour
 }
 
-// mustLeave reports the point of no return: if this step were lost, a start on demand after it would be too late.
-func (v *View) mustLeave() bool { return v.Left-v.Step < v.Work+v.Changeover-1e-9 }
+// pointOfNoReturn reports the point of no return: if this step were lost, a start on demand after it would be too late.
+func (v *View) pointOfNoReturn() bool { return v.Left-v.Step < v.Work+v.Changeover-1e-9 }
 
 // anyUp returns a zone with machines, preferably the task's own, then the first; −1 if there is none.
 func (v *View) anyUp() int {
@@ -60,7 +60,7 @@ type SpotPlace struct{}
 
 // Choose returns spot if available, otherwise on-demand.
 func (SpotPlace) Choose(v View) (Place, error) {
-	if z := v.anyUp(); z >= 0 && !v.mustLeave() {
+	if z := v.anyUp(); z >= 0 && !v.pointOfNoReturn() {
 		return Place{On: bidding.OnSpot, Zone: z}, nil
 	}
 	return Place{On: bidding.OnDemand}, nil
@@ -72,7 +72,7 @@ type GreedyPlace struct{ left bool }
 
 // Choose returns spot if available, otherwise waits.
 func (p *GreedyPlace) Choose(v View) (Place, error) {
-	if p.left = p.left || v.mustLeave(); p.left {
+	if p.left = p.left || v.pointOfNoReturn(); p.left {
 		return Place{On: bidding.OnDemand}, nil
 	}
 	if z := v.anyUp(); z >= 0 {
@@ -94,7 +94,7 @@ type UniformPlace struct {
 // Choose follows the line of uniform progress.
 func (p *UniformPlace) Choose(v View) (Place, error) {
 	onDemand := Place{On: bidding.OnDemand}
-	if p.left || v.mustLeave() {
+	if p.left || v.pointOfNoReturn() {
 		p.left = true
 		return onDemand, nil
 	}

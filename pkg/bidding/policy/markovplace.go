@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// stepsMost is the maximum number of steps of a table.
-const stepsMost = 1440
+// maxSteps is the maximum number of steps of a table.
+const maxSteps = 1440
 
 // restartSteps is the number of steps into which a table divides a start.
 const restartSteps = 4
@@ -39,7 +39,7 @@ func NewMarkovPlace(ctx context.Context) *MarkovPlace {
 
 // Choose returns the place with the lowest expected cost to the end.
 func (p *MarkovPlace) Choose(v View) (Place, error) {
-	if v.mustLeave() {
+	if v.pointOfNoReturn() {
 		return Place{On: bidding.OnDemand}, nil
 	}
 	if p.learned-v.Left >= relearnPlace || p.table == nil {
@@ -88,7 +88,7 @@ func (p *MarkovPlace) after(v View, on bidding.Holding, zone int) float64 {
 
 func (p *MarkovPlace) learn(v View) (err error) {
 	p.learned = v.Left
-	p.step = max(v.Changeover/restartSteps, v.Step, (v.Left-v.Work)/slackSteps, v.Left/stepsMost)
+	p.step = max(v.Changeover/restartSteps, v.Step, (v.Left-v.Work)/slackSteps, v.Left/maxSteps)
 	// Rounded up, so that the table holds every value that is looked up.
 	work, slack := int(math.Ceil((v.Work+v.Changeover)/p.step)), int(math.Ceil((v.Left-v.Work)/p.step))+1
 	m := bidding.AvailabilityModel(&v.Zones.Any, v.SpotUSD, v.OnDemandUSD, hours(p.step), hours(v.Changeover))

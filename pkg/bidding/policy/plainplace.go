@@ -19,14 +19,14 @@ type PlainPlace struct {
 
 // NewPlainPlace returns a chooser for one run of the given hours of work.
 func NewPlainPlace(ctx context.Context, work, deadline float64) *PlainPlace {
-	return &PlainPlace{ctx: ctx, spare: max(0, deadline-StretchMost*work)}
+	return &PlainPlace{ctx: ctx, spare: max(0, deadline-MaxStretch*work)}
 }
 
 // Choose returns the place with the lowest expected cost to the end.
 func (p *PlainPlace) Choose(v View) (Place, error) {
 	own := v
 	own.Left -= p.spare
-	if p.left = p.left || own.mustLeave(); p.left {
+	if p.left = p.left || own.pointOfNoReturn(); p.left {
 		return Place{On: bidding.OnDemand}, nil
 	}
 	if p.table == nil {
@@ -48,7 +48,7 @@ func (p *PlainPlace) Choose(v View) (Place, error) {
 }
 
 func (p *PlainPlace) learn(v View) (err error) {
-	p.step = max(v.Step, v.Left/stepsMost, 0.25)
+	p.step = max(v.Step, v.Left/maxSteps, 0.25)
 	lost, back := v.Zones.Any.MeanRate(true), v.Zones.Any.MeanRate(false)
 	down, up := 1-math.Exp(-lost*p.step), 1-math.Exp(-back*p.step)
 	m := bidding.Model{

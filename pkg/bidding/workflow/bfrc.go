@@ -55,7 +55,7 @@ func (w *Workflow) distribute(deadline float64) *bfrcMethod {
 	for _, simple := range []bool{true, false} {
 		for _, i := range w.order {
 			if w.simple[i] == simple {
-				p.lower(i, own)
+				p.chooseCheaper(i, own)
 			}
 		}
 	}
@@ -75,8 +75,8 @@ func (w *Workflow) cheapest(stretch float64) int {
 	return best
 }
 
-// lower gives a task the cheapest type with which the schedule still meets the deadline.
-func (p *bfrcMethod) lower(task int, deadline float64) {
+// chooseCheaper gives a task the cheapest type with which the schedule still meets the deadline.
+func (p *bfrcMethod) chooseCheaper(task int, deadline float64) {
 	w := p.w
 	now := p.kind[task]
 	slack := deadline - p.through(task)

@@ -20,8 +20,8 @@ type markovMethod struct {
 // relearn is the number of hours after which chains are learned again.
 const relearn = 24
 
-// learned is what is known about a type at some hour.
-type learned struct {
+// knownMarket is what is known about a type at some hour.
+type knownMarket struct {
 	chain *market.Chain
 	table *bidding.Table
 	// steady is the expected cost of a number of consecutive hours from each level, on demand if spot is more
@@ -30,7 +30,7 @@ type learned struct {
 }
 
 // runs computes steady.
-func (l *learned) runs(onDemandUSD float64) {
+func (l *knownMarket) runs(onDemandUSD float64) {
 	n := len(l.chain.USD)
 	l.steady = [][]float64{make([]float64, n)}
 	for c := 1; c <= tableWork; c++ {
@@ -45,7 +45,7 @@ func (l *learned) runs(onDemandUSD float64) {
 }
 
 // through returns the expected cost of the given hours without waiting.
-func (l *learned) through(hours float64, s int) float64 {
+func (l *knownMarket) through(hours float64, s int) float64 {
 	f := max(1, hours/tableWork)
 	hours /= f
 	c := min(int(hours), tableWork-1)
@@ -60,12 +60,12 @@ const (
 )
 
 // market returns what is known about the types at an hour.
-func (w *Workflow) market(ctx context.Context, hour int) ([]*learned, error) {
+func (w *Workflow) market(ctx context.Context, hour int) ([]*knownMarket, error) {
 	at := hour / relearn * relearn
 	if known := w.learned[at]; known != nil {
 		return known, nil
 	}
-	known := make([]*learned, len(w.types))
+	known := make([]*knownMarket, len(w.types))
 	for k, t := range w.types {
 		o := policy.Learning()
 		o.Daily = false
@@ -74,7 +74,7 @@ func (w *Workflow) market(ctx context.Context, hour int) ([]*learned, error) {
 		if err != nil {
 			return nil, err
 		}
-		known[k] = &learned{chain: chain, table: table}
+		known[k] = &knownMarket{chain: chain, table: table}
 		known[k].runs(t.OnDemandUSD)
 	}
 	w.learned[at] = known

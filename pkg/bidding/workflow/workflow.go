@@ -36,7 +36,7 @@ type Workflow struct {
 	mean    []float64 // mean price of a unit of work on each type before the first run
 	ctx     context.Context
 	plain   []*plainMarket
-	learned map[int][]*learned
+	learned map[int][]*knownMarket
 }
 
 // ErrNoTypes is returned if there are no machine types.
@@ -52,7 +52,7 @@ func New(ctx context.Context, job *dag.Job, types []Type, hours float64, first i
 	if len(types) == 0 {
 		return nil, ErrNoTypes
 	}
-	w := &Workflow{types: types, graph: job.Graph(), order: job.Order(), ctx: ctx, learned: map[int][]*learned{}}
+	w := &Workflow{types: types, graph: job.Graph(), order: job.Order(), ctx: ctx, learned: map[int][]*knownMarket{}}
 	for i, t := range types {
 		if t.OnDemandUSD > types[w.fastest].OnDemandUSD {
 			w.fastest = i
@@ -155,7 +155,7 @@ func (w *Workflow) lowest(start int, deadline float64) float64 {
 }
 
 // stretch is the paper's maximum time of a task, as a multiple of its compute time.
-const stretch = policy.StretchMost
+const stretch = policy.MaxStretch
 
 // model returns the market of a type with hourly steps, for package bidding.
 func (w *Workflow) model(chain *market.Chain, kind int) bidding.Model {

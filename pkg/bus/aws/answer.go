@@ -61,7 +61,7 @@ func (s service) Bury(ctx context.Context, q bus.QueueConfig, d driver.Delivered
 			return err
 		}
 	}
-	return s.b.bury(ctx, q, Received{ReceiptHandle: d.Handle, Body: d.Content, Attempt: d.Attempt}, reason)
+	return s.b.deadLetter(ctx, q, Received{ReceiptHandle: d.Handle, Body: d.Content, Attempt: d.Attempt}, reason)
 }
 
 // hide hides a message for d from now.
@@ -114,7 +114,7 @@ func (b *Bus) delete(ctx context.Context, queue string, handles []string) (left 
 			if err != nil {
 				return true, err
 			}
-			entries, err = failed(entries, func(e types.DeleteMessageBatchRequestEntry) string {
+			entries, err = failedBatchEntries(entries, func(e types.DeleteMessageBatchRequestEntry) string {
 				return *e.Id
 			}, out.Failed,
 				func(_ types.DeleteMessageBatchRequestEntry, e *entryError) bool {

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// deadLook is how long listing a letter hides it from others. It is a little longer than a caller's time limit
+	// lookVisibility is how long listing a letter hides it from others. It is a little longer than a caller's time limit
 	// (30 s behind an API Gateway), because a function that dies leaves the letter hidden for that long. A letter that
 	// is received twice is listed once.
-	deadLook = 45 * time.Second
-	// deadHold is the same for a redrive. It is longer, because a letter that is received twice would be sent twice.
-	deadHold = 2 * time.Minute
+	lookVisibility = 45 * time.Second
+	// redriveVisibility is the same for a redrive. It is longer, because a letter that is received twice would be sent twice.
+	redriveVisibility = 2 * time.Minute
 	// maxListed bounds how many letters of a queue are read for a list. The list has the oldest of those read.
 	maxListed = 10_000
 	// directAttempts is how often Lambda tries an event for which EventBridge invoked it, as configured in infra/.
@@ -32,8 +32,8 @@ const (
 	emptyPolls = 3
 )
 
-// corpse is a message in a dead-letter queue.
-type corpse struct {
+// deadMessage is a message in a dead-letter queue.
+type deadMessage struct {
 	bus.DeadLetter
 	envelope Envelope
 	body     string
@@ -55,13 +55,13 @@ func (b *Bus) DeadLetters(ctx context.Context, queue string, limit int) (_ []bus
 	}
 	b.dead.Lock()
 	defer b.dead.Unlock()
-	all := make([][]corpse, len(names))
+	all := make([][]deadMessage, len(names))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(4)
 	for i, name := range names {
 		g.Go(func() (err error) {
 			defer func() { err = errors.Join(err, b.release(ctx, name, all[i])) }()
-			return b.eachDead(gctx, name, deadLook, func(page []corpse) (bool, error) {
+			return b.eachDead(gctx, name, lookVisibility, func(page []deadMessage) (bool, error) {
 				all[i] = append(all[i], page...)
 				return len(all[i]) < maxListed, nil
 			})
@@ -71,7 +71,7 @@ func (b *Bus) DeadLetters(ctx context.Context, queue string, limit int) (_ []bus
 		return nil, err
 	}
 	found := slices.Concat(all...)
-	slices.SortStableFunc(found, func(x, y corpse) int { return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.ID, y.ID)) })
+	slices.SortStableFunc(found, func(x, y deadMessage) int { return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.ID, y.ID)) })
 	found = found[:min(limit, len(found))]
 	letters := make([]bus.DeadLetter, len(found))
 	for i := range found {
@@ -104,7 +104,7 @@ func (b *Bus) deadOf(queue string) ([]string, error) {
 // eachDead calls yield with the letters of a queue, a few at a time, until it returns false or there are no more. All
 // are hidden for hold from then on.
 func (b *Bus) eachDead(ctx context.Context, queue string, hold time.Duration,
-	yield func([]corpse) (bool, error)) error {
+	yield func([]deadMessage) (bool, error)) error {
 	name := b.deadName(queue)
 	visible, _, err := b.count(ctx, name)
 	if err != nil {
@@ -133,11 +133,11 @@ func (b *Bus) eachDead(ctx context.Context, queue string, hold time.Duration,
 		if err != nil {
 			return err
 		}
-		var page []corpse
+		var page []deadMessage
 		for i := range out.Messages {
 			if m := &out.Messages[i]; !seen[deref(m.MessageId)] {
 				seen[deref(m.MessageId)] = true
-				page = append(page, b.exhumed(queue, m))
+				page = append(page, b.readLetter(queue, m))
 			}
 		}
 		if len(page) == 0 {
@@ -152,15 +152,15 @@ func (b *Bus) eachDead(ctx context.Context, queue string, hold time.Duration,
 	}
 }
 
-// exhumed converts a message of a dead-letter queue.
-func (b *Bus) exhumed(queue string, m *types.Message) corpse {
-	c := corpse{body: deref(m.Body), id: deref(m.MessageId), handle: deref(m.ReceiptHandle)}
+// readLetter converts a message of a dead-letter queue.
+func (b *Bus) readLetter(queue string, m *types.Message) deadMessage {
+	c := deadMessage{body: deref(m.Body), id: deref(m.MessageId), handle: deref(m.ReceiptHandle)}
 	c.Queue = queue
 	e, err := Decode([]byte(c.body))
 	switch {
 	case err != nil:
 		c.Message = bus.Message{ID: c.id, Body: []byte(c.body)}
-	case e.Kind == Others:
+	case e.Kind == External:
 		c.Message = e.Foreign.message()
 	default:
 		c.envelope, c.Message = e, e.Message
@@ -175,7 +175,7 @@ func (b *Bus) exhumed(queue string, m *types.Message) corpse {
 	}
 	// From EventBridge; these may also be in the dead-letter queue of a function that EventBridge invokes directly.
 	if queue == "" || deref(m.MessageAttributes["ERROR_CODE"].StringValue) != "" {
-		b.undelivered(&c, m)
+		b.readUndelivered(&c, m)
 		return c
 	}
 	// From Lambda, for an event with which EventBridge invoked it directly.
@@ -189,9 +189,9 @@ func (b *Bus) exhumed(queue string, m *types.Message) corpse {
 	return c
 }
 
-// undelivered reads the attributes that EventBridge adds to an event that it could not deliver to a queue; the
+// readUndelivered reads the attributes that EventBridge adds to an event that it could not deliver to a queue; the
 // deployment's template sends such events here (EventBridge, "Using dead-letter queues to process undelivered events").
-func (b *Bus) undelivered(c *corpse, m *types.Message) {
+func (b *Bus) readUndelivered(c *deadMessage, m *types.Message) {
 	says := func(name string) string { return deref(m.MessageAttributes[name].StringValue) }
 	c.Reason = bus.TrimReason(fmt.Sprintf("EventBridge could not deliver it: %s %s", says("ERROR_CODE"),
 		says("ERROR_MESSAGE")))
@@ -203,7 +203,7 @@ func (b *Bus) undelivered(c *corpse, m *types.Message) {
 }
 
 // release makes received letters visible again, even if ctx was cancelled.
-func (b *Bus) release(ctx context.Context, queue string, letters []corpse) error {
+func (b *Bus) release(ctx context.Context, queue string, letters []deadMessage) error {
 	if len(letters) == 0 {
 		return nil
 	}
@@ -213,7 +213,7 @@ func (b *Bus) release(ctx context.Context, queue string, letters []corpse) error
 	if err != nil {
 		return err
 	}
-	for batch := range batches(letters, func(corpse) int { return 0 }) {
+	for batch := range batches(letters, func(deadMessage) int { return 0 }) {
 		entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
 		for i := range batch {
 			id := strconv.Itoa(i)
@@ -226,7 +226,7 @@ func (b *Bus) release(ctx context.Context, queue string, letters []corpse) error
 			if err != nil {
 				return true, err
 			}
-			entries, err = failed(entries, func(e types.ChangeMessageVisibilityBatchRequestEntry) string {
+			entries, err = failedBatchEntries(entries, func(e types.ChangeMessageVisibilityBatchRequestEntry) string {
 				return *e.Id
 			}, out.Failed,
 				func(_ types.ChangeMessageVisibilityBatchRequestEntry, e *entryError) bool {
@@ -268,9 +268,9 @@ func (b *Bus) Redrive(ctx context.Context, queue string, ids ...string) (redrive
 // redrive a message that fails at once forever.
 func (b *Bus) redrive(ctx context.Context, name string, ids []string) (redriven int, err error) {
 	begun := b.clock.Now()
-	var stay []corpse
+	var stay []deadMessage
 	defer func() { err = errors.Join(err, b.release(ctx, name, stay)) }()
-	err = b.eachDead(ctx, name, deadHold, func(page []corpse) (bool, error) {
+	err = b.eachDead(ctx, name, redriveVisibility, func(page []deadMessage) (bool, error) {
 		sends := make(map[string][]send)
 		var leave []string
 		for i := range page {
@@ -303,7 +303,7 @@ func (b *Bus) redrive(ctx context.Context, name string, ids []string) (redriven 
 }
 
 // origin returns the queues to which a letter goes back.
-func (b *Bus) origin(c *corpse) []string {
+func (b *Bus) origin(c *deadMessage) []string {
 	switch {
 	case c.Queue != "":
 		return []string{c.Queue}

@@ -18,9 +18,9 @@ type Kind int
 
 // Kinds of bodies.
 const (
-	Ours       Kind = iota + 1 // a message that a Bus published
+	Own        Kind = iota + 1 // a message that a Bus published
 	CloudEvent                 // a bare CloudEvents envelope, as EventBridge Scheduler sends it
-	Others                     // an event of AWS itself, or of another application
+	External                   // an event of AWS itself, or of another application
 )
 
 // Envelope is the result of Decode.
@@ -76,7 +76,7 @@ func Decode(body []byte) (Envelope, error) {
 	if e.Time != nil {
 		f.Time = *e.Time
 	}
-	return Envelope{Kind: Others, Foreign: f}, nil
+	return Envelope{Kind: External, Foreign: f}, nil
 }
 
 func decodeOurs(raw json.RawMessage) (Envelope, error) {
@@ -91,5 +91,5 @@ func decodeOurs(raw json.RawMessage) (Envelope, error) {
 	if d.Ref != nil && (d.Ref.Key == "" || d.Ref.Bytes < 1 || d.Ref.Bytes > bus.MaxMessageBytes || len(m.Body) > 0) {
 		return Envelope{}, fmt.Errorf("%w: bad reference %+v", ErrUnreadable, *d.Ref)
 	}
-	return Envelope{Kind: Ours, Message: m, Ref: d.Ref}, nil
+	return Envelope{Kind: Own, Message: m, Ref: d.Ref}, nil
 }

@@ -31,7 +31,7 @@ func TestDecodeKeepsForeignEvents(t *testing.T) {
 		}
 		e, err := Decode(body)
 		f := e.Foreign
-		if err != nil || e.Kind != Others || f.ID != want.ID || f.Source != want.Source || f.DetailType != want.DetailType ||
+		if err != nil || e.Kind != External || f.ID != want.ID || f.Source != want.Source || f.DetailType != want.DetailType ||
 			f.Region != want.Region || f.Account != want.Account || len(f.Resources) != 1 || f.Time.IsZero() || !bytes.Equal(f.Raw, body) || !json.Valid(f.Detail) {
 			t.Errorf("%s: %+v, %v", file, e, err)
 		}
@@ -118,7 +118,7 @@ func TestMessageRoundTripsThroughRewriters(t *testing.T) {
 		}
 		for _, form := range [][]byte{[]byte(body), respelt(t, body)} {
 			e, err := Decode(form)
-			if err != nil || e.Kind != Ours || !same(e.Message, want) {
+			if err != nil || e.Kind != Own || !same(e.Message, want) {
 				rt.Fatalf("%+v was decoded as %+v, %v, from\n%s", want, e.Message, err, form)
 			}
 		}
@@ -201,9 +201,9 @@ func FuzzDecode(f *testing.F) {
 		switch {
 		case err != nil && !errors.Is(err, ErrUnreadable):
 			t.Errorf("%v is not ErrUnreadable", err)
-		case err == nil && e.Kind == Others && (e.Foreign.ID == "" || e.Foreign.Source == ""):
+		case err == nil && e.Kind == External && (e.Foreign.ID == "" || e.Foreign.Source == ""):
 			t.Errorf("%+v", e)
-		case err == nil && e.Kind != Others && e.Message.Validate() != nil:
+		case err == nil && e.Kind != External && e.Message.Validate() != nil:
 			t.Errorf("%+v: %v", e.Message, e.Message.Validate())
 		}
 	})

@@ -131,7 +131,7 @@ func failedEntries(entries []types.PutEventsRequestEntry,
 			continue
 		}
 		e := &entryError{code: *r.ErrorCode, message: deref(r.ErrorMessage)}
-		if !passes(e.code) {
+		if !temporary(e.code) {
 			return nil, &finalError{e}
 		}
 		if first == nil {

@@ -39,7 +39,7 @@ func (b *Bus) Receive(ctx context.Context, name string, limit int, wait time.Dur
 	}
 	until := b.clock.Now().Add(wait)
 	for {
-		deliveries, err := b.take(ctx, q, limit, until)
+		deliveries, err := b.receiveBatches(ctx, q, limit, until)
 		if len(deliveries) > 0 || err != nil {
 			return deliveries, err
 		}
@@ -49,13 +49,13 @@ func (b *Bus) Receive(ctx context.Context, name string, limit int, wait time.Dur
 	}
 }
 
-// take receives once, and again as long as SQS returns full batches and limit is not reached.
-func (b *Bus) take(ctx context.Context, q bus.QueueConfig, limit int, until time.Time) (out []bus.Delivery, err error) {
+// receiveBatches receives once, and again as long as SQS returns full batches and limit is not reached.
+func (b *Bus) receiveBatches(ctx context.Context, q bus.QueueConfig, limit int, until time.Time) (out []bus.Delivery, err error) {
 	for wait := until.Sub(b.clock.Now()); len(out) < limit; wait = 0 {
 		n := min(limit-len(out), maxBatch)
 		messages, err := b.poll(ctx, q, n, wait)
 		if err != nil {
-			return out, orKeep(out, err)
+			return out, dropIfAny(out, err)
 		}
 		var failure error
 		for i := range messages {
@@ -69,7 +69,7 @@ func (b *Bus) take(ctx context.Context, q bus.QueueConfig, limit int, until time
 			}
 		}
 		if failure != nil {
-			return out, orKeep(out, failure)
+			return out, dropIfAny(out, failure)
 		}
 		if len(messages) < n {
 			break
@@ -78,8 +78,8 @@ func (b *Bus) take(ctx context.Context, q bus.QueueConfig, limit int, until time
 	return out, nil
 }
 
-// orKeep drops an error if there is something to deliver: messages that are already hidden must be delivered.
-func orKeep(out []bus.Delivery, err error) error {
+// dropIfAny drops an error if there is something to deliver: messages that are already hidden must be delivered.
+func dropIfAny(out []bus.Delivery, err error) error {
 	if len(out) > 0 {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (b *Bus) adopt(ctx context.Context, q bus.QueueConfig, r Received) (bus.Del
 	m, err := b.read(ctx, []byte(r.Body))
 	switch {
 	case errors.Is(err, ErrUnreadable):
-		return bus.Delivery{}, false, b.bury(ctx, q, r, err.Error())
+		return bus.Delivery{}, false, b.deadLetter(ctx, q, r, err.Error())
 	case err != nil:
 		return bus.Delivery{}, false, err
 	case m.NotBefore.After(now):
@@ -160,7 +160,7 @@ func (b *Bus) read(ctx context.Context, body []byte) (bus.Message, error) {
 	switch {
 	case err != nil:
 		return bus.Message{}, err
-	case e.Kind != Others:
+	case e.Kind != External:
 		return b.Load(ctx, e)
 	case b.cfg.Translate == nil:
 		return e.Foreign.message(), nil
@@ -185,8 +185,8 @@ func (b *Bus) postpone(ctx context.Context, q bus.QueueConfig, r Received, left 
 	return b.remove(ctx, q.Name, r.ReceiptHandle)
 }
 
-// bury moves a message to its queue's dead letters.
-func (b *Bus) bury(ctx context.Context, q bus.QueueConfig, r Received, reason string) error {
+// deadLetter moves a message to its queue's dead letters.
+func (b *Bus) deadLetter(ctx context.Context, q bus.QueueConfig, r Received, reason string) error {
 	l := &letter{reason: reason, attempts: r.Attempt, at: b.clock.Now()}
 	if err := b.send(ctx, b.deadName(q.Name), []send{{body: r.Body, letter: l}}); err != nil {
 		return err

@@ -29,7 +29,7 @@ func (b *Bus) retry(ctx context.Context, do func() (done bool, err error)) error
 		switch {
 		case err == nil && done:
 			return nil
-		case err != nil && final(err):
+		case err != nil && permanent(err):
 			return err
 		case err != nil:
 			last = err
@@ -49,8 +49,8 @@ func (b *Bus) retry(ctx context.Context, do func() (done bool, err error)) error
 	}
 }
 
-// final reports whether an error is permanent, so that a retry is useless.
-func final(err error) bool {
+// permanent reports whether an error is permanent, so that a retry is useless.
+func permanent(err error) bool {
 	var fin *finalError
 	if errors.As(err, &fin) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return true
@@ -62,11 +62,11 @@ func final(err error) bool {
 	if api.ErrorFault() == smithy.FaultServer {
 		return false
 	}
-	return !passes(api.ErrorCode())
+	return !temporary(api.ErrorCode())
 }
 
-// passes reports whether an error code, of a call or of an entry, is temporary.
-func passes(code string) bool {
+// temporary reports whether an error code, of a call or of an entry, is temporary.
+func temporary(code string) bool {
 	switch code {
 	case "ThrottlingException", "Throttling", "RequestThrottled", "ThrottledException", "TooManyRequestsException",
 		"RequestLimitExceeded", "OverLimit", "KmsThrottled", "SlowDown",

@@ -48,14 +48,14 @@ func (l *letter) attributes() map[string]types.MessageAttributeValue {
 		attrAttempts: text("Number", strconv.Itoa(l.attempts)),
 		attrAt:       text("String", l.at.UTC().Format(time.RFC3339Nano)),
 	}
-	if reason := sayable(bus.TrimReason(l.reason)); reason != "" { // SQS rejects empty values
+	if reason := cleanText(bus.TrimReason(l.reason)); reason != "" { // SQS rejects empty values
 		out[attrReason] = text("String", reason)
 	}
 	return out
 }
 
-// sayable replaces the characters that SQS does not allow.
-func sayable(s string) string {
+// cleanText replaces the characters that SQS does not allow.
+func cleanText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == '\ufffe' || r == '\uffff' {
 			return '\ufffd'
@@ -105,7 +105,7 @@ func (b *Bus) send(ctx context.Context, name string, list []send) error {
 			if err != nil {
 				return true, err
 			}
-			entries, err = failed(entries, func(e types.SendMessageBatchRequestEntry) string {
+			entries, err = failedBatchEntries(entries, func(e types.SendMessageBatchRequestEntry) string {
 				return *e.Id
 			}, out.Failed, nil)
 			return len(entries) == 0, err
@@ -117,10 +117,10 @@ func (b *Bus) send(ctx context.Context, name string, list []send) error {
 	return nil
 }
 
-// failed returns the entries of a batch call to retry, and the error of one of them. It first passes each failure to
+// failedBatchEntries returns the entries of a batch call to retry, and the error of one of them. It first passes each failure to
 // handled, which returns true if it has dealt with it. Any other failure that is the sender's fault is
 // permanent.
-func failed[E any](entries []E, id func(E) string, answers []types.BatchResultErrorEntry,
+func failedBatchEntries[E any](entries []E, id func(E) string, answers []types.BatchResultErrorEntry,
 	handled func(E, *entryError) bool) ([]E, error) {
 	if len(answers) == 0 {
 		return nil, nil
@@ -141,7 +141,7 @@ func failed[E any](entries []E, id func(E) string, answers []types.BatchResultEr
 	}
 	for _, a := range answers {
 		e := byID[deref(a.Id)]
-		if last != nil && a.SenderFault && !passes(e.code) && !stale(e.code, e.message) {
+		if last != nil && a.SenderFault && !temporary(e.code) && !stale(e.code, e.message) {
 			return nil, &finalError{e}
 		}
 	}

@@ -235,8 +235,8 @@ func encode(c change) *encoded {
 
 func (e *encoded) put(key, value []byte) { e.puts = append(e.puts, pair{key, value}) }
 
-// make is the change of the file.
-func (e *encoded) make(tx *boltfile.Tx) error {
+// apply is the change of the file.
+func (e *encoded) apply(tx *boltfile.Tx) error {
 	for _, b := range e.bury {
 		if message := tx.Get(messageKey(b.ref)); message != nil {
 			tx.Put(deadKey(b.letter), append(encodeLetter(b.queue, b.reason, b.attempts, len(message)), message...))

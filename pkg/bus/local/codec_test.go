@@ -83,7 +83,7 @@ func TestUnixNanoIsLimitedToItsRange(t *testing.T) {
 			t.Errorf("unixNano(%v) = %d, want %d", c.t, got, c.want)
 		}
 	}
-	if got := later(math.MaxInt64-1, time.Hour); got != math.MaxInt64 {
+	if got := addTime(math.MaxInt64-1, time.Hour); got != math.MaxInt64 {
 		t.Errorf("later after the last possible time = %d", got)
 	}
 }

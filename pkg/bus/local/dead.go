@@ -17,7 +17,7 @@ const (
 
 // DeadLetters implements bus.Bus.
 func (b *Bus) DeadLetters(ctx context.Context, queue string, limit int) ([]bus.DeadLetter, error) {
-	if err := b.lapseOf(ctx, queue); err != nil || limit <= 0 {
+	if err := b.expireOf(ctx, queue); err != nil || limit <= 0 {
 		return nil, err
 	}
 	var letters []bus.DeadLetter
@@ -35,7 +35,7 @@ func (b *Bus) DeadLetters(ctx context.Context, queue string, limit int) ([]bus.D
 
 // Redrive implements bus.Bus.
 func (b *Bus) Redrive(ctx context.Context, queue string, ids ...string) (int, error) {
-	if err := b.lapseOf(ctx, queue); err != nil {
+	if err := b.expireOf(ctx, queue); err != nil {
 		return 0, err
 	}
 	b.redriving.Lock()
@@ -45,7 +45,7 @@ func (b *Bus) Redrive(ctx context.Context, queue string, ids ...string) (int, er
 	// message that fails at once forever.
 	last := b.journal.next()
 	for after := (letterID{}); ; {
-		letters, through, err := b.some(ctx, queue, ids, after, last)
+		letters, through, err := b.nextLetters(ctx, queue, ids, after, last)
 		if err != nil {
 			return redriven, fmt.Errorf("redrive: %w", err)
 		}
@@ -53,7 +53,7 @@ func (b *Bus) Redrive(ctx context.Context, queue string, ids ...string) (int, er
 			return redriven, nil
 		}
 		after = through
-		n, err := b.exhume(ctx, letters)
+		n, err := b.requeue(ctx, letters)
 		redriven += n
 		if err != nil {
 			return redriven, fmt.Errorf("redrive: %w", err)
@@ -61,9 +61,9 @@ func (b *Bus) Redrive(ctx context.Context, queue string, ids ...string) (int, er
 	}
 }
 
-// some returns the next letters to redrive after the letter after, and the last letter
+// nextLetters returns the next letters to redrive after the letter after, and the last letter
 // that it read; through equals after if there are no more.
-func (b *Bus) some(ctx context.Context, queue string, ids []string, after letterID,
+func (b *Bus) nextLetters(ctx context.Context, queue string, ids []string, after letterID,
 	last uint64) (letters []letter, through letterID, err error) {
 	through = after
 	size := 0
@@ -78,8 +78,8 @@ func (b *Bus) some(ctx context.Context, queue string, ids []string, after letter
 	return letters, through, err
 }
 
-// exhume puts letters back into their queues. It returns how many had a queue.
-func (b *Bus) exhume(ctx context.Context, letters []letter) (int, error) {
+// requeue puts letters back into their queues. It returns how many had a queue.
+func (b *Bus) requeue(ctx context.Context, letters []letter) (int, error) {
 	var c change
 	for i := range letters {
 		l := &letters[i]
@@ -104,20 +104,20 @@ func (b *Bus) exhume(ctx context.Context, letters []letter) (int, error) {
 	return len(c.exhume), nil
 }
 
-// lapseOf updates the dead letters of a queue, or of all queues if name is "", to the current time.
-func (b *Bus) lapseOf(ctx context.Context, name string) error {
+// expireOf updates the dead letters of a queue, or of all queues if name is "", to the current time.
+func (b *Bus) expireOf(ctx context.Context, name string) error {
 	if name != "" {
 		q, err := b.queue(ctx, name)
 		if err != nil {
 			return err
 		}
-		return b.lapse(q)
+		return b.expire(q)
 	}
 	if err := b.usable(ctx); err != nil {
 		return err
 	}
 	for _, q := range b.queues { // in any order: letters are ordered by time
-		if err := b.lapse(q); err != nil {
+		if err := b.expire(q); err != nil {
 			return err
 		}
 	}

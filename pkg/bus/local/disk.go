@@ -18,11 +18,11 @@ type disk struct {
 func (d *disk) next() uint64 { return d.file.Next() }
 
 func (d *disk) commit(ctx context.Context, c change) error {
-	return inBusWords(d.file.Commit(ctx, encode(c).make))
+	return wrapError(d.file.Commit(ctx, encode(c).apply))
 }
 
 func (d *disk) later(c change) error {
-	return inBusWords(d.file.Defer(encode(c).make, nil))
+	return wrapError(d.file.Defer(encode(c).apply, nil))
 }
 
 func (d *disk) close() error {
@@ -51,7 +51,7 @@ func (d *disk) read(queue string, taken []delivery) ([]bus.Delivery, error) {
 		}
 		return nil
 	})
-	return deliveries, inBusWords(err)
+	return deliveries, wrapError(err)
 }
 
 // deadPage is how many letters are read in one view; commits wait for views.
@@ -59,7 +59,7 @@ const deadPage = 256
 
 func (d *disk) dead(ctx context.Context, after letterID, yield func(letter) bool) error {
 	if err := d.file.Flush(ctx); err != nil {
-		return inBusWords(err)
+		return wrapError(err)
 	}
 	for more := true; more; {
 		more = false
@@ -86,7 +86,7 @@ func (d *disk) dead(ctx context.Context, after letterID, yield func(letter) bool
 			err = ctx.Err()
 		}
 		if err != nil {
-			return inBusWords(err)
+			return wrapError(err)
 		}
 	}
 	return nil
@@ -96,7 +96,7 @@ func (d *disk) dead(ctx context.Context, after letterID, yield func(letter) bool
 // true if that time is known and the message is not in flight.
 func (d *disk) load(yield func(s state, waiting bool)) error {
 	if err := d.file.Flush(context.Background()); err != nil {
-		return inBusWords(err)
+		return wrapError(err)
 	}
 	err := d.file.View(func(tx *boltfile.Tx) error {
 		for key, value := range tx.Scan(messageSpace, nil) {
@@ -120,10 +120,10 @@ func (d *disk) load(yield func(s state, waiting bool)) error {
 		}
 		return nil
 	})
-	return inBusWords(err)
+	return wrapError(err)
 }
 
-func inBusWords(err error) error {
+func wrapError(err error) error {
 	if errors.Is(err, boltfile.ErrClosed) {
 		return bus.ErrClosed
 	}
@@ -161,7 +161,7 @@ func open(d *disk, config Config) (*Bus, error) {
 	}
 	for len(lost) > 0 {
 		n := min(len(lost), redriveLetters)
-		if err := d.commit(context.Background(), change{bury: b.lettered(lost[:n])}); err != nil {
+		if err := d.commit(context.Background(), change{bury: b.withLetterIDs(lost[:n])}); err != nil {
 			return nil, fmt.Errorf("local: %w", err)
 		}
 		lost = lost[n:]

@@ -169,7 +169,7 @@ func (b *Bus) Receive(ctx context.Context, name string, limit int, wait time.Dur
 func (b *Bus) take(q *queue, now int64, limit int) (taken []delivery, wake <-chan struct{}, next int64, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	c := change{bury: b.lettered(q.advance(now))}
+	c := change{bury: b.withLetterIDs(q.advance(now))}
 	taken = q.take(now, limit)
 	for _, d := range taken {
 		c.states = append(c.states, state{ref: ref{queue: q.config.Name, number: d.number}, attempts: d.attempts})
@@ -180,7 +180,7 @@ func (b *Bus) take(q *queue, now int64, limit int) (taken []delivery, wake <-cha
 	if len(taken) == 0 {
 		wake = q.woken()
 	}
-	return taken, wake, q.comesBack(), err
+	return taken, wake, q.nextVisible(), err
 }
 
 // await returns nil when wake is closed or d has passed, or an error if ctx or the bus ends first.
@@ -243,7 +243,7 @@ func (b *Bus) Nack(ctx context.Context, name, receipt, reason string) error {
 	if int(e.attempts) >= q.config.MaxAttempts {
 		buried := q.drop(e, now, reason)
 		q.mu.Unlock()
-		return b.bury(ctx, q, e, buried)
+		return b.makeDeadLetter(ctx, q, e, buried)
 	}
 	defer q.mu.Unlock()
 	q.release(e, now)
@@ -269,13 +269,13 @@ func (b *Bus) Reject(ctx context.Context, name, receipt, reason string) error {
 	}
 	buried := q.drop(e, now, reason)
 	q.mu.Unlock()
-	return b.bury(ctx, q, e, buried)
+	return b.makeDeadLetter(ctx, q, e, buried)
 }
 
-// bury makes a message that has left the index a dead letter. If that fails, it puts the message back
+// makeDeadLetter makes a message that has left the index a dead letter. If that fails, it puts the message back
 // as if its last delivery had not been answered.
-func (b *Bus) bury(ctx context.Context, q *queue, e *entry, buried burial) error {
-	if err := b.journal.commit(ctx, change{bury: b.lettered([]burial{buried})}); err != nil {
+func (b *Bus) makeDeadLetter(ctx context.Context, q *queue, e *entry, buried burial) error {
+	if err := b.journal.commit(ctx, change{bury: b.withLetterIDs([]burial{buried})}); err != nil {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.entries[e.number] = e
@@ -285,7 +285,7 @@ func (b *Bus) bury(ctx context.Context, q *queue, e *entry, buried burial) error
 	return nil
 }
 
-func (b *Bus) lettered(burials []burial) []burial {
+func (b *Bus) withLetterIDs(burials []burial) []burial {
 	for i := range burials {
 		burials[i].letter.number = b.journal.next()
 	}
@@ -315,7 +315,7 @@ func (b *Bus) Depth(ctx context.Context, name string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := b.lapse(q); err != nil {
+	if err := b.expire(q); err != nil {
 		return 0, fmt.Errorf("depth: %w", err)
 	}
 	q.mu.Lock()
@@ -323,13 +323,13 @@ func (b *Bus) Depth(ctx context.Context, name string) (int, error) {
 	return len(q.entries), nil
 }
 
-// lapse buries the messages of a queue whose last delivery was not answered in time.
-func (b *Bus) lapse(q *queue) error {
+// expire buries the messages of a queue whose last delivery was not answered in time.
+func (b *Bus) expire(q *queue) error {
 	now := unixNano(b.clock.Now())
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if lapsed := q.advance(now); len(lapsed) > 0 {
-		return b.journal.later(change{bury: b.lettered(lapsed)})
+		return b.journal.later(change{bury: b.withLetterIDs(lapsed)})
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func (q *queue) take(now int64, limit int) (taken []delivery) {
 		}
 		e.attempts++
 		e.answered = false
-		q.hide(e, inFlight, later(now, q.config.Visibility))
+		q.hide(e, inFlight, addTime(now, q.config.Visibility))
 		taken = append(taken, delivery{number: e.number, attempts: e.attempts})
 	}
 	clear(q.visible[:passed])
@@ -94,14 +94,14 @@ func (q *queue) advance(now int64) (lapsed []burial) {
 			lapsed = append(lapsed, q.drop(e, e.until, reason))
 			continue
 		}
-		q.unplace(e)
+		q.remove(e)
 		q.show(e)
 	}
 	return lapsed
 }
 
-// comesBack returns when the next hidden message becomes visible, or 0 if there is none.
-func (q *queue) comesBack() int64 {
+// nextVisible returns when the next hidden message becomes visible, or 0 if there is none.
+func (q *queue) nextVisible() int64 {
 	if len(q.hidden) == 0 {
 		return 0
 	}
@@ -128,10 +128,10 @@ func (q *queue) find(receipt string) (e *entry, gone bool, err error) {
 
 // release hides a delivered message for its back-off.
 func (q *queue) release(e *entry, now int64) {
-	q.unplace(e)
+	q.remove(e)
 	e.answered = true
 	if backoff := q.config.Backoff(int(e.attempts)); backoff > 0 {
-		q.hide(e, waiting, later(now, backoff))
+		q.hide(e, waiting, addTime(now, backoff))
 		return
 	}
 	e.until = now
@@ -140,13 +140,13 @@ func (q *queue) release(e *entry, now int64) {
 
 // extend hides a delivered message for another visibility time-out.
 func (q *queue) extend(e *entry, now int64) {
-	q.unplace(e)
-	q.hide(e, inFlight, later(now, q.config.Visibility))
+	q.remove(e)
+	q.hide(e, inFlight, addTime(now, q.config.Visibility))
 }
 
 // drop forgets an entry and returns the burial of its message.
 func (q *queue) drop(e *entry, at int64, reason string) burial {
-	q.unplace(e)
+	q.remove(e)
 	delete(q.entries, e.number)
 	if len(q.entries) == 0 { // all entries in visible have left
 		q.visible = nil
@@ -174,9 +174,9 @@ func (q *queue) hide(e *entry, p place, until int64) {
 	}
 }
 
-// unplace removes an entry from the heap, or marks it so that visible
+// remove removes an entry from the heap, or marks it so that visible
 // skips it.
-func (q *queue) unplace(e *entry) {
+func (q *queue) remove(e *entry) {
 	if e.place == waiting || e.place == inFlight {
 		heap.Remove(&q.hidden, int(e.pos))
 	}
@@ -231,8 +231,8 @@ func (h *hiddenHeap) Pop() any {
 	return e
 }
 
-// later returns now+d, or the latest possible time if that overflows.
-func later(now int64, d time.Duration) int64 {
+// addTime returns now+d, or the latest possible time if that overflows.
+func addTime(now int64, d time.Duration) int64 {
 	if t := now + int64(d); t >= now {
 		return t
 	}

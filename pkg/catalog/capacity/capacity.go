@@ -11,26 +11,26 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// most is what an account can have of each part of an amount (Amount.Sound).
-const most = 1e12
+// maxAmount is what an account can have of each part of an amount (Amount.Sound).
+const maxAmount = 1e12
 
 // Machines returns the amount of n machines.
 func Machines(n int) apitypes.Amount { return apitypes.Amount{Machines: int64(n)} }
 
-// TakenUSD returns the demand of something that costs usd per hour, rounded up.
-func TakenUSD(usd float64) apitypes.Amount { return apitypes.Amount{MicroUSD: up(usd * 1e6)} }
+// DemandUSD returns the demand of something that costs usd per hour, rounded up.
+func DemandUSD(usd float64) apitypes.Amount { return apitypes.Amount{MicroUSD: up(usd * 1e6)} }
 
-// HadUSD returns the supply of a commitment of usd per hour, rounded down.
-func HadUSD(usd float64) apitypes.Amount { return apitypes.Amount{MicroUSD: down(usd * 1e6)} }
+// SupplyUSD returns the supply of a commitment of usd per hour, rounded down.
+func SupplyUSD(usd float64) apitypes.Amount { return apitypes.Amount{MicroUSD: down(usd * 1e6)} }
 
-// TakenBy returns the demand of a machine with that number of vCPUs and GiB of memory, rounded up.
-func TakenBy(vcpu, gib float64) apitypes.Amount {
+// DemandOf returns the demand of a machine with that number of vCPUs and GiB of memory, rounded up.
+func DemandOf(vcpu, gib float64) apitypes.Amount {
 	return apitypes.Amount{MilliVCPU: up(vcpu * 1000), MiB: up(gib * 1024)}
 }
 
 // slack is the tolerance for floating-point errors, in small units: 0.1 × 10⁶ is not exactly 100,000.
 const slack = 1e-6
 
-func up(x float64) int64 { return int64(math.Ceil(math.Min(x, most) - slack)) }
+func up(x float64) int64 { return int64(math.Ceil(math.Min(x, maxAmount) - slack)) }
 
-func down(x float64) int64 { return int64(math.Floor(math.Min(x, most) + slack)) }
+func down(x float64) int64 { return int64(math.Floor(math.Min(x, maxAmount) + slack)) }

@@ -17,12 +17,12 @@ func TestAmountStringAndHolds(t *testing.T) {
 	}{
 		{capacity.Machines(4), capacity.Machines(1), "4 machines", 4},
 		{capacity.Machines(1), capacity.Machines(2), "1 machine", 0},
-		{apitypes.Amount{MilliVCPU: 96_000, MiB: 384 << 10}, capacity.TakenBy(4, 32), "96 vCPUs and 384 GiB", 12},
-		{apitypes.Amount{MilliVCPU: 96_000}, capacity.TakenBy(4, 32), "96 vCPUs", 0}, // its memory is not committed to
-		{apitypes.Amount{MilliVCPU: 500, MiB: 768}, capacity.TakenBy(0.25, 0.25), "0.5 vCPUs and 0.75 GiB", 2},
-		{apitypes.Amount{MiB: 15259}, capacity.TakenBy(1, 8), "14.9 GiB", 0},
-		{capacity.HadUSD(0.3), capacity.TakenUSD(0.1), "0.3 USD an hour", 3}, // though 0.1 + 0.1 + 0.1 > 0.3
-		{capacity.HadUSD(1.5), capacity.TakenUSD(0.0312345), "1.5 USD an hour", 48},
+		{apitypes.Amount{MilliVCPU: 96_000, MiB: 384 << 10}, capacity.DemandOf(4, 32), "96 vCPUs and 384 GiB", 12},
+		{apitypes.Amount{MilliVCPU: 96_000}, capacity.DemandOf(4, 32), "96 vCPUs", 0}, // its memory is not committed to
+		{apitypes.Amount{MilliVCPU: 500, MiB: 768}, capacity.DemandOf(0.25, 0.25), "0.5 vCPUs and 0.75 GiB", 2},
+		{apitypes.Amount{MiB: 15259}, capacity.DemandOf(1, 8), "14.9 GiB", 0},
+		{capacity.SupplyUSD(0.3), capacity.DemandUSD(0.1), "0.3 USD an hour", 3}, // though 0.1 + 0.1 + 0.1 > 0.3
+		{capacity.SupplyUSD(1.5), capacity.DemandUSD(0.0312345), "1.5 USD an hour", 48},
 		{apitypes.Amount{CentiUnits: 1600}, apitypes.Amount{CentiUnits: 400}, "16 normalised units", 4},
 		{apitypes.Amount{}, apitypes.Amount{}, "nothing", 0},
 	} {
@@ -39,10 +39,10 @@ func TestAmountStringAndHolds(t *testing.T) {
 	if err := (apitypes.Amount{}).Check(); err == nil {
 		t.Error("a zero amount is valid")
 	}
-	if got := capacity.TakenUSD(0.0312341); got.MicroUSD != 31_235 {
+	if got := capacity.DemandUSD(0.0312341); got.MicroUSD != 31_235 {
 		t.Errorf("the demand is rounded to %d", got.MicroUSD)
 	}
-	if got := capacity.HadUSD(0.0312349); got.MicroUSD != 31_234 {
+	if got := capacity.SupplyUSD(0.0312349); got.MicroUSD != 31_234 {
 		t.Errorf("the supply is rounded to %d", got.MicroUSD)
 	}
 }

@@ -41,7 +41,7 @@ type Prices struct {
 	// aws is USD per GiB by source and destination; the destination is a region or "internet".
 	aws map[[2]string]float64
 	// awsDearest is the most expensive price from a source to another region.
-	awsDearest map[string]float64
+	awsMaxUSD map[string]float64
 }
 
 // List prices of internet egress, USD per GiB, first tier.
@@ -63,17 +63,17 @@ const interRegionHoursPerGiB = (1 << 30) * 8 / (gbitPerSecond * 1e9) / 3600
 //go:embed data/aws_transfer_costs.csv
 var awsTransferCSV string
 
-var standard = sync.OnceValues(func() (*Prices, error) { return parse(awsTransferCSV) })
+var defaultPrices = sync.OnceValues(func() (*Prices, error) { return parse(awsTransferCSV) })
 
 // Default returns the prices embedded in the binary.
-func Default() (*Prices, error) { return standard() }
+func Default() (*Prices, error) { return defaultPrices() }
 
 func parse(awsTransfer string) (*Prices, error) {
 	records, err := csv.NewReader(strings.NewReader(awsTransfer)).ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("AWS transfer prices: %w", err)
 	}
-	e := &Prices{aws: make(map[[2]string]float64, len(records)), awsDearest: make(map[string]float64)}
+	e := &Prices{aws: make(map[[2]string]float64, len(records)), awsMaxUSD: make(map[string]float64)}
 	for i, r := range records {
 		if i == 0 {
 			continue // header
@@ -87,7 +87,7 @@ func parse(awsTransfer string) (*Prices, error) {
 		}
 		e.aws[[2]string{r[0], r[1]}] = usd
 		if r[1] != internet {
-			e.awsDearest[r[0]] = max(e.awsDearest[r[0]], usd)
+			e.awsMaxUSD[r[0]] = max(e.awsMaxUSD[r[0]], usd)
 		}
 	}
 	return e, nil
@@ -237,7 +237,7 @@ func (e *Prices) awsUSD(from, to string) float64 {
 	if usd, ok := e.aws[[2]string{from, to}]; ok {
 		return usd
 	}
-	if usd, ok := e.awsDearest[from]; ok && to != internet {
+	if usd, ok := e.awsMaxUSD[from]; ok && to != internet {
 		return usd
 	}
 	return awsInternetUSD

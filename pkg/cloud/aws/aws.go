@@ -169,7 +169,7 @@ func (c *Cloud) home(cluster string) string {
 // maxHomes is the maximum number of remembered clusters; the map only saves calls.
 const maxHomes = 10_000
 
-func (c *Cloud) settled(cluster, region string) {
+func (c *Cloud) setHome(cluster, region string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if region == "" {

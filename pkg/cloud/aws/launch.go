@@ -36,7 +36,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 		return nil, err
 	}
 	defer release()
-	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
+	if err := driver.CheckNotTerminated(ctx, Name, c.graves, spec.Cluster); err != nil {
 		return nil, err
 	}
 	r, err := c.at(ctx, spec.Offer.Region)
@@ -47,7 +47,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	if machines, err := r.existing(ctx, spec); err != nil || len(machines) > 0 {
 		return machines, err
 	}
-	c.settled(spec.Cluster, r.name) // all its machines are there: to end it, no other region is asked
+	c.setHome(spec.Cluster, r.name) // all its machines are there: to end it, no other region is asked
 	machines, err := r.run(ctx, spec)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (r *region) existing(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.M
 	live := living(found)
 	switch {
 	case len(live) >= spec.Nodes:
-		return r.sole(ctx, spec, live)
+		return r.keepOneLaunch(ctx, spec, live)
 	case len(found) < spec.Nodes && r.cloud.young(found): // the list of a new cluster is not complete yet
 		return nil, fail(cloud.Transient, codeLost, "%d of %d machines of cluster %s are listed", len(found),
 			spec.Nodes, spec.Cluster)
@@ -129,7 +129,7 @@ func (r *region) run(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machin
 // confirm checks after buying whether another call bought the same cluster too, or terminated it.
 func (c *Cloud) confirm(ctx context.Context, r *region, spec cloud.LaunchSpec,
 	machines []cloud.Machine) ([]cloud.Machine, error) {
-	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
+	if err := driver.CheckNotTerminated(ctx, Name, c.graves, spec.Cluster); err != nil {
 		return nil, errors.Join(err, r.terminateIDs(context.WithoutCancel(ctx), idsOf(machines)))
 	}
 	found, err := r.find(ctx, spec.Cluster)
@@ -137,12 +137,12 @@ func (c *Cloud) confirm(ctx context.Context, r *region, spec cloud.LaunchSpec,
 		r.rank(ctx, machines)
 		return machines, nil // reconcile finds later what is not listed now
 	}
-	return r.sole(ctx, spec, living(found))
+	return r.keepOneLaunch(ctx, spec, living(found))
 }
 
-// sole ends all but one launch of a cluster, if an endpoint that ignores tokens ran several. It keeps the first,
+// keepOneLaunch ends all but one launch of a cluster, if an endpoint that ignores tokens ran several. It keeps the first,
 // which is the same one for every caller.
-func (r *region) sole(ctx context.Context, spec cloud.LaunchSpec, live []types.Instance) ([]cloud.Machine, error) {
+func (r *region) keepOneLaunch(ctx context.Context, spec cloud.LaunchSpec, live []types.Instance) ([]cloud.Machine, error) {
 	if len(live) == spec.Nodes {
 		return r.machines(ctx, live)
 	}
@@ -206,7 +206,7 @@ func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
 }
 
 func (c *Cloud) terminateCluster(ctx context.Context, cluster string) error {
-	release, err := driver.End(ctx, c.graves, &c.locks, cluster)
+	release, err := driver.BeginTerminate(ctx, c.graves, &c.locks, cluster)
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (c *Cloud) terminateCluster(ctx context.Context, cluster string) error {
 		if err := c.client(home).end(ctx, cluster); err != nil {
 			return err
 		}
-		c.settled(cluster, "")
+		c.setHome(cluster, "")
 		return nil
 	}
 	names, err := c.usable(ctx)

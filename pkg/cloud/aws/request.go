@@ -68,15 +68,15 @@ func (r *region) request(ctx context.Context, spec cloud.LaunchSpec) (*ec2.RunIn
 			CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: &id},
 		}
 	}
-	r.cloud.cfg.settle(in)
+	r.cloud.cfg.applySettings(in)
 	return in, nil
 }
 
 // capacityReservation is the prefix of a capacity reservation's ID.
 const capacityReservation = "cr-"
 
-// settle applies the settings for the customer's network and policies to a request.
-func (c Config) settle(in *ec2.RunInstancesInput) {
+// applySettings applies the settings for the customer's network and policies to a request.
+func (c Config) applySettings(in *ec2.RunInstancesInput) {
 	if c.NoPublicAddress { // only an interface specification can set this
 		in.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{{
 			DeviceIndex: awssdk.Int32(0), SubnetId: in.SubnetId, Groups: in.SecurityGroupIds,

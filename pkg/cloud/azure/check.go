@@ -121,7 +121,7 @@ func (c *Cloud) checkSubscription(ctx context.Context, r *driver.Report) bool {
 			Mend: "timedatectl set-ntp true",
 		}
 		if err != nil {
-			lack.What, lack.Fatal = lack.What+": "+words(err), true
+			lack.What, lack.Fatal = lack.What+": "+cloudMessage(err), true
 		}
 		r.Missing = append(r.Missing, lack)
 		return err == nil
@@ -341,7 +341,7 @@ func (c *Cloud) Quotas(ctx context.Context, region string) ([]driver.Quota, erro
 
 // lack reports what Azure refused, with its own message and the command that fixes it.
 func (c *Cloud) lack(what string, err error) driver.Lack {
-	l := driver.Lack{What: what + ": " + words(err), Fatal: true}
+	l := driver.Lack{What: what + ": " + cloudMessage(err), Fatal: true}
 	var code string
 	if typed := asError(err); typed != nil {
 		code = typed.Code
@@ -386,8 +386,8 @@ func (c *Cloud) grant(who string) string {
 	)
 }
 
-// words returns the cloud's own message.
-func words(err error) string {
+// cloudMessage returns the cloud's own message.
+func cloudMessage(err error) string {
 	if e := asError(err); e != nil {
 		return firstLine(strings.TrimPrefix(e.Code+": "+e.Message, ": "))
 	}

@@ -103,7 +103,7 @@ func TestMissingGroupOrSubscriptionIsAuth(t *testing.T) {
 			if cloud.KindOf(err) != cloud.Auth || !strings.Contains(err.Error(), name) {
 				t.Errorf("%v", err)
 			}
-			w.arm.Calm()
+			w.arm.ClearTroubles()
 			w.clean()
 		})
 	}

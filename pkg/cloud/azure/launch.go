@@ -40,7 +40,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 		return nil, err
 	}
 	defer release()
-	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
+	if err := driver.CheckNotTerminated(ctx, Name, c.graves, spec.Cluster); err != nil {
 		return nil, err
 	}
 	bound, cancel := context.WithTimeout(ctx, launchWithin)
@@ -58,15 +58,15 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		return nil, fail(cloud.Transient, codeSlow, "the machines of cluster %s are still being made after %v",
 			spec.Cluster, launchWithin)
-	case err != nil && again(err): // the next launch finds the machines that exist
+	case err != nil && canContinue(err): // the next launch finds the machines that exist
 		return nil, err
 	case err != nil:
-		return nil, errors.Join(driver.Late(ofImage(spec, Typed(err)), made), c.undo(ctx, spec))
+		return nil, errors.Join(driver.WithMade(ofImage(spec, Typed(err)), made), c.undo(ctx, spec))
 	}
-	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil { // terminated during the launch
+	if err := driver.CheckNotTerminated(ctx, Name, c.graves, spec.Cluster); err != nil { // terminated during the launch
 		return nil, errors.Join(err, c.undo(ctx, spec))
 	}
-	c.note(spec.Cluster, true)
+	c.rememberWhole(spec.Cluster, true)
 	return machines, nil
 }
 
@@ -75,9 +75,9 @@ type broken struct{ error }
 
 func (b broken) Unwrap() error { return b.error }
 
-// again reports whether a launch that failed with err can be repeated with the machines that exist. A broken machine
+// canContinue reports whether a launch that failed with err can be repeated with the machines that exist. A broken machine
 // prevents that.
-func again(err error) bool {
+func canContinue(err error) bool {
 	var b broken
 	if errors.As(err, &b) {
 		return false
@@ -287,7 +287,7 @@ func (c *Cloud) await(ctx context.Context, m *making) (*armcompute.VirtualMachin
 func (c *Cloud) undo(ctx context.Context, spec cloud.LaunchSpec) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 	defer cancel()
-	c.note(spec.Cluster, false)
+	c.rememberWhole(spec.Cluster, false)
 	return driver.Each(spec.Nodes, maxAtOnce, func(rank int) error {
 		return c.remove(ctx, c.nameOf(spec.Cluster, rank))
 	})
@@ -316,7 +316,7 @@ func (c *Cloud) isWhole(cluster string) bool {
 // maxWhole is the maximum number of remembered clusters.
 const maxWhole = 10_000
 
-func (c *Cloud) note(cluster string, whole bool) {
+func (c *Cloud) rememberWhole(cluster string, whole bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !whole {

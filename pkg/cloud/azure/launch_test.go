@@ -147,18 +147,18 @@ func mustBody(t *testing.T, r *recorder) map[string]any {
 
 func TestStockoutIsCapacity(t *testing.T) {
 	for name, c := range map[string]struct {
-		stock arm.Stock
+		stock arm.Shortage
 		offer apitypes.Offer
 		code  string
 		puts  int
 	}{
-		"at once":         {arm.Stock{Size: "Standard_D2s_v5"}, onDemand, "SkuNotAvailable", 1},
-		"late":            {arm.Stock{Location: "eastus", Late: true}, onDemand, "AllocationFailed", 3},
-		"a zone, late":    {arm.Stock{Zone: "2", Late: true}, spot, "ZonalAllocationFailed", 3},
-		"not for us":      {arm.Stock{Zone: "9"}, apitypes.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_ND96isr_H100_v5"}, "SkuNotAvailable", 1},
-		"no such zone":    {arm.Stock{Zone: "9"}, apitypes.Offer{Cloud: "azure", Region: "eastus", Zone: "eastus-az9", InstanceType: "Standard_D2s_v5"}, "NoSuchZone", 0},
-		"no such type":    {arm.Stock{Zone: "9"}, apitypes.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_Z9"}, "InvalidParameter", 1},
-		"not in the zone": {arm.Stock{Zone: "9"}, apitypes.Offer{Cloud: "azure", Region: "eastus", Zone: "2", InstanceType: "Standard_NC4as_T4_v3"}, "SkuNotAvailable", 1},
+		"at once":         {arm.Shortage{Size: "Standard_D2s_v5"}, onDemand, "SkuNotAvailable", 1},
+		"late":            {arm.Shortage{Location: "eastus", Late: true}, onDemand, "AllocationFailed", 3},
+		"a zone, late":    {arm.Shortage{Zone: "2", Late: true}, spot, "ZonalAllocationFailed", 3},
+		"not for us":      {arm.Shortage{Zone: "9"}, apitypes.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_ND96isr_H100_v5"}, "SkuNotAvailable", 1},
+		"no such zone":    {arm.Shortage{Zone: "9"}, apitypes.Offer{Cloud: "azure", Region: "eastus", Zone: "eastus-az9", InstanceType: "Standard_D2s_v5"}, "NoSuchZone", 0},
+		"no such type":    {arm.Shortage{Zone: "9"}, apitypes.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_Z9"}, "InvalidParameter", 1},
+		"not in the zone": {arm.Shortage{Zone: "9"}, apitypes.Offer{Cloud: "azure", Region: "eastus", Zone: "2", InstanceType: "Standard_NC4as_T4_v3"}, "SkuNotAvailable", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, arm.Config{}, nil)

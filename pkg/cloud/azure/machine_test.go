@@ -126,7 +126,7 @@ func TestMachineRunsTaskAndIsEvicted(t *testing.T) {
 		t.Error("a token is on the console")
 	}
 	// A released machine shuts down, and is deleted when the deployment's machines are listed.
-	b.Tell(agenttest.Node{Cluster: "cluster", Rank: 0}, wire.Work{Command: wire.Disconnect})
+	b.SendCommand(agenttest.Node{Cluster: "cluster", Rank: 0}, wire.Work{Command: wire.Disconnect})
 	for n := len(w.arm.Left()); n > 0; n = len(w.arm.Left()) {
 		if _, err := w.azure.Machines(t.Context(), ""); err != nil {
 			t.Fatal(err)

@@ -87,7 +87,7 @@ func (c *Cloud) machine(t *template, rank int) (armcompute.VirtualMachine, error
 	if err != nil {
 		return armcompute.VirtualMachine{}, err
 	}
-	key, err := nobodysKey()
+	key, err := unusedSSHKey()
 	if err != nil {
 		return armcompute.VirtualMachine{}, err
 	}
@@ -175,9 +175,9 @@ func maxPrice(usd float64) float64 {
 	return math.Ceil(usd*1e5) / 1e5
 }
 
-// nobodysKey returns a public key whose private key is discarded: Azure requires a key or a password, but no one logs
+// unusedSSHKey returns a public key whose private key is discarded: Azure requires a key or a password, but no one logs
 // in.
-func nobodysKey() (string, error) {
+func unusedSSHKey() (string, error) {
 	public, _, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return "", err

@@ -27,7 +27,7 @@ func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
 }
 
 func (c *Cloud) terminate(ctx context.Context, cluster string) error {
-	release, err := driver.End(ctx, c.graves, &c.locks, cluster)
+	release, err := driver.BeginTerminate(ctx, c.graves, &c.locks, cluster)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (c *Cloud) terminate(ctx context.Context, cluster string) error {
 	if err := driver.Each(len(names), maxAtOnce, func(i int) error { return c.remove(ctx, names[i]) }); err != nil {
 		return err
 	}
-	c.note(cluster, false)
+	c.rememberWhole(cluster, false)
 	part := c.base(cluster)
 	if c.due() {
 		part = c.prefix()
@@ -107,7 +107,7 @@ var attached = regexp.MustCompile(`^(tw-[0-9a-f]{8}-[0-9a-f]{20}-[0-9]+)-(nic|ip
 
 // sweep deletes the resources whose name contains part and whose machine does not exist.
 func (c *Cloud) sweep(ctx context.Context, part string) (removed []string, err error) {
-	all, err := c.resembling(ctx, part)
+	all, err := c.resourcesContaining(ctx, part)
 	if err != nil {
 		return nil, err
 	}
@@ -156,8 +156,8 @@ func (c *Cloud) discard(ctx context.Context, r *armresources.GenericResourceExpa
 
 const typeMachine = "Microsoft.Compute/virtualMachines"
 
-// resembling lists all resources whose names contain part.
-func (c *Cloud) resembling(ctx context.Context, part string) ([]*armresources.GenericResourceExpanded, error) {
+// resourcesContaining lists all resources whose names contain part.
+func (c *Cloud) resourcesContaining(ctx context.Context, part string) ([]*armresources.GenericResourceExpanded, error) {
 	filter := "substringof('" + part + "', name)"
 	var all []*armresources.GenericResourceExpanded
 	pages := c.resources.NewListByResourceGroupPager(c.cfg.ResourceGroup,

@@ -27,8 +27,8 @@ func (a Agents) UserData(name string, spec cloud.LaunchSpec, arch string, own *i
 		}
 	}
 	data, err := bootstrap.Script(bootstrap.Machine{
-		Cloud: name, Endpoint: spec.Bootstrap.Endpoint, Tokens: spec.Bootstrap.Tokens, Any: spec.Bootstrap.Any,
-		Own: own, SHA256: agent, Environment: environment,
+		Cloud: name, Endpoint: spec.Bootstrap.Endpoint, Tokens: spec.Bootstrap.Tokens, SharedToken: spec.Bootstrap.Any,
+		OnlyRank: own, SHA256: agent, Environment: environment,
 	})
 	if err != nil {
 		return nil, cloud.Errorf(name, cloud.Invalid, CodeBadSpec, "%v", err)

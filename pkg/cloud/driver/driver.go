@@ -47,8 +47,8 @@ func Check(name string, spec cloud.LaunchSpec) error {
 	return nil
 }
 
-// Late records in err how many machines had been made when it happened; err is, or wraps, a *cloud.Error.
-func Late(err error, made int) error {
+// WithMade records in err how many machines had been made when it happened; err is, or wraps, a *cloud.Error.
+func WithMade(err error, made int) error {
 	var e *cloud.Error
 	if errors.As(err, &e) && made > e.Late {
 		e.Late = made

@@ -69,8 +69,8 @@ func (g storeGraves) Buried(ctx context.Context, cluster string) (bool, error) {
 	return len(records) > 0, err
 }
 
-// Alive returns an error if the cluster was terminated; name is the cloud's.
-func Alive(ctx context.Context, name string, g Graves, cluster string) error {
+// CheckNotTerminated returns an error if the cluster was terminated; name is the cloud's.
+func CheckNotTerminated(ctx context.Context, name string, g Graves, cluster string) error {
 	buried, err := g.Buried(ctx, cluster)
 	if err != nil {
 		return fmt.Errorf("is cluster %s terminated: %w", cluster, err)
@@ -81,9 +81,9 @@ func Alive(ctx context.Context, name string, g Graves, cluster string) error {
 	return nil
 }
 
-// End begins to terminate a cluster. It buries the name, so that any launch from now on ends itself, and waits for
+// BeginTerminate begins to terminate a cluster. It buries the name, so that any launch from now on ends itself, and waits for
 // calls in progress on the cluster. Other calls wait until release.
-func End(ctx context.Context, g Graves, l *Locks, cluster string) (release func(), err error) {
+func BeginTerminate(ctx context.Context, g Graves, l *Locks, cluster string) (release func(), err error) {
 	if err := g.Bury(ctx, cluster); err != nil {
 		return nil, fmt.Errorf("terminate %s: %w", cluster, err)
 	}

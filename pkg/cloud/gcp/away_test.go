@@ -8,7 +8,7 @@ func TestTerminateIgnoresOutageOfOtherZone(t *testing.T) {
 	if _, err := w.gcp.Launch(t.Context(), spec("a", 2, onDemand)); err != nil {
 		t.Fatal(err)
 	}
-	w.gce.Silence("us-central1-b", true)
+	w.gce.SetUnreachable("us-central1-b", true)
 	err := w.another(nil).Terminate(t.Context(), "a")
 	all, lerr := w.gcp.Machines(t.Context(), "a")
 	running := 0

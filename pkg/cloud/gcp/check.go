@@ -229,7 +229,7 @@ func (c *Cloud) checkNetwork(ctx context.Context, s *compute.Service, r *driver.
 	defer cancel()
 	_, err := s.Networks.Get(c.cfg.Project, c.cfg.Network).Context(call).Do()
 	switch {
-	case isGone(err):
+	case notFound(err):
 		r.Missing = append(r.Missing, driver.Lack{
 			What:  fmt.Sprintf("network %s is not in project %s", c.cfg.Network, c.cfg.Project),
 			Mend:  fmt.Sprintf("gcloud compute networks create %s --project %s", c.cfg.Network, c.cfg.Project),
@@ -251,4 +251,4 @@ func TPUPermissions() []string {
 }
 
 // IsGone reports whether err means that the resource does not exist.
-func IsGone(err error) bool { return isGone(err) }
+func IsGone(err error) bool { return notFound(err) }

@@ -274,8 +274,8 @@ func unknown(err error) bool {
 	return cloud.KindOf(Typed(err)) == cloud.Transient && !errors.Is(err, context.Canceled)
 }
 
-// isGone reports whether the requested resource does not exist.
-func isGone(err error) bool {
+// notFound reports whether the requested resource does not exist.
+func notFound(err error) bool {
 	var answer *googleapi.Error
 	return errors.As(err, &answer) && answer.Code == http.StatusNotFound && !projectGone(answer.Message)
 }
@@ -291,8 +291,8 @@ func isForbidden(err error) bool {
 	return code == "forbidden" || code == "PERMISSION_DENIED"
 }
 
-// isThere reports whether the resource to be made already exists.
-func isThere(err error) bool {
+// alreadyExists reports whether the resource to be made already exists.
+func alreadyExists(err error) bool {
 	var answer *googleapi.Error
 	return errors.As(err, &answer) && answer.Code == http.StatusConflict
 }

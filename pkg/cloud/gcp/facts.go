@@ -106,7 +106,7 @@ func (c *Cloud) machineType(ctx context.Context, zone, name string) (machineType
 		t, err := s.MachineTypes.Get(c.cfg.Project, zone, name).Context(ctx).
 			Fields("name", "architecture", "accelerators", "bundledLocalSsds", "deprecated").Do()
 		switch {
-		case isGone(err):
+		case notFound(err):
 			return machineType{}, fail(cloud.Capacity, codeNotSold, "%s is not sold in %s", name, zone)
 		case err != nil:
 			return machineType{}, err
@@ -174,7 +174,7 @@ func (c *Cloud) image(ctx context.Context, spec cloud.LaunchSpec, t machineType)
 		return c.readImage(ctx, name)
 	})
 	switch {
-	case isGone(err):
+	case notFound(err):
 		return i, fail(spec.ImageFault(), codeNoImage, "image %s does not exist, or may not be read", name)
 	case isForbidden(err):
 		return i, fail(spec.ImageFault(), codeNoImage, "image %s may not be read: %s", name, message(err))
@@ -200,7 +200,7 @@ func (c *Cloud) defaultImage(ctx context.Context, class string) (image, error) {
 		for _, name := range families[class] {
 			project, family, _ := strings.Cut(name, "/")
 			i, err := c.readImage(ctx, "projects/"+project+"/global/images/family/"+family)
-			if err == nil || !isGone(err) {
+			if err == nil || !notFound(err) {
 				return i, err
 			}
 		}

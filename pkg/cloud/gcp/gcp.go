@@ -190,8 +190,8 @@ func (c *Cloud) home(cluster string) home {
 	return c.homes[cluster]
 }
 
-// settle records where a cluster is; the zero home forgets the cluster.
-func (c *Cloud) settle(cluster string, h home) {
+// setHome records where a cluster is; the zero home forgets the cluster.
+func (c *Cloud) setHome(cluster string, h home) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if h == (home{}) {

@@ -36,7 +36,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 		return nil, err
 	}
 	defer release()
-	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
+	if err := driver.CheckNotTerminated(ctx, Name, c.graves, spec.Cluster); err != nil {
 		return nil, err
 	}
 	if isTPU(spec.Offer) {
@@ -57,9 +57,9 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	if err != nil {
 		return nil, err
 	}
-	c.settle(spec.Cluster, home{zone: spec.Offer.Zone, done: true})
+	c.setHome(spec.Cluster, home{zone: spec.Offer.Zone, done: true})
 	// It may have been terminated in the meantime.
-	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
+	if err := driver.CheckNotTerminated(ctx, Name, c.graves, spec.Cluster); err != nil {
 		return nil, errors.Join(err, c.sweep(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster))
 	}
 	return machines, nil
@@ -75,15 +75,15 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine
 	if err != nil {
 		return nil, err
 	}
-	c.settle(spec.Cluster, home{zone: spec.Offer.Zone})
+	c.setHome(spec.Cluster, home{zone: spec.Offer.Zone})
 	for attempt := range maxAttempts {
 		op, err := c.insert(ctx, spec, in, c.requestID(spec.Cluster, attempt))
-		if isThere(err) { // made by a request that Google has forgotten
+		if alreadyExists(err) { // made by a request that Google has forgotten
 			return c.collect(ctx, spec)
 		}
 		if err != nil {
 			c.facts.doubt(Typed(err))
-			if isGone(err) { // a network, or an account: not the task's fault
+			if notFound(err) { // a network, or an account: not the task's fault
 				return nil, fail(cloud.Quota, "notFound", "%s", message(err))
 			}
 			return nil, ofImage(spec, err)
@@ -105,7 +105,7 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine
 			continue
 		}
 		// Google has removed the machines that it made; sweep ends any that it left.
-		why = driver.Late(why, made(op, spec.Nodes))
+		why = driver.WithMade(why, made(op, spec.Nodes))
 		return nil, errors.Join(why, c.sweep(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster))
 	}
 	return nil, fail(cloud.Capacity, codeLost, "cluster %s has failed %d times", spec.Cluster, maxAttempts)
@@ -227,7 +227,7 @@ func (c *Cloud) collect(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mac
 		i, err := s.Instances.Get(c.cfg.Project, spec.Offer.Zone, name).
 			Fields(oneInstance).Context(call).Do()
 		cancel()
-		if isGone(err) {
+		if notFound(err) {
 			continue
 		}
 		if err != nil {
@@ -267,7 +267,7 @@ func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
 }
 
 func (c *Cloud) terminate(ctx context.Context, cluster string) error {
-	release, err := driver.End(ctx, c.graves, &c.locks, cluster)
+	release, err := driver.BeginTerminate(ctx, c.graves, &c.locks, cluster)
 	if err != nil {
 		return err
 	}
@@ -277,7 +277,7 @@ func (c *Cloud) terminate(ctx context.Context, cluster string) error {
 		return err
 	}
 	if at.tpu {
-		c.settle(cluster, home{})
+		c.setHome(cluster, home{})
 		return nil
 	}
 	found, err := c.find(ctx, at.zone, cluster)
@@ -303,7 +303,7 @@ func (c *Cloud) terminate(ctx context.Context, cluster string) error {
 	if err := c.remove(ctx, found); err != nil {
 		return err
 	}
-	c.settle(cluster, home{})
+	c.setHome(cluster, home{})
 	return nil
 }
 

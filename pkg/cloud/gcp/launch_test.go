@@ -210,7 +210,7 @@ func TestForgottenRequestIDBuysOnce(t *testing.T) {
 	s := spec("a", 2, onDemand)
 	first := w.launch(s)
 	w.gce.Forget()
-	w.gce.Silent(2)
+	w.gce.HideMachines(2)
 	second, err := w.another(nil).Launch(t.Context(), s)
 	if err != nil || len(second) != 2 || second[0].ID != first[0].ID || len(w.gce.Machines()) != 2 {
 		t.Errorf("%v %v", second, err)
@@ -221,7 +221,7 @@ func TestPartialClusterIsEnded(t *testing.T) {
 	w := newWorld(t, nil)
 	s := spec("a", 3, spot)
 	m := w.launch(s)
-	w.gce.Take(m[1].ID)
+	w.gce.FinishPreemption(m[1].ID)
 	_, err := w.gcp.Launch(t.Context(), s)
 	var e *cloud.Error
 	if !errors.As(err, &e) || e.Kind != cloud.Capacity || e.Code != "ClusterLost" {
@@ -250,10 +250,10 @@ func TestLateTransientFailureCanBeRetried(t *testing.T) {
 // A stock-out is returned again on retry, and the retry buys nothing, although there is capacity now.
 func TestLateStockoutIsReturnedAgain(t *testing.T) {
 	w := newWorld(t, nil)
-	w.gce.Dry("us-central1-a", true, false)
+	w.gce.SetOutOfStock("us-central1-a", true, false)
 	s := spec("a", 2, onDemand)
 	for n := range 2 {
-		w.gce.Dry("us-central1-a", n == 0, false)
+		w.gce.SetOutOfStock("us-central1-a", n == 0, false)
 		_, err := w.another(nil).Launch(t.Context(), s)
 		var e *cloud.Error
 		if !errors.As(err, &e) || e.Kind != cloud.Capacity || e.Code != "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS" {
@@ -275,7 +275,7 @@ func TestQuotaDependsOnRegionAndMarket(t *testing.T) {
 func TestUnreachableZoneFailsList(t *testing.T) {
 	w := newWorld(t, nil)
 	w.launch(spec("a", 1, onDemand))
-	w.gce.Silence("europe-west4-a", true)
+	w.gce.SetUnreachable("europe-west4-a", true)
 	if _, err := w.gcp.Machines(t.Context(), ""); cloud.KindOf(err) != cloud.Transient || err == nil {
 		t.Errorf("%v", err)
 	}
@@ -300,7 +300,7 @@ func TestListsAreReadPageByPage(t *testing.T) {
 func TestStoppedMachineIsTerminating(t *testing.T) {
 	w := newWorld(t, nil)
 	m := w.launch(spec("a", 1, onDemand))
-	w.gce.Take(m[0].ID)
+	w.gce.FinishPreemption(m[0].ID)
 	found, err := w.gcp.Machines(t.Context(), "a")
 	if err != nil || len(found) != 1 || found[0].State != cloud.Terminating || found[0].Reason != "exited" {
 		t.Fatalf("%+v %v", found, err)

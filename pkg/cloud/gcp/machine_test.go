@@ -107,7 +107,7 @@ func TestMachinesBootProveIdentityAndRunTask(t *testing.T) {
 				t.Errorf("%+v %q", r, b.Log(node, "a1"))
 			}
 		}
-		b.Tell(node, wire.Work{Seq: 100, Command: wire.Disconnect})
+		b.SendCommand(node, wire.Work{Seq: 100, Command: wire.Disconnect})
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -143,7 +143,7 @@ func TestInterruptedMachineSavesWork(t *testing.T) {
 	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
 		t.Errorf("%+v", r)
 	}
-	b.gce.Take(b.launched[0].ID)
+	b.gce.FinishPreemption(b.launched[0].ID)
 	found, err := b.gcp.Machines(t.Context(), "cluster")
 	if err != nil || len(found) != 0 {
 		t.Errorf("an interrupted spot machine is still listed: %+v %v", found, err)

@@ -72,7 +72,7 @@ func (c *Cloud) find(ctx context.Context, zone, cluster string) ([]*compute.Inst
 		}
 		cancel()
 		found = append(found, page...)
-		if errors.Is(err, errAway) {
+		if errors.Is(err, errUnreachable) {
 			away = err
 		} else if err != nil {
 			return nil, err
@@ -110,14 +110,14 @@ func (c *Cloud) listAll(ctx context.Context, s *compute.Service, filter, token s
 		found = append(found, part.Instances...)
 	}
 	if len(away) > 0 {
-		err = &cloud.Error{Kind: cloud.Transient, Cloud: Name, Code: "UNREACHABLE", Err: errAway,
+		err = &cloud.Error{Kind: cloud.Transient, Cloud: Name, Code: "UNREACHABLE", Err: errUnreachable,
 			Message: fmt.Sprintf("%v cannot be reached", away)}
 	}
 	return found, out.NextPageToken, err
 }
 
-// errAway means that the result lacks what is in some zones.
-var errAway = errors.New("a zone cannot be reached")
+// errUnreachable means that the result lacks what is in some zones.
+var errUnreachable = errors.New("a zone cannot be reached")
 
 // machines converts instances to cloud.Machine.
 func (c *Cloud) machines(found []*compute.Instance) []cloud.Machine {
@@ -173,7 +173,7 @@ func (c *Cloud) remove(ctx context.Context, found []*compute.Instance) error {
 		call, cancel := context.WithTimeout(ctx, readWithin)
 		defer cancel()
 		_, err := s.Instances.Delete(c.cfg.Project, lastPart(i.Zone), i.Name).Context(call).Do()
-		if isGone(err) {
+		if notFound(err) {
 			return nil
 		}
 		return err

@@ -101,7 +101,7 @@ func (c *Cloud) Whose(ctx context.Context, n Notice) (about cloud.Notice, ours b
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
 	i, err := s.Instances.Get(c.cfg.Project, n.Zone, n.Name).Fields(oneInstance, "labels").Context(ctx).Do()
-	if isGone(err) {
+	if notFound(err) {
 		return about, false, nil
 	}
 	if err != nil {

@@ -236,8 +236,8 @@ func (c *Cloud) requestID(cluster string, attempt int) string {
 	return fmt.Sprintf("%s-%s-%s-%s-%s", h[:8], h[8:12], h[12:16], h[16:20], h[20:])
 }
 
-// told is what a machine's description records for listings: labels allow neither upper case nor dots.
-type told struct {
+// machineDescription is what a machine's description records for listings: labels allow neither upper case nor dots.
+type machineDescription struct {
 	Cluster     string  `json:"cluster"`
 	Nodes       int     `json:"nodes"` // number of machines of the cluster
 	USDPerHour  float64 `json:"usdPerHour,omitempty"`
@@ -253,7 +253,7 @@ func describe(spec cloud.LaunchSpec) string {
 	if math.IsNaN(usd) || math.IsInf(usd, 0) {
 		usd = 0
 	}
-	b, err := json.Marshal(told{
+	b, err := json.Marshal(machineDescription{
 		Cluster: spec.Cluster, Nodes: spec.Nodes, USDPerHour: usd, Accelerator: spec.Offer.Accelerator,
 		Count: spec.Offer.AccelCount, Spot: spec.Offer.Spot,
 	})
@@ -263,10 +263,10 @@ func describe(spec cloud.LaunchSpec) string {
 	return describedBy + string(b)
 }
 
-func parseDescription(s string) (t told) {
+func parseDescription(s string) (t machineDescription) {
 	if text, ok := strings.CutPrefix(s, describedBy); ok {
 		if json.Unmarshal([]byte(text), &t) != nil {
-			return told{}
+			return machineDescription{}
 		}
 	}
 	return t

@@ -85,13 +85,13 @@ func (c *Cloud) launchTPU(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.M
 	if err != nil {
 		return nil, err
 	}
-	c.settle(spec.Cluster, home{zone: spec.Offer.Zone, tpu: true})
+	c.setHome(spec.Cluster, home{zone: spec.Offer.Zone, tpu: true})
 	call, cancel := context.WithTimeout(ctx, insertWithin)
 	_, err = s.Projects.Locations.QueuedResources.Create(c.location(spec.Offer.Zone), in).
 		QueuedResourceId(c.queuedName(spec.Cluster)).RequestId(c.requestID(spec.Cluster, 0)).Context(call).Do()
 	cancel()
 	switch {
-	case isThere(err): // requested before
+	case alreadyExists(err): // requested before
 	case err != nil && cloud.KindOf(Typed(err)) == cloud.Invalid && strings.Contains(err.Error(), "zone"):
 		return nil, fail(cloud.Quota, codeNoRegion, "%v", Typed(err))
 	case err != nil && !unknown(err):
@@ -104,8 +104,8 @@ func (c *Cloud) launchTPU(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.M
 	if err != nil {
 		return nil, err
 	}
-	c.settle(spec.Cluster, home{zone: spec.Offer.Zone, tpu: true, done: true})
-	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
+	c.setHome(spec.Cluster, home{zone: spec.Offer.Zone, tpu: true, done: true})
+	if err := driver.CheckNotTerminated(ctx, Name, c.graves, spec.Cluster); err != nil {
 		return nil, errors.Join(err, c.endTPUs(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster))
 	}
 	return machines, nil
@@ -178,7 +178,7 @@ func (c *Cloud) awaitTPUs(ctx context.Context, s *tpu.Service, spec cloud.Launch
 		call, done := context.WithTimeout(ctx, readWithin)
 		q, err := s.Projects.Locations.QueuedResources.Get(name).Context(call).Do()
 		done()
-		if err != nil && !unknown(err) && !isGone(err) {
+		if err != nil && !unknown(err) && !notFound(err) {
 			return err
 		}
 		state, words := "", "no TPUs became available in time"
@@ -215,7 +215,7 @@ func (c *Cloud) tpuMachines(ctx context.Context, s *tpu.Service, spec cloud.Laun
 		n, err := s.Projects.Locations.Nodes.Get(
 			c.location(spec.Offer.Zone) + "/nodes/" + c.machineName(spec.Cluster, rank)).Context(call).Do()
 		cancel()
-		if err != nil && !isGone(err) {
+		if err != nil && !notFound(err) {
 			return nil, err
 		}
 		if err != nil || tpuState(n.State) == cloud.Terminated {
@@ -342,7 +342,7 @@ func (c *Cloud) endTPUs(ctx context.Context, zone, cluster string) error {
 	_, err = s.Projects.Locations.QueuedResources.Delete(name).Force(true).Context(ctx).Do()
 	var answer *googleapi.Error
 	switch {
-	case isGone(err):
+	case notFound(err):
 		return nil
 	case errors.As(err, &answer) && answer.Code == http.StatusBadRequest: // not possible in its current state
 		return fail(cloud.Transient, reason(answer), "%s", answer.Message)

@@ -68,7 +68,7 @@ func TestTPUBootsAndRunsTask(t *testing.T) {
 	if r := b.Result(node, "a1"); r.Event != wire.Succeeded || b.Log(node, "a1") != "I am "+b.launched[0].ID+"\n" {
 		t.Errorf("%+v %q", r, b.Log(node, "a1"))
 	}
-	b.gce.Take(b.launched[0].ID)
+	b.gce.FinishPreemption(b.launched[0].ID)
 	found, err := b.gcp.Machines(t.Context(), "")
 	if err != nil || len(found) != 1 || found[0].State != cloud.Terminated || found[0].Reason != "spot-interruption" || !found[0].Offer.Spot {
 		t.Errorf("%+v %v", found, err)

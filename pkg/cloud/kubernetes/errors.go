@@ -86,9 +86,9 @@ func fail(kind cloud.Kind, code, format string, args ...any) error {
 	err := cloud.Errorf(Name, kind, code, format, args...)
 	switch code {
 	case codeFull:
-		err.AskAgain = fullFor
+		err.RetryAfterFull = fullFor
 	case codeUnbound:
-		err.AskAgain = unboundFor
+		err.RetryAfterFull = unboundFor
 	}
 	return err
 }

@@ -38,12 +38,12 @@ const (
 	ByNative = "native"
 )
 
-// foreign reports whether another component than the broker decides whether a gang has room.
-func (g Gang) foreign() bool { return g.By != "" && g.By != ByGates }
+// boundByOthers reports whether another component than the broker decides whether a gang has room.
+func (g Gang) boundByOthers() bool { return g.By != "" && g.By != ByGates }
 
-// own reports whether the cluster's own scheduler places the pods: it decides by what nodes have free, and looks at
+// usesClusterScheduler reports whether the cluster's own scheduler places the pods: it decides by what nodes have free, and looks at
 // every pod sooner or later.
-func (g Gang) own() bool { return !g.foreign() || g.By == ByNative }
+func (g Gang) usesClusterScheduler() bool { return !g.boundByOthers() || g.By == ByNative }
 
 // ParseGang parses gates, native, kueue:QUEUE, volcano or volcano:QUEUE.
 func ParseGang(text string) (Gang, error) {

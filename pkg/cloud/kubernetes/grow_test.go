@@ -113,7 +113,7 @@ func TestPoolThatDoesNotGrow(t *testing.T) {
 		t.Errorf("%v (%d pods were bound)", err, cloud.Late(err))
 	}
 	var typed *cloud.Error
-	if !errors.As(err, &typed) || typed.AskAgain != 5*time.Minute {
+	if !errors.As(err, &typed) || typed.RetryAfterFull != 5*time.Minute {
 		t.Errorf("%+v: AskAgain must be five minutes", typed)
 	}
 	w.await("an empty namespace", func() bool { return len(w.left()) == 0 })

@@ -99,7 +99,7 @@ type Cloud struct {
 	graves driver.Graves
 	locks  driver.Locks
 
-	grounds map[string]*grounds // by place
+	grounds map[string]*placeState // by place
 
 	mu    sync.Mutex
 	where map[string]string // the places of clusters launched by this process
@@ -128,7 +128,7 @@ func New(cfg Config) *Cloud {
 		cfg.Image = DefaultImage
 	}
 	c := &Cloud{cfg: cfg, log: cfg.Log, graves: cfg.Graves, where: map[string]string{},
-		gone: map[string]bool{}, grounds: map[string]*grounds{}}
+		gone: map[string]bool{}, grounds: map[string]*placeState{}}
 	for i := range cfg.Places {
 		c.grounds[cfg.Places[i].Name] = newGrounds()
 	}

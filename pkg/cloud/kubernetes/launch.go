@@ -50,14 +50,14 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 		return nil, err
 	}
 	defer release()
-	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
+	if err := driver.CheckNotTerminated(ctx, Name, c.graves, spec.Cluster); err != nil {
 		return nil, err
 	}
 	c.launchedAt(spec.Cluster, place.Name)
 	g := &gang{c: c, place: place, spec: spec, shape: shape}
 	machines, err := g.launch(ctx)
 	if err == nil {
-		err = driver.Alive(ctx, Name, c.graves, spec.Cluster) // not terminated during the launch
+		err = driver.CheckNotTerminated(ctx, Name, c.graves, spec.Cluster) // not terminated during the launch
 	}
 	if err == nil {
 		return machines, nil
@@ -66,7 +66,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	case cloud.Throttled, cloud.Transient: // a retry finds the pods that exist
 		return nil, err
 	}
-	return nil, errors.Join(driver.Late(Typed(err), g.bound), g.withdraw(ctx))
+	return nil, errors.Join(driver.WithMade(Typed(err), g.bound), g.withdraw(ctx))
 }
 
 // gang is a launch in progress.

@@ -100,7 +100,7 @@ func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
 	if !driver.ValidCluster(cluster) {
 		return nil // no cluster can have this name
 	}
-	release, err := driver.End(ctx, c.graves, &c.locks, cluster)
+	release, err := driver.BeginTerminate(ctx, c.graves, &c.locks, cluster)
 	if err != nil {
 		return Typed(err)
 	}

@@ -26,7 +26,7 @@ const (
 // pass waits for the gang's turn, and releases its pods. The next gang passes when this one leaves, or after
 // passWithin.
 func (g *gang) pass(ctx context.Context) error {
-	if err := g.enter(ctx); err != nil || g.place.Gang.foreign() { // these pods have no gates of ours
+	if err := g.enter(ctx); err != nil || g.place.Gang.boundByOthers() { // these pods have no gates of ours
 		return err
 	}
 	return g.release(ctx)
@@ -38,7 +38,7 @@ func (g *gang) enter(ctx context.Context) error {
 		return nil
 	}
 	gate, n := g.c.grounds[g.place.Name].gate, min(int64(g.spec.Nodes), bindingAtOnce)
-	if g.place.Gang.foreign() {
+	if g.place.Gang.boundByOthers() {
 		n = 0 // its scheduler binds the whole gang at once
 	}
 	if err := gate.Acquire(ctx, n); err != nil {

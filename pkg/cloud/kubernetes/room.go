@@ -15,10 +15,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// grounds is what this process knows of a place in addition to what its API server reports: the room that it has
+// placeState is what this process knows of a place in addition to what its API server reports: the room that it has
 // promised.
-type grounds struct {
-	sight sight
+type placeState struct {
+	sight watchCache
 	// turn is held while looking for room and promising it to a gang, so that two gangs are not promised the same room.
 	turn     chan struct{}
 	promised map[string]promise  // by cluster's label
@@ -48,14 +48,14 @@ func (p *promise) left(cluster string, bound map[string]int) int {
 	return max(0, p.pods-bound[cluster]-bound[p.room])
 }
 
-func newGrounds() *grounds {
-	return &grounds{turn: make(chan struct{}, 1), promised: map[string]promise{},
+func newGrounds() *placeState {
+	return &placeState{turn: make(chan struct{}, 1), promised: map[string]promise{},
 		calls: make(chan struct{}, placeAtOnce), gate: semaphore.NewWeighted(bindingAtOnce),
 		pending: map[string]int{}}
 }
 
 // waits records how many of a cluster's placeholders have no node.
-func (gr *grounds) waits(cluster string, n int) {
+func (gr *placeState) waits(cluster string, n int) {
 	gr.mu.Lock()
 	defer gr.mu.Unlock()
 	if gr.pending[cluster] = n; n <= 0 {
@@ -64,20 +64,20 @@ func (gr *grounds) waits(cluster string, n int) {
 }
 
 // quiet reports whether no placeholder waits for a node.
-func (gr *grounds) quiet() bool {
+func (gr *placeState) quiet() bool {
 	gr.mu.Lock()
 	defer gr.mu.Unlock()
 	return len(gr.pending) == 0
 }
 
 // call waits until fewer than placeAtOnce calls are in progress.
-func (gr *grounds) call() (done func()) {
+func (gr *placeState) call() (done func()) {
 	gr.calls <- struct{}{}
 	return func() { <-gr.calls }
 }
 
 // take waits for the turn.
-func (gr *grounds) take(ctx context.Context) (release func(), err error) {
+func (gr *placeState) take(ctx context.Context) (release func(), err error) {
 	select {
 	case gr.turn <- struct{}{}:
 		return func() { <-gr.turn }, nil
@@ -87,7 +87,7 @@ func (gr *grounds) take(ctx context.Context) (release func(), err error) {
 }
 
 // forget removes the promise of a gang whose pods all have a node, or are withdrawn.
-func (gr *grounds) forget(cluster string) {
+func (gr *placeState) forget(cluster string) {
 	gr.turn <- struct{}{}
 	delete(gr.promised, hash(cluster))
 	<-gr.turn
@@ -151,7 +151,7 @@ const (
 
 // look returns the current outlook.
 func (g *gang) look(ctx context.Context, pods []corev1.Pod) (hope outlook, err error) {
-	if g.place.Gang.own() || g.refusal(pods) != "" { // otherwise a queue holds it back, not the nodes
+	if g.place.Gang.usesClusterScheduler() || g.refusal(pods) != "" { // otherwise a queue holds it back, not the nodes
 		release, err := g.c.grounds[g.place.Name].take(ctx)
 		if err != nil {
 			return full, err
@@ -165,7 +165,7 @@ func (g *gang) look(ctx context.Context, pods []corev1.Pod) (hope outlook, err e
 			return full, err
 		}
 		// Others may have taken what the broker cannot see; and a scheduler other than the cluster's knows more.
-		if hope == roomy && (!all || !g.place.Gang.own()) {
+		if hope == roomy && (!all || !g.place.Gang.usesClusterScheduler()) {
 			hope = full
 		}
 	}
@@ -182,7 +182,7 @@ func (g *gang) patience(said string, hope outlook) time.Duration {
 	switch {
 	case hope == growing:
 		return g.c.cfg.GrowWithin
-	case said == "" && g.place.Gang.own():
+	case said == "" && g.place.Gang.usesClusterScheduler():
 		return max(within, silentWithin)
 	case hope == roomy && len(g.spec.Rules) == 0: // with rules, nodes with room may be forbidden
 		return max(within, againWithin)
@@ -210,7 +210,7 @@ func (g *gang) room(ctx context.Context) (at placing, err error) {
 			break
 		}
 	}
-	if !g.place.Gang.own() {
+	if !g.place.Gang.usesClusterScheduler() {
 		return at, nil // the gang scheduler there knows whether there is room
 	}
 	for _, p := range gr.promised {
@@ -222,7 +222,7 @@ func (g *gang) room(ctx context.Context) (at placing, err error) {
 	if at.outlook, fits, err = g.outlook(ctx, nodes, bound); err != nil {
 		return at, err
 	}
-	if at.outlook == full && g.place.Gang.foreign() {
+	if at.outlook == full && g.place.Gang.boundByOthers() {
 		return at, nil // it occupies no room of others while it waits
 	}
 	if at.outlook == full {
@@ -270,7 +270,7 @@ func (g *gang) suits(n *Node) bool { return n.suits(g.shape, g.spec.Offer.Zone, 
 
 // fits returns how many of wanted pods fit on the nodes and on those that could be added, after deducting what was
 // promised to others.
-func (g *gang) fits(gr *grounds, bound map[string]int, nodes, more []Node, wanted int) int {
+func (g *gang) fits(gr *placeState, bound map[string]int, nodes, more []Node, wanted int) int {
 	all := append(slices.Clone(nodes), more...)
 	own := hash(g.spec.Cluster)
 	for cluster, p := range gr.promised {

@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// sight holds the nodes and pods of a place as reported by Watch. While the watch runs, launches make no lists: in a
+// watchCache holds the nodes and pods of a place as reported by Watch. While the watch runs, launches make no lists: in a
 // cluster of ten thousand pods, each launch would list all of them to place one more.
-type sight struct {
+type watchCache struct {
 	mu    sync.Mutex
 	live  bool // a watch is running
 	whole bool // a list would not show more
 	all   bool // covers the pods of all namespaces
 	nodes map[string]*corev1.Node
-	takes map[types.UID]taken
+	takes map[types.UID]podUsage
 	used  map[string]use // by node
 	// gangs are the deployment's pods by their cluster's label, and placeholders by theirs; within that by name.
 	gangs map[string]map[string]*corev1.Pod
@@ -40,18 +40,18 @@ func placed(p *corev1.Pod) bool {
 	return p.Spec.NodeName != ""
 }
 
-// taken is what one pod uses on a node.
-type taken struct {
+// podUsage is what one pod uses on a node.
+type podUsage struct {
 	node string
 	use  use
 }
 
 // begin stores the lists from which the watch continues.
-func (s *sight) begin(nodes []corev1.Node, pods []corev1.Pod, whole, all bool, deployment string) {
+func (s *watchCache) begin(nodes []corev1.Node, pods []corev1.Pod, whole, all bool, deployment string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live, s.whole, s.all = true, whole, all
-	s.nodes, s.takes = map[string]*corev1.Node{}, map[types.UID]taken{}
+	s.nodes, s.takes = map[string]*corev1.Node{}, map[types.UID]podUsage{}
 	s.used, s.gangs = map[string]use{}, map[string]map[string]*corev1.Pod{}
 	for i := range nodes {
 		s.nodes[nodes[i].Name] = slimNode(&nodes[i])
@@ -62,13 +62,13 @@ func (s *sight) begin(nodes []corev1.Node, pods []corev1.Pod, whole, all bool, d
 }
 
 // end clears everything, because the watch has ended.
-func (s *sight) end() {
+func (s *watchCache) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live, s.nodes, s.takes, s.used, s.gangs = false, nil, nil, nil, nil
 }
 
-func (s *sight) node(n *corev1.Node, there bool) {
+func (s *watchCache) node(n *corev1.Node, there bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if there {
@@ -78,7 +78,7 @@ func (s *sight) node(n *corev1.Node, there bool) {
 	}
 }
 
-func (s *sight) pod(p *corev1.Pod, there bool, deployment string) {
+func (s *watchCache) pod(p *corev1.Pod, there bool, deployment string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget(p, deployment)
@@ -87,7 +87,7 @@ func (s *sight) pod(p *corev1.Pod, there bool, deployment string) {
 	}
 }
 
-func (s *sight) forget(p *corev1.Pod, deployment string) {
+func (s *watchCache) forget(p *corev1.Pod, deployment string) {
 	if t, some := s.takes[p.UID]; some {
 		if s.used[t.node] = s.used[t.node].plus(t.use, -1); s.used[t.node].Pods == 0 {
 			delete(s.used, t.node)
@@ -103,9 +103,9 @@ func (s *sight) forget(p *corev1.Pod, deployment string) {
 	}
 }
 
-func (s *sight) put(p *corev1.Pod, deployment string) {
+func (s *watchCache) put(p *corev1.Pod, deployment string) {
 	if isOn(p) {
-		t := taken{p.Spec.NodeName, takes(p)}
+		t := podUsage{p.Spec.NodeName, takes(p)}
 		s.takes[p.UID], s.used[t.node] = t, s.used[t.node].plus(t.use, 1)
 	}
 	label, ok := gangOf(p, deployment)
@@ -121,7 +121,7 @@ func (s *sight) put(p *corev1.Pod, deployment string) {
 // look returns what the nodes have, and, by label, how many pods of each of the deployment's clusters and how many
 // placeholders have a node, all at the same moment. all is true if the pods of all users are known; ok is false if no
 // watch runs.
-func (s *sight) look(tolerations []corev1.Toleration) (nodes []Node, bound map[string]int, all, ok bool) {
+func (s *watchCache) look(tolerations []corev1.Toleration) (nodes []Node, bound map[string]int, all, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.live || !s.whole {
@@ -143,7 +143,7 @@ func (s *sight) look(tolerations []corev1.Toleration) (nodes []Node, bound map[s
 }
 
 // pods returns the pods of a cluster, or its placeholders, by their label. The caller must not change them.
-func (s *sight) pods(label string) (all []corev1.Pod, ok bool) {
+func (s *watchCache) pods(label string) (all []corev1.Pod, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.gangs[label] {

@@ -17,7 +17,7 @@ func TestPromiseCountsPlaceholders(t *testing.T) {
 	}
 	room := map[string]string{labelPlaceholder: "room"}
 	gang := map[string]string{labelDeployment: "d", labelCluster: "gang"}
-	var s sight
+	var s watchCache
 	p := promise{pods: 3, room: "room"}
 	left := func() int {
 		_, bound, _, _ := s.look(nil)

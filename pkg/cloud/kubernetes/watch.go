@@ -67,7 +67,7 @@ func (w *watcher) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	nodeEvents, err := goesOn(ctx, version, core.Nodes().Watch)
+	nodeEvents, err := resumingWatch(ctx, version, core.Nodes().Watch)
 	if err != nil {
 		return err
 	}
@@ -99,12 +99,12 @@ func (w *watcher) follow(ctx context.Context) error {
 	return w.changes(ctx, podEvents, nodeEvents)
 }
 
-// sees is what a watch covers: whole means as much as lists would show, all means the pods of all namespaces.
-type sees struct{ whole, all bool }
+// coverage is what a watch covers: whole means as much as lists would show, all means the pods of all namespaces.
+type coverage struct{ whole, all bool }
 
 // begin lists and watches the pods of all namespaces if the broker may, otherwise those of its namespace. With a
 // watch, launches need no lists to find what nodes have free.
-func (w *watcher) begin(ctx context.Context) (pods []corev1.Pod, events watch.Interface, s sees, err error) {
+func (w *watcher) begin(ctx context.Context) (pods []corev1.Pod, events watch.Interface, s coverage, err error) {
 	for _, namespace := range []string{metav1.NamespaceAll, w.place.Namespace} {
 		var version string
 		pods, version, err = w.place.podsAt(ctx, namespace, metav1.ListOptions{Limit: listPage})
@@ -118,7 +118,7 @@ func (w *watcher) begin(ctx context.Context) (pods []corev1.Pod, events watch.In
 			return pods, events, s, err
 		}
 	}
-	return nil, nil, sees{}, err
+	return nil, nil, coverage{}, err
 }
 
 // watchPods watches pods from a version of their list on. A first watch checks whether the broker may.
@@ -129,12 +129,12 @@ func (w *watcher) watchPods(ctx context.Context, namespace, version string) (wat
 		return nil, err
 	}
 	may.Stop()
-	return goesOn(ctx, version, of.Watch)
+	return resumingWatch(ctx, version, of.Watch)
 }
 
-// goesOn returns a watch that resumes at the same version when the API server ends it, as a busy one does: a new list
+// resumingWatch returns a watch that resumes at the same version when the API server ends it, as a busy one does: a new list
 // of ten thousand pods would make it busier.
-func goesOn(ctx context.Context, version string,
+func resumingWatch(ctx context.Context, version string,
 	from func(context.Context, metav1.ListOptions) (watch.Interface, error),
 ) (watch.Interface, error) {
 	return watchtools.NewRetryWatcherWithContext(ctx, version, &cache.ListWatch{WatchFuncWithContext: from})

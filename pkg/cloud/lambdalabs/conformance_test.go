@@ -43,7 +43,7 @@ func (h harness) Sibling() cloud.Cloud {
 
 func (h harness) Settle(context.Context) {}
 
-func (h harness) Left(context.Context) (int, error) { return len(h.account.Living()), nil }
+func (h harness) Left(context.Context) (int, error) { return len(h.account.LiveMachines()), nil }
 
 func (h harness) Close() {}
 

@@ -123,8 +123,8 @@ func retryAfter(h http.Header) time.Duration {
 	return time.Duration(min(n, most)) * time.Second
 }
 
-// unanswered reports whether a failed call may have taken effect, because the API itself did not answer.
-func unanswered(err error) bool {
+// outcomeUnknown reports whether a failed call may have taken effect, because the API itself did not answer.
+func outcomeUnknown(err error) bool {
 	var api *apiError
 	var own *cloud.Error
 	switch {

@@ -46,7 +46,7 @@ type Fetcher interface {
 func KeySecret(from Fetcher, name string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		text, err := from.Fetch(ctx, name)
-		if errors.Is(err, secret.ErrReference) {
+		if errors.Is(err, secret.ErrUnavailable) {
 			return "", fmt.Errorf("%w: %w", ErrKey, err)
 		}
 		if err != nil {

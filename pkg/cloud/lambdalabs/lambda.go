@@ -131,8 +131,8 @@ func Arch(instanceType string) string {
 	return "amd64"
 }
 
-// turn waits until the next launch may be made. It fails with Throttled if that takes too long.
-func (c *Cloud) turn(ctx context.Context) error {
+// waitForTurn waits until the next launch may be made. It fails with Throttled if that takes too long.
+func (c *Cloud) waitForTurn(ctx context.Context) error {
 	if c.cfg.LaunchEvery < 0 {
 		return ctx.Err()
 	}

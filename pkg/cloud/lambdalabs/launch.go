@@ -35,7 +35,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]owned, err
 		return nil, err
 	}
 	defer release()
-	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
+	if err := driver.CheckNotTerminated(ctx, Name, c.graves, spec.Cluster); err != nil {
 		return nil, err
 	}
 	found, err := c.find(ctx, spec.Cluster)
@@ -47,7 +47,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]owned, err
 			found = append(found, m)
 		}
 	}
-	have, err := c.sole(ctx, spec.Cluster, found)
+	have, err := c.keepOnePerRank(ctx, spec.Cluster, found)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]owned, err
 			return nil, err
 		}
 		c.forget(spec.Cluster)
-		return nil, errors.Join(driver.Late(Typed(err), len(living(have))), c.undo(ctx, have))
+		return nil, errors.Join(driver.WithMade(Typed(err), len(living(have))), c.undo(ctx, have))
 	}
 	return c.confirm(ctx, spec, have)
 }
@@ -87,9 +87,9 @@ func (c *Cloud) check(spec cloud.LaunchSpec) error {
 	return nil
 }
 
-// sole returns a cluster's living machines by rank, and ends duplicates that come from lost answers. This process
+// keepOnePerRank returns a cluster's living machines by rank, and ends duplicates that come from lost answers. This process
 // keeps the machines that it has returned; otherwise the first one bought is kept.
-func (c *Cloud) sole(ctx context.Context, cluster string, found []owned) ([]owned, error) {
+func (c *Cloud) keepOnePerRank(ctx context.Context, cluster string, found []owned) ([]owned, error) {
 	told, _ := c.members(cluster)
 	slices.SortFunc(found, func(a, b owned) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), -cmp.Compare(truth(told[a.rank].ID == a.ID),
@@ -178,7 +178,7 @@ func (c *Cloud) buyOne(ctx context.Context, spec cloud.LaunchSpec, rank int, key
 	if script, err = bootstrap.Plain(script); err != nil { // the API accepts only text, up to a megabyte
 		return owned{}, err
 	}
-	if err := c.turn(ctx); err != nil {
+	if err := c.waitForTurn(ctx); err != nil {
 		return owned{}, err
 	}
 	now := time.Now()
@@ -204,7 +204,7 @@ func (c *Cloud) buyOne(ctx context.Context, spec cloud.LaunchSpec, rank int, key
 		return owned{}, fail(cloud.Transient, driver.CodeLost,
 			"the API launched %d machines instead of one",
 			len(out.IDs))
-	case !unanswered(err) || ctx.Err() != nil:
+	case !outcomeUnknown(err) || ctx.Err() != nil:
 		return owned{}, err
 	}
 	// The outcome is unknown.
@@ -251,14 +251,14 @@ func (c *Cloud) confirm(ctx context.Context, spec cloud.LaunchSpec, have []owned
 		return true
 	}
 	found, lookErr := c.await(ctx, spec.Cluster, listed)
-	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
+	if err := driver.CheckNotTerminated(ctx, Name, c.graves, spec.Cluster); err != nil {
 		return nil, errors.Join(err, c.undo(ctx, append(have, found...)))
 	}
 	if lookErr != nil || !listed(found) {
 		c.bought(spec.Cluster, true, have...)
 		return have, nil // Machines later ends duplicates that are not listed now
 	}
-	kept, err := c.sole(ctx, spec.Cluster, found)
+	kept, err := c.keepOnePerRank(ctx, spec.Cluster, found)
 	if err != nil {
 		return nil, err
 	}

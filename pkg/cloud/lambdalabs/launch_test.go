@@ -34,7 +34,7 @@ func (w *world) living(want ...cloud.Machine) {
 		ids = append(ids, m.ID)
 	}
 	slices.Sort(ids)
-	if have := w.account.Living(); !slices.Equal(have, ids) {
+	if have := w.account.LiveMachines(); !slices.Equal(have, ids) {
 		w.Errorf("machines %v are running, not %v", have, ids)
 	}
 }
@@ -109,7 +109,7 @@ func TestDuplicatesAreEnded(t *testing.T) {
 	w.account.Lag(2)
 	first := w.launch(w.lambda, spec("a", 1))
 	w.launch(lambdalabs.New(w.cfg), spec("a", 1))
-	if n := len(w.account.Living()); n != 2 {
+	if n := len(w.account.LiveMachines()); n != 2 {
 		t.Fatalf("%d machines: there is no duplicate to end", n)
 	}
 	for range 3 { // until both are listed
@@ -132,8 +132,8 @@ func TestUnlistedMachineOfTerminatedClusterIsEnded(t *testing.T) {
 	if _, err := w.lambda.Launch(t.Context(), spec("a", 1)); cloud.KindOf(err) != cloud.Transient {
 		t.Fatal(err)
 	}
-	if err := w.lambda.Terminate(t.Context(), "a"); err != nil || len(w.account.Living()) != 1 {
-		t.Fatalf("%v, %d: the machine was not missed", err, len(w.account.Living()))
+	if err := w.lambda.Terminate(t.Context(), "a"); err != nil || len(w.account.LiveMachines()) != 1 {
+		t.Fatalf("%v, %d: the machine was not missed", err, len(w.account.LiveMachines()))
 	}
 	for range 3 {
 		if _, err := w.lambda.Machines(t.Context(), ""); err != nil {
@@ -164,7 +164,7 @@ func TestClusterWithLostMachineIsLost(t *testing.T) {
 // After throttling, the next call buys the rest and keeps what was bought.
 func TestThrottledLaunchContinues(t *testing.T) {
 	w := newWorld(t, nil)
-	w.account.FailLaunch(2, lambdacloud.Known("global/rate-limit-exceeded"))
+	w.account.FailLaunch(2, lambdacloud.FailureOf("global/rate-limit-exceeded"))
 	if _, err := w.lambda.Launch(t.Context(), spec("a", 4)); cloud.KindOf(err) != cloud.Throttled {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestLaunchErrors(t *testing.T) {
 		words  string
 	}{
 		"spot":           {cloud.Invalid, func(_ *world, s *cloud.LaunchSpec) { s.Offer.Spot = true }, "spot"},
-		"a dry region":   {cloud.Capacity, func(w *world, s *cloud.LaunchSpec) { w.account.Dry("", "us-east-1", true) }, "Not enough capacity"},
+		"a dry region":   {cloud.Capacity, func(w *world, s *cloud.LaunchSpec) { w.account.SetOutOfStock("", "us-east-1", true) }, "Not enough capacity"},
 		"a type no more": {cloud.Capacity, func(_ *world, s *cloud.LaunchSpec) { s.Offer.InstanceType = "gpu_1x_k80" }, "does not exist"},
 		"quota":          {cloud.Quota, func(w *world, _ *cloud.LaunchSpec) { w.account.Quota(1) }, "Contact Support"},
 		"a revoked key":  {cloud.Auth, func(w *world, _ *cloud.LaunchSpec) { w.account.Revoke(true) }, "API key was invalid"},
@@ -286,7 +286,7 @@ func (f fetcher) Fetch(_ context.Context, name string) (string, error) {
 	if name == "/away" {
 		return "", errors.New("503")
 	}
-	return "", fmt.Errorf("%w: no parameter %s", secret.ErrReference, name)
+	return "", fmt.Errorf("%w: no parameter %s", secret.ErrUnavailable, name)
 }
 
 func TestKeySecret(t *testing.T) {

@@ -18,7 +18,7 @@ func (c *Cloud) list(ctx context.Context) ([]owned, error) {
 	}
 	var found []owned
 	for _, i := range all {
-		if m, ok := c.own(i); ok {
+		if m, ok := c.convert(i); ok {
 			found = append(found, m)
 		}
 	}
@@ -88,7 +88,7 @@ func (c *Cloud) sweepCluster(ctx context.Context, cluster string, machines []own
 	}
 	machines, err = c.find(ctx, cluster)
 	if err == nil {
-		_, err = c.sole(ctx, cluster, machines)
+		_, err = c.keepOnePerRank(ctx, cluster, machines)
 	}
 	return err
 }
@@ -102,7 +102,7 @@ func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
 }
 
 func (c *Cloud) terminate(ctx context.Context, cluster string) error {
-	release, err := driver.End(ctx, c.graves, &c.locks, cluster)
+	release, err := driver.BeginTerminate(ctx, c.graves, &c.locks, cluster)
 	if err != nil {
 		return err
 	}

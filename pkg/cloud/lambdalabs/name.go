@@ -110,8 +110,8 @@ type owned struct {
 // living reports whether the machine costs money and must be ended.
 func (m owned) living() bool { return m.State == cloud.Pending || m.State == cloud.Running }
 
-// own converts an instance; ok is false if it does not belong to this deployment.
-func (c *Cloud) own(i instance) (m owned, ok bool) {
+// convert converts an instance; ok is false if it does not belong to this deployment.
+func (c *Cloud) convert(i instance) (m owned, ok bool) {
 	n, ok := readName(c.cfg.Deployment, i.Name)
 	if !ok {
 		return owned{}, false

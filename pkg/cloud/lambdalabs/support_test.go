@@ -75,7 +75,7 @@ func failureOf(err *cloud.Error) lambdacloud.Failure {
 		cloud.Auth: "global/account-inactive", cloud.Throttled: "global/rate-limit-exceeded",
 		cloud.Transient: "provider/internal-unavailable", cloud.Invalid: "global/invalid-parameters",
 	}
-	f := lambdacloud.Known(codes[err.Kind])
+	f := lambdacloud.FailureOf(codes[err.Kind])
 	if err.RetryAfter > 0 {
 		f.RetryAfter = err.RetryAfter
 	}

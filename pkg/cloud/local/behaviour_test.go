@@ -221,7 +221,7 @@ func TestHostRestoresScenarioState(t *testing.T) {
 // With Anew, a scenario starts from the beginning on a new host, but continues if the old host's machines still exist.
 func TestAnewRestartsScenario(t *testing.T) {
 	const second = "rules: [{nth: 2, fail: quota}]"
-	w := newWorld(t, local.Config{Behaviour: scenario(t, second), Anew: true})
+	w := newWorld(t, local.Config{Behaviour: scenario(t, second), Restart: true})
 	w.launch("a", onDemand, 1)
 	again := func() {
 		w.cfg.Behaviour = scenario(t, second)

@@ -90,7 +90,7 @@ func (h *Host) launch(ctx context.Context, cloudName string, spec cloud.LaunchSp
 		return nil, err
 	}
 	if verdict.Unseen {
-		return nil, unseen(ctx, verdict)
+		return nil, unseenError(ctx, verdict)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -116,8 +116,8 @@ func check(cloudName string, spec cloud.LaunchSpec) error {
 	return nil
 }
 
-// unseen is the error that the caller of a launch gets although it succeeded.
-func unseen(ctx context.Context, v Verdict) error {
+// unseenError is the error that the caller of a launch gets although it succeeded.
+func unseenError(ctx context.Context, v Verdict) error {
 	switch {
 	case v.Hang:
 		<-ctx.Done()
@@ -168,7 +168,7 @@ func (h *Host) claim(ctx context.Context, key clusterKey, spec cloud.LaunchSpec)
 
 // lookup finds a cluster, or fails if it was terminated. h.mu is held.
 func (h *Host) lookup(key clusterKey) (*cluster, error) {
-	if h.over[key] {
+	if h.terminated[key] {
 		return nil, cloud.Errorf(key.Cloud, cloud.Invalid, "ClusterTerminated", "cluster %s was terminated",
 			key.Cluster)
 	}

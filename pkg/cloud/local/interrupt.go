@@ -16,7 +16,7 @@ func (h *Host) adopt() {
 	for key, cl := range h.clusters {
 		cl.stored = true
 		cl.ctx, cl.cancel = context.WithCancel(h.ctx)
-		if h.over[key] { // its termination was interrupted
+		if h.terminated[key] { // its termination was interrupted
 			for _, m := range cl.machines {
 				m.ending = true
 			}

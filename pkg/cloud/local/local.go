@@ -47,7 +47,7 @@ type Config struct {
 	Behaviour Behaviour   // None when nil
 	// Anew starts the behaviour from the beginning with this host, unless clusters of an earlier host exist.
 	// Otherwise the host restores the behaviour's saved state and start time.
-	Anew bool
+	Restart bool
 	// Notify is called for interruptions, in advance and when they happen, and for machines whose process ended with
 	// an error. The host's goroutines call it at least once for each; it must not wait for Close.
 	Notify      func(context.Context, cloud.Notice)
@@ -75,10 +75,10 @@ type Host struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu       sync.Mutex
-	clusters map[clusterKey]*cluster
-	over     map[clusterKey]bool // terminated clusters, which must not be launched again
-	graves   *os.File            // stores over
+	mu         sync.Mutex
+	clusters   map[clusterKey]*cluster
+	terminated map[clusterKey]bool // terminated clusters, which must not be launched again
+	graves     *os.File            // stores over
 }
 
 // clusterKey identifies a cluster; each cloud has its own names.
@@ -90,7 +90,7 @@ func New(cfg Config) (*Host, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	h := &Host{cfg: cfg, log: cfg.Logger, clusters: map[clusterKey]*cluster{}, over: map[clusterKey]bool{}}
+	h := &Host{cfg: cfg, log: cfg.Logger, clusters: map[clusterKey]*cluster{}, terminated: map[clusterKey]bool{}}
 	if err := h.open(); err != nil {
 		h.closeFiles()
 		return nil, err
@@ -155,7 +155,7 @@ func (h *Host) open() error {
 	// An agent that was being started when an earlier host was killed keeps that host's files open for a moment.
 	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
 	defer cancel()
-	if every(ctx, func() bool { return tryLock(h.lock, files.Exclusive) }) != nil {
+	if poll(ctx, func() bool { return tryLock(h.lock, files.Exclusive) }) != nil {
 		return fmt.Errorf("%w: %s", ErrInUse, h.cfg.Dir)
 	}
 	if err := h.openGraves(); err != nil {
@@ -180,7 +180,7 @@ func (h *Host) openState() error {
 	var s state
 	b, err := os.ReadFile(h.statePath())
 	switch {
-	case errors.Is(err, fs.ErrNotExist), h.cfg.Anew && len(h.clusters) == 0:
+	case errors.Is(err, fs.ErrNotExist), h.cfg.Restart && len(h.clusters) == 0:
 		h.start = h.cfg.Clock.Now()
 		return h.saveState()
 	case err != nil:

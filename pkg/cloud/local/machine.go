@@ -174,7 +174,7 @@ func (m *machine) reap(cmd *exec.Cmd) {
 	}
 	if err != nil && !asked {
 		level := slog.LevelWarn
-		if cmd.ProcessState.ExitCode() == agent.ExitOver { // its attempt had finished when it asked for more work
+		if cmd.ProcessState.ExitCode() == agent.ExitFinished { // its attempt had finished when it asked for more work
 			level = slog.LevelDebug
 		}
 		h.log.Log(h.ctx, level, "a machine's agent ended by itself", "machine", m.record().ID,
@@ -232,14 +232,14 @@ var errHeld = errors.New("its processes do not end")
 func (m *machine) freed(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errHeld)
 	defer cancel()
-	return every(ctx, func() bool { return !m.held() })
+	return poll(ctx, func() bool { return !m.held() })
 }
 
 // identity returns the agent's process; an agent that has just started may not have written it yet.
 func (m *machine) identity(ctx context.Context) (id proc.Identity, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errHeld)
 	defer cancel()
-	err = every(ctx, func() bool {
+	err = poll(ctx, func() bool {
 		b, err := os.ReadFile(m.path(identityName))
 		if err == nil && json.Unmarshal(b, &id) == nil {
 			return true
@@ -252,8 +252,8 @@ func (m *machine) identity(ctx context.Context) (id proc.Identity, err error) {
 	return id, err
 }
 
-// every calls ok at growing intervals until it returns true or ctx ends; then it returns ctx's cause.
-func every(ctx context.Context, ok func() bool) error {
+// poll calls ok at growing intervals until it returns true or ctx ends; then it returns ctx's cause.
+func poll(ctx context.Context, ok func() bool) error {
 	for pause := time.Millisecond; !ok(); pause = min(2*pause, 20*time.Millisecond) {
 		if clock.Pause(ctx, pause) != nil {
 			return context.Cause(ctx)

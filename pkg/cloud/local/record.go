@@ -132,7 +132,7 @@ func (h *Host) openGraves() error {
 		}
 	}
 	for _, k := range keys {
-		h.over[k] = true
+		h.terminated[k] = true
 	}
 	h.graves, err = os.OpenFile(h.gravesPath(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -172,13 +172,13 @@ func graveLine(k clusterKey) []byte {
 
 // bury makes sure that a cluster is never launched again. h.mu is held.
 func (h *Host) bury(k clusterKey) error {
-	if h.over[k] {
+	if h.terminated[k] {
 		return nil
 	}
 	if _, err := h.graves.Write(graveLine(k)); err != nil {
 		return fmt.Errorf("local: %w", err)
 	}
-	h.over[k] = true
+	h.terminated[k] = true
 	return nil
 }
 

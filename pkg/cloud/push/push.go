@@ -57,19 +57,19 @@ func MayBeJob(key string) bool {
 // that is not a notification, and would not be one when pushed again.
 type Read func(ctx context.Context, bearer string, body []byte) (News, error)
 
-// Tell passes news on. If it fails, the cloud pushes them again.
-type Tell func(context.Context, News) error
+// Deliver passes news on. If it fails, the cloud pushes them again.
+type Deliver func(context.Context, News) error
 
 // Handler serves pushes of clouds, and passes all other requests to Next.
 type Handler struct {
-	Next   http.Handler
-	Clouds map[string]Read
-	Tell   Tell
-	Log    *slog.Logger
+	Next    http.Handler
+	Clouds  map[string]Read
+	Deliver Deliver
+	Log     *slog.Logger
 }
 
-// most is the maximum size of a push in bytes: an entry of an audit log has some kilobytes.
-const most = 256 << 10
+// maxBytes is the maximum size of a push in bytes: an entry of an audit log has some kilobytes.
+const maxBytes = 256 << 10
 
 // ServeHTTP implements http.Handler. It answers a push that is not a notification with success, or the cloud would
 // push it for days.
@@ -85,14 +85,14 @@ func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBytes))
 	if err != nil {
 		w.WriteHeader(http.StatusRequestEntityTooLarge)
 		return
 	}
 	news, err := read(r.Context(), bearer, body)
 	if err == nil && news != (News{}) {
-		err = h.Tell(r.Context(), news)
+		err = h.Deliver(r.Context(), news)
 	}
 	switch {
 	case errors.Is(err, identity.ErrInvalid):

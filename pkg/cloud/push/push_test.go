@@ -20,7 +20,7 @@ func TestHandlerAnswersPushes(t *testing.T) {
 	var told []push.News
 	p := push.Handler{
 		Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }),
-		Tell: func(_ context.Context, n push.News) error {
+		Deliver: func(_ context.Context, n push.News) error {
 			if n.Notice.Cluster == "full" {
 				return errors.New("the table is full")
 			}

@@ -20,10 +20,10 @@ import (
 
 // Codes of failures of the transport, not of the cloud.
 const (
-	codeNoAnswer = "NoAnswer"    // the call did not return
-	codeGarbled  = "BadMessage"  // the request or the answer is not a message of this package
-	codeEnded    = "CallEnded"   // the caller's context ended
-	codeUnknown  = "UnknownCall" // the other side is an older version
+	codeNoAnswer   = "NoAnswer"    // the call did not return
+	codeBadMessage = "BadMessage"  // the request or the answer is not a message of this package
+	codeEnded      = "CallEnded"   // the caller's context ended
+	codeUnknown    = "UnknownCall" // the other side is an older version
 )
 
 // call is a request.
@@ -106,25 +106,25 @@ func (c *Client) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mac
 	if err := driver.Check(c.name, spec); err != nil {
 		return nil, err
 	}
-	a, err := c.ask(ctx, call{Op: opLaunch, Spec: &spec})
+	a, err := c.roundTrip(ctx, call{Op: opLaunch, Spec: &spec})
 	return a.Machines, err
 }
 
 // Terminate implements cloud.Cloud.
 func (c *Client) Terminate(ctx context.Context, cluster string) error {
-	_, err := c.ask(ctx, call{Op: opTerminate, Cluster: cluster})
+	_, err := c.roundTrip(ctx, call{Op: opTerminate, Cluster: cluster})
 	return err
 }
 
 // Machines implements cloud.Cloud.
 func (c *Client) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
-	a, err := c.ask(ctx, call{Op: opMachines, Cluster: cluster})
+	a, err := c.roundTrip(ctx, call{Op: opMachines, Cluster: cluster})
 	return a.Machines, err
 }
 
 // Check implements driver.Checker.
 func (c *Client) Check(ctx context.Context) (driver.Report, error) {
-	a, err := c.ask(ctx, call{Op: opCheck})
+	a, err := c.roundTrip(ctx, call{Op: opCheck})
 	if err != nil || a.Report == nil {
 		return driver.Report{}, err
 	}
@@ -137,7 +137,7 @@ func (c *Client) Refresh(ctx context.Context, s driver.Snapshots) (driver.Refres
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return driver.Refreshed{}, err
 	}
-	a, err := c.ask(ctx, call{Op: opRefresh, Snapshot: data})
+	a, err := c.roundTrip(ctx, call{Op: opRefresh, Snapshot: data})
 	if err != nil {
 		return driver.Refreshed{}, err
 	}
@@ -149,7 +149,7 @@ func (c *Client) Refresh(ctx context.Context, s driver.Snapshots) (driver.Refres
 
 var errNoSnapshot = errors.New("the cloud's function did not return its offers: deploy it again")
 
-func (c *Client) ask(ctx context.Context, what call) (a answer, err error) {
+func (c *Client) roundTrip(ctx context.Context, what call) (a answer, err error) {
 	if err := ctx.Err(); err != nil {
 		return a, c.fail(cloud.Transient, codeEnded, err)
 	}
@@ -158,14 +158,14 @@ func (c *Client) ask(ctx context.Context, what call) (a answer, err error) {
 	}
 	message, err := json.Marshal(what)
 	if err != nil {
-		return a, c.fail(cloud.Invalid, codeGarbled, err)
+		return a, c.fail(cloud.Invalid, codeBadMessage, err)
 	}
 	back, err := c.call(ctx, message)
 	if err != nil {
 		return a, c.fail(cloud.Transient, codeNoAnswer, err)
 	}
 	if err := json.Unmarshal(back, &a); err != nil {
-		return a, c.fail(cloud.Transient, codeGarbled, err)
+		return a, c.fail(cloud.Transient, codeBadMessage, err)
 	}
 	if f := a.Failure; f != nil {
 		return answer{}, &cloud.Error{
@@ -210,7 +210,7 @@ func (s Server) do(ctx context.Context, in call) (out answer, err error) {
 	switch in.Op {
 	case opLaunch:
 		if in.Spec == nil {
-			return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeGarbled, "a launch without a spec")
+			return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeBadMessage, "a launch without a spec")
 		}
 		out.Machines, err = s.Cloud.Launch(ctx, *in.Spec)
 	case opTerminate:

@@ -25,7 +25,7 @@ const (
 
 // Pushed is a push.Read: the token is checked on the side that knows the cloud's keys.
 func (c *Client) Pushed(ctx context.Context, bearer string, body []byte) (push.News, error) {
-	a, err := c.ask(ctx, call{Op: opPush, Bearer: bearer, Body: body})
+	a, err := c.roundTrip(ctx, call{Op: opPush, Bearer: bearer, Body: body})
 	switch {
 	case err != nil:
 		return push.News{}, err
@@ -65,7 +65,7 @@ var _ driver.Files = (*Client)(nil)
 
 // Read implements driver.Files. It also fails with driver.ErrLarge if the file does not fit into an answer.
 func (c *Client) Read(ctx context.Context, bucket, key string) (_ []byte, version string, err error) {
-	a, err := c.ask(ctx, call{Op: opRead, Bucket: bucket, Key: key})
+	a, err := c.roundTrip(ctx, call{Op: opRead, Bucket: bucket, Key: key})
 	switch {
 	case err != nil:
 		return nil, "", err
@@ -76,24 +76,24 @@ func (c *Client) Read(ctx context.Context, bucket, key string) (_ []byte, versio
 	}
 	r, err := gzip.NewReader(bytes.NewReader(a.Packed))
 	if err != nil {
-		return nil, "", c.fail(cloud.Transient, codeGarbled, err)
+		return nil, "", c.fail(cloud.Transient, codeBadMessage, err)
 	}
 	body, err := io.ReadAll(io.LimitReader(r, driver.MaxFile+1))
 	if err != nil {
-		return nil, "", c.fail(cloud.Transient, codeGarbled, err)
+		return nil, "", c.fail(cloud.Transient, codeBadMessage, err)
 	}
 	return body, a.Version, nil
 }
 
 // Write implements driver.Files.
 func (c *Client) Write(ctx context.Context, bucket, key string, body []byte) error {
-	_, err := c.ask(ctx, call{Op: opWrite, Bucket: bucket, Key: key, Body: body})
+	_, err := c.roundTrip(ctx, call{Op: opWrite, Bucket: bucket, Key: key, Body: body})
 	return err
 }
 
 // Remove implements driver.Files.
 func (c *Client) Remove(ctx context.Context, bucket, key string) error {
-	_, err := c.ask(ctx, call{Op: opRemove, Bucket: bucket, Key: key})
+	_, err := c.roundTrip(ctx, call{Op: opRemove, Bucket: bucket, Key: key})
 	return err
 }
 

@@ -38,7 +38,7 @@ func Parse(name string, data []byte) (*dag.Job, error) {
 	r.importer = recorded.NewImporter(name, dag.DAX, func(_ string, d recorded.Dependency) string {
 		return fmt.Sprintf("adag/child[%d]/parent/@ref", d.Index)
 	})
-	return dag.Checked(name, r.importer.Job, r.read())
+	return dag.CheckJob(name, r.importer.Job, r.read())
 }
 
 func (r *reader) read() error {
@@ -405,7 +405,7 @@ func (r *reader) readChild(e xml.StartElement) error {
 		parents++
 		task := int32(child) //nolint:gosec // below dag.MaxTasks
 		ref := attribute(e, "ref")
-		err := r.importer.Depend(recorded.Dependency{Task: task, Index: r.children, Ref: ref, Pos: r.pos})
+		err := r.importer.AddDependency(recorded.Dependency{Task: task, Index: r.children, Ref: ref, Pos: r.pos})
 		if err != nil {
 			return fault.Within(fmt.Sprintf("%s/parent[%d]", path, parents), err)
 		}

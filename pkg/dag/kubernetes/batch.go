@@ -59,7 +59,7 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 			return err
 		},
 	}
-	known.with(passed[*batch]("ttlSecondsAfterFinished", "selector", "manualSelector", "podReplacementPolicy",
+	known.with(silentlyIgnored[*batch]("ttlSecondsAfterFinished", "selector", "manualSelector", "podReplacementPolicy",
 		"maxFailedIndexes")).
 		with(ignored[*batch](r, notActedOn, "podFailurePolicy", "successPolicy", "managedBy", "scheduling"))
 	if err := readInto(r, n, known, b); err != nil {
@@ -89,7 +89,7 @@ func (r *reader) batchJob(d *document) ([]*group, error) {
 		name: d.name, called: d.name, pods: b.completions, pod: b.pod, retries: b.backoff, at: b.template, path: b.path,
 	}
 	if b.indexed {
-		p.env = []podtext.Variable{{Name: "JOB_COMPLETION_INDEX", Value: podtext.Value{{Ask: podtext.Index}}}}
+		p.env = []podtext.Variable{{Name: "JOB_COMPLETION_INDEX", Value: podtext.Value{{Fact: podtext.Index}}}}
 	}
 	if b.parallelism > 0 && b.parallelism < b.completions {
 		field, why := "completions", "pods do not run one after the other"
@@ -104,7 +104,7 @@ func (r *reader) batchJob(d *document) ([]*group, error) {
 		p.pods = 0
 	}
 	g := &group{
-		name: d.name, roles: []*role{p}, array: !meet, domain: b.pod.subdomain, at: d.spec, path: r.where(),
+		name: d.name, roles: []*role{p}, independent: !meet, domain: b.pod.subdomain, at: d.spec, path: r.where(),
 	}
 	return []*group{g}, nil
 }
@@ -123,5 +123,5 @@ func (r *reader) lonePod(d *document) ([]*group, error) {
 	if r.inPodGroup(d, one) {
 		return nil, nil // added with the other pods of its PodGroup
 	}
-	return []*group{{name: d.name, roles: []*role{one}, array: true, at: d.spec, path: p.path}}, nil
+	return []*group{{name: d.name, roles: []*role{one}, independent: true, at: d.spec, path: p.path}}, nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// beside has the objects of the file that workloads refer to, by name.
-type beside struct {
+// referenced has the objects of the file that workloads refer to, by name.
+type referenced struct {
 	configs    map[string]map[string]string
 	secrets    map[string]map[string]string
 	priorities map[string]int
@@ -23,8 +23,8 @@ type beside struct {
 	inOrder    []*podGroup
 }
 
-// isBeside reports whether an object is of a kind that workloads refer to.
-func (r *reader) isBeside(d *document) bool {
+// isReferencedKind reports whether an object is of a kind that workloads refer to.
+func (r *reader) isReferencedKind(d *document) bool {
 	kinds := map[string][]string{
 		"": {"ConfigMap", "Secret", "Service", "Namespace", "ServiceAccount"}, "scheduling.k8s.io": {"PriorityClass"},
 		flowGroup: {"JobTemplate"}, trainerGroup: {"TrainingRuntime", "ClusterTrainingRuntime"},
@@ -33,9 +33,9 @@ func (r *reader) isBeside(d *document) bool {
 	return slices.Contains(kinds[d.group], d.kind)
 }
 
-// keepBeside records an object that other objects of the file may name.
-func (r *reader) keepBeside(d *document) error {
-	b := &r.beside
+// keepReferenced records an object that other objects of the file may name.
+func (r *reader) keepReferenced(d *document) error {
+	b := &r.referenced
 	switch {
 	case d.group == "" && d.kind == "ConfigMap":
 		data, err := r.data(d.node, false)
@@ -88,7 +88,7 @@ func (r *reader) data(n *yaml.Node, secret bool) (map[string]string, error) {
 	if secret {
 		known["stringData"] = func(_ *document, n *yaml.Node) error { return merge(n, false) }
 	}
-	return values, readInto(r, n, known.with(passed[*document]("apiVersion", "kind", "metadata", "type", "immutable")),
+	return values, readInto(r, n, known.with(silentlyIgnored[*document]("apiVersion", "kind", "metadata", "type", "immutable")),
 		nil)
 }
 
@@ -103,18 +103,18 @@ func (r *reader) priorityClass(d *document) error {
 			*to, err = dag.ParseInt(s, -1e9, 1e9)
 			return err
 		},
-	}.with(passed[*int]("apiVersion", "kind", "metadata", "globalDefault", "description", "preemptionPolicy")), &value)
-	put(&r.beside.priorities, d.name, max(min(value, dag.MaxPriority), -dag.MaxPriority))
+	}.with(silentlyIgnored[*int]("apiVersion", "kind", "metadata", "globalDefault", "description", "preemptionPolicy")), &value)
+	put(&r.referenced.priorities, d.name, max(min(value, dag.MaxPriority), -dag.MaxPriority))
 	return err
 }
 
-// takePriority sets the job's priority to that of a PriorityClass, if it is higher.
-func (r *reader) takePriority(n *yaml.Node) error {
+// setPriority sets the job's priority to that of a PriorityClass, if it is higher.
+func (r *reader) setPriority(n *yaml.Node) error {
 	name, err := r.Text(n)
 	if err != nil {
 		return err
 	}
-	value, ok := r.beside.priorities[name]
+	value, ok := r.referenced.priorities[name]
 	if !ok {
 		r.warn(n, "is not acted on: there is no PriorityClass "+fault.Quote(name)+" in the file")
 		return nil

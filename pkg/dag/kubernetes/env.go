@@ -41,9 +41,9 @@ func (r *reader) envFrom(c *container, n *yaml.Node) error {
 		if err != nil || s.kind == "" {
 			return err
 		}
-		of := r.beside.configs
+		of := r.referenced.configs
 		if s.kind == "Secret" {
-			of = r.beside.secrets
+			of = r.referenced.secrets
 		}
 		values, ok := of[s.name]
 		switch {
@@ -74,7 +74,7 @@ func (r *reader) envFrom(c *container, n *yaml.Node) error {
 func (r *reader) addVariable(c *container, n *yaml.Node, name string, v podtext.Value, secret bool,
 	stated string) error {
 	if secret && stated != "" {
-		if err := r.job.StateSecret(name, stated); err != nil {
+		if err := r.job.AddSecretValue(name, stated); err != nil {
 			return fault.At(yamlfile.PositionOf(n), err)
 		}
 	}
@@ -153,7 +153,7 @@ func (r *reader) valueFrom(p *pod, c *container, name string, n *yaml.Node) erro
 	}
 	return readInto(r, n, fields[*pod]{
 		"configMapKeyRef": read(func(f *reference, n *yaml.Node) error {
-			v, ok, err := r.from(r.beside.configs, "ConfigMap", f.name, f.key, n)
+			v, ok, err := r.from(r.referenced.configs, "ConfigMap", f.name, f.key, n)
 			if !ok {
 				if f.optional {
 					return nil
@@ -163,7 +163,7 @@ func (r *reader) valueFrom(p *pod, c *container, name string, n *yaml.Node) erro
 			return r.addVariable(c, n, name, podtext.Plain(v), false, "")
 		}),
 		"secretKeyRef": read(func(f *reference, n *yaml.Node) error {
-			v, _, err := r.from(r.beside.secrets, "Secret", f.name, f.key, n)
+			v, _, err := r.from(r.referenced.secrets, "Secret", f.name, f.key, n)
 			if err != nil && f.optional {
 				return nil
 			}
@@ -186,7 +186,7 @@ func (r *reader) valueFrom(p *pod, c *container, name string, n *yaml.Node) erro
 			}
 			return r.addVariable(c, n, name, v, false, "")
 		}),
-	}.with(denied[*pod](r, "is not supported", "", "fileKeyRef")), p)
+	}.with(unsupported[*pod](r, "is not supported", "", "fileKeyRef")), p)
 }
 
 // fieldOf returns the value of a field of the pod itself.
@@ -195,9 +195,9 @@ func (r *reader) fieldOf(p *pod, path string, n *yaml.Node) (podtext.Value, erro
 		switch key {
 		case "batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index",
 			"training.kubeflow.org/replica-index", "volcano.sh/task-index":
-			return podtext.Value{{Ask: podtext.Index}}, nil
+			return podtext.Value{{Fact: podtext.Index}}, nil
 		case "jobset.sigs.k8s.io/job-index", "jobset.sigs.k8s.io/job-global-index":
-			return podtext.Value{{Ask: podtext.Job}}, nil
+			return podtext.Value{{Fact: podtext.Job}}, nil
 		}
 		of := map[string]map[string]string{
 			"metadata.labels": p.meta.labels, "metadata.annotations": p.meta.annotations,
@@ -210,16 +210,16 @@ func (r *reader) fieldOf(p *pod, path string, n *yaml.Node) (podtext.Value, erro
 	}
 	switch path {
 	case "metadata.name", "metadata.uid":
-		return podtext.Value{{Ask: podtext.Name}}, nil
+		return podtext.Value{{Fact: podtext.Name}}, nil
 	case "metadata.namespace":
 		if p.meta.namespace != "" {
 			return podtext.Plain(p.meta.namespace), nil
 		}
 		return podtext.Plain("default"), nil
 	case "status.podIP", "status.podIPs", "status.hostIP", "status.hostIPs":
-		return podtext.Value{{Ask: podtext.Address}}, nil
+		return podtext.Value{{Fact: podtext.Address}}, nil
 	case "spec.nodeName":
-		return podtext.Value{{Ask: podtext.Machine}}, nil
+		return podtext.Value{{Fact: podtext.Machine}}, nil
 	case "spec.serviceAccountName":
 		return podtext.Plain("default"), nil
 	}

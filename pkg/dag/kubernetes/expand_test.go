@@ -202,7 +202,7 @@ spec:
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			j, err := read.Given("job.yaml", strings.NewReader(file), c.env)
+			j, err := read.JobWithEnv("job.yaml", strings.NewReader(file), c.env)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -106,8 +106,8 @@ func ignored[T any](r *reader, why string, names ...string) fields[T] {
 	return f
 }
 
-// passed returns fields that do not change the work, and so need no warning.
-func passed[T any](names ...string) fields[T] {
+// silentlyIgnored returns fields that do not change the work, and so need no warning.
+func silentlyIgnored[T any](names ...string) fields[T] {
 	f := make(fields[T], len(names))
 	for _, name := range names {
 		f[name] = nil
@@ -115,8 +115,8 @@ func passed[T any](names ...string) fields[T] {
 	return f
 }
 
-// denied returns fields that are errors, because ignoring them would change the result of the work.
-func denied[T any](r *reader, reason, hint string, names ...string) fields[T] {
+// unsupported returns fields that are errors, because ignoring them would change the result of the work.
+func unsupported[T any](r *reader, reason, hint string, names ...string) fields[T] {
 	f := make(fields[T], len(names))
 	for _, name := range names {
 		f[name] = func(_ T, n *yaml.Node) error { return r.Fault(n, reason, hint) }

@@ -34,7 +34,7 @@ type group struct {
 	name  string
 	roles []*role
 	// array is set if the pods are independent: each may start, and be tried again, separately.
-	array bool
+	independent bool
 	// jobsInName is set if pods are named ROLE-JOB-POD instead of ROLE-POD.
 	jobsInName bool
 	// domain is the domain in which pods find each other; their names work with and without it. "-" means that they
@@ -44,7 +44,7 @@ type group struct {
 	// tasks are ended then.
 	ends []string
 	// of is the group of which this is one role; nil for a whole group.
-	of *group
+	gang *group
 	// hostfiles is set if each role gets a file with its names: Volcano's /etc/volcano/ROLE.host.
 	hostfiles bool
 	after     []*group
@@ -96,7 +96,7 @@ func (r *reader) addGroup(g *group) error {
 		return err
 	}
 	switch {
-	case g.array:
+	case g.independent:
 		return r.addArrays(g)
 	case len(g.ends) > 0 && len(g.roles) > 1:
 		return r.addGang(g)
@@ -129,7 +129,7 @@ func (r *reader) addArrays(g *group) error {
 				name += "-" + strconv.Itoa(i)
 			}
 			t := r.task(p, name)
-			p.settle(&t, at)
+			p.fillTask(&t, at)
 			if err := r.addTask(g, p, t); err != nil {
 				return err
 			}
@@ -159,9 +159,9 @@ func (r *reader) addWhole(g *group, total int) error {
 	script.names(g, total)
 	first := 0
 	for _, p := range g.roles {
-		p.settleIn(&t, script, g, podtext.Place{
+		p.addToScript(&t, script, g, podtext.Place{
 			Name: p.called, First: first, PerJob: p.perJob, Alone: -1, Total: total, JobsInName: g.jobsInName,
-			Gang: g.of != nil,
+			Gang: g.gang != nil,
 		})
 		first += p.pods
 	}
@@ -186,7 +186,7 @@ func (r *reader) addGang(g *group) error {
 		alone := &group{
 			name:       g.name + "-" + p.name,
 			roles:      []*role{p},
-			of:         g,
+			gang:       g,
 			jobsInName: g.jobsInName,
 			domain:     g.domain,
 			hostfiles:  g.hostfiles,
@@ -198,7 +198,7 @@ func (r *reader) addGang(g *group) error {
 		}
 		i := alone.tasks[0]
 		t := &r.job.Tasks[i]
-		t.Gang, t.Role = gang, p.inGang()
+		t.Gang, t.Role = gang, p.nameInGang()
 		if slices.Contains(g.ends, p.name) {
 			t.On = append(t.On, dag.Reaction{Event: dag.TaskCompleted, Action: dag.Complete})
 		}
@@ -207,8 +207,8 @@ func (r *reader) addGang(g *group) error {
 	return nil
 }
 
-// inGang returns the name of the role in a gang of tasks.
-func (p *role) inGang() string { return dag.ToName(p.name, "role") }
+// nameInGang returns the name of the role in a gang of tasks.
+func (p *role) nameInGang() string { return dag.ToName(p.name, "role") }
 
 // largest returns the role with more GPUs, with the larger of each resource of both, because both run on machines of
 // one type.

@@ -55,7 +55,7 @@ func (r *reader) jobSetSpec(n *yaml.Node, name string) (*jobSet, error) {
 			return readInto(r, n, fields[*jobSet]{
 				"enableDNSHostnames": truth(r, func(s *jobSet) *bool { return &s.hostnames }),
 				"subdomain":          text(r, func(s *jobSet) *string { return &s.subdomain }),
-			}.with(passed[*jobSet]("publishNotReadyAddresses")), s)
+			}.with(silentlyIgnored[*jobSet]("publishNotReadyAddresses")), s)
 		},
 		"startupPolicy": func(s *jobSet, n *yaml.Node) error {
 			return readInto(r, n, fields[*jobSet]{
@@ -92,7 +92,7 @@ func (r *reader) jobSetSpec(n *yaml.Node, name string) (*jobSet, error) {
 		"failurePolicy": func(s *jobSet, n *yaml.Node) error {
 			return readInto(r, n, fields[*jobSet]{
 				"maxRestarts": count(r, 0, 1<<30, func(s *jobSet) *int { return &s.restarts }),
-			}.with(ignored[*jobSet](r, notActedOn, "rules")).with(passed[*jobSet]("restartStrategy")), s)
+			}.with(ignored[*jobSet](r, notActedOn, "rules")).with(silentlyIgnored[*jobSet]("restartStrategy")), s)
 		},
 		"suspend": func(_ *jobSet, n *yaml.Node) error {
 			if on, err := r.Boolean(n); err != nil || !on {
@@ -102,9 +102,9 @@ func (r *reader) jobSetSpec(n *yaml.Node, name string) (*jobSet, error) {
 			return nil
 		},
 	}
-	known.with(passed[*jobSet]("ttlSecondsAfterFinished", "coordinator")).
+	known.with(silentlyIgnored[*jobSet]("ttlSecondsAfterFinished", "coordinator")).
 		with(ignored[*jobSet](r, notActedOn, "managedBy", "workloadAwareScheduling", "scheduling")).
-		with(denied[*jobSet](r, "makes volume claims, which exist only in a cluster",
+		with(unsupported[*jobSet](r, "makes volume claims, which exist only in a cluster",
 			"keep the data in a bucket, and name it as inputs of the converted job", "volumeClaimPolicies"))
 	if err := readInto(r, n, known, s); err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (r *reader) replicatedJob(n *yaml.Node) (*setRole, error) {
 			}, p)
 		},
 	}
-	if err := readInto(r, n, known.with(passed[*setRole]("groupName")), p); err != nil {
+	if err := readInto(r, n, known.with(silentlyIgnored[*setRole]("groupName")), p); err != nil {
 		return nil, err
 	}
 	switch {
@@ -264,7 +264,7 @@ func (r *reader) setPods(s *jobSet, p *setRole) *role {
 		p.retries = s.restarts
 	}
 	p.called, p.role.at, p.path = s.name+"-"+p.name, b.template, b.path
-	p.env = append(p.env, podtext.Variable{Name: "JOB_COMPLETION_INDEX", Value: podtext.Value{{Ask: podtext.Index}}})
+	p.env = append(p.env, podtext.Variable{Name: "JOB_COMPLETION_INDEX", Value: podtext.Value{{Fact: podtext.Index}}})
 	if b.parallelism < b.completions {
 		r.job.Warn(
 			yamlfile.PositionOf(p.at),

@@ -64,11 +64,11 @@ func (r *reader) runPolicy(t *training, n *yaml.Node) error {
 					r.setQueue(s)
 					return err
 				},
-				"priorityClass": func(_ *training, n *yaml.Node) error { return r.takePriority(n) },
-			}.with(passed[*training]("minAvailable", "minResources", "scheduleTimeoutSeconds")), t)
+				"priorityClass": func(_ *training, n *yaml.Node) error { return r.setPriority(n) },
+			}.with(silentlyIgnored[*training]("minAvailable", "minResources", "scheduleTimeoutSeconds")), t)
 		},
 	}
-	known.with(passed[*training]("cleanPodPolicy", "ttlSecondsAfterFinished", "suspend")).
+	known.with(silentlyIgnored[*training]("cleanPodPolicy", "ttlSecondsAfterFinished", "suspend")).
 		with(ignored[*training](r, "is not acted on: a late job continues; set its deadline with --deadline",
 			"activeDeadlineSeconds")).with(ignored[*training](r, notActedOn, "managedBy"))
 	return readInto(r, n, known, t)
@@ -123,10 +123,10 @@ func ranked(t *training, port int) {
 		total += p.pods
 	}
 	for _, p := range t.roles {
-		set(p, "MASTER_ADDR", podtext.Part{Ask: podtext.Head})
+		set(p, "MASTER_ADDR", podtext.Part{Fact: podtext.Head})
 		set(p, "MASTER_PORT", number(port))
 		set(p, "WORLD_SIZE", number(total))
-		set(p, "RANK", podtext.Part{Ask: podtext.GroupRank})
+		set(p, "RANK", podtext.Part{Fact: podtext.GroupRank})
 		first += p.pods
 	}
 }
@@ -148,8 +148,8 @@ func (r *reader) pytorchJob(d *document) ([]*group, error) {
 		set(p, "PYTHONUNBUFFERED", podtext.Part{Text: "1"})
 		set(p, "PET_NNODES", number(total))
 		set(p, "PET_NPROC_PER_NODE", podtext.Part{Text: t.procs})
-		set(p, "PET_NODE_RANK", podtext.Part{Ask: podtext.GroupRank})
-		set(p, "PET_MASTER_ADDR", podtext.Part{Ask: podtext.Head})
+		set(p, "PET_NODE_RANK", podtext.Part{Fact: podtext.GroupRank})
+		set(p, "PET_MASTER_ADDR", podtext.Part{Fact: podtext.Head})
 		set(p, "PET_MASTER_PORT", number(port))
 	}
 	return r.whole(d, t)
@@ -171,10 +171,10 @@ func (r *reader) jaxJob(d *document) ([]*group, error) {
 	}
 	const port = 6666
 	for _, p := range t.roles {
-		set(p, "COORDINATOR_ADDRESS", podtext.Part{Ask: podtext.Head})
+		set(p, "COORDINATOR_ADDRESS", podtext.Part{Fact: podtext.Head})
 		set(p, "COORDINATOR_PORT", number(port))
 		set(p, "NUM_PROCESSES", number(p.pods))
-		set(p, "PROCESS_ID", podtext.Part{Ask: podtext.Rank})
+		set(p, "PROCESS_ID", podtext.Part{Fact: podtext.Rank})
 	}
 	return r.whole(d, t)
 }
@@ -190,7 +190,7 @@ func (r *reader) paddleJob(d *document) ([]*group, error) {
 		total += p.pods
 	}
 	for _, p := range t.roles {
-		set(p, "PADDLE_MASTER", podtext.Part{Ask: podtext.Head}, podtext.Part{Text: ":36543"})
+		set(p, "PADDLE_MASTER", podtext.Part{Fact: podtext.Head}, podtext.Part{Text: ":36543"})
 		set(p, "PADDLE_NNODES", number(total))
 	}
 	return r.whole(d, t)
@@ -200,7 +200,7 @@ func (r *reader) paddleJob(d *document) ([]*group, error) {
 // then.
 func (r *reader) tfJob(d *document) ([]*group, error) {
 	t, err := r.training(d, "tfReplicaSpecs", []string{"Chief", "Master", "Worker", "Evaluator", "PS"},
-		passed[*training]("successPolicy", "enableDynamicWorker"))
+		silentlyIgnored[*training]("successPolicy", "enableDynamicWorker"))
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (r *reader) tfJob(d *document) ([]*group, error) {
 			podtext.Part{
 				Text: `{"cluster":{` + strings.Join(hosts, ",") + `},"task":{"type":"` + p.name + `","index":`,
 			},
-			podtext.Part{Ask: podtext.Rank},
+			podtext.Part{Fact: podtext.Rank},
 			podtext.Part{Text: `},"environment":"cloud"}`},
 		)
 	}
@@ -244,7 +244,7 @@ func (t *training) leads(names ...string) []string {
 func (r *reader) mpiJob(d *document) ([]*group, error) {
 	t, err := r.training(d, "mpiReplicaSpecs", []string{"Launcher", "Worker"}, fields[*training]{
 		"slotsPerWorker": count(r, 1, 1<<20, func(t *training) *int { return &t.slots }),
-	}.with(passed[*training]("sshAuthMountPath", "launcherCreationPolicy", "mpiImplementation", "cleanPodPolicy",
+	}.with(silentlyIgnored[*training]("sshAuthMountPath", "launcherCreationPolicy", "mpiImplementation", "cleanPodPolicy",
 		"runLauncherAsWorker")))
 	if err != nil {
 		return nil, err

@@ -22,15 +22,15 @@ import (
 // reader reads the documents of a file.
 type reader struct {
 	yamlfile.Reader
-	job     *dag.Job
-	origin  *dag.Origin
-	names   *dag.Namer
-	path    []string // of the field that is being read, in its document
-	beside  beside
-	alone   bool // the file has one workload, which names the job
-	edges   int
-	given   []podtext.Variable // for all containers; they override those of the file
-	current string             // the object that is being read, for messages
+	job        *dag.Job
+	origin     *dag.Origin
+	names      *dag.Namer
+	path       []string // of the field that is being read, in its document
+	referenced referenced
+	alone      bool // the file has one workload, which names the job
+	edges      int
+	given      []podtext.Variable // for all containers; they override those of the file
+	current    string             // the object that is being read, for messages
 }
 
 // document is one object of the file.
@@ -50,8 +50,8 @@ type metadata struct {
 	at                         *yaml.Node
 }
 
-// Looks reports whether a document is a Kubernetes object: it has an apiVersion and a kind.
-func Looks(doc *yaml.Node) bool {
+// IsManifest reports whether a document is a Kubernetes object: it has an apiVersion and a kind.
+func IsManifest(doc *yaml.Node) bool {
 	version, kind := "", false
 	for i := 0; i+1 < len(doc.Content); i += 2 {
 		switch doc.Content[i].Value {
@@ -68,7 +68,7 @@ func Looks(doc *yaml.Node) bool {
 func Parse(name string, data []byte) (*dag.Job, error) {
 	docs, from, err := yamlfile.Decode(data)
 	if err != nil {
-		return dag.Checked(name, nil, err)
+		return dag.CheckJob(name, nil, err)
 	}
 	return FromYAML(name, docs, from, nil)
 }
@@ -81,7 +81,7 @@ func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader, env map[stri
 		r.given = append(r.given, podtext.Variable{Name: name, Value: podtext.Plain(env[name]), Given: true})
 	}
 	r.job, r.origin = dag.NewJob(name, dag.Kubernetes)
-	return dag.Checked(name, r.job, r.read(docs))
+	return dag.CheckJob(name, r.job, r.read(docs))
 }
 
 // workload reads an object of a kind that runs something.
@@ -105,8 +105,8 @@ func workloads() map[string]workload {
 	}
 }
 
-// refused returns kinds that are not supported, with a hint what to write instead.
-func refused() map[string]string {
+// unsupportedKinds returns kinds that are not supported, with a hint what to write instead.
+func unsupportedKinds() map[string]string {
 	const clock = "write its jobTemplate as a Job, and run tradewind submit on a schedule"
 	const ends = "Tradewind runs work that ends: a Job, a JobSet, a Volcano or Kubeflow job"
 	return map[string]string{
@@ -130,7 +130,7 @@ func (r *reader) read(roots []*yaml.Node) error {
 	}
 	known, work := workloads(), 0
 	for _, d := range docs {
-		if err := r.keepBeside(d); err != nil {
+		if err := r.keepReferenced(d); err != nil {
 			return err
 		}
 		if known[d.group+"/"+d.kind] != nil {
@@ -275,10 +275,10 @@ func (r *reader) readDocument(d *document, known map[string]workload) error {
 	kind := d.group + "/" + d.kind
 	read := known[kind]
 	if read == nil {
-		if hint, ok := refused()[kind]; ok {
+		if hint, ok := unsupportedKinds()[kind]; ok {
 			return r.Fault(d.node, d.version+" "+d.kind+" is not supported", hint)
 		}
-		if r.isBeside(d) {
+		if r.isReferencedKind(d) {
 			return nil
 		}
 		for _, known := range slices.Sorted(mapKeys(known)) {
@@ -302,7 +302,7 @@ func (r *reader) readDocument(d *document, known map[string]workload) error {
 		r.job.Name = dag.ToName(d.name, r.job.Name)
 	}
 	r.current = d.kind + " " + d.name
-	r.takeQueue(d.meta.labels)
+	r.setQueueFromLabels(d.meta.labels)
 	entries, err := r.Mapping(d.node)
 	if err != nil {
 		return err
@@ -331,8 +331,8 @@ func (r *reader) readDocument(d *document, known map[string]workload) error {
 	return r.addGroups(groups)
 }
 
-// takeQueue sets the queue from a label of Kueue or Volcano.
-func (r *reader) takeQueue(labels map[string]string) {
+// setQueueFromLabels sets the queue from a label of Kueue or Volcano.
+func (r *reader) setQueueFromLabels(labels map[string]string) {
 	for _, name := range []string{"kueue.x-k8s.io/queue-name", "volcano.sh/queue-name"} {
 		if q := labels[name]; q != "" {
 			r.setQueue(q)

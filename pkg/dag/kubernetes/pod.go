@@ -49,14 +49,14 @@ func (r *reader) template(n *yaml.Node) (*pod, error) {
 	err := readInto(r, n, fields[*pod]{
 		"metadata": metadataOf(r, func(p *pod) *metadata { return &p.meta }),
 		"spec":     func(_ *pod, n *yaml.Node) error { spec = n; return nil },
-	}.with(passed[*pod]("apiVersion", "kind")), p)
+	}.with(silentlyIgnored[*pod]("apiVersion", "kind")), p)
 	if err == nil && spec == nil {
 		err = r.missing(n, "spec", "add the spec of its pods")
 	}
 	if err != nil {
 		return nil, err
 	}
-	r.takeQueue(p.meta.labels)
+	r.setQueueFromLabels(p.meta.labels)
 	err = r.within("spec", func() error { return r.podSpec(p, spec) })
 	return p, fault.Within("spec", fault.At(yamlfile.PositionOf(spec), err))
 }
@@ -80,7 +80,7 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 		"affinity":          keep(func(p *podParts) **yaml.Node { return &p.affinity }),
 		"subdomain":         text(r, func(p *podParts) *string { return &p.subdomain }),
 		"hostname":          text(r, func(p *podParts) *string { return &p.hostname }),
-		"priorityClassName": func(_ *podParts, n *yaml.Node) error { return r.takePriority(n) },
+		"priorityClassName": func(_ *podParts, n *yaml.Node) error { return r.setPriority(n) },
 		"restartPolicy": func(p *podParts, n *yaml.Node) (err error) {
 			if p.restart, err = r.Text(n); err == nil {
 				err = fault.CheckWord("restart policy", p.restart, "Never", "OnFailure", "Always")
@@ -93,7 +93,7 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 		},
 		"securityContext": func(_ *podParts, n *yaml.Node) error { return r.securityContext(n) },
 	}
-	known.with(passed[*podParts]("terminationGracePeriodSeconds", "schedulerName", "automountServiceAccountToken",
+	known.with(silentlyIgnored[*podParts]("terminationGracePeriodSeconds", "schedulerName", "automountServiceAccountToken",
 		"hostNetwork", "dnsPolicy", "shareProcessNamespace", "enableServiceLinks", "setHostnameAsFQDN", "os",
 		"overhead", "preemptionPolicy", "tolerations", "nodeName", "hostUsers", "readinessGates"))
 	known.with(ignored[*podParts](r, "is not acted on: a machine outside the cluster has no rights in it",
@@ -101,7 +101,7 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 	known.with(ignored[*podParts](r, notActedOn, "activeDeadlineSeconds", "hostPID", "hostIPC", "dnsConfig",
 		"topologySpreadConstraints", "runtimeClassName", "priority", "schedulingGates", "hostAliases", "resources",
 		"workloadRef", "schedulingGroup"))
-	known.with(denied[*podParts](r, "requests devices of the cluster's drivers",
+	known.with(unsupported[*podParts](r, "requests devices of the cluster's drivers",
 		"request them with nvidia.com/gpu and a node selector", "resourceClaims"))
 	if err := readInto(r, n, known, parts); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 			return fault.Within(s.name, fault.At(yamlfile.PositionOf(s.node), err))
 		}
 	}
-	r.settleResources(p, parts.containers)
+	r.finishResources(p, parts.containers)
 	return nil
 }
 
@@ -235,12 +235,12 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 		},
 	}
 	known.with(
-		passed[*container]("name", "ports", "imagePullPolicy", "stdin", "stdinOnce", "tty", "terminationMessagePath",
+		silentlyIgnored[*container]("name", "ports", "imagePullPolicy", "stdin", "stdinOnce", "tty", "terminationMessagePath",
 			"terminationMessagePolicy", "resizePolicy", "readinessProbe", "startupProbe"),
 	)
 	known.with(ignored[*container](r, notActedOn, "livenessProbe", "lifecycle", "restartPolicyRules"))
 	known.with(
-		denied[*container](r, "are block devices of volumes, which exist only in a cluster", "", "volumeDevices"),
+		unsupported[*container](r, "are block devices of volumes, which exist only in a cluster", "", "volumeDevices"),
 	)
 	if err := readInto(r, n, known, c); err != nil {
 		return nil, err

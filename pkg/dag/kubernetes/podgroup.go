@@ -41,23 +41,23 @@ func (r *reader) keepPodGroup(d *document) error {
 					r.setQueue(s)
 					return err
 				},
-				"priorityClassName": func(_ *podGroup, n *yaml.Node) error { return r.takePriority(n) },
-			}.with(passed[*podGroup]("minResources")).
+				"priorityClassName": func(_ *podGroup, n *yaml.Node) error { return r.setPriority(n) },
+			}.with(silentlyIgnored[*podGroup]("minResources")).
 				with(ignored[*podGroup](r, notActedOn, "minTaskMember", "networkTopology", "subGroupPolicy")), g)
 		})
 		if err != nil {
 			return fault.Within("spec", fault.At(yamlfile.PositionOf(spec), err))
 		}
 	}
-	put(&r.beside.podGroups, d.name, g)
-	r.beside.inOrder = append(r.beside.inOrder, g)
+	put(&r.referenced.podGroups, d.name, g)
+	r.referenced.inOrder = append(r.referenced.inOrder, g)
 	return nil
 }
 
 // inPodGroup adds a pod to the PodGroup that it names. It returns false if it names none of the file.
 func (r *reader) inPodGroup(d *document, pod *role) bool {
 	for _, name := range []string{"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"} {
-		if g := r.beside.podGroups[d.meta.annotations[name]]; g != nil {
+		if g := r.referenced.podGroups[d.meta.annotations[name]]; g != nil {
 			g.pods = append(g.pods, pod)
 			return true
 		}
@@ -67,7 +67,7 @@ func (r *reader) inPodGroup(d *document, pod *role) bool {
 
 // addPodGroups adds the pods of each PodGroup: as a gang, or separately if minMember is at most one.
 func (r *reader) addPodGroups() error {
-	for _, g := range r.beside.inOrder {
+	for _, g := range r.referenced.inOrder {
 		if len(g.pods) == 0 {
 			continue // controllers of the cluster make its pods
 		}
@@ -85,7 +85,7 @@ func (r *reader) addPodGroups() error {
 		}
 		before := len(r.job.Tasks)
 		for _, p := range g.pods {
-			one := &group{name: p.called, roles: []*role{p}, array: true, at: p.at, path: p.path}
+			one := &group{name: p.called, roles: []*role{p}, independent: true, at: p.at, path: p.path}
 			if err := r.addGroups([]*group{one}); err != nil {
 				return err
 			}

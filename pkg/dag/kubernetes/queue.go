@@ -34,7 +34,7 @@ func Queues(name string, data []byte) (queues []Queue, warnings []string, ok boo
 		return nil, nil, false, nil // the reader of jobs reports the error
 	}
 	for _, n := range roots {
-		if !Looks(n) {
+		if !IsManifest(n) {
 			return nil, nil, false, nil
 		}
 	}
@@ -50,7 +50,7 @@ func Queues(name string, data []byte) (queues []Queue, warnings []string, ok boo
 			return nil, nil, true, fault.InFile(name, err)
 		}
 	}
-	return belowLast(queues), r.job.Warnings, true, nil
+	return parentsFirst(queues), r.job.Warnings, true, nil
 }
 
 // addQueue adds a queue and the parents that its annotations name.
@@ -76,7 +76,7 @@ func (r *reader) addQueue(queues []Queue, d *document) ([]Queue, error) {
 		}
 	}
 	if path := d.meta.annotations[hierarchy]; path != "" {
-		above, err := above(&q, path, d.meta.annotations[hierarchyWeights])
+		above, err := parentQueues(&q, path, d.meta.annotations[hierarchyWeights])
 		if err != nil {
 			err = fault.At(yamlfile.PositionOf(d.meta.at), err)
 			return nil, fault.Within("metadata", fault.Within("annotations", err))
@@ -113,7 +113,7 @@ func (r *reader) queueSpec(q *Queue, n *yaml.Node) error {
 			r.warn(n, "is not acted on: capacity above its share is reclaimed; set guarantee to keep it")
 			return nil
 		},
-	}.with(passed[*Queue]("type")).with(ignored[*Queue](r, notActedOn, "affinity", "extendClusters", "priority",
+	}.with(silentlyIgnored[*Queue]("type")).with(ignored[*Queue](r, notActedOn, "affinity", "extendClusters", "priority",
 		"dequeueStrategy")), q)
 }
 
@@ -139,9 +139,9 @@ func (r *reader) amounts(to func(*Queue) *float64) func(*Queue, *yaml.Node) erro
 	}
 }
 
-// above returns the parents of a queue by a path like root/eng/prod; their names are the paths to each. There is one
+// parentQueues returns the parents of a queue by a path like root/eng/prod; their names are the paths to each. There is one
 // weight for each step of the path, the last for the queue itself.
-func above(q *Queue, path, weights string) (out []Queue, err error) {
+func parentQueues(q *Queue, path, weights string) (out []Queue, err error) {
 	steps, given := strings.Split(path, "/"), strings.Split(weights, "/")
 	if weights != "" && len(given) != len(steps) {
 		return nil, fault.New(hierarchyWeights+" has "+strconv.Itoa(len(given))+" weights for "+
@@ -173,8 +173,8 @@ func above(q *Queue, path, weights string) (out []Queue, err error) {
 	return out, nil
 }
 
-// belowLast sorts queues so that each comes after its parent, if the file has the parent.
-func belowLast(queues []Queue) (out []Queue) {
+// parentsFirst sorts queues so that each comes after its parent, if the file has the parent.
+func parentsFirst(queues []Queue) (out []Queue) {
 	for {
 		left := slices.DeleteFunc(slices.Clone(queues), func(q Queue) bool {
 			waits := slices.ContainsFunc(queues, func(o Queue) bool { return o.Name == q.Parent })

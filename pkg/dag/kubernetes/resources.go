@@ -38,7 +38,7 @@ func (r *reader) readResources(p *pod, n *yaml.Node) error {
 		}
 	}
 	err := readInto(r, n, fields[*pod]{"requests": keep(&requests), "limits": keep(&limits)}.
-		with(denied[*pod](r, "requests devices of the cluster's drivers",
+		with(unsupported[*pod](r, "requests devices of the cluster's drivers",
 			"request them with nvidia.com/gpu and a node selector", "claims")), p)
 	if err != nil {
 		return err
@@ -214,9 +214,9 @@ func (r *reader) affinity(p *pod, n *yaml.Node) error {
 	return nil
 }
 
-// atLeast raises the resources of a pod to those of its init container, because the machine must be large enough for
+// raiseResources raises the resources of a pod to those of its init container, because the machine must be large enough for
 // both.
-func (p *pod) atLeast(o *pod) {
+func (p *pod) raiseResources(o *pod) {
 	res, other := p.first(), o.first()
 	more := map[string]bool{
 		"cpus":         other.CPUs.Min > res.CPUs.Min,
@@ -235,11 +235,11 @@ func (p *pod) atLeast(o *pod) {
 	}
 }
 
-// settleResources adds the resources of init containers, and adds alternatives with all common GPUs if the pod
+// finishResources adds the resources of init containers, and adds alternatives with all common GPUs if the pod
 // requests GPUs without a type.
-func (r *reader) settleResources(p *pod, n *yaml.Node) {
+func (r *reader) finishResources(p *pod, n *yaml.Node) {
 	for _, init := range p.inits {
-		p.atLeast(init)
+		p.raiseResources(init)
 	}
 	res := p.first()
 	if res.Accelerator != "" && res.AcceleratorCount == 0 {

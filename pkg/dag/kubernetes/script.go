@@ -35,16 +35,16 @@ func (p *role) variables() []podtext.Variable {
 // variablesOf returns the variables of an init container, after those that the workload's kind sets.
 func (p *role) variablesOf(s step) []podtext.Variable { return slices.Concat(p.env, s.env) }
 
-// settle sets the script and environment of a task that is one pod.
-func (p *role) settle(t *dag.Task, at podtext.Place) {
+// fillTask sets the script and environment of a task that is one pod.
+func (p *role) fillTask(t *dag.Task, at podtext.Place) {
 	var b strings.Builder
 	p.environment(t, at, &b, true)
 	p.commands(at, &b)
 	t.Run = b.String()
 }
 
-// settleIn adds a role to the script of a task that it shares with other roles.
-func (p *role) settleIn(t *dag.Task, s *script, g *group, at podtext.Place) {
+// addToScript adds a role to the script of a task that it shares with other roles.
+func (p *role) addToScript(t *dag.Task, s *script, g *group, at podtext.Place) {
 	var b strings.Builder
 	p.environment(t, at, &b, len(g.roles) == 1)
 	p.commands(at, &b)
@@ -87,7 +87,7 @@ func (p *role) environment(t *dag.Task, at podtext.Place, b *strings.Builder, al
 
 func (p *role) usesAddress() bool {
 	asks := func(v podtext.Value) bool {
-		return slices.ContainsFunc(v, func(p podtext.Part) bool { return p.Ask == podtext.Address })
+		return slices.ContainsFunc(v, func(p podtext.Part) bool { return p.Fact == podtext.Address })
 	}
 	all := p.variables()
 	for _, s := range p.pod.before {
@@ -180,10 +180,10 @@ func spaced(words []string, env []podtext.Variable, at podtext.Place) string {
 
 // names writes the names and addresses of the pods to /etc/hosts, in place of the cluster's name service.
 func (s *script) names(g *group, total int) {
-	if g.domain == "-" || total < 2 && g.of == nil {
+	if g.domain == "-" || total < 2 && g.gang == nil {
 		return
 	}
-	if g.of != nil {
+	if g.gang != nil {
 		s.namesInGang(g)
 		return
 	}
@@ -231,12 +231,12 @@ func (s *script) names(g *group, total int) {
 func (s *script) namesInGang(g *group) {
 	_, _ = s.WriteString("# The names by which the pods know each other.\nhosts() {\n" +
 		"  while read -r address name; do\n    n=${name##*-}\n    case $name in\n")
-	for _, p := range g.of.roles {
+	for _, p := range g.gang.roles {
 		name := unquote(podtext.Quote(p.called)) + "-$n"
 		if g.jobsInName {
 			name = fmt.Sprintf("%s-$((n/%d))-$((n%%%d))", unquote(podtext.Quote(p.called)), p.perJob, p.perJob)
 		}
-		_, _ = fmt.Fprintf(s, "    %s-\"$n\") name=\"%s\" ;;\n", p.inGang(), name)
+		_, _ = fmt.Fprintf(s, "    %s-\"$n\") name=\"%s\" ;;\n", p.nameInGang(), name)
 	}
 	line := `"$address" "$name"`
 	if g.domain != "" {
@@ -245,7 +245,7 @@ func (s *script) namesInGang(g *group) {
 		_, _ = fmt.Fprintf(s, "    esac\n    printf '%%s %%s\\n' %s\n", line)
 	}
 	_, _ = s.WriteString("  done <\"$TRADEWIND_HOSTS\"\n}\n{ hosts >>/etc/hosts; } 2>/dev/null || :\n")
-	s.hostfiles(g.of)
+	s.hostfiles(g.gang)
 }
 
 // hostfiles writes a file with the names of each role's pods, if the group needs them.

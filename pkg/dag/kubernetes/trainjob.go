@@ -49,7 +49,7 @@ func (r *reader) trainJob(d *document) ([]*group, error) {
 			t.runtimeAt = n
 			return readInto(r, n, fields[*trainJob]{
 				"name": text(r, func(t *trainJob) *string { return &t.runtime }),
-			}.with(passed[*trainJob]("apiGroup", "kind")), t)
+			}.with(silentlyIgnored[*trainJob]("apiGroup", "kind")), t)
 		},
 		"trainer": step(func(t *trainJob) **trainer { return &t.trainer }),
 		"initializer": func(t *trainJob, n *yaml.Node) error {
@@ -59,7 +59,7 @@ func (r *reader) trainJob(d *document) ([]*group, error) {
 			}, t)
 		},
 	}
-	known.with(passed[*trainJob]("suspend", "labels", "annotations")).
+	known.with(silentlyIgnored[*trainJob]("suspend", "labels", "annotations")).
 		with(ignored[*trainJob](r, notActedOn, "managedBy", "runtimePatches", "podTemplateOverrides",
 			"podSpecOverrides")).
 		with(ignored[*trainJob](r, "is not acted on: a late job continues; set its deadline with --deadline",
@@ -67,7 +67,7 @@ func (r *reader) trainJob(d *document) ([]*group, error) {
 	if err := readInto(r, d.spec, known, t); err != nil {
 		return nil, err
 	}
-	rt := r.beside.runtimes[t.runtime]
+	rt := r.referenced.runtimes[t.runtime]
 	if rt == nil {
 		at := t.runtimeAt
 		if at == nil {
@@ -122,7 +122,7 @@ func (r *reader) trainGroups(d *document, t *trainJob, rt *document) ([]*group, 
 				},
 			}.with(ignored[*trainJob](r, notActedOn, "podGroupPolicy")), t)
 		},
-	}.with(passed[*trainJob]("apiVersion", "kind", "metadata")), t)
+	}.with(silentlyIgnored[*trainJob]("apiVersion", "kind", "metadata")), t)
 	r.path = path
 	if err == nil && set == nil {
 		err = r.missing(rt.node, "template", "a runtime has a template of a JobSet")
@@ -169,8 +169,8 @@ func (t *trainJob) torch(p *setRole) {
 	}
 	set(&p.role, "PET_NNODES", number(p.replicas*p.batch.completions))
 	set(&p.role, "PET_NPROC_PER_NODE", podtext.Part{Text: t.procs})
-	set(&p.role, "PET_NODE_RANK", podtext.Part{Ask: podtext.Index})
-	set(&p.role, "PET_MASTER_ADDR", podtext.Part{Ask: podtext.Head})
+	set(&p.role, "PET_NODE_RANK", podtext.Part{Fact: podtext.Index})
+	set(&p.role, "PET_MASTER_ADDR", podtext.Part{Fact: podtext.Head})
 	set(&p.role, "PET_MASTER_PORT", podtext.Part{Text: "29500"})
 }
 
@@ -209,7 +209,7 @@ func (r *reader) putOver(pod *pod, step *trainer, field string) error {
 		if err != nil {
 			return fault.Within(field, fault.Within("resourcesPerNode", err))
 		}
-		r.settleResources(pod, step.resources)
+		r.finishResources(pod, step.resources)
 	}
 	if step.hasCommand || step.args != nil {
 		pod.args = step.args

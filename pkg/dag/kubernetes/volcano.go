@@ -48,7 +48,7 @@ func (r *reader) volcanoSpec(n *yaml.Node, name string) (*group, error) {
 			r.setQueue(s)
 			return err
 		},
-		"priorityClassName": func(_ *volcano, n *yaml.Node) error { return r.takePriority(n) },
+		"priorityClassName": func(_ *volcano, n *yaml.Node) error { return r.setPriority(n) },
 		"plugins": func(v *volcano, n *yaml.Node) error {
 			entries, err := r.Mapping(n)
 			for _, e := range entries {
@@ -74,7 +74,7 @@ func (r *reader) volcanoSpec(n *yaml.Node, name string) (*group, error) {
 		},
 		"networkTopology": func(_ *volcano, n *yaml.Node) error { r.warn(n, notActedOn); return nil },
 	}
-	known.with(passed[*volcano]("schedulerName", "ttlSecondsAfterFinished")).
+	known.with(silentlyIgnored[*volcano]("schedulerName", "ttlSecondsAfterFinished")).
 		with(ignored[*volcano](r, notActedOn, "minSuccess", "runningEstimate"))
 	if err := readInto(r, n, known, v); err != nil {
 		return nil, err
@@ -116,11 +116,11 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 		))
 	}
 	g := &group{name: name, roles: v.roles, domain: name, hostfiles: svc, at: n, path: r.where()}
-	g.array = v.minAvailable <= 1 && v.minAvailable >= 0 && !svc && !ssh && v.completes == nil || total == 1
+	g.independent = v.minAvailable <= 1 && v.minAvailable >= 0 && !svc && !ssh && v.completes == nil || total == 1
 	if !svc {
 		g.domain = "-"
 	}
-	if !g.array && v.minAvailable >= 0 && v.minAvailable < total {
+	if !g.independent && v.minAvailable >= 0 && v.minAvailable < total {
 		r.job.Warn(yamlfile.PositionOf(v.minAt), fault.Join(r.where(), "minAvailable"),
 			"is not acted on: all pods start together")
 	}
@@ -130,7 +130,7 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 		}
 		if _, on := v.plugins["env"]; on || svc {
 			for _, name := range []string{"VC_TASK_INDEX", "VK_TASK_INDEX"} {
-				p.env = append(p.env, podtext.Variable{Name: name, Value: podtext.Value{{Ask: podtext.Rank}}})
+				p.env = append(p.env, podtext.Variable{Name: name, Value: podtext.Value{{Fact: podtext.Rank}}})
 			}
 		}
 	}
@@ -194,7 +194,7 @@ func (r *reader) volcanoTask(v *volcano, n *yaml.Node, job string, i int) error 
 			r.warn(n, "is not acted on: it starts together with the one that it waits for")
 			return nil
 		},
-	}.with(passed[*role]("topologyPolicy")).with(ignored[*role](r, notActedOn, "minAvailable", "partitionPolicy")), p)
+	}.with(silentlyIgnored[*role]("topologyPolicy")).with(ignored[*role](r, notActedOn, "minAvailable", "partitionPolicy")), p)
 	if err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (r *reader) policies(v *volcano, n *yaml.Node, task string) error {
 			},
 			"action":   func(_ *volcano, n *yaml.Node) (err error) { action, err = r.Text(n); return err },
 			"exitCode": func(_ *volcano, _ *yaml.Node) error { codes = true; return nil },
-		}.with(passed[*volcano]("timeout")), v)
+		}.with(silentlyIgnored[*volcano]("timeout")), v)
 		if err != nil {
 			return err
 		}
@@ -275,7 +275,7 @@ func (r *reader) jobFlow(d *document) ([]*group, error) {
 				return err
 			})
 		},
-	}.with(passed[*document]("jobRetainPolicy")), d)
+	}.with(silentlyIgnored[*document]("jobRetainPolicy")), d)
 	if err != nil {
 		return nil, err
 	}
@@ -288,7 +288,7 @@ func (r *reader) jobFlow(d *document) ([]*group, error) {
 				r.Fault(f.at, "there are two flows "+fault.Quote(f.name), "rename one"),
 			)
 		}
-		t := r.beside.templates[f.template]
+		t := r.referenced.templates[f.template]
 		if t == nil {
 			return nil, fault.Within("flows"+fault.Index(i), fault.Within("name", r.Fault(
 				f.at,
@@ -324,10 +324,10 @@ func (r *reader) readFlow(n *yaml.Node) (*flow, error) {
 		"dependsOn": func(f *flow, n *yaml.Node) error {
 			return readInto(r, n, fields[*flow]{
 				"targets": func(f *flow, n *yaml.Node) (err error) { f.targets, err = r.words(n); return err },
-			}.with(denied[*flow](r, "probes pods, which is not supported",
-				"wait only for the end of targets", "probe")).with(passed[*flow]("strategy")), f)
+			}.with(unsupported[*flow](r, "probes pods, which is not supported",
+				"wait only for the end of targets", "probe")).with(silentlyIgnored[*flow]("strategy")), f)
 		},
-	}.with(denied[*flow](r, "changes the template", "write a separate JobTemplate", "patch")), f)
+	}.with(unsupported[*flow](r, "changes the template", "write a separate JobTemplate", "patch")), f)
 	if err == nil && f.name == "" {
 		err = r.missing(n, "name", "name a JobTemplate")
 	}

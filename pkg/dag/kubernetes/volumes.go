@@ -45,7 +45,7 @@ func (r *reader) readVolumes(p *pod, n *yaml.Node) error {
 						v.memory = s == "Memory"
 						return err
 					},
-				}.with(passed[*volume]("sizeLimit")), v)
+				}.with(silentlyIgnored[*volume]("sizeLimit")), v)
 			},
 			"configMap": func(v *volume, n *yaml.Node) error { return r.volumeOf(v, n, "ConfigMap") },
 			"secret":    func(v *volume, n *yaml.Node) error { return r.volumeOf(v, n, "Secret") },
@@ -72,9 +72,9 @@ func (r *reader) volumeOf(v *volume, n *yaml.Node, kind string) error {
 		items      []item
 	}
 	s := &source{}
-	name, of := "name", r.beside.configs
+	name, of := "name", r.referenced.configs
 	if kind == "Secret" {
-		name, of = "secretName", r.beside.secrets
+		name, of = "secretName", r.referenced.secrets
 	}
 	err := readInto(r, n, fields[*source]{
 		name:          text(r, func(s *source) *string { return &s.name }),
@@ -125,7 +125,7 @@ func (r *reader) volumeOf(v *volume, n *yaml.Node, kind string) error {
 		if kind == "Secret" && text != "" {
 			f.secret = secretVariable(s.name, it.key)
 			f.text = ""
-			if err := r.job.StateSecret(f.secret, text); err != nil {
+			if err := r.job.AddSecretValue(f.secret, text); err != nil {
 				return fault.At(yamlfile.PositionOf(n), err)
 			}
 		}
@@ -172,8 +172,8 @@ func (r *reader) mountVolumes(p *pod, n *yaml.Node) error {
 			"name":      text(r, func(m *mount) *string { return &m.name }),
 			"mountPath": text(r, func(m *mount) *string { return &m.path }),
 			"subPath":   text(r, func(m *mount) *string { return &m.sub }),
-		}.with(passed[*mount]("readOnly", "mountPropagation", "recursiveReadOnly")).
-			with(denied[*mount](r, "is not supported", "write the path itself as subPath", "subPathExpr")), m)
+		}.with(silentlyIgnored[*mount]("readOnly", "mountPropagation", "recursiveReadOnly")).
+			with(unsupported[*mount](r, "is not supported", "write the path itself as subPath", "subPathExpr")), m)
 		if err != nil {
 			return err
 		}

@@ -38,8 +38,8 @@ type nativeInput struct {
 	uriAt, otherAt, fromAt, outputAt *yaml.Node
 }
 
-// taken is an output of a task, by index, that an input of the current task reads.
-type taken struct {
+// readOutput is an output of a task, by index, that an input of the current task reads.
+type readOutput struct {
 	from   int
 	output string
 }
@@ -222,7 +222,7 @@ func (r *reader) addEdge(from string, n *yaml.Node, e dag.Edge, l link) error {
 	e.From, e.To = parent, r.current
 	l.pos = yamlfile.PositionOf(n)
 	if l.isInput && e.Outputs != nil {
-		t := taken{parent, e.Outputs[0]}
+		t := readOutput{parent, e.Outputs[0]}
 		if r.taken[t] {
 			return r.Fault(n, "output "+fault.Quote(t.output)+" is read twice", "remove one")
 		}
@@ -267,9 +267,9 @@ func (r *reader) joinEdge(k int, e dag.Edge, l link, n *yaml.Node) error {
 	case l.isInput && had.isInput && e.Outputs != nil && have.Outputs != nil:
 		have.Outputs = append(have.Outputs, e.Outputs...)
 		return nil
-	case had.isInput && bare(l, e):
+	case had.isInput && onlyOrders(l, e):
 		return nil
-	case l.isInput && bare(*had, *have):
+	case l.isInput && onlyOrders(*had, *have):
 		*have, *had = e, l
 		return nil
 	}
@@ -280,5 +280,5 @@ func (r *reader) joinEdge(k int, e dag.Edge, l link, n *yaml.Node) error {
 	)
 }
 
-// bare reports whether the edge comes from an entry of after that has only the name of a task.
-func bare(l link, e dag.Edge) bool { return !l.isInput && !l.explicit && e.Outputs == nil }
+// onlyOrders reports whether the edge comes from an entry of after that has only the name of a task.
+func onlyOrders(l link, e dag.Edge) bool { return !l.isInput && !l.explicit && e.Outputs == nil }

@@ -17,17 +17,17 @@ import (
 // named TASK.ROLE, in a gang with the name of the task. The other fields of the task apply to each role that does not
 // have them itself.
 
-// part is one of the job's tasks: a whole task of the file, one of its roles, or one replica.
-type part struct {
+// taskPart is one of the job's tasks: a whole task of the file, one of its roles, or one replica.
+type taskPart struct {
 	name  string // of the resulting task
 	path  string // the path in the file, below tasks
 	entry yamlfile.Entry
 	// For a role: the task that has it, the role's own name and reactions, and fields of the gang.
-	outer *yamlfile.Entry
-	role  string
-	on    []dag.Reaction
-	near  *yaml.Node // within of the whole gang
-	rules *yaml.Node // placement of the whole gang
+	task   *yamlfile.Entry
+	role   string
+	on     []dag.Reaction
+	within *yaml.Node // within of the whole gang
+	rules  *yaml.Node // placement of the whole gang
 	// span is the number of machines at the start and at most; joins is set if the part is an additional machine.
 	span  span
 	joins bool
@@ -43,32 +43,32 @@ const roleMark = "."
 
 // partsOf returns the parts of an entry of tasks: one, or one for each role of its gang and one for each machine that
 // may join a role.
-func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
+func (r *reader) partsOf(e yamlfile.Entry) ([]taskPart, error) {
 	gang, err := r.rolesOf(e)
 	if err != nil || gang == nil {
-		return []part{{name: e.Key, path: e.Key, entry: e}}, err
+		return []taskPart{{name: e.Key, path: e.Key, entry: e}}, err
 	}
 	var on []dag.Reaction
 	var roles, near, rules, enoughAt *yaml.Node
 	enough := 0
-	err = yamlfile.ReadFields(&r.Reader, gang, yamlfile.Fields[*part]{
-		"on": func(_ *part, n *yaml.Node) (err error) {
+	err = yamlfile.ReadFields(&r.Reader, gang, yamlfile.Fields[*taskPart]{
+		"on": func(_ *taskPart, n *yaml.Node) (err error) {
 			on, err = r.readOn(n)
 			return err
 		},
-		"within": func(_ *part, n *yaml.Node) error {
+		"within": func(_ *taskPart, n *yaml.Node) error {
 			near = n
 			return nil
 		},
-		"placement": func(_ *part, n *yaml.Node) error {
+		"placement": func(_ *taskPart, n *yaml.Node) error {
 			rules = n
 			return nil
 		},
-		"roles": func(_ *part, n *yaml.Node) error {
+		"roles": func(_ *taskPart, n *yaml.Node) error {
 			roles = n
 			return nil
 		},
-		"minAvailable": func(_ *part, n *yaml.Node) error {
+		"minAvailable": func(_ *taskPart, n *yaml.Node) error {
 			s, err := r.Text(n)
 			if err == nil {
 				enoughAt = n
@@ -76,7 +76,7 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 			}
 			return err
 		},
-	}, &part{})
+	}, &taskPart{})
 	if err != nil {
 		return nil, fault.Within("gang", err)
 	}
@@ -96,16 +96,16 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 		return nil, fault.Within("gang", fault.Within("roles", err))
 	}
 	if enough > 0 {
-		if problem := begin(spans, enough); problem != "" {
+		if problem := setStartMachines(spans, enough); problem != "" {
 			return nil, fault.Within("gang", fault.Within("minAvailable", r.Fault(enoughAt, problem, "")))
 		}
 	}
-	var out []part
+	var out []taskPart
 	for i, role := range entries {
 		name, machines := e.Key+roleMark+role.Key, spans[i]
-		p := part{
-			name: name, path: e.Key + ".gang.roles." + role.Key, entry: role, outer: &e, role: role.Key, on: on,
-			near: near, rules: rules,
+		p := taskPart{
+			name: name, path: e.Key + ".gang.roles." + role.Key, entry: role, task: &e, role: role.Key, on: on,
+			within: near, rules: rules,
 			outputs: r.outputNames(role.Node), span: machines,
 		}
 		out = append(out, p)
@@ -134,11 +134,11 @@ func (r *reader) spansOf(task string, roles []yamlfile.Entry) ([]span, error) {
 	return spans, nil
 }
 
-// begin sets how many machines each role starts with, so that the gang starts with enough in total. If the minimums
+// setStartMachines sets how many machines each role starts with, so that the gang starts with enough in total. If the minimums
 // of the roles are too few, roles with a larger maximum start with more, the first role first. If they are too many,
 // roles with a fixed number start with fewer, the last role first, but with at least one each. It returns a
 // description of the fault, or "".
-func begin(spans []span, enough int) (problem string) {
+func setStartMachines(spans []span, enough int) (problem string) {
 	least, most := 0, 0
 	for i, s := range spans {
 		if s.max == 0 {
@@ -288,7 +288,7 @@ func (r *reader) forRole() yamlfile.Fields[*dag.Task] {
 }
 
 // readRole reads a role: first the fields of its task, then its own.
-func (r *reader) readRole(t *dag.Task, p part) error {
+func (r *reader) readRole(t *dag.Task, p taskPart) error {
 	fields := r.taskFields
 	roles := make(yamlfile.Fields[*dag.Task], len(fields))
 	for name, read := range fields {
@@ -301,29 +301,29 @@ func (r *reader) readRole(t *dag.Task, p part) error {
 	delete(roles, "on")
 	delete(roles, "within")
 	delete(roles, "service")
-	if err := fault.WithinKey(p.outer.Key, yamlfile.ReadFields(&r.Reader, p.outer.Node, roles, t)); err != nil {
+	if err := fault.WithinKey(p.task.Key, yamlfile.ReadFields(&r.Reader, p.task.Node, roles, t)); err != nil {
 		return err
 	}
-	if p.near != nil {
-		if err := r.taskFields["within"](t, p.near); err != nil {
-			return fault.WithinKey(p.outer.Key, fault.Within("gang", fault.Within("within", err)))
+	if p.within != nil {
+		if err := r.taskFields["within"](t, p.within); err != nil {
+			return fault.WithinKey(p.task.Key, fault.Within("gang", fault.Within("within", err)))
 		}
 	}
 	all := t.Env
-	t.Gang, t.Role, t.On, t.Env = p.outer.Key, p.role, nil, nil
+	t.Gang, t.Role, t.On, t.Env = p.task.Key, p.role, nil, nil
 	err := yamlfile.ReadFields(&r.Reader, p.entry.Node, r.roleFields, t)
 	t.Env = dag.MergeEnv(all, t.Env)
 	if p.span.max > 0 {
 		t.Nodes = p.span.min
 	}
 	if p.joins {
-		t.Nodes, t.Gang, t.Joins, t.Outputs = 1, "", p.outer.Key, nil
+		t.Nodes, t.Gang, t.Joins, t.Outputs = 1, "", p.task.Key, nil
 	}
 	t.On = grouped(append(t.On, p.on...)) // the role's own reactions come first
 	if err == nil {
 		err = notBoth(t)
 	}
-	return fault.WithinKey(p.outer.Key, fault.Within("gang", fault.Within("roles", fault.WithinKey(p.role, err))))
+	return fault.WithinKey(p.task.Key, fault.Within("gang", fault.Within("roles", fault.WithinKey(p.role, err))))
 }
 
 // readOn reads reactions: a mapping from events to an action, to a mapping of the action with its limits, or to a
@@ -334,7 +334,7 @@ func (r *reader) readOn(n *yaml.Node) (on []dag.Reaction, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		event := dag.Happening(e.Key)
+		event := dag.Event(e.Key)
 		if err := event.Check(); err != nil {
 			return nil, fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
 		}
@@ -364,7 +364,7 @@ func grouped(on []dag.Reaction) []dag.Reaction {
 	return on
 }
 
-func (r *reader) readReaction(event dag.Happening, n *yaml.Node) (dag.Reaction, error) {
+func (r *reader) readReaction(event dag.Event, n *yaml.Node) (dag.Reaction, error) {
 	reaction := dag.Reaction{Event: event}
 	y := &r.Reader
 	if n.Kind == yaml.ScalarNode {

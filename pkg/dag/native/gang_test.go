@@ -47,13 +47,13 @@ func TestRolesBecomeTasksOfOneGang(t *testing.T) {
 	if worker.Env["A"] != "all" || worker.Env["B"] != "mine" || chief.Env["B"] != "all" {
 		t.Errorf("variables %v and %v", chief.Env, worker.Env)
 	}
-	if r, _ := chief.Reacts(dag.PodFailed, 3); r.Action != dag.RestartGang {
+	if r, _ := chief.Reaction(dag.PodFailed, 3); r.Action != dag.RestartGang {
 		t.Errorf("the role's own reaction is not first: %+v", r)
 	}
-	if r, _ := worker.Reacts(dag.PodFailed, 3); r.Action != dag.Abort {
+	if r, _ := worker.Reaction(dag.PodFailed, 3); r.Action != dag.Abort {
 		t.Errorf("the worker does not have the gang's reaction: %+v", worker.On)
 	}
-	if _, found := worker.Reacts(dag.PodFailed, 4); found {
+	if _, found := worker.Reaction(dag.PodFailed, 4); found {
 		t.Error("an exit code that is not listed has a reaction")
 	}
 	if !j.Chief(1) || j.Chief(2) || j.Chief(0) {
@@ -109,7 +109,7 @@ tasks:
 		}
 		for k, i := range joining {
 			of := j.Tasks[i]
-			if of.Name != fmt.Sprintf("train.worker.%d", want[0]+k) || of.Gang != "" || of.RoleOf() != "worker" || of.Nodes != 1 || j.Lead(i) != 1 || of.Within != dag.WithinZone ||
+			if of.Name != fmt.Sprintf("train.worker.%d", want[0]+k) || of.Gang != "" || of.RoleName() != "worker" || of.Nodes != 1 || j.Lead(i) != 1 || of.Within != dag.WithinZone ||
 				of.Outputs != nil || j.Chief(i) || len(j.Graph().Parents(i)) != 1 || len(j.Graph().Children(i)) != 0 {
 				t.Errorf("%s: %+v", words, of)
 			}
@@ -179,9 +179,9 @@ tasks:
 		begins, joins := map[string]int{}, map[string]int{}
 		for _, task := range j.Tasks {
 			if task.Joins != "" {
-				joins[task.RoleOf()]++
+				joins[task.RoleName()]++
 			} else {
-				begins[task.RoleOf()] = task.Nodes
+				begins[task.RoleName()] = task.Nodes
 			}
 		}
 		if begins["a"] != c.a0 || joins["a"] != c.aj || begins["b"] != c.b0 || joins["b"] != c.bj {

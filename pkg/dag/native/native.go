@@ -17,9 +17,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 )
 
-// Looks reports whether a document is meant to be in the native format. Documents with a misspelled apiVersion, or
+// IsNative reports whether a document is meant to be in the native format. Documents with a misspelled apiVersion, or
 // with tasks but no apiVersion, count too, so that they get the errors of this reader.
-func Looks(doc *yaml.Node) bool {
+func IsNative(doc *yaml.Node) bool {
 	for i := 0; i < len(doc.Content); i += 2 {
 		key := doc.Content[i].Value
 		if key == "tasks" || fault.Nearest(key, []string{"apiVersion"}) != "" {
@@ -33,7 +33,7 @@ func Looks(doc *yaml.Node) bool {
 func Parse(name string, data []byte) (*dag.Job, error) {
 	docs, from, err := yamlfile.Decode(data)
 	if err != nil {
-		return dag.Checked(name, nil, err)
+		return dag.CheckJob(name, nil, err)
 	}
 	return FromYAML(name, docs, from)
 }
@@ -45,15 +45,15 @@ type reader struct {
 	origin *dag.Origin
 	index  map[string]int   // tasks by name
 	gang   map[string][]int // the tasks of the roles, by the name of the task that has the roles
-	parts  []part           // by task
+	parts  []taskPart       // by task
 
 	env      map[string]string // of the job; variables of tasks override it
-	secrets  []named           // of the job, for every task
+	secrets  []secretPosition  // of the job, for every task
 	defaults dag.Task
 	tasks    *yaml.Node
 	labels   map[string]string // of the job; labels of tasks override them
 	rules    *yaml.Node        // placement of the job
-	ruled    []ruled           // parallel to job.Placement
+	ruled    []rulePosition    // parallel to job.Placement
 
 	jobFields      yamlfile.Fields[*dag.Job]
 	taskFields     yamlfile.Fields[*dag.Task]
@@ -71,13 +71,13 @@ type reader struct {
 	files   []dag.Mark             // of the workdir and inputs of the task being read
 	gangs   map[int]fault.Position // by task: where the file names its gang, or the gang it joins
 	inputs  []link                 // of current, parallel to its inputs
-	taken   map[taken]bool         // the outputs that inputs of current read
+	taken   map[readOutput]bool    // the outputs that inputs of current read
 }
 
 // FromYAML is Parse for a file that is already decoded.
 func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader) (*dag.Job, error) {
 	r := &reader{
-		Reader: from, defaults: dag.Task{Nodes: 1}, taken: map[taken]bool{}, gangs: map[int]fault.Position{},
+		Reader: from, defaults: dag.Task{Nodes: 1}, taken: map[readOutput]bool{}, gangs: map[int]fault.Position{},
 	}
 	r.job, r.origin = dag.NewJob(name, dag.Native)
 	r.jobFields, r.taskFields, r.defaultFields = r.forJob(), r.forTask(), r.forDefaults()
@@ -89,7 +89,7 @@ func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader) (*dag.Job, e
 		err = r.Fault(docs[1], "there is a second document",
 			"a native file has one job; SkyPilot chains have no apiVersion")
 	}
-	return dag.Checked(name, r.job, err)
+	return dag.CheckJob(name, r.job, err)
 }
 
 func (r *reader) read(doc *yaml.Node) error {
@@ -106,7 +106,7 @@ func (r *reader) read(doc *yaml.Node) error {
 		}
 	}
 	if err := yamlfile.ReadFields(&r.Reader, doc, r.jobFields, r.job); err != nil {
-		return cmp.Or(r.ofTasks(entries), err)
+		return cmp.Or(r.misplacedTaskField(entries), err)
 	}
 	for _, e := range entries {
 		if e.Key == "patience" { // it depends on another field, infeasible
@@ -124,12 +124,12 @@ func (r *reader) read(doc *yaml.Node) error {
 	if err := fault.Within("tasks", r.readTasks(r.tasks)); err != nil {
 		return err
 	}
-	return r.finish(doc)
+	return r.checkGraph(doc)
 }
 
-// ofTasks returns a better error for a job that cannot be read because it has a field of its tasks. It returns nil if
+// misplacedTaskField returns a better error for a job that cannot be read because it has a field of its tasks. It returns nil if
 // that is not the fault.
-func (r *reader) ofTasks(entries []yamlfile.Entry) error {
+func (r *reader) misplacedTaskField(entries []yamlfile.Entry) error {
 	for _, e := range entries {
 		_, known := r.jobFields[e.Key]
 		if _, ofTask := r.taskFields[e.Key]; known || !ofTask {
@@ -144,9 +144,9 @@ func (r *reader) ofTasks(entries []yamlfile.Entry) error {
 	return nil
 }
 
-// ofOthers returns a better error for a task that cannot be read because it has a field of the job or of resources.
+// misplacedField returns a better error for a task that cannot be read because it has a field of the job or of resources.
 // It returns err if that is not the fault.
-func (r *reader) ofOthers(task *yaml.Node, err error) error {
+func (r *reader) misplacedField(task *yaml.Node, err error) error {
 	entries, unread := r.Mapping(task)
 	if unread != nil {
 		return err
@@ -281,7 +281,7 @@ func (r *reader) readTasks(n *yaml.Node) error {
 			fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", len(entries), dag.MaxTasks), ""),
 		)
 	}
-	parts := make([]part, 0, len(entries))
+	parts := make([]taskPart, 0, len(entries))
 	for _, e := range entries {
 		if err := dag.CheckName(e.Key); err != nil {
 			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
@@ -311,7 +311,7 @@ func (r *reader) readTasks(n *yaml.Node) error {
 }
 
 // nameTasks assigns an index to each part, and records it by its name and the name of its gang.
-func (r *reader) nameTasks(parts []part) error {
+func (r *reader) nameTasks(parts []taskPart) error {
 	r.parts = parts
 	r.index = make(map[string]int, len(parts))
 	r.edgeOf = make([]int32, len(parts))
@@ -319,10 +319,10 @@ func (r *reader) nameTasks(parts []part) error {
 	r.origin.Tasks = make([]fault.Position, len(parts))
 	for i, p := range parts {
 		name, at, whole := p.name, p.entry.Name, p.whole()
-		if _, twice := r.index[whole]; twice && p.outer != nil { // another task's role has the name of this whole task
-			name, at = whole, p.outer.Name
+		if _, twice := r.index[whole]; twice && p.task != nil { // another task's role has the name of this whole task
+			name, at = whole, p.task.Name
 		}
-		if _, twice := r.index[name]; twice || r.gang[name] != nil && p.outer != nil {
+		if _, twice := r.index[name]; twice || r.gang[name] != nil && p.task != nil {
 			return fault.WithinKey(name, r.Fault(at, "is the name of a task and of a role", "rename one"))
 		}
 		r.index[p.name] = i
@@ -344,13 +344,13 @@ func (r *reader) nameTasks(parts []part) error {
 	return nil
 }
 
-func (r *reader) readTask(i int, p part) error {
+func (r *reader) readTask(i int, p taskPart) error {
 	t := &r.job.Tasks[i]
 	*t = copied(r.defaults)
 	t.Name = p.name
 	r.current, r.marks, r.files, r.inputs = i, nil, nil, nil
 	clear(r.taken)
-	if p.outer != nil {
+	if p.task != nil {
 		t.Nodes = 1
 		r.gangs[i] = yamlfile.PositionOf(p.entry.Name)
 		if err := r.readRole(t, p); err != nil {
@@ -358,10 +358,10 @@ func (r *reader) readTask(i int, p part) error {
 		}
 	} else if p.service {
 		if err := r.readReplica(t, p); err != nil {
-			return fault.WithinKey(p.path, r.ofOthers(p.entry.Node, err))
+			return fault.WithinKey(p.path, r.misplacedField(p.entry.Node, err))
 		}
 	} else if err := yamlfile.ReadFields(&r.Reader, p.entry.Node, r.taskFields, t); err != nil {
-		return fault.WithinKey(p.name, r.ofOthers(p.entry.Node, err))
+		return fault.WithinKey(p.name, r.misplacedField(p.entry.Node, err))
 	}
 	if p.of != "" {
 		return fault.WithinKey(p.of, r.endTask(i, t))
@@ -382,7 +382,7 @@ func (r *reader) endTask(i int, t *dag.Task) error {
 	}
 	for k, in := range r.inputs {
 		r.files = append(r.files, dag.Mark{
-			Alternative: dag.OfFiles, Pos: in.pos, Field: dag.InputField(k), Path: dag.InputField(int(in.index)),
+			Alternative: dag.FilesOfTask, Pos: in.pos, Field: dag.InputField(k), Path: dag.InputField(int(in.index)),
 		})
 	}
 	for _, m := range append(r.files, r.marks...) {
@@ -431,13 +431,13 @@ func (r *reader) readEnv(n *yaml.Node) (map[string]string, error) {
 	return env, nil
 }
 
-// finish computes the data of the edges and checks the graph.
-func (r *reader) finish(doc *yaml.Node) error {
+// checkGraph computes the data of the edges and checks the graph.
+func (r *reader) checkGraph(doc *yaml.Node) error {
 	j := r.job
 	sizes := dag.NewOutputSizes(j)
 	for i := range j.Edges {
 		e := &j.Edges[i]
-		data, err := sizes.Of(e.From, e.Outputs)
+		data, err := sizes.Total(e.From, e.Outputs)
 		if err != nil {
 			return r.linkError(i, err)
 		}
@@ -461,7 +461,7 @@ func (r *reader) finish(doc *yaml.Node) error {
 	}
 	if i, err := j.CheckGangs(); i >= 0 {
 		path := dag.TaskPath(j.Tasks[i].Name)
-		if r.parts[i].outer != nil {
+		if r.parts[i].task != nil {
 			return fault.At(r.gangs[i], fault.Within("tasks."+r.parts[i].path, err))
 		}
 		field := "gang"

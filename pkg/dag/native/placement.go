@@ -14,8 +14,8 @@ import (
 // A placement rule of a task applies to its own machines; one of a gang, to those of all its roles; and one of the
 // job, to those of the tasks that it names, or of all tasks. The model has only rules of tasks and of the job.
 
-// ruled is the position in the file of a rule of the job.
-type ruled struct {
+// rulePosition is the position in the file of a rule of the job.
+type rulePosition struct {
 	pos  fault.Position
 	path string
 }
@@ -133,31 +133,31 @@ func (r *reader) named(name string) (out []int) {
 
 // gangPlacement applies the rules of a gang to all its machines. A rule that packs the gang into a zone or region
 // sets its within; one that packs it into a rack also sets within to the zone, because a rack is in one zone.
-func (r *reader) gangPlacement(p part, members []int) error {
+func (r *reader) gangPlacement(p taskPart, members []int) error {
 	rules, err := r.readPlacement(p.rules, "")
 	if err != nil {
 		return err
 	}
 	for _, rule := range rules {
 		if within := rule.Plan(); within != "" {
-			if p.near != nil && r.job.Tasks[members[0]].Within != within {
+			if p.within != nil && r.job.Tasks[members[0]].Within != within {
 				return r.Fault(p.rules, "packs by "+string(rule.Pack)+", but within is different",
 					"keep one of the two")
 			}
 			for _, i := range members {
 				r.job.Tasks[i].Within = within
 			}
-			if rule.Pack.Far() {
+			if rule.Pack.Plannable() {
 				continue
 			}
 		}
-		r.add(rule, members, ruled{yamlfile.PositionOf(p.rules), dag.TaskPath(p.outer.Key) + ".gang.placement"})
+		r.add(rule, members, rulePosition{yamlfile.PositionOf(p.rules), dag.TaskPath(p.task.Key) + ".gang.placement"})
 	}
 	return nil
 }
 
 // add adds a rule to the job, or to each of the tasks if it is a rule with Apart or for one task.
-func (r *reader) add(rule dag.Placement, of []int, at ruled) {
+func (r *reader) add(rule dag.Placement, of []int, at rulePosition) {
 	rule.Of = nil
 	if len(rule.Apart) > 0 || len(of) == 1 {
 		for _, i := range of {
@@ -192,7 +192,7 @@ func (r *reader) jobPlacement() error {
 		nodes = r.rules.Content
 	}
 	for n, rule := range rules {
-		at := ruled{yamlfile.PositionOf(nodes[n]), "placement" + fault.Index(n)}
+		at := rulePosition{yamlfile.PositionOf(nodes[n]), "placement" + fault.Index(n)}
 		var of []int
 		for k, name := range rule.Of {
 			tasks := r.named(name)

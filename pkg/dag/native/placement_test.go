@@ -64,11 +64,11 @@ tasks:
 	if !slices.Equal(got, want) {
 		t.Errorf("rules are\n%q, not\n%q", got, want)
 	}
-	if a := j.Tasks[0].Aparts(); len(a) != 1 || a[0].String() != "apart: {app: db} by zone" {
+	if a := j.Tasks[0].ApartRules(); len(a) != 1 || a[0].String() != "apart: {app: db} by zone" {
 		t.Errorf("web keeps apart by %v", a)
 	}
 	for i := 1; i < 4; i++ {
-		if a := j.Tasks[i].Aparts(); len(a) != 1 || a[0].String() != "apart: {app: web} by machine" {
+		if a := j.Tasks[i].ApartRules(); len(a) != 1 || a[0].String() != "apart: {app: web} by machine" {
 			t.Errorf("%s keeps apart by %v", j.Tasks[i].Name, a)
 		}
 	}

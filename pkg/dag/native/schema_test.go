@@ -361,7 +361,7 @@ func buildSchema() object {
 		return object{"oneOf": []any{one, list(one, dag.MaxPlacements)}}
 	}
 	on := object{}
-	for event, words := range map[dag.Happening][]any{
+	for event, words := range map[dag.Event][]any{
 		dag.PodFailed:     {"restartGang", "restartRole", "abort"},
 		dag.PodEvicted:    {"restartGang", "restartRole"},
 		dag.TaskFailed:    {"abort"},

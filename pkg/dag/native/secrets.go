@@ -8,21 +8,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// named is the name of a secret and its position in the file.
-type named struct {
+// secretPosition is the name of a secret and its position in the file.
+type secretPosition struct {
 	name string
 	mark dag.Mark
 }
 
 // readSecrets reads secrets: a list of names, or a mapping from names to values, references to stored values, or
 // null.
-func (r *reader) readSecrets(n *yaml.Node, path string) (secrets []named, err error) {
+func (r *reader) readSecrets(n *yaml.Node, path string) (secrets []secretPosition, err error) {
 	add := func(name string, at *yaml.Node) error {
 		if err := dag.CheckEnvName(name); err != nil {
 			return fault.At(yamlfile.PositionOf(at), err)
 		}
-		secrets = append(secrets, named{name, dag.Mark{
-			Alternative: dag.OfFiles, Pos: yamlfile.PositionOf(at), Field: dag.SecretField(name),
+		secrets = append(secrets, secretPosition{name, dag.Mark{
+			Alternative: dag.FilesOfTask, Pos: yamlfile.PositionOf(at), Field: dag.SecretField(name),
 			Path: fault.Join(path, fault.KeyElement(name)),
 		}})
 		return nil
@@ -47,7 +47,7 @@ func (r *reader) readSecrets(n *yaml.Node, path string) (secrets []named, err er
 		}
 		value, err := r.Text(e.Node)
 		if err == nil {
-			err = fault.At(yamlfile.PositionOf(e.Node), r.job.StateSecret(e.Key, value))
+			err = fault.At(yamlfile.PositionOf(e.Node), r.job.AddSecretValue(e.Key, value))
 		}
 		if err != nil {
 			return nil, fault.WithinKey(e.Key, err)
@@ -57,7 +57,7 @@ func (r *reader) readSecrets(n *yaml.Node, path string) (secrets []named, err er
 }
 
 // addSecrets adds secrets to a task.
-func (r *reader) addSecrets(t *dag.Task, secrets []named) error {
+func (r *reader) addSecrets(t *dag.Task, secrets []secretPosition) error {
 	for _, s := range secrets {
 		if _, both := t.Env[s.name]; both {
 			return errBoth(s.name)

@@ -34,15 +34,15 @@ func (r *reader) fieldOf(n *yaml.Node, key string) (*yaml.Node, error) {
 }
 
 // replicasOf returns the parts for the replicas of a task with a service, or nil for other tasks.
-func (r *reader) replicasOf(e yamlfile.Entry) ([]part, error) {
+func (r *reader) replicasOf(e yamlfile.Entry) ([]taskPart, error) {
 	service, err := r.fieldOf(e.Node, "service")
 	if err != nil || service == nil {
 		return nil, err
 	}
-	one := part{name: e.Key, path: e.Key, entry: e, service: true}
+	one := taskPart{name: e.Key, path: e.Key, entry: e, service: true}
 	replicas, err := r.fieldOf(service, "replicas")
 	if err != nil || replicas == nil {
-		return []part{one}, err
+		return []taskPart{one}, err
 	}
 	text, err := r.Text(replicas)
 	if err != nil {
@@ -59,12 +59,12 @@ func (r *reader) replicasOf(e yamlfile.Entry) ([]part, error) {
 		return nil, fault.Within("service", fault.Within("replicas", fault.At(yamlfile.PositionOf(replicas), err)))
 	}
 	if n == 1 {
-		return []part{one}, nil
+		return []taskPart{one}, nil
 	}
 	if one.rules, err = r.fieldOf(e.Node, "placement"); err != nil {
 		return nil, err
 	}
-	parts := make([]part, n)
+	parts := make([]taskPart, n)
 	for i := range parts {
 		parts[i] = one
 		parts[i].name, parts[i].of = e.Key+roleMark+strconv.Itoa(i), e.Key
@@ -73,15 +73,15 @@ func (r *reader) replicasOf(e yamlfile.Entry) ([]part, error) {
 }
 
 // whole returns the name of the file's task of which the part is one of several; "" if the part is the whole task.
-func (p *part) whole() string {
-	if p.outer != nil {
-		return p.outer.Key
+func (p *taskPart) whole() string {
+	if p.task != nil {
+		return p.task.Key
 	}
 	return p.of
 }
 
 // readReplica reads a replica of a service. It drops the defaults that apply only to tasks that end.
-func (r *reader) readReplica(t *dag.Task, p part) error {
+func (r *reader) readReplica(t *dag.Task, p taskPart) error {
 	t.Time, t.Checkpoint, t.Retries = dag.TimeEstimate{}, nil, 0
 	fields := r.taskFields
 	if p.of != "" {
@@ -162,7 +162,7 @@ func (r *reader) readReadiness(s *dag.Service, n *yaml.Node) error {
 }
 
 // servicePlacement applies the placement rules of a service to all its replicas.
-func (r *reader) servicePlacement(p part, members []int) error {
+func (r *reader) servicePlacement(p taskPart, members []int) error {
 	rules, err := r.readPlacement(p.rules, "")
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (r *reader) servicePlacement(p part, members []int) error {
 		if p.rules.Kind == yaml.SequenceNode {
 			path += fault.Index(n)
 		}
-		r.add(rule, members, ruled{yamlfile.PositionOf(p.rules), path})
+		r.add(rule, members, rulePosition{yamlfile.PositionOf(p.rules), path})
 	}
 	return nil
 }

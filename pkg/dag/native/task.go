@@ -112,7 +112,7 @@ func (r *reader) readWorkdir(t *dag.Task, n *yaml.Node) error {
 	y := &r.Reader
 	t.Workdir, t.Repository = "", nil // may be set by defaults
 	r.files = append(r.files, dag.Mark{
-		Alternative: dag.OfFiles, Pos: yamlfile.PositionOf(n), Field: "workdir", Path: "workdir",
+		Alternative: dag.FilesOfTask, Pos: yamlfile.PositionOf(n), Field: "workdir", Path: "workdir",
 	})
 	if n.Kind != yaml.MappingNode {
 		return yamlfile.TextField(

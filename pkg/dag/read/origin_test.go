@@ -111,10 +111,10 @@ resources:
 		task, alternative int
 		field, want       string
 	}{
-		{0, dag.OfFiles, dag.SecretField("TOKEN"), "sky.yaml:6:11: secrets.TOKEN: no"},
-		{0, dag.OfFiles, "", "sky.yaml:4:1: no"},
-		{1, dag.OfFiles, "workdir", "sky.yaml:10:10: workdir: no"},
-		{1, dag.OfFiles, dag.InputField(0), "sky.yaml:13:9: file_mounts.data: no"},
+		{0, dag.FilesOfTask, dag.SecretField("TOKEN"), "sky.yaml:6:11: secrets.TOKEN: no"},
+		{0, dag.FilesOfTask, "", "sky.yaml:4:1: no"},
+		{1, dag.FilesOfTask, "workdir", "sky.yaml:10:10: workdir: no"},
+		{1, dag.FilesOfTask, dag.InputField(0), "sky.yaml:13:9: file_mounts.data: no"},
 		{1, 1, "image", "sky.yaml:17:28: resources.any_of[1].image_id: no"},
 		{1, 0, "cpus", "sky.yaml:16:14: resources.any_of[0].cpus: no"},
 		{9, 0, "cpus", "sky.yaml: no"},

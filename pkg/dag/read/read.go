@@ -48,14 +48,14 @@ func File(path string) (*dag.Job, error) {
 
 // Job reads a job in any of the formats from r, gzipped or not. name is the file's name for messages; its base is the
 // default name of the job, and its extension decides the format if the content is ambiguous. Errors are [*dag.Error].
-func Job(name string, r io.Reader) (*dag.Job, error) { return Given(name, r, nil) }
+func Job(name string, r io.Reader) (*dag.Job, error) { return JobWithEnv(name, r, nil) }
 
-// Given is Job with additional variables for every task with a script; they override those of the file. A SkyPilot
+// JobWithEnv is Job with additional variables for every task with a script; they override those of the file. A SkyPilot
 // file may use them in its paths and buckets, a manifest in its commands and in other variables.
-func Given(name string, r io.Reader, env map[string]string) (*dag.Job, error) {
+func JobWithEnv(name string, r io.Reader, env map[string]string) (*dag.Job, error) {
 	j, err := parse(name, r, env)
 	if err == nil && len(env) > 0 {
-		err = j.GiveEnv(env)
+		err = j.AddEnv(env)
 	}
 	if err != nil {
 		return nil, err
@@ -70,10 +70,10 @@ func parse(name string, r io.Reader, env map[string]string) (*dag.Job, error) {
 	}
 	switch first := firstByte(data); {
 	case first == 0:
-		return dag.Checked(name, nil, fault.New("the file is empty", ""))
+		return dag.CheckJob(name, nil, fault.New("the file is empty", ""))
 	case first == '<':
 		return dax.Parse(name, data)
-	case first == '#' && slurm.Looks(data):
+	case first == '#' && slurm.IsScript(data):
 		return slurm.Parse(name, data)
 	case first == '{' && isWfFormat(name, data):
 		return wfformat.Parse(name, data)
@@ -90,7 +90,7 @@ func parseYAML(name string, data []byte, env map[string]string) (*dag.Job, error
 		if script {
 			err = fault.New("is a script, but not a Slurm batch script", scripts)
 		}
-		return dag.Checked(name, nil, err)
+		return dag.CheckJob(name, nil, err)
 	}
 	switch first := docs[0]; {
 	case first.Kind != yaml.MappingNode:
@@ -99,11 +99,11 @@ func parseYAML(name string, data []byte, env map[string]string) (*dag.Job, error
 			hint = scripts
 		}
 		err = from.Fault(first, "is "+yamlfile.Describe(first)+", not a job", hint)
-	case kubernetes.Looks(first):
+	case kubernetes.IsManifest(first):
 		return kubernetes.FromYAML(name, docs, from, env)
-	case native.Looks(first):
+	case native.IsNative(first):
 		return native.FromYAML(name, docs, from)
-	case skypilot.Looks(first):
+	case skypilot.IsSkyPilot(first):
 		return skypilot.FromYAML(name, docs, from, env)
 	default:
 		err = from.Fault(
@@ -113,7 +113,7 @@ func parseYAML(name string, data []byte, env map[string]string) (*dag.Job, error
 				"; SkyPilot YAML, WfFormat JSON, Pegasus DAX and Kubernetes manifests are read too",
 		)
 	}
-	return dag.Checked(name, nil, err)
+	return dag.CheckJob(name, nil, err)
 }
 
 // load reads all of r, unpacks it if it is gzipped, and checks that it is text within the limits.

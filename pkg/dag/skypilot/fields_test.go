@@ -209,12 +209,12 @@ file_mounts:
 	want := []dag.Input{
 		{URI: "s3://bucket/ckpt", Path: "/mount", Mount: dag.MountWrite},
 		{URI: "s3://bucket/default", Path: "/default", Mount: dag.MountWrite},
-		{URI: "gs://mine", Path: "/cached", Mount: dag.MountCached, Bucket: dag.BucketMade},
+		{URI: "gs://mine", Path: "/cached", Mount: dag.MountCached, Bucket: dag.BucketCreate},
 		{URI: "azblob://mine-2", Path: "/gone", Mount: dag.MountWrite, Bucket: dag.BucketTemporary},
 		{URI: "s3://bucket/seen", Path: "/seen", Size: 2},
 		{URI: "s3://bucket/plain", Path: "/plain"},
-		{URI: "s3://up", Path: "/up", Bucket: dag.BucketMade, Source: "~/code"},
-		{URI: "s3://mine-3/runs/1", Path: "/below", Mount: dag.MountWrite, Bucket: dag.BucketMade},
+		{URI: "s3://up", Path: "/up", Bucket: dag.BucketCreate, Source: "~/code"},
+		{URI: "s3://mine-3/runs/1", Path: "/below", Mount: dag.MountWrite, Bucket: dag.BucketCreate},
 		{URI: "~/data", Path: "/local"},
 		{URI: "s3://bucket/other", Size: 1},
 	}

@@ -91,7 +91,7 @@ func TestLooks(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
 			t.Fatal(err)
 		}
-		if got := Looks(doc.Content[0]); got != want {
+		if got := IsSkyPilot(doc.Content[0]); got != want {
 			t.Errorf("%s looks like a task: %v", text, got)
 		}
 	}

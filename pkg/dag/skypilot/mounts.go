@@ -174,7 +174,7 @@ func (t *skyTask) addInput(in dag.Input) error {
 		return err
 	}
 	t.Inputs = append(t.Inputs, in)
-	return t.places.Take(&in)
+	return t.places.Add(&in)
 }
 
 // mount converts SkyPilot's mode.
@@ -194,7 +194,7 @@ func (s *skyStorage) bucket() dag.Bucket {
 	if s.temporary {
 		return dag.BucketTemporary
 	}
-	return dag.BucketMade
+	return dag.BucketCreate
 }
 
 // addStorage converts a bucket mount to inputs: its sources, or the bucket itself.

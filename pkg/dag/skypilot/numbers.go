@@ -28,15 +28,15 @@ func number(word string) (text string, ok bool) {
 	s := strings.ReplaceAll(word, "_", "")
 	switch {
 	case wholeForm().MatchString(word):
-		return whole(s)
+		return integerText(s)
 	case realForm().MatchString(word):
-		return real64(s)
+		return floatText(s)
 	}
 	return "", false
 }
 
-// whole returns the decimal text of an integer of any length.
-func whole(s string) (string, bool) {
+// integerText returns the decimal text of an integer of any length.
+func integerText(s string) (string, bool) {
 	rest := strings.TrimLeft(s, "+-")
 	base := 10
 	switch {
@@ -61,9 +61,9 @@ func whole(s string) (string, bool) {
 	return sum.String(), true
 }
 
-// real64 returns the text of a number with a decimal point, like Python: always with a fraction, and with an exponent
+// floatText returns the text of a number with a decimal point, like Python: always with a fraction, and with an exponent
 // where Python writes one.
-func real64(s string) (string, bool) {
+func floatText(s string) (string, bool) {
 	switch strings.ToLower(strings.TrimPrefix(s, "+")) {
 	case ".inf":
 		return "inf", true

@@ -228,7 +228,7 @@ func (r *reader) chain() error {
 			return j.AtTask(r.docs[i][0], fault.New("comes after a service, which never ends by itself",
 				"write the service last"))
 		}
-		data, err := sizes.Of(before, nil)
+		data, err := sizes.Total(before, nil)
 		if err != nil {
 			return j.AtTask(before, fault.Within("outputs", err))
 		}

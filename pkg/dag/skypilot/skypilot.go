@@ -55,8 +55,8 @@ func newReader(name string, from yamlfile.Reader) *reader {
 	return r
 }
 
-// Looks reports whether a document has a field of a SkyPilot task.
-func Looks(doc *yaml.Node) bool {
+// IsSkyPilot reports whether a document has a field of a SkyPilot task.
+func IsSkyPilot(doc *yaml.Node) bool {
 	known := newReader("", yamlfile.Reader{}).task
 	for i := 0; i+1 < len(doc.Content); i += 2 {
 		if _, ok := known[doc.Content[i].Value]; ok {
@@ -73,7 +73,7 @@ func Looks(doc *yaml.Node) bool {
 func Parse(name string, data []byte) (*dag.Job, error) {
 	docs, from, err := yamlfile.Decode(data)
 	if err != nil {
-		return dag.Checked(name, nil, err)
+		return dag.CheckJob(name, nil, err)
 	}
 	return FromYAML(name, docs, from, nil)
 }
@@ -82,7 +82,7 @@ func Parse(name string, data []byte) (*dag.Job, error) {
 func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader, env map[string]string) (*dag.Job, error) {
 	r := newReader(name, from)
 	r.given = env
-	return dag.Checked(name, r.job, r.read(docs))
+	return dag.CheckJob(name, r.job, r.read(docs))
 }
 
 func (r *reader) read(docs []*yaml.Node) error {
@@ -354,7 +354,7 @@ func (r *reader) readSecret(e yamlfile.Entry, add func(string, *yaml.Node) error
 	if err != nil || value == "" {
 		return err // an empty value is given at submission too
 	}
-	return fault.At(yamlfile.PositionOf(e.Node), r.job.StateSecret(e.Key, value))
+	return fault.At(yamlfile.PositionOf(e.Node), r.job.AddSecretValue(e.Key, value))
 }
 
 // readData reads the fields that name files and buckets, in which variables are expanded.
@@ -432,7 +432,7 @@ func (r *reader) readRepository(t *skyTask, n *yaml.Node) error {
 
 // markFile records the position of a workdir, input or secret.
 func (t *skyTask) markFile(field string, n *yaml.Node, path string) {
-	t.files = append(t.files, dag.Mark{Alternative: dag.OfFiles, Pos: yamlfile.PositionOf(n), Field: field, Path: path})
+	t.files = append(t.files, dag.Mark{Alternative: dag.FilesOfTask, Pos: yamlfile.PositionOf(n), Field: field, Path: path})
 }
 
 // readEstimates reads the data that a task reads or writes, with sizes in GiB.

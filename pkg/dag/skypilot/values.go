@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 )
 
-// truths are the words that are true and false in YAML 1.1, which SkyPilot uses.
-var truths = map[string][]string{"True": {"true", "yes", "on"}, "False": {"false", "no", "off"}}
+// booleans are the words that are true and false in YAML 1.1, which SkyPilot uses.
+var booleans = map[string][]string{"True": {"true", "yes", "on"}, "False": {"false", "no", "off"}}
 
 // variable returns the value of a variable as SkyPilot reads it: a boolean or number of its YAML becomes the text
 // that Python writes for it. A word in quotes is text, and so is a word with unusual case, like tRUE. variable warns
@@ -27,7 +27,7 @@ func (r *reader) variable(field string, n *yaml.Node) (string, error) {
 		}
 		return text, nil
 	}
-	for word, known := range truths {
+	for word, known := range booleans {
 		for _, k := range known {
 			if slices.Contains([]string{k, strings.ToUpper(k), strings.ToUpper(k[:1]) + k[1:]}, s) {
 				return word, nil

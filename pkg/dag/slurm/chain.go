@@ -75,14 +75,14 @@ func Chain(scripts []Script) (*dag.Job, error) {
 	var links []*link
 	names := dag.NewNamer(0)
 	for _, s := range scripts {
-		if !Looks(s.Data) && !bytes.HasPrefix(s.Data, []byte("#!")) {
+		if !IsScript(s.Data) && !bytes.HasPrefix(s.Data, []byte("#!")) {
 			return nil, fault.InFile(
 				s.Name,
 				fault.New("is not a Slurm script", "only Slurm scripts can be converted together"),
 			)
 		}
 		l := &link{reader: newReader(s.Name), file: s.Name}
-		one, err := dag.Checked(s.Name, l.job, l.read(s.Data))
+		one, err := dag.CheckJob(s.Name, l.job, l.read(s.Data))
 		if err != nil {
 			return nil, err
 		}
@@ -91,9 +91,9 @@ func Chain(scripts []Script) (*dag.Job, error) {
 			job.Name = one.Name
 		}
 		base := path.Base(strings.ReplaceAll(s.Name, `\`, "/"))
-		l.name = cmp.Or(l.asks.name, base)
+		l.name = cmp.Or(l.requirements.name, base)
 		base, _, _ = strings.Cut(base, ".")
-		l.names, l.of = []string{l.asks.name, base}, 1
+		l.names, l.of = []string{l.requirements.name, base}, 1
 		if one.Tasks[0].Gang != "" {
 			l.of = 2
 		}
@@ -124,7 +124,7 @@ func Chain(scripts []Script) (*dag.Job, error) {
 			}
 		}
 	}
-	return dag.Checked(scripts[0].Name, job, nil)
+	return dag.CheckJob(scripts[0].Name, job, nil)
 }
 
 // wait adds the edges for one dependency of script i.
@@ -150,11 +150,11 @@ func (l *link) wait(job *dag.Job, d dependency, links []*link, i int) error {
 			}
 			continue
 		}
-		if len(before.asks.array) == 0 || !slices.Equal(before.asks.array, l.asks.array) {
+		if len(before.requirements.array) == 0 || !slices.Equal(before.requirements.array, l.requirements.array) {
 			return fault.New("aftercorr needs an array with the same indexes, but that of "+fault.Quote(name)+
 				" has others", "afterok waits for all of it")
 		}
-		for k := range l.asks.array {
+		for k := range l.requirements.array {
 			if err := edges(job, before.ends[k:k+1], l.tasks[k*l.of:(k+1)*l.of]); err != nil {
 				return err
 			}

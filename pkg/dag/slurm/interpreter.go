@@ -49,9 +49,9 @@ func interpreterOf(script string) (in interpreter) {
 	return in
 }
 
-// runs returns the script of the task: the prelude and the script. A script in another language is written to a file.
+// taskScript returns the script of the task: the prelude and the script. A script in another language is written to a file.
 // It cannot call shell functions, so srun and scontrol are written to files too.
-func (in interpreter) runs(prelude, script string) string {
+func (in interpreter) taskScript(prelude, script string) string {
 	if in.shell {
 		if in.flags != "" {
 			prelude += "set -" + in.flags + "\n"
@@ -60,10 +60,10 @@ func (in interpreter) runs(prelude, script string) string {
 	}
 	var b strings.Builder
 	b.WriteString(prelude + "mkdir -p .slurm\n")
-	written(&b, ".slurm/srun", "#!/bin/sh\n"+srun+"srun \"$@\"\n")
-	written(&b, ".slurm/scontrol", "#!/bin/sh\n"+scontrol+"scontrol \"$@\"\n")
+	writeFile(&b, ".slurm/srun", "#!/bin/sh\n"+srun+"srun \"$@\"\n")
+	writeFile(&b, ".slurm/scontrol", "#!/bin/sh\n"+scontrol+"scontrol \"$@\"\n")
 	b.WriteString("chmod +x .slurm/srun .slurm/scontrol\nexport PATH=\"$PWD/.slurm:$PATH\"\n")
-	written(&b, ".slurm/script", script)
+	writeFile(&b, ".slurm/script", script)
 	b.WriteString("exec")
 	for _, word := range in.words {
 		b.WriteString(" " + podtext.Quote(word))
@@ -72,8 +72,8 @@ func (in interpreter) runs(prelude, script string) string {
 	return b.String()
 }
 
-// written writes the shell command that writes a text to a file.
-func written(b *strings.Builder, name, text string) {
+// writeFile writes the shell command that writes a text to a file.
+func writeFile(b *strings.Builder, name, text string) {
 	end := "END_OF_FILE"
 	for strings.Contains(text, end) {
 		end += "_"

@@ -42,26 +42,26 @@ var optional = []string{"exclusive", "oversubscribe", "overcommit", "contiguous"
 
 func init() { //nolint:gochecknoinits // the table's functions refer to it
 	options = map[string]option{
-		"job-name":        value(func(a *asked) *string { return &a.name }),
-		"container-image": {true, func(r *reader, s string) error { r.boxAt, r.asks.image = r.pos, s; return nil }},
-		"ntasks":          number(func(a *asked) *int { return &a.tasks }),
-		"ntasks-per-node": number(func(a *asked) *int { return &a.perNode }),
-		"cpus-per-task":   number(func(a *asked) *int { return &a.cpus }),
-		"mem":             size(func(a *asked) *dag.GiB { return &a.memory }),
-		"mem-per-cpu":     size(func(a *asked) *dag.GiB { return &a.perCPU }),
-		"mem-per-gpu":     size(func(a *asked) *dag.GiB { return &a.memoryGPU }),
-		"cpus-per-gpu":    number(func(a *asked) *int { return &a.cpusGPU }),
-		"ntasks-per-gpu":  number(func(a *asked) *int { return &a.tasksGPU }),
-		"gpus":            devices(func(a *asked) *int { return &a.gpus }),
-		"gpus-per-node":   devices(func(a *asked) *int { return &a.gpusNode }),
-		"gpus-per-task":   devices(func(a *asked) *int { return &a.gpusA }),
+		"job-name":        value(func(a *requirements) *string { return &a.name }),
+		"container-image": {true, func(r *reader, s string) error { r.boxAt, r.requirements.image = r.pos, s; return nil }},
+		"ntasks":          number(func(a *requirements) *int { return &a.tasks }),
+		"ntasks-per-node": number(func(a *requirements) *int { return &a.perNode }),
+		"cpus-per-task":   number(func(a *requirements) *int { return &a.cpus }),
+		"mem":             size(func(a *requirements) *dag.GiB { return &a.memory }),
+		"mem-per-cpu":     size(func(a *requirements) *dag.GiB { return &a.perCPU }),
+		"mem-per-gpu":     size(func(a *requirements) *dag.GiB { return &a.memoryGPU }),
+		"cpus-per-gpu":    number(func(a *requirements) *int { return &a.cpusGPU }),
+		"ntasks-per-gpu":  number(func(a *requirements) *int { return &a.tasksGPU }),
+		"gpus":            devices(func(a *requirements) *int { return &a.gpus }),
+		"gpus-per-node":   devices(func(a *requirements) *int { return &a.gpusNode }),
+		"gpus-per-task":   devices(func(a *requirements) *int { return &a.gpusA }),
 		"time":            {true, readTime},
 		"nodes":           {true, readNodes},
 		"gres":            {true, readGRES},
 		"array":           {true, readArray},
 		"export":          {true, readExport},
-		"requeue":         {false, func(r *reader, _ string) error { r.asks.requeue = true; return nil }},
-		"no-requeue":      {false, func(r *reader, _ string) error { r.asks.requeue = false; return nil }},
+		"requeue":         {false, func(r *reader, _ string) error { r.requirements.requeue = true; return nil }},
+		"no-requeue":      {false, func(r *reader, _ string) error { r.requirements.requeue = false; return nil }},
 		"chdir":           warned("the task has its own folder: name local files as inputs"),
 		"signal":          warned("a machine gets SIGTERM when its cloud announces an interruption"),
 		"dependency":      {true, readDependency},
@@ -101,22 +101,22 @@ func refused(why, instead string) option {
 	return option{true, func(*reader, string) error { return fault.New(why, instead) }}
 }
 
-func value(to func(*asked) *string) option {
-	return option{true, func(r *reader, s string) error { *to(&r.asks) = s; return nil }}
+func value(to func(*requirements) *string) option {
+	return option{true, func(r *reader, s string) error { *to(&r.requirements) = s; return nil }}
 }
 
 // maxCount limits counts over all nodes of a job: its tasks, their processors, its GPUs.
 const maxCount = 10_000
 
-func number(to func(*asked) *int) option {
+func number(to func(*requirements) *int) option {
 	return option{true, func(r *reader, s string) (err error) {
-		*to(&r.asks), err = dag.ParseInt(s, 1, maxCount)
+		*to(&r.requirements), err = dag.ParseInt(s, 1, maxCount)
 		return err
 	}}
 }
 
 // size reads an amount of memory. The default unit is megabytes; 0 is all memory of a node.
-func size(to func(*asked) *dag.GiB) option {
+func size(to func(*requirements) *dag.GiB) option {
 	return option{true, func(r *reader, s string) error {
 		if s == "0" {
 			return r.warn("all of a machine's memory cannot be requested: write how much is needed")
@@ -136,14 +136,14 @@ func size(to func(*asked) *dag.GiB) option {
 		if v > dag.MaxMemoryGiB {
 			return fault.OverLimit(fault.Quote(s)+" is more than a machine has", "")
 		}
-		*to(&r.asks) = dag.GiB(v)
+		*to(&r.requirements) = dag.GiB(v)
 		return nil
 	}}
 }
 
 // devices reads a number of GPUs with an optional type: 2, a100:2.
-func devices(to func(*asked) *int) option {
-	return option{true, func(r *reader, s string) error { return r.gpus(s, to(&r.asks)) }}
+func devices(to func(*requirements) *int) option {
+	return option{true, func(r *reader, s string) error { return r.gpus(s, to(&r.requirements)) }}
 }
 
 func (r *reader) gpus(s string, to *int) (err error) {
@@ -156,7 +156,7 @@ func (r *reader) gpus(s string, to *int) (err error) {
 		}
 	}
 	if kind != "" {
-		r.asks.gpu = kind
+		r.requirements.gpu = kind
 	}
 	*to, err = dag.ParseInt(count, 1, maxCount)
 	return err
@@ -173,7 +173,7 @@ func readGRES(r *reader, s string) error {
 		if !more {
 			rest = "1"
 		}
-		if err := r.gpus(rest, &r.asks.gpusNode); err != nil {
+		if err := r.gpus(rest, &r.requirements.gpusNode); err != nil {
 			return err
 		}
 	}
@@ -184,7 +184,7 @@ func readGRES(r *reader, s string) error {
 // DAYS-HOURS:MINUTES[:SECONDS]. Plans use it as the expected run time.
 func readTime(r *reader, s string) error {
 	if s == "0" || strings.EqualFold(s, "UNLIMITED") || strings.EqualFold(s, "INFINITE") {
-		r.asks.time = 0 // no limit, so the run time is unknown
+		r.requirements.time = 0 // no limit, so the run time is unknown
 		return nil
 	}
 	wrong := fault.New(fault.Quote(s)+" is not a time", "as in 90, 1:30:00 or 2-12:00")
@@ -215,25 +215,25 @@ func readTime(r *reader, s string) error {
 	if total <= 0 || total > dag.MaxDuration {
 		return wrong
 	}
-	r.asks.time = total
+	r.requirements.time = total
 	return nil
 }
 
 // readNodes reads the number of nodes: 4, or 2-4.
 func readNodes(r *reader, s string) (err error) {
 	least, most, span := strings.Cut(s, "-")
-	if r.asks.nodes, err = dag.ParseInt(least, 1, dag.MaxNodes); err != nil || !span {
+	if r.requirements.nodes, err = dag.ParseInt(least, 1, dag.MaxNodes); err != nil || !span {
 		return err
 	}
-	if r.asks.most, err = dag.ParseInt(most, 1, dag.MaxNodes); err != nil {
+	if r.requirements.most, err = dag.ParseInt(most, 1, dag.MaxNodes); err != nil {
 		return err
 	}
-	if r.asks.most < r.asks.nodes {
+	if r.requirements.most < r.requirements.nodes {
 		return fault.New(fmt.Sprintf("%s ends before it begins", fault.Quote(s)), "")
 	}
-	if r.asks.most > r.asks.nodes {
+	if r.requirements.most > r.requirements.nodes {
 		return r.warn(fmt.Sprintf("it gets %d: under Slurm the number depends on the nodes that are free",
-			r.asks.nodes))
+			r.requirements.nodes))
 	}
 	return nil
 }
@@ -251,7 +251,7 @@ func readArray(r *reader, s string) error {
 		_ = r.warn("the job's queue limits how many run at once: tradewind queue set NAME --max-running " +
 			limit)
 	}
-	r.asks.array, r.asks.step = nil, 1
+	r.requirements.array, r.requirements.step = nil, 1
 	seen := map[int]bool{}
 	for _, one := range strings.Split(list, ",") {
 		span, by, stepped := strings.Cut(one, ":")
@@ -270,7 +270,7 @@ func readArray(r *reader, s string) error {
 			if step, err = dag.ParseInt(by, 1, dag.MaxTasks); err != nil {
 				return err
 			}
-			r.asks.step = step
+			r.requirements.step = step
 		}
 		if to < from {
 			return fault.New(fault.Quote(one)+" ends before it begins", "")
@@ -280,7 +280,7 @@ func readArray(r *reader, s string) error {
 				return fault.New(fmt.Sprintf("index %d is listed twice", i), "")
 			}
 			seen[i] = true
-			if r.asks.array = append(r.asks.array, i); len(r.asks.array) > maxArray {
+			if r.requirements.array = append(r.requirements.array, i); len(r.requirements.array) > maxArray {
 				return fault.OverLimit(fmt.Sprintf("an array of more than %d", maxArray), "")
 			}
 		}
@@ -298,10 +298,10 @@ func readExport(r *reader, s string) error {
 			if err := dag.CheckEnvName(name); err != nil {
 				return err
 			}
-			if r.asks.env == nil {
-				r.asks.env = map[string]string{}
+			if r.requirements.env == nil {
+				r.requirements.env = map[string]string{}
 			}
-			r.asks.env[name] = value
+			r.requirements.env[name] = value
 		case one != "ALL" && one != "NONE" && one != "NIL":
 			_ = r.warn("the value of the variable in the submitter's environment is not used: " +
 				"tradewind run --env " + name + "=VALUE")

@@ -11,7 +11,7 @@ import (
 
 // prelude returns the shell code that provides Slurm's variables and the functions that the script may call. With
 // several nodes the script runs on the first one.
-func prelude(a *asked, job string, nodes int, functions string) string {
+func prelude(a *requirements, job string, nodes int, functions string) string {
 	var b strings.Builder
 	if nodes > 1 {
 		b.WriteString("export TRADEWIND_GIVEN=\"$(" + variables + ")\"\n")
@@ -88,10 +88,10 @@ const scontrol = `scontrol() (
 )
 `
 
-// ownOfNode are the variables that srun does not copy to another node: those that the system or the agent sets on
+// nodeVariables are the variables that srun does not copy to another node: those that the system or the agent sets on
 // each node, including its devices and network, and those that differ by rank. LC_ALL is copied separately, because
 // awk needs it.
-const ownOfNode = `TRADEWIND_.*|SKYPILOT_.*|SSH_.*|HOME|HOSTNAME|USER|LOGNAME|SHELL|TMPDIR|PWD|OLDPWD|SHLVL|_|LC_ALL` +
+const nodeVariables = `TRADEWIND_.*|SKYPILOT_.*|SSH_.*|HOME|HOSTNAME|USER|LOGNAME|SHELL|TMPDIR|PWD|OLDPWD|SHLVL|_|LC_ALL` +
 	`|SLURM_(NODEID|PROCID|LOCALID|SUBMIT_DIR)|SLURMD_NODENAME|(CUDA|NVIDIA)_VISIBLE_DEVICES|CUDA_DEVICE_ORDER` +
 	`|HYDRA_(HOST_FILE|LAUNCHER_EXEC)|OMPI_MCA_(orte_default_hostfile|plm_rsh_agent|(oob|btl)_tcp_if_include)` +
 	`|HOROVOD_GLOO_IFACE`
@@ -100,7 +100,7 @@ const ownOfNode = `TRADEWIND_.*|SKYPILOT_.*|SSH_.*|HOME|HOSTNAME|USER|LOGNAME|SH
 // task was given. The other nodes have the variables that the task was given, so its secrets are in no command line,
 // which other users of a machine could read.
 const variables = `LC_ALL=C awk -v q="'" -v ORS= 'BEGIN {
-  for (name in ENVIRON) if (name !~ /^(` + ownOfNode + `)$/) {
+  for (name in ENVIRON) if (name !~ /^(` + nodeVariables + `)$/) {
     value = ENVIRON[name]
     gsub(q, q "\"" q "\"" q, value)
     one = " " q name "=" value q

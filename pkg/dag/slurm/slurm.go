@@ -23,8 +23,8 @@ import (
 
 const mark = "#SBATCH"
 
-// Looks reports whether the text is a script with #SBATCH before its first command.
-func Looks(data []byte) bool {
+// IsScript reports whether the text is a script with #SBATCH before its first command.
+func IsScript(data []byte) bool {
 	for line := range bytes.Lines(data) {
 		line = bytes.TrimSpace(line)
 		if bytes.HasPrefix(line, []byte(mark)) {
@@ -37,8 +37,8 @@ func Looks(data []byte) bool {
 	return false
 }
 
-// asked has the requirements in the comments of a script.
-type asked struct {
+// requirements has the requirements in the comments of a script.
+type requirements struct {
 	name                  string
 	time                  time.Duration
 	nodes, most           int // minimum and maximum
@@ -57,14 +57,14 @@ type asked struct {
 }
 
 type reader struct {
-	job   *dag.Job
-	pos   fault.Position // of the option that is being read
-	gpuAt fault.Position // of the option that requests GPUs
-	boxAt fault.Position // of the option that names an image
-	name  string         // of the option that is being read
-	asks  asked
-	after []dependency
-	said  map[string]bool // options that have a warning
+	job          *dag.Job
+	pos          fault.Position // of the option that is being read
+	gpuAt        fault.Position // of the option that requests GPUs
+	boxAt        fault.Position // of the option that names an image
+	name         string         // of the option that is being read
+	requirements requirements
+	after        []dependency
+	warned       map[string]bool // options that have a warning
 }
 
 // Parse reads a batch script. data is the unpacked text.
@@ -83,11 +83,11 @@ func Parse(name string, data []byte) (*dag.Job, error) {
 					"or write tasks in one file, with after: [NAME]")))
 		}
 	}
-	return dag.Checked(name, r.job, err)
+	return dag.CheckJob(name, r.job, err)
 }
 
 func newReader(name string) *reader {
-	r := &reader{said: map[string]bool{}}
+	r := &reader{warned: map[string]bool{}}
 	r.job, _ = dag.NewJob(name, dag.Slurm)
 	return r
 }
@@ -159,8 +159,8 @@ func (r *reader) unknown(name string) error {
 
 // warn adds a warning about the current option, once per option.
 func (r *reader) warn(text string) error {
-	if !r.said[r.name] {
-		r.said[r.name] = true
+	if !r.warned[r.name] {
+		r.warned[r.name] = true
 		r.job.Warn(r.pos, r.name, text)
 	}
 	return nil
@@ -202,7 +202,7 @@ func split(line string) (words []string, err error) {
 
 // build adds the tasks of the script.
 func (r *reader) build(script string) error {
-	a := &r.asks
+	a := &r.requirements
 	if a.name != "" {
 		r.job.Name = dag.ToName(a.name, r.job.Name)
 	}
@@ -238,7 +238,7 @@ func (r *reader) build(script string) error {
 	}
 	task := dag.Task{
 		Nodes: nodes, Resources: []dag.Resources{res}, Env: a.env, Time: dag.TimeEstimate{Default: a.time},
-		Run: in.runs(prelude(a, job, nodes, called), script),
+		Run: in.taskScript(prelude(a, job, nodes, called), script),
 	}
 	if a.requeue {
 		task.Retries = 1
@@ -278,7 +278,7 @@ func (r *reader) add(name string, t dag.Task, nodes int) {
 }
 
 // spread returns the number of nodes, and computes the number of processes on each.
-func (a *asked) spread() (nodes int, err error) {
+func (a *requirements) spread() (nodes int, err error) {
 	nodes = max(a.nodes, 1)
 	if a.tasks == 0 && a.perNode == 0 {
 		a.tasks, a.perNode = a.gpus*a.tasksGPU, a.gpusNode*a.tasksGPU
@@ -301,12 +301,12 @@ func (a *asked) spread() (nodes int, err error) {
 }
 
 // devices returns the number of GPUs of a node.
-func (a *asked) devices(nodes int) int {
+func (a *requirements) devices(nodes int) int {
 	return max(a.gpusNode, a.gpusA*a.perNode, (a.gpus+nodes-1)/nodes)
 }
 
 // resources returns the minimum resources of a node.
-func (a *asked) resources(nodes int) (res dag.Resources, err error) {
+func (a *requirements) resources(nodes int) (res dag.Resources, err error) {
 	gpus := a.devices(nodes)
 	cpus := max(a.perNode*a.cpus, gpus*a.cpusGPU)
 	if cpus > dag.MaxCPUs {

@@ -18,7 +18,7 @@ import (
 // TestStories reads the scripts of testdata, and prints the requirements of each, or the error.
 func TestStories(t *testing.T) {
 	datadriven.RunTest(t, "testdata/scripts", func(t *testing.T, d *datadriven.TestData) string {
-		if !slurm.Looks([]byte(d.Input)) {
+		if !slurm.IsScript([]byte(d.Input)) {
 			return "not a script of Slurm\n"
 		}
 		j, err := slurm.Parse("job.sbatch", []byte(d.Input))
@@ -44,7 +44,7 @@ func tell(out *strings.Builder, t *dag.Task) {
 		fmt.Fprintf(out, ", %s:%g", r.Accelerator, r.AcceleratorCount)
 	}
 	fmt.Fprintf(out, ", %v", t.Time.Default)
-	for _, word := range []string{t.Gang, t.RoleOf(), string(t.Framework), r.Image, t.Env["SLURM_ARRAY_TASK_ID"], t.Env["A"]} {
+	for _, word := range []string{t.Gang, t.RoleName(), string(t.Framework), r.Image, t.Env["SLURM_ARRAY_TASK_ID"], t.Env["A"]} {
 		if word != "" && word != t.Name {
 			fmt.Fprintf(out, ", %s", word)
 		}

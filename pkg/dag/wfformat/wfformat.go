@@ -70,7 +70,7 @@ func Parse(name string, data []byte) (*dag.Job, error) {
 		}
 		return task + ".parents" + fault.Index(int(d.Index))
 	})
-	return dag.Checked(name, r.importer.Job, r.read())
+	return dag.CheckJob(name, r.importer.Job, r.read())
 }
 
 func (r *reader) read() error {
@@ -109,7 +109,7 @@ func (r *reader) read() error {
 	case !r.hasTasks || len(job.Tasks) == 0:
 		return fault.At(fault.Position{Line: 1, Column: 1}, fault.Within("workflow", fault.New("has no tasks", "")))
 	}
-	if err := r.join(); err != nil {
+	if err := r.addMeasurements(); err != nil {
 		return err
 	}
 	return r.importer.Finish()
@@ -175,7 +175,7 @@ func (r *reader) readTask() error {
 	}
 	for _, d := range t.refs {
 		d.Task = int32(i) //nolint:gosec // below dag.MaxTasks
-		if err := r.importer.Depend(d); err != nil {
+		if err := r.importer.AddDependency(d); err != nil {
 			return fault.Within(path, err)
 		}
 	}
@@ -343,8 +343,8 @@ func (r *reader) readRecord() error {
 	return nil
 }
 
-// join adds the measurements to the tasks.
-func (r *reader) join() error {
+// addMeasurements adds the measurements to the tasks.
+func (r *reader) addMeasurements() error {
 	m := r.importer
 	for i, id := range m.IDs {
 		rec, ok := r.records[id]

@@ -44,7 +44,7 @@ func openS3(ctx context.Context) (grant.Store, error) {
 	if cfg.Region == "" {
 		cfg.Region = "us-east-1" // NewAnywhere looks up each bucket's region
 	}
-	return s3grant.NewAnywhere(s3.NewFromConfig(cfg, func(o *s3.Options) {
+	return s3grant.NewAnyRegion(s3.NewFromConfig(cfg, func(o *s3.Options) {
 		o.UsePathStyle = o.BaseEndpoint != nil // a custom endpoint has no host for each bucket
 	}), s3grant.Options{Loans: s3grant.Loans{STS: sts.NewFromConfig(cfg), Role: os.Getenv(EnvMountsRole)}}), nil
 }

@@ -91,7 +91,7 @@ func (s *Store) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, e
 		if err != nil {
 			return nil, err
 		}
-		r, err := ask(w)
+		r, err := requestFor(w)
 		if err != nil {
 			return nil, fmt.Errorf("azgrant: %s of %s: %w", w.Op, o, err)
 		}
@@ -104,8 +104,8 @@ func (s *Store) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, e
 	return grants, nil
 }
 
-// ask returns the request for a want (Blob service REST API: Get Blob, Put Blob, Put Block).
-func ask(w grant.Want) (request, error) {
+// requestFor returns the request for a want (Blob service REST API: Get Blob, Put Blob, Put Block).
+func requestFor(w grant.Want) (request, error) {
 	if w.Op == grant.Get {
 		r := request{method: http.MethodGet, rights: reading.String()}
 		if w.Range != nil {

@@ -32,9 +32,9 @@ func (s *Store) List(ctx context.Context, prefix, after string) (grant.Page, err
 			return nil // removed during the walk
 		case err != nil || ctx.Err() != nil:
 			return errors.Join(err, ctx.Err())
-		case d.IsDir() && (name == uploads || before(name, after) && !strings.HasPrefix(after, name+"/")):
+		case d.IsDir() && (name == uploads || precedes(name, after) && !strings.HasPrefix(after, name+"/")):
 			return fs.SkipDir
-		case !d.Type().IsRegular() || after != "" && !before(after, name):
+		case !d.Type().IsRegular() || after != "" && !precedes(after, name):
 			return nil
 		}
 		info, err := d.Info()
@@ -54,8 +54,8 @@ func (s *Store) List(ctx context.Context, prefix, after string) (grant.Page, err
 	return page, nil
 }
 
-// before reports whether a walk reaches a before b.
-func before(a, b string) bool {
+// precedes reports whether a walk reaches a before b.
+func precedes(a, b string) bool {
 	order := func(name string) string { return strings.ReplaceAll(name, "/", "\x00") }
 	return order(a) < order(b)
 }

@@ -17,7 +17,7 @@ func (s *Store) MakeBucket(ctx context.Context, bucket string) error {
 		return err
 	}
 	if s.opts.Project == "" {
-		return fmt.Errorf("gcsgrant: make %s: no project is configured: %w", o, grant.ErrNoMaking)
+		return fmt.Errorf("gcsgrant: make %s: no project is configured: %w", o, grant.ErrCannotCreateBuckets)
 	}
 	r := request{method: http.MethodPut, header: map[string]string{"X-Goog-Project-Id": s.opts.Project}}
 	var body []byte

@@ -139,7 +139,7 @@ func (s *Store) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, e
 		if err != nil {
 			return nil, errors.Join(err, group.Wait())
 		}
-		r, err := ask(w)
+		r, err := requestFor(w)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("gcsgrant: %s of %s: %w", w.Op, o, err), group.Wait())
 		}
@@ -155,8 +155,8 @@ func (s *Store) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, e
 	return grants, nil
 }
 
-// ask returns the request for a want (XML API: GET Object, PUT Object, Upload a part).
-func ask(w grant.Want) (request, error) {
+// requestFor returns the request for a want (XML API: GET Object, PUT Object, Upload a part).
+func requestFor(w grant.Want) (request, error) {
 	r := request{method: http.MethodGet, header: map[string]string{}}
 	if w.Range != nil {
 		r.header["Range"] = w.Range.Header()
@@ -318,7 +318,7 @@ func (s *Store) call(ctx context.Context, o grant.Object, r request, body []byte
 		return grant.Redact(err)
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
-		return failed(resp.Status, text)
+		return errorOf(resp.Status, text)
 	}
 	if answer == nil {
 		return nil
@@ -326,8 +326,8 @@ func (s *Store) call(ctx context.Context, o grant.Object, r request, body []byte
 	return xml.Unmarshal(text, answer)
 }
 
-// failed returns an error with the answer's code. It omits the details, which repeat the signed text.
-func failed(status string, text []byte) error {
+// errorOf returns an error with the answer's code. It omits the details, which repeat the signed text.
+func errorOf(status string, text []byte) error {
 	var answer struct{ Code string }
 	_ = xml.Unmarshal(text, &answer) // a proxy's answer is not XML; then use only the status
 	switch answer.Code {

@@ -77,7 +77,7 @@ func TestMakeAndRemoveBuckets(t *testing.T) {
 	opts := gcsgrant.Options{Sign: gcsgrant.RSA(key), Endpoint: server.URL, Project: "p"}
 	granttest.RunBuckets(t, newStore(t, opts), "gs://made")
 	opts.Project = ""
-	if err := newStore(t, opts).MakeBucket(t.Context(), "gs://made"); !errors.Is(err, grant.ErrNoMaking) {
+	if err := newStore(t, opts).MakeBucket(t.Context(), "gs://made"); !errors.Is(err, grant.ErrCannotCreateBuckets) {
 		t.Errorf("without a project: %v", err)
 	}
 }

@@ -23,11 +23,11 @@ func (b broken) Begin(context.Context, string) (string, error) { return "", b.er
 func TestErrorsKeepKindAndText(t *testing.T) {
 	for _, kind := range []error{
 		grant.ErrURI, grant.ErrWant, grant.ErrOutside, grant.ErrUpload, grant.ErrNoBucket, grant.ErrCredentials,
-		grant.ErrStore, errors.ErrUnsupported, grant.ErrNoMaking,
+		grant.ErrStore, errors.ErrUnsupported, grant.ErrCannotCreateBuckets,
 	} {
 		cause := errors.Join(kind, errors.New("said the cloud"))
 		_, err := remote.New(remote.Server{Store: broken{err: cause}}.Serve).Begin(t.Context(), "gs://b/x")
-		if errors.Is(kind, grant.ErrNoMaking) { // it wraps ErrUnsupported and is sent as that
+		if errors.Is(kind, grant.ErrCannotCreateBuckets) { // it wraps ErrUnsupported and is sent as that
 			kind = errors.ErrUnsupported
 		}
 		if !errors.Is(err, kind) || err.Error() != cause.Error() {
@@ -76,7 +76,7 @@ func TestOfRecognisesCalls(t *testing.T) {
 	for message, ours := range map[string]bool{
 		`{"grant":"sign"}`: true, `{"op":"launch"}`: false, `null`: false, `[]`: false, `x`: false,
 	} {
-		if remote.Of([]byte(message)) != ours {
+		if remote.IsCall([]byte(message)) != ours {
 			t.Errorf("%s: %v", message, !ours)
 		}
 	}

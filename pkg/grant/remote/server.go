@@ -25,7 +25,7 @@ func (s Server) Serve(ctx context.Context, message []byte) ([]byte, error) {
 	}
 	out, err := s.do(ctx, in)
 	if err != nil {
-		out = answer{Failure: failed(err)}
+		out = answer{Failure: failureOf(err)}
 	}
 	return json.Marshal(out)
 }
@@ -61,8 +61,8 @@ func (s Server) do(ctx context.Context, in call) (out answer, err error) {
 	return out, err
 }
 
-// failed converts an error to a Failure.
-func failed(err error) *Failure {
+// failureOf converts an error to a Failure.
+func failureOf(err error) *Failure {
 	f := &Failure{Message: grant.Redact(err).Error()}
 	for _, k := range kinds() {
 		if errors.Is(err, k.err) {

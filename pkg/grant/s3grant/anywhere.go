@@ -13,9 +13,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Anywhere signs for buckets in any region: a task's data may be in another region than the broker, and S3 accepts a
+// AnyRegion signs for buckets in any region: a task's data may be in another region than the broker, and S3 accepts a
 // request only in the bucket's own region. It looks up each bucket's region once. Make one with NewAnywhere.
-type Anywhere struct {
+type AnyRegion struct {
 	home *Store
 	// public is the S3 endpoint that answers for every region; empty if the client has a custom endpoint, which has no
 	// other regions.
@@ -27,9 +27,9 @@ type Anywhere struct {
 	regions map[string]*Store
 }
 
-// NewAnywhere returns a store with the client's credentials. If it cannot find a bucket's region, it uses the client's.
-func NewAnywhere(client *s3.Client, opts Options) *Anywhere {
-	a := &Anywhere{
+// NewAnyRegion returns a store with the client's credentials. If it cannot find a bucket's region, it uses the client's.
+func NewAnyRegion(client *s3.Client, opts Options) *AnyRegion {
+	a := &AnyRegion{
 		home: New(client, opts), client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}},
@@ -43,7 +43,7 @@ func NewAnywhere(client *s3.Client, opts Options) *Anywhere {
 }
 
 // Home declares that buckets are in the client's region, so that no lookup is needed.
-func (a *Anywhere) Home(buckets ...string) *Anywhere {
+func (a *AnyRegion) Home(buckets ...string) *AnyRegion {
 	for _, b := range buckets {
 		a.buckets[b] = a.home
 	}
@@ -53,8 +53,8 @@ func (a *Anywhere) Home(buckets ...string) *Anywhere {
 // lookupWithin bounds the lookup of a bucket's region.
 const lookupWithin = 5 * time.Second
 
-// of returns the store of a bucket's region.
-func (a *Anywhere) of(ctx context.Context, bucket string) *Store {
+// storeOf returns the store of a bucket's region.
+func (a *AnyRegion) storeOf(ctx context.Context, bucket string) *Store {
 	a.mu.Lock()
 	s, known := a.buckets[bucket]
 	a.mu.Unlock()
@@ -83,7 +83,7 @@ func (a *Anywhere) of(ctx context.Context, bucket string) *Store {
 
 // region asks S3 for a bucket's region. S3 returns it in a header to any caller, whatever the status (Amazon S3 API
 // reference, HeadBucket).
-func (a *Anywhere) region(ctx context.Context, bucket string) string {
+func (a *AnyRegion) region(ctx context.Context, bucket string) string {
 	ctx, cancel := context.WithTimeout(ctx, lookupWithin)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead,
@@ -100,16 +100,16 @@ func (a *Anywhere) region(ctx context.Context, bucket string) string {
 }
 
 // find returns the store of a URI's bucket. For a bad URI it returns the home store, which reports the error.
-func (a *Anywhere) find(ctx context.Context, uri string) *Store {
+func (a *AnyRegion) find(ctx context.Context, uri string) *Store {
 	bucket, _, _ := strings.Cut(strings.TrimPrefix(uri, scheme+"://"), "/")
 	if _, err := grant.ParsePrefix(scheme + "://" + bucket); err != nil {
 		return a.home
 	}
-	return a.of(ctx, bucket)
+	return a.storeOf(ctx, bucket)
 }
 
 // Sign implements grant.Signer.
-func (a *Anywhere) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, error) {
+func (a *AnyRegion) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, error) {
 	stores := grant.Mux{scheme: a.home}
 	for _, w := range wants {
 		o, err := w.CheckOf(scheme)
@@ -117,33 +117,33 @@ func (a *Anywhere) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant
 			return nil, err
 		}
 		if key := scheme + "://" + o.Bucket; stores[key] == nil {
-			stores[key] = a.of(ctx, o.Bucket)
+			stores[key] = a.storeOf(ctx, o.Bucket)
 		}
 	}
 	return stores.Sign(ctx, wants...)
 }
 
 // Begin implements grant.Store.
-func (a *Anywhere) Begin(ctx context.Context, uri string) (string, error) {
+func (a *AnyRegion) Begin(ctx context.Context, uri string) (string, error) {
 	return a.find(ctx, uri).Begin(ctx, uri)
 }
 
 // Complete implements grant.Store.
-func (a *Anywhere) Complete(ctx context.Context, uri, upload string, parts []grant.Uploaded) error {
+func (a *AnyRegion) Complete(ctx context.Context, uri, upload string, parts []grant.Uploaded) error {
 	return a.find(ctx, uri).Complete(ctx, uri, upload, parts)
 }
 
 // Abort implements grant.Store.
-func (a *Anywhere) Abort(ctx context.Context, uri, upload string) error {
+func (a *AnyRegion) Abort(ctx context.Context, uri, upload string) error {
 	return a.find(ctx, uri).Abort(ctx, uri, upload)
 }
 
 // List implements grant.Store.
-func (a *Anywhere) List(ctx context.Context, prefix, after string) (grant.Page, error) {
+func (a *AnyRegion) List(ctx context.Context, prefix, after string) (grant.Page, error) {
 	return a.find(ctx, prefix).List(ctx, prefix, after)
 }
 
 // Remove implements grant.Store.
-func (a *Anywhere) Remove(ctx context.Context, uri string) error {
+func (a *AnyRegion) Remove(ctx context.Context, uri string) error {
 	return a.find(ctx, uri).Remove(ctx, uri)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-var _ grant.Store = (*Anywhere)(nil)
+var _ grant.Store = (*AnyRegion)(nil)
 
 func TestAnywhereSignsForBucketRegion(t *testing.T) {
 	var asked atomic.Int32
@@ -39,7 +39,7 @@ func TestAnywhereSignsForBucketRegion(t *testing.T) {
 	}))
 	defer server.Close()
 	options := s3.Options{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("A", "S", "")}
-	a := NewAnywhere(s3.New(options), Options{}).Home("home")
+	a := NewAnyRegion(s3.New(options), Options{}).Home("home")
 	a.public = server.URL
 	uris := []string{"s3://elsewhere/a", "s3://private/b", "s3://none/c", "s3://home/d", "s3://elsewhere/e"}
 	regions := []string{"eu-central-1", "us-west-2", "us-east-1", "us-east-1", "eu-central-1"}
@@ -62,7 +62,7 @@ func TestAnywhereSignsForBucketRegion(t *testing.T) {
 		t.Errorf("%d lookups, want 4", n)
 	}
 	options.BaseEndpoint = aws.String("http://127.0.0.1:1")
-	alone := NewAnywhere(s3.New(options), Options{})
+	alone := NewAnyRegion(s3.New(options), Options{})
 	if grants, err := alone.Sign(context.Background(), wants[0]); err != nil || !strings.Contains(grants[0].URL, "us-east-1") {
 		t.Errorf("a custom endpoint: %v, %v", grants, err)
 	}

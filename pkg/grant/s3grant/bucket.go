@@ -38,7 +38,7 @@ func (s *Store) MakeBucket(ctx context.Context, bucket string) error {
 			return fmt.Errorf("s3grant: make %s: %w: %s", o, grant.ErrNoBucket, api.ErrorCode())
 		}
 	}
-	return failed("make", o, err)
+	return wrapError("make", o, err)
 }
 
 // RemoveBucket implements grant.Bucketer.
@@ -48,14 +48,14 @@ func (s *Store) RemoveBucket(ctx context.Context, bucket string) error {
 		return err
 	}
 	if err := s.empty(ctx, o.Bucket); err != nil {
-		return gone(failed("empty", o, err))
+		return ignoreNoBucket(wrapError("empty", o, err))
 	}
 	_, err = s.client.DeleteBucket(ctx, &s3.DeleteBucketInput{Bucket: &o.Bucket})
-	return gone(failed("remove", o, err))
+	return ignoreNoBucket(wrapError("remove", o, err))
 }
 
-// gone drops the error of a bucket that is missing or not accessible.
-func gone(err error) error {
+// ignoreNoBucket drops the error of a bucket that is missing or not accessible.
+func ignoreNoBucket(err error) error {
 	if errors.Is(err, grant.ErrNoBucket) {
 		return nil
 	}
@@ -102,11 +102,11 @@ func (s *Store) empty(ctx context.Context, bucket string) error {
 }
 
 // MakeBucket implements grant.Bucketer, in the client's own region.
-func (a *Anywhere) MakeBucket(ctx context.Context, bucket string) error {
+func (a *AnyRegion) MakeBucket(ctx context.Context, bucket string) error {
 	return a.home.MakeBucket(ctx, bucket)
 }
 
 // RemoveBucket implements grant.Bucketer.
-func (a *Anywhere) RemoveBucket(ctx context.Context, bucket string) error {
+func (a *AnyRegion) RemoveBucket(ctx context.Context, bucket string) error {
 	return a.find(ctx, bucket).RemoveBucket(ctx, bucket)
 }

@@ -141,6 +141,6 @@ func partition(region string) string {
 }
 
 // Lend implements grant.Lender, in the region of the bucket.
-func (a *Anywhere) Lend(ctx context.Context, l grant.Loan) (grant.Credentials, error) {
+func (a *AnyRegion) Lend(ctx context.Context, l grant.Loan) (grant.Credentials, error) {
 	return a.find(ctx, l.Prefix).Lend(ctx, l)
 }

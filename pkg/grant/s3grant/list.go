@@ -21,7 +21,7 @@ func (s *Store) List(ctx context.Context, prefix, after string) (grant.Page, err
 	}
 	out, err := s.client.ListObjectsV2(ctx, in)
 	if err != nil {
-		return grant.Page{}, failed("list", o, err)
+		return grant.Page{}, wrapError("list", o, err)
 	}
 	var page grant.Page
 	for _, x := range out.Contents {
@@ -42,5 +42,5 @@ func (s *Store) Remove(ctx context.Context, uri string) error {
 		return err
 	}
 	_, err = s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &o.Bucket, Key: &o.Key})
-	return failed("remove", o, err)
+	return wrapError("remove", o, err)
 }

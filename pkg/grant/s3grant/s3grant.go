@@ -195,7 +195,7 @@ func (s *Store) Begin(ctx context.Context, uri string) (string, error) {
 		Bucket: aws.String(o.Bucket), Key: aws.String(o.Key),
 	}, noChecksum)
 	if err != nil {
-		return "", failed("begin", o, err)
+		return "", wrapError("begin", o, err)
 	}
 	return aws.ToString(out.UploadId), nil
 }
@@ -224,7 +224,7 @@ func (s *Store) Complete(ctx context.Context, uri, upload string, parts []grant.
 		Bucket: aws.String(o.Bucket), Key: aws.String(o.Key), UploadId: aws.String(upload),
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: list},
 	}, noChecksum)
-	return failed("complete", o, err)
+	return wrapError("complete", o, err)
 }
 
 // Abort implements grant.Store.
@@ -236,13 +236,13 @@ func (s *Store) Abort(ctx context.Context, uri, upload string) error {
 	_, err = s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{
 		Bucket: aws.String(o.Bucket), Key: aws.String(o.Key), UploadId: aws.String(upload),
 	})
-	if err = failed("abort", o, err); errors.Is(err, grant.ErrUpload) {
+	if err = wrapError("abort", o, err); errors.Is(err, grant.ErrUpload) {
 		return nil
 	}
 	return err
 }
 
-func failed(what string, o grant.Object, err error) error {
+func wrapError(what string, o grant.Object, err error) error {
 	if err == nil {
 		return nil
 	}

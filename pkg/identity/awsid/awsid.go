@@ -49,16 +49,16 @@ type certificates struct {
 	any     []*x509.Certificate
 }
 
-// ofAWS parses the published certificates when the first machine proves itself: most processes never need them and
+// awsCertificates parses the published certificates when the first machine proves itself: most processes never need them and
 // start faster without.
-var ofAWS = sync.OnceValues(func() (*certificates, error) { return read(published) })
+var awsCertificates = sync.OnceValues(func() (*certificates, error) { return read(published) })
 
 // New returns a verifier with AWS's certificates or, if text is not empty, only with the PEM certificates in text: for
 // emulators, and for regions newer than this program. A certificate after a comment "# REGION" is valid only for that
 // region. It fails with ErrCertificates.
 func New(text string) (*Verifier, error) {
 	if strings.TrimSpace(text) == "" {
-		return &Verifier{ofAWS}, nil
+		return &Verifier{awsCertificates}, nil
 	}
 	own, err := read([]byte(text))
 	if err != nil {
@@ -83,7 +83,7 @@ func read(text []byte) (*certificates, error) {
 		if _, ok := cert.PublicKey.(*rsa.PublicKey); !ok {
 			return nil, fmt.Errorf("%w: the key of %s is not RSA", ErrCertificates, cert.Subject)
 		}
-		if region := commented(string(before)); region != "" {
+		if region := regionInComment(string(before)); region != "" {
 			all.regions[region] = cert
 		} else {
 			all.any = append(all.any, cert)
@@ -95,8 +95,8 @@ func read(text []byte) (*certificates, error) {
 	return all, nil
 }
 
-// commented returns the region in the last comment of a text.
-func commented(text string) string {
+// regionInComment returns the region in the last comment of a text.
+func regionInComment(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	region, ok := strings.CutPrefix(lines[len(lines)-1], "#")
 	if !ok {
@@ -115,7 +115,7 @@ type document struct {
 // Verify implements identity.Verifier. The text is the base64 of a PKCS7 message that contains the document, with or
 // without PEM lines. EC2 signs no nonce.
 func (v *Verifier) Verify(_ context.Context, text, _ string) (wire.Machine, error) {
-	raw, err := base64.StdEncoding.DecodeString(unwrapped(text))
+	raw, err := base64.StdEncoding.DecodeString(stripPEM(text))
 	if err != nil {
 		return invalid("it is not base64")
 	}
@@ -152,8 +152,8 @@ func (v *Verifier) Verify(_ context.Context, text, _ string) (wire.Machine, erro
 	return invalid("its signature is not AWS's for region %q", doc.Region)
 }
 
-// unwrapped returns only the base64 of a text.
-func unwrapped(text string) string {
+// stripPEM returns only the base64 of a text.
+func stripPEM(text string) string {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "-----BEGIN PKCS7-----", ""), "-----END PKCS7-----", "")
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {

@@ -105,7 +105,7 @@ func (v *Verifier) Verify(_ context.Context, text, nonce string) (wire.Machine, 
 	if err := json.Unmarshal(message.Content, &doc); err != nil || doc.VMID == "" || doc.Subscription == "" {
 		return invalid("it is not an attested document")
 	}
-	if err := fresh(doc, now); err != nil {
+	if err := checkTimes(doc, now); err != nil {
 		return invalid("%v", err)
 	}
 	if nonce == "" || doc.Nonce != nonce {
@@ -123,8 +123,8 @@ func (v *Verifier) named(cert *x509.Certificate) bool {
 	})
 }
 
-// fresh returns an error if the document is not valid now.
-func fresh(doc document, now time.Time) error {
+// checkTimes returns an error if the document is not valid now.
+func checkTimes(doc document, now time.Time) error {
 	created, err := time.Parse(stamp, doc.TimeStamp.Created)
 	if err != nil {
 		return errors.New("it has no creation time")

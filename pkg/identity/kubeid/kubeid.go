@@ -77,7 +77,7 @@ type payload struct {
 func (v *Verifier) Verify(ctx context.Context, text, _ string) (wire.Machine, error) {
 	var away error
 	for i := range v.cfg.Places {
-		m, err := v.of(ctx, i, text)
+		m, err := v.verifyAt(ctx, i, text)
 		switch {
 		case err == nil, errors.Is(err, identity.ErrInvalid) && !errors.Is(err, errOther):
 			return m, err
@@ -94,8 +94,8 @@ func (v *Verifier) Verify(ctx context.Context, text, _ string) (wire.Machine, er
 // errOther says that a token is not from this cluster.
 var errOther = errors.New("not signed with a key of this cluster")
 
-// of checks a token with the keys of one place.
-func (v *Verifier) of(ctx context.Context, i int, text string) (wire.Machine, error) {
+// verifyAt checks a token with the keys of one place.
+func (v *Verifier) verifyAt(ctx context.Context, i int, text string) (wire.Machine, error) {
 	place := &v.cfg.Places[i]
 	parser := jwt.NewParser(
 		jwt.WithValidMethods([]string{jwt.SigningMethodRS256.Alg(), jwt.SigningMethodES256.Alg()}),

@@ -11,26 +11,26 @@ import (
 
 // cluster is a set of machines to fill, largest first.
 type cluster struct {
-	p        *placement.Problem
-	limits   *placement.Limits
-	dims     int
-	machines []int32 // machine numbers of the problem
-	free     []int64 // by position in machines
-	held     []tally.Counts
-	at       placement.Assignment
-	of       [][]int32 // instances of each app
-	scale    []float64 // reciprocal of the largest capacity, for each point
-	size     []float64 // for each app: the largest part of a machine that it needs
+	p           *placement.Problem
+	limits      *placement.Limits
+	dims        int
+	machines    []int32 // machine numbers of the problem
+	free        []int64 // by position in machines
+	held        []tally.Counts
+	at          placement.Assignment
+	instancesOf [][]int32 // instances of each app
+	scale       []float64 // reciprocal of the largest capacity, for each point
+	size        []float64 // for each app: the largest part of a machine that it needs
 }
 
 func newCluster(p *placement.Problem) *cluster {
 	c := &cluster{
 		p: p, limits: placement.NewLimits(p), dims: p.Dims(), held: make([]tally.Counts, len(p.Machines)),
-		at: make(placement.Assignment, len(p.Instances)), of: make([][]int32, len(p.Apps)),
+		at: make(placement.Assignment, len(p.Instances)), instancesOf: make([][]int32, len(p.Apps)),
 	}
 	for i, in := range p.Instances {
 		c.at[i] = placement.Unplaced
-		c.of[in.App] = append(c.of[in.App], int32(i)) //nolint:gosec // rows in memory
+		c.instancesOf[in.App] = append(c.instancesOf[in.App], int32(i)) //nolint:gosec // rows in memory
 	}
 	c.scale = make([]float64, c.dims)
 	for _, s := range p.Shapes {
@@ -77,8 +77,8 @@ func (c *cluster) largest(v []int64) float64 {
 // decreasing returns the apps by size, largest first.
 func (c *cluster) decreasing() []int32 {
 	var apps []int32
-	for a := range c.of {
-		if len(c.of[a]) > 0 {
+	for a := range c.instancesOf {
+		if len(c.instancesOf[a]) > 0 {
 			apps = append(apps, int32(a)) //nolint:gosec // apps in memory
 		}
 	}

@@ -20,7 +20,7 @@ func DotProduct(p *placement.Problem) placement.Assignment {
 	for k := range c.machines {
 		var open []int32
 		for _, a := range apps {
-			if left[a] < len(c.of[a]) {
+			if left[a] < len(c.instancesOf[a]) {
 				open = append(open, a)
 			}
 		}
@@ -29,7 +29,7 @@ func DotProduct(p *placement.Problem) placement.Assignment {
 			best, most := int32(-1), float32(-1)
 			kept := open[:0]
 			for _, a := range open {
-				if left[a] == len(c.of[a]) {
+				if left[a] == len(c.instancesOf[a]) {
 					continue
 				}
 				score := dot(free, need[a])
@@ -45,7 +45,7 @@ func DotProduct(p *placement.Problem) placement.Assignment {
 			if best < 0 {
 				break
 			}
-			c.put(k, c.of[best][left[best]])
+			c.put(k, c.instancesOf[best][left[best]])
 			left[best]++
 		}
 	}

@@ -9,7 +9,7 @@ func FirstFit(p *placement.Problem) placement.Assignment {
 	c := newCluster(p)
 	for _, a := range c.decreasing() {
 		k := 0
-		for _, i := range c.of[a] {
+		for _, i := range c.instancesOf[a] {
 			for k < len(c.machines) && !c.fits(k, a) {
 				k++
 			}
@@ -28,7 +28,7 @@ func BestFit(p *placement.Problem) placement.Assignment {
 	c := newCluster(p)
 	used := 0
 	for _, a := range c.decreasing() {
-		for _, i := range c.of[a] {
+		for _, i := range c.instancesOf[a] {
 			best, least := -1, 0.0
 			for k := range used {
 				if !c.fits(k, a) {

@@ -18,7 +18,7 @@ func Medea(p *placement.Problem, rule, machine float64) placement.Assignment {
 	used := 0
 	for _, a := range c.decreasing() {
 		from := 0 // machines before this one are too full
-		for _, i := range c.of[a] {
+		for _, i := range c.instancesOf[a] {
 			best, least := -1, 0.0
 			for k := from; k < used; k++ {
 				if !c.holds(k, a) {

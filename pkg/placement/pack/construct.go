@@ -6,7 +6,7 @@ func (s *state) construct(stopped func() bool) {
 	q := &queue{}
 	for _, a := range s.ordered {
 		if stopped() {
-			s.pool = append(s.pool, s.of[a]...)
+			s.pool = append(s.pool, s.instancesOf[a]...)
 			continue
 		}
 		q.reset()
@@ -14,7 +14,7 @@ func (s *state) construct(stopped func() bool) {
 			q.push(s.rise(int32(k), a), int32(k)) //nolint:gosec // machines in memory
 		}
 		q.order()
-		for _, i := range s.of[a] {
+		for _, i := range s.instancesOf[a] {
 			for q.len() > 0 && !s.fits(q.least(), a) {
 				q.drop() // machines only fill up, so it will not fit here later either
 			}

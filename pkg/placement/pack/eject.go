@@ -51,8 +51,8 @@ func (n *inserter) insert(i int32) bool {
 	return best >= 0
 }
 
-// forget clears the counts of failed attempts, because what was hard to place before may be easy now.
-func (n *inserter) forget() { clear(n.fails) }
+// resetFails clears the counts of failed attempts, because what was hard to place before may be easy now.
+func (n *inserter) resetFails() { clear(n.fails) }
 
 // random returns a random machine in use.
 func (n *inserter) random() int32 {
@@ -105,15 +105,15 @@ func (n *inserter) cheapest(e *ejection, k, a int32) {
 	n.several(e, k, a)
 }
 
-// mostLeave is the maximum number of instances ejected for one.
-const mostLeave = 4
+// maxEjected is the maximum number of instances ejected for one.
+const maxEjected = 4
 
 // several looks for an ejection of more than one instance: first those that rules forbid, then, while the machine is
 // over its capacity, the one that frees most room for its cost.
 func (n *inserter) several(e *ejection, k, a int32) {
 	n.chosen = n.chosen[:0]
 	cost := n.forbidden(k, a)
-	if cost >= e.cost || len(n.chosen) > mostLeave {
+	if cost >= e.cost || len(n.chosen) > maxEjected {
 		return
 	}
 	load, capacity, need := n.loadOf(k), n.capacityOf(n.shape[k]), n.needOf(a)
@@ -130,7 +130,7 @@ func (n *inserter) several(e *ejection, k, a int32) {
 		}
 		position, c := n.relief(k, d)
 		cost += c
-		if position < 0 || cost >= e.cost || len(n.chosen) == mostLeave {
+		if position < 0 || cost >= e.cost || len(n.chosen) == maxEjected {
 			return
 		}
 		n.chosen = append(n.chosen, position)
@@ -149,7 +149,7 @@ func (n *inserter) forbidden(k, a int32) float32 {
 	held, cost := &n.held[k], float32(0)
 	leave := func(app, count int32) {
 		for position, i := range n.on[k] {
-			if count <= 0 || len(n.chosen) > mostLeave {
+			if count <= 0 || len(n.chosen) > maxEjected {
 				return
 			}
 			if n.app[i] == app {

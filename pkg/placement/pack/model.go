@@ -11,16 +11,16 @@ import (
 // model is a problem in the form that the search uses: vectors of 32-bit integers with the points that fill up first
 // at the front, so that misfits are detected early, and short feature vectors for scores.
 type model struct {
-	dims     int
-	margin   bool    // some demands are increased by the safety margin
-	need     []int32 // of each app, dims long
-	capacity []int32 // of each shape, dims long
-	shape    []int32 // of each machine; machines are in the order of their use
-	machine  []int32 // the problem's number of each machine
-	app      []int32 // of each instance
-	ordered  []int32 // apps with instances, hardest to place first
-	of       [][]int32
-	size     []float32 // of an app: the square root of its energy on an empty machine of the first shape
+	dims        int
+	margin      bool    // some demands are increased by the safety margin
+	need        []int32 // of each app, dims long
+	capacity    []int32 // of each shape, dims long
+	shape       []int32 // of each machine; machines are in the order of their use
+	machine     []int32 // the problem's number of each machine
+	app         []int32 // of each instance
+	ordered     []int32 // apps with instances, hardest to place first
+	instancesOf [][]int32
+	size        []float32 // of an app: the square root of its energy on an empty machine of the first shape
 
 	features int
 	feature  []float32 // of each app, features long
@@ -32,10 +32,10 @@ type model struct {
 // newModel converts a problem. With strict, demands without an exact binary fraction are increased a little, so that
 // a check that adds them in floating point finds no machine over its capacity.
 func newModel(p *placement.Problem, strict bool) *model {
-	m := &model{app: make([]int32, len(p.Instances)), of: make([][]int32, len(p.Apps)), limits: placement.NewLimits(p)}
+	m := &model{app: make([]int32, len(p.Instances)), instancesOf: make([][]int32, len(p.Apps)), limits: placement.NewLimits(p)}
 	for i, in := range p.Instances {
 		m.app[i] = in.App
-		m.of[in.App] = append(m.of[in.App], int32(i)) //nolint:gosec // rows in memory
+		m.instancesOf[in.App] = append(m.instancesOf[in.App], int32(i)) //nolint:gosec // rows in memory
 	}
 	total := demands(p)
 	m.vectors(p, total, strict)
@@ -98,13 +98,13 @@ func (m *model) vectors(p *placement.Problem, total []float64, strict bool) {
 	}
 	for s, shape := range p.Shapes {
 		for i, d := range perm {
-			m.capacity[s*m.dims+i] = int32(min(shape.Capacity[d]/scales[d].unit, most)) //nolint:gosec // limited by most
+			m.capacity[s*m.dims+i] = int32(min(shape.Capacity[d]/scales[d].unit, maxScaled)) //nolint:gosec // limited by most
 		}
 	}
 }
 
-// most is the largest scaled number. A sum of three of them does not overflow.
-const most = 1 << 29
+// maxScaled is the largest scaled number. A sum of three of them does not overflow.
+const maxScaled = 1 << 29
 
 // scale is the conversion of one resource to 32 bits.
 type scale struct {
@@ -120,7 +120,7 @@ func (s scale) demand(x int64) int32 {
 	if s.strict && x%fractionOf != 0 {
 		n++
 	}
-	return int32(min(n, most+1)) //nolint:gosec // at most most + 1
+	return int32(min(n, maxScaled+1)) //nolint:gosec // at most most + 1
 }
 
 // scaleOf returns the coarsest unit in which the points [begin, end) are exact, or the finest that fits 32 bits.
@@ -142,7 +142,7 @@ func scaleOf(p *placement.Problem, begin, end int, strict bool) scale {
 	if strict && fractions {
 		unit = gcd(unit, margin)
 	}
-	for largest/unit > most {
+	for largest/unit > maxScaled {
 		unit *= 10
 	}
 	return scale{unit: unit, strict: strict && fractions}
@@ -282,8 +282,8 @@ func (m *model) order(p *placement.Problem, total []float64) {
 // rank sorts apps by how hard they are to place: their size, plus the share of instances that their rules exclude. An
 // app that excludes many instances must be placed early, because later it finds one of them on every machine.
 func (m *model) rank() {
-	m.size = make([]float32, len(m.of))
-	for a, instances := range m.of {
+	m.size = make([]float32, len(m.instancesOf))
+	for a, instances := range m.instancesOf {
 		if len(m.shape) > 0 {
 			m.size[a] = float32(math.Sqrt(float64(m.square(int32(a), m.shape[0])))) //nolint:gosec // rows in memory
 		}
@@ -291,11 +291,11 @@ func (m *model) rank() {
 			m.ordered = append(m.ordered, int32(a)) //nolint:gosec // rows in memory
 		}
 	}
-	rank := make([]float32, len(m.of))
-	for a := range m.of {
+	rank := make([]float32, len(m.instancesOf))
+	for a := range m.instancesOf {
 		blocked := 0
 		for _, p := range m.limits.Partners[a] {
-			blocked += len(m.of[p.App])
+			blocked += len(m.instancesOf[p.App])
 		}
 		rank[a] = m.size[a] + float32(blocked)/float32(max(1, len(m.app)))
 	}

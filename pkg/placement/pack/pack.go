@@ -42,7 +42,7 @@ func Pack(p *placement.Problem, o Options) (*Result, error) {
 	}
 	s := newSearch(p, o, true)
 	if !s.margin {
-		s.run(tries)
+		s.run(maxFailures)
 		return s.result(true), nil
 	}
 	s.run(1)
@@ -50,7 +50,7 @@ func Pack(p *placement.Problem, o Options) (*Result, error) {
 		// The margin for floating point may be exactly what is missing.
 		exact := newSearch(p, o, false)
 		exact.steps = s.steps
-		exact.run(tries)
+		exact.run(maxFailures)
 		if exact.best.better(s.best) {
 			return exact.result(true), nil
 		}

@@ -72,7 +72,7 @@ func (s *search) run(fills int) {
 		s.fill(fills)
 	}
 	if len(s.pool) == 0 {
-		s.empties()
+		s.emptyMachines()
 	}
 }
 
@@ -92,7 +92,7 @@ func (s *search) setAside() {
 		if slices.ContainsFunc(shapes, func(shape int32) bool { return fits(a, shape) }) {
 			return false
 		}
-		s.hopeless = append(s.hopeless, s.of[a]...)
+		s.hopeless = append(s.hopeless, s.instancesOf[a]...)
 		return true
 	})
 }
@@ -150,37 +150,37 @@ func (s *search) record() {
 	}
 }
 
-// tries is the number of consecutive failed attempts after which the search ends.
-const tries = 40
+// maxFailures is the number of consecutive failed attempts after which the search ends.
+const maxFailures = 40
 
 // fill tries to place the remaining instances when all machines are in use.
 func (s *search) fill(times int) {
 	for range times {
-		s.insert.forget()
-		if s.settle() || s.stopped() {
+		s.insert.resetFails()
+		if s.placePool() || s.stopped() {
 			break
 		}
-		s.back()
+		s.restoreBest()
 	}
 	s.record()
-	s.back()
+	s.restoreBest()
 }
 
-// back restores the best assignment.
-func (s *search) back() {
+// restoreBest restores the best assignment.
+func (s *search) restoreBest() {
 	s.restore(s.best.assignment)
 	s.pool = slices.DeleteFunc(s.pool, func(i int32) bool { return slices.Contains(s.hopeless, i) })
 }
 
-// empties empties machines, several at once as long as that works, until the limit or too many failures.
-func (s *search) empties() {
+// emptyMachines empties machines, several at once as long as that works, until the limit or too many failures.
+func (s *search) emptyMachines() {
 	failed := 0
 	many := max(1, (s.open-s.bound)/3)
-	for s.open > s.bound && failed < tries && !s.stopped() {
+	for s.open > s.bound && failed < maxFailures && !s.stopped() {
 		many = max(1, min(many, (s.open-s.bound+2)/3))
 		s.close(many)
-		s.insert.forget()
-		if s.settle() {
+		s.insert.resetFails()
+		if s.placePool() {
 			s.record()
 			failed = 0
 			continue
@@ -195,7 +195,7 @@ func (s *search) empties() {
 			failed = 0
 			continue
 		}
-		s.back()
+		s.restoreBest()
 	}
 }
 
@@ -235,8 +235,8 @@ const (
 	levels = 3
 )
 
-// settle places instances of the pool until it is empty (true) or there was no progress for too long (false).
-func (s *search) settle() bool {
+// placePool places instances of the pool until it is empty (true) or there was no progress for too long (false).
+func (s *search) placePool() bool {
 	least, since := len(s.pool), 0
 	patience := 2000 + 4*len(s.pool)
 	for len(s.pool) > 0 {

@@ -60,8 +60,8 @@ func (v *Vector) FitsIn(w *Vector) bool {
 	return true
 }
 
-// Most returns the larger amount in every resource.
-func (v Vector) Most(w Vector) Vector {
+// Max returns the larger amount in every resource.
+func (v Vector) Max(w Vector) Vector {
 	for i := range v {
 		v[i] = max(v[i], w[i])
 	}
@@ -69,7 +69,7 @@ func (v Vector) Most(w Vector) Vector {
 }
 
 // Positive returns v with negative amounts set to zero.
-func (v Vector) Positive() Vector { return v.Most(Vector{}) }
+func (v Vector) Positive() Vector { return v.Max(Vector{}) }
 
 // Share returns the dominant share: the largest ratio v[i]/total[i] over all resources. A resource with a total of zero
 // is skipped if v has none of it; otherwise the share is larger than any other.

@@ -42,8 +42,8 @@ func (s *Spec) Key() string {
 	return b.String()
 }
 
-// Stands reports whether the task tolerates a taint.
-func (s *Spec) Stands(t Taint) bool {
+// ToleratesTaint reports whether the task tolerates a taint.
+func (s *Spec) ToleratesTaint(t Taint) bool {
 	return slices.ContainsFunc(s.Tolerates, func(x Toleration) bool {
 		return x.Key == "" || x.Key == t.Key && (x.Value == "" || x.Value == t.Value)
 	})

@@ -49,8 +49,8 @@ func (s State) Occupies() bool {
 	return false
 }
 
-// Over reports whether a task in this state has succeeded or failed.
-func (s State) Over() bool { return s == Succeeded || s == Failed }
+// Ended reports whether a task in this state has succeeded or failed.
+func (s State) Ended() bool { return s == Succeeded || s == Failed }
 
 // Phase is the phase of a job.
 type Phase uint8
@@ -74,8 +74,8 @@ func (p Phase) String() string {
 	return "phase?"
 }
 
-// Over reports whether the job has finished or was aborted; its tasks are not scheduled again.
-func (p Phase) Over() bool { return p == Finished || p == Aborted }
+// Ended reports whether the job has finished or was aborted; its tasks are not scheduled again.
+func (p Phase) Ended() bool { return p == Finished || p == Aborted }
 
 // Reaction is what happens to a job after a failure.
 type Reaction uint8

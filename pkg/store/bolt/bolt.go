@@ -71,7 +71,7 @@ func (s *Store) Commit(ctx context.Context, tx store.Tx) error {
 	if len(tx.Writes)+len(tx.Events) == 0 {
 		return nil
 	}
-	return s.failed("commit", s.file.Commit(ctx, newCommit(s, tx).make))
+	return s.wrapError("commit", s.file.Commit(ctx, newCommit(s, tx).apply))
 }
 
 // Get implements store.Store.
@@ -100,7 +100,7 @@ func (s *Store) Get(ctx context.Context, keys ...store.Key) ([]store.Record, err
 		return nil
 	})
 	if err != nil {
-		return nil, s.failed("get", err)
+		return nil, s.wrapError("get", err)
 	}
 	return records, nil
 }
@@ -120,7 +120,7 @@ func (s *Store) Query(ctx context.Context, partition, prefix string, page store.
 		return err
 	})
 	if err != nil {
-		return nil, false, s.failed("query", err)
+		return nil, false, s.wrapError("query", err)
 	}
 	return records, more, nil
 }
@@ -132,8 +132,8 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 			return err
 		}
 		round := sweep{now: now}
-		if err := s.file.Commit(ctx, round.make); err != nil {
-			return s.failed("sweep", err)
+		if err := s.file.Commit(ctx, round.apply); err != nil {
+			return s.wrapError("sweep", err)
 		}
 		if !round.more {
 			return nil
@@ -149,7 +149,7 @@ func (s *Store) Close() error {
 	}
 	// Flush, or else the next store in this file would see the published events again.
 	if err := s.file.Flush(context.Background()); !errors.Is(err, boltfile.ErrClosed) {
-		return s.failed("close", err)
+		return s.wrapError("close", err)
 	}
 	return nil
 }
@@ -161,8 +161,8 @@ func (s *Store) usable(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// failed converts the file's errors to the store's errors.
-func (s *Store) failed(what string, err error) error {
+// wrapError converts the file's errors to the store's errors.
+func (s *Store) wrapError(what string, err error) error {
 	switch {
 	case err == nil:
 		return nil

@@ -52,8 +52,8 @@ func newCommit(s *Store, tx store.Tx) *commit {
 	return c
 }
 
-// make is the change of the file. It fails with a store.ConflictError.
-func (c *commit) make(tx *boltfile.Tx) error {
+// apply is the change of the file. It fails with a store.ConflictError.
+func (c *commit) apply(tx *boltfile.Tx) error {
 	if err := c.check(tx); err != nil {
 		return err
 	}
@@ -132,8 +132,8 @@ type sweep struct {
 	more bool // expired records remain
 }
 
-// make is the change of the file.
-func (s *sweep) make(tx *boltfile.Tx) error {
+// apply is the change of the file.
+func (s *sweep) apply(tx *boltfile.Tx) error {
 	removed := 0
 	for key := range tx.Scan(expirySpace, nil) {
 		second, record, err := readExpiryKey(key)

@@ -41,7 +41,7 @@ func (s *Store) Outbox(ctx context.Context, limit int) ([]store.Event, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, s.failed("outbox", err)
+		return nil, s.wrapError("outbox", err)
 	}
 	return events, nil
 }
@@ -58,16 +58,16 @@ func (s *Store) Published(ctx context.Context, ids ...string) error {
 	}
 	r, err := s.find(ids)
 	if err != nil {
-		return s.failed("published", err)
+		return s.wrapError("published", err)
 	}
 	s.publishing.Lock()
 	for _, e := range r.events {
 		s.publishing.numbers[e.number] = struct{}{}
 	}
 	s.publishing.Unlock()
-	if err := s.file.Defer(r.make, r.committed); err != nil {
+	if err := s.file.Defer(r.apply, r.committed); err != nil {
 		r.committed() // so that Outbox returns the events again
-		return s.failed("published", err)
+		return s.wrapError("published", err)
 	}
 	return nil
 }
@@ -104,9 +104,9 @@ type removal struct {
 	events []pending
 }
 
-// make is the change of the file. An event that was published and then committed
+// apply is the change of the file. An event that was published and then committed
 // again has a new number and stays.
-func (r *removal) make(tx *boltfile.Tx) error {
+func (r *removal) apply(tx *boltfile.Tx) error {
 	for _, e := range r.events {
 		tx.Delete(outboxKey(e.number))
 		value := tx.Get(e.key)

@@ -85,7 +85,7 @@ func Open(path string, options Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	noteOwner(path)
+	writePID(path)
 	f := &File{path: path, db: db, ended: make(chan struct{})}
 	f.numbers.Store(epoch << epochShift)
 	f.queue.start(options.DeferDelay)

@@ -11,13 +11,13 @@ import (
 func (f *File) run() {
 	defer close(f.ended)
 	for range f.queue.wake {
-		for group, more := f.queue.take(); more; group, more = f.queue.take() {
+		for group, more := f.queue.nextGroup(); more; group, more = f.queue.nextGroup() {
 			if !f.commit(group) {
 				break
 			}
-			f.queue.settle(len(group))
+			f.queue.waitForCallers(len(group))
 		}
-		if f.queue.over() {
+		if f.queue.drained() {
 			return
 		}
 	}
@@ -31,14 +31,14 @@ func (f *File) commit(group []*task) bool {
 	}
 	err := f.queue.failure()
 	if err == nil {
-		err = f.attempt(group)
+		err = f.runChanges(group)
 	}
-	return f.conclude(group, err)
+	return f.finishTasks(group, err)
 }
 
-// attempt runs the changes in order; each sees the writes of those before it. A change that fails
+// runChanges runs the changes in order; each sees the writes of those before it. A change that fails
 // gets its error in task.err. The returned error applies to all other changes.
-func (f *File) attempt(group []*task) error {
+func (f *File) runChanges(group []*task) error {
 	base, err := f.db.Begin(true)
 	if err != nil {
 		return closedOr(err)
@@ -47,7 +47,7 @@ func (f *File) attempt(group []*task) error {
 	written := false
 	for _, t := range group {
 		var broken bool
-		if broken, t.err = tx.make(t.change); broken {
+		if broken, t.err = tx.run(t.change); broken {
 			return errors.Join(t.err, base.Rollback())
 		}
 		written = written || t.err == nil && len(tx.writes) > 0
@@ -60,16 +60,16 @@ func (f *File) attempt(group []*task) error {
 	}
 	id := base.ID()
 	if err := base.Commit(); err != nil {
-		return f.examine(id, err)
+		return f.checkFailedCommit(id, err)
 	}
 	f.stats.groups.Add(1)
 	return nil
 }
 
-// examine finds out what the file holds after a failed commit. bbolt makes a transaction valid with
+// checkFailedCommit finds out what the file holds after a failed commit. bbolt makes a transaction valid with
 // the last page it writes. If that page was not written, the file is as before. If it was written, it is
 // unknown whether the disk has it, and the file must not be written any more.
-func (f *File) examine(id int, cause error) error {
+func (f *File) checkFailedCommit(id int, cause error) error {
 	err := f.db.View(func(tx *bbolt.Tx) error {
 		if tx.ID() >= id {
 			return errUnknown
@@ -86,9 +86,9 @@ func (f *File) examine(id int, cause error) error {
 // errUnknown: the written data may or may not be on the disk.
 var errUnknown = errors.New("it is unknown whether the last write reached the disk")
 
-// conclude finishes tasks. If the commit failed, deferred tasks that may succeed later are put back
+// finishTasks finishes tasks. If the commit failed, deferred tasks that may succeed later are put back
 // at the front of the queue; conclude then returns false.
-func (f *File) conclude(group []*task, err error) bool {
+func (f *File) finishTasks(group []*task, err error) bool {
 	var back []*task
 	for _, t := range group {
 		switch {

@@ -57,7 +57,7 @@ func TestDeferredChangeIsRetriedAfterFullDisk(t *testing.T) {
 func TestCommitFailureBeforeLastPageWritesNothing(t *testing.T) {
 	f := fresh(t, Options{})
 	mustCommit(t, f, puts("before", ""))
-	if err := f.examine(1<<30, errOwn); !errors.Is(err, errOwn) || errors.Is(err, ErrFailed) {
+	if err := f.checkFailedCommit(1<<30, errOwn); !errors.Is(err, errOwn) || errors.Is(err, ErrFailed) {
 		t.Errorf("examine = %v", err)
 	}
 	mustCommit(t, f, puts("after", ""))
@@ -68,7 +68,7 @@ func TestCommitFailureAtLastPageDisablesFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file.db")
 	f := open(t, path, Options{})
 	mustCommit(t, f, puts("before", ""))
-	if err := f.examine(0, errOwn); !errors.Is(err, ErrFailed) || !errors.Is(err, errOwn) {
+	if err := f.checkFailedCommit(0, errOwn); !errors.Is(err, ErrFailed) || !errors.Is(err, errOwn) {
 		t.Fatalf("examine = %v, want ErrFailed", err)
 	}
 	for name, err := range map[string]error{

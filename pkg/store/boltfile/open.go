@@ -33,7 +33,7 @@ func openBolt(path string, options Options) (db *bbolt.DB, epoch uint64, err err
 			db, epoch, err = nil, 0, fmt.Errorf("%w: %s is truncated or damaged: %v", ErrCorrupt, path, r)
 		}
 	}()
-	created, err := tighten(path)
+	created, err := restrictMode(path)
 	if err != nil {
 		return nil, 0, fmt.Errorf("boltfile: %w", err)
 	}
@@ -52,7 +52,7 @@ func openBolt(path string, options Options) (db *bbolt.DB, epoch uint64, err err
 	})
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
-		return nil, 0, fmt.Errorf("boltfile: %w: %s%s", ErrLocked, path, owner(path))
+		return nil, 0, fmt.Errorf("boltfile: %w: %s%s", ErrLocked, path, describeOwner(path))
 	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrVersionMismatch),
 		errors.Is(err, berrors.ErrChecksum):
 		return nil, 0, fmt.Errorf("%w: %s: %w", ErrCorrupt, path, err)
@@ -60,10 +60,10 @@ func openBolt(path string, options Options) (db *bbolt.DB, epoch uint64, err err
 		return nil, 0, fmt.Errorf("boltfile: open %s: %w", path, err)
 	}
 	db.AllocSize = allocBytes
-	if err := whole(db, path); err != nil {
+	if err := checkSize(db, path); err != nil {
 		return nil, 0, errors.Join(err, db.Close())
 	}
-	if epoch, err = begin(db); err != nil {
+	if epoch, err = createBucket(db); err != nil {
 		return nil, 0, errors.Join(fmt.Errorf("boltfile: open %s: %w", path, err), db.Close())
 	}
 	if created && !options.NoSync {
@@ -74,8 +74,8 @@ func openBolt(path string, options Options) (db *bbolt.DB, epoch uint64, err err
 	return db, epoch, nil
 }
 
-// begin creates the bucket and returns the new epoch: how often the file has been opened.
-func begin(db *bbolt.DB) (epoch uint64, err error) {
+// createBucket creates the bucket and returns the new epoch: how often the file has been opened.
+func createBucket(db *bbolt.DB) (epoch uint64, err error) {
 	err = db.Update(func(tx *bbolt.Tx) error {
 		data, err := tx.CreateBucketIfNotExists(dataBucket)
 		if err != nil {
@@ -87,8 +87,8 @@ func begin(db *bbolt.DB) (epoch uint64, err error) {
 	return epoch, err
 }
 
-// whole fails if the file is shorter than bbolt's own record of its size.
-func whole(db *bbolt.DB, path string) error {
+// checkSize fails if the file is shorter than bbolt's own record of its size.
+func checkSize(db *bbolt.DB, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return fmt.Errorf("boltfile: %w", err)
@@ -101,8 +101,8 @@ func whole(db *bbolt.DB, path string) error {
 	})
 }
 
-// tighten removes other users' permissions from an existing file. It returns true if there is no file yet.
-func tighten(path string) (created bool, err error) {
+// restrictMode removes other users' permissions from an existing file. It returns true if there is no file yet.
+func restrictMode(path string) (created bool, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -131,13 +131,13 @@ func syncFolder(path string) error {
 
 func ownerPath(path string) string { return path + ".pid" }
 
-// noteOwner writes this process's ID to the .pid file. It is used only in the text of ErrLocked.
-func noteOwner(path string) {
+// writePID writes this process's ID to the .pid file. It is used only in the text of ErrLocked.
+func writePID(path string) {
 	_ = os.WriteFile(ownerPath(path), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)
 }
 
-// owner names the process that has the file open, or returns "" if that is unknown.
-func owner(path string) string {
+// describeOwner names the process that has the file open, or returns "" if that is unknown.
+func describeOwner(path string) string {
 	text, err := os.ReadFile(ownerPath(path))
 	if err != nil {
 		return ""

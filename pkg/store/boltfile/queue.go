@@ -104,10 +104,10 @@ func (q *queue) deferTask(t *task) (wait bool, err error) {
 	return false, nil
 }
 
-// take returns the next group (all queued tasks, up to maxGroup) and whether anything was queued.
+// nextGroup returns the next group (all queued tasks, up to maxGroup) and whether anything was queued.
 // If only deferred tasks are queued, they wait for their timer: committing them right after another
 // group would cost another wait for the disk.
-func (q *queue) take() (group []*task, more bool) {
+func (q *queue) nextGroup() (group []*task, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.tasks) == q.deferred && !q.due && !q.closed {
@@ -132,9 +132,9 @@ func (q *queue) take() (group []*task, more bool) {
 	return group, n > 0
 }
 
-// settle yields until the callers that just got their answers have queued their next tasks, at most
+// waitForCallers yields until the callers that just got their answers have queued their next tasks, at most
 // as many as before. Otherwise they would just miss the next group and wait for the disk twice.
-func (q *queue) settle(before int) {
+func (q *queue) waitForCallers(before int) {
 	for range settleTurns {
 		q.mu.Lock()
 		n := len(q.tasks)
@@ -174,8 +174,8 @@ func (q *queue) close() {
 	q.signal()
 }
 
-// over reports whether the queue is closed and empty.
-func (q *queue) over() bool {
+// drained reports whether the queue is closed and empty.
+func (q *queue) drained() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.closed && len(q.tasks) == 0

@@ -57,9 +57,9 @@ func (tx *Tx) Scan(prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// make runs a change. If the change succeeds, all its writes are applied, otherwise
+// run runs a change. If the change succeeds, all its writes are applied, otherwise
 // none. If broken is true, the transaction must not be used any more.
-func (tx *Tx) make(change func(*Tx) error) (broken bool, err error) {
+func (tx *Tx) run(change func(*Tx) error) (broken bool, err error) {
 	tx.writes = tx.writes[:0]
 	if err := change(tx); err != nil {
 		return false, err

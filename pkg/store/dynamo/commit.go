@@ -58,14 +58,14 @@ func (s *Store) transact(ctx context.Context, writes []store.Write, outbox []ite
 		}
 		var cancelled *types.TransactionCanceledException
 		if !errors.As(err, &cancelled) {
-			return failed(ctx, "commit", err)
+			return wrapError(ctx, "commit", err)
 		}
 		s.meter.transact(actions, nil) // a cancelled transaction is billed too
 		reason := cancellation(writes, cancelled)
 		if !errors.Is(reason, errCollision) && !errors.Is(reason, store.ErrThrottled) {
 			return fmt.Errorf("dynamo: commit: %w", reason)
 		}
-		if errors.Is(reason, errCollision) && attempt >= collisionsMost {
+		if errors.Is(reason, errCollision) && attempt >= maxCollisionTries {
 			return fmt.Errorf("dynamo: commit: %w", reason)
 		}
 		switch again, err := s.pause(ctx, attempt); {
@@ -77,9 +77,9 @@ func (s *Store) transact(ctx context.Context, writes []store.Write, outbox []ite
 	}
 }
 
-// collisionsMost is how often a transaction is tried if it collides with another. More is useless: the
+// maxCollisionTries is how often a transaction is tried if it collides with another. More is useless: the
 // other one probably writes a version that this one must load anyway.
-const collisionsMost = 3
+const maxCollisionTries = 3
 
 // action returns a write as an action of TransactWriteItems.
 func (s *Store) action(w *store.Write) types.TransactWriteItem {

@@ -38,8 +38,8 @@ func TestGangOfThousandIsNeverVisibleInPart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	ts := onLocal(t)
-	seen := &gangtest.Seen{}
-	st := gangtest.Watch{Seen: seen, Store: open(t, ts.cfg, ts.create(t), dynamo.Options{})}
+	seen := &gangtest.Observations{}
+	st := gangtest.WatchedStore{Observations: seen, Store: open(t, ts.cfg, ts.create(t), dynamo.Options{})}
 	file, err := boltfile.Open(filepath.Join(t.TempDir(), "bus.db"), boltfile.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)

@@ -94,7 +94,7 @@ func optional(c *types.ConsumedCapacity) []types.ConsumedCapacity {
 	return []types.ConsumedCapacity{*c}
 }
 
-func begun(bytes, of int) float64 { return float64(max(1, (bytes+of-1)/of)) }
+func startedUnits(bytes, of int) float64 { return float64(max(1, (bytes+of-1)/of)) }
 
 const readUnit = 4 << 10
 
@@ -107,7 +107,7 @@ func (m *Meter) read(operation string, items []item, atLeast float64, reported *
 	for _, it := range items {
 		size += itemBytes(it)
 	}
-	m.count(operation, Units{Read: max(atLeast, begun(size, readUnit))}, optional(reported)...)
+	m.count(operation, Units{Read: max(atLeast, startedUnits(size, readUnit))}, optional(reported)...)
 }
 
 // readBatch counts items that are billed separately; a missing key costs one unit.
@@ -117,7 +117,7 @@ func (m *Meter) readBatch(operation string, items []item, keys int, reported []t
 	}
 	u := Units{Read: float64(max(0, keys-len(items)))}
 	for _, it := range items {
-		u.Read += begun(itemBytes(it), readUnit)
+		u.Read += startedUnits(itemBytes(it), readUnit)
 	}
 	m.count(operation, u, reported...)
 }
@@ -136,7 +136,7 @@ func (m *Meter) write(operation string, items []item, reported *types.ConsumedCa
 func (m *Meter) writeSizes(operation string, sizes []int, reported ...types.ConsumedCapacity) {
 	var u Units
 	for _, n := range sizes {
-		u.Write += begun(n, unit)
+		u.Write += startedUnits(n, unit)
 	}
 	m.count(operation, u, reported...)
 }
@@ -154,7 +154,7 @@ func (m *Meter) transact(actions []types.TransactWriteItem, reported []types.Con
 		case a.Update != nil:
 			size = itemBytes(a.Update.Key) + itemBytes(a.Update.ExpressionAttributeValues)
 		}
-		u.Write += 2 * begun(size, unit)
+		u.Write += 2 * startedUnits(size, unit)
 	}
 	m.count("TransactWriteItems", u, reported...)
 }

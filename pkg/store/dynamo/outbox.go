@@ -23,9 +23,9 @@ type Pending struct {
 	size   int   // bytes of the item
 }
 
-// lookMost is the minimum number of items of a shard that Outbox reads. If an event was committed twice,
+// minItemsPerShard is the minimum number of items of a shard that Outbox reads. If an event was committed twice,
 // Outbox returns it once if it reads both items.
-const lookMost = 256
+const minItemsPerShard = 256
 
 // Outbox implements store.Store. If an ID was committed again while it was pending, the later event replaces the
 // earlier one, provided one call reads both (it reads about 1,000 transactions). Otherwise both are returned, in two
@@ -37,11 +37,11 @@ func (s *Store) Outbox(ctx context.Context, limit int) ([]store.Event, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	pending, err := s.look(ctx, max(limit, lookMost))
+	pending, err := s.readShards(ctx, max(limit, minItemsPerShard))
 	if err != nil {
 		return nil, err
 	}
-	s.places.learn(pending)
+	s.places.add(pending)
 	events := merged(pending)
 	return events[:min(limit, len(events))], nil
 }
@@ -63,13 +63,13 @@ func merged(pending []Pending) []store.Event {
 	return events
 }
 
-// look reads the oldest items of every shard, at most each of one shard (0: all), and returns them oldest first.
-func (s *Store) look(ctx context.Context, each int) ([]Pending, error) {
+// readShards reads the oldest items of every shard, at most each of one shard (0: all), and returns them oldest first.
+func (s *Store) readShards(ctx context.Context, each int) ([]Pending, error) {
 	var shards [Shards][]Pending
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range shards {
 		g.Go(func() (err error) {
-			shards[i], err = s.lookShard(ctx, OutboxPrefix+strconv.Itoa(i), each)
+			shards[i], err = s.readShard(ctx, OutboxPrefix+strconv.Itoa(i), each)
 			return err
 		})
 	}
@@ -81,7 +81,7 @@ func (s *Store) look(ctx context.Context, each int) ([]Pending, error) {
 	return all, nil
 }
 
-func (s *Store) lookShard(ctx context.Context, pk string, each int) ([]Pending, error) {
+func (s *Store) readShard(ctx context.Context, pk string, each int) ([]Pending, error) {
 	in := s.queryInput(pk, "")
 	if each > 0 {
 		in.Limit = clampLimit(each)
@@ -145,23 +145,23 @@ func decodePending(it item) (Pending, error) {
 // places remembers the items of the events that Outbox returned, so that Published, which gets only
 // IDs, need not search them. Published searches for unknown IDs.
 type places struct {
-	mu sync.Mutex
-	of map[string][]*Pending
+	mu   sync.Mutex
+	byID map[string][]*Pending
 }
 
-// placesMost bounds the memory for events that another process published.
-const placesMost = 50_000
+// maxPlaces bounds the memory for events that another process published.
+const maxPlaces = 50_000
 
-func (p *places) learn(pending []Pending) {
+func (p *places) add(pending []Pending) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.of == nil || len(p.of) > placesMost {
-		p.of = make(map[string][]*Pending)
+	if p.byID == nil || len(p.byID) > maxPlaces {
+		p.byID = make(map[string][]*Pending)
 	}
 	for i := range pending {
 		item := pending[i].withoutBodies()
 		for _, e := range item.Events {
-			p.of[e.ID] = append(slices.DeleteFunc(p.of[e.ID], item.same), item)
+			p.byID[e.ID] = append(slices.DeleteFunc(p.byID[e.ID], item.same), item)
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (p *places) find(ids []string) (items []*Pending, unknown []string) {
 	defer p.mu.Unlock()
 	seen := make(map[*Pending]bool)
 	for _, id := range ids {
-		known := p.of[id]
+		known := p.byID[id]
 		if len(known) == 0 {
 			unknown = append(unknown, id)
 		}
@@ -201,6 +201,6 @@ func (p *places) forget(ids []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, id := range ids {
-		delete(p.of, id)
+		delete(p.byID, id)
 	}
 }

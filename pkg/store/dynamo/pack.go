@@ -21,8 +21,8 @@ const (
 	// Shards is the number of partitions of the outbox. One partition takes 500 transactions a second (DynamoDB:
 	// 1,000 write units a partition), and its events stay in order in the stream.
 	Shards = 4
-	// packMost bounds the packed events of an item. One event of the maximum size just fits.
-	packMost = store.MaxItemBytes + packOverhead
+	// maxPackedBytes bounds the packed events of an item. One event of the maximum size just fits.
+	maxPackedBytes = store.MaxItemBytes + packOverhead
 	// packOverhead is the size that the format adds to one event.
 	packOverhead = 1 + 2*binary.MaxVarintLen32
 	// unit is the billing unit of a write: a started kilobyte.
@@ -46,7 +46,7 @@ func (s *Store) pack(tx store.Tx) []item {
 	}
 	for i := range tx.Events {
 		e := &tx.Events[i]
-		if len(raw) > 0 && 1+len(raw)+eventBytes(e) > packMost {
+		if len(raw) > 0 && 1+len(raw)+eventBytes(e) > maxPackedBytes {
 			flush()
 		}
 		raw = appendEvent(raw, e)

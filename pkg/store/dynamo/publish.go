@@ -29,7 +29,7 @@ func (s *Store) Published(ctx context.Context, ids ...string) error {
 	}
 	items, unknown := s.places.find(distinct)
 	if len(unknown) > 0 {
-		all, err := s.look(ctx, 0)
+		all, err := s.readShards(ctx, 0)
 		if err != nil {
 			return err
 		}
@@ -40,15 +40,15 @@ func (s *Store) Published(ctx context.Context, ids ...string) error {
 			}
 		}
 	}
-	if err := s.settle(ctx, items, func(id string) bool { return wanted[id] }); err != nil {
+	if err := s.removePublished(ctx, items, func(id string) bool { return wanted[id] }); err != nil {
 		return err
 	}
 	s.places.forget(distinct)
 	return nil
 }
 
-// settle removes the published events of items: the whole item if all are published, otherwise it marks them.
-func (s *Store) settle(ctx context.Context, items []*Pending, published func(id string) bool) error {
+// removePublished removes the published events of items: the whole item if all are published, otherwise it marks them.
+func (s *Store) removePublished(ctx context.Context, items []*Pending, published func(id string) bool) error {
 	var gone []*Pending
 	for _, p := range items {
 		var index []string
@@ -84,7 +84,7 @@ func (s *Store) mark(ctx context.Context, p *Pending, index []string) (last bool
 		return false, nil // another process published the item
 	}
 	if err != nil {
-		return false, failed(ctx, "published", err)
+		return false, wrapError(ctx, "published", err)
 	}
 	s.meter.writeSizes("UpdateItem", []int{p.size}, optional(out.ConsumedCapacity)...)
 	done, ok := out.Attributes[attrDone].(*types.AttributeValueMemberNS)
@@ -97,12 +97,12 @@ func (s *Store) mark(ctx context.Context, p *Pending, index []string) (last bool
 
 func (p *Pending) key() item { return item{AttrPartition: text(p.pk), AttrSort: text(p.sk)} }
 
-// batchWriteMost is how many items DynamoDB takes in one BatchWriteItem.
-const batchWriteMost = 25
+// maxBatchWrite is how many items DynamoDB takes in one BatchWriteItem.
+const maxBatchWrite = 25
 
 // remove deletes outbox items. It repeats requests that DynamoDB left unprocessed.
 func (s *Store) remove(ctx context.Context, gone []*Pending) error {
-	for chunk := range slices.Chunk(gone, batchWriteMost) {
+	for chunk := range slices.Chunk(gone, maxBatchWrite) {
 		requests := make([]types.WriteRequest, len(chunk))
 		sizes := make(map[string]int, len(chunk))
 		for i, p := range chunk {
@@ -123,7 +123,7 @@ func (s *Store) batchDelete(ctx context.Context, requests []types.WriteRequest, 
 			ReturnConsumedCapacity: s.meter.level(),
 		})
 		if err != nil {
-			return failed(ctx, "published", err)
+			return wrapError(ctx, "published", err)
 		}
 		left := out.UnprocessedItems[*s.table]
 		s.meter.writeSizes("BatchWriteItem", processed(requests, left, sizes), out.ConsumedCapacity...)

@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// batchGetMost is how many keys DynamoDB takes in one BatchGetItem.
-const batchGetMost = 100
+// maxBatchGet is how many keys DynamoDB takes in one BatchGetItem.
+const maxBatchGet = 100
 
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, keys ...store.Key) ([]store.Record, error) {
@@ -60,7 +60,7 @@ func (s *Store) fetch(ctx context.Context, wanted []store.Key, found map[store.K
 		}
 		return take(it)
 	}
-	for chunk := range slices.Chunk(wanted, batchGetMost) {
+	for chunk := range slices.Chunk(wanted, maxBatchGet) {
 		keys := make([]item, len(chunk))
 		for i, k := range chunk {
 			keys[i] = keyItem(k)
@@ -78,7 +78,7 @@ func (s *Store) getItem(ctx context.Context, k store.Key, projection *string) (i
 		ReturnConsumedCapacity: s.meter.level(),
 	})
 	if err != nil {
-		return nil, failed(ctx, "get", err)
+		return nil, wrapError(ctx, "get", err)
 	}
 	s.meter.read("GetItem", []item{out.Item}, 1, out.ConsumedCapacity)
 	return out.Item, nil
@@ -94,7 +94,7 @@ func (s *Store) batchGet(ctx context.Context, keys []item, take func(item) error
 			ReturnConsumedCapacity: s.meter.level(),
 		})
 		if err != nil {
-			return failed(ctx, "get", err)
+			return wrapError(ctx, "get", err)
 		}
 		left := out.UnprocessedKeys[*s.table].Keys
 		items := out.Responses[*s.table]
@@ -180,7 +180,7 @@ func (s *Store) queryInput(pk, prefix string) *dynamodb.QueryInput {
 func (s *Store) queryPage(ctx context.Context, in *dynamodb.QueryInput) (items []item, next item, err error) {
 	out, err := s.client.Query(ctx, in)
 	if err != nil {
-		return nil, nil, failed(ctx, "query", err)
+		return nil, nil, wrapError(ctx, "query", err)
 	}
 	s.meter.read("Query", out.Items, 1, out.ConsumedCapacity)
 	if len(out.LastEvaluatedKey) == 0 {

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	backoffFirst = 20 * time.Millisecond
-	backoffMost  = 2 * time.Second
+	firstBackoff = 20 * time.Millisecond
+	maxBackoff   = 2 * time.Second
 )
 
 // newRetryer returns the SDK's standard retryer with shorter delays: the SDK's start at a second, the database
@@ -52,7 +52,7 @@ func (noLimit) AddTokens(uint) error { return nil }
 // backoff returns a random part of a duration that doubles with each attempt ("full jitter"), so that
 // requests that collided do not collide again.
 func backoff(attempt int) time.Duration {
-	most := min(backoffMost, backoffFirst<<min(max(attempt, 0), 10))
+	most := min(maxBackoff, firstBackoff<<min(max(attempt, 0), 10))
 	return time.Duration(rand.Int64N(int64(most))) //nolint:gosec // only spreads requests
 }
 
@@ -76,7 +76,7 @@ func (a *attempts) watch(o *dynamodb.Options) {
 		func(ctx context.Context, in middleware.FinalizeInput,
 			next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 			out, metadata, err := next.HandleFinalize(ctx, in)
-			if err != nil && !refused(err) {
+			if err != nil && !isClientError(err) {
 				a.unsure = true
 			}
 			return out, metadata, err
@@ -86,8 +86,8 @@ func (a *attempts) watch(o *dynamodb.Options) {
 	})
 }
 
-// refused reports whether err means that the database did nothing: an HTTP 4xx answer.
-func refused(err error) bool {
+// isClientError reports whether err means that the database did nothing: an HTTP 4xx answer.
+func isClientError(err error) bool {
 	var answer *smithyhttp.ResponseError
 	return errors.As(err, &answer) && answer.HTTPStatusCode() >= 400 &&
 		answer.HTTPStatusCode() < http.StatusInternalServerError
@@ -103,8 +103,8 @@ func throttleCode(code string) bool {
 	return ok || slices.Contains([]string{"ThrottlingError", "ProvisionedThroughputExceeded"}, code)
 }
 
-// failed converts an SDK error to the store's errors.
-func failed(ctx context.Context, what string, err error) error {
+// wrapError converts an SDK error to the store's errors.
+func wrapError(ctx context.Context, what string, err error) error {
 	var api smithy.APIError
 	switch {
 	case err == nil:

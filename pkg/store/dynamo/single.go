@@ -123,7 +123,7 @@ func (s *Store) oneFailed(ctx context.Context, w *store.Write, tries attempts, e
 	case errors.As(err, &unmet), errors.As(err, &collided):
 		return conflictOn(w)
 	}
-	return failed(ctx, "commit", err)
+	return wrapError(ctx, "commit", err)
 }
 
 func conflictOn(w *store.Write) error {
@@ -135,7 +135,7 @@ func (s *Store) putOutbox(ctx context.Context, it item) error {
 	out, err := s.client.PutItem(ctx,
 		&dynamodb.PutItemInput{TableName: s.table, Item: it, ReturnConsumedCapacity: s.meter.level()})
 	if err != nil {
-		return failed(ctx, "commit", err)
+		return wrapError(ctx, "commit", err)
 	}
 	s.meter.write("PutItem", []item{it}, out.ConsumedCapacity)
 	return nil

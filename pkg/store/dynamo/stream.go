@@ -92,7 +92,7 @@ func (f *Feed) Published(ctx context.Context, ids ...string) error {
 			}
 		}
 	}
-	if err := f.settle(ctx, touched, func(id string) bool { return published[id] }); err != nil {
+	if err := f.removePublished(ctx, touched, func(id string) bool { return published[id] }); err != nil {
 		return err
 	}
 	var left []Pending

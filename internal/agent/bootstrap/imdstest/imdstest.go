@@ -30,9 +30,9 @@ type Machine struct {
 // session is the only session token.
 const session = "imds-session"
 
-// Take makes the service announce that the machine will be taken: instance-action terminate at a time (EC2 User
+// Interrupt makes the service announce that the machine will be taken: instance-action terminate at a time (EC2 User
 // Guide, "Spot Instance interruption notices").
-func (m *Machine) Take(at time.Time) {
+func (m *Machine) Interrupt(at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.action, m.taken = "terminate", at

@@ -60,14 +60,14 @@ func BenchmarkUpdateOfALargeJob(b *testing.B) {
 		a.Outcome, a.Ended, a.USD = apitypes.OutcomeSucceeded, largeNow, 0.0719
 	}
 	f := &Feed{name: "bench", changed: make(chan struct{})}
-	f.tell(&view.Look{JobDetail: *was}, nil)
+	f.publish(&view.Look{JobDetail: *was}, nil)
 	size := 0
 	for b.Loop() {
-		if !worthTelling(was, is, time.Second) {
+		if !needsUpdate(was, is, time.Second) {
 			b.Fatal("nothing is told")
 		}
 		place := f.place(f.now.N, largeTasks)
-		f.tell(&view.Look{JobDetail: *is}, nil)
+		f.publish(&view.Look{JobDetail: *is}, nil)
 		updates, _ := f.Since(f.now, place, largeNow)
 		size = max(size, sent(b, updates)) // every other look takes it back
 		was, is = is, was
@@ -78,7 +78,7 @@ func BenchmarkUpdateOfALargeJob(b *testing.B) {
 // BenchmarkFirstUpdateOfALargeJob is what a follower of a job of 10,000 tasks is sent first, in all its parts.
 func BenchmarkFirstUpdateOfALargeJob(b *testing.B) {
 	f := &Feed{name: "bench", changed: make(chan struct{})}
-	f.tell(&view.Look{JobDetail: *large()}, nil)
+	f.publish(&view.Look{JobDetail: *large()}, nil)
 	size := 0
 	for b.Loop() {
 		updates, _ := f.Since(f.now, "", largeNow)

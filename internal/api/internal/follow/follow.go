@@ -143,7 +143,7 @@ func (f *Feed) latest() Moment {
 	return f.now
 }
 
-func (f *Feed) tell(look *view.Look, err error) {
+func (f *Feed) publish(look *view.Look, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	is := Moment{N: f.now.N + 1, look: look, err: err}
@@ -171,16 +171,16 @@ func (s *Feeds) watch(ctx context.Context, job string, f *Feed, looked func()) {
 			return
 		case err != nil && (last.N == 0 || errors.Is(err, record.ErrNotFound)):
 			s.forget(job, f)
-			f.tell(nil, err)
+			f.publish(nil, err)
 			return
 		case err != nil:
 			s.log.Warn("api: cannot read a followed job", "job", job, "err", err)
-		case last.N == 0 || worthTelling(last.Detail, &look.JobDetail, time.Since(told)):
+		case last.N == 0 || needsUpdate(last.Detail, &look.JobDetail, time.Since(told)):
 			told = time.Now()
-			f.tell(look, nil)
+			f.publish(look, nil)
 		}
 		looked()
-		if err == nil && look.State.Over() {
+		if err == nil && look.State.Finished() {
 			return
 		}
 		if clock.Pause(ctx, max(s.every, 10*time.Since(began))) != nil {
@@ -193,7 +193,7 @@ func (s *Feeds) watch(ctx context.Context, job string, f *Feed, looked func()) {
 // ended tells the followers that the host stops. A feed that only lost its followers may get new ones.
 func (s *Feeds) ended(ctx context.Context, f *Feed) {
 	if s.ctx.Err() != nil {
-		f.tell(nil, ctx.Err())
+		f.publish(nil, ctx.Err())
 	}
 }
 
@@ -206,9 +206,9 @@ func (s *Feeds) forget(job string, f *Feed) {
 	}
 }
 
-// worthTelling reports whether a job changed enough for an update. The cost grows all the time while machines run; a
+// needsUpdate reports whether a job changed enough for an update. The cost grows all the time while machines run; a
 // change of only the cost is sent once a second.
-func worthTelling(was, is *apitypes.JobDetail, since time.Duration) bool {
+func needsUpdate(was, is *apitypes.JobDetail, since time.Duration) bool {
 	a, b := was.JobView, is.JobView
 	if since < moneyEvery {
 		a.SpentUSD = b.SpentUSD

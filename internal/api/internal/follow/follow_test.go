@@ -54,7 +54,7 @@ func TestFollowersShareOnePoll(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					if n = m.N; m.Detail.State.Over() {
+					if n = m.N; m.Detail.State.Finished() {
 						return
 					}
 				}
@@ -151,7 +151,7 @@ func TestUpdatesContainChanges(t *testing.T) {
 		Attempts: []apitypes.Attempt{{Task: 0, Number: 1}},
 	}
 	f := &Feed{name: "f", changed: make(chan struct{})}
-	f.tell(&view.Look{JobDetail: *was}, nil)
+	f.publish(&view.Look{JobDetail: *was}, nil)
 	first, places := f.Since(f.now, "", time.Time{})
 	if u := first[0]; !u.Full || len(u.Tasks) != 2 || len(u.Plans) != 1 || len(u.Attempts) != 1 {
 		t.Errorf("the first update is not everything: %+v", u)
@@ -161,12 +161,12 @@ func TestUpdatesContainChanges(t *testing.T) {
 		Plans:    []apitypes.PlanHead{{Version: 1}, {Version: 2}},
 		Attempts: []apitypes.Attempt{{Task: 0, Number: 1, Outcome: apitypes.OutcomePreempted}, {Task: 0, Number: 2}},
 	}
-	f.tell(&view.Look{JobDetail: *is}, nil)
+	f.publish(&view.Look{JobDetail: *is}, nil)
 	next, places := f.Since(f.now, places[0], time.Time{})
 	if u := next[0]; u.Full || len(u.Tasks) != 1 || u.Tasks[0].State != "queued" || len(u.Plans) != 2 || len(u.Attempts) != 2 {
 		t.Errorf("update = %+v", u)
 	}
-	f.tell(&view.Look{JobDetail: *is}, nil)
+	f.publish(&view.Look{JobDetail: *is}, nil)
 	none, _ := f.Since(f.now, places[0], time.Time{})
 	if u := none[0]; u.Full || u.Tasks != nil || u.Plans != nil || u.Attempts != nil {
 		t.Errorf("an update of nothing = %+v", u)

@@ -86,9 +86,9 @@ func (s *Stream) begin() error {
 	return nil
 }
 
-// BreakOff ends a stream before its end, and says in a trailer where to continue. If the client does not read trailers
+// CutOff ends a stream before its end, and says in a trailer where to continue. If the client does not read trailers
 // ("TE: trailers"), the connection is cut instead; otherwise the client would take the stream for complete.
-func (s *Stream) BreakOff(name, next string) {
+func (s *Stream) CutOff(name, next string) {
 	if !s.after && !s.head {
 		panic(http.ErrAbortHandler)
 	}

@@ -89,9 +89,9 @@ func Body(op *huma.Operation, r *http.Request) *huma.Schema {
 	return described.Schema
 }
 
-// Mend returns errors for null where the schema does not permit it, and rewrites integers such as 187.0 without the
+// Normalize returns errors for null where the schema does not permit it, and rewrites integers such as 187.0 without the
 // point. Invalid JSON is returned unchanged, for the next reader to reject.
-func Mend(schemas huma.Registry, schema *huma.Schema, body []byte) ([]byte, []*huma.ErrorDetail) {
+func Normalize(schemas huma.Registry, schema *huma.Schema, body []byte) ([]byte, []*huma.ErrorDetail) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber() // keeps the original text
 	var v any

@@ -13,7 +13,7 @@ import (
 var now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 func TestReceiptIsValidOnceForItsDelivery(t *testing.T) {
-	var h Held[string]
+	var h Deliveries[string]
 	add := func(attempt int, body string) string {
 		return h.Add("work", "m.1", Delivered[string]{Attempt: attempt, Handle: "h", Content: body, Until: now.Add(time.Minute)}, now)
 	}
@@ -44,7 +44,7 @@ func TestReceiptIsValidOnceForItsDelivery(t *testing.T) {
 }
 
 func TestOldDeliveriesAreForgotten(t *testing.T) {
-	var h Held[int]
+	var h Deliveries[int]
 	for i := range 5000 {
 		at := now.Add(time.Duration(i) * time.Second)
 		h.Add("work", fmt.Sprint(i), Delivered[int]{Until: at.Add(time.Minute)}, at)

@@ -10,10 +10,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// Held records the deliveries that a bus has made: the content of each (of type C, needed for a dead letter), the
+// Deliveries records the deliveries that a bus has made: the content of each (of type C, needed for a dead letter), the
 // service's handle, and whether it was answered. The services accept the handle of an earlier delivery; Held rejects
 // it. An entry is forgotten some time after its delivery has timed out. The zero value is ready to use.
-type Held[C any] struct {
+type Deliveries[C any] struct {
 	mu      sync.Mutex
 	entries map[heldKey]*entry[C]
 	serial  uint64
@@ -48,7 +48,7 @@ const (
 )
 
 // Add records a delivery of the message with the service's ID id, and returns its receipt.
-func (h *Held[C]) Add(queue, id string, d Delivered[C], now time.Time) string {
+func (h *Deliveries[C]) Add(queue, id string, d Delivered[C], now time.Time) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.entries == nil {
@@ -70,7 +70,7 @@ func (h *Held[C]) Add(queue, id string, d Delivered[C], now time.Time) string {
 // forgetAt returns when to forget a delivery: another time-out and a minute after until.
 func forgetAt(now, until time.Time) time.Time { return until.Add(until.Sub(now) + time.Minute) }
 
-func (h *Held[C]) find(queue, receipt string) *entry[C] {
+func (h *Deliveries[C]) find(queue, receipt string) *entry[C] {
 	i := strings.LastIndexByte(receipt, '.')
 	if i < 0 {
 		return nil
@@ -80,7 +80,7 @@ func (h *Held[C]) find(queue, receipt string) *entry[C] {
 
 // Take answers a delivery: it sets the state to next and returns a copy of the delivery and a function that undoes
 // the answer. It fails with bus.ErrStaleReceipt; over is then true if this bus removed the message of the receipt.
-func (h *Held[C]) Take(queue, receipt string, next State) (d Delivered[C], undo func(), over bool, err error) {
+func (h *Deliveries[C]) Take(queue, receipt string, next State) (d Delivered[C], undo func(), over bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e := h.find(queue, receipt)
@@ -108,7 +108,7 @@ func (e *entry[C]) close(s State) {
 }
 
 // Set sets the final state of a delivery.
-func (h *Held[C]) Set(queue, receipt string, s State) {
+func (h *Deliveries[C]) Set(queue, receipt string, s State) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if e := h.find(queue, receipt); e != nil {
@@ -117,7 +117,7 @@ func (h *Held[C]) Set(queue, receipt string, s State) {
 }
 
 // Extend records a new time-out of a delivery.
-func (h *Held[C]) Extend(queue, receipt string, now, until time.Time) {
+func (h *Deliveries[C]) Extend(queue, receipt string, now, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if e := h.find(queue, receipt); e != nil {

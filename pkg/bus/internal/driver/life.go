@@ -10,25 +10,25 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// Life is the lifetime of a bus, from NewLife to Close.
-type Life struct {
+// Lifetime is the lifetime of a bus, from NewLife to Close.
+type Lifetime struct {
 	ctx context.Context
 	end context.CancelFunc
 }
 
 // NewLife starts a lifetime.
-func NewLife() Life {
-	var l Life
+func NewLife() Lifetime {
+	var l Lifetime
 	l.ctx, l.end = context.WithCancel(context.Background())
 	return l
 }
 
 // Close ends it and cancels running calls.
-func (l *Life) Close() { l.end() }
+func (l *Lifetime) Close() { l.end() }
 
 // Begin starts a call, or fails if the bus is closed. It returns a context that ends with the bus, and a function that
 // converts the call's error: to bus.ErrClosed or to ctx's own error, if that is the cause.
-func (l *Life) Begin(ctx context.Context, what string) (context.Context, func(*error), error) {
+func (l *Lifetime) Begin(ctx context.Context, what string) (context.Context, func(*error), error) {
 	if l.ctx.Err() != nil {
 		return nil, nil, fmt.Errorf("%s: %w", what, bus.ErrClosed)
 	}

@@ -25,8 +25,8 @@ type Service[C any] interface {
 
 // Queues are the queues of a bus and its deliveries. Its methods implement those of bus.Bus that answer deliveries.
 type Queues[C any] struct {
-	Life
-	Held    Held[C]
+	Lifetime
+	Held    Deliveries[C]
 	service Service[C]
 	clock   clock.Clock
 	configs map[string]bus.QueueConfig
@@ -34,7 +34,7 @@ type Queues[C any] struct {
 
 // NewQueues returns the queues of a bus.
 func NewQueues[C any](configs []bus.QueueConfig, c clock.Clock, s Service[C]) *Queues[C] {
-	q := &Queues[C]{Life: NewLife(), service: s, clock: c, configs: make(map[string]bus.QueueConfig, len(configs))}
+	q := &Queues[C]{Lifetime: NewLife(), service: s, clock: c, configs: make(map[string]bus.QueueConfig, len(configs))}
 	for _, config := range configs {
 		q.configs[config.Name] = config
 	}
@@ -103,7 +103,7 @@ func (s *Queues[C]) Nack(ctx context.Context, name, receipt, reason string) (err
 		return err
 	}
 	if d.Attempt >= q.MaxAttempts {
-		return s.giveUp(ctx, q, receipt, d, undo, reason)
+		return s.deadLetter(ctx, q, receipt, d, undo, reason)
 	}
 	err = s.service.Retry(ctx, q, d)
 	if err != nil && !errors.Is(err, bus.ErrStaleReceipt) {
@@ -123,11 +123,11 @@ func (s *Queues[C]) Reject(ctx context.Context, name, receipt, reason string) (e
 	if err != nil {
 		return err
 	}
-	return s.giveUp(ctx, q, receipt, d, undo, reason)
+	return s.deadLetter(ctx, q, receipt, d, undo, reason)
 }
 
-// giveUp moves a delivery to the dead letters. On failure it calls undo, unless the receipt is stale.
-func (s *Queues[C]) giveUp(ctx context.Context, q bus.QueueConfig, receipt string, d Delivered[C], undo func(),
+// deadLetter moves a delivery to the dead letters. On failure it calls undo, unless the receipt is stale.
+func (s *Queues[C]) deadLetter(ctx context.Context, q bus.QueueConfig, receipt string, d Delivered[C], undo func(),
 	reason string) error {
 	if err := s.service.Bury(ctx, q, d, reason); err != nil {
 		if !errors.Is(err, bus.ErrStaleReceipt) {

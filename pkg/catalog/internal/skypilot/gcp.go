@@ -80,9 +80,9 @@ type composer struct {
 
 func newComposer() *composer { return &composer{hosts: make(map[string][]*row)} }
 
-// take keeps the rows that compose needs. It returns true if the row must not be offered alone: it is an accelerator,
+// keep keeps the rows that compose needs. It returns true if the row must not be offered alone: it is an accelerator,
 // or a host that is not sold alone.
-func (c *composer) take(r *row) (handled bool) {
+func (c *composer) keep(r *row) (handled bool) {
 	switch {
 	case r.instanceType == "":
 		c.accelerators = append(c.accelerators, r)

@@ -47,7 +47,7 @@ func (c *cloudReader) add(r *row) error {
 			fmt.Sprintf("%.32q: want printable ASCII without / : and +, which offer IDs reserve", r.accelerator))
 	}
 	if c.google != nil {
-		if handled := c.google.take(r); handled {
+		if handled := c.google.keep(r); handled {
 			return nil
 		}
 	}

@@ -46,7 +46,7 @@ func Committed(ctx context.Context, c *aws.Cloud, regions []string, now time.Tim
 			return nil, aws.Typed(err)
 		}
 		for _, kind := range others {
-			renew.Use(plans, region+"/"+kind)
+			renew.Deduct(plans, region+"/"+kind)
 		}
 	}
 	all := make([]catalog.Reserved, len(plans))
@@ -73,9 +73,9 @@ func activePlans(ctx context.Context, client *savingsplans.Client, regions []str
 				continue
 			}
 			one := &catalog.Reserved{Cloud: aws.Name, ID: "sp-" + awssdk.ToString(p.SavingsPlanId),
-				By: catalog.BySavingsPlan, Total: capacity.HadUSD(usd),
+				By: catalog.BySavingsPlan, Total: capacity.SupplyUSD(usd),
 				Commitment: &catalog.Commitment{What: "machines of any type",
-					Has: capacity.HadUSD(usd), Takes: map[string]apitypes.Amount{}}}
+					Has: capacity.SupplyUSD(usd), Takes: map[string]apitypes.Amount{}}}
 			if until, err := time.Parse(time.RFC3339, awssdk.ToString(p.End)); err == nil {
 				one.Until = until
 			}
@@ -153,7 +153,7 @@ func rate(r *types.SavingsPlanRate) (what string, takes apitypes.Amount, ok bool
 		region == "" || kind == "" {
 		return "", takes, false
 	}
-	return region + "/" + kind, capacity.TakenUSD(usd), true
+	return region + "/" + kind, capacity.DemandUSD(usd), true
 }
 
 // unpaid returns the machine types of everything in a region that a plan may pay for, without this deployment's
@@ -187,5 +187,5 @@ func (r *Refresher) committed(ctx context.Context, base *catalog.Catalog, region
 	if err != nil {
 		return nil, err
 	}
-	return base.WithTold(catalog.Told{Cloud: aws.Name, Plans: true, Now: r.Now()}, renew.Left(found))
+	return base.WithAnswer(catalog.CloudAnswer{Cloud: aws.Name, Plans: true, Now: r.Now()}, renew.Usable(found))
 }

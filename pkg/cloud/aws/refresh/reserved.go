@@ -139,5 +139,5 @@ func (r *Refresher) reserved(ctx context.Context, base *catalog.Catalog, region 
 	if err != nil {
 		return nil, err
 	}
-	return base.WithTold(catalog.Told{Cloud: aws.Name, Region: region, Now: r.Now()}, renew.Left(found))
+	return base.WithAnswer(catalog.CloudAnswer{Cloud: aws.Name, Region: region, Now: r.Now()}, renew.Usable(found))
 }

@@ -99,7 +99,7 @@ func TestReserved(t *testing.T) {
 	}) {
 		t.Errorf("used-up capacity is not reported: %+v", got)
 	}
-	got = renew.Left(got)
+	got = renew.Usable(got)
 	var said []string
 	for _, r := range got {
 		said = append(said, fmt.Sprintf("%s: %s of %s in %s by %s at %v", r.ID, r.Has(), r.What(), r.Where(), r.By, r.USDPerHour))
@@ -225,10 +225,10 @@ func TestCommitted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if total := got[0].Total; total != capacity.HadUSD(40) {
+	if total := got[0].Total; total != capacity.SupplyUSD(40) {
 		t.Errorf("total is %v", total)
 	}
-	got = renew.Left(got)
+	got = renew.Usable(got)
 	var said []string
 	for _, r := range got {
 		said = append(said, fmt.Sprintf("%s: %s for %s in %s by %s", r.ID, r.Has(), r.What(), r.Where(), r.By))

@@ -27,15 +27,15 @@ func (r *Refresher) committed(ctx context.Context, unpaid []string,
 	if err != nil {
 		return nil, err
 	}
-	told := catalog.Told{Cloud: azure.Name, Plans: true, Now: r.Now()}
+	told := catalog.CloudAnswer{Cloud: azure.Name, Plans: true, Now: r.Now()}
 	if len(found) == 0 {
-		return base.WithTold(told, nil)
+		return base.WithAnswer(told, nil)
 	}
 	plans := map[int][]*catalog.Reserved{} // by term in years
 	var all []*catalog.Reserved
 	for _, f := range found {
 		one := &catalog.Reserved{Cloud: azure.Name, ID: "sp-" + f.ID, By: catalog.BySavingsPlan, Until: f.Until,
-			Commitment: &catalog.Commitment{What: "machines of any type", Has: capacity.HadUSD(f.USDPerHour),
+			Commitment: &catalog.Commitment{What: "machines of any type", Has: capacity.SupplyUSD(f.USDPerHour),
 				Takes: map[string]apitypes.Amount{}}}
 		plans[f.Years], all = append(plans[f.Years], one), append(all, one)
 	}
@@ -49,20 +49,20 @@ func (r *Refresher) committed(ctx context.Context, unpaid []string,
 			for kind, usd := range rates {
 				for _, p := range plans[years] {
 					if usd > 0 {
-						p.Commitment.Takes[region+"/"+kind] = capacity.TakenUSD(usd)
+						p.Commitment.Takes[region+"/"+kind] = capacity.DemandUSD(usd)
 					}
 				}
 			}
 		}
 	}
 	for _, what := range unpaid {
-		renew.Use(all, what)
+		renew.Deduct(all, what)
 	}
 	left := make([]catalog.Reserved, len(all))
 	for i, p := range all {
 		left[i] = *p
 	}
-	return base.WithTold(told, renew.Left(left))
+	return base.WithAnswer(told, renew.Usable(left))
 }
 
 // payable returns everything that reserved virtual machines and plans may pay for (REGION/TYPE), without this

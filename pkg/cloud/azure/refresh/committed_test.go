@@ -40,9 +40,9 @@ func TestSavingsPlans(t *testing.T) {
 	for _, k := range c.Reserved() {
 		got[k.ID] = k
 	}
-	rate := capacity.TakenUSD(0.0663)
+	rate := capacity.DemandUSD(0.0663)
 	for id, want := range map[string]apitypes.Amount{
-		"sp-a": capacity.HadUSD(1).Minus(rate.Times(5)), "sp-b": capacity.HadUSD(0.5), "sp-k": capacity.HadUSD(0.01),
+		"sp-a": capacity.SupplyUSD(1).Minus(rate.Times(5)), "sp-b": capacity.SupplyUSD(0.5), "sp-k": capacity.SupplyUSD(0.01),
 	} {
 		if k := got[id]; k.By != catalog.BySavingsPlan || k.Region != "" || k.Commitment == nil || k.Has() != want {
 			t.Errorf("%s: %+v, want %v", id, k, want)
@@ -63,7 +63,7 @@ func TestSavingsPlans(t *testing.T) {
 			t.Errorf("%s takes %v of a, %v", offer, is, ok)
 		}
 	}
-	if three := got["sp-b"].Commitment.Takes["eastus/Standard_D2s_v5"]; three != capacity.TakenUSD(0.0442) {
+	if three := got["sp-b"].Commitment.Takes["eastus/Standard_D2s_v5"]; three != capacity.DemandUSD(0.0442) {
 		t.Errorf("the three-year plan: %v", three)
 	}
 	for _, on := range []func(){
@@ -72,7 +72,7 @@ func TestSavingsPlans(t *testing.T) {
 			server.Make(arm.Trouble{Kind: "GET prices", After: 10, Times: -1, Fault: &arm.Fault{Status: 500}})
 		},
 	} {
-		server.Calm()
+		server.ClearTroubles()
 		on()
 		before := c.Reserved()
 		c, res = refreshed(t, r, m)
@@ -87,7 +87,7 @@ func TestSavingsPlans(t *testing.T) {
 func TestCancelledSavingsPlanIsRemoved(t *testing.T) {
 	r, server, m := newRefresher(t, arm.Config{})
 	old := catalog.Reserved{Cloud: "azure", ID: "sp-old", By: catalog.BySavingsPlan, Commitment: &catalog.Commitment{
-		What: "machines of any type", Has: capacity.HadUSD(1), Takes: map[string]apitypes.Amount{"eastus/Standard_D2s_v5": capacity.TakenUSD(0.05)}}}
+		What: "machines of any type", Has: capacity.SupplyUSD(1), Takes: map[string]apitypes.Amount{"eastus/Standard_D2s_v5": capacity.DemandUSD(0.05)}}}
 	named := catalog.Reserved{Cloud: "azure", ID: "x", Region: "eastus", InstanceType: "Standard_D2s_v5", Count: 1, By: catalog.BySettings}
 	var err error
 	if r.Base, err = r.Base.WithReserved(func(*catalog.Reserved) bool { return true }, []catalog.Reserved{old, named}); err != nil {
@@ -114,15 +114,15 @@ func TestReservedInstances(t *testing.T) {
 	r, server, m := newRefresher(t, arm.Config{Sizes: []arm.Size{small, large, odd}})
 	until := time.Now().Add(24 * time.Hour).Truncate(time.Second).UTC()
 	server.Buy(
-		arm.Bought{Size: small.Name, Location: "EastUS", Count: 3},
-		arm.Bought{Size: large.Name, Location: "eastus", Count: 2, Until: until, Scope: "Single", Of: arm.DefaultSubscription},
-		arm.Bought{Size: small.Name, Location: "westeurope", Count: 2, Flexible: "Off"},
-		arm.Bought{Size: odd.Name, Location: "eastus", Count: 1},
-		arm.Bought{Size: small.Name, Location: "eastus", Count: 9, Scope: "Single", Of: "somebody-else"},
-		arm.Bought{Size: small.Name, Location: "eastus", Count: 9, Kind: "SqlDatabases"},
-		arm.Bought{Size: small.Name, Location: "eastus", Count: 9, State: "Expired"},
-		arm.Bought{Size: small.Name, Location: "northcentralus", Count: 9},
-		arm.Bought{Size: small.Name, Location: "eastus", Count: 9, Until: time.Now().Add(-time.Hour)},
+		arm.ReservedInstances{Size: small.Name, Location: "EastUS", Count: 3},
+		arm.ReservedInstances{Size: large.Name, Location: "eastus", Count: 2, Until: until, Scope: "Single", Of: arm.DefaultSubscription},
+		arm.ReservedInstances{Size: small.Name, Location: "westeurope", Count: 2, Flexible: "Off"},
+		arm.ReservedInstances{Size: odd.Name, Location: "eastus", Count: 1},
+		arm.ReservedInstances{Size: small.Name, Location: "eastus", Count: 9, Scope: "Single", Of: "somebody-else"},
+		arm.ReservedInstances{Size: small.Name, Location: "eastus", Count: 9, Kind: "SqlDatabases"},
+		arm.ReservedInstances{Size: small.Name, Location: "eastus", Count: 9, State: "Expired"},
+		arm.ReservedInstances{Size: small.Name, Location: "northcentralus", Count: 9},
+		arm.ReservedInstances{Size: small.Name, Location: "eastus", Count: 9, Until: time.Now().Add(-time.Hour)},
 	)
 	server.RunOthers(small.Name, "eastus", 1, false)
 	server.RunOthers(small.Name, "westeurope", 3, false) // one more than are reserved
@@ -136,7 +136,7 @@ func TestReservedInstances(t *testing.T) {
 	want := map[string]string{
 		"ri-DSv5-Series-eastus":  "8 normalised units of DSv5 Series machines", // 3 × 2 + 2 × 4, without 2 and 4
 		"ri-DPSv5-Series-eastus": "36.36 normalised units of DPSv5 Series machines",
-		"sp-a":                   capacity.HadUSD(1).Minus(capacity.TakenUSD(0.0663)).String() + " of machines of any type",
+		"sp-a":                   capacity.SupplyUSD(1).Minus(capacity.DemandUSD(0.0663)).String() + " of machines of any type",
 	}
 	if !maps.Equal(said, want) || len(res.Kept) > 0 {
 		t.Errorf("%v, kept %v", said, res.Kept)

@@ -38,7 +38,7 @@ func Owned(ctx context.Context, c *azure.Cloud) (told []driver.Reserved, lacks [
 	}
 	for _, p := range plans {
 		one := driver.Reserved{ID: "sp-" + p.ID, Where: "all regions", By: catalog.BySavingsPlan,
-			What: "machines of any type", Total: capacity.HadUSD(p.USDPerHour)}
+			What: "machines of any type", Total: capacity.SupplyUSD(p.USDPerHour)}
 		if p.Used >= 0 {
 			one.UsedLastDay = &p.Used
 		}

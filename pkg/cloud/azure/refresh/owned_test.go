@@ -17,7 +17,7 @@ func TestOwned(t *testing.T) {
 	size.Series, size.Ratio = "DSv5 Series", "2"
 	r, server, _ := newRefresher(t, arm.Config{Sizes: []arm.Size{size}})
 	server.Reserve(&arm.Reservation{ResourceGroup: "capacity", Group: "team", Name: "d2", Location: "eastus", Size: size.Name, Count: 3, Others: 1})
-	server.Buy(arm.Bought{Size: size.Name, Location: "eastus", Count: 3})
+	server.Buy(arm.ReservedInstances{Size: size.Name, Location: "eastus", Count: 3})
 	server.Commit(arm.Plan{ID: "a", USD: 1.5, Used: 0.25})
 	tell := func() (all []string) {
 		t.Helper()
@@ -50,7 +50,7 @@ func TestOwned(t *testing.T) {
 		"Microsoft.Capacity/reservationOrders/reservations/read":        "az role assignment create --assignee WHO --role 'Reservations Reader' --scope /providers/Microsoft.Capacity",
 		"Microsoft.Compute/capacityReservationGroups/read":              "az role assignment create --assignee WHO --role 'Reader' --scope /subscriptions/" + arm.DefaultSubscription,
 	} {
-		server.Calm()
+		server.ClearTroubles()
 		server.Deny(action)
 		got := tell()
 		if last := got[len(got)-1]; !slices.ContainsFunc(got, func(s string) bool {

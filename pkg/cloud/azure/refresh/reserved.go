@@ -22,5 +22,5 @@ func reserved(found []azure.Capacity) (all []catalog.Reserved) {
 // withReserved replaces the catalogue's reserved capacity, without reservations that are full or that no offer can
 // name.
 func (r *Refresher) withReserved(all []catalog.Reserved, base *catalog.Catalog) (*catalog.Catalog, error) {
-	return base.WithTold(catalog.Told{Cloud: azure.Name, Now: r.Now()}, renew.Left(all))
+	return base.WithAnswer(catalog.CloudAnswer{Cloud: azure.Name, Now: r.Now()}, renew.Usable(all))
 }

@@ -163,7 +163,7 @@ func (s *Setup) Remove(ctx context.Context, running func(context.Context) (int, 
 			err = step.remove(ctx)
 		}
 		switch {
-		case errors.Is(err, errStays):
+		case errors.Is(err, errInUse):
 			continue
 		case err != nil && step.optional && ctx.Err() == nil: // a user who may not read it has not created it
 			continue
@@ -176,8 +176,8 @@ func (s *Setup) Remove(ctx context.Context, running func(context.Context) (int, 
 	return nil
 }
 
-// errStays means that a resource is in use by others and stays.
-var errStays = errors.New("it is in use by others")
+// errInUse means that a resource is in use by others and stays.
+var errInUse = errors.New("it is in use by others")
 
 // id makes an ID for a resource that has an ID instead of a name; it is always the same.
 func (s *Setup) id(of string) string {

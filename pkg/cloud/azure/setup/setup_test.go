@@ -118,7 +118,7 @@ func TestRolesAllowReads(t *testing.T) {
 func TestRightsForEveryKindOfPrincipal(t *testing.T) {
 	for _, kind := range []string{"User", "Group", "ServicePrincipal"} {
 		w := newWorld(t, func(c *setup.Config) { c.Federation, c.Principal = nil, "11111111-1111-1111-1111-111111111111" })
-		w.arm.Know(w.cfg.Principal, kind)
+		w.arm.AddPrincipal(w.cfg.Principal, kind)
 		w.make()
 		for _, s := range w.setup().Steps() {
 			if text := strings.Join(s.Commands, "; "); strings.Contains(text, "principal-type") {

@@ -181,7 +181,7 @@ func (s *Setup) removeGroup(ctx context.Context, group *armresources.ResourceGro
 			}
 		}
 	}
-	return errStays
+	return errInUse
 }
 
 // role is a set of rights at a scope.

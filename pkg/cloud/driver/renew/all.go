@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// ErrNobody means that no cloud could list its offers; the old data stays valid.
-var ErrNobody = errors.New("no cloud could list its offers")
+// ErrNoAnswer means that no cloud could list its offers; the old data stays valid.
+var ErrNoAnswer = errors.New("no cloud could list its offers")
 
 // Source is a cloud that can list its offers.
 type Source struct {
@@ -74,7 +74,7 @@ func All(ctx context.Context, s driver.Snapshots, now func() time.Time, sources 
 		reports = append(reports, r)
 	}
 	if answered == 0 {
-		return reports, fmt.Errorf("%w: %w", ErrNobody, errors.Join(errs...))
+		return reports, fmt.Errorf("%w: %w", ErrNoAnswer, errors.Join(errs...))
 	}
 	return reports, nil
 }
@@ -96,11 +96,11 @@ func one(ctx context.Context, s driver.Snapshots, source Source, r *Report) erro
 	return nil
 }
 
-// mostChanges is the maximum number of price changes that a Diff lists.
-const mostChanges = 10
+// maxChanges is the maximum number of price changes that a Diff lists.
+const maxChanges = 10
 
-// leastChange is the smallest relative price change that counts: catalogues store more digits than clouds do.
-const leastChange = 1e-6
+// minChange is the smallest relative price change that counts: catalogues store more digits than clouds do.
+const minChange = 1e-6
 
 // Compare returns what changed in a cloud's offers from one catalogue to another.
 func Compare(before, after *catalog.Catalog, cloud string) (d Diff) {
@@ -113,9 +113,9 @@ func Compare(before, after *catalog.Catalog, cloud string) (d Diff) {
 		case !known:
 			d.New++
 			continue
-		case usd > old*(1+leastChange):
+		case usd > old*(1+minChange):
 			d.Dearer++
-		case usd < old*(1-leastChange):
+		case usd < old*(1-minChange):
 			d.Cheaper++
 		default:
 			continue
@@ -130,7 +130,7 @@ func Compare(before, after *catalog.Catalog, cloud string) (d Diff) {
 	slices.SortFunc(changed, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(factor(b), factor(a)), cmp.Compare(a.Offer, b.Offer))
 	})
-	d.Largest = changed[:min(len(changed), mostChanges)]
+	d.Largest = changed[:min(len(changed), maxChanges)]
 	return d
 }
 

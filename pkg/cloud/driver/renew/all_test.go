@@ -95,7 +95,7 @@ func TestAllReportsChangesAndKeepsOffersOfFailedCloud(t *testing.T) {
 	if left := known(t, s, "lambda"); len(left) != 1 {
 		t.Errorf("lambda offers: %v", left)
 	}
-	if _, err := renew.All(t.Context(), s, now, []renew.Source{failing("gcp", "down"), failing("lambda", "down")}); !errors.Is(err, renew.ErrNobody) {
+	if _, err := renew.All(t.Context(), s, now, []renew.Source{failing("gcp", "down"), failing("lambda", "down")}); !errors.Is(err, renew.ErrNoAnswer) {
 		t.Errorf("no cloud answered: %v", err)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// Left returns the reserved capacity that can be planned on. It omits capacity that others use up, and commitments with
+// Usable returns the reserved capacity that can be planned on. It omits capacity that others use up, and commitments with
 // unknown coverage.
-func Left(all []catalog.Reserved) (left []catalog.Reserved) {
+func Usable(all []catalog.Reserved) (left []catalog.Reserved) {
 	for _, r := range all {
 		r.Total = apitypes.Amount{}
 		if r.Check() == nil && (r.Commitment == nil || len(r.Commitment.Takes) > 0) {
@@ -40,8 +40,8 @@ func Reported(all []catalog.Reserved) (told []driver.Reserved) {
 // Owned returns the capacity that an account already has, and the problems that made the result incomplete.
 type Owned func(ctx context.Context) ([]driver.Reserved, []driver.Lack)
 
-// Owning returns a checker that also reports the capacity that the account already has.
-func Owning(c driver.Checker, owned Owned) driver.Checker { return owning{c, owned} }
+// WithOwned returns a checker that also reports the capacity that the account already has.
+func WithOwned(c driver.Checker, owned Owned) driver.Checker { return owning{c, owned} }
 
 type owning struct {
 	driver.Checker

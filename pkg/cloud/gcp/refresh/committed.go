@@ -63,7 +63,7 @@ func Committed(ctx context.Context, c *gcp.Cloud, s *compute.Service, known *cat
 		if o.Cloud != gcp.Name || o.Attached {
 			continue
 		}
-		sizes[o.InstanceType] = capacity.TakenBy(o.VCPU, o.MemoryGiB)
+		sizes[o.InstanceType] = capacity.DemandOf(o.VCPU, o.MemoryGiB)
 		on := found[place{o.Region, familyOf(o.InstanceType)}]
 		if on != nil && o.Accelerator == "" && committable(o.InstanceType) {
 			on.Commitment.Takes[o.Region+"/"+o.InstanceType] = sizes[o.InstanceType]
@@ -193,5 +193,5 @@ func (r *Refresher) withCommitted(ctx context.Context, s *compute.Service, base 
 	if err != nil {
 		return nil, err
 	}
-	return base.WithTold(catalog.Told{Cloud: gcp.Name, Plans: true, Now: now}, renew.Left(found))
+	return base.WithAnswer(catalog.CloudAnswer{Cloud: gcp.Name, Plans: true, Now: now}, renew.Usable(found))
 }

@@ -125,5 +125,5 @@ func (r *Refresher) withReserved(ctx context.Context, s *compute.Service, base *
 	if err != nil {
 		return nil, err
 	}
-	return base.WithTold(catalog.Told{Cloud: gcp.Name, Now: now}, renew.Left(found))
+	return base.WithAnswer(catalog.CloudAnswer{Cloud: gcp.Name, Now: now}, renew.Usable(found))
 }

@@ -130,11 +130,11 @@ func TestCommitted(t *testing.T) {
 	if got.ID != "cud-e2-us-central1" || got.By != catalog.ByCommittedUse || !got.Until.Equal(later) {
 		t.Errorf("%+v", got)
 	}
-	if has := capacity.TakenBy(40-2*2-2, 128-2*8-8); got.Has() != has {
+	if has := capacity.DemandOf(40-2*2-2, 128-2*8-8); got.Has() != has {
 		t.Errorf("%s are free, not %s", got.Has(), has)
 	}
 	offer := lookup(t, next, "gcp/us-central1/us-central1-a/e2-standard-2")
-	if takes, ok := got.Takes(&offer); !ok || takes != capacity.TakenBy(2, 8) {
+	if takes, ok := got.Takes(&offer); !ok || takes != capacity.DemandOf(2, 8) {
 		t.Errorf("a machine takes %s, %v", takes, ok)
 	}
 	for _, not := range []string{"e2-micro", "n2-standard-4"} { // these cost more than vCPUs and memory, or are in another family

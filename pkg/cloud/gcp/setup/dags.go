@@ -14,9 +14,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )
 
-// Told returns the name of the topic for notifications about files and machines, and of the subscription that
+// TopicName returns the name of the topic for notifications about files and machines, and of the subscription that
 // delivers them.
-func (s *Setup) Told() string { return "tradewind-" + s.cfg.Deployment }
+func (s *Setup) TopicName() string { return "tradewind-" + s.cfg.Deployment }
 
 // PushAccount returns the address of the account with which Pub/Sub pushes.
 func (s *Setup) PushAccount() string {
@@ -50,13 +50,13 @@ func (s *Setup) dags(removed bool) []step {
 	return all
 }
 
-func (s *Setup) topicPath() string { return "projects/" + s.cfg.Project + "/topics/" + s.Told() }
+func (s *Setup) topicPath() string { return "projects/" + s.cfg.Project + "/topics/" + s.TopicName() }
 
 func (s *Setup) topic() step {
 	topics := func() *pubsub.ProjectsTopicsService { return s.pubsub.Projects.Topics }
 	return step{
-		name: "topic " + s.Told(), command: s.gcloud("pubsub topics create %s", s.Told()),
-		undo: s.gcloud("pubsub topics delete %s", s.Told()),
+		name: "topic " + s.TopicName(), command: s.gcloud("pubsub topics create %s", s.TopicName()),
+		undo: s.gcloud("pubsub topics delete %s", s.TopicName()),
 		look: func(ctx context.Context) (bool, error) {
 			_, err := topics().Get(s.topicPath()).Context(ctx).Do()
 			return found(err)
@@ -85,7 +85,7 @@ func (s *Setup) agentPublishes() step {
 
 // pubsubBinding grants a role on the topic or the subscription only.
 func (s *Setup) pubsubBinding(what, role, member string) step {
-	path := "projects/" + s.cfg.Project + "/" + what + "/" + s.Told()
+	path := "projects/" + s.cfg.Project + "/" + what + "/" + s.TopicName()
 	p := policy{
 		get: func(ctx context.Context) (*crm.Policy, error) {
 			var now *pubsub.Policy
@@ -116,7 +116,7 @@ func (s *Setup) pubsubBinding(what, role, member string) step {
 			return err
 		},
 	}
-	return p.step(role, member, "gcloud pubsub "+what+" %s-iam-policy-binding "+s.Told()+" --project "+s.cfg.Project)
+	return p.step(role, member, "gcloud pubsub "+what+" %s-iam-policy-binding "+s.TopicName()+" --project "+s.cfg.Project)
 }
 
 // makeBucket creates the bucket if it is missing. It is not removed with the rest, because its content belongs to the
@@ -219,10 +219,10 @@ const (
 // subscription delivers the notifications. It does not expire, even if no file arrives for a long time. A
 // subscription with another way of delivery is changed by Add, and removed by Remove.
 func (s *Setup) subscription(removed bool) step {
-	path := "projects/" + s.cfg.Project + "/subscriptions/" + s.Told()
+	path := "projects/" + s.cfg.Project + "/subscriptions/" + s.TopicName()
 	subscriptions := func() *pubsub.ProjectsSubscriptionsService { return s.pubsub.Projects.Subscriptions }
 	command := s.gcloud("pubsub subscriptions create %s --topic %s --ack-deadline %d --expiration-period never "+
-		"--message-retention-duration 7d", s.Told(), s.Told(), ackSeconds)
+		"--message-retention-duration 7d", s.TopicName(), s.TopicName(), ackSeconds)
 	var to *pubsub.PushConfig
 	if s.cfg.PushURL != "" {
 		endpoint := strings.TrimSuffix(s.cfg.PushURL, "/") + push.Path + "gcp"
@@ -240,8 +240,8 @@ func (s *Setup) subscription(removed bool) step {
 			now.OidcToken.ServiceAccountEmail == to.OidcToken.ServiceAccountEmail
 	}
 	return step{
-		name: "subscription " + s.Told(), command: command,
-		undo: s.gcloud("pubsub subscriptions delete %s", s.Told()),
+		name: "subscription " + s.TopicName(), command: command,
+		undo: s.gcloud("pubsub subscriptions delete %s", s.TopicName()),
 		look: func(ctx context.Context) (bool, error) {
 			now, err := subscriptions().Get(path).Context(ctx).Do()
 			if there, err := found(err); !there {

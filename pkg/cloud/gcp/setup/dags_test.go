@@ -65,7 +65,7 @@ func TestBucketNotification(t *testing.T) {
 		{"projects/demo/subscriptions/tradewind-test", "roles/pubsub.subscriber", "user:a@example.com"},
 		{"buckets/acme-jobs", "roles/storage.objectUser", "user:a@example.com"},
 	} {
-		if !w.gce.Bound(b[0], b[1], b[2], false) {
+		if !w.gce.HasRole(b[0], b[1], b[2], false) {
 			t.Errorf("%s does not have %s on %s", b[2], b[1], b[0])
 		}
 	}
@@ -77,7 +77,7 @@ func TestBucketNotification(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, sub = w.told()
-	if len(list) != 0 || sub != nil || w.gce.Bound("buckets/acme-jobs", "roles/storage.objectUser", "user:a@example.com", false) {
+	if len(list) != 0 || sub != nil || w.gce.HasRole("buckets/acme-jobs", "roles/storage.objectUser", "user:a@example.com", false) {
 		t.Errorf("left: %+v, %+v", list, sub)
 	}
 }
@@ -113,7 +113,7 @@ func TestNotificationsArePushedToFunctions(t *testing.T) {
 	if err := w.setup().Remove(t.Context(), func(setup.Change) {}); err != nil {
 		t.Fatal(err)
 	}
-	if _, sub := w.told(); sub != nil || w.gce.Made()["account test-push@demo.iam.gserviceaccount.com"] {
+	if _, sub := w.told(); sub != nil || w.gce.Created()["account test-push@demo.iam.gserviceaccount.com"] {
 		t.Errorf("left: %+v", sub)
 	}
 }

@@ -96,14 +96,14 @@ func TestAddIsIdempotent(t *testing.T) {
 			if len(made) != all || all != len(s.Print()) {
 				t.Errorf("%d of %d made: %v", len(made), all, made)
 			}
-			before := w.gce.Made()
+			before := w.gce.Created()
 			for _, want := range []string{"network tradewind-test", "firewall tradewind-test-machines", "role tradewind_test",
 				"account test-machines@demo.iam.gserviceaccount.com", "service compute.googleapis.com"} {
 				if !before[want] {
 					t.Errorf("no %s in %v", want, before)
 				}
 			}
-			if made, _ := w.add(w.setup()); len(made) > 0 || len(w.gce.Made()) != len(before) {
+			if made, _ := w.add(w.setup()); len(made) > 0 || len(w.gce.Created()) != len(before) {
 				t.Errorf("the second time made %v", made)
 			}
 		})
@@ -121,12 +121,12 @@ func TestAddGrantsMinimalRights(t *testing.T) {
 		{"projects/demo/serviceAccounts/test-broker@demo.iam.gserviceaccount.com", "roles/iam.workloadIdentityUser",
 			"principalSet://iam.googleapis.com/projects/100000000001/locations/global/workloadIdentityPools/tradewind-test/attribute.aws_role/arn:aws:sts::123456789012:assumed-role/tradewind-provision"},
 	} {
-		if !w.gce.Bound(b[0], b[1], b[2], false) {
+		if !w.gce.HasRole(b[0], b[1], b[2], false) {
 			t.Errorf("%s does not have %s on %s", b[2], b[1], b[0])
 		}
 	}
 	for _, role := range []string{"projects/demo/roles/tradewind_test", "roles/editor"} {
-		if w.gce.Bound("projects/demo", role, "serviceAccount:test-machines@demo.iam.gserviceaccount.com", false) {
+		if w.gce.HasRole("projects/demo", role, "serviceAccount:test-machines@demo.iam.gserviceaccount.com", false) {
 			t.Error("machines have a role")
 		}
 	}
@@ -153,7 +153,7 @@ func TestCustomNetworkAndAccount(t *testing.T) {
 	})
 	s := w.setup()
 	w.add(s)
-	for name := range w.gce.Made() {
+	for name := range w.gce.Created() {
 		if strings.HasPrefix(name, "network ") || strings.HasPrefix(name, "firewall ") || strings.HasPrefix(name, "account ") {
 			t.Errorf("made: %s", name)
 		}
@@ -161,7 +161,7 @@ func TestCustomNetworkAndAccount(t *testing.T) {
 	if s.Network() != "mine" || s.MachinesAccount() != "mine@demo.iam.gserviceaccount.com" {
 		t.Errorf("%s, %s", s.Network(), s.MachinesAccount())
 	}
-	if !w.gce.Bound("projects/demo/serviceAccounts/mine@demo.iam.gserviceaccount.com", "roles/iam.serviceAccountUser", "user:a@example.com", false) {
+	if !w.gce.HasRole("projects/demo/serviceAccounts/mine@demo.iam.gserviceaccount.com", "roles/iam.serviceAccountUser", "user:a@example.com", false) {
 		t.Error("the buyer may not give machines the account")
 	}
 	w.cfg.Network, w.cfg.ServiceAccount = "tradewind-test", "test-machines@demo.iam.gserviceaccount.com" // as in the saved settings
@@ -181,18 +181,18 @@ func TestOtherBindingsAreKept(t *testing.T) {
 	s := w.setup()
 	w.gce.Refuse("cloudresourcemanager.projects.setIamPolicy", gce.Fault{Code: 409, Reason: "aborted", Status: "ABORTED", Message: "another was faster"})
 	w.add(s)
-	if !w.gce.Bound("projects/demo", "projects/demo/roles/tradewind_test", "user:a@example.com", false) {
+	if !w.gce.HasRole("projects/demo", "projects/demo/roles/tradewind_test", "user:a@example.com", false) {
 		t.Error("the binding has another binding's condition, or is missing")
 	}
-	if !w.gce.Bound(machines, "roles/viewer", "user:v@example.com", true) {
+	if !w.gce.HasRole(machines, "roles/viewer", "user:v@example.com", true) {
 		t.Error("another user's binding on the account is lost")
 	}
 	if err := s.Remove(t.Context(), func(setup.Change) {}); err != nil {
 		t.Fatal(err)
 	}
-	if !w.gce.Bound("projects/demo", "roles/owner", "user:o@example.com", false) ||
-		!w.gce.Bound("projects/demo", "projects/demo/roles/tradewind_test", "user:c@example.com", true) ||
-		w.gce.Bound("projects/demo", "projects/demo/roles/tradewind_test", "user:a@example.com", false) {
+	if !w.gce.HasRole("projects/demo", "roles/owner", "user:o@example.com", false) ||
+		!w.gce.HasRole("projects/demo", "projects/demo/roles/tradewind_test", "user:c@example.com", true) ||
+		w.gce.HasRole("projects/demo", "projects/demo/roles/tradewind_test", "user:a@example.com", false) {
 		t.Error("other users' bindings have changed, or ours remain")
 	}
 }
@@ -200,7 +200,7 @@ func TestOtherBindingsAreKept(t *testing.T) {
 func TestRemove(t *testing.T) {
 	w := newWorld(t, federated)
 	s := w.setup()
-	before := w.gce.Made()
+	before := w.gce.Created()
 	w.add(s)
 	c := w.driver(s.Network(), s.MachinesAccount())
 	spec := cloud.LaunchSpec{
@@ -210,8 +210,8 @@ func TestRemove(t *testing.T) {
 	if _, err := c.Launch(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	full := len(w.gce.Made())
-	if err := s.Remove(t.Context(), func(setup.Change) {}); !errors.Is(err, setup.ErrRunning) || len(w.gce.Made()) != full {
+	full := len(w.gce.Created())
+	if err := s.Remove(t.Context(), func(setup.Change) {}); !errors.Is(err, setup.ErrRunning) || len(w.gce.Created()) != full {
 		t.Errorf("%v", err)
 	}
 	if err := c.Terminate(t.Context(), "a"); err != nil {
@@ -227,7 +227,7 @@ func TestRemove(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for what := range w.gce.Made() {
+	for what := range w.gce.Created() {
 		if !before[what] && !strings.HasPrefix(what, "service ") {
 			t.Errorf("%s is left", what)
 		}
@@ -261,7 +261,7 @@ func TestPrintCommands(t *testing.T) {
 			t.Errorf("%q", line)
 		}
 	}
-	if w.gce.Calls("cloudresourcemanager.projects.get") != 0 || len(w.gce.Made()) != 0 {
+	if w.gce.Calls("cloudresourcemanager.projects.get") != 0 || len(w.gce.Created()) != 0 {
 		t.Error("printing made calls")
 	}
 }

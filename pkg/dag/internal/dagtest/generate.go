@@ -225,7 +225,7 @@ func genTask(name string) *rapid.Generator[dag.Task] {
 					dag.Copied, dag.MountRead, dag.MountWrite, dag.MountCached,
 				}).Draw(t, "mount")
 				in.Bucket = rapid.SampledFrom([]dag.Bucket{
-					dag.BucketThere, dag.BucketMade, dag.BucketTemporary,
+					dag.BucketExists, dag.BucketCreate, dag.BucketTemporary,
 				}).Draw(t, "whose")
 				in.Source = maybe(t, "source", rapid.Just("code"))
 			}
@@ -319,7 +319,7 @@ func Job() *rapid.Generator[*dag.Job] {
 					j.Edges = append(j.Edges, e)
 					continue
 				}
-				e.Data, _ = sizes.Of(from, e.Outputs)
+				e.Data, _ = sizes.Total(from, e.Outputs)
 				j.Edges = append(j.Edges, e)
 			}
 		}

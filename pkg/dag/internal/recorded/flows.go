@@ -87,7 +87,7 @@ func (f *FileFlows) Use(task int, name string, written bool) error {
 func (f *FileFlows) connect(j *dag.Job, explicit []dag.Edge) (int, error) {
 	f.outside, f.carried = make([][]int32, len(j.Tasks)), nil
 	j.Edges = nil
-	c := connector{flows: f, job: j, edgeOf: make([]int, len(j.Tasks)), parentOf: make([]int32, len(j.Tasks))}
+	c := fileConnector{flows: f, job: j, edgeOf: make([]int, len(j.Tasks)), parentOf: make([]int32, len(j.Tasks))}
 	for to := range j.Tasks {
 		c.to, c.first, c.parents = int32(to), len(j.Edges), nil //nolint:gosec // below dag.MaxTasks
 		for ; len(explicit) > 0 && explicit[0].To == to; explicit = explicit[1:] {
@@ -104,8 +104,8 @@ func (f *FileFlows) connect(j *dag.Job, explicit []dag.Edge) (int, error) {
 // instead of the writers among the parents.
 const manyWriters = 256
 
-// connector adds the edges to each task in turn.
-type connector struct {
+// fileConnector adds the edges to each task in turn.
+type fileConnector struct {
 	flows    *FileFlows
 	job      *dag.Job
 	edgeOf   []int   // by task: 1 + the last edge from it
@@ -117,7 +117,7 @@ type connector struct {
 }
 
 // edge returns the index of the edge from a task to this one. It adds the edge if it is missing.
-func (c *connector) edge(from int32) int {
+func (c *fileConnector) edge(from int32) int {
 	if c.edgeOf[from] <= c.first {
 		c.job.Edges = append(c.job.Edges, dag.Edge{From: int(from), To: int(c.to), Outputs: []string{}})
 		c.flows.carried = append(c.flows.carried, nil)
@@ -126,7 +126,7 @@ func (c *connector) edge(from int32) int {
 	return c.edgeOf[from] - 1
 }
 
-func (c *connector) addParent(from int32) {
+func (c *fileConnector) addParent(from int32) {
 	c.edge(from)
 	if c.parentOf[from] != c.to+1 {
 		c.parentOf[from] = c.to + 1
@@ -135,7 +135,7 @@ func (c *connector) addParent(from int32) {
 }
 
 // addWriters adds edges from the writers of the files that this task reads.
-func (c *connector) addWriters() error {
+func (c *fileConnector) addWriters() error {
 	f := c.flows
 	for _, file := range f.reads[c.to] {
 		writers := f.writersFor(c.to, file, c.parents, c.parentOf)

@@ -99,8 +99,8 @@ func fullName(id, alias string) string {
 	return alias + "_" + id
 }
 
-// Depend adds a dependency.
-func (m *Importer) Depend(d Dependency) error {
+// AddDependency adds a dependency.
+func (m *Importer) AddDependency(d Dependency) error {
 	if len(m.deps) == 2*dag.MaxEdges { // WfFormat has each dependency twice
 		return fault.At(d.Pos, fault.OverLimit(fmt.Sprintf("more than %d dependencies", dag.MaxEdges), ""))
 	}

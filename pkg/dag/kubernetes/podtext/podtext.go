@@ -15,25 +15,25 @@ type Value []Part
 // Part is either a fixed text or a fact that the shell inserts.
 type Part struct {
 	Text string
-	Ask  Ask
+	Fact Fact
 }
 
-// Ask is a fact about the pod that is known only when it runs.
-type Ask int
+// Fact is a fact about the pod that is known only when it runs.
+type Fact int
 
 // The facts.
 const (
-	Literal   Ask = iota // none: Text is the text
-	Index                // its index among the pods of its job
-	Job                  // the index of its job among the copies of a role
-	Rank                 // its rank among the pods of its role
-	Name                 // its name
-	Address              // its address
-	Machine              // the node's name
-	GroupRank            // its rank among all pods of the group
-	Head                 // the address of the group's first pod
-	Total                // the number of pods of the group
-	ShellVar             // a shell variable; Text is its name
+	Literal   Fact = iota // none: Text is the text
+	Index                 // its index among the pods of its job
+	Job                   // the index of its job among the copies of a role
+	Rank                  // its rank among the pods of its role
+	Name                  // its name
+	Address               // its address
+	Machine               // the node's name
+	GroupRank             // its rank among all pods of the group
+	Head                  // the address of the group's first pod
+	Total                 // the number of pods of the group
+	ShellVar              // a shell variable; Text is its name
 )
 
 // Plain returns a fixed text.
@@ -66,7 +66,7 @@ func (v Value) Shell(p Place) string {
 			}
 			continue
 		}
-		b.WriteString(`"` + part.Ask.shell(p, part.Text) + `"`)
+		b.WriteString(`"` + part.Fact.shell(p, part.Text) + `"`)
 	}
 	return b.String()
 }
@@ -76,19 +76,19 @@ func (v Value) At(p Place) (string, bool) {
 	var b strings.Builder
 	for _, part := range v {
 		switch {
-		case part.Ask == Literal:
+		case part.Fact == Literal:
 			b.WriteString(part.Text)
-		case part.Ask == Total:
+		case part.Fact == Total:
 			b.WriteString(strconv.Itoa(p.Total))
 		case p.Alone < 0:
 			return "", false
-		case part.Ask == Index:
+		case part.Fact == Index:
 			b.WriteString(strconv.Itoa(p.Alone % p.PerJob))
-		case part.Ask == Job:
+		case part.Fact == Job:
 			b.WriteString(strconv.Itoa(p.Alone / p.PerJob))
-		case part.Ask == Rank, part.Ask == GroupRank && !p.Gang:
+		case part.Fact == Rank, part.Fact == GroupRank && !p.Gang:
 			b.WriteString(strconv.Itoa(p.Alone))
-		case part.Ask == Name:
+		case part.Fact == Name:
 			b.WriteString(p.podName(p.Alone))
 		default:
 			return "", false
@@ -105,7 +105,7 @@ func (p Place) podName(rank int) string {
 }
 
 // shell returns the shell expansion for the fact, for use within double quotes.
-func (a Ask) shell(p Place, name string) string {
+func (a Fact) shell(p Place, name string) string {
 	rank := "$TRADEWIND_NODE_RANK"
 	if p.First > 0 {
 		rank = "$((TRADEWIND_NODE_RANK-" + strconv.Itoa(p.First) + "))"
@@ -178,7 +178,7 @@ func Expand(s string, env []Variable) Value {
 		for i := len(env) - 1; i >= 0; i-- {
 			if env[i].Name == name {
 				if env[i].Secret {
-					return Value{{Text: name, Ask: ShellVar}}, true
+					return Value{{Text: name, Fact: ShellVar}}, true
 				}
 				return env[i].Value, true
 			}

@@ -49,8 +49,8 @@ func FakeGCS(tb testing.TB) string {
 	return start(tb, FakeGCSServer())
 }
 
-// FakeGCSTelling is FakeGCS with buckets that publish object notifications to the Pub/Sub (gRPC) at an address.
-func FakeGCSTelling(tb testing.TB, pubsub string) string {
+// FakeGCSWithPubSub is FakeGCS with buckets that publish object notifications to the Pub/Sub (gRPC) at an address.
+func FakeGCSWithPubSub(tb testing.TB, pubsub string) string {
 	tb.Helper()
 	server := FakeGCSServer()
 	server.Env = append(server.Env, "PUBSUB_EMULATOR_HOST="+pubsub)

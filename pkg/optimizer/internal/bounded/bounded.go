@@ -121,7 +121,7 @@ func (s *Search) Start(cheap, fast problem.Plan, known []problem.Plan, lower flo
 	s.dual = pricing.NewLagrangian(s.Inst, s.Thresholds)
 	s.prices = pricing.NewPricer(s.Inst, cheap, fast, s.Thresholds)
 	if s.ByTime {
-		s.hasten()
+		s.tightenDeadline()
 	}
 	if !s.root.Narrow(s.TimeCut(), &s.buf, s.Meter) {
 		s.Lower = s.Upper
@@ -130,7 +130,7 @@ func (s *Search) Start(cheap, fast problem.Plan, known []problem.Plan, lower flo
 	if s.large() && s.ByTime {
 		s.probeFirst()
 	} else if s.large() {
-		for s.steps < MostSteps/2 && !s.Meter.Stopped {
+		for s.steps < MaxSteps/2 && !s.Meter.Stopped {
 			s.coarsen()
 		}
 		for done := s.Meter.Work; len(s.roundings) > 0 && s.Lower < s.cut() && s.Meter.Work < done+
@@ -178,9 +178,9 @@ func (s *Search) keep(p problem.Plan) bool {
 	return true
 }
 
-// hasten searches by bisection for the tightest deadline for which single moves from the best plan stay within the
+// tightenDeadline searches by bisection for the tightest deadline for which single moves from the best plan stay within the
 // budget.
-func (s *Search) hasten() {
+func (s *Search) tightenDeadline() {
 	low := s.Lower
 	for range 20 {
 		if s.Upper-low <= 1e-3*s.Upper {
@@ -269,18 +269,18 @@ func (s *Search) seek() {
 	low := s.Lower
 	for s.ByTime && s.Upper-low > 1e-3*s.Upper && !s.Meter.Stopped {
 		deadline := (low + s.Upper) / 2
-		if !s.press(sp, deadline, 12) {
+		if !s.pushTowards(sp, deadline, 12) {
 			low = deadline
 		}
 	}
-	for !s.ByTime && s.press(sp, s.TimeCut(), 12) {
+	for !s.ByTime && s.pushTowards(sp, s.TimeCut(), 12) {
 	}
 	sp.Urgent = false
 	sp.Recall()
 }
 
-// press does the given number of rounds towards plans within the deadline and reports whether it found a better plan.
-func (s *Search) press(sp *pricing.Spreader, deadline float64, rounds int) bool {
+// pushTowards does the given number of rounds towards plans within the deadline and reports whether it found a better plan.
+func (s *Search) pushTowards(sp *pricing.Spreader, deadline float64, rounds int) bool {
 	before := s.Upper
 	if s.ByTime {
 		sp.Recall()

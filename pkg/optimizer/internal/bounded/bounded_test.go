@@ -160,7 +160,7 @@ func TestSearchMatchesBruteForce(t *testing.T) {
 		1_334_142, 1_334_438, 3_525_017, 1_530_175, 1_545_739, 3_690_046, 1_303_384, 2_432_044,
 		17_893, 17_893, 187_393, 18_073, 21_227, 290_208, 17_893, 20_262,
 	} {
-		if !tiny.Took(steps[i], want, 2e-5) {
+		if !tiny.StepsNear(steps[i], want, 2e-5) {
 			t.Errorf("method %d takes %d steps, not about %d", i, steps[i], want)
 		}
 	}

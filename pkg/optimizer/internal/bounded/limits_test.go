@@ -30,7 +30,7 @@ func TestStoppedSearchHasValidBound(t *testing.T) {
 			}
 		}
 	}
-	if !tiny.Took(steps, 3_428_360, 2e-5) {
+	if !tiny.StepsNear(steps, 3_428_360, 2e-5) {
 		t.Errorf("%d steps in total", steps)
 	}
 }
@@ -56,7 +56,7 @@ func TestGapEndsSearch(t *testing.T) {
 			}
 		}
 	}
-	if sooner < 60 || !tiny.Took(steps, 1_512_820, 3e-5) {
+	if sooner < 60 || !tiny.StepsNear(steps, 1_512_820, 3e-5) {
 		t.Errorf("%d searches end sooner, %d steps in total", sooner, steps)
 	}
 }
@@ -126,7 +126,7 @@ func TestRoundingIsLowerBound(t *testing.T) {
 		if k.limit == 0 {
 			continue
 		}
-		for steps := 1; steps <= bounded.MostSteps; steps++ {
+		for steps := 1; steps <= bounded.MaxSteps; steps++ {
 			s := &bounded.Search{
 				Inst: k.inst, Meter: meter(search.Limits{}), Thresholds: search.DefaultThresholds(), Limit: k.limit,
 			}
@@ -206,7 +206,7 @@ func TestRoundingStartsFromGivenPlans(t *testing.T) {
 			if tried++; tried%7 > 0 || hours > k.limit {
 				return
 			}
-			for steps := 1; steps <= bounded.MostSteps; steps += 4 {
+			for steps := 1; steps <= bounded.MaxSteps; steps += 4 {
 				m := meter(search.Limits{Work: 1})
 				m.Spend(1)
 				s := &bounded.Search{Inst: k.inst, Meter: m, Thresholds: search.DefaultThresholds(), Limit: k.limit}

@@ -93,7 +93,7 @@ func (s *Search) ProbeAt(cut float64) {
 	if most := s.Meter.Work + s.Probes.Effort; sub.Meter.Limit == 0 || most < sub.Meter.Limit {
 		sub.Meter.Limit = most
 	}
-	sub.Meter.Gap, sub.Meter.LookAt = 0, 0
+	sub.Meter.Gap, sub.Meter.NextCheck = 0, 0
 	sub.Start(s.Cheap, s.Fast, []problem.Plan{s.Best}, s.Floor)
 	sub.begun = sub.Meter.Work
 	for sub.Upper == sub.ceiling && sub.step() {

@@ -16,8 +16,8 @@ import (
 // Chvátal and Gomory; for bin packing the dual feasible functions of Lueker, 1983). With rounded times many options
 // are alike, and the search is the same as for any other deadline (bounded.go).
 
-// MostSteps is the maximum number of steps to the deadline: the finest rounding.
-const MostSteps = 12
+// MaxSteps is the maximum number of steps to the deadline: the finest rounding.
+const MaxSteps = 12
 
 // rounding is a search with rounded times.
 type rounding struct {
@@ -70,7 +70,7 @@ func roundOptions(
 			}
 		}
 	}
-	sent, received := leastcost.Moved(inst, t)
+	sent, received := leastcost.DataMoved(inst, t)
 	kept := opts[:0:0]
 	for k := range opts {
 		if opts[k].Hours > float64(steps) {
@@ -171,7 +171,7 @@ func (s *Search) round() {
 		return
 	}
 	defer func() { s.roundWork += s.Meter.Work - s.begun - done }()
-	if s.steps < MostSteps {
+	if s.steps < MaxSteps {
 		s.coarsen()
 	} else if len(s.roundings) > 0 {
 		s.refine()

@@ -18,7 +18,7 @@ func (s *Search) Run() {
 
 // step explores one branch and the most promising path below it. It reports whether there may be more to do.
 func (s *Search) step() bool {
-	if s.stuck || !s.GoOn(s.Upper, s.Meter) || s.Meter.Gap > 0 && s.Lower >= s.Upper-s.Meter.Gap*s.Upper {
+	if s.stuck || !s.Continue(s.Upper, s.Meter) || s.Meter.Gap > 0 && s.Lower >= s.Upper-s.Meter.Gap*s.Upper {
 		return false
 	}
 	next, ok := s.Pop(s.cut())

@@ -55,15 +55,15 @@ func (b *buckets) Restore(p problem.Plan) {
 	}
 }
 
-// mostBuckets is the maximum number of nodes that are eliminated together. Finding their order takes memory and time
+// maxBuckets is the maximum number of nodes that are eliminated together. Finding their order takes memory and time
 // quadratic in it.
-const mostBuckets = 4096
+const maxBuckets = 4096
 
 // Order returns an order of the given nodes of n in which eliminating them one by one takes few steps: always the
 // node whose table with its neighbours is the smallest (the min-weight heuristic). It returns nil if the total number
 // of steps would exceed limit. The network must be compact.
 func Order(n *network.Network, nodes []int32, limit float64) []int32 {
-	if len(nodes) > mostBuckets {
+	if len(nodes) > maxBuckets {
 		return nil
 	}
 	g := newFillGraph(n, nodes)

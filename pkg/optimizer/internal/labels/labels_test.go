@@ -137,7 +137,7 @@ func TestSolveMatchesBruteForce(t *testing.T) {
 			}
 		}
 	}
-	if !tiny.Took(int64(work), 1_664_000, 6e-4) {
+	if !tiny.StepsNear(int64(work), 1_664_000, 6e-4) {
 		t.Errorf("it takes %d steps", work)
 	}
 }

@@ -27,7 +27,7 @@ func (d *Domination) filter(t int32, alive []bool) {
 			best = k
 		}
 	}
-	sent, received := Moved(d.inst, t)
+	sent, received := DataMoved(d.inst, t)
 	out, in := d.Rows(opts[best].Place)
 	for k := range opts {
 		if k == best || !alive[k] {
@@ -40,8 +40,8 @@ func (d *Domination) filter(t int32, alive []bool) {
 	}
 }
 
-// Moved returns how much data leaves task t and how much arrives, in GiB.
-func Moved(inst *problem.Instance, t int32) (sent, received float64) {
+// DataMoved returns how much data leaves task t and how much arrives, in GiB.
+func DataMoved(inst *problem.Instance, t int32) (sent, received float64) {
 	for _, e := range inst.Out.Of(t) {
 		sent += inst.Edges[e].SumGiB
 	}

@@ -226,7 +226,7 @@ func TestDominationRows(t *testing.T) {
 			}
 		}
 		for task := range int32(inst.NTask()) {
-			sent, received := leastcost.Moved(inst, task)
+			sent, received := leastcost.DataMoved(inst, task)
 			for _, e := range inst.Edges {
 				if e.From == task {
 					sent -= e.SumGiB

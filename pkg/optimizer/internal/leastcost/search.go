@@ -82,7 +82,7 @@ func (s *costSearch) plunge(n *network.Network) {
 
 // run searches until the optimum is proven or the meter stops it.
 func (s *costSearch) run() {
-	for !s.tooLarge && s.GoOn(s.upper, s.meter) {
+	for !s.tooLarge && s.Continue(s.upper, s.meter) {
 		next, ok := s.Pop(s.cut())
 		if !ok {
 			break

@@ -35,7 +35,7 @@ func TestSearchTakesFewSteps(t *testing.T) {
 		}
 	}
 	for k, want := range []int64{110_245, 22_376, 97_651, 75_847} {
-		if !tiny.Took(steps[k], want, 5e-4) {
+		if !tiny.StepsNear(steps[k], want, 5e-4) {
 			t.Errorf("effort %d takes %d steps, not about %d", k, steps[k], want)
 		}
 	}

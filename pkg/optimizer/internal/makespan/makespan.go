@@ -90,7 +90,7 @@ func leastTimes(inst *problem.Instance) (hours, transfer []float64) {
 func (s *timeSearch) cut() float64 { return search.CutBelow(s.upper) }
 
 func (s *timeSearch) run() {
-	for s.upper >= s.enough && s.GoOn(s.upper, s.meter) {
+	for s.upper >= s.enough && s.Continue(s.upper, s.meter) {
 		next, ok := s.Pop(s.cut())
 		if !ok || !s.pruneRoot() {
 			s.Open = nil

@@ -146,7 +146,7 @@ func TestSweepRaisesBound(t *testing.T) {
 			t.Fatalf("seed %d: values are left below the bound", seed)
 		}
 	}
-	if closed < 290 || !tiny.Took(m.Work, 31_190, 1.3e-3) {
+	if closed < 290 || !tiny.StepsNear(m.Work, 31_190, 1.3e-3) {
 		t.Errorf("%d of 300 bounds equal the cost of the cheapest plan, after %d steps", closed, m.Work)
 	}
 }

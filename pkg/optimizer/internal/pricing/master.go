@@ -37,8 +37,8 @@ type tried struct {
 
 // Maximum sizes of the pools. The oldest plans are dropped.
 const (
-	mostPlans = 160
-	mostPaths = 60
+	maxPlans = 160
+	maxPaths = 60
 )
 
 func newMaster(inst *problem.Instance) *master {
@@ -51,8 +51,8 @@ func (ms *master) addPlan(p problem.Plan) {
 			return
 		}
 	}
-	if len(ms.plans) == mostPlans {
-		ms.plans = slices.Delete(ms.plans, 0, mostPlans/4)
+	if len(ms.plans) == maxPlans {
+		ms.plans = slices.Delete(ms.plans, 0, maxPlans/4)
 	}
 	t := tried{plan: slices.Clone(p), usd: ms.inst.Cost(p)}
 	for i := range ms.paths {
@@ -68,7 +68,7 @@ func (ms *master) addPath(p problem.Path) bool {
 			return false
 		}
 	}
-	if len(ms.paths) == mostPaths {
+	if len(ms.paths) == maxPaths {
 		ms.dropPath()
 	}
 	ms.paths = append(ms.paths, p)

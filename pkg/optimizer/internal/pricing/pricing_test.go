@@ -168,7 +168,7 @@ func TestPricesBoundAllPlans(t *testing.T) {
 		}
 	}
 	for i, want := range []int64{128_009, 124_923, 201_439, 199_496} {
-		if !tiny.Took(steps[i], want, 1e-3) {
+		if !tiny.StepsNear(steps[i], want, 1e-3) {
 			t.Errorf("pricer %d: %d steps, not about %d", i, steps[i], want)
 		}
 	}

@@ -105,7 +105,7 @@ func TestShorten(t *testing.T) {
 			t.Fatalf("seed %d: it stops at %v hours, but a second call reaches %v", seed, now, again.Makespan())
 		}
 	}
-	if shorter < 200 || !tiny.Took(m.Work, 49_450, 1e-3) {
+	if shorter < 200 || !tiny.StepsNear(m.Work, 49_450, 1e-3) {
 		t.Errorf("%d plans are shortened in %d steps", shorter, m.Work)
 	}
 }
@@ -144,7 +144,7 @@ func TestCheapen(t *testing.T) {
 			})
 		}
 	}
-	if cheaper < 300 || within < 200 || !tiny.Took(m.Work, 305_150, 1e-3) {
+	if cheaper < 300 || within < 200 || !tiny.StepsNear(m.Work, 305_150, 1e-3) {
 		t.Errorf("%d plans are made cheaper, %d of %d in time, in %d steps", cheaper, within, late, m.Work)
 	}
 }

@@ -11,19 +11,19 @@ import (
 // Meter counts the work of one call and decides when to stop. It checks the clock and the context only at intervals,
 // because these checks are more expensive than most steps.
 type Meter struct {
-	ctx      context.Context
-	Now      func() time.Time
-	started  time.Time
-	Deadline time.Time // zero means none
-	Limit    int64     // of work; 0 means none
-	Gap      float64   // relative gap at which a plan is good enough; 0 means none
-	Work     int64
-	LookAt   int64 // amount of work at which the clock is checked next
-	Stopped  bool
+	ctx       context.Context
+	Now       func() time.Time
+	started   time.Time
+	Deadline  time.Time // zero means none
+	Limit     int64     // of work; 0 means none
+	Gap       float64   // relative gap at which a plan is good enough; 0 means none
+	Work      int64
+	NextCheck int64 // amount of work at which the clock is checked next
+	Stopped   bool
 }
 
-// lookEvery is the work between two checks of the clock, much less than a millisecond.
-const lookEvery = 200_000
+// checkEvery is the work between two checks of the clock, much less than a millisecond.
+const checkEvery = 200_000
 
 // Limits are the limits of a meter.
 type Limits struct {
@@ -49,12 +49,12 @@ func Start(ctx context.Context, o Limits) *Meter {
 // Spend adds to the work done and reports whether to continue.
 func (m *Meter) Spend(work int) bool {
 	m.Work += int64(work)
-	if m.Work < m.LookAt || m.Stopped {
+	if m.Work < m.NextCheck || m.Stopped {
 		return !m.Stopped
 	}
-	m.LookAt = m.Work + lookEvery
+	m.NextCheck = m.Work + checkEvery
 	if m.Limit > 0 {
-		m.LookAt = min(m.LookAt, max(m.Limit, m.Work+1))
+		m.NextCheck = min(m.NextCheck, max(m.Limit, m.Work+1))
 	}
 	switch {
 	case m.ctx.Err() != nil,
@@ -95,13 +95,13 @@ func (m *Meter) Part(fraction float64) *Meter {
 func (m *Meter) AtMost(work int64) {
 	if m.Limit == 0 || m.Work+work < m.Limit {
 		m.Limit = max(1, m.Work+work) // 0 would mean no limit
-		m.LookAt = min(m.LookAt, m.Limit)
+		m.NextCheck = min(m.NextCheck, m.Limit)
 	}
 }
 
 // Join adds the work of a part.
 func (m *Meter) Join(p *Meter) {
 	m.Work = p.Work
-	m.LookAt = 0
+	m.NextCheck = 0
 	m.Spend(0)
 }

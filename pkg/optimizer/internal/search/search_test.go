@@ -51,17 +51,17 @@ func TestGoOn(t *testing.T) {
 	for bound, want := range map[float64]bool{89: true, 91: false} {
 		var l search.OpenList
 		l.Push(bound, nil)
-		if got := l.GoOn(100, m); got != want {
+		if got := l.Continue(100, m); got != want {
 			t.Errorf("with a plan of 100 and a bound of %v: continues: %v", bound, got)
 		}
 	}
 	var l search.OpenList
 	l.Push(99.9, nil)
-	if !l.GoOn(100, search.Start(context.Background(), search.Limits{})) {
+	if !l.Continue(100, search.Start(context.Background(), search.Limits{})) {
 		t.Error("ends before the best plan is proven")
 	}
 	m.Stopped = true
-	if l.GoOn(100, m) {
+	if l.Continue(100, m) {
 		t.Error("continues although it is stopped")
 	}
 }

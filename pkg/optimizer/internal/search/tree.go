@@ -23,12 +23,12 @@ func (l *OpenList) Pop(cut float64) (Branch, bool) {
 	return heap.Pop(&l.Open).(Branch), true
 }
 
-// MostOpen limits the memory of a search tree. A search that would need more stops, as at a time limit.
-const MostOpen = 4_000_000
+// MaxOpen limits the memory of a search tree. A search that would need more stops, as at a time limit.
+const MaxOpen = 4_000_000
 
-// GoOn reports whether to continue the search if the best plan has the given objective.
-func (l *OpenList) GoOn(upper float64, m *Meter) bool {
-	return !m.Stopped && len(l.Open) < MostOpen && (m.Gap == 0 || l.Least(CutBelow(upper)) < upper-m.Gap*upper)
+// Continue reports whether to continue the search if the best plan has the given objective.
+func (l *OpenList) Continue(upper float64, m *Meter) bool {
+	return !m.Stopped && len(l.Open) < MaxOpen && (m.Gap == 0 || l.Least(CutBelow(upper)) < upper-m.Gap*upper)
 }
 
 // Least returns the lowest bound of the open branches, or +Inf if none is worth exploring.

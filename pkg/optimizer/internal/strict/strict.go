@@ -34,11 +34,11 @@ type Field struct {
 	read     func() error
 }
 
-// Need returns a required field.
-func Need(name string, read func() error) Field { return Field{name, true, read} }
+// Required returns a required field.
+func Required(name string, read func() error) Field { return Field{name, true, read} }
 
-// May returns an optional field.
-func May(name string, read func() error) Field { return Field{name, false, read} }
+// Optional returns an optional field.
+func Optional(name string, read func() error) Field { return Field{name, false, read} }
 
 // Object reads an object with the given fields.
 func (p Reader) Object(fields []Field) error {

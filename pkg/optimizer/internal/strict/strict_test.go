@@ -37,14 +37,14 @@ func read(text string) string {
 	var tags []string
 	var parts []float64
 	err := p.Object([]strict.Field{
-		strict.May("size", func() error { return p.Number(&size) }),
-		strict.Need("name", func() error { return p.Text(&name) }),
-		strict.May("tags", func() error { return p.Texts(2, &tags) }),
-		strict.May("none", func() error { return p.Texts(0, &tags) }),
-		strict.May("parts", func() error {
+		strict.Optional("size", func() error { return p.Number(&size) }),
+		strict.Required("name", func() error { return p.Text(&name) }),
+		strict.Optional("tags", func() error { return p.Texts(2, &tags) }),
+		strict.Optional("none", func() error { return p.Texts(0, &tags) }),
+		strict.Optional("parts", func() error {
 			return p.List(2, func() error {
 				var part float64
-				err := p.Object([]strict.Field{strict.Need("size", func() error { return p.Number(&part) })})
+				err := p.Object([]strict.Field{strict.Required("size", func() error { return p.Number(&part) })})
 				parts = append(parts, part)
 				return err
 			})

@@ -156,9 +156,9 @@ func Evaluate(inst *problem.Instance, p problem.Plan) (usd, hours float64) {
 	return usd, max(0, slices.Max(ends))
 }
 
-// Took reports whether a number of steps is as expected, within a relative tolerance. It is always true on other
+// StepsNear reports whether a number of steps is as expected, within a relative tolerance. It is always true on other
 // platforms than amd64: where the compiler fuses multiplications and additions, ties are decided differently.
-func Took(steps, want int64, within float64) bool {
+func StepsNear(steps, want int64, within float64) bool {
 	return runtime.GOARCH != "amd64" || math.Abs(float64(steps-want)) <= within*float64(want)
 }
 

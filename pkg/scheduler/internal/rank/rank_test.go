@@ -70,7 +70,7 @@ func TestTournamentBest(t *testing.T) {
 				for i := range scores {
 					scores[i] = score.Draw(t, "score")
 				}
-				played.Play(n, func(i int) float64 { return scores[i] })
+				played.Reset(n, func(i int) float64 { return scores[i] })
 			}
 			for range 8 {
 				i := rapid.IntRange(0, n-1).Draw(t, "i")

@@ -12,8 +12,8 @@ type Tournament struct {
 // Never is the score of an item that can not be chosen: minus infinity.
 var Never = math.Inf(-1)
 
-// Play sets the scores of all n items.
-func (t *Tournament) Play(n int, score func(i int) float64) {
+// Reset sets the scores of all n items.
+func (t *Tournament) Reset(n int, score func(i int) float64) {
 	if t.tree == nil {
 		t.n, t.leaves = n, 1
 		for t.leaves < n {
