@@ -9,7 +9,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tradewind-broker/tradewind/internal/api/internal/follow"
-	"github.com/tradewind-broker/tradewind/internal/api/internal/stream"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
@@ -68,7 +67,7 @@ func (a *API) followJob(ctx context.Context, in *followInput) (*huma.StreamRespo
 	}
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		defer done()
-		s := stream.Open(hc, "text/event-stream")
+		s := Open(hc, "text/event-stream")
 		defer s.Close()
 		a.sendEvents(hc.Context(), s, feed, first, cmp.Or(in.Last, in.After))
 	}}, nil
@@ -76,7 +75,7 @@ func (a *API) followJob(ctx context.Context, in *followInput) (*huma.StreamRespo
 
 // sendEvents sends updates to a follower, from its place in the stream on, until the job has finished, the follower has
 // gone or the host stops.
-func (a *API) sendEvents(ctx context.Context, s *stream.Stream, f *follow.Feed, now follow.Moment, place string) {
+func (a *API) sendEvents(ctx context.Context, s *Stream, f *follow.Feed, now follow.Moment, place string) {
 	for {
 		updates, places := f.Since(now, place, a.cfg.Now().UTC())
 		for i := range updates {
@@ -97,7 +96,7 @@ func (a *API) sendEvents(ctx context.Context, s *stream.Stream, f *follow.Feed, 
 }
 
 // nextOrAlive waits for the next moment and sends heartbeats until then.
-func (a *API) nextOrAlive(ctx context.Context, s *stream.Stream, f *follow.Feed, now follow.Moment) (
+func (a *API) nextOrAlive(ctx context.Context, s *Stream, f *follow.Feed, now follow.Moment) (
 	follow.Moment, error) {
 	for {
 		wait, stop := context.WithTimeout(ctx, heartbeat)

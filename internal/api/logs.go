@@ -14,7 +14,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tradewind-broker/tradewind/internal/api/internal/follow"
-	"github.com/tradewind-broker/tradewind/internal/api/internal/stream"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
@@ -76,7 +75,7 @@ func (a *API) readLog(ctx context.Context, in *readLogInput) (*huma.StreamRespon
 		ctx, cancel := context.WithCancel(hc.Context())
 		defer cancel()
 		defer context.AfterFunc(a.closed, cancel)()
-		s := stream.Open(hc, "text/plain; charset=utf-8")
+		s := Open(hc, "text/plain; charset=utf-8")
 		defer s.Close()
 		if !rd.run(ctx, s, now) {
 			s.CutOff(apitypes.NextHeader, fmt.Sprintf("%d:%d", rd.attempt, rd.offset))
@@ -124,7 +123,7 @@ func (rd *reading) log() Log {
 
 // run sends the log until it is complete, the client has gone or the host stops. It returns true if everything that the
 // client wants was sent.
-func (rd *reading) run(ctx context.Context, s *stream.Stream, now follow.Moment) (all bool) {
+func (rd *reading) run(ctx context.Context, s *Stream, now follow.Moment) (all bool) {
 	if rd.in.Tail > 0 && rd.attempt > 0 {
 		rd.skip(ctx)
 	}
@@ -160,7 +159,7 @@ func (rd *reading) over(d *apitypes.JobDetail) bool {
 }
 
 // copy sends all available output.
-func (rd *reading) copy(ctx context.Context, s *stream.Stream) error {
+func (rd *reading) copy(ctx context.Context, s *Stream) error {
 	if rd.attempt == 0 {
 		return nil
 	}
@@ -219,7 +218,7 @@ func (rd *reading) wait(ctx context.Context, now follow.Moment) (follow.Moment, 
 
 // nextAttempt waits for the next attempt of the task, and announces it in the output. It returns io.EOF if there will
 // be none or the client wants only this one.
-func (rd *reading) nextAttempt(ctx context.Context, s *stream.Stream, now follow.Moment) (follow.Moment, error) {
+func (rd *reading) nextAttempt(ctx context.Context, s *Stream, now follow.Moment) (follow.Moment, error) {
 	for {
 		t := now.Detail.TaskList[rd.task]
 		switch {

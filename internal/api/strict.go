@@ -11,7 +11,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/tradewind-broker/tradewind/internal/api/internal/strict"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
@@ -21,11 +20,11 @@ import (
 func (a *API) strict(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	op := ctx.Operation()
-	if wrong := cmp.Or(strict.Repeated(op, r), strict.Empty(op, r), strict.NoNumber(op, r)); wrong != nil {
+	if wrong := cmp.Or(Repeated(op, r), Empty(op, r), NoNumber(op, r)); wrong != nil {
 		writeProblem(w, invalid(wrong))
 		return
 	}
-	schema := strict.Body(op, r)
+	schema := Body(op, r)
 	if schema == nil {
 		next(ctx)
 		return
@@ -43,7 +42,7 @@ func (a *API) strict(ctx huma.Context, next func(huma.Context)) {
 		writeProblem(w, problem(http.StatusBadRequest, "the body could not be read"))
 		return
 	}
-	body, wrong := strict.Normalize(a.huma.OpenAPI().Components.Schemas, schema, body)
+	body, wrong := Normalize(a.huma.OpenAPI().Components.Schemas, schema, body)
 	if len(wrong) > 0 {
 		writeProblem(w, invalid(wrong...))
 		return

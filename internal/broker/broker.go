@@ -14,7 +14,6 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker/admission"
-	"github.com/tradewind-broker/tradewind/internal/broker/buckets"
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/inputs"
 	"github.com/tradewind-broker/tradewind/internal/broker/outbox"
@@ -191,7 +190,7 @@ type Functions struct {
 	txns     *txn.Transactor
 	pools    *pool.Keeper
 	sessions *admission.Runner
-	uploads  buckets.Uploads
+	uploads  Uploads
 	relay    outbox.Relay
 	users    *Users // submits DAG files
 	log      *slog.Logger
@@ -203,7 +202,7 @@ type Agents struct {
 	cfg     config.Config
 	txns    *txn.Transactor
 	pools   *pool.Keeper
-	uploads buckets.Uploads
+	uploads Uploads
 	log     *slog.Logger
 }
 
@@ -241,7 +240,7 @@ func New(cfg config.Config, p Ports) *Broker {
 	pools := pool.New(txns, known, p.Tokens, policy)
 	sessions := &admission.Runner{Config: cfg, Policy: policy, Mover: p.Moves, Pools: pools}
 	p.Clouds[apitypes.PoolCloud] = pools.Driver()
-	uploads := buckets.Uploads{Txns: txns, Data: p.Data, AtOnce: p.AtOnce, Log: p.Log}
+	uploads := Uploads{Txns: txns, Data: p.Data, AtOnce: p.AtOnce, Log: p.Log}
 	users := &Users{ports: p, cfg: cfg, txns: txns, pools: pools, log: p.Log}
 	return &Broker{
 		Functions: &Functions{

@@ -8,7 +8,6 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
-	"github.com/tradewind-broker/tradewind/internal/broker/buckets"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
@@ -74,7 +73,7 @@ func (b *Functions) buy(ctx context.Context, cause string, e events.TaskAdmitted
 		return err
 	}
 	var machines []cloud.Machine
-	launchErr := buckets.Keeper{Txns: b.txns, Data: b.ports.Data}.Make(ctx, intent.Job.ID, intent.Spec)
+	launchErr := Keeper{Txns: b.txns, Data: b.ports.Data}.Make(ctx, intent.Job.ID, intent.Spec)
 	if launchErr != nil && cloud.KindOf(launchErr) != cloud.Invalid { // temporary, and no location is to blame
 		return fmt.Errorf("%w: launch of %s: %w", errAgain, intent.Cluster.ID, launchErr)
 	}

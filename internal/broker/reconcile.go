@@ -10,11 +10,9 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
-	"github.com/tradewind-broker/tradewind/internal/broker/buckets"
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
-	"github.com/tradewind-broker/tradewind/internal/broker/serving"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -49,7 +47,7 @@ func (b *Functions) reconcile(ctx context.Context, e events.Event) error {
 // RemoveBuckets removes the buckets that were made for jobs, if all of those have ended. Reconcile calls it, and a host
 // that is about to stop may call it as well.
 func (b *Functions) RemoveBuckets(ctx context.Context, cause string) error {
-	return buckets.Keeper{Txns: b.txns, Data: b.ports.Data}.Remove(ctx, cause)
+	return Keeper{Txns: b.txns, Data: b.ports.Data}.Remove(ctx, cause)
 }
 
 // isCloudFailure reports whether an error is a cloud's failure, and logs it. Such a failure does not make the event be
@@ -132,7 +130,7 @@ func (b *Functions) reconcileJob(u *txn.Unit, cause string, w *walked, machines 
 	clusters, err := recordcache.List[record.Cluster](u, record.JobPart(w.job.ID), record.ClusterPrefix, 0)
 	errs = append(errs, err)
 	if slices.ContainsFunc(clusters, attempt.Holds) {
-		errs = append(errs, b.recheckSuspended(u, cause, w.job), serving.Continue(u.Ctx, b.txns, cause, w.job))
+		errs = append(errs, b.recheckSuspended(u, cause, w.job), Continue(u.Ctx, b.txns, cause, w.job))
 	}
 	for _, cl := range clusters {
 		known[cl.ID] = true

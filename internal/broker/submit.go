@@ -14,7 +14,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/inputs"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
-	"github.com/tradewind-broker/tradewind/internal/broker/serving"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
 	"github.com/tradewind-broker/tradewind/internal/broker/view"
 	"github.com/tradewind-broker/tradewind/internal/tell"
@@ -72,11 +71,11 @@ func (b *Users) Submit(ctx context.Context, s Submission) (record.Job, error) {
 
 // update replaces the services of a job.
 func (b *Users) update(ctx context.Context, s Submission) (record.Job, error) {
-	w := serving.Request{Job: s.Updates, Spec: s.Spec, Key: s.Token}
+	w := Request{Job: s.Updates, Spec: s.Spec, Key: s.Token}
 	if len(s.Secrets) > 0 {
 		w.Seal = func(ctx context.Context) ([]byte, error) { return b.seal(ctx, s.Updates, s.Spec, s.Secrets) }
 	}
-	return serving.Update(ctx, b.txns, w)
+	return Update(ctx, b.txns, w)
 }
 
 // idDigits is how many digits of a job's digest are part of its ID.

@@ -17,14 +17,10 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/dashboard"
 	"github.com/tradewind-broker/tradewind/internal/cli/deployment"
-	"github.com/tradewind-broker/tradewind/internal/cli/doctor"
-	"github.com/tradewind-broker/tradewind/internal/cli/initial"
 	"github.com/tradewind-broker/tradewind/internal/cli/onmachine"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/prices"
-	"github.com/tradewind-broker/tradewind/internal/cli/suspending"
 	"github.com/tradewind-broker/tradewind/internal/cli/tesproxy"
-	"github.com/tradewind-broker/tradewind/internal/cli/watching"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
 )
@@ -126,9 +122,9 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupPlan, Title: "Plan and look up:"},
 		&cobra.Group{ID: groupOperate, Title: "Operate:"},
 	)
-	a.add(root, groupWork, initial.Command(a.App), a.runCommand(), a.submitCommand(), a.statusCommand(),
+	a.add(root, groupWork, InitCommand(a.App), a.runCommand(), a.submitCommand(), a.statusCommand(),
 		a.logsCommand(), a.cancelCommand(), a.rerunCommand(), a.explainCommand())
-	a.add(root, groupWork, suspending.Commands(a.App, a.suspendBrokers())...)
+	a.add(root, groupWork, SuspendCommands(a.App, a.suspendBrokers())...)
 	a.add(root, groupWork, onmachine.Commands(a.App, a.machineBrokers())...)
 	enabled := clouds.Enabling(a.App, a.kits, a.brokers.Find)
 	sold := planning.Catalog(a.App)
@@ -147,9 +143,9 @@ func (a *app) root() *cobra.Command {
 		deployment.Command(a.App, cloudkit.Names(a.kits)), a.queueCommand(),
 		a.poolCommand(),
 		a.dlqCommand(), dashboard.Command(a.App, a.dashboardBrokers(enabled)), tesproxy.Command(a.App, a.tesBrokers()),
-		doctor.Command(a.App, a.brokers.Find), about.Version(a.App, root.Name()),
+		DoctorCommand(a.App, a.brokers.Find), about.Version(a.App, root.Name()),
 		about.Upgrade(a.App))
-	a.add(root, groupOperate, watching.Commands(a.App, a.watchingBrokers())...)
+	a.add(root, groupOperate, WatchCommands(a.App, a.watchingBrokers())...)
 	root.AddCommand(agentCommand())
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/internal/cli/doctor"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/pack"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -228,7 +227,7 @@ func TestDoctor(t *testing.T) {
 	p := newProgram(t)
 	p.environ = []string{"AWS_PROFILE=work"}
 	r := p.run("doctor", "-o", "json", "--catalog", "testdata/catalog")
-	var got doctor.Result
+	var got DoctorResult
 	if err := json.Unmarshal([]byte(r.out), &got); err != nil {
 		t.Fatalf("%v: %s", err, r.out)
 	}
@@ -237,8 +236,8 @@ func TestDoctor(t *testing.T) {
 		verdicts[c.Name] = c.Verdict
 	}
 	for name, want := range map[string]string{
-		"version": doctor.OK, "broker": doctor.OK, "network": doctor.OK, "catalogue": doctor.OK, "aws": doctor.OK,
-		"gcp": doctor.Note,
+		"version": OK, "broker": OK, "network": OK, "catalogue": OK, "aws": OK,
+		"gcp": Note,
 	} {
 		if verdicts[name] != want {
 			t.Errorf("%s is %s, want %s", name, verdicts[name], want)

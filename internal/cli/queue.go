@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/internal/cli/policy"
-	"github.com/tradewind-broker/tradewind/internal/cli/quota"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
@@ -26,7 +24,7 @@ func (a *app) queueCommand() *cobra.Command {
 	}
 	command.Group(c)
 	c.AddCommand(a.queueListCommand(), a.queueCreateCommand(), a.queueSetCommand(), a.queueExplainCommand(),
-		policy.Command(a.App))
+		PolicyCommand(a.App))
 	return c
 }
 
@@ -58,7 +56,7 @@ func (a *app) listQueues(ctx context.Context, s *conn, output *command.Choice) e
 		a.Tell("no queue has been used yet in %s", s.state)
 		return nil
 	}
-	return a.PrintTable(quota.Table(list.Queues...))
+	return a.PrintTable(Table(list.Queues...))
 }
 
 func (a *app) queueSetCommand() *cobra.Command {
@@ -89,10 +87,10 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 	c.Args = command.Args(1, 1)
 	a.brokerFlags(c, &state)
 	f := c.Flags()
-	quota.Count(f, &q.MaxRunning, "max-running", "maximum tasks that hold machines at once; 0 means no limit")
-	quota.Amount(f, &q.MaxVCPU, "max-vcpu", "maximum vCPUs that they hold; 0 means no limit")
+	Count(f, &q.MaxRunning, "max-running", "maximum tasks that hold machines at once; 0 means no limit")
+	Amount(f, &q.MaxVCPU, "max-vcpu", "maximum vCPUs that they hold; 0 means no limit")
 	f.StringVar(&q.Parent, "parent", "", "parent queue, whose quota it shares with its siblings; empty means none")
-	quota.Count(f, &q.Weight, "weight", "its weight among its siblings; 0 means 1")
+	Count(f, &q.Weight, "weight", "its weight among its siblings; 0 means 1")
 	var of limits
 	f.Var(&of.most, "max", "maximum it may hold: vcpus, memory (GiB) or an accelerator, as in memory=512,A100=8; "+
 		"or spend in a calendar month (UTC): usd-per-month=500; 0 means no limit")
@@ -105,7 +103,7 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 	f.StringVar(&q.Description, "description", "", "description for people")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		if err := quota.CheckTexts(given[0], q.Parent, q.Description); err != nil {
+		if err := CheckTexts(given[0], q.Parent, q.Description); err != nil {
 			return err
 		}
 		return a.reading(c, state, func(ctx context.Context, s *conn) error {
@@ -116,7 +114,7 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 }
 
 // limits are the flags that set amounts of several resources.
-type limits struct{ most, deserved, guaranteed quota.Flag }
+type limits struct{ most, deserved, guaranteed Flag }
 
 func (a *app) setQueue(ctx context.Context, s *conn, name string, q apitypes.QueueQuota, of limits,
 	set func(string) bool, create bool, output *command.Choice) error {
@@ -148,7 +146,7 @@ func (a *app) setQueue(ctx context.Context, s *conn, name string, q apitypes.Que
 	if output.JSON() {
 		return a.PrintJSON(queue)
 	}
-	return a.PrintTable(quota.Table(*queue))
+	return a.PrintTable(Table(*queue))
 }
 
 // keepQueueSettings copies the old value of every setting whose flag is not given.

@@ -4,23 +4,21 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-
-	"github.com/tradewind-broker/tradewind/internal/cli/suspending"
 )
 
 // suspendBrokers returns how the suspend and resume commands find their broker.
-func (a *app) suspendBrokers() suspending.Brokers {
-	return suspending.Brokers{
+func (a *app) suspendBrokers() SuspendBrokers {
+	return SuspendBrokers{
 		Flags: func(c *cobra.Command, state *string) {
 			a.brokerFlags(c, state)
 			c.ValidArgsFunction = a.completeJob(state, false)
 		},
-		Find: func(ctx context.Context, state string) (*suspending.Target, error) {
+		Find: func(ctx context.Context, state string) (*Target, error) {
 			s, err := a.read(ctx, state)
 			if err != nil {
 				return nil, err
 			}
-			f := &suspending.Target{Broker: s, Close: s.Close,
+			f := &Target{SuspendBroker: s, Close: s.Close,
 				Job: func(ctx context.Context, name string) (string, error) { return a.job(ctx, s, name) }}
 			if s.passive {
 				f.StoppedState = s.state

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/base"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/emf"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -38,21 +37,21 @@ func (c *counts) lagged(d time.Duration) {
 }
 
 // take returns and resets the metrics of the invocation. A zero is not returned, because each data point costs.
-func (c *counts) take() (metrics []emf.Metric, refusals map[cloud.Kind]int) {
+func (c *counts) take() (metrics []Metric, refusals map[cloud.Kind]int) {
 	for _, m := range []struct {
 		name string
 		n    *atomic.Int64
 	}{{"Events", &c.events}, {"Conflicts", &c.conflicts}, {"DeadLetters", &c.dead}, {"Launches", &c.launches},
 		{"Published", &c.published}} {
 		if n := m.n.Swap(0); n > 0 {
-			metrics = append(metrics, emf.Metric{Name: m.name, Unit: emf.Count, Value: float64(n)})
+			metrics = append(metrics, Metric{Name: m.name, Unit: Count, Value: float64(n)})
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.lag > 0 {
 		metrics = append(metrics,
-			emf.Metric{Name: "PublishLag", Unit: emf.Milliseconds, Value: float64(c.lag.Milliseconds())})
+			Metric{Name: "PublishLag", Unit: Milliseconds, Value: float64(c.lag.Milliseconds())})
 	}
 	refusals = c.refusals
 	c.lag, c.refusals = 0, nil
@@ -64,13 +63,13 @@ func (c *counts) take() (metrics []emf.Metric, refusals map[cloud.Kind]int) {
 func (s *Sandbox) flush(i *base.Invocation) {
 	metrics, refusals := s.count.take()
 	props := map[string]any{"function": s.Function, "requestId": i.Request}
-	err := s.metrics.Write(emf.Line{
+	err := s.metrics.Write(Line{
 		At: s.Now(), Dimensions: map[string]string{"Deployment": s.Env.Deployment}, Metrics: metrics, Properties: props,
 	})
 	for kind, n := range refusals {
-		err = errors.Join(err, s.metrics.Write(emf.Line{
+		err = errors.Join(err, s.metrics.Write(Line{
 			At: s.Now(), Dimensions: map[string]string{"Deployment": s.Env.Deployment, "Kind": string(kind)},
-			Metrics: []emf.Metric{{Name: "Refusals", Unit: emf.Count, Value: float64(n)}}, Properties: props,
+			Metrics: []Metric{{Name: "Refusals", Unit: Count, Value: float64(n)}}, Properties: props,
 		}))
 	}
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/outbox"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/base"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/emf"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -45,7 +44,7 @@ type Sandbox struct {
 	Queue  Queue
 
 	urgent  Publisher
-	metrics *emf.Writer
+	metrics *Writer
 	count   *counts
 	current *atomic.Pointer[base.Invocation]
 }
@@ -95,7 +94,7 @@ func open(fn string, env Env, cfg aws.Config, out io.Writer, now func() time.Tim
 		Bus:     a.bus,
 		Queue:   a.queue,
 		urgent:  a.urgent,
-		metrics: emf.New(out, Namespace),
+		metrics: New(out, Namespace),
 		count:   count,
 		current: &current,
 	}, nil

@@ -3,8 +3,6 @@ package optimizer
 import (
 	"fmt"
 	"math"
-
-	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/words"
 )
 
 // Constraint is the kind of constraint that makes a model infeasible.
@@ -50,7 +48,7 @@ func (s *solver) overBudget(cheap answer) *Solution {
 	return &Solution{
 		Status: Infeasible,
 		Message: fmt.Sprintf("the budget is %s USD but the cheapest plan costs %s%s USD: raise it by %s USD",
-			words.USD(budget), orMore(cheap), words.USD(least), words.USD(least-budget)),
+			USD(budget), orMore(cheap), USD(least), USD(least-budget)),
 		Reason: &Reason{Constraint: Budget, LeastUSD: least, Exact: cheap.proven},
 	}
 }
@@ -65,8 +63,8 @@ func (s *solver) pastDeadline(fast answer) *Solution {
 	return &Solution{
 		Status: Infeasible,
 		Message: fmt.Sprintf("the deadline is %s but the fastest plan takes %s%s: extend it by %s",
-			words.Span(deadline, math.Round), orMore(fast), words.Span(least, math.Round),
-			words.Span(least-deadline, math.Ceil)),
+			Span(deadline, math.Round), orMore(fast), Span(least, math.Round),
+			Span(least-deadline, math.Ceil)),
 		Reason: &Reason{Constraint: Deadline, LeastHours: least, Exact: fast.proven},
 	}
 }
@@ -94,9 +92,9 @@ func (s *solver) overBoth(cheap, fast answer, inTime, inBudget *answer) *Solutio
 		Status: Infeasible,
 		Message: fmt.Sprintf("the deadline is %s and the budget %s USD: "+
 			"within the budget the fastest plan takes %s%s, within the deadline the cheapest costs %s%s USD",
-			words.Span(*m.DeadlineHours, math.Round), words.USD(*m.BudgetUSD), orMore(*inBudget),
-			words.Span(hours, math.Round),
-			orMore(*inTime), words.USD(least)),
+			Span(*m.DeadlineHours, math.Round), USD(*m.BudgetUSD), orMore(*inBudget),
+			Span(hours, math.Round),
+			orMore(*inTime), USD(least)),
 		Reason: &Reason{
 			Constraint: DeadlineAndBudget, LeastHours: hours, LeastUSD: least, Exact: inTime.proven && inBudget.proven,
 		},

@@ -1,7 +1,5 @@
 package scheduler
 
-import "github.com/tradewind-broker/tradewind/pkg/scheduler/internal/rank"
-
 // Class is a set of tasks that are interchangeable for every node: same request, and jobs with the same permissions.
 type Class struct {
 	Index int
@@ -13,11 +11,11 @@ type Class struct {
 	share     int32
 	// reservation is the number of the reservation whose nodes the task may use; negative: none.
 	reservation int32
-	// static is, for each node, the part of its score that does not change in a session; rank.Never if the node can
+	// static is, for each node, the part of its score that does not change in a session; Never if the node can
 	// never take the class.
 	static []float64
 	// tree ranks the nodes by their current scores; nil until first used.
-	tree   *rank.Tournament
+	tree   *Tournament
 	cursor int // index into Session.changes up to which tree is up to date
 }
 
@@ -98,7 +96,7 @@ func (s *Session) build(c *Class) {
 			s.trees[0].tree = nil
 			s.trees = s.trees[1:]
 		}
-		c.tree = &rank.Tournament{}
+		c.tree = &Tournament{}
 	}
 	c.tree.Reset(len(s.Nodes), func(i int) float64 { return s.score(c, s.Nodes[i]) })
 }
@@ -116,15 +114,15 @@ func (s *Session) changed(n *NodeInfo) {
 	s.changes = append(s.changes, i)
 }
 
-// score returns the current score of a node for a class, rank.Never if the node has no room.
+// score returns the current score of a node for a class, Never if the node has no room.
 func (s *Session) score(c *Class, n *NodeInfo) float64 {
 	x := c.static[n.Index]
-	if x == rank.Never || !n.fits(c, false) {
-		return rank.Never
+	if x == Never || !n.fits(c, false) {
+		return Never
 	}
 	for _, f := range s.fn.predicates {
 		if f.now != nil && f.now(c, n, false) != "" {
-			return rank.Never
+			return Never
 		}
 	}
 	for _, f := range s.fn.nodeOrders {
@@ -136,11 +134,11 @@ func (s *Session) score(c *Class, n *NodeInfo) float64 {
 // staticScore returns the part of a node's score that does not change in a session.
 func (s *Session) staticScore(c *Class, n *NodeInfo) float64 {
 	if n.Node.Closed || n.reserved >= 0 && n.reserved != c.reservation {
-		return rank.Never
+		return Never
 	}
 	for _, f := range s.fn.predicates {
 		if f.always != nil && f.always(c, n) != "" {
-			return rank.Never
+			return Never
 		}
 	}
 	x := 0.0
@@ -153,7 +151,7 @@ func (s *Session) staticScore(c *Class, n *NodeInfo) float64 {
 // allowed reports whether a task of the class may ever be placed on the node.
 func (s *Session) allowed(c *Class, n *NodeInfo) bool {
 	s.computeStatic(c)
-	return c.static[n.Index] != rank.Never
+	return c.static[n.Index] != Never
 }
 
 // roomLater reports whether the node has room for a task of the class once releasing tasks have stopped.

@@ -2,8 +2,6 @@ package scheduler
 
 import (
 	"fmt"
-
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/internal/rank"
 )
 
 // Fingerprint returns all state that a statement may change.
@@ -39,7 +37,7 @@ func (s *Session) Scan(t *TaskInfo, from, to int) *NodeInfo {
 	s.computeStatic(t.Class)
 	var best *NodeInfo
 	for _, n := range s.Nodes[from:to] {
-		if x := s.score(t.Class, n); x != rank.Never && (best == nil || x > s.score(t.Class, best)) {
+		if x := s.score(t.Class, n); x != Never && (best == nil || x > s.score(t.Class, best)) {
 			best = n
 		}
 	}

@@ -1,7 +1,5 @@
 package scheduler
 
-import "github.com/tradewind-broker/tradewind/pkg/scheduler/internal/rank"
-
 // line yields jobs in turn order: the first job of the first namespace of the first queue, from the cluster down. A
 // turn changes shares along one path only, so the rest of the heaps stays valid.
 type line struct {
@@ -15,15 +13,15 @@ type line struct {
 // branch is a queue with jobs in line.
 type branch struct {
 	queue    *QueueInfo
-	children rank.Heap[*branch]
-	spaces   rank.Heap[*space]
+	children Heap[*branch]
+	spaces   Heap[*space]
 }
 
 // space is a namespace within a queue.
 type space struct {
 	namespace *NamespaceInfo // nil if namespaces are ignored
 	version   int            // version of the namespace when this was put in line
-	jobs      rank.Heap[*JobInfo]
+	jobs      Heap[*JobInfo]
 }
 
 func (b *branch) empty() bool { return len(b.children.Items) == 0 && len(b.spaces.Items) == 0 }
@@ -57,7 +55,7 @@ func (l *line) branch(q *QueueInfo, want func(j *JobInfo) bool) *branch {
 		}
 		sp := spaces[namespace]
 		if sp == nil {
-			sp = &space{namespace: namespace, jobs: rank.Heap[*JobInfo]{Compare: s.compareJobs}}
+			sp = &space{namespace: namespace, jobs: Heap[*JobInfo]{Compare: s.compareJobs}}
 			sp.stamp()
 			spaces[namespace] = sp
 			order = append(order, sp)

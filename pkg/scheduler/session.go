@@ -3,8 +3,6 @@ package scheduler
 import (
 	"slices"
 	"time"
-
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/internal/rank"
 )
 
 // Session is one scheduling cycle over a snapshot. It must be used by one goroutine only.
@@ -268,7 +266,7 @@ func (s *Session) resume() {
 				continue
 			}
 			switch n := t.nominated; {
-			case s.allowed(t.Class, n) && s.score(t.Class, n) != rank.Never:
+			case s.allowed(t.Class, n) && s.score(t.Class, n) != Never:
 				st.Allocate(t, n)
 			case s.roomLater(t.Class, n):
 				st.Pipeline(t, n)

@@ -16,7 +16,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/skytest"
-	"github.com/tradewind-broker/tradewind/internal/skytest/examples"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
@@ -35,7 +34,7 @@ func TestSkyPilotExamples(t *testing.T) {
 	defer cancel()
 	defer w.agents.Wait()
 	defer cancel()
-	all := map[string]examples.Example{}
+	all := map[string]skytest.Example{}
 	t.Cleanup(func() {
 		if t.Failed() {
 			for id, e := range all {
@@ -47,7 +46,7 @@ func TestSkyPilotExamples(t *testing.T) {
 	})
 	w.offerProgram(ctx)
 	t.Chdir(t.TempDir())
-	for _, e := range examples.Of("aws") {
+	for _, e := range skytest.ExamplesOf("aws") {
 		if err := os.WriteFile(e.Name+".yaml", []byte(e.Body), 0o600); err != nil {
 			t.Fatal(err)
 		}

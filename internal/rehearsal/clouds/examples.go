@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/skytest/examples"
+	"github.com/tradewind-broker/tradewind/internal/skytest"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
@@ -14,7 +14,7 @@ import (
 // others checks that files written for another broker and one cloud run unchanged on that cloud.
 func (s *Story) others(ctx context.Context) (said string, err error) {
 	for _, cloud := range []string{"gcp", "azure"} {
-		for _, e := range examples.Of(cloud) {
+		for _, e := range skytest.ExamplesOf(cloud) {
 			id, err := s.submit(ctx, e.Name, e.Body)
 			if err != nil {
 				return said, err
@@ -30,7 +30,7 @@ func (s *Story) others(ctx context.Context) (said string, err error) {
 }
 
 // ran returns what is still missing for a job of one task on one cloud.
-func (s *Story) ran(ctx context.Context, id, cloud string, e examples.Example) error {
+func (s *Story) ran(ctx context.Context, id, cloud string, e skytest.Example) error {
 	d, err := s.client.Job(ctx, id)
 	if err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
-	"github.com/tradewind-broker/tradewind/internal/sim/mangle"
 	"github.com/tradewind-broker/tradewind/internal/sim/planner"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -141,38 +140,38 @@ var unwritten = map[Kind]string{NoSeen: "seen#", Crowding: record.PartHeld, NoBl
 // StoreTx returns the transaction as a broken store applies it.
 func (b Kind) StoreTx(tx store.Tx) store.Tx {
 	if f, ok := forgotten[b]; ok {
-		return mangle.WithoutField(tx, f.of, f.from, f.to)
+		return WithoutField(tx, f.of, f.from, f.to)
 	}
 	if of, ok := unwritten[b]; ok {
-		return mangle.Without(tx, of)
+		return Without(tx, of)
 	}
 	switch b {
 	case NoOutbox:
 		return store.Tx{Writes: tx.Writes}
 	case Overcommitted:
-		return mangle.AsOne(tx, func(k store.Key) bool {
+		return AsOne(tx, func(k store.Key) bool {
 			return k.Partition == record.PartHeld && strings.Contains(k.Sort, planner.Committed)
 		})
 	case Mingling:
-		return mangle.Drop(tx, func(w store.Write) bool {
+		return Drop(tx, func(w store.Write) bool {
 			return w.Key.Partition == record.PartStands || w.Key.Sort == "stands"
 		})
 	case Swinging:
-		return mangle.WithoutField(mangle.WithoutField(tx, "task#", `,"yieldedTo":[`, "]"), "", `,"claims":[`, "]")
+		return WithoutField(WithoutField(tx, "task#", `,"yieldedTo":[`, "]"), "", `,"claims":[`, "]")
 	case Asleep:
-		return mangle.Drop(tx, func(w store.Write) bool {
+		return Drop(tx, func(w store.Write) bool {
 			return w.Key.Partition == record.PartActive && w.Op == store.Put && w.Expect != store.Absent &&
 				!bytes.Contains(w.Body, []byte(`"restsUntil"`))
 		})
 	case NoUploads:
-		return mangle.Drop(tx, func(w store.Write) bool { return strings.HasPrefix(w.Key.Sort, "upload#") })
+		return Drop(tx, func(w store.Write) bool { return strings.HasPrefix(w.Key.Sort, "upload#") })
 	case NoHold:
-		return mangle.Drop(tx,
+		return Drop(tx,
 			func(w store.Write) bool { return w.Op == store.Check && w.Key.Partition == "queues" })
 	case NoPartitions:
-		return mangle.Unconditional(tx, "pool#")
+		return Unconditional(tx, "pool#")
 	case NoConditions:
-		tx = mangle.Drop(tx, func(w store.Write) bool { return w.Op == store.Check })
+		tx = Drop(tx, func(w store.Write) bool { return w.Op == store.Check })
 		for i := range tx.Writes {
 			tx.Writes[i].Expect = store.Any
 		}
@@ -187,28 +186,28 @@ func (b Kind) StoreTx(tx store.Tx) store.Tx {
 func (b Kind) FunctionTx(tx store.Tx) store.Tx {
 	switch b {
 	case Herd:
-		return mangle.WithoutField(tx, "task#", `,"alone":tru`, "e")
+		return WithoutField(tx, "task#", `,"alone":tru`, "e")
 	case Unmeasured:
-		return mangle.WithoutField(tx, "", `,"use":{`, "}")
+		return WithoutField(tx, "", `,"use":{`, "}")
 	case Nameless:
-		return mangle.WithoutField(tx, "", `,"spaces":[`, "]")
+		return WithoutField(tx, "", `,"spaces":[`, "]")
 	case Spendthrift:
-		return mangle.WithoutField(tx, "", `,"month":{`, "}")
+		return WithoutField(tx, "", `,"month":{`, "}")
 	case Hoarding:
-		return mangle.WithoutField(tx, "attempt#", `,"monthly":tru`, "e")
+		return WithoutField(tx, "attempt#", `,"monthly":tru`, "e")
 	case Nightless:
-		return mangle.WithoutField(tx, "", `,"window":"`, `"`)
+		return WithoutField(tx, "", `,"window":"`, `"`)
 	case Roomless:
 		for range roomless {
-			tx = mangle.WithoutField(tx, "", `,"promises":[`, "]")
+			tx = WithoutField(tx, "", `,"promises":[`, "]")
 		}
 		return tx
 	case Circling:
-		return mangle.Drop(tx, func(w store.Write) bool {
+		return Drop(tx, func(w store.Write) bool {
 			return w.Key.Partition == "blocks" && bytes.Contains(w.Body, []byte("machines of the reservation"))
 		})
 	case Restless:
-		return mangle.WithoutField(tx, "job", `,"suspensions":[`, "]")
+		return WithoutField(tx, "job", `,"suspensions":[`, "]")
 	case Headless:
 		tx.Events = slices.DeleteFunc(slices.Clone(tx.Events), func(e store.Event) bool {
 			return bytes.Contains(e.Body, []byte(`"`+events.TypeGangBroken+`"`)) &&

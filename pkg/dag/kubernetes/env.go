@@ -13,7 +13,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
-	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/quantity"
 )
 
 // envFrom reads variables from all keys of a ConfigMap or Secret.
@@ -231,7 +230,7 @@ func (r *reader) resourceOf(p *pod, f *reference, n *yaml.Node) (podtext.Value, 
 	divisor := 1.0
 	if f.divisor != "" && f.divisor != "0" {
 		var err error
-		if divisor, err = quantity.Parse(f.divisor); err != nil || divisor == 0 {
+		if divisor, err = ParseQuantity(f.divisor); err != nil || divisor == 0 {
 			return nil, fault.Within(
 				"divisor",
 				r.Fault(n, fault.Quote(f.divisor)+" is not a divisor", "write 1, 1m or 1Mi"),

@@ -10,7 +10,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/quantity"
 )
 
 // Queue is a Queue of Volcano, in the terms of Tradewind. Amounts are vCPUs; 0 is no amount. Weight 0 means 1.
@@ -129,7 +128,7 @@ func (r *reader) amounts(to func(*Queue) *float64) func(*Queue, *yaml.Node) erro
 			}
 			s, err := r.Text(e.Node)
 			if err == nil {
-				*to(q), err = quantity.Parse(s)
+				*to(q), err = ParseQuantity(s)
 			}
 			if err != nil {
 				return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))

@@ -11,7 +11,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/quantity"
 )
 
 // anyGPU returns the GPUs that a pod may get if it requests GPUs without a type: those that are common in the clouds'
@@ -71,13 +70,13 @@ func (r *reader) amount(p *pod, e yamlfile.Entry, below string) error {
 	if err != nil {
 		return fault.WithinKey(e.Key, err)
 	}
-	v, err := quantity.Parse(s)
+	v, err := ParseQuantity(s)
 	res, field := p.first(), ""
 	switch {
 	case err != nil:
 	case e.Key == "cpu":
 		field = "cpus"
-		res.CPUs, err = quantity.CPUs(s)
+		res.CPUs, err = CPUs(s)
 		if err == nil {
 			err = res.CPUs.Check(dag.MaxCPUs)
 		}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
-	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/simplex"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/windows"
 )
 
@@ -16,7 +15,7 @@ type master struct {
 	inst  *problem.Instance
 	plans []tried
 	paths []problem.Path
-	lp    simplex.Program
+	lp    Program
 	// hours and transfer are the times of tasks and transfers in the last mixture; value is its cost.
 	hours, transfer []float64
 	value           float64

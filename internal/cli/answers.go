@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+)
+
+// answers describe the user's work.
+type answers struct {
+	run   string
+	needs needs
+	time  time.Duration
+}
+
+// needs is what a machine must have.
+type needs struct {
+	cpus, memoryGiB float64
+	accelerators    string // NAME:COUNT
+}
+
+// yaml returns the resources of a task as YAML.
+func (n needs) yaml() string {
+	var parts []string
+	if n.cpus > 0 {
+		parts = append(parts, fmt.Sprintf("cpus: %g+", n.cpus))
+	}
+	if n.memoryGiB > 0 {
+		parts = append(parts, fmt.Sprintf("memory: %g+", n.memoryGiB))
+	}
+	if n.accelerators != "" {
+		parts = append(parts, "accelerators: "+n.accelerators)
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+// Words for amounts, in lower case.
+var (
+	cpuWords    = []string{"cpu", "cpus", "vcpu", "vcpus", "core", "cores", "processor", "processors"}
+	memoryWords = map[string]float64{"gb": 1, "gib": 1, "g": 1, "tb": 1024, "tib": 1024}
+)
+
+// parseNeeds parses text such as "8 CPUs", "4 cpus 32 GB", "A100", "V100:4" or "2 A100". known are the accelerators of
+// the catalogue.
+func parseNeeds(text string, known []catalog.AcceleratorInfo) (n needs, err error) {
+	words := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' || r == '+' })
+	for i := 0; i < len(words); i++ {
+		word, count := words[i], 0.0
+		if number, unit := splitNumber(word); number > 0 {
+			count, word = number, unit
+			if word == "" {
+				if i++; i == len(words) {
+					word = "cpus" // a number without a unit
+				} else {
+					word = words[i]
+				}
+			}
+		}
+		if err := n.add(word, count, known); err != nil {
+			return n, err
+		}
+	}
+	if n == (needs{}) {
+		return n, fmt.Errorf("%q names no resource of a machine", text)
+	}
+	return n, nil
+}
+
+// splitNumber splits "8cpus" into its number and the rest. The number is 0 if the word does not begin with a positive
+// number, or is a name that begins with one, such as 4090.
+func splitNumber(word string) (float64, string) {
+	end := strings.IndexFunc(word, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
+	if end < 0 {
+		end = len(word)
+	}
+	number, err := strconv.ParseFloat(word[:end], 64)
+	if err != nil || number <= 0 || math.IsInf(number, 0) {
+		return 0, word
+	}
+	return number, word[end:]
+}
+
+func (n *needs) add(word string, count float64, known []catalog.AcceleratorInfo) error {
+	small := strings.ToLower(word)
+	if slices.Contains(cpuWords, small) {
+		n.cpus = cmp.Or(count, 1)
+		return nil
+	}
+	if unit, ok := memoryWords[small]; ok && count > 0 {
+		n.memoryGiB = count * unit
+		return nil
+	}
+	name, number, counted := strings.Cut(word, ":")
+	if counted {
+		c, err := strconv.ParseFloat(number, 64)
+		if err != nil || c <= 0 {
+			return fmt.Errorf("%q: the colon must be followed by a count, as in V100:4", word)
+		}
+		count = c
+	}
+	names := make([]string, len(known))
+	for i, k := range known {
+		names[i] = k.Name
+		if strings.EqualFold(k.Name, name) {
+			n.accelerators = fmt.Sprintf("%s:%g", k.Name, cmp.Or(count, 1))
+			return nil
+		}
+	}
+	err := fmt.Errorf("%q is neither CPUs (8 CPUs), memory (32 GB) nor an accelerator of the catalogue (A100:1)", word)
+	if hint := fault.DidYouMean(name, names); hint != "" {
+		err = fmt.Errorf("%w; %s", err, hint)
+	}
+	return err
+}
+
+// starters are files that a project often starts with, and their commands.
+var starters = []struct{ file, run string }{
+	{"main.py", "python3 main.py"}, {"train.py", "python3 train.py"}, {"run.py", "python3 run.py"},
+	{"run.sh", "bash run.sh"}, {"main.sh", "bash main.sh"}, {"Makefile", "make"}, {"go.mod", "go run ."},
+}
+
+// guessCommand guesses the command of a folder.
+func guessCommand(dir string) string {
+	for _, s := range starters {
+		if info, err := os.Stat(filepath.Join(dir, s.file)); err == nil && info.Mode().IsRegular() {
+			return s.run
+		}
+	}
+	return `echo "hello from $(hostname)"`
+}
+
+// needsFolder reports whether a command mentions a file of the folder, which must then be uploaded with the job.
+func needsFolder(dir, run string) bool {
+	for _, s := range starters {
+		if run == s.run {
+			if _, err := os.Stat(filepath.Join(dir, s.file)); err == nil {
+				return true
+			}
+		}
+	}
+	between := func(r rune) bool { return strings.ContainsRune(" \t;|&<>()\"'", r) }
+	for _, word := range strings.FieldsFunc(run, between) {
+		if filepath.IsLocal(word) && word != "." {
+			if _, err := os.Stat(filepath.Join(dir, word)); err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"os/user"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/client"
+)
+
+// SuspendBroker is the part of a broker's API that the commands need.
+type SuspendBroker interface {
+	Suspend(ctx context.Context, id, by, reason string) (*apitypes.JobView, error)
+	Resume(ctx context.Context, id, by string) (*apitypes.JobView, error)
+	SuspendQueue(ctx context.Context, name, by, reason string, drain bool) (*apitypes.Queue, error)
+	ResumeQueue(ctx context.Context, name, by string) (*apitypes.Queue, error)
+}
+
+// Target is a broker.
+type Target struct {
+	SuspendBroker
+	// Job resolves a job argument to the job's ID.
+	Job   func(ctx context.Context, name string) (string, error)
+	Close func() error
+	// StoppedState is the state folder if no broker is running: the change takes effect when one starts. It is empty if one is
+	// running.
+	StoppedState string
+}
+
+// SuspendBrokers finds the broker for a command.
+type SuspendBrokers struct {
+	Flags func(c *cobra.Command, state *string) // adds the flags that choose the broker
+	Find  func(ctx context.Context, state string) (*Target, error)
+}
+
+// maxJobs is the maximum number of jobs in one command.
+const maxJobs = 1000
+
+// SuspendCommands returns suspend and resume.
+func SuspendCommands(app *command.App, brokers SuspendBrokers) []*cobra.Command {
+	return []*cobra.Command{suspendCommand(app, brokers), resumeCommand(app, brokers)}
+}
+
+// run is one run of a command.
+type run struct {
+	*command.App
+	*Target
+	output            *command.Choice
+	queue, by, reason string
+	drain             bool
+}
+
+func suspendCommand(app *command.App, brokers SuspendBrokers) *cobra.Command {
+	x := &run{App: app}
+	c := &cobra.Command{
+		Use:   "suspend [JOB...]",
+		Short: "Pause jobs or a queue",
+		Long: "Suspends jobs: their running tasks save their work and release their machines, and no more of their tasks\n" +
+			"start until `tradewind resume`. Meanwhile they use no quota and cost nothing; their deadlines stay.\n" +
+			"With --queue, nothing in that queue and its child queues is admitted; running tasks continue or, with\n" +
+			"--drain, save their work and wait, too. JOB is an ID, the beginning of one, or \"last\".",
+		Example: "  tradewind suspend last --reason \"the data is wrong\"\n  tradewind suspend --queue research\n" +
+			"  tradewind suspend --queue research --drain --reason maintenance",
+		Args: command.Args(0, maxJobs),
+	}
+	c.Flags().BoolVar(&x.drain, "drain", false, "with --queue: running tasks save their work and wait, too")
+	c.Flags().StringVar(&x.reason, "reason", "", "reason, recorded in the jobs' history")
+	return x.command(c, brokers, (*run).suspendJob, (*run).suspendQueue)
+}
+
+func resumeCommand(app *command.App, brokers SuspendBrokers) *cobra.Command {
+	x := &run{App: app}
+	c := &cobra.Command{
+		Use:   "resume [JOB...]",
+		Short: "Resume suspended jobs or a queue",
+		Long: "Resumes suspended jobs: their tasks wait in their queue and resume from their checkpoints. With --queue, a\n" +
+			"suspended or closed queue admits tasks again. Jobs and queues that are not suspended do not change. JOB is\n" +
+			"an ID, the beginning of one, or \"last\".",
+		Example: "  tradewind resume last\n  tradewind resume --queue research",
+		Args:    command.Args(0, maxJobs),
+	}
+	return x.command(c, brokers, (*run).resumeJob, (*run).resumeQueue)
+}
+
+// command completes one of the commands.
+func (x *run) command(c *cobra.Command, brokers SuspendBrokers, job func(*run, context.Context, string) error,
+	queue func(*run, context.Context) error) *cobra.Command {
+	var state string
+	c.Flags().StringVar(&x.queue, "queue", "", "a queue instead of jobs")
+	c.Flags().StringVar(&x.by, "by", "", "your name, recorded in the jobs' history (default: the current user)")
+	brokers.Flags(c, &state)
+	x.output = command.OutputFlag(c)
+	c.RunE = func(c *cobra.Command, given []string) (err error) {
+		switch {
+		case x.queue == "" && len(given) == 0:
+			return command.BadInput("name jobs, or a queue with --queue", "nothing to %s", c.Name())
+		case x.queue != "" && len(given) > 0:
+			return command.BadInput("use one or the other", "jobs and --queue exclude each other")
+		case x.queue == "" && x.drain:
+			return command.BadInput(
+				"leave it out: running tasks of a suspended job always stop",
+				"--drain needs --queue",
+			)
+		}
+		x.by = cmp.Or(x.by, currentUser())
+		ctx, cancel := x.Stop.Context(c.Context())
+		defer cancel()
+		if x.Target, err = brokers.Find(ctx, state); err != nil {
+			return err
+		}
+		if x.queue != "" {
+			return errors.Join(errUnknownQueue(queue(x, ctx), x.queue), x.Close())
+		}
+		for _, arg := range given {
+			id, lost := x.Job(ctx, arg)
+			if lost == nil {
+				lost = errFinished(job(x, ctx, id), id)
+			}
+			err = errors.Join(err, lost)
+		}
+		return errors.Join(err, x.Close())
+	}
+	return c
+}
+
+// currentUser returns the name of the current user, or "" if it is unknown.
+func currentUser() string {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return u.Username
+}
+
+// errUnknownQueue maps the error for a missing queue to one with a hint.
+func errUnknownQueue(err error, queue string) error {
+	if client.Status(err) == http.StatusNotFound {
+		return command.Because(err, command.ExitBadInput, "`tradewind queue list` lists the queues",
+			"unknown queue %q", queue)
+	}
+	return err
+}
+
+// errFinished maps a conflict error to "already finished".
+func errFinished(err error, id string) error {
+	if client.Status(err) == http.StatusConflict {
+		return command.Because(err, command.ExitFailed, "", "%s has already finished", id)
+	}
+	return err
+}
+
+func (x *run) suspendJob(ctx context.Context, id string) error {
+	v, err := x.Suspend(ctx, id, x.by, x.reason)
+	if err != nil {
+		return err
+	}
+	said := "is suspended"
+	if v.State == apitypes.JobSuspending {
+		said = "is suspended: its running tasks save their work and release their machines"
+	}
+	return x.printDone(v, id, said)
+}
+
+func (x *run) resumeJob(ctx context.Context, id string) error {
+	v, err := x.Resume(ctx, id, x.by)
+	if err != nil {
+		return err
+	}
+	return x.printDone(v, id, "resumes")
+}
+
+func (x *run) suspendQueue(ctx context.Context) error {
+	q, err := x.SuspendQueue(ctx, x.queue, x.by, x.reason, x.drain)
+	if err != nil {
+		return err
+	}
+	said := "is suspended: it admits nothing"
+	if q.Suspended.Drain {
+		said = "is suspended: it admits nothing, and running tasks save their work and wait"
+	}
+	return x.printDone(q, "queue "+x.queue, said)
+}
+
+func (x *run) resumeQueue(ctx context.Context) error {
+	q, err := x.ResumeQueue(ctx, x.queue, x.by)
+	if err != nil {
+		return err
+	}
+	return x.printDone(q, "queue "+x.queue, "admits tasks again")
+}
+
+// printDone prints what was done.
+func (x *run) printDone(v any, name, said string) error {
+	switch {
+	case x.output.JSON():
+		return x.PrintJSON(v)
+	case x.StoppedState != "":
+		return x.Printf("%s %s, when the next broker starts on %s\n", name, said, x.StoppedState)
+	default:
+		return x.Printf("%s %s\n", name, said)
+	}
+}

@@ -1,0 +1,82 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli"
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+)
+
+// heard records the requests to a broker.
+type heard struct{ said []string }
+
+func (h *heard) note(words ...string) { h.said = append(h.said, strings.Join(words, " ")) }
+
+func (h *heard) Suspend(_ context.Context, id, by, reason string) (*apitypes.JobView, error) {
+	h.note("suspend", id, by, reason)
+	return &apitypes.JobView{ID: id, State: apitypes.JobSuspending}, nil
+}
+
+func (h *heard) Resume(_ context.Context, id, by string) (*apitypes.JobView, error) {
+	h.note("resume", id, by)
+	return &apitypes.JobView{ID: id}, nil
+}
+
+func (h *heard) SuspendQueue(_ context.Context, name, by, reason string, drain bool) (*apitypes.Queue, error) {
+	h.note("suspend queue", name, by, reason)
+	return &apitypes.Queue{Name: name, Closed: true, Suspended: apitypes.Suspension{By: by, Since: time.Unix(0, 0), Drain: drain}}, nil
+}
+
+func (h *heard) ResumeQueue(_ context.Context, name, by string) (*apitypes.Queue, error) {
+	if name == "nowhere" {
+		return nil, &apitypes.Problem{Status: http.StatusNotFound, Detail: "queue nowhere: not found"}
+	}
+	h.note("resume queue", name, by)
+	return &apitypes.Queue{Name: name}, nil
+}
+
+// TestSuspendAndResumeRequests runs the commands with their flags.
+func TestSuspendAndResumeRequests(t *testing.T) {
+	for _, x := range []struct{ args, asked, printed, fails string }{
+		{args: "suspend a b --by ann --reason lunch", asked: "suspend job-a ann lunch; suspend job-b ann lunch", printed: "save their work"},
+		{args: "resume a --by bob", asked: "resume job-a bob", printed: "job-a resumes"},
+		{args: "suspend --queue lab --by ann", asked: "suspend queue lab ann ", printed: "queue lab is suspended: it admits nothing\n"},
+		{args: "suspend --queue lab --by ann --drain", asked: "suspend queue lab ann ", printed: "running tasks save their work"},
+		{args: "resume --queue lab --by bob", asked: "resume queue lab bob", printed: "admits tasks again"},
+		{args: "suspend --queue lab --by ann -o json", asked: "suspend queue lab ann ", printed: `"closed": true`},
+		{args: "resume --queue nowhere", fails: `unknown queue "nowhere"`},
+		{args: "suspend", fails: "nothing to suspend"},
+		{args: "resume", fails: "nothing to resume"},
+		{args: "suspend a --queue lab", fails: "exclude each other"},
+		{args: "suspend a --drain", fails: "--drain needs --queue"},
+	} {
+		h, out := &heard{}, &bytes.Buffer{}
+		app := command.New(t.Context(), &command.Env{Out: out, Err: out}, nil)
+		root := &cobra.Command{Use: "tradewind", SilenceErrors: true, SilenceUsage: true}
+		root.AddCommand(cli.SuspendCommands(app, cli.SuspendBrokers{
+			Flags: func(*cobra.Command, *string) {},
+			Find: func(context.Context, string) (*cli.Target, error) {
+				return &cli.Target{SuspendBroker: h, Close: func() error { return nil },
+					Job: func(_ context.Context, name string) (string, error) { return "job-" + name, nil }}, nil
+			},
+		})...)
+		root.SetArgs(strings.Fields(x.args))
+		err := root.ExecuteContext(t.Context())
+		switch asked := strings.Join(h.said, "; "); {
+		case x.fails != "":
+			if err == nil || !strings.Contains(err.Error(), x.fails) {
+				t.Errorf("%s: fails with %v", x.args, err)
+			}
+		case err != nil || asked != x.asked || !strings.Contains(out.String(), x.printed):
+			t.Errorf("%s: asks %q and prints %q, %v", x.args, asked, out, err)
+		}
+	}
+}
