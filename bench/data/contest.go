@@ -90,8 +90,8 @@ func (c contest) turn(ctx context.Context, dir string, one contender) (u usage, 
 	return u, nil
 }
 
-// fragmentFree writes a file and removes it, so that every contender starts from the same state: writes of the previous one
-// fragment free memory, which can make the next one up to three times slower.
+// fragmentFree writes a file and removes it, so that every contender starts from the same state: writes of the previous
+// one fragment free memory, which can make the next one up to three times slower.
 func fragmentFree(dir string, bytes int64) (err error) {
 	f, err := os.Create(filepath.Join(dir, "before")) //nolint:gosec // of the folder for all files
 	if err != nil {

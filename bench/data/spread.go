@@ -24,8 +24,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
 
-// throttledStore is a store behind a link of limited bandwidth that all readers share, like a bucket's limit or the link
-// between two clouds.
+// throttledStore is a store behind a link of limited bandwidth that all readers share, like a bucket's limit or the
+// link between two clouds.
 type throttledStore struct {
 	server *http.Server
 	url    string

@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
 )
 
-// apiCounter is a deployment's API as seen from outside, and counts its traffic. On AWS each request is an API Gateway event
-// that IAM has authorised, and each response passes through Lambda.
+// apiCounter is a deployment's API as seen from outside, and counts its traffic. On AWS each request is an API Gateway
+// event that IAM has authorised, and each response passes through Lambda.
 type apiCounter struct {
 	api    http.Handler
 	lambda bool

@@ -90,8 +90,8 @@ const (
 	budget   form = "makespan within a budget"
 )
 
-// withLimit returns the model with the form's objective and limit. The limit is four tenths of the way from the tightest
-// feasible one to the loosest one that matters.
+// withLimit returns the model with the form's objective and limit. The limit is four tenths of the way from the
+// tightest feasible one to the loosest one that matters.
 func withLimit(m *optimizer.Model, f form, cheap, fast *optimizer.Solution) *optimizer.Model {
 	posed := *m
 	posed.Objective = optimizer.Cost

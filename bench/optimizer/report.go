@@ -46,8 +46,8 @@ func peerIndex(name string) int {
 // agrees reports whether two proven objectives are equal to a millionth.
 func agrees(a, b float64) bool { return math.Abs(a-b) <= 1e-6*max(1, math.Abs(a), math.Abs(b)) }
 
-// contradiction returns how a row contradicts ours: the peer proves another optimum, or has a plan that is better than our
-// bound allows. It is empty if there is no contradiction.
+// contradiction returns how a row contradicts ours: the peer proves another optimum, or has a plan that is better than
+// our bound allows. It is empty if there is no contradiction.
 func (w *row) contradiction(a *answer) string {
 	bound := w.ours.objective * (1 - w.ours.gap)
 	switch {

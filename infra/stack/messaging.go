@@ -119,8 +119,8 @@ func (d *deployment) addEventSources() {
 	d.addDAGFileRule()
 }
 
-// addDAGFileRule makes EventBridge invoke submit for each object in the bucket of DAG files. Undeliverable events go to submit's
-// dead-letter queue.
+// addDAGFileRule makes EventBridge invoke submit for each object in the bucket of DAG files. Undeliverable events go to
+// submit's dead-letter queue.
 func (d *deployment) addDAGFileRule() {
 	awsevents.NewRule(d.stack, jsii.String("DagFileRule"), &awsevents.RuleProps{
 		Description: jsii.String("Tradewind: events that " + events.FnSubmit + " handles"),

@@ -23,10 +23,11 @@ func (d *deployment) mountable() (buckets, objects []string) {
 // mountsRole is the name of the role whose credentials are lent to machines.
 func (d *deployment) mountsRole() string { return d.named("mounts") }
 
-// addMountsRole adds a role that the API may assume for at most one hour. The API lends a machine credentials of this role,
-// limited to one prefix by a session policy; the role's own rights are the upper limit. The API also signs requests for
-// objects of these buckets. When a job file arrives in the DAG bucket, submit checks that the inputs it names exist and
-// that credentials for its mounts can be lent: it reads the buckets and assumes the role once as a test.
+// addMountsRole adds a role that the API may assume for at most one hour. The API lends a machine credentials of this
+// role, limited to one prefix by a session policy; the role's own rights are the upper limit. The API also signs
+// requests for objects of these buckets. When a job file arrives in the DAG bucket, submit checks that the inputs it
+// names exist and that credentials for its mounts can be lent: it reads the buckets and assumes the role once as a
+// test.
 func (d *deployment) addMountsRole() {
 	buckets, objects := d.mountable()
 	if len(buckets) == 0 {
@@ -55,8 +56,8 @@ func (d *deployment) addMountsRole() {
 	d.grant(events.FnSubmit, "TryToLend", []string{"sts:AssumeRole"}, *role.RoleArn())
 }
 
-// grantMakeBuckets allows provision to create the buckets that jobs request, and reconcile to remove the temporary ones. The
-// rights are limited to the configured names.
+// grantMakeBuckets allows provision to create the buckets that jobs request, and reconcile to remove the temporary
+// ones. The rights are limited to the configured names.
 func (d *deployment) grantMakeBuckets() {
 	var buckets, objects []string
 	for _, b := range d.MakeBuckets {

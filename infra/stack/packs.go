@@ -21,9 +21,9 @@ func packRule() *awss3.LifecycleRule {
 	}
 }
 
-// grantPacks grants what uploaded packs need: the API signs uploads of pieces (the holder of such a URL acts with the API's
-// rights); API and submit check that a pack is complete; refresh rewrites pieces that long jobs still need. Machines
-// only read pieces.
+// grantPacks grants what uploaded packs need: the API signs uploads of pieces (the holder of such a URL acts with the
+// API's rights); API and submit check that a pack is complete; refresh rewrites pieces that long jobs still need.
+// Machines only read pieces.
 func (d *deployment) grantPacks() {
 	work := *d.work.BucketArn()
 	pieces := work + "/" + prefixPacks + "*"

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )
 
-// grantAll gives each function the rights for the calls of its adapters, and no more: all functions use the records, and
-// some of them also call other services.
+// grantAll gives each function the rights for the calls of its adapters, and no more: all functions use the records,
+// and some of them also call other services.
 func (d *deployment) grantAll() {
 	for _, fn := range events.Functions() {
 		d.grantRecords(fn)
@@ -88,8 +88,8 @@ func (d *deployment) relay() {
 	d.grantPublish(fnRelay)
 }
 
-// grantPublish allows sending events to the queues and publishing announced ones on the bus: the relay publishes committed
-// events, every function those without a record.
+// grantPublish allows sending events to the queues and publishing announced ones on the bus: the relay publishes
+// committed events, every function those without a record.
 func (d *deployment) grantPublish(fn string) {
 	d.grant(fn, "Publish", []string{"events:PutEvents"}, *d.bus.EventBusArn())
 	d.grant(fn, "PublishLarge", []string{"s3:PutObject"}, *d.work.BucketArn()+"/"+prefixEvents+"*")
@@ -111,8 +111,8 @@ func (d *deployment) grantReconcile() {
 	d.grant(events.FnReconcile, "Depths", []string{"sqs:GetQueueAttributes", "sqs:GetQueueUrl"}, queues...)
 }
 
-// grantSwitching allows switching the schedules and the polling of queues on and off. The functions that accept work switch
-// them on; reconcile switches them off when no work is left.
+// grantSwitching allows switching the schedules and the polling of queues on and off. The functions that accept work
+// switch them on; reconcile switches them off when no work is left.
 func (d *deployment) grantSwitching(fn string) {
 	var schedules, functions []string
 	for _, s := range activitySchedules() {
@@ -151,11 +151,11 @@ func (d *deployment) grantAPI() {
 	d.grant(fnAPI, "Redrive", []string{"sqs:SendMessage", "sqs:GetQueueUrl", "sqs:GetQueueAttributes"}, queues...)
 }
 
-// grantData is the access that the API can grant to machines, which have no rights of their own: S3 treats a signed request
-// like one of the API's. So the rights are the same for every job, and must exclude the control plane's prefixes of the
-// work bucket. Before it signs, the broker checks what the single attempt may reach (pkg/grant.Scope), which also
-// excludes logs and events. Provision aborts uploads that machines left unfinished. Submit checks whether the buckets
-// that a file names exist.
+// grantData is the access that the API can grant to machines, which have no rights of their own: S3 treats a signed
+// request like one of the API's. So the rights are the same for every job, and must exclude the control plane's
+// prefixes of the work bucket. Before it signs, the broker checks what the single attempt may reach (pkg/grant.Scope),
+// which also excludes logs and events. Provision aborts uploads that machines left unfinished. Submit checks whether
+// the buckets that a file names exist.
 func (d *deployment) grantData() {
 	work := *d.work.BucketArn()
 	buckets, objects := []string{work}, []string{work + "/*"}
@@ -176,8 +176,8 @@ func (d *deployment) grantData() {
 	d.grant(events.FnProvision, "LeftUploads", []string{"s3:AbortMultipartUpload"}, append(named, objects...)...)
 }
 
-// grantTokenKey allows reading the key that signs agents' tokens, and creating it once. SSM encrypts it with its own key,
-// which needs no grant.
+// grantTokenKey allows reading the key that signs agents' tokens, and creating it once. SSM encrypts it with its own
+// key, which needs no grant.
 func (d *deployment) grantTokenKey(fn string) {
 	d.grant(fn, "TokenKey", []string{"ssm:GetParameter", "ssm:PutParameter"},
 		d.arn("ssm", "parameter"+d.tokenParameter()))
@@ -221,8 +221,8 @@ func (d *deployment) grantMachines() {
 	}
 }
 
-// grantLaunch allows RunInstances. IAM checks each of its resources: those that it creates must carry the deployment's tag,
-// those that it uses may be any.
+// grantLaunch allows RunInstances. IAM checks each of its resources: those that it creates must carry the deployment's
+// tag, those that it uses may be any.
 func (d *deployment) grantLaunch(fn string) {
 	mine := *d.stack.Account()
 	tagged := equals("aws:RequestTag/"+TagDeployment, d.Name)
@@ -260,9 +260,9 @@ func (d *deployment) grantLaunch(fn string) {
 		d.anyRegion("ssm", "", "parameter/aws/service/*"))
 }
 
-// grantClouds grants what buying on other clouds needs in this account: the functions that buy, release and list machines call
-// the functions of the clouds. These only write to the table which clusters they have ended. The key of Lambda Cloud,
-// which supports no other credentials, is an SSM parameter.
+// grantClouds grants what buying on other clouds needs in this account: the functions that buy, release and list
+// machines call the functions of the clouds. These only write to the table which clusters they have ended. The key of
+// Lambda Cloud, which supports no other credentials, is an SSM parameter.
 func (d *deployment) grantClouds() {
 	var functions, signing []string
 	for _, name := range slices.Sorted(maps.Keys(d.Clouds)) {
@@ -306,8 +306,8 @@ func (d *deployment) grantClouds() {
 // lambdaKey names the parameter with the key of Lambda Cloud.
 func (c Config) lambdaKey() string { return "/" + c.Name + "/clouds/lambda-key" }
 
-// grantSecurityGroups allows creating the machines' security group in a region that has none yet, and opening it to itself. It
-// cannot change other groups: a group that it opens must have the deployment's tag.
+// grantSecurityGroups allows creating the machines' security group in a region that has none yet, and opening it to
+// itself. It cannot change other groups: a group that it opens must have the deployment's tag.
 func (d *deployment) grantSecurityGroups(role awsiam.Role) {
 	mine := *d.stack.Account()
 	group := d.anyRegion("ec2", mine, "security-group/*")

@@ -35,8 +35,8 @@ func (d *deployment) addMonitoring() {
 	d.dashboard()
 }
 
-// allowAlarms lets the account's alarms publish to their topic. The topic has its own policy, which refuses plain HTTP and
-// replaces SNS's default policy, which would have allowed alarms.
+// allowAlarms lets the account's alarms publish to their topic. The topic has its own policy, which refuses plain HTTP
+// and replaces SNS's default policy, which would have allowed alarms.
 func (d *deployment) allowAlarms() {
 	d.alarms.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid: jsii.String("Alarms"), Actions: jsii.Strings("sns:Publish"), Resources: jsii.Strings(*d.alarms.TopicArn()),

@@ -138,13 +138,13 @@ func (t *attempt) noticed(left time.Duration) {
 	}
 }
 
-// noticeTolerance is how far two notices may differ and still count as the same: the machine's own notice and the one that
-// the broker derives from it. The task gets only one SIGTERM for both, because many programs take a second SIGTERM to
-// mean that they have no time left at all.
+// noticeTolerance is how far two notices may differ and still count as the same: the machine's own notice and the one
+// that the broker derives from it. The task gets only one SIGTERM for both, because many programs take a second SIGTERM
+// to mean that they have no time left at all.
 const noticeTolerance = 5 * time.Second
 
-// giveOrder gives an order. If it is the second orderSave, the earlier time counts: a machine that was to be taken within
-// minutes may now be taken within seconds.
+// giveOrder gives an order. If it is the second orderSave, the earlier time counts: a machine that was to be taken
+// within minutes may now be taken within seconds.
 func (t *attempt) giveOrder(o order, until time.Time, now bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

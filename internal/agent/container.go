@@ -51,7 +51,9 @@ func (t *attempt) pull(ctx context.Context) error {
 		return err
 	}
 	as := container.Login{
-		Server: t.variable(envRegistryServer), User: t.variable(envRegistryUser), Password: t.variable(envRegistryPassword),
+		Server: t.variable(
+			envRegistryServer,
+		), User: t.variable(envRegistryUser), Password: t.variable(envRegistryPassword),
 	}
 	image := t.work.Image
 	if as.Server != "" && !strings.HasPrefix(image, as.Server+"/") {

@@ -23,8 +23,8 @@ func (t *attempt) joinGang() (err error) {
 	return err
 }
 
-// updateGang updates the files that describe the gang when one of its members has restarted on other machines. The task may
-// read them again. Its environment variables do not change.
+// updateGang updates the files that describe the gang when one of its members has restarted on other machines. The task
+// may read them again. Its environment variables do not change.
 func (t *attempt) updateGang(g *wire.Gang) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

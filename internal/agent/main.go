@@ -88,7 +88,8 @@ func stopSignals(environ []string) []os.Signal {
 	return []os.Signal{syscall.SIGTERM, syscall.SIGINT}
 }
 
-// watchNotices starts to watch whether the machine's cloud is about to take it. It returns nil if environ names no cloud.
+// watchNotices starts to watch whether the machine's cloud is about to take it. It returns nil if environ names no
+// cloud.
 func watchNotices(ctx context.Context, environ []string, log *slog.Logger) (<-chan time.Duration, error) {
 	w, err := notices.FromEnvironment(func(name string) string {
 		return lookup(environ, name)

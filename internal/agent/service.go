@@ -160,8 +160,8 @@ func probeOnce(ctx context.Context, s *wire.Service, port int) error {
 // notice.
 const drainWithin = 30 * time.Second
 
-// serveUntilNeeded lets a replica whose machine will be taken continue to serve until it must end, because its replacement is
-// not ready yet. It returns when the machine will be taken, which may be earlier than until.
+// serveUntilNeeded lets a replica whose machine will be taken continue to serve until it must end, because its
+// replacement is not ready yet. It returns when the machine will be taken, which may be earlier than until.
 func (t *attempt) serveUntilNeeded(s *script, until time.Time) time.Time {
 	for {
 		t.mu.Lock()

@@ -44,8 +44,8 @@ func (t *attempt) stageIn(ctx context.Context) error {
 	return t.restore(ctx)
 }
 
-// joinExchange lets the nodes of the attempt pass staged files on to each other. The returned function ends that. If this
-// node cannot listen, it reads everything from the store.
+// joinExchange lets the nodes of the attempt pass staged files on to each other. The returned function ends that. If
+// this node cannot listen, it reads everything from the store.
 func (t *attempt) joinExchange(ctx context.Context) (end func()) {
 	resumes := t.work.Checkpoint != nil && t.work.Checkpoint.Restore != ""
 	if len(t.work.Nodes) < 2 || len(t.work.Exchange) == 0 || !resumes && len(t.work.Inputs)+len(t.work.Parents) == 0 {

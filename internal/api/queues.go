@@ -55,7 +55,8 @@ type queueListInput struct {
 	Waiting bool `query:"waiting" doc:"Also count the waiting tasks"`
 }
 
-// maxCountedWaiting is the maximum to which waiting tasks are counted; countsAtOnce is how many queues are counted at once.
+// maxCountedWaiting is the maximum to which waiting tasks are counted; countsAtOnce is how many queues are counted at
+// once.
 const maxCountedWaiting, countsAtOnce = 1000, 16
 
 func (a *API) listQueues(ctx context.Context, in *queueListInput) (*body[apitypes.QueueList], error) {
@@ -144,7 +145,7 @@ func (a *API) queueNamed(ctx context.Context, name string) (*body[apitypes.Queue
 
 type waitingInput struct {
 	Name  string `path:"name" maxLength:"128" doc:"Name of the queue"`
-	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Maximum number of tasks"`
+	Limit int    `                            doc:"Maximum number of tasks" query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
 
 func (a *API) listWaiting(ctx context.Context, in *waitingInput) (*body[apitypes.WaitingList], error) {

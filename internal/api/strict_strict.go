@@ -87,8 +87,8 @@ func Body(op *huma.Operation, r *http.Request) *huma.Schema {
 	return described.Schema
 }
 
-// Normalize returns errors for null where the schema does not permit it, and rewrites integers such as 187.0 without the
-// point. Invalid JSON is returned unchanged, for the next reader to reject.
+// Normalize returns errors for null where the schema does not permit it, and rewrites integers such as 187.0 without
+// the point. Invalid JSON is returned unchanged, for the next reader to reject.
 func Normalize(schemas huma.Registry, schema *huma.Schema, body []byte) ([]byte, []*huma.ErrorDetail) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber() // keeps the original text

@@ -211,8 +211,8 @@ func (a *attacker) tryEveryPath(secret string, session bool) {
 	}
 }
 
-// checkStatus fails the test if an answer reveals something. An agent's session may get its own data. A booting machine may
-// learn the URL of the agent's program, which is not secret.
+// checkStatus fails the test if an answer reveals something. An agent's session may get its own data. A booting machine
+// may learn the URL of the agent's program, which is not secret.
 func (a *attacker) checkStatus(r route, path string, status int, session bool) {
 	a.Helper()
 	taken := status < http.StatusMultipleChoices

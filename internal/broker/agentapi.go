@@ -80,9 +80,9 @@ func (b *Agents) recordDoubt(u *txn.Unit, cl record.Cluster, rank int, doubt err
 	return u.Apply(attempt.DecideDoubt(made, rank, doubt, u.Now))
 }
 
-// renewedToken returns a new token for the caller if its token has less than half of its lifetime left, or is the token its
-// machine booted with. Otherwise it returns "". The caller's claims are verified: the token has not expired, and the
-// rank belongs to its cluster.
+// renewedToken returns a new token for the caller if its token has less than half of its lifetime left, or is the token
+// its machine booted with. Otherwise it returns "". The caller's claims are verified: the token has not expired, and
+// the rank belongs to its cluster.
 func (b *Agents) renewedToken(c wire.Claims) (token string, err error) {
 	now, boot := b.txns.Now(), c.Boot
 	old := !c.Expires.IsZero() && c.Expires.Sub(now) < b.cfg.TokenFor/2
@@ -326,8 +326,8 @@ func (b *Agents) loadReporting(u *txn.Unit, st *attempt.Reporting, e wire.Event)
 	return err
 }
 
-// recordAlive records that a node is alive. This is by far the most frequent report, so it costs one read and one write, and
-// leaves no marker.
+// recordAlive records that a node is alive. This is by far the most frequent report, so it costs one read and one
+// write, and leaves no marker.
 func (b *Agents) recordAlive(ctx context.Context, c wire.Claims, r wire.Report) error {
 	return b.txns.Transact(ctx, fnAgent, c.Cluster+"/"+r.ID, false, func(u *txn.Unit) error {
 		cl, err := ownCluster(u, c)

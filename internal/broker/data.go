@@ -20,8 +20,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// scopeOf returns what an agent may reach of the named objects while its attempt lasts. It fails with record.ErrGone when
-// the attempt has ended.
+// scopeOf returns what an agent may reach of the named objects while its attempt lasts. It fails with record.ErrGone
+// when the attempt has ended.
 func (b *Agents) scopeOf(u *txn.Unit, c wire.Claims, named ...string) (s grant.Scope, err error) {
 	if b.ports.Data == nil {
 		return s, fmt.Errorf("%w: this broker grants nothing", grant.ErrStore)

@@ -41,7 +41,11 @@ func (b *Functions) start(u *txn.Unit, cl record.Cluster) error {
 // affectedMembers returns the tasks of a gang that has broken or is done, followed by the tasks that join it. It first
 // decides whether the task that broke the gang restarts alone; if so, it returns only the tasks that join that task's
 // role.
-func (b *Functions) affectedMembers(u *txn.Unit, job record.Job, e events.GangBroken) (members []attempt.Member, err error) {
+func (b *Functions) affectedMembers(
+	u *txn.Unit,
+	job record.Job,
+	e events.GangBroken,
+) (members []attempt.Member, err error) {
 	if !e.Joining {
 		if members, err = attempt.GangOf(u, job, e.Task); err != nil {
 			return nil, err

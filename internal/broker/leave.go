@@ -108,8 +108,8 @@ func (b *Functions) watch(u *txn.Unit, part []record.Cluster) error {
 	return nil
 }
 
-// considerAdvice reacts to a cloud's advice to leave a machine at risk. The task leaves if losing the machine would leave too
-// little time, counting the time of one more start.
+// considerAdvice reacts to a cloud's advice to leave a machine at risk. The task leaves if losing the machine would
+// leave too little time, counting the time of one more start.
 func (b *Functions) considerAdvice(u *txn.Unit, l attempt.Losing) error {
 	d, err := attempt.DecideStay(u, b.cfg, l, b.cfg.Restart, u.Now)
 	if err != nil {

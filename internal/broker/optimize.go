@@ -229,8 +229,8 @@ func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p p
 	return p, nil
 }
 
-// loadPlaced loads the placements of other tasks that placement rules refer to, except those of the job's own clusters that
-// are about to leave.
+// loadPlaced loads the placements of other tasks that placement rules refer to, except those of the job's own clusters
+// that are about to leave.
 func loadPlaced(u *txn.Unit, in *planinput.Input, leaving []record.Cluster) error {
 	if !record.IsPlaced(in.Spec) {
 		return nil

@@ -47,8 +47,13 @@ func eachFile(spec *dag.Job, do func(task int, field, uri string) error) error {
 func (b *Users) checkCode(ctx context.Context, spec *dag.Job) error {
 	for i := range spec.Tasks {
 		if spec.Tasks[i].Repository != nil {
-			return spec.ErrorAt(i, dag.FilesOfTask, "workdir", "a client must clone the git repository before it submits",
-				"`tradewind submit` does")
+			return spec.ErrorAt(
+				i,
+				dag.FilesOfTask,
+				"workdir",
+				"a client must clone the git repository before it submits",
+				"`tradewind submit` does",
+			)
 		}
 	}
 	checked := map[string]bool{}

@@ -149,8 +149,8 @@ func (b *Functions) extend(u *txn.Unit, e events.LeaseDue) error {
 	return u.Apply(d)
 }
 
-// removeCluster returns the attempt that gives back what it held, and removes its cluster's record, if any. It fails with
-// ErrSkip for an attempt that is already settled.
+// removeCluster returns the attempt that gives back what it held, and removes its cluster's record, if any. It fails
+// with ErrSkip for an attempt that is already settled.
 func (b *Functions) removeCluster(u *txn.Unit, e *events.CapacityFreed) (apitypes.Attempt, error) {
 	if e.Cluster == "" {
 		made, _, err := recordcache.Get[apitypes.Attempt](u, record.AttemptKey(e.Job, e.Task, e.Attempt))

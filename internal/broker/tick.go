@@ -67,8 +67,8 @@ func (b *Functions) recordPrices(
 	return changed, nil
 }
 
-// recordPriceBatch records some prices and returns those that changed. If an event is delivered again, the prices that it
-// changed before are returned again, because the plans and bids requested for them may have been lost.
+// recordPriceBatch records some prices and returns those that changed. If an event is delivered again, the prices that
+// it changed before are returned again, because the plans and bids requested for them may have been lost.
 func (b *Functions) recordPriceBatch(
 	u *txn.Unit, cause string, prices []events.PriceTick,
 ) (changed []events.MarketChange, err error) {

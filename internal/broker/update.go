@@ -80,8 +80,8 @@ func Update(ctx context.Context, l *txn.Transactor, w Request) (job record.Job, 
 	return job, err
 }
 
-// Continue takes the next step of an open update, if it is due: the event that should have caused it may have found the job
-// suspended, or waiting for a plan.
+// Continue takes the next step of an open update, if it is due: the event that should have caused it may have found the
+// job suspended, or waiting for a plan.
 func Continue(ctx context.Context, l *txn.Transactor, cause string, job record.Job) error {
 	if !job.Update.Open() {
 		return nil

@@ -133,7 +133,8 @@ func visitedCluster(u *txn.Unit, job record.Job, index int, v VisitRequest) (cl 
 	return cl, err
 }
 
-// taskState describes a task's state for people. The record of a task that was cancelled with its job keeps its old state.
+// taskState describes a task's state for people. The record of a task that was cancelled with its job keeps its old
+// state.
 func taskState(job record.Job, t record.Task) string {
 	ended := job.State == apitypes.JobEnding || job.State.Finished()
 	if ended && t.State != record.TaskSucceeded && t.State != record.TaskFailed {

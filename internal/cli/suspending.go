@@ -28,8 +28,8 @@ type Target struct {
 	// Job resolves a job argument to the job's ID.
 	Job   func(ctx context.Context, name string) (string, error)
 	Close func() error
-	// StoppedState is the state folder if no broker is running: the change takes effect when one starts. It is empty if one is
-	// running.
+	// StoppedState is the state folder if no broker is running: the change takes effect when one starts. It is empty if
+	// one is running.
 	StoppedState string
 }
 

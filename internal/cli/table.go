@@ -20,9 +20,18 @@ func Table(queues ...apitypes.Queue) *text.Table {
 		{Name: "GUARANTEED", Right: true, Optional: 2}, {Name: "DESCRIPTION", Flexible: true, Optional: 1},
 	}}
 	for _, q := range withChildUsage(queues) {
-		t.Row(q.Name, fmt.Sprint(q.Running), formatLimit(float64(q.MaxRunning)), text.Number(q.VCPU), formatLimit(q.MaxVCPU),
-			q.Parent, formatLimit(float64(q.Weight)),
-			formatLimit(q.DeservedVCPU), formatLimit(q.GuaranteedVCPU), text.Clean(describeQueue(q)))
+		t.Row(
+			q.Name,
+			fmt.Sprint(q.Running),
+			formatLimit(float64(q.MaxRunning)),
+			text.Number(q.VCPU),
+			formatLimit(q.MaxVCPU),
+			q.Parent,
+			formatLimit(float64(q.Weight)),
+			formatLimit(q.DeservedVCPU),
+			formatLimit(q.GuaranteedVCPU),
+			text.Clean(describeQueue(q)),
+		)
 	}
 	return t
 }

@@ -82,8 +82,8 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// remoteCloud wraps a cloud whose machines reach the broker at its public URL. The cloud does not report interruptions, so
-// they are detected in lists of machines.
+// remoteCloud wraps a cloud whose machines reach the broker at its public URL. The cloud does not report interruptions,
+// so they are detected in lists of machines.
 type remoteCloud struct {
 	cloud.Cloud
 	endpoint string

@@ -12,10 +12,10 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// HandleDirectOrSQS is for a function that EventBridge invokes directly as well as by its queue: for a schedule, or because
-// work arrives while nothing is open and no queue is polled. It accepts one event as EventBridge wrote it, or a batch
-// from the queue. After three failed attempts by Lambda the event is a dead letter of the function, and after a redrive
-// it comes by the queue.
+// HandleDirectOrSQS is for a function that EventBridge invokes directly as well as by its queue: for a schedule, or
+// because work arrives while nothing is open and no queue is polled. It accepts one event as EventBridge wrote it, or a
+// batch from the queue. After three failed attempts by Lambda the event is a dead letter of the function, and after a
+// redrive it comes by the queue.
 func (h *Handler) HandleDirectOrSQS(ctx context.Context, raw json.RawMessage) (any, error) {
 	var batch awsevents.SQSEvent
 	if err := json.Unmarshal(raw, &batch); err == nil && batch.Records != nil {

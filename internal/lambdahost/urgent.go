@@ -12,9 +12,9 @@ import (
 // urgentWithin limits the time for urgent publishing; the relay publishes the events anyway.
 const urgentWithin = 2 * time.Second
 
-// publishUrgent publishes committed events at once if a task that a cloud refused or lost waits for them, instead of waiting
-// for the table's stream and the relay. The relay publishes them again, which changes nothing: deliveries may always be
-// repeated. So a failure here is harmless.
+// publishUrgent publishes committed events at once if a task that a cloud refused or lost waits for them, instead of
+// waiting for the table's stream and the relay. The relay publishes them again, which changes nothing: deliveries may
+// always be repeated. So a failure here is harmless.
 func (s *Sandbox) publishUrgent(ctx context.Context, committed []store.Event) {
 	if s.urgent == nil {
 		return

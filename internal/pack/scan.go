@@ -130,7 +130,12 @@ func (t *Tree) scan(ctx context.Context, info fs.FileInfo, base string) error {
 	at := map[string]file{}
 	if t.single {
 		if !info.Mode().IsRegular() {
-			return fmt.Errorf("%s %w: neither a file nor a folder (%s)", t.dir+"/"+base, ErrUnpackable, info.Mode().Type())
+			return fmt.Errorf(
+				"%s %w: neither a file nor a folder (%s)",
+				t.dir+"/"+base,
+				ErrUnpackable,
+				info.Mode().Type(),
+			)
 		}
 		t.add(Entry{Path: itself, Mode: info.Mode().Perm(), Size: info.Size()}, base, info, at)
 	} else {

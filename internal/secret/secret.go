@@ -25,7 +25,8 @@ import (
 var (
 	// ErrUnavailable means that the referenced secret is missing, may not be read, or is empty. A retry does not help.
 	ErrUnavailable = errors.New("secret: not available")
-	// ErrDecrypt means that decryption failed: the key is gone, the secrets belong to another job, or they were changed.
+	// ErrDecrypt means that decryption failed: the key is gone, the secrets belong to another job, or they were
+	// changed.
 	ErrDecrypt = errors.New("secret: cannot be decrypted")
 	// ErrLarge means that a job's secrets have more than MaxBytes.
 	ErrLarge = errors.New("secret: too large")

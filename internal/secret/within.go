@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Restricted restricts a source to secrets that the broker's owner has listed, because a broker can read more than users
-// who submit jobs should.
+// Restricted restricts a source to secrets that the broker's owner has listed, because a broker can read more than
+// users who submit jobs should.
 type Restricted struct {
 	Source Source
 	Scheme string   // GCPSM or KeyVault

@@ -123,8 +123,8 @@ func runSeeds(ctx context.Context, from, to uint64, workers int, opt Options, ta
 // replayed: one of this many seeds is simulated twice.
 const replayed = 25
 
-// runMaybeTwice runs a seed, and sometimes runs it again to check that it is repeatable. A world that differs the second
-// time can not be debugged, and no one could see that a bug in it is fixed.
+// runMaybeTwice runs a seed, and sometimes runs it again to check that it is repeatable. A world that differs the
+// second time can not be debugged, and no one could see that a bug in it is fixed.
 func runMaybeTwice(seed uint64, opt Options) Result {
 	r := Run(seed, opt)
 	if seed%replayed != 0 || r.Violation != nil || opt.History != nil {

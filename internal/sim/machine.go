@@ -132,7 +132,8 @@ func (m *machine) takeWith(learns bool) {
 	})
 }
 
-// checkNotice checks that the task on an announced machine got the command to save its work, if everything in between works.
+// checkNotice checks that the task on an announced machine got the command to save its work, if everything in between
+// works.
 func (m *machine) checkNotice() {
 	r := m.agent.run
 	if m.notified && m.agent.m.Speaks && r != nil && !r.over && !r.began.IsZero() && !r.saving && !r.kept {

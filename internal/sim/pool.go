@@ -19,8 +19,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// poolOwners has the machines that users own: pools, whose machines join, ask what to run, vanish, return, leave and are
-// drained.
+// poolOwners has the machines that users own: pools, whose machines join, ask what to run, vanish, return, leave and
+// are drained.
 type poolOwners struct {
 	w        *world
 	provider *provider // owns the agents, so that they are counted like machines

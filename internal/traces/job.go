@@ -124,7 +124,8 @@ func (t *Traces) makeSpans(ctx context.Context, d *apitypes.JobDetail) error {
 	}, nil)
 }
 
-// attemptAttributes returns the attributes of an attempt: its place, by OpenTelemetry's names, its outcome and its cost.
+// attemptAttributes returns the attributes of an attempt: its place, by OpenTelemetry's names, its outcome and its
+// cost.
 func attemptAttributes(a apitypes.Attempt) []attribute.KeyValue {
 	all := []attribute.KeyValue{
 		attribute.String("cloud.provider", a.Offer.Cloud), attribute.String("cloud.region", a.Offer.Region),

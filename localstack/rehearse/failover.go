@@ -43,7 +43,11 @@ func failover(ctx context.Context, o account.Options, n int, page string, out io
 		"replans and asks Google for one. Measured from the refusal's answer to the next call for a machine; the "+
 		"functions are cold or warm as they come. The time of the emulators' own answers is measured separately: AWS "+
 		"answers such calls in milliseconds.\n\n", n) + benchreport.Table([]benchreport.Row{
-		{Measure: "refusal to the next launch elsewhere, on AWS, 50th percentile", Result: at(took, 0.5), Command: command},
+		{
+			Measure: "refusal to the next launch elsewhere, on AWS, 50th percentile",
+			Result:  at(took, 0.5),
+			Command: command,
+		},
 		{Measure: "the same, 99th percentile", Target: "5 s", Result: at(took, 0.99), Command: command},
 		{Measure: "the same, maximum", Result: at(took, 1), Command: command},
 		{Measure: "without the emulator's answers, 50th percentile", Result: at(ours, 0.5), Command: command},

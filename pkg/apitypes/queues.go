@@ -8,28 +8,28 @@ import (
 
 // QueueList is a list of queues.
 type QueueList struct {
-	Queues  []Queue        `json:"queues" nullable:"false" doc:"Queues that were configured or used"`
-	Waiting map[string]int `json:"waiting,omitempty" doc:"If requested: the number of waiting tasks of each queue, counted up to 1000; queues without any are left out"`
+	Queues  []Queue        `json:"queues"            nullable:"false" doc:"Queues that were configured or used"`
+	Waiting map[string]int `json:"waiting,omitempty"                  doc:"If requested: the number of waiting tasks of each queue, counted up to 1000; queues without any are left out"`
 }
 
 // QueueQuota are the settings of a queue.
 type QueueQuota struct {
 	_           struct{} `additionalProperties:"false"`
-	MaxRunning  int      `json:"maxRunning,omitempty" minimum:"0" maximum:"1000000" doc:"Tasks that may hold capacity at once; 0 is no limit"`
-	MaxVCPU     float64  `json:"maxVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs that its tasks may hold at once; 0 is no limit"`
-	Description string   `json:"description,omitempty" maxLength:"1024" doc:"Free text"`
+	MaxRunning  int      `                             json:"maxRunning,omitempty"  minimum:"0" maximum:"1000000"    doc:"Tasks that may hold capacity at once; 0 is no limit"`
+	MaxVCPU     float64  `                             json:"maxVCPU,omitempty"     minimum:"0" maximum:"1000000000" doc:"vCPUs that its tasks may hold at once; 0 is no limit"`
+	Description string   `                             json:"description,omitempty"                                  doc:"Free text"                                            maxLength:"1024"`
 
-	Parent         string  `json:"parent,omitempty" pattern:"^([A-Za-z0-9][A-Za-z0-9._-]*)?$" maxLength:"128" doc:"Queue whose quota it shares with its siblings; empty for none"`
-	Weight         int     `json:"weight,omitempty" minimum:"0" maximum:"1000000" doc:"Its share relative to its siblings; 0 is 1"`
-	DeservedVCPU   float64 `json:"deservedVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs up to which it may reclaim capacity from its siblings; 0 is its share by weight"`
-	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs reserved for it even while it does not use them"`
+	Parent         string  `json:"parent,omitempty"         pattern:"^([A-Za-z0-9][A-Za-z0-9._-]*)?$" maxLength:"128" doc:"Queue whose quota it shares with its siblings; empty for none"`
+	Weight         int     `json:"weight,omitempty"                                                                   doc:"Its share relative to its siblings; 0 is 1"                                            minimum:"0" maximum:"1000000"`
+	DeservedVCPU   float64 `json:"deservedVCPU,omitempty"                                                             doc:"vCPUs up to which it may reclaim capacity from its siblings; 0 is its share by weight" minimum:"0" maximum:"1000000000"`
+	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty"                                                           doc:"vCPUs reserved for it even while it does not use them"                                 minimum:"0" maximum:"1000000000"`
 
-	Max        Amounts `json:"max,omitempty" doc:"The maximum that it may hold, by resource: memoryGiB, usdPerHour, the name of an accelerator, or vcpus, which is maxVCPU; and usdPerMonth, what its jobs may cost in a calendar month (UTC); 0 is no limit"`
-	Deserved   Amounts `json:"deserved,omitempty" doc:"How much it may reclaim from its siblings, by resource"`
+	Max        Amounts `json:"max,omitempty"        doc:"The maximum that it may hold, by resource: memoryGiB, usdPerHour, the name of an accelerator, or vcpus, which is maxVCPU; and usdPerMonth, what its jobs may cost in a calendar month (UTC); 0 is no limit"`
+	Deserved   Amounts `json:"deserved,omitempty"   doc:"How much it may reclaim from its siblings, by resource"`
 	Guaranteed Amounts `json:"guaranteed,omitempty" doc:"What is reserved for it even while it does not use it, by resource"`
 
 	Preempt bool `json:"preempt,omitempty" doc:"Whether jobs of higher priority preempt running ones of lower priority, whose work is saved first"`
-	Closed  bool `json:"closed,omitempty" doc:"Whether it admits nothing"`
+	Closed  bool `json:"closed,omitempty"  doc:"Whether it admits nothing"`
 }
 
 // Limits returns the queue's limit for each limited resource, including vCPUs. The monthly budget is not included,
@@ -60,12 +60,12 @@ func (q *Queue) Used() Amounts { return withVCPU(q.Use, q.VCPU) }
 // Month is what the jobs of a queue (not of its child queues) cost in a month, and what is reserved for their running
 // attempts. The cost of an attempt is booked in the month in which the attempt is settled.
 type Month struct {
-	Of       string  `json:"of,omitempty" doc:"The month, YYYY-MM, in UTC"`
-	SpentUSD float64 `json:"spentUSD,omitempty" doc:"Cost of the attempts that were settled in it, USD"`
+	Of       string  `json:"of,omitempty"            doc:"The month, YYYY-MM, in UTC"`
+	SpentUSD float64 `json:"spentUSD,omitempty"      doc:"Cost of the attempts that were settled in it, USD"`
 	// ReservedUSD is for attempts that were admitted while a monthly budget was in force (Attempt.Monthly).
-	ReservedUSD float64 `json:"reservedUSD,omitempty" doc:"Reserved in the monthly budget for running attempts, USD"`
+	ReservedUSD float64 `json:"reservedUSD,omitempty"   doc:"Reserved in the monthly budget for running attempts, USD"`
 	// BelowUSD and AsideBelowUSD are not stored, but computed for responses.
-	BelowUSD      float64 `json:"belowUSD,omitempty" doc:"Spent and reserved by the child queues in this month, USD"`
+	BelowUSD      float64 `json:"belowUSD,omitempty"      doc:"Spent and reserved by the child queues in this month, USD"`
 	AsideBelowUSD float64 `json:"asideBelowUSD,omitempty" doc:"The reserved part of belowUSD, USD"`
 }
 
@@ -162,8 +162,8 @@ func (q *Queue) Full() bool {
 	return false
 }
 
-// IdempotencyKeys are the idempotency keys of the latest suspend and resume requests. A client that gets no response repeats the
-// request with the same key. The first one may still arrive, after a later request has taken effect.
+// IdempotencyKeys are the idempotency keys of the latest suspend and resume requests. A client that gets no response
+// repeats the request with the same key. The first one may still arrive, after a later request has taken effect.
 type IdempotencyKeys []string
 
 // Held is the part of a queue's quota that is held.

@@ -39,8 +39,8 @@ type Quote struct {
 // maxStretch is the maximum ratio of expected to uninterrupted run time. Beyond it, spot is not offered.
 const maxStretch = 10
 
-// negligibleInterruptions is the expected number of interruptions below which a run counts as uninterrupted. The formula divides by
-// their rate and would lose all precision.
+// negligibleInterruptions is the expected number of interruptions below which a run counts as uninterrupted. The
+// formula divides by their rate and would lose all precision.
 const negligibleInterruptions = 1e-15
 
 // Spot quotes a run on spot capacity. ok is false if interruptions are so frequent that the run is expected to take

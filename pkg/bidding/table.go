@@ -258,9 +258,9 @@ func (s *stepper) start(to []float32, left, slack int) {
 	}
 }
 
-// spotAllowed reports whether spot may be used with a slack, if the given number of starts must fit afterwards: the step's
-// own, and one on demand after it. Without a fallback a whole step may be lost as well. With a fallback a row stands
-// for all slacks up to the next, so that short starts are not ruled out.
+// spotAllowed reports whether spot may be used with a slack, if the given number of starts must fit afterwards: the
+// step's own, and one on demand after it. Without a fallback a whole step may be lost as well. With a fallback a row
+// stands for all slacks up to the next, so that short starts are not ruled out.
 func (t *Table) spotAllowed(slack, starts int) bool {
 	if t.model.Fallback {
 		return float64(slack)+1 > float64(starts)*t.model.Restart

@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// LiveTask is a task on a spot market that a broker supervises. The broker cannot bid hour by hour, but it can leave when
-// price or time require it and resume elsewhere from the last checkpoint.
+// LiveTask is a task on a spot market that a broker supervises. The broker cannot bid hour by hour, but it can leave
+// when price or time require it and resume elsewhere from the last checkpoint.
 type LiveTask struct {
 	// Prices is the learned price model of the market, USD its current price, and OnDemandUSD the on-demand price of
 	// the same machine, both USD per hour.

@@ -45,8 +45,8 @@ func (c *Catalog) explain(q Query) *NoOfferError {
 	return e
 }
 
-// errorText returns the text of the error: the query, the misspelt names in it, and the available alternatives. It offers
-// no relaxation for a filter that has only misspelt names, because the user has to correct those.
+// errorText returns the text of the error: the query, the misspelt names in it, and the available alternatives. It
+// offers no relaxation for a filter that has only misspelt names, because the user has to correct those.
 func (c *Catalog) errorText(q *Query, relaxations []Relaxation) string {
 	parts := []string{"no offer has " + describe(q)}
 	slips := c.misspellings(q)

@@ -182,8 +182,8 @@ func (q *Query) namesSize() bool {
 	return q.VCPU != Range{} || q.MemoryGiB != Range{} || q.InstanceType != ""
 }
 
-// tooSmallForGPUs reports whether a machine is too small for the GPUs attached to it: smaller than an n1-standard-4 for each,
-// which is the size of the smallest machines with a built-in T4 on other clouds.
+// tooSmallForGPUs reports whether a machine is too small for the GPUs attached to it: smaller than an n1-standard-4 for
+// each, which is the size of the smallest machines with a built-in T4 on other clouds.
 func tooSmallForGPUs(m *table.Machine) bool {
 	return m.Attached && (m.Vcpu < 4*m.Count || m.MemoryGiB < 15*m.Count)
 }

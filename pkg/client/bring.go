@@ -15,8 +15,8 @@ import (
 // errNoJob is for callers that ignored the error of Builder.Job.
 var errNoJob = errors.New("there is no job: look at the error that came with it")
 
-// resolveLocalFiles finds the files that a job names on this computer. It returns a copy of the job with absolute paths; the
-// caller's job is not changed.
+// resolveLocalFiles finds the files that a job names on this computer. It returns a copy of the job with absolute
+// paths; the caller's job is not changed.
 func resolveLocalFiles(ctx context.Context, j *dag.Job) (*dag.Job, localfiles.Base, error) {
 	if j == nil {
 		return nil, localfiles.Base{}, errNoJob
@@ -37,7 +37,8 @@ func resolveLocalFiles(ctx context.Context, j *dag.Job) (*dag.Job, localfiles.Ba
 	return &found, place, err
 }
 
-// uploadLocalFiles uploads local files of a job that the broker does not have, and returns a copy of the job that names the packs.
+// uploadLocalFiles uploads local files of a job that the broker does not have, and returns a copy of the job that names
+// the packs.
 func (c *Client) uploadLocalFiles(ctx context.Context, j *dag.Job) (*dag.Job, error) {
 	found, place, err := resolveLocalFiles(ctx, j)
 	if err != nil {

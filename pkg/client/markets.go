@@ -51,5 +51,9 @@ func (c *Client) Usage(ctx context.Context, last time.Duration) (*apitypes.Usage
 // whose values were submitted with it, it cannot be rerun: the call fails with 422.
 func (c *Client) Rerun(ctx context.Context, id, key string) (*apitypes.Submitted, error) {
 	var out apitypes.Submitted
-	return &out, c.call(ctx, request{method: http.MethodPost, path: jobPath(id) + "/rerun", key: keyOrRandom(key)}, &out)
+	return &out, c.call(
+		ctx,
+		request{method: http.MethodPost, path: jobPath(id) + "/rerun", key: keyOrRandom(key)},
+		&out,
+	)
 }

@@ -17,8 +17,8 @@ const (
 	firstPause = 200 * time.Millisecond // doubles
 )
 
-// callWithRetry makes a call and retries it while it fails with a temporary error. All calls of the API can be repeated,
-// except DELETE: in between, another user may have created something of the same name.
+// callWithRetry makes a call and retries it while it fails with a temporary error. All calls of the API can be
+// repeated, except DELETE: in between, another user may have created something of the same name.
 func (c *Client) callWithRetry(ctx context.Context, r request, call func() error) error {
 	if r.method == http.MethodDelete {
 		return call()

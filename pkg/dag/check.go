@@ -202,8 +202,8 @@ func clouds() []string {
 		"fluidstack", "cudo", "paperspace", "vsphere", "scp", "seeweb", "hyperbolic", "primeintellect", "slurm", "ssh"}
 }
 
-// cloudAbilities describes how the machines of a cloud differ from those of most clouds. Jobs are checked and planned with
-// it if no driver is available.
+// cloudAbilities describes how the machines of a cloud differ from those of most clouds. Jobs are checked and planned
+// with it if no driver is available.
 type cloudAbilities struct {
 	racks    bool // labels may name the racks of machines, and the driver follows rules about racks
 	noMounts bool // buckets cannot be mounted

@@ -9,7 +9,8 @@ import (
 // "gcp:europe-west4", a region alone, or "eu", the member states of the European Union. No places means all places.
 func InPlaces(allowed []string, cloud, region string) bool {
 	return len(allowed) == 0 || slices.ContainsFunc(allowed, func(a string) bool {
-		return a == cloud || a == cloud+":"+region || a == region || a == europeanUnion && inEuropeanUnion(cloud, region)
+		return a == cloud || a == cloud+":"+region || a == region ||
+			a == europeanUnion && inEuropeanUnion(cloud, region)
 	})
 }
 

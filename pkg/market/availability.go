@@ -132,8 +132,8 @@ func (a *Availability) rate(state, b int) float64 {
 	return (a.changed[state][b] + like*lean) / (a.watched[state][b] + lean)
 }
 
-// expectedRate returns the expected rate at an age from other data: the kin's rate at this age, or the market's rate over
-// all ages.
+// expectedRate returns the expected rate at an age from other data: the kin's rate at this age, or the market's rate
+// over all ages.
 func (a *Availability) expectedRate(state, b int) float64 {
 	changed, hours := a.kinChanges(state)
 	if changed == 0 {

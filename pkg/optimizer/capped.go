@@ -280,7 +280,8 @@ func (c *cappedSearch) split(p *part) [][][]bool {
 	return c.splitAnyTask(p)
 }
 
-// splitAnyTask splits p if its plans give no hint: it separates one candidate of the task with the most candidates left.
+// splitAnyTask splits p if its plans give no hint: it separates one candidate of the task with the most candidates
+// left.
 func (c *cappedSearch) splitAnyTask(p *part) [][][]bool {
 	task, most := -1, 1
 	for _, i := range c.s.inst.Order {

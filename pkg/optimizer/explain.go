@@ -130,8 +130,8 @@ func (e *Explainer) afterAt(t int32, p int) float64 {
 	return at
 }
 
-// Alternatives returns the k best alternatives to the plan's candidate for a task, best first. All other tasks stay where
-// they are. It returns an error if the task does not exist.
+// Alternatives returns the k best alternatives to the plan's candidate for a task, best first. All other tasks stay
+// where they are. It returns an error if the task does not exist.
 func (e *Explainer) Alternatives(task string, k int) ([]Alternative, error) {
 	t, ok := e.rank[task]
 	if !ok {

@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// combineReasons combines the reasons of two infeasible parts of a model. A relaxation that makes either part feasible is
-// enough, so the lower bound of a relaxation is the smaller of the two; if no relaxation of that kind helps one part,
-// it is the bound of the other. If the message of neither fits the result, the message is empty and lacking fills it
-// in.
+// combineReasons combines the reasons of two infeasible parts of a model. A relaxation that makes either part feasible
+// is enough, so the lower bound of a relaxation is the smaller of the two; if no relaxation of that kind helps one
+// part, it is the bound of the other. If the message of neither fits the result, the message is empty and lacking fills
+// it in.
 func combineReasons(a, b *Solution) *Solution {
 	switch {
 	case a == nil || a.Reason == nil || b.Reason == nil:

@@ -179,8 +179,8 @@ func (s *solver) solveMakespan() (*Solution, error) {
 // minTieWork is the minimum work that thrifty may do, some milliseconds, for plans that were found at once.
 const minTieWork = 2_000_000
 
-// breakTieByCost looks for the cheapest plan that is as fast as the given one. fastest only moves one task of a plan at a
-// time, so it misses plans in which several tasks must move together. cheap is the cheapest plan of all, if it is
+// breakTieByCost looks for the cheapest plan that is as fast as the given one. fastest only moves one task of a plan at
+// a time, so it misses plans in which several tasks must move together. cheap is the cheapest plan of all, if it is
 // known. The search may do as much work as the proof of the makespan, but at least thriftyWork: proving the minimum
 // cost within a makespan can be far harder than proving the makespan, and breaking a tie is not worth a long wait.
 func (s *solver) breakTieByCost(fast answer, cheap *answer) answer {

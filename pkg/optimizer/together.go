@@ -177,7 +177,10 @@ func (t *together) search() error {
 			return nil
 		}
 		if b := t.m.BudgetUSD; b != nil && w.usd >= search.Beyond(*b) {
-			t.none = combineReasons(t.none, &Solution{Status: Infeasible, Reason: &Reason{Constraint: Budget, LeastUSD: w.usd}})
+			t.none = combineReasons(
+				t.none,
+				&Solution{Status: Infeasible, Reason: &Reason{Constraint: Budget, LeastUSD: w.usd}},
+			)
 			if t.m.Objective == Cost {
 				return nil // the remaining ways exceed the budget too
 			}

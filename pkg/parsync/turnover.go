@@ -48,8 +48,8 @@ func gradeTurnover(n, k, s, gap, hold float64) float64 {
 	return n * k * share
 }
 
-// shareKnowing returns the share of schedulers whose view includes a slot that another scheduler saw free x seconds ago.
-// Slots have been free for an exponential time with the given mean.
+// shareKnowing returns the share of schedulers whose view includes a slot that another scheduler saw free x seconds
+// ago. Slots have been free for an exponential time with the given mean.
 func shareKnowing(x, gap, mean float64) float64 {
 	left := gap - x
 	if left <= 0 {

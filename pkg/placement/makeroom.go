@@ -127,8 +127,8 @@ func (x *roomSearch) couldMakeRoom() bool {
 	return within(x.p.Apps[x.app].Demand, room)
 }
 
-// lossOfLeaving returns the loss if an instance leaves its machine. An instance that has already been moved must not move
-// again.
+// lossOfLeaving returns the loss if an instance leaves its machine. An instance that has already been moved must not
+// move again.
 func (x *roomSearch) lossOfLeaving(i int32) Loss {
 	if slices.ContainsFunc(x.out.Moves, func(m Move) bool { return m.Instance == i }) {
 		return Loss{math.Inf(1), math.Inf(1)}

@@ -99,8 +99,8 @@ func (n *Network) clashes(m, app int32) int32 {
 	return clashes
 }
 
-// chooseVictims chooses instances to remove from a machine to make room for an instance of an app. It chooses first those
-// that rules forbid; then, while capacity is missing, the lowest priorities, and of those the ones that free the
+// chooseVictims chooses instances to remove from a machine to make room for an instance of an app. It chooses first
+// those that rules forbid; then, while capacity is missing, the lowest priorities, and of those the ones that free the
 // most. At the end, instances that turn out unnecessary stay. Only instances for which may returns true can be chosen
 // (nil means all). It returns nil if that is not enough.
 func (n *Network) chooseVictims(m, app int32, may func(int32) bool) []int32 {
@@ -184,8 +184,8 @@ func (l *leaving) chooseSome(app, count int32) bool {
 
 func (l *leaving) demand(i int32) []int64 { return l.n.p.Apps[l.n.p.Instances[i].App].Demand }
 
-// relieveOverload chooses more instances while capacity is missing: of the lowest priority the one that frees most where it
-// is missing.
+// relieveOverload chooses more instances while capacity is missing: of the lowest priority the one that frees most
+// where it is missing.
 func (l *leaving) relieveOverload(over []int64) bool {
 	for _, i := range l.chosen {
 		for d, x := range l.demand(i) {

@@ -280,8 +280,8 @@ func (n *Network) preempt(i int32) bool {
 	return true
 }
 
-// couldMakeRoom reports whether a machine would have room for an instance of an app if all lower priorities left. It is a
-// quick check before the exact choice.
+// couldMakeRoom reports whether a machine would have room for an instance of an app if all lower priorities left. It is
+// a quick check before the exact choice.
 func (n *Network) couldMakeRoom(m, app int32) bool {
 	room := n.space.room
 	copy(room, n.freeOf(m))

@@ -224,8 +224,8 @@ func (r *room) victims(t *TaskInfo, n *NodeInfo) []*TaskInfo {
 	return victims
 }
 
-// compareVictims orders victims of different jobs by last queue, lowest priority, jobs with members to spare, and last job.
-// Within a job, tasks that do not run yet come first because they lose less, then those that started last.
+// compareVictims orders victims of different jobs by last queue, lowest priority, jobs with members to spare, and last
+// job. Within a job, tasks that do not run yet come first because they lose less, then those that started last.
 func (s *Session) compareVictims(a, b *TaskInfo) int {
 	if a.Job != b.Job {
 		if x, y := siblingAncestors(a.Job.Queue, b.Job.Queue); x != y {

@@ -37,8 +37,8 @@ type Box struct {
 	gone    chan struct{} // closed when the container has ended
 }
 
-// initScript is the first process of a box. It prints that it runs, and kills everything in the box when its input ends.
-// As the first process of the container it ignores signals that it does not handle.
+// initScript is the first process of a box. It prints that it runs, and kills everything in the box when its input
+// ends. As the first process of the container it ignores signals that it does not handle.
 const initScript = `echo ready; read -r _; kill -KILL -1; exit 0`
 
 // endScript ends all processes of the box except the first: it sends them SIGTERM and, after the given number of
@@ -172,8 +172,8 @@ func (b *Box) End(grace time.Duration) {
 	}
 }
 
-// Chown changes the owner of directories of the box to a user of the machine. Otherwise the user could not read or remove
-// the files that the box wrote.
+// Chown changes the owner of directories of the box to a user of the machine. Otherwise the user could not read or
+// remove the files that the box wrote.
 func (b *Box) Chown(uid, gid int, dirs ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()

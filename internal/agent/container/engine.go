@@ -203,8 +203,8 @@ func (e *Engine) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// withMessage replaces the exit code in err by the program's message: its last line that mentions an error, or else all of
-// it. Engines also print earlier attempts before the error and their help after it.
+// withMessage replaces the exit code in err by the program's message: its last line that mentions an error, or else all
+// of it. Engines also print earlier attempts before the error and their help after it.
 func withMessage(err error, words string) error {
 	if words = strings.TrimSpace(words); words == "" {
 		return err

@@ -17,10 +17,10 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 )
 
-// writeBehind uploads what a task writes to a folder of this machine to the store, shortly after the task has written it.
-// The folder lies over rclone's mount (see overlay), so that the task sees both as one: it writes to the folder, at
-// the speed of the disk, and reads everything else from the store. rclone then uploads nothing: its cache costs
-// several times the processor time of copying the file.
+// writeBehind uploads what a task writes to a folder of this machine to the store, shortly after the task has written
+// it. The folder lies over rclone's mount (see overlay), so that the task sees both as one: it writes to the folder, at
+// the speed of the disk, and reads everything else from the store. rclone then uploads nothing: its cache costs several
+// times the processor time of copying the file.
 //
 // A pass compares the folder with what has been uploaded. It uploads new and changed files, and removes from the
 // store what the task has removed. Only one pass runs at a time.

@@ -102,7 +102,13 @@ func Start(ctx context.Context, s Spec, c grant.Credentials) (_ *Mount, err erro
 	}
 	defer log.Close() //nolint:errcheck // rclone has its own copy
 	if over, ok := newOverlay(s); ok {
-		m.behind = &writeBehind{overlay: over, send: s.Upload, remove: m.remover, forget: m.refreshListings, validName: m.validName}
+		m.behind = &writeBehind{
+			overlay:   over,
+			send:      s.Upload,
+			remove:    m.remover,
+			forget:    m.refreshListings,
+			validName: m.validName,
+		}
 	}
 	m.tree, err = proc.Start(proc.Spec{
 		Argv: append([]string{s.Program}, m.arguments()...), Dir: s.Dir, Env: m.config.environ(s.Environ), Output: log,

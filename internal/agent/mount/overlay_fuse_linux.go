@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 )
 
-// fuseOverlay is the program fuse-overlayfs (github.com/containers/fuse-overlayfs). It does for any user what the kernel
-// does for root: it mounts with FUSE, which needs no permission, and every process of the user sees the mount.
+// fuseOverlay is the program fuse-overlayfs (github.com/containers/fuse-overlayfs). It does for any user what the
+// kernel does for root: it mounts with FUSE, which needs no permission, and every process of the user sees the mount.
 type fuseOverlay struct {
 	program string
 	spec    Spec

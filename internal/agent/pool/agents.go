@@ -108,7 +108,10 @@ func (a *agents) notifyChanged() {
 func (a *agents) exited(name string, code int, last string) {
 	cluster, rank := splitName(name)
 	a.mu.Lock()
-	a.exits[name] = wire.PoolEnd{PoolAgent: wire.PoolAgent{Cluster: cluster, Rank: rank}, Reason: describeExit(code, last)}
+	a.exits[name] = wire.PoolEnd{
+		PoolAgent: wire.PoolAgent{Cluster: cluster, Rank: rank},
+		Reason:    describeExit(code, last),
+	}
 	a.mu.Unlock()
 	a.notifyChanged()
 }
@@ -170,8 +173,8 @@ func describeExit(code int, last string) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// reconcile makes the running agents match the orders. It first ends the others. Only when these have ended it starts the
-// missing ones, which may need their capacity. settled reports whether nothing is left to do.
+// reconcile makes the running agents match the orders. It first ends the others. Only when these have ended it starts
+// the missing ones, which may need their capacity. settled reports whether nothing is left to do.
 func (a *agents) reconcile(ctx context.Context, orders []wire.PoolOrder, tell func(Event)) (settled bool, err error) {
 	all, err := a.list(ctx)
 	if err != nil {

@@ -22,7 +22,8 @@ const writeSize = 128 << 10
 
 var pours = sync.Pool{New: func() any { return new([writeSize]byte) }}
 
-// copyExactly copies exactly length bytes, and also writes them to by. If there are fewer, it returns io.ErrUnexpectedEOF.
+// copyExactly copies exactly length bytes, and also writes them to by. If there are fewer, it returns
+// io.ErrUnexpectedEOF.
 func copyExactly(to io.Writer, from io.Reader, length int64, by io.Writer) error {
 	room := pours.Get().(*[writeSize]byte)
 	defer pours.Put(room)
@@ -43,8 +44,8 @@ func copyExactly(to io.Writer, from io.Reader, length int64, by io.Writer) error
 	return nil
 }
 
-// lockedWriter writes to a file that other goroutines write to as well. The file system lets only one of them in, and the
-// others would use up processor time while they wait; with inTurn they sleep.
+// lockedWriter writes to a file that other goroutines write to as well. The file system lets only one of them in, and
+// the others would use up processor time while they wait; with inTurn they sleep.
 type lockedWriter struct {
 	turn *sync.Mutex
 	to   io.Writer

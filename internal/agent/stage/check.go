@@ -62,7 +62,8 @@ func crcOf(h http.Header) string {
 	return ""
 }
 
-// storeChecksum returns the store's checksum of an object that is read whole, and the check for it; nothing if there is none.
+// storeChecksum returns the store's checksum of an object that is read whole, and the check for it; nothing if there is
+// none.
 func storeChecksum(h http.Header) (sum string, by check) {
 	if sum := crcOf(h); sum != "" {
 		return sum, newCRC()

@@ -93,8 +93,8 @@ func (w *window) leave(bytes int64) {
 	w.room.Broadcast()
 }
 
-// limitControl controls the limit of concurrent requests: it raises the limit as long as that increases the throughput, and
-// otherwise goes back to the previous one.
+// limitControl controls the limit of concurrent requests: it raises the limit as long as that increases the throughput,
+// and otherwise goes back to the previous one.
 type limitControl struct {
 	limit, least, most int
 	before             int     // the limit before the last step; 0 once it no longer changes

@@ -247,8 +247,8 @@ func isBusy(e *statusError) bool {
 		e.status == http.StatusRequestTimeout
 }
 
-// isTemporary reports whether a retry can help. It cannot if the error was found locally, or if the store or the granter
-// clearly refused.
+// isTemporary reports whether a retry can help. It cannot if the error was found locally, or if the store or the
+// granter clearly refused.
 func isTemporary(err error) bool {
 	for _, final := range []error{ErrLeaves, ErrChanging, ErrTooMany, ErrNotFound, fs.ErrNotExist, fs.ErrPermission,
 		fs.ErrExist, syscall.ENOSPC, context.Canceled, ErrRefused, grant.ErrOutside, grant.ErrURI, grant.ErrWant,

@@ -88,8 +88,8 @@ func (t Transfer) worthSharing(list []wanted) bool {
 // errGiven means that another node sent wrong content.
 var errGiven = errors.New("another node sent wrong content")
 
-// getFromPeer gets content from another node. It checks it with the digest in the manifest or, if an object has none, with
-// that of the node that read it.
+// getFromPeer gets content from another node. It checks it with the digest in the manifest or, if an object has none,
+// with that of the node that read it.
 func (t Transfer) getFromPeer(ctx context.Context, g *getting, take func(Given) (sum string, err error)) error {
 	given, err := t.Peers.Get(ctx, g.share.rank, g.share.id)
 	if err != nil {
@@ -131,8 +131,8 @@ func (g *getting) offerCheck() check {
 	return digest{sha256.New()}
 }
 
-// openSection opens a part of a file below a directory, whether the file is complete or still being written. It does not
-// follow links out of the directory.
+// openSection opens a part of a file below a directory, whether the file is complete or still being written. It does
+// not follow links out of the directory.
 func openSection(dir, p string, from, length int64) (io.ReadCloser, error) {
 	f, err := os.OpenInRoot(dir, p)
 	if errors.Is(err, fs.ErrNotExist) {

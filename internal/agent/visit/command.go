@@ -103,7 +103,8 @@ func (r *runningCommand) run(ctx context.Context, start tunnel.Start, notes tunn
 	}
 	exit, err := tree.Wait()
 	r.copied.Wait()
-	if cause != nil && (exit.Terminated || err != nil) { // otherwise the command ended by itself, perhaps ending the attempt
+	if cause != nil &&
+		(exit.Terminated || err != nil) { // otherwise the command ended by itself, perhaps ending the attempt
 		err = publicError(cause)
 	}
 	return exit, err

@@ -70,8 +70,8 @@ func Diagnose(cl record.Cluster, cfg config.Config, machines Inventory, now time
 	}
 }
 
-// leaseDue reports whether the money reserved for a cluster is nearly used up. The rest must pay until the next check, at
-// most a quarter of the overhead later, and for its release.
+// leaseDue reports whether the money reserved for a cluster is nearly used up. The rest must pay until the next check,
+// at most a quarter of the overhead later, and for its release.
 func leaseDue(cl record.Cluster, cfg config.Config, now time.Time) bool {
 	return !cl.LeaseUntil.IsZero() && now.After(cl.LeaseUntil.Add(-cfg.Overhead/2))
 }
@@ -100,8 +100,9 @@ func gone(cl record.Cluster, cfg config.Config, machines Inventory, now time.Tim
 	return len(known[cl.ID]) < len(cl.Nodes)
 }
 
-// notPreempted reports whether a cluster that was lost while it ran was not taken by its cloud: its machines are on demand,
-// or the cloud still listed them when an agent was already silent. Machines of a pool may have been switched off.
+// notPreempted reports whether a cluster that was lost while it ran was not taken by its cloud: its machines are on
+// demand, or the cloud still listed them when an agent was already silent. Machines of a pool may have been switched
+// off.
 func notPreempted(cl record.Cluster, cfg config.Config, machines Inventory) bool {
 	if cl.Assigned() || cl.Command == "" {
 		return false
@@ -158,8 +159,8 @@ func overBudgetReason(task int, job record.Job) string {
 		tell.USD(job.BudgetUSD))
 }
 
-// remainingBudget returns how much money may still be reserved for an attempt, from the job's budget and the monthly ones, in
-// USD, and the reason to give if that is too little.
+// remainingBudget returns how much money may still be reserved for an attempt, from the job's budget and the monthly
+// ones, in USD, and the reason to give if that is too little.
 func remainingBudget(l Losing, ledger record.Ledger, purses []record.Purse) (left float64, reason string) {
 	left, reason = math.Inf(1), overBudgetReason(l.Cluster.Task, l.Job)
 	if l.Job.BudgetUSD > 0 {

@@ -153,7 +153,8 @@ func RestartsAlone(spec *dag.Task, e events.GangBroken, members []Member) (runs 
 	return record.ClusterKey(members[i].Cluster.ID), true
 }
 
-// DecideRestartAlone makes a task of a gang wait for its own admission while the others continue. Its queue gets a session.
+// DecideRestartAlone makes a task of a gang wait for its own admission while the others continue. Its queue gets a
+// session.
 func DecideRestartAlone(m Member, runs record.Key) (d record.Decision) {
 	m.Task.Alone = true
 	d.Touch(runs) // so a concurrent decision to make that task leave sees this task's state
@@ -162,8 +163,8 @@ func DecideRestartAlone(m Member, runs record.Key) (d record.Decision) {
 	return d
 }
 
-// DecideFollowGang makes a task of a broken gang give back what it holds: at once if it has not started, otherwise when it
-// has saved its work.
+// DecideFollowGang makes a task of a broken gang give back what it holds: at once if it has not started, otherwise when
+// it has saved its work.
 func DecideFollowGang(m Member, reason string, cfg config.Config, now time.Time) (d record.Decision) {
 	switch {
 	case m.Task.State == record.TaskAdmitted && !m.Bought && m.Attempt.Outcome == "":

@@ -138,8 +138,13 @@ func DecideSilent(l Losing, reason string, now time.Time) (d record.Decision) {
 		return DecideLost(l, apitypes.OutcomeLost, reason, now)
 	}
 	l.Task.State, l.Task.Reason, l.Task.EndedAt = record.TaskFailed, reason, now
-	d = l.finalFailure(apitypes.OutcomeLost, reason, fmt.Sprintf("it has lost its agent %d times in a row, with nothing saved "+
-		"in between: does it use up the memory of its machines? The last time: %s", l.Task.Silent, reason), now)
+	d = l.finalFailure(
+		apitypes.OutcomeLost,
+		reason,
+		fmt.Sprintf("it has lost its agent %d times in a row, with nothing saved "+
+			"in between: does it use up the memory of its machines? The last time: %s", l.Task.Silent, reason),
+		now,
+	)
 	d.Put(record.TaskKey(l.Cluster.Job, l.Cluster.Task), l.Task)
 	return d
 }

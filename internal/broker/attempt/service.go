@@ -139,7 +139,13 @@ func (st *Reporting) replicaReady(r wire.Report, cfg config.Config) (d record.De
 		d.Put(record.TaskKey(cl.Job, cl.Task), st.Task)
 	}
 	for _, l := range st.serving.older {
-		more := endReplica(l, record.LeaveReplaced, fmt.Sprintf("attempt %d has taken its place", cl.Attempt), cfg, st.Now)
+		more := endReplica(
+			l,
+			record.LeaveReplaced,
+			fmt.Sprintf("attempt %d has taken its place", cl.Attempt),
+			cfg,
+			st.Now,
+		)
 		d.Add(more)
 	}
 	if r := st.serving.rolling; r != nil {
@@ -237,8 +243,9 @@ func (st *Reporting) replicaEnded(r wire.Report) (d record.Decision) {
 	return d
 }
 
-// countMiss replaces an attempt that has ended before it was ready. If that was the first attempt of an update, the update
-// is stopped. If this happens MostMisses times in a row and no other replica is ready, the task and its job fail.
+// countMiss replaces an attempt that has ended before it was ready. If that was the first attempt of an update, the
+// update is stopped. If this happens MostMisses times in a row and no other replica is ready, the task and its job
+// fail.
 func countMiss(l Losing, spec *dag.Task, others bool, exitCode int, reason string,
 	now time.Time) (d record.Decision, failed bool) {
 	cl := &l.Cluster

@@ -191,8 +191,8 @@ func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 	return "", ""
 }
 
-// IsUnconstrained reports whether only the cloud can make a task leave its spot machine: it has no deadline and no budget, and no
-// price at which it could resume elsewhere.
+// IsUnconstrained reports whether only the cloud can make a task leave its spot machine: it has no deadline and no
+// budget, and no price at which it could resume elsewhere.
 func IsUnconstrained(job record.Job, bids *record.Bids, task *dag.Task, index int) bool {
 	st := staying{bids: *bids}
 	st.Cluster.Task = index

@@ -62,7 +62,8 @@ func Decide(ctx context.Context, in Input) (bids record.Bids, err error) {
 	return bids, err
 }
 
-// liveInput returns the input of a spot task's table. ok is false if the task has no alternative, or its prices are unknown.
+// liveInput returns the input of a spot task's table. ok is false if the task has no alternative, or its prices are
+// unknown.
 func (in *Input) liveInput(i int, by []time.Time) (l bidding.LiveTask, ok bool) {
 	t, c := &in.Spec.Tasks[i], in.Plan.Of(i)
 	work := record.Hours(t.Time.For(c.Offer.InstanceType, c.Offer.Accelerator, c.Offer.AccelCount))
@@ -119,7 +120,8 @@ type sharedTables[T any] struct {
 	at   map[string]int32
 }
 
-// indexOf returns the index of the table with a key, and makes the table if needed. It returns −1 if there are too many.
+// indexOf returns the index of the table with a key, and makes the table if needed. It returns −1 if there are too
+// many.
 func (s *sharedTables[T]) indexOf(key string, make func() (T, error)) (int32, error) {
 	if at, known := s.at[key]; known {
 		return at, nil

@@ -105,8 +105,8 @@ const lossesPrior, lossesPriorHours = 5, 200
 // every spot machine is taken at the worst moment. finishBy is when each task must finish for that.
 func (in *Input) BeginBy() (by, finishBy []time.Time) { return in.backward(in.timeNeeded) }
 
-// timeNeeded returns the time that a task is given: its work, a start, a price check that comes too late, and the cost of
-// losing a spot machine.
+// timeNeeded returns the time that a task is given: its work, a start, a price check that comes too late, and the cost
+// of losing a spot machine.
 func (in *Input) timeNeeded(i int) time.Duration {
 	t, work := &in.Spec.Tasks[i], record.Duration(in.Plan.TaskHours[i])
 	if in.Plan.Of(i) == nil {

@@ -168,8 +168,8 @@ func Unlearned(spec *dag.Job) *dag.Job {
 	return &again
 }
 
-// KeepLearned returns the spec that replaces old, which has the same tasks. Tasks that are not services keep what was learned
-// about them, and the run times that they were submitted with if the new file states none. spec is not changed.
+// KeepLearned returns the spec that replaces old, which has the same tasks. Tasks that are not services keep what was
+// learned about them, and the run times that they were submitted with if the new file states none. spec is not changed.
 func KeepLearned(spec, old *dag.Job) *dag.Job {
 	kept := *spec
 	kept.Tasks = slices.Clone(spec.Tasks)

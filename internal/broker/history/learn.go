@@ -99,8 +99,8 @@ func Sample(spec *dag.Job) []int {
 	return sample
 }
 
-// RunOf returns a task's whole run time, from its record and that of its last attempt. Work that the attempt resumed from
-// counts as the time it was estimated at when it was saved.
+// RunOf returns a task's whole run time, from its record and that of its last attempt. Work that the attempt resumed
+// from counts as the time it was estimated at when it was saved.
 func RunOf(t *dag.Task, task record.Task, a apitypes.Attempt) (r Run, ok bool) {
 	machine := Machine(a.Offer.InstanceType, a.Offer.Accelerator, a.Offer.AccelCount)
 	if task.State != record.TaskSucceeded || a.Number != task.Attempt || a.Started.IsZero() || machine == "" {

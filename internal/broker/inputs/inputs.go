@@ -37,7 +37,8 @@ type Checker struct {
 	Log    *slog.Logger  // gets warnings about stores that did not answer
 }
 
-// checkTimeout limits all checks of one job, because its submitter waits. What is not known by then is assumed to exist.
+// checkTimeout limits all checks of one job, because its submitter waits. What is not known by then is assumed to
+// exist.
 const checkTimeout = 10 * time.Second
 
 // inputCheck is one field of a task that is checked with a store, and the problem found.
@@ -171,7 +172,8 @@ func (c Checker) checkMachine(ctx context.Context, spec *dag.Job, task int, chec
 	return nil
 }
 
-// checkCopied returns why an input cannot be read from its bucket. It does not check what the job itself makes or writes.
+// checkCopied returns why an input cannot be read from its bucket. It does not check what the job itself makes or
+// writes.
 func (c Checker) checkCopied(ctx context.Context, spec *dag.Job, in *dag.Input) (why, hint string) {
 	prefix, err := grant.AsPrefix(in.URI)
 	if errors.Is(err, grant.ErrURI) && strings.Contains(in.URI, "://") {
@@ -263,7 +265,10 @@ func (c Checker) judge(cannot, uri string, err error) (why, hint string) {
 
 // isObject reports whether a URI names an object, by a granted request for its first byte.
 func (c Checker) isObject(ctx context.Context, uri string) bool {
-	grants, err := c.Stores.Sign(ctx, grant.Want{Op: grant.Get, URI: uri, For: checkTimeout, Range: &grant.Range{Length: 1}})
+	grants, err := c.Stores.Sign(
+		ctx,
+		grant.Want{Op: grant.Get, URI: uri, For: checkTimeout, Range: &grant.Range{Length: 1}},
+	)
 	if err != nil {
 		return false
 	}

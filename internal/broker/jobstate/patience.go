@@ -71,7 +71,10 @@ func isTemporary(k cloud.Kind) bool { return k != cloud.Auth && k != cloud.Inval
 
 // blockEnds returns the blocks that pass, one for each end, sorted by end.
 func blockEnds(blocks []apitypes.Block) []apitypes.Block {
-	ends := slices.DeleteFunc(slices.Clone(blocks), func(b apitypes.Block) bool { return !isTemporary(cloud.Kind(b.Kind)) })
+	ends := slices.DeleteFunc(
+		slices.Clone(blocks),
+		func(b apitypes.Block) bool { return !isTemporary(cloud.Kind(b.Kind)) },
+	)
 	slices.SortStableFunc(ends, func(x, y apitypes.Block) int { return x.Until.Compare(y.Until) })
 	return slices.CompactFunc(ends, func(x, y apitypes.Block) bool { return x.Until.Equal(y.Until) })
 }

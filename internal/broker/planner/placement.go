@@ -92,8 +92,8 @@ func (b *builder) zoneOfFixed(task int) string {
 	return zone
 }
 
-// withoutConflicts removes the options of a task that conflict with running tasks. If all conflict, it keeps them, and the task
-// waits until the conflict has gone. A task that is admitted but not started keeps its location.
+// withoutConflicts removes the options of a task that conflict with running tasks. If all conflict, it keeps them, and
+// the task waits until the conflict has gone. A task that is admitted but not started keeps its location.
 func (b *builder) withoutConflicts(task int, options []option) []option {
 	if len(b.in.Stood) == 0 {
 		return options

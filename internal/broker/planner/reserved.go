@@ -149,9 +149,9 @@ func saves(row row, o *option) float64 {
 	return other - o.USD
 }
 
-// overcommitted returns the choices that find no room on a reservation. A task fits if it and those accepted before that may
-// run at the same time take no more than there is. This is safe for any set of tasks that run at once: when its last
-// member was accepted, all others were counted.
+// overcommitted returns the choices that find no room on a reservation. A task fits if it and those accepted before
+// that may run at the same time take no more than there is. This is safe for any set of tasks that run at once: when
+// its last member was accepted, all others were counted.
 func (r *reservations) overcommitted(b *builder, k *catalog.Reserved, picks []choice) (out []choice) {
 	var sum apitypes.Amount
 	for _, h := range r.own[k] {

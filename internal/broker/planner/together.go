@@ -116,8 +116,8 @@ func (b *builder) explain(sol *optimizer.Solution) string {
 	return sol.Message + " (the machines of a gang are in one region, or zone, unless it says within: anywhere)"
 }
 
-// dropTogether drops requirements to place tasks together or spread them if some of the tasks already hold machines, and
-// reports whether there were any. There may be no room left for the others, and a running job must not fail because
+// dropTogether drops requirements to place tasks together or spread them if some of the tasks already hold machines,
+// and reports whether there were any. There may be no room left for the others, and a running job must not fail because
 // of that. Tasks that would violate a placement rule then wait in their queue.
 func (b *builder) dropTogether() bool {
 	holds := func(ids []string) bool {

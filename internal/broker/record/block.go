@@ -33,8 +33,8 @@ func blocked(b apitypes.Block) events.LocationBlocked {
 	}
 }
 
-// BlockExpires is when the record of a block expires: long after it could count as one of several failures in a row. The
-// store removes it. A function must not: if it stalled, it could remove a later block of the same location.
+// BlockExpires is when the record of a block expires: long after it could count as one of several failures in a row.
+// The store removes it. A function must not: if it stalled, it could remove a later block of the same location.
 func BlockExpires(b apitypes.Block) time.Time { return b.Until.Add(forgetAfter * b.Until.Sub(b.At)) }
 
 // forgetAfter is how long an ended block is kept, in multiples of its duration.

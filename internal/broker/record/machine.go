@@ -142,8 +142,8 @@ func (m PoolMachine) Free() apitypes.Capacity {
 	return c
 }
 
-// WithPromises is the machine as the task from sees it: what is kept for other tasks counts as used. With "" this is all
-// promises.
+// WithPromises is the machine as the task from sees it: what is kept for other tasks counts as used. With "" this is
+// all promises.
 func (m PoolMachine) WithPromises(from string, now time.Time) PoolMachine {
 	fresh := false
 	for _, p := range m.Promises {

@@ -15,8 +15,8 @@ func PlaceOf(a apitypes.Attempt) string {
 	return Place(a.Offer)
 }
 
-// UpdateAttempt updates an attempt with what its cluster knows. Success is written to the attempt's own record only with its
-// cost.
+// UpdateAttempt updates an attempt with what its cluster knows. Success is written to the attempt's own record only
+// with its cost.
 func (cl *Cluster) UpdateAttempt(a *apitypes.Attempt) {
 	if cl.Attempt != a.Number || cl.Task != a.Task {
 		return

@@ -76,9 +76,9 @@ func (j *Job) WaitsSince(w apitypes.Waiting) time.Time {
 	return w.Since
 }
 
-// WaitingOrder is the order of waiting tasks in a queue as it is shown to users: the more urgent first, then those that have
-// waited longer. It sets Since to the time that counts. Tasks of suspended jobs block no other task and are left out,
-// except those of the job asks.
+// WaitingOrder is the order of waiting tasks in a queue as it is shown to users: the more urgent first, then those that
+// have waited longer. It sets Since to the time that counts. Tasks of suspended jobs block no other task and are left
+// out, except those of the job asks.
 func WaitingOrder(
 	waiting []apitypes.Waiting,
 	asks string,

@@ -136,8 +136,8 @@ func (s *Session) expectedEnd(h holding) (e ending, err error) {
 	return e, nil
 }
 
-// earliestStart estimates when a waiting task or gang can start at the earliest, if running tasks end when expected. It returns
-// the current time if that cannot be estimated.
+// earliestStart estimates when a waiting task or gang can start at the earliest, if running tasks end when expected. It
+// returns the current time if that cannot be estimated.
 func (s *Session) earliestStart(t *together, ends []ending) time.Time {
 	need, freed, count := t.needs(), map[*apitypes.Queue]apitypes.Amounts{}, map[*apitypes.Queue]int{}
 	fits := func() bool {

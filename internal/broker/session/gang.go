@@ -267,7 +267,12 @@ func (t *together) explain(s *Session) string {
 	}
 	for _, m := range t.members {
 		if v := s.judge(m); v != verdictAdmit && v != verdictDrop {
-			return fmt.Sprintf("it waits for its gang %s: task %s cannot start: %s", t.name, m.name, s.explain(m, nil)[0])
+			return fmt.Sprintf(
+				"it waits for its gang %s: task %s cannot start: %s",
+				t.name,
+				m.name,
+				s.explain(m, nil)[0],
+			)
 		}
 	}
 	if p := t.short(s); p != nil {

@@ -81,7 +81,8 @@ func WindowClosed(p *scheduler.Policy, labels map[string]string, now time.Time) 
 	return labels[record.LabelWindow], !open
 }
 
-// poolQueue is the only queue of a session over machines. heldThere is the job that represents everything running there.
+// poolQueue is the only queue of a session over machines. heldThere is the job that represents everything running
+// there.
 const (
 	poolQueue  = "pool"
 	runningJob = "held"

@@ -63,7 +63,8 @@ func leastRate(c *record.Planned) float64 {
 	return min(max(c.OnDemandUSD, rate), rate*reserveSlack)
 }
 
-// shortPurse returns a monthly budget, of the queue or one above it, that has too little left for m. It is nil if none has.
+// shortPurse returns a monthly budget, of the queue or one above it, that has too little left for m. It is nil if none
+// has.
 func (s *Session) shortPurse(queue string, m money) *record.Purse {
 	for _, p := range s.purses(queue) {
 		if p.Required(m.expected, m.full) > p.LeftUSD()+record.CentsEps {
@@ -73,8 +74,8 @@ func (s *Session) shortPurse(queue string, m money) *record.Purse {
 	return nil
 }
 
-// overPurse returns a monthly budget that is below the expected cost of m even if nothing is spent yet. It is nil if there
-// is none.
+// overPurse returns a monthly budget that is below the expected cost of m even if nothing is spent yet. It is nil if
+// there is none.
 func (s *Session) overPurse(queue string, m money) *record.Purse {
 	for _, p := range s.purses(queue) {
 		if m.expected > p.MostUSD+record.CentsEps {
@@ -106,7 +107,8 @@ func (s *Session) tooMuch(a *admission) *excess {
 	return s.overMonthlyBudget(a.queue, s.costs(a))
 }
 
-// overMonthlyBudget says which monthly budget, of the queue or of one above it, m exceeds. It is nil if it exceeds none.
+// overMonthlyBudget says which monthly budget, of the queue or of one above it, m exceeds. It is nil if it exceeds
+// none.
 func (s *Session) overMonthlyBudget(q *apitypes.Queue, m money) *excess {
 	p := s.overPurse(q.Name, m)
 	if p == nil {
@@ -157,8 +159,8 @@ func (s *Session) scarce(t *together) bool {
 	})
 }
 
-// leaveExpensivePools removes tasks from pools in which more must be reserved for them than at their planned location, and
-// reports whether it removed any. This can happen with faster pool machines that cost more per hour: the reserved
+// leaveExpensivePools removes tasks from pools in which more must be reserved for them than at their planned location,
+// and reports whether it removed any. This can happen with faster pool machines that cost more per hour: the reserved
 // overhead hours are then more expensive.
 func (s *Session) leaveExpensivePools(bound []*admission) (any bool) {
 	for _, a := range bound {

@@ -158,9 +158,13 @@ func (s *Session) makeRoomIn(p *record.PoolSeen, w *want, bound []*admission) (b
 	return true, s.makeLeave(p, w, room, at)
 }
 
-// movableTasks returns the running tasks on suitable machines that may leave for the task of w, with the cost of moving or
-// stopping each, and their records by cluster ID.
-func (s *Session) movableTasks(p *record.PoolSeen, k *packing, w *want) (runs []poolfit.RunningTask, at map[string]attempt.Losing,
+// movableTasks returns the running tasks on suitable machines that may leave for the task of w, with the cost of moving
+// or stopping each, and their records by cluster ID.
+func (s *Session) movableTasks(
+	p *record.PoolSeen,
+	k *packing,
+	w *want,
+) (runs []poolfit.RunningTask, at map[string]attempt.Losing,
 	err error) {
 	at = map[string]attempt.Losing{}
 	looks := moveLooks
@@ -203,11 +207,15 @@ func (s *Session) mayLeave(of *admission, l *attempt.Losing) bool {
 		len(s.purses(l.Job.Queue)) == 0
 }
 
-// movingCost returns the cost of making a running task leave its machine for another task, and whether it may. It may if it
-// is not more urgent, has run long enough, still finishes in time, and the other task was not stopped for it before.
-// Work since its last checkpoint counts as lost, because saving may fail now, and so does a restart. An hour of work
-// costs what it costs at the planned location, because a pool machine may be free.
-func (s *Session) movingCost(p *record.PoolSeen, of *admission, l *attempt.Losing) (r poolfit.RunningTask, ok bool, err error) {
+// movingCost returns the cost of making a running task leave its machine for another task, and whether it may. It may
+// if it is not more urgent, has run long enough, still finishes in time, and the other task was not stopped for it
+// before. Work since its last checkpoint counts as lost, because saving may fail now, and so does a restart. An hour of
+// work costs what it costs at the planned location, because a pool machine may be free.
+func (s *Session) movingCost(
+	p *record.PoolSeen,
+	of *admission,
+	l *attempt.Losing,
+) (r poolfit.RunningTask, ok bool, err error) {
 	if !s.mayLeave(of, l) {
 		return r, false, nil
 	}

@@ -89,8 +89,8 @@ func (s *Session) toPool(p *record.PoolSeen, bound []*admission) error {
 // it holds.
 const roomFor = 12
 
-// takePlaced assigns the machines to a task as its admission is committed. It returns the placement, or nil if the machines
-// or the transaction have no room any more. The task's machines are then bought as planned.
+// takePlaced assigns the machines to a task as its admission is committed. It returns the placement, or nil if the
+// machines or the transaction have no room any more. The task's machines are then bought as planned.
 func (s *Session) takePlaced(d *record.Decision, a *admission) (*pooled, error) {
 	p := a.pool
 	if p == nil {

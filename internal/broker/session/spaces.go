@@ -102,7 +102,8 @@ func (x *scene) spend(q *apitypes.Queue, namespace string, use scheduler.Vector)
 	}
 }
 
-// addNamespaceUse adds jobs for the use of namespaces that no job represents yet. It returns the remaining use of the queue.
+// addNamespaceUse adds jobs for the use of namespaces that no job represents yet. It returns the remaining use of the
+// queue.
 func (x *scene) addNamespaceUse(q *apitypes.Queue, left scheduler.Vector) scheduler.Vector {
 	for _, name := range slices.Sorted(maps.Keys(x.sharing.rest)) {
 		use := x.sharing.rest[name][q]

@@ -198,8 +198,8 @@ func (s *Session) fitBeside(bound []*admission) (bool, error) {
 	return true, nil
 }
 
-// recordLocation records the location of an admitted task, for the placement rules that apply to it. The attempt must have its
-// number.
+// recordLocation records the location of an admitted task, for the placement rules that apply to it. The attempt must
+// have its number.
 func (s *Session) recordLocation(d *record.Decision, a *admission) error {
 	if !a.isRuled() {
 		return nil

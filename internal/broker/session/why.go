@@ -71,8 +71,8 @@ func (s *Session) ExplainTasks(w *apitypes.Why, job record.Job) error {
 	return nil
 }
 
-// schedulerReasons lets the scheduler explain what keeps the job of a waiting task, among all tasks that it would decide on. The
-// decisions made meanwhile are discarded with the draft.
+// schedulerReasons lets the scheduler explain what keeps the job of a waiting task, among all tasks that it would
+// decide on. The decisions made meanwhile are discarded with the draft.
 func (s *Session) schedulerReasons(a *admission) (said []string, err error) {
 	if err := s.collect(1); err != nil {
 		return nil, err

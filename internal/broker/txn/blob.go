@@ -27,8 +27,8 @@ type packed struct {
 	chunks [][]byte
 }
 
-// gzipWriters are reusable writers, shared by all brokers of a process: a new writer costs more than compressing a small plan
-// with it.
+// gzipWriters are reusable writers, shared by all brokers of a process: a new writer costs more than compressing a
+// small plan with it.
 var gzipWriters = sync.Pool{New: func() any {
 	zw, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails only for an unknown level
 	return zw

@@ -97,7 +97,12 @@ func (b *Views) closed(ctx context.Context, s *story, detail *Look) error {
 			break
 		}
 		if at := q.Suspended.Since; q.Closed && !at.IsZero() {
-			s.add(at, "suspended", "", fmt.Sprintf("queue %s is %s: it admits nothing", name, attempt.SuspensionText(q.Suspended)))
+			s.add(
+				at,
+				"suspended",
+				"",
+				fmt.Sprintf("queue %s is %s: it admits nothing", name, attempt.SuspensionText(q.Suspended)),
+			)
 		}
 		name = q.Parent
 	}

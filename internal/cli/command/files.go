@@ -70,8 +70,8 @@ func Exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// WarnNewStateFolder warns that settings were stored in a new state folder that no broker has used yet, because it may be the
-// wrong one. It does nothing if state is empty.
+// WarnNewStateFolder warns that settings were stored in a new state folder that no broker has used yet, because it may
+// be the wrong one. It does nothing if state is empty.
 func (a *App) WarnNewStateFolder(state string) {
 	if state != "" {
 		a.Tell("created a new state folder at %s: no broker has used it yet", state)

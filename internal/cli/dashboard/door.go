@@ -73,8 +73,8 @@ func (d Proxy) Handler() http.Handler {
 	})
 }
 
-// isLoopbackHost reports whether a request names this computer. It rejects a remote page whose host name was made to resolve
-// here.
+// isLoopbackHost reports whether a request names this computer. It rejects a remote page whose host name was made to
+// resolve here.
 func isLoopbackHost(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

@@ -151,7 +151,11 @@ func eventTypes(names []string) ([]string, error) {
 	for _, name := range names {
 		typ, ok := events.TypeOf(name)
 		if !ok {
-			return nil, command.BadInput(fault.OneOf(name, shortEventNames(known)), "--announce: unknown event %q", name)
+			return nil, command.BadInput(
+				fault.OneOf(name, shortEventNames(known)),
+				"--announce: unknown event %q",
+				name,
+			)
 		}
 		types = append(types, typ)
 	}

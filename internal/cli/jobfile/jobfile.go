@@ -63,8 +63,8 @@ func readWith(a *command.App, path string, env map[string]string) (*File, error)
 	return f, nil
 }
 
-// missingFileWarnings warns about local files that a Slurm script names: the script may expect a file system that all nodes
-// share.
+// missingFileWarnings warns about local files that a Slurm script names: the script may expect a file system that all
+// nodes share.
 func (f *File) missingFileWarnings() []string {
 	var names []string
 	for _, word := range strings.FieldsFunc(string(f.body), func(c rune) bool {
@@ -232,8 +232,8 @@ func (f *File) Upload() ([]byte, error) {
 	return dag.Marshal(f.Spec)
 }
 
-// AddPosition adds the line of the file to an error of the broker. It is needed if flags or packing changed the job, so that
-// the broker saw other lines.
+// AddPosition adds the line of the file to an error of the broker. It is needed if flags or packing changed the job, so
+// that the broker saw other lines.
 func (f *File) AddPosition(err error) error {
 	var bad *apitypes.Problem
 	if !f.changed || !errors.As(err, &bad) || bad.File == "" || bad.Field == "" {

@@ -15,8 +15,8 @@ type Broker interface {
 	Pass(ctx context.Context, r *http.Request) (*http.Response, error)
 }
 
-// CheckAccess requests a path to check that the broker at where accepts our credentials, before the command reports success.
-// otherwise is the hint for any other response.
+// CheckAccess requests a path to check that the broker at where accepts our credentials, before the command reports
+// success. otherwise is the hint for any other response.
 func CheckAccess(ctx context.Context, a *command.App, b Broker, where, path, otherwise string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody)
 	if err != nil {

@@ -50,8 +50,8 @@ func (a app) machineFlags(c *cobra.Command) *machineFlags {
 	return m
 }
 
-// onTaskMachine calls a function with the machine of a task and this process's input and output, and exits with the returned
-// code. The function handles interrupts itself.
+// onTaskMachine calls a function with the machine of a task and this process's input and output, and exits with the
+// returned code. The function handles interrupts itself.
 func (a app) onTaskMachine(c *cobra.Command, m *machineFlags, given []string,
 	do func(ctx context.Context, b Broker, w Target, p Process) (int, error)) error {
 	if m.rank < 0 {

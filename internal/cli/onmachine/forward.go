@@ -79,8 +79,8 @@ func (g *openVisit) dial() (*portConn, error) {
 	return &portConn{st, lines, g.mux.CloseChan()}, nil
 }
 
-// copyBoth copies data in both directions between a local connection and one to the machine, and closes both when all is
-// copied or the visit ends.
+// copyBoth copies data in both directions between a local connection and one to the machine, and closes both when all
+// is copied or the visit ends.
 func (d *portConn) copyBoth(conn io.ReadWriteCloser) {
 	defer conn.Close() //nolint:errcheck // all data is copied
 	defer d.Close()    //nolint:errcheck // all data is copied

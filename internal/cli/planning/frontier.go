@@ -141,8 +141,8 @@ func (a app) frontierTable(r *FrontierResult) error {
 		text.Count(len(r.Points), "plan"), proof, text.Span(text.Hours(r.Millis/3.6e6)))
 }
 
-// distinct returns the frontier without points that look the same in the table: among points with the same printed deadline
-// it keeps the cheapest, and among points with the same printed price the fastest.
+// distinct returns the frontier without points that look the same in the table: among points with the same printed
+// deadline it keeps the cheapest, and among points with the same printed price the fastest.
 func (r *FrontierResult) distinct() *FrontierResult {
 	told := FrontierResult{}
 	for _, p := range r.Points {

@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// CheckOffers finds the first task that asks for something no cloud sells, and returns an error with its line in the file,
-// which the planner does not know. It returns nil if every task has an offer.
+// CheckOffers finds the first task that asks for something no cloud sells, and returns an error with its line in the
+// file, which the planner does not know. It returns nil if every task has an offer.
 func CheckOffers(c *catalog.Catalog, spec *dag.Job, clouds []string) error {
 	asked := map[string]bool{} // look up equal requests once
 	for i := range spec.Tasks {

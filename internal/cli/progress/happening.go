@@ -94,8 +94,8 @@ func taskStateEvents(was, is apitypes.TaskView, now time.Time) []Event {
 	}
 }
 
-// failedTaskEvents returns events for the failed tasks once their job ends because of them. Before that they may be retried, and
-// a task also has the state failed between two attempts.
+// failedTaskEvents returns events for the failed tasks once their job ends because of them. Before that they may be
+// retried, and a task also has the state failed between two attempts.
 func (j *Job) failedTaskEvents() (news []Event) {
 	if j.State != apitypes.JobEnding && !j.State.Finished() {
 		return nil

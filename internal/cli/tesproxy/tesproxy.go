@@ -50,8 +50,8 @@ func bearer(r *http.Request) string {
 	return token
 }
 
-// isTESPath reports whether an escaped path belongs to TES. It rejects a path that changes when cleaned, and escaped dots
-// and slashes.
+// isTESPath reports whether an escaped path belongs to TES. It rejects a path that changes when cleaned, and escaped
+// dots and slashes.
 func isTESPath(p string) bool {
 	lower := strings.ToLower(p)
 	return strings.HasPrefix(p, api.TESPath+"/") && path.Clean(p) == p &&

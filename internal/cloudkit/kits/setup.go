@@ -63,7 +63,8 @@ func googleSetup(ctx context.Context, r cloudkit.Request) (cloudkit.Setup, error
 		cfg.Member = anyMember
 	}
 	s, err := gcpsetup.New(cfg)
-	if err == nil && r.Settings.Pull != "" && r.Settings.Pull != s.TopicName() { // a custom subscription: it exists already
+	if err == nil && r.Settings.Pull != "" &&
+		r.Settings.Pull != s.TopicName() { // a custom subscription: it exists already
 		cfg.DAGs = ""
 		s, err = gcpsetup.New(cfg)
 	}

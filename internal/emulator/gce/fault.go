@@ -126,8 +126,8 @@ func (c *Cloud) Deny(permission string, no bool) {
 // Skew sets how far Google's clock is ahead of this machine's.
 func (c *Cloud) Skew(d time.Duration) { c.setFaults(func(w *faults) { w.skew = d }) }
 
-// SetOutOfStock makes a zone ("us-central1-a"), or a machine type in it ("us-central1-a/n2-standard-8"), run out of machines, or
-// ends that. The error comes late, in the operation, unless atOnce is set.
+// SetOutOfStock makes a zone ("us-central1-a"), or a machine type in it ("us-central1-a/n2-standard-8"), run out of
+// machines, or ends that. The error comes late, in the operation, unless atOnce is set.
 func (c *Cloud) SetOutOfStock(what string, dry, atOnce bool) {
 	c.setFaults(func(w *faults) { w.dry[what], w.once[what] = dry, dry && atOnce })
 }

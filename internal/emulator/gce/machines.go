@@ -286,8 +286,8 @@ func (c *Cloud) Console(name string) string {
 	return filepath.Join(c.cfg.Dir, name, "console.log")
 }
 
-// shortage returns why a zone cannot sell count machines, or nil. If Code is 0, the operation reports the error, not the
-// call.
+// shortage returns why a zone cannot sell count machines, or nil. If Code is 0, the operation reports the error, not
+// the call.
 func (c *Cloud) shortage(zone string, p *compute.InstanceProperties, count int) *Fault {
 	for _, what := range []string{zone, zone + "/" + p.MachineType} {
 		if c.weather.dry[what] {

@@ -113,7 +113,9 @@ func bidMarket(ctx context.Context, m *market.Market, kin []market.Past, o BidOp
 		run := map[string]outcome{}
 		for _, name := range names {
 			if name == Clairvoyant {
-				run[name] = outcome{usd: optimalBidCost(prices[start:start+o.Deadline], m.OnDemandUSD, o.Work, o.Restart)}
+				run[name] = outcome{
+					usd: optimalBidCost(prices[start:start+o.Deadline], m.OnDemandUSD, o.Work, o.Restart),
+				}
 				continue
 			}
 			t := &Timeline{}

@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// needsNoWakeUp reports whether a request needs no wake-up: it only reads, is an agent's, asks which pieces to upload, or
-// belongs to a visit, which the machine's agent polls for.
+// needsNoWakeUp reports whether a request needs no wake-up: it only reads, is an agent's, asks which pieces to upload,
+// or belongs to a visit, which the machine's agent polls for.
 func needsNoWakeUp(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead ||
 		strings.HasPrefix(r.URL.Path, gateway.AgentPaths) ||

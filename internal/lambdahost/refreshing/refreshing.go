@@ -59,8 +59,8 @@ func New(s *lambdahost.Sandbox, here *aws.Cloud, others map[string]*remote.Clien
 	}
 }
 
-// ThroughFunction refreshes the offers of a cloud through its function: it sends the known offers and gets the current ones.
-// Messages contain only that cloud's offers, because their size is limited.
+// ThroughFunction refreshes the offers of a cloud through its function: it sends the known offers and gets the current
+// ones. Messages contain only that cloud's offers, because their size is limited.
 func ThroughFunction(client *remote.Client) driver.Refresh {
 	return func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
 		part, err := renew.Part(ctx, s, client.Name())

@@ -81,7 +81,10 @@ func start(ctx context.Context, f *Function) (*sandbox, error) {
 	mux.HandleFunc("POST "+base+"invocation/{id}/error", func(w http.ResponseWriter, r *http.Request) {
 		s.handleResult(w, r, true)
 	})
-	mux.HandleFunc("POST "+base+"init/error", func(w http.ResponseWriter, r *http.Request) { s.handleResult(w, r, true) })
+	mux.HandleFunc(
+		"POST "+base+"init/error",
+		func(w http.ResponseWriter, r *http.Request) { s.handleResult(w, r, true) },
+	)
 	s.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.server.Serve(l) }() // ends with stop
 	s.cmd = exec.Command(f.Binary)        //nolint:gosec,noctx // a sandbox outlives the invocation it was started for

@@ -27,7 +27,8 @@ type answer struct {
 	Lasts bool   `json:"lasts,omitempty"` // the error is an ErrReference
 }
 
-// IsCall reports whether a message is a call of this package. Functions that handle other messages too use it to dispatch.
+// IsCall reports whether a message is a call of this package. Functions that handle other messages too use it to
+// dispatch.
 func IsCall(message []byte) bool {
 	var probe call
 	return json.Unmarshal(message, &probe) == nil && probe.Secret != ""

@@ -181,8 +181,8 @@ func (b Kind) StoreTx(tx store.Tx) store.Tx {
 	}
 }
 
-// FunctionTx returns the transaction as a broken function makes it. The checker sees this one and does not know the right
-// one.
+// FunctionTx returns the transaction as a broken function makes it. The checker sees this one and does not know the
+// right one.
 func (b Kind) FunctionTx(tx store.Tx) store.Tx {
 	switch b {
 	case Herd:

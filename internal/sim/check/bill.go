@@ -63,8 +63,8 @@ func (c *Checker) billOf(s *Job, cluster string, by weather.Course) float64 {
 	return usd
 }
 
-// unknownCost returns the cost that the broker could not know, USD. It learns of a rising price with the next look, and an
-// attempt that was booked before had ended by then.
+// unknownCost returns the cost that the broker could not know, USD. It learns of a rising price with the next look, and
+// an attempt that was booked before had ended by then.
 func (c *Checker) unknownCost(s *Job) float64 {
 	usd := 0.0
 	for _, a := range s.order {
@@ -132,8 +132,8 @@ func (c *Checker) booked(s *Job) {
 	}
 }
 
-// highestPrice returns the highest price, USD per hour, at which a machine may have been charged after it stopped running:
-// the broker learned of it before it detected the loss of the machine.
+// highestPrice returns the highest price, USD per hour, at which a machine may have been charged after it stopped
+// running: the broker learned of it before it detected the loss of the machine.
 func (c *Checker) highestPrice(a apitypes.Attempt, released time.Time) float64 {
 	usd := max(a.Offer.USDPerHour, a.RateUSD)
 	for _, h := range c.heardOf[weather.ListingOf(a.Offer)] {

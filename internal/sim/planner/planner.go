@@ -31,9 +31,9 @@ type planner struct {
 // New returns a planner. It is safe for concurrent use.
 func New() broker.Planner { return NewReserved(nil, nil) }
 
-// NewReserved returns a planner for accounts that have reserved some machines, by listing ID, and committed to some vCPUs,
-// which machines of all types share, by CLOUD/REGION. Jobs with a deadline or a budget do not use these, because they
-// may be taken. A plan may use more of them than exist; the broker takes care of that.
+// NewReserved returns a planner for accounts that have reserved some machines, by listing ID, and committed to some
+// vCPUs, which machines of all types share, by CLOUD/REGION. Jobs with a deadline or a budget do not use these, because
+// they may be taken. A plan may use more of them than exist; the broker takes care of that.
 func NewReserved(reserved, committed map[string]int) broker.Planner {
 	return &planner{list: weather.Catalogue(), overhead: PlannedOverhead, detect: PlannedDetect, reserved: reserved,
 		committed: committed}

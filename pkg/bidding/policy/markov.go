@@ -99,6 +99,6 @@ func (p *Markov) learn(h Hour) (err error) {
 // shift within a day; the long one treats a week of high prices as temporary.
 func trends() []float64 { return []float64{24, 216} }
 
-// levelCounts returns the numbers of levels of the chains that Markov mixes. They roughly double, from two (low and high)
-// to as many as some weeks of hourly prices can fill.
+// levelCounts returns the numbers of levels of the chains that Markov mixes. They roughly double, from two (low and
+// high) to as many as some weeks of hourly prices can fill.
 func levelCounts() []int { return []int{2, 3, 6, 12} }

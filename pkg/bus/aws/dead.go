@@ -18,11 +18,12 @@ import (
 )
 
 const (
-	// lookVisibility is how long listing a letter hides it from others. It is a little longer than a caller's time limit
-	// (30 s behind an API Gateway), because a function that dies leaves the letter hidden for that long. A letter that
-	// is received twice is listed once.
+	// lookVisibility is how long listing a letter hides it from others. It is a little longer than a caller's time
+	// limit (30 s behind an API Gateway), because a function that dies leaves the letter hidden for that long. A letter
+	// that is received twice is listed once.
 	lookVisibility = 45 * time.Second
-	// redriveVisibility is the same for a redrive. It is longer, because a letter that is received twice would be sent twice.
+	// redriveVisibility is the same for a redrive. It is longer, because a letter that is received twice would be sent
+	// twice.
 	redriveVisibility = 2 * time.Minute
 	// maxListed bounds how many letters of a queue are read for a list. The list has the oldest of those read.
 	maxListed = 10_000
@@ -71,7 +72,10 @@ func (b *Bus) DeadLetters(ctx context.Context, queue string, limit int) (_ []bus
 		return nil, err
 	}
 	found := slices.Concat(all...)
-	slices.SortStableFunc(found, func(x, y deadMessage) int { return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.ID, y.ID)) })
+	slices.SortStableFunc(
+		found,
+		func(x, y deadMessage) int { return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.ID, y.ID)) },
+	)
 	found = found[:min(limit, len(found))]
 	letters := make([]bus.DeadLetter, len(found))
 	for i := range found {

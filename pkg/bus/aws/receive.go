@@ -50,7 +50,12 @@ func (b *Bus) Receive(ctx context.Context, name string, limit int, wait time.Dur
 }
 
 // receiveBatches receives once, and again as long as SQS returns full batches and limit is not reached.
-func (b *Bus) receiveBatches(ctx context.Context, q bus.QueueConfig, limit int, until time.Time) (out []bus.Delivery, err error) {
+func (b *Bus) receiveBatches(
+	ctx context.Context,
+	q bus.QueueConfig,
+	limit int,
+	until time.Time,
+) (out []bus.Delivery, err error) {
 	for wait := until.Sub(b.clock.Now()); len(out) < limit; wait = 0 {
 		n := min(limit-len(out), maxBatch)
 		messages, err := b.poll(ctx, q, n, wait)

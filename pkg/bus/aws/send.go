@@ -117,8 +117,8 @@ func (b *Bus) send(ctx context.Context, name string, list []send) error {
 	return nil
 }
 
-// failedBatchEntries returns the entries of a batch call to retry, and the error of one of them. It first passes each failure to
-// handled, which returns true if it has dealt with it. Any other failure that is the sender's fault is
+// failedBatchEntries returns the entries of a batch call to retry, and the error of one of them. It first passes each
+// failure to handled, which returns true if it has dealt with it. Any other failure that is the sender's fault is
 // permanent.
 func failedBatchEntries[E any](entries []E, id func(E) string, answers []types.BatchResultErrorEntry,
 	handled func(E, *entryError) bool) ([]E, error) {

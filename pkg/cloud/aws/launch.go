@@ -140,9 +140,13 @@ func (c *Cloud) confirm(ctx context.Context, r *region, spec cloud.LaunchSpec,
 	return r.keepOneLaunch(ctx, spec, living(found))
 }
 
-// keepOneLaunch ends all but one launch of a cluster, if an endpoint that ignores tokens ran several. It keeps the first,
-// which is the same one for every caller.
-func (r *region) keepOneLaunch(ctx context.Context, spec cloud.LaunchSpec, live []types.Instance) ([]cloud.Machine, error) {
+// keepOneLaunch ends all but one launch of a cluster, if an endpoint that ignores tokens ran several. It keeps the
+// first, which is the same one for every caller.
+func (r *region) keepOneLaunch(
+	ctx context.Context,
+	spec cloud.LaunchSpec,
+	live []types.Instance,
+) ([]cloud.Machine, error) {
 	if len(live) == spec.Nodes {
 		return r.machines(ctx, live)
 	}

@@ -81,8 +81,8 @@ func CheckNotTerminated(ctx context.Context, name string, g Graves, cluster stri
 	return nil
 }
 
-// BeginTerminate begins to terminate a cluster. It buries the name, so that any launch from now on ends itself, and waits for
-// calls in progress on the cluster. Other calls wait until release.
+// BeginTerminate begins to terminate a cluster. It buries the name, so that any launch from now on ends itself, and
+// waits for calls in progress on the cluster. Other calls wait until release.
 func BeginTerminate(ctx context.Context, g Graves, l *Locks, cluster string) (release func(), err error) {
 	if err := g.Bury(ctx, cluster); err != nil {
 		return nil, fmt.Errorf("terminate %s: %w", cluster, err)

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// watchCache holds the nodes and pods of a place as reported by Watch. While the watch runs, launches make no lists: in a
-// cluster of ten thousand pods, each launch would list all of them to place one more.
+// watchCache holds the nodes and pods of a place as reported by Watch. While the watch runs, launches make no lists: in
+// a cluster of ten thousand pods, each launch would list all of them to place one more.
 type watchCache struct {
 	mu    sync.Mutex
 	live  bool // a watch is running

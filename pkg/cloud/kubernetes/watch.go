@@ -132,8 +132,8 @@ func (w *watcher) watchPods(ctx context.Context, namespace, version string) (wat
 	return resumingWatch(ctx, version, of.Watch)
 }
 
-// resumingWatch returns a watch that resumes at the same version when the API server ends it, as a busy one does: a new list
-// of ten thousand pods would make it busier.
+// resumingWatch returns a watch that resumes at the same version when the API server ends it, as a busy one does: a new
+// list of ten thousand pods would make it busier.
 func resumingWatch(ctx context.Context, version string,
 	from func(context.Context, metav1.ListOptions) (watch.Interface, error),
 ) (watch.Interface, error) {

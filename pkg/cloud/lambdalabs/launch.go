@@ -87,8 +87,8 @@ func (c *Cloud) check(spec cloud.LaunchSpec) error {
 	return nil
 }
 
-// keepOnePerRank returns a cluster's living machines by rank, and ends duplicates that come from lost answers. This process
-// keeps the machines that it has returned; otherwise the first one bought is kept.
+// keepOnePerRank returns a cluster's living machines by rank, and ends duplicates that come from lost answers. This
+// process keeps the machines that it has returned; otherwise the first one bought is kept.
 func (c *Cloud) keepOnePerRank(ctx context.Context, cluster string, found []owned) ([]owned, error) {
 	told, _ := c.members(cluster)
 	slices.SortFunc(found, func(a, b owned) int {

@@ -88,8 +88,12 @@ func (r *reader) data(n *yaml.Node, secret bool) (map[string]string, error) {
 	if secret {
 		known["stringData"] = func(_ *document, n *yaml.Node) error { return merge(n, false) }
 	}
-	return values, readInto(r, n, known.with(silentlyIgnored[*document]("apiVersion", "kind", "metadata", "type", "immutable")),
-		nil)
+	return values, readInto(
+		r,
+		n,
+		known.with(silentlyIgnored[*document]("apiVersion", "kind", "metadata", "type", "immutable")),
+		nil,
+	)
 }
 
 func (r *reader) priorityClass(d *document) error {

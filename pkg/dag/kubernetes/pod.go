@@ -93,9 +93,11 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 		},
 		"securityContext": func(_ *podParts, n *yaml.Node) error { return r.securityContext(n) },
 	}
-	known.with(silentlyIgnored[*podParts]("terminationGracePeriodSeconds", "schedulerName", "automountServiceAccountToken",
-		"hostNetwork", "dnsPolicy", "shareProcessNamespace", "enableServiceLinks", "setHostnameAsFQDN", "os",
-		"overhead", "preemptionPolicy", "tolerations", "nodeName", "hostUsers", "readinessGates"))
+	known.with(
+		silentlyIgnored[*podParts]("terminationGracePeriodSeconds", "schedulerName", "automountServiceAccountToken",
+			"hostNetwork", "dnsPolicy", "shareProcessNamespace", "enableServiceLinks", "setHostnameAsFQDN", "os",
+			"overhead", "preemptionPolicy", "tolerations", "nodeName", "hostUsers", "readinessGates"),
+	)
 	known.with(ignored[*podParts](r, "is not acted on: a machine outside the cluster has no rights in it",
 		"serviceAccountName", "serviceAccount"))
 	known.with(ignored[*podParts](r, notActedOn, "activeDeadlineSeconds", "hostPID", "hostIPC", "dnsConfig",
@@ -235,8 +237,19 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 		},
 	}
 	known.with(
-		silentlyIgnored[*container]("name", "ports", "imagePullPolicy", "stdin", "stdinOnce", "tty", "terminationMessagePath",
-			"terminationMessagePolicy", "resizePolicy", "readinessProbe", "startupProbe"),
+		silentlyIgnored[*container](
+			"name",
+			"ports",
+			"imagePullPolicy",
+			"stdin",
+			"stdinOnce",
+			"tty",
+			"terminationMessagePath",
+			"terminationMessagePolicy",
+			"resizePolicy",
+			"readinessProbe",
+			"startupProbe",
+		),
 	)
 	known.with(ignored[*container](r, notActedOn, "livenessProbe", "lifecycle", "restartPolicyRules"))
 	known.with(

@@ -138,8 +138,8 @@ func (r *reader) amounts(to func(*Queue) *float64) func(*Queue, *yaml.Node) erro
 	}
 }
 
-// parentQueues returns the parents of a queue by a path like root/eng/prod; their names are the paths to each. There is one
-// weight for each step of the path, the last for the queue itself.
+// parentQueues returns the parents of a queue by a path like root/eng/prod; their names are the paths to each. There is
+// one weight for each step of the path, the last for the queue itself.
 func parentQueues(q *Queue, path, weights string) (out []Queue, err error) {
 	steps, given := strings.Split(path, "/"), strings.Split(weights, "/")
 	if weights != "" && len(given) != len(steps) {

@@ -213,8 +213,8 @@ func (r *reader) affinity(p *pod, n *yaml.Node) error {
 	return nil
 }
 
-// raiseResources raises the resources of a pod to those of its init container, because the machine must be large enough for
-// both.
+// raiseResources raises the resources of a pod to those of its init container, because the machine must be large enough
+// for both.
 func (p *pod) raiseResources(o *pod) {
 	res, other := p.first(), o.first()
 	more := map[string]bool{

@@ -86,7 +86,11 @@ func (r *reader) volcanoSpec(n *yaml.Node, name string) (*group, error) {
 }
 
 // volcanoGroup returns the group of the job's roles, and decides which of them start together.
-func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, error) { //nolint:gocyclo // a line for each field
+func (r *reader) volcanoGroup(
+	v *volcano,
+	n *yaml.Node,
+	name string,
+) (*group, error) { //nolint:gocyclo // a line for each field
 	_, svc := v.plugins["svc"]
 	_, ssh := v.plugins["ssh"]
 	total := 0

@@ -134,9 +134,9 @@ func (r *reader) spansOf(task string, roles []yamlfile.Entry) ([]span, error) {
 	return spans, nil
 }
 
-// setStartMachines sets how many machines each role starts with, so that the gang starts with enough in total. If the minimums
-// of the roles are too few, roles with a larger maximum start with more, the first role first. If they are too many,
-// roles with a fixed number start with fewer, the last role first, but with at least one each. It returns a
+// setStartMachines sets how many machines each role starts with, so that the gang starts with enough in total. If the
+// minimums of the roles are too few, roles with a larger maximum start with more, the first role first. If they are too
+// many, roles with a fixed number start with fewer, the last role first, but with at least one each. It returns a
 // description of the fault, or "".
 func setStartMachines(spans []span, enough int) (problem string) {
 	least, most := 0, 0

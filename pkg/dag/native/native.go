@@ -127,8 +127,8 @@ func (r *reader) read(doc *yaml.Node) error {
 	return r.checkGraph(doc)
 }
 
-// misplacedTaskField returns a better error for a job that cannot be read because it has a field of its tasks. It returns nil if
-// that is not the fault.
+// misplacedTaskField returns a better error for a job that cannot be read because it has a field of its tasks. It
+// returns nil if that is not the fault.
 func (r *reader) misplacedTaskField(entries []yamlfile.Entry) error {
 	for _, e := range entries {
 		_, known := r.jobFields[e.Key]
@@ -144,8 +144,8 @@ func (r *reader) misplacedTaskField(entries []yamlfile.Entry) error {
 	return nil
 }
 
-// misplacedField returns a better error for a task that cannot be read because it has a field of the job or of resources.
-// It returns err if that is not the fault.
+// misplacedField returns a better error for a task that cannot be read because it has a field of the job or of
+// resources. It returns err if that is not the fault.
 func (r *reader) misplacedField(task *yaml.Node, err error) error {
 	entries, unread := r.Mapping(task)
 	if unread != nil {

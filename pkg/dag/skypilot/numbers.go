@@ -61,8 +61,8 @@ func integerText(s string) (string, bool) {
 	return sum.String(), true
 }
 
-// floatText returns the text of a number with a decimal point, like Python: always with a fraction, and with an exponent
-// where Python writes one.
+// floatText returns the text of a number with a decimal point, like Python: always with a fraction, and with an
+// exponent where Python writes one.
 func floatText(s string) (string, bool) {
 	switch strings.ToLower(strings.TrimPrefix(s, "+")) {
 	case ".inf":

@@ -432,7 +432,10 @@ func (r *reader) readRepository(t *skyTask, n *yaml.Node) error {
 
 // markFile records the position of a workdir, input or secret.
 func (t *skyTask) markFile(field string, n *yaml.Node, path string) {
-	t.files = append(t.files, dag.Mark{Alternative: dag.FilesOfTask, Pos: yamlfile.PositionOf(n), Field: field, Path: path})
+	t.files = append(
+		t.files,
+		dag.Mark{Alternative: dag.FilesOfTask, Pos: yamlfile.PositionOf(n), Field: field, Path: path},
+	)
 }
 
 // readEstimates reads the data that a task reads or writes, with sizes in GiB.

@@ -49,8 +49,8 @@ func interpreterOf(script string) (in interpreter) {
 	return in
 }
 
-// taskScript returns the script of the task: the prelude and the script. A script in another language is written to a file.
-// It cannot call shell functions, so srun and scontrol are written to files too.
+// taskScript returns the script of the task: the prelude and the script. A script in another language is written to a
+// file. It cannot call shell functions, so srun and scontrol are written to files too.
 func (in interpreter) taskScript(prelude, script string) string {
 	if in.shell {
 		if in.flags != "" {

@@ -42,8 +42,11 @@ var optional = []string{"exclusive", "oversubscribe", "overcommit", "contiguous"
 
 func init() { //nolint:gochecknoinits // the table's functions refer to it
 	options = map[string]option{
-		"job-name":        value(func(a *requirements) *string { return &a.name }),
-		"container-image": {true, func(r *reader, s string) error { r.boxAt, r.requirements.image = r.pos, s; return nil }},
+		"job-name": value(func(a *requirements) *string { return &a.name }),
+		"container-image": {
+			true,
+			func(r *reader, s string) error { r.boxAt, r.requirements.image = r.pos, s; return nil },
+		},
 		"ntasks":          number(func(a *requirements) *int { return &a.tasks }),
 		"ntasks-per-node": number(func(a *requirements) *int { return &a.perNode }),
 		"cpus-per-task":   number(func(a *requirements) *int { return &a.cpus }),

@@ -81,7 +81,8 @@ func kinds() []struct {
 	}
 }
 
-// IsCall reports whether a message is a call of this package. A function that also answers other messages checks it first.
+// IsCall reports whether a message is a call of this package. A function that also answers other messages checks it
+// first.
 func IsCall(message []byte) bool {
 	var probe struct {
 		Grant string `json:"grant"`

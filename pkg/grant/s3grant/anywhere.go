@@ -27,7 +27,8 @@ type AnyRegion struct {
 	regions map[string]*Store
 }
 
-// NewAnyRegion returns a store with the client's credentials. If it cannot find a bucket's region, it uses the client's.
+// NewAnyRegion returns a store with the client's credentials. If it cannot find a bucket's region, it uses the
+// client's.
 func NewAnyRegion(client *s3.Client, opts Options) *AnyRegion {
 	a := &AnyRegion{
 		home: New(client, opts), client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {

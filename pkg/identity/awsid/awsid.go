@@ -49,8 +49,8 @@ type certificates struct {
 	any     []*x509.Certificate
 }
 
-// awsCertificates parses the published certificates when the first machine proves itself: most processes never need them and
-// start faster without.
+// awsCertificates parses the published certificates when the first machine proves itself: most processes never need
+// them and start faster without.
 var awsCertificates = sync.OnceValues(func() (*certificates, error) { return read(published) })
 
 // New returns a verifier with AWS's certificates or, if text is not empty, only with the PEM certificates in text: for

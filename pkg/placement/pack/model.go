@@ -32,7 +32,11 @@ type model struct {
 // newModel converts a problem. With strict, demands without an exact binary fraction are increased a little, so that
 // a check that adds them in floating point finds no machine over its capacity.
 func newModel(p *placement.Problem, strict bool) *model {
-	m := &model{app: make([]int32, len(p.Instances)), instancesOf: make([][]int32, len(p.Apps)), limits: placement.NewLimits(p)}
+	m := &model{
+		app:         make([]int32, len(p.Instances)),
+		instancesOf: make([][]int32, len(p.Apps)),
+		limits:      placement.NewLimits(p),
+	}
 	for i, in := range p.Instances {
 		m.app[i] = in.App
 		m.instancesOf[in.App] = append(m.instancesOf[in.App], int32(i)) //nolint:gosec // rows in memory
@@ -98,7 +102,9 @@ func (m *model) vectors(p *placement.Problem, total []float64, strict bool) {
 	}
 	for s, shape := range p.Shapes {
 		for i, d := range perm {
-			m.capacity[s*m.dims+i] = int32(min(shape.Capacity[d]/scales[d].unit, maxScaled)) //nolint:gosec // limited by most
+			m.capacity[s*m.dims+i] = int32(
+				min(shape.Capacity[d]/scales[d].unit, maxScaled),
+			) //nolint:gosec // limited by most
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// Usable returns the reserved capacity that can be planned on. It omits capacity that others use up, and commitments with
-// unknown coverage.
+// Usable returns the reserved capacity that can be planned on. It omits capacity that others use up, and commitments
+// with unknown coverage.
 func Usable(all []catalog.Reserved) (left []catalog.Reserved) {
 	for _, r := range all {
 		r.Total = apitypes.Amount{}

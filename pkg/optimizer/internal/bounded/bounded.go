@@ -178,8 +178,8 @@ func (s *Search) keep(p problem.Plan) bool {
 	return true
 }
 
-// tightenDeadline searches by bisection for the tightest deadline for which single moves from the best plan stay within the
-// budget.
+// tightenDeadline searches by bisection for the tightest deadline for which single moves from the best plan stay within
+// the budget.
 func (s *Search) tightenDeadline() {
 	low := s.Lower
 	for range 20 {
@@ -279,7 +279,8 @@ func (s *Search) seek() {
 	sp.Recall()
 }
 
-// pushTowards does the given number of rounds towards plans within the deadline and reports whether it found a better plan.
+// pushTowards does the given number of rounds towards plans within the deadline and reports whether it found a better
+// plan.
 func (s *Search) pushTowards(sp *pricing.Spreader, deadline float64, rounds int) bool {
 	before := s.Upper
 	if s.ByTime {

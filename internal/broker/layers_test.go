@@ -10,20 +10,20 @@ import (
 	"testing"
 )
 
-// rooms are the packages of the broker, lowest first: each may import only those before it.
-var rooms = []string{
+// layers are the packages of the broker, lowest first: each may import only those before it.
+var layers = []string{
 	"config", "record", "planinput", "poolfit", "recordcache", "attempt", "jobstate", "bid", "session", "txn", "history",
-	"pool", "admission", "view", "serving", "buckets", "planner", "inputs", "outbox", ".",
+	"pool", "admission", "view", "planner", "inputs", "outbox", ".",
 }
 
 const root = "github.com/tradewind-broker/tradewind/internal/broker"
 
 // importsOf lists the imports of a package's files, without its tests.
-func importsOf(t *testing.T, room string) []string {
+func importsOf(t *testing.T, layer string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(room, "*.go"))
+	files, err := filepath.Glob(filepath.Join(layer, "*.go"))
 	if err != nil || len(files) == 0 {
-		t.Fatal(room, err)
+		t.Fatal(layer, err)
 	}
 	var out []string
 	for _, name := range files {
@@ -46,8 +46,8 @@ func importsOf(t *testing.T, room string) []string {
 }
 
 func TestImportsFollowLayers(t *testing.T) {
-	for i, room := range rooms {
-		for _, path := range importsOf(t, room) {
+	for i, layer := range layers {
+		for _, path := range importsOf(t, layer) {
 			below, inside := strings.CutPrefix(path, root)
 			if !inside {
 				continue
@@ -56,8 +56,8 @@ func TestImportsFollowLayers(t *testing.T) {
 			if below == "" {
 				below = "."
 			}
-			if at := slices.Index(rooms, below); at < 0 || at >= i {
-				t.Errorf("%s imports %s, which is not below it", room, path)
+			if at := slices.Index(layers, below); at < 0 || at >= i {
+				t.Errorf("%s imports %s, which is not below it", layer, path)
 			}
 		}
 	}
@@ -71,10 +71,10 @@ func TestDecisionPackagesImportNoIO(t *testing.T) {
 		"github.com/tradewind-broker/tradewind/pkg/store", "github.com/tradewind-broker/tradewind/internal/base/clock",
 		"github.com/tradewind-broker/tradewind/pkg/bus",
 	}
-	for _, room := range []string{"poolfit", "attempt", "jobstate", "session"} {
-		for _, path := range importsOf(t, room) {
+	for _, layer := range []string{"poolfit", "attempt", "jobstate", "session"} {
+		for _, path := range importsOf(t, layer) {
 			if slices.Contains(outside, path) {
-				t.Errorf("%s imports %s", room, path)
+				t.Errorf("%s imports %s", layer, path)
 			}
 		}
 	}
