@@ -174,7 +174,7 @@ func (v *visitCalls) Receive(ctx context.Context, offset int64, wait time.Durati
 	return piece, final(err)
 }
 
-// final marks errors after which the visit no longer exists with tunnel.ErrEnded.
+// final adds tunnel.ErrEnded to an error that means that the visit no longer exists.
 func final(err error) error {
 	if errors.Is(err, ErrFinished) || errors.Is(err, ErrRefused) {
 		return errors.Join(tunnel.ErrEnded, err)

@@ -79,7 +79,7 @@ type Ports struct {
 	Decoded *recordcache.Decoded
 	Bus     bus.Bus                // for the relay, and for events without a record
 	Clouds  map[string]cloud.Cloud // by catalogue name
-	// NoOthers says that the host has made sure that no machines remain on clouds that are not in Clouds.
+	// NoOthers means that the host has made sure that no machines remain on clouds that are not in Clouds.
 	NoOthers bool
 	Planner  Planner
 	Moves    config.Mover // needed to run or preview scheduling sessions

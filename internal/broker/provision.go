@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -103,7 +103,7 @@ func (b *Functions) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.
 // brief is a cloud's error, cut to the length that is stored.
 type brief struct{ error }
 
-func (b brief) Error() string { return tell.Words(b.error.Error()) }
+func (b brief) Error() string { return readable.ClipFailure(b.error.Error()) }
 func (b brief) Unwrap() error { return b.error }
 
 // launchSpec returns the request for the machines of an intended cluster. Each machine gets its own token, which is

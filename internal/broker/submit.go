@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
 	"github.com/tradewind-broker/tradewind/internal/broker/view"
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
@@ -171,7 +171,7 @@ func (b *Functions) submit(ctx context.Context, e events.Event) error {
 	}
 	if errors.As(err, &bad) {
 		return b.txns.Transact(ctx, events.FnSubmit, e.ID, true, func(u *txn.Unit) error {
-			return u.Emit(events.DAGRejected{Bucket: data.Bucket, Key: data.Key, Reason: tell.Words(bad.Error())})
+			return u.Emit(events.DAGRejected{Bucket: data.Bucket, Key: data.Key, Reason: readable.ClipFailure(bad.Error())})
 		})
 	}
 	if err == nil && b.ports.Accepted != nil {

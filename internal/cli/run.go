@@ -144,8 +144,8 @@ func (a *app) brokerFor(ctx context.Context, spec *dag.Job, o *runOptions) (*con
 	return s, err
 }
 
-// onOffer refuses a job before anything of it is stored if a task asks for something that no cloud sells, unless the
-// job says that it waits for it.
+// onOffer refuses a job before anything of it is stored if a task asks for something that no cloud sells. It accepts
+// the job if its infeasible field is "wait".
 func onOffer(spec *dag.Job, c *catalog.Catalog) error {
 	if spec.Infeasible == dag.Wait {
 		return nil

@@ -194,8 +194,8 @@ func (u *unpacking) writeAt(e *Entry, body []byte, at int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// finish creates the links, last so that nothing is written through one, and sets the final permissions, of the
-// deepest folders first.
+// finish creates the links and sets the final permissions, the deepest folders first. Links come last so that no file
+// is written through a link.
 func (u *unpacking) finish() error {
 	for i := len(u.list.Entries) - 1; i >= 0; i-- {
 		e := &u.list.Entries[i]

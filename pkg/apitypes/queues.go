@@ -125,7 +125,7 @@ type Queue struct {
 	Claims []Claim `json:"claims,omitempty"`
 }
 
-// Claim says that others were stopped to make room for a task or gang. The freed capacity is reserved for it until it
+// Claim means that others were stopped to make room for a task or gang. The freed capacity is reserved for it until it
 // is admitted or the claim expires.
 type Claim struct {
 	For   string    `json:"for"` // see claimOf

@@ -194,7 +194,7 @@ func (t *Task) Repository(url, ref string) *Task {
 // Nodes sets the number of machines on which it runs at once.
 func (t *Task) Nodes(n int) *Task { t.t.Nodes = n; return t }
 
-// Retries sets how often it is retried if it fails for a reason of its own.
+// Retries sets how often the task is retried if its own script fails.
 func (t *Task) Retries(n int) *Task { t.t.Retries = n; return t }
 
 // Label gives the task a label, by which placement rules of other jobs can refer to it.

@@ -336,7 +336,7 @@ type foreign struct {
 // Error implements error.
 func (f *foreign) Error() string { return f.text }
 
-// statusOf returns the HTTP status of an error response, whoever sent it, or 0.
+// statusOf returns the HTTP status of an error response of the broker or of another server, or 0.
 func statusOf(err error) int {
 	var f *foreign
 	if errors.As(err, &f) {

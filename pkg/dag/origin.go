@@ -17,7 +17,7 @@ type Origin struct {
 	Tasks []fault.Position // of each task
 	// Paths are the field paths of the tasks in the file; nil if they are tasks.NAME.
 	Paths []string
-	// Marks are the positions of files (with the alternative OfFiles) and of the fields of resources, by task and
+	// Marks are the positions of files (with the alternative FilesOfTask) and of the fields of resources, by task and
 	// alternative.
 	Marks []Mark
 }
@@ -30,8 +30,8 @@ type Mark struct {
 	Path              string // below the task, as the file spells it
 }
 
-// FilesOfTask is the alternative in the Mark of a workdir, whose Field is "workdir", and of an input, whose Field is
-// InputField of its index.
+// FilesOfTask is the alternative in the Mark of a workdir or an input. The Field of such a Mark is "workdir", or the
+// InputField of the input's index.
 const FilesOfTask = -1
 
 // InputField returns the field name of input i of a task.
@@ -40,7 +40,7 @@ func InputField(i int) string { return "inputs" + fault.Index(i) }
 // ErrorAt returns an error about a task (an index) of j, with the file, line and field that caused it if they are
 // known: a job that was not read from a file, or was decoded from JSON, has only the field. alternative is an index
 // of the task's Resources, and field the name of one of its fields in the native format ("accelerators", "cpus",
-// "instanceType"); empty is the whole alternative. If alternative is OfFiles, field is one of the task itself:
+// "instanceType"); empty is the whole alternative. If alternative is FilesOfTask, field is one of the task itself:
 // "workdir" or an InputField, or empty for the task.
 func (j *Job) ErrorAt(task, alternative int, field, reason, hint string) *Error {
 	e := &Error{Reason: reason, Hint: hint}
@@ -82,7 +82,8 @@ func (j *Job) ErrorAt(task, alternative int, field, reason, hint string) *Error 
 	return e
 }
 
-// alternativeField is a field of a task's resources, as in ErrorAt and in files of the native format.
+// alternativeField matches the path of a task's resources, of one alternative or of a field of one, as it is in errors
+// of ErrorAt and in files of the native format.
 var alternativeField = regexp.MustCompile(`^resources(?:\.anyOf)?(?:\[(\d+)\])?(?:\.(.+))?$`)
 
 // Locate returns the error of ErrorAt for a field path of the native format. It is for errors about a native job that

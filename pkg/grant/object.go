@@ -79,9 +79,9 @@ func Below(prefix, key string) (string, error) {
 	return o.String(), nil
 }
 
-// In returns the entry of a list for a key; drivers use it. ok is false for keys that are not objects: the folders
-// that cloud consoles create. It fails with ErrURI for a key that cannot be a URI; otherwise the list would silently
-// omit it.
+// In returns the object with a key in the bucket of o, as an entry for a driver's list. ok is false for keys that are
+// not objects: the folders that cloud consoles create. In fails with ErrURI for a key that cannot be a URI, because the
+// list would otherwise silently omit the object.
 func (o Object) In(key string, size int64) (l Listed, ok bool, err error) {
 	if key == "" || strings.HasSuffix(key, "/") {
 		return Listed{}, false, nil

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ErrEmpty says that there is nothing to draw.
+// ErrEmpty means that there is nothing to draw.
 var ErrEmpty = errors.New("chart: no point to draw")
 
 // Point is one value.

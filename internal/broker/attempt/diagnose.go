@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -156,7 +156,7 @@ func overBudgetReason(task int, job record.Job) string {
 		return fmt.Sprintf("task %d needs more than what remains of the monthly budget of queue %s", task, job.Queue)
 	}
 	return fmt.Sprintf("task %d needs more than what remains of the budget of %s USD", task,
-		tell.USD(job.BudgetUSD))
+		readable.USD(job.BudgetUSD))
 }
 
 // remainingBudget returns how much money may still be reserved for an attempt, from the job's budget and the monthly

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -199,7 +199,7 @@ func (st *Reporting) failed(r wire.Report, cfg config.Config) (d record.Decision
 	if r.Phase != "" && r.Phase != "run" {
 		message = r.Phase + ": " + message
 	}
-	message = tell.Words(message)
+	message = readable.ClipFailure(message)
 	st.Cluster.Outcome = apitypes.OutcomeFailed
 	if r.Keep > 0 && st.Cluster.State == record.ClusterUp && st.Job.State != apitypes.JobEnding &&
 		!st.Job.State.Finished() {

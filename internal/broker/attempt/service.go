@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -169,7 +169,7 @@ func endReplica(l Losing, why record.Leaving, reason string, cfg config.Config, 
 func (st *Reporting) replicaUnready(r wire.Report, cfg config.Config) (d record.Decision) {
 	cl := &st.Cluster
 	if cl.Outcome == "" && st.Rank == 0 {
-		cl.Ready, cl.Unready = time.Time{}, tell.Clip(r.Message)
+		cl.Ready, cl.Unready = time.Time{}, readable.ClipMessage(r.Message)
 	}
 	l := st.losing()
 	if cl.Outcome != "" || cl.State != record.ClusterUp || !l.ownsTask() || st.Job.State != apitypes.JobRunning ||

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -172,7 +172,7 @@ func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 	if leaves {
 		return record.LeaveForDeadline, fmt.Sprintf("%s of work remains and %s to do it in: if the spot machine were "+
 			"taken before the next check, not even on-demand would be in time",
-			tell.Rounded(needs.work), tell.Rounded(needs.left))
+			readable.Rounded(needs.work), readable.Rounded(needs.left))
 	}
 	table := st.table()
 	if table == nil || !st.spec.Resumes() || now.Sub(st.Attempt.Started) < minStaysInStarts*st.restart {
@@ -186,7 +186,7 @@ func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 		return record.LeaveForPrice,
 			fmt.Sprintf("spot costs %.4f USD/h now and is worth at most %.4f with %s of work remaining: on-demand is "+
 				"cheaper to the end",
-				st.usd, worth, tell.Rounded(own.work))
+				st.usd, worth, readable.Rounded(own.work))
 	}
 	return "", ""
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -118,7 +118,7 @@ func DecideInfeasible(job record.Job, on NoPlan, cfg config.Config) (d record.De
 	} else if !now.Before(ends) {
 		return decideEnding(job, apitypes.JobFailed,
 			fmt.Sprintf("%s; it has waited for %s, which is its patience", reason,
-				tell.Rounded(now.Sub(job.StuckSince))))
+				readable.Rounded(now.Sub(job.StuckSince))))
 	}
 	for _, t := range []time.Time{ends, firstEnd(on.Blocks, now)} {
 		if !t.IsZero() && t.Before(at) {

@@ -34,7 +34,7 @@ func (s unheardDropper) Commit(ctx context.Context, tx store.Tx) error {
 	return s.Store.Commit(ctx, tx)
 }
 
-// unheard says that nobody reacts to an event.
+// unheard reports whether no function reacts to an event.
 func (s unheardDropper) unheard(e store.Event) bool {
 	var head struct {
 		Type string `json:"type"`

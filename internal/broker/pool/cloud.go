@@ -169,7 +169,7 @@ func (c Cloud) intended(ctx context.Context, all []cloud.Machine) ([]cloud.Machi
 	return out, nil
 }
 
-// attemptOf loads a cluster; it is zero if there is no record. waits says that its attempt has not been launched yet.
+// attemptOf loads a cluster; it is zero if there is no record. waits means that its attempt has not been launched yet.
 func attemptOf(u *txn.Unit, id string) (cl record.Cluster, waits bool, err error) {
 	cl, found, err := recordcache.Get[record.Cluster](u, record.ClusterKey(id))
 	task, number, ok := record.ClusterAttempt(id)

@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/session"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -212,7 +212,7 @@ func (s *syncing) losses() (failed string, err error) {
 		d := attempt.DecideVacate(l, s.cfg, s.vacating(), s.u.Now)
 		if at >= 0 {
 			reason := fmt.Sprintf("its agent on machine %s has ended: %s", s.claims.Machine,
-				tell.Clip(s.report.Ended[at].Reason))
+				readable.ClipMessage(s.report.Ended[at].Reason))
 			if node.Address == "" {
 				failed = reason
 				d = attempt.DecideLost(l, apitypes.OutcomeLost, reason, s.u.Now)

@@ -44,8 +44,8 @@ type Room struct {
 }
 
 // Kept finds the machines of a pool that are kept for the nodes of a task, by rank, with the kept capacity counted as
-// free. It returns nil if one has gone or cannot be used. free says that each has room for a node; waits says that
-// one has not, and that the task must wait for it.
+// free. It returns nil if a machine is gone or cannot be used. free means that each machine has room for a node; waits
+// means that one does not have room yet, and that the task must wait for it.
 func Kept(p *record.PoolSeen, task string, nodes int, hold apitypes.Capacity, times config.PoolTimes,
 	now time.Time) (machines []*record.PoolMachine, free, waits bool) {
 	machines, free = make([]*record.PoolMachine, nodes), true

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
@@ -30,7 +30,7 @@ func checkAmounts(field string, a apitypes.Amounts) error {
 		v := a[name]
 		switch {
 		case name == "" || len(name) > MaxLabel || strings.ContainsAny(name, " =,\t\n"):
-			return fmt.Errorf("%w: %s: %q is not the name of a resource", ErrQueue, field, tell.Clip(name))
+			return fmt.Errorf("%w: %s: %q is not the name of a resource", ErrQueue, field, readable.ClipMessage(name))
 		case name == apitypes.VCPUs:
 			return fmt.Errorf("%w: %s.%s: use its separate field", ErrQueue, field, name)
 		}

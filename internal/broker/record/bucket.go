@@ -15,7 +15,7 @@ type Bucket struct {
 	URI  string    `json:"uri"`
 	Jobs []string  `json:"jobs"`
 	At   time.Time `json:"at"`
-	// Removing says that it is being removed: no other job may use it until it is gone.
+	// Removing means that it is being removed: no other job may use it until it is gone.
 	Removing bool `json:"removing,omitempty"`
 }
 

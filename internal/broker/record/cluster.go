@@ -120,7 +120,7 @@ type Cluster struct {
 	// MinPlan is the oldest plan that its task may continue under. It is set while the cluster saves its work before
 	// an interruption, when a new plan is requested. 0 means none.
 	MinPlan int `json:"minPlan,omitempty"`
-	// Leaving says that it is doomed because the broker gives it up, and why.
+	// Leaving is the reason why the broker gives it up; empty if it does not.
 	Leaving Leaving `json:"leaving,omitempty"`
 	// For is the claim that it makes room for, if any.
 	For string `json:"for,omitempty"`

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -18,7 +18,7 @@ import (
 func TestLargestClusterFitsRecord(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 123456789, time.UTC)
 	host := strings.Repeat("m", 63)
-	long := strings.Repeat("x", tell.MaxClip)
+	long := strings.Repeat("x", readable.MaxClip)
 	cl := Cluster{
 		ID: ClusterID("a-job-of-a-long-name-0123456789ab", 99_999, 9999), Job: "a-job-of-a-long-name-0123456789ab", Task: 99_999, Attempt: 9999,
 		Queue: long[:128], State: ClusterReleasing, Account: long, Store: long, Reason: long, Refused: cloud.Capacity, Reached: long,

@@ -83,7 +83,7 @@ type Ledger struct {
 	VCPU float64 `json:"vcpu,omitempty"`
 	// Hold is what they hold of other resources.
 	Hold apitypes.Amounts `json:"hold,omitempty"`
-	// Rests says that the job rests, as Job.Rests does: an admission of a task writes this record.
+	// Rests means that the job rests, as Job.Rests does: an admission of a task writes this record.
 	Rests bool `json:"rests,omitempty"`
 }
 

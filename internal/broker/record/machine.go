@@ -9,7 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -42,7 +42,7 @@ type PoolPromise struct {
 	Rank  int               `json:"rank,omitempty"`
 	Hold  apitypes.Capacity `json:"hold"`
 	Until time.Time         `json:"until"`
-	// Waits says that its task waits until the tasks that run there have left.
+	// Waits means that its task waits until the tasks that run there have left.
 	Waits bool `json:"waits,omitempty"`
 }
 
@@ -77,7 +77,7 @@ func CheckCapacity(c apitypes.Capacity) error {
 	if n := c.Accelerators; n != math.Trunc(n) || n > maxDevices || n > 0 != (c.Accelerator != "") ||
 		len(c.Accelerator) > MaxLabel {
 		return fmt.Errorf("%w: capacity.accelerators: %v of %q: a machine has a whole number of accelerators with a "+
-			"name, at most %d, or none", ErrPool, n, tell.Clip(c.Accelerator), maxDevices)
+			"name, at most %d, or none", ErrPool, n, readable.ClipMessage(c.Accelerator), maxDevices)
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func (m *PoolMachine) Fail(reason string, span time.Duration, now time.Time) {
 	}
 	m.BlockedUntil = now.Add(span << min(m.Failures, MaxBlockDoublings))
 	m.Failures++
-	m.Reason = tell.Clip(reason)
+	m.Reason = readable.ClipMessage(reason)
 }
 
 // Agent is the agent that the use belongs to.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
@@ -49,8 +49,8 @@ func (p Purse) Required(expected, full float64) float64 {
 func (p Purse) Describe() string {
 	return fmt.Sprintf("queue %s has %s USD left of its budget of %s USD for %s (%s spent, %s reserved "+
 		"for running tasks); the month ends at "+
-		"%s", p.Queue, tell.USD(max(p.LeftUSD(), 0)), tell.USD(p.MostUSD), p.Of.Of,
-		tell.USD(p.SpentUSD), tell.USD(p.AsideUSD), p.Of.Ends().Format(time.RFC3339))
+		"%s", p.Queue, readable.USD(max(p.LeftUSD(), 0)), readable.USD(p.MostUSD), p.Of.Of,
+		readable.USD(p.SpentUSD), readable.USD(p.AsideUSD), p.Of.Ends().Format(time.RFC3339))
 }
 
 // Purses are the monthly budgets that pay for a queue's jobs: its own and those of the queues above it. tree has all

@@ -50,7 +50,7 @@ type Plan struct {
 	OnDemandUSD float64 `json:"onDemandUSD"`
 	// KeepUSD is the cost of storing the tasks' outputs, in USD per month. It is not part of USD.
 	KeepUSD float64 `json:"keepUSDPerMonth,omitempty"`
-	// Late says that the deadline can no longer be met: this is the fastest plan.
+	// Late means that the deadline can no longer be met: this is the fastest plan.
 	Late bool `json:"late,omitempty"`
 	// Offers are the distinct choices. Choice has an index into them for each task, -1 for a task that needs none.
 	Offers []Planned `json:"offers"`
@@ -135,7 +135,7 @@ func (bids *Bids) Moved(progress Progress, plan *Plan,
 // Begin says when a task starts that may wait for a better price.
 type Begin struct {
 	Task int `json:"task"`
-	// Market is the spot market that it waits for. Spot says that it is planned there, otherwise it is planned on
+	// Market is the spot market that it waits for. Spot means that it is planned there, otherwise it is planned on
 	// demand.
 	Market string `json:"market"`
 	Spot   bool   `json:"spot,omitempty"`

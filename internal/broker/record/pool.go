@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -31,9 +31,9 @@ type PoolSettings struct {
 	Place string `json:"place,omitempty"`
 	// USDPerHour is the price of an hour of a whole machine; 0 means that it is paid already.
 	USDPerHour float64 `json:"usdPerHour,omitempty"`
-	// Partitions is the number of records into which its machines are divided, so that as many sessions can take
-	// machines at once without conflict. 0 keeps the current number, DefaultPartitions for a new pool. It cannot
-	// change while the pool has machines.
+	// Partitions is the number of records into which its machines are divided. That many sessions can take machines at
+	// once without conflict. 0 keeps the current number, or means DefaultPartitions for a new pool. It cannot change
+	// while the pool has machines.
 	Partitions  int    `json:"partitions,omitempty"`
 	Description string `json:"description,omitempty"`
 }
@@ -82,7 +82,7 @@ type Beat struct {
 	At time.Time `json:"at"`
 }
 
-// PartPools lists the pools.
+// PartPools is the store's partition with the records of all pools.
 const PartPools = "pools"
 
 // Seats is the record of the processes that read pools now. The position of each is its number.
@@ -102,13 +102,14 @@ func SeatsKey() store.Key { return store.Key{Partition: "schedulers", Sort: "sea
 // PoolKey is the key of a Pool.
 func PoolKey(name string) store.Key { return store.Key{Partition: PartPools, Sort: name} }
 
-// PoolPart is the partition of a pool's machines.
+// PoolPart is the store's partition with the machines of a pool.
 func PoolPart(pool string) string { return "pool#" + pool }
 
-// SlicePrefix is the common prefix of the sort keys of a partition and of its machines' beats: both are read together.
+// SlicePrefix is the prefix that the sort keys of a partition and of its machines' Beats share, so that one query reads
+// them all.
 func SlicePrefix(index int) string { return padded(index, 3) + "#" }
 
-// The suffix of a partition's sort key, and what is before the machine's name in that of a beat.
+// PartitionSuffix ends the sort key of a partition. BeatInfix precedes the machine's name in the sort key of a Beat.
 const (
 	PartitionSuffix = "machines"
 	BeatInfix       = "seen#"
@@ -168,7 +169,7 @@ func checkPoolName(name string) error {
 // CheckName checks the name of a machine or of a machine type.
 func CheckName(name string) error {
 	if name == "" || len(name) > maxName {
-		return fmt.Errorf("%q must have 1 to %d characters", tell.Clip(name), maxName)
+		return fmt.Errorf("%q must have 1 to %d characters", readable.ClipMessage(name), maxName)
 	}
 	for i, r := range name {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'

@@ -10,10 +10,10 @@ import (
 // maxSuspensions is how many suspensions a job's record keeps.
 const maxSuspensions = 16
 
-// maxHeard is how many request keys are remembered.
+// maxHeard is the maximum number of idempotency keys that FirstHeard remembers.
 const maxHeard = 16
 
-// FirstHeard reports whether a request is new, and remembers it. A request without a key is always new.
+// FirstHeard reports whether a request is new, and remembers its key. A request without a key is always new.
 func FirstHeard(h *apitypes.IdempotencyKeys, key string) bool {
 	switch {
 	case key == "":

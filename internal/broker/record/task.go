@@ -41,14 +41,14 @@ type Task struct {
 	Place     string    `json:"place,omitempty"`  // aws:us-east-1: where it runs, or where its outputs are
 	Output    string    `json:"output,omitempty"` // location of its outputs (Config.At)
 	Reason    string    `json:"reason,omitempty"`
-	// OnDemand says that it must not use spot any more, because otherwise the deadline might be missed.
+	// OnDemand means that it must not use spot any more, because otherwise the deadline might be missed.
 	OnDemand bool `json:"onDemand,omitempty"`
 	// WaitSince is since when it waits for a better price, and WaitUSD the market's price then, in USD per hour.
 	WaitSince time.Time `json:"waitSince,omitzero"`
 	WaitUSD   float64   `json:"waitUSD,omitempty"`
 	// Gang is the gang that it belongs to; empty means none.
 	Gang string `json:"gang,omitempty"`
-	// Alone says that a task of a gang restarts alone, while the others continue.
+	// Alone means that a task of a gang restarts alone, while the others continue.
 	Alone bool `json:"alone,omitempty"`
 	// Joins is the gang whose machines its own join while that runs.
 	Joins string `json:"joins,omitempty"`

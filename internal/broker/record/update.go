@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
@@ -54,5 +54,5 @@ func (j *Job) NextSpec() int {
 // StopUpdate returns the job to the spec before its last update.
 func (j *Job) StopUpdate(why string) {
 	j.setSpec(j.SpecAt(j.Update.Before))
-	j.Update.Failed = tell.Clip(why)
+	j.Update.Failed = readable.ClipMessage(why)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -162,7 +162,7 @@ func (t *together) tooLarge(s *Session) string {
 	first := t.members[0]
 	if b := s.beyond(first.queue, t.needs()); b != nil {
 		return fmt.Sprintf("its gang %s needs %s at once and queue %s allows %s", t.name,
-			tell.Amount(b.resource, b.need), b.queue.Name, fault.Number(b.most))
+			readable.Amount(b.resource, b.need), b.queue.Name, fault.Number(b.most))
 	}
 	if b := s.overMonthlyBudget(first.queue, s.costsOf(t.members)); b != nil {
 		return fmt.Sprintf("its gang %s needs %s", t.name, b.message())
@@ -197,7 +197,7 @@ func (t *together) affordable() verdict {
 // handles each event in its own transaction.
 var errCrowded = errors.New("broker: an admission needs a transaction of its own")
 
-// admitAll admits tasks as the scheduler has bound them, all or none, and returns how many. full says that they do not
+// admitAll admits tasks as the scheduler has bound them, all or none, and returns how many. full means that they do not
 // fit into the transaction.
 func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full bool, err error) {
 	if len(bound) != len(t.members) {
@@ -259,7 +259,7 @@ func (s *Session) holdsPools(bound []*admission, room int) bool {
 	return true
 }
 
-// explain says what keeps a gang waiting. It is empty if neither the gang nor its quota does.
+// explain returns the reason why a gang waits. It is empty if the reason is neither the gang itself nor its quota.
 func (t *together) explain(s *Session) string {
 	if t.waits > 0 {
 		return fmt.Sprintf("it waits for its gang %s: %d of its %d tasks are not in the queue yet", t.name, t.waits,
@@ -285,7 +285,7 @@ func (t *together) explain(s *Session) string {
 		switch {
 		case is:
 			return fmt.Sprintf("it waits for its gang %s, which needs %s at once: queue %s has %s of %s in use",
-				t.name, tell.Amount(lacks, needs[lacks]), q.Name, fault.Number(used[lacks]),
+				t.name, readable.Amount(lacks, needs[lacks]), q.Name, fault.Number(used[lacks]),
 				fault.Number(q.Limits()[lacks]))
 		case q.MaxRunning > 0 && running+len(t.members) > q.MaxRunning:
 			return fmt.Sprintf("it waits for its gang %s of %d tasks: queue %s runs %d of %d", t.name, len(t.members),

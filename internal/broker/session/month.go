@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
@@ -171,7 +171,7 @@ func (s *Session) leaveExpensivePools(bound []*admission) (any bool) {
 	return any
 }
 
-// shortMessage says that a monthly budget has too little left.
+// shortMessage describes a monthly budget that is too small for a task.
 func shortMessage(p *record.Purse, m money) string {
-	return fmt.Sprintf("it needs %s USD and %s", tell.USD(p.Required(m.expected, m.full)), p.Describe())
+	return fmt.Sprintf("it needs %s USD and %s", readable.USD(p.Required(m.expected, m.full)), p.Describe())
 }

@@ -21,7 +21,7 @@ type pooled struct {
 	hours   float64 // expected there
 	instead apitypes.Instead
 	spots   []record.Spot // of those hosts
-	// redeemed says that the machines were kept for this task.
+	// redeemed means that the machines were kept for this task.
 	redeemed bool
 }
 

@@ -143,7 +143,7 @@ func (x *scene) close() {
 	}
 }
 
-// job finds or adds the scheduler's job that a waiting task belongs to. fresh says that it was added.
+// job finds or adds the scheduler's job that a waiting task belongs to. fresh means that it was added.
 func (x *scene) job(id string, a *admission) (j *scheduler.Job, fresh bool) {
 	i, known := x.at[id]
 	if !known {

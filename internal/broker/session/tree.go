@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
@@ -193,10 +193,10 @@ type excess struct {
 // message says what is needed and what is allowed.
 func (b *excess) message() string {
 	if b.resource == apitypes.USDPerMonth {
-		return fmt.Sprintf("%s USD and queue %s allows %s USD a month", tell.USD(b.need), b.queue.Name,
-			tell.USD(b.most))
+		return fmt.Sprintf("%s USD and queue %s allows %s USD a month", readable.USD(b.need), b.queue.Name,
+			readable.USD(b.most))
 	}
-	return tell.Amount(b.resource, b.need) + " and queue " + b.queue.Name + " allows " + fault.Number(b.most)
+	return readable.Amount(b.resource, b.need) + " and queue " + b.queue.Name + " allows " + fault.Number(b.most)
 }
 
 // beyond says which resource exceeds what a queue could have if nothing were in use: the quota of it and of those

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
@@ -106,7 +106,7 @@ func (s *Session) explain(a *admission, said []string) []string {
 	case verdictNever:
 		if b := s.tooMuch(a); b != nil {
 			return []string{fmt.Sprintf("it needs %s, more than its queue can ever allow",
-				tell.Amount(b.resource, b.need))}
+				readable.Amount(b.resource, b.need))}
 		}
 		return []string{"its gang needs more than its queue can ever allow"}
 	case verdictReplan:
@@ -164,10 +164,10 @@ func (s *Session) explainSkip(a *admission) string {
 		return shortMessage(p, s.costs(a))
 	}
 	return fmt.Sprintf("the budget has %s USD left that is neither spent nor reserved, and it needs %s",
-		tell.USD(a.left()), tell.USD(a.usd()))
+		readable.USD(a.left()), readable.USD(a.usd()))
 }
 
-// closedMessage says that a queue admits nothing.
+// closedMessage describes why a queue admits nothing.
 func closedMessage(q *apitypes.Queue) string {
 	if q.Suspended.Since.IsZero() {
 		return "queue " + q.Name + " is closed"

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
@@ -62,7 +62,7 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*apitypes.S
 	case s.Next > 0:
 	case detail.State.Finished():
 		text := fmt.Sprintf("%s after %s for %s USD", detail.State,
-			tell.Rounded(detail.Finished.Sub(detail.Submitted)), tell.USD(detail.SpentUSD))
+			readable.Rounded(detail.Finished.Sub(detail.Submitted)), readable.USD(detail.SpentUSD))
 		if detail.Reason != "" {
 			text += ": " + detail.Reason
 		}
@@ -139,7 +139,7 @@ func (s *story) suspended(all []apitypes.Suspension) {
 		if p.Until.IsZero() {
 			continue
 		}
-		text = "after " + tell.Rounded(p.Until.Sub(p.Since)).String()
+		text = "after " + readable.Rounded(p.Until.Sub(p.Since)).String()
 		if p.ResumedBy != "" {
 			text = "by " + p.ResumedBy + " " + text
 		}
@@ -169,7 +169,7 @@ func limits(v apitypes.JobView) string {
 		parts = append(parts, "by "+v.Deadline.Format(time.RFC3339))
 	}
 	if v.BudgetUSD > 0 {
-		parts = append(parts, fmt.Sprintf("within %s USD", tell.USD(v.BudgetUSD)))
+		parts = append(parts, fmt.Sprintf("within %s USD", readable.USD(v.BudgetUSD)))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -187,7 +187,7 @@ func (s *story) plan(p apitypes.PlanHead) {
 		proof = fmt.Sprintf("no plan is better than %.4g", p.Bound)
 	}
 	text := fmt.Sprintf("%s; the remaining tasks are expected to cost %s USD and take %s (%s)", why,
-		tell.USD(p.USD), tell.Rounded(record.Duration(p.Hours)), proof)
+		readable.USD(p.USD), readable.Rounded(record.Duration(p.Hours)), proof)
 	if p.Late {
 		text += "; the deadline can no longer be met, so this is the fastest plan"
 	}
@@ -201,7 +201,7 @@ func (s *story) attempt(a apitypes.Attempt, task string) {
 	}
 	if !a.WaitSince.IsZero() {
 		s.add(a.WaitSince, "waits", task, fmt.Sprintf("for a better price than %.4g USD/h: %s, until attempt %d",
-			a.WaitUSD, tell.Rounded(a.Admitted.Sub(a.WaitSince)), a.Number))
+			a.WaitUSD, readable.Rounded(a.Admitted.Sub(a.WaitSince)), a.Number))
 	}
 	if !a.Launched.IsZero() {
 		text := fmt.Sprintf("%s at %.4f USD/h each", label, a.Offer.USDPerHour)
@@ -233,7 +233,7 @@ func (s *story) attempt(a apitypes.Attempt, task string) {
 	switch a.Outcome {
 	case apitypes.OutcomeSucceeded:
 		text = fmt.Sprintf("attempt %d succeeded after %s for %.4f USD", a.Number,
-			tell.Rounded(a.Ended.Sub(a.Launched)), a.USD)
+			readable.Rounded(a.Ended.Sub(a.Launched)), a.USD)
 		if a.EgressUSD > 0 {
 			text += fmt.Sprintf(", %.4f of it for moving data", a.EgressUSD)
 		}
@@ -247,6 +247,6 @@ func (s *story) attempt(a apitypes.Attempt, task string) {
 	s.Entries = append(s.Entries, apitypes.Entry{At: a.Ended, Kind: kind, Task: task, Text: text, USD: a.USD})
 	if a.KeptUntil.After(a.Ended) {
 		s.add(a.Ended, "kept", task, fmt.Sprintf("the machines of attempt %d are kept for inspection, for up to %s",
-			a.Number, tell.Rounded(a.KeptUntil.Sub(a.Ended))))
+			a.Number, readable.Rounded(a.KeptUntil.Sub(a.Ended))))
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
@@ -51,7 +51,7 @@ func (s *story) visit(v record.Visit, of apitypes.Attempt, task string) {
 	if ended.IsZero() {
 		text += "; it is open"
 	} else {
-		text += fmt.Sprintf("; ended after %s: %s", tell.Rounded(ended.Sub(v.Opened)), how)
+		text += fmt.Sprintf("; ended after %s: %s", readable.Rounded(ended.Sub(v.Opened)), how)
 	}
 	s.add(v.Opened, "visited", task, text)
 }

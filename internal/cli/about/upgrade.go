@@ -46,9 +46,9 @@ func Upgrade(a *command.App) *cobra.Command {
 	from := ""
 	c := &cobra.Command{
 		Use: "upgrade", Short: "Show what is new since this version",
-		Long: "Reads the list of releases and shows what is new in those since this version, and where to get them. It\n" +
-			"installs nothing: use the installer that you used for this program. A build from source shows only the\n" +
-			"newest release.",
+		Long: "Shows the releases after this version, what is new in each, and where to get it. It installs\n" +
+			"nothing: use the installer that you used for this program. If this program was built from source, it\n" +
+			"shows only the newest release.",
 		Example: "  tradewind upgrade\n  tradewind upgrade -o json",
 		Args:    command.Args(0, 0),
 	}

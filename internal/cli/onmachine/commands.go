@@ -124,9 +124,9 @@ func (a app) forwardCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "forward JOB TASK [LOCAL:]PORT",
 		Short: "Reach a port of the machine where a task runs",
-		Long: "Listens on a loopback port of this computer and forwards connections to a port of the machine where a task\n" +
-			"runs: a notebook, TensorBoard. LOCAL 0 takes any free port. It runs until\n" +
-			"Ctrl-C, or until the attempt has finished. JOB is an ID, the beginning of one, or \"last\".",
+		Long: "Listens on a loopback port of this computer and forwards connections to a port of the machine where\n" +
+			"a task runs, for example to a notebook or TensorBoard. If LOCAL is 0, it takes any free port. It runs\n" +
+			"until Ctrl-C, or until the attempt has finished. JOB is an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind forward last train 6006\n  tradewind forward last notebook 8000:8888",
 		Args:    command.Args(3, 3),
 	}

@@ -10,11 +10,11 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/tradewind-broker/tradewind/internal/tell"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 )
 
 // USD formats an amount of money like the broker.
-func USD(v float64) string { return tell.USD(v) }
+func USD(v float64) string { return readable.USD(v) }
 
 // Saved compares an amount with another: "58% less", "5% more" or "the same".
 func Saved(v, than float64) string {

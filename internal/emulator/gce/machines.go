@@ -76,8 +76,7 @@ func (c *Cloud) Bills() []Bill {
 	return out
 }
 
-// boot starts a machine as a process if Config.Dir is set. It runs the start-up script, like Google's guest
-// agent.
+// boot starts a machine as a process if Config.Dir is set. Like Google's guest agent, it runs the start-up script.
 func (c *Cloud) boot(m *instance) error {
 	m.metadata = &gcptest.Machine{
 		ID: strconv.FormatUint(m.record.Id, 10), Name: m.record.Name, Project: c.cfg.Project, Zone: m.zone(),
@@ -101,7 +100,8 @@ func (c *Cloud) boot(m *instance) error {
 	return err
 }
 
-// start boots a process with a metadata server. It returns nil without Config.Dir or without a start-up script.
+// start starts a machine as a process that runs the start-up script and has a metadata server. It returns nil if
+// Config.Dir is empty or there is no start-up script.
 func (c *Cloud) start(name string, metadata *gcptest.Machine) (*machine.Machine, error) {
 	script := metadata.Attributes["startup-script"]
 	if c.cfg.Dir == "" || script == "" {

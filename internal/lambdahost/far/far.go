@@ -1,5 +1,5 @@
-// Package far calls other functions of the deployment. Each cloud except AWS has its driver in a separate function:
-// only that function links the cloud's SDK and is trusted by the cloud.
+// Package far calls other functions of the deployment. The driver of each cloud except AWS runs in a separate function,
+// so that only this function contains the cloud's SDK, and the cloud trusts only this function.
 package far
 
 import (
@@ -34,12 +34,12 @@ func New(s *lambdahost.Sandbox) Functions {
 	return Functions{client: lambda.NewFromConfig(s.AWS), env: s.Env}
 }
 
-// Function returns a call of a function, given its name within the deployment.
+// Function returns a Go function that calls a function of the deployment by its name.
 func (f Functions) Function(name string) func(ctx context.Context, message []byte) ([]byte, error) {
 	return Call(f.client, f.env.Function(name))
 }
 
-// Cloud returns a call of a cloud's function.
+// Cloud returns a Go function that calls the function of a cloud.
 func (f Functions) Cloud(name string) func(ctx context.Context, message []byte) ([]byte, error) {
 	return f.Function("cloud-" + name)
 }
@@ -64,7 +64,7 @@ func (f Functions) DAGBuckets() map[string]driver.Files {
 	return files
 }
 
-// Call calls a function and waits for its response.
+// Call returns a Go function that calls a function on Lambda and waits for its response.
 func Call(client Invoker, function string) func(ctx context.Context, message []byte) ([]byte, error) {
 	return func(ctx context.Context, message []byte) ([]byte, error) {
 		out, err := client.Invoke(ctx, &lambda.InvokeInput{FunctionName: &function, Payload: message})

@@ -7,8 +7,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
-	"github.com/tradewind-broker/tradewind/internal/tell"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -56,7 +56,7 @@ func (c *Checker) checkQuotas() {
 				}
 				if held > most+Rounding {
 					c.Violatef(InvQuota, "queue %s may hold %s, but holds %g", name,
-						tell.Amount(resource, most), held)
+						readable.Amount(resource, most), held)
 				}
 			}
 			name = q.Parent

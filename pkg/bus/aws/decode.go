@@ -9,8 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// ErrUnreadable says that the body of an SQS message is nothing that this deployment's queues carry. A retry does
-// not help.
+// ErrUnreadable means that the body of an SQS message is not a message of this deployment. A retry does not help.
 var ErrUnreadable = errors.New("aws: unreadable message")
 
 // Kind is the origin of the body of an SQS message.

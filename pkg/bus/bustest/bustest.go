@@ -36,13 +36,13 @@ type Open func(t *testing.T, s Setup) bus.Bus
 // Option describes what a driver supports in addition to the common contract.
 type Option func(*suite)
 
-// WithClock says that the driver uses Setup.Clock. Without it, tests that need time to
+// WithClock declares that the driver uses Setup.Clock. Without it, tests that need time to
 // pass are skipped, because the suite does not sleep.
 func WithClock() Option {
 	return func(s *suite) { s.clocked = true }
 }
 
-// Reopen says that the driver is durable: reopen closes b and opens its data again,
+// Reopen declares that the driver is durable: reopen closes b and opens its data again,
 // possibly with another Setup.
 func Reopen(reopen func(t *testing.T, b bus.Bus, s Setup) bus.Bus) Option {
 	return func(s *suite) { s.reopen = reopen }

@@ -20,13 +20,13 @@ type queue struct {
 
 	mu      sync.Mutex
 	entries map[uint64]*entry // all messages of the queue by number
-	visible []*entry          // oldest first; may hold entries that have left, which are skipped
+	visible []*entry          // oldest first; may hold entries that are no longer visible, which are skipped
 	hidden  hiddenHeap        // in flight, backing off or delayed, by the time when that ends
 	wake    chan struct{}     // closed when waiting receivers should check again; nil if none waits
 }
 
-// entry is a message's place in the index. It has 32 bytes, in addition to the map's,
-// so that a long queue stays cheap.
+// entry is a message's place in the index. It is small, 32 bytes and its entry in the
+// map, so that a long queue stays cheap.
 type entry struct {
 	number   uint64
 	until    int64 // when a hidden message becomes visible, in Unix nanoseconds

@@ -30,7 +30,7 @@ func (b *Bus) Extend(ctx context.Context, name, receipt string) error {
 	return b.queues.Extend(ctx, name, receipt)
 }
 
-// service is Pub/Sub, by a bus.
+// service implements driver.Service with the calls of a bus.
 type service struct{ b *Bus }
 
 // Remove implements driver.Service.
@@ -43,7 +43,7 @@ func (s service) Remove(ctx context.Context, q bus.QueueConfig, handles []string
 
 // Retry implements driver.Service.
 func (s service) Retry(ctx context.Context, q bus.QueueConfig, d driver.Delivered[*pubsubpb.PubsubMessage]) error {
-	wait := time.Duration(0) // the policy's
+	wait := time.Duration(0) // the retry policy determines the wait
 	if s.b.cfg.HoldBackoff {
 		wait = q.Backoff(d.Attempt)
 	}

@@ -16,14 +16,15 @@ import (
 )
 
 const (
-	// maxListed bounds how many letters are read for a list: over that, the oldest of those read are listed.
+	// maxListed is the maximum number of letters that are read for a list. If there are more, the list has the oldest
+	// of those that were read.
 	maxListed = 10_000
-	// emptyPulls is how many pulls in a row must bring nothing before there is nothing: each asks a few of Pub/Sub's
-	// servers.
+	// emptyPulls is how many pulls in a row must be empty to conclude that no letter is left: each pull asks only a
+	// few of Pub/Sub's servers.
 	emptyPulls = 3
 )
 
-// corpse is a letter that was pulled and is hidden.
+// corpse is a dead letter that was pulled, so that it is hidden for now.
 type corpse struct {
 	bus.DeadLetter
 	message *pubsubpb.PubsubMessage
@@ -71,8 +72,8 @@ func (b *Bus) known(queue string) error {
 	return err
 }
 
-// eachDead calls yield with the letters, some at a time, until it returns false or there are no more. All are hidden
-// afterwards.
+// eachDead calls yield with one page of dead letters after the other, until yield returns false or no letter is left.
+// All these letters are hidden afterwards.
 func (b *Bus) eachDead(ctx context.Context, yield func([]corpse) (bool, error)) error {
 	seen := make(map[string]bool)
 	for empty := 0; empty < emptyPulls; {
@@ -99,7 +100,7 @@ func (b *Bus) eachDead(ctx context.Context, yield func([]corpse) (bool, error)) 
 	return nil
 }
 
-// exhumed reads a letter.
+// exhumed reads a dead letter.
 func (b *Bus) exhumed(r *pubsubpb.ReceivedMessage) corpse {
 	p := r.GetMessage()
 	a := p.GetAttributes()
@@ -162,7 +163,7 @@ func (b *Bus) Redrive(ctx context.Context, queue string, ids ...string) (redrive
 	}
 	b.dead.Lock()
 	defer b.dead.Unlock()
-	begun := b.clock.Now() // letters that die later are not its concern
+	begun := b.clock.Now() // later dead letters are left alone
 	var stay []corpse
 	defer func() { err = errors.Join(err, b.release(ctx, stay)) }()
 	err = b.eachDead(ctx, func(page []corpse) (bool, error) {

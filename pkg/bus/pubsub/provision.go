@@ -13,10 +13,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// moreAttempts is by how many deliveries the policy is later than the driver.
+// moreAttempts is how many more deliveries Pub/Sub's policy allows than the driver.
 const moreAttempts = 5
 
-// policyAttempts is after how many deliveries Pub/Sub itself gives a message up.
+// policyAttempts returns the number of deliveries after which Pub/Sub itself gives a message up.
 func policyAttempts(q bus.QueueConfig) int32 {
 	return int32(min(max(q.MaxAttempts+moreAttempts, minDeliveries), maxDeliveries)) //nolint:gosec // at most 100
 }
@@ -24,9 +24,9 @@ func policyAttempts(q bus.QueueConfig) int32 {
 // maxRetryBackoff is the longest back-off of a retry policy.
 const maxRetryBackoff = 10 * time.Minute
 
-// Provision creates what a bus of cfg needs and does not have: the topics, the queues' subscriptions with their
-// filters, deadlines, retry and dead-letter policies, and that of the dead. Pub/Sub's service agent must be allowed to
-// publish to the topic of the dead and to subscribe to the queues.
+// Provision creates the missing resources of a bus: the topics, the subscription of each queue with its filter,
+// deadline, retry policy and dead-letter policy, and the subscription of the dead letters. Pub/Sub's service agent must
+// be allowed to publish to the topic of dead letters and to subscribe to the queues.
 func Provision(ctx context.Context, cfg Config) error {
 	for _, name := range []string{topicName, deadName} {
 		_, err := cfg.Topics.CreateTopic(ctx, &pubsubpb.Topic{Name: cfg.topic(name)})
@@ -44,7 +44,7 @@ func Provision(ctx context.Context, cfg Config) error {
 			AckDeadlineSeconds:    deadline(max(q.Visibility, minDeadline)),
 			Filter:                fmt.Sprintf("attributes.%s = %q", attrQueue, q.Name),
 			EnableMessageOrdering: cfg.Ordered,
-			ExpirationPolicy:      &pubsubpb.ExpirationPolicy{}, // never, however long nobody asks
+			ExpirationPolicy:      &pubsubpb.ExpirationPolicy{}, // never expires, even if unused
 			RetryPolicy: &pubsubpb.RetryPolicy{
 				MinimumBackoff: durationpb.New(min(q.BackoffMin, maxRetryBackoff)),
 				MaximumBackoff: durationpb.New(min(q.BackoffMax, maxRetryBackoff)),

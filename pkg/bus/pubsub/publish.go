@@ -41,7 +41,7 @@ func (b *Bus) Publish(ctx context.Context, messages ...bus.Message) (err error) 
 	return b.put(ctx, topicName, live)
 }
 
-// put publishes to a topic, in as few calls as Pub/Sub lets it: all messages of a call have the same ordering key.
+// put publishes to a topic with as few calls as Pub/Sub allows: all messages of a call must have the same ordering key.
 func (b *Bus) put(ctx context.Context, topic string, messages []*pubsubpb.PubsubMessage) error {
 	for _, batch := range batches(messages) {
 		out, err := b.cfg.Topics.Publish(ctx, &pubsubpb.PublishRequest{Topic: b.cfg.topic(topic), Messages: batch})
@@ -55,7 +55,7 @@ func (b *Bus) put(ctx context.Context, topic string, messages []*pubsubpb.Pubsub
 	return nil
 }
 
-// batches splits messages into the calls that publish them. Those of one key keep their order.
+// batches splits messages into one batch for each call. Messages with the same key keep their order.
 func batches(messages []*pubsubpb.PubsubMessage) [][]*pubsubpb.PubsubMessage {
 	type batch struct {
 		messages []*pubsubpb.PubsubMessage

@@ -1,30 +1,30 @@
-// Package pubsub is the bus on Google Cloud Pub/Sub: a topic, a subscription for each function, and a topic and
-// subscription for what was given up. It is also the road by which Google's notices of preemption come in (Push,
-// Preemption).
+// Package pubsub is the bus on Google Cloud Pub/Sub: a topic, a subscription for each function, and a topic and a
+// subscription for dead letters. It also decodes Google's notices of preemption (Push, Preemption).
 //
-// Publish puts one copy of a message on the topic for each queue that its type routes to, which the copy's attribute
-// "queue" names and the subscription's filter selects. A filter of 256 bytes, Pub/Sub's limit, could not list a
-// function's types; and a copy of its own has its own count of deliveries. The type is an attribute as well, for
-// filters of the deployment's owner.
+// Publish puts one copy of a message on the topic for each queue to which its type is routed. The copy's attribute
+// "queue" names the queue, and the filter of the queue's subscription selects it. A filter on types would exceed
+// Pub/Sub's limit of 256 bytes, and only separate copies have separate counts of deliveries. The type is an attribute
+// as well, so that the owner of the deployment can filter by it.
 //
-// What Pub/Sub does: deliver, count deliveries (which it does for subscriptions with a dead-letter policy only), time
-// out, and back off by the subscription's retry policy. What it does not, the driver does:
+// Pub/Sub delivers messages, counts deliveries (only for subscriptions with a dead-letter policy), makes unanswered
+// messages visible again, and backs off by the subscription's retry policy. The driver does the rest:
 //
-//   - Attempts. A policy's limit is from 5 to 100. The driver gives a message up after its queue's own number, with the
-//     reason in the letter's attributes; the policy, some attempts later, is for when no driver is there to do so.
-//   - Silence. A message that nobody answered after its last delivery is a dead letter when it is delivered the next
-//     time.
-//   - Delay. A message with NotBefore is hidden again, ten minutes at a time, until it is due. These deliveries are not
-//     the consumer's: when it is due, a copy takes its place and is delivered as its first attempt.
-//   - Backoff. Where Config.HoldBackoff says that the server has no retry policies (pstest, the emulator), a failed
-//     message is hidden for its back-off by its deadline instead. A server with them goes by the policy, whose form is
-//     Google's own: exponential between the bounds.
-//   - Receipts. Pub/Sub takes any receipt without complaint; the bus remembers what it has delivered and answered
-//     itself.
+//   - Attempts. A dead-letter policy allows 5 to 100 attempts. The driver gives a message up after its queue's own
+//     limit and records the reason in the dead letter's attributes. The policy's limit is some attempts higher, for
+//     messages that no driver receives any more.
+//   - Silence. If a message was not answered after its last delivery, the driver makes it a dead letter when Pub/Sub
+//     delivers it again.
+//   - Delay. A message with NotBefore is hidden again, ten minutes at a time, until it is due. The consumer does not
+//     see these deliveries: when the message is due, a copy replaces it and is delivered as its first attempt.
+//   - Backoff. With Config.HoldBackoff, for servers without retry policies (pstest, the emulator), a failed message is
+//     hidden for its back-off by extending its deadline. Other servers follow the policy: exponential between the
+//     bounds.
+//   - Receipts. Pub/Sub accepts any receipt, so the bus itself remembers which messages it has delivered and which
+//     were answered.
 //
-// Visibility time-outs are from 10 s to 10 min, Pub/Sub's bounds for deadlines. How long a queue is Pub/Sub does not
-// say: Depth asks Config.Depth. With Config.Ordered a message's group is its ordering key: then a message that fails
-// holds up its group, which nothing in Tradewind needs, and only one of a group is out at a time.
+// Visibility time-outs are from 10 s to 10 min, Pub/Sub's bounds for deadlines. Pub/Sub does not report the length of a
+// queue, so Depth asks Config.Depth. With Config.Ordered, a message's group is its ordering key: only one message of a
+// group is in flight at a time, and a failing one delays the others. Nothing in Tradewind needs this order.
 package pubsub
 
 import (
@@ -59,21 +59,22 @@ const (
 // Config is the configuration of a bus.
 type Config struct {
 	Project string // Google Cloud project
-	// tradewind-: the topic is tradewind-events, the dead are in tradewind-dead, the queue of fn is subscription
-	// tradewind-fn
+	// Prefix begins the names of resources. With "tradewind-", the topic is tradewind-events, the dead letters are in
+	// tradewind-dead, and the queue of function fn is the subscription tradewind-fn.
 	Prefix  string
 	Queues  []bus.QueueConfig
 	Route   bus.Route
 	Ordered bool
-	// HoldBackoff: the server keeps no retry policies.
+	// HoldBackoff is set if the server ignores retry policies.
 	HoldBackoff bool
-	// Depth returns how many messages a subscription holds, by its full name. Pub/Sub tells Cloud Monitoring alone
-	// (subscription/num_undelivered_messages), some minutes late. Without it Depth fails with errors.ErrUnsupported.
+	// Depth returns the number of messages in a subscription, given its full name. Pub/Sub reports it only to Cloud
+	// Monitoring (subscription/num_undelivered_messages), some minutes late. If it is nil, Bus.Depth fails with
+	// errors.ErrUnsupported.
 	Depth func(ctx context.Context, subscription string) (int, error)
 
 	Topics        *vkit.TopicAdminClient
 	Subscriptions *vkit.SubscriptionAdminClient
-	Clock         clock.Clock // the system's when nil
+	Clock         clock.Clock // nil means the system's clock
 }
 
 // Bus is a bus.Bus on Pub/Sub. Make one with New.
@@ -81,13 +82,13 @@ type Bus struct {
 	cfg    Config
 	clock  clock.Clock
 	queues *driver.Queues[*pubsubpb.PubsubMessage] // by Pub/Sub's message ID
-	dead   sync.Mutex                              // one reader of the dead letters in this process
+	dead   sync.Mutex                              // held while a call reads the dead letters
 }
 
 var _ bus.Bus = (*Bus)(nil)
 
-// New makes a bus on what Provision, or a template, has created. It calls nobody. It fails with bus.ErrInvalid or
-// bus.ErrUnknownQueue.
+// New makes a bus on resources that Provision, or a template, has created. It makes no calls. It fails with
+// bus.ErrInvalid or bus.ErrUnknownQueue.
 func New(cfg Config) (*Bus, error) {
 	if cfg.Project == "" || cfg.Topics == nil || cfg.Subscriptions == nil {
 		return nil, fmt.Errorf("%w: a project and both clients are needed", bus.ErrInvalid)
@@ -112,7 +113,7 @@ func New(cfg Config) (*Bus, error) {
 	return b, nil
 }
 
-// Close implements bus.Bus. The clients stay open, for they are the caller's.
+// Close implements bus.Bus. It leaves the clients open, because they belong to the caller.
 func (b *Bus) Close() error {
 	b.queues.Close()
 	return nil
@@ -132,7 +133,7 @@ func (c *Config) subscription(name string) string {
 	return "projects/" + c.Project + "/subscriptions/" + c.Prefix + name
 }
 
-// deadline is a span as Pub/Sub takes it: whole seconds, rounded up, from 0 to ten minutes.
+// deadline converts a duration to Pub/Sub's format: whole seconds, rounded up, from 0 to ten minutes.
 func deadline(d time.Duration) int32 {
 	d = min(max(d, 0), maxDeadline)
 	return int32((d + time.Second - 1) / time.Second) //nolint:gosec // at most 600
@@ -161,16 +162,16 @@ const (
 	attrType      = "type"
 	attrGroup     = "group"
 	attrNotBefore = "not-before"
-	attrDue       = "due" // takes the place of a delayed one that is due
+	attrDue       = "due" // set on the copy that replaces a delayed message when it is due
 )
 
-// Attributes of a letter.
+// Attributes of a dead letter.
 const (
 	attrDeadQueue = "dead-queue"
 	attrReason    = "dead-reason"
 	attrAttempts  = "dead-attempts"
 	attrAt        = "dead-at"
-	// Set by Pub/Sub when its own policy has given a message up.
+	// Pub/Sub sets these when its own policy has given a message up.
 	attrSource = "CloudPubSubDeadLetterSourceSubscription"
 	attrCount  = "CloudPubSubDeadLetterSourceDeliveryCount"
 )
@@ -193,7 +194,7 @@ func (b *Bus) encode(m *bus.Message, queue string) *pubsubpb.PubsubMessage {
 	return p
 }
 
-// decode reads a message. What another has put on the topic may be none.
+// decode reads a message. It fails for messages that another program has put on the topic and that are not the bus's.
 func decode(p *pubsubpb.PubsubMessage) (bus.Message, error) {
 	a := p.GetAttributes()
 	m := bus.Message{ID: a[attrID], Type: a[attrType], Group: a[attrGroup], Body: p.GetData()}
@@ -207,7 +208,8 @@ func decode(p *pubsubpb.PubsubMessage) (bus.Message, error) {
 	return m, m.Validate()
 }
 
-// copyOf is a message to publish anew, without what Pub/Sub has added, and with other attributes.
+// copyOf returns a copy of a message to publish again, without the attributes that Pub/Sub has added, and with those
+// in set.
 func copyOf(p *pubsubpb.PubsubMessage, set map[string]string) *pubsubpb.PubsubMessage {
 	out := &pubsubpb.PubsubMessage{Data: p.GetData(), OrderingKey: p.GetOrderingKey(),
 		Attributes: make(map[string]string)}

@@ -19,8 +19,8 @@ var (
 	ErrForeign = errors.New("pubsub: not a preemption")
 )
 
-// Push is a message that Pub/Sub has pushed. Whoever serves the endpoint has verified the push's token (Pub/Sub,
-// "Authentication for push subscriptions") before it decodes one.
+// Push is a message that Pub/Sub has pushed. The push endpoint must verify the push's token (Pub/Sub, "Authentication
+// for push subscriptions") before it decodes the message.
 type Push struct {
 	Subscription string
 	MessageID    string
@@ -52,21 +52,22 @@ func DecodePush(body []byte) (Push, error) {
 	}, nil
 }
 
-// Preemption says that Compute Engine has taken a machine.
+// Preemption is a report that Compute Engine has preempted a machine.
 type Preemption struct {
-	ID       string // of the log entry: the same however often it comes
+	ID       string // of the log entry; repeated deliveries have the same
 	Project  string
 	Zone     string // us-central1-a
 	Instance string // its name
-	Number   string // Compute Engine's own ID of it
+	Number   string // Compute Engine's numeric ID of the machine
 	At       time.Time
 }
 
-// preempted is the method of the entry (Compute Engine, "Handle preemption": audit log of system events).
+// preempted is the method name in log entries of preemptions (Compute Engine, "Handle preemption": audit log of system
+// events).
 const preempted = "compute.instances.preempted"
 
-// DecodePreemption reads the entry of Compute Engine's audit log that a log sink has published. It fails with
-// ErrMalformed, or with ErrForeign for another entry.
+// DecodePreemption reads an entry of Compute Engine's audit log that a log sink has published. It fails with
+// ErrMalformed, or with ErrForeign if the entry is not about a preemption.
 func DecodePreemption(entry []byte) (Preemption, error) {
 	var in struct {
 		InsertID string    `json:"insertId"`
@@ -101,9 +102,8 @@ func DecodePreemption(entry []byte) (Preemption, error) {
 		Number: in.Resource.Labels.Instance, At: in.Time}, nil
 }
 
-// Event is the interruption as every cloud's is, of the cluster and job that the machine is of. The entry is written
-// when the machine is being stopped and comes later than the machine's own 30 seconds of notice, of which its agent
-// tells: it is taken.
+// Event returns the preemption as an event, given the cluster and the job of the machine. Its kind is "taken": Google
+// writes the log entry while it stops the machine, after the notice of 30 seconds that the machine's agent reports.
 func (p Preemption) Event(cluster, job string) events.Event {
 	return events.New("gcp/"+p.Project+"/"+p.ID, "gcp/compute", p.At, events.SpotInterrupted{
 		Cluster: cluster, Job: job, Machine: p.Instance, Kind: "taken", At: p.At,

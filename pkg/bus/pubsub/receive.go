@@ -39,7 +39,7 @@ func (b *Bus) Receive(ctx context.Context, name string, limit int, wait time.Dur
 			}
 		}
 		switch {
-		case len(out) > 0: // what failed beside them comes again
+		case len(out) > 0: // Pub/Sub delivers the failed ones again
 			return out, nil
 		case err != nil:
 			return nil, err
@@ -49,7 +49,7 @@ func (b *Bus) Receive(ctx context.Context, name string, limit int, wait time.Dur
 	}
 }
 
-// pull is one pull, that waits for the first message until wait is over.
+// pull makes one pull, which waits for the first message at most for the given time.
 func (b *Bus) pull(ctx context.Context, subscription string, limit int,
 	wait time.Duration) ([]*pubsubpb.ReceivedMessage, error) {
 	in := &pubsubpb.PullRequest{Subscription: subscription, MaxMessages: int32(min(limit, maxPull))} //nolint:gosec // at most 1000
@@ -59,7 +59,7 @@ func (b *Bus) pull(ctx context.Context, subscription string, limit int,
 		call, cancel = context.WithTimeout(ctx, b.clock.Wall(wait))
 		defer cancel()
 	} else {
-		// Said to be deprecated because it asks few of Google's servers; a caller that does not wait wants just that.
+		// It is deprecated because it asks only a few of Google's servers. That suits a caller that does not wait.
 		in.ReturnImmediately = true //nolint:staticcheck // see above
 	}
 	out, err := b.cfg.Subscriptions.Pull(call, in)
@@ -67,12 +67,12 @@ func (b *Bus) pull(ctx context.Context, subscription string, limit int,
 	case err == nil:
 		return out.GetReceivedMessages(), nil
 	case ctx.Err() == nil && call.Err() != nil, status.Code(err) == codes.DeadlineExceeded && ctx.Err() == nil:
-		return nil, nil // its time is over
+		return nil, nil // no message arrived in time
 	}
 	return nil, err
 }
 
-// adopt makes a delivery of what was pulled. ok is false when it is not one for the consumer.
+// adopt converts a pulled message to a delivery. ok is false if the consumer does not get it.
 func (b *Bus) adopt(ctx context.Context, q bus.QueueConfig,
 	r *pubsubpb.ReceivedMessage) (d bus.Delivery, ok bool, err error) {
 	p, attempt := r.GetMessage(), max(1, int(r.GetDeliveryAttempt()))
@@ -85,7 +85,7 @@ func (b *Bus) adopt(ctx context.Context, q bus.QueueConfig,
 			b.bury(ctx, q, r.GetAckId(), p, letter{reason: "unreadable: " + err.Error(), attempts: attempt, at: now})
 	case m.NotBefore.After(now):
 		return d, false, b.postpone(ctx, q, r, m.NotBefore.Sub(now))
-	case delayed && attempt > 1: // those were not the consumer's
+	case delayed && attempt > 1: // the consumer did not see the earlier attempts
 		return d, false, b.replace(ctx, q, r, map[string]string{attrDue: "1"})
 	case attempt > q.MaxAttempts:
 		reason := fmt.Sprintf("no answer within %v of delivery %d, the last", q.Visibility, attempt-1)
@@ -98,7 +98,7 @@ func (b *Bus) adopt(ctx context.Context, q bus.QueueConfig,
 	return bus.Delivery{Message: m, Receipt: receipt, Attempt: attempt}, true, nil
 }
 
-// postpone hides a message that came too early. Before the policy would give it up, a copy takes its place.
+// postpone hides a message that is not due yet. Before the policy would give the message up, a copy replaces it.
 func (b *Bus) postpone(ctx context.Context, q bus.QueueConfig, r *pubsubpb.ReceivedMessage, left time.Duration) error {
 	if r.GetDeliveryAttempt() >= policyAttempts(q)-1 {
 		return b.replace(ctx, q, r, nil)
@@ -106,7 +106,7 @@ func (b *Bus) postpone(ctx context.Context, q bus.QueueConfig, r *pubsubpb.Recei
 	return b.hide(ctx, q.Name, r.GetAckId(), left)
 }
 
-// replace puts a copy of a message in its place, that nobody was delivered yet.
+// replace replaces a message by a copy whose deliveries are counted from zero.
 func (b *Bus) replace(ctx context.Context, q bus.QueueConfig, r *pubsubpb.ReceivedMessage,
 	set map[string]string) error {
 	if err := b.put(ctx, topicName, []*pubsubpb.PubsubMessage{copyOf(r.GetMessage(), set)}); err != nil {
@@ -126,7 +126,7 @@ func (b *Bus) bury(ctx context.Context, q bus.QueueConfig, ackID string, p *pubs
 	return b.ack(ctx, q.Name, ackID)
 }
 
-// ack removes messages of a subscription for good.
+// ack removes messages from a subscription.
 func (b *Bus) ack(ctx context.Context, name string, ackIDs ...string) error {
 	for len(ackIDs) > 0 {
 		n := min(len(ackIDs), maxPull)

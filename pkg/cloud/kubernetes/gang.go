@@ -209,8 +209,8 @@ func (g *gang) heldBack(ctx context.Context) string {
 	return ""
 }
 
-// conditionOf returns the message of the last of an object's conditions of the given types. It is empty without the
-// right to read the object.
+// conditionOf returns the message of an object's last condition with one of the given types. It returns an empty string
+// if the broker may not read the object.
 func (g *gang) conditionOf(ctx context.Context, of schema.GroupVersionResource, name string, types ...string,
 ) (said string) {
 	if g.place.Dynamic == nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// The file has a task whose gang is a mapping of roles once for all roles. It is read as one task for each role,
-// named TASK.ROLE, in a gang with the name of the task. The other fields of the task apply to each role that does not
-// have them itself.
+// If the gang of a task is a mapping of roles, the file has one task for all roles. It is read as one task for each
+// role, named TASK.ROLE, in a gang with the name of the task. The other fields of the task apply to each role that
+// does not have them itself.
 
 // taskPart is one of the job's tasks: a whole task of the file, one of its roles, or one replica.
 type taskPart struct {
@@ -31,7 +31,8 @@ type taskPart struct {
 	// span is the number of machines at the start and at most; joins is set if the part is an additional machine.
 	span  span
 	joins bool
-	// service is set for a replica of a service; of is the name of the task if it has several replicas.
+	// service is set if the part is a replica of a service. of is the name of the service's task if it has several
+	// replicas.
 	service bool
 	of      string
 	// outputs are the names of its outputs, as far as they are known before it is read.

@@ -33,7 +33,7 @@ const Name = "aws"
 //go:embed certificates.pem
 var published []byte
 
-// ErrCertificates says that a setting contains no certificates, or one without an RSA key.
+// ErrCertificates means that a setting contains no certificates, or one without an RSA key.
 var ErrCertificates = errors.New("awsid: certificates")
 
 // Verifier is an identity.Verifier.

@@ -91,7 +91,7 @@ func (v *Verifier) Verify(ctx context.Context, text, _ string) (wire.Machine, er
 	return wire.Machine{}, invalid("it is not a token of a pod in one of this broker's clusters")
 }
 
-// errOther says that a token is not from this cluster.
+// errOther means that a token is not from this cluster.
 var errOther = errors.New("not signed with a key of this cluster")
 
 // verifyAt checks a token with the keys of one place.

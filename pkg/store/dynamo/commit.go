@@ -206,7 +206,7 @@ func cancellation(writes []store.Write, cancelled *types.TransactionCanceledExce
 	return cancelled
 }
 
-// RefusedError says that DynamoDB cancelled a transaction for reasons that a retry does not fix. It wraps
+// RefusedError means that DynamoDB cancelled a transaction for reasons that a retry does not fix. It wraps
 // store.ErrTooLarge if the reason was a size.
 type RefusedError struct {
 	Reasons []string // "item N: CODE: MESSAGE", N counting the transaction's items from 0

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// ErrUnknownOutcome says that an answer was lost, and that the table does not show whether the write was
+// ErrUnknownOutcome means that an answer was lost, and that the table does not show whether the write was
 // applied. It is neither a conflict nor a success; handle the event again.
 var ErrUnknownOutcome = errors.New("dynamo: unknown whether the write was applied")
 

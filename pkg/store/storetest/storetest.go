@@ -31,18 +31,18 @@ type Open func(t *testing.T) store.Store
 // Option describes how a driver differs from the common contract.
 type Option func(*suite)
 
-// Reopen says that the driver is durable: reopen closes s and opens its data again.
+// Reopen declares that the driver is durable: reopen closes s and opens its data again.
 func Reopen(reopen func(t *testing.T, s store.Store) store.Store) Option {
 	return func(s *suite) { s.reopen = reopen }
 }
 
-// SelfExpiring says that the driver removes expired records at a time that it
+// SelfExpiring declares that the driver removes expired records at a time that it
 // chooses: Sweep is called, but need not do anything.
 func SelfExpiring() Option {
 	return func(s *suite) { s.selfExpiring = true }
 }
 
-// UnorderedOutbox says that the driver does not know the order of transactions.
+// UnorderedOutbox declares that the driver does not know the order of transactions.
 func UnorderedOutbox() Option {
 	return func(s *suite) { s.unordered = true }
 }

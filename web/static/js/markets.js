@@ -94,7 +94,7 @@ export class MarketsPage {
     const marks = [{ x: now, colour: '--muted', label: 'now' }, ...(most ? [{ y: most, colour: '--c3', label: `bid ${usd(most)}` }] : [])];
     this.chart.el.hidden = !m.usd;
     this.chart.show({ x, series, marks });
-    set(this.note, m.usd ? `Watched for ${hours(m.seenHours ?? 0)} (weights halve each week); the price moved ${Math.round(m.changes ?? 0)} times to another half octave. ${m.launches ? `Of ${count(m.launches, 'attempt')} there, ${percent(m.preemptions / m.launches)} were preempted.` : ''}` : 'Its price is unknown.');
+    set(this.note, m.usd ? `Watched for ${hours(m.seenHours ?? 0)}; the price moved to another band, each about 40% wide, ${Math.round(m.changes ?? 0)} times. Older hours and moves count less: half after a week. ${m.launches ? `Of ${count(m.launches, 'attempt')} there, ${percent(m.preemptions / m.launches)} were preempted.` : ''}` : 'Its price is unknown.');
     renew(this.bids, m.bids.length ? table('Bids', ['Job', { name: 'Task', number: true }, { name: 'Machines', number: true }, { name: 'Pays', number: true }, { name: 'Up to', number: true }], m.bids.slice(0, 50).map((b) => [
       h('a', { href: `#/jobs/${encodeURIComponent(b.job)}/timeline` }, b.job), String(b.task), String(b.nodes), `${usd(b.rateUSD)}/h`, b.maxUSD ? `${usd(b.maxUSD)}/h` : 'no limit',
     ])) : '');

@@ -121,7 +121,7 @@ func (r *rounding) coarse(p problem.Plan) problem.Plan {
 	return out
 }
 
-// exact converts a plan with rounded times to one of the fine instance.
+// exact converts a plan of the rounded instance to one of the fine instance, which has the real times.
 func (r *rounding) exact(p problem.Plan) problem.Plan {
 	out := make(problem.Plan, len(p))
 	for t := range p {

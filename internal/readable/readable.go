@@ -1,5 +1,5 @@
-// Package tell formats amounts, money and spans of time for people, and shortens other people's words.
-package tell
+// Package readable formats amounts, money and durations for people, and shortens long messages.
+package readable
 
 import (
 	"fmt"
@@ -43,18 +43,18 @@ func USD(v float64) string {
 // MaxClip is how much of a machine's message is kept, in bytes.
 const MaxClip = 256
 
-// Clip shortens a message to the maximum length.
-func Clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), MaxClip)], "") }
+// ClipMessage shortens a message to the maximum length.
+func ClipMessage(s string) string { return strings.ToValidUTF8(s[:min(len(s), MaxClip)], "") }
 
-// maxWords is how much of a failure message is kept, in bytes. Messages are sent in events, whose size is limited.
-const maxWords = 8 << 10
+// maxFailure is how much of a failure message is kept, in bytes. Messages are sent in events, whose size is limited.
+const maxFailure = 8 << 10
 
-// Words shortens a failure message to the maximum length.
-func Words(s string) string {
-	if len(s) <= maxWords {
+// ClipFailure shortens a failure message to the maximum length.
+func ClipFailure(s string) string {
+	if len(s) <= maxFailure {
 		return s
 	}
-	return strings.ToValidUTF8(s[:maxWords], "") + "…"
+	return strings.ToValidUTF8(s[:maxFailure], "") + "…"
 }
 
 // Rounded rounds a duration for display.

@@ -1,14 +1,13 @@
-package tell_test
+package readable
 
 import (
 	"testing"
 
-	"github.com/tradewind-broker/tradewind/internal/tell"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 func TestAmountRoundsMemory(t *testing.T) {
-	if got := tell.Amount(apitypes.MemoryGiB, 16e9/(1<<30)); got != "14.9 GiB of memory" {
+	if got := Amount(apitypes.MemoryGiB, 16e9/(1<<30)); got != "14.9 GiB of memory" {
 		t.Errorf("16 GB are formatted as %q", got)
 	}
 }
