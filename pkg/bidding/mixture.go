@@ -81,8 +81,8 @@ func (x *Mixture) edges(hour int) []float64 {
 	return edges
 }
 
-// extraOnDemand returns the expected extra cost to the end of an hour on demand over waiting, summed over prices above
-// the bid.
+// extraOnDemand returns how much more an hour on demand is expected to cost than waiting, to the end of the run, summed
+// over prices above the bid.
 func (x *Mixture) extraOnDemand(work, time float64, hour int, last, bid float64, on Holding) (sum float64) {
 	for i, t := range x.tables {
 		s := x.chains[i].Level(last, hour-1)

@@ -108,8 +108,8 @@ type choice struct {
 	saves float64 // USD, compared with its cheapest option elsewhere
 }
 
-// fits reports whether a plan stays within every reservation. For a reservation that is exceeded, it denies it to the
-// tasks that save the least on it.
+// fits reports whether a plan stays within every reservation. If a reservation is exceeded, fits denies it to the tasks
+// that save the least on it.
 func (r *reservations) fits(b *builder, sol *optimizer.Solution) bool {
 	if r == nil {
 		return true
@@ -149,9 +149,9 @@ func saves(row row, o *option) float64 {
 	return other - o.USD
 }
 
-// overcommitted returns the choices that find no room on a reservation. A task fits if it and those accepted before
-// that may run at the same time take no more than there is. This is safe for any set of tasks that run at once: when
-// its last member was accepted, all others were counted.
+// overcommitted returns the choices that do not fit on a reservation. It accepts one task after the other. A task fits
+// if it and the accepted tasks that may run at the same time take at most the whole reservation. This is safe for any
+// set of tasks that run at once: when its last member was accepted, all others were counted.
 func (r *reservations) overcommitted(b *builder, k *catalog.Reserved, picks []choice) (out []choice) {
 	var sum apitypes.Amount
 	for _, h := range r.own[k] {

@@ -53,9 +53,9 @@ func (s *Session) toPools(bound []*admission) (rest []*admission, err error) {
 	return slices.DeleteFunc(bound, func(a *admission) bool { return a.awaits }), nil
 }
 
-// toPool places tasks in one pool. How many partitions it considers at once follows the policy of parsync: while
-// tasks do not wait, all of them, for the best place; when they do, one after the other with the most recently looked
-// at first, for the fewest conflicts.
+// toPool places tasks in one pool. It follows the policy of package parsync. If tasks have not waited long, it
+// considers all partitions at once and finds the best places. Otherwise it considers one partition after the other, the
+// most recently read first, because that causes the fewest conflicts.
 func (s *Session) toPool(p *record.PoolSeen, bound []*admission) error {
 	var wants []*want
 	waited := time.Duration(0)

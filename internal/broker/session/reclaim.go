@@ -67,7 +67,7 @@ func (s *Session) claimReleased(made *scheduler.Result) {
 	}
 }
 
-// claim reserves quota for a candidate, identified by its claim.
+// claim reserves quota for the candidate whose claim has this name.
 func (s *Session) claim(name string) {
 	if i := slices.IndexFunc(s.candidates, func(a *admission) bool { return a.claim() == name }); i >= 0 {
 		q := s.candidates[i].queue
@@ -76,7 +76,8 @@ func (s *Session) claim(name string) {
 	}
 }
 
-// wholeClaims are the first evictions, about most of them: all or none of those for the same task or gang.
+// wholeClaims returns the first evictions, about most. It includes all or none of the evictions for the same task or
+// gang.
 func wholeClaims(evictions []scheduler.Eviction, most int) []scheduler.Eviction {
 	for i := range evictions {
 		if i >= most && evictions[i].For != evictions[i-1].For {

@@ -61,8 +61,9 @@ func (a app) deployAWSCommand() *cobra.Command {
 		Short: "Deploy to the AWS account of the current credentials, or update the deployment",
 		Long: "Builds the functions and agents, synthesises the template, and applies it to the CloudFormation\n" +
 			"stack --name: creates the stack if it is missing, updates it if it is different, and rolls back if\n" +
-			"that fails. It needs a clone of Tradewind's repository in the current folder or a parent (or --source),\n" +
-			"Go, Node, and AWS credentials. It refuses changes that would replace or remove the table or a bucket.",
+			"that fails. It needs a clone of Tradewind's repository in the current folder or a parent (or\n" +
+			"--source), Go, Node, and AWS credentials. It refuses changes that would replace or remove the table\n" +
+			"or a bucket.",
 		Example: "  tradewind deploy aws                               # into the region of the profile\n" +
 			"  tradewind deploy aws --diff                        # only show what would change\n" +
 			"  tradewind deploy aws --region eu-west-1 --regions us-east-1,us-west-2 --data-buckets imagenet-mini\n" +

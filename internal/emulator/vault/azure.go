@@ -20,8 +20,8 @@ var versions = []string{"7.3", "7.4", "7.5", "7.6"}
 // oneSecret matches the path of Get Secret; here, its first part is the vault's name, not its address.
 var oneSecret = regexp.MustCompile(`^/([A-Za-z0-9-]+)(/secrets/[A-Za-z0-9-]+(?:/[A-Za-z0-9]*)?)$`)
 
-// Azure is Key Vault: each vault is a path of it. Like the service, it answers requests without a token with where to
-// get one.
+// Azure is Key Vault. Each vault is the first part of a path. Like the real service, it rejects requests without a
+// token, and the response says where to get one.
 type Azure struct {
 	kept Secrets
 	// token is the required token; "" accepts any.

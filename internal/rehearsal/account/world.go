@@ -165,7 +165,7 @@ func (w *World) deploy(ctx context.Context) error {
 	if err := w.deployFurther(ctx, target); err != nil {
 		return err
 	}
-	// Before anything is put into a bucket.
+	// The queues must exist before anything is put into a bucket.
 	for _, name := range w.Template.doors() {
 		if _, err := sqs.NewFromConfig(w.Config).CreateQueue(ctx,
 			&sqs.CreateQueueInput{QueueName: aws.String(shadowQueue(name))}); err != nil {

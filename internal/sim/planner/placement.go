@@ -8,9 +8,9 @@ import (
 )
 
 // How this planner follows placement rules: it places task after task, each at its cheapest place given the earlier
-// ones. If no place remains for a task, the previous one is placed elsewhere. A job whose own rules can not be
-// satisfied has no plan, unless some of its tasks already run: then it is planned without rules, as it is if only
-// other jobs are in the way. Enforcing the rules is then up to the broker.
+// ones. If no place remains for a task, the previous one is placed elsewhere. A job whose own rules cannot be satisfied
+// has no plan. The planner ignores the rules if some tasks of the job already run, or if only other jobs are in the
+// way; the broker then enforces the rules.
 
 // site returns the place of an option or a running task at a level.
 func site(region, zone string, level dag.Level) string {

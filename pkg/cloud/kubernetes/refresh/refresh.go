@@ -34,8 +34,8 @@ type Refresher struct {
 	Snapshots driver.Snapshots
 	// Base is the catalogue to merge over if there is no snapshot yet; catalog.Default when nil.
 	Base *catalog.Catalog
-	// USD is the price of an hour of a node by type, which takes precedence over the catalogue. PerVCPU is for types
-	// that neither has; DefaultUSDPerVCPU when 0.
+	// USD is the price of an hour of a node by type. It takes precedence over the catalogue. PerVCPU is the price per
+	// vCPU of types that are in neither; 0 means DefaultUSDPerVCPU.
 	USD     map[string]float64
 	PerVCPU float64
 }
