@@ -101,9 +101,15 @@ func (s *Session) build(c *Class) {
 	c.tree.Reset(len(s.Nodes), func(i int) float64 { return s.score(c, s.Nodes[i]) })
 }
 
+// keepScores makes changes count for no class until the returned function is called. They must be undone by then.
+func (s *Session) keepScores() (end func()) {
+	s.trying = true
+	return func() { s.trying = false }
+}
+
 // changed records that a node's score has to be recomputed for all classes.
 func (s *Session) changed(n *NodeInfo) {
-	if s.quiet {
+	if s.trying {
 		return
 	}
 	i := int32(n.Index) //nolint:gosec // an index

@@ -164,6 +164,21 @@ func (p price) below(o price) bool {
 	return cmp.Or(cmp.Compare(p.priority, o.priority), cmp.Compare(p.tasks, o.tasks)) < 0
 }
 
+// tryEvict returns the units that would leave a node for a task, and their price, and evicts none. The node's score is
+// the same afterwards, so no class has to compute it again.
+func (r *room) tryEvict(st *Statement, t *TaskInfo, n *NodeInfo) (units [][]*TaskInfo, p price) {
+	victims := r.victims(t, n)
+	if len(victims) == 0 {
+		return nil, price{}
+	}
+	defer r.s.keepScores()()
+	mark := st.mark()
+	units = r.evict(st, t, n, victims)
+	p = priceOf(units)
+	st.undoTo(mark)
+	return units, p
+}
+
 // mostTried is the maximum number of nodes with possible room that are compared.
 const mostTried = 64
 
@@ -173,25 +188,18 @@ func (r *room) evictFor(st *Statement, t *TaskInfo, where search) bool {
 	var best *NodeInfo
 	var least price
 	tried := 0
-	s.quiet = true
 	for _, n := range s.Nodes[where.from:where.to] {
-		victims := r.victims(t, n)
-		if len(victims) == 0 {
+		units, p := r.tryEvict(st, t, n)
+		if units == nil {
 			continue
 		}
-		mark := st.mark()
-		units := r.evict(st, t, n, victims)
-		if p := priceOf(units); units != nil && (best == nil || p.below(least)) {
+		if best == nil || p.below(least) {
 			best, least = n, p
 		}
-		st.undoTo(mark)
-		if units != nil {
-			if tried++; tried == mostTried {
-				break
-			}
+		if tried++; tried == mostTried {
+			break
 		}
 	}
-	s.quiet = false
 	if best == nil {
 		return false
 	}

@@ -34,7 +34,7 @@ type Session struct {
 	changes   []int32  // changed nodes, in order of time
 	latest    []int32  // by node, its last index in changes; earlier entries are obsolete
 	seen      int      // number of changes that any class has applied
-	quiet     bool     // set while changes are tried that will be undone
+	trying    bool     // set while changes are tried that will be undone
 	held      bool     // some task held resources when the session was opened
 
 	reservations []Reservation // by number; those made in this session come last
