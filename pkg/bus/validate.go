@@ -34,11 +34,11 @@ func (c QueueConfig) Validate() error {
 	case c.Name == "" || len(c.Name) > 80 || !utf8.ValidString(c.Name): // SQS: 80 characters
 		return fmt.Errorf("%w: queue name %q", ErrInvalid, c.Name)
 	case c.Visibility <= 0:
-		return fmt.Errorf("%w: queue %q with visibility time-out %v", ErrInvalid, c.Name, c.Visibility)
+		return fmt.Errorf("%w: the visibility time-out of queue %q is %v", ErrInvalid, c.Name, c.Visibility)
 	case c.MaxAttempts < 1:
-		return fmt.Errorf("%w: queue %q with %d attempts", ErrInvalid, c.Name, c.MaxAttempts)
+		return fmt.Errorf("%w: queue %q allows %d attempts", ErrInvalid, c.Name, c.MaxAttempts)
 	case c.BackoffMin < 0 || c.BackoffMax < c.BackoffMin:
-		return fmt.Errorf("%w: queue %q with back-off from %v to %v", ErrInvalid, c.Name, c.BackoffMin, c.BackoffMax)
+		return fmt.Errorf("%w: queue %q backs off from %v to %v", ErrInvalid, c.Name, c.BackoffMin, c.BackoffMax)
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func (w *Write) validate() (size int, err error) {
 		return 0, fmt.Errorf("%w: unknown operation %d on %q", ErrInvalid, w.Op, w.Key)
 	}
 	if w.Op == Check && w.Expect == Any {
-		return 0, fmt.Errorf("%w: the check of %q expects no version", ErrInvalid, w.Key)
+		return 0, fmt.Errorf("%w: the check of %q names no version to expect", ErrInvalid, w.Key)
 	}
 	size = len(w.Key.Partition) + len(w.Key.Sort) + len(w.Body)
 	if size > MaxItemBytes {
