@@ -2,7 +2,6 @@ package dag
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"path"
 	"regexp"
@@ -185,16 +184,15 @@ func (m Market) Check() error {
 // CheckArch checks the architecture of a processor, named like Go's GOARCH values.
 func CheckArch(s string) error { return fault.CheckWord("architecture", s, "amd64", "arm64") }
 
-// CheckService checks the name of a managed service.
+// CheckService refuses a managed service: the broker buys bare machines, and would bill the service's surcharge for them.
+// It returns another error for an unknown name.
 func CheckService(s string) error {
-	return fault.CheckWord("managed service", s, slices.Sorted(maps.Keys(services()))...)
+	if err := fault.CheckWord("managed service", s, "emr", "dataproc"); err != nil {
+		return err
+	}
+	return fault.New("cannot be bought yet: the machines would run without "+s,
+		"leave it out and start Spark in run; `tradewind catalog search --service "+s+"` shows its prices")
 }
-
-// services returns the managed services and the cloud that has each.
-func services() map[string]string { return map[string]string{"emr": "aws", "dataproc": "gcp"} }
-
-// ServiceCloud returns the cloud that has a managed service, or "" for an unknown service.
-func ServiceCloud(service string) string { return services()[service] }
 
 // clouds are the known names of clouds, to detect misspellings. A user's own catalogue may have others.
 func clouds() []string {
@@ -325,18 +323,6 @@ func CheckMountPath(s string) error {
 func checkClimb(s string) error {
 	if c := path.Clean(s); c == ".." || strings.HasPrefix(c, "../") {
 		return fault.New(fault.Quote(s)+" leaves the task's directory", "remove the ..")
-	}
-	return nil
-}
-
-// Check returns an error if fields of the alternative contradict each other. Readers check single fields where they
-// read them.
-func (r *Resources) Check() error {
-	if cloud, ok := services()[r.Service]; ok && r.Cloud != "" && r.Cloud != cloud {
-		return fault.Within(
-			"service",
-			fault.New("there is no "+r.Service+" on "+r.Cloud, "it is a service of "+cloud),
-		)
 	}
 	return nil
 }

@@ -201,7 +201,7 @@ type Resources struct {
 	InstanceType     string  `json:"instanceType,omitempty"`
 	Arch             string  `json:"arch,omitempty"` // amd64 or arm64; empty is either
 	Market           Market  `json:"market,omitempty"`
-	Service          string  `json:"service,omitempty"` // emr or dataproc: a managed service instead of bare machines
+	Service          string  `json:"service,omitempty"` // emr or dataproc: refused, see CheckService
 	DiskGiB          GiB     `json:"disk,omitempty"`
 	// Image is a machine image, named as its cloud does, or docker:REF, a container image in which the scripts run.
 	Image string `json:"image,omitempty"`

@@ -222,7 +222,6 @@ func (r *Resources) validate() error {
 		fault.Within("service", ifSet(r.Service, CheckService)),
 		fault.Within("disk", r.DiskGiB.Check()),
 		fault.Within("image", ifSet(r.Image, CheckImage)),
-		r.Check(),
 	)
 }
 

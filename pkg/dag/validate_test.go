@@ -76,7 +76,7 @@ func TestValidateErrors(t *testing.T) {
 		{`tasks.a.resources.arch: unknown architecture "x86"`, res(func(r *Resources) { r.Arch = "x86" })},
 		{`tasks.a.resources.market: unknown market "reserved"`, res(func(r *Resources) { r.Market = "reserved" })},
 		{`tasks.a.resources.service: unknown managed service "x"`, res(func(r *Resources) { r.Service = "x" })},
-		{`tasks.a.resources.service: there is no dataproc on aws`, res(func(r *Resources) { r.Service, r.Cloud = "dataproc", "aws" })},
+		{`tasks.a.resources.service: cannot be bought yet`, res(func(r *Resources) { r.Service = "dataproc" })},
 		{`tasks.a.resources.disk: a size cannot be negative`, res(func(r *Resources) { r.DiskGiB = -1 })},
 		{`tasks.a.resources.image: has 5000 bytes`, res(func(r *Resources) { r.Image = strings.Repeat("x", 5000) })},
 		{`tasks.a.inputs[0].uri: is empty`, a(func(t *Task) { t.Inputs = []Input{{}} })},

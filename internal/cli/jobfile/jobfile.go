@@ -3,7 +3,6 @@ package jobfile
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -177,7 +176,7 @@ func (f *File) OnClouds(names []string) error {
 		}
 		var kept []dag.Resources
 		for _, r := range alternatives {
-			only := cmp.Or(r.Cloud, dag.ServiceCloud(r.Service))
+			only := r.Cloud
 			for _, name := range names {
 				if only == "" || only == name {
 					r.Cloud = name

@@ -125,7 +125,7 @@ func (r *reader) readResources(t *dag.Task, n *yaml.Node) error {
 	if alternatives.Node == nil {
 		t.Resources = []dag.Resources{base}
 		r.marks = append(baseMarks, dag.Mark{Pos: yamlfile.PositionOf(n), Path: "resources"})
-		return fault.At(positionIn(r.marks, "service"), base.Check())
+		return nil
 	}
 	t.Ordered = alternatives.Key == orderedField
 	err = r.List(alternatives.Node, func(i int, n *yaml.Node) error {
@@ -172,7 +172,7 @@ func (r *reader) readAlternative(
 		dag.Mark{Alternative: alternative, Pos: yamlfile.PositionOf(n), Path: path},
 	)
 	t.Resources = append(t.Resources, base)
-	return fault.At(positionIn(marks, "service"), base.Check())
+	return nil
 }
 
 // positionIn returns the position of a field.

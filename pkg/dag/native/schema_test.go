@@ -85,7 +85,7 @@ func buildSchema() object {
 			oneOf("auto", "spot", "on-demand"),
 			"how capacity is bought; with auto the broker chooses",
 		),
-		"service": with(oneOf("emr", "dataproc"), "a managed service instead of bare machines"),
+		"service": with(oneOf("emr", "dataproc"), "refused: managed services cannot be bought yet"),
 		"disk":    with(ref("size"), "the size of the machine's disk"),
 		"image":   with(line, "a machine image or container image"),
 	}

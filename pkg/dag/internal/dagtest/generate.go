@@ -162,12 +162,7 @@ func genResources() *rapid.Generator[dag.Resources] {
 			r.Accelerator = rapid.SampledFrom([]string{"V100", "A100-80GB", "tpu-v3-8", "T4"}).Draw(t, "accelerator")
 			r.AcceleratorCount = rapid.SampledFrom([]float64{1, 8, 0.5, 0.25}).Draw(t, "count")
 		}
-		if rapid.Bool().Draw(t, "managed") {
-			r.Service = rapid.SampledFrom([]string{"emr", "dataproc"}).Draw(t, "service")
-			r.Cloud = maybe(t, "itsCloud", rapid.Just(map[string]string{"emr": "aws", "dataproc": "gcp"}[r.Service]))
-		} else {
-			r.Cloud = maybe(t, "cloud", rapid.SampledFrom([]string{"aws", "gcp", "azure", "local", "my-own"}))
-		}
+		r.Cloud = maybe(t, "cloud", rapid.SampledFrom([]string{"aws", "gcp", "azure", "local", "my-own"}))
 		return r
 	})
 }
