@@ -111,7 +111,7 @@ func (s *service) google(ctx context.Context, _ string) (string, error) {
 
 // azure returns the attested document for the agent's nonce.
 func (s *service) azure(ctx context.Context, nonce string) (string, error) {
-	query := url.Values{"api-version": {"2021-02-01"}, "nonce": {nonce}}
+	query := url.Values{"api-version": {"2021-02-01"}, "nonce": {wire.AzureNonce(nonce)}}
 	return s.call(ctx, http.MethodGet, "/metadata/attested/document?"+query.Encode(), "Metadata", "true")
 }
 

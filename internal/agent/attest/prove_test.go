@@ -52,7 +52,7 @@ func asker(t *testing.T, c attest.Config) attest.Func {
 func TestProofRequests(t *testing.T) {
 	for cloud, want := range map[string]string{
 		"gcp":   "GET /computeMetadata/v1/instance/service-accounts/default/identity?audience=https%3A%2F%2Fbroker&format=full Google",
-		"azure": "GET /metadata/attested/document?api-version=2021-02-01&nonce=NONCE true",
+		"azure": "GET /metadata/attested/document?api-version=2021-02-01&nonce=" + wire.AzureNonce("NONCE") + " true",
 	} {
 		var asked string
 		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -3,7 +3,6 @@ package azurekit
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -169,14 +168,16 @@ func refresher(c *azure.Cloud, r cloudkit.Request) driver.Refresh {
 
 // verifier checks the documents that Azure attests, with the certificates of the file Proofs if it is set.
 func verifier(s cloudkit.Settings) (*azureid.Verifier, error) {
-	cfg := azureid.Config{}
-	if s.Proofs != "" {
-		pem, err := os.ReadFile(s.Proofs)
-		if err != nil {
-			return nil, fmt.Errorf("azure: certificates: %w", err)
-		}
-		cfg.Roots = x509.NewCertPool()
-		cfg.Roots.AppendCertsFromPEM(pem)
+	if s.Proofs == "" {
+		return azureid.New(azureid.Config{})
+	}
+	pem, err := os.ReadFile(s.Proofs)
+	if err != nil {
+		return nil, fmt.Errorf("azure: certificates: %w", err)
+	}
+	cfg, err := azureid.Local(pem)
+	if err != nil {
+		return nil, fmt.Errorf("azure: certificates of %s: %w", s.Proofs, err)
 	}
 	return azureid.New(cfg)
 }

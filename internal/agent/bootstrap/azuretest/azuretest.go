@@ -6,6 +6,7 @@ package azuretest
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -91,7 +92,12 @@ func (m *Machine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.NotFound(w, r)
 			return
 		}
-		signature, err := m.Signer.Attest(m, query.Get("nonce"), time.Now())
+		nonce := query.Get("nonce")
+		if !digits.MatchString(nonce) {
+			refuse(w, "Bad request. nonce must be a string of up to 10 digits")
+			return
+		}
+		signature, err := m.Signer.Attest(m, nonce, time.Now())
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
@@ -101,6 +107,10 @@ func (m *Machine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 	}
 }
+
+// digits matches the nonces that the documentation allows ("Azure Instance Metadata Service", "Attested data": an
+// optional 10-digit string). The real service is known to accept up to 32 characters.
+var digits = regexp.MustCompile(`^[0-9]{0,10}$`)
 
 func (m *Machine) values() map[string]string {
 	return map[string]string{
