@@ -69,6 +69,11 @@ type Size struct {
 	MeterName     string // in the price list; empty means derived from the name
 	OnlyFirstGen  bool
 	NoSpotCapable bool
+	// Confidential is the technology of a confidential size: SNP or TDX. Such a machine needs a security type.
+	Confidential string
+	// Available is the number of vCPUs that a machine of a constrained size has; VCPU is what it is billed for. 0 means
+	// VCPU.
+	Available int
 }
 
 // Server is the subscription. It is an http.Handler; its methods are safe for concurrent use.

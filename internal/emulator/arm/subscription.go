@@ -1,6 +1,7 @@
 package arm
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -182,6 +183,10 @@ func (z Size) sku(l Location) *armcompute.ResourceSKU {
 			capability("HyperVGenerations", generations), capability("CpuArchitectureType", arch),
 			capability("LowPriorityCapable", map[bool]string{true: "False", false: "True"}[z.NoSpotCapable]),
 		},
+	}
+	s.Capabilities = append(s.Capabilities, capability("vCPUsAvailable", strconv.Itoa(cmp.Or(z.Available, z.VCPU))))
+	if z.Confidential != "" {
+		s.Capabilities = append(s.Capabilities, capability("ConfidentialComputingType", z.Confidential))
 	}
 	if z.GPUs > 0 {
 		s.Capabilities = append(s.Capabilities, capability("GPUs", strconv.Itoa(z.GPUs)))

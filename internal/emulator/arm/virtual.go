@@ -142,6 +142,11 @@ func (s *Server) check(vm armcompute.VirtualMachine) (size Size, f *Fault) {
 		return bad("vmSize", "The value %s provided for the VM size is not valid.", *p.HardwareProfile.VMSize)
 	}
 	size = s.cfg.Sizes[at]
+	if secure := p.SecurityProfile; size.Confidential != "" && (secure == nil || secure.SecurityType == nil ||
+		*secure.SecurityType != armcompute.SecurityTypesConfidentialVM) {
+		return size, fault(http.StatusBadRequest, "BadRequest", "The VM size '%s' is not supported for creation of VMs "+
+			"and Virtual Machine Scale Set with '<NULL>' security type.", size.Name)
+	}
 	if f := checkOS(p.OSProfile); f != nil {
 		return size, f
 	}

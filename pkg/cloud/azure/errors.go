@@ -26,6 +26,7 @@ const (
 	codeBadSpec     = driver.CodeBadSpec
 	codeNoRegion    = "RegionNotConfigured"
 	codeNoZone      = "NoSuchZone"
+	codeNoImage     = "NoDefaultImage"
 	codeCredentials = "NoCredentials"
 	codeSlow        = "StillCreating"
 	codeExists      = "ConditionNotMet"

@@ -75,8 +75,8 @@ type broken struct{ error }
 
 func (b broken) Unwrap() error { return b.error }
 
-// canContinue reports whether a launch that failed with err can be repeated with the machines that exist. A broken machine
-// prevents that.
+// canContinue reports whether a launch that failed with err can be repeated with the machines that exist. A broken
+// machine prevents that.
 func canContinue(err error) bool {
 	var b broken
 	if errors.As(err, &b) {
