@@ -230,8 +230,8 @@ func (s *Server) allowed(r *http.Request, kind string) error {
 	return nil
 }
 
-// checkSubscription returns the subscription's reason against a new machine, such as quota, or nil. Other checks concern
-// the request itself.
+// checkSubscription returns the subscription's reason against a new machine, such as quota, or nil. Other checks
+// concern the request itself.
 func (s *Server) checkSubscription(size Size, vm armcompute.VirtualMachine) *Fault {
 	p := vm.Properties
 	spot := p.Priority != nil && *p.Priority == armcompute.VirtualMachinePriorityTypesSpot

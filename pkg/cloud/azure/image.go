@@ -111,10 +111,17 @@ func ofImage(spec cloud.LaunchSpec, err error) error {
 	if e != nil && slices.Contains([]string{"PlatformImageNotFound", "ImageNotFound", "GalleryImageNotFound"}, e.Code) {
 		return fail(spec.ImageFault(), e.Code, "%s", e.Message)
 	}
-	if e == nil || e.Code != "LinkedAuthorizationFailed" {
+	if e == nil {
 		return err
 	}
 	words := strings.ToLower(e.Message)
+	fits := !strings.Contains(words, "hypervisor generation") && !strings.Contains(words, "cpu architecture")
+	if !fits && spec.Image != "" {
+		return fail(spec.ImageFault(), e.Code, "the image does not fit %s: %s", spec.Offer.InstanceType, e.Message)
+	}
+	if e.Code != "LinkedAuthorizationFailed" {
+		return err
+	}
 	if !strings.Contains(words, "microsoft.compute/images/") &&
 		!strings.Contains(words, "microsoft.compute/galleries/") {
 		return err

@@ -85,6 +85,21 @@ func TestTypeWithoutDefaultImageIsCapacity(t *testing.T) {
 	}
 }
 
+// If the task's own image does not fit the machine, the task is at fault; if the default one does not, the type is.
+func TestImageThatDoesNotFitBlamesWhoeverNamesIt(t *testing.T) {
+	sizes := []arm.Size{{Name: "Standard_D2x_v9", Family: "x", VCPU: 2, Arm: true, USD: 1}}
+	for image, want := range map[string]cloud.Kind{"": cloud.Capacity, "me:mine:own:latest": cloud.Invalid} {
+		w := newWorld(t, arm.Config{Sizes: sizes}, nil)
+		o := onDemand
+		o.InstanceType = "Standard_D2x_v9"
+		s := spec("a", o, 1)
+		s.Image = image
+		if _, err := w.azure.Launch(t.Context(), s); cloud.KindOf(err) != want {
+			t.Errorf("image %q: %v", image, err)
+		}
+	}
+}
+
 // If Azure refuses a machine type for its generation, the driver remembers that.
 func TestFirstGenerationTypeIsLearned(t *testing.T) {
 	sizes := append(arm.DefaultSizes(), arm.Size{Name: "Standard_E2_v3", Family: "x", VCPU: 2, OnlyFirstGen: true, USD: 1})
