@@ -87,6 +87,8 @@ type Server struct {
 	machines   map[string]*virtual  // by lower-case name
 	operations map[string]*operation
 	providers  map[string]bool // registered
+	registers  map[string]int  // number of reads until a registration in progress has ended
+	unknown    map[string]int  // by lower-case ID of a new role: number of assignments that do not find it yet
 	troubles   []*Trouble
 	dry        []Shortage
 	reserved   []*Reservation
@@ -139,7 +141,8 @@ func New(cfg Config) *Server {
 		cfg: cfg, groups: map[string]bool{strings.ToLower(cfg.Group): true}, resources: map[string]*resource{},
 		machines: map[string]*virtual{}, operations: map[string]*operation{}, calls: map[string]int{},
 		providers: map[string]bool{"microsoft.compute": true, "microsoft.network": true},
-		denied:    map[string]bool{}, principals: map[string]string{}, tokens: map[string]bool{Token: true},
+		registers: map[string]int{}, unknown: map[string]int{},
+		denied: map[string]bool{}, principals: map[string]string{}, tokens: map[string]bool{Token: true},
 	}
 }
 

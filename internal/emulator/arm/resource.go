@@ -156,6 +156,9 @@ func (s *Server) hasSubnet(network, subnet string) bool {
 	})
 }
 
+// roleReads is how many assignments do not find a new role.
+const roleReads = 2
+
 // put creates or changes a resource of any type.
 func (c *call) put(_ context.Context, id, apiVersion string, model armresources.GenericResource,
 	_ *armresources.ClientBeginCreateOrUpdateByIDOptions) (
@@ -179,6 +182,9 @@ func (c *call) put(_ context.Context, id, apiVersion string, model armresources.
 		r = &resource{kind: kind, name: name}
 		c.resources[strings.ToLower(id)] = r
 		status = http.StatusCreated
+		if kind == typeRole { // new roles are not known everywhere at once (terraform-provider-azurerm issue 5038)
+			c.unknown[strings.ToLower(id)] = roleReads
+		}
 	}
 	if kind == typeIdentity {
 		model.Properties = map[string]any{"clientId": newID(), "principalId": newID(), "tenantId": "t1"}

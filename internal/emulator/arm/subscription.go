@@ -52,10 +52,21 @@ func (c *call) locations(id string, _ *armsubscriptions.ClientListLocationsOptio
 	return resp
 }
 
+// registerReads is how often a registration is read as in progress before it has ended. In Azure it takes minutes, in
+// which requests for the provider's resources are refused ("Azure resource providers and types").
+const registerReads = 2
+
 func (c *call) provider(_ context.Context, namespace string, _ *armresources.ProvidersClientGetOptions) (
 	resp fake.Responder[armresources.ProvidersClientGetResponse], errResp fake.ErrorResponder) {
-	state := "NotRegistered"
-	if c.providers[strings.ToLower(namespace)] {
+	key, state := strings.ToLower(namespace), "NotRegistered"
+	if left, ok := c.registers[key]; ok {
+		state = "Registering"
+		if c.registers[key] = left - 1; left <= 0 {
+			delete(c.registers, key)
+			c.providers[key] = true
+		}
+	}
+	if c.providers[key] {
 		state = "Registered"
 	}
 	resp.SetResponse(http.StatusOK, armresources.ProvidersClientGetResponse{Provider: armresources.Provider{
@@ -65,7 +76,11 @@ func (c *call) provider(_ context.Context, namespace string, _ *armresources.Pro
 
 func (c *call) register(_ context.Context, namespace string, _ *armresources.ProvidersClientRegisterOptions) (
 	resp fake.Responder[armresources.ProvidersClientRegisterResponse], errResp fake.ErrorResponder) {
-	c.providers[strings.ToLower(namespace)] = true
+	if key := strings.ToLower(namespace); !c.providers[key] {
+		if _, ok := c.registers[key]; !ok {
+			c.providers[key], c.registers[key] = false, registerReads
+		}
+	}
 	resp.SetResponse(http.StatusOK, armresources.ProvidersClientRegisterResponse{Provider: armresources.Provider{
 		Namespace: &namespace, RegistrationState: to.Ptr("Registering")}}, nil)
 	return resp, errResp

@@ -156,7 +156,16 @@ func (c *Cloud) checkProviders(ctx context.Context, r *driver.Report) {
 		if err != nil {
 			r.Missing = append(r.Missing,
 				c.lack("the subscription's registration for "+name+" cannot be read", err))
-		} else if state := text(out.RegistrationState); state != "Registered" {
+			continue
+		}
+		switch state := text(out.RegistrationState); state {
+		case "Registered":
+		case "Registering": // by this user, a moment ago
+			r.Missing = append(r.Missing, driver.Lack{
+				What: "the subscription is still being registered for " + name + ", which takes minutes",
+				Mend: "az provider show --namespace " + name + " --query registrationState --subscription " +
+					c.cfg.Subscription})
+		default:
 			r.Missing = append(r.Missing, driver.Lack{Fatal: true,
 				What: "the subscription is not registered for " + name,
 				Mend: "az provider register --namespace " + name + " --subscription " + c.cfg.Subscription})
