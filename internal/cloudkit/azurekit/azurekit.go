@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +53,9 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	f.StringVar(&s.Subscription, "subscription", "", "ID of the Azure subscription")
 	f.StringVar(&s.ResourceGroup, "resource-group", "",
 		"resource group of the machines (default: the deployment's name)")
+	f.StringToStringVar(&s.Subnets, "subnets", nil,
+		"existing subnets for the machines, REGION=ID separated by commas; a network is created in\n"+
+			"other regions")
 	f.StringVar(&s.Principal, "principal", "",
 		"object ID of the identity that buys: a resource group and two roles are created for it")
 	cloudkit.FunctionFlags(f, s)
@@ -80,8 +85,17 @@ func ready(s cloudkit.Settings, _ cloudkit.Lookup) error {
 	case s.Functions.Account != "" && s.Functions.Issuer == "":
 		return errNoIssuer
 	}
+	for region, id := range s.Subnets {
+		if !slices.Contains(s.Regions, region) || !subnetID.MatchString(id) {
+			return fmt.Errorf("%w: subnets: %s=%s: want a region of --regions and the ID of a subnet, "+
+				"which `az network vnet subnet show --query id` prints", cloudkit.ErrSettings, region, id)
+		}
+	}
 	return s.Check()
 }
+
+var subnetID = regexp.MustCompile(
+	`(?i)^/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Network/virtualNetworks/[^/]+/subnets/[^/]+$`)
 
 func account(s cloudkit.Settings, _ cloudkit.Lookup) string {
 	if s.Subscription == "" {
@@ -103,6 +117,7 @@ func open(r cloudkit.Request, assertion Assertion) (*cloudkit.Opened, error) {
 		Deployment: r.Deployment, Subscription: s.Subscription, ResourceGroup: s.ResourceGroup, Regions: s.Regions,
 		Agents: r.Agents, NoPublicAddress: s.NoPublicAddress, Graves: r.Graves, Log: r.Log, Credential: credential,
 		Options: options(s.Endpoint), Environment: s.Environment(), Tags: s.Tags, Images: s.Images,
+		Subnets: s.Subnets,
 	})
 	if err != nil {
 		return nil, err

@@ -246,6 +246,11 @@ func split(path string) (id, kind, name string) {
 func (c *call) getByID(_ context.Context, id, _ string, _ *armresources.ClientGetByIDOptions) (
 	resp fake.Responder[armresources.ClientGetByIDResponse], errResp fake.ErrorResponder) {
 	id, kind, name := split(id)
+	if m := subnetID.FindStringSubmatch(id); m != nil && c.hasSubnet(m[1], m[2]) {
+		resp.SetResponse(http.StatusOK, armresources.ClientGetByIDResponse{
+			GenericResource: armresources.GenericResource{ID: &id, Name: &m[2]}}, nil)
+		return resp, errResp
+	}
 	r := c.resources[strings.ToLower(id)]
 	if r == nil {
 		errResp.SetError(

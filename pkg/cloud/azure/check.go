@@ -52,6 +52,7 @@ func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
 			c.checkRights(ctx, &r)
 		}
 		c.checkRegions(ctx, &r)
+		c.checkSubnets(ctx, &r)
 		c.checkQuotas(ctx, &r)
 	}
 	return r, ctx.Err()
@@ -287,6 +288,38 @@ func (c *Cloud) checkRegions(ctx context.Context, r *driver.Report) {
 	if len(r.Regions) == 0 {
 		r.Missing = append(r.Missing,
 			driver.Lack{What: "the subscription has none of the configured regions", Fatal: true, Mend: mend})
+	}
+}
+
+// checkSubnets reports subnets of the settings that cannot be used, and machines whose only way to the internet is one
+// that Azure is ending ("Default outbound access in Azure").
+func (c *Cloud) checkSubnets(ctx context.Context, r *driver.Report) {
+	for _, region := range r.Regions {
+		id := c.cfg.Subnets[region]
+		if id == "" {
+			if c.cfg.NoPublicAddress {
+				r.Missing = append(r.Missing, driver.Lack{
+					What: "machines in " + region + " have no public address and no subnet with another way to the internet",
+					Mend: fmt.Sprintf("tradewind cloud add azure --subscription %s --regions %s --no-public-address"+
+						" --subnets %s=ID, a subnet with a NAT gateway", c.cfg.Subscription,
+						strings.Join(c.cfg.Regions, ","), region)})
+			}
+			continue
+		}
+		call, cancel := context.WithTimeout(ctx, readWithin)
+		_, err := c.resources.GetByID(call, id, networkVersion, nil)
+		cancel()
+		if err == nil {
+			continue
+		}
+		l := c.lack("the subnet of "+region+" cannot be read", err)
+		if l.Fatal = false; gone(err) {
+			l.Mend = "az network vnet subnet list --resource-group GROUP --vnet-name NETWORK --query '[].id'"
+		} else if e := asError(err); e != nil && strings.HasSuffix(e.Code, "AuthorizationFailed") {
+			l.Mend = fmt.Sprintf("az role assignment create --assignee %s --role 'Network Contributor' --scope %s",
+				cmp.Or(r.Identity, "WHO"), id)
+		}
+		r.Missing = append(r.Missing, l)
 	}
 }
 

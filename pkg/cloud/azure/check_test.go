@@ -51,6 +51,12 @@ func TestCheckReportsWhatIsMissing(t *testing.T) {
 		"no right to read the rights": {func(w *world) { w.arm.Deny("Microsoft.Authorization/permissions/read") }, "the rights in the resource group cannot be read", "az role assignment create", false},
 		"not registered":              {func(w *world) { w.arm.Unregister("Microsoft.Network") }, "not registered for Microsoft.Network", "az provider register --namespace Microsoft.Network", true},
 		"being registered":            {func(w *world) { w.arm.Registering("Microsoft.Compute", 9) }, "still being registered for Microsoft.Compute", "az provider show --namespace Microsoft.Compute", false},
+		"no way out": {func(w *world) { w.cfg.NoPublicAddress = true }, "machines in westeurope have no public address and no subnet with another way",
+			"--no-public-address --subnets westeurope=ID", false},
+		"no such subnet": {func(w *world) {
+			w.cfg.Subnets = map[string]string{"eastus": "/subscriptions/" + arm.DefaultSubscription +
+				"/resourceGroups/tradewind/providers/Microsoft.Network/virtualNetworks/none/subnets/a"}
+		}, "the subnet of eastus cannot be read", "az network vnet subnet list", false},
 		"no group":                    {func(w *world) { w.arm.RemoveGroup() }, "ResourceGroupNotFound", "az group create --name tradewind --location eastus", true},
 		"no such region":              {func(w *world) { w.cfg.Regions = []string{"eastus", "marsnorth"} }, "no region marsnorth", "az account list-locations", false},
 		"a quota of 0":                {func(w *world) { w.arm.Limit("lowPriorityCores", 0) }, "lowPriorityCores of eastus is 0", "az quota update", false},
