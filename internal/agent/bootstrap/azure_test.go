@@ -107,7 +107,8 @@ func TestMetadataServiceProvesAndWarns(t *testing.T) {
 		t.Errorf("%+v, %v", who, err)
 	}
 	at := time.Now().Add(time.Minute).UTC().Truncate(time.Second)
-	service.Preempt(at)
+	service.Schedule("Freeze", at) // pauses the machine for seconds
+	service.Schedule("Redeploy", at)
 	watch, err := notices.New("azure", notices.Config{URL: url, Clock: clock.System()})
 	if err != nil {
 		t.Fatal(err)

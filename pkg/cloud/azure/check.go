@@ -299,7 +299,8 @@ func (c *Cloud) checkSubnets(ctx context.Context, r *driver.Report) {
 		if id == "" {
 			if c.cfg.NoPublicAddress {
 				r.Missing = append(r.Missing, driver.Lack{
-					What: "machines in " + region + " have no public address and no subnet with another way to the internet",
+					What: "machines in " + region +
+						" have no public address and no subnet with another way to the internet",
 					Mend: fmt.Sprintf("tradewind cloud add azure --subscription %s --regions %s --no-public-address"+
 						" --subnets %s=ID, a subnet with a NAT gateway", c.cfg.Subscription,
 						strings.Join(c.cfg.Regions, ","), region)})

@@ -57,10 +57,10 @@ func TestCheckReportsWhatIsMissing(t *testing.T) {
 			w.cfg.Subnets = map[string]string{"eastus": "/subscriptions/" + arm.DefaultSubscription +
 				"/resourceGroups/tradewind/providers/Microsoft.Network/virtualNetworks/none/subnets/a"}
 		}, "the subnet of eastus cannot be read", "az network vnet subnet list", false},
-		"no group":                    {func(w *world) { w.arm.RemoveGroup() }, "ResourceGroupNotFound", "az group create --name tradewind --location eastus", true},
-		"no such region":              {func(w *world) { w.cfg.Regions = []string{"eastus", "marsnorth"} }, "no region marsnorth", "az account list-locations", false},
-		"a quota of 0":                {func(w *world) { w.arm.Limit("lowPriorityCores", 0) }, "lowPriorityCores of eastus is 0", "az quota update", false},
-		"a clock that is off":         {func(w *world) { w.arm.Skew(10 * time.Minute) }, "The access token expiry UTC time", "timedatectl set-ntp true", true},
+		"no group":            {func(w *world) { w.arm.RemoveGroup() }, "ResourceGroupNotFound", "az group create --name tradewind --location eastus", true},
+		"no such region":      {func(w *world) { w.cfg.Regions = []string{"eastus", "marsnorth"} }, "no region marsnorth", "az account list-locations", false},
+		"a quota of 0":        {func(w *world) { w.arm.Limit("lowPriorityCores", 0) }, "lowPriorityCores of eastus is 0", "az quota update", false},
+		"a clock that is off": {func(w *world) { w.arm.Skew(10 * time.Minute) }, "The access token expiry UTC time", "timedatectl set-ntp true", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, arm.Config{Limits: map[string]int{"cores": 10}}, nil)

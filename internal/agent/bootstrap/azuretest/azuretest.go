@@ -45,15 +45,18 @@ type event struct {
 
 // Preempt makes the service announce that the spot machine will be evicted at a time ("Azure Instance Metadata
 // Service: Scheduled Events for Linux VMs": at least 30 seconds ahead).
-func (m *Machine) Preempt(at time.Time) {
+func (m *Machine) Preempt(at time.Time) { m.Schedule("Preempt", at) }
+
+// Schedule makes the service announce an event of a type: Preempt, Freeze, Reboot, Redeploy or Terminate.
+func (m *Machine) Schedule(kind string, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.incarnation++
 	m.events = append(m.events, event{
 		EventID: "5A9D3F6B-0000-0000-0000-" + strconv.Itoa(100000000000+m.incarnation), EventStatus: "Scheduled",
-		EventType: "Preempt", ResourceType: "VirtualMachine", Resources: []string{m.Name},
+		EventType: kind, ResourceType: "VirtualMachine", Resources: []string{m.Name},
 		NotBefore:   at.UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"),
-		Description: "Spot eviction", EventSource: "Platform", Duration: -1,
+		Description: kind, EventSource: "Platform", Duration: -1,
 	})
 }
 
