@@ -105,6 +105,7 @@ type Server struct {
 	skew       time.Duration
 	tokens     map[string]bool
 	subnets    int
+	trial      bool
 }
 
 // DefaultSubscription is the default of Config.Subscription.

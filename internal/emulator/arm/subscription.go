@@ -23,9 +23,18 @@ func (c *call) subscription(_ context.Context, id string, _ *armsubscriptions.Cl
 		ID: to.Ptr(
 			"/subscriptions/" + id,
 		), SubscriptionID: &id, DisplayName: to.Ptr("Pay-As-You-Go"), TenantID: to.Ptr("t1"),
-		State: to.Ptr(armsubscriptions.SubscriptionStateEnabled),
+		State: to.Ptr(armsubscriptions.SubscriptionStateEnabled), SubscriptionPolicies: c.policies(),
 	}}, nil)
 	return resp, errResp
+}
+
+// policies are those of pay-as-you-go, or of a trial, which has a spending limit.
+func (c *call) policies() *armsubscriptions.SubscriptionPolicies {
+	quota, limit := "PayAsYouGo_2014-09-01", armsubscriptions.SpendingLimitOff
+	if c.trial {
+		quota, limit = "FreeTrial_2014-09-01", armsubscriptions.SpendingLimitOn
+	}
+	return &armsubscriptions.SubscriptionPolicies{QuotaID: &quota, SpendingLimit: &limit}
 }
 
 func (c *call) locations(id string, _ *armsubscriptions.ClientListLocationsOptions) (

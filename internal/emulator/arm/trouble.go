@@ -164,6 +164,13 @@ func (s *Server) Unregister(namespace string) {
 	s.providers[strings.ToLower(namespace)] = false
 }
 
+// Trial makes the subscription a free trial.
+func (s *Server) Trial() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trial = true
+}
+
 // Registering makes the registration for a provider be in progress for a number of reads.
 func (s *Server) Registering(namespace string, reads int) {
 	s.mu.Lock()

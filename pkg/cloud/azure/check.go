@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armsubscriptions"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
@@ -133,6 +134,13 @@ func (c *Cloud) checkSubscription(ctx context.Context, r *driver.Report) bool {
 		r.Missing = append(r.Missing, driver.Lack{What: "the subscription is " + text(out.State), Fatal: true,
 			Mend: "az account show --subscription " + c.cfg.Subscription})
 		return false
+	}
+	if p := out.SubscriptionPolicies; p != nil && text(p.SpendingLimit) == string(armsubscriptions.SpendingLimitOn) {
+		r.Missing = append(r.Missing, driver.Lack{
+			What: "the subscription has a spending limit (" + text(p.QuotaID) +
+				"), so Azure sells it no spot machines and disables it when its credit is used up",
+			Mend: "upgrade it as https://learn.microsoft.com/azure/cost-management-billing/manage/" +
+				"upgrade-azure-subscription describes; until then `market: on-demand`"})
 	}
 	return true
 }

@@ -53,6 +53,9 @@ func TestCheckReportsWhatIsMissing(t *testing.T) {
 		"being registered":            {func(w *world) { w.arm.Registering("Microsoft.Compute", 9) }, "still being registered for Microsoft.Compute", "az provider show --namespace Microsoft.Compute", false},
 		"no way out": {func(w *world) { w.cfg.NoPublicAddress = true }, "machines in westeurope have no public address and no subnet with another way",
 			"--no-public-address --subnets westeurope=ID", false},
+		// learn.microsoft.com/azure/virtual-machines/spot-vms, "Limitations": Enterprise Agreement, pay-as-you-go, sponsored.
+		"a free trial": {func(w *world) { w.arm.Trial() }, "has a spending limit (FreeTrial_2014-09-01), so Azure sells it no spot machines",
+			"upgrade-azure-subscription", false},
 		"no such subnet": {func(w *world) {
 			w.cfg.Subnets = map[string]string{"eastus": "/subscriptions/" + arm.DefaultSubscription +
 				"/resourceGroups/tradewind/providers/Microsoft.Network/virtualNetworks/none/subnets/a"}

@@ -90,6 +90,15 @@ func TestIssuersAreFetchedOnce(t *testing.T) {
 	}
 }
 
+// The broker compares what is proven with what the driver reports, which is in lower case.
+func TestSubscriptionInCapitalsIsTheSame(t *testing.T) {
+	a := newAuthorities(t)
+	capitals := wire.Machine{Account: strings.ToUpper(machine.Account), ID: strings.ToUpper(machine.ID)}
+	if m, err := a.verifier().Verify(t.Context(), a.prove(capitals, "n"), "n"); err != nil || m != machine {
+		t.Errorf("%+v, %v, want %+v", m, err, machine)
+	}
+}
+
 // A failed fetch is no fault of the machine: it is told to try again.
 func TestFailedFetchIsUnavailable(t *testing.T) {
 	a := newAuthorities(t)
