@@ -67,6 +67,8 @@ type Settings struct {
 	TPUs bool `json:"tpus,omitempty"`
 	// NoPublicAddress gives machines no public address; the network needs another way to the internet, for example NAT.
 	NoPublicAddress bool `json:"noPublicAddress,omitempty"`
+	// Subnets are the IDs of existing subnets of Azure for the machines, by region. One is created in other regions.
+	Subnets map[string]string `json:"subnets,omitempty"`
 	// Proxy is the HTTP proxy through which machines and their tasks reach everything outside their network.
 	Proxy string `json:"proxy,omitempty"`
 	// Tags (labels on Google) are put on everything that is bought, for policies that require some.
@@ -149,7 +151,7 @@ func (s Settings) Text() (string, error) {
 			value = strings.Join(parts, "+")
 		case map[string]any:
 			joint := "="
-			if name == "stores" {
+			if name == "stores" || name == "subnets" {
 				joint = ":"
 			}
 			var parts []string
@@ -210,13 +212,13 @@ func FromPairs(pairs map[string]string) (s Settings, err error) {
 		switch name {
 		case "regions", "contexts", "pools", "secrets", "reserved":
 			in[name] = strings.Split(value, "+")
-		case "stores":
-			stores := map[string]string{}
+		case "stores", "subnets":
+			byRegion := map[string]string{}
 			for part := range strings.SplitSeq(value, "+") {
-				region, bucket, _ := strings.Cut(part, ":")
-				stores[region] = bucket
+				region, of, _ := strings.Cut(part, ":")
+				byRegion[region] = of
 			}
-			in[name] = stores
+			in[name] = byRegion
 		case "noPublicAddress", "tpus", "root":
 			in[name] = value == "true"
 		case "tags", "images":

@@ -315,6 +315,9 @@ func (h *Host) config() config.Config {
 	cfg.StandInScale = h.opt.TimeScale
 	virtual := func(wall time.Duration) time.Duration { return time.Duration(float64(wall) / cfg.Scale) }
 	cfg.BootWithin = max(cmp.Or(h.opt.BootWithin, cfg.BootWithin), virtual(bootWithin))
+	if h.opt.BootWithin > 0 { // the user's limit is for all machines
+		cfg.SlowBoots = nil
+	}
 	cfg.SilentFor = max(cfg.SilentFor, virtual(silentFor))
 	cfg.StuckFor = max(cfg.StuckFor, virtual(stuckFor))
 	if len(h.bought.clouds) == 0 { // local machines are listed at once: tasks continue as soon as the broker is back

@@ -278,6 +278,7 @@ func TestArchitectureOfOtherClouds(t *testing.T) {
 		{"azure", "Standard_B2ps_v2", ARM64},
 		{"azure", "Standard_E96pds_v6", ARM64},
 		{"azure", "Standard_NP10s", AMD64},
+		{"azure", "Standard_ND128isr_NDR_GB200_v6", ARM64},
 		{"azure", "Standard_PB6s", AMD64},
 		{"azure", "Standard_DS13_v2_Promo", AMD64},
 		{"azure", "Standard_E32-16s_v6", AMD64},

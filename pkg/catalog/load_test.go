@@ -208,3 +208,23 @@ func checkSound(t *testing.T, c *Catalog) {
 		t.Fatalf("the snapshot of a valid catalogue cannot be read: %v", err)
 	}
 }
+
+// A constrained type has fewer vCPUs than it is billed for. Source: learn.microsoft.com/azure/virtual-machines,
+// "Constrained vCPU sizes for database workloads"; the capabilities vCPUs and vCPUsAvailable of the Resource SKUs API.
+func TestConstrainedTypesHaveTheirOwnVCPUs(t *testing.T) {
+	const rows = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,SpotPrice,Region\n" +
+		"Standard_E96-48ads_v5,,,96,672,7.6,1.4,eastus\nStandard_GS5-8,,,32,448,9,2,eastus\n" +
+		"Standard_M416-208ms_v2,,,416,11400,99,,eastus\nStandard_E96ads_v5,,,96,672,7.6,1.4,eastus\n"
+	c, err := Load(fstest.MapFS{"azure.csv": {Data: []byte(rows)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]float64{
+		"Standard_E96-48ads_v5": 48, "Standard_GS5-8": 8, "Standard_M416-208ms_v2": 208, "Standard_E96ads_v5": 96,
+	}
+	for o := range c.All() {
+		if o.VCPU != want[o.InstanceType] {
+			t.Errorf("%s has %v vCPUs, want %v", o.InstanceType, o.VCPU, want[o.InstanceType])
+		}
+	}
+}

@@ -36,15 +36,23 @@ type Config struct {
 	URL      string // of the metadata service; if empty, the cloud's default
 	File     string // of a pod's token
 	Audience string // the broker's address
-	// Pause is the pause after the first of three tries, and doubles after the second; 0 is a second.
+	// Pause is the pause after the first try, and doubles after each other one; 0 is a second.
 	Pause time.Duration
 }
 
-// Tries and timeout of a call to the machine's own metadata service.
+// Tries and timeout of a call to the machine's own metadata service. A service that is being updated may refuse calls
+// for 70 seconds.
 const (
 	tries      = 3
+	triesBusy  = 9
 	answerTime = 5 * time.Second
 )
+
+// errBusy means that the service answers, but not yet with a proof.
+var errBusy = errors.New("the metadata service is busy")
+
+// pauseAfter returns the pause after the failed try n, from 0. It doubles up to 16 times the first.
+func pauseAfter(first time.Duration, n int) time.Duration { return first << min(n, 4) }
 
 // New returns a Func that gets proofs. The error is ErrUnknown.
 func New(c Config) (Func, error) {
@@ -73,17 +81,19 @@ func New(c Config) (Func, error) {
 		c.Pause = time.Second
 	}
 	return func(ctx context.Context, nonce string) (*wire.Proof, error) {
-		var err error
-		for n := range tries {
-			var text string
-			if text, err = ask(ctx, nonce); err == nil {
+		for n := 1; ; n++ {
+			text, err := ask(ctx, nonce)
+			if err == nil {
 				return &wire.Proof{Cloud: c.Cloud, Document: text}, nil
 			}
-			if n+1 < tries && clock.Pause(ctx, c.Pause<<n) != nil {
-				break
+			most := tries
+			if errors.Is(err, errBusy) {
+				most = triesBusy
+			}
+			if n >= most || clock.Pause(ctx, pauseAfter(c.Pause, n-1)) != nil {
+				return nil, err
 			}
 		}
-		return nil, err
 	}, nil
 }
 
@@ -111,7 +121,7 @@ func (s *service) google(ctx context.Context, _ string) (string, error) {
 
 // azure returns the attested document for the agent's nonce.
 func (s *service) azure(ctx context.Context, nonce string) (string, error) {
-	query := url.Values{"api-version": {"2021-02-01"}, "nonce": {nonce}}
+	query := url.Values{"api-version": {"2021-02-01"}, "nonce": {wire.AzureNonce(nonce)}}
 	return s.call(ctx, http.MethodGet, "/metadata/attested/document?"+query.Encode(), "Metadata", "true")
 }
 
@@ -146,6 +156,10 @@ func (s *service) call(ctx context.Context, method, path, header, value string) 
 	body, err := io.ReadAll(io.LimitReader(res.Body, wire.MaxProof+1))
 	if err != nil {
 		return "", err
+	}
+	switch busy := res.StatusCode; {
+	case busy == http.StatusGone, busy == http.StatusTooManyRequests, busy >= http.StatusInternalServerError:
+		return "", fmt.Errorf("prove: %s: %s: %w", strings.SplitN(path, "?", 2)[0], res.Status, errBusy)
 	}
 	if res.StatusCode != http.StatusOK || len(body) > wire.MaxProof {
 		return "", fmt.Errorf("prove: %s: %s, %d bytes", strings.SplitN(path, "?", 2)[0], res.Status, len(body))

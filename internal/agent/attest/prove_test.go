@@ -52,7 +52,7 @@ func asker(t *testing.T, c attest.Config) attest.Func {
 func TestProofRequests(t *testing.T) {
 	for cloud, want := range map[string]string{
 		"gcp":   "GET /computeMetadata/v1/instance/service-accounts/default/identity?audience=https%3A%2F%2Fbroker&format=full Google",
-		"azure": "GET /metadata/attested/document?api-version=2021-02-01&nonce=NONCE true",
+		"azure": "GET /metadata/attested/document?api-version=2021-02-01&nonce=" + wire.AzureNonce("NONCE") + " true",
 	} {
 		var asked string
 		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -97,6 +97,30 @@ func TestMetadataErrorsAreRetried(t *testing.T) {
 	cancel()
 	if _, err := f(ctx, "n"); err == nil {
 		t.Error("it continues although ctx has ended")
+	}
+}
+
+// While Azure updates the metadata service of a machine it answers 410 for up to 70 seconds, and 429 above five requests
+// a second; a machine that then has no proof is refused for good. Source: "Azure Instance Metadata Service", "Errors and
+// debugging"; "How to use managed identities on a VM to acquire a token", "Error handling".
+func TestBusyMetadataServiceIsAskedForMoreThanAMinute(t *testing.T) {
+	for status, want := range map[int]int{http.StatusGone: 9, http.StatusTooManyRequests: 9, http.StatusInternalServerError: 9, http.StatusBadRequest: 3} {
+		asked := 0
+		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked++
+			w.WriteHeader(status)
+		}))
+		if proof, err := asker(t, attest.Config{Cloud: "azure", URL: service.URL})(t.Context(), "n"); err == nil || asked != want {
+			t.Errorf("%d: %+v, %v after %d requests, want %d", status, proof, err, asked, want)
+		}
+		service.Close()
+	}
+	var waited time.Duration
+	for n := range 8 {
+		waited += attest.PauseAfter(time.Second, n)
+	}
+	if waited < 70*time.Second || waited > 2*time.Minute {
+		t.Errorf("gives up after %v", waited)
 	}
 }
 

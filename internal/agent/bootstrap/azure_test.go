@@ -28,6 +28,9 @@ func onAzure(t *testing.T) (*machine, *azuretest.Machine, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	issuers := httptest.NewServer(authority)
+	t.Cleanup(issuers.Close)
+	authority.Issuers = issuers.URL
 	service := &azuretest.Machine{
 		VMID: "02aab8a4-74ef-476e-8182-f6d2ba4166a6", Name: "tw-1-2", Address: "127.0.0.7", Region: "westeurope",
 		Subscription: "8d10da13-8125-4ba9-a717-bf7490507b3d", Signer: authority,
@@ -91,7 +94,11 @@ func TestMetadataServiceProvesAndWarns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check, err := azureid.New(azureid.Config{Roots: service.Signer.Roots()})
+	cfg, err := azureid.Local([]byte(service.Signer.Certificates()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check, err := azureid.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +107,8 @@ func TestMetadataServiceProvesAndWarns(t *testing.T) {
 		t.Errorf("%+v, %v", who, err)
 	}
 	at := time.Now().Add(time.Minute).UTC().Truncate(time.Second)
-	service.Preempt(at)
+	service.Schedule("Freeze", at) // pauses the machine for seconds
+	service.Schedule("Redeploy", at)
 	watch, err := notices.New("azure", notices.Config{URL: url, Clock: clock.System()})
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,13 @@ const (
 	azureName   = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 	// azureLead is the minimum time between the announcement of a Preempt event and the event.
 	azureLead = 30 * time.Second
+	// azureHorizon is how long before an event it is reported: a predicted hardware failure is announced days ahead,
+	// and the machine works until then.
+	azureHorizon = 15 * time.Minute
 )
+
+// azureEnds are the types of events that end what runs on a machine. A Freeze only pauses it for seconds.
+var azureEnds = []string{"Preempt", "Reboot", "Redeploy", "Terminate"}
 
 // azure polls the Scheduled Events document.
 type azure struct {
@@ -43,8 +49,8 @@ func (w *azure) poll(ctx context.Context) ([]Notice, error) {
 }
 
 // ScheduledEvents reads Azure's Scheduled Events document and returns the notices of the machine with a name: one for
-// each event of type Preempt that names it and has not finished. Other event types do not concern spot machines. The
-// document also contains events of other machines if several machines form a set.
+// each event that names it, ends what runs on it, and has begun or begins within 15 minutes. The document also contains
+// events of other machines if several machines form a set.
 func ScheduledEvents(document []byte, machine string, now time.Time) ([]Notice, error) {
 	var in struct {
 		Events []struct {
@@ -61,7 +67,7 @@ func ScheduledEvents(document []byte, machine string, now time.Time) ([]Notice, 
 	var found []Notice
 	for _, e := range in.Events {
 		mine := slices.ContainsFunc(e.Resources, func(r string) bool { return strings.EqualFold(r, machine) })
-		if e.EventType != "Preempt" || !mine || machine == "" || e.EventStatus != "Scheduled" &&
+		if !slices.Contains(azureEnds, e.EventType) || !mine || machine == "" || e.EventStatus != "Scheduled" &&
 			e.EventStatus != "Started" {
 			continue
 		}
@@ -71,6 +77,9 @@ func ScheduledEvents(document []byte, machine string, now time.Time) ([]Notice, 
 			if at, err := http.ParseTime(e.NotBefore); err == nil {
 				n.At = at
 			}
+		}
+		if n.At.Sub(now) > azureHorizon {
+			continue
 		}
 		found = append(found, n)
 	}

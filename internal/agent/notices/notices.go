@@ -7,7 +7,8 @@
 //   - Google Cloud: instance/preempted of the metadata server, which holds the request until the value changes
 //     ("Preemptible VM instances": 30 seconds ahead);
 //   - Azure: the Scheduled Events document ("Azure Metadata Service: Scheduled Events for Linux VMs"), in which an
-//     event of type Preempt names this machine (at least 30 seconds ahead);
+//     event of type Preempt names this machine (at least 30 seconds ahead), or one of type Reboot, Redeploy or
+//     Terminate (minutes ahead);
 //   - Kubernetes: a pod that is evicted, drained or deleted gets SIGTERM and its grace period ("Pod Lifecycle").
 //
 // A watcher continues after every error, because a machine must not stop when its metadata service does not answer.

@@ -149,6 +149,30 @@ const scheduled = `{"DocumentIncarnation": 2, "Events": [
 	{"EventId": "5", "EventType": "Preempt", "Resources": ["node-1"], "EventStatus": "Scheduled", "NotBefore": "soon"},
 	{"EventId": "6", "EventType": "Preempt", "Resources": ["node-1"], "EventStatus": "Canceled", "NotBefore": ""}]}`
 
+// Reboot, Redeploy and Terminate end what runs on a machine, on demand or spot; Freeze only pauses it for seconds. Source:
+// learn.microsoft.com/azure/virtual-machines/linux/scheduled-events, "Event properties" and "Event scheduling": at least
+// 15 minutes ahead for Reboot, 10 for Redeploy, 5 for Terminate. A predicted hardware failure is announced up to a week
+// ahead, and the machine works until then.
+func TestAzureReportsEventsThatEndTheMachine(t *testing.T) {
+	for _, c := range []struct {
+		kind, status string
+		in, want     time.Duration // below 0: not reported
+	}{
+		{"Reboot", "Scheduled", 15 * time.Minute, 15 * time.Minute}, {"Redeploy", "Scheduled", 10 * time.Minute, 10 * time.Minute},
+		{"Terminate", "Scheduled", 5 * time.Minute, 5 * time.Minute}, {"Preempt", "Scheduled", 30 * time.Second, 30 * time.Second},
+		{"Reboot", "Started", -time.Second, 0}, {"Freeze", "Scheduled", 15 * time.Minute, -1}, {"Freeze", "Started", 0, -1},
+		{"Redeploy", "Scheduled", 7 * 24 * time.Hour, -1}, {"Redeploy", "Canceled", time.Minute, -1}, {"New", "Scheduled", time.Minute, -1},
+	} {
+		body := fmt.Sprintf(`{"Events": [{"EventId": "7", "EventType": %q, "EventStatus": %q, "Resources": ["node-1"], "NotBefore": %q}]}`,
+			c.kind, c.status, now.Add(c.in).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"))
+		got, err := ScheduledEvents([]byte(body), "node-1", now)
+		reported := len(got) == 1 && got[0].Kind == Interruption && got[0].At.Equal(now.Add(c.want))
+		if err != nil || c.want < 0 && len(got) > 0 || c.want >= 0 && !reported {
+			t.Errorf("%+v: %+v, %v", c, got, err)
+		}
+	}
+}
+
 func TestAzureReportsOnlyOwnPreemption(t *testing.T) {
 	m := &metadata{}
 	m.answer = func(n int, r *http.Request) (int, string, http.Header) {

@@ -1,5 +1,11 @@
 package wire
 
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+)
+
 // Proof is a machine's identity as attested by its cloud, in the cloud's own format: on AWS the instance identity
 // document, signed as PKCS7 with RSA-2048; on Google an identity token for the broker's address; on Azure the attested
 // document.
@@ -19,4 +25,11 @@ type Machine struct {
 	ID      string // the cloud's ID of the machine
 	// Fault is why a proof proves nothing; the other fields are then empty.
 	Fault string
+}
+
+// AzureNonce returns the nonce that an agent asks Azure to sign, for the nonce of its hello: ten digits, the only form
+// that Azure documents ("Azure Instance Metadata Service", "Attested data").
+func AzureNonce(nonce string) string {
+	sum := sha256.Sum256([]byte(nonce))
+	return fmt.Sprintf("%010d", binary.BigEndian.Uint64(sum[:])%1e10)
 }

@@ -60,10 +60,10 @@ func Diagnose(cl record.Cluster, cfg config.Config, machines Inventory, now time
 	case cl.State == record.ClusterDoomed:
 		return when(now.After(cl.Until.Add(cfg.StuckFor)), remedyTaken)
 	case cl.State == record.ClusterBooting:
-		return when(age > cfg.BootWithin, RemedyLost)
+		return when(age > cfg.BootLimit(cl.Offer), RemedyLost)
 	case cl.Command == "":
 		return when(age > cfg.StuckFor, RemedyRun)
-	case silent(cl, cfg.SilentFor, max(cfg.SilentFor, cfg.BootWithin), now):
+	case silent(cl, cfg.SilentFor, max(cfg.SilentFor, cfg.BootLimit(cl.Offer)), now):
 		return RemedyLost
 	default:
 		return RemedyNone
@@ -108,7 +108,7 @@ func notPreempted(cl record.Cluster, cfg config.Config, machines Inventory) bool
 		return false
 	}
 	return !cl.Offer.Spot || len(machines.Of[cl.Offer.Cloud][cl.ID]) >= len(cl.Nodes) &&
-		silent(cl, cfg.SilentFor, max(cfg.SilentFor, cfg.BootWithin), machines.Asked)
+		silent(cl, cfg.SilentFor, max(cfg.SilentFor, cfg.BootLimit(cl.Offer)), machines.Asked)
 }
 
 // silent reports whether a node has not called for longer than limit since it was commanded to run. A node that has not

@@ -10,6 +10,31 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
+// Lambda's machines with several GPUs take 10 to 15 minutes to launch, those with one 3 to 5. Source: docs.lambda.ai,
+// "On-demand Cloud", FAQ "How long does it take for instances to launch?". A machine that is given up while it boots is
+// bought again, and boots again.
+func TestSlowMachinesGetTimeToBoot(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		cloud string
+		gpus  float64
+		age   time.Duration
+		want  remedy
+	}{
+		{"lambda", 8, 20 * time.Minute, RemedyNone}, {"lambda", 2, 20 * time.Minute, RemedyNone}, {"lambda", 8, 31 * time.Minute, RemedyLost},
+		{"lambda", 1, 16 * time.Minute, RemedyLost}, {"aws", 8, 16 * time.Minute, RemedyLost}, {"aws", 0, 14 * time.Minute, RemedyNone},
+	} {
+		cl := record.Cluster{
+			ID: "c", State: record.ClusterBooting, Since: now.Add(-c.age), Launched: now.Add(-c.age), Nodes: make([]record.Node, 1),
+			Offer: apitypes.Offer{Cloud: c.cloud, InstanceType: "gpu", Accelerator: "H100", AccelCount: c.gpus},
+		}
+		listed := Inventory{Asked: now, Of: map[string]map[string][]cloud.Machine{c.cloud: {"c": {{Cluster: "c"}}}}}
+		if got := Diagnose(cl, config.Default(), listed, now); got != c.want {
+			t.Errorf("%s with %v GPUs after %v: remedy %v, want %v", c.cloud, c.gpus, c.age, got, c.want)
+		}
+	}
+}
+
 // Machines that a cloud does not list are gone once it has had time to list them. Some clouds need none.
 func TestUnlistedMachinesAreGone(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

@@ -36,6 +36,8 @@ type Config struct {
 	// BootWithin is the maximum time from launch until all nodes have dialled home, SilentFor the maximum time
 	// without a call from a node, and StuckFor the maximum time of a step before reconcile repeats it.
 	BootWithin, SilentFor, StuckFor time.Duration
+	// SlowBoots are the machines that may take longer than BootWithin.
+	SlowBoots []SlowBoot
 	// ListLag is how long after a launch a cloud may not list the machines yet; 0 means StuckFor.
 	ListLag time.Duration
 	// RetryEvery is how often a waiting job is planned again if no block expires before.
@@ -90,6 +92,7 @@ func Default() Config {
 		},
 		LaunchTries: 4,
 		BootWithin:  15 * time.Minute,
+		SlowBoots:   []SlowBoot{{Cloud: "lambda", Accelerators: 2, Within: 30 * time.Minute}},
 		SilentFor:   5 * time.Minute,
 		StuckFor:    10 * time.Minute,
 		RetryEvery:  10 * time.Minute,
@@ -105,6 +108,27 @@ func Default() Config {
 		Worse:        0.1,
 		Pool:         DefaultPoolTimes(),
 	}
+}
+
+// SlowBoot is a kind of machine that boots slowly: of a cloud, with at least a number of accelerators.
+//
+// Source of the default: Lambda's FAQ, "How long does it take for instances to launch?": 3 to 5 minutes with one GPU,
+// 10 to 15 with several.
+type SlowBoot struct {
+	Cloud        string
+	Accelerators float64
+	Within       time.Duration
+}
+
+// BootLimit returns the maximum time from the launch of an offer's machines until all have called.
+func (c Config) BootLimit(o apitypes.Offer) time.Duration {
+	limit := c.BootWithin
+	for _, slow := range c.SlowBoots {
+		if slow.Cloud == o.Cloud && o.AccelCount >= slow.Accelerators {
+			limit = max(limit, slow.Within)
+		}
+	}
+	return limit
 }
 
 // Wall converts a duration of the broker's clock to one of the machines' clock.

@@ -3,10 +3,11 @@ package azurekit
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,6 +53,9 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	f.StringVar(&s.Subscription, "subscription", "", "ID of the Azure subscription")
 	f.StringVar(&s.ResourceGroup, "resource-group", "",
 		"resource group of the machines (default: the deployment's name)")
+	f.StringToStringVar(&s.Subnets, "subnets", nil,
+		"existing subnets for the machines, REGION=ID separated by commas; a network is created in\n"+
+			"other regions")
 	f.StringVar(&s.Principal, "principal", "",
 		"object ID of the identity that buys: a resource group and two roles are created for it")
 	cloudkit.FunctionFlags(f, s)
@@ -81,8 +85,17 @@ func ready(s cloudkit.Settings, _ cloudkit.Lookup) error {
 	case s.Functions.Account != "" && s.Functions.Issuer == "":
 		return errNoIssuer
 	}
+	for region, id := range s.Subnets {
+		if !slices.Contains(s.Regions, region) || !subnetID.MatchString(id) {
+			return fmt.Errorf("%w: subnets: %s=%s: want a region of --regions and the ID of a subnet, "+
+				"which `az network vnet subnet show --query id` prints", cloudkit.ErrSettings, region, id)
+		}
+	}
 	return s.Check()
 }
+
+var subnetID = regexp.MustCompile(
+	`(?i)^/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Network/virtualNetworks/[^/]+/subnets/[^/]+$`)
 
 func account(s cloudkit.Settings, _ cloudkit.Lookup) string {
 	if s.Subscription == "" {
@@ -104,6 +117,7 @@ func open(r cloudkit.Request, assertion Assertion) (*cloudkit.Opened, error) {
 		Deployment: r.Deployment, Subscription: s.Subscription, ResourceGroup: s.ResourceGroup, Regions: s.Regions,
 		Agents: r.Agents, NoPublicAddress: s.NoPublicAddress, Graves: r.Graves, Log: r.Log, Credential: credential,
 		Options: options(s.Endpoint), Environment: s.Environment(), Tags: s.Tags, Images: s.Images,
+		Subnets: s.Subnets,
 	})
 	if err != nil {
 		return nil, err
@@ -169,14 +183,16 @@ func refresher(c *azure.Cloud, r cloudkit.Request) driver.Refresh {
 
 // verifier checks the documents that Azure attests, with the certificates of the file Proofs if it is set.
 func verifier(s cloudkit.Settings) (*azureid.Verifier, error) {
-	cfg := azureid.Config{}
-	if s.Proofs != "" {
-		pem, err := os.ReadFile(s.Proofs)
-		if err != nil {
-			return nil, fmt.Errorf("azure: certificates: %w", err)
-		}
-		cfg.Roots = x509.NewCertPool()
-		cfg.Roots.AppendCertsFromPEM(pem)
+	if s.Proofs == "" {
+		return azureid.New(azureid.Config{})
+	}
+	pem, err := os.ReadFile(s.Proofs)
+	if err != nil {
+		return nil, fmt.Errorf("azure: certificates: %w", err)
+	}
+	cfg, err := azureid.Local(pem)
+	if err != nil {
+		return nil, fmt.Errorf("azure: certificates of %s: %w", s.Proofs, err)
 	}
 	return azureid.New(cfg)
 }

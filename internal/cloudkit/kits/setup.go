@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/azurekit"
@@ -127,6 +128,9 @@ func azureSetup(_ context.Context, r cloudkit.Request) (cloudkit.Setup, error) {
 	cfg := azuresetup.Config{
 		Deployment: r.Deployment, Subscription: r.Settings.Subscription, ResourceGroup: r.Settings.ResourceGroup,
 		Location: r.Settings.Regions[0], Principal: r.Settings.Principal, Credential: credential, Options: options,
+	}
+	if cloudkit.Loopback(r.Settings.Endpoint) { // an emulator settles at once
+		cfg.Pause = 10 * time.Millisecond
 	}
 	switch f := r.Settings.Functions; {
 	case f.Account != "":

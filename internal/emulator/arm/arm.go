@@ -69,6 +69,11 @@ type Size struct {
 	MeterName     string // in the price list; empty means derived from the name
 	OnlyFirstGen  bool
 	NoSpotCapable bool
+	// Confidential is the technology of a confidential size: SNP or TDX. Such a machine needs a security type.
+	Confidential string
+	// Available is the number of vCPUs that a machine of a constrained size has; VCPU is what it is billed for. 0 means
+	// VCPU.
+	Available int
 }
 
 // Server is the subscription. It is an http.Handler; its methods are safe for concurrent use.
@@ -82,6 +87,8 @@ type Server struct {
 	machines   map[string]*virtual  // by lower-case name
 	operations map[string]*operation
 	providers  map[string]bool // registered
+	registers  map[string]int  // number of reads until a registration in progress has ended
+	unknown    map[string]int  // by lower-case ID of a new role: number of assignments that do not find it yet
 	troubles   []*Trouble
 	dry        []Shortage
 	reserved   []*Reservation
@@ -98,6 +105,7 @@ type Server struct {
 	skew       time.Duration
 	tokens     map[string]bool
 	subnets    int
+	trial      bool
 }
 
 // DefaultSubscription is the default of Config.Subscription.
@@ -134,7 +142,8 @@ func New(cfg Config) *Server {
 		cfg: cfg, groups: map[string]bool{strings.ToLower(cfg.Group): true}, resources: map[string]*resource{},
 		machines: map[string]*virtual{}, operations: map[string]*operation{}, calls: map[string]int{},
 		providers: map[string]bool{"microsoft.compute": true, "microsoft.network": true},
-		denied:    map[string]bool{}, principals: map[string]string{}, tokens: map[string]bool{Token: true},
+		registers: map[string]int{}, unknown: map[string]int{},
+		denied: map[string]bool{}, principals: map[string]string{}, tokens: map[string]bool{Token: true},
 	}
 }
 
@@ -180,6 +189,9 @@ func DefaultSizes() []Size {
 	}
 }
 
+// IssuersPath is where the server serves the certificates of the issuers of Config.Authority.
+const IssuersPath = "/pkiops/certs"
+
 // Token is the bearer token that requests need.
 const Token = "header.eyJvaWQiOiI3IiwidXBuIjoiYWRhQGV4YW1wbGUuY29tIiwidGlkIjoidDEifQ.signature" //nolint:gosec // not a real token
 
@@ -198,6 +210,10 @@ func fault(status int, code, format string, args ...any) *Fault {
 
 // ServeHTTP answers a request like the cloud.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if a := s.cfg.Authority; a != nil && strings.HasPrefix(r.URL.Path, IssuersPath) {
+		a.ServeHTTP(w, r)
+		return
+	}
 	rec := httptest.NewRecorder()
 	s.mu.Lock()
 	lose, err := s.handle(rec, r)

@@ -69,6 +69,16 @@ func (s *Server) checkDisk(storage *armcompute.StorageProfile, size Size) *Fault
 	return nil
 }
 
+// checkSecurity rejects a confidential size without the security type that it needs.
+func checkSecurity(profile *armcompute.SecurityProfile, size Size) *Fault {
+	if size.Confidential == "" || profile != nil &&
+		value(profile.SecurityType) == armcompute.SecurityTypesConfidentialVM {
+		return nil
+	}
+	return fault(http.StatusBadRequest, "BadRequest", "The VM size '%s' is not supported for creation of VMs and "+
+		"Virtual Machine Scale Set with '<NULL>' security type.", size.Name)
+}
+
 // named reports whether a reference names an image, by ID or by all of its parts.
 func named(image *armcompute.ImageReference) bool {
 	if image.ID != nil || image.SharedGalleryImageID != nil || image.CommunityGalleryImageID != nil {

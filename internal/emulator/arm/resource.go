@@ -156,6 +156,9 @@ func (s *Server) hasSubnet(network, subnet string) bool {
 	})
 }
 
+// roleReads is how many assignments do not find a new role.
+const roleReads = 2
+
 // put creates or changes a resource of any type.
 func (c *call) put(_ context.Context, id, apiVersion string, model armresources.GenericResource,
 	_ *armresources.ClientBeginCreateOrUpdateByIDOptions) (
@@ -179,6 +182,9 @@ func (c *call) put(_ context.Context, id, apiVersion string, model armresources.
 		r = &resource{kind: kind, name: name}
 		c.resources[strings.ToLower(id)] = r
 		status = http.StatusCreated
+		if kind == typeRole { // new roles are not known everywhere at once (terraform-provider-azurerm issue 5038)
+			c.unknown[strings.ToLower(id)] = roleReads
+		}
 	}
 	if kind == typeIdentity {
 		model.Properties = map[string]any{"clientId": newID(), "principalId": newID(), "tenantId": "t1"}
@@ -240,6 +246,11 @@ func split(path string) (id, kind, name string) {
 func (c *call) getByID(_ context.Context, id, _ string, _ *armresources.ClientGetByIDOptions) (
 	resp fake.Responder[armresources.ClientGetByIDResponse], errResp fake.ErrorResponder) {
 	id, kind, name := split(id)
+	if m := subnetID.FindStringSubmatch(id); m != nil && c.hasSubnet(m[1], m[2]) {
+		resp.SetResponse(http.StatusOK, armresources.ClientGetByIDResponse{
+			GenericResource: armresources.GenericResource{ID: &id, Name: &m[2]}}, nil)
+		return resp, errResp
+	}
 	r := c.resources[strings.ToLower(id)]
 	if r == nil {
 		errResp.SetError(

@@ -41,6 +41,11 @@ func (s *Server) checkRights(kind string, p map[string]any) *Fault {
 			return bad("RoleDefinitionDoesNotExist", "The specified role definition with ID '%s' does not exist.",
 				text("roleDefinitionId"))
 		}
+		if id := strings.ToLower(text("roleDefinitionId")); s.unknown[id] > 0 {
+			s.unknown[id]--
+			return bad("RoleDefinitionDoesNotExist", "The specified role definition with ID '%s' does not exist.",
+				text("roleDefinitionId"))
+		}
 		if text("principalId") == "" {
 			return bad("PrincipalNotFound", "Principal '' does not exist in the directory.")
 		}

@@ -1,6 +1,7 @@
 package arm
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -22,9 +23,18 @@ func (c *call) subscription(_ context.Context, id string, _ *armsubscriptions.Cl
 		ID: to.Ptr(
 			"/subscriptions/" + id,
 		), SubscriptionID: &id, DisplayName: to.Ptr("Pay-As-You-Go"), TenantID: to.Ptr("t1"),
-		State: to.Ptr(armsubscriptions.SubscriptionStateEnabled),
+		State: to.Ptr(armsubscriptions.SubscriptionStateEnabled), SubscriptionPolicies: c.policies(),
 	}}, nil)
 	return resp, errResp
+}
+
+// policies are those of pay-as-you-go, or of a trial, which has a spending limit.
+func (c *call) policies() *armsubscriptions.SubscriptionPolicies {
+	quota, limit := "PayAsYouGo_2014-09-01", armsubscriptions.SpendingLimitOff
+	if c.trial {
+		quota, limit = "FreeTrial_2014-09-01", armsubscriptions.SpendingLimitOn
+	}
+	return &armsubscriptions.SubscriptionPolicies{QuotaID: &quota, SpendingLimit: &limit}
 }
 
 func (c *call) locations(id string, _ *armsubscriptions.ClientListLocationsOptions) (
@@ -51,10 +61,21 @@ func (c *call) locations(id string, _ *armsubscriptions.ClientListLocationsOptio
 	return resp
 }
 
+// registerReads is how often a registration is read as in progress before it has ended. In Azure it takes minutes, in
+// which requests for the provider's resources are refused ("Azure resource providers and types").
+const registerReads = 2
+
 func (c *call) provider(_ context.Context, namespace string, _ *armresources.ProvidersClientGetOptions) (
 	resp fake.Responder[armresources.ProvidersClientGetResponse], errResp fake.ErrorResponder) {
-	state := "NotRegistered"
-	if c.providers[strings.ToLower(namespace)] {
+	key, state := strings.ToLower(namespace), "NotRegistered"
+	if left, ok := c.registers[key]; ok {
+		state = "Registering"
+		if c.registers[key] = left - 1; left <= 0 {
+			delete(c.registers, key)
+			c.providers[key] = true
+		}
+	}
+	if c.providers[key] {
 		state = "Registered"
 	}
 	resp.SetResponse(http.StatusOK, armresources.ProvidersClientGetResponse{Provider: armresources.Provider{
@@ -64,7 +85,11 @@ func (c *call) provider(_ context.Context, namespace string, _ *armresources.Pro
 
 func (c *call) register(_ context.Context, namespace string, _ *armresources.ProvidersClientRegisterOptions) (
 	resp fake.Responder[armresources.ProvidersClientRegisterResponse], errResp fake.ErrorResponder) {
-	c.providers[strings.ToLower(namespace)] = true
+	if key := strings.ToLower(namespace); !c.providers[key] {
+		if _, ok := c.registers[key]; !ok {
+			c.providers[key], c.registers[key] = false, registerReads
+		}
+	}
 	resp.SetResponse(http.StatusOK, armresources.ProvidersClientRegisterResponse{Provider: armresources.Provider{
 		Namespace: &namespace, RegistrationState: to.Ptr("Registering")}}, nil)
 	return resp, errResp
@@ -182,6 +207,10 @@ func (z Size) sku(l Location) *armcompute.ResourceSKU {
 			capability("HyperVGenerations", generations), capability("CpuArchitectureType", arch),
 			capability("LowPriorityCapable", map[bool]string{true: "False", false: "True"}[z.NoSpotCapable]),
 		},
+	}
+	s.Capabilities = append(s.Capabilities, capability("vCPUsAvailable", strconv.Itoa(cmp.Or(z.Available, z.VCPU))))
+	if z.Confidential != "" {
+		s.Capabilities = append(s.Capabilities, capability("ConfidentialComputingType", z.Confidential))
 	}
 	if z.GPUs > 0 {
 		s.Capabilities = append(s.Capabilities, capability("GPUs", strconv.Itoa(z.GPUs)))

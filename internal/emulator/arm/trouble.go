@@ -40,6 +40,7 @@ func (s *Server) ClearTroubles() {
 	s.troubles, s.late, s.dry, s.lag, s.strand, s.skew = nil, nil, nil, 0, 0, 0
 	s.denied = map[string]bool{}
 	s.providers = map[string]bool{"microsoft.compute": true, "microsoft.network": true}
+	s.registers, s.unknown = map[string]int{}, map[string]int{}
 }
 
 // trouble returns the injected failure of this request: an error instead of its execution, or the loss of its answer.
@@ -161,6 +162,20 @@ func (s *Server) Unregister(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.providers[strings.ToLower(namespace)] = false
+}
+
+// Trial makes the subscription a free trial.
+func (s *Server) Trial() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trial = true
+}
+
+// Registering makes the registration for a provider be in progress for a number of reads.
+func (s *Server) Registering(namespace string, reads int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.providers[strings.ToLower(namespace)], s.registers[strings.ToLower(namespace)] = false, reads
 }
 
 // RemoveGroup removes the resource group.

@@ -1,6 +1,7 @@
 package arm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -139,10 +140,11 @@ func (s *Server) check(vm armcompute.VirtualMachine) (size Size, f *Fault) {
 	}
 	at := slices.IndexFunc(s.cfg.Sizes, func(z Size) bool { return z.Name == string(*p.HardwareProfile.VMSize) })
 	if at < 0 {
-		return bad("vmSize", "The value %s provided for the VM size is not valid.", *p.HardwareProfile.VMSize)
+		return bad("vmSize", "The requested VM size %s is not available in the current region. The sizes available in "+
+			"the current region are: %s", *p.HardwareProfile.VMSize, s.cfg.Sizes[0].Name)
 	}
 	size = s.cfg.Sizes[at]
-	if f := checkOS(p.OSProfile); f != nil {
+	if f := cmp.Or(checkSecurity(p.SecurityProfile, size), checkOS(p.OSProfile)); f != nil {
 		return size, f
 	}
 	if f := s.checkDisk(p.StorageProfile, size); f != nil {

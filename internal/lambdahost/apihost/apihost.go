@@ -3,7 +3,6 @@ package apihost
 
 import (
 	"context"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -104,8 +103,9 @@ func verifiers(env lambdahost.Env) (identity.Verifiers, error) {
 		case azureid.Name:
 			cfg := azureid.Config{}
 			if pem := env.Proofs[name]; pem != "" {
-				cfg.Roots = x509.NewCertPool()
-				cfg.Roots.AppendCertsFromPEM([]byte(pem))
+				if cfg, err = azureid.Local([]byte(pem)); err != nil {
+					return nil, fmt.Errorf("%w: %s: %s: %w", lambdahost.ErrEnv, lambdahost.EnvProofs, name, err)
+				}
 			}
 			all[name], err = azureid.New(cfg)
 		}

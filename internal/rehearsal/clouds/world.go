@@ -103,6 +103,7 @@ func open(ctx context.Context, o account.Options, refused int) (*World, error) {
 	google, azure, lambda := w.serve(httptest.NewServer(w.watch.sells(w.Google))),
 		w.serve(httptest.NewServer(w.watch.refuses(w.Azure))),
 		w.serve(httptest.NewServer(w.Lambda))
+	authority.Issuers = azure + arm.IssuersPath
 	if w.stores, err = openStores(ctx, w.Google); err != nil {
 		w.closeClouds()
 		return nil, err

@@ -35,7 +35,7 @@ type Config struct {
 	Regions []string
 	Agents  driver.Agents
 	// Images replace the default Ubuntu images for tasks that name none, by class of machine (amd64, arm64,
-	// amd64-gpu, amd64-gen1): PUBLISHER:OFFER:SKU:VERSION, or the ID of an image.
+	// amd64-gpu, amd64-v100, amd64-rocm, amd64-gen1): PUBLISHER:OFFER:SKU:VERSION, or the ID of an image.
 	Images map[string]string
 	// Subnets are the IDs of existing subnets by region; the driver makes one in other regions.
 	Subnets map[string]string

@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armsubscriptions"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
@@ -52,6 +53,7 @@ func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
 			c.checkRights(ctx, &r)
 		}
 		c.checkRegions(ctx, &r)
+		c.checkSubnets(ctx, &r)
 		c.checkQuotas(ctx, &r)
 	}
 	return r, ctx.Err()
@@ -133,6 +135,13 @@ func (c *Cloud) checkSubscription(ctx context.Context, r *driver.Report) bool {
 			Mend: "az account show --subscription " + c.cfg.Subscription})
 		return false
 	}
+	if p := out.SubscriptionPolicies; p != nil && text(p.SpendingLimit) == string(armsubscriptions.SpendingLimitOn) {
+		r.Missing = append(r.Missing, driver.Lack{
+			What: "the subscription has a spending limit (" + text(p.QuotaID) +
+				"), so Azure sells it no spot machines and disables it when its credit is used up",
+			Mend: "upgrade it as https://learn.microsoft.com/azure/cost-management-billing/manage/" +
+				"upgrade-azure-subscription describes; until then `market: on-demand`"})
+	}
 	return true
 }
 
@@ -156,7 +165,16 @@ func (c *Cloud) checkProviders(ctx context.Context, r *driver.Report) {
 		if err != nil {
 			r.Missing = append(r.Missing,
 				c.lack("the subscription's registration for "+name+" cannot be read", err))
-		} else if state := text(out.RegistrationState); state != "Registered" {
+			continue
+		}
+		switch state := text(out.RegistrationState); state {
+		case "Registered":
+		case "Registering": // by this user, a moment ago
+			r.Missing = append(r.Missing, driver.Lack{
+				What: "the subscription is still being registered for " + name + ", which takes minutes",
+				Mend: "az provider show --namespace " + name + " --query registrationState --subscription " +
+					c.cfg.Subscription})
+		default:
 			r.Missing = append(r.Missing, driver.Lack{Fatal: true,
 				What: "the subscription is not registered for " + name,
 				Mend: "az provider register --namespace " + name + " --subscription " + c.cfg.Subscription})
@@ -278,6 +296,39 @@ func (c *Cloud) checkRegions(ctx context.Context, r *driver.Report) {
 	if len(r.Regions) == 0 {
 		r.Missing = append(r.Missing,
 			driver.Lack{What: "the subscription has none of the configured regions", Fatal: true, Mend: mend})
+	}
+}
+
+// checkSubnets reports subnets of the settings that cannot be used, and machines whose only way to the internet is one
+// that Azure is ending ("Default outbound access in Azure").
+func (c *Cloud) checkSubnets(ctx context.Context, r *driver.Report) {
+	for _, region := range r.Regions {
+		id := c.cfg.Subnets[region]
+		if id == "" {
+			if c.cfg.NoPublicAddress {
+				r.Missing = append(r.Missing, driver.Lack{
+					What: "machines in " + region +
+						" have no public address and no subnet with another way to the internet",
+					Mend: fmt.Sprintf("tradewind cloud add azure --subscription %s --regions %s --no-public-address"+
+						" --subnets %s=ID, a subnet with a NAT gateway", c.cfg.Subscription,
+						strings.Join(c.cfg.Regions, ","), region)})
+			}
+			continue
+		}
+		call, cancel := context.WithTimeout(ctx, readWithin)
+		_, err := c.resources.GetByID(call, id, networkVersion, nil)
+		cancel()
+		if err == nil {
+			continue
+		}
+		l := c.lack("the subnet of "+region+" cannot be read", err)
+		if l.Fatal = false; gone(err) {
+			l.Mend = "az network vnet subnet list --resource-group GROUP --vnet-name NETWORK --query '[].id'"
+		} else if e := asError(err); e != nil && strings.HasSuffix(e.Code, "AuthorizationFailed") {
+			l.Mend = fmt.Sprintf("az role assignment create --assignee %s --role 'Network Contributor' --scope %s",
+				cmp.Or(r.Identity, "WHO"), id)
+		}
+		r.Missing = append(r.Missing, l)
 	}
 }
 

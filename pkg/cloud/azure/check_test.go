@@ -50,10 +50,20 @@ func TestCheckReportsWhatIsMissing(t *testing.T) {
 		"no right to write":           {func(w *world) { w.arm.Deny("Microsoft.Compute/virtualMachines/write") }, "Microsoft.Compute/virtualMachines/write", "az role assignment create --assignee ada@example.com", true},
 		"no right to read the rights": {func(w *world) { w.arm.Deny("Microsoft.Authorization/permissions/read") }, "the rights in the resource group cannot be read", "az role assignment create", false},
 		"not registered":              {func(w *world) { w.arm.Unregister("Microsoft.Network") }, "not registered for Microsoft.Network", "az provider register --namespace Microsoft.Network", true},
-		"no group":                    {func(w *world) { w.arm.RemoveGroup() }, "ResourceGroupNotFound", "az group create --name tradewind --location eastus", true},
-		"no such region":              {func(w *world) { w.cfg.Regions = []string{"eastus", "marsnorth"} }, "no region marsnorth", "az account list-locations", false},
-		"a quota of 0":                {func(w *world) { w.arm.Limit("lowPriorityCores", 0) }, "lowPriorityCores of eastus is 0", "az quota update", false},
-		"a clock that is off":         {func(w *world) { w.arm.Skew(10 * time.Minute) }, "The access token expiry UTC time", "timedatectl set-ntp true", true},
+		"being registered":            {func(w *world) { w.arm.Registering("Microsoft.Compute", 9) }, "still being registered for Microsoft.Compute", "az provider show --namespace Microsoft.Compute", false},
+		"no way out": {func(w *world) { w.cfg.NoPublicAddress = true }, "machines in westeurope have no public address and no subnet with another way",
+			"--no-public-address --subnets westeurope=ID", false},
+		// learn.microsoft.com/azure/virtual-machines/spot-vms, "Limitations": Enterprise Agreement, pay-as-you-go, sponsored.
+		"a free trial": {func(w *world) { w.arm.Trial() }, "has a spending limit (FreeTrial_2014-09-01), so Azure sells it no spot machines",
+			"upgrade-azure-subscription", false},
+		"no such subnet": {func(w *world) {
+			w.cfg.Subnets = map[string]string{"eastus": "/subscriptions/" + arm.DefaultSubscription +
+				"/resourceGroups/tradewind/providers/Microsoft.Network/virtualNetworks/none/subnets/a"}
+		}, "the subnet of eastus cannot be read", "az network vnet subnet list", false},
+		"no group":            {func(w *world) { w.arm.RemoveGroup() }, "ResourceGroupNotFound", "az group create --name tradewind --location eastus", true},
+		"no such region":      {func(w *world) { w.cfg.Regions = []string{"eastus", "marsnorth"} }, "no region marsnorth", "az account list-locations", false},
+		"a quota of 0":        {func(w *world) { w.arm.Limit("lowPriorityCores", 0) }, "lowPriorityCores of eastus is 0", "az quota update", false},
+		"a clock that is off": {func(w *world) { w.arm.Skew(10 * time.Minute) }, "The access token expiry UTC time", "timedatectl set-ntp true", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, arm.Config{Limits: map[string]int{"cores": 10}}, nil)

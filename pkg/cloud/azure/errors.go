@@ -26,6 +26,7 @@ const (
 	codeBadSpec     = driver.CodeBadSpec
 	codeNoRegion    = "RegionNotConfigured"
 	codeNoZone      = "NoSuchZone"
+	codeNoImage     = "NoDefaultImage"
 	codeCredentials = "NoCredentials"
 	codeSlow        = "StillCreating"
 	codeExists      = "ConditionNotMet"
@@ -37,13 +38,15 @@ const (
 // machine types.
 //
 // Source: "Troubleshoot common Azure deployment errors"; "Understand common error messages when you manage virtual
-// machines in Azure"; "Troubleshoot allocation failures"; "Throttling Resource Manager requests".
+// machines in Azure"; "Troubleshoot allocation failures"; "Throttling Resource Manager requests"; "Error messages for
+// Azure Spot Virtual Machines and scale sets".
 var kinds = map[cloud.Kind][]string{
 	cloud.Capacity: {
 		"AllocationFailed", "ZonalAllocationFailed", "OverconstrainedAllocationRequest",
 		"OverconstrainedZonalAllocationRequest", "ConstrainedAllocationRequest", "SkuNotAvailable",
 		"NotAvailableForSubscription", "VMSizeNotSupported", "SubnetIsFull", "InvalidVMSize",
-		"AvailabilityZoneNotSupported", "ZoneNotSupported", codeNoZone,
+		"AvailabilityZoneNotSupported", "ZoneNotSupported", "SpotPriceGreaterThanProvidedMaxPrice",
+		"AzureSpotIsNotSupportedForThisVMSize", codeNoZone, codeNoImage,
 	},
 	cloud.Quota: {
 		"QuotaExceeded", "ResourceQuotaExceeded", "SpotQuotaExceeded", "LowPriorityQuotaExceeded", "CoreQuotaExceeded",
@@ -51,7 +54,8 @@ var kinds = map[cloud.Kind][]string{
 		"IPv4BasicSkuPublicIpCountLimitReached",
 		"NetworkInterfaceCountLimitReached", "NetcfgSubscriptionMaxResourceCountReached", "ResourceCountExceedsLimit",
 		"LocationNotAvailableForResourceType", "LocationNotAvailable", "NoRegisteredProviderFound",
-		"RequestDisallowedByPolicy", "RequestDisallowedByAzure", "ScopeLocked", codeNoRegion,
+		"RequestDisallowedByPolicy", "RequestDisallowedByAzure", "ScopeLocked",
+		"AzureSpotFeatureNotEnabledForSubscription", codeNoRegion,
 	},
 	cloud.Auth: {
 		"AuthorizationFailed", "LinkedAuthorizationFailed", "AuthenticationFailed", "InvalidAuthenticationToken",
@@ -83,7 +87,7 @@ var kinds = map[cloud.Kind][]string{
 		"PropertyChangeNotAllowed", "PlatformImageNotFound", "ImageNotFound", "GalleryImageNotFound", "InvalidImage",
 		"MarketplacePurchaseEligibilityFailed", "ResourcePurchaseValidationFailed", "VMMarketplaceInvalidInput",
 		"InvalidTagNameCharacters", "InvalidTagValueLength", "TagLimitExceeded", "InvalidResourceName",
-		codeTerminated, codeBadSpec,
+		"MaxPriceValueInvalid", codeTerminated, codeBadSpec,
 	},
 }
 
@@ -99,6 +103,9 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 	return "", false
 }
 
+// refused are the codes with which Azure refuses a machine type, at 400 and 409; only the message says so.
+var refused = map[string]bool{"InvalidParameter": true, "BadRequest": true, "OperationNotAllowed": true}
+
 // kindOf returns the kind of a code. If a code has several meanings, the message decides.
 func kindOf(code, message string) (cloud.Kind, bool) {
 	message = strings.ToLower(message)
@@ -113,20 +120,30 @@ func kindOf(code, message string) (cloud.Kind, bool) {
 	switch {
 	case code == "OperationNotAllowed" && has("too many requests"):
 		return cloud.Throttled, true
-	case code == "OperationNotAllowed" && has("max price", "maxprice"):
+	case has("max price", "maxprice") && (code == "OperationNotAllowed" || has("spot")):
 		return cloud.Capacity, true // the price is above the bid, so there is no capacity for us
-	case code == "OperationNotAllowed" && has("quota", "limit", "not supported", "not available"):
-		return cloud.Quota, true
-	case code == "OperationNotAllowed" && has("being deleted", "in progress", "is attached"):
-		return cloud.Transient, true
+	case has("azure spot") && has("not enabled"):
+		return cloud.Quota, true // the subscription may not buy spot machines
+	case has("azure spot") && has("vm size"), refused[code] && has("vm size") && has("not available", "not supported",
+		"not valid", "cannot boot", "only supports"), code == "InvalidParameter" && has("the vm size"):
+		return cloud.Capacity, true // no such type in this region or market, or it does not fit the image
 	case code == "OperationNotAllowed":
-		return cloud.Invalid, true
+		return kindOfDenied(has), true
 	case has("capacityreservationgroup", "capacity reservation"):
 		return cloud.Capacity, true // the machine's reservation does not fit or is missing: not the task's fault
-	case code == "InvalidParameter" && has("vm size is not valid", "the vm size"):
-		return cloud.Capacity, true // no such type in this region
 	}
 	return kindOfCode(code)
+}
+
+// kindOfDenied returns the kind of OperationNotAllowed, which Azure uses for quotas and for conflicts.
+func kindOfDenied(has func(words ...string) bool) cloud.Kind {
+	switch {
+	case has("quota", "limit", "not supported", "not available"):
+		return cloud.Quota
+	case has("being deleted", "in progress", "is attached"):
+		return cloud.Transient
+	}
+	return cloud.Invalid
 }
 
 // throttledFor is the wait after a throttling error without a Retry-After: the API's buckets refill every minute

@@ -55,6 +55,42 @@ func TestTypedMapsCodes(t *testing.T) {
 	}
 }
 
+// The refusals of spot machines and of machine types have the same kind at 400 and at 409, by code and by message.
+// Source: learn.microsoft.com/azure/virtual-machines/error-codes-spot; for sizes
+// github.com/microsoft/onefuzz/issues/1126 and github.com/skyplane-project/skyplane/issues/755.
+func TestTypedMapsRefusalsOfSpotAndSizes(t *testing.T) {
+	for _, c := range []struct {
+		code, message string
+		want          cloud.Kind
+	}{
+		{"SpotPriceGreaterThanProvidedMaxPrice", "Unable to perform operation 'Create VM' since the provided max price '0.01 USD' is lower " +
+			"than the current spot price '0.02 USD' for Azure Spot Virtual Machine size 'Standard_D2s_v5'.", cloud.Capacity},
+		{"InvalidParameter", "Unable to perform operation 'Create VM' since the provided max price '0.01 USD' is lower than the current " +
+			"spot price", cloud.Capacity},
+		{"AzureSpotIsNotSupportedForThisVMSize", "Azure Spot Virtual Machine isn't supported for this VM size Standard_B2s.", cloud.Capacity},
+		{"OperationNotAllowed", "Azure Spot Virtual Machine isn't supported for this VM size Standard_B2s.", cloud.Capacity},
+		{"AzureSpotFeatureNotEnabledForSubscription", "Subscription not enabled with Azure Spot Virtual Machine feature.", cloud.Quota},
+		{"BadRequest", "Subscription not enabled with Azure Spot Virtual Machine feature.", cloud.Quota},
+		{"InvalidParameter", "The requested VM size Standard_B2s is not available in the current region. The sizes available in the current " +
+			"region are: Standard_DC8_v2", cloud.Capacity},
+		{"OperationNotAllowed", "The requested VM size Standard_B2s is not available in the current region.", cloud.Capacity},
+		{"BadRequest", "The VM size 'Standard_DC2as_v5' is not supported for creation of VMs and Virtual Machine Scale Set with '<NULL>' " +
+			"security type", cloud.Capacity},
+		{"InvalidParameter", "The selected VM size 'Standard_A1_v2' cannot boot Hypervisor Generation '2'.", cloud.Capacity},
+		{"BadRequest", "Cannot create a VM of size 'Standard_D2ps_v5' because this VM size only supports a CPU Architecture of 'Arm64', " +
+			"but an image or disk with CPU Architecture 'x64' was given.", cloud.Capacity},
+		{"InvalidParameter", "The value of parameter osDisk.name is invalid.", cloud.Invalid},
+		{"MaxPriceValueInvalid", "The max price value is invalid.", cloud.Invalid},
+	} {
+		for _, status := range []int{400, 409} {
+			err := azure.Typed(answer(status, fmt.Sprintf(`{"error":{"code":%q,"message":%q}}`, c.code, c.message), nil))
+			if cloud.KindOf(err) != c.want {
+				t.Errorf("%d %s %q is %s, want %s", status, c.code, c.message, cloud.KindOf(err), c.want)
+			}
+		}
+	}
+}
+
 func TestTypedFindsCause(t *testing.T) {
 	const body = `{"error":{"code":"DeploymentFailed","message":"At least one operation failed.","details":[
 		{"code":"Other","message":"x"},{"code":"Outer","details":[{"code":"ZonalAllocationFailed","message":"the real reason"}]}]}}`

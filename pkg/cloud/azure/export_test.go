@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
 // Hasten makes the driver poll without waiting.
@@ -16,4 +17,10 @@ func (c *Cloud) Later(by time.Duration) {
 }
 
 // Class returns the image class of a machine.
-func (c *Cloud) Class(o apitypes.Offer) string { return c.class(o) }
+func (c *Cloud) Class(o apitypes.Offer) string {
+	class, err := c.class(cloud.LaunchSpec{Offer: o})
+	if err != nil {
+		return err.Error()
+	}
+	return string(class)
+}

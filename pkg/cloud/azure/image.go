@@ -1,64 +1,53 @@
 package azure
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 
-	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/azureimage"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Classes of machines with different images.
-const (
-	classAMD64 = "amd64"
-	classARM64 = "arm64"
-	classGPU   = "amd64-gpu"
-	classGen1  = "amd64-gen1"
-)
-
-// images are the default images: Ubuntu, and one with NVIDIA's drivers and CUDA for machines with a GPU ("Ubuntu-HPC
-// images"). They are free, and need no acceptance of terms.
-var images = map[string]string{
-	classAMD64: "Canonical:ubuntu-24_04-lts:server:latest",
-	classARM64: "Canonical:ubuntu-24_04-lts:server-arm64:latest",
-	classGen1:  "Canonical:ubuntu-24_04-lts:server-gen1:latest",
-	classGPU:   "microsoft-dsvm:ubuntu-hpc:2204:latest",
+// images are the default images: Ubuntu, and those with drivers for GPUs ("Ubuntu-HPC images"). They are free, and need
+// no acceptance of terms.
+var images = map[azureimage.Class]string{
+	azureimage.AMD64: "Canonical:ubuntu-24_04-lts:server:latest",
+	azureimage.ARM64: "Canonical:ubuntu-24_04-lts:server-arm64:latest",
+	azureimage.Gen1:  "Canonical:ubuntu-24_04-lts:server-gen1:latest",
+	azureimage.GPU:   "microsoft-dsvm:ubuntu-hpc:2204:latest",
+	azureimage.V100:  "microsoft-dsvm:ubuntu-hpc:2204-v100:latest",
+	azureimage.ROCm:  "microsoft-dsvm:ubuntu-hpc:2204-rocm:latest",
 }
 
 // least is the minimum size of a root disk for these images, in GiB.
-var least = map[string]int32{classAMD64: 30, classARM64: 30, classGen1: 30, classGPU: 128}
-
-// typeName matches a machine type's name. Letters after the number of vCPUs are features, and p means ARM ("Azure
-// virtual machine sizes naming conventions"): Standard_D2ps_v5, Standard_E4pds_v6.
-var typeName = regexp.MustCompile(`^(?:Standard|Basic)_([A-Z]+)([0-9]+)(?:-[0-9]+)?([a-z]*)`)
+var least = map[azureimage.Class]int32{
+	azureimage.AMD64: 30, azureimage.ARM64: 30, azureimage.Gen1: 30, azureimage.GPU: 128, azureimage.V100: 128,
+	azureimage.ROCm: 128,
+}
 
 // Arch returns the processor architecture of a machine type.
 func Arch(instanceType string) string {
-	if m := typeName.FindStringSubmatch(instanceType); m != nil && strings.Contains(m[3], "p") {
-		return classARM64
+	if azureimage.IsARM(instanceType) {
+		return "arm64"
 	}
-	return classAMD64
+	return "amd64"
 }
 
-// firstGeneration matches families that cannot boot second-generation images ("Support for Generation 2 VMs on
-// Azure"). Other such types are learned when Azure refuses them.
-var firstGeneration = regexp.MustCompile(`^(Basic_A\d+|Standard_(A\d+m?(_v2)?|D\d+|GS?\d|NC\d+r?|NV\d+))$`)
-
-// class returns the image class of a machine.
-func (c *Cloud) class(o apitypes.Offer) string {
-	first := firstGeneration.MatchString(o.InstanceType) || c.isFirst(o.InstanceType)
-	switch arch := Arch(o.InstanceType); {
-	case arch == classARM64:
-		return classARM64
-	case first:
-		return classGen1
-	case o.Accelerator != "" && o.AccelCount > 0:
-		return classGPU
+// class returns the image class of a machine. It fails with Capacity, because another type may boot, if there is no
+// image for it and the task names none.
+func (c *Cloud) class(spec cloud.LaunchSpec) (azureimage.Class, error) {
+	class, why := azureimage.Of(spec.Offer.InstanceType)
+	switch {
+	case why == azureimage.WhyNoDriver && (spec.Image != "" || c.cfg.Images[string(azureimage.GPU)] != ""):
+		return azureimage.GPU, nil
+	case why != "":
+		return class, fail(cloud.Capacity, codeNoImage, "%s cannot be used: %s", spec.Offer.InstanceType, why)
+	case class == azureimage.AMD64 && c.isFirst(spec.Offer.InstanceType):
+		return azureimage.Gen1, nil
 	}
-	return classAMD64
+	return class, nil
 }
 
 func (c *Cloud) isFirst(instanceType string) bool {
@@ -82,9 +71,12 @@ func (c *Cloud) learn(spec cloud.LaunchSpec, err error) bool {
 
 // image returns the image of a machine, and the minimum size of its disk in GiB; 0 is the image's size.
 func (c *Cloud) image(spec cloud.LaunchSpec) (*armcompute.ImageReference, int32, error) {
-	kind := c.class(spec.Offer)
+	kind, err := c.class(spec)
+	if err != nil {
+		return nil, 0, err
+	}
 	name, floor := images[kind], least[kind]
-	if own := c.cfg.Images[kind]; own != "" {
+	if own := c.cfg.Images[string(kind)]; own != "" {
 		name, floor = own, 0
 	}
 	if spec.Image != "" {
@@ -119,10 +111,17 @@ func ofImage(spec cloud.LaunchSpec, err error) error {
 	if e != nil && slices.Contains([]string{"PlatformImageNotFound", "ImageNotFound", "GalleryImageNotFound"}, e.Code) {
 		return fail(spec.ImageFault(), e.Code, "%s", e.Message)
 	}
-	if e == nil || e.Code != "LinkedAuthorizationFailed" {
+	if e == nil {
 		return err
 	}
 	words := strings.ToLower(e.Message)
+	fits := !strings.Contains(words, "hypervisor generation") && !strings.Contains(words, "cpu architecture")
+	if !fits && spec.Image != "" {
+		return fail(spec.ImageFault(), e.Code, "the image does not fit %s: %s", spec.Offer.InstanceType, e.Message)
+	}
+	if e.Code != "LinkedAuthorizationFailed" {
+		return err
+	}
 	if !strings.Contains(words, "microsoft.compute/images/") &&
 		!strings.Contains(words, "microsoft.compute/galleries/") {
 		return err

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -64,6 +65,23 @@ func (r *recorder) body(t *testing.T, rank string) (text string, vm map[string]a
 	}
 	t.Fatalf("no machine of rank %s among %d bodies", rank, len(r.bodies))
 	return "", nil
+}
+
+// A network says itself whether machines without a public address may use Azure's default outbound access, because new
+// networks of API versions after 31 March 2026 have none. Source: learn.microsoft.com/azure/virtual-network/ip-services/
+// default-outbound-access; the property is in the API since 2023-05-01 (change log of virtualNetworks/subnets).
+func TestNetworkSaysWhetherItHasDefaultOutboundAccess(t *testing.T) {
+	for _, none := range []bool{false, true} {
+		w, r := recorded(t, func(c *azure.Config) { c.NoPublicAddress = none })
+		w.launch(spec("a", onDemand, 1))
+		found := false
+		for _, body := range r.bodies {
+			found = found || strings.Contains(body, fmt.Sprintf(`"defaultOutboundAccess":%v`, none))
+		}
+		if !found {
+			t.Errorf("no public address %v: the network does not say it", none)
+		}
+	}
 }
 
 func at(v any, path ...string) any {

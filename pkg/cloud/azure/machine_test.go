@@ -54,6 +54,7 @@ func TestMachineRunsTaskAndIsEvicted(t *testing.T) {
 	b.Program(store.URL)
 	w := newWorld(t, arm.Config{Dir: t.TempDir(), Authority: authority, Environment: []string{"TRADEWIND_PAUSE=0.1"}},
 		func(c *azure.Config) { c.Agents = driver.Agents{"amd64": hex.EncodeToString(sum[:])} })
+	authority.Issuers = w.url + arm.IssuersPath
 	s := spec("cluster", spot, 2)
 	s.Bootstrap = cloud.Bootstrap{Endpoint: b.URL(), Tokens: b.Tokens("cluster", 2)}
 	machines := w.launch(s)
@@ -70,7 +71,11 @@ func TestMachineRunsTaskAndIsEvicted(t *testing.T) {
 		}
 	})
 
-	check, err := azureid.New(azureid.Config{Roots: authority.Roots()})
+	known, err := azureid.Local([]byte(authority.Certificates()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check, err := azureid.New(known)
 	if err != nil {
 		t.Fatal(err)
 	}

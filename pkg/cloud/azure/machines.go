@@ -136,7 +136,8 @@ func (c *Cloud) views(ctx context.Context) (map[string]*armcompute.VirtualMachin
 func (c *Cloud) describe(vm *armcompute.VirtualMachine) cloud.Machine {
 	p := vm.Properties
 	m := cloud.Machine{
-		ID: text(p.VMID), Cluster: tag(vm, tagCluster), Account: strings.ToLower(c.cfg.Subscription), State: state(vm),
+		ID: strings.ToLower(text(p.VMID)), Cluster: tag(vm, tagCluster),
+		Account: strings.ToLower(c.cfg.Subscription), State: state(vm),
 		Offer: apitypes.Offer{Cloud: Name, Region: text(vm.Location), Zone: tag(vm, tagZone)},
 	}
 	m.Rank, _ = strconv.Atoi(tag(vm, tagRank))

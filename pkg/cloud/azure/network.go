@@ -29,8 +29,10 @@ const (
 const addresses = "10.128.0.0/16"
 
 // Network returns the resources of a region's network: a security group without rules, which admits no inbound
-// traffic from outside, and a network with one subnet that uses it.
-func Network(region, filterID string, tags map[string]*string) (filter, network armresources.GenericResource) {
+// traffic from outside, and a network with one subnet that uses it. If outbound is true, machines without a public
+// address reach the internet by Azure's default outbound access, which new networks have only if they ask for it.
+func Network(region, filterID string, tags map[string]*string, outbound bool) (
+	filter, network armresources.GenericResource) {
 	filter = armresources.GenericResource{
 		Location:   &region,
 		Tags:       tags,
@@ -40,6 +42,7 @@ func Network(region, filterID string, tags map[string]*string) (filter, network 
 		"addressSpace": map[string]any{"addressPrefixes": []string{addresses}},
 		"subnets": []any{map[string]any{"name": subnetName, "properties": map[string]any{
 			"addressPrefix": addresses, "networkSecurityGroup": map[string]any{"id": filterID},
+			"defaultOutboundAccess": outbound,
 		}}},
 	}}
 	return filter, network
@@ -74,7 +77,7 @@ func (c *Cloud) subnet(ctx context.Context, region string) (string, error) {
 			tags[k] = to.Ptr(v)
 		}
 		filterID := c.idOf(typeFilter, name)
-		filter, network := Network(region, filterID, tags)
+		filter, network := Network(region, filterID, tags, c.cfg.NoPublicAddress)
 		if err = c.put(ctx, filterID, filter); err == nil {
 			err = c.put(ctx, id, network)
 		}

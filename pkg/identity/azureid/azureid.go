@@ -1,6 +1,9 @@
 // Package azureid checks the attested documents of Azure's instance metadata service (Azure Instance Metadata Service,
 // "Attested data"): a PKCS7 message with the machine's ID, its subscription, the nonce of the request and the expiry,
 // signed by a certificate of metadata.azure.com. The document does not contain the region.
+//
+// The message contains only the certificate that signed it, and Azure changes the authorities between it and a root
+// without notice. So their certificates are fetched from the addresses that the certificates name, and cached.
 package azureid
 
 import (
@@ -8,8 +11,10 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -25,18 +30,48 @@ const Name = "azure"
 
 // Config says what to trust. The zero values are for Azure's public cloud.
 type Config struct {
-	// Roots are the authorities that may have issued the certificate; nil means the system's.
+	// Roots are the authorities to which the certificate must lead; nil means the system's.
 	Roots *x509.CertPool
-	// Intermediates are used if a document does not include its own.
+	// Intermediates are known authorities between the certificate and a root, for brokers that cannot fetch them.
 	Intermediates []*x509.Certificate
+	// Hosts are the only hosts from which certificates of issuers are fetched; nil means Microsoft's and DigiCert's.
+	Hosts []string
+	// Client fetches them; nil means a client that uses the proxy of the environment. It must follow no redirects.
+	Client *http.Client
 	// Names are the domains that the certificate must be for, or below; empty means metadata.azure.com.
 	Names []string
 	// Now is the time at which documents and certificates must be valid; nil means time.Now.
 	Now func() time.Time
 }
 
+// Local returns the Config of an emulator or a proxy on this computer, from certificates in PEM: roots sign themselves,
+// others are intermediates. Issuers may be fetched from this computer too.
+func Local(certificates []byte) (Config, error) {
+	cfg := Config{Roots: x509.NewCertPool(), Hosts: append([]string{"127.0.0.1", "::1"}, hosts...)}
+	roots := 0
+	for block, rest := pem.Decode(certificates); block != nil; block, rest = pem.Decode(rest) {
+		cert, err := x509.ParseCertificate(block.Bytes)
+		switch {
+		case err != nil:
+			return cfg, fmt.Errorf("azureid: certificate %d: %w", roots+len(cfg.Intermediates)+1, err)
+		case cert.CheckSignatureFrom(cert) == nil:
+			cfg.Roots.AddCert(cert)
+			roots++
+		default:
+			cfg.Intermediates = append(cfg.Intermediates, cert)
+		}
+	}
+	if roots == 0 {
+		return cfg, errors.New("azureid: there is no root certificate in PEM")
+	}
+	return cfg, nil
+}
+
 // Verifier is an identity.Verifier.
-type Verifier struct{ cfg Config }
+type Verifier struct {
+	cfg     Config
+	issuers *issuers
+}
 
 var _ identity.Verifier = (*Verifier)(nil)
 
@@ -55,7 +90,17 @@ func New(cfg Config) (*Verifier, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Verifier{cfg}, nil
+	if cfg.Hosts == nil {
+		cfg.Hosts = hosts
+	}
+	if cfg.Client == nil {
+		cfg.Client = &http.Client{
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	}
+	return &Verifier{cfg, &issuers{
+		client: cfg.Client, hosts: cfg.Hosts, known: map[string]fetched{},
+	}}, nil
 }
 
 // document has the fields of the attested document that are used.
@@ -77,7 +122,7 @@ const stamp = "01/02/06 15:04:05 -0700"
 
 // Verify implements identity.Verifier. The text is the answer of the metadata service: JSON with the encoding and
 // the signature. The document must contain the agent's nonce.
-func (v *Verifier) Verify(_ context.Context, text, nonce string) (wire.Machine, error) {
+func (v *Verifier) Verify(ctx context.Context, text, nonce string) (wire.Machine, error) {
 	var answer struct {
 		Encoding  string `json:"encoding"`
 		Signature string `json:"signature"`
@@ -93,14 +138,15 @@ func (v *Verifier) Verify(_ context.Context, text, nonce string) (wire.Machine, 
 	if err != nil || len(message.Signers) != 1 {
 		return invalid("it is not a PKCS7 message with one signature")
 	}
-	now := v.cfg.Now()
-	message.Certificates = append(message.Certificates, v.cfg.Intermediates...)
-	if err := message.VerifyWithChainAtTime(v.cfg.Roots, now); err != nil {
-		return invalid("its signature is not from a trusted authority")
+	// The chain is checked last, because that may cause requests.
+	if err := message.Verify(); err != nil {
+		return invalid("its signature is wrong")
 	}
-	if signer := message.GetOnlySigner(); signer == nil || !v.named(signer) {
+	signer := message.GetOnlySigner()
+	if signer == nil || !v.named(signer) {
 		return invalid("its signer is not %s", strings.Join(v.cfg.Names, " or "))
 	}
+	now := v.cfg.Now()
 	var doc document
 	if err := json.Unmarshal(message.Content, &doc); err != nil || doc.VMID == "" || doc.Subscription == "" {
 		return invalid("it is not an attested document")
@@ -108,10 +154,17 @@ func (v *Verifier) Verify(_ context.Context, text, nonce string) (wire.Machine, 
 	if err := checkTimes(doc, now); err != nil {
 		return invalid("%v", err)
 	}
-	if nonce == "" || doc.Nonce != nonce {
+	if nonce == "" || doc.Nonce != wire.AzureNonce(nonce) && doc.Nonce != nonce { // old agents ask for the whole nonce
 		return invalid("it was issued to another agent")
 	}
-	return wire.Machine{Cloud: Name, Account: doc.Subscription, ID: doc.VMID}, nil
+	known := append(message.Certificates, v.cfg.Intermediates...)
+	switch err := v.issuers.link(ctx, signer, known, v.cfg.Roots, now); {
+	case errors.Is(err, identity.ErrUnavailable):
+		return wire.Machine{}, err
+	case err != nil:
+		return invalid("its signature is not from a trusted authority")
+	}
+	return wire.Machine{Cloud: Name, Account: strings.ToLower(doc.Subscription), ID: strings.ToLower(doc.VMID)}, nil
 }
 
 // named reports whether a certificate is for one of the domains.

@@ -6,6 +6,7 @@ package azuretest
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,15 +45,18 @@ type event struct {
 
 // Preempt makes the service announce that the spot machine will be evicted at a time ("Azure Instance Metadata
 // Service: Scheduled Events for Linux VMs": at least 30 seconds ahead).
-func (m *Machine) Preempt(at time.Time) {
+func (m *Machine) Preempt(at time.Time) { m.Schedule("Preempt", at) }
+
+// Schedule makes the service announce an event of a type: Preempt, Freeze, Reboot, Redeploy or Terminate.
+func (m *Machine) Schedule(kind string, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.incarnation++
 	m.events = append(m.events, event{
 		EventID: "5A9D3F6B-0000-0000-0000-" + strconv.Itoa(100000000000+m.incarnation), EventStatus: "Scheduled",
-		EventType: "Preempt", ResourceType: "VirtualMachine", Resources: []string{m.Name},
+		EventType: kind, ResourceType: "VirtualMachine", Resources: []string{m.Name},
 		NotBefore:   at.UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"),
-		Description: "Spot eviction", EventSource: "Platform", Duration: -1,
+		Description: kind, EventSource: "Platform", Duration: -1,
 	})
 }
 
@@ -91,7 +95,12 @@ func (m *Machine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.NotFound(w, r)
 			return
 		}
-		signature, err := m.Signer.Attest(m, query.Get("nonce"), time.Now())
+		nonce := query.Get("nonce")
+		if !digits.MatchString(nonce) {
+			refuse(w, "Bad request. nonce must be a string of up to 10 digits")
+			return
+		}
+		signature, err := m.Signer.Attest(m, nonce, time.Now())
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
@@ -101,6 +110,10 @@ func (m *Machine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 	}
 }
+
+// digits matches the nonces that the documentation allows ("Azure Instance Metadata Service", "Attested data": an
+// optional 10-digit string). The real service is known to accept up to 32 characters.
+var digits = regexp.MustCompile(`^[0-9]{0,10}$`)
 
 func (m *Machine) values() map[string]string {
 	return map[string]string{

@@ -11,17 +11,43 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"math/big"
+	"net/http"
+	"path"
+	"sync"
 	"time"
 
 	"github.com/smallstep/pkcs7"
 )
 
-// Authority signs attested documents, as Azure does with a certificate of metadata.azure.com that a public authority
-// has issued.
+// Authority signs attested documents as Azure does: with a certificate of metadata.azure.com at the end of a chain of
+// four, of which a document contains only the last. Each certificate names the address of its issuer, which the
+// authority serves ("Troubleshoot IMDS certificate chain issues on Linux VMs", "Certificate chain architecture").
 type Authority struct {
-	root, leaf *x509.Certificate
-	key        *rsa.PrivateKey
+	// Issuers is the URL at which the authority itself, an http.Handler, serves the certificates of issuers. Set it
+	// before the first document. Empty means Microsoft's, which only a test's client can redirect.
+	Issuers string
+
+	root    *x509.Certificate
+	rootKey *ecdsa.PrivateKey
+	key     *rsa.PrivateKey // of the leaf
+
+	once    sync.Once
+	served  map[string]*x509.Certificate // by file name
+	leaf    *x509.Certificate
+	failure error
+
+	mu      sync.Mutex
+	down    bool
+	fetched int
 }
+
+// Files of the certificates of issuers, and their usual place.
+const (
+	microsoft   = "http://www.microsoft.com/pkiops/certs"
+	rootFile    = "root.crt"
+	crossFile   = "cross.crt"
+	issuingFile = "issuing.crt"
+)
 
 // NewAuthority returns a new authority with its own root certificate.
 func NewAuthority() (*Authority, error) {
@@ -33,29 +59,63 @@ func NewAuthority() (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
+	a := &Authority{rootKey: rootKey, key: key, served: map[string]*x509.Certificate{}}
+	template := ca("An emulator's root")
+	a.root, err = issue(template, template, &rootKey.PublicKey, rootKey)
+	a.served[rootFile] = a.root
+	return a, err
+}
+
+func ca(name string) *x509.Certificate {
+	return &x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true, KeyUsage: x509.KeyUsageCertSign}
+}
+
+func issue(template, parent *x509.Certificate, public any, by *ecdsa.PrivateKey) (*x509.Certificate, error) {
 	now := time.Now()
-	issue := func(template, parent *x509.Certificate, public any) (*x509.Certificate, error) {
-		template.NotBefore, template.NotAfter = now.Add(-time.Hour), now.AddDate(1, 0, 0)
-		template.BasicConstraintsValid = true
-		raw, err := x509.CreateCertificate(rand.Reader, template, parent, public, rootKey)
-		if err != nil {
-			return nil, err
-		}
-		return x509.ParseCertificate(raw)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "An emulator"}, IsCA: true,
-		KeyUsage: x509.KeyUsageCertSign,
-	}
-	root, err := issue(template, template, &rootKey.PublicKey)
+	template.SerialNumber = big.NewInt(now.UnixNano())
+	template.NotBefore, template.NotAfter = now.Add(-time.Hour), now.AddDate(1, 0, 0)
+	template.BasicConstraintsValid = true
+	raw, err := x509.CreateCertificate(rand.Reader, template, parent, public, by)
 	if err != nil {
 		return nil, err
 	}
-	const name = "metadata.azure.com"
-	leaf, err := issue(&x509.Certificate{
-		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-	}, root, &key.PublicKey)
-	return &Authority{root: root, leaf: leaf, key: key}, err
+	return x509.ParseCertificate(raw)
+}
+
+// chain issues the certificates below the root, each with the address of its issuer.
+func (a *Authority) chain() error {
+	a.once.Do(func() {
+		if a.Issuers == "" {
+			a.Issuers = microsoft
+		}
+		var cross, issuing *x509.Certificate
+		cross, crossKey, err := a.below(a.root, a.rootKey, ca("An emulator's cross-signed root"), rootFile)
+		if err == nil {
+			a.served[crossFile] = cross
+			var key *ecdsa.PrivateKey
+			if issuing, key, err = a.below(cross, crossKey, ca("An emulator's CA 02"), crossFile); err == nil {
+				a.served[issuingFile] = issuing
+				const name = "metadata.azure.com"
+				a.leaf, err = issue(&x509.Certificate{
+					Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+					IssuingCertificateURL: []string{a.Issuers + "/" + issuingFile},
+				}, issuing, &a.key.PublicKey, key)
+			}
+		}
+		a.failure = err
+	})
+	return a.failure
+}
+
+func (a *Authority) below(parent *x509.Certificate, by *ecdsa.PrivateKey, template *x509.Certificate,
+	file string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	template.IssuingCertificateURL = []string{a.Issuers + "/" + file}
+	cert, err := issue(template, parent, &key.PublicKey, by)
+	return cert, key, err
 }
 
 // Roots returns the root certificates with which to check its documents.
@@ -65,11 +125,53 @@ func (a *Authority) Roots() *x509.CertPool {
 	return pool
 }
 
-// Attest signs a machine's document for a nonce. The document is valid for six hours from at. It returns base64.
+// ServeHTTP serves the certificates of issuers in DER, by the last part of the path.
+func (a *Authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	down := a.down
+	a.fetched++
+	a.mu.Unlock()
+	if down {
+		http.Error(w, "down", http.StatusServiceUnavailable)
+		return
+	}
+	if err := a.chain(); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	cert := a.served[path.Base(r.URL.Path)]
+	if cert == nil {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/pkix-cert")
+	_, _ = w.Write(cert.Raw)
+}
+
+// Down makes the addresses of issuers fail, or answer again.
+func (a *Authority) Down(is bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.down = is
+}
+
+// Fetched returns how many requests the addresses of issuers got.
+func (a *Authority) Fetched() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.fetched
+}
+
+// Attest signs a machine's document for a nonce. The document is valid for six hours from at. It returns base64. As in
+// Azure's documents, the message has no authenticated attributes, and its digest algorithm is the identifier of a
+// signature (sha256WithRSAEncryption).
 func (a *Authority) Attest(m *Machine, nonce string, at time.Time) (string, error) {
-	const form = "01/02/06 15:04:05 -0700"
+	if err := a.chain(); err != nil {
+		return "", err
+	}
+	const form = "01/02/06 15:04:05 -0000"
 	text, err := json.Marshal(map[string]any{
-		"nonce": nonce, "vmId": m.VMID, "subscriptionId": m.Subscription, "sku": "server",
+		"nonce": nonce, "vmId": m.VMID, "subscriptionId": m.Subscription, "sku": "server", "licenseType": "",
 		"timeStamp": map[string]string{
 			"createdOn": at.UTC().Format(form), "expiresOn": at.Add(6 * time.Hour).UTC().Format(form),
 		},
@@ -82,9 +184,12 @@ func (a *Authority) Attest(m *Machine, nonce string, at time.Time) (string, erro
 		return "", err
 	}
 	message.SetDigestAlgorithm(pkcs7.OIDDigestAlgorithmSHA256)
-	if err := message.AddSigner(a.leaf, a.key, pkcs7.SignerInfoConfig{}); err != nil {
+	if err := message.SignWithoutAttr(a.leaf, a.key, pkcs7.SignerInfoConfig{}); err != nil {
 		return "", err
 	}
+	data := message.GetSignedData()
+	data.DigestAlgorithmIdentifiers[0].Algorithm = pkcs7.OIDEncryptionAlgorithmRSASHA256
+	data.SignerInfos[0].DigestAlgorithm.Algorithm = pkcs7.OIDEncryptionAlgorithmRSASHA256
 	raw, err := message.Finish()
 	return base64.StdEncoding.EncodeToString(raw), err
 }

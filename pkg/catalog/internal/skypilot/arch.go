@@ -17,7 +17,7 @@ func IsARM(cloud, instanceType string) bool {
 		series, _, _ := strings.Cut(instanceType, "-")
 		return series == "t2a" || series == "c4a" || series == "n4a" || series == "a4x"
 	case "lambda":
-		return strings.Contains(instanceType, "gh200")
+		return strings.Contains(instanceType, "gh200") || strings.Contains(instanceType, "gb200")
 	}
 	return false
 }
@@ -35,8 +35,11 @@ func isGraviton(instanceType string) bool {
 }
 
 // isAzureARM reports whether an Azure machine type is Arm: it has a p among the features, the letters after the vCPUs
-// (Standard_D16pls_v5).
+// (Standard_D16pls_v5), or a Grace processor (Standard_ND128isr_NDR_GB200_v6).
 func isAzureARM(instanceType string) bool {
+	if strings.Contains(instanceType, "_GB200_") || strings.Contains(instanceType, "_GB300_") {
+		return true
+	}
 	_, size, _ := strings.Cut(instanceType, "_")
 	size, _, _ = strings.Cut(size, "_")
 	digit := strings.IndexAny(size, "0123456789")

@@ -1,6 +1,9 @@
 package skypilot
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 
@@ -49,9 +52,28 @@ var corrections = map[string]map[string]accel.Spec{
 	},
 }
 
-// correct replaces the accelerator of a row if the source is known to be wrong.
+// correct replaces the accelerator of a row if the source is known to be wrong, and the vCPUs of a constrained type of
+// Azure: the source has the number that is billed.
 func correct(cloud string, r *row) {
+	if cloud == "azure" {
+		if n, ok := constrained(r.instanceType); ok {
+			r.vcpu = n
+		}
+	}
 	if spec, ok := corrections[cloud][r.instanceType]; ok {
 		r.accelerator, r.count = spec.Name, spec.Count
 	}
+}
+
+// constrained returns the vCPUs of a constrained type, which are the second number in its name: Standard_E8-4s_v5 has
+// 4, and costs as much as Standard_E8s_v5 ("Constrained vCPU sizes for database workloads").
+func constrained(instanceType string) (vcpu float64, ok bool) {
+	_, size, _ := strings.Cut(instanceType, "_")
+	size, _, _ = strings.Cut(size, "_")
+	_, after, ok := strings.Cut(size, "-")
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(after[:len(after)-len(strings.TrimLeft(after, "0123456789"))])
+	return float64(n), err == nil && n > 0
 }

@@ -27,6 +27,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/azureimage"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
@@ -187,7 +188,7 @@ type kind struct {
 	vcpu, memory, gpus float64
 	arch               catalog.Arch
 	family             string
-	spot               bool
+	spot, confidential bool
 }
 
 // sold returns the machine types that a region sells to the subscription.
@@ -205,7 +206,11 @@ func (r *Refresher) sold(ctx context.Context, region string) (map[string]kind, e
 				restricted(s) {
 				continue
 			}
-			sold[*s.Name] = facts(s)
+			k := facts(s)
+			if _, why := azureimage.Of(*s.Name); why != "" || k.confidential {
+				continue // no default image boots it
+			}
+			sold[*s.Name] = k
 		}
 	}
 	if len(sold) == 0 {
@@ -222,7 +227,7 @@ func restricted(s *armcompute.ResourceSKU) bool {
 }
 
 func facts(s *armcompute.ResourceSKU) kind {
-	k := kind{arch: catalog.AMD64, spot: true}
+	k := kind{spot: true}
 	if s.Family != nil {
 		k.family = *s.Family
 	}
@@ -233,12 +238,17 @@ func facts(s *armcompute.ResourceSKU) kind {
 		number, _ := strconv.ParseFloat(*c.Value, 64)
 		switch *c.Name {
 		case "vCPUs":
-			k.vcpu = number
+			k.vcpu = cmp.Or(k.vcpu, number)
+		case "vCPUsAvailable": // those of a constrained type, which is billed as its unconstrained one
+			k.vcpu = cmp.Or(number, k.vcpu)
+		case "ConfidentialComputingType":
+			k.confidential = *c.Value != ""
 		case "MemoryGB":
 			k.memory = number
 		case "GPUs":
 			k.gpus = number
 		case "CpuArchitectureType":
+			k.arch = catalog.AMD64
 			if strings.EqualFold(*c.Value, "Arm64") {
 				k.arch = catalog.ARM64
 			}
@@ -263,6 +273,7 @@ func merge(region string, sold map[string]kind, like map[string]catalog.Offer, p
 		case o.Region != region:
 			o.Region, o.OnDemandUSD, o.SpotUSD, o.HasSpot, o.CarbonGPerKWh = region, 0, 0, false, 0
 		}
+		o.Arch, o.VCPU = cmp.Or(k.arch, o.Arch), cmp.Or(k.vcpu, o.VCPU)
 		if usd, listed := prices.onDemand[name]; listed {
 			o.OnDemandUSD = usd
 			o.SpotUSD, o.HasSpot = 0, false // a listed type without a spot price is not sold as spot
@@ -290,7 +301,7 @@ func fresh(region, name string, k kind) (catalog.Offer, bool) {
 		Cloud:        azure.Name,
 		Region:       region,
 		InstanceType: name,
-		Arch:         k.arch,
+		Arch:         cmp.Or(k.arch, catalog.AMD64),
 		VCPU:         k.vcpu,
 		MemoryGiB:    k.memory,
 	}

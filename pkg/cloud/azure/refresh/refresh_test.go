@@ -76,6 +76,32 @@ func refreshed(t *testing.T, r *refresh.Refresher, m *memory) (*catalog.Catalog,
 	return c, res
 }
 
+// Azure's list of SKUs decides the architecture and what a machine has, and confidential types are not sold. Source:
+// Resource SKUs API, capabilities CpuArchitectureType, vCPUs, vCPUsAvailable ("Constrained vCPU capable VM sizes") and
+// ConfidentialComputingType (github.com/Azure/azure-cli issue 25320).
+func TestRefreshBelievesCapabilities(t *testing.T) {
+	sizes := append(arm.DefaultSizes(),
+		arm.Size{Name: "Standard_E8-4s_v5", Family: "standardESv5Family", VCPU: 8, Available: 4, MemoryGiB: 64, USD: 0.504, SpotUSD: 0.1},
+		arm.Size{Name: "Standard_E8-2s_v9", Family: "standardESv9Family", VCPU: 8, Available: 2, MemoryGiB: 64, USD: 0.504, SpotUSD: 0.1},
+		arm.Size{Name: "Standard_D4x_v9", Family: "x", VCPU: 4, MemoryGiB: 16, Arm: true, USD: 0.1},
+		arm.Size{Name: "Standard_DC2as_v5", Family: "c", VCPU: 2, MemoryGiB: 8, USD: 0.1, SpotUSD: 0.01, Confidential: "SNP"},
+		arm.Size{Name: "Standard_Q2s_v9", Family: "c", VCPU: 2, MemoryGiB: 8, USD: 0.1, SpotUSD: 0.01, Confidential: "TDX"},
+		arm.Size{Name: "Standard_NV36ads_A10_v5", Family: "g", VCPU: 36, MemoryGiB: 440, GPUs: 1, USD: 3.2},
+	)
+	r, _, m := newRefresher(t, arm.Config{Sizes: sizes})
+	c, _ := refreshed(t, r, m)
+	for name, vcpu := range map[string]float64{"Standard_E8-4s_v5": 4, "Standard_E8-2s_v9": 2, "Standard_D4x_v9": 4} {
+		if o, err := c.Lookup("azure/westeurope/" + name); err != nil || o.VCPU != vcpu || (o.Arch == catalog.ARM64) != (name == "Standard_D4x_v9") {
+			t.Errorf("%s: %+v, %v", name, o.Offer, err)
+		}
+	}
+	for _, name := range []string{"Standard_DC2as_v5", "Standard_Q2s_v9", "Standard_NV36ads_A10_v5"} {
+		if o, err := c.Lookup("azure/westeurope/" + name); err == nil {
+			t.Errorf("%s cannot boot, but is sold: %+v", name, o.Offer)
+		}
+	}
+}
+
 func TestRefreshReadsTypesAndPrices(t *testing.T) {
 	sizes := append(arm.DefaultSizes(),
 		arm.Size{Name: "Standard_D2ps_v9", Family: "new", VCPU: 2, MemoryGiB: 8, Arm: true, USD: 0.0711, SpotUSD: 0.0142},

@@ -56,8 +56,12 @@ var (
 	ErrRunning = errors.New("azure setup: machines are running")
 )
 
-// callWithin limits the time of a call and its operation.
-const callWithin = time.Minute
+// callWithin limits the time of a call and its operation, and settleWithin the time until Azure knows everywhere what
+// was created or registered a moment ago.
+const (
+	callWithin   = time.Minute
+	settleWithin = 5 * time.Minute
+)
 
 // Setup creates and removes the resources.
 type Setup struct {
@@ -65,6 +69,7 @@ type Setup struct {
 	resources *armresources.Client
 	groups    *armresources.ResourceGroupsClient
 	providers *armresources.ProvidersClient
+	now       func() time.Time
 }
 
 // New makes a Setup. It makes no calls, and fails with ErrConfig.
@@ -98,7 +103,7 @@ func New(cfg Config) (*Setup, error) {
 		o = *cfg.Options
 	}
 	o.DisableRPRegistration = true // registering is a separate step
-	s := &Setup{cfg: cfg}
+	s := &Setup{cfg: cfg, now: time.Now}
 	var errs [3]error
 	s.resources, errs[0] = armresources.NewClient(cfg.Subscription, cfg.Credential, &o)
 	s.groups, errs[1] = armresources.NewResourceGroupsClient(cfg.Subscription, cfg.Credential, &o)
@@ -201,7 +206,45 @@ func (s *Setup) get(ctx context.Context, id, version string) (*armresources.Gene
 	return &out.GenericResource, nil
 }
 
+// put creates or changes a resource. It tries again if Azure does not know yet what was created for it.
 func (s *Setup) put(ctx context.Context, id, version string, body armresources.GenericResource) error {
+	return s.settle(ctx, func() (bool, error) {
+		err := s.putOnce(ctx, id, version, body)
+		return err == nil || !s.early(err), err
+	})
+}
+
+// early reports whether a refusal may be due to a role, an identity or a registration that was created a moment ago
+// ("Troubleshoot Azure RBAC"; "Resolve errors for resource provider registration").
+func (s *Setup) early(err error) bool {
+	var response *azcore.ResponseError
+	if !errors.As(err, &response) {
+		return false
+	}
+	switch response.ErrorCode {
+	case "RoleDefinitionDoesNotExist", "MissingSubscriptionRegistration", "SubscriptionNotRegistered":
+		return true
+	case "PrincipalNotFound": // otherwise the user has named it, and it exists or does not
+		return s.cfg.Federation != nil
+	}
+	return false
+}
+
+// settle calls try until it is done, or until settleWithin has passed. It returns the last error.
+func (s *Setup) settle(ctx context.Context, try func() (done bool, err error)) error {
+	end := s.now().Add(settleWithin)
+	for {
+		done, err := try()
+		if done || s.now().After(end) {
+			return err
+		}
+		if err := clock.Pause(ctx, 5*s.cfg.Pause); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Setup) putOnce(ctx context.Context, id, version string, body armresources.GenericResource) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	poller, err := s.resources.BeginCreateOrUpdateByID(ctx, id, version, body, nil)

@@ -101,6 +101,36 @@ func TestMakeIsIdempotent(t *testing.T) {
 	}
 }
 
+// A registration takes minutes, and what was created a moment ago is not known everywhere. Source:
+// learn.microsoft.com/azure/azure-resource-manager/management/resource-providers-and-types ("Registering" until all
+// regions have finished) and hashicorp/terraform-provider-azurerm issues 5038 and 10602 (RoleDefinitionDoesNotExist).
+func TestMakeWaitsForRegistrationsAndRoles(t *testing.T) {
+	w := newWorld(t, nil)
+	w.arm.Unregister("Microsoft.Compute")
+	w.arm.Registering("Microsoft.ManagedIdentity", 3) // begun by an earlier try
+	w.make()
+	for _, namespace := range []string{"Microsoft.Compute", "Microsoft.ManagedIdentity"} {
+		if !w.arm.Registered(namespace) {
+			t.Errorf("the subscription is not registered for %s yet", namespace)
+		}
+	}
+}
+
+// After five minutes the error names the provider and says what to do.
+func TestMakeReportsEndlessRegistration(t *testing.T) {
+	w := newWorld(t, nil)
+	w.arm.Registering("Microsoft.Network", 1_000_000)
+	s, now := w.setup(), time.Now()
+	s.Now(func() time.Time {
+		now = now.Add(time.Minute)
+		return now
+	})
+	err := s.Make(t.Context(), func(setup.Step, bool) {})
+	if err == nil || !strings.Contains(err.Error(), "Microsoft.Network after 5m0s: run the command again later") {
+		t.Error(err)
+	}
+}
+
 // The roles include the rights that the check needs, and those for custom images.
 func TestRolesAllowReads(t *testing.T) {
 	var all string

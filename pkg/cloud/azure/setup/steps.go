@@ -3,6 +3,7 @@ package setup
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -92,20 +93,36 @@ func (s *Setup) registration(namespace string) Step {
 		Commands: []string{
 			fmt.Sprintf("az provider register --namespace %s --subscription %s --wait", namespace, s.cfg.Subscription),
 		},
-		there: func(ctx context.Context) (bool, error) {
-			ctx, cancel := context.WithTimeout(ctx, callWithin)
-			defer cancel()
-			out, err := s.providers.Get(ctx, namespace, nil)
-			// A registration in progress can be used a moment later.
-			return out.RegistrationState != nil && strings.HasPrefix(*out.RegistrationState, "Register"), err
-		},
+		there: func(ctx context.Context) (bool, error) { return s.registered(ctx, namespace) },
 		make: func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, callWithin)
+			call, cancel := context.WithTimeout(ctx, callWithin)
 			defer cancel()
-			_, err := s.providers.Register(ctx, namespace, nil)
-			return err
+			if _, err := s.providers.Register(call, namespace, nil); err != nil {
+				return err
+			}
+			// Azure refuses the provider's resources until the registration has ended.
+			return s.settle(ctx, func() (bool, error) {
+				is, err := s.registered(ctx, namespace)
+				if err == nil && !is {
+					err = fmt.Errorf("%w for %s after %v: run the command again later", errRegistering, namespace,
+						settleWithin)
+					return false, err
+				}
+				return true, err
+			})
 		},
 	}
+}
+
+// errRegistering means that a registration takes longer than the setup waits.
+var errRegistering = errors.New("azure setup: the subscription is still being registered")
+
+// registered reports whether the subscription is registered for a provider. A registration in progress takes minutes.
+func (s *Setup) registered(ctx context.Context, namespace string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	out, err := s.providers.Get(ctx, namespace, nil)
+	return out.RegistrationState != nil && *out.RegistrationState == "Registered", err
 }
 
 func (s *Setup) group() Step {

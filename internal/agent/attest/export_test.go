@@ -1,0 +1,4 @@
+package attest
+
+// PauseAfter is the pause after a failed try.
+var PauseAfter = pauseAfter
