@@ -33,7 +33,7 @@ const (
 type walked struct {
 	job      record.Job
 	ledger   record.Ledger
-	progress record.Progress // only of a job that runs and holds nothing
+	progress record.Progress // only of a job that runs
 	// done counts the work on the job, wake is whether its queue needs a session, and rest whether the job may rest.
 	done       int
 	wake, rest bool
@@ -41,15 +41,16 @@ type walked struct {
 
 // mayRest reports whether a job holds nothing and waits only in its queue, not for a price or a date.
 func (w *walked) mayRest(now time.Time) bool {
-	return w.waits() && !w.job.Waits && w.job.Deadline.IsZero() && now.Sub(w.job.Submitted) >= restAfter
+	return w.idle() && w.waits() && !w.job.Waits && w.job.Deadline.IsZero() && now.Sub(w.job.Submitted) >= restAfter
 }
 
 // idle reports whether a job is running but holds no machines.
 func (w *walked) idle() bool { return w.job.State == apitypes.JobRunning && w.ledger.Outstanding == 0 }
 
-// waits reports whether a task of the job waits in its queue.
+// waits reports whether a task of the job waits in its queue, whether or not others of its tasks run: what the queue
+// may take back from others changes with time alone.
 func (w *walked) waits() bool {
-	return w.idle() && slices.Contains(w.progress.Phases, record.PhaseReady)
+	return w.job.State == apitypes.JobRunning && slices.Contains(w.progress.Phases, record.PhaseReady)
 }
 
 // walk checks the unfinished jobs that follow after. It then emits one CapacityFreed for each queue that needs a
@@ -169,7 +170,7 @@ func loadWalked(u *txn.Unit, ids ...string) (jobs []walked, err error) {
 		if found {
 			jobs = append(jobs, w)
 		}
-		if found && w.idle() {
+		if found && w.job.State == apitypes.JobRunning {
 			keys = append(keys, record.ProgressKey(w.job.ID))
 		}
 	}
@@ -177,7 +178,7 @@ func loadWalked(u *txn.Unit, ids ...string) (jobs []walked, err error) {
 		return nil, err
 	}
 	for i := range jobs {
-		if w := &jobs[i]; w.idle() {
+		if w := &jobs[i]; w.job.State == apitypes.JobRunning {
 			if w.progress, _, err = recordcache.Get[record.Progress](u, record.ProgressKey(w.job.ID)); err != nil {
 				return nil, err
 			}
