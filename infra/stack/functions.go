@@ -108,7 +108,7 @@ func (d *deployment) function(fn string) {
 		"CKV_AWS_338",
 		"how long logs are kept is the deployer's choice (-log-days); records, not logs, are the history of jobs")
 	role := awsiam.NewRole(d.stack, jsii.String(title(fn)+"Role"), &awsiam.RoleProps{
-		RoleName: jsii.String(name), AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
+		RoleName: d.roleName(fn), AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
 		Description: jsii.String("Tradewind: function " + fn),
 	})
 	role.AddToPolicy(allow("Log", []string{"logs:CreateLogStream", "logs:PutLogEvents"}, *logs.LogGroupArn()))
@@ -162,7 +162,7 @@ func (d *deployment) environment() {
 		"TRADEWIND_REGIONS":   jsii.String(strings.Join(append([]string{*d.stack.Region()}, d.Regions...), ",")),
 	}
 	if buckets, _ := d.mountable(); len(buckets) > 0 {
-		env["TRADEWIND_MOUNTS_ROLE"] = jsii.String(d.global("iam", "role/"+d.mountsRole()))
+		env["TRADEWIND_MOUNTS_ROLE"] = jsii.String(d.roleARN(mountsRole))
 	}
 	if keys := d.rcloneObjects(); keys != "" {
 		env["TRADEWIND_RCLONE_KEY"] = &keys
