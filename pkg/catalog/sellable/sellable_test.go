@@ -8,7 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/ec2image"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/ec2types"
 )
 
 // Every offer of the shipped catalogue can be bought with the default image and settings of its cloud.
@@ -62,14 +62,14 @@ func TestPublishedDataDropsUnsellableOffers(t *testing.T) {
 // documentation, "Neuron DLAMI User Guide" (no Inf1 since 2.26.1).
 func TestTypesWithoutDefaultImageAreRefused(t *testing.T) {
 	for name, want := range map[string]string{
-		"a1.medium": ec2image.WhyA1, "a1.metal": ec2image.WhyA1, "t1.micro": ec2image.WhyHVM,
-		"c1.medium": ec2image.WhyHVM, "m1.small": ec2image.WhyHVM, "m2.xlarge": ec2image.WhyHVM,
-		"m5.metal": ec2image.WhyMetal, "c7i.metal-24xl": ec2image.WhyMetal, "g4dn.metal": ec2image.WhyMetal,
-		"u-6tb1.metal": ec2image.WhyMetal, "mac2.metal": ec2image.WhyMac,
-		"p2.xlarge": ec2image.WhyNoDriver, "p3.2xlarge": ec2image.WhyNoDriver, "p3dn.24xlarge": ec2image.WhyNoDriver,
-		"g3.4xlarge": ec2image.WhyNoDriver, "g4ad.xlarge": ec2image.WhyNoDriver, "inf1.xlarge": ec2image.WhyNoDriver,
-		"vt1.3xlarge": ec2image.WhyNoDriver, "f1.2xlarge": ec2image.WhyNoDriver, "f2.6xlarge": ec2image.WhyNoDriver,
-		"dl1.24xlarge": ec2image.WhyNoDriver, "dl2q.24xlarge": ec2image.WhyNoDriver, "p9.48xlarge": ec2image.WhyNoDriver,
+		"a1.medium": ec2types.WhyA1, "a1.metal": ec2types.WhyA1, "t1.micro": ec2types.WhyHVM,
+		"c1.medium": ec2types.WhyHVM, "m1.small": ec2types.WhyHVM, "m2.xlarge": ec2types.WhyHVM,
+		"m5.metal": ec2types.WhyMetal, "c7i.metal-24xl": ec2types.WhyMetal, "g4dn.metal": ec2types.WhyMetal,
+		"u-6tb1.metal": ec2types.WhyMetal, "mac2.metal": ec2types.WhyMac,
+		"p2.xlarge": ec2types.WhyNoDriver, "p3.2xlarge": ec2types.WhyNoDriver, "p3dn.24xlarge": ec2types.WhyNoDriver,
+		"g3.4xlarge": ec2types.WhyNoDriver, "g4ad.xlarge": ec2types.WhyNoDriver, "inf1.xlarge": ec2types.WhyNoDriver,
+		"vt1.3xlarge": ec2types.WhyNoDriver, "f1.2xlarge": ec2types.WhyNoDriver, "f2.6xlarge": ec2types.WhyNoDriver,
+		"dl1.24xlarge": ec2types.WhyNoDriver, "dl2q.24xlarge": ec2types.WhyNoDriver, "p9.48xlarge": ec2types.WhyNoDriver,
 
 		"m5.large": "", "c6g.medium": "", "m3.medium": "", "t2.micro": "", "hpc7g.16xlarge": "", "u-6tb1.56xlarge": "",
 		"g4dn.xlarge": "", "g5.xlarge": "", "g5g.xlarge": "", "g6.xlarge": "", "gr6.4xlarge": "", "g6e.xlarge": "",

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/ec2image"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/ec2types"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -21,7 +21,7 @@ type machineType struct {
 	nvidia bool
 	neuron bool // Inferentia, Trainium
 	// image is the class of the default image. noImage is why there is none, or empty.
-	image   ec2image.Class
+	image   ec2types.Class
 	noImage string
 }
 
@@ -53,7 +53,7 @@ func (t machineType) class() string {
 
 func describeType(t types.InstanceTypeInfo) machineType {
 	m := machineType{arch: Arch(t)}
-	m.image, m.noImage = ec2image.Of(string(t.InstanceType))
+	m.image, m.noImage = ec2types.ImageOf(string(t.InstanceType))
 	if t.GpuInfo != nil {
 		m.nvidia = slices.ContainsFunc(t.GpuInfo.Gpus, func(g types.GpuDeviceInfo) bool {
 			return strings.EqualFold(awssdk.ToString(g.Manufacturer), "NVIDIA")
@@ -93,9 +93,9 @@ func imageParameter(t machineType) string {
 		arch = "x86_64"
 	}
 	switch t.image {
-	case ec2image.NVIDIA:
+	case ec2types.NVIDIA:
 		return "/aws/service/deeplearning/ami/" + arch + "/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
-	case ec2image.Neuron:
+	case ec2types.Neuron:
 		return "/aws/service/neuron/dlami/base/amazon-linux-2023/latest/image_id"
 	default:
 		return "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-" + arch
@@ -163,7 +163,7 @@ func (r *region) defaultImage(ctx context.Context, t machineType) (string, error
 		return own, nil
 	}
 	if t.noImage != "" {
-		return "", fail(cloud.Capacity, codeNoImage, "%s: name an image with image: in the job, or for all machines of "+
+		return "", failType(cloud.Capacity, codeNoImage, "%s: name an image with image: in the job, or for all machines of "+
 			"this class with `tradewind cloud add aws --image %s=ami-…`", t.noImage, t.class())
 	}
 	id, err := r.parameter(ctx, imageParameter(t))

@@ -1,9 +1,9 @@
-// Package ec2image chooses the default image of an EC2 machine type by its family. The driver and the catalogue's
-// filter share it, so that no offer is made for a type without an image. It has no imports of its own, because
-// functions that only buy machines do not link the catalogue.
+// Package ec2types knows facts about EC2 machine types that follow from their names: the class of the default image,
+// and the class of types that share a vCPU quota. The driver, the broker and the catalogue's filter share them. It has
+// no imports of its own, because functions that only buy machines do not link the catalogue.
 //
-// It does not know images that users or deployments name.
-package ec2image
+// It does not know images that users or deployments name, nor the quotas of an account.
+package ec2types
 
 import (
 	"slices"
@@ -49,11 +49,11 @@ var noHVM = []string{"t1", "c1", "m1", "m2"}
 // FPGA, and Gaudi.
 var accelerated = []string{"g", "gr", "p", "inf", "trn", "vt", "f", "dl"}
 
-// Of returns the class of the default image of a machine type. why is not empty if no default image boots on it, or
+// ImageOf returns the class of the default image of a machine type. why is not empty if no default image boots on it, or
 // if none has a driver for its accelerator.
-func Of(instanceType string) (class Class, why string) {
+func ImageOf(instanceType string) (class Class, why string) {
 	family, size, _ := strings.Cut(instanceType, ".")
-	series := family[:len(family)-len(strings.TrimLeft(family, "abcdefghijklmnopqrstuvwxyz"))]
+	series := seriesOf(family)
 	switch {
 	case strings.HasPrefix(family, "mac"):
 		return Plain, WhyMac
@@ -71,4 +71,37 @@ func Of(instanceType string) (class Class, why string) {
 		return Plain, WhyNoDriver
 	}
 	return Plain, ""
+}
+
+func seriesOf(family string) string {
+	return family[:len(family)-len(strings.TrimLeft(family, "abcdefghijklmnopqrstuvwxyz"))]
+}
+
+// QuotaClass returns the class of machine types that share a vCPU quota with this one: standard, g, p, inf, trn, x, f
+// or dl. It is "" if the type has a separate quota. On demand, P5 and P6 count against the quota of all P types; their
+// spot requests have a quota of their own, p5.
+//
+// Source: Service Quotas, Amazon EC2: "Running On-Demand P instances", "All P4, P3 and P2 Spot Instance Requests",
+// "All P5 Spot Instance Requests", and the same names for the other classes.
+func QuotaClass(instanceType string, spot bool) string {
+	family, _, _ := strings.Cut(instanceType, ".")
+	switch series := seriesOf(family); series {
+	case "a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z":
+		return "standard"
+	case "g", "gr", "vt":
+		return "g"
+	case "p":
+		switch {
+		case !spot:
+			return "p"
+		case strings.HasPrefix(family, "p5"):
+			return "p5"
+		case strings.HasPrefix(family, "p6"):
+			return ""
+		}
+		return "p"
+	case "inf", "trn", "x", "f", "dl":
+		return series
+	}
+	return ""
 }
