@@ -206,12 +206,24 @@ func (a app) deployAWS(ctx context.Context, o *deployOptions) error {
 			return explainDeploy(err)
 		}
 		d.Stacks = append(d.Stacks, set)
+		if !o.diff && i == 0 && !set.New && !set.Empty() { // it may have put a busy deployment to sleep
+			if err := at.Reconcile(ctx, s.Name); err != nil {
+				a.Tell("warning: %s", strings.TrimPrefix(err.Error(), "deploy: "))
+			}
+		}
+		for _, w := range at.Warnings(ctx, d.Name) {
+			a.Tell("warning: %s", w)
+		}
 	}
 	if o.diff {
 		return a.printDiff(d, o.output)
 	}
 	if d.Outputs, err = t.Outputs(ctx, d.Name); err != nil {
 		return explainDeploy(err)
+	}
+	if d.Stacks[0].New {
+		a.Tell("S3 reports files in a new bucket from about %s on: put job files there after that, or use `tradewind submit`",
+			a.Now().Add(bucketReports).Local().Format("15:04"))
 	}
 	return a.printDeployment(d, o.output)
 }
@@ -406,6 +418,10 @@ func (a app) printDeployment(d *Deployment, output *command.Choice) error {
 	}
 	return nil
 }
+
+// bucketReports is how long after its creation a bucket begins to report files (Amazon S3 User Guide, "Enabling Amazon
+// EventBridge": around five minutes).
+const bucketReports = 6 * time.Minute
 
 // explainDeploy adds a hint to an error of package deploy.
 func explainDeploy(err error) error {

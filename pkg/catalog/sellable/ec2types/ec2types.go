@@ -49,8 +49,8 @@ var noHVM = []string{"t1", "c1", "m1", "m2"}
 // FPGA, and Gaudi.
 var accelerated = []string{"g", "gr", "p", "inf", "trn", "vt", "f", "dl"}
 
-// ImageOf returns the class of the default image of a machine type. why is not empty if no default image boots on it, or
-// if none has a driver for its accelerator.
+// ImageOf returns the class of the default image of a machine type. why is not empty if no default image boots on it,
+// or if none has a driver for its accelerator.
 func ImageOf(instanceType string) (class Class, why string) {
 	family, size, _ := strings.Cut(instanceType, ".")
 	series := seriesOf(family)
