@@ -61,7 +61,7 @@ func TestPlanLeavesZoneThatBecameExpensive(t *testing.T) {
 	id := strings.TrimSuffix(first.Of(0).ID, "/spot")
 	dear := map[string]record.MarketRecord{id: {Offer: id, USD: 50}}
 	got := plan(t, p, planinput.Input{Spec: spec, Previous: first, Markets: dear})
-	q := catalog.Query{Regions: []string{"aws:us-east-2"}, Accelerator: "V100", AcceleratorCount: 1, Market: catalog.Spot}
+	q := catalog.Query{Regions: []string{"aws:us-east-2"}, Accelerator: "T4", AcceleratorCount: 1, Market: catalog.Spot}
 	best := bestOf(t, c, q, func(m *catalog.Match) float64 {
 		if m.Offer.ID() == id {
 			return 50
