@@ -20,6 +20,7 @@ type machineType struct {
 	arch   string // amd64, arm64
 	nvidia bool
 	neuron bool // Inferentia, Trainium
+	burst  bool // has CPU credits
 	// image is the class of the default image. noImage is why there is none, or empty.
 	image   ec2types.Class
 	noImage string
@@ -59,6 +60,7 @@ func describeType(t types.InstanceTypeInfo) machineType {
 			return strings.EqualFold(awssdk.ToString(g.Manufacturer), "NVIDIA")
 		})
 	}
+	m.burst = awssdk.ToBool(t.BurstablePerformanceSupported)
 	m.neuron = t.NeuronInfo != nil || t.InferenceAcceleratorInfo != nil
 	return m
 }

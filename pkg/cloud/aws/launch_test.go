@@ -125,6 +125,20 @@ func TestArmMachinesGetArmImagesAndAgents(t *testing.T) {
 	}
 }
 
+// The default is standard for T2 and unlimited for T3, T3a and T4g (EC2 API reference, RunInstances,
+// CreditSpecification): the plan's price holds only if the mode is the same everywhere.
+func TestLaunchOfBurstableTypeNamesCreditMode(t *testing.T) {
+	w := newWorld(t, nil)
+	for name, want := range map[string]string{"t2.micro": "unlimited", "t3.micro": "unlimited", "m5.large": ""} {
+		offer := onDemand
+		offer.InstanceType = name
+		w.launch(w.spec("credits-"+name[:2], offer, 1))
+		if got := w.proxy.request("RunInstances").Get("CreditSpecification.CpuCredits"); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
 // Sources: see TestTypesWithoutDefaultImageAreRefused in pkg/catalog/sellable.
 func TestLaunchNeedsImageThatSupportsType(t *testing.T) {
 	w := newWorld(t, nil)
