@@ -62,8 +62,8 @@ func (t *Target) Warnings(ctx context.Context, name string) []string {
 	for _, q := range []struct{ what, code string }{{"on-demand", "L-1216C47A"}, {"spot", "L-34B43A08"}} {
 		if limit, ok := t.quota(ctx, q.code); ok && limit < minVCPUs {
 			found = append(found, fmt.Sprintf("%s: the account may run %.0f %s vCPUs of standard machines: "+
-				"aws service-quotas request-service-quota-increase --service-code ec2 --quota-code %s --desired-value 256 "+
-				"--region %s", t.Region, limit, q.what, q.code, t.Region))
+				"aws service-quotas request-service-quota-increase --service-code ec2 --quota-code %s "+
+				"--desired-value 256 --region %s", t.Region, limit, q.what, q.code, t.Region))
 		}
 	}
 	return found

@@ -19,8 +19,8 @@ import (
 )
 
 // The SDK's clients of EC2, SSM, Lambda and Service Quotas would add thirty megabytes to the program, which every
-// machine downloads, since it is also the agent. Only a few of their calls are needed; they are implemented here, signed
-// by the SDK.
+// machine downloads, since it is also the agent. Only a few of their calls are needed; they are implemented here,
+// signed by the SDK.
 
 // plainError is an error response of AWS.
 type plainError struct {

@@ -105,8 +105,8 @@ type region struct {
 // at returns a configured region that the account has enabled.
 func (c *Cloud) at(ctx context.Context, name string) (*region, error) {
 	if !slices.Contains(c.cfg.Regions, name) {
-		return nil, failRegion(cloud.Quota, codeNoRegion, "region %q is not among the regions of this deployment: %v", name,
-			c.cfg.Regions)
+		return nil, failRegion(cloud.Quota, codeNoRegion, "region %q is not among the regions of this deployment: %v",
+			name, c.cfg.Regions)
 	}
 	usable, err := c.usable(ctx)
 	if err != nil {

@@ -165,8 +165,8 @@ func (r *region) defaultImage(ctx context.Context, t machineType) (string, error
 		return own, nil
 	}
 	if t.noImage != "" {
-		return "", failType(cloud.Capacity, codeNoImage, "%s: name an image with image: in the job, or for all machines of "+
-			"this class with `tradewind cloud add aws --image %s=ami-…`", t.noImage, t.class())
+		return "", failType(cloud.Capacity, codeNoImage, "%s: name an image with image: in the job, or for all "+
+			"machines of this class with `tradewind cloud add aws --image %s=ami-…`", t.noImage, t.class())
 	}
 	id, err := r.parameter(ctx, imageParameter(t))
 	if isCode(err, "ParameterNotFound") { // not the task's fault: another region may have it
