@@ -89,9 +89,16 @@ const (
 	doorSeconds = 6 * 3600
 )
 
-// visibilityFactor is the ratio of a message's visibility timeout to its function's timeout. AWS recommends it, so that
-// a throttled batch is not delivered twice.
-const visibilityFactor = 6
+// visibility is how long a message that a function received is hidden from others, in seconds. Lambda wants at least the
+// function's timeout and recommends six times as much, so that a throttled batch is not delivered twice. In a new
+// account, whose functions throttle each other, a throttled batch comes back only after this time, so it is shorter for
+// short functions: a second delivery changes nothing.
+func visibility(s size) int {
+	if s.seconds <= 60 {
+		return 2 * s.seconds
+	}
+	return 6 * s.seconds
+}
 
 // function adds a function with its role and its log group. At first, the role may only write that log.
 func (d *deployment) function(fn string) {
@@ -108,7 +115,7 @@ func (d *deployment) function(fn string) {
 		"CKV_AWS_338",
 		"how long logs are kept is the deployer's choice (-log-days); records, not logs, are the history of jobs")
 	role := awsiam.NewRole(d.stack, jsii.String(title(fn)+"Role"), &awsiam.RoleProps{
-		RoleName: jsii.String(name), AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
+		RoleName: d.roleName(fn), AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
 		Description: jsii.String("Tradewind: function " + fn),
 	})
 	role.AddToPolicy(allow("Log", []string{"logs:CreateLogStream", "logs:PutLogEvents"}, *logs.LogGroupArn()))
@@ -162,7 +169,7 @@ func (d *deployment) environment() {
 		"TRADEWIND_REGIONS":   jsii.String(strings.Join(append([]string{*d.stack.Region()}, d.Regions...), ",")),
 	}
 	if buckets, _ := d.mountable(); len(buckets) > 0 {
-		env["TRADEWIND_MOUNTS_ROLE"] = jsii.String(d.global("iam", "role/"+d.mountsRole()))
+		env["TRADEWIND_MOUNTS_ROLE"] = jsii.String(d.roleARN(mountsRole))
 	}
 	if keys := d.rcloneObjects(); keys != "" {
 		env["TRADEWIND_RCLONE_KEY"] = &keys

@@ -49,7 +49,7 @@ func (d *deployment) messaging() {
 		}
 		d.queues[fn] = awssqs.NewQueue(d.stack, jsii.String(title(fn)+"Queue"), &awssqs.QueueProps{
 			QueueName: jsii.String(d.named(fn)), RetentionPeriod: keep,
-			VisibilityTimeout: seconds(visibilityFactor * sizeOf(fn).seconds),
+			VisibilityTimeout: seconds(visibility(sizeOf(fn))),
 			Encryption:        awssqs.QueueEncryption_SQS_MANAGED, EnforceSSL: jsii.Bool(true),
 			DeadLetterQueue: &awssqs.DeadLetterQueue{Queue: d.dead[fn], MaxReceiveCount: num(maxReceives)},
 		})

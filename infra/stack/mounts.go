@@ -20,8 +20,8 @@ func (d *deployment) mountable() (buckets, objects []string) {
 	return buckets, objects
 }
 
-// mountsRole is the name of the role whose credentials are lent to machines.
-func (d *deployment) mountsRole() string { return d.named("mounts") }
+// mountsRole is the part of the role whose credentials are lent to machines.
+const mountsRole = "mounts"
 
 // addMountsRole adds a role that the API may assume for at most one hour. The API lends a machine credentials of this
 // role, limited to one prefix by a session policy; the role's own rights are the upper limit. The API also signs
@@ -34,7 +34,7 @@ func (d *deployment) addMountsRole() {
 		return
 	}
 	role := awsiam.NewRole(d.stack, jsii.String("MountsRole"), &awsiam.RoleProps{
-		RoleName: jsii.String(d.mountsRole()), AssumedBy: awsiam.NewCompositePrincipal(
+		RoleName: d.roleName(mountsRole), AssumedBy: awsiam.NewCompositePrincipal(
 			awsiam.NewArnPrincipal(d.roles[fnAPI].RoleArn()), awsiam.NewArnPrincipal(d.roles[events.FnSubmit].RoleArn())),
 		Description: jsii.String("Tradewind: buckets that tasks mount, lent one prefix at a time"),
 	})

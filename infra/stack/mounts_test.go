@@ -25,7 +25,7 @@ func TestMountsRoleReachesOnlyNamedBuckets(t *testing.T) {
 		}
 	})
 	d := all["tradewind"]
-	_, role := d.named(t, "AWS::IAM::Role", "RoleName", "tradewind-mounts")
+	_, role := d.named(t, "AWS::IAM::Role", "RoleName", "tradewind-mounts-${AWS::Region}")
 	who, err := json.Marshal(role.Properties["AssumeRolePolicyDocument"])
 	if err != nil || strings.Count(string(who), "Principal") != 2 || !strings.Contains(string(who), "ApiRole") ||
 		!strings.Contains(string(who), "SubmitRole") || strings.Contains(string(who), "Service") {
@@ -79,7 +79,7 @@ func TestValidateRejectsInvalidMakeBuckets(t *testing.T) {
 func (t template) roles() map[string]bool {
 	out := map[string]bool{}
 	for _, r := range t.of("AWS::IAM::Role") {
-		out[fmt.Sprint(r.Properties["RoleName"])] = true
+		out[strings.TrimSuffix(fmt.Sprint(r.Properties["RoleName"]), "-${AWS::Region}")] = true
 	}
 	return out
 }

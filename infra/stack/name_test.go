@@ -69,3 +69,27 @@ func TestDeploymentsWithDifferentNamesShareNothing(t *testing.T) {
 		t.Error("the API cannot grant reading the data bucket")
 	}
 }
+
+// Names of IAM roles and of CloudWatch dashboards are unique in an account, not in a region (IAM API reference,
+// CreateRole; CloudWatch API reference, PutDashboard). A stack in a second region fails if they are the same there.
+// Buckets are global; their names may depend on account and region only, so that a deployment can name them literally.
+func TestNamesThatAreGlobalContainRegion(t *testing.T) {
+	d := deployed()(t)
+	for id, r := range d.Resources {
+		for typ, property := range map[string]string{
+			"AWS::IAM::Role": "RoleName", "AWS::CloudWatch::Dashboard": "DashboardName", "AWS::S3::Bucket": "BucketName",
+			"AWS::IAM::ManagedPolicy": "ManagedPolicyName",
+		} {
+			name, named := r.Properties[property].(string)
+			if r.Type == typ && named && !strings.Contains(name, "${AWS::Region}") && !strings.Contains(name, "<AWS::Region>") {
+				t.Errorf("%s %s is named %s in every region", typ, id, name)
+			}
+		}
+		if name, ok := r.Properties["BucketName"].(string); ok {
+			rest := strings.NewReplacer("${AWS::AccountId}", "", "${AWS::Region}", "").Replace(name)
+			if r.Type == "AWS::S3::Bucket" && strings.ContainsAny(rest, "$<") {
+				t.Errorf("bucket %s is named %s", id, name)
+			}
+		}
+	}
+}

@@ -21,7 +21,7 @@ func newNotices(app awscdk.App, cfg Config, region string) awscdk.Stack {
 		}),
 	})
 	awscdk.Tags_Of(s).Add(jsii.String(TagDeployment), &cfg.Name, nil)
-	newBucket(s, "Work", jsii.String(cfg.regionalBucket(region)), cfg.removal(), nil)
+	newBucket(s, "Work", jsii.String(cfg.regionalBucket(region)), cfg.removal(), false, nil)
 	home := s.FormatArn(&awscdk.ArnComponents{
 		Service: jsii.String("events"), Region: &cfg.Region, Resource: jsii.String("event-bus"),
 		ResourceName: &cfg.Name,

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/jsii-runtime-go"
 
@@ -123,7 +124,7 @@ func (d *deployment) grantSwitching(fn string) {
 	}
 	d.grant(fn, "Schedules", []string{"scheduler:GetSchedule", "scheduler:UpdateSchedule"}, schedules...)
 	d.roles[fn].AddToPolicy(allowIf("ScheduleRole", []string{"iam:PassRole"},
-		equals("iam:PassedToService", "scheduler.amazonaws.com"), d.global("iam", "role/"+d.named("scheduler"))))
+		equals("iam:PassedToService", "scheduler.amazonaws.com"), d.roleARN(schedulerRole)))
 	// AWS names a mapping with a generated ID, so a condition limits it to our functions. List calls cannot be
 	// restricted.
 	d.grant(fn, "FindPolling", []string{"lambda:ListEventSourceMappings"}, "*")
@@ -339,6 +340,17 @@ func (d *deployment) grantPrices() {
 	d.grant(events.FnOptimize, "CatalogueRead", []string{"s3:GetObject"}, catalog)
 	// No catalogue exists before the first refresh; without ListBucket, S3 answers "forbidden" for a missing object.
 	d.grant(events.FnOptimize, "CatalogueMissing", []string{"s3:ListBucket"}, *d.work.BucketArn())
+}
+
+// roleName is the name of the role of a part. Names of roles are unique in an account, not in a region, so they contain
+// the region (IAM API reference, CreateRole, RoleName).
+func (d *deployment) roleName(part string) *string {
+	return awscdk.Fn_Sub(jsii.String(d.named(part)+"-${AWS::Region}"), nil)
+}
+
+// roleARN is the ARN of that role.
+func (d *deployment) roleARN(part string) string {
+	return d.global("iam", "role/"+d.named(part)+"-"+*d.stack.Region())
 }
 
 // global is the ARN of something that belongs to no region.

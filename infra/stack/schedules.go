@@ -11,6 +11,9 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
+// schedulerRole is the part of the role of the schedules.
+const schedulerRole = "scheduler"
+
 // schedule is an event that is sent periodically.
 type schedule struct {
 	fn   string
@@ -48,7 +51,7 @@ func (d *deployment) schedules() {
 	group := awsscheduler.NewCfnScheduleGroup(d.stack, jsii.String("Schedules"),
 		&awsscheduler.CfnScheduleGroupProps{Name: &d.Name})
 	role := awsiam.NewRole(d.stack, jsii.String("SchedulerRole"), &awsiam.RoleProps{
-		RoleName: jsii.String(d.named("scheduler")), Description: jsii.String("Tradewind: schedules"),
+		RoleName: d.roleName(schedulerRole), Description: jsii.String("Tradewind: schedules"),
 		AssumedBy: awsiam.NewServicePrincipal(jsii.String("scheduler.amazonaws.com"), &awsiam.ServicePrincipalOpts{
 			Conditions: &map[string]interface{}{
 				"StringEquals": map[string]interface{}{"aws:SourceAccount": d.stack.Account()}},

@@ -67,7 +67,7 @@ func TestQueueVisibilityExceedsFunctionTimeout(t *testing.T) {
 	for _, fn := range events.Functions() {
 		_, q := d.named(t, "AWS::SQS::Queue", "QueueName", "tradewind-"+fn)
 		_, f := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-"+fn)
-		if v, timeout := q.Properties["VisibilityTimeout"].(float64), f.Properties["Timeout"].(float64); v < 6*timeout {
+		if v, timeout := q.Properties["VisibilityTimeout"].(float64), f.Properties["Timeout"].(float64); v < 2*timeout || timeout > 60 && v < 6*timeout || timeout <= 60 && v > 120 {
 			t.Errorf("%s: a message is visible again after %v s, a batch may take %v", fn, v, timeout)
 		}
 		dead, _ := d.named(t, "AWS::SQS::Queue", "QueueName", "tradewind-"+fn+"-dlq")
@@ -488,6 +488,29 @@ func TestValidateRejectsInvalidConfigurations(t *testing.T) {
 		change(&cfg)
 		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+// Old versions of removed objects stay until their noncurrent expiration (Amazon S3 User Guide, "Deleting object
+// versions"): a training day's checkpoints, written over and removed, cost 6.6 USD for the month after.
+func TestRemovedCheckpointsAreNotKeptAsVersions(t *testing.T) {
+	all := synthesise(t, func(c *Config) {
+		c.Account, c.Region, c.Regions = "111122223333", "us-east-1", []string{"eu-west-1"}
+	})
+	for stack, d := range all {
+		for id, b := range d.of("AWS::S3::Bucket") {
+			versioned := b.at("VersioningConfiguration", "Status") == "Enabled"
+			if want := strings.HasPrefix(id, "Dags"); versioned != want {
+				t.Errorf("%s %s: versioned %v", stack, id, versioned)
+			}
+			rules, _ := b.at("LifecycleConfiguration", "Rules").([]any)
+			for _, r := range rules {
+				old, _ := r.(map[string]any)["NoncurrentVersionExpiration"].(map[string]any)
+				if n, ok := old["NoncurrentDays"].(float64); ok && !versioned && n > 1 {
+					t.Errorf("%s %s: old versions stay %v days", stack, id, n)
+				}
+			}
 		}
 	}
 }

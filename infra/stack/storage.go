@@ -39,11 +39,11 @@ func (d *deployment) storage() {
 	})
 	skip(d.table, "CKV_AWS_119",
 		"it is encrypted with AWS's own key; a customer's key costs 1 USD a month and a request for each read")
-	d.dags = d.bucket("Dags", "dags", policy, nil)
+	d.dags = d.bucket("Dags", "dags", policy, true, nil)
 	// A property override, because an L2 notification would add a CDK function with wide rights.
 	cfn(d.dags).AddPropertyOverride(
 		jsii.String("NotificationConfiguration.EventBridgeConfiguration.EventBridgeEnabled"), true)
-	d.work = d.bucket("Work", "work", policy, &[]*awss3.LifecycleRule{{
+	d.work = d.bucket("Work", "work", policy, false, &[]*awss3.LifecycleRule{{
 		Id: jsii.String("large-payloads"), Prefix: jsii.String(prefixEvents), Expiration: days(eventDays),
 	}, packRule()})
 }
@@ -57,10 +57,10 @@ func (c Config) removal() awscdk.RemovalPolicy {
 }
 
 // bucket adds a private bucket.
-func (d *deployment) bucket(id, suffix string, policy awscdk.RemovalPolicy,
+func (d *deployment) bucket(id, suffix string, policy awscdk.RemovalPolicy, versioned bool,
 	rules *[]*awss3.LifecycleRule) awss3.Bucket {
 	name := awscdk.Fn_Sub(jsii.String(d.Name+"-"+suffix+"-${AWS::AccountId}-${AWS::Region}"), nil)
-	return newBucket(d.stack, id, name, policy, rules)
+	return newBucket(d.stack, id, name, policy, versioned, rules)
 }
 
 // regionalBucket names the bucket in another region in which jobs store data.
@@ -68,12 +68,19 @@ func (c Config) regionalBucket(region string) string {
 	return c.Name + "-work-" + c.Account + "-" + region
 }
 
-func newBucket(s awscdk.Stack, id string, name *string, policy awscdk.RemovalPolicy,
+// newBucket adds a private bucket. Only users' job files are versioned. Jobs write a checkpoint over and over and the
+// broker removes the old ones: versions of those would be kept and paid for after that. A bucket that was versioned
+// keeps its old versions for one more day.
+func newBucket(s awscdk.Stack, id string, name *string, policy awscdk.RemovalPolicy, versioned bool,
 	rules *[]*awss3.LifecycleRule) awss3.Bucket {
+	keep := 1
+	if versioned {
+		keep = 30
+	}
 	all := []*awss3.LifecycleRule{{
 		Id: jsii.String("unfinished-uploads"), AbortIncompleteMultipartUploadAfter: days(7),
 	}, {
-		Id: jsii.String("old-versions"), NoncurrentVersionExpiration: days(30),
+		Id: jsii.String("old-versions"), NoncurrentVersionExpiration: days(keep),
 	}}
 	if rules != nil {
 		all = append(all, *rules...)
@@ -81,10 +88,14 @@ func newBucket(s awscdk.Stack, id string, name *string, policy awscdk.RemovalPol
 	b := awss3.NewBucket(s, jsii.String(id), &awss3.BucketProps{
 		BucketName: name,
 		Encryption: awss3.BucketEncryption_S3_MANAGED, BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(),
-		EnforceSSL: jsii.Bool(true), MinimumTLSVersion: jsii.Number(1.2), Versioned: jsii.Bool(true),
+		EnforceSSL: jsii.Bool(true), MinimumTLSVersion: jsii.Number(1.2), Versioned: jsii.Bool(versioned),
 		ObjectOwnership: awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED, LifecycleRules: &all, RemovalPolicy: policy,
 	})
-	skip(b, "CKV_AWS_18", "who wrote what is in the records; server access logs need a third bucket, and CloudTrail "+
-		"data events are the account's choice")
+	reasons := []string{"CKV_AWS_18", "who wrote what is in the records; server access logs need a third bucket, and " +
+		"CloudTrail data events are the account's choice"}
+	if !versioned {
+		reasons = append(reasons, "CKV_AWS_21", "removed checkpoints would stay and be paid for")
+	}
+	skip(b, reasons...)
 	return b
 }

@@ -195,7 +195,7 @@ type statement struct {
 func (t template) statements() []statement {
 	names := map[string]string{}
 	for id, r := range t.of("AWS::IAM::Role") {
-		names["<"+id+">"] = fmt.Sprint(r.Properties["RoleName"])
+		names["<"+id+">"] = strings.TrimSuffix(fmt.Sprint(r.Properties["RoleName"]), "-${AWS::Region}")
 	}
 	var out []statement
 	policies := t.of("AWS::IAM::Policy")

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatchactions"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
@@ -88,7 +89,8 @@ func (d *deployment) dashboard() {
 			Width: num(8), Height: num(6)})
 	}
 	awscloudwatch.NewDashboard(d.stack, jsii.String("Dashboard"), &awscloudwatch.DashboardProps{
-		DashboardName: &d.Name,
+		// dashboards are global in an account
+		DashboardName: awscdk.Fn_Sub(jsii.String(d.Name+"-${AWS::Region}"), nil),
 		Widgets: &[]*[]awscloudwatch.IWidget{
 			{graph("Dead letters", dead), graph("Waiting", waiting), graph("Oldest, seconds", age)},
 			{graph("Invocations", invoked), graph("Errors and throttles", failed),

@@ -48,6 +48,10 @@ func TestDeployAWS(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.out), &d); err != nil || r.code != command.ExitDone || len(d.Stacks) != 1 || len(d.Stacks[0].Changes) != 2 || !d.Stacks[0].New {
 		t.Fatalf("exit %d, %v\n%s\n%s", r.code, err, r.out, r.err)
 	}
+	// Amazon S3 User Guide, "Enabling Amazon EventBridge": it takes around five minutes. The emulator needs no time.
+	if !strings.Contains(r.err, "S3 reports files in a new bucket from about") {
+		t.Errorf("it does not say from when files are seen\n%s", r.err)
+	}
 	if !strings.Contains(r.err, "agent for amd64") || strings.Contains(r.err, "IN_PROGRESS") {
 		t.Errorf("progress\n%s", r.err)
 	}

@@ -1,6 +1,7 @@
 package cloudkit
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,8 @@ type Functions struct {
 	// Account of AWS, twelve digits; empty if the settings are not for functions.
 	Account    string `json:"account"`
 	Deployment string `json:"deployment"`
+	// Region of the deployment; empty is DefaultFunctionsRegion.
+	Region string `json:"region,omitempty"`
 	// Issuer is the URL that signs tokens for the account's roles. Azure needs it; Google asks AWS itself.
 	Issuer string `json:"issuer,omitempty"`
 }
@@ -24,6 +27,7 @@ func FunctionFlags(f *pflag.FlagSet, s *Settings) {
 		"AWS account of the deployment that buys: the cloud is made to trust its function,\n"+
 			"and the settings are printed, not saved")
 	f.StringVar(&s.Functions.Deployment, "aws-deployment", "tradewind", "name of that deployment")
+	f.StringVar(&s.Functions.Region, "aws-region", DefaultFunctionsRegion, "region of that deployment")
 }
 
 var awsAccount = regexp.MustCompile(`^[0-9]{12}$`)
@@ -36,13 +40,25 @@ func (f Functions) Check() error {
 	return nil
 }
 
-// Role returns the name of the AWS role of the deployment's function that buys on a cloud.
-func (f Functions) Role(cloud string) string { return f.Deployment + "-cloud-" + cloud }
+// DefaultFunctionsRegion is the region of a deployment on AWS if no other is named.
+const DefaultFunctionsRegion = "us-east-1"
+
+// Role returns the name of the AWS role of the deployment's function that buys on a cloud. It contains the region,
+// because the names of roles are unique in an account.
+func (f Functions) Role(cloud string) string {
+	return f.Deployment + "-cloud-" + cloud + "-" + cmp.Or(f.Region, DefaultFunctionsRegion)
+}
 
 // FunctionsFileName is the file in a state folder that records what was created in clouds for functions on AWS.
 const FunctionsFileName = "functions.json"
 
-func (f Functions) key(cloud string) string { return cloud + "/" + f.Account + "/" + f.Deployment }
+func (f Functions) key(cloud string) string {
+	key := cloud + "/" + f.Account + "/" + f.Deployment
+	if f.Region != "" && f.Region != DefaultFunctionsRegion {
+		key += "/" + f.Region
+	}
+	return key
+}
 
 // LoadMadeFor reads what was created in a cloud for the functions of a deployment, according to this state folder.
 func LoadMadeFor(state, cloud string, f Functions) (s Settings, known bool, err error) {

@@ -33,6 +33,8 @@ type Asset struct {
 	Zip    bool
 	Bucket string // with ${AWS::AccountId} and ${AWS::Region}
 	Key    string
+
+	body []byte // replaces the file at Path, if not nil
 }
 
 // ErrAssembly means that a folder does not contain what infra/ writes.

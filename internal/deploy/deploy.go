@@ -28,6 +28,10 @@ func (c *ChangeSet) LostResources() []Change {
 // returns the changes. If these would lose data, it changes nothing and returns ErrData. It returns ErrFailed if
 // CloudFormation rolled back, and ErrBusy if the stack is being changed.
 func (t *Target) Deploy(ctx context.Context, s Stack, assets string) (*ChangeSet, error) {
+	s, err := t.named(s)
+	if err != nil {
+		return nil, err
+	}
 	if err := t.Upload(ctx, s); err != nil {
 		return nil, err
 	}
@@ -81,6 +85,10 @@ func (t *Target) agents(ctx context.Context, s Stack, assets string) error {
 
 // Diff returns what Deploy would change. It uploads the template and its assets, which nothing uses yet.
 func (t *Target) Diff(ctx context.Context, s Stack) (*ChangeSet, error) {
+	s, err := t.named(s)
+	if err != nil {
+		return nil, err
+	}
 	if err := t.Upload(ctx, s); err != nil {
 		return nil, err
 	}

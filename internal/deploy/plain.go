@@ -18,8 +18,9 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// The SDK's clients of EC2 and SSM would add thirty megabytes to the program, which every machine downloads, since it
-// is also the agent. Only four of their calls are needed; they are implemented here, signed by the SDK.
+// The SDK's clients of EC2, SSM, Lambda and Service Quotas would add thirty megabytes to the program, which every
+// machine downloads, since it is also the agent. Only a few of their calls are needed; they are implemented here,
+// signed by the SDK.
 
 // plainError is an error response of AWS.
 type plainError struct {
@@ -37,18 +38,25 @@ const (
 func (t *Target) send(ctx context.Context, service, contentType, target string, body []byte) ([]byte, int, error) {
 	ctx, cancel := context.WithTimeout(ctx, plainWithin)
 	defer cancel()
+	header := http.Header{"Content-Type": {contentType}}
+	if target != "" {
+		header.Set("X-Amz-Target", target)
+	}
+	return t.request(ctx, http.MethodPost, service, "/", header, body)
+}
+
+// request makes a signed request to a path of a service. The context bounds it.
+func (t *Target) request(ctx context.Context, method, service, path string, header http.Header,
+	body []byte) ([]byte, int, error) {
 	base := "https://" + service + "." + t.Region + ".amazonaws.com"
 	if t.cfg.BaseEndpoint != nil {
 		base = strings.TrimSuffix(*t.cfg.BaseEndpoint, "/")
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, 0, err
 	}
-	req.Header.Set("Content-Type", contentType)
-	if target != "" {
-		req.Header.Set("X-Amz-Target", target)
-	}
+	req.Header = header
 	keys, err := t.cfg.Credentials.Retrieve(ctx)
 	if err != nil {
 		return nil, 0, fmt.Errorf("%w: %w", ErrNoCredentials, err)

@@ -92,6 +92,9 @@ func codeOf(err error) string {
 
 // content returns the bytes to upload. The archive of a folder depends only on its files, not on the time.
 func (a Asset) content() ([]byte, error) {
+	if a.body != nil {
+		return a.body, nil
+	}
 	if !a.Zip {
 		return os.ReadFile(a.Path)
 	}

@@ -28,6 +28,16 @@ const (
 	Invalid   Kind = "invalid"   // fail the task with the cloud's message
 )
 
+// Scope is what a failure concerns.
+type Scope string
+
+// The scopes: a machine type in every region and market, or everything in a region. The zero value lets the kind
+// decide.
+const (
+	ScopeType   Scope = "type"
+	ScopeRegion Scope = "region"
+)
+
 // Error is a cloud's failure with its kind.
 type Error struct {
 	Kind       Kind
@@ -38,6 +48,11 @@ type Error struct {
 	// AskAgain is how long the broker skips this place after its first failure, if retrying is free: a driver that
 	// watches a cluster knows whether it is full. 0 lets the broker decide.
 	RetryAfterFull time.Duration
+	// Scope is what the failure concerns, if that is not what its kind blocks.
+	Scope Scope
+	// Class is the class of machine types that share the exhausted quota, for a failure of kind Quota; empty is the
+	// family of the machine type.
+	Class string
 	// Late is how many machines had been made when the launch failed, even if the driver has ended them since: they may
 	// still exist, and they are billed. A failure of kind Transient or Throttled may always hide machines.
 	Late int

@@ -354,23 +354,30 @@ func DecideRefused(st Buying, cfg config.Config, cause error, now time.Time) (d 
 }
 
 // blockFor returns what not to try after a failure, and until when. A capacity failure blocks the zone, type and
-// market; quota the region, family and market; auth the cloud; any other failure the zone and type for a short while.
+// market; quota the region, family (or class of families) and market; auth the cloud; any other failure the zone and
+// type for a short while. The failure may name another scope.
 func blockFor(o apitypes.Offer, kind cloud.Kind, cause error, cfg config.Config, known []apitypes.Block,
 	now time.Time) apitypes.Block {
 	b := apitypes.Block{Cloud: o.Cloud, Kind: string(kind), Reason: cause.Error(), At: now}
-	switch kind {
-	case cloud.Auth:
-	case cloud.Quota:
-		b.Region, b.Family, b.Market = o.Region, record.Family(o.InstanceType), string(record.Market(o))
+	var e *cloud.Error
+	if !errors.As(cause, &e) {
+		e = &cloud.Error{}
+	}
+	switch {
+	case kind == cloud.Auth:
+	case e.Scope == cloud.ScopeRegion:
+		b.Region = o.Region
+	case e.Scope == cloud.ScopeType:
+		b.InstanceType = o.InstanceType
+	case kind == cloud.Quota:
+		b.Region, b.Family = o.Region, cmp.Or(e.Class, record.Family(o.InstanceType))
+		b.Market = string(record.Market(o))
 	default:
 		b.Region, b.Zone, b.InstanceType, b.Market = o.Region, o.Zone, o.InstanceType, string(record.Market(o))
 		b.Reservation = o.Reservation
 	}
 	span := cfg.BlockFor[kind]
-	var e *cloud.Error
-	if errors.As(cause, &e) {
-		span = max(cmp.Or(e.RetryAfterFull, span), e.RetryAfter)
-	}
+	span = max(cmp.Or(e.RetryAfterFull, span), e.RetryAfter)
 	for _, k := range known {
 		if record.BlockKey(k) != record.BlockKey(b) {
 			continue

@@ -109,6 +109,7 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 			if byZone {
 				q.CheapestPer = catalog.PerZone
 			}
+			f.named = q.InstanceType != ""
 			err := f.reserved(q)
 			if err == nil {
 				err = f.collect(q)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/ec2types"
 )
 
 // finder collects the offers that suit a class: for each region and market those that may be the best there by price,
@@ -14,6 +15,7 @@ import (
 type finder struct {
 	b       *builder
 	disk    float64 // GiB of each machine
+	named   bool    // the query names a machine type
 	found   map[string]bool
 	matches []*match
 }
@@ -26,11 +28,11 @@ type finder struct {
 func (f *finder) collect(q catalog.Query) error {
 	b := f.b
 	if b.countsCarbon() {
-		q.CheapestPer, q.Keep = catalog.PerOffer, b.keep // expensive offers may be the cleanest
+		q.CheapestPer, q.Keep = catalog.PerOffer, f.keep // expensive offers may be the cleanest
 		return f.find(q)
 	}
 	base := q
-	base.Keep = func(m *catalog.Match) bool { return !b.known.has(m) && b.keep(m) }
+	base.Keep = func(m *catalog.Match) bool { return !b.known.has(m) && f.keep(m) }
 	err := f.find(base)
 	if err != nil && !errors.Is(err, catalog.ErrNoOffer) {
 		return err
@@ -48,6 +50,23 @@ func (f *finder) collect(q catalog.Query) error {
 		return nil
 	}
 	return err
+}
+
+// keep is the builder's, without burstable types that the task does not name. With busy vCPUs these cost a multiple of
+// their price, or run at a fraction of their speed.
+func (f *finder) keep(m *catalog.Match) bool {
+	if _, burstable := surplus(m); burstable && !f.named {
+		return false
+	}
+	return f.b.keep(m)
+}
+
+// surplus is what a burstable type costs in addition, USD per hour, with busy vCPUs.
+func surplus(m *catalog.Match) (usd float64, burstable bool) {
+	if m.Cloud != "aws" {
+		return 0, false
+	}
+	return ec2types.Burst(m.InstanceType, m.VCPU)
 }
 
 func (f *finder) find(q catalog.Query) error {
@@ -106,7 +125,7 @@ func (f *finder) learned(q catalog.Query) error {
 		q.Regions = known.regions
 	}
 	q.CheapestPer = catalog.PerOffer
-	q.Keep = func(m *catalog.Match) bool { return known.has(m) && f.b.keep(m) }
+	q.Keep = func(m *catalog.Match) bool { return known.has(m) && f.keep(m) }
 	return f.visit(q)
 }
 
@@ -120,10 +139,12 @@ func (f *finder) addAs(m *catalog.Match, id string, usd float64, reserved *catal
 	}
 	f.found[id] = true
 	beside := catalog.AttachedUSD(m.Cloud, f.disk, m.Market)
+	extra, _ := surplus(m)
+	beside += extra
 	onDemand, _ := m.Offer.USDPerHour(catalog.OnDemand) // every offer is sold on demand
 	full := &match{
 		Match: *m, id: id, place: f.b.number[m.Place()], usd: usd + beside,
-		onDemand: onDemand + catalog.AttachedUSD(m.Cloud, f.disk, catalog.OnDemand), reserved: reserved,
+		onDemand: onDemand + extra + catalog.AttachedUSD(m.Cloud, f.disk, catalog.OnDemand), reserved: reserved,
 	}
 	if reserved != nil {
 		full.takes, _ = reserved.Takes(&m.Offer)

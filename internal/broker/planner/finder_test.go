@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -61,7 +62,7 @@ func TestPlanLeavesZoneThatBecameExpensive(t *testing.T) {
 	id := strings.TrimSuffix(first.Of(0).ID, "/spot")
 	dear := map[string]record.MarketRecord{id: {Offer: id, USD: 50}}
 	got := plan(t, p, planinput.Input{Spec: spec, Previous: first, Markets: dear})
-	q := catalog.Query{Regions: []string{"aws:us-east-2"}, Accelerator: "V100", AcceleratorCount: 1, Market: catalog.Spot}
+	q := catalog.Query{Regions: []string{"aws:us-east-2"}, Accelerator: "T4", AcceleratorCount: 1, Market: catalog.Spot}
 	best := bestOf(t, c, q, func(m *catalog.Match) float64 {
 		if m.Offer.ID() == id {
 			return 50
@@ -126,5 +127,31 @@ func TestLeastCarbonConsidersAllOffers(t *testing.T) {
 	got = plan(t, planner.New(c, moves, opt), in)
 	if got.Status == record.PlanInfeasible || clean.Emissions(in, got) > best*(1+1e-9) {
 		t.Errorf("a cap at the minimum: %s %s", got.Status, got.Message)
+	}
+}
+
+// Sources: EC2 User Guide, "Key concepts for burstable performance instances" (t3.nano: 2 vCPUs, baseline 5%), and EC2
+// on-demand pricing, "T2/T3/T4g Unlimited Mode Pricing" (0.05 USD for each vCPU-hour above it, T4g 0.04).
+func TestBurstableTypesAreBoughtByNameAtFullPrice(t *testing.T) {
+	p, c := newPlanner(t)
+	const task = "tasks:\n  a: {run: x, time: 1h, resources: {cpus: 2+, cloud: aws, region: us-east-1, market: %s%s}}\n"
+	for _, market := range []string{"spot", "on-demand"} {
+		got := plan(t, p, planinput.Input{Spec: readJob(t, fmt.Sprintf(task, market, ""))})
+		if kind := got.Of(0).Offer.InstanceType; strings.HasPrefix(kind, "t") && !strings.HasPrefix(kind, "trn") {
+			t.Errorf("%s: planned on %s, which the task does not name", market, kind)
+		}
+		named := plan(t, p, planinput.Input{Spec: readJob(t, fmt.Sprintf(task, market, ", instanceType: t3.nano"))}).Of(0)
+		if named == nil {
+			t.Fatalf("%s: t3.nano is not offered to a task that names it", market)
+		}
+		m, err := c.Lookup(strings.TrimSuffix(named.ID, "/"+market) + "/" + market)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Market = map[string]catalog.Market{"spot": catalog.Spot, "on-demand": catalog.OnDemand}[market]
+		want := m.USDPerHour + 2*0.95*0.05 + catalog.AttachedUSD("aws", cloud.DefaultDiskGiB, m.Market)
+		if math.Abs(named.Offer.USDPerHour-want) > 1e-9 {
+			t.Errorf("%s: %v USD an hour, want %v", market, named.Offer.USDPerHour, want)
+		}
 	}
 }

@@ -57,7 +57,7 @@ func plan(t testing.TB, p *planner.Planner, in planinput.Input) *record.Plan {
 
 const train = `
 tasks:
-  train: {run: x, time: 2h, resources: {accelerators: V100:1%s}, checkpoint: {every: 15m, path: c}}
+  train: {run: x, time: 2h, resources: {accelerators: T4:1%s}, checkpoint: {every: 15m, path: c}}
 `
 
 func with(more string) string { return strings.Replace(train, "%s", more, 1) }
@@ -66,7 +66,7 @@ func TestPlanChoosesCheapestOffer(t *testing.T) {
 	p, c := newPlanner(t)
 	got := plan(t, p, planinput.Input{Spec: readJob(t, with(", market: on-demand"))})
 	best := math.Inf(1)
-	err := c.Visit(catalog.Query{Accelerator: "V100", AcceleratorCount: 1, Market: catalog.OnDemand}, func(m *catalog.Match) bool {
+	err := c.Visit(catalog.Query{Accelerator: "T4", AcceleratorCount: 1, Market: catalog.OnDemand}, func(m *catalog.Match) bool {
 		best = math.Min(best, price(m))
 		return true
 	})
@@ -145,7 +145,7 @@ func TestPlanStaysInAllowedRegions(t *testing.T) {
 const pair = `
 tasks:
   a: {run: x, time: 1h, resources: {cpus: 4+}, outputs: [{name: data, size: 5000GiB}]}
-  b: {run: x, time: 1h, resources: {accelerators: V100:1}, after: [a]}
+  b: {run: x, time: 1h, resources: {accelerators: T4:1}, after: [a]}
 `
 
 func TestPlanMovesWorkToData(t *testing.T) {
@@ -206,7 +206,7 @@ func TestPlanTakesOrderedAlternativesInTurn(t *testing.T) {
 	p, _ := newPlanner(t)
 	got := plan(t, p, planinput.Input{Spec: readJob(t, `
 tasks:
-  a: {run: x, time: 1h, resources: {ordered: [{accelerators: V100:3}, {accelerators: A100-80GB:8}, {accelerators: T4:1}]}}
+  a: {run: x, time: 1h, resources: {ordered: [{accelerators: T4:3}, {accelerators: A100-80GB:8}, {accelerators: T4:1}]}}
 `)})
 	if got.Of(0).Offer.Accelerator != "A100-80GB" {
 		t.Errorf("planned on %s", got.Of(0).ID)
@@ -235,7 +235,7 @@ func TestInfeasiblePlanNamesField(t *testing.T) {
 		want string
 	}{
 		"no such offer":  {planinput.Input{Spec: readJob(t, with(", cloud: lambda, region: nowhere"))}, "tasks.train"},
-		"no such device": {planinput.Input{Spec: readJob(t, strings.Replace(with(""), "V100", "FOOBARQ", 1))}, "foobarq"},
+		"no such device": {planinput.Input{Spec: readJob(t, strings.Replace(with(""), "T4", "FOOBARQ", 1))}, "foobarq"},
 		"deadline":       {planinput.Input{Spec: readJob(t, with("")), DeadlineHours: &half}, "deadline"},
 		"budget":         {planinput.Input{Spec: readJob(t, with("")), BudgetUSD: &cents}, "budget"},
 	} {
@@ -324,7 +324,7 @@ func TestOnDemandCostIsNotBelowOnDemandPlan(t *testing.T) {
 	const apart = `
 tasks:
   a: {run: x, time: 1h, resources: {cpus: 4+, cloud: aws}, outputs: [{name: data, size: 500GiB}]}
-  b: {run: x, time: 1h, resources: {accelerators: V100:1, cloud: gcp}, after: [a]}
+  b: {run: x, time: 1h, resources: {accelerators: T4:1, cloud: gcp}, after: [a]}
 `
 	for name, text := range map[string]string{
 		"apart": apart, "together": pair, "in time": "deadline: 30h\n" + apart,
@@ -349,12 +349,12 @@ func TestPriceIncludesDiskAndAddress(t *testing.T) {
 	for _, market := range []catalog.Market{catalog.OnDemand, catalog.Spot} {
 		var plans [2]*record.Plan
 		for i, disk := range []string{"", ", disk: 100"} {
-			more := ", cloud: aws, region: us-east-1, instanceType: p3.2xlarge, market: " + market.String() + disk
+			more := ", cloud: aws, region: us-east-1, instanceType: g4dn.xlarge, market: " + market.String() + disk
 			plans[i] = plan(t, p, planinput.Input{Spec: readJob(t, with(more))})
 		}
 		plain, large := plans[0].Of(0), plans[1].Of(0)
 		list := 0.0
-		q := catalog.Query{InstanceType: "p3.2xlarge", Regions: []string{"aws:us-east-1"}, Accelerator: catalog.AnyAccelerator, Market: market}
+		q := catalog.Query{InstanceType: "g4dn.xlarge", Regions: []string{"aws:us-east-1"}, Accelerator: catalog.AnyAccelerator, Market: market}
 		if err := c.Visit(q, func(m *catalog.Match) bool { list = m.USDPerHour; return m.ID() != large.ID }); err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,7 @@ tasks:
       %s
       roles:
         launcher: {run: x, resources: {cpus: 2, market: on-demand}}
-        worker: {run: x, min: 1, max: 2, resources: {accelerators: V100:1, market: on-demand}}
+        worker: {run: x, min: 1, max: 2, resources: {accelerators: T4:1, market: on-demand}}
 `
 
 func gangOf(within string) string {

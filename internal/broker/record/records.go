@@ -56,6 +56,6 @@ func Covers(b apitypes.Block, o apitypes.Offer, now time.Time) bool {
 		(b.Region == "" || b.Region == o.Region) &&
 		(b.Zone == "" || b.Zone == o.Zone) &&
 		(b.InstanceType == "" || b.InstanceType == o.InstanceType) &&
-		(b.Family == "" || b.Family == Family(o.InstanceType)) &&
+		(b.Family == "" || b.Family == Family(o.InstanceType) || b.Family == quotaClass(o)) &&
 		(b.Market == "" || b.Market == string(Market(o)))
 }

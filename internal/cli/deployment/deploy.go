@@ -192,9 +192,29 @@ func (a app) deployAWS(ctx context.Context, o *deployOptions) error {
 		return err
 	}
 	d := &Deployment{Name: assembly.Stacks[0].Name, Account: t.Account, Region: t.Region, Stacks: []*deploy.ChangeSet{}}
+	if err := a.deployStacks(ctx, t, o, assembly, assets, policy, d); err != nil {
+		return explainDeploy(err)
+	}
+	if o.diff {
+		return a.printDiff(d, o.output)
+	}
+	if d.Outputs, err = t.Outputs(ctx, d.Name); err != nil {
+		return explainDeploy(err)
+	}
+	if d.Stacks[0].New {
+		a.Tell("S3 reports files in a new bucket from about %s on: put job files there after that, "+
+			"or use `tradewind submit`", a.Now().Add(bucketReports).Local().Format("15:04"))
+	}
+	return a.printDeployment(d, o.output)
+}
+
+// deployStacks deploys the stacks of an assembly, or finds what would change, and adds the change sets to d.
+func (a app) deployStacks(ctx context.Context, t *deploy.Target, o *deployOptions, assembly *deploy.Assembly,
+	assets string, policy []byte, d *Deployment) error {
 	for i, s := range assembly.Stacks {
 		at := t.In(s.Region)
 		var set *deploy.ChangeSet
+		var err error
 		if o.diff {
 			set, err = at.Diff(ctx, s)
 		} else {
@@ -208,17 +228,19 @@ func (a app) deployAWS(ctx context.Context, o *deployOptions) error {
 			err = at.PutPolicy(ctx, at.WorkBucket(s.Name), policy)
 		}
 		if err != nil {
-			return explainDeploy(err)
+			return err
 		}
 		d.Stacks = append(d.Stacks, set)
+		if !o.diff && i == 0 && !set.New && !set.Empty() { // it may have put a busy deployment to sleep
+			if err := at.Reconcile(ctx, s.Name); err != nil {
+				a.Tell("warning: %s", strings.TrimPrefix(err.Error(), "deploy: "))
+			}
+		}
+		for _, w := range at.Warnings(ctx, d.Name) {
+			a.Tell("warning: %s", w)
+		}
 	}
-	if o.diff {
-		return a.printDiff(d, o.output)
-	}
-	if d.Outputs, err = t.Outputs(ctx, d.Name); err != nil {
-		return explainDeploy(err)
-	}
-	return a.printDeployment(d, o.output)
+	return nil
 }
 
 // Deployment is the output of `deploy aws -o json`.
@@ -411,6 +433,10 @@ func (a app) printDeployment(d *Deployment, output *command.Choice) error {
 	}
 	return nil
 }
+
+// bucketReports is how long after its creation a bucket begins to report files (Amazon S3 User Guide, "Enabling Amazon
+// EventBridge": around five minutes).
+const bucketReports = 6 * time.Minute
 
 // explainDeploy adds a hint to an error of package deploy.
 func explainDeploy(err error) error {

@@ -14,6 +14,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -77,13 +79,15 @@ type AWS struct {
 	Group     string   // of the schedules
 	Schedules []string // names
 	Functions []string // whose queues are polled
-	// Look is the pause between attempts to change a mapping that is being changed; 1 s when 0.
+	// Look is the mean pause between attempts to change the mappings while that is refused; 1 s when 0.
 	Look time.Duration
 }
 
-// looks is the maximum number of attempts to switch on. Lambda accepts no change of a mapping during another one, so
-// work that arrives while a deployment falls asleep must wait for that. The time fits into API Gateway's limit.
-const looks = 20
+// tries is the maximum number of attempts to switch polling. Lambda accepts no change of a mapping during another one,
+// and 15 requests a second for all of an account's control plane (AWS Lambda developer guide, "Lambda quotas"), so work
+// that arrives while a deployment falls asleep, or together with other work, has to wait. The time fits into API
+// Gateway's limit.
+const tries = 20
 
 // NewAWS makes the switch of a deployment.
 func NewAWS(s *lambdahost.Sandbox) *AWS {
@@ -104,14 +108,12 @@ func (a *AWS) On(ctx context.Context) error { return a.set(ctx, true) }
 func (a *AWS) Off(ctx context.Context) error { return a.set(ctx, false) }
 
 func (a *AWS) set(ctx context.Context, on bool) error {
-	errs := make([]error, len(a.Schedules)+len(a.Functions))
+	errs := make([]error, len(a.Schedules)+1)
 	var wg sync.WaitGroup
 	for i, name := range a.Schedules {
 		wg.Go(func() { errs[i] = a.schedule(ctx, name, on) })
 	}
-	for i, name := range a.Functions {
-		wg.Go(func() { errs[len(a.Schedules)+i] = a.poll(ctx, name, on) })
-	}
+	wg.Go(func() { errs[len(a.Schedules)] = a.poll(ctx, on) })
 	wg.Wait()
 	return errors.Join(errs...)
 }
@@ -138,36 +140,59 @@ func (a *AWS) schedule(ctx context.Context, name string, on bool) error {
 	return nil
 }
 
-// poll sets whether a function's queue is polled. When switching on, it waits for a change in progress to end, because
-// the new work must be processed.
-func (a *AWS) poll(ctx context.Context, function string, on bool) error {
-	look := cmp.Or(a.Look, time.Second)
+// poll sets whether the functions' queues are polled. It waits for a change in progress to end, and while Lambda is
+// throttled: the new work must be processed. Each attempt reads the mappings again, because another function may have
+// switched them meanwhile; then nothing is left to do. A memory of having switched them on would not do: reconcile may
+// have switched them off since.
+func (a *AWS) poll(ctx context.Context, on bool) error {
+	if len(a.Functions) == 0 {
+		return nil
+	}
+	pause := cmp.Or(a.Look, time.Second)
 	for n := 1; ; n++ {
-		err := a.pollOnce(ctx, function, on)
-		var busy *lambdatypes.ResourceInUseException
+		err := a.pollOnce(ctx, on)
 		if err == nil {
 			return nil
 		}
-		if !on || n == looks || !errors.As(err, &busy) || clock.Pause(ctx, look) != nil {
-			return fmt.Errorf("activity: polling for %s: %w", function, err)
+		busy, throttled := refused(err)
+		if n == tries || !throttled && (!on || !busy) ||
+			clock.Pause(ctx, pause/2+rand.N(pause)) != nil { //nolint:gosec // spreads the callers, no secret
+			return fmt.Errorf("activity: polling: %w", err)
 		}
 	}
 }
 
-func (a *AWS) pollOnce(ctx context.Context, function string, on bool) error {
-	out, err := a.Lambda.ListEventSourceMappings(ctx, &lambda.ListEventSourceMappingsInput{FunctionName: &function})
-	if err != nil {
-		return err
-	}
-	for _, m := range out.EventSourceMappings {
-		state := aws.ToString(m.State)
-		if is := strings.HasPrefix(state, "Enabl"); is == on && state != "" {
-			continue // already in that state, or changing to it
-		}
-		_, err := a.Lambda.UpdateEventSourceMapping(ctx,
-			&lambda.UpdateEventSourceMappingInput{UUID: m.UUID, Enabled: &on})
+// refused reports whether a mapping is being changed, and whether Lambda accepts no more requests now (botocore,
+// lambda 2015-03-31, UpdateEventSourceMapping: ResourceInUseException, ResourceConflictException and
+// TooManyRequestsException).
+func refused(err error) (busy, throttled bool) {
+	var inUse *lambdatypes.ResourceInUseException
+	var conflict *lambdatypes.ResourceConflictException
+	var tooMany *lambdatypes.TooManyRequestsException
+	return errors.As(err, &inUse) || errors.As(err, &conflict), errors.As(err, &tooMany)
+}
+
+// pollOnce lists all mappings in one request, or one for each hundred of the account, and changes those of the
+// deployment that are in the other state.
+func (a *AWS) pollOnce(ctx context.Context, on bool) error {
+	pages := lambda.NewListEventSourceMappingsPaginator(a.Lambda, &lambda.ListEventSourceMappingsInput{})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return err
+		}
+		for _, m := range page.EventSourceMappings {
+			_, function, _ := strings.Cut(aws.ToString(m.FunctionArn), ":function:")
+			state := aws.ToString(m.State)
+			is := strings.HasPrefix(state, "Enabl")
+			if !slices.Contains(a.Functions, function) || is == on && state != "" {
+				continue // already in that state, or changing to it
+			}
+			_, err := a.Lambda.UpdateEventSourceMapping(ctx,
+				&lambda.UpdateEventSourceMappingInput{UUID: m.UUID, Enabled: &on})
+			if err != nil {
+				return fmt.Errorf("%s: %w", function, err)
+			}
 		}
 	}
 	return nil

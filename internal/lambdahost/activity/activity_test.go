@@ -138,10 +138,14 @@ func (a *account) UpdateSchedule(_ context.Context, in *scheduler.UpdateSchedule
 	return &scheduler.UpdateScheduleOutput{}, nil
 }
 
-func (a *account) ListEventSourceMappings(_ context.Context, in *lambda.ListEventSourceMappingsInput, _ ...func(*lambda.Options)) (*lambda.ListEventSourceMappingsOutput, error) {
-	return &lambda.ListEventSourceMappingsOutput{EventSourceMappings: []lambdatypes.EventSourceMappingConfiguration{
-		{UUID: in.FunctionName, State: aws.String(a.mappings[*in.FunctionName])},
-	}}, nil
+func (a *account) ListEventSourceMappings(context.Context, *lambda.ListEventSourceMappingsInput, ...func(*lambda.Options)) (*lambda.ListEventSourceMappingsOutput, error) {
+	out := &lambda.ListEventSourceMappingsOutput{}
+	for name, state := range a.mappings {
+		out.EventSourceMappings = append(out.EventSourceMappings, lambdatypes.EventSourceMappingConfiguration{
+			UUID: aws.String(name), FunctionArn: aws.String("arn:aws:lambda:us-east-1:1:function:" + name), State: aws.String(state),
+		})
+	}
+	return out, nil
 }
 
 func (a *account) UpdateEventSourceMapping(_ context.Context, in *lambda.UpdateEventSourceMappingInput, _ ...func(*lambda.Options)) (*lambda.UpdateEventSourceMappingOutput, error) {

@@ -68,7 +68,7 @@ type settling struct {
 func (s *settling) ListEventSourceMappings(ctx context.Context, in *lambda.ListEventSourceMappingsInput,
 	o ...func(*lambda.Options)) (*lambda.ListEventSourceMappingsOutput, error) {
 	if s.looks--; s.looks == 0 {
-		s.mappings[*in.FunctionName] = "Disabled"
+		s.mappings["tw-bid"] = "Disabled"
 	}
 	return s.busy.ListEventSourceMappings(ctx, in, o...)
 }

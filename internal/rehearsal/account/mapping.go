@@ -87,6 +87,27 @@ func (m *Mapping) accepts(event any) (bool, error) {
 	return false, nil
 }
 
+// controlPlane limits the requests to Lambda's control plane to 15 a second, for all of its APIs together (AWS Lambda
+// developer guide, "Lambda quotas", API requests).
+type controlPlane struct {
+	mu    sync.Mutex
+	began time.Time
+	used  int
+}
+
+const controlPerSecond = 15
+
+// admit reports whether a request is within the limit.
+func (c *controlPlane) admit(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Sub(c.began) >= time.Second {
+		c.began, c.used = now, 0
+	}
+	c.used++
+	return c.used <= controlPerSecond
+}
+
 const mappingPath = "/2015-03-31/event-source-mappings"
 
 // serveMappings serves the part of Lambda's API that lists and switches mappings.

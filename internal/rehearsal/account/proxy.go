@@ -27,6 +27,7 @@ type Proxy struct {
 	trace    *Trace
 	log      *slog.Logger
 	next     *httputil.ReverseProxy
+	control  controlPlane
 
 	functions map[string]*sandbox.Function // that others may invoke, set when they have started
 
@@ -166,6 +167,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		function = "agent"
 	}
 	if strings.HasPrefix(r.URL.Path, mappingPath) {
+		if !p.control.admit(time.Now()) {
+			fail(w, "lambda", http.StatusTooManyRequests, "TooManyRequestsException", "Rate exceeded")
+			return
+		}
 		p.count.add("lambda", action, function)
 		serveMappings(p.mappings, w, r)
 		return

@@ -105,15 +105,16 @@ type region struct {
 // at returns a configured region that the account has enabled.
 func (c *Cloud) at(ctx context.Context, name string) (*region, error) {
 	if !slices.Contains(c.cfg.Regions, name) {
-		return nil, fail(cloud.Quota, codeNoRegion, "region %q is not among the regions of this deployment: %v", name,
-			c.cfg.Regions)
+		return nil, failRegion(cloud.Quota, codeNoRegion, "region %q is not among the regions of this deployment: %v",
+			name, c.cfg.Regions)
 	}
 	usable, err := c.usable(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if !slices.Contains(usable, name) {
-		return nil, fail(cloud.Quota, codeNoRegion, "region %s is not enabled for this account", name)
+		return nil, failRegion(cloud.Quota, codeNoRegion, "region %s is not enabled for this account. "+
+			"Enable it: aws account enable-region --region-name %s", name, name)
 	}
 	return c.client(name), nil
 }

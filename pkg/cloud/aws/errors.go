@@ -3,6 +3,7 @@ package aws
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/aws/smithy-go"
 
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/ec2types"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
@@ -26,6 +28,7 @@ const (
 	codeNoVPC       = "NoVPC"
 	codeNoSubnet    = "NoSubnetInZone"
 	codeNoRegion    = "RegionNotEnabled"
+	codeNoImage     = "NoImage"
 	codeBadSpec     = driver.CodeBadSpec
 	codeCredentials = "NoCredentials"
 )
@@ -58,7 +61,8 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 		"InvalidClientTokenId", "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidSignatureException",
 		"IncompleteSignature", "AccessDenied", "AccessDeniedException", "UnrecognizedClientException",
 		"MissingAuthenticationToken", "MissingAuthenticationTokenException",
-		"NotAuthorized", "Blocked", "AllAccessDisabled":
+		"NotAuthorized", "Blocked", "AllAccessDisabled",
+		"OptInRequired": // the account is not subscribed to EC2 yet
 		return cloud.Auth, true
 	case "RequestLimitExceeded", "Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled",
 		"RequestThrottledException", "EC2ThrottledException", "TooManyRequestsException", "TooManyRequests", "SlowDown",
@@ -86,7 +90,7 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 		"ParameterVersionNotFound", "NoSuchEntity", "NoSuchBucket", "NoSuchKey", "OperationNotPermitted",
 		"UnsupportedOperation", "UnsupportedProtocol",
 		"UnsupportedHibernationConfiguration", "EncryptedVolumesNotSupported", "TagLimitExceeded", "TagPolicyViolation",
-		"InvalidTagKey.Malformed", "OptInRequired", "IdempotentInstanceTerminated", "InvalidPermission.Malformed",
+		"InvalidTagKey.Malformed", "IdempotentInstanceTerminated", "InvalidPermission.Malformed",
 		codeTerminated, codeBadSpec:
 		return cloud.Invalid, true
 	}
@@ -120,6 +124,7 @@ func Typed(err error) error {
 		e.RetryAfter = retryAfter(response.Response.Header)
 	}
 	e.Kind = kind(e.Code, status, err)
+	ofAccount(e)
 	if e.Kind == cloud.Auth && e.Code == "" {
 		e.Code = codeCredentials
 	}
@@ -127,6 +132,59 @@ func Typed(err error) error {
 		e.RetryAfter = throttledFor
 	}
 	return e
+}
+
+// ofAccount sets the kind, the scope and the next step of refusals that concern the account.
+//
+// Sources: EC2 API reference, "Error codes": OptInRequired, PendingVerification. The refusal of an account on the free
+// plan: github.com/aws/karpenter-provider-aws pull request 9004, github.com/splunk/attack_range issue 1302.
+func ofAccount(e *cloud.Error) {
+	switch {
+	case e.Code == "InvalidParameterCombination" && strings.Contains(e.Message, "Free Tier"):
+		e.Kind, e.Scope = cloud.Capacity, cloud.ScopeType
+		e.Message += " The account is on the free plan. Upgrade it: " +
+			"aws freetier upgrade-account-plan --account-plan-type PAID"
+	case e.Code == "OptInRequired":
+		e.Message += " Finish the account's sign-up: add a payment method at " +
+			"https://console.aws.amazon.com/billing, then run `tradewind cloud check aws`"
+	case e.Code == "PendingVerification":
+		e.Scope = cloud.ScopeRegion
+		e.Message += " AWS verifies the account for this region, within four hours at most. Buy in other regions " +
+			"meanwhile with --regions, or ask: https://console.aws.amazon.com/support"
+	}
+}
+
+// ofLaunch returns the error of a refused launch. A request that EC2 finds invalid may suit other machine types, and a
+// policy of the account is not the task's fault, so it is final only if the task named the image, or if the cause is
+// this cluster's own: its user data, or its token.
+func ofLaunch(spec cloud.LaunchSpec, err error) error {
+	var e *cloud.Error
+	err = Typed(ofImage(spec, err))
+	if !errors.As(err, &e) || e.Kind != cloud.Invalid {
+		return quotaOf(spec, err)
+	}
+	switch {
+	case e.Code == "InvalidUserData.Malformed", e.Code == "IdempotentInstanceTerminated", e.Code == codeTerminated:
+		return err
+	case spec.Image != "" && (strings.HasPrefix(e.Code, "InvalidAMI") || e.Code == "InvalidImage"):
+		return err
+	}
+	again := *e
+	again.Kind, again.Err = cloud.Capacity, err
+	return &again
+}
+
+// quotaOf adds to an exhausted vCPU quota the class of types that share it, and the next step.
+func quotaOf(spec cloud.LaunchSpec, err error) error {
+	var e *cloud.Error
+	if !errors.As(err, &e) || e.Code != "VcpuLimitExceeded" && e.Code != "MaxSpotInstanceCountExceeded" {
+		return err
+	}
+	again := *e
+	again.Class, again.Err = ec2types.QuotaClass(spec.Offer.InstanceType, spec.Offer.Spot), err
+	again.Message += fmt.Sprintf(" Ask for more: aws service-quotas list-service-quotas --service-code ec2 --region %s",
+		spec.Offer.Region)
+	return &again
 }
 
 func kind(code string, status int, err error) cloud.Kind {
@@ -175,6 +233,20 @@ func unknown(err error) bool {
 	default:
 		return false
 	}
+}
+
+// failRegion is fail for a failure that concerns everything in the region.
+func failRegion(kind cloud.Kind, code, format string, args ...any) error {
+	e := cloud.Errorf(Name, kind, code, format, args...)
+	e.Scope = cloud.ScopeRegion
+	return e
+}
+
+// failType is fail for a failure that concerns the machine type everywhere.
+func failType(kind cloud.Kind, code, format string, args ...any) error {
+	e := cloud.Errorf(Name, kind, code, format, args...)
+	e.Scope = cloud.ScopeType
+	return e
 }
 
 func fail(kind cloud.Kind, code, format string, args ...any) error {

@@ -145,8 +145,8 @@ func (r *region) vpc(ctx context.Context) (string, error) {
 				return slices.Min(ids), nil
 			}
 		}
-		return "", fail(cloud.Quota, codeNoVPC,
-			"%s has no default VPC, and none tagged %s=%s", r.name, tagDeployment, r.cloud.cfg.Deployment)
+		return "", failRegion(cloud.Quota, codeNoVPC, "%s has no default VPC, and none tagged %s=%s. "+
+			"Make one: aws ec2 create-default-vpc --region %s", r.name, tagDeployment, r.cloud.cfg.Deployment, r.name)
 	})
 }
 

@@ -113,7 +113,7 @@ func (r *region) run(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machin
 	}
 	r.facts.doubt(Typed(err))
 	if !unknown(err) || ctx.Err() != nil {
-		return nil, ofImage(spec, err)
+		return nil, ofLaunch(spec, err)
 	}
 	// The outcome is unknown. If machines are not listed yet, the next launch finds them by the token or the tag.
 	machines, findErr := r.existing(ctx, spec)

@@ -59,6 +59,9 @@ func (r *region) request(ctx context.Context, spec cloud.LaunchSpec) (*ec2.RunIn
 		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate,
 		TagSpecifications:                 r.cloud.tags(spec),
 	}
+	if kind.burst { // the plan's price includes the surplus; without this, T2 would slow down to its baseline
+		in.CreditSpecification = &types.CreditSpecificationRequest{CpuCredits: awssdk.String("unlimited")}
+	}
 	if spec.Offer.Spot {
 		in.InstanceMarketOptions = spotOptions(spec.MaxUSDPerHour)
 	}

@@ -284,7 +284,7 @@ var refusals = map[cloud.Kind]struct {
 	cloud.Auth:      {"UnauthorizedOperation", 403},
 	cloud.Throttled: {"RequestLimitExceeded", 503},
 	cloud.Transient: {"InternalError", 500},
-	cloud.Invalid:   {"InvalidParameterValue", 400},
+	cloud.Invalid:   {"InvalidUserData.Malformed", 400},
 }
 
 // failLaunch makes the next RunInstances fail with an error of a kind.

@@ -79,6 +79,8 @@ type failure struct {
 	Message    string        `json:"message,omitempty"`
 	RetryAfter time.Duration `json:"retryAfter,omitempty"`
 	Late       int           `json:"late,omitempty"`
+	Scope      cloud.Scope   `json:"scope,omitempty"`
+	Class      string        `json:"class,omitempty"`
 }
 
 // Call sends a message to the server and returns its answer.
@@ -169,7 +171,8 @@ func (c *Client) roundTrip(ctx context.Context, what call) (a answer, err error)
 	}
 	if f := a.Failure; f != nil {
 		return answer{}, &cloud.Error{
-			Kind: f.Kind, Cloud: c.name, Code: f.Code, Message: f.Message, RetryAfter: f.RetryAfter, Late: f.Late,
+			Kind: f.Kind, Cloud: c.name, Code: f.Code, Message: f.Message, RetryAfter: f.RetryAfter,
+			Late: f.Late, Scope: f.Scope, Class: f.Class,
 		}
 	}
 	return a, nil
@@ -250,7 +253,8 @@ func (s Server) do(ctx context.Context, in call) (out answer, err error) {
 func failed(err error) *failure {
 	var e *cloud.Error
 	if errors.As(err, &e) {
-		return &failure{Kind: e.Kind, Code: e.Code, Message: e.Message, RetryAfter: e.RetryAfter, Late: e.Late}
+		return &failure{Kind: e.Kind, Code: e.Code, Message: e.Message, RetryAfter: e.RetryAfter,
+			Late: e.Late, Scope: e.Scope, Class: e.Class}
 	}
 	return &failure{Kind: cloud.KindOf(err), Message: err.Error()}
 }

@@ -3,12 +3,12 @@ package refresh
 import (
 	"context"
 	"slices"
-	"strings"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/ec2types"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 )
 
@@ -23,26 +23,7 @@ var quotaCodes = map[string][2]string{
 	"x":        {"L-7295265B", "L-E3A00192"},
 	"f":        {"L-74FC7D96", "L-88CF9481"},
 	"dl":       {"L-6E869C2A", "L-85EED4F7"},
-}
-
-// quotaClass returns the class of quotas that a machine type counts against; "" if it has a separate quota.
-func quotaClass(instanceType string) string {
-	family, _, _ := strings.Cut(instanceType, ".")
-	letters := family[:len(family)-len(strings.TrimLeft(family, "abcdefghijklmnopqrstuvwxyz"))]
-	switch letters {
-	case "a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z":
-		return "standard"
-	case "g", "gr", "vt":
-		return "g"
-	case "p":
-		if strings.HasPrefix(family, "p5") || strings.HasPrefix(family, "p6") {
-			return "" // their spot requests have a separate quota
-		}
-		return "p"
-	case "inf", "trn", "x", "f", "dl":
-		return letters
-	}
-	return ""
+	"p5":       {"", "L-C4BD4855"}, // on demand they count as p
 }
 
 // Limits are a region's vCPU quotas by class; a missing class is unknown.
@@ -92,14 +73,14 @@ func (l Limits) within(offers []catalog.Offer) (kept []catalog.Offer, dropped in
 	kept = slices.Clone(offers)
 	for i := range kept {
 		o := &kept[i]
-		limit, known := l[quotaClass(o.InstanceType)]
+		limit, known := l[ec2types.QuotaClass(o.InstanceType, true)]
 		if known && o.HasSpot && limit.Spot >= 0 && limit.Spot < o.VCPU {
 			o.HasSpot, o.SpotUSD = false, 0
 			dropped++
 		}
 	}
 	kept = slices.DeleteFunc(kept, func(o catalog.Offer) bool {
-		limit, known := l[quotaClass(o.InstanceType)]
+		limit, known := l[ec2types.QuotaClass(o.InstanceType, false)]
 		no := known && !o.HasSpot && limit.OnDemand >= 0 && limit.OnDemand < o.VCPU
 		if no {
 			dropped++

@@ -208,3 +208,18 @@ func FuzzDecodeProduct(f *testing.F) {
 		}
 	})
 }
+
+// On demand, P5 counts against the quota of all P types; its spot requests have a quota of their own (Service Quotas,
+// Amazon EC2: L-417A185B "Running On-Demand P instances", L-C4BD4855 "All P5 Spot Instance Requests").
+func TestQuotaOfPTypesLimitsP5OnDemand(t *testing.T) {
+	limits := refresh.Limits{"p": {OnDemand: 0, Spot: 1000}, "p5": {OnDemand: -1, Spot: 0}}
+	offers := []catalog.Offer{{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1", InstanceType: "p5.48xlarge", VCPU: 192,
+		OnDemandUSD: 98, SpotUSD: 40, HasSpot: true}}
+	if kept, dropped := limits.Within(offers); len(kept) != 0 || dropped != 2 {
+		t.Errorf("%d offers kept, %d sides dropped", len(kept), dropped)
+	}
+	limits["p5"] = refresh.Limit{OnDemand: -1, Spot: 192}
+	if kept, _ := limits.Within(offers); len(kept) != 1 || !kept[0].HasSpot {
+		t.Errorf("%+v", kept)
+	}
+}

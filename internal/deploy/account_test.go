@@ -1,0 +1,94 @@
+package deploy_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/deploy"
+	"github.com/tradewind-broker/tradewind/internal/emulator"
+)
+
+// fresh is an account as AWS makes it: little concurrency, no vCPUs on spot, and here no default VPC.
+type fresh struct {
+	mu      sync.Mutex
+	invoked []string
+	body    string
+	ready   bool // everything was raised
+}
+
+func (f *fresh) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	body, _ := io.ReadAll(r.Body)
+	value := map[bool]string{true: "1000", false: "0"}[f.ready]
+	switch text := string(body); {
+	case strings.HasSuffix(r.URL.Path, "/invocations"):
+		f.invoked, f.body = append(f.invoked, r.Header.Get("X-Amz-Invocation-Type")+" "+r.URL.Path), text
+		w.WriteHeader(http.StatusAccepted)
+	case strings.HasPrefix(r.URL.Path, "/2016-08-19/account-settings"):
+		_, _ = io.WriteString(w, `{"AccountLimit":{"ConcurrentExecutions":`+map[bool]string{true: "1000", false: "10"}[f.ready]+`}}`)
+	case strings.Contains(text, "Action=GetCallerIdentity"):
+		_, _ = io.WriteString(w, `<GetCallerIdentityResponse><GetCallerIdentityResult><Account>1</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`)
+	case strings.Contains(text, "Action=DescribeVpcs") && f.ready:
+		_, _ = io.WriteString(w, `<DescribeVpcsResponse><vpcSet><item><vpcId>vpc-1</vpcId></item></vpcSet></DescribeVpcsResponse>`)
+	case strings.Contains(text, "Action=DescribeVpcs"):
+		_, _ = io.WriteString(w, `<DescribeVpcsResponse><vpcSet/></DescribeVpcsResponse>`)
+	case strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".GetServiceQuota"):
+		_, _ = io.WriteString(w, `{"Quota":{"Value":`+value+`}}`)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+func (f *fresh) target(t *testing.T) *deploy.Target {
+	t.Helper()
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	cfg := emulator.Config(server.URL)
+	cfg.BaseEndpoint = aws.String(server.URL)
+	target, err := deploy.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return target
+}
+
+// Sources: AWS Lambda developer guide, "Lambda quotas": new accounts have reduced concurrency (10 was seen); Lambda API
+// reference, GetAccountSettings; Service Quotas API reference, GetServiceQuota.
+func TestDeployWarnsOfFreshAccount(t *testing.T) {
+	f := &fresh{}
+	got := f.target(t).Warnings(t.Context(), "tw")
+	for _, want := range []string{"at most 10 Lambda functions", "aws ec2 create-default-vpc", "0 on-demand vCPUs", "0 spot vCPUs"} {
+		if !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, want) && strings.Contains(s, "aws ") }) {
+			t.Errorf("no warning of %q: %q", want, got)
+		}
+	}
+	f.ready = true
+	if got := f.target(t).Warnings(t.Context(), "tw"); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+// An update of a stack sets each property of a changed resource again: Enabled of the event source mappings and State
+// of the schedules are off in the template (CloudFormation template reference, AWS::Lambda::EventSourceMapping, Enabled;
+// EventBridge Scheduler API reference, UpdateSchedule, which replaces all values).
+func TestReconcileIsInvokedInBackground(t *testing.T) {
+	f := &fresh{}
+	if err := f.target(t).Reconcile(t.Context(), "tw"); err != nil {
+		t.Fatal(err)
+	}
+	if want := "Event /2015-03-31/functions/tw-reconcile/invocations"; !slices.Equal(f.invoked, []string{want}) {
+		t.Errorf("%v", f.invoked)
+	}
+	if e, err := events.Parse([]byte(f.body)); err != nil || e.Data.Type() != (events.BrokerReconcile{}).Type() {
+		t.Errorf("%s: %v", f.body, err)
+	}
+}
