@@ -154,6 +154,8 @@ type DAGFinished struct {
 	Reason  string  `json:"reason,omitempty" example:"" doc:"Why, if it did not succeed"`
 	USD     float64 `json:"usd" example:"4.02" doc:"What it cost, USD"`
 	Hours   float64 `json:"hours" example:"2.9" doc:"From submission to the end, hours"`
+	// Announce is empty unless the job file names a topic.
+	Announce string `json:"announce,omitempty" example:"pubsub://acme/jobs" doc:"Topic of the job file for this event"`
 }
 
 // TaskReady reports that all parents of a task have succeeded.

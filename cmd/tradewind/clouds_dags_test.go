@@ -109,6 +109,7 @@ func testDAGBucket(t *testing.T, s *shell) {
 	if _, again := made(); len(again) > 0 {
 		t.Errorf("a second time made %q", again)
 	}
+	settings.PubSub = google.PubSub()
 	settings.ServiceAccount = "" // no identity proofs: only Google has their keys
 	if err := cloudkit.Save(state, map[string]cloudkit.Settings{"gcp": settings}); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,8 @@ import (
 func main() {
 	lambdahost.Start(events.FnHook, func(s *lambdahost.Sandbox) (any, error) {
 		ports := s.Ports()
-		ports.Hook = hooks.New(s, far.New(s).DAGBuckets(), broker.NewViews(s.Config, ports).JobDetail)
+		clouds := far.New(s)
+		ports.Hook = hooks.New(s, clouds.DAGBuckets(), clouds.Announcer(), broker.NewViews(s.Config, ports).JobDetail)
 		return s.Serve(ports)
 	})
 }

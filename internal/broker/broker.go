@@ -89,13 +89,15 @@ type Ports struct {
 	// decides the order of everything, uses 1.
 	AtOnce  int
 	Now     func() time.Time
-	Objects Objects                         // may be nil: no DAG bucket
-	Packs   Packs                           // may be nil: jobs that name packs are refused
-	Here    inputs.Machine                  // may be nil: tasks run on bought machines
-	Secrets Secrets                         // may be nil: jobs with secrets are refused
-	Prices  Prices                          // may be nil
-	Hook    Hook                            // may be nil
-	Refresh func(ctx context.Context) error // reloads the catalogue; may be nil
+	Objects Objects        // may be nil: no DAG bucket
+	Packs   Packs          // may be nil: jobs that name packs are refused
+	Here    inputs.Machine // may be nil: tasks run on bought machines
+	Secrets Secrets        // may be nil: jobs with secrets are refused
+	Prices  Prices         // may be nil
+	Hook    Hook           // may be nil
+	// Announces says that Hook publishes on the topics that jobs name; jobs that name one are refused without.
+	Announces bool
+	Refresh   func(ctx context.Context) error // reloads the catalogue; may be nil
 	// Policy returns the current scheduling policy, one that CheckPolicy accepts. It may be nil, or return nil: then
 	// OwnPolicy is used.
 	Policy func(ctx context.Context) *scheduler.Policy

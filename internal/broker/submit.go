@@ -42,6 +42,12 @@ func (b *Users) Submit(ctx context.Context, s Submission) (record.Job, error) {
 	if s.Spec == nil || len(s.Spec.Tasks) == 0 {
 		return record.Job{}, errors.New("broker: a job without tasks")
 	}
+	if s.Spec.Announce != "" && !b.ports.Announces {
+		e := s.Spec.ErrorAt(-1, dag.FilesOfTask, "", "this broker has no Google Cloud account to publish with",
+			"add one: tradewind cloud add gcp --project PROJECT; or remove the field")
+		e.Field = "announce"
+		return record.Job{}, e
+	}
 	if err := b.checkCode(ctx, s.Spec); err != nil {
 		return record.Job{}, err
 	}

@@ -93,6 +93,8 @@ type Opened struct {
 	Pull func(ctx context.Context, tell push.Deliver)
 	// Files reads and writes the bucket whose files become jobs; nil without such a bucket.
 	Files driver.Files
+	// Announcer publishes on topics of users; nil if the cloud has none.
+	Announcer driver.Announcer
 	// FreshFor is how long the result of Refresh is considered current; 0 means a day.
 	FreshFor time.Duration
 	// Watch reports machines that are about to be interrupted, until ctx ends; nil if only the agents receive such

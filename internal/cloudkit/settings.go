@@ -60,8 +60,10 @@ type Settings struct {
 	PushAccount string `json:"pushAccount,omitempty"`
 	// DAGs is the place, gs://BUCKET/FOLDER, whose files become jobs. Pub/Sub's messages about it come from the
 	// subscription Pull, which a broker in one process reads, or are pushed to the broker at PushURL.
-	DAGs    string `json:"dags,omitempty"`
-	Pull    string `json:"pull,omitempty"`
+	DAGs string `json:"dags,omitempty"`
+	Pull string `json:"pull,omitempty"`
+	// PubSub is the address, HOST:PORT, of an emulator of Pub/Sub; empty means Google's own.
+	PubSub  string `json:"pubsub,omitempty"`
 	PushURL string `json:"pushURL,omitempty"`
 	// TPUs allows buying Google's TPUs; their API must be enabled.
 	TPUs bool `json:"tpus,omitempty"`

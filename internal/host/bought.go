@@ -150,6 +150,7 @@ type boughtClouds struct {
 	watches   []func(context.Context, func(context.Context, cloud.Notice))
 	pulls     []func(context.Context, push.Deliver)
 	files     map[string]driver.Files // of buckets for DAG files, by URL
+	announcer driver.Announcer        // publishes on topics of users; nil if no cloud has topics
 	prices    []func(waiting func(context.Context) ([]string, error)) cloudkit.Prices
 	data      grant.Mux // for the buckets in the settings, by URL
 	publicURL string
@@ -223,6 +224,9 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 		}
 		if bucket, _ := c.Settings.DAGPlace(); o.Files != nil {
 			b.files[bucket] = o.Files
+		}
+		if o.Announcer != nil {
+			b.announcer = o.Announcer
 		}
 		if o.Pushed != nil {
 			b.pushes[c.Kit.Name] = o.Pushed

@@ -18,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/agent/token"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/announce"
 	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/api/logstore"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
@@ -223,6 +224,7 @@ func (h *Host) wire(ctx context.Context) error {
 		Committed: func(context.Context, []store.Event) { h.engine.Wake() },
 		Refresh:   h.refresh,
 		Hook:      h,
+		Announces: h.bought.announcer != nil,
 		Packs:     h.packs,
 		Here:      h.localMachine(),
 		Secrets: &secret.Vault{
@@ -406,6 +408,7 @@ func (h *Host) Notify(ctx context.Context, e events.Event) error {
 		}
 	case events.DAGFinished:
 		h.log.Info("job finished", "job", data.Job, "outcome", data.Outcome, "usd", data.USD, "reason", data.Reason)
+		return announce.Finished(ctx, h.bought.announcer, e, data)
 	}
 	return nil
 }

@@ -252,6 +252,21 @@ func CheckPlace(s string) error {
 	return CheckCloud(cloud)
 }
 
+// Topic is the pattern of the topics that a job's end can be published to, pubsub://PROJECT/TOPIC. Its groups are the
+// project and the topic (Pub/Sub, "Topic", field name; Resource Manager, "Project", field projectId).
+const Topic = `^pubsub://([a-z](?:[a-z0-9.:-]{0,98}[a-z0-9]))/([A-Za-z][A-Za-z0-9._~%+-]{2,254})$`
+
+var validTopic = regexp.MustCompile(Topic)
+
+// CheckTopic checks the topic that a job's end is published to.
+func CheckTopic(s string) error {
+	m := validTopic.FindStringSubmatch(s)
+	if m == nil || strings.HasPrefix(m[2], "goog") {
+		return fault.New(fault.Quote(s)+" is not a topic", "write pubsub://PROJECT/TOPIC, such as pubsub://acme/jobs")
+	}
+	return nil
+}
+
 // schemes returns the URL schemes of data that the agent can stage.
 func schemes() []string { return []string{"s3", "gs", "azblob", "file", "pack"} }
 

@@ -90,6 +90,7 @@ func (w *writer) head() *yaml.Node {
 	}
 	m.text("queue", j.Queue)
 	m.text("namespace", j.Namespace)
+	m.text("announce", j.Announce)
 	m.count("priority", j.Priority)
 	if j.Infeasible != Retry {
 		m.text("infeasible", string(j.Infeasible))

@@ -66,6 +66,7 @@ func (j *Job) validateHead() error {
 		fault.Within("budget", ifSet(j.Budget, checkBudget)),
 		fault.Within("queue", ifSet(j.Queue, CheckName)),
 		fault.Within("namespace", ifSet(j.Namespace, CheckName)),
+		fault.Within("announce", ifSet(j.Announce, CheckTopic)),
 		fault.Within("priority", checkCount(j.Priority, -MaxPriority, MaxPriority)),
 		eachChecked("regions", j.Regions, func(s *string) error { return CheckPlace(*s) }),
 	)

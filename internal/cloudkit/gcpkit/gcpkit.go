@@ -116,7 +116,7 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 	return &cloudkit.Opened{
 		Cloud: c, Checker: renew.WithOwned(c, owned(c)), Verifier: proofs, Data: data, Regions: s.Regions,
 		Refresh: cloudkit.Reserving(gcp.Name, s, refresher(c, r)),
-		Pushed:  pushes, Pull: pulling(c, s, r.Log), Files: filesOf(c, s), Secrets: secrets,
+		Pushed:  pushes, Pull: pulling(c, s, r.Log), Files: filesOf(c, s), Secrets: secrets, Announcer: announcer{s},
 	}, nil
 }
 

@@ -102,7 +102,7 @@ func New(env Env, cfg aws.Config, kit cloudkit.Kit, out io.Writer) (Handler, err
 		return nil, fmt.Errorf("cloud %s: %w", kit.Name, err)
 	}
 	server := remote.Server{Cloud: opened.Cloud, Checker: opened.Checker, Refresh: opened.Refresh,
-		Pushed: opened.Pushed, Files: opened.Files}
+		Pushed: opened.Pushed, Files: opened.Files, Announcer: opened.Announcer}
 	return func(ctx context.Context, message json.RawMessage) (json.RawMessage, error) {
 		current.Store(base.InvocationOf(ctx))
 		began := time.Now()

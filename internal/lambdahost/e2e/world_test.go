@@ -90,7 +90,7 @@ func handler(s *lambdahost.Sandbox) (h *lambdahost.Handler, err error) {
 		ports.Clouds, err = clouds.All(s, others)
 		ports.Data = data.New(s, others)
 	case events.FnHook:
-		ports.Hook = hooks.New(s, others.DAGBuckets(), broker.NewViews(s.Config, ports).JobDetail)
+		ports.Hook = hooks.New(s, others.DAGBuckets(), far.New(s).Announcer(), broker.NewViews(s.Config, ports).JobDetail)
 	}
 	if err != nil {
 		return nil, err

@@ -55,6 +55,17 @@ func (f Functions) Clouds() map[string]*remote.Client {
 	return clouds
 }
 
+// Announcer returns the cloud that publishes on topics of users; nil if the deployment does not have it.
+func (f Functions) Announcer() driver.Announcer {
+	if c := f.Clouds()[announces]; c != nil {
+		return c
+	}
+	return nil
+}
+
+// announces is the cloud that has topics.
+const announces = "gcp"
+
 // DAGBuckets returns the buckets of other clouds whose files are jobs, by URL.
 func (f Functions) DAGBuckets() map[string]driver.Files {
 	files := map[string]driver.Files{}

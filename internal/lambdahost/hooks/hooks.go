@@ -1,5 +1,5 @@
-// Package hooks sends news to users: to an SNS topic, to a webhook, and, for a
-// rejected DAG file, to a remark next to the file in the bucket.
+// Package hooks sends news to users: to an SNS topic, to a webhook, to the topic that a job names, and, for a rejected
+// DAG file, to a remark next to the file in the bucket.
 package hooks
 
 import (
@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/announce"
 	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
@@ -40,6 +41,8 @@ type Hook struct {
 	HTTP    *http.Client
 	S3      objects.Client
 	Bucket  string // of DAG files
+	// Announcer publishes on the topics that jobs name; nil if the deployment has no cloud with topics.
+	Announcer driver.Announcer
 	// Traced sends a finished job to a collector; nil if the environment names none.
 	Traced func(ctx context.Context, job string)
 	// Far are buckets of other clouds whose files are jobs, by URL.
@@ -50,12 +53,12 @@ type Hook struct {
 }
 
 // New makes the hook for the recipients that the environment names. buckets are those of other clouds whose files are
-// jobs; jobs loads a job for the collector.
-func New(s *lambdahost.Sandbox, buckets map[string]driver.Files, jobs Jobs) *Hook {
+// jobs; topics publishes on the topics that jobs name, and may be nil; jobs loads a job for the collector.
+func New(s *lambdahost.Sandbox, buckets map[string]driver.Files, topics driver.Announcer, jobs Jobs) *Hook {
 	hook := &Hook{
 		SNS: sns.NewFromConfig(s.AWS), Topic: s.Env.Topic, Webhook: s.Env.Webhook,
 		HTTP: &http.Client{Timeout: webhookWithin}, S3: s.S3(), Bucket: s.Env.DAGBucket,
-		Far: buckets, Store: s.Store, Now: s.Now,
+		Far: buckets, Announcer: topics, Store: s.Store, Now: s.Now,
 	}
 	if traces.Enabled() {
 		t := &tracing{jobs: jobs, ssm: ssm.NewFromConfig(s.AWS), parameter: s.Env.TraceHeaders, log: s.Log}
@@ -70,6 +73,7 @@ const webhookWithin = 10 * time.Second
 const (
 	toTopic   = "topic"
 	toWebhook = "webhook"
+	toJob     = "job" // the topic that the job names
 )
 
 // Notify implements broker.Hook. If a recipient failed, it is called again, and then notifies only the recipients that
@@ -89,6 +93,10 @@ func (k *Hook) Notify(ctx context.Context, e events.Event) error {
 		_, err := dagbucket.Buckets{Files: k.Far}.Rejected(ctx, r)
 		errs = append(errs, err)
 	}
+	d, _ := e.Data.(events.DAGFinished)
+	if k.Topic == "" && k.Webhook == "" && d.Announce == "" {
+		return errors.Join(errs...)
+	}
 	was, err := k.notified(ctx, e.ID)
 	if err != nil {
 		return errors.Join(append(errs, err)...)
@@ -106,6 +114,9 @@ func (k *Hook) Notify(ctx context.Context, e events.Event) error {
 	if k.Webhook != "" && !was[toWebhook] {
 		tell(toWebhook, k.post(ctx, body))
 	}
+	if d.Announce != "" && !was[toJob] {
+		tell(toJob, announce.Finished(ctx, k.Announcer, e, d))
+	}
 	err = errors.Join(errs...)
 	if err != nil && len(now) > 0 {
 		err = errors.Join(err, k.recordNotified(ctx, e.ID, now))
@@ -118,10 +129,10 @@ func toldKey(event, whom string) store.Key { return store.Key{Partition: "told#"
 
 // notified returns the recipients that were already notified of an event.
 func (k *Hook) notified(ctx context.Context, event string) (map[string]bool, error) {
-	if k.Store == nil || k.Topic == "" && k.Webhook == "" {
+	if k.Store == nil {
 		return nil, nil
 	}
-	records, err := k.Store.Get(ctx, toldKey(event, toTopic), toldKey(event, toWebhook))
+	records, err := k.Store.Get(ctx, toldKey(event, toTopic), toldKey(event, toWebhook), toldKey(event, toJob))
 	if err != nil {
 		return nil, fmt.Errorf("hooks: %w", err)
 	}

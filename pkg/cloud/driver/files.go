@@ -26,6 +26,13 @@ type Files interface {
 	Remove(ctx context.Context, bucket, key string) error
 }
 
+// Announcer publishes messages on topics of users.
+type Announcer interface {
+	// Announce publishes a message. The topic is a URL: pubsub://PROJECT/TOPIC. Attributes are for filters of the
+	// topic's subscriptions. It may publish the message twice.
+	Announce(ctx context.Context, topic string, body []byte, attributes map[string]string) error
+}
+
 // DAGScheme is the URL scheme of buckets outside AWS whose files become jobs.
 const DAGScheme = "gs://"
 

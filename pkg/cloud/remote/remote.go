@@ -38,6 +38,9 @@ type call struct {
 	Body   []byte `json:"body,omitempty"`
 	Bucket string `json:"bucket,omitempty"`
 	Key    string `json:"key,omitempty"`
+	// Topic and Attributes belong to a message, whose content is Body.
+	Topic      string            `json:"topic,omitempty"`
+	Attributes map[string]string `json:"attributes,omitempty"`
 	// Within is how long the caller waits; the server stops the call after that time.
 	Within time.Duration `json:"within,omitempty"`
 }
@@ -53,6 +56,7 @@ const (
 	opRead      = "read"
 	opWrite     = "write"
 	opRemove    = "remove"
+	opAnnounce  = "announce"
 )
 
 // answer is the result of a call.
@@ -189,6 +193,8 @@ type Server struct {
 	Refresh driver.Refresh // nil if the cloud's offers cannot be listed
 	Pushed  push.Read      // nil if nothing is pushed
 	Files   driver.Files   // nil if no bucket's files are jobs
+	// Announcer is nil if the cloud has no topics.
+	Announcer driver.Announcer
 }
 
 // Serve answers one call. It fails only if the message is not one of this package: a failure of the cloud is an answer.
@@ -231,6 +237,11 @@ func (s Server) do(ctx context.Context, in call) (out answer, err error) {
 		var report driver.Report
 		report, err = checker.Check(ctx)
 		out.Report = &report
+	case opAnnounce:
+		if s.Announcer == nil {
+			return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "this cloud has no topics")
+		}
+		err = s.Announcer.Announce(ctx, in.Topic, in.Body, in.Attributes)
 	case opPush:
 		return s.pushed(ctx, in)
 	case opRead, opWrite, opRemove:

@@ -279,3 +279,24 @@ func TestFilesAreServedRemotely(t *testing.T) {
 		t.Errorf("read without a bucket: %v", err)
 	}
 }
+
+// announced records a published message.
+type announced struct{ topic, body, id string }
+
+func (a *announced) Announce(_ context.Context, topic string, body []byte, attributes map[string]string) error {
+	a.topic, a.body, a.id = topic, string(body), attributes["ce-id"]
+	return nil
+}
+
+func TestAnnounceReachesServer(t *testing.T) {
+	var a announced
+	c := remote.New("gcp", remote.Server{Cloud: &distant{}, Announcer: &a}.Serve)
+	err := c.Announce(t.Context(), "pubsub://p/t", []byte("{}"), map[string]string{"ce-id": "e1"})
+	if err != nil || a != (announced{"pubsub://p/t", "{}", "e1"}) {
+		t.Errorf("%v: %+v", err, a)
+	}
+	c = remote.New("gcp", remote.Server{Cloud: &distant{}}.Serve)
+	if err := c.Announce(t.Context(), "pubsub://p/t", nil, nil); cloud.KindOf(err) != cloud.Invalid {
+		t.Errorf("a cloud without topics: %v", err)
+	}
+}

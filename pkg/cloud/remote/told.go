@@ -37,6 +37,12 @@ func (c *Client) Pushed(ctx context.Context, bearer string, body []byte) (push.N
 	return a.News, nil
 }
 
+// Announce implements driver.Announcer.
+func (c *Client) Announce(ctx context.Context, topic string, body []byte, attributes map[string]string) error {
+	_, err := c.roundTrip(ctx, call{Op: opAnnounce, Topic: topic, Body: body, Attributes: attributes})
+	return err
+}
+
 // pushed serves opPush.
 func (s Server) pushed(ctx context.Context, in call) (out answer, err error) {
 	if s.Pushed == nil {

@@ -218,6 +218,11 @@ func (r *reader) forJob() yamlfile.Fields[*dag.Job] {
 			func(j *dag.Job) *string { return &j.Namespace },
 			yamlfile.Checked(dag.CheckName),
 		),
+		"announce": yamlfile.TextField(
+			y,
+			func(j *dag.Job) *string { return &j.Announce },
+			yamlfile.Checked(dag.CheckTopic),
+		),
 		"priority": yamlfile.TextField(y, func(j *dag.Job) *int { return &j.Priority }, func(s string) (int, error) {
 			return dag.ParseInt(s, -dag.MaxPriority, dag.MaxPriority)
 		}),

@@ -25,6 +25,7 @@ const page = "../../../docs/job-file.md"
 // facts are what the schema does not say of a field: its default, an example (a value in YAML), and its meaning if the
 // schema has no description.
 var facts = map[string][3]string{
+	"job.announce":      {"none", "pubsub://acme/jobs"},
 	"job.apiVersion":    {"required", "tradewind/v1", "version of the form"},
 	"job.budget":        {"none", "20 USD"},
 	"job.deadline":      {"none", "6h"},

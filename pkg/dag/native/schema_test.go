@@ -259,7 +259,9 @@ func buildSchema() object {
 		}},
 		"keepOnFailure": with(ref("duration"), "how long the machines of a failed task are kept for inspection, up to 24h"),
 		"queue":         with(ref("name"), "the queue of the job"),
-		"namespace":     with(ref("name"), "the user or team that owns the job, for the policy plugin namespace"),
+		"announce": object{"type": "string", "pattern": dag.Topic,
+			"description": "a topic of Google Cloud Pub/Sub that the end of the job is published to"},
+		"namespace": with(ref("name"), "the user or team that owns the job, for the policy plugin namespace"),
 		"priority": object{
 			"type":        "integer",
 			"minimum":     -dag.MaxPriority,
