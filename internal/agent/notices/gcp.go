@@ -7,11 +7,17 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 )
 
-// gcpLead is the time between the moment that preempted becomes true and the machine's end.
-const gcpLead = 30 * time.Second
+// Times until the power of a machine is cut (Compute Engine API v1, Scheduling.skipGuestOsShutdown: 30 seconds for Spot
+// VMs).
+const (
+	gcpLead = 30 * time.Second // after preempted has become true, and the machine has begun to shut down
+	// gcpShutdownLead is the same after SIGTERM, which logind may delay by 5 seconds (see boot.sh).
+	gcpShutdownLead = 25 * time.Second
+)
 
 const gcpPreempted = "/computeMetadata/v1/instance/preempted"
 
@@ -22,7 +28,20 @@ type gcp struct {
 	etag string // of the last value
 }
 
-func (w *gcp) Watch(ctx context.Context, tell func(Notice)) { w.run(ctx, tell, w.poll) }
+// Watch implements Watcher. A preemption is an ACPI shutdown, which begins in the moment in which preempted becomes true:
+// systemd's SIGTERM may come first. It is also the only notice of other shutdowns.
+func (w *gcp) Watch(ctx context.Context, tell func(Notice)) {
+	var mu sync.Mutex
+	told := func(n Notice) {
+		mu.Lock()
+		defer mu.Unlock()
+		tell(n)
+	}
+	var others sync.WaitGroup
+	others.Go(func() { (&sigterm{grace: gcpShutdownLead, clock: w.clock}).Watch(ctx, told) })
+	w.run(ctx, told, w.poll)
+	others.Wait()
+}
 
 func (w *gcp) poll(ctx context.Context) ([]Notice, error) {
 	q := url.Values{"wait_for_change": {"true"}, "timeout_sec": {"60"}}
