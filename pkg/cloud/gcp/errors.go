@@ -27,7 +27,7 @@ const (
 	codeNoRegion    = "RegionNotEnabled"
 	codeNotSold     = "MachineTypeNotSold"
 	codeNoImage     = "NoImage"
-	codeCredentials = "NoCredentials"
+	codeCredentials = cloud.CodeNoCredentials
 	codeSlow        = "OperationNotOver"
 	codeLost        = driver.CodeLost
 )
