@@ -28,7 +28,6 @@ func ExampleCatalog_Find() {
 	// Output:
 	//   6.32 USD/h  lambda/asia-northeast-1/gpu_8x_v100/on-demand
 	//  21.36 USD/h  gcp/us-central1/us-central1-a/n1-standard-32+V100:8/on-demand
-	//  24.48 USD/h  aws/us-east-1/use1-az1/p3.16xlarge/on-demand
 }
 
 // If no cloud sells the machine, the error suggests what to ask for instead.
@@ -44,7 +43,7 @@ func ExampleNoOfferError() {
 		fmt.Println(none.Relaxations[0].Filter, none.Relaxations[0].Closest.AcceleratorCount)
 	}
 	// Output:
-	// no offer has accelerators V100:3; V100:4 on aws, azure, gcp
+	// no offer has accelerators V100:3; V100:4 on azure, gcp
 	// acceleratorCount 4
 }
 

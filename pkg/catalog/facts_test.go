@@ -36,7 +36,7 @@ func TestCheapest8V100SpotAnywhere(t *testing.T) {
 			}
 		}
 	}
-	found, err := snapshot(t).Find(Query{Accelerator: "nvidia-tesla-v100", AcceleratorCount: 8, VCPU: AtLeast(1), Market: Spot, Limit: 1})
+	found, err := everything(t).Find(Query{Accelerator: "nvidia-tesla-v100", AcceleratorCount: 8, VCPU: AtLeast(1), Market: Spot, Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestCheapest8V100SpotAnywhere(t *testing.T) {
 }
 
 func TestCheapest8CPUs32GiBOnDemandOfEachCloud(t *testing.T) {
-	c := snapshot(t)
+	c := everything(t)
 	for _, cloud := range []string{"aws", "azure"} {
 		best := math.Inf(1)
 		for _, r := range raw(t, cloud) {
@@ -65,7 +65,7 @@ func TestCheapest8CPUs32GiBOnDemandOfEachCloud(t *testing.T) {
 }
 
 func TestLoadOffersEveryRowOfAWSAzureAndLambda(t *testing.T) {
-	c := snapshot(t)
+	c := everything(t)
 	for _, cloud := range []string{"aws", "azure", "lambda"} {
 		rows := raw(t, cloud)
 		for _, r := range rows {
@@ -98,7 +98,7 @@ func TestLoadOffersEveryRowOfAWSAzureAndLambda(t *testing.T) {
 }
 
 func TestLoadUsesEveryRowOfGoogle(t *testing.T) {
-	c := snapshot(t)
+	c := everything(t)
 	counts := make(map[string]int)
 	for _, r := range raw(t, "gcp") {
 		_, err := c.Lookup(OfferID{Cloud: "gcp", Region: r["Region"], Zone: r["AvailabilityZone"], InstanceType: r["InstanceType"]}.String())
@@ -153,7 +153,7 @@ func TestGoogleGPUPricesAddToHostPrices(t *testing.T) {
 		"P100:1": {16, 104}, "P100:2": {32, 208}, "P100:4": {96, 624},
 	}
 	combined := 0
-	for o := range snapshot(t).All() {
+	for o := range everything(t).All() {
 		if o.Cloud != "gcp" || o.Accelerator == "" || strings.HasPrefix(o.Accelerator, "tpu-") {
 			continue
 		}
@@ -186,7 +186,7 @@ func TestGoogleGPUPricesAddToHostPrices(t *testing.T) {
 
 func TestFourP100HaveSmallerHostsInThreeZones(t *testing.T) {
 	largest := make(map[string]float64)
-	for o := range snapshot(t).All() {
+	for o := range everything(t).All() {
 		if o.Cloud == "gcp" && o.Accelerator == "P100" && o.AcceleratorCount == 4 {
 			largest[o.Zone] = max(largest[o.Zone], o.VCPU)
 		}
@@ -199,7 +199,7 @@ func TestFourP100HaveSmallerHostsInThreeZones(t *testing.T) {
 }
 
 func TestKnownHostsOfBuiltInAccelerators(t *testing.T) {
-	c := snapshot(t)
+	c := everything(t)
 	for id, want := range map[string]string{
 		"gcp/us-central1/us-central1-a/a2-highgpu-8g":  "A100:8",
 		"gcp/us-central1/us-central1-a/a2-ultragpu-1g": "A100-80GB:1",
@@ -227,7 +227,7 @@ func TestKnownHostsOfBuiltInAccelerators(t *testing.T) {
 }
 
 func TestTPUSlicesIncludeTheirHosts(t *testing.T) {
-	c := snapshot(t)
+	c := everything(t)
 	for id, want := range map[string][3]float64{ // USD/h, vCPUs, GiB
 		"gcp/us-central1/us-central1-a/tpu-v3-8":        {8, 96, 340},
 		"gcp/us-central2/us-central2-b/tpu-v4-16":       {25.76, 480, 814},
@@ -247,7 +247,7 @@ func TestTPUSlicesIncludeTheirHosts(t *testing.T) {
 }
 
 func TestPlaceholderPricesOfTPUv6eAreNotOffered(t *testing.T) {
-	c := snapshot(t)
+	c := everything(t)
 	if m, err := c.Lookup("gcp/us-central2/us-central2-b/tpu-v6e-1"); err == nil {
 		t.Errorf("%s is offered at %g", m.ID(), m.USDPerHour)
 	}
@@ -295,7 +295,7 @@ func TestArchitectureOfOtherClouds(t *testing.T) {
 }
 
 func TestEMRSurchargeMatchesFile(t *testing.T) {
-	c := snapshot(t)
+	c := everything(t)
 	priced := 0
 	for _, r := range raw(t, "aws") {
 		id := OfferID{Cloud: "aws", Region: r["Region"], Zone: r["AvailabilityZone"], InstanceType: r["InstanceType"], Service: EMR, Market: OnDemand}
@@ -318,7 +318,7 @@ func TestEMRSurchargeMatchesFile(t *testing.T) {
 }
 
 func TestDataprocAddsACentPerVCPUHour(t *testing.T) {
-	found, err := snapshot(t).Find(Query{Service: Dataproc, Accelerator: AnyAccelerator})
+	found, err := everything(t).Find(Query{Service: Dataproc, Accelerator: AnyAccelerator})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,7 +354,7 @@ func TestCarbonOfSameGrid(t *testing.T) {
 		}
 	}
 	regions := make(map[string]bool)
-	for _, r := range snapshot(t).Regions("") {
+	for _, r := range everything(t).Regions("") {
 		regions[r] = true
 	}
 	for cloud, same := range sameGrid {

@@ -30,6 +30,28 @@ func published(t testing.TB) fs.FS {
 	return os.DirFS(filepath.Join(dataDir, "catalog"))
 }
 
+// everything has all offers of the public data, also those that are not shipped because they cannot be sold.
+func everything(t testing.TB) *Catalog {
+	t.Helper()
+	files := published(t)
+	c, err := allOffers(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+var (
+	allOnce  sync.Once
+	allKnown *Catalog
+	allErr   error
+)
+
+func allOffers(files fs.FS) (*Catalog, error) {
+	allOnce.Do(func() { allKnown, allErr = Load(files) })
+	return allKnown, allErr
+}
+
 func snapshot(t testing.TB) *Catalog {
 	t.Helper()
 	c, err := Default()

@@ -12,20 +12,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
-func TestEmbeddedSnapshotMatchesPublishedData(t *testing.T) {
-	c, err := Load(published(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	if err := c.WriteSnapshot(&b); err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(b.Bytes(), embeddedSnapshot) {
-		t.Error("data/offers.snapshot is out of date: run go generate ./pkg/catalog")
-	}
-}
-
 func TestSnapshotRoundTrip(t *testing.T) {
 	c := sampleCatalog(t)
 	var b bytes.Buffer

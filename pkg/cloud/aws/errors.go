@@ -26,6 +26,7 @@ const (
 	codeNoVPC       = "NoVPC"
 	codeNoSubnet    = "NoSubnetInZone"
 	codeNoRegion    = "RegionNotEnabled"
+	codeNoImage     = "NoImage"
 	codeBadSpec     = driver.CodeBadSpec
 	codeCredentials = "NoCredentials"
 )

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/ec2image"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -19,6 +20,9 @@ type machineType struct {
 	arch   string // amd64, arm64
 	nvidia bool
 	neuron bool // Inferentia, Trainium
+	// image is the class of the default image. noImage is why there is none, or empty.
+	image   ec2image.Class
+	noImage string
 }
 
 func (r *region) machineType(ctx context.Context, name string) (machineType, error) {
@@ -49,6 +53,7 @@ func (t machineType) class() string {
 
 func describeType(t types.InstanceTypeInfo) machineType {
 	m := machineType{arch: Arch(t)}
+	m.image, m.noImage = ec2image.Of(string(t.InstanceType))
 	if t.GpuInfo != nil {
 		m.nvidia = slices.ContainsFunc(t.GpuInfo.Gpus, func(g types.GpuDeviceInfo) bool {
 			return strings.EqualFold(awssdk.ToString(g.Manufacturer), "NVIDIA")
@@ -78,7 +83,7 @@ type image struct {
 }
 
 // imageParameter returns the public SSM parameter of the default image: Amazon Linux 2023, or AWS's image with the
-// accelerator's driver.
+// accelerator's driver. The family decides, because an image supports only some of the accelerators.
 //
 // Source: Amazon Linux 2023 User Guide, "Get the AL2023 AMI by SSM"; AWS Deep Learning AMIs, "Base GPU AMI (AL2023)";
 // AWS Neuron documentation, "DLAMI SSM parameters".
@@ -87,10 +92,10 @@ func imageParameter(t machineType) string {
 	if arch == "" {
 		arch = "x86_64"
 	}
-	switch {
-	case t.nvidia:
+	switch t.image {
+	case ec2image.NVIDIA:
 		return "/aws/service/deeplearning/ami/" + arch + "/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
-	case t.neuron:
+	case ec2image.Neuron:
 		return "/aws/service/neuron/dlami/base/amazon-linux-2023/latest/image_id"
 	default:
 		return "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-" + arch
@@ -130,7 +135,7 @@ func ofImage(spec cloud.LaunchSpec, err error) error {
 		(codeOf(err) == "ParameterNotFound" || strings.HasPrefix(codeOf(err), "InvalidAMIID."))
 	switch {
 	case missing && spec.ImageFault() == cloud.Quota:
-		return fail(cloud.Quota, "NoImage", "the image for %s is not in %s: %v", spec.Offer.InstanceType,
+		return fail(cloud.Quota, codeNoImage, "the image for %s is not in %s: %v", spec.Offer.InstanceType,
 			spec.Offer.Region, Typed(err))
 	case !ofParameter && !isCode(err, "AuthFailure"):
 		return err
@@ -139,7 +144,7 @@ func ofImage(spec cloud.LaunchSpec, err error) error {
 	case spec.Image != "":
 		return fail(cloud.Invalid, "InvalidImage", "image %s may not be used: %v", spec.Image, Typed(err))
 	}
-	return fail(cloud.Quota, "NoImage", "the deployment's custom image for %s may not be used: %v",
+	return fail(cloud.Quota, codeNoImage, "the deployment's custom image for %s may not be used: %v",
 		spec.Offer.InstanceType, Typed(err))
 }
 
@@ -157,9 +162,13 @@ func (r *region) defaultImage(ctx context.Context, t machineType) (string, error
 	if own := r.cloud.cfg.Images[t.class()]; own != "" {
 		return own, nil
 	}
+	if t.noImage != "" {
+		return "", fail(cloud.Capacity, codeNoImage, "%s: name an image with image: in the job, or for all machines of "+
+			"this class with `tradewind cloud add aws --image %s=ami-…`", t.noImage, t.class())
+	}
 	id, err := r.parameter(ctx, imageParameter(t))
 	if isCode(err, "ParameterNotFound") { // not the task's fault: another region may have it
-		return "", fail(cloud.Quota, "NoImage", "%s has no default image for %s: SSM parameter %s", r.name, t.class(),
+		return "", fail(cloud.Quota, codeNoImage, "%s has no default image for %s: SSM parameter %s", r.name, t.class(),
 			imageParameter(t))
 	}
 	return id, err

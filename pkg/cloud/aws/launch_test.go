@@ -125,6 +125,29 @@ func TestArmMachinesGetArmImagesAndAgents(t *testing.T) {
 	}
 }
 
+// Sources: see TestTypesWithoutDefaultImageAreRefused in pkg/catalog/sellable.
+func TestLaunchNeedsImageThatSupportsType(t *testing.T) {
+	w := newWorld(t, nil)
+	for name, why := range map[string]string{
+		"a1.large": "Graviton 1", "inf1.xlarge": "no default image has a driver", "m5.metal": "bare metal",
+	} {
+		offer := onDemand
+		offer.InstanceType = name
+		_, err := w.aws.Launch(t.Context(), w.spec("c", offer, 1))
+		if cloud.KindOf(err) != cloud.Capacity || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "--image") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := w.proxy.count("RunInstances"); n != 0 {
+		t.Errorf("%d launches of machines that do not boot", n)
+	}
+	own := onDemand
+	own.InstanceType = "a1.large"
+	spec := w.spec("d", own, 1)
+	spec.Image = "ssm:/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-arm64"
+	w.launch(spec) // the task names an image: it knows best
+}
+
 func TestAcceleratedMachinesGetTheImageWithTheDriver(t *testing.T) {
 	gpu := onDemand
 	gpu.InstanceType, gpu.Accelerator, gpu.AccelCount = "g4dn.xlarge", "T4", 1

@@ -8,10 +8,13 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable"
 )
 
 func main() {
@@ -44,6 +47,13 @@ func generate(data, out string) error {
 	c, err := catalog.Load(os.DirFS(filepath.Join(data, "catalog")))
 	if err != nil {
 		return err
+	}
+	c, dropped, err := sellable.Only(c)
+	if err != nil {
+		return err
+	}
+	for _, why := range slices.Sorted(maps.Keys(dropped)) {
+		fmt.Printf("%d offers dropped, %s\n", dropped[why], why)
 	}
 	var snapshot bytes.Buffer
 	if err := c.WriteSnapshot(&snapshot); err != nil {

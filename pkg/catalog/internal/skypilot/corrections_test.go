@@ -1,6 +1,7 @@
 package skypilot_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -9,7 +10,11 @@ import (
 )
 
 func TestCorrectionsNameExistingMachines(t *testing.T) {
-	c, err := catalog.Default()
+	const data = "../../../../../shared/data/catalog" // not the shipped catalogue, which lacks what cannot be sold
+	if _, err := os.Stat(data); err != nil {
+		t.Skipf("the public data is missing: %v", err)
+	}
+	c, err := catalog.Load(os.DirFS(data))
 	if err != nil {
 		t.Fatal(err)
 	}

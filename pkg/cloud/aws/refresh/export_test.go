@@ -6,7 +6,16 @@ import (
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
+
+// Merge returns the offers of one type that a region sells in one zone.
+func Merge(region, name string, t types.InstanceTypeInfo, known map[string]catalog.Offer,
+	onDemand map[string]float64) []catalog.Offer {
+	return merge(region, sold{types: map[string]types.InstanceTypeInfo{name: t},
+		zones: map[string][]string{name: {"use1-az1"}}}, known, onDemand, nil)
+}
 
 // Left returns what remains of an account's regional reserved instances, and the types of the machines that they do
 // not pay for. The arguments list machine types, TYPE or TYPE*COUNT.

@@ -28,6 +28,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 )
 
@@ -194,7 +195,8 @@ func (r *Refresher) sold(ctx context.Context, region string) (sold, error) {
 }
 
 // merge makes the offers of a region: what it sells now, at the prices just read, otherwise at the last known ones.
-// It drops offers without any on-demand price.
+// It drops offers without any on-demand price, and
+// those that cannot be bought with the default images and settings.
 func merge(region string, s sold, before map[string]catalog.Offer, onDemand, spot map[string]float64) []catalog.Offer {
 	anywhere := map[string]catalog.Offer{} // offers of the type in any zone: on-demand prices are regional
 	for _, o := range before {
@@ -214,13 +216,22 @@ func merge(region string, s sold, before map[string]catalog.Offer, onDemand, spo
 			if usd, ok := spot[o.ID()]; ok {
 				o.SpotUSD, o.HasSpot = usd, usd <= o.OnDemandUSD
 			}
-			if o.OnDemandUSD > 0 && o.VCPU > 0 {
+			if o.OnDemandUSD > 0 && o.VCPU > 0 && sellable.Refused(o) == "" && boots(s.types[name]) {
 				offers = append(offers, o)
 			}
 		}
 	}
 	slices.SortFunc(offers, func(a, b catalog.Offer) int { return cmp.Compare(a.ID(), b.ID()) })
 	return slices.CompactFunc(offers, func(a, b catalog.Offer) bool { return a.ID() == b.ID() })
+}
+
+// boots reports whether EC2 sells a type on demand as a virtual machine that the default images boot on. It has no
+// objection to a type of which EC2 says nothing. Types of Capacity Blocks alone have no on-demand price to buy at
+// (EC2 API reference, InstanceTypeInfo: SupportedUsageClasses, BareMetal and SupportedVirtualizationTypes).
+func boots(t types.InstanceTypeInfo) bool {
+	sells, hvm := t.SupportedUsageClasses, t.SupportedVirtualizationTypes
+	return (len(sells) == 0 || slices.Contains(sells, types.UsageClassTypeOnDemand)) &&
+		!awssdk.ToBool(t.BareMetal) && (len(hvm) == 0 || slices.Contains(hvm, types.VirtualizationTypeHvm))
 }
 
 // fresh returns an offer that was unknown in its zone. It copies the offer of another zone of the region, otherwise

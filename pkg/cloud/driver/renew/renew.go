@@ -9,6 +9,7 @@ import (
 	"io/fs"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
@@ -30,8 +31,12 @@ func Last(ctx context.Context, s driver.Snapshots, base *catalog.Catalog) (last,
 	return last, shipped, err
 }
 
-// Save writes the next snapshot.
+// Save writes the next snapshot, without the offers that cannot be sold with the default images and settings.
 func Save(ctx context.Context, s driver.Snapshots, next *catalog.Catalog) error {
+	next, _, err := sellable.Only(next)
+	if err != nil {
+		return err
+	}
 	var out bytes.Buffer
 	if err := next.WriteSnapshot(&out); err != nil {
 		return err

@@ -1,0 +1,32 @@
+// Package sellable filters the catalogue: it says which offers cannot be bought with the default images and settings,
+// because no image boots there, the cloud does not sell them in that market, or the launch would need a setting that
+// the drivers do not send. The importer of the shipped catalogue and the refresh of each cloud use it.
+//
+// It depends on no SDK and asks no cloud. A refresh also applies what the cloud's API says about a type.
+package sellable
+
+import "github.com/tradewind-broker/tradewind/pkg/catalog"
+
+// Refused returns why an offer cannot be sold with the default image and settings; "" if it can. The reasons are few
+// and the same for all offers with the same cause, so that they can be counted.
+func Refused(o catalog.Offer) (why string) {
+	switch o.Cloud {
+	case "aws":
+		return aws(o)
+	default:
+		return ""
+	}
+}
+
+// Only returns the catalogue without the offers that are refused, and the number of dropped offers by reason.
+func Only(c *catalog.Catalog) (*catalog.Catalog, map[string]int, error) {
+	dropped := map[string]int{}
+	kept, err := c.Replace(func(o *catalog.Offer) bool {
+		why := Refused(*o)
+		if why != "" {
+			dropped[o.Cloud+": "+why]++
+		}
+		return why != ""
+	}, nil)
+	return kept, dropped, err
+}
