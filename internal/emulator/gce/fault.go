@@ -86,6 +86,7 @@ type faults struct {
 	silent map[string]bool    // zones that do not answer lists
 	down   map[string]bool    // regions
 	failed int                // number of next requests for TPUs that fail
+	slow   int                // number of calls that do not know a new service or account yet
 }
 
 // defaultSteps is the number of requests until an operation is done without a wait.
@@ -152,6 +153,21 @@ func (c *Cloud) SetUnreachable(zone string, silent bool) {
 	c.setFaults(func(w *faults) { w.silent[zone] = silent })
 }
 
+// Propagate makes each service that is enabled from now on refuse its first calls, and each new service account be unknown
+// to the first lookup, to its first policy and to the first policy that names it, n times each: changes of IAM and of
+// services take effect with time (IAM documentation, "Access change propagation"; for the answers,
+// github.com/hashicorp/terraform-provider-google issue 15042 and github.com/hashicorp/vault-plugin-secrets-gcp issue 237).
+func (c *Cloud) Propagate(n int) { c.setFaults(func(w *faults) { w.slow = n }) }
+
+// unsettled counts down the calls for which something new is still unknown. Callers hold the lock.
+func (c *Cloud) unsettled(what string) bool {
+	if c.identity.news[what] == 0 {
+		return false
+	}
+	c.identity.news[what]--
+	return true
+}
+
 // permissions that methods need (Compute Engine documentation, "IAM roles and permissions").
 var permissions = map[string]string{
 	"compute.instances.bulkInsert":     "compute.instances.create",
@@ -176,20 +192,26 @@ func (c *Cloud) lacksImage(permission, project, name string) *Fault {
 		Message: fmt.Sprintf("Required '%s' permission for 'projects/%s/global/images/%s'", permission, project, name)}
 }
 
+// disabled is the error of a service that is off in the project that is charged for a call.
+func disabled(service, consumer string) *Fault {
+	return &Fault{
+		Code: http.StatusForbidden, Reason: "accessNotConfigured", Status: "PERMISSION_DENIED",
+		Message: "Compute Engine API has not been used in project " + base(consumer) + " before or it is disabled.",
+		Info: &ErrorInfo{Reason: "SERVICE_DISABLED", Domain: "googleapis.com", Metadata: map[string]string{
+			"service": service, "consumer": consumer,
+		}},
+	}
+}
+
 // refused returns the error of a call that is rejected before it is handled, or nil.
 func (c *Cloud) refused(r *call) *Fault {
 	w := &c.weather
 	if f := c.tokenFault(r.Header.Get("Authorization")); f != nil {
 		return f
 	}
-	if service := strings.SplitN(r.method.ID, ".", 2)[0] + ".googleapis.com"; w.off[service] {
-		return &Fault{
-			Code: http.StatusForbidden, Reason: "accessNotConfigured", Status: "PERMISSION_DENIED",
-			Message: "Compute Engine API has not been used in project " + c.cfg.Project + " before or it is disabled.",
-			Info: &ErrorInfo{Reason: "SERVICE_DISABLED", Domain: "googleapis.com", Metadata: map[string]string{
-				"service": service, "consumer": "projects/" + c.cfg.Project,
-			}},
-		}
+	service := strings.SplitN(r.method.ID, ".", 2)[0] + ".googleapis.com"
+	if w.off[service] || c.unsettled(service) {
+		return disabled(service, "projects/"+c.cfg.Project)
 	}
 	if p := permissions[r.method.ID]; w.denied[p] {
 		return &Fault{Code: http.StatusForbidden, Reason: "forbidden", Status: "PERMISSION_DENIED",
