@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/oauth2"
@@ -145,8 +146,7 @@ func store(ctx context.Context, s cloudkit.Settings) (grant.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gcp: credentials: %w", err)
 	}
-	// The client outlives this call.
-	client := oauth2.NewClient(context.WithoutCancel(ctx), tokens)
+	client := clientOf(ctx, s, tokens)
 	return gcsgrant.New(gcsgrant.Options{
 		Account: s.Impersonate, Sign: gcsgrant.ByIAM(client, "", s.Impersonate), Token: tokens, Project: s.Project,
 		Locations: locations,
@@ -212,8 +212,54 @@ func credentials(ctx context.Context, s cloudkit.Settings) ([]option.ClientOptio
 	case cloudkit.Loopback(s.Endpoint):
 		return []option.ClientOption{option.WithHTTPClient(&http.Client{})}, nil
 	default:
+		if project := quotaProject(ctx, s); project != "" {
+			return []option.ClientOption{option.WithQuotaProject(project)}, nil
+		}
 		return nil, nil
 	}
+}
+
+// quotaProject returns the project to which calls must be charged explicitly: that of the settings for the credentials of
+// a user that name none, otherwise none. Calls with other credentials are charged to the project of their account (Google
+// Cloud documentation, "Set the quota project").
+func quotaProject(ctx context.Context, s cloudkit.Settings) string {
+	if s.Provider != "" || os.Getenv("GOOGLE_CLOUD_QUOTA_PROJECT") != "" {
+		return ""
+	}
+	found, err := google.FindDefaultCredentials(context.WithoutCancel(ctx), scope)
+	if err != nil {
+		return "" // the driver reports it
+	}
+	var file struct {
+		Type    string `json:"type"`
+		Project string `json:"quota_project_id"`
+	}
+	if json.Unmarshal(found.JSON, &file) != nil || file.Type != string(google.AuthorizedUser) || file.Project != "" {
+		return ""
+	}
+	return s.Project
+}
+
+// clientOf returns a client with the caller's credentials for services without a library.
+func clientOf(ctx context.Context, s cloudkit.Settings, known oauth2.TokenSource) *http.Client {
+	c := oauth2.NewClient(context.WithoutCancel(ctx), known) // it outlives this call
+	if project := quotaProject(ctx, s); project != "" {
+		c.Transport = charged{project, c.Transport}
+	}
+	return c
+}
+
+// charged charges requests to a project.
+type charged struct {
+	project string
+	next    http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c charged) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("X-Goog-User-Project", c.project)
+	return c.next.RoundTrip(r)
 }
 
 const scope = "https://www.googleapis.com/auth/cloud-platform"

@@ -86,6 +86,7 @@ type faults struct {
 	silent map[string]bool    // zones that do not answer lists
 	down   map[string]bool    // regions
 	failed int                // number of next requests for TPUs that fail
+	users  bool               // callers are users of gcloud, whose calls are charged to gcloud's project
 	slow   int                // number of calls that do not know a new service or account yet
 }
 
@@ -159,6 +160,14 @@ func (c *Cloud) SetUnreachable(zone string, silent bool) {
 // github.com/hashicorp/terraform-provider-google issue 15042 and github.com/hashicorp/vault-plugin-secrets-gcp issue 237).
 func (c *Cloud) Propagate(n int) { c.setFaults(func(w *faults) { w.slow = n }) }
 
+// clientBased are services that charge their calls to the caller's project, not to that of the resource.
+var clientBased = []string{"cloudbilling.googleapis.com", "cloudresourcemanager.googleapis.com"}
+
+// Users makes callers be users with credentials of gcloud: client-based services refuse calls without a quota project,
+// which they would charge to gcloud's own project (Google Cloud documentation, "Troubleshoot your ADC setup", "User
+// credentials not working").
+func (c *Cloud) Users(users bool) { c.setFaults(func(w *faults) { w.users = users }) }
+
 // unsettled counts down the calls for which something new is still unknown. Callers hold the lock.
 func (c *Cloud) unsettled(what string) bool {
 	if c.identity.news[what] == 0 {
@@ -210,6 +219,9 @@ func (c *Cloud) refused(r *call) *Fault {
 		return f
 	}
 	service := strings.SplitN(r.method.ID, ".", 2)[0] + ".googleapis.com"
+	if w.users && slices.Contains(clientBased, service) && r.Header.Get("X-Goog-User-Project") != c.cfg.Project {
+		return disabled(service, "projects/764086051850")
+	}
 	if w.off[service] || c.unsettled(service) {
 		return disabled(service, "projects/"+c.cfg.Project)
 	}

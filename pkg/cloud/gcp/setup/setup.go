@@ -178,7 +178,8 @@ func (s *Setup) role() string {
 
 // permissions returns the permissions of the role.
 func (s *Setup) permissions() []string {
-	all := slices.Concat(gcp.Permissions(), gcp.ReservedPermissions(), gcp.ImagePermissions())
+	all := slices.Concat(gcp.Permissions(), gcp.QuotaPermissions(), gcp.ReservedPermissions(),
+		gcp.ImagePermissions())
 	if s.cfg.TPUs {
 		all = append(all, gcp.TPUPermissions()...)
 	}
