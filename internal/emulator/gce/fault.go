@@ -18,6 +18,7 @@ type Fault struct {
 	Message    string
 	RetryAfter time.Duration
 	Info       *ErrorInfo
+	Quota      bool // the details have a google.rpc.QuotaFailure
 }
 
 // ErrorInfo is google.rpc.ErrorInfo.
@@ -58,6 +59,10 @@ func (f *Fault) body() any {
 		info.Type = "type.googleapis.com/google.rpc.ErrorInfo"
 		e["details"] = []ErrorInfo{info}
 	}
+	if f.Quota {
+		e["details"] = []map[string]any{{"@type": "type.googleapis.com/google.rpc.QuotaFailure",
+			"violations": []map[string]string{{"subject": "project", "description": f.Message}}}}
+	}
 	return map[string]any{"error": e}
 }
 
@@ -85,6 +90,7 @@ type faults struct {
 	early  int                // number of waits that end before the operation
 	silent map[string]bool    // zones that do not answer lists
 	down   map[string]bool    // regions
+	why    string             // the message of the next failed requests for TPUs; empty is a lack of capacity
 	failed int                // number of next requests for TPUs that fail
 	users  bool               // callers are users of gcloud, whose calls are charged to gcloud's project
 	slow   int                // number of calls that do not know a new service or account yet
@@ -251,6 +257,11 @@ func (c *Cloud) deniedNames() []string {
 
 // FailTPUs makes the next n requests for TPUs fail, as if no TPUs became available in time.
 func (c *Cloud) FailTPUs(n int) { c.setFaults(func(w *faults) { w.failed = n }) }
+
+// FailTPUsWith makes the next request for TPUs fail with a message.
+func (c *Cloud) FailTPUsWith(message string) {
+	c.setFaults(func(w *faults) { w.failed, w.why = 1, message })
+}
 
 // Forget makes Google forget all request IDs.
 func (c *Cloud) Forget() {

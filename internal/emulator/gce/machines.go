@@ -285,7 +285,7 @@ func (c *Cloud) Leftovers() []string {
 		}
 	}
 	for k := range c.queued {
-		if n := c.tpus[k+"-0"]; n == nil {
+		if n := c.tpus[k]; n == nil {
 			left = append(left, "queued resource "+k)
 		}
 	}
