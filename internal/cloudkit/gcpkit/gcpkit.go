@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
+	"google.golang.org/api/impersonate"
 	"google.golang.org/api/option"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
@@ -147,8 +148,12 @@ func store(ctx context.Context, s cloudkit.Settings) (grant.Store, error) {
 		return nil, fmt.Errorf("gcp: credentials: %w", err)
 	}
 	client := clientOf(ctx, s, tokens)
+	lent, err := accountTokens(ctx, s, tokens, client)
+	if err != nil {
+		return nil, fmt.Errorf("gcp: tokens of %s: %w", s.Impersonate, err)
+	}
 	return gcsgrant.New(gcsgrant.Options{
-		Account: s.Impersonate, Sign: gcsgrant.ByIAM(client, "", s.Impersonate), Token: tokens, Project: s.Project,
+		Account: s.Impersonate, Sign: gcsgrant.ByIAM(client, "", s.Impersonate), Token: lent, Project: s.Project,
 		Locations: locations,
 	})
 }
@@ -238,6 +243,19 @@ func quotaProject(ctx context.Context, s cloudkit.Settings) string {
 		return ""
 	}
 	return s.Project
+}
+
+// accountTokens returns the tokens of the settings' impersonated account, from which lent ones are derived: the caller's own
+// may do more or less, and a user's cannot be limited (IAM Service Account Credentials API,
+// projects.serviceAccounts.generateAccessToken). Tokens of a provider are already those of the account.
+func accountTokens(ctx context.Context, s cloudkit.Settings, known oauth2.TokenSource,
+	client *http.Client) (oauth2.TokenSource, error) {
+	if s.Provider != "" {
+		return known, nil
+	}
+	return impersonate.CredentialsTokenSource(context.WithoutCancel(ctx), impersonate.CredentialsConfig{
+		TargetPrincipal: s.Impersonate, Scopes: []string{scope},
+	}, option.WithHTTPClient(client))
 }
 
 // clientOf returns a client with the caller's credentials for services without a library.

@@ -1,9 +1,11 @@
 package gcpkit
 
 import (
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/oauth2"
@@ -16,6 +18,35 @@ type recorded struct{ header http.Header }
 func (r *recorded) RoundTrip(req *http.Request) (*http.Response, error) {
 	r.header = req.Header
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+}
+
+type issuing struct{ path string }
+
+func (i *issuing) RoundTrip(r *http.Request) (*http.Response, error) {
+	i.path = r.URL.Path
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+		Body: io.NopCloser(strings.NewReader(`{"accessToken":"of the account","expireTime":"2099-01-01T00:00:00Z"}`))}, nil
+}
+
+// A store lends tokens of the account that may read and write its buckets, not of the caller who may sign for it
+// (IAM Service Account Credentials API v1, projects.serviceAccounts.generateAccessToken).
+func TestLentTokensAreThoseOfImpersonatedAccount(t *testing.T) {
+	var issuer issuing
+	s := cloudkit.Settings{Project: "demo", Impersonate: "data@demo.iam.gserviceaccount.com"}
+	own := oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "own"})
+	lent, err := accountTokens(t.Context(), s, own, &http.Client{Transport: &issuer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := lent.Token()
+	if err != nil || token.AccessToken != "of the account" ||
+		issuer.path != "/v1/projects/-/serviceAccounts/data@demo.iam.gserviceaccount.com:generateAccessToken" {
+		t.Errorf("%+v from %s: %v", token, issuer.path, err)
+	}
+	s.Provider = "projects/1/locations/global/workloadIdentityPools/p/providers/aws-roles"
+	if lent, err = accountTokens(t.Context(), s, own, nil); err != nil || lent != own {
+		t.Errorf("with a provider: %v %v", lent, err)
+	}
 }
 
 // Source: Google Cloud documentation, "Set the quota project": the project of a service account is used for its calls, but
