@@ -11,6 +11,7 @@ import (
 
 	crm "google.golang.org/api/cloudresourcemanager/v3"
 	iam "google.golang.org/api/iam/v1"
+	logging "google.golang.org/api/logging/v2"
 	usage "google.golang.org/api/serviceusage/v1"
 )
 
@@ -22,6 +23,7 @@ type identity struct {
 	pools    map[string]*iam.WorkloadIdentityPool
 	provider map[string]*iam.WorkloadIdentityPoolProvider
 	policies map[string]*crm.Policy
+	sinks    map[string]*logging.LogSink
 	news     map[string]int // number of calls for which a new service, or a use of a new account, is still unknown
 }
 
@@ -30,6 +32,7 @@ func newIdentity() identity {
 		enabled: map[string]bool{}, accounts: map[string]*iam.ServiceAccount{}, roles: map[string]*iam.Role{},
 		pools: map[string]*iam.WorkloadIdentityPool{}, provider: map[string]*iam.WorkloadIdentityPoolProvider{},
 		policies: map[string]*crm.Policy{}, news: map[string]int{},
+		sinks: map[string]*logging.LogSink{},
 	}
 }
 
@@ -340,6 +343,9 @@ func (c *Cloud) Created() map[string]bool {
 	}
 	for n, p := range c.identity.pools {
 		made["pool "+base(n)] = p.State == "ACTIVE"
+	}
+	for n := range c.identity.sinks {
+		made["sink "+base(n)] = true
 	}
 	for n := range c.identity.enabled {
 		made["service "+n] = true

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/api/compute/v1"
 	"google.golang.org/api/googleapi"
 	"google.golang.org/api/iam/v1"
+	"google.golang.org/api/logging/v2"
 	"google.golang.org/api/pubsub/v1"
 	"google.golang.org/api/serviceusage/v1"
 	"google.golang.org/api/storage/v1"
@@ -82,6 +83,7 @@ type Setup struct {
 	usage   *serviceusage.Service
 	pubsub  *pubsub.Service
 	storage *storage.Service
+	logging *logging.Service
 
 	bucket, prefix string // place of the files that become jobs
 	agent          string // address of the Cloud Storage service agent, once it is known
@@ -317,6 +319,9 @@ func (s *Setup) open(ctx context.Context) (err error) {
 		return err
 	}
 	if s.pubsub, err = pubsub.NewService(keep, options...); err != nil {
+		return err
+	}
+	if s.logging, err = logging.NewService(keep, options...); err != nil {
 		return err
 	}
 	s.storage, err = storage.NewService(keep, s.cfg.Cloud.Options("/storage/v1/")...)

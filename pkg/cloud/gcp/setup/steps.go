@@ -30,7 +30,7 @@ func (s *Setup) steps(removed bool) []step {
 		services = append(services, "iamcredentials.googleapis.com", "sts.googleapis.com")
 	}
 	if s.bucket != "" {
-		services = append(services, "pubsub.googleapis.com", storageService)
+		services = append(services, "pubsub.googleapis.com", "logging.googleapis.com", storageService)
 	}
 	var all []step
 	for _, name := range services {
