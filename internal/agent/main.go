@@ -49,8 +49,8 @@ const (
 // maxToken is the maximum number of bytes read of a token file.
 const maxToken = 16 << 10
 
-// Main is the whole program: it configures an agent from environ, runs it until a signal of stopSignals, and returns the
-// exit code. The caller must have called proc.Reexec.
+// Main is the whole program: it configures an agent from environ, runs it until a signal of stopSignals, and returns
+// the exit code. The caller must have called proc.Reexec.
 func Main(environ []string, version string) int {
 	proc.Shield()
 	level := slog.LevelInfo
@@ -80,8 +80,8 @@ func Main(environ []string, version string) int {
 	return ExitCode(err)
 }
 
-// stopSignals returns the signals that end the agent. SIGTERM is not one of them if it is a notice, after which there is
-// time to save.
+// stopSignals returns the signals that end the agent. SIGTERM is not one of them if it is a notice, after which there
+// is time to save.
 func stopSignals(environ []string) []os.Signal {
 	if notices.TermIsNotice(lookup(environ, notices.EnvCloud)) {
 		return []os.Signal{syscall.SIGINT}
@@ -89,7 +89,8 @@ func stopSignals(environ []string) []os.Signal {
 	return []os.Signal{syscall.SIGTERM, syscall.SIGINT}
 }
 
-// watchNotices starts to watch whether the machine's cloud is about to take it. It returns nil if environ names no cloud.
+// watchNotices starts to watch whether the machine's cloud is about to take it. It returns nil if environ names no
+// cloud.
 func watchNotices(ctx context.Context, environ []string, log *slog.Logger) (<-chan time.Duration, error) {
 	w, err := notices.FromEnvironment(func(name string) string {
 		return lookup(environ, name)

@@ -145,8 +145,8 @@ func (b *Functions) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 // errAgain asks for the event to be delivered again after the queue's back-off.
 var errAgain = errors.New("broker: to be tried again")
 
-// commitLaunch commits the outcome of a launch. It counts the last failure before machines that may have been bought after
-// all are terminated, because after that the cluster's name cannot be launched again.
+// commitLaunch commits the outcome of a launch. It counts the last failure before machines that may have been bought
+// after all are terminated, because after that the cluster's name cannot be launched again.
 func (b *Functions) commitLaunch(ctx context.Context, cause string, e events.TaskAdmitted, intent attempt.Buying,
 	machines []cloud.Machine, launchErr error) error {
 	var refusal error
@@ -188,8 +188,8 @@ func (b *Functions) commitLaunch(ctx context.Context, cause string, e events.Tas
 	return nil
 }
 
-// commitRefusal ends an attempt that the cloud did not launch. It first terminates machines that may have been bought after
-// all; then the location is blocked and the rest of the job is replanned.
+// commitRefusal ends an attempt that the cloud did not launch. It first terminates machines that may have been bought
+// after all; then the location is blocked and the rest of the job is replanned.
 func (b *Functions) commitRefusal(ctx context.Context, cause string, e events.TaskAdmitted, launchErr error) error {
 	id := record.ClusterID(e.Job, e.Task, e.Attempt)
 	kind := cloud.KindOf(launchErr)
@@ -221,8 +221,8 @@ func (b *Functions) terminate(ctx context.Context, id string, refused error) err
 // errNoCloud means that machines cannot be ended, because the deployment has no credentials for their cloud any more.
 var errNoCloud = errors.New("no credentials any more")
 
-// terminateOnCloud terminates a cluster on its cloud. If the deployment no longer has that cloud, its machines are still billed: the
-// cluster's record stays until the cloud is configured again.
+// terminateOnCloud terminates a cluster on its cloud. If the deployment no longer has that cloud, its machines are
+// still billed: the cluster's record stays until the cloud is configured again.
 func (b *Functions) terminateOnCloud(ctx context.Context, cl record.Cluster) error {
 	c, ok := b.ports.Clouds[cl.Offer.Cloud]
 	switch {

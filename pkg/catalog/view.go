@@ -134,7 +134,8 @@ func newPlainView(c *table.Columns, spotOnly func(offer int) bool) view {
 }
 
 // newServiceView orders the entries of the machines that a service runs on by price including its surcharge.
-func newServiceView(c *table.Columns, spotOnly func(offer int) bool, surcharge func(*table.Machine) table.NanoUSD) *view {
+func newServiceView(c *table.Columns, spotOnly func(offer int) bool,
+	surcharge func(*table.Machine) table.NanoUSD) *view {
 	v := &view{surcharge: make([]table.NanoUSD, len(c.Machines))}
 	for i := range c.Machines {
 		v.surcharge[i] = surcharge(&c.Machines[i])

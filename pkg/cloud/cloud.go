@@ -28,8 +28,8 @@ const (
 	Invalid   Kind = "invalid"   // fail the task with the cloud's message
 )
 
-// CodeNoCredentials is the code of a failure of kind Auth whose cause is that there are no credentials, or that they are
-// not valid any more. Unlike a missing right, credentials do not come by themselves.
+// CodeNoCredentials is the code of a failure of kind Auth whose cause is that there are no credentials, or that they
+// are not valid any more. Unlike a missing right, credentials do not come by themselves.
 const CodeNoCredentials = "NoCredentials"
 
 // Error is a cloud's failure with its kind.

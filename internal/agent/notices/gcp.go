@@ -19,9 +19,9 @@ const (
 	gcpShutdownLead = 25 * time.Second
 )
 
-// gcpMaintenanceLead is the time between the change of the maintenance event and the machine's end. It is 60 seconds; for
-// machines with GPUs it may be an hour, which is not announced (Compute Engine documentation, "Query metadata server for
-// maintenance event notices").
+// gcpMaintenanceLead is the time between the change of the maintenance event and the machine's end. It is 60 seconds;
+// for machines with GPUs it may be an hour, which is not announced (Compute Engine documentation, "Query metadata
+// server for maintenance event notices").
 const gcpMaintenanceLead = time.Minute
 
 const gcpInstance = "/computeMetadata/v1/instance/"
@@ -32,8 +32,8 @@ type gcp struct {
 	poller
 }
 
-// Watch implements Watcher. A preemption is an ACPI shutdown, which begins in the moment in which preempted becomes true:
-// systemd's SIGTERM may come first. It is also the only notice of other shutdowns.
+// Watch implements Watcher. A preemption is an ACPI shutdown, which begins in the moment in which preempted becomes
+// true: systemd's SIGTERM may come first. It is also the only notice of other shutdowns.
 func (w *gcp) Watch(ctx context.Context, tell func(Notice)) {
 	var mu sync.Mutex
 	told := func(n Notice) {

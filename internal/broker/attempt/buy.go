@@ -192,8 +192,8 @@ func DecideIntent(st *Buying, cfg config.Config, now time.Time) (d record.Decisi
 	return d, true
 }
 
-// continueLaunch reports whether an earlier launch continues. It does not if the job is ending: then what an earlier try may
-// have bought is ended.
+// continueLaunch reports whether an earlier launch continues. It does not if the job is ending: then what an earlier
+// try may have bought is ended.
 func (st *Buying) continueLaunch() (d record.Decision, proceed bool) {
 	launching := st.Cluster.State == record.ClusterLaunching
 	if launching && st.ending() {

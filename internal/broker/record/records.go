@@ -15,8 +15,8 @@ func PlaceOf(a apitypes.Attempt) string {
 	return Place(a.Offer)
 }
 
-// UpdateAttempt updates an attempt with what its cluster knows. Success is written to the attempt's own record only with its
-// cost.
+// UpdateAttempt updates an attempt with what its cluster knows. Success is written to the attempt's own record only
+// with its cost.
 func (cl *Cluster) UpdateAttempt(a *apitypes.Attempt) {
 	if cl.Attempt != a.Number || cl.Task != a.Task {
 		return
@@ -47,8 +47,8 @@ func (cl *Cluster) UpdateTask(t *Task) {
 	}
 }
 
-// IsTemporary reports whether a block ends without anyone acting. A missing right may come with time, as long as one that
-// was just granted may take to take effect everywhere; after that, and without credentials, someone has to act.
+// IsTemporary reports whether a block ends without anyone acting. A missing right may come with time, as long as one
+// that was just granted may take to take effect everywhere; after that, and without credentials, someone has to act.
 func IsTemporary(b apitypes.Block) bool {
 	return b.Kind != string(cloud.Invalid) && (b.Kind != string(cloud.Auth) || b.Count < MaxBlockDoublings)
 }

@@ -148,8 +148,8 @@ func (a app) checkClouds(ctx context.Context, names []string, state, public stri
 	return a.verdict(ctx, result, output)
 }
 
-// checkRunning makes the broker that uses the state folder check its clouds, too: it may buy again on a cloud that refused
-// its calls before.
+// checkRunning makes the broker that uses the state folder check its clouds, too: it may buy again on a cloud that
+// refused its calls before.
 func (a app) checkRunning(ctx context.Context, state string) error {
 	broker, closing, err := a.elsewhere.Running(ctx, state)
 	if err != nil {

@@ -224,9 +224,9 @@ func credentials(ctx context.Context, s cloudkit.Settings) ([]option.ClientOptio
 	}
 }
 
-// quotaProject returns the project to which calls must be charged explicitly: that of the settings for the credentials of
-// a user that name none, otherwise none. Calls with other credentials are charged to the project of their account (Google
-// Cloud documentation, "Set the quota project").
+// quotaProject returns the project to which calls must be charged explicitly: that of the settings for the credentials
+// of a user that name none, otherwise none. Calls with other credentials are charged to the project of their account
+// (Google Cloud documentation, "Set the quota project").
 func quotaProject(ctx context.Context, s cloudkit.Settings) string {
 	if s.Provider != "" || os.Getenv("GOOGLE_CLOUD_QUOTA_PROJECT") != "" {
 		return ""
@@ -245,8 +245,8 @@ func quotaProject(ctx context.Context, s cloudkit.Settings) string {
 	return s.Project
 }
 
-// accountTokens returns the tokens of the settings' impersonated account, from which lent ones are derived: the caller's own
-// may do more or less, and a user's cannot be limited (IAM Service Account Credentials API,
+// accountTokens returns the tokens of the settings' impersonated account, from which lent ones are derived: the
+// caller's own may do more or less, and a user's cannot be limited (IAM Service Account Credentials API,
 // projects.serviceAccounts.generateAccessToken). Tokens of a provider are already those of the account.
 func accountTokens(ctx context.Context, s cloudkit.Settings, known oauth2.TokenSource,
 	client *http.Client) (oauth2.TokenSource, error) {

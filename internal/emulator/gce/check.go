@@ -114,8 +114,8 @@ func find(httpMethod, path string) (*method, []string, error) {
 	return best, args, nil
 }
 
-// moreSpecific reports whether a path that both methods match belongs to m: it has fewer placeholders, or more literal text
-// after one, as in topics/TOPIC:getIamPolicy.
+// moreSpecific reports whether a path that both methods match belongs to m: it has fewer placeholders, or more literal
+// text after one, as in topics/TOPIC:getIamPolicy.
 func (m *method) moreSpecific(other *method) bool {
 	if a, b := m.pattern.NumSubexp(), other.pattern.NumSubexp(); a != b {
 		return a < b

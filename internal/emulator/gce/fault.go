@@ -134,8 +134,8 @@ func (c *Cloud) Deny(permission string, no bool) {
 // Skew sets how far Google's clock is ahead of this machine's.
 func (c *Cloud) Skew(d time.Duration) { c.setFaults(func(w *faults) { w.skew = d }) }
 
-// SetOutOfStock makes a zone ("us-central1-a"), or a machine type in it ("us-central1-a/n2-standard-8"), run out of machines, or
-// ends that. The error comes late, in the operation, unless atOnce is set.
+// SetOutOfStock makes a zone ("us-central1-a"), or a machine type in it ("us-central1-a/n2-standard-8"), run out of
+// machines, or ends that. The error comes late, in the operation, unless atOnce is set.
 func (c *Cloud) SetOutOfStock(what string, dry, atOnce bool) {
 	c.setFaults(func(w *faults) { w.dry[what], w.once[what] = dry, dry && atOnce })
 }
@@ -160,10 +160,11 @@ func (c *Cloud) SetUnreachable(zone string, silent bool) {
 	c.setFaults(func(w *faults) { w.silent[zone] = silent })
 }
 
-// Propagate makes each service that is enabled from now on refuse its first calls, and each new service account be unknown
-// to the first lookup, to its first policy and to the first policy that names it, n times each: changes of IAM and of
-// services take effect with time (IAM documentation, "Access change propagation"; for the answers,
-// github.com/hashicorp/terraform-provider-google issue 15042 and github.com/hashicorp/vault-plugin-secrets-gcp issue 237).
+// Propagate makes each service that is enabled from now on refuse its first calls, and each new service account be
+// unknown to the first lookup, to its first policy and to the first policy that names it, n times each: changes of IAM
+// and of services take effect with time (IAM documentation, "Access change propagation"; for the answers,
+// github.com/hashicorp/terraform-provider-google issue 15042 and github.com/hashicorp/vault-plugin-secrets-gcp issue
+// 237).
 func (c *Cloud) Propagate(n int) { c.setFaults(func(w *faults) { w.slow = n }) }
 
 // clientBased are services that charge their calls to the caller's project, not to that of the resource.

@@ -6,8 +6,8 @@ import (
 	logging "google.golang.org/api/logging/v2"
 )
 
-// sinkWriter is the identity of the sinks that were made with a unique writer identity. Without one, the writer is Cloud
-// Logging's own, which the emulator does not have.
+// sinkWriter is the identity of the sinks that were made with a unique writer identity. Without one, the writer is
+// Cloud Logging's own, which the emulator does not have.
 const sinkWriter = "serviceAccount:service-100000000001@gcp-sa-logging.iam.gserviceaccount.com"
 
 func (c *Cloud) getSink(r *call) (any, *Fault) { return one(c.identity.sinks, r) }

@@ -214,8 +214,8 @@ const powerOff = 30 * time.Second
 // ACPI's soft-off, so that the machine begins to shut down; half a minute later its power is cut. FinishPreemption cuts
 // the power earlier. Preempt returns false if the machine does not exist.
 //
-// Source: Compute Engine API v1, Scheduling: preemptionNoticeDuration (there is no wait before the soft-off unless it is
-// set) and skipGuestOsShutdown (30 seconds between the soft-off and the mechanical off of Spot VMs).
+// Source: Compute Engine API v1, Scheduling: preemptionNoticeDuration (there is no wait before the soft-off unless it
+// is set) and skipGuestOsShutdown (30 seconds between the soft-off and the mechanical off of Spot VMs).
 func (c *Cloud) Preempt(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -297,8 +297,8 @@ func (c *Cloud) Console(name string) string {
 	return filepath.Join(c.cfg.Dir, name, "console.log")
 }
 
-// shortage returns why a zone cannot sell count machines, or nil. If Code is 0, the operation reports the error, not the
-// call.
+// shortage returns why a zone cannot sell count machines, or nil. If Code is 0, the operation reports the error, not
+// the call.
 func (c *Cloud) shortage(zone string, p *compute.InstanceProperties, count int) *Fault {
 	for _, what := range []string{zone, zone + "/" + p.MachineType} {
 		if c.weather.dry[what] {

@@ -155,12 +155,12 @@ func (c *Cloud) grantCommand(identity string) string {
 		c.cfg.Project, member)
 }
 
-// gcloudProjects are the projects of gcloud itself, to which calls with a user's credentials are charged without a quota
-// project (Google Cloud documentation, "Troubleshoot your ADC setup").
+// gcloudProjects are the projects of gcloud itself, to which calls with a user's credentials are charged without a
+// quota project (Google Cloud documentation, "Troubleshoot your ADC setup").
 var gcloudProjects = []string{"764086051850", "32555940559"}
 
-// disabledService returns the service that refused a call because it is not enabled in the consumer, the project that is
-// charged.
+// disabledService returns the service that refused a call because it is not enabled in the consumer, the project that
+// is charged.
 func disabledService(err error) (service, consumer string) {
 	service = "compute.googleapis.com"
 	var answer *googleapi.Error

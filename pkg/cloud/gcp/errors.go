@@ -171,8 +171,8 @@ func hasQuotaFailure(answer *googleapi.Error) bool {
 	})
 }
 
-// isQuotaMessage reports whether Cloud TPU's message names a quota of TPUs that is used up: "Quota limit 'NAME' has been
-// exceeded. Limit: 0 in region REGION", or "Quota 'NAME' exhausted. Limit 20800 in region REGION".
+// isQuotaMessage reports whether Cloud TPU's message names a quota of TPUs that is used up: "Quota limit 'NAME' has
+// been exceeded. Limit: 0 in region REGION", or "Quota 'NAME' exhausted. Limit 20800 in region REGION".
 func isQuotaMessage(message string) bool {
 	return (strings.HasPrefix(message, "Quota '") || strings.HasPrefix(message, "Quota limit '")) &&
 		strings.Contains(message, "Limit")

@@ -73,17 +73,17 @@ func (c *Cloud) isQueuedFor(id, cluster string) bool {
 	return ok && err == nil
 }
 
-// launchTPU asks for the TPUs of a cluster, with one queued resource for each: a request for several gives them names and
-// ranks of Google's own, which they do not learn (Cloud TPU API v2, NodeSpec.nodeId: "only specified when requesting a
-// single node"). If one gets no TPU, all are withdrawn. The requests are named after the cluster and the rank, and a name
-// exists only once, so a repeated launch finds the same requests.
+// launchTPU asks for the TPUs of a cluster, with one queued resource for each: a request for several gives them names
+// and ranks of Google's own, which they do not learn (Cloud TPU API v2, NodeSpec.nodeId: "only specified when
+// requesting a single node"). If one gets no TPU, all are withdrawn. The requests are named after the cluster and the
+// rank, and a name exists only once, so a repeated launch finds the same requests.
 func (c *Cloud) launchTPU(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	if !c.cfg.TPUs {
 		return nil, fail(cloud.Quota, codeNotSold, "TPUs are not switched on for this deployment")
 	}
 	if c.cfg.ServiceAccount == "" {
-		return nil, fail(cloud.Quota, codeNoAccount, "without a service account Google would give TPUs the project's default "+
-			"one, which may change everything in the project: tradewind cloud add gcp --service-account ADDRESS")
+		return nil, fail(cloud.Quota, codeNoAccount, "without a service account Google would give TPUs the project's "+
+			"default one, which may change everything in the project: tradewind cloud add gcp --service-account ADDRESS")
 	}
 	in := make([]*tpu.QueuedResource, spec.Nodes)
 	for rank := range in {
@@ -198,8 +198,8 @@ func (c *Cloud) tpuRequest(spec cloud.LaunchSpec, rank int) (*tpu.QueuedResource
 	return in, nil
 }
 
-// awaitTPU waits until the request for a node has it. It withdraws all requests of the cluster if this one has none for too
-// long after the launch began.
+// awaitTPU waits until the request for a node has it. It withdraws all requests of the cluster if this one has none for
+// too long after the launch began.
 func (c *Cloud) awaitTPU(ctx context.Context, s *tpu.Service, spec cloud.LaunchSpec, rank int, began time.Time) error {
 	name := c.location(spec.Offer.Zone) + "/queuedResources/" + c.machineName(spec.Cluster, rank)
 	for n := 0; ; n++ {

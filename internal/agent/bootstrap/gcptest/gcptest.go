@@ -1,6 +1,6 @@
-// Package gcptest emulates the metadata server of one machine of Google Cloud, as far as the boot script and the
-// agent use it: the machine's identity, whether it is being preempted or its host maintained, and its signed identity token. Rehearsals use
-// it to start machines as processes. It is not part of the product.
+// Package gcptest emulates the metadata server of one machine of Google Cloud, as far as the boot script and the agent
+// use it: the machine's identity, whether it is being preempted or its host maintained, and its signed identity token.
+// Rehearsals use it to start machines as processes. It is not part of the product.
 //
 // Source: Compute Engine documentation, "VM metadata", "Verify the identity of VMs".
 package gcptest

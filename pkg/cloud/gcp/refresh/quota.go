@@ -38,9 +38,9 @@ func (r *Refresher) limits(ctx context.Context, s *compute.Service) (limits, err
 	return l, nil
 }
 
-// gpuMetrics are the quotas of accelerators, by canonical name (Compute Engine API v1, enumeration Quota.metric). Of H100
-// only the preemptible one is listed. Newer accelerators have only GPUS_PER_GPU_FAMILY, with a dimension for the family,
-// which is not listed.
+// gpuMetrics are the quotas of accelerators, by canonical name (Compute Engine API v1, enumeration Quota.metric). Of
+// H100 only the preemptible one is listed. Newer accelerators have only GPUS_PER_GPU_FAMILY, with a dimension for the
+// family, which is not listed.
 var gpuMetrics = map[string]string{
 	"K80": "NVIDIA_K80_GPUS", "P4": "NVIDIA_P4_GPUS", "P100": "NVIDIA_P100_GPUS", "V100": "NVIDIA_V100_GPUS",
 	"T4": "NVIDIA_T4_GPUS", "L4": "NVIDIA_L4_GPUS", "A100": "NVIDIA_A100_GPUS", "A100-80GB": "NVIDIA_A100_80GB_GPUS",

@@ -155,7 +155,8 @@ func (s *Setup) pubsubBinding(what, role, member string) step {
 			return err
 		},
 	}
-	return p.step(role, member, "gcloud pubsub "+what+" %s-iam-policy-binding "+s.TopicName()+" --project "+s.cfg.Project)
+	return p.step(role, member,
+		"gcloud pubsub "+what+" %s-iam-policy-binding "+s.TopicName()+" --project "+s.cfg.Project)
 }
 
 // makeBucket creates the bucket if it is missing. It is not removed with the rest, because its content belongs to the

@@ -238,8 +238,8 @@ func (s *Setup) Add(ctx context.Context, tell func(Change)) error {
 	return nil
 }
 
-// ensure creates the resource of a step if it is missing. It retries as long as what earlier steps made may not be known
-// everywhere yet.
+// ensure creates the resource of a step if it is missing. It retries as long as what earlier steps made may not be
+// known everywhere yet.
 func (s *Setup) ensure(ctx context.Context, st step, tell func(Change)) error {
 	until, made := time.Now().Add(settleWithin), false
 	for {
