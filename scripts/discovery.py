@@ -39,6 +39,7 @@ METHODS = {
         "projects.locations.queuedResources.list", "projects.locations.queuedResources.delete",
         "projects.locations.operations.get", "projects.locations.acceleratorTypes.list",
     ],
+    "logging.v2": ["projects.sinks.get", "projects.sinks.create", "projects.sinks.delete"],
     "cloudbilling.v1": ["services.skus.list"],
     "oauth2.v2": ["userinfo.get"],
     "cloudresourcemanager.v3": [

@@ -83,7 +83,8 @@ func testTPU(t *testing.T, s *shell) {
 
 	s.env = append(s.env, emulator.Env(endpoint)...)
 	err = cloudkit.Save(s.stateFolder(), map[string]cloudkit.Settings{
-		"gcp": {Project: "demo", Regions: []string{"us-central1"}, TPUs: true, Endpoint: web.URL},
+		"gcp": {Project: "demo", Regions: []string{"us-central1"}, TPUs: true, Endpoint: web.URL,
+			ServiceAccount: "machines@demo.iam.gserviceaccount.com", Proofs: web.URL + "/oauth2/v3/certs"},
 		"aws": {Regions: []string{emulator.Region}, Certificates: certificates, Images: map[string]string{"amd64": image, "amd64-gpu": image}},
 	})
 	if err != nil {

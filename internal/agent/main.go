@@ -49,8 +49,8 @@ const (
 // maxToken is the maximum number of bytes read of a token file.
 const maxToken = 16 << 10
 
-// Main is the whole program: it configures an agent from environ, runs it until SIGTERM or SIGINT, and returns the
-// exit code. The caller must have called proc.Reexec.
+// Main is the whole program: it configures an agent from environ, runs it until a signal of stopSignals, and returns
+// the exit code. The caller must have called proc.Reexec.
 func Main(environ []string, version string) int {
 	proc.Shield()
 	level := slog.LevelInfo
@@ -80,9 +80,10 @@ func Main(environ []string, version string) int {
 	return ExitCode(err)
 }
 
-// stopSignals returns the signals that end the agent. In a pod, SIGTERM is a notice, after which there is time to save.
+// stopSignals returns the signals that end the agent. SIGTERM is not one of them if it is a notice, after which there
+// is time to save.
 func stopSignals(environ []string) []os.Signal {
-	if lookup(environ, notices.EnvCloud) == notices.Kubernetes {
+	if notices.TermIsNotice(lookup(environ, notices.EnvCloud)) {
 		return []os.Signal{syscall.SIGINT}
 	}
 	return []os.Signal{syscall.SIGTERM, syscall.SIGINT}

@@ -3,10 +3,12 @@ package agent_test
 import (
 	"net/http/httptest"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/agenttest"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/gcptest"
 	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/internal/agent/notices"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
@@ -37,6 +39,40 @@ func TestMainObeysMetadataNotice(t *testing.T) {
 	}
 	if r := b.Report(node, "a1", wire.NoticeSeen); r.Notice < time.Minute || r.Notice > 2*time.Minute {
 		t.Errorf("%+v", r)
+	}
+}
+
+// On Google Cloud a preemption is an ACPI shutdown: systemd's SIGTERM may reach the agent before the metadata server
+// reports anything, and the power is cut half a minute later (Compute Engine API v1, Scheduling.preemptionNoticeDuration
+// and skipGuestOsShutdown). The task must get that time to save.
+func TestGoogleSIGTERMSavesWork(t *testing.T) {
+	metadata := httptest.NewServer(&gcptest.Machine{ID: "4815162342"})
+	defer metadata.Close()
+	b := agenttest.New(t)
+	cmd := program(t, b, t.TempDir())
+	cmd.Env = append(cmd.Env, notices.EnvCloud+"=gcp", notices.EnvURL+"="+metadata.URL)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	work := task(t, "a1", `trap 'echo saved >"$TRADEWIND_CHECKPOINT/state"; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
+	work.Checkpoint = &wire.Checkpoint{Path: "ckpt", Next: 1}
+	b.Run(node, work)
+	b.AwaitLog(node, "a1", "ready")
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
+		t.Errorf("%+v", r)
+	}
+	if got := b.Events(node, "a1"); !slices.Contains(got, wire.NoticeSeen) || !slices.Contains(got, wire.Checkpointed) {
+		t.Fatalf("events %v: the notice is not reported, or nothing is saved", got)
+	}
+	if r := b.Report(node, "a1", wire.NoticeSeen); r.Notice < 20*time.Second || r.Notice > 30*time.Second {
+		t.Errorf("the notice came %s ahead", r.Notice)
 	}
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -11,6 +12,26 @@ import (
 
 // CloudsFunc checks the clouds on which a broker buys.
 type CloudsFunc func(context.Context) (apitypes.CloudReports, error)
+
+// Unblocking returns a check that also calls unblock with the clouds on which machines can be bought.
+func Unblocking(check CloudsFunc, unblock func(ctx context.Context, clouds ...string) error) CloudsFunc {
+	return func(ctx context.Context) (apitypes.CloudReports, error) {
+		reports, err := check(ctx)
+		if err != nil {
+			return reports, err
+		}
+		var open []string
+		for _, r := range reports.Clouds {
+			if !r.Played && !slices.ContainsFunc(r.Missing, func(l apitypes.CloudLack) bool { return l.Fatal }) {
+				open = append(open, r.Name)
+			}
+		}
+		if len(open) == 0 {
+			return reports, nil
+		}
+		return reports, unblock(ctx, open...)
+	}
+}
 
 func (a *API) cloudRoutes() {
 	userRoute(a, huma.Operation{

@@ -90,7 +90,7 @@ func (b *Functions) buy(ctx context.Context, cause string, e events.TaskAdmitted
 func (b *Functions) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	c, ok := b.ports.Clouds[spec.Offer.Cloud]
 	if !ok {
-		return nil, cloud.Errorf(spec.Offer.Cloud, cloud.Auth, "NoCredentials",
+		return nil, cloud.Errorf(spec.Offer.Cloud, cloud.Auth, cloud.CodeNoCredentials,
 			"no credentials for this cloud are configured")
 	}
 	machines, err := c.Launch(ctx, spec)

@@ -83,5 +83,11 @@ func (a *app) remoteBrokers() clouds.RemoteBrokers {
 			return nil, "", err
 		}
 		return s, s.running.URL, nil
+	}, Running: func(ctx context.Context, state string) (clouds.Broker, func() error, error) {
+		s, err := a.read(ctx, state)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, s.Close, nil
 	}}
 }

@@ -130,7 +130,7 @@ func (p *notedPlanner) opens(ctx context.Context, in planinput.Input) bool {
 	last, all := in.Now, in.Blocks
 	in.Blocks = nil
 	for _, k := range all {
-		if k.Kind == string(cloud.Auth) {
+		if k.Kind == string(cloud.Auth) && k.Count >= record.MaxBlockDoublings {
 			in.Blocks = append(in.Blocks, k)
 		} else if k.Until.After(last) {
 			last = k.Until

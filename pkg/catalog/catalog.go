@@ -43,9 +43,9 @@ func newCatalog(cols *table.Columns) *Catalog {
 	}
 	c.placeStart = table.StartsOf(cols.Place, len(cols.Places))
 	c.indexMachines()
-	c.plain = newPlainView(cols)
-	c.emr = sync.OnceValue(func() *view { return newServiceView(cols, emrSurcharge) })
-	c.dataproc = sync.OnceValue(func() *view { return newServiceView(cols, dataprocSurcharge) })
+	c.plain = newPlainView(cols, c.spotOnly)
+	c.emr = sync.OnceValue(func() *view { return newServiceView(cols, c.spotOnly, emrSurcharge) })
+	c.dataproc = sync.OnceValue(func() *view { return newServiceView(cols, c.spotOnly, dataprocSurcharge) })
 	c.scratch.New = func() any { return newScratch(c) }
 	return c
 }
@@ -63,7 +63,11 @@ type kind uint8
 const (
 	kindAccelerated kind = 1 << iota
 	kindARM
+	kindSpotOnly
 )
+
+// spotOnly reports whether offer i is not sold on demand.
+func (c *Catalog) spotOnly(i int) bool { return c.traits[c.cols.Machine[i]].kind&kindSpotOnly != 0 }
 
 func (c *Catalog) indexMachines() {
 	c.traits = make([]trait, len(c.cols.Machines))
@@ -81,6 +85,9 @@ func (c *Catalog) indexMachines() {
 		c.cloudStart[cloud+1] = i + 1
 		if m.Arm {
 			c.traits[i].kind |= kindARM
+		}
+		if spotOnly(m.Cloud, m.InstanceType) {
+			c.traits[i].kind |= kindSpotOnly
 		}
 		if m.Accelerator != "" {
 			c.traits[i].kind |= kindAccelerated
@@ -194,6 +201,7 @@ func (c *Catalog) fillOffer(o *Offer, i uint32) {
 	o.VCPU, o.MemoryGiB = m.Vcpu, m.MemoryGiB
 	o.Accelerator, o.AcceleratorCount, o.Attached = m.Accelerator, m.Count, m.Attached
 	o.Arch = archName(m.Arm)
+	o.SpotOnly = c.spotOnly(int(i))
 	o.OnDemandUSD = c.cols.Prices[c.cols.OnDemand[i]].USD()
 	o.SpotUSD, o.HasSpot = 0, false
 	if s := c.cols.Spot[i]; s > 0 {
@@ -226,7 +234,11 @@ func (c *Catalog) Lookup(id string) (Match, error) {
 		m.Service, m.SurchargeUSD = parsed.Service, surcharge.USD()
 	}
 	if m.USDPerHour, ok = m.Offer.USDPerHour(parsed.Market); !ok {
-		return Match{}, fmt.Errorf("%w: %s: it is sold on-demand only", ErrUnknownOffer, id)
+		only := OnDemand
+		if m.SpotOnly {
+			only = Spot
+		}
+		return Match{}, fmt.Errorf("%w: %s: it is sold %s only", ErrUnknownOffer, id, only)
 	}
 	return m, nil
 }

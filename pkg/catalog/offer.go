@@ -105,6 +105,8 @@ type Offer struct {
 	// T4, P4, P100 or V100).
 	Attached bool `json:"attached,omitempty"`
 	Arch     Arch `json:"arch"`
+	// SpotOnly means that the offer is not sold on demand, although it has an on-demand price.
+	SpotOnly bool `json:"spotOnly,omitempty"`
 	// OnDemandUSD is per hour, and always above zero.
 	OnDemandUSD float64 `json:"onDemandUSD"`
 	// SpotUSD is per hour. It is only valid if HasSpot is set. The catalogue ignores a listed spot price of zero,
@@ -125,6 +127,8 @@ type Offer struct {
 // there. For AnyMarket it returns the lower price.
 func (o *Offer) USDPerHour(m Market) (usd float64, ok bool) {
 	switch {
+	case o.SpotOnly && (m == OnDemand || !o.HasSpot):
+		return 0, false
 	case m == OnDemand, m == AnyMarket && !o.HasSpot:
 		return sumUSD(o.OnDemandUSD, o.SurchargeUSD), true
 	case o.HasSpot:

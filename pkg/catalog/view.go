@@ -100,11 +100,13 @@ func (b *skipBuilder) done() skip {
 
 // newPlainView orders all entries by price. Prices are already positions in a sorted table, so this is a counting
 // sort.
-func newPlainView(c *table.Columns) view {
+func newPlainView(c *table.Columns, spotOnly func(offer int) bool) view {
 	starts := make([]uint32, len(c.Prices)+1)
 	n := c.Len()
 	for i := range n {
-		starts[c.OnDemand[i]+1]++
+		if !spotOnly(i) {
+			starts[c.OnDemand[i]+1]++
+		}
 		if s := c.Spot[i]; s > 0 {
 			starts[s]++ // s-1 is the price's position
 		}
@@ -115,9 +117,11 @@ func newPlainView(c *table.Columns) view {
 	entries := make([]uint32, starts[len(c.Prices)])
 	for i := range n {
 		e := uint32(i) << 1 // bounded by maxOffers
-		at := &starts[c.OnDemand[i]]
-		entries[*at] = e | onDemandBit
-		*at++
+		if !spotOnly(i) {
+			at := &starts[c.OnDemand[i]]
+			entries[*at] = e | onDemandBit
+			*at++
+		}
 		if s := c.Spot[i]; s > 0 {
 			at := &starts[s-1]
 			entries[*at] = e | spotBit
@@ -130,7 +134,8 @@ func newPlainView(c *table.Columns) view {
 }
 
 // newServiceView orders the entries of the machines that a service runs on by price including its surcharge.
-func newServiceView(c *table.Columns, surcharge func(*table.Machine) table.NanoUSD) *view {
+func newServiceView(c *table.Columns, spotOnly func(offer int) bool,
+	surcharge func(*table.Machine) table.NanoUSD) *view {
 	v := &view{surcharge: make([]table.NanoUSD, len(c.Machines))}
 	for i := range c.Machines {
 		v.surcharge[i] = surcharge(&c.Machines[i])
@@ -146,7 +151,9 @@ func newServiceView(c *table.Columns, surcharge func(*table.Machine) table.NanoU
 			continue
 		}
 		e := uint32(i) << 1 // bounded by maxOffers
-		all = append(all, priced{c.Prices[c.OnDemand[i]] + extra, e | onDemandBit})
+		if !spotOnly(i) {
+			all = append(all, priced{c.Prices[c.OnDemand[i]] + extra, e | onDemandBit})
+		}
 		if s := c.Spot[i]; s > 0 {
 			all = append(all, priced{c.Prices[s-1] + extra, e | spotBit})
 		}

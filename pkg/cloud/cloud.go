@@ -38,6 +38,10 @@ const (
 	ScopeRegion Scope = "region"
 )
 
+// CodeNoCredentials is the code of a failure of kind Auth whose cause is that there are no credentials, or that they
+// are not valid any more. Unlike a missing right, credentials do not come by themselves.
+const CodeNoCredentials = "NoCredentials"
+
 // Error is a cloud's failure with its kind.
 type Error struct {
 	Kind       Kind

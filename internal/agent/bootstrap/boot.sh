@@ -34,7 +34,8 @@ again() {
 }
 
 mkdir -p "$lib/work" "$run" "${agent%/*}"
-[ -e /run/systemd/system ] && [ -z "$root" ] && systemd=yes || systemd=
+systemd=${TRADEWIND_SYSTEMD:-}
+if [ -e /run/systemd/system ] && [ -z "$root" ]; then systemd=yes; fi
 if [ -n "$systemd" ] && systemctl is-active --quiet tradewind-agent; then
   say "the agent is already running"
   exit 0
@@ -111,10 +112,21 @@ settings=(
 )
 umask 022
 if [ -n "$systemd" ]; then
+  # A machine that shuts down stops its units in the inverse of their start-up order: the agent saves while the network and
+  # the container engine still work. The wait is longer than any cloud leaves a spot machine its power.
   systemd-run --unit=tradewind-agent --collect --working-directory="$lib/work" \
     --property=KillMode=mixed --property=OOMScoreAdjust=-500 --property=LimitNOFILE=1048576 --property=TasksMax=infinity \
-    --property='ExecStopPost=+/bin/sh -c "shutdown -h now"' \
+    --property='ExecStopPost=+/bin/sh -c "shutdown -h now"' --property=TimeoutStopSec=45 \
+    --property=After=network-online.target --property=After=docker.service --property=After=containerd.service \
     "${settings[@]/#/--setenv=}" --setenv=TRADEWIND_SOLE=1 "$agent"
+  # On Google Cloud, a preemption begins with the shutdown. As long as the agent runs, logind delays it by
+  # InhibitDelayMaxSec (5 s), so that the metadata server's notice comes first.
+  if [ "$cloud" = gcp ] && command -v systemd-inhibit >/dev/null; then
+    systemd-run --unit=tradewind-inhibit --collect \
+      --property=BindsTo=tradewind-agent.service --property=After=tradewind-agent.service \
+      systemd-inhibit --what=shutdown --mode=delay --who=Tradewind --why='the task saves its work' sleep infinity ||
+      say "no delay inhibitor"
+  fi
 elif [ -n "$root" ]; then
   cd "$lib/work"
   exec env "${settings[@]}" "$agent"

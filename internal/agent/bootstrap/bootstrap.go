@@ -47,6 +47,8 @@ const (
 	// EnvRoot is a prefix for all paths. If it is set, the agent runs in the script's own process, and the script
 	// does not power the machine off.
 	EnvRoot = "TRADEWIND_ROOT"
+	// EnvSystemd is "yes" if systemd-run and systemctl in the PATH are to start the agent although EnvRoot is set.
+	EnvSystemd = "TRADEWIND_SYSTEMD"
 	// EnvMetadata is the URL of the metadata service.
 	EnvMetadata = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
 )

@@ -2,11 +2,14 @@ package bootstrap_test
 
 import (
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/agent"
 	"github.com/tradewind-broker/tradewind/internal/agent/attest"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap"
 	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/gcptest"
 	"github.com/tradewind-broker/tradewind/internal/agent/notices"
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
@@ -75,5 +78,48 @@ func TestGoogleMachineProvesItsIdentity(t *testing.T) {
 	m, err := v.Verify(t.Context(), proof.Document, "nonce")
 	if err != nil || m.ID != "4815162342" || m.Account != "demo" || m.Region != "us-central1" {
 		t.Errorf("%+v %v", m, err)
+	}
+}
+
+// On a machine of Google Cloud, a preemption stops all units at once. The agent must stop before the network and the
+// container engine (systemd.unit(5): units are stopped in the inverse of their start-up order; Google's own
+// google-shutdown-scripts.service is After=network-online.target, too), systemd must wait for it longer than the 30
+// seconds until the power is cut, and an inhibitor must delay the shutdown by the 5 seconds of logind.conf(5)'s
+// InhibitDelayMaxSec as long as the agent runs, and not longer.
+func TestGoogleUnitStopsBeforeNetworkAndEngine(t *testing.T) {
+	m := newMachine(t, stub)
+	service := httptest.NewServer(&gcptest.Machine{ID: "4815162342", Name: "tw-job-0123-1", Address: "127.0.0.7"})
+	t.Cleanup(service.Close)
+	m.told.Cloud = "gcp"
+	m.told.Environment["GCE_METADATA_HOST"] = strings.TrimPrefix(service.URL, "http://")
+	m.told.Environment[bootstrap.EnvSystemd] = "yes"
+	for name, script := range map[string]string{
+		"systemctl":       "#!/bin/sh\nexit 1\n",
+		"systemd-inhibit": "#!/bin/sh\nexit 1\n",
+		"systemd-run":     "#!/bin/sh\necho unit begins\nfor word; do echo \"word: $word\"; done\n",
+	} {
+		if err := os.WriteFile(filepath.Join(m.path, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := m.boot(m.script())
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	units := strings.Split(out, "unit begins\n")[1:]
+	if len(units) != 2 {
+		t.Fatalf("%d units, want the agent and the inhibitor:\n%s", len(units), out)
+	}
+	for i, want := range [][]string{
+		{"--unit=tradewind-agent", "--property=After=network-online.target", "--property=After=docker.service",
+			"--property=After=containerd.service", "--property=TimeoutStopSec=45", "--property=KillMode=mixed"},
+		{"--unit=tradewind-inhibit", "--property=BindsTo=tradewind-agent.service",
+			"--property=After=tradewind-agent.service", "systemd-inhibit", "--what=shutdown", "--mode=delay"},
+	} {
+		for _, word := range want {
+			if !strings.Contains(units[i], "word: "+word+"\n") {
+				t.Errorf("unit %d: no %q in:\n%s", i, word, units[i])
+			}
+		}
 	}
 }

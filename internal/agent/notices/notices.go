@@ -104,13 +104,13 @@ func New(cloud string, c Config) (Watcher, error) {
 	switch cloud {
 	case "aws":
 		return &aws{service: s, poller: p.orEvery(5 * time.Second)}, nil
-	case "gcp":
+	case Google:
 		return &gcp{service: s, poller: p.orEvery(time.Second)}, nil
 	case "azure":
 		return &azure{service: s, poller: p.orEvery(time.Second)}, nil
 	}
 	if cloud == Kubernetes {
-		return &pod{grace: cmp.Or(c.Grace, podGrace), clock: c.Clock}, nil
+		return &sigterm{grace: cmp.Or(c.Grace, podGrace), clock: c.Clock}, nil
 	}
 	return nil, fmt.Errorf("%w: %q is not one of aws, gcp, azure, kubernetes", ErrUnknown, cloud)
 }

@@ -10,9 +10,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/gcptest"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 )
 
@@ -116,7 +118,13 @@ func TestAWSInterruptionAndRebalance(t *testing.T) {
 
 func TestGoogleWaitsForChange(t *testing.T) {
 	m := &metadata{}
-	m.answer = func(n int, r *http.Request) (int, string, http.Header) {
+	var count atomic.Int32 // of the requests for the value
+	m.answer = func(_ int, r *http.Request) (int, string, http.Header) {
+		if strings.HasSuffix(r.URL.Path, "maintenance-event") {
+			<-r.Context().Done()
+			return 503, "", nil
+		}
+		n := int(count.Add(1))
 		header := http.Header{"Metadata-Flavor": {"Google"}, "Etag": {fmt.Sprint("e", n)}}
 		switch {
 		case r.Header.Get("Metadata-Flavor") != "Google":
@@ -138,6 +146,32 @@ func TestGoogleWaitsForChange(t *testing.T) {
 	got, _ := first(t, "gcp", 1, m)
 	if want := (Notice{Kind: Interruption, ID: "preempted", At: now.Add(30 * time.Second)}); got[0] != want {
 		t.Errorf("%+v", got)
+	}
+}
+
+// The host of a machine that cannot be moved is about to be maintained: the key turns 60 seconds ahead, for GPUs up to an
+// hour (Compute Engine documentation, "Query metadata server for maintenance event notices"). A live migration is no
+// interruption.
+func TestGoogleHostMaintenanceIsInterruption(t *testing.T) {
+	machine := &gcptest.Machine{ID: "1"}
+	s := httptest.NewServer(machine)
+	defer s.Close()
+	w, err := New(Google, Config{URL: s.URL, Clock: newImpatient()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	machine.Maintain("MIGRATE_ON_HOST_MAINTENANCE")
+	time.AfterFunc(50*time.Millisecond, func() { machine.Maintain("TERMINATE_ON_HOST_MAINTENANCE") })
+	var got []Notice
+	w.Watch(ctx, func(n Notice) {
+		got = append(got, n)
+		cancel()
+	})
+	want := Notice{Kind: Interruption, ID: "maintenance-event", At: now.Add(time.Minute)}
+	if len(got) != 1 || got[0] != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 

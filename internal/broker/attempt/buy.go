@@ -378,13 +378,16 @@ func blockFor(o apitypes.Offer, kind cloud.Kind, cause error, cfg config.Config,
 	}
 	span := cfg.BlockFor[kind]
 	span = max(cmp.Or(e.RetryAfterFull, span), e.RetryAfter)
+	if kind == cloud.Auth && e.Code == cloud.CodeNoCredentials {
+		b.Count = record.MaxBlockDoublings // waiting does not help: see record.IsTemporary
+	}
 	for _, k := range known {
 		if record.BlockKey(k) != record.BlockKey(b) {
 			continue
 		}
 		switch {
 		case now.Before(k.Until): // tried before it was blocked: not one more failure in a row
-			b.Count = k.Count
+			b.Count = max(b.Count, k.Count)
 			if until := now.Add(span << min(b.Count, record.MaxBlockDoublings)); !until.After(k.Until) {
 				if k.Kind == string(cloud.Capacity) {
 					k.Kind = b.Kind // this kind blocks reserved capacity there as well
@@ -395,7 +398,7 @@ func blockFor(o apitypes.Offer, kind cloud.Kind, cause error, cfg config.Config,
 				b.Kind = k.Kind // keep blocking reserved capacity there as well
 			}
 		case now.Sub(k.Until) < 2*span:
-			b.Count = k.Count + 1
+			b.Count = max(b.Count, k.Count+1)
 		}
 	}
 	b.Until = now.Add(span << min(b.Count, record.MaxBlockDoublings))

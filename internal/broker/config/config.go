@@ -29,7 +29,8 @@ type Config struct {
 	// SeenFor is how long a handled event is remembered: longer than any queue redelivers it.
 	SeenFor time.Duration
 	// BlockFor is how long a location is blocked after a failure of a kind. It doubles with each failure in a row, up
-	// to 16 times.
+	// to 16 times. A missing right may only not have taken effect yet: on Google Cloud that takes 2 to 7 minutes, on
+	// Azure up to 30.
 	BlockFor map[cloud.Kind]time.Duration
 	// LaunchTries is the maximum number of launches of one attempt that fail for a transient reason.
 	LaunchTries int
@@ -87,7 +88,7 @@ func Default() Config {
 	return Config{
 		SeenFor: 15 * 24 * time.Hour,
 		BlockFor: map[cloud.Kind]time.Duration{
-			cloud.Capacity: 20 * time.Minute, cloud.Quota: time.Hour, cloud.Auth: 6 * time.Hour,
+			cloud.Capacity: 20 * time.Minute, cloud.Quota: time.Hour, cloud.Auth: 2 * time.Minute,
 			cloud.Throttled: 2 * time.Minute, cloud.Transient: 5 * time.Minute,
 		},
 		LaunchTries: 4,

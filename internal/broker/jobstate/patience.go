@@ -13,7 +13,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -59,22 +58,16 @@ func lastBlock(in planinput.Input, plan *record.Plan, otherwise apitypes.Block) 
 	}
 	for _, b := range in.Blocks {
 		covers := func(p record.Planned) bool { return record.Covers(b, p.Offer, in.Now) }
-		if isTemporary(cloud.Kind(b.Kind)) && b.Until.After(last.Until) && slices.ContainsFunc(plan.Offers, covers) {
+		if record.IsTemporary(b) && b.Until.After(last.Until) && slices.ContainsFunc(plan.Offers, covers) {
 			last = b
 		}
 	}
 	return cmp.Or(last, otherwise)
 }
 
-// isTemporary reports whether a block of this kind ends without anyone acting. Missing permissions do not.
-func isTemporary(k cloud.Kind) bool { return k != cloud.Auth && k != cloud.Invalid }
-
 // blockEnds returns the blocks that pass, one for each end, sorted by end.
 func blockEnds(blocks []apitypes.Block) []apitypes.Block {
-	ends := slices.DeleteFunc(
-		slices.Clone(blocks),
-		func(b apitypes.Block) bool { return !isTemporary(cloud.Kind(b.Kind)) },
-	)
+	ends := slices.DeleteFunc(slices.Clone(blocks), func(b apitypes.Block) bool { return !record.IsTemporary(b) })
 	slices.SortStableFunc(ends, func(x, y apitypes.Block) int { return x.Until.Compare(y.Until) })
 	return slices.CompactFunc(ends, func(x, y apitypes.Block) bool { return x.Until.Equal(y.Until) })
 }
@@ -83,7 +76,7 @@ func blockEnds(blocks []apitypes.Block) []apitypes.Block {
 // the deadline have passed.
 func afterBlocks(in planinput.Input, until time.Time, hours float64) planinput.Input {
 	in.Blocks = slices.DeleteFunc(slices.Clone(in.Blocks), func(b apitypes.Block) bool {
-		return isTemporary(cloud.Kind(b.Kind)) && !b.Until.After(until)
+		return record.IsTemporary(b) && !b.Until.After(until)
 	})
 	if in.DeadlineHours != nil && hours > 0 {
 		left := math.Max(*in.DeadlineHours-hours, 0)

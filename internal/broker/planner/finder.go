@@ -141,7 +141,10 @@ func (f *finder) addAs(m *catalog.Match, id string, usd float64, reserved *catal
 	beside := catalog.AttachedUSD(m.Cloud, f.disk, m.Market)
 	extra, _ := surplus(m)
 	beside += extra
-	onDemand, _ := m.Offer.USDPerHour(catalog.OnDemand) // every offer is sold on demand
+	onDemand, ok := m.Offer.USDPerHour(catalog.OnDemand)
+	if !ok { // not sold on demand, but it has a list price
+		onDemand = m.OnDemandUSD + m.SurchargeUSD
+	}
 	full := &match{
 		Match: *m, id: id, place: f.b.number[m.Place()], usd: usd + beside,
 		onDemand: onDemand + extra + catalog.AttachedUSD(m.Cloud, f.disk, catalog.OnDemand), reserved: reserved,

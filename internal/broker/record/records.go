@@ -47,6 +47,12 @@ func (cl *Cluster) UpdateTask(t *Task) {
 	}
 }
 
+// IsTemporary reports whether a block ends without anyone acting. A missing right may come with time, as long as one
+// that was just granted may take to take effect everywhere; after that, and without credentials, someone has to act.
+func IsTemporary(b apitypes.Block) bool {
+	return b.Kind != string(cloud.Invalid) && (b.Kind != string(cloud.Auth) || b.Count < MaxBlockDoublings)
+}
+
 // Covers reports whether a block applies to an offer at a time.
 func Covers(b apitypes.Block, o apitypes.Offer, now time.Time) bool {
 	if b.Reservation != o.Reservation && (b.Reservation != "" || b.Kind == string(cloud.Capacity)) {

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"net/http"
 	"strings"
@@ -58,6 +60,8 @@ type RemoteBrokers struct {
 	Flags func(c *cobra.Command, state *string)
 	// Find returns the remote broker and its address, or nil if the command line names none.
 	Find func(context.Context) (b Broker, address string, err error)
+	// Running returns the broker that uses a state folder, and a function that closes the connection.
+	Running func(ctx context.Context, state string) (b Broker, closing func() error, err error)
 }
 
 // Broker is a broker that checks its own clouds.
@@ -131,9 +135,10 @@ func (a app) checkClouds(ctx context.Context, names []string, state, public stri
 		result.Clouds = append(result.Clouds, checked)
 		result.OK = result.OK && !checked.fatal()
 	}
-	if public == "" {
-		if r, running, err := a.find(state); err == nil && running {
-			public = r.PublicURL
+	if r, running, err := a.find(state); err == nil && running {
+		public = cmp.Or(public, r.PublicURL)
+		if err := a.checkRunning(ctx, state); err != nil {
+			a.logger(slog.LevelWarn).Warn("the running broker did not check its clouds", "err", err)
 		}
 	}
 	if public != "" {
@@ -141,6 +146,19 @@ func (a app) checkClouds(ctx context.Context, names []string, state, public stri
 		result.OK = result.OK && result.Public.Answers
 	}
 	return a.verdict(ctx, result, output)
+}
+
+// checkRunning makes the broker that uses the state folder check its clouds, too: it may buy again on a cloud that
+// refused its calls before.
+func (a app) checkRunning(ctx context.Context, state string) error {
+	broker, closing, err := a.elsewhere.Running(ctx, state)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	_, err = broker.CheckClouds(ctx)
+	return errors.Join(err, closing())
 }
 
 func (a app) verdict(ctx context.Context, result CloudCheck, output *command.Choice) error {

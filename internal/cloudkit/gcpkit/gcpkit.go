@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
+	"google.golang.org/api/impersonate"
 	"google.golang.org/api/option"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
@@ -145,10 +147,13 @@ func store(ctx context.Context, s cloudkit.Settings) (grant.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gcp: credentials: %w", err)
 	}
-	// The client outlives this call.
-	client := oauth2.NewClient(context.WithoutCancel(ctx), tokens)
+	client := clientOf(ctx, s, tokens)
+	lent, err := accountTokens(ctx, s, tokens, client)
+	if err != nil {
+		return nil, fmt.Errorf("gcp: tokens of %s: %w", s.Impersonate, err)
+	}
 	return gcsgrant.New(gcsgrant.Options{
-		Account: s.Impersonate, Sign: gcsgrant.ByIAM(client, "", s.Impersonate), Token: tokens, Project: s.Project,
+		Account: s.Impersonate, Sign: gcsgrant.ByIAM(client, "", s.Impersonate), Token: lent, Project: s.Project,
 		Locations: locations,
 	})
 }
@@ -212,8 +217,67 @@ func credentials(ctx context.Context, s cloudkit.Settings) ([]option.ClientOptio
 	case cloudkit.Loopback(s.Endpoint):
 		return []option.ClientOption{option.WithHTTPClient(&http.Client{})}, nil
 	default:
+		if project := quotaProject(ctx, s); project != "" {
+			return []option.ClientOption{option.WithQuotaProject(project)}, nil
+		}
 		return nil, nil
 	}
+}
+
+// quotaProject returns the project to which calls must be charged explicitly: that of the settings for the credentials
+// of a user that name none, otherwise none. Calls with other credentials are charged to the project of their account
+// (Google Cloud documentation, "Set the quota project").
+func quotaProject(ctx context.Context, s cloudkit.Settings) string {
+	if s.Provider != "" || os.Getenv("GOOGLE_CLOUD_QUOTA_PROJECT") != "" {
+		return ""
+	}
+	found, err := google.FindDefaultCredentials(context.WithoutCancel(ctx), scope)
+	if err != nil {
+		return "" // the driver reports it
+	}
+	var file struct {
+		Type    string `json:"type"`
+		Project string `json:"quota_project_id"`
+	}
+	if json.Unmarshal(found.JSON, &file) != nil || file.Type != string(google.AuthorizedUser) || file.Project != "" {
+		return ""
+	}
+	return s.Project
+}
+
+// accountTokens returns the tokens of the settings' impersonated account, from which lent ones are derived: the
+// caller's own may do more or less, and a user's cannot be limited (IAM Service Account Credentials API,
+// projects.serviceAccounts.generateAccessToken). Tokens of a provider are already those of the account.
+func accountTokens(ctx context.Context, s cloudkit.Settings, known oauth2.TokenSource,
+	client *http.Client) (oauth2.TokenSource, error) {
+	if s.Provider != "" {
+		return known, nil
+	}
+	return impersonate.CredentialsTokenSource(context.WithoutCancel(ctx), impersonate.CredentialsConfig{
+		TargetPrincipal: s.Impersonate, Scopes: []string{scope},
+	}, option.WithHTTPClient(client))
+}
+
+// clientOf returns a client with the caller's credentials for services without a library.
+func clientOf(ctx context.Context, s cloudkit.Settings, known oauth2.TokenSource) *http.Client {
+	c := oauth2.NewClient(context.WithoutCancel(ctx), known) // it outlives this call
+	if project := quotaProject(ctx, s); project != "" {
+		c.Transport = charged{project, c.Transport}
+	}
+	return c
+}
+
+// charged charges requests to a project.
+type charged struct {
+	project string
+	next    http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c charged) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("X-Goog-User-Project", c.project)
+	return c.next.RoundTrip(r)
 }
 
 const scope = "https://www.googleapis.com/auth/cloud-platform"

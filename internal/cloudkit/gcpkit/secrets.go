@@ -5,8 +5,6 @@ import (
 	"context"
 	"net/http"
 
-	"golang.org/x/oauth2"
-
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/secret"
 	"github.com/tradewind-broker/tradewind/internal/secret/restsecret"
@@ -25,7 +23,7 @@ func secrets(s cloudkit.Settings) (map[string]secret.Source, error) {
 		if err != nil {
 			return nil, err
 		}
-		return oauth2.NewClient(ctx, known), nil
+		return clientOf(ctx, s, known), nil
 	}
 	manager := restsecret.Google{Client: client, Endpoint: cmp.Or(s.SecretStore, restsecret.GoogleAPI)}
 	return map[string]secret.Source{

@@ -50,6 +50,7 @@ type schema struct {
 	Location   string             `json:"location"`
 	Enum       []string           `json:"enum"`
 	Required   bool               `json:"required"`
+	ReadOnly   bool               `json:"readOnly"` // only answers have it
 	Repeated   bool               `json:"repeated"`
 	Properties map[string]*schema `json:"properties"`
 	Additional *schema            `json:"additionalProperties"`
@@ -234,6 +235,9 @@ func (a *api) object(s *schema, v map[string]any, at string) error {
 		}
 		if p == nil {
 			return fmt.Errorf("%s has no field %s", at, name)
+		}
+		if p.ReadOnly && strings.HasPrefix(at, "request") {
+			return fmt.Errorf("%s.%s is output only", at, name)
 		}
 		if err := a.value(p, e, at+"."+name); err != nil {
 			return err

@@ -18,6 +18,7 @@ type Fault struct {
 	Message    string
 	RetryAfter time.Duration
 	Info       *ErrorInfo
+	Quota      bool // the details have a google.rpc.QuotaFailure
 }
 
 // ErrorInfo is google.rpc.ErrorInfo.
@@ -58,6 +59,10 @@ func (f *Fault) body() any {
 		info.Type = "type.googleapis.com/google.rpc.ErrorInfo"
 		e["details"] = []ErrorInfo{info}
 	}
+	if f.Quota {
+		e["details"] = []map[string]any{{"@type": "type.googleapis.com/google.rpc.QuotaFailure",
+			"violations": []map[string]string{{"subject": "project", "description": f.Message}}}}
+	}
 	return map[string]any{"error": e}
 }
 
@@ -85,7 +90,10 @@ type faults struct {
 	early  int                // number of waits that end before the operation
 	silent map[string]bool    // zones that do not answer lists
 	down   map[string]bool    // regions
+	why    string             // the message of the next failed requests for TPUs; empty is a lack of capacity
 	failed int                // number of next requests for TPUs that fail
+	users  bool               // callers are users of gcloud, whose calls are charged to gcloud's project
+	slow   int                // number of calls that do not know a new service or account yet
 }
 
 // defaultSteps is the number of requests until an operation is done without a wait.
@@ -152,6 +160,30 @@ func (c *Cloud) SetUnreachable(zone string, silent bool) {
 	c.setFaults(func(w *faults) { w.silent[zone] = silent })
 }
 
+// Propagate makes each service that is enabled from now on refuse its first calls, and each new service account be
+// unknown to the first lookup, to its first policy and to the first policy that names it, n times each: changes of IAM
+// and of services take effect with time (IAM documentation, "Access change propagation"; for the answers,
+// github.com/hashicorp/terraform-provider-google issue 15042 and github.com/hashicorp/vault-plugin-secrets-gcp issue
+// 237).
+func (c *Cloud) Propagate(n int) { c.setFaults(func(w *faults) { w.slow = n }) }
+
+// clientBased are services that charge their calls to the caller's project, not to that of the resource.
+var clientBased = []string{"cloudbilling.googleapis.com", "cloudresourcemanager.googleapis.com"}
+
+// Users makes callers be users with credentials of gcloud: client-based services refuse calls without a quota project,
+// which they would charge to gcloud's own project (Google Cloud documentation, "Troubleshoot your ADC setup", "User
+// credentials not working").
+func (c *Cloud) Users(users bool) { c.setFaults(func(w *faults) { w.users = users }) }
+
+// unsettled counts down the calls for which something new is still unknown. Callers hold the lock.
+func (c *Cloud) unsettled(what string) bool {
+	if c.identity.news[what] == 0 {
+		return false
+	}
+	c.identity.news[what]--
+	return true
+}
+
 // permissions that methods need (Compute Engine documentation, "IAM roles and permissions").
 var permissions = map[string]string{
 	"compute.instances.bulkInsert":     "compute.instances.create",
@@ -176,20 +208,29 @@ func (c *Cloud) lacksImage(permission, project, name string) *Fault {
 		Message: fmt.Sprintf("Required '%s' permission for 'projects/%s/global/images/%s'", permission, project, name)}
 }
 
+// disabled is the error of a service that is off in the project that is charged for a call.
+func disabled(service, consumer string) *Fault {
+	return &Fault{
+		Code: http.StatusForbidden, Reason: "accessNotConfigured", Status: "PERMISSION_DENIED",
+		Message: "Compute Engine API has not been used in project " + base(consumer) + " before or it is disabled.",
+		Info: &ErrorInfo{Reason: "SERVICE_DISABLED", Domain: "googleapis.com", Metadata: map[string]string{
+			"service": service, "consumer": consumer,
+		}},
+	}
+}
+
 // refused returns the error of a call that is rejected before it is handled, or nil.
 func (c *Cloud) refused(r *call) *Fault {
 	w := &c.weather
 	if f := c.tokenFault(r.Header.Get("Authorization")); f != nil {
 		return f
 	}
-	if service := strings.SplitN(r.method.ID, ".", 2)[0] + ".googleapis.com"; w.off[service] {
-		return &Fault{
-			Code: http.StatusForbidden, Reason: "accessNotConfigured", Status: "PERMISSION_DENIED",
-			Message: "Compute Engine API has not been used in project " + c.cfg.Project + " before or it is disabled.",
-			Info: &ErrorInfo{Reason: "SERVICE_DISABLED", Domain: "googleapis.com", Metadata: map[string]string{
-				"service": service, "consumer": "projects/" + c.cfg.Project,
-			}},
-		}
+	service := strings.SplitN(r.method.ID, ".", 2)[0] + ".googleapis.com"
+	if w.users && slices.Contains(clientBased, service) && r.Header.Get("X-Goog-User-Project") != c.cfg.Project {
+		return disabled(service, "projects/764086051850")
+	}
+	if w.off[service] || c.unsettled(service) {
+		return disabled(service, "projects/"+c.cfg.Project)
 	}
 	if p := permissions[r.method.ID]; w.denied[p] {
 		return &Fault{Code: http.StatusForbidden, Reason: "forbidden", Status: "PERMISSION_DENIED",
@@ -217,6 +258,11 @@ func (c *Cloud) deniedNames() []string {
 
 // FailTPUs makes the next n requests for TPUs fail, as if no TPUs became available in time.
 func (c *Cloud) FailTPUs(n int) { c.setFaults(func(w *faults) { w.failed = n }) }
+
+// FailTPUsWith makes the next request for TPUs fail with a message.
+func (c *Cloud) FailTPUsWith(message string) {
+	c.setFaults(func(w *faults) { w.failed, w.why = 1, message })
+}
 
 // Forget makes Google forget all request IDs.
 func (c *Cloud) Forget() {

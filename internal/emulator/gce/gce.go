@@ -319,6 +319,10 @@ var handlers = map[string]func(*Cloud, *call) (any, *Fault){
 	"storage.buckets.setIamPolicy":               (*Cloud).bucketPolicy,
 	"storage.projects.serviceAccount.get":        (*Cloud).getStorageAgent,
 
+	"logging.projects.sinks.get":    (*Cloud).getSink,
+	"logging.projects.sinks.create": (*Cloud).createSink,
+	"logging.projects.sinks.delete": (*Cloud).deleteSink,
+
 	"cloudbilling.services.skus.list": (*Cloud).listSkus,
 
 	"tpu.projects.locations.nodes.list":             (*Cloud).listNodes,

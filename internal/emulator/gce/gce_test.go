@@ -65,7 +65,7 @@ const zone = "/compute/v1/projects/demo/zones/us-central1-a/"
 
 // bulk is a request for the machines m-0 and m-1.
 func bulk(machineType, scheduling string) string {
-	return `{"count":"2","minCount":"2","perInstanceProperties":{"m-0":{"name":"m-0"},"m-1":{"name":"m-1"}},
+	return `{"count":"2","minCount":"2","perInstanceProperties":{"m-0":{},"m-1":{}},
 "instanceProperties":{"machineType":"` + machineType + `","scheduling":{` + scheduling + `},
 "labels":{"who":"me"},"networkInterfaces":[{"network":"global/networks/default"}],
 "disks":[{"boot":true,"autoDelete":true,"initializeParams":{"sourceImage":"x","diskSizeGb":"30","diskType":"pd-balanced"}}]}}`
@@ -176,5 +176,17 @@ func TestDescriptionsHavePinnedVersion(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "../../../scripts/discovery.sh", "--check").CombinedOutput()
 	if err != nil {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// Fields that only answers have must not be in requests: BulkInsertInstanceResourcePerInstanceProperties.name is
+// readOnly in the description of the Compute Engine API v1.
+func TestRequestWithOutputOnlyFieldIsRejected(t *testing.T) {
+	p := newProject(t)
+	body := strings.Replace(bulk("e2-standard-2", ""), `"m-0":{}`, `"m-0":{"name":"m-0"}`, 1)
+	code, _ := p.ask("POST", zone+"instances/bulkInsert", body)
+	if faults := p.gce.Faults(); code != http.StatusBadRequest || len(faults) != 1 ||
+		!strings.Contains(faults[0], "output only") {
+		t.Errorf("%d; faults %q", code, faults)
 	}
 }

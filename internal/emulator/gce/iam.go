@@ -11,6 +11,7 @@ import (
 
 	crm "google.golang.org/api/cloudresourcemanager/v3"
 	iam "google.golang.org/api/iam/v1"
+	logging "google.golang.org/api/logging/v2"
 	usage "google.golang.org/api/serviceusage/v1"
 )
 
@@ -22,13 +23,16 @@ type identity struct {
 	pools    map[string]*iam.WorkloadIdentityPool
 	provider map[string]*iam.WorkloadIdentityPoolProvider
 	policies map[string]*crm.Policy
+	sinks    map[string]*logging.LogSink
+	news     map[string]int // number of calls for which a new service, or a use of a new account, is still unknown
 }
 
 func newIdentity() identity {
 	return identity{
 		enabled: map[string]bool{}, accounts: map[string]*iam.ServiceAccount{}, roles: map[string]*iam.Role{},
 		pools: map[string]*iam.WorkloadIdentityPool{}, provider: map[string]*iam.WorkloadIdentityPoolProvider{},
-		policies: map[string]*crm.Policy{},
+		policies: map[string]*crm.Policy{}, news: map[string]int{},
+		sinks: map[string]*logging.LogSink{},
 	}
 }
 
@@ -50,7 +54,14 @@ func one[T any](all map[string]*T, r *call) (any, *Fault) {
 	return nil, tpuGone("%s", r.name())
 }
 
-func (c *Cloud) getAccount(r *call) (any, *Fault)  { return one(c.identity.accounts, r) }
+func (c *Cloud) getAccount(r *call) (any, *Fault) {
+	if c.unsettled("get " + r.name()) {
+		return nil, &Fault{Code: http.StatusForbidden, Reason: "forbidden", Status: "PERMISSION_DENIED",
+			Message: "Permission 'iam.serviceAccounts.get' denied on resource (or it may not exist)."}
+	}
+	return one(c.identity.accounts, r)
+}
+
 func (c *Cloud) getRole(r *call) (any, *Fault)     { return one(c.identity.roles, r) }
 func (c *Cloud) getPool(r *call) (any, *Fault)     { return one(c.identity.pools, r) }
 func (c *Cloud) getProvider(r *call) (any, *Fault) { return one(c.identity.provider, r) }
@@ -65,6 +76,7 @@ func (c *Cloud) getService(r *call) (any, *Fault) {
 
 func (c *Cloud) enableService(r *call) (any, *Fault) {
 	c.identity.enabled[base(r.name())], c.weather.off[base(r.name())] = true, false
+	c.identity.news[base(r.name())] = c.weather.slow
 	return &usage.Operation{Name: "operations/acf." + strconv.FormatUint(c.number(), 10), Done: true}, nil
 }
 
@@ -83,6 +95,9 @@ func (c *Cloud) createAccount(r *call) (any, *Fault) {
 	name := "projects/" + c.cfg.Project + "/serviceAccounts/" + email
 	if c.identity.accounts[name] != nil {
 		return nil, taken(name)
+	}
+	for _, use := range []string{"get ", "policy ", "member "} {
+		c.identity.news[use+name] = c.weather.slow
 	}
 	c.identity.accounts[name] = &iam.ServiceAccount{Name: name, Email: email, ProjectId: c.cfg.Project}
 	return c.identity.accounts[name], nil
@@ -231,6 +246,9 @@ func (c *Cloud) policy(name string) *crm.Policy {
 
 // getPolicy omits bindings with conditions unless the caller requests version 3.
 func (c *Cloud) getPolicy(r *call) (any, *Fault) {
+	if c.unsettled("policy " + r.name()) {
+		return nil, tpuGone("%s", r.name())
+	}
 	var in crm.GetIamPolicyRequest
 	_ = json.Unmarshal(r.body, &in) // without a body, no version is requested
 	wanted := r.URL.Query().Get("options.requestedPolicyVersion") == "3" ||
@@ -263,6 +281,15 @@ func (c *Cloud) setPolicy(r *call) (any, *Fault) {
 
 // replace replaces a policy if next has the current etag.
 func (c *Cloud) replace(name string, next *crm.Policy) *Fault {
+	for _, b := range next.Bindings {
+		for _, m := range b.Members {
+			email, _ := strings.CutPrefix(m, "serviceAccount:")
+			if c.unsettled("member projects/" + c.cfg.Project + "/serviceAccounts/" + email) {
+				return &Fault{Code: http.StatusBadRequest, Reason: "badRequest", Status: "INVALID_ARGUMENT",
+					Message: "Service account " + email + " does not exist."}
+			}
+		}
+	}
 	if next.Etag != c.policy(name).Etag {
 		return &Fault{Code: http.StatusConflict, Reason: "aborted", Status: "ABORTED",
 			Message: "There were concurrent policy changes. Please retry the whole read-modify-write."}
@@ -316,6 +343,9 @@ func (c *Cloud) Created() map[string]bool {
 	}
 	for n, p := range c.identity.pools {
 		made["pool "+base(n)] = p.State == "ACTIVE"
+	}
+	for n := range c.identity.sinks {
+		made["sink "+base(n)] = true
 	}
 	for n := range c.identity.enabled {
 		made["service "+n] = true

@@ -207,8 +207,15 @@ func (c *Cloud) byID(id string) *instance {
 	return nil
 }
 
-// Preempt gives a machine the notice of its preemption. The machine ends when it shuts itself down, or with Take.
-// Preempt returns false if the machine does not exist.
+// powerOff is the time between ACPI's soft-off and the cut of the power of a spot machine.
+const powerOff = 30 * time.Second
+
+// Preempt preempts a machine as Google does: in the same moment its metadata server reports it and its firmware sends
+// ACPI's soft-off, so that the machine begins to shut down; half a minute later its power is cut. FinishPreemption cuts
+// the power earlier. Preempt returns false if the machine does not exist.
+//
+// Source: Compute Engine API v1, Scheduling: preemptionNoticeDuration (there is no wait before the soft-off unless it
+// is set) and skipGuestOsShutdown (30 seconds between the soft-off and the mechanical off of Spot VMs).
 func (c *Cloud) Preempt(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -217,6 +224,10 @@ func (c *Cloud) Preempt(id string) bool {
 		return false
 	}
 	m.record.StatusMessage = "preempted"
+	if m.process != nil {
+		m.process.ShutDown()
+		time.AfterFunc(powerOff, func() { c.FinishPreemption(id) })
+	}
 	if m.metadata != nil {
 		m.metadata.Preempt()
 	}
@@ -274,7 +285,7 @@ func (c *Cloud) Leftovers() []string {
 		}
 	}
 	for k := range c.queued {
-		if n := c.tpus[k+"-0"]; n == nil {
+		if n := c.tpus[k]; n == nil {
 			left = append(left, "queued resource "+k)
 		}
 	}

@@ -1,6 +1,7 @@
 package gce
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -68,6 +69,10 @@ func (c *Cloud) createQueued(r *call) (any, *Fault) {
 			Message: "Resource '" + c.location(zone) + "/queuedResources/" + id + "' already exists"}
 	}
 	for _, s := range in.Tpu.NodeSpec {
+		if s.NodeId != "" && (len(in.Tpu.NodeSpec) > 1 || s.MultisliceParams != nil) {
+			return nil, &Fault{Code: http.StatusBadRequest, Reason: "badRequest", Status: "INVALID_ARGUMENT",
+				Message: "node_id is only for a single node: multislice requests have multislice_params"}
+		}
 		if s.Node == nil || s.Parent != c.location(zone) || s.Node.RuntimeVersion == "" ||
 			s.Node.AcceleratorType == "" {
 			return nil, &Fault{Code: http.StatusBadRequest, Reason: "badRequest", Status: "INVALID_ARGUMENT",
@@ -119,8 +124,8 @@ func (c *Cloud) progressTPUs() {
 }
 
 func (c *Cloud) failTPUs(q *queuedResource) {
-	why := &tpu.Status{Code: 8, Message: "There is no more capacity in the zone \"" + q.zone +
-		"\"; you can try in another zone"}
+	why := &tpu.Status{Code: 8, Message: cmp.Or(c.weather.why, "There is no more capacity in the zone \""+q.zone+
+		"\"; you can try in another zone")}
 	q.record.State = &tpu.QueuedResourceState{State: "FAILED", FailedData: &tpu.FailedData{Error: why}}
 }
 
@@ -140,6 +145,7 @@ func (c *Cloud) createNode(q *queuedResource, s *tpu.NodeSpec) {
 	n.metadata = &gcptest.Machine{ID: strconv.FormatUint(id, 10), Project: c.cfg.Project, Zone: q.zone,
 		Name:       "t1v-n-" + strconv.FormatUint(id%0xffff, 16) + "-w-0", // not the node's name
 		Attributes: s.Node.Metadata, Address: address}
+	n.metadata.ServiceAccount = "100000000001-compute@developer.gserviceaccount.com" // the default: an editor
 	if s.Node.ServiceAccount != nil {
 		n.metadata.ServiceAccount = s.Node.ServiceAccount.Email
 	}

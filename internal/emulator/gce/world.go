@@ -23,6 +23,7 @@ type world struct {
 	disks     map[string]bool
 	images    map[string]bool // families by project/family; missing ones are assumed to be Google's
 	unsold    map[string]bool // zone/machine type
+	more      []string        // sold types, in addition to sold
 
 	reservations []*compute.Reservation
 	commitments  []*compute.Commitment
@@ -174,10 +175,17 @@ var sold = []string{
 	"n2-standard-8", "c4a-standard-4", "g2-standard-8", "a2-highgpu-1g",
 }
 
+// Sell adds machine types to those that lists show in every zone.
+func (c *Cloud) Sell(names ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.world.more = append(c.world.more, names...)
+}
+
 func (c *Cloud) aggregateMachineTypes(r *call) (any, *Fault) {
 	var all []*compute.MachineType
 	for _, zone := range c.cfg.Zones {
-		for _, name := range sold {
+		for _, name := range slices.Concat(sold, c.world.more) {
 			if t, ok := c.world.machineType(zone, name); ok {
 				all = append(all, c.describe(zone, name, t))
 			}
@@ -263,6 +271,18 @@ func image(project, name, family string) *compute.Image {
 	return i
 }
 
+// metrics returns the metrics of the quotas that a region lists.
+func (w *world) metrics(region string) []string {
+	all := []string{"CPUS", "PREEMPTIBLE_CPUS"}
+	for name := range w.quotas {
+		if metric, ok := strings.CutPrefix(name, region+"/"); ok && !slices.Contains(all, metric) {
+			all = append(all, metric)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
 func (c *Cloud) listRegions(*call) (any, *Fault) {
 	out := &compute.RegionList{Kind: "compute#regionList"}
 	var names []string
@@ -275,7 +295,7 @@ func (c *Cloud) listRegions(*call) (any, *Fault) {
 		if c.weather.down[name] {
 			r.Status = "DOWN"
 		}
-		for _, metric := range []string{"CPUS", "PREEMPTIBLE_CPUS"} {
+		for _, metric := range c.world.metrics(name) {
 			r.Quotas = append(r.Quotas, &compute.Quota{
 				Metric: metric, Limit: c.world.limit(name, metric), Usage: c.used(name, metric),
 			})

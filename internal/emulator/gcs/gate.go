@@ -38,6 +38,7 @@ type Gate struct {
 	target  *url.URL
 
 	mu      sync.Mutex
+	uniform map[string]bool // buckets with uniform access
 	uploads map[string]*upload
 	begun   int
 }
@@ -51,7 +52,7 @@ func New(target, account string, key *rsa.PrivateKey) (*Gate, error) {
 	}
 	return &Gate{
 		account: account, key: key, target: u, server: httputil.NewSingleHostReverseProxy(u),
-		uploads: map[string]*upload{},
+		uploads: map[string]*upload{}, uniform: map[string]bool{},
 	}, nil
 }
 
@@ -75,6 +76,33 @@ func (g *Gate) MakeBucket(ctx context.Context, name string) error {
 		err = fmt.Errorf("gcs: bucket %s: %s", name, resp.Status)
 	}
 	return errors.Join(err, resp.Body.Close())
+}
+
+// note records whether a bucket that the JSON API creates has uniform access. The XML API has no such setting.
+func (g *Gate) note(r *http.Request) {
+	if r.Method != http.MethodPost || r.URL.Path != "/storage/v1/b" {
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var in struct {
+		Name             string
+		IamConfiguration struct{ UniformBucketLevelAccess struct{ Enabled bool } }
+	}
+	if err != nil || json.Unmarshal(body, &in) != nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.uniform[in.Name] = in.IamConfiguration.UniformBucketLevelAccess.Enabled
+}
+
+// Uniform reports whether a bucket was created with uniform bucket-level access. Without it, Google refuses tokens that
+// are limited by a credential access boundary.
+func (g *Gate) Uniform(bucket string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.uniform[bucket]
 }
 
 // signBlob signs like IAM (IAM Service Account Credentials API, projects.serviceAccounts.signBlob).
@@ -110,6 +138,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if strings.HasPrefix(strings.TrimPrefix(r.URL.Path, "/upload"), "/storage/v1/") && r.URL.RawQuery != "" &&
 		!strings.Contains(r.URL.RawQuery, "X-Goog-Signature") { // the JSON API, whose tokens are not checked here
+		g.note(r)
 		g.server.ServeHTTP(w, r)
 		return
 	}

@@ -95,6 +95,16 @@ func (m *Machine) close() {
 	}
 }
 
+// ShutDown asks the machine to shut down, as its firmware does on ACPI's soft-off: systemd sends SIGTERM to the main
+// process of the agent's unit.
+func (m *Machine) ShutDown() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.killed {
+		_ = syscall.Kill(m.cmd.Process.Pid, syscall.SIGTERM) // it may have ended
+	}
+}
+
 // Kill ends the machine and all its processes.
 func (m *Machine) Kill() {
 	m.mu.Lock()

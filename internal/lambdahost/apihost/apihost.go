@@ -60,7 +60,7 @@ func New(s *lambdahost.Sandbox, b *broker.Broker, with Adapters) (*gateway.Gatew
 	signer := programs{env: s.Env, data: with.Data}
 	a, err := api.New(api.Config{
 		Broker: api.PortsOf(b), Program: signer.program, Mounter: signer.mounter, Token: token,
-		Verify: with.Ring.Verify, Dead: s.Bus, Clouds: clouds(with.Others),
+		Verify: with.Ring.Verify, Dead: s.Bus, Clouds: api.Unblocking(clouds(with.Others), b.Users.Unblock),
 		Hosts: []string{endpoint.Hostname()}, Packs: with.Packs, Now: s.Now, Log: s.Log,
 		Unheld:   s.Env.AgentsCall,
 		Visits:   &api.Visits{Relay: relay.New(s.Store, s.Now, lookEvery)},

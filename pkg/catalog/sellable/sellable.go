@@ -13,6 +13,8 @@ func Refused(o catalog.Offer) (why string) {
 	switch o.Cloud {
 	case "aws":
 		return aws(o)
+	case "gcp":
+		return gcp(o)
 	default:
 		return ""
 	}

@@ -10,6 +10,7 @@ import (
 
 	crm "google.golang.org/api/cloudresourcemanager/v3"
 	compute "google.golang.org/api/compute/v1"
+	"google.golang.org/api/googleapi"
 	"google.golang.org/api/oauth2/v2"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -30,6 +31,9 @@ func Permissions() []string {
 		"compute.acceleratorTypes.list",
 	}
 }
+
+// QuotaPermissions are the permissions to charge calls to the project, which a user's credentials need.
+func QuotaPermissions() []string { return []string{"serviceusage.services.use"} }
 
 // ReservedPermissions are the permissions for reading the project's reserved capacity and commitments. Without them
 // the broker does not look for either.
@@ -100,7 +104,15 @@ func (c *Cloud) lack(err error) driver.Lack {
 	l := driver.Lack{What: e.Message, Fatal: true}
 	switch e.Code {
 	case "SERVICE_DISABLED", "accessNotConfigured":
-		l.Mend = "gcloud services enable compute.googleapis.com --project " + c.cfg.Project
+		service, consumer := disabledService(err)
+		l.What += fmt.Sprintf(" (the call of %s is charged to %s)", service, cmp.Or(consumer, c.cfg.Project))
+		l.Mend = "gcloud services enable " + service + " --project " + cmp.Or(consumer, c.cfg.Project)
+		if slices.Contains(gcloudProjects, consumer) {
+			l.Mend = "gcloud auth application-default set-quota-project " + c.cfg.Project
+		}
+	case "USER_PROJECT_DENIED":
+		l.Mend = "gcloud projects add-iam-policy-binding " + c.cfg.Project +
+			" --member MEMBER --role roles/serviceusage.serviceUsageConsumer"
 	case "notFound", "CONSUMER_INVALID":
 		l.Mend = "gcloud projects list  # and name one of them"
 	case "forbidden", "PERMISSION_DENIED", "insufficientPermissions":
@@ -143,8 +155,32 @@ func (c *Cloud) grantCommand(identity string) string {
 		c.cfg.Project, member)
 }
 
-// lacksRights reports missing permissions. If the API that lists them is off, it reports nothing: launches will fail
-// with a clear error.
+// gcloudProjects are the projects of gcloud itself, to which calls with a user's credentials are charged without a
+// quota project (Google Cloud documentation, "Troubleshoot your ADC setup").
+var gcloudProjects = []string{"764086051850", "32555940559"}
+
+// disabledService returns the service that refused a call because it is not enabled in the consumer, the project that
+// is charged.
+func disabledService(err error) (service, consumer string) {
+	service = "compute.googleapis.com"
+	var answer *googleapi.Error
+	if !errors.As(err, &answer) {
+		return service, ""
+	}
+	for _, d := range answer.Details {
+		detail, _ := d.(map[string]any)
+		metadata, _ := detail["metadata"].(map[string]any)
+		if text, _ := metadata["service"].(string); text != "" {
+			service = text
+		}
+		if text, _ := metadata["consumer"].(string); text != "" {
+			consumer = strings.TrimPrefix(text, "projects/")
+		}
+	}
+	return service, consumer
+}
+
+// lacksRights reports missing permissions, or why they are unknown.
 func (c *Cloud) lacksRights(ctx context.Context, identity string) []driver.Lack {
 	s, err := crm.NewService(context.WithoutCancel(ctx), c.Options("/")...)
 	if err != nil {
@@ -155,7 +191,7 @@ func (c *Cloud) lacksRights(ctx context.Context, identity string) []driver.Lack 
 	out, err := s.Projects.TestIamPermissions("projects/"+c.cfg.Project,
 		&crm.TestIamPermissionsRequest{Permissions: Permissions()}).Context(call).Do()
 	if err != nil {
-		return nil
+		return []driver.Lack{c.Unknown("whether all permissions are granted", err)}
 	}
 	missing := slices.DeleteFunc(Permissions(), func(p string) bool { return slices.Contains(out.Permissions, p) })
 	if len(missing) == 0 {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/oauth2"
 	"google.golang.org/api/option"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -102,6 +103,10 @@ func TestCheckReportsWhatIsMissing(t *testing.T) {
 		"no service account": {func(w *world) {
 			w.gcp = w.another(func(c *gcp.Config) { c.ServiceAccount = "" })
 		}, "no service account", "gcloud iam service-accounts create", 0, false, false},
+		"no quota project": {func(w *world) { w.gce.Users(true) },
+			"charged to 764086051850", "gcloud auth application-default set-quota-project demo", 0, false, false},
+		"the API of rights is off": {func(w *world) { w.gce.Disable("cloudresourcemanager.googleapis.com", true) },
+			"cloudresourcemanager.googleapis.com", "gcloud services enable cloudresourcemanager.googleapis.com --project demo", 0, false, false},
 		"no GPUs": {func(w *world) { w.gce.SetQuota("", "GPUS_ALL_REGIONS", 0) },
 			"GPUS_ALL_REGIONS is 0", "iam-admin/quotas?project=demo", 0, false, false},
 		"a clock ten minutes behind": {func(w *world) {
@@ -129,6 +134,19 @@ func TestCheckReportsWhatIsMissing(t *testing.T) {
 				t.Errorf("launch: %v", err)
 			}
 		})
+	}
+}
+
+// With a quota project, the calls of a user are charged to the project of the machines.
+func TestUserCallsAreChargedToQuotaProject(t *testing.T) {
+	w := newWorld(t, func(c *gcp.Config) {
+		c.Client = []option.ClientOption{
+			option.WithTokenSource(oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "user"})), option.WithQuotaProject(c.Project),
+		}
+	})
+	w.gce.Users(true)
+	if r := w.check(); len(r.Missing) > 0 {
+		t.Errorf("%+v", r.Missing)
 	}
 }
 

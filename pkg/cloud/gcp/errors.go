@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,8 +28,9 @@ const (
 	codeNoRegion    = "RegionNotEnabled"
 	codeNotSold     = "MachineTypeNotSold"
 	codeNoImage     = "NoImage"
-	codeCredentials = "NoCredentials"
+	codeCredentials = cloud.CodeNoCredentials
 	codeSlow        = "OperationNotOver"
+	codeNoAccount   = "NoServiceAccount"
 	codeLost        = driver.CodeLost
 )
 
@@ -149,12 +151,31 @@ func typedAnswer(e *cloud.Error, answer *googleapi.Error) {
 		e.Kind = cloud.Transient
 	}
 	switch {
+	case e.Kind == cloud.Throttled && e.Code != "RATE_LIMIT_EXCEEDED" &&
+		(hasQuotaFailure(answer) || isQuotaMessage(e.Message)):
+		e.Kind, e.Code = cloud.Quota, "QUOTA_EXCEEDED" // of an amount, not of calls in a time
 	case e.Kind == cloud.Auth && strings.Contains(e.Message, "gcp.resourceLocations"):
 		e.Kind = cloud.Quota // the organisation forbids this location, not all
 	case e.Code == "notFound" && projectGone(e.Message):
 		e.Kind = cloud.Auth // not the task's fault
 	}
 	ofReservation(e)
+}
+
+// hasQuotaFailure reports whether an answer's details name a quota (google.rpc.QuotaFailure).
+func hasQuotaFailure(answer *googleapi.Error) bool {
+	return slices.ContainsFunc(answer.Details, func(d any) bool {
+		detail, _ := d.(map[string]any)
+		kind, _ := detail["@type"].(string)
+		return strings.HasSuffix(kind, "google.rpc.QuotaFailure")
+	})
+}
+
+// isQuotaMessage reports whether Cloud TPU's message names a quota of TPUs that is used up: "Quota limit 'NAME' has
+// been exceeded. Limit: 0 in region REGION", or "Quota 'NAME' exhausted. Limit 20800 in region REGION".
+func isQuotaMessage(message string) bool {
+	return (strings.HasPrefix(message, "Quota '") || strings.HasPrefix(message, "Quota limit '")) &&
+		strings.Contains(message, "Limit")
 }
 
 // ofReservation sets the kind of an error about the reservation that a machine was to run on; the task is not at

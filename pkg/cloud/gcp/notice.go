@@ -17,11 +17,13 @@ import (
 const (
 	Preempted = "compute.instances.preempted"
 	HostError = "compute.instances.hostError"
+	// Maintained is a machine that cannot be moved, stopped because its host is maintained.
+	Maintained = "compute.instances.terminateOnHostMaintenance"
 )
 
 // NoticeFilter selects the entries that a log sink passes to the topic of the notices.
 const NoticeFilter = `logName:"cloudaudit.googleapis.com%2Fsystem_event" AND ` +
-	`protoPayload.methodName=("` + Preempted + `" OR "` + HostError + `")`
+	`protoPayload.methodName=("` + Preempted + `" OR "` + HostError + `" OR "` + Maintained + `")`
 
 // ErrNotice means that a message is not an entry about a machine.
 var ErrNotice = errors.New("gcp: not a notice about a machine")
@@ -80,7 +82,7 @@ func DecodeNotice(payload []byte) (n Notice, relevant bool, err error) {
 	switch e.Payload.Method {
 	case Preempted:
 		n.Kind, n.At = cloud.Interruption, n.At.Add(warnedAhead)
-	case HostError:
+	case HostError, Maintained:
 		n.Kind = cloud.Taken
 	default:
 		return n, false, nil

@@ -64,8 +64,16 @@ func TestDecodeNoticeRejectsOtherEntries(t *testing.T) {
 	if _, relevant, err := gcp.DecodeNotice([]byte(logged("compute.instances.guestTerminate", "demo", "tw-a-0", "1"))); relevant || err != nil {
 		t.Errorf("a machine that shut itself down: %t %v", relevant, err)
 	}
-	if n, relevant, err := gcp.DecodeNotice([]byte(logged(gcp.HostError, "demo", "tw-a-0", "1"))); !relevant || err != nil || n.Kind != cloud.Taken {
-		t.Errorf("a host that failed: %+v %t %v", n, relevant, err)
+	// "compute.instances.terminateOnHostMaintenance" is logged for a machine whose host is maintained (Compute Engine
+	// documentation, "Host events").
+	for _, method := range []string{gcp.HostError, "compute.instances.terminateOnHostMaintenance"} {
+		n, relevant, err := gcp.DecodeNotice([]byte(logged(method, "demo", "tw-a-0", "1")))
+		if !relevant || err != nil || n.Kind != cloud.Taken {
+			t.Errorf("%s: %+v %t %v", method, n, relevant, err)
+		}
+		if !strings.Contains(gcp.NoticeFilter, method) {
+			t.Errorf("the sink does not pass %s on", method)
+		}
 	}
 }
 

@@ -92,9 +92,9 @@ func (c *Cloud) request(ctx context.Context, spec cloud.LaunchSpec) (*compute.Bu
 		Count: int64(spec.Nodes), MinCount: int64(spec.Nodes), InstanceProperties: p,
 		PerInstanceProperties: map[string]compute.BulkInsertInstanceResourcePerInstanceProperties{},
 	}
-	for rank := range spec.Nodes {
-		name := c.machineName(spec.Cluster, rank)
-		in.PerInstanceProperties[name] = compute.BulkInsertInstanceResourcePerInstanceProperties{Name: name}
+	for rank := range spec.Nodes { // the keys are the machines' names
+		in.PerInstanceProperties[c.machineName(spec.Cluster, rank)] =
+			compute.BulkInsertInstanceResourcePerInstanceProperties{}
 	}
 	return in, nil
 }

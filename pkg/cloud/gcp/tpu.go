@@ -1,12 +1,12 @@
 package gcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,39 +66,52 @@ func (c *Cloud) location(zone string) string {
 	return "projects/" + c.cfg.Project + "/locations/" + zone
 }
 
-// queuedName is the name of the request for a cluster; its nodes have the rank appended.
-func (c *Cloud) queuedName(cluster string) string {
-	return strings.TrimSuffix(c.machineName(cluster, 0), "-0")
+// isQueuedFor reports whether a request, by its ID, is for a node of a cluster: requests have the names of their nodes.
+func (c *Cloud) isQueuedFor(id, cluster string) bool {
+	rank, ok := strings.CutPrefix(id, strings.TrimSuffix(c.machineName(cluster, 0), "0"))
+	_, err := strconv.ParseUint(rank, 10, 32)
+	return ok && err == nil
 }
 
-// launchTPU asks for all TPUs of a cluster at once, with one queued resource: it gets them all, or waits. It is named
-// after the cluster, and a name exists only once, so a repeated launch finds the same request.
+// launchTPU asks for the TPUs of a cluster, with one queued resource for each: a request for several gives them names
+// and ranks of Google's own, which they do not learn (Cloud TPU API v2, NodeSpec.nodeId: "only specified when
+// requesting a single node"). If one gets no TPU, all are withdrawn. The requests are named after the cluster and the
+// rank, and a name exists only once, so a repeated launch finds the same requests.
 func (c *Cloud) launchTPU(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	if !c.cfg.TPUs {
 		return nil, fail(cloud.Quota, codeNotSold, "TPUs are not switched on for this deployment")
 	}
-	in, err := c.tpuRequest(spec)
-	if err != nil {
-		return nil, err
+	if c.cfg.ServiceAccount == "" {
+		return nil, fail(cloud.Quota, codeNoAccount, "without a service account Google would give TPUs the project's "+
+			"default one, which may change everything in the project: tradewind cloud add gcp --service-account ADDRESS")
+	}
+	in := make([]*tpu.QueuedResource, spec.Nodes)
+	for rank := range in {
+		var err error
+		if in[rank], err = c.tpuRequest(spec, rank); err != nil {
+			return nil, err
+		}
 	}
 	s, err := c.tpuService(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c.setHome(spec.Cluster, home{zone: spec.Offer.Zone, tpu: true})
-	call, cancel := context.WithTimeout(ctx, insertWithin)
-	_, err = s.Projects.Locations.QueuedResources.Create(c.location(spec.Offer.Zone), in).
-		QueuedResourceId(c.queuedName(spec.Cluster)).RequestId(c.requestID(spec.Cluster, 0)).Context(call).Do()
-	cancel()
-	switch {
-	case alreadyExists(err): // requested before
-	case err != nil && cloud.KindOf(Typed(err)) == cloud.Invalid && strings.Contains(err.Error(), "zone"):
-		return nil, fail(cloud.Quota, codeNoRegion, "%v", Typed(err))
-	case err != nil && !unknown(err):
-		return nil, err
+	for rank, request := range in {
+		if err := c.queueTPU(ctx, s, spec, rank, request); err != nil {
+			if rank > 0 {
+				err = errors.Join(err, c.endTPUs(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster))
+			}
+			return nil, err
+		}
 	}
-	if err := c.awaitTPUs(ctx, s, spec); err != nil {
-		return nil, err
+	ctx, cancel := context.WithTimeout(ctx, waitWithin)
+	defer cancel()
+	began := time.Now()
+	for rank := range in {
+		if err := c.awaitTPU(ctx, s, spec, rank, began); err != nil {
+			return nil, err
+		}
 	}
 	machines, err := c.tpuMachines(ctx, s, spec)
 	if err != nil {
@@ -111,7 +124,26 @@ func (c *Cloud) launchTPU(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.M
 	return machines, nil
 }
 
-func (c *Cloud) tpuRequest(spec cloud.LaunchSpec) (*tpu.QueuedResource, error) {
+// queueTPU makes the request for one node, unless an earlier call has made it.
+func (c *Cloud) queueTPU(ctx context.Context, s *tpu.Service, spec cloud.LaunchSpec, rank int,
+	in *tpu.QueuedResource) error {
+	name := c.machineName(spec.Cluster, rank)
+	ctx, cancel := context.WithTimeout(ctx, insertWithin)
+	defer cancel()
+	_, err := s.Projects.Locations.QueuedResources.Create(c.location(spec.Offer.Zone), in).
+		QueuedResourceId(name).RequestId(c.requestID(name, 0)).Context(ctx).Do()
+	switch {
+	case alreadyExists(err):
+		return nil
+	case err != nil && cloud.KindOf(Typed(err)) == cloud.Invalid && strings.Contains(err.Error(), "zone"):
+		return fail(cloud.Quota, codeNoRegion, "%v", Typed(err))
+	case err != nil && !unknown(err):
+		return err
+	}
+	return nil
+}
+
+func (c *Cloud) tpuRequest(spec cloud.LaunchSpec, rank int) (*tpu.QueuedResource, error) {
 	parts := tpuOffer.FindStringSubmatch(spec.Offer.InstanceType)
 	if parts == nil {
 		return nil, fail(cloud.Invalid, driver.CodeBadSpec, "%q is not a TPU", spec.Offer.InstanceType)
@@ -137,43 +169,39 @@ func (c *Cloud) tpuRequest(spec cloud.LaunchSpec) (*tpu.QueuedResource, error) {
 	if spec.Offer.Spot {
 		in.Spot = &tpu.Spot{}
 	}
-	for rank := range spec.Nodes {
-		// Google chooses the name of its machine, which does not end in the rank.
-		data, err := c.cfg.Agents.UserData(Name, spec, "amd64", &rank, c.cfg.Environment)
-		if err != nil {
-			return nil, err
-		}
-		script, err := bootstrap.Plain(data)
-		if err != nil {
-			return nil, fail(cloud.Invalid, driver.CodeBadSpec, "%v", err)
-		}
-		n := &tpu.Node{
-			AcceleratorType: generation + "-" + parts[2], RuntimeVersion: runtime, Description: describe(spec),
-			Labels: c.labels(spec), Tags: []string{NetworkTag},
-			Metadata: map[string]string{"startup-script": string(script), "block-project-ssh-keys": "TRUE"},
-			NetworkConfig: &tpu.NetworkConfig{
-				Network:           path(c.cfg.Network, "projects/"+c.cfg.Project+"/global/networks/"),
-				EnableExternalIps: !c.cfg.NoPublicAddress,
-				Subnetwork: path(c.cfg.Subnetwork,
-					"projects/"+c.cfg.Project+"/regions/"+spec.Offer.Region+"/subnetworks/"),
-			},
-		}
-		if c.cfg.ServiceAccount != "" {
-			n.ServiceAccount = &tpu.ServiceAccount{Email: c.cfg.ServiceAccount, Scope: []string{scopeEmail}}
-		}
-		in.Tpu.NodeSpec = append(in.Tpu.NodeSpec, &tpu.NodeSpec{
-			Parent: c.location(spec.Offer.Zone), NodeId: c.machineName(spec.Cluster, rank), Node: n,
-		})
+	// Google chooses the name of its machine, which does not end in the rank.
+	data, err := c.cfg.Agents.UserData(Name, spec, "amd64", &rank, c.cfg.Environment)
+	if err != nil {
+		return nil, err
 	}
+	script, err := bootstrap.Plain(data)
+	if err != nil {
+		return nil, fail(cloud.Invalid, driver.CodeBadSpec, "%v", err)
+	}
+	n := &tpu.Node{
+		AcceleratorType: generation + "-" + parts[2], RuntimeVersion: runtime, Description: describe(spec),
+		Labels: c.labels(spec), Tags: []string{NetworkTag},
+		Metadata: map[string]string{"startup-script": string(script), "block-project-ssh-keys": "TRUE"},
+		NetworkConfig: &tpu.NetworkConfig{
+			Network:           path(c.cfg.Network, "projects/"+c.cfg.Project+"/global/networks/"),
+			EnableExternalIps: !c.cfg.NoPublicAddress,
+			Subnetwork: path(c.cfg.Subnetwork,
+				"projects/"+c.cfg.Project+"/regions/"+spec.Offer.Region+"/subnetworks/"),
+		},
+	}
+	if c.cfg.ServiceAccount != "" {
+		n.ServiceAccount = &tpu.ServiceAccount{Email: c.cfg.ServiceAccount, Scope: []string{scopeEmail}}
+	}
+	in.Tpu.NodeSpec = append(in.Tpu.NodeSpec, &tpu.NodeSpec{
+		Parent: c.location(spec.Offer.Zone), NodeId: c.machineName(spec.Cluster, rank), Node: n,
+	})
 	return in, nil
 }
 
-// awaitTPUs waits until a request has its machines, and withdraws it if it has none for too long.
-func (c *Cloud) awaitTPUs(ctx context.Context, s *tpu.Service, spec cloud.LaunchSpec) error {
-	ctx, cancel := context.WithTimeout(ctx, waitWithin)
-	defer cancel()
-	began := time.Now()
-	name := c.location(spec.Offer.Zone) + "/queuedResources/" + c.queuedName(spec.Cluster)
+// awaitTPU waits until the request for a node has it. It withdraws all requests of the cluster if this one has none for
+// too long after the launch began.
+func (c *Cloud) awaitTPU(ctx context.Context, s *tpu.Service, spec cloud.LaunchSpec, rank int, began time.Time) error {
+	name := c.location(spec.Offer.Zone) + "/queuedResources/" + c.machineName(spec.Cluster, rank)
 	for n := 0; ; n++ {
 		call, done := context.WithTimeout(ctx, readWithin)
 		q, err := s.Projects.Locations.QueuedResources.Get(name).Context(call).Do()
@@ -193,7 +221,11 @@ func (c *Cloud) awaitTPUs(ctx context.Context, s *tpu.Service, spec cloud.Launch
 		case state == "ACTIVE":
 			return nil
 		case state == "FAILED" || waiting && time.Since(began) > tpuQueueFor:
-			return errors.Join(fail(cloud.Capacity, "RESOURCE_EXHAUSTED", "%s", words),
+			kind := cloud.Capacity
+			if isQuotaMessage(words) {
+				kind = cloud.Quota
+			}
+			return errors.Join(fail(kind, "RESOURCE_EXHAUSTED", "%s", words),
 				c.endTPUs(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster))
 		case state == "SUSPENDED" || state == "SUSPENDING" || state == "DELETING":
 			return errors.Join(
@@ -290,47 +322,15 @@ func (c *Cloud) findTPUs(ctx context.Context, cluster string) ([]cloud.Machine, 
 	return machines, err
 }
 
-// terminateTPUs withdraws the request of a cluster, in the cluster's zone or, if that is unknown, in any zone.
+// terminateTPUs withdraws the requests of a cluster, in the cluster's zone or, if that is unknown, in any zone.
 func (c *Cloud) terminateTPUs(ctx context.Context, at home, cluster string) error {
 	if !c.cfg.TPUs || at.zone != "" && !at.tpu {
 		return nil
 	}
-	if at.zone != "" {
-		return c.endTPUs(ctx, at.zone, cluster)
-	}
-	s, err := c.tpuService(ctx)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
-	defer cancel()
-	var zones, away []string
-	requests := s.Projects.Locations.QueuedResources.List(c.location("-"))
-	requests.Fields("nextPageToken", "unreachable", "queuedResources/name")
-	err = requests.Pages(ctx, func(page *tpu.ListQueuedResourcesResponse) error {
-		for _, q := range page.QueuedResources {
-			if parts := strings.Split(q.Name, "/"); len(parts) == 6 && parts[5] == c.queuedName(cluster) {
-				zones = append(zones, parts[3])
-			}
-		}
-		away = append(away, page.Unreachable...)
-		return nil
-	})
-	switch {
-	case err != nil:
-		return err
-	case len(zones) == 0 && len(away) > 0: // the request may be in one of these
-		return fail(cloud.Transient, "UNREACHABLE", "%v cannot be reached", away)
-	}
-	for _, zone := range slices.Compact(zones) {
-		if err := c.endTPUs(ctx, zone, cluster); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.endTPUs(ctx, cmp.Or(at.zone, "-"), cluster)
 }
 
-// endTPUs withdraws a request and ends its machines.
+// endTPUs withdraws the requests of a cluster in a zone, or in all zones if zone is "-", and ends their machines.
 func (c *Cloud) endTPUs(ctx context.Context, zone, cluster string) error {
 	s, err := c.tpuService(ctx)
 	if err != nil {
@@ -338,8 +338,30 @@ func (c *Cloud) endTPUs(ctx context.Context, zone, cluster string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
-	name := c.location(zone) + "/queuedResources/" + c.queuedName(cluster)
-	_, err = s.Projects.Locations.QueuedResources.Delete(name).Force(true).Context(ctx).Do()
+	var names, away []string
+	requests := s.Projects.Locations.QueuedResources.List(c.location(zone))
+	requests.Fields("nextPageToken", "unreachable", "queuedResources/name")
+	err = requests.Pages(ctx, func(page *tpu.ListQueuedResourcesResponse) error {
+		for _, q := range page.QueuedResources {
+			if c.isQueuedFor(lastPart(q.Name), cluster) {
+				names = append(names, q.Name)
+			}
+		}
+		away = append(away, page.Unreachable...)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = driver.Each(len(names), maxAtOnce, func(n int) error { return c.endTPU(ctx, s, names[n]) })
+	if err == nil && len(names) == 0 && len(away) > 0 { // the requests may be in one of these
+		return fail(cloud.Transient, "UNREACHABLE", "%v cannot be reached", away)
+	}
+	return err
+}
+
+func (c *Cloud) endTPU(ctx context.Context, s *tpu.Service, name string) error {
+	_, err := s.Projects.Locations.QueuedResources.Delete(name).Force(true).Context(ctx).Do()
 	var answer *googleapi.Error
 	switch {
 	case notFound(err):
@@ -347,7 +369,7 @@ func (c *Cloud) endTPUs(ctx context.Context, zone, cluster string) error {
 	case errors.As(err, &answer) && answer.Code == http.StatusBadRequest: // not possible in its current state
 		return fail(cloud.Transient, reason(answer), "%s", answer.Message)
 	case err != nil:
-		return fmt.Errorf("end the TPUs of %s: %w", cluster, err)
+		return fmt.Errorf("end the TPU of %s: %w", lastPart(name), err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/agent/agenttest"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/cloudtest"
@@ -89,10 +90,28 @@ func TestTPULaunchErrors(t *testing.T) {
 		"not switched on": {func(w *world, _ *cloud.LaunchSpec) {
 			w.gcp = w.another(func(c *gcp.Config) { c.TPUs = false })
 		}, cloud.Quota, "not switched on"},
-		"several hosts":   {func(_ *world, s *cloud.LaunchSpec) { s.Offer.InstanceType = "tpu-v4-16" }, cloud.Capacity, "several hosts"},
-		"a new one":       {func(_ *world, s *cloud.LaunchSpec) { s.Offer.InstanceType = "tpu-v9-8" }, cloud.Quota, "tpu-v9"},
-		"nonsense":        {func(_ *world, s *cloud.LaunchSpec) { s.Offer.InstanceType = "tpu-8" }, cloud.Invalid, "not a TPU"},
-		"an API off":      {func(w *world, _ *cloud.LaunchSpec) { w.gce.Disable("tpu.googleapis.com", true) }, cloud.Auth, "disabled"},
+		"several hosts": {func(_ *world, s *cloud.LaunchSpec) { s.Offer.InstanceType = "tpu-v4-16" }, cloud.Capacity, "several hosts"},
+		"a new one":     {func(_ *world, s *cloud.LaunchSpec) { s.Offer.InstanceType = "tpu-v9-8" }, cloud.Quota, "tpu-v9"},
+		"nonsense":      {func(_ *world, s *cloud.LaunchSpec) { s.Offer.InstanceType = "tpu-8" }, cloud.Invalid, "not a TPU"},
+		"an API off":    {func(w *world, _ *cloud.LaunchSpec) { w.gce.Disable("tpu.googleapis.com", true) }, cloud.Auth, "disabled"},
+		// Node.serviceAccount: "If None is specified, the default compute service account will be used", which is an editor of
+		// the project (Cloud TPU API v2).
+		"no service account": {func(w *world, _ *cloud.LaunchSpec) {
+			w.gcp = w.another(func(c *gcp.Config) { c.ServiceAccount = "" })
+		}, cloud.Quota, "--service-account"},
+		// As reported in github.com/marin-community/marin pull request 1612 and issue 87.
+		"a quota of 0": {func(w *world, _ *cloud.LaunchSpec) {
+			w.gce.Refuse("tpu.projects.locations.queuedResources.create", gce.Fault{Code: 429, Reason: "rateLimitExceeded",
+				Status: "RESOURCE_EXHAUSTED", Quota: true,
+				Message: "Quota limit 'TPUV3PreemptiblePerProjectPerZoneForTPUAPI' has been exceeded. Limit: 0 in zone us-central1-a."})
+		}, cloud.Quota, "Limit: 0"},
+		"a quota that is used up": {func(w *world, _ *cloud.LaunchSpec) {
+			w.gce.FailTPUsWith("Quota 'TPUV4sPreemptiblePodPerProjectPerRegionForTPUAPI' exhausted. Limit 20800 in region us-central2")
+		}, cloud.Quota, "exhausted"},
+		"too many requests": {func(w *world, _ *cloud.LaunchSpec) {
+			w.gce.Refuse("tpu.projects.locations.queuedResources.create", gce.Fault{Code: 429, Reason: "rateLimitExceeded",
+				Status: "RESOURCE_EXHAUSTED", Message: "Maximum number of CreateNode requests per minute"})
+		}, cloud.Throttled, "per minute"},
 		"an unknown zone": {func(_ *world, s *cloud.LaunchSpec) { s.Offer.Zone = "us-central1-z" }, cloud.Quota, "Unknown zone"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -333,8 +333,6 @@ func errorOf(status string, text []byte) error {
 	switch answer.Code {
 	case "NoSuchUpload", "InvalidPart", "InvalidPartOrder", "EntityTooSmall":
 		return fmt.Errorf("%w: %s", grant.ErrUpload, answer.Code)
-	case "BucketAlreadyOwnedByYou":
-		return errOwnBucket
 	case "NoSuchBucket", "AccessDenied", "BucketAlreadyExists", "BucketNameUnavailable", "InvalidBucketName":
 		return fmt.Errorf("%w: %s", grant.ErrNoBucket, answer.Code)
 	case "NoSuchKey":

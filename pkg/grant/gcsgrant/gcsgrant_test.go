@@ -76,6 +76,11 @@ func TestMakeAndRemoveBuckets(t *testing.T) {
 	t.Cleanup(server.Close)
 	opts := gcsgrant.Options{Sign: gcsgrant.RSA(key), Endpoint: server.URL, Project: "p"}
 	granttest.RunBuckets(t, newStore(t, opts), "gs://made")
+	// Tokens with a credential access boundary work only on buckets with uniform access (IAM documentation,
+	// "Credential Access Boundaries"; github.com/salrashid123/downscoped_token).
+	if err := newStore(t, opts).MakeBucket(t.Context(), "gs://lent"); err != nil || !gate.Uniform("lent") {
+		t.Errorf("a bucket without uniform access: %v", err)
+	}
 	opts.Project = ""
 	if err := newStore(t, opts).MakeBucket(t.Context(), "gs://made"); !errors.Is(err, grant.ErrCannotCreateBuckets) {
 		t.Errorf("without a project: %v", err)

@@ -10,8 +10,7 @@ import (
 )
 
 var (
-	errNoObject  = errors.New("gcsgrant: no such object")
-	errOwnBucket = errors.New("gcsgrant: the bucket already exists")
+	errNoObject = errors.New("gcsgrant: no such object")
 )
 
 // List implements grant.Store (XML API, List objects, version 2).

@@ -1,11 +1,12 @@
-// Package gcptest emulates the metadata server of one machine of Google Cloud, as far as the boot script and the
-// agent use it: the machine's identity, whether it is being preempted, and its signed identity token. Rehearsals use
-// it to start machines as processes. It is not part of the product.
+// Package gcptest emulates the metadata server of one machine of Google Cloud, as far as the boot script and the agent
+// use it: the machine's identity, whether it is being preempted or its host maintained, and its signed identity token.
+// Rehearsals use it to start machines as processes. It is not part of the product.
 //
 // Source: Compute Engine documentation, "VM metadata", "Verify the identity of VMs".
 package gcptest
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
@@ -30,7 +31,8 @@ type Machine struct {
 
 	mu      sync.Mutex
 	taken   bool
-	changed chan struct{} // closed when the machine is taken
+	event   string        // of maintenance; empty is NONE
+	changed chan struct{} // closed and replaced when a value changes
 }
 
 // projectNumber is the project number in paths. It is the same for all projects.
@@ -40,13 +42,26 @@ const projectNumber = "100000000001"
 func (m *Machine) Preempt() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.taken {
-		m.taken = true
-		close(m.change())
-	}
+	m.taken = true
+	m.notify()
 }
 
-// change returns the channel that is closed when the machine is taken. The caller holds the lock.
+// Maintain makes the server report a maintenance event of the host: TERMINATE_ON_HOST_MAINTENANCE,
+// MIGRATE_ON_HOST_MAINTENANCE or NONE. It answers waiting requests at once.
+func (m *Machine) Maintain(event string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.event = event
+	m.notify()
+}
+
+// notify wakes the waiting requests. The caller holds the lock.
+func (m *Machine) notify() {
+	close(m.change())
+	m.changed = nil
+}
+
+// change returns the channel that is closed at the next change of a value. The caller holds the lock.
 func (m *Machine) change() chan struct{} {
 	if m.changed == nil {
 		m.changed = make(chan struct{})
@@ -54,10 +69,15 @@ func (m *Machine) change() chan struct{} {
 	return m.changed
 }
 
-func (m *Machine) preempted() (string, chan struct{}) {
+func (m *Machine) preempted() string { return strings.ToUpper(strconv.FormatBool(m.taken)) }
+
+func (m *Machine) maintenance() string { return cmp.Or(m.event, "NONE") }
+
+// now returns a value, and the channel that is closed when it changes.
+func (m *Machine) now(value func() string) (string, chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return strings.ToUpper(strconv.FormatBool(m.taken)), m.change()
+	return value(), m.change()
 }
 
 // ServeHTTP answers as the server does. It refuses requests without its header and requests from a proxy.
@@ -105,7 +125,9 @@ func (m *Machine) answer(path string, r *http.Request) (string, bool) {
 	case "instance/network-interfaces/0/ip":
 		return m.Address, true
 	case "instance/preempted":
-		return m.await(r), true
+		return m.await(r, m.preempted), true
+	case "instance/maintenance-event":
+		return m.await(r, m.maintenance), true
 	case "instance/service-accounts/default/email":
 		return m.ServiceAccount, m.ServiceAccount != ""
 	case "instance/service-accounts/default/identity":
@@ -122,9 +144,9 @@ func (m *Machine) answer(path string, r *http.Request) (string, bool) {
 const maxHold = 10 * time.Minute
 
 // await answers when the value differs from the one that the client saw last, or when the client's timeout ends.
-func (m *Machine) await(r *http.Request) string {
+func (m *Machine) await(r *http.Request, read func() string) string {
 	q := r.URL.Query()
-	value, changed := m.preempted()
+	value, changed := m.now(read)
 	if last := q.Get("last_etag"); q.Get("wait_for_change") != "true" || last != "" && last != etag(value) {
 		return value
 	}
@@ -134,11 +156,15 @@ func (m *Machine) await(r *http.Request) string {
 	}
 	timer := time.NewTimer(hold)
 	defer timer.Stop()
-	select {
-	case <-changed:
-	case <-timer.C:
-	case <-r.Context().Done():
+	for before := value; value == before; {
+		select {
+		case <-changed:
+			value, changed = m.now(read)
+		case <-timer.C:
+			return value
+		case <-r.Context().Done():
+			return value
+		}
 	}
-	value, _ = m.preempted()
 	return value
 }

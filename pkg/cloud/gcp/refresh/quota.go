@@ -38,41 +38,67 @@ func (r *Refresher) limits(ctx context.Context, s *compute.Service) (limits, err
 	return l, nil
 }
 
-// gpuMetrics are the quotas of accelerators, by canonical name (Compute Engine documentation, "Allocation quotas").
+// gpuMetrics are the quotas of accelerators, by canonical name (Compute Engine API v1, enumeration Quota.metric). Of
+// H100 only the preemptible one is listed. Newer accelerators have only GPUS_PER_GPU_FAMILY, with a dimension for the
+// family, which is not listed.
 var gpuMetrics = map[string]string{
 	"K80": "NVIDIA_K80_GPUS", "P4": "NVIDIA_P4_GPUS", "P100": "NVIDIA_P100_GPUS", "V100": "NVIDIA_V100_GPUS",
 	"T4": "NVIDIA_T4_GPUS", "L4": "NVIDIA_L4_GPUS", "A100": "NVIDIA_A100_GPUS", "A100-80GB": "NVIDIA_A100_80GB_GPUS",
 	"H100": "NVIDIA_H100_GPUS",
 }
 
-// room returns the quota of a metric for a machine on a market; known is false if there is none. Spot machines have a
-// separate quota; if that is 0, they count against the common one.
-func (l limits) room(region, metric string, m catalog.Market) (limit float64, known bool) {
-	if v, ok := l[region]["PREEMPTIBLE_"+metric]; m == catalog.Spot && ok && v > 0 {
+// commonFamilies are the families whose processors count against the quota CPUS. Others have a quota of their family
+// (N2_CPUS) or, if that is not listed, CPUS_PER_VM_FAMILY with a dimension for the family: then it is unknown.
+var commonFamilies = map[string]bool{"n1": true, "e2": true, "f1": true, "g1": true}
+
+// preemptible is the prefix of quotas of spot machines.
+const preemptible = "PREEMPTIBLE_"
+
+// gpuRoom returns the quota of an accelerator on a market; known is false if there is none. A quota of 0 for spot means
+// that there are none.
+func (l limits) gpuRoom(o *catalog.Offer, m catalog.Market) (limit float64, known bool) {
+	metric := gpuMetrics[o.Accelerator]
+	if v, ok := l[o.Region][preemptible+metric]; m == catalog.Spot && ok {
 		return v, true
 	}
-	limit, known = l[region][metric]
+	limit, known = l[o.Region][metric]
 	return limit, known
 }
 
-// fits reports whether the project may have one machine of an offer.
+// cpuRoom returns the quota of a family's processors on a market; known is false if there is none. Spot machines have a
+// separate quota; if that is 0, none was granted, and they count against the common one.
+func (l limits) cpuRoom(o *catalog.Offer, m catalog.Market) (limit float64, known bool) {
+	family, _, _ := strings.Cut(o.InstanceType, "-")
+	metrics := []string{strings.ToUpper(family) + "_CPUS"}
+	if commonFamilies[family] {
+		metrics = append(metrics, "CPUS")
+	}
+	for _, metric := range metrics { // a family with a separate quota does not count against the common one
+		if v, ok := l[o.Region][preemptible+metric]; m == catalog.Spot && ok && v > 0 {
+			return v, true
+		}
+		if v, ok := l[o.Region][metric]; ok {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
+// fits reports whether the project may have one machine of an offer on a market.
 func (l limits) fits(o *catalog.Offer, m catalog.Market) bool {
+	if o.SpotOnly && m == catalog.OnDemand {
+		return false
+	}
 	if o.Accelerator != "" {
 		if all, known := l[""]["GPUS_ALL_REGIONS"]; known && all < o.AcceleratorCount {
 			return false
 		}
-		metric := gpuMetrics[o.Accelerator]
-		if n, known := l.room(o.Region, metric, m); known && n < o.AcceleratorCount {
+		if n, known := l.gpuRoom(o, m); known && n < o.AcceleratorCount {
 			return false
 		}
 	}
-	family, _, _ := strings.Cut(o.InstanceType, "-")
-	for _, metric := range []string{strings.ToUpper(family) + "_CPUS", "CPUS"} {
-		if n, known := l.room(o.Region, metric, m); known {
-			return n >= o.VCPU // a family with a separate quota does not count against the common one
-		}
-	}
-	return true
+	n, known := l.cpuRoom(o, m)
+	return !known || n >= o.VCPU
 }
 
 // within removes what the project cannot buy even once: the spot side of an offer, or the whole offer. If a quota is

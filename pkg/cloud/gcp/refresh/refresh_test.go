@@ -237,3 +237,37 @@ func FuzzParseSku(f *testing.F) {
 		}
 	})
 }
+
+// The quotas of H100 and newer GPUs, and of the processors of C4, N4 and other newer families, are not in a region's list:
+// they are CPUS_PER_VM_FAMILY and GPUS_PER_GPU_FAMILY, with a dimension each (Compute Engine API v1, enumeration
+// Quota.metric, has neither C4_CPUS nor NVIDIA_H100_GPUS, but PREEMPTIBLE_NVIDIA_H100_GPUS). A quota of 0 for preemptible
+// GPUs means none ("Quota limit 'TPUV6EPreemptiblePerProjectPerRegionForTPUAPI' has been exceeded. Limit: 0",
+// github.com/marin-community/marin pull request 1612). Of 0 preemptible processors, the common ones are used (Google, as
+// quoted in github.com/hail-is/hail pull request 10588).
+func TestRefreshJudgesFamiliesByTheirOwnQuotas(t *testing.T) {
+	w := newWorld(t, nil)
+	w.gce.SetQuota("us-central1", "CPUS", 24)
+	w.gce.SetQuota("us-central1", "PREEMPTIBLE_CPUS", 0)
+	w.gce.SetQuota("us-central1", "PREEMPTIBLE_NVIDIA_H100_GPUS", 0)
+	w.gce.SetQuota("us-central1", "PREEMPTIBLE_NVIDIA_L4_GPUS", 0)
+	w.gce.SetQuota("us-central1", "NVIDIA_L4_GPUS", 1)
+	w.gce.Sell("c4-standard-48", "n1-standard-64", "a3-highgpu-1g", "a3-highgpu-8g")
+	next, _ := w.refresh()
+	for name, want := range map[string]struct{ there, spot bool }{
+		"c4-standard-48": {true, true}, "n1-standard-64": {}, "n1-standard-16": {true, true},
+		"a3-highgpu-1g": {}, "a3-highgpu-8g": {true, false}, "g2-standard-8": {true, false},
+	} {
+		found := false
+		for o := range next.All() {
+			if o.Cloud != "gcp" || o.Zone != "us-central1-a" || o.InstanceType != name || o.Attached {
+				continue
+			}
+			if found = true; o.HasSpot != want.spot {
+				t.Errorf("%s has spot: %t", name, o.HasSpot)
+			}
+		}
+		if found != want.there {
+			t.Errorf("%s is offered: %t, want %t", name, found, want.there)
+		}
+	}
+}

@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	crm "google.golang.org/api/cloudresourcemanager/v3"
+	"google.golang.org/api/logging/v2"
 	"google.golang.org/api/pubsub/v1"
 	"google.golang.org/api/storage/v1"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )
 
@@ -34,7 +36,7 @@ func (s *Setup) dags(removed bool) []step {
 	if s.bucket == "" {
 		return nil
 	}
-	all := []step{s.topic(), s.agentPublishes(), s.makeBucket(), s.notification()}
+	all := []step{s.topic(), s.agentPublishes(), s.sink(), s.sinkPublishes(), s.makeBucket(), s.notification()}
 	all = append(all, s.bucketBinding("roles/storage.objectUser", s.member()))
 	pushed := s.cfg.PushURL != ""
 	if s.cfg.PushAccount == "" && (pushed || removed) {
@@ -83,6 +85,43 @@ func (s *Setup) agentPublishes() step {
 	return s.pubsubBinding("topics", role, member)
 }
 
+// sink passes the audit log's entries about lost machines to the topic (Cloud Logging documentation, "Route logs to
+// supported destinations").
+func (s *Setup) sink() step {
+	sinks := func() *logging.ProjectsSinksService { return s.logging.Projects.Sinks }
+	path := "projects/" + s.cfg.Project + "/sinks/" + s.TopicName()
+	destination := "pubsub.googleapis.com/" + s.topicPath()
+	return step{
+		name:    "log sink " + s.TopicName(),
+		command: s.gcloud("logging sinks create %s %s --log-filter '%s'", s.TopicName(), destination, gcp.NoticeFilter),
+		undo:    s.gcloud("logging sinks delete %s", s.TopicName()),
+		look: func(ctx context.Context) (bool, error) {
+			_, err := sinks().Get(path).Context(ctx).Do()
+			return found(err)
+		},
+		make: func(ctx context.Context) error {
+			_, err := sinks().Create("projects/"+s.cfg.Project, &logging.LogSink{
+				Name: s.TopicName(), Destination: destination, Filter: gcp.NoticeFilter,
+			}).UniqueWriterIdentity(true).Context(ctx).Do()
+			return err
+		},
+		remove: func(ctx context.Context) error {
+			_, err := sinks().Delete(path).Context(ctx).Do()
+			return err
+		},
+	}
+}
+
+// sinkPublishes lets the sink's writer publish on the topic. It is the project's Cloud Logging service agent.
+func (s *Setup) sinkPublishes() step {
+	number := s.number
+	if number == "" { // for printing
+		number = "PROJECT_NUMBER"
+	}
+	return s.pubsubBinding("topics", "roles/pubsub.publisher",
+		"serviceAccount:service-"+number+"@gcp-sa-logging.iam.gserviceaccount.com")
+}
+
 // pubsubBinding grants a role on the topic or the subscription only.
 func (s *Setup) pubsubBinding(what, role, member string) step {
 	path := "projects/" + s.cfg.Project + "/" + what + "/" + s.TopicName()
@@ -116,11 +155,8 @@ func (s *Setup) pubsubBinding(what, role, member string) step {
 			return err
 		},
 	}
-	return p.step(
-		role,
-		member,
-		"gcloud pubsub "+what+" %s-iam-policy-binding "+s.TopicName()+" --project "+s.cfg.Project,
-	)
+	return p.step(role, member,
+		"gcloud pubsub "+what+" %s-iam-policy-binding "+s.TopicName()+" --project "+s.cfg.Project)
 }
 
 // makeBucket creates the bucket if it is missing. It is not removed with the rest, because its content belongs to the

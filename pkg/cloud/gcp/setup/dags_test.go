@@ -62,6 +62,9 @@ func TestBucketNotification(t *testing.T) {
 	}
 	for _, b := range [][3]string{
 		{"projects/demo/topics/tradewind-test", "roles/pubsub.publisher", agent},
+		// "Until you grant this identity write-access to the destination, log entry exports from this sink will fail" (Cloud
+		// Logging API v2, LogSink.writerIdentity).
+		{"projects/demo/topics/tradewind-test", "roles/pubsub.publisher", "serviceAccount:service-100000000001@gcp-sa-logging.iam.gserviceaccount.com"},
 		{"projects/demo/subscriptions/tradewind-test", "roles/pubsub.subscriber", "user:a@example.com"},
 		{"buckets/acme-jobs", "roles/storage.objectUser", "user:a@example.com"},
 	} {

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,7 +21,9 @@ import (
 
 	crm "google.golang.org/api/cloudresourcemanager/v3"
 	"google.golang.org/api/compute/v1"
+	"google.golang.org/api/googleapi"
 	"google.golang.org/api/iam/v1"
+	"google.golang.org/api/logging/v2"
 	"google.golang.org/api/pubsub/v1"
 	"google.golang.org/api/serviceusage/v1"
 	"google.golang.org/api/storage/v1"
@@ -71,6 +74,8 @@ type Change struct {
 type Setup struct {
 	cfg    Config
 	number string // the project's number, once it is known
+	// changed means that this run has made something, which may not be known everywhere yet.
+	changed bool
 
 	compute *compute.Service
 	iam     *iam.Service
@@ -78,6 +83,7 @@ type Setup struct {
 	usage   *serviceusage.Service
 	pubsub  *pubsub.Service
 	storage *storage.Service
+	logging *logging.Service
 
 	bucket, prefix string // place of the files that become jobs
 	agent          string // address of the Cloud Storage service agent, once it is known
@@ -174,7 +180,8 @@ func (s *Setup) role() string {
 
 // permissions returns the permissions of the role.
 func (s *Setup) permissions() []string {
-	all := slices.Concat(gcp.Permissions(), gcp.ReservedPermissions(), gcp.ImagePermissions())
+	all := slices.Concat(gcp.Permissions(), gcp.QuotaPermissions(), gcp.ReservedPermissions(),
+		gcp.ImagePermissions())
 	if s.cfg.TPUs {
 		all = append(all, gcp.TPUPermissions()...)
 	}
@@ -208,31 +215,59 @@ func (s *Setup) Add(ctx context.Context, tell func(Change)) error {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
-	if err := ensure(ctx, s.service(projectsService), tell); err != nil {
-		return err
+	first := []string{projectsService}
+	if s.bucket != "" {
+		first = append(first, storageService)
+	}
+	for _, name := range first { // read calls them
+		if err := s.ensure(ctx, s.service(name), tell); err != nil {
+			return err
+		}
 	}
 	if err := s.read(ctx, settleWithin); err != nil {
 		return err
 	}
-	for _, st := range s.steps(false)[1:] {
-		if err := ensure(ctx, st, tell); err != nil {
+	for _, st := range s.steps(false) {
+		if slices.ContainsFunc(first, func(name string) bool { return st.name == s.service(name).name }) {
+			continue
+		}
+		if err := s.ensure(ctx, st, tell); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ensure creates the resource of a step if it is missing.
-func ensure(ctx context.Context, st step, tell func(Change)) error {
-	there, err := st.look(ctx)
-	if err == nil && !there {
-		err = st.make(ctx)
+// ensure creates the resource of a step if it is missing. It retries as long as what earlier steps made may not be
+// known everywhere yet.
+func (s *Setup) ensure(ctx context.Context, st step, tell func(Change)) error {
+	until, made := time.Now().Add(settleWithin), false
+	for {
+		there, err := st.look(ctx)
+		if err == nil && !there {
+			made, err = true, st.make(ctx)
+			s.changed = s.changed || err == nil
+		}
+		switch {
+		case err == nil:
+			tell(Change{Step: st.name, Made: made})
+			return nil
+		case !isOff(err) && !(s.changed && isUnsettled(err)) || time.Now().After(until):
+			return fmt.Errorf("%s: %w", st.name, gcp.Typed(err))
+		}
+		if err := clock.Pause(ctx, settlePause); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", st.name, gcp.Typed(err))
-	}
-	tell(Change{Step: st.name, Made: !there})
-	return nil
+}
+
+// isUnsettled reports whether err may be the answer of a server that does not know yet what was made a moment ago,
+// an account for example (IAM documentation, "Access change propagation", "Create service accounts").
+func isUnsettled(err error) bool {
+	var answer *googleapi.Error
+	return gcp.IsGone(err) || errors.As(err, &answer) &&
+		(answer.Code == http.StatusBadRequest && strings.Contains(answer.Message, "does not exist") ||
+			answer.Code == http.StatusForbidden && strings.Contains(answer.Message, "may not exist"))
 }
 
 // Remove removes what Add has created, in reverse order. It fails with ErrRunning while machines of the deployment
@@ -286,6 +321,9 @@ func (s *Setup) open(ctx context.Context) (err error) {
 	if s.pubsub, err = pubsub.NewService(keep, options...); err != nil {
 		return err
 	}
+	if s.logging, err = logging.NewService(keep, options...); err != nil {
+		return err
+	}
 	s.storage, err = storage.NewService(keep, s.cfg.Cloud.Options("/storage/v1/")...)
 	return err
 }
@@ -293,13 +331,11 @@ func (s *Setup) open(ctx context.Context) (err error) {
 // read looks up the project's number and its Cloud Storage service agent. A service that was just enabled may refuse
 // calls for a while, so read retries for the time patience.
 func (s *Setup) read(ctx context.Context, patience time.Duration) error {
-	p, err := s.crm.Projects.Get("projects/" + s.cfg.Project).Context(ctx).Do()
-	for until := time.Now().Add(patience); isOff(err) && time.Now().Before(until); {
-		if err := clock.Pause(ctx, settlePause); err != nil {
-			return err
-		}
+	var p *crm.Project
+	err := settle(ctx, patience, func() (err error) {
 		p, err = s.crm.Projects.Get("projects/" + s.cfg.Project).Context(ctx).Do()
-	}
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("project %s: %w", s.cfg.Project, gcp.Typed(err))
 	}
@@ -307,12 +343,27 @@ func (s *Setup) read(ctx context.Context, patience time.Duration) error {
 	if s.bucket == "" {
 		return nil
 	}
-	agent, err := s.storage.Projects.ServiceAccount.Get(s.cfg.Project).Context(ctx).Do()
+	var agent *storage.ServiceAccount
+	err = settle(ctx, patience, func() (err error) {
+		agent, err = s.storage.Projects.ServiceAccount.Get(s.cfg.Project).Context(ctx).Do()
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("the Cloud Storage service agent of %s: %w", s.cfg.Project, gcp.Typed(err))
 	}
 	s.agent = agent.EmailAddress
 	return nil
+}
+
+// settle repeats a call that a service refuses because it is not enabled yet, for the time patience.
+func settle(ctx context.Context, patience time.Duration, call func() error) error {
+	err := call()
+	for until := time.Now().Add(patience); isOff(err) && time.Now().Before(until); err = call() {
+		if err := clock.Pause(ctx, settlePause); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // isOff reports whether err means that a service is not enabled.
@@ -348,7 +399,7 @@ func (s *Setup) Credentials() ([]byte, error) {
 }
 
 // settleWithin limits the wait until a new resource is known everywhere at Google.
-const (
-	settleWithin = 2 * time.Minute
-	settlePause  = time.Second
-)
+const settleWithin = 2 * time.Minute
+
+// settlePause is the pause between two looks; tests shorten it.
+var settlePause = time.Second

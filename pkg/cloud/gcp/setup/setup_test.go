@@ -302,3 +302,28 @@ func TestNewRejectsBadConfig(t *testing.T) {
 		}
 	}
 }
+
+// What was just made is not known everywhere at once: services answer SERVICE_DISABLED, a service account "may not exist"
+// or "does not exist". `cloud add` waits for it instead of stopping half-way.
+func TestAddWaitsForPropagation(t *testing.T) {
+	defer setup.Hasten()()
+	w := newWorld(t, func(c *setup.Config) {
+		c.Member, c.AWSAccount, c.AWSRoles = "", "123456789012", []string{"tradewind-cloud-gcp"}
+	})
+	w.gce.Propagate(2)
+	s, err := setup.New(w.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := 0
+	if err := s.Add(t.Context(), func(c setup.Change) {
+		if c.Made {
+			made++
+		}
+	}); err != nil {
+		t.Fatalf("after %d steps: %v", made, err)
+	}
+	if !w.gce.HasRole("projects/demo", "projects/demo/roles/tradewind_test", "serviceAccount:test-broker@demo.iam.gserviceaccount.com", false) {
+		t.Error("the buyer has no rights")
+	}
+}

@@ -18,6 +18,8 @@ import (
 // projectsService is the API for the project and its policy. It is off in new projects, so it comes first.
 const projectsService = "cloudresourcemanager.googleapis.com"
 
+const storageService = "storage.googleapis.com"
+
 // steps returns the resources to create, in order, or those to remove, to be used in reverse order.
 func (s *Setup) steps(removed bool) []step {
 	services := []string{projectsService, "compute.googleapis.com", "iam.googleapis.com", "cloudbilling.googleapis.com"}
@@ -28,7 +30,7 @@ func (s *Setup) steps(removed bool) []step {
 		services = append(services, "iamcredentials.googleapis.com", "sts.googleapis.com")
 	}
 	if s.bucket != "" {
-		services = append(services, "pubsub.googleapis.com", "storage.googleapis.com")
+		services = append(services, "pubsub.googleapis.com", "logging.googleapis.com", storageService)
 	}
 	var all []step
 	for _, name := range services {
@@ -67,7 +69,7 @@ func await(ctx context.Context, look func(context.Context) (bool, error)) error 
 	ctx, cancel := context.WithTimeout(ctx, settleWithin)
 	defer cancel()
 	for {
-		if there, err := look(ctx); there || err != nil {
+		if there, err := look(ctx); there || err != nil && !isUnsettled(err) {
 			return err
 		}
 		if err := clock.Pause(ctx, settlePause); err != nil {

@@ -1,0 +1,26 @@
+package broker
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// Unblock removes the blocks of clouds that refused the broker's calls: a check has shown that they accept them now.
+// Blocks of single locations stay.
+func (b *Users) Unblock(ctx context.Context, clouds ...string) error {
+	return b.commitRequest(ctx, "unblock", func(u *txn.Unit) (d record.Decision, err error) {
+		known, err := recordcache.List[apitypes.Block](u, record.PartBlocks, "", 0)
+		for _, k := range known {
+			if k.Kind == string(cloud.Auth) && slices.Contains(clouds, k.Cloud) {
+				d.Del(record.BlockKey(k))
+			}
+		}
+		return d, err
+	})
+}

@@ -1,0 +1,22 @@
+package catalog
+
+import "strings"
+
+// spotOnly reports whether a machine type is sold only on spot. The lists of prices that the catalogue is made of have
+// an on-demand price for these types all the same; it remains the price with which a spot price is compared.
+//
+// Google sells A3 High with fewer than 8 GPUs, A3 Ultra, A4 and A4X on spot, by flex-start and in reservations, which
+// are not bought here (Compute Engine documentation, "Accelerator-optimized machine family", "Consumption option
+// availability by machine type"; so does github.com/dstackai/gpuhunt, providers/gcp.py, on which
+// github.com/dstackai/dstack pull request 3100 reports that A4 cannot be had on demand).
+func spotOnly(cloud, instanceType string) bool {
+	if cloud != "gcp" {
+		return false
+	}
+	switch instanceType {
+	case "a3-highgpu-1g", "a3-highgpu-2g", "a3-highgpu-4g":
+		return true
+	}
+	family, _, _ := strings.Cut(instanceType, "-")
+	return family == "a4" || family == "a4x" || strings.HasPrefix(instanceType, "a3-ultragpu-")
+}
