@@ -15,6 +15,8 @@ func Refused(o catalog.Offer) (why string) {
 		return aws(o)
 	case "gcp":
 		return gcp(o)
+	case "azure":
+		return azure(o)
 	default:
 		return ""
 	}
