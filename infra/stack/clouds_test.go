@@ -160,3 +160,21 @@ func TestCloudFunctionReadsItsDagBucket(t *testing.T) {
 		}
 	}
 }
+
+// The hook function may call the cloud that publishes on topics of jobs, and only if the deployment asks for it.
+func TestHookAnnouncesIfConfigured(t *testing.T) {
+	for settings, may := range map[string]bool{"": false, ",announce=true": true} {
+		d := synthesise(t, clouds(t, map[string]string{
+			"gcp": "project=acme,regions=us-central1,serviceAccount=m@acme" + settings, "lambda": "regions=us-east-1",
+		}))["tradewind"]
+		called := 0
+		for _, s := range d.statements() {
+			if s.role == "tradewind-hook" && slices.Contains(s.actions, "lambda:InvokeFunction") {
+				called += len(s.resources)
+			}
+		}
+		if (called == 1) != may || called > 1 {
+			t.Errorf("%q: hook may call %d functions", settings, called)
+		}
+	}
+}

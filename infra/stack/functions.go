@@ -199,6 +199,9 @@ func (d *deployment) environment() {
 		if pushing := d.pushing(); len(pushing) > 0 {
 			env["TRADEWIND_PUSH_CLOUDS"] = jsii.String(strings.Join(pushing, ","))
 		}
+		if announces("gcp", d.Clouds["gcp"]) {
+			env["TRADEWIND_TOPIC_CLOUD"] = jsii.String("gcp")
+		}
 		if buckets := d.dagBuckets(); len(buckets) > 0 {
 			env["TRADEWIND_DAG_BUCKETS"] = jsii.String(strings.Join(buckets, ","))
 		}
@@ -257,6 +260,12 @@ func (d *deployment) stores() *string {
 func hasSecrets(text string) bool {
 	settings, _ := driver.ParseSettings(text) // checked by Validate
 	return settings["secrets"] != ""
+}
+
+// announces reports whether the function of a cloud publishes on the topics that jobs name.
+func announces(name, text string) bool {
+	settings, _ := driver.ParseSettings(text) // checked by Validate
+	return name == "gcp" && settings["announce"] == "true"
 }
 
 // dagBucket is the bucket of a cloud for job files; empty if there is none. Validate has checked it.

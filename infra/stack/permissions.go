@@ -272,7 +272,7 @@ func (d *deployment) grantClouds() {
 		if len(storesOf(name, d.Clouds[name])) > 0 || hasSecrets(d.Clouds[name]) {
 			signing = append(signing, *d.functions[fn].FunctionArn())
 		}
-		if name == "gcp" { // its function publishes the end of jobs on the topics that they name
+		if announces(name, d.Clouds[name]) { // its function publishes the end of jobs on the topics that they name
 			d.grant(events.FnHook, "Announce", []string{"lambda:InvokeFunction"}, *d.functions[fn].FunctionArn())
 		}
 		if dagBucket(d.Clouds[name]) != "" { // its function reads job files and writes remarks next to them

@@ -44,7 +44,7 @@ func (b *Users) Submit(ctx context.Context, s Submission) (record.Job, error) {
 	}
 	if s.Spec.Announce != "" && !b.ports.Announces {
 		e := s.Spec.ErrorAt(-1, dag.FilesOfTask, "", "this broker has no Google Cloud account to publish with",
-			"add one: tradewind cloud add gcp --project PROJECT; or remove the field")
+			"run tradewind cloud add gcp --project PROJECT; on AWS, deploy with --cloud gcp:…,announce=true")
 		e.Field = "announce"
 		return record.Job{}, e
 	}

@@ -62,6 +62,9 @@ type Settings struct {
 	// subscription Pull, which a broker in one process reads, or are pushed to the broker at PushURL.
 	DAGs string `json:"dags,omitempty"`
 	Pull string `json:"pull,omitempty"`
+	// Announce lets the hook function of a deployment on AWS publish on topics that jobs name. A broker in one process
+	// publishes without it.
+	Announce bool `json:"announce,omitempty"`
 	// PubSub is the address, HOST:PORT, of an emulator of Pub/Sub; empty means Google's own.
 	PubSub  string `json:"pubsub,omitempty"`
 	PushURL string `json:"pushURL,omitempty"`
@@ -221,7 +224,7 @@ func FromPairs(pairs map[string]string) (s Settings, err error) {
 				byRegion[region] = of
 			}
 			in[name] = byRegion
-		case "noPublicAddress", "tpus", "root":
+		case "noPublicAddress", "tpus", "root", "announce":
 			in[name] = value == "true"
 		case "tags", "images":
 			pairs := map[string]string{}

@@ -39,9 +39,11 @@ const (
 	// buckets of other clouds whose files are also jobs, CLOUD=URL, comma-separated; optional, none
 	EnvDAGBuckets = "TRADEWIND_DAG_BUCKETS"
 	// buckets for outputs: REGION=BUCKET for other regions, CLOUD:REGION=URL for other clouds; optional
-	EnvStores  = "TRADEWIND_STORES"
-	EnvTopic   = "TRADEWIND_TOPIC"   // SNS topic for news; optional
-	EnvWebhook = "TRADEWIND_WEBHOOK" // URL to which news are posted; optional
+	EnvStores = "TRADEWIND_STORES"
+	EnvTopic  = "TRADEWIND_TOPIC" // SNS topic for news; optional
+	// cloud whose function publishes on the topics that jobs name; optional, none
+	EnvTopicCloud = "TRADEWIND_TOPIC_CLOUD"
+	EnvWebhook    = "TRADEWIND_WEBHOOK" // URL to which news are posted; optional
 	// EnvTraceHeaders is the SSM parameter with the headers for the collector that OpenTelemetry's own variables name;
 	// optional.
 	EnvTraceHeaders = "TRADEWIND_TRACE_HEADERS"
@@ -93,6 +95,8 @@ type Env struct {
 	Stores     map[string]string // bucket by region, URL by CLOUD:REGION
 	Topic      string
 	Webhook    string
+	// TopicCloud is the cloud whose function publishes on the topics that jobs name.
+	TopicCloud string
 	// TraceHeaders is the name of a parameter.
 	TraceHeaders string
 	Announce     []string
@@ -127,7 +131,7 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 		SecretClouds: base.List(getenv(EnvSecretClouds)), Secrets: base.List(getenv(EnvSecrets)),
 		Stores:     r.Pairs(EnvStores),
 		AgentsCall: r.Span(EnvAgentsCall, agentsCall),
-		Webhook:    getenv(EnvWebhook), Announce: base.List(getenv(EnvAnnounce)),
+		TopicCloud: getenv(EnvTopicCloud), Webhook: getenv(EnvWebhook), Announce: base.List(getenv(EnvAnnounce)),
 		Unproven: r.OneOf(EnvProof, "required", "optional") == "optional", Certificates: getenv(EnvCertificates),
 		TraceHeaders: getenv(EnvTraceHeaders),
 		Policy:       getenv(EnvPolicy), LogLevel: r.Level(EnvLogLevel),

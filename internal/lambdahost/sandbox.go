@@ -103,7 +103,7 @@ func open(fn string, env Env, cfg aws.Config, out io.Writer, now func() time.Tim
 // Ports returns the broker ports that every function has. Functions add their own.
 func (s *Sandbox) Ports() broker.Ports {
 	return broker.Ports{Store: s.Store, Bus: s.Bus, Log: s.Log, Now: s.Now, Committed: s.publishUrgent,
-		Announces: slices.Contains(s.Env.Clouds, "gcp")}
+		Announces: s.Env.TopicCloud != ""}
 }
 
 // Broker makes the function's broker. It returns an error if the function lacks a port.

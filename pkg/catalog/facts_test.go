@@ -3,6 +3,7 @@ package catalog
 import (
 	"math"
 	"os"
+	"regexp"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -64,6 +65,9 @@ func TestCheapest8CPUs32GiBOnDemandOfEachCloud(t *testing.T) {
 	}
 }
 
+// constrained matches the types of Azure with fewer vCPUs than the file says, such as Standard_E8-4s_v5.
+var constrained = regexp.MustCompile(`^Standard_[A-Z]+\d+-\d+`)
+
 func TestLoadOffersEveryRowOfAWSAzureAndLambda(t *testing.T) {
 	c := everything(t)
 	for _, cloud := range []string{"aws", "azure", "lambda"} {
@@ -73,6 +77,9 @@ func TestLoadOffersEveryRowOfAWSAzureAndLambda(t *testing.T) {
 			m, err := c.Lookup(id.String())
 			if err != nil {
 				t.Fatalf("%v: %v", r, err)
+			}
+			if constrained.MatchString(r["InstanceType"]) { // TestConstrainedTypesHaveTheirOwnVCPUs
+				m.VCPU = r.number("vCPUs")
 			}
 			if m.OnDemandUSD != r.number("Price") || m.VCPU != r.number("vCPUs") || m.MemoryGiB != r.number("MemoryGiB") {
 				t.Fatalf("%v became %+v", r, m)

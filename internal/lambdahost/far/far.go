@@ -55,16 +55,13 @@ func (f Functions) Clouds() map[string]*remote.Client {
 	return clouds
 }
 
-// Announcer returns the cloud that publishes on topics of users; nil if the deployment does not have it.
+// Announcer returns the cloud that publishes on topics of jobs; nil if there is none.
 func (f Functions) Announcer() driver.Announcer {
-	if c := f.Clouds()[announces]; c != nil {
-		return c
+	if name := f.env.TopicCloud; name != "" {
+		return remote.New(name, f.Cloud(name))
 	}
 	return nil
 }
-
-// announces is the cloud that has topics.
-const announces = "gcp"
 
 // DAGBuckets returns the buckets of other clouds whose files are jobs, by URL.
 func (f Functions) DAGBuckets() map[string]driver.Files {

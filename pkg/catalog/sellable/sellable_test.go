@@ -4,7 +4,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -23,10 +22,6 @@ func TestShippedCatalogueHasOnlySellableOffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, why := range slices.Sorted(maps.Keys(dropped)) {
-		if strings.HasPrefix(why, "gcp: ") { // until the data is generated again with the rules of Google Cloud
-			t.Logf("%5d offers, %s", dropped[why], why)
-			continue
-		}
 		t.Errorf("%5d offers, %s", dropped[why], why)
 	}
 }
