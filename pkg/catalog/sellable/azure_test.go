@@ -39,7 +39,7 @@ func TestAzureTypesWithoutDefaultImageAreRefused(t *testing.T) {
 }
 
 // Every machine with a GPU in the published data either has an image with its driver or is refused; the counts are in
-// docs/real-accounts.d/azure.md.
+// docs/real-accounts.md.
 func TestAzureOffersOfPublishedData(t *testing.T) {
 	c, err := catalog.Default()
 	if err != nil {

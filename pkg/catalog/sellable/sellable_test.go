@@ -26,7 +26,7 @@ func TestShippedCatalogueHasOnlySellableOffers(t *testing.T) {
 	}
 }
 
-// The counts are in docs/real-accounts.d; the test prints them.
+// The counts are in docs/real-accounts.md; the test prints them.
 func TestPublishedDataDropsUnsellableOffers(t *testing.T) {
 	const data = "../../../../shared/data/catalog"
 	if _, err := os.Stat(data); err != nil {
