@@ -126,7 +126,7 @@ tasks:
       fi
       echo done >"$TRADEWIND_OUTPUT/out.txt"
     checkpoint: {every: 15m, path: ckpt/, size: 1MiB}
-    resources: {cpus: 1+, memory: 1+}
+    resources: {cpus: 1+, memory: 1+, arch: amd64}
     time: 10m
 `
 
@@ -161,9 +161,9 @@ func testAWS(t *testing.T, s *shell) {
 	stop := s.up("--clouds aws --agents " + buildAgent(t) + " --addr " + address + " --public-url http://" + address)
 	id := strings.TrimSpace(s.must("tradewind submit " + file))
 	first := ""
-	for first == "" {
-		if ctx.Err() != nil {
-			t.Fatal(ctx.Err())
+	for deadline := time.Now().Add(3 * time.Minute); first == ""; time.Sleep(50 * time.Millisecond) {
+		if ctx.Err() != nil || time.Now().After(deadline) {
+			t.Fatalf("it does not run: %v\n%s", ctx.Err(), s.must("tradewind explain "+id))
 		}
 		found, _ := filepath.Glob(filepath.Join(marks, "*"))
 		if len(found) > 0 {

@@ -49,7 +49,7 @@ tradewind up: dags addr policy scenario seed state catalog max-machines time-sca
 tradewind cloud list: state output
 tradewind cloud check: endpoint public-url state output
 tradewind cloud add aws: reserved proxy no-public-address tag image instance-profile profile certificates regions print state output
-tradewind cloud add azure: reserved proxy no-public-address tag image subscription resource-group principal aws-account aws-deployment aws-region aws-issuer stores storage-account tenant client regions print state output
+tradewind cloud add azure: reserved proxy no-public-address tag image subnets subscription resource-group principal aws-account aws-deployment aws-region aws-issuer stores storage-account tenant client regions print state output
 tradewind cloud add gcp: reserved dags pull push-url push-account proxy no-public-address tag image tpus project service-account member aws-account aws-deployment aws-region network stores impersonate subnetwork regions print state output
 tradewind cloud add kubernetes: agent-image context gang image-pull-secret kubeconfig namespace pool price root unproven-pods regions print state output
 tradewind cloud add lambda: proxy key-file ssh-key regions print state output

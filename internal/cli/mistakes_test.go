@@ -15,7 +15,7 @@ func TestBeginnerMistakes(t *testing.T) {
 	for name, content := range map[string]string{
 		"where.yaml": "apiVersion: tradewind/v1\nname: j\nregions: [eu-wst-1]\ntasks: {a: {run: ls}}\n",
 		"union.yaml": "apiVersion: tradewind/v1\nname: j\nregions: [eu]\n" +
-			"tasks: {a: {run: ls, time: 5m, resources: {accelerators: 'Gaudi:8'}}}\n",
+			"tasks: {a: {run: ls, time: 5m, resources: {accelerators: 'Trainium:16'}}}\n",
 		"image.yaml":  "apiVersion: tradewind/v1\nname: j\ntasks: {a: {run: ls, time: 5m, resources: {cpus: 1, image: 'python:3.12'}}}\n",
 		"in/a.sbatch": "#!/bin/sh\n#SBATCH -t 5\npython3 train.py <./data.csv >out.txt\n",
 		"odd.yaml":    "apiVersion: tradewind/v1\nname: j\ntasks: {a: {run: ls, time: 5m, resources: {accelerators: 'H1OO:8'}}}\n",
