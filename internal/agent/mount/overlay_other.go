@@ -15,13 +15,13 @@ func newOverlay(Spec) (overlay, bool) { return overlay{}, false }
 
 func (overlay) mount(string) error { return ErrNoFUSE }
 
-func (overlay) anew() error { return nil }
+func (overlay) refresh() error { return nil }
 
 func (overlay) noteMark(*contents, string) bool { return false }
 
-func (overlay) over() *proc.Tree { return nil }
+func (overlay) process() *proc.Tree { return nil }
 
-func (overlay) broke() bool { return false }
+func (overlay) failed() bool { return false }
 
 func (overlay) end() {}
 

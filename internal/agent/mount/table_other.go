@@ -6,7 +6,7 @@ const deviceName = "tradewind:"
 
 func isMounted(string) (bool, error) { return false, ErrNoFUSE }
 
-func below(string, string) ([]string, error) { return nil, nil }
+func mountsBelow(string, string) ([]string, error) { return nil, nil }
 
 func helpers() []string { return nil }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -82,6 +83,7 @@ func DecideLost(l Losing, outcome apitypes.Outcome, reason string, now time.Time
 	if l.Cluster.Leaving == record.LeaveForOthers || l.Cluster.Leaving == record.LeaveForRoom {
 		l.Task.YieldedTo = append(slices.Clone(l.Task.YieldedTo), l.Cluster.For)
 	}
+	l.Task.LostHours += l.lostHours(now)
 	l.Cluster.Outcome, l.Cluster.Reason = outcome, reason
 	l.Attempt.Outcome, l.Attempt.Reason, l.Attempt.Ended = outcome, reason, now
 	d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
@@ -116,8 +118,25 @@ func DecideLost(l Losing, outcome apitypes.Outcome, reason string, now time.Time
 		d.Replan(l.Job, "left spot in "+record.Where(l.Cluster.Offer)+": "+reason)
 		return d
 	}
-	d.Replan(l.Job, reason+" in "+record.Where(l.Cluster.Offer))
+	reason += " in " + record.Where(l.Cluster.Offer)
+	if lost := record.Duration(l.Task.LostHours); lost >= time.Minute {
+		reason += fmt.Sprintf(", %v of work lost on spot so far", readable.Rounded(lost))
+	}
+	d.Replan(l.Job, reason)
 	return d
+}
+
+// lostHours is the work that is lost with a spot machine that its cloud took: since its attempt started, or since the
+// checkpoint that the attempt saved. It is 0 if the broker gave the machine up.
+func (l *Losing) lostHours(now time.Time) float64 {
+	if !l.Cluster.Offer.Spot || l.Cluster.Leaving != "" || l.Attempt.Started.IsZero() || !l.ownsTask() {
+		return 0
+	}
+	since := l.Attempt.Started
+	if l.Task.Checkpoint.Prefix != l.Attempt.ResumedFrom && l.Task.Checkpoint.At.After(since) {
+		since = l.Task.Checkpoint.At
+	}
+	return record.Hours(max(now.Sub(since), 0))
 }
 
 // MaxSilent is the maximum number of attempts in a row that may lose an agent without a checkpoint in between,

@@ -97,9 +97,9 @@ func (in *Input) mayWait(i int) (l bidding.LiveTask, ok bool) {
 	return l, ok
 }
 
-// The prior for how often a spot machine is taken if the plan does not say: five times in two hundred hours, added to
-// what was observed.
-const lossesPrior, lossesPriorHours = 5, 200
+// The prior for how often a spot machine is taken if the plan does not say: once in 40 hours, with the weight of a day
+// of observations.
+const lossesPrior, lossesPriorHours = 0.6, 24
 
 // BeginBy returns the latest start of each task so that it, and all that follow it, can still run as planned even if
 // every spot machine is taken at the worst moment. finishBy is when each task must finish for that.

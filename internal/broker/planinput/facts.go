@@ -17,12 +17,14 @@ type Facts struct {
 	Progress float64
 	// OnDemand tasks must not use spot any more, because otherwise the deadline might be missed.
 	OnDemand bool
+	// LostHours is the work that it lost on spot machines, in hours.
+	LostHours float64
 }
 
 // FactsOf returns what is already fixed about a task: a finished one has its outputs somewhere, a running one holds
 // its machines, a queued one has the progress that it saved.
 func FactsOf(t record.Task, plan *record.Plan, now time.Time) *Facts {
-	f := &Facts{Place: t.Place, Progress: t.Progress, OnDemand: t.OnDemand}
+	f := &Facts{Place: t.Place, Progress: t.Progress, OnDemand: t.OnDemand, LostHours: t.LostHours}
 	switch t.State {
 	case record.TaskSucceeded:
 		f.Done = true

@@ -24,9 +24,10 @@ func (b *builder) candidates(i int, c *class, gib float64) []option {
 	nodes := float64(max(t.Nodes, 1))
 	options := slices.Grow(b.scratch[:0], len(c.matches))
 	baseline := math.Inf(1)
-	leftSpot := f != nil && f.OnDemand &&
+	mayLeaveSpot := f != nil &&
 		slices.ContainsFunc(c.matches, func(m *match) bool { return m.Market == catalog.OnDemand })
 	for _, m := range c.matches {
+		leftSpot := mayLeaveSpot && (f.OnDemand || f.LostHours > 0 && f.LostHours >= b.wholeWork(i, m))
 		if leftSpot && m.Market == catalog.Spot || m.reserved != nil && !b.reserved.allows(i, max(t.Nodes, 1), m) {
 			continue
 		}
@@ -57,11 +58,17 @@ func (b *builder) candidates(i int, c *class, gib float64) []option {
 
 // work is the time that the rest of a task takes on a machine without interruptions, in hours.
 func (b *builder) work(i int, m *match) float64 {
-	whole := b.in.Spec.Tasks[i].Time.For(m.InstanceType, m.Accelerator, m.AcceleratorCount).Hours()
+	whole := b.wholeWork(i, m)
 	if f := b.in.Tasks[i]; f != nil {
 		whole *= 1 - f.Progress
 	}
 	return whole
+}
+
+// wholeWork is the time that a task takes on a machine from its beginning without interruptions, in hours. A task that
+// has lost as much on spot machines runs on demand if it may: otherwise nothing bounds what it pays for no result.
+func (b *builder) wholeWork(i int, m *match) float64 {
+	return b.in.Spec.Tasks[i].Time.For(m.InstanceType, m.Accelerator, m.AcceleratorCount).Hours()
 }
 
 // annotate makes the option for a match. ok is false if the task would be interrupted too often to finish.

@@ -198,8 +198,9 @@ func (k *known) has(m *catalog.Match) bool {
 	return k.types[m.InstanceType] && k.ids[m.Offer.ID()]
 }
 
-// priorHours is the weight of the catalogue's rate of interruptions, in machine hours.
-const priorHours = 200
+// priorHours is the weight of the catalogue's rate of interruptions, in machine hours: after a day on an offer, what was
+// observed there counts more.
+const priorHours = 24
 
 // learn applies the last spot price and the observed interruptions to a match. Its rate is that of its band (without a
 // band, the middle one) corrected by the observations (the mean of a Gamma posterior).

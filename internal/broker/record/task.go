@@ -32,6 +32,8 @@ type Task struct {
 	// Checkpoint and Progress carry the work from one attempt to the next.
 	Checkpoint Saved   `json:"checkpoint,omitzero"`
 	Progress   float64 `json:"progress,omitempty"`
+	// LostHours is the work that it has done on spot machines and lost, because their cloud took them, in hours.
+	LostHours float64 `json:"lostHours,omitempty"`
 	// Silent is the number of attempts in a row that lost an agent without a new checkpoint and without an
 	// interruption by the cloud.
 	Silent    int       `json:"silent,omitempty"`
