@@ -123,7 +123,7 @@ func (b *Functions) reconcileJob(u *txn.Unit, cause string, w *walked, machines 
 		}
 		errs = append(errs, b.txns.Transact(u.Ctx, events.FnReconcile, cause+"/"+w.job.ID, false, nudge))
 	}
-	w.wake, w.rest = w.waits() || w.job.Serves, w.mayRest(u.Now)
+	w.wake, w.rest = w.idle() && w.waits() || w.job.Serves, w.mayRest(u.Now)
 	if w.ledger.Outstanding == 0 {
 		return errors.Join(errs...) // a cluster is counted from before its intent until after it is gone
 	}

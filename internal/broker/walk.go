@@ -58,7 +58,7 @@ func (w *walked) waits() bool {
 // does not stop it from checking the next job.
 func (b *Functions) walk(ctx context.Context, fn, cause, after string, goOn func(after string) events.Data,
 	look func(*txn.Unit, *walked) error) error {
-	wake := map[string]bool{}
+	wake, perhaps := map[string]bool{}, map[string]bool{} // queues that need a session; that do if they share
 	var rest []string
 	resting := func(queue string) {
 		if fn == events.FnReconcile { // a tick changes nothing for jobs that only wait in their queue
@@ -67,8 +67,11 @@ func (b *Functions) walk(ctx context.Context, fn, cause, after string, goOn func
 	}
 	last, err := b.walkPage(ctx, fn, after, resting, func(u *txn.Unit, w *walked) error {
 		err := look(u, w)
-		if w.wake {
+		switch {
+		case w.wake:
 			wake[w.job.Queue] = true
+		case w.waits() && fn == events.FnReconcile:
+			perhaps[w.job.Queue] = true
 		}
 		if w.rest {
 			rest = append(rest, w.job.ID)
@@ -77,6 +80,13 @@ func (b *Functions) walk(ctx context.Context, fn, cause, after string, goOn func
 	})
 	for ids := range slices.Chunk(rest, restTogether) {
 		err = errors.Join(err, b.rest(ctx, fn, cause, ids))
+	}
+	for queue := range perhaps {
+		shares, failed := b.sharesCapacity(ctx, queue)
+		err = errors.Join(err, failed)
+		if shares {
+			wake[queue] = true
+		}
 	}
 	var tell []events.Data
 	if last != "" {
@@ -92,6 +102,13 @@ func (b *Functions) walk(ctx context.Context, fn, cause, after string, goOn func
 			}))
 	}
 	return err
+}
+
+// sharesCapacity reports whether a queue may get capacity back from others with time alone: it has a parent, preempts,
+// or has a monthly budget.
+func (b *Functions) sharesCapacity(ctx context.Context, queue string) (bool, error) {
+	q, _, err := recordcache.Get[apitypes.Queue](b.txns.NewUnit(ctx, events.FnReconcile), record.QueueKey(queue))
+	return q.Parent != "" || q.Preempt || q.Max[apitypes.USDPerMonth] > 0, err
 }
 
 // rest makes those of the jobs rest that may.
