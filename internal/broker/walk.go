@@ -29,11 +29,18 @@ const (
 	restTogether = 20 // jobs, with four records each
 )
 
+// Of a job that holds something, the tasks that wait are looked at once in lookEvery, within lookFor of its beginning:
+// longer than the time between two reconciles.
+const (
+	lookEvery = 10 * time.Minute
+	lookFor   = 2 * time.Minute
+)
+
 // walked is one job as reconcile and tick see it.
 type walked struct {
 	job      record.Job
 	ledger   record.Ledger
-	progress record.Progress // only of a job that runs
+	progress record.Progress // of a job that runs and holds nothing, and now and then of one that holds something
 	// done counts the work on the job, wake is whether its queue needs a session, and rest whether the job may rest.
 	done       int
 	wake, rest bool
@@ -46,6 +53,11 @@ func (w *walked) mayRest(now time.Time) bool {
 
 // idle reports whether a job is running but holds no machines.
 func (w *walked) idle() bool { return w.job.State == apitypes.JobRunning && w.ledger.Outstanding == 0 }
+
+// looksAt reports whether the progress of the job is read now.
+func (w *walked) looksAt(now time.Time) bool {
+	return w.idle() || w.job.State == apitypes.JobRunning && now.Sub(now.Truncate(lookEvery)) < lookFor
+}
 
 // waits reports whether a task of the job waits in its queue, whether or not others of its tasks run: what the queue
 // may take back from others changes with time alone.
@@ -187,7 +199,7 @@ func loadWalked(u *txn.Unit, ids ...string) (jobs []walked, err error) {
 		if found {
 			jobs = append(jobs, w)
 		}
-		if found && w.job.State == apitypes.JobRunning {
+		if found && w.looksAt(u.Now) {
 			keys = append(keys, record.ProgressKey(w.job.ID))
 		}
 	}
@@ -195,7 +207,7 @@ func loadWalked(u *txn.Unit, ids ...string) (jobs []walked, err error) {
 		return nil, err
 	}
 	for i := range jobs {
-		if w := &jobs[i]; w.job.State == apitypes.JobRunning {
+		if w := &jobs[i]; w.looksAt(u.Now) {
 			if w.progress, _, err = recordcache.Get[record.Progress](u, record.ProgressKey(w.job.ID)); err != nil {
 				return nil, err
 			}
