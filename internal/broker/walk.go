@@ -93,7 +93,7 @@ func (b *Functions) walk(ctx context.Context, fn, cause, after string, goOn func
 	for ids := range slices.Chunk(rest, restTogether) {
 		err = errors.Join(err, b.rest(ctx, fn, cause, ids))
 	}
-	for queue := range perhaps {
+	for _, queue := range slices.Sorted(maps.Keys(perhaps)) {
 		shares, failed := b.sharesCapacity(ctx, queue)
 		err = errors.Join(err, failed)
 		if shares {
