@@ -92,7 +92,7 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		breaks.Loners: 12, breaks.Herd: 6, breaks.Headless: 6, breaks.Restless: 6, breaks.Unmeasured: 6,
 		breaks.Fleeting: 8, breaks.Crowding: 12, breaks.Overcommitted: 80, breaks.Circling: 10, breaks.Impatient: 150,
 		breaks.Nameless: 6, breaks.Nightless: 10, breaks.Mingling: 8, breaks.Spendthrift: 6, breaks.Hoarding: 6,
-		breaks.Abandoned: 60, breaks.Boastful: 12, breaks.Versionless: 16, breaks.Roomless: 50,
+		breaks.Abandoned: 12, breaks.Boastful: 12, breaks.Versionless: 16, breaks.Roomless: 50,
 		breaks.Tireless: 6,
 	}
 	// The invariant that must detect a bug, if only one bug is there to test it.
