@@ -177,7 +177,9 @@ func (b *Functions) submit(ctx context.Context, e events.Event) error {
 	}
 	if errors.As(err, &bad) {
 		return b.txns.Transact(ctx, events.FnSubmit, e.ID, true, func(u *txn.Unit) error {
-			return u.Emit(events.DAGRejected{Bucket: data.Bucket, Key: data.Key, Reason: readable.ClipFailure(bad.Error())})
+			return u.Emit(events.DAGRejected{
+				Bucket: data.Bucket, Key: data.Key, Reason: readable.ClipFailure(bad.Error()),
+			})
 		})
 	}
 	if err == nil && b.ports.Accepted != nil {

@@ -3,8 +3,8 @@ package catalog
 import (
 	"math"
 	"os"
-	"regexp"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 

@@ -184,8 +184,8 @@ func (m Market) Check() error {
 // CheckArch checks the architecture of a processor, named like Go's GOARCH values.
 func CheckArch(s string) error { return fault.CheckWord("architecture", s, "amd64", "arm64") }
 
-// CheckService refuses a managed service: the broker buys bare machines, and would bill the service's surcharge for them.
-// It returns another error for an unknown name.
+// CheckService refuses a managed service: the broker buys bare machines, and would bill the service's surcharge for
+// them. It returns another error for an unknown name.
 func CheckService(s string) error {
 	if err := fault.CheckWord("managed service", s, "emr", "dataproc"); err != nil {
 		return err

@@ -59,7 +59,8 @@ func (m *Mask) add(v string) {
 	}
 	raw := []byte(v)
 	for _, as := range []string{
-		v, jsonEscaped(v, true, false), jsonEscaped(v, false, false), jsonEscaped(v, false, true), // Go; JavaScript, jq; Python
+		v,
+		jsonEscaped(v, true, false), jsonEscaped(v, false, false), jsonEscaped(v, false, true), // Go; JavaScript, jq; Python
 		url.QueryEscape(v), url.PathEscape(v), lowerEscapes(url.QueryEscape(v)), lowerEscapes(url.PathEscape(v)),
 		escaped(v, "!~*'()"), escaped(v, "/~"), escaped(v, ""), // encodeURIComponent, Python's quote, RFC 3986
 		base64.StdEncoding.EncodeToString(raw), base64.RawStdEncoding.EncodeToString(raw),

@@ -54,7 +54,7 @@ type stamp struct {
 // Times of the passes. A file that no process has open counts as complete one second after its last write.
 const (
 	quietTime       = time.Second
-	restPart        = 20 // pause as a multiple of a pass's duration, so that passes take at most a twentieth of a processor
+	restPart        = 20 // pause as a multiple of a pass's duration: passes take at most a twentieth of a processor
 	restMost        = time.Minute
 	refreshInterval = 10 * time.Second
 	sendAtOne       = 4096 // files

@@ -20,15 +20,13 @@ var ErrInfeasible = errors.New("infeasible")
 // candidates annotates the offers of a class with a task's cost and time there. If emissions count, it leaves out
 // offers on grids with unknown emissions.
 func (b *builder) candidates(i int, c *class, gib float64) []option {
-	t, f := &b.in.Spec.Tasks[i], b.in.Tasks[i]
+	t := &b.in.Spec.Tasks[i]
 	nodes := float64(max(t.Nodes, 1))
 	options := slices.Grow(b.scratch[:0], len(c.matches))
 	baseline := math.Inf(1)
-	mayLeaveSpot := f != nil &&
-		slices.ContainsFunc(c.matches, func(m *match) bool { return m.Market == catalog.OnDemand })
+	onDemand := slices.ContainsFunc(c.matches, func(m *match) bool { return m.Market == catalog.OnDemand })
 	for _, m := range c.matches {
-		leftSpot := mayLeaveSpot && (f.OnDemand || f.LostHours > 0 && f.LostHours >= b.wholeWork(i, m))
-		if leftSpot && m.Market == catalog.Spot || m.reserved != nil && !b.reserved.allows(i, max(t.Nodes, 1), m) {
+		if m.Market == catalog.Spot && onDemand && b.leftSpot(i, m) || m.reserved != nil && !b.reserved.allows(i, max(t.Nodes, 1), m) {
 			continue
 		}
 		o, ok := b.annotate(t, m, b.work(i, m), nodes)
@@ -65,8 +63,14 @@ func (b *builder) work(i int, m *match) float64 {
 	return whole
 }
 
-// wholeWork is the time that a task takes on a machine from its beginning without interruptions, in hours. A task that
-// has lost as much on spot machines runs on demand if it may: otherwise nothing bounds what it pays for no result.
+// leftSpot reports whether a task does not use a spot machine any more if it may run on demand: because of its deadline,
+// or because it has lost as much work on spot as it contains. Otherwise nothing bounds what it pays for no result.
+func (b *builder) leftSpot(i int, m *match) bool {
+	f := b.in.Tasks[i]
+	return f != nil && (f.OnDemand || f.LostHours > 0 && f.LostHours >= b.wholeWork(i, m))
+}
+
+// wholeWork is the time that a task takes on a machine from its beginning without interruptions, in hours.
 func (b *builder) wholeWork(i int, m *match) float64 {
 	return b.in.Spec.Tasks[i].Time.For(m.InstanceType, m.Accelerator, m.AcceleratorCount).Hours()
 }

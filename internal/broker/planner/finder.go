@@ -198,7 +198,7 @@ func (k *known) has(m *catalog.Match) bool {
 	return k.types[m.InstanceType] && k.ids[m.Offer.ID()]
 }
 
-// priorHours is the weight of the catalogue's rate of interruptions, in machine hours: after a day on an offer, what was
+// priorHours is the weight of the catalogue's rate of interruptions, in machine hours. After a day on an offer, what was
 // observed there counts more.
 const priorHours = 24
 

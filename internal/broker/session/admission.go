@@ -35,7 +35,7 @@ type admission struct {
 	nodes        int
 	with         *together    // the group that it is admitted with: its gang, or the task alone
 	blocked      bool         // the planned location must not be tried now
-	lead         *record.Key  // for a task that joins a gang: the gang's cluster, which must run; nil if it does not run
+	lead         *record.Key  // for a task that joins a gang: the gang's cluster, which must run; nil if it does not
 	activeMember *record.Key  // for a task that restarts alone: another active task of its gang; nil if there is none
 	pool         *pooled      // the pool machines that it gets; nil if machines are bought
 	awaits       bool         // it waits for room that is being made in a pool

@@ -107,7 +107,8 @@ func (r *reader) priorityClass(d *document) error {
 			*to, err = dag.ParseInt(s, -1e9, 1e9)
 			return err
 		},
-	}.with(silentlyIgnored[*int]("apiVersion", "kind", "metadata", "globalDefault", "description", "preemptionPolicy")), &value)
+	}.with(silentlyIgnored[*int](
+		"apiVersion", "kind", "metadata", "globalDefault", "description", "preemptionPolicy")), &value)
 	put(&r.referenced.priorities, d.name, max(min(value, dag.MaxPriority), -dag.MaxPriority))
 	return err
 }

@@ -244,8 +244,8 @@ func (t *training) leads(names ...string) []string {
 func (r *reader) mpiJob(d *document) ([]*group, error) {
 	t, err := r.training(d, "mpiReplicaSpecs", []string{"Launcher", "Worker"}, fields[*training]{
 		"slotsPerWorker": count(r, 1, 1<<20, func(t *training) *int { return &t.slots }),
-	}.with(silentlyIgnored[*training]("sshAuthMountPath", "launcherCreationPolicy", "mpiImplementation", "cleanPodPolicy",
-		"runLauncherAsWorker")))
+	}.with(silentlyIgnored[*training](
+		"sshAuthMountPath", "launcherCreationPolicy", "mpiImplementation", "cleanPodPolicy", "runLauncherAsWorker")))
 	if err != nil {
 		return nil, err
 	}

@@ -112,8 +112,8 @@ func (r *reader) queueSpec(q *Queue, n *yaml.Node) error {
 			r.warn(n, "is not acted on: capacity above its share is reclaimed; set guarantee to keep it")
 			return nil
 		},
-	}.with(silentlyIgnored[*Queue]("type")).with(ignored[*Queue](r, notActedOn, "affinity", "extendClusters", "priority",
-		"dequeueStrategy")), q)
+	}.with(silentlyIgnored[*Queue]("type")).
+		with(ignored[*Queue](r, notActedOn, "affinity", "extendClusters", "priority", "dequeueStrategy")), q)
 }
 
 // amounts reads a list of resources. Queues limit only vCPUs, so other resources get a warning.

@@ -86,11 +86,9 @@ func (r *reader) volcanoSpec(n *yaml.Node, name string) (*group, error) {
 }
 
 // volcanoGroup returns the group of the job's roles, and decides which of them start together.
-func (r *reader) volcanoGroup(
-	v *volcano,
-	n *yaml.Node,
-	name string,
-) (*group, error) { //nolint:gocyclo // a line for each field
+//
+//nolint:gocyclo // a line for each field
+func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, error) {
 	_, svc := v.plugins["svc"]
 	_, ssh := v.plugins["ssh"]
 	total := 0
@@ -198,7 +196,8 @@ func (r *reader) volcanoTask(v *volcano, n *yaml.Node, job string, i int) error 
 			r.warn(n, "is not acted on: it starts together with the one that it waits for")
 			return nil
 		},
-	}.with(silentlyIgnored[*role]("topologyPolicy")).with(ignored[*role](r, notActedOn, "minAvailable", "partitionPolicy")), p)
+	}.with(silentlyIgnored[*role]("topologyPolicy")).
+		with(ignored[*role](r, notActedOn, "minAvailable", "partitionPolicy")), p)
 	if err != nil {
 		return err
 	}

@@ -175,16 +175,6 @@ func (r *reader) readAlternative(
 	return nil
 }
 
-// positionIn returns the position of a field.
-func positionIn(marks []dag.Mark, field string) fault.Position {
-	for _, m := range marks {
-		if m.Field == field {
-			return m.Pos
-		}
-	}
-	return fault.Position{}
-}
-
 // readResource reads one field of an alternative. besides are other fields that the mapping may have, for hints.
 func (r *reader) readResource(into *dag.Resources, e yamlfile.Entry, besides ...string) (dag.Mark, error) {
 	read, ok := r.resourceFields[e.Key]

@@ -91,8 +91,8 @@ const scontrol = `scontrol() (
 // nodeVariables are the variables that srun does not copy to another node: those that the system or the agent sets on
 // each node, including its devices and network, and those that differ by rank. LC_ALL is copied separately, because
 // awk needs it.
-const nodeVariables = `TRADEWIND_.*|SKYPILOT_.*|SSH_.*|HOME|HOSTNAME|USER|LOGNAME|SHELL|TMPDIR|PWD|OLDPWD|SHLVL|_|LC_ALL` +
-	`|SLURM_(NODEID|PROCID|LOCALID|SUBMIT_DIR)|SLURMD_NODENAME|(CUDA|NVIDIA)_VISIBLE_DEVICES|CUDA_DEVICE_ORDER` +
+const nodeVariables = `TRADEWIND_.*|SKYPILOT_.*|SSH_.*|HOME|HOSTNAME|USER|LOGNAME|SHELL|TMPDIR|PWD|OLDPWD|SHLVL|_` +
+	`|LC_ALL|SLURM_(NODEID|PROCID|LOCALID|SUBMIT_DIR)|SLURMD_NODENAME|(CUDA|NVIDIA)_VISIBLE_DEVICES|CUDA_DEVICE_ORDER` +
 	`|HYDRA_(HOST_FILE|LAUNCHER_EXEC)|OMPI_MCA_(orte_default_hostfile|plm_rsh_agent|(oob|btl)_tcp_if_include)` +
 	`|HOROVOD_GLOO_IFACE`
 

@@ -102,9 +102,8 @@ func (m *model) vectors(p *placement.Problem, total []float64, strict bool) {
 	}
 	for s, shape := range p.Shapes {
 		for i, d := range perm {
-			m.capacity[s*m.dims+i] = int32(
-				min(shape.Capacity[d]/scales[d].unit, maxScaled),
-			) //nolint:gosec // limited by most
+			scaled := min(shape.Capacity[d]/scales[d].unit, maxScaled)
+			m.capacity[s*m.dims+i] = int32(scaled) //nolint:gosec // limited by maxScaled
 		}
 	}
 }

@@ -252,7 +252,7 @@ func (s *Setup) ensure(ctx context.Context, st step, tell func(Change)) error {
 		case err == nil:
 			tell(Change{Step: st.name, Made: made})
 			return nil
-		case !isOff(err) && !(s.changed && isUnsettled(err)) || time.Now().After(until):
+		case time.Now().After(until), !isOff(err) && (!s.changed || !isUnsettled(err)):
 			return fmt.Errorf("%s: %w", st.name, gcp.Typed(err))
 		}
 		if err := clock.Pause(ctx, settlePause); err != nil {
