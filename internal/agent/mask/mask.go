@@ -60,7 +60,9 @@ func (m *Mask) add(v string) {
 	raw := []byte(v)
 	for _, as := range []string{
 		v,
-		jsonEscaped(v, true, false), jsonEscaped(v, false, false), jsonEscaped(v, false, true), // Go; JavaScript, jq; Python
+		jsonEscaped(v, true, false),  // Go
+		jsonEscaped(v, false, false), // JavaScript, jq
+		jsonEscaped(v, false, true),  // Python
 		url.QueryEscape(v), url.PathEscape(v), lowerEscapes(url.QueryEscape(v)), lowerEscapes(url.PathEscape(v)),
 		escaped(v, "!~*'()"), escaped(v, "/~"), escaped(v, ""), // encodeURIComponent, Python's quote, RFC 3986
 		base64.StdEncoding.EncodeToString(raw), base64.RawStdEncoding.EncodeToString(raw),

@@ -26,7 +26,10 @@ func (b *builder) candidates(i int, c *class, gib float64) []option {
 	baseline := math.Inf(1)
 	onDemand := slices.ContainsFunc(c.matches, func(m *match) bool { return m.Market == catalog.OnDemand })
 	for _, m := range c.matches {
-		if m.Market == catalog.Spot && onDemand && b.leftSpot(i, m) || m.reserved != nil && !b.reserved.allows(i, max(t.Nodes, 1), m) {
+		if m.Market == catalog.Spot && onDemand && b.leftSpot(i, m) {
+			continue
+		}
+		if m.reserved != nil && !b.reserved.allows(i, max(t.Nodes, 1), m) {
 			continue
 		}
 		o, ok := b.annotate(t, m, b.work(i, m), nodes)
@@ -63,8 +66,9 @@ func (b *builder) work(i int, m *match) float64 {
 	return whole
 }
 
-// leftSpot reports whether a task does not use a spot machine any more if it may run on demand: because of its deadline,
-// or because it has lost as much work on spot as it contains. Otherwise nothing bounds what it pays for no result.
+// leftSpot reports whether a task does not use a spot machine any more if it may run on demand: because of its
+// deadline, or because it has lost as much work on spot as it contains. Otherwise nothing bounds what it pays for no
+// result.
 func (b *builder) leftSpot(i int, m *match) bool {
 	f := b.in.Tasks[i]
 	return f != nil && (f.OnDemand || f.LostHours > 0 && f.LostHours >= b.wholeWork(i, m))
