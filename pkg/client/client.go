@@ -85,7 +85,8 @@ func (c *Client) Update(ctx context.Context, job, name, key string, file []byte,
 	}
 	var out apitypes.Submitted
 	return &out, c.call(ctx, request{
-		method: http.MethodPost, path: "/v1/dags", query: q, body: body, contentType: contentType, key: keyOrRandom(key),
+		method: http.MethodPost, path: "/v1/dags", query: q, body: body, contentType: contentType,
+		key: keyOrRandom(key),
 	}, &out)
 }
 

@@ -84,7 +84,7 @@ func (c *Cloud) launchTPU(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.M
 	if c.cfg.ServiceAccount == "" {
 		return nil, fail(cloud.Quota, codeNoAccount, "without a service account Google would give TPUs the project's "+
 			"default one, which may change everything in the project: "+
-				"tradewind cloud add gcp --service-account ADDRESS")
+			"tradewind cloud add gcp --service-account ADDRESS")
 	}
 	in := make([]*tpu.QueuedResource, spec.Nodes)
 	for rank := range in {
