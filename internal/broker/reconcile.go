@@ -123,7 +123,9 @@ func (b *Functions) reconcileJob(u *txn.Unit, cause string, w *walked, machines 
 		}
 		errs = append(errs, b.txns.Transact(u.Ctx, events.FnReconcile, cause+"/"+w.job.ID, false, nudge))
 	}
-	w.wake, w.rest = w.idle() && w.waits() || w.job.Serves, w.mayRest(u.Now)
+	beside, err := waitsBesideRunning(u, w)
+	errs = append(errs, err)
+	w.wake, w.rest = w.waits() || beside || w.job.Serves, w.mayRest(u.Now)
 	if w.ledger.Outstanding == 0 {
 		return errors.Join(errs...) // a cluster is counted from before its intent until after it is gone
 	}
@@ -141,6 +143,27 @@ func (b *Functions) reconcileJob(u *txn.Unit, cause string, w *walked, machines 
 	}
 	w.done++
 	return errors.Join(errs...)
+}
+
+// Of a job that holds machines, the tasks that wait are looked at once in lookEvery, within lookFor of its beginning:
+// longer than the time between two reconciles.
+const (
+	lookEvery = 10 * time.Minute
+	lookFor   = 2 * time.Minute
+)
+
+// waitsBesideRunning reports whether a task of a job that holds machines waits in a queue that may get capacity back
+// from others with time alone: the queue has a parent, preempts, or has a monthly budget.
+func waitsBesideRunning(u *txn.Unit, w *walked) (bool, error) {
+	if w.job.State != apitypes.JobRunning || w.idle() || u.Now.Sub(u.Now.Truncate(lookEvery)) >= lookFor {
+		return false, nil
+	}
+	q, _, err := recordcache.Get[apitypes.Queue](u, record.QueueKey(w.job.Queue))
+	if err != nil || q.Parent == "" && !q.Preempt && q.Max[apitypes.USDPerMonth] <= 0 {
+		return false, err
+	}
+	progress, _, err := recordcache.Get[record.Progress](u, record.ProgressKey(w.job.ID))
+	return slices.Contains(progress.Phases, record.PhaseReady), err
 }
 
 // decideNudge restarts a job that waits for a time, or for an event that must have been lost.

@@ -29,18 +29,11 @@ const (
 	restTogether = 20 // jobs, with four records each
 )
 
-// Of a job that holds something, the tasks that wait are looked at once in lookEvery, within lookFor of its beginning:
-// longer than the time between two reconciles.
-const (
-	lookEvery = 10 * time.Minute
-	lookFor   = 2 * time.Minute
-)
-
 // walked is one job as reconcile and tick see it.
 type walked struct {
 	job      record.Job
 	ledger   record.Ledger
-	progress record.Progress // of a job that runs and holds nothing, and now and then of one that holds something
+	progress record.Progress // only of a job that runs and holds nothing
 	// done counts the work on the job, wake is whether its queue needs a session, and rest whether the job may rest.
 	done       int
 	wake, rest bool
@@ -48,21 +41,15 @@ type walked struct {
 
 // mayRest reports whether a job holds nothing and waits only in its queue, not for a price or a date.
 func (w *walked) mayRest(now time.Time) bool {
-	return w.idle() && w.waits() && !w.job.Waits && w.job.Deadline.IsZero() && now.Sub(w.job.Submitted) >= restAfter
+	return w.waits() && !w.job.Waits && w.job.Deadline.IsZero() && now.Sub(w.job.Submitted) >= restAfter
 }
 
 // idle reports whether a job is running but holds no machines.
 func (w *walked) idle() bool { return w.job.State == apitypes.JobRunning && w.ledger.Outstanding == 0 }
 
-// looksAt reports whether the progress of the job is read now.
-func (w *walked) looksAt(now time.Time) bool {
-	return w.idle() || w.job.State == apitypes.JobRunning && now.Sub(now.Truncate(lookEvery)) < lookFor
-}
-
-// waits reports whether a task of the job waits in its queue, whether or not others of its tasks run: what the queue
-// may take back from others changes with time alone.
+// waits reports whether the job holds no machines and a task of it waits in its queue.
 func (w *walked) waits() bool {
-	return w.job.State == apitypes.JobRunning && slices.Contains(w.progress.Phases, record.PhaseReady)
+	return w.idle() && slices.Contains(w.progress.Phases, record.PhaseReady)
 }
 
 // walk checks the unfinished jobs that follow after. It then emits one CapacityFreed for each queue that needs a
@@ -70,7 +57,7 @@ func (w *walked) waits() bool {
 // does not stop it from checking the next job.
 func (b *Functions) walk(ctx context.Context, fn, cause, after string, goOn func(after string) events.Data,
 	look func(*txn.Unit, *walked) error) error {
-	wake, perhaps := map[string]bool{}, map[string]bool{} // queues that need a session; that do if they share
+	wake := map[string]bool{}
 	var rest []string
 	resting := func(queue string) {
 		if fn == events.FnReconcile { // a tick changes nothing for jobs that only wait in their queue
@@ -79,11 +66,8 @@ func (b *Functions) walk(ctx context.Context, fn, cause, after string, goOn func
 	}
 	last, err := b.walkPage(ctx, fn, after, resting, func(u *txn.Unit, w *walked) error {
 		err := look(u, w)
-		switch {
-		case w.wake:
+		if w.wake {
 			wake[w.job.Queue] = true
-		case w.waits() && fn == events.FnReconcile:
-			perhaps[w.job.Queue] = true
 		}
 		if w.rest {
 			rest = append(rest, w.job.ID)
@@ -92,13 +76,6 @@ func (b *Functions) walk(ctx context.Context, fn, cause, after string, goOn func
 	})
 	for ids := range slices.Chunk(rest, restTogether) {
 		err = errors.Join(err, b.rest(ctx, fn, cause, ids))
-	}
-	for _, queue := range slices.Sorted(maps.Keys(perhaps)) {
-		shares, failed := b.sharesCapacity(ctx, queue)
-		err = errors.Join(err, failed)
-		if shares {
-			wake[queue] = true
-		}
 	}
 	var tell []events.Data
 	if last != "" {
@@ -114,13 +91,6 @@ func (b *Functions) walk(ctx context.Context, fn, cause, after string, goOn func
 			}))
 	}
 	return err
-}
-
-// sharesCapacity reports whether a queue may get capacity back from others with time alone: it has a parent, preempts,
-// or has a monthly budget.
-func (b *Functions) sharesCapacity(ctx context.Context, queue string) (bool, error) {
-	q, _, err := recordcache.Get[apitypes.Queue](b.txns.NewUnit(ctx, events.FnReconcile), record.QueueKey(queue))
-	return q.Parent != "" || q.Preempt || q.Max[apitypes.USDPerMonth] > 0, err
 }
 
 // rest makes those of the jobs rest that may.
@@ -199,7 +169,7 @@ func loadWalked(u *txn.Unit, ids ...string) (jobs []walked, err error) {
 		if found {
 			jobs = append(jobs, w)
 		}
-		if found && w.looksAt(u.Now) {
+		if found && w.idle() {
 			keys = append(keys, record.ProgressKey(w.job.ID))
 		}
 	}
@@ -207,7 +177,7 @@ func loadWalked(u *txn.Unit, ids ...string) (jobs []walked, err error) {
 		return nil, err
 	}
 	for i := range jobs {
-		if w := &jobs[i]; w.looksAt(u.Now) {
+		if w := &jobs[i]; w.idle() {
 			if w.progress, _, err = recordcache.Get[record.Progress](u, record.ProgressKey(w.job.ID)); err != nil {
 				return nil, err
 			}

@@ -24,9 +24,9 @@ func (b *builder) candidates(i int, c *class, gib float64) []option {
 	nodes := float64(max(t.Nodes, 1))
 	options := slices.Grow(b.scratch[:0], len(c.matches))
 	baseline := math.Inf(1)
-	onDemand := slices.ContainsFunc(c.matches, func(m *match) bool { return m.Market == catalog.OnDemand })
+	mayLeave := b.mayLeaveSpot(i, c)
 	for _, m := range c.matches {
-		if m.Market == catalog.Spot && onDemand && b.leftSpot(i, m) {
+		if m.Market == catalog.Spot && mayLeave && b.leftSpot(i, m) {
 			continue
 		}
 		if m.reserved != nil && !b.reserved.allows(i, max(t.Nodes, 1), m) {
@@ -66,12 +66,18 @@ func (b *builder) work(i int, m *match) float64 {
 	return whole
 }
 
-// leftSpot reports whether a task does not use a spot machine any more if it may run on demand: because of its
-// deadline, or because it has lost as much work on spot as it contains. Otherwise nothing bounds what it pays for no
-// result.
+// mayLeaveSpot reports whether a task has a reason to leave spot machines, and an offer on demand.
+func (b *builder) mayLeaveSpot(i int, c *class) bool {
+	f := b.in.Tasks[i]
+	return f != nil && (f.OnDemand || f.LostHours > 0) &&
+		slices.ContainsFunc(c.matches, func(m *match) bool { return m.Market == catalog.OnDemand })
+}
+
+// leftSpot reports whether a task that may leave spot machines does not use this one any more: because of its deadline,
+// or because it has lost as much work on spot as it contains. Otherwise nothing bounds what it pays for no result.
 func (b *builder) leftSpot(i int, m *match) bool {
 	f := b.in.Tasks[i]
-	return f != nil && (f.OnDemand || f.LostHours > 0 && f.LostHours >= b.wholeWork(i, m))
+	return f.OnDemand || f.LostHours >= b.wholeWork(i, m)
 }
 
 // wholeWork is the time that a task takes on a machine from its beginning without interruptions, in hours.
