@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// grantServer answers an agent's requests for grants, with the API's signing code. The API's lookups before (whether
-// the attempt is still running, and what it may access) are not measured: they are a few record reads for each batch.
+// grantServer answers an agent's requests for grants, with the API's signing code. The API's lookups before
+// that (of the attempt's state and its scope) are not measured: they are a few record reads for each batch.
 type grantServer struct {
 	grant.Store
 	server *http.Server

@@ -125,7 +125,7 @@ func anyOf(pods map[string]bool) bool {
 	return false
 }
 
-// seen is a summary of what an eye has recorded.
+// seen is a summary of what a podWatch has recorded.
 type seen struct {
 	bound, lost int       // pods
 	last        time.Time // when the last pod was bound

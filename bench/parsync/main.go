@@ -163,7 +163,7 @@ func describe(s sizes, all []measure) string {
 }
 
 // why explains the differences between the two.
-const why = "Differences come from what the model leaves out:\n" +
+const why = "The differences have these causes:\n" +
 	"- In the model two schedulers conflict over a slot; here over the record of a partition, so two that " +
 	"take different machines of one partition conflict as well.\n" +
 	"- The model decides and commits at once. Here a decision takes some reads and a transaction, during " +
