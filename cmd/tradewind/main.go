@@ -7,6 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent"
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/agent/rsh"
+	"github.com/tradewind-broker/tradewind/internal/base/gcpause"
 	"github.com/tradewind-broker/tradewind/internal/cli"
 )
 
@@ -14,6 +15,7 @@ import (
 var version = "dev"
 
 func main() {
+	gcpause.End()
 	proc.Reexec()
 	rsh.Reexec()
 	// One computer may start hundreds of machines, so an agent does not build the command line.

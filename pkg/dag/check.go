@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"math"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+
+	"github.com/tradewind-broker/tradewind/internal/base/lazyregexp"
 )
 
 // The checks of single values. Readers call them at the line of the value, and Validate calls them for the whole job.
@@ -256,7 +257,7 @@ func CheckPlace(s string) error {
 // project and the topic (Pub/Sub, "Topic", field name; Resource Manager, "Project", field projectId).
 const Topic = `^pubsub://([a-z](?:[a-z0-9.:-]{0,98}[a-z0-9]))/([A-Za-z][A-Za-z0-9._~%+-]{2,254})$`
 
-var validTopic = regexp.MustCompile(Topic)
+var validTopic = lazyregexp.New(Topic)
 
 // CheckTopic checks the topic that a job's end is published to.
 func CheckTopic(s string) error {
@@ -351,10 +352,10 @@ func CheckDescription(s string) error {
 }
 
 // imageRef is a container image with its tag or digest. It cannot begin like an option of a program.
-var imageRef = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`)
+var imageRef = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`)
 
 // likeContainer is REGISTRY/NAME:TAG; only the tag is required. No cloud names machine images like this.
-var likeContainer = regexp.MustCompile(`^([a-z0-9.-]+(:[0-9]+)?/)?[a-z0-9._/-]+:[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+var likeContainer = lazyregexp.New(`^([a-z0-9.-]+(:[0-9]+)?/)?[a-z0-9._/-]+:[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
 // LikeContainer reports whether a machine image is named like a container image.
 func LikeContainer(image string) bool {

@@ -23,12 +23,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+
+	"github.com/tradewind-broker/tradewind/internal/base/lazyregexp"
 )
 
 // MaxBytes is the maximum size of user data on EC2, before base64 (EC2 User Guide, "User data considerations").
@@ -77,9 +78,9 @@ var script string
 const mark = "#VALUES#\n"
 
 var (
-	validDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	validCloud  = regexp.MustCompile(`^[a-z]{0,20}$`)
-	validName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	validDigest = lazyregexp.New(`^[0-9a-f]{64}$`)
+	validCloud  = lazyregexp.New(`^[a-z]{0,20}$`)
+	validName   = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 // Script returns the user data of a cluster's machines, at most MaxBytes: a script, which is compressed if it would

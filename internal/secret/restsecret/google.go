@@ -5,15 +5,16 @@ import (
 	"encoding/base64"
 	"errors"
 	"hash/crc32"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/base/lazyregexp"
 )
 
 // GoogleAPI is the URL of Google Secret Manager.
 const GoogleAPI = "https://secretmanager.googleapis.com"
 
-var googleName = regexp.MustCompile(
+var googleName = lazyregexp.New(
 	`^projects/[a-z0-9:.-]{1,63}/secrets/[A-Za-z0-9_-]{1,255}(/versions/[A-Za-z0-9_-]{1,63})?$`)
 
 var errDamaged = errors.New("the answer of Google Secret Manager does not match its checksum")

@@ -2,12 +2,13 @@ package restsecret
 
 import (
 	"context"
-	"regexp"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/base/lazyregexp"
 )
 
 // keyVaultName restricts the vault's name, which becomes part of a host name.
-var keyVaultName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{1,22}[A-Za-z0-9]/[A-Za-z0-9-]{1,127}(/[a-f0-9]{32})?$`)
+var keyVaultName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9-]{1,22}[A-Za-z0-9]/[A-Za-z0-9-]{1,127}(/[a-f0-9]{32})?$`)
 
 // KeyVaultScope is the scope of a token for Azure Key Vault.
 const KeyVaultScope = "https://vault.azure.net/.default"

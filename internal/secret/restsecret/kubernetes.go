@@ -5,18 +5,19 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/secret"
+
+	"github.com/tradewind-broker/tradewind/internal/base/lazyregexp"
 )
 
 // ForJobs is the label of a Secret that a broker in the cluster may give to jobs. Such a broker can also read its own
 // secrets and those of its machines, which jobs must not get.
 const ForJobs = "tradewind.dev/for-jobs"
 
-var kubernetesName = regexp.MustCompile(
+var kubernetesName = lazyregexp.New(
 	`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/[A-Za-z0-9._-]{1,253}$`)
 
 // Kubernetes fetches Secrets of a cluster, each by one of its keys.

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+
+	"github.com/tradewind-broker/tradewind/internal/base/lazyregexp"
 )
 
 // Methods of audit log entries about machines that end without a request (Compute Engine documentation, "Spot VMs",
@@ -59,9 +60,9 @@ type entry struct {
 }
 
 var (
-	validResource = regexp.MustCompile(
+	validResource = lazyregexp.New(
 		`^projects/([a-z0-9.:-]{1,100})/zones/([a-z0-9-]{1,63})/instances/([a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)$`)
-	validNumber = regexp.MustCompile(`^[0-9]{1,20}$`)
+	validNumber = lazyregexp.New(`^[0-9]{1,20}$`)
 )
 
 // DecodeNotice reads a log entry, the data of a Pub/Sub message. relevant is false if the entry is not about the loss

@@ -6,8 +6,9 @@
 package azureimage
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/base/lazyregexp"
 )
 
 // Class is what a machine needs from its image.
@@ -36,10 +37,10 @@ const (
 //
 // Source: "About Azure confidential VMs", "Size support"; github.com/skyplane-project/skyplane issue 755 has the
 // refusal. In the list of SKUs these types have the capability ConfidentialComputingType.
-var confidential = regexp.MustCompile(`^Standard_((DC|EC)\d+(-\d+)?i?[ae]|NCC)`)
+var confidential = lazyregexp.New(`^Standard_((DC|EC)\d+(-\d+)?i?[ae]|NCC)`)
 
 // accelerated matches the series with accelerators: N, and the FPGA of PB.
-var accelerated = regexp.MustCompile(`^Standard_(N|PB)`)
+var accelerated = lazyregexp.New(`^Standard_(N|PB)`)
 
 // drivers are the types with accelerators for which an image of Ubuntu-HPC has the driver.
 //
@@ -49,22 +50,22 @@ var accelerated = regexp.MustCompile(`^Standard_(N|PB)`)
 // NvidiaGPU/Nvidia-GPU-Linux-Resources.json (NVv3 and NVadsA10_v5 need the GRID driver, which no image has).
 // Kubernetes on Azure treats NCads_A10_v4 like NVadsA10_v5 (github.com/Azure/AgentBaker, pull request 7986).
 var drivers = []struct {
-	names *regexp.Regexp
+	names lazyregexp.Regexp
 	class Class
 }{
-	{regexp.MustCompile(`^Standard_N[CD]\d+[a-z]*_(T4|A100|H100|H200)_v\d+$`), GPU},
-	{regexp.MustCompile(`^Standard_ND\d+asr_v4$`), GPU},
-	{regexp.MustCompile(`^Standard_(NC\d+r?s_v3|ND\d+rs_v2)$`), V100},
-	{regexp.MustCompile(`^Standard_ND\d+isr?_MI300X_v5$`), ROCm},
+	{lazyregexp.New(`^Standard_N[CD]\d+[a-z]*_(T4|A100|H100|H200)_v\d+$`), GPU},
+	{lazyregexp.New(`^Standard_ND\d+asr_v4$`), GPU},
+	{lazyregexp.New(`^Standard_(NC\d+r?s_v3|ND\d+rs_v2)$`), V100},
+	{lazyregexp.New(`^Standard_ND\d+isr?_MI300X_v5$`), ROCm},
 }
 
 // size matches a machine type's name. Letters after the number of vCPUs are features, and p means ARM ("Azure virtual
 // machine sizes naming conventions"): Standard_D2ps_v5, Standard_E4pds_v6.
-var size = regexp.MustCompile(`^(?:Standard|Basic)_([A-Z]+)([0-9]+)(?:-[0-9]+)?([a-z]*)`)
+var size = lazyregexp.New(`^(?:Standard|Basic)_([A-Z]+)([0-9]+)(?:-[0-9]+)?([a-z]*)`)
 
 // firstGeneration matches families that cannot boot second-generation images ("Support for Generation 2 VMs on
 // Azure").
-var firstGeneration = regexp.MustCompile(`^(Basic_A\d+|Standard_(A\d+m?(_v2)?|D\d+|GS?\d|NC\d+r?|NV\d+))$`)
+var firstGeneration = lazyregexp.New(`^(Basic_A\d+|Standard_(A\d+m?(_v2)?|D\d+|GS?\d|NC\d+r?|NV\d+))$`)
 
 // IsARM reports whether a machine type has an Arm processor: its features say so, or its accelerator has one (Grace).
 // Where the list of SKUs is at hand, its capability CpuArchitectureType says it.
@@ -74,7 +75,7 @@ func IsARM(instanceType string) bool {
 }
 
 // grace matches the types with a Grace processor: GB200, GB300.
-var grace = regexp.MustCompile(`_GB\d+_`)
+var grace = lazyregexp.New(`_GB\d+_`)
 
 // Of returns the class of the default image of a machine type. why is not empty if no default image boots on it, or
 // if none has a driver for its accelerator.

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +30,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
+
+	"github.com/tradewind-broker/tradewind/internal/base/lazyregexp"
 )
 
 // Errors of a Setup, wrapped with detail.
@@ -100,10 +101,10 @@ type step struct {
 }
 
 var (
-	validDeployment = regexp.MustCompile(`^[a-z][a-z0-9-]{0,18}[a-z0-9]$`)
-	validAccount    = regexp.MustCompile(`^[0-9]{12}$`)
-	validRole       = regexp.MustCompile(`^[A-Za-z0-9+=,.@_-]{1,64}$`)
-	validMember     = regexp.MustCompile(`^(user|serviceAccount|group|principal|principalSet):[^\s'"]+$`)
+	validDeployment = lazyregexp.New(`^[a-z][a-z0-9-]{0,18}[a-z0-9]$`)
+	validAccount    = lazyregexp.New(`^[0-9]{12}$`)
+	validRole       = lazyregexp.New(`^[A-Za-z0-9+=,.@_-]{1,64}$`)
+	validMember     = lazyregexp.New(`^(user|serviceAccount|group|principal|principalSet):[^\s'"]+$`)
 )
 
 // New makes a Setup. It makes no calls, and fails with ErrConfig.
