@@ -21,14 +21,6 @@ class Amount(BaseModel):
     milli_vcpu: Annotated[int | None, Field(alias='milliVCPU')] = None
 
 
-class Begun(BaseModel):
-    model_config = ConfigDict(
-        extra='allow',
-        populate_by_name=True,
-    )
-    upload: str
-
-
 class Bid(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -44,7 +36,7 @@ class Bid(BaseModel):
     """
     max_usd: Annotated[float, Field(alias='maxUSD')]
     """
-    The most that is paid for an hour of one machine, USD
+    Maximum price of one machine, USD per hour
     """
     nodes: int
     """
@@ -52,7 +44,7 @@ class Bid(BaseModel):
     """
     rate_usd: Annotated[float, Field(alias='rateUSD')]
     """
-    What it costs now, USD
+    Current price of one machine, USD per hour
     """
     task: int
     """
@@ -86,7 +78,7 @@ class BlockList(BaseModel):
     )
     blocks: list[Block]
     """
-    What is not tried; an empty field is every value
+    What the broker does not try; an empty field matches every value
     """
     now: AwareDatetime
     """
@@ -108,7 +100,7 @@ class Capacity(BaseModel):
     )
     accelerator: str | None = None
     """
-    Name of the accelerators as the catalogue has it
+    Name of the accelerators, as in the catalogue
     """
     accelerators: float | None = None
     """
@@ -152,15 +144,15 @@ class CloudLack(BaseModel):
     )
     fatal: bool | None = None
     """
-    Nothing can be bought before
+    Nothing can be bought until it is fixed
     """
     mend: str | None = None
     """
-    The command that mends it
+    The command that fixes it
     """
     what: str
     """
-    What is missing, in the cloud's own words where it said some
+    What is missing, in the cloud's own words if it gave any
     """
 
 
@@ -171,7 +163,7 @@ class CloudQuota(BaseModel):
     )
     limit: float
     """
-    How much there may be
+    The maximum
     """
     name: str
     """
@@ -179,11 +171,11 @@ class CloudQuota(BaseModel):
     """
     region: str | None = None
     """
-    Where; empty is everywhere
+    Region of the limit; empty if it applies everywhere
     """
     used: float
     """
-    How much of it is used, where that is known
+    How much is used, if known
     """
 
 
@@ -194,19 +186,19 @@ class CloudReserved(BaseModel):
     )
     by: str
     """
-    How it is known
+    How the broker knows of it
     """
     count: int
     """
-    Machines that may run on it at once
+    Maximum number of machines that run on it at once
     """
     has: Amount | None = None
     """
-    How much of it others leave
+    How much others leave unused
     """
     id: str
     """
-    The cloud's ID of it, or a name
+    The cloud's ID or name of it
     """
     instance_type: Annotated[str, Field(alias='instanceType')]
     """
@@ -214,19 +206,19 @@ class CloudReserved(BaseModel):
     """
     total: Amount | None = None
     """
-    How much there is, where that is known
+    Total amount, if known
     """
     usd_per_hour: Annotated[float, Field(alias='usdPerHour')]
     """
-    What one more hour of one costs, USD
+    Cost of one more machine hour, USD
     """
     used_last_day: Annotated[float | None, Field(alias='usedLastDay')] = None
     """
-    Share used in the last day, if no more is known
+    Share used in the last day, if nothing more exact is known
     """
     what: str | None = None
     """
-    Machines that it is for, where they are of several types
+    Machines it is for, if they are of several types
     """
     where: str
     """
@@ -261,11 +253,11 @@ class DeadLetter(BaseModel):
     """
     attempts: int
     """
-    Times it was delivered
+    Number of deliveries
     """
     event: Any | None = None
     """
-    The CloudEvents envelope, where it is JSON
+    The CloudEvents envelope, if it is JSON
     """
     group: str | None = None
     """
@@ -277,11 +269,11 @@ class DeadLetter(BaseModel):
     """
     queue: str
     """
-    Function that could not handle it; empty when none is for its type
+    Function that could not handle it; empty if no function handles its type
     """
     reason: str
     """
-    Why it was given up
+    Why delivery was given up
     """
     type: str
     """
@@ -302,7 +294,7 @@ class DeadLetterList(BaseModel):
 
 class How(Enum):
     """
-    drain: nothing new, what runs ends; now: what runs saves its work and goes on elsewhere; undo: back to work
+    drain: nothing new starts, running work finishes; now: running work is saved and continues elsewhere; undo: end draining
     """
 
     drain = 'drain'
@@ -317,7 +309,7 @@ class Draining(BaseModel):
     )
     how: How | None = 'drain'
     """
-    drain: nothing new, what runs ends; now: what runs saves its work and goes on elsewhere; undo: back to work
+    drain: nothing new starts, running work finishes; now: running work is saved and continues elsewhere; undo: end draining
     """
 
 
@@ -406,7 +398,7 @@ class ErrorModel(BaseModel):
 
 class From(Enum):
     """
-    Where that is from: the job file, earlier runs of the task, of tasks like it, on another accelerator, or nothing known
+    Source of the run time: the job file, earlier runs of the task, of similar tasks, on another accelerator, or nothing known
     """
 
     file = 'file'
@@ -423,27 +415,27 @@ class Figure(BaseModel):
     )
     from_: Annotated[From, Field(alias='from')]
     """
-    Where that is from: the job file, earlier runs of the task, of tasks like it, on another accelerator, or nothing known
+    Source of the run time: the job file, earlier runs of the task, of similar tasks, on another accelerator, or nothing known
     """
     high_hours: Annotated[float | None, Field(alias='highHours')] = None
     """
-    One in ten runs is longer, hours
+    90th percentile, hours
     """
     hours: float
     """
-    How long the whole task is taken to run there, hours
+    Assumed run time of the whole task there, hours
     """
     learned_hours: Annotated[float | None, Field(alias='learnedHours')] = None
     """
-    What they let expect, hours
+    Run time expected from them, hours
     """
     low_hours: Annotated[float | None, Field(alias='lowHours')] = None
     """
-    One in ten runs is shorter, hours
+    10th percentile, hours
     """
     runs: int | None = None
     """
-    Earlier runs that are known of
+    Number of known earlier runs
     """
 
 
@@ -454,19 +446,19 @@ class Forecast(BaseModel):
     )
     high: float
     """
-    Nine in ten times it is at or below this
+    90th percentile, USD per hour
     """
     hours: float
     """
-    How many hours from now
+    Hours from now
     """
     low: float
     """
-    One in ten times it is at or below this
+    10th percentile, USD per hour
     """
     usd: float
     """
-    The mean that is expected, USD per hour
+    Expected mean, USD per hour
     """
 
 
@@ -477,19 +469,19 @@ class FrontierPoint(BaseModel):
     )
     bound_usd: Annotated[float, Field(alias='boundUSD')]
     """
-    No plan as fast costs less, USD
+    Lower bound: no plan as fast costs less, USD
     """
     hours: float
     """
-    With a deadline of so many hours it costs this
+    Deadline of this plan, hours
     """
     spot: int
     """
-    How many of its tasks are on spot machines
+    Number of tasks on spot machines
     """
     tasks: int
     """
-    How many are placed
+    Number of tasks placed
     """
     usd: float
     """
@@ -595,7 +587,7 @@ class MachineTask(BaseModel):
     """
     hold: Capacity
     """
-    What it holds
+    Capacity that it holds
     """
     job: str
     """
@@ -607,11 +599,11 @@ class MachineTask(BaseModel):
     """
     rank: int
     """
-    Rank of the machine in it
+    Rank of the machine in the cluster
     """
     since: AwareDatetime
     """
-    Since when
+    Since when it holds it
     """
     task: str
     """
@@ -626,11 +618,11 @@ class MachineView(BaseModel):
     )
     blocked_until: Annotated[AwareDatetime | None, Field(alias='blockedUntil')] = None
     """
-    Until when it gets nothing new, as it failed
+    Until when it gets no new work after a failure
     """
     capacity: Capacity
     """
-    What it has
+    Its capacity
     """
     id: str
     """
@@ -642,7 +634,7 @@ class MachineView(BaseModel):
     """
     labels: dict[str, str] | None = None
     """
-    What it says of itself
+    Labels that the machine reports
     """
     reason: str | None = None
     """
@@ -650,7 +642,7 @@ class MachineView(BaseModel):
     """
     seen: AwareDatetime
     """
-    When it was last heard of, to about a minute
+    When it last reported, to about a minute
     """
     state: str
     """
@@ -658,15 +650,15 @@ class MachineView(BaseModel):
     """
     tasks: list[MachineTask]
     """
-    What runs on it
+    Tasks that run on it
     """
     type: str
     """
-    Its type, which a task may ask for
+    Its type, which a task may request
     """
     used: Capacity
     """
-    What is in use of it
+    How much of it is in use
     """
 
 
@@ -677,19 +669,19 @@ class MarketView(BaseModel):
     )
     bids: list[Bid]
     """
-    Attempts that hold machines there now, and up to what price
+    Attempts that hold machines there now, and their maximum prices
     """
     changes: float | None = None
     """
-    How often the price went from one band of half an octave to another in them
+    How often in these hours the price moved from one band of half an octave to another
     """
     forecast: list[Forecast]
     """
-    How the price is expected to go on; empty where none was told
+    Price forecast; empty if there is none
     """
     held_hours: Annotated[float, Field(alias='heldHours')]
     """
-    Machine hours that were held there
+    Machine hours that attempts held there
     """
     launches: int
     """
@@ -697,27 +689,27 @@ class MarketView(BaseModel):
     """
     offer: str
     """
-    The machine and where it is, without its market: CLOUD/REGION/ZONE/TYPE
+    The machine and its place, without the market: CLOUD/REGION/ZONE/TYPE
     """
     preemptions: int
     """
-    Of these, how many the cloud took
+    Of these, attempts that the cloud preempted
     """
     refusals: int
     """
-    Attempts that got none there
+    Attempts that got no machines there
     """
     seen_hours: Annotated[float | None, Field(alias='seenHours')] = None
     """
-    For how many hours its price was watched; those of a week ago count half
+    Hours for which the price was watched; those of a week ago count half
     """
     since: AwareDatetime | None = None
     """
-    Since when it is the price
+    Since when this has been the price
     """
     usd: float | None = None
     """
-    Price now, USD per hour of one machine; absent where none was told
+    Current price, USD per hour of one machine; absent if unknown
     """
 
 
@@ -741,7 +733,7 @@ class Missing(BaseModel):
     )
     missing: list[Lack]
     """
-    The pieces to upload, each with the right to
+    The pieces to upload, each with a grant to write it
     """
 
 
@@ -752,11 +744,11 @@ class Month(BaseModel):
     )
     aside_below_usd: Annotated[float | None, Field(alias='asideBelowUSD')] = None
     """
-    Of that, what is set aside, USD
+    The reserved part of belowUSD, USD
     """
     below_usd: Annotated[float | None, Field(alias='belowUSD')] = None
     """
-    Spent and set aside in it by the queues below, USD
+    Spent and reserved by the child queues in this month, USD
     """
     of: str | None = None
     """
@@ -764,11 +756,11 @@ class Month(BaseModel):
     """
     reserved_usd: Annotated[float | None, Field(alias='reservedUSD')] = None
     """
-    What is set aside of a month's budget for attempts that run, USD
+    Reserved in the monthly budget for running attempts, USD
     """
     spent_usd: Annotated[float | None, Field(alias='spentUSD')] = None
     """
-    What attempts have cost that were settled in it, USD
+    Cost of the attempts that were settled in it, USD
     """
 
 
@@ -828,7 +820,7 @@ class OpenVisitInputBody(BaseModel):
     )
     command: Annotated[list[str] | None, Field(max_length=10000)] = None
     """
-    The command line, for the job's story
+    The command line, for the job's history
     """
     kind: Kind
     """
@@ -836,11 +828,11 @@ class OpenVisitInputBody(BaseModel):
     """
     port: Annotated[int | None, Field(ge=0, le=65535)] = None
     """
-    Port of the machine
+    Port on the machine
     """
     rank: Annotated[int | None, Field(ge=0)] = None
     """
-    Machine of a task that runs on several
+    Rank of the machine, for a task that runs on several
     """
 
 
@@ -921,7 +913,7 @@ class PlanHead(BaseModel):
 
 class Status(Enum):
     """
-    optimal is proven; feasible says by its bound how far off it can be
+    optimal is proven; for feasible, bound shows how far from optimal it can be
     """
 
     optimal = 'optimal'
@@ -1059,21 +1051,21 @@ class PoolSettings(BaseModel):
     )
     description: Annotated[str | None, Field(max_length=1024)] = None
     """
-    For people
+    Free text
     """
     partitions: Annotated[int | None, Field(ge=0, le=256)] = None
     """
-    Into how many records its machines are divided; 0 is 8. It can change only while the pool has no machines
+    Number of records over which its machines are distributed; 0 is 8. It can change only while the pool has no machines
     """
     place: Annotated[str | None, Field(max_length=128, pattern='^([^:]+:.+)?$')] = None
     """
-    Where its machines are, cloud:region: for the cost of moving data; empty is nowhere in particular
+    Where its machines are, cloud:region, for the cost of moving data; empty if unspecified
     """
     usd_per_hour: Annotated[
         float | None, Field(alias='usdPerHour', ge=0.0, le=100000.0)
     ] = None
     """
-    What an hour of a whole machine counts as, USD; 0 is paid already
+    Cost that one hour of a whole machine counts as, USD; 0 if it is already paid for
     """
 
 
@@ -1099,11 +1091,11 @@ class PoolView(BaseModel):
     )
     capacity: Capacity
     """
-    What its machines have in all; accelerators of all names together
+    Total of its machines; accelerators of all names together
     """
     created: AwareDatetime
     """
-    When it was made
+    When it was created
     """
     description: str | None = None
     """
@@ -1111,7 +1103,7 @@ class PoolView(BaseModel):
     """
     draining: bool | None = None
     """
-    It gets nothing new
+    It accepts no new work
     """
     machines: list[MachineView]
     """
@@ -1123,7 +1115,7 @@ class PoolView(BaseModel):
     """
     partitions: int
     """
-    Into how many records its machines are divided
+    Number of records over which its machines are distributed
     """
     place: str | None = None
     """
@@ -1131,11 +1123,11 @@ class PoolView(BaseModel):
     """
     usd_per_hour: Annotated[float, Field(alias='usdPerHour')]
     """
-    What an hour of a whole machine counts as, USD
+    Cost that one hour of a whole machine counts as, USD
     """
     used: Capacity
     """
-    What is in use of it
+    How much of it is in use
     """
 
 
@@ -1154,7 +1146,7 @@ class PriceSeries(BaseModel):
     """
     usd: list[float]
     """
-    What it was from then on, USD per hour of one machine
+    The price from then on, USD per hour of one machine
     """
 
 
@@ -1177,7 +1169,7 @@ class Problem(BaseModel):
     """
     field: str | None = None
     """
-    Path to the value, as the file spells it
+    Path to the value, with the keys as in the file
     """
     file: str | None = None
     """
@@ -1185,7 +1177,7 @@ class Problem(BaseModel):
     """
     hint: str | None = None
     """
-    What to do about it
+    How to fix it
     """
     line: int | None = None
     """
@@ -1201,7 +1193,7 @@ class Problem(BaseModel):
     """
     title: str
     """
-    The kind of problem, the same every time
+    The kind of problem; constant for each kind
     """
 
 
@@ -1257,31 +1249,31 @@ class QueueQuota(BaseModel):
     """
     description: Annotated[str | None, Field(max_length=1024)] = None
     """
-    For people
+    Free text
     """
     deserved: dict[str, DeservedAdditionalProperty] | None = None
     """
-    What it may take back from its siblings, by resource
+    How much it may reclaim from its siblings, by resource
     """
     deserved_vcpu: Annotated[
         float | None, Field(alias='deservedVCPU', ge=0.0, le=1000000000.0)
     ] = None
     """
-    vCPUs it may take back from its siblings; 0 is what its weight gives it
+    vCPUs up to which it may reclaim capacity from its siblings; 0 is its share by weight
     """
     guaranteed: dict[str, GuaranteedAdditionalProperty] | None = None
     """
-    What is kept for it even while it has no use for it, by resource
+    What is reserved for it even while it does not use it, by resource
     """
     guaranteed_vcpu: Annotated[
         float | None, Field(alias='guaranteedVCPU', ge=0.0, le=1000000000.0)
     ] = None
     """
-    vCPUs kept for it even while it has no use for them
+    vCPUs reserved for it even while it does not use them
     """
     max: dict[str, MaxAdditionalProperty] | None = None
     """
-    The most that it may hold, by resource: memoryGiB, usdPerHour, the name of a kind of accelerator, or vcpus, which is maxVCPU; and usdPerMonth, what its jobs may cost in a calendar month (UTC); 0 is no limit
+    The maximum that it may hold, by resource: memoryGiB, usdPerHour, the name of an accelerator, or vcpus, which is maxVCPU; and usdPerMonth, what its jobs may cost in a calendar month (UTC); 0 is no limit
     """
     max_running: Annotated[int | None, Field(alias='maxRunning', ge=0, le=1000000)] = (
         None
@@ -1293,21 +1285,21 @@ class QueueQuota(BaseModel):
         float | None, Field(alias='maxVCPU', ge=0.0, le=1000000000.0)
     ] = None
     """
-    vCPUs they may hold; 0 is no limit
+    vCPUs that its tasks may hold at once; 0 is no limit
     """
     parent: Annotated[
         str | None, Field(max_length=128, pattern='^([A-Za-z0-9][A-Za-z0-9._-]*)?$')
     ] = None
     """
-    Queue whose quota it shares with its siblings; empty is none
+    Queue whose quota it shares with its siblings; empty for none
     """
     preempt: bool | None = None
     """
-    Whether its jobs of higher priority take the machines of those of lower, whose work is saved first
+    Whether jobs of higher priority preempt running ones of lower priority, whose work is saved first
     """
     weight: Annotated[int | None, Field(ge=0, le=1000000)] = None
     """
-    Its part among its siblings; 0 is 1
+    Its share relative to its siblings; 0 is 1
     """
 
 
@@ -1346,11 +1338,11 @@ class Redrive(BaseModel):
     )
     ids: Annotated[list[str] | None, Field(max_length=1000)] = None
     """
-    IDs of events; none is all of the queue
+    IDs of events; empty for all events of the queue
     """
     queue: Annotated[str | None, Field(max_length=128)] = None
     """
-    The function's queue; empty is all
+    The function's queue; empty for all queues
     """
 
 
@@ -1405,11 +1397,11 @@ class RunTimes(BaseModel):
     """
     runs: int
     """
-    How many runs there were; later ones count for more
+    Number of runs; later ones have more weight
     """
     var: float | None = None
     """
-    Variance of the same
+    Variance of the logarithms
     """
 
 
@@ -1448,7 +1440,7 @@ class ServiceView(BaseModel):
     )
     current: int
     """
-    How many of those are of the version that the job goes by, after an update
+    Number of ready replicas that have the job's current version
     """
     name: str
     """
@@ -1456,11 +1448,11 @@ class ServiceView(BaseModel):
     """
     ready: int
     """
-    How many of them are ready
+    Number of ready replicas
     """
     replicas: int
     """
-    How many replicas it is to have
+    Desired number of replicas
     """
 
 
@@ -1492,11 +1484,11 @@ class Suspension(BaseModel):
     )
     by: str | None = None
     """
-    Who
+    Who suspended it
     """
     drain: bool | None = None
     """
-    Of a queue: whether what runs saves its work and waits, too
+    For a queue: whether running tasks save their work and wait as well
     """
     reason: str | None = None
     """
@@ -1523,7 +1515,7 @@ class TaskView(BaseModel):
     )
     address: str | None = None
     """
-    Of a replica that is ready: where, HOST:PORT
+    Address of a ready replica, HOST:PORT
     """
     after: list[int] | None = None
     """
@@ -1547,7 +1539,7 @@ class TaskView(BaseModel):
     """
     kept_until: Annotated[AwareDatetime | None, Field(alias='keptUntil')] = None
     """
-    Until when the machines of its last failed attempt are kept to be looked at
+    Until when the machines of its last failed attempt are kept for inspection
     """
     name: str
     """
@@ -1563,11 +1555,11 @@ class TaskView(BaseModel):
     """
     progress: float | None = None
     """
-    Share of the work saved, 0 to 1
+    Share of the work that is saved, 0 to 1
     """
     ready: bool | None = None
     """
-    Of a replica: it can be used
+    The replica is ready
     """
     reason: str | None = None
     """
@@ -1575,7 +1567,7 @@ class TaskView(BaseModel):
     """
     service: str | None = None
     """
-    The service that it is a replica of
+    The service of which it is a replica
     """
     started: AwareDatetime | None = None
     """
@@ -1587,7 +1579,7 @@ class TaskView(BaseModel):
     """
     unready: str | None = None
     """
-    Of a replica that was ready: why it is not any more
+    Why a replica that was ready no longer is
     """
     usd: float
     """
@@ -1599,7 +1591,7 @@ class TaskView(BaseModel):
     """
     waits: str | None = None
     """
-    What it waits for, where that is a better price
+    If it waits for a better price: which
     """
 
 
@@ -1655,7 +1647,7 @@ class Update(BaseModel):
     )
     before: int
     """
-    The version of before
+    The previous version
     """
     done: AwareDatetime | None = None
     """
@@ -1663,20 +1655,28 @@ class Update(BaseModel):
     """
     failed: str | None = None
     """
-    Why it was stopped: the services go on as they were before
+    Why the update was stopped; the services continue with the previous version
     """
     plan: int
     """
-    The first plan that is made for it
+    The first plan made for the update
     """
     since: AwareDatetime
     """
-    When somebody asked for it
+    When the update was requested
     """
     spec: int
     """
-    Version of what the services are, 1 before the first update
+    Version of the services' spec, 1 before the first update
     """
+
+
+class UploadID(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    upload: str
 
 
 class Uploaded(BaseModel):
@@ -1703,7 +1703,7 @@ class UsageView(BaseModel):
     """
     partial: bool | None = None
     """
-    There were more jobs, or attempts, than were looked at: the newest are told
+    Only the newest jobs or attempts are included, because there are too many
     """
     queues: list[QueueUsage]
     """
@@ -1711,7 +1711,7 @@ class UsageView(BaseModel):
     """
     step_hours: Annotated[float, Field(alias='stepHours')]
     """
-    How long a step is, hours
+    Length of a step, hours
     """
 
 
@@ -1749,11 +1749,11 @@ class Visited(BaseModel):
     """
     visit: int
     """
-    Number of the visit, of the attempt
+    Number of the visit within the attempt
     """
     within: str | None = None
     """
-    How long the machine may take to hear of it: 5m0s; empty if it does at once
+    How long it may take until the machine learns of the visit: 5m0s; empty if it does at once
     """
 
 
@@ -1819,15 +1819,15 @@ class WhyTask(BaseModel):
     )
     ahead: int
     """
-    Tasks of other jobs before it in the order of priority and age, those of suspended jobs left out
+    Tasks of other jobs before it by priority and age, without those of suspended jobs
     """
     reasons: list[str]
     """
-    What keeps it, the most important first
+    What prevents its start, the most important first
     """
     since: AwareDatetime
     """
-    When it could have begun, or its job was resumed
+    When it could have started, or its job was resumed
     """
     task: str
     """
@@ -1883,7 +1883,7 @@ class TesInput(BaseModel):
     )
     content: str | None = None
     """
-    What the file holds, instead of a URL
+    Content of the file, instead of a URL
     """
     description: str | None = None
     name: str | None = None
@@ -1893,7 +1893,7 @@ class TesInput(BaseModel):
     """
     streamable: bool | None = None
     """
-    Understood, and copied all the same
+    Accepted, but the file is copied anyway
     """
     type: Type | None = None
     url: str | None = None
@@ -1915,7 +1915,7 @@ class TesOutput(BaseModel):
     """
     path_prefix: str | None = None
     """
-    Cut off what matches wildcards
+    Removed from paths that match wildcards
     """
     type: Type | None = None
     url: str
@@ -1951,7 +1951,7 @@ class TesResources(BaseModel):
     """
     preemptible: bool | None = None
     """
-    false buys on demand; else the broker chooses
+    false requires on-demand machines; otherwise the broker chooses
     """
     ram_gb: Annotated[float | None, Field(ge=0.0, le=1000000.0)] = None
     """
@@ -2027,15 +2027,15 @@ class CloudReport(BaseModel):
     """
     identity: str | None = None
     """
-    As whom the cloud knows the broker
+    The broker's identity at the cloud
     """
     machines: int
     """
-    Machines of the deployment that run
+    Running machines of the deployment
     """
     missing: list[CloudLack]
     """
-    What stands in the way; nothing: it can be bought
+    What prevents buying; empty if nothing does
     """
     name: str
     """
@@ -2043,7 +2043,7 @@ class CloudReport(BaseModel):
     """
     played: bool | None = None
     """
-    The broker's computer plays the cloud: nothing is bought
+    The cloud is simulated on the broker's computer: nothing is bought
     """
     quotas: list[CloudQuota] | None = None
     """
@@ -2051,11 +2051,11 @@ class CloudReport(BaseModel):
     """
     regions: list[str] | None = None
     """
-    Regions that can be bought in
+    Regions in which the broker can buy
     """
     reserved: list[CloudReserved] | None = None
     """
-    Capacity that the account has already
+    Capacity that the account already has
     """
 
 
@@ -2077,11 +2077,11 @@ class FrontierView(BaseModel):
     )
     complete: bool
     """
-    There are no others, proven
+    It is proven that there are no other points
     """
     millis: float
     """
-    Time that it took, milliseconds
+    Computing time, milliseconds
     """
     name: str
     """
@@ -2089,7 +2089,7 @@ class FrontierView(BaseModel):
     """
     points: list[FrontierPoint]
     """
-    From the fastest and dearest to the slowest and cheapest; none: no plan keeps the limits
+    From the fastest and most expensive to the slowest and cheapest; empty if no plan meets the limits
     """
     unexplored: list[Gap]
     """
@@ -2150,19 +2150,19 @@ class JobDetail(BaseModel):
     )
     attempts: list[Attempt] | None
     """
-    Every attempt with what was bought and how it ended
+    Every attempt: what was bought and how it ended
     """
     budget_usd: Annotated[float | None, Field(alias='budgetUSD')] = None
     """
-    The most it may cost, USD
+    Maximum cost, USD
     """
     deadline: AwareDatetime | None = None
     """
-    When it has to be done
+    When it must be finished
     """
     finished: AwareDatetime | None = None
     """
-    When it ended
+    When it finished
     """
     id: str
     """
@@ -2170,7 +2170,7 @@ class JobDetail(BaseModel):
     """
     late: bool | None = None
     """
-    The deadline cannot be or was not kept
+    The deadline cannot be met or was missed
     """
     name: str
     """
@@ -2178,7 +2178,7 @@ class JobDetail(BaseModel):
     """
     next: int | None = None
     """
-    Index of the first task that is not among these, where there is one: after of the call that continues it
+    If there are more tasks: index of the next one, the value of after for the next call
     """
     objective: str
     """
@@ -2186,11 +2186,11 @@ class JobDetail(BaseModel):
     """
     on_demand_usd: Annotated[float, Field(alias='onDemandUSD')]
     """
-    The same work on demand at its cheapest, with the data it moves, USD
+    Cost of the same work on the cheapest on-demand machines, including data transfer, USD
     """
     plan: int
     """
-    Version of the plan in force, 0 before the first
+    Version of the current plan, 0 before the first
     """
     planned_usd: Annotated[float, Field(alias='plannedUSD')]
     """
@@ -2198,7 +2198,7 @@ class JobDetail(BaseModel):
     """
     plans: list[PlanHead] | None
     """
-    The plans, the last one in force
+    The plans; the last one is current
     """
     queue: str
     """
@@ -2210,7 +2210,7 @@ class JobDetail(BaseModel):
     """
     services: list[ServiceView] | None = None
     """
-    The services in the order of the file, with the first tasks
+    The services in the order of the file; only with the first page of tasks
     """
     source: str | None = None
     """
@@ -2218,7 +2218,7 @@ class JobDetail(BaseModel):
     """
     spent_usd: Annotated[float, Field(alias='spentUSD')]
     """
-    Cost so far, machines that run now included, USD
+    Cost so far, including running machines, USD
     """
     state: str
     """
@@ -2230,11 +2230,11 @@ class JobDetail(BaseModel):
     """
     succeeded: int
     """
-    Tasks that are done
+    Number of succeeded tasks
     """
     suspended: Suspension | None = None
     """
-    While it is suspended: who has it wait, since when and why
+    If it is suspended: by whom, since when and why
     """
     task_list: Annotated[list[TaskView] | None, Field(alias='taskList')]
     """
@@ -2257,15 +2257,15 @@ class JobView(BaseModel):
     )
     budget_usd: Annotated[float | None, Field(alias='budgetUSD')] = None
     """
-    The most it may cost, USD
+    Maximum cost, USD
     """
     deadline: AwareDatetime | None = None
     """
-    When it has to be done
+    When it must be finished
     """
     finished: AwareDatetime | None = None
     """
-    When it ended
+    When it finished
     """
     id: str
     """
@@ -2273,7 +2273,7 @@ class JobView(BaseModel):
     """
     late: bool | None = None
     """
-    The deadline cannot be or was not kept
+    The deadline cannot be met or was missed
     """
     name: str
     """
@@ -2285,11 +2285,11 @@ class JobView(BaseModel):
     """
     on_demand_usd: Annotated[float, Field(alias='onDemandUSD')]
     """
-    The same work on demand at its cheapest, with the data it moves, USD
+    Cost of the same work on the cheapest on-demand machines, including data transfer, USD
     """
     plan: int
     """
-    Version of the plan in force, 0 before the first
+    Version of the current plan, 0 before the first
     """
     planned_usd: Annotated[float, Field(alias='plannedUSD')]
     """
@@ -2309,7 +2309,7 @@ class JobView(BaseModel):
     """
     spent_usd: Annotated[float, Field(alias='spentUSD')]
     """
-    Cost so far, machines that run now included, USD
+    Cost so far, including running machines, USD
     """
     state: str
     """
@@ -2321,11 +2321,11 @@ class JobView(BaseModel):
     """
     succeeded: int
     """
-    Tasks that are done
+    Number of succeeded tasks
     """
     suspended: Suspension | None = None
     """
-    While it is suspended: who has it wait, since when and why
+    If it is suspended: by whom, since when and why
     """
     tasks: int
     """
@@ -2348,7 +2348,7 @@ class MarketList(BaseModel):
     """
     next: str | None = None
     """
-    Where the list goes on, if it does: after of the call that continues it
+    If the list is incomplete: the value of after for the next call
     """
     now: AwareDatetime
     """
@@ -2363,7 +2363,7 @@ class MissingInputBody(BaseModel):
     )
     pieces: Annotated[list[Piece] | None, Field(max_length=1000, min_length=1)]
     """
-    The pieces that there are
+    The pieces of the pack
     """
 
 
@@ -2403,15 +2403,15 @@ class PlanTask(BaseModel):
     """
     runners: list[Runner] | None = None
     """
-    The next best places, and what each would add to the plan
+    The next best places, and how much each would add to the plan
     """
     service: str | None = None
     """
-    The service that it is a replica of: it has no end, and an hour of it is counted
+    The service of which it is a replica; since it does not end, one hour is counted
     """
     time: Figure | None = None
     """
-    How long the task is taken to run there, and where that is from
+    Assumed run time there, and its source
     """
     usd: float | None = None
     """
@@ -2438,7 +2438,7 @@ class PlanView(BaseModel):
     """
     late: bool | None = None
     """
-    The deadline cannot be kept: this is the fastest plan
+    The deadline cannot be met; this is the fastest plan
     """
     message: str | None = None
     """
@@ -2446,7 +2446,7 @@ class PlanView(BaseModel):
     """
     millis: float
     """
-    Time that planning took, milliseconds
+    Planning time, milliseconds
     """
     name: str
     """
@@ -2454,7 +2454,7 @@ class PlanView(BaseModel):
     """
     notes: list[str] | None = None
     """
-    Rules of placement that do not hold where the plan has its tasks
+    Placement rules that do not hold on the machines of the plan
     """
     objective: str
     """
@@ -2462,11 +2462,11 @@ class PlanView(BaseModel):
     """
     on_demand_usd: Annotated[float, Field(alias='onDemandUSD')]
     """
-    The same work on demand at its cheapest, with the data it moves, USD
+    Cost of the same work on the cheapest on-demand machines, including data transfer, USD
     """
     status: Status
     """
-    optimal is proven; feasible says by its bound how far off it can be
+    optimal is proven; for feasible, bound shows how far from optimal it can be
     """
     tasks: list[PlanTask]
     """
@@ -2478,7 +2478,7 @@ class PlanView(BaseModel):
     """
     warnings: list[str] | None = None
     """
-    What the file asks for that is read but not acted on
+    Settings of the file that are read but have no effect
     """
 
 
@@ -2531,7 +2531,7 @@ class PriceList(BaseModel):
     """
     series: list[PriceSeries]
     """
-    One for each market, in the order in which they were asked for
+    One for each market, in the order of the request
     """
 
 
@@ -2576,7 +2576,7 @@ class QueueList(BaseModel):
     """
     waiting: dict[str, int] | None = None
     """
-    Where it was asked for: how many tasks wait in each queue, counted to 1000; queues without any are left out
+    If requested: the number of waiting tasks of each queue, counted up to 1000; queues without any are left out
     """
 
 
@@ -2587,11 +2587,11 @@ class Story(BaseModel):
     )
     choices: list[TaskWhy] | None = None
     """
-    For each task the choice in force and the runners-up
+    For each task the current choice and the runners-up
     """
     entries: list[Entry] | None
     """
-    What happened, in the order of time
+    What happened, in chronological order
     """
     job: JobView
     """
@@ -2599,7 +2599,7 @@ class Story(BaseModel):
     """
     next: int | None = None
     """
-    Index of the first task that this does not tell of, where there is one: after of the call that continues it
+    If there are more tasks: index of the next one, the value of after for the next call
     """
 
 
@@ -2610,15 +2610,15 @@ class Submitted(BaseModel):
     )
     budget_usd: Annotated[float | None, Field(alias='budgetUSD')] = None
     """
-    The most it may cost, USD
+    Maximum cost, USD
     """
     deadline: AwareDatetime | None = None
     """
-    When it has to be done
+    When it must be finished
     """
     finished: AwareDatetime | None = None
     """
-    When it ended
+    When it finished
     """
     id: str
     """
@@ -2626,7 +2626,7 @@ class Submitted(BaseModel):
     """
     late: bool | None = None
     """
-    The deadline cannot be or was not kept
+    The deadline cannot be met or was missed
     """
     name: str
     """
@@ -2638,11 +2638,11 @@ class Submitted(BaseModel):
     """
     on_demand_usd: Annotated[float, Field(alias='onDemandUSD')]
     """
-    The same work on demand at its cheapest, with the data it moves, USD
+    Cost of the same work on the cheapest on-demand machines, including data transfer, USD
     """
     plan: int
     """
-    Version of the plan in force, 0 before the first
+    Version of the current plan, 0 before the first
     """
     planned_usd: Annotated[float, Field(alias='plannedUSD')]
     """
@@ -2662,7 +2662,7 @@ class Submitted(BaseModel):
     """
     spent_usd: Annotated[float, Field(alias='spentUSD')]
     """
-    Cost so far, machines that run now included, USD
+    Cost so far, including running machines, USD
     """
     state: str
     """
@@ -2674,11 +2674,11 @@ class Submitted(BaseModel):
     """
     succeeded: int
     """
-    Tasks that are done
+    Number of succeeded tasks
     """
     suspended: Suspension | None = None
     """
-    While it is suspended: who has it wait, since when and why
+    If it is suspended: by whom, since when and why
     """
     tasks: int
     """
@@ -2690,7 +2690,7 @@ class Submitted(BaseModel):
     """
     warnings: list[str] | None = None
     """
-    What the file asks for that is read but not acted on
+    Settings of the file that are read but have no effect
     """
 
 
@@ -2737,7 +2737,7 @@ class Why(BaseModel):
     """
     reason: str
     """
-    Why it waits, in a sentence; that it does not, if nothing of it waits for the queue
+    Why it waits, in a sentence; or that no task of it waits for the queue
     """
     state: str
     """
@@ -2749,7 +2749,7 @@ class Why(BaseModel):
     """
     waiting: int
     """
-    How many of its tasks wait in the queue
+    Number of its tasks that wait in the queue
     """
 
 
@@ -2839,7 +2839,7 @@ class JobList(BaseModel):
     """
     next: str | None = None
     """
-    Where the list goes on, if it does: after of the call that continues it
+    If the list is incomplete: the value of after for the next call
     """
     now: AwareDatetime
     """
@@ -2870,7 +2870,7 @@ class JobUpdate(BaseModel):
     """
     plans: list[PlanHead] | None = None
     """
-    All plans, where there is a new one
+    All plans, if there is a new one
     """
     tasks: list[TaskView] | None = None
     """
