@@ -208,6 +208,8 @@ type TaskFailed struct {
 	Message  string `json:"message" example:"run: FileNotFoundError: data.csv" doc:"Phase and last lines of its log"`
 	// Final means that retrying is pointless: the cloud rejected the request as invalid.
 	Final bool `json:"final,omitempty" example:"false" doc:"Retrying is pointless"`
+	// TimedOut means that its timeout ended the attempt. It is not retried.
+	TimedOut bool `json:"timedOut,omitempty" example:"false" doc:"Its timeout ended the attempt"`
 }
 
 // ClusterUp reports that every node of a gang's cluster has connected. Other clusters receive their work at once

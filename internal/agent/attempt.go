@@ -54,7 +54,9 @@ type attempt struct {
 	peers   stage.Peers       // while inputs are staged, if the attempt has several nodes
 	began   time.Time         // when a stand-in's clock started
 	gang    map[string]string // variables that describe the gang to the task
-	port    int               // where a replica of a service listens; 0 if it does not
+	// overtime has a value when the timeout has passed; nil if there is none
+	overtime <-chan time.Time
+	port     int // where a replica of a service listens; 0 if it does not
 
 	unlessOrdered context.Context // ends with any order
 	unlessStopped context.Context // ends with orderStop or orderAbandon
@@ -273,6 +275,7 @@ func (t *attempt) execute(ctx context.Context) wire.Report {
 	defer t.serveGang()()
 	defer t.receive()()
 	t.out.phase()
+	defer t.startTimeout()()
 	if err := t.setup(); err != nil {
 		return t.linger(ctx, t.failed(wire.PhaseSetup, err))
 	}
@@ -337,6 +340,9 @@ func (t *attempt) failed(phase string, err error) wire.Report {
 		return wire.Report{Event: wire.Stopped, Progress: t.progress()}
 	}
 	r := wire.Report{Event: wire.Failed, Phase: phase}
+	if errors.Is(err, errTimeout) {
+		r.Phase = wire.PhaseTimeout
+	}
 	var exit *exitError
 	if errors.As(err, &exit) {
 		r.ExitCode, r.Message = exit.Code, t.out.lastLines()

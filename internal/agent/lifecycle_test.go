@@ -345,3 +345,42 @@ func TestBadConfigurationIsRejected(t *testing.T) {
 		}
 	}
 }
+
+func TestTimeoutEndsAttempt(t *testing.T) {
+	for _, c := range []struct{ name, setup, run string }{
+		{"in run", "", `trap "" TERM; ` + forever},
+		{"in setup", forever, "exit 0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := agenttest.New(t)
+			a := start(t, b, node, agent.Config{Grace: 50 * time.Millisecond})
+			work := task(t, "a1", c.run)
+			work.Setup, work.Timeout = c.setup, 2*time.Second
+			b.Run(node, work)
+			ids := processes(t, b, node, "a1", 2)
+			r := b.Result(node, "a1")
+			if r.Event != wire.Failed || r.Phase != wire.PhaseTimeout {
+				t.Errorf("%+v", r)
+			}
+			if log := b.Log(node, "a1"); !strings.Contains(log, "the timeout of the task has passed") {
+				t.Errorf("log %q", log)
+			}
+			mustBeGone(t, ids)
+			b.SendCommand(node, wire.Work{Command: wire.Stop})
+			if err := a.wait(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestTaskWithinTimeoutSucceeds(t *testing.T) {
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{})
+	work := task(t, "a1", "echo done")
+	work.Timeout = time.Hour
+	b.Run(node, work)
+	if r := b.Result(node, "a1"); r.Event != wire.Succeeded {
+		t.Errorf("%+v", r)
+	}
+}

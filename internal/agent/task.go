@@ -37,6 +37,19 @@ func (e *exitError) Error() string {
 	return "exit code " + strconv.Itoa(e.Code)
 }
 
+// errTimeout is the failure of an attempt whose setup and run take longer than its timeout.
+var errTimeout = errors.New("ended: the timeout of the task has passed")
+
+// startTimeout starts the clock of the attempt's timeout, if it has one. It returns the function that stops it.
+func (t *attempt) startTimeout() (stop func()) {
+	if t.work.Timeout <= 0 {
+		return func() {}
+	}
+	timer := time.NewTimer(t.work.Timeout)
+	t.overtime = timer.C
+	return func() { timer.Stop() }
+}
+
 // setup runs the setup script to its end.
 func (t *attempt) setup() error {
 	if t.work.Setup == "" {
@@ -52,6 +65,8 @@ func (t *attempt) setup() error {
 		s.Terminate(t.cfg.Grace)
 	case err := <-t.mounts.lost:
 		return t.endOf(s, err)
+	case <-t.overtime:
+		return t.endOf(s, errTimeout)
 	}
 	return s.end()
 }
@@ -92,6 +107,8 @@ func (t *attempt) runTask() (stopped bool, err error) {
 	case <-s.Done():
 	case lost = <-t.mounts.lost:
 	case lost = <-t.probe(scheduled):
+	case <-t.overtime:
+		lost = errTimeout
 	case <-t.unlessOrdered.Done():
 		select {
 		case <-s.Done(): // it ended before the order came

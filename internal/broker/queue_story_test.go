@@ -39,7 +39,7 @@ func TestQueueStories(t *testing.T) { playStories(t, "queues") }
 //	refuse TASK [KIND] | allow          clouds refuse to launch the task, for a kind of reason | none does
 //	up [JOB/TASK...]                    machines say hello, all or those of a task; those commanded to run do
 //	poll                                agents obey: they run, or save what they have and stop
-//	finish JOB/TASK | fail JOB/TASK
+//	finish JOB/TASK | fail JOB/TASK | timeout JOB/TASK
 //	notice JOB/TASK | taken JOB/TASK    the cloud will take its machine in two minutes | has taken it
 //	prices FACTOR                       spot machines in use cost FACTOR times the planned price
 //	advance D
@@ -154,6 +154,8 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 		s.end(plain[0], wire.Succeeded)
 	case "fail":
 		s.end(plain[0], wire.Failed)
+	case "timeout":
+		s.endIn(plain[0], wire.Failed, wire.PhaseTimeout)
 	case "notice":
 		s.interrupt(plain[0], s.now.Add(2*time.Minute), "interruption")
 	case "taken":
@@ -315,11 +317,13 @@ func (s *office) report(cluster string, r wire.Report) {
 	s.settle()
 }
 
-func (s *office) end(task string, how wire.Event) {
+func (s *office) end(task string, how wire.Event) { s.endIn(task, how, "") }
+
+func (s *office) endIn(task string, how wire.Event, phase string) {
 	for _, id := range s.clusters() {
 		if a := s.agents[id]; a != nil && a.running && !a.over && s.taskOf(id) == task {
 			a.over = true
-			s.report(id, wire.Report{Event: how, ExitCode: 1})
+			s.report(id, wire.Report{Event: how, Phase: phase, ExitCode: 1})
 		}
 	}
 }

@@ -45,6 +45,9 @@ func describe(q *Query) string {
 			add("%s %s", l.what, strings.Join(l.names, " or "))
 		}
 	}
+	if q.MaxUSDPerHour > 0 {
+		add("at most %g USD/h", q.MaxUSDPerHour)
+	}
 	if q.MaxInterruption != UnknownInterruption {
 		add("interruptions of at most %s a month", q.MaxInterruption)
 	}

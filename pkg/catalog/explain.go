@@ -124,6 +124,12 @@ var relaxers = [...]relaxer{
 		text:   func(_ *Query, t *tally) string { return t.closest.Market.String() + ", from " + t.price() },
 	},
 	{
+		filter: "maxUSDPerHour",
+		relax:  func(q Query) (Query, bool) { used := q.MaxUSDPerHour > 0; q.MaxUSDPerHour = 0; return q, used },
+		away:   func(_ *Query, m *Match) float64 { return m.USDPerHour },
+		text:   func(_ *Query, t *tally) string { return "from " + t.price() },
+	},
+	{
 		filter: "maxInterruption",
 		relax: func(q Query) (Query, bool) {
 			used := q.MaxInterruption != UnknownInterruption

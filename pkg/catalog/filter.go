@@ -65,6 +65,7 @@ func (q *Query) validate() error {
 		{"memoryGiB", q.MemoryGiB},
 		{"acceleratorCount", Range{Min: q.AcceleratorCount}},
 		{"maxCarbonGPerKWh", Range{Max: q.MaxCarbonGPerKWh}},
+		{"maxUSDPerHour", Range{Max: q.MaxUSDPerHour}},
 	} {
 		switch {
 		case math.IsNaN(r.Min) || math.IsNaN(r.Max) || r.Min < 0 || r.Max < 0:

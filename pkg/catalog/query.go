@@ -97,6 +97,8 @@ type Query struct {
 	MaxInterruption InterruptionBand `json:"maxInterruption,omitempty"`
 	// MaxCarbonGPerKWh limits the query to regions whose grid is known to be at most this, in gCO2eq/kWh.
 	MaxCarbonGPerKWh float64 `json:"maxCarbonGPerKWh,omitempty"`
+	// MaxUSDPerHour limits the query to matches whose USDPerHour is at most this; 0 is no limit.
+	MaxUSDPerHour float64 `json:"maxUSDPerHour,omitempty"`
 	// Keep, if not nil, is called last, for offers that pass all other filters. A broker uses it to leave out blocked
 	// locations. The Match is only valid during the call.
 	Keep func(*Match) bool `json:"-"`

@@ -200,11 +200,14 @@ func (s *scratch) admits(c *Catalog, q *Query, e uint32) bool {
 			return false
 		}
 	}
-	if q.Keep == nil {
+	if q.Keep == nil && q.MaxUSDPerHour == 0 {
 		return true
 	}
 	s.fill(c, &s.match, e)
-	return q.Keep(&s.match)
+	if q.MaxUSDPerHour > 0 && s.match.USDPerHour > q.MaxUSDPerHour {
+		return false
+	}
+	return q.Keep == nil || q.Keep(&s.match)
 }
 
 func (s *scratch) mark(rank uint32) {

@@ -147,6 +147,17 @@ func checkBudget(u USD) error {
 	return nil
 }
 
+// checkHourly checks Resources.MaxUSDPerHour.
+func checkHourly(u USD) error {
+	switch v := float64(u); {
+	case math.IsNaN(v) || v <= 0:
+		return fault.New("a price must be more than 0", "leave it out for no limit")
+	case u > MaxBudget:
+		return fault.New("is more than "+FormatNumber(float64(MaxBudget))+" USD", "")
+	}
+	return nil
+}
+
 func checkAccelerator(name string, count float64) error {
 	if name == "" {
 		if count != 0 {

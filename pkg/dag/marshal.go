@@ -161,6 +161,9 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 	m.part("resources", writeAlternatives(t))
 	writeTime(m, t.Time)
 	m.count("retries", t.Retries)
+	if t.Timeout > 0 {
+		m.add("timeout", plain(FormatDuration(t.Timeout)))
+	}
 	return m.node, nil
 }
 
@@ -265,6 +268,9 @@ func writeResources(r *Resources) *mapping {
 	m.text("market", string(r.Market))
 	m.text("service", r.Service)
 	m.size("disk", r.DiskGiB)
+	if r.MaxUSDPerHour > 0 {
+		m.add("maxUSDPerHour", plain(FormatNumber(float64(r.MaxUSDPerHour))))
+	}
 	m.text("image", r.Image)
 	return m
 }

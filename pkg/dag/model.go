@@ -153,6 +153,9 @@ type Task struct {
 	// Retries is how often the task is tried again after its own failures (its exit code). Failures of the cloud do
 	// not count.
 	Retries int `json:"retries,omitempty"`
+	// Timeout ends an attempt whose setup and run take longer together; 0 is no limit. An attempt that it ends has
+	// failed and is not tried again.
+	Timeout time.Duration `json:"timeout,omitempty"`
 	// Gang names a group of tasks of the job that start together or not at all, at most MaxGang; empty is none. All
 	// of them wait for the same tasks.
 	Gang string `json:"gang,omitempty"`
@@ -205,6 +208,9 @@ type Resources struct {
 	Market           Market  `json:"market,omitempty"`
 	Service          string  `json:"service,omitempty"` // emr or dataproc: refused, see CheckService
 	DiskGiB          GiB     `json:"disk,omitempty"`
+	// MaxUSDPerHour is the maximum price of one machine per hour, with its disk and address; 0 is no limit. A spot
+	// machine is left when its price rises above it.
+	MaxUSDPerHour USD `json:"maxUSDPerHour,omitempty"`
 	// Image is a machine image, named as its cloud does, or docker:REF, a container image in which the scripts run.
 	Image string `json:"image,omitempty"`
 }

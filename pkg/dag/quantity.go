@@ -255,8 +255,25 @@ func FormatMemory(v float64) string {
 	return FormatSize(GiB(v))
 }
 
-// ParseBudget reads an amount of money.
+// ParseBudget reads the budget of a job.
 func ParseBudget(s string) (USD, error) {
+	u, err := parseUSD(s)
+	if err != nil {
+		return 0, err
+	}
+	return u, checkBudget(u)
+}
+
+// ParseHourly reads the maximum price of a machine, in USD per hour.
+func ParseHourly(s string) (USD, error) {
+	u, err := parseUSD(s)
+	if err != nil {
+		return 0, err
+	}
+	return u, checkHourly(u)
+}
+
+func parseUSD(s string) (USD, error) {
 	number := strings.TrimSpace(s)
 	if n, ok := strings.CutSuffix(number, "USD"); ok {
 		number = strings.TrimRight(n, " ")
@@ -267,7 +284,7 @@ func ParseBudget(s string) (USD, error) {
 	if err != nil {
 		return 0, fault.New(fault.Quote(s)+" is not an amount of money", "write 40 or 40 USD")
 	}
-	return USD(v), checkBudget(USD(v))
+	return USD(v), nil
 }
 
 // ParseAccelerator reads NAME or NAME:COUNT.

@@ -147,6 +147,8 @@ func (t *Task) CheckService() error {
 		return refused("time", "runs until it is cancelled", "leave it out")
 	case t.Retries != 0:
 		return refused("retries", "is replaced without limit", "leave it out")
+	case t.Timeout != 0:
+		return refused("timeout", "runs until it is cancelled", "leave it out")
 	}
 	return nil
 }

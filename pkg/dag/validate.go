@@ -111,6 +111,7 @@ func (t *Task) validate() error {
 		fault.Within("workdir", t.checkRepository()),
 		fault.Within("nodes", checkCount(t.Nodes, 1, MaxNodes)),
 		fault.Within("retries", checkCount(t.Retries, 0, MaxRetries)),
+		fault.Within("timeout", t.checkTimeout()),
 		fault.Within("gang", ifSet(t.Gang, CheckName)),
 		fault.Within("joins", ifSet(t.Joins, CheckName)),
 		fault.Within("role", ifSet(t.Role, CheckName)),
@@ -124,6 +125,17 @@ func (t *Task) validate() error {
 		t.validateTimes(),
 		checkTask(t),
 	)
+}
+
+func (t *Task) checkTimeout() error {
+	if err := ifSet(t.Timeout, checkDuration); err != nil {
+		return err
+	}
+	if t.Timeout > 0 && t.Recorded > t.Timeout {
+		return fault.New("is less than the recorded run time of "+FormatDuration(t.Recorded),
+			"a stand-in takes its recorded time")
+	}
+	return nil
 }
 
 func (t *Task) checkRepository() error {
@@ -222,6 +234,7 @@ func (r *Resources) validate() error {
 		fault.Within("market", ifSet(r.Market, Market.Check)),
 		fault.Within("service", ifSet(r.Service, CheckService)),
 		fault.Within("disk", r.DiskGiB.Check()),
+		fault.Within("maxUSDPerHour", ifSet(r.MaxUSDPerHour, checkHourly)),
 		fault.Within("image", ifSet(r.Image, CheckImage)),
 	)
 }

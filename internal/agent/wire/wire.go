@@ -133,6 +133,8 @@ type Assignment struct {
 	Exchange []byte `json:"exchange,omitempty"`
 	Setup    string `json:"setup,omitempty"`
 	Run      string `json:"run,omitempty"`
+	// Timeout ends the attempt when Setup and Run together have taken so long; wall time, 0 is no limit.
+	Timeout time.Duration `json:"timeout,omitempty"`
 	// Login runs Setup and Run in an interactive shell, after ~/.bashrc.
 	Login bool              `json:"login,omitempty"`
 	Env   map[string]string `json:"env,omitempty"`
@@ -221,6 +223,7 @@ const (
 	PhaseSetup   = "setup"   // the setup script
 	PhaseRun     = "run"     // the task's command
 	PhaseOutputs = "outputs" // uploading its outputs
+	PhaseTimeout = "timeout" // setup or run, ended because the task's timeout had passed
 )
 
 // Event is what happened to an attempt on one node.

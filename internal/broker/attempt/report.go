@@ -195,8 +195,10 @@ func (st *Reporting) failed(r wire.Report, cfg config.Config) (d record.Decision
 	if st.Done { // a worker that lost its chief because the chief is done
 		return DecideComplete(Member{Losing: st.losing(), Bought: true}, st.Now)
 	}
-	message := r.Message
-	if r.Phase != "" && r.Phase != "run" {
+	message, timedOut := r.Message, r.Phase == wire.PhaseTimeout
+	if timedOut {
+		message = "timed out after " + dag.FormatDuration(st.Spec.Timeout)
+	} else if r.Phase != "" && r.Phase != "run" {
 		message = r.Phase + ": " + message
 	}
 	message = readable.ClipFailure(message)
@@ -212,7 +214,7 @@ func (st *Reporting) failed(r wire.Report, cfg config.Config) (d record.Decision
 	d.Unplanned(st.Job, st.Cluster)
 	d.Emit(events.TaskFailed{
 		Job: st.Cluster.Job, Task: st.Cluster.Task, Attempt: st.Cluster.Attempt, Cluster: st.Cluster.ID,
-		ExitCode: r.ExitCode, Message: message,
+		ExitCode: r.ExitCode, Message: message, TimedOut: timedOut,
 	})
 	if st.Task.Gang != "" {
 		d.Emit(events.GangBroken{Job: st.Task.Job, Gang: st.Task.Gang, Task: st.Task.Index, Attempt: st.Task.Attempt,

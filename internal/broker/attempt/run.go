@@ -36,7 +36,7 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 	t := &spec.Tasks[cl.Task]
 	a := &wire.Assignment{
 		Job: job.ID, JobName: job.Name, Task: t.Name, Attempt: cl.ID,
-		Setup: t.Setup, Run: t.Run, Login: t.Login, Env: maps.Clone(t.Env), Accelerators: cl.Offer.AccelCount,
+		Setup: t.Setup, Run: t.Run, Login: t.Login, Timeout: cfg.Wall(t.Timeout), Env: maps.Clone(t.Env), Accelerators: cl.Offer.AccelCount,
 		Workdir: t.Workdir, Store: cmp.Or(cl.Store, cfg.StoreURL), Prefix: taskPrefix(job.ID, t.Name),
 		Parents: in.Parents, PartialParents: in.Only, EmptyParents: in.Nothing, Pace: cfg.Pace,
 		Service: serviceOf(cfg, spec, cl.Task),
@@ -91,15 +91,32 @@ func locationFor(cfg config.Config, cl record.Cluster, where string) string {
 // Alternative returns the first of a task's resources that an offer matches by name and location. It returns nil if
 // none does, as on machines of a pool.
 func Alternative(t *dag.Task, o apitypes.Offer) *dag.Resources {
-	is := func(asked, has string) bool { return asked == "" || strings.EqualFold(asked, has) }
 	for i := range t.Resources {
-		r := &t.Resources[i]
-		if is(r.Cloud, o.Cloud) && is(r.Region, o.Region) && is(r.Zone, o.Zone) && is(r.InstanceType, o.InstanceType) &&
-			is(r.Accelerator, o.Accelerator) {
+		if r := &t.Resources[i]; matches(r, o) {
 			return r
 		}
 	}
 	return nil
+}
+
+func matches(r *dag.Resources, o apitypes.Offer) bool {
+	is := func(asked, has string) bool { return asked == "" || strings.EqualFold(asked, has) }
+	return is(r.Cloud, o.Cloud) && is(r.Region, o.Region) && is(r.Zone, o.Zone) && is(r.InstanceType, o.InstanceType) &&
+		is(r.Accelerator, o.Accelerator)
+}
+
+// MaxUSDPerHour returns the maximum price of one machine of an offer for a task, in USD per hour: the highest of the
+// alternatives that the offer matches. It returns 0 if one of them sets none.
+func MaxUSDPerHour(t *dag.Task, o apitypes.Offer) (most float64) {
+	for i := range t.Resources {
+		if r := &t.Resources[i]; matches(r, o) {
+			if r.MaxUSDPerHour == 0 {
+				return 0
+			}
+			most = max(most, float64(r.MaxUSDPerHour))
+		}
+	}
+	return most
 }
 
 // taskPrefix is the prefix of a task's data in the job's store.

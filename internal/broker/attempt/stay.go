@@ -149,8 +149,11 @@ func (n need) deadline(restart, tick time.Duration) (leave, tooLate bool) {
 // work that is unsaved now would have to be repeated, on demand and after a start. If that would take too long, the
 // task leaves now, while it can still save its work. The price rule uses the table that bid wrote.
 func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
-	if most := st.Cluster.MaxUSD; st.Job.BudgetUSD > 0 && most > 0 && st.usd+st.Attempt.SurchargeUSD > most+
-		record.CentsEps {
+	usd, most := st.usd+st.Attempt.SurchargeUSD, st.Cluster.MaxUSD
+	if limit := MaxUSDPerHour(st.spec, st.Cluster.Offer); limit > 0 && usd > limit+record.CentsEps {
+		return record.LeaveForPrice, fmt.Sprintf("spot costs %.4f USD/h now, and its maxUSDPerHour is %.4f", usd, limit)
+	}
+	if st.Job.BudgetUSD > 0 && most > 0 && usd > most+record.CentsEps {
 		return record.LeaveForPrice, fmt.Sprintf("spot costs %.4f USD/h now, and the budget allows %.4f", st.usd, most)
 	}
 	if !record.OnDemandAllowed(st.spec) {
@@ -191,12 +194,13 @@ func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 	return "", ""
 }
 
-// IsUnconstrained reports whether only the cloud can make a task leave its spot machine: it has no deadline and no
-// budget, and no price at which it could resume elsewhere.
+// IsUnconstrained reports whether only the cloud can make a task leave its spot machine: it has no deadline, no
+// budget and no maxUSDPerHour, and no price at which it could resume elsewhere.
 func IsUnconstrained(job record.Job, bids *record.Bids, task *dag.Task, index int) bool {
 	st := staying{bids: *bids}
 	st.Cluster.Task = index
-	return job.BudgetUSD == 0 && len(bids.FinishBy) == 0 &&
+	limited := slices.ContainsFunc(task.Resources, func(r dag.Resources) bool { return r.MaxUSDPerHour > 0 })
+	return job.BudgetUSD == 0 && len(bids.FinishBy) == 0 && !limited &&
 		(st.table() == nil || !task.Resumes())
 }
 

@@ -89,7 +89,7 @@ func DecideSucceeded(st Advancing, task int) (d record.Decision) {
 	return d
 }
 
-// DecideFailed announces a task again while it has retries left. Otherwise it fails the job.
+// DecideFailed announces a task again while it has retries left, unless its timeout ended it. Otherwise it fails the job.
 func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record.Decision) {
 	if st.Job.State != apitypes.JobRunning && st.Job.State != apitypes.JobWaiting ||
 		e.Task < 0 || e.Task >= st.Job.Tasks ||
@@ -98,13 +98,15 @@ func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record
 		return d // or it has succeeded since, with the chief of its gang
 	}
 	spec := &st.Spec.Tasks[e.Task]
-	if !e.Final && task.Try <= spec.RetriesAfter(e.ExitCode) {
+	if !e.Final && !e.TimedOut && task.Try <= spec.RetriesAfter(e.ExitCode) {
 		d.Emit(events.TaskReady{Job: st.Job.ID, Task: e.Task, Queue: st.Job.Queue, Try: task.Try + 1})
 		return d
 	}
 	st.Progress.Phases[e.Task] = record.PhaseFailed
 	reason := "task " + spec.Name
 	switch {
+	case e.TimedOut:
+		reason += " " + e.Message
 	case e.Final:
 		reason += " cannot run"
 	case e.ExitCode == 0: // its program did not end by itself
@@ -112,7 +114,7 @@ func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record
 	default:
 		reason += fmt.Sprintf(" failed with exit code %d", e.ExitCode)
 	}
-	if e.Message != "" && e.Message != fmt.Sprintf("exit code %d", e.ExitCode) { // do not repeat the exit code
+	if !e.TimedOut && e.Message != "" && e.Message != fmt.Sprintf("exit code %d", e.ExitCode) { // do not repeat the exit code
 		reason += ": " + e.Message
 	}
 	d = decideEnding(st.Job, apitypes.JobFailed, reason)

@@ -109,7 +109,7 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 			if byZone {
 				q.CheapestPer = catalog.PerZone
 			}
-			f.named = q.InstanceType != ""
+			f.named, f.maxUSD = q.InstanceType != "", float64(r.MaxUSDPerHour)
 			err := f.reserved(q)
 			if err == nil {
 				err = f.collect(q)
@@ -132,7 +132,11 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 	c := &class{matches: b.undominated(f.matches, len(t.Time.On) > 0, byZone)}
 	if len(c.matches) == 0 {
 		c.reason = strings.Join(slices.Compact(reasons), "; ")
-		if c.reason == "" {
+		switch {
+		case c.reason != "":
+		case f.expensive:
+			c.reason = "every offer that suits it costs more than its maxUSDPerHour now, with disk and address"
+		default:
 			c.reason = "every offer that suits it is blocked now"
 		}
 	}
@@ -147,7 +151,7 @@ func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 		Clouds: b.p.opt.Clouds, Regions: b.p.opt.Regions,
 		VCPU: catalog.Range(r.CPUs), MemoryGiB: catalog.Range(r.Memory), Accelerator: r.Accelerator,
 		AcceleratorCount: r.AcceleratorCount, InstanceType: r.InstanceType, Arch: catalog.Arch(r.Arch),
-		Service: catalog.Service(r.Service), CheapestPer: catalog.PerRegion,
+		Service: catalog.Service(r.Service), CheapestPer: catalog.PerRegion, MaxUSDPerHour: float64(r.MaxUSDPerHour),
 	}
 	if r.Cloud != "" {
 		base.Clouds = []string{r.Cloud}

@@ -16,8 +16,11 @@ type finder struct {
 	b       *builder
 	disk    float64 // GiB of each machine
 	named   bool    // the query names a machine type
+	maxUSD  float64 // the alternative's maximum price of a machine per hour; 0 is none
 	found   map[string]bool
 	matches []*match
+	// expensive is set if an offer was left out because its current price, with disk and address, is above maxUSD.
+	expensive bool
 }
 
 // collect adds the offers that suit a query. It fails with catalog.ErrNoOffer when there are none.
@@ -156,6 +159,11 @@ func (f *finder) addAs(m *catalog.Match, id string, usd float64, reserved *catal
 	full.kg = full.kilowatts() * m.CarbonGPerKWh / 1000
 	if m.Market == catalog.Spot {
 		f.b.learn(full)
+	}
+	if f.maxUSD > 0 && full.usd > f.maxUSD {
+		f.expensive = true
+		delete(f.found, id) // another alternative may allow it
+		return
 	}
 	f.matches = append(f.matches, full)
 }

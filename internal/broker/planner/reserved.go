@@ -78,7 +78,7 @@ func (f *finder) reserved(q catalog.Query) error {
 	if len(q.Regions) == 0 {
 		q.Regions = own.places
 	}
-	q.Market, q.CheapestPer = catalog.OnDemand, catalog.PerOffer
+	q.Market, q.CheapestPer, q.MaxUSDPerHour = catalog.OnDemand, catalog.PerOffer, 0 // paid for already
 	q.Keep = func(m *catalog.Match) bool {
 		return slices.ContainsFunc(own.all, func(k *catalog.Reserved) bool { return k.Covers(&m.Offer) })
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"math"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
 	"github.com/tradewind-broker/tradewind/internal/broker/bid"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
@@ -68,14 +69,17 @@ func (s *Session) hasRoom(q *apitypes.Queue, tasks int, needs apitypes.Amounts) 
 }
 
 // bidFor is the maximum price of an hour of one spot machine for an admitted task, in USD: the on-demand price,
-// limited by the monthly budgets. If the job has a budget, the remaining budget is shared among the remaining tasks
-// in proportion to their expected cost, so that no price exceeds the budget.
+// limited by the task's maxUSDPerHour and by the monthly budgets. If the job has a budget, the remaining budget is
+// shared among the remaining tasks in proportion to their expected cost, so that no price exceeds the budget.
 func (s *Session) bidFor(a *admission) (float64, error) {
 	c := a.plan.Of(a.waiting.Task)
 	if a.pool != nil || !c.Offer.Spot {
 		return 0, nil
 	}
 	rate, most := c.Offer.USDPerHour, c.OnDemandUSD
+	if limit := attempt.MaxUSDPerHour(&a.spec.Tasks[a.waiting.Task], c.Offer); limit > 0 {
+		most = min(most, limit)
+	}
 	if a.job.BudgetUSD <= 0 || most <= rate {
 		return s.bidWithin(a, max(most, rate)), nil
 	}

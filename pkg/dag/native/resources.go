@@ -58,6 +58,8 @@ func (r *reader) forResources() yamlfile.Fields[*dag.Resources] {
 			yamlfile.Checked(dag.CheckService),
 		),
 		"disk": yamlfile.TextField(y, func(r *dag.Resources) *dag.GiB { return &r.DiskGiB }, parseDisk),
+		"maxUSDPerHour": yamlfile.TextField(y, func(r *dag.Resources) *dag.USD { return &r.MaxUSDPerHour },
+			dag.ParseHourly),
 		"image": func(res *dag.Resources, n *yaml.Node) (err error) {
 			if res.Image, err = r.Text(n); err == nil {
 				err = dag.CheckImage(res.Image)

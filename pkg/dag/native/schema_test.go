@@ -59,6 +59,12 @@ func buildSchema() object {
 		"pattern":   `^[^/~\r\n][^\r\n]*$`,
 	}
 
+	usd := func(description string) object {
+		return object{"description": description, "oneOf": []any{
+			object{"type": "number", "exclusiveMinimum": 0, "maximum": float64(dag.MaxBudget)},
+			object{"type": "string", "pattern": `^\s*\$?` + number + `\s*(USD)?\s*$`},
+		}}
+	}
 	resources := object{
 		"cpus": with(
 			amount(`^\s*`+number+`(\+|-`+number+`)?\s*$`, dag.MaxCPUs),
@@ -85,9 +91,10 @@ func buildSchema() object {
 			oneOf("auto", "spot", "on-demand"),
 			"how capacity is bought; with auto the broker chooses",
 		),
-		"service": with(oneOf("emr", "dataproc"), "refused: managed services cannot be bought yet"),
-		"disk":    with(ref("size"), "the size of the machine's disk"),
-		"image":   with(line, "a machine image or container image"),
+		"service":       with(oneOf("emr", "dataproc"), "refused: managed services cannot be bought yet"),
+		"disk":          with(ref("size"), "the size of the machine's disk"),
+		"maxUSDPerHour": usd("the maximum price of one machine per hour with its disk, in USD"),
+		"image":         with(line, "a machine image or container image"),
 	}
 	labels := func(description string) object {
 		return object{
@@ -170,6 +177,8 @@ func buildSchema() object {
 			"maximum":     dag.MaxRetries,
 			"description": "how often the task is tried again after its own failures",
 		},
+		"timeout": with(ref("duration"),
+			"ends an attempt whose setup and run take longer together; such an attempt is not tried again"),
 		"checkpoint": with(record([]string{"path"}, object{
 			"every": with(ref("duration"), "how often it is saved; only on notice of an interruption if omitted"),
 			"path":  with(inside, "where the task writes it, below its directory"),
@@ -248,15 +257,12 @@ func buildSchema() object {
 	})
 
 	root := record([]string{"apiVersion", "tasks"}, object{
-		"apiVersion":  object{"const": dag.APIVersion},
-		"name":        with(ref("name"), "the name of the job; the name of the file if omitted"),
-		"description": object{"type": "string", "maxLength": dag.MaxTextBytes},
-		"objective":   with(oneOf("cost", "makespan"), "what a plan minimises"),
-		"deadline":    with(ref("duration"), "from submission to the end of the last task"),
-		"budget": object{"description": "the maximum cost, in USD", "oneOf": []any{
-			object{"type": "number", "exclusiveMinimum": 0, "maximum": float64(dag.MaxBudget)},
-			object{"type": "string", "pattern": `^\s*\$?` + number + `\s*(USD)?\s*$`},
-		}},
+		"apiVersion":    object{"const": dag.APIVersion},
+		"name":          with(ref("name"), "the name of the job; the name of the file if omitted"),
+		"description":   object{"type": "string", "maxLength": dag.MaxTextBytes},
+		"objective":     with(oneOf("cost", "makespan"), "what a plan minimises"),
+		"deadline":      with(ref("duration"), "from submission to the end of the last task"),
+		"budget":        usd("the maximum cost, in USD"),
 		"keepOnFailure": with(ref("duration"), "how long the machines of a failed task are kept for inspection, up to 24h"),
 		"queue":         with(ref("name"), "the queue of the job"),
 		"announce": object{"type": "string", "pattern": dag.Topic,

@@ -28,6 +28,7 @@ func (r *reader) forDefaults() yamlfile.Fields[*dag.Task] {
 		"retries": yamlfile.TextField(y, func(t *dag.Task) *int { return &t.Retries }, func(s string) (int, error) {
 			return dag.ParseInt(s, 0, dag.MaxRetries)
 		}),
+		"timeout": yamlfile.TextField(y, func(t *dag.Task) *time.Duration { return &t.Timeout }, dag.ParseDuration),
 		"login": func(t *dag.Task, n *yaml.Node) (err error) {
 			t.Login, err = r.Boolean(n)
 			return err

@@ -32,7 +32,7 @@ def _plain(value: Any) -> Any:
 
 def _camel(name: str) -> str:
     head, *rest = name.split("_")
-    return head + "".join(part.title() for part in rest)
+    return head + "".join("USD" if part == "usd" else part.title() for part in rest)
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,8 @@ class Resources(_Described):
     market: str | None = None
     """spot, on-demand or auto."""
     disk: str | None = None
+    max_usd_per_hour: float | None = None
+    """The maximum price of one machine with its disk, USD per hour."""
     image: str | None = None
     any_of: Sequence[Resources] = ()
     """Alternatives, cheapest first. The other fields apply to each alternative that does not set them."""
@@ -151,6 +153,8 @@ class Task:
     outputs: Sequence[Output] = ()
     checkpoint: Checkpoint | None = None
     retries: int | None = None
+    timeout: Duration | None = None
+    """Ends an attempt whose setup and run take longer together. It has then failed, and is not tried again."""
     workdir: str | None = None
     """A local folder, uploaded when the job is submitted. Its content is the task's working folder."""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -192,6 +196,7 @@ class Task:
             "outputs",
             "checkpoint",
             "retries",
+            "timeout",
             "workdir",
             "labels",
             "placement",
