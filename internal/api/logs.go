@@ -45,7 +45,8 @@ type readLogInput struct {
 	Follow  bool   `query:"follow" doc:"Continue with new output"`
 	Offset  int64  `query:"offset" minimum:"0" doc:"Bytes to skip"`
 	Tail    int64  `query:"tail" minimum:"0" doc:"Begin with the last N bytes, at the start of a line; 0 for everything"`
-	After   string `query:"after" pattern:"^[0-9]{1,9}:[0-9]{1,18}$" doc:"Where a response was cut off: its Tradewind-Next; instead of offset and tail"`
+	Lines   int    `query:"lines" minimum:"0" maximum:"1000000" doc:"Begin with the last N lines; 0 for everything. Not together with tail"`
+	After   string `query:"after" pattern:"^[0-9]{1,9}:[0-9]{1,18}$" doc:"Where a response was cut off: its Tradewind-Next; instead of offset, tail and lines"`
 }
 
 // reading is a log that is being sent to a client.
@@ -96,7 +97,7 @@ func (rd *reading) find(d *apitypes.JobDetail) error {
 	if before, offset, again := strings.Cut(rd.in.After, ":"); again {
 		rd.attempt, _ = strconv.Atoi(before)            // digits, by the pattern
 		rd.offset, _ = strconv.ParseInt(offset, 10, 64) // likewise
-		rd.in.Tail = 0
+		rd.in.Tail, rd.in.Lines = 0, 0
 	}
 	t := d.TaskList[rd.task]
 	switch {
@@ -124,7 +125,11 @@ func (rd *reading) log() Log {
 // run sends the log until it is complete, the client has gone or the host stops. It returns true if everything that the
 // client wants was sent.
 func (rd *reading) run(ctx context.Context, s *Stream, now follow.Moment) (all bool) {
-	if rd.in.Tail > 0 && rd.attempt > 0 {
+	switch {
+	case rd.attempt == 0:
+	case rd.in.Lines > 0:
+		rd.skipToLines(ctx)
+	case rd.in.Tail > 0:
 		rd.skip(ctx)
 	}
 	for {
@@ -253,6 +258,34 @@ func (rd *reading) advance(ctx context.Context, d *apitypes.JobDetail) (offer st
 		}
 	}
 	return t.Offer
+}
+
+// skipToLines moves to the start of the last lines of the log. It reads the log backwards, piece by piece. If a piece
+// cannot be read, the log is sent from there on.
+func (rd *reading) skipToLines(ctx context.Context) {
+	end, err := rd.api.cfg.Logs.Size(ctx, rd.log())
+	if err != nil {
+		return
+	}
+	// The last line may be incomplete. A line break at the very end ends the last line and begins none.
+	left, from, buf := rd.in.Lines, rd.offset, make([]byte, logPiece)
+	for at := end; at > from; {
+		piece := buf[:min(int64(logPiece), at-from)]
+		at -= int64(len(piece))
+		if n, err := rd.api.cfg.Logs.Read(ctx, rd.log(), at, piece); n < len(piece) || err != nil && !errors.Is(err, io.EOF) {
+			rd.offset = at + int64(len(piece))
+			return
+		}
+		for i := len(piece) - 1; i >= 0; i-- {
+			if piece[i] != '\n' || at+int64(i) == end-1 {
+				continue
+			}
+			if left--; left == 0 {
+				rd.offset = at + int64(i) + 1
+				return
+			}
+		}
+	}
 }
 
 // skip moves to the start of a line among the last bytes of the log.

@@ -28,6 +28,10 @@ func TestReadLogFromAnyPosition(t *testing.T) {
 		"?tail=11":            "beta\ngamma\n",
 		"?tail=1000":          "alpha\nbeta\ngamma\n",
 		"?tail=12&offset=100": "",
+		"?lines=1":            "gamma\n",
+		"?lines=2":            "beta\ngamma\n",
+		"?lines=3":            "alpha\nbeta\ngamma\n",
+		"?lines=1000000":      "alpha\nbeta\ngamma\n",
 	} {
 		res := w.Request("GET", "/v1/jobs/"+job+"/tasks/split/logs"+query, "")
 		if got := body(t, res); res.StatusCode != http.StatusOK || got != want {
@@ -45,6 +49,24 @@ func TestReadLogFromAnyPosition(t *testing.T) {
 	}
 	if res := w.Request("HEAD", "/v1/jobs/"+job+"/tasks/split/logs?follow=true", ""); res.StatusCode != http.StatusOK {
 		t.Errorf("HEAD: %d", res.StatusCode)
+	}
+}
+
+func TestLastLinesOfLongLog(t *testing.T) {
+	w := apitest.New(t)
+	job := w.Submit(apitest.Wide("one", 1))
+	node := w.Node(job, "split", 0).Start()
+	long := strings.Repeat("x", 50_000) // longer than the piece that is read at once
+	for _, l := range []string{"first", long, "second", "third"} {
+		node.Print(l)
+	}
+	for query, want := range map[string]string{
+		"?lines=2": "second\nthird\n", "?lines=3": long + "\nsecond\nthird\n",
+		"?lines=4": "first\n" + long + "\nsecond\nthird\n", "?lines=5": "first\n" + long + "\nsecond\nthird\n",
+	} {
+		if got := body(t, w.Request("GET", "/v1/jobs/"+job+"/tasks/split/logs"+query, "")); got != want {
+			t.Errorf("%s: %d bytes, want %d", query, len(got), len(want))
+		}
 	}
 }
 

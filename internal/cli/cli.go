@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -112,7 +113,7 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	command.Root(root, a.Version, researchTools())
+	command.Root(root, a.Version, otherNames())
 	root.PersistentFlags().BoolVarP(&a.Verbose, "verbose", "v", false, "log what the broker does to standard error")
 	root.PersistentFlags().Var(&a.logFormat, "log-format", "form of the log")
 	command.CompleteChoice(root, "log-format", &a.logFormat)
@@ -158,13 +159,28 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// researchTools maps former commands to their replacements in tradewind-lab.
-func researchTools() map[string]string {
-	tools := map[string]string{}
-	for _, name := range []string{"backtest", "chaos", "optimize", "place", "windtunnel"} {
-		tools[name] = "tradewind-lab " + name
+// otherNames has the names of commands in other programs, and the commands of this one that do the same.
+func otherNames() map[string]string {
+	names := map[string]string{}
+	for use, others := range map[string]string{
+		"tradewind status":         "ps ls list jobs squeue describe get",
+		"tradewind status --watch": "top watch",
+		"tradewind cancel JOB":     "delete kill rm stop down scancel terminate",
+		"tradewind run FILE":       "launch start apply create sbatch",
+		"tradewind catalog search": "gpus show-gpus offers instances",
+		"tradewind explain JOB":    "history events why",
+		"tradewind pool list":      "nodes sinfo",
+		"tradewind shell JOB TASK": "ssh attach",
+		"tradewind doctor":         "check",
+	} {
+		for name := range strings.FieldsSeq(others) {
+			names[name] = use
+		}
 	}
-	return tools
+	for _, name := range []string{"backtest", "chaos", "optimize", "place", "windtunnel"} {
+		names[name] = "tradewind-lab " + name
+	}
+	return names
 }
 
 func (a *app) add(root *cobra.Command, group string, commands ...*cobra.Command) {

@@ -28,7 +28,7 @@ func (a *app) logsCommand() *cobra.Command {
 		Long: "Shows the output of a task, or of all tasks of a job with each line prefixed by its task's name. With\n" +
 			"--follow it continues with new output, through every attempt. JOB is an ID, the\n" +
 			"beginning of one, or \"last\".",
-		Example: "  tradewind logs last train\n  tradewind logs last -f\n" +
+		Example: "  tradewind logs last train\n  tradewind logs last -f\n  tradewind logs last train -n 20\n" +
 			"  tradewind logs train-infer train --attempt 1 --rank 3",
 		Args: command.Args(1, 2), ValidArgsFunction: a.completeJob(&state, true),
 	}
@@ -37,12 +37,10 @@ func (a *app) logsCommand() *cobra.Command {
 	f.BoolVarP(&o.Follow, "follow", "f", false, "continue with new output until the task has finished")
 	f.IntVar(&o.Attempt, "attempt", 0, "number of the attempt (default: the latest)")
 	f.IntVar(&o.Rank, "rank", 0, "machine of a task that runs on several, counted from 0")
-	f.Int64Var(&o.Tail, "tail", 0, "start at most `N` bytes before the end, at the start of a line")
+	f.IntVarP(&o.Lines, "tail", "n", 0, "begin with the last `N` lines (default: all)")
 	c.RunE = func(c *cobra.Command, given []string) error {
-		for _, n := range []int64{int64(o.Attempt), int64(o.Rank), o.Tail} {
-			if n < 0 {
-				return command.BadInput("", "--attempt, --rank and --tail must be at least 0")
-			}
+		if min(o.Attempt, o.Rank, o.Lines) < 0 {
+			return command.BadInput("", "--attempt, --rank and --tail must be at least 0")
 		}
 		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.logs(ctx, s, given, o) })
 	}

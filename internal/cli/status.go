@@ -231,10 +231,10 @@ func (a *app) listJobs(ctx context.Context, s *conn, limit int, output *command.
 		return nil
 	}
 	t := text.Table{Columns: []text.Column{
-		{Name: "JOB", Flexible: true}, {Name: "STATE"}, {Name: "TASKS", Right: true},
+		{Name: "JOB"}, {Name: "STATE"}, {Name: "TASKS", Right: true}, {Name: "AGE", Right: true, Optional: 4},
 		{Name: "TIME", Right: true, Optional: 1}, {Name: "SPENT", Right: true},
 		{Name: "PLANNED", Right: true, Optional: 3}, {Name: "ON DEMAND", Right: true, Optional: 2},
-		{Name: "QUEUE", Optional: 5, Flexible: true}, {Name: "NOTE", Optional: 4, Flexible: true},
+		{Name: "QUEUE", Optional: 6, Flexible: true}, {Name: "NOTE", Optional: 5, Flexible: true},
 	}}
 	for _, j := range list.Jobs {
 		t.Rows = append(t.Rows, jobRow(j, list.Now))
@@ -265,7 +265,7 @@ func jobRow(j apitypes.JobView, now time.Time) []text.Cell {
 	}
 	return []text.Cell{
 		{Text: j.ID}, {Text: string(j.State), Tone: tone}, {Text: fmt.Sprintf("%d/%d", j.Succeeded, j.Tasks)},
-		{Text: text.Span(max(until.Sub(j.Submitted), 0))}, {Text: text.USD(j.SpentUSD)}, {Text: text.USD(j.PlannedUSD)},
+		{Text: text.Span(max(now.Sub(j.Submitted), 0))}, {Text: text.Span(max(until.Sub(j.Submitted), 0))}, {Text: text.USD(j.SpentUSD)}, {Text: text.USD(j.PlannedUSD)},
 		{Text: text.USD(j.OnDemandUSD)}, {Text: j.Queue}, {Text: text.Gist(note)},
 	}
 }

@@ -51,8 +51,8 @@ func usageCommand(app *command.App, brokers WatchBrokers) *cobra.Command {
 
 func usageTable(u *apitypes.UsageView) *text.Table {
 	t := &text.Table{Columns: []text.Column{
-		{Name: "QUEUE", Flexible: true}, {Name: "TASKS", Right: true}, {Name: "MAX", Right: true},
-		{Name: "VCPU", Right: true}, {Name: "MAX", Right: true},
+		{Name: "QUEUE", Flexible: true}, {Name: "TASKS", Right: true}, {Name: "MAX TASKS", Right: true},
+		{Name: "VCPU", Right: true}, {Name: "MAX VCPU", Right: true},
 		{Name: "VCPU OVER " + strings.ToUpper(text.Span(u.Now.Sub(u.From))), Optional: 1},
 	}}
 	for _, q := range u.Queues {

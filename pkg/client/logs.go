@@ -18,6 +18,7 @@ type LogOptions struct {
 	Rank    int   // node of a task that runs on several
 	Follow  bool  // continue with new output
 	Tail    int64 // begin with the last N bytes; 0 is everything
+	Lines   int   // begin with the last N lines; 0 is everything. Not together with Tail
 }
 
 func (o LogOptions) query() url.Values {
@@ -30,6 +31,9 @@ func (o LogOptions) query() url.Values {
 	}
 	if o.Follow {
 		q.Set("follow", "true")
+	}
+	if o.Lines > 0 {
+		q.Set("lines", strconv.Itoa(o.Lines))
 	}
 	if o.Tail > 0 {
 		q.Set("tail", strconv.FormatInt(o.Tail, 10))

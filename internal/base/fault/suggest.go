@@ -18,27 +18,42 @@ func DidYouMean(word string, known []string) string {
 	return ""
 }
 
-// elsewhere has the names that other tools use for fields, without - and _, and the names of those fields here.
-var elsewhere = map[string][]string{
-	"dependson": {"after"}, "dependencies": {"after"}, "depends": {"after"}, "needs": {"after"}, "requires": {"after"},
-	"attempts": {"retries"}, "command": {"run"}, "commands": {"run"}, "cmd": {"run"}, "script": {"run"},
-	"args": {"run"}, "vcpus": {"cpus"}, "mem": {"memory"}, "ram": {"memory"}, "gpu": {"accelerators"},
-	"gpus":     {"accelerators"},
-	"walltime": {"time"}, "duration": {"time"}, "environment": {"env"}, "variables": {"env"}, "container": {"image"},
-	"docker": {"image"}, "artifacts": {"outputs"}, "partition": {"queue"}, "jobqueue": {"queue"}, "steps": {"tasks"},
-	"jobs": {"tasks"}, "maxprice": {"budget"},
+// elsewhere has the names that other tools use for fields, without - and _, and what to write here: a field, or a field
+// with its value.
+var elsewhere = map[string]string{
+	"dependson": "after", "dependencies": "after", "depends": "after", "needs": "after", "requires": "after",
+	"attempts": "retries", "restarts": "retries", "command": "run", "commands": "run", "cmd": "run", "script": "run",
+	"args": "run", "vcpus": "cpus", "mem": "memory", "ram": "memory", "gpu": "accelerators", "gpus": "accelerators",
+	"walltime": "time", "duration": "time", "environment": "env", "envs": "env", "variables": "env",
+	"container": "image", "docker": "image", "artifacts": "outputs", "partition": "queue", "jobqueue": "queue",
+	"steps": "tasks", "jobs": "tasks", "maxprice": "budget", "numnodes": "nodes", "replicas": "nodes",
+	"disksize": "disk", "diskgb": "disk", "usespot": "market: spot", "spot": "market: spot",
+	"preemptible": "market: spot", "maxhourlycost": "maxUSDPerHour", "filemounts": "inputs", "imageid": "image",
+	"activedeadlineseconds": "timeout", "timelimit": "timeout",
 }
 
-// OneOf returns a hint for an unknown word: the nearest known word, or else the known word for the name that another
-// tool uses, or else the list of known words.
+// ofResources are the fields that belong to resources, so that they can be suggested where resources is known.
+var ofResources = []string{"cpus", "memory", "accelerators", "market: spot", "disk", "image", "maxUSDPerHour"}
+
+// OneOf returns a hint for an unknown word: what to write for the name that another tool uses, or else the nearest
+// known word, or else the list of known words.
 func OneOf(word string, known []string) string {
+	if here, ok := elsewhere[fold(word)]; ok {
+		field, _, valued := strings.Cut(here, ":")
+		switch {
+		case slices.Contains(known, field) && valued:
+			return "write " + here
+		case slices.Contains(known, field):
+			return "it is called " + here + " here"
+		case slices.Contains(known, "resources") && slices.Contains(ofResources, here):
+			if !valued {
+				here += ": …"
+			}
+			return "write resources: {" + here + "}"
+		}
+	}
 	if hint := DidYouMean(word, known); hint != "" {
 		return hint
-	}
-	for _, here := range elsewhere[fold(word)] {
-		if slices.Contains(known, here) {
-			return "it is called " + here + " here"
-		}
 	}
 	return "one of " + strings.Join(known, ", ")
 }

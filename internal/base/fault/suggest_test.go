@@ -30,6 +30,28 @@ func TestHints(t *testing.T) {
 	}
 }
 
+func TestNamesOfOtherToolsAreAnswered(t *testing.T) {
+	task := []string{"run", "nodes", "after", "resources"}
+	resources := []string{"cpus", "memory", "accelerators", "market", "disk"}
+	for _, c := range []struct {
+		word  string
+		known []string
+		want  string
+	}{
+		{"gpus", task, "write resources: {accelerators: …}"},
+		{"gpus", resources, "it is called accelerators here"},
+		{"use_spot", task, "write resources: {market: spot}"},
+		{"use_spot", resources, "write market: spot"},
+		{"num_nodes", task, "it is called nodes here"},
+		{"disk_size", resources, "it is called disk here"},
+		{"depends_on", task, "it is called after here"},
+	} {
+		if got := OneOf(c.word, c.known); got != c.want {
+			t.Errorf("%q among %v: %s, want %s", c.word, c.known, got, c.want)
+		}
+	}
+}
+
 func TestDistanceMatchesDefinition(t *testing.T) {
 	letters := rapid.StringOfN(rapid.RuneFrom([]rune("abc")), 0, 6, -1)
 	rapid.Check(t, func(t *rapid.T) {

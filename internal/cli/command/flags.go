@@ -147,36 +147,37 @@ func Group(c *cobra.Command) {
 	}
 }
 
-// Root makes a program's root command: a Group with a --version flag. elsewhere maps unknown commands to the commands
-// of the other program, for the hint. It does not use cobra's version template, because the template engine would
-// double the program's size.
+// Root makes a program's root command: a Group with a --version flag. elsewhere maps names of commands in other
+// programs to what to type instead, for the hint. It does not use cobra's version template, because the template engine
+// would double the program's size.
 func Root(c *cobra.Command, version string, elsewhere map[string]string) {
 	Group(c)
+	c.Annotations = elsewhere
 	show := c.Flags().Bool("version", false, "version for "+c.Name())
 	group := c.RunE
 	c.RunE = func(c *cobra.Command, given []string) error {
-		switch {
-		case *show && len(given) == 0:
-			_, err := fmt.Fprintf(c.OutOrStdout(), "%s %s\n", c.Name(), version)
-			return err
-		case len(given) > 0 && elsewhere[given[0]] != "":
-			return BadInput("use `"+elsewhere[given[0]]+"`", "unknown command %q of %s", given[0], c.Name())
+		if !*show || len(given) > 0 {
+			return group(c, given)
 		}
-		return group(c, given)
+		_, err := fmt.Fprintf(c.OutOrStdout(), "%s %s\n", c.Name(), version)
+		return err
 	}
 }
 
 func unknownCommand(c *cobra.Command, name string) error {
 	hint := fmt.Sprintf("`%s --help` lists the commands", c.CommandPath())
-	if meant := nearest(name, c.SuggestionsFor(name)); len(meant) > 0 {
+	if use := c.Annotations[name]; use != "" && !c.HasParent() {
+		hint = "use `" + use + "`"
+	} else if meant := nearest(name, c.SuggestionsFor(name)); len(meant) > 0 {
 		hint = "did you mean " + text.List(quoted(meant), "or") + "? " + hint
 	}
 	return BadInput(hint, "unknown command %q of %s", name, c.CommandPath())
 }
 
-// nearest returns the words that are most similar to name. A word that begins with name wins over a misspelling.
+// nearest returns the words that are most similar to name, if they are similar enough to be meant. A word that begins
+// with name wins over a misspelling.
 func nearest(name string, words []string) (meant []string) {
-	least := len(name) + 1
+	least := max(1, len(name)/3)
 	for _, w := range words {
 		d := fault.Distance(strings.ToLower(name), w, len(name))
 		if strings.HasPrefix(w, name) {

@@ -2825,6 +2825,7 @@ class Assignment(BaseModel):
     stand_in: Annotated[int | None, Field(alias='standIn')] = None
     store: str
     task: str
+    timeout: int | None = None
     workdir: str | None = None
 
 

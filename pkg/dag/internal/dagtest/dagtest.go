@@ -133,7 +133,7 @@ func ReadBack(t Failer, j *dag.Job) {
 		t.Fatalf("%v in\n%s", err, text)
 	}
 	want := *j
-	want.Format, want.Warnings = dag.Native, nil
+	want.Format, want.Warnings = dag.Native, got.Warnings // warnings are about the text
 	if want.Infeasible == "" {
 		want.Infeasible = dag.Retry
 	}

@@ -158,6 +158,9 @@ func genResources() *rapid.Generator[dag.Resources] {
 				rapid.SampledFrom([]dag.Market{dag.MarketAuto, dag.MarketSpot, dag.MarketOnDemand})),
 			DiskGiB: Size().Draw(t, "disk"), Image: maybe(t, "image", genLine()),
 		}
+		if rapid.Bool().Draw(t, "limited") {
+			r.MaxUSDPerHour = rapid.SampledFrom([]dag.USD{0.001, 1, 98.32, dag.MaxBudget}).Draw(t, "maxUSDPerHour")
+		}
 		if rapid.Bool().Draw(t, "accelerated") {
 			r.Accelerator = rapid.SampledFrom([]string{"V100", "A100-80GB", "tpu-v3-8", "T4"}).Draw(t, "accelerator")
 			r.AcceleratorCount = rapid.SampledFrom([]float64{1, 8, 0.5, 0.25}).Draw(t, "count")
@@ -190,7 +193,7 @@ func genTask(name string) *rapid.Generator[dag.Task] {
 		if rapid.Bool().Draw(t, "standIn") {
 			task.Recorded = Duration().Draw(t, "recorded")
 		} else {
-			task.Run = "x" + genText().Draw(t, "run")
+			task.Run, task.Timeout = "x"+genText().Draw(t, "run"), Duration().Draw(t, "timeout")
 		}
 		task.Labels = genLabels(0).Draw(t, "labels")
 		task.Placement = rapid.SampledFrom([][]dag.Placement{nil, {{Spread: dag.LevelRack, Max: 2},
