@@ -48,6 +48,9 @@ func (b *Users) Submit(ctx context.Context, s Submission) (record.Job, error) {
 		e.Field = "announce"
 		return record.Job{}, e
 	}
+	if err := b.checkQueue(ctx, s.Spec); err != nil {
+		return record.Job{}, err
+	}
 	if err := b.checkCode(ctx, s.Spec); err != nil {
 		return record.Job{}, err
 	}

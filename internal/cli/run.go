@@ -236,15 +236,16 @@ func (a *app) submitJob(ctx context.Context, s *conn, f *jobfile.File, o pack.Op
 	if err != nil {
 		return "", err
 	}
-	if doubt := jobfile.WarnNewQueue(ctx, f.Spec.Queue, s.Queues); doubt != "" {
-		a.Tell("%s", doubt)
-	}
+	note := jobfile.NoteNewQueue(ctx, f.Spec.Queue, s.Queues)
 	job, err := s.Update(ctx, updates, f.Path, key, body, f.Secrets)
 	if errors.Is(err, context.Canceled) {
 		a.Tell("interrupted during submission; `tradewind status%s` shows whether the job arrived", a.brokerHint(s))
 	}
 	if err != nil {
 		return "", f.AddPosition(err)
+	}
+	if note != "" {
+		a.Tell("%s", note)
 	}
 	if f.Changed() {
 		a.Warn(f.Spec.Warnings)

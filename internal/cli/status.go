@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,6 +88,9 @@ func (a *app) status(ctx context.Context, s *conn, arg string, watch bool, limit
 			return err
 		}
 		now = list.Now
+	}
+	if s.passive && !watch && !detail.State.Finished() {
+		a.tellNoBroker(s)
 	}
 	return errors.Join(a.showJob(detail, s, now), ended)
 }
@@ -239,7 +243,16 @@ func (a *app) listJobs(ctx context.Context, s *conn, limit int, output *command.
 	for _, j := range list.Jobs {
 		t.Rows = append(t.Rows, jobRow(j, list.Now))
 	}
+	if s.passive && slices.ContainsFunc(list.Jobs, func(j apitypes.JobView) bool { return !j.State.Finished() }) {
+		a.tellNoBroker(s)
+	}
 	return a.PrintTable(&t)
+}
+
+// tellNoBroker says that unfinished jobs do not continue.
+func (a *app) tellNoBroker(s *conn) {
+	a.Tell("no broker is running for %s: unfinished jobs do not continue until `tradewind up%s` starts one", s.state,
+		a.stateHint(s.state))
 }
 
 func jobRow(j apitypes.JobView, now time.Time) []text.Cell {

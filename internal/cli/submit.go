@@ -3,13 +3,18 @@ package cli
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/pack"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 func (a *app) submitCommand() *cobra.Command {
@@ -71,12 +76,15 @@ func (a *app) submitTo(ctx context.Context, f *jobfile.File, o pack.Options, sta
 	if err != nil {
 		return err
 	}
+	d, err := a.awaitPlan(ctx, s, id)
+	if err != nil {
+		return err
+	}
 	if output.JSON() {
-		list, err := s.Job(ctx, id)
-		if err != nil {
-			return err
-		}
-		return a.PrintJSON(list.JobView)
+		return errors.Join(a.PrintJSON(d.JobView), refusal(d, a.brokerHint(s)))
+	}
+	if err := refusal(d, a.brokerHint(s)); err != nil {
+		return err
 	}
 	if update != "" {
 		a.Tell("updating its services; `tradewind status %s%s` shows the progress", id, a.brokerHint(s))
@@ -85,4 +93,33 @@ func (a *app) submitTo(ctx context.Context, f *jobfile.File, o pack.Options, sta
 	a.Tell("submitted %s; `tradewind status -w %s%s` follows it", text.Count(len(f.Spec.Tasks), "task"), id,
 		a.brokerHint(s))
 	return a.Printf("%s\n", id)
+}
+
+// plannedWithin is how long submit waits for the first plan of a job. A job that is still being planned then continues.
+const plannedWithin = 20 * time.Second
+
+// awaitPlan waits until a job has a first plan, has none, or waits for one, and returns the job. Its pauses are short
+// at first, because most jobs are planned within milliseconds.
+func (a *app) awaitPlan(ctx context.Context, s *conn, id string) (*apitypes.JobDetail, error) {
+	until := a.Now().Add(plannedWithin)
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		d, err := s.Job(ctx, id)
+		if err != nil || d.State != apitypes.JobPlanning || a.Now().After(until) {
+			return d, err
+		}
+		if err := clock.Pause(ctx, pause); err != nil {
+			a.Tell("interrupted: %s is submitted and continues", id)
+			return d, err
+		}
+	}
+}
+
+// refusal returns the error of a job that is infeasible, or nil.
+func refusal(d *apitypes.JobDetail, broker string) error {
+	if !infeasibleJob(d) {
+		return nil
+	}
+	return &command.Failure{Code: command.ExitInfeasible,
+		Text: "infeasible: " + strings.TrimPrefix(text.Clean(d.Reason), "no feasible plan: "),
+		Hint: "nothing was bought; `tradewind explain " + d.ID + broker + "` has the details"}
 }

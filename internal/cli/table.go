@@ -14,8 +14,8 @@ import (
 // Table returns a table of queues: their quotas, shares and usage, including child queues.
 func Table(queues ...apitypes.Queue) *text.Table {
 	t := &text.Table{Columns: []text.Column{
-		{Name: "QUEUE", Flexible: true}, {Name: "RUNNING", Right: true}, {Name: "MAX", Right: true},
-		{Name: "VCPUS", Right: true}, {Name: "MAX", Right: true}, {Name: "PARENT", Flexible: true, Optional: 2},
+		{Name: "QUEUE", Flexible: true}, {Name: "RUNNING", Right: true}, {Name: "MAX RUNNING", Right: true},
+		{Name: "VCPUS", Right: true}, {Name: "MAX VCPUS", Right: true}, {Name: "PARENT", Flexible: true, Optional: 2},
 		{Name: "WEIGHT", Right: true, Optional: 2}, {Name: "DESERVED", Right: true, Optional: 2},
 		{Name: "GUARANTEED", Right: true, Optional: 2}, {Name: "DESCRIPTION", Flexible: true, Optional: 1},
 	}}

@@ -87,7 +87,7 @@ func SetQueue(q *apitypes.Queue, s QueueSettings) {
 		s.Parent, s.Weight
 	q.DeservedVCPU, q.GuaranteedVCPU, q.Preempt = s.DeservedVCPU, s.GuaranteedVCPU, s.Preempt
 	q.Max, q.Deserved, q.Guaranteed = bounds(s.Max), bounds(s.Deserved), bounds(s.Guaranteed)
-	q.Closed = s.Closed || !q.Suspended.Since.IsZero()
+	q.Closed, q.Configured = s.Closed || !q.Suspended.Since.IsZero(), true
 }
 
 // CheckSettings checks the amounts.
