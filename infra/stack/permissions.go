@@ -44,6 +44,7 @@ func (d *deployment) grantAll() {
 	d.grantReconcile()
 	d.grantPrices()
 	d.grantPacks()
+	d.addKeys()
 	if d.Policy { // functions that run sessions, or explain what a session would do
 		for _, fn := range []string{events.FnSchedule, fnAPI} {
 			d.grant(fn, "Policy", []string{"s3:GetObject"}, *d.work.BucketArn()+"/"+policyKey)

@@ -84,6 +84,9 @@ func (a app) deployAWSCommand() *cobra.Command {
 	f.StringSliceVar(&o.settings.Secrets, "secrets", nil,
 		"additional path prefixes, such as /team/, of parameters and secrets that jobs may use")
 	f.StringSliceVar(&o.dataBuckets, "data-buckets", nil, "additional buckets that tasks may read, write and mount")
+	f.StringSliceVar(&o.settings.KMSKeys, "kms-keys", nil,
+		"ARNs of customer keys of KMS that encrypt volumes, data buckets or secrets; the deployment\n"+
+			"may use them through these services")
 	f.StringSliceVar(&o.makeBuckets, "make-buckets", nil,
 		"buckets to create when jobs ask for them; a name may end in a star")
 	f.Var(&o.architectures, "architecture", "processor architecture of the functions")
