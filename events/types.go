@@ -267,6 +267,7 @@ type SpotInterrupted struct {
 	Machine string    `json:"machine,omitempty" example:"i-0abc1234" doc:"The cloud's own ID of the machine"`
 	Kind    string    `json:"kind" example:"interruption" doc:"interruption, rebalance or taken"`
 	At      time.Time `json:"at" example:"2026-11-21T09:02:00Z" doc:"When it is, or was, taken"`
+	Fault   string    `json:"fault,omitempty" example:"the broker may not use the key of its volume" doc:"With kind taken: the machine could not start, because of these settings of the account"`
 }
 
 // LeaseDue reports that the money set aside of a queue's monthly budget for an attempt is nearly used up: more is set

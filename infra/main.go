@@ -31,7 +31,7 @@ func main() {
 func run(args []string) error {
 	defer jsii.Close()
 	cfg := stack.Default()
-	var data, made, regions, announce, secrets string
+	var data, made, regions, announce, secrets, keys string
 	f := flag.NewFlagSet("infra", flag.ContinueOnError)
 	f.StringVar(&cfg.Name, "name", cfg.Name, "name of the deployment and prefix of all its resources")
 	f.StringVar(&cfg.Architecture, "architecture", cfg.Architecture, "architecture of the Lambda functions: arm64 or x86_64")
@@ -47,6 +47,8 @@ func run(args []string) error {
 		"comma-separated buckets that the broker creates when jobs request them; a name may end in a star")
 	f.StringVar(&secrets, "secrets", "",
 		"comma-separated additional paths, such as /team/, below which jobs may refer to parameters and secrets")
+	f.StringVar(&keys, "kms-keys", "",
+		"comma-separated ARNs of the customer keys that encrypt volumes, data buckets and secrets")
 	f.StringVar(&regions, "regions", "",
 		"comma-separated additional regions to buy machines in; each gets a stack that forwards its spot notices")
 	f.StringVar(&cfg.Account, "account", "", "account of the deployment; needed only with -regions")
@@ -79,7 +81,7 @@ func run(args []string) error {
 	}
 	cfg.DataBuckets, cfg.MakeBuckets = list(data), list(made)
 	cfg.Regions, cfg.Announce = list(regions), list(announce)
-	cfg.Secrets = list(secrets)
+	cfg.Secrets, cfg.KMSKeys = list(secrets), list(keys)
 	if announce == "none" {
 		cfg.Announce = nil
 	}

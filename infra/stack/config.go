@@ -37,6 +37,9 @@ type Config struct {
 	// Secrets are additional paths, such as /team/, below which jobs may refer to parameters and secrets.
 	// /NAME/secrets/ is always allowed.
 	Secrets []string
+	// KMSKeys are the ARNs of the customer keys that the deployment may use through EC2, S3, Systems Manager and Secrets
+	// Manager.
+	KMSKeys []string
 	// MakeBuckets are names, or prefixes that end in a star, of buckets that the broker creates when jobs request them.
 	// They are data buckets, too.
 	MakeBuckets []string
@@ -72,6 +75,7 @@ var (
 	pathPattern      = regexp.MustCompile(`^(/[A-Za-z0-9_.-]+)+/$`)
 	parameterPattern = regexp.MustCompile(`^(/[A-Za-z0-9_.-]+)+$`)
 	makePattern      = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9]|[a-z0-9][a-z0-9.-]{3,60}\*)$`)
+	keyPattern       = regexp.MustCompile(`^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$`)
 	regionPattern    = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]$`)
 )
 
@@ -117,6 +121,11 @@ func (c Config) Validate() error {
 			if strings.HasPrefix(own, path) {
 				return fmt.Errorf("-secrets: %q contains the deployment's own key", path)
 			}
+		}
+	}
+	for _, k := range c.KMSKeys { // IAM ignores aliases as resources
+		if !keyPattern.MatchString(k) {
+			return fmt.Errorf("-kms-keys: %q is not the ARN of a key, such as arn:aws:kms:REGION:ACCOUNT:key/ID", k)
 		}
 	}
 	for _, b := range c.MakeBuckets {

@@ -79,20 +79,28 @@ func keyless(q awssqs.Queue) {
 // rules route AWS's events about machines to the function that reacts to them. The broker's own events are sent to the
 // queues by the functions that publish them.
 func (d *deployment) rules() {
-	// AWS sends state changes of every machine in the account. The rule selects only the end of a machine, once each,
-	// and the function knows which machines are ours.
-	d.rule("TakenRule", events.FnInterrupt, nil, &awsevents.EventPattern{
-		Source: jsii.Strings("aws.ec2"), DetailType: jsii.Strings(ec2State),
-		Detail: &map[string]interface{}{"state": []interface{}{"shutting-down", "stopping"}},
-	})
-	d.rule("NoticeRule", events.FnInterrupt, nil, &awsevents.EventPattern{
-		Source: jsii.Strings("aws.ec2"), DetailType: jsii.Strings(ec2Warning, ec2Rebalance),
-	})
+	d.rule("TakenRule", events.FnInterrupt, nil, takenPattern())
+	d.rule("NoticeRule", events.FnInterrupt, nil, noticePattern())
 	// Events of other regions arrive on our bus (notices.go).
 	d.rule("FarNoticeRule", events.FnInterrupt, d.bus, &awsevents.EventPattern{
 		Source: jsii.Strings("aws.ec2"), DetailType: jsii.Strings(ec2Notices()...),
 		Account: jsii.Strings(*d.stack.Account()),
 	})
+}
+
+// takenPattern selects the end of a machine, once each. AWS sends state changes of every machine in the account, and
+// they have no tags to select by (EC2 User Guide, "State change events for your instances"); the function knows which
+// machines are ours.
+func takenPattern() *awsevents.EventPattern {
+	return &awsevents.EventPattern{
+		Source: jsii.Strings("aws.ec2"), DetailType: jsii.Strings(ec2State),
+		Detail: &map[string]interface{}{"state": []interface{}{"shutting-down", "stopping"}},
+	}
+}
+
+// noticePattern selects the events that a machine will or may be interrupted.
+func noticePattern() *awsevents.EventPattern {
+	return &awsevents.EventPattern{Source: jsii.Strings("aws.ec2"), DetailType: jsii.Strings(ec2Warning, ec2Rebalance)}
 }
 
 // rule sends events that match a pattern to a function's queue, and undeliverable ones to the dead-letter queue.

@@ -38,6 +38,7 @@ func (d *deployment) addMountsRole() {
 			awsiam.NewArnPrincipal(d.roles[fnAPI].RoleArn()), awsiam.NewArnPrincipal(d.roles[events.FnSubmit].RoleArn())),
 		Description: jsii.String("Tradewind: buckets that tasks mount, lent one prefix at a time"),
 	})
+	d.mounts = role
 	role.AddToPolicy(allow("MountsList", []string{"s3:ListBucket"}, buckets...))
 	role.AddToPolicy(allow("Mounts", []string{
 		"s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts",

@@ -35,9 +35,10 @@ func TestDeploymentsWithDifferentNamesShareNothing(t *testing.T) {
 		t.Errorf("%d alarms", n)
 	}
 	far, ok := other["second-notices-eu-west-1"]
-	if !ok || len(far.of("AWS::Events::Rule")) != 1 {
-		t.Errorf("nobody passes on the notices of eu-west-1: %v", slices.Collect(maps.Keys(other)))
+	if !ok || len(far.of("AWS::Events::Rule")) != 2 {
+		t.Errorf("no rule forwards the notices of eu-west-1: %v", slices.Collect(maps.Keys(other)))
 	}
+	checkFarRules(t, far)
 	// Outputs of tasks in another region stay there. The API may access them, and provision may abort uploads; submit may check
 	// whether they exist.
 	const store = "second-work-111122223333-eu-west-1"
@@ -67,6 +68,22 @@ func TestDeploymentsWithDifferentNamesShareNothing(t *testing.T) {
 	}
 	if !found {
 		t.Error("the API cannot grant reading the data bucket")
+	}
+}
+
+// checkFarRules checks that a region forwards all notices, but of the state changes of all machines in the account only
+// their ends: an account that starts many other machines would pay for each event and invoke the function with it.
+func checkFarRules(t *testing.T, far template) {
+	t.Helper()
+	states := map[string][]string{}
+	for _, r := range far.of("AWS::Events::Rule") {
+		for _, typ := range words(r.at("EventPattern", "detail-type")) {
+			states[typ] = words(r.at("EventPattern", "detail", "state"))
+		}
+	}
+	if len(states) != len(ec2Notices()) || len(states[ec2Warning]) > 0 || len(states[ec2Rebalance]) > 0 ||
+		!slices.Equal(states[ec2State], []string{"shutting-down", "stopping"}) {
+		t.Errorf("eu-west-1 forwards %v", states)
 	}
 }
 

@@ -30,14 +30,13 @@ func newNotices(app awscdk.App, cfg Config, region string) awscdk.Stack {
 		AssumedBy:   awsiam.NewServicePrincipal(jsii.String("events.amazonaws.com"), nil),
 		Description: jsii.String("Tradewind: spot notices"),
 	})
-	awsevents.NewRule(s, jsii.String("Rule"), &awsevents.RuleProps{
-		Description: jsii.String("Tradewind: spot notices"),
-		EventPattern: &awsevents.EventPattern{Source: jsii.Strings("aws.ec2"),
-			DetailType: jsii.Strings(ec2Notices()...)},
-		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewEventBus(
-			awsevents.EventBus_FromEventBusArn(s, jsii.String("Home"), home),
-			&awseventstargets.EventBusProps{Role: role},
-		)},
-	})
+	bus := awsevents.EventBus_FromEventBusArn(s, jsii.String("Home"), home)
+	for id, pattern := range map[string]*awsevents.EventPattern{"Rule": noticePattern(), "TakenRule": takenPattern()} {
+		awsevents.NewRule(s, &id, &awsevents.RuleProps{
+			Description: jsii.String("Tradewind: spot notices"), EventPattern: pattern,
+			Targets: &[]awsevents.IRuleTarget{
+				awseventstargets.NewEventBus(bus, &awseventstargets.EventBusProps{Role: role})},
+		})
+	}
 	return s
 }

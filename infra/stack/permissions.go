@@ -44,6 +44,7 @@ func (d *deployment) grantAll() {
 	d.grantReconcile()
 	d.grantPrices()
 	d.grantPacks()
+	d.addKeys()
 	if d.Policy { // functions that run sessions, or explain what a session would do
 		for _, fn := range []string{events.FnSchedule, fnAPI} {
 			d.grant(fn, "Policy", []string{"s3:GetObject"}, *d.work.BucketArn()+"/"+policyKey)
@@ -331,7 +332,7 @@ func (d *deployment) grantPrices() {
 	d.grant(events.FnTick, "SpotPrices", []string{"ec2:DescribeSpotPriceHistory"}, "*")
 	// For `tradewind cloud check`: the API has no rights at any cloud, so it calls refresh, which has.
 	d.grant(fnAPI, "Check", []string{"lambda:InvokeFunction"}, *d.functions[events.FnRefresh].FunctionArn())
-	d.grant(events.FnRefresh, "Check", []string{"ec2:DescribeVpcs", "ec2:DescribeInstances"}, "*")
+	d.grant(events.FnRefresh, "Check", []string{"ec2:DescribeVpcs", "ec2:DescribeInstances", "freetier:GetAccountPlanState"}, "*")
 	d.grant(events.FnRefresh, "Catalogue", []string{
 		"ec2:DescribeRegions", "ec2:DescribeAvailabilityZones", "ec2:DescribeInstanceTypes",
 		"ec2:DescribeInstanceTypeOfferings", "ec2:DescribeCapacityReservations", "ec2:DescribeReservedInstances",

@@ -43,6 +43,7 @@ type deployment struct {
 	dead      map[string]awssqs.Queue // by function, and unrouted
 	functions map[string]awslambda.IFunction
 	roles     map[string]awsiam.Role
+	mounts    awsiam.Role // lent to machines; nil without named buckets
 }
 
 // Synthesise writes the cloud assembly.

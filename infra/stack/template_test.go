@@ -184,7 +184,8 @@ func words(v any) []string {
 
 // statement is a policy statement with its role.
 type statement struct {
-	role      string // its name
+	role      string   // its name
+	roles     []string // all of its policy
 	effect    string
 	actions   []string
 	resources []string
@@ -201,11 +202,15 @@ func (t template) statements() []statement {
 	policies := t.of("AWS::IAM::Policy")
 	maps.Copy(policies, t.of("AWS::IAM::ManagedPolicy"))
 	for _, p := range policies {
+		roles := words(p.Properties["Roles"])
+		for i := range roles {
+			roles[i] = names[roles[i]]
+		}
 		for _, s := range p.at("PolicyDocument", "Statement").([]any) {
 			m := s.(map[string]any)
 			c, _ := m["Condition"].(map[string]any)
 			out = append(out, statement{
-				role: names[words(p.Properties["Roles"])[0]], effect: m["Effect"].(string),
+				role: roles[0], roles: roles, effect: m["Effect"].(string),
 				actions: words(m["Action"]), resources: words(m["Resource"]), condition: c,
 			})
 		}

@@ -43,6 +43,9 @@ func (b *Functions) interrupt(u *txn.Unit, event events.Event) error {
 		}
 		d = attempt.DecideDoomed(l, e.At, u.Now)
 	case cloud.Taken:
+		if e.Fault != "" {
+			return b.faulty(u, l, e.Fault)
+		}
 		if !l.Cluster.Offer.Spot {
 			d = attempt.DecideSilent(l, "its machine has ended by itself", u.Now)
 			break
@@ -54,6 +57,18 @@ func (b *Functions) interrupt(u *txn.Unit, event events.Event) error {
 		return unexpected(events.FnInterrupt, data)
 	}
 	return applyNotice(u, b.cfg, l.Cluster, d)
+}
+
+// faulty ends an attempt whose machine could not start because of settings of the account, and blocks the region: the
+// next machine there would end in the same way.
+func (b *Functions) faulty(u *txn.Unit, l attempt.Losing, fault string) error {
+	d := attempt.DecideLost(l, apitypes.OutcomeLost, fault, u.Now)
+	if len(d.Writes) > 0 {
+		if err := blockLocation(u, b.cfg, l.Cluster, &d, attempt.FaultBlock(fault)); err != nil {
+			return err
+		}
+	}
+	return u.Apply(d)
 }
 
 // applyNotice applies the decision on a notice, and blocks the spot market that takes the cluster for a while.

@@ -57,6 +57,56 @@ func TestOnDemandMachineThatEndsIsNotPreempted(t *testing.T) {
 	}
 }
 
+// A machine that cannot start because of the account's settings is no interruption: the user learns the next step, and
+// the next machine is bought in another region.
+func TestMachineThatCannotStartBlocksItsRegion(t *testing.T) {
+	const fault = "the broker may not use its key"
+	for _, market := range []string{"spot", "on-demand"} {
+		p := newPorch(t, "{t: {run: x, time: 2h, resources: {market: "+market+"}}}", nil)
+		first := p.detail().Attempts[0].Offer
+		notice := events.New("1", "test", p.now, events.SpotInterrupted{
+			Cluster: p.claims(0, 0).Cluster, Job: p.job, Kind: "taken", At: p.now, Fault: fault,
+		})
+		if errs := p.b.Functions.Handle(t.Context(), events.FnInterrupt, []events.Event{notice}); errs[0] != nil {
+			t.Fatal(errs[0])
+		}
+		if made := p.detail().Attempts[0]; made.Outcome != apitypes.OutcomeLost || made.Reason != fault {
+			t.Errorf("%s: the attempt ends %s: %s", market, made.Outcome, made.Reason)
+		}
+		p.checkFaultBlock(first, fault)
+	}
+}
+
+// A broker that gets no notices learns the same from the list of machines.
+func TestReconcileNamesFaultOfEndedMachine(t *testing.T) {
+	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
+	first := p.detail().Attempts[0].Offer
+	p.cloud[first.Cloud].ended(p.claims(0, 0).Cluster, "the broker may not use its key")
+	p.now = p.now.Add(config.Default().StuckFor + config.Default().ListLag + time.Minute)
+	look := events.New("look", "test", p.now, events.BrokerReconcile{})
+	if errs := p.b.Functions.Handle(t.Context(), events.FnReconcile, []events.Event{look}); errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	if made := p.detail().Attempts[0]; made.Outcome != apitypes.OutcomeLost || made.Reason != "the broker may not use its key" {
+		t.Errorf("the attempt ends %s: %s", made.Outcome, made.Reason)
+	}
+	p.checkFaultBlock(first, "the broker may not use its key")
+}
+
+func (p *porch) checkFaultBlock(first apitypes.Offer, fault string) {
+	p.t.Helper()
+	blocks, err := p.b.Views.Blocks(p.t.Context())
+	if err != nil || len(blocks) != 1 || blocks[0].Region != first.Region || blocks[0].InstanceType != "" ||
+		!strings.Contains(blocks[0].Reason, fault) {
+		p.t.Fatalf("blocks %+v, %v", blocks, err)
+	}
+	p.settle()
+	made := p.detail().Attempts
+	if next := made[len(made)-1].Offer; len(made) < 2 || next.Region == first.Region {
+		p.t.Errorf("after %s the next attempt is in %+v", first.Region, next)
+	}
+}
+
 // Machines whose agents never call cost money all the same: the next ones are bought elsewhere.
 func TestLocationOfSilentMachinesIsBlocked(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)

@@ -62,7 +62,8 @@ func (b *Functions) isCloudFailure(err error) bool {
 }
 
 func (b *Functions) machines(ctx context.Context) (attempt.Inventory, error) {
-	all := attempt.Inventory{Asked: b.txns.Now(), Of: map[string]map[string][]cloud.Machine{}}
+	all := attempt.Inventory{Asked: b.txns.Now(), Of: map[string]map[string][]cloud.Machine{},
+		Faults: map[string]map[string]string{}}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(b.ports.Clouds)) {
 		list, err := b.ports.Clouds[name].Machines(ctx, "")
@@ -70,13 +71,16 @@ func (b *Functions) machines(ctx context.Context) (attempt.Inventory, error) {
 			errs = append(errs, err)
 			continue
 		}
-		of := map[string][]cloud.Machine{}
+		of, faults := map[string][]cloud.Machine{}, map[string]string{}
 		for _, m := range list {
 			if m.State != cloud.Terminated {
 				of[m.Cluster] = append(of[m.Cluster], m)
 			}
+			if m.Fault != "" {
+				faults[m.Cluster] = m.Fault
+			}
 		}
-		all.Of[name] = of
+		all.Of[name], all.Faults[name] = of, faults
 	}
 	return all, errors.Join(errs...)
 }
@@ -194,10 +198,14 @@ func decideNudge(w *walked, cfg config.Config, now time.Time) (d record.Decision
 	return d
 }
 
-// blockUnheard blocks the location, or blames the pool's machine, of a cluster that never came up.
-func (b *Functions) blockUnheard(u *txn.Unit, cl record.Cluster, d *record.Decision) error {
+// blockUnheard blocks the location, or blames the pool's machine, of a cluster that never came up. fault is why its
+// machines could not start, if settings of the account are the cause.
+func (b *Functions) blockUnheard(u *txn.Unit, cl record.Cluster, fault string, d *record.Decision) error {
 	if cl.Assigned() {
 		return b.pools.Blame(u, cl)
+	}
+	if fault != "" {
+		return blockLocation(u, b.cfg, cl, d, attempt.FaultBlock(fault))
 	}
 	return blockLocation(u, b.cfg, cl, d, attempt.UnheardBlock)
 }
@@ -217,7 +225,7 @@ func (b *Functions) applyRemedy(ctx context.Context, cause, id string, machines 
 			}
 			d := attempt.DecideRemedy(r, l, b.cfg, machines, u.Now)
 			if r == attempt.RemedyLost && l.Cluster.State == record.ClusterBooting {
-				if err := b.blockUnheard(u, l.Cluster, &d); err != nil {
+				if err := b.blockUnheard(u, l.Cluster, machines.Fault(l.Cluster), &d); err != nil {
 					return err
 				}
 			}

@@ -31,6 +31,7 @@ type shelf struct {
 	refuse   func(cloud.LaunchSpec) error
 	clusters map[string]cloud.LaunchSpec
 	launched []string
+	faults   map[string]string // of clusters whose machines ended while they started
 }
 
 func (s *shelf) Name() string { return s.name }
@@ -51,9 +52,21 @@ func (s *shelf) Launch(_ context.Context, spec cloud.LaunchSpec) ([]cloud.Machin
 func (s *shelf) machines(spec cloud.LaunchSpec) []cloud.Machine {
 	out := make([]cloud.Machine, spec.Nodes)
 	for i := range out {
+		if fault := s.faults[spec.Cluster]; fault != "" {
+			out[i] = cloud.Machine{ID: spec.Cluster + "/m" + strconv.Itoa(i), Cluster: spec.Cluster, Rank: i,
+				State: cloud.Terminated, Offer: spec.Offer, Fault: fault}
+			continue
+		}
 		out[i] = cloud.Machine{ID: spec.Cluster + "/m" + strconv.Itoa(i), Cluster: spec.Cluster, Rank: i, State: cloud.Running, Offer: spec.Offer}
 	}
 	return out
+}
+
+// ended makes the machines of a cluster end while they start.
+func (s *shelf) ended(cluster, fault string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = map[string]string{cluster: fault}
 }
 
 func (s *shelf) Terminate(_ context.Context, cluster string) error {

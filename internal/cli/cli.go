@@ -144,7 +144,8 @@ func (a *app) root() *cobra.Command {
 		deployment.Command(a.App, cloudkit.Names(a.kits)), a.queueCommand(),
 		a.poolCommand(),
 		a.dlqCommand(), dashboard.Command(a.App, a.dashboardBrokers(enabled)), tesproxy.Command(a.App, a.tesBrokers()),
-		DoctorCommand(a.App, a.brokers.Find), about.Version(a.App, root.Name()),
+		DoctorCommand(a.App, a.brokers.Find, clouds.Checking(a.App, a.kits, a.brokers.Find, a.logger),
+			cloudkit.Names(a.kits)), about.Version(a.App, root.Name()),
 		about.Upgrade(a.App))
 	a.add(root, groupOperate, WatchCommands(a.App, a.watchingBrokers())...)
 	root.AddCommand(agentCommand())

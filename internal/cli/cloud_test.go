@@ -149,6 +149,30 @@ func TestCloudAddStoresNothingOnRefusal(t *testing.T) {
 	}
 }
 
+// doctor with the name of a cloud reports each lack of the account in one line, with the command that fixes it.
+func TestDoctorChecksNamedClouds(t *testing.T) {
+	p, account, keyFile := cloudProgram(t)
+	p.ok(t, "cloud", "add", "lambda", "--key-file", keyFile)
+	r := p.run("doctor", "lambda", "--catalog", "testdata/catalog")
+	if !strings.Contains(r.out, "ok    lambda") {
+		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	account.Revoke(true)
+	r = p.run("doctor", "lambda", "--catalog", "testdata/catalog", "-o", "json")
+	var got DoctorResult
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil || r.code != command.ExitFailed || got.OK {
+		t.Fatalf("exit %d, %v\n%s%s", r.code, err, r.out, r.err)
+	}
+	last := got.Checks[len(got.Checks)-1]
+	if last.Name != "lambda" || last.Verdict != Fail || !strings.Contains(last.Detail, "API key was invalid") ||
+		!strings.Contains(last.Hint, "api-keys") {
+		t.Errorf("%+v", last)
+	}
+	if r := p.run("doctor", "lamda"); r.code != command.ExitBadInput || !strings.Contains(r.err, "lambda") {
+		t.Errorf("a slip: exit %d %s", r.code, r.err)
+	}
+}
+
 func TestCloudRemoveForget(t *testing.T) {
 	p, account, keyFile := cloudProgram(t)
 	p.ok(t, "cloud", "add", "lambda", "--key-file", keyFile)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/deployment"
+	"github.com/tradewind-broker/tradewind/internal/deploy"
 	"github.com/tradewind-broker/tradewind/internal/deploy/deploytest"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
@@ -71,6 +73,44 @@ func TestDeployAWS(t *testing.T) {
 	}
 	if left() {
 		t.Errorf("the security group is left\n%s", r.err)
+	}
+}
+
+// Without --regions, the stack of a region that was named before is deleted.
+func TestDeployAWSRemovesStackOfDroppedRegion(t *testing.T) {
+	endpoint := deploytest.Rewriting(t, emulator.Moto(t), deploytest.WithRegions("cli-d", "us-east-1,eu-west-1"))
+	withAWS(t, endpoint)
+	a := deploytest.New(t, "cli-d")
+	a.Template(strings.ReplaceAll(strings.Replace(queueTemplate, "NAME", "cli-d-one", 1), "cli-work", "cli-d-work"))
+	p := newProgram(t)
+	with := []string{"deploy", "aws", "--endpoint-url", endpoint, "--assembly", a.Dir, "--assets", a.Assets}
+	if r := p.run(with...); r.code != command.ExitDone {
+		t.Fatalf("exit %d\n%s", r.code, r.err)
+	}
+	target, err := deploy.Open(t.Context(), emulator.Config(endpoint))
+	if err != nil {
+		t.Fatal(err)
+	}
+	assembly, err := deploy.ReadAssembly(a.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := assembly.Stacks[0]
+	far.Name = "cli-d-notices-eu-west-1"
+	if _, err := target.In("eu-west-1").Deploy(t.Context(), far, ""); err != nil {
+		t.Fatal(err)
+	}
+	if r := p.run(append(with, "--diff")...); !strings.Contains(r.out, "Remove") || !strings.Contains(r.out, far.Name) {
+		t.Errorf("diff: exit %d\n%s\n%s", r.code, r.out, r.err)
+	}
+	if _, err := target.In("eu-west-1").Outputs(t.Context(), far.Name); err != nil {
+		t.Errorf("the diff removed it: %v", err)
+	}
+	if r := p.run(with...); r.code != command.ExitDone {
+		t.Errorf("exit %d\n%s", r.code, r.err)
+	}
+	if _, err := target.In("eu-west-1").Outputs(t.Context(), far.Name); !errors.Is(err, deploy.ErrNoStack) {
+		t.Errorf("the stack is left: %v", err)
 	}
 }
 

@@ -9,11 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/about"
+	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/host"
@@ -48,34 +51,38 @@ type Find func(state string) (host.Running, bool, error)
 // examination is one run of the command.
 type examination struct {
 	*command.App
-	find Find
+	find  Find
+	check clouds.CheckFunc
 }
 
 // DoctorCommand is the doctor command.
-func DoctorCommand(app *command.App, find Find) *cobra.Command {
-	a := &examination{App: app, find: find}
+func DoctorCommand(app *command.App, find Find, check clouds.CheckFunc, names []string) *cobra.Command {
+	a := &examination{App: app, find: find, check: check}
 	var state, dir string
 	c := &cobra.Command{
-		Use:   "doctor",
+		Use:   "doctor [CLOUD...]",
 		Short: "Check that this computer has what the broker needs",
 		Long: "Checks the state folder, its broker, the network, the catalogue, the shell that tasks need, and whether there\n" +
-			"are credentials for clouds. It changes nothing. Exits with 1 if something required\n" +
-			"is missing.",
-		Example: "  tradewind doctor\n  tradewind doctor -o json",
-		Args:    command.Args(0, 0),
+			"are credentials for clouds. Of named clouds it also reports what the account lacks, as `cloud check` does. It\n" +
+			"changes nothing. Exits with 1 if something required is missing.",
+		Example: "  tradewind doctor\n  tradewind doctor aws gcp\n  tradewind doctor -o json",
+		Args:    command.Args(0, 100),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
 	}
 	a.StateFlag(c, &state)
 	command.CatalogFlag(c, &dir)
 	output := command.OutputFlag(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
+	c.RunE = func(c *cobra.Command, named []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
-		return a.run(ctx, command.Absolute(state), dir, output)
+		return a.run(ctx, command.Absolute(state), dir, named, output)
 	}
 	return c
 }
 
-func (a *examination) run(ctx context.Context, state, dir string, output *command.Choice) error {
+func (a *examination) run(ctx context.Context, state, dir string, named []string, output *command.Choice) error {
 	v := about.CurrentVersion(a.App)
 	checks := []Check{
 		{Name: "version", Verdict: OK, Detail: fmt.Sprintf("tradewind %s, %s, %s", v.Version, v.Go, v.Platform)},
@@ -85,7 +92,16 @@ func (a *examination) run(ctx context.Context, state, dir string, output *comman
 		a.checkBrowser(),
 	}
 	for _, cloud := range []string{"aws", "gcp", "azure"} {
-		checks = append(checks, a.checkCredentials(cloud))
+		if !slices.Contains(named, cloud) {
+			checks = append(checks, a.checkCredentials(cloud))
+		}
+	}
+	for _, cloud := range named {
+		checked, err := a.check(ctx, state, cloud)
+		if err != nil {
+			return err
+		}
+		checks = append(checks, checksOf(checked)...)
 	}
 	r := DoctorResult{OK: true, Checks: checks}
 	for _, c := range checks {
@@ -98,6 +114,22 @@ func (a *examination) run(ctx context.Context, state, dir string, output *comman
 		return command.Silent(command.ExitFailed)
 	}
 	return nil
+}
+
+// checksOf returns one check for the identity that a cloud sees, and one for each thing that its account lacks.
+func checksOf(c clouds.CheckedCloud) (all []Check) {
+	if c.Identity != "" {
+		all = append(all, Check{Name: c.Name, Verdict: OK,
+			Detail: fmt.Sprintf("%s, account %s; regions %s", c.Identity, c.Account, strings.Join(c.Regions, ", "))})
+	}
+	for _, l := range c.Missing {
+		verdict := Note
+		if l.Fatal {
+			verdict = Fail
+		}
+		all = append(all, Check{Name: c.Name, Verdict: verdict, Detail: l.What, Hint: l.Mend})
+	}
+	return all
 }
 
 func (a *examination) printChecks(r DoctorResult, output *command.Choice) error {

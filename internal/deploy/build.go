@@ -24,6 +24,7 @@ type Settings struct {
 	DataBuckets  []string      // that tasks may read, write and mount in addition to their own
 	MakeBuckets  []string      // that jobs may create; a name may end in a star
 	Secrets      []string      // paths below which jobs may refer to secrets, in addition to /NAME/secrets/
+	KMSKeys      []string      // ARNs of the customer keys that encrypt volumes, data buckets and secrets
 	Regions      []string      // additional regions in which to buy machines
 	Clouds       []string      // additional clouds on which to buy: NAME:SETTINGS, as for driver.ParseSettings
 	Announce     []string      // event types to put on the event bus; nil for the default of infra/
@@ -150,6 +151,7 @@ func (s Settings) flags() []string {
 	for _, f := range []struct{ name, value string }{
 		{"name", s.Name}, {"architecture", s.Architecture}, {"data-buckets", strings.Join(s.DataBuckets, ",")},
 		{"make-buckets", strings.Join(s.MakeBuckets, ",")}, {"secrets", strings.Join(s.Secrets, ",")},
+		{"kms-keys", strings.Join(s.KMSKeys, ",")},
 		{"regions", strings.Join(s.Regions, ",")}, {"webhook", s.Webhook},
 		{"traces", s.Traces}, {"trace-headers", s.TraceHeaders},
 		{"announce", strings.Join(s.Announce, ",")}, {"account", s.Account}, {"region", s.Region},

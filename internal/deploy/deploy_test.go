@@ -281,3 +281,25 @@ func TestBuildErrorIncludesOutput(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestBuildPassesKeysToTemplate(t *testing.T) {
+	bin, source := t.TempDir(), t.TempDir()
+	for name, script := range map[string]string{
+		"go":   "#!/bin/sh\necho \"$@\" >>" + bin + "/calls\ncase \"$2\" in .) exit 1;; esac\n",
+		"node": "#!/bin/sh\n",
+	} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(script), 0o700); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(source, "infra"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin)
+	const keys = "arn:aws:kms:eu-west-1:111122223333:key/a,arn:aws:kms:us-east-1:111122223333:key/b"
+	_, err := (&deploy.Builder{Source: source}).Build(t.Context(), deploy.Settings{KMSKeys: strings.Split(keys, ",")})
+	calls, readErr := os.ReadFile(filepath.Join(bin, "calls"))
+	if !errors.Is(err, deploy.ErrBuild) || readErr != nil || !strings.Contains(string(calls), " -kms-keys="+keys) {
+		t.Errorf("%s, %v, %v", calls, err, readErr)
+	}
+}

@@ -83,7 +83,7 @@ func (t *Target) deleteStack(ctx context.Context, name string) error {
 	}
 	// A deleted stack can be described by its ID; an emulator may forget it.
 	if err := t.follow(ctx, aws.ToString(is.StackId), began, seen); !errors.Is(err, ErrNoStack) {
-		return err
+		return t.undeleted(ctx, name, aws.ToString(is.StackId), err)
 	}
 	t.tell(Step{What: "stack", Name: name, Status: "DELETE_COMPLETE"})
 	return nil

@@ -139,7 +139,7 @@ func addFile(w *zip.Writer, path, name string) error {
 	return err
 }
 
-// assetBucket creates the account's asset bucket: private, encrypted, and with expiry of old objects.
+// assetBucket creates the account's asset bucket: private and encrypted. Prune removes old objects.
 func (t *Target) assetBucket(ctx context.Context, bucket string) error {
 	_, err := t.s3.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &bucket, ExpectedBucketOwner: &t.Account})
 	if err == nil {

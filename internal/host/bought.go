@@ -174,6 +174,15 @@ func (h *Host) without() []string {
 	return cloudkit.NotBought(settings)
 }
 
+// archs returns the architectures for which there is an agent, for each cloud on which machines are bought.
+func (h *Host) archs() map[string][]string {
+	names := make([]string, len(h.opt.Clouds))
+	for i, c := range h.opt.Clouds {
+		names[i] = c.Kit.Name
+	}
+	return h.opt.Agents.ArchsOn(names)
+}
+
 // openBought opens the clouds on which machines are bought.
 func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duration) (*boughtClouds, error) {
 	b := &boughtClouds{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{},

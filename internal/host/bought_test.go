@@ -13,6 +13,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
 	"github.com/tradewind-broker/tradewind/internal/host"
@@ -121,6 +122,26 @@ func TestPlansUseOnlyBuyableOffers(t *testing.T) {
 		if err := h.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A broker whose folder of agents has one architecture does not plan the machines of the other.
+func TestPlansOnlyMachinesWithAgent(t *testing.T) {
+	b := newBought(t)
+	b.options.Agents = driver.Agents{"amd64": b.options.Agents[runtime.GOARCH]}
+	h, err := host.Open(t.Context(), b.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := h.Broker().Users.DryRun(t.Context(), job(t, "tasks: {a: {run: x, resources: {accelerators: \"GH200:1\"}}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan.Status != record.PlanInfeasible || !strings.Contains(plan.Message, "no agent for arm64 machines") {
+		t.Errorf("%s: %s", plan.Status, plan.Message)
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

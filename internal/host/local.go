@@ -141,7 +141,8 @@ func (h *Host) show() error {
 		return nil
 	}
 	return h.state.writeJSON(running.File, Running{URL: h.URL(), PID: os.Getpid(), Started: time.Now(),
-		TimeScale: h.opt.TimeScale, Clouds: h.bought.names(), PublicURL: h.bought.publicURL})
+		TimeScale: h.opt.TimeScale, Clouds: h.bought.names(), PublicURL: h.bought.publicURL,
+		Archs: h.opt.Agents.Archs()})
 }
 
 // hide removes that file. Clients detect a leftover file.
@@ -198,7 +199,7 @@ func (h *Host) wire(ctx context.Context) error {
 		return err
 	}
 	planned := planner.DefaultOptions()
-	planned.Stores, planned.Without = h.stores(moves), h.without()
+	planned.Stores, planned.Without, planned.Archs = h.stores(moves), h.without(), h.archs()
 	p := planner.New(c, moves, planned)
 	h.planner, h.kept = p, planned.Stores
 	if h.clouds, err = h.openClouds(ctx, st, c.Clouds()); err != nil {

@@ -186,6 +186,9 @@ type Machine struct {
 	Launched time.Time
 	// Reason why a machine ended without a request: "spot-interruption".
 	Reason string
+	// Fault is set if the machine could not start and settings of the account are the cause: what happened, and the
+	// next step of the user. Another machine there would end in the same way.
+	Fault string
 }
 
 // Notice is a cloud's warning that it will take a machine away, or its report that it did.

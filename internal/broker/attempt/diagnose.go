@@ -21,7 +21,13 @@ type Inventory struct {
 	Asked time.Time
 	// Of holds their machines, by cloud and cluster. A cloud that did not answer is missing.
 	Of map[string]map[string][]cloud.Machine
+	// Faults are why machines of a cluster could not start, if settings of the account are the cause, by cloud and
+	// cluster.
+	Faults map[string]map[string]string
 }
+
+// Fault returns why machines of a cluster could not start because of settings of the account; "" if they did.
+func (in Inventory) Fault(cl record.Cluster) string { return in.Faults[cl.Offer.Cloud][cl.ID] }
 
 // remedy is what reconcile does about a cluster.
 type remedy int
@@ -138,6 +144,9 @@ func DecideRemedy(r remedy, l Losing, cfg config.Config, machines Inventory, now
 		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
 		d.Emit(events.ClusterRelease{Cluster: l.Cluster.ID, Job: l.Cluster.Job, Reason: "its release was overdue"})
 	case RemedyLost:
+		if fault := machines.Fault(l.Cluster); fault != "" {
+			return DecideLost(l, apitypes.OutcomeLost, fault, now)
+		}
 		const reason = "its machines are gone or silent"
 		if notPreempted(l.Cluster, cfg, machines) {
 			return DecideSilent(l, reason, now)

@@ -207,6 +207,15 @@ func UnheardBlock(o apitypes.Offer, cfg config.Config, known []apitypes.Block, n
 	return blockFor(o, cloud.Transient, cause, cfg, known, now)
 }
 
+// FaultBlock blocks a region where a machine could not start because of settings of the account.
+func FaultBlock(fault string) func(apitypes.Offer, config.Config, []apitypes.Block, time.Time) apitypes.Block {
+	return func(o apitypes.Offer, cfg config.Config, known []apitypes.Block, now time.Time) apitypes.Block {
+		cause := cloud.Errorf(o.Cloud, cloud.Capacity, "MachineFault", "%s", fault)
+		cause.Scope = cloud.ScopeRegion
+		return blockFor(o, cloud.Capacity, cause, cfg, known, now)
+	}
+}
+
 // DecideLeave commands the agents of a cluster to save their work and stop; then the task is replanned.
 func DecideLeave(cl record.Cluster, why record.Leaving, reason string, within time.Duration,
 	now time.Time) (d record.Decision) {

@@ -101,6 +101,9 @@ func (b *builder) classOf(i int) (*class, error) {
 // newClass queries the catalogue for each alternative. If alternatives are ordered, only the first one with offers is
 // used. With byZone it finds the best offers of each zone, otherwise of each region.
 func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
+	before := b.noAgent
+	b.noAgent = map[catalog.Arch]bool{}
+	defer func() { maps.Copy(b.noAgent, before) }()
 	f := finder{b: b, found: map[string]bool{}, disk: cmp.Or(t.DiskGiB(), cloud.DefaultDiskGiB)}
 	var reasons []string
 	for _, r := range t.Resources {
@@ -131,6 +134,9 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 	}
 	c := &class{matches: b.undominated(f.matches, len(t.Time.On) > 0, byZone)}
 	if len(c.matches) == 0 {
+		if why := b.withoutAgent(); why != "" {
+			reasons = append(reasons, why)
+		}
 		c.reason = strings.Join(slices.Compact(reasons), "; ")
 		switch {
 		case c.reason != "":
@@ -202,5 +208,28 @@ func (b *builder) keepAs(m *catalog.Match, o apitypes.Offer) bool {
 	if slices.ContainsFunc(b.in.Blocks, func(k apitypes.Block) bool { return record.Covers(k, o, b.in.Now) }) {
 		return false
 	}
-	return dag.InPlaces(b.in.Spec.Regions, m.Cloud, m.Region)
+	return dag.InPlaces(b.in.Spec.Regions, m.Cloud, m.Region) && b.hasAgent(m)
+}
+
+// hasAgent reports whether the broker has an agent for a match, and remembers the architectures for which it has none.
+func (b *builder) hasAgent(m *catalog.Match) bool {
+	archs, limited := b.p.opt.Archs[m.Cloud]
+	if !limited || slices.Contains(archs, string(m.Arch)) {
+		return true
+	}
+	b.noAgent[m.Arch] = true
+	return false
+}
+
+// withoutAgent describes the architectures whose offers were left out; "" if there are none.
+func (b *builder) withoutAgent() string {
+	if len(b.noAgent) == 0 {
+		return ""
+	}
+	names := make([]string, 0, len(b.noAgent))
+	for _, a := range slices.Sorted(maps.Keys(b.noAgent)) {
+		names = append(names, string(a))
+	}
+	return fmt.Sprintf("the broker has no agent for %s machines, so it does not plan them; "+
+		"`make agent` builds it, and the broker reads it when it starts", strings.Join(names, " and "))
 }

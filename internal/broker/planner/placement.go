@@ -126,7 +126,8 @@ func (b *builder) withoutConflicts(task int, options []option) []option {
 	return options
 }
 
-// notes lists the placement rules that cannot be enforced at the planned locations, because racks are unknown there.
+// notes lists the placement rules that cannot be enforced at the planned locations, because racks are unknown there,
+// and the architectures whose offers were left out.
 func (b *builder) notes(plan *record.Plan) (notes []string) {
 	say := func(task int, rule *dag.Placement, of string) {
 		choice := plan.Of(task)
@@ -155,5 +156,9 @@ func (b *builder) notes(plan *record.Plan) (notes []string) {
 		}
 	}
 	const most = 20
-	return notes[:min(len(notes), most)]
+	notes = notes[:min(len(notes), most)]
+	if why := b.withoutAgent(); why != "" {
+		notes = append(notes, why)
+	}
+	return notes
 }

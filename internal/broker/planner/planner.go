@@ -27,6 +27,9 @@ type Options struct {
 	Regions []string
 	// Without excludes machine types, as CLOUD/TYPE. A prefix of the type's name is enough.
 	Without []string
+	// Archs are the architectures of machines for which the broker has an agent, by cloud; a cloud that is missing here
+	// has an agent for all. Other machines could not work, so they are not planned.
+	Archs map[string][]string
 	// LeastCarbon minimises emissions. CarbonCapKg limits them, in kg CO2eq. Either excludes regions whose grid has
 	// unknown emissions.
 	LeastCarbon bool
@@ -216,7 +219,8 @@ type builder struct {
 	// reserved is the reserved capacity that tasks may be planned on; nil for none.
 	reserved *reservations
 	message  string
-	scratch  []option // buffer for the current task
+	scratch  []option              // buffer for the current task
+	noAgent  map[catalog.Arch]bool // architectures of offers that were left out because they have no agent
 }
 
 // row is one task of the model.
@@ -243,7 +247,7 @@ func (p *Planner) build(in planinput.Input, own *reservations) (*builder, error)
 	}
 	b := &builder{
 		p: p, market: m, in: in, reserved: own, classes: map[string]*class{}, index: map[string]int{},
-		byTask: make([]int, len(in.Spec.Tasks)),
+		noAgent: map[catalog.Arch]bool{}, byTask: make([]int, len(in.Spec.Tasks)),
 		model: &optimizer.Model{
 			Objective: optimizer.Cost, DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD,
 		},

@@ -63,7 +63,8 @@ type Plan struct {
 	TaskOnDemandUSD []float64 `json:"taskOnDemandUSD,omitempty"`
 	// Runners are the next best choices of each task, for explanations; not kept for large jobs.
 	Runners map[int][]apitypes.Runner `json:"runners,omitempty"`
-	// Notes name the requirements of the job that are not enforced at the planned locations, and what applies instead.
+	// Notes name the requirements of the job that are not enforced at the planned locations, and what applies instead,
+	// and offers that were left out because the broker has no agent for them.
 	Notes  []string `json:"notes,omitempty"`
 	Millis float64  `json:"millis"`
 }

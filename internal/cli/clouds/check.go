@@ -123,15 +123,10 @@ func (a app) checkClouds(ctx context.Context, names []string, state, public stri
 	}
 	result := CloudCheck{OK: true, Clouds: []CheckedCloud{}}
 	for _, name := range names {
-		k, err := a.kit(name)
+		checked, err := a.check(ctx, settings, state, name)
 		if err != nil {
 			return err
 		}
-		request, err := a.request(settings[name], state)
-		if err != nil {
-			return err
-		}
-		checked := checkCloud(ctx, k, request)
 		result.Clouds = append(result.Clouds, checked)
 		result.OK = result.OK && !checked.fatal()
 	}
@@ -146,6 +141,35 @@ func (a app) checkClouds(ctx context.Context, names []string, state, public stri
 		result.OK = result.OK && result.Public.Answers
 	}
 	return a.verdict(ctx, result, output)
+}
+
+// CheckFunc checks a cloud with the settings of a state folder. It fails if the cloud is unknown.
+type CheckFunc func(ctx context.Context, state, name string) (CheckedCloud, error)
+
+// Checking returns a CheckFunc for the available clouds.
+func Checking(in *command.App, kits []cloudkit.Kit, find Find, logger Logger) CheckFunc {
+	a := app{App: in, kits: kits, find: find, logger: logger}
+	return func(ctx context.Context, state, name string) (CheckedCloud, error) {
+		settings, err := cloudkit.Load(state)
+		if err != nil {
+			return CheckedCloud{}, err
+		}
+		return a.check(ctx, settings, state, name)
+	}
+}
+
+// check checks one cloud.
+func (a app) check(ctx context.Context, settings map[string]cloudkit.Settings, state,
+	name string) (CheckedCloud, error) {
+	k, err := a.kit(name)
+	if err != nil {
+		return CheckedCloud{}, err
+	}
+	request, err := a.request(settings[name], state)
+	if err != nil {
+		return CheckedCloud{}, err
+	}
+	return checkCloud(ctx, k, request), nil
 }
 
 // checkRunning makes the broker that uses the state folder check its clouds, too: it may buy again on a cloud that

@@ -24,7 +24,9 @@ type Enabled struct {
 	Why string
 	// Without lists machines that are not bought although the clouds sell them, see planner.Options.Without.
 	Excluded []string
-	catalog  *catalog.Catalog
+	// Archs are the architectures for which the running broker has an agent, by cloud, see planner.Options.Archs.
+	Archs   map[string][]string
+	catalog *catalog.Catalog
 	// broker is the running broker of the state folder; nil means none.
 	broker *client.Client
 }
@@ -108,6 +110,12 @@ func (a app) enabled(ctx context.Context, state string, named []string) (Enabled
 	e.Excluded, e.Regions = cloudkit.NotBought(settings), map[string][]string{}
 	for _, name := range names {
 		e.Regions[name] = a.regions(ctx, name, settings)
+		if running && len(r.Archs) > 0 && slices.Contains(r.Clouds, name) {
+			if e.Archs == nil {
+				e.Archs = map[string][]string{}
+			}
+			e.Archs[name] = r.Archs
+		}
 	}
 	return e, nil
 }

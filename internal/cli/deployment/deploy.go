@@ -84,6 +84,9 @@ func (a app) deployAWSCommand() *cobra.Command {
 	f.StringSliceVar(&o.settings.Secrets, "secrets", nil,
 		"additional path prefixes, such as /team/, of parameters and secrets that jobs may use")
 	f.StringSliceVar(&o.dataBuckets, "data-buckets", nil, "additional buckets that tasks may read, write and mount")
+	f.StringSliceVar(&o.settings.KMSKeys, "kms-keys", nil,
+		"ARNs of customer keys of KMS that encrypt volumes, data buckets or secrets; the deployment\n"+
+			"may use them through these services")
 	f.StringSliceVar(&o.makeBuckets, "make-buckets", nil,
 		"buckets to create when jobs ask for them; a name may end in a star")
 	f.Var(&o.architectures, "architecture", "processor architecture of the functions")
@@ -211,6 +214,19 @@ func (a app) deployAWS(ctx context.Context, o *deployOptions) error {
 // deployStacks deploys the stacks of an assembly, or finds what would change, and adds the change sets to d.
 func (a app) deployStacks(ctx context.Context, t *deploy.Target, o *deployOptions, assembly *deploy.Assembly,
 	assets string, policy []byte, d *Deployment) error {
+	dropped, err := t.Dropped(ctx, assembly)
+	if err != nil {
+		return err
+	}
+	if !o.diff {
+		if err := t.CheckDropped(ctx, d.Name, dropped); err != nil {
+			return err
+		}
+	}
+	before, err := t.Template(ctx, d.Name)
+	if err != nil && !errors.Is(err, deploy.ErrNoStack) {
+		return err
+	}
 	for i, s := range assembly.Stacks {
 		at := t.In(s.Region)
 		var set *deploy.ChangeSet
@@ -239,6 +255,21 @@ func (a app) deployStacks(ctx context.Context, t *deploy.Target, o *deployOption
 		for _, w := range at.Warnings(ctx, d.Name) {
 			a.Tell("warning: %s", w)
 		}
+	}
+	for _, region := range dropped {
+		d.Stacks = append(d.Stacks, deploy.DropSet(d.Name, region))
+		if o.diff {
+			continue
+		}
+		if err := t.Drop(ctx, d.Name, region); err != nil {
+			return err
+		}
+	}
+	if o.diff {
+		return nil
+	}
+	if err := t.Prune(ctx, d.Name, before, a.Now()); err != nil { // the deployment works without it
+		a.Tell("warning: old binaries stay: %s", strings.TrimPrefix(err.Error(), "deploy: "))
 	}
 	return nil
 }
@@ -345,7 +376,7 @@ func (a app) destroyAWS(ctx context.Context, t *deploy.Target, o *deployOptions)
 		if region == t.Region {
 			continue
 		}
-		if err := t.In(region).Destroy(ctx, name+"-notices-"+region, name); err != nil &&
+		if err := t.In(region).Destroy(ctx, deploy.NoticesStack(name, region), name); err != nil &&
 			!errors.Is(err, deploy.ErrNoStack) {
 			return explainDeploy(err)
 		}
@@ -457,6 +488,7 @@ func explainDeploy(err error) error {
 		code, hint = command.ExitBadInput, "name the deployment with --name and --region"
 	case errors.Is(err, deploy.ErrMachines):
 		hint = "`tradewind cancel` ends their jobs"
+	case errors.Is(err, deploy.ErrUndeleted): // it names the next steps
 	case errors.Is(err, deploy.ErrData):
 		hint = "docs/aws.md describes how to move a deployment's data"
 	case errors.Is(err, deploy.ErrBusy):

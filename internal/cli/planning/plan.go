@@ -259,7 +259,7 @@ func newPlannerOn(on clouds.Enabled, dir string, named []string,
 		return nil, nil, err
 	}
 	opt := planner.DefaultOptions()
-	opt.Clouds, opt.Without = named, on.Excluded
+	opt.Clouds, opt.Without, opt.Archs = named, on.Excluded, on.Archs
 	for _, t := range tune {
 		t(&opt)
 	}

@@ -89,7 +89,8 @@ func TestCheckReportsCloudErrorAndFix(t *testing.T) {
 		"an expired session": {map[string]string{"*": "ExpiredToken: The security token included in the request is expired"},
 			cloudkit.Settings{}, true, "is expired", "aws sso login"},
 		"no rights": {map[string]string{"DescribeVpcs": "UnauthorizedOperation: You are not authorized to perform this operation."},
-			cloudkit.Settings{}, true, "You are not authorized", "docs/clouds.md"},
+			cloudkit.Settings{Regions: []string{"us-east-1", "eu-west-1"}}, true, "You are not authorized",
+			"aws iam put-user-policy --user-name moto --policy-name tradewind --policy-document"},
 		"a region that is not enabled": {nil, cloudkit.Settings{Regions: []string{"us-east-1", "mars-north-1"}}, false, "mars-north-1 is not enabled",
 			"aws account enable-region --region-name mars-north-1"},
 	} {

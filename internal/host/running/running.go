@@ -26,6 +26,7 @@ type Broker struct {
 	Started   time.Time `json:"started"`
 	TimeScale float64   `json:"timeScale"`
 	Clouds    []string  `json:"clouds,omitempty"`    // on which it buys
+	Archs     []string  `json:"archs,omitempty"`     // of machines for which it has an agent; empty means any
 	PublicURL string    `json:"publicUrl,omitempty"` // at which bought machines reach it
 	Token     string    `json:"-"`
 }

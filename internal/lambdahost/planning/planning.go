@@ -25,14 +25,15 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // New makes a planner for the clouds on which the deployment buys.
 func New(s *lambdahost.Sandbox) *Planner {
 	p := &Planner{
 		Client: s.S3(), Bucket: s.Env.WorkBucket, Clouds: s.Env.Clouds, Stores: s.Config.Stores,
-		Without: s.Env.Without,
-		Now:     s.Now, Log: s.Log,
+		Without: s.Env.Without, AgentKey: s.Env.AgentKey,
+		Now: s.Now, Log: s.Log,
 	}
 	p.Regions = slices.Clone(s.Env.CloudRegions)
 	for _, region := range s.BuyIn() {
@@ -65,8 +66,10 @@ type Planner struct {
 	Regions []string
 	Stores  config.Stores
 	Without []string // see planner.Options
-	Now     func() time.Time
-	Log     *slog.Logger
+	// AgentKey has the storage keys of the agents, as in lambdahost.Env; empty means an agent for any machine.
+	AgentKey string
+	Now      func() time.Time
+	Log      *slog.Logger
 
 	mu     sync.Mutex
 	made   *planner.Planner
@@ -123,8 +126,23 @@ func (p *Planner) first(c *catalog.Catalog) (*planner.Planner, error) {
 	}
 	opt := planner.DefaultOptions()
 	opt.Clouds, opt.Regions, opt.Stores, opt.Without = p.Clouds, p.Regions, p.Stores, p.Without
+	if opt.Archs, err = p.archs(); err != nil {
+		return nil, err
+	}
 	p.made = planner.New(c, moves, opt)
 	return p.made, nil
+}
+
+// archs returns the architectures for which the deployment has an agent, by cloud.
+func (p *Planner) archs() (map[string][]string, error) {
+	if p.AgentKey == "" {
+		return nil, nil //nolint:nilnil // no limit
+	}
+	agents, err := driver.ParseAgents(p.AgentKey)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", lambdahost.ErrEnv, lambdahost.EnvAgentKey, err)
+	}
+	return agents.ArchsOn(p.Clouds), nil
 }
 
 // renewed reads the catalogue from the work bucket. It returns nil if there is none, or none newer than the last one.

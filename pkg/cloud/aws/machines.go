@@ -135,7 +135,7 @@ func (r *region) machines(ctx context.Context, instances []types.Instance) ([]cl
 			m.Offer.Zone = zone
 		}
 		if m.State == cloud.Terminated || m.State == cloud.Terminating {
-			m.Reason = reason(endCode(i))
+			m.Reason, m.Fault = reason(endCode(i)), fault(endCode(i))
 		}
 		out = append(out, m)
 	}
@@ -210,6 +210,21 @@ func reason(code string) string {
 		return ""
 	}
 	return code
+}
+
+// codeInternal is the state reason of an instance whose volume is encrypted with a key that its launch may not use.
+const codeInternal = "Client.InternalError"
+
+// fault returns why a machine could not start, with the next step, if the account's settings are the cause (EC2 User
+// Guide, "Troubleshoot an Amazon EC2 instance that terminates immediately": the launch may not use the KMS key of an
+// encrypted volume).
+func fault(code string) string {
+	if code != codeInternal {
+		return ""
+	}
+	return "EC2 ended the machine while it started (" + codeInternal + "): the broker may not use the KMS key that " +
+		"encrypts its volume. `tradewind deploy aws --kms-keys KEY-ARN` gives a deployment the right; docs/aws.md, " +
+		"\"Customer keys\", lists what else a key needs"
 }
 
 func filter(name string, values ...string) types.Filter {

@@ -98,8 +98,11 @@ func (c *Cloud) Whose(ctx context.Context, n Notice) (e events.SpotInterrupted, 
 		}
 	}
 	job, _, _ := strings.Cut(cluster, ".") // as in broker.ClusterID
-	return events.SpotInterrupted{Cluster: cluster, Job: job, Machine: n.Machine, Kind: string(n.Kind), At: n.At}, true,
-		nil
+	e = events.SpotInterrupted{Cluster: cluster, Job: job, Machine: n.Machine, Kind: string(n.Kind), At: n.At}
+	if n.Kind == cloud.Taken {
+		e.Fault = fault(endCode(i))
+	}
+	return e, true, nil
 }
 
 // instance returns the machine that a notice is about.

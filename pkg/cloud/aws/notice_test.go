@@ -87,6 +87,32 @@ func TestWhoseIgnoresMachinesEndedByUsers(t *testing.T) {
 	}
 }
 
+// EC2 ends a machine while it starts if the launch may not use the KMS key of its volume (EC2 User Guide, "Troubleshoot
+// an Amazon EC2 instance that terminates immediately"). The bare code told the user nothing.
+func TestMachineWithForbiddenKeyNamesNextStep(t *testing.T) {
+	w := newWorld(t, nil)
+	s := w.spec("j.1.1", spot, 1)
+	m := w.launch(s)[0]
+	if _, err := w.straight.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{m.ID}}); err != nil {
+		t.Fatal(err)
+	}
+	w.proxy.rewrite("DescribeInstances", "Client.UserInitiatedShutdown", "Client.InternalError")
+	const step = "tradewind deploy aws --kms-keys"
+	e, ours, err := w.aws.Whose(t.Context(), aws.Notice{Region: "us-east-1", Machine: m.ID, Kind: cloud.Taken})
+	if err != nil || !ours || !strings.Contains(e.Fault, step) {
+		t.Errorf("notice: %+v %v %v", e, ours, err)
+	}
+	listed, err := w.aws.Machines(t.Context(), s.Cluster)
+	if err != nil || len(listed) != 1 || !strings.Contains(listed[0].Fault, step) {
+		t.Errorf("list: %+v %v", listed, err)
+	}
+	_, err = w.aws.Launch(t.Context(), s)
+	var refused *cloud.Error
+	if !errors.As(err, &refused) || refused.Scope != cloud.ScopeRegion || !strings.Contains(refused.Message, step) {
+		t.Errorf("the same launch again: %v", err)
+	}
+}
+
 func FuzzDecodeNotice(f *testing.F) {
 	for _, kind := range []string{aws.InterruptionWarning, aws.RebalanceRecommendation, aws.StateChange, "x"} {
 		f.Add(payload(kind, "us-east-1", `{"instance-id":"i-0abc","state":"terminated"}`))

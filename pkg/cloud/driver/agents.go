@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,15 +16,36 @@ import (
 // Agents are the hexadecimal SHA-256 digests of the agent programs by architecture (amd64, arm64); "" is any.
 type Agents map[string]string
 
+// Archs returns the architectures that have an agent, sorted; nil if an agent is for any.
+func (a Agents) Archs() []string {
+	if _, some := a[""]; some {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(a))
+}
+
+// ArchsOn returns the same for each of the clouds; nil if an agent is for any.
+func (a Agents) ArchsOn(clouds []string) map[string][]string {
+	archs := a.Archs()
+	if archs == nil {
+		return nil
+	}
+	on := make(map[string][]string, len(clouds))
+	for _, c := range clouds {
+		on[c] = archs
+	}
+	return on
+}
+
 // UserData returns the boot script for the machines of a cluster, or for the one machine of rank *own if own is not
-// nil. It fails with a *cloud.Error of kind Invalid.
+// nil. It fails with a *cloud.Error: of kind Capacity for the type in every
+// region if there is no agent for its architecture, otherwise of kind Invalid.
 func (a Agents) UserData(name string, spec cloud.LaunchSpec, arch string, own *int,
 	environment map[string]string) ([]byte, error) {
 	agent, ok := a[arch]
 	if !ok {
 		if agent, ok = a[""]; !ok {
-			return nil, cloud.Errorf(name, cloud.Invalid, CodeBadSpec,
-				"this deployment has no agent for %s machines", arch)
+			return nil, NoAgent(name, arch)
 		}
 	}
 	data, err := bootstrap.Script(bootstrap.Machine{
@@ -34,6 +56,14 @@ func (a Agents) UserData(name string, spec cloud.LaunchSpec, arch string, own *i
 		return nil, cloud.Errorf(name, cloud.Invalid, CodeBadSpec, "%v", err)
 	}
 	return data, nil
+}
+
+// NoAgent refuses a machine type. It is not the task's fault: the broker can plan another type.
+func NoAgent(name, arch string) error {
+	err := cloud.Errorf(name, cloud.Capacity, codeNoAgent,
+		"the broker has no agent for %s machines; `make agent` builds it, and the broker reads it when it starts", arch)
+	err.Scope = cloud.ScopeType
+	return err
 }
 
 // ErrAgents means that a list of agents cannot be parsed.

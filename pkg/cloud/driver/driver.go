@@ -15,6 +15,7 @@ const (
 	CodeTerminated = "ClusterTerminated" // the cluster's name was used before
 	CodeLost       = "ClusterLost"       // machines of an earlier launch have ended since
 	CodeBadSpec    = "InvalidLaunch"     // no cloud could launch it
+	codeNoAgent    = "NoAgent"           // there is no agent for the architecture
 )
 
 // ValidCluster reports whether a cluster may have this name. The name becomes the value of a tag and is matched

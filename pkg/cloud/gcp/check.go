@@ -234,14 +234,45 @@ func (c *Cloud) checkRegions(ctx context.Context, s *compute.Service, r *driver.
 			})
 		}
 	}
-	for _, q := range r.Quotas {
-		if q.Region == "" && q.Name == "GPUS_ALL_REGIONS" && q.Limit == 0 {
-			r.Missing = append(r.Missing, driver.Lack{
+	r.Missing = append(r.Missing, c.noQuota(r.Quotas)...)
+}
+
+// noQuota reports the quotas of 0 without which a project gets no machines, or none with GPUs, each in one line. Other
+// quotas of 0 concern a family of machines, and the catalogue leaves that family out (refresh).
+//
+// Source: Cloud Quotas documentation, "Quota IDs" (the metric CPUS is CPUS-per-project-region) and `gcloud beta quotas
+// preferences create`.
+func (c *Cloud) noQuota(all []driver.Quota) (missing []driver.Lack) {
+	ask := "gcloud beta quotas preferences create --service compute.googleapis.com --project " + c.cfg.Project +
+		" --preferred-value "
+	var regions []string
+	for _, q := range all {
+		switch {
+		case q.Limit != 0:
+		case q.Region == "" && q.Name == "GPUS_ALL_REGIONS":
+			missing = append(missing, driver.Lack{
 				What: "the project may have no GPUs: its quota GPUS_ALL_REGIONS is 0",
-				Mend: "https://console.cloud.google.com/iam-admin/quotas?project=" + c.cfg.Project,
+				Mend: ask + "8 --quota-id GPUS-ALL-REGIONS-per-project",
 			})
+		case q.Region == "" && q.Name == "CPUS_ALL_REGIONS":
+			missing = append(missing, driver.Lack{
+				What: "the project may have no machines: its quota CPUS_ALL_REGIONS is 0",
+				Mend: ask + "64 --quota-id CPUS-ALL-REGIONS-per-project",
+			})
+		case q.Name == "CPUS":
+			regions = append(regions, q.Region)
 		}
 	}
+	if len(regions) == 0 {
+		return missing
+	}
+	command := ask + "64 --quota-id CPUS-per-project-region --dimensions region="
+	l := driver.Lack{Mend: command + regions[0],
+		What: "the project may have no processors of most families: its quota CPUS is 0 in " + strings.Join(regions, ", ")}
+	if len(regions) > 1 {
+		l.Mend = "for r in " + strings.Join(regions, " ") + "; do " + command + "$r; done"
+	}
+	return append(missing, l)
 }
 
 // quotas returns the quotas of processors, GPUs and machines. The project's other hundred or so quotas are never

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/oauth2"
 	"google.golang.org/api/option"
 
+	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
@@ -108,7 +109,14 @@ func TestCheckReportsWhatIsMissing(t *testing.T) {
 		"the API of rights is off": {func(w *world) { w.gce.Disable("cloudresourcemanager.googleapis.com", true) },
 			"cloudresourcemanager.googleapis.com", "gcloud services enable cloudresourcemanager.googleapis.com --project demo", 0, false, false},
 		"no GPUs": {func(w *world) { w.gce.SetQuota("", "GPUS_ALL_REGIONS", 0) },
-			"GPUS_ALL_REGIONS is 0", "iam-admin/quotas?project=demo", 0, false, false},
+			"GPUS_ALL_REGIONS is 0", "gcloud beta quotas preferences create --service compute.googleapis.com --project demo " +
+				"--preferred-value 8 --quota-id GPUS-ALL-REGIONS-per-project", 0, false, false},
+		"no processors": {func(w *world) { w.gce.SetQuota("us-central1", "CPUS", 0) }, "CPUS is 0 in us-central1",
+			"--quota-id CPUS-per-project-region --dimensions region=us-central1", 0, false, false},
+		"no billing account": {func(w *world) {
+			w.gce.Refuse("compute.projects.get", gce.Fault{Code: 403, Reason: "BILLING_DISABLED",
+				Message: "This API method requires billing to be enabled. Please enable billing on project #demo."})
+		}, "requires billing to be enabled", "gcloud billing projects link demo --billing-account ACCOUNT", 0, true, false},
 		"a clock ten minutes behind": {func(w *world) {
 			w.gce.Skew(10 * time.Minute)
 			w.gcp = w.another(func(cfg *gcp.Config) { cfg.Client = []option.ClientOption{key(w.T, w.url)} })
@@ -126,7 +134,8 @@ func TestCheckReportsWhatIsMissing(t *testing.T) {
 				t.Fatalf("%+v", r.Missing)
 			}
 			l := r.Missing[0]
-			if !strings.Contains(l.What, c.what) || !strings.Contains(l.Mend, c.mend) || l.Fatal != c.fatal {
+			if !strings.Contains(l.What, c.what) || !strings.Contains(l.Mend, c.mend) || l.Fatal != c.fatal ||
+				strings.Contains(l.What+l.Mend, "\n") {
 				t.Errorf("%+v", l)
 			}
 			// and a launch returns the same kind, so that the job is planned elsewhere

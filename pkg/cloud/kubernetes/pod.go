@@ -65,7 +65,7 @@ func (c *Cloud) pod(spec cloud.LaunchSpec, s Shape, arch string, rank int) (*cor
 	agent, ok := c.cfg.Agents[arch]
 	if !ok {
 		if agent, ok = c.cfg.Agents[""]; !ok {
-			return nil, fail(cloud.Invalid, driver.CodeBadSpec, "this deployment has no agent for %s nodes", arch)
+			return nil, driver.NoAgent(Name, arch)
 		}
 	}
 	offer, err := json.Marshal(spec.Offer)

@@ -209,7 +209,7 @@ func TestLaunchErrors(t *testing.T) {
 			w.cfg.Regions = []string{"us-west-1"}
 			w.lambda = lambdalabs.New(w.cfg)
 		}, "us-west-1"},
-		"no agent": {cloud.Invalid, func(w *world, _ *cloud.LaunchSpec) {
+		"no agent": {cloud.Capacity, func(w *world, _ *cloud.LaunchSpec) {
 			w.cfg.Agents = nil
 			w.lambda = lambdalabs.New(w.cfg)
 		}, "no agent for amd64"},

@@ -45,7 +45,7 @@ func (s *Store) Lend(ctx context.Context, l grant.Loan) (grant.Credentials, erro
 			errors.ErrUnsupported)
 	}
 	opts := s.client.Options()
-	policy := aws.String(policyFor(o, l.Write, partition(opts.Region)))
+	policy := aws.String(policyFor(o, l.Write, partition(opts.Region), opts.BaseEndpoint == nil))
 	seconds := aws.Int32(int32(min(max(l.For, shortestLoan), longestLoan) / time.Second)) //nolint:gosec // an hour
 	lent, err := s.ask(ctx, policy, seconds)
 	if err != nil {
@@ -100,8 +100,9 @@ type statement struct {
 	Condition map[string]map[string][]string `json:"Condition,omitempty"`
 }
 
-// policyFor returns a policy that allows access below a prefix. It has no spaces: STS counts characters.
-func policyFor(o grant.Object, write bool, partition string) string {
+// policyFor returns a policy that allows access below a prefix, and with encrypted also the use of KMS keys through S3;
+// servers other than AWS do not know these. It has no spaces: STS counts characters.
+func policyFor(o grant.Object, write bool, partition string, encrypted bool) string {
 	bucket := "arn:" + partition + ":s3:::" + o.Bucket
 	actions := []string{"s3:GetObject"}
 	if write {
@@ -112,16 +113,29 @@ func policyFor(o grant.Object, write bool, partition string) string {
 	if o.Key != "" {
 		list.Condition = map[string]map[string][]string{"StringLike": {"s3:prefix": {literal(o.Key) + "*"}}}
 	}
+	all := []statement{list, {Effect: "Allow", Action: actions, Resource: bucket + "/" + literal(o.Key) + "*"}}
+	if encrypted {
+		all = append(all, keys(write))
+	}
 	body, err := json.Marshal(struct {
 		Version   string
 		Statement []statement
-	}{"2012-10-17", []statement{
-		list, {Effect: "Allow", Action: actions, Resource: bucket + "/" + literal(o.Key) + "*"},
-	}})
+	}{"2012-10-17", all})
 	if err != nil {
 		panic(err) // strings always encode
 	}
 	return string(body)
+}
+
+// keys allows S3 to use the KMS keys of encrypted buckets for the borrower, as far as the role may (S3 User Guide, "Using
+// server-side encryption with AWS KMS keys": an upload in parts also needs Decrypt).
+func keys(write bool) statement {
+	s := statement{Effect: "Allow", Action: []string{"kms:Decrypt"}, Resource: "*",
+		Condition: map[string]map[string][]string{"StringLike": {"kms:ViaService": {"s3.*"}}}}
+	if write {
+		s.Action = append(s.Action, "kms:GenerateDataKey")
+	}
+	return s
 }
 
 // literal escapes the wildcard characters of IAM patterns in a key.

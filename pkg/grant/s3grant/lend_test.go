@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +87,35 @@ func TestLoanConformance(t *testing.T) {
 			},
 		}
 	})
+}
+
+// A session policy limits lent credentials, so it must allow the keys of encrypted buckets as well (S3 User Guide,
+// "Using server-side encryption with AWS KMS keys (SSE-KMS)", "Permissions"). The role limits which keys these are.
+func TestLentCredentialsMayUseKeysOfBuckets(t *testing.T) {
+	asked := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.FormValue("Policy")
+		_, _ = fmt.Fprint(w, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>`+
+			`<AccessKeyId>a</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken>`+
+			`<Expiration>2030-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>`)
+	}))
+	t.Cleanup(server.Close)
+	owner := credentials.NewStaticCredentialsProvider("a", "s", "")
+	s := s3grant.New(s3.New(s3.Options{Region: "eu-west-1", Credentials: owner}), s3grant.Options{Loans: s3grant.Loans{
+		STS:  sts.New(sts.Options{Region: "eu-west-1", BaseEndpoint: &server.URL, Credentials: owner}),
+		Role: "arn:aws:iam::111122223333:role/mounts",
+	}})
+	for write, want := range map[bool]string{
+		false: `{"Effect":"Allow","Action":["kms:Decrypt"],"Resource":"*","Condition":{"StringLike":{"kms:ViaService":["s3.*"]}}}`,
+		true:  `"Action":["kms:Decrypt","kms:GenerateDataKey"]`,
+	} {
+		if _, err := s.Lend(t.Context(), grant.Loan{Prefix: "s3://b/x/", Write: write, For: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		if policy := <-asked; !strings.Contains(policy, want) {
+			t.Errorf("write %v: %s", write, policy)
+		}
+	}
 }
 
 func TestLendFailsWithoutConfiguration(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"github.com/tradewind-broker/tradewind/internal/base/parallel"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
@@ -36,13 +36,15 @@ type Checker struct {
 // Check implements driver.Checker.
 func (c *Checker) Check(ctx context.Context) (driver.Report, error) {
 	var r driver.Report
-	who, err := sts.NewFromConfig(c.SDK).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	call, cancel := context.WithTimeout(ctx, regionWithin)
+	defer cancel()
+	who, err := sts.NewFromConfig(c.SDK).GetCallerIdentity(call, &sts.GetCallerIdentityInput{})
 	if err != nil {
 		r.Missing = append(r.Missing, lack(err))
 		return r, ctx.Err()
 	}
 	r.Identity, r.Account = awssdk.ToString(who.Arn), awssdk.ToString(who.Account)
-	if r.Regions, err = c.Cloud.Regions(ctx); err != nil {
+	if r.Regions, err = c.Cloud.Regions(call); err != nil {
 		r.Missing = append(r.Missing, lack(err))
 		return r, ctx.Err()
 	}
@@ -52,41 +54,102 @@ func (c *Checker) Check(ctx context.Context) (driver.Report, error) {
 				Mend: "aws account enable-region --region-name " + region})
 		}
 	}
-	known, err := catalog.Default() // for the types of each family
-	if err != nil {
+	if err := c.checkRegions(ctx, &r); err != nil {
 		return r, err
 	}
-	for _, region := range r.Regions {
-		if err := c.network(ctx, region); errors.Is(err, errNoNetwork) {
-			r.Missing = append(r.Missing, driver.Lack{What: region + ": " + err.Error(),
-				Mend: "aws ec2 create-default-vpc --region " +
-					region + ", or tag one: tradewind:deployment=" + c.Deployment})
-		} else if err != nil {
-			r.Missing = append(r.Missing, lack(err))
-		}
-		quotas, err := c.quotasOf(ctx, region)
-		if err != nil { // buying does not need the quotas
-			l := lack(err)
-			l.Fatal, l.What = false, fmt.Sprintf("the quotas of %s are unknown: %s", region, l.What)
-			r.Missing = append(r.Missing, l)
-		}
-		r.Quotas = append(r.Quotas, quotas...)
-		reserved, err := refresh.Reserved(ctx, c.Cloud, region, known)
-		if err != nil { // then the broker does not use it
-			r.Missing = append(r.Missing, unknown("what the account has reserved in "+region, r.Identity, err,
-				"ec2:DescribeCapacityReservations", "ec2:DescribeReservedInstances", "ec2:DescribeInstances",
-				"ec2:DescribeAvailabilityZones"))
-		}
-		r.Reserved = append(r.Reserved, renew.Reported(reserved)...)
-	}
-	plans, err := refresh.Committed(ctx, c.Cloud, r.Regions, time.Now())
+	return r, ctx.Err()
+}
+
+// Limits of a check, so that it answers within the 29 seconds of API Gateway, also if a region does not answer: regions
+// are checked in parallel, each within regionWithin.
+const (
+	regionsAtOnce = 20
+	regionWithin  = 9 * time.Second
+)
+
+// part is what the check of one region found.
+type part struct {
+	missing  []driver.Lack
+	limits   []limit
+	reserved []catalog.Reserved
+}
+
+// checkRegions checks the regions, and what the account has committed itself to pay in all of them.
+func (c *Checker) checkRegions(ctx context.Context, r *driver.Report) error {
+	known, err := catalog.Default() // for the types of each family
 	if err != nil {
-		r.Missing = append(r.Missing, unknown("what the account has committed itself to pay", r.Identity, err,
+		return err
+	}
+	n := len(r.Regions)
+	parts := make([]part, n+2)
+	parallel.Each(regionsAtOnce, len(parts), func(i int) {
+		call, cancel := context.WithTimeout(ctx, regionWithin)
+		defer cancel()
+		switch i {
+		case n:
+			parts[i] = part{missing: c.plan(call)}
+		case n + 1:
+			parts[i] = c.commitments(call, r)
+		default:
+			parts[i] = c.region(call, r.Regions[i], r.Identity, known)
+		}
+	})
+	var limits []limit
+	for _, p := range parts {
+		for _, l := range p.missing {
+			if l.Mend == mendRights {
+				l.Mend = grant("tradewind", r.Identity, buying())
+			}
+			if !slices.Contains(r.Missing, l) { // a right is missing in all regions alike
+				r.Missing = append(r.Missing, l)
+			}
+		}
+		limits = append(limits, p.limits...)
+		r.Reserved = append(r.Reserved, renew.Reported(p.reserved)...)
+	}
+	for _, l := range limits {
+		r.Quotas = append(r.Quotas, driver.Quota{Name: l.name(), Region: l.region, Limit: l.vcpus})
+	}
+	r.Missing = append(r.Missing, lowQuotas(limits)...)
+	return nil
+}
+
+// region checks one region.
+func (c *Checker) region(ctx context.Context, region, identity string, known *catalog.Catalog) (p part) {
+	err := c.network(ctx, region)
+	if ctx.Err() != nil {
+		p.missing = []driver.Lack{{What: fmt.Sprintf("%s did not answer within %v", region, regionWithin),
+			Mend: "leave it out of --regions until it answers: https://health.aws.amazon.com/health/status"}}
+		return p
+	}
+	if errors.Is(err, errNoNetwork) {
+		p.missing = append(p.missing, driver.Lack{What: region + ": " + err.Error(),
+			Mend: "aws ec2 create-default-vpc --region " + region + ", or tag one: tradewind:deployment=" + c.Deployment})
+	} else if err != nil {
+		p.missing = append(p.missing, lack(err))
+	}
+	if p.limits, err = c.limitsOf(ctx, region); err != nil { // buying does not need the quotas
+		l := lack(err)
+		l.Fatal, l.What = false, fmt.Sprintf("the quotas of %s are unknown: %s", region, l.What)
+		p.missing = append(p.missing, l)
+	}
+	if p.reserved, err = refresh.Reserved(ctx, c.Cloud, region, known); err != nil { // then the broker does not use it
+		p.missing = append(p.missing, unknown("what the account has reserved in "+region, identity, err,
+			"ec2:DescribeCapacityReservations", "ec2:DescribeReservedInstances", "ec2:DescribeInstances",
+			"ec2:DescribeAvailabilityZones"))
+	}
+	return p
+}
+
+// commitments reads what the account has committed itself to pay.
+func (c *Checker) commitments(ctx context.Context, r *driver.Report) (p part) {
+	var err error
+	if p.reserved, err = refresh.Committed(ctx, c.Cloud, r.Regions, time.Now()); err != nil {
+		p.missing = append(p.missing, unknown("what the account has committed itself to pay", r.Identity, err,
 			"savingsplans:DescribeSavingsPlans", "savingsplans:DescribeSavingsPlanRates",
 			"ec2:DescribeCapacityReservations", "ec2:DescribeReservedInstances", "ec2:DescribeInstances"))
 	}
-	r.Reserved = append(r.Reserved, renew.Reported(plans)...)
-	return r, ctx.Err()
+	return p
 }
 
 // unknown reports something that could not be read, for lack of rights or of an answer. The broker does not use it
@@ -94,7 +157,7 @@ func (c *Checker) Check(ctx context.Context) (driver.Report, error) {
 func unknown(what, identity string, err error, rights ...string) driver.Lack {
 	l := lack(err)
 	if l.Mend == mendRights {
-		l.Mend = grant(identity, rights)
+		l.Mend = grant("tradewind-reserved", identity, rights)
 	}
 	l.Fatal, l.What = false, what+" is unknown: "+l.What
 	return l
@@ -102,15 +165,21 @@ func unknown(what, identity string, err error, rights ...string) driver.Lack {
 
 // grant returns the command that gives a user or a role rights. In the identity, the last part is the name of an IAM
 // user; the name of a role is before the session's name.
-func grant(identity string, rights []string) string {
+func grant(policy, identity string, rights []string) string {
 	_, name, _ := strings.Cut(identity, "/")
 	put := "put-user-policy --user-name " + cmp.Or(name[strings.LastIndexByte(name, '/')+1:], "NAME")
 	if strings.Contains(identity, ":assumed-role/") {
 		role, _, _ := strings.Cut(name, "/")
 		put = "put-role-policy --role-name " + role
 	}
-	return "aws iam " + put + ` --policy-name tradewind-reserved --policy-document '{"Version":"2012-10-17",` +
+	return "aws iam " + put + " --policy-name " + policy + ` --policy-document '{"Version":"2012-10-17",` +
 		`"Statement":[{"Effect":"Allow","Resource":"*","Action":["` + strings.Join(rights, `","`) + `"]}]}'`
+}
+
+// buying are the rights for buying machines, as docs/clouds.md lists them.
+func buying() []string {
+	return []string{"ec2:RunInstances", "ec2:TerminateInstances", "ec2:CreateTags", "ec2:CreateSecurityGroup",
+		"ec2:AuthorizeSecurityGroupIngress", "ec2:Describe*", "ssm:GetParameter", "servicequotas:ListServiceQuotas"}
 }
 
 // mendRights is the advice if rights for buying are missing.
@@ -134,21 +203,6 @@ func (c *Checker) network(ctx context.Context, region string) error {
 }
 
 var errNoNetwork = errors.New("there is no default VPC")
-
-// quotasOf returns a region's quotas, sorted by name.
-func (c *Checker) quotasOf(ctx context.Context, region string) (all []driver.Quota, err error) {
-	limits, err := refresh.Quotas(ctx, c.Cloud.SDK(region))
-	for _, class := range slices.Sorted(maps.Keys(limits)) {
-		l := limits[class]
-		for name, limit := range map[string]float64{"on-demand": l.OnDemand, "spot": l.Spot} {
-			if limit >= 0 {
-				all = append(all, driver.Quota{Name: class + " vCPUs " + name, Region: region, Limit: limit})
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b driver.Quota) int { return strings.Compare(a.Name, b.Name) })
-	return all, err
-}
 
 // lack converts a refusal to a report with advice.
 func lack(err error) driver.Lack {

@@ -13,7 +13,7 @@ func TestGrantCommand(t *testing.T) {
 		"arn:aws:sts::1:assumed-role/tradewind-refresh/x": "put-role-policy --role-name tradewind-refresh ",
 		"arn:aws:iam::1:root":                             "put-user-policy --user-name NAME ",
 	} {
-		command := grant(identity, []string{"ec2:DescribeReservedInstances", "savingsplans:DescribeSavingsPlans"})
+		command := grant("tradewind-reserved", identity, []string{"ec2:DescribeReservedInstances", "savingsplans:DescribeSavingsPlans"})
 		out, err := exec.CommandContext(t.Context(), "bash", "-n", "-c", command).CombinedOutput()
 		if err != nil || !strings.Contains(command, want) || !strings.Contains(command, `"ec2:DescribeReservedInstances","savingsplans:`) {
 			t.Errorf("%s: %s%s", identity, command, out)

@@ -16,8 +16,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
+
+// regionsAtOnce is how many regions are asked in parallel.
+const regionsAtOnce = 20
 
 // plansRegion is the region of the API that lists the account's Savings Plans of all regions.
 const plansRegion = "us-east-1"
@@ -40,12 +44,15 @@ func Committed(ctx context.Context, c *aws.Cloud, regions []string, now time.Tim
 			return nil, aws.Typed(err)
 		}
 	}
-	for _, region := range regions {
-		others, err := unpaid(ctx, c, region)
-		if err != nil {
-			return nil, aws.Typed(err)
-		}
-		for _, kind := range others {
+	others := make([][]string, len(regions))
+	if err := driver.Each(len(regions), regionsAtOnce, func(i int) (err error) {
+		others[i], err = unpaid(ctx, c, regions[i])
+		return err
+	}); err != nil {
+		return nil, aws.Typed(err)
+	}
+	for i, region := range regions {
+		for _, kind := range others[i] {
 			renew.Deduct(plans, region+"/"+kind)
 		}
 	}

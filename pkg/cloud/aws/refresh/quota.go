@@ -26,6 +26,14 @@ var quotaCodes = map[string][2]string{
 	"p5":       {"", "L-C4BD4855"}, // on demand they count as p
 }
 
+// QuotaCode returns the code of the vCPU quota of a class of machine families; "" if the class has none.
+func QuotaCode(class string, spot bool) string {
+	if spot {
+		return quotaCodes[class][1]
+	}
+	return quotaCodes[class][0]
+}
+
 // Limits are a region's vCPU quotas by class; a missing class is unknown.
 type Limits map[string]Limit
 

@@ -1,0 +1,59 @@
+package planner_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
+	"github.com/tradewind-broker/tradewind/internal/broker/planner"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+)
+
+const noAgent = "has no agent for arm64 machines"
+
+// A machine without an agent could not work: its launch would be refused again and again while the job waits.
+func TestPlanExcludesArchitecturesWithoutAgent(t *testing.T) {
+	const task = `tasks: {a: {run: x, time: 1h, resources: {cpus: 4, cloud: aws}}}`
+	p, c := newPlanner(t)
+	free := plan(t, p, planinput.Input{Spec: readJob(t, task)})
+	if arch := archOf(t, c, free); arch != catalog.ARM64 || free.Notes != nil {
+		t.Fatalf("%s is chosen, with the notes %q: the test proves nothing", arch, free.Notes)
+	}
+	opt := planner.DefaultOptions()
+	opt.Archs = map[string][]string{"aws": {"amd64"}}
+	moves, err := egress.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited := planner.New(c, moves, opt)
+	got := plan(t, limited, planinput.Input{Spec: readJob(t, task)})
+	if archOf(t, c, got) != catalog.AMD64 {
+		t.Errorf("planned on %s", got.Of(0).ID)
+	}
+	if !slices.ContainsFunc(got.Notes, func(n string) bool { return strings.Contains(n, noAgent) }) {
+		t.Errorf("notes %q", got.Notes)
+	}
+	asked := plan(t, limited, planinput.Input{Spec: readJob(t, strings.Replace(task, "cpus: 4", "cpus: 4, arch: arm64", 1))})
+	if asked.Status != record.PlanInfeasible || !strings.Contains(asked.Message, noAgent) {
+		t.Errorf("%s: %s", asked.Status, asked.Message)
+	}
+	other := plan(t, limited, planinput.Input{Spec: readJob(t, strings.Replace(task, "cloud: aws", "cloud: azure, arch: arm64", 1))})
+	if other.Status == record.PlanInfeasible || other.Notes != nil {
+		t.Errorf("%s on a cloud with both agents: %q", other.Message, other.Notes)
+	}
+}
+
+func archOf(t *testing.T, c *catalog.Catalog, p *record.Plan) catalog.Arch {
+	t.Helper()
+	if p.Of(0) == nil {
+		t.Fatalf("no plan: %s", p.Message)
+	}
+	m, err := c.Lookup(p.Of(0).ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Arch
+}

@@ -1,0 +1,146 @@
+package awskit_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/emulator"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// answering starts the emulated AWS behind a proxy. answer may answer a call, by its action, instead of the emulator.
+func answering(t *testing.T, answer func(action string, r *http.Request) string) {
+	t.Helper()
+	endpoint, err := url.Parse(emulator.Moto(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind := httputil.NewSingleHostReverseProxy(endpoint)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		_, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+		if action == "" {
+			form, _ := url.ParseQuery(string(body))
+			action = form.Get("Action")
+		}
+		if text := answer(action, r); text != "" {
+			_, _ = io.WriteString(w, text)
+			return
+		}
+		behind.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	for _, kv := range emulator.Env(server.URL) {
+		name, value, _ := strings.Cut(kv, "=")
+		t.Setenv(name, value)
+	}
+	t.Setenv("AWS_PROFILE", "")
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+}
+
+const (
+	noVPC = `<DescribeVpcsResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><vpcSet/></DescribeVpcsResponse>`
+	// moto does not know these calls
+	noReservation = `<DescribeCapacityReservationsResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><capacityReservationSet/></DescribeCapacityReservationsResponse>`
+	noInstances   = `<DescribeReservedInstancesResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><reservedInstancesSet/></DescribeReservedInstancesResponse>`
+
+	someQuota = `{"Quotas":[{"QuotaCode":"L-1216C47A","Value":64},{"QuotaCode":"L-34B43A08","Value":64}]}`
+	noGPU     = `{"Quotas":[{"QuotaCode":"L-1216C47A","Value":64},{"QuotaCode":"L-DB2E81BA","Value":0}]}`
+	noSpot    = `{"Quotas":[{"QuotaCode":"L-1216C47A","Value":64},{"QuotaCode":"L-34B43A08","Value":0}]}`
+	fresh     = `{"Quotas":[{"QuotaCode":"L-1216C47A","Value":5},{"QuotaCode":"L-34B43A08","Value":64}]}`
+)
+
+// Each lack of an account is one line with the command that fixes it.
+//
+// Sources: Amazon VPC User Guide, "Default VPCs"; Service Quotas, Amazon EC2 (new accounts have no GPU quota and 5
+// vCPUs of standard machines); AWS Billing and Cost Management API reference, GetAccountPlanState.
+func TestCheckReportsEachLackInOneLine(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers map[string]string
+		want    []driver.Lack
+	}{
+		"nothing": {},
+		"no VPC": {map[string]string{"DescribeVpcs": noVPC}, []driver.Lack{
+			{What: "eu-west-1: there is no default VPC", Mend: "aws ec2 create-default-vpc --region eu-west-1"},
+			{What: "us-east-1: there is no default VPC", Mend: "aws ec2 create-default-vpc --region us-east-1"},
+		}},
+		"no GPUs": {map[string]string{"ListServiceQuotas": noGPU}, []driver.Lack{
+			{What: "the account may run no vCPUs of g machines on demand in eu-west-1, us-east-1",
+				Mend: "for r in eu-west-1 us-east-1; do aws service-quotas request-service-quota-increase --service-code ec2 " +
+					"--quota-code L-DB2E81BA --desired-value 64 --region $r; done"},
+		}},
+		"no spot": {map[string]string{"ListServiceQuotas": noSpot}, []driver.Lack{
+			{What: "the account may run no vCPUs of standard machines as spot in eu-west-1, us-east-1", Mend: "L-34B43A08"},
+		}},
+		"a fresh account": {map[string]string{"ListServiceQuotas": fresh}, []driver.Lack{
+			{What: "the account may run at most 5 vCPUs of standard machines on demand in", Mend: "L-1216C47A"},
+		}},
+		"the free plan": {map[string]string{"GetAccountPlanState": `{"accountPlanType":"FREE","accountPlanStatus":"ACTIVE"}`},
+			[]driver.Lack{{What: "the account is on the free plan", Mend: "aws freetier upgrade-account-plan --account-plan-type PAID"}}},
+		"a paid plan": {map[string]string{"GetAccountPlanState": `{"accountPlanType":"PAID","accountPlanStatus":"ACTIVE"}`}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answering(t, func(action string, _ *http.Request) string {
+				if text := c.answers[action]; text != "" {
+					return text
+				}
+				return map[string]string{"ListServiceQuotas": someQuota, "GetAccountPlanState": `{"accountPlanType":"PAID"}`,
+					"DescribeCapacityReservations": noReservation, "DescribeReservedInstances": noInstances}[action]
+			})
+			r := check(t, cloudkit.Settings{Regions: []string{"us-east-1", "eu-west-1"}})
+			var got []driver.Lack
+			for _, l := range r.Missing {
+				if !strings.Contains(l.What, "committed itself to pay is unknown") { // moto has no Savings Plans
+					got = append(got, l)
+				}
+			}
+			if len(got) != len(c.want) {
+				t.Fatalf("%+v", got)
+			}
+			for i, l := range got {
+				if !strings.Contains(l.What, c.want[i].What) || !strings.Contains(l.Mend, c.want[i].Mend) || l.Fatal ||
+					strings.Contains(l.What+l.Mend, "\n") {
+					t.Errorf("%+v", l)
+				}
+			}
+		})
+	}
+}
+
+// API Gateway answers within 29 seconds or not at all. A region takes seconds, so all are asked at the same time.
+func TestCheckAsksAllRegionsAtOnce(t *testing.T) {
+	regions := []string{"us-east-1", "us-east-2", "us-west-1", "us-west-2", "eu-west-1", "eu-central-1"}
+	var mu sync.Mutex
+	all, seen, late := make(chan struct{}), map[string]bool{}, false
+	answering(t, func(action string, r *http.Request) string {
+		if action != "DescribeVpcs" {
+			return ""
+		}
+		mu.Lock()
+		if seen[r.Header.Get("Authorization")] = true; len(seen) == len(regions) {
+			close(all)
+		}
+		mu.Unlock()
+		select {
+		case <-all:
+		case <-time.After(5 * time.Second):
+			mu.Lock()
+			late = true
+			mu.Unlock()
+		}
+		return ""
+	})
+	r := check(t, cloudkit.Settings{Regions: regions})
+	if late || len(r.Regions) != len(regions) {
+		t.Errorf("a region waits for another; checked %v", r.Regions)
+	}
+}
