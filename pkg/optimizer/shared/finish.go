@@ -7,9 +7,9 @@ import "math"
 // rounding errors. It returns false if the plan then breaks a limit.
 func (b *builder) finish(s *schedule) (*Plan, bool) {
 	b.open(&s.fleet)
-	b.sortByStart(s)
+	b.byStart = sorted(b.byStart, s.start, true)
 	start, end := make([]float64, b.n), make([]float64, b.n)
-	for _, t := range b.order {
+	for _, t := range b.byStart {
 		i := s.on[t]
 		b.put(&s.fleet, t, i, max(b.arrival(&b.forwards, &s.fleet, t, i, end), s.start[t]), start, end)
 	}

@@ -21,6 +21,10 @@ type searcher struct {
 	cached  []bool
 	blink   float64 // the share of places that is overlooked
 	pool    []int32 // the kinds of which new instances may be opened
+	tried   []int32 // those of them that recreate tries
+	fastest bool    // choose takes the place with the earliest end, not the cheapest
+	credits [moves]credit
+	local   local
 }
 
 type window struct{ first, last float64 }
@@ -37,7 +41,7 @@ func (s *searcher) recreate(out *schedule, order []int32) bool {
 		}
 		i := out.on[t]
 		s.put(&out.fleet, t, i, s.arrival(&s.forwards, &out.fleet, t, i, out.end), out.start, out.end)
-		if out.end[t]+s.tail[t] > s.deadline*(1+1e-12) {
+		if !s.relaxed && out.end[t]+s.tail[t] > s.deadline*(1+1e-12) {
 			return false
 		}
 	}
@@ -60,7 +64,7 @@ type offer struct {
 	end      float64
 }
 
-// choose gives task t the instance with the least additional cost, or the earliest end if makespan counts.
+// choose gives task t the instance with the least additional cost, or the earliest end.
 func (s *searcher) choose(out *schedule, t int32) bool {
 	f := &out.fleet
 	best := offer{kind: unset}
@@ -84,7 +88,7 @@ func (s *searcher) choose(out *schedule, t int32) bool {
 			s.consider(out, t, f.on[a.task], &best)
 		}
 	}
-	for _, k := range s.pool {
+	for _, k := range s.tried {
 		s.considerNew(out, t, k, &best)
 	}
 	if best.kind == unset {
@@ -164,7 +168,7 @@ func (s *searcher) keep(best *offer, o offer) {
 	better := best.kind == unset
 	switch {
 	case better:
-	case s.makespan:
+	case s.fastest:
 		better = o.end < best.end || o.end == best.end && o.usd < best.usd
 	default:
 		better = o.usd < best.usd || o.usd == best.usd && o.end < best.end
@@ -198,7 +202,10 @@ func (s *searcher) setLate(c *schedule) {
 	s.late = resized(s.late, s.n)
 	for t := s.n - 1; t >= 0; t-- {
 		s.late[t] = s.deadline
-		if math.IsInf(s.deadline, 1) {
+		if s.relaxed {
+			s.late[t] = math.Inf(1)
+		}
+		if math.IsInf(s.late[t], 1) {
 			continue
 		}
 		i := c.on[t]

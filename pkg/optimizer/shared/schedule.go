@@ -49,9 +49,10 @@ type builder struct {
 	*problem
 	forwards, backwards direction
 	slots               []slot
-	order               []int32
+	byStart, byEnd      []int32
 	from, to            []float64 // of tasks backwards
 	steps               int64     // tasks placed
+	relaxed             bool      // schedules that break limits are scored by how much
 }
 
 func newBuilder(p *problem) *builder {
@@ -123,8 +124,11 @@ func (b *builder) justify(s *schedule) {
 
 func (b *builder) justifyLate(s *schedule) {
 	b.limit(&s.fleet, func(x *slot) float64 { return -x.last })
-	b.sort(func(x, y int32) int { return cmp.Or(cmp.Compare(s.end[y], s.end[x]), cmp.Compare(y, x)) })
-	b.place(&b.backwards, &s.fleet, b.order, b.from, b.to)
+	for t := range b.n {
+		b.from[t] = -s.end[t]
+	}
+	b.byEnd = sorted(b.byEnd, b.from, false)
+	b.place(&b.backwards, &s.fleet, b.byEnd, b.from, b.to)
 	for t := range b.n {
 		s.start[t], s.end[t] = -b.to[t], -b.from[t]
 	}
@@ -136,8 +140,8 @@ func (b *builder) justifyLate(s *schedule) {
 
 func (b *builder) justifyEarly(s *schedule) {
 	b.limit(&s.fleet, func(x *slot) float64 { return x.first })
-	b.sortByStart(s)
-	b.place(&b.forwards, &s.fleet, b.order, s.start, s.end)
+	b.byStart = sorted(b.byStart, s.start, true)
+	b.place(&b.forwards, &s.fleet, b.byStart, s.start, s.end)
 }
 
 // limit empties the slots of a fleet and sets when they are ready.
@@ -149,18 +153,38 @@ func (b *builder) limit(f *fleet, ready func(*slot) float64) {
 	}
 }
 
-func (b *builder) sortByStart(s *schedule) {
-	b.sort(func(x, y int32) int { return cmp.Or(cmp.Compare(s.start[x], s.start[y]), cmp.Compare(x, y)) })
-}
-
-func (b *builder) sort(compare func(x, y int32) int) {
-	if len(b.order) < b.n {
-		b.order = b.order[:0]
-		for t := range b.n {
-			b.order = append(b.order, int32(t)) // #nosec G115 -- at most MaxTasks
+// sorted sorts tasks by a time. Equal ones are in topological order, or in its reverse. It is fast if the order is
+// nearly right.
+func sorted(order []int32, key []float64, topological bool) []int32 {
+	if len(order) < len(key) {
+		order = make([]int32, len(key))
+		for t := range order {
+			order[t] = int32(t) // #nosec G115 -- at most MaxTasks
 		}
 	}
-	slices.SortFunc(b.order, compare)
+	moves := 0
+	for i := 1; i < len(order); i++ {
+		t := order[i]
+		k, j := key[t], i
+		for ; j > 0; j-- {
+			o := order[j-1]
+			if key[o] < k || key[o] == k && (o < t) == topological {
+				break
+			}
+			order[j] = o
+		}
+		order[j] = t
+		if moves += i - j; moves > 16*len(order) {
+			slices.SortFunc(order, func(x, y int32) int {
+				if topological {
+					return cmp.Or(cmp.Compare(key[x], key[y]), cmp.Compare(x, y))
+				}
+				return cmp.Or(cmp.Compare(key[x], key[y]), cmp.Compare(y, x))
+			})
+			break
+		}
+	}
+	return order
 }
 
 // price computes the cost, the end and the score of a schedule from the slots.
@@ -202,6 +226,9 @@ func (b *builder) moves(f *fleet) float64 {
 const tie = 1e-9
 
 func (b *builder) score(usd, hours float64) float64 {
+	if b.relaxed {
+		return max(0, hours/b.deadline-1) + max(0, usd/b.budget-1) + tie*usd
+	}
 	if hours > b.deadline || usd > b.budget {
 		return math.Inf(1)
 	}

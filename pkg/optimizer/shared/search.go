@@ -8,34 +8,61 @@ import (
 )
 
 // improve searches from a schedule within a number of steps and returns the best schedule. It accepts worse schedules
-// with simulated annealing.
+// with simulated annealing, and prefers the moves that have led to improvements.
+//
+// In a relaxed search it stops at the first schedule within the limits.
 func (s *searcher) improve(start *schedule, steps int64, stop func() bool) *schedule {
 	cur, best, trial := &schedule{}, &schedule{}, &schedule{}
 	cur.copyFrom(start)
 	best.copyFrom(start)
 	begin, end := s.steps, s.steps+steps
 	s.setLate(cur)
-	order := s.orderOf(cur, nil)
-	for round := 0; s.steps < end; round++ {
+	order := sorted(nil, cur.start, true)
+	for round := 0; s.steps < end && !(s.relaxed && s.within(best)); round++ {
 		if round%64 == 0 && stop() {
 			break
 		}
+		done := float64(s.steps-begin) / float64(steps)
+		heat := cur.score * firstHeat * math.Pow(lastHeat/firstHeat, done)
+		if !s.makespan && !s.relaxed && round%localEvery == 0 {
+			s.polish(cur, int64(localEvery*3*s.n), heat)
+			s.justify(cur)
+			if s.price(cur); cur.score < best.score {
+				best.copyFrom(cur)
+			}
+			s.setLate(cur)
+			order = sorted(order, cur.start, true)
+		}
 		s.steps += int64(s.n) / 8
+		from := s.steps
 		trial.fleet.copyFrom(&cur.fleet)
-		if !s.ruin(cur, trial) || !s.recreate(trial, order) {
+		move := s.draw()
+		if !s.ruin(move, cur, trial) || !s.recreate(trial, order) {
+			s.reward(move, 0, s.steps-from)
 			continue
 		}
 		s.compact(trial)
-		s.justify(trial)
-		s.price(trial)
-		done := float64(s.steps-begin) / float64(steps)
-		heat := cur.score * firstHeat * math.Pow(lastHeat/firstHeat, done)
-		if trial.score > cur.score-heat*math.Log(1-s.random.Float64()) {
+		limit := cur.score - heat*math.Log(1-s.random.Float64())
+		s.justifyLate(trial)
+		if s.price(trial); trial.score <= limit*1.03 {
+			s.justifyEarly(trial)
+			s.price(trial)
+		}
+		if trial.score > limit {
+			s.reward(move, 0, s.steps-from)
 			continue
 		}
+		gain := 0.1
+		switch {
+		case trial.score < best.score*(1-1e-9):
+			gain = 10
+		case trial.score < cur.score*(1-1e-9):
+			gain = 1
+		}
+		s.reward(move, gain, s.steps-from)
 		cur, trial = trial, cur
 		s.setLate(cur)
-		order = s.orderOf(cur, order)
+		order = sorted(order, cur.start, true)
 		if cur.score < best.score {
 			best.copyFrom(cur)
 		}
@@ -43,25 +70,17 @@ func (s *searcher) improve(start *schedule, steps int64, stop func() bool) *sche
 	return best
 }
 
+// within reports whether a schedule keeps the limits.
+func (b *builder) within(s *schedule) bool { return s.hours <= b.deadline && s.usd <= b.budget }
+
+// localEvery is the number of rounds between two local searches, which take about as many steps as the rounds.
+const localEvery = 4
+
 // Temperatures of the annealing, as a share of the score.
 const (
-	firstHeat = 0.01
-	lastHeat  = 0.0001
+	firstHeat = 0.02
+	lastHeat  = 0.0002
 )
-
-// orderOf returns the tasks by start.
-func (s *searcher) orderOf(c *schedule, order []int32) []int32 {
-	if order == nil {
-		order = make([]int32, s.n)
-		for t := range order {
-			order[t] = int32(t) // #nosec G115 -- at most MaxTasks
-		}
-	}
-	slices.SortFunc(order, func(x, y int32) int {
-		return cmp.Or(cmp.Compare(c.start[x], c.start[y]), cmp.Compare(x, y))
-	})
-	return order
-}
 
 // compact removes the instances without tasks.
 func (s *searcher) compact(c *schedule) {
@@ -98,35 +117,89 @@ func (s *searcher) plan(cur *schedule, f *fleet) {
 	}
 }
 
+// The moves of the search.
+const (
+	nearMove = iota
+	instanceMove
+	relatedMove
+	retypeMove
+	mergeMove
+	splitMove
+	seedMove
+	moves
+)
+
+// credit is what a move has gained and taken, with less weight on the past.
+type credit struct{ gain, steps float64 }
+
+func (s *searcher) weight(move int) float64 {
+	c := &s.credits[move]
+	return 0.02 + (c.gain+1)/(c.steps/float64(s.n)+10)
+}
+
+// draw draws a move by the gain that it has had for its steps.
+func (s *searcher) draw() int {
+	sum := 0.0
+	for m := range moves {
+		sum += s.weight(m)
+	}
+	r := s.random.Float64() * sum
+	for m := range moves {
+		if r -= s.weight(m); r < 0 {
+			return m
+		}
+	}
+	return 0
+}
+
+func (s *searcher) reward(move int, gain float64, steps int64) {
+	c := &s.credits[move]
+	c.gain, c.steps = 0.99*c.gain+gain, 0.99*c.steps+float64(steps)
+}
+
 // ruin changes a copy of the current fleet: it takes tasks off their instances, or changes instances. It returns
 // false if it changed nothing.
-func (s *searcher) ruin(cur, trial *schedule) bool {
+func (s *searcher) ruin(move int, cur, trial *schedule) bool {
 	s.blink = 0.02
+	s.fastest = s.makespan
+	if s.relaxed {
+		s.fastest = s.random.IntN(2) == 0
+	}
 	changed := true
-	switch r := s.random.IntN(100); {
-	case r < 40:
+	switch move {
+	case nearMove:
 		s.ruinNear(cur, trial)
-	case r < 55:
+	case instanceMove:
 		s.ruinInstance(trial)
-	case r < 65:
+	case relatedMove:
 		s.ruinRelated(trial)
-	case r < 75:
+	case retypeMove:
 		changed = s.retype(trial)
-	case r < 85:
+		if s.random.IntN(2) == 0 {
+			s.ruinNear(cur, trial)
+		}
+	case mergeMove:
 		changed = s.merge(trial)
-	case r < 92:
+	case splitMove:
 		changed = s.split(cur, trial)
-	default:
+	case seedMove:
 		s.ruinNear(cur, trial)
 		changed = s.seed(trial)
 	}
 	s.plan(cur, &trial.fleet)
+	s.tried = s.tried[:0]
+	for range min(len(s.pool), kindsTried) {
+		s.tried = append(s.tried, s.pool[s.random.IntN(len(s.pool))])
+	}
 	return changed
 }
 
+// kindsTried is the number of kinds of which one recreate may open new instances.
+const kindsTried = 6
+
 // size draws a number of tasks to take off.
 func (s *searcher) size() int {
-	most := min(s.n, 4+s.n/4, 40)
+	most := min(s.n, 6+s.n/3, 60)
 	return 1 + s.random.IntN(most)
 }
 
@@ -189,13 +262,18 @@ func (s *searcher) ruinRelated(trial *schedule) {
 // drawKind returns a kind of which the fleet may have one more instance, or false.
 func (s *searcher) drawKind(f *fleet) (int32, bool) {
 	k := s.pool[s.random.IntN(len(s.pool))]
+	return k, s.available(f, k)
+}
+
+// available reports whether a fleet may have one more instance of a kind.
+func (s *searcher) available(f *fleet, k int32) bool {
 	count := 0
 	for _, o := range f.kinds {
 		if o == k {
 			count++
 		}
 	}
-	return k, count < s.kinds[k].most
+	return count < s.kinds[k].most
 }
 
 // retype changes the kind of an instance, and takes off the tasks that do not fit.
@@ -238,11 +316,10 @@ func (s *searcher) split(cur, trial *schedule) bool {
 	t := s.random.IntN(s.n)
 	i, at := trial.on[t], cur.start[t]
 	k := trial.kinds[i]
-	ok := true
 	if s.random.IntN(2) == 0 {
-		k, ok = s.drawKind(&trial.fleet)
+		k = s.pool[s.random.IntN(len(s.pool))]
 	}
-	if !ok {
+	if !s.available(&trial.fleet, k) {
 		return false
 	}
 	j := int32(len(trial.kinds)) // #nosec G115 -- at most MaxTasks

@@ -6,37 +6,144 @@ import (
 	"slices"
 )
 
-// guess estimates the cost of running all tasks on identical instances of one machine.
+// guess estimates the cost of running all tasks on a number of identical instances of one machine.
 type guess struct {
-	machine int
-	usd     float64
+	machine, count int
+	usd            float64
 }
 
 // demand sums up what the tasks need, to compare machines before anything is scheduled.
 type demand struct {
 	work     float64    // hours, at speed 1
 	held     [3]float64 // CPU, memory and GPU hours
-	longest  float64    // hours of the longest path
 	deadline float64
+	makespan bool
 	tasks    int
+	// ends[i] is the end of a list schedule in which widths[i] tasks run at the same time, at speed 1.
+	widths []int
+	ends   []float64
 }
 
 func (p *problem) demand() demand {
-	d := demand{deadline: p.deadline, tasks: p.n}
-	path := make([]float64, p.n)
+	d := demand{deadline: p.deadline, makespan: p.makespan, tasks: p.n}
 	for t := range p.n {
 		of := p.task(t)
 		d.work += of.Hours
 		for i, x := range [3]float64{of.CPUs, of.MemoryGiB, of.GPUs} {
 			d.held[i] += x * of.Hours
 		}
-		for _, a := range p.parents.of(int32(t)) { // #nosec G115 -- at most MaxTasks
-			path[t] = max(path[t], path[a.task])
+	}
+	order := p.byPath()
+	d.widths = counts(p.n)
+	for i, width := range d.widths {
+		d.ends = append(d.ends, p.listEnd(order, width))
+		if i > 0 && d.ends[i] == d.ends[i-1] && width > 4 {
+			d.widths = d.widths[:i+1]
+			break
 		}
-		path[t] += of.Hours
-		d.longest = max(d.longest, path[t])
 	}
 	return d
+}
+
+// byPath returns the tasks by the longest path from their start to the end, at speed 1.
+func (p *problem) byPath() []int32 {
+	path := make([]float64, p.n)
+	for t := int32(p.n) - 1; t >= 0; t-- { // #nosec G115 -- at most MaxTasks
+		for _, a := range p.children.of(t) {
+			path[t] = max(path[t], path[a.task])
+		}
+		path[t] += p.task(int(t)).Hours
+	}
+	for t := range path {
+		path[t] = -path[t]
+	}
+	return sorted(nil, path, true)
+}
+
+// listEnd is the end of a list schedule at speed 1 without moves: whenever one of width slots is free, the open task
+// that comes first in the order starts.
+func (p *problem) listEnd(order []int32, width int) float64 {
+	rank := make([]int32, p.n)
+	waits := make([]int32, p.n)
+	var open, running heap
+	for i, t := range order {
+		rank[t] = int32(i)                                         // #nosec G115 -- at most MaxTasks
+		if waits[t] = int32(len(p.parents.of(t))); waits[t] == 0 { // #nosec G115 -- at most MaxEdges
+			open.push(entry{float64(i), t})
+		}
+	}
+	now := 0.0
+	for len(open) > 0 || len(running) > 0 {
+		for len(open) > 0 && len(running) < width {
+			t := open.pop().task
+			running.push(entry{now + p.task(int(t)).Hours, t})
+		}
+		done := running.pop()
+		now = done.key
+		for _, a := range p.children.of(done.task) {
+			if waits[a.task]--; waits[a.task] == 0 {
+				open.push(entry{float64(rank[a.task]), a.task})
+			}
+		}
+	}
+	return now
+}
+
+type entry struct {
+	key  float64
+	task int32
+}
+
+func (e entry) less(o entry) bool { return e.key < o.key || e.key == o.key && e.task < o.task }
+
+// heap has the entry with the least key first.
+type heap []entry
+
+func (h *heap) push(e entry) {
+	*h = append(*h, e)
+	a := *h
+	i := len(a) - 1
+	for ; i > 0 && e.less(a[(i-1)/2]); i = (i - 1) / 2 {
+		a[i] = a[(i-1)/2]
+	}
+	a[i] = e
+}
+
+func (h *heap) pop() entry {
+	a := *h
+	top, e := a[0], a[len(a)-1]
+	a = a[:len(a)-1]
+	*h = a
+	i := 0
+	for 2*i+1 < len(a) {
+		c := 2*i + 1
+		if c+1 < len(a) && a[c+1].less(a[c]) {
+			c++
+		}
+		if !a[c].less(e) {
+			break
+		}
+		a[i] = a[c]
+		i = c
+	}
+	if len(a) > 0 {
+		a[i] = e
+	}
+	return top
+}
+
+// end interpolates the end of a list schedule of some width, at speed 1.
+func (d *demand) end(width float64) float64 {
+	i, _ := slices.BinarySearchFunc(d.widths, width, func(w int, x float64) int { return cmp.Compare(float64(w), x) })
+	switch {
+	case i == 0:
+		return d.ends[0]
+	case i >= len(d.widths):
+		return d.ends[len(d.ends)-1]
+	}
+	low, high := float64(d.widths[i-1]), float64(d.widths[i])
+	part := (1/low - 1/width) / (1/low - 1/high) // ends are about work/width + path
+	return d.ends[i-1] + part*(d.ends[i]-d.ends[i-1])
 }
 
 // slots is how many tasks a machine runs at the same time, on average.
@@ -50,35 +157,36 @@ func (d *demand) slots(m *Machine) float64 {
 	if share == 0 {
 		return float64(max(d.tasks, 1))
 	}
-	return max(1, 1/share)
+	return max(1, math.Floor(1/share*(1+1e-9)))
 }
 
 // counts are the numbers of instances that are tried: all small ones, then some larger ones.
 func counts(most int) []int {
 	var c []int
-	for n := 1; n < most; n += max(1, n/3) {
+	for n := 1; n < most; n += max(1, n/6) {
 		c = append(c, n)
 	}
 	return append(c, max(most, 1))
 }
 
-// guess returns the least estimate over the number of instances.
-func (d *demand) guess(i int, m *Machine) guess {
-	g := guess{i, math.Inf(1)}
+// guesses estimates the costs on each number of instances of a machine, as far as they are needed.
+func (d *demand) guesses(i int, m *Machine, add func(guess)) {
 	slots := d.slots(m)
 	k := kind{price: m.USDPerHour, minimum: m.MinimumHours, advance: m.IncrementHours}
 	for _, n := range counts(min(m.Most, d.tasks)) {
 		width := slots * float64(n)
-		run := max(d.longest, d.work/width+d.longest*(1-1/max(1, width))/2) / m.Speed
-		if m.BootHours+run > d.deadline {
-			continue
+		end := m.BootHours + d.end(width)/m.Speed
+		// Not all instances are needed all the time.
+		rent := (k.billed(end) + k.billed(m.BootHours+d.work/width/m.Speed)) / 2
+		if usd := float64(n) * k.price * rent; d.makespan {
+			add(guess{i, n, end + tie*usd})
+		} else if end <= d.deadline*1.02 {
+			add(guess{i, n, usd})
 		}
-		g.usd = min(g.usd, float64(n)*k.price*k.billed(m.BootHours+run))
-		if width*d.longest > d.work*2 {
-			break
+		if width >= float64(d.widths[len(d.widths)-1]) {
+			return
 		}
 	}
-	return g
 }
 
 // Sizes of the choice of machines.
@@ -88,20 +196,23 @@ const (
 )
 
 // choose returns the machines for the search: the best by the estimate, the best of each size and of the fast ones,
-// and for each class of tasks the best that fit. If moves take time or money, it chooses in the best places.
-func (p *problem) choose(from []int) []int {
-	if len(from) <= poolSize {
-		return from
-	}
+// and for each class of tasks the best that fit. If moves take time or money, it chooses in the best places. The
+// guesses are of these machines, best first.
+func (p *problem) choose(from []int) ([]int, []guess) {
 	d := p.demand()
-	guesses := make([]guess, len(from))
-	for j, i := range from {
-		guesses[j] = d.guess(i, &p.model.Machines[i])
+	var guesses []guess
+	for _, i := range from {
+		d.guesses(i, &p.model.Machines[i], func(g guess) { guesses = append(guesses, g) })
 	}
 	slices.SortStableFunc(guesses, func(a, b guess) int { return cmp.Compare(a.usd, b.usd) })
+	if len(from) <= poolSize {
+		return from, guesses
+	}
 	c := choice{problem: p, taken: map[int]bool{}}
-	for _, g := range guesses[:16] {
-		c.take(g.machine)
+	for _, g := range guesses {
+		if c.take(g.machine); len(c.chosen) >= poolSize/2 {
+			break
+		}
 	}
 	c.bySize(&d, from)
 	c.byClass(from)
@@ -117,7 +228,7 @@ func (p *problem) choose(from []int) []int {
 			c.byClass(here)
 		}
 	}
-	return c.chosen
+	return c.chosen, slices.DeleteFunc(guesses, func(g guess) bool { return !c.taken[g.machine] })
 }
 
 func (p *problem) movesMatter() bool {

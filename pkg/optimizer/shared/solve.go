@@ -1,6 +1,7 @@
 package shared
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -14,6 +15,8 @@ type Options struct {
 	// TimeLimit stops the search and returns the best plan so far; zero means no limit but the number of steps, which
 	// depends only on the model.
 	TimeLimit time.Duration
+	// Effort multiplies the number of steps; zero means 1.
+	Effort float64
 	// Now is the clock for TimeLimit and Solution.Millis; nil is time.Now.
 	Now func() time.Time
 }
@@ -35,7 +38,7 @@ func Solve(ctx context.Context, m *Model, o Options) (*Solution, error) {
 	stop := func() bool {
 		return ctx.Err() != nil || o.TimeLimit > 0 && o.Now().Sub(begin) > o.TimeLimit
 	}
-	s := solve(m, l, stop)
+	s := solve(m, l, cmp.Or(o.Effort, 1), stop)
 	s.model = m
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -47,7 +50,7 @@ func Solve(ctx context.Context, m *Model, o Options) (*Solution, error) {
 	return s, nil
 }
 
-func solve(m *Model, l *links, stop func() bool) *Solution {
+func solve(m *Model, l *links, effort float64, stop func() bool) *Solution {
 	whole := compile(m, l, nil)
 	if len(m.Tasks) == 0 {
 		return &Solution{Status: optimizer.Optimal, Plan: &Plan{}}
@@ -56,13 +59,13 @@ func solve(m *Model, l *links, stop func() bool) *Solution {
 	if message != "" {
 		return &Solution{Status: optimizer.Infeasible, Message: message}
 	}
-	p := compile(m, l, whole.choose(undominated(m, whole.classes)))
-	plan := newSearcher(p).run(stop)
+	machines, guesses := whole.choose(undominated(m, whole.classes))
+	plan := newSearcher(compile(m, l, machines)).run(guesses, effort, stop)
 	if plan == nil {
 		return &Solution{}
 	}
 	objective, bound := plan.USD, lower.usd
-	if p.makespan {
+	if whole.makespan {
 		objective, bound = plan.Hours, lower.hours
 	}
 	out := &Solution{Status: optimizer.Feasible, Plan: plan, Bound: min(bound, objective)}
@@ -73,13 +76,16 @@ func solve(m *Model, l *links, stop func() bool) *Solution {
 }
 
 // run finds starting schedules and improves the best of them. It returns nil if it finds none.
-func (s *searcher) run(stop func() bool) *Plan {
-	starts := s.starts(stop)
+func (s *searcher) run(guesses []guess, effort float64, stop func() bool) *Plan {
+	budget := int64(effort * float64(max(min(4_000_000, int64(s.n)*100_000), int64(s.n)*4000)))
+	starts := s.starts(guesses, budget/4, stop)
+	if len(starts) == 0 {
+		starts = s.repaired(budget/2, stop)
+	}
 	if len(starts) == 0 {
 		return nil
 	}
-	budget := max(min(4_000_000, int64(s.n)*100_000), int64(s.n)*4000)
-	best := s.improve(starts[0], budget, stop)
+	best := s.improve(starts[0], budget-s.steps, stop)
 	starts = append([]*schedule{best}, starts...)
 	for _, c := range starts {
 		if plan, ok := s.finish(c); ok {
@@ -89,8 +95,8 @@ func (s *searcher) run(stop func() bool) *Plan {
 	return nil
 }
 
-// starts returns schedules within the limits, best first.
-func (s *searcher) starts(stop func() bool) []*schedule {
+// starts returns schedules on identical machines within the limits, best first.
+func (s *searcher) starts(guesses []guess, steps int64, stop func() bool) []*schedule {
 	var found []*schedule
 	keep := func(c *schedule) {
 		if math.IsInf(c.score, 1) {
@@ -102,31 +108,81 @@ func (s *searcher) starts(stop func() bool) []*schedule {
 		s.price(d)
 		found = append(found, c, d)
 	}
+	kinds := map[int]int{}
 	for k := range s.kinds {
-		order := s.ranks(k)
-		for _, n := range counts(min(s.n, s.kinds[k].most)) {
-			if stop() && len(found) > 0 {
-				break
-			}
-			c := &schedule{}
-			if !s.identical(c, order, k, n) {
-				break
-			}
-			keep(c)
-			if len(c.kinds) < n {
-				break
-			}
-		}
+		kinds[s.kinds[k].machine] = k
 	}
-	slices.SortStableFunc(found, func(a, b *schedule) int {
-		switch {
-		case a.score < b.score:
-			return -1
-		case a.score > b.score:
-			return 1
+	orders := map[int][]int32{}
+	for _, g := range guesses {
+		if len(found) > 0 && (stop() || s.steps > steps) {
+			break
 		}
-		return 0
-	})
+		k := kinds[g.machine]
+		if orders[k] == nil {
+			orders[k] = s.ranks(k)
+		}
+		c := &schedule{}
+		if s.identical(c, orders[k], k, g.count) {
+			keep(c)
+		}
+		s.steps += int64(s.n)
+	}
+	slices.SortStableFunc(found, func(a, b *schedule) int { return cmp.Compare(a.score, b.score) })
 	const most = 8
 	return found[:min(len(found), most)]
+}
+
+// repaired returns a schedule within the limits, if it finds one. It starts from schedules in which each task goes
+// where it costs least, or ends first, and then searches for schedules that break the limits less.
+func (s *searcher) repaired(steps int64, stop func() bool) []*schedule {
+	s.tried, s.blink = append([]int32(nil), s.pool...), 0
+	order := s.ranks(0)
+	var best *schedule
+	for _, relaxed := range []bool{false, true} {
+		for _, fastest := range []bool{false, true} {
+			s.relaxed, s.fastest = relaxed, fastest
+			if c := s.greedy(order); c != nil && (best == nil || c.score < best.score) {
+				best = c
+			}
+		}
+		if best != nil {
+			break
+		}
+	}
+	s.tried = nil
+	if best != nil && s.relaxed {
+		best = s.improve(best, steps, stop)
+		s.relaxed = false
+		if best.score = s.score(best.usd, best.hours); !s.within(best) {
+			best = nil
+		}
+	}
+	s.relaxed = false
+	if best == nil {
+		return nil
+	}
+	return []*schedule{best}
+}
+
+// greedy builds a schedule from nothing. It returns nil if it breaks a limit, unless the limits are relaxed.
+func (s *searcher) greedy(order []int32) *schedule {
+	c := &schedule{}
+	c.on = resized(c.on, s.n)
+	s.late, s.planned = resized(s.late, s.n), s.planned[:0]
+	for t := range c.on {
+		c.on[t] = unset
+		s.late[t] = math.Inf(1)
+		if !s.relaxed {
+			s.late[t] = (s.deadline - s.tail[t]) * (1 + 1e-12)
+		}
+	}
+	if !s.recreate(c, order) {
+		return nil
+	}
+	s.compact(c)
+	s.justify(c)
+	if s.price(c); math.IsInf(c.score, 1) {
+		return nil
+	}
+	return c
 }
