@@ -37,7 +37,7 @@ func tinyModel(t *rapid.T) *shared.Model {
 	for i := range n {
 		m.Tasks = append(m.Tasks, shared.Task{
 			ID: fmt.Sprint("t", i), CPUs: float64(rapid.IntRange(0, 2).Draw(t, "cpus")),
-			MemoryGiB: float64(rapid.IntRange(0, 2).Draw(t, "memory")), Hours: float64(2 * rapid.IntRange(0, 1).Draw(t, "hours")),
+			MemoryGiB: float64(rapid.IntRange(0, 2).Draw(t, "memory")), Hours: float64(2 * rapid.IntRange(1, 2).Draw(t, "hours")),
 		})
 	}
 	for i := range n {
@@ -59,8 +59,8 @@ func tinyModel(t *rapid.T) *shared.Model {
 	return m
 }
 
-// tinyHorizon is enough for three tasks of two hours, a boot, and moves between them.
-const tinyHorizon = 11
+// tinyHorizon is enough for three tasks of four hours, a boot, and moves between them.
+const tinyHorizon = 14
 
 // brute returns the least objective over all whole start times and all assignments to instances, or +Inf.
 func brute(m *shared.Model) float64 {

@@ -144,10 +144,14 @@ func (p *problem) addKind(i int) {
 	}
 	hours := make([]float64, p.n)
 	for t := range hours {
-		hours[t] = p.task(t).Hours / m.Speed
+		hours[t] = max(p.task(t).Hours/m.Speed, shortest)
 	}
 	p.kinds, p.holds, p.hours = append(p.kinds, k), append(p.holds, holds), append(p.hours, hours)
 }
+
+// shortest is the run time of a task that takes no time, in hours. It makes clear that the task holds its resources
+// when it runs.
+const shortest = 1e-10
 
 // held is what a task holds on a machine. A task that exactly fits holds the whole machine, whatever the rounding.
 func held(t *Task, m *Machine, has need) need {
