@@ -159,7 +159,7 @@ func (b *Functions) submit(ctx context.Context, e events.Event) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // removed before it was read
 	case err == nil:
-		spec, err = read.Job(data.Key, r)
+		spec, err = read.JobContext(ctx, data.Key, r)
 		if cerr := r.Close(); err == nil && cerr != nil {
 			return fmt.Errorf("broker: read %s: %w", data.Key, cerr)
 		}

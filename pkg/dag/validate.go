@@ -256,7 +256,7 @@ func (t *Task) CheckInputs() (input int, err error) {
 	if t.StandIn() {
 		return 0, nil
 	}
-	places := make(InputPlaces, len(t.Inputs))
+	var places InputPlaces
 	for i := range t.Inputs {
 		if err := cmp.Or(places.Add(&t.Inputs[i]), t.checkMount(&t.Inputs[i])); err != nil {
 			return i, err

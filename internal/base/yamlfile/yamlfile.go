@@ -6,6 +6,7 @@ package yamlfile
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/stopping"
 )
 
 const (
@@ -29,12 +31,15 @@ const (
 	// visitsPerMark visits for each of its marks.
 	maxVisits     = 2 * maxMarks
 	visitsPerMark = 50
+	// visitsPerLook is the number of visits after which a Reader looks whether its context has ended.
+	visitsPerLook = 1000
 )
 
 // Reader walks the node tree of a YAML file. It visits only fields that the caller asks for, so the caller limits the
 // depth. It counts every node it visits, so aliases cannot multiply the work.
 type Reader struct {
-	visits int // the remaining visits
+	visits int             // the remaining visits
+	ctx    context.Context //nolint:containedctx // of the one call that reads the file
 }
 
 // Entry is a field of a mapping.
@@ -47,8 +52,14 @@ type Entry struct {
 // have them in any order, and all are optional.
 type Fields[T any] map[string]func(into T, node *yaml.Node) error
 
-// Decode parses a file. It returns the roots of its non-empty documents, at least one, and a Reader for them.
+// Decode is DecodeContext without an end.
 func Decode(data []byte) ([]*yaml.Node, Reader, error) {
+	return DecodeContext(context.Background(), data)
+}
+
+// DecodeContext parses a file. It returns the roots of its non-empty documents, at least one, and a Reader for them.
+// When the context ends, parsing and reading end with its error.
+func DecodeContext(ctx context.Context, data []byte) ([]*yaml.Node, Reader, error) {
 	marks := countMarks(data)
 	if marks > maxMarks {
 		return nil, Reader{}, fault.OverLimit(
@@ -60,7 +71,7 @@ func Decode(data []byte) ([]*yaml.Node, Reader, error) {
 		data = slices.Concat([]byte("%YAML 1.1"), rest)
 	}
 	var roots []*yaml.Node
-	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec := yaml.NewDecoder(stopping.Reader(ctx, data))
 	for {
 		var doc yaml.Node
 		err := dec.Decode(&doc)
@@ -68,7 +79,10 @@ func Decode(data []byte) ([]*yaml.Node, Reader, error) {
 			return nil, Reader{}, fault.New("the file is empty", "")
 		}
 		if errors.Is(err, io.EOF) {
-			return roots, Reader{visits: min(1000+visitsPerMark*marks, maxVisits)}, nil
+			return roots, Reader{visits: min(1000+visitsPerMark*marks, maxVisits), ctx: ctx}, nil
+		}
+		if ctx.Err() != nil {
+			return nil, Reader{}, ctx.Err()
 		}
 		if err != nil {
 			return nil, Reader{}, syntax(data, err)
@@ -186,6 +200,9 @@ func (r *Reader) visit(n *yaml.Node) (*yaml.Node, error) {
 			PositionOf(n),
 			fault.OverLimit("aliases expand to too many values", "write fewer of them"),
 		)
+	}
+	if r.visits%visitsPerLook == 0 && r.ctx != nil && r.ctx.Err() != nil {
+		return nil, r.ctx.Err()
 	}
 	if n.Kind == yaml.AliasNode {
 		return n.Alias, nil // the YAML package has resolved it: it is never an alias itself

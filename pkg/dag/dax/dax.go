@@ -2,7 +2,8 @@
 package dax
 
 import (
-	"bytes"
+	"bufio"
+	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/recorded"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/stopping"
 )
 
 // reader reads Pegasus DAX as a stream of elements. From the schemas dax-2.1 and dax-3.6 it reads jobs with their
@@ -31,10 +33,16 @@ type reader struct {
 // daxMaxAttributes limits the attributes of one element, because each is compared with all others.
 const daxMaxAttributes = 100
 
-// Parse reads an abstract workflow in Pegasus DAX 2 or 3. data is the unpacked text. The jobs become stand-ins,
-// because their programs are only in the catalogues of the original site.
+// Parse is ParseContext without an end.
 func Parse(name string, data []byte) (*dag.Job, error) {
-	r := &reader{dec: xml.NewDecoder(bytes.NewReader(data))}
+	return ParseContext(context.Background(), name, data)
+}
+
+// ParseContext reads an abstract workflow in Pegasus DAX 2 or 3. data is the unpacked text. The jobs become stand-ins,
+// because their programs are only in the catalogues of the original site. It stops when the context ends.
+func ParseContext(ctx context.Context, name string, data []byte) (*dag.Job, error) {
+	// The decoder reads byte by byte from a bufio.Reader, and only in steps from the text.
+	r := &reader{dec: xml.NewDecoder(bufio.NewReader(stopping.Reader(ctx, data)))}
 	r.importer = recorded.NewImporter(name, dag.DAX, func(_ string, d recorded.Dependency) string {
 		return fmt.Sprintf("adag/child[%d]/parent/@ref", d.Index)
 	})

@@ -47,6 +47,8 @@ type reader struct {
 	gang   map[string][]int // the tasks of the roles, by the name of the task that has the roles
 	parts  []taskPart       // by task
 
+	members map[string][]int // tasks by their name and by that of their gang or service; see named
+
 	env      map[string]string // of the job; variables of tasks override it
 	secrets  []secretPosition  // of the job, for every task
 	defaults dag.Task
@@ -298,11 +300,10 @@ func (r *reader) readTasks(n *yaml.Node) error {
 		if err != nil {
 			return fault.WithinKey(e.Key, err)
 		}
-		parts = append(parts, of...)
-	}
-	if len(parts) > dag.MaxTasks {
-		return fault.At(yamlfile.PositionOf(n),
-			fault.OverLimit(fmt.Sprintf("%d tasks with their roles, more than %d", len(parts), dag.MaxTasks), ""))
+		if parts = append(parts, of...); len(parts) > dag.MaxTasks {
+			return fault.At(yamlfile.PositionOf(e.Name),
+				fault.OverLimit(fmt.Sprintf("more than %d tasks, with roles and replicas", dag.MaxTasks), ""))
+		}
 	}
 	if err := r.nameTasks(parts); err != nil {
 		return err

@@ -208,7 +208,6 @@ func (r *reader) forTask() yamlfile.Fields[*skyTask] {
 func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
 	t := &skyTask{
 		Task: dag.Task{Nodes: 1, Login: true, Env: r.given}, at: doc, unset: map[string]bool{},
-		places: dag.InputPlaces{},
 	}
 	if err := r.readKnown(doc, t); err != nil {
 		return err
@@ -242,6 +241,10 @@ func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
 		return err
 	}
 	o := r.origin
+	if len(r.job.Tasks)+len(tasks) > dag.MaxTasks {
+		return fault.At(yamlfile.PositionOf(doc),
+			fault.OverLimit(fmt.Sprintf("more than %d tasks, with the replicas of services", dag.MaxTasks), ""))
+	}
 	var all []int
 	for _, task := range tasks {
 		for _, m := range append(t.files, t.marks...) {

@@ -248,12 +248,13 @@ func (r *reader) build(script string) error {
 		r.add(r.job.Name, task, nodes)
 		return nil
 	}
+	first, last := slices.Min(indexes), slices.Max(indexes)
 	for _, i := range indexes {
 		t := task
 		t.Env = dag.MergeEnv(map[string]string{
 			"SLURM_ARRAY_TASK_ID": strconv.Itoa(i), "SLURM_ARRAY_TASK_COUNT": strconv.Itoa(len(indexes)),
-			"SLURM_ARRAY_TASK_MIN":  strconv.Itoa(slices.Min(indexes)),
-			"SLURM_ARRAY_TASK_MAX":  strconv.Itoa(slices.Max(indexes)),
+			"SLURM_ARRAY_TASK_MIN":  strconv.Itoa(first),
+			"SLURM_ARRAY_TASK_MAX":  strconv.Itoa(last),
 			"SLURM_ARRAY_TASK_STEP": strconv.Itoa(a.step),
 		}, a.env)
 		r.add(fmt.Sprintf("%s-%d", r.job.Name, i), t, nodes)

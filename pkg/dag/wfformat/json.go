@@ -2,6 +2,7 @@ package wfformat
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/recorded"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/stopping"
 )
 
 // jsonReader reads a JSON file token by token, and knows the position of each in the file and in its structure.
@@ -21,8 +23,9 @@ type jsonReader struct {
 	path  []pathElement
 	depth int
 
-	// The line of offset seenTo, so that lines need not be counted from the beginning each time.
-	seenTo, seenLine int
+	// The line of offset seenTo and the offset of that line, so that a position takes the time of the text since the
+	// previous position, also in a file of one line.
+	seenTo, seenLine, lineStart int
 }
 
 // pathElement is a key of an object or an index of an array.
@@ -36,8 +39,8 @@ type pathElement struct {
 // because other programs write the files and may add keys.
 type members map[string]func() error
 
-func newJSONReader(data []byte) *jsonReader {
-	dec := json.NewDecoder(bytes.NewReader(data))
+func newJSONReader(ctx context.Context, data []byte) *jsonReader {
+	dec := json.NewDecoder(stopping.Reader(ctx, data))
 	dec.UseNumber()
 	return &jsonReader{data: data, dec: dec, seenLine: 1}
 }
@@ -83,11 +86,15 @@ func (r *jsonReader) syntax(err error) error {
 // position returns the position of the last token.
 func (r *jsonReader) position() fault.Position {
 	if r.start < r.seenTo {
-		r.seenTo, r.seenLine = 0, 1
+		r.seenTo, r.seenLine, r.lineStart = 0, 1, 0
 	}
-	r.seenLine += bytes.Count(r.data[r.seenTo:r.start], []byte{'\n'})
+	since := r.data[r.seenTo:r.start]
+	r.seenLine += bytes.Count(since, []byte{'\n'})
+	if last := bytes.LastIndexByte(since, '\n'); last >= 0 {
+		r.lineStart = r.seenTo + last + 1
+	}
 	r.seenTo = r.start
-	column := r.start - bytes.LastIndexByte(r.data[:r.start], '\n')
+	column := r.start - r.lineStart + 1
 	return fault.Position{Line: int32(r.seenLine), Column: int32(column)} //nolint:gosec // at most MaxFileBytes
 }
 
