@@ -305,22 +305,36 @@ func (r *Reader) merge(entries []Entry, seen map[string]int, n *yaml.Node, depth
 	return entries, nil
 }
 
-// ReadFields reads a mapping into the value into. A field that is not in known is an error.
+// ReadFields reads a mapping into the value into. A field that is not in known is an error. The error has the faults of
+// all fields.
 func ReadFields[T any](r *Reader, n *yaml.Node, known Fields[T], into T) error {
+	return ReadFieldsOr(r, n, known, into, func(e Entry) error { return r.Unknown(e, known.Names()) })
+}
+
+// ReadFieldsOr is ReadFields with a function that returns the error for a field that is not in known.
+func ReadFieldsOr[T any](r *Reader, n *yaml.Node, known Fields[T], into T, unknown func(Entry) error) error {
+	return r.Each(n, func(e Entry) error {
+		read, ok := known[e.Key]
+		if !ok {
+			return unknown(e)
+		}
+		return read(into, e.Node)
+	})
+}
+
+// Each calls read for every field of a mapping. The error has the faults of all fields.
+func (r *Reader) Each(n *yaml.Node, read func(Entry) error) error {
 	entries, err := r.Mapping(n)
 	if err != nil {
 		return err
 	}
+	var all fault.Faults
 	for _, e := range entries {
-		read, ok := known[e.Key]
-		if !ok {
-			return fault.WithinKey(e.Key, r.Unknown(e, known.Names()))
-		}
-		if err := read(into, e.Node); err != nil {
-			return fault.WithinKey(e.Key, fault.At(PositionOf(e.Node), err))
+		if !all.Add(fault.WithinKey(e.Key, fault.At(PositionOf(e.Node), read(e)))) {
+			break
 		}
 	}
-	return nil
+	return all.Err()
 }
 
 // Unknown returns the error for a field that its mapping does not have, with a hint from the known names.
@@ -328,7 +342,7 @@ func (r *Reader) Unknown(e Entry, known []string) error {
 	return r.Fault(e.Name, "unknown field", fault.OneOf(e.Key, known))
 }
 
-// List calls each for every element of a sequence.
+// List calls each for every element of a sequence. The error has the faults of all elements.
 func (r *Reader) List(n *yaml.Node, each func(i int, n *yaml.Node) error) error {
 	if n.Kind != yaml.SequenceNode {
 		hint := ""
@@ -337,16 +351,17 @@ func (r *Reader) List(n *yaml.Node, each func(i int, n *yaml.Node) error) error 
 		}
 		return r.Fault(n, "must be a list, not "+Describe(n), hint)
 	}
+	var all fault.Faults
 	for i, c := range n.Content {
 		c, err := r.visit(c)
 		if err == nil {
 			err = fault.At(PositionOf(c), each(i, c))
 		}
-		if err != nil {
-			return fault.Within(fault.Index(i), err)
+		if err != nil && !all.Add(fault.Within(fault.Index(i), err)) {
+			break
 		}
 	}
-	return nil
+	return all.Err()
 }
 
 // listHint returns a hint how to write a scalar as a list. If element is set, the scalar is a valid element, and the
@@ -413,20 +428,13 @@ func Describe(n *yaml.Node) string {
 
 // Texts reads a mapping of names to texts and calls check for each. Errors have the name and the line.
 func (r *Reader) Texts(n *yaml.Node, check func(name, text string) error) (map[string]string, error) {
-	entries, err := r.Mapping(n)
-	if err != nil {
-		return nil, err
-	}
-	all := make(map[string]string, len(entries))
-	for _, e := range entries {
+	all := map[string]string{}
+	return all, r.Each(n, func(e Entry) (err error) {
 		if all[e.Key], err = r.Text(e.Node); err == nil {
-			err = fault.At(PositionOf(e.Node), check(e.Key, all[e.Key]))
+			err = check(e.Key, all[e.Key])
 		}
-		if err != nil {
-			return nil, fault.WithinKey(e.Key, err)
-		}
-	}
-	return all, nil
+		return err
+	})
 }
 
 // TextField returns a function that reads a field of text, parses it and stores the result in the field that to

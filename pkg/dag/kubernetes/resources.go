@@ -43,24 +43,21 @@ func (r *reader) readResources(p *pod, n *yaml.Node) error {
 		return err
 	}
 	// The default request is the limit. For a GPU, request and limit are the same.
+	var all fault.Faults
 	for _, e := range limits {
 		asked := slices.ContainsFunc(requests, func(other yamlfile.Entry) bool { return other.Key == e.Key })
 		if asked || yamlfile.IsNull(e.Node) {
 			continue
 		}
-		if err := r.amount(p, e, "limits"); err != nil {
-			return fault.Within("limits", err)
-		}
+		all.Add(fault.Within("limits", r.amount(p, e, "limits")))
 	}
 	for _, e := range requests {
 		if yamlfile.IsNull(e.Node) {
 			continue
 		}
-		if err := r.amount(p, e, "requests"); err != nil {
-			return fault.Within("requests", err)
-		}
+		all.Add(fault.Within("requests", r.amount(p, e, "requests")))
 	}
-	return nil
+	return all.Err()
 }
 
 // amount reads one resource.
@@ -115,20 +112,13 @@ func (r *reader) amount(p *pod, e yamlfile.Entry, below string) error {
 
 // nodeSelector reads the labels with which the clouds' clusters describe machine types, zones and GPUs.
 func (r *reader) nodeSelector(p *pod, n *yaml.Node) error {
-	entries, err := r.Mapping(n)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
+	return r.Each(n, func(e yamlfile.Entry) error {
 		s, err := r.Text(e.Node)
-		if err == nil {
-			err = r.selectLabel(p, e.Key, s, e.Node)
-		}
 		if err != nil {
-			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+			return err
 		}
-	}
-	return nil
+		return r.selectLabel(p, e.Key, s, e.Node)
+	})
 }
 
 func (r *reader) selectLabel(p *pod, label, s string, n *yaml.Node) error {

@@ -26,18 +26,14 @@ type skyStorage struct {
 
 // readMounts reads file_mounts: a mapping from the paths that the task sees to their sources.
 func (r *reader) readMounts(t *skyTask, n *yaml.Node) error {
-	entries, err := r.Mapping(n)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
+	return r.Each(n, func(e yamlfile.Entry) error {
 		dst := inWorkdir(r.expand(t, e.Name, "file_mounts", e.Key))
 		if err := dag.CheckMountPath(dst); err != nil {
-			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
+			return fault.At(yamlfile.PositionOf(e.Name), err)
 		}
 		from := len(t.Inputs)
 		if err := r.readMount(t, dst, e.Node); err != nil {
-			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+			return err
 		}
 		for i := from; i < len(t.Inputs); i++ {
 			t.markFile(dag.InputField(i), e.Node, fault.Join("file_mounts", fault.KeyElement(e.Key)))
@@ -48,8 +44,8 @@ func (r *reader) readMounts(t *skyTask, n *yaml.Node) error {
 				fault.OverLimit(fmt.Sprintf("more than %d mounts", dag.MaxFiles), ""),
 			)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // inWorkdir returns a path in ~/sky_workdir relative to the task's working folder. SkyPilot files use ~/sky_workdir
@@ -72,7 +68,10 @@ func (r *reader) readMount(t *skyTask, dst string, n *yaml.Node) error {
 		if err != nil {
 			return err
 		}
-		src := r.expand(t, n, "file_mounts", s)
+		src, err := r.filled(t, n, "file_mounts", s)
+		if err != nil {
+			return err
+		}
 		return t.addInput(dag.Input{URI: src, Path: dst})
 	}
 	var s skyStorage
@@ -80,9 +79,17 @@ func (r *reader) readMount(t *skyTask, dst string, n *yaml.Node) error {
 		return err
 	}
 	for i := range s.sources {
-		s.sources[i] = r.expand(t, n, "file_mounts", s.sources[i])
+		var err error
+		if s.sources[i], err = r.filled(t, n, "file_mounts", s.sources[i]); err != nil {
+			return fault.Within("source", err)
+		}
 	}
-	s.name = r.expand(t, n, "file_mounts", s.name)
+	name := r.expand(t, n, "file_mounts", s.name)
+	if name == "" && s.name != "" {
+		_, err := r.filled(t, n, "file_mounts", s.name)
+		return fault.Within("name", err)
+	}
+	s.name = name
 	return r.addStorage(t, dst, &s, n)
 }
 
@@ -282,6 +289,33 @@ func (r *reader) bucketScheme(t *skyTask, s *skyStorage, field string) (string, 
 func lastElement(s string) string {
 	s = strings.TrimRight(s, "/")
 	return s[strings.LastIndexByte(s, '/')+1:]
+}
+
+// filled is expand for a text that names data. An error names the variables without a value, because they are the cause
+// of a path that cannot exist: those that are declared without a value in a local path, and empty ones if nothing else
+// is left.
+func (r *reader) filled(t *skyTask, n *yaml.Node, field, s string) (string, error) {
+	out := r.expand(t, n, field, s)
+	local := !strings.Contains(out, "://")
+	var names []string
+	for rest := s; ; {
+		i := strings.IndexByte(rest, '$')
+		if i < 0 || i+1 == len(rest) {
+			break
+		}
+		name, length := variable(rest[i:])
+		rest = rest[i+length:]
+		value, given := t.Env[name]
+		empty := given && value == "" && dag.CheckURI(out) != nil
+		if (empty || t.unset[name] && local) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return out, nil
+	}
+	return "", r.Fault(n, fault.Quote(s)+" has no value for "+strings.Join(names, ", "),
+		"set it in envs, or with --env "+names[0]+"=VALUE")
 }
 
 // expand replaces $NAME and ${NAME} with the values of the task's variables. Other names stay unchanged; it warns

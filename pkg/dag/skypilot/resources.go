@@ -394,26 +394,20 @@ func (r *reader) readChoice(
 	if nested != nil {
 		known = append(known, "any_of", "ordered")
 	}
-	for _, e := range entries {
+	return r.Each(n, func(e yamlfile.Entry) error {
 		if yamlfile.IsNull(e.Node) || strings.HasPrefix(e.Key, "_") {
-			continue
+			return nil
 		}
 		if nested != nil && (e.Key == "any_of" || e.Key == "ordered") {
-			if err := nested(e); err != nil {
-				return fault.WithinKey(e.Key, err)
-			}
-			continue
+			return nested(e)
 		}
 		read, ok := r.resources[e.Key]
 		if !ok {
-			return fault.WithinKey(e.Key, r.Unknown(e, known))
-		}
-		if err := read(skyInto{t, c}, e.Node); err != nil {
-			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+			return r.Unknown(e, known)
 		}
 		c.mark(skyMarks(e.Key), yamlfile.PositionOf(e.Node), path+"."+e.Key)
-	}
-	return nil
+		return read(skyInto{t, c}, e.Node)
+	})
 }
 
 // mark records the positions of fields. They replace those of the default values.

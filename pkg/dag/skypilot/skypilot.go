@@ -102,10 +102,14 @@ func (r *reader) read(docs []*yaml.Node) error {
 	case len(docs) > dag.MaxTasks:
 		return fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", len(docs), dag.MaxTasks), "")
 	}
+	var all fault.Faults
 	for i, doc := range docs {
-		if err := r.readTask(i, doc, !named && len(docs) == 1); err != nil {
-			return err
+		if !all.Add(fault.At(yamlfile.PositionOf(doc), r.readTask(i, doc, !named && len(docs) == 1))) {
+			break
 		}
+	}
+	if !all.None() {
+		return all.Err()
 	}
 	return r.chain()
 }
@@ -209,14 +213,16 @@ func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
 	t := &skyTask{
 		Task: dag.Task{Nodes: 1, Login: true, Env: r.given}, at: doc, unset: map[string]bool{},
 	}
-	if err := r.readKnown(doc, t); err != nil {
-		return err
-	}
+	var all fault.Faults
+	more := all.Add(r.readKnown(doc, t))
 	if t.Resources == nil {
 		t.Resources = []dag.Resources{skyDefaults(skyChoice{})}
 	}
-	if err := r.readData(t); err != nil {
-		return err
+	if more {
+		all.Add(r.readData(t))
+	}
+	if !all.None() {
+		return all.Err()
 	}
 	if k, err := t.CheckInputs(); err != nil {
 		for _, m := range t.files {
@@ -245,66 +251,58 @@ func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
 		return fault.At(yamlfile.PositionOf(doc),
 			fault.OverLimit(fmt.Sprintf("more than %d tasks, with the replicas of services", dag.MaxTasks), ""))
 	}
-	var all []int
+	var indexes []int
 	for _, task := range tasks {
 		for _, m := range append(t.files, t.marks...) {
 			m.Task = int32(len(r.job.Tasks)) //nolint:gosec // below dag.MaxTasks
 			o.Marks = append(o.Marks, m)
 		}
-		all = append(all, len(r.job.Tasks))
+		indexes = append(indexes, len(r.job.Tasks))
 		o.Tasks = append(o.Tasks, yamlfile.PositionOf(doc))
 		o.Paths = append(o.Paths, "")
 		r.job.Tasks = append(r.job.Tasks, task)
 	}
-	r.docs = append(r.docs, all)
+	r.docs = append(r.docs, indexes)
 	r.job.Priority = max(r.job.Priority, t.priority)
 	return nil
 }
 
 // readKnown reads the fields of a task, and ignores SkyPilot's internal fields.
 func (r *reader) readKnown(doc *yaml.Node, t *skyTask) error {
-	entries, err := r.Mapping(doc)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
+	return r.Each(doc, func(e yamlfile.Entry) error {
 		if strings.HasPrefix(e.Key, "_") {
-			continue
+			return nil
 		}
 		read, ok := r.task[e.Key]
 		if !ok {
-			return fault.WithinKey(e.Key, r.Unknown(e, r.task.Names()))
+			return r.Unknown(e, r.task.Names())
 		}
-		if err := read(t, e.Node); err != nil {
-			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
-		}
-	}
-	return nil
+		return read(t, e.Node)
+	})
 }
 
 // readEnvs reads variables. Those without a value are given at submission, as with SkyPilot's command line.
 func (r *reader) readEnvs(t *skyTask, n *yaml.Node) error {
-	entries, err := r.Mapping(n)
-	if err != nil {
-		return err
-	}
-	env := make(map[string]string, len(entries))
-	for _, e := range entries {
+	env := map[string]string{}
+	err := r.Each(n, func(e yamlfile.Entry) (err error) {
 		if _, ok := r.given[e.Key]; ok {
-			continue
+			return nil
 		}
 		if yamlfile.IsNull(e.Node) {
 			t.unset[e.Key] = true
+			r.job.NeedsValue(e.Key, yamlfile.PositionOf(e.Name), "envs."+e.Key)
 			r.job.Warn(yamlfile.PositionOf(e.Name), "envs."+e.Key,
 				"has no value and is not set: give it with --env "+e.Key+"=VALUE")
-			continue
+			return nil
 		}
 		if err := dag.CheckEnvName(e.Key); err != nil {
-			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
+			return fault.At(yamlfile.PositionOf(e.Name), err)
 		}
-		if env[e.Key], err = r.variable("envs."+e.Key, e.Node); err != nil {
-			return fault.WithinKey(e.Key, err)
-		}
+		env[e.Key], err = r.variable("envs."+e.Key, e.Node)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	t.Env = dag.WithoutEnv(dag.MergeEnv(env, t.Env), t.Secrets)
 	if len(t.Env) == 0 {
@@ -336,15 +334,7 @@ func (r *reader) readSecrets(t *skyTask, n *yaml.Node) error {
 			return err
 		}
 	} else {
-		entries, err := r.Mapping(n)
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			if err := r.readSecret(e, add); err != nil {
-				return fault.WithinKey(e.Key, err)
-			}
-		}
+		return r.Each(n, func(e yamlfile.Entry) error { return r.readSecret(e, add) })
 	}
 	return nil
 }
@@ -362,24 +352,19 @@ func (r *reader) readSecret(e yamlfile.Entry, add func(string, *yaml.Node) error
 
 // readData reads the fields that name files and buckets, in which variables are expanded.
 func (r *reader) readData(t *skyTask) error {
+	var all fault.Faults
 	if n := t.workdir; n != nil {
-		if err := fault.Within("workdir", r.readWorkdir(t, n)); err != nil {
-			return err
-		}
+		all.Add(fault.Within("workdir", r.readWorkdir(t, n)))
 	}
 	if t.mounts != nil {
-		if err := fault.Within("file_mounts", r.readMounts(t, t.mounts)); err != nil {
-			return err
-		}
+		all.Add(fault.Within("file_mounts", r.readMounts(t, t.mounts)))
 	}
 	if t.inputs != nil {
-		if err := fault.Within("inputs", r.readEstimates(t, t.inputs, r.addEstimate)); err != nil {
-			return err
-		}
+		all.Add(fault.Within("inputs", r.readEstimates(t, t.inputs, r.addEstimate)))
 	}
 	if t.outputs != nil {
 		outputs := dag.NewNamer(0)
-		return fault.Within(
+		all.Add(fault.Within(
 			"outputs",
 			r.readEstimates(t, t.outputs, func(t *skyTask, what string, size dag.GiB, _ *yaml.Node) error {
 				o := dag.Output{Name: outputs.Name(lastElement(what), "output"), Size: size}
@@ -390,9 +375,9 @@ func (r *reader) readData(t *skyTask) error {
 				t.Outputs = append(t.Outputs, o)
 				return err
 			}),
-		)
+		))
 	}
-	return nil
+	return all.Err()
 }
 
 func (r *reader) readWorkdir(t *skyTask, n *yaml.Node) error {
@@ -404,7 +389,9 @@ func (r *reader) readWorkdir(t *skyTask, n *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	t.Workdir = r.expand(t, n, "workdir", s)
+	if t.Workdir, err = r.filled(t, n, "workdir", s); err != nil {
+		return err
+	}
 	return fault.At(yamlfile.PositionOf(n), dag.CheckURI(t.Workdir))
 }
 
@@ -417,7 +404,10 @@ func (r *reader) readRepository(t *skyTask, n *yaml.Node) error {
 			if err != nil {
 				return err
 			}
-			*to(repo) = r.expand(t, n, "workdir", s)
+			if *to(repo) = r.expand(t, n, "workdir", s); *to(repo) == "" {
+				_, err = r.filled(t, n, "workdir", s)
+				return err
+			}
 			return check(*to(repo))
 		}
 	}
@@ -447,24 +437,17 @@ func (r *reader) readEstimates(
 	n *yaml.Node,
 	add func(*skyTask, string, dag.GiB, *yaml.Node) error,
 ) error {
-	entries, err := r.Mapping(n)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
+	return r.Each(n, func(e yamlfile.Entry) error {
 		s, err := r.Text(e.Node)
 		if err != nil {
-			return fault.WithinKey(e.Key, err)
+			return err
 		}
 		size, err := dag.ParseSize(s)
-		if err == nil {
-			err = add(t, e.Key, size, e.Node)
-		}
 		if err != nil {
-			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+			return err
 		}
-	}
-	return nil
+		return add(t, e.Key, size, e.Node)
+	})
 }
 
 // addEstimate sets the size of data that a task reads; n is the node of the field. If no mount has the data, it

@@ -94,6 +94,7 @@ func newReader(name string) *reader {
 
 func (r *reader) read(data []byte) error {
 	line := int32(0)
+	var all fault.Faults
 	for text := range strings.Lines(string(data)) {
 		line++
 		text = strings.TrimRight(text, "\r\n")
@@ -105,18 +106,23 @@ func (r *reader) read(data []byte) error {
 			if err == nil {
 				err = r.options(words)
 			}
-			if err != nil {
-				return fault.At(r.pos, err)
+			if !all.Add(fault.At(r.pos, err)) {
+				return all.Err()
 			}
 		case trimmed != "" && trimmed[0] != '#':
+			if !all.None() {
+				return all.Err()
+			}
 			return r.build(string(data))
 		}
 	}
-	return fault.New("the script has no command", "commands come after the #SBATCH lines")
+	all.Add(fault.New("the script has no command", "commands come after the #SBATCH lines"))
+	return all.Err()
 }
 
-// options reads the options of one line.
+// options reads the options of one line. The error has the faults of all of them.
 func (r *reader) options(words []string) error {
+	var all fault.Faults
 	for i := 0; i < len(words); i++ {
 		name, value, given := words[i], "", false
 		switch {
@@ -126,27 +132,31 @@ func (r *reader) options(words []string) error {
 			value, given = name[2:], len(name) > 2
 			long, ok := short[name[1]]
 			if !ok {
-				return r.unknown("-" + name[1:2])
+				all.Add(r.unknown("-" + name[1:2]))
+				return all.Err() // the next word may be its value
 			}
 			name = long
 		default:
-			return fault.New(fmt.Sprintf("%s is not an option", fault.Quote(name)), "options begin with - or --")
+			all.Add(fault.New(fmt.Sprintf("%s is not an option", fault.Quote(name)), "options begin with - or --"))
+			return all.Err()
 		}
 		o, ok := options[name]
 		if !ok {
-			return r.unknown("--" + name)
+			all.Add(r.unknown("--" + name))
+			return all.Err()
 		}
 		if r.name = "--" + name; o.needs && !given {
 			if i++; i == len(words) {
-				return fault.Within(r.name, fault.New("has no value", ""))
+				all.Add(fault.Within(r.name, fault.New("has no value", "")))
+				return all.Err()
 			}
 			value = words[i]
 		}
-		if err := o.read(r, strings.TrimPrefix(value, "=")); err != nil {
-			return fault.Within(r.name, err)
+		if !all.Add(fault.Within(r.name, o.read(r, strings.TrimPrefix(value, "=")))) {
+			break
 		}
 	}
-	return nil
+	return all.Err()
 }
 
 func (r *reader) unknown(name string) error {

@@ -22,6 +22,8 @@ type jsonReader struct {
 	start int // offset of the last token
 	path  []pathElement
 	depth int
+	// broken is set after an error with which nothing more can be read.
+	broken bool
 
 	// The line of offset seenTo and the offset of that line, so that a position takes the time of the text since the
 	// previous position, also in a file of one line.
@@ -54,11 +56,13 @@ func (r *jsonReader) token() (json.Token, error) {
 	r.start = from
 	t, err := r.dec.Token()
 	if err != nil {
+		r.broken = true
 		return nil, r.syntax(err)
 	}
 	if d, ok := t.(json.Delim); ok {
 		if d == '{' || d == '[' {
 			if r.depth++; r.depth > recorded.MaxDepth {
+				r.broken = true
 				return nil, fault.At(
 					r.position(),
 					fault.OverLimit(fmt.Sprintf("is nested more than %d deep", recorded.MaxDepth), ""),
@@ -140,6 +144,7 @@ func (r *jsonReader) object(known members) error {
 		return err
 	}
 	seen := make(map[string]bool, len(known))
+	var all fault.Faults
 	for r.dec.More() {
 		t, err := r.token()
 		if err != nil {
@@ -152,17 +157,35 @@ func (r *jsonReader) object(known members) error {
 		case !ok:
 			err = r.skip()
 		case seen[key]:
-			err = r.fault("is given twice", "remove one")
+			twice := r.fault("is given twice", "remove one")
+			if err = r.skip(); err == nil {
+				err = twice
+			}
 		default:
 			seen[key] = true
-			err = r.locate(read())
+			err = r.whole(read)
 		}
-		if err != nil {
-			return err
+		if !all.Add(err) || r.broken {
+			return all.Err()
 		}
 		r.path = r.path[:len(r.path)-1]
 	}
-	_, err := r.token()
+	if _, err := r.token(); err != nil {
+		all.Add(err)
+	}
+	return all.Err()
+}
+
+// whole reads a value. If the value has a fault, it skips the rest of it, so that reading can continue after it.
+func (r *jsonReader) whole(read func() error) error {
+	depth, path := r.depth, len(r.path)
+	err := r.locate(read())
+	r.path = r.path[:min(path, len(r.path))]
+	for err != nil && !r.broken && r.depth > depth {
+		if _, syntax := r.token(); syntax != nil {
+			break
+		}
+	}
 	return err
 }
 
@@ -172,15 +195,18 @@ func (r *jsonReader) array(each func(i int) error) error {
 		return err
 	}
 	r.path = append(r.path, pathElement{isIndex: true})
+	var all fault.Faults
 	for i := 0; r.dec.More(); i++ {
 		r.path[len(r.path)-1].index = i
-		if err := r.locate(each(i)); err != nil {
-			return err
+		if !all.Add(r.whole(func() error { return each(i) })) || r.broken {
+			return all.Err()
 		}
 	}
 	r.path = r.path[:len(r.path)-1]
-	_, err := r.token()
-	return err
+	if _, err := r.token(); err != nil {
+		all.Add(err)
+	}
+	return all.Err()
 }
 
 // skip skips a value.
