@@ -4,6 +4,8 @@ package skypilot
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -12,6 +14,12 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
+)
+
+// Volumes of SkyPilot are disks of one cloud or claims of a cluster, with data that the task needs.
+const (
+	volumesMissing = "volumes are not mounted"
+	useBuckets     = "keep the data in a bucket: file_mounts"
 )
 
 // notActedOn is the warning about a SkyPilot field that Tradewind ignores.
@@ -26,6 +34,8 @@ type reader struct {
 	names     *dag.Namer
 	docs      [][]int // the tasks of each document
 	parallel  bool    // the tasks are a group, not a chain
+	primary   []string
+	primaryAt *yaml.Node // of primary
 	resources skyResourceFields
 	task      yamlfile.Fields[*skyTask]
 	storage   yamlfile.Fields[*skyStorage]
@@ -111,7 +121,68 @@ func (r *reader) read(docs []*yaml.Node) error {
 	if !all.None() {
 		return all.Err()
 	}
+	if r.parallel {
+		return r.group()
+	}
 	return r.chain()
+}
+
+// group makes the tasks of a job group start together and find each other by name, as TASK-RANK.GROUP. If one of them
+// is the primary task, its end ends the others.
+func (r *reader) group() error {
+	j := r.job
+	if len(j.Tasks) > dag.MaxGang {
+		if r.primary != nil {
+			return r.Fault(r.primaryAt, fmt.Sprintf("%d tasks are more than the %d that can start and end together",
+				len(j.Tasks), dag.MaxGang), "")
+		}
+		j.Warn(fault.Position{Line: 1, Column: 1}, "", fmt.Sprintf(
+			"%d tasks are more than the %d that can start together: they do not find each other by name",
+			len(j.Tasks), dag.MaxGang))
+		return nil
+	}
+	if len(j.Tasks) < 2 {
+		return nil
+	}
+	for i := range j.Tasks {
+		t := &j.Tasks[i]
+		if t.Service != nil {
+			return j.AtTask(i, fault.New("is a service in a job group", "write it as a separate job"))
+		}
+		t.Gang, t.Role = j.Name, dag.ToName(t.Name, "task")
+		t.Env = dag.MergeEnv(t.Env, map[string]string{"SKYPILOT_JOBGROUP_NAME": j.Name})
+		t.Run = groupHosts + t.Run
+	}
+	return r.primaryTask()
+}
+
+// groupHosts makes the names of the tasks of a group known, as far as the task may.
+const groupHosts = `while read -r address name; do
+  echo "$address $name $name.$SKYPILOT_JOBGROUP_NAME"
+done <"$TRADEWIND_HOSTS" 2>/dev/null | { tee -a /etc/hosts || sudo -n tee -a /etc/hosts; } >/dev/null 2>&1 || :
+`
+
+// primaryTask makes the end of the primary task end the others.
+func (r *reader) primaryTask() error {
+	of := map[string]int{}
+	for i := range r.job.Tasks {
+		of[r.job.Tasks[i].Name] = i
+	}
+	for k, name := range r.primary {
+		i, ok := of[name]
+		switch {
+		case !ok:
+			return fault.Within("primary_tasks"+fault.Index(k), r.Fault(r.primaryAt.Content[k],
+				"there is no task "+fault.Quote(name), fault.DidYouMean(name, slices.Sorted(maps.Keys(of)))))
+		case len(r.primary) == 1:
+			r.job.Tasks[i].On = append(r.job.Tasks[i].On,
+				dag.Reaction{Event: dag.TaskCompleted, Action: dag.Complete})
+		case len(r.primary) < len(of):
+			return fault.Within("primary_tasks", r.Fault(r.primaryAt,
+				"only one task can end the others", "name one, or all of them"))
+		}
+	}
+	return nil
 }
 
 // readHeader reads a first document that has a name but no task. It may also declare the tasks as a group that runs
@@ -131,26 +202,34 @@ func (r *reader) readHeader(doc *yaml.Node) (bool, error) {
 			r.parallel = s == "parallel"
 			return fault.CheckWord("execution", s, "serial", "parallel")
 		},
-		"primary_tasks":     r.ignoredOfJob("primary_tasks"),
-		"termination_delay": r.ignoredOfJob("termination_delay"),
+		"primary_tasks": func(_ *dag.Job, n *yaml.Node) error {
+			r.primaryAt = n
+			return r.List(n, func(_ int, n *yaml.Node) error {
+				s, err := r.Text(n)
+				r.primary = append(r.primary, s)
+				return err
+			})
+		},
+		"termination_delay": func(_ *dag.Job, n *yaml.Node) error {
+			if n.Kind == yaml.ScalarNode && strings.TrimRight(n.Value, "smh") == "0" {
+				return nil
+			}
+			return r.Fault(n, "the other tasks end at once when the primary task has ended", "leave it out")
+		},
 	}
 	entries, err := r.Mapping(doc)
 	if err != nil {
 		return false, err
 	}
+	group, task := false, len(entries) == 0
 	for _, e := range entries {
-		if _, ok := header[e.Key]; !ok {
-			return false, nil
-		}
+		_, ok := header[e.Key]
+		group, task = group || ok && e.Key != "name", task || !ok
 	}
-	return len(entries) > 0, yamlfile.ReadFields(&r.Reader, doc, header, r.job)
-}
-
-func (r *reader) ignoredOfJob(field string) func(*dag.Job, *yaml.Node) error {
-	return func(j *dag.Job, n *yaml.Node) error {
-		j.Warn(yamlfile.PositionOf(n), field, notActedOn)
-		return nil
+	if task && !group {
+		return false, nil
 	}
+	return true, yamlfile.ReadFields(&r.Reader, doc, header, r.job)
 }
 
 // ignored returns a function that reads a field that has no counterpart here: it adds a warning.
@@ -162,6 +241,91 @@ func (r *reader) ignored(field, why string) func(*skyTask, *yaml.Node) error {
 		return nil
 	}
 }
+
+// refused returns a function that refuses a field, because the work would differ without it.
+func (r *reader) refused(why, instead string) func(*skyTask, *yaml.Node) error {
+	return func(_ *skyTask, n *yaml.Node) error { return r.Fault(n, why, instead) }
+}
+
+// only returns a function that reads a boolean and refuses the value that has no effect here.
+func (r *reader) only(value bool, why string) func(*skyTask, *yaml.Node) error {
+	return func(_ *skyTask, n *yaml.Node) error {
+		is, err := r.Boolean(n)
+		if err == nil && is != value {
+			err = r.Fault(n, why, fmt.Sprintf("leave it out, or write %v", value))
+		}
+		return err
+	}
+}
+
+// readManagedSecrets reads names of secrets that SkyPilot's server stores. Their values are given at submission.
+func (r *reader) readManagedSecrets(t *skyTask, n *yaml.Node) error {
+	return r.List(n, func(_ int, n *yaml.Node) error {
+		if n.Kind != yaml.MappingNode {
+			return r.addSecretName(t, n)
+		}
+		return r.Each(n, func(e yamlfile.Entry) error {
+			if !yamlfile.IsNull(e.Node) && len(e.Node.Content) > 0 {
+				return r.Fault(e.Node, "secrets are not mounted as files", "write its name alone, and read the variable")
+			}
+			return r.addSecretName(t, e.Name)
+		})
+	})
+}
+
+// addSecretName adds a secret by its name, which may have a group before a colon.
+func (r *reader) addSecretName(t *skyTask, n *yaml.Node) error {
+	name, err := r.Text(n)
+	if err != nil {
+		return err
+	}
+	return t.addSecret(name[strings.LastIndexByte(name, ':')+1:], n)
+}
+
+func (t *skyTask) addSecret(name string, at *yaml.Node) error {
+	if err := dag.CheckEnvName(name); err != nil {
+		return fault.At(yamlfile.PositionOf(at), err)
+	}
+	t.AddSecrets(name)
+	t.markFile(dag.SecretField(name), at, dag.SecretField(name))
+	return nil
+}
+
+// readConfig reads the settings of SkyPilot that a task may override. Those that only concern its clusters and networks
+// get a warning.
+func (r *reader) readConfig(t *skyTask, n *yaml.Node) error {
+	group := func(path string, known yamlfile.Fields[*skyTask], harmless ...string) func(*skyTask, *yaml.Node) error {
+		for _, field := range harmless {
+			known[field] = r.ignored("config."+path+field, notActedOn)
+		}
+		return func(t *skyTask, n *yaml.Node) error { return yamlfile.ReadFields(&r.Reader, n, known, t) }
+	}
+	return group("", yamlfile.Fields[*skyTask]{
+		"docker": group("docker.", yamlfile.Fields[*skyTask]{
+			"run_options": r.refused("options of docker are not passed on", "write what they set into the script"),
+		}),
+		"nvidia_gpus": group("nvidia_gpus.", yamlfile.Fields[*skyTask]{}, "disable_ecc"),
+		"kubernetes": group("kubernetes.", yamlfile.Fields[*skyTask]{
+			"pod_config":      r.refused("pods are not configured", "write a Kubernetes manifest, which is read too"),
+			"kueue":           r.refused("queues of a cluster are not used", "tradewind run --queue NAME"),
+			"remote_identity": r.refused("machines have no account of a cluster", "tradewind secrets"),
+			"custom_metadata": r.ignored("config.kubernetes.custom_metadata", notActedOn),
+		}, "provision_timeout", "dws"),
+		"ssh": group("ssh.", yamlfile.Fields[*skyTask]{
+			"pod_config": r.refused("pods are not configured", "write a Kubernetes manifest, which is read too"),
+		}, "custom_metadata", "provision_timeout"),
+		"vast": group("vast.", yamlfile.Fields[*skyTask]{}, "datacenter_only", "create_instance_kwargs"),
+		"gcp": group("gcp.", yamlfile.Fields[*skyTask]{}, "managed_instance_group", "enable_gvnic",
+			"enable_gpu_direct", "placement_policy"),
+		"hooks": r.refused(hooksMissing, hooksInstead),
+	}, "active_workspace")(t, n)
+}
+
+// Hooks run when SkyPilot stops a cluster, which has no counterpart here.
+const (
+	hooksMissing = "hooks are not run"
+	hooksInstead = "handle SIGTERM in run, which a machine gets before it is interrupted"
+)
 
 func (r *reader) forTask() yamlfile.Fields[*skyTask] {
 	y := &r.Reader
@@ -191,11 +355,15 @@ func (r *reader) forTask() yamlfile.Fields[*skyTask] {
 		"outputs":     later(func(t *skyTask) **yaml.Node { return &t.outputs }),
 		"service":     func(t *skyTask, n *yaml.Node) error { return r.readService(t, n) },
 	}
-	for _, field := range []string{"event_callback", "pool", "managed_secrets", "file_mounts_mapping", "config",
-		"volumes",
-		"volume_mounts", "api_server_access", "experimental", "user_data"} {
-		known[field] = r.ignored(field, notActedOn)
-	}
+	known["managed_secrets"] = r.readManagedSecrets
+	known["config"] = r.readConfig
+	known["api_server_access"] = r.only(false, "gives the task access to SkyPilot's server, which does not exist here")
+	known["event_callback"] = r.ignored("event_callback", "is not run: tradewind status shows the state of a job, "+
+		"and announce publishes its end")
+	known["file_mounts_mapping"] = r.ignored("file_mounts_mapping", "is internal to SkyPilot's server")
+	known["pool"] = r.refused("a pool of workers is not a task", "write the resources of the pool into the task")
+	known["volumes"] = r.refused(volumesMissing, useBuckets)
+	known["volume_mounts"] = r.refused(volumesMissing, useBuckets)
 	// A field without a value counts as missing.
 	for field, read := range known {
 		known[field] = func(t *skyTask, n *yaml.Node) error {
@@ -269,16 +437,29 @@ func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
 
 // readKnown reads the fields of a task, and ignores SkyPilot's internal fields.
 func (r *reader) readKnown(doc *yaml.Node, t *skyTask) error {
-	return r.Each(doc, func(e yamlfile.Entry) error {
-		if strings.HasPrefix(e.Key, "_") {
-			return nil
+	entries, err := r.Mapping(doc)
+	if err != nil {
+		return err
+	}
+	var all fault.Faults
+	for _, e := range entries { // the other fields use the variables
+		if e.Key == "envs" {
+			all.Add(fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), r.task[e.Key](t, e.Node))))
 		}
+	}
+	all.Add(r.Each(doc, func(e yamlfile.Entry) error {
 		read, ok := r.task[e.Key]
-		if !ok {
+		switch {
+		case e.Key == "envs" || strings.HasPrefix(e.Key, "_"):
+			return nil
+		case !ok:
 			return r.Unknown(e, r.task.Names())
+		case e.Key == "name" || e.Key == "service":
+			return read(t, r.expanded(t, e.Node, e.Key))
 		}
 		return read(t, e.Node)
-	})
+	}))
+	return all.Err()
 }
 
 // readEnvs reads variables. Those without a value are given at submission, as with SkyPilot's command line.
@@ -314,29 +495,10 @@ func (r *reader) readEnvs(t *skyTask, n *yaml.Node) error {
 // readSecrets reads secrets, which override variables of the same name, in any order. The value of a secret without a
 // value is given at submission; so is that of a secret in a list, which SkyPilot would store itself.
 func (r *reader) readSecrets(t *skyTask, n *yaml.Node) error {
-	add := func(name string, at *yaml.Node) error {
-		if err := dag.CheckEnvName(name); err != nil {
-			return fault.At(yamlfile.PositionOf(at), err)
-		}
-		t.AddSecrets(name)
-		t.markFile(dag.SecretField(name), at, dag.SecretField(name))
-		return nil
-	}
 	if n.Kind == yaml.SequenceNode {
-		err := r.List(n, func(_ int, n *yaml.Node) error {
-			name, err := r.Text(n)
-			if err != nil {
-				return err
-			}
-			return add(name[strings.LastIndexByte(name, ':')+1:], n)
-		})
-		if err != nil {
-			return err
-		}
-	} else {
-		return r.Each(n, func(e yamlfile.Entry) error { return r.readSecret(e, add) })
+		return r.List(n, func(_ int, n *yaml.Node) error { return r.addSecretName(t, n) })
 	}
-	return nil
+	return r.Each(n, func(e yamlfile.Entry) error { return r.readSecret(e, t.addSecret) })
 }
 
 func (r *reader) readSecret(e yamlfile.Entry, add func(string, *yaml.Node) error) error {
