@@ -13,10 +13,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// anyGPU returns the GPUs that a pod may get if it requests GPUs without a type: those that are common in the clouds'
-// clusters.
-func anyGPU() []string { return []string{"T4", "L4", "A10G", "V100", "A100", "A100-80GB", "H100"} }
-
 // first returns the pod's first alternative, and adds it if there is none.
 func (p *pod) first() *dag.Resources {
 	if p.resources == nil {
@@ -239,7 +235,7 @@ func (r *reader) finishResources(p *pod, n *yaml.Node) {
 	}
 	whole := *res
 	p.resources = nil
-	for _, name := range anyGPU() {
+	for _, name := range dag.CommonGPUs() {
 		whole.Accelerator = name
 		p.resources = append(p.resources, whole)
 	}
@@ -249,6 +245,6 @@ func (r *reader) finishResources(p *pod, n *yaml.Node) {
 			pos, path = m.Pos, fault.Join(p.path, m.Path)
 		}
 	}
-	r.job.Warn(pos, path, "does not name the GPU: any of "+strings.Join(anyGPU(), ", ")+
+	r.job.Warn(pos, path, "does not name the GPU: any of "+strings.Join(dag.CommonGPUs(), ", ")+
 		" is accepted (name one with nodeSelector: nvidia.com/gpu.product)")
 }
