@@ -270,7 +270,7 @@ func TestTaskEnvironment(t *testing.T) {
 	for _, want := range []string{
 		"HOME=/home/me\n", "LC_ALL=C.UTF-8\n", "CUDA_VISIBLE_DEVICES=1\n", "MINE=two\nlines\n", "AWS_REGION=asked-for\n",
 		"TRADEWIND_JOB=job\n", "TRADEWIND_TASK=task\n", "TRADEWIND_ATTEMPT=a1\n", "TRADEWIND_MACHINE=m-1\n", "TRADEWIND_RESTORED=0\n", "TMPDIR=",
-		"SKYPILOT_TASK_ID=job/task\n", "SKYPILOT_TASK_IDS=job/task\n", "SKYPILOT_SETUP_NODE_RANK=0\n", "SKYPILOT_SETUP_NODE_IPS=127.0.0.1\n",
+		"SKYPILOT_TASK_ID=job_task\n", "SKYPILOT_TASK_IDS=job_task\n", "SKYPILOT_SETUP_NODE_RANK=0\n", "SKYPILOT_SETUP_NODE_IPS=127.0.0.1\n",
 	} {
 		if !strings.Contains(env, want) {
 			t.Errorf("no %q in %q", want, env)

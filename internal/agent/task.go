@@ -289,8 +289,8 @@ func (t *attempt) taskEnv() []string {
 		"SKYPILOT_NUM_NODES":         count,
 		"SKYPILOT_SETUP_NODE_RANK":   rank,
 		"SKYPILOT_SETUP_NODE_IPS":    nodes,
-		"SKYPILOT_TASK_ID":           w.Job + "/" + w.Task,
-		"SKYPILOT_TASK_IDS":          w.Job + "/" + w.Task,
+		"SKYPILOT_TASK_ID":           w.Job + "_" + w.Task, // without a slash: programs use it in file names
+		"SKYPILOT_TASK_IDS":          w.Job + "_" + w.Task,
 		"SKYPILOT_NUM_GPUS_PER_NODE": strconv.Itoa(int(math.Ceil(w.Accelerators))),
 	})
 	maps.Copy(env, t.gang)

@@ -225,7 +225,7 @@ func (a *API) readFile(ctx context.Context, name string, in *fileBody, limits *L
 		return nil, nil, nil, err
 	}
 	if secrets, err = in.secrets(); err == nil {
-		spec, err = read.Job(cmp.Or(printable(name), in.fallback), in.body)
+		spec, err = read.JobContext(ctx, cmp.Or(printable(name), in.fallback), in.body)
 	}
 	// Planning may take longer than the upload was allowed to.
 	_ = in.deadline(time.Time{}) // cannot fail, because it succeeded before

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -33,6 +34,12 @@ func invalidFile(e *dag.Error) *apitypes.Problem {
 	p := problem(http.StatusUnprocessableEntity, e.Error())
 	p.Title = "The job file is not valid"
 	p.File, p.Line, p.Column, p.Field, p.Reason, p.Hint = e.File, e.Line, e.Column, e.Field, e.Reason, e.Hint
+	for _, o := range e.Also {
+		where := fmt.Sprintf("%s:%d:%d", o.File, o.Line, o.Column)
+		p.Errors = append(p.Errors, apitypes.ErrorDetail{
+			Location: where, Message: strings.TrimPrefix(o.Error(), where+": "), Value: o.Field,
+		})
+	}
 	return p
 }
 

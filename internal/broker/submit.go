@@ -42,6 +42,9 @@ func (b *Users) Submit(ctx context.Context, s Submission) (record.Job, error) {
 	if s.Spec == nil || len(s.Spec.Tasks) == 0 {
 		return record.Job{}, errors.New("broker: a job without tasks")
 	}
+	if err := s.Spec.CheckValues(); err != nil {
+		return record.Job{}, err
+	}
 	if s.Spec.Announce != "" && !b.ports.Announces {
 		e := s.Spec.ErrorAt(-1, dag.FilesOfTask, "", "this broker has no Google Cloud account to publish with",
 			"run tradewind cloud add gcp --project PROJECT; on AWS, deploy with --cloud gcp:…,announce=true")
@@ -162,7 +165,7 @@ func (b *Functions) submit(ctx context.Context, e events.Event) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // removed before it was read
 	case err == nil:
-		spec, err = read.Job(data.Key, r)
+		spec, err = read.JobContext(ctx, data.Key, r)
 		if cerr := r.Close(); err == nil && cerr != nil {
 			return fmt.Errorf("broker: read %s: %w", data.Key, cerr)
 		}

@@ -100,6 +100,9 @@ func (a *app) loadJob(ctx context.Context, path string, over *jobfile.Overrides,
 	if err != nil {
 		return nil, err
 	}
+	if err := f.Spec.CheckValues(); err != nil {
+		return nil, err
+	}
 	if err := secrets.Fill(a.App, f); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 
+// CommonGPUs returns the GPUs that a task of another tool may get if it requests GPUs without a type: those that are
+// common in the clouds.
+func CommonGPUs() []string { return []string{"T4", "L4", "A10G", "V100", "A100", "A100-80GB", "H100"} }
+
 // normalizeAccelerator returns the canonical name of an accelerator. It rejects an unknown name that is similar to a
 // known one, and the name of a family of machines, with a suggestion. It accepts other unknown names, because a
 // user's own catalogue may have them: if no catalogue does, planning reports it.

@@ -3,7 +3,22 @@ package dag
 import (
 	"maps"
 	"slices"
+
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
+
+// NeedsValue records that a variable, which the file declares at a position, has no value yet. The job can be planned,
+// but not submitted.
+func (j *Job) NeedsValue(name string, pos fault.Position, field string) {
+	err := fault.At(pos, fault.Within(field, fault.New("has no value", "give it with --env "+name+"=VALUE")))
+	if j.origin != nil {
+		err = fault.InFile(j.origin.File, err)
+	}
+	j.unset.Add(err)
+}
+
+// CheckValues returns an error for the variables that the file declares without a value.
+func (j *Job) CheckValues() error { return j.unset.Err() }
 
 // AddEnv adds variables to every task that has a script; they override those of the file. It returns an *Error for a
 // name that is a secret of the job or is not a valid variable.

@@ -14,7 +14,7 @@ var (
 	ErrLimit = fault.ErrLimit
 )
 
-// Error is the first fault that a reader or Validate found, in the order of the file if it is known, or else in the
-// order of the tasks. It has File, Line, Column, Field, Reason and Hint, each empty or 0 if unknown, and prints as
-// file:line:column: field: reason (hint).
+// Error is the first fault of a file or a job, in the order of the file if it is known, or else in the order of the
+// tasks. It has File, Line, Column, Field, Reason and Hint, each empty or 0 if unknown, and prints as
+// file:line:column: field: reason (hint). Also has the further faults, each printed on its own line.
 type Error = fault.Error

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
 // GiB is an amount of data in binary gigabytes (2^30 bytes).
@@ -101,7 +103,8 @@ type Job struct {
 	// There are at most MaxWarnings.
 	Warnings []string `json:"warnings,omitempty"`
 
-	origin *Origin // the positions in the file; nil unless a reader made the job
+	origin *Origin      // the positions in the file; nil unless a reader made the job
+	unset  fault.Faults // the variables that the file declares without a value
 }
 
 // Edge is a dependency: To starts after From succeeded, and reads Data GiB of its outputs.

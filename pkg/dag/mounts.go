@@ -3,7 +3,6 @@ package dag
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/url"
 	"path"
 	"slices"
@@ -144,7 +143,10 @@ func badMountPoint(p string) string {
 }
 
 // InputPlaces are the paths at which a task sees its inputs.
-type InputPlaces map[string]placedInput
+type InputPlaces struct {
+	taken map[string]placedInput // by path
+	paths []string               // sorted
+}
 
 // placedInput is an input that has a path.
 type placedInput struct {
@@ -154,26 +156,30 @@ type placedInput struct {
 
 // Add adds an input. It returns an error if another input has the same path, or if one of the two is mounted and
 // contains the path of the other.
-func (p InputPlaces) Add(in *Input) error {
+func (p *InputPlaces) Add(in *Input) error {
 	place := in.place()
 	const hint = "give each its own path"
-	if first, taken := p[place]; taken {
+	if first, taken := p.taken[place]; taken {
 		return fault.New("has the same path as "+fault.Quote(first.uri)+", "+place, hint)
 	}
 	for dir := path.Dir(place); dir != "." && dir != "/" && dir != "~"; dir = path.Dir(dir) {
-		if outer, taken := p[dir]; taken && (outer.mounted || in.Mount != Copied) {
+		if outer, taken := p.taken[dir]; taken && (outer.mounted || in.Mount != Copied) {
 			return fault.New(fmt.Sprintf("would be inside %s, the path of %s", dir, fault.Quote(outer.uri)), hint)
 		}
 	}
 	if in.Mount != Copied {
-		for _, other := range slices.Sorted(maps.Keys(p)) {
-			if strings.HasPrefix(other, place+"/") {
-				return fault.New(
-					fmt.Sprintf("would hide %s, the path of %s", other, fault.Quote(p[other].uri)), hint)
-			}
+		if i, _ := slices.BinarySearch(p.paths, place+"/"); i < len(p.paths) &&
+			strings.HasPrefix(p.paths[i], place+"/") {
+			return fault.New(
+				fmt.Sprintf("would hide %s, the path of %s", p.paths[i], fault.Quote(p.taken[p.paths[i]].uri)), hint)
 		}
 	}
-	p[place] = placedInput{in.URI, in.Mount != Copied}
+	if p.taken == nil {
+		p.taken = map[string]placedInput{}
+	}
+	p.taken[place] = placedInput{in.URI, in.Mount != Copied}
+	i, _ := slices.BinarySearch(p.paths, place)
+	p.paths = slices.Insert(p.paths, i, place)
 	return nil
 }
 

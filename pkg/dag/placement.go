@@ -262,10 +262,14 @@ func (j *Job) checkPacks() (rule int, err error) {
 					"name tasks in one of them, or pack all by "+string(LevelZone))
 			}
 		}
+		of := make(map[string]bool, len(p.Of))
+		for _, name := range p.Of {
+			of[name] = true
+		}
 		for _, name := range slices.Sorted(maps.Keys(near)) {
 			for _, i := range near[name] {
 				t := &j.Tasks[i]
-				if !slices.Contains(p.Of, t.Name) {
+				if !of[t.Name] {
 					continue
 				}
 				if orRegion(t.Within) != p.Plan() {

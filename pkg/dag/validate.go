@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
-// Validate checks j and returns an *Error for the first fault. Readers have already called it; callers need it for
+// Validate checks j and returns an *Error for the first fault of each task, or of the job. Readers have already called it; callers need it for
 // jobs that they made, changed, or received. It takes time and memory linear in tasks and edges.
 func (j *Job) Validate() error {
 	if err := j.validateHead(); err != nil {
@@ -23,21 +23,23 @@ func (j *Job) Validate() error {
 		return fault.Within("tasks", fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", n, MaxTasks), ""))
 	}
 	names := make(map[string]int, len(j.Tasks))
+	var all fault.Faults
 	for i := range j.Tasks {
 		t := &j.Tasks[i]
-		if err := t.validate(); err != nil {
-			return j.AtTask(i, err)
-		}
-		if first, twice := names[t.Name]; twice {
-			return j.AtTask(
-				i,
-				fault.New(
-					fmt.Sprintf("is the name of two tasks, the %s and the %s", ordinal(first), ordinal(i)),
-					"rename one",
-				),
+		err := t.validate()
+		if first, twice := names[t.Name]; twice && err == nil {
+			err = fault.New(
+				fmt.Sprintf("is the name of two tasks, the %s and the %s", ordinal(first), ordinal(i)),
+				"rename one",
 			)
 		}
+		if err != nil && !all.Add(j.AtTask(i, err)) {
+			break
+		}
 		names[t.Name] = i
+	}
+	if !all.None() {
+		return all.Err()
 	}
 	if rule, err := j.CheckPlacement(); err != nil {
 		return fault.Within("placement"+fault.Index(rule), err)
@@ -269,7 +271,7 @@ func (t *Task) CheckInputs() (input int, err error) {
 	if t.StandIn() {
 		return 0, nil
 	}
-	places := make(InputPlaces, len(t.Inputs))
+	var places InputPlaces
 	for i := range t.Inputs {
 		if err := cmp.Or(places.Add(&t.Inputs[i]), t.checkMount(&t.Inputs[i])); err != nil {
 			return i, err

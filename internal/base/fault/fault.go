@@ -11,6 +11,7 @@ package fault
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -31,10 +32,27 @@ type Error struct {
 	Hint   string // what to do about it; may be empty
 
 	Cause error // for errors.Is and As; may be nil
+
+	// Also are further faults of the same file, without further ones of their own. See [Faults].
+	Also []*Error
+	// Cut is true if there are more faults than Also has.
+	Cut bool
 }
 
-// Error prints file:line:col: field: reason (hint), without the parts that are unknown.
+// Error prints file:line:col: field: reason (hint), without the parts that are unknown, and a line for each further
+// fault.
 func (e *Error) Error() string {
+	text := e.line()
+	for _, o := range e.Also {
+		text += "\n" + o.line()
+	}
+	if e.Cut {
+		text += "\nthere are more errors; fix these first"
+	}
+	return text
+}
+
+func (e *Error) line() string {
 	var b strings.Builder
 	b.WriteString(e.File)
 	if e.Line > 0 {
@@ -65,8 +83,25 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the cause.
+// Unwrap returns the cause of the first fault.
 func (e *Error) Unwrap() error { return e.Cause }
+
+// Is reports whether a further fault has the cause target.
+func (e *Error) Is(target error) bool {
+	return slices.ContainsFunc(e.Also, func(o *Error) bool { return errors.Is(o, target) })
+}
+
+// each calls do for the fault in err and for all further ones.
+func each(err error, do func(*Error)) {
+	var e *Error
+	if !errors.As(err, &e) {
+		return
+	}
+	do(e)
+	for _, o := range e.Also {
+		do(o)
+	}
+}
 
 // New returns an error without a place. The hint may be empty.
 func New(reason, hint string) error { return &Error{Reason: reason, Hint: hint} }
@@ -80,12 +115,13 @@ func OverLimit(reason, hint string) error {
 // and edge of a job.
 type Position struct{ Line, Column int32 }
 
-// At sets the position of err, unless it already has one.
+// At sets the position of the faults in err that have none.
 func At(pos Position, err error) error {
-	var e *Error
-	if errors.As(err, &e) && e.Line == 0 {
-		e.Line, e.Column = int(pos.Line), int(pos.Column)
-	}
+	each(err, func(e *Error) {
+		if e.Line == 0 {
+			e.Line, e.Column = int(pos.Line), int(pos.Column)
+		}
+	})
 	return err
 }
 
@@ -96,23 +132,20 @@ func PositionIn(data []byte, offset int) Position {
 	return Position{Line: int32(line), Column: int32(column)} //nolint:gosec // files have limits far below
 }
 
-// InFile sets the file of err, unless it already has one.
+// InFile sets the file of the faults in err that have none.
 func InFile(file string, err error) error {
-	var e *Error
-	if errors.As(err, &e) && e.File == "" {
-		e.File = file
-	}
+	each(err, func(e *Error) {
+		if e.File == "" {
+			e.File = file
+		}
+	})
 	return err
 }
 
-// Within prepends the path element elem to the field of err.
+// Within prepends the path element elem to the fields of the faults in err.
 func Within(elem string, err error) error {
-	if err == nil {
-		return nil
-	}
-	var e *Error
-	if errors.As(err, &e) {
-		e.Field = Join(elem, e.Field)
+	if err != nil {
+		each(err, func(e *Error) { e.Field = Join(elem, e.Field) })
 	}
 	return err
 }

@@ -6,6 +6,7 @@ package yamlfile
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/stopping"
 )
 
 const (
@@ -29,12 +31,15 @@ const (
 	// visitsPerMark visits for each of its marks.
 	maxVisits     = 2 * maxMarks
 	visitsPerMark = 50
+	// visitsPerLook is the number of visits after which a Reader looks whether its context has ended.
+	visitsPerLook = 1000
 )
 
 // Reader walks the node tree of a YAML file. It visits only fields that the caller asks for, so the caller limits the
 // depth. It counts every node it visits, so aliases cannot multiply the work.
 type Reader struct {
-	visits int // the remaining visits
+	visits int             // the remaining visits
+	ctx    context.Context //nolint:containedctx // of the one call that reads the file
 }
 
 // Entry is a field of a mapping.
@@ -47,8 +52,14 @@ type Entry struct {
 // have them in any order, and all are optional.
 type Fields[T any] map[string]func(into T, node *yaml.Node) error
 
-// Decode parses a file. It returns the roots of its non-empty documents, at least one, and a Reader for them.
+// Decode is DecodeContext without an end.
 func Decode(data []byte) ([]*yaml.Node, Reader, error) {
+	return DecodeContext(context.Background(), data)
+}
+
+// DecodeContext parses a file. It returns the roots of its non-empty documents, at least one, and a Reader for them.
+// When the context ends, parsing and reading end with its error.
+func DecodeContext(ctx context.Context, data []byte) ([]*yaml.Node, Reader, error) {
 	marks := countMarks(data)
 	if marks > maxMarks {
 		return nil, Reader{}, fault.OverLimit(
@@ -60,7 +71,7 @@ func Decode(data []byte) ([]*yaml.Node, Reader, error) {
 		data = slices.Concat([]byte("%YAML 1.1"), rest)
 	}
 	var roots []*yaml.Node
-	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec := yaml.NewDecoder(stopping.Reader(ctx, data))
 	for {
 		var doc yaml.Node
 		err := dec.Decode(&doc)
@@ -68,7 +79,10 @@ func Decode(data []byte) ([]*yaml.Node, Reader, error) {
 			return nil, Reader{}, fault.New("the file is empty", "")
 		}
 		if errors.Is(err, io.EOF) {
-			return roots, Reader{visits: min(1000+visitsPerMark*marks, maxVisits)}, nil
+			return roots, Reader{visits: min(1000+visitsPerMark*marks, maxVisits), ctx: ctx}, nil
+		}
+		if ctx.Err() != nil {
+			return nil, Reader{}, ctx.Err()
 		}
 		if err != nil {
 			return nil, Reader{}, syntax(data, err)
@@ -187,6 +201,9 @@ func (r *Reader) visit(n *yaml.Node) (*yaml.Node, error) {
 			fault.OverLimit("aliases expand to too many values", "write fewer of them"),
 		)
 	}
+	if r.visits%visitsPerLook == 0 && r.ctx != nil && r.ctx.Err() != nil {
+		return nil, r.ctx.Err()
+	}
 	if n.Kind == yaml.AliasNode {
 		return n.Alias, nil // the YAML package has resolved it: it is never an alias itself
 	}
@@ -288,22 +305,36 @@ func (r *Reader) merge(entries []Entry, seen map[string]int, n *yaml.Node, depth
 	return entries, nil
 }
 
-// ReadFields reads a mapping into the value into. A field that is not in known is an error.
+// ReadFields reads a mapping into the value into. A field that is not in known is an error. The error has the faults of
+// all fields.
 func ReadFields[T any](r *Reader, n *yaml.Node, known Fields[T], into T) error {
+	return ReadFieldsOr(r, n, known, into, func(e Entry) error { return r.Unknown(e, known.Names()) })
+}
+
+// ReadFieldsOr is ReadFields with a function that returns the error for a field that is not in known.
+func ReadFieldsOr[T any](r *Reader, n *yaml.Node, known Fields[T], into T, unknown func(Entry) error) error {
+	return r.Each(n, func(e Entry) error {
+		read, ok := known[e.Key]
+		if !ok {
+			return unknown(e)
+		}
+		return read(into, e.Node)
+	})
+}
+
+// Each calls read for every field of a mapping. The error has the faults of all fields.
+func (r *Reader) Each(n *yaml.Node, read func(Entry) error) error {
 	entries, err := r.Mapping(n)
 	if err != nil {
 		return err
 	}
+	var all fault.Faults
 	for _, e := range entries {
-		read, ok := known[e.Key]
-		if !ok {
-			return fault.WithinKey(e.Key, r.Unknown(e, known.Names()))
-		}
-		if err := read(into, e.Node); err != nil {
-			return fault.WithinKey(e.Key, fault.At(PositionOf(e.Node), err))
+		if !all.Add(fault.WithinKey(e.Key, fault.At(PositionOf(e.Node), read(e)))) {
+			break
 		}
 	}
-	return nil
+	return all.Err()
 }
 
 // Unknown returns the error for a field that its mapping does not have, with a hint from the known names.
@@ -311,7 +342,7 @@ func (r *Reader) Unknown(e Entry, known []string) error {
 	return r.Fault(e.Name, "unknown field", fault.OneOf(e.Key, known))
 }
 
-// List calls each for every element of a sequence.
+// List calls each for every element of a sequence. The error has the faults of all elements.
 func (r *Reader) List(n *yaml.Node, each func(i int, n *yaml.Node) error) error {
 	if n.Kind != yaml.SequenceNode {
 		hint := ""
@@ -320,16 +351,17 @@ func (r *Reader) List(n *yaml.Node, each func(i int, n *yaml.Node) error) error 
 		}
 		return r.Fault(n, "must be a list, not "+Describe(n), hint)
 	}
+	var all fault.Faults
 	for i, c := range n.Content {
 		c, err := r.visit(c)
 		if err == nil {
 			err = fault.At(PositionOf(c), each(i, c))
 		}
-		if err != nil {
-			return fault.Within(fault.Index(i), err)
+		if err != nil && !all.Add(fault.Within(fault.Index(i), err)) {
+			break
 		}
 	}
-	return nil
+	return all.Err()
 }
 
 // listHint returns a hint how to write a scalar as a list. If element is set, the scalar is a valid element, and the
@@ -396,20 +428,13 @@ func Describe(n *yaml.Node) string {
 
 // Texts reads a mapping of names to texts and calls check for each. Errors have the name and the line.
 func (r *Reader) Texts(n *yaml.Node, check func(name, text string) error) (map[string]string, error) {
-	entries, err := r.Mapping(n)
-	if err != nil {
-		return nil, err
-	}
-	all := make(map[string]string, len(entries))
-	for _, e := range entries {
+	all := map[string]string{}
+	return all, r.Each(n, func(e Entry) (err error) {
 		if all[e.Key], err = r.Text(e.Node); err == nil {
-			err = fault.At(PositionOf(e.Node), check(e.Key, all[e.Key]))
+			err = check(e.Key, all[e.Key])
 		}
-		if err != nil {
-			return nil, fault.WithinKey(e.Key, err)
-		}
-	}
-	return all, nil
+		return err
+	})
 }
 
 // TextField returns a function that reads a field of text, parses it and stores the result in the field that to

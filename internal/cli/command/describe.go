@@ -55,6 +55,9 @@ func Describe(err error) (what, hint string) {
 	case errors.As(err, &known):
 		return known.Text, known.Hint
 	case errors.As(err, &file):
+		if len(file.Also) > 0 {
+			return file.Error(), ""
+		}
 		plain := *file
 		plain.Hint = ""
 		hint = file.Hint
@@ -87,5 +90,13 @@ func describeProblem(p *apitypes.Problem) (what, hint string) {
 		return what, p.Hint
 	}
 	e := dag.Error{File: p.File, Line: p.Line, Column: p.Column, Field: p.Field, Reason: p.Reason}
-	return e.Error(), p.Hint
+	if len(p.Errors) == 0 {
+		return e.Error(), p.Hint
+	}
+	e.Hint = p.Hint
+	what = e.Error()
+	for _, o := range p.Errors {
+		what += fmt.Sprintf("\n%s: %s", o.Location, o.Message)
+	}
+	return what, ""
 }

@@ -1,12 +1,14 @@
 package jobfile
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/joho/godotenv"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -101,7 +103,8 @@ func fromEnvironment(a *command.App, name string) (string, error) {
 		"--secret %s: the variable %s is not set", name, name)
 }
 
-// readLines reads lines NAME=value. It ignores quotes, a leading export, and comments that start with #.
+// readLines reads a .env file, as dotenv does: lines NAME=value with quotes, escapes, comments, and values of several
+// lines in quotes. Its errors do not contain a value, which may be a secret.
 func readLines(path string, to map[string]string, check func(value string) error) error {
 	body, err := command.ReadFile(path)
 	if err != nil {
@@ -110,30 +113,33 @@ func readLines(path string, to map[string]string, check func(value string) error
 	if len(body) > dag.MaxEnvBytes {
 		return command.BadInput("", "%s: has %d bytes, the maximum is %d", path, len(body), dag.MaxEnvBytes)
 	}
-	for i, line := range bytes.Split(body, []byte("\n")) {
-		text := strings.TrimSpace(string(line))
-		if text == "" || text[0] == '#' {
-			continue
+	values, err := godotenv.UnmarshalBytes(body)
+	if err != nil {
+		line := lineOf(body, func(text string) bool { return !strings.ContainsAny(text, "=:") })
+		return command.BadInput("NAME=value", "%s:%d: is not NAME=value", path, line)
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if err := cmp.Or(dag.CheckEnvName(name), check(values[name])); err != nil {
+			line := lineOf(body, func(text string) bool {
+				return strings.HasPrefix(strings.TrimSpace(strings.TrimPrefix(text, "export ")), name)
+			})
+			return command.BadInput("", "%s:%d: %s", path, line, reasonOf(err))
 		}
-		name, value, ok := strings.Cut(strings.TrimSpace(strings.TrimPrefix(text, "export ")), "=")
-		if value = strings.TrimSpace(value); len(value) > 1 && (value[0] == '"' || value[0] == '\'') &&
-			value[len(value)-1] == value[0] {
-			value = value[1 : len(value)-1]
-		}
-		if !ok {
-			return command.BadInput(
-				"NAME=value",
-				"%s:%d: is not NAME=value",
-				path,
-				i+1,
-			) // do not print the content: a secret
-		}
-		if err := cmp.Or(dag.CheckEnvName(name), check(value)); err != nil {
-			return command.BadInput("", "%s:%d: %s", path, i+1, reasonOf(err))
-		}
-		to[name] = value
+		to[name] = values[name]
 	}
 	return nil
+}
+
+// lineOf returns the number of the first line that is, or else of the last line. It skips comments and empty lines.
+func lineOf(body []byte, is func(text string) bool) int {
+	n := 0
+	for line := range strings.Lines(string(body)) {
+		n++
+		if text := strings.TrimSpace(line); text != "" && text[0] != '#' && is(text) {
+			break
+		}
+	}
+	return n
 }
 
 // reasonOf returns the reason of an error without its position.

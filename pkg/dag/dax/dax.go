@@ -2,7 +2,8 @@
 package dax
 
 import (
-	"bytes"
+	"bufio"
+	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/recorded"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/stopping"
 )
 
 // reader reads Pegasus DAX as a stream of elements. From the schemas dax-2.1 and dax-3.6 it reads jobs with their
@@ -26,15 +28,23 @@ type reader struct {
 	pos      fault.Position // of the last token
 	children int32          // child elements so far
 	root     bool           // the root element has been read
+	depth    int            // of the elements around the position
+	broken   bool           // nothing more can be read
 }
 
 // daxMaxAttributes limits the attributes of one element, because each is compared with all others.
 const daxMaxAttributes = 100
 
-// Parse reads an abstract workflow in Pegasus DAX 2 or 3. data is the unpacked text. The jobs become stand-ins,
-// because their programs are only in the catalogues of the original site.
+// Parse is ParseContext without an end.
 func Parse(name string, data []byte) (*dag.Job, error) {
-	r := &reader{dec: xml.NewDecoder(bytes.NewReader(data))}
+	return ParseContext(context.Background(), name, data)
+}
+
+// ParseContext reads an abstract workflow in Pegasus DAX 2 or 3. data is the unpacked text. The jobs become stand-ins,
+// because their programs are only in the catalogues of the original site. It stops when the context ends.
+func ParseContext(ctx context.Context, name string, data []byte) (*dag.Job, error) {
+	// The decoder reads byte by byte from a bufio.Reader, and only in steps from the text.
+	r := &reader{dec: xml.NewDecoder(bufio.NewReader(stopping.Reader(ctx, data)))}
 	r.importer = recorded.NewImporter(name, dag.DAX, func(_ string, d recorded.Dependency) string {
 		return fmt.Sprintf("adag/child[%d]/parent/@ref", d.Index)
 	})
@@ -74,10 +84,15 @@ func (r *reader) token() (xml.Token, error) {
 		return nil, io.EOF
 	}
 	if err != nil {
+		r.broken = true
 		return nil, r.syntax(err)
 	}
-	if e, ok := t.(xml.StartElement); ok {
+	switch e := t.(type) {
+	case xml.StartElement:
+		r.depth++
 		return e, r.checkAttributes(e)
+	case xml.EndElement:
+		r.depth--
 	}
 	if _, ok := t.(xml.Directive); ok {
 		return nil, r.fault("", "DOCTYPE and other directives are not supported", "remove it: a DAX needs none")
@@ -133,25 +148,39 @@ func attribute(e xml.StartElement, name string) string {
 	return ""
 }
 
-// elements calls each for every child element of the current element, until its end.
+// elements calls each for every child element of the current element, until its end. The error has the faults of all
+// of them.
 func (r *reader) elements(each func(xml.StartElement) error) error {
+	var all fault.Faults
 	for {
+		depth := r.depth
 		t, err := r.token()
 		if errors.Is(err, io.EOF) {
-			return r.syntax(io.ErrUnexpectedEOF)
+			err, r.broken = r.syntax(io.ErrUnexpectedEOF), true
 		}
-		if err != nil {
-			return err
-		}
-		switch t := t.(type) {
-		case xml.StartElement:
-			if err := each(t); err != nil {
-				return err
+		if err == nil {
+			switch t := t.(type) {
+			case xml.StartElement:
+				err = each(t)
+			case xml.EndElement:
+				return all.Err()
 			}
-		case xml.EndElement:
-			return nil
+		}
+		if !all.Add(err) || r.broken || err != nil && !r.leave(depth) {
+			return all.Err()
 		}
 	}
+}
+
+// leave skips the rest of an element with a fault, whose parent has a depth. It returns false if the file ends there.
+func (r *reader) leave(depth int) bool {
+	for r.depth > depth {
+		t, err := r.token()
+		if r.broken || t == nil && errors.Is(err, io.EOF) {
+			return false
+		}
+	}
+	return true
 }
 
 // skip skips the rest of the current element.
@@ -269,13 +298,12 @@ func (r *reader) readJob(e xml.StartElement) error {
 	if err != nil {
 		return fault.Within(path+"/@id", err)
 	}
+	var all fault.Faults
 	if s := attribute(e, "runtime"); s != "" {
-		if err := r.setRuntime(i, s); err != nil {
-			return fault.At(pos, fault.Within(path+"/@runtime", err))
-		}
+		all.Add(fault.At(pos, fault.Within(path+"/@runtime", r.setRuntime(i, s))))
 	}
 	uses := 0
-	return r.elements(func(e xml.StartElement) error {
+	all.Add(r.elements(func(e xml.StartElement) error {
 		switch e.Name.Local {
 		case "uses":
 			uses++
@@ -291,7 +319,8 @@ func (r *reader) readJob(e xml.StartElement) error {
 			return fault.Within(path, r.readProfile(i, e))
 		}
 		return r.skip() // argument, metadata, invoke
-	})
+	}))
+	return all.Err()
 }
 
 func (r *reader) setRuntime(task int, s string) error {

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -67,6 +68,9 @@ func (r *reader) envFrom(c *container, n *yaml.Node) error {
 	})
 }
 
+// maxVariables limits the variables of a container, because each is compared with all others.
+const maxVariables = 2_000
+
 // addVariable adds a variable to a container; it replaces one of the same name. The value of a secret is stored
 // separately, with StateSecret. A variable with the name of a secret that the caller gives is rejected later, when
 // the whole file has been read.
@@ -79,6 +83,13 @@ func (r *reader) addVariable(c *container, n *yaml.Node, name string, v podtext.
 	}
 	if !secret && slices.ContainsFunc(r.given, func(v podtext.Variable) bool { return v.Name == name }) {
 		return nil
+	}
+	switch size := v.Size(); {
+	case size > dag.MaxEnvBytes:
+		return fault.At(yamlfile.PositionOf(n), fault.OverLimit(
+			fmt.Sprintf("has %d bytes with the variables in it, more than %d", size, dag.MaxEnvBytes), ""))
+	case len(c.env) == maxVariables:
+		return fault.At(yamlfile.PositionOf(n), fault.OverLimit(fmt.Sprintf("more than %d variables", maxVariables), ""))
 	}
 	c.env = slices.DeleteFunc(c.env, func(other podtext.Variable) bool { return other.Name == name })
 	c.env = append(c.env, podtext.Variable{Name: name, Value: v, Secret: secret})

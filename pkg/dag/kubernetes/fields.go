@@ -21,27 +21,18 @@ func (f fields[T]) with(more fields[T]) fields[T] {
 	return f
 }
 
-// readInto reads a mapping. A field without a value counts as missing.
+// readInto reads a mapping. A field without a value counts as missing. The error has the faults of all fields.
 func readInto[T any](r *reader, n *yaml.Node, known fields[T], into T) error {
-	entries, err := r.Mapping(n)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
+	return r.Each(n, func(e yamlfile.Entry) error {
 		read, ok := known[e.Key]
 		if !ok {
-			names := slices.Sorted(mapKeys(known))
-			return fault.WithinKey(e.Key, r.Unknown(e, names))
+			return r.Unknown(e, slices.Sorted(mapKeys(known)))
 		}
 		if yamlfile.IsNull(e.Node) || read == nil {
-			continue
+			return nil
 		}
-		err := r.within(fault.KeyElement(e.Key), func() error { return read(into, e.Node) })
-		if err != nil {
-			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
-		}
-	}
-	return nil
+		return r.within(fault.KeyElement(e.Key), func() error { return read(into, e.Node) })
+	})
 }
 
 // field returns the value of one field of a mapping, or nil if it is missing.
@@ -154,20 +145,13 @@ func truth[T any](r *reader, to func(T) *bool) func(T, *yaml.Node) error {
 
 // texts reads a mapping of texts.
 func (r *reader) texts(n *yaml.Node) (map[string]string, error) {
-	entries, err := r.Mapping(n)
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[string]string, len(entries))
-	for _, e := range entries {
-		if yamlfile.IsNull(e.Node) {
-			continue
+	out := map[string]string{}
+	return out, r.Each(n, func(e yamlfile.Entry) (err error) {
+		if !yamlfile.IsNull(e.Node) {
+			out[e.Key], err = r.Text(e.Node)
 		}
-		if out[e.Key], err = r.Text(e.Node); err != nil {
-			return nil, fault.WithinKey(e.Key, err)
-		}
-	}
-	return out, nil
+		return err
+	})
 }
 
 // words reads a list of texts.

@@ -164,6 +164,9 @@ func (r *reader) addWhole(g *group, total int) error {
 			Gang: g.gang != nil,
 		})
 		first += p.pods
+		if script.size > dag.MaxScriptBytes && script.differs {
+			break // it is refused for its length
+		}
 	}
 	script.end()
 	t.Run = script.String()

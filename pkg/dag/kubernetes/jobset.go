@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -190,43 +191,53 @@ func (r *reader) setGroups(s *jobSet, n *yaml.Node) ([]*group, error) { //nolint
 			}
 		}
 	}
-	join := func(a, b int) {
-		a, b = together[a], together[b]
-		for i := range together {
-			if together[i] == max(a, b) {
-				together[i] = min(a, b)
-			}
+	first := func(i int) int {
+		for together[i] != i {
+			together[i] = together[together[i]] // shortens the way for the next call
+			i = together[i]
 		}
+		return i
 	}
+	join := func(a, b int) {
+		a, b = first(a), first(b)
+		together[max(a, b)] = min(a, b)
+	}
+	alike := map[string]int{} // by what it waits for: a role that waits for the end of others only
 	for i, p := range s.roles {
 		for _, name := range p.ready {
 			join(i, index[name])
 		}
-		for k, q := range s.roles[:i] {
-			if len(p.ready)+len(q.ready) == 0 && slices.Equal(sorted(p.done), sorted(q.done)) {
-				join(i, k)
-			}
+		if len(p.ready) > 0 {
+			continue
+		}
+		waits := strings.Join(sorted(p.done), "\n")
+		if k, ok := alike[waits]; ok {
+			join(i, k)
+		} else {
+			alike[waits] = i
 		}
 	}
 	groups := map[int]*group{}
+	waiting := map[[2]*group]bool{}
 	var out []*group
 	for i, p := range s.roles {
-		g := groups[together[i]]
+		g := groups[first(i)]
 		if g == nil {
 			g = &group{name: s.name, jobsInName: true, domain: s.subdomain, at: n, path: r.where()}
 			if !s.hostnames {
 				g.domain = "-"
 			}
-			groups[together[i]] = g
+			groups[first(i)] = g
 			out = append(out, g)
 		}
 		for _, name := range p.done {
-			before := groups[together[index[name]]]
+			before := groups[first(index[name])]
 			if before == g {
 				return nil, fault.Within("replicatedJobs"+fault.Index(i), fault.Within("dependsOn",
 					r.Fault(p.at, "waits for the end of "+fault.Quote(name)+", but starts together with it", "")))
 			}
-			if !slices.Contains(g.after, before) {
+			if wait := [2]*group{g, before}; !waiting[wait] {
+				waiting[wait] = true
 				g.after = append(g.after, before)
 			}
 		}

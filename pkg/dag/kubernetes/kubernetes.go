@@ -124,14 +124,15 @@ func unsupportedKinds() map[string]string {
 }
 
 func (r *reader) read(roots []*yaml.Node) error {
+	var all fault.Faults
 	docs, err := r.documents(roots)
-	if err != nil {
-		return err
+	if !all.Add(err) || len(docs) == 0 {
+		return all.Err()
 	}
 	known, work := workloads(), 0
 	for _, d := range docs {
-		if err := r.keepReferenced(d); err != nil {
-			return err
+		if !all.Add(r.keepReferenced(d)) {
+			return all.Err()
 		}
 		if known[d.group+"/"+d.kind] != nil {
 			work++
@@ -142,9 +143,12 @@ func (r *reader) read(roots []*yaml.Node) error {
 		r.job.Name = dag.ToName(dag.NameFromFile(r.origin.File), "job")
 	}
 	for _, d := range docs {
-		if err := r.readDocument(d, known); err != nil {
-			return err
+		if !all.Add(r.readDocument(d, known)) {
+			break
 		}
+	}
+	if !all.None() {
+		return all.Err()
 	}
 	if err := r.addPodGroups(); err != nil {
 		return err
@@ -171,10 +175,14 @@ func (r *reader) noWork(docs []*document) error {
 // documents reads the head of each object, including those in Lists.
 func (r *reader) documents(roots []*yaml.Node) ([]*document, error) {
 	var docs []*document
+	var all fault.Faults
 	for _, root := range roots {
 		d, err := r.head(root)
-		if err != nil {
-			return nil, err
+		if !all.Add(err) {
+			break
+		}
+		if d == nil {
+			continue
 		}
 		if d.kind != "List" {
 			docs = append(docs, d)
@@ -184,27 +192,31 @@ func (r *reader) documents(roots []*yaml.Node) ([]*document, error) {
 		if err == nil && items != nil {
 			err = r.List(items, func(_ int, n *yaml.Node) error {
 				d, err := r.head(n)
-				docs = append(docs, d)
+				if d != nil {
+					docs = append(docs, d)
+				}
 				return err
 			})
 		}
-		if err != nil {
-			return nil, fault.Within("items", err)
+		if !all.Add(fault.Within("items", err)) {
+			break
 		}
 	}
-	if len(docs) == 0 {
+	if all.None() && len(docs) == 0 {
 		return nil, r.Fault(roots[0], "is an empty List", "add a Job, JobSet, Volcano or Kubeflow job")
 	}
-	return docs, nil
+	return docs, all.Err()
 }
 
-// head reads the fields that every object has.
+// head reads the fields that every object has. It returns nil for an object of an unknown kind, and an object with
+// what could be read for other faults.
 func (r *reader) head(n *yaml.Node) (*document, error) {
 	entries, err := r.Mapping(n)
 	if err != nil {
 		return nil, err
 	}
 	d := &document{node: n}
+	var all fault.Faults
 	for _, e := range entries {
 		var err error
 		switch e.Key {
@@ -215,11 +227,14 @@ func (r *reader) head(n *yaml.Node) (*document, error) {
 		case "metadata":
 			err = r.within("metadata", func() error { return r.metadata(&d.meta, e.Node) })
 		}
-		if err != nil {
-			return nil, fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+		if !all.Add(fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))) {
+			break
 		}
 	}
 	if d.version == "" || d.kind == "" {
+		if !all.None() {
+			return nil, all.Err()
+		}
 		return nil, r.Fault(n, "has no "+map[bool]string{true: "apiVersion", false: "kind"}[d.version == ""],
 			"every object of Kubernetes has an apiVersion and a kind")
 	}
@@ -230,7 +245,7 @@ func (r *reader) head(n *yaml.Node) (*document, error) {
 	if d.name == "" {
 		d.name = strings.TrimRight(d.meta.generated, "-")
 	}
-	return d, nil
+	return d, all.Err()
 }
 
 func (r *reader) metadata(m *metadata, n *yaml.Node) error {
@@ -238,15 +253,10 @@ func (r *reader) metadata(m *metadata, n *yaml.Node) error {
 		return nil
 	}
 	m.at = n
-	entries, err := r.Mapping(n)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
+	return r.Each(n, func(e yamlfile.Entry) (err error) {
 		if yamlfile.IsNull(e.Node) {
-			continue
+			return nil
 		}
-		var err error
 		switch e.Key {
 		case "name":
 			m.name, err = r.Text(e.Node)
@@ -263,11 +273,8 @@ func (r *reader) metadata(m *metadata, n *yaml.Node) error {
 		default:
 			err = r.Unknown(e, []string{"name", "generateName", "namespace", "labels", "annotations"})
 		}
-		if err != nil {
-			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
-		}
-	}
-	return nil
+		return err
+	})
 }
 
 // readDocument adds the tasks of an object to the job.

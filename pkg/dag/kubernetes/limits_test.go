@@ -45,7 +45,7 @@ func TestLimitsOfFile(t *testing.T) {
 		}, "job.yaml:5:3: 1001 pods, more than 1000"},
 		"pods that do not": {10_000, func(n int) string {
 			return volcanoJob("Job", "batch.volcano.sh", "v", "{}", 5000, n-5000)
-		}, "job.yaml:5:3: 10001 pods, more than 10000"},
+		}, "job.yaml:5:3: spec: 10001 pods, more than 10000"},
 		"roles with an image each": {dag.MaxGang, func(n int) string {
 			text := "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: s}\n" +
 				"spec:\n  replicatedJobs:\n"

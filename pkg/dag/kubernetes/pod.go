@@ -105,10 +105,11 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 		"workloadRef", "schedulingGroup"))
 	known.with(unsupported[*podParts](r, "requests devices of the cluster's drivers",
 		"request them with nvidia.com/gpu and a node selector", "resourceClaims"))
-	if err := readInto(r, n, known, parts); err != nil {
-		return err
+	var all fault.Faults
+	if !all.Add(readInto(r, n, known, parts)) {
+		return all.Err()
 	}
-	if parts.containers == nil {
+	if parts.containers == nil && all.None() {
 		return r.missing(n, "containers", "a pod has a container")
 	}
 	steps := []struct {
@@ -126,9 +127,13 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 		if s.node == nil {
 			continue
 		}
-		if err := r.within(s.name, func() error { return s.do(s.node) }); err != nil {
-			return fault.Within(s.name, fault.At(yamlfile.PositionOf(s.node), err))
+		err := r.within(s.name, func() error { return s.do(s.node) })
+		if !all.Add(fault.Within(s.name, fault.At(yamlfile.PositionOf(s.node), err))) {
+			break
 		}
+	}
+	if !all.None() {
+		return all.Err()
 	}
 	r.finishResources(p, parts.containers)
 	return nil
@@ -255,8 +260,9 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 	known.with(
 		unsupported[*container](r, "are block devices of volumes, which exist only in a cluster", "", "volumeDevices"),
 	)
-	if err := readInto(r, n, known, c); err != nil {
-		return nil, err
+	var all fault.Faults
+	if !all.Add(readInto(r, n, known, c)) {
+		return nil, all.Err()
 	}
 	asks := p
 	if before && c.resources != nil {
@@ -277,9 +283,13 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 		if s.node == nil {
 			continue
 		}
-		if err := r.within(s.name, func() error { return s.do(s.node) }); err != nil {
-			return nil, fault.Within(s.name, fault.At(yamlfile.PositionOf(s.node), err))
+		err := r.within(s.name, func() error { return s.do(s.node) })
+		if !all.Add(fault.Within(s.name, fault.At(yamlfile.PositionOf(s.node), err))) {
+			break
 		}
+	}
+	if !all.None() {
+		return nil, all.Err()
 	}
 	if !before {
 		if c.image == "" {

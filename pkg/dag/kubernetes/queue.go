@@ -44,23 +44,24 @@ func Queues(name string, data []byte) (queues []Queue, warnings []string, ok boo
 	if err != nil || len(docs) == 0 || slices.ContainsFunc(docs, other) {
 		return nil, nil, false, nil
 	}
+	names := make(map[string]bool, len(docs))
 	for _, d := range docs {
-		if queues, err = r.addQueue(queues, d); err != nil {
+		if queues, err = r.addQueue(queues, names, d); err != nil {
 			return nil, nil, true, fault.InFile(name, err)
 		}
 	}
 	return parentsFirst(queues), r.job.Warnings, true, nil
 }
 
-// addQueue adds a queue and the parents that its annotations name.
-func (r *reader) addQueue(queues []Queue, d *document) ([]Queue, error) {
+// addQueue adds a queue and the parents that its annotations name. names are the names of queues.
+func (r *reader) addQueue(queues []Queue, names map[string]bool, d *document) ([]Queue, error) {
 	if d.name == "" {
 		return nil, r.Fault(d.node, "has no name", "add metadata.name")
 	}
 	if err := dag.CheckName(d.name); err != nil {
 		return nil, fault.Within("metadata", fault.Within("name", fault.At(yamlfile.PositionOf(d.meta.at), err)))
 	}
-	if slices.ContainsFunc(queues, func(q Queue) bool { return q.Name == d.name }) {
+	if names[d.name] {
 		return nil, r.Fault(d.node, "there are two queues "+fault.Quote(d.name), "rename one")
 	}
 	q := Queue{Name: d.name}
@@ -81,11 +82,13 @@ func (r *reader) addQueue(queues []Queue, d *document) ([]Queue, error) {
 			return nil, fault.Within("metadata", fault.Within("annotations", err))
 		}
 		for _, a := range above {
-			if !slices.ContainsFunc(queues, func(q Queue) bool { return q.Name == a.Name }) {
+			if !names[a.Name] {
+				names[a.Name] = true
 				queues = append(queues, a)
 			}
 		}
 	}
+	names[q.Name] = true
 	return append(queues, q), nil
 }
 
@@ -174,17 +177,25 @@ func parentQueues(q *Queue, path, weights string) (out []Queue, err error) {
 
 // parentsFirst sorts queues so that each comes after its parent, if the file has the parent.
 func parentsFirst(queues []Queue) (out []Queue) {
-	for {
-		left := slices.DeleteFunc(slices.Clone(queues), func(q Queue) bool {
-			waits := slices.ContainsFunc(queues, func(o Queue) bool { return o.Name == q.Parent })
-			if !waits {
-				out = append(out, q)
-			}
-			return !waits
-		})
-		if len(left) == len(queues) {
-			return append(out, left...) // none left, or a cycle, which is an error when the queues are set
-		}
-		queues = left
+	names, below := make(map[string]bool, len(queues)), map[string][]Queue{}
+	for _, q := range queues {
+		names[q.Name] = true
 	}
+	for _, q := range queues {
+		if names[q.Parent] {
+			below[q.Parent] = append(below[q.Parent], q)
+		} else {
+			out = append(out, q)
+		}
+	}
+	for i := 0; i < len(out); i++ {
+		out = append(out, below[out[i].Name]...)
+		delete(below, out[i].Name)
+	}
+	for _, q := range queues { // the queues of a cycle, which is an error when they are set
+		if _, left := below[q.Parent]; left {
+			out = append(out, q)
+		}
+	}
+	return out
 }

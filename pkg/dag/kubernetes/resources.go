@@ -13,10 +13,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// anyGPU returns the GPUs that a pod may get if it requests GPUs without a type: those that are common in the clouds'
-// clusters.
-func anyGPU() []string { return []string{"T4", "L4", "A10G", "V100", "A100", "A100-80GB", "H100"} }
-
 // first returns the pod's first alternative, and adds it if there is none.
 func (p *pod) first() *dag.Resources {
 	if p.resources == nil {
@@ -43,24 +39,21 @@ func (r *reader) readResources(p *pod, n *yaml.Node) error {
 		return err
 	}
 	// The default request is the limit. For a GPU, request and limit are the same.
+	var all fault.Faults
 	for _, e := range limits {
 		asked := slices.ContainsFunc(requests, func(other yamlfile.Entry) bool { return other.Key == e.Key })
 		if asked || yamlfile.IsNull(e.Node) {
 			continue
 		}
-		if err := r.amount(p, e, "limits"); err != nil {
-			return fault.Within("limits", err)
-		}
+		all.Add(fault.Within("limits", r.amount(p, e, "limits")))
 	}
 	for _, e := range requests {
 		if yamlfile.IsNull(e.Node) {
 			continue
 		}
-		if err := r.amount(p, e, "requests"); err != nil {
-			return fault.Within("requests", err)
-		}
+		all.Add(fault.Within("requests", r.amount(p, e, "requests")))
 	}
-	return nil
+	return all.Err()
 }
 
 // amount reads one resource.
@@ -115,20 +108,13 @@ func (r *reader) amount(p *pod, e yamlfile.Entry, below string) error {
 
 // nodeSelector reads the labels with which the clouds' clusters describe machine types, zones and GPUs.
 func (r *reader) nodeSelector(p *pod, n *yaml.Node) error {
-	entries, err := r.Mapping(n)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
+	return r.Each(n, func(e yamlfile.Entry) error {
 		s, err := r.Text(e.Node)
-		if err == nil {
-			err = r.selectLabel(p, e.Key, s, e.Node)
-		}
 		if err != nil {
-			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+			return err
 		}
-	}
-	return nil
+		return r.selectLabel(p, e.Key, s, e.Node)
+	})
 }
 
 func (r *reader) selectLabel(p *pod, label, s string, n *yaml.Node) error {
@@ -249,7 +235,7 @@ func (r *reader) finishResources(p *pod, n *yaml.Node) {
 	}
 	whole := *res
 	p.resources = nil
-	for _, name := range anyGPU() {
+	for _, name := range dag.CommonGPUs() {
 		whole.Accelerator = name
 		p.resources = append(p.resources, whole)
 	}
@@ -259,6 +245,6 @@ func (r *reader) finishResources(p *pod, n *yaml.Node) {
 			pos, path = m.Pos, fault.Join(p.path, m.Path)
 		}
 	}
-	r.job.Warn(pos, path, "does not name the GPU: any of "+strings.Join(anyGPU(), ", ")+
+	r.job.Warn(pos, path, "does not name the GPU: any of "+strings.Join(dag.CommonGPUs(), ", ")+
 		" is accepted (name one with nodeSelector: nvidia.com/gpu.product)")
 }

@@ -13,7 +13,9 @@ import (
 // script is the script of a task, with a part for each of its roles.
 type script struct {
 	strings.Builder
-	parts []scriptPart
+	parts   []scriptPart
+	size    int  // of the parts, in bytes
+	differs bool // some parts differ
 }
 
 type scriptPart struct {
@@ -24,10 +26,16 @@ type scriptPart struct {
 // variables returns the variables of a role's pods in order. A later variable replaces an earlier one of the same
 // name.
 func (p *role) variables() []podtext.Variable {
-	var out []podtext.Variable
-	for _, v := range slices.Concat(p.env, p.pod.env) {
-		out = slices.DeleteFunc(out, func(o podtext.Variable) bool { return o.Name == v.Name })
-		out = append(out, v)
+	all := slices.Concat(p.env, p.pod.env)
+	last := make(map[string]int, len(all))
+	for i, v := range all {
+		last[v.Name] = i
+	}
+	out := make([]podtext.Variable, 0, len(last))
+	for i, v := range all {
+		if last[v.Name] == i {
+			out = append(out, v)
+		}
 	}
 	return out
 }
@@ -48,7 +56,9 @@ func (p *role) addToScript(t *dag.Task, s *script, g *group, at podtext.Place) {
 	var b strings.Builder
 	p.environment(t, at, &b, len(g.roles) == 1)
 	p.commands(at, &b)
-	s.parts = append(s.parts, scriptPart{upTo: at.First + p.pods, text: b.String()})
+	part := scriptPart{upTo: at.First + p.pods, text: b.String()}
+	s.parts, s.size = append(s.parts, part), s.size+len(part.text)
+	s.differs = s.differs || part.text != s.parts[0].text
 }
 
 // environment adds variables with known values to the task, and the others to its script. If the role shares its task
@@ -173,7 +183,9 @@ func expanded(words []string, env []podtext.Variable) (values []podtext.Value) {
 func spaced(words []string, env []podtext.Variable, at podtext.Place) string {
 	var b strings.Builder
 	for _, w := range expanded(words, env) {
-		b.WriteString(" " + w.Shell(at))
+		if b.WriteString(" " + w.Shell(at)); b.Len() > dag.MaxScriptBytes {
+			break // the script is refused for its length
+		}
 	}
 	return b.String()
 }
@@ -291,11 +303,7 @@ func unquote(s string) string { return strings.Trim(s, "'") }
 
 // end writes the parts of the roles; if all are equal, only once.
 func (s *script) end() {
-	alike := true
-	for _, p := range s.parts {
-		alike = alike && p.text == s.parts[0].text
-	}
-	if alike {
+	if !s.differs {
 		_, _ = s.WriteString(s.parts[0].text)
 		return
 	}

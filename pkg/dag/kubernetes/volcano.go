@@ -20,6 +20,7 @@ const flowGroup = "flow.volcano.sh"
 // volcano is the spec of a Volcano Job.
 type volcano struct {
 	roles        []*role
+	names        map[string]bool // of the roles
 	minAvailable int
 	retries      int
 	plugins      map[string][]string
@@ -36,7 +37,8 @@ func (r *reader) volcanoJob(d *document) ([]*group, error) {
 }
 
 func (r *reader) volcanoSpec(n *yaml.Node, name string) (*group, error) {
-	v := &volcano{minAvailable: -1, retries: 3, plugins: map[string][]string{}, pluginAt: map[string]*yaml.Node{}}
+	v := &volcano{minAvailable: -1, retries: 3, plugins: map[string][]string{}, pluginAt: map[string]*yaml.Node{},
+		names: map[string]bool{}}
 	known := fields[*volcano]{
 		"minAvailable": func(v *volcano, n *yaml.Node) error {
 			v.minAt = n
@@ -106,6 +108,9 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 		r.job.Warn(yamlfile.PositionOf(v.pluginAt["ssh"]), fault.Join(r.where(), "plugins.ssh"),
 			"is not acted on: pods do not have each other's keys")
 	}
+	if err := r.pods(n, total, maxPods); err != nil {
+		return nil, err
+	}
 	if v.minAvailable > total {
 		return nil, fault.Within("minAvailable", r.Fault(
 			v.minAt,
@@ -126,10 +131,22 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 		r.job.Warn(yamlfile.PositionOf(v.minAt), fault.Join(r.where(), "minAvailable"),
 			"is not acted on: all pods start together")
 	}
-	for _, p := range v.roles {
-		if svc {
-			p.env = append(p.env, v.hosts(name)...)
+	var hosts []podtext.Variable
+	if svc {
+		hosts = v.hosts(name)
+		size := 0
+		for _, h := range hosts {
+			size += len(h.Name) + h.Size()
 		}
+		if len(v.roles) > dag.MaxGang && size*len(v.roles) > dag.MaxScriptBytes {
+			return nil, fault.Within("tasks", fault.At(yamlfile.PositionOf(n), fault.OverLimit(
+				fmt.Sprintf("each of %d tasks would get %d bytes of variables that describe the others",
+					len(v.roles), size),
+				"leave the plugin svc out, or write one task with replicas")))
+		}
+	}
+	for _, p := range v.roles {
+		p.env = append(p.env, hosts...)
 		if _, on := v.plugins["env"]; on || svc {
 			for _, name := range []string{"VC_TASK_INDEX", "VK_TASK_INDEX"} {
 				p.env = append(p.env, podtext.Variable{Name: name, Value: podtext.Value{{Fact: podtext.Rank}}})
@@ -207,11 +224,11 @@ func (r *reader) volcanoTask(v *volcano, n *yaml.Node, job string, i int) error 
 	if p.name == "" {
 		p.name = "default" + strconv.Itoa(i)
 	}
-	if slices.ContainsFunc(v.roles, func(o *role) bool { return o.name == p.name }) {
+	if v.names[p.name] {
 		return fault.Within("name", r.Fault(n, "there are two tasks "+fault.Quote(p.name), "rename one"))
 	}
 	p.called, p.perJob = job+"-"+p.name, p.pods
-	v.roles = append(v.roles, p)
+	v.roles, v.names[p.name] = append(v.roles, p), true
 	if policies == nil {
 		return nil
 	}

@@ -211,6 +211,9 @@ func (r *reader) addEdge(from string, n *yaml.Node, e dag.Edge, l link) error {
 	if roles := r.gang[from]; !ok && roles != nil {
 		return r.addEdges(roles, n, e, l)
 	}
+	if !ok && r.unread[from] {
+		return nil // its own fault is the one to report
+	}
 	if !ok {
 		known := slices.AppendSeq(slices.Collect(maps.Keys(r.index)), maps.Keys(r.gang))
 		hint := fault.DidYouMean(from, slices.Sorted(slices.Values(known)))

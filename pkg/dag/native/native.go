@@ -3,7 +3,6 @@
 package native
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,6 +46,9 @@ type reader struct {
 	gang   map[string][]int // the tasks of the roles, by the name of the task that has the roles
 	parts  []taskPart       // by task
 
+	unread  map[string]bool  // the names of tasks with faults that prevent reading them
+	members map[string][]int // tasks by their name and by that of their gang or service; see named
+
 	env      map[string]string // of the job; variables of tasks override it
 	secrets  []secretPosition  // of the job, for every task
 	defaults dag.Task
@@ -78,6 +80,7 @@ type reader struct {
 func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader) (*dag.Job, error) {
 	r := &reader{
 		Reader: from, defaults: dag.Task{Nodes: 1}, taken: map[readOutput]bool{}, gangs: map[int]fault.Position{},
+		unread: map[string]bool{},
 	}
 	r.job, r.origin = dag.NewJob(name, dag.Native)
 	r.jobFields, r.taskFields, r.defaultFields = r.forJob(), r.forTask(), r.forDefaults()
@@ -105,66 +108,49 @@ func (r *reader) read(doc *yaml.Node) error {
 			}
 		}
 	}
-	if err := yamlfile.ReadFields(&r.Reader, doc, r.jobFields, r.job); err != nil {
-		return cmp.Or(r.misplacedTaskField(entries), err)
-	}
+	var all fault.Faults
+	read := all.Add(yamlfile.ReadFieldsOr(&r.Reader, doc, r.jobFields, r.job, r.unknownInJob))
 	for _, e := range entries {
-		if e.Key == "patience" { // it depends on another field, infeasible
-			if err := r.job.CheckPatience(); err != nil {
-				return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
-			}
+		if e.Key == "patience" && all.None() { // it depends on another field, infeasible
+			read = all.Add(fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), r.job.CheckPatience())))
 		}
 	}
-	if !slices.ContainsFunc(entries, func(e yamlfile.Entry) bool { return e.Key == "apiVersion" }) {
-		return fault.Within("apiVersion", r.Fault(doc, "is missing", "add apiVersion: "+dag.APIVersion))
+	if all.None() && !slices.ContainsFunc(entries, func(e yamlfile.Entry) bool { return e.Key == "apiVersion" }) {
+		all.Add(fault.Within("apiVersion", r.Fault(doc, "is missing", "add apiVersion: "+dag.APIVersion)))
 	}
-	if r.tasks == nil {
-		return fault.Within("tasks", r.Fault(doc, "is missing", "a job has at least one task"))
+	if all.None() && r.tasks == nil {
+		all.Add(fault.Within("tasks", r.Fault(doc, "is missing", "a job has at least one task")))
 	}
-	if err := fault.Within("tasks", r.readTasks(r.tasks)); err != nil {
-		return err
+	if read && r.tasks != nil {
+		all.Add(fault.Within("tasks", r.readTasks(r.tasks)))
+	}
+	if !all.None() {
+		return all.Err()
 	}
 	return r.checkGraph(doc)
 }
 
-// misplacedTaskField returns a better error for a job that cannot be read because it has a field of its tasks. It
-// returns nil if that is not the fault.
-func (r *reader) misplacedTaskField(entries []yamlfile.Entry) error {
-	for _, e := range entries {
-		_, known := r.jobFields[e.Key]
-		if _, ofTask := r.taskFields[e.Key]; known || !ofTask {
-			continue
-		}
-		hint := "write it below tasks, in its task"
-		if _, ofAll := r.defaultFields[e.Key]; ofAll {
-			hint += ", or below defaults for all of them"
-		}
-		return fault.WithinKey(e.Key, r.Fault(e.Name, "is a field of a task, not of the job", hint))
+// unknownInJob returns the error for an unknown field of the job, which may be a field of its tasks.
+func (r *reader) unknownInJob(e yamlfile.Entry) error {
+	if _, ofTask := r.taskFields[e.Key]; !ofTask {
+		return r.Unknown(e, r.jobFields.Names())
 	}
-	return nil
+	hint := "write it below tasks, in its task"
+	if _, ofAll := r.defaultFields[e.Key]; ofAll {
+		hint += ", or below defaults for all of them"
+	}
+	return r.Fault(e.Name, "is a field of a task, not of the job", hint)
 }
 
-// misplacedField returns a better error for a task that cannot be read because it has a field of the job or of
-// resources. It returns err if that is not the fault.
-func (r *reader) misplacedField(task *yaml.Node, err error) error {
-	entries, unread := r.Mapping(task)
-	if unread != nil {
-		return err
+// unknownInTask returns the error for an unknown field of a task, which may be a field of the job or of resources.
+func (r *reader) unknownInTask(e yamlfile.Entry) error {
+	if _, ofJob := r.jobFields[e.Key]; ofJob {
+		return r.Fault(e.Name, "is a field of the job, not of a task", "write it at the top level, next to tasks")
 	}
-	for _, e := range entries {
-		if _, known := r.taskFields[e.Key]; known {
-			continue
-		}
-		if _, ofJob := r.jobFields[e.Key]; ofJob {
-			return fault.WithinKey(e.Key, r.Fault(e.Name, "is a field of the job, not of a task",
-				"write it at the top level, next to tasks"))
-		}
-		if _, ofMachine := r.resourceFields[e.Key]; ofMachine {
-			return fault.WithinKey(e.Key, r.Fault(e.Name, "is a field of resources, not of a task",
-				"write it below resources"))
-		}
+	if _, ofMachine := r.resourceFields[e.Key]; ofMachine {
+		return r.Fault(e.Name, "is a field of resources, not of a task", "write it below resources")
 	}
-	return err
+	return r.Unknown(e, r.taskFields.Names())
 }
 
 func (r *reader) readVersion(n *yaml.Node) error {
@@ -287,32 +273,37 @@ func (r *reader) readTasks(n *yaml.Node) error {
 		)
 	}
 	parts := make([]taskPart, 0, len(entries))
+	var all fault.Faults
 	for _, e := range entries {
-		if err := dag.CheckName(e.Key); err != nil {
-			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
+		var of []taskPart
+		err := fault.At(yamlfile.PositionOf(e.Name), dag.CheckName(e.Key))
+		if err == nil {
+			of, err = r.replicasOf(e)
 		}
-		of, err := r.replicasOf(e)
 		if err == nil && of == nil {
 			of, err = r.partsOf(e)
 		}
 		if err != nil {
-			return fault.WithinKey(e.Key, err)
+			if !all.Add(fault.WithinKey(e.Key, err)) {
+				break
+			}
+			r.unread[e.Key] = true
+			continue
 		}
-		parts = append(parts, of...)
+		if parts = append(parts, of...); len(parts) > dag.MaxTasks {
+			return fault.At(yamlfile.PositionOf(e.Name),
+				fault.OverLimit(fmt.Sprintf("more than %d tasks, with roles and replicas", dag.MaxTasks), ""))
+		}
 	}
-	if len(parts) > dag.MaxTasks {
-		return fault.At(yamlfile.PositionOf(n),
-			fault.OverLimit(fmt.Sprintf("%d tasks with their roles, more than %d", len(parts), dag.MaxTasks), ""))
-	}
-	if err := r.nameTasks(parts); err != nil {
-		return err
+	if !all.Add(r.nameTasks(parts)) {
+		return all.Err()
 	}
 	for i, p := range parts {
-		if err := r.readTask(i, p); err != nil {
-			return err
+		if !all.Add(r.readTask(i, p)) {
+			break
 		}
 	}
-	return nil
+	return all.Err()
 }
 
 // nameTasks assigns an index to each part, and records it by its name and the name of its gang.
@@ -363,10 +354,10 @@ func (r *reader) readTask(i int, p taskPart) error {
 		}
 	} else if p.service {
 		if err := r.readReplica(t, p); err != nil {
-			return fault.WithinKey(p.path, r.misplacedField(p.entry.Node, err))
+			return fault.WithinKey(p.path, err)
 		}
-	} else if err := yamlfile.ReadFields(&r.Reader, p.entry.Node, r.taskFields, t); err != nil {
-		return fault.WithinKey(p.name, r.misplacedField(p.entry.Node, err))
+	} else if err := yamlfile.ReadFieldsOr(&r.Reader, p.entry.Node, r.taskFields, t, r.unknownInTask); err != nil {
+		return fault.WithinKey(p.name, err)
 	}
 	if p.of != "" {
 		return fault.WithinKey(p.of, r.endTask(i, t))
@@ -417,21 +408,16 @@ func copied(t dag.Task) dag.Task {
 
 // readEnv reads variables. Their values are always text, whatever type YAML gives them.
 func (r *reader) readEnv(n *yaml.Node) (map[string]string, error) {
-	entries, err := r.Mapping(n)
-	if err != nil {
-		return nil, err
-	}
-	env := make(map[string]string, len(entries))
-	for _, e := range entries {
+	env := map[string]string{}
+	err := r.Each(n, func(e yamlfile.Entry) (err error) {
 		if err := dag.CheckEnvName(e.Key); err != nil {
-			return nil, fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
+			return fault.At(yamlfile.PositionOf(e.Name), err)
 		}
-		if env[e.Key], err = r.Text(e.Node); err != nil {
-			return nil, fault.WithinKey(e.Key, err)
-		}
-	}
-	if len(env) == 0 {
-		return nil, nil
+		env[e.Key], err = r.Text(e.Node)
+		return err
+	})
+	if err != nil || len(env) == 0 {
+		return nil, err
 	}
 	return env, nil
 }

@@ -122,13 +122,17 @@ func (r *reader) finishPlacement() error {
 
 // named returns the tasks that a name in the file refers to: one task, all roles of its gang and the tasks that join
 // it, or all replicas of its service.
-func (r *reader) named(name string) (out []int) {
-	for i, p := range r.parts {
-		if p.name == name || p.whole() == name {
-			out = append(out, i)
+func (r *reader) named(name string) []int {
+	if r.members == nil {
+		r.members = make(map[string][]int, len(r.parts))
+		for i, p := range r.parts {
+			r.members[p.name] = append(r.members[p.name], i)
+			if whole := p.whole(); whole != "" && whole != p.name {
+				r.members[whole] = append(r.members[whole], i)
+			}
 		}
 	}
-	return out
+	return r.members[name]
 }
 
 // gangPlacement applies the rules of a gang to all its machines. A rule that packs the gang into a zone or region

@@ -101,30 +101,34 @@ func (r *reader) readResources(t *dag.Task, n *yaml.Node) error {
 	var base dag.Resources
 	var baseMarks []dag.Mark
 	var alternatives yamlfile.Entry
+	var all fault.Faults
 	for _, e := range entries {
 		if e.Key == anyOfField || e.Key == orderedField {
 			if alternatives.Node != nil {
-				return fault.WithinKey(
+				all.Add(fault.WithinKey(
 					e.Key,
 					r.Fault(
 						e.Name,
 						"cannot be combined with "+alternatives.Key,
 						"alternatives are either ordered or not: keep one of the two",
 					),
-				)
+				))
 			}
 			alternatives = e
 			continue
 		}
 		m, err := r.readResource(&base, e, anyOfField, orderedField)
-		if err != nil {
-			return err
+		if !all.Add(err) {
+			break
 		}
 		m.Path = "resources." + e.Key
 		baseMarks = append(baseMarks, m)
 	}
 	t.Resources, t.Ordered, r.marks = nil, false, nil
 	if alternatives.Node == nil {
+		if !all.None() {
+			return all.Err()
+		}
 		t.Resources = []dag.Resources{base}
 		r.marks = append(baseMarks, dag.Mark{Pos: yamlfile.PositionOf(n), Path: "resources"})
 		return nil
@@ -140,7 +144,8 @@ func (r *reader) readResources(t *dag.Task, n *yaml.Node) error {
 	if err == nil && len(t.Resources) == 0 {
 		err = r.Fault(alternatives.Node, "is empty", "give at least one alternative")
 	}
-	return fault.WithinKey(alternatives.Key, err)
+	all.Add(fault.WithinKey(alternatives.Key, err))
+	return all.Err()
 }
 
 // readAlternative adds an alternative to t. Its fields are those of base, overridden by those of n.
@@ -157,10 +162,11 @@ func (r *reader) readAlternative(
 	}
 	alternative := int32(len(t.Resources)) //nolint:gosec // at most dag.MaxAlternatives
 	marks := slices.Clone(baseMarks)
+	var all fault.Faults
 	for _, e := range entries {
 		m, err := r.readResource(&base, e)
-		if err != nil {
-			return err
+		if !all.Add(err) {
+			break
 		}
 		m.Path = path + "." + e.Key
 		marks = slices.DeleteFunc(marks, func(b dag.Mark) bool { return b.Field == m.Field })
@@ -174,7 +180,7 @@ func (r *reader) readAlternative(
 		dag.Mark{Alternative: alternative, Pos: yamlfile.PositionOf(n), Path: path},
 	)
 	t.Resources = append(t.Resources, base)
-	return nil
+	return all.Err()
 }
 
 // readResource reads one field of an alternative. besides are other fields that the mapping may have, for hints.

@@ -88,7 +88,7 @@ func (r *reader) readReplica(t *dag.Task, p taskPart) error {
 		fields = maps.Clone(fields)
 		fields["placement"] = func(*dag.Task, *yaml.Node) error { return nil } // for all replicas: finishPlacement
 	}
-	if err := yamlfile.ReadFields(&r.Reader, p.entry.Node, fields, t); err != nil {
+	if err := yamlfile.ReadFieldsOr(&r.Reader, p.entry.Node, fields, t, r.unknownInTask); err != nil {
 		return err
 	}
 	if p.of != "" {

@@ -141,6 +141,47 @@ func TestYAMLBombsAreRejected(t *testing.T) {
 	}
 }
 
+// Each variable contains the one before it twice.
+func TestVariablesThatDoubleAreRejected(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n" +
+		"  - {name: c, image: b, command: [echo], env: [{name: A0, value: xxxxxxxxxx}")
+	for i := range 60 {
+		fmt.Fprintf(&b, ", {name: A%d, value: $(A%d)$(A%d)}", i+1, i, i)
+	}
+	err := refuse(t, "p.yaml", strings.NewReader(b.String()+"]}\n"))
+	if !errors.Is(err, dag.ErrLimit) || !strings.Contains(err.Error(), "bytes with the variables in it, more than 65536") {
+		t.Error(err)
+	}
+}
+
+func TestArgumentsThatRepeatVariablesAreRejected(t *testing.T) {
+	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n" +
+		"  - {name: c, image: b, env: [{name: A, value: " + strings.Repeat("x", 60_000) + "}], command: [" +
+		strings.Repeat(strings.Repeat("$(A)", 1000)+",", 1000) + "]}\n"
+	err := refuse(t, "p.yaml", strings.NewReader(text))
+	if !errors.Is(err, dag.ErrLimit) || !strings.Contains(err.Error(), "the script has ") {
+		t.Error(err)
+	}
+}
+
+// Fifty thousand services with a hundred replicas each.
+func TestTasksOfReplicasAreCountedWhileReading(t *testing.T) {
+	sky := repeat("", "---\nrun: x\nresources: {ports: 80}\nservice: {readiness_probe: /, replicas: 100}\n", 50_000)
+	if err := refuse(t, "sky.yaml", sky); !errors.Is(err, dag.ErrLimit) || !strings.Contains(err.Error(), "more than 100000") {
+		t.Error(err)
+	}
+	var b strings.Builder
+	b.WriteString("apiVersion: tradewind/v1\ntasks:\n")
+	for i := range 50_000 {
+		fmt.Fprintf(&b, "  t%d: {run: x, service: {port: 80, replicas: 100, readiness: {path: /}}}\n", i)
+	}
+	err := refuse(t, "native.yaml", strings.NewReader(b.String()))
+	if !errors.Is(err, dag.ErrLimit) || !strings.Contains(err.Error(), "more than 100000") {
+		t.Error(err)
+	}
+}
+
 func TestXMLEntitiesAreRejected(t *testing.T) {
 	for name, text := range map[string]string{
 		"laughs":    `<!DOCTYPE l [<!ENTITY a "lol"><!ENTITY b "&a;&a;&a;">]><adag><job id="&b;"/></adag>`,

@@ -6,6 +6,7 @@ package read
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/wfformat"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/stopping"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 )
 
@@ -48,12 +50,24 @@ func File(path string) (*dag.Job, error) {
 
 // Job reads a job in any of the formats from r, gzipped or not. name is the file's name for messages; its base is the
 // default name of the job, and its extension decides the format if the content is ambiguous. Errors are [*dag.Error].
-func Job(name string, r io.Reader) (*dag.Job, error) { return JobWithEnv(name, r, nil) }
+func Job(name string, r io.Reader) (*dag.Job, error) {
+	return JobContext(context.Background(), name, r)
+}
+
+// JobContext is Job for a caller that may give up: when the context ends, it stops and returns the context's error,
+// which is not a [*dag.Error].
+func JobContext(ctx context.Context, name string, r io.Reader) (*dag.Job, error) {
+	j, err := parse(ctx, name, r, nil)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("read %s: %w", name, context.Cause(ctx))
+	}
+	return j, err
+}
 
 // JobWithEnv is Job with additional variables for every task with a script; they override those of the file. A SkyPilot
 // file may use them in its paths and buckets, a manifest in its commands and in other variables.
 func JobWithEnv(name string, r io.Reader, env map[string]string) (*dag.Job, error) {
-	j, err := parse(name, r, env)
+	j, err := parse(context.Background(), name, r, env)
 	if err == nil && len(env) > 0 {
 		err = j.AddEnv(env)
 	}
@@ -63,7 +77,7 @@ func JobWithEnv(name string, r io.Reader, env map[string]string) (*dag.Job, erro
 	return j, nil
 }
 
-func parse(name string, r io.Reader, env map[string]string) (*dag.Job, error) {
+func parse(ctx context.Context, name string, r io.Reader, env map[string]string) (*dag.Job, error) {
 	data, err := load(name, r)
 	if err != nil {
 		return nil, err
@@ -72,18 +86,18 @@ func parse(name string, r io.Reader, env map[string]string) (*dag.Job, error) {
 	case first == 0:
 		return dag.CheckJob(name, nil, fault.New("the file is empty", ""))
 	case first == '<':
-		return dax.Parse(name, data)
+		return dax.ParseContext(ctx, name, data)
 	case first == '#' && slurm.IsScript(data):
 		return slurm.Parse(name, data)
-	case first == '{' && isWfFormat(name, data):
-		return wfformat.Parse(name, data)
+	case first == '{' && isWfFormat(ctx, name, data):
+		return wfformat.ParseContext(ctx, name, data)
 	}
-	return parseYAML(name, data, env)
+	return parseYAML(ctx, name, data, env)
 }
 
 // parseYAML detects the format of a YAML file and reads it.
-func parseYAML(name string, data []byte, env map[string]string) (*dag.Job, error) {
-	docs, from, err := yamlfile.Decode(data)
+func parseYAML(ctx context.Context, name string, data []byte, env map[string]string) (*dag.Job, error) {
+	docs, from, err := yamlfile.DecodeContext(ctx, data)
 	script := bytes.HasPrefix(data, []byte("#!"))
 	const scripts = "a Slurm batch script has a line that begins with #SBATCH before its first command"
 	if err != nil {
@@ -194,8 +208,8 @@ func firstByte(data []byte) byte {
 }
 
 // isWfFormat reports whether an object in braces is WfFormat, not YAML, which can have this form too.
-func isWfFormat(name string, data []byte) bool {
-	dec := json.NewDecoder(bytes.NewReader(data))
+func isWfFormat(ctx context.Context, name string, data []byte) bool {
+	dec := json.NewDecoder(stopping.Reader(ctx, data))
 	if _, err := dec.Token(); err != nil {
 		return false
 	}

@@ -33,7 +33,7 @@ func TestPathsInWorkdirAreRelative(t *testing.T) {
 
 func TestSkyPilotResources(t *testing.T) {
 	const od = dag.MarketOnDemand
-	some := dag.Resources{CPUs: dag.Range{Min: 1}, Market: od}
+	some := dag.Resources{CPUs: dag.Range{Min: 1}, Memory: dag.Range{Min: 4}, Arch: "amd64", Market: od}
 	with := func(change func(*dag.Resources)) dag.Resources {
 		r := some
 		change(&r)
@@ -47,27 +47,29 @@ func TestSkyPilotResources(t *testing.T) {
 		resources []dag.Resources
 	}{
 		// SkyPilot's defaults.
-		"{}":                                 {resources: []dag.Resources{{CPUs: dag.Range{Min: 8}, Memory: dag.Range{Min: 32}, Market: od}}},
-		"null":                               {resources: []dag.Resources{{CPUs: dag.Range{Min: 8}, Memory: dag.Range{Min: 32}, Market: od}}},
-		"{cpus: null, infra: aws}":           {resources: []dag.Resources{{CPUs: dag.Range{Min: 8}, Memory: dag.Range{Min: 32}, Cloud: "aws", Market: od}}},
+		"{}":                                 {resources: []dag.Resources{{CPUs: dag.Range{Min: 8}, Memory: dag.Range{Min: 32}, Arch: "amd64", Market: od}}},
+		"null":                               {resources: []dag.Resources{{CPUs: dag.Range{Min: 8}, Memory: dag.Range{Min: 32}, Arch: "amd64", Market: od}}},
+		"{cpus: null, infra: aws}":           {resources: []dag.Resources{{CPUs: dag.Range{Min: 8}, Memory: dag.Range{Min: 32}, Cloud: "aws", Arch: "amd64", Market: od}}},
 		"{instance_type: p3.2xlarge}":        {resources: []dag.Resources{{InstanceType: "p3.2xlarge", Market: od}}},
 		"{use_spot: True, cpus: 1+}":         {resources: []dag.Resources{with(func(r *dag.Resources) { r.Market = dag.MarketSpot })}},
 		"{use_spot: no, cpus: 1+}":           {resources: []dag.Resources{some}},
-		"{cpus: 4}":                          {resources: []dag.Resources{{CPUs: dag.Range{Min: 4, Max: 4}, Market: od}}},
-		"{memory: 32+}":                      {resources: []dag.Resources{{Memory: dag.Range{Min: 32}, Market: od}}},
-		"{memory: 1024MB}":                   {resources: []dag.Resources{{Memory: dag.Range{Min: 1, Max: 1}, Market: od}}},
-		"{memory: 2Ti+}":                     {resources: []dag.Resources{{Memory: dag.Range{Min: 2048}, Market: od}}},
-		"{cpus: 4+, memory: 4x}":             {resources: []dag.Resources{{CPUs: dag.Range{Min: 4}, Memory: dag.Range{Min: 16}, Market: od}}},
+		"{cpus: 4}":                          {resources: []dag.Resources{{CPUs: dag.Range{Min: 4, Max: 4}, Memory: dag.Range{Min: 16}, Arch: "amd64", Market: od}}},
+		"{memory: 32+}":                      {resources: []dag.Resources{{Memory: dag.Range{Min: 32}, Arch: "amd64", Market: od}}},
+		"{memory: 1024MB}":                   {resources: []dag.Resources{{Memory: dag.Range{Min: 1, Max: 1}, Arch: "amd64", Market: od}}},
+		"{memory: 2Ti+}":                     {resources: []dag.Resources{{Memory: dag.Range{Min: 2048}, Arch: "amd64", Market: od}}},
+		"{cpus: 4+, memory: 4x}":             {resources: []dag.Resources{{CPUs: dag.Range{Min: 4}, Memory: dag.Range{Min: 16}, Arch: "amd64", Market: od}}},
 		"{cpus: 1+, disk_size: 1500MB}":      {resources: []dag.Resources{with(func(r *dag.Resources) { r.DiskGiB = 1 })}},
 		"{cpus: 1+, disk_size: 256}":         {resources: []dag.Resources{with(func(r *dag.Resources) { r.DiskGiB = 256 })}},
 		"{cpus: 1+, ephemeral_storage: 1tb}": {resources: []dag.Resources{with(func(r *dag.Resources) { r.DiskGiB = 1024 })}},
 		// Places.
 		"{cpus: 1+, infra: '*'}":                           {resources: []dag.Resources{some}},
 		"{cpus: 1+, infra: '*/us-east-1'}":                 {resources: []dag.Resources{with(func(r *dag.Resources) { r.Region = "us-east-1" })}},
-		"{cpus: 1+, infra: '*/*/us-east-1a'}":              {resources: []dag.Resources{with(func(r *dag.Resources) { r.Zone = "us-east-1a" })}},
+		"{cpus: 1+, infra: '*/*/us-east-1a'}":              {resources: []dag.Resources{with(func(r *dag.Resources) { r.Region = "us-east-1" })}},
+		"{cpus: 1+, infra: aws/us-east-1/use1-az1}":        {resources: []dag.Resources{with(func(r *dag.Resources) { r.Cloud, r.Region, r.Zone = "aws", "us-east-1", "use1-az1" })}},
+		"{cpus: 1+, cloud: aws, zone: us-gov-west-1b}":     {resources: []dag.Resources{with(func(r *dag.Resources) { r.Cloud, r.Region = "aws", "us-gov-west-1" })}},
 		"{cpus: 1+, infra: GCP/us-east4/us-east4-b}":       {resources: []dag.Resources{with(func(r *dag.Resources) { r.Cloud, r.Region, r.Zone = "gcp", "us-east4", "us-east4-b" })}},
-		"{cpus: 1+, infra: k8s}":                           {resources: []dag.Resources{with(func(r *dag.Resources) { r.Cloud = "kubernetes" })}},
-		"{cpus: 1+, infra: 'kubernetes/a:b/c'}":            {resources: []dag.Resources{with(func(r *dag.Resources) { r.Cloud, r.Region = "kubernetes", "a:b/c" })}},
+		"{cpus: 1+, infra: k8s}":                           {resources: []dag.Resources{with(func(r *dag.Resources) { r.Cloud, r.Arch = "kubernetes", "" })}},
+		"{cpus: 1+, infra: 'kubernetes/a:b/c'}":            {resources: []dag.Resources{with(func(r *dag.Resources) { r.Cloud, r.Region, r.Arch = "kubernetes", "a:b/c", "" })}},
 		"{cpus: 1+, cloud: Azure, zone: '1'}":              {resources: []dag.Resources{with(func(r *dag.Resources) { r.Cloud, r.Zone = "azure", "1" })}},
 		"{cpus: 1+, infra: aws/x, any_of: [{infra: '*'}]}": {resources: []dag.Resources{some}},
 		"{cpus: 1+, infra: aws/x, any_of: [{cloud: gcp}]}": {resources: []dag.Resources{with(func(r *dag.Resources) { r.Cloud = "gcp" })}},
@@ -85,6 +87,14 @@ func TestSkyPilotResources(t *testing.T) {
 		"{any_of: [{accelerators: {T4, L4}}]}": {resources: []dag.Resources{accelerated("T4", 1), accelerated("L4", 1)}},
 		"{accelerators: T4, ordered: [{infra: aws}, {accelerators: L4}]}": {ordered: true, resources: []dag.Resources{
 			{Accelerator: "T4", AcceleratorCount: 1, Cloud: "aws", Market: od}, accelerated("L4", 1)}},
+		// A field that is missing gets its default, whichever others are there.
+		"{cpus: 2}":                   {resources: []dag.Resources{{CPUs: dag.Range{Min: 2, Max: 2}, Memory: dag.Range{Min: 8}, Arch: "amd64", Market: od}}},
+		"{memory: 2x}":                {resources: []dag.Resources{{CPUs: dag.Range{Min: 8}, Memory: dag.Range{Min: 16}, Arch: "amd64", Market: od}}},
+		"{cpus: 2, memory: 2x}":       {resources: []dag.Resources{{CPUs: dag.Range{Min: 2, Max: 2}, Memory: dag.Range{Min: 4}, Arch: "amd64", Market: od}}},
+		"{cpus: 4, accelerators: T4}": {resources: []dag.Resources{{CPUs: dag.Range{Min: 4, Max: 4}, Accelerator: "T4", AcceleratorCount: 1, Market: od}}},
+		"{cpus: 2, any_of: [{memory: 3+}, {infra: aws}]}": {resources: []dag.Resources{
+			{CPUs: dag.Range{Min: 2, Max: 2}, Memory: dag.Range{Min: 3}, Arch: "amd64", Market: od},
+			{CPUs: dag.Range{Min: 2, Max: 2}, Memory: dag.Range{Min: 8}, Cloud: "aws", Arch: "amd64", Market: od}}},
 		// Images by region.
 		"{cpus: 1+, image_id: {us-east-1: ami-1, us-west-2: ami-2}}": {resources: []dag.Resources{
 			with(func(r *dag.Resources) { r.Region, r.Image = "us-east-1", "ami-1" }), with(func(r *dag.Resources) { r.Region, r.Image = "us-west-2", "ami-2" })}},
@@ -145,15 +155,90 @@ func TestSkyPilotNames(t *testing.T) {
 	}
 }
 
-func TestSkyPilotGroupsRunInParallel(t *testing.T) {
-	for execution, edges := range map[string]int{"parallel": 0, "serial": 2} {
-		j := readSky(
-			t,
-			"name: group\nexecution: "+execution+"\nprimary_tasks: [a]\n---\nrun: a\n---\nrun: b\n---\nrun: c\n",
-		)
-		if len(j.Edges) != edges || len(j.Warnings) != 1 {
-			t.Errorf("%s: edges %v, warnings %q", execution, j.Edges, j.Warnings)
+// The tasks of a group start together and know each other's names. The end of the primary task ends the others.
+func TestTasksOfGroupStartTogether(t *testing.T) {
+	const tasks = "---\nname: a\nrun: a\n---\nname: b\nrun: b\n"
+	for header, want := range map[string]struct{ first, gang string }{
+		"name: g\nexecution: parallel\n":                        {"", "g"},
+		"execution: parallel\n":                                 {"", "sky"},
+		"name: g\nexecution: parallel\nprimary_tasks: [a]\n":    {"a", "g"},
+		"name: g\nexecution: parallel\nprimary_tasks: [a, b]\n": {"", "g"},
+		"execution: serial\n":                                   {"", ""},
+	} {
+		j := readSky(t, header+tasks)
+		if len(j.Tasks) != 2 || len(j.Warnings) > 0 || (len(j.Edges) == 0) != (want.gang != "") {
+			t.Errorf("%s: %+v", header, j)
 		}
+		for i := range j.Tasks {
+			task := &j.Tasks[i]
+			if task.Gang != want.gang || j.Chief(i) != (want.first == task.Name) ||
+				strings.Contains(task.Run, "TRADEWIND_HOSTS") != (want.gang != "") {
+				t.Errorf("%s: %+v", header, task)
+			}
+		}
+	}
+	for header, want := range map[string]string{
+		"primary_tasks: [c]\nexecution: parallel\n":                 `sky.yaml:1:17: primary_tasks[0]: there is no task "c"`,
+		"execution: parallel\ntermination_delay: 30s\n":             "sky.yaml:2:20: termination_delay: the other tasks end at once",
+		"execution: parallel\nenvs: {A: b}\n":                       "sky.yaml:2:1: envs: unknown field",
+		"termination_delay: 0\nexecution: parallel\nprimary: [a]\n": "sky.yaml:3:1: primary: unknown field",
+	} {
+		if _, err := Parse("sky.yaml", []byte(header+tasks)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", header, err)
+		}
+	}
+}
+
+// Alternatives that no cloud here sells are left out with a warning, unless none is left.
+func TestUnsoldAlternativesAreLeftOut(t *testing.T) {
+	for text, want := range map[string]struct {
+		left  int
+		error string
+	}{
+		"{accelerators: {H100-SXM: 8, A100-80GB-SXM: 8, T4: 1}}":    {left: 1},
+		"{accelerators: [H100-SXM, H100-NVL:2, L4, T4]}":            {left: 2},
+		"{any_of: [{infra: runpod}, {cloud: Vast}, {infra: aws}]}":  {left: 1},
+		"{ordered: [{infra: slurm/c}, {infra: aws}, {infra: gcp}]}": {left: 2},
+		"{accelerators: [H100-SXM, A100-80GB-SXM]}":                 {error: "sky.yaml:2:27: resources.accelerators: none of these is sold"},
+		"{accelerators: H100-SXM}":                                  {error: `sky.yaml:2:27: resources.accelerators: "H100-SXM" is not sold`},
+		"{infra: nebius/x}":                                         {error: "sky.yaml:2:20: resources.infra: the cloud nebius is not supported"},
+		"{any_of: [{infra: runpod}, {cloud: vast}]}":                {error: "sky.yaml:2:39: resources.any_of: the cloud vast is not supported"},
+	} {
+		j, err := Parse("sky.yaml", []byte("run: x\nresources: "+text+"\n"))
+		if want.error != "" {
+			if err == nil || !strings.HasPrefix(err.Error(), want.error) {
+				t.Errorf("%s: %v", text, err)
+			}
+			continue
+		}
+		if err != nil || len(j.Tasks[0].Resources) != want.left || len(j.Warnings) == 0 {
+			t.Errorf("%s: %v %+v", text, err, j)
+		}
+	}
+}
+
+func TestExitCodesOfRecoveryStartTheTaskAgain(t *testing.T) {
+	j := readSky(t, "run: x\nresources:\n  job_recovery: {max_restarts_on_errors: 2, recover_on_exit_codes: [33, 34]}\n")
+	task := &j.Tasks[0]
+	if task.RetriesAfter(33) != dag.MaxRetries || task.RetriesAfter(1) != 2 || len(j.Warnings) > 0 {
+		t.Errorf("%+v %q", task, j.Warnings)
+	}
+}
+
+// Variables are replaced in names, services, stores and modes too, in any order of the fields.
+func TestVariablesAreReplacedInAllFields(t *testing.T) {
+	j := readSky(t, `name: train-${MODEL}
+service: {readiness_probe: "/v1/$MODEL", replicas: $N, ports: $PORT}
+file_mounts:
+  /data-$MODEL: {name: "b-$MODEL", store: $STORE, mode: $MODE, _bucket_sub_path: runs/$N}
+run: x
+envs: {MODEL: m, STORE: gcs, N: "1", MODE: COPY, PORT: 8080}
+`)
+	task := &j.Tasks[0]
+	want := dag.Input{URI: "gs://b-m/runs/1", Path: "/data-m", Bucket: dag.BucketCreate}
+	if j.Name != "train-m" || task.Service.Readiness.Path != "/v1/m" || task.Service.Port != 8080 ||
+		!reflect.DeepEqual(task.Inputs[0], want) {
+		t.Errorf("%s %+v %+v", j.Name, task.Service, task.Inputs)
 	}
 }
 
@@ -161,7 +246,7 @@ func TestSkyPilotGroupsRunInParallel(t *testing.T) {
 func TestSkyPilotWarnings(t *testing.T) {
 	j := readSky(t, `run: x
 num_nodes: 1
-config: {docker: {}}
+config: {gcp: {enable_gvnic: true}}
 _metadata: {x: 1}
 workdir: {url: "https://example.com/x.git"}
 secrets: ["secrets:TOKEN"]
@@ -172,15 +257,11 @@ resources:
   _cluster_config_overrides: {}
   memory: 4x
   job_recovery: {strategy: FAILOVER, max_restarts_on_errors: 2}
-file_mounts:
-  /v: {store: volume, name: v}
 `)
 	want := []string{
-		"sky.yaml:3:9: config: is read but not acted on",
-		"sky.yaml:10:11: resources.labels: is read but not acted on",
-		"sky.yaml:13:28: resources.job_recovery.strategy: is read but not acted on",
-		"sky.yaml:9:3: resources.memory: a ratio to cpus is not acted on without cpus",
-		"sky.yaml:15:7: file_mounts./v: volumes are not mounted",
+		"sky.yaml:3:30: config.gcp.enable_gvnic: is read but not acted on",
+		"sky.yaml:10:11: resources.labels: is not acted on: machines have the labels of --tag",
+		"sky.yaml:13:28: resources.job_recovery.strategy: is not acted on: the plan decides where to move",
 		"sky.yaml:9:10: resources.ports: is read but not acted on",
 	}
 	if !reflect.DeepEqual(j.Warnings, want) {

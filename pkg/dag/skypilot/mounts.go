@@ -19,25 +19,21 @@ type skyStorage struct {
 	name, store, mode string
 	below             string // the path in the bucket
 	sources           []string
-	isVolume          bool
 	temporary         bool
+	readOnly          bool
 	at                *yaml.Node // of name or store
 }
 
 // readMounts reads file_mounts: a mapping from the paths that the task sees to their sources.
 func (r *reader) readMounts(t *skyTask, n *yaml.Node) error {
-	entries, err := r.Mapping(n)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
+	return r.Each(n, func(e yamlfile.Entry) error {
 		dst := inWorkdir(r.expand(t, e.Name, "file_mounts", e.Key))
 		if err := dag.CheckMountPath(dst); err != nil {
-			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
+			return fault.At(yamlfile.PositionOf(e.Name), err)
 		}
 		from := len(t.Inputs)
 		if err := r.readMount(t, dst, e.Node); err != nil {
-			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+			return err
 		}
 		for i := from; i < len(t.Inputs); i++ {
 			t.markFile(dag.InputField(i), e.Node, fault.Join("file_mounts", fault.KeyElement(e.Key)))
@@ -48,8 +44,8 @@ func (r *reader) readMounts(t *skyTask, n *yaml.Node) error {
 				fault.OverLimit(fmt.Sprintf("more than %d mounts", dag.MaxFiles), ""),
 			)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // inWorkdir returns a path in ~/sky_workdir relative to the task's working folder. SkyPilot files use ~/sky_workdir
@@ -72,17 +68,29 @@ func (r *reader) readMount(t *skyTask, dst string, n *yaml.Node) error {
 		if err != nil {
 			return err
 		}
-		src := r.expand(t, n, "file_mounts", s)
+		src, err := r.filled(t, n, "file_mounts", s)
+		if err != nil {
+			return err
+		}
 		return t.addInput(dag.Input{URI: src, Path: dst})
 	}
 	var s skyStorage
-	if err := yamlfile.ReadFields(&r.Reader, n, r.storage, &s); err != nil {
+	if err := yamlfile.ReadFields(&r.Reader, r.expanded(t, n, "file_mounts", "name", "source"), r.storage,
+		&s); err != nil {
 		return err
 	}
 	for i := range s.sources {
-		s.sources[i] = r.expand(t, n, "file_mounts", s.sources[i])
+		var err error
+		if s.sources[i], err = r.filled(t, n, "file_mounts", s.sources[i]); err != nil {
+			return fault.Within("source", err)
+		}
 	}
-	s.name = r.expand(t, n, "file_mounts", s.name)
+	name := r.expand(t, n, "file_mounts", s.name)
+	if name == "" && s.name != "" {
+		_, err := r.filled(t, n, "file_mounts", s.name)
+		return fault.Within("name", err)
+	}
+	s.name = name
 	return r.addStorage(t, dst, &s, n)
 }
 
@@ -139,7 +147,12 @@ func (r *reader) forStorage() yamlfile.Fields[*skyStorage] {
 		}),
 		"type": func(s *skyStorage, n *yaml.Node) error {
 			text, err := r.Text(n)
-			s.isVolume = strings.EqualFold(text, "volume")
+			if strings.EqualFold(text, "volume") {
+				return r.Fault(n, volumesMissing, useBuckets)
+			}
+			if err == nil {
+				err = fault.CheckWord("type", strings.ToLower(text), "bucket")
+			}
 			return err
 		},
 		"persistent": func(s *skyStorage, n *yaml.Node) error {
@@ -151,8 +164,11 @@ func (r *reader) forStorage() yamlfile.Fields[*skyStorage] {
 			s.below, err = r.Text(n)
 			return err
 		},
-		// The agent decides how to mount.
-		"config": ignored, "mount_options": ignored, "_is_sky_managed": ignored, "_force_delete": ignored,
+		"config": r.readStorageConfig,
+		"mount_options": func(_ *skyStorage, n *yaml.Node) error {
+			return r.Fault(n, "options of SkyPilot's mount program are not passed on", "config: {mount: {read_only: true}}")
+		},
+		"_is_sky_managed": ignored, "_force_delete": ignored,
 	}
 	for field, read := range known {
 		known[field] = func(s *skyStorage, n *yaml.Node) error {
@@ -163,6 +179,37 @@ func (r *reader) forStorage() yamlfile.Fields[*skyStorage] {
 		}
 	}
 	return known
+}
+
+// readStorageConfig reads how a bucket is mounted. The agent chooses the sizes of buffers and caches.
+func (r *reader) readStorageConfig(s *skyStorage, n *yaml.Node) error {
+	y := &r.Reader
+	readOnly := func(s *skyStorage, n *yaml.Node) (err error) {
+		s.readOnly, err = r.Boolean(n)
+		return err
+	}
+	cached := yamlfile.Fields[*skyStorage]{"read_only": readOnly}
+	for _, field := range []string{"transfers", "buffer_size", "vfs_cache_max_size", "vfs_cache_max_age",
+		"vfs_read_ahead", "vfs_read_chunk_size", "vfs_read_chunk_streams", "vfs_write_back"} {
+		cached[field] = func(_ *skyStorage, n *yaml.Node) error {
+			r.job.Warn(yamlfile.PositionOf(n), "file_mounts.config.mount_cached."+field, "is not acted on: the agent "+
+				"chooses it")
+			return nil
+		}
+	}
+	ofVolume := func(_ *skyStorage, n *yaml.Node) error { return r.Fault(n, volumesMissing, useBuckets) }
+	return yamlfile.ReadFields(y, n, yamlfile.Fields[*skyStorage]{
+		"mount": func(s *skyStorage, n *yaml.Node) error {
+			return yamlfile.ReadFields(y, n, yamlfile.Fields[*skyStorage]{
+				"read_only": readOnly,
+				"hf_mount_args": func(_ *skyStorage, n *yaml.Node) error {
+					return r.Fault(n, "stores of Hugging Face are not mounted", "download the data in setup")
+				},
+			}, s)
+		},
+		"mount_cached": func(s *skyStorage, n *yaml.Node) error { return yamlfile.ReadFields(y, n, cached, s) },
+		"disk_size":    ofVolume, "disk_tier": ofVolume, "storage_type": ofVolume, "attach_mode": ofVolume,
+	}, s)
 }
 
 // addInput adds an input. It returns an error if the input is invalid or conflicts with another one.
@@ -179,10 +226,12 @@ func (t *skyTask) addInput(in dag.Input) error {
 
 // mount converts SkyPilot's mode.
 func (s *skyStorage) mount() dag.Mount {
-	switch s.mode {
-	case "COPY":
+	switch {
+	case s.mode == "COPY":
 		return dag.Copied
-	case "MOUNT_CACHED":
+	case s.readOnly:
+		return dag.MountRead
+	case s.mode == "MOUNT_CACHED":
 		return dag.MountCached
 	}
 	return dag.MountWrite // MOUNT, SkyPilot's default
@@ -200,9 +249,8 @@ func (s *skyStorage) bucket() dag.Bucket {
 // addStorage converts a bucket mount to inputs: its sources, or the bucket itself.
 func (r *reader) addStorage(t *skyTask, dst string, s *skyStorage, n *yaml.Node) error {
 	field := "file_mounts." + dst
-	if s.isVolume || s.store == "volume" {
-		r.job.Warn(yamlfile.PositionOf(n), field, "volumes are not mounted")
-		return nil
+	if s.store == "volume" {
+		return r.Fault(n, volumesMissing, useBuckets)
 	}
 	if len(s.sources) == 0 {
 		if s.name == "" {
@@ -282,6 +330,58 @@ func (r *reader) bucketScheme(t *skyTask, s *skyStorage, field string) (string, 
 func lastElement(s string) string {
 	s = strings.TrimRight(s, "/")
 	return s[strings.LastIndexByte(s, '/')+1:]
+}
+
+// filled is expand for a text that names data. An error names the variables without a value, because they are the cause
+// of a path that cannot exist: those that are declared without a value in a local path, and empty ones if nothing else
+// is left.
+func (r *reader) filled(t *skyTask, n *yaml.Node, field, s string) (string, error) {
+	out := r.expand(t, n, field, s)
+	local := !strings.Contains(out, "://")
+	var names []string
+	for rest := s; ; {
+		i := strings.IndexByte(rest, '$')
+		if i < 0 || i+1 == len(rest) {
+			break
+		}
+		name, length := variable(rest[i:])
+		rest = rest[i+length:]
+		value, given := t.Env[name]
+		empty := given && value == "" && dag.CheckURI(out) != nil
+		if (empty || t.unset[name] && local) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return out, nil
+	}
+	return "", r.Fault(n, fault.Quote(s)+" has no value for "+strings.Join(names, ", "),
+		"set it in envs, or with --env "+names[0]+"=VALUE")
+}
+
+// expanded returns a copy of a value in which variables are replaced in every text. keep are fields that the caller
+// expands itself.
+func (r *reader) expanded(t *skyTask, n *yaml.Node, field string, keep ...string) *yaml.Node {
+	if n.Kind == yaml.ScalarNode {
+		if !strings.Contains(n.Value, "$") {
+			return n
+		}
+		text := *n
+		text.Value, text.Tag = r.expand(t, n, field, n.Value), "!!str"
+		return &text
+	}
+	if n.Kind != yaml.MappingNode && n.Kind != yaml.SequenceNode {
+		return n
+	}
+	out := *n
+	out.Content = slices.Clone(n.Content)
+	for i, c := range out.Content {
+		if n.Kind == yaml.MappingNode && (i%2 == 0 || slices.Contains(keep, n.Content[i-1].Value)) {
+			continue
+		}
+		out.Content[i] = r.expanded(t, c, field)
+	}
+	return &out
 }
 
 // expand replaces $NAME and ${NAME} with the values of the task's variables. Other names stay unchanged; it warns

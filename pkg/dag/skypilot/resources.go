@@ -1,8 +1,10 @@
 package skypilot
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -108,13 +110,58 @@ func (r *reader) forResources() skyResourceFields {
 			return r.readRecovery(to.task, n, "resources.spot_recovery")
 		},
 	}
-	for _, field := range []string{"accelerator_args", "disk_tier", "network_tier", "local_disk", "max_hourly_cost",
-		"labels",
-		"autostop", "priority_class", "volumes", "hooks"} {
-		ignored := r.ignored("resources."+field, notActedOn)
-		known[field] = func(to skyInto, n *yaml.Node) error { return ignored(to.task, n) }
+	for field, read := range map[string]func(*skyTask, *yaml.Node) error{
+		"disk_tier":        r.ignored("resources.disk_tier", "is not acted on: disks have the cloud's standard speed"),
+		"network_tier":     r.ignored("resources.network_tier", "is not acted on: networks have their standard speed"),
+		"max_hourly_cost":  r.ignored("resources.max_hourly_cost", notActedOn),
+		"labels":           r.ignored("resources.labels", "is not acted on: machines have the labels of --tag"),
+		"accelerator_args": r.readAcceleratorArgs,
+		"autostop":         r.readAutostop,
+		"local_disk":       r.refused("machines are not chosen by their local disks", "disk_size"),
+		"priority_class":   r.refused("priority classes are defined on SkyPilot's server", "priority: NUMBER"),
+		"volumes":          r.refused(volumesMissing, useBuckets),
+		"hooks":            r.refused(hooksMissing, hooksInstead),
+	} {
+		known[field] = func(to skyInto, n *yaml.Node) error { return read(to.task, n) }
 	}
 	return known
+}
+
+// readAcceleratorArgs reads the settings of a TPU.
+func (r *reader) readAcceleratorArgs(t *skyTask, n *yaml.Node) error {
+	const at = "resources.accelerator_args."
+	return yamlfile.ReadFields(&r.Reader, n, yamlfile.Fields[*skyTask]{
+		"runtime_version":     r.ignored(at+"runtime_version", "is not acted on: the TPU has the default runtime"),
+		"tpu_name":            r.ignored(at+"tpu_name", notActedOn),
+		"gcp_queued_resource": r.ignored(at+"gcp_queued_resource", "is not acted on: the broker waits for capacity"),
+		"tpu_vm":              r.only(true, "programs run on the TPU's own machine"),
+	}, t)
+}
+
+// readAutostop reads when SkyPilot stops an idle cluster. Machines are released here when no task needs them.
+func (r *reader) readAutostop(t *skyTask, n *yaml.Node) error {
+	if n.Kind == yaml.MappingNode {
+		hook := r.refused(hooksMissing, hooksInstead)
+		none := func(*skyTask, *yaml.Node) error { return nil }
+		if err := yamlfile.ReadFields(&r.Reader, n, yamlfile.Fields[*skyTask]{
+			"idle_minutes": none, "down": none, "wait_for": none, "hook": hook, "hook_timeout": hook,
+		}, t); err != nil {
+			return err
+		}
+	}
+	r.job.Warn(yamlfile.PositionOf(n), "resources.autostop", "is not acted on: idle machines are always released")
+	return nil
+}
+
+// supportedClouds is the hint for a cloud of SkyPilot on which Tradewind cannot buy machines.
+const supportedClouds = "aws, gcp, azure, lambda and kubernetes are"
+
+func unsupportedCloud(name string) string { return "the cloud " + name + " is not supported" }
+
+// elsewhere reports whether a cloud is known to SkyPilot, and Tradewind cannot buy machines there.
+func elsewhere(cloud string) bool {
+	return slices.Contains([]string{"ibm", "oci", "runpod", "vast", "nebius", "fluidstack", "cudo", "paperspace",
+		"vsphere", "scp", "seeweb", "hyperbolic", "primeintellect", "do", "shadeform", "yotta", "slurm", "ssh"}, cloud)
 }
 
 func parseSkyCloud(s string) (string, error) {
@@ -205,8 +252,17 @@ func (r *reader) readMemory(c *skyChoice, n *yaml.Node) error {
 // YAML writes as a mapping without values.
 func (r *reader) readAccelerators(c *skyChoice, n *yaml.Node) error {
 	c.accelerators, c.inOrder = nil, false
+	alternatives := len(n.Content) > 2 || n.Kind == yaml.SequenceNode && len(n.Content) > 1
 	add := func(s string, n *yaml.Node) error {
 		name, count, err := dag.ParseAccelerator(s)
+		if err != nil && alternatives && knownElsewhere(s) {
+			r.job.Warn(yamlfile.PositionOf(n), "resources.accelerators", fault.Quote(s)+" is left out: no cloud here sells it")
+			return nil
+		}
+		if err != nil && knownElsewhere(s) {
+			return r.Fault(n, fault.Quote(s)+" is not sold by a cloud here", supportedClouds+" supported; tradewind catalog "+
+				"search --gpu ANY shows what they sell")
+		}
 		if err != nil {
 			return fault.At(yamlfile.PositionOf(n), err)
 		}
@@ -219,16 +275,23 @@ func (r *reader) readAccelerators(c *skyChoice, n *yaml.Node) error {
 		c.accelerators = append(c.accelerators, skyAccelerator{name, count, yamlfile.PositionOf(n)})
 		return nil
 	}
+	none := func() error {
+		if len(c.accelerators) == 0 && len(n.Content) > 0 {
+			return r.Fault(n, "none of these is sold by a cloud here", "tradewind catalog search --gpu ANY")
+		}
+		return nil
+	}
 	switch n.Kind {
 	case yaml.SequenceNode:
 		c.inOrder = true
-		return r.List(n, func(_ int, n *yaml.Node) error {
+		err := r.List(n, func(_ int, n *yaml.Node) error {
 			s, err := r.Text(n)
 			if err != nil {
 				return err
 			}
 			return add(s, n)
 		})
+		return cmp.Or(err, none())
 	case yaml.MappingNode:
 		entries, err := r.Mapping(n)
 		if err != nil {
@@ -247,13 +310,25 @@ func (r *reader) readAccelerators(c *skyChoice, n *yaml.Node) error {
 				return fault.WithinKey(e.Key, err)
 			}
 		}
-		return nil
+		return none()
 	}
 	s, err := r.Text(n)
 	if err != nil {
 		return err
 	}
 	return add(s, n)
+}
+
+// knownElsewhere reports whether an accelerator, NAME or NAME:COUNT, has a name in SkyPilot's catalogue with a form
+// factor or memory that the clouds here do not name.
+func knownElsewhere(accelerator string) bool {
+	name, _, _ := strings.Cut(strings.ToUpper(accelerator), ":")
+	for _, suffix := range []string{"-SXM", "-SXM4", "-SXM5", "-NVL", "-PCIE", "-MEGA", "-ADA", "-SECURE"} {
+		if strings.HasSuffix(name, suffix) {
+			return true
+		}
+	}
+	return strings.HasPrefix(name, "RTX")
 }
 
 // readImages reads one image, or a mapping with an image for each region, which limits the task to those regions.
@@ -296,35 +371,40 @@ func (r *reader) readImage(n *yaml.Node) (string, error) {
 // readRecovery reads the number of restarts from job_recovery. It ignores the strategy, because Tradewind's plan
 // decides where an interrupted task continues.
 func (r *reader) readRecovery(t *skyTask, n *yaml.Node, field string) error {
+	const byPlan = "is not acted on: the plan decides where to move"
 	if n.Kind != yaml.MappingNode {
-		return r.ignored(field, "is not acted on: the plan decides where to move")(t, n)
+		return r.ignored(field, byPlan)(t, n)
 	}
-	entries, err := r.Mapping(n)
-	if err != nil {
+	return yamlfile.ReadFields(&r.Reader, n, yamlfile.Fields[*skyTask]{
+		"strategy": r.ignored(field+".strategy", byPlan),
+		"max_restarts_on_errors": yamlfile.TextField(&r.Reader, func(t *skyTask) *int { return &t.Retries },
+			func(s string) (int, error) { return dag.ParseInt(s, 0, dag.MaxRetries) }),
+		"recover_on_exit_codes": r.readExitCodes,
+	}, t)
+}
+
+// readExitCodes reads the exit codes after which a task always starts again: one, or a list.
+func (r *reader) readExitCodes(t *skyTask, n *yaml.Node) error {
+	again := dag.Reaction{Event: dag.PodFailed, Action: dag.RestartGang, Limit: dag.MaxRetries}
+	one := func(n *yaml.Node) error {
+		s, err := r.Text(n)
+		if err != nil {
+			return err
+		}
+		code, err := dag.ParseInt(s, 1, 255)
+		again.ExitCodes = append(again.ExitCodes, code)
 		return err
 	}
-	for _, e := range entries {
-		if e.Key != "max_restarts_on_errors" {
-			if err := r.ignored(field+"."+e.Key, notActedOn)(t, e.Node); err != nil {
-				return err
-			}
-			continue
-		}
-		err := yamlfile.TextField(
-			&r.Reader,
-			func(t *skyTask) *int { return &t.Retries },
-			func(s string) (int, error) {
-				return dag.ParseInt(s, 0, dag.MaxRetries)
-			},
-		)(
-			t,
-			e.Node,
-		)
-		if err != nil {
-			return fault.WithinKey(e.Key, err)
-		}
+	var err error
+	if n.Kind == yaml.SequenceNode {
+		err = r.List(n, func(_ int, n *yaml.Node) error { return one(n) })
+	} else {
+		err = one(n)
 	}
-	return nil
+	if len(again.ExitCodes) > 0 {
+		t.On = []dag.Reaction{again}
+	}
+	return err
 }
 
 // readResources reads the alternatives of a task. Fields next to any_of or ordered are the defaults of each
@@ -347,6 +427,7 @@ func (r *reader) readResources(t *skyTask, n *yaml.Node) error {
 		return fault.At(yamlfile.PositionOf(n), r.addChoice(t, &base, n, "resources"))
 	}
 	t.Ordered = alternatives.Key == "ordered"
+	var dropped error // of the last alternative that was left out
 	err := r.List(alternatives.Node, func(i int, n *yaml.Node) error {
 		choice := base
 		choice.marks = slices.Clone(base.marks)
@@ -354,8 +435,16 @@ func (r *reader) readResources(t *skyTask, n *yaml.Node) error {
 		if err := r.readChoice(t, n, &choice, path, nil); err != nil {
 			return err
 		}
+		if elsewhere(choice.Cloud) && len(alternatives.Node.Content) > 1 {
+			dropped = r.Fault(n, unsupportedCloud(choice.Cloud), supportedClouds)
+			r.job.Warn(yamlfile.PositionOf(n), path, "is left out: "+unsupportedCloud(choice.Cloud))
+			return nil
+		}
 		return r.addChoice(t, &choice, n, path)
 	})
+	if err == nil && len(t.Resources) == 0 && dropped != nil {
+		err = dropped
+	}
 	if err == nil && len(t.Resources) == 0 {
 		err = r.Fault(alternatives.Node, "is empty", "give at least one alternative")
 	}
@@ -394,26 +483,39 @@ func (r *reader) readChoice(
 	if nested != nil {
 		known = append(known, "any_of", "ordered")
 	}
-	for _, e := range entries {
+	return r.Each(n, func(e yamlfile.Entry) error {
 		if yamlfile.IsNull(e.Node) || strings.HasPrefix(e.Key, "_") {
-			continue
+			return nil
 		}
 		if nested != nil && (e.Key == "any_of" || e.Key == "ordered") {
-			if err := nested(e); err != nil {
-				return fault.WithinKey(e.Key, err)
-			}
-			continue
+			return nested(e)
 		}
 		read, ok := r.resources[e.Key]
 		if !ok {
-			return fault.WithinKey(e.Key, r.Unknown(e, known))
-		}
-		if err := read(skyInto{t, c}, e.Node); err != nil {
-			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+			return r.Unknown(e, known)
 		}
 		c.mark(skyMarks(e.Key), yamlfile.PositionOf(e.Node), path+"."+e.Key)
+		return read(skyInto{t, c}, e.Node)
+	})
+}
+
+// awsZone matches a zone as AWS names it in an account, and its region.
+var awsZone = regexp.MustCompile(`^([a-z]{2}(?:-[a-z]+)+-[0-9])[a-z]$`)
+
+// zoneOfAccount replaces the name of an AWS zone with its region: AWS gives the zones of a region other names in each
+// account, so that the broker names them by their ID.
+func (r *reader) zoneOfAccount(c *skyChoice) {
+	m := awsZone.FindStringSubmatch(c.Zone)
+	if m == nil || c.Cloud != "" && c.Cloud != "aws" {
+		return
 	}
-	return nil
+	for _, mark := range c.marks {
+		if mark.Field == "zone" {
+			r.job.Warn(mark.Pos, mark.Path, "the name "+c.Zone+" is a different zone in each account of AWS: any zone of "+
+				m[1]+" is used; write the ID of the zone for one, such as use1-az1")
+		}
+	}
+	c.Region, c.Zone = cmp.Or(c.Region, m[1]), ""
 }
 
 // mark records the positions of fields. They replace those of the default values.
@@ -426,9 +528,20 @@ func (c *skyChoice) mark(fields []string, pos fault.Position, path string) {
 
 // addChoice adds the alternatives of a choice: each accelerator combined with the image of each region.
 func (r *reader) addChoice(t *skyTask, c *skyChoice, n *yaml.Node, path string) error {
-	if c.memoryRatio > 0 && c.CPUs.Min == 0 {
+	if elsewhere(c.Cloud) {
+		pos := yamlfile.PositionOf(n)
+		for _, m := range c.marks {
+			if m.Field == "cloud" {
+				pos, path = m.Pos, m.Path
+			}
+		}
+		return fault.At(pos, fault.Within(strings.TrimPrefix(path[strings.LastIndexByte(path, '.')+1:], "resources"),
+			fault.New(unsupportedCloud(c.Cloud), supportedClouds)))
+	}
+	if c.memoryRatio > 0 && c.CPUs.Min == 0 && (len(c.accelerators) > 0 || c.InstanceType != "") {
 		r.job.Warn(yamlfile.PositionOf(n), path+".memory", "a ratio to cpus is not acted on without cpus")
 	}
+	r.zoneOfAccount(c)
 	accelerators, images := c.accelerators, c.images
 	if len(accelerators) == 0 {
 		accelerators = []skyAccelerator{{}}
@@ -473,18 +586,32 @@ func (r *reader) markAlternative(t *skyTask, c *skyChoice, a skyAccelerator, pos
 	t.marks = append(t.marks, dag.Mark{Alternative: alternative, Pos: pos, Path: path})
 }
 
-// skyDefaults sets SkyPilot's defaults: on-demand machines, and 8 vCPUs with 32 GiB if the choice has no machine
-// requirements.
+// memoryPerCPU is SkyPilot's default ratio of memory to vCPUs, in GiB.
+const memoryPerCPU = 4
+
+// skyDefaults sets SkyPilot's default for each field that is missing: on-demand machines; and for machines without
+// accelerators that are not named, 8 vCPUs if there is no memory either, 4 GiB for each vCPU, and x86 processors, which
+// are those of SkyPilot's default machine types.
 func skyDefaults(c skyChoice) dag.Resources {
 	res := c.Resources
 	if res.Market == "" {
 		res.Market = dag.MarketOnDemand
 	}
-	if c.memoryRatio > 0 {
-		res.Memory = dag.Range{Min: min(c.memoryRatio*res.CPUs.Min, dag.MaxMemoryGiB)}
+	ratio, named := c.memoryRatio, res.Accelerator != "" || res.InstanceType != ""
+	if !named {
+		ratio = cmp.Or(ratio, memoryPerCPU)
+		if res.CPUs.IsZero() && res.Memory.IsZero() {
+			res.CPUs = dag.Range{Min: 8}
+		}
 	}
-	if res.CPUs.IsZero() && res.Memory.IsZero() && res.Accelerator == "" && res.InstanceType == "" {
-		res.CPUs, res.Memory = dag.Range{Min: 8}, dag.Range{Min: 32}
+	if res.Memory.IsZero() {
+		res.Memory = dag.Range{Min: min(ratio*res.CPUs.Min, dag.MaxMemoryGiB)}
+	}
+	if named {
+		return res
+	}
+	if res.Cloud != "kubernetes" { // whose default is any node
+		res.Arch = "amd64"
 	}
 	return res
 }

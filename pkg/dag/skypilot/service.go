@@ -20,6 +20,7 @@ type skyService struct {
 	at       *yaml.Node
 	replicas int
 	least    int // min_replicas of its replica_policy
+	more     int // num_overprovision of its replica_policy
 	policyAt *yaml.Node
 }
 
@@ -37,6 +38,9 @@ func (r *reader) readService(t *skyTask, n *yaml.Node) error {
 			return nil
 		}
 	}
+	refused := func(why, instead string) func(*skyService, *yaml.Node) error {
+		return func(_ *skyService, n *yaml.Node) error { return r.Fault(n, why, instead) }
+	}
 	known := yamlfile.Fields[*skyService]{
 		"replicas": count(func(s *skyService) *int { return &s.replicas }),
 		"ports":    yamlfile.TextField(y, func(s *skyService) *int { return &s.Port }, parsePort),
@@ -48,9 +52,14 @@ func (r *reader) readService(t *skyTask, n *yaml.Node) error {
 			return r.readPolicy(s, n, count(func(s *skyService) *int { return &s.least }))
 		},
 		"load_balancing_policy": ignored("load_balancing_policy"),
-		"tls":                   ignored("tls"),
-		"pool":                  ignored("pool"),
-		"workers":               ignored("workers"),
+		"load_balancer": func(s *skyService, n *yaml.Node) error {
+			return yamlfile.ReadFields(y, n, yamlfile.Fields[*skyService]{
+				"stream_timeout_seconds": ignored("load_balancer.stream_timeout_seconds"),
+			}, s)
+		},
+		"tls":     refused("requests are not encrypted", "put a proxy with the certificate before the service"),
+		"pool":    refused(poolMissing, poolInstead),
+		"workers": refused(poolMissing, poolInstead),
 	}
 	for field, read := range known { // a field without a value counts as missing
 		known[field] = func(s *skyService, n *yaml.Node) error {
@@ -70,33 +79,58 @@ func (r *reader) readService(t *skyTask, n *yaml.Node) error {
 			r.Fault(s.policyAt, "cannot be combined with replicas", "leave one of the two out"),
 		)
 	case s.replicas == 0:
-		s.replicas = max(s.least, 1)
+		s.replicas = max(s.least, 1) + s.more
+	}
+	if s.replicas > dag.MaxReplicas {
+		return fault.OverLimit(fmt.Sprintf("%d replicas, more than %d", s.replicas, dag.MaxReplicas), "")
 	}
 	t.service = s
 	return nil
 }
 
-// readPolicy reads the limits of the scaling of a service.
-func (r *reader) readPolicy(s *skyService, n *yaml.Node, least func(*skyService, *yaml.Node) error) error {
-	known := yamlfile.Fields[*skyService]{"min_replicas": least}
-	for _, field := range []string{"max_replicas", "num_overprovision", "target_qps_per_replica", "qps_upper_threshold",
-		"qps_lower_threshold", "dynamic_ondemand_fallback", "base_ondemand_fallback_replicas", "spot_placer",
-		"upscale_delay_seconds", "downscale_delay_seconds"} {
-		known[field] = func(*skyService, *yaml.Node) error { return nil }
-	}
-	if err := yamlfile.ReadFields(&r.Reader, n, known, s); err != nil {
-		return err
-	}
-	r.job.Warn(yamlfile.PositionOf(n), "service.replica_policy",
-		fmt.Sprintf("there is no scaling by load: %s, its min_replicas, runs", plural(max(s.least, 1), "replica")))
-	return nil
-}
+const (
+	poolMissing = "a pool of workers is not a service"
+	poolInstead = "submit a job for each piece of work: machines are shared by all jobs"
+)
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
+// readPolicy reads the limits of the scaling of a service. What concerns only the scaling by load has no effect.
+func (r *reader) readPolicy(s *skyService, n *yaml.Node, least func(*skyService, *yaml.Node) error) error {
+	byLoad := func(field string) func(*skyService, *yaml.Node) error {
+		return func(_ *skyService, n *yaml.Node) error {
+			r.job.Warn(yamlfile.PositionOf(n), "service.replica_policy."+field,
+				"is not acted on: there is no scaling by load, and min_replicas replicas run")
+			return nil
+		}
 	}
-	return strconv.Itoa(n) + " " + what + "s"
+	known := yamlfile.Fields[*skyService]{
+		"min_replicas": func(s *skyService, n *yaml.Node) error {
+			if n.Value == "0" {
+				return r.Fault(n, "a service cannot scale to zero replicas", "write 1, and end the service with tradewind cancel")
+			}
+			return least(s, n)
+		},
+		"num_overprovision": yamlfile.TextField(&r.Reader, func(s *skyService) *int { return &s.more },
+			func(s string) (int, error) { return dag.ParseInt(s, 0, dag.MaxReplicas) }),
+		"dynamic_ondemand_fallback": func(_ *skyService, n *yaml.Node) error {
+			on, err := r.Boolean(n)
+			if err == nil && on {
+				err = r.Fault(n, "on-demand machines do not stand in for spot machines",
+					"write resources: {any_of: [{use_spot: true}, {use_spot: false}]}")
+			}
+			return err
+		},
+		"base_ondemand_fallback_replicas": func(_ *skyService, n *yaml.Node) error {
+			if n.Value == "0" {
+				return nil
+			}
+			return r.Fault(n, "all replicas have the same resources", "write a second service with use_spot: false")
+		},
+	}
+	for _, field := range []string{"max_replicas", "target_qps_per_replica", "spot_placer", "upscale_delay_seconds",
+		"downscale_delay_seconds"} {
+		known[field] = byLoad(field)
+	}
+	return yamlfile.ReadFields(&r.Reader, n, known, s)
 }
 
 func parsePort(s string) (int, error) { return dag.ParseInt(s, 1, 65535) }
@@ -118,8 +152,16 @@ func (r *reader) readProbe(to *dag.Readiness, n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		return path(to, n)
 	}
+	later := func(field string) func(*dag.Readiness, *yaml.Node) error {
+		return func(_ *dag.Readiness, n *yaml.Node) error {
+			r.job.Warn(yamlfile.PositionOf(n), "service.readiness_probe."+field, notActedOn)
+			return nil
+		}
+	}
 	err := yamlfile.ReadFields(y, n, yamlfile.Fields[*dag.Readiness]{
-		"path": path,
+		"path":                                  path,
+		"endpoint_probe_interval_seconds":       later("endpoint_probe_interval_seconds"),
+		"consecutive_failure_threshold_timeout": later("consecutive_failure_threshold_timeout"),
 		"initial_delay_seconds": yamlfile.TextField(y, func(r *dag.Readiness) *time.Duration { return &r.InitialDelay },
 			parseSeconds),
 		"timeout_seconds": yamlfile.TextField(y, func(r *dag.Readiness) *time.Duration { return &r.Timeout },
@@ -218,9 +260,6 @@ func (r *reader) replicas(t *skyTask) ([]dag.Task, error) {
 // chain makes each task wait for the previous one and read its outputs.
 func (r *reader) chain() error {
 	j := r.job
-	if r.parallel {
-		return nil
-	}
 	sizes := dag.NewOutputSizes(j)
 	for i := 1; i < len(r.docs); i++ {
 		before := r.docs[i-1][0]

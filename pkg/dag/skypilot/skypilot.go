@@ -4,6 +4,8 @@ package skypilot
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -12,6 +14,12 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
+)
+
+// Volumes of SkyPilot are disks of one cloud or claims of a cluster, with data that the task needs.
+const (
+	volumesMissing = "volumes are not mounted"
+	useBuckets     = "keep the data in a bucket: file_mounts"
 )
 
 // notActedOn is the warning about a SkyPilot field that Tradewind ignores.
@@ -26,6 +34,8 @@ type reader struct {
 	names     *dag.Namer
 	docs      [][]int // the tasks of each document
 	parallel  bool    // the tasks are a group, not a chain
+	primary   []string
+	primaryAt *yaml.Node // of primary
 	resources skyResourceFields
 	task      yamlfile.Fields[*skyTask]
 	storage   yamlfile.Fields[*skyStorage]
@@ -102,12 +112,77 @@ func (r *reader) read(docs []*yaml.Node) error {
 	case len(docs) > dag.MaxTasks:
 		return fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", len(docs), dag.MaxTasks), "")
 	}
+	var all fault.Faults
 	for i, doc := range docs {
-		if err := r.readTask(i, doc, !named && len(docs) == 1); err != nil {
-			return err
+		if !all.Add(fault.At(yamlfile.PositionOf(doc), r.readTask(i, doc, !named && len(docs) == 1))) {
+			break
 		}
 	}
+	if !all.None() {
+		return all.Err()
+	}
+	if r.parallel {
+		return r.group()
+	}
 	return r.chain()
+}
+
+// group makes the tasks of a job group start together and find each other by name, as TASK-RANK.GROUP. If one of them
+// is the primary task, its end ends the others.
+func (r *reader) group() error {
+	j := r.job
+	if len(j.Tasks) > dag.MaxGang {
+		if r.primary != nil {
+			return r.Fault(r.primaryAt, fmt.Sprintf("%d tasks are more than the %d that can start and end together",
+				len(j.Tasks), dag.MaxGang), "")
+		}
+		j.Warn(fault.Position{Line: 1, Column: 1}, "", fmt.Sprintf(
+			"%d tasks are more than the %d that can start together: they do not find each other by name",
+			len(j.Tasks), dag.MaxGang))
+		return nil
+	}
+	if len(j.Tasks) < 2 {
+		return nil
+	}
+	for i := range j.Tasks {
+		t := &j.Tasks[i]
+		if t.Service != nil {
+			return j.AtTask(i, fault.New("is a service in a job group", "write it as a separate job"))
+		}
+		t.Gang, t.Role = j.Name, dag.ToName(t.Name, "task")
+		t.Env = dag.MergeEnv(t.Env, map[string]string{"SKYPILOT_JOBGROUP_NAME": j.Name})
+		t.Run = groupHosts + t.Run
+	}
+	return r.primaryTask()
+}
+
+// groupHosts makes the names of the tasks of a group known, as far as the task may.
+const groupHosts = `while read -r address name; do
+  echo "$address $name $name.$SKYPILOT_JOBGROUP_NAME"
+done <"$TRADEWIND_HOSTS" 2>/dev/null | { tee -a /etc/hosts || sudo -n tee -a /etc/hosts; } >/dev/null 2>&1 || :
+`
+
+// primaryTask makes the end of the primary task end the others.
+func (r *reader) primaryTask() error {
+	of := map[string]int{}
+	for i := range r.job.Tasks {
+		of[r.job.Tasks[i].Name] = i
+	}
+	for k, name := range r.primary {
+		i, ok := of[name]
+		switch {
+		case !ok:
+			return fault.Within("primary_tasks"+fault.Index(k), r.Fault(r.primaryAt.Content[k],
+				"there is no task "+fault.Quote(name), fault.DidYouMean(name, slices.Sorted(maps.Keys(of)))))
+		case len(r.primary) == 1:
+			r.job.Tasks[i].On = append(r.job.Tasks[i].On,
+				dag.Reaction{Event: dag.TaskCompleted, Action: dag.Complete})
+		case len(r.primary) < len(of):
+			return fault.Within("primary_tasks", r.Fault(r.primaryAt,
+				"only one task can end the others", "name one, or all of them"))
+		}
+	}
+	return nil
 }
 
 // readHeader reads a first document that has a name but no task. It may also declare the tasks as a group that runs
@@ -127,26 +202,34 @@ func (r *reader) readHeader(doc *yaml.Node) (bool, error) {
 			r.parallel = s == "parallel"
 			return fault.CheckWord("execution", s, "serial", "parallel")
 		},
-		"primary_tasks":     r.ignoredOfJob("primary_tasks"),
-		"termination_delay": r.ignoredOfJob("termination_delay"),
+		"primary_tasks": func(_ *dag.Job, n *yaml.Node) error {
+			r.primaryAt = n
+			return r.List(n, func(_ int, n *yaml.Node) error {
+				s, err := r.Text(n)
+				r.primary = append(r.primary, s)
+				return err
+			})
+		},
+		"termination_delay": func(_ *dag.Job, n *yaml.Node) error {
+			if n.Kind == yaml.ScalarNode && strings.TrimRight(n.Value, "smh") == "0" {
+				return nil
+			}
+			return r.Fault(n, "the other tasks end at once when the primary task has ended", "leave it out")
+		},
 	}
 	entries, err := r.Mapping(doc)
 	if err != nil {
 		return false, err
 	}
+	group, task := false, len(entries) == 0
 	for _, e := range entries {
-		if _, ok := header[e.Key]; !ok {
-			return false, nil
-		}
+		_, ok := header[e.Key]
+		group, task = group || ok && e.Key != "name", task || !ok
 	}
-	return len(entries) > 0, yamlfile.ReadFields(&r.Reader, doc, header, r.job)
-}
-
-func (r *reader) ignoredOfJob(field string) func(*dag.Job, *yaml.Node) error {
-	return func(j *dag.Job, n *yaml.Node) error {
-		j.Warn(yamlfile.PositionOf(n), field, notActedOn)
-		return nil
+	if task && !group {
+		return false, nil
 	}
+	return true, yamlfile.ReadFields(&r.Reader, doc, header, r.job)
 }
 
 // ignored returns a function that reads a field that has no counterpart here: it adds a warning.
@@ -158,6 +241,91 @@ func (r *reader) ignored(field, why string) func(*skyTask, *yaml.Node) error {
 		return nil
 	}
 }
+
+// refused returns a function that refuses a field, because the work would differ without it.
+func (r *reader) refused(why, instead string) func(*skyTask, *yaml.Node) error {
+	return func(_ *skyTask, n *yaml.Node) error { return r.Fault(n, why, instead) }
+}
+
+// only returns a function that reads a boolean and refuses the value that has no effect here.
+func (r *reader) only(value bool, why string) func(*skyTask, *yaml.Node) error {
+	return func(_ *skyTask, n *yaml.Node) error {
+		is, err := r.Boolean(n)
+		if err == nil && is != value {
+			err = r.Fault(n, why, fmt.Sprintf("leave it out, or write %v", value))
+		}
+		return err
+	}
+}
+
+// readManagedSecrets reads names of secrets that SkyPilot's server stores. Their values are given at submission.
+func (r *reader) readManagedSecrets(t *skyTask, n *yaml.Node) error {
+	return r.List(n, func(_ int, n *yaml.Node) error {
+		if n.Kind != yaml.MappingNode {
+			return r.addSecretName(t, n)
+		}
+		return r.Each(n, func(e yamlfile.Entry) error {
+			if !yamlfile.IsNull(e.Node) && len(e.Node.Content) > 0 {
+				return r.Fault(e.Node, "secrets are not mounted as files", "write its name alone, and read the variable")
+			}
+			return r.addSecretName(t, e.Name)
+		})
+	})
+}
+
+// addSecretName adds a secret by its name, which may have a group before a colon.
+func (r *reader) addSecretName(t *skyTask, n *yaml.Node) error {
+	name, err := r.Text(n)
+	if err != nil {
+		return err
+	}
+	return t.addSecret(name[strings.LastIndexByte(name, ':')+1:], n)
+}
+
+func (t *skyTask) addSecret(name string, at *yaml.Node) error {
+	if err := dag.CheckEnvName(name); err != nil {
+		return fault.At(yamlfile.PositionOf(at), err)
+	}
+	t.AddSecrets(name)
+	t.markFile(dag.SecretField(name), at, dag.SecretField(name))
+	return nil
+}
+
+// readConfig reads the settings of SkyPilot that a task may override. Those that only concern its clusters and networks
+// get a warning.
+func (r *reader) readConfig(t *skyTask, n *yaml.Node) error {
+	group := func(path string, known yamlfile.Fields[*skyTask], harmless ...string) func(*skyTask, *yaml.Node) error {
+		for _, field := range harmless {
+			known[field] = r.ignored("config."+path+field, notActedOn)
+		}
+		return func(t *skyTask, n *yaml.Node) error { return yamlfile.ReadFields(&r.Reader, n, known, t) }
+	}
+	return group("", yamlfile.Fields[*skyTask]{
+		"docker": group("docker.", yamlfile.Fields[*skyTask]{
+			"run_options": r.refused("options of docker are not passed on", "write what they set into the script"),
+		}),
+		"nvidia_gpus": group("nvidia_gpus.", yamlfile.Fields[*skyTask]{}, "disable_ecc"),
+		"kubernetes": group("kubernetes.", yamlfile.Fields[*skyTask]{
+			"pod_config":      r.refused("pods are not configured", "write a Kubernetes manifest, which is read too"),
+			"kueue":           r.refused("queues of a cluster are not used", "tradewind run --queue NAME"),
+			"remote_identity": r.refused("machines have no account of a cluster", "tradewind secrets"),
+			"custom_metadata": r.ignored("config.kubernetes.custom_metadata", notActedOn),
+		}, "provision_timeout", "dws"),
+		"ssh": group("ssh.", yamlfile.Fields[*skyTask]{
+			"pod_config": r.refused("pods are not configured", "write a Kubernetes manifest, which is read too"),
+		}, "custom_metadata", "provision_timeout"),
+		"vast": group("vast.", yamlfile.Fields[*skyTask]{}, "datacenter_only", "create_instance_kwargs"),
+		"gcp": group("gcp.", yamlfile.Fields[*skyTask]{}, "managed_instance_group", "enable_gvnic",
+			"enable_gpu_direct", "placement_policy"),
+		"hooks": r.refused(hooksMissing, hooksInstead),
+	}, "active_workspace")(t, n)
+}
+
+// Hooks run when SkyPilot stops a cluster, which has no counterpart here.
+const (
+	hooksMissing = "hooks are not run"
+	hooksInstead = "handle SIGTERM in run, which a machine gets before it is interrupted"
+)
 
 func (r *reader) forTask() yamlfile.Fields[*skyTask] {
 	y := &r.Reader
@@ -187,11 +355,15 @@ func (r *reader) forTask() yamlfile.Fields[*skyTask] {
 		"outputs":     later(func(t *skyTask) **yaml.Node { return &t.outputs }),
 		"service":     func(t *skyTask, n *yaml.Node) error { return r.readService(t, n) },
 	}
-	for _, field := range []string{"event_callback", "pool", "managed_secrets", "file_mounts_mapping", "config",
-		"volumes",
-		"volume_mounts", "api_server_access", "experimental", "user_data"} {
-		known[field] = r.ignored(field, notActedOn)
-	}
+	known["managed_secrets"] = r.readManagedSecrets
+	known["config"] = r.readConfig
+	known["api_server_access"] = r.only(false, "gives the task access to SkyPilot's server, which does not exist here")
+	known["event_callback"] = r.ignored("event_callback", "is not run: tradewind status shows the state of a job, "+
+		"and announce publishes its end")
+	known["file_mounts_mapping"] = r.ignored("file_mounts_mapping", "is internal to SkyPilot's server")
+	known["pool"] = r.refused("a pool of workers is not a task", "write the resources of the pool into the task")
+	known["volumes"] = r.refused(volumesMissing, useBuckets)
+	known["volume_mounts"] = r.refused(volumesMissing, useBuckets)
 	// A field without a value counts as missing.
 	for field, read := range known {
 		known[field] = func(t *skyTask, n *yaml.Node) error {
@@ -208,16 +380,17 @@ func (r *reader) forTask() yamlfile.Fields[*skyTask] {
 func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
 	t := &skyTask{
 		Task: dag.Task{Nodes: 1, Login: true, Env: r.given}, at: doc, unset: map[string]bool{},
-		places: dag.InputPlaces{},
 	}
-	if err := r.readKnown(doc, t); err != nil {
-		return err
-	}
+	var all fault.Faults
+	more := all.Add(r.readKnown(doc, t))
 	if t.Resources == nil {
 		t.Resources = []dag.Resources{skyDefaults(skyChoice{})}
 	}
-	if err := r.readData(t); err != nil {
-		return err
+	if more {
+		all.Add(r.readData(t))
+	}
+	if !all.None() {
+		return all.Err()
 	}
 	if k, err := t.CheckInputs(); err != nil {
 		for _, m := range t.files {
@@ -242,18 +415,22 @@ func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
 		return err
 	}
 	o := r.origin
-	var all []int
+	if len(r.job.Tasks)+len(tasks) > dag.MaxTasks {
+		return fault.At(yamlfile.PositionOf(doc),
+			fault.OverLimit(fmt.Sprintf("more than %d tasks, with the replicas of services", dag.MaxTasks), ""))
+	}
+	var indexes []int
 	for _, task := range tasks {
 		for _, m := range append(t.files, t.marks...) {
 			m.Task = int32(len(r.job.Tasks)) //nolint:gosec // below dag.MaxTasks
 			o.Marks = append(o.Marks, m)
 		}
-		all = append(all, len(r.job.Tasks))
+		indexes = append(indexes, len(r.job.Tasks))
 		o.Tasks = append(o.Tasks, yamlfile.PositionOf(doc))
 		o.Paths = append(o.Paths, "")
 		r.job.Tasks = append(r.job.Tasks, task)
 	}
-	r.docs = append(r.docs, all)
+	r.docs = append(r.docs, indexes)
 	r.job.Priority = max(r.job.Priority, t.priority)
 	return nil
 }
@@ -264,44 +441,49 @@ func (r *reader) readKnown(doc *yaml.Node, t *skyTask) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Key, "_") {
-			continue
-		}
-		read, ok := r.task[e.Key]
-		if !ok {
-			return fault.WithinKey(e.Key, r.Unknown(e, r.task.Names()))
-		}
-		if err := read(t, e.Node); err != nil {
-			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+	var all fault.Faults
+	for _, e := range entries { // the other fields use the variables
+		if e.Key == "envs" {
+			all.Add(fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), r.task[e.Key](t, e.Node))))
 		}
 	}
-	return nil
+	all.Add(r.Each(doc, func(e yamlfile.Entry) error {
+		read, ok := r.task[e.Key]
+		switch {
+		case e.Key == "envs" || strings.HasPrefix(e.Key, "_"):
+			return nil
+		case !ok:
+			return r.Unknown(e, r.task.Names())
+		case e.Key == "name" || e.Key == "service":
+			return read(t, r.expanded(t, e.Node, e.Key))
+		}
+		return read(t, e.Node)
+	}))
+	return all.Err()
 }
 
 // readEnvs reads variables. Those without a value are given at submission, as with SkyPilot's command line.
 func (r *reader) readEnvs(t *skyTask, n *yaml.Node) error {
-	entries, err := r.Mapping(n)
-	if err != nil {
-		return err
-	}
-	env := make(map[string]string, len(entries))
-	for _, e := range entries {
+	env := map[string]string{}
+	err := r.Each(n, func(e yamlfile.Entry) (err error) {
 		if _, ok := r.given[e.Key]; ok {
-			continue
+			return nil
 		}
 		if yamlfile.IsNull(e.Node) {
 			t.unset[e.Key] = true
+			r.job.NeedsValue(e.Key, yamlfile.PositionOf(e.Name), "envs."+e.Key)
 			r.job.Warn(yamlfile.PositionOf(e.Name), "envs."+e.Key,
 				"has no value and is not set: give it with --env "+e.Key+"=VALUE")
-			continue
+			return nil
 		}
 		if err := dag.CheckEnvName(e.Key); err != nil {
-			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
+			return fault.At(yamlfile.PositionOf(e.Name), err)
 		}
-		if env[e.Key], err = r.variable("envs."+e.Key, e.Node); err != nil {
-			return fault.WithinKey(e.Key, err)
-		}
+		env[e.Key], err = r.variable("envs."+e.Key, e.Node)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	t.Env = dag.WithoutEnv(dag.MergeEnv(env, t.Env), t.Secrets)
 	if len(t.Env) == 0 {
@@ -313,37 +495,10 @@ func (r *reader) readEnvs(t *skyTask, n *yaml.Node) error {
 // readSecrets reads secrets, which override variables of the same name, in any order. The value of a secret without a
 // value is given at submission; so is that of a secret in a list, which SkyPilot would store itself.
 func (r *reader) readSecrets(t *skyTask, n *yaml.Node) error {
-	add := func(name string, at *yaml.Node) error {
-		if err := dag.CheckEnvName(name); err != nil {
-			return fault.At(yamlfile.PositionOf(at), err)
-		}
-		t.AddSecrets(name)
-		t.markFile(dag.SecretField(name), at, dag.SecretField(name))
-		return nil
-	}
 	if n.Kind == yaml.SequenceNode {
-		err := r.List(n, func(_ int, n *yaml.Node) error {
-			name, err := r.Text(n)
-			if err != nil {
-				return err
-			}
-			return add(name[strings.LastIndexByte(name, ':')+1:], n)
-		})
-		if err != nil {
-			return err
-		}
-	} else {
-		entries, err := r.Mapping(n)
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			if err := r.readSecret(e, add); err != nil {
-				return fault.WithinKey(e.Key, err)
-			}
-		}
+		return r.List(n, func(_ int, n *yaml.Node) error { return r.addSecretName(t, n) })
 	}
-	return nil
+	return r.Each(n, func(e yamlfile.Entry) error { return r.readSecret(e, t.addSecret) })
 }
 
 func (r *reader) readSecret(e yamlfile.Entry, add func(string, *yaml.Node) error) error {
@@ -359,24 +514,19 @@ func (r *reader) readSecret(e yamlfile.Entry, add func(string, *yaml.Node) error
 
 // readData reads the fields that name files and buckets, in which variables are expanded.
 func (r *reader) readData(t *skyTask) error {
+	var all fault.Faults
 	if n := t.workdir; n != nil {
-		if err := fault.Within("workdir", r.readWorkdir(t, n)); err != nil {
-			return err
-		}
+		all.Add(fault.Within("workdir", r.readWorkdir(t, n)))
 	}
 	if t.mounts != nil {
-		if err := fault.Within("file_mounts", r.readMounts(t, t.mounts)); err != nil {
-			return err
-		}
+		all.Add(fault.Within("file_mounts", r.readMounts(t, t.mounts)))
 	}
 	if t.inputs != nil {
-		if err := fault.Within("inputs", r.readEstimates(t, t.inputs, r.addEstimate)); err != nil {
-			return err
-		}
+		all.Add(fault.Within("inputs", r.readEstimates(t, t.inputs, r.addEstimate)))
 	}
 	if t.outputs != nil {
 		outputs := dag.NewNamer(0)
-		return fault.Within(
+		all.Add(fault.Within(
 			"outputs",
 			r.readEstimates(t, t.outputs, func(t *skyTask, what string, size dag.GiB, _ *yaml.Node) error {
 				o := dag.Output{Name: outputs.Name(lastElement(what), "output"), Size: size}
@@ -387,9 +537,9 @@ func (r *reader) readData(t *skyTask) error {
 				t.Outputs = append(t.Outputs, o)
 				return err
 			}),
-		)
+		))
 	}
-	return nil
+	return all.Err()
 }
 
 func (r *reader) readWorkdir(t *skyTask, n *yaml.Node) error {
@@ -401,7 +551,9 @@ func (r *reader) readWorkdir(t *skyTask, n *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	t.Workdir = r.expand(t, n, "workdir", s)
+	if t.Workdir, err = r.filled(t, n, "workdir", s); err != nil {
+		return err
+	}
 	return fault.At(yamlfile.PositionOf(n), dag.CheckURI(t.Workdir))
 }
 
@@ -414,7 +566,10 @@ func (r *reader) readRepository(t *skyTask, n *yaml.Node) error {
 			if err != nil {
 				return err
 			}
-			*to(repo) = r.expand(t, n, "workdir", s)
+			if *to(repo) = r.expand(t, n, "workdir", s); *to(repo) == "" {
+				_, err = r.filled(t, n, "workdir", s)
+				return err
+			}
 			return check(*to(repo))
 		}
 	}
@@ -444,24 +599,17 @@ func (r *reader) readEstimates(
 	n *yaml.Node,
 	add func(*skyTask, string, dag.GiB, *yaml.Node) error,
 ) error {
-	entries, err := r.Mapping(n)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
+	return r.Each(n, func(e yamlfile.Entry) error {
 		s, err := r.Text(e.Node)
 		if err != nil {
-			return fault.WithinKey(e.Key, err)
+			return err
 		}
 		size, err := dag.ParseSize(s)
-		if err == nil {
-			err = add(t, e.Key, size, e.Node)
-		}
 		if err != nil {
-			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+			return err
 		}
-	}
-	return nil
+		return add(t, e.Key, size, e.Node)
+	})
 }
 
 // addEstimate sets the size of data that a task reads; n is the node of the field. If no mount has the data, it

@@ -20,13 +20,17 @@ type option struct {
 // short has the long names of one-letter options.
 var short = map[byte]string{
 	'A': "account", 'a': "array",
-	'C': "constraint", 'c': "cpus-per-task", 'D': "chdir", 'd': "dependency", 'e': "error",
+	'C': "constraint", 'c': "cpus-per-task", 'B': "extra-node-info", 'b': "begin", 'F': "nodefile",
+	'S': "core-spec", 'k': "no-kill", 'O': "overcommit", 'W': "wait", 'D': "chdir", 'd': "dependency", 'e': "error",
 	'G': "gpus", 'H': "hold", 'i': "input", 'J': "job-name", 'L': "licenses", 'M': "clusters", 'm': "distribution",
 	'N': "nodes", 'n': "ntasks", 'o': "output", 'p': "partition", 'q': "qos", 'Q': "quiet", 's': "oversubscribe",
 	't': "time", 'v': "verbose", 'w': "nodelist", 'x': "exclude",
 }
 
 const (
+	bufferMissing = "data is not staged by burst buffers"
+	bufferInstead = "convert it, and name the data as inputs of its task"
+
 	bySlurm  = "concerns Slurm's own cluster: it has no effect here"
 	byLogs   = "the broker keeps logs: tradewind logs"
 	byMail   = "no mail is sent: tradewind status shows the state of a job"
@@ -38,14 +42,18 @@ const (
 var options map[string]option
 
 // optional are options with an optional value, which comes after a =.
-var optional = []string{"exclusive", "oversubscribe", "overcommit", "contiguous", "nice", "propagate"}
+var optional = []string{"exclusive", "oversubscribe", "overcommit", "contiguous", "nice", "propagate", "get-user-env",
+	"resv-ports", "stepmgr", "consolidate-segments"}
 
 func init() { //nolint:gochecknoinits // the table's functions refer to it
 	options = map[string]option{
 		"job-name": value(func(a *requirements) *string { return &a.name }),
 		"container-image": {
 			true,
-			func(r *reader, s string) error { r.boxAt, r.requirements.image = r.pos, s; return nil },
+			func(r *reader, s string) error {
+				r.boxAt, r.requirements.image = r.pos, strings.Replace(s, "#", "/", 1) // nvcr.io#nvidia/pytorch
+				return nil
+			},
 		},
 		"ntasks":          number(func(a *requirements) *int { return &a.tasks }),
 		"ntasks-per-node": number(func(a *requirements) *int { return &a.perNode }),
@@ -68,19 +76,39 @@ func init() { //nolint:gochecknoinits // the table's functions refer to it
 		"chdir":           warned("the task has its own folder: name local files as inputs"),
 		"signal":          warned("a machine gets SIGTERM when its cloud announces an interruption"),
 		"dependency":      {true, readDependency},
-		"licenses":        refused("licences are not counted", "a queue with a quota limits how many run at once"),
-		"input":           refused("the script has no input", "read the file in the script: program <FILE"),
-		"hold":            {false, refused("jobs are not held", "submit it when it should run").read},
+		"mincpus":         number(func(a *requirements) *int { return &a.minCPUs }),
+		"tmp":             size(func(a *requirements) *dag.GiB { return &a.disk }),
+		"begin":           refused("jobs start when machines are available", "submit it when it should run"),
+		"deadline":        refused("a job is not removed before its time", "tradewind run --deadline 6h"),
+		"bb":              refused(bufferMissing, bufferInstead),
+		"bbf":             refused(bufferMissing, bufferInstead),
+		"container":       refused("bundles of OCI are not run", "--container-image=NAME"),
+		"container-id":    refused("bundles of OCI are not run", "--container-image=NAME"),
+		"export-file":     refused("the file is not read", "tradewind run --env-file FILE"),
+		"nodefile":        refused("there are no named nodes", "leave it out"),
+		"gpus-per-socket": refused("sockets are not counted", "--gpus-per-node=TYPE:N"),
+		"tres-per-task":   refused("is not read", "--cpus-per-task, --gpus-per-task"),
+		"wrap":            refused("the script is the command", "write the command below the options"),
+		"test-only":       {false, refused("nothing would be submitted", "tradewind plan FILE").read},
+		"container-mounts": refused("folders of the nodes are not mounted",
+			"convert it, and name the data as inputs of its task"),
+		"container-workdir": refused("the container starts in the task's folder", "cd in the script"),
+		"container-name":    refused("containers are not kept", "--container-image=NAME"),
+		"container-save":    refused("containers are not kept", "--container-image=NAME"),
+		"licenses":          refused("licences are not counted", "a queue with a quota limits how many run at once"),
+		"input":             refused("the script has no input", "read the file in the script: program <FILE"),
+		"hold":              {false, refused("jobs are not held", "submit it when it should run").read},
 	}
 	for text, names := range map[string]string{
-		bySlurm: "account uid gid wckey mcs-label clusters priority nice acctg-freq profile bb bbf comment " +
+		bySlurm: "account uid gid wckey mcs-label clusters priority nice acctg-freq profile comment " +
 			"cluster-constraint extra-node-info distribution hint cores-per-socket sockets-per-node threads-per-core " +
-			"mem-bind thread-spec core-spec power switches tmp reservation delay-boot deadline begin time-min " +
-			"gpu-bind gpu-freq gres-flags network cpu-freq ntasks-per-core ntasks-per-socket tres-per-task batch " +
-			"segment kill-on-invalid-dep wait-all-nodes propagate",
+			"mem-bind thread-spec core-spec power switches reservation delay-boot time-min " +
+			"gpu-bind gpu-freq gres-flags network cpu-freq ntasks-per-core ntasks-per-socket batch " +
+			"segment kill-on-invalid-dep wait-all-nodes propagate extra resv-ports oom-kill-step stepmgr " +
+			"consolidate-segments tres-bind",
 		byLogs: "output error open-mode",
 		byMail: "mail-type mail-user",
-		byNeeds: "partition constraint nodelist exclude exclusive oversubscribe overcommit contiguous mincpus " +
+		byNeeds: "partition constraint nodelist exclude exclusive oversubscribe overcommit contiguous " +
 			"prefer",
 		byQueues: "qos",
 	} {

@@ -27,21 +27,45 @@ func prelude(a *requirements, job string, nodes int, functions string) string {
 		}
 		return strconv.Itoa(n)
 	}
+	tasks := onNode(a.perNode)
+	if full := nodes - 1; nodes > 1 && a.tasks < a.perNode*nodes && a.tasks > a.perNode*full {
+		tasks = fmt.Sprintf("'%d(x%d),%d'", a.perNode, full, a.tasks-a.perNode*full)
+		if full == 1 {
+			tasks = fmt.Sprintf("%d,%d", a.perNode, a.tasks-a.perNode)
+		}
+	}
 	cpus := a.perNode * a.cpus
 	fmt.Fprintf(&b, `export SLURM_JOB_ID=%s SLURM_JOBID=%s SLURM_JOB_NAME=%s SLURM_CLUSTER_NAME=tradewind
 export SLURM_NNODES=%d SLURM_JOB_NUM_NODES=%d SLURM_NTASKS=%d SLURM_NPROCS=%d
 export SLURM_NTASKS_PER_NODE=%d SLURM_CPUS_PER_TASK=%d SLURM_NODEID=0 SLURM_PROCID=0 SLURM_LOCALID=0
 export SLURM_SUBMIT_DIR="$PWD" SLURM_CPUS_ON_NODE=%d SLURM_JOB_CPUS_PER_NODE=%s SLURM_TASKS_PER_NODE=%s
-`, id, id, podtext.Quote(job), nodes, nodes, a.tasks, a.tasks, a.perNode, a.cpus, cpus, onNode(cpus), onNode(a.perNode))
+`, id, id, podtext.Quote(job), nodes, nodes, a.tasks, a.tasks, a.perNode, a.cpus, cpus, onNode(cpus), tasks)
 	switch {
 	case a.memory > 0:
 		fmt.Fprintf(&b, "export SLURM_MEM_PER_NODE=%.0f\n", float64(a.memory)*1024)
 	case a.perCPU > 0:
 		fmt.Fprintf(&b, "export SLURM_MEM_PER_CPU=%.0f\n", float64(a.perCPU)*1024)
 	}
-	if gpus := a.devices(nodes); gpus > 0 {
-		fmt.Fprintf(&b, "export SLURM_GPUS_ON_NODE=%d\n", gpus)
+	if a.memoryGPU > 0 {
+		fmt.Fprintf(&b, "export SLURM_MEM_PER_GPU=%.0f\n", float64(a.memoryGPU)*1024)
 	}
+	if gpus := a.devices(nodes); gpus > 0 {
+		fmt.Fprintf(&b, "export SLURM_GPUS_ON_NODE=%d SLURM_JOB_GPUS=%s\n", gpus, numbered(gpus))
+		for _, one := range []struct {
+			name  string
+			count int
+		}{{"SLURM_GPUS", a.gpus}, {"SLURM_GPUS_PER_NODE", a.gpusNode}, {"SLURM_GPUS_PER_TASK", a.gpusA},
+			{"SLURM_CPUS_PER_GPU", a.cpusGPU}, {"SLURM_NTASKS_PER_GPU", a.tasksGPU}} {
+			if one.count > 0 {
+				fmt.Fprintf(&b, "export %s=%d\n", one.name, one.count)
+			}
+		}
+	}
+	b.WriteString(`export SLURM_TMPDIR="${TMPDIR:-/tmp}" SLURM_JOB_USER="$(id -un)" SLURM_JOB_UID="$(id -u)"
+export SLURM_SUBMIT_HOST="$(uname -n)" SLURM_TASK_PID=$$ SLURM_JOB_PARTITION=tradewind SLURM_JOB_QOS=normal
+export SLURM_JOB_ACCOUNT="$(id -un)" SLURM_GTIDS=0 SLURM_RESTART_COUNT="$TRADEWIND_RESTORED" \
+  SLURM_JOB_START_TIME="$(date +%s)"
+`)
 	if nodes > 1 {
 		fmt.Fprintf(&b, `cut -d' ' -f1 "$TRADEWIND_HOSTS" >.slurm-nodes
 sed 's/$/ slots=%d/' .slurm-nodes >.slurm-hostfile
@@ -54,6 +78,15 @@ export OMPI_MCA_orte_default_hostfile="$PWD/.slurm-hostfile" HYDRA_HOST_FILE="$P
 	}
 	b.WriteString("export SLURMD_NODENAME=\"${SLURM_JOB_NODELIST%%,*}\"\n" + functions)
 	return b.String()
+}
+
+// numbered returns 0,1,2… for a number of devices.
+func numbered(n int) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = strconv.Itoa(i)
+	}
+	return strings.Join(all, ",")
 }
 
 var (
@@ -132,7 +165,11 @@ const ownInput = `export TRADEWIND_STDIN=` + whichInput + `
 // srun's own variables begin with _, because the script may export variables of any name.
 const srun = `srun() (
   unset IFS
-  _tasks= _nodes= _each= _label= _list= _input=all
+  _tasks= _nodes= _each= _label= _list= _input=all _dir= _output= _export=ALL
+  refuse() {
+    echo "srun: $1" >&2
+    exit 1
+  }
   while [ $# -gt 0 ]; do
     case $1 in
     -l|--label) _label=1; shift ;;
@@ -150,13 +187,22 @@ const srun = `srun() (
     -i|--input) _input=$2; shift 2 ;;
     -i*) _input=${1#-i}; shift ;;
     --input=*) _input=${1#*=}; shift ;;
+    -D|--chdir) _dir=$2; shift 2 ;;
+    -D*) _dir=${1#-D}; shift ;;
+    --chdir=*) _dir=${1#*=}; shift ;;
+    -o|--output) _output=$2; shift 2 ;;
+    -o*) _output=${1#-o}; shift ;;
+    --output=*) _output=${1#*=}; shift ;;
+    --export) _export=$2; shift 2 ;;
+    --export=*) _export=${1#*=}; shift ;;
+    --multi-prog|--container-*|:) refuse "$1 is not known here" ;;
     --*=*) shift ;;
-    -[ABcCdDeGJLmMopqrStTWx]) shift 2 ;;
-    --account|--chdir|--constraint|--container-*|--cores-per-socket|--cpu-bind|--cpu-freq|--cpus-per-*) shift 2 ;;
-    --dependency|--distribution|--epilog|--error|--exclude|--export|--export-file|--extra-node-info) shift 2 ;;
+    -[ABcCdeGJLmMpqrStTWx]) shift 2 ;;
+    --account|--constraint|--cores-per-socket|--cpu-bind|--cpu-freq|--cpus-per-*) shift 2 ;;
+    --dependency|--distribution|--epilog|--error|--exclude|--export-file|--extra-node-info) shift 2 ;;
     --gpu-*|--gpus|--gpus-per-*|--gres|--gres-flags|--hint|--job-name|--jobid|--licenses) shift 2 ;;
     --mail-*|--mem|--mem-*|--mincpus|--mpi|--network|--nodefile|--ntasks-per-*|--open-mode) shift 2 ;;
-    --output|--partition|--prefer|--priority|--profile|--prolog|--qos|--relative|--reservation|--signal) shift 2 ;;
+    --partition|--prefer|--priority|--profile|--prolog|--qos|--relative|--reservation|--signal) shift 2 ;;
     --sockets-per-node|--switches|--task-*|--thread-spec|--threads|--threads-per-core|--time|--time-min) shift 2 ;;
     --tmp|--tres-per-task|--wait|--wckey) shift 2 ;;
     --) shift; break ;;
@@ -164,11 +210,7 @@ const srun = `srun() (
     *) break ;;
     esac
   done
-  refuse() {
-    echo "srun: $1" >&2
-    exit 1
-  }
-` + srunNodes + srunInput + `
+` + srunExport + srunNodes + srunInput + `
   quoted() { # the quote that ends it comes before the last line's end, so that a word's own ends of lines are kept
     printf "'"
     printf '%s\n' "$1" | sed "s/'/'\\\\''/g; \$s/\$/'/"
@@ -207,6 +249,7 @@ const srun = `srun() (
     _there="export SLURM_SUBMIT_DIR=\"\$PWD\"; cd $(quoted "$_folder") 2>/dev/null;"
     _environment="env$_environment SLURM_SUBMIT_DIR=\"\$SLURM_SUBMIT_DIR\""
   fi
+  exec 7>&1 8>&2
   _per=$(( (_tasks + _nodes - 1) / _nodes )) _rank=0 _node=-1 _started=
   for _address in $_addresses; do
     _node=$(( _node + 1 )) _within=0
@@ -216,13 +259,14 @@ const srun = `srun() (
       case $_input in
       all|"$_rank") _from=$_kept _feed=$_carried ;;
       esac
+      [ -z "$_output" ] || open_output
       if [ "$_address" != "$SLURMD_NODENAME" ]; then
         _set="$_there $_feed $_environment $_set SLURMD_NODENAME=$_address$_command"
-        started "$TRADEWIND_RSH_AGENT" "$_address" "$_set" &
+        started "$TRADEWIND_RSH_AGENT" "$_address" "$_set" >&7 2>&8 &
       elif [ -n "$_direct" ]; then
-        eval "started env $_set$_command" <&6 6<&- &
+        eval "started env $_set$_command" <&6 6<&- >&7 2>&8 &
       else
-        eval "started env $_set$_command" <"$_from" &
+        eval "started env $_set$_command" <"$_from" >&7 2>&8 &
       fi
       _started="$_started $!" _rank=$(( _rank + 1 )) _within=$(( _within + 1 ))
     done
@@ -234,6 +278,40 @@ const srun = `srun() (
   [ "$_kept" = /dev/null ] || rm -f "$_kept"
   exit $_failed
 )
+`
+
+// srunExport applies --export, --chdir and --output. A list of variables without ALL is refused, because it would remove
+// the others. The names of a step's output files may contain the rank, the node and the job; a file that several ranks
+// share gets the output of all, and errors go to the same file.
+const srunExport = `  case ,$_export, in
+  *,ALL,*) ;;
+  *) refuse "--export=$_export: the other variables can not be removed: add ALL" ;;
+  esac
+  set -f
+  IFS=,
+  for _pair in $_export; do
+    case $_pair in
+    *=*) export "$_pair" ;;
+    esac
+  done
+  set +f
+  unset IFS
+  _opened=
+  open_output() {
+    case $_output in
+    none) exec 7>/dev/null 8>/dev/null; return ;;
+    esac
+    _file=$(printf %s "$_output" |
+      sed "s|%t|$_rank|g; s|%n|$_node|g; s|%N|$_address|g; s|%[jJA]|$SLURM_JOB_ID|g; s|%x|$SLURM_JOB_NAME|g; s|%%|%|g")
+    case "$_opened " in
+    *" $_file "*) ;;
+    *) : >"$_file" || refuse "--output=$_output: $_file can not be written"; _opened="$_opened $_file" ;;
+    esac
+    exec 7>>"$_file" 8>>"$_file"
+  }
+  if [ -n "$_dir" ]; then
+    cd "$_dir" || refuse "--chdir=$_dir: there is no such folder"
+  fi
 `
 
 // srunNodes determines the nodes on which a program is started, in the job's order: the named ones, and others up to

@@ -41,9 +41,11 @@ func IsScript(data []byte) bool {
 type requirements struct {
 	name                  string
 	time                  time.Duration
-	nodes, most           int // minimum and maximum
-	tasks, perNode        int // processes, in total and per node
-	cpus                  int // per process
+	nodes, most           int     // minimum and maximum
+	tasks, perNode        int     // processes, in total and per node
+	cpus                  int     // per process
+	minCPUs               int     // of a node
+	disk                  dag.GiB // for temporary files, of a node
 	memory, perCPU        dag.GiB
 	gpu                   string
 	gpus, gpusNode, gpusA int // in total, per node, per process
@@ -93,7 +95,15 @@ func newReader(name string) *reader {
 }
 
 func (r *reader) read(data []byte) error {
+	if len(data) > dag.MaxScriptBytes {
+		return dag.CheckScript(string(data))
+	}
+	if i := bytes.Index(data, []byte("\r\n")); i >= 0 {
+		return fault.At(fault.PositionIn(data, i), fault.New("has DOS line ends, with which a shell fails, as in Slurm",
+			"dos2unix FILE"))
+	}
 	line := int32(0)
+	var all fault.Faults
 	for text := range strings.Lines(string(data)) {
 		line++
 		text = strings.TrimRight(text, "\r\n")
@@ -102,21 +112,31 @@ func (r *reader) read(data []byte) error {
 		case strings.HasPrefix(trimmed, mark):
 			words, err := split(trimmed[len(mark):])
 			r.pos = fault.Position{Line: line, Column: 1}
+			if len(words) > 0 && (words[0] == "hetjob" || words[0] == "packjob") {
+				err = fault.New("heterogeneous jobs are not supported: all nodes of a job are alike",
+					"write a gang of roles, one for each part, with its own resources")
+			}
 			if err == nil {
 				err = r.options(words)
 			}
-			if err != nil {
-				return fault.At(r.pos, err)
+			if !all.Add(fault.At(r.pos, err)) {
+				return all.Err()
 			}
 		case trimmed != "" && trimmed[0] != '#':
+			all.Add(r.checkSteps(string(data)))
+			if !all.None() {
+				return all.Err()
+			}
 			return r.build(string(data))
 		}
 	}
-	return fault.New("the script has no command", "commands come after the #SBATCH lines")
+	all.Add(fault.New("the script has no command", "commands come after the #SBATCH lines"))
+	return all.Err()
 }
 
-// options reads the options of one line.
+// options reads the options of one line. The error has the faults of all of them.
 func (r *reader) options(words []string) error {
+	var all fault.Faults
 	for i := 0; i < len(words); i++ {
 		name, value, given := words[i], "", false
 		switch {
@@ -126,27 +146,31 @@ func (r *reader) options(words []string) error {
 			value, given = name[2:], len(name) > 2
 			long, ok := short[name[1]]
 			if !ok {
-				return r.unknown("-" + name[1:2])
+				all.Add(r.unknown("-" + name[1:2]))
+				return all.Err() // the next word may be its value
 			}
 			name = long
 		default:
-			return fault.New(fmt.Sprintf("%s is not an option", fault.Quote(name)), "options begin with - or --")
+			all.Add(fault.New(fmt.Sprintf("%s is not an option", fault.Quote(name)), "options begin with - or --"))
+			return all.Err()
 		}
 		o, ok := options[name]
 		if !ok {
-			return r.unknown("--" + name)
+			all.Add(r.unknown("--" + name))
+			return all.Err()
 		}
 		if r.name = "--" + name; o.needs && !given {
 			if i++; i == len(words) {
-				return fault.Within(r.name, fault.New("has no value", ""))
+				all.Add(fault.Within(r.name, fault.New("has no value", "")))
+				return all.Err()
 			}
 			value = words[i]
 		}
-		if err := o.read(r, strings.TrimPrefix(value, "=")); err != nil {
-			return fault.Within(r.name, err)
+		if !all.Add(fault.Within(r.name, o.read(r, strings.TrimPrefix(value, "=")))) {
+			break
 		}
 	}
-	return nil
+	return all.Err()
 }
 
 func (r *reader) unknown(name string) error {
@@ -219,8 +243,15 @@ func (r *reader) build(script string) error {
 			return fault.At(r.gpuAt, err)
 		}
 	}
+	alternatives := []dag.Resources{res}
 	if res.AcceleratorCount > 0 && res.Accelerator == "" {
-		return fault.At(r.gpuAt, fault.New("requests GPUs without a type", "add the type: --gres=gpu:a100:1"))
+		alternatives = nil
+		for _, name := range dag.CommonGPUs() {
+			res.Accelerator = name
+			alternatives = append(alternatives, res)
+		}
+		r.job.Warn(r.gpuAt, "", "does not name the GPU: any of "+strings.Join(dag.CommonGPUs(), ", ")+
+			" is accepted (name one: --gres=gpu:a100:1)")
 	}
 	if nodes > 1 && a.image != "" {
 		return fault.At(r.boxAt, fault.Within(
@@ -231,13 +262,14 @@ func (r *reader) build(script string) error {
 			),
 		))
 	}
+	r.warnMissing(script, nodes)
 	job, in := cmp.Or(a.name, r.job.Name), interpreterOf(script)
 	called := ""
 	if in.shell {
 		called = functions(script)
 	}
 	task := dag.Task{
-		Nodes: nodes, Resources: []dag.Resources{res}, Env: a.env, Time: dag.TimeEstimate{Default: a.time},
+		Nodes: nodes, Resources: alternatives, Env: a.env, Time: dag.TimeEstimate{Default: a.time},
 		Run: in.taskScript(prelude(a, job, nodes, called), script),
 	}
 	if a.requeue {
@@ -248,12 +280,13 @@ func (r *reader) build(script string) error {
 		r.add(r.job.Name, task, nodes)
 		return nil
 	}
+	first, last := slices.Min(indexes), slices.Max(indexes)
 	for _, i := range indexes {
 		t := task
 		t.Env = dag.MergeEnv(map[string]string{
 			"SLURM_ARRAY_TASK_ID": strconv.Itoa(i), "SLURM_ARRAY_TASK_COUNT": strconv.Itoa(len(indexes)),
-			"SLURM_ARRAY_TASK_MIN":  strconv.Itoa(slices.Min(indexes)),
-			"SLURM_ARRAY_TASK_MAX":  strconv.Itoa(slices.Max(indexes)),
+			"SLURM_ARRAY_TASK_MIN":  strconv.Itoa(first),
+			"SLURM_ARRAY_TASK_MAX":  strconv.Itoa(last),
 			"SLURM_ARRAY_TASK_STEP": strconv.Itoa(a.step),
 		}, a.env)
 		r.add(fmt.Sprintf("%s-%d", r.job.Name, i), t, nodes)
@@ -308,13 +341,14 @@ func (a *requirements) devices(nodes int) int {
 // resources returns the minimum resources of a node.
 func (a *requirements) resources(nodes int) (res dag.Resources, err error) {
 	gpus := a.devices(nodes)
-	cpus := max(a.perNode*a.cpus, gpus*a.cpusGPU)
+	cpus := max(a.perNode*a.cpus, gpus*a.cpusGPU, a.minCPUs)
 	if cpus > dag.MaxCPUs {
 		return res, fault.OverLimit(fmt.Sprintf("%d processors per node are more than can be requested", cpus), "")
 	}
 	res.CPUs.Min = float64(cpus)
 	res.Memory.Min = float64(max(a.memory, a.perCPU*dag.GiB(cpus), a.memoryGPU*dag.GiB(gpus)))
 	res.AcceleratorCount = float64(gpus)
+	res.DiskGiB = a.disk
 	if a.image != "" {
 		res.Image = "docker:" + a.image
 	}

@@ -2,6 +2,7 @@ package wfformat
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/recorded"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/stopping"
 )
 
 // jsonReader reads a JSON file token by token, and knows the position of each in the file and in its structure.
@@ -20,9 +22,12 @@ type jsonReader struct {
 	start int // offset of the last token
 	path  []pathElement
 	depth int
+	// broken is set after an error with which nothing more can be read.
+	broken bool
 
-	// The line of offset seenTo, so that lines need not be counted from the beginning each time.
-	seenTo, seenLine int
+	// The line of offset seenTo and the offset of that line, so that a position takes the time of the text since the
+	// previous position, also in a file of one line.
+	seenTo, seenLine, lineStart int
 }
 
 // pathElement is a key of an object or an index of an array.
@@ -36,8 +41,8 @@ type pathElement struct {
 // because other programs write the files and may add keys.
 type members map[string]func() error
 
-func newJSONReader(data []byte) *jsonReader {
-	dec := json.NewDecoder(bytes.NewReader(data))
+func newJSONReader(ctx context.Context, data []byte) *jsonReader {
+	dec := json.NewDecoder(stopping.Reader(ctx, data))
 	dec.UseNumber()
 	return &jsonReader{data: data, dec: dec, seenLine: 1}
 }
@@ -51,11 +56,13 @@ func (r *jsonReader) token() (json.Token, error) {
 	r.start = from
 	t, err := r.dec.Token()
 	if err != nil {
+		r.broken = true
 		return nil, r.syntax(err)
 	}
 	if d, ok := t.(json.Delim); ok {
 		if d == '{' || d == '[' {
 			if r.depth++; r.depth > recorded.MaxDepth {
+				r.broken = true
 				return nil, fault.At(
 					r.position(),
 					fault.OverLimit(fmt.Sprintf("is nested more than %d deep", recorded.MaxDepth), ""),
@@ -83,11 +90,15 @@ func (r *jsonReader) syntax(err error) error {
 // position returns the position of the last token.
 func (r *jsonReader) position() fault.Position {
 	if r.start < r.seenTo {
-		r.seenTo, r.seenLine = 0, 1
+		r.seenTo, r.seenLine, r.lineStart = 0, 1, 0
 	}
-	r.seenLine += bytes.Count(r.data[r.seenTo:r.start], []byte{'\n'})
+	since := r.data[r.seenTo:r.start]
+	r.seenLine += bytes.Count(since, []byte{'\n'})
+	if last := bytes.LastIndexByte(since, '\n'); last >= 0 {
+		r.lineStart = r.seenTo + last + 1
+	}
 	r.seenTo = r.start
-	column := r.start - bytes.LastIndexByte(r.data[:r.start], '\n')
+	column := r.start - r.lineStart + 1
 	return fault.Position{Line: int32(r.seenLine), Column: int32(column)} //nolint:gosec // at most MaxFileBytes
 }
 
@@ -133,6 +144,7 @@ func (r *jsonReader) object(known members) error {
 		return err
 	}
 	seen := make(map[string]bool, len(known))
+	var all fault.Faults
 	for r.dec.More() {
 		t, err := r.token()
 		if err != nil {
@@ -145,17 +157,35 @@ func (r *jsonReader) object(known members) error {
 		case !ok:
 			err = r.skip()
 		case seen[key]:
-			err = r.fault("is given twice", "remove one")
+			twice := r.fault("is given twice", "remove one")
+			if err = r.skip(); err == nil {
+				err = twice
+			}
 		default:
 			seen[key] = true
-			err = r.locate(read())
+			err = r.whole(read)
 		}
-		if err != nil {
-			return err
+		if !all.Add(err) || r.broken {
+			return all.Err()
 		}
 		r.path = r.path[:len(r.path)-1]
 	}
-	_, err := r.token()
+	if _, err := r.token(); err != nil {
+		all.Add(err)
+	}
+	return all.Err()
+}
+
+// whole reads a value. If the value has a fault, it skips the rest of it, so that reading can continue after it.
+func (r *jsonReader) whole(read func() error) error {
+	depth, path := r.depth, len(r.path)
+	err := r.locate(read())
+	r.path = r.path[:min(path, len(r.path))]
+	for err != nil && !r.broken && r.depth > depth {
+		if _, syntax := r.token(); syntax != nil {
+			break
+		}
+	}
 	return err
 }
 
@@ -165,15 +195,18 @@ func (r *jsonReader) array(each func(i int) error) error {
 		return err
 	}
 	r.path = append(r.path, pathElement{isIndex: true})
+	var all fault.Faults
 	for i := 0; r.dec.More(); i++ {
 		r.path[len(r.path)-1].index = i
-		if err := r.locate(each(i)); err != nil {
-			return err
+		if !all.Add(r.whole(func() error { return each(i) })) || r.broken {
+			return all.Err()
 		}
 	}
 	r.path = r.path[:len(r.path)-1]
-	_, err := r.token()
-	return err
+	if _, err := r.token(); err != nil {
+		all.Add(err)
+	}
+	return all.Err()
 }
 
 // skip skips a value.

@@ -3,6 +3,7 @@
 package wfformat
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
@@ -60,10 +61,16 @@ type wfRecord struct {
 	timed                  bool
 }
 
-// Parse reads a recorded execution in WfCommons WfFormat 1.3, 1.4 or 1.5. data is the unpacked text. The tasks become
-// stand-ins, because the recorded commands can only run in their original environment.
+// Parse is ParseContext without an end.
 func Parse(name string, data []byte) (*dag.Job, error) {
-	r := &reader{jsonReader: newJSONReader(data), records: map[string]wfRecord{}}
+	return ParseContext(context.Background(), name, data)
+}
+
+// ParseContext reads a recorded execution in WfCommons WfFormat 1.3, 1.4 or 1.5. data is the unpacked text. The tasks
+// become stand-ins, because the recorded commands can only run in their original environment. It stops when the
+// context ends.
+func ParseContext(ctx context.Context, name string, data []byte) (*dag.Job, error) {
+	r := &reader{jsonReader: newJSONReader(ctx, data), records: map[string]wfRecord{}}
 	r.importer = recorded.NewImporter(name, dag.WfFormat, func(task string, d recorded.Dependency) string {
 		if d.Child {
 			return task + ".children" + fault.Index(int(d.Index))

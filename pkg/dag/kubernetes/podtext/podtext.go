@@ -171,6 +171,19 @@ type Variable struct {
 	Given  bool // set at submission for the whole task; it overrides all others of its name
 }
 
+// MaxExpanded limits a text that Expand returns, in bytes: variables that contain each other twice would double with
+// each. A longer text is cut, and is too long for a script.
+const MaxExpanded = 1 << 20
+
+// Size returns about the size of the text of a value, in bytes.
+func (v Value) Size() int {
+	size := 0
+	for _, part := range v {
+		size += len(part.Text) + 1
+	}
+	return size
+}
+
 // Expand replaces $(NAME) with the values of variables, as the kubelet does: $$ becomes $, and unknown names stay
 // unchanged.
 func Expand(s string, env []Variable) Value {
@@ -187,6 +200,7 @@ func Expand(s string, env []Variable) Value {
 	}
 	var out Value
 	var text strings.Builder
+	size, closed := 0, strings.LastIndexByte(s, ')')
 	flush := func() {
 		if text.Len() > 0 {
 			out = append(out, Part{Text: text.String()})
@@ -203,17 +217,20 @@ func Expand(s string, env []Variable) Value {
 			i++
 			continue
 		}
-		end := strings.IndexByte(s[i:], ')')
-		if s[i+1] != '(' || end < 0 {
+		if s[i+1] != '(' || closed < i {
 			text.WriteByte('$')
 			continue
 		}
+		end := strings.IndexByte(s[i:], ')')
 		v, ok := find(s[i+2 : i+end])
 		if !ok {
 			text.WriteString(s[i : i+end+1])
 		} else {
 			flush()
 			out = append(out, v...)
+			if size += v.Size(); size > MaxExpanded {
+				return out
+			}
 		}
 		i += end
 	}

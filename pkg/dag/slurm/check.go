@@ -1,0 +1,92 @@
+package slurm
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
+)
+
+// What a script does that would have another result here is found in its text, because it is not run yet. A text that
+// only looks like it, such as a here-document with another script, is found too: then the user renames it.
+
+var (
+	comment  = regexp.MustCompile(`(?m)^[ \t]*#.*$`)
+	step     = regexp.MustCompile(`(?m)(?:^|[;&|(!]|\bthen|\bdo|\belse|\btime|\bexec)[ \t]*srun\b([^\n;&|]*)`)
+	modules  = regexp.MustCompile(`(?m)^[ \t]*(module|ml)[ \t]+(load|add|purge|use|swap|[a-z])`)
+	anyOwn   = regexp.MustCompile(`\bSLURM[A-Z]*_[A-Z0-9_]+\b`)
+	assigned = regexp.MustCompile(`\b(SLURM[A-Z]*_[A-Z0-9_]+)=`)
+)
+
+// refusedInStep are options of srun with which a step would have another result.
+var refusedInStep = []struct{ option, why, instead string }{
+	{"--container-", "containers of a step are not started", "name the image for the whole script: #SBATCH --container-image"},
+	{"--multi-prog", "the file of programs is not read", "start each program with its own srun -n1"},
+	{"--het-group", "heterogeneous steps are not supported", "write a gang of roles"},
+	{"--pack-group", "heterogeneous steps are not supported", "write a gang of roles"},
+	{"--export=NONE", "variables are not removed", "unset those that the program must not have"},
+	{"--export-file", "the file is not read", "set -a; . FILE; set +a"},
+}
+
+// withoutComments replaces comments with spaces, so that positions stay.
+func withoutComments(script string) string {
+	return comment.ReplaceAllStringFunc(script, func(s string) string { return strings.Repeat(" ", len(s)) })
+}
+
+// checkSteps refuses what srun cannot do here.
+func (r *reader) checkSteps(script string) error {
+	var all fault.Faults
+	joined := strings.ReplaceAll(withoutComments(script), "\\\n", "  ") // of the same length, which keeps positions
+	for _, m := range step.FindAllStringSubmatchIndex(joined, -1) {
+		args := joined[m[2]:m[3]]
+		words := strings.Fields(args)
+		at := fault.PositionIn([]byte(script), m[2])
+		for _, o := range refusedInStep {
+			if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, o.option) }) {
+				all.Add(fault.At(at, fault.Within("srun", fault.New(o.option+": "+o.why, o.instead))))
+			}
+		}
+		if slices.Contains(words, ":") {
+			all.Add(fault.At(at, fault.Within("srun", fault.New("has several parts, with :, which start together",
+				"write a gang of roles, one for each part"))))
+		}
+	}
+	return all.Err()
+}
+
+// warnMissing warns about what the script uses and will not find: modules, and variables that Slurm sets and that are
+// not set here.
+func (r *reader) warnMissing(script string, nodes int) {
+	text := withoutComments(script)
+	if m := modules.FindStringSubmatchIndex(text); m != nil {
+		r.job.Warn(fault.PositionIn([]byte(script), m[2]), "module",
+			"loads modules of a cluster, which are not on a machine: install them in the image, or name one with "+
+				"--container-image")
+	}
+	set := prelude(&r.requirements, "job", nodes, "")
+	known := map[string]bool{}
+	for _, m := range anyOwn.FindAllString(set, -1) {
+		known[m] = true
+	}
+	for _, m := range assigned.FindAllStringSubmatch(text, -1) {
+		known[m[1]] = true
+	}
+	for name := range r.requirements.env {
+		known[name] = true
+	}
+	if r.requirements.array != nil {
+		for _, name := range []string{"ID", "COUNT", "MIN", "MAX", "STEP"} {
+			known["SLURM_ARRAY_TASK_"+name] = true
+		}
+	}
+	for _, m := range anyOwn.FindAllStringIndex(text, -1) {
+		name := text[m[0]:m[1]]
+		if known[name] || strings.HasSuffix(name, "_") {
+			continue
+		}
+		known[name] = true
+		r.job.Warn(fault.PositionIn([]byte(script), m[0]), name,
+			"is read by the script and is not set here")
+	}
+}

@@ -1,0 +1,20 @@
+package slurm_test
+
+import (
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/dagtest"
+	"github.com/tradewind-broker/tradewind/pkg/dag/slurm"
+)
+
+// Every option of sbatch (sbatch(1) of Slurm 24.11, and those of the plugin pyxis) is done, ignored with a warning, or
+// refused, as the documentation says.
+func TestEveryOptionOfSbatchIsConsidered(t *testing.T) {
+	dagtest.Fields(t, "from-slurm.md", func(f dagtest.Field) string {
+		option := "#SBATCH --" + f.Path
+		if f.Value != "" {
+			option += "=" + f.Value
+		}
+		return option + "\ntrue\n"
+	}, slurm.Parse)
+}
