@@ -40,11 +40,16 @@ type Error struct {
 }
 
 // Error prints file:line:col: field: reason (hint), without the parts that are unknown, and a line for each further
-// fault.
+// fault. A hint that several faults share is printed once.
 func (e *Error) Error() string {
-	text := e.line()
+	text, told := e.line(e.Hint), map[string]bool{e.Hint: true}
 	for _, o := range e.Also {
-		text += "\n" + o.line()
+		hint := o.Hint
+		if told[hint] {
+			hint = ""
+		}
+		told[o.Hint] = true
+		text += "\n" + o.line(hint)
 	}
 	if e.Cut {
 		text += "\nthere are more errors; fix these first"
@@ -52,7 +57,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-func (e *Error) line() string {
+func (e *Error) line(hint string) string {
 	var b strings.Builder
 	b.WriteString(e.File)
 	if e.Line > 0 {
@@ -75,9 +80,9 @@ func (e *Error) line() string {
 		b.WriteString(": ")
 	}
 	b.WriteString(e.Reason)
-	if e.Hint != "" {
+	if hint != "" {
 		b.WriteString(" (")
-		b.WriteString(e.Hint)
+		b.WriteString(hint)
 		b.WriteByte(')')
 	}
 	return b.String()

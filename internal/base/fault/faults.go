@@ -32,7 +32,7 @@ func (f *Faults) Add(err error) (more bool) {
 	e.Also, e.Cut = nil, false
 	for _, o := range append([]*Error{e}, also...) {
 		// A fault of something that several tasks share is found for each of them.
-		if !slices.ContainsFunc(f.all, func(have *Error) bool { return have.line() == o.line() }) {
+		if !slices.ContainsFunc(f.all, func(have *Error) bool { return have.line(have.Hint) == o.line(o.Hint) }) {
 			f.all = append(f.all, o)
 		}
 	}
