@@ -76,8 +76,8 @@ type Options struct {
 
 // Signer signs for a service account.
 type Signer struct {
-	// Func returns the account's RSA signature (PKCS #1 v1.5) of the SHA-256 of payload, as IAM's signBlob does. It must
-	// be safe for concurrent use.
+	// Func returns the account's RSA signature (PKCS #1 v1.5) of the SHA-256 of payload, as IAM's signBlob does. It
+	// must be safe for concurrent use.
 	Func func(ctx context.Context, payload []byte) ([]byte, error)
 	// Longest is how long signatures are valid at most; 0 means the limit of V4.
 	Longest time.Duration
