@@ -196,6 +196,7 @@ type Functions struct {
 	relay    outbox.Relay
 	users    *Users // submits DAG files
 	log      *slog.Logger
+	quota    quotaHint
 }
 
 // Agents is the API for agents on machines. Claims come from verified tokens.

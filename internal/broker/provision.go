@@ -54,6 +54,7 @@ func (b *Functions) buy(ctx context.Context, cause string, e events.TaskAdmitted
 		if intent, err = attempt.LoadBuying(u, e.Job, e.Task, e.Attempt); err != nil {
 			return err
 		}
+		b.quota.see(intent.QuotaBlockedUntil())
 		var d record.Decision
 		d, proceed = attempt.DecideIntent(&intent, b.cfg, u.Now)
 		if err := u.Apply(d); err != nil || proceed || intent.Attempt.Outcome == "" || !intent.Attempt.Assigned() {
@@ -202,6 +203,9 @@ func (b *Functions) commitRefusal(ctx context.Context, cause string, e events.Ta
 		st, err := attempt.LoadRefused(u, e.Job, e.Task, e.Attempt)
 		if err != nil {
 			return err
+		}
+		if kind == cloud.Quota {
+			b.quota.see(u.Now.Add(b.cfg.BlockFor[kind]))
 		}
 		return u.Apply(attempt.DecideRefused(st, b.cfg, launchErr, u.Now))
 	})

@@ -3,6 +3,8 @@ package broker
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
@@ -43,8 +45,42 @@ func (b *Functions) release(ctx context.Context, cause, id string) error {
 		if err != nil || !found {
 			return record.OrSkip(err)
 		}
+		if err := b.freeQuota(u, cl); err != nil {
+			return err
+		}
 		return u.Apply(attempt.DecideReleased(cl, made, b.cfg.MinBilled, gone))
 	})
+}
+
+// quotaHint is until when a quota may block offers, as far as this process has seen. Without it, each release would
+// read the blocks, which are nearly always none. A process that has not seen a block does not end it: another one does, or
+// the block ends by itself.
+type quotaHint struct{ until atomic.Int64 } // Unix time, ns
+
+func (h *quotaHint) see(until time.Time) {
+	if until.IsZero() {
+		return
+	}
+	for {
+		old := h.until.Load()
+		if until.UnixNano() <= old || h.until.CompareAndSwap(old, until.UnixNano()) {
+			return
+		}
+	}
+}
+
+func (h *quotaHint) blocks(now time.Time) bool { return now.UnixNano() < h.until.Load() }
+
+// freeQuota ends the blocks of the quota that the machines of a released cluster used.
+func (b *Functions) freeQuota(u *txn.Unit, cl record.Cluster) error {
+	if cl.Launched.IsZero() || cl.Assigned() || !b.quota.blocks(u.Now) {
+		return nil
+	}
+	known, err := recordcache.List[apitypes.Block](u, record.PartBlocks, "", 0)
+	if err != nil {
+		return err
+	}
+	return u.Apply(attempt.DecideQuotaFreed(cl.Offer, known, u.Now))
 }
 
 // kept reports whether a cluster is kept although its task has failed. It is released when that time ends.

@@ -83,7 +83,8 @@ func (t *Target) templates(ctx context.Context) (all []string, err error) {
 func ours(s types.Stack) bool {
 	for _, tag := range s.Tags {
 		if aws.ToString(tag.Key) == tagDeployment {
-			return s.StackStatus != types.StackStatusDeleteComplete && s.StackStatus != types.StackStatusReviewInProgress
+			return s.StackStatus != types.StackStatusDeleteComplete &&
+				s.StackStatus != types.StackStatusReviewInProgress
 		}
 	}
 	return false

@@ -57,5 +57,6 @@ func (t *Target) Drop(ctx context.Context, name, region string) error {
 // DropSet is the change set of Drop, for display.
 func DropSet(name, region string) *ChangeSet {
 	stack := NoticesStack(name, region)
-	return &ChangeSet{Stack: stack, Changes: []Change{{Action: "Remove", ID: stack, Type: "AWS::CloudFormation::Stack"}}}
+	return &ChangeSet{Stack: stack, Changes: []Change{
+		{Action: "Remove", ID: stack, Type: "AWS::CloudFormation::Stack"}}}
 }

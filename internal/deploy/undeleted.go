@@ -61,8 +61,7 @@ func (t *Target) remedy(typ, physical string) string {
 		return fmt.Sprintf("aws dynamodb update-table --table-name %s --no-deletion-protection-enabled --region %s",
 			physical, t.Region)
 	case "AWS::IAM::Role":
-		return fmt.Sprintf("detach the policies that were added to it: aws iam list-attached-role-policies --role-name %s",
-			physical)
+		return "detach the policies that were added to it: aws iam list-attached-role-policies --role-name " + physical
 	case "AWS::EC2::SecurityGroup":
 		return "end the machines and network interfaces that use it"
 	}

@@ -122,7 +122,7 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 				opt.Jobs = 14
 			case breaks.Abandoned, breaks.Boastful, breaks.Versionless:
 				opt.Jobs = 1 // in addition to the services
-			case breaks.Deaf:
+			case breaks.Deaf, breaks.Herd:
 				opt.Jobs = 4
 			case breaks.Circling:
 				opt.Jobs, opt.steps = 6, 60_000 // twice what these seeds take without the bug

@@ -48,3 +48,46 @@ func TestBlockCoversWhatRefusalConcerns(t *testing.T) {
 		})
 	}
 }
+
+// A refusal for lack of quota blocks its class for an hour or more, but a machine of the class that ends makes room
+// after a minute. Blocks of other classes, markets and regions, and those with another cause, stay.
+func TestBlockEndsWithMachineOfItsClass(t *testing.T) {
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	ended := apitypes.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1", InstanceType: "c7g.large"}
+	other := func(change func(*apitypes.Offer)) apitypes.Offer {
+		o := ended
+		change(&o)
+		return o
+	}
+	for name, c := range map[string]struct {
+		refused apitypes.Offer
+		err     *cloud.Error
+		ends    bool
+	}{
+		"the quota of its class":  {other(func(o *apitypes.Offer) { o.InstanceType = "m5.large" }), &cloud.Error{Kind: cloud.Quota, Class: "standard"}, true},
+		"the quota of its family": {other(func(o *apitypes.Offer) { o.InstanceType = "c7g.xlarge" }), &cloud.Error{Kind: cloud.Quota}, true},
+		"another class":           {other(func(o *apitypes.Offer) { o.InstanceType = "g5.xlarge" }), &cloud.Error{Kind: cloud.Quota, Class: "g"}, false},
+		"another market":          {other(func(o *apitypes.Offer) { o.Spot = true }), &cloud.Error{Kind: cloud.Quota, Class: "standard"}, false},
+		"another region":          {other(func(o *apitypes.Offer) { o.Region = "eu-west-1" }), &cloud.Error{Kind: cloud.Quota, Class: "standard"}, false},
+		"no VPC":                  {ended, &cloud.Error{Kind: cloud.Quota, Scope: cloud.ScopeRegion}, false},
+		"no capacity":             {ended, &cloud.Error{Kind: cloud.Capacity}, false},
+	} {
+		b := blockFor(c.refused, c.err.Kind, c.err, config.Default(), nil, now)
+		later := now.Add(5 * time.Minute)
+		d := DecideQuotaFreed(ended, []apitypes.Block{b}, later)
+		if got := len(d.Writes) > 0; got != c.ends || len(d.Emits) > 0 {
+			t.Errorf("%s: it ends: %v, want %v", name, got, c.ends)
+			continue
+		}
+		if !c.ends {
+			continue
+		}
+		left := d.Writes[0].Value.(apitypes.Block)
+		if !record.Covers(left, c.refused, later) || record.Covers(left, c.refused, later.Add(time.Minute)) {
+			t.Errorf("%s: it ends at %v", name, left.Until)
+		}
+		if d := DecideQuotaFreed(ended, []apitypes.Block{left}, later); len(d.Writes) > 0 {
+			t.Errorf("%s: a second machine writes it again", name)
+		}
+	}
+}

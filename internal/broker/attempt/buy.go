@@ -91,6 +91,16 @@ func LoadBuying(u recordcache.Reader, job string, task, attempt int) (st Buying,
 	return st, st.loadHeld(u)
 }
 
+// QuotaBlockedUntil returns until when lack of a quota blocks offers, also other ones; zero if it blocks none.
+func (st *Buying) QuotaBlockedUntil() (until time.Time) {
+	for _, k := range st.blocks {
+		if k.Kind == string(cloud.Quota) && k.Until.After(until) {
+			until = k.Until
+		}
+	}
+	return until
+}
+
 // loadHeld loads which clusters run on the reserved capacity that the attempt is planned on.
 func (st *Buying) loadHeld(u recordcache.Reader) error {
 	name, reserved := record.HeldBy(st.Attempt.Offer)

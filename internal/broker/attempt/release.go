@@ -7,6 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
 // LoadReleased loads a terminated cluster, charged at the current price, with its attempt.
@@ -107,4 +108,19 @@ func MarketOf(u recordcache.Reader, attempt apitypes.Attempt) (m record.MarketRe
 		m, _, err = recordcache.Get[record.MarketRecord](u, record.MarketKey(record.MarketID(attempt.OfferID)))
 	}
 	return m, err
+}
+
+// quotaFreeAfter is how long after the end of a machine its cloud counts it against the quota at most.
+const quotaFreeAfter = time.Minute
+
+// DecideQuotaFreed ends the blocks of the quota that the machines of an offer used, because these have ended. A block
+// of a whole region has another cause.
+func DecideQuotaFreed(o apitypes.Offer, known []apitypes.Block, now time.Time) (d record.Decision) {
+	ends := now.Add(quotaFreeAfter)
+	for _, k := range known {
+		if k.Kind == string(cloud.Quota) && k.Family != "" && record.Covers(k, o, now) && ends.Before(k.Until) {
+			d.EndBlock(k, ends)
+		}
+	}
+	return d
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/ec2types"
 )
 
@@ -58,18 +59,19 @@ func (f *finder) collect(q catalog.Query) error {
 // keep is the builder's, without burstable types that the task does not name. With busy vCPUs these cost a multiple of
 // their price, or run at a fraction of their speed.
 func (f *finder) keep(m *catalog.Match) bool {
-	if _, burstable := surplus(m); burstable && !f.named {
+	if !f.named && sellable.Burstable(m.Cloud, m.InstanceType) {
 		return false
 	}
 	return f.b.keep(m)
 }
 
-// surplus is what a burstable type costs in addition, USD per hour, with busy vCPUs.
-func surplus(m *catalog.Match) (usd float64, burstable bool) {
-	if m.Cloud != "aws" {
-		return 0, false
+// surplus is what a burstable type of AWS costs in addition, USD per hour, with busy vCPUs. Those of other clouds slow
+// down instead.
+func surplus(m *catalog.Match) (usd float64) {
+	if m.Cloud == "aws" {
+		usd, _ = ec2types.Burst(m.InstanceType, m.VCPU)
 	}
-	return ec2types.Burst(m.InstanceType, m.VCPU)
+	return usd
 }
 
 func (f *finder) find(q catalog.Query) error {
@@ -142,7 +144,7 @@ func (f *finder) addAs(m *catalog.Match, id string, usd float64, reserved *catal
 	}
 	f.found[id] = true
 	beside := catalog.AttachedUSD(m.Cloud, f.disk, m.Market)
-	extra, _ := surplus(m)
+	extra := surplus(m)
 	beside += extra
 	onDemand, ok := m.Offer.USDPerHour(catalog.OnDemand)
 	if !ok { // not sold on demand, but it has a list price

@@ -14,6 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -127,6 +128,26 @@ func TestLeastCarbonConsidersAllOffers(t *testing.T) {
 	got = plan(t, planner.New(c, moves, opt), in)
 	if got.Status == record.PlanInfeasible || clean.Emissions(in, got) > best*(1+1e-9) {
 		t.Errorf("a cap at the minimum: %s %s", got.Status, got.Message)
+	}
+}
+
+// Sources: Azure, "B family VM size series"; Compute Engine, "Shared-core machine types". Their vCPUs run at a fraction of
+// their speed when they are busy, so their price for a task's hours would be wrong.
+func TestBurstableTypesOfOtherCloudsAreBoughtByNameOnly(t *testing.T) {
+	p, _ := newPlanner(t)
+	for cloud, kind := range map[string]string{"azure": "Standard_B2s", "gcp": "f1-micro"} {
+		task := "tasks:\n  a: {run: x, time: 1h, resources: {cpus: 1+, cloud: " + cloud + "%s}}\n"
+		any := plan(t, p, planinput.Input{Spec: readJob(t, fmt.Sprintf(task, ""))}).Of(0)
+		if sellable.Burstable(cloud, any.Offer.InstanceType) {
+			t.Errorf("planned on %s, which the task does not name", any.Offer.InstanceType)
+		}
+		named := plan(t, p, planinput.Input{Spec: readJob(t, fmt.Sprintf(task, ", instanceType: "+kind))}).Of(0)
+		if cloud == "gcp" && named == nil { // it has less than one vCPU
+			named = plan(t, p, planinput.Input{Spec: readJob(t, "tasks: {a: {run: x, time: 1h, resources: {instanceType: f1-micro}}}")}).Of(0)
+		}
+		if named == nil || named.Offer.InstanceType != kind {
+			t.Errorf("%s is not offered to a task that names it: %+v", kind, named)
+		}
 	}
 }
 

@@ -298,7 +298,7 @@ func BenchmarkPlanOfAHundredTasks(b *testing.B) {
 
 func TestPlanKeepsPreviousAmongEquals(t *testing.T) {
 	p, _ := newPlanner(t)
-	spec := readJob(t, "tasks:\n  a: {run: x, time: 1h, resources: {cpus: 8, memory: 32, market: on-demand, cloud: azure}}\n")
+	spec := readJob(t, "tasks:\n  a: {run: x, time: 1h, resources: {instanceType: m5.xlarge, market: on-demand}}\n")
 	first := plan(t, p, planinput.Input{Spec: spec})
 	twin := ""
 	for _, r := range first.Runners[0] {

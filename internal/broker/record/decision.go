@@ -43,6 +43,13 @@ func (d *Decision) Block(k apitypes.Block) {
 	d.Emit(blocked(k))
 }
 
+// EndBlock lets a block end at a time before its end. It announces nothing.
+func (d *Decision) EndBlock(k apitypes.Block, at time.Time) {
+	expires := BlockExpires(k)
+	k.Until = at
+	d.Writes = append(d.Writes, Write{Key: BlockKey(k), Value: k, Expires: expires})
+}
+
 // Requeue puts a task back in its queue, to be admitted under a plan of at least version minPlan. It also emits
 // Broken for its gang.
 func (d *Decision) Requeue(job Job, task Task, minPlan int) {

@@ -214,17 +214,8 @@ func (a app) deployAWS(ctx context.Context, o *deployOptions) error {
 // deployStacks deploys the stacks of an assembly, or finds what would change, and adds the change sets to d.
 func (a app) deployStacks(ctx context.Context, t *deploy.Target, o *deployOptions, assembly *deploy.Assembly,
 	assets string, policy []byte, d *Deployment) error {
-	dropped, err := t.Dropped(ctx, assembly)
+	dropped, before, err := existing(ctx, t, o, assembly)
 	if err != nil {
-		return err
-	}
-	if !o.diff {
-		if err := t.CheckDropped(ctx, d.Name, dropped); err != nil {
-			return err
-		}
-	}
-	before, err := t.Template(ctx, d.Name)
-	if err != nil && !errors.Is(err, deploy.ErrNoStack) {
 		return err
 	}
 	for i, s := range assembly.Stacks {
@@ -256,6 +247,33 @@ func (a app) deployStacks(ctx context.Context, t *deploy.Target, o *deployOption
 			a.Tell("warning: %s", w)
 		}
 	}
+	return a.tidy(ctx, t, o, d, dropped, before)
+}
+
+// existing returns the regions that the deployment drops, and its present template. It fails if machines run in these
+// regions, unless nothing would be changed.
+func existing(ctx context.Context, t *deploy.Target, o *deployOptions,
+	assembly *deploy.Assembly) (dropped []string, before string, err error) {
+	name := assembly.Stacks[0].Name
+	if dropped, err = t.Dropped(ctx, assembly); err != nil {
+		return nil, "", err
+	}
+	if !o.diff {
+		if err := t.CheckDropped(ctx, name, dropped); err != nil {
+			return nil, "", err
+		}
+	}
+	before, err = t.Template(ctx, name)
+	if errors.Is(err, deploy.ErrNoStack) {
+		err = nil
+	}
+	return dropped, before, err
+}
+
+// tidy removes what the deployment does not need any more: the stacks of dropped regions and old binaries. before is
+// the template that it had until now. With --diff it only adds the stacks to d.
+func (a app) tidy(ctx context.Context, t *deploy.Target, o *deployOptions, d *Deployment, dropped []string,
+	before string) error {
 	for _, region := range dropped {
 		d.Stacks = append(d.Stacks, deploy.DropSet(d.Name, region))
 		if o.diff {

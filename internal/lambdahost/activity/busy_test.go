@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/activity"
 )
@@ -79,5 +81,34 @@ func TestNewWorkWakesDeploymentFallingAsleep(t *testing.T) {
 	s := &activity.AWS{Scheduler: a, Lambda: a, Group: "tw", Functions: []string{"tw-bid"}, Look: time.Microsecond}
 	if err := s.On(t.Context()); err != nil || a.mappings["tw-bid"] != "Enabling" {
 		t.Errorf("%v %v", a.mappings, err)
+	}
+}
+
+// An update of the stack sets mappings and schedules to the state of its template, asleep, also while a job runs
+// (CloudFormation, AWS::Lambda::EventSourceMapping, Enabled; Scheduler API reference, UpdateSchedule replaces all
+// values). The reconcile that `deploy` invokes then finds open work and switches both on; without open work it leaves
+// them off.
+func TestReconcileWakesDeploymentThatUpdatePutToSleep(t *testing.T) {
+	for _, working := range []bool{true, false} {
+		a := &account{mappings: map[string]string{"tw-bid": "Enabled", "tw-execute": "Enabled"},
+			schedules: map[string]*scheduler.UpdateScheduleInput{"tw/tick": {
+				Name: aws.String("tick"), GroupName: aws.String("tw"), State: types.ScheduleStateEnabled,
+				FlexibleTimeWindow: &types.FlexibleTimeWindow{Mode: types.FlexibleTimeWindowModeOff},
+				Target:             &types.Target{Arn: aws.String("arn:queue"), RoleArn: aws.String("arn:role")},
+			}}}
+		a.mappings["tw-bid"], a.mappings["tw-execute"] = "Disabled", "Disabled" // the update
+		a.schedules["tw/tick"].State = types.ScheduleStateDisabled
+		s := &activity.AWS{Scheduler: a, Lambda: a, Group: "tw", Schedules: []string{"tick"},
+			Functions: []string{"tw-bid", "tw-execute"}, Look: time.Microsecond}
+		idle := func(context.Context) (bool, error) { return !working, nil }
+		if err := activity.Settle(t.Context(), s, idle, slog.New(slog.DiscardHandler)); err != nil {
+			t.Fatal(err)
+		}
+		on := a.mappings["tw-bid"] == "Enabling" && a.mappings["tw-execute"] == "Enabling" &&
+			a.schedules["tw/tick"].State == types.ScheduleStateEnabled
+		off := a.mappings["tw-bid"] == "Disabled" && a.schedules["tw/tick"].State == types.ScheduleStateDisabled
+		if working && !on || !working && !off {
+			t.Errorf("a job runs: %v; %v, schedule %s", working, a.mappings, a.schedules["tw/tick"].State)
+		}
 	}
 }

@@ -176,7 +176,7 @@ type refusal struct {
 	text string
 }
 
-// avoided is a block within which nothing may be bought.
+// avoided is a block within which nothing may be bought. One for lack of quota ends with a machine of its class.
 type avoided struct {
 	block apitypes.Block
 	since time.Time
@@ -322,6 +322,8 @@ func (c *Checker) Committed(tx store.Tx) {
 			c.state(w.Key.Sort).rests = !decode[record.JobIndex](c, w).RestsUntil.IsZero()
 		case part == record.PartPools:
 			c.poolRecord(w)
+		case part == record.PartBlocks:
+			c.blockRecord(w)
 		case part == "market":
 			c.marketRecord(w)
 		case part == "queues":

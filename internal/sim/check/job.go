@@ -245,6 +245,33 @@ func (c *Checker) avoidAfter(a apitypes.Attempt) {
 	}
 }
 
+// blockRecord allows launches again that were refused for lack of quota, from the end of the block on, if machines that
+// used the quota are being released.
+func (c *Checker) blockRecord(w *store.Write) {
+	k := decode[apitypes.Block](c, w)
+	if k.Kind != "quota" {
+		return
+	}
+	for i := range c.avoid {
+		b := &c.avoid[i].block
+		if b.Kind == k.Kind && k.Until.Before(b.Until) && c.releases(*b) {
+			b.Until = k.Until
+		}
+	}
+}
+
+// releases reports whether machines that a block covers are being released.
+func (c *Checker) releases(b apitypes.Block) bool {
+	for _, s := range c.Jobs {
+		for _, cl := range s.clusters {
+			if cl.Released() && !cl.Launched.IsZero() && record.Covers(b, cl.Offer, c.Now) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // close records that nothing needs a cluster any more.
 func (c *Checker) close(s *Job, id string) {
 	if _, ok := s.closed[id]; !ok {

@@ -91,8 +91,8 @@ func (c *Cloud) young(found []types.Instance) bool {
 func ended(cluster string, found []types.Instance) error {
 	for _, i := range found {
 		if code := endCode(i); code != "" && !asked(code) {
-			err := cloud.Errorf(Name, cloud.Capacity, codeLost, "machine %s of cluster %s ended: %s", awssdk.ToString(i.InstanceId),
-				cluster, cmp.Or(fault(code), code))
+			err := cloud.Errorf(Name, cloud.Capacity, codeLost, "machine %s of cluster %s ended: %s",
+				awssdk.ToString(i.InstanceId), cluster, cmp.Or(fault(code), code))
 			if fault(code) != "" {
 				err.Scope = cloud.ScopeRegion // the default key of EBS is that of a region
 			}

@@ -268,7 +268,8 @@ func (c *Cloud) noQuota(all []driver.Quota) (missing []driver.Lack) {
 	}
 	command := ask + "64 --quota-id CPUS-per-project-region --dimensions region="
 	l := driver.Lack{Mend: command + regions[0],
-		What: "the project may have no processors of most families: its quota CPUS is 0 in " + strings.Join(regions, ", ")}
+		What: "the project may have no processors of most families: its quota CPUS is 0 in " +
+			strings.Join(regions, ", ")}
 	if len(regions) > 1 {
 		l.Mend = "for r in " + strings.Join(regions, " ") + "; do " + command + "$r; done"
 	}

@@ -1,12 +1,13 @@
 // Package gcsgrant is the grant.Store of Google Cloud Storage. It signs V4 URLs with the published algorithm
 // ("Signatures", "Canonical requests" in the documentation of Cloud Storage), which is a page of code and avoids the
-// SDK. A SignFunc does the signing: RSA for a service account's key, or IAM's signBlob for an identity without a key.
+// SDK. A Signer does the signing: RSA for a service account's key, or IAM's signBlob for an identity without a key.
 // signBlob takes one call for each signature, made in parallel; programs that sign a thousand at once should have a
 // key.
 //
 // A grant binds the method, the object, the upload and number of a part, the range and the checksum, all signed. It
 // binds the length with x-goog-content-length-range, which is documented only for whole objects. A part's length is
-// bounded by its MD5, which callers should give. A grant lasts at most seven days, the limit of V4.
+// bounded by its MD5, which callers should give. A grant lasts at most seven days, the limit of V4, or twelve hours if
+// IAM signs it.
 //
 // Multipart uploads are those of the XML API, not resumable uploads or composed objects. A resumable upload takes one
 // part after the other, and its session URL is a right that lasts a week without its own expiry. Composing creates a
@@ -18,6 +19,7 @@ package gcsgrant
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/rsa"
@@ -60,7 +62,7 @@ type Store struct{ opts Options }
 // Options of a Store. Account and Sign are required.
 type Options struct {
 	Account  string           // the service account's email address
-	Sign     SignFunc         // signs for the account
+	Sign     Signer           // signs for the account
 	Endpoint string           // "" means https://storage.googleapis.com
 	Client   *http.Client     // for the store's own requests; nil means http.DefaultClient
 	Now      func() time.Time // nil means time.Now
@@ -72,38 +74,43 @@ type Options struct {
 	Token oauth2.TokenSource
 }
 
-// SignFunc returns the service account's RSA signature (PKCS #1 v1.5) of the SHA-256 of payload, as IAM's signBlob
-// does. It must be safe for concurrent use.
-type SignFunc func(ctx context.Context, payload []byte) ([]byte, error)
+// Signer signs for a service account.
+type Signer struct {
+	// Func returns the account's RSA signature (PKCS #1 v1.5) of the SHA-256 of payload, as IAM's signBlob does. It
+	// must be safe for concurrent use.
+	Func func(ctx context.Context, payload []byte) ([]byte, error)
+	// Longest is how long signatures are valid at most; 0 means the limit of V4.
+	Longest time.Duration
+}
 
 // RSA signs with a service account's private key.
-func RSA(key *rsa.PrivateKey) SignFunc {
-	return func(_ context.Context, payload []byte) ([]byte, error) {
+func RSA(key *rsa.PrivateKey) Signer {
+	return Signer{Func: func(_ context.Context, payload []byte) ([]byte, error) {
 		sum := sha256.Sum256(payload)
 		return rsa.SignPKCS1v15(nil, key, crypto.SHA256, sum[:])
-	}
+	}}
 }
 
 // PEM is RSA with a PEM-encoded key, as in a service account's key file.
-func PEM(text []byte) (SignFunc, error) {
+func PEM(text []byte) (Signer, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, errors.New("gcsgrant: not a PEM key")
+		return Signer{}, errors.New("gcsgrant: not a PEM key")
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("gcsgrant: parse the key: %w", err)
+		return Signer{}, fmt.Errorf("gcsgrant: parse the key: %w", err)
 	}
 	private, ok := key.(*rsa.PrivateKey)
 	if !ok {
-		return nil, errors.New("gcsgrant: not an RSA key")
+		return Signer{}, errors.New("gcsgrant: not an RSA key")
 	}
 	return RSA(private), nil
 }
 
 // New returns a store.
 func New(opts Options) (*Store, error) {
-	if opts.Account == "" || opts.Sign == nil {
+	if opts.Account == "" || opts.Sign.Func == nil {
 		return nil, errors.New("gcsgrant: the account or its sign function is missing")
 	}
 	if opts.Endpoint == "" {
@@ -183,7 +190,7 @@ func requestFor(w grant.Want) (request, error) {
 
 func (s *Store) sign(ctx context.Context, o grant.Object, r request, lasts time.Duration) (grant.Grant, error) {
 	now := s.opts.Now().UTC().Truncate(time.Second)
-	lasts = min(lasts, longest).Truncate(time.Second)
+	lasts = min(lasts, cmp.Or(s.opts.Sign.Longest, longest)).Truncate(time.Second)
 	g := grant.Grant{Method: r.method, Header: r.header, Expires: now.Add(lasts)}
 	u, err := url.Parse(s.opts.Endpoint)
 	if err != nil {
@@ -206,7 +213,7 @@ func (s *Store) sign(ctx context.Context, o grant.Object, r request, lasts time.
 	canonical := strings.Join([]string{r.method, path, encoded, lines, names, "UNSIGNED-PAYLOAD"}, "\n")
 	sum := sha256.Sum256([]byte(canonical))
 	payload := strings.Join([]string{algorithm, now.Format(iso8601), scope, hex.EncodeToString(sum[:])}, "\n")
-	signature, err := s.opts.Sign(ctx, []byte(payload))
+	signature, err := s.opts.Sign.Func(ctx, []byte(payload))
 	if err != nil {
 		return grant.Grant{}, fmt.Errorf("gcsgrant: sign for %s: %w: %w", o, grant.ErrCredentials, grant.Redact(err))
 	}

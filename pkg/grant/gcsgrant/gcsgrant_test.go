@@ -149,7 +149,7 @@ func TestSignaturesMatchGoogleLibrary(t *testing.T) {
 		sign := gcsgrant.RSA(key)
 		theirs, err := storage.SignedURL(o.Bucket, o.Key, &storage.SignedURLOptions{
 			GoogleAccessID: serviceAccount, Method: method, Scheme: storage.SigningSchemeV4,
-			SignBytes: func(b []byte) ([]byte, error) { return sign(t.Context(), b) },
+			SignBytes: func(b []byte) ([]byte, error) { return sign.Func(t.Context(), b) },
 			Expires:   time.Now().Add(time.Hour), Headers: c.headers, QueryParameters: c.query, MD5: c.md5,
 		})
 		if err != nil {
@@ -186,12 +186,12 @@ func TestSignaturesMatchGoogleLibrary(t *testing.T) {
 func TestFailingSignerFailsBatch(t *testing.T) {
 	secret := hex.EncodeToString([]byte("secret"))
 	var calls atomic.Int64
-	s := newStore(t, gcsgrant.Options{Sign: func(context.Context, []byte) ([]byte, error) {
+	s := newStore(t, gcsgrant.Options{Sign: gcsgrant.Signer{Func: func(context.Context, []byte) ([]byte, error) {
 		if calls.Add(1) == 20 {
 			return nil, &url.Error{Op: "Post", URL: "https://iam.example/signBlob?key=" + secret, Err: context.DeadlineExceeded}
 		}
 		return []byte("signature"), nil
-	}})
+	}}})
 	wants := make([]grant.Want, 50)
 	for i := range wants {
 		wants[i] = grant.Want{Op: grant.Get, URI: "gs://bucket/key", For: time.Hour}

@@ -9,18 +9,24 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 )
 
 const iam = "https://iamcredentials.googleapis.com"
 
+// longestByIAM is how long the key with which signBlob signs is valid at least: a signed URL is refused after that
+// (Cloud Storage documentation, "Signed URLs", "Considerations"; `gcloud storage sign-url --duration`: 12 hours with an
+// account's system-managed key).
+const longestByIAM = 12 * time.Hour
+
 // ByIAM signs through IAM for an account (IAM Service Account Credentials API, projects.serviceAccounts.signBlob).
 // The client's identity must be allowed to do so. An empty endpoint means Google's own.
-func ByIAM(client *http.Client, endpoint, email string) SignFunc {
+func ByIAM(client *http.Client, endpoint, email string) Signer {
 	if endpoint == "" {
 		endpoint = iam
 	}
 	target := endpoint + "/v1/projects/-/serviceAccounts/" + url.PathEscape(email) + ":signBlob"
-	return func(ctx context.Context, payload []byte) ([]byte, error) {
+	sign := func(ctx context.Context, payload []byte) ([]byte, error) {
 		body, err := json.Marshal(map[string]string{"payload": base64.StdEncoding.EncodeToString(payload)})
 		if err != nil {
 			return nil, err
@@ -48,4 +54,5 @@ func ByIAM(client *http.Client, endpoint, email string) SignFunc {
 		}
 		return answer.SignedBlob, nil
 	}
+	return Signer{Func: sign, Longest: longestByIAM}
 }

@@ -127,8 +127,8 @@ func policyFor(o grant.Object, write bool, partition string, encrypted bool) str
 	return string(body)
 }
 
-// keys allows S3 to use the KMS keys of encrypted buckets for the borrower, as far as the role may (S3 User Guide, "Using
-// server-side encryption with AWS KMS keys": an upload in parts also needs Decrypt).
+// keys allows S3 to use the KMS keys of encrypted buckets for the borrower, as far as the role may (S3 User Guide,
+// "Using server-side encryption with AWS KMS keys": an upload in parts also needs Decrypt).
 func keys(write bool) statement {
 	s := statement{Effect: "Allow", Action: []string{"kms:Decrypt"}, Resource: "*",
 		Condition: map[string]map[string][]string{"StringLike": {"kms:ViaService": {"s3.*"}}}}

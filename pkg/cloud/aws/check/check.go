@@ -124,7 +124,8 @@ func (c *Checker) region(ctx context.Context, region, identity string, known *ca
 	}
 	if errors.Is(err, errNoNetwork) {
 		p.missing = append(p.missing, driver.Lack{What: region + ": " + err.Error(),
-			Mend: "aws ec2 create-default-vpc --region " + region + ", or tag one: tradewind:deployment=" + c.Deployment})
+			Mend: "aws ec2 create-default-vpc --region " + region + ", or tag one: tradewind:deployment=" +
+				c.Deployment})
 	} else if err != nil {
 		p.missing = append(p.missing, lack(err))
 	}
