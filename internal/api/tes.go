@@ -152,7 +152,7 @@ func (a *API) tesTask(ctx context.Context, id string, v tes.View) (tes.Task, err
 			SystemLogs: []string{"runs on " + attempt.OfferID},
 		}
 		if attempt.Reason != "" {
-			log.SystemLogs = append(log.SystemLogs, attempt.Reason)
+			log.SystemLogs = append(log.SystemLogs, tes.SystemLog(attempt.Reason))
 		}
 		text, err := a.tesLog(ctx, Log{Job: id, Attempt: log.Metadata["attempt"]})
 		if err != nil {

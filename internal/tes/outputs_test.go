@@ -91,6 +91,42 @@ func TestMissingOutputs(t *testing.T) {
 	}
 }
 
+// An output of type DIRECTORY that is a file fails the task, also if its path has wildcards.
+func TestDirectoryOutputThatIsFileFails(t *testing.T) {
+	at := t.TempDir()
+	for _, out := range []tes.Output{
+		{Path: at + "/f*", PathPrefix: at, Type: tes.Directory, URL: "file:///x"},
+		{Path: at + "/file", Type: tes.Directory, URL: "file:///x"},
+	} {
+		task := tes.Task{
+			Executors: []tes.Executor{{Image: "i", Command: []string{"touch", "file"}, Workdir: at}},
+			Outputs:   []tes.Output{out},
+		}
+		log, _, err := run(t, task)
+		if err == nil || err.Error() != "exit status 125" || !strings.Contains(string(log), at+"/file is no directory") {
+			t.Errorf("%s: %v, %s", out.Path, err, log)
+		}
+		task.Outputs[0].Type = ""
+		if log, _, err := run(t, task); err != nil {
+			t.Errorf("%s as a file: %v, %s", out.Path, err, log)
+		}
+	}
+}
+
+// The reason of a failure ends with the last output of the task, which has lines of its script.
+func TestSystemLogsHaveNoLinesOfScript(t *testing.T) {
+	for reason, want := range map[string]string{
+		"exit code 1: bad\n== tes executor 0 2026-01-01T00:00:00Z 2026-01-01T00:00:01Z 1 4 0\nbad": "exit code 1: bad\nbad",
+		"exit code 1:\n== tes executor 0 a b 1 0 0\n":                                              "exit code 1",
+		"exit code 1: x\n== tes output 0 4 dir/f\n== tes output 1 4":                               "exit code 1: x",
+		"no machine": "no machine",
+	} {
+		if got := tes.SystemLog(reason); got != want {
+			t.Errorf("%q is %q, want %q", reason, got, want)
+		}
+	}
+}
+
 // TestOutputNames has directories that match wildcards, links, and names with brackets.
 func TestOutputNames(t *testing.T) {
 	at := t.TempDir()

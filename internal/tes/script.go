@@ -110,6 +110,9 @@ func (o *Output) write(line func(string, ...any), i int, mayMiss bool) {
 	if o.wild() {
 		line("mkdir -p %s", to)
 		line("for f in %s; do [ -e \"$f\" ] || continue; r=${f#%s}; r=${r#/}", pattern(o.Path), quote(o.PathPrefix))
+		if o.Type == Directory {
+			line(`[ -d "$f" ] || { echo "$f is no directory" >&2; exit 125; }`)
+		}
 		line(`case $r in */*) mkdir -p %s/"${r%%/*}";; esac`, to)
 		line(`tes_put %d "$f" %s/"$r" "$r" || exit 125; done`, i, to)
 		return
@@ -120,6 +123,10 @@ func (o *Output) write(line func(string, ...any), i int, mayMiss bool) {
 		missing = "mkdir -p " + to // an empty directory: nothing is copied
 	case o.Type == Directory:
 		missing = fmt.Sprintf("echo %s >&2; exit 125", quote("there is no directory "+o.Path))
+	}
+	if o.Type == Directory {
+		line("if [ -e %[1]s ] && ! [ -d %[1]s ]; then echo %[2]s >&2; exit 125; fi", quote(o.Path),
+			quote(o.Path+" is no directory"))
 	}
 	line("if [ -e %[1]s ]; then tes_put %[2]d %[1]s %[3]s ''; else %[4]s; fi", quote(o.Path), i, to, missing)
 }

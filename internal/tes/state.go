@@ -1,6 +1,7 @@
 package tes
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -48,11 +49,21 @@ func failed(reason string) State {
 // systemFailure is the script's exit code if the script itself failed, not an executor.
 const systemFailure = "125"
 
+// framing matches the lines with which the script of a task separates the logs of its executors and lists its outputs.
+var framing = regexp.MustCompile(`\s*== tes (executor( \S+){6}|output \d+ \d+( \S+)?)`)
+
+// SystemLog returns a reason for the system logs of a task. The end of the task's output, which the reason may have, has
+// lines of the script that are of no use to a client.
+func SystemLog(reason string) string {
+	return strings.TrimRight(framing.ReplaceAllString(reason, ""), " \n:;")
+}
+
 // Explain adds the reason of a failed task to the system logs of its last attempt. If no machine was available, there
 // is no attempt; the task then gets a log with only the reason, because clients look nowhere else. Logs are in the
 // order of attempts, except for Nextflow, for which the last comes first: it reads the exit code only from the first
 // log, and would treat a task as failed whose machine was preempted once.
 func (t *Task) Explain(reason string) {
+	reason = SystemLog(reason)
 	if (t.State == SystemError || t.State == ExecutorError) && reason != "" {
 		if len(t.Logs) == 0 {
 			t.Logs = []TaskLog{{Logs: []ExecutorLog{}, Outputs: []OutputFileLog{}}}

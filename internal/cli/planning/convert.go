@@ -157,10 +157,20 @@ func queueCommands(queues []kubernetes.Queue) []byte {
 			fmt.Fprintf(&b, " --weight %d", q.Weight)
 		}
 		for _, of := range []struct {
-			flag string
-			vcpu float64
-		}{{"--max-vcpu", q.MaxVCPU}, {"--deserved", q.DeservedVCPU}, {"--guaranteed", q.GuaranteedVCPU}} {
-			if of.vcpu > 0 {
+			flag      string
+			vcpu, gib float64
+		}{
+			{"--max", q.MaxVCPU, q.MaxGiB}, {"--deserved", q.DeservedVCPU, q.DeservedGiB},
+			{"--guaranteed", q.GuaranteedVCPU, q.GuaranteedGiB},
+		} {
+			switch {
+			case of.gib > 0 && of.vcpu > 0:
+				fmt.Fprintf(&b, " %s vcpus=%s,memory=%s", of.flag, text.Number(of.vcpu), text.Number(of.gib))
+			case of.gib > 0:
+				fmt.Fprintf(&b, " %s memory=%s", of.flag, text.Number(of.gib))
+			case of.vcpu > 0 && of.flag == "--max":
+				fmt.Fprintf(&b, " --max-vcpu %s", text.Number(of.vcpu))
+			case of.vcpu > 0:
 				fmt.Fprintf(&b, " %s %s", of.flag, text.Number(of.vcpu))
 			}
 		}

@@ -27,11 +27,11 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 	b := &batch{parallelism: 1, completions: -1, backoff: backoffLimit, perIndex: -1, indexed: indexed, path: r.where()}
 	number := func(to func(*batch) *int) func(*batch, *yaml.Node) error { return count(r, 0, 1<<30, to) }
 	known := fields[*batch]{
-		"parallelism": count(r, 0, maxPods, func(b *batch) *int {
+		"parallelism": count(r, 1, maxPods, func(b *batch) *int {
 			b.sideBySide = true
 			return &b.parallelism
 		}),
-		"completions":          count(r, 0, dag.MaxTasks, func(b *batch) *int { return &b.completions }),
+		"completions":          count(r, 1, dag.MaxTasks, func(b *batch) *int { return &b.completions }),
 		"backoffLimit":         number(func(b *batch) *int { return &b.backoff }),
 		"backoffLimitPerIndex": number(func(b *batch) *int { return &b.perIndex }),
 		"completionMode": func(b *batch, n *yaml.Node) error {
@@ -120,8 +120,8 @@ func (r *reader) lonePod(d *document) ([]*group, error) {
 			"is Always: the pod ends when its command ends")
 	}
 	one := &role{name: d.name, called: d.name, pods: 1, pod: p, at: d.spec, path: p.path}
-	if r.inPodGroup(d, one) {
-		return nil, nil // added with the other pods of its PodGroup
+	if in, err := r.inPodGroup(d, one); in || err != nil {
+		return nil, err // added with the other pods of its PodGroup
 	}
 	return []*group{{name: d.name, roles: []*role{one}, independent: true, at: d.spec, path: p.path}}, nil
 }

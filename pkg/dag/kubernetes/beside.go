@@ -27,8 +27,9 @@ type referenced struct {
 func (r *reader) isReferencedKind(d *document) bool {
 	kinds := map[string][]string{
 		"": {"ConfigMap", "Secret", "Service", "Namespace", "ServiceAccount"}, "scheduling.k8s.io": {"PriorityClass"},
-		flowGroup: {"JobTemplate"}, trainerGroup: {"TrainingRuntime", "ClusterTrainingRuntime"},
-		schedulingGroup: {"PodGroup", "Queue"},
+		"kueue.x-k8s.io": {"WorkloadPriorityClass"},
+		flowGroup:        {"JobTemplate"}, trainerGroup: {"TrainingRuntime", "ClusterTrainingRuntime"},
+		schedulingGroup: {"PodGroup"},
 	}
 	return slices.Contains(kinds[d.group], d.kind)
 }
@@ -45,7 +46,7 @@ func (r *reader) keepReferenced(d *document) error {
 		data, err := r.data(d.node, true)
 		put(&b.secrets, d.name, data)
 		return err
-	case d.kind == "PriorityClass":
+	case d.kind == "PriorityClass", d.kind == "WorkloadPriorityClass":
 		return r.priorityClass(d)
 	case d.group == schedulingGroup && d.kind == "PodGroup":
 		return r.keepPodGroup(d)
@@ -113,19 +114,23 @@ func (r *reader) priorityClass(d *document) error {
 	return err
 }
 
-// setPriority sets the job's priority to that of a PriorityClass, if it is higher.
+// setPriority sets the workload's priority to that of a PriorityClass, if it is higher.
 func (r *reader) setPriority(n *yaml.Node) error {
 	name, err := r.Text(n)
 	if err != nil {
 		return err
 	}
+	r.usePriority(name, n)
+	return nil
+}
+
+func (r *reader) usePriority(name string, n *yaml.Node) {
 	value, ok := r.referenced.priorities[name]
 	if !ok {
 		r.warn(n, "is not acted on: there is no PriorityClass "+fault.Quote(name)+" in the file")
-		return nil
+		return
 	}
-	r.job.Priority = max(r.job.Priority, value)
-	return nil
+	r.asks.priority = max(r.asks.priority, value)
 }
 
 // from returns a value of a ConfigMap or Secret of the file.

@@ -120,7 +120,7 @@ func (r *reader) replicatedJob(n *yaml.Node) (*setRole, error) {
 	p := &setRole{replicas: 1, at: n}
 	known := fields[*setRole]{
 		"name":     text(r, func(p *setRole) *string { return &p.name }),
-		"replicas": count(r, 0, maxPods, func(p *setRole) *int { return &p.replicas }),
+		"replicas": count(r, 1, maxPods, func(p *setRole) *int { return &p.replicas }),
 		"dependsOn": func(p *setRole, n *yaml.Node) error {
 			return r.list(n, func(_ int, n *yaml.Node) error {
 				name, status := "", "Complete"

@@ -25,7 +25,7 @@ type training struct {
 
 // training reads the spec. types are the replica types of the kind, in the order of their ranks.
 func (r *reader) training(d *document, field string, types []string, extra fields[*training]) (*training, error) {
-	t := &training{backoff: -1, procs: "1", slots: 1}
+	t := &training{backoff: -1, procs: "auto", slots: 1}
 	known := fields[*training]{
 		field: func(t *training, n *yaml.Node) error {
 			known := fields[*training]{}
@@ -61,8 +61,7 @@ func (r *reader) runPolicy(t *training, n *yaml.Node) error {
 			return readInto(r, n, fields[*training]{
 				"queue": func(_ *training, n *yaml.Node) error {
 					s, err := r.Text(n)
-					r.setQueue(s)
-					return err
+					return firstOf(err, func() error { return r.setQueue(s, n) })
 				},
 				"priorityClass": func(_ *training, n *yaml.Node) error { return r.setPriority(n) },
 			}.with(silentlyIgnored[*training]("minAvailable", "minResources", "scheduleTimeoutSeconds")), t)
@@ -77,7 +76,7 @@ func (r *reader) runPolicy(t *training, n *yaml.Node) error {
 func (r *reader) replicaSpec(t *training, n *yaml.Node, job, name string) error {
 	p := &role{name: strings.ToLower(name), pods: 1, at: n, path: r.where(), retries: backoffLimit}
 	err := readInto(r, n, fields[*role]{
-		"replicas": count(r, 0, dag.MaxNodes, func(p *role) *int { return &p.pods }),
+		"replicas": count(r, 1, dag.MaxNodes, func(p *role) *int { return &p.pods }),
 		"restartPolicy": func(p *role, n *yaml.Node) error {
 			s, err := r.Text(n)
 			if s == "Never" {
@@ -115,12 +114,16 @@ func set(p *role, name string, v ...podtext.Part) {
 
 func number(n int) podtext.Part { return podtext.Part{Text: strconv.Itoa(n)} }
 
-// ranked sets the variables with which distributed programs of several frameworks find their rank.
+// ranked sets the variables with which distributed programs of several frameworks find their rank. Like the operator,
+// it counts the processes of a node in the size of the world if their number is known.
 func ranked(t *training, port int) {
 	first := 0
 	total := 0
 	for _, p := range t.roles {
 		total += p.pods
+	}
+	if each, err := strconv.Atoi(t.procs); err == nil && each > 0 {
+		total *= each
 	}
 	for _, p := range t.roles {
 		set(p, "MASTER_ADDR", podtext.Part{Fact: podtext.Head})

@@ -7,6 +7,7 @@
 package kubernetes
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -31,6 +32,15 @@ type reader struct {
 	edges      int
 	given      []podtext.Variable // for all containers; they override those of the file
 	current    string             // the object that is being read, for messages
+	asks       asked              // of the workload that is being read
+	first      *asked             // of the first workload
+}
+
+// asked is what a workload says about its queue and priority. A job has one of each.
+type asked struct {
+	of       string // the workload
+	queue    string // empty is the default queue
+	priority int
 }
 
 // document is one object of the file.
@@ -253,7 +263,7 @@ func (r *reader) metadata(m *metadata, n *yaml.Node) error {
 		return nil
 	}
 	m.at = n
-	return r.Each(n, func(e yamlfile.Entry) (err error) {
+	err := r.Each(n, func(e yamlfile.Entry) (err error) {
 		if yamlfile.IsNull(e.Node) {
 			return nil
 		}
@@ -275,6 +285,8 @@ func (r *reader) metadata(m *metadata, n *yaml.Node) error {
 		}
 		return err
 	})
+	r.warnKeys(m)
+	return err
 }
 
 // readDocument adds the tasks of an object to the job.
@@ -286,6 +298,11 @@ func (r *reader) readDocument(d *document, known map[string]workload) error {
 			return r.Fault(d.node, d.version+" "+d.kind+" is not supported", hint)
 		}
 		if r.isReferencedKind(d) {
+			return nil
+		}
+		if d.kind == "Queue" && d.group == schedulingGroup {
+			r.job.Warn(yamlfile.PositionOf(d.node), "", "Queue "+d.name+" is not made: tradewind convert prints the "+
+				"commands for a file that has only queues")
 			return nil
 		}
 		for _, known := range slices.Sorted(mapKeys(known)) {
@@ -309,7 +326,10 @@ func (r *reader) readDocument(d *document, known map[string]workload) error {
 		r.job.Name = dag.ToName(d.name, r.job.Name)
 	}
 	r.current = d.kind + " " + d.name
-	r.setQueueFromLabels(d.meta.labels)
+	r.asks = asked{of: r.current}
+	if err := r.setQueueFromLabels(&d.meta); err != nil {
+		return err
+	}
 	entries, err := r.Mapping(d.node)
 	if err != nil {
 		return err
@@ -335,22 +355,86 @@ func (r *reader) readDocument(d *document, known map[string]workload) error {
 	if err != nil {
 		return fault.Within("spec", fault.At(yamlfile.PositionOf(d.spec), err))
 	}
-	return r.addGroups(groups)
+	return firstOf(r.sameAsFirst(d.node), func() error { return r.addGroups(groups) })
 }
 
-// setQueueFromLabels sets the queue from a label of Kueue or Volcano.
-func (r *reader) setQueueFromLabels(labels map[string]string) {
-	for _, name := range []string{"kueue.x-k8s.io/queue-name", "volcano.sh/queue-name"} {
-		if q := labels[name]; q != "" {
-			r.setQueue(q)
+func firstOf(err error, next func() error) error {
+	if err != nil {
+		return err
+	}
+	return next()
+}
+
+// sameAsFirst refuses a workload whose queue or priority differs from that of the first one in the file.
+func (r *reader) sameAsFirst(n *yaml.Node) error {
+	if r.first == nil {
+		first := r.asks
+		r.first = &first
+		r.job.Queue, r.job.Priority = first.queue, first.priority
+		return nil
+	}
+	const hint = "a job has one: write them in two files"
+	quoted := func(queue string) string {
+		if queue == "" {
+			return "the default queue"
+		}
+		return "queue " + fault.Quote(queue)
+	}
+	a, b := r.first, r.asks
+	switch {
+	case a.queue != b.queue:
+		return r.Fault(n, "is in "+quoted(b.queue)+", and "+a.of+" is in "+quoted(a.queue), hint)
+	case a.priority != b.priority:
+		return r.Fault(n, fmt.Sprintf("has the priority %d, and %s has %d", b.priority, a.of, a.priority), hint)
+	}
+	return nil
+}
+
+// setQueueFromLabels sets the queue and the priority from labels and annotations of Kueue or Volcano.
+func (r *reader) setQueueFromLabels(m *metadata) error {
+	for _, keys := range []map[string]string{m.labels, m.annotations} {
+		for _, name := range []string{"kueue.x-k8s.io/queue-name", "volcano.sh/queue-name",
+			"scheduling.volcano.sh/queue-name"} {
+			if err := r.setQueue(keys[name], m.at); err != nil {
+				return err
+			}
 		}
 	}
+	if class := m.labels["kueue.x-k8s.io/priority-class"]; class != "" {
+		r.usePriority(class, m.at)
+	}
+	return nil
 }
 
-// setQueue sets the job's queue. The first queue that the file names wins, and the cluster's default queue means
-// ours.
-func (r *reader) setQueue(name string) {
-	if name != "default" && r.job.Queue == "" && dag.CheckName(name) == nil {
-		r.job.Queue = name
+// setQueue sets the queue of the workload. The cluster's default queue means ours.
+func (r *reader) setQueue(name string, n *yaml.Node) error {
+	if name == "default" || name == "" {
+		return nil
+	}
+	if err := dag.CheckName(name); err != nil {
+		return fault.At(yamlfile.PositionOf(n), err)
+	}
+	if r.asks.queue != "" && r.asks.queue != name {
+		return r.Fault(n, "names the queue "+fault.Quote(name)+", and also "+fault.Quote(r.asks.queue), "remove one")
+	}
+	r.asks.queue = name
+	return nil
+}
+
+// readKeys are the labels and annotations about scheduling that are read.
+var readKeys = []string{"kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class", "volcano.sh/queue-name",
+	"scheduling.volcano.sh/queue-name", "scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name",
+	hierarchy, hierarchyWeights}
+
+// warnKeys warns about labels and annotations about scheduling that are not read.
+func (r *reader) warnKeys(m *metadata) {
+	for _, keys := range []map[string]string{m.labels, m.annotations} {
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			domain, _, _ := strings.Cut(key, "/")
+			if key == "sla-waiting-time" || slices.Contains([]string{"kueue.x-k8s.io", "scheduling.volcano.sh", "volcano.sh", "scheduling.k8s.io",
+				"scheduling.x-k8s.io"}, domain) && !slices.Contains(readKeys, key) {
+				r.job.Warn(yamlfile.PositionOf(m.at), fault.Join(r.where(), fault.KeyElement(key)), notActedOn)
+			}
+		}
 	}
 }

@@ -56,7 +56,9 @@ func (r *reader) template(n *yaml.Node) (*pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.setQueueFromLabels(p.meta.labels)
+	if err := r.setQueueFromLabels(&p.meta); err != nil {
+		return nil, err
+	}
 	err = r.within("spec", func() error { return r.podSpec(p, spec) })
 	return p, fault.Within("spec", fault.At(yamlfile.PositionOf(spec), err))
 }

@@ -19,6 +19,8 @@ type podGroup struct {
 	least int        // minMember: the number of its pods that start together
 	at    *yaml.Node // of least
 	pods  []*role
+
+	queue, priority *yaml.Node // of its pods; nil if they have none
 }
 
 // keepPodGroup reads a PodGroup.
@@ -36,12 +38,8 @@ func (r *reader) keepPodGroup(d *document) error {
 					g.at = n
 					return count(r, 0, maxPods, func(g *podGroup) *int { return &g.least })(g, n)
 				},
-				"queue": func(_ *podGroup, n *yaml.Node) error {
-					s, err := r.Text(n)
-					r.setQueue(s)
-					return err
-				},
-				"priorityClassName": func(_ *podGroup, n *yaml.Node) error { return r.setPriority(n) },
+				"queue":             func(g *podGroup, n *yaml.Node) error { g.queue = n; return nil },
+				"priorityClassName": func(g *podGroup, n *yaml.Node) error { g.priority = n; return nil },
 			}.with(silentlyIgnored[*podGroup]("minResources")).
 				with(ignored[*podGroup](r, notActedOn, "minTaskMember", "networkTopology", "subGroupPolicy")), g)
 		})
@@ -54,15 +52,28 @@ func (r *reader) keepPodGroup(d *document) error {
 	return nil
 }
 
-// inPodGroup adds a pod to the PodGroup that it names. It returns false if it names none of the file.
-func (r *reader) inPodGroup(d *document, pod *role) bool {
+// inPodGroup adds a pod to the PodGroup that it names, whose queue and priority are also those of the pod. It returns
+// false if it names none of the file.
+func (r *reader) inPodGroup(d *document, pod *role) (in bool, err error) {
 	for _, name := range []string{"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"} {
 		if g := r.referenced.podGroups[d.meta.annotations[name]]; g != nil {
 			g.pods = append(g.pods, pod)
-			return true
+			if g.queue != nil {
+				s, err := r.Text(g.queue)
+				if err == nil {
+					err = r.setQueue(s, g.queue)
+				}
+				if err != nil {
+					return true, err
+				}
+			}
+			if g.priority != nil {
+				return true, r.setPriority(g.priority)
+			}
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 // addPodGroups adds the pods of each PodGroup: as a gang, or separately if minMember is at most one.

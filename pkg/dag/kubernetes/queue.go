@@ -12,11 +12,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Queue is a Queue of Volcano, in the terms of Tradewind. Amounts are vCPUs; 0 is no amount. Weight 0 means 1.
+// Queue is a Queue of Volcano, in the terms of Tradewind. Amounts are vCPUs and GiB of memory; 0 is no amount. Weight 0
+// means 1.
 type Queue struct {
 	Name, Parent                          string
 	Weight                                int
 	MaxVCPU, DeservedVCPU, GuaranteedVCPU float64
+	MaxGiB, DeservedGiB, GuaranteedGiB    float64
 }
 
 // Volcano's older annotations for the tree of queues.
@@ -24,6 +26,9 @@ const (
 	hierarchy        = "volcano.sh/hierarchy"
 	hierarchyWeights = "volcano.sh/hierarchy-weights"
 )
+
+// rootQueue is the queue above all others, which every cluster of Volcano has.
+const rootQueue = "root"
 
 // Queues reads a file of Volcano's Queues. The result has parents before their children. ok is false if the file has
 // other objects, or no queue. Warnings are about fields that are ignored.
@@ -101,11 +106,11 @@ func (r *reader) queueSpec(q *Queue, n *yaml.Node) error {
 			}
 			return err
 		},
-		"capability": r.amounts(func(q *Queue) *float64 { return &q.MaxVCPU }),
-		"deserved":   r.amounts(func(q *Queue) *float64 { return &q.DeservedVCPU }),
+		"capability": r.amounts(func(q *Queue) (vcpu, gib *float64) { return &q.MaxVCPU, &q.MaxGiB }),
+		"deserved":   r.amounts(func(q *Queue) (vcpu, gib *float64) { return &q.DeservedVCPU, &q.DeservedGiB }),
 		"guarantee": func(q *Queue, n *yaml.Node) error {
 			return readInto(r, n, fields[*Queue]{
-				"resource": r.amounts(func(q *Queue) *float64 { return &q.GuaranteedVCPU }),
+				"resource": r.amounts(func(q *Queue) (vcpu, gib *float64) { return &q.GuaranteedVCPU, &q.GuaranteedGiB }),
 			}, q)
 		},
 		"reclaimable": func(_ *Queue, n *yaml.Node) error {
@@ -119,19 +124,30 @@ func (r *reader) queueSpec(q *Queue, n *yaml.Node) error {
 		with(ignored[*Queue](r, notActedOn, "affinity", "extendClusters", "priority", "dequeueStrategy")), q)
 }
 
-// amounts reads a list of resources. Queues limit only vCPUs, so other resources get a warning.
-func (r *reader) amounts(to func(*Queue) *float64) func(*Queue, *yaml.Node) error {
+// amounts reads a list of resources. Queues limit vCPUs, memory and named accelerators, so other resources get a
+// warning.
+func (r *reader) amounts(to func(*Queue) (vcpu, gib *float64)) func(*Queue, *yaml.Node) error {
 	return func(q *Queue, n *yaml.Node) error {
 		entries, err := r.Mapping(n)
 		for _, e := range entries {
-			if e.Key != "cpu" {
+			vcpu, gib := to(q)
+			amount, unit := vcpu, 1.0
+			switch {
+			case e.Key == "memory":
+				amount, unit = gib, 1<<30
+			case e.Key == "nvidia.com/gpu" || e.Key == "amd.com/gpu":
 				r.job.Warn(yamlfile.PositionOf(e.Name), fault.Join(r.where(), fault.KeyElement(e.Key)),
-					"is not acted on: queues limit only vCPUs")
+					"does not name the GPU: add it to the command by its name, as in --max A100=8")
+				continue
+			case e.Key != "cpu":
+				r.job.Warn(yamlfile.PositionOf(e.Name), fault.Join(r.where(), fault.KeyElement(e.Key)),
+					"is not acted on: queues limit vCPUs, memory and accelerators")
 				continue
 			}
 			s, err := r.Text(e.Node)
 			if err == nil {
-				*to(q), err = ParseQuantity(s)
+				*amount, err = ParseQuantity(s)
+				*amount /= unit
 			}
 			if err != nil {
 				return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
@@ -177,6 +193,13 @@ func parentQueues(q *Queue, path, weights string) (out []Queue, err error) {
 
 // parentsFirst sorts queues so that each comes after its parent, if the file has the parent.
 func parentsFirst(queues []Queue) (out []Queue) {
+	if !slices.ContainsFunc(queues, func(q Queue) bool { return q.Name == rootQueue }) {
+		for i := range queues {
+			if queues[i].Parent == rootQueue {
+				queues[i].Parent = ""
+			}
+		}
+	}
 	names, below := make(map[string]bool, len(queues)), map[string][]Queue{}
 	for _, q := range queues {
 		names[q.Name] = true

@@ -22,6 +22,9 @@ func TestQueues(t *testing.T) {
 		for _, q := range queues {
 			fmt.Fprintf(&b, "%s: parent %q, weight %d, at most %g vCPUs, deserves %g, guaranteed %g\n", q.Name, q.Parent, q.Weight,
 				q.MaxVCPU, q.DeservedVCPU, q.GuaranteedVCPU)
+			if q.MaxGiB+q.DeservedGiB+q.GuaranteedGiB > 0 {
+				fmt.Fprintf(&b, "  at most %g GiB, deserves %g, guaranteed %g\n", q.MaxGiB, q.DeservedGiB, q.GuaranteedGiB)
+			}
 		}
 		for _, w := range warnings {
 			fmt.Fprintln(&b, w)

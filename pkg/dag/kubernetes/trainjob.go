@@ -202,7 +202,10 @@ func (r *reader) putOver(pod *pod, step *trainer, field string) error {
 	}
 	pod.env = c.env
 	if step.resources != nil {
-		pod.resources = nil
+		if res := pod.first(); len(pod.resources) > 1 { // any GPU, as many as the runtime requests
+			res.Accelerator = ""
+			pod.resources = pod.resources[:1]
+		}
 		err := r.within(field, func() error {
 			return r.within("resourcesPerNode", func() error { return r.readResources(pod, step.resources) })
 		})

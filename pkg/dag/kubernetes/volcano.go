@@ -42,13 +42,12 @@ func (r *reader) volcanoSpec(n *yaml.Node, name string) (*group, error) {
 	known := fields[*volcano]{
 		"minAvailable": func(v *volcano, n *yaml.Node) error {
 			v.minAt = n
-			return count(r, 0, maxPods, func(v *volcano) *int { return &v.minAvailable })(v, n)
+			return count(r, 1, maxPods, func(v *volcano) *int { return &v.minAvailable })(v, n)
 		},
 		"maxRetry": count(r, 0, 1<<30, func(v *volcano) *int { return &v.retries }),
 		"queue": func(_ *volcano, n *yaml.Node) error {
 			s, err := r.Text(n)
-			r.setQueue(s)
-			return err
+			return firstOf(err, func() error { return r.setQueue(s, n) })
 		},
 		"priorityClassName": func(_ *volcano, n *yaml.Node) error { return r.setPriority(n) },
 		"plugins": func(v *volcano, n *yaml.Node) error {
@@ -202,7 +201,7 @@ func (r *reader) volcanoTask(v *volcano, n *yaml.Node, job string, i int) error 
 	var policies *yaml.Node
 	err := readInto(r, n, fields[*role]{
 		"name":     text(r, func(p *role) *string { return &p.name }),
-		"replicas": count(r, 0, maxPods, func(p *role) *int { return &p.pods }),
+		"replicas": count(r, 1, maxPods, func(p *role) *int { return &p.pods }),
 		"maxRetry": count(r, 0, 1<<30, func(p *role) *int { return &p.retries }),
 		"template": func(p *role, n *yaml.Node) (err error) {
 			p.pod, err = r.template(n)
