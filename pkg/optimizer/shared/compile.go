@@ -26,6 +26,7 @@ type kind struct {
 	minimum, advance float64 // hours billed at least, and the increment
 	speed            float64
 	has              need
+	room             need // what is free for the smallest task; with less, no task fits
 	most             int
 }
 
@@ -142,11 +143,25 @@ func (p *problem) addKind(i int) {
 	for c, t := range p.classes {
 		holds[c] = held(t, m, k.has)
 	}
+	k.room = smallestRoom(k.has, holds)
 	hours := make([]float64, p.n)
 	for t := range hours {
 		hours[t] = max(p.task(t).Hours/m.Speed, shortest)
 	}
 	p.kinds, p.holds, p.hours = append(p.kinds, k), append(p.holds, holds), append(p.hours, hours)
+}
+
+// smallestRoom is the largest load beside which a task may fit, by each resource alone.
+func smallestRoom(has need, holds []need) need {
+	room := need{-1, -1, -1}
+	for _, h := range holds {
+		for d := range h {
+			if h[0] >= 0 {
+				room[d] = max(room[d], has[d]-h[d])
+			}
+		}
+	}
+	return room
 }
 
 // shortest is the run time of a task that takes no time, in hours. It makes clear that the task holds its resources

@@ -56,14 +56,15 @@ func (b *builder) earliest(s *schedule, t int32, k, count int) {
 	from := b.remote(&s.fleet, t, k, s.end)
 	n := int32(len(s.kinds)) // #nosec G115 -- at most MaxTasks
 	for i := range n {
-		at := from.on(i, b.kinds[k].boot)
+		at := max(from.on(i, b.kinds[k].boot), b.slots[i].full)
 		if at >= bestAt {
 			continue
 		}
-		if at, before := b.slots[i].line.fit(at, hours, holds, has); at < bestAt {
+		at, before, left := b.slots[i].line.fit(at, hours, holds, has, anywhere)
+		if at < bestAt {
 			best, bestAt, bestBefore = i, at, before
 		}
-		b.steps++
+		b.steps += 1 + (anywhere-int64(left))/scanned
 	}
 	if at := from.on(n, b.kinds[k].boot); int(n) < count && at < bestAt {
 		s.kinds = append(s.kinds, int32(k)) // #nosec G115 -- at most MaxMachines
@@ -77,6 +78,7 @@ func (b *builder) earliest(s *schedule, t int32, k, count int) {
 	s.on[t], s.start[t], s.end[t] = best, bestAt, later(bestAt, hours)
 	x.line = x.line.add(bestBefore, bestAt, s.end[t], holds)
 	x.first, x.last = min(x.first, bestAt), max(x.last, s.end[t])
+	x.fill(b.kinds[k].room)
 	b.steps++
 }
 
@@ -116,5 +118,6 @@ func (b *builder) remote(f *fleet, t int32, k int, end []float64) arrivals {
 		}
 		a.excepted = max(a.excepted, at)
 	}
+	b.steps += int64(len(b.parents.of(t)) / 8)
 	return a
 }

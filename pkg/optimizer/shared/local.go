@@ -290,9 +290,7 @@ func (l *local) shrink() {
 // insert gives task t the place where it costs least, before its children that are not off.
 func (l *local) insert(t int32) bool {
 	c := l.cur
-	l.cached = resized(l.cached, len(l.moveHours))
-	l.cache = resized(l.cache, len(l.moveHours))
-	clear(l.cached)
+	l.forget()
 	best := localOffer{offer: offer{kind: unset}}
 	n := len(c.kinds)
 	step, at := 1, 0
@@ -385,8 +383,12 @@ func (l *local) consider(t, i int32, best *localOffer) {
 	moves := l.movesOf(c, t, i, k)
 	rent := kind.price * kind.billed(x.last-x.first+kind.boot)
 	for range 2 {
-		at, _ := x.line.fit(from, hours, holds, kind.has)
-		l.steps++
+		const far = 40
+		at, _, left := x.line.fit(from, hours, holds, kind.has, far)
+		l.steps += 1 + int64(far-left)/scanned
+		if left < 0 {
+			return
+		}
 		end := later(at, hours)
 		if end > late {
 			return

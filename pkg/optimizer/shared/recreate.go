@@ -19,10 +19,12 @@ type searcher struct {
 	late    []float64 // the latest end of each task in the schedule that is changed, without regard to resources
 	cache   []arrivals
 	cached  []bool
-	blink   float64 // the share of places that is overlooked
-	pool    []int32 // the kinds of which new instances may be opened
-	tried   []int32 // those of them that recreate tries
-	fastest bool    // choose takes the place with the earliest end, not the cheapest
+	paid    []float64 // by place, the cost of moves of the task in choose; negative if not known
+	blink   float64   // the share of places that is overlooked
+	pool    []int32   // the kinds of which new instances may be opened
+	tried   []int32   // those of them that recreate tries
+	enough  float64   // the score with which the search ends
+	fastest bool      // choose takes the place with the earliest end, not the cheapest
 	credits [moves]credit
 	local   local
 }
@@ -68,8 +70,7 @@ type offer struct {
 func (s *searcher) choose(out *schedule, t int32) bool {
 	f := &out.fleet
 	best := offer{kind: unset}
-	s.cache, s.cached = resized(s.cache, len(s.moveHours)), resized(s.cached, len(s.moveHours))
-	clear(s.cached)
+	s.forget()
 	n := len(f.kinds)
 	step, at := 1, 0
 	const many = 48
@@ -129,12 +130,12 @@ func (s *searcher) consider(out *schedule, t, i int32, best *offer) {
 	}
 	kind, x, w := &s.kinds[k], &s.slots[i], &s.planned[i]
 	hours := s.hours[k][t]
-	from := s.arrivals(out, t, k).on(i, x.ready)
+	from := max(s.arrivals(out, t, k).on(i, x.ready), x.full)
 	if from+hours > s.late[t] {
 		return
 	}
-	at, _ := x.line.fit(from, hours, s.holds[k][s.class[t]], kind.has)
-	s.steps++
+	at, _, left := x.line.fit(from, hours, s.holds[k][s.class[t]], kind.has, anywhere)
+	s.steps += 1 + (anywhere-int64(left))/scanned
 	end := at + hours
 	if end > s.late[t] {
 		return
@@ -183,7 +184,12 @@ func (s *searcher) movesOf(out *schedule, t, i, k int32) float64 {
 	if !s.egress {
 		return 0
 	}
-	usd, place := 0.0, s.kinds[k].place
+	place := s.kinds[k].place
+	within := s.moveUSD[place][place]
+	if s.paid[place] >= 0 && within == 0 {
+		return s.paid[place]
+	}
+	usd := 0.0
 	for _, a := range s.parents.of(t) {
 		if o := out.on[a.task]; o != i {
 			usd += a.gib * s.moveUSD[s.kinds[out.kinds[o]].place][place]
@@ -194,7 +200,19 @@ func (s *searcher) movesOf(out *schedule, t, i, k int32) float64 {
 			usd += a.gib * s.moveUSD[place][s.kinds[out.kinds[o]].place]
 		}
 	}
+	s.steps += int64((len(s.parents.of(t)) + len(s.children.of(t))) / 8)
+	s.paid[place] = usd
 	return usd
+}
+
+// forget empties the caches of arrivals and moves, which are for one task.
+func (s *searcher) forget() {
+	n := len(s.moveHours)
+	s.cache, s.cached, s.paid = resized(s.cache, n), resized(s.cached, n), resized(s.paid, n)
+	clear(s.cached)
+	for p := range s.paid {
+		s.paid[p] = -1
+	}
 }
 
 // setLate computes the latest ends of the tasks of a schedule: the instances are fixed, but not their loads.

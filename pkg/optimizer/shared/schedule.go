@@ -35,6 +35,20 @@ type slot struct {
 	line        timeline
 	first, last float64 // the start of its first task and the end of its last
 	ready       float64 // the earliest start of a task
+	// full is a time before which there is no room for any task, and fullAt its index in the line.
+	full   float64
+	fullAt int
+}
+
+// fill updates the time until which the slot is full. It works only while no task is removed.
+func (x *slot) fill(room need) {
+	if len(x.line) == 0 || x.line[0].at > x.ready {
+		return
+	}
+	for !x.line[x.fullAt].used.within(room) { // the last point has no load
+		x.fullAt++
+		x.full = x.line[x.fullAt].at
+	}
 }
 
 // direction is forwards in time, or backwards: then starts and ends are negative and swapped, and children are
@@ -77,6 +91,7 @@ func (b *builder) open(f *fleet) {
 func (b *builder) reset(i int, k int32) {
 	s := &b.slots[i]
 	s.line, s.first, s.last, s.ready = s.line[:0], math.Inf(1), math.Inf(-1), b.kinds[k].boot
+	s.full, s.fullAt = math.Inf(-1), 0
 }
 
 // put gives task t the earliest time on instance i from `from` on.
@@ -85,11 +100,12 @@ func (b *builder) put(f *fleet, t, i int32, from float64, start, end []float64) 
 	s := &b.slots[i]
 	holds := b.holds[k][b.class[t]]
 	hours := b.hours[k][t]
-	at, before := s.line.fit(from, hours, holds, b.kinds[k].has)
+	at, before, left := s.line.fit(max(from, s.full), hours, holds, b.kinds[k].has, anywhere)
 	start[t], end[t] = at, later(at, hours)
 	s.line = s.line.add(before, at, end[t], holds)
 	s.first, s.last = min(s.first, at), max(s.last, end[t])
-	b.steps++
+	s.fill(b.kinds[k].room)
+	b.steps += 1 + (anywhere-int64(left))/scanned
 }
 
 // arrival is when the outputs of the parents of t are on instance i.
@@ -112,6 +128,7 @@ func (b *builder) place(d *direction, f *fleet, order []int32, start, end []floa
 		i := f.on[t]
 		b.put(f, t, i, b.arrival(d, f, t, i, end), start, end)
 	}
+	b.steps += int64(len(b.links.edges) / 8)
 }
 
 // justify moves all tasks of a schedule as late as possible without a later end of any instance, then as early as

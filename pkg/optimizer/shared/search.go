@@ -18,7 +18,7 @@ func (s *searcher) improve(start *schedule, steps int64, stop func() bool) *sche
 	begin, end := s.steps, s.steps+steps
 	s.setLate(cur)
 	order := sorted(nil, cur.start, true)
-	for round := 0; s.steps < end && !(s.relaxed && s.within(best)); round++ {
+	for round := 0; s.steps < end && !s.done(best); round++ {
 		if round%64 == 0 && stop() {
 			break
 		}
@@ -68,6 +68,14 @@ func (s *searcher) improve(start *schedule, steps int64, stop func() bool) *sche
 		}
 	}
 	return best
+}
+
+// done reports whether a schedule ends the search.
+func (s *searcher) done(best *schedule) bool {
+	if s.relaxed {
+		return s.within(best)
+	}
+	return best.score <= s.enough
 }
 
 // within reports whether a schedule keeps the limits.

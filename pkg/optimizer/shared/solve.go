@@ -60,7 +60,7 @@ func solve(m *Model, l *links, effort float64, stop func() bool) *Solution {
 		return &Solution{Status: optimizer.Infeasible, Message: message}
 	}
 	machines, guesses := whole.choose(undominated(m, whole.classes))
-	plan := newSearcher(compile(m, l, machines)).run(guesses, effort, stop)
+	plan := newSearcher(compile(m, l, machines)).run(guesses, lower, effort, stop)
 	if plan == nil {
 		return &Solution{}
 	}
@@ -76,8 +76,12 @@ func solve(m *Model, l *links, effort float64, stop func() bool) *Solution {
 }
 
 // run finds starting schedules and improves the best of them. It returns nil if it finds none.
-func (s *searcher) run(guesses []guess, effort float64, stop func() bool) *Plan {
-	budget := int64(effort * float64(max(min(4_000_000, int64(s.n)*100_000), int64(s.n)*4000)))
+func (s *searcher) run(guesses []guess, lower limits, effort float64, stop func() bool) *Plan {
+	if s.enough = lower.usd; s.makespan {
+		s.enough = lower.hours
+	}
+	s.enough *= 1 + closeTo(s.n)
+	budget := int64(effort * stepsFor(s.n))
 	starts := s.starts(guesses, budget/4, stop)
 	if len(starts) == 0 {
 		starts = s.repaired(budget/2, stop)
@@ -94,6 +98,17 @@ func (s *searcher) run(guesses []guess, effort float64, stop func() bool) *Plan 
 	}
 	return nil
 }
+
+// closeTo is how far above the bound a search ends, as a share of it.
+func closeTo(n int) float64 {
+	if n < 1000 {
+		return 2 * slack
+	}
+	return 1e-4
+}
+
+// stepsFor is the number of steps for a number of tasks. A million take about 0.2 s.
+func stepsFor(n int) float64 { return min(3.5e6, 1e5*float64(n)) + 3500*max(0, float64(n)-1000) }
 
 // starts returns schedules on identical machines within the limits, best first.
 func (s *searcher) starts(guesses []guess, steps int64, stop func() bool) []*schedule {

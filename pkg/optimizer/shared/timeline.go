@@ -2,6 +2,12 @@ package shared
 
 import "math"
 
+// anywhere is a number of points for fit that it never reaches.
+const anywhere = 1 << 40
+
+// scanned is the number of points per step.
+const scanned = 8
+
 // point is a time at which the load of an instance changes. The load holds until the next point; before the first and
 // after the last it is zero.
 type point struct {
@@ -22,27 +28,31 @@ func later(from, hours float64) float64 {
 }
 
 // fit returns the earliest time from `from` on at which an instance has room for hours, and the index of the last
-// point at or before it, -1 if there is none.
-func (l timeline) fit(from, hours float64, holds, has need) (at float64, before int) {
+// point at or before it, -1 if there is none. It gives up after a number of points; left is how many more it would
+// have looked at, negative if it gave up.
+func (l timeline) fit(from, hours float64, holds, has need, most int) (at float64, before, left int) {
 	i := l.before(from)
 	room := need{has[0] - holds[0], has[1] - holds[1], has[2] - holds[2]}
 	at = from
 search:
-	for {
+	for most >= 0 {
 		if i >= 0 && !l[i].used.within(room) {
 			i++ // the last point has no load
 			at = l[i].at
+			most--
 			continue
 		}
 		end := at + hours
 		for j := i + 1; j < len(l) && l[j].at < end; j++ {
+			most--
 			if !l[j].used.within(room) {
 				i, at = j+1, l[j+1].at
 				continue search
 			}
 		}
-		return at, i
+		break
 	}
+	return at, i, most
 }
 
 // before returns the index of the last point at or before a time, or -1. It is fast near the end.
