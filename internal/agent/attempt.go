@@ -353,8 +353,8 @@ func (t *attempt) failed(phase string, err error) wire.Report {
 	switch {
 	case errors.As(err, &exit):
 		r.ExitCode, r.Message = exit.Code, t.describeExit(exit)
-	case diskFull(err):
-		r.Fault = wire.FaultDisk
+	default:
+		r.Fault = faultOf(err)
 	}
 	if r.Message == "" {
 		r.Message = truncate(t.mask.String(fmt.Sprint(err)), tailBytes)
@@ -377,10 +377,15 @@ func (t *attempt) describeExit(exit *exitError) string {
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "\n")
 }
 
-// diskFull reports whether the agent could not write because a disk is full: the machine's, or that of the store in
-// which the job keeps its data.
-func diskFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || stage.NoSpace(err)
+// faultOf returns what failed instead of the task, if the agent could not write because a disk is full; otherwise "".
+func faultOf(err error) string {
+	switch {
+	case stage.NoSpace(err):
+		return wire.FaultStore
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
+		return wire.FaultDisk
+	}
+	return ""
 }
 
 func truncate(s string, limit int) string {

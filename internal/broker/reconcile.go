@@ -197,7 +197,7 @@ func decideNudge(w *walked, cfg config.Config, now time.Time) (d record.Decision
 // blockUnheard blocks the location, or blames the pool's machine, of a cluster that never came up.
 func (b *Functions) blockUnheard(u *txn.Unit, cl record.Cluster, d *record.Decision) error {
 	if cl.Assigned() {
-		return b.pools.Blame(u, cl)
+		return b.pools.BlameSilent(u, cl)
 	}
 	return blockLocation(u, b.cfg, cl, d, attempt.UnheardBlock)
 }

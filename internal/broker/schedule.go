@@ -67,7 +67,8 @@ func (b *Functions) enqueue(u *txn.Unit, e events.TaskReady, since time.Time) er
 	if err != nil {
 		return err
 	}
-	task.Job, task.Index, task.State, task.Try, task.Silent = e.Job, e.Task, record.TaskQueued, e.Try, 0
+	task.Job, task.Index, task.State, task.Try = e.Job, e.Task, record.TaskQueued, e.Try
+	task.Silent, task.Faults = 0, 0
 	task.Gang, task.Joins = spec.Tasks[e.Task].Gang, spec.Tasks[e.Task].Joins
 	if s := spec.Tasks[e.Task].Service; s != nil {
 		task.Service = s.Of

@@ -331,6 +331,11 @@ func (h *Host) config() config.Config {
 	cfg.Restart = max(cfg.Restart, virtual(restart))
 	cfg.TickEvery = max(cfg.TickEvery, virtual(tickLeast))
 	cfg.Proven, cfg.Stores = h.bought.proven(), h.kept
+	for name := range h.clouds {
+		if h.bought.clouds[name] == nil {
+			cfg.Shared = append(cfg.Shared, name)
+		}
+	}
 	if h.machines != nil || h.opt.MaxMachines > 0 {
 		cfg.DefaultQueue.MaxRunning = h.maxMachines()
 	}

@@ -230,8 +230,11 @@ const (
 	PhaseTimeout = "timeout" // setup or run, ended because the task's timeout had passed
 )
 
-// FaultDisk is a Report.Fault: the disk of the machine, or of the store in which the job keeps its data, is full.
-const FaultDisk = "disk"
+// Values of Report.Fault: what failed in the place of the task.
+const (
+	FaultDisk  = "disk"  // the machine's disk is full
+	FaultStore = "store" // the disk of a store is full: of the job's data, or of an output
+)
 
 // Event is what happened to an attempt on one node.
 type Event string
@@ -263,7 +266,7 @@ type Report struct {
 	ExitCode int     `json:"exitCode,omitempty"`
 	Phase    string  `json:"phase,omitempty"`   // with Failed
 	Message  string  `json:"message,omitempty"` // the last lines of its log, or which file could not be staged
-	// Fault is set with Failed if the machine or the store failed, not the task: FaultDisk.
+	// Fault is set with Failed if the machine or a store failed, not the task: the task is to run elsewhere.
 	Fault string `json:"fault,omitempty"`
 	// Keep is how long the node keeps the task's files so that users can inspect them, with Failed; wall time.
 	Keep time.Duration `json:"keep,omitempty"`
