@@ -216,8 +216,12 @@ func decideSettled(job record.Job, ledger record.Ledger) record.Decision {
 	return d
 }
 
-// sessionLater runs one session over a queue, and those that share a quota with it, before the unit commits.
+// sessionLater runs one session over a queue, and those that share a quota with it, before the unit commits. While
+// admission is paused it does nothing: the host starts a session over each queue when it resumes.
 func (b *Functions) sessionLater(u *txn.Unit, queue string) {
+	if b.sessions.PausedBecause() != "" {
+		return
+	}
 	cause := u.Cause
 	u.Finally("session "+queue, func() error {
 		u.Cause, u.Count = cause+"/session", 0
