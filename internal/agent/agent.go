@@ -149,6 +149,7 @@ type agent struct {
 	count  int // of attempts, for their directories
 	wg     sync.WaitGroup
 	host   visitorGate
+	groups controlGroups
 }
 
 // Run works for the broker until a command is stop or disconnect (it then returns nil), until ctx ends (it returns

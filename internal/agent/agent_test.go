@@ -51,7 +51,8 @@ func TestFailureReportsPhaseExitCodeAndLastLines(t *testing.T) {
 		"set-up":            {"echo broken >&2; exit 9", "echo not reached", wire.PhaseSetup, "broken", 9},
 		"command":           {"echo fine", "echo one; echo two; exit 3", wire.PhaseRun, "one\ntwo", 3},
 		"silent command":    {"echo fine", "exit 4", wire.PhaseRun, "exit code 4", 4},
-		"killed":            {"", "kill -KILL $$", wire.PhaseRun, "killed (SIGKILL): out of memory?", 137},
+		"terminated":        {"", "echo hello; kill -TERM $$", wire.PhaseRun, "killed by SIGTERM\nhello", 143},
+		"crashed command":   {"", "(exit 139)", wire.PhaseRun, "a command was killed by SIGSEGV", 139},
 		"goes on after one": {"", "false; true", "", "", 0},
 	} {
 		w := task(t, name, tc.run)

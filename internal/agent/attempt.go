@@ -10,9 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/cgroup"
 	"github.com/tradewind-broker/tradewind/internal/agent/mask"
 	"github.com/tradewind-broker/tradewind/internal/agent/mount"
 	"github.com/tradewind-broker/tradewind/internal/agent/stage"
@@ -56,7 +59,9 @@ type attempt struct {
 	gang    map[string]string // variables that describe the gang to the task
 	// overtime has a value when the timeout has passed; nil if there is none
 	overtime <-chan time.Time
-	port     int // where a replica of a service listens; 0 if it does not
+	port     int           // where a replica of a service listens; 0 if it does not
+	group    *cgroup.Group // in which the scripts run; nil if there is none
+	tried    bool          // to create group
 
 	unlessOrdered context.Context // ends with any order
 	unlessStopped context.Context // ends with orderStop or orderAbandon
@@ -269,6 +274,7 @@ func (t *attempt) execute(ctx context.Context) wire.Report {
 		return t.failed(wire.PhaseStage, err)
 	}
 	defer t.boxed.close()
+	defer t.removeControlGroup()
 	if err := cmp.Or(t.joinGang(), t.choosePort()); err != nil {
 		return t.failed(wire.PhaseStage, err)
 	}
@@ -344,13 +350,42 @@ func (t *attempt) failed(phase string, err error) wire.Report {
 		r.Phase = wire.PhaseTimeout
 	}
 	var exit *exitError
-	if errors.As(err, &exit) {
-		r.ExitCode, r.Message = exit.Code, t.out.lastLines()
+	switch {
+	case errors.As(err, &exit):
+		r.ExitCode, r.Message = exit.Code, t.describeExit(exit)
+	default:
+		r.Fault = faultOf(err)
 	}
 	if r.Message == "" {
 		r.Message = truncate(t.mask.String(fmt.Sprint(err)), tailBytes)
 	}
 	return r
+}
+
+// describeExit returns the message about a script that failed: how it was killed, if it was, the last lines that it
+// printed, and that the disk is full, if it is. What the script did not print itself is added to the log.
+func (t *attempt) describeExit(exit *exitError) string {
+	lines := []string{describeKill(exit.Exit, exit.used), t.out.lastLines(), ""}
+	if stage.Room(t.dirs.top, minFreeBytes) != nil {
+		lines[2] = "the disk of its machine is full"
+	}
+	for _, own := range []string{lines[0], lines[2]} {
+		if own != "" {
+			t.out.note(own)
+		}
+	}
+	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "\n")
+}
+
+// faultOf returns what failed instead of the task, if the agent could not write because a disk is full; otherwise "".
+func faultOf(err error) string {
+	switch {
+	case stage.NoSpace(err):
+		return wire.FaultStore
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
+		return wire.FaultDisk
+	}
+	return ""
 }
 
 func truncate(s string, limit int) string {

@@ -31,6 +31,7 @@ type containerState struct {
 	mounts map[string]string
 	runs   container.Config
 	box    *container.Box // nil until staging is done
+	kills  int64          // for lack of memory, so far
 }
 
 // pull finds the machine's container engine, or installs one, and pulls the image. It does nothing if the agent
@@ -108,7 +109,7 @@ func (t *attempt) startContainer(ctx context.Context) (err error) {
 	t.boxed.box, err = t.boxed.engine.Start(ctx, container.Spec{
 		Name: boxName(t.work.Attempt, t.claims.Rank), Image: t.boxed.image, Dirs: []string{t.dirs.top},
 		Mounts: t.boxed.mounts, Scripts: t.dirs.scripts, GPUs: t.work.Accelerators > 0 && hasNvidia(),
-		ShmBytes: memoryBytes() / 2,
+		ShmBytes: memoryBytes() / 2, MemoryBytes: t.work.MemoryBytes, CPUs: t.work.VCPUs,
 	})
 	return err
 }

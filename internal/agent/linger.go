@@ -12,7 +12,7 @@ import (
 // users can inspect them, until that time has passed or an order comes. It returns the report that is still to be
 // sent.
 func (t *attempt) linger(ctx context.Context, failed wire.Report) wire.Report {
-	if failed.Event != wire.Failed || t.work.KeepOnFailure <= 0 {
+	if failed.Event != wire.Failed || failed.Fault != "" || t.work.KeepOnFailure <= 0 {
 		return failed
 	}
 	failed.Keep = t.work.KeepOnFailure

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,16 +26,13 @@ import (
 const MarkerName = "task-running"
 
 // exitError is a script that ended with an exit code other than 0.
-type exitError struct{ proc.Exit }
+type exitError struct {
+	proc.Exit
+	used memoryUse
+}
 
 func (e *exitError) Error() string {
-	switch {
-	case e.Signal == syscall.SIGKILL:
-		return "killed (SIGKILL): out of memory?"
-	case e.Signal != 0:
-		return "killed by signal " + strconv.Itoa(int(e.Signal)) + ": " + e.Signal.String()
-	}
-	return "exit code " + strconv.Itoa(e.Code)
+	return cmp.Or(describeKill(e.Exit, e.used), "exit code "+strconv.Itoa(e.Code))
 }
 
 // errTimeout is the failure of an attempt whose setup and run take longer than its timeout.
@@ -141,6 +139,8 @@ type script struct {
 	box     *container.Box // nil for one that runs on the machine itself
 	grace   time.Duration  // for processes that it leaves running
 	own     func()         // gives files that the container wrote to the agent's user
+	used    func() memoryUse
+	note    func(string)
 }
 
 // boxLinger is how long the engine's client may outlive the command that it ran.
@@ -166,16 +166,21 @@ func (s *script) end() error {
 		proc.Sweep(proc.MachineEnv, s.machine)
 	}
 	<-s.read
+	used := s.used() // while the container still exists
 	if s.box != nil {
 		s.box.End(s.grace)
 		s.own()
+		exit.PeakBytes = 0 // of the engine's client
 		exit.Signal = syscall.Signal(container.SignalOf(exit.Code))
 	}
 	if err != nil {
 		return err
 	}
 	if exit.Code != 0 {
-		return &exitError{exit}
+		return &exitError{exit, used}
+	}
+	if used.kills > 0 {
+		s.note("the kernel killed a process of this task for lack of memory; the task succeeded all the same")
 	}
 	return nil
 }
@@ -202,14 +207,17 @@ func (t *attempt) start(name, text string) (*script, error) {
 		Argv: []string{shell(), path}, Dir: t.dirs.work, Env: t.taskEnv(), Output: out,
 		Hold: t.cfg.Hold, Marker: t.dirs.marker, Linger: t.cfg.Grace,
 	}
-	s := &script{read: read, machine: t.cfg.Machine, grace: t.cfg.Grace}
+	s := &script{read: read, machine: t.cfg.Machine, grace: t.cfg.Grace, note: t.out.note}
 	if t.boxed != nil {
 		s.box, s.own = t.boxed.box, t.chownToAgent
 		if spec.Argv, err = s.box.Command(path, t.dirs.work, spec.Env); err != nil {
 			return nil, err
 		}
 		spec.Env = append(s.box.Env(), proc.MachineEnv+"="+t.cfg.Machine)
+	} else if g := t.controlGroup(); g != nil {
+		spec.Argv = g.Command(spec.Argv)
 	}
+	s.used = t.watchMemory(s.box)
 	s.Tree, err = proc.Start(spec)
 	return s, err
 }

@@ -165,7 +165,7 @@ func (b *Agents) work(u *txn.Unit, cl record.Cluster, rank, seen int) (wire.Work
 		return w, err
 	}
 	var made apitypes.Attempt
-	if spec.Tasks[cl.Task].Resumes() {
+	if spec.Tasks[cl.Task].Resumes() || attempt.Limited(b.cfg, cl) {
 		if made, _, err = recordcache.Get[apitypes.Attempt](
 			u,
 			record.AttemptKey(cl.Job, cl.Task, cl.Attempt),
@@ -270,6 +270,12 @@ func (b *Agents) Report(ctx context.Context, c wire.Claims, r wire.Report) error
 		d := st.Decide(r, b.cfg)
 		if r.Event == wire.NoticeSeen {
 			return applyNotice(u, b.cfg, cl, d)
+		}
+		if r.Event == wire.Failed && r.Fault == wire.FaultDisk && cl.Assigned() {
+			err := b.pools.Blame(u, cl, "its disk is full", func(rank int) bool { return rank == c.Rank })
+			if err != nil {
+				return err
+			}
 		}
 		return u.Apply(d)
 	})

@@ -101,6 +101,9 @@ type Ports struct {
 	// Policy returns the current scheduling policy, one that CheckPolicy accepts. It may be nil, or return nil: then
 	// OwnPolicy is used.
 	Policy func(ctx context.Context) *scheduler.Policy
+	// Paused returns why no task is admitted at present, or "". May be nil. When admission resumes, the host emits
+	// CapacityFreed for each queue.
+	Paused func() string
 	Log    *slog.Logger
 	// Changed is called with each cluster whose command may have changed, so that a host with waiting agents can answer
 	// them at once. May be nil.
@@ -223,7 +226,7 @@ func NewViews(cfg config.Config, p Ports) *view.Views {
 	txns := txn.NewTransactor(p.Store, p.Now, cfg, txn.Hooks{})
 	policy := admission.Following(p.Policy)
 	pools := pool.New(txns, pool.NewKnown(), p.Tokens, policy)
-	return view.New(txns, pools, &admission.Runner{Config: cfg, Policy: policy, Mover: p.Moves, Pools: pools})
+	return view.New(txns, pools, &admission.Runner{Config: cfg, Policy: policy, Mover: p.Moves, Pools: pools, Paused: p.Paused})
 }
 
 // New makes a broker.
@@ -241,7 +244,7 @@ func New(cfg config.Config, p Ports) *Broker {
 	}
 	policy := admission.Following(p.Policy)
 	pools := pool.New(txns, known, p.Tokens, policy)
-	sessions := &admission.Runner{Config: cfg, Policy: policy, Mover: p.Moves, Pools: pools}
+	sessions := &admission.Runner{Config: cfg, Policy: policy, Mover: p.Moves, Pools: pools, Paused: p.Paused}
 	p.Clouds[apitypes.PoolCloud] = pools.Driver()
 	uploads := Uploads{Txns: txns, Data: p.Data, AtOnce: p.AtOnce, Log: p.Log}
 	users := &Users{ports: p, cfg: cfg, txns: txns, pools: pools, log: p.Log}

@@ -202,7 +202,7 @@ func decideNudge(w *walked, cfg config.Config, now time.Time) (d record.Decision
 // machines could not start, if settings of the account are the cause.
 func (b *Functions) blockUnheard(u *txn.Unit, cl record.Cluster, fault string, d *record.Decision) error {
 	if cl.Assigned() {
-		return b.pools.Blame(u, cl)
+		return b.pools.BlameSilent(u, cl)
 	}
 	if fault != "" {
 		return blockLocation(u, b.cfg, cl, d, attempt.FaultBlock(fault))

@@ -67,7 +67,8 @@ func (b *Functions) enqueue(u *txn.Unit, e events.TaskReady, since time.Time) er
 	if err != nil {
 		return err
 	}
-	task.Job, task.Index, task.State, task.Try, task.Silent = e.Job, e.Task, record.TaskQueued, e.Try, 0
+	task.Job, task.Index, task.State, task.Try = e.Job, e.Task, record.TaskQueued, e.Try
+	task.Silent, task.Faults = 0, 0
 	task.Gang, task.Joins = spec.Tasks[e.Task].Gang, spec.Tasks[e.Task].Joins
 	if s := spec.Tasks[e.Task].Service; s != nil {
 		task.Service = s.Of
@@ -215,8 +216,12 @@ func decideSettled(job record.Job, ledger record.Ledger) record.Decision {
 	return d
 }
 
-// sessionLater runs one session over a queue, and those that share a quota with it, before the unit commits.
+// sessionLater runs one session over a queue, and those that share a quota with it, before the unit commits. While
+// admission is paused it does nothing: the host starts a session over each queue when it resumes.
 func (b *Functions) sessionLater(u *txn.Unit, queue string) {
+	if b.sessions.PausedBecause() != "" {
+		return
+	}
 	cause := u.Cause
 	u.Finally("session "+queue, func() error {
 		u.Cause, u.Count = cause+"/session", 0

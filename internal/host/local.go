@@ -78,6 +78,7 @@ type Host struct {
 	planned  atomic.Pointer[string] // tag of the refreshed catalogue in use
 	script   *cloudlocal.Scenario   // nil without one
 	traces   *traces.Traces         // nil if not configured
+	disk     *diskGuard
 }
 
 // LoadCatalog loads the catalogue from a folder, or the one in the binary if dir is empty.
@@ -190,6 +191,9 @@ func (h *Host) wire(ctx context.Context) error {
 		return err
 	}
 	counts := metrics.New(h.opt.Version)
+	h.disk = &diskGuard{dir: string(h.state), reserve: h.opt.ReserveBytes, space: diskSpace, log: h.log}
+	h.disk.look()
+	counts.Paused(h.disk.paused)
 	if h.traces, err = h.openTraces(ctx, counts.Gatherer()); err != nil {
 		return err
 	}
@@ -228,6 +232,7 @@ func (h *Host) wire(ctx context.Context) error {
 		Announces: h.bought.announcer != nil,
 		Packs:     h.packs,
 		Here:      h.localMachine(),
+		Paused:    h.disk.paused,
 		Secrets: &secret.Vault{
 			Keys: func() ([][]byte, error) { return [][]byte{key}, nil }, Sources: h.opt.Secrets,
 		},
@@ -332,6 +337,11 @@ func (h *Host) config() config.Config {
 	cfg.Restart = max(cfg.Restart, virtual(restart))
 	cfg.TickEvery = max(cfg.TickEvery, virtual(tickLeast))
 	cfg.Proven, cfg.Stores = h.bought.proven(), h.kept
+	for name := range h.clouds {
+		if h.bought.clouds[name] == nil {
+			cfg.Shared = append(cfg.Shared, name)
+		}
+	}
 	if h.machines != nil || h.opt.MaxMachines > 0 {
 		cfg.DefaultQueue.MaxRunning = h.maxMachines()
 	}

@@ -37,6 +37,7 @@ func (h *Host) Serve(ctx context.Context) error {
 		wg.Go(func() { _ = h.engine.Run(ctx) })
 		wg.Go(func() { h.schedules(ctx) })
 		wg.Go(func() { h.ticks(ctx) })
+		wg.Go(func() { h.guardDisk(ctx) })
 		if len(h.bought.refresh) > 0 && h.opt.Catalog == "" {
 			wg.Go(func() { h.refreshes(ctx) })
 		}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,6 +41,7 @@ type Metrics struct {
 	failures      *prometheus.CounterVec
 	jobHours      prometheus.Histogram
 	lookingFailed prometheus.Counter
+	paused        atomic.Pointer[func() string]
 }
 
 // New returns the counters of a broker with a version.
@@ -76,7 +78,10 @@ func New(version string) *Metrics {
 	for _, outcome := range []string{"succeeded", "failed", "cancelled"} {
 		m.finished.WithLabelValues(outcome) // start at 0, so that queries can compute shares
 	}
-	m.registry.MustRegister(m.published, m.finished, m.spent, m.refused, m.interrupted, m.outcomes, m.handled,
+	paused := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "tradewind", Name: "admission_paused", Help: "1 while no task is admitted because a disk is full.",
+	}, m.isPaused)
+	m.registry.MustRegister(paused, m.published, m.finished, m.spent, m.refused, m.interrupted, m.outcomes, m.handled,
 		m.failures, m.jobHours, m.lookingFailed, build, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -139,6 +144,17 @@ func shortType(typ string) string {
 func (m *Metrics) Handled(function string, took time.Duration, failed int) {
 	m.handled.WithLabelValues(function).Observe(took.Seconds())
 	m.failures.WithLabelValues(function).Add(float64(failed))
+}
+
+// Paused sets how to ask why no task is admitted; an empty answer means that tasks are.
+func (m *Metrics) Paused(why func() string) { m.paused.Store(&why) }
+
+// isPaused is 1 while no task is admitted.
+func (m *Metrics) isPaused() float64 {
+	if why := m.paused.Load(); why != nil && (*why)() != "" {
+		return 1
+	}
+	return 0
 }
 
 // Gatherer returns the counters, for export.

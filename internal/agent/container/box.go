@@ -26,6 +26,9 @@ type Spec struct {
 	GPUs    bool
 	// ShmBytes is the size of /dev/shm, the shared memory of a task's processes; 0 is the engine's default.
 	ShmBytes int64
+	// MemoryBytes limits the memory of the container, and CPUs is its share of a busy CPU in vCPUs; 0 is no limit.
+	MemoryBytes int64
+	CPUs        float64
 }
 
 // Box is a running container. Its methods are safe for concurrent use.
@@ -85,6 +88,13 @@ func (e *Engine) Start(ctx context.Context, s Spec) (*Box, error) {
 	}
 	if s.ShmBytes > 0 {
 		args = append(args, "--shm-size", strconv.FormatInt(s.ShmBytes, 10))
+	}
+	if s.MemoryBytes > 0 { // no swap in addition
+		limit := strconv.FormatInt(s.MemoryBytes, 10) + "b"
+		args = append(args, "--memory", limit, "--memory-swap", limit)
+	}
+	if s.CPUs > 0 {
+		args = append(args, "--cpu-shares", strconv.Itoa(max(int(1024*s.CPUs), 2)))
 	}
 	switch {
 	case s.GPUs && e.podman:

@@ -42,6 +42,21 @@ type running struct {
 	out *bufio.Reader
 }
 
+// Wait returns the exit without the peak, which no test can predict.
+func (r running) Wait() (proc.Exit, error) {
+	exit, err := r.Tree.Wait()
+	exit.PeakBytes = 0
+	return exit, err
+}
+
+func TestPeakIsThatOfLargestProcess(t *testing.T) {
+	r := start(t, proc.Spec{}, `(head -c 50000000 /dev/zero | tail | wc -c) & wait`)
+	exit, err := r.Tree.Wait()
+	if err != nil || exit.PeakBytes < 50_000_000 || exit.PeakBytes > 500_000_000 {
+		t.Errorf("%+v, %v", exit, err)
+	}
+}
+
 func start(t *testing.T, s proc.Spec, script string) running {
 	t.Helper()
 	r, w, err := os.Pipe()

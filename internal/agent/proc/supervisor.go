@@ -75,6 +75,7 @@ type supervision struct {
 	linger time.Duration
 	exit   *status // nil while the first process runs
 	told   bool    // the owner ordered it to end
+	peak   int64   // bytes of memory that the largest process so far has used
 
 	orders <-chan order     // closed when the owner is gone
 	reaped <-chan reaped    // closed when no child is left
@@ -84,8 +85,9 @@ type supervision struct {
 }
 
 type reaped struct {
-	pid int
-	ws  syscall.WaitStatus
+	pid  int
+	ws   syscall.WaitStatus
+	peak int64 // bytes of memory that it, or the largest of its own children, has used
 }
 
 // supervise starts the task, waits until all of its processes have ended, and returns the supervisor's exit code.
@@ -117,6 +119,7 @@ func supervise() int {
 	if t.exit == nil { // impossible: no one else waits for our children
 		return 1
 	}
+	t.exit.Peak = t.peak
 	removeMarker(task.Marker)
 	_ = out.Encode(t.exit)
 	return 0
@@ -174,6 +177,7 @@ func (t *supervision) run() {
 		case <-t.killAt:
 			t.kill()
 		case r, ok := <-t.reaped:
+			t.peak = max(t.peak, r.peak)
 			switch {
 			case !ok:
 				t.reaped = nil
@@ -227,13 +231,14 @@ func reap() <-chan reaped {
 		defer close(c)
 		for {
 			var ws syscall.WaitStatus
-			pid, err := syscall.Wait4(-1, &ws, 0, nil)
+			var used syscall.Rusage
+			pid, err := syscall.Wait4(-1, &ws, 0, &used)
 			switch {
 			case errors.Is(err, syscall.EINTR):
 			case err != nil: // ECHILD: no child is left
 				return
 			default:
-				c <- reaped{pid, ws}
+				c <- reaped{pid, ws, used.Maxrss * maxrssUnit}
 			}
 		}
 	}()

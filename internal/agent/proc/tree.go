@@ -66,6 +66,8 @@ type Exit struct {
 	Code       int            // exit code, or 128 plus the signal
 	Signal     syscall.Signal // 0 if it was not killed by a signal
 	Terminated bool           // Terminate was called while it ran
+	// PeakBytes is the most memory that one process of the tree has used (ru_maxrss, getrusage(2)); 0 if it is unknown.
+	PeakBytes int64
 }
 
 // Tree is a process tree that runs or has run. Its methods are safe for concurrent use.
@@ -102,6 +104,7 @@ type status struct {
 	Code   int    `json:"code,omitempty"`
 	Signal int    `json:"signal,omitempty"`
 	Told   bool   `json:"told,omitempty"`
+	Peak   int64  `json:"peak,omitempty"` // bytes
 	Error  string `json:"error,omitempty"`
 }
 
@@ -190,7 +193,8 @@ func (t *Tree) follow(statuses *os.File, lines *json.Decoder) {
 		t.err = fmt.Errorf("%w: %w", ErrLost, err)
 		return
 	}
-	t.exit = Exit{Code: last.Code, Signal: syscall.Signal(last.Signal), Terminated: last.Told}
+	t.exit = Exit{Code: last.Code, Signal: syscall.Signal(last.Signal), Terminated: last.Told,
+		PeakBytes: last.Peak}
 }
 
 // Done returns a channel that is closed when the whole tree has ended.

@@ -8,6 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// maxrssUnit is the unit of ru_maxrss in bytes.
+const maxrssUnit = 1
+
 // self returns the path of this program.
 func self() string {
 	path, err := os.Executable()

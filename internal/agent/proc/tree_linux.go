@@ -11,6 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// maxrssUnit is the unit of ru_maxrss in bytes.
+const maxrssUnit = 1 << 10
+
 // self returns a path of this program that is valid even after its file was replaced.
 func self() string { return "/proc/self/exe" }
 

@@ -241,6 +241,12 @@ func isUnavailable(err error) bool {
 		errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
+// NoSpace reports whether a store refused to write because its disk is full.
+func NoSpace(err error) bool {
+	var status *statusError
+	return errors.As(err, &status) && status.status == http.StatusInsufficientStorage
+}
+
 // isBusy reports whether an answer means that the store is temporarily unavailable.
 func isBusy(e *statusError) bool {
 	return e.status >= http.StatusInternalServerError || e.status == http.StatusTooManyRequests ||

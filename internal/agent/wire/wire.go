@@ -145,6 +145,10 @@ type Assignment struct {
 	Refused string `json:"refused,omitempty"`
 	// Image is the container image in which Setup and Run run; if empty, they run on the machine itself.
 	Image string `json:"image,omitempty"`
+	// MemoryBytes limits the memory of Setup and Run, on a machine that is shared with other work; 0 is no limit. VCPUs
+	// is then the task's share of a busy CPU; 0 is no share.
+	MemoryBytes int64   `json:"memoryBytes,omitempty"`
+	VCPUs       float64 `json:"vcpus,omitempty"`
 	// Accelerators of each node, for CUDA-style variables and SKYPILOT_NUM_GPUS_PER_NODE.
 	Accelerators float64 `json:"accelerators,omitempty"`
 	// Workdir is staged first, then Inputs.
@@ -226,6 +230,12 @@ const (
 	PhaseTimeout = "timeout" // setup or run, ended because the task's timeout had passed
 )
 
+// Values of Report.Fault: what failed in the place of the task.
+const (
+	FaultDisk  = "disk"  // the machine's disk is full
+	FaultStore = "store" // the disk of a store is full: of the job's data, or of an output
+)
+
 // Event is what happened to an attempt on one node.
 type Event string
 
@@ -256,6 +266,8 @@ type Report struct {
 	ExitCode int     `json:"exitCode,omitempty"`
 	Phase    string  `json:"phase,omitempty"`   // with Failed
 	Message  string  `json:"message,omitempty"` // the last lines of its log, or which file could not be staged
+	// Fault is set with Failed if the machine or a store failed, not the task: the task is to run elsewhere.
+	Fault string `json:"fault,omitempty"`
 	// Keep is how long the node keeps the task's files so that users can inspect them, with Failed; wall time.
 	Keep time.Duration `json:"keep,omitempty"`
 	// Empty means, with Succeeded, that the attempt has one node and no outputs: there is no manifest of its outputs.

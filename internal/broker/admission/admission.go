@@ -20,6 +20,15 @@ type Runner struct {
 	Policy func(context.Context) *scheduler.Policy
 	Mover  config.Mover
 	Pools  *pool.Keeper
+	Paused func() string // may be nil
+}
+
+// PausedBecause returns why no task is admitted at present; "" if tasks are.
+func (r *Runner) PausedBecause() string {
+	if r.Paused == nil {
+		return ""
+	}
+	return r.Paused()
 }
 
 // Following returns the policy that follow returns, or session.OwnPolicy if follow is nil or returns nil.

@@ -168,6 +168,35 @@ func DecideSilent(l Losing, reason string, now time.Time) (d record.Decision) {
 	return d
 }
 
+// MaxFaults is the maximum number of attempts in a row that may find a full disk without a checkpoint in between.
+const MaxFaults = 3
+
+// DecideFaulted ends an attempt that failed because a disk was full while its agent wrote. That is not the task's
+// failure: it runs again, elsewhere, and this does not count as one of its retries. After MaxFaults times in a row the
+// task fails, because it may need more room than any of its machines or stores has.
+func DecideFaulted(l Losing, r wire.Report, now time.Time) (d record.Decision) {
+	if l.Task.Checkpoint.Prefix != l.Attempt.ResumedFrom { // this attempt has saved a checkpoint
+		l.Task.Faults = 0
+	}
+	reason := messageOf(r)
+	counts := l.ownsTask() && l.Cluster.Outcome == ""
+	if counts {
+		l.Task.Faults++
+	}
+	if !counts || l.Task.Faults < MaxFaults || l.Job.State == apitypes.JobEnding || l.Job.State.Finished() {
+		return DecideLost(l, apitypes.OutcomeLost, reason, now)
+	}
+	what := "the disk of its machine was full"
+	if r.Fault == wire.FaultStore {
+		what = "the disk of a store was full"
+	}
+	l.Task.State, l.Task.Reason, l.Task.EndedAt = record.TaskFailed, reason, now
+	d = l.finalFailure(apitypes.OutcomeLost, reason,
+		fmt.Sprintf("%s; %s %d times in a row, with nothing saved in between", reason, what, l.Task.Faults), now)
+	d.Put(record.TaskKey(l.Cluster.Job, l.Cluster.Task), l.Task)
+	return d
+}
+
 // finalFailure ends an attempt, and its task without a retry; message is why.
 func (l Losing) finalFailure(outcome apitypes.Outcome, reason, message string, now time.Time) (d record.Decision) {
 	cl := l.Cluster

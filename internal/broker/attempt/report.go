@@ -77,6 +77,9 @@ func (st *Reporting) Decide(r wire.Report, cfg config.Config) record.Decision {
 		if st.Spec.Service != nil {
 			return st.replicaEnded(r)
 		}
+		if r.Fault != "" && !st.Done {
+			return DecideFaulted(st.losing(), r, st.Now)
+		}
 		return st.failed(r, cfg)
 	case wire.Stopped:
 		return st.stopped()
@@ -195,13 +198,10 @@ func (st *Reporting) failed(r wire.Report, cfg config.Config) (d record.Decision
 	if st.Done { // a worker that lost its chief because the chief is done
 		return DecideComplete(Member{Losing: st.losing(), Bought: true}, st.Now)
 	}
-	message, timedOut := r.Message, r.Phase == wire.PhaseTimeout
+	message, timedOut := messageOf(r), r.Phase == wire.PhaseTimeout
 	if timedOut {
 		message = "timed out after " + dag.FormatDuration(st.Spec.Timeout)
-	} else if r.Phase != "" && r.Phase != "run" {
-		message = r.Phase + ": " + message
 	}
-	message = readable.ClipFailure(message)
 	st.Cluster.Outcome = apitypes.OutcomeFailed
 	if r.Keep > 0 && st.Cluster.State == record.ClusterUp && st.Job.State != apitypes.JobEnding &&
 		!st.Job.State.Finished() {
@@ -221,6 +221,14 @@ func (st *Reporting) failed(r wire.Report, cfg config.Config) (d record.Decision
 			Failed: true, ExitCode: r.ExitCode})
 	}
 	return d
+}
+
+// messageOf returns the message of a failure, with its phase unless that is the command.
+func messageOf(r wire.Report) string {
+	if r.Phase != "" && r.Phase != wire.PhaseRun {
+		return readable.ClipFailure(r.Phase + ": " + r.Message)
+	}
+	return readable.ClipFailure(r.Message)
 }
 
 // stopped records that a node has saved its work and stopped. When all nodes have, a doomed cluster is lost at once,

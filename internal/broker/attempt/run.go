@@ -41,6 +41,7 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 		Parents: in.Parents, PartialParents: in.Only, EmptyParents: in.Nothing, Pace: cfg.Pace,
 		Service: serviceOf(cfg, spec, cl.Task),
 	}
+	a.MemoryBytes, a.VCPUs = limits(cfg, t, cl, attempt)
 	if a.Service == nil {
 		a.KeepOnFailure = cfg.Wall(spec.KeepOnFailure)
 	}
@@ -73,6 +74,41 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 		})
 	}
 	return a
+}
+
+// Limited reports whether the agents of a cluster limit what its task uses, because the machines are shared.
+func Limited(cfg config.Config, cl record.Cluster) bool {
+	return cl.Assigned() || slices.Contains(cfg.Shared, cl.Offer.Cloud)
+}
+
+// limits returns the memory limit of a task on each node of a cluster in bytes, and its share of the CPU in vCPUs. Both
+// are 0 on machines that it has to itself. The memory is 0 if the task requested none: what it would then hold is only
+// a default.
+func limits(cfg config.Config, t *dag.Task, cl record.Cluster, made apitypes.Attempt) (memory int64, vcpus float64) {
+	if !Limited(cfg, cl) {
+		return 0, 0
+	}
+	nodes, gib := float64(max(len(cl.Nodes), 1)), 0.0
+	if r := Alternative(t, cl.Offer); r != nil && !cl.Assigned() {
+		if gib = r.Memory.Min; gib > 0 { // the whole simulated machine is the task's
+			gib = max(gib, made.Hold[apitypes.MemoryGiB]/nodes)
+		}
+	} else {
+		gib = requested(t)
+	}
+	return int64(gib * (1 << 30)), cl.VCPU / nodes
+}
+
+// requested returns the memory in GiB that a task holds of a machine of a pool: the most of its alternatives, of which
+// any may have been chosen. It returns 0 if one of them requests no memory.
+func requested(t *dag.Task) (gib float64) {
+	for i := range t.Resources {
+		if t.Resources[i].Memory.Min == 0 {
+			return 0
+		}
+		gib = max(gib, t.Resources[i].Memory.Min)
+	}
+	return gib
 }
 
 // locationFor returns a location as an agent needs it: a path if it is in the attempt's own store, otherwise a URI.

@@ -271,7 +271,7 @@ func (s *stage) serve(d *datadriven.TestData) bool {
 		s.decided(st.Decide(wire.Report{
 			Event: wire.Event(d.CmdArgs[1].Key), Seq: int(s.number(d, "seq", 0)), Prefix: s.word(d, "prefix", ""), Progress: s.number(d, "progress", 0),
 			ExitCode: int(s.number(d, "code", 0)), Message: s.word(d, "message", ""), Phase: s.word(d, "phase", ""), Empty: d.HasArg("empty"),
-			Port: int(s.number(d, "port", 0)), Notice: s.span(s.word(d, "in", "0s")), Keep: s.span(s.word(d, "keep", "0s")),
+			Port: int(s.number(d, "port", 0)), Notice: s.span(s.word(d, "in", "0s")), Keep: s.span(s.word(d, "keep", "0s")), Fault: s.word(d, "fault", ""),
 		}, s.cfg))
 	case "run":
 		s.decided(DecideRun(l.Cluster, s.now))

@@ -137,9 +137,15 @@ func (b *Keeper) vacate(ctx context.Context, id, reason string) error {
 	})
 }
 
-// Blame blocks the machines of a pool that have not started their agents of a cluster in time, so that they get no
-// tasks for a while.
-func (b *Keeper) Blame(u *txn.Unit, cl record.Cluster) error {
+// BlameSilent blocks the machines of a pool that have not started their agents of a cluster in time, so that they get
+// no tasks for a while.
+func (b *Keeper) BlameSilent(u *txn.Unit, cl record.Cluster) error {
+	return b.Blame(u, cl, "no agent of "+cl.ID+" has dialled home",
+		func(rank int) bool { return cl.Nodes[rank].Address == "" })
+}
+
+// Blame blocks those machines of a cluster of a pool that are guilty, so that they get no tasks for a while.
+func (b *Keeper) Blame(u *txn.Unit, cl record.Cluster, reason string, guilty func(rank int) bool) error {
 	p, found, err := recordcache.Get[record.Pool](u, record.PoolKey(cl.Offer.Region))
 	if err != nil || !found {
 		return err
@@ -151,8 +157,8 @@ func (b *Keeper) Blame(u *txn.Unit, cl record.Cluster) error {
 	var d record.Decision
 	for _, part := range parts {
 		for rank, host := range cl.Hosts {
-			if i, here := part.Machine(host); here && cl.Nodes[rank].Address == "" {
-				part.Machines[i].Fail("no agent of "+cl.ID+" has dialled home", b.txns.Config.Pool.BlockFor, u.Now)
+			if i, here := part.Machine(host); here && guilty(rank) {
+				part.Machines[i].Fail(reason, b.txns.Config.Pool.BlockFor, u.Now)
 				d.Put(record.PartitionKey(p.Name, part.Index), part)
 			}
 		}

@@ -36,7 +36,9 @@ type Task struct {
 	LostHours float64 `json:"lostHours,omitempty"`
 	// Silent is the number of attempts in a row that lost an agent without a new checkpoint and without an
 	// interruption by the cloud.
-	Silent    int       `json:"silent,omitempty"`
+	Silent int `json:"silent,omitempty"`
+	// Faults is the number of attempts in a row that ended because a disk was full, without a new checkpoint.
+	Faults    int       `json:"faults,omitempty"`
 	ReadyAt   time.Time `json:"readyAt"`
 	StartedAt time.Time `json:"startedAt,omitzero"` // of the last attempt that started
 	EndedAt   time.Time `json:"endedAt,omitzero"`

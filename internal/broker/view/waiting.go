@@ -40,6 +40,8 @@ func (b *Views) WhyWaiting(ctx context.Context, id string) (*apitypes.Why, error
 		w.Reason = "it is being planned"
 	case job.State == apitypes.JobWaiting:
 		w.Reason = "no plan is feasible now: " + job.Reason
+	case w.Waiting > 0 && b.sessions.PausedBecause() != "":
+		w.Reason = b.sessions.PausedBecause()
 	case w.Waiting == 0:
 		w.Reason = "none of its tasks waits in the queue: they run, are starting, or wait for other tasks of the job"
 	case len(w.Tasks) > 0 && len(w.Tasks[0].Reasons) > 0:
