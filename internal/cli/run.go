@@ -40,7 +40,7 @@ type runOptions struct {
 func (a *app) runCommand() *cobra.Command {
 	o := &runOptions{}
 	c := &cobra.Command{
-		Use:   "run FILE",
+		Use:   "run FILE [-- ARG...]",
 		Short: "Plan a DAG, run it and follow it",
 		Long: "Plans the DAG in FILE, runs it and shows its progress until it has finished. FILE is Tradewind or SkyPilot\n" +
 			"YAML, Kubernetes manifests, WfCommons JSON, Pegasus DAX or a Slurm batch script, optionally gzipped;\n" +
@@ -51,7 +51,7 @@ func (a *app) runCommand() *cobra.Command {
 			"  tradewind run job.yaml --deadline 6h --budget 20\n" +
 			"  tradewind run Montage_1000.xml.gz --time-scale 0.0001 --seed 7   # in compressed time, with random failures\n" +
 			"  tradewind run job.yaml -o json 2>progress.log",
-		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
+		Args: scriptArgs, ValidArgsFunction: command.CompleteFile,
 	}
 	o.over = jobfile.OverrideFlags(c, true)
 	o.limits, o.secret = jobfile.LimitFlags(c), jobfile.SecretFlags(c)
@@ -61,8 +61,19 @@ func (a *app) runCommand() *cobra.Command {
 	a.brokerFlagSets = append(a.brokerFlagSets, c.Flags()) // --state overrides an endpoint from the environment
 	o.output = command.OutputFlag(c)
 	o.set = c.Flags().Changed
-	c.RunE = func(c *cobra.Command, given []string) error { return a.run(c.Context(), given[0], o) }
+	c.RunE = func(c *cobra.Command, given []string) error {
+		o.over.Args = given[1:]
+		return a.run(c.Context(), given[0], o)
+	}
 	return c
+}
+
+// scriptArgs accepts a file, and after -- the arguments of a Slurm script.
+func scriptArgs(c *cobra.Command, given []string) error {
+	if dash := c.ArgsLenAtDash(); dash >= 0 {
+		given = given[:dash]
+	}
+	return command.Args(1, 1)(c, given)
 }
 
 // RunResult is the output of `run -o json`: the job as in `status JOB -o json`, and the folder of its outputs.

@@ -21,7 +21,7 @@ func (a *app) submitCommand() *cobra.Command {
 	var state, key, update string
 	var clouds []string
 	c := &cobra.Command{
-		Use:   "submit FILE",
+		Use:   "submit FILE [-- ARG...]",
 		Short: "Submit a DAG to the running broker and return",
 		Long: "Submits the DAG in FILE to the broker of the state folder (`tradewind up`), or to a remote broker\n" +
 			"(--endpoint), and prints the job's ID. - is standard input.",
@@ -30,7 +30,7 @@ func (a *app) submitCommand() *cobra.Command {
 			"  tradewind submit nightly.yaml --key nightly-$(date +%F)\n" +
 			"  tradewind submit chat.yaml --update last          # replace its services, one replica after the other\n" +
 			"  HF_TOKEN=… tradewind submit train.yaml --secret HF_TOKEN --secret WANDB=ssm:/team/wandb",
-		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
+		Args: scriptArgs, ValidArgsFunction: command.CompleteFile,
 	}
 	over := jobfile.OverrideFlags(c, true)
 	limits, secrets := jobfile.LimitFlags(c), jobfile.SecretFlags(c)
@@ -43,6 +43,7 @@ func (a *app) submitCommand() *cobra.Command {
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		packing := limits.Options(a.warnNotPacked)
+		over.Args = given[1:]
 		f, err := a.loadJob(c.Context(), given[0], over, secrets, packing)
 		if err != nil {
 			return err

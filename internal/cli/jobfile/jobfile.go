@@ -90,6 +90,9 @@ func (f *File) missingFileWarnings() []string {
 
 // Overrides are flags that override values of a job file.
 type Overrides struct {
+	// Args are the arguments of a Slurm script.
+	Args []string
+
 	objective command.Choice
 	deadline  command.Span
 	budget    float64
@@ -125,6 +128,13 @@ func (o *Overrides) Read(a *command.App, path string) (*File, error) {
 	f, err := readWith(a, path, env)
 	if err != nil {
 		return nil, err
+	}
+	if len(o.Args) > 0 {
+		if f.Spec.Format != dag.Slurm {
+			return nil, command.BadInput("", "%s: only a Slurm script has arguments, such as %q", f.Path, o.Args[0])
+		}
+		slurm.SetArgs(f.Spec, o.Args)
+		f.changed = true
 	}
 	return f, o.apply(f)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
@@ -79,4 +80,23 @@ func writeFile(b *strings.Builder, name, text string) {
 		end += "_"
 	}
 	fmt.Fprintf(b, "cat >%s <<'%s'\n%s\n%s\n", name, end, strings.TrimRight(text, "\n"), end)
+}
+
+// SetArgs gives all tasks of a job that was read from a script the arguments of sbatch FILE ARG…
+func SetArgs(job *dag.Job, args []string) {
+	quoted := ""
+	for _, a := range args {
+		quoted += " " + podtext.Quote(a)
+	}
+	const run = " .slurm/script\n"
+	for i := range job.Tasks {
+		t := &job.Tasks[i]
+		switch before, ok := strings.CutSuffix(t.Run, run); {
+		case t.Role == "node": // does not run the script
+		case ok && strings.Contains(before, "\nexec"):
+			t.Run = before + strings.TrimSuffix(run, "\n") + quoted + "\n"
+		default:
+			t.Run = "set --" + quoted + "\n" + t.Run
+		}
+	}
 }
