@@ -1,6 +1,8 @@
 package kubernetes
 
 import (
+	"time"
+
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
@@ -20,6 +22,7 @@ type batch struct {
 	template                                    *yaml.Node
 	pod                                         *pod
 	path                                        string
+	timeout                                     time.Duration // 0 is none
 }
 
 // batchSpec reads the spec of a Job. indexed is the default completion mode.
@@ -49,9 +52,9 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 			r.warn(n, "is not acted on: the job's queue decides when it starts")
 			return nil
 		},
-		"activeDeadlineSeconds": func(_ *batch, n *yaml.Node) error {
-			r.warn(n, "is not acted on: a late job continues; set its deadline with --deadline")
-			return nil
+		"activeDeadlineSeconds": func(b *batch, n *yaml.Node) (err error) {
+			b.timeout, err = r.seconds(n)
+			return err
 		},
 		"template": func(b *batch, n *yaml.Node) (err error) {
 			b.template = n
@@ -68,6 +71,7 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 	if b.template == nil {
 		return nil, r.missing(n, "template", "add the template of its pods")
 	}
+	b.pod.limit(b.timeout)
 	if b.perIndex >= 0 {
 		b.backoff = b.perIndex
 	}

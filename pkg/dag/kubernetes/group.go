@@ -245,7 +245,7 @@ func (r *reader) task(p *role, name string) dag.Task {
 		}
 	}
 	return dag.Task{Name: r.names.Name(name, "task"), Nodes: 1, Resources: res, Placement: p.pod.rules,
-		Retries: min(p.retries, dag.MaxRetries)}
+		Retries: min(p.retries, dag.MaxRetries), Timeout: p.pod.timeout}
 }
 
 // addTask adds a task and its position in the file.

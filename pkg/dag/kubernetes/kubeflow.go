@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -21,6 +22,7 @@ type training struct {
 	backoff int
 	procs   string // processes on each node, for torch
 	slots   int
+	timeout time.Duration // 0 is none
 }
 
 // training reads the spec. types are the replica types of the kind, in the order of their ranks.
@@ -47,6 +49,7 @@ func (r *reader) training(d *document, field string, types []string, extra field
 	}
 	slices.SortStableFunc(t.roles, func(a, b *role) int { return order(a) - order(b) })
 	for _, p := range t.roles {
+		p.pod.limit(t.timeout)
 		if t.backoff >= 0 {
 			p.retries = t.backoff
 		}
@@ -68,8 +71,11 @@ func (r *reader) runPolicy(t *training, n *yaml.Node) error {
 		},
 	}
 	known.with(silentlyIgnored[*training]("cleanPodPolicy", "ttlSecondsAfterFinished", "suspend")).
-		with(ignored[*training](r, "is not acted on: a late job continues; set its deadline with --deadline",
-			"activeDeadlineSeconds")).with(ignored[*training](r, notActedOn, "managedBy"))
+		with(ignored[*training](r, notActedOn, "managedBy"))
+	known["activeDeadlineSeconds"] = func(t *training, n *yaml.Node) (err error) {
+		t.timeout, err = r.seconds(n)
+		return err
+	}
 	return readInto(r, n, known, t)
 }
 

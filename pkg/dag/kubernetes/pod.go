@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -32,6 +33,7 @@ type pod struct {
 	subdomain string
 	hostname  string
 	restart   string
+	timeout   time.Duration // of the pod or of its job, the shorter one; 0 is none
 	volumes   map[string]volume
 }
 
@@ -40,6 +42,23 @@ type step struct {
 	command []string // unexpanded
 	env     []podtext.Variable
 	dir     string
+}
+
+// limit shortens the time that an attempt of the pod may take; 0 leaves it as it is.
+func (p *pod) limit(d time.Duration) {
+	if d > 0 && (p.timeout == 0 || d < p.timeout) {
+		p.timeout = d
+	}
+}
+
+// seconds reads a number of seconds of at least 1.
+func (r *reader) seconds(n *yaml.Node) (time.Duration, error) {
+	s, err := r.Text(n)
+	if err != nil {
+		return 0, err
+	}
+	v, err := dag.ParseInt(s, 1, int(dag.MaxDuration/time.Second))
+	return time.Duration(v) * time.Second, err
 }
 
 // template reads a pod template.
@@ -102,7 +121,12 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 	)
 	known.with(ignored[*podParts](r, "is not acted on: a machine outside the cluster has no rights in it",
 		"serviceAccountName", "serviceAccount"))
-	known.with(ignored[*podParts](r, notActedOn, "activeDeadlineSeconds", "hostPID", "hostIPC", "dnsConfig",
+	known["activeDeadlineSeconds"] = func(p *podParts, n *yaml.Node) error {
+		d, err := r.seconds(n)
+		p.limit(d)
+		return err
+	}
+	known.with(ignored[*podParts](r, notActedOn, "hostPID", "hostIPC", "dnsConfig",
 		"topologySpreadConstraints", "runtimeClassName", "priority", "schedulingGates", "hostAliases", "resources",
 		"workloadRef", "schedulingGroup"))
 	known.with(unsupported[*podParts](r, "requests devices of the cluster's drivers",

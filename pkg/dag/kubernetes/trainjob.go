@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -19,7 +20,8 @@ type trainJob struct {
 	runtimeAt *yaml.Node
 	nodes     int // 0 is the number of the runtime
 	procs     string
-	policy    string // torch, mpi, or empty
+	timeout   time.Duration // 0 is none
+	policy    string        // torch, mpi, or empty
 	trainer   *trainer
 	dataset   *trainer
 	model     *trainer
@@ -61,9 +63,11 @@ func (r *reader) trainJob(d *document) ([]*group, error) {
 	}
 	known.with(silentlyIgnored[*trainJob]("suspend", "labels", "annotations")).
 		with(ignored[*trainJob](r, notActedOn, "managedBy", "runtimePatches", "podTemplateOverrides",
-			"podSpecOverrides")).
-		with(ignored[*trainJob](r, "is not acted on: a late job continues; set its deadline with --deadline",
-			"activeDeadlineSeconds"))
+			"podSpecOverrides"))
+	known["activeDeadlineSeconds"] = func(t *trainJob, n *yaml.Node) (err error) {
+		t.timeout, err = r.seconds(n)
+		return err
+	}
 	if err := readInto(r, d.spec, known, t); err != nil {
 		return nil, err
 	}
@@ -131,6 +135,7 @@ func (r *reader) trainGroups(d *document, t *trainJob, rt *document) ([]*group, 
 		return nil, err
 	}
 	for _, p := range set.roles {
+		p.pod.limit(t.timeout)
 		if err := r.trainStep(t, p); err != nil {
 			return nil, err
 		}

@@ -90,6 +90,11 @@ func (r *reader) forResources() skyResourceFields {
 			func(to skyInto) *dag.GiB { return &to.choice.DiskGiB },
 			parseSkyDisk,
 		),
+		"max_hourly_cost": yamlfile.TextField(
+			y,
+			func(to skyInto) *dag.USD { return &to.choice.MaxUSDPerHour },
+			dag.ParseHourly,
+		),
 		"image_id": func(to skyInto, n *yaml.Node) error { return r.readImages(to.choice, n) },
 		"priority": func(to skyInto, n *yaml.Node) error {
 			return yamlfile.TextField(
@@ -113,7 +118,6 @@ func (r *reader) forResources() skyResourceFields {
 	for field, read := range map[string]func(*skyTask, *yaml.Node) error{
 		"disk_tier":        r.ignored("resources.disk_tier", "is not acted on: disks have the cloud's standard speed"),
 		"network_tier":     r.ignored("resources.network_tier", "is not acted on: networks have their standard speed"),
-		"max_hourly_cost":  r.ignored("resources.max_hourly_cost", notActedOn),
 		"labels":           r.ignored("resources.labels", "is not acted on: machines have the labels of --tag"),
 		"accelerator_args": r.readAcceleratorArgs,
 		"autostop":         r.readAutostop,

@@ -386,6 +386,9 @@ func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
 	if t.Resources == nil {
 		t.Resources = []dag.Resources{skyDefaults(skyChoice{})}
 	}
+	for i := range t.Resources { // max_hourly_cost is for all machines together, in its strictest reading
+		t.Resources[i].MaxUSDPerHour /= dag.USD(t.Nodes)
+	}
 	if more {
 		all.Add(r.readData(t))
 	}

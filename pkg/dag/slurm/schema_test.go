@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/slurm"
 )
 
-// Every option of sbatch (sbatch(1) of Slurm 24.11, and those of the plugin pyxis) is done, ignored with a warning, or
+// Every option of sbatch and of the plugin pyxis that testdata/schema.txt lists is done, ignored with a warning, or
 // refused, as the documentation says.
 func TestEveryOptionOfSbatchIsConsidered(t *testing.T) {
 	dagtest.Fields(t, "from-slurm.md", func(f dagtest.Field) string {

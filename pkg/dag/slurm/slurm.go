@@ -269,7 +269,7 @@ func (r *reader) build(script string) error {
 		called = functions(script)
 	}
 	task := dag.Task{
-		Nodes: nodes, Resources: alternatives, Env: a.env, Time: dag.TimeEstimate{Default: a.time},
+		Nodes: nodes, Resources: alternatives, Env: a.env, Time: dag.TimeEstimate{Default: a.time}, Timeout: a.time,
 		Run: in.taskScript(prelude(a, job, nodes, called), script),
 	}
 	if a.requeue {
