@@ -105,6 +105,7 @@ func (e *Engine) Start(ctx context.Context, s Spec) (*Box, error) {
 	var words bytes.Buffer
 	//nolint:gosec,noctx // the engine of this machine; it outlives the start
 	cmd := exec.Command(e.path, append(args, s.Image, "-c", initScript)...)
+	cmd.Dir = s.Scripts // podman leaves a file named oom there after a kill for lack of memory
 	cmd.Env, cmd.Stderr, cmd.WaitDelay = e.env, &tail{to: &words}, time.Second
 	newProcessGroup(cmd)
 	stdin, err := cmd.StdinPipe()
