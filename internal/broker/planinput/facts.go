@@ -21,6 +21,13 @@ type Facts struct {
 	LostHours float64
 }
 
+// LeavesSpot reports whether a task uses no spot machine on which its whole work takes a number of hours, if it may run
+// on demand: because of its deadline, or because it has lost as much work on spot as it contains. Otherwise nothing
+// bounds what it pays for no result.
+func (f *Facts) LeavesSpot(wholeHours float64) bool {
+	return f.OnDemand || f.LostHours > 0 && f.LostHours >= wholeHours
+}
+
 // FactsOf returns what is already fixed about a task: a finished one has its outputs somewhere, a running one holds
 // its machines, a queued one has the progress that it saved.
 func FactsOf(t record.Task, plan *record.Plan, now time.Time) *Facts {

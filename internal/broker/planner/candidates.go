@@ -26,7 +26,7 @@ func (b *builder) candidates(i int, c *class, gib float64) []option {
 	baseline := math.Inf(1)
 	mayLeave := b.mayLeaveSpot(i, c)
 	for _, m := range c.matches {
-		if m.Market == catalog.Spot && mayLeave && b.leftSpot(i, m) {
+		if m.Market == catalog.Spot && mayLeave && b.in.Tasks[i].LeavesSpot(b.wholeWork(i, m)) {
 			continue
 		}
 		if m.reserved != nil && !b.reserved.allows(i, max(t.Nodes, 1), m) {
@@ -71,13 +71,6 @@ func (b *builder) mayLeaveSpot(i int, c *class) bool {
 	f := b.in.Tasks[i]
 	return f != nil && (f.OnDemand || f.LostHours > 0) &&
 		slices.ContainsFunc(c.matches, func(m *match) bool { return m.Market == catalog.OnDemand })
-}
-
-// leftSpot reports whether a task that may leave spot machines does not use this one any more: because of its deadline,
-// or because it has lost as much work on spot as it contains. Otherwise nothing bounds what it pays for no result.
-func (b *builder) leftSpot(i int, m *match) bool {
-	f := b.in.Tasks[i]
-	return f.OnDemand || f.LostHours >= b.wholeWork(i, m)
 }
 
 // wholeWork is the time that a task takes on a machine from its beginning without interruptions, in hours.

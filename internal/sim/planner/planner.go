@@ -145,7 +145,7 @@ func (g *planning) task(i int) {
 	g.options[i] = make([]choice, 0, len(g.list))
 	for n := range g.list {
 		l := &g.list[n]
-		if !suits(t, l) {
+		if !Suits(t, l) {
 			continue
 		}
 		for _, spot := range []bool{false, true} {
@@ -174,7 +174,27 @@ func (g *planning) task(i int) {
 			c.safe += g.detect + slowest
 		}
 	}
+	g.leaveSpot(i, slowest > 0)
 	slices.SortStableFunc(g.options[i], func(a, b choice) int { return cmp.Compare(a.usd, b.usd) })
+}
+
+// leaveSpot removes the spot offers that a task does not use any more, if it may run on demand.
+func (g *planning) leaveSpot(i int, onDemand bool) {
+	facts := g.facts(i)
+	if !onDemand {
+		return
+	}
+	g.options[i] = slices.DeleteFunc(g.options[i], func(c choice) bool {
+		return c.spot && facts.LeavesSpot(WholeWork(&g.in.Spec.Tasks[i], c.Listing).Hours())
+	})
+}
+
+// WholeWork is the time that a task takes on a machine from its beginning, without interruptions.
+func WholeWork(t *dag.Task, l *weather.Listing) time.Duration {
+	if t.StandIn() {
+		return t.Recorded
+	}
+	return t.Time.For(l.InstanceType, l.Accelerator, l.Accelerators)
 }
 
 // own returns the choices on capacity that the account already has, if others leave room for the task.
@@ -202,8 +222,8 @@ func (g *planning) own(t *dag.Task, c choice) (all []choice) {
 	return all
 }
 
-// suits reports whether a machine has what a task asks for.
-func suits(t *dag.Task, l *weather.Listing) bool {
+// Suits reports whether a machine has what a task asks for.
+func Suits(t *dag.Task, l *weather.Listing) bool {
 	return slices.ContainsFunc(t.Resources, func(r dag.Resources) bool {
 		return r.CPUs.Contains(l.VCPU) && (r.Cloud == "" || r.Cloud == l.Cloud) &&
 			(r.Region == "" || r.Region == l.Region) &&
@@ -227,11 +247,7 @@ func (g *planning) option(t *dag.Task, facts planinput.Facts, l *weather.Listing
 			c.rate = m.USD
 		}
 	}
-	whole := t.Recorded
-	if !t.StandIn() {
-		whole = t.Time.For(l.InstanceType, l.Accelerator, l.Accelerators)
-	}
-	c.run = time.Duration(float64(whole) * (1 - facts.Progress))
+	c.run = time.Duration(float64(WholeWork(t, l)) * (1 - facts.Progress))
 	c.usd = c.rate * float64(t.Nodes) * c.run.Hours()
 	c.safe = c.run + g.overhead
 	if spot {

@@ -106,3 +106,33 @@ func TestRulesAreSatisfiedTogether(t *testing.T) {
 		t.Errorf("rules that hold nowhere: %s", plan.Status)
 	}
 }
+
+// A task that has lost as much work on spot as it contains runs on demand, if an offer is unblocked there.
+func TestLostWorkEndsSpot(t *testing.T) {
+	facts := func(lost float64) []*planinput.Facts { return []*planinput.Facts{{LostHours: lost}} }
+	for _, c := range []struct {
+		name   string
+		lost   float64
+		market dag.Market
+		block  string
+		spot   bool
+	}{
+		{name: "less than it contains", lost: 0.9, spot: true},
+		{name: "as much as it contains", lost: 1},
+		{name: "only spot is allowed", lost: 5, market: dag.MarketSpot, spot: true},
+		{name: "on demand is blocked", lost: 5, block: "on-demand", spot: true},
+	} {
+		job := chain(1)
+		job.Tasks[0].Resources[0].Market = c.market
+		in := planinput.Input{Spec: job, Tasks: facts(c.lost)}
+		if c.block != "" {
+			for _, cloud := range []string{"aws", "azure", "gcp"} {
+				in.Blocks = append(in.Blocks, apitypes.Block{Cloud: cloud, Market: c.block,
+					Until: timeline.Beginning().Add(time.Hour)})
+			}
+		}
+		if got := planOf(t, in).Of(0).Offer.Spot; got != c.spot {
+			t.Errorf("%s: on spot is %v", c.name, got)
+		}
+	}
+}
