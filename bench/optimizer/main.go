@@ -4,7 +4,9 @@
 // calls it.
 //
 // Only solving is timed: for a peer, reading and building a model does not count; for ours, everything after reading
-// does. With -shared, it compares plans in which tasks share machines instead (package machines). All run on one thread. The ratios are of processor time, which other work on the machine distorts little.
+// does. All run on one thread. The ratios are of processor time, which other work on the machine distorts little.
+//
+// With -shared, it compares plans in which tasks share machines instead (package machines).
 package main
 
 import (
@@ -42,7 +44,7 @@ func main() {
 	flag.StringVar(&o.data, "data", "../shared/data", "public data: catalogues and workflows")
 	flag.StringVar(&o.results, "results", "", "file whose section on the optimizer to update")
 	flag.StringVar(&o.detail, "detail", "", "file for the table of all rows; empty is standard output")
-	flag.BoolVar(&o.shared, "shared", false, "plans in which tasks share machines, beside HEFT, IC-PCP and CP-SAT")
+	flag.BoolVar(&o.shared, "shared", false, "plans in which tasks share machines: compare with HEFT, IC-PCP and CP-SAT")
 	flag.Parse()
 	runtime.GOMAXPROCS(1)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -23,7 +23,7 @@ type Options struct {
 }
 
 // Run prints the tables: each workflow without a deadline and with deadlines of 3 and 1.5 times the critical path
-// (the longest path on the fastest machine, after a boot), and small models beside CP-SAT.
+// (the longest path on the fastest machine, after a boot), and small models compared with CP-SAT.
 func Run(ctx context.Context, o Options) error {
 	offers, err := ReadOffers(o.Data, Filter{Burstable: true})
 	if err != nil {

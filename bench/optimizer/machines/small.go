@@ -28,7 +28,8 @@ func smallModel(seed uint64, tasks int) *shared.Model {
 	times := func(least, most int) float64 { return float64(least+r.IntN(most-least+1)) * smallUnit }
 	m := &shared.Model{
 		Objective: optimizer.Cost, Places: []string{"a", "b"},
-		USDPerGiB: [][]float64{{0, 0.125}, {0.25, 0}}, HoursPerGiB: [][]float64{{smallUnit, 2 * smallUnit}, {smallUnit, 0}},
+		USDPerGiB:   [][]float64{{0, 0.125}, {0.25, 0}},
+		HoursPerGiB: [][]float64{{smallUnit, 2 * smallUnit}, {smallUnit, 0}},
 	}
 	for i := range 3 {
 		size := float64(int(1) << i)
@@ -41,7 +42,8 @@ func smallModel(seed uint64, tasks int) *shared.Model {
 	}
 	for i := range tasks {
 		m.Tasks = append(m.Tasks, shared.Task{
-			ID: fmt.Sprint("t", i), CPUs: float64(r.IntN(3)) / 2, MemoryGiB: float64(1 + r.IntN(3)), Hours: 2 * times(1, 8),
+			ID: fmt.Sprint("t", i), CPUs: float64(r.IntN(3)) / 2, MemoryGiB: float64(1 + r.IntN(3)),
+			Hours: 2 * times(1, 8),
 		})
 		for j := range i {
 			if r.IntN(3) == 0 {
