@@ -276,6 +276,10 @@ bench-optimizer: bench-build $(PEERS)/installed #: Solve the same models with th
 bench-optimizer-quick: bench-build $(PEERS)/installed #: The same on a part of the grid; only prints the results
 	bin/bench/optimizer -quick
 
+.PHONY: bench-optimizer-shared
+bench-optimizer-shared: bench-build $(PEERS)/installed #: Plans in which tasks share machines, compared with HEFT, IC-PCP and CP-SAT (ten minutes); writes bench/optimizer/SHARED.md
+	bin/bench/optimizer -shared -limit 5s -detail bench/optimizer/SHARED.md
+
 $(PEERS)/installed: bench/optimizer/requirements.txt
 	python3 -m venv $(PEERS)
 	$(PEERS)/bin/pip install --quiet --requirement $<

@@ -1,11 +1,12 @@
 // Command optimizer solves the same models with Tradewind's optimizer and with its peers: CBC with the formulation of
 // the intercloud broker's paper, HiGHS and CP-SAT with a tighter one, toulbar2, and SkyPilot's own optimizer. It checks
-// the intercloud broker's paper, HiGHS and CP-SAT with a tighter one, toulbar2, and SkyPilot's own optimizer. It checks
 // that all agree, and reports the time of each. `make bench-optimizer` installs the peers in a separate environment and
 // calls it.
 //
 // Only solving is timed: for a peer, reading and building a model does not count; for ours, everything after reading
 // does. All run on one thread. The ratios are of processor time, which other work on the machine distorts little.
+//
+// With -shared, it compares plans in which tasks share machines instead (package machines).
 package main
 
 import (
@@ -18,6 +19,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/bench/optimizer/machines"
 )
 
 type options struct {
@@ -27,6 +30,7 @@ type options struct {
 	python, scripts string
 	data            string
 	results, detail string
+	shared          bool
 }
 
 func main() {
@@ -40,6 +44,7 @@ func main() {
 	flag.StringVar(&o.data, "data", "../shared/data", "public data: catalogues and workflows")
 	flag.StringVar(&o.results, "results", "", "file whose section on the optimizer to update")
 	flag.StringVar(&o.detail, "detail", "", "file for the table of all rows; empty is standard output")
+	flag.BoolVar(&o.shared, "shared", false, "plans in which tasks share machines: compare with HEFT, IC-PCP and CP-SAT")
 	flag.Parse()
 	runtime.GOMAXPROCS(1)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -51,6 +56,9 @@ func main() {
 }
 
 func run(ctx context.Context, o *options) error {
+	if o.shared {
+		return runShared(ctx, o)
+	}
 	if _, err := os.Stat(o.python); err != nil {
 		return fmt.Errorf("%w: `make bench-optimizer` installs the peers", err)
 	}
@@ -67,4 +75,18 @@ func run(ctx context.Context, o *options) error {
 		}
 	}
 	return errors.Join(append(failures, r.write(o), r.verdict())...)
+}
+
+// runShared writes the tables of shared machines to standard output, or to the file for details.
+func runShared(ctx context.Context, o *options) (err error) {
+	out := os.Stdout
+	if o.detail != "" {
+		if out, err = os.Create(o.detail); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, out.Close()) }()
+	}
+	return machines.Run(ctx, machines.Options{
+		Data: o.data, Only: o.only, Python: o.python, Scripts: o.scripts, Limit: o.limit, Out: out,
+	})
 }

@@ -22,7 +22,8 @@ func (a app) optimizeCommand() *cobra.Command {
 		Use:   "optimize MODEL.json",
 		Short: "Solve an optimizer model with a proof of optimality",
 		Long: "Reads a placement model as `tradewind plan --model-out` writes it and prints the best choice with its\n" +
-			"proof as JSON. - is standard input. Exits with 3 if no choice meets the model's bounds.",
+			"proof as JSON. A model with machines in place of candidates lets tasks share them; its plan has a bound.\n" +
+			"- is standard input. Exits with 3 if no choice meets the model's bounds.",
 		Example: "  tradewind-lab optimize model.json\n  tradewind-lab optimize model.json --time-limit 10s | " +
 			"jq .choice",
 		Args: command.Args(1, 1),
@@ -121,7 +122,7 @@ func (a app) openModel(path string) (in io.ReadSeeker, name string, done func(),
 		}
 		return bytes.NewReader(text), path, func() {}, nil
 	}
-	return f, path, func() { f.Close() }, nil //nolint:errcheck // only read
+	return f, path, func() { _ = f.Close() }, nil // only read
 }
 
 func badModel(err error, name string) error {

@@ -181,7 +181,7 @@ func TestTinyModelsAreSolvedExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := tinyModel(t)
 		best := brute(m)
-		s, err := shared.Solve(context.Background(), m, shared.Options{})
+		s, err := shared.Solve(context.Background(), m, shared.Options{Effort: 0.2})
 		switch {
 		case errors.Is(err, optimizer.ErrUndecided):
 			if !math.IsInf(best, 1) {

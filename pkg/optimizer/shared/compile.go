@@ -151,7 +151,7 @@ func (p *problem) addKind(i int) {
 	p.kinds, p.holds, p.hours = append(p.kinds, k), append(p.holds, holds), append(p.hours, hours)
 }
 
-// smallestRoom is the largest load beside which a task may fit, by each resource alone.
+// smallestRoom is the largest load of an instance on which a task may still fit, by each resource alone.
 func smallestRoom(has need, holds []need) need {
 	room := need{-1, -1, -1}
 	for _, h := range holds {

@@ -12,8 +12,9 @@
 // each size and speed. Starting plans are list schedules (HEFT, heft.go) on each number of identical machines. The
 // best is improved by ruin and recreate with simulated annealing (search.go, recreate.go): tasks leave their
 // instances, or instances are merged, split or replaced by others, and each open task goes where it costs least.
-// After each change all tasks move as late and then as early as possible (schedule.go), which shortens rentals. The
-// number of steps depends on the model only, so the same model has the same plan.
+// After each change all tasks move as late and then as early as possible (schedule.go), which shortens rentals.
+// Between such rounds, a few tasks at a time move between the fixed times of the others (local.go). The number of
+// steps depends on the model only, so the same model has the same plan.
 //
 // The bound (bound.go) adds up each task's least share of a machine. Package judge checks plans.
 package shared

@@ -12,13 +12,10 @@ type local struct {
 	cur   *schedule
 	slots []slot    // of cur
 	tasks [][]int32 // of each instance
-	count []int     // instances with tasks of each kind
 	off   []int32   // the tasks that are moved, in topological order
 	isOff []bool
 	saved []savedSlot
 	was   []savedTask
-	limit float64 // the latest end for the task in place, on an instance without its children
-	near  float64 // the same on the instance closest
 	heat  float64
 }
 
@@ -62,7 +59,7 @@ func (l *local) load() {
 	}
 	l.isOff = resized(l.isOff, l.n)
 	clear(l.isOff)
-	l.searcher.countKinds(&l.cur.fleet)
+	l.countKinds(&l.cur.fleet)
 	l.steps += int64(l.n)
 }
 
@@ -345,7 +342,7 @@ func (l *local) open(k int32) int32 {
 	x := &l.slots[i]
 	x.line, x.first, x.last = x.line[:0], math.Inf(1), math.Inf(-1)
 	l.tasks[i] = l.tasks[i][:0]
-	l.searcher.count[k]++
+	l.count[k]++
 	return int32(i) // #nosec G115 -- at most MaxTasks
 }
 
@@ -409,7 +406,7 @@ func (l *local) keep(best *localOffer, o localOffer) {
 }
 
 func (l *local) considerNew(t, k int32, best *localOffer) {
-	if !l.runs(int(k), int(t)) || l.searcher.count[k] >= l.kinds[k].most {
+	if !l.runs(int(k), int(t)) || l.count[k] >= l.kinds[k].most {
 		return
 	}
 	kind := &l.kinds[k]

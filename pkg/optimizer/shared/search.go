@@ -27,8 +27,11 @@ func (s *searcher) improve(start *schedule, steps int64, stop func() bool) *sche
 		if !s.makespan && !s.relaxed && round%localEvery == 0 {
 			s.polish(cur, int64(localEvery*3*s.n), heat)
 			s.justify(cur)
-			if s.price(cur); cur.score < best.score {
+			switch s.price(cur); {
+			case cur.score < best.score:
 				best.copyFrom(cur)
+			case math.IsInf(cur.score, 1): // over the budget by a rounding error
+				cur.copyFrom(best)
 			}
 			s.setLate(cur)
 			order = sorted(order, cur.start, true)
@@ -86,7 +89,7 @@ const localEvery = 4
 
 // Temperatures of the annealing, as a share of the score.
 const (
-	firstHeat = 0.02
+	firstHeat = 0.05
 	lastHeat  = 0.0002
 )
 

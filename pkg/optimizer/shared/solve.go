@@ -108,7 +108,7 @@ func closeTo(n int) float64 {
 }
 
 // stepsFor is the number of steps for a number of tasks. A million take about 0.2 s.
-func stepsFor(n int) float64 { return min(3.5e6, 1e5*float64(n)) + 3500*max(0, float64(n)-1000) }
+func stepsFor(n int) float64 { return min(3.5e6, 3e5*float64(n)) + 3500*max(0, float64(n)-1000) }
 
 // starts returns schedules on identical machines within the limits, best first.
 func (s *searcher) starts(guesses []guess, steps int64, stop func() bool) []*schedule {
