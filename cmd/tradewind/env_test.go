@@ -41,12 +41,12 @@ tasks:
 		t.Errorf("printed %q, want %q", got, want)
 	}
 	for line, want := range map[string]string{
-		"run " + sky + " --env NOT_SET":       "error: --env NOT_SET: the variable NOT_SET is not set\nhint: set it with --env NOT_SET=VALUE\n",
-		"submit " + sky + " --env 1X=2":       "error: --env: \"1X\" is not the name of an environment variable\n",
-		"plan " + own + " --env-file " + own:  "error: " + own + ":1: is not NAME=value\n",
-		"plan " + own + " --env-file none":    "error: none: no such file or directory\n",
-		"run " + sky + " --env TOKEN=x":       "error: " + sky + ":2:11: secrets.TOKEN: is a secret, not a variable\nhint: give it with --secret TOKEN\n",
-		"plan " + own + " --env TRADEWIND_X=": "error: --env: variables that begin with TRADEWIND_ are set by Tradewind\n",
+		"run " + sky + " --env NOT_SET":                  "error: --env NOT_SET: the variable NOT_SET is not set\nhint: set it with --env NOT_SET=VALUE\n",
+		"submit " + sky + " --env 1X=2":                  "error: --env: \"1X\" is not the name of an environment variable\n",
+		"plan " + own + " --env-file " + own:             "error: " + own + ":1: is not NAME=value\n",
+		"plan " + own + " --env-file none":               "error: none: no such file or directory\n",
+		"run " + sky + " --env SIZE=small --env TOKEN=x": "error: " + sky + ":2:11: secrets.TOKEN: is a secret, not a variable\nhint: give it with --secret TOKEN\n",
+		"plan " + own + " --env TRADEWIND_X=":            "error: --env: variables that begin with TRADEWIND_ are set by Tradewind\n",
 	} {
 		_, errs, code := s.run("tradewind " + line)
 		if code != 2 || !strings.HasPrefix(errs, want) {

@@ -37,8 +37,8 @@ type Config struct {
 	// Secrets are additional paths, such as /team/, below which jobs may refer to parameters and secrets.
 	// /NAME/secrets/ is always allowed.
 	Secrets []string
-	// KMSKeys are the ARNs of the customer keys that the deployment may use through EC2, S3, Systems Manager and Secrets
-	// Manager.
+	// KMSKeys are the ARNs of the customer keys that the deployment may use through EC2, S3, Systems Manager and
+	// Secrets Manager.
 	KMSKeys []string
 	// MakeBuckets are names, or prefixes that end in a star, of buckets that the broker creates when jobs request them.
 	// They are data buckets, too.

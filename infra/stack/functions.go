@@ -89,8 +89,8 @@ const (
 	doorSeconds = 6 * 3600
 )
 
-// visibility is how long a message that a function received is hidden from others, in seconds. Lambda wants at least the
-// function's timeout and recommends six times as much, so that a throttled batch is not delivered twice. In a new
+// visibility is how long a message that a function received is hidden from others, in seconds. Lambda wants at least
+// the function's timeout and recommends six times as much, so that a throttled batch is not delivered twice. In a new
 // account, whose functions throttle each other, a throttled batch comes back only after this time, so it is shorter for
 // short functions: a second delivery changes nothing.
 func visibility(s size) int {

@@ -272,7 +272,8 @@ func (rd *reading) skipToLines(ctx context.Context) {
 	for at := end; at > from; {
 		piece := buf[:min(int64(logPiece), at-from)]
 		at -= int64(len(piece))
-		if n, err := rd.api.cfg.Logs.Read(ctx, rd.log(), at, piece); n < len(piece) || err != nil && !errors.Is(err, io.EOF) {
+		n, err := rd.api.cfg.Logs.Read(ctx, rd.log(), at, piece)
+		if n < len(piece) || err != nil && !errors.Is(err, io.EOF) {
 			rd.offset = at + int64(len(piece))
 			return
 		}

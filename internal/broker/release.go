@@ -53,8 +53,8 @@ func (b *Functions) release(ctx context.Context, cause, id string) error {
 }
 
 // quotaHint is until when a quota may block offers, as far as this process has seen. Without it, each release would
-// read the blocks, which are nearly always none. A process that has not seen a block does not end it: another one does, or
-// the block ends by itself.
+// read the blocks, which are nearly always none. A process that has not seen a block does not end it: another one does,
+// or the block ends by itself.
 type quotaHint struct{ until atomic.Int64 } // Unix time, ns
 
 func (h *quotaHint) see(until time.Time) {

@@ -272,8 +272,9 @@ spec: {weight: 1}
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want := "tradewind queue set lab\ntradewind queue set vision --parent lab --weight 3 --max-vcpu 64 --deserved 32 --guaranteed 8.5\n"
-	if r := p.run("convert", file); r.code != command.ExitDone || r.out != want || !strings.Contains(r.err, "spec.capability.memory") {
+	want := "tradewind queue set lab\ntradewind queue set vision --parent lab --weight 3 --max vcpus=64,memory=8 " +
+		"--deserved 32 --guaranteed 8.5\n"
+	if r := p.run("convert", file); r.code != command.ExitDone || r.out != want || r.err != "" {
 		t.Errorf("exit %d: %s\n%s", r.code, r.out, r.err)
 	}
 }

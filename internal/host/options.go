@@ -38,8 +38,8 @@ type Options struct {
 	// Policy is the file with the policy of the broker's sessions (docs/scheduling.md), watched for changes; empty is
 	// the default policy.
 	Policy string
-	// ReserveBytes is how much of the state folder's disk must be free, or no task is admitted; 0 is 2 % of the disk, at
-	// most 1 GiB.
+	// ReserveBytes is how much of the state folder's disk must be free, or no task is admitted; 0 is 2 % of the disk,
+	// at most 1 GiB.
 	ReserveBytes int64
 	// Passive serves the API for reading only and runs nothing.
 	Passive bool

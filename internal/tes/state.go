@@ -52,8 +52,8 @@ const systemFailure = "125"
 // framing matches the lines with which the script of a task separates the logs of its executors and lists its outputs.
 var framing = regexp.MustCompile(`\s*== tes (executor( \S+){6}|output \d+ \d+( \S+)?)`)
 
-// SystemLog returns a reason for the system logs of a task. The end of the task's output, which the reason may have, has
-// lines of the script that are of no use to a client.
+// SystemLog returns a reason for the system logs of a task. The end of the task's output, which the reason may have,
+// has lines of the script that are of no use to a client.
 func SystemLog(reason string) string {
 	return strings.TrimRight(framing.ReplaceAllString(reason, ""), " \n:;")
 }

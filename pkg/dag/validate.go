@@ -10,8 +10,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
-// Validate checks j and returns an *Error for the first fault of each task, or of the job. Readers have already called it; callers need it for
-// jobs that they made, changed, or received. It takes time and memory linear in tasks and edges.
+// Validate checks j and returns an *Error for the first fault of each task, or of the job. Readers have already called
+// it; callers need it for jobs that they made, changed, or received. It takes time and memory linear in tasks and
+// edges.
 func (j *Job) Validate() error {
 	if err := j.validateHead(); err != nil {
 		return err

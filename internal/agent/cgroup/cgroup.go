@@ -28,7 +28,8 @@ type Parent struct {
 // Limits are the limits of a group; zero values are no limit.
 type Limits struct {
 	MemoryBytes int64
-	// CPUs is the group's share of the CPU in relation to other groups, in vCPUs. It matters only while the CPU is busy.
+	// CPUs is the group's share of the CPU in relation to other groups, in vCPUs. It matters only while the CPU is
+	// busy.
 	CPUs float64
 }
 

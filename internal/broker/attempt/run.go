@@ -36,8 +36,9 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 	t := &spec.Tasks[cl.Task]
 	a := &wire.Assignment{
 		Job: job.ID, JobName: job.Name, Task: t.Name, Attempt: cl.ID,
-		Setup: t.Setup, Run: t.Run, Login: t.Login, Timeout: cfg.Wall(t.Timeout), Env: maps.Clone(t.Env), Accelerators: cl.Offer.AccelCount,
-		Workdir: t.Workdir, Store: cmp.Or(cl.Store, cfg.StoreURL), Prefix: taskPrefix(job.ID, t.Name),
+		Setup: t.Setup, Run: t.Run, Login: t.Login, Timeout: cfg.Wall(t.Timeout), Env: maps.Clone(t.Env),
+		Accelerators: cl.Offer.AccelCount,
+		Workdir:      t.Workdir, Store: cmp.Or(cl.Store, cfg.StoreURL), Prefix: taskPrefix(job.ID, t.Name),
 		Parents: in.Parents, PartialParents: in.Only, EmptyParents: in.Nothing, Pace: cfg.Pace,
 		Service: serviceOf(cfg, spec, cl.Task),
 	}

@@ -23,8 +23,8 @@ type Config struct {
 	Private []string
 	// Proven are the clouds whose machines must prove their identity when they dial home.
 	Proven []string
-	// Shared are the clouds whose machines share a computer with other work, because they are simulated. The machines of
-	// pools always do. Agents limit the memory of their tasks.
+	// Shared are the clouds whose machines share a computer with other work, because they are simulated. The machines
+	// of pools always do. Agents limit the memory of their tasks.
 	Shared []string
 	// GrantFor is how long an agent's storage credentials are valid, in the machines' time. They are renewed as long
 	// as the attempt lasts. So this is how long a released machine can still write.

@@ -89,7 +89,8 @@ func DecideSucceeded(st Advancing, task int) (d record.Decision) {
 	return d
 }
 
-// DecideFailed announces a task again while it has retries left, unless its timeout ended it. Otherwise it fails the job.
+// DecideFailed announces a task again while it has retries left, unless its timeout ended it. Otherwise it fails the
+// job.
 func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record.Decision) {
 	if st.Job.State != apitypes.JobRunning && st.Job.State != apitypes.JobWaiting ||
 		e.Task < 0 || e.Task >= st.Job.Tasks ||

@@ -113,6 +113,9 @@ func readLines(path string, to map[string]string, check func(value string) error
 	if len(body) > dag.MaxEnvBytes {
 		return command.BadInput("", "%s: has %d bytes, the maximum is %d", path, len(body), dag.MaxEnvBytes)
 	}
+	if line, ok := assigns(body); !ok { // the library would read the fields of YAML as variables
+		return command.BadInput("NAME=value", "%s:%d: is not NAME=value", path, line)
+	}
 	values, err := godotenv.UnmarshalBytes(body)
 	if err != nil {
 		line := lineOf(body, func(text string) bool { return !strings.ContainsAny(text, "=:") })
@@ -128,6 +131,17 @@ func readLines(path string, to map[string]string, check func(value string) error
 		to[name] = values[name]
 	}
 	return nil
+}
+
+// assigns reports whether the first line that is neither empty nor a comment is an assignment, and returns its number.
+func assigns(body []byte) (line int, ok bool) {
+	ok = true
+	line = lineOf(body, func(text string) bool {
+		name, _, found := strings.Cut(text, "=")
+		ok = found && !strings.Contains(name, ":")
+		return true
+	})
+	return line, ok
 }
 
 // lineOf returns the number of the first line that is, or else of the last line. It skips comments and empty lines.

@@ -89,7 +89,10 @@ func (r *reader) addVariable(c *container, n *yaml.Node, name string, v podtext.
 		return fault.At(yamlfile.PositionOf(n), fault.OverLimit(
 			fmt.Sprintf("has %d bytes with the variables in it, more than %d", size, dag.MaxEnvBytes), ""))
 	case len(c.env) == maxVariables:
-		return fault.At(yamlfile.PositionOf(n), fault.OverLimit(fmt.Sprintf("more than %d variables", maxVariables), ""))
+		return fault.At(
+			yamlfile.PositionOf(n),
+			fault.OverLimit(fmt.Sprintf("more than %d variables", maxVariables), ""),
+		)
 	}
 	c.env = slices.DeleteFunc(c.env, func(other podtext.Variable) bool { return other.Name == name })
 	c.env = append(c.env, podtext.Variable{Name: name, Value: v, Secret: secret})

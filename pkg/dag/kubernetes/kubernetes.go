@@ -289,35 +289,39 @@ func (r *reader) metadata(m *metadata, n *yaml.Node) error {
 	return err
 }
 
+// otherKind handles an object that is not a workload: it is refused, warned about, or used by other objects.
+func (r *reader) otherKind(d *document, known map[string]workload) error {
+	if hint, ok := unsupportedKinds()[d.group+"/"+d.kind]; ok {
+		return r.Fault(d.node, d.version+" "+d.kind+" is not supported", hint)
+	}
+	if r.isReferencedKind(d) {
+		return nil
+	}
+	if d.kind == "Queue" && d.group == schedulingGroup {
+		r.job.Warn(yamlfile.PositionOf(d.node), "", "Queue "+d.name+" is not made: tradewind convert prints the "+
+			"commands for a file that has only queues")
+		return nil
+	}
+	for _, known := range slices.Sorted(mapKeys(known)) {
+		group, name, _ := strings.Cut(known, "/")
+		if name == d.kind && fault.Distance(group, d.group, 4) <= 4 || group == d.group &&
+			fault.Distance(name, d.kind, 2) <= 2 {
+			of := group + "/…"
+			if group == "" {
+				of = "v1"
+			}
+			return r.Fault(d.node, d.version+" "+d.kind+" is unknown", "did you mean "+name+" of "+of+"?")
+		}
+	}
+	r.job.Warn(yamlfile.PositionOf(d.node), "", d.version+" "+d.kind+" is not acted on")
+	return nil
+}
+
 // readDocument adds the tasks of an object to the job.
 func (r *reader) readDocument(d *document, known map[string]workload) error {
-	kind := d.group + "/" + d.kind
-	read := known[kind]
+	read := known[d.group+"/"+d.kind]
 	if read == nil {
-		if hint, ok := unsupportedKinds()[kind]; ok {
-			return r.Fault(d.node, d.version+" "+d.kind+" is not supported", hint)
-		}
-		if r.isReferencedKind(d) {
-			return nil
-		}
-		if d.kind == "Queue" && d.group == schedulingGroup {
-			r.job.Warn(yamlfile.PositionOf(d.node), "", "Queue "+d.name+" is not made: tradewind convert prints the "+
-				"commands for a file that has only queues")
-			return nil
-		}
-		for _, known := range slices.Sorted(mapKeys(known)) {
-			group, name, _ := strings.Cut(known, "/")
-			if name == d.kind && fault.Distance(group, d.group, 4) <= 4 || group == d.group &&
-				fault.Distance(name, d.kind, 2) <= 2 {
-				of := group + "/…"
-				if group == "" {
-					of = "v1"
-				}
-				return r.Fault(d.node, d.version+" "+d.kind+" is unknown", "did you mean "+name+" of "+of+"?")
-			}
-		}
-		r.job.Warn(yamlfile.PositionOf(d.node), "", d.version+" "+d.kind+" is not acted on")
-		return nil
+		return r.otherKind(d, known)
 	}
 	if d.name == "" {
 		return r.Fault(d.node, "has no name", "add metadata.name")
@@ -431,8 +435,9 @@ func (r *reader) warnKeys(m *metadata) {
 	for _, keys := range []map[string]string{m.labels, m.annotations} {
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
 			domain, _, _ := strings.Cut(key, "/")
-			if key == "sla-waiting-time" || slices.Contains([]string{"kueue.x-k8s.io", "scheduling.volcano.sh", "volcano.sh", "scheduling.k8s.io",
-				"scheduling.x-k8s.io"}, domain) && !slices.Contains(readKeys, key) {
+			if key == "sla-waiting-time" ||
+				slices.Contains([]string{"kueue.x-k8s.io", "scheduling.volcano.sh", "volcano.sh", "scheduling.k8s.io",
+					"scheduling.x-k8s.io"}, domain) && !slices.Contains(readKeys, key) {
 				r.job.Warn(yamlfile.PositionOf(m.at), fault.Join(r.where(), fault.KeyElement(key)), notActedOn)
 			}
 		}

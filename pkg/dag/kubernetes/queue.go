@@ -110,7 +110,9 @@ func (r *reader) queueSpec(q *Queue, n *yaml.Node) error {
 		"deserved":   r.amounts(func(q *Queue) (vcpu, gib *float64) { return &q.DeservedVCPU, &q.DeservedGiB }),
 		"guarantee": func(q *Queue, n *yaml.Node) error {
 			return readInto(r, n, fields[*Queue]{
-				"resource": r.amounts(func(q *Queue) (vcpu, gib *float64) { return &q.GuaranteedVCPU, &q.GuaranteedGiB }),
+				"resource": r.amounts(
+					func(q *Queue) (vcpu, gib *float64) { return &q.GuaranteedVCPU, &q.GuaranteedGiB },
+				),
 			}, q)
 		},
 		"reclaimable": func(_ *Queue, n *yaml.Node) error {

@@ -166,7 +166,11 @@ func (r *reader) forStorage() yamlfile.Fields[*skyStorage] {
 		},
 		"config": r.readStorageConfig,
 		"mount_options": func(_ *skyStorage, n *yaml.Node) error {
-			return r.Fault(n, "options of SkyPilot's mount program are not passed on", "config: {mount: {read_only: true}}")
+			return r.Fault(
+				n,
+				"options of SkyPilot's mount program are not passed on",
+				"config: {mount: {read_only: true}}",
+			)
 		},
 		"_is_sky_managed": ignored, "_force_delete": ignored,
 	}
@@ -192,8 +196,12 @@ func (r *reader) readStorageConfig(s *skyStorage, n *yaml.Node) error {
 	for _, field := range []string{"transfers", "buffer_size", "vfs_cache_max_size", "vfs_cache_max_age",
 		"vfs_read_ahead", "vfs_read_chunk_size", "vfs_read_chunk_streams", "vfs_write_back"} {
 		cached[field] = func(_ *skyStorage, n *yaml.Node) error {
-			r.job.Warn(yamlfile.PositionOf(n), "file_mounts.config.mount_cached."+field, "is not acted on: the agent "+
-				"chooses it")
+			r.job.Warn(
+				yamlfile.PositionOf(n),
+				"file_mounts.config.mount_cached."+field,
+				"is not acted on: the agent "+
+					"chooses it",
+			)
 			return nil
 		}
 	}

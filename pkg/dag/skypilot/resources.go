@@ -257,28 +257,7 @@ func (r *reader) readMemory(c *skyChoice, n *yaml.Node) error {
 func (r *reader) readAccelerators(c *skyChoice, n *yaml.Node) error {
 	c.accelerators, c.inOrder = nil, false
 	alternatives := len(n.Content) > 2 || n.Kind == yaml.SequenceNode && len(n.Content) > 1
-	add := func(s string, n *yaml.Node) error {
-		name, count, err := dag.ParseAccelerator(s)
-		if err != nil && alternatives && knownElsewhere(s) {
-			r.job.Warn(yamlfile.PositionOf(n), "resources.accelerators", fault.Quote(s)+" is left out: no cloud here sells it")
-			return nil
-		}
-		if err != nil && knownElsewhere(s) {
-			return r.Fault(n, fault.Quote(s)+" is not sold by a cloud here", supportedClouds+" supported; tradewind catalog "+
-				"search --gpu ANY shows what they sell")
-		}
-		if err != nil {
-			return fault.At(yamlfile.PositionOf(n), err)
-		}
-		if len(c.accelerators) == dag.MaxAlternatives {
-			return fault.At(
-				yamlfile.PositionOf(n),
-				fault.OverLimit(fmt.Sprintf("more than %d accelerators", dag.MaxAlternatives), ""),
-			)
-		}
-		c.accelerators = append(c.accelerators, skyAccelerator{name, count, yamlfile.PositionOf(n)})
-		return nil
-	}
+	add := func(s string, n *yaml.Node) error { return r.addAccelerator(c, s, n, alternatives) }
 	none := func() error {
 		if len(c.accelerators) == 0 && len(n.Content) > 0 {
 			return r.Fault(n, "none of these is sold by a cloud here", "tradewind catalog search --gpu ANY")
@@ -321,6 +300,27 @@ func (r *reader) readAccelerators(c *skyChoice, n *yaml.Node) error {
 		return err
 	}
 	return add(s, n)
+}
+
+// addAccelerator adds one alternative. One that no cloud here sells is left out with a warning if there are others.
+func (r *reader) addAccelerator(c *skyChoice, s string, n *yaml.Node, alternatives bool) error {
+	name, count, err := dag.ParseAccelerator(s)
+	switch {
+	case err != nil && alternatives && knownElsewhere(s):
+		r.job.Warn(yamlfile.PositionOf(n), "resources.accelerators",
+			fault.Quote(s)+" is left out: no cloud here sells it")
+		return nil
+	case err != nil && knownElsewhere(s):
+		return r.Fault(n, fault.Quote(s)+" is not sold by a cloud here",
+			supportedClouds+" supported; tradewind catalog search --gpu ANY shows what they sell")
+	case err != nil:
+		return fault.At(yamlfile.PositionOf(n), err)
+	case len(c.accelerators) == dag.MaxAlternatives:
+		return fault.At(yamlfile.PositionOf(n),
+			fault.OverLimit(fmt.Sprintf("more than %d accelerators", dag.MaxAlternatives), ""))
+	}
+	c.accelerators = append(c.accelerators, skyAccelerator{name, count, yamlfile.PositionOf(n)})
+	return nil
 }
 
 // knownElsewhere reports whether an accelerator, NAME or NAME:COUNT, has a name in SkyPilot's catalogue with a form
@@ -515,8 +515,12 @@ func (r *reader) zoneOfAccount(c *skyChoice) {
 	}
 	for _, mark := range c.marks {
 		if mark.Field == "zone" {
-			r.job.Warn(mark.Pos, mark.Path, "the name "+c.Zone+" is a different zone in each account of AWS: any zone of "+
-				m[1]+" is used; write the ID of the zone for one, such as use1-az1")
+			r.job.Warn(
+				mark.Pos,
+				mark.Path,
+				"the name "+c.Zone+" is a different zone in each account of AWS: any zone of "+
+					m[1]+" is used; write the ID of the zone for one, such as use1-az1",
+			)
 		}
 	}
 	c.Region, c.Zone = cmp.Or(c.Region, m[1]), ""

@@ -105,7 +105,11 @@ func (r *reader) readPolicy(s *skyService, n *yaml.Node, least func(*skyService,
 	known := yamlfile.Fields[*skyService]{
 		"min_replicas": func(s *skyService, n *yaml.Node) error {
 			if n.Value == "0" {
-				return r.Fault(n, "a service cannot scale to zero replicas", "write 1, and end the service with tradewind cancel")
+				return r.Fault(
+					n,
+					"a service cannot scale to zero replicas",
+					"write 1, and end the service with tradewind cancel",
+				)
 			}
 			return least(s, n)
 		},
@@ -162,8 +166,11 @@ func (r *reader) readProbe(to *dag.Readiness, n *yaml.Node) error {
 		"path":                                  path,
 		"endpoint_probe_interval_seconds":       later("endpoint_probe_interval_seconds"),
 		"consecutive_failure_threshold_timeout": later("consecutive_failure_threshold_timeout"),
-		"initial_delay_seconds": yamlfile.TextField(y, func(r *dag.Readiness) *time.Duration { return &r.InitialDelay },
-			parseSeconds),
+		"initial_delay_seconds": yamlfile.TextField(
+			y,
+			func(r *dag.Readiness) *time.Duration { return &r.InitialDelay },
+			parseSeconds,
+		),
 		"timeout_seconds": yamlfile.TextField(y, func(r *dag.Readiness) *time.Duration { return &r.Timeout },
 			parseSeconds),
 		"post_data": r.readPost,

@@ -21,7 +21,11 @@ var (
 
 // refusedInStep are options of srun with which a step would have another result.
 var refusedInStep = []struct{ option, why, instead string }{
-	{"--container-", "containers of a step are not started", "name the image for the whole script: #SBATCH --container-image"},
+	{
+		"--container-",
+		"containers of a step are not started",
+		"name the image for the whole script: #SBATCH --container-image",
+	},
 	{"--multi-prog", "the file of programs is not read", "start each program with its own srun -n1"},
 	{"--het-group", "heterogeneous steps are not supported", "write a gang of roles"},
 	{"--pack-group", "heterogeneous steps are not supported", "write a gang of roles"},

@@ -280,9 +280,9 @@ const srun = `srun() (
 )
 `
 
-// srunExport applies --export, --chdir and --output. A list of variables without ALL is refused, because it would remove
-// the others. The names of a step's output files may contain the rank, the node and the job; a file that several ranks
-// share gets the output of all, and errors go to the same file.
+// srunExport applies --export, --chdir and --output. A list of variables without ALL is refused, because it would
+// remove the others. The names of a step's output files may contain the rank, the node and the job; a file that several
+// ranks share gets the output of all, and errors go to the same file.
 const srunExport = `  case ,$_export, in
   *,ALL,*) ;;
   *) refuse "--export=$_export: the other variables can not be removed: add ALL" ;;

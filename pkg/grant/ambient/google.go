@@ -99,9 +99,9 @@ func (f googleFile) impersonated() (account, endpoint string, err error) {
 	return account, u.Scheme + "://" + u.Host, nil
 }
 
-// signing returns the tokens with which signBlob is called. A user or an account that impersonates another may also sign
-// for it (role Service Account Token Creator). A federated identity may usually only get the account's tokens (role
-// Workload Identity User), and one that goes through delegates too, so the account signs for itself.
+// signing returns the tokens with which signBlob is called. A user or an account that impersonates another may also
+// sign for it (role Service Account Token Creator). A federated identity may usually only get the account's tokens
+// (role Workload Identity User), and one that goes through delegates too, so the account signs for itself.
 func (f googleFile) signing(ctx context.Context, own oauth2.TokenSource) (oauth2.TokenSource, error) {
 	if f.Type != string(google.ImpersonatedServiceAccount) || len(f.Via) > 0 || len(f.Source) == 0 {
 		return own, nil
