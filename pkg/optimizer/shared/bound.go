@@ -57,8 +57,10 @@ func (p *problem) bound() (limits, string) {
 
 type bounder struct {
 	*problem
-	fronts     [][]*Machine // for each class the machines that fit and are not dominated
-	head, tail []float64    // the earliest end of each task, and the least time after it
+	fronts [][]*Machine // for each class the machines that fit and are not dominated
+	// ready is when the parents of each task end at the earliest, head when the task ends, and tail the least time
+	// after it.
+	ready, head, tail []float64
 }
 
 // fronts returns for each class of tasks the machines that fit it and are not worse than another in everything. It
@@ -115,7 +117,7 @@ func (p *problem) noMachine(class int) string {
 
 // paths sets head and tail and returns the earliest end of the last task.
 func (b *bounder) paths() float64 {
-	b.head, b.tail = make([]float64, b.n), make([]float64, b.n)
+	b.ready, b.head, b.tail = make([]float64, b.n), make([]float64, b.n), make([]float64, b.n)
 	fastest := make([]float64, len(b.classes))
 	quick := make([][]*Machine, len(b.classes)) // not dominated in boot and speed
 	for c, front := range b.fronts {
@@ -129,13 +131,12 @@ func (b *bounder) paths() float64 {
 		}
 	}
 	for t := range b.n {
-		from := 0.0
 		for _, a := range b.parents.of(int32(t)) { // #nosec G115 -- at most MaxTasks
-			from = max(from, b.head[a.task])
+			b.ready[t] = max(b.ready[t], b.head[a.task])
 		}
 		b.head[t] = math.Inf(1)
 		for _, m := range quick[b.class[t]] {
-			b.head[t] = min(b.head[t], max(from, m.BootHours)+b.task(t).Hours/m.Speed)
+			b.head[t] = min(b.head[t], max(b.ready[t], m.BootHours)+b.task(t).Hours/m.Speed)
 		}
 	}
 	longest := 0.0
@@ -149,19 +150,12 @@ func (b *bounder) paths() float64 {
 	return longest
 }
 
-// rate is what an hour at speed 1 of a task of some class costs at least on a machine.
-type rate struct {
-	machine *Machine
-	usd     float64
-}
-
 // shares is the bound by the shares of the tasks, for one weight of the resources.
 func (b *bounder) shares(weights [3]float64) float64 {
-	plain, stretched := b.rates(weights, false), b.rates(weights, true)
 	sum, sumStretched, boot := 0.0, 0.0, 0.0
 	for t := range b.n {
-		sum += b.least(t, plain[b.class[t]])
-		sumStretched += b.least(t, stretched[b.class[t]])
+		plain, stretched := b.least(t, weights)
+		sum, sumStretched = sum+plain, sumStretched+stretched
 	}
 	for _, front := range b.fronts {
 		least := math.Inf(1)
@@ -173,58 +167,37 @@ func (b *bounder) shares(weights [3]float64) float64 {
 	return max(sum+boot, sumStretched)
 }
 
-// rates returns for each class the rates, least first, without those of slower machines that cost more.
-func (b *bounder) rates(weights [3]float64, stretched bool) [][]rate {
-	all := make([][]rate, len(b.classes))
-	for c, front := range b.fronts {
-		var rates []rate
-		for _, m := range front {
-			share := 0.0
-			holds, has := [3]float64{b.classes[c].CPUs, b.classes[c].MemoryGiB, b.classes[c].GPUs},
-				[3]float64{m.CPUs, m.MemoryGiB, m.GPUs}
-			for d, w := range weights {
-				if holds[d] > 0 {
-					share += w * holds[d] / has[d]
-				}
-			}
-			usd := m.USDPerHour / m.Speed * share
-			if stretched && !math.IsInf(b.deadline, 1) && m.BootHours < b.deadline {
-				usd *= b.deadline / (b.deadline - m.BootHours)
-			}
-			rates = append(rates, rate{m, usd})
-		}
-		slices.SortStableFunc(rates, func(x, y rate) int { return cmp.Compare(x.usd, y.usd) })
-		var kept []rate
-		for _, r := range rates {
-			if !slices.ContainsFunc(kept, func(o rate) bool {
-				return o.machine.Speed >= r.machine.Speed && o.machine.BootHours <= r.machine.BootHours
-			}) {
-				kept = append(kept, r)
+// least is the least share of a task over the machines on which it can keep the deadline, without and with the factor
+// for the boot.
+func (b *bounder) least(t int, weights [3]float64) (plain, stretched float64) {
+	of := b.task(t)
+	holds := [3]float64{weights[0] * of.CPUs, weights[1] * of.MemoryGiB, weights[2] * of.GPUs}
+	plain, stretched = math.Inf(1), math.Inf(1)
+	for _, m := range b.fronts[b.class[t]] {
+		share := 0.0
+		for d, has := range [3]float64{m.CPUs, m.MemoryGiB, m.GPUs} {
+			if holds[d] > 0 {
+				share += holds[d] / has
 			}
 		}
-		all[c] = kept
-	}
-	return all
-}
-
-// least is the least share of a task over the machines on which it can keep the deadline.
-func (b *bounder) least(t int, rates []rate) float64 {
-	hours := b.task(t).Hours
-	for _, r := range rates {
-		if b.keeps(t, r.machine) {
-			return r.usd * hours
+		usd := m.USDPerHour / m.Speed * share * of.Hours
+		longer := usd
+		if m.BootHours < b.deadline && !math.IsInf(b.deadline, 1) {
+			longer *= b.deadline / (b.deadline - m.BootHours)
+		}
+		if (usd < plain || longer < stretched) && b.keeps(t, m) {
+			plain, stretched = min(plain, usd), min(stretched, longer)
 		}
 	}
-	return 0 // a rounding error: the longest path keeps the deadline
+	if math.IsInf(plain, 1) { // a rounding error: the longest path keeps the deadline
+		return 0, 0
+	}
+	return plain, stretched
 }
 
 // keeps reports whether a task can keep the deadline on a machine.
 func (b *bounder) keeps(t int, m *Machine) bool {
-	from := m.BootHours
-	for _, a := range b.parents.of(int32(t)) { // #nosec G115 -- at most MaxTasks
-		from = max(from, b.head[a.task])
-	}
-	return (from+b.task(t).Hours/m.Speed+b.tail[t])*(1-slack) <= b.deadline
+	return (max(b.ready[t], m.BootHours)+b.task(t).Hours/m.Speed+b.tail[t])*(1-slack) <= b.deadline
 }
 
 // single is the cost of the instance of the most expensive task.

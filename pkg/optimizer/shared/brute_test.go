@@ -279,3 +279,18 @@ func TestPlansAreValidAndRepeatable(t *testing.T) {
 		}
 	})
 }
+
+// No plan of a tiny model is below the bound, and no bound rules out a plan.
+func TestBoundIsNotAboveBestPlan(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := tinyModel(t)
+		best := brute(m)
+		bound, message, err := shared.Bound(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bound > best || message != "" && !math.IsInf(best, 1) {
+			t.Fatalf("the bound is %v (%s), but the best plan has %v", bound, message, best)
+		}
+	})
+}

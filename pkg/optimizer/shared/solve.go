@@ -108,7 +108,7 @@ func closeTo(n int) float64 {
 }
 
 // stepsFor is the number of steps for a number of tasks. A million take about 0.2 s.
-func stepsFor(n int) float64 { return min(3.5e6, 3e5*float64(n)) + 3500*max(0, float64(n)-1000) }
+func stepsFor(n int) float64 { return min(3e6, 3e5*float64(n)) + 3500*max(0, float64(n)-1000) }
 
 // starts returns schedules on identical machines within the limits, best first.
 func (s *searcher) starts(guesses []guess, steps int64, stop func() bool) []*schedule {
@@ -142,6 +142,7 @@ func (s *searcher) starts(guesses []guess, steps int64, stop func() bool) []*sch
 		}
 		s.steps += int64(s.n)
 	}
+	found = append(found, s.spread()...)
 	slices.SortStableFunc(found, func(a, b *schedule) int { return cmp.Compare(a.score, b.score) })
 	const most = 8
 	return found[:min(len(found), most)]
@@ -156,7 +157,7 @@ func (s *searcher) repaired(steps int64, stop func() bool) []*schedule {
 	for _, relaxed := range []bool{false, true} {
 		for _, fastest := range []bool{false, true} {
 			s.relaxed, s.fastest = relaxed, fastest
-			if c := s.greedy(order); c != nil && (best == nil || c.score < best.score) {
+			if c := s.greedy(order, 1); c != nil && (best == nil || c.score < best.score) {
 				best = c
 			}
 		}
@@ -179,8 +180,36 @@ func (s *searcher) repaired(steps int64, stop func() bool) []*schedule {
 	return []*schedule{best}
 }
 
-// greedy builds a schedule from nothing. It returns nil if it breaks a limit, unless the limits are relaxed.
-func (s *searcher) greedy(order []int32) *schedule {
+// spread builds schedules in which each task goes where it costs least, for several ways to spread the time until the
+// deadline over the tasks: the time after each task is its least time by some factor, up to what the longest path
+// allows.
+func (s *searcher) spread() []*schedule {
+	if math.IsInf(s.deadline, 1) || s.makespan {
+		return nil
+	}
+	longest, boot := 0.0, math.Inf(1)
+	for t := range s.n {
+		longest = max(longest, s.shortest[t]+s.tail[t])
+		boot = min(boot, s.head[t])
+	}
+	if longest == 0 {
+		return nil
+	}
+	most := (s.deadline - boot) / longest
+	s.tried, s.blink, s.fastest = append(s.tried[:0], s.pool...), 0, false
+	order := s.ranks(0)
+	var found []*schedule
+	for _, part := range []float64{0, 0.5, 0.8, 1} {
+		if c := s.greedy(order, 1+part*max(0, most-1)); c != nil {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// greedy builds a schedule from nothing, with the given factor for the time after each task. It returns nil if it
+// breaks a limit, unless the limits are relaxed.
+func (s *searcher) greedy(order []int32, factor float64) *schedule {
 	c := &schedule{}
 	c.on = resized(c.on, s.n)
 	s.late, s.planned = resized(s.late, s.n), s.planned[:0]
@@ -188,7 +217,7 @@ func (s *searcher) greedy(order []int32) *schedule {
 		c.on[t] = unset
 		s.late[t] = math.Inf(1)
 		if !s.relaxed {
-			s.late[t] = (s.deadline - s.tail[t]) * (1 + 1e-12)
+			s.late[t] = (s.deadline - s.tail[t]*factor) * (1 + 1e-12)
 		}
 	}
 	if !s.recreate(c, order) {
