@@ -55,8 +55,11 @@ func (t *Target) obstacle(r *types.StackResource) string {
 func (t *Target) remedy(typ, physical string) string {
 	switch typ {
 	case "AWS::S3::Bucket":
-		return fmt.Sprintf("empty it: aws s3 rm s3://%s --recursive --region %s (docs/aws.md empties one with versions)",
-			physical, t.Region)
+		return fmt.Sprintf(
+			"empty it: aws s3 rm s3://%s --recursive --region %s (docs/aws.md empties one with versions)",
+			physical,
+			t.Region,
+		)
 	case "AWS::DynamoDB::Table":
 		return fmt.Sprintf("aws dynamodb update-table --table-name %s --no-deletion-protection-enabled --region %s",
 			physical, t.Region)

@@ -28,6 +28,7 @@ type users struct {
 	objects map[string][]byte // the DAG bucket
 	crowded bool              // their jobs share one small quota
 	placed  bool              // some of their jobs have placement rules
+	unset   int               // queues that are still to be set up; jobs wait for them
 }
 
 // userJob is a job of a user of the world.
@@ -69,6 +70,10 @@ func (u *users) plan(spec *dag.Job) *userJob {
 
 // submit submits a job through the API, and retries until it is accepted.
 func (u *users) submit(j *userJob) {
+	if u.unset > 0 {
+		u.w.After(time.Second, func() { u.submit(j) })
+		return
+	}
 	u.w.network.call("submit "+j.Spec.Name, true, func(ctx context.Context, b *broker.Broker) error {
 		_, err := b.Users.Submit(ctx, broker.Submission{Spec: j.Spec, Token: j.Spec.Name, Source: "api"})
 		return err
@@ -89,6 +94,10 @@ func (u *users) put(key string, body []byte, told int) {
 
 // notifyObject notifies the broker of an object and retries until it succeeds, as object stores do.
 func (u *users) notifyObject(key string, n int) {
+	if u.unset > 0 {
+		u.w.After(time.Second, func() { u.notifyObject(key, n) })
+		return
+	}
 	id := fmt.Sprintf("object/%s/%d", key, n)
 	u.w.network.call("object "+key, true, func(ctx context.Context, b *broker.Broker) error {
 		return b.Functions.Emit(ctx, "bucket", id, events.ObjectCreated{Bucket: "sim://dags", Key: key, ETag: "1",
@@ -130,14 +139,25 @@ func (u *users) cancel(j *userJob, reason string) {
 	})
 }
 
-// setQueue configures a queue.
-func (u *users) setQueue(name string, s record.QueueSettings) {
+// setUpQueue configures a queue before any job is submitted: a job whose queue does not exist is refused when queues
+// are set up.
+func (u *users) setUpQueue(name string, s record.QueueSettings) {
+	u.unset++
+	u.configure(name, s, func() { u.unset-- })
+}
+
+// setQueue changes a queue.
+func (u *users) setQueue(name string, s record.QueueSettings) { u.configure(name, s, func() {}) }
+
+func (u *users) configure(name string, s record.QueueSettings, done func()) {
 	u.w.network.call("queue "+name, true, func(ctx context.Context, b *broker.Broker) error {
 		return b.Users.SetQueue(ctx, name, s)
 	}, func(err error) {
 		if err != nil {
-			u.w.After(time.Second, func() { u.setQueue(name, s) })
+			u.w.After(time.Second, func() { u.configure(name, s, done) })
+			return
 		}
+		done()
 	})
 }
 

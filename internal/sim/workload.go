@@ -77,7 +77,7 @@ func (u *users) drawQueues() {
 		}
 		u.drawBounds(&lab)
 		u.drawMonth("lab", &lab)
-		u.setQueue("lab", lab)
+		u.setUpQueue("lab", lab)
 		small.Parent, cpus.Parent = "lab", "lab"
 		small.Weight, cpus.Weight = 1+r.IntN(3), r.IntN(3)
 		if r.Chance(0.3) {
@@ -94,15 +94,14 @@ func (u *users) drawQueues() {
 	if r.Chance(0.5) {
 		cpus.MaxVCPU = float64(4 * (1 + r.IntN(12)))
 	}
-	for _, q := range []struct {
-		name     string
-		settings record.QueueSettings
-	}{{"small", small}, {"cpus", cpus}} {
-		u.drawBounds(&q.settings)
-		u.drawMonth(q.name, &q.settings)
-		if !reflect.DeepEqual(q.settings, record.QueueSettings{}) {
-			u.setQueue(q.name, q.settings)
-		}
+	u.drawBounds(&small)
+	u.drawMonth("small", &small)
+	u.drawBounds(&cpus)
+	u.drawMonth("cpus", &cpus)
+	none := record.QueueSettings{}
+	if u.unset > 0 || !reflect.DeepEqual(small, none) || !reflect.DeepEqual(cpus, none) {
+		u.setUpQueue("small", small)
+		u.setUpQueue("cpus", cpus)
 	}
 }
 

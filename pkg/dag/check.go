@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
-
-	"github.com/tradewind-broker/tradewind/internal/base/lazyregexp"
 )
 
 // The checks of single values. Readers call them at the line of the value, and Validate calls them for the whole job.
@@ -268,11 +268,13 @@ func CheckPlace(s string) error {
 // project and the topic (Pub/Sub, "Topic", field name; Resource Manager, "Project", field projectId).
 const Topic = `^pubsub://([a-z](?:[a-z0-9.:-]{0,98}[a-z0-9]))/([A-Za-z][A-Za-z0-9._~%+-]{2,254})$`
 
-var validTopic = lazyregexp.New(Topic)
+var validTopic = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(Topic)
+})
 
 // CheckTopic checks the topic that a job's end is published to.
 func CheckTopic(s string) error {
-	m := validTopic.FindStringSubmatch(s)
+	m := validTopic().FindStringSubmatch(s)
 	if m == nil || strings.HasPrefix(m[2], "goog") {
 		return fault.New(fault.Quote(s)+" is not a topic", "write pubsub://PROJECT/TOPIC, such as pubsub://acme/jobs")
 	}
@@ -363,19 +365,23 @@ func CheckDescription(s string) error {
 }
 
 // imageRef is a container image with its tag or digest. It cannot begin like an option of a program.
-var imageRef = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`)
+var imageRef = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`)
+})
 
 // likeContainer is REGISTRY/NAME:TAG; only the tag is required. No cloud names machine images like this.
-var likeContainer = lazyregexp.New(`^([a-z0-9.-]+(:[0-9]+)?/)?[a-z0-9._/-]+:[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+var likeContainer = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([a-z0-9.-]+(:[0-9]+)?/)?[a-z0-9._/-]+:[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+})
 
 // LikeContainer reports whether a machine image is named like a container image.
 func LikeContainer(image string) bool {
-	return !strings.HasPrefix(image, containerScheme) && likeContainer.MatchString(image)
+	return !strings.HasPrefix(image, containerScheme) && likeContainer().MatchString(image)
 }
 
 // CheckImage checks the image of an alternative.
 func CheckImage(s string) error {
-	if ref, container := strings.CutPrefix(s, containerScheme); container && !imageRef.MatchString(ref) {
+	if ref, container := strings.CutPrefix(s, containerScheme); container && !imageRef().MatchString(ref) {
 		return fault.New(fault.Quote(s)+" is not a container's image",
 			"docker: and its name, such as docker:ubuntu:24.04")
 	}

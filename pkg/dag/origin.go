@@ -2,13 +2,13 @@ package dag
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
-
-	"github.com/tradewind-broker/tradewind/internal/base/lazyregexp"
 )
 
 // Origin has the positions of a job's parts in its file, for errors found after reading: a cycle, or a request that
@@ -85,7 +85,9 @@ func (j *Job) ErrorAt(task, alternative int, field, reason, hint string) *Error 
 
 // alternativeField matches the path of a task's resources, of one alternative or of a field of one, as it is in errors
 // of ErrorAt and in files of the native format.
-var alternativeField = lazyregexp.New(`^resources(?:\.anyOf)?(?:\[(\d+)\])?(?:\.(.+))?$`)
+var alternativeField = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^resources(?:\.anyOf)?(?:\[(\d+)\])?(?:\.(.+))?$`)
+})
 
 // Locate returns the error of ErrorAt for a field path of the native format. It is for errors about a native job that
 // was written from this one: their lines do not belong to a file of the user.
@@ -96,7 +98,7 @@ func (j *Job) Locate(field, reason, hint string) *Error {
 			continue // another task, whose name has this name as a prefix
 		}
 		below = strings.TrimPrefix(below, ".")
-		parts := alternativeField.FindStringSubmatch(below)
+		parts := alternativeField().FindStringSubmatch(below)
 		if parts == nil {
 			return j.ErrorAt(i, FilesOfTask, below, reason, hint)
 		}

@@ -127,10 +127,11 @@ func DecideLost(l Losing, outcome apitypes.Outcome, reason string, now time.Time
 }
 
 // lostHours is the work that is lost with a spot machine that its cloud took: since its attempt started, or since the
-// checkpoint that the attempt saved. It is 0 if the broker gave the machine up, and for replicas of services, whose time
-// on a machine is not work that has to be repeated.
+// checkpoint that the attempt saved. It is 0 if the broker gave the machine up, and for replicas of services, whose
+// time on a machine is not work that has to be repeated.
 func (l *Losing) lostHours(now time.Time) float64 {
-	if l.Task.Service != "" || !l.Cluster.Offer.Spot || l.Cluster.Leaving != "" || l.Attempt.Started.IsZero() || !l.ownsTask() {
+	if l.Task.Service != "" || !l.Cluster.Offer.Spot ||
+		l.Cluster.Leaving != "" || l.Attempt.Started.IsZero() || !l.ownsTask() {
 		return 0
 	}
 	since := l.Attempt.Started

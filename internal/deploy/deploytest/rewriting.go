@@ -43,10 +43,16 @@ func Rewriting(t *testing.T, endpoint string, change func(request, answer string
 // made.
 func WithRegions(stack, regions string) func(request, answer string) string {
 	return func(request, answer string) string {
-		if !strings.Contains(request, "Action=DescribeStacks&") || !strings.Contains(request, "StackName="+stack+"&") {
+		if !strings.Contains(request, "Action=DescribeStacks&") ||
+			!strings.Contains(request, "StackName="+stack+"&") {
 			return answer
 		}
-		return strings.Replace(answer, "</StackStatus>", "</StackStatus><Outputs><member><OutputKey>Regions</OutputKey>"+
-			"<OutputValue>"+regions+"</OutputValue></member></Outputs>", 1)
+		return strings.Replace(
+			answer,
+			"</StackStatus>",
+			"</StackStatus><Outputs><member><OutputKey>Regions</OutputKey>"+
+				"<OutputValue>"+regions+"</OutputValue></member></Outputs>",
+			1,
+		)
 	}
 }
