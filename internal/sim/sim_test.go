@@ -88,7 +88,7 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		breaks.NoTerminate: 2, breaks.LossyBus: 3, breaks.NoReconcile: 8, breaks.NoBudget: 8, breaks.Forgetful: 6,
 		breaks.Overtaking: 8, breaks.NoPartitions: 8, breaks.NoGang: 10, breaks.NoHold: 6, breaks.OldPrice: 30,
 		breaks.Swinging: 24, breaks.Asleep: 8, breaks.NoUploads: 20, breaks.Generous: 12, breaks.Lasting: 10,
-		breaks.Hasty: 8, breaks.Stuck: 2, breaks.Homesick: 6, breaks.Careless: 12, breaks.Stale: 8, breaks.Deaf: 24,
+		breaks.Hasty: 8, breaks.Stuck: 2, breaks.Homesick: 6, breaks.Careless: 12, breaks.Stale: 40, breaks.Deaf: 24,
 		breaks.Loners: 12, breaks.Herd: 6, breaks.Headless: 6, breaks.Restless: 6, breaks.Unmeasured: 6,
 		breaks.Fleeting: 8, breaks.Crowding: 12, breaks.Overcommitted: 80, breaks.Circling: 10, breaks.Impatient: 150,
 		breaks.Nameless: 6, breaks.Nightless: 10, breaks.Mingling: 8, breaks.Spendthrift: 6, breaks.Hoarding: 6,
