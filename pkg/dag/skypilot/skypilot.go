@@ -266,7 +266,8 @@ func (r *reader) readManagedSecrets(t *skyTask, n *yaml.Node) error {
 		}
 		return r.Each(n, func(e yamlfile.Entry) error {
 			if !yamlfile.IsNull(e.Node) && len(e.Node.Content) > 0 {
-				return r.Fault(e.Node, "secrets are not mounted as files", "write its name alone, and read the variable")
+				return r.Fault(e.Node, "secrets are not mounted as files",
+					"write its name alone, and read the variable")
 			}
 			return r.addSecretName(t, e.Name)
 		})

@@ -20,7 +20,8 @@ const googleScope = "https://www.googleapis.com/auth/cloud-platform"
 
 // errGoogleAccount means that the credentials name no service account. Only an account can sign.
 var errGoogleAccount = errors.New("gs:// needs a service account to sign as, and these credentials name none: " +
-	"`gcloud auth application-default login --impersonate-service-account ACCOUNT` (you need the role Service Account " +
+	"`gcloud auth application-default login --impersonate-service-account ACCOUNT` (you need the role Service " +
+	"Account " +
 	"Token Creator on it); for workload identity federation, `gcloud iam workload-identity-pools create-cred-config " +
 	"--service-account ACCOUNT`; or set GOOGLE_APPLICATION_CREDENTIALS to the key file of an account")
 
