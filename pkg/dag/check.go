@@ -137,21 +137,16 @@ func checkDuration(d time.Duration) error {
 	return nil
 }
 
-func checkBudget(u USD) error {
-	switch v := float64(u); {
-	case math.IsNaN(v) || v <= 0:
-		return fault.New("a budget must be more than 0", "leave it out for none")
-	case u > MaxBudget:
-		return fault.New("is more than "+FormatNumber(float64(MaxBudget))+" USD", "")
-	}
-	return nil
-}
+func checkBudget(u USD) error { return checkUSD(u, "a budget", "leave it out for none") }
 
 // checkHourly checks Resources.MaxUSDPerHour.
-func checkHourly(u USD) error {
+func checkHourly(u USD) error { return checkUSD(u, "a price", "leave it out for no limit") }
+
+// checkUSD checks an amount of money that must be positive. what names it in the error, and none says how to have none.
+func checkUSD(u USD, what, none string) error {
 	switch v := float64(u); {
 	case math.IsNaN(v) || v <= 0:
-		return fault.New("a price must be more than 0", "leave it out for no limit")
+		return fault.New(what+" must be more than 0", none)
 	case u > MaxBudget:
 		return fault.New("is more than "+FormatNumber(float64(MaxBudget))+" USD", "")
 	}
@@ -268,9 +263,13 @@ func CheckPlace(s string) error {
 // project and the topic (Pub/Sub, "Topic", field name; Resource Manager, "Project", field projectId).
 const Topic = `^pubsub://([a-z](?:[a-z0-9.:-]{0,98}[a-z0-9]))/([A-Za-z][A-Za-z0-9._~%+-]{2,254})$`
 
-var validTopic = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(Topic)
-})
+// lazy returns a regular expression that is compiled at its first use, so that no program waits for it at its start.
+// It is not package lazyregexp, because clients link this package.
+func lazy(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
+
+var validTopic = lazy(Topic)
 
 // CheckTopic checks the topic that a job's end is published to.
 func CheckTopic(s string) error {
@@ -365,14 +364,10 @@ func CheckDescription(s string) error {
 }
 
 // imageRef is a container image with its tag or digest. It cannot begin like an option of a program.
-var imageRef = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`)
-})
+var imageRef = lazy(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`)
 
 // likeContainer is REGISTRY/NAME:TAG; only the tag is required. No cloud names machine images like this.
-var likeContainer = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^([a-z0-9.-]+(:[0-9]+)?/)?[a-z0-9._/-]+:[A-Za-z0-9_][A-Za-z0-9._-]*$`)
-})
+var likeContainer = lazy(`^([a-z0-9.-]+(:[0-9]+)?/)?[a-z0-9._/-]+:[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
 // LikeContainer reports whether a machine image is named like a container image.
 func LikeContainer(image string) bool {

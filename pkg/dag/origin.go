@@ -2,11 +2,9 @@ package dag
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
@@ -85,9 +83,7 @@ func (j *Job) ErrorAt(task, alternative int, field, reason, hint string) *Error 
 
 // alternativeField matches the path of a task's resources, of one alternative or of a field of one, as it is in errors
 // of ErrorAt and in files of the native format.
-var alternativeField = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^resources(?:\.anyOf)?(?:\[(\d+)\])?(?:\.(.+))?$`)
-})
+var alternativeField = lazy(`^resources(?:\.anyOf)?(?:\[(\d+)\])?(?:\.(.+))?$`)
 
 // Locate returns the error of ErrorAt for a field path of the native format. It is for errors about a native job that
 // was written from this one: their lines do not belong to a file of the user.

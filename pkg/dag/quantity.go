@@ -256,24 +256,12 @@ func FormatMemory(v float64) string {
 }
 
 // ParseBudget reads the budget of a job.
-func ParseBudget(s string) (USD, error) {
-	u, err := parseUSD(s)
-	if err != nil {
-		return 0, err
-	}
-	return u, checkBudget(u)
-}
+func ParseBudget(s string) (USD, error) { return parseUSD(s, checkBudget) }
 
 // ParseHourly reads the maximum price of a machine, in USD per hour.
-func ParseHourly(s string) (USD, error) {
-	u, err := parseUSD(s)
-	if err != nil {
-		return 0, err
-	}
-	return u, checkHourly(u)
-}
+func ParseHourly(s string) (USD, error) { return parseUSD(s, checkHourly) }
 
-func parseUSD(s string) (USD, error) {
+func parseUSD(s string, check func(USD) error) (USD, error) {
 	number := strings.TrimSpace(s)
 	if n, ok := strings.CutSuffix(number, "USD"); ok {
 		number = strings.TrimRight(n, " ")
@@ -284,7 +272,7 @@ func parseUSD(s string) (USD, error) {
 	if err != nil {
 		return 0, fault.New(fault.Quote(s)+" is not an amount of money", "write 40 or 40 USD")
 	}
-	return USD(v), nil
+	return USD(v), check(USD(v))
 }
 
 // ParseAccelerator reads NAME or NAME:COUNT.

@@ -17,9 +17,6 @@ func New(pattern string) Regexp {
 	return Regexp{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })}
 }
 
-// Get returns the compiled expression.
-func (r Regexp) Get() *regexp.Regexp { return r.compile() }
-
 // MatchString reports whether s contains a match.
 func (r Regexp) MatchString(s string) bool { return r.compile().MatchString(s) }
 

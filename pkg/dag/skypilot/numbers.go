@@ -4,10 +4,10 @@ import (
 	"errors"
 	"math"
 	"math/big"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
+
+	"github.com/tradewind-broker/tradewind/internal/base/lazyregexp"
 )
 
 // The number formats of YAML 1.1 as in PyYAML, with which SkyPilot reads its files.
@@ -17,19 +17,17 @@ var (
 		`[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)`)
 )
 
-// pattern returns a regular expression for whole words. It is compiled on first use, when a file has a variable.
-func pattern(of string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^(" + of + ")$") })
-}
+// pattern returns a regular expression for whole words.
+func pattern(of string) lazyregexp.Regexp { return lazyregexp.New("^(" + of + ")$") }
 
 // number returns the text that Python writes for a word that is a number in YAML 1.1, such as 8 for 010 and 750 for
 // 12:30. It returns false for other words.
 func number(word string) (text string, ok bool) {
 	s := strings.ReplaceAll(word, "_", "")
 	switch {
-	case wholeForm().MatchString(word):
+	case wholeForm.MatchString(word):
 		return integerText(s)
-	case realForm().MatchString(word):
+	case realForm.MatchString(word):
 		return floatText(s)
 	}
 	return "", false
