@@ -22,6 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/api/logstore"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
+	"github.com/tradewind-broker/tradewind/internal/base/files"
 	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
@@ -191,7 +192,7 @@ func (h *Host) wire(ctx context.Context) error {
 		return err
 	}
 	counts := metrics.New(h.opt.Version)
-	h.disk = &diskGuard{dir: string(h.state), reserve: h.opt.ReserveBytes, space: diskSpace, log: h.log}
+	h.disk = &diskGuard{dir: string(h.state), reserve: h.opt.ReserveBytes, space: files.Space, log: h.log}
 	h.disk.look()
 	counts.Paused(h.disk.paused)
 	if h.traces, err = h.openTraces(ctx, counts.Gatherer()); err != nil {

@@ -5,6 +5,8 @@ package stage
 import (
 	"fmt"
 	"syscall"
+
+	"github.com/tradewind-broker/tradewind/internal/base/files"
 )
 
 // roomFor returns ENOSPC if objects with known sizes need more than the free space of their disks, before any of them
@@ -37,11 +39,10 @@ func roomFor(list []wanted) error {
 // Room returns ENOSPC if the disk of a folder has less than need bytes free. If the free space is unknown, it returns
 // nil.
 func Room(dir string, need int64) error {
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(dir, &fs); err != nil {
+	free, _, err := files.Space(dir)
+	if err != nil {
 		return nil //nolint:nilerr // the write will report the error
 	}
-	free := int64(fs.Bavail) * int64(fs.Bsize) //nolint:unconvert,gosec // not the same type on all systems
 	if need > free {
 		const tenth = 1 << 20 / 10
 		return fmt.Errorf("%s: needs %.1f MiB but only %.1f MiB are free: %w", dir, float64(need/tenth)/10,

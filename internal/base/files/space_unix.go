@@ -1,11 +1,11 @@
 //go:build unix
 
-package host
+package files
 
 import "golang.org/x/sys/unix"
 
-// diskSpace returns the free space for this user and the size of the disk of a folder, in bytes.
-func diskSpace(dir string) (free, total int64, err error) {
+// Space returns the free space for this user and the size of the disk of a folder, in bytes.
+func Space(dir string) (free, total int64, err error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
 		return 0, 0, err
