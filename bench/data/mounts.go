@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/bench/internal/processor"
 	"github.com/tradewind-broker/tradewind/internal/agent/mount"
 	"github.com/tradewind-broker/tradewind/internal/agent/stage"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
@@ -98,7 +98,7 @@ func (b *bench) throughMount(ctx context.Context, at *place, program, prefix str
 		return u, err
 	}
 	defer m.Close()
-	began, before := time.Now(), ownProcessor()
+	began, before := time.Now(), processor.Time()
 	if _, err := run(ctx, nil, "cp", "-r", b.source(w)+"/.", point); err != nil {
 		return u, err
 	}
@@ -106,18 +106,9 @@ func (b *bench) throughMount(ctx context.Context, at *place, program, prefix str
 	u = usage{wall: time.Since(began)}
 	if err == nil {
 		u.cpu, err = processorOf(filepath.Join(own, "cache"))
-		u.cpu += ownProcessor() - before
+		u.cpu += processor.Time() - before
 	}
 	return u, err
-}
-
-// ownProcessor is the processor time of this process.
-func ownProcessor() time.Duration {
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		return 0
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // ticks is the number of processor time units in /proc per second, on every Linux that Go supports.

@@ -3,10 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
-	"syscall"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/bench/internal/processor"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
@@ -25,29 +24,19 @@ type answer struct {
 	why       string  // why there is no result
 }
 
-// processor is the user and system processor time of this process. Unlike wall time it does not include other
-// processes.
-func processor() float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return math.NaN()
-	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
-}
-
 // measure repeats f for at least the given time and returns the mean of a run, including garbage collection.
 func measure(atLeast time.Duration, f func() error) (timing, error) {
 	if err := f(); err != nil { // warms up
 		return timing{}, err
 	}
-	begin, used, n := time.Now(), processor(), 0
+	begin, used, n := time.Now(), processor.Time(), 0
 	for n == 0 || time.Since(begin) < atLeast && n < 10_000 {
 		if err := f(); err != nil {
 			return timing{}, err
 		}
 		n++
 	}
-	return timing{time.Since(begin).Seconds() / float64(n), (processor() - used) / float64(n)}, nil
+	return timing{time.Since(begin).Seconds() / float64(n), (processor.Time() - used).Seconds() / float64(n)}, nil
 }
 
 // solve runs our optimizer on a checked and prepared model; the peers' time starts at the same point. It includes

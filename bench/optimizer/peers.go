@@ -1,18 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/bench/internal/jsonlines"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
@@ -22,10 +19,8 @@ type peer struct {
 	forms        []form
 	limit        time.Duration // a shorter time limit than the others', if not zero
 	// maximum number of candidate pairs over all edges that it is given; 0 means no limit
-	pairs int
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	out   *bufio.Scanner
+	pairs   int
+	running *jsonlines.Process // nil before it starts
 }
 
 func allPeers() []*peer {
@@ -39,28 +34,16 @@ func allPeers() []*peer {
 	}
 }
 
-func (p *peer) start(ctx context.Context, python, scripts string) error {
-	p.cmd = exec.CommandContext(ctx, python, filepath.Join(scripts, "serve.py"), p.module) //nolint:gosec // the bench's own scripts
-	p.cmd.Stderr = os.Stderr
-	var err error
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		return err
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	p.out = bufio.NewScanner(out)
-	p.out.Buffer(nil, 1<<24)
-	return p.cmd.Start()
+func (p *peer) start(ctx context.Context, python, scripts string) (err error) {
+	p.running, err = jsonlines.Start(ctx, python, filepath.Join(scripts, "serve.py"), p.module)
+	return err
 }
 
 func (p *peer) stop() error {
-	if p.cmd == nil {
+	if p.running == nil {
 		return nil
 	}
-	err := p.in.Close()
-	return errors.Join(err, p.cmd.Wait())
+	return p.running.Stop()
 }
 
 // solve runs the peer with a time limit and recomputes the cost of its plan.
@@ -74,22 +57,13 @@ func (p *peer) solve(m *optimizer.Model, f form, path string, limit time.Duratio
 	if p.limit > 0 {
 		limit = min(limit, p.limit)
 	}
-	ask, err := json.Marshal(map[string]any{"model": path, "limit": limit.Seconds(), "repeat": 5})
-	if err != nil {
-		return answer{}, err
-	}
-	if _, err := p.in.Write(append(ask, '\n')); err != nil {
-		return answer{}, fmt.Errorf("%s: %w", p.name, err)
-	}
-	if !p.out.Scan() {
-		return answer{}, fmt.Errorf("%s: exited: %w", p.name, errors.Join(p.out.Err(), io.ErrUnexpectedEOF))
-	}
 	var got struct {
 		Status    string
 		Picks     []int
 		Wall, CPU float64
 	}
-	if err := json.Unmarshal(p.out.Bytes(), &got); err != nil {
+	ask := map[string]any{"model": path, "limit": limit.Seconds(), "repeat": 5}
+	if err := p.running.Ask(ask, &got); err != nil {
 		return answer{}, fmt.Errorf("%s: %w", p.name, err)
 	}
 	a := answer{timing: timing{got.Wall, got.CPU}, proven: got.Status == "optimal"}

@@ -3,15 +3,13 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"sync/atomic"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/bench/internal/jsonlines"
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
@@ -60,7 +58,7 @@ func (c *countingStore) Commit(ctx context.Context, tx store.Tx) error {
 func place(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	var w work
-	if err := readLine(lines, &w); err != nil {
+	if err := jsonlines.Read(lines, &w); err != nil {
 		return err
 	}
 	p, records, err := ports(w.Endpoint)
@@ -77,10 +75,10 @@ func place(ctx context.Context, in io.Reader, out io.Writer) error {
 	if _, _, err := pools.New(txns, pools.NewKnown(), p.Tokens, nil).PoolsNow(ctx, time.Now()); err != nil {
 		return err
 	}
-	if err := writeLine(out, "ready"); err != nil {
+	if err := jsonlines.Write(out, "ready"); err != nil {
 		return err
 	}
-	if err := readLine(lines, new(string)); err != nil {
+	if err := jsonlines.Read(lines, new(string)); err != nil {
 		return err
 	}
 	b := broker.New(cfg, p)
@@ -96,93 +94,54 @@ func place(ctx context.Context, in io.Reader, out io.Writer) error {
 		}
 	}
 	d := done{Commits: int(of.commits.Load()), Conflicts: int(of.conflicts.Load())}
-	if err := writeLine(out, d); err != nil {
+	if err := jsonlines.Write(out, d); err != nil {
 		return err
 	}
 	return nil
 }
 
-func readLine(in *bufio.Reader, v any) error {
-	line, err := in.ReadBytes('\n')
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(line, v)
-}
-
-func writeLine(out io.Writer, v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(append(body, '\n'))
-	return err
-}
-
-// process is a running child process.
-type process struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
-}
-
-func startProcess(ctx context.Context, child []string, w work) (*process, error) {
-	p := &process{cmd: exec.CommandContext(ctx, child[0], child[1:]...)} //nolint:gosec // this program
-	p.cmd.Stderr = os.Stderr
-	in, err := p.cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	p.in, p.out = in, bufio.NewReader(out)
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	return p, writeLine(in, w)
-}
-
 // runAll makes processes place all tasks at once, each the tasks of its jobs.
-func runAll(ctx context.Context, s sizes, policy parsync.Policy, n int, child []string, endpoint string,
+func runAll(ctx context.Context, s sizes, policy parsync.Policy, n int, program []string, endpoint string,
 	ready [][][]byte) (m measure, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the remaining processes
 	m = measure{policy: policy, processes: n}
-	var all []*process
+	var all []*jsonlines.Process
 	for i := range n {
 		w := work{Endpoint: endpoint, Name: fmt.Sprint("process ", i), Policy: policy, Turn: s.turn}
 		for j := i; j < len(ready); j += n {
 			w.Ready = append(w.Ready, ready[j]...)
 		}
-		p, err := startProcess(ctx, child, w)
+		p, err := jsonlines.Start(ctx, program[0], program[1:]...)
 		if err != nil {
+			return m, err
+		}
+		if err := p.Send(w); err != nil {
 			return m, err
 		}
 		all = append(all, p)
 	}
 	for _, p := range all {
-		if err := readLine(p.out, new(string)); err != nil {
+		if err := p.Receive(new(string)); err != nil {
 			return m, err
 		}
 	}
 	begun := time.Now()
 	for _, p := range all {
-		if err := writeLine(p.in, "go"); err != nil {
+		if err := p.Send("go"); err != nil {
 			return m, err
 		}
 	}
 	for _, p := range all {
 		var d done
-		if err := readLine(p.out, &d); err != nil {
+		if err := p.Receive(&d); err != nil {
 			return m, err
 		}
 		m.commits, m.conflicts = m.commits+d.Commits, m.conflicts+d.Conflicts
 	}
 	m.took = time.Since(begun)
 	for _, p := range all {
-		if err := p.cmd.Wait(); err != nil {
+		if err := p.Wait(); err != nil {
 			return m, err
 		}
 	}

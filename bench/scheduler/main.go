@@ -18,9 +18,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/bench/internal/processor"
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
 	"github.com/tradewind-broker/tradewind/internal/lab/replay"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
@@ -163,14 +163,14 @@ func (z *size) measure() error {
 	runtime.GC()
 	var took []time.Duration
 	for range perRound {
-		before := processor()
+		before := processor.Time()
 		s, err := scheduler.Open(snapshot, z.policy)
 		if err != nil {
 			return err
 		}
 		s.Run()
 		z.bound = len(s.Close().Binds)
-		took = append(took, processor()-before)
+		took = append(took, processor.Time()-before)
 	}
 	slices.Sort(took)
 	z.took = append(z.took, took[perRound/2])
@@ -187,14 +187,6 @@ func (z *size) geometricMean() float64 {
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-func processor() time.Duration {
-	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		return 0
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
-}
 
 // replays fills the recorded cluster with several policies.
 func replays(ctx context.Context, data string) (string, error) {
@@ -218,13 +210,13 @@ func replays(ctx context.Context, data string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		before := processor()
+		before := processor.Time()
 		r, err := replay.Run(ctx, nodes, pods, replay.Options{Policy: policy, Every: time.Hour, Stay: true})
 		if err != nil {
 			return "", err
 		}
 		fmt.Fprintf(&b, "| `%s` | %d of %d | %.1f%% | %.1f%% | %.2f%% | %.1f |\n", order, r.Placed, r.Pods,
-			100*r.Peak.GPU, 100*r.PeakFragmentation, 100*r.ShareError, (processor() - before).Seconds())
+			100*r.Peak.GPU, 100*r.PeakFragmentation, 100*r.ShareError, (processor.Time() - before).Seconds())
 	}
 	return b.String(), nil
 }

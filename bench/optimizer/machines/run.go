@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"syscall"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/bench/internal/processor"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared/judge"
 )
@@ -98,12 +98,12 @@ func table(ctx context.Context, o *Options, offers *Offers, workflows []Workflow
 func tableRow(ctx context.Context, o *Options, w *Workflow, m *shared.Model) (float64, error) {
 	types := baseTypes(m)
 	base := Baseline(m)
-	begin := processorTime()
+	begin := processor.Time()
 	s, err := shared.Solve(ctx, m, shared.Options{})
 	if err != nil {
 		return 0, err
 	}
-	took := processorTime() - begin
+	took := processor.Time() - begin
 	if s.Plan == nil {
 		return 0, fmt.Errorf("%s: %s", s.Status, s.Message)
 	}
@@ -132,15 +132,6 @@ func tableRow(ctx context.Context, o *Options, w *Workflow, m *shared.Model) (fl
 	fmt.Fprintf(o.Out, "| %s | %d | %s | %s | %.5f | %s | %.3f | %d | %d ms |\n", w.Name, len(m.Tasks), figures[0],
 		figures[1], usd, figures[2], usd/s.Bound, len(s.Plan.Instances), took.Milliseconds())
 	return ratio, nil
-}
-
-// processorTime is the time that this process has used so far.
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // samePlace returns the types in a place; IC-PCP knows no egress.

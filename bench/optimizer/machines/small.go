@@ -1,19 +1,17 @@
 package machines
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 
+	"github.com/tradewind-broker/tradewind/bench/internal/jsonlines"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared/judge"
@@ -66,27 +64,13 @@ func smallModel(seed uint64, tasks int) *shared.Model {
 	return m
 }
 
-// cpsat is CP-SAT, run as a process that answers each input line with one line.
-type cpsat struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Scanner
-}
+// cpsat is CP-SAT in a process.
+type cpsat struct{ *jsonlines.Process }
 
-func startCPSAT(ctx context.Context, o *Options) (*cpsat, error) {
-	script := filepath.Join(o.Scripts, "cpsat_shared.py")
-	c := &cpsat{cmd: exec.CommandContext(ctx, o.Python, script, strconv.FormatFloat(o.Limit.Seconds(), 'g', -1, 64))} //nolint:gosec // the bench's own script
-	c.cmd.Stderr = os.Stderr
-	in, err := c.cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	c.in, c.out = in, bufio.NewScanner(out)
-	return c, c.cmd.Start()
+func startCPSAT(ctx context.Context, o *Options) (cpsat, error) {
+	limit := strconv.FormatFloat(o.Limit.Seconds(), 'g', -1, 64)
+	p, err := jsonlines.Start(ctx, o.Python, filepath.Join(o.Scripts, "cpsat_shared.py"), limit)
+	return cpsat{p}, err
 }
 
 type cpsatAnswer struct {
@@ -94,18 +78,9 @@ type cpsatAnswer struct {
 	Objective, Bound float64
 }
 
-func (c *cpsat) solve(file string) (a cpsatAnswer, err error) {
-	ask, err := json.Marshal(map[string]any{"model": file, "unit": smallUnit})
-	if err != nil {
-		return a, err
-	}
-	if _, err := c.in.Write(append(ask, '\n')); err != nil {
-		return a, err
-	}
-	if !c.out.Scan() {
-		return a, errors.Join(c.out.Err(), io.ErrUnexpectedEOF)
-	}
-	return a, json.Unmarshal(c.out.Bytes(), &a)
+func (c cpsat) solve(file string) (a cpsatAnswer, err error) {
+	err = c.Ask(map[string]any{"model": file, "unit": smallUnit}, &a)
+	return a, err
 }
 
 // compareSmall solves small models with ours and with CP-SAT, and fails if one contradicts the other.
@@ -123,7 +98,7 @@ func compareSmall(ctx context.Context, o *Options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.in.Close(), c.cmd.Wait(), os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, c.Stop(), os.RemoveAll(dir)) }()
 	fmt.Fprint(o.Out, "| tasks | models | CP-SAT proves | of these ours is as good | mean excess | highest | ours better than "+
 		"CP-SAT's best |\n| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, tasks := range []int{3, 4, 5, 6, 8, 10} {
@@ -136,7 +111,7 @@ func compareSmall(ctx context.Context, o *Options) (err error) {
 
 const smallModels = 20
 
-func (c *cpsat) row(ctx context.Context, o *Options, file string, tasks int) error {
+func (c cpsat) row(ctx context.Context, o *Options, file string, tasks int) error {
 	proven, equal, better, sum, highest := 0, 0, 0, 0.0, 0.0
 	for seed := range uint64(smallModels) {
 		m := smallModel(seed, tasks)
