@@ -226,11 +226,8 @@ func NewViews(cfg config.Config, p Ports) *view.Views {
 	txns := txn.NewTransactor(p.Store, p.Now, cfg, txn.Hooks{})
 	policy := admission.Following(p.Policy)
 	pools := pool.New(txns, pool.NewKnown(), p.Tokens, policy)
-	return view.New(
-		txns,
-		pools,
-		&admission.Runner{Config: cfg, Policy: policy, Mover: p.Moves, Pools: pools, Paused: p.Paused},
-	)
+	return view.New(txns, pools,
+		&admission.Runner{Config: cfg, Policy: policy, Mover: p.Moves, Pools: pools, Paused: p.Paused})
 }
 
 // New makes a broker.

@@ -278,10 +278,8 @@ func jobRow(j apitypes.JobView, now time.Time) []text.Cell {
 	}
 	return []text.Cell{
 		{Text: j.ID}, {Text: string(j.State), Tone: tone}, {Text: fmt.Sprintf("%d/%d", j.Succeeded, j.Tasks)},
-		{
-			Text: text.Span(max(now.Sub(j.Submitted), 0)),
-		}, {Text: text.Span(max(until.Sub(j.Submitted), 0))}, {Text: text.USD(j.SpentUSD)},
-		{Text: text.USD(j.PlannedUSD)},
-		{Text: text.USD(j.OnDemandUSD)}, {Text: j.Queue}, {Text: text.Gist(note)},
+		{Text: text.Span(max(now.Sub(j.Submitted), 0))}, {Text: text.Span(max(until.Sub(j.Submitted), 0))},
+		{Text: text.USD(j.SpentUSD)}, {Text: text.USD(j.PlannedUSD)}, {Text: text.USD(j.OnDemandUSD)},
+		{Text: j.Queue}, {Text: text.Gist(note)},
 	}
 }

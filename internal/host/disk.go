@@ -49,13 +49,8 @@ func (g *diskGuard) look() (resumed bool) {
 	was := g.paused() != ""
 	switch {
 	case free < reserve || was && free < reserve+reserve/4:
-		reason := fmt.Sprintf(
-			"no task is admitted: the broker's disk is nearly full (%s has %d MiB free; at least %d MiB "+
-				"must be); free some space",
-			g.dir,
-			free>>20,
-			(reserve+reserve/4)>>20,
-		)
+		reason := fmt.Sprintf("no task is admitted: the broker's disk is nearly full (%s has %d MiB free; at least "+
+			"%d MiB must be); free some space", g.dir, free>>20, (reserve+reserve/4)>>20)
 		g.reason.Store(&reason)
 		if !was {
 			g.log.Error("the disk is nearly full: admission is paused", "folder", g.dir, "free_mib", free>>20,

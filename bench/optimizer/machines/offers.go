@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared"
 )
 
-// Places are the regions of the catalogue and what moving data between them takes.
+// Places are the regions of the catalogue, with the price and time of moving data between them.
 type Places struct {
 	Names       []string
 	USDPerGiB   [][]float64
@@ -53,7 +53,7 @@ type Filter struct {
 }
 
 // ReadOffers joins the catalogue with the measured speeds and boot times. It leaves out types that were not measured
-// and what keep does not name.
+// and offers that keep rejects.
 func ReadOffers(data string, keep Filter) (*Offers, error) {
 	speeds, err := readSpeeds(filepath.Join(data, "machines", "speed.csv.gz"))
 	if err != nil {

@@ -115,8 +115,8 @@ func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record
 	default:
 		reason += fmt.Sprintf(" failed with exit code %d", e.ExitCode)
 	}
-	if !e.TimedOut && e.Message != "" &&
-		e.Message != fmt.Sprintf("exit code %d", e.ExitCode) { // do not repeat the exit code
+	told := e.TimedOut || e.Message == fmt.Sprintf("exit code %d", e.ExitCode)
+	if e.Message != "" && !told {
 		reason += ": " + e.Message
 	}
 	d = decideEnding(st.Job, apitypes.JobFailed, reason)

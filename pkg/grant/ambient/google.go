@@ -21,9 +21,9 @@ const googleScope = "https://www.googleapis.com/auth/cloud-platform"
 // errGoogleAccount means that the credentials name no service account. Only an account can sign.
 var errGoogleAccount = errors.New("gs:// needs a service account to sign as, and these credentials name none: " +
 	"`gcloud auth application-default login --impersonate-service-account ACCOUNT` (you need the role Service " +
-	"Account " +
-	"Token Creator on it); for workload identity federation, `gcloud iam workload-identity-pools create-cred-config " +
-	"--service-account ACCOUNT`; or set GOOGLE_APPLICATION_CREDENTIALS to the key file of an account")
+	"Account Token Creator on it); for workload identity federation, `gcloud iam workload-identity-pools " +
+	"create-cred-config --service-account ACCOUNT`; or set GOOGLE_APPLICATION_CREDENTIALS to the key file of an " +
+	"account")
 
 // openGoogle uses Google's application default credentials, which Google's library finds and reads. They must name a
 // service account, because only an account can sign: the machine's own, that of a key file, or one that is
