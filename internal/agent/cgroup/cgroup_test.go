@@ -93,7 +93,8 @@ func signalOf(err error) syscall.Signal {
 func TestOnlyProcessAboveItsLimitIsKilled(t *testing.T) {
 	p := parent(t)
 	const limit = 64 << 20
-	small, other := group(t, p, Limits{MemoryBytes: limit, CPUs: 1}), group(t, p, Limits{MemoryBytes: 2 * limit, CPUs: 2})
+	// The race detector's shadow memory counts too: up to eight times of what the process writes.
+	small, other := group(t, p, Limits{MemoryBytes: limit, CPUs: 1}), group(t, p, Limits{MemoryBytes: 16 * limit, CPUs: 2})
 	neighbour, ready := begin(t, other, limit+limit/10)
 	if !ready {
 		t.Fatal("the process within its limit did not start")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -119,7 +120,7 @@ func TestStaysOnIfIdleUnknown(t *testing.T) {
 type account struct {
 	schedules map[string]*scheduler.UpdateScheduleInput
 	mappings  map[string]string // function -> state
-	updates   int
+	updates   atomic.Int32
 }
 
 func (a *account) GetSchedule(_ context.Context, in *scheduler.GetScheduleInput, _ ...func(*scheduler.Options)) (*scheduler.GetScheduleOutput, error) {
@@ -133,7 +134,7 @@ func (a *account) GetSchedule(_ context.Context, in *scheduler.GetScheduleInput,
 }
 
 func (a *account) UpdateSchedule(_ context.Context, in *scheduler.UpdateScheduleInput, _ ...func(*scheduler.Options)) (*scheduler.UpdateScheduleOutput, error) {
-	a.updates++
+	a.updates.Add(1)
 	a.schedules[*in.GroupName+"/"+*in.Name] = in
 	return &scheduler.UpdateScheduleOutput{}, nil
 }
@@ -149,13 +150,13 @@ func (a *account) ListEventSourceMappings(context.Context, *lambda.ListEventSour
 }
 
 func (a *account) UpdateEventSourceMapping(_ context.Context, in *lambda.UpdateEventSourceMappingInput, _ ...func(*lambda.Options)) (*lambda.UpdateEventSourceMappingOutput, error) {
-	a.updates++
+	a.updates.Add(1)
 	a.mappings[*in.UUID] = map[bool]string{true: "Enabling", false: "Disabling"}[*in.Enabled]
 	return &lambda.UpdateEventSourceMappingOutput{}, nil
 }
 
 func TestSwitchesSchedulesAndPolling(t *testing.T) {
-	// One account is used by one goroutine at a time here: one schedule, one function.
+	// One schedule and one function: two of either would be switched at the same time.
 	a := &account{
 		schedules: map[string]*scheduler.UpdateScheduleInput{"tw/tick": {
 			Name: aws.String("tick"), GroupName: aws.String("tw"), State: types.ScheduleStateDisabled, ScheduleExpression: aws.String("rate(10 minutes)"),
@@ -177,8 +178,8 @@ func TestSwitchesSchedulesAndPolling(t *testing.T) {
 	}
 	tick := a.schedules["tw/tick"]
 	if tick.State != types.ScheduleStateEnabled || *tick.ScheduleExpression != "rate(10 minutes)" || *tick.Target.Input != "{}" || *tick.Description != "prices" ||
-		a.mappings["tw-bid"] != "Enabling" || a.updates != 2 {
-		t.Errorf("%+v %v, %d updates", tick, a.mappings, a.updates)
+		a.mappings["tw-bid"] != "Enabling" || a.updates.Load() != 2 {
+		t.Errorf("%+v %v, %d updates", tick, a.mappings, a.updates.Load())
 	}
 	for _, sw := range []*activity.AWS{s, p} {
 		if err := sw.Off(ctx); err != nil {
