@@ -26,6 +26,7 @@ type Catalog struct {
 	traits         []trait
 	byAccelerator  map[string][]uint16
 	byInstanceType map[string][]uint16
+	hardware       lazyHardware
 
 	plain view
 	// Views of managed services are built on the first query that asks for them.
@@ -71,6 +72,7 @@ func (c *Catalog) spotOnly(i int) bool { return c.traits[c.cols.Machine[i]].kind
 
 func (c *Catalog) indexMachines() {
 	c.traits = make([]trait, len(c.cols.Machines))
+	c.hardware = make(lazyHardware, len(c.cols.Machines))
 	c.cloudStart = make([]int, len(c.clouds)+1)
 	c.byAccelerator = make(map[string][]uint16)
 	c.byInstanceType = make(map[string][]uint16, len(c.cols.Machines))
@@ -210,6 +212,7 @@ func (c *Catalog) fillOffer(o *Offer, i uint32) {
 	o.Interruption = InterruptionBand(c.cols.Band[i])
 	o.Service, o.SurchargeUSD = NoService, 0
 	o.CarbonGPerKWh = c.carbon[c.cols.Place[i]]
+	o.Hardware = *c.hardwareOf(c.cols.Machine[i])
 }
 
 // Lookup returns the offer with an ID, on the market in the ID. For an ID without a market it returns a Match of

@@ -121,6 +121,8 @@ type Offer struct {
 	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
 	// CarbonGPerKWh is the carbon intensity of the region's grid in gCO2eq/kWh; 0 if unknown.
 	CarbonGPerKWh float64 `json:"carbonGPerKWh,omitempty"`
+	// Hardware has the speed, the boot time and the billing of the machine.
+	Hardware
 }
 
 // USDPerHour returns the price on a market, including the surcharge of the service, and whether the offer is sold

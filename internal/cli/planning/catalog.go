@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,7 @@ type searchFlags struct {
 	arch, market, service     command.Choice
 	spot                      bool
 	maxInterruption, cheapest command.Choice
+	sort                      command.Choice
 	maxCarbon                 float64
 	limit                     int
 	output                    *command.Choice
@@ -58,18 +60,22 @@ func (a app) searchCommand() *cobra.Command {
 		// The bands of AWS Spot Advisor.
 		maxInterruption: command.NewChoice("", "5%", "10%", "15%", "20%"),
 		cheapest:        command.NewChoice("", "region", "zone", "cloud"),
+		sort:            command.NewChoice(sortPrice, sortPrice, sortValue),
 	}
 	c := &cobra.Command{
 		Use:   "search",
 		Short: "List matching machines, cheapest first",
 		Long: "Lists the machines that match the flags, cheapest first. Without --gpu it only lists machines without\n" +
 			"accelerators; --gpu any lists both. If there are none, it exits with 3 and prints the closest\n" +
-			"alternatives. Prices are the latest from the clouds of the state folder, or the built-in ones.\n" +
+			"alternatives. SPEED is that of a busy vCPU relative to m6i.xlarge, measured or estimated from the\n" +
+			"processor; --sort value puts those first that do the most work for the money.\n" +
+			"Prices are the latest from the clouds of the state folder, or the built-in ones.\n" +
 			"Reserved capacity comes first, at its marginal cost, with the number of machines\n" +
 			"that it can hold.",
 		Example: "  tradewind catalog search --gpu V100:8 --cloud aws,gcp\n" +
 			"  tradewind catalog search --cpus 8+ --memory 32-64 --spot --cheapest-per cloud\n" +
 			"  tradewind catalog search --instance-type p3.2xlarge --max-interruption 10%\n" +
+			"  tradewind catalog search --cpus 16 --sort value\n" +
 			"  tradewind catalog search --gpu tpu-v3-8 -o json",
 		Args: command.Args(0, 0),
 	}
@@ -90,12 +96,13 @@ func (a app) searchCommand() *cobra.Command {
 	p.Float64Var(&f.maxCarbon, "max-carbon", 0, "only regions whose grid is known to emit at most this, gCO2eq/kWh")
 	p.IntVar(&f.limit, "limit", 20, "maximum number of machines to list; 0 means all")
 	p.Var(&f.cheapest, "cheapest-per", "only the cheapest of each, per market")
+	p.Var(&f.sort, "sort", "order by price, or by value: USD per unit of work (one vCPU-hour at speed 1)")
 	command.CatalogFlag(c, &f.catalog)
 	a.StateFlag(c, &f.state)
 	f.output = command.OutputFlag(c)
 	for name, flag := range map[string]*command.Choice{
 		"arch": &f.arch, "market": &f.market, "service": &f.service, "max-interruption": &f.maxInterruption,
-		"cheapest-per": &f.cheapest,
+		"cheapest-per": &f.cheapest, "sort": &f.sort,
 	} {
 		command.CompleteChoice(c, name, flag)
 	}
@@ -118,8 +125,10 @@ type SearchResult struct {
 type FoundOffer struct {
 	ID string `json:"id"` // with the market
 	catalog.Match
-	Reservation string `json:"reservation,omitempty"`
-	Reserved    int    `json:"reserved,omitempty"`
+	// USDPerWork is the price of one vCPU-hour at speed 1 if all vCPUs of the machine are busy.
+	USDPerWork  float64 `json:"usdPerWork"`
+	Reservation string  `json:"reservation,omitempty"`
+	Reserved    int     `json:"reserved,omitempty"`
 	// Has is the size of a commitment, and Takes how much of it one machine uses.
 	Has   apitypes.Amount `json:"has,omitzero"`
 	Takes apitypes.Amount `json:"takes,omitzero"`
@@ -196,13 +205,16 @@ func (a app) search(ctx context.Context, f *searchFlags) error {
 	if err != nil {
 		return queryError(err)
 	}
-	found, err := c.Find(q)
+	found, err := f.find(c, q)
 	var none *catalog.NoOfferError
 	if err != nil && !errors.As(err, &none) {
 		return queryError(err)
 	}
 	for _, m := range found {
 		offers = append(offers, FoundOffer{ID: m.ID(), Match: m})
+	}
+	for i := range offers {
+		offers[i].USDPerWork = usdPerWork(&offers[i].Match)
 	}
 	if f.output.JSON() {
 		if err := a.PrintJSON(SearchResult{Offers: append([]FoundOffer{}, offers...)}); err != nil {
@@ -223,6 +235,58 @@ func (a app) search(ctx context.Context, f *searchFlags) error {
 		a.Tell("showing the cheapest %d; --limit lists more", f.limit)
 	}
 	return nil
+}
+
+// The orders of --sort.
+const (
+	sortPrice = "price"
+	sortValue = "value"
+)
+
+// usdPerWork is the price of one vCPU-hour at speed 1 on a machine that is busy, in USD.
+func usdPerWork(m *catalog.Match) float64 {
+	if work := m.Work(); work > 0 {
+		return m.USDPerHour / work
+	}
+	return math.Inf(1)
+}
+
+// find returns the matches in the order of --sort. The best value may have any price, so that order looks at all.
+func (f *searchFlags) find(c *catalog.Catalog, q catalog.Query) ([]catalog.Match, error) {
+	if f.sort.Value != sortValue {
+		return c.Find(q)
+	}
+	scope, limit := q.CheapestPer, q.Limit
+	q.CheapestPer, q.Limit = catalog.PerOffer, 0
+	found, err := c.Find(q)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(found, func(a, b catalog.Match) int { return cmp.Compare(usdPerWork(&a), usdPerWork(&b)) })
+	seen := map[string]bool{}
+	found = slices.DeleteFunc(found, func(m catalog.Match) bool {
+		key := groupKey(&m, scope)
+		again := key != "" && seen[key]
+		seen[key] = true
+		return again
+	})
+	if limit > 0 && len(found) > limit {
+		found = found[:limit]
+	}
+	return found, nil
+}
+
+// groupKey names the group of which --cheapest-per keeps one match; "" keeps all.
+func groupKey(m *catalog.Match, scope catalog.Scope) string {
+	switch scope {
+	case catalog.PerCloud:
+		return m.Cloud + "/" + m.Market.String()
+	case catalog.PerRegion:
+		return m.Place() + "/" + m.Market.String()
+	case catalog.PerZone:
+		return m.Place() + "/" + m.Zone + "/" + m.Market.String()
+	}
+	return ""
 }
 
 // flagOf maps the fields of a query to their flags.
@@ -346,7 +410,8 @@ func offerTable(found []FoundOffer, service bool) *text.Table {
 	t := &text.Table{Columns: []text.Column{
 		{Name: "CLOUD"}, {Name: "REGION", Flexible: true}, {Name: "ZONE", Flexible: true, Optional: 3},
 		{Name: "TYPE", Flexible: true}, {Name: "ACCELERATOR"}, {Name: "VCPUS", Right: true}, {Name: "GIB", Right: true},
-		{Name: "ARCH", Optional: 5}, {Name: "MARKET"}, {Name: "USD/H", Right: true},
+		{Name: "SPEED", Right: true, Optional: 1}, {Name: "ARCH", Optional: 5}, {Name: "MARKET"},
+		{Name: "USD/H", Right: true}, {Name: "USD/WORK", Right: true, Optional: 3},
 		{Name: "SURCHARGE", Right: true, Optional: 2}, {Name: "INTERRUPTED", Optional: 4},
 		{Name: "GCO2/KWH", Right: true, Optional: 6},
 	}}
@@ -366,10 +431,18 @@ func offerTable(found []FoundOffer, service bool) *text.Table {
 			carbon = fmt.Sprintf("%.0f", m.CarbonGPerKWh)
 		}
 		t.Row(m.Cloud, m.Region, m.Zone, m.InstanceType, gpu, text.Number(m.VCPU),
-			text.Number(math.Round(m.MemoryGiB*100)/100), string(m.Arch),
-			m.market(), text.USD(m.USDPerHour), surcharge, interrupted, carbon)
+			text.Number(math.Round(m.MemoryGiB*100)/100), speed(m.Speed), string(m.Arch),
+			m.market(), text.USD(m.USDPerHour), text.USD(m.USDPerWork), surcharge, interrupted, carbon)
 	}
 	return t
+}
+
+// speed formats a speed; "" if it is unknown.
+func speed(s float64) string {
+	if s == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", s)
 }
 
 func (a app) acceleratorsCommand() *cobra.Command {

@@ -18,11 +18,19 @@ var surplusUSD = map[string]float64{"t2": 0.05, "t3": 0.05, "t3a": 0.05, "t4g": 
 // Burst returns what a burstable type with busy vCPUs costs in addition to its price in unlimited mode, USD per hour.
 // burstable is false for other types.
 func Burst(instanceType string, vcpus float64) (usd float64, burstable bool) {
-	family, size, _ := strings.Cut(instanceType, ".")
+	family, _, _ := strings.Cut(instanceType, ".")
 	perHour, burstable := surplusUSD[family]
-	baseline := baselines[size]
-	if other, ok := baselinesT2[size]; ok && family == "t2" {
-		baseline = other
+	return perHour * vcpus * (1 - Baseline(instanceType)), burstable
+}
+
+// Baseline returns the share of each vCPU that a type may use without surplus credits: 1 if it is not burstable.
+func Baseline(instanceType string) float64 {
+	family, size, _ := strings.Cut(instanceType, ".")
+	if _, burstable := surplusUSD[family]; !burstable {
+		return 1
 	}
-	return perHour * vcpus * (1 - baseline), burstable
+	if other, ok := baselinesT2[size]; ok && family == "t2" {
+		return other
+	}
+	return baselines[size]
 }
