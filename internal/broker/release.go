@@ -48,7 +48,7 @@ func (b *Functions) release(ctx context.Context, cause, id string) error {
 		if err := b.freeQuota(u, cl); err != nil {
 			return err
 		}
-		return u.Apply(attempt.DecideReleased(cl, made, b.cfg.MinBilled, gone))
+		return u.Apply(attempt.DecideReleased(cl, made, gone))
 	})
 }
 

@@ -125,7 +125,7 @@ func (a *asking) Plan(ctx context.Context, in planinput.Input) (*record.Plan, er
 }
 
 func TestPlanCountsProgressOfRunningTask(t *testing.T) {
-	p := newPorch(t, "{t: {run: x, time: 2h}, u: {run: x, after: [t]}}", nil)
+	p := newPorch(t, "{t: {run: x, time: 2h, reference: m5.xlarge, resources: {instanceType: m5.xlarge}}, u: {run: x, after: [t]}}", nil)
 	hello(t, p.b, p.claims(0, 0))
 	p.report(0, "1", wire.Started)
 	ports := p.b.Ports()

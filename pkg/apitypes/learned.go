@@ -15,6 +15,9 @@ const (
 type Figure struct {
 	Hours float64 `json:"hours" doc:"Assumed run time of the whole task there, hours"`
 	From  string  `json:"from" enum:"file,history,like,scaled,default" doc:"Source of the run time: the job file, earlier runs of the task, of similar tasks, on another accelerator, or nothing known"`
+	// If the time was measured on another machine and scaled by speed:
+	MeasuredOn    string  `json:"measuredOn,omitempty" doc:"Machine type on which the time of the job file was measured"`
+	MeasuredHours float64 `json:"measuredHours,omitempty" doc:"Run time there, hours"`
 	// Earlier runs, if there were any:
 	Runs         int     `json:"runs,omitempty" doc:"Number of known earlier runs"`
 	LearnedHours float64 `json:"learnedHours,omitempty" doc:"Run time expected from them, hours"`
@@ -38,4 +41,6 @@ type RunTimes struct {
 	Log  float64 `json:"log" doc:"Mean of the natural logarithms of their hours"`
 	Var  float64 `json:"var,omitempty" doc:"Variance of the logarithms"`
 	At   int64   `json:"at" doc:"When the last one ended, seconds since 1970"`
+	// Speed is that of the machine's vCPUs; 0 is 1, or a machine with accelerators.
+	Speed float64 `json:"speed,omitempty" doc:"Speed of the machine's vCPUs relative to m6i.xlarge; missing means 1"`
 }

@@ -11,6 +11,13 @@ type Offer struct {
 	AccelCount  float64 `json:"acceleratorCount,omitempty"`
 	Spot        bool    `json:"spot"`
 	USDPerHour  float64 `json:"usdPerHour"` // the price that the plan assumes, for one machine
+	// Speed is the throughput of one vCPU with all vCPUs busy, relative to m6i.xlarge; 0 is 1. It counts for tasks that
+	// use no accelerator.
+	Speed float64 `json:"speed,omitempty"`
+	// BootSeconds is how long the machine is expected to boot, from the request to the start of its agent, and
+	// SlowBootSeconds the slow end of it.
+	BootSeconds     float64 `json:"bootSeconds,omitempty"`
+	SlowBootSeconds float64 `json:"slowBootSeconds,omitempty"`
 	// Reservation, if set, is the capacity that the account already has and that the machines are to use: the cloud's
 	// ID or a name from the settings. Reserved is how many machines may run on it at once.
 	Reservation string `json:"reservation,omitempty"`

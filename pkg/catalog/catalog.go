@@ -27,6 +27,7 @@ type Catalog struct {
 	byAccelerator  map[string][]uint16
 	byInstanceType map[string][]uint16
 	hardware       lazyHardware
+	speeds         func() []speeds // of all machines, looked up on the first query that compares them
 
 	plain view
 	// Views of managed services are built on the first query that asks for them.
@@ -47,6 +48,7 @@ func newCatalog(cols *table.Columns) *Catalog {
 	c.plain = newPlainView(cols, c.spotOnly)
 	c.emr = sync.OnceValue(func() *view { return newServiceView(cols, c.spotOnly, emrSurcharge) })
 	c.dataproc = sync.OnceValue(func() *view { return newServiceView(cols, c.spotOnly, dataprocSurcharge) })
+	c.speeds = sync.OnceValue(c.speedsOf)
 	c.scratch.New = func() any { return newScratch(c) }
 	return c
 }

@@ -38,6 +38,22 @@ func (o *Offer) Work() float64 {
 	return vcpu
 }
 
+// speeds are Speed and SlowSpeed of a machine, 1 if they are unknown.
+type speeds struct{ typical, slow float64 }
+
+// speedsOf returns the speeds of all machines.
+func (c *Catalog) speedsOf() []speeds {
+	all := make([]speeds, len(c.cols.Machines))
+	for i := range all {
+		if h := c.hardwareOf(uint16(i)); h.Speed > 0 { //nolint:gosec // bounded by maxMachines
+			all[i] = speeds{h.Speed, h.SlowSpeed}
+		} else {
+			all[i] = speeds{1, 1}
+		}
+	}
+	return all
+}
+
 // HardwareOf returns the facts about a machine type of a cloud.
 func HardwareOf(cloud, instanceType string, vcpu, accelerators float64) Hardware {
 	var h Hardware

@@ -104,6 +104,9 @@ type Query struct {
 	Keep func(*Match) bool `json:"-"`
 	// CheapestPer keeps only the cheapest match of each zone, region or cloud, on each market that Market allows.
 	CheapestPer Scope `json:"cheapestPer,omitempty"`
+	// Faster keeps with CheapestPer also each match that is faster, by Speed or by SlowSpeed, than all cheaper matches
+	// of its group and market: one of them is the best for a task that uses no accelerator.
+	Faster bool `json:"faster,omitempty"`
 	// Limit is the maximum number of matches to return; 0 returns all.
 	Limit int `json:"limit,omitempty"`
 }

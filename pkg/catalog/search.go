@@ -21,6 +21,8 @@ type scratch struct {
 	low, high int
 	// groups is the set of groups and markets for which CheapestPer has yielded a match.
 	groups []uint64
+	// fastest has for each group and market the speeds that a match must exceed with Faster: Speed and SlowSpeed.
+	fastest []speeds
 	// found has the entries that a Find has matched.
 	found []uint32
 	// match is the Match that visit and Keep receive.
@@ -136,18 +138,52 @@ func (s *scratch) markPlaces(c *Catalog, q *Query) {
 	})
 }
 
-// markCheapest marks the cheapest matching entry of each place on each market.
+// markCheapest marks the cheapest matching entry of each place on each market, and with Faster also those that are
+// faster than all cheaper ones.
 func (s *scratch) markCheapest(c *Catalog, q *Query) {
+	if !q.Faster {
+		s.eachBucket(c, q, func(rank uint32) bool {
+			s.mark(rank)
+			return false
+		})
+		return
+	}
+	s.startFastest(c)
 	s.eachBucket(c, q, func(rank uint32) bool {
+		e := s.filter.view.entries[rank]
+		s.recordSpeed(2*int(c.cols.Place[e>>1])+int(e&spotBit), c.speeds()[c.cols.Machine[e>>1]])
 		s.mark(rank)
-		return false
+		return true
 	})
 }
 
-// eachBucket calls yield for the matching ranks of each matching place and market. If yield returns false it
-// continues with the next place or market.
+// startFastest forgets the speeds of all groups.
+func (s *scratch) startFastest(c *Catalog) {
+	if s.fastest == nil {
+		s.fastest = make([]speeds, 2*len(c.cols.Places))
+	}
+	clear(s.fastest)
+}
+
+// isFaster reports whether a speed exceeds all that were recorded for a group.
+func (s *scratch) isFaster(group int, of speeds) bool {
+	most := &s.fastest[group]
+	return of.typical > most.typical || of.slow > most.slow
+}
+
+func (s *scratch) recordSpeed(group int, of speeds) {
+	most := &s.fastest[group]
+	most.typical, most.slow = max(most.typical, of.typical), max(most.slow, of.slow)
+}
+
+// eachBucket calls yield for the matching ranks of each matching place and market, with Faster only for those that are
+// faster than what yield has recorded. If yield returns false it continues with the next place or market.
 func (s *scratch) eachBucket(c *Catalog, q *Query, yield func(rank uint32) bool) {
 	f, v := &s.filter, s.filter.view
+	var of []speeds
+	if q.Faster && q.CheapestPer != PerOffer {
+		of = c.speeds()
+	}
 	for _, p := range f.places {
 		for bit := range uint32(2) {
 			if !f.marketBits.has(int(bit)) {
@@ -158,7 +194,7 @@ func (s *scratch) eachBucket(c *Catalog, q *Query, yield func(rank uint32) bool)
 			start += v.bucketSkips[bucket].from(f.minSize)
 			machines := v.bucketMachines[start:end]
 			for i, m := range machines {
-				if !f.machineSet.has(int(m)) {
+				if !f.machineSet.has(int(m)) || of != nil && !s.isFaster(bucket, of[m]) {
 					continue
 				}
 				rank := v.bucketRanks[start:end][i]
@@ -220,6 +256,9 @@ func (s *scratch) mark(rank uint32) {
 func (s *scratch) emit(c *Catalog, q *Query, yield func(e uint32) bool) {
 	yielded := 0
 	clear(s.groups)
+	if q.Faster && q.CheapestPer != PerOffer {
+		s.startFastest(c)
+	}
 	done := false
 	for w := s.low; w <= s.high; w++ {
 		word := s.marked[w]
@@ -227,7 +266,7 @@ func (s *scratch) emit(c *Catalog, q *Query, yield func(e uint32) bool) {
 		for ; word != 0 && !done; word &= word - 1 {
 			rank := w<<6 + bits.TrailingZeros64(word)
 			e := s.filter.view.entries[rank]
-			if !s.firstOfGroup(c, q.CheapestPer, e) {
+			if !s.isKept(c, q, e) {
 				continue
 			}
 			yielded++
@@ -237,17 +276,24 @@ func (s *scratch) emit(c *Catalog, q *Query, yield func(e uint32) bool) {
 	s.low, s.high = len(s.marked), -1
 }
 
-// firstOfGroup reports whether e is the first entry of its group and market, and records it.
-func (s *scratch) firstOfGroup(c *Catalog, scope Scope, e uint32) bool {
+// isKept reports whether e is the first entry of its group and market, or with Faster the fastest so far, and records
+// it.
+func (s *scratch) isKept(c *Catalog, q *Query, e uint32) bool {
 	p := c.cols.Place[e>>1]
 	group := 2*int(p) + int(e&spotBit)
-	switch scope {
+	switch q.CheapestPer {
 	case PerOffer:
 		return true
 	case PerRegion:
 		group = 2*int(c.cols.Places[p].RegionID) + int(e&spotBit)
 	case PerCloud:
 		group = 2*int(c.cols.Places[p].CloudID) + int(e&spotBit)
+	}
+	if q.Faster {
+		of := c.speeds()[c.cols.Machine[e>>1]]
+		faster := s.isFaster(group, of)
+		s.recordSpeed(group, of)
+		return faster
 	}
 	if bitset(s.groups).has(group) {
 		return false

@@ -82,7 +82,7 @@ func (all *oracle) find(q Query) []Match {
 }
 
 func trim(found []Match, q Query) []Match {
-	seen := make(map[string]bool)
+	seen, fastest := make(map[string]bool), make(map[string][2]float64)
 	kept := found[:0]
 	for _, m := range found {
 		group := m.Market.String()
@@ -94,7 +94,12 @@ func trim(found []Match, q Query) []Match {
 		case PerCloud:
 			group += m.Cloud
 		}
-		if q.CheapestPer != PerOffer && seen[group] || q.Limit > 0 && len(kept) == q.Limit {
+		if q.Limit > 0 && len(kept) == q.Limit {
+			continue
+		}
+		most, speed, slow := fastest[group], cmp.Or(m.Speed, 1), cmp.Or(m.SlowSpeed, 1)
+		fastest[group] = [2]float64{max(most[0], speed), max(most[1], slow)}
+		if q.CheapestPer != PerOffer && seen[group] && !(q.Faster && (speed > most[0] || slow > most[1])) {
 			continue
 		}
 		seen[group] = true
@@ -187,6 +192,7 @@ func drawQuery(t *rapid.T, c *Catalog) Query {
 		q.Keep = func(m *Match) bool { return !strings.HasSuffix(m.InstanceType, last) }
 	}
 	q.CheapestPer = rapid.SampledFrom([]Scope{PerOffer, PerOffer, PerZone, PerRegion, PerCloud}).Draw(t, "per")
+	q.Faster = rapid.Bool().Draw(t, "faster")
 	q.Limit = rapid.SampledFrom([]int{0, 1, 10, 500}).Draw(t, "limit")
 	return q
 }

@@ -22,6 +22,9 @@ func TestEmbeddedSnapshotMatchesPublishedData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if c, _, err = sellable.Plausible(c); err != nil {
+		t.Fatal(err)
+	}
 	var b bytes.Buffer
 	if err := c.WriteSnapshot(&b); err != nil {
 		t.Fatal(err)

@@ -281,12 +281,12 @@ func (r *Resources) read() (out dag.Resources, err error) {
 	out = dag.Resources{Cloud: r.Cloud, Region: r.Region, InstanceType: r.InstanceType, Arch: r.Arch, Market: r.Market,
 		Image: r.Image, DiskGiB: r.Disk}
 	if r.CPUs != "" {
-		if out.CPUs, err = dag.ParseCPUs(r.CPUs); err != nil {
+		if out.CPUs, err = dag.ParseCPUsAtLeast(r.CPUs); err != nil {
 			return out, err
 		}
 	}
 	if r.Memory != "" {
-		if out.Memory, err = dag.ParseMemory(r.Memory); err != nil {
+		if out.Memory, err = dag.ParseMemoryAtLeast(r.Memory); err != nil {
 			return out, err
 		}
 	}

@@ -160,6 +160,7 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 	}
 	m.part("resources", writeAlternatives(t))
 	writeTime(m, t.Time)
+	m.text("reference", t.Reference)
 	m.count("retries", t.Retries)
 	if t.Timeout > 0 {
 		m.add("timeout", plain(FormatDuration(t.Timeout)))

@@ -1,6 +1,7 @@
 package dag
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -148,6 +149,8 @@ type Task struct {
 	Outputs    []Output     `json:"outputs,omitempty"`
 	Checkpoint *Checkpoint  `json:"checkpoint,omitempty"`
 	Time       TimeEstimate `json:"time"`
+	// Reference is the machine type on which Time was measured; empty is m6i.xlarge.
+	Reference string `json:"reference,omitempty"`
 	// Learned is the run time by earlier jobs; nil until the job is submitted, or if nothing is known.
 	Learned *Learned `json:"learned,omitempty"`
 	// Recorded is the measured run time of an imported task without a command: it runs as a timed stand-in. Its
@@ -293,16 +296,20 @@ type Checkpoint struct {
 // TimeEstimate is the expected run time of the task by machine: by accelerator name, by instance type, or Default for
 // everything else. Default 0 is unknown; planning then assumes one hour (paper, section Optimizer).
 type TimeEstimate struct {
+	// Default is the time on a machine whose vCPUs have the speed Speed. It is divided by the relative speed of other
+	// machines, unless they have accelerators.
 	Default time.Duration            `json:"default,omitempty"`
 	On      map[string]time.Duration `json:"on,omitempty"` // canonical accelerator ("V100", "V100:4") or instance type
+	// Speed is that of the task's reference machine; 0 is 1, the speed of m6i.xlarge.
+	Speed float64 `json:"speed,omitempty"`
 }
 
 // DefaultTime is the assumed run time of a task without an estimate.
 const DefaultTime = time.Hour
 
-// For returns the estimate for an offer: the most specific of instance type, accelerator with count, accelerator,
-// default.
-func (e TimeEstimate) For(instanceType, accelerator string, count float64) time.Duration {
+// For returns the estimate for an offer: the most specific of instance type, accelerator with count, accelerator, and
+// default. speed is that of the offer's vCPUs; 0 is 1.
+func (e TimeEstimate) For(instanceType, accelerator string, count, speed float64) time.Duration {
 	if d, ok := e.On[instanceType]; ok && instanceType != "" {
 		return d
 	}
@@ -314,10 +321,14 @@ func (e TimeEstimate) For(instanceType, accelerator string, count float64) time.
 			return d
 		}
 	}
+	d := DefaultTime
 	if e.Default > 0 {
-		return e.Default
+		d = e.Default
 	}
-	return DefaultTime
+	if at := cmp.Or(e.Speed, 1); accelerator == "" && speed > 0 && speed != at {
+		d = time.Duration(min(float64(d)*at/speed, float64(MaxDuration)))
+	}
+	return max(d, 1)
 }
 
 // AcceleratorKey returns an accelerator with its count: "V100:4", or "A10:0.5".

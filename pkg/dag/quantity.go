@@ -178,7 +178,8 @@ func FormatSize(g GiB) string {
 	return FormatNumber(float64(g)) + "GiB"
 }
 
-// ParseRange reads an amount with bounds: 8, 8+ or 8-16. parse reads each number. The maximum is most.
+// ParseRange reads an amount with bounds: 8, 8+ or 8-16. A number alone is exact. parse reads each number. The maximum
+// is most.
 func ParseRange(s, what, hint string, most float64, parse func(string) (float64, error)) (Range, error) {
 	notOne := func() (Range, error) { return Range{}, fault.New(fault.Quote(s)+" is not an amount of "+what, hint) }
 	text := strings.TrimSpace(s)
@@ -236,13 +237,36 @@ func cutDash(s string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// FormatRange writes an amount in the form that ParseRange reads.
+// ParseCPUsAtLeast reads vCPUs as native files have them: a number alone is a minimum, =4 is exactly 4.
+func ParseCPUsAtLeast(s string) (Range, error) { return parseAtLeast(s, ParseCPUs) }
+
+// ParseMemoryAtLeast reads memory as native files have it: a number alone is a minimum, =16 is exactly 16 GiB, and GB
+// is GiB. Memory is sold in GiB, and whoever writes 16GB means the machine with 16.
+func ParseMemoryAtLeast(s string) (Range, error) { return parseAtLeast(binaryMemory.Replace(s), ParseMemory) }
+
+var binaryMemory = strings.NewReplacer("MB", "MiB", "GB", "GiB", "TB", "TiB")
+
+func parseAtLeast(s string, parse func(string) (Range, error)) (Range, error) {
+	text, exact := strings.CutPrefix(strings.TrimSpace(s), "=")
+	_, _, both := cutDash(text)
+	r, err := parse(text)
+	switch {
+	case err != nil:
+	case exact && (r.Max == 0 || both):
+		err = fault.New(fault.Quote(s)+" is not one amount", "write =8 for exactly 8")
+	case !exact && !both:
+		r.Max = 0
+	}
+	return r, err
+}
+
+// FormatRange writes an amount in the form that native files have.
 func FormatRange(r Range, format func(float64) string) string {
 	switch {
 	case r.Max == 0:
 		return format(r.Min) + "+"
 	case r.Min == r.Max:
-		return format(r.Min)
+		return "=" + format(r.Min)
 	}
 	return format(r.Min) + "-" + format(r.Max)
 }

@@ -22,12 +22,12 @@ func TestQuantitiesRoundTrip(t *testing.T) {
 			t.Fatalf("%v is written %s and read %v, %v", g, dag.FormatSize(g), got, err)
 		}
 		if r := dagtest.Range(dag.MaxCPUs).Draw(t, "cpus"); !r.IsZero() {
-			if got, err := dag.ParseCPUs(dag.FormatRange(r, dag.FormatNumber)); err != nil || got != r {
+			if got, err := dag.ParseCPUsAtLeast(dag.FormatRange(r, dag.FormatNumber)); err != nil || got != r {
 				t.Fatalf("%v is written %s and read %v, %v", r, dag.FormatRange(r, dag.FormatNumber), got, err)
 			}
 		}
 		if r := dagtest.Range(dag.MaxMemoryGiB).Draw(t, "memory"); !r.IsZero() {
-			if got, err := dag.ParseMemory(dag.FormatRange(r, dag.FormatMemory)); err != nil || got != r {
+			if got, err := dag.ParseMemoryAtLeast(dag.FormatRange(r, dag.FormatMemory)); err != nil || got != r {
 				t.Fatalf("%v is written %s and read %v, %v", r, dag.FormatRange(r, dag.FormatMemory), got, err)
 			}
 		}
@@ -88,6 +88,24 @@ func TestParseCPUsAndMemory(t *testing.T) {
 	}
 }
 
+func TestNumberAloneIsMinimum(t *testing.T) {
+	for text, want := range map[string]dag.Range{
+		"8": {Min: 8}, "8+": {Min: 8}, "=8": {Min: 8, Max: 8}, " = 8 ": {Min: 8, Max: 8}, "8-16": {Min: 8, Max: 16}, "8-8": {Min: 8, Max: 8},
+		"=8+": {}, "=8-16": {}, "=8-8": {}, "==8": {}, "=": {}, "8=": {}, "=0": {},
+	} {
+		if got, err := dag.ParseCPUsAtLeast(text); got != want && err == nil || (err == nil) != (want != dag.Range{}) {
+			t.Errorf("%q is %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]dag.Range{
+		"16": {Min: 16}, "16GB": {Min: 16}, "=16GB": {Min: 16, Max: 16}, "512MB-1GiB": {Min: 0.5, Max: 1},
+	} {
+		if got, err := dag.ParseMemoryAtLeast(text); got != want || err != nil {
+			t.Errorf("%q is %v, %v; want %v", text, got, err, want)
+		}
+	}
+}
+
 func TestParseBudget(t *testing.T) {
 	for text, want := range map[string]dag.USD{
 		"40": 40, "40 USD": 40, "40USD": 40, "$40": 40, "0.5": 0.5, "1e3": 1000,
@@ -124,13 +142,13 @@ func TestTimeEstimateForPrefersMostSpecific(t *testing.T) {
 		count                 float64
 		want                  time.Duration
 	}{
-		{"p3.16xlarge", "V100", 8, 2}, {"x", "V100", 8, 3}, {"x", "V100", 4, 4}, {"x", "T4", 1, 5}, {"", "", 0, 5},
+		{"p3.16xlarge", "V100", 8, 2}, {"x", "V100", 8, 3}, {"x", "V100", 4, 4}, {"x", "T4", 1, 5}, {"", "", 0, 2},
 	} {
-		if got := e.For(c.instance, c.accelerator, c.count); got != c.want {
+		if got := e.For(c.instance, c.accelerator, c.count, 2); got != c.want {
 			t.Errorf("on %s with %v %s: %v, want %v", c.instance, c.count, c.accelerator, got, c.want)
 		}
 	}
-	if got := (dag.TimeEstimate{}).For("x", "", 0); got != dag.DefaultTime {
+	if got := (dag.TimeEstimate{}).For("x", "", 0, 0); got != dag.DefaultTime {
 		t.Errorf("unknown is %v", got)
 	}
 }

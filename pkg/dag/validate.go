@@ -328,6 +328,7 @@ func (t *Task) validateTimes() error {
 	if err := cmp.Or(
 		fault.Within("recorded", ifSet(t.Recorded, checkDuration)),
 		fault.Within("time", ifSet(t.Time.Default, checkDuration)),
+		fault.Within("reference", ifSet(t.Reference, CheckWord)),
 	); err != nil {
 		return err
 	}

@@ -330,7 +330,7 @@ func DecideRefused(st Buying, cfg config.Config, cause error, now time.Time) (d 
 	st.Attempt.MaxUSD = st.Cluster.MaxUSD
 	st.Attempt.ReservedUSD = st.Cluster.ReservedUSD
 	if MayHaveMachines(st.Cluster, cause) {
-		_, st.Attempt.USD = booked(st.Cluster, cfg.MinBilled, now)
+		_, st.Attempt.USD = booked(st.Cluster, now)
 	}
 	d.Put(record.AttemptKey(st.Job.ID, st.task.Index, st.Attempt.Number), st.Attempt)
 	d.Del(record.ClusterKey(st.Cluster.ID))

@@ -7,6 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -49,12 +50,12 @@ func DecideReleasing(cl *record.Cluster, now time.Time) (d record.Decision) {
 }
 
 // DecideReleased emits the cost of an attempt whose machines are gone.
-func DecideReleased(cl record.Cluster, attempt apitypes.Attempt, minBilled time.Duration,
+func DecideReleased(cl record.Cluster, attempt apitypes.Attempt,
 	now time.Time) (d record.Decision) {
 	if !cl.Released() {
 		return d
 	}
-	held, usd := booked(cl, minBilled, now)
+	held, usd := booked(cl, now)
 	attempt.USD, attempt.ReservedUSD = usd, cl.ReservedUSD
 	told := freed(cl.Queue, attempt)
 	told.Cluster = cl.ID
@@ -83,13 +84,13 @@ func DecideGone(cl record.Cluster, attempt apitypes.Attempt, usd float64, now ti
 	return d
 }
 
-// booked returns how long a cluster is charged for, and its cost in USD.
-func booked(cl record.Cluster, minBilled time.Duration, now time.Time) (held time.Duration, usd float64) {
+// booked returns for how long the cloud bills a cluster, and its cost in USD.
+func booked(cl record.Cluster, now time.Time) (held time.Duration, usd float64) {
 	from, ok := cl.ChargedFrom()
 	if !ok {
 		return 0, 0
 	}
-	held = max(now.Sub(from), minBilled)
+	held = hardware.BillingOf(cl.Offer.Cloud).Billed(max(now.Sub(from), 1)) // from the first moment
 	return held, cl.Charged(from.Add(held))
 }
 

@@ -60,7 +60,11 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 	}
 	if t.StandIn() {
 		// Its files are only sizes: there is nothing to stage.
-		a.StandIn = max(time.Duration(float64(t.Recorded)*cfg.StandInScale), 1) // 0 would mean that it is no stand-in
+		took := float64(t.Recorded)
+		if cl.Offer.Accelerator == "" && cl.Offer.Speed > 0 {
+			took /= cl.Offer.Speed // as it is planned
+		}
+		a.StandIn = max(time.Duration(took*cfg.StandInScale), 1) // 0 would mean that it is no stand-in
 		a.Progress, a.Workdir, a.Parents, a.PartialParents, a.EmptyParents = attempt.Resumed, "", nil, nil, nil
 		return a
 	}

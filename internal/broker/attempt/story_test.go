@@ -325,7 +325,7 @@ func (s *stage) end(d *datadriven.TestData) bool {
 	case "releasing":
 		s.decided(DecideReleasing(&l.Cluster, s.now))
 	case "released":
-		s.decided(DecideReleased(l.Cluster, l.Attempt, s.cfg.MinBilled, s.now))
+		s.decided(DecideReleased(l.Cluster, l.Attempt, s.now))
 	case "gone":
 		s.decided(DecideGone(l.Cluster, l.Attempt, s.number(d, "usd", 0), s.now))
 	default:

@@ -56,8 +56,6 @@ type Config struct {
 	// Scale is wall seconds per second of the broker's clock: below 1 in compressed time. StandInScale is the same for
 	// the recorded run times of stand-ins; with 0 they take no time.
 	Scale, StandInScale float64
-	// MinBilled is the minimum time that a cloud bills for a machine.
-	MinBilled time.Duration
 	// Pace is how often agents call while they work, since each call costs. Its Alive is well below SilentFor.
 	Pace wire.Pace
 	// DefaultQueue has the settings of queues that were never configured.
@@ -105,7 +103,6 @@ func Default() Config {
 		GrantFor:    15 * time.Minute,
 		Overhead:    10 * time.Minute,
 		Scale:       1, StandInScale: 1,
-		MinBilled:    time.Minute,
 		Restart:      10 * time.Minute,
 		TickEvery:    10 * time.Minute,
 		OverdueAfter: 30 * time.Minute,

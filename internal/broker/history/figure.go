@@ -1,18 +1,31 @@
 package history
 
 import (
+	"cmp"
+	"math"
+
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
+
+// scaledBy is the part of a time by which it must differ to be called scaled.
+const scaledBy = 1000
 
 // FigureOf returns the run time that a task is planned with on an offer, and where that comes from.
 func FigureOf(t *dag.Task, o apitypes.Offer) apitypes.Figure {
 	f := apitypes.Figure{
-		Hours: t.Time.For(o.InstanceType, o.Accelerator, o.AccelCount).Hours(),
+		Hours: t.Time.For(o.InstanceType, o.Accelerator, o.AccelCount, o.Speed).Hours(),
 		From:  apitypes.FromFile,
 	}
 	if t.Time.Default == 0 && len(t.Time.On) == 0 {
 		f.From = apitypes.FromNothing
+	}
+	if f.From == apitypes.FromFile && t.Time.Default > 0 {
+		measured := cmp.Or(t.Reference, hardware.Reference)
+		if at := t.Time.Default.Hours(); measured != o.InstanceType && math.Abs(f.Hours-at) > at/scaledBy {
+			f.MeasuredOn, f.MeasuredHours = measured, at
+		}
 	}
 	if t.Learned == nil {
 		return f

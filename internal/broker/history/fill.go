@@ -11,6 +11,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -30,15 +31,17 @@ func spread(t apitypes.RunTimes) dag.Spread {
 		High: math.Exp(t.Log + normal90*s)}
 }
 
-// pooled combines the distributions of several machines, each weighted by its number of runs.
+// pooled combines the distributions of several machines, each weighted by its number of runs. Its times are those on a
+// machine of speed 1.
 func pooled(of map[string]apitypes.RunTimes) (all apitypes.RunTimes) {
 	var sum, squares, weights float64
 	for _, m := range slices.Sorted(maps.Keys(of)) { // floating-point sums depend on their order
 		t := of[m]
 		w := float64(min(t.Runs, maxWeight))
+		mean := t.Log + math.Log(cmp.Or(t.Speed, 1))
 		weights += w
-		sum += w * t.Log
-		squares += w * (t.Var + t.Log*t.Log)
+		sum += w * mean
+		squares += w * (t.Var + mean*mean)
 		all.Runs += t.Runs
 	}
 	if weights == 0 {
@@ -53,6 +56,7 @@ func pooled(of map[string]apitypes.RunTimes) (all apitypes.RunTimes) {
 // with the learned one: the expected time, or in a job with a deadline the time that one run in ten exceeds. spec is
 // not changed.
 func Fill(spec *dag.Job, h apitypes.History) *dag.Job {
+	spec = atReference(spec)
 	if h.Job != spec.Name {
 		return spec
 	}
@@ -74,6 +78,46 @@ func Fill(spec *dag.Job, h apitypes.History) *dag.Job {
 		}
 	}
 	return filled
+}
+
+// atReference returns the job with the speeds of the machines that its times were measured on. If a task has times of
+// machine types only, other types get the mean of these by their speed. spec is not changed.
+func atReference(spec *dag.Job) *dag.Job {
+	known := spec
+	for i := range spec.Tasks {
+		e := referenced(&spec.Tasks[i])
+		if e.Speed == spec.Tasks[i].Time.Speed && e.Default == spec.Tasks[i].Time.Default {
+			continue
+		}
+		if known == spec {
+			copied := *spec
+			copied.Tasks = slices.Clone(spec.Tasks)
+			known = &copied
+		}
+		known.Tasks[i].Time = e
+	}
+	return known
+}
+
+// referenced returns a task's estimate with its Speed.
+func referenced(t *dag.Task) dag.TimeEstimate {
+	e := t.Time
+	if e.Default > 0 {
+		if s, ok := hardware.SpeedOf(t.Reference); ok && e.Speed == 0 {
+			e.Speed = s.Typical
+		}
+		return e
+	}
+	var logs, n float64
+	for _, machine := range slices.Sorted(maps.Keys(e.On)) {
+		if s, ok := hardware.SpeedOf(machine); ok {
+			logs, n = logs+math.Log(e.On[machine].Seconds()*s.Typical), n+1
+		}
+	}
+	if n > 0 {
+		e.Default, e.Speed = time.Duration(math.Exp(logs/n)*float64(time.Second)).Round(time.Second), 1
+	}
+	return e
 }
 
 // learnedOf returns what is known about a task, or nil.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -83,7 +84,8 @@ func TestUnseenAcceleratorIsScaled(t *testing.T) {
 
 func TestTasksThatDifferInNumbersShareHistory(t *testing.T) {
 	spec := job("shard-1", "shard-2", "merge")
-	h := Learn(apitypes.History{}, spec, []Run{{0, 1, "m5.large"}, {1, 4, "m5.large"}, {2, 8, "m5.large"}}, now)
+	h := Learn(apitypes.History{}, spec, []Run{{Task: 0, Hours: 1, Machine: "m5.large"}, {Task: 1, Hours: 4, Machine: "m5.large"},
+		{Task: 2, Hours: 8, Machine: "m5.large"}}, now)
 	got := Fill(job("shard-1", "shard-77", "other"), h)
 	for i, want := range []apitypes.Figure{{From: apitypes.FromHistory, Runs: 1}, {From: apitypes.FromLike, Runs: 2}, {From: apitypes.FromNothing}} {
 		f := FigureOf(&got.Tasks[i], apitypes.Offer{InstanceType: "m5.large"})
@@ -104,7 +106,7 @@ func TestHistoryFollowsChanges(t *testing.T) {
 	spec := job("train")
 	h := after(spec, "m5.large", slices.Repeat([]float64{1}, 200)...)
 	for range 3 * maxWeight {
-		h = Learn(h, spec, []Run{{0, 3, "m5.large"}}, now)
+		h = Learn(h, spec, []Run{{Task: 0, Hours: 3, Machine: "m5.large"}}, now)
 	}
 	if s := spread(h.Tasks["train"]["m5.large"]); math.Abs(s.Hours-3) > 0.35 {
 		t.Errorf("%+v", s)
@@ -119,7 +121,7 @@ func TestSpreadCoversItsQuantiles(t *testing.T) {
 	for range 300 {
 		var h apitypes.History
 		for range 12 {
-			h = Learn(h, spec, []Run{{0, 2 * math.Exp(0.3*r.NormFloat64()), "x"}}, now)
+			h = Learn(h, spec, []Run{{Task: 0, Hours: 2 * math.Exp(0.3*r.NormFloat64()), Machine: "x"}}, now)
 		}
 		s := spread(h.Tasks["train"]["x"])
 		for range 20 {
@@ -202,8 +204,8 @@ func TestLimits(t *testing.T) {
 		for n := range rapid.IntRange(1, 5).Draw(t, "jobs") {
 			var runs []Run
 			for _, i := range sample {
-				runs = append(runs, Run{i, rapid.Float64Range(1e-4, 1e4).Draw(t, "hours"),
-					rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}).Draw(t, "machine")})
+				runs = append(runs, Run{Task: i, Hours: rapid.Float64Range(1e-4, 1e4).Draw(t, "hours"),
+					Machine: rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}).Draw(t, "machine")})
 			}
 			before := h
 			h = Learn(h, spec, runs, now.Add(time.Duration(n)*time.Hour))
@@ -240,4 +242,33 @@ func count(m map[string]bool) (n int) {
 		}
 	}
 	return n
+}
+
+// A time that was learned on a fast machine is longer on a slow one, and a task whose file names the machine of its
+// time or of its times takes that machine's speed.
+func TestTimesFollowSpeedOfMachine(t *testing.T) {
+	spec := job("train")
+	h := Learn(apitypes.History{}, spec, []Run{{Task: 0, Hours: 1, Machine: "c7a.large", Speed: 2}}, now)
+	learned := &Fill(job("train"), h).Tasks[0]
+	if f := FigureOf(learned, apitypes.Offer{InstanceType: "m5.large", Speed: 0.5}); math.Abs(f.Hours/FigureOf(learned, apitypes.Offer{}).Hours-2) > 0.01 {
+		t.Errorf("at half the speed: %+v", f)
+	}
+	same := FigureOf(learned, apitypes.Offer{InstanceType: "c7a.large", Speed: 2})
+	if other := FigureOf(learned, apitypes.Offer{InstanceType: "c8a.large", Speed: 2}); math.Abs(other.Hours-same.Hours) > 0.01 {
+		t.Errorf("at the same speed: %+v, %+v", other, same)
+	}
+	fast, _ := hardware.SpeedOf("c7a.large")
+	for name, task := range map[string]dag.Task{
+		"reference": {Reference: "c7a.large", Time: dag.TimeEstimate{Default: time.Hour}},
+		"on a type": {Time: dag.TimeEstimate{On: map[string]time.Duration{"c7a.large": time.Hour}}},
+	} {
+		task.Name = "x"
+		filled := Fill(&dag.Job{Name: "j", Tasks: []dag.Task{task}}, apitypes.History{}).Tasks[0].Time
+		if got := filled.For("m6i.xlarge", "", 0, 1).Hours(); math.Abs(got-fast.Typical) > 0.01 {
+			t.Errorf("%s: %v hours at speed 1, c7a.large has %v", name, got, fast.Typical)
+		}
+		if got := filled.For("c7a.large", "", 0, fast.Typical); got.Round(time.Second) != time.Hour {
+			t.Errorf("%s: %v on c7a.large itself", name, got)
+		}
+	}
 }

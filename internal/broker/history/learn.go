@@ -32,6 +32,8 @@ type Run struct {
 	Hours float64
 	// Machine is what it ran on, as a key of dag.TimeEstimate.On.
 	Machine string
+	// Speed is that of the machine's vCPUs; 0 is 1, or a machine with accelerators.
+	Speed float64
 }
 
 // Machine returns the name that estimates use for a machine: the accelerator with its count, or the instance type.
@@ -107,8 +109,12 @@ func RunOf(t *dag.Task, task record.Task, a apitypes.Attempt) (r Run, ok bool) {
 		return r, false
 	}
 	hours := record.Hours(task.EndedAt.Sub(a.Started))
-	hours += a.Resumed * record.Hours(t.Time.For(a.Offer.InstanceType, a.Offer.Accelerator, a.Offer.AccelCount))
-	return Run{Task: task.Index, Hours: hours, Machine: machine}, hours > 0
+	hours += a.Resumed * record.Hours(t.Time.For(a.Offer.InstanceType, a.Offer.Accelerator, a.Offer.AccelCount, a.Offer.Speed))
+	r = Run{Task: task.Index, Hours: hours, Machine: machine}
+	if a.Offer.Accelerator == "" {
+		r.Speed = a.Offer.Speed
+	}
+	return r, hours > 0
 }
 
 // Learn adds runs of a job to a history. The result shares no memory with known.
@@ -124,7 +130,7 @@ func Learn(known apitypes.History, spec *dag.Job, runs []Run, now time.Time) api
 		if h.Tasks[name] == nil {
 			h.Tasks[name] = map[string]apitypes.RunTimes{}
 		}
-		h.Tasks[name][r.Machine] = observe(h.Tasks[name][r.Machine], r.Hours, now)
+		h.Tasks[name][r.Machine] = observe(h.Tasks[name][r.Machine], r, now)
 		forget(h.Tasks[name], maxMachines, func(t apitypes.RunTimes) int64 { return t.At })
 	}
 	for _, r := range runs {
@@ -144,13 +150,13 @@ func Learn(known apitypes.History, spec *dag.Job, runs []Run, now time.Time) api
 }
 
 // observe adds a run to an average. The run's weight is one in the number of runs, at least one in maxWeight.
-func observe(t apitypes.RunTimes, hours float64, now time.Time) apitypes.RunTimes {
+func observe(t apitypes.RunTimes, r Run, now time.Time) apitypes.RunTimes {
 	t.Runs++
 	w := 1 / float64(min(t.Runs, maxWeight))
-	d := math.Log(hours) - t.Log
+	d := math.Log(r.Hours) - t.Log
 	t.Log += w * d
 	t.Var = (1 - w) * (t.Var + w*d*d)
-	t.At = now.Unix()
+	t.At, t.Speed = now.Unix(), r.Speed
 	return t
 }
 

@@ -44,6 +44,9 @@ func FactsOf(t record.Task, plan *record.Plan, now time.Time) *Facts {
 			f.Hours = t.Hours
 		}
 		if t.State == record.TaskRunning {
+			if c := plan.Of(t.Index); c != nil && t.Hours == 0 {
+				f.Hours -= c.Offer.BootSeconds / time.Hour.Seconds() // it has booted
+			}
 			f.Hours = math.Max(f.Hours-record.Hours(now.Sub(t.StartedAt)), 0)
 		}
 	case record.TaskQueued, record.TaskFailed:

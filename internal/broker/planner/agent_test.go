@@ -16,9 +16,14 @@ const noAgent = "has no agent for arm64 machines"
 
 // A machine without an agent could not work: its launch would be refused again and again while the job waits.
 func TestPlanExcludesArchitecturesWithoutAgent(t *testing.T) {
+	// Machines with accelerators may have any architecture; others are amd64 unless the task names another.
 	const task = `tasks: {a: {run: x, time: 1h, resources: {cpus: 4, cloud: aws}}}`
+	const named = `tasks: {a: {run: x, time: 1h, resources: {anyOf: [{instanceType: c8g.xlarge}, {instanceType: m5.8xlarge}]}}}`
 	p, c := newPlanner(t)
-	free := plan(t, p, planinput.Input{Spec: readJob(t, task)})
+	if got := archOf(t, c, plan(t, p, planinput.Input{Spec: readJob(t, task)})); got != catalog.AMD64 {
+		t.Errorf("a task that names no architecture is planned on %s", got)
+	}
+	free := plan(t, p, planinput.Input{Spec: readJob(t, named)})
 	if arch := archOf(t, c, free); arch != catalog.ARM64 || free.Notes != nil {
 		t.Fatalf("%s is chosen, with the notes %q: the test proves nothing", arch, free.Notes)
 	}
@@ -29,7 +34,7 @@ func TestPlanExcludesArchitecturesWithoutAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	limited := planner.New(c, moves, opt)
-	got := plan(t, limited, planinput.Input{Spec: readJob(t, task)})
+	got := plan(t, limited, planinput.Input{Spec: readJob(t, named)})
 	if archOf(t, c, got) != catalog.AMD64 {
 		t.Errorf("planned on %s", got.Of(0).ID)
 	}

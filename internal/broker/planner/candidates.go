@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/topk"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
@@ -32,7 +33,7 @@ func (b *builder) candidates(i int, c *class, gib float64) []option {
 		if m.reserved != nil && !b.reserved.allows(i, max(t.Nodes, 1), m) {
 			continue
 		}
-		o, ok := b.annotate(t, m, b.work(i, m), nodes)
+		o, ok := b.annotate(i, m, nodes)
 		if m.Market == catalog.OnDemand && m.reserved == nil {
 			baseline = math.Min(baseline, o.USD)
 		}
@@ -75,26 +76,50 @@ func (b *builder) mayLeaveSpot(i int, c *class) bool {
 
 // wholeWork is the time that a task takes on a machine from its beginning without interruptions, in hours.
 func (b *builder) wholeWork(i int, m *match) float64 {
-	return b.in.Spec.Tasks[i].Time.For(m.InstanceType, m.Accelerator, m.AcceleratorCount).Hours()
+	return b.in.Spec.Tasks[i].Time.For(m.InstanceType, m.Accelerator, m.AcceleratorCount, m.Speed).Hours()
 }
 
-// annotate makes the option for a match. ok is false if the task would be interrupted too often to finish.
-func (b *builder) annotate(t *dag.Task, m *match, work, nodes float64) (o option, ok bool) {
-	o = option{match: m, expected: work, work: work, Candidate: optimizer.Candidate{
-		ID: m.id, Place: m.place, USD: work * m.usd * nodes, Hours: work}}
+// slowWork is the time that the rest of a task takes on the slow side of the estimates, in hours. A time that was
+// measured on this machine, or learned there, has no slow side.
+func (b *builder) slowWork(i int, m *match, work float64) float64 {
+	t := &b.in.Spec.Tasks[i]
+	if _, known := t.Time.On[m.InstanceType]; known || m.Accelerator != "" || !(m.SlowSpeed > 0) ||
+		t.Time.Speed == m.Speed || t.Time.Speed == 0 && m.Speed == 1 {
+		return work
+	}
+	return work * m.Speed / m.SlowSpeed
+}
+
+// annotate makes the option for a match: its cost, with the boot and the cloud's billing minimum, and its time. With a
+// deadline the model's time is the guaranteed one: with a slow boot, the slow side of the machine's speed, and an
+// interruption at the worst moment. ok is false if the task would be interrupted too often to finish.
+func (b *builder) annotate(i int, m *match, nodes float64) (o option, ok bool) {
+	t, work, boot := &b.in.Spec.Tasks[i], b.work(i, m), m.BootSeconds/secondsPerHour
+	held, usd, guaranteed := work, m.usd, b.slowWork(i, m, work)
+	o = option{match: m, expected: boot + work, work: work, Candidate: optimizer.Candidate{ID: m.id, Place: m.place}}
 	if m.Market == catalog.Spot {
-		q, usd, ok := b.spotQuote(t, m, work)
+		q, mean, ok := b.spotQuote(t, m, work)
 		if !ok {
 			return o, false
 		}
-		o.USD, o.Hours, o.expected = q.Held*usd*nodes, q.Hours, q.Hours
-		if b.in.DeadlineHours != nil {
-			o.Hours = math.Max(q.Hours, q.Guaranteed) // it must be on time even if interrupted at the worst moment
+		worst := q
+		if guaranteed > work && b.in.DeadlineHours != nil {
+			if worst, _, ok = b.spotQuote(t, m, guaranteed); !ok {
+				return o, false
+			}
 		}
+		held, usd, o.expected = q.Held, mean, boot+q.Hours
+		guaranteed = math.Max(q.Hours, worst.Guaranteed)
+	}
+	o.USD = hardware.BillingOf(m.Cloud).BilledHours(boot+held) * usd * nodes
+	if o.Hours = o.expected; b.in.DeadlineHours != nil {
+		o.Hours = max(boot, m.SlowBootSeconds/secondsPerHour) + guaranteed
 	}
 	o.KgCO2 = o.expected * nodes * m.kg
 	return o, true
 }
+
+const secondsPerHour = 3600
 
 // prune removes candidates that another candidate beats in money and in time by more than moving the task's data could
 // make up for, and in emissions if they count. Such candidates are in no optimal plan.

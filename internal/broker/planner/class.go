@@ -51,6 +51,7 @@ func offerOf(m *catalog.Match) apitypes.Offer {
 	return apitypes.Offer{
 		Cloud: m.Cloud, Region: m.Region, Zone: m.Zone, InstanceType: m.InstanceType,
 		Accelerator: m.Accelerator, AccelCount: m.AcceleratorCount, Spot: m.Market == catalog.Spot,
+		Speed: m.Speed, BootSeconds: m.BootSeconds, SlowBootSeconds: m.SlowBootSeconds,
 	}
 }
 
@@ -149,6 +150,15 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 	return c, nil
 }
 
+// The machines of a task that asks for nothing have at least so many vCPUs and so much memory, and those of a task that
+// names neither machine nor architecture are amd64, for which programs and images are built by default.
+const (
+	defaultVCPUs = 2
+	defaultGiB   = 8
+	// A cluster has the machines that its owner chose, of any architecture.
+	cloudOfClusters = "kubernetes"
+)
+
 // queries turns an alternative into catalogue queries: one for the alternative, and one for each machine type or
 // number of accelerators with a separate time estimate. The latter are needed because the cheapest offer of a region
 // is only the best among those that take the same time.
@@ -158,6 +168,15 @@ func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 		VCPU: catalog.Range(r.CPUs), MemoryGiB: catalog.Range(r.Memory), Accelerator: r.Accelerator,
 		AcceleratorCount: r.AcceleratorCount, InstanceType: r.InstanceType, Arch: catalog.Arch(r.Arch),
 		Service: catalog.Service(r.Service), CheapestPer: catalog.PerRegion, MaxUSDPerHour: float64(r.MaxUSDPerHour),
+		Faster: r.Accelerator == "",
+	}
+	if r.Accelerator == "" && r.InstanceType == "" {
+		if r.CPUs.IsZero() && r.Memory.IsZero() {
+			base.VCPU, base.MemoryGiB = catalog.AtLeast(defaultVCPUs), catalog.AtLeast(defaultGiB)
+		}
+		if r.Cloud != cloudOfClusters {
+			base.Arch = cmp.Or(base.Arch, catalog.AMD64)
+		}
 	}
 	if r.Cloud != "" {
 		base.Clouds = []string{r.Cloud}

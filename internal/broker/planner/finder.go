@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/ec2types"
 )
 
@@ -59,7 +58,7 @@ func (f *finder) collect(q catalog.Query) error {
 // keep is the builder's, without burstable types that the task does not name. With busy vCPUs these cost a multiple of
 // their price, or run at a fraction of their speed.
 func (f *finder) keep(m *catalog.Match) bool {
-	if !f.named && sellable.Burstable(m.Cloud, m.InstanceType) {
+	if !f.named && m.Burstable {
 		return false
 	}
 	return f.b.keep(m)
@@ -275,7 +274,19 @@ func (b *builder) undominated(all []*match, timed, byZone bool) []*match {
 }
 
 // beats reports whether k, which costs no more than m, is also no worse otherwise. On reserved capacity the one that
-// takes less is better, because all uses of it cost the same.
+// takes less is better, even if it is slower, because all uses of it cost the same and others need the rest.
 func (b *builder) beats(k, m *match) bool {
-	return k.rate <= m.rate && k.takes.Within(m.takes) && (!b.countsCarbon() || k.kg <= m.kg || m.kg == 0)
+	return k.rate <= m.rate && k.takes.Within(m.takes) && (!b.countsCarbon() || k.kg <= m.kg || m.kg == 0) &&
+		(k.reserved != nil || k.noSlower(m))
+}
+
+// noSlower reports whether k boots and works at least as fast as m. Machines with accelerators are compared only with
+// others of the same kind (see undominated), and the speed of their vCPUs does not count.
+func (m *match) noSlower(than *match) bool {
+	if m.BootSeconds > than.BootSeconds || m.SlowBootSeconds > than.SlowBootSeconds ||
+		m.BillingMinimumSeconds > than.BillingMinimumSeconds {
+		return false
+	}
+	return m.Accelerator != "" || cmp.Or(m.Speed, 1) >= cmp.Or(than.Speed, 1) &&
+		cmp.Or(m.SlowSpeed, 1) >= cmp.Or(than.SlowSpeed, 1)
 }

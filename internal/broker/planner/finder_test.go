@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -21,6 +23,16 @@ import (
 // price is the planner's price of an hour of a machine with the default disk.
 func price(m *catalog.Match) float64 {
 	return m.USDPerHour + catalog.AttachedUSD(m.Cloud, cloud.DefaultDiskGiB, m.Market)
+}
+
+// took is the time of so many hours of work at speed 1 on a machine without accelerators, with its boot.
+func took(m *catalog.Match, hours float64) float64 {
+	return m.BootSeconds/3600 + hours/cmp.Or(m.Speed, 1)
+}
+
+// billed is what a machine costs that is held for a time, USD.
+func billed(m *catalog.Match, hours float64) float64 {
+	return hardware.BillingOf(m.Cloud).BilledHours(hours) * price(m)
 }
 
 // bestOf is the minimum of value over all offers of a query.
@@ -38,18 +50,22 @@ func TestPlanChoosesSpotOfferWithLeastExpectedCost(t *testing.T) {
 	p, c := newPlanner(t)
 	const long = "tasks:\n  a: {run: x, time: 500h, resources: {cpus: 8+, cloud: aws, market: spot}}\n"
 	got := plan(t, p, planinput.Input{Spec: readJob(t, long)})
-	q := catalog.Query{Clouds: []string{"aws"}, VCPU: catalog.AtLeast(8), Market: catalog.Spot}
+	q := catalog.Query{Clouds: []string{"aws"}, VCPU: catalog.AtLeast(8), Market: catalog.Spot, Arch: catalog.AMD64}
 	restart := config.Default().Restart.Hours()
 	best := bestOf(t, c, q, func(m *catalog.Match) float64 {
 		rate, ok := m.Interruption.PreemptionsPerHour()
 		if !ok {
 			rate, _ = catalog.Interruption10To15.PreemptionsPerHour()
 		}
-		quote, ok := bidding.Spot(bidding.Run{Hours: 500, RestartHours: restart, PreemptionsPerHour: rate, Nodes: 1})
+		if m.Burstable {
+			return math.Inf(1) // it is not sold to this task
+		}
+		work := 500 / cmp.Or(m.Speed, 1)
+		quote, ok := bidding.Spot(bidding.Run{Hours: work, RestartHours: restart, PreemptionsPerHour: rate, Nodes: 1})
 		if !ok {
 			return math.Inf(1)
 		}
-		return quote.Held * price(m)
+		return billed(m, m.BootSeconds/3600+quote.Held)
 	})
 	if math.Abs(got.USD-best) > 1e-9*best {
 		t.Errorf("%s is expected to cost %v USD, the best offer %v", got.Of(0).ID, got.USD, best)
@@ -114,12 +130,12 @@ func TestLeastCarbonConsidersAllOffers(t *testing.T) {
 	spec := readJob(t, "tasks:\n  a: {run: x, time: 3h, resources: {cpus: 6+, memory: 10+, market: on-demand}}\n")
 	in := planinput.Input{Spec: spec, Now: time.Unix(0, 0)}
 	got := plan(t, clean, in)
-	q := catalog.Query{VCPU: catalog.AtLeast(6), MemoryGiB: catalog.AtLeast(10), Market: catalog.OnDemand}
+	q := catalog.Query{VCPU: catalog.AtLeast(6), MemoryGiB: catalog.AtLeast(10), Market: catalog.OnDemand, Arch: catalog.AMD64}
 	best := bestOf(t, c, q, func(m *catalog.Match) float64 {
-		if m.CarbonGPerKWh == 0 {
+		if m.CarbonGPerKWh == 0 || m.Burstable {
 			return math.Inf(1)
 		}
-		return 3 * 1.15 * (2.1*m.VCPU + 0.392*m.MemoryGiB) / 1000 * m.CarbonGPerKWh / 1000
+		return took(m, 3) * 1.15 * (2.1*m.VCPU + 0.392*m.MemoryGiB) / 1000 * m.CarbonGPerKWh / 1000
 	})
 	if kg := clean.Emissions(in, got); math.Abs(kg-best) > 1e-9*best {
 		t.Errorf("%s emits %v kg, the cleanest offer %v", got.Of(0).ID, kg, best)

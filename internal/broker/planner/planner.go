@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
@@ -301,7 +302,7 @@ func (b *builder) edgeWeights() []float64 {
 
 // addTask adds a task of the job with its candidates. A task that is finished or holds machines has only one.
 func (b *builder) addTask(i int, gib float64) error {
-	facts, id := b.in.Tasks[i], b.in.Spec.Tasks[i].Name
+	facts, id, reference := b.in.Tasks[i], b.in.Spec.Tasks[i].Name, b.in.Spec.Tasks[i].Reference
 	if b.settled(i) {
 		place, ok := b.number[facts.Place]
 		if !ok {
@@ -313,6 +314,12 @@ func (b *builder) addTask(i int, gib float64) error {
 		}
 		b.addRow(row{task: i}, id, optimizer.Candidate{ID: facts.Place, Place: place, Hours: hours,
 			Site: b.siteOfFixed(i), Zone: b.zoneOfFixed(i)})
+		return nil
+	}
+	if _, known := hardware.SpeedOf(reference); reference != "" && !known {
+		e := b.in.Spec.ErrorAt(i, -1, "reference", fmt.Sprintf("%q is no machine type with a known speed", reference),
+			"tradewind catalog search --instance-type TYPE shows the speed of a type")
+		b.message = e.Error()
 		return nil
 	}
 	cl, err := b.classOf(i)

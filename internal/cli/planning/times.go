@@ -7,12 +7,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// timesFrom returns the source of each task's planned time, or nothing if all times are from the file.
+// timesFrom returns the source of each task's planned time, or nothing if all times are from the file and for the
+// machine that is planned.
 func timesFrom(tasks []PlanTask) []string {
 	froms, told := make([]string, len(tasks)), false
 	for i := range tasks {
 		froms[i] = timeFrom(tasks[i].Time)
-		told = told || tasks[i].Time != nil && tasks[i].Time.From != apitypes.FromFile
+		told = told || tasks[i].Time != nil && (tasks[i].Time.From != apitypes.FromFile || tasks[i].Time.MeasuredOn != "")
 	}
 	if !told {
 		clear(froms)
@@ -34,6 +35,9 @@ func timeFrom(f *apitypes.Figure) string {
 		return runs + " on another accelerator"
 	case apitypes.FromNothing:
 		return "assumed"
+	}
+	if f.MeasuredOn != "" {
+		return text.Span(text.Hours(f.MeasuredHours)) + " on " + text.Clean(f.MeasuredOn) + " → " + text.Span(text.Hours(f.Hours)) + " here"
 	}
 	return "the file"
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -54,17 +55,15 @@ type Machine struct {
 // Alive reports whether the machine runs.
 func (m *Machine) Alive() bool { return m.Ended.IsZero() }
 
-// billBy returns what a machine has cost, USD: by the second, for at least a minute, and a spot machine at the price of
+// billBy returns what a machine has cost, USD: for the time that its cloud bills, and a spot machine at the price of
 // each moment by the course of prices.
 func (c *Checker) billBy(m *Machine, p weather.Course) float64 {
 	until := m.Ended
 	if m.Alive() {
 		until = c.Now
 	}
-	if least := m.Launched.Add(c.cfg.MinBilled); until.Before(least) {
-		until = least
-	}
-	return m.cost(p, m.Launched, until)
+	billed := hardware.BillingOf(m.Offer.Cloud).Billed(max(until.Sub(m.Launched), 1))
+	return m.cost(p, m.Launched, m.Launched.Add(billed))
 }
 
 func (m *Machine) cost(p weather.Course, from, to time.Time) float64 {

@@ -188,6 +188,28 @@ func (t *Table) Speed(cloud, instanceType string, vcpu float64) Speed {
 // nor that of the share.
 const sharedCore = "shared-"
 
+// CloudOf returns the cloud that has machine types of such a name; "" if none has.
+func CloudOf(instanceType string) string {
+	for _, cloud := range []string{"aws", "azure", "gcp", "lambda"} {
+		if cloud == "lambda" && !strings.HasPrefix(instanceType, "gpu_") && !strings.HasPrefix(instanceType, "cpu_") {
+			continue // its pattern matches all names
+		}
+		if cpu, _ := CPU(cloud, instanceType); cpu != "" {
+			return cloud
+		}
+	}
+	return ""
+}
+
+// SpeedOf returns the speed of a machine type of any cloud in the embedded table. ok is false if the type is unknown.
+func SpeedOf(instanceType string) (s Speed, ok bool) {
+	cloud := CloudOf(instanceType)
+	if known, ok := Default().types[[2]string{cloud, instanceType}]; ok {
+		return Default().Speed(cloud, instanceType, known.VCPU), true
+	}
+	return s, false
+}
+
 // estimate is the speed of a type with a processor that was measured in other types.
 func (t *Table) estimate(cloud, cpu string, vcpu float64) float64 {
 	whole := strings.HasSuffix(cpu, "/core")

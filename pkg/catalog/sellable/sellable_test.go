@@ -81,3 +81,35 @@ func TestTypesWithoutDefaultImageAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// Azure's F*ams_v6 are listed in newzealandnorth at a tenth of their price elsewhere.
+func TestImplausiblePricesAreDropped(t *testing.T) {
+	shipped, err := catalog.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, dropped, err := sellable.Plausible(shipped); err != nil || len(dropped) > 0 {
+		t.Errorf("the shipped catalogue has implausible prices: %v, %v", dropped, err)
+	}
+	var sample []catalog.Offer
+	for o := range shipped.All() {
+		if o.Cloud == "azure" && o.InstanceType == "Standard_F4ams_v6" {
+			sample = append(sample, o)
+		}
+	}
+	bad := sample[0]
+	bad.Region, bad.OnDemandUSD, bad.SpotUSD = "nowhere", bad.OnDemandUSD/10, bad.SpotUSD/10
+	cheap := sample[0]
+	cheap.Region, cheap.SpotUSD = "cheap", cheap.SpotUSD/10
+	few, err := shipped.Replace(func(*catalog.Offer) bool { return true }, append(sample, bad, cheap))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, dropped, err := sellable.Plausible(few)
+	if err != nil || dropped["on demand"] != 1 || dropped["spot"] != 1 || kept.Len() != len(sample)+1 {
+		t.Errorf("%v, %v, %d of %d", dropped, err, kept.Len(), few.Len())
+	}
+	if m, err := kept.Lookup(cheap.ID()); err != nil || m.HasSpot {
+		t.Errorf("%+v, %v", m, err)
+	}
+}

@@ -212,6 +212,14 @@ func (r *reader) forJob() yamlfile.Fields[*dag.Job] {
 		"priority": yamlfile.TextField(y, func(j *dag.Job) *int { return &j.Priority }, func(s string) (int, error) {
 			return dag.ParseInt(s, -dag.MaxPriority, dag.MaxPriority)
 		}),
+		"reference": func(_ *dag.Job, n *yaml.Node) error {
+			named := r.defaults.Reference // in defaults, which are closer to the tasks
+			err := r.defaultFields["reference"](&r.defaults, n)
+			if named != "" {
+				r.defaults.Reference = named
+			}
+			return err
+		},
 		"infeasible": yamlfile.TextField(
 			y,
 			func(j *dag.Job) *dag.Infeasible { return &j.Infeasible },

@@ -22,8 +22,8 @@ func (r *reader) forResources() yamlfile.Fields[*dag.Resources] {
 	y := &r.Reader
 	name := yamlfile.Checked(dag.CheckWord)
 	return yamlfile.Fields[*dag.Resources]{
-		"cpus":   yamlfile.TextField(y, func(r *dag.Resources) *dag.Range { return &r.CPUs }, dag.ParseCPUs),
-		"memory": yamlfile.TextField(y, func(r *dag.Resources) *dag.Range { return &r.Memory }, dag.ParseMemory),
+		"cpus":   yamlfile.TextField(y, func(r *dag.Resources) *dag.Range { return &r.CPUs }, dag.ParseCPUsAtLeast),
+		"memory": yamlfile.TextField(y, func(r *dag.Resources) *dag.Range { return &r.Memory }, dag.ParseMemoryAtLeast),
 		"accelerators": func(res *dag.Resources, n *yaml.Node) error {
 			if n.Kind != yaml.ScalarNode {
 				return r.Fault(

@@ -67,12 +67,12 @@ func buildSchema() object {
 	}
 	resources := object{
 		"cpus": with(
-			amount(`^\s*`+number+`(\+|-`+number+`)?\s*$`, dag.MaxCPUs),
-			"vCPUs: 8, 8+ for at least 8, or 8-16",
+			amount(`^\s*(=?`+number+`|`+number+`(\+|-`+number+`))\s*$`, dag.MaxCPUs),
+			"vCPUs: 8 or 8+ for at least 8, =8 for exactly 8, or 8-16",
 		),
 		"memory": with(
-			amount(`^`+sizePattern+`(\+|-`+sizePattern+`)?\s*$`, dag.MaxMemoryGiB),
-			"GiB: 32, 32+ for at least 32, 32-64, or 512MiB+",
+			amount(`^(=?`+sizePattern+`|`+sizePattern+`(\+|-`+sizePattern+`))\s*$`, dag.MaxMemoryGiB),
+			"GiB: 32 or 32+ for at least 32, =32 for exactly 32, 32-64, or 512MiB",
 		),
 		"accelerators": object{
 			"type":        "string",
@@ -191,6 +191,10 @@ func buildSchema() object {
 				object{"type": "object", "minProperties": 1, "additionalProperties": ref("duration")},
 			},
 		},
+		"reference": object{
+			"description": "the machine type on which the time was measured; m6i.xlarge if it is missing",
+			"type":        "string",
+		},
 		"resources": with(ref("resources"), "the machines on which the task runs"),
 		"labels":    labels("labels that identify the task in placement rules of other tasks"),
 		"placement": with(ref("placement"), "rules about the relative places of its machines, and of other tasks"),
@@ -268,6 +272,10 @@ func buildSchema() object {
 		"announce": object{"type": "string", "pattern": dag.Topic,
 			"description": "a topic of Google Cloud Pub/Sub that the end of the job is published to"},
 		"namespace": with(ref("name"), "the user or team that owns the job, for the policy plugin namespace"),
+		"reference": object{
+			"description": "the machine type on which the times of tasks were measured that name none",
+			"type":        "string",
+		},
 		"priority": object{
 			"type":        "integer",
 			"minimum":     -dag.MaxPriority,

@@ -38,6 +38,8 @@ func (r *reader) forDefaults() yamlfile.Fields[*dag.Task] {
 			return r.readCheckpoint(t.Checkpoint, n)
 		},
 		"time":      func(t *dag.Task, n *yaml.Node) error { return r.readTime(&t.Time, n) },
+		"reference": yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Reference },
+			yamlfile.Checked(dag.CheckWord)),
 		"resources": r.readResources,
 		"labels": func(t *dag.Task, n *yaml.Node) (err error) {
 			t.Labels, err = r.readLabels(n)

@@ -52,6 +52,13 @@ func generate(data, out string) error {
 	if err != nil {
 		return err
 	}
+	c, implausible, err := sellable.Plausible(c)
+	if err != nil {
+		return err
+	}
+	for market, n := range implausible {
+		dropped["a price below 0.3 of the median, "+market] += n
+	}
 	for _, why := range slices.Sorted(maps.Keys(dropped)) {
 		fmt.Printf("%d offers dropped, %s\n", dropped[why], why)
 	}
