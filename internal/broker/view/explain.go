@@ -69,6 +69,8 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*apitypes.S
 		s.add(detail.Finished, "finished", "", text)
 	case detail.State == apitypes.JobWaiting:
 		s.add(b.txns.Now(), "waiting", "", detail.Reason)
+	case detail.planTries.Failed > 0:
+		s.add(b.txns.Now(), "unplanned", "", detail.planTries.String()+"; it is tried again")
 	}
 	if detail.plan != nil && p.From == 0 {
 		for _, note := range detail.plan.Notes {

@@ -38,6 +38,7 @@ type Look struct {
 	seen        reading
 	plan        *record.Plan // the current plan; nil before the first
 	suspensions []apitypes.Suspension
+	planTries   record.PlanTries
 }
 
 // JobDetail loads everything that users see of a job. It fails with ErrNotFound.
@@ -75,7 +76,8 @@ func (b *Views) look(ctx context.Context, id string, p Part, was *Look) (*Look, 
 	if err != nil {
 		return nil, err
 	}
-	d := &Look{seen: reading{phases: progress.Phases}, suspensions: job.Suspensions}
+	d := &Look{seen: reading{phases: progress.Phases}, suspensions: job.Suspensions,
+		planTries: job.PlanTries}
 	s := &d.seen
 	if d.JobView, s.clusters, err = b.viewOf(u, job); err != nil {
 		return nil, err
