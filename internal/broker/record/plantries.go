@@ -3,6 +3,8 @@ package record
 import (
 	"fmt"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/readable"
 )
 
 // MaxPlanTries is how often in a row the planner may fail for a job before the job fails.
@@ -46,11 +48,7 @@ func (t *PlanTries) Spent() bool { return t.Failed >= MaxPlanTries }
 
 // String describes the failures for users.
 func (t *PlanTries) String() string {
-	times := "once"
-	if t.Failed > 1 {
-		times = fmt.Sprintf("%d times", t.Failed)
-	}
-	return fmt.Sprintf("the planner has failed %s: %s", times, t.Reason)
+	return fmt.Sprintf("the planner has failed %s: %s", readable.Times(t.Failed), t.Reason)
 }
 
 // Help says what helps if the planner ran out of memory or time; "" if it failed for another reason.

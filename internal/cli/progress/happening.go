@@ -157,7 +157,7 @@ func endEvent(a apitypes.Attempt, task string) Event {
 		At: a.Ended, Task: task, Tone: text.Warn, order: orderEnded,
 		Notable: a.Outcome != apitypes.OutcomeSucceeded && a.Outcome != apitypes.OutcomeCancelled,
 	}
-	why := because(text.Gist(a.Reason))
+	why := because(text.Gist(a.FailureText()))
 	on := func(what string) { h.Text, h.Offer, h.Rest = what, text.Clean(a.OfferID), why }
 	switch a.Outcome {
 	case apitypes.OutcomeSucceeded:

@@ -1,7 +1,7 @@
 // A job's history with reasons, its plans, and the choices of the current plan.
 
 import { h, icon } from './dom.js';
-import { at, hours, moment, offer, span, usd } from './format.js';
+import { at, hours, moment, offer, span, unplanned, usd } from './format.js';
 import { runners } from './detail.js';
 
 const LOOKS = {
@@ -25,8 +25,9 @@ export function story(data, now) {
 }
 
 // plans is a table of the plans, followed by the choices of the last one.
-export function plans(list, choices, objective, now) {
-  if (!list.length) return h('p', { class: 'muted' }, 'There is no plan yet.');
+export function plans(list, choices, job, now) {
+  const { objective } = job;
+  if (!list.length) return h('p', { class: 'muted' }, `${unplanned(job)}.`);
   const proof = (p) => {
     if (p.status === 'optimal') return 'proven optimal';
     return p.objective > 0 ? `at most ${((100 * (p.objective - p.bound)) / p.objective).toFixed(1)}% from optimal` : p.status;
