@@ -52,7 +52,7 @@ func planEvent(p apitypes.PlanHead, anew bool) Event {
 	if p.Status != "optimal" {
 		proof = fmt.Sprintf("no plan is better than %.4g", p.Bound)
 	}
-	estimate := fmt.Sprintf("%s USD, %s, %s", text.USD(p.USD), text.Span(span(p.Hours)), proof)
+	estimate := fmt.Sprintf("%s USD, expected to take %s, %s", text.USD(p.USD), text.Span(span(p.Hours)), proof)
 	if !anew {
 		h.Text = fmt.Sprintf("planned: %s; on demand %s USD", estimate, text.USD(p.OnDemandUSD))
 		return h

@@ -38,7 +38,7 @@ export function runners(why, objective) {
   const unit = objective === 'makespan' ? (v) => hours(v) : usd;
   return h('table', { class: 'grid compact' },
     h('caption', {}, 'Next best places'),
-    h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Place'), h('th', { scope: 'col', class: 'num' }, 'Cost'), h('th', { scope: 'col', class: 'num' }, 'Time'),
+    h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Place'), h('th', { scope: 'col', class: 'num' }, 'Cost'), h('th', { scope: 'col', class: 'num' }, 'Expected time'),
       h('th', { scope: 'col', class: 'num' }, 'Additional cost'))),
     h('tbody', {}, why.runners.map((r) => h('tr', {}, h('td', {}, spot(r.id)), h('td', { class: 'num' }, usd(r.usd)), h('td', { class: 'num' }, hours(r.hours)),
       h('td', { class: 'num' }, unit(r.adds))))));

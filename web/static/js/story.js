@@ -34,16 +34,16 @@ export function plans(list, choices, job, now) {
   };
   const table = h('div', { class: 'scroll' }, h('table', { class: 'grid cards' }, h('caption', { class: 'sr' }, 'Plans'),
     h('thead', {}, h('tr', {}, ['Plan', 'When', 'Why', 'Proof'].map((t) => h('th', { scope: 'col' }, t)),
-      ['Remaining cost', 'Remaining time', 'On demand', 'Planned in'].map((t) => h('th', { scope: 'col', class: 'num' }, t)))),
+      ['Remaining cost', 'Expected time', 'On demand', 'Planned in'].map((t) => h('th', { scope: 'col', class: 'num' }, t)))),
     h('tbody', {}, list.toReversed().map((p, k) => h('tr', { class: k === 0 ? 'current' : '' },
       h('td', { class: 'lead', data: { label: 'Plan' } }, h('b', {}, String(p.version)), k === 0 ? h('span', { class: 'tag' }, 'current') : ''),
       h('td', { data: { label: 'When' } }, moment(at(p.at), now)), h('td', { data: { label: 'Why' } }, p.reason || 'first plan', p.late ? h('span', { class: 'tag' }, 'late') : ''),
       h('td', { data: { label: 'Proof' } }, proof(p)), h('td', { class: 'num', data: { label: 'Remaining cost' } }, usd(p.usd)),
-      h('td', { class: 'num', data: { label: 'Remaining time' } }, hours(p.hours)), h('td', { class: 'num', data: { label: 'On demand' } }, usd(p.onDemandUSD)),
+      h('td', { class: 'num', data: { label: 'Expected time' } }, hours(p.hours)), h('td', { class: 'num', data: { label: 'On demand' } }, usd(p.onDemandUSD)),
       h('td', { class: 'num', data: { label: 'Planned in' } }, span(p.millis)))))));
   const shown = (choices ?? []).slice(0, 50);
   return h('div', {}, table, shown.length ? h('h3', {}, 'Why these places') : '', h('div', { class: 'choices' }, shown.map((c) => {
     const o = offer(c.chosen);
-    return h('details', {}, h('summary', {}, h('b', {}, c.task), ` on ${o.cloud} ${o.zone || o.region} ${o.type} ${o.market}, `, `${usd(c.usd)}, ${hours(c.hours)}`), runners(c, objective));
+    return h('details', {}, h('summary', {}, h('b', {}, c.task), ` on ${o.cloud} ${o.zone || o.region} ${o.type} ${o.market}, `, `${usd(c.usd)}, expected to take ${hours(c.hours)}`), runners(c, objective));
   })), choices?.length > shown.length ? h('p', { class: 'muted' }, `and ${choices.length - shown.length} more`) : '');
 }
