@@ -210,6 +210,9 @@ type TaskFailed struct {
 	Final bool `json:"final,omitempty" example:"false" doc:"Retrying is pointless"`
 	// TimedOut means that its timeout ended the attempt. It is not retried.
 	TimedOut bool `json:"timedOut,omitempty" example:"false" doc:"Its timeout ended the attempt"`
+	// Rank is the machine that failed first, of the Ranks machines of the attempt; Ranks is 0 if none failed by itself.
+	Rank  int `json:"rank,omitempty" example:"2" doc:"Machine that failed first, counted from 0"`
+	Ranks int `json:"ranks,omitempty" example:"4" doc:"Number of machines of the attempt"`
 }
 
 // ClusterUp reports that every node of a gang's cluster has connected. Other clusters receive their work at once

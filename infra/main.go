@@ -42,6 +42,8 @@ func run(args []string) error {
 	f.BoolVar(&cfg.Alarms, "alarms", cfg.Alarms,
 		"create alarms for dead letters that stop a job and for the relay: ten, the number that is free")
 	f.IntVar(&cfg.LogDays, "log-days", cfg.LogDays, "days that logs are kept")
+	f.IntVar(&cfg.PlannerMemory, "planner-memory", 0,
+		"memory of the function that plans jobs, in MiB, 256 to 10240; processor time is in proportion; 0 means 512")
 	f.StringVar(&data, "data-buckets", "", "comma-separated additional buckets that tasks may read, write and mount")
 	f.StringVar(&made, "make-buckets", "",
 		"comma-separated buckets that the broker creates when jobs request them; a name may end in a star")

@@ -32,8 +32,10 @@ type Config struct {
 	Out          string // output folder of the cloud assembly
 	KeepData     bool   // keep the table and the buckets when the stack is deleted
 	Alarms       bool
-	LogDays      int      // one of CloudWatch's retention periods
-	DataBuckets  []string // additional buckets that tasks may read and write
+	LogDays      int // one of CloudWatch's retention periods
+	// PlannerMemory is the memory of the function that plans, in MiB; 0 means that of sizeOf.
+	PlannerMemory int
+	DataBuckets   []string // additional buckets that tasks may read and write
 	// Secrets are additional paths, such as /team/, below which jobs may refer to parameters and secrets.
 	// /NAME/secrets/ is always allowed.
 	Secrets []string
@@ -66,6 +68,9 @@ func Default() Config {
 		Alarms: true, LogDays: 30, Announce: events.Announced()}
 }
 
+// Lambda's limits of a function's memory, in MiB; new accounts have 3008 at most. The planner needs a quarter of a GiB.
+const minMemory, maxMemory = 256, 10240
+
 // retentions are the retention periods of CloudWatch Logs in days.
 var retentions = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731}
 
@@ -90,6 +95,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("-architecture: %q is neither arm64 nor x86_64", c.Architecture)
 	case !slices.Contains(retentions, c.LogDays):
 		return fmt.Errorf("-log-days: %d is not one of %v", c.LogDays, retentions)
+	case c.PlannerMemory != 0 && (c.PlannerMemory < minMemory || c.PlannerMemory > maxMemory):
+		return fmt.Errorf("-planner-memory: %d is not between %d and %d MiB", c.PlannerMemory, minMemory, maxMemory)
 	case len(c.Regions) > 0 && (c.Account == "" || c.Region == ""):
 		return errors.New("-regions needs -account and -region")
 	case c.AgentsCall != 0 && (c.AgentsCall < time.Second || c.AgentsCall > 5*time.Minute):

@@ -106,6 +106,9 @@ func (d *deployment) function(fn string) {
 	if fn == events.FnHook && d.Traces != "" {
 		s.memory *= 2 // for traces, hook reads whole jobs
 	}
+	if fn == events.FnOptimize && d.PlannerMemory > 0 {
+		s.memory = d.PlannerMemory
+	}
 	logs := awslogs.NewLogGroup(d.stack, jsii.String(title(fn)+"Log"), &awslogs.LogGroupProps{
 		LogGroupName: jsii.String("/aws/lambda/" + name), Retention: awslogs.RetentionDays(retention(d.LogDays)),
 		RemovalPolicy: awscdk.RemovalPolicy_DESTROY,

@@ -83,6 +83,16 @@ func TestQueueVisibilityExceedsFunctionTimeout(t *testing.T) {
 	}
 }
 
+func TestPlannerMemoryIsThatOfItsFunction(t *testing.T) {
+	d := synthesise(t, func(c *Config) { c.PlannerMemory = 2048 })["tradewind"]
+	for fn, want := range map[string]float64{events.FnOptimize: 2048, events.FnSubmit: 512} {
+		_, f := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-"+fn)
+		if got := f.Properties["MemorySize"]; got != want {
+			t.Errorf("%s has %v MiB, want %v", fn, got, want)
+		}
+	}
+}
+
 func TestMappingsReportBatchItemFailures(t *testing.T) {
 	d := deployed()(t)
 	mappings := d.of("AWS::Lambda::EventSourceMapping")
@@ -471,6 +481,7 @@ func TestValidateRejectsInvalidConfigurations(t *testing.T) {
 		"-name":              func(c *Config) { c.Name = "Trade_wind" },
 		"-architecture":      func(c *Config) { c.Architecture = "mips" },
 		"-log-days":          func(c *Config) { c.LogDays = 31 },
+		"-planner-memory":    func(c *Config) { c.PlannerMemory = 64 },
 		"-data-buckets":      func(c *Config) { c.DataBuckets = []string{"s3://x"} },
 		"-secrets: \"/trade": func(c *Config) { c.Secrets = []string{"/tradewind/clouds/"} },
 		"-make-buckets":      func(c *Config) { c.MakeBuckets = []string{"*"} },

@@ -140,14 +140,17 @@ func TestConcurrentHellosHandOutWorkOnce(t *testing.T) {
 	}
 }
 
-// meeting is a store that calls a function right before the next transaction, once.
+// meeting is a store that calls a function once, right before the next transaction, or that after some others.
 type meeting struct {
 	store.Store
+	after int
 	other func()
 }
 
 func (s *meeting) Commit(ctx context.Context, tx store.Tx) error {
-	if other := s.other; other != nil {
+	if other := s.other; other != nil && s.after > 0 {
+		s.after--
+	} else if other != nil {
 		s.other = nil
 		other()
 	}

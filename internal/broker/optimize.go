@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -36,15 +37,25 @@ func (b *Functions) optimize(ctx context.Context, e events.Event) error {
 	default:
 		return unexpected(events.FnOptimize, e.Data)
 	}
+	if begun, err := b.beginPlan(ctx, e.ID, id, failed); err != nil || !begun {
+		return err
+	}
+	var failure error // of the planner
+	err := b.planJob(ctx, e.ID, id, reason, failed, &failure)
+	if err != nil {
+		err = errors.Join(err, b.endTry(ctx, e.ID, id, failed, failure))
+	}
+	return err
+}
+
+// planJob plans a job and commits the plan. failure is set if the planner fails.
+func (b *Functions) planJob(ctx context.Context, cause, id, reason string, failed int, failure *error) error {
 	var on planning
 	var made *solution
-	return b.txns.Transact(ctx, events.FnOptimize, e.ID, true, func(u *txn.Unit) error {
-		job, found, err := recordcache.Get[record.Job](u, record.JobKey(id))
-		if err != nil || !found {
-			return record.OrSkip(err)
-		}
-		if job.State == apitypes.JobEnding || job.State.Finished() || job.Plan.Version > failed {
-			return nil // finished, or a newer plan is in force
+	return b.txns.Transact(ctx, events.FnOptimize, cause, true, func(u *txn.Unit) error {
+		job, needed, err := loadUnplanned(u, id, failed)
+		if err != nil || !needed {
+			return err
 		}
 		at := on.in.Now
 		if u.Now.Sub(at) > planFor {
@@ -55,14 +66,72 @@ func (b *Functions) optimize(ctx context.Context, e events.Event) error {
 			return err
 		}
 		if made == nil || !reflect.DeepEqual(on, now) {
-			if made, err = b.solve(ctx, job, now, reason); err != nil {
-				return fmt.Errorf("broker: plan %s: %w", id, err)
+			if made, *failure = b.solve(ctx, job, now, reason); *failure != nil {
+				return fmt.Errorf("broker: plan %s: %w", id, *failure)
 			}
 			on = now
 		}
+		job.PlanTries = record.PlanTries{}
 		return b.commitPlan(u, job, made, now)
 	})
 }
+
+// loadUnplanned loads a job that needs a plan newer than version failed. needed is false if it has one, has finished, or
+// does not exist.
+func loadUnplanned(u *txn.Unit, id string, failed int) (job record.Job, needed bool, err error) {
+	job, found, err := recordcache.Get[record.Job](u, record.JobKey(id))
+	if err != nil || !found {
+		return job, false, record.OrSkip(err)
+	}
+	return job, job.State != apitypes.JobEnding && !job.State.Finished() && job.Plan.Version <= failed, nil
+}
+
+// beginPlan records that a try to plan a job begins, so that it counts even if this process ends during it. It fails the
+// job instead if the planner has failed too often. begun is false if there is nothing to plan.
+func (b *Functions) beginPlan(ctx context.Context, cause, id string, failed int) (begun bool, err error) {
+	err = b.txns.Transact(ctx, events.FnOptimize, cause+"/try", false, func(u *txn.Unit) error {
+		begun = false
+		handled, err := u.WasSeen(cause)
+		if err != nil || handled {
+			return err
+		}
+		job, needed, err := loadUnplanned(u, id, failed)
+		if err != nil || !needed {
+			return err
+		}
+		begun = true
+		if !job.PlanTries.Begin(u.Now, b.cfg.Simulated(b.cfg.PlanWithin)) {
+			return nil
+		}
+		begun = !job.PlanTries.Spent()
+		return u.Apply(jobstate.DecidePlanTried(job))
+	})
+	return begun, err
+}
+
+// endTry closes the try of a plan that was not committed. It counts as a failure only if the planner failed. Even if the
+// function has no time left, there is time for this.
+func (b *Functions) endTry(ctx context.Context, cause, id string, failed int, failure error) error {
+	free, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTryWithin)
+	defer cancel()
+	return b.txns.Transact(free, events.FnOptimize, cause+"/tried", false, func(u *txn.Unit) error {
+		job, needed, err := loadUnplanned(u, id, failed)
+		switch {
+		case err != nil || !needed:
+			return err
+		case failure == nil || errors.Is(failure, context.Canceled): // the store failed, or the broker stops
+			job.PlanTries.Began = time.Time{}
+		case errors.Is(failure, context.DeadlineExceeded):
+			job.PlanTries.Fail(record.OutOfTime)
+		default:
+			job.PlanTries.Fail(failure.Error())
+		}
+		return u.Apply(jobstate.DecidePlanTried(job))
+	})
+}
+
+// endTryWithin limits the time for recording that a try has ended.
+const endTryWithin = time.Second
 
 // planning is everything that a plan and its bids depend on.
 type planning struct {

@@ -62,6 +62,7 @@ func TestPlanIsReusedAfterConflict(t *testing.T) {
 		"a while after": {func(*porch) {}, time.Minute, 2},
 	} {
 		p, plans, meet := watched(t, "{t: {run: x, time: 2h}}")
+		meet.after = 1 // the first records that a try begins
 		meet.other = func() {
 			job := stored[record.Job](p, "job")
 			p.write("job#"+p.job, "job", job)

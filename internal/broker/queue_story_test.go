@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -16,6 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -41,7 +44,9 @@ func TestQueueStories(t *testing.T) { playStories(t, "queues") }
 //	poll                                agents obey: they run, or save what they have and stop
 //	finish JOB/TASK | fail JOB/TASK | timeout JOB/TASK
 //	notice JOB/TASK | taken JOB/TASK    the cloud will take its machine in two minutes | has taken it
+//	planned                             how often the planner was called
 //	prices FACTOR                       spot machines in use cost FACTOR times the planned price
+//	planner fails TEXT | planner ends | planner works    it returns an error | its process ends during it | it plans again
 //	advance D
 //	reconcile
 //	status                              tasks, and what queues hold
@@ -54,6 +59,10 @@ func playStories(t *testing.T, folder string) {
 		for _, c := range s.cloud {
 			c.refuse = s.refusal
 		}
+		ports := s.b.Ports()
+		s.plans = &flaky{Planner: ports.Planner}
+		ports.Planner = s.plans
+		s.b = broker.New(config.Default(), ports)
 		datadriven.RunTest(t, path, s.command)
 	})
 }
@@ -69,6 +78,28 @@ type office struct {
 	kind    cloud.Kind
 	out     strings.Builder
 	serial  int
+	plans   *flaky
+}
+
+// flaky is a planner that can fail. It counts its calls.
+type flaky struct {
+	broker.Planner
+	mode, text string
+	calls      int
+}
+
+// errEnded stands for the end of the process: nothing runs after it.
+var errEnded = errors.New("the process has ended")
+
+func (p *flaky) Plan(ctx context.Context, in planinput.Input) (*record.Plan, error) {
+	p.calls++
+	switch p.mode {
+	case "fails":
+		return nil, errors.New(p.text)
+	case "ends":
+		panic(errEnded)
+	}
+	return p.Planner.Plan(ctx, in)
 }
 
 // officeAgent is what runs on a cluster: its nodes do the same.
@@ -160,6 +191,10 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 		s.interrupt(plain[0], s.now.Add(2*time.Minute), "interruption")
 	case "taken":
 		s.interrupt(plain[0], s.now, "taken")
+	case "planner":
+		s.plans.mode, s.plans.text = plain[0], strings.Join(plain[1:], " ")
+	case "planned":
+		s.printf("%d calls of the planner", s.plans.calls)
 	case "prices":
 		err = s.prices(number(plain[0]))
 	case "where":

@@ -1,11 +1,13 @@
 package broker_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -35,5 +37,41 @@ func TestWaitingJobStartsWhenMachineOfItsClassHasEnded(t *testing.T) {
 	p.settle()
 	if d := p.detail(); d.State != apitypes.JobRunning {
 		t.Errorf("after 11 minutes the second job is %s: %s", d.State, d.Reason)
+	}
+}
+
+// TestEachExhaustedQuotaIsTriedOnce: if a cloud's quotas are used up, a job tries one launch for each quota, not one for
+// each family of machines, and then waits.
+func TestEachExhaustedQuotaIsTriedOnce(t *testing.T) {
+	everywhere := func(apitypes.Offer) string { return "CPUS_ALL_REGIONS" }
+	for name, c := range map[string]struct {
+		cloud, market string
+		group         func(apitypes.Offer) string
+		min, max      int // of launches
+	}{
+		"AWS on demand":             {"aws", "on-demand", quotas.Regional, 10, 60},
+		"Azure on demand":           {"azure", "on-demand", quotas.Regional, 10, 60},
+		"Azure spot":                {"azure", "spot", quotas.Regional, 10, 60},
+		"Google Cloud on demand":    {"gcp", "on-demand", quotas.Regional, 10, 400},
+		"Google Cloud, all regions": {"gcp", "on-demand", everywhere, 1, 1},
+	} {
+		p := &porch{bench: newBench(t)}
+		launches, used := 0, map[string]bool{}
+		p.cloud[c.cloud].refuse = func(spec cloud.LaunchSpec) error {
+			launches++
+			group := c.group(spec.Offer)
+			region, market := quotas.Extent(group, spec.Offer)
+			used[fmt.Sprint(group, region, market)] = true
+			return &cloud.Error{Cloud: c.cloud, Kind: cloud.Quota, Code: "QuotaExceeded", Class: group}
+		}
+		p.submit("{t: {run: x, time: 2h, resources: {cpus: 4, cloud: "+c.cloud+", market: "+c.market+"}}}", "1")
+		p.settle()
+		if d := p.detail(); d.State != apitypes.JobWaiting {
+			t.Errorf("%s: the job is %s: %s", name, d.State, d.Reason)
+		}
+		t.Logf("%s: %d launches for %d quotas", name, launches, len(used))
+		if launches != len(used) || launches < c.min || launches > c.max {
+			t.Errorf("%s: %d launches for %d quotas", name, launches, len(used))
+		}
 	}
 }

@@ -163,8 +163,8 @@ func (w *bench) deliver(until string, held []string) (map[string]int, events.Eve
 			more = true
 			count[e.Type()]++
 			for _, fn := range events.Routes()[e.Type()] {
-				if errs := w.b.Functions.Handle(ctx, fn, []events.Event{e}); errs[0] != nil {
-					w.t.Logf("%s on %s: %v", fn, e.Type(), errs[0])
+				if err := w.handle(ctx, fn, e); err != nil {
+					w.t.Logf("%s on %s: %v", fn, e.Type(), err)
 				}
 			}
 			if err := w.store.Published(ctx, p.ID); err != nil {
@@ -173,6 +173,18 @@ func (w *bench) deliver(until string, held []string) (map[string]int, events.Eve
 		}
 	}
 	return count, events.Event{}
+}
+
+// handle runs a function on an event, whose process may end meanwhile.
+func (w *bench) handle(ctx context.Context, fn string, e events.Event) (err error) {
+	defer func() {
+		if r := recover(); r == errEnded {
+			err = errEnded
+		} else if r != nil {
+			panic(r)
+		}
+	}()
+	return w.b.Functions.Handle(ctx, fn, []events.Event{e})[0]
 }
 
 // reconcile runs reconcile, and returns what followed from it.

@@ -58,6 +58,7 @@ type conn struct {
 	hint              string // flag that a suggested command needs to find this broker again
 	close             func() error
 	ended             chan struct{} // closed when the broker in this process has ended
+	failure           error         // why it has ended; read it only after that
 }
 
 // wait returns nil when ctx ends, or an error if the broker ended on its own before.
@@ -66,8 +67,18 @@ func (s *conn) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-s.ended:
+		return s.endedBy()
+	}
+}
+
+// endedBy returns why the broker in this process has ended. Close does not repeat it.
+func (s *conn) endedBy() error {
+	if s.failure == nil {
 		return command.Failed("`tradewind up -v` logs more", "the broker ended unexpectedly")
 	}
+	err := s.failure
+	s.failure = nil
+	return command.Because(err, command.ExitFailed, "", "the broker ended: %v", err)
 }
 
 // Close ends an embedded or passive broker and returns the error of its run, if any.
@@ -174,19 +185,18 @@ func (a *app) start(ctx context.Context, o host.Options) (*conn, error) {
 func serve(server Server, o host.Options) *conn {
 	// Not the command's context: the command stops the broker itself, after cleaning up.
 	ctx, stop := context.WithCancel(context.Background())
-	var err error
 	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		err = server.Serve(ctx)
-	}()
 	s := connected(o.State, host.Running{URL: server.URL(), Token: server.Token(), PID: os.Getpid(),
 		TimeScale: o.TimeScale})
 	s.embedded, s.passive, s.ended = !o.Passive, o.Passive, ended
+	go func() {
+		defer close(ended)
+		s.failure = server.Serve(ctx)
+	}()
 	s.close = func() error {
 		stop()
 		<-ended
-		return errors.Join(err, server.Close())
+		return errors.Join(s.failure, server.Close())
 	}
 	return s
 }

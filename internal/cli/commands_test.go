@@ -20,6 +20,7 @@ import (
 //	up [scale=X]                   start a broker on the state folder
 //	outcome STATE [plan=N]         set how submitted jobs end
 //	job ID STATE                   add a job
+//	broken ID                      add a job whose first task failed on rank 2 of 4
 //	suspended QUEUE                Ada suspends a queue
 //	letter ID QUEUE REASON         add a dead letter
 //	tradewind                      run the command line below
@@ -40,12 +41,20 @@ func TestCommands(t *testing.T) {
 			case "job":
 				b := p.hosts.broker
 				b.jobs = append(b.jobs, detail(d.CmdArgs[0].Key, apitypes.JobState(d.CmdArgs[1].Key), 1))
+			case "broken":
+				b := p.hosts.broker
+				broken := detail(d.CmdArgs[0].Key, apitypes.JobFailed, 1)
+				broken.TaskList[0].Nodes, broken.TaskList[0].State = 4, "failed"
+				broken.Attempts = []apitypes.Attempt{{Task: 0, Number: 1, Nodes: 4, Outcome: apitypes.OutcomeFailed,
+					OfferID: broken.TaskList[0].Offer, Reason: "MemoryError", Failure: &apitypes.Failure{Rank: 2, ExitCode: 7}}}
+				b.jobs = append(b.jobs, broken)
 			case "suspended":
 				b := p.hosts.broker
 				i := slices.IndexFunc(b.queues, func(q apitypes.Queue) bool { return q.Name == d.CmdArgs[0].Key })
 				b.queues[i].Closed, b.queues[i].Suspended = true, apitypes.Suspension{By: "Ada", Since: at(30)}
 			case "log":
 				log := api.Log{Job: d.CmdArgs[0].Key, Attempt: record.ClusterID(d.CmdArgs[0].Key, 0, 1)}
+				d.MaybeScanArgs(t, "rank", &log.Rank)
 				if err := p.hosts.logs.Append(context.Background(), log, 0, []byte(d.Input+"\n")); err != nil {
 					t.Fatal(err)
 				}

@@ -74,7 +74,7 @@ func (a *app) printHistory(s *apitypes.Story) error {
 	}
 	t := text.Table{Columns: []text.Column{
 		{Name: "TASK", Flexible: true}, {Name: "CHOSEN, AND NEXT BEST", Flexible: true, Fit: text.Place},
-		{Name: "USD", Right: true}, {Name: "TIME", Right: true, Optional: 1}, {Name: "WOULD ADD", Right: true},
+		{Name: "USD", Right: true}, {Name: "EXPECTED", Right: true, Optional: 1}, {Name: "WOULD ADD", Right: true},
 	}}
 	for _, w := range s.Choices {
 		t.Rows = append(t.Rows, choiceRows(w, s.Job.Objective)...)

@@ -36,7 +36,24 @@ func (a *app) newFollower(scale float64, hint string) follower {
 
 // follow shows a job until it has finished or ctx ends.
 func (a *app) follow(ctx context.Context, s *conn, id string, f follower) error {
+	if s.ended != nil {
+		bound, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go func() {
+			select {
+			case <-s.ended: // no more updates come
+				cancel()
+			case <-bound.Done():
+			}
+		}()
+		ctx = bound
+	}
 	for u, err := range s.Follow(ctx, id) {
+		select {
+		case <-s.ended:
+			return s.endedBy()
+		default:
+		}
 		if err != nil {
 			return err
 		}

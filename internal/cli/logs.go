@@ -21,13 +21,14 @@ import (
 
 func (a *app) logsCommand() *cobra.Command {
 	var state string
-	var o client.LogOptions
+	var o logOptions
 	c := &cobra.Command{
 		Use:   "logs JOB [TASK]",
 		Short: "Show what tasks printed",
 		Long: "Shows the output of a task, or of all tasks of a job with each line prefixed by its task's name. With\n" +
-			"--follow it continues with new output, through every attempt. JOB is an ID, the\n" +
-			"beginning of one, or \"last\".",
+			"--follow it continues with new output, through every attempt. Of a task that failed on one of several\n" +
+			"machines, it shows the output of the first machine that failed, unless --rank names one. JOB is an ID,\n" +
+			"the beginning of one, or \"last\".",
 		Example: "  tradewind logs last train\n  tradewind logs last -f\n  tradewind logs last train -n 20\n" +
 			"  tradewind logs train-infer train --attempt 1 --rank 3",
 		Args: command.Args(1, 2), ValidArgsFunction: a.completeJob(&state, true),
@@ -36,18 +37,36 @@ func (a *app) logsCommand() *cobra.Command {
 	f := c.Flags()
 	f.BoolVarP(&o.Follow, "follow", "f", false, "continue with new output until the task has finished")
 	f.IntVar(&o.Attempt, "attempt", 0, "number of the attempt (default: the latest)")
-	f.IntVar(&o.Rank, "rank", 0, "machine of a task that runs on several, counted from 0")
+	f.IntVar(&o.Rank, "rank", 0, "machine of a task that runs on several, counted from 0 (default: the one that\nfailed, or 0)")
 	f.IntVarP(&o.Lines, "tail", "n", 0, "begin with the last `N` lines (default: all)")
 	c.RunE = func(c *cobra.Command, given []string) error {
 		if min(o.Attempt, o.Rank, o.Lines) < 0 {
 			return command.BadInput("", "--attempt, --rank and --tail must be at least 0")
 		}
+		o.anyRank = !f.Changed("rank") && !o.Follow
 		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.logs(ctx, s, given, o) })
 	}
 	return c
 }
 
-func (a *app) logs(ctx context.Context, s *conn, given []string, o client.LogOptions) error {
+// logOptions are the flags of logs.
+type logOptions struct {
+	client.LogOptions
+	anyRank bool // show the machine that failed
+}
+
+// of returns the options for one task. If its attempt failed on a machine and the user named none, it is that machine.
+func (o logOptions) of(d *apitypes.JobDetail, t *apitypes.TaskView) client.LogOptions {
+	number := cmp.Or(o.Attempt, t.Attempts)
+	for i := range d.Attempts {
+		if x := &d.Attempts[i]; o.anyRank && x.Task == t.Index && x.Number == number && x.Failure != nil && x.Nodes > 1 {
+			o.Rank = x.Failure.Rank
+		}
+	}
+	return o.LogOptions
+}
+
+func (a *app) logs(ctx context.Context, s *conn, given []string, o logOptions) error {
 	id, err := a.job(ctx, s, given[0])
 	if err != nil {
 		return err
@@ -55,17 +74,49 @@ func (a *app) logs(ctx context.Context, s *conn, given []string, o client.LogOpt
 	if s.passive {
 		o.Follow = false // there will be no more output
 	}
-	if len(given) > 1 {
-		return a.copyLog(ctx, s, id, given[1], o)
+	if len(given) > 1 && !o.anyRank {
+		return a.copyLog(ctx, s, id, given[1], o.LogOptions)
 	}
 	detail, err := s.Job(ctx, id)
 	if err != nil {
 		return err
 	}
-	if len(detail.TaskList) == 1 {
-		return a.copyLog(ctx, s, id, detail.TaskList[0].Name, o)
+	switch {
+	case len(given) > 1:
+		options := o.LogOptions
+		if t := taskNamed(detail, given[1]); t != nil {
+			options = a.taskOptions(detail, t, o)
+		}
+		return a.copyLog(ctx, s, id, given[1], options)
+	case len(detail.TaskList) == 1:
+		return a.copyLog(ctx, s, id, detail.TaskList[0].Name, a.taskOptions(detail, &detail.TaskList[0], o))
 	}
 	return a.allLogs(ctx, s, detail, o)
+}
+
+// taskNamed returns the task with a name or an index, or nil.
+func taskNamed(d *apitypes.JobDetail, name string) *apitypes.TaskView {
+	i := slices.IndexFunc(d.TaskList, func(t apitypes.TaskView) bool {
+		return t.Name == name || strconv.Itoa(t.Index) == name
+	})
+	if i < 0 {
+		return nil
+	}
+	return &d.TaskList[i]
+}
+
+// taskOptions returns the options for one task, and says which of several machines is shown.
+func (a *app) taskOptions(d *apitypes.JobDetail, t *apitypes.TaskView, o logOptions) client.LogOptions {
+	options := o.of(d, t)
+	if o.anyRank && t.Nodes > 1 {
+		why := ""
+		if options.Rank > 0 {
+			why = ", which failed"
+		}
+		a.Tell("%s ran on %d machines: this is the output of rank %d%s; --rank shows another", text.Clean(t.Name), t.Nodes,
+			options.Rank, why)
+	}
+	return options
 }
 
 // copyLog prints the log of one task unchanged.
@@ -99,7 +150,7 @@ const followedAtOnce = 64
 
 // allLogs prints the logs of all tasks, each line after its task's name: one after the other or, with --follow, as they
 // are printed.
-func (a *app) allLogs(ctx context.Context, s *conn, d *apitypes.JobDetail, o client.LogOptions) error {
+func (a *app) allLogs(ctx context.Context, s *conn, d *apitypes.JobDetail, o logOptions) error {
 	if o.Follow && len(d.TaskList) > followedAtOnce {
 		return command.BadInput("name one of them", "%s has %d tasks; at most %d are followed together", d.ID,
 			len(d.TaskList), followedAtOnce)
@@ -107,7 +158,7 @@ func (a *app) allLogs(ctx context.Context, s *conn, d *apitypes.JobDetail, o cli
 	if !slices.ContainsFunc(d.TaskList, func(t apitypes.TaskView) bool {
 		return (o.Follow || o.Attempt <= t.Attempts) && o.Rank < max(t.Nodes, 1)
 	}) {
-		return noAttempt(d, o)
+		return noAttempt(d, o.LogOptions)
 	}
 	longest := 0
 	for i := range d.TaskList {
@@ -116,7 +167,7 @@ func (a *app) allLogs(ctx context.Context, s *conn, d *apitypes.JobDetail, o cli
 	p := text.NewLines(a.Out, a.Style(a.Out), min(longest, 24))
 	if !o.Follow {
 		for i := range d.TaskList {
-			if err := a.prefixedLog(ctx, s, d.ID, &d.TaskList[i], o, p); err != nil {
+			if err := a.prefixedLog(ctx, s, d.ID, &d.TaskList[i], o.of(d, &d.TaskList[i]), p); err != nil {
 				return err
 			}
 		}
@@ -125,12 +176,12 @@ func (a *app) allLogs(ctx context.Context, s *conn, d *apitypes.JobDetail, o cli
 	var wg sync.WaitGroup
 	errs := make([]error, len(d.TaskList))
 	for i := range d.TaskList {
-		wg.Go(func() { errs[i] = a.prefixedLog(ctx, s, d.ID, &d.TaskList[i], o, p) })
+		wg.Go(func() { errs[i] = a.prefixedLog(ctx, s, d.ID, &d.TaskList[i], o.LogOptions, p) })
 	}
 	wg.Wait()
 	has := slices.DeleteFunc(errs, func(err error) bool { return client.Status(err) == http.StatusNotFound })
 	if len(has) == 0 && o.Attempt > 0 {
-		return noAttempt(d, o)
+		return noAttempt(d, o.LogOptions)
 	}
 	return cmp.Or(has...) // one cause usually breaks all of them
 }

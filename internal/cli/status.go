@@ -163,7 +163,7 @@ func troubles(d *apitypes.JobDetail) (lines []string) {
 			continue
 		}
 		lines = append(lines,
-			fmt.Sprintf("%s: attempt %d failed: %s", text.Clean(t.Name), x.Number, text.Gist(x.Reason)))
+			fmt.Sprintf("%s: attempt %d failed: %s", text.Clean(t.Name), x.Number, text.Gist(x.FailureText())))
 	}
 	if more > 0 {
 		lines = append(lines, fmt.Sprintf("the latest attempts of %s more failed, too", text.Count(more, "task")))

@@ -21,19 +21,21 @@ type Settings struct {
 	DropData     bool   // deleting the stack deletes the table and the buckets
 	NoAlarms     bool
 	LogDays      int
-	DataBuckets  []string      // that tasks may read, write and mount in addition to their own
-	MakeBuckets  []string      // that jobs may create; a name may end in a star
-	Secrets      []string      // paths below which jobs may refer to secrets, in addition to /NAME/secrets/
-	KMSKeys      []string      // ARNs of the customer keys that encrypt volumes, data buckets and secrets
-	Regions      []string      // additional regions in which to buy machines
-	Clouds       []string      // additional clouds on which to buy: NAME:SETTINGS, as for driver.ParseSettings
-	Announce     []string      // event types to put on the event bus; nil for the default of infra/
-	Webhook      string        // https URL for news
-	Traces       string        // https URL of an OpenTelemetry collector
-	TraceHeaders string        // SSM parameter with its headers
-	Unproven     bool          // machines need not prove their identity
-	AgentsCall   time.Duration // how often working agents call, 1s to 5m
-	Policy       bool          // sessions use the policy that PutPolicy writes
+	// PlannerMemory is the memory of the function that plans, in MiB.
+	PlannerMemory int
+	DataBuckets   []string      // that tasks may read, write and mount in addition to their own
+	MakeBuckets   []string      // that jobs may create; a name may end in a star
+	Secrets       []string      // paths below which jobs may refer to secrets, in addition to /NAME/secrets/
+	KMSKeys       []string      // ARNs of the customer keys that encrypt volumes, data buckets and secrets
+	Regions       []string      // additional regions in which to buy machines
+	Clouds        []string      // additional clouds on which to buy: NAME:SETTINGS, as for driver.ParseSettings
+	Announce      []string      // event types to put on the event bus; nil for the default of infra/
+	Webhook       string        // https URL for news
+	Traces        string        // https URL of an OpenTelemetry collector
+	TraceHeaders  string        // SSM parameter with its headers
+	Unproven      bool          // machines need not prove their identity
+	AgentsCall    time.Duration // how often working agents call, 1s to 5m
+	Policy        bool          // sessions use the policy that PutPolicy writes
 	// Account and Region say where it is deployed; required with Regions.
 	Account, Region string
 }
@@ -165,6 +167,9 @@ func (s Settings) flags() []string {
 	}
 	if s.LogDays != 0 {
 		out = append(out, "-log-days="+strconv.Itoa(s.LogDays))
+	}
+	if s.PlannerMemory != 0 {
+		out = append(out, "-planner-memory="+strconv.Itoa(s.PlannerMemory))
 	}
 	if s.AgentsCall != 0 {
 		out = append(out, "-agents-call="+s.AgentsCall.String())

@@ -60,6 +60,7 @@ type Host struct {
 	clock    clock.Clock
 	worked   time.Time // wall time at which an earlier broker last worked on the folder
 	file     *boltfile.File
+	guard    *stateGuard
 	bus      bus.Bus
 	broker   *broker.Broker
 	engine   *Engine
@@ -121,6 +122,9 @@ func Open(ctx context.Context, opt Options) (_ *Host, err error) {
 			err = errors.Join(err, h.Close())
 		}
 	}()
+	if h.guard, err = newStateGuard(string(h.state), h.state.path("tradewind.db")); err != nil {
+		return nil, err
+	}
 	wall := time.Now()
 	h.worked = h.state.lastWorked()
 	virtual, err := h.state.startOfTime(wall, opt.TimeScale)

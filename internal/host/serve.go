@@ -19,7 +19,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )
 
-// Serve works until ctx ends, then ends the machines and returns. Unfinished work continues at the next start.
+// Serve works until ctx ends, then ends the machines and returns. Unfinished work continues at the next start. If the
+// state folder is removed, it ends the machines and returns ErrStateRemoved.
 func (h *Host) Serve(ctx context.Context) error {
 	TuneMemory()
 	defer h.hide()
@@ -64,10 +65,16 @@ func (h *Host) Serve(ctx context.Context) error {
 			})
 		}
 	}
+	removed := make(chan error, 1)
+	go func() { removed <- h.guard.watch(ctx) }()
 	var err error
 	select {
 	case <-ctx.Done():
 	case err = <-served:
+	case err = <-removed:
+		if err != nil {
+			h.log.Error("the broker stops and ends its machines", "err", err)
+		}
 	}
 	cancel()
 	wg.Wait()

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -137,10 +139,17 @@ func (c *provider) scarce(spec cloud.LaunchSpec, ordered weather.Rule) error {
 	if q := w.faults.QuotaMachines; ordered.What == "quota" || q > 0 && c.held(spec.Offer)+
 		spec.Nodes > max(q, spec.Nodes) {
 		w.Count("no quota")
-		return cloud.Errorf(c.name, cloud.Quota, "VcpuLimitExceeded", "quota of %s in %s",
-			record.Family(spec.Offer.InstanceType), spec.Offer.Region)
+		group := quotaOf(spec.Offer)
+		err := cloud.Errorf(c.name, cloud.Quota, "VcpuLimitExceeded", "quota of %s in %s", group, spec.Offer.Region)
+		err.Class = quotas.Regional(spec.Offer)
+		return err
 	}
 	return nil
+}
+
+// quotaOf names the quota that the machines of an offer share with others of the region and market.
+func quotaOf(o apitypes.Offer) string {
+	return cmp.Or(quotas.Regional(o), record.Family(o.InstanceType))
 }
 
 // held counts the machines that count towards the same quota.
@@ -149,7 +158,7 @@ func (c *provider) held(o apitypes.Offer) int {
 	for _, f := range c.order {
 		for _, m := range f.machines {
 			if m.Alive() && m.Offer.Region == o.Region && m.Offer.Spot == o.Spot &&
-				record.Family(m.Offer.InstanceType) == record.Family(o.InstanceType) {
+				quotaOf(m.Offer) == quotaOf(o) {
 				n++
 			}
 		}

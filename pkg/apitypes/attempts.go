@@ -1,6 +1,10 @@
 package apitypes
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // PoolCloud is the cloud name of machines that the user already owns. An attempt on them has it as Offer.Cloud, and the
 // name of the pool as Offer.Region.
@@ -54,6 +58,45 @@ type Attempt struct {
 	// Doubt is why a message from one of its machines was first rejected; DoubtedAt is when.
 	Doubt     string    `json:"doubt,omitempty"`
 	DoubtedAt time.Time `json:"doubtedAt,omitzero"`
+	// Failure is which of its machines failed first, if its task failed.
+	Failure *Failure `json:"failure,omitempty"`
+}
+
+// Failure is how the script of a task ended on one of its machines.
+type Failure struct {
+	Rank     int `json:"rank"`     // of the machine, counted from 0
+	ExitCode int `json:"exitCode"` // 128 and the signal's number if a signal ended it, -1 if it did not end by itself
+}
+
+// DescribeFailure names the exit code and, if the attempt has several machines, the rank that failed. It is empty for an
+// attempt whose task did not fail.
+func (a Attempt) DescribeFailure() string {
+	f := a.Failure
+	if f == nil {
+		return ""
+	}
+	var parts []string
+	if f.ExitCode > 0 {
+		parts = append(parts, fmt.Sprintf("exit code %d", f.ExitCode))
+	}
+	if a.Nodes > 1 {
+		parts = append(parts, fmt.Sprintf("on rank %d of %d", f.Rank, a.Nodes))
+	}
+	return strings.Join(parts, " ")
+}
+
+// FailureText is the reason of a failed attempt with the exit code and the rank, unless the reason names them.
+func (a Attempt) FailureText() string {
+	what := a.DescribeFailure()
+	switch {
+	case what == "":
+		return a.Reason
+	case a.Reason == "" || strings.HasPrefix(what, a.Reason):
+		return what
+	case a.Nodes <= 1 && strings.Contains(a.Reason, what):
+		return a.Reason
+	}
+	return what + ": " + a.Reason
 }
 
 // Outcome says how an attempt ended.

@@ -138,7 +138,7 @@ type TaskView struct {
 	Ready      bool      `json:"ready,omitempty" doc:"The replica is ready"`
 	Address    string    `json:"address,omitempty" doc:"Address of a ready replica, HOST:PORT"`
 	Unready    string    `json:"unready,omitempty" doc:"Why a replica that was ready no longer is"`
-	Waits      string    `json:"waits,omitempty" doc:"If it waits for a better price: which"`
+	Waits      string    `json:"waits,omitempty" doc:"If it waits for a better price, or for machines that have not answered: which"`
 	USD        float64   `json:"usd" doc:"Cost so far, USD"`
 }
 

@@ -54,8 +54,8 @@ type Error struct {
 	RetryAfterFull time.Duration
 	// Scope is what the failure concerns, if that is not what its kind blocks.
 	Scope Scope
-	// Class is the class of machine types that share the exhausted quota, for a failure of kind Quota; empty is the
-	// family of the machine type.
+	// Class is the exhausted quota, for a failure of kind Quota: a group of package quotas. Empty is the family of the
+	// machine type.
 	Class string
 	// Late is how many machines had been made when the launch failed, even if the driver has ended them since: they may
 	// still exist, and they are billed. A failure of kind Transient or Throttled may always hide machines.
@@ -104,6 +104,17 @@ func MayHaveMachines(err error) bool {
 // Errorf makes an Error of a kind with a message.
 func Errorf(cloud string, kind Kind, code, format string, args ...any) *Error {
 	return &Error{Kind: kind, Cloud: cloud, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// OfRegion returns an error that concerns all machine types of its region, in both markets.
+func OfRegion(err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	again := *e
+	again.Scope, again.Err = ScopeRegion, err
+	return &again
 }
 
 // DefaultDiskGiB is the root disk of a machine whose spec sets no size.

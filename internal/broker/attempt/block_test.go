@@ -49,6 +49,49 @@ func TestBlockCoversWhatRefusalConcerns(t *testing.T) {
 	}
 }
 
+func TestBlockCoversQuotasOfOtherClouds(t *testing.T) {
+	now := time.Now()
+	at := func(cloud, region, kind string, spot bool) apitypes.Offer {
+		return apitypes.Offer{Cloud: cloud, Region: region, Zone: region + "-a", InstanceType: kind, Spot: spot}
+	}
+	d4, n1 := at("azure", "eastus", "Standard_D4s_v3", false), at("gcp", "us-east1", "n1-standard-4", false)
+	for name, c := range map[string]struct {
+		refused            apitypes.Offer
+		class, where       string
+		blocks, leavesOpen []apitypes.Offer
+	}{
+		"all vCPUs of a region of Azure": {d4, "cores", "azure/eastus quota cores on-demand",
+			[]apitypes.Offer{at("azure", "eastus", "Standard_E4s_v5", false)},
+			[]apitypes.Offer{at("azure", "eastus", "Standard_E4s_v5", true), at("azure", "westus", "Standard_D4s_v3", false)}},
+		"a family of Azure": {d4, "standardDSv3Family", "azure/eastus quota standardDSv3Family on-demand",
+			[]apitypes.Offer{at("azure", "eastus", "Standard_D64s_v3", false)},
+			[]apitypes.Offer{at("azure", "eastus", "Standard_D4s_v5", false)}},
+		"processors of a region of Google": {n1, "CPUS", "gcp/us-east1 quota CPUS on-demand",
+			[]apitypes.Offer{at("gcp", "us-east1", "e2-standard-4", false)},
+			[]apitypes.Offer{at("gcp", "us-east1", "n2-standard-4", false), at("gcp", "us-east1", "e2-standard-4", true)}},
+		"processors of all regions of Google": {n1, "CPUS_ALL_REGIONS", "gcp quota CPUS_ALL_REGIONS",
+			[]apitypes.Offer{at("gcp", "asia-east1", "c3-standard-4", true)}, []apitypes.Offer{d4}},
+		"addresses of a region": {n1, "machines", "gcp/us-east1 quota machines",
+			[]apitypes.Offer{at("gcp", "us-east1", "c3-standard-4", true)}, []apitypes.Offer{at("gcp", "us-west1", "n1-standard-4", false)}},
+	} {
+		err := &cloud.Error{Kind: cloud.Quota, Class: c.class}
+		b := blockFor(c.refused, cloud.Quota, err, config.Default(), nil, now)
+		if got := record.WhereBlocked(b); got != c.where {
+			t.Errorf("%s: blocks %s, want %s", name, got, c.where)
+		}
+		for _, o := range append(c.blocks, c.refused) {
+			if !record.Covers(b, o, now) {
+				t.Errorf("%s does not cover %s %s", record.WhereBlocked(b), record.Where(o), o.InstanceType)
+			}
+		}
+		for _, o := range c.leavesOpen {
+			if record.Covers(b, o, now) {
+				t.Errorf("%s covers %s %s", record.WhereBlocked(b), record.Where(o), o.InstanceType)
+			}
+		}
+	}
+}
+
 // A refusal for lack of quota blocks its class for an hour or more, but a machine of the class that ends makes room
 // after a minute. Blocks of other classes, markets and regions, and those with another cause, stay.
 func TestBlockEndsWithMachineOfItsClass(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -364,7 +365,8 @@ func DecideRefused(st Buying, cfg config.Config, cause error, now time.Time) (d 
 }
 
 // blockFor returns what not to try after a failure, and until when. A capacity failure blocks the zone, type and
-// market; quota the region, family (or class of families) and market; auth the cloud; any other failure the zone and
+// market; quota what shares the quota, which is the region,
+// family and market if the failure names none; auth the cloud; any other failure the zone and
 // type for a short while. The failure may name another scope.
 func blockFor(o apitypes.Offer, kind cloud.Kind, cause error, cfg config.Config, known []apitypes.Block,
 	now time.Time) apitypes.Block {
@@ -380,8 +382,8 @@ func blockFor(o apitypes.Offer, kind cloud.Kind, cause error, cfg config.Config,
 	case e.Scope == cloud.ScopeType:
 		b.InstanceType = o.InstanceType
 	case kind == cloud.Quota:
-		b.Region, b.Family = o.Region, cmp.Or(e.Class, record.Family(o.InstanceType))
-		b.Market = string(record.Market(o))
+		b.Region, b.Market = quotas.Extent(e.Class, o)
+		b.Family = cmp.Or(e.Class, record.Family(o.InstanceType))
 	default:
 		b.Region, b.Zone, b.InstanceType, b.Market = o.Region, o.Zone, o.InstanceType, string(record.Market(o))
 		b.Reservation = o.Reservation

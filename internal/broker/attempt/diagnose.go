@@ -147,7 +147,7 @@ func DecideRemedy(r remedy, l Losing, cfg config.Config, machines Inventory, now
 		if fault := machines.Fault(l.Cluster); fault != "" {
 			return DecideLost(l, apitypes.OutcomeLost, fault, now)
 		}
-		const reason = "its machines are gone or silent"
+		reason := lostReason(l.Cluster, cfg, machines, now)
 		if notPreempted(l.Cluster, cfg, machines) {
 			return DecideSilent(l, reason, now)
 		}
@@ -157,6 +157,15 @@ func DecideRemedy(r remedy, l Losing, cfg config.Config, machines Inventory, now
 	case RemedyNone, RemedyLease, RemedyRun:
 	}
 	return d
+}
+
+// lostReason describes what is known of a cluster that is lost: which of its machines never answered, if the cloud still
+// lists them.
+func lostReason(cl record.Cluster, cfg config.Config, machines Inventory, now time.Time) string {
+	if never := cl.NeverAnswered(); never != "" && cl.State == record.ClusterBooting && !gone(cl, cfg, machines, now) {
+		return never + " within " + readable.Rounded(cfg.BootLimit(cl.Offer)).String() + " of the launch"
+	}
+	return "its machines are gone or silent"
 }
 
 // overBudgetReason describes an attempt that costs more than its job's remaining budget, or its queue's monthly one.

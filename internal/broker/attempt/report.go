@@ -209,12 +209,17 @@ func (st *Reporting) failed(r wire.Report, cfg config.Config) (d record.Decision
 		st.Attempt.KeptUntil, st.node().Keeps = st.Cluster.KeptUntil, true
 	}
 	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = apitypes.OutcomeFailed, message, st.Now
-	st.Task.State, st.Task.Reason, st.Task.EndedAt, st.Task.Alone = record.TaskFailed, message, st.Now, false
+	st.Attempt.Failure = &apitypes.Failure{Rank: st.Rank, ExitCode: r.ExitCode}
+	if timedOut {
+		st.Attempt.Failure.ExitCode = -1 // that of the signal says nothing
+	}
+	st.Task.State, st.Task.Reason, st.Task.EndedAt, st.Task.Alone = record.TaskFailed, st.Attempt.FailureText(), st.Now,
+		false
 	st.end(&d)
 	d.Unplanned(st.Job, st.Cluster)
 	d.Emit(events.TaskFailed{
 		Job: st.Cluster.Job, Task: st.Cluster.Task, Attempt: st.Cluster.Attempt, Cluster: st.Cluster.ID,
-		ExitCode: r.ExitCode, Message: message, TimedOut: timedOut,
+		ExitCode: r.ExitCode, Message: message, TimedOut: timedOut, Rank: st.Rank, Ranks: len(st.Cluster.Nodes),
 	})
 	if st.Task.Gang != "" {
 		d.Emit(events.GangBroken{Job: st.Task.Job, Gang: st.Task.Gang, Task: st.Task.Index, Attempt: st.Task.Attempt,

@@ -44,6 +44,9 @@ type Config struct {
 	SlowBoots []SlowBoot
 	// ListLag is how long after a launch a cloud may not list the machines yet; 0 means StuckFor.
 	ListLag time.Duration
+	// PlanWithin is the maximum time that planning a job takes, in the planner's own time. A longer try has failed: the
+	// function's time is up, or its process has ended.
+	PlanWithin time.Duration
 	// RetryEvery is how often a waiting job is planned again if no block expires before.
 	RetryEvery time.Duration
 	// Patience is how long a job waits for blocks to end, unless its file says otherwise or its deadline is later.
@@ -97,6 +100,7 @@ func Default() Config {
 		SlowBoots:   []SlowBoot{{Cloud: "lambda", Accelerators: 2, Within: 30 * time.Minute}},
 		SilentFor:   5 * time.Minute,
 		StuckFor:    10 * time.Minute,
+		PlanWithin:  2 * time.Minute,
 		RetryEvery:  10 * time.Minute,
 		Patience:    24 * time.Hour,
 		TokenFor:    24 * time.Hour,
@@ -134,6 +138,14 @@ func (c Config) BootLimit(o apitypes.Offer) time.Duration {
 
 // Wall converts a duration of the broker's clock to one of the machines' clock.
 func (c Config) Wall(d time.Duration) time.Duration { return time.Duration(float64(d) * c.Scale) }
+
+// Simulated converts a duration of the machines' clock to one of the broker's clock: it is longer in compressed time.
+func (c Config) Simulated(d time.Duration) time.Duration {
+	if c.Scale <= 0 {
+		return d
+	}
+	return time.Duration(float64(d) / c.Scale)
+}
 
 // PoolTimes are the intervals and timeouts between the broker and the machines of pools, by the broker's clock.
 type PoolTimes struct {

@@ -115,6 +115,9 @@ func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record
 	default:
 		reason += fmt.Sprintf(" failed with exit code %d", e.ExitCode)
 	}
+	if e.Ranks > 1 {
+		reason += fmt.Sprintf(" on rank %d of %d", e.Rank, e.Ranks)
+	}
 	told := e.TimedOut || e.Message == fmt.Sprintf("exit code %d", e.ExitCode)
 	if e.Message != "" && !told {
 		reason += ": " + e.Message

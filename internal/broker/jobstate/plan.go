@@ -12,8 +12,22 @@ import (
 // taken has saved: then a new plan is requested.
 func DecidePostponePlan(job record.Job, saving record.Cluster) (d record.Decision) {
 	saving.MinPlan = job.Plan.Version + 1
+	d.PutJob(job)
 	d.Put(record.ClusterKey(saving.ID), saving)
 	return d
+}
+
+// DecidePlanTried records the tries to plan a job, and fails the job if the planner has failed too often.
+func DecidePlanTried(job record.Job) (d record.Decision) {
+	if !job.PlanTries.Spent() {
+		d.PutJob(job)
+		return d
+	}
+	reason := job.PlanTries.String()
+	if help := job.PlanTries.Help(); help != "" {
+		reason += "; " + help
+	}
+	return decideEnding(job, apitypes.JobFailed, reason)
 }
 
 // DecidePlanned makes a job use a plan.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	pricing "github.com/tradewind-broker/tradewind/pkg/market"
 )
@@ -40,7 +41,8 @@ func BlockExpires(b apitypes.Block) time.Time { return b.Until.Add(forgetAfter *
 // forgetAfter is how long an ended block is kept, in multiples of its duration.
 const forgetAfter = 4
 
-// WhereBlocked formats what is blocked for users: aws/us-east-1/use1-az1 m5.xlarge on-demand.
+// WhereBlocked formats what is blocked for users: aws/us-east-1/use1-az1 m5.xlarge on-demand, or for lack of quota,
+// azure/eastus quota cores on-demand.
 func WhereBlocked(b apitypes.Block) string {
 	place := b.Cloud
 	for _, part := range []string{b.Region, b.Zone} {
@@ -48,7 +50,11 @@ func WhereBlocked(b apitypes.Block) string {
 			place += "/" + part
 		}
 	}
-	for _, part := range []string{b.InstanceType, b.Family, b.Market} {
+	family := b.Family
+	if b.Kind == string(cloud.Quota) && family != "" {
+		family = "quota " + family
+	}
+	for _, part := range []string{b.InstanceType, family, b.Market} {
 		if part != "" {
 			place += " " + part
 		}

@@ -2,7 +2,10 @@ package record
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
@@ -164,6 +167,35 @@ type Node struct {
 	// EgressUSD is the cost of moving its data, as reported so far.
 	EgressUSD float64 `json:"egressUSD,omitempty"`
 }
+
+// NeverAnswered names the machines that have not called the broker since their launch: "ranks 1 and 3 of 4 have never
+// answered", or "its machine has never answered"; "" if all have.
+func (cl *Cluster) NeverAnswered() string {
+	var ranks []string
+	for rank, n := range cl.Nodes {
+		if n.Address == "" && n.Hello == "" {
+			ranks = append(ranks, strconv.Itoa(rank))
+		}
+	}
+	switch {
+	case len(ranks) == 0:
+		return ""
+	case len(cl.Nodes) == 1:
+		return "its machine has never answered"
+	case len(ranks) == len(cl.Nodes):
+		return fmt.Sprintf("none of its %d machines has ever answered", len(ranks))
+	case len(ranks) == 1:
+		return fmt.Sprintf("rank %s of %d has never answered", ranks[0], len(cl.Nodes))
+	case len(ranks) > maxRanks:
+		return fmt.Sprintf("%d of %d machines have never answered", len(ranks), len(cl.Nodes))
+	}
+	last := len(ranks) - 1
+	return fmt.Sprintf("ranks %s and %s of %d have never answered", strings.Join(ranks[:last], ", "), ranks[last],
+		len(cl.Nodes))
+}
+
+// maxRanks is the maximum number of ranks that a message names.
+const maxRanks = 8
 
 // Released reports whether nothing runs on the cluster any more, so that it may be terminated: its release was
 // decided, or its task succeeded.

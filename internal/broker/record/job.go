@@ -40,6 +40,8 @@ type Job struct {
 	Started bool            `json:"started,omitempty"` // tasks have been announced
 	Rests   bool            `json:"rests,omitempty"`   // it only waits in its queue: see JobIndex
 	RetryAt time.Time       `json:"retryAt,omitzero"`
+	// PlanTries are the failures of the planner since the last plan.
+	PlanTries PlanTries `json:"planTries,omitzero"`
 	// StuckSince is since when a job that has started has no feasible plan.
 	StuckSince time.Time `json:"stuckSince,omitzero"`
 	// Estimates of the first plan, and of the same work on demand with each task where it is cheapest.

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/ec2types"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -142,15 +140,6 @@ func Family(instanceType string) string {
 	head, _, _ = strings.Cut(head, "-")
 	head, _, _ = strings.Cut(head, "_")
 	return head
-}
-
-// quotaClass is the class of machine types that share a quota with an offer's, on clouds where it is larger than a
-// family. Families of AWS end in a digit or more, so no class has the name of a family.
-func quotaClass(o apitypes.Offer) string {
-	if o.Cloud != "aws" {
-		return Family(o.InstanceType)
-	}
-	return cmp.Or(ec2types.QuotaClass(o.InstanceType, o.Spot), Family(o.InstanceType))
 }
 
 // Place is the optimizer's name of a location.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -62,6 +63,6 @@ func Covers(b apitypes.Block, o apitypes.Offer, now time.Time) bool {
 		(b.Region == "" || b.Region == o.Region) &&
 		(b.Zone == "" || b.Zone == o.Zone) &&
 		(b.InstanceType == "" || b.InstanceType == o.InstanceType) &&
-		(b.Family == "" || b.Family == Family(o.InstanceType) || b.Family == quotaClass(o)) &&
+		(b.Family == "" || b.Family == Family(o.InstanceType) || quotas.Counts(b.Family, o)) &&
 		(b.Market == "" || b.Market == string(Market(o)))
 }

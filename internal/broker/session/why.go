@@ -144,6 +144,8 @@ func (s *Session) explain(a *admission, said []string) []string {
 // explainSkip says what keeps a task that a session skips.
 func (s *Session) explainSkip(a *admission) string {
 	switch {
+	case a.job.State == apitypes.JobWaiting:
+		return "no plan of its job is feasible now: " + a.job.Reason
 	case a.job.State != apitypes.JobRunning || a.plan == nil:
 		return "its job has no plan yet"
 	case a.job.Suspended() != nil:

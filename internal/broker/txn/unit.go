@@ -317,6 +317,15 @@ func (u *Unit) MarkSeen(event string, keep time.Duration) (again bool, err error
 	return false, nil
 }
 
+// WasSeen reports whether an event has been marked as handled.
+func (u *Unit) WasSeen(event string) (bool, error) {
+	key := record.SeenKey(u.fn, event)
+	if err := u.Preload(key); err != nil {
+		return false, err
+	}
+	return u.Slots[key].Body != nil, nil
+}
+
 // Finish runs the functions passed to Finally, then commits.
 func (u *Unit) Finish() error {
 	for _, f := range u.late {

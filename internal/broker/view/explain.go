@@ -69,6 +69,8 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*apitypes.S
 		s.add(detail.Finished, "finished", "", text)
 	case detail.State == apitypes.JobWaiting:
 		s.add(b.txns.Now(), "waiting", "", detail.Reason)
+	case detail.planTries.Failed > 0:
+		s.add(b.txns.Now(), "waits", "", detail.planTries.String()+"; it is tried again")
 	}
 	if detail.plan != nil && p.From == 0 {
 		for _, note := range detail.plan.Notes {
@@ -242,7 +244,7 @@ func (s *story) attempt(a apitypes.Attempt, task string) {
 	case apitypes.OutcomeBlocked:
 		text = label + " was not tried: " + a.Reason
 	default:
-		text = fmt.Sprintf("%s ended (%s): %s", label, a.Outcome, a.Reason)
+		text = fmt.Sprintf("%s ended (%s): %s", label, a.Outcome, a.FailureText())
 	}
 	s.Entries = append(s.Entries, apitypes.Entry{At: a.Ended, Kind: kind, Task: task, Text: text, USD: a.USD})
 	if a.KeptUntil.After(a.Ended) {

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
 	"github.com/tradewind-broker/tradewind/internal/broker/bid"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -38,6 +40,7 @@ type Look struct {
 	seen        reading
 	plan        *record.Plan // the current plan; nil before the first
 	suspensions []apitypes.Suspension
+	planTries   record.PlanTries
 }
 
 // JobDetail loads everything that users see of a job. It fails with ErrNotFound.
@@ -75,7 +78,8 @@ func (b *Views) look(ctx context.Context, id string, p Part, was *Look) (*Look, 
 	if err != nil {
 		return nil, err
 	}
-	d := &Look{seen: reading{phases: progress.Phases}, suspensions: job.Suspensions}
+	d := &Look{seen: reading{phases: progress.Phases}, suspensions: job.Suspensions,
+		planTries: job.PlanTries}
 	s := &d.seen
 	if d.JobView, s.clusters, err = b.viewOf(u, job); err != nil {
 		return nil, err
@@ -243,8 +247,30 @@ func (b *Views) addTasks(u *txn.Unit, job record.Job, d *Look, from, to int) err
 	if job.Serves {
 		d.addServices(job, spec, tasks, from)
 	}
+	b.addUnanswered(u.Now, d, from, to)
 	return b.addWaits(u, job, tasks, d.TaskList)
 }
+
+// addUnanswered adds which launches clouds have not answered, and which machines have not called for long.
+func (b *Views) addUnanswered(now time.Time, d *Look, from, to int) {
+	for _, cl := range d.seen.clusters {
+		if cl.Task < from || cl.Task >= to || cl.Outcome != "" {
+			continue
+		}
+		late := now.Sub(cl.Since) > b.txns.Config.BootLimit(cl.Offer)/lateBoot
+		waits := &d.TaskList[cl.Task-from].Waits
+		switch {
+		case cl.State == record.ClusterLaunching && cl.Tries > 0:
+			*waits = fmt.Sprintf("for the launch of attempt %d, which the cloud has failed, or not answered, %s", cl.Attempt,
+				readable.Times(cl.Tries))
+		case cl.State == record.ClusterBooting && late && cl.NeverAnswered() != "":
+			*waits = fmt.Sprintf("for the machines of attempt %d: %s", cl.Attempt, cl.NeverAnswered())
+		}
+	}
+}
+
+// lateBoot is the part of the time limit of a boot after which machines that have not called are worth a note.
+const lateBoot = 5
 
 // cut shortens a part to the maximum length, but at least one task, and sets where the job continues.
 func (d *Look) cut(from, tasks int) {

@@ -139,6 +139,9 @@ func (b *Views) viewOf(u *txn.Unit, job record.Job) (v apitypes.JobView, cluster
 	if p := job.Suspended(); p != nil && v.State != job.State {
 		v.Suspended = *p
 	}
+	if v.Reason == "" && job.PlanTries.Failed > 0 {
+		v.Reason = job.PlanTries.String()
+	}
 	if v.Reason == "" && job.State == apitypes.JobRunning {
 		v.Reason = b.sessions.PausedBecause()
 	}

@@ -38,6 +38,9 @@ func (b *Views) WhyWaiting(ctx context.Context, id string) (*apitypes.Why, error
 		w.Reason = "it is " + job.Suspended().String()
 	case job.State == apitypes.JobPlanning:
 		w.Reason = "it is being planned"
+		if job.PlanTries.Failed > 0 {
+			w.Reason += "; " + job.PlanTries.String()
+		}
 	case job.State == apitypes.JobWaiting:
 		w.Reason = "no plan is feasible now: " + job.Reason
 	case w.Waiting > 0 && b.sessions.PausedBecause() != "":

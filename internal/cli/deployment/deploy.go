@@ -92,6 +92,9 @@ func (a app) deployAWSCommand() *cobra.Command {
 	f.Var(&o.architectures, "architecture", "processor architecture of the functions")
 	command.CompleteChoice(c, "architecture", &o.architectures)
 	f.IntVar(&o.settings.LogDays, "log-days", 30, "days to keep logs")
+	f.IntVar(&o.settings.PlannerMemory, "planner-memory", 512,
+		"memory in MiB of the function that plans jobs, for jobs that it cannot plan; more memory comes\n"+
+			"with more processor time")
 	f.BoolVar(&o.keepData, "keep-data", true, "keep the table and the buckets when the stack is deleted")
 	f.BoolVar(&o.alarms, "alarms", true,
 		"create alarms for dead letters that stop a job, and for the relay: ten, the number that is free")

@@ -78,6 +78,8 @@ func (a app) deployKubernetesCommand() *cobra.Command {
 	)
 	f.StringSliceVar(&o.values.Callers, "callers", nil, "additional namespaces whose pods may call the API")
 	f.StringVar(&o.values.Storage.Size, "storage", o.values.Storage.Size, "size of its volume")
+	f.StringVar(&o.values.Resources.Memory, "memory", o.values.Resources.Memory,
+		"memory of the broker's pod; jobs that it cannot plan need more")
 	f.StringVar(&o.values.Storage.ClassName, "storage-class", "", "class of its volume (default: the cluster's)")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the objects as YAML, and change nothing")
 	f.BoolVar(&o.remove, "remove", false,

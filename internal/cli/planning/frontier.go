@@ -95,7 +95,7 @@ func frontierResult(spec *dag.Job, front *optimizer.Front) *FrontierResult {
 // frontierTable prints a frontier for a person: each point is a deadline to choose.
 func (a app) frontierTable(r *FrontierResult) error {
 	t := text.Table{Columns: []text.Column{
-		{Name: "DEADLINE", Right: true}, {Name: "HOURS", Right: true, Optional: 2}, {Name: "USD", Right: true},
+		{Name: "GUARANTEED IN", Right: true}, {Name: "HOURS", Right: true, Optional: 2}, {Name: "USD", Right: true},
 		{Name: "SLOWER", Right: true, Optional: 3}, {Name: "CHEAPER", Right: true},
 		{Name: "SPOT", Right: true, Optional: 1}, {Name: "", Flexible: true},
 	}}
@@ -137,9 +137,13 @@ func (a app) frontierTable(r *FrontierResult) error {
 	if like := len(r.Points) - len(told.Points); like > 0 {
 		proof += fmt.Sprintf("; `-o json` has %d more that hardly differ", like)
 	}
-	return a.Printf("\n%s: %s (%s, in %s)\n", a.Style(a.Out).Paint(text.Strong, "frontier"),
-		text.Count(len(r.Points), "plan"), proof, text.Span(text.Hours(r.Millis/3.6e6)))
+	return a.Printf("\n%s: %s (%s, in %s)\n%s\n", a.Style(a.Out).Paint(text.Strong, "frontier"),
+		text.Count(len(r.Points), "plan"), proof, text.Span(text.Hours(r.Millis/3.6e6)), guaranteed)
 }
+
+// guaranteed says what the times of a frontier are.
+const guaranteed = "guaranteed: with reserves for spot interruptions, as --deadline has; `tradewind plan` shows the " +
+	"expected time, which is shorter"
 
 // distinct returns the frontier without points that look the same in the table: among points with the same printed
 // deadline it keeps the cheapest, and among points with the same printed price the fastest.

@@ -100,7 +100,7 @@ func (p *plot) axes() {
 			plotTop, bottom, p.x(t.At), p.x(t.At), p.x(t.At), bottom+20, t.Label)
 	}
 	p.add(`<line class="axis" x1="%d" x2="%d" y1="%d" y2="%d"/>`, plotLeft, right, bottom, bottom)
-	p.add(`<text x="%d" y="%d" text-anchor="middle">hours to finish</text>`, (plotLeft+right)/2, plotHeight-16)
+	p.add(`<text x="%d" y="%d" text-anchor="middle">guaranteed hours to finish</text>`, (plotLeft+right)/2, plotHeight-16)
 	p.add(`<text transform="translate(22 %d) rotate(-90)" text-anchor="middle">USD</text>`, (plotTop+bottom)/2)
 }
 
@@ -144,7 +144,7 @@ func (p *plot) marks(r *FrontierResult) {
 		if i == 0 || i == n-1 || i == knee {
 			class, size = "marked", 6
 		}
-		p.add(`<circle class="%s" cx="%.1f" cy="%.1f" r="%.1f"><title>%s USD in %s, %s on spot</title></circle>`,
+		p.add(`<circle class="%s" cx="%.1f" cy="%.1f" r="%.1f"><title>%s USD, guaranteed in %s, %s on spot</title></circle>`,
 			class, x, y, size, text.USD(q.USD), text.Span(ceilSpan(q.Hours)), q.spot())
 	}
 	if n == 1 {
@@ -159,6 +159,6 @@ func (p *plot) marks(r *FrontierResult) {
 }
 
 func (p *plot) label(q *FrontierPoint, name string, dx, dy float64, anchor string) {
-	p.add(`<text class="halo" x="%.1f" y="%.1f" text-anchor="%s"><tspan class="name">%s</tspan>: %s USD in %s</text>`,
+	p.add(`<text class="halo" x="%.1f" y="%.1f" text-anchor="%s"><tspan class="name">%s</tspan>: %s USD, guaranteed in %s</text>`,
 		p.x(q.Hours)+dx, p.y(q.USD)+dy, anchor, name, text.USD(q.USD), text.Span(ceilSpan(q.Hours)))
 }

@@ -376,7 +376,7 @@ func (a app) planTable(r *PlanResult, explain bool) error {
 	t := text.Table{Columns: []text.Column{
 		{Name: "TASK", Flexible: true}, {Name: "OFFER", Flexible: true, Fit: text.Place}, {Name: "MARKET", Optional: 4},
 		{Name: "NODES", Right: true, Optional: 3}, {Name: "USD/H", Right: true, Optional: 2},
-		{Name: "HOURS", Right: true, Optional: 1}, {Name: "FROM", Optional: 5}, {Name: "USD", Right: true},
+		{Name: "EXPECTED H", Right: true, Optional: 1}, {Name: "FROM", Optional: 5}, {Name: "USD", Right: true},
 		{Name: "WOULD ADD", Right: true},
 	}}
 	nodes := false
@@ -450,7 +450,7 @@ func (a app) planTotals(r *PlanResult) error {
 		}
 		proof = fmt.Sprintf("no plan is better than %.4g%s", r.Bound, unit)
 	}
-	line := fmt.Sprintf("%s USD in %s (%s, in %s)", text.USD(r.USD), text.Span(text.Hours(r.Hours)), proof,
+	line := fmt.Sprintf("%s USD, expected to take %s (%s, in %s)", text.USD(r.USD), text.Span(text.Hours(r.Hours)), proof,
 		text.Span(text.Hours(r.Millis/3.6e6)))
 	if err := a.Printf("\n%s: %s\n", style.Paint(text.Strong, "plan"), line); err != nil {
 		return err

@@ -52,7 +52,7 @@ func planEvent(p apitypes.PlanHead, anew bool) Event {
 	if p.Status != "optimal" {
 		proof = fmt.Sprintf("no plan is better than %.4g", p.Bound)
 	}
-	estimate := fmt.Sprintf("%s USD, %s, %s", text.USD(p.USD), text.Span(span(p.Hours)), proof)
+	estimate := fmt.Sprintf("%s USD, expected to take %s, %s", text.USD(p.USD), text.Span(span(p.Hours)), proof)
 	if !anew {
 		h.Text = fmt.Sprintf("planned: %s; on demand %s USD", estimate, text.USD(p.OnDemandUSD))
 		return h
@@ -157,7 +157,7 @@ func endEvent(a apitypes.Attempt, task string) Event {
 		At: a.Ended, Task: task, Tone: text.Warn, order: orderEnded,
 		Notable: a.Outcome != apitypes.OutcomeSucceeded && a.Outcome != apitypes.OutcomeCancelled,
 	}
-	why := because(text.Gist(a.Reason))
+	why := because(text.Gist(a.FailureText()))
 	on := func(what string) { h.Text, h.Offer, h.Rest = what, text.Clean(a.OfferID), why }
 	switch a.Outcome {
 	case apitypes.OutcomeSucceeded:

@@ -83,7 +83,7 @@ func (v *View) table(tasks []apitypes.TaskView, now time.Time, width int) []stri
 		{Name: "STATE"},
 		{Name: "ADDRESS", Optional: 5},
 		{Name: "WHERE", Flexible: true, MinWidth: 20, Optional: 1, Fit: text.Place},
-		{Name: "TIME", Right: true, Optional: 3},
+		{Name: "TIME/EXPECTED", Right: true, Optional: 3},
 		{Name: "ATTEMPTS", Optional: 4},
 		{Name: "USD", Right: true, Optional: 2},
 	}}

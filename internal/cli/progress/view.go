@@ -143,7 +143,7 @@ func (v *View) clock(now time.Time, width int) string {
 	j := v.Job
 	so := text.Span(now.Sub(j.Submitted).Truncate(time.Second))
 	if end := j.End(); end.After(now) && !j.State.Finished() && !v.onlyServices() {
-		so += " of about " + text.Span(end.Sub(j.Submitted))
+		so += " of " + text.Span(end.Sub(j.Submitted)) + " expected"
 	}
 	if j.Compressed() {
 		so += " virtual"

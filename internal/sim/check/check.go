@@ -172,8 +172,9 @@ type attemptState struct {
 
 // refusal is a cloud's answer to a launch.
 type refusal struct {
-	kind cloud.Kind
-	text string
+	kind  cloud.Kind
+	class string // the exhausted quota
+	text  string
 }
 
 // avoided is a block within which nothing may be bought. One for lack of quota ends with a machine of its class.

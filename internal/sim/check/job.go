@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"reflect"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -230,11 +232,8 @@ func (c *Checker) avoidAfter(a apitypes.Attempt) {
 		switch r.kind {
 		case "auth":
 		case "quota":
-			b.Region, b.Family, b.Market = a.Offer.Region, record.Family(
-				a.Offer.InstanceType,
-			), string(
-				marketName(a.Offer.Spot),
-			)
+			b.Region, b.Market = quotas.Extent(r.class, a.Offer)
+			b.Family = cmp.Or(r.class, record.Family(a.Offer.InstanceType))
 		default:
 			b.Region, b.Zone, b.InstanceType, b.Market = a.Offer.Region, a.Offer.Zone, a.Offer.InstanceType,
 				string(marketName(a.Offer.Spot))

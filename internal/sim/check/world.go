@@ -107,7 +107,12 @@ func (c *Checker) LaunchFailed(spec cloud.LaunchSpec, kind cloud.Kind, err error
 	if s := c.Jobs[record.ClusterJob(spec.Cluster)]; s != nil && kind == cloud.Capacity && s.hadMachines(spec.Cluster) {
 		s.late[spec.Cluster] = err.Error()
 	}
-	c.refusals[spec.Cluster] = append(c.refusals[spec.Cluster], refusal{kind, err.Error()})
+	r := refusal{kind: kind, text: err.Error()}
+	var e *cloud.Error
+	if errors.As(err, &e) {
+		r.class = e.Class
+	}
+	c.refusals[spec.Cluster] = append(c.refusals[spec.Cluster], r)
 }
 
 // Unended records that a cluster could not be terminated because its cloud took no calls.

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/ec2types"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
@@ -177,10 +178,19 @@ func ofLaunch(spec cloud.LaunchSpec, err error) error {
 // quotaOf adds to an exhausted vCPU quota the class of types that share it, and the next step.
 func quotaOf(spec cloud.LaunchSpec, err error) error {
 	var e *cloud.Error
-	if !errors.As(err, &e) || e.Code != "VcpuLimitExceeded" && e.Code != "MaxSpotInstanceCountExceeded" {
+	if !errors.As(err, &e) {
 		return err
 	}
 	again := *e
+	switch e.Code {
+	case "AddressLimitExceeded", "NetworkInterfaceLimitExceeded", "VolumeLimitExceeded", "MaxIOPSLimitExceeded",
+		"SecurityGroupLimitExceeded": // all machines of the region need these
+		again.Class, again.Err = quotas.Region, err
+		return &again
+	case "VcpuLimitExceeded", "MaxSpotInstanceCountExceeded":
+	default:
+		return err
+	}
 	again.Class, again.Err = ec2types.QuotaClass(spec.Offer.InstanceType, spec.Offer.Spot), err
 	again.Message += fmt.Sprintf(" Ask for more: aws service-quotas list-service-quotas --service-code ec2 --region %s",
 		spec.Offer.Region)

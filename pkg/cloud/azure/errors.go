@@ -12,6 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
@@ -301,4 +302,36 @@ func asError(err error) *cloud.Error {
 		return e
 	}
 	return nil
+}
+
+// ofQuota adds to an exhausted quota which one it is. Azure names it in the message: "exceeding approved Total Regional
+// Cores quota", "exceeding approved LowPriorityCores quota", "exceeding approved standardDSv3Family Cores quota", in
+// older versions "exceeding quota limits of Core". Spot machines count against one quota only.
+//
+// Source: github.com/openshift/release pull request 33708, github.com/scylladb/scylla-cluster-tests issue 4994,
+// github.com/hashicorp/terraform issue 10056.
+func ofQuota(spec cloud.LaunchSpec, err error) error {
+	e := asError(err)
+	if e == nil || e.Kind != cloud.Quota || e.Class != "" || e.Scope != "" {
+		return err
+	}
+	said := strings.ToLower(e.Message)
+	again := *e
+	again.Err = err
+	switch {
+	case strings.Contains(strings.ToLower(e.Code), "countlimit"), strings.HasPrefix(e.Code, "Netcfg"):
+		again.Class = quotas.Region // of addresses or network interfaces
+	case strings.HasPrefix(e.Code, "LocationNotAvailable"):
+		again.Scope = cloud.ScopeRegion
+	case !strings.Contains(said, "quota") && e.Code != "OperationNotAllowed":
+		return err // a policy
+	case spec.Offer.Spot:
+		again.Class = quotas.AzureSpot
+	case strings.Contains(said, "total regional"), strings.Contains(said, "approved "+quotas.AzureCores),
+		strings.Contains(said, "limits of core"):
+		again.Class = quotas.AzureCores
+	default:
+		again.Class = quotas.AzureFamily(spec.Offer.InstanceType)
+	}
+	return &again
 }

@@ -24,3 +24,6 @@ func (c *Cloud) Class(o apitypes.Offer) string {
 	}
 	return string(class)
 }
+
+// OfQuota adds to an exhausted quota which one it is.
+var OfQuota = ofQuota

@@ -32,8 +32,8 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 		return nil, err
 	}
 	if !slices.Contains(c.cfg.Regions, spec.Offer.Region) {
-		return nil, fail(cloud.Quota, codeNoRegion, "region %q is not among the regions of this deployment: %v",
-			spec.Offer.Region, c.cfg.Regions)
+		return nil, cloud.OfRegion(fail(cloud.Quota, codeNoRegion,
+			"region %q is not among the regions of this deployment: %v", spec.Offer.Region, c.cfg.Regions))
 	}
 	release, err := c.locks.Take(ctx, spec.Cluster)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	case err != nil && canContinue(err): // the next launch finds the machines that exist
 		return nil, err
 	case err != nil:
-		return nil, errors.Join(driver.WithMade(ofImage(spec, Typed(err)), made), c.undo(ctx, spec))
+		return nil, errors.Join(driver.WithMade(ofQuota(spec, ofImage(spec, Typed(err))), made), c.undo(ctx, spec))
 	}
 	if err := driver.CheckNotTerminated(ctx, Name, c.graves, spec.Cluster); err != nil { // terminated during the launch
 		return nil, errors.Join(err, c.undo(ctx, spec))

@@ -57,7 +57,7 @@ func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
 		project, err = s.Projects.Get(c.cfg.Project).Context(call).Do()
 		cancel()
 		if err == nil {
-			r.Quotas = quotas("", project.Quotas)
+			r.Quotas = readQuotas("", project.Quotas)
 		}
 	}
 	if ctx.Err() != nil {
@@ -215,7 +215,7 @@ func (c *Cloud) checkRegions(ctx context.Context, s *compute.Service, r *driver.
 			}
 			known[region.Name] = true
 			r.Regions = append(r.Regions, region.Name)
-			r.Quotas = append(r.Quotas, quotas(region.Name, region.Quotas)...)
+			r.Quotas = append(r.Quotas, readQuotas(region.Name, region.Quotas)...)
 		}
 		return nil
 	})
@@ -276,9 +276,9 @@ func (c *Cloud) noQuota(all []driver.Quota) (missing []driver.Lack) {
 	return append(missing, l)
 }
 
-// quotas returns the quotas of processors, GPUs and machines. The project's other hundred or so quotas are never
+// readQuotas returns the quotas of processors, GPUs and machines. The project's other hundred or so quotas are never
 // reached first.
-func quotas(region string, all []*compute.Quota) (out []driver.Quota) {
+func readQuotas(region string, all []*compute.Quota) (out []driver.Quota) {
 	for _, q := range all {
 		if strings.Contains(q.Metric, "CPUS") || strings.Contains(q.Metric, "GPUS") || q.Metric == "INSTANCES" {
 			out = append(out, driver.Quota{Name: q.Metric, Region: region, Limit: q.Limit, Used: q.Usage})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	compute "google.golang.org/api/compute/v1"
 	"google.golang.org/api/googleapi"
 
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
@@ -155,7 +157,7 @@ func typedAnswer(e *cloud.Error, answer *googleapi.Error) {
 		(hasQuotaFailure(answer) || isQuotaMessage(e.Message)):
 		e.Kind, e.Code = cloud.Quota, "QUOTA_EXCEEDED" // of an amount, not of calls in a time
 	case e.Kind == cloud.Auth && strings.Contains(e.Message, "gcp.resourceLocations"):
-		e.Kind = cloud.Quota // the organisation forbids this location, not all
+		e.Kind, e.Scope = cloud.Quota, cloud.ScopeRegion // the organisation forbids this location, not all
 	case e.Code == "notFound" && projectGone(e.Message):
 		e.Kind = cloud.Auth // not the task's fault
 	}
@@ -277,7 +279,7 @@ func operationError(x *compute.OperationErrorErrors, status int64) *cloud.Error 
 		e.Message = x.Code
 	}
 	if strings.Contains(e.Message, "gcp.resourceLocations") {
-		e.Kind = cloud.Quota
+		e.Kind, e.Scope = cloud.Quota, cloud.ScopeRegion
 	}
 	if e.Kind == cloud.Throttled {
 		e.RetryAfter = throttledFor
@@ -329,4 +331,43 @@ func message(err error) string {
 
 func fail(kind cloud.Kind, code, format string, args ...any) error {
 	return cloud.Errorf(Name, kind, code, format, args...)
+}
+
+// quotaName matches the quota that Compute Engine's message names: "Quota 'N2_CPUS' exceeded.  Limit: 8.0 in region
+// us-central1.", "Quota 'CPUS_ALL_REGIONS' exceeded.  Limit: 12.0 globally."
+var quotaName = regexp.MustCompile(`Quota '([A-Z0-9_]+)' exceeded`)
+
+// regionWide are the quotas of a region that every machine counts against: of machines and of addresses.
+var regionWide = map[string]bool{"INSTANCES": true, "IN_USE_ADDRESSES": true, "INTERNAL_ADDRESSES": true}
+
+// ofQuota adds to an exhausted quota which one it is, if its message names one that package quotas knows.
+func ofQuota(spec cloud.LaunchSpec, err error) error {
+	var e *cloud.Error
+	if !errors.As(Typed(err), &e) || e.Kind != cloud.Quota {
+		return err
+	}
+	name := quotaName.FindStringSubmatch(e.Message)
+	if name == nil {
+		return err
+	}
+	again := *e
+	again.Err = err
+	switch {
+	case regionWide[name[1]]:
+		again.Class = quotas.Region
+	case quotas.Counts(name[1], spec.Offer):
+		again.Class = name[1]
+	}
+	return &again
+}
+
+// ofTPU adds to a quota of TPUs the version that it is for.
+func ofTPU(spec cloud.LaunchSpec, err error) error {
+	var e *cloud.Error
+	if !errors.As(Typed(err), &e) || e.Kind != cloud.Quota || !isQuotaMessage(e.Message) {
+		return err
+	}
+	again := *e
+	again.Class, again.Err = quotas.GoogleTPUs(spec.Offer.InstanceType), err
+	return &again
 }

@@ -163,8 +163,8 @@ func (c *Cloud) Serves(region string) bool {
 func (c *Cloud) serves(o apitypes.Offer) error {
 	switch {
 	case !c.Serves(o.Region):
-		return fail(cloud.Quota, codeNoRegion, "region %q is not among the regions of this deployment: %v", o.Region,
-			c.cfg.Regions)
+		return cloud.OfRegion(fail(cloud.Quota, codeNoRegion,
+			"region %q is not among the regions of this deployment: %v", o.Region, c.cfg.Regions))
 	case o.Zone == "":
 		return fail(cloud.Invalid, driver.CodeBadSpec, "the offer names no zone, but Google sells by zone")
 	case regionOf(o.Zone) != o.Region:

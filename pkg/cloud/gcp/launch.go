@@ -84,9 +84,9 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine
 		if err != nil {
 			c.facts.doubt(Typed(err))
 			if notFound(err) { // a network, or an account: not the task's fault
-				return nil, fail(cloud.Quota, "notFound", "%s", message(err))
+				return nil, cloud.OfRegion(fail(cloud.Quota, "notFound", "%s", message(err)))
 			}
-			return nil, ofImage(spec, err)
+			return nil, ofQuota(spec, ofImage(spec, err))
 		}
 		earlier := op.Status == "DONE"
 		if op, err = c.wait(ctx, spec.Offer.Zone, op); err != nil {
@@ -99,7 +99,7 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine
 		if err != nil {
 			return nil, err
 		}
-		why := ofImage(spec, failure(op, others))
+		why := ofQuota(spec, ofImage(spec, failure(op, others)))
 		kind := cloud.KindOf(why)
 		if earlier && (kind == cloud.Transient || kind == cloud.Throttled) {
 			continue

@@ -139,7 +139,7 @@ func (c *Cloud) queueTPU(ctx context.Context, s *tpu.Service, spec cloud.LaunchS
 	case err != nil && cloud.KindOf(Typed(err)) == cloud.Invalid && strings.Contains(err.Error(), "zone"):
 		return fail(cloud.Quota, codeNoRegion, "%v", Typed(err))
 	case err != nil && !unknown(err):
-		return err
+		return ofTPU(spec, err)
 	}
 	return nil
 }
@@ -226,7 +226,7 @@ func (c *Cloud) awaitTPU(ctx context.Context, s *tpu.Service, spec cloud.LaunchS
 			if isQuotaMessage(words) {
 				kind = cloud.Quota
 			}
-			return errors.Join(fail(kind, "RESOURCE_EXHAUSTED", "%s", words),
+			return errors.Join(ofTPU(spec, fail(kind, "RESOURCE_EXHAUSTED", "%s", words)),
 				c.endTPUs(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster))
 		case state == "SUSPENDED" || state == "SUSPENDING" || state == "DELETING":
 			return errors.Join(

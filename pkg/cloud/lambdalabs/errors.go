@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
@@ -19,6 +20,7 @@ const (
 	codeNoRegion = "RegionNotEnabled"
 	codeNoSpot   = "NoSpotMachines"
 	codePace     = "LaunchRate"
+	codeQuota    = "global/quota-exceeded"
 	codeNotFound = "global/object-does-not-exist"
 	codeAuth     = "global/invalid-api-key"
 	codeInactive = "global/account-inactive"
@@ -49,7 +51,7 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 	switch code {
 	case "instance-operations/launch/insufficient-capacity", codeNotFound:
 		return cloud.Capacity, true
-	case "global/quota-exceeded":
+	case codeQuota:
 		return cloud.Quota, true
 	case codeAuth, codeInactive, codeAddress, codeNoKey:
 		return cloud.Auth, true
@@ -90,6 +92,9 @@ func Typed(err error) error {
 	e.Code, e.RetryAfter = api.Code, api.retryAfter
 	if kind, ok := kindOfCode(api.Code); ok && api.status != http.StatusTooManyRequests {
 		e.Kind = kind
+		if api.Code == codeQuota {
+			e.Class = quotas.Account
+		}
 		return e
 	}
 	switch {

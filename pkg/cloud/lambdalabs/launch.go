@@ -81,8 +81,8 @@ func (c *Cloud) check(spec cloud.LaunchSpec) error {
 		return fail(cloud.Invalid, codeNoSpot, "Lambda sells no spot machines")
 	}
 	if len(c.cfg.Regions) > 0 && !slices.Contains(c.cfg.Regions, spec.Offer.Region) {
-		return fail(cloud.Quota, codeNoRegion, "region %q is not among the regions of this deployment: %v",
-			spec.Offer.Region, c.cfg.Regions)
+		return cloud.OfRegion(fail(cloud.Quota, codeNoRegion,
+			"region %q is not among the regions of this deployment: %v", spec.Offer.Region, c.cfg.Regions))
 	}
 	return nil
 }

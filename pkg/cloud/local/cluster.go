@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -152,8 +153,10 @@ func (h *Host) claim(ctx context.Context, key clusterKey, spec cloud.LaunchSpec)
 		return cl, Verdict{}, err
 	}
 	if n := h.living(); n+spec.Nodes > h.cfg.MaxMachines {
-		return nil, verdict, cloud.Errorf(key.Cloud, cloud.Quota, "LocalMachinesLimit",
+		err := cloud.Errorf(key.Cloud, cloud.Quota, "LocalMachinesLimit",
 			"local machines limit: %d running, %d more requested, %d allowed", n, spec.Nodes, h.cfg.MaxMachines)
+		err.Class, err.RetryAfterFull = quotas.Account, limitFor
+		return nil, verdict, err
 	}
 	r.Now = h.cfg.Clock.Now()
 	r.Since = r.Now.Sub(h.start)
@@ -320,3 +323,6 @@ func (cl *cluster) end(ctx context.Context, grace time.Duration) error {
 	}
 	return nil
 }
+
+// limitFor is how long nothing is launched after the limit of local machines was reached: retrying is free.
+const limitFor = time.Minute

@@ -42,10 +42,11 @@ type machine struct {
 	dir     string
 
 	// guarded by Host.mu
-	child  bool   // started by this host, which therefore learns of its end
-	ending bool   // being ended by the host
-	ended  bool   // no process of it is left
-	reason string // why it ended without a request
+	child  bool          // started by this host, which therefore learns of its end
+	agent  proc.Identity // zero if it was never started, or by a host that has ended before it wrote its identity
+	ending bool          // being ended by the host
+	ended  bool          // no process of it is left
+	reason string        // why it ended without a request
 }
 
 func (m *machine) record() *machineRecord  { return &m.cluster.rec.Machines[m.rank] }
@@ -134,8 +135,9 @@ func (m *machine) start(endpoint, token string, extra []string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	id, _ := proc.Identify(cmd.Process.Pid) // it exists at least until reap has waited for it
 	m.cluster.host.mu.Lock()
-	m.child = true
+	m.child, m.agent = true, id
 	m.cluster.host.mu.Unlock()
 	go m.reap(cmd)
 	return nil
@@ -195,6 +197,10 @@ const (
 // stop ends the machine and everything that its task started: by SIGTERM, and after grace by SIGKILL. It returns when
 // no process of it is left.
 func (m *machine) stop(ctx context.Context, grace time.Duration) error {
+	if _, err := os.Stat(m.path(lockName)); errors.Is(err, fs.ErrNotExist) {
+		m.stopRemoved(ctx, grace)
+		return nil
+	}
 	if err := m.stopAgent(ctx, grace); err != nil {
 		return fmt.Errorf("end machine %s: %w", m.record().ID, err)
 	}
@@ -204,6 +210,37 @@ func (m *machine) stop(ctx context.Context, grace time.Duration) error {
 		proc.Sweep(proc.MachineEnv, m.record().ID)
 	}
 	return nil
+}
+
+// stopRemoved ends a machine whose files were removed, perhaps with the whole state folder, while it ran: neither lock
+// nor identity show its processes any more. The agent ends what its task started; the rest has the machine's name in its
+// environment.
+func (m *machine) stopRemoved(ctx context.Context, grace time.Duration) {
+	m.cluster.host.mu.Lock()
+	id := m.agent
+	m.cluster.host.mu.Unlock()
+	if id.PID == 0 {
+		return // it never ran
+	}
+	ended := func(within time.Duration) {
+		bound, cancel := context.WithTimeout(ctx, within)
+		defer cancel()
+		_ = poll(bound, func() bool { return !id.Alive() })
+	}
+	if grace > 0 && id.Signal(syscall.SIGTERM) == nil {
+		ended(grace)
+	}
+	if id.Signal(syscall.SIGKILL) == nil {
+		ended(killTimeout)
+	}
+	proc.Sweep(proc.MachineEnv, m.record().ID)
+}
+
+// learn reads which process the agent of an earlier host is, in case its files are removed.
+func (m *machine) learn() {
+	if b, err := os.ReadFile(m.path(identityName)); err == nil {
+		_ = json.Unmarshal(b, &m.agent) // otherwise it stays unknown
+	}
 }
 
 func (m *machine) stopAgent(ctx context.Context, grace time.Duration) error {

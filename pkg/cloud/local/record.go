@@ -90,6 +90,9 @@ func (h *Host) readClusters() error {
 		}
 		key := clusterKey{r.Offer.Cloud, r.Cluster}
 		h.clusters[key] = h.newCluster(key, &r)
+		for _, m := range h.clusters[key].machines {
+			m.learn()
+		}
 	}
 	return nil
 }

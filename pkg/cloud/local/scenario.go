@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -324,6 +325,9 @@ func decodeStrict(n *yaml.Node, to any, fields ...string) error {
 func (f *failure) error(o apitypes.Offer) *cloud.Error {
 	e := &cloud.Error{Kind: f.Kind, Cloud: o.Cloud, Code: f.Code, Message: f.Message,
 		RetryAfter: time.Duration(f.RetryAfter)}
+	if f.Kind == cloud.Quota {
+		e.Class = quotas.Regional(o)
+	}
 	if f.Kind == cloud.Capacity && f.Code == "" && f.Message == "" {
 		return noCapacity(o).Err
 	}

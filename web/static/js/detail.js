@@ -1,7 +1,7 @@
 // The panel of a task: where it runs, its attempts, and why it is placed there.
 
 import { badge, h } from './dom.js';
-import { at, count, hours, moment, offer, percent, span, stateOf, usd } from './format.js';
+import { at, count, failure, hours, moment, offer, percent, span, stateOf, usd } from './format.js';
 import { moved } from './moves.js';
 import { taken, warning, where } from './tasks.js';
 
@@ -22,7 +22,7 @@ function attempt(a, job, task) {
     h('div', {}, h('b', {}, `${a.number}`), ' ', o ? `${o.cloud} ${o.zone || o.region} ${o.type}` : a.offerID, ' ',
       h('span', { class: 'tag', data: { market: o?.market } }, o?.market ?? '')),
     h('div', { class: 'muted' }, [a.outcome || 'in progress', ...facts].join(' · ')),
-    a.reason ? h('div', { class: 'reason' }, a.reason) : '',
+    failure(a) ? h('div', { class: 'reason' }, failure(a)) : '',
     why ? h('details', { class: 'behind' }, h('summary', {}, 'Why it moved here'), h('p', {}, why)) : '');
 }
 
@@ -38,7 +38,7 @@ export function runners(why, objective) {
   const unit = objective === 'makespan' ? (v) => hours(v) : usd;
   return h('table', { class: 'grid compact' },
     h('caption', {}, 'Next best places'),
-    h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Place'), h('th', { scope: 'col', class: 'num' }, 'Cost'), h('th', { scope: 'col', class: 'num' }, 'Time'),
+    h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Place'), h('th', { scope: 'col', class: 'num' }, 'Cost'), h('th', { scope: 'col', class: 'num' }, 'Expected time'),
       h('th', { scope: 'col', class: 'num' }, 'Additional cost'))),
     h('tbody', {}, why.runners.map((r) => h('tr', {}, h('td', {}, spot(r.id)), h('td', { class: 'num' }, usd(r.usd)), h('td', { class: 'num' }, hours(r.hours)),
       h('td', { class: 'num' }, unit(r.adds))))));

@@ -112,3 +112,17 @@ export function saving(job) {
   const cost = job.state === 'succeeded' ? job.spentUSD : Math.max(job.plannedUSD, job.spentUSD);
   return Math.max(1 - cost / job.onDemandUSD, 0);
 }
+
+// unplanned says why a job has no plan: it is being planned, or no plan is feasible.
+export function unplanned(job) {
+  if (isOver(job) || job.state === 'ending' || job.state === 'waiting') return job.reason?.includes('no feasible plan') ? 'No plan is feasible' : 'It was not planned';
+  return 'It is being planned';
+}
+
+// failure describes why an attempt failed: the exit code and, of several machines, the one that failed first.
+export function failure(a) {
+  const f = a.failure;
+  const what = f ? [f.exitCode > 0 ? `exit code ${f.exitCode}` : '', a.nodes > 1 ? `on node ${f.rank} of ${a.nodes}` : ''].filter(Boolean).join(' ') : '';
+  if (!what || !a.reason || what.startsWith(a.reason)) return what || a.reason || '';
+  return a.nodes > 1 || !a.reason.includes(what) ? `${what}: ${a.reason}` : a.reason;
+}

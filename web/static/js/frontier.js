@@ -22,7 +22,7 @@ export class Frontier {
   // pick is called with the deadline of the chosen point.
   constructor({ pick }) {
     this.pick = pick;
-    this.chart = new Chart({ label: 'Cost against time', height: 260, gutter: () => 64, xName: 'Done within', xText: hours, xSteps: STEPS, yText: usd, pick: (i) => this.choose(i) });
+    this.chart = new Chart({ label: 'Cost against time', height: 260, gutter: () => 64, xName: 'Guaranteed within', xText: hours, xSteps: STEPS, yText: usd, pick: (i) => this.choose(i) });
     this.note = h('p', { class: 'muted sub' });
     this.points = h('div', { class: 'row points', role: 'group', 'aria-label': 'Plans to choose from' });
     this.el = h('section', { class: 'card', 'aria-label': 'Frontier', hidden: true }, h('h2', {}, 'Cost against time'), this.chart.el, this.points, this.note);
@@ -56,10 +56,10 @@ export class Frontier {
     this.chart.el.hidden = !p.length;
     if (!p.length) return set(this.note, 'No plan meets the limits.');
     this.draw();
-    set(this.note, `${count(p.length, 'plan')}${front.complete ? ', proven complete' : '; there may be others between them'}. Its times include reserves for spot interruptions, as a deadline does. Choosing a point sets its time as the deadline.`);
+    set(this.note, `${count(p.length, 'plan')}${front.complete ? ', proven complete' : '; there may be others between them'}. Its times are guaranteed: they include reserves for spot interruptions, as a deadline does. The expected time of a plan is shorter. Choosing a point sets its time as the deadline.`);
     const names = p.map((_, i) => (p.length === 1 ? 'fastest and cheapest' : i === 0 ? 'fastest' : i === p.length - 1 ? 'cheapest' : i === knee(p) ? 'best of both' : ''));
     this.points.replaceChildren(...p.map((x, i) => (names[i] ? h('button', { type: 'button', class: 'quiet', data: { point: i }, on: { click: () => this.choose(i) } },
-      h('b', {}, names[i]), ` ${usd(x.usd)}, ${hours(x.hours)}`, x.tasks ? h('span', { class: 'muted' }, ` · ${percent(x.spot / x.tasks)} on spot`) : '') : '')));
+      h('b', {}, names[i]), ` ${usd(x.usd)}, guaranteed in ${hours(x.hours)}`, x.tasks ? h('span', { class: 'muted' }, ` · ${percent(x.spot / x.tasks)} on spot`) : '') : '')));
   }
 
   draw() {

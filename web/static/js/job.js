@@ -199,7 +199,7 @@ export class JobPage {
         this.data.entries.sort((a, b) => at(a.at) - at(b.at));
         const open = [...this.pane.plans.querySelectorAll('details[open] b')].map((b) => b.textContent);
         this.pane.story.replaceChildren(story(this.data, this.job.now()));
-        this.pane.plans.replaceChildren(plans(this.job.plans, this.data.choices, this.job.view.objective, this.job.now()));
+        this.pane.plans.replaceChildren(plans(this.job.plans, this.data.choices, this.job.view, this.job.now()));
         for (const d of this.pane.plans.querySelectorAll('details')) d.open = open.includes(d.querySelector('b').textContent);
         if (this.selected !== undefined) this.panelFor(this.selected);
       } catch (err) {

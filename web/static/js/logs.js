@@ -107,7 +107,7 @@ export class Logs {
     this.open();
   }
 
-  // options lists the attempts and nodes of the task.
+  // options lists the attempts and nodes of the task, the node that failed first.
   options() {
     const t = this.job.tasks[Number(this.task.value)];
     const fill = (el, list) => {
@@ -118,7 +118,11 @@ export class Logs {
     };
     const numbers = (n, from) => Array.from({ length: Math.min(n, 1000) }, (_, k) => k + from);
     fill(this.attempt, [[0, 'Last attempt'], ...numbers(t?.attempts ?? 0, 1).map((n) => [n, `Attempt ${n}`])]);
-    fill(this.rank, numbers(t?.nodes ?? 1, 0).map((n) => [n, `Node ${n}`]));
+    const failed = t && this.job.attemptsOf(t.index).at(-1)?.failure?.rank;
+    const nodes = numbers(t?.nodes ?? 1, 0).toSorted((a, b) => (b === failed) - (a === failed));
+    fill(this.rank, nodes.map((n) => [n, n === failed ? `Node ${n}, failed` : `Node ${n}`]));
+    if (this.ranked !== `${this.task.value}.${failed}`) this.rank.value = String(nodes[0] ?? 0);
+    this.ranked = `${this.task.value}.${failed}`;
   }
 
   close() {

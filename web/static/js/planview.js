@@ -18,7 +18,7 @@ export function figures(p) {
   const serves = serving(p.tasks).length;
   const saved = less > 0.005 ? `${percent(less)} below on demand` : 'expected, including data transfer';
   return h('dl', { class: 'tiles' }, tile('Cost', usd(p.usd), serves ? `${saved}, including one hour of its services` : saved),
-    serves ? tile('Time', serves === p.tasks.length ? 'no end' : hours(p.hours), 'services run until the job is cancelled') : tile('Time', hours(p.hours), p.late ? 'the deadline cannot be met' : 'expected, from start to end'), tile('On demand', usd(p.onDemandUSD), 'the cheapest plan without spot'),
+    serves ? tile('Time', serves === p.tasks.length ? 'no end' : hours(p.hours), 'services run until the job is cancelled') : tile('Expected time', hours(p.hours), p.late ? 'the deadline cannot be met' : 'from start to end'), tile('On demand', usd(p.onDemandUSD), 'the cheapest plan without spot'),
     tile('Proof', p.objective === 'makespan' ? 'fastest' : 'cheapest', `${proof}, in ${Math.max(Math.round(p.millis), 1).toLocaleString('en-US')} ms`));
 }
 
@@ -39,12 +39,12 @@ export function table(p) {
     return h('tr', {}, cell('Task', 'lead', name(t)),
       cell('Where', '', o ? [h('b', {}, o.cloud), ` ${o.zone || o.region}`, o.market ? h('span', { class: 'tag', data: { market: o.market } }, o.market) : ''] : 'nowhere'),
       cell('Machine', '', o ? `${o.type}${t.nodes > 1 ? ` × ${t.nodes}` : ''}` : ''), cell('Price', 'num', t.usdPerHour ? `${usd(t.usdPerHour)}/h` : '–'),
-      cell('Time', 'num', t.hours ? hours(t.hours) : '–', ' ', from(t)), cell('Cost', 'num', usd(t.usd)));
+      cell('Expected time', 'num', t.hours ? hours(t.hours) : '–', ' ', from(t)), cell('Cost', 'num', usd(t.usd)));
   };
   const body = h('tbody', {}, shown.map(row));
   const more = p.tasks.length > ROWS ? h('button', { type: 'button', class: 'quiet wide', on: { click: () => { body.append(...p.tasks.slice(ROWS, ROWS + 2000).map(row)); more.remove(); } } }, `Show more (${(p.tasks.length - ROWS).toLocaleString('en-US')} left)`) : '';
   return h('div', { class: 'scroll' }, h('table', { class: 'grid cards plan-table' }, h('caption', { class: 'sr' }, 'Where each task would run'),
-    h('thead', {}, h('tr', {}, ['Task', 'Where', 'Machine'].map((t) => h('th', { scope: 'col' }, t)), ['Price', 'Time', 'Cost'].map((t) => h('th', { scope: 'col', class: 'num' }, t)))), body), more);
+    h('thead', {}, h('tr', {}, ['Task', 'Where', 'Machine'].map((t) => h('th', { scope: 'col' }, t)), ['Price', 'Expected time', 'Cost'].map((t) => h('th', { scope: 'col', class: 'num' }, t)))), body), more);
 }
 
 // shares draws the shares of the cost by cloud and market.

@@ -1,7 +1,7 @@
 // A job's history with reasons, its plans, and the choices of the current plan.
 
 import { h, icon } from './dom.js';
-import { at, hours, moment, offer, span, usd } from './format.js';
+import { at, hours, moment, offer, span, unplanned, usd } from './format.js';
 import { runners } from './detail.js';
 
 const LOOKS = {
@@ -25,24 +25,25 @@ export function story(data, now) {
 }
 
 // plans is a table of the plans, followed by the choices of the last one.
-export function plans(list, choices, objective, now) {
-  if (!list.length) return h('p', { class: 'muted' }, 'There is no plan yet.');
+export function plans(list, choices, job, now) {
+  const { objective } = job;
+  if (!list.length) return h('p', { class: 'muted' }, `${unplanned(job)}.`);
   const proof = (p) => {
     if (p.status === 'optimal') return 'proven optimal';
     return p.objective > 0 ? `at most ${((100 * (p.objective - p.bound)) / p.objective).toFixed(1)}% from optimal` : p.status;
   };
   const table = h('div', { class: 'scroll' }, h('table', { class: 'grid cards' }, h('caption', { class: 'sr' }, 'Plans'),
     h('thead', {}, h('tr', {}, ['Plan', 'When', 'Why', 'Proof'].map((t) => h('th', { scope: 'col' }, t)),
-      ['Remaining cost', 'Remaining time', 'On demand', 'Planned in'].map((t) => h('th', { scope: 'col', class: 'num' }, t)))),
+      ['Remaining cost', 'Expected time', 'On demand', 'Planned in'].map((t) => h('th', { scope: 'col', class: 'num' }, t)))),
     h('tbody', {}, list.toReversed().map((p, k) => h('tr', { class: k === 0 ? 'current' : '' },
       h('td', { class: 'lead', data: { label: 'Plan' } }, h('b', {}, String(p.version)), k === 0 ? h('span', { class: 'tag' }, 'current') : ''),
       h('td', { data: { label: 'When' } }, moment(at(p.at), now)), h('td', { data: { label: 'Why' } }, p.reason || 'first plan', p.late ? h('span', { class: 'tag' }, 'late') : ''),
       h('td', { data: { label: 'Proof' } }, proof(p)), h('td', { class: 'num', data: { label: 'Remaining cost' } }, usd(p.usd)),
-      h('td', { class: 'num', data: { label: 'Remaining time' } }, hours(p.hours)), h('td', { class: 'num', data: { label: 'On demand' } }, usd(p.onDemandUSD)),
+      h('td', { class: 'num', data: { label: 'Expected time' } }, hours(p.hours)), h('td', { class: 'num', data: { label: 'On demand' } }, usd(p.onDemandUSD)),
       h('td', { class: 'num', data: { label: 'Planned in' } }, span(p.millis)))))));
   const shown = (choices ?? []).slice(0, 50);
   return h('div', {}, table, shown.length ? h('h3', {}, 'Why these places') : '', h('div', { class: 'choices' }, shown.map((c) => {
     const o = offer(c.chosen);
-    return h('details', {}, h('summary', {}, h('b', {}, c.task), ` on ${o.cloud} ${o.zone || o.region} ${o.type} ${o.market}, `, `${usd(c.usd)}, ${hours(c.hours)}`), runners(c, objective));
+    return h('details', {}, h('summary', {}, h('b', {}, c.task), ` on ${o.cloud} ${o.zone || o.region} ${o.type} ${o.market}, `, `${usd(c.usd)}, expected to take ${hours(c.hours)}`), runners(c, objective));
   })), choices?.length > shown.length ? h('p', { class: 'muted' }, `and ${choices.length - shown.length} more`) : '');
 }

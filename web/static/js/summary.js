@@ -1,7 +1,7 @@
 // The top of a job's page: progress, cost, and the remaining time and budget.
 
 import { h, s, set } from './dom.js';
-import { STATES, at, count, hours, isOver, moment, percent, saving, serving, span, tally, usd } from './format.js';
+import { STATES, at, count, hours, isOver, moment, percent, saving, serving, span, tally, unplanned, usd } from './format.js';
 
 // tile is a figure with a bar and a note below it.
 function tile(label) {
@@ -73,7 +73,7 @@ export class Summary {
     gauge(this.cost.bar, 'Spent, compared with the on-demand cost, in dollars', v.spentUSD, most,
       [{ share: v.spentUSD / most, data: { kind: v.spentUSD > v.onDemandUSD && v.onDemandUSD > 0 ? 'bad' : 'good' } }], marks);
     this.cost.bar.hidden = serves;
-    if (!v.onDemandUSD) return set(this.cost.note, 'no plan yet');
+    if (!v.onDemandUSD) return set(this.cost.note, unplanned(v));
     if (serves) return set(this.cost.note, `planned ${usd(v.plannedUSD)} · on demand ${usd(v.onDemandUSD)}, including one hour of its services`);
     const less = saving(v) > 0.005 ? ` · ${percent(saving(v))} less` : '';
     set(this.cost.note, `planned ${usd(v.plannedUSD)} · on demand ${usd(v.onDemandUSD)}${less}`);

@@ -396,6 +396,15 @@ class ErrorModel(BaseModel):
     """
 
 
+class Failure(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    exit_code: Annotated[int, Field(alias='exitCode')]
+    rank: int
+
+
 class From(Enum):
     """
     Source of the run time: the job file, earlier runs of the task, of similar tasks, on another accelerator, or nothing known
@@ -1366,6 +1375,7 @@ class Report(BaseModel):
     empty: bool | None = None
     event: str
     exit_code: Annotated[int | None, Field(alias='exitCode')] = None
+    fault: str | None = None
     id: str
     keep: int | None = None
     log: Annotated[
@@ -1591,7 +1601,7 @@ class TaskView(BaseModel):
     """
     waits: str | None = None
     """
-    If it waits for a better price: which
+    If it waits for a better price, or for machines that have not answered: which
     """
 
 
@@ -1986,6 +1996,7 @@ class Attempt(BaseModel):
     doubted_at: Annotated[AwareDatetime | None, Field(alias='doubtedAt')] = None
     egress_usd: Annotated[float | None, Field(alias='egressUSD')] = None
     ended: AwareDatetime | None = None
+    failure: Failure | None = None
     hold: dict[str, float] | None = None
     hosts: list[str] | None = None
     instead: Instead | None = None
@@ -2542,6 +2553,7 @@ class Queue(BaseModel):
     )
     claims: list[Claim] | None = None
     closed: bool | None = None
+    configured: bool | None = None
     description: str | None = None
     deserved: dict[str, float] | None = None
     deserved_vcpu: Annotated[float | None, Field(alias='deservedVCPU')] = None
@@ -2809,6 +2821,7 @@ class Assignment(BaseModel):
     job_name: Annotated[str, Field(alias='jobName')]
     keep_on_failure: Annotated[int | None, Field(alias='keepOnFailure')] = None
     login: bool | None = None
+    memory_bytes: Annotated[int | None, Field(alias='memoryBytes')] = None
     nodes: list[str] | None
     nothing: list[str] | None = None
     only: dict[str, list[str] | None] | None = None
@@ -2826,6 +2839,7 @@ class Assignment(BaseModel):
     store: str
     task: str
     timeout: int | None = None
+    vcpus: float | None = None
     workdir: str | None = None
 
 

@@ -3,11 +3,11 @@ package refresh
 import (
 	"context"
 	"slices"
-	"strings"
 
 	compute "google.golang.org/api/compute/v1"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 )
 
 // limits are a project's quotas, by region and metric; quotas for all regions together have an empty region. A
@@ -38,26 +38,13 @@ func (r *Refresher) limits(ctx context.Context, s *compute.Service) (limits, err
 	return l, nil
 }
 
-// gpuMetrics are the quotas of accelerators, by canonical name (Compute Engine API v1, enumeration Quota.metric). Of
-// H100 only the preemptible one is listed. Newer accelerators have only GPUS_PER_GPU_FAMILY, with a dimension for the
-// family, which is not listed.
-var gpuMetrics = map[string]string{
-	"K80": "NVIDIA_K80_GPUS", "P4": "NVIDIA_P4_GPUS", "P100": "NVIDIA_P100_GPUS", "V100": "NVIDIA_V100_GPUS",
-	"T4": "NVIDIA_T4_GPUS", "L4": "NVIDIA_L4_GPUS", "A100": "NVIDIA_A100_GPUS", "A100-80GB": "NVIDIA_A100_80GB_GPUS",
-	"H100": "NVIDIA_H100_GPUS",
-}
-
-// commonFamilies are the families whose processors count against the quota CPUS. Others have a quota of their family
-// (N2_CPUS) or, if that is not listed, CPUS_PER_VM_FAMILY with a dimension for the family: then it is unknown.
-var commonFamilies = map[string]bool{"n1": true, "e2": true, "f1": true, "g1": true}
-
 // preemptible is the prefix of quotas of spot machines.
 const preemptible = "PREEMPTIBLE_"
 
 // gpuRoom returns the quota of an accelerator on a market; known is false if there is none. A quota of 0 for spot means
 // that there are none.
 func (l limits) gpuRoom(o *catalog.Offer, m catalog.Market) (limit float64, known bool) {
-	metric := gpuMetrics[o.Accelerator]
+	metric := quotas.GoogleGPUs(o.Accelerator)
 	if v, ok := l[o.Region][preemptible+metric]; m == catalog.Spot && ok {
 		return v, true
 	}
@@ -68,12 +55,7 @@ func (l limits) gpuRoom(o *catalog.Offer, m catalog.Market) (limit float64, know
 // cpuRoom returns the quota of a family's processors on a market; known is false if there is none. Spot machines have a
 // separate quota; if that is 0, none was granted, and they count against the common one.
 func (l limits) cpuRoom(o *catalog.Offer, m catalog.Market) (limit float64, known bool) {
-	family, _, _ := strings.Cut(o.InstanceType, "-")
-	metrics := []string{strings.ToUpper(family) + "_CPUS"}
-	if commonFamilies[family] {
-		metrics = append(metrics, "CPUS")
-	}
-	for _, metric := range metrics { // a family with a separate quota does not count against the common one
+	for _, metric := range quotas.GoogleCPUs(o.InstanceType) { // a family with a separate quota does not count against the common one
 		if v, ok := l[o.Region][preemptible+metric]; m == catalog.Spot && ok && v > 0 {
 			return v, true
 		}
