@@ -1366,12 +1366,14 @@ class Report(BaseModel):
     empty: bool | None = None
     event: str
     exit_code: Annotated[int | None, Field(alias='exitCode')] = None
+    fault: str | None = None
     id: str
     keep: int | None = None
     log: Annotated[
         str | None, Field(json_schema_extra={'contentEncoding': 'base64'})
     ] = None
     log_from: Annotated[int | None, Field(alias='logFrom')] = None
+    log_times: Annotated[str | None, Field(alias='logTimes')] = None
     message: str | None = None
     moved: list[Moved] | None = None
     notice: int | None = None
@@ -2542,6 +2544,7 @@ class Queue(BaseModel):
     )
     claims: list[Claim] | None = None
     closed: bool | None = None
+    configured: bool | None = None
     description: str | None = None
     deserved: dict[str, float] | None = None
     deserved_vcpu: Annotated[float | None, Field(alias='deservedVCPU')] = None
@@ -2809,6 +2812,7 @@ class Assignment(BaseModel):
     job_name: Annotated[str, Field(alias='jobName')]
     keep_on_failure: Annotated[int | None, Field(alias='keepOnFailure')] = None
     login: bool | None = None
+    memory_bytes: Annotated[int | None, Field(alias='memoryBytes')] = None
     nodes: list[str] | None
     nothing: list[str] | None = None
     only: dict[str, list[str] | None] | None = None
@@ -2826,6 +2830,7 @@ class Assignment(BaseModel):
     store: str
     task: str
     timeout: int | None = None
+    vcpus: float | None = None
     workdir: str | None = None
 
 
