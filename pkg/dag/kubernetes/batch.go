@@ -56,9 +56,10 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 			return err
 		},
 	}
-	known.with(silentlyIgnored[*batch]("ttlSecondsAfterFinished", "selector", "manualSelector", "podReplacementPolicy",
-		"maxFailedIndexes")).
-		with(ignored[*batch](r, notActedOn, "podFailurePolicy", "successPolicy", "managedBy", "scheduling"))
+	known.with(silentlyIgnored[*batch]("ttlSecondsAfterFinished", "selector", "manualSelector", "podReplacementPolicy")).
+		with(ignored[*batch](r, notActedOn, "podFailurePolicy", "managedBy", "scheduling", "maxFailedIndexes")).
+		with(unsupported[*batch](r, "ends the job when some of its indexes have ended, which is not supported",
+			"leave it out: the job ends with all of them", "successPolicy"))
 	if err := readInto(r, n, known, b); err != nil {
 		return nil, err
 	}

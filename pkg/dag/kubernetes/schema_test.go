@@ -17,8 +17,9 @@ import (
 
 // Every field of the operators' own Go types that testdata/schema.txt lists is done, without effect, ignored with a
 // warning, or refused, as the documentation says. The types are those of kubernetes/api (commit 10b39a39bcee),
-// kubernetes-sigs/jobset (08dfbdfd6827), kubeflow/training-operator (v1.9.0), kubeflow/trainer (8c0f5059bd51) and
-// volcano-sh/apis (536f121f5365). A pod's fields are listed once, under Pod.
+// kubernetes-sigs/jobset (08dfbdfd6827), kubeflow/training-operator (v1.9.0), kubeflow/trainer (8c0f5059bd51)
+// and volcano-sh/apis (536f121f5365); the keys of labels and annotations are also those of kubernetes-sigs/kueue
+// (ff69552e79ad). A pod's fields are listed once, under Pod.
 func TestEveryFieldOfOperatorsIsConsidered(t *testing.T) {
 	dagtest.Effects(t, "kubernetes-manifests.md", manifest, func(f dagtest.Field) string {
 		_, also, _ := strings.Cut(f.Value, " + ")
@@ -76,6 +77,10 @@ func manifest(f dagtest.Field) string {
 // set sets the value at a path such as spec.tasks[].name, where [] is the first element and * the first key.
 func set(in map[string]any, path, value string) {
 	name, rest, deeper := strings.Cut(path, ".")
+	if name == "labels" || name == "annotations" { // a key with dots, and a text
+		in[name] = map[string]any{rest: value}
+		return
+	}
 	name, isList := strings.CutSuffix(name, "[]")
 	if name == "*" {
 		for key := range in {
