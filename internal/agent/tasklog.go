@@ -107,9 +107,10 @@ func (l *taskLog) times(from int64, n int) string {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	first, _ := slices.BinarySearchFunc(l.marks, from, func(m wire.LogMark, at int64) int { return cmp.Compare(m.Offset, at) })
+	compare := func(m wire.LogMark, offset int64) int { return cmp.Compare(m.Offset, offset) }
+	first, _ := slices.BinarySearchFunc(l.marks, from, compare)
 	marks := wire.MarksFrom(l.marks[max(first-1, 0):], from)
-	end, _ := slices.BinarySearchFunc(marks, from+int64(n), func(m wire.LogMark, at int64) int { return cmp.Compare(m.Offset, at) })
+	end, _ := slices.BinarySearchFunc(marks, from+int64(n), compare)
 	marks = marks[:end]
 	step := (len(marks) + wire.MaxLogMarks - 1) / wire.MaxLogMarks
 	var some []wire.LogMark

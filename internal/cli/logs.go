@@ -40,7 +40,7 @@ func (a *app) logsCommand() *cobra.Command {
 	f.IntVar(&o.Rank, "rank", 0, "machine of a task that runs on several, counted from 0")
 	f.IntVarP(&o.Lines, "tail", "n", 0, "begin with the last `N` lines (default: all)")
 	since := command.Moment{Now: a.Now}
-	f.Var(&since, "since", "begin with the first line printed at this time, or this long ago: 10m, 2026-01-31T15:04:05Z")
+	f.Var(&since, "since", "begin with the first line printed at this time or this long ago: 10m, 2026-01-31T15:04:05Z")
 	f.BoolVar(&o.Timestamps, "timestamps", false, "begin each line with its time (UTC)")
 	c.RunE = func(c *cobra.Command, given []string) error {
 		o.Since = since.Value

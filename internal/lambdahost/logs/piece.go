@@ -118,7 +118,7 @@ func cutMarks(body []byte) (times string, rest []byte, ok bool) {
 		return "", body, true
 	}
 	size, n := binary.Uvarint(body[1:])
-	if n <= 0 || size >= uint64(len(body)-1-n) {
+	if n <= 0 || size >= uint64(len(body)-1-n) { //nolint:gosec // Uvarint has read n bytes
 		return "", nil, false
 	}
 	body = body[1+n:]

@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// InvOwed: a queue that waits with less than it deserves gets capacity back from a sibling that holds more than it
-// deserves, within a bound after the rules of reclaiming allow it. The same holds for tasks that preempt others.
+// InvOwed is that a queue that waits with less than it deserves gets capacity back from a sibling that holds more than
+// it deserves, within a bound after the rules of reclaiming allow it. The same holds for tasks that preempt others.
 const InvOwed = "what a queue deserves is taken back"
 
 // owedWithin is how long a queue may wait: two looks of reconcile at queues whose jobs hold machines, and a session.

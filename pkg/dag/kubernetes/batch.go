@@ -56,7 +56,8 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 			return err
 		},
 	}
-	known.with(silentlyIgnored[*batch]("ttlSecondsAfterFinished", "selector", "manualSelector", "podReplacementPolicy")).
+	known.with(silentlyIgnored[*batch]("ttlSecondsAfterFinished", "selector", "manualSelector",
+		"podReplacementPolicy")).
 		with(ignored[*batch](r, notActedOn, "podFailurePolicy", "managedBy", "scheduling", "maxFailedIndexes")).
 		with(unsupported[*batch](r, "ends the job when some of its indexes have ended, which is not supported",
 			"leave it out: the job ends with all of them", "successPolicy"))
