@@ -212,6 +212,7 @@ func (t *attempt) conclude(ctx context.Context, result wire.Report, log *taskLog
 	if log != nil {
 		flush, cancel := context.WithDeadline(ctx, until)
 		result.LogFrom, result.Log = log.last(flush, min(t.work.Pace.Tail, wire.MaxReportLog))
+		result.LogTimes = log.times(result.LogFrom, len(result.Log))
 		cancel()
 	}
 	t.log.Info("attempt ends", "attempt", t.work.Attempt, "event", result.Event, "phase", result.Phase, "exit",

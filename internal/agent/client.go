@@ -114,8 +114,11 @@ func (c *client) renew(w wire.Work) {
 }
 
 // logs sends a piece of an attempt's log. If the broker wants the log from another offset, it returns a *resumeError.
-func (c *client) logs(ctx context.Context, attempt string, offset int64, piece []byte) error {
+func (c *client) logs(ctx context.Context, attempt string, offset int64, piece []byte, times string) error {
 	q := url.Values{"attempt": {attempt}, "offset": {strconv.FormatInt(offset, 10)}}
+	if times != "" {
+		q.Set("times", times)
+	}
 	return c.retry(ctx, request{
 		method: http.MethodPost, path: wire.PathLogs, query: q, body: piece, contentType: "application/octet-stream",
 		timeout: callTimeout,

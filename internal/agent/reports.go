@@ -94,6 +94,7 @@ func (q *reports) run(ctx context.Context) error {
 		if p.linger > 0 {
 			q.linger(ctx, p.linger)
 			p.report.LogFrom, p.report.Log = p.log.lend(p.most)
+			p.report.LogTimes = p.log.times(p.report.LogFrom, len(p.report.Log))
 			p.until = time.Now().Add(flushTimeout)
 		}
 		p.report.Moved = q.stores.all()
@@ -144,7 +145,7 @@ func (q *reports) send(ctx context.Context, p pending) (kept bool, err error) {
 		}
 		kept = errors.Is(err, io.EOF) // everything was sent
 	}
-	p.report.Log, p.report.LogFrom = nil, 0
+	p.report.Log, p.report.LogFrom, p.report.LogTimes = nil, 0, ""
 	return kept, q.client.report(ctx, p.report)
 }
 

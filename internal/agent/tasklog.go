@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,8 +33,9 @@ type taskLog struct {
 	size      int64 // in the file
 	full      bool
 	tail      []byte // the last bytes since the phase began
-	sent      int64  // accepted by the broker
-	err       error  // why sending ended
+	marks     []wire.LogMark
+	sent      int64 // accepted by the broker
+	err       error // why sending ended
 	changed   chan struct{}
 	hurried   bool
 	hurry     chan struct{} // closed when last waits for the rest
@@ -66,6 +69,7 @@ func (l *taskLog) Write(p []byte) (int, error) {
 		l.full = true
 		keep = fmt.Appendf(p[:room:room], "\ntradewind: the log reached %d bytes; the rest is not kept\n", l.limit)
 	}
+	l.mark(time.Now())
 	n, err := l.file.Write(keep)
 	l.size += int64(n)
 	if err != nil {
@@ -73,6 +77,47 @@ func (l *taskLog) Write(p []byte) (int, error) {
 	}
 	l.broadcast()
 	return len(p), nil
+}
+
+// Marks are kept for output that was written at least markEvery after the previous mark, and at most maxMarks of them,
+// so that a task that prints all the time does not take memory.
+const (
+	markEvery = 100 * time.Millisecond
+	maxMarks  = 1 << 16
+)
+
+// mark notes that what is written next was read at a time. The caller holds mu.
+func (l *taskLog) mark(now time.Time) {
+	if n := len(l.marks); n > 0 && now.Sub(l.marks[n-1].At).Abs() < markEvery {
+		return
+	}
+	if len(l.marks) == maxMarks { // half of them are enough
+		for i := range maxMarks / 2 {
+			l.marks[i] = l.marks[2*i]
+		}
+		l.marks = l.marks[:maxMarks/2]
+	}
+	l.marks = append(l.marks, wire.LogMark{Offset: l.size, At: now})
+}
+
+// times returns when the n bytes from an offset on were written, in the format of the wire.
+func (l *taskLog) times(from int64, n int) string {
+	if n == 0 {
+		return ""
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	compare := func(m wire.LogMark, offset int64) int { return cmp.Compare(m.Offset, offset) }
+	first, _ := slices.BinarySearchFunc(l.marks, from, compare)
+	marks := wire.MarksFrom(l.marks[max(first-1, 0):], from)
+	end, _ := slices.BinarySearchFunc(marks, from+int64(n), compare)
+	marks = marks[:end]
+	step := (len(marks) + wire.MaxLogMarks - 1) / wire.MaxLogMarks
+	var some []wire.LogMark
+	for i := 0; i < len(marks); i += step {
+		some = append(some, marks[i])
+	}
+	return wire.FormatMarks(from, some)
 }
 
 // note writes a line from the agent to the log.
@@ -150,7 +195,7 @@ func (l *taskLog) ship(ctx context.Context, pause, most time.Duration) error {
 			}
 			continue
 		}
-		err = l.client.logs(ctx, l.attempt, offset, piece[:n])
+		err = l.client.logs(ctx, l.attempt, offset, piece[:n], l.times(offset, n))
 		var resume *resumeError
 		gather := n < len(piece) // a full piece means that more is already waiting
 		switch {
@@ -302,7 +347,7 @@ func (l *taskLog) sendFrom(ctx context.Context, offset int64) error {
 		if n == 0 {
 			return err
 		}
-		if err = l.client.logs(ctx, l.attempt, offset, piece[:n]); err != nil {
+		if err = l.client.logs(ctx, l.attempt, offset, piece[:n], l.times(offset, n)); err != nil {
 			return err
 		}
 		offset += int64(n)

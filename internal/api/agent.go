@@ -175,15 +175,19 @@ func (a *API) keepLast(ctx context.Context, claims wire.Claims, r *wire.Report) 
 				wire.MaxReportLog))
 	}
 	log := Log{Job: claims.Job, Attempt: claims.Cluster, Rank: claims.Rank}
-	err := a.cfg.Logs.Append(ctx, log, r.LogFrom, rest)
+	marks, err := wire.ParseMarks(r.LogFrom, int64(len(rest)), r.LogTimes)
+	if err != nil {
+		return problem(http.StatusUnprocessableEntity, "logTimes: "+err.Error())
+	}
+	err = a.cfg.Logs.Append(ctx, log, r.LogFrom, rest, marks...)
 	var offset *OffsetError
 	if errors.As(err, &offset) && offset.Want >= r.LogFrom {
 		known := min(offset.Want-r.LogFrom, int64(len(rest)))
 		if rest, err = rest[known:], nil; len(rest) > 0 {
-			err = a.cfg.Logs.Append(ctx, log, offset.Want, rest)
+			err = a.cfg.Logs.Append(ctx, log, offset.Want, rest, wire.MarksFrom(marks, offset.Want)...)
 		}
 	}
-	r.Log, r.LogFrom = nil, 0
+	r.Log, r.LogFrom, r.LogTimes = nil, 0, ""
 	return appended(log, err)
 }
 
@@ -214,6 +218,7 @@ func ownAttempt(c wire.Claims, attempt string) error {
 type logInput struct {
 	Attempt string `query:"attempt" required:"true" maxLength:"256" doc:"ID of the attempt, from its assignment"`
 	Offset  int64  `query:"offset" minimum:"0" doc:"Bytes of the log before this piece"`
+	Times   string `query:"times" maxLength:"8192" doc:"When the piece was written: OFFSET:MILLISECONDS, comma-separated. The first offset counts from the piece's and the first time from 1970, the others from the previous ones"`
 	RawBody []byte `contentType:"application/octet-stream"`
 }
 
@@ -223,5 +228,9 @@ func (a *API) appendLog(ctx context.Context, in *logInput) (*struct{}, error) {
 		return nil, problem(http.StatusForbidden, "the token is for another attempt")
 	}
 	log := Log{Job: claims.Job, Attempt: claims.Cluster, Rank: claims.Rank}
-	return nil, appended(log, a.cfg.Logs.Append(ctx, log, in.Offset, in.RawBody))
+	marks, err := wire.ParseMarks(in.Offset, int64(len(in.RawBody)), in.Times)
+	if err != nil {
+		return nil, problem(http.StatusUnprocessableEntity, "times: "+err.Error())
+	}
+	return nil, appended(log, a.cfg.Logs.Append(ctx, log, in.Offset, in.RawBody, marks...))
 }

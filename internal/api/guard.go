@@ -63,7 +63,7 @@ func (a *API) finish(rec *recorder, r *http.Request, began time.Time) {
 	if status == 0 {
 		status = http.StatusOK
 	}
-	a.log.LogAttrs(context.WithoutCancel(r.Context()), level(r, status), "api",
+	a.log.LogAttrs(context.WithoutCancel(r.Context()), level(status), "api",
 		slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", status),
 		slog.Duration("duration", time.Since(began)))
 	if p != nil && (begun || isAbort(p)) {
@@ -76,16 +76,12 @@ func isAbort(p any) bool {
 	return ok && errors.Is(err, http.ErrAbortHandler)
 }
 
-// level returns the log level of a request.
-func level(r *http.Request, status int) slog.Level {
-	switch {
-	case status >= http.StatusInternalServerError:
+// level returns the log level of a request. Only failures of the broker are logged without --verbose.
+func level(status int) slog.Level {
+	if status >= http.StatusInternalServerError {
 		return slog.LevelWarn
-	case r.Method == http.MethodGet || r.Method == http.MethodHead || strings.HasPrefix(r.URL.Path, "/v1/agent/"):
-		return slog.LevelDebug
-	default:
-		return slog.LevelInfo
 	}
+	return slog.LevelDebug
 }
 
 // recorder records the status of a response.

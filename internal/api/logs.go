@@ -10,9 +10,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/api/internal/follow"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -46,7 +48,10 @@ type readLogInput struct {
 	Offset  int64  `query:"offset" minimum:"0" doc:"Bytes to skip"`
 	Tail    int64  `query:"tail" minimum:"0" doc:"Begin with the last N bytes, at the start of a line; 0 for everything"`
 	Lines   int    `query:"lines" minimum:"0" maximum:"1000000" doc:"Begin with the last N lines; 0 for everything. Not together with tail"`
-	After   string `query:"after" pattern:"^[0-9]{1,9}:[0-9]{1,18}$" doc:"Where a response was cut off: its Tradewind-Next; instead of offset, tail and lines"`
+	// Since and Timestamps need the times of lines, which logs stored by earlier versions do not have.
+	Since      time.Time `query:"since" doc:"Begin with the first line printed at this time or later. A log without known times is returned whole"`
+	Timestamps bool      `query:"timestamps" doc:"Begin each line with the time at which it was read from the task, in UTC, and a space; - if it is unknown"`
+	After      string    `query:"after" pattern:"^[0-9]{1,9}:[0-9]{1,18}$" doc:"Where a response was cut off: its Tradewind-Next; instead of offset, tail and lines"`
 }
 
 // reading is a log that is being sent to a client.
@@ -97,7 +102,7 @@ func (rd *reading) find(d *apitypes.JobDetail) error {
 	if before, offset, again := strings.Cut(rd.in.After, ":"); again {
 		rd.attempt, _ = strconv.Atoi(before)            // digits, by the pattern
 		rd.offset, _ = strconv.ParseInt(offset, 10, 64) // likewise
-		rd.in.Tail, rd.in.Lines = 0, 0
+		rd.in.Tail, rd.in.Lines, rd.in.Since = 0, 0, time.Time{}
 	}
 	t := d.TaskList[rd.task]
 	switch {
@@ -125,6 +130,9 @@ func (rd *reading) log() Log {
 // run sends the log until it is complete, the client has gone or the host stops. It returns true if everything that the
 // client wants was sent.
 func (rd *reading) run(ctx context.Context, s *Stream, now follow.Moment) (all bool) {
+	if rd.attempt != 0 && !rd.in.Since.IsZero() {
+		rd.skipSince(ctx)
+	}
 	switch {
 	case rd.attempt == 0:
 	case rd.in.Lines > 0:
@@ -172,7 +180,11 @@ func (rd *reading) copy(ctx context.Context, s *Stream) error {
 	for {
 		n, err := rd.api.cfg.Logs.Read(ctx, rd.log(), rd.offset, buf)
 		if n > 0 {
-			if _, err := s.Write(buf[:n]); err != nil {
+			text := buf[:n]
+			if rd.in.Timestamps {
+				text = rd.stamped(ctx, text)
+			}
+			if _, err := s.Write(text); err != nil {
 				return err
 			}
 			rd.offset += int64(n)
@@ -305,4 +317,106 @@ func (rd *reading) skip(ctx context.Context) {
 	if i := bytes.IndexByte(buf[:n], '\n'); i >= 0 {
 		rd.offset += int64(i)
 	}
+}
+
+// skipSince moves to the first line that was printed at a time or later, or to the end.
+func (rd *reading) skipSince(ctx context.Context) {
+	for at, known := rd.offset, false; ; known = true {
+		marks, err := rd.api.cfg.Logs.Marks(ctx, rd.log(), at)
+		if err != nil || len(marks) == 0 && !known {
+			return // the times are unknown
+		}
+		i := slices.IndexFunc(marks, func(m wire.LogMark) bool { return !m.At.Before(rd.in.Since) })
+		if i >= 0 {
+			rd.offset = max(rd.offset, rd.lineAt(ctx, marks[i].Offset))
+			return
+		}
+		if last := marks[len(marks)-1].Offset; last > at {
+			at = last
+			continue
+		}
+		if size, err := rd.api.cfg.Logs.Size(ctx, rd.log()); err == nil {
+			rd.offset = max(rd.offset, size)
+		}
+		return
+	}
+}
+
+// lineAt returns where the first line begins at or after an offset.
+func (rd *reading) lineAt(ctx context.Context, offset int64) int64 {
+	if offset == 0 {
+		return 0
+	}
+	buf := make([]byte, logPiece)
+	n, err := rd.api.cfg.Logs.Read(ctx, rd.log(), offset-1, buf)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return offset
+	}
+	if i := bytes.IndexByte(buf[:n], '\n'); i >= 0 {
+		return offset + int64(i)
+	}
+	return offset
+}
+
+// timeFormat is the format of the times of lines: RFC 3339 with milliseconds.
+const timeFormat = "2006-01-02T15:04:05.000Z07:00"
+
+// lineBegins reports whether a line begins at the current offset.
+func (rd *reading) lineBegins(ctx context.Context) bool {
+	if rd.offset == 0 {
+		return true
+	}
+	var before [1]byte
+	n, err := rd.api.cfg.Logs.Read(ctx, rd.log(), rd.offset-1, before[:])
+	return n == 0 || err != nil && !errors.Is(err, io.EOF) || before[0] == '\n'
+}
+
+// stamped returns a piece of the log that begins at the current offset, with the time before each line.
+func (rd *reading) stamped(ctx context.Context, text []byte) []byte {
+	marks := rd.marks(ctx, rd.offset+int64(len(text)))
+	begins := rd.lineBegins(ctx)
+	var out []byte
+	for at := rd.offset; len(text) > 0; begins = true {
+		line := text
+		if i := bytes.IndexByte(text, '\n'); i >= 0 {
+			line = text[:i+1]
+		}
+		if begins {
+			marks = marksFrom(marks, at)
+			stamp := "-"
+			if len(marks) > 0 && marks[0].Offset <= at {
+				stamp = marks[0].At.Format(timeFormat)
+			}
+			out = append(append(out, stamp...), ' ')
+		}
+		out = append(out, line...)
+		text, at = text[len(line):], at+int64(len(line))
+	}
+	return out
+}
+
+// marks returns the marks from the current offset up to an end.
+func (rd *reading) marks(ctx context.Context, end int64) (all []wire.LogMark) {
+	for at := rd.offset; ; {
+		marks, err := rd.api.cfg.Logs.Marks(ctx, rd.log(), at)
+		if err != nil || len(marks) == 0 {
+			return all
+		}
+		if len(all) > 0 && marks[0].Offset == all[len(all)-1].Offset {
+			marks = marks[1:]
+		}
+		all = append(all, marks...)
+		if len(marks) == 0 || all[len(all)-1].Offset >= end {
+			return all
+		}
+		at = all[len(all)-1].Offset
+	}
+}
+
+// marksFrom drops the marks before the last one at or before an offset.
+func marksFrom(marks []wire.LogMark, offset int64) []wire.LogMark {
+	for len(marks) > 1 && marks[1].Offset <= offset {
+		marks = marks[1:]
+	}
+	return marks
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
@@ -85,8 +86,12 @@ func (e *OffsetError) Is(target error) bool { return target == ErrLogOffset }
 // Logs stores the output of tasks. All methods are safe for concurrent use.
 type Logs interface {
 	// Append adds data at an offset in bytes. It returns an *OffsetError if the log ends elsewhere; what was appended
-	// before an error stays. An implementation may limit a log's size: it then accepts and drops the rest.
-	Append(ctx context.Context, log Log, offset int64, data []byte) error
+	// before an error stays. An implementation may limit a log's size: it then accepts and drops the rest. marks say
+	// when the data was written; they may be missing.
+	Append(ctx context.Context, log Log, offset int64, data []byte, marks ...wire.LogMark) error
+	// Marks returns the last known mark at or before an offset and some of those after it, in order. It returns none
+	// for a log whose times are unknown.
+	Marks(ctx context.Context, log Log, offset int64) ([]wire.LogMark, error)
 	// Size returns the number of bytes that can be read, or ErrNoLog.
 	Size(ctx context.Context, log Log) (int64, error)
 	// Read reads into p from an offset on, and returns the number of bytes read: 0 and io.EOF if there are none yet.

@@ -30,6 +30,7 @@ func (a *app) logsCommand() *cobra.Command {
 			"machines, it shows the output of the first machine that failed, unless --rank names one. JOB is an ID,\n" +
 			"the beginning of one, or \"last\".",
 		Example: "  tradewind logs last train\n  tradewind logs last -f\n  tradewind logs last train -n 20\n" +
+			"  tradewind logs last train --since 10m --timestamps\n" +
 			"  tradewind logs train-infer train --attempt 1 --rank 3",
 		Args: command.Args(1, 2), ValidArgsFunction: a.completeJob(&state, true),
 	}
@@ -39,7 +40,11 @@ func (a *app) logsCommand() *cobra.Command {
 	f.IntVar(&o.Attempt, "attempt", 0, "number of the attempt (default: the latest)")
 	f.IntVar(&o.Rank, "rank", 0, "machine of a task that runs on several, counted from 0 (default: the one that\nfailed, or 0)")
 	f.IntVarP(&o.Lines, "tail", "n", 0, "begin with the last `N` lines (default: all)")
+	since := command.Moment{Now: a.Now}
+	f.Var(&since, "since", "begin with the first line printed at this time or this long ago: 10m, 2026-01-31T15:04:05Z")
+	f.BoolVar(&o.Timestamps, "timestamps", false, "begin each line with its time (UTC)")
 	c.RunE = func(c *cobra.Command, given []string) error {
+		o.Since = since.Value
 		if min(o.Attempt, o.Rank, o.Lines) < 0 {
 			return command.BadInput("", "--attempt, --rank and --tail must be at least 0")
 		}

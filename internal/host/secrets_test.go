@@ -38,8 +38,10 @@ run: |
 	}
 	log := func() string {
 		var b strings.Builder
-		for _, body := range files(t, filepath.Join(state, "logs")) {
-			b.WriteString(body)
+		for name, body := range files(t, filepath.Join(state, "logs")) {
+			if strings.HasSuffix(name, ".log") {
+				b.WriteString(body)
+			}
 		}
 		return b.String()
 	}

@@ -78,6 +78,9 @@ func (b *messageBus) Publish(_ context.Context, messages ...bus.Message) error {
 	for i := range messages {
 		m := messages[i]
 		names, known := b.route[m.Type]
+		if b.w.opt.Break == breaks.Content && b.needless(&m) {
+			names = nil
+		}
 		b.w.check.Alone(&m)
 		b.w.check.Published(m.ID, names)
 		if b.w.opt.Break == breaks.LossyBus && b.w.rand.bus.Chance(0.02) {
@@ -92,6 +95,15 @@ func (b *messageBus) Publish(_ context.Context, messages ...bus.Message) error {
 	}
 	b.w.after("publish")
 	return nil
+}
+
+// needless reports whether a message is from reconcile and asks for a session over a queue, although no job in that
+// queue waits without holding machines.
+func (b *messageBus) needless(m *bus.Message) bool {
+	e, err := events.Parse(m.Body)
+	freed, is := e.Data.(events.CapacityFreed)
+	return err == nil && is && freed.Job == "" && e.Source == "tradewind/"+events.FnReconcile &&
+		!b.w.check.WaitsIdle(freed.Queue)
 }
 
 func (b *messageBus) put(name string, m bus.Message) {

@@ -56,7 +56,7 @@ type poolMachine struct {
 func (y *poolOwners) populate() {
 	r := y.w.rand.pool
 	// some bugs show only in worlds with pools
-	if has := r.Chance(0.35); y.w.opt.steady ||
+	if has := r.Chance(0.35); y.w.opt.steady || y.w.kind == siblings ||
 		!has && y.w.opt.Break != breaks.NoPartitions && y.w.opt.Break != breaks.Nightless && !y.w.rules.Packed {
 		return
 	}

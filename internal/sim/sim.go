@@ -86,6 +86,37 @@ const (
 	calm  = 48 * time.Hour
 )
 
+// kind is a kind of world that is drawn for one invariant.
+type kind int
+
+const (
+	mixed    kind = iota
+	frail         // spot machines are taken often, and tasks save nothing
+	siblings      // only jobs with long tasks in two queues that share a quota, no pools and no failures
+)
+
+// shareFrail and shareSiblings are the fractions of frail and siblings worlds.
+const (
+	shareFrail    = 0.05
+	shareSiblings = 0.05
+)
+
+// drawKind draws the kind of a world, and changes its faults accordingly. Worlds with other bugs are mixed, so that
+// those show as often as without.
+func drawKind(seed uint64, opt Options, faults *weather.Faults) kind {
+	r := timeline.NewRandom(seed, "kind")
+	drawn := r.Float64()
+	switch {
+	case opt.Break == breaks.Hopeful || opt.Break == "" && opt.Faults == nil && drawn < shareFrail:
+		faults.Taken, faults.NoticeLost = r.Spread(10*time.Minute, 40*time.Minute), 1
+		return frail
+	case opt.Break == breaks.Content || opt.Break == "" && opt.Faults == nil && drawn > 1-shareSiblings:
+		*faults = weather.Faults{Interleave: faults.Interleave}
+		return siblings
+	}
+	return mixed
+}
+
 // Run simulates the history of a seed.
 func Run(seed uint64, opt Options) Result { return runWorld(seed, opt).result() }
 
@@ -93,11 +124,12 @@ func Run(seed uint64, opt Options) Result { return runWorld(seed, opt).result() 
 func runWorld(seed uint64, opt Options) *world {
 	faults := weather.Draw(timeline.NewRandom(seed, "faults"))
 	faults.Tides = weather.DrawTides(timeline.NewRandom(seed, "tides"))
+	kind := drawKind(seed, opt, &faults)
 	if opt.Faults != nil {
 		faults = *opt.Faults
 	}
 	w := newWorld(seed, opt, faults)
-	w.onTime = faults.Punctual()
+	w.kind, w.onTime = kind, faults.Punctual() && kind != siblings
 	w.check.Stormy, w.check.OnTime = faults.Stormy(), w.onTime && opt.Planner == nil
 	w.know(w.sky.PastPrices())
 	w.users.populate()

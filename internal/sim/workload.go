@@ -28,6 +28,7 @@ func (u *users) populate() {
 	// Some bugs matter only if many tasks want the same quota.
 	u.crowded = r.Chance(0.12) || slices.Contains([]breaks.Kind{breaks.NoHold, breaks.Swinging, breaks.Asleep,
 		breaks.Overtaking}, u.w.opt.Break)
+	u.crowded = u.crowded || u.w.kind == siblings
 	u.drawQueues()
 	// Not if deadlines must be met, because a rule may make a task wait; and not with other bugs, so that they show as
 	// often.
@@ -47,8 +48,15 @@ func (u *users) populate() {
 		}
 	}
 	for i := range n {
-		j := u.plan(u.drawJob(i))
-		u.w.After(r.Between(0, 90*time.Minute), func() {
+		spec := u.drawJob(i)
+		if u.w.kind == siblings {
+			drawn.Siblings(u.w.rand.siblings, spec, i)
+		}
+		j, after := u.plan(spec), r.Between(0, 90*time.Minute)
+		if u.w.kind == siblings {
+			after = drawn.SiblingAfter(u.w.rand.siblings, i)
+		}
+		u.w.After(after, func() {
 			if body, err := dag.Marshal(j.Spec); err == nil && r.Chance(0.25) {
 				u.put(j.Spec.Name+".yaml", body, 1+r.IntN(2))
 				return
@@ -70,6 +78,15 @@ func (u *users) populate() {
 func (u *users) drawQueues() {
 	r := u.w.rand.user
 	var small, cpus record.QueueSettings
+	if u.w.kind == siblings {
+		r := u.w.rand.siblings
+		most := float64(16 * (2 + r.IntN(2)))
+		u.setUpQueue("lab", record.QueueSettings{MaxVCPU: most})
+		u.setUpQueue("small", record.QueueSettings{Parent: "lab", Weight: 1 + r.IntN(2),
+			MaxVCPU: most - timeline.Pick(r, []float64{0, 4, 8})})
+		u.setUpQueue("cpus", record.QueueSettings{Parent: "lab", Weight: 1 + r.IntN(2)})
+		return
+	}
 	if r.Chance(0.4) || u.crowded {
 		lab := record.QueueSettings{MaxVCPU: float64(8 * (1 + r.IntN(6))), MaxRunning: r.IntN(6)}
 		if u.w.opt.Break == breaks.Overtaking {
@@ -142,6 +159,9 @@ func (u *users) drawJob(n int) *dag.Job {
 	drawn.Shape(r, j)
 	for i := range j.Tasks {
 		drawn.Task(r, &j.Tasks[i])
+	}
+	if u.w.kind == frail {
+		drawn.Frail(j)
 	}
 	u.w.rules.Job(j)
 	if u.w.rules.Packed {

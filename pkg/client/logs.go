@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
@@ -19,6 +20,9 @@ type LogOptions struct {
 	Follow  bool  // continue with new output
 	Tail    int64 // begin with the last N bytes; 0 is everything
 	Lines   int   // begin with the last N lines; 0 is everything. Not together with Tail
+
+	Since      time.Time // begin with the first line printed at this time or later; zero is everything
+	Timestamps bool      // begin each line with its time, or - if it is unknown, and a space
 }
 
 func (o LogOptions) query() url.Values {
@@ -34,6 +38,12 @@ func (o LogOptions) query() url.Values {
 	}
 	if o.Lines > 0 {
 		q.Set("lines", strconv.Itoa(o.Lines))
+	}
+	if !o.Since.IsZero() {
+		q.Set("since", o.Since.UTC().Format(time.RFC3339Nano))
+	}
+	if o.Timestamps {
+		q.Set("timestamps", "true")
 	}
 	if o.Tail > 0 {
 		q.Set("tail", strconv.FormatInt(o.Tail, 10))

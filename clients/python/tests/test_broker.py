@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,9 @@ def test_a_job_is_planned_explained_and_listed(client: Client) -> None:
     run = job.submit(client)
     assert "".join(run.follow_logs("b")).strip().endswith("two")
     run.wait()
+    printed = run.logs("b", timestamps=True)
+    assert datetime.fromisoformat(printed.split()[0].replace("Z", "+00:00")) <= datetime.now(timezone.utc)
+    assert printed.strip().endswith(" two") and run.logs("b", since=datetime.now(timezone.utc)) == ""
     kinds = [e.kind for e in run.explain().entries or []]
     assert kinds[0] == "submitted" and kinds[-1] == "finished"
     assert run.id in [j.id for j in client.jobs()]

@@ -20,7 +20,7 @@ const (
 	PathHello  = "/v1/agent/hello"
 	PathWork   = "/v1/agent/work"   // GET ?seen=N&wait=20s -> Work
 	PathReport = "/v1/agent/report" // POST Report -> 204; 410 if the attempt has finished
-	PathLogs   = "/v1/agent/logs"   // POST ?attempt=A&offset=N, raw bytes -> 204; 409 with HeaderOffset
+	PathLogs   = "/v1/agent/logs"   // POST ?attempt=A&offset=N&times=T, raw bytes -> 204; 409 with HeaderOffset
 )
 
 // PathProgram returns where a new machine can download the agent: GET PathProgram + SHA-256 -> 307.
@@ -281,6 +281,8 @@ type Report struct {
 	// missing.
 	Log     []byte `json:"log,omitempty"`
 	LogFrom int64  `json:"logFrom,omitempty"`
+	// LogTimes says when Log was written; see FormatMarks.
+	LogTimes string `json:"logTimes,omitempty"`
 	// Moved is the node's total traffic with each store since the attempt began; at most MaxMoved stores.
 	Moved []Moved `json:"moved,omitempty"`
 }

@@ -286,11 +286,25 @@ func (n *Node) Report(r wire.Report) *Node {
 }
 
 // Print makes the node log a line.
-func (n *Node) Print(line string) *Node {
+func (n *Node) Print(line string) *Node { n.w.t.Helper(); return n.print(line) }
+
+// PrintAt makes the node log a line that it read from the task at a time.
+func (n *Node) PrintAt(line string, at time.Time) *Node {
+	n.w.t.Helper()
+	return n.print(line, wire.LogMark{Offset: n.Logged, At: at})
+}
+
+// PrintMarked makes the node log a line with marks.
+func (n *Node) PrintMarked(line string, marks ...wire.LogMark) *Node {
+	n.w.t.Helper()
+	return n.print(line, marks...)
+}
+
+func (n *Node) print(line string, marks ...wire.LogMark) *Node {
 	n.w.t.Helper()
 	data := []byte(line + "\n")
 	err := n.w.Logs.Append(context.Background(),
-		api.Log{Job: n.claims.Job, Attempt: n.claims.Cluster, Rank: n.claims.Rank}, n.Logged, data)
+		api.Log{Job: n.claims.Job, Attempt: n.claims.Cluster, Rank: n.claims.Rank}, n.Logged, data, marks...)
 	if err != nil {
 		n.w.t.Fatal(err)
 	}

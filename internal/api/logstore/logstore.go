@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/api"
 )
 
@@ -103,7 +104,7 @@ func (s *Store) use(file string) (e *entry, done func()) {
 }
 
 // Append adds data at an offset. See [api.Logs].
-func (s *Store) Append(ctx context.Context, log api.Log, offset int64, data []byte) error {
+func (s *Store) Append(ctx context.Context, log api.Log, offset int64, data []byte, marks ...wire.LogMark) error {
 	file, err := fileOf(log)
 	if err != nil {
 		return err
@@ -117,6 +118,7 @@ func (s *Store) Append(ctx context.Context, log api.Log, offset int64, data []by
 	defer e.mu.Unlock()
 	grew, err := s.append(file, offset, data)
 	if grew {
+		err = errors.Join(err, s.appendMarks(file, marks))
 		close(e.grown)
 		e.grown = make(chan struct{})
 	}

@@ -78,6 +78,36 @@ func (f *Span) Set(s string) error {
 	return nil
 }
 
+// Moment is a flag for a time in the past.
+type Moment struct {
+	Value time.Time
+	Now   func() time.Time // its location is that of times without one
+	text  string
+}
+
+func (f *Moment) String() string { return f.text }
+
+// Type is the placeholder of the value in the help.
+func (f *Moment) Type() string { return "time" }
+
+// Set accepts how long ago it was, such as 10m, or a date with or without a time.
+func (f *Moment) Set(s string) error {
+	f.text = s
+	var ago Span
+	if ago.Set(s) == nil {
+		f.Value = f.Now().Add(-ago.Value)
+		return nil
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04",
+		"2006-01-02 15:04", time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, s, f.Now().Location()); err == nil {
+			f.Value = t
+			return nil
+		}
+	}
+	return errors.New("must be how long ago, such as 10m, or a time such as 2026-01-31T15:04:05Z")
+}
+
 // OutputFlag adds -o.
 func OutputFlag(c *cobra.Command) *Choice {
 	o := NewChoice("table", "table", "json")

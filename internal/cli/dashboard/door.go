@@ -18,6 +18,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/api/signin"
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
@@ -182,7 +183,13 @@ func (d Proxy) log(w http.ResponseWriter, r *http.Request) {
 		return n
 	}
 	o.Attempt, o.Rank, o.Tail = number("attempt"), number("rank"), int64(number("tail"))
-	o.Follow = q.Get("follow") == "true"
+	o.Follow, o.Timestamps = q.Get("follow") == "true", q.Get("timestamps") == "true"
+	if since := q.Get("since"); since != "" {
+		var err error
+		if o.Since, err = time.Parse(time.RFC3339, since); err != nil {
+			bad = errors.Join(bad, errors.New("since must be a time such as 2026-01-02T15:04:05Z"))
+		}
+	}
 	if bad != nil {
 		loopback.Refuse(w, http.StatusUnprocessableEntity, bad.Error())
 		return

@@ -64,7 +64,7 @@ func plain(name string) bool {
 func piece(offset int64) string { return fmt.Sprintf("%016x", offset) }
 
 // Append implements api.Logs.
-func (l *Logs) Append(ctx context.Context, log api.Log, offset int64, data []byte) error {
+func (l *Logs) Append(ctx context.Context, log api.Log, offset int64, data []byte, marks ...wire.LogMark) error {
 	at, err := prefix(log)
 	if err != nil {
 		return err
@@ -85,6 +85,7 @@ func (l *Logs) Append(ctx context.Context, log api.Log, offset int64, data []byt
 	if err != nil {
 		return err
 	}
+	body = withMarks(at, offset, marks, body)
 	err = l.Store.Commit(ctx, store.Tx{Writes: []store.Write{{
 		Key: store.Key{Partition: at, Sort: piece(offset)}, Op: store.Put, Expect: store.Absent, Body: body,
 	}}})
@@ -246,6 +247,29 @@ func (l *Logs) read(ctx context.Context, o part, skip int64, p []byte) (int, err
 	}
 	return read, nil
 }
+
+// Marks implements api.Logs. Each piece has the mark of its beginning.
+func (l *Logs) Marks(ctx context.Context, log api.Log, offset int64) (marks []wire.LogMark, err error) {
+	at, err := prefix(log)
+	if err != nil {
+		return nil, err
+	}
+	err = l.each(ctx, at, offset, pageOfPieces, func(o part) (enough bool, err error) {
+		if o.offset+o.size > offset {
+			marks = append(marks, o.marks...)
+		} else if len(o.marks) > 0 {
+			marks = o.marks[len(o.marks)-1:]
+		}
+		return len(marks) >= marksPage, nil
+	})
+	for len(marks) > 1 && marks[1].Offset <= offset {
+		marks = marks[1:]
+	}
+	return marks, err
+}
+
+// marksPage is the number of marks after which no more pieces are read.
+const marksPage = 1024
 
 // Wait implements api.Logs. It polls, because other sandboxes write.
 func (l *Logs) Wait(ctx context.Context, log api.Log, offset int64) error {

@@ -5,7 +5,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/api"
@@ -192,5 +196,71 @@ func TestLongLogIsReadOnce(t *testing.T) {
 	}
 	if most := 10 * pieces; table.records > most {
 		t.Errorf("%d records were read for %d pieces", table.records, pieces)
+	}
+}
+
+func TestMarksOfPieces(t *testing.T) {
+	b := &objectstest.Bucket{Objects: map[string][]byte{}}
+	l := sandbox(mem.New(), b)
+	at := func(offset int64, second int64) wire.LogMark {
+		return wire.LogMark{Offset: offset, At: time.Unix(1_764_000_000+second, 0).UTC()}
+	}
+	if err := l.Append(ctx, log, 0, []byte("no times\n")); err != nil { // as earlier versions stored them
+		t.Fatal(err)
+	}
+	if got, err := l.Marks(ctx, log, 0); err != nil || len(got) > 0 {
+		t.Errorf("%v, %v", got, err)
+	}
+	noise := make([]byte, 20_000) // does not fit in a record, however compressed
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range noise {
+		noise[i] = byte(random.Uint32())
+	}
+	pieces := []struct {
+		text  []byte
+		marks []wire.LogMark
+	}{
+		{[]byte("one\ntwo\n"), []wire.LogMark{at(9, 1), at(13, 2)}},
+		{bytes.Repeat([]byte("three\n"), 500), []wire.LogMark{at(17, 3)}},
+		{noise, []wire.LogMark{at(3017, 4), at(4000, 5)}},
+	}
+	end := int64(9)
+	for _, p := range pieces {
+		if err := l.Append(ctx, log, end, p.text, p.marks...); err != nil {
+			t.Fatal(err)
+		}
+		end += int64(len(p.text))
+	}
+	for offset, want := range map[int64][]wire.LogMark{
+		0: {at(9, 1), at(13, 2), at(17, 3), at(3017, 4), at(4000, 5)}, 12: {at(9, 1), at(13, 2), at(17, 3), at(3017, 4), at(4000, 5)},
+		13: {at(13, 2), at(17, 3), at(3017, 4), at(4000, 5)}, 3000: {at(17, 3), at(3017, 4), at(4000, 5)},
+		end: {at(4000, 5)}, end + 1000: {at(4000, 5)},
+	} {
+		if got, err := l.Marks(ctx, log, offset); err != nil || !slices.Equal(got, want) {
+			t.Errorf("from %d: %v, %v, want %v", offset, got, err, want)
+		}
+	}
+	if want := "no times\none\ntwo\n" + strings.Repeat("three\n", 500) + string(noise); read(t, l, 0) != want {
+		t.Error("the text has changed")
+	}
+}
+
+// Marks must not cost more than the log itself: at most one more write unit for each piece.
+func TestManyMarksDoNotCostMore(t *testing.T) {
+	table := mem.New()
+	l := sandbox(table, &objectstest.Bucket{Objects: map[string][]byte{}})
+	var marks []wire.LogMark
+	for i := range int64(wire.MaxLogMarks) {
+		marks = append(marks, wire.LogMark{Offset: i, At: time.Unix(1_764_000_000+97*i*i, 0).UTC()})
+	}
+	if err := l.Append(ctx, log, 0, []byte(strings.Repeat("x", wire.MaxLogMarks)), marks...); err != nil {
+		t.Fatal(err)
+	}
+	size := 0
+	for r := range table.All() {
+		size += len(r.Body)
+	}
+	if got, err := l.Marks(ctx, log, 0); err != nil || len(got) == 0 || got[0] != marks[0] || size > 2048 {
+		t.Errorf("%d marks in a record of %d bytes, %v", len(got), size, err)
 	}
 }

@@ -13,12 +13,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// The first byte of a record gives the format of the rest: the text; its length and the compressed text; or the length
-// of an object and the end of its name.
+// The first byte of a record gives the format of the rest: the text; its length and the compressed text; the length of
+// an object and the end of its name; or the length of the text's marks, these, and a record of another format.
 const (
 	textHere     = 't'
 	textDeflated = 'z'
 	textObject   = 'o'
+	textMarked   = 'm'
 )
 
 // writeUnit is the unit by which DynamoDB bills writes, and around the size of an item in addition to its key and body
@@ -58,7 +59,8 @@ func seal(at string, text []byte) []byte {
 type part struct {
 	offset, size int64
 	text         []byte
-	deflated     bool   // text is compressed
+	deflated     bool // text is compressed
+	marks        []wire.LogMark
 	key          string // of the object, if the record does not contain the text
 }
 
@@ -66,8 +68,17 @@ func partOf(at string, r *store.Record) (p part, err error) {
 	if p.offset, err = strconv.ParseInt(r.Key.Sort, 16, 64); err != nil || len(r.Body) == 0 {
 		return p, fmt.Errorf("logs: %s/%s is not a piece of a log", at, r.Key.Sort)
 	}
-	rest := r.Body[1:]
-	switch r.Body[0] {
+	times, body, ok := cutMarks(r.Body)
+	if !ok {
+		return p, fmt.Errorf("logs: %s/%s: %w", at, r.Key.Sort, errPiece)
+	}
+	rest := body[1:]
+	defer func() {
+		if err == nil {
+			p.marks, err = wire.ParseMarks(p.offset, p.size, times)
+		}
+	}()
+	switch body[0] {
 	case textHere:
 		p.text, p.size = rest, int64(len(rest))
 		return p, nil
@@ -85,6 +96,33 @@ func partOf(at string, r *store.Record) (p part, err error) {
 		}
 	}
 	return p, fmt.Errorf("logs: %s/%s: %w", at, r.Key.Sort, errPiece)
+}
+
+// withMarks adds the marks of a piece to its record. If they would make it cost more than one more write unit, it keeps
+// only the first.
+func withMarks(at string, offset int64, marks []wire.LogMark, body []byte) []byte {
+	for n := len(marks); n > 0; n = min(n-1, 1) {
+		times := wire.FormatMarks(offset, marks[:n])
+		marked := binary.AppendUvarint([]byte{textMarked}, uint64(len(times)))
+		marked = append(append(marked, times...), body...)
+		if n == 1 || units(at, len(marked)) <= units(at, len(body))+1 {
+			return marked
+		}
+	}
+	return body
+}
+
+// cutMarks separates the marks of a record from the rest, which is not empty.
+func cutMarks(body []byte) (times string, rest []byte, ok bool) {
+	if body[0] != textMarked {
+		return "", body, true
+	}
+	size, n := binary.Uvarint(body[1:])
+	if n <= 0 || size >= uint64(len(body)-1-n) { //nolint:gosec // Uvarint has read n bytes
+		return "", nil, false
+	}
+	body = body[1+n:]
+	return string(body[:size]), body[size:], true
 }
 
 // open returns the text of a piece that is stored in its record.

@@ -111,6 +111,10 @@ const (
 	Versionless Kind = "versionless"
 	// Tireless: how often a task has killed the agents of its machines is lost.
 	Tireless Kind = "tireless"
+	// Hopeful: how much work a task has lost on spot machines is lost.
+	Hopeful Kind = "hopeful"
+	// Content: reconcile looks at no queue each of whose waiting jobs holds machines.
+	Content Kind = "content"
 )
 
 // All returns all bugs.
@@ -119,7 +123,7 @@ func All() []Kind {
 		Forgetful, Overtaking, NoPartitions, NoGang, Loners, Herd, Headless, NoHold, OldPrice, Swinging, Asleep,
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
 		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding,
-		Abandoned, Boastful, Versionless, Tireless, Roomless}
+		Abandoned, Boastful, Versionless, Tireless, Roomless, Hopeful, Content}
 }
 
 // forgotten lists the fields that a broken store loses: in which records, and the text from its start to its end.
@@ -132,6 +136,7 @@ var forgotten = map[Kind]struct{ of, from, to string }{
 	Versionless: {"cluster#", `"spec":`, ","},
 	Abandoned:   {"job", `,"serves":tru`, "e"},
 	Tireless:    {"task#", `"silent":`, ","},
+	Hopeful:     {"task#", `"lostHours":`, ","},
 }
 
 // unwritten lists the records that a broken store does not write.

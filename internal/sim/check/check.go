@@ -141,6 +141,7 @@ type Checker struct {
 	gone     []attemptKey         // attempts whose cluster records the current transaction deletes
 	refusals map[string][]refusal // by cluster
 	avoid    []avoided
+	blocks   map[string]apitypes.Block // the last one of each location
 	touched  []*Job
 	gangs    gangChecker
 	grown    []string // queues that hold more after the current transaction
@@ -150,6 +151,7 @@ type Checker struct {
 	reclaim  reclaimChecker
 	moves    moveChecker
 	month    monthChecker
+	owed     owedChecker
 	heardOf  map[string][]heardOf       // prices in the broker's records, by listing
 	held     map[*Machine]time.Duration // how long a machine has run for a suspended job
 
@@ -208,6 +210,7 @@ type Job struct {
 	leases         map[string]time.Time // end of the lease of a cluster's money
 	released       map[string]time.Time // when a cluster's record was deleted and its attempt booked
 	heard          map[string]bool      // clusters that the broker knew to have been bought
+	lost           map[int]lostWork     // on spot, by task
 	late           map[string]string    // refusal of a cluster after some machines were created
 	unended        map[string]bool      // clusters that could not be terminated because their cloud took no calls
 	commanded      map[string]time.Time // when a cluster got the command to run
@@ -242,7 +245,9 @@ func New(t *timeline.Timeline, s *weather.Sky, cfg config.Config, records *mem.S
 		routes:  map[string][]string{},
 		handled: map[string]bool{}, freed: map[string]attemptKey{}, refusals: map[string][]refusal{},
 		pool: newPoolChecker(), month: newMonthChecker(), reclaim: newReclaimChecker(), moves: newMoveChecker(),
+		owed:        owedChecker{since: map[string]time.Time{}},
 		heardOf:     map[string][]heardOf{},
+		blocks:      map[string]apitypes.Block{},
 		held:        map[*Machine]time.Duration{},
 		Suspensions: Suspensions{Closed: map[string]time.Time{}, Empty: map[string]time.Time{}},
 	}
@@ -259,7 +264,7 @@ func (c *Checker) state(id string) *Job {
 			late:   map[string]string{}, unended: map[string]bool{},
 			heard: map[string]bool{}, released: map[string]time.Time{}, commanded: map[string]time.Time{},
 			served: map[int]time.Time{}, waiting: map[int]int{}, entered: map[int]time.Time{},
-			freed: map[attemptKey]string{},
+			freed: map[attemptKey]string{}, lost: map[int]lostWork{},
 		}
 		c.Jobs[id] = s
 		c.order = append(c.order, s)

@@ -172,6 +172,7 @@ func (c *Checker) attemptRecord(s *Job, a apitypes.Attempt) {
 		c.checkPlaced(s, a)
 		c.checkOvertaken(s, a)
 		c.checkAdmitted(s, a)
+		c.checkLostWork(s, a)
 		if a.Number != 1 {
 			if before := s.attempt(attemptKey{a.Job, a.Task, a.Number - 1}); before.Number == 0 {
 				c.Violatef(InvAttempt, "attempt %v has no predecessor", k)
@@ -196,6 +197,7 @@ func (c *Checker) attemptRecord(s *Job, a apitypes.Attempt) {
 	}
 	if old.Outcome == "" && a.Outcome != "" {
 		c.Say(s.ID, "attempt ends", record.ClusterID(a.Job, a.Task, a.Number)+": "+string(a.Outcome)+" "+a.Reason)
+		c.spotLost(s, a)
 		switch a.Outcome {
 		case apitypes.OutcomeRefused:
 			if !a.Assigned() { // a pool machine that is gone is not used again anyway
@@ -248,6 +250,7 @@ func (c *Checker) avoidAfter(a apitypes.Attempt) {
 // used the quota are being released.
 func (c *Checker) blockRecord(w *store.Write) {
 	k := decode[apitypes.Block](c, w)
+	c.blocks[w.Key.Sort] = k
 	if k.Kind != "quota" {
 		return
 	}

@@ -93,6 +93,7 @@ func (s *Job) mostStops(task int, restart time.Duration) int {
 // Bound sets the time by which running jobs must end now that faults have stopped: the time of all work of their tree
 // of queues, task after task with all allowed starts, plus what they may wait for: money, places and better prices.
 func (c *Checker) Bound() {
+	c.owed.calm = true
 	trees := map[string]time.Duration{}
 	for _, u := range c.wanted {
 		s := c.byName[u.Spec.Name]

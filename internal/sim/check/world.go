@@ -237,6 +237,7 @@ func (c *Checker) Look() {
 		c.checkReplicas(s)
 	}
 	c.lookAtPools()
+	c.checkOwed()
 	c.checkUploads()
 	c.After(lookEvery, c.Look)
 }

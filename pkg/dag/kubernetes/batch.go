@@ -45,13 +45,7 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 			}
 			return err
 		},
-		"suspend": func(_ *batch, n *yaml.Node) error {
-			if on, err := r.Boolean(n); err != nil || !on {
-				return err
-			}
-			r.warn(n, "is not acted on: the job's queue decides when it starts")
-			return nil
-		},
+		"suspend": suspended[*batch](r),
 		"activeDeadlineSeconds": func(b *batch, n *yaml.Node) (err error) {
 			b.timeout, err = r.seconds(n)
 			return err
@@ -62,9 +56,11 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 			return err
 		},
 	}
-	known.with(silentlyIgnored[*batch]("ttlSecondsAfterFinished", "selector", "manualSelector", "podReplacementPolicy",
-		"maxFailedIndexes")).
-		with(ignored[*batch](r, notActedOn, "podFailurePolicy", "successPolicy", "managedBy", "scheduling"))
+	known.with(silentlyIgnored[*batch]("ttlSecondsAfterFinished", "selector", "manualSelector",
+		"podReplacementPolicy")).
+		with(ignored[*batch](r, notActedOn, "podFailurePolicy", "managedBy", "scheduling", "maxFailedIndexes")).
+		with(unsupported[*batch](r, "ends the job when some of its indexes have ended, which is not supported",
+			"leave it out: the job ends with all of them", "successPolicy"))
 	if err := readInto(r, n, known, b); err != nil {
 		return nil, err
 	}
@@ -124,6 +120,9 @@ func (r *reader) lonePod(d *document) ([]*group, error) {
 			"is Always: the pod ends when its command ends")
 	}
 	one := &role{name: d.name, called: d.name, pods: 1, pod: p, at: d.spec, path: p.path}
+	if p.restart == "OnFailure" {
+		one.retries = backoffLimit // as often as a Job; in a cluster it has no limit
+	}
 	if in, err := r.inPodGroup(d, one); in || err != nil {
 		return nil, err // added with the other pods of its PodGroup
 	}

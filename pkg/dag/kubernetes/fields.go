@@ -98,6 +98,17 @@ func ignored[T any](r *reader, why string, names ...string) fields[T] {
 	return f
 }
 
+// suspended reads a field that would make a workload wait.
+func suspended[T any](r *reader) func(T, *yaml.Node) error {
+	return func(_ T, n *yaml.Node) error {
+		if on, err := r.Boolean(n); err != nil || !on {
+			return err
+		}
+		r.warn(n, "is not acted on: the job's queue decides when it starts")
+		return nil
+	}
+}
+
 // silentlyIgnored returns fields that do not change the work, and so need no warning.
 func silentlyIgnored[T any](names ...string) fields[T] {
 	f := make(fields[T], len(names))

@@ -95,13 +95,7 @@ func (r *reader) jobSetSpec(n *yaml.Node, name string) (*jobSet, error) {
 				"maxRestarts": count(r, 0, 1<<30, func(s *jobSet) *int { return &s.restarts }),
 			}.with(ignored[*jobSet](r, notActedOn, "rules")).with(silentlyIgnored[*jobSet]("restartStrategy")), s)
 		},
-		"suspend": func(_ *jobSet, n *yaml.Node) error {
-			if on, err := r.Boolean(n); err != nil || !on {
-				return err
-			}
-			r.warn(n, "is not acted on: the job's queue decides when it starts")
-			return nil
-		},
+		"suspend": suspended[*jobSet](r),
 	}
 	known.with(silentlyIgnored[*jobSet]("ttlSecondsAfterFinished", "coordinator")).
 		with(ignored[*jobSet](r, notActedOn, "managedBy", "workloadAwareScheduling", "scheduling")).

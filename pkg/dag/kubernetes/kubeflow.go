@@ -70,8 +70,9 @@ func (r *reader) runPolicy(t *training, n *yaml.Node) error {
 			}.with(silentlyIgnored[*training]("minAvailable", "minResources", "scheduleTimeoutSeconds")), t)
 		},
 	}
-	known.with(silentlyIgnored[*training]("cleanPodPolicy", "ttlSecondsAfterFinished", "suspend")).
+	known.with(silentlyIgnored[*training]("cleanPodPolicy", "ttlSecondsAfterFinished")).
 		with(ignored[*training](r, notActedOn, "managedBy"))
+	known["suspend"] = suspended[*training](r)
 	known["activeDeadlineSeconds"] = func(t *training, n *yaml.Node) (err error) {
 		t.timeout, err = r.seconds(n)
 		return err
@@ -209,7 +210,8 @@ func (r *reader) paddleJob(d *document) ([]*group, error) {
 // then.
 func (r *reader) tfJob(d *document) ([]*group, error) {
 	t, err := r.training(d, "tfReplicaSpecs", []string{"Chief", "Master", "Worker", "Evaluator", "PS"},
-		silentlyIgnored[*training]("successPolicy", "enableDynamicWorker"))
+		silentlyIgnored[*training]("successPolicy").
+			with(ignored[*training](r, "is not acted on: TF_CONFIG names all workers", "enableDynamicWorker")))
 	if err != nil {
 		return nil, err
 	}

@@ -126,8 +126,10 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 		p.limit(d)
 		return err
 	}
+	known.with(unsupported[*podParts](r, "are resources of a whole pod, which are not read",
+		"write them at its container", "resources"))
 	known.with(ignored[*podParts](r, notActedOn, "hostPID", "hostIPC", "dnsConfig",
-		"topologySpreadConstraints", "runtimeClassName", "priority", "schedulingGates", "hostAliases", "resources",
+		"topologySpreadConstraints", "runtimeClassName", "priority", "schedulingGates", "hostAliases",
 		"workloadRef", "schedulingGroup"))
 	known.with(unsupported[*podParts](r, "requests devices of the cluster's drivers",
 		"request them with nvidia.com/gpu and a node selector", "resourceClaims"))
@@ -263,6 +265,9 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 			s, err := r.Text(n)
 			if err == nil && s == "Always" && before {
 				return r.Fault(n, "is a sidecar container: a task has only one container", "")
+			}
+			if err == nil {
+				r.warn(n, notActedOn)
 			}
 			return err
 		},

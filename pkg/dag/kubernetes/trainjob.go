@@ -36,13 +36,17 @@ type trainer struct {
 	vars          *yaml.Node
 	resources     *yaml.Node
 	uri           string
+	at            *yaml.Node
+	used          bool // the runtime has the step
 }
 
 func (r *reader) trainJob(d *document) ([]*group, error) {
 	t := &trainJob{procs: "auto"}
 	step := func(to func(*trainJob) **trainer) func(*trainJob, *yaml.Node) error {
 		return func(t *trainJob, n *yaml.Node) (err error) {
-			*to(t), err = r.trainer(t, n)
+			if *to(t), err = r.trainer(t, n); err == nil {
+				(*to(t)).at = n
+			}
 			return err
 		}
 	}
@@ -61,9 +65,10 @@ func (r *reader) trainJob(d *document) ([]*group, error) {
 			}, t)
 		},
 	}
-	known.with(silentlyIgnored[*trainJob]("suspend", "labels", "annotations")).
+	known.with(silentlyIgnored[*trainJob]("labels", "annotations")).
 		with(ignored[*trainJob](r, notActedOn, "managedBy", "runtimePatches", "podTemplateOverrides",
 			"podSpecOverrides"))
+	known["suspend"] = suspended[*trainJob](r)
 	known["activeDeadlineSeconds"] = func(t *trainJob, n *yaml.Node) (err error) {
 		t.timeout, err = r.seconds(n)
 		return err
@@ -135,9 +140,20 @@ func (r *reader) trainGroups(d *document, t *trainJob, rt *document) ([]*group, 
 		return nil, err
 	}
 	for _, p := range set.roles {
-		p.pod.limit(t.timeout)
+		p.batch.pod.limit(t.timeout)
 		if err := r.trainStep(t, p); err != nil {
 			return nil, err
+		}
+	}
+	for _, s := range []struct {
+		field, job string
+		*trainer
+	}{
+		{"trainer", "node", t.trainer}, {"initializer.dataset", "dataset-initializer", t.dataset},
+		{"initializer.model", "model-initializer", t.model},
+	} {
+		if s.trainer != nil && !s.used {
+			return nil, fault.Within(s.field, r.Fault(s.at, "the runtime has no job "+s.job, "add one to the runtime"))
 		}
 	}
 	return r.setGroups(set, at)
@@ -184,6 +200,7 @@ func (r *reader) putOver(pod *pod, step *trainer, field string) error {
 	if step == nil {
 		return nil
 	}
+	step.used = true
 	if step.image != "" {
 		if err := dag.CheckImage("docker:" + step.image); err != nil {
 			return fault.Within(field, fault.Within("image", fault.At(yamlfile.PositionOf(step.imageAt), err)))

@@ -30,6 +30,16 @@ var refusedInStep = []struct{ option, why, instead string }{
 	{"--het-group", "heterogeneous steps are not supported", "write a gang of roles"},
 	{"--pack-group", "heterogeneous steps are not supported", "write a gang of roles"},
 	{"--export=NONE", "variables are not removed", "unset those that the program must not have"},
+	{"--prolog", "programs before a step are not run", "run it before srun"},
+	{"--epilog", "programs after a step are not run", "run it after srun"},
+	{"--task-prolog", "programs before each task are not run", "srun sh -c 'PROLOG; exec PROGRAM'"},
+	{"--task-epilog", "programs after each task are not run", "srun sh -c 'PROGRAM; EPILOG'"},
+	{"--begin", "steps start when the script reaches them", "leave it out"},
+	{"--deadline", "steps are not removed before their time", "timeout SECONDS srun PROGRAM"},
+	{"--bb", "there are no burst buffers", "name inputs of the converted job"},
+	{"--resources", "hierarchical resources are not counted", "leave it out"},
+	{"--runtime", "plugins of Slurm are not loaded", "leave it out"},
+	{"--test-only", "nothing would run", "leave it out"},
 	{"--export-file", "the file is not read", "set -a; . FILE; set +a"},
 }
 

@@ -43,7 +43,7 @@ var options map[string]option
 
 // optional are options with an optional value, which comes after a =.
 var optional = []string{"exclusive", "oversubscribe", "overcommit", "contiguous", "nice", "propagate", "get-user-env",
-	"resv-ports", "stepmgr", "consolidate-segments"}
+	"resv-ports", "stepmgr", "consolidate-segments", "spread-segments"}
 
 func init() { //nolint:gochecknoinits // the table's functions refer to it
 	options = map[string]option{
@@ -89,7 +89,13 @@ func init() { //nolint:gochecknoinits // the table's functions refer to it
 		"gpus-per-socket": refused("sockets are not counted", "--gpus-per-node=TYPE:N"),
 		"tres-per-task":   refused("is not read", "--cpus-per-task, --gpus-per-task"),
 		"wrap":            refused("the script is the command", "write the command below the options"),
-		"test-only":       {false, refused("nothing would be submitted", "tradewind plan FILE").read},
+		"resources": refused("hierarchical resources are not counted",
+			"a queue with a quota limits how many run at once"),
+		"runtime":   refused("plugins of Slurm are not loaded", "--container-image=NAME"),
+		"help":      {false, refused("nothing would be submitted", "leave it out").read},
+		"usage":     {false, refused("nothing would be submitted", "leave it out").read},
+		"version":   {false, refused("nothing would be submitted", "leave it out").read},
+		"test-only": {false, refused("nothing would be submitted", "tradewind plan FILE").read},
 		"container-mounts": refused("folders of the nodes are not mounted",
 			"convert it, and name the data as inputs of its task"),
 		"container-workdir": refused("the container starts in the task's folder", "cd in the script"),
@@ -105,7 +111,7 @@ func init() { //nolint:gochecknoinits // the table's functions refer to it
 			"mem-bind thread-spec core-spec power switches reservation delay-boot time-min " +
 			"gpu-bind gpu-freq gres-flags network cpu-freq ntasks-per-core ntasks-per-socket batch " +
 			"segment kill-on-invalid-dep wait-all-nodes propagate extra resv-ports oom-kill-step stepmgr " +
-			"consolidate-segments tres-bind",
+			"consolidate-segments tres-bind mem-update spread-segments",
 		byLogs: "output error open-mode",
 		byMail: "mail-type mail-user",
 		byNeeds: "partition constraint nodelist exclude exclusive oversubscribe overcommit contiguous " +

@@ -204,7 +204,9 @@ const srun = `srun() (
     --mail-*|--mem|--mem-*|--mincpus|--mpi|--network|--nodefile|--ntasks-per-*|--open-mode) shift 2 ;;
     --partition|--prefer|--priority|--profile|--prolog|--qos|--relative|--reservation|--signal) shift 2 ;;
     --sockets-per-node|--switches|--task-*|--thread-spec|--threads|--threads-per-core|--time|--time-min) shift 2 ;;
-    --tmp|--tres-per-task|--wait|--wckey) shift 2 ;;
+    --tmp|--tres-per-task|--tres-bind|--treewidth|--wait|--wckey) shift 2 ;;
+    --acctg-freq|--bcast-exclude|--cluster-constraint|--clusters|--comment|--core-spec|--delay-boot) shift 2 ;;
+    --extra|--ignore-signals|--mcs-label|--msg-timeout|--segment|--slurmd-debug) shift 2 ;;
     --) shift; break ;;
     -*) shift ;;
     *) break ;;

@@ -7,6 +7,7 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
@@ -151,10 +152,21 @@ def waiting(job: str) -> Call[Why]:
     return Call("GET", job_path(job) + "/waiting", Why)
 
 
-def logs(job: str, task: str | int, attempt: int, rank: int, tail: int, follow: bool) -> tuple[str, dict[str, str]]:
+def logs(
+    job: str,
+    task: str | int,
+    attempt: int,
+    rank: int,
+    tail: int,
+    since: datetime | None,
+    *,
+    timestamps: bool = False,
+    follow: bool = False,
+) -> tuple[str, dict[str, str]]:
     params = {name: str(n) for name, n in (("attempt", attempt), ("rank", rank), ("tail", tail)) if n}
-    if follow:
-        params["follow"] = "true"
+    if since is not None:
+        params["since"] = since.astimezone(timezone.utc).isoformat()
+    params |= {name: "true" for name, on in (("timestamps", timestamps), ("follow", follow)) if on}
     return f"{job_path(job)}/tasks/{quote(str(task), safe='')}/logs", params
 
 

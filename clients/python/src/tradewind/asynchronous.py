@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 
@@ -82,9 +83,20 @@ class AsyncClient:
         """Requests the cancellation of a job. Returns before the job has ended."""
         return await self._do(_call.cancel(job, reason))
 
-    async def logs(self, job: str, task: str | int, *, attempt: int = 0, rank: int = 0, tail: int = 0) -> str:
-        """The log of a task so far, of its last attempt or the given one. tail is in bytes; 0 returns everything."""
-        path, params = _call.logs(job, task, attempt, rank, tail, follow=False)
+    async def logs(
+        self,
+        job: str,
+        task: str | int,
+        *,
+        attempt: int = 0,
+        rank: int = 0,
+        tail: int = 0,
+        since: datetime | None = None,
+        timestamps: bool = False,
+    ) -> str:
+        """The log of a task so far, of its last attempt or the given one. tail is in bytes; 0 returns everything. since
+        leaves out the lines printed before. timestamps begins each line with its time."""
+        path, params = _call.logs(job, task, attempt, rank, tail, since, timestamps=timestamps)
         log, text = _call.Log(), ""
         while True:
             response = await self._send(self._http.build_request("GET", path, params=params))
@@ -93,9 +105,17 @@ class AsyncClient:
             if not log.more(response, params):
                 return text
 
-    async def follow_logs(self, job: str, task: str | int, *, rank: int = 0) -> AsyncIterator[str]:
-        """Yields the log of a task as it is printed, until the task has ended."""
-        path, params = _call.logs(job, task, 0, rank, 0, follow=True)
+    async def follow_logs(
+        self,
+        job: str,
+        task: str | int,
+        *,
+        rank: int = 0,
+        since: datetime | None = None,
+        timestamps: bool = False,
+    ) -> AsyncIterator[str]:
+        """Yields the log of a task as it is printed, until the task has ended. See logs for since and timestamps."""
+        path, params = _call.logs(job, task, 0, rank, 0, since, timestamps=timestamps, follow=True)
         log, more = _call.Log(), True
         while more:
             try:
@@ -203,9 +223,20 @@ class AsyncRun:
         """Yields the job's updates until it has finished: first everything, then changes."""
         return self.client.follow(self.id)
 
-    async def logs(self, task: str | int, *, attempt: int = 0, rank: int = 0, tail: int = 0) -> str:
+    async def logs(
+        self,
+        task: str | int,
+        *,
+        attempt: int = 0,
+        rank: int = 0,
+        tail: int = 0,
+        since: datetime | None = None,
+        timestamps: bool = False,
+    ) -> str:
         """The log of a task so far."""
-        return await self.client.logs(self.id, task, attempt=attempt, rank=rank, tail=tail)
+        return await self.client.logs(
+            self.id, task, attempt=attempt, rank=rank, tail=tail, since=since, timestamps=timestamps
+        )
 
     async def explain(self) -> Story:
         """What happened, and why tasks run where they do."""

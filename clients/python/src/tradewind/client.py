@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 
@@ -82,9 +83,20 @@ class Client:
         """Requests the cancellation of a job. Returns before the job has ended."""
         return self._do(_call.cancel(job, reason))
 
-    def logs(self, job: str, task: str | int, *, attempt: int = 0, rank: int = 0, tail: int = 0) -> str:
-        """The log of a task so far, of its last attempt or the given one. tail is in bytes; 0 returns everything."""
-        path, params = _call.logs(job, task, attempt, rank, tail, follow=False)
+    def logs(
+        self,
+        job: str,
+        task: str | int,
+        *,
+        attempt: int = 0,
+        rank: int = 0,
+        tail: int = 0,
+        since: datetime | None = None,
+        timestamps: bool = False,
+    ) -> str:
+        """The log of a task so far, of its last attempt or the given one. tail is in bytes; 0 returns everything. since
+        leaves out the lines printed before. timestamps begins each line with its time."""
+        path, params = _call.logs(job, task, attempt, rank, tail, since, timestamps=timestamps)
         log, text = _call.Log(), ""
         while True:
             response = self._send(self._http.build_request("GET", path, params=params))
@@ -93,9 +105,17 @@ class Client:
             if not log.more(response, params):
                 return text
 
-    def follow_logs(self, job: str, task: str | int, *, rank: int = 0) -> Iterator[str]:
-        """Yields the log of a task as it is printed, until the task has ended."""
-        path, params = _call.logs(job, task, 0, rank, 0, follow=True)
+    def follow_logs(
+        self,
+        job: str,
+        task: str | int,
+        *,
+        rank: int = 0,
+        since: datetime | None = None,
+        timestamps: bool = False,
+    ) -> Iterator[str]:
+        """Yields the log of a task as it is printed, until the task has ended. See logs for since and timestamps."""
+        path, params = _call.logs(job, task, 0, rank, 0, since, timestamps=timestamps, follow=True)
         log, more = _call.Log(), True
         while more:
             try:
@@ -206,13 +226,26 @@ class Run:
         """Yields the job's updates until it has finished: first everything, then changes."""
         return self.client.follow(self.id)
 
-    def logs(self, task: str | int, *, attempt: int = 0, rank: int = 0, tail: int = 0) -> str:
+    def logs(
+        self,
+        task: str | int,
+        *,
+        attempt: int = 0,
+        rank: int = 0,
+        tail: int = 0,
+        since: datetime | None = None,
+        timestamps: bool = False,
+    ) -> str:
         """The log of a task so far."""
-        return self.client.logs(self.id, task, attempt=attempt, rank=rank, tail=tail)
+        return self.client.logs(
+            self.id, task, attempt=attempt, rank=rank, tail=tail, since=since, timestamps=timestamps
+        )
 
-    def follow_logs(self, task: str | int, *, rank: int = 0) -> Iterator[str]:
+    def follow_logs(
+        self, task: str | int, *, rank: int = 0, since: datetime | None = None, timestamps: bool = False
+    ) -> Iterator[str]:
         """Yields the log of a task as it is printed, until the task has ended."""
-        return self.client.follow_logs(self.id, task, rank=rank)
+        return self.client.follow_logs(self.id, task, rank=rank, since=since, timestamps=timestamps)
 
     def explain(self) -> Story:
         """What happened, and why tasks run where they do."""

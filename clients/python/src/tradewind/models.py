@@ -1382,6 +1382,7 @@ class Report(BaseModel):
         str | None, Field(json_schema_extra={'contentEncoding': 'base64'})
     ] = None
     log_from: Annotated[int | None, Field(alias='logFrom')] = None
+    log_times: Annotated[str | None, Field(alias='logTimes')] = None
     message: str | None = None
     moved: list[Moved] | None = None
     notice: int | None = None

@@ -22,6 +22,8 @@ const (
 	Done    = "done"
 	Warned  = "warned"
 	Refused = "refused"
+	// NoEffect: the field is known, and changes nothing here.
+	NoEffect = "no effect"
 )
 
 var rewriteDocs = flag.Bool("rewrite-docs", false, "write the tables of fields into the documentation")
@@ -32,11 +34,44 @@ var rewriteDocs = flag.Bool("rewrite-docs", false, "write the tables of fields i
 // page below docs, must be the same.
 func Fields(t *testing.T, page string, file func(Field) string, parse Parse) {
 	t.Helper()
+	check(t, page, func(f Field) string { return handled(f, file(f), parse) })
+}
+
+// Effects is Fields for a tool some of whose fields change nothing here. without returns the file without the field: a
+// field that is done must change the job.
+func Effects(t *testing.T, page string, file, without func(Field) string, parse Parse) {
+	t.Helper()
+	check(t, page, func(f Field) string {
+		got := handled(f, file(f), parse)
+		if got == Done && jobOf(t, file(f), parse) == jobOf(t, without(f), parse) {
+			return NoEffect
+		}
+		return got
+	})
+}
+
+// jobOf returns the job in a file as a native file.
+func jobOf(t *testing.T, text string, parse Parse) string {
+	t.Helper()
+	j, err := parse("job.yaml", []byte(text))
+	if err != nil {
+		return err.Error()
+	}
+	out, err := dag.Marshal(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// check compares how fields are handled with the table, and the table with the schema and the documentation.
+func check(t *testing.T, page string, handled func(Field) string) {
+	t.Helper()
 	fields := readFields(t)
 	var known []string
 	for _, f := range fields {
 		known = append(known, f.Path)
-		if got := handled(f, file(f), parse); got != f.Handled {
+		if got := handled(f); got != f.Handled {
 			t.Errorf("%s: %s is %s, and the table has %s", f.Path, f.Value, got, f.Handled)
 		}
 	}
@@ -68,7 +103,7 @@ func readFields(t *testing.T) (fields []Field) {
 
 // handled reads a file and returns how its field is handled. Warnings and errors must name the field.
 func handled(f Field, text string, parse Parse) string {
-	name := f.Path[strings.LastIndexAny(f.Path, ".")+1:]
+	name := strings.TrimSuffix(f.Path[strings.LastIndexAny(f.Path, ".")+1:], "[]")
 	j, err := parse("job.yaml", []byte(text))
 	switch {
 	case err != nil && strings.Contains(err.Error(), name) && strings.HasPrefix(err.Error(), "job.yaml:"):

@@ -1,0 +1,44 @@
+package drawn
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Frail makes a job lose much work on spot machines: its tasks save nothing.
+func Frail(j *dag.Job) {
+	for i := range j.Tasks {
+		j.Tasks[i].Checkpoint = nil
+	}
+}
+
+// late is the number of the job that comes to the second queue.
+const late = 1
+
+// Siblings makes a job one of several in two queues with a common parent. All but one are in the first queue, so that
+// the second gets what it deserves only if tasks are stopped for it. Their independent tasks run for long.
+func Siblings(r timeline.Random, j *dag.Job, number int) {
+	n := 1 + r.IntN(4)
+	if j.Queue = "small"; number == late {
+		j.Queue, n = "cpus", few
+	}
+	j.Edges, j.Objective, j.Priority, j.Tasks = nil, dag.MinimizeCost, 0, nil
+	for i := range n {
+		t := dag.Task{Name: fmt.Sprintf("t%d", i), Run: "work", Nodes: 1, Resources: []dag.Resources{{}},
+			Checkpoint: &dag.Checkpoint{Every: r.Spread(3*time.Minute, 30*time.Minute), Path: "ckpt/"}}
+		t.Time.Default = r.Spread(time.Hour, 2*time.Hour)
+		j.Tasks = append(j.Tasks, t)
+	}
+}
+
+// SiblingAfter draws when such a job is submitted. The late one often comes so soon that what already runs may not be
+// stopped yet.
+func SiblingAfter(r timeline.Random, number int) time.Duration {
+	if number != late {
+		return r.Between(0, time.Minute)
+	}
+	return r.Spread(3*time.Minute, 15*time.Minute)
+}
