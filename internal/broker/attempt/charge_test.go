@@ -44,21 +44,24 @@ func TestClusterIsChargedAtMarketPrice(t *testing.T) {
 			t.Errorf("at %v USD: %v paid, want %v", m.usd, cl.PaidUSD, m.want)
 		}
 	}
-	d := DecideReleased(cl, apitypes.Attempt{Outcome: apitypes.OutcomeSucceeded, OfferID: "x/spot"}, time.Minute, at(6))
+	d := DecideReleased(cl, apitypes.Attempt{Outcome: apitypes.OutcomeSucceeded, OfferID: "x/spot"}, at(6))
 	if told, ok := d.Emits[0].(events.CapacityFreed); !ok || !near(told.USD, 2*(1.1+0.2)) {
 		t.Errorf("%+v is booked", d.Emits)
 	}
 }
 
-func TestMinimumChargeIsOneMinute(t *testing.T) {
+func TestMinimumChargeIsThatOfCloud(t *testing.T) {
 	cl, start := bought()
 	cl.Reprice(record.MarketRecord{USD: 0.3, At: start.Add(-time.Hour)}, 0, start.Add(time.Second))
-	if held, usd := booked(cl, time.Minute, start.Add(10*time.Second)); held != time.Minute || !near(usd, 2*0.3/60) {
-		t.Errorf("%v, %v USD", held, usd)
+	for name, want := range map[string]time.Duration{"aws": time.Minute, "azure": 5 * time.Minute, "kubernetes": 10 * time.Second} {
+		cl.Offer.Cloud = name
+		if held, usd := booked(cl, start.Add(10*time.Second)); held != want || !near(usd, 2*0.3*want.Hours()) {
+			t.Errorf("%s: %v, %v USD", name, held, usd)
+		}
 	}
 	if cl, _ = bought(); true {
 		cl.Launched = time.Time{} // unknown: the bid is charged from the intent on
-		if _, usd := booked(cl, time.Minute, start.Add(29*time.Minute)); !near(usd, 2*0.4/2) {
+		if _, usd := booked(cl, start.Add(29*time.Minute)); !near(usd, 2*0.4/2) {
 			t.Errorf("%v USD for unconfirmed machines", usd)
 		}
 	}

@@ -51,7 +51,7 @@ func TestEgressIsBooked(t *testing.T) {
 	if got, want := cl.Charged(start.Add(time.Hour))-before, cl.EgressUSD(); !near(got, want) {
 		t.Errorf("it is charged %v USD for its egress, want %v", got, want)
 	}
-	d := DecideReleased(cl, apitypes.Attempt{}, time.Minute, start.Add(time.Hour))
+	d := DecideReleased(cl, apitypes.Attempt{}, start.Add(time.Hour))
 	if told, ok := d.Emits[0].(events.CapacityFreed); !ok || !near(told.USD, before+cl.EgressUSD()) {
 		t.Errorf("%+v is booked", d.Emits)
 	}
