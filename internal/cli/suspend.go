@@ -19,7 +19,8 @@ func (a *app) suspendBrokers() SuspendBrokers {
 				return nil, err
 			}
 			f := &Target{SuspendBroker: s, Close: s.Close,
-				Job: func(ctx context.Context, name string) (string, error) { return a.job(ctx, s, name) }}
+				Job:    func(ctx context.Context, name string) (string, error) { return a.job(ctx, s, name) },
+				Detail: s.Client.Job}
 			if s.passive {
 				f.StoppedState = s.state
 			}

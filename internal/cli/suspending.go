@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
@@ -26,8 +27,10 @@ type SuspendBroker interface {
 type Target struct {
 	SuspendBroker
 	// Job resolves a job argument to the job's ID.
-	Job   func(ctx context.Context, name string) (string, error)
-	Close func() error
+	Job func(ctx context.Context, name string) (string, error)
+	// Detail returns a job with its tasks. It may be nil: then no task is named.
+	Detail func(ctx context.Context, id string) (*apitypes.JobDetail, error)
+	Close  func() error
 	// StoppedState is the state folder if no broker is running: the change takes effect when one starts. It is empty if
 	// one is running.
 	StoppedState string
@@ -63,6 +66,7 @@ func suspendCommand(app *command.App, brokers SuspendBrokers) *cobra.Command {
 		Short: "Pause jobs or a queue",
 		Long: "Suspends jobs: their running tasks save their work and release their machines, and no more of their tasks\n" +
 			"start until `tradewind resume`. Meanwhile they use no quota and cost nothing; their deadlines stay.\n" +
+			"A task without checkpoints starts again from the beginning.\n" +
 			"With --queue, nothing in that queue and its child queues is admitted; running tasks continue or, with\n" +
 			"--drain, save their work and wait, too. JOB is an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind suspend last --reason \"the data is wrong\"\n  tradewind suspend --queue research\n" +
@@ -156,16 +160,46 @@ func errFinished(err error, id string) error {
 }
 
 func (x *run) suspendJob(ctx context.Context, id string) error {
+	var before apitypes.JobDetail
+	if x.Detail != nil {
+		d, err := x.Detail(ctx, id)
+		if err != nil {
+			return err
+		}
+		before = *d
+	}
 	v, err := x.Suspend(ctx, id, x.by, x.reason)
 	if err != nil {
 		return err
 	}
+	x.tellUnsaved(&before)
 	said := "is suspended"
 	if v.State == apitypes.JobSuspending {
 		said = "is suspended: its running tasks save their work and release their machines"
 	}
 	return x.printDone(v, id, said)
 }
+
+// tellUnsaved names the tasks of a job that lose their work when it is suspended.
+func (x *run) tellUnsaved(d *apitypes.JobDetail) {
+	var lost []string
+	for i := range d.TaskList {
+		if t := &d.TaskList[i]; t.LosesWork() {
+			lost = append(lost, text.Clean(t.Name))
+		}
+	}
+	if len(lost) == 0 {
+		return
+	}
+	if more := len(lost) - maxLost; more > 0 {
+		lost = append(lost[:maxLost], text.Count(more, "other task"))
+	}
+	x.Tell("%s: without checkpoints, the work so far is lost: when %s is resumed, it starts again from the beginning",
+		text.List(lost, "and"), d.ID)
+}
+
+// maxLost is the maximum number of tasks to name.
+const maxLost = 5
 
 func (x *run) resumeJob(ctx context.Context, id string) error {
 	v, err := x.Resume(ctx, id, x.by)

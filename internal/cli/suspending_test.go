@@ -43,10 +43,20 @@ func (h *heard) ResumeQueue(_ context.Context, name, by string) (*apitypes.Queue
 	return &apitypes.Queue{Name: name}, nil
 }
 
+// unsavedJob returns a job with a running task without checkpoints, one that saves some, and one that waits.
+func unsavedJob(_ context.Context, id string) (*apitypes.JobDetail, error) {
+	began := time.Unix(1, 0)
+	return &apitypes.JobDetail{JobView: apitypes.JobView{ID: id}, TaskList: []apitypes.TaskView{
+		{Name: "saves", Started: began}, {Name: "long", Started: began, Unsaved: true}, {Name: "later", Unsaved: true},
+	}}, nil
+}
+
 // TestSuspendAndResumeRequests runs the commands with their flags.
 func TestSuspendAndResumeRequests(t *testing.T) {
 	for _, x := range []struct{ args, asked, printed, fails string }{
 		{args: "suspend a b --by ann --reason lunch", asked: "suspend job-a ann lunch; suspend job-b ann lunch", printed: "save their work"},
+		{args: "suspend a --by ann", asked: "suspend job-a ann ",
+			printed: "long: without checkpoints, the work so far is lost: when job-a is resumed, it starts again from the beginning"},
 		{args: "resume a --by bob", asked: "resume job-a bob", printed: "job-a resumes"},
 		{args: "suspend --queue lab --by ann", asked: "suspend queue lab ann ", printed: "queue lab is suspended: it admits nothing\n"},
 		{args: "suspend --queue lab --by ann --drain", asked: "suspend queue lab ann ", printed: "running tasks save their work"},
@@ -64,7 +74,7 @@ func TestSuspendAndResumeRequests(t *testing.T) {
 		root.AddCommand(cli.SuspendCommands(app, cli.SuspendBrokers{
 			Flags: func(*cobra.Command, *string) {},
 			Find: func(context.Context, string) (*cli.Target, error) {
-				return &cli.Target{SuspendBroker: h, Close: func() error { return nil },
+				return &cli.Target{SuspendBroker: h, Close: func() error { return nil }, Detail: unsavedJob,
 					Job: func(_ context.Context, name string) (string, error) { return "job-" + name, nil }}, nil
 			},
 		})...)

@@ -140,7 +140,12 @@ type TaskView struct {
 	Unready    string    `json:"unready,omitempty" doc:"Why a replica that was ready no longer is"`
 	Waits      string    `json:"waits,omitempty" doc:"If it waits for a better price, or for machines that have not answered: which"`
 	USD        float64   `json:"usd" doc:"Cost so far, USD"`
+	// Unsaved reports that the task saves no checkpoints.
+	Unsaved bool `json:"unsaved,omitempty" doc:"It saves no checkpoints: if it leaves its machine before it has finished, it starts again from the beginning"`
 }
+
+// LosesWork reports whether a task that runs, or has run, would start again from the beginning if it left its machine.
+func (t *TaskView) LosesWork() bool { return t.Unsaved && !t.Started.IsZero() && t.Ended.IsZero() }
 
 // JobDetail is a job with its tasks and its plans.
 type JobDetail struct {

@@ -46,10 +46,10 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*apitypes.S
 		}
 	}
 	for _, a := range detail.Attempts {
-		s.attempt(a, detail.TaskList[a.Task-p.From].Name)
+		s.attempt(a, &detail.TaskList[a.Task-p.From])
 	}
 	if p.From == 0 {
-		s.suspended(detail.suspensions)
+		s.suspended(detail)
 		s.updated(detail.Update)
 	}
 	if err := b.visits(ctx, s, detail, p.From); err != nil {
@@ -128,9 +128,12 @@ func (s *story) overBudget(queues []apitypes.Queue, detail *Look, now time.Time)
 }
 
 // suspended adds when the job was suspended and resumed.
-func (s *story) suspended(all []apitypes.Suspension) {
-	for _, p := range all {
+func (s *story) suspended(detail *Look) {
+	for _, p := range detail.suspensions {
 		text := "running tasks save their work and release their machines"
+		if lost := detail.lost(p.Since); lost != "" {
+			text += "; without checkpoints, " + lost + " " + restarts
+		}
 		if p.Reason != "" {
 			text = p.Reason + "; " + text
 		}
@@ -148,6 +151,25 @@ func (s *story) suspended(all []apitypes.Suspension) {
 		s.add(p.Until, "resumed", "", text)
 	}
 }
+
+// lost names the tasks without checkpoints that ran at a time: the first few of them.
+func (d *Look) lost(at time.Time) string {
+	var names []string
+	for _, a := range d.Attempts {
+		i := slices.IndexFunc(d.TaskList, func(t apitypes.TaskView) bool { return t.Index == a.Task })
+		if i >= 0 && d.TaskList[i].Unsaved && !a.Started.IsZero() && !a.Started.After(at) &&
+			(a.Ended.IsZero() || !a.Ended.Before(at)) {
+			names = append(names, d.TaskList[i].Name)
+		}
+	}
+	if more := len(names) - maxNames; more > 0 {
+		names = append(names[:maxNames], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// maxNames is the maximum number of tasks that an entry names.
+const maxNames = 5
 
 // choices adds why each task runs where it does.
 func (s *story) choices(plan *record.Plan, tasks []apitypes.TaskView) {
@@ -196,7 +218,8 @@ func (s *story) plan(p apitypes.PlanHead) {
 	s.add(p.At, "planned", "", text)
 }
 
-func (s *story) attempt(a apitypes.Attempt, task string) {
+func (s *story) attempt(a apitypes.Attempt, t *apitypes.TaskView) {
+	task := t.Name
 	label := fmt.Sprintf("attempt %d on %s", a.Number, a.OfferID)
 	if a.Nodes > 1 {
 		label += fmt.Sprintf(" × %d", a.Nodes)
@@ -245,6 +268,10 @@ func (s *story) attempt(a apitypes.Attempt, task string) {
 		text = label + " was not tried: " + a.Reason
 	default:
 		text = fmt.Sprintf("%s ended (%s): %s", label, a.Outcome, a.FailureText())
+		if left := a.Outcome == apitypes.OutcomeMoved || a.Outcome == apitypes.OutcomePreempted; left && t.Unsaved &&
+			!a.Started.IsZero() {
+			text += "; it saves no checkpoints, so the task " + restarts
+		}
 	}
 	s.Entries = append(s.Entries, apitypes.Entry{At: a.Ended, Kind: kind, Task: task, Text: text, USD: a.USD})
 	if a.KeptUntil.After(a.Ended) {

@@ -248,8 +248,24 @@ func (b *Views) addTasks(u *txn.Unit, job record.Job, d *Look, from, to int) err
 		d.addServices(job, spec, tasks, from)
 	}
 	b.addUnanswered(u.Now, d, from, to)
+	addUnsaved(job, d.TaskList)
 	return b.addWaits(u, job, tasks, d.TaskList)
 }
+
+// addUnsaved adds which tasks of a suspended job have lost their work, or will.
+func addUnsaved(job record.Job, tasks []apitypes.TaskView) {
+	if job.Suspended() == nil || job.State == apitypes.JobEnding || job.State.Finished() {
+		return
+	}
+	for i := range tasks {
+		if t := &tasks[i]; t.LosesWork() && t.Waits == "" {
+			t.Waits = "until the job is resumed; it saves no checkpoints, so it then " + restarts
+		}
+	}
+}
+
+// restarts is what happens to a task without checkpoints that left its machine.
+const restarts = "starts again from the beginning"
 
 // addUnanswered adds which launches clouds have not answered, and which machines have not called for long.
 func (b *Views) addUnanswered(now time.Time, d *Look, from, to int) {

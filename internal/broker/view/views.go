@@ -164,7 +164,8 @@ func taskViews(job record.Job, spec *dag.Job, plan *record.Plan, tasks []record.
 	views := make([]apitypes.TaskView, to-from)
 	g := spec.Graph()
 	for i := from; i < to; i++ {
-		v := apitypes.TaskView{Index: i, Name: spec.Tasks[i].Name, State: "waiting", Nodes: spec.Tasks[i].Nodes}
+		v := apitypes.TaskView{Index: i, Name: spec.Tasks[i].Name, State: "waiting", Nodes: spec.Tasks[i].Nodes,
+			Unsaved: !spec.Tasks[i].Resumes() && spec.Tasks[i].Service == nil}
 		for _, p := range g.Parents(i) {
 			v.After = append(v.After, int(p))
 		}
@@ -179,6 +180,7 @@ func taskViews(job record.Job, spec *dag.Job, plan *record.Plan, tasks []record.
 		v := &views[t.Index-from]
 		v.State, v.Attempts, v.Progress = string(t.State), t.Attempt, t.Progress
 		v.Started, v.Ended, v.Reason = t.StartedAt, t.EndedAt, t.Reason
+		v.Unsaved = v.Unsaved && t.Checkpoint.Seq == 0
 	}
 	for _, a := range attempts {
 		v := &views[a.Task-from]

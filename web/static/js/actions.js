@@ -42,10 +42,18 @@ export function cancelJob(job) {
   });
 }
 
-export function suspendJob(job) {
+// unsaved says which running tasks would lose their work.
+function unsaved(tasks) {
+  const lost = tasks.filter((t) => t.unsaved && t.started && !t.ended).map((t) => t.name);
+  if (!lost.length) return '';
+  const names = lost.slice(0, 5).join(', ') + (lost.length > 5 ? ` and ${lost.length - 5} more` : '');
+  return para(`Without checkpoints, these start again from the beginning: ${names}.`);
+}
+
+export function suspendJob(job, tasks = []) {
   const why = reasonField();
   return act({
-    question: { title: `Suspend ${job.name}?`, verb: 'Suspend', content: h('div', { class: 'stack' }, para('Running tasks save their work and release their machines. None of its tasks is admitted until you resume it. Its deadline does not change.'), why) },
+    question: { title: `Suspend ${job.name}?`, verb: 'Suspend', content: h('div', { class: 'stack' }, para('Running tasks save their work and release their machines. None of its tasks is admitted until you resume it. Its deadline does not change.'), unsaved(tasks), why) },
     request: () => send('POST', `${path('jobs', job.id, 'suspend')}${query({ by: 'dashboard', reason: why.value })}`, undefined, { 'Idempotency-Key': key() }), done: () => `${job.name} is being suspended`,
   });
 }
@@ -101,13 +109,14 @@ export class JobActions {
     this.el = h('div', { class: 'row actions', role: 'group', 'aria-label': 'Actions' });
   }
 
-  show(view) {
+  show(view, tasks) {
     const buttons = isOver(view) ? [['Run again', rerunJob]]
       : [...(view.suspended ? [['Resume', resumeJob]] : view.state === 'ending' ? [] : [['Suspend', suspendJob]]), ['Cancel', cancelJob]];
     const shape = `${view.id} ${buttons.map((b) => b[0])}`;
     this.view = view;
+    this.tasks = tasks;
     if (shape === this.shape) return;
     this.shape = shape;
-    this.el.replaceChildren(...buttons.map(([name, run]) => h('button', { type: 'button', class: name === 'Cancel' ? 'quiet danger' : 'quiet', data: { action: name.toLowerCase() }, on: { click: () => run(this.view) } }, name)));
+    this.el.replaceChildren(...buttons.map(([name, run]) => h('button', { type: 'button', class: name === 'Cancel' ? 'quiet danger' : 'quiet', data: { action: name.toLowerCase() }, on: { click: () => run(this.view, this.tasks) } }, name)));
   }
 }

@@ -125,7 +125,7 @@ export class JobPage {
       this.why = why;
       this.reason.replaceChildren(why ? warning(why, v.state === 'waiting' || v.state === 'cancelled' ? 'queued' : 'failed') : '');
     }
-    this.actions.show(v);
+    this.actions.show(v, this.job.tasks);
     this.summary.show(this.job);
   }
 

@@ -1592,6 +1592,10 @@ class TaskView(BaseModel):
     """
     Why a replica that was ready no longer is
     """
+    unsaved: bool | None = None
+    """
+    It saves no checkpoints: if it leaves its machine before it has finished, it starts again from the beginning
+    """
     usd: float
     """
     Cost so far, USD
