@@ -262,11 +262,17 @@ func (c *Checker) blockRecord(w *store.Write) {
 	}
 }
 
-// releases reports whether machines that a block covers are being released.
+// releases reports whether machines that a block covers are being released, or were a short time ago.
 func (c *Checker) releases(b apitypes.Block) bool {
 	for _, s := range c.Jobs {
 		for _, cl := range s.clusters {
 			if cl.Released() && !cl.Launched.IsZero() && record.Covers(b, cl.Offer, c.Now) {
+				return true
+			}
+		}
+		for _, a := range s.order { // provision may end the block just after schedule has removed the cluster's record
+			at, gone := s.released[a.cluster]
+			if gone && !a.Started.IsZero() && c.Now.Sub(at) <= c.cfg.Overhead && record.Covers(b, a.Offer, c.Now) {
 				return true
 			}
 		}
