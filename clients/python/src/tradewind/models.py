@@ -442,6 +442,14 @@ class Figure(BaseModel):
     """
     10th percentile, hours
     """
+    measured_hours: Annotated[float | None, Field(alias='measuredHours')] = None
+    """
+    Run time there, hours
+    """
+    measured_on: Annotated[str | None, Field(alias='measuredOn')] = None
+    """
+    Machine type on which the time of the job file was measured
+    """
     runs: int | None = None
     """
     Number of known earlier runs
@@ -800,12 +808,15 @@ class Offer(BaseModel):
     )
     accelerator: str | None = None
     accelerator_count: Annotated[float | None, Field(alias='acceleratorCount')] = None
+    boot_seconds: Annotated[float | None, Field(alias='bootSeconds')] = None
     cloud: str
     has: Amount | None = None
     instance_type: Annotated[str, Field(alias='instanceType')]
     region: str
     reservation: str | None = None
     reserved: int | None = None
+    slow_boot_seconds: Annotated[float | None, Field(alias='slowBootSeconds')] = None
+    speed: float | None = None
     spot: bool
     takes: Amount | None = None
     usd_per_hour: Annotated[float, Field(alias='usdPerHour')]
@@ -1409,6 +1420,10 @@ class RunTimes(BaseModel):
     runs: int
     """
     Number of runs; later ones have more weight
+    """
+    speed: float | None = None
+    """
+    Speed of the machine's vCPUs relative to m6i.xlarge; missing means 1
     """
     var: float | None = None
     """
