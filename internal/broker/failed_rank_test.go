@@ -28,7 +28,7 @@ func TestFailureNamesExitCodeAndRank(t *testing.T) {
 	p.settle()
 	d := p.detail()
 	a := d.Attempts[0]
-	if a.Failure == nil || *a.Failure != (apitypes.Failure{Rank: 2, ExitCode: 7}) {
+	if a.Failure != (apitypes.Failure{Rank: 2, ExitCode: 7}) {
 		t.Errorf("the attempt's failure is %+v", a.Failure)
 	}
 	const want = "exit code 7 on rank 2 of 4: MemoryError"

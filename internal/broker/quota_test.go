@@ -49,10 +49,10 @@ func TestEachExhaustedQuotaIsTriedOnce(t *testing.T) {
 		group         func(apitypes.Offer) string
 		min, max      int // of launches
 	}{
-		"AWS on demand":             {"aws", "on-demand", quotas.Regional, 10, 60},
-		"Azure on demand":           {"azure", "on-demand", quotas.Regional, 10, 60},
-		"Azure spot":                {"azure", "spot", quotas.Regional, 10, 60},
-		"Google Cloud on demand":    {"gcp", "on-demand", quotas.Regional, 10, 400},
+		"AWS on demand":             {"aws", "on-demand", quotas.Regional, 4, 20},
+		"Azure on demand":           {"azure", "on-demand", quotas.Regional, 4, 4},
+		"Azure spot":                {"azure", "spot", quotas.Regional, 4, 4},
+		"Google Cloud on demand":    {"gcp", "on-demand", quotas.Regional, 4, 60},
 		"Google Cloud, all regions": {"gcp", "on-demand", everywhere, 1, 1},
 	} {
 		p := &porch{bench: newBench(t)}
@@ -64,7 +64,13 @@ func TestEachExhaustedQuotaIsTriedOnce(t *testing.T) {
 			used[fmt.Sprint(group, region, market)] = true
 			return &cloud.Error{Cloud: c.cloud, Kind: cloud.Quota, Code: "QuotaExceeded", Class: group}
 		}
-		p.submit("{t: {run: x, time: 2h, resources: {cpus: 4, cloud: "+c.cloud+", market: "+c.market+"}}}", "1")
+		// Four regions of each cloud say as much as all, sooner.
+		four := map[string]string{
+			"aws":   "aws:us-east-1, aws:us-west-2, aws:eu-west-1, aws:ap-south-1",
+			"azure": "azure:eastus, azure:westus2, azure:northeurope, azure:centralindia",
+			"gcp":   "gcp:us-central1, gcp:us-west1, gcp:europe-west4, gcp:asia-south1",
+		}[c.cloud]
+		p.submit("{t: {run: x, time: 2h, resources: {cpus: 4, cloud: "+c.cloud+", market: "+c.market+"}}}\nregions: ["+four+"]", "1")
 		p.settle()
 		if d := p.detail(); d.State != apitypes.JobWaiting {
 			t.Errorf("%s: the job is %s: %s", name, d.State, d.Reason)

@@ -46,7 +46,7 @@ func TestCommands(t *testing.T) {
 				broken := detail(d.CmdArgs[0].Key, apitypes.JobFailed, 1)
 				broken.TaskList[0].Nodes, broken.TaskList[0].State = 4, "failed"
 				broken.Attempts = []apitypes.Attempt{{Task: 0, Number: 1, Nodes: 4, Outcome: apitypes.OutcomeFailed,
-					OfferID: broken.TaskList[0].Offer, Reason: "MemoryError", Failure: &apitypes.Failure{Rank: 2, ExitCode: 7}}}
+					OfferID: broken.TaskList[0].Offer, Reason: "MemoryError", Failure: apitypes.Failure{Rank: 2, ExitCode: 7}}}
 				b.jobs = append(b.jobs, broken)
 			case "suspended":
 				b := p.hosts.broker

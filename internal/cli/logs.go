@@ -64,7 +64,7 @@ type logOptions struct {
 func (o logOptions) of(d *apitypes.JobDetail, t *apitypes.TaskView) client.LogOptions {
 	number := cmp.Or(o.Attempt, t.Attempts)
 	for i := range d.Attempts {
-		if x := &d.Attempts[i]; o.anyRank && x.Task == t.Index && x.Number == number && x.Failure != nil && x.Nodes > 1 {
+		if x := &d.Attempts[i]; o.anyRank && x.Task == t.Index && x.Number == number && x.Failure != (apitypes.Failure{}) && x.Nodes > 1 {
 			o.Rank = x.Failure.Rank
 		}
 	}

@@ -58,21 +58,21 @@ type Attempt struct {
 	// Doubt is why a message from one of its machines was first rejected; DoubtedAt is when.
 	Doubt     string    `json:"doubt,omitempty"`
 	DoubtedAt time.Time `json:"doubtedAt,omitzero"`
-	// Failure is which of its machines failed first, if its task failed.
-	Failure *Failure `json:"failure,omitempty"`
+	// Failure is which of its machines failed first; zero unless its task failed.
+	Failure Failure `json:"failure,omitzero"`
 }
 
 // Failure is how the script of a task ended on one of its machines.
 type Failure struct {
 	Rank     int `json:"rank"`     // of the machine, counted from 0
-	ExitCode int `json:"exitCode"` // 128 and the signal's number if a signal ended it, -1 if it did not end by itself
+	ExitCode int `json:"exitCode"` // 128 and the signal's number if a signal ended it, -1 if the script did not fail by itself; never 0
 }
 
 // DescribeFailure names the exit code and, if the attempt has several machines, the rank that failed. It is empty for an
 // attempt whose task did not fail.
 func (a Attempt) DescribeFailure() string {
 	f := a.Failure
-	if f == nil {
+	if f == (Failure{}) {
 		return ""
 	}
 	var parts []string

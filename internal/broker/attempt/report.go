@@ -209,8 +209,8 @@ func (st *Reporting) failed(r wire.Report, cfg config.Config) (d record.Decision
 		st.Attempt.KeptUntil, st.node().Keeps = st.Cluster.KeptUntil, true
 	}
 	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = apitypes.OutcomeFailed, message, st.Now
-	st.Attempt.Failure = &apitypes.Failure{Rank: st.Rank, ExitCode: r.ExitCode}
-	if timedOut {
+	st.Attempt.Failure = apitypes.Failure{Rank: st.Rank, ExitCode: r.ExitCode}
+	if timedOut || r.ExitCode == 0 {
 		st.Attempt.Failure.ExitCode = -1 // that of the signal says nothing
 	}
 	st.Task.State, st.Task.Reason, st.Task.EndedAt, st.Task.Alone = record.TaskFailed, st.Attempt.FailureText(), st.Now,
