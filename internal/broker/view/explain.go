@@ -154,12 +154,18 @@ func (s *story) suspended(detail *Look) {
 
 // lost names the tasks without checkpoints that ran at a time: the first few of them.
 func (d *Look) lost(at time.Time) string {
+	unsaved := map[int]string{} // the names by index
+	for i := range d.TaskList {
+		if t := &d.TaskList[i]; t.Unsaved {
+			unsaved[t.Index] = t.Name
+		}
+	}
 	var names []string
-	for _, a := range d.Attempts {
-		i := slices.IndexFunc(d.TaskList, func(t apitypes.TaskView) bool { return t.Index == a.Task })
-		if i >= 0 && d.TaskList[i].Unsaved && !a.Started.IsZero() && !a.Started.After(at) &&
+	for i := range d.Attempts {
+		a := &d.Attempts[i]
+		if name := unsaved[a.Task]; name != "" && !a.Started.IsZero() && !a.Started.After(at) &&
 			(a.Ended.IsZero() || !a.Ended.Before(at)) {
-			names = append(names, d.TaskList[i].Name)
+			names = append(names, name)
 		}
 	}
 	if more := len(names) - maxNames; more > 0 {

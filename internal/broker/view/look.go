@@ -274,7 +274,11 @@ func (b *Views) addUnanswered(now time.Time, d *Look, from, to int) {
 			continue
 		}
 		late := now.Sub(cl.Since) > b.txns.Config.BootLimit(cl.Offer)/lateBoot
-		waits := &d.TaskList[cl.Task-from].Waits
+		t := &d.TaskList[cl.Task-from]
+		if s := record.TaskState(t.State); s == record.TaskSucceeded || s == record.TaskFailed {
+			continue // its machines are on their way out
+		}
+		waits := &t.Waits
 		switch {
 		case cl.State == record.ClusterLaunching && cl.Tries > 0:
 			*waits = fmt.Sprintf("for the launch of attempt %d, which the cloud has failed, or not answered, %s", cl.Attempt,
