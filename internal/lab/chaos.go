@@ -1,9 +1,12 @@
 package lab
 
 import (
+	"compress/gzip"
 	"context"
 	"fmt"
+	"io"
 	"maps"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -15,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/sim"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 )
 
 // chaosOptions are the flags of chaos.
@@ -22,6 +26,7 @@ type chaosOptions struct {
 	seeds   seedsFlag
 	jobs    int
 	history int
+	boots   string
 	output  *command.Choice
 }
 
@@ -33,16 +38,19 @@ func (a app) chaosCommand() *cobra.Command {
 		Long: "Runs the broker's own functions in virtual time, one world per seed. Messages are lost, repeated and\n" +
 			"reordered, the broker crashes between any two steps, and clouds fail, hang and interrupt machines. After\n" +
 			"every step it checks that no job, event, machine or dollar is lost or duplicated. The same seed always\n" +
-			"gives the same history and the same failure. Exits with 1 if an invariant does not hold.",
+			"gives the same history and the same failure. Exits with 1 if an invariant does not hold.\n\n" +
+			"--boot-times draws the boots of machines from measured ones: CSV with the columns cloud, type and\n" +
+			"first_script_line_s, in seconds. Worlds that have slow boots as a fault have those besides.",
 		Example: "  tradewind-lab chaos --seeds 0:500\n  tradewind-lab chaos --seeds 17 --history 1000   # one " +
 			"seed, with " +
-			"its last 1000 lines",
+			"its last 1000 lines\n  tradewind-lab chaos --boot-times boot.csv.gz --seeds 0:100",
 		Args: command.Args(0, 0),
 	}
 	f := c.Flags()
 	f.Var(&o.seeds, "seeds", "seeds A (included) to B (excluded), or a single one")
 	f.IntVar(&o.jobs, "jobs", 0, "jobs in each world (default: random by seed)")
 	f.IntVar(&o.history, "history", 60, "lines of history to print for a failing seed, or for a single one")
+	f.StringVar(&o.boots, "boot-times", "", "file of measured boot times to draw from")
 	o.output = command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
@@ -88,8 +96,12 @@ func (a app) chaos(ctx context.Context, o *chaosOptions) error {
 	if o.history < 0 || o.jobs < 0 {
 		return command.BadInput("", "--history and --jobs must be at least 0")
 	}
+	boots, err := readBoots(o.boots)
+	if err != nil {
+		return err
+	}
 	began := a.Now()
-	report, only, err := a.simulate(ctx, o)
+	report, only, err := a.simulate(ctx, o, boots)
 	if err != nil {
 		return err
 	}
@@ -109,13 +121,37 @@ func (a app) chaos(ctx context.Context, o *chaosOptions) error {
 	return nil
 }
 
+// readBoots reads a file of boot times, which may be compressed with gzip; nil if no file is named.
+func readBoots(name string) (*hardware.Boots, error) {
+	if name == "" {
+		return nil, nil
+	}
+	f, err := os.Open(name) //nolint:gosec // the user names the file
+	if err != nil {
+		return nil, command.BadInput("", "--boot-times: %v", err)
+	}
+	defer f.Close() //nolint:errcheck // it is only read
+	from := io.Reader(f)
+	if strings.HasSuffix(name, ".gz") {
+		if from, err = gzip.NewReader(f); err != nil {
+			return nil, command.BadInput("", "--boot-times: %s: %v", name, err)
+		}
+	}
+	boots, err := hardware.ReadBoots(from)
+	if err != nil {
+		return nil, command.BadInput("", "--boot-times: %s: %v", name, err)
+	}
+	return boots, nil
+}
+
 // simulate runs the worlds, in parallel on all processors. For a single world it also returns the history.
-func (a app) simulate(ctx context.Context, o *chaosOptions) (report sim.Report, only []string, err error) {
+func (a app) simulate(ctx context.Context, o *chaosOptions, boots *hardware.Boots) (report sim.Report, only []string,
+	err error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(sim.GCPercent))
 	var told time.Time
 	played, total := 0, int(o.seeds.to-o.seeds.from) //nolint:gosec // small numbers
 	report, err = sim.Chaos(ctx, o.seeds.from, o.seeds.to, sim.ChaosOptions{
-		Options: sim.Options{Jobs: o.jobs, Keep: o.history}, StopAfter: maxViolations,
+		Options: sim.Options{Jobs: o.jobs, Keep: o.history, Boots: boots}, StopAfter: maxViolations,
 	}, func(r sim.Result) {
 		played++
 		if total == 1 {

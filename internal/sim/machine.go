@@ -35,6 +35,11 @@ func newMachine(c *provider, f *fleet, id string, rank int, spec cloud.LaunchSpe
 	}
 	m.agent = newAgent(m, spec.Bootstrap.Tokens[rank])
 	boot := r.Between(15*time.Second, 100*time.Second)
+	if w.opt.Boots != nil {
+		if measured, ok := w.opt.Boots.Quantile(c.name, spec.Offer.InstanceType, r.Float64()); ok {
+			boot = measured
+		}
+	}
 	if r.Chance(w.faults.SlowBoot) {
 		w.Count("slow boot")
 		boot = r.Between(3*time.Minute, 25*time.Minute)

@@ -13,6 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 )
 
 // Options configures a simulation. The zero value draws everything from the seed.
@@ -23,6 +24,8 @@ type Options struct {
 	Jobs int
 	// Traces, if any, are the recorded availability of spot machines, instead of a model.
 	Traces []*weather.Trace
+	// Boots are measured boot times to draw from, instead of 15 to 100 s. Slow boots as a fault are drawn besides.
+	Boots *hardware.Boots
 	// Break injects a bug into the system under test, to show that it is detected.
 	Break breaks.Kind
 	// Planner replaces the simulation's own planner. It must be deterministic, use the simulation's offers and be safe
