@@ -76,8 +76,8 @@ func (b *Functions) planJob(ctx context.Context, cause, id, reason string, faile
 	})
 }
 
-// loadUnplanned loads a job that needs a plan newer than version failed. needed is false if it has one, has finished, or
-// does not exist.
+// loadUnplanned loads a job that needs a plan newer than version failed. needed is false if it has one, has finished,
+// or does not exist.
 func loadUnplanned(u *txn.Unit, id string, failed int) (job record.Job, needed bool, err error) {
 	job, found, err := recordcache.Get[record.Job](u, record.JobKey(id))
 	if err != nil || !found {

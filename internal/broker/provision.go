@@ -124,8 +124,7 @@ func (b *Functions) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 	}
 	spec.Rules, spec.KnownBy = st.Rules()
 	// The times come from the intent, so that a repeated launch request is identical.
-	expires := st.Cluster.Intended.Add(b.cfg.TokenFor + 2*st.Spec.Time.For(st.Cluster.Offer.InstanceType,
-		st.Cluster.Offer.Accelerator, st.Cluster.Offer.AccelCount, st.Cluster.Offer.Speed))
+	expires := st.Cluster.Intended.Add(b.cfg.TokenFor + 2*record.TimeOn(st.Spec, st.Cluster.Offer))
 	claims := wire.Claims{Job: st.Job.ID, Cluster: st.Cluster.ID, Expires: expires, Boot: true}
 	tokens := make([]string, spec.Nodes+1)
 	for rank := range tokens {

@@ -178,7 +178,7 @@ func (w *bench) deliver(until string, held []string) (map[string]int, events.Eve
 // handle runs a function on an event, whose process may end meanwhile.
 func (w *bench) handle(ctx context.Context, fn string, e events.Event) (err error) {
 	defer func() {
-		if r := recover(); r == errEnded {
+		if r := recover(); r == any(errEnded) { //nolint:errorlint // the very value that was thrown
 			err = errEnded
 		} else if r != nil {
 			panic(r)

@@ -38,7 +38,8 @@ func (a *app) logsCommand() *cobra.Command {
 	f := c.Flags()
 	f.BoolVarP(&o.Follow, "follow", "f", false, "continue with new output until the task has finished")
 	f.IntVar(&o.Attempt, "attempt", 0, "number of the attempt (default: the latest)")
-	f.IntVar(&o.Rank, "rank", 0, "machine of a task that runs on several, counted from 0 (default: the one that\nfailed, or 0)")
+	f.IntVar(&o.Rank, "rank", 0,
+		"machine of a task that runs on several, counted from 0 (default: the one that\nfailed, or 0)")
 	f.IntVarP(&o.Lines, "tail", "n", 0, "begin with the last `N` lines (default: all)")
 	since := command.Moment{Now: a.Now}
 	f.Var(&since, "since", "begin with the first line printed at this time or this long ago: 10m, 2026-01-31T15:04:05Z")
@@ -64,7 +65,9 @@ type logOptions struct {
 func (o logOptions) of(d *apitypes.JobDetail, t *apitypes.TaskView) client.LogOptions {
 	number := cmp.Or(o.Attempt, t.Attempts)
 	for i := range d.Attempts {
-		if x := &d.Attempts[i]; o.anyRank && x.Task == t.Index && x.Number == number && x.Failure != (apitypes.Failure{}) && x.Nodes > 1 {
+		x := &d.Attempts[i]
+		failed := x.Task == t.Index && x.Number == number && x.Failure != (apitypes.Failure{})
+		if o.anyRank && failed && x.Nodes > 1 {
 			o.Rank = x.Failure.Rank
 		}
 	}
@@ -118,8 +121,8 @@ func (a *app) taskOptions(d *apitypes.JobDetail, t *apitypes.TaskView, o logOpti
 		if options.Rank > 0 {
 			why = ", which failed"
 		}
-		a.Tell("%s ran on %d machines: this is the output of rank %d%s; --rank shows another", text.Clean(t.Name), t.Nodes,
-			options.Rank, why)
+		a.Tell("%s ran on %d machines: this is the output of rank %d%s; --rank shows another", text.Clean(t.Name),
+			t.Nodes, options.Rank, why)
 	}
 	return options
 }

@@ -20,7 +20,7 @@ func (a *app) suspendBrokers() SuspendBrokers {
 			}
 			f := &Target{SuspendBroker: s, Close: s.Close,
 				Job:    func(ctx context.Context, name string) (string, error) { return a.job(ctx, s, name) },
-				Detail: s.Client.Job}
+				Detail: s.Job}
 			if s.passive {
 				f.StoppedState = s.state
 			}

@@ -193,7 +193,7 @@ func (u *users) duration(a *wire.Assignment, o apitypes.Offer) time.Duration {
 	if t.StandIn() {
 		return t.Recorded
 	}
-	return time.Duration(float64(t.Time.For(o.InstanceType, o.Accelerator, o.AccelCount, o.Speed)) * j.Factor[i])
+	return time.Duration(float64(record.TimeOn(t, o)) * j.Factor[i])
 }
 
 // drawEndless makes some tasks run until their gang's chief ends them, if nothing limits their time.

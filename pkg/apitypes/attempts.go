@@ -68,8 +68,8 @@ type Failure struct {
 	ExitCode int `json:"exitCode"` // 128 and the signal's number if a signal ended it, -1 if the script did not fail by itself; never 0
 }
 
-// DescribeFailure names the exit code and, if the attempt has several machines, the rank that failed. It is empty for an
-// attempt whose task did not fail.
+// DescribeFailure names the exit code and, if the attempt has several machines, the rank that failed. It is empty for
+// an attempt whose task did not fail.
 func (a Attempt) DescribeFailure() string {
 	f := a.Failure
 	if f == (Failure{}) {

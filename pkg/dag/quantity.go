@@ -242,7 +242,9 @@ func ParseCPUsAtLeast(s string) (Range, error) { return parseAtLeast(s, ParseCPU
 
 // ParseMemoryAtLeast reads memory as native files have it: a number alone is a minimum, =16 is exactly 16 GiB, and GB
 // is GiB. Memory is sold in GiB, and whoever writes 16GB means the machine with 16.
-func ParseMemoryAtLeast(s string) (Range, error) { return parseAtLeast(binaryMemory.Replace(s), ParseMemory) }
+func ParseMemoryAtLeast(s string) (Range, error) {
+	return parseAtLeast(binaryMemory.Replace(s), ParseMemory)
+}
 
 var binaryMemory = strings.NewReplacer("MB", "MiB", "GB", "GiB", "TB", "TiB")
 

@@ -257,7 +257,7 @@ func progressOf(t *dag.Task, task record.Task, attempt apitypes.Attempt, saved t
 	if t.StandIn() || t.Checkpoint == nil || attempt.Started.IsZero() {
 		return task.Progress
 	}
-	total := t.Time.For(attempt.Offer.InstanceType, attempt.Offer.Accelerator, attempt.Offer.AccelCount, attempt.Offer.Speed)
+	total := record.TimeOn(t, attempt.Offer)
 	done := attempt.Resumed + saved.Sub(attempt.Started).Seconds()/max(total.Seconds(), 1)
 	// The author's estimate of the time is never trusted to the end.
 	return math.Max(task.Progress, math.Min(done, maxEstimatedProgress))

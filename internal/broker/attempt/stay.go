@@ -122,7 +122,7 @@ type need struct {
 // needs returns what a task with a running attempt needs.
 func (st *staying) needs(l Losing, spec *dag.Task, now time.Time) (n need) {
 	o := l.Cluster.Offer
-	n.whole = spec.Time.For(o.InstanceType, o.Accelerator, o.AccelCount, o.Speed)
+	n.whole = record.TimeOn(spec, o)
 	n.unsaved = time.Duration(float64(n.whole) * (1 - l.Task.Progress))
 	doing := l.Attempt.Resumed
 	if n.whole > 0 && !l.Attempt.Started.IsZero() {
@@ -261,7 +261,7 @@ func tooLate(spec *dag.Job, plan *record.Plan, bids *record.Bids, i int, cfg con
 	if c == nil || !c.Offer.Spot || i >= len(bids.FinishBy) || !record.OnDemandAllowed(t) {
 		return false
 	}
-	work := t.Time.For(c.Offer.InstanceType, c.Offer.Accelerator, c.Offer.AccelCount, c.Offer.Speed)
+	work := record.TimeOn(t, c.Offer)
 	left := bids.FinishBy[i].Sub(now)
 	return left < work+cfg.TickEvery+cfg.Restart && left >= work
 }

@@ -66,7 +66,7 @@ func Decide(ctx context.Context, in Input) (bids record.Bids, err error) {
 // unknown.
 func (in *Input) liveInput(i int, by []time.Time) (l bidding.LiveTask, ok bool) {
 	t, c := &in.Spec.Tasks[i], in.Plan.Of(i)
-	work := record.Hours(t.Time.For(c.Offer.InstanceType, c.Offer.Accelerator, c.Offer.AccelCount, c.Offer.Speed))
+	work := record.Hours(record.TimeOn(t, c.Offer))
 	if work <= 0 || !(c.Offer.USDPerHour > 0) || !(c.OnDemandUSD > 0) || !record.OnDemandAllowed(t) ||
 		!t.Resumes() {
 		return l, false

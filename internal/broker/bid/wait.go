@@ -194,7 +194,7 @@ func LoadWaiting(u recordcache.Reader, cfg config.Config, job record.Job, task r
 	if err != nil || c == nil || m.USD <= 0 {
 		return nil, err
 	}
-	whole := spec.Tasks[task.Index].Time.For(c.Offer.InstanceType, c.Offer.Accelerator, c.Offer.AccelCount, c.Offer.Speed)
+	whole := record.TimeOn(&spec.Tasks[task.Index], c.Offer)
 	w.Worth, w.USD, w.Work = bids.Begins[w.Table], m.USD, record.Hours(whole)*(1-task.Progress)
 	return w, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -15,7 +16,7 @@ const scaledBy = 1000
 // FigureOf returns the run time that a task is planned with on an offer, and where that comes from.
 func FigureOf(t *dag.Task, o apitypes.Offer) apitypes.Figure {
 	f := apitypes.Figure{
-		Hours: t.Time.For(o.InstanceType, o.Accelerator, o.AccelCount, o.Speed).Hours(),
+		Hours: record.TimeOn(t, o).Hours(),
 		From:  apitypes.FromFile,
 	}
 	if t.Time.Default == 0 && len(t.Time.On) == 0 {

@@ -109,7 +109,7 @@ func RunOf(t *dag.Task, task record.Task, a apitypes.Attempt) (r Run, ok bool) {
 		return r, false
 	}
 	hours := record.Hours(task.EndedAt.Sub(a.Started))
-	hours += a.Resumed * record.Hours(t.Time.For(a.Offer.InstanceType, a.Offer.Accelerator, a.Offer.AccelCount, a.Offer.Speed))
+	hours += a.Resumed * record.Hours(record.TimeOn(t, a.Offer))
 	r = Run{Task: task.Index, Hours: hours, Machine: machine}
 	if a.Offer.Accelerator == "" {
 		r.Speed = a.Offer.Speed

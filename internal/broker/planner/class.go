@@ -170,14 +170,7 @@ func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 		Service: catalog.Service(r.Service), CheapestPer: catalog.PerRegion, MaxUSDPerHour: float64(r.MaxUSDPerHour),
 		Faster: r.Accelerator == "",
 	}
-	if r.Accelerator == "" && r.InstanceType == "" {
-		if r.CPUs.IsZero() && r.Memory.IsZero() {
-			base.VCPU, base.MemoryGiB = catalog.AtLeast(defaultVCPUs), catalog.AtLeast(defaultGiB)
-		}
-		if r.Cloud != cloudOfClusters {
-			base.Arch = cmp.Or(base.Arch, catalog.AMD64)
-		}
-	}
+	addDefaults(&base, r)
 	if r.Cloud != "" {
 		base.Clouds = []string{r.Cloud}
 	}
@@ -213,6 +206,19 @@ func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 		queries = append(queries, q)
 	}
 	return queries
+}
+
+// addDefaults adds what a task gets that asks for no machine.
+func addDefaults(q *catalog.Query, r dag.Resources) {
+	if r.Accelerator != "" || r.InstanceType != "" {
+		return
+	}
+	if r.CPUs.IsZero() && r.Memory.IsZero() {
+		q.VCPU, q.MemoryGiB = catalog.AtLeast(defaultVCPUs), catalog.AtLeast(defaultGiB)
+	}
+	if r.Cloud != cloudOfClusters {
+		q.Arch = cmp.Or(q.Arch, catalog.AMD64)
+	}
 }
 
 // keep rejects matches that the deployment does not buy, that are blocked now, or that are outside the job's regions.

@@ -304,7 +304,7 @@ func (s *syncing) token(cl *record.Cluster, rank int) (string, error) {
 		return "", err
 	}
 	o := cl.Offer
-	expires := s.u.Now.Add(s.cfg.TokenFor + 2*spec.Tasks[cl.Task].Time.For(o.InstanceType, o.Accelerator, o.AccelCount, o.Speed))
+	expires := s.u.Now.Add(s.cfg.TokenFor + 2*record.TimeOn(&spec.Tasks[cl.Task], o))
 	token, err := s.tokens(wire.Claims{Job: cl.Job, Cluster: cl.ID, Rank: rank, Expires: expires})
 	if err != nil {
 		return "", fmt.Errorf("broker: token for %s: %w", cl.ID, err)

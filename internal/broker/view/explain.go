@@ -224,6 +224,12 @@ func (s *story) plan(p apitypes.PlanHead) {
 	s.add(p.At, "planned", "", text)
 }
 
+// losesWork reports whether an attempt left its machines without saving the work of its task.
+func losesWork(a *apitypes.Attempt, t *apitypes.TaskView) bool {
+	left := a.Outcome == apitypes.OutcomeMoved || a.Outcome == apitypes.OutcomePreempted
+	return left && t.Unsaved && !a.Started.IsZero()
+}
+
 func (s *story) attempt(a apitypes.Attempt, t *apitypes.TaskView) {
 	task := t.Name
 	label := fmt.Sprintf("attempt %d on %s", a.Number, a.OfferID)
@@ -274,8 +280,7 @@ func (s *story) attempt(a apitypes.Attempt, t *apitypes.TaskView) {
 		text = label + " was not tried: " + a.Reason
 	default:
 		text = fmt.Sprintf("%s ended (%s): %s", label, a.Outcome, a.FailureText())
-		if left := a.Outcome == apitypes.OutcomeMoved || a.Outcome == apitypes.OutcomePreempted; left && t.Unsaved &&
-			!a.Started.IsZero() {
+		if losesWork(&a, t) {
 			text += "; it saves no checkpoints, so the task " + restarts
 		}
 	}

@@ -281,8 +281,8 @@ func (b *Views) addUnanswered(now time.Time, d *Look, from, to int) {
 		waits := &t.Waits
 		switch {
 		case cl.State == record.ClusterLaunching && cl.Tries > 0:
-			*waits = fmt.Sprintf("for the launch of attempt %d, which the cloud has failed, or not answered, %s", cl.Attempt,
-				readable.Times(cl.Tries))
+			*waits = fmt.Sprintf("for the launch of attempt %d, which the cloud has failed, or not answered, %s",
+				cl.Attempt, readable.Times(cl.Tries))
 		case cl.State == record.ClusterBooting && late && cl.NeverAnswered() != "":
 			*waits = fmt.Sprintf("for the machines of attempt %d: %s", cl.Attempt, cl.NeverAnswered())
 		}

@@ -450,8 +450,8 @@ func (a app) planTotals(r *PlanResult) error {
 		}
 		proof = fmt.Sprintf("no plan is better than %.4g%s", r.Bound, unit)
 	}
-	line := fmt.Sprintf("%s USD, expected to take %s (%s, in %s)", text.USD(r.USD), text.Span(text.Hours(r.Hours)), proof,
-		text.Span(text.Hours(r.Millis/3.6e6)))
+	line := fmt.Sprintf("%s USD, expected to take %s (%s, in %s)", text.USD(r.USD), text.Span(text.Hours(r.Hours)),
+		proof, text.Span(text.Hours(r.Millis/3.6e6)))
 	if err := a.Printf("\n%s: %s\n", style.Paint(text.Strong, "plan"), line); err != nil {
 		return err
 	}

@@ -13,7 +13,8 @@ func timesFrom(tasks []PlanTask) []string {
 	froms, told := make([]string, len(tasks)), false
 	for i := range tasks {
 		froms[i] = timeFrom(tasks[i].Time)
-		told = told || tasks[i].Time != nil && (tasks[i].Time.From != apitypes.FromFile || tasks[i].Time.MeasuredOn != "")
+		f := tasks[i].Time
+		told = told || f != nil && (f.From != apitypes.FromFile || f.MeasuredOn != "")
 	}
 	if !told {
 		clear(froms)
@@ -37,7 +38,8 @@ func timeFrom(f *apitypes.Figure) string {
 		return "assumed"
 	}
 	if f.MeasuredOn != "" {
-		return text.Span(text.Hours(f.MeasuredHours)) + " on " + text.Clean(f.MeasuredOn) + " → " + text.Span(text.Hours(f.Hours)) + " here"
+		return fmt.Sprintf("%s on %s → %s here", text.Span(text.Hours(f.MeasuredHours)), text.Clean(f.MeasuredOn),
+			text.Span(text.Hours(f.Hours)))
 	}
 	return "the file"
 }

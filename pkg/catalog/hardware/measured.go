@@ -26,8 +26,8 @@ const (
 	columnBoot  = "first_script_line_s"
 )
 
-// ReadBoots reads boot times from CSV with the columns cloud, type and first_script_line_s, the seconds from the request
-// of a machine to the first line of its start script. The error names the line and the column.
+// ReadBoots reads boot times from CSV with the columns cloud, type and first_script_line_s, the seconds from the
+// request of a machine to the first line of its start script. The error names the line and the column.
 func ReadBoots(from io.Reader) (*Boots, error) {
 	r := csv.NewReader(from)
 	header, err := r.Read()

@@ -37,7 +37,7 @@ func (r *reader) forDefaults() yamlfile.Fields[*dag.Task] {
 			t.Checkpoint = new(dag.Checkpoint)
 			return r.readCheckpoint(t.Checkpoint, n)
 		},
-		"time":      func(t *dag.Task, n *yaml.Node) error { return r.readTime(&t.Time, n) },
+		"time": func(t *dag.Task, n *yaml.Node) error { return r.readTime(&t.Time, n) },
 		"reference": yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Reference },
 			yamlfile.Checked(dag.CheckWord)),
 		"resources": r.readResources,

@@ -194,7 +194,7 @@ func vcpus(cloud, instanceType string) float64 {
 		}
 		instanceType = parts[2]
 	}
-	digits := strings.TrimLeft(instanceType, "StandardABCDEFGHIJKLMNOPQRSTUVWXYZ_")
+	digits := strings.TrimLeftFunc(instanceType, func(r rune) bool { return r < '0' || r > '9' })
 	end := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
 	if end < 0 {
 		end = len(digits)

@@ -83,11 +83,11 @@ func Regional(o apitypes.Offer) string {
 		return AzureCores
 	case "gcp":
 		metrics := GoogleCPUs(o.InstanceType)
-		if name := metrics[len(metrics)-1]; o.Spot {
-			return preemptible + name
-		} else {
-			return name
+		name := metrics[len(metrics)-1]
+		if o.Spot {
+			name = preemptible + name
 		}
+		return name
 	}
 	return ""
 }

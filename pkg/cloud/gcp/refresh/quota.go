@@ -55,7 +55,8 @@ func (l limits) gpuRoom(o *catalog.Offer, m catalog.Market) (limit float64, know
 // cpuRoom returns the quota of a family's processors on a market; known is false if there is none. Spot machines have a
 // separate quota; if that is 0, none was granted, and they count against the common one.
 func (l limits) cpuRoom(o *catalog.Offer, m catalog.Market) (limit float64, known bool) {
-	for _, metric := range quotas.GoogleCPUs(o.InstanceType) { // a family with a separate quota does not count against the common one
+	// A family with a separate quota does not count against the common one.
+	for _, metric := range quotas.GoogleCPUs(o.InstanceType) {
 		if v, ok := l[o.Region][preemptible+metric]; m == catalog.Spot && ok && v > 0 {
 			return v, true
 		}
