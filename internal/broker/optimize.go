@@ -86,8 +86,8 @@ func loadUnplanned(u *txn.Unit, id string, failed int) (job record.Job, needed b
 	return job, job.State != apitypes.JobEnding && !job.State.Finished() && job.Plan.Version <= failed, nil
 }
 
-// beginPlan records that a try to plan a job begins, so that it counts even if this process ends during it. It fails the
-// job instead if the planner has failed too often. begun is false if there is nothing to plan.
+// beginPlan records that a try to plan a job begins, so that it counts even if this process ends during it. It fails
+// the job instead if the planner has failed too often. begun is false if there is nothing to plan.
 func (b *Functions) beginPlan(ctx context.Context, cause, id string, failed int) (begun bool, err error) {
 	err = b.txns.Transact(ctx, events.FnOptimize, cause+"/try", false, func(u *txn.Unit) error {
 		begun = false
@@ -109,8 +109,8 @@ func (b *Functions) beginPlan(ctx context.Context, cause, id string, failed int)
 	return begun, err
 }
 
-// endTry closes the try of a plan that was not committed. It counts as a failure only if the planner failed. Even if the
-// function has no time left, there is time for this.
+// endTry closes the try of a plan that was not committed. It counts as a failure only if the planner failed. Even if
+// the function has no time left, there is time for this.
 func (b *Functions) endTry(ctx context.Context, cause, id string, failed int, failure error) error {
 	free, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTryWithin)
 	defer cancel()

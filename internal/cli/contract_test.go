@@ -58,7 +58,7 @@ tradewind plan: state objective deadline budget output model-out cloud catalog e
 tradewind prices show: prices state output
 tradewind submit: cloud objective deadline budget queue env env-file endpoint state key update keep-on-failure secret secret-file pack-size pack-files output
 tradewind status: watch endpoint state limit output
-tradewind logs: follow attempt rank tail endpoint state
+tradewind logs: follow attempt rank tail endpoint state since timestamps
 tradewind cancel: reason endpoint state output
 tradewind rerun: key endpoint state output
 tradewind markets: only bids endpoint state output
@@ -83,7 +83,7 @@ tradewind pool remove: endpoint state output
 tradewind dlq list: queue limit endpoint state output
 tradewind dlq show: queue endpoint state output
 tradewind dlq redrive: queue all endpoint state output
-tradewind catalog search: state gpu cpus memory cloud region zone instance-type arch spot market service max-interruption max-carbon limit cheapest-per catalog output
+tradewind catalog search: state gpu cpus memory cloud region zone instance-type arch spot market service max-interruption max-carbon limit cheapest-per sort catalog output
 tradewind catalog accelerators: catalog output
 tradewind catalog refresh: cloud state output
 tradewind cost: catalog output

@@ -159,8 +159,8 @@ func DecideRemedy(r remedy, l Losing, cfg config.Config, machines Inventory, now
 	return d
 }
 
-// lostReason describes what is known of a cluster that is lost: which of its machines never answered, if the cloud still
-// lists them.
+// lostReason describes what is known of a cluster that is lost: which of its machines never answered, if the cloud
+// still lists them.
 func lostReason(cl record.Cluster, cfg config.Config, machines Inventory, now time.Time) string {
 	if never := cl.NeverAnswered(); never != "" && cl.State == record.ClusterBooting && !gone(cl, cfg, machines, now) {
 		return never + " within " + readable.Rounded(cfg.BootLimit(cl.Offer)).String() + " of the launch"

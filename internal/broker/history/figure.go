@@ -22,7 +22,7 @@ func FigureOf(t *dag.Task, o apitypes.Offer) apitypes.Figure {
 	if t.Time.Default == 0 && len(t.Time.On) == 0 {
 		f.From = apitypes.FromNothing
 	}
-	if f.From == apitypes.FromFile && t.Time.Default > 0 {
+	if f.From == apitypes.FromFile && t.Time.Default > 0 && o.Accelerator == "" {
 		measured := cmp.Or(t.Reference, hardware.Reference)
 		if at := t.Time.Default.Hours(); measured != o.InstanceType && math.Abs(f.Hours-at) > at/scaledBy {
 			f.MeasuredOn, f.MeasuredHours = measured, at

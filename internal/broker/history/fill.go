@@ -110,7 +110,7 @@ func referenced(t *dag.Task) dag.TimeEstimate {
 	}
 	var logs, n float64
 	for _, machine := range slices.Sorted(maps.Keys(e.On)) {
-		if s, ok := hardware.SpeedOf(machine); ok {
+		if s, ok := hardware.SpeedOf(machine); ok && accel.TFLOPS(machine) == 0 { // a TPU's name is its type's
 			logs, n = logs+math.Log(e.On[machine].Seconds()*s.Typical), n+1
 		}
 	}

@@ -257,6 +257,11 @@ func TestTimesFollowSpeedOfMachine(t *testing.T) {
 	if other := FigureOf(learned, apitypes.Offer{InstanceType: "c8a.large", Speed: 2}); math.Abs(other.Hours-same.Hours) > 0.01 {
 		t.Errorf("at the same speed: %+v, %+v", other, same)
 	}
+	tpu := Fill(&dag.Job{Name: "j", Tasks: []dag.Task{{Name: "x", Time: dag.TimeEstimate{
+		On: map[string]time.Duration{"tpu-v3-8": time.Hour, "V100": 2 * time.Hour}}}}}, apitypes.History{}).Tasks[0].Time
+	if tpu.Default != 0 || tpu.Speed != 0 {
+		t.Errorf("times of accelerators became a time of processors: %+v", tpu)
+	}
 	fast, _ := hardware.SpeedOf("c7a.large")
 	for name, task := range map[string]dag.Task{
 		"reference": {Reference: "c7a.large", Time: dag.TimeEstimate{Default: time.Hour}},

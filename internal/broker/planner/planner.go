@@ -436,6 +436,11 @@ func (b *builder) plan(sol *optimizer.Solution) *record.Plan {
 	stays := b.stays(sol)
 	plan.Notes = b.notes(plan)
 	plan.Hours = b.expectedHours(stays)
+	if b.model.Objective == optimizer.Makespan {
+		// With a deadline, the proof is about guaranteed times; users are shown expected ones.
+		sooner := math.Max(sol.Objective-plan.Hours, 0)
+		plan.Objective, plan.Bound = sol.Objective-sooner, math.Max(sol.Bound-sooner, 0)
+	}
 	plan.OnDemandUSD = b.onDemandUSD(stays, plan.Hours)
 	return plan
 }
