@@ -36,8 +36,8 @@ func newStateGuard(paths ...string) (*stateGuard, error) {
 	return g, nil
 }
 
-// look fails with ErrStateRemoved if one of them is missing, or is not the same any more. A path that cannot be read for
-// another reason changes nothing.
+// look fails with ErrStateRemoved if one of them is missing, or is not the same any more. A path that cannot be read
+// for another reason changes nothing.
 func (g *stateGuard) look() error {
 	for i, path := range g.paths {
 		is, err := os.Stat(path)
