@@ -48,7 +48,8 @@ func (s *Session) want(p *record.PoolSeen, a *admission) (*want, error) {
 		classes := p.Classes(&t.Resources[i])
 		w.hold = poolfit.HoldOf(&t.Resources[i], classes, choice.VCPU)
 		for class, m := range classes {
-			hours := record.Hours(t.Time.For(m.Type, w.hold.Accelerator, w.hold.Accelerators, 0)) * (1 - a.task.Progress)
+			whole := t.Time.For(m.Type, w.hold.Accelerator, w.hold.Accelerators, 0)
+			hours := record.Hours(whole) * (1 - a.task.Progress)
 			cost := m.Share(w.hold)*p.USDPerHour*hours*float64(a.nodes) + here.usd
 			inTime := hours+here.hours <= a.plan.TaskHours[a.waiting.Task]+planned.hours+record.CentsEps ||
 				record.Duration(hours+here.hours) <= slack

@@ -213,8 +213,8 @@ func (m *machine) stop(ctx context.Context, grace time.Duration) error {
 }
 
 // stopRemoved ends a machine whose files were removed, perhaps with the whole state folder, while it ran: neither lock
-// nor identity show its processes any more. The agent ends what its task started; the rest has the machine's name in its
-// environment.
+// nor identity show its processes any more. The agent ends what its task started; the rest has the machine's name in
+// its environment.
 func (m *machine) stopRemoved(ctx context.Context, grace time.Duration) {
 	m.cluster.host.mu.Lock()
 	id := m.agent
