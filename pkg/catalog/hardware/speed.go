@@ -126,7 +126,7 @@ func mustRead(raw []byte) [][]string {
 // speeds that were not measured.
 func ReadTypes(raw []byte) ([]Type, error) {
 	r := csv.NewReader(bytes.NewReader(raw))
-	r.Comment, r.FieldsPerRecord, r.ReuseRecord = '#', 6, true
+	r.Comment, r.FieldsPerRecord = '#', 6
 	records, err := r.ReadAll()
 	if err != nil {
 		return nil, err
@@ -188,24 +188,13 @@ func (t *Table) Speed(cloud, instanceType string, vcpu float64) Speed {
 // nor that of the share.
 const sharedCore = "shared-"
 
-// CloudOf returns the cloud that has machine types of such a name; "" if none has.
-func CloudOf(instanceType string) string {
-	for _, cloud := range []string{"aws", "azure", "gcp", "lambda"} {
-		if cloud == "lambda" && !strings.HasPrefix(instanceType, "gpu_") && !strings.HasPrefix(instanceType, "cpu_") {
-			continue // its pattern matches all names
-		}
-		if cpu, _ := CPU(cloud, instanceType); cpu != "" {
-			return cloud
-		}
-	}
-	return ""
-}
-
-// SpeedOf returns the speed of a machine type of any cloud in the embedded table. ok is false if the type is unknown.
+// SpeedOf returns the speed of a machine type of any cloud in the embedded table. ok is false if the type is unknown. No
+// two clouds have types of the same name.
 func SpeedOf(instanceType string) (s Speed, ok bool) {
-	cloud := CloudOf(instanceType)
-	if known, ok := Default().types[[2]string{cloud, instanceType}]; ok {
-		return Default().Speed(cloud, instanceType, known.VCPU), true
+	for _, cloud := range []string{"aws", "azure", "gcp", "lambda"} {
+		if known, ok := Default().types[[2]string{cloud, instanceType}]; ok {
+			return Default().Speed(cloud, instanceType, known.VCPU), true
+		}
 	}
 	return s, false
 }
