@@ -62,10 +62,10 @@ func HardwareOf(cloud, instanceType string, vcpu, accelerators float64) Hardware
 	if boot, ok := hardware.BootOf(cloud, vcpu, accelerators); ok {
 		h.BootSeconds, h.SlowBootSeconds = boot.Typical().Seconds(), boot.Slow().Seconds()
 	}
-	if cpu, _ := hardware.CPU(cloud, instanceType); cpu == "" {
+	speed := hardware.Default().Speed(cloud, instanceType, vcpu)
+	if speed.CPU == "" {
 		return h
 	}
-	speed := hardware.Default().Speed(cloud, instanceType, vcpu)
 	h.Speed, h.SlowSpeed, h.Burstable = speed.Typical, speed.Slow, speed.Baseline < 1
 	if speed.Threads > 0 && speed.Threads < vcpu {
 		h.Threads = speed.Threads

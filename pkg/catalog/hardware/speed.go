@@ -19,6 +19,8 @@ const Reference = "m6i.xlarge"
 
 // Speed is the throughput of one vCPU while all vCPUs of the machine are busy, relative to [Reference].
 type Speed struct {
+	// CPU is the processor as data/cpus.csv names it; "" for a type of an unknown family.
+	CPU string
 	// Typical is the speed to expect.
 	Typical float64
 	// Slow is the slow side of the estimate: about nine tasks in ten are at least this fast.
@@ -161,22 +163,23 @@ func CPU(cloud, instanceType string) (cpu string, several bool) {
 // speed of its baseline: benchmarks ran on credits.
 func (t *Table) Speed(cloud, instanceType string, vcpu float64) Speed {
 	known, ok := t.types[[2]string{cloud, instanceType}]
-	s := Speed{Typical: known.Speed, Measured: ok && !known.Estimated, Baseline: Baseline(cloud, instanceType)}
+	s := Speed{CPU: known.CPU, Typical: known.Speed, Measured: ok && !known.Estimated,
+		Baseline: Baseline(cloud, instanceType)}
 	slow := slowMeasured
 	if s.Measured {
 		s.Threads = known.VCPU
 	} else {
 		cpu, several := CPU(cloud, instanceType)
 		if !ok {
-			s.Typical = t.estimate(cloud, cpu, vcpu)
+			s.CPU, s.Typical = cpu, t.estimate(cloud, cpu, vcpu)
 		}
 		if slow = slowEstimated; several {
 			slow = slowSeveral
 		}
 	}
 	if s.Baseline < 1 {
-		if cpu, _ := CPU(cloud, instanceType); strings.HasPrefix(cpu, sharedCore) {
-			s.Typical = t.estimate(cloud, strings.TrimPrefix(cpu, sharedCore), vcpu)
+		if cpu, shared := strings.CutPrefix(s.CPU, sharedCore); shared {
+			s.Typical = t.estimate(cloud, cpu, vcpu)
 		}
 		s.Typical *= s.Baseline
 	}
