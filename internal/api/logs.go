@@ -382,7 +382,7 @@ func (rd *reading) stamped(ctx context.Context, text []byte) []byte {
 			line = text[:i+1]
 		}
 		if begins {
-			marks = marksFrom(marks, at)
+			marks = wire.MarksAt(marks, at)
 			stamp := "-"
 			if len(marks) > 0 && marks[0].Offset <= at {
 				stamp = marks[0].At.Format(timeFormat)
@@ -411,12 +411,4 @@ func (rd *reading) marks(ctx context.Context, end int64) (all []wire.LogMark) {
 		}
 		at = all[len(all)-1].Offset
 	}
-}
-
-// marksFrom drops the marks before the last one at or before an offset.
-func marksFrom(marks []wire.LogMark, offset int64) []wire.LogMark {
-	for len(marks) > 1 && marks[1].Offset <= offset {
-		marks = marks[1:]
-	}
-	return marks
 }

@@ -55,11 +55,17 @@ func ParseMarks(from, size int64, text string) (marks []LogMark, err error) {
 	return marks, nil
 }
 
-// MarksFrom returns the marks from an offset on. The first is the last one at or before the offset, moved to it.
-func MarksFrom(marks []LogMark, offset int64) []LogMark {
+// MarksAt drops the marks before the last one at or before an offset.
+func MarksAt(marks []LogMark, offset int64) []LogMark {
 	for len(marks) > 1 && marks[1].Offset <= offset {
 		marks = marks[1:]
 	}
+	return marks
+}
+
+// MarksFrom returns the marks from an offset on. The first is the last one at or before the offset, moved to it.
+func MarksFrom(marks []LogMark, offset int64) []LogMark {
+	marks = MarksAt(marks, offset)
 	if len(marks) == 0 || marks[0].Offset >= offset {
 		return marks
 	}

@@ -50,8 +50,7 @@ func DecideReleasing(cl *record.Cluster, now time.Time) (d record.Decision) {
 }
 
 // DecideReleased emits the cost of an attempt whose machines are gone.
-func DecideReleased(cl record.Cluster, attempt apitypes.Attempt,
-	now time.Time) (d record.Decision) {
+func DecideReleased(cl record.Cluster, attempt apitypes.Attempt, now time.Time) (d record.Decision) {
 	if !cl.Released() {
 		return d
 	}

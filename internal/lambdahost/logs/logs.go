@@ -262,10 +262,7 @@ func (l *Logs) Marks(ctx context.Context, log api.Log, offset int64) (marks []wi
 		}
 		return len(marks) >= marksPage, nil
 	})
-	for len(marks) > 1 && marks[1].Offset <= offset {
-		marks = marks[1:]
-	}
-	return marks, err
+	return wire.MarksAt(marks, offset), err
 }
 
 // marksPage is the number of marks after which no more pieces are read.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	compute "google.golang.org/api/compute/v1"
 	"google.golang.org/api/googleapi"
 
+	"github.com/tradewind-broker/tradewind/internal/base/lazyregexp"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
@@ -335,7 +335,7 @@ func fail(kind cloud.Kind, code, format string, args ...any) error {
 
 // quotaName matches the quota that Compute Engine's message names: "Quota 'N2_CPUS' exceeded.  Limit: 8.0 in region
 // us-central1.", "Quota 'CPUS_ALL_REGIONS' exceeded.  Limit: 12.0 globally."
-var quotaName = regexp.MustCompile(`Quota '([A-Z0-9_]+)' exceeded`)
+var quotaName = lazyregexp.New(`Quota '([A-Z0-9_]+)' exceeded`)
 
 // regionWide are the quotas of a region that every machine counts against: of machines and of addresses.
 var regionWide = map[string]bool{"INSTANCES": true, "IN_USE_ADDRESSES": true, "INTERNAL_ADDRESSES": true}

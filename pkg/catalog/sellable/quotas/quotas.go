@@ -7,6 +7,7 @@
 package quotas
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -127,12 +128,7 @@ func countsOnGoogle(group string, o apitypes.Offer) bool {
 	if gpus := gpuMetrics[o.Accelerator]; gpus != "" && gpus == group {
 		return true
 	}
-	for _, name := range GoogleCPUs(o.InstanceType) {
-		if name == group {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(GoogleCPUs(o.InstanceType), group)
 }
 
 // Extent returns the region and the market that a quota limits, "" for all, if it has refused an offer.
