@@ -94,7 +94,7 @@ func (b *builder) slowWork(i int, m *match, work float64) float64 {
 // deadline the model's time is the guaranteed one: with a slow boot, the slow side of the machine's speed, and an
 // interruption at the worst moment. ok is false if the task would be interrupted too often to finish.
 func (b *builder) annotate(i int, m *match, nodes float64) (o option, ok bool) {
-	t, work, boot := &b.in.Spec.Tasks[i], b.work(i, m), m.BootSeconds/secondsPerHour
+	t, work, boot := &b.in.Spec.Tasks[i], b.work(i, m), m.bootHours()
 	held, usd, guaranteed := work, m.usd, b.slowWork(i, m, work)
 	o = option{match: m, expected: boot + work, work: work, Candidate: optimizer.Candidate{ID: m.id, Place: m.place}}
 	if m.Market == catalog.Spot {
@@ -111,7 +111,7 @@ func (b *builder) annotate(i int, m *match, nodes float64) (o option, ok bool) {
 		held, usd, o.expected = q.Held, mean, boot+q.Hours
 		guaranteed = math.Max(q.Hours, worst.Guaranteed)
 	}
-	o.USD = hardware.BillingOf(m.Cloud).BilledHours(boot+held) * usd * nodes
+	o.USD = m.billedHours(boot+held) * usd * nodes
 	if o.Hours = o.expected; b.in.DeadlineHours != nil {
 		o.Hours = max(boot, m.SlowBootSeconds/secondsPerHour) + guaranteed
 	}
@@ -120,6 +120,14 @@ func (b *builder) annotate(i int, m *match, nodes float64) (o option, ok bool) {
 }
 
 const secondsPerHour = 3600
+
+// bootHours is the expected time from the request of the machine to its first work, in hours.
+func (m *match) bootHours() float64 { return m.BootSeconds / secondsPerHour }
+
+// billedHours is what the cloud bills for a machine that is held for some hours.
+func (m *match) billedHours(held float64) float64 {
+	return hardware.BillingOf(m.Cloud).BilledHours(held)
+}
 
 // prune removes candidates that another candidate beats in money and in time by more than moving the task's data could
 // make up for, and in emissions if they count. Such candidates are in no optimal plan.

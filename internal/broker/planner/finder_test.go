@@ -16,7 +16,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -154,7 +153,7 @@ func TestBurstableTypesOfOtherCloudsAreBoughtByNameOnly(t *testing.T) {
 	for cloud, kind := range map[string]string{"azure": "Standard_B2s", "gcp": "f1-micro"} {
 		task := "tasks:\n  a: {run: x, time: 1h, resources: {cpus: 1+, cloud: " + cloud + "%s}}\n"
 		any := plan(t, p, planinput.Input{Spec: readJob(t, fmt.Sprintf(task, ""))}).Of(0)
-		if sellable.Burstable(cloud, any.Offer.InstanceType) {
+		if hardware.Baseline(cloud, any.Offer.InstanceType) < 1 {
 			t.Errorf("planned on %s, which the task does not name", any.Offer.InstanceType)
 		}
 		named := plan(t, p, planinput.Input{Spec: readJob(t, fmt.Sprintf(task, ", instanceType: "+kind))}).Of(0)

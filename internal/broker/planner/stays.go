@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
@@ -88,11 +87,11 @@ func (b *builder) onDemand(r int, as stay, samePlace bool) stay {
 	i, best := b.rows[r].task, stay{usd: math.Inf(1)}
 	nodes := float64(max(b.in.Spec.Tasks[i].Nodes, 1))
 	for _, m := range b.rows[r].class.matches {
-		hours := m.BootSeconds/secondsPerHour + b.work(i, m)
+		hours := m.bootHours() + b.work(i, m)
 		if samePlace && m.place != as.place || b.timed() && hours > as.hours {
 			continue
 		}
-		if usd := hardware.BillingOf(m.Cloud).BilledHours(hours) * m.onDemand * nodes; usd < best.usd {
+		if usd := m.billedHours(hours) * m.onDemand * nodes; usd < best.usd {
 			best = stay{m.place, hours, usd}
 		}
 	}

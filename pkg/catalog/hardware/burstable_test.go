@@ -1,10 +1,10 @@
-package sellable_test
+package hardware_test
 
 import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 )
 
 // Sources: EC2 User Guide, "Burstable performance instances"; Azure, "B family VM size series"; Compute Engine,
@@ -23,7 +23,7 @@ func TestBurstableTypesOfAllClouds(t *testing.T) {
 		{"gcp", "g1-small", true}, {"gcp", "e2-standard-2", false}, {"gcp", "e2-highcpu-2", false},
 		{"lambda", "gpu_1x_a10", false}, {"kubernetes", "t3.micro", false},
 	} {
-		if got := sellable.Burstable(c.cloud, c.kind); got != c.want {
+		if got := hardware.Baseline(c.cloud, c.kind) < 1; got != c.want {
 			t.Errorf("%s %s is burstable: %v", c.cloud, c.kind, got)
 		}
 	}
@@ -33,7 +33,7 @@ func TestBurstableTypesOfAllClouds(t *testing.T) {
 	}
 	n := map[string]int{}
 	for o := range c.All() {
-		if sellable.Burstable(o.Cloud, o.InstanceType) {
+		if hardware.Baseline(o.Cloud, o.InstanceType) < 1 {
 			n[o.Cloud]++
 		}
 	}
