@@ -191,8 +191,8 @@ func (t *Table) Speed(cloud, instanceType string, vcpu float64) Speed {
 // nor that of the share.
 const sharedCore = "shared-"
 
-// SpeedOf returns the speed of a machine type of any cloud in the embedded table. ok is false if the type is unknown. No
-// two clouds have types of the same name.
+// SpeedOf returns the speed of a machine type of any cloud in the embedded table. ok is false if the type is unknown.
+// No two clouds have types of the same name.
 func SpeedOf(instanceType string) (s Speed, ok bool) {
 	for _, cloud := range []string{"aws", "azure", "gcp", "lambda"} {
 		if known, ok := Default().types[[2]string{cloud, instanceType}]; ok {
