@@ -182,6 +182,10 @@ type Task struct {
 	// Service is set if the task is a replica of a service; nil for a task that ends. It may be shared between tasks,
 	// so it must not be changed.
 	Service *Service `json:"service,omitempty"`
+	// Share says with which other tasks it may run on one machine at the same time.
+	Share Share `json:"share,omitempty"`
+	// Worker is set if the task is a machine for tasks that share machines; see Job.WithWorkers.
+	Worker *Worker `json:"worker,omitempty"`
 }
 
 // StandIn reports whether the task has a recorded run time but no command.
