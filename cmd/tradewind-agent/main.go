@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/tradewind-broker/tradewind/internal/agent"
+	"github.com/tradewind-broker/tradewind/internal/agent/pool"
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/agent/rsh"
 )
@@ -21,5 +22,5 @@ func main() {
 		fmt.Println("tradewind-agent", version)
 		return
 	}
-	os.Exit(agent.Main(os.Environ(), version))
+	os.Exit(agent.Main(os.Environ(), version, pool.RunWorker))
 }

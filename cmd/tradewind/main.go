@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/tradewind-broker/tradewind/internal/agent"
+	"github.com/tradewind-broker/tradewind/internal/agent/pool"
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/agent/rsh"
 	"github.com/tradewind-broker/tradewind/internal/base/gcpause"
@@ -20,7 +21,7 @@ func main() {
 	rsh.Reexec()
 	// One computer may start hundreds of machines, so an agent does not build the command line.
 	if len(os.Args) == 2 && os.Args[1] == "agent" {
-		os.Exit(agent.Main(os.Environ(), version))
+		os.Exit(agent.Main(os.Environ(), version, pool.RunWorker))
 	}
 	os.Exit(cli.Main(version))
 }

@@ -69,6 +69,8 @@ type Config struct {
 	Notices <-chan time.Duration
 	// Prove fetches the proof of which machine this is; nil if there is none.
 	Prove attest.Func
+	// Worker runs the machine as a worker; nil if it cannot be one.
+	Worker Worker
 	// Sole means that only this task uses the machine, so that inputs may be staged outside the task's directory.
 	Sole bool
 

@@ -261,6 +261,9 @@ func (t *attempt) beat(ctx context.Context) {
 
 // execute runs the phases and returns the result.
 func (t *attempt) execute(ctx context.Context) wire.Report {
+	if t.work.Worker != nil {
+		return t.runWorker(ctx)
+	}
 	if t.work.Run == "" && t.work.Setup == "" {
 		return t.runStandIn()
 	}

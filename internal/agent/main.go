@@ -50,8 +50,8 @@ const (
 const maxToken = 16 << 10
 
 // Main is the whole program: it configures an agent from environ, runs it until a signal of stopSignals, and returns
-// the exit code. The caller must have called proc.Reexec.
-func Main(environ []string, version string) int {
+// the exit code. worker makes the machine a worker; nil if it cannot be one. The caller must have called proc.Reexec.
+func Main(environ []string, version string, worker Worker) int {
 	proc.Shield()
 	level := slog.LevelInfo
 	if lookup(environ, EnvDebug) == "1" {
@@ -63,7 +63,7 @@ func Main(environ []string, version string) int {
 		log.Error("cannot start", "err", err)
 		return ExitFailed
 	}
-	cfg.Version, cfg.Logger = version, log
+	cfg.Version, cfg.Logger, cfg.Worker = version, log, worker
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals(environ)...)
 	defer stop()
 	if cfg.Notices, err = watchNotices(ctx, environ, log); err != nil {

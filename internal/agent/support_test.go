@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	proc.Reexec()
 	rsh.Reexec()
 	if os.Getenv(agent.EnvEndpoint) != "" {
-		os.Exit(agent.Main(os.Environ(), "test"))
+		os.Exit(agent.Main(os.Environ(), "test", nil))
 	}
 	os.Exit(m.Run())
 }

@@ -72,6 +72,9 @@ func (a *API) hello(ctx context.Context, in *helloInput) (*helloOutput, error) {
 		return nil, err
 	}
 	w, err := a.cfg.Broker.Agents.Hello(ctx, claims, in.Body)
+	if err == nil {
+		err = a.addWorkerToken(&w)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +122,9 @@ func (a *API) work(ctx context.Context, in *workInput) (*body[wire.Work], error)
 		w, err := a.cfg.Broker.Agents.Work(context.WithoutCancel(ctx), claims, in.Seen)
 		if err != nil || w.Command != wire.None || ctx.Err() != nil || in.Visits >= 0 && w.Visits > in.Visits {
 			done()
+			if err == nil {
+				err = a.addWorkerToken(&w)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -132,12 +138,29 @@ func (a *API) work(ctx context.Context, in *workInput) (*body[wire.Work], error)
 	}
 }
 
+// addWorkerToken adds the token with which a worker syncs to its assignment.
+func (a *API) addWorkerToken(w *wire.Work) (err error) {
+	if w.Assignment == nil || w.Assignment.Worker == nil {
+		return nil
+	}
+	if a.cfg.Machines == nil {
+		return problem(http.StatusNotImplemented, "this host does not support workers")
+	}
+	to := w.Assignment.Worker
+	to.Token, err = a.mint(wire.PoolClaims{Pool: to.Pool, Machine: to.Machine, Joined: a.cfg.Now()},
+		a.cfg.Machines.MachineFor)
+	return err
+}
+
 // unheldFirst is the pause of an agent that has no work yet: work comes within seconds of the last node's hello.
 const unheldFirst = 2 * time.Second
 
 // workNow answers a poll at once, without waiting.
 func (a *API) workNow(ctx context.Context, seen int) (*body[wire.Work], error) {
 	w, err := a.cfg.Broker.Agents.Work(ctx, claimed(ctx), seen)
+	if err == nil {
+		err = a.addWorkerToken(&w)
+	}
 	if err != nil {
 		return nil, err
 	}

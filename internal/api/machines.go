@@ -97,7 +97,7 @@ type PoolMachines interface {
 }
 
 type syncInput struct {
-	Pool    string `path:"pool" pattern:"^[a-z0-9][a-z0-9-]*$" maxLength:"63" doc:"Name of the pool"`
+	Pool    string `path:"pool" pattern:"^[a-z0-9][a-z0-9.-]*$" maxLength:"128" doc:"Name of the pool, or job. and the ID of a worker's job"`
 	Machine string `path:"machine" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" maxLength:"63" doc:"Name of the machine"`
 	Body    wire.PoolReport
 }

@@ -165,7 +165,7 @@ func (b *Agents) work(u *txn.Unit, cl record.Cluster, rank, seen int) (wire.Work
 		return w, err
 	}
 	var made apitypes.Attempt
-	if spec.Tasks[cl.Task].Resumes() || attempt.Limited(b.cfg, cl) {
+	if spec.Tasks[cl.Task].Resumes() || attempt.Limited(b.cfg, cl) || record.IsWorker(spec, cl.Task) {
 		if made, _, err = recordcache.Get[apitypes.Attempt](
 			u,
 			record.AttemptKey(cl.Job, cl.Task, cl.Attempt),

@@ -46,6 +46,9 @@ func (b *Functions) interrupt(u *txn.Unit, event events.Event) error {
 		if e.Fault != "" {
 			return b.faulty(u, l, e.Fault)
 		}
+		if l.Cluster.Shared() {
+			return u.Apply(attempt.DecideLost(l, apitypes.OutcomeLost, "its worker is gone", u.Now))
+		}
 		if !l.Cluster.Offer.Spot {
 			d = attempt.DecideSilent(l, "its machine has ended by itself", u.Now)
 			break

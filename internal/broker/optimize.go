@@ -252,10 +252,10 @@ func (b *Functions) keep(u *txn.Unit, job, name string, version int, value any) 
 // loadPlanning loads all inputs of a plan, as of a moment.
 func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p planning, err error) {
 	in := &p.in
-	in.Job, in.Now, in.Tasks = job.ID, at, make([]*planinput.Facts, job.Tasks)
 	if in.Spec, err = u.Spec(job); err != nil {
 		return p, err
 	}
+	in.Job, in.Now, in.Tasks = job.ID, at, make([]*planinput.Facts, len(in.Spec.Tasks))
 	if err := loadWorld(u, b.ports.Planner, in); err != nil {
 		return p, err
 	}
@@ -270,6 +270,9 @@ func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p p
 	}
 	for _, t := range p.tasks {
 		p.noteProgress(t.StartedAt)
+		if record.IsWorker(in.Spec, t.Index) && (t.State == record.TaskSucceeded || t.State == record.TaskFailed) {
+			continue // it can be bought again
+		}
 		in.Tasks[t.Index] = planinput.FactsOf(t, in.Previous, at)
 	}
 	in.WithLeads()

@@ -138,6 +138,12 @@ func (b *Functions) reconcileJob(u *txn.Unit, cause string, w *walked, machines 
 	if slices.ContainsFunc(clusters, attempt.Holds) {
 		errs = append(errs, b.recheckSuspended(u, cause, w.job), Continue(u.Ctx, b.txns, cause, w.job))
 	}
+	if slices.ContainsFunc(clusters, func(cl record.Cluster) bool { return cl.Shared() }) {
+		workers, err := b.pools.Workers(u.Ctx, w.job.ID)
+		if errs = append(errs, err); err == nil && machines.Of[apitypes.PoolCloud] != nil {
+			maps.Copy(machines.Of[apitypes.PoolCloud], workers)
+		}
+	}
 	for _, cl := range clusters {
 		known[cl.ID] = true
 		if attempt.Diagnose(cl, b.cfg, machines, u.Now) != attempt.RemedyNone {

@@ -59,13 +59,19 @@ func (b *Functions) enqueue(u *txn.Unit, e events.TaskReady, since time.Time) er
 	if err != nil {
 		return err
 	}
-	if task.Try >= e.Try || task.State == record.TaskSucceeded ||
+	if task.Try >= e.Try || task.State == record.TaskSucceeded && e.Task < job.Tasks ||
 		job.State != apitypes.JobRunning && job.State != apitypes.JobWaiting {
 		return nil
 	}
 	spec, err := u.Spec(job)
 	if err != nil {
 		return err
+	}
+	if record.IsWorker(spec, e.Task) {
+		if task.Misses++; task.State != record.TaskFailed {
+			task.Misses = 0
+		}
+		task.Progress, task.EndedAt = 0, time.Time{}
 	}
 	task.Job, task.Index, task.State, task.Try = e.Job, e.Task, record.TaskQueued, e.Try
 	task.Silent, task.Faults = 0, 0
@@ -99,6 +105,11 @@ func (b *Functions) bookFreed(u *txn.Unit, e events.CapacityFreed) error {
 	made, err := b.removeCluster(u, &e)
 	if err != nil {
 		return err
+	}
+	if e.Cluster != "" && !made.Assigned() {
+		if err := b.pools.RemoveWorker(u, e.Job, e.Task, e.Attempt); err != nil {
+			return err
+		}
 	}
 	queue, err := session.QueueOf(u, b.cfg, e.Queue)
 	if err != nil {

@@ -106,6 +106,7 @@ func (b *Users) submitAs(ctx context.Context, id, digest string, s Submission) (
 		if err != nil {
 			return err
 		}
+		filled = filled.WithWorkers()
 		spec, err := txn.Pack(id, "spec", 1, digest, filled)
 		if err != nil {
 			return err
@@ -118,7 +119,11 @@ func (b *Users) submitAs(ctx context.Context, id, digest string, s Submission) (
 		if err != nil {
 			return err
 		}
-		return u.Apply(decideSubmitted(job, sealed))
+		d := decideSubmitted(job, sealed)
+		if filled.HasWorkers() {
+			d.Put(record.PoolKey(record.JobPool(id)), record.NewJobPool(id, u.Now))
+		}
+		return u.Apply(d)
 	})
 	return job, err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent"
+	"github.com/tradewind-broker/tradewind/internal/agent/pool"
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/agent/rsh"
 	"github.com/tradewind-broker/tradewind/internal/broker"
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) {
 	proc.Reexec()
 	rsh.Reexec()
 	if len(os.Args) == 2 && os.Args[1] == "agent" {
-		os.Exit(agent.Main(os.Environ(), "test"))
+		os.Exit(agent.Main(os.Environ(), "test", pool.RunWorker))
 	}
 	if len(os.Args) == 3 && os.Args[1] == "broker" {
 		os.Exit(brokerMain(os.Args[2]))

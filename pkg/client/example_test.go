@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent"
+	"github.com/tradewind-broker/tradewind/internal/agent/pool"
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/agent/rsh"
 	"github.com/tradewind-broker/tradewind/internal/host"
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) {
 	proc.Reexec()
 	rsh.Reexec()
 	if len(os.Args) == 2 && os.Args[1] == "agent" {
-		os.Exit(agent.Main(os.Environ(), "test"))
+		os.Exit(agent.Main(os.Environ(), "test", pool.RunWorker))
 	}
 	os.Exit(onABroker(m.Run))
 }

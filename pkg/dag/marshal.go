@@ -162,6 +162,9 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 	writeTime(m, t.Time)
 	m.text("reference", t.Reference)
 	m.count("retries", t.Retries)
+	if t.Share == ShareJob {
+		m.add("share", plain("true"))
+	}
 	if t.Timeout > 0 {
 		m.add("timeout", plain(FormatDuration(t.Timeout)))
 	}

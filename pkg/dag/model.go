@@ -184,6 +184,8 @@ type Task struct {
 	Service *Service `json:"service,omitempty"`
 	// Share says with which other tasks it may run on one machine at the same time.
 	Share Share `json:"share,omitempty"`
+	// ShareGroup is 1 plus the index of its share group; 0 if it has none. WithWorkers sets it.
+	ShareGroup int `json:"shareGroup,omitempty"`
 	// Worker is set if the task is a machine for tasks that share machines; see Job.WithWorkers.
 	Worker *Worker `json:"worker,omitempty"`
 }

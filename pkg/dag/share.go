@@ -123,6 +123,9 @@ func (j *Job) WithWorkers() *Job {
 	}
 	number := 0
 	for g, members := range groups {
+		for _, i := range members {
+			out.Tasks[i].ShareGroup = g + 1
+		}
 		for range min(len(members), MaxWorkers) {
 			name := fmt.Sprintf("worker[%d]", number)
 			for taken[name] {

@@ -115,6 +115,7 @@ func (t *Task) validate() error {
 		fault.Within("nodes", checkCount(t.Nodes, 1, MaxNodes)),
 		fault.Within("retries", checkCount(t.Retries, 0, MaxRetries)),
 		fault.Within("timeout", t.checkTimeout()),
+		fault.Within("share", checkShare(t.Share)),
 		fault.Within("gang", ifSet(t.Gang, CheckName)),
 		fault.Within("joins", ifSet(t.Joins, CheckName)),
 		fault.Within("role", ifSet(t.Role, CheckName)),
@@ -128,6 +129,13 @@ func (t *Task) validate() error {
 		t.validateTimes(),
 		checkTask(t),
 	)
+}
+
+func checkShare(s Share) error {
+	if s != ShareNone && s != ShareJob {
+		return fault.New(fmt.Sprintf("%q is not a way to share machines", s), "")
+	}
+	return nil
 }
 
 func (t *Task) checkTimeout() error {

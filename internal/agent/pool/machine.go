@@ -83,6 +83,7 @@ type Machine struct {
 	notifyLock chan struct{} // a lock for Config.Tell
 
 	draining, away bool
+	leaveWithin    func() time.Duration // overrides Config.LeaveWithin; nil if it does not
 }
 
 // ErrInUse means that another process uses the folder.
@@ -204,6 +205,10 @@ func (m *Machine) run(ctx context.Context) error {
 			if leave == nil && settled && len(orders.Agents) == 0 {
 				return nil
 			}
+			if orders.Leave && leave != nil {
+				leave, giveUp = nil, time.After(m.cfg.LeaveWithin)
+				continue
+			}
 		}
 		timer := time.NewTimer(max(pause, leastPause))
 		select {
@@ -211,7 +216,7 @@ func (m *Machine) run(ctx context.Context) error {
 		case <-m.agents.changed:
 		case <-leave:
 			leave, call = nil, context.WithoutCancel(ctx)
-			giveUp = time.After(m.cfg.LeaveWithin)
+			giveUp = time.After(m.timeToLeave())
 			running, _, _ := m.agents.report(call) // only shown to users
 			m.notify(Event{Kind: Leaving, Running: len(running)})
 		case <-giveUp:
@@ -220,6 +225,14 @@ func (m *Machine) run(ctx context.Context) error {
 		}
 		timer.Stop()
 	}
+}
+
+// timeToLeave is how long the tasks have to save their work.
+func (m *Machine) timeToLeave() time.Duration {
+	if m.leaveWithin != nil {
+		return cmp.Or(m.leaveWithin(), m.cfg.LeaveWithin)
+	}
+	return m.cfg.LeaveWithin
 }
 
 // errLeaveTimeout means that tasks had no time to save their work.

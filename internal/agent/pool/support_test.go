@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	}
 	switch {
 	case os.Getenv(agent.EnvEndpoint) != "":
-		os.Exit(agent.Main(os.Environ(), "test"))
+		os.Exit(agent.Main(os.Environ(), "test", nil))
 	case os.Getenv(residentEnv) != "":
 		os.Exit(residentMain(strings.Fields(os.Getenv(residentEnv))))
 	}

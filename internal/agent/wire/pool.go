@@ -83,6 +83,8 @@ type PoolOrders struct {
 	// After is the wall time until the next sync.
 	After    time.Duration `json:"after" doc:"Time until the next sync, in nanoseconds"`
 	Draining bool          `json:"draining,omitempty" doc:"The broker will send no new agents"`
+	// Leave means that the machine, a worker, is not needed any more: it ends.
+	Leave bool `json:"leave,omitempty" doc:"The machine is a worker that is not needed any more: it ends"`
 	// Token replaces the machine's token; if nil, the machine keeps its token.
 	Token *apitypes.PoolToken `json:"token,omitempty" doc:"A new token, if the current one is getting old"`
 }

@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"path"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // Paths of the API, relative to the broker's endpoint. The cluster and rank are in the token.
@@ -177,6 +179,17 @@ type Assignment struct {
 	Pace     Pace          `json:"pace,omitzero"`
 	// Service describes the service if the task is a replica of one; otherwise nil.
 	Service *Service `json:"service,omitempty"`
+	// Worker is set if the machine is a worker: it runs no task itself but becomes a machine of a pool.
+	Worker *Worker `json:"worker,omitempty"`
+}
+
+// Worker is the place of a worker in the pool of its job.
+type Worker struct {
+	Pool     string             `json:"pool"`
+	Machine  string             `json:"machine"`
+	Token    apitypes.PoolToken `json:"token"` // with which it syncs
+	Type     string             `json:"type"`
+	Capacity PoolCapacity       `json:"capacity"`
 }
 
 // OutputPrefix returns the prefix of the outputs of one attempt of a task, below the task's Prefix. Attempts have

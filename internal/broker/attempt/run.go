@@ -42,6 +42,9 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 		Parents: in.Parents, PartialParents: in.Only, EmptyParents: in.Nothing, Pace: cfg.Pace,
 		Service: serviceOf(cfg, spec, cl.Task),
 	}
+	if t.Worker != nil {
+		return workerAssignment(a, t, cl, attempt)
+	}
 	a.MemoryBytes, a.VCPUs = limits(cfg, t, cl, attempt)
 	if a.Service == nil {
 		a.KeepOnFailure = cfg.Wall(spec.KeepOnFailure)
@@ -81,6 +84,18 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 	return a
 }
 
+// workerAssignment completes what a worker has to run: it becomes a machine of its job's pool.
+func workerAssignment(a *wire.Assignment, t *dag.Task, cl record.Cluster, made apitypes.Attempt) *wire.Assignment {
+	a.Worker = &wire.Worker{
+		Pool: record.JobPool(cl.Job), Machine: record.WorkerName(cl.Task, cl.Attempt), Type: cl.Offer.InstanceType,
+		Capacity: wire.PoolCapacity{CPUs: cl.VCPU, MemoryGiB: made.Hold[apitypes.MemoryGiB]},
+	}
+	for _, n := range cl.Nodes {
+		a.Nodes = append(a.Nodes, n.Address)
+	}
+	return a
+}
+
 // Limited reports whether the agents of a cluster limit what its task uses, because the machines are shared.
 func Limited(cfg config.Config, cl record.Cluster) bool {
 	return cl.Assigned() || slices.Contains(cfg.Shared, cl.Offer.Cloud)
@@ -92,6 +107,10 @@ func Limited(cfg config.Config, cl record.Cluster) bool {
 func limits(cfg config.Config, t *dag.Task, cl record.Cluster, made apitypes.Attempt) (memory int64, vcpus float64) {
 	if !Limited(cfg, cl) {
 		return 0, 0
+	}
+	if cl.Shared() {
+		vcpus, _ = t.Hold()
+		return int64(requested(t) * (1 << 30)), vcpus
 	}
 	nodes, gib := float64(max(len(cl.Nodes), 1)), 0.0
 	if r := Alternative(t, cl.Offer); r != nil && !cl.Assigned() {
@@ -241,7 +260,7 @@ func LoadTasks(u recordcache.Reader, job record.Job, tasks []int32) (found []rec
 			wanted[i] = true
 		}
 		found, err = recordcache.List[record.Task](u, record.JobPart(job.ID), "task#", 0)
-		return slices.DeleteFunc(found, func(t record.Task) bool { return !wanted[t.Index] }), err
+		return slices.DeleteFunc(found, func(t record.Task) bool { return t.Index >= len(wanted) || !wanted[t.Index] }), err
 	}
 	keys := make([]record.Key, len(tasks))
 	for i, t := range tasks {

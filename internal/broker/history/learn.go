@@ -75,7 +75,7 @@ func Sample(spec *dag.Job) []int {
 	var order []string
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
-		if t.StandIn() {
+		if t.StandIn() || t.Worker != nil {
 			continue
 		}
 		_, like := names(t)

@@ -92,6 +92,9 @@ func DecideSucceeded(st Advancing, task int) (d record.Decision) {
 // DecideFailed announces a task again while it has retries left, unless its timeout ended it. Otherwise it fails the
 // job.
 func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record.Decision) {
+	if e.Task >= st.Job.Tasks && e.Task < len(st.Spec.Tasks) {
+		return decideWorkerFailed(st, task, e)
+	}
 	if st.Job.State != apitypes.JobRunning && st.Job.State != apitypes.JobWaiting ||
 		e.Task < 0 || e.Task >= st.Job.Tasks ||
 		st.Progress.Phases[e.Task] != record.PhaseReady ||
@@ -127,6 +130,23 @@ func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record
 	return d
 }
 
+// workerMisses is how often in a row a worker may fail by itself before its job fails.
+const workerMisses = 2
+
+// decideWorkerFailed fails the job if one of its workers has failed too often, or cannot run. Otherwise a session asks
+// for the worker again if tasks wait for it.
+func decideWorkerFailed(st Advancing, task record.Task, e events.TaskFailed) (d record.Decision) {
+	running := st.Job.State == apitypes.JobRunning || st.Job.State == apitypes.JobWaiting
+	if !running || !e.Final && task.Misses < workerMisses {
+		return d
+	}
+	reason := "the machine " + st.Spec.Tasks[e.Task].Name + ", which its tasks share, failed"
+	if e.Message != "" {
+		reason += ": " + e.Message
+	}
+	return decideEnding(st.Job, apitypes.JobFailed, reason)
+}
+
 // DecideCancelled ends a job because a user cancelled it. A job that is already ending releases its kept machines.
 func DecideCancelled(job record.Job, reason string) (d record.Decision) {
 	if job.State == apitypes.JobEnding {
@@ -158,6 +178,10 @@ func DecideFinished(job record.Job, spec *dag.Job, e events.DAGSettled, now time
 	}
 	d.PutJob(job)
 	d.Del(record.ActiveKey(job.ID))
+	if spec.HasWorkers() {
+		d.Del(record.PoolKey(record.JobPool(job.ID)))
+		d.Del(record.PartitionKey(record.JobPool(job.ID), 0))
+	}
 	if len(spec.SecretNames()) > 0 || len(job.Was) > 0 { // an earlier version may have had secrets
 		for _, key := range job.SecretsKeys() {
 			d.Del(key)

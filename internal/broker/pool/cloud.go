@@ -129,7 +129,8 @@ func (c Cloud) list(ctx context.Context, pool, cluster string) ([]cloud.Machine,
 					Offer: apitypes.Offer{Cloud: apitypes.PoolCloud, Region: pool, InstanceType: m.Type,
 						Accelerator: use.Hold.Accelerator, AccelCount: use.Hold.Accelerators},
 				}
-				if now.Sub(part.Seen[m.ID]) > c.b.txns.Config.Pool.LostAfter {
+				// Whatever ends a worker removes it from the pool.
+				if !m.IsWorker() && now.Sub(part.Seen[m.ID]) > c.b.txns.Config.Pool.LostAfter {
 					x.State, x.Reason = cloud.Terminated, "not heard of since "+part.Seen[m.ID].Format(time.RFC3339)
 				}
 				out = append(out, x)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
@@ -17,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
 	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -95,6 +97,11 @@ type syncing struct {
 	m        *record.PoolMachine // in part
 	clusters []record.Cluster    // for each use of the machine; empty if there is no record yet, or no longer
 	changed  bool                // the partition must be written
+	worker   *record.PoolWorker  // what the machine is, if the pool is that of a job's workers
+	job      record.Job          // and that job
+	spec     *dag.Job
+	joined   bool      // it has just joined
+	taken    time.Time // when the worker will be taken; zero if it will not
 }
 
 func (s *syncing) load() (err error) {
@@ -115,6 +122,9 @@ func (s *syncing) load() (err error) {
 		return err
 	}
 	s.part.Pool, s.part.Index = pool, index
+	if err := s.loadWorker(); err != nil {
+		return err
+	}
 	for _, x := range s.part.Removed {
 		if x.ID == id && !s.claims.Joined.After(x.At) {
 			return poolGone("machine " + id + " was removed from pool " + pool)
@@ -122,6 +132,12 @@ func (s *syncing) load() (err error) {
 	}
 	if err := s.applyReport(); err != nil {
 		return err
+	}
+	if s.worker != nil && !s.m.IsWorker() {
+		s.m.Worker, s.changed = *s.worker, true
+	}
+	if !s.taken.IsZero() && !s.m.Draining {
+		s.m.Draining, s.changed = true, true
 	}
 	for _, use := range s.m.Uses {
 		cl, _, lacking := recordcache.Get[record.Cluster](s.u, record.ClusterKey(use.Cluster))
@@ -143,6 +159,7 @@ func (s *syncing) applyReport() error {
 		}
 		s.part.Machines = slices.Insert(s.part.Machines, i, record.PoolMachine{ID: s.claims.Machine, Joined: s.u.Now})
 	}
+	s.joined = s.worker != nil && !found
 	s.m = &s.part.Machines[i]
 	if found && s.m.Type == r.Type && s.m.Capacity == apitypes.Capacity(r.Capacity) && s.m.Leaving == r.Leaving &&
 		maps.Equal(s.m.Labels, r.Labels) {
@@ -175,11 +192,19 @@ func (s *syncing) decide() (wire.PoolOrders, error) {
 		d.Del(s.beat)
 		return o, s.u.Apply(d)
 	}
+	if s.worker != nil {
+		if o.Leave, err = s.mayLeave(); err != nil {
+			return o, err
+		}
+	}
 	if s.changed {
 		d.Put(s.key, s.part)
 		d.Hold(record.PoolKey(s.pool.Name)) // no machine joins a pool that is being removed
 	}
-	if s.changed || s.u.Now.Sub(s.seen.At) >= s.cfg.Pool.Beat {
+	if s.joined {
+		d.Emit(events.CapacityFreed{Queue: s.job.Queue}) // a session gives it tasks
+	}
+	if s.worker == nil && (s.changed || s.u.Now.Sub(s.seen.At) >= s.cfg.Pool.Beat) {
 		d.Put(s.beat, record.Beat{At: s.u.Now})
 	}
 	return o, s.u.Apply(d)
@@ -210,6 +235,9 @@ func (s *syncing) losses() (failed string, err error) {
 			return failed, err
 		}
 		d := attempt.DecideVacate(l, s.cfg, s.vacating(), s.u.Now)
+		if !s.taken.IsZero() {
+			d = attempt.DecideDoomed(l, s.taken, s.u.Now)
+		}
 		if at >= 0 {
 			reason := fmt.Sprintf("its agent on machine %s has ended: %s", s.claims.Machine,
 				readable.ClipMessage(s.report.Ended[at].Reason))
@@ -238,7 +266,7 @@ func (s *syncing) releaseKept(cl *record.Cluster, use record.PoolUse) error {
 }
 
 // vacated reports whether all tasks must save their work and leave the machine.
-func (s *syncing) vacated() bool { return s.m.Leaving || s.m.Vacate || s.closed }
+func (s *syncing) vacated() bool { return s.m.Leaving || s.m.Vacate || s.closed || !s.taken.IsZero() }
 
 // ended is the index of the reported end of a use's agent, or −1.
 func (s *syncing) ended(use record.PoolUse) int {
@@ -288,6 +316,9 @@ func (s *syncing) orders() (o wire.PoolOrders, err error) {
 			}
 		}
 		o.Agents = append(o.Agents, order)
+	}
+	if s.worker != nil && !s.m.Leaving {
+		wait = s.cfg.Pool.Busy // its job's next task may be ready at any time
 	}
 	o.After = s.cfg.Wall(wait)
 	return o, nil

@@ -33,7 +33,12 @@ type PoolMachine struct {
 	Uses         []PoolUse `json:"uses,omitempty"`
 	// Promises are parts of it that are kept for certain tasks.
 	Promises []PoolPromise `json:"promises,omitempty"`
+	// Worker is set for a worker of a job; see IsWorker.
+	Worker PoolWorker `json:"worker,omitzero"`
 }
+
+// IsWorker reports whether a machine is a worker of a job.
+func (m *PoolMachine) IsWorker() bool { return m.Worker.Attempt > 0 }
 
 // PoolPromise is room on a machine that is kept for one task while tasks are moved: for the task for which room is
 // made, and for each moved task on the machine where it continues.

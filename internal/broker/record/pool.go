@@ -99,8 +99,13 @@ type Seat struct {
 // SeatsKey is the key of the Seats.
 func SeatsKey() store.Key { return store.Key{Partition: "schedulers", Sort: "seats"} }
 
-// PoolKey is the key of a Pool.
-func PoolKey(name string) store.Key { return store.Key{Partition: PartPools, Sort: name} }
+// PoolKey is the key of a Pool. The pool of a job's workers is a record of the job: no list of pools has it.
+func PoolKey(name string) store.Key {
+	if job, ok := JobOfPool(name); ok {
+		return store.Key{Partition: JobPart(job), Sort: "workers"}
+	}
+	return store.Key{Partition: PartPools, Sort: name}
+}
 
 // PoolPart is the store's partition with the machines of a pool.
 func PoolPart(pool string) string { return "pool#" + pool }

@@ -25,6 +25,8 @@ func (s *Session) act(v verdict, a *admission) error {
 		d = s.fail(a)
 	case verdictReplan:
 		d = s.replan(a)
+	case verdictUnneeded:
+		d = s.dropWorker(a)
 	case verdictWait:
 		d = s.waitForPrice(a)
 	case verdictSkip:

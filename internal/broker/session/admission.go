@@ -23,6 +23,8 @@ type side struct {
 	// groups are the job's rules that spread or pack machines. ruled says whether placement rules apply to any task.
 	groups []dag.PlacementGroup
 	ruled  bool
+	crew   *crew         // the job's workers; nil if no task asked for them yet
+	crews  map[int][]int // the worker tasks of the plan, by share group
 }
 
 // admission is what a session knows about one waiting task. Every decision on the task is based on it.
@@ -41,13 +43,25 @@ type admission struct {
 	awaits       bool         // it waits for room that is being made in a pool
 	clash        *clash       // the placement rule that its planned location violates; nil if none
 	price        *bid.Waiting // the better price that it may wait for; nil if it does not wait for one
+	unneeded     bool         // it is a worker that no task needs any more
 }
 
-// vcpu is the number of vCPUs of all machines of the task. They are bought together or not at all.
-func (a *admission) vcpu() float64 { return a.plan.Of(a.waiting.Task).VCPU * float64(a.nodes) }
+// vcpu is the number of vCPUs of all machines of the task. They are bought together or not at all. For a task that
+// shares machines it is 0, because its worker holds them.
+func (a *admission) vcpu() float64 {
+	if a.shares() {
+		return 0
+	}
+	return a.plan.Of(a.waiting.Task).VCPU * float64(a.nodes)
+}
 
 // holds is what the task would hold in addition to vCPUs.
-func (a *admission) holds() apitypes.Amounts { return a.plan.Of(a.waiting.Task).Holds(a.nodes) }
+func (a *admission) holds() apitypes.Amounts {
+	if a.shares() {
+		return nil
+	}
+	return a.plan.Of(a.waiting.Task).Holds(a.nodes)
+}
 
 // needs is what the task would hold of all resources that queues can limit, vCPUs included.
 func (a *admission) needs() apitypes.Amounts {
@@ -120,6 +134,9 @@ func (s *Session) passes(w apitypes.Waiting) (bool, error) {
 	if _, err = s.planned(of); err != nil {
 		return false, err
 	}
+	if of.shares(w.Task) {
+		return s.passesShared(of, w)
+	}
 	afford := of.affordable(of.plan.TaskUSD[w.Task])
 	if afford == verdictAdmit && s.shortPurse(of.job.Queue, s.plannedCosts(of, w.Task)) != nil &&
 		s.overPurse(of.job.Queue, s.plannedCosts(of, w.Task)) == nil {
@@ -160,6 +177,16 @@ func (s *Session) facts(q *apitypes.Queue, w apitypes.Waiting) (a *admission, er
 		return a, err
 	}
 	a.name, a.nodes = a.spec.Tasks[w.Task].Name, a.spec.Tasks[w.Task].Nodes
+	if a.shares() { // its worker has the place of the plan, the price and the bid
+		return a, nil
+	}
+	if a.isWorker() {
+		needed, err := s.needed(a.side, a.spec.Tasks[w.Task].Worker.Group)
+		if err != nil {
+			return nil, err
+		}
+		a.unneeded = !needed
+	}
 	if choice := a.plan.Of(w.Task); choice != nil {
 		a.blocked = s.blocked(choice)
 	}
@@ -197,12 +224,13 @@ func (s *Session) blocked(p *record.Planned) bool {
 type verdict int
 
 const (
-	verdictAdmit  verdict = iota // admit it if the scheduler agrees
-	verdictSkip                  // not now, for a reason that concerns only this task or its job
-	verdictWait                  // wait for a better price
-	verdictDrop                  // its job has finished
-	verdictReplan                // its plan cannot be used
-	verdictNever                 // it needs more than its queue, or a queue above it, allows
+	verdictAdmit    verdict = iota // admit it if the scheduler agrees
+	verdictSkip                    // not now, for a reason that concerns only this task or its job
+	verdictWait                    // wait for a better price
+	verdictDrop                    // its job has finished
+	verdictReplan                  // its plan cannot be used
+	verdictNever                   // it needs more than its queue, or a queue above it, allows
+	verdictUnneeded                // it is a worker, and nothing waits for it
 )
 
 // judge decides on one waiting task as far as the decision does not depend on other tasks.
@@ -216,6 +244,8 @@ func (s *Session) judge(a *admission) verdict {
 		return verdictSkip
 	case a.task.Joins != "" && a.lead == nil || s.u.Now.Before(a.task.NotBefore):
 		return verdictSkip
+	case a.unneeded:
+		return verdictUnneeded
 	case a.plan.Of(a.waiting.Task) == nil || a.blocked:
 		return verdictReplan
 	case a.clash != nil:

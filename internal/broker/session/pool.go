@@ -23,6 +23,7 @@ type pooled struct {
 	spots   []record.Spot // of those hosts
 	// redeemed means that the machines were kept for this task.
 	redeemed bool
+	worker   *record.PoolWorker // the worker, if the pool is that of the task's job
 }
 
 // toPools places bound tasks on machines of pools, if there is room and the pool is cheaper than the planned offer.
@@ -31,6 +32,9 @@ type pooled struct {
 func (s *Session) toPools(bound []*admission) (rest []*admission, err error) {
 	if len(bound) == 0 {
 		return nil, nil
+	}
+	if err := s.toWorkers(bound); err != nil {
+		return nil, err
 	}
 	pools, err := s.seen()
 	if err != nil {
@@ -125,6 +129,10 @@ func (s *Session) takePlaced(d *record.Decision, a *admission) (*pooled, error) 
 				return nil, nil
 			}
 			m.Forget(a.claim(), s.u.Now)
+			if m.IsWorker() {
+				a.crew.stale = true
+				m.Worker.IdleSince = time.Time{}
+			}
 			m.Uses = append(m.Uses, record.PoolUse{Cluster: cluster, Rank: rank, Hold: p.hold,
 				Devices: m.Devices(p.hold), Since: s.u.Now})
 		}
@@ -141,5 +149,8 @@ func (s *Session) takePlaced(d *record.Decision, a *admission) (*pooled, error) 
 func (p *pooled) record(task *record.Task, attempt *apitypes.Attempt) {
 	attempt.Offer, attempt.OfferID = p.offer, apitypes.PoolCloud+"/"+p.pool.Name+"/"+strings.Join(p.hosts, "+")
 	attempt.Instead, attempt.Place, attempt.Hosts = p.instead, p.pool.Place, p.hosts
+	if p.worker != nil {
+		attempt.Place = record.Place(p.worker.Offer)
+	}
 	task.Hours = p.hours
 }

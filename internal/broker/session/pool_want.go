@@ -26,7 +26,7 @@ type want struct {
 // planned offer, and finishes in time.
 func (s *Session) want(p *record.PoolSeen, a *admission) (*want, error) {
 	choice := a.plan.Of(a.waiting.Task)
-	if choice == nil || a.pool != nil || a.awaits || !p.Allowed(a.spec.Regions) {
+	if choice == nil || a.pool != nil || a.awaits || a.shares() || a.isWorker() || !p.Allowed(a.spec.Regions) {
 		return nil, nil
 	}
 	w := &want{a: a}

@@ -27,6 +27,9 @@ func (s *Session) Decide() error {
 	if err := s.run(); err != nil {
 		return err
 	}
+	if err := s.askForWorkers(); err != nil {
+		return err
+	}
 	var d record.Decision
 	for _, q := range s.tree {
 		if s.changed[q] {

@@ -32,6 +32,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent"
+	"github.com/tradewind-broker/tradewind/internal/agent/pool"
 	"github.com/tradewind-broker/tradewind/internal/agent/attest"
 	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
@@ -59,7 +60,7 @@ import (
 func TestMain(m *testing.M) {
 	proc.Reexec()
 	if os.Getenv(agent.EnvEndpoint) != "" { // the agent of a machine that has booted
-		os.Exit(agent.Main(os.Environ(), "test"))
+		os.Exit(agent.Main(os.Environ(), "test", pool.RunWorker))
 	}
 	os.Exit(m.Run())
 }

@@ -29,7 +29,7 @@ import (
 func TestMain(m *testing.M) {
 	proc.Reexec()
 	if os.Getenv(agent.EnvEndpoint) != "" {
-		os.Exit(agent.Main(os.Environ(), "test"))
+		os.Exit(agent.Main(os.Environ(), "test", nil))
 	}
 	os.Exit(m.Run())
 }

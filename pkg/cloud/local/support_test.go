@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	case os.Getenv(launcherEnv) != "":
 		launcher()
 	case os.Getenv(agent.EnvEndpoint) != "":
-		os.Exit(agent.Main(os.Environ(), "test"))
+		os.Exit(agent.Main(os.Environ(), "test", nil))
 	}
 	os.Exit(m.Run())
 }

@@ -278,7 +278,7 @@ func (r *reader) outputNames(n *yaml.Node) (names []string) {
 func (r *reader) forRole() yamlfile.Fields[*dag.Task] {
 	known := r.forTask()
 	for _, field := range []string{"gang", "joins", "role", "framework", "within", "after", "inputs", "secrets",
-		"nodes", "service"} {
+		"nodes", "service", "share"} {
 		delete(known, field)
 	}
 	known["replicas"] = r.forDefaults()["nodes"]

@@ -71,6 +71,7 @@ type reader struct {
 	edgeOf  []int32                // by task: the last edge from it, valid if it goes to current
 	marks   []dag.Mark             // of the alternatives being read
 	files   []dag.Mark             // of the workdir and inputs of the task being read
+	shares  *yaml.Node             // the share of the current task, if it is true there
 	gangs   map[int]fault.Position // by task: where the file names its gang, or the gang it joins
 	inputs  []link                 // of current, parallel to its inputs
 	taken   map[readOutput]bool    // the outputs that inputs of current read
@@ -352,7 +353,7 @@ func (r *reader) readTask(i int, p taskPart) error {
 	t := &r.job.Tasks[i]
 	*t = copied(r.defaults)
 	t.Name = p.name
-	r.current, r.marks, r.files, r.inputs = i, nil, nil, nil
+	r.current, r.marks, r.files, r.inputs, r.shares = i, nil, nil, nil, nil
 	clear(r.taken)
 	if p.task != nil {
 		t.Nodes = 1
@@ -399,6 +400,11 @@ func (r *reader) endTask(i int, t *dag.Task) error {
 		return fault.At(r.origin.Tasks[i], err)
 	}
 	t.Env = dag.MergeEnv(r.env, t.Env)
+	if r.shares != nil {
+		if why := t.WhyNotShared(); why != "" {
+			return fault.Within("share", r.Fault(r.shares, "is not possible for this task: "+why, "remove it"))
+		}
+	}
 	return fault.Within("secrets", notBoth(t))
 }
 

@@ -196,6 +196,9 @@ func buildSchema() object {
 			"type":        "string",
 		},
 		"resources": with(ref("resources"), "the machines on which the task runs"),
+		"share": object{"type": "boolean", "description": "true lets the task run on one machine together with other " +
+			"tasks of the job that need the same machine; it then holds its cpus (1 if it requests none) and memory (2 GiB for " +
+			"each) of it"},
 		"labels":    labels("labels that identify the task in placement rules of other tasks"),
 		"placement": with(ref("placement"), "rules about the relative places of its machines, and of other tasks"),
 	}
@@ -308,7 +311,7 @@ func buildSchema() object {
 	})
 	role := maps.Clone(task)
 	for _, field := range []string{"gang", "joins", "role", "framework", "within", "after", "inputs", "secrets", "nodes",
-		"service"} {
+		"service", "share"} {
 		delete(role, field)
 	}
 	for field, says := range map[string]string{

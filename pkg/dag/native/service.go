@@ -82,6 +82,7 @@ func (p *taskPart) whole() string {
 
 // readReplica reads a replica of a service. It drops the defaults that apply only to tasks that end.
 func (r *reader) readReplica(t *dag.Task, p taskPart) error {
+	t.Share = dag.ShareNone
 	t.Time, t.Reference, t.Checkpoint, t.Retries, t.Timeout = dag.TimeEstimate{}, "", nil, 0, 0
 	fields := r.taskFields
 	if p.of != "" {

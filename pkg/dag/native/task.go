@@ -41,6 +41,7 @@ func (r *reader) forDefaults() yamlfile.Fields[*dag.Task] {
 		"reference": yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Reference },
 			yamlfile.Checked(dag.CheckWord)),
 		"resources": r.readResources,
+		"share":     r.readShare,
 		"labels": func(t *dag.Task, n *yaml.Node) (err error) {
 			t.Labels, err = r.readLabels(n)
 			return err
@@ -100,6 +101,28 @@ func (r *reader) forTask() yamlfile.Fields[*dag.Task] {
 		return err
 	}
 	return known
+}
+
+// readShare reads whether a task shares machines: true or false.
+func (r *reader) readShare(t *dag.Task, n *yaml.Node) error {
+	text, err := r.Text(n)
+	if err != nil {
+		return err
+	}
+	switch text {
+	case "true":
+		t.Share = dag.ShareJob
+	case "false":
+		t.Share = dag.ShareNone
+	case "queue":
+		return r.Fault(n, "cannot be shared between jobs yet", "write true: then tasks of this job share machines")
+	default:
+		return r.Fault(n, "is not true or false", "")
+	}
+	if t != &r.defaults && t.Share != dag.ShareNone {
+		r.shares = n
+	}
+	return nil
 }
 
 // firstOf returns err if it is not nil, or else the result of next.

@@ -1,0 +1,116 @@
+package pool
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// loadWorker loads what the broker knows of a machine that is a worker. It fails with ErrGone if the worker's attempt
+// has ended.
+func (s *syncing) loadWorker() error {
+	id, ok := record.JobOfPool(s.claims.Pool)
+	if !ok {
+		return nil
+	}
+	task, attempt, ok := record.WorkerAttempt(s.claims.Machine)
+	if !ok {
+		return poolGone("no worker of a job has the name " + s.claims.Machine)
+	}
+	cl, found, err := recordcache.Get[record.Cluster](s.u, record.ClusterKey(record.ClusterID(id, task, attempt)))
+	if err != nil {
+		return err
+	}
+	if !found || cl.State == record.ClusterReleasing || cl.Outcome != "" {
+		return poolGone("worker " + s.claims.Machine + " was released")
+	}
+	if cl.State == record.ClusterDoomed {
+		s.taken = cl.Until
+	}
+	if s.job, _, err = recordcache.Get[record.Job](s.u, record.JobKey(id)); err != nil {
+		return err
+	}
+	if s.spec, err = s.u.Spec(s.job); err != nil {
+		return err
+	}
+	s.worker = &record.PoolWorker{Task: task, Attempt: attempt, Group: s.spec.Tasks[task].Worker.Group, Offer: cl.Offer}
+	return nil
+}
+
+const secondsPerHour = 3600
+
+// A worker on which nothing runs although tasks wait for one leaves after idleMost: none of them fits.
+const idleMost = 10 * time.Minute
+
+// mayLeave reports whether a worker ends: nothing runs on it, and it costs more to keep it than it can still save. If a
+// task may yet come, that is what another machine would cost until it is up.
+func (s *syncing) mayLeave() (bool, error) {
+	w := &s.m.Worker
+	if len(s.m.Uses) > 0 || s.m.Leaving {
+		return false, nil
+	}
+	progress, _, err := recordcache.Get[record.Progress](s.u, record.ProgressKey(s.job.ID))
+	if err != nil {
+		return false, err
+	}
+	if w.IdleSince.IsZero() {
+		w.IdleSince, s.changed = s.u.Now, true
+	}
+	idle, worth := s.u.Now.Sub(w.IdleSince), time.Duration(0)
+	switch {
+	case s.job.State.Finished() || s.job.Suspended() != nil:
+	case record.Unplaced(s.spec, progress, &s.part, w.Group) > 0:
+		worth = idleMost
+	case record.Unfinished(s.spec, progress, w.Group):
+		worth = hardware.BillingOf(w.Offer.Cloud).Minimum + record.Duration(w.Offer.BootSeconds/secondsPerHour)
+	}
+	if idle < worth {
+		return false, nil
+	}
+	if !s.m.Draining {
+		s.m.Draining, s.changed = true, true
+	}
+	return true, nil
+}
+
+// lostMost is how many tasks of a lost worker are told in the transaction that removes it. Reconcile finds the others.
+const lostMost = 24
+
+// RemoveWorker removes a worker whose machine is gone from the pool of its job. What ran there is lost, and is tried
+// again elsewhere.
+func (b *Keeper) RemoveWorker(u *txn.Unit, job string, task, attempt int) error {
+	key := record.PartitionKey(record.JobPool(job), 0)
+	part, found, err := recordcache.Get[record.Partition](u, key)
+	if err != nil || !found {
+		return err
+	}
+	i, here := part.Machine(record.WorkerName(task, attempt))
+	if !here {
+		return nil
+	}
+	uses := part.Machines[i].Uses
+	part.Machines = slices.Delete(part.Machines, i, i+1)
+	var d record.Decision
+	d.Put(key, part)
+	for _, use := range uses[:min(len(uses), lostMost)] {
+		d.Emit(events.SpotInterrupted{Cluster: use.Cluster, Job: job, Kind: string(cloud.Taken), At: u.Now})
+	}
+	return u.Apply(d)
+}
+
+// Workers lists what runs on the workers of a job, by cluster.
+func (b *Keeper) Workers(ctx context.Context, job string) (map[string][]cloud.Machine, error) {
+	list, err := Cloud{b}.list(ctx, record.JobPool(job), "")
+	out := map[string][]cloud.Machine{}
+	for _, m := range list {
+		out[m.Cluster] = append(out[m.Cluster], m)
+	}
+	return out, err
+}

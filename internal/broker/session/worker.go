@@ -1,0 +1,248 @@
+package session
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+)
+
+// Tasks that share machines go to their job's workers, see record.Worker. A session gives each to a worker with room.
+// If there is none, the task stays in its queue, and the session asks for as many more workers as the plan has and the
+// waiting tasks need. Only workers hold quota, budget and a place of the plan; a task that shares holds none.
+
+// crew is the state of the workers of one job, as a session sees it.
+type crew struct {
+	view record.PoolSeen
+	// waiting is what tasks that found no room hold together, by share group.
+	waiting map[int]apitypes.Capacity
+	stale   bool // this session has placed a task since it read the workers
+}
+
+// shares reports whether a waiting task runs on a worker of its job. A plan without workers for its group gives it a
+// machine of its own.
+func (a *admission) shares() bool { return a.side != nil && a.side.shares(a.waiting.Task) }
+
+func (of *side) shares(task int) bool {
+	if of.spec == nil || of.plan == nil || task >= len(of.spec.Tasks) {
+		return false
+	}
+	group := of.spec.Tasks[task].ShareGroup
+	return group > 0 && len(of.workers(group-1)) > 0
+}
+
+// isWorker reports whether a waiting task is a worker.
+func (a *admission) isWorker() bool { return a.spec != nil && record.IsWorker(a.spec, a.waiting.Task) }
+
+// workers returns the tasks that are the workers of a group in the current plan.
+func (of *side) workers(group int) []int {
+	if all, known := of.crews[group]; known {
+		return all
+	}
+	var all []int
+	for i := of.spec.Work(); i < len(of.spec.Tasks); i++ {
+		if of.spec.Tasks[i].Worker.Group == group && of.plan.Of(i) != nil {
+			all = append(all, i)
+		}
+	}
+	if of.crews == nil {
+		of.crews = map[int][]int{}
+	}
+	of.crews[group] = all
+	return all
+}
+
+// crewOf loads the workers of a job.
+func (s *Session) crewOf(of *side) (*crew, error) {
+	if of.crew != nil && !of.crew.stale {
+		return of.crew, nil
+	}
+	name := record.JobPool(of.job.ID)
+	p, found, err := recordcache.Get[record.Pool](s.u, record.PoolKey(name))
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, record.Final(errors.New("broker: job " + of.job.ID + " has no record for its workers"))
+	}
+	part, _, err := recordcache.Get[record.Partition](s.u, record.PartitionKey(name, 0))
+	if err != nil {
+		return nil, err
+	}
+	if of.crew == nil {
+		of.crew = &crew{waiting: map[int]apitypes.Capacity{}}
+	}
+	seen := make(map[string]time.Time, len(part.Machines))
+	for i := range part.Machines { // whoever ends a worker removes it from the partition
+		seen[part.Machines[i].ID] = s.u.Now
+	}
+	of.crew.stale = false
+	of.crew.view = record.PoolSeen{Pool: p, Parts: []record.PartSeen{{Partition: part, Seen: seen}}, Order: []int{0}}
+	return of.crew, nil
+}
+
+// holdOf is what a task holds of a worker.
+func holdOf(of *side, task int) apitypes.Capacity {
+	cpus, gib := of.spec.Tasks[task].Hold()
+	return apitypes.Capacity{CPUs: cpus, MemoryGiB: gib}
+}
+
+// roomOn returns the workers that have room for a task, by class, and the hours that it takes on each.
+func (s *Session) roomOn(c *crew, of *side, task int) map[record.MachineClass]float64 {
+	hold, out := holdOf(of, task), map[record.MachineClass]float64{}
+	t := &of.spec.Tasks[task]
+	for i := range c.view.Parts[0].Machines {
+		m := &c.view.Parts[0].Machines[i]
+		if !m.IsWorker() || m.Worker.Group != t.ShareGroup-1 || !m.Usable(s.u.Now, s.Config.Pool, s.u.Now) ||
+			!record.Fits(hold, m.WithPromises("", s.u.Now).Free()) {
+			continue
+		}
+		out[m.Class()] = record.Hours(t.Time.For(m.Type, "", 0, m.Worker.Offer.Speed))
+	}
+	return out
+}
+
+// passesShared reports whether a waiting task that shares machines can be skipped, because no worker has room for it.
+// It counts as waiting for another worker.
+func (s *Session) passesShared(of *side, w apitypes.Waiting) (bool, error) {
+	c, err := s.crewOf(of)
+	if err != nil || len(s.roomOn(c, of, w.Task)) > 0 {
+		return false, err
+	}
+	s.waitForWorker(of, w.Task)
+	return true, nil
+}
+
+func (s *Session) waitForWorker(of *side, task int) {
+	group := of.spec.Tasks[task].ShareGroup - 1
+	hold := of.crew.waiting[group]
+	hold.Add(holdOf(of, task))
+	of.crew.waiting[group] = hold
+}
+
+// toWorkers places bound tasks that share machines on workers of their jobs. A task that finds no room stays in its
+// queue.
+func (s *Session) toWorkers(bound []*admission) error {
+	of := map[*side][]*admission{}
+	var order []*side
+	for _, a := range bound {
+		if !a.shares() {
+			continue
+		}
+		if of[a.side] == nil {
+			order = append(order, a.side)
+		}
+		of[a.side] = append(of[a.side], a)
+	}
+	for _, side := range order {
+		c, err := s.crewOf(side)
+		if err != nil {
+			return err
+		}
+		wants := make([]*want, 0, len(of[side]))
+		for _, a := range of[side] {
+			if room := s.roomOn(c, side, a.waiting.Task); len(room) > 0 {
+				for class := range room {
+					room[class] *= 1 - a.task.Progress
+				}
+				wants = append(wants, &want{a: a, hold: holdOf(side, a.waiting.Task), machines: room})
+			}
+		}
+		if err := s.place(&c.view, c.view.Order, wants); err != nil {
+			return err
+		}
+		for _, a := range of[side] {
+			if a.pool == nil {
+				a.awaits = true
+				s.waitForWorker(side, a.waiting.Task)
+				continue
+			}
+			a.pool.worker = workerOf(c, a.pool.hosts[0])
+		}
+	}
+	return nil
+}
+
+// workerOf is what the broker knows of a worker.
+func workerOf(c *crew, id string) *record.PoolWorker {
+	if i, found := c.view.Parts[0].Machine(id); found {
+		return &c.view.Parts[0].Machines[i].Worker
+	}
+	return nil
+}
+
+// askForWorkers announces more workers for the tasks that found no room: as many as the plan has, and these tasks need.
+func (s *Session) askForWorkers() error {
+	var lacks error
+	for _, id := range slices.Sorted(maps.Keys(s.jobs)) {
+		of := s.jobs[id]
+		if of.crew == nil || of.job.State != apitypes.JobRunning {
+			continue
+		}
+		for _, group := range slices.Sorted(maps.Keys(of.crew.waiting)) {
+			lacks = cmp.Or(lacks, s.askFor(of, group, of.crew.waiting[group]))
+		}
+	}
+	return lacks
+}
+
+// askFor announces workers of one group for tasks that hold waiting together. Workers that are on their way count.
+func (s *Session) askFor(of *side, group int, waiting apitypes.Capacity) error {
+	var d record.Decision
+	var lacks error
+	for _, i := range of.workers(group) {
+		if waiting.CPUs <= record.CapacityEps && waiting.MemoryGiB <= record.CapacityEps || s.u.Items() >= sessionFull {
+			break
+		}
+		t, _, err := recordcache.Get[record.Task](s.u, record.TaskKey(of.job.ID, i))
+		if lacks = cmp.Or(lacks, err); err != nil {
+			continue
+		}
+		switch t.State {
+		case record.TaskQueued, record.TaskAdmitted, record.TaskLaunching, record.TaskRunning:
+			if s.joined(of, i, t.Attempt) { // it has no room
+				continue
+			}
+		case record.TaskSucceeded, record.TaskFailed, "":
+			d.Emit(events.TaskReady{Job: of.job.ID, Task: i, Queue: of.job.Queue, Try: t.Try + 1})
+		}
+		planned := of.plan.Of(i)
+		waiting.CPUs = math.Max(waiting.CPUs-planned.VCPU, 0)
+		waiting.MemoryGiB = math.Max(waiting.MemoryGiB-planned.MemoryGiB, 0)
+	}
+	return cmp.Or(lacks, s.u.Apply(d))
+}
+
+// joined reports whether a worker has joined the pool of its job.
+func (s *Session) joined(of *side, task, attempt int) bool {
+	_, found := of.crew.view.Parts[0].Machine(record.WorkerName(task, attempt))
+	return found
+}
+
+// needed reports whether a task waits for a worker of a group: one is announced that does not run on a worker.
+func (s *Session) needed(of *side, group int) (bool, error) {
+	progress, _, err := recordcache.Get[record.Progress](s.u, record.ProgressKey(of.job.ID))
+	if err != nil {
+		return false, err
+	}
+	c, err := s.crewOf(of)
+	if err != nil {
+		return false, err
+	}
+	return record.Unplaced(of.spec, progress, &c.view.Parts[0].Partition, group) > 0, nil
+}
+
+// dropWorker takes a worker from its queue that no task needs any more.
+func (s *Session) dropWorker(a *admission) (d record.Decision) {
+	a.task.State, a.task.EndedAt = record.TaskSucceeded, s.u.Now
+	d.Put(record.TaskKey(a.job.ID, a.waiting.Task), a.task)
+	d.Del(record.WaitKey(a.queue.Name, a.waiting))
+	return d
+}
