@@ -28,3 +28,6 @@ func Fleets(ctx context.Context, p *Planner, in planinput.Input) (out []SolvedFl
 	}
 	return out, nil
 }
+
+// SetEffort makes the searches for fleets shorter.
+func SetEffort(p *Planner, effort float64) { p.effort = effort }

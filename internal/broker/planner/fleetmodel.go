@@ -72,7 +72,7 @@ type demand struct {
 	every         float64 // hours between checkpoints, 0 if some member keeps none
 	cpuHours      float64 // sums of what the members hold, times their hours at speed 1
 	gibHours      float64
-	spot          bool    // whether they may run on spot
+	spot          bool // whether they may run on spot
 }
 
 func (f *fleet) demand() demand {

@@ -27,8 +27,8 @@ const (
 	// fleetEffort is the effort of a search, as in shared.Options. More finds little: a plan has several searches, and
 	// the prices of spot machines are expectations.
 	fleetEffort = 0.25
-	// onDemandEffort is the effort for the comparison with on-demand machines.
-	onDemandEffort = 0.1
+	// onDemandEffort is the part of it for the comparison with on-demand machines.
+	onDemandEffort = 0.4
 )
 
 // errNoFleet means that no fleet keeps the limits.
@@ -80,7 +80,7 @@ func (f *fleet) solve(ctx context.Context, late bool) error {
 	var best *try
 	failed := error(errNoFleet)
 	for _, s := range sites[min(1, len(sites)-1):] { // the first has all places
-		t, err := f.try(ctx, frame, d, s, fleetEffort/float64(max(1, len(sites)-1)))
+		t, err := f.try(ctx, frame, d, s, f.b.p.effort/float64(max(1, len(sites)-1)))
 		switch {
 		case errors.Is(err, errNoFleet):
 			failed = err
@@ -234,7 +234,7 @@ func (f *fleet) faster(ctx context.Context, t *try) error {
 		most = min(most, *m.BudgetUSD)
 	}
 	m.Objective, m.BudgetUSD = optimizer.Makespan, &most
-	answer, err := f.search(ctx, &m, fleetEffort)
+	answer, err := f.search(ctx, &m, f.b.p.effort)
 	if errors.Is(err, errNoFleet) {
 		return nil
 	}
@@ -279,7 +279,7 @@ func (f *fleet) setOnDemand(ctx context.Context, t *try) error {
 	if len(m.Machines) == 0 {
 		return nil
 	}
-	sol, err := shared.Solve(ctx, &m, shared.Options{Effort: onDemandEffort * f.scale(), Now: f.b.p.clock})
+	sol, err := shared.Solve(ctx, &m, shared.Options{Effort: onDemandEffort * f.b.p.effort * f.scale(), Now: f.b.p.clock})
 	if errors.Is(err, optimizer.ErrUndecided) {
 		return nil
 	}
@@ -376,6 +376,9 @@ func (f *fleet) write(plan *record.Plan) {
 	for i, x := range f.answer.Instances {
 		w, m := f.worker[i], &f.model.Machines[x.Machine]
 		k := offer(plan, f.offer(x))
+		if x.Machine >= len(f.kept) {
+			plan.Offers[k] = f.offer(x) // with the current price
+		}
 		if of[k] == nil {
 			of[k] = &record.Fleet{Group: f.group, Offer: k}
 			order = append(order, k)
@@ -398,7 +401,7 @@ func (f *fleet) write(plan *record.Plan) {
 		run := f.answer.Tasks[n]
 		x := f.answer.Instances[run.On]
 		m, w := &f.model.Machines[x.Machine], f.worker[run.On]
-		k := offer(plan, f.offer(x))
+		k := plan.Choice[w]
 		plan.Choice[i], plan.On[i] = k, int32(w) //nolint:gosec // at most as many as tasks
 		plan.TaskHours[i] = run.To - run.From
 		if sum[run.On] > 0 {

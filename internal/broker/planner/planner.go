@@ -64,11 +64,12 @@ type Planner struct {
 	known   atomic.Pointer[market] // nil, or the market of the last catalogue used
 	moves   *egress.Prices
 	opt     Options
+	effort  float64 // of a search for a fleet
 }
 
 // New makes a planner.
 func New(c *catalog.Catalog, moves *egress.Prices, opt Options) *Planner {
-	p := &Planner{moves: moves, opt: opt}
+	p := &Planner{moves: moves, opt: opt, effort: fleetEffort}
 	p.catalog.Store(c)
 	return p
 }
@@ -301,8 +302,8 @@ func (p *Planner) prepare(in planinput.Input, own *reservations) (*builder, erro
 	}
 	b.model.CarbonCapKg = p.opt.CarbonCapKg
 	b.known = b.knownOffers()
-	if len(in.Tasks) == 0 {
-		b.in.Tasks = make([]*planinput.Facts, len(in.Spec.Tasks))
+	if n := len(in.Spec.Tasks) - len(in.Tasks); n > 0 {
+		b.in.Tasks = append(slices.Clip(in.Tasks), make([]*planinput.Facts, n)...)
 	}
 	return b, nil
 }
@@ -478,8 +479,12 @@ func (b *builder) keepPrevious(plan *record.Plan, task int) {
 		return
 	}
 	if c := prev.Of(task); c != nil {
-		plan.Choice[task] = int32(len(plan.Offers)) //nolint:gosec // at most one offer a task
-		plan.Offers = append(plan.Offers, *c)
+		if prev.IsShared(task) || b.in.Spec.Tasks[task].Worker != nil {
+			plan.Choice[task] = offer(plan, *c) // many tasks have the same
+		} else {
+			plan.Choice[task] = int32(len(plan.Offers)) //nolint:gosec // at most one offer a task
+			plan.Offers = append(plan.Offers, *c)
+		}
 		plan.TaskUSD[task], plan.TaskHours[task] = prev.TaskUSD[task], f.Hours
 		if task < len(prev.TaskOnDemandUSD) {
 			plan.TaskOnDemandUSD[task] = prev.TaskOnDemandUSD[task]
