@@ -204,7 +204,8 @@ func (b *Users) DryInput(ctx context.Context, spec *dag.Job) (in planinput.Input
 		return in, err
 	}
 	*spec = *filled
-	in = planinput.Input{Spec: spec, Now: u.Now, Tasks: make([]*planinput.Facts, len(spec.Tasks))}
+	in = planinput.Input{Spec: spec.WithWorkers(), Now: u.Now}
+	in.Tasks = make([]*planinput.Facts, len(in.Spec.Tasks))
 	in.Left(newJob("", "", Submission{Spec: spec}, record.Blob{}, u.Now), record.Ledger{}, nil, 0)
 	if err := loadPlaced(u, &in, nil); err != nil {
 		return in, err

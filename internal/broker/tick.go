@@ -172,7 +172,7 @@ func increase(progress record.Progress, plan *record.Plan,
 	byOffer := map[int32]float64{}
 	for i, c := range plan.Choice {
 		if c >= 0 && progress.Phases[i] == record.PhaseWaiting && plan.Offers[c].Offer.Spot {
-			byOffer[c] += plan.TaskUSD[i]
+			byOffer[c] += plan.OwnUSD(i)
 		}
 	}
 	for c := range plan.Offers {

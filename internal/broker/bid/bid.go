@@ -43,7 +43,7 @@ func Decide(ctx context.Context, in Input) (bids record.Bids, err error) {
 	for i := range n {
 		bids.Table[i] = -1
 		c := in.Plan.Of(i)
-		if c == nil || !c.Offer.Spot {
+		if c == nil || !c.Offer.Spot || in.Plan.IsShared(i) { // a worker task bids for a shared machine
 			continue
 		}
 		live, ok := in.liveInput(i, bids.FinishBy)

@@ -175,6 +175,20 @@ func cheaper(x, y *option) int {
 // priceSteps is the number of steps into which a run is divided to follow its spot price.
 const priceSteps = 24
 
+// defaultCheckpoint is the assumed interval of a task that saves its work without saying how often.
+const defaultCheckpoint = 15 * time.Minute
+
+// checkpointHours is the interval at which a task saves its work, in hours; 0 if it saves none.
+func checkpointHours(t *dag.Task) float64 {
+	switch {
+	case !t.Resumes():
+		return 0
+	case t.Checkpoint != nil && t.Checkpoint.Every > 0:
+		return t.Checkpoint.Every.Hours()
+	}
+	return defaultCheckpoint.Hours()
+}
+
 // spotQuote is the expected time of a task's work on a spot offer, including interruptions, and the mean price per
 // hour over that time according to the market's Markov chain, in USD.
 func (b *builder) spotQuote(t *dag.Task, m *match, work float64) (q bidding.Quote, usd float64, ok bool) {
@@ -182,13 +196,7 @@ func (b *builder) spotQuote(t *dag.Task, m *match, work float64) (q bidding.Quot
 		Hours: work, RestartHours: b.p.opt.Restart.Hours(), PreemptionsPerHour: m.rate, Nodes: max(t.Nodes, 1),
 		ReactHours: b.p.opt.TickEvery.Hours(),
 	}
-	if t.Resumes() {
-		every := 15 * time.Minute
-		if t.Checkpoint != nil && t.Checkpoint.Every > 0 {
-			every = t.Checkpoint.Every
-		}
-		run.CheckpointHours = every.Hours()
-	}
+	run.CheckpointHours = checkpointHours(t)
 	if q, ok = bidding.Spot(run); !ok {
 		return q, 0, false
 	}

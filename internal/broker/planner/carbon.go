@@ -50,7 +50,11 @@ func (b *builder) countsCarbon() bool { return b.p.opt.LeastCarbon || b.p.opt.Ca
 
 // Emissions returns the emissions of a plan's machines in kg CO2eq, or 0 if those of some grid are unknown.
 func (p *Planner) Emissions(in planinput.Input, plan *record.Plan) float64 {
-	b, err := p.build(in, p.reservations(in))
+	if len(plan.Fleets) > 0 {
+		return 0
+	}
+	in = withoutWorkers(in)
+	b, err := p.build(in, p.reservations(in), nil)
 	if err != nil || b.message != "" {
 		return 0
 	}

@@ -64,11 +64,12 @@ type Planner struct {
 	known   atomic.Pointer[market] // nil, or the market of the last catalogue used
 	moves   *egress.Prices
 	opt     Options
+	effort  float64 // of a search for a fleet
 }
 
 // New makes a planner.
 func New(c *catalog.Catalog, moves *egress.Prices, opt Options) *Planner {
-	p := &Planner{moves: moves, opt: opt}
+	p := &Planner{moves: moves, opt: opt, effort: fleetEffort}
 	p.catalog.Store(c)
 	return p
 }
@@ -81,11 +82,21 @@ func (p *Planner) SetCatalog(c *catalog.Catalog) { p.catalog.Store(c) }
 // The optimizer assumes that offers are unlimited, but reserved capacity is not. If a plan exceeds a reservation, the
 // tasks that save the least on it are excluded from it, and the job is planned again until it fits. The bound proven
 // for the first plan holds for all of them, because each later one has fewer choices.
+//
+// Tasks that share machines are planned first: see fleets.
 func (p *Planner) Plan(ctx context.Context, in planinput.Input) (*record.Plan, error) {
+	if in.Spec.HasWorkers() {
+		return p.planShared(ctx, in)
+	}
+	return p.planRest(ctx, in, nil)
+}
+
+// planRest plans the tasks that share no machines. The others are at their places in fl, which may be nil.
+func (p *Planner) planRest(ctx context.Context, in planinput.Input, fl *fleets) (*record.Plan, error) {
 	own := p.reservations(in)
 	var first *record.Plan
 	for {
-		plan, b, sol, err := p.planOnce(ctx, in, own)
+		plan, b, sol, err := p.planOnce(ctx, in, own, fl)
 		if err != nil || sol == nil {
 			return plan, err
 		}
@@ -95,6 +106,7 @@ func (p *Planner) Plan(ctx context.Context, in planinput.Input) (*record.Plan, e
 		if !own.fits(b, sol) {
 			continue
 		}
+		fl.settle(plan, b, sol)
 		if plan.Bound = first.Bound; plan.Status == string(optimizer.Optimal) && !proven(plan) {
 			plan.Status = string(optimizer.Feasible)
 		}
@@ -103,9 +115,9 @@ func (p *Planner) Plan(ctx context.Context, in planinput.Input) (*record.Plan, e
 }
 
 // planOnce makes one plan with the reservations that are still allowed. If there is no solution, the plan says why.
-func (p *Planner) planOnce(ctx context.Context, in planinput.Input,
-	own *reservations) (*record.Plan, *builder, *optimizer.Solution, error) {
-	b, err := p.build(in, own)
+func (p *Planner) planOnce(ctx context.Context, in planinput.Input, own *reservations,
+	fl *fleets) (*record.Plan, *builder, *optimizer.Solution, error) {
+	b, err := p.build(in, own, fl)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -174,7 +186,7 @@ func (p *Planner) solve(ctx context.Context, m *optimizer.Model, hint []int) (*o
 // Model returns the optimizer's model of a job, for `tradewind plan --model-out`. It fails with ErrInfeasible when a
 // task has no candidate.
 func (p *Planner) Model(in planinput.Input) (*optimizer.Model, error) {
-	b, err := p.build(in, nil)
+	b, err := p.build(withoutWorkers(in), nil, nil)
 	if err == nil && b.message != "" {
 		err = fmt.Errorf("%w: %s", ErrInfeasible, b.message)
 	}
@@ -222,6 +234,7 @@ type builder struct {
 	message  string
 	scratch  []option              // buffer for the current task
 	noAgent  map[catalog.Arch]bool // architectures of offers that were left out because they have no agent
+	fleets   *fleets               // the tasks that share machines and are planned already; may be nil
 }
 
 // row is one task of the model.
@@ -241,7 +254,29 @@ type option struct {
 	elseUSD  float64 // for a spot offer: on-demand cost of an hour of its work at the cheapest place, per machine
 }
 
-func (p *Planner) build(in planinput.Input, own *reservations) (*builder, error) {
+func (p *Planner) build(in planinput.Input, own *reservations, fl *fleets) (*builder, error) {
+	b, err := p.prepare(in, own)
+	if err != nil || b.message != "" {
+		return b, err
+	}
+	b.fleets = fl
+	b.groups = in.Spec.Groups()
+	b.near, b.spread = b.tasksTogether(), b.tasksSpread()
+	weight := b.edgeWeights()
+	for i := range in.Spec.Tasks {
+		b.byTask[i] = -1
+		if err := b.addTask(i, weight[i]); err != nil || b.message != "" {
+			return b, err
+		}
+	}
+	b.addEdges()
+	b.addInputs()
+	b.addTogether()
+	return b, nil
+}
+
+// prepare makes a builder with a model that has no tasks yet.
+func (p *Planner) prepare(in planinput.Input, own *reservations) (*builder, error) {
 	m, err := p.market()
 	if err != nil {
 		return nil, err
@@ -267,21 +302,9 @@ func (p *Planner) build(in planinput.Input, own *reservations) (*builder, error)
 	}
 	b.model.CarbonCapKg = p.opt.CarbonCapKg
 	b.known = b.knownOffers()
-	if len(in.Tasks) == 0 {
-		b.in.Tasks = make([]*planinput.Facts, len(in.Spec.Tasks))
+	if n := len(in.Spec.Tasks) - len(in.Tasks); n > 0 {
+		b.in.Tasks = append(slices.Clip(in.Tasks), make([]*planinput.Facts, n)...)
 	}
-	b.groups = in.Spec.Groups()
-	b.near, b.spread = b.tasksTogether(), b.tasksSpread()
-	weight := b.edgeWeights()
-	for i := range in.Spec.Tasks {
-		b.byTask[i] = -1
-		if err := b.addTask(i, weight[i]); err != nil || b.message != "" {
-			return b, err
-		}
-	}
-	b.addEdges()
-	b.addInputs()
-	b.addTogether()
 	return b, nil
 }
 
@@ -314,6 +337,10 @@ func (b *builder) addTask(i int, gib float64) error {
 		}
 		b.addRow(row{task: i}, id, optimizer.Candidate{ID: facts.Place, Place: place, Hours: hours,
 			Site: b.siteOfFixed(i), Zone: b.zoneOfFixed(i)})
+		return nil
+	}
+	if at := b.fleets.of(i); at != nil {
+		b.addRow(row{task: i}, id, optimizer.Candidate{ID: b.places[at.place], Place: at.place, Hours: at.hours})
 		return nil
 	}
 	if _, known := hardware.SpeedOf(reference); reference != "" && !known {
@@ -371,7 +398,7 @@ func (b *builder) addEdges() {
 			continue
 		}
 		b.model.Edges = append(b.model.Edges, optimizer.Edge{
-			From: b.model.Tasks[from].ID, To: b.model.Tasks[to].ID, GiB: float64(e.Data),
+			From: b.model.Tasks[from].ID, To: b.model.Tasks[to].ID, GiB: b.fleets.outside(e),
 		})
 	}
 }
@@ -452,8 +479,12 @@ func (b *builder) keepPrevious(plan *record.Plan, task int) {
 		return
 	}
 	if c := prev.Of(task); c != nil {
-		plan.Choice[task] = int32(len(plan.Offers)) //nolint:gosec // at most one offer a task
-		plan.Offers = append(plan.Offers, *c)
+		if prev.IsShared(task) || b.in.Spec.Tasks[task].Worker != nil {
+			plan.Choice[task] = offer(plan, *c) // many tasks have the same
+		} else {
+			plan.Choice[task] = int32(len(plan.Offers)) //nolint:gosec // at most one offer a task
+			plan.Offers = append(plan.Offers, *c)
+		}
 		plan.TaskUSD[task], plan.TaskHours[task] = prev.TaskUSD[task], f.Hours
 		if task < len(prev.TaskOnDemandUSD) {
 			plan.TaskOnDemandUSD[task] = prev.TaskOnDemandUSD[task]

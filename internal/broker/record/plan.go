@@ -55,9 +55,16 @@ type Plan struct {
 	// Offers are the distinct choices. Choice has an index into them for each task, -1 for a task that needs none.
 	Offers []Planned `json:"offers"`
 	Choice []int32   `json:"choice"`
-	// TaskUSD and TaskHours are the expected cost and time of each task at its choice.
+	// TaskUSD and TaskHours are the expected cost and time of each task at its choice. A task on a shared machine has
+	// its part of the machine's cost, for explanations, and its own run time; its worker task has the cost of the
+	// machine, and the time for which it is held, with the boot. OwnUSD counts each dollar once.
 	TaskUSD   []float64 `json:"taskUSD"`
 	TaskHours []float64 `json:"taskHours"`
+	// On is the index of the worker task on whose machine each task is planned, -1 for none; nil if no tasks share
+	// machines. It is a plan, not an assignment: a ready task may run on any machine of its group.
+	On []int32 `json:"on,omitempty"`
+	// Fleets are the machines that tasks share: one for each offer of each group.
+	Fleets []Fleet `json:"fleets,omitempty"`
 	// TaskOnDemandUSD is, for a task on spot, the on-demand cost of an hour of its work at the cheapest place, per
 	// machine.
 	TaskOnDemandUSD []float64 `json:"taskOnDemandUSD,omitempty"`

@@ -90,7 +90,7 @@ func (s *Session) bidFor(a *admission) (float64, error) {
 	rest := 0.0
 	for i, phase := range progress.Phases {
 		if phase == record.PhaseWaiting || phase == record.PhaseReady {
-			rest += a.plan.TaskUSD[i]
+			rest += a.plan.OwnUSD(i)
 		}
 	}
 	share := reserveSlack

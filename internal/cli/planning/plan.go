@@ -141,9 +141,11 @@ type PlanResult struct {
 	Millis             float64    `json:"millis"`          // time to solve
 	Clouds             []string   `json:"clouds"`          // clouds that it was made on
 	Tasks              []PlanTask `json:"tasks"`
-	Placement          []string   `json:"placement,omitempty"` // placement rules, with their tasks
-	Notes              []string   `json:"notes,omitempty"`     // rules that the plan does not satisfy
-	Warnings           []string   `json:"warnings,omitempty"`
+	// Fleets are the machines that tasks share. The USD of a task is then its part of a machine's cost.
+	Fleets    []PlanFleet `json:"fleets,omitempty"`
+	Placement []string    `json:"placement,omitempty"` // placement rules, with their tasks
+	Notes     []string    `json:"notes,omitempty"`     // rules that the plan does not satisfy
+	Warnings  []string    `json:"warnings,omitempty"`
 }
 
 // PlanTask is where a plan runs a task.
@@ -217,7 +219,7 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 
 // inputOf returns the planning input of a job that has not started.
 func inputOf(spec *dag.Job, now time.Time) planinput.Input {
-	in := planinput.Input{Spec: spec, Now: now}
+	in := planinput.Input{Spec: spec.WithWorkers(), Now: now}
 	if spec.Deadline > 0 {
 		h := spec.Deadline.Hours()
 		in.DeadlineHours = &h
@@ -296,7 +298,7 @@ func planResult(in planinput.Input, p *record.Plan) *PlanResult {
 		return r
 	}
 	g := spec.Graph()
-	for i := range spec.Tasks {
+	for i := range spec.Work() {
 		t := PlanTask{Name: spec.Tasks[i].Name, Nodes: max(spec.Tasks[i].Nodes, 1)}
 		for _, parent := range g.Parents(i) {
 			t.After = append(t.After, spec.Tasks[parent].Name)
@@ -308,8 +310,11 @@ func planResult(in planinput.Input, p *record.Plan) *PlanResult {
 			t.Time = &f
 		}
 		r.Tasks = append(r.Tasks, t)
-		r.TransferUSD -= t.USD
 	}
+	for i := range p.TaskUSD {
+		r.TransferUSD -= p.OwnUSD(i)
+	}
+	r.Fleets = fleetsOf(p)
 	r.setServices(spec, p)
 	// The sum of many numbers has rounding errors; ignore less than a millionth of it.
 	if r.TransferUSD += p.USD; r.TransferUSD < 1e-6*p.USD {
@@ -404,6 +409,9 @@ func (a app) planTable(r *PlanResult, explain bool) error {
 		}
 	}
 	if err := a.PrintTable(&t); err != nil {
+		return err
+	}
+	if err := a.fleetLines(r.Fleets); err != nil {
 		return err
 	}
 	for i, rule := range r.Placement {

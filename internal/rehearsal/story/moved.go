@@ -140,8 +140,8 @@ func PlannedToMove(ctx context.Context, st store.Store, id string) (float64, err
 		return 0, err
 	}
 	usd := p.USD
-	for _, task := range p.TaskUSD {
-		usd -= task
+	for i := range p.TaskUSD {
+		usd -= p.OwnUSD(i)
 	}
 	return usd, nil
 }

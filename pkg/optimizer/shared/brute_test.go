@@ -20,6 +20,8 @@ func tinyModel(t *rapid.T) *shared.Model {
 		Places:      []string{"p", "q"},
 		USDPerGiB:   [][]float64{{0, 0.5}, {1, 0}},
 		HoursPerGiB: [][]float64{{float64(rapid.IntRange(0, 1).Draw(t, "near")), 1}, {2, 1}},
+		// 0 is no limit
+		MostInstances: max(0, rapid.IntRange(-4, 2).Draw(t, "mostInstances")),
 	}
 	for i := range rapid.IntRange(1, 2).Draw(t, "machines") {
 		m.Machines = append(m.Machines, shared.Machine{
@@ -70,6 +72,9 @@ func brute(m *shared.Model) float64 {
 	var kinds []int
 	var assign func(t int)
 	assign = func(t int) {
+		if m.MostInstances > 0 && len(kinds) > m.MostInstances {
+			return
+		}
 		if t == n {
 			count := map[int]int{}
 			for _, k := range kinds {
@@ -217,7 +222,8 @@ func smallModel(t *rapid.T) *shared.Model {
 			rapid.Float64Range(0, most)).Draw(t, name)
 	}
 	m := &shared.Model{
-		Objective: rapid.SampledFrom([]optimizer.Objective{optimizer.Cost, optimizer.Makespan}).Draw(t, "objective"),
+		Objective:     rapid.SampledFrom([]optimizer.Objective{optimizer.Cost, optimizer.Makespan}).Draw(t, "objective"),
+		MostInstances: max(0, rapid.IntRange(-5, 5).Draw(t, "mostInstances")),
 	}
 	places := rapid.IntRange(1, 3).Draw(t, "places")
 	for i := range places {

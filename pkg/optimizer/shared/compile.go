@@ -47,6 +47,7 @@ type problem struct {
 	makespan bool    // the objective
 	deadline float64 // hours, or +Inf
 	budget   float64 // USD, or +Inf
+	most     int     // instances of all kinds together
 	n        int
 	parents  fan
 	children fan
@@ -81,6 +82,9 @@ func compile(m *Model, l *links, kinds []int) *problem {
 	}
 	if m.BudgetUSD != nil {
 		p.budget = *m.BudgetUSD
+	}
+	if p.most = m.MostInstances; p.most == 0 {
+		p.most = math.MaxInt
 	}
 	p.classify()
 	for _, i := range kinds {

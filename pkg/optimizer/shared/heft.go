@@ -34,7 +34,7 @@ func (b *builder) identical(s *schedule, order []int32, k, count int) bool {
 		}
 		s.on[t] = -1
 	}
-	count = min(count, b.kinds[k].most)
+	count = min(count, b.kinds[k].most, b.most)
 	for _, t := range order {
 		b.earliest(s, t, k, count)
 	}

@@ -406,7 +406,7 @@ func (l *local) keep(best *localOffer, o localOffer) {
 }
 
 func (l *local) considerNew(t, k int32, best *localOffer) {
-	if !l.runs(int(k), int(t)) || l.count[k] >= l.kinds[k].most {
+	if !l.runs(int(k), int(t)) || l.count[k] >= l.kinds[k].most || len(l.cur.kinds) >= l.most {
 		return
 	}
 	kind := &l.kinds[k]

@@ -23,6 +23,8 @@ type Model struct {
 	DeadlineHours *float64 `json:"deadlineHours"`
 	// BudgetUSD limits the total cost; nil means no limit.
 	BudgetUSD *float64 `json:"budgetUSD"`
+	// MostInstances limits the number of instances of all machines together; 0 means no limit.
+	MostInstances int `json:"mostInstances,omitempty"`
 	// Places are the names of the locations of the machines, without repetition.
 	Places []string `json:"places"`
 	// USDPerGiB[p][q] is the price of moving one GiB from an instance in place p to a different instance in place q.

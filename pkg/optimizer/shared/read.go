@@ -14,7 +14,8 @@ import (
 
 // ReadModel reads and validates one [Model] in its JSON form. It is strict: unknown, repeated and missing fields,
 // trailing text, and everything that [Model.Validate] rejects give an *optimizer.ModelError with the name of the
-// field. Only "deadlineHours" and "budgetUSD" are optional: they may be omitted or null. A null list is empty. Errors
+// field. Only "deadlineHours", "budgetUSD" and "mostInstances" are
+// optional; the first two may also be null. A null list is empty. Errors
 // of r are returned wrapped.
 func ReadModel(r io.Reader) (*Model, error) {
 	limited := &io.LimitedReader{R: r, N: optimizer.MaxModelBytes}
@@ -73,6 +74,9 @@ func (p parser) model() (*Model, error) {
 		strict.Required("objective", func() error { return p.Text((*string)(&m.Objective)) }),
 		strict.Optional("deadlineHours", func() error { return p.optional(&m.DeadlineHours) }),
 		strict.Optional("budgetUSD", func() error { return p.optional(&m.BudgetUSD) }),
+		strict.Optional("mostInstances", func() error {
+			return p.whole(&m.MostInstances, MaxMost, "a number of instances")
+		}),
 		strict.Required("places", func() error { return p.Texts(optimizer.MaxPlaces, &m.Places) }),
 		strict.Required("usdPerGiB", func() error { return p.matrix(&m.USDPerGiB) }),
 		strict.Required("hoursPerGiB", func() error { return p.matrix(&m.HoursPerGiB) }),

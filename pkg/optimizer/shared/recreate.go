@@ -152,7 +152,7 @@ func (s *searcher) consider(out *schedule, t, i int32, best *offer) {
 
 func (s *searcher) considerNew(out *schedule, t, k int32, best *offer) {
 	kind := &s.kinds[k]
-	if !s.runs(int(k), int(t)) || s.count[k] >= kind.most {
+	if !s.runs(int(k), int(t)) || s.count[k] >= kind.most || len(out.kinds) >= s.most {
 		return
 	}
 	hours := s.hours[k][t]

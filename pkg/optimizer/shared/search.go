@@ -330,7 +330,7 @@ func (s *searcher) split(cur, trial *schedule) bool {
 	if s.random.IntN(2) == 0 {
 		k = s.pool[s.random.IntN(len(s.pool))]
 	}
-	if !s.available(&trial.fleet, k) {
+	if len(trial.kinds) >= s.most || !s.available(&trial.fleet, k) {
 		return false
 	}
 	j := int32(len(trial.kinds)) // #nosec G115 -- at most MaxTasks
@@ -350,7 +350,7 @@ func (s *searcher) split(cur, trial *schedule) bool {
 // seed opens an instance without tasks.
 func (s *searcher) seed(trial *schedule) bool {
 	k, ok := s.drawKind(&trial.fleet)
-	if ok {
+	if ok = ok && len(trial.kinds) < s.most; ok {
 		trial.kinds = append(trial.kinds, k)
 	}
 	return ok

@@ -19,13 +19,14 @@ type demand struct {
 	deadline float64
 	makespan bool
 	tasks    int
+	most     int // instances
 	// ends[i] is the end of a list schedule in which widths[i] tasks run at the same time, at speed 1.
 	widths []int
 	ends   []float64
 }
 
 func (p *problem) demand() demand {
-	d := demand{deadline: p.deadline, makespan: p.makespan, tasks: p.n}
+	d := demand{deadline: p.deadline, makespan: p.makespan, tasks: p.n, most: min(p.n, p.most)}
 	for t := range p.n {
 		of := p.task(t)
 		d.work += of.Hours
@@ -173,7 +174,7 @@ func counts(most int) []int {
 func (d *demand) guesses(i int, m *Machine, add func(guess)) {
 	slots := d.slots(m)
 	k := kind{price: m.USDPerHour, minimum: m.MinimumHours, advance: m.IncrementHours}
-	for _, n := range counts(min(m.Most, d.tasks)) {
+	for _, n := range counts(min(m.Most, d.most)) {
 		width := slots * float64(n)
 		end := m.BootHours + d.end(width)/m.Speed
 		// Not all instances are needed all the time.

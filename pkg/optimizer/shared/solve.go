@@ -230,3 +230,20 @@ func (s *searcher) greedy(order []int32, factor float64) *schedule {
 	}
 	return c
 }
+
+// LowerBounds returns a cost in USD and a time in hours that no valid plan is below. They are 0 if there is no valid
+// plan. It returns an *optimizer.ModelError if the model is malformed.
+func LowerBounds(m *Model) (usd, hours float64, err error) {
+	if err := m.Validate(); err != nil {
+		return 0, 0, err
+	}
+	l, err := linkTasks(m)
+	if err != nil {
+		return 0, 0, err
+	}
+	lower, message := compile(m, l, nil).bound()
+	if message != "" {
+		return 0, 0, nil
+	}
+	return lower.usd, lower.hours, nil
+}

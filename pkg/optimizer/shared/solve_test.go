@@ -37,6 +37,7 @@ type story struct {
 	Objective     string
 	DeadlineHours *float64
 	BudgetUSD     *float64
+	MostInstances int
 	Machines      []json.RawMessage
 	Tasks         []json.RawMessage
 	Edges         []optimizer.Edge
@@ -55,6 +56,7 @@ func solveStory(t *testing.T, text string) string {
 	m := &shared.Model{
 		Objective: optimizer.Objective(in.Objective), DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD,
 		Places: in.Places, USDPerGiB: in.USDPerGiB, HoursPerGiB: in.HoursPerGiB, Edges: in.Edges,
+		MostInstances: in.MostInstances,
 	}
 	for _, raw := range in.Machines {
 		k := shared.Machine{CPUs: 1, MemoryGiB: 8, Speed: 1, USDPerHour: 1, Most: 10}

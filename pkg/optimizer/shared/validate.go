@@ -32,6 +32,9 @@ func (m *Model) Validate() error {
 }
 
 func (m *Model) checkLimits() error {
+	if m.MostInstances < 0 || m.MostInstances > MaxMost {
+		return modelErrorf("mostInstances", "%d is not a number of instances from 0 to %d", m.MostInstances, MaxMost)
+	}
 	for _, b := range []struct {
 		field string
 		value *float64

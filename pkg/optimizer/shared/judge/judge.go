@@ -42,6 +42,9 @@ type answer struct {
 }
 
 func (j *answer) checkInstances() error {
+	if most := j.m.MostInstances; most > 0 && len(j.p.Instances) > most {
+		return fmt.Errorf("%d instances, more than %d", len(j.p.Instances), most)
+	}
 	count := map[int]int{}
 	for i, x := range j.p.Instances {
 		if x.Machine < 0 || x.Machine >= len(j.m.Machines) {

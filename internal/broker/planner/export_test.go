@@ -1,0 +1,33 @@
+package planner
+
+import (
+	"context"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared"
+)
+
+// SolvedFleet is a fleet with its model of expected times.
+type SolvedFleet struct {
+	Model *shared.Model
+	Plan  *shared.Plan
+}
+
+// Fleets plans the fleets of a job.
+func Fleets(ctx context.Context, p *Planner, in planinput.Input) (out []SolvedFleet, err error) {
+	b, err := p.prepare(in, nil)
+	if err != nil {
+		return nil, err
+	}
+	fl, _ := b.groupFleets()
+	if _, err := fl.solve(ctx); err != nil {
+		return nil, err
+	}
+	for _, f := range fl.all {
+		out = append(out, SolvedFleet{f.model, f.answer})
+	}
+	return out, nil
+}
+
+// SetEffort makes the searches for fleets shorter.
+func SetEffort(p *Planner, effort float64) { p.effort = effort }

@@ -1,0 +1,31 @@
+package record
+
+// Fleet is the machines of one offer and market that tasks of a group share.
+type Fleet struct {
+	// Group is the index of the group in dag.Job.ShareGroups.
+	Group int `json:"group"`
+	// Offer is an index into Plan.Offers.
+	Offer int32 `json:"offer"`
+	// Machines is the number of machines, running ones included, and Tasks the number of tasks planned on them.
+	Machines int `json:"machines"`
+	Tasks    int `json:"tasks"`
+	// USD and Hours are the sums of the expected cost and of the billed time of the machines from now on, with boots
+	// and billing minimums.
+	USD   float64 `json:"usd"`
+	Hours float64 `json:"hours"`
+	// Utilisation is the part of the billed time, from 0 to 1, in which tasks hold the vCPUs or the memory, whichever
+	// they hold more of.
+	Utilisation float64 `json:"utilisation"`
+}
+
+// IsShared reports whether a task is planned on a machine that it shares, which is the choice of a worker task.
+func (p *Plan) IsShared(task int) bool { return task >= 0 && task < len(p.On) && p.On[task] >= 0 }
+
+// OwnUSD is the expected cost of the machines of a task, in USD: 0 for a task on a shared machine, because its worker
+// task has the cost. A sum over all tasks counts each dollar once.
+func (p *Plan) OwnUSD(task int) float64 {
+	if p.IsShared(task) {
+		return 0
+	}
+	return p.TaskUSD[task]
+}
