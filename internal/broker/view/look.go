@@ -160,7 +160,9 @@ func (s *reading) open(was *Look) (open []int32, ok bool) {
 		}
 	}
 	for _, cl := range slices.Concat(s.clusters, was.seen.clusters) {
-		open = append(open, int32(cl.Task)) //nolint:gosec // a task of the job
+		if cl.Task < len(s.phases) { // it is no worker
+			open = append(open, int32(cl.Task)) //nolint:gosec // a task of the job
+		}
 	}
 	slices.Sort(open)
 	return slices.Compact(open), true
