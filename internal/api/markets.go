@@ -16,6 +16,7 @@ type MarketViews interface {
 	Markets(ctx context.Context, after string, limit int) (markets []apitypes.MarketView, next string, err error)
 	PastPrices(ctx context.Context, offers []string) ([]record.PastPrices, error)
 	Usage(ctx context.Context, last time.Duration) (apitypes.Usage, error)
+	Machines(ctx context.Context, ended bool) (apitypes.MachineList, error)
 }
 
 func (a *API) marketRoutes() {
@@ -40,6 +41,20 @@ func (a *API) marketRoutes() {
 		Description: "Computed from the attempts of the newest 500 jobs, at most 20,000 attempts, in 120 steps. " +
 			"`partial` means that there were more.",
 	}, a.queueUsage)
+	userRoute(a, huma.Operation{
+		OperationID: "list-machines", Method: http.MethodGet, Path: "/v1/machines", Tags: tags,
+		Summary:     "List the machines that were bought, with their cost and utilisation",
+		Description: "The machines of the newest 500 jobs, at most 20,000. `partial` means that there are more.",
+	}, a.listMachines)
+}
+
+type machinesInput struct {
+	All bool `query:"all" doc:"Also machines that have ended"`
+}
+
+func (a *API) listMachines(ctx context.Context, in *machinesInput) (*body[apitypes.MachineList], error) {
+	list, err := a.cfg.Broker.MarketViews.Machines(ctx, in.All)
+	return &body[apitypes.MachineList]{Body: list}, err
 }
 
 type marketsInput struct {

@@ -61,6 +61,7 @@ tradewind status: watch endpoint state limit output
 tradewind logs: follow attempt rank tail endpoint state since timestamps
 tradewind cancel: reason endpoint state output
 tradewind rerun: key endpoint state output
+tradewind machines: all endpoint state output
 tradewind markets: only bids endpoint state output
 tradewind usage: last endpoint state output
 tradewind suspend: queue drain by reason endpoint state output

@@ -15,6 +15,7 @@ import (
 type WatchBroker interface {
 	Markets(ctx context.Context) (*apitypes.MarketList, error)
 	Usage(ctx context.Context, last time.Duration) (*apitypes.UsageView, error)
+	Machines(ctx context.Context, ended bool) (*apitypes.MachineList, error)
 }
 
 // WatchBrokers finds the broker for a command.
@@ -23,9 +24,9 @@ type WatchBrokers struct {
 	Find  func(ctx context.Context, state string) (asked WatchBroker, done func() error, err error)
 }
 
-// WatchCommands returns markets and usage.
+// WatchCommands returns machines, markets and usage.
 func WatchCommands(app *command.App, brokers WatchBrokers) []*cobra.Command {
-	return []*cobra.Command{marketsCommand(app, brokers), usageCommand(app, brokers)}
+	return []*cobra.Command{machinesCommand(app, brokers), marketsCommand(app, brokers), usageCommand(app, brokers)}
 }
 
 // command completes one of them: do queries the broker and prints the result.

@@ -14,6 +14,18 @@ const PoolCloud = "pool"
 // at admission, and stay when it ends. Otherwise its machines are bought for it.
 func (a Attempt) Assigned() bool { return a.Offer.Cloud == PoolCloud }
 
+// Shares reports whether an attempt runs on a worker, a machine that tasks of its job share, and names the worker. The
+// cost of the worker is not part of the attempt's.
+func (a Attempt) Shares() (worker string, ok bool) {
+	if !a.Assigned() || len(a.Hosts) != 1 || !strings.HasPrefix(a.Offer.Region, JobPool) {
+		return "", false
+	}
+	return a.Hosts[0], true
+}
+
+// JobPool precedes the ID of a job in the name of the pool of its workers.
+const JobPool = "job."
+
 // Attempt is the history of one try to run a task: what was bought, at what price, and how it ended. It is written when
 // the attempt is admitted, when it fails and when its machines are released. The states in between are in the record of
 // its cluster (Cluster.tell).

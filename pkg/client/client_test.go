@@ -49,6 +49,7 @@ func TestCallsUsePathAndToken(t *testing.T) {
 		"GET /v1/blocks":                       func() error { _, err := c.Blocks(ctx); return err },
 		"GET /v1/markets?limit=1000":           func() error { _, err := c.Markets(ctx); return err },
 		"GET /v1/prices?offers=a%2Fb%2Cc":      func() error { _, err := c.Prices(ctx, "a/b", "c"); return err },
+		"GET /v1/machines?all=true":            func() error { _, err := c.Machines(ctx, true); return err },
 		"GET /v1/usage?hours=1.5":              func() error { _, err := c.Usage(ctx, 90*time.Minute); return err },
 		"POST /v1/jobs/j-1/rerun":              func() error { _, err := c.Rerun(ctx, "j-1", "k"); return err },
 		"GET /v1/jobs/j/tasks/t/logs?tail=100": func() error { return closed(c.Log(ctx, "j", "t", LogOptions{Tail: 100})) },

@@ -40,6 +40,16 @@ func (c *Client) Prices(ctx context.Context, offers ...string) (*apitypes.PriceL
 	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/prices", query: q}, &out)
 }
 
+// Machines returns the machines that were bought for the newest jobs; with ended also those that are gone.
+func (c *Client) Machines(ctx context.Context, ended bool) (*apitypes.MachineList, error) {
+	var out apitypes.MachineList
+	q := url.Values{}
+	if ended {
+		q.Set("all", "true")
+	}
+	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/machines", query: q}, &out)
+}
+
 // Usage returns what the queues held in the given period up to now, at most 744 hours.
 func (c *Client) Usage(ctx context.Context, last time.Duration) (*apitypes.UsageView, error) {
 	var out apitypes.UsageView

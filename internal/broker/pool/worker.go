@@ -9,6 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -40,8 +41,10 @@ func (s *syncing) loadWorker() error {
 	if s.spec, err = s.u.Spec(s.job); err != nil {
 		return err
 	}
-	s.worker = &record.PoolWorker{Task: task, Attempt: attempt, Group: s.spec.Tasks[task].Worker.Group, Offer: cl.Offer}
-	return nil
+	made, _, err := recordcache.Get[apitypes.Attempt](s.u, record.AttemptKey(id, task, attempt))
+	s.worker = &record.PoolWorker{Task: task, Attempt: attempt, Group: s.spec.Tasks[task].Worker.Group, Offer: cl.Offer,
+		OfferID: made.OfferID}
+	return err
 }
 
 const secondsPerHour = 3600

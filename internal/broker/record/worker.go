@@ -13,14 +13,11 @@ import (
 // one of the job's worker tasks (dag.Task.Worker), so it has that attempt's identity, lease and cost. When it is up, it
 // becomes a machine of the job's own pool, and the tasks run there as on any machine of a pool.
 
-// jobPool precedes the ID of a job in the name of its pool. No pool of a user has a dot in its name.
-const jobPool = "job."
-
-// JobPool is the name of the pool of a job's workers.
-func JobPool(job string) string { return jobPool + job }
+// JobPool is the name of the pool of a job's workers. No pool of a user has a dot in its name.
+func JobPool(job string) string { return apitypes.JobPool + job }
 
 // JobOfPool is the job whose workers a pool has. ok is false for the pool of a user.
-func JobOfPool(pool string) (job string, ok bool) { return strings.CutPrefix(pool, jobPool) }
+func JobOfPool(pool string) (job string, ok bool) { return strings.CutPrefix(pool, apitypes.JobPool) }
 
 // NewJobPool is the record of a new job's pool.
 func NewJobPool(job string, now time.Time) Pool {
@@ -51,6 +48,7 @@ type PoolWorker struct {
 	Attempt int            `json:"attempt"` // its number
 	Group   int            `json:"group"`   // the share group
 	Offer   apitypes.Offer `json:"offer"`   // what was bought
+	OfferID string         `json:"offerID"`
 	// IdleSince is since when nothing runs on it; zero while something does.
 	IdleSince time.Time `json:"idleSince,omitzero"`
 }

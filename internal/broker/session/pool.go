@@ -150,7 +150,7 @@ func (p *pooled) record(task *record.Task, attempt *apitypes.Attempt) {
 	attempt.Offer, attempt.OfferID = p.offer, apitypes.PoolCloud+"/"+p.pool.Name+"/"+strings.Join(p.hosts, "+")
 	attempt.Instead, attempt.Place, attempt.Hosts = p.instead, p.pool.Place, p.hosts
 	if p.worker != nil {
-		attempt.Place = record.Place(p.worker.Offer)
+		attempt.Place, attempt.OfferID = record.Place(p.worker.Offer), p.worker.OfferID
 	}
 	task.Hours = p.hours
 }

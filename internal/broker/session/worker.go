@@ -165,17 +165,16 @@ func (s *Session) toWorkers(bound []*admission) error {
 				continue
 			}
 			a.pool.worker = workerOf(c, a.pool.hosts[0])
+			a.pool.offer.Speed = a.pool.worker.Offer.Speed
 		}
 	}
 	return nil
 }
 
-// workerOf is what the broker knows of a worker.
+// workerOf is what the broker knows of a worker of a crew.
 func workerOf(c *crew, id string) *record.PoolWorker {
-	if i, found := c.view.Parts[0].Machine(id); found {
-		return &c.view.Parts[0].Machines[i].Worker
-	}
-	return nil
+	i, _ := c.view.Parts[0].Machine(id)
+	return &c.view.Parts[0].Machines[i].Worker
 }
 
 // askForWorkers announces more workers for the tasks that found no room: as many as the plan has, and these tasks need.

@@ -242,6 +242,9 @@ func (s *story) attempt(a apitypes.Attempt, t *apitypes.TaskView) {
 	}
 	if !a.Launched.IsZero() {
 		text := fmt.Sprintf("%s at %.4f USD/h each", label, a.Offer.USDPerHour)
+		if worker, shared := a.Shares(); shared {
+			text = label + ", worker " + worker
+		}
 		switch {
 		case a.RateUSD <= 0:
 		case a.Ended.IsZero():
@@ -269,8 +272,10 @@ func (s *story) attempt(a apitypes.Attempt, t *apitypes.TaskView) {
 	kind, text := string(a.Outcome), ""
 	switch a.Outcome {
 	case apitypes.OutcomeSucceeded:
-		text = fmt.Sprintf("attempt %d succeeded after %s for %.4f USD", a.Number,
-			readable.Rounded(a.Ended.Sub(a.Launched)), a.USD)
+		text = fmt.Sprintf("attempt %d succeeded after %s", a.Number, readable.Rounded(a.Ended.Sub(a.Launched)))
+		if _, shared := a.Shares(); !shared {
+			text += fmt.Sprintf(" for %.4f USD", a.USD)
+		}
 		if a.EgressUSD > 0 {
 			text += fmt.Sprintf(", %.4f of it for moving data", a.EgressUSD)
 		}

@@ -137,12 +137,19 @@ func launchEvent(a apitypes.Attempt, task string, moved bool) Event {
 		h.Text, h.Notable, h.Tone = "retried on", true, text.Active
 	default:
 		h.Text = "launched on"
+		if _, shared := a.Shares(); shared {
+			h.Text = "starts on"
+		}
 	}
 	h.Offer = text.Clean(a.OfferID)
 	if a.Nodes > 1 {
 		h.Rest = fmt.Sprintf(" × %d", a.Nodes)
 	}
-	h.Rest += fmt.Sprintf(" at %s USD/h", text.USD(a.Offer.USDPerHour))
+	if worker, shared := a.Shares(); shared {
+		h.Rest += ", worker " + worker
+	} else {
+		h.Rest += fmt.Sprintf(" at %s USD/h", text.USD(a.Offer.USDPerHour))
+	}
 	if a.Resumed > 0 {
 		h.Rest += fmt.Sprintf(", resumed at %.0f%%", 100*a.Resumed)
 	} else if a.ResumedFrom != "" {

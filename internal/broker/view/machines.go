@@ -1,0 +1,188 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// Machines lists the machines that the broker has bought for the newest jobs; with ended also those that are gone.
+func (b *Views) Machines(ctx context.Context, ended bool) (out apitypes.MachineList, err error) {
+	u := b.txns.NewUnit(ctx, "api")
+	out.Now, out.Machines = u.Now, []apitypes.WorkerView{}
+	lines, more, err := b.txns.Store.Query(ctx, record.PartJobs, "", store.Page{Limit: usageJobs})
+	if err != nil {
+		return out, err
+	}
+	left := usageAttempts
+	for _, line := range lines {
+		_, id, _ := strings.Cut(line.Key.Sort, "#")
+		job, found, err := recordcache.Get[record.Job](u, record.JobKey(id))
+		if err != nil {
+			return out, err
+		}
+		if !found || job.State.Finished() && !ended {
+			continue
+		}
+		if left <= 0 {
+			more = true
+			break
+		}
+		n, machines, err := machinesOf(u, job, left)
+		if err != nil {
+			return out, err
+		}
+		left -= n
+		for _, m := range machines {
+			if ended || m.State != apitypes.MachineGone {
+				out.Machines = append(out.Machines, m)
+			}
+		}
+	}
+	out.Partial = more || left <= 0
+	return out, nil
+}
+
+// machinesOf makes the views of the machines of one job, in the order in which they were bought. It reads at most limit
+// attempts, and returns how many it has read.
+func machinesOf(u *txn.Unit, job record.Job, limit int) (n int, out []apitypes.WorkerView, err error) {
+	spec, err := u.Spec(job)
+	if err != nil {
+		return 0, nil, err
+	}
+	attempts, err := recordcache.List[apitypes.Attempt](u, record.JobPart(job.ID), "attempt#", limit)
+	if err != nil {
+		return 0, nil, err
+	}
+	clusters, err := recordcache.List[record.Cluster](u, record.JobPart(job.ID), record.ClusterPrefix, 0)
+	if err != nil {
+		return 0, nil, err
+	}
+	return len(attempts), newFloor(job, spec, attempts, clusters, u.Now).machines(), nil
+}
+
+// floor is what is known of the machines of one job and of what runs on them.
+type floor struct {
+	job      record.Job
+	spec     *dag.Job
+	attempts []apitypes.Attempt
+	clusters map[string]*record.Cluster
+	on       map[string][]*apitypes.Attempt // attempts of tasks that share machines, by worker
+	now      time.Time
+}
+
+func newFloor(job record.Job, spec *dag.Job, attempts []apitypes.Attempt, clusters []record.Cluster,
+	now time.Time) *floor {
+	f := &floor{job: job, spec: spec, attempts: attempts, clusters: map[string]*record.Cluster{},
+		on: map[string][]*apitypes.Attempt{}, now: now}
+	for i := range clusters {
+		f.clusters[clusters[i].ID] = &clusters[i]
+	}
+	for i := range attempts {
+		a := &attempts[i]
+		if cl := f.clusters[record.ClusterID(job.ID, a.Task, a.Number)]; cl != nil {
+			cl.UpdateAttempt(a)
+		}
+		if worker, shared := a.Shares(); shared {
+			f.on[worker] = append(f.on[worker], a)
+		}
+	}
+	return f
+}
+
+func (f *floor) machines() (out []apitypes.WorkerView) {
+	for i := range f.attempts {
+		a := &f.attempts[i]
+		if a.Assigned() || a.Launched.IsZero() && !a.Ended.IsZero() {
+			continue
+		}
+		m := f.machine(a)
+		for rank := range max(a.Nodes, 1) {
+			each := m
+			if a.Nodes > 1 {
+				each.ID = fmt.Sprintf("%s#%d", m.ID, rank)
+			}
+			out = append(out, each)
+		}
+	}
+	slices.SortStableFunc(out, func(x, y apitypes.WorkerView) int { return x.Since.Compare(y.Since) })
+	return out
+}
+
+// machine makes the view of one machine of an attempt.
+func (f *floor) machine(a *apitypes.Attempt) apitypes.WorkerView {
+	id := record.ClusterID(f.job.ID, a.Task, a.Number)
+	cl := f.clusters[id]
+	m := apitypes.WorkerView{ID: id, Job: f.job.ID, Task: f.spec.Tasks[a.Task].Name, Offer: a.OfferID,
+		State: stateOfMachine(a, cl), Since: a.Launched, USD: a.USD}
+	if m.Since.IsZero() {
+		m.Since = a.Admitted
+	}
+	end := f.now
+	if m.State == apitypes.MachineGone {
+		m.Until, end = a.Ended, a.Ended
+	}
+	if cl != nil {
+		m.USD = cl.Accrued(f.now)
+	}
+	m.USD /= float64(max(a.Nodes, 1))
+	m.Tasks = 1
+	held := overlap(a.Started, a.Ended, m.Since, end)
+	if f.spec.Tasks[a.Task].Worker != nil {
+		on := f.on[record.WorkerName(a.Task, a.Number)]
+		m.Tasks, held = len(on), 0
+		for _, t := range on {
+			cpus, _ := f.spec.Tasks[t.Task].Hold()
+			held += time.Duration(float64(overlap(t.Launched, t.Ended, m.Since, end)) * cpus / max(a.VCPU, cpus))
+		}
+	}
+	if life := end.Sub(m.Since); life > 0 && !a.Launched.IsZero() {
+		boot := min(life, overlap(m.Since, a.Up, m.Since, end))
+		if a.Up.IsZero() {
+			boot = life
+		}
+		m.Utilisation = min(float64(held)/float64(life), 1)
+		m.BootUSD = m.USD * float64(boot) / float64(life)
+		m.IdleUSD = max(m.USD*(1-m.Utilisation)-m.BootUSD, 0)
+	}
+	return m
+}
+
+// overlap is the part of a time from began to ended that is between two others. An ended of zero means that it
+// continues, a began of zero that there is none.
+func overlap(began, ended, from, to time.Time) time.Duration {
+	if began.IsZero() {
+		return 0
+	}
+	if ended.IsZero() {
+		ended = to
+	}
+	return max(earlier(ended, to).Sub(later(began, from)), 0)
+}
+
+// stateOfMachine is the state of the machines of an attempt; cl is nil if its cluster has no record.
+func stateOfMachine(a *apitypes.Attempt, cl *record.Cluster) apitypes.MachineState {
+	switch {
+	case cl == nil && (!a.Ended.IsZero() || a.Outcome != ""):
+		return apitypes.MachineGone
+	case cl == nil:
+		return apitypes.MachineAdmitted
+	case cl.State == record.ClusterReleasing || cl.Outcome != "":
+		return apitypes.MachineEnding
+	case cl.State == record.ClusterDoomed:
+		return apitypes.MachineDraining
+	case cl.State == record.ClusterUp:
+		return apitypes.MachineUp
+	default:
+		return apitypes.MachineBooting
+	}
+}
