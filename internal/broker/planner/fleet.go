@@ -69,7 +69,7 @@ func withoutWorkers(in planinput.Input) planinput.Input {
 const (
 	notShared       = "no tasks share machines: "
 	becauseCarbon   = notShared + "plans that count carbon give each task its own machine"
-	becauseMixed    = notShared + "a plan with a deadline or a budget can share only if all tasks share the same machines"
+	becauseMixed    = notShared + "with a deadline or a budget, either all tasks share the same machines or none"
 	becauseNoFleet  = notShared + "no shared machines keep the deadline and the budget"
 	becauseNoWorker = notShared + "all machines of the job have been used"
 )

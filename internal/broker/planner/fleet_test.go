@@ -112,7 +112,7 @@ func TestShortTasksShareFewMachines(t *testing.T) {
 }
 
 func TestPlansOfFleetsAreRepeatable(t *testing.T) {
-	p, _ := newPlanner(t)
+	p := smallPlanner(t)
 	deadline := 0.2
 	for _, in := range []planinput.Input{
 		{Spec: array(30, time.Minute).WithWorkers()},
@@ -124,7 +124,7 @@ func TestPlansOfFleetsAreRepeatable(t *testing.T) {
 	}
 }
 
-// smallPlanner plans in two regions, which is faster.
+// smallPlanner plans in two regions and searches for a short time.
 func smallPlanner(t testing.TB) *planner.Planner {
 	t.Helper()
 	_, c := newPlanner(t)
@@ -134,12 +134,13 @@ func smallPlanner(t testing.TB) *planner.Planner {
 	}
 	opt := planner.DefaultOptions()
 	opt.Now, opt.Regions = nil, []string{"aws:us-east-1", "gcp:us-central1"}
-	return planner.New(c, moves, opt)
+	p := planner.New(c, moves, opt)
+	planner.SetEffort(p, 0.02)
+	return p
 }
 
 func TestPlansOfFleetsAreValid(t *testing.T) {
 	p := smallPlanner(t)
-	planner.SetEffort(p, 0.02)
 	rapid.Check(t, func(t *rapid.T) {
 		var each []time.Duration
 		for range rapid.IntRange(2, 8).Draw(t, "tasks") {
@@ -220,7 +221,7 @@ func running(spec *dag.Job, prev *record.Plan, done, now int) []*planinput.Facts
 }
 
 func TestReplanUsesRunningMachineFirst(t *testing.T) {
-	p, _ := newPlanner(t)
+	p := smallPlanner(t)
 	spec := array(100, time.Minute).WithWorkers()
 	w := spec.Work()
 	first := plan(t, p, planinput.Input{Spec: spec})
@@ -248,7 +249,7 @@ func TestReplanUsesRunningMachineFirst(t *testing.T) {
 }
 
 func TestReplanBuysNothingForRunningTasks(t *testing.T) {
-	p, _ := newPlanner(t)
+	p := smallPlanner(t)
 	spec := array(4, time.Hour).WithWorkers()
 	first := plan(t, p, planinput.Input{Spec: spec})
 	facts := make([]*planinput.Facts, len(spec.Tasks))
@@ -269,7 +270,7 @@ func TestReplanBuysNothingForRunningTasks(t *testing.T) {
 }
 
 func TestTightDeadlineBuysMoreMachines(t *testing.T) {
-	p, _ := newPlanner(t)
+	p := smallPlanner(t)
 	spec := array(300, 10*time.Minute).WithWorkers()
 	loose, tight := 40.0, 0.4
 	slow := plan(t, p, planinput.Input{Spec: spec, DeadlineHours: &loose})
@@ -293,7 +294,7 @@ func merged() *dag.Job {
 }
 
 func TestTaskWithOwnMachineFollowsSharingTasks(t *testing.T) {
-	p, _ := newPlanner(t)
+	p := smallPlanner(t)
 	spec := merged()
 	got := plan(t, p, planinput.Input{Spec: spec})
 	checkFleets(t, spec, got)
@@ -349,7 +350,7 @@ func TestFleetRunsWhereItsDataIs(t *testing.T) {
 }
 
 func TestFleetOfWorkflowMovesNoDataBetweenRegions(t *testing.T) {
-	p, _ := newPlanner(t)
+	p := smallPlanner(t)
 	spec := array(12, 10*time.Minute)
 	for i := range 10 {
 		spec.Edges = append(spec.Edges, dag.Edge{From: i, To: i + 2, Data: 30})

@@ -279,7 +279,8 @@ func (f *fleet) setOnDemand(ctx context.Context, t *try) error {
 	if len(m.Machines) == 0 {
 		return nil
 	}
-	sol, err := shared.Solve(ctx, &m, shared.Options{Effort: onDemandEffort * f.b.p.effort * f.scale(), Now: f.b.p.clock})
+	effort := onDemandEffort * f.b.p.effort * f.scale()
+	sol, err := shared.Solve(ctx, &m, shared.Options{Effort: effort, Now: f.b.p.clock})
 	if errors.Is(err, optimizer.ErrUndecided) {
 		return nil
 	}
@@ -350,10 +351,11 @@ func movedUSD(m *shared.Model, p *shared.Plan) (sum float64) {
 		return 0
 	}
 	index := indexOf(m)
+	place := func(on int) int { return m.Machines[p.Instances[on].Machine].Place }
 	for _, e := range m.Edges {
 		from, to := p.Tasks[index[e.From]].On, p.Tasks[index[e.To]].On
 		if from != to {
-			sum += e.GiB * m.USDPerGiB[m.Machines[p.Instances[from].Machine].Place][m.Machines[p.Instances[to].Machine].Place]
+			sum += e.GiB * m.USDPerGiB[place(from)][place(to)]
 		}
 	}
 	return sum
@@ -439,10 +441,7 @@ func (f *fleet) sites(d demand) ([]site, error) {
 	if f.movesData() {
 		least = map[string]float64{}
 	}
-	found, why, err := f.matches(d, nil, least)
-	if err != nil {
-		return nil, err
-	}
+	found, why := f.matches(d, nil, least)
 	if len(found) == 0 && len(f.kept) == 0 {
 		return nil, &noFleetError{why}
 	}
@@ -466,9 +465,7 @@ func (f *fleet) sites(d demand) ([]site, error) {
 	for _, p := range places {
 		names = append(names, p.name)
 	}
-	if found, _, err = f.matches(d, names, nil); err != nil {
-		return nil, err
-	}
+	found, _ = f.matches(d, names, nil)
 	for _, p := range places {
 		for _, m := range found {
 			if m.Place() == p.name {
