@@ -20,7 +20,7 @@ func Fleets(ctx context.Context, p *Planner, in planinput.Input) (out []SolvedFl
 		return nil, err
 	}
 	fl, _ := b.groupFleets()
-	if _, err := fl.solve(ctx); err != nil {
+	if err := fl.solve(ctx, 1, false); err != nil {
 		return nil, err
 	}
 	for _, f := range fl.all {

@@ -303,10 +303,36 @@ func TestTaskWithOwnMachineFollowsSharingTasks(t *testing.T) {
 	}
 }
 
+func TestMixedJobKeepsDeadlineAndBudget(t *testing.T) {
+	p := smallPlanner(t)
+	spec := merged()
+	loose, tight, usd := 3.0, 1.2, 0.2
+	for _, in := range []planinput.Input{
+		{Spec: spec, DeadlineHours: &loose},
+		{Spec: spec, DeadlineHours: &tight},
+		{Spec: spec, DeadlineHours: &loose, BudgetUSD: &usd},
+	} {
+		got := plan(t, p, in)
+		if got.Status == record.PlanInfeasible || len(got.Fleets) == 0 {
+			t.Fatalf("deadline %v h: %s, fleets %v, notes %q", *in.DeadlineHours, got.Message, got.Fleets, got.Notes)
+		}
+		checkFleets(t, spec, got)
+		if got.Hours > *in.DeadlineHours || in.BudgetUSD != nil && got.USD > usd {
+			t.Errorf("%v h of %v h, %v USD", got.Hours, *in.DeadlineHours, got.USD)
+		}
+		if o := got.Of(50).Offer; got.Hours < got.TaskHours[50]+got.TaskHours[0] {
+			t.Errorf("the job takes %v h, but its last task on %v alone %v h", got.Hours, o, got.TaskHours[50])
+		}
+	}
+}
+
 func TestPlanSaysWhyNoTasksShare(t *testing.T) {
 	p, _ := newPlanner(t)
-	hours := 3.0
+	hours := 5.0
 	spec := merged()
+	spec.Tasks = spec.Tasks[:51]
+	spec.Edges = []dag.Edge{{From: 0, To: 50}, {From: 50, To: 1}} // its own machine, between tasks that share
+	spec = spec.WithWorkers()
 	got := plan(t, p, planinput.Input{Spec: spec, DeadlineHours: &hours})
 	if len(got.Fleets) > 0 || len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "no tasks share machines") {
 		t.Errorf("fleets %v, notes %q", got.Fleets, got.Notes)

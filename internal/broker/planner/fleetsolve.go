@@ -64,13 +64,19 @@ type try struct {
 }
 
 // solve plans the fleet. It fails with errNoFleet if no plan keeps the deadline and the budget. A late fleet has no
-// deadline and is as fast as possible.
-func (f *fleet) solve(ctx context.Context, late bool) error {
+// deadline and is as fast as possible; others have a part of the deadline.
+func (f *fleet) solve(ctx context.Context, part float64, late bool) error {
 	f.estimates = nil
 	f.setEstimates()
 	frame := f.frame()
+	whole := *frame
+	if frame.DeadlineHours != nil {
+		within := *frame.DeadlineHours * part
+		frame.DeadlineHours = &within
+	}
 	if late {
 		frame.Objective, frame.DeadlineHours = optimizer.Makespan, nil
+		whole = *frame
 	}
 	d := f.demand()
 	sites, err := f.sites(d)
@@ -98,9 +104,12 @@ func (f *fleet) solve(ctx context.Context, late bool) error {
 			return err
 		}
 	}
-	f.model, f.offers, f.answer = best.expected, best.offers, best.answer
+	f.model, f.offers, f.answer, f.worst = best.expected, best.offers, best.answer, best.answer
+	if f.b.in.DeadlineHours != nil {
+		f.worst = retimed(best.guaranteed, best.answer)
+	}
 	f.giveWorkers()
-	if err := f.setBound(frame, d, sites[0]); err != nil {
+	if err := f.setBound(&whole, d, sites[0]); err != nil {
 		return err
 	}
 	return f.setOnDemand(ctx, best)
