@@ -112,7 +112,7 @@ func (f *fleet) solve(ctx context.Context, part float64, late bool) error {
 	if err := f.setBound(&whole, d, sites[0]); err != nil {
 		return err
 	}
-	return f.setOnDemand(ctx, best)
+	return f.setOnDemand(ctx, best, d)
 }
 
 func (t *try) objective() float64 {
@@ -265,38 +265,49 @@ func (f *fleet) setBound(frame *shared.Model, d demand, all site) error {
 
 // setOnDemand computes what the work costs on demand: the same machines at their on-demand prices, or the best fleet of
 // on-demand machines that is found. If time counts, it is no slower.
-func (f *fleet) setOnDemand(ctx context.Context, t *try) error {
+func (f *fleet) setOnDemand(ctx context.Context, t *try, d demand) error {
 	f.onDemandUSD = f.usd()
 	if !slices.ContainsFunc(f.answer.Instances, func(x shared.Instance) bool { return f.offer(x).Offer.Spot }) {
 		return nil
 	}
-	f.onDemandUSD = 0
+	f.onDemandUSD = movedUSD(f.model, f.answer)
 	for _, x := range f.answer.Instances {
 		f.onDemandUSD += f.billed(x) * f.offer(x).OnDemandUSD
 	}
-	m := *t.expected
-	m.Machines = nil
-	for k := range t.expected.Machines {
-		if k < len(f.kept) && !f.kept[k].on.Offer.Spot || k >= len(f.kept) &&
-			t.offers[k-len(f.kept)].Market == catalog.OnDemand {
-			m.Machines = append(m.Machines, t.expected.Machines[k])
-		}
+	at, err := f.onDemandSite(t, d)
+	if err != nil || len(at.found) == 0 {
+		return err
 	}
-	if m.BudgetUSD = nil; m.DeadlineHours != nil || m.Objective == optimizer.Makespan {
+	m := *t.expected
+	if m.Machines, m.BudgetUSD = nil, nil; m.DeadlineHours != nil || m.Objective == optimizer.Makespan {
 		m.Objective, m.DeadlineHours = optimizer.Cost, &f.answer.Hours
 	}
-	if len(m.Machines) == 0 {
-		return nil
-	}
+	on, _, _ := f.models(&m, d, site{found: at.found})
+	on.Machines = on.Machines[len(f.kept):]
 	effort := onDemandEffort * f.b.p.effort * f.scale()
-	sol, err := shared.Solve(ctx, &m, shared.Options{Effort: effort, Now: f.b.p.clock})
+	sol, err := shared.Solve(ctx, on, shared.Options{Effort: effort, Now: f.b.p.clock})
 	if errors.Is(err, optimizer.ErrUndecided) {
 		return nil
 	}
 	if err == nil && sol.Plan != nil {
-		f.onDemandUSD = min(f.onDemandUSD, sol.Plan.USD)
+		f.onDemandUSD = min(f.onDemandUSD, sol.Plan.USD+at.usd-t.usd)
 	}
 	return err
+}
+
+// onDemandSite are the offers on demand: all of those considered, or if the members move data those of the best place.
+func (f *fleet) onDemandSite(t *try, d demand) (site, error) {
+	isSpot := func(m *match) bool { return m.Market == catalog.Spot }
+	s := t.site
+	if d.spot = false; f.movesData() {
+		sites, err := f.sites(d)
+		if err != nil {
+			return site{}, err
+		}
+		s = sites[min(1, len(sites)-1)]
+	}
+	s.found = slices.DeleteFunc(slices.Clone(s.found), isSpot)
+	return s, nil
 }
 
 // giveWorkers gives each instance a worker task: in the order of the times at which they are needed.
