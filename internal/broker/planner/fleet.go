@@ -363,8 +363,8 @@ func (fl *fleets) place() {
 	}
 }
 
-// after is how long each member takes in a plan of the fleet: after its last parent in the fleet, or if the job is mixed
-// after the start of the fleet.
+// after is how long each member takes in a plan of the fleet: after its last parent in the fleet, or if the job is
+// mixed after the start of the fleet.
 func (f *fleet) after(fl *fleets, p *shared.Plan) []float64 {
 	ready := make([]float64, len(f.members))
 	if !fl.mixed {

@@ -146,8 +146,8 @@ type sort struct {
 }
 
 // matches finds the offers that suit the members: of each sort the cheapest, and those with a learned price or rate.
-// With places it finds the cheapest in each of them. If there are none, it returns why. Unless least is nil, it sets the
-// least estimated cost of the work in each place.
+// With places it finds the cheapest in each of them. If there are none, it returns why. Unless least is nil, it sets
+// the least estimated cost of the work in each place.
 func (f *fleet) matches(d demand, places []string, least map[string]float64) (found []*match, why string) {
 	b := f.b
 	t := &b.in.Spec.Tasks[f.members[0]]
