@@ -31,3 +31,6 @@ func Fleets(ctx context.Context, p *Planner, in planinput.Input) (out []SolvedFl
 
 // SetEffort makes the searches for fleets shorter.
 func SetEffort(p *Planner, effort float64) { p.effort = effort }
+
+// Retimed gives the tasks of a plan the times of another model.
+func Retimed(m *shared.Model, p *shared.Plan) *shared.Plan { return retimed(m, p) }

@@ -57,6 +57,15 @@ func (f *fleets) inside(e dag.Edge) bool {
 	return from != nil && to != nil && from.fleet == to.fleet
 }
 
+// layers is how often the tasks must be passed in the order of the job until all have their times: the starts of fleets
+// are not in this order, and each pass finds those that depend on others whose times are known.
+func (f *fleets) layers() int {
+	if f == nil || !f.mixed {
+		return 1
+	}
+	return 1 + len(f.all)
+}
+
 // addStarts adds the start of each fleet to the model of the other tasks, if the job is mixed.
 func (f *fleets) addStarts(b *builder) {
 	if f == nil || !f.mixed {
@@ -134,7 +143,7 @@ func (p *Planner) planShared(ctx context.Context, in planinput.Input) (*record.P
 
 // deadlineParts are the parts of the deadline that the fleets of a mixed job may take, the first first. The other tasks
 // then have the rest of it, as far as they need it.
-var deadlineParts = [...]float64{1, 0.6, 0.35}
+var deadlineParts = [...]float64{1, 0.75, 0.5, 0.25}
 
 // planBoth plans the fleets of a job, and then its other tasks. It fails with errNoFleet if there are no fleets with
 // which the job keeps its limits.

@@ -149,6 +149,7 @@ func TestPlansOfFleetsAreValid(t *testing.T) {
 		spec := sharing(each...)
 		for i := range spec.Tasks {
 			spec.Tasks[i].Resources[0].CPUs.Min = float64(rapid.IntRange(0, 8).Draw(t, "cpus"))
+			spec.Tasks[i].Resources[0].Memory.Min = float64(rapid.IntRange(0, 4).Draw(t, "memory"))
 			for k := range i {
 				if rapid.IntRange(0, 3).Draw(t, "edge") == 0 {
 					spec.Edges = append(spec.Edges, dag.Edge{From: k, To: i})
@@ -193,6 +194,16 @@ func TestPlansOfFleetsAreValid(t *testing.T) {
 				t.Fatalf("%v", err)
 			}
 			usd += cost
+			faster := *f.Model
+			faster.Machines = slices.Clone(faster.Machines)
+			for k := range faster.Machines {
+				faster.Machines[k].Speed *= 1 + float64(k%3)
+			}
+			again := planner.Retimed(&faster, f.Plan)
+			cost, hours, err := judge.Check(&faster, again, 1e-9)
+			if err != nil || !near(cost, again.USD) || !near(hours, again.Hours) || hours > f.Plan.Hours*(1+1e-9) {
+				t.Fatalf("%v: on faster machines %v USD and %v h, %+v", err, cost, hours, again)
+			}
 		}
 		if !near(usd, got.USD) {
 			t.Fatalf("the judge computes %v USD, the plan says %v", usd, got.USD)
@@ -282,6 +293,40 @@ func TestTightDeadlineBuysMoreMachines(t *testing.T) {
 	}
 }
 
+func TestDeadlineWithoutTimeForInterruptionsUsesNoSpot(t *testing.T) {
+	p := smallPlanner(t)
+	spec := array(4, time.Hour).WithWorkers()
+	first := plan(t, p, planinput.Input{Spec: spec})
+	if !first.Of(0).Offer.Spot {
+		t.Fatalf("planned on %+v", first.Of(0))
+	}
+	hours := first.Hours * 1.02
+	got := plan(t, p, planinput.Input{Spec: spec, DeadlineHours: &hours})
+	checkFleets(t, spec, got)
+	for i := range spec.Work() {
+		if c := got.Of(i); c.Offer.Spot {
+			t.Errorf("within %v h on %+v", hours, c)
+		}
+	}
+}
+
+func TestMembersWaitForTaskBeforeThem(t *testing.T) {
+	p := smallPlanner(t)
+	spec := array(3, time.Hour)
+	spec.Tasks = append(spec.Tasks, dag.Task{Name: "before", Nodes: 1, Time: dag.TimeEstimate{Default: time.Hour}})
+	for i := range spec.Tasks { // on this machine there is no doubt about times
+		spec.Tasks[i].Resources = []dag.Resources{{InstanceType: "m6i.xlarge", Market: dag.MarketOnDemand}}
+	}
+	spec.Edges = []dag.Edge{{From: 3, To: 0}, {From: 0, To: 1}, {From: 1, To: 2}}
+	spec = spec.WithWorkers()
+	for hours, feasible := range map[float64]bool{3.5: false, 4.5: true} {
+		got := plan(t, p, planinput.Input{Spec: spec, DeadlineHours: &hours})
+		if (got.Status != record.PlanInfeasible) != feasible || feasible && (len(got.Fleets) == 0 || got.Hours < 4) {
+			t.Errorf("deadline %v h: %s, %v h, fleets %v, notes %q", hours, got.Status, got.Hours, got.Fleets, got.Notes)
+		}
+	}
+}
+
 // merged is an array that is followed by a task with a machine of its own.
 func merged() *dag.Job {
 	spec := array(50, time.Minute)
@@ -323,6 +368,15 @@ func TestMixedJobKeepsDeadlineAndBudget(t *testing.T) {
 		if o := got.Of(50).Offer; got.Hours < got.TaskHours[50]+got.TaskHours[0] {
 			t.Errorf("the job takes %v h, but its last task on %v alone %v h", got.Hours, o, got.TaskHours[50])
 		}
+	}
+}
+
+func TestMixedJobIsInfeasibleWithTooSmallBudget(t *testing.T) {
+	p := smallPlanner(t)
+	spec := merged()
+	usd := 0.9 * plan(t, p, planinput.Input{Spec: spec}).USD
+	if got := plan(t, p, planinput.Input{Spec: spec, BudgetUSD: &usd}); got.Status != record.PlanInfeasible {
+		t.Errorf("%s: %v USD of %v USD", got.Status, got.USD, usd)
 	}
 }
 
