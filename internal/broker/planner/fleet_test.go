@@ -2,6 +2,7 @@ package planner_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math"
 	"reflect"
@@ -139,8 +140,25 @@ func smallPlanner(t testing.TB) *planner.Planner {
 	return p
 }
 
+// fewerChecks makes a property test quick, unless the command line sets rapid.checks: each check makes several plans.
+func fewerChecks(t *testing.T, n string) {
+	t.Helper()
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
+	if asked {
+		return
+	}
+	checks := flag.Lookup("rapid.checks").Value
+	old := checks.String()
+	if err := checks.Set(n); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = checks.Set(old) })
+}
+
 func TestPlansOfFleetsAreValid(t *testing.T) {
 	p := smallPlanner(t)
+	fewerChecks(t, "30")
 	rapid.Check(t, func(t *rapid.T) {
 		var each []time.Duration
 		for range rapid.IntRange(2, 8).Draw(t, "tasks") {
