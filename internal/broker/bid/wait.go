@@ -83,7 +83,8 @@ func (in *Input) Waits(ctx context.Context) (begins []record.Begin, tables []*bi
 // task on demand may wait for the spot market of its machine.
 func (in *Input) mayWait(i int) (l bidding.LiveTask, ok bool) {
 	t, c := &in.Spec.Tasks[i], in.Plan.Of(i)
-	if c == nil || in.Plan.IsShared(i) || t.Gang != "" || t.Joins != "" || !record.OnDemandAllowed(t) || !record.SpotAllowed(t) {
+	if c == nil || in.Plan.IsShared(i) || t.Gang != "" || t.Joins != "" || !record.OnDemandAllowed(t) ||
+		!record.SpotAllowed(t) {
 		return l, false
 	}
 	m := &in.Markets[in.Plan.Choice[i]]

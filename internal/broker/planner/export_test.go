@@ -20,7 +20,7 @@ func Fleets(ctx context.Context, p *Planner, in planinput.Input) (out []SolvedFl
 		return nil, err
 	}
 	fl, _ := b.groupFleets()
-	if _, err := fl.solve(ctx); err != nil {
+	if err := fl.solve(ctx, 1, false); err != nil {
 		return nil, err
 	}
 	for _, f := range fl.all {
@@ -31,3 +31,6 @@ func Fleets(ctx context.Context, p *Planner, in planinput.Input) (out []SolvedFl
 
 // SetEffort makes the searches for fleets shorter.
 func SetEffort(p *Planner, effort float64) { p.effort = effort }
+
+// Retimed gives the tasks of a plan the times of another model.
+func Retimed(m *shared.Model, p *shared.Plan) *shared.Plan { return retimed(m, p) }

@@ -3,6 +3,8 @@ package planner
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -24,13 +26,18 @@ import (
 type fleets struct {
 	all []*fleet
 	at  map[int]stop // the members that are planned now, by task
+	// mixed is true if the job has a deadline or a budget that its fleets keep together with each other and with other
+	// tasks. In the model of the other tasks, no member of a fleet then starts before all tasks that any of them needs
+	// from outside have ended, and the times are guaranteed ones.
+	mixed bool
 }
 
-// stop is the place of a task on a shared machine, and how long after its last parent it ends.
+// stop is the place of a task on a shared machine, and how long it takes in the model of the other tasks: from the end
+// of its last parent, or if the job is mixed from the start of its fleet. expected is the same with expected times.
 type stop struct {
-	fleet *fleet
-	place int
-	hours float64
+	fleet           *fleet
+	place           int
+	hours, expected float64
 }
 
 // of returns the place of a task that shares a machine, nil for other tasks.
@@ -44,13 +51,46 @@ func (f *fleets) of(task int) *stop {
 	return nil
 }
 
-// outside is the data of an edge that the model of the other tasks moves, in GiB: the data between tasks of one fleet
-// is part of the fleet's cost and times.
-func (f *fleets) outside(e dag.Edge) float64 {
-	if from, to := f.of(e.From), f.of(e.To); from != nil && to != nil && from.fleet == to.fleet {
-		return 0
+// inside reports whether an edge is between tasks of one fleet: then its data is part of the fleet's cost and times.
+func (f *fleets) inside(e dag.Edge) bool {
+	from, to := f.of(e.From), f.of(e.To)
+	return from != nil && to != nil && from.fleet == to.fleet
+}
+
+// layers is how often the tasks must be passed in the order of the job until all have their times: the starts of fleets
+// are not in this order, and each pass finds those that depend on others whose times are known.
+func (f *fleets) layers() int {
+	if f == nil || !f.mixed {
+		return 1
 	}
-	return float64(e.Data)
+	return 1 + len(f.all)
+}
+
+// addStarts adds the start of each fleet to the model of the other tasks, if the job is mixed.
+func (f *fleets) addStarts(b *builder) {
+	if f == nil || !f.mixed {
+		return
+	}
+	for _, fleet := range f.all {
+		parents := map[int]bool{}
+		for _, e := range b.in.Spec.Edges {
+			if _, to := fleet.index[e.To]; to && !f.inside(e) && b.byTask[e.From] >= 0 && !b.settled(e.From) {
+				parents[e.From] = true
+			}
+		}
+		if len(parents) == 0 {
+			continue
+		}
+		id := fmt.Sprintf("fleet:%d", fleet.group)
+		place := f.at[fleet.members[0]].place
+		b.addRow(row{task: -1}, id, optimizer.Candidate{ID: b.places[place], Place: place})
+		for _, i := range slices.Sorted(maps.Keys(parents)) {
+			b.model.Edges = append(b.model.Edges, optimizer.Edge{From: b.in.Spec.Tasks[i].Name, To: id})
+		}
+		for _, i := range fleet.members {
+			b.model.Edges = append(b.model.Edges, optimizer.Edge{From: id, To: b.in.Spec.Tasks[i].Name})
+		}
+	}
 }
 
 // withoutWorkers is the input without the worker tasks of the job.
@@ -69,7 +109,7 @@ func withoutWorkers(in planinput.Input) planinput.Input {
 const (
 	notShared       = "no tasks share machines: "
 	becauseCarbon   = notShared + "plans that count carbon give each task its own machine"
-	becauseMixed    = notShared + "a plan with a deadline or a budget can share only if all tasks share the same machines"
+	becauseMixed    = notShared + "with a deadline or a budget, tasks that share must not wait for tasks between them"
 	becauseNoFleet  = notShared + "no shared machines keep the deadline and the budget"
 	becauseNoWorker = notShared + "all machines of the job have been used"
 )
@@ -88,28 +128,76 @@ func (p *Planner) planShared(ctx context.Context, in planinput.Input) (*record.P
 		return p.planUnshared(ctx, in, why)
 	}
 	began := p.clock()
-	late, err := fl.solve(ctx)
+	plan, err := p.planBoth(ctx, in, fl)
 	if none := (*noFleetError)(nil); errors.As(err, &none) {
 		return p.planInstead(ctx, in, none)
 	}
-	if err != nil {
-		return nil, err
-	}
-	millis := 1000 * p.clock().Sub(began).Seconds()
-	rest := withoutWorkers(in)
-	rest.DeadlineHours, rest.BudgetUSD = nil, nil // the fleets keep them
-	if len(fl.all) == 0 {
-		rest.DeadlineHours, rest.BudgetUSD = in.DeadlineHours, in.BudgetUSD
-	}
-	plan, err := p.planRest(ctx, rest, fl)
 	if err != nil || plan.Status == record.PlanInfeasible {
 		return plan, err
 	}
-	plan.Late = plan.Late || late
-	plan.Millis += math.Round(millis*1000) / 1000
+	plan.Millis = math.Round(1e6*p.clock().Sub(began).Seconds()) / 1000
 	b.addWorkers(plan)
 	fl.write(plan)
 	return plan, nil
+}
+
+// deadlineParts are the parts of the deadline that the fleets of a mixed job may take, the first first. The other tasks
+// then have the rest of it, as far as they need it.
+var deadlineParts = [...]float64{1, 0.75, 0.5, 0.25}
+
+// planBoth plans the fleets of a job, and then its other tasks. It fails with errNoFleet if there are no fleets with
+// which the job keeps its limits.
+func (p *Planner) planBoth(ctx context.Context, in planinput.Input, fl *fleets) (*record.Plan, error) {
+	parts := deadlineParts[:1]
+	if fl.mixed && in.DeadlineHours != nil {
+		parts = deadlineParts[:]
+	}
+	failed := error(&noFleetError{})
+	for _, part := range parts {
+		failed = fl.solve(ctx, part, false)
+		if errors.Is(failed, errNoFleet) {
+			continue
+		}
+		if failed != nil {
+			return nil, failed
+		}
+		plan, err := p.planOthers(ctx, in, fl)
+		if err != nil || !fl.mixed || plan.Status != record.PlanInfeasible && !plan.Late {
+			return plan, err
+		}
+		failed = &noFleetError{plan.Message}
+	}
+	if in.Previous == nil || in.DeadlineHours == nil {
+		return nil, failed
+	}
+	// The job has started and can no longer be on time: finish it as fast as the budget allows.
+	if err := fl.solve(ctx, 1, true); err != nil {
+		return nil, err
+	}
+	plan, err := p.planOthers(ctx, in, fl)
+	if plan != nil {
+		plan.Late = true
+	}
+	return plan, err
+}
+
+// planOthers plans the tasks that share no machines, with the fleets at their places and times.
+func (p *Planner) planOthers(ctx context.Context, in planinput.Input, fl *fleets) (*record.Plan, error) {
+	rest := withoutWorkers(in)
+	if fl.mixed && in.BudgetUSD != nil {
+		left := *in.BudgetUSD
+		for _, f := range fl.all {
+			left -= f.usd()
+		}
+		rest.BudgetUSD = &left
+		if left < 0 {
+			return nil, &noFleetError{}
+		}
+	}
+	if !fl.mixed && len(fl.all) > 0 {
+		rest.DeadlineHours, rest.BudgetUSD = nil, nil // the fleet keeps them
+	}
+	return p.planRest(ctx, rest, fl)
 }
 
 // planUnshared plans a job with a machine for each task, and a note that says why.
@@ -151,6 +239,8 @@ type fleet struct {
 	model  *shared.Model
 	offers []*match
 	answer *shared.Plan
+	// worst is the answer with guaranteed times; it is the answer itself without a deadline.
+	worst *shared.Plan
 	// worker is the worker task of each instance of the answer.
 	worker []int
 	// onDemandUSD is the cost of the same work on demand.
@@ -193,15 +283,53 @@ func (b *builder) groupFleets() (fl *fleets, why string) {
 		}
 		fl.all = append(fl.all, f)
 	}
-	if b.in.DeadlineHours == nil && b.in.BudgetUSD == nil {
+	if b.in.DeadlineHours == nil && b.in.BudgetUSD == nil || len(fl.all) == 0 {
 		return fl, ""
 	}
+	fl.mixed = len(fl.all) > 1
 	for i := range b.in.Spec.Work() {
-		if !inside[i] && (b.in.Tasks[i] == nil || !b.in.Tasks[i].Done) || len(fl.all) > 1 {
-			return nil, becauseMixed
-		}
+		fl.mixed = fl.mixed || !inside[i] && !b.settled(i)
+	}
+	if fl.mixed && (b.model.Objective == optimizer.Makespan && b.in.BudgetUSD != nil || !b.layered(fl)) {
+		return nil, becauseMixed
 	}
 	return fl, ""
+}
+
+// layered reports whether the fleets and the other unfinished tasks can run one after the other: none of them is both
+// before and after another.
+func (b *builder) layered(fl *fleets) bool {
+	n := len(b.in.Spec.Tasks)
+	node := make([]int, n)
+	for i := range node {
+		node[i] = i
+	}
+	for k, f := range fl.all {
+		for _, i := range f.members {
+			node[i] = n + k
+		}
+	}
+	waits, next := make([]int, n+len(fl.all)), make([][]int, n+len(fl.all))
+	for _, e := range b.in.Spec.Edges {
+		if from, to := node[e.From], node[e.To]; from != to && !b.settled(e.From) {
+			waits[to]++
+			next[from] = append(next[from], to)
+		}
+	}
+	var ready []int
+	for i, w := range waits {
+		if w == 0 {
+			ready = append(ready, i)
+		}
+	}
+	for k := 0; k < len(ready); k++ {
+		for _, to := range next[ready[k]] {
+			if waits[to]--; waits[to] == 0 {
+				ready = append(ready, to)
+			}
+		}
+	}
+	return len(ready) == len(waits)
 }
 
 // findWorkers finds the worker tasks of the group that can be bought, and those with machines.
@@ -222,38 +350,44 @@ func (f *fleet) findWorkers() {
 	}
 }
 
-// solve plans the fleets. late is true if one can no longer be on time.
-func (fl *fleets) solve(ctx context.Context) (late bool, err error) {
+// solve plans the fleets within a part of the deadline. If they are late, they are as fast as possible.
+func (fl *fleets) solve(ctx context.Context, part float64, late bool) error {
 	for _, f := range fl.all {
-		err := f.solve(ctx, false)
-		if errors.Is(err, errNoFleet) && f.b.in.Previous != nil && f.b.in.DeadlineHours != nil {
-			// The job has started and can no longer be on time: finish it as fast as the budget allows.
-			late = true
-			err = f.solve(ctx, true)
-		}
-		if err != nil {
-			return late, err
+		if err := f.solve(ctx, part, late); err != nil {
+			return err
 		}
 	}
 	fl.place()
-	return late, nil
+	return nil
 }
 
-// place sets where each member is in the model of the other tasks, and how long after its parents it ends.
+// place sets where each member is in the model of the other tasks, and how long it takes there.
 func (fl *fleets) place() {
 	for _, f := range fl.all {
-		ready := make([]float64, len(f.members))
+		expected, guaranteed := f.after(fl, f.answer), f.after(fl, f.worst)
+		for n, i := range f.members {
+			place := f.model.Machines[f.answer.Instances[f.answer.Tasks[n].On].Machine].Place
+			fl.at[i] = stop{f, place, guaranteed[n], expected[n]}
+		}
+	}
+}
+
+// after is how long each member takes in a plan of the fleet: after its last parent in the fleet, or if the job is
+// mixed after the start of the fleet.
+func (f *fleet) after(fl *fleets, p *shared.Plan) []float64 {
+	ready := make([]float64, len(f.members))
+	if !fl.mixed {
 		for _, e := range f.b.in.Spec.Edges {
 			from, inside := f.index[e.From]
 			if to, also := f.index[e.To]; inside && also {
-				ready[to] = max(ready[to], f.answer.Tasks[from].To)
+				ready[to] = max(ready[to], p.Tasks[from].To)
 			}
 		}
-		for n, i := range f.members {
-			run := f.answer.Tasks[n]
-			fl.at[i] = stop{f, f.model.Machines[f.answer.Instances[run.On].Machine].Place, max(run.To-ready[n], 0)}
-		}
 	}
+	for n := range ready {
+		ready[n] = max(p.Tasks[n].To-ready[n], 0)
+	}
+	return ready
 }
 
 // settle adds the cost, the bound and the outputs of the fleets to a plan of the other tasks.
@@ -292,8 +426,8 @@ func (fl *fleets) settle(plan *record.Plan, b *builder, sol *optimizer.Solution)
 // restBound is the part of the bound for the other tasks. What they pay for data to and from the members depends on
 // the places of the fleets, which are not proven to be the best, so with such data there is no bound.
 func (fl *fleets) restBound(plan *record.Plan, b *builder, sol *optimizer.Solution) float64 {
-	if b.model.Objective == optimizer.Makespan {
-		return 0 // the times of the members are not proven
+	if fl.mixed || b.model.Objective == optimizer.Makespan {
+		return 0 // the times of the members are not proven, and the other tasks depend on them
 	}
 	bound := plan.Bound
 	for _, e := range b.model.Edges {

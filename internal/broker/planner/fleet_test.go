@@ -2,6 +2,7 @@ package planner_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math"
 	"reflect"
@@ -112,7 +113,7 @@ func TestShortTasksShareFewMachines(t *testing.T) {
 }
 
 func TestPlansOfFleetsAreRepeatable(t *testing.T) {
-	p, _ := newPlanner(t)
+	p := smallPlanner(t)
 	deadline := 0.2
 	for _, in := range []planinput.Input{
 		{Spec: array(30, time.Minute).WithWorkers()},
@@ -124,7 +125,7 @@ func TestPlansOfFleetsAreRepeatable(t *testing.T) {
 	}
 }
 
-// smallPlanner plans in two regions, which is faster.
+// smallPlanner plans in two regions and searches for a short time.
 func smallPlanner(t testing.TB) *planner.Planner {
 	t.Helper()
 	_, c := newPlanner(t)
@@ -134,12 +135,30 @@ func smallPlanner(t testing.TB) *planner.Planner {
 	}
 	opt := planner.DefaultOptions()
 	opt.Now, opt.Regions = nil, []string{"aws:us-east-1", "gcp:us-central1"}
-	return planner.New(c, moves, opt)
+	p := planner.New(c, moves, opt)
+	planner.SetEffort(p, 0.02)
+	return p
+}
+
+// fewerChecks makes a property test quick, unless the command line sets rapid.checks: each check makes several plans.
+func fewerChecks(t *testing.T, n string) {
+	t.Helper()
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
+	if asked {
+		return
+	}
+	checks := flag.Lookup("rapid.checks").Value
+	old := checks.String()
+	if err := checks.Set(n); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = checks.Set(old) })
 }
 
 func TestPlansOfFleetsAreValid(t *testing.T) {
 	p := smallPlanner(t)
-	planner.SetEffort(p, 0.02)
+	fewerChecks(t, "30")
 	rapid.Check(t, func(t *rapid.T) {
 		var each []time.Duration
 		for range rapid.IntRange(2, 8).Draw(t, "tasks") {
@@ -148,6 +167,7 @@ func TestPlansOfFleetsAreValid(t *testing.T) {
 		spec := sharing(each...)
 		for i := range spec.Tasks {
 			spec.Tasks[i].Resources[0].CPUs.Min = float64(rapid.IntRange(0, 8).Draw(t, "cpus"))
+			spec.Tasks[i].Resources[0].Memory.Min = float64(rapid.IntRange(0, 4).Draw(t, "memory"))
 			for k := range i {
 				if rapid.IntRange(0, 3).Draw(t, "edge") == 0 {
 					spec.Edges = append(spec.Edges, dag.Edge{From: k, To: i})
@@ -192,6 +212,16 @@ func TestPlansOfFleetsAreValid(t *testing.T) {
 				t.Fatalf("%v", err)
 			}
 			usd += cost
+			faster := *f.Model
+			faster.Machines = slices.Clone(faster.Machines)
+			for k := range faster.Machines {
+				faster.Machines[k].Speed *= 1 + float64(k%3)
+			}
+			again := planner.Retimed(&faster, f.Plan)
+			cost, hours, err := judge.Check(&faster, again, 1e-9)
+			if err != nil || !near(cost, again.USD) || !near(hours, again.Hours) || hours > f.Plan.Hours*(1+1e-9) {
+				t.Fatalf("%v: on faster machines %v USD and %v h, %+v", err, cost, hours, again)
+			}
 		}
 		if !near(usd, got.USD) {
 			t.Fatalf("the judge computes %v USD, the plan says %v", usd, got.USD)
@@ -220,7 +250,7 @@ func running(spec *dag.Job, prev *record.Plan, done, now int) []*planinput.Facts
 }
 
 func TestReplanUsesRunningMachineFirst(t *testing.T) {
-	p, _ := newPlanner(t)
+	p := smallPlanner(t)
 	spec := array(100, time.Minute).WithWorkers()
 	w := spec.Work()
 	first := plan(t, p, planinput.Input{Spec: spec})
@@ -248,7 +278,7 @@ func TestReplanUsesRunningMachineFirst(t *testing.T) {
 }
 
 func TestReplanBuysNothingForRunningTasks(t *testing.T) {
-	p, _ := newPlanner(t)
+	p := smallPlanner(t)
 	spec := array(4, time.Hour).WithWorkers()
 	first := plan(t, p, planinput.Input{Spec: spec})
 	facts := make([]*planinput.Facts, len(spec.Tasks))
@@ -269,7 +299,7 @@ func TestReplanBuysNothingForRunningTasks(t *testing.T) {
 }
 
 func TestTightDeadlineBuysMoreMachines(t *testing.T) {
-	p, _ := newPlanner(t)
+	p := smallPlanner(t)
 	spec := array(300, 10*time.Minute).WithWorkers()
 	loose, tight := 40.0, 0.4
 	slow := plan(t, p, planinput.Input{Spec: spec, DeadlineHours: &loose})
@@ -278,6 +308,40 @@ func TestTightDeadlineBuysMoreMachines(t *testing.T) {
 	checkFleets(t, spec, fast)
 	if fast.Hours > tight || slow.Hours <= tight || fast.USD <= slow.USD {
 		t.Errorf("%v USD in %v h, with the tight deadline %v USD in %v h", slow.USD, slow.Hours, fast.USD, fast.Hours)
+	}
+}
+
+func TestDeadlineWithoutTimeForInterruptionsUsesNoSpot(t *testing.T) {
+	p := smallPlanner(t)
+	spec := array(4, time.Hour).WithWorkers()
+	first := plan(t, p, planinput.Input{Spec: spec})
+	if !first.Of(0).Offer.Spot {
+		t.Fatalf("planned on %+v", first.Of(0))
+	}
+	hours := first.Hours * 1.02
+	got := plan(t, p, planinput.Input{Spec: spec, DeadlineHours: &hours})
+	checkFleets(t, spec, got)
+	for i := range spec.Work() {
+		if c := got.Of(i); c.Offer.Spot {
+			t.Errorf("within %v h on %+v", hours, c)
+		}
+	}
+}
+
+func TestMembersWaitForTaskBeforeThem(t *testing.T) {
+	p := smallPlanner(t)
+	spec := array(3, time.Hour)
+	spec.Tasks = append(spec.Tasks, dag.Task{Name: "before", Nodes: 1, Time: dag.TimeEstimate{Default: time.Hour}})
+	for i := range spec.Tasks { // on this machine there is no doubt about times
+		spec.Tasks[i].Resources = []dag.Resources{{InstanceType: "m6i.xlarge", Market: dag.MarketOnDemand}}
+	}
+	spec.Edges = []dag.Edge{{From: 3, To: 0}, {From: 0, To: 1}, {From: 1, To: 2}}
+	spec = spec.WithWorkers()
+	for hours, feasible := range map[float64]bool{3.5: false, 4.5: true} {
+		got := plan(t, p, planinput.Input{Spec: spec, DeadlineHours: &hours})
+		if (got.Status != record.PlanInfeasible) != feasible || feasible && (len(got.Fleets) == 0 || got.Hours < 4) {
+			t.Errorf("deadline %v h: %s, %v h, fleets %v, notes %q", hours, got.Status, got.Hours, got.Fleets, got.Notes)
+		}
 	}
 }
 
@@ -293,7 +357,7 @@ func merged() *dag.Job {
 }
 
 func TestTaskWithOwnMachineFollowsSharingTasks(t *testing.T) {
-	p, _ := newPlanner(t)
+	p := smallPlanner(t)
 	spec := merged()
 	got := plan(t, p, planinput.Input{Spec: spec})
 	checkFleets(t, spec, got)
@@ -302,10 +366,45 @@ func TestTaskWithOwnMachineFollowsSharingTasks(t *testing.T) {
 	}
 }
 
+func TestMixedJobKeepsDeadlineAndBudget(t *testing.T) {
+	p := smallPlanner(t)
+	spec := merged()
+	loose, tight, usd := 3.0, 1.2, 0.2
+	for _, in := range []planinput.Input{
+		{Spec: spec, DeadlineHours: &loose},
+		{Spec: spec, DeadlineHours: &tight},
+		{Spec: spec, DeadlineHours: &loose, BudgetUSD: &usd},
+	} {
+		got := plan(t, p, in)
+		if got.Status == record.PlanInfeasible || len(got.Fleets) == 0 {
+			t.Fatalf("deadline %v h: %s, fleets %v, notes %q", *in.DeadlineHours, got.Message, got.Fleets, got.Notes)
+		}
+		checkFleets(t, spec, got)
+		if got.Hours > *in.DeadlineHours || in.BudgetUSD != nil && got.USD > usd {
+			t.Errorf("%v h of %v h, %v USD", got.Hours, *in.DeadlineHours, got.USD)
+		}
+		if o := got.Of(50).Offer; got.Hours < got.TaskHours[50]+got.TaskHours[0] {
+			t.Errorf("the job takes %v h, but its last task on %v alone %v h", got.Hours, o, got.TaskHours[50])
+		}
+	}
+}
+
+func TestMixedJobIsInfeasibleWithTooSmallBudget(t *testing.T) {
+	p := smallPlanner(t)
+	spec := merged()
+	usd := 0.9 * plan(t, p, planinput.Input{Spec: spec}).USD
+	if got := plan(t, p, planinput.Input{Spec: spec, BudgetUSD: &usd}); got.Status != record.PlanInfeasible {
+		t.Errorf("%s: %v USD of %v USD", got.Status, got.USD, usd)
+	}
+}
+
 func TestPlanSaysWhyNoTasksShare(t *testing.T) {
 	p, _ := newPlanner(t)
-	hours := 3.0
+	hours := 5.0
 	spec := merged()
+	spec.Tasks = spec.Tasks[:51]
+	spec.Edges = []dag.Edge{{From: 0, To: 50}, {From: 50, To: 1}} // its own machine, between tasks that share
+	spec = spec.WithWorkers()
 	got := plan(t, p, planinput.Input{Spec: spec, DeadlineHours: &hours})
 	if len(got.Fleets) > 0 || len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "no tasks share machines") {
 		t.Errorf("fleets %v, notes %q", got.Fleets, got.Notes)
@@ -349,7 +448,7 @@ func TestFleetRunsWhereItsDataIs(t *testing.T) {
 }
 
 func TestFleetOfWorkflowMovesNoDataBetweenRegions(t *testing.T) {
-	p, _ := newPlanner(t)
+	p := smallPlanner(t)
 	spec := array(12, 10*time.Minute)
 	for i := range 10 {
 		spec.Edges = append(spec.Edges, dag.Edge{From: i, To: i + 2, Data: 30})

@@ -146,9 +146,9 @@ type sort struct {
 }
 
 // matches finds the offers that suit the members: of each sort the cheapest, and those with a learned price or rate.
-// With places it finds the cheapest in each of them. If there are none, it returns why. It sets the least estimated cost
-// of the work in each place, unless least is nil.
-func (f *fleet) matches(d demand, places []string, least map[string]float64) (found []*match, why string, err error) {
+// With places it finds the cheapest in each of them. If there are none, it returns why. Unless least is nil, it sets
+// the least estimated cost of the work in each place.
+func (f *fleet) matches(d demand, places []string, least map[string]float64) (found []*match, why string) {
 	b := f.b
 	t := &b.in.Spec.Tasks[f.members[0]]
 	all := finder{b: b, found: map[string]bool{}, disk: cmp.Or(t.DiskGiB(), cloud.DefaultDiskGiB)}
@@ -198,7 +198,7 @@ func (f *fleet) matches(d demand, places []string, least map[string]float64) (fo
 	slices.SortFunc(found, func(x, y *match) int {
 		return cmp.Or(cmp.Compare(x.usd, y.usd), strings.Compare(x.id, y.id))
 	})
-	return found, strings.Join(slices.Compact(reasons), "; "), nil
+	return found, strings.Join(slices.Compact(reasons), "; ")
 }
 
 // cheaperMatch compares the prices of offers of one sort, and of equal ones their places.

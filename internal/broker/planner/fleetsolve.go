@@ -64,13 +64,19 @@ type try struct {
 }
 
 // solve plans the fleet. It fails with errNoFleet if no plan keeps the deadline and the budget. A late fleet has no
-// deadline and is as fast as possible.
-func (f *fleet) solve(ctx context.Context, late bool) error {
+// deadline and is as fast as possible; others have a part of the deadline.
+func (f *fleet) solve(ctx context.Context, part float64, late bool) error {
 	f.estimates = nil
 	f.setEstimates()
 	frame := f.frame()
+	whole := *frame
+	if frame.DeadlineHours != nil {
+		within := *frame.DeadlineHours * part
+		frame.DeadlineHours = &within
+	}
 	if late {
 		frame.Objective, frame.DeadlineHours = optimizer.Makespan, nil
+		whole = *frame
 	}
 	d := f.demand()
 	sites, err := f.sites(d)
@@ -98,12 +104,15 @@ func (f *fleet) solve(ctx context.Context, late bool) error {
 			return err
 		}
 	}
-	f.model, f.offers, f.answer = best.expected, best.offers, best.answer
+	f.model, f.offers, f.answer, f.worst = best.expected, best.offers, best.answer, best.answer
+	if f.b.in.DeadlineHours != nil {
+		f.worst = retimed(best.guaranteed, best.answer)
+	}
 	f.giveWorkers()
-	if err := f.setBound(frame, d, sites[0]); err != nil {
+	if err := f.setBound(&whole, d, sites[0]); err != nil {
 		return err
 	}
-	return f.setOnDemand(ctx, best)
+	return f.setOnDemand(ctx, best, d)
 }
 
 func (t *try) objective() float64 {
@@ -256,37 +265,49 @@ func (f *fleet) setBound(frame *shared.Model, d demand, all site) error {
 
 // setOnDemand computes what the work costs on demand: the same machines at their on-demand prices, or the best fleet of
 // on-demand machines that is found. If time counts, it is no slower.
-func (f *fleet) setOnDemand(ctx context.Context, t *try) error {
+func (f *fleet) setOnDemand(ctx context.Context, t *try, d demand) error {
 	f.onDemandUSD = f.usd()
 	if !slices.ContainsFunc(f.answer.Instances, func(x shared.Instance) bool { return f.offer(x).Offer.Spot }) {
 		return nil
 	}
-	f.onDemandUSD = 0
+	f.onDemandUSD = movedUSD(f.model, f.answer)
 	for _, x := range f.answer.Instances {
 		f.onDemandUSD += f.billed(x) * f.offer(x).OnDemandUSD
 	}
-	m := *t.expected
-	m.Machines = nil
-	for k := range t.expected.Machines {
-		if k < len(f.kept) && !f.kept[k].on.Offer.Spot || k >= len(f.kept) &&
-			t.offers[k-len(f.kept)].Market == catalog.OnDemand {
-			m.Machines = append(m.Machines, t.expected.Machines[k])
-		}
+	at, err := f.onDemandSite(t, d)
+	if err != nil || len(at.found) == 0 {
+		return err
 	}
-	if m.BudgetUSD = nil; m.DeadlineHours != nil || m.Objective == optimizer.Makespan {
+	m := *t.expected
+	if m.Machines, m.BudgetUSD = nil, nil; m.DeadlineHours != nil || m.Objective == optimizer.Makespan {
 		m.Objective, m.DeadlineHours = optimizer.Cost, &f.answer.Hours
 	}
-	if len(m.Machines) == 0 {
-		return nil
-	}
-	sol, err := shared.Solve(ctx, &m, shared.Options{Effort: onDemandEffort * f.b.p.effort * f.scale(), Now: f.b.p.clock})
+	on, _, _ := f.models(&m, d, site{found: at.found})
+	on.Machines = on.Machines[len(f.kept):]
+	effort := onDemandEffort * f.b.p.effort * f.scale()
+	sol, err := shared.Solve(ctx, on, shared.Options{Effort: effort, Now: f.b.p.clock})
 	if errors.Is(err, optimizer.ErrUndecided) {
 		return nil
 	}
 	if err == nil && sol.Plan != nil {
-		f.onDemandUSD = min(f.onDemandUSD, sol.Plan.USD)
+		f.onDemandUSD = min(f.onDemandUSD, sol.Plan.USD+at.usd-t.usd)
 	}
 	return err
+}
+
+// onDemandSite are the offers on demand: all of those considered, or if the members move data those of the best place.
+func (f *fleet) onDemandSite(t *try, d demand) (site, error) {
+	isSpot := func(m *match) bool { return m.Market == catalog.Spot }
+	s := t.site
+	if d.spot = false; f.movesData() {
+		sites, err := f.sites(d)
+		if err != nil {
+			return site{}, err
+		}
+		s = sites[min(1, len(sites)-1)]
+	}
+	s.found = slices.DeleteFunc(slices.Clone(s.found), isSpot)
+	return s, nil
 }
 
 // giveWorkers gives each instance a worker task: in the order of the times at which they are needed.
@@ -350,10 +371,11 @@ func movedUSD(m *shared.Model, p *shared.Plan) (sum float64) {
 		return 0
 	}
 	index := indexOf(m)
+	place := func(on int) int { return m.Machines[p.Instances[on].Machine].Place }
 	for _, e := range m.Edges {
 		from, to := p.Tasks[index[e.From]].On, p.Tasks[index[e.To]].On
 		if from != to {
-			sum += e.GiB * m.USDPerGiB[m.Machines[p.Instances[from].Machine].Place][m.Machines[p.Instances[to].Machine].Place]
+			sum += e.GiB * m.USDPerGiB[place(from)][place(to)]
 		}
 	}
 	return sum
@@ -439,10 +461,7 @@ func (f *fleet) sites(d demand) ([]site, error) {
 	if f.movesData() {
 		least = map[string]float64{}
 	}
-	found, why, err := f.matches(d, nil, least)
-	if err != nil {
-		return nil, err
-	}
+	found, why := f.matches(d, nil, least)
 	if len(found) == 0 && len(f.kept) == 0 {
 		return nil, &noFleetError{why}
 	}
@@ -466,9 +485,7 @@ func (f *fleet) sites(d demand) ([]site, error) {
 	for _, p := range places {
 		names = append(names, p.name)
 	}
-	if found, _, err = f.matches(d, names, nil); err != nil {
-		return nil, err
-	}
+	found, _ = f.matches(d, names, nil)
 	for _, p := range places {
 		for _, m := range found {
 			if m.Place() == p.name {

@@ -397,10 +397,18 @@ func (b *builder) addEdges() {
 		if from < 0 || to < 0 || b.settled(e.To) {
 			continue
 		}
+		gib := float64(e.Data)
+		if b.fleets.inside(e) {
+			if b.fleets.mixed {
+				continue // the times of the members are from the start of the fleet
+			}
+			gib = 0
+		}
 		b.model.Edges = append(b.model.Edges, optimizer.Edge{
-			From: b.model.Tasks[from].ID, To: b.model.Tasks[to].ID, GiB: b.fleets.outside(e),
+			From: b.model.Tasks[from].ID, To: b.model.Tasks[to].ID, GiB: gib,
 		})
 	}
+	b.fleets.addStarts(b)
 }
 
 func (b *builder) settled(i int) bool {

@@ -21,6 +21,8 @@ func (b *builder) stays(sol *optimizer.Solution) []stay {
 		out[r] = stay{c.Place, c.Hours, c.USD}
 		if options := b.rows[r].options; options != nil {
 			out[r].hours = options[sol.Picks[r]].expected
+		} else if at := b.fleets.of(b.rows[r].task); at != nil {
+			out[r].hours = at.expected
 		}
 	}
 	return out
@@ -34,21 +36,27 @@ func (b *builder) expectedHours(at []stay) float64 {
 	for _, e := range b.model.Edges {
 		incoming[b.index[e.To]] = append(incoming[b.index[e.To]], e)
 	}
-	longest := 0.0
-	for _, task := range b.in.Spec.Order() {
-		r := b.byTask[task]
-		if r < 0 {
-			continue
-		}
+	run := func(r int) {
 		start := 0.0
 		for _, e := range incoming[r] {
 			from := b.index[e.From]
 			start = math.Max(start, finish[from]+e.GiB*b.model.HoursPerGiB[at[from].place][at[r].place])
 		}
 		finish[r] = start + at[r].hours
-		longest = math.Max(longest, finish[r])
 	}
-	return longest
+	for range b.fleets.layers() {
+		for _, task := range b.in.Spec.Order() {
+			if r := b.byTask[task]; r >= 0 {
+				run(r)
+			}
+		}
+		for r := range b.rows {
+			if b.rows[r].task < 0 {
+				run(r)
+			}
+		}
+	}
+	return slices.Max(append(finish, 0))
 }
 
 // usd is the total cost, including data transfer.
