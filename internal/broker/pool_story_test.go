@@ -239,7 +239,10 @@ func (s *yard) syncOne(m *yardMachine) error {
 	for _, c := range o.Agents {
 		s.obey(m, c)
 	}
-	if len(o.Agents) == 0 {
+	switch {
+	case o.Leave:
+		s.printf("%s/%s is not needed any more", m.pool, m.id)
+	case len(o.Agents) == 0:
 		s.printf("%s/%s has nothing to run", m.pool, m.id)
 	}
 	s.settle()

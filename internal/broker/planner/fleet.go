@@ -110,6 +110,7 @@ const (
 	notShared       = "no tasks share machines: "
 	becauseCarbon   = notShared + "plans that count carbon give each task its own machine"
 	becauseMixed    = notShared + "with a deadline or a budget, tasks that share must not wait for tasks between them"
+	becauseCheaper  = notShared + "machines of their own are better within the deadline"
 	becauseNoFleet  = notShared + "no shared machines keep the deadline and the budget"
 	becauseNoWorker = notShared + "all machines of the job have been used"
 )
@@ -138,6 +139,26 @@ func (p *Planner) planShared(ctx context.Context, in planinput.Input) (*record.P
 	plan.Millis = math.Round(1e6*p.clock().Sub(began).Seconds()) / 1000
 	b.addWorkers(plan)
 	fl.write(plan)
+	return p.cheaperUnshared(ctx, in, plan)
+}
+
+// cheaperUnshared returns the plan in which no tasks share machines if that is better. It can be with a deadline: the
+// interruption of a spot machine at the worst moment costs a shared one more time.
+func (p *Planner) cheaperUnshared(ctx context.Context, in planinput.Input, plan *record.Plan) (*record.Plan, error) {
+	if in.DeadlineHours == nil || in.Previous != nil {
+		return plan, nil
+	}
+	other, err := p.planUnshared(ctx, in, becauseCheaper)
+	if err != nil || other.Status == record.PlanInfeasible {
+		return plan, err
+	}
+	better := other.USD < plan.USD
+	if in.Spec.Objective == dag.MinimizeMakespan {
+		better = other.Hours < plan.Hours
+	}
+	if better {
+		return other, nil
+	}
 	return plan, nil
 }
 
