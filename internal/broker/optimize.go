@@ -249,6 +249,20 @@ func (b *Functions) keep(u *txn.Unit, job, name string, version int, value any) 
 	return p.Blob, err
 }
 
+// addFailed excludes the tasks from a plan that have failed for good, or will not run because of a failure.
+func addFailed(u *txn.Unit, job record.Job, in *planinput.Input) error {
+	if !job.Continues() {
+		return nil // a failure ends the job
+	}
+	progress, _, err := recordcache.Get[record.Progress](u, record.ProgressKey(job.ID))
+	for i, phase := range progress.Phases {
+		if record.NeverRuns(phase) {
+			in.Tasks[i] = &planinput.Facts{Done: true}
+		}
+	}
+	return err
+}
+
 // loadPlanning loads all inputs of a plan, as of a moment.
 func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p planning, err error) {
 	in := &p.in
@@ -271,6 +285,9 @@ func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p p
 	for _, t := range p.tasks {
 		p.noteProgress(t.StartedAt)
 		in.Tasks[t.Index] = planinput.FactsOf(t, in.Previous, at)
+	}
+	if err := addFailed(u, job, in); err != nil {
+		return p, err
 	}
 	in.WithLeads()
 	leaving := clusters[:0:0]

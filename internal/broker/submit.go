@@ -129,7 +129,8 @@ func newJob(id, digest string, s Submission, spec record.Blob, now time.Time) re
 		Namespace: s.Spec.Namespace, Priority: s.Spec.Priority, Objective: s.Spec.Objective,
 		Infeasible: cmp.Or(s.Spec.Infeasible, dag.Retry), Patience: s.Spec.Patience,
 		State: apitypes.JobPlanning, Submitted: now, BudgetUSD: float64(s.Spec.Budget), Tasks: len(s.Spec.Tasks),
-		Spec: spec, Source: s.Source, Serves: s.Spec.HasServices(),
+		Spec: spec, Source: s.Source, Serves: s.Spec.HasServices(), Arrays: record.ArraysOf(s.Spec),
+		OnFailure: s.Spec.OnFailure,
 	}
 	if s.Spec.Deadline > 0 {
 		job.Deadline = now.Add(s.Spec.Deadline)

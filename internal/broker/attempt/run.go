@@ -42,6 +42,9 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 		Parents: in.Parents, PartialParents: in.Only, EmptyParents: in.Nothing, Pace: cfg.Pace,
 		Service: serviceOf(cfg, spec, cl.Task),
 	}
+	if member := spec.MemberEnv(cl.Task); member != nil {
+		a.Env = dag.MergeEnv(a.Env, member)
+	}
 	a.MemoryBytes, a.VCPUs = limits(cfg, t, cl, attempt)
 	if a.Service == nil {
 		a.KeepOnFailure = cfg.Wall(spec.KeepOnFailure)

@@ -95,6 +95,9 @@ func (r *reader) forTask() yamlfile.Fields[*dag.Task] {
 		word[dag.Framework])
 	known["within"] = yamlfile.TextField(y, func(t *dag.Task) *dag.Within { return &t.Within }, word[dag.Within])
 	known["service"] = r.readService
+	for _, field := range arrayFields() {
+		known[field] = r.onlyArrays
+	}
 	known["on"] = func(t *dag.Task, n *yaml.Node) (err error) {
 		t.On, err = r.readOn(n)
 		return err
@@ -244,6 +247,7 @@ func (r *reader) readOutputs(t *dag.Task, n *yaml.Node) error {
 			return fault.OverLimit(fmt.Sprintf("more than %d outputs", dag.MaxFiles), "")
 		}
 		seen[o.Name] = true
+		r.outputs = append(r.outputs, yamlfile.PositionOf(n))
 		t.Outputs = append(t.Outputs, o)
 		return nil
 	})
