@@ -159,7 +159,7 @@ func namedParents(u recordcache.Reader, job record.Job, spec *dag.Job, task int,
 	byName := map[string]int32{}
 	for _, k := range spec.EdgesTo(task) {
 		if e := &spec.Edges[k]; e.Outputs == nil || len(e.Outputs) > 0 {
-			byName[spec.Tasks[e.From].Name] = int32(e.From) //nolint:gosec // a task of the job
+			byName[folderOf(spec.Tasks[e.From].Name)] = int32(e.From) //nolint:gosec // a task of the job
 		}
 	}
 	var wanted []int32
