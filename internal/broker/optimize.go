@@ -278,6 +278,8 @@ func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p p
 		if in.Previous, err = u.Plan(job); err != nil {
 			return p, err
 		}
+	}
+	if !job.Plan.IsZero() || len(job.From) > 0 {
 		if p.tasks, clusters, err = attempt.TasksNow(u, job.ID); err != nil {
 			return p, err
 		}

@@ -115,7 +115,9 @@ func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record
 	}
 	reason += overMuch(st, e.Task)
 	excuses := outlooks(st)[e.Task] == excused
-	if !aborts(spec, e.ExitCode) && (excuses || st.Job.OnFailure == dag.ContinueJob) {
+	// A task that has not failed itself has used up the job's budget: the others cannot continue either.
+	failed := task.State == record.TaskFailed
+	if failed && !aborts(spec, e.ExitCode) && (excuses || st.Job.OnFailure == dag.ContinueJob) {
 		if st.Progress.Reason == "" && !excuses {
 			st.Progress.Reason = reason
 		}

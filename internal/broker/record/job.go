@@ -55,7 +55,9 @@ type Job struct {
 	USD         float64 `json:"usd,omitempty"` // final cost
 	Late        bool    `json:"late,omitempty"`
 	Source      string  `json:"source,omitempty"` // bucket and key, or api
-	TimeScale   float64 `json:"timeScale,omitempty"`
+	// From are the jobs some of whose tasks the job does not run again: their outputs are below these IDs.
+	From      []string `json:"from,omitempty"`
+	TimeScale float64  `json:"timeScale,omitempty"`
 	// Suspensions are the suspensions by users, oldest first; see Suspended.
 	Suspensions []apitypes.Suspension    `json:"suspensions,omitempty"`
 	Heard       apitypes.IdempotencyKeys `json:"heard,omitempty"`
@@ -65,19 +67,19 @@ type Job struct {
 
 // Array is an array of a job: its tasks First to First + Size − 1.
 type Array struct {
-	Name  string `json:"name"`
-	First int    `json:"first"`
-	Size  int    `json:"size"`
+	Name string `json:"name"`
 	// MaxParallel members run at the same time, 0 is all; AllowFailures may fail.
 	MaxParallel   int `json:"maxParallel,omitempty"`
 	AllowFailures int `json:"allowFailures,omitempty"`
+	First         int `json:"first"`
+	Size          int `json:"size"`
 }
 
 // ArraysOf returns the arrays of a spec.
 func ArraysOf(spec *dag.Job) (arrays []Array) {
 	for i := range spec.Arrays {
 		a := &spec.Arrays[i]
-		arrays = append(arrays, Array{a.Name, a.First, a.Size, a.MaxParallel, a.AllowFailures})
+		arrays = append(arrays, Array{a.Name, a.MaxParallel, a.AllowFailures, a.First, a.Size})
 	}
 	return arrays
 }
