@@ -75,9 +75,9 @@ func (a *API) jobRoutes() {
 		Tags:          []string{"jobs"},
 		Summary:       "Submit a job again, as a new one",
 		DefaultStatus: http.StatusCreated,
-		Description: "Runs all of its tasks again, or those of a finished job that failed or never ran, with the deadline counted from now and the whole budget. If " +
-			"something " +
-			"that the job needs no longer exists, such as its secrets, the response is 422.",
+		Description: "Runs all of its tasks again, or those of a finished job that failed or never ran, with the " +
+			"deadline counted from now and the whole budget. If something that the job needs no longer exists, " +
+			"such as its secrets, the response is 422.",
 	}, a.rerunJob)
 	cancel := huma.Operation{
 		OperationID: "cancel-job", Method: http.MethodPost, Path: "/v1/jobs/{id}/cancel", Tags: []string{"jobs"},

@@ -20,8 +20,9 @@ func (a *app) rerunCommand() *cobra.Command {
 			"kept: submit such a job with `tradewind submit` instead. With --failed, only the tasks of a finished\n" +
 			"job run that failed or never ran; the new job reads the outputs of the others. JOB is an ID, the\n" +
 			"beginning of one, or \"last\".",
-		Example: "  tradewind rerun last\n  tradewind rerun --failed last\n  tradewind status -w $(tradewind rerun train-infer)",
-		Args:    command.Args(1, maxListedJobs), ValidArgsFunction: a.completeJob(&state, false),
+		Example: "  tradewind rerun last\n  tradewind rerun --failed last\n" +
+			"  tradewind status -w $(tradewind rerun train-infer)",
+		Args: command.Args(1, maxListedJobs), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
 	c.Flags().StringVar(&key, "key", "",

@@ -127,7 +127,8 @@ func (a *Array) Env(member int) map[string]string {
 
 // ArrayOf returns the array that a task is a member of, and its position in it, or nil.
 func (j *Job) ArrayOf(task int) (a *Array, member int) {
-	i, exact := slices.BinarySearchFunc(j.Arrays, task, func(a Array, task int) int { return cmp.Compare(a.First, task) })
+	i, exact := slices.BinarySearchFunc(j.Arrays, task,
+		func(a Array, task int) int { return cmp.Compare(a.First, task) })
 	if !exact {
 		i--
 	}
@@ -307,7 +308,7 @@ func (a *Array) validate(from, tasks int) error {
 	if a.First < from || a.Size < 1 || a.Size > tasks-a.First {
 		return fault.New(fmt.Sprintf("has tasks %d to %d of %d", a.First, a.First+a.Size-1, tasks), "")
 	}
-	if a.From < 0 || a.Step < 0 || a.From > MaxArrayIndex || a.Step > MaxArrayIndex || a.Index(a.Size-1) > MaxArrayIndex {
+	if a.From < 0 || a.Step < 0 || max(a.From, a.Step, a.Index(a.Size-1)) > MaxArrayIndex {
 		return fault.New(fmt.Sprintf("has an index below 0 or above %d", MaxArrayIndex), "")
 	}
 	if len(a.Member(a.Size-1)) > maxNameBytes {
@@ -403,8 +404,8 @@ func (j *Job) checkOnFailure() error {
 func (j *Job) CheckContinues() error {
 	for i := range j.Tasks {
 		if t := &j.Tasks[i]; t.Gang != "" || t.Joins != "" || t.Service != nil {
-			return fault.New("a job with a gang or a service cannot continue after a failure: task "+fault.Quote(t.Name),
-				"leave it out, or write the gang as a separate job")
+			return fault.New("a job with a gang or a service cannot continue after a failure: task "+
+				fault.Quote(t.Name), "leave it out, or write the gang as a separate job")
 		}
 	}
 	return nil

@@ -95,6 +95,11 @@ func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record
 		return d
 	}
 	st.Progress.Phases[e.Task] = record.PhaseFailed
+	return decideAfterFailure(st, task, e, failureOf(spec, e))
+}
+
+// failureOf describes why a task has failed for good.
+func failureOf(spec *dag.Task, e events.TaskFailed) string {
 	reason := "task " + spec.Name
 	switch {
 	case e.TimedOut:
@@ -113,11 +118,16 @@ func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record
 	if e.Message != "" && !told {
 		reason += ": " + e.Message
 	}
+	return reason
+}
+
+// decideAfterFailure ends a job of which a task has failed for good, or lets it continue.
+func decideAfterFailure(st Advancing, task record.Task, e events.TaskFailed, reason string) (d record.Decision) {
 	reason += overMuch(st, e.Task)
 	excuses := outlooks(st)[e.Task] == excused
 	// A task that has not failed itself has used up the job's budget: the others cannot continue either.
 	failed := task.State == record.TaskFailed
-	if failed && !aborts(spec, e.ExitCode) && (excuses || st.Job.OnFailure == dag.ContinueJob) {
+	if failed && !aborts(&st.Spec.Tasks[e.Task], e.ExitCode) && (excuses || st.Job.OnFailure == dag.ContinueJob) {
 		if st.Progress.Reason == "" && !excuses {
 			st.Progress.Reason = reason
 		}

@@ -53,7 +53,7 @@ func (s *Job) failures(a *dag.Array) int {
 
 // holds reports whether an edge still holds its task back.
 func (s *Job) holds(e *dag.Edge) bool {
-	return s.progress.Phases[e.From] != record.PhaseSucceeded && !(e.All && s.excused(e.From))
+	return s.progress.Phases[e.From] != record.PhaseSucceeded && (!e.All || !s.excused(e.From))
 }
 
 // skipped checks a task that will not run because of a failure.

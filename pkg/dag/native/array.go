@@ -264,8 +264,8 @@ func (r *reader) checkEachAndOne(a *dag.Array, edges int) error {
 					field = "inputs"
 				}
 				return fault.At(r.links[i].pos, fault.Within(field+fault.Index(int(r.links[i].index)), fault.New(
-					"the members of "+fault.Quote(a.Name)+" already wait for those of "+fault.Quote(of.Name)+" with each",
-					"remove one")))
+					"the members of "+fault.Quote(a.Name)+" already wait for those of "+fault.Quote(of.Name)+
+						" with each", "remove one")))
 			}
 		}
 	}

@@ -343,7 +343,8 @@ func (r *reader) nameTasks(parts []taskPart) error {
 	r.origin.Tasks = make([]fault.Position, len(parts))
 	for i, p := range parts {
 		name, at, whole := p.name, p.entry.Name, p.whole()
-		if _, twice := r.index[whole]; twice && (p.task != nil || p.array != nil) { // another task's role has the name of this whole task
+		if _, twice := r.index[whole]; twice && (p.task != nil || p.array != nil) {
+			// another task's role has the name of this whole task
 			name = whole
 			if p.task != nil {
 				at = p.task.Name

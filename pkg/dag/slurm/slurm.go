@@ -332,8 +332,8 @@ func (a *requirements) distance() int {
 func (r *reader) addGangs(t dag.Task, nodes int) error {
 	a := &r.requirements
 	if a.parallel > 0 {
-		r.job.Warn(a.arrayAt, "--array", "a limit for an array of gangs is not supported: the job's queue limits how many "+
-			"run at once: tradewind queue set NAME --max-running "+strconv.Itoa(a.parallel))
+		r.job.Warn(a.arrayAt, "--array", "a limit for an array of gangs is not supported: the job's queue limits how "+
+			"many run at once: tradewind queue set NAME --max-running "+strconv.Itoa(a.parallel))
 	}
 	for _, i := range a.array {
 		member := t

@@ -29,7 +29,9 @@ func addArray(t *rapid.T, j *dag.Job, task dag.Task) {
 		a.Values = values.Draw(t, "values")
 		a.Size = len(a.Values)
 	default:
-		a.Matrix = []dag.Axis{{Name: "lr", Values: values.Draw(t, "lr")}, {Name: "Seed", Values: values.Draw(t, "seed")}}
+		a.Matrix = []dag.Axis{
+			{Name: "lr", Values: values.Draw(t, "lr")}, {Name: "Seed", Values: values.Draw(t, "seed")},
+		}
 		a.Size = len(a.Matrix[0].Values) * len(a.Matrix[1].Values)
 	}
 	a.AllowFailures = rapid.IntRange(0, a.Size).Draw(t, "allowFailures")
