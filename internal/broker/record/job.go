@@ -86,7 +86,8 @@ func ArraysOf(spec *dag.Job) (arrays []Array) {
 
 // ArrayOf returns the index of the array that a task is a member of, or −1.
 func (j *Job) ArrayOf(task int) int {
-	i, exact := slices.BinarySearchFunc(j.Arrays, task, func(a Array, task int) int { return cmp.Compare(a.First, task) })
+	i, exact := slices.BinarySearchFunc(j.Arrays, task,
+		func(a Array, task int) int { return cmp.Compare(a.First, task) })
 	if !exact {
 		i--
 	}
