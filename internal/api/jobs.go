@@ -29,7 +29,7 @@ import (
 // Submitter submits, reruns and cancels jobs. A *broker.Users is one.
 type Submitter interface {
 	Submit(ctx context.Context, s broker.Submission) (record.Job, error)
-	Rerun(ctx context.Context, id, token string) (record.Job, error)
+	Rerun(ctx context.Context, id, token string, failed bool) (record.Job, error)
 	Cancel(ctx context.Context, id, reason string) error
 }
 
@@ -75,9 +75,9 @@ func (a *API) jobRoutes() {
 		Tags:          []string{"jobs"},
 		Summary:       "Submit a job again, as a new one",
 		DefaultStatus: http.StatusCreated,
-		Description: "Runs all of its tasks again, with the deadline counted from now and the whole budget. If " +
-			"something " +
-			"that the job needs no longer exists, such as its secrets, the response is 422.",
+		Description: "Runs all of its tasks again, or those of a finished job that failed or never ran, with the " +
+			"deadline counted from now and the whole budget. If something that the job needs no longer exists, " +
+			"such as its secrets, the response is 422.",
 	}, a.rerunJob)
 	cancel := huma.Operation{
 		OperationID: "cancel-job", Method: http.MethodPost, Path: "/v1/jobs/{id}/cancel", Tags: []string{"jobs"},
@@ -334,10 +334,12 @@ func (a *API) explainJob(ctx context.Context, in *partInput) (*body[apitypes.Sto
 type rerunInput struct {
 	ID  string `path:"id" doc:"Job ID" maxLength:"256"`
 	Key string `header:"Idempotency-Key" maxLength:"256" doc:"Requests with the same key make one new job"`
+	// Failed is for jobs that have finished.
+	Failed bool `query:"failed" doc:"Run only the tasks that failed or never ran, with the outputs of the others"`
 }
 
 func (a *API) rerunJob(ctx context.Context, in *rerunInput) (*submitOutput, error) {
-	job, err := a.cfg.Broker.Submitter.Rerun(ctx, in.ID, in.Key)
+	job, err := a.cfg.Broker.Submitter.Rerun(ctx, in.ID, in.Key, in.Failed)
 	if err != nil {
 		return nil, err
 	}

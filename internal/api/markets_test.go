@@ -135,7 +135,7 @@ type rerunFails struct {
 	spec *dag.Job
 }
 
-func (r rerunFails) Rerun(context.Context, string, string) (record.Job, error) {
+func (r rerunFails) Rerun(context.Context, string, string, bool) (record.Job, error) {
 	_, _, err := r.spec.ResolveSecrets(nil)
 	return record.Job{}, err
 }

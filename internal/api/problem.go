@@ -64,7 +64,8 @@ func (a *API) toProblem(ctx context.Context, err error) error {
 		return problem(http.StatusUnprocessableEntity, err.Error())
 	case errors.Is(err, record.ErrVisit):
 		return problem(http.StatusConflict, err.Error())
-	case errors.Is(err, record.ErrFinished), errors.Is(err, record.ErrPoolBusy):
+	case errors.Is(err, record.ErrFinished), errors.Is(err, record.ErrPoolBusy), errors.Is(err, record.ErrUnfinished),
+		errors.Is(err, record.ErrNoFailure):
 		return problem(http.StatusConflict, err.Error())
 	case errors.Is(err, record.ErrGone):
 		return problem(http.StatusGone, "the attempt has ended")

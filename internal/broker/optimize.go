@@ -250,6 +250,20 @@ func (b *Functions) keep(u *txn.Unit, job, name string, version int, value any) 
 	return p.Blob, err
 }
 
+// addFailed excludes the tasks from a plan that have failed for good, or will not run because of a failure.
+func addFailed(u *txn.Unit, job record.Job, in *planinput.Input) error {
+	if !job.Continues() {
+		return nil // a failure ends the job
+	}
+	progress, _, err := recordcache.Get[record.Progress](u, record.ProgressKey(job.ID))
+	for i, phase := range progress.Phases {
+		if record.NeverRuns(phase) {
+			in.Tasks[i] = &planinput.Facts{Done: true}
+		}
+	}
+	return err
+}
+
 // loadPlanning loads all inputs of a plan, as of a moment.
 func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p planning, err error) {
 	in := &p.in
@@ -265,6 +279,8 @@ func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p p
 		if in.Previous, err = u.Plan(job); err != nil {
 			return p, err
 		}
+	}
+	if !job.Plan.IsZero() || len(job.From) > 0 {
 		if p.tasks, clusters, err = attempt.TasksNow(u, job.ID); err != nil {
 			return p, err
 		}
@@ -275,6 +291,9 @@ func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p p
 			continue // it can be bought again
 		}
 		in.Tasks[t.Index] = planinput.FactsOf(t, in.Previous, at)
+	}
+	if err := addFailed(u, job, in); err != nil {
+		return p, err
 	}
 	in.WithLeads()
 	leaving := clusters[:0:0]

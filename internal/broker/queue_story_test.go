@@ -38,6 +38,7 @@ func TestQueueStories(t *testing.T) { playStories(t, "queues") }
 //	policy                              sessions follow the one below
 //	submit NAME [queue=Q] [namespace=N] [priority=N] [deadline=D] [budget=USD] [infeasible=wait]    a job with the tasks below
 //	cancel JOB
+//	rerun JOB NAME                      runs its failed tasks again, as a job that the story calls NAME
 //	suspend JOB|QUEUE [drain] | resume JOB|QUEUE    as ann, and as bob
 //	refuse TASK [KIND] | allow          clouds refuse to launch the task, for a kind of reason | none does
 //	up [JOB/TASK...]                    machines say hello, all or those of a task; those commanded to run do
@@ -164,6 +165,8 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 		s.policy = p
 	case "submit":
 		err = s.submit(plain[0], named, d.Input)
+	case "rerun":
+		err = s.rerun(plain[0], plain[1])
 	case "cancel":
 		err = s.b.Users.Cancel(context.Background(), s.ids[plain[0]], "by its owner")
 		s.settle()
@@ -249,6 +252,18 @@ func (s *office) submit(name string, named map[string]string, tasks string) erro
 		s.names = append(s.names, name)
 	}
 	s.ids[name], s.specs[name] = job.ID, spec
+	s.settle()
+	return nil
+}
+
+// rerun runs the failed tasks of a job again.
+func (s *office) rerun(job, name string) error {
+	again, err := s.b.Users.Rerun(context.Background(), s.ids[job], name, true)
+	if err != nil {
+		s.printf("%v", err)
+		return nil
+	}
+	s.names, s.ids[name], s.specs[name] = append(s.names, name), again.ID, s.specs[job]
 	s.settle()
 	return nil
 }

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -34,6 +33,9 @@ type Submission struct {
 	Source string
 	// Updates is the job whose services this one replaces. If empty, this is a new job.
 	Updates string
+
+	done []record.Task // tasks that another job has done
+	from []string      // the jobs that may have done them
 }
 
 // Submit stores a job and announces it. Submitting the same token again returns the first job. It fails with a
@@ -96,6 +98,9 @@ const idDigits = 6
 // submitAs stores a job under an ID, or returns the one that has it.
 func (b *Users) submitAs(ctx context.Context, id, digest string, s Submission) (record.Job, error) {
 	var job record.Job
+	if err := b.takeOver(ctx, id, s.done); err != nil {
+		return job, err
+	}
 	err := b.txns.Transact(ctx, events.FnSubmit, "submit/"+id+"/"+digest, false, func(u *txn.Unit) error {
 		var found bool
 		var err error
@@ -119,7 +124,7 @@ func (b *Users) submitAs(ctx context.Context, id, digest string, s Submission) (
 		if err != nil {
 			return err
 		}
-		d := decideSubmitted(job, sealed)
+		d := decideSubmitted(job, sealed, s.done)
 		if filled.HasWorkers() {
 			d.Put(record.PoolKey(record.JobPool(id)), record.NewJobPool(id, u.Now))
 		}
@@ -134,7 +139,8 @@ func newJob(id, digest string, s Submission, spec record.Blob, now time.Time) re
 		Namespace: s.Spec.Namespace, Priority: s.Spec.Priority, Objective: s.Spec.Objective,
 		Infeasible: cmp.Or(s.Spec.Infeasible, dag.Retry), Patience: s.Spec.Patience,
 		State: apitypes.JobPlanning, Submitted: now, BudgetUSD: float64(s.Spec.Budget), Tasks: len(s.Spec.Tasks),
-		Spec: spec, Source: s.Source, Serves: s.Spec.HasServices(),
+		Spec: spec, Source: s.Source, Serves: s.Spec.HasServices(), Arrays: record.ArraysOf(s.Spec),
+		OnFailure: s.Spec.OnFailure, From: s.from,
 	}
 	if s.Spec.Deadline > 0 {
 		job.Deadline = now.Add(s.Spec.Deadline)
@@ -142,12 +148,12 @@ func newJob(id, digest string, s Submission, spec record.Blob, now time.Time) re
 	return job
 }
 
-func decideSubmitted(job record.Job, secrets []byte) (d record.Decision) {
+func decideSubmitted(job record.Job, secrets []byte, done []record.Task) (d record.Decision) {
 	d.PutJob(job)
 	if secrets != nil {
 		d.Put(record.SecretsKey(job.ID, job.Spec.Version), record.Secrets{Sealed: secrets})
 	}
-	d.Put(record.ProgressKey(job.ID), record.Progress{Phases: bytes.Repeat([]byte{record.PhaseWaiting}, job.Tasks)})
+	d.Put(record.ProgressKey(job.ID), progressOf(job, done))
 	d.Put(record.IndexKey(job), record.JobIndex{ID: job.ID, Submitted: job.Submitted})
 	d.Put(record.ActiveKey(job.ID), record.JobIndex{ID: job.ID, Submitted: job.Submitted})
 	d.Emit(events.DAGSubmitted{Job: job.ID, Name: job.Name, Queue: job.Queue, Tasks: job.Tasks})

@@ -121,7 +121,9 @@ func (s *crewYard) notice(d *datadriven.TestData, kind cloud.NoticeKind, lead ti
 
 func (s *crewYard) take(d *datadriven.TestData) error { return s.notice(d, cloud.Taken, 0) }
 
-func (s *crewYard) warn(d *datadriven.TestData) error { return s.notice(d, cloud.Interruption, 2*time.Minute) }
+func (s *crewYard) warn(d *datadriven.TestData) error {
+	return s.notice(d, cloud.Interruption, 2*time.Minute)
+}
 
 func (s *crewYard) fail(d *datadriven.TestData) error {
 	name := d.CmdArgs[0].Key

@@ -54,19 +54,19 @@ tradewind cloud add gcp: reserved dags pull push-url push-account proxy no-publi
 tradewind cloud add kubernetes: agent-image context gang image-pull-secret kubeconfig namespace pool price root unproven-pods regions print state output
 tradewind cloud add lambda: proxy key-file ssh-key regions print state output
 tradewind cloud remove: aws-account aws-deployment aws-region forget state
-tradewind plan: state objective deadline budget output model-out cloud catalog explain frontier points time-limit least-carbon carbon-cap pack-size pack-files env env-file
+tradewind plan: state objective deadline budget output model-out cloud catalog explain members frontier points time-limit least-carbon carbon-cap pack-size pack-files env env-file
 tradewind prices show: prices state output
 tradewind submit: cloud objective deadline budget queue env env-file endpoint state key update keep-on-failure secret secret-file pack-size pack-files output
-tradewind status: watch endpoint state limit output
+tradewind status: watch members endpoint state limit output
 tradewind logs: follow attempt rank tail endpoint state since timestamps
 tradewind cancel: reason endpoint state output
-tradewind rerun: key endpoint state output
+tradewind rerun: failed key endpoint state output
 tradewind machines: all endpoint state output
 tradewind markets: only bids endpoint state output
 tradewind usage: last endpoint state output
 tradewind suspend: queue drain by reason endpoint state output
 tradewind resume: queue by endpoint state output
-tradewind explain: endpoint state output
+tradewind explain: members endpoint state output
 tradewind exec: rank endpoint state
 tradewind shell: rank endpoint state
 tradewind forward: rank endpoint state

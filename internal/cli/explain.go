@@ -15,27 +15,30 @@ import (
 
 func (a *app) explainCommand() *cobra.Command {
 	var state string
+	var members bool
 	c := &cobra.Command{
 		Use:   "explain JOB",
 		Short: "Show the history of a job: every plan, attempt, price and reason",
 		Long: "Shows what happened to a job in order of time (every plan, every attempt with its cost and outcome,\n" +
-			"every place that was refused and why), then for each task why it runs where it does. JOB is\n" +
-			"an ID, the beginning of one, or \"last\".",
+			"every place that was refused and why), then for each task why it runs where it does. What happens\n" +
+			"to several members of an array in a row is one line, unless --members is given. JOB is an ID, the\n" +
+			"beginning of one, or \"last\".",
 		Example: "  tradewind explain last\n  tradewind explain train-infer -o json | jq '.entries[] | select(.kind " +
 			"== \"preempted\")'",
 		Args: command.Args(1, 1), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
+	c.Flags().BoolVar(&members, "members", false, "show each member of an array in a row")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		return a.reading(c, state, func(ctx context.Context, s *conn) error {
-			return a.explain(ctx, s, given[0], output)
+			return a.explain(ctx, s, given[0], members, output)
 		})
 	}
 	return c
 }
 
-func (a *app) explain(ctx context.Context, s *conn, arg string, output *command.Choice) error {
+func (a *app) explain(ctx context.Context, s *conn, arg string, members bool, output *command.Choice) error {
 	id, err := a.job(ctx, s, arg)
 	if err != nil {
 		return err
@@ -47,7 +50,61 @@ func (a *app) explain(ctx context.Context, s *conn, arg string, output *command.
 	if output.JSON() {
 		return a.PrintJSON(story)
 	}
+	if !members {
+		story.Entries, story.Choices = foldedEntries(story.Entries), foldedChoices(story.Choices)
+	}
 	return a.printHistory(story)
+}
+
+// foldedEntries merges successive entries of the same kind about members of the same array.
+func foldedEntries(entries []apitypes.Entry) (out []apitypes.Entry) {
+	of := func(e *apitypes.Entry) string {
+		if array, _, ok := text.Member(e.Task); ok {
+			return array + " " + e.Kind
+		}
+		return ""
+	}
+	for i := 0; i < len(entries); {
+		k := i + 1
+		for k < len(entries) && of(&entries[i]) != "" && of(&entries[k]) == of(&entries[i]) {
+			k++
+		}
+		e := entries[i]
+		if array, _, _ := text.Member(e.Task); k > i+1 {
+			e.Text = fmt.Sprintf("%s: %s", text.Count(k-i, "member"), e.Task+" "+e.Text)
+			e.Task = array
+		}
+		out, i = append(out, e), k
+	}
+	return out
+}
+
+// foldedChoices merges the choices of the members of an array that run on the same offer.
+func foldedChoices(choices []apitypes.TaskWhy) (out []apitypes.TaskWhy) {
+	names := make([]string, len(choices))
+	for i := range choices {
+		names[i] = choices[i].Task
+	}
+	next := 0
+	for _, run := range text.MemberRuns(names) {
+		out = append(out, choices[next:run[0]]...)
+		for i := run[0]; i < run[1]; {
+			k := i + 1
+			for k < run[1] && choices[k].Chosen == choices[i].Chosen {
+				k++
+			}
+			one := choices[i]
+			if k > i+1 {
+				one.Task = fmt.Sprintf("%s  %s", text.Array(names[i:k]), text.Count(k-i, "member"))
+			}
+			for _, w := range choices[i+1 : k] {
+				one.USD += w.USD
+			}
+			out, i = append(out, one), k
+		}
+		next = run[1]
+	}
+	return append(out, choices[next:]...)
 }
 
 // kindTones are the tones of entries that stand out.

@@ -12,18 +12,22 @@ import (
 
 func (a *app) rerunCommand() *cobra.Command {
 	var state, key string
+	var failed bool
 	c := &cobra.Command{
 		Use:   "rerun JOB...",
 		Short: "Submit jobs again, as new ones",
 		Long: "Submits jobs again, each as a new job, and prints the new IDs. The values of submitted secrets are not\n" +
-			"kept: submit such a job with `tradewind submit` instead. JOB is an ID, the\n" +
+			"kept: submit such a job with `tradewind submit` instead. With --failed, only the tasks of a finished\n" +
+			"job run that failed or never ran; the new job reads the outputs of the others. JOB is an ID, the\n" +
 			"beginning of one, or \"last\".",
-		Example: "  tradewind rerun last\n  tradewind status -w $(tradewind rerun train-infer)",
-		Args:    command.Args(1, maxListedJobs), ValidArgsFunction: a.completeJob(&state, false),
+		Example: "  tradewind rerun last\n  tradewind rerun --failed last\n" +
+			"  tradewind status -w $(tradewind rerun train-infer)",
+		Args: command.Args(1, maxListedJobs), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
 	c.Flags().StringVar(&key, "key", "",
 		"idempotency key: calls with the same key create only one new job (default: a new key)")
+	c.Flags().BoolVar(&failed, "failed", false, "run only the tasks that failed or never ran")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		if key != "" && len(given) > 1 {
@@ -36,14 +40,14 @@ func (a *app) rerunCommand() *cobra.Command {
 			return err
 		}
 		for _, arg := range given {
-			err = errors.Join(err, a.rerun(ctx, s, arg, key, output))
+			err = errors.Join(err, a.rerun(ctx, s, arg, key, failed, output))
 		}
 		return errors.Join(err, s.Close())
 	}
 	return c
 }
 
-func (a *app) rerun(ctx context.Context, s *conn, arg, key string, output *command.Choice) error {
+func (a *app) rerun(ctx context.Context, s *conn, arg, key string, failed bool, output *command.Choice) error {
 	id, err := a.job(ctx, s, arg)
 	if err != nil {
 		return err
@@ -51,7 +55,11 @@ func (a *app) rerun(ctx context.Context, s *conn, arg, key string, output *comma
 	if key == "" {
 		key = rand.Text()
 	}
-	again, err := s.Rerun(ctx, id, key)
+	rerun := s.Rerun
+	if failed {
+		rerun = s.RerunFailed
+	}
+	again, err := rerun(ctx, id, key)
 	if err != nil {
 		return err
 	}

@@ -19,20 +19,21 @@ import (
 
 func (a *app) statusCommand() *cobra.Command {
 	var state string
-	var watch bool
+	var watch, members bool
 	var limit int
 	c := &cobra.Command{
 		Use:   "status [JOB]",
 		Short: "List the jobs, or show one with its tasks",
 		Long: "Lists the jobs, newest first, or shows one job: its tasks, where each runs, its attempts and its\n" +
-			"cost. JOB is an ID, the beginning of one, or \"last\". With --watch it follows the job until it " +
-			"has finished.",
+			"cost. An array is one row with counts, unless --members is given. JOB is an ID, the beginning of\n" +
+			"one, or \"last\". With --watch it follows the job until it has finished.",
 		Example: "  tradewind status\n  tradewind status last\n  tradewind status -w train-infer\n" +
 			"  tradewind status last -o json | jq .spentUSD",
 		Args: command.Args(0, 1), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "follow the job (default: the newest one)")
+	c.Flags().BoolVar(&members, "members", false, "show each member of an array in a row")
 	c.Flags().IntVar(&limit, "limit", 20, "maximum number of jobs to list")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
@@ -51,12 +52,13 @@ func (a *app) statusCommand() *cobra.Command {
 		} else if watch {
 			arg = "last"
 		}
-		return errors.Join(a.status(ctx, s, arg, watch, limit, output), s.Close())
+		return errors.Join(a.status(ctx, s, arg, watch, members, limit, output), s.Close())
 	}
 	return c
 }
 
-func (a *app) status(ctx context.Context, s *conn, arg string, watch bool, limit int, output *command.Choice) error {
+func (a *app) status(ctx context.Context, s *conn, arg string, watch, members bool, limit int,
+	output *command.Choice) error {
 	if arg == "" {
 		return a.listJobs(ctx, s, limit, output)
 	}
@@ -92,7 +94,7 @@ func (a *app) status(ctx context.Context, s *conn, arg string, watch bool, limit
 	if s.passive && !watch && !detail.State.Finished() {
 		a.tellNoBroker(s)
 	}
-	return errors.Join(a.showJob(detail, s, now), ended)
+	return errors.Join(a.showJob(detail, s, now, members), ended)
 }
 
 // watch follows a job to its end; an interrupt does not affect the job.
@@ -114,12 +116,12 @@ func (a *app) watch(ctx context.Context, s *conn, id string, output *command.Cho
 }
 
 // showJob prints a job as of now, a time on the broker's clock.
-func (a *app) showJob(d *apitypes.JobDetail, s *conn, now time.Time) error {
+func (a *app) showJob(d *apitypes.JobDetail, s *conn, now time.Time, members bool) error {
 	wall := a.Now()
 	job := progress.NewJob(s.running.TimeScale)
 	job.Apply(apitypes.JobUpdate{Now: now, Full: true, Job: d.JobView, Tasks: d.TaskList, Plans: d.Plans,
 		Attempts: d.Attempts}, wall)
-	view := progress.View{Job: job, Style: a.Style(a.Out), Glyphs: a.glyphs()}
+	view := progress.View{Job: job, Style: a.Style(a.Out), Glyphs: a.glyphs(), Members: members}
 	for _, t := range d.TaskList {
 		if t.Waits != "" {
 			view.Note = text.Clean(t.Name) + " " + text.Clean(t.Waits)

@@ -135,6 +135,13 @@ func (u *users) drawBounds(s *record.QueueSettings) {
 	}
 }
 
+// drawArrays draws arrays for a job. As placement rules: not if deadlines must be met, and not with other bugs.
+func (u *users) drawArrays(j *dag.Job) {
+	if b := u.w.opt.Break; b == breaks.Rushing || b == "" && !u.w.opt.steady && !u.w.onTime {
+		drawn.Arrays(u.w.rand.array, j, b == breaks.Rushing)
+	}
+}
+
 // drawJob draws a job.
 func (u *users) drawJob(n int) *dag.Job {
 	r := u.w.rand.user
@@ -177,6 +184,7 @@ func (u *users) drawJob(n int) *dag.Job {
 	if r := u.w.rand.placed; u.placed && r.Chance(0.6) {
 		drawn.Placement(r, j)
 	}
+	u.drawArrays(j)
 	if r := u.w.rand.kept; r.Chance(0.2) || u.w.opt.Break == breaks.Fleeting {
 		j.KeepOnFailure = r.Between(time.Minute, 3*time.Hour).Round(time.Second)
 	}

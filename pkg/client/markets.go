@@ -60,10 +60,20 @@ func (c *Client) Usage(ctx context.Context, last time.Duration) (*apitypes.Usage
 // Rerun submits a job again, as a new one. Calls with the same key return the same new job. If the job has secrets
 // whose values were submitted with it, it cannot be rerun: the call fails with 422.
 func (c *Client) Rerun(ctx context.Context, id, key string) (*apitypes.Submitted, error) {
+	return c.rerun(ctx, id, key, nil)
+}
+
+// RerunFailed is Rerun for a finished job, of which only the tasks run that failed or never ran; the new job reads the
+// outputs of the others. It fails with 409 if the job has not finished, or if no task failed.
+func (c *Client) RerunFailed(ctx context.Context, id, key string) (*apitypes.Submitted, error) {
+	return c.rerun(ctx, id, key, url.Values{"failed": {"true"}})
+}
+
+func (c *Client) rerun(ctx context.Context, id, key string, query url.Values) (*apitypes.Submitted, error) {
 	var out apitypes.Submitted
 	return &out, c.call(
 		ctx,
-		request{method: http.MethodPost, path: jobPath(id) + "/rerun", key: keyOrRandom(key)},
+		request{method: http.MethodPost, path: jobPath(id) + "/rerun", key: keyOrRandom(key), query: query},
 		&out,
 	)
 }

@@ -81,6 +81,7 @@ func (j *Job) MergeEdges() {
 		if n := len(merged); n > 0 && merged[n-1].From == e.From && merged[n-1].To == e.To {
 			merged[n-1].Data += e.Data
 			merged[n-1].Outputs = unionOutputs(merged[n-1].Outputs, e.Outputs)
+			merged[n-1].All, merged[n-1].Each = merged[n-1].All && e.All, merged[n-1].Each && e.Each
 			continue
 		}
 		merged = append(merged, e)

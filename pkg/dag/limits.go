@@ -37,6 +37,8 @@ const (
 const (
 	// NamePattern is for jobs, tasks, outputs and queues.
 	NamePattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`
+	// TaskPattern is for the names of tasks that other tasks refer to: also the members of an array.
+	TaskPattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(\[[0-9]+\])?$`
 	// EnvPattern is for environment variables. Those that begin with TRADEWIND_ are reserved for the agent.
 	EnvPattern = `^[A-Za-z_][A-Za-z0-9_]{0,127}$`
 )

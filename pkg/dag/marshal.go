@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
 // APIVersion is what apiVersion says in a file of the native form.
@@ -32,11 +35,24 @@ func Marshal(j *Job) ([]byte, error) {
 	for from := 0; from < len(j.Tasks); from += part {
 		tasks := block()
 		for i := from; i < min(from+part, len(j.Tasks)); i++ {
+			name := j.Tasks[i].Name
+			if a, member := j.ArrayOf(i); a != nil {
+				if member > 0 {
+					continue // written with the first
+				}
+				if err := w.checkMembers(a); err != nil {
+					return nil, err
+				}
+				name = a.Name
+			}
 			t, err := w.task(i)
 			if err != nil {
 				return nil, err
 			}
-			tasks.add(j.Tasks[i].Name, t)
+			tasks.add(name, t)
+		}
+		if len(tasks.node.Content) == 0 {
+			continue
 		}
 		if err := w.encode(tasks.node, "  "); err != nil {
 			return nil, err
@@ -92,6 +108,7 @@ func (w *writer) head() *yaml.Node {
 	m.text("namespace", j.Namespace)
 	m.text("announce", j.Announce)
 	m.count("priority", j.Priority)
+	m.text("onFailure", string(j.OnFailure))
 	if j.Infeasible != Retry {
 		m.text("infeasible", string(j.Infeasible))
 	}
@@ -109,6 +126,11 @@ func (w *writer) head() *yaml.Node {
 func (w *writer) task(i int) (*yaml.Node, error) {
 	t := &w.job.Tasks[i]
 	m := block()
+	inputs, outputs := t.Inputs, t.Outputs
+	if a, _ := w.job.ArrayOf(i); a != nil {
+		writeArray(m, a)
+		inputs, outputs = a.Template(t)
+	}
 	m.text("setup", t.Setup)
 	m.text("run", t.Run)
 	if t.Recorded > 0 {
@@ -147,8 +169,8 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 	m.part("on", writeOn(t.On))
 	m.part("labels", writeLabels(t.Labels))
 	m.list("placement", writePlacement(t.Placement))
-	m.list("inputs", writeInputs(t.Inputs))
-	m.list("outputs", writeOutputs(t.Outputs))
+	m.list("inputs", writeInputs(inputs))
+	m.list("outputs", writeOutputs(outputs))
 	if c := t.Checkpoint; c != nil {
 		at := flow()
 		if c.Every > 0 {
@@ -162,8 +184,12 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 	writeTime(m, t.Time)
 	m.text("reference", t.Reference)
 	m.count("retries", t.Retries)
-	if t.Share == ShareJob {
+	a, _ := w.job.ArrayOf(i)
+	switch {
+	case t.Share == ShareJob:
 		m.add("share", plain("true"))
+	case a != nil && t.ShareInArray() == ShareJob:
+		m.add("share", plain("false"))
 	}
 	if t.Timeout > 0 {
 		m.add("timeout", plain(FormatDuration(t.Timeout)))
@@ -174,19 +200,32 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 // after returns the entries of after: only the name of a task if all its outputs are read.
 func (w *writer) after(i int) ([]*yaml.Node, error) {
 	var list []*yaml.Node
-	for _, k := range w.graph.In(i) {
-		e := &w.job.Edges[k]
+	in := w.graph.In(i)
+	for n := 0; n < len(in); n++ {
+		e := &w.job.Edges[in[n]]
 		data, err := w.sizes.Total(e.From, e.Outputs)
 		if err != nil {
 			return nil, w.job.AtTask(e.From, err)
 		}
 		name := text(w.job.Tasks[e.From].Name)
-		if e.Outputs == nil && e.Data == data {
+		if a, _ := w.job.ArrayOf(e.From); a != nil && (e.All || e.Each) {
+			name = text(a.Name)
+			if e.All {
+				if err := w.checkWhole(a, i, in[n:]); err != nil {
+					return nil, err
+				}
+				n += a.Size - 1
+			}
+		}
+		if e.Outputs == nil && e.Data == data && !e.Each {
 			list = append(list, name)
 			continue
 		}
 		entry := flow()
 		entry.add("task", name)
+		if e.Each {
+			entry.add("each", plain("true"))
+		}
 		if e.Outputs != nil {
 			outputs := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
 			for _, o := range e.Outputs {
@@ -200,6 +239,78 @@ func (w *writer) after(i int) ([]*yaml.Node, error) {
 		list = append(list, entry.node)
 	}
 	return list, nil
+}
+
+// checkWhole returns an error unless the edges to a task begin with equal ones from all members of an array.
+func (w *writer) checkWhole(a *Array, task int, in []int32) error {
+	for k := range a.Size {
+		if k < len(in) {
+			e, first := w.job.Edges[in[k]], w.job.Edges[in[0]]
+			if first.From += k; e.All && reflect.DeepEqual(e, first) {
+				continue
+			}
+		}
+		return w.job.AtTask(task, fault.Within("after", fault.New("does not wait for all members of "+
+			fault.Quote(a.Name)+" alike", "")))
+	}
+	return nil
+}
+
+// checkMembers returns an error unless the members of an array differ only as they do when they are read.
+func (w *writer) checkMembers(a *Array) error {
+	want := make([]Task, a.Size)
+	first := w.graph.In(a.First)
+	for k := range want {
+		t := &want[k]
+		*t = w.job.Tasks[a.First]
+		t.Name, t.Inputs, t.Outputs = a.Member(k), slices.Clone(t.Inputs), slices.Clone(t.Outputs)
+	}
+	a.Expand(want)
+	for k := range want {
+		in := w.graph.In(a.First + k)
+		same := len(in) == len(first) && reflect.DeepEqual(want[k], w.job.Tasks[a.First+k])
+		for i := 0; same && i < len(in); i++ {
+			e := w.job.Edges[first[i]]
+			if e.To += k; e.Each {
+				e.From += k
+			}
+			same = reflect.DeepEqual(e, w.job.Edges[in[i]])
+		}
+		if !same {
+			return w.job.AtTask(a.First+k, fault.New("differs from the first member of its array", ""))
+		}
+	}
+	return nil
+}
+
+func writeArray(m *mapping, a *Array) {
+	list := func(values []string) *yaml.Node {
+		n := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+		for _, v := range values {
+			n.Content = append(n.Content, text(v))
+		}
+		return n
+	}
+	span := flow()
+	switch {
+	case a.Matrix != nil:
+		for _, x := range a.Matrix {
+			span.add(x.Name, list(x.Values))
+		}
+		m.part("matrix", span)
+	case a.Values != nil:
+		span.add("values", list(a.Values))
+		m.part("array", span)
+	case a.From == 0 && a.Step <= 1:
+		m.count("array", a.Size)
+	default:
+		span.count("from", a.From)
+		span.add("to", plain(strconv.Itoa(a.Index(a.Size-1))))
+		span.count("step", a.Step)
+		m.part("array", span)
+	}
+	m.count("maxParallel", a.MaxParallel)
+	m.count("allowFailures", a.AllowFailures)
 }
 
 func writeInputs(inputs []Input) []*yaml.Node {

@@ -91,8 +91,12 @@ type Job struct {
 	Regions []string `json:"regions,omitempty"`
 	// Placement has rules about the relative places of machines of several tasks; see Groups.
 	Placement []Placement `json:"placement,omitempty"`
+	// OnFailure is what happens after a task has failed for good: StopJob (the default) or ContinueJob.
+	OnFailure OnFailure `json:"onFailure,omitempty"`
 	// Tasks are in the order of the file. Edges refer to them by index.
 	Tasks []Task `json:"tasks"`
+	// Arrays are the arrays, whose members are in Tasks, by First.
+	Arrays []Array `json:"arrays,omitempty"`
 	// Edges made by a reader are in the order of MergeEdges: by To, then by From.
 	Edges  []Edge `json:"edges,omitempty"`
 	Format Format `json:"format"`
@@ -117,6 +121,10 @@ type Edge struct {
 	// Outputs names the outputs of From that To reads: nil is all of them, empty is none (the edge only orders the
 	// two).
 	Outputs []string `json:"outputs,omitzero"`
+	// All means that To waits for the whole array of From: members that failed within AllowFailures do not hold it.
+	// Each means that both are members of arrays, at the same position.
+	All  bool `json:"all,omitempty"`
+	Each bool `json:"each,omitempty"`
 }
 
 // Task is one unit of work: it runs on Nodes machines of one offer and ends with an exit code.

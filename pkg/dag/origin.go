@@ -89,7 +89,11 @@ var alternativeField = lazy(`^resources(?:\.anyOf)?(?:\[(\d+)\])?(?:\.(.+))?$`)
 // was written from this one: their lines do not belong to a file of the user.
 func (j *Job) Locate(field, reason, hint string) *Error {
 	for i := range j.Tasks {
-		below, ok := strings.CutPrefix(field, TaskPath(j.Tasks[i].Name))
+		name := j.Tasks[i].Name
+		if a, member := j.ArrayOf(i); a != nil && member == 0 {
+			name = a.Name // the native job has the array once
+		}
+		below, ok := strings.CutPrefix(field, TaskPath(name))
 		if !ok || below != "" && below[0] != '.' {
 			continue // another task, whose name has this name as a prefix
 		}

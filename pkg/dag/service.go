@@ -221,6 +221,9 @@ func (j *Job) CheckUpdate(old *Job) error {
 	}) {
 		return j.Locate("tasks", "have other dependencies than before", "an update keeps the dependencies of tasks")
 	}
+	if !reflect.DeepEqual(j.Arrays, old.Arrays) {
+		return j.Locate("tasks", "have other arrays than before", "an update keeps the arrays")
+	}
 	if !reflect.DeepEqual(j.Placement, old.Placement) {
 		return j.Locate("placement", "differs from the running job", "an update keeps the rules of placement")
 	}

@@ -69,6 +69,15 @@ func (t *Task) WhyNotShared() string {
 	return ""
 }
 
+// ShareInArray is how the members of an array share machines if the file does not say: with each other if they can,
+// except for members with a setup, which could not all change the machine at the same time.
+func (t *Task) ShareInArray() Share {
+	if t.Setup == "" && t.WhyNotShared() == "" {
+		return ShareJob
+	}
+	return ShareNone
+}
+
 // ShareGroups returns the tasks that share machines, by index, in groups of at least two: the tasks of a group need the
 // same machine, apart from the number of its vCPUs and the size of its memory. The groups are in the order of their
 // first tasks.

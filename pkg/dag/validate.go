@@ -23,11 +23,18 @@ func (j *Job) Validate() error {
 	case n > MaxTasks:
 		return fault.Within("tasks", fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", n, MaxTasks), ""))
 	}
+	if err := j.validateArrays(); err != nil {
+		return err
+	}
 	names := make(map[string]int, len(j.Tasks))
 	var all fault.Faults
 	for i := range j.Tasks {
 		t := &j.Tasks[i]
-		err := t.validate()
+		var err error
+		if a, _ := j.ArrayOf(i); a == nil { // validateArrays has checked the names of members
+			err = CheckName(t.Name)
+		}
+		err = cmp.Or(err, t.validate())
 		if first, twice := names[t.Name]; twice && err == nil {
 			err = fault.New(
 				fmt.Sprintf("is the name of two tasks, the %s and the %s", ordinal(first), ordinal(i)),
@@ -70,6 +77,7 @@ func (j *Job) validateHead() error {
 		fault.Within("queue", ifSet(j.Queue, CheckName)),
 		fault.Within("namespace", ifSet(j.Namespace, CheckName)),
 		fault.Within("announce", ifSet(j.Announce, CheckTopic)),
+		fault.Within("onFailure", j.checkOnFailure()),
 		fault.Within("priority", checkCount(j.Priority, -MaxPriority, MaxPriority)),
 		eachChecked("regions", j.Regions, func(s *string) error { return CheckPlace(*s) }),
 	)
@@ -105,7 +113,6 @@ func eachChecked[T any](field string, list []T, check func(*T) error) error {
 // validate checks the task on its own. The fields in its errors are relative to the task.
 func (t *Task) validate() error {
 	return cmp.Or(
-		CheckName(t.Name),
 		fault.Within("setup", CheckScript(t.Setup)),
 		fault.Within("run", CheckScript(t.Run)),
 		t.validateEnv(),
@@ -382,6 +389,9 @@ func (j *Job) validateEdges() error {
 			}
 			if err == nil && len(e.Outputs) > 0 {
 				err = sizes.check(e)
+			}
+			if err == nil {
+				err = j.checkMembers(e)
 			}
 			if err != nil {
 				return j.AtTask(to, fault.Within("after", err))

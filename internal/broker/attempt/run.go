@@ -45,6 +45,9 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 	if t.Worker != nil {
 		return workerAssignment(a, t, cl, attempt)
 	}
+	if member := spec.MemberEnv(cl.Task); member != nil {
+		a.Env = dag.MergeEnv(a.Env, member)
+	}
 	a.MemoryBytes, a.VCPUs = limits(cfg, t, cl, attempt)
 	if a.Service == nil {
 		a.KeepOnFailure = cfg.Wall(spec.KeepOnFailure)
@@ -180,7 +183,10 @@ func MaxUSDPerHour(t *dag.Task, o apitypes.Offer) (most float64) {
 }
 
 // taskPrefix is the prefix of a task's data in the job's store.
-func taskPrefix(job, task string) string { return job + "/" + task }
+func taskPrefix(job, task string) string { return job + "/" + folderOf(task) }
+
+// folderOf is a task's name as a part of URLs: a~17 for the member a[17] of an array. No name of a task has a ~.
+func folderOf(task string) string { return strings.NewReplacer("[", "~", "]", "").Replace(task) }
 
 // Inherited is what an agent needs to know of the outputs of its task's parents, by the parents' names.
 type Inherited struct {

@@ -159,15 +159,17 @@ func namedParents(u recordcache.Reader, job record.Job, spec *dag.Job, task int,
 	byName := map[string]int32{}
 	for _, k := range spec.EdgesTo(task) {
 		if e := &spec.Edges[k]; e.Outputs == nil || len(e.Outputs) > 0 {
-			byName[spec.Tasks[e.From].Name] = int32(e.From) //nolint:gosec // a task of the job
+			byName[folderOf(spec.Tasks[e.From].Name)] = int32(e.From) //nolint:gosec // a task of the job
 		}
 	}
 	var wanted []int32
+	jobs := append([]string{job.ID}, job.From...)
 	for _, uri := range named {
 		for _, store := range stores {
-			rest, ok := strings.CutPrefix(uri, strings.TrimSuffix(store, "/")+"/"+job.ID+"/")
+			rest, ok := strings.CutPrefix(uri, strings.TrimSuffix(store, "/")+"/")
+			id, rest, _ := strings.Cut(rest, "/")
 			name, _, _ := strings.Cut(rest, "/")
-			if p, parent := byName[name]; ok && parent {
+			if p, parent := byName[name]; ok && parent && slices.Contains(jobs, id) {
 				delete(byName, name) // once
 				wanted = append(wanted, p)
 			}

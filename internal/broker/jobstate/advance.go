@@ -37,23 +37,21 @@ func DecideAnnounce(st Advancing, from int) record.Decision {
 	if st.Job.State != apitypes.JobRunning && (st.Job.State != apitypes.JobWaiting || !st.Job.Started) {
 		return record.Decision{}
 	}
-	var rest []int32
-	for i := from; i < st.Job.Tasks; i++ {
-		rest = append(rest, int32(i)) //nolint:gosec // a task of the job
-	}
-	return announce(st, rest)
+	return announce(st, allFrom(st.Job, from), outlooks(st))
 }
 
-// announce marks and emits the ready ones of the given tasks, in order, as many as one transaction holds.
-func announce(st Advancing, tasks []int32) (d record.Decision) {
+// announce marks and emits the ready ones of the given tasks, in order, as many as one transaction holds. Of an array
+// it announces at most as many members as may run at the same time: only announced tasks run.
+func announce(st Advancing, tasks []int32, out []outlook) (d record.Decision) {
 	phases, held := st.Progress.Phases, make([]bool, len(st.Spec.Tasks)) // held by parents that are not done
 	for i := range st.Spec.Edges {
-		if e := &st.Spec.Edges[i]; phases[e.From] != record.PhaseSucceeded {
+		if e := &st.Spec.Edges[i]; !met(phases, out, e) {
 			held[e.To] = true
 		}
 	}
+	free := roomOf(st)
 	for _, i := range tasks {
-		if phases[i] != record.PhaseWaiting || held[i] {
+		if phases[i] != record.PhaseWaiting || held[i] || !free.take(st.Job.ArrayOf(int(i))) {
 			continue
 		}
 		if len(d.Emits) == maxAnnounced {
@@ -76,21 +74,14 @@ func DecideSucceeded(st Advancing, task int) (d record.Decision) {
 	st.Progress.Phases[task] = record.PhaseSucceeded
 	st.Progress.Succeeded++
 	if st.Job.State == apitypes.JobRunning || st.Job.State == apitypes.JobWaiting {
-		if st.Progress.Succeeded < st.Job.Tasks {
-			var children []int32
-			for _, e := range st.Spec.EdgesFrom(task) {
-				children = append(children, int32(st.Spec.Edges[e].To)) //nolint:gosec // a task of the job
-			}
-			return announce(st, children)
-		}
-		d = decideEnding(st.Job, apitypes.JobSucceeded, "")
+		return decideNext(st, successors(st, task), outlooks(st))
 	}
 	d.Put(record.ProgressKey(st.Job.ID), st.Progress)
 	return d
 }
 
 // DecideFailed announces a task again while it has retries left, unless its timeout ended it. Otherwise it fails the
-// job.
+// job, unless the task's array allows the failure, or the job continues after failures.
 func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record.Decision) {
 	if e.Task >= st.Job.Tasks && e.Task < len(st.Spec.Tasks) {
 		return decideWorkerFailed(st, task, e)
@@ -107,6 +98,11 @@ func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record
 		return d
 	}
 	st.Progress.Phases[e.Task] = record.PhaseFailed
+	return decideAfterFailure(st, task, e, failureOf(spec, e))
+}
+
+// failureOf describes why a task has failed for good.
+func failureOf(spec *dag.Task, e events.TaskFailed) string {
 	reason := "task " + spec.Name
 	switch {
 	case e.TimedOut:
@@ -124,6 +120,21 @@ func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record
 	told := e.TimedOut || e.Message == fmt.Sprintf("exit code %d", e.ExitCode)
 	if e.Message != "" && !told {
 		reason += ": " + e.Message
+	}
+	return reason
+}
+
+// decideAfterFailure ends a job of which a task has failed for good, or lets it continue.
+func decideAfterFailure(st Advancing, task record.Task, e events.TaskFailed, reason string) (d record.Decision) {
+	reason += overMuch(st, e.Task)
+	excuses := outlooks(st)[e.Task] == excused
+	// A task that has not failed itself has used up the job's budget: the others cannot continue either.
+	failed := task.State == record.TaskFailed
+	if failed && !aborts(&st.Spec.Tasks[e.Task], e.ExitCode) && (excuses || st.Job.OnFailure == dag.ContinueJob) {
+		if st.Progress.Reason == "" && !excuses {
+			st.Progress.Reason = reason
+		}
+		return decideNext(st, allFrom(st.Job, 0), skip(st))
 	}
 	d = decideEnding(st.Job, apitypes.JobFailed, reason)
 	d.Put(record.ProgressKey(st.Job.ID), st.Progress)
@@ -145,6 +156,16 @@ func decideWorkerFailed(st Advancing, task record.Task, e events.TaskFailed) (d 
 		reason += ": " + e.Message
 	}
 	return decideEnding(st.Job, apitypes.JobFailed, reason)
+}
+
+// aborts reports whether the file says that the job ends when a task fails for good.
+func aborts(t *dag.Task, exitCode int) bool {
+	for _, event := range []dag.Event{dag.PodFailed, dag.TaskFailed} {
+		if r, found := t.Reaction(event, exitCode); found && r.Action == dag.Abort {
+			return true
+		}
+	}
+	return false
 }
 
 // DecideCancelled ends a job because a user cancelled it. A job that is already ending releases its kept machines.

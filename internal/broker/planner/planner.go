@@ -409,6 +409,22 @@ func (b *builder) addEdges() {
 		})
 	}
 	b.fleets.addStarts(b)
+	b.addWaves()
+}
+
+// addWaves makes each member of an array wait for the one maxParallel members before it, so that the expected time
+// includes that only some of them run at the same time.
+func (b *builder) addWaves() {
+	for i := range b.in.Spec.Arrays {
+		a := &b.in.Spec.Arrays[i]
+		for k := a.MaxParallel; k < a.Size && a.MaxParallel > 0; k++ {
+			from, to := b.byTask[a.First+k-a.MaxParallel], b.byTask[a.First+k]
+			if from >= 0 && to >= 0 && !b.settled(a.First+k) {
+				b.model.Edges = append(b.model.Edges,
+					optimizer.Edge{From: b.model.Tasks[from].ID, To: b.model.Tasks[to].ID})
+			}
+		}
+	}
 }
 
 func (b *builder) settled(i int) bool {

@@ -303,6 +303,17 @@ func BenchmarkPlanOfAHundredTasks(b *testing.B) {
 	}
 }
 
+func TestPlanOfArrayCountsOnlyMembersThatMayRunTogether(t *testing.T) {
+	p, _ := newPlanner(t)
+	hours := func(text string) float64 {
+		return plan(t, p, planinput.Input{Spec: readJob(t, "tasks: {a: {array: 6, run: x, time: 1h"+text+"}}\n")}).Hours
+	}
+	all, two := hours(""), hours(", maxParallel: 2")
+	if math.Abs(two-3*all) > 0.01 {
+		t.Errorf("six members take %.2f hours, and two at a time %.2f, not three times as long", all, two)
+	}
+}
+
 func TestPlanKeepsPreviousAmongEquals(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, "tasks:\n  a: {run: x, time: 1h, resources: {instanceType: m5.xlarge, market: on-demand}}\n")

@@ -42,5 +42,12 @@ var ErrNotFound = errors.New("not found")
 // ErrFinished means that a job has already finished.
 var ErrFinished = errors.New("the job has finished")
 
+// ErrUnfinished means that a job has not finished: only a finished one can be rerun in part. ErrNoFailure means that
+// none of its tasks has to run again.
+var (
+	ErrUnfinished = errors.New("has not finished: only a finished job can be rerun in part")
+	ErrNoFailure  = errors.New("has no task that failed or never ran")
+)
+
 // ErrSkip ends a unit without a commit: there was nothing to do.
 var ErrSkip = errors.New("broker: nothing to do")

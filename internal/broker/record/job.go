@@ -1,6 +1,8 @@
 package record
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -31,15 +33,18 @@ type Job struct {
 	Tasks     int               `json:"tasks"`
 	Spec      Blob              `json:"spec"`
 	// Was are the specs before updates of its services, oldest first. Update is the last update.
-	Was     []Blob          `json:"was,omitempty"`
-	Update  apitypes.Update `json:"update,omitzero"`
-	Plan    Blob            `json:"plan,omitzero"`     // the current plan; Version 0 means none yet
-	Bids    Blob            `json:"bids,omitzero"`     // for that plan
-	Waits   bool            `json:"waits,omitempty"`   // some of its tasks may wait for a better price
-	Serves  bool            `json:"serves,omitempty"`  // some of its tasks are replicas of services
-	Started bool            `json:"started,omitempty"` // tasks have been announced
-	Rests   bool            `json:"rests,omitempty"`   // it only waits in its queue: see JobIndex
-	RetryAt time.Time       `json:"retryAt,omitzero"`
+	Was    []Blob          `json:"was,omitempty"`
+	Update apitypes.Update `json:"update,omitzero"`
+	Plan   Blob            `json:"plan,omitzero"`    // the current plan; Version 0 means none yet
+	Bids   Blob            `json:"bids,omitzero"`    // for that plan
+	Waits  bool            `json:"waits,omitempty"`  // some of its tasks may wait for a better price
+	Serves bool            `json:"serves,omitempty"` // some of its tasks are replicas of services
+	// Arrays are the arrays of the spec, by First. OnFailure is that of the spec.
+	Arrays    []Array       `json:"arrays,omitempty"`
+	OnFailure dag.OnFailure `json:"onFailure,omitempty"`
+	Started   bool          `json:"started,omitempty"` // tasks have been announced
+	Rests     bool          `json:"rests,omitempty"`   // it only waits in its queue: see JobIndex
+	RetryAt   time.Time     `json:"retryAt,omitzero"`
 	// PlanTries are the failures of the planner since the last plan.
 	PlanTries PlanTries `json:"planTries,omitzero"`
 	// StuckSince is since when a job that has started has no feasible plan.
@@ -50,7 +55,9 @@ type Job struct {
 	USD         float64 `json:"usd,omitempty"` // final cost
 	Late        bool    `json:"late,omitempty"`
 	Source      string  `json:"source,omitempty"` // bucket and key, or api
-	TimeScale   float64 `json:"timeScale,omitempty"`
+	// From are the jobs some of whose tasks the job does not run again: their outputs are below these IDs.
+	From      []string `json:"from,omitempty"`
+	TimeScale float64  `json:"timeScale,omitempty"`
 	// Suspensions are the suspensions by users, oldest first; see Suspended.
 	Suspensions []apitypes.Suspension    `json:"suspensions,omitempty"`
 	Heard       apitypes.IdempotencyKeys `json:"heard,omitempty"`
@@ -58,10 +65,50 @@ type Job struct {
 	MinPlan int `json:"minPlan,omitempty"`
 }
 
+// Array is an array of a job: its tasks First to First + Size − 1.
+type Array struct {
+	Name string `json:"name"`
+	// MaxParallel members run at the same time, 0 is all; AllowFailures may fail.
+	MaxParallel   int `json:"maxParallel,omitempty"`
+	AllowFailures int `json:"allowFailures,omitempty"`
+	First         int `json:"first"`
+	Size          int `json:"size"`
+}
+
+// ArraysOf returns the arrays of a spec.
+func ArraysOf(spec *dag.Job) (arrays []Array) {
+	for i := range spec.Arrays {
+		a := &spec.Arrays[i]
+		arrays = append(arrays, Array{a.Name, a.MaxParallel, a.AllowFailures, a.First, a.Size})
+	}
+	return arrays
+}
+
+// ArrayOf returns the index of the array that a task is a member of, or −1.
+func (j *Job) ArrayOf(task int) int {
+	i, exact := slices.BinarySearchFunc(j.Arrays, task,
+		func(a Array, task int) int { return cmp.Compare(a.First, task) })
+	if !exact {
+		i--
+	}
+	if i < 0 || task >= j.Arrays[i].First+j.Arrays[i].Size {
+		return -1
+	}
+	return i
+}
+
+// Continues reports whether the job may continue after one of its tasks has failed for good.
+func (j *Job) Continues() bool {
+	return j.OnFailure == dag.ContinueJob ||
+		slices.ContainsFunc(j.Arrays, func(a Array) bool { return a.AllowFailures > 0 })
+}
+
 // Progress is the phase of each task of a job. Only advance writes it.
 type Progress struct {
 	Phases    []byte `json:"phases"` // one Phase per task
 	Succeeded int    `json:"succeeded"`
+	// Reason is the first failure that will fail a job which continues.
+	Reason string `json:"reason,omitempty"`
 }
 
 // Phase is what advance knows of a task, one byte in Progress.Phases.
@@ -72,8 +119,13 @@ const (
 	PhaseWaiting   Phase = 'w' // for its parents
 	PhaseReady     Phase = 'r' // announced; schedule and provision handle it
 	PhaseSucceeded Phase = 's'
-	PhaseFailed    Phase = 'f'
+	PhaseFailed    Phase = 'f' // and is not tried again
+	PhaseSkipped   Phase = 'k' // never ran, because of a failure that it depends on
+	PhaseExcused   Phase = 'e' // the same, and its array allows the failure
 )
+
+// NeverRuns reports whether a task in a phase has failed for good, or will not run because of a failure.
+func NeverRuns(p Phase) bool { return p == PhaseFailed || p == PhaseSkipped || p == PhaseExcused }
 
 // Ledger is a job's money. Only schedule writes it, except for Rests.
 type Ledger struct {

@@ -124,8 +124,7 @@ const CentsEps = 1e-9
 func (bids *Bids) Moved(progress Progress, plan *Plan,
 	changed map[string]events.MarketChange) (most events.PriceMoved, share float64) {
 	for i, c := range plan.Choice {
-		if c < 0 || int(c) >= len(bids.USD) || progress.Phases[i] == PhaseSucceeded ||
-			progress.Phases[i] == PhaseFailed {
+		if c < 0 || int(c) >= len(bids.USD) || progress.Phases[i] != PhaseWaiting && progress.Phases[i] != PhaseReady {
 			continue
 		}
 		id, from := MarketID(plan.Offers[c].ID), bids.USD[c]

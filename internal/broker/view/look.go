@@ -241,6 +241,7 @@ func (b *Views) addTasks(u *txn.Unit, job record.Job, d *Look, from, to int) err
 		}
 	}
 	d.TaskList = taskViews(job, spec, d.plan, tasks, d.Attempts, from, to)
+	addSkipped(d.seen.phases, d.TaskList)
 	for _, cl := range d.seen.clusters {
 		if cl.Kept(u.Now) && cl.Task >= from && cl.Task < to {
 			d.TaskList[cl.Task-from].KeptUntil = cl.KeptUntil
@@ -252,6 +253,16 @@ func (b *Views) addTasks(u *txn.Unit, job record.Job, d *Look, from, to int) err
 	b.addUnanswered(u.Now, d, from, to)
 	addUnsaved(job, d.TaskList)
 	return b.addWaits(u, job, tasks, d.TaskList)
+}
+
+// addSkipped marks the tasks that will not run because of a failure that their job survives.
+func addSkipped(phases []record.Phase, tasks []apitypes.TaskView) {
+	for i := range tasks {
+		t := &tasks[i]
+		if t.Index < len(phases) && record.NeverRuns(phases[t.Index]) && phases[t.Index] != record.PhaseFailed {
+			t.State, t.Reason = "cancelled", "did not run, because it depends on a failed task"
+		}
+	}
 }
 
 // addUnsaved adds which tasks of a suspended job have lost their work, or will.

@@ -37,6 +37,7 @@ type planOptions struct {
 	on       clouds.Enabled
 	modelOut string
 	explain  bool
+	members  bool
 	output   command.Choice
 
 	frontier  bool
@@ -75,6 +76,7 @@ func Plan(in *command.App, enabled clouds.EnabledFunc) *cobra.Command {
 	a.StateFlag(c, &o.state)
 	f.StringVar(&o.modelOut, "model-out", "", "also write the optimizer's model to this file")
 	f.BoolVar(&o.explain, "explain", false, "also show the runners-up of each task")
+	f.BoolVar(&o.members, "members", false, "show each member of an array in a row")
 	f.BoolVar(&o.frontier, "frontier", false, "show what each deadline would cost, instead of one plan")
 	f.IntVar(&o.points, "points", 40, "maximum number of plans that --frontier looks for; 0 means all")
 	f.Var(&o.timeLimit, "time-limit", "maximum time for --frontier (default 10s)")
@@ -357,7 +359,7 @@ func (a app) printPlan(r *PlanResult, o *planOptions) error {
 	for _, line := range surprises(r.Tasks) {
 		a.Tell("%s", line)
 	}
-	return a.planTable(r, o.explain)
+	return a.planTable(r, o)
 }
 
 // relax suggests which bounds to relax.
@@ -377,7 +379,7 @@ func (o *planOptions) relax(r *PlanResult) string {
 }
 
 // planTable prints a plan for a person.
-func (a app) planTable(r *PlanResult, explain bool) error {
+func (a app) planTable(r *PlanResult, o *planOptions) error {
 	t := text.Table{Columns: []text.Column{
 		{Name: "TASK", Flexible: true}, {Name: "OFFER", Flexible: true, Fit: text.Place}, {Name: "MARKET", Optional: 4},
 		{Name: "NODES", Right: true, Optional: 3}, {Name: "USD/H", Right: true, Optional: 2},
@@ -388,9 +390,13 @@ func (a app) planTable(r *PlanResult, explain bool) error {
 	for i := range r.Tasks {
 		nodes = nodes || r.Tasks[i].Nodes > 1
 	}
-	froms := timesFrom(r.Tasks)
-	for i := range r.Tasks {
-		task := &r.Tasks[i]
+	tasks := r.Tasks
+	if !o.members {
+		tasks = folded(tasks)
+	}
+	froms := timesFrom(tasks)
+	for i := range tasks {
+		task := &tasks[i]
 		count := ""
 		if nodes {
 			count = fmt.Sprint(task.Nodes)
@@ -404,7 +410,7 @@ func (a app) planTable(r *PlanResult, explain bool) error {
 			{Text: text.USD(task.USDPerHour)}, {Text: fmt.Sprintf("%.2f", task.Hours)}, {Text: froms[i]},
 			{Text: text.USD(task.USD)}, {},
 		})
-		if explain {
+		if o.explain {
 			t.Rows = append(t.Rows, runnerRows(task, r.Objective)...)
 		}
 	}
@@ -423,6 +429,29 @@ func (a app) planTable(r *PlanResult, explain bool) error {
 		}
 	}
 	return a.planTotals(r)
+}
+
+// folded returns the tasks with one entry for each array: its cost is that of all members, and its time the longest.
+func folded(tasks []PlanTask) (out []PlanTask) {
+	names := make([]string, len(tasks))
+	for i := range tasks {
+		names[i] = tasks[i].Name
+	}
+	next := 0
+	for _, run := range text.MemberRuns(names) {
+		members := tasks[run[0]:run[1]]
+		out = append(out, tasks[next:run[0]]...)
+		one := members[0]
+		one.Name = fmt.Sprintf("%s  %s", text.Array(names[run[0]:run[1]]), text.Count(len(members), "member"))
+		one.Offer = text.Same(len(members), "offer", func(i int) string { return members[i].Offer })
+		one.Market = text.Same(len(members), "market", func(i int) string { return members[i].Market })
+		for i := range members[1:] {
+			one.USD += members[1+i].USD
+			one.Hours = max(one.Hours, members[1+i].Hours)
+		}
+		out, next = append(out, one), run[1]
+	}
+	return append(out, tasks[next:]...)
 }
 
 // withoutMarket returns an offer's ID without the market, which has its own column.

@@ -184,3 +184,23 @@ func TestRetriedTaskIsNotReportedFailed(t *testing.T) {
 		}
 	}
 }
+
+func TestViewShowsArrayAsOneRowWithCounts(t *testing.T) {
+	wall := time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
+	j := NewJob(1)
+	u := apitypes.JobUpdate{Full: true, Now: wall, Job: apitypes.JobView{ID: "x", Tasks: 4, State: apitypes.JobRunning}}
+	for i, state := range []string{"succeeded", "failed", "succeeded", "running"} {
+		u.Tasks = append(u.Tasks, apitypes.TaskView{Index: i, Name: fmt.Sprintf("a[%d]", i), State: state, USD: 0.25})
+	}
+	j.Apply(u, wall)
+	v := View{Job: j, Glyphs: ASCII()}
+	got := v.Render(wall, 120, 0)
+	if !strings.Contains(got, "a[0-3]") || !strings.Contains(got, "4 members: 2 succeeded, 1 failed, 1 running") ||
+		strings.Contains(got, "a[1]") || !strings.Contains(got, "1.00") {
+		t.Errorf("the view is\n%s", got)
+	}
+	v.Members = true
+	if got := v.Render(wall, 120, 0); !strings.Contains(got, "a[1]") || strings.Contains(got, "a[0-3]") {
+		t.Errorf("with members the view is\n%s", got)
+	}
+}

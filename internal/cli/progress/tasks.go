@@ -17,8 +17,8 @@ import (
 func (v *View) tasks(now time.Time, width, room int) []string {
 	j := v.Job
 	switch {
-	case room < 0 || len(j.Tasks)+1 <= room:
-		return v.table(j.Tasks, now, width)
+	case room < 0 || v.rows()+1 <= room:
+		return v.table(j.Tasks, v.arrays(), now, width)
 	case room == 0:
 		return nil
 	}
@@ -28,7 +28,7 @@ func (v *View) tasks(now time.Time, width, room int) []string {
 	if len(active) == 0 || most < 1 {
 		return lines
 	}
-	lines = append(lines, v.table(active[:min(most, len(active))], now, width)...)
+	lines = append(lines, v.table(active[:min(most, len(active))], nil, now, width)...)
 	if more := len(active) - most; more > 0 {
 		lines = append(lines, v.Style.Paint(text.Faint, fmt.Sprintf("%s and %d more active", v.Glyphs.more, more)))
 	}
@@ -75,8 +75,8 @@ func (v *View) active() []apitypes.TaskView {
 	return active
 }
 
-// table returns a table with one row per task.
-func (v *View) table(tasks []apitypes.TaskView, now time.Time, width int) []string {
+// table returns a table with one row per task, or per array: arrays are ranges of the tasks.
+func (v *View) table(tasks []apitypes.TaskView, arrays [][2]int, now time.Time, width int) []string {
 	t := text.Table{Columns: []text.Column{
 		{},
 		{Name: "TASK", Flexible: true},
@@ -87,10 +87,66 @@ func (v *View) table(tasks []apitypes.TaskView, now time.Time, width int) []stri
 		{Name: "ATTEMPTS", Optional: 4},
 		{Name: "USD", Right: true, Optional: 2},
 	}}
-	for i := range tasks {
+	for i := 0; i < len(tasks); i++ {
+		if len(arrays) > 0 && arrays[0][0] == i {
+			t.Rows = append(t.Rows, v.arrayRow(tasks[i:arrays[0][1]]))
+			i, arrays = arrays[0][1]-1, arrays[1:]
+			continue
+		}
 		t.Rows = append(t.Rows, v.row(&tasks[i], now))
 	}
 	return t.Lines(width, v.Style)
+}
+
+// arrays returns the ranges of the tasks that are shown as one row.
+func (v *View) arrays() [][2]int {
+	if v.Members {
+		return nil
+	}
+	names := make([]string, len(v.Job.Tasks))
+	for i := range names {
+		names[i] = v.Job.Tasks[i].Name
+	}
+	return text.MemberRuns(names)
+}
+
+// rows returns the number of rows of the table of all tasks.
+func (v *View) rows() int {
+	n := len(v.Job.Tasks)
+	for _, a := range v.arrays() {
+		n -= a[1] - a[0] - 1
+	}
+	return n
+}
+
+// arrayRow renders the members of an array.
+func (v *View) arrayRow(members []apitypes.TaskView) []text.Cell {
+	names, states, usd, attempts := make([]string, len(members)), make([]string, len(members)), 0.0, 0
+	worst := slices.Index(shownStates, members[0].State)
+	for i := range members {
+		t := &members[i]
+		names[i], states[i] = t.Name, t.State
+		usd += t.USD
+		attempts += max(t.Attempts-1, 0)
+		if t.State == string(record.TaskFailed) {
+			worst = slices.Index(shownStates, t.State)
+		} else if worst >= 0 && shownStates[worst] != string(record.TaskFailed) {
+			worst = max(worst, slices.Index(shownStates, t.State))
+		}
+	}
+	glyph, tone := v.Glyphs.state(shownStates[max(worst, 0)], v.Frame)
+	money, again := "", ""
+	if usd > 0 {
+		money = text.USD(usd)
+	}
+	if attempts > 0 {
+		again = text.Thousands(attempts) + " retried"
+	}
+	return []text.Cell{
+		{Text: glyph, Tone: tone}, {Text: text.Array(names)}, {Text: text.Tally(states), Tone: tone}, {},
+		{Text: text.Same(len(members), "place", func(i int) string { return placeOf(&members[i]) })}, {},
+		{Text: again}, {Text: money},
+	}
 }
 
 func (v *View) row(t *apitypes.TaskView, now time.Time) []text.Cell {

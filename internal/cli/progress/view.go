@@ -18,9 +18,11 @@ type View struct {
 	Missed int     // number of notable events before Recent
 	Note   string  // message of the program itself, such as that it is cancelling
 	Hint   string  // what keys do
-	Frame  int     // of the animation
-	Style  text.Style
-	Glyphs Glyphs
+	// Members shows each member of an array in a row, instead of one row for the array.
+	Members bool
+	Frame   int // of the animation
+	Style   text.Style
+	Glyphs  Glyphs
 }
 
 // Minimum height and width of a view. A smaller terminal cuts it.
@@ -41,7 +43,7 @@ func (v *View) Render(wall time.Time, width, height int) string {
 	room, below := -1, -1
 	if height > 0 {
 		room = max(height, leastHeight) - len(head) - 1 // the line below, for the cursor
-		below = max(room-min(len(v.Job.Tasks)+1, 4), 0)
+		below = max(room-min(v.rows()+1, 4), 0)
 	}
 	tail := v.footer(width, below)
 	if room >= 0 {

@@ -115,6 +115,8 @@ const (
 	Hopeful Kind = "hopeful"
 	// Content: reconcile looks at no queue each of whose waiting jobs holds machines.
 	Content Kind = "content"
+	// Rushing: how many members of an array may run at the same time is lost.
+	Rushing Kind = "rushing"
 )
 
 // All returns all bugs.
@@ -123,7 +125,7 @@ func All() []Kind {
 		Forgetful, Overtaking, NoPartitions, NoGang, Loners, Herd, Headless, NoHold, OldPrice, Swinging, Asleep,
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
 		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding,
-		Abandoned, Boastful, Versionless, Tireless, Roomless, Hopeful, Content}
+		Abandoned, Boastful, Versionless, Tireless, Roomless, Hopeful, Content, Rushing}
 }
 
 // forgotten lists the fields that a broken store loses: in which records, and the text from its start to its end.
@@ -137,6 +139,7 @@ var forgotten = map[Kind]struct{ of, from, to string }{
 	Abandoned:   {"job", `,"serves":tru`, "e"},
 	Tireless:    {"task#", `"silent":`, ","},
 	Hopeful:     {"task#", `"lostHours":`, ","},
+	Rushing:     {"job", `"maxParallel":`, ","},
 }
 
 // unwritten lists the records that a broken store does not write.

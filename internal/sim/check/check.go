@@ -36,6 +36,8 @@ const (
 	InvFinished = "a finished task never runs again"
 	// InvAttempt: at most one attempt of a task is open, and an attempt ends once.
 	InvAttempt = "one attempt at a time"
+	// InvParallel: no more members of an array have machines than its maxParallel.
+	InvParallel = "an array runs as wide as it may"
 	// InvQueued: a queued task has its entry in the queue.
 	InvQueued = "a queued task waits in its queue"
 	// InvQuota: a queue's usage is the sum of the attempts that hold resources, and within its quota.

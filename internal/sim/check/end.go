@@ -7,6 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // AtRest reports whether nothing is in progress except the schedules.
@@ -149,12 +150,17 @@ func (c *Checker) cause(s *Job) {
 	default:
 		return
 	}
+	failed := map[*dag.Array]int{}
 	for i, n := range u.Failures {
 		most := u.Spec.Tasks[i].RetriesAfter(scriptFailed)
 		if s.serves(i) {
 			most = attempt.MaxMisses - 1
 		}
-		if n > most {
+		if n <= most {
+			continue
+		}
+		a, _ := u.Spec.ArrayOf(i)
+		if failed[a]++; a == nil || failed[a] > a.AllowFailures {
 			return
 		}
 	}

@@ -25,7 +25,8 @@ func Siblings(r timeline.Random, j *dag.Job, number int) {
 	if j.Queue = "small"; number == late {
 		j.Queue, n = "cpus", few
 	}
-	j.Edges, j.Objective, j.Priority, j.Tasks = nil, dag.MinimizeCost, 0, nil
+	j.Edges, j.Objective, j.Priority, j.Tasks, j.Arrays = nil, dag.MinimizeCost, 0, nil, nil
+	j.OnFailure = ""
 	for i := range n {
 		t := dag.Task{Name: fmt.Sprintf("t%d", i), Run: "work", Nodes: 1, Resources: []dag.Resources{{}},
 			Checkpoint: &dag.Checkpoint{Every: r.Spread(3*time.Minute, 30*time.Minute), Path: "ckpt/"}}

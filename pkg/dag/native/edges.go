@@ -28,6 +28,7 @@ type nativeAfter struct {
 	data    dag.GiB
 	sized   bool // the file has data
 	outputs []string
+	each    bool // member to member
 }
 
 // nativeInput is an entry of inputs: existing data, or an output of another task. The nodes are those of its fields;
@@ -35,7 +36,9 @@ type nativeAfter struct {
 type nativeInput struct {
 	dag.Input
 	from, output                     string
+	each                             bool
 	uriAt, otherAt, fromAt, outputAt *yaml.Node
+	eachAt                           *yaml.Node
 }
 
 // readOutput is an output of a task, by index, that an input of the current task reads.
@@ -50,6 +53,10 @@ func (r *reader) forAfter() yamlfile.Fields[*nativeAfter] {
 		"task": func(a *nativeAfter, n *yaml.Node) (err error) {
 			a.taskAt = n
 			a.task, err = r.Text(n)
+			return err
+		},
+		"each": func(a *nativeAfter, n *yaml.Node) (err error) {
+			a.each, err = r.Boolean(n)
 			return err
 		},
 		"data": func(a *nativeAfter, n *yaml.Node) error {
@@ -92,7 +99,7 @@ func (r *reader) readAfter(i int, n *yaml.Node) error {
 	if a.taskAt == nil {
 		return fault.Within("task", r.Fault(n, "is missing", "add the task to wait for"))
 	}
-	return r.addEdge(a.task, a.taskAt, dag.Edge{Data: a.data, Outputs: a.outputs},
+	return r.addEdge(a.task, a.taskAt, dag.Edge{Data: a.data, Outputs: a.outputs, Each: a.each},
 		link{index: int32(i), explicit: a.sized}) //nolint:gosec // at most MaxFileBytes
 }
 
@@ -142,6 +149,13 @@ func (r *reader) forInput() yamlfile.Fields[*nativeInput] {
 				yamlfile.Checked(dag.CheckURI),
 			),
 		),
+		"each": noting(
+			func(in *nativeInput) **yaml.Node { return &in.eachAt },
+			func(in *nativeInput, n *yaml.Node) (err error) {
+				in.each, err = r.Boolean(n)
+				return err
+			},
+		),
 		"from": noting(
 			func(in *nativeInput) **yaml.Node { return &in.fromAt },
 			yamlfile.TextField(
@@ -171,7 +185,7 @@ func (r *reader) readInput(t *dag.Task, i int, n *yaml.Node) error {
 	} else if err := yamlfile.ReadFields(&r.Reader, n, r.inputFields, &in); err != nil {
 		return err
 	}
-	exists, made := in.uriAt != nil || in.otherAt != nil, in.fromAt != nil || in.outputAt != nil
+	exists, made := in.uriAt != nil || in.otherAt != nil, in.fromAt != nil || in.outputAt != nil || in.eachAt != nil
 	switch {
 	case exists && made:
 		return r.Fault(
@@ -182,7 +196,7 @@ func (r *reader) readInput(t *dag.Task, i int, n *yaml.Node) error {
 	case made && in.fromAt == nil:
 		return fault.Within("from", r.Fault(n, "is missing", "add the task that has the output"))
 	case made:
-		e := dag.Edge{}
+		e := dag.Edge{Each: in.each}
 		if in.outputAt != nil {
 			e.Outputs = []string{in.output}
 		}
@@ -209,6 +223,9 @@ func (r *reader) readInput(t *dag.Task, i int, n *yaml.Node) error {
 func (r *reader) addEdge(from string, n *yaml.Node, e dag.Edge, l link) error {
 	parent, ok := r.index[from]
 	if roles := r.gang[from]; !ok && roles != nil {
+		if a := r.parts[roles[0]].array; a != nil {
+			return r.addArrayEdges(a, roles, n, e, l)
+		}
 		return r.addEdges(roles, n, e, l)
 	}
 	if !ok && r.unread[from] {
@@ -222,6 +239,14 @@ func (r *reader) addEdge(from string, n *yaml.Node, e dag.Edge, l link) error {
 		}
 		return r.Fault(n, "there is no task "+fault.Quote(from), hint)
 	}
+	if e.Each {
+		return r.Fault(n, "each needs an array, and "+fault.Quote(from)+" is none", "remove each")
+	}
+	return r.addEdgeFrom(parent, n, e, l)
+}
+
+// addEdgeFrom is addEdge from a task by its index.
+func (r *reader) addEdgeFrom(parent int, n *yaml.Node, e dag.Edge, l link) error {
 	e.From, e.To = parent, r.current
 	l.pos = yamlfile.PositionOf(n)
 	if l.isInput && e.Outputs != nil {

@@ -35,6 +35,8 @@ type taskPart struct {
 	// replicas.
 	service bool
 	of      string
+	// array is set if the part is a member of an array.
+	array *dag.Array
 	// outputs are the names of its outputs, as far as they are known before it is read.
 	outputs []string
 }
@@ -277,8 +279,8 @@ func (r *reader) outputNames(n *yaml.Node) (names []string) {
 // forRole returns the fields of a role: those of a task, except those that must be the same for the whole gang.
 func (r *reader) forRole() yamlfile.Fields[*dag.Task] {
 	known := r.forTask()
-	for _, field := range []string{"gang", "joins", "role", "framework", "within", "after", "inputs", "secrets",
-		"nodes", "service", "share"} {
+	for _, field := range append(arrayFields(), "gang", "joins", "role", "framework", "within", "after", "inputs",
+		"secrets", "nodes", "service", "share") {
 		delete(known, field)
 	}
 	known["replicas"] = r.forDefaults()["nodes"]

@@ -43,6 +43,7 @@ type reader struct {
 	job    *dag.Job
 	origin *dag.Origin
 	index  map[string]int   // tasks by name
+	failAt *yaml.Node       // onFailure of the job
 	gang   map[string][]int // the tasks of the roles, by the name of the task that has the roles
 	parts  []taskPart       // by task
 
@@ -66,14 +67,19 @@ type reader struct {
 	inputFields    yamlfile.Fields[*nativeInput]
 	afterFields    yamlfile.Fields[*nativeAfter]
 
-	current int                    // the task being read
-	links   []link                 // parallel to job.Edges
-	edgeOf  []int32                // by task: the last edge from it, valid if it goes to current
-	marks   []dag.Mark             // of the alternatives being read
-	files   []dag.Mark             // of the workdir and inputs of the task being read
-	shares  *yaml.Node             // the share of the current task, if it is true there
+	current int        // the task being read
+	links   []link     // parallel to job.Edges
+	edgeOf  []int32    // by task: the last edge from it, valid if it goes to current
+	marks   []dag.Mark // of the alternatives being read
+	files   []dag.Mark // of the workdir and inputs of the task being read
+	shares  *yaml.Node // the share of the current task, if it is true there
+	// whether the current task, or defaults, say if tasks share machines
+	saysShare, defaultsSayShare bool
+
 	gangs   map[int]fault.Position // by task: where the file names its gang, or the gang it joins
 	inputs  []link                 // of current, parallel to its inputs
+	outputs []fault.Position       // of current, parallel to its outputs
+	marked  int                    // the number of marks of current
 	taken   map[readOutput]bool    // the outputs that inputs of current read
 }
 
@@ -221,6 +227,11 @@ func (r *reader) forJob() yamlfile.Fields[*dag.Job] {
 			}
 			return err
 		},
+		"onFailure": func(j *dag.Job, n *yaml.Node) error {
+			r.failAt = n
+			return yamlfile.TextField(y, func(j *dag.Job) *dag.OnFailure { return &j.OnFailure },
+				word[dag.OnFailure])(j, n)
+		},
 		"infeasible": yamlfile.TextField(
 			y,
 			func(j *dag.Job) *dag.Infeasible { return &j.Infeasible },
@@ -286,7 +297,14 @@ func (r *reader) readTasks(n *yaml.Node) error {
 	for _, e := range entries {
 		var of []taskPart
 		err := fault.At(yamlfile.PositionOf(e.Name), dag.CheckName(e.Key))
+		var array *dag.Array
 		if err == nil {
+			array, err = r.arrayOf(e, dag.MaxTasks-len(parts))
+		}
+		if array != nil && err == nil {
+			of = membersOf(e, array)
+		}
+		if err == nil && of == nil {
 			of, err = r.replicasOf(e)
 		}
 		if err == nil && of == nil {
@@ -307,10 +325,15 @@ func (r *reader) readTasks(n *yaml.Node) error {
 	if !all.Add(r.nameTasks(parts)) {
 		return all.Err()
 	}
-	for i, p := range parts {
-		if !all.Add(r.readTask(i, p)) {
+	for i := 0; i < len(parts); {
+		if !all.Add(r.readTask(i, parts[i])) {
 			break
 		}
+		if a := parts[i].array; a != nil {
+			i += a.Size
+			continue
+		}
+		i++
 	}
 	return all.Err()
 }
@@ -324,8 +347,12 @@ func (r *reader) nameTasks(parts []taskPart) error {
 	r.origin.Tasks = make([]fault.Position, len(parts))
 	for i, p := range parts {
 		name, at, whole := p.name, p.entry.Name, p.whole()
-		if _, twice := r.index[whole]; twice && p.task != nil { // another task's role has the name of this whole task
-			name, at = whole, p.task.Name
+		if _, twice := r.index[whole]; twice && (p.task != nil || p.array != nil) {
+			// another task's role has the name of this whole task
+			name = whole
+			if p.task != nil {
+				at = p.task.Name
+			}
 		}
 		if _, twice := r.index[name]; twice || r.gang[name] != nil && p.task != nil {
 			return fault.WithinKey(name, r.Fault(at, "is the name of a task and of a role", "rename one"))
@@ -353,7 +380,9 @@ func (r *reader) readTask(i int, p taskPart) error {
 	t := &r.job.Tasks[i]
 	*t = copied(r.defaults)
 	t.Name = p.name
-	r.current, r.marks, r.files, r.inputs, r.shares = i, nil, nil, nil, nil
+	r.current, r.marks, r.files, r.inputs, r.outputs, r.shares = i, nil, nil, nil, nil, nil
+	edges, marks := len(r.job.Edges), len(r.origin.Marks)
+	r.saysShare = r.defaultsSayShare
 	clear(r.taken)
 	if p.task != nil {
 		t.Nodes = 1
@@ -366,7 +395,15 @@ func (r *reader) readTask(i int, p taskPart) error {
 			return fault.WithinKey(p.path, err)
 		}
 	} else if err := yamlfile.ReadFieldsOr(&r.Reader, p.entry.Node, r.taskFields, t, r.unknownInTask); err != nil {
-		return fault.WithinKey(p.name, err)
+		return fault.WithinKey(p.path, err)
+	}
+	if p.array != nil {
+		return fault.WithinKey(p.path, firstOf(r.endTask(i, t), func() error {
+			if !r.saysShare {
+				t.Share = t.ShareInArray()
+			}
+			return r.copyMembers(i, edges, marks)
+		}))
 	}
 	if p.of != "" {
 		return fault.WithinKey(p.of, r.endTask(i, t))
@@ -390,6 +427,7 @@ func (r *reader) endTask(i int, t *dag.Task) error {
 			Alternative: dag.FilesOfTask, Pos: in.pos, Field: dag.InputField(k), Path: dag.InputField(int(in.index)),
 		})
 	}
+	r.marked = len(r.files) + len(r.marks)
 	for _, m := range append(r.files, r.marks...) {
 		m.Task = int32(i) //nolint:gosec // below dag.MaxTasks
 		r.origin.Marks = append(r.origin.Marks, m)
@@ -460,6 +498,11 @@ func (r *reader) checkGraph(doc *yaml.Node) error {
 	if err := r.finishServices(doc); err != nil {
 		return err
 	}
+	if r.failAt != nil && j.OnFailure == dag.ContinueJob {
+		if err := j.CheckContinues(); err != nil {
+			return fault.At(yamlfile.PositionOf(r.failAt), fault.Within("onFailure", err))
+		}
+	}
 	j.MergeEdges()
 	if err := r.finishPlacement(); err != nil {
 		return err
@@ -485,8 +528,12 @@ func (r *reader) linkError(i int, err error) error {
 	if l.isInput {
 		field = "inputs"
 	}
+	path := dag.TaskPath(r.job.Tasks[r.job.Edges[i].To].Name)
+	if p := &r.parts[r.job.Edges[i].To]; p.array != nil {
+		path = dag.TaskPath(p.path)
+	}
 	err = fault.Within(
-		dag.TaskPath(r.job.Tasks[r.job.Edges[i].To].Name),
+		path,
 		fault.Within(field+fault.Index(int(l.index)), err),
 	)
 	return fault.At(l.pos, err)

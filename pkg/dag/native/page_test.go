@@ -38,6 +38,7 @@ var facts = map[string][3]string{
 	"job.name":          {"the file's name", "train"},
 	"job.namespace":     {"none", "vision"},
 	"job.objective":     {"`cost`", "makespan"},
+	"job.onFailure":     {"`stop`", "continue"},
 	"job.patience":      {"1d, or until a later deadline", "12h"},
 	"job.placement":     {"none", "{pack: region, of: [prepare, train]}"},
 	"job.priority":      {"0", "10"},
@@ -48,6 +49,12 @@ var facts = map[string][3]string{
 	"job.tasks":         {"required", "{train: {run: python train.py}}"},
 
 	"task.after":            {"none", "[prepare]"},
+	"task.after[].each":     {"false", "true"},
+	"task.allowFailures":    {"0", "5%"},
+	"task.array":            {"none", "{from: 1, to: 100, step: 3}"},
+	"task.matrix":           {"none", "{lr: [0.1, 0.01], seed: [1, 2, 3]}"},
+	"task.maxParallel":      {"no limit", "10"},
+	"task.inputs[].each":    {"false", "true"},
 	"task.after[].data":     {"size of the outputs", "10GiB"},
 	"task.after[].outputs":  {"all", "[counts]"},
 	"task.after[].task":     {"required", "prepare", "the task to wait for"},
@@ -85,7 +92,7 @@ var facts = map[string][3]string{
 	"task.role":             {"the task's name", "worker"},
 	"task.run":              {"none", "python train.py"},
 	"task.secrets":          {"none", "[HF_TOKEN]"},
-	"task.share":            {"false", "true"},
+	"task.share":            {"false; true for an array without a setup", "true"},
 	"task.service":          {"none", "{port: 8080, replicas: 2}"},
 	"task.setup":            {"none", "pip install torch"},
 	"task.time":             {"learned, else 1h", "{V100: 4h, default: 9h}"},
@@ -94,6 +101,11 @@ var facts = map[string][3]string{
 	"task.workdir":          {"none", "."},
 	"task.workdir.ref":      {"the default branch", "v1.2"},
 	"task.workdir.url":      {"required", "https://github.com/org/code"},
+
+	"array.from":   {"0", "1"},
+	"array.step":   {"1", "3"},
+	"array.to":     {"required without values", "100"},
+	"array.values": {"none", "[mean, median]"},
 
 	"gang.minAvailable": {"all", "3"},
 	"gang.on":           {"see [on](#on)", "{podFailed: abort}"},
@@ -185,8 +197,10 @@ func form(s object) string {
 	case "":
 	case "placement", "placements":
 		return "[placement](#placement)"
-	case "resources", "service", "on", "gang", "task":
+	case "resources", "service", "on", "gang", "task", "array":
 		return "[" + name + "](#" + name + ")"
+	case "taskName":
+		return "name"
 	default:
 		return name
 	}
@@ -236,7 +250,7 @@ func TestJobFilePage(t *testing.T) {
 	}
 	defs := schema["$defs"].(object)
 	tables := map[string][]field{"job": fields("job", "", schema)}
-	for _, name := range []string{"task", "gang", "resources", "service", "on", "placements"} {
+	for _, name := range []string{"task", "array", "gang", "resources", "service", "on", "placements"} {
 		tables[name] = fields(name, "/$defs/"+name, defs[name].(object))
 	}
 	role := "/$defs/gang/properties/roles/additionalProperties"

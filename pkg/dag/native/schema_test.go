@@ -198,10 +198,11 @@ func buildSchema() object {
 		"resources": with(ref("resources"), "the machines on which the task runs"),
 		"share": object{"type": "boolean", "description": "true lets the task run on one machine together with other " +
 			"tasks of the job that need the same machine; it then holds its cpus (1 if it requests none) and memory (2 GiB for " +
-			"each) of it"},
+			"each) of it. The default is false, and true for an array without a setup"},
 		"labels":    labels("labels that identify the task in placement rules of other tasks"),
 		"placement": with(ref("placement"), "rules about the relative places of its machines, and of other tasks"),
 	}
+	boolean := object{"type": "boolean"}
 	output := record([]string{"name"}, object{
 		"name": ref("name"),
 		"path": with(inside, "what to save, below $TRADEWIND_OUTPUT; all of it if omitted"),
@@ -224,14 +225,16 @@ func buildSchema() object {
 			"source": with(line, "a local path that is uploaded to the URI first"),
 		}),
 		record([]string{"from"}, object{
-			"from":   with(ref("name"), "the task whose output is read; this task waits for it"),
+			"from":   with(ref("taskName"), "the task whose output is read; this task waits for it"),
+			"each":   with(boolean, "both tasks are arrays: each member reads from the member with its index"),
 			"output": with(ref("name"), "the output; all if omitted"),
 		}),
 	}}
 	after := object{"oneOf": []any{
-		ref("name"),
+		ref("taskName"),
 		record([]string{"task"}, object{
-			"task": ref("name"),
+			"task": ref("taskName"),
+			"each": with(boolean, "both tasks are arrays: each member waits for the member with its index"),
 			"outputs": with(
 				list(ref("name"), dag.MaxFiles),
 				"the outputs that are read; none if empty, all if omitted",
@@ -239,9 +242,39 @@ func buildSchema() object {
 			"data": with(ref("size"), "the amount of data read, if it differs from the size of the outputs"),
 		}),
 	}}
+	whole := func(least, most int, says string) object {
+		return object{"type": "integer", "minimum": least, "maximum": most, "description": says}
+	}
+	scalars := object{"type": "array", "minItems": 1, "maxItems": dag.MaxTasks, "items": object{
+		"type": []string{"string", "number", "boolean"}}}
+	array := record(nil, object{
+		"from":   whole(0, dag.MaxArrayIndex, "the index of the first member"),
+		"to":     whole(0, dag.MaxArrayIndex, "the last index that a member may have"),
+		"step":   whole(1, dag.MaxArrayIndex, "the distance between two indexes"),
+		"values": with(scalars, "one member for each value, numbered from 0"),
+	})
+	array["oneOf"] = []any{object{"required": []string{"to"}}, object{"required": []string{"values"}}}
 	framework := oneOf("pytorch", "tensorflow", "mpi", "horovod", "ray", "spark", "dask")
 	task := maps.Clone(defaults)
 	maps.Copy(task, object{
+		"array": object{
+			"description": "the task is an array: it runs once for each member; a number of members, a range of indexes, " +
+				"or values",
+			"oneOf": []any{whole(1, dag.MaxTasks, "the number of members"), ref("array")},
+		},
+		"matrix": object{
+			"type": "object", "minProperties": 1, "additionalProperties": scalars,
+			"propertyNames": object{"pattern": dag.EnvPattern, "not": object{"pattern": "^" + "TRADEWIND_"}},
+			"description":   "the task is an array with a member for each combination of these values, numbered from 0",
+		},
+		"maxParallel": whole(1, dag.MaxTasks, "the maximum number of members that run at the same time"),
+		"allowFailures": object{
+			"description": "members that may fail while the array still counts as succeeded: a number, or a share as 5%",
+			"oneOf": []any{
+				object{"type": "integer", "minimum": 0, "maximum": dag.MaxTasks},
+				object{"type": "string", "pattern": `^\s*` + number + `%$`},
+			},
+		},
 		"run": with(script, "shell script, on each machine"),
 		"gang": object{
 			"description": "tasks of the same gang start together or not at all; at most " + fmt.Sprint(dag.MaxGang) +
@@ -287,6 +320,8 @@ func buildSchema() object {
 		},
 		"infeasible": with(oneOf("retry", "fail", "wait"), "what to do if no place is feasible: retry (the default) waits "+
 			"if only temporary blocks prevent a plan, fail does not wait, wait always waits"),
+		"onFailure": with(oneOf("stop", "continue"), "what happens after a task has failed for good: stop ends the job, "+
+			"continue still runs the tasks that do not depend on it, and then fails the job"),
 		"patience": with(ref("duration"), "the maximum time to wait while no place is feasible; a day, or until the deadline "+
 			"if that is later"),
 		"regions": object{
@@ -311,7 +346,7 @@ func buildSchema() object {
 	})
 	role := maps.Clone(task)
 	for _, field := range []string{"gang", "joins", "role", "framework", "within", "after", "inputs", "secrets", "nodes",
-		"service", "share"} {
+		"service", "share", "array", "matrix", "maxParallel", "allowFailures"} {
 		delete(role, field)
 	}
 	for field, says := range map[string]string{
@@ -409,7 +444,10 @@ func buildSchema() object {
 		object{"required": []string{"setup"}},
 	}
 	taskSchema["dependentRequired"] = object{"role": []string{"gang"}}
-	taskSchema["not"] = object{"required": []string{"run", "recorded"}}
+	taskSchema["not"] = object{"anyOf": []any{
+		object{"required": []string{"run", "recorded"}},
+		object{"required": []string{"array", "matrix"}},
+	}}
 	root["not"] = object{
 		"required": []string{"infeasible", "patience"}, "properties": object{"infeasible": object{"const": "fail"}},
 	}
@@ -421,10 +459,12 @@ func buildSchema() object {
 		"description": "A directed acyclic graph of batch tasks, " + dag.APIVersion,
 		"$defs": object{
 			"name":      object{"type": "string", "pattern": dag.NamePattern},
+			"taskName":  object{"type": "string", "pattern": dag.TaskPattern},
+			"array":     array,
 			"task":      taskSchema,
 			"gang":      gang,
 			"placement": placement(object{}),
-			"placements": placement(object{"of": with(list(ref("name"), dag.MaxPlaced),
+			"placements": placement(object{"of": with(list(ref("taskName"), dag.MaxPlaced),
 				"the tasks to which the rule applies; all if omitted. The name of a task with roles means all of them")}),
 			"on":        record(nil, on),
 			"service":   service,

@@ -77,6 +77,9 @@ func (p *taskPart) whole() string {
 	if p.task != nil {
 		return p.task.Key
 	}
+	if p.array != nil {
+		return p.array.Name
+	}
 	return p.of
 }
 

@@ -2,6 +2,8 @@ package native_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,10 +12,31 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
-// TestStories runs testdata/stories. The command read prints the job that it reads in the native format, with
-// warnings and secrets, or the error; where is the other command.
+// TestStories runs testdata/stories. The command members prints the tasks with what their arrays add. read prints the job that it reads in the native format, with
+// warnings and secrets, or the error; where is a further command.
 func TestStories(t *testing.T) {
-	dagtest.Stories(t, native.Parse, map[string]func(*testing.T, *dag.Job) string{"read": told})
+	dagtest.Stories(t, native.Parse, map[string]func(*testing.T, *dag.Job) string{"read": told, "members": members})
+}
+
+// members returns the tasks, with their environment as members of arrays, inputs and outputs.
+func members(_ *testing.T, j *dag.Job) string {
+	var b strings.Builder
+	for i := range j.Tasks {
+		t := &j.Tasks[i]
+		fmt.Fprint(&b, t.Name)
+		env := j.MemberEnv(i)
+		for _, name := range slices.Sorted(maps.Keys(env)) {
+			fmt.Fprintf(&b, " %s=%q", strings.TrimPrefix(name, "TRADEWIND_"), env[name])
+		}
+		for _, in := range t.Inputs {
+			fmt.Fprint(&b, " from ", in.URI)
+		}
+		for _, out := range t.Outputs {
+			fmt.Fprint(&b, " to ", out.URI)
+		}
+		fmt.Fprintln(&b)
+	}
+	return b.String()
 }
 
 // told returns the job in the native format, without the fields that every job has.

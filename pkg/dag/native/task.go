@@ -96,6 +96,9 @@ func (r *reader) forTask() yamlfile.Fields[*dag.Task] {
 		word[dag.Framework])
 	known["within"] = yamlfile.TextField(y, func(t *dag.Task) *dag.Within { return &t.Within }, word[dag.Within])
 	known["service"] = r.readService
+	for _, field := range arrayFields() {
+		known[field] = r.onlyArrays
+	}
 	known["on"] = func(t *dag.Task, n *yaml.Node) (err error) {
 		t.On, err = r.readOn(n)
 		return err
@@ -119,9 +122,13 @@ func (r *reader) readShare(t *dag.Task, n *yaml.Node) error {
 	default:
 		return r.Fault(n, "is not true or false", "")
 	}
-	if t != &r.defaults && t.Share != dag.ShareNone {
+	switch {
+	case t == &r.defaults:
+		r.defaultsSayShare = true
+	case t.Share != dag.ShareNone:
 		r.shares = n
 	}
+	r.saysShare = true
 	return nil
 }
 
@@ -267,6 +274,7 @@ func (r *reader) readOutputs(t *dag.Task, n *yaml.Node) error {
 			return fault.OverLimit(fmt.Sprintf("more than %d outputs", dag.MaxFiles), "")
 		}
 		seen[o.Name] = true
+		r.outputs = append(r.outputs, yamlfile.PositionOf(n))
 		t.Outputs = append(t.Outputs, o)
 		return nil
 	})

@@ -28,6 +28,7 @@ func TestExamplesRunInSh(t *testing.T) {
 	for file, want := range map[string]string{
 		"train-infer.yaml": "inferring with weights after 5 steps",
 		"fan-out.yaml":     "22 words in all",
+		"array.yaml":       "the sum is 2870",
 		"multi-node.yaml":  "all machines together: 465",
 	} {
 		t.Run(file, func(t *testing.T) {
@@ -92,8 +93,9 @@ func (r *exampleRun) run(task, rank int) ([]byte, error) {
 			rank,
 		), "TRADEWIND_NUM_NODES=" + strconv.Itoa(t.Nodes), "TRADEWIND_HEAD=localhost", "TRADEWIND_PORT=1",
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
-		cmd.Env = append(cmd.Env, name+"="+t.Env[name])
+	env := dag.MergeEnv(t.Env, r.job.MemberEnv(task))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		cmd.Env = append(cmd.Env, name+"="+env[name])
 	}
 	return cmd.CombinedOutput()
 }

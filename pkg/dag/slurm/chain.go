@@ -63,6 +63,7 @@ type link struct {
 	names []string // the names by which other scripts wait for it: -J, and the name of its file up to the first dot
 	tasks []int    // all its tasks, in the common job
 	ends  []int    // the tasks whose end ends it: for a gang, the task of its first node
+	array bool     // its tasks are the members of an array
 	of    int      // the number of tasks for each index of its array, or for the whole script
 }
 
@@ -96,6 +97,19 @@ func Chain(scripts []Script) (*dag.Job, error) {
 		l.names, l.of = []string{l.requirements.name, base}, 1
 		if one.Tasks[0].Gang != "" {
 			l.of = 2
+		}
+		l.array = len(one.Arrays) > 0
+		if l.array { // it is all of the script
+			a := one.Arrays[0]
+			a.Name, a.First = names.Name(a.Name, "job"), len(job.Tasks)
+			for i := range one.Tasks {
+				one.Tasks[i].Name = a.Member(i)
+				l.tasks = append(l.tasks, len(job.Tasks))
+				job.Tasks = append(job.Tasks, one.Tasks[i])
+			}
+			l.ends = l.tasks
+			job.Arrays = append(job.Arrays, a)
+			one.Tasks = nil
 		}
 		gang := ""
 		for i := range one.Tasks {
@@ -132,7 +146,7 @@ func (l *link) wait(job *dag.Job, d dependency, links []*link, i int) error {
 	if d.kind == "singleton" {
 		for _, before := range links[:i] {
 			if before.name == l.name {
-				if err := edges(job, before.ends, l.tasks); err != nil {
+				if err := edges(job, before.ends, l.tasks, dag.Edge{All: before.array}); err != nil {
 					return err
 				}
 			}
@@ -145,7 +159,7 @@ func (l *link) wait(job *dag.Job, d dependency, links []*link, i int) error {
 			return err
 		}
 		if d.kind == "afterok" {
-			if err := edges(job, before.ends, l.tasks); err != nil {
+			if err := edges(job, before.ends, l.tasks, dag.Edge{All: before.array}); err != nil {
 				return err
 			}
 			continue
@@ -155,7 +169,8 @@ func (l *link) wait(job *dag.Job, d dependency, links []*link, i int) error {
 				" has others", "afterok waits for all of it")
 		}
 		for k := range l.requirements.array {
-			if err := edges(job, before.ends[k:k+1], l.tasks[k*l.of:(k+1)*l.of]); err != nil {
+			e := dag.Edge{Each: before.array && l.array}
+			if err := edges(job, before.ends[k:k+1], l.tasks[k*l.of:(k+1)*l.of], e); err != nil {
 				return err
 			}
 		}
@@ -183,14 +198,15 @@ func (l *link) named(name string, links []*link) (found *link, err error) {
 	return found, err
 }
 
-// edges makes each task of after wait for all tasks of before.
-func edges(job *dag.Job, before, after []int) error {
+// edges makes each task of after wait for all tasks of before, with edges like e.
+func edges(job *dag.Job, before, after []int, e dag.Edge) error {
 	if len(job.Edges)+len(before)*len(after) > dag.MaxEdges {
 		return fault.OverLimit(fmt.Sprintf("tasks wait for each other more than %d times", dag.MaxEdges), "")
 	}
 	for _, from := range before {
 		for _, to := range after {
-			job.Edges = append(job.Edges, dag.Edge{From: from, To: to})
+			e.From, e.To = from, to
+			job.Edges = append(job.Edges, e)
 		}
 	}
 	return nil

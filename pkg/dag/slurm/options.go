@@ -281,12 +281,12 @@ const maxArray = 10_000
 // readArray reads the indexes of an array: 0-9, 1-10:2, 1,3,5, each with %LIMIT at its end.
 func readArray(r *reader, s string) error {
 	list, limit, limited := strings.Cut(s, "%")
+	r.requirements.parallel, r.requirements.arrayAt = 0, r.pos
 	if limited {
-		if _, err := dag.ParseInt(limit, 1, maxArray); err != nil {
+		var err error
+		if r.requirements.parallel, err = dag.ParseInt(limit, 1, maxArray); err != nil {
 			return err
 		}
-		_ = r.warn("the job's queue limits how many run at once: tradewind queue set NAME --max-running " +
-			limit)
 	}
 	r.requirements.array, r.requirements.step = nil, 1
 	seen := map[int]bool{}

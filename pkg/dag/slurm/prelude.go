@@ -3,6 +3,7 @@ package slurm
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,15 @@ func prelude(a *requirements, job string, nodes int, functions string) string {
 	id := `"$TRADEWIND_JOB"`
 	if a.array != nil { // each task of an array has its own job ID
 		b.WriteString("export SLURM_ARRAY_JOB_ID=\"$TRADEWIND_JOB\"\n")
+		switch {
+		case nodes > 1: // it is in the task's environment
+		case a.distance() > 0:
+			b.WriteString("export SLURM_ARRAY_TASK_ID=\"$TRADEWIND_ARRAY_INDEX\"\n")
+		default:
+			b.WriteString("export SLURM_ARRAY_TASK_ID=\"$TRADEWIND_ARRAY_VALUE\"\n")
+		}
+		fmt.Fprintf(&b, "export SLURM_ARRAY_TASK_COUNT=%d SLURM_ARRAY_TASK_MIN=%d SLURM_ARRAY_TASK_MAX=%d"+
+			" SLURM_ARRAY_TASK_STEP=%d\n", len(a.array), slices.Min(a.array), slices.Max(a.array), a.step)
 		id = `"${TRADEWIND_JOB}_$SLURM_ARRAY_TASK_ID"`
 	}
 	onNode := func(n int) string { // Slurm's notation for a value that is equal on all nodes

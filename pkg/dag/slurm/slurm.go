@@ -52,6 +52,8 @@ type requirements struct {
 	tasksGPU, cpusGPU     int // per GPU
 	memoryGPU             dag.GiB
 	array                 []int
+	arrayAt               fault.Position
+	parallel              int // of the array
 	step                  int // the step of its last range
 	env                   map[string]string
 	requeue               bool
@@ -275,21 +277,68 @@ func (r *reader) build(script string) error {
 	if a.requeue {
 		task.Retries = 1
 	}
-	indexes := a.array
-	if indexes == nil {
+	if a.array == nil {
 		r.add(r.job.Name, task, nodes)
 		return nil
 	}
-	first, last := slices.Min(indexes), slices.Max(indexes)
-	for _, i := range indexes {
-		t := task
-		t.Env = dag.MergeEnv(map[string]string{
-			"SLURM_ARRAY_TASK_ID": strconv.Itoa(i), "SLURM_ARRAY_TASK_COUNT": strconv.Itoa(len(indexes)),
-			"SLURM_ARRAY_TASK_MIN":  strconv.Itoa(first),
-			"SLURM_ARRAY_TASK_MAX":  strconv.Itoa(last),
-			"SLURM_ARRAY_TASK_STEP": strconv.Itoa(a.step),
-		}, a.env)
-		r.add(fmt.Sprintf("%s-%d", r.job.Name, i), t, nodes)
+	if nodes > 1 {
+		return r.addGangs(task, nodes)
+	}
+	r.addArray(task)
+	return nil
+}
+
+// addArray adds the members of an array. Indexes without a fixed distance are the values of its members.
+func (r *reader) addArray(t dag.Task) {
+	a := &r.requirements
+	name := dag.ToName(r.job.Name, "job")
+	array := dag.Array{Name: name[:min(len(name), maxArrayName)], Size: len(a.array), MaxParallel: a.parallel}
+	if step := a.distance(); step > 0 {
+		array.From, array.Step = a.array[0], step
+		if step == 1 || array.Size == 1 {
+			array.Step = 0
+		}
+	} else {
+		for _, i := range a.array {
+			array.Values = append(array.Values, strconv.Itoa(i))
+		}
+	}
+	for k := range array.Size {
+		member := t
+		member.Name = array.Member(k)
+		r.job.Tasks = append(r.job.Tasks, member)
+	}
+	r.job.Arrays = []dag.Array{array}
+}
+
+// maxArrayName is the maximum length of an array's name, which leaves room for the indexes of its members.
+const maxArrayName = 110
+
+// distance returns the distance between the indexes of an array, or 0 if it differs.
+func (a *requirements) distance() int {
+	if len(a.array) == 1 {
+		return 1
+	}
+	step := a.array[1] - a.array[0]
+	for i := 1; i < len(a.array); i++ {
+		if a.array[i]-a.array[i-1] != step {
+			return 0
+		}
+	}
+	return max(step, 0)
+}
+
+// addGangs adds one gang for each index of an array.
+func (r *reader) addGangs(t dag.Task, nodes int) error {
+	a := &r.requirements
+	if a.parallel > 0 {
+		r.job.Warn(a.arrayAt, "--array", "a limit for an array of gangs is not supported: the job's queue limits how "+
+			"many run at once: tradewind queue set NAME --max-running "+strconv.Itoa(a.parallel))
+	}
+	for _, i := range a.array {
+		member := t
+		member.Env = dag.MergeEnv(map[string]string{"SLURM_ARRAY_TASK_ID": strconv.Itoa(i)}, a.env)
+		r.add(fmt.Sprintf("%s-%d", r.job.Name, i), member, nodes)
 	}
 	return nil
 }

@@ -31,20 +31,24 @@ func TestStories(t *testing.T) {
 		}
 		fmt.Fprintf(&out, "%s:\n", j.Name)
 		for i := range j.Tasks {
-			tell(&out, &j.Tasks[i])
+			tell(&out, &j.Tasks[i], j.MemberEnv(i)["TRADEWIND_ARRAY_VALUE"])
+		}
+		for _, a := range j.Arrays {
+			fmt.Fprintf(&out, "array %s, %d at a time\n", a.Span(), a.MaxParallel)
 		}
 		return out.String()
 	})
 }
 
-func tell(out *strings.Builder, t *dag.Task) {
+func tell(out *strings.Builder, t *dag.Task, index string) {
 	r := t.Resources[0]
 	fmt.Fprintf(out, "%s: %d × %g vCPUs, %g GiB", t.Name, t.Nodes, r.CPUs.Min, r.Memory.Min)
 	if r.Accelerator != "" {
 		fmt.Fprintf(out, ", %s:%g", r.Accelerator, r.AcceleratorCount)
 	}
 	fmt.Fprintf(out, ", %v", t.Time.Default)
-	for _, word := range []string{t.Gang, t.RoleName(), string(t.Framework), r.Image, t.Env["SLURM_ARRAY_TASK_ID"], t.Env["A"]} {
+	for _, word := range []string{t.Gang, t.RoleName(), string(t.Framework), r.Image, t.Env["SLURM_ARRAY_TASK_ID"], index,
+		t.Env["A"]} {
 		if word != "" && word != t.Name {
 			fmt.Fprintf(out, ", %s", word)
 		}
@@ -101,7 +105,7 @@ subprocess.run(["srun", "sh", "-c", "echo rank $SLURM_PROCID"], check=True)
 			}
 			cmd := exec.CommandContext(t.Context(), sh, "-c", j.Tasks[0].Run)
 			cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), "TRADEWIND_JOB=j", "TRADEWIND_TASK=ranks")
-			for name, value := range j.Tasks[0].Env {
+			for name, value := range dag.MergeEnv(j.Tasks[0].Env, j.MemberEnv(0)) {
 				cmd.Env = append(cmd.Env, name+"="+value)
 			}
 			text, err := cmd.CombinedOutput()
@@ -328,7 +332,12 @@ func TestChains(t *testing.T) {
 		for i := range j.Tasks {
 			fmt.Fprintf(&out, "%s", j.Tasks[i].Name)
 			for _, e := range j.Edges {
-				if e.To == i {
+				switch {
+				case e.To == i && e.Each:
+					fmt.Fprintf(&out, " after each %s", j.Tasks[e.From].Name)
+				case e.To == i && e.All:
+					fmt.Fprintf(&out, " after all: %s", j.Tasks[e.From].Name)
+				case e.To == i:
 					fmt.Fprintf(&out, " after %s", j.Tasks[e.From].Name)
 				}
 			}

@@ -37,7 +37,7 @@ func TestScriptsSeeSlurmVariables(t *testing.T) {
 			cmd.Dir = dir
 			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TRADEWIND_JOB=j",
 				"TRADEWIND_HOSTS=" + filepath.Join(dir, "hosts")}
-			for name, value := range j.Tasks[0].Env {
+			for name, value := range dag.MergeEnv(j.Tasks[0].Env, j.MemberEnv(0)) {
 				cmd.Env = append(cmd.Env, name+"="+value)
 			}
 			text, err := cmd.CombinedOutput()

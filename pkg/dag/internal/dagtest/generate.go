@@ -15,6 +15,83 @@ import (
 // The generators of valid jobs for property tests.
 
 // genName generates names, some of which YAML would read as other types.
+// addArray adds an array whose members are like a task.
+func addArray(t *rapid.T, j *dag.Job, task dag.Task) {
+	a := dag.Array{Name: task.Name, First: len(j.Tasks), MaxParallel: rapid.IntRange(0, 2).Draw(t, "maxParallel")}
+	values := rapid.SliceOfN(genText(), 1, 3)
+	switch rapid.IntRange(0, 2).Draw(t, "array") {
+	case 0:
+		a.Size, a.From = rapid.IntRange(1, 4).Draw(t, "size"), rapid.IntRange(0, 2).Draw(t, "from")
+		if a.Size > 1 {
+			a.Step = rapid.SampledFrom([]int{0, 3}).Draw(t, "step")
+		}
+	case 1:
+		a.Values = values.Draw(t, "values")
+		a.Size = len(a.Values)
+	default:
+		a.Matrix = []dag.Axis{
+			{Name: "lr", Values: values.Draw(t, "lr")}, {Name: "Seed", Values: values.Draw(t, "seed")},
+		}
+		a.Size = len(a.Matrix[0].Values) * len(a.Matrix[1].Values)
+	}
+	a.AllowFailures = rapid.IntRange(0, a.Size).Draw(t, "allowFailures")
+	task.Outputs = slices.Clone(task.Outputs)
+	for i := range task.Outputs {
+		task.Outputs[i].URI = rapid.SampledFrom([]string{"", "s3://bucket/{index}/out"}).Draw(t, "uri")
+		if task.Outputs[i].URI != "" && a.OutputURIs == nil {
+			a.OutputURIs = make([]string, len(task.Outputs))
+		}
+		if task.Outputs[i].URI != "" {
+			a.OutputURIs[i] = task.Outputs[i].URI
+		}
+	}
+	for k := range a.Size {
+		member := task
+		member.Name, member.Outputs = a.Member(k), slices.Clone(task.Outputs)
+		j.Tasks = append(j.Tasks, member)
+	}
+	a.Expand(j.Tasks[a.First:])
+	j.Arrays = append(j.Arrays, a)
+}
+
+// part is a task that is no member of an array, or an array.
+type part struct {
+	first int
+	array *dag.Array
+}
+
+func partsOf(j *dag.Job) (parts []part) {
+	for i := range j.Tasks {
+		if a, member := j.ArrayOf(i); member == 0 {
+			parts = append(parts, part{i, a})
+		}
+	}
+	return parts
+}
+
+// addEdges adds edges between all tasks of two parts, or member to member.
+func addEdges(t *rapid.T, j *dag.Job, from, to part, e dag.Edge) {
+	size := func(p part) int {
+		if p.array == nil {
+			return 1
+		}
+		return p.array.Size
+	}
+	if from.array != nil {
+		e.Each = to.array != nil && from.array.SameIndexes(to.array) && rapid.Bool().Draw(t, "each")
+		e.All = !e.Each
+	}
+	for k := range size(to) {
+		for m := range size(from) {
+			if e.Each && k != m {
+				continue
+			}
+			e.From, e.To = from.first+m, to.first+k
+			j.Edges = append(j.Edges, e)
+		}
+	}
+}
+
 func genName() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,8}`),
@@ -286,41 +363,50 @@ func Job() *rapid.Generator[*dag.Job] {
 				"queue",
 				genName(),
 			), Priority: rapid.IntRange(-10, 10).Draw(t, "priority"), Format: dag.Native,
-			Regions: rapid.SampledFrom([][]string{nil, {"aws"}, {"gcp:europe-west4", "azure"}}).Draw(t, "regions"),
+			Regions:   rapid.SampledFrom([][]string{nil, {"aws"}, {"gcp:europe-west4", "azure"}}).Draw(t, "regions"),
+			OnFailure: rapid.SampledFrom([]dag.OnFailure{"", dag.StopJob, dag.ContinueJob}).Draw(t, "onFailure"),
 		}
 		for _, name := range rapid.SliceOfNDistinct(genName(), 1, 6, rapid.ID[string]).Draw(t, "names") {
-			j.Tasks = append(j.Tasks, genTask(name).Draw(t, "task"))
+			task := genTask(name).Draw(t, "task")
+			if len(name) > 100 || rapid.IntRange(0, 3).Draw(t, "is an array") > 0 {
+				j.Tasks = append(j.Tasks, task)
+				continue
+			}
+			addArray(t, j, task)
 		}
 		if n := len(j.Tasks); n > 1 && rapid.Bool().Draw(t, "placed") {
 			j.Placement = []dag.Placement{{Spread: dag.LevelZone, Max: 5, Of: []string{j.Tasks[0].Name,
 				j.Tasks[n-1].Name}},
 				{Pack: dag.LevelRegion, Of: []string{j.Tasks[n-2].Name, j.Tasks[n-1].Name}}}
 		}
-		rank := rapid.Permutation(indices(len(j.Tasks))).Draw(t, "rank")
+		parts := partsOf(j)
+		rank := rapid.Permutation(indices(len(parts))).Draw(t, "rank")
 		sizes := dag.NewOutputSizes(j)
-		for to := range j.Tasks {
-			for from := range j.Tasks {
+		for to := range parts {
+			for from := range parts {
 				if rank[from] >= rank[to] || !rapid.Bool().Draw(t, "edge") {
 					continue
 				}
-				e := dag.Edge{From: from, To: to}
+				first := parts[from].first
+				e := dag.Edge{From: first}
 				switch rapid.IntRange(0, 2).Draw(t, "reads") {
 				case 1:
 					e.Outputs = []string{}
-					for _, o := range j.Tasks[from].Outputs {
+					for _, o := range j.Tasks[first].Outputs {
 						if rapid.Bool().Draw(t, "read") {
 							e.Outputs = append(e.Outputs, o.Name)
 						}
 					}
+					e.Data, _ = sizes.Total(first, e.Outputs)
 				case 2:
 					e.Data = Size().Draw(t, "data")
-					j.Edges = append(j.Edges, e)
-					continue
+				default:
+					e.Data, _ = sizes.Total(first, e.Outputs)
 				}
-				e.Data, _ = sizes.Total(from, e.Outputs)
-				j.Edges = append(j.Edges, e)
+				addEdges(t, j, parts[from], parts[to], e)
 			}
 		}
+		j.MergeEdges()
 		return j
 	})
 }

@@ -1,0 +1,180 @@
+package jobstate
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// outlook is what the failures of a job mean for one of its tasks.
+type outlook byte
+
+const (
+	open    outlook = iota // it has succeeded, or will run
+	excused                // it has failed, or cannot run, within what its array or another allows
+	lost                   // it has failed, or cannot run, and so the job fails
+)
+
+// outlooks returns the outlook of each task as the phases have it, or nil if no task has failed for good.
+func outlooks(st Advancing) []outlook {
+	phases := st.Progress.Phases
+	if bytes.IndexByte(phases, record.PhaseFailed) < 0 {
+		return nil
+	}
+	out := make([]outlook, len(phases))
+	for i, phase := range phases {
+		switch phase {
+		case record.PhaseFailed, record.PhaseSkipped:
+			out[i] = lost
+		case record.PhaseExcused:
+			out[i] = excused
+		}
+	}
+	for k := range st.Job.Arrays {
+		a := &st.Job.Arrays[k]
+		if a.AllowFailures == 0 || failures(st, k) > a.AllowFailures {
+			continue
+		}
+		for i := a.First; i < a.First+a.Size; i++ {
+			if phases[i] == record.PhaseFailed {
+				out[i] = excused
+			}
+		}
+	}
+	return out
+}
+
+// failures counts the members of an array that have failed for good.
+func failures(st Advancing, array int) int {
+	a := &st.Job.Arrays[array]
+	return bytes.Count(st.Progress.Phases[a.First:a.First+a.Size], []byte{record.PhaseFailed})
+}
+
+// skip marks the tasks that will not run because of a failure, and returns the outlook of each task. A task that
+// depends on a failed one does not run, unless it waits for a whole array that allows the failure.
+func skip(st Advancing) []outlook {
+	phases, out, g := st.Progress.Phases, outlooks(st), st.Spec.Graph()
+	for _, i := range st.Spec.Order() {
+		if phases[i] == record.PhaseSucceeded || phases[i] == record.PhaseReady || phases[i] == record.PhaseFailed {
+			continue
+		}
+		out[i] = open // a task that was excused may be lost now
+		for _, k := range g.In(i) {
+			e := &st.Spec.Edges[k]
+			if from := out[e.From]; from == lost || from == excused && !e.All {
+				out[i] = max(out[i], from)
+			}
+		}
+		switch out[i] {
+		case lost:
+			phases[i] = record.PhaseSkipped
+		case excused:
+			phases[i] = record.PhaseExcused
+		case open:
+		}
+	}
+	return out
+}
+
+// met reports whether a dependency no longer holds its task back.
+func met(phases []byte, out []outlook, e *dag.Edge) bool {
+	return phases[e.From] == record.PhaseSucceeded || out != nil && e.All && out[e.From] == excused
+}
+
+// decideNext follows the end of one or more tasks: it announces those of the given tasks that are ready, or ends the
+// job if no task is left.
+func decideNext(st Advancing, tasks []int32, out []outlook) (d record.Decision) {
+	phases := st.Progress.Phases
+	if bytes.IndexByte(phases, record.PhaseWaiting) >= 0 || bytes.IndexByte(phases, record.PhaseReady) >= 0 {
+		return announce(st, tasks, out)
+	}
+	outcome, reason := outcomeOf(st, out)
+	d = decideEnding(st.Job, outcome, reason)
+	d.Put(record.ProgressKey(st.Job.ID), st.Progress)
+	return d
+}
+
+// outcomeOf returns how a job ends that has no more tasks to run.
+func outcomeOf(st Advancing, out []outlook) (apitypes.JobState, string) {
+	if !slices.Contains(out, lost) {
+		return apitypes.JobSucceeded, ""
+	}
+	reason := st.Progress.Reason
+	if n := bytes.Count(st.Progress.Phases, []byte{record.PhaseFailed}); n > 1 {
+		reason += fmt.Sprintf("; %d tasks failed in total", n)
+	}
+	return apitypes.JobFailed, reason
+}
+
+// room counts how many more members of each array may run.
+type room struct {
+	arrays []record.Array
+	free   []int // −1: not counted yet
+	phases []byte
+}
+
+func roomOf(st Advancing) *room {
+	r := &room{arrays: st.Job.Arrays, free: make([]int, len(st.Job.Arrays)), phases: st.Progress.Phases}
+	for i := range r.free {
+		r.free[i] = -1
+	}
+	return r
+}
+
+// take reports whether one more member of a task's array may run, and counts it. A task that is no member always may.
+func (r *room) take(array int) bool {
+	if array < 0 || r.arrays[array].MaxParallel == 0 {
+		return true
+	}
+	a := &r.arrays[array]
+	if r.free[array] < 0 {
+		running := bytes.Count(r.phases[a.First:a.First+a.Size], []byte{record.PhaseReady})
+		r.free[array] = max(a.MaxParallel-running, 0)
+	}
+	if r.free[array] == 0 {
+		return false
+	}
+	r.free[array]--
+	return true
+}
+
+// successors returns the tasks, in order, that may become ready when a task has succeeded: those that wait for it and,
+// if only some members of its array may run at the same time, the other members.
+func successors(st Advancing, task int) (tasks []int32) {
+	for _, e := range st.Spec.EdgesFrom(task) {
+		tasks = append(tasks, int32(st.Spec.Edges[e].To)) //nolint:gosec // a task of the job
+	}
+	if k := st.Job.ArrayOf(task); k >= 0 && st.Job.Arrays[k].MaxParallel > 0 {
+		a := &st.Job.Arrays[k]
+		for i := a.First; i < a.First+a.Size; i++ {
+			if st.Progress.Phases[i] == record.PhaseWaiting {
+				tasks = append(tasks, int32(i)) //nolint:gosec // a task of the job
+			}
+		}
+		slices.Sort(tasks)
+	}
+	return slices.Compact(tasks)
+}
+
+// allFrom returns all tasks of a job from an index on.
+func allFrom(job record.Job, from int) (tasks []int32) {
+	for i := from; i < job.Tasks; i++ {
+		tasks = append(tasks, int32(i)) //nolint:gosec // a task of the job
+	}
+	return tasks
+}
+
+// overMuch describes the failures of an array that are more than it allows, or returns "".
+func overMuch(st Advancing, task int) string {
+	k := st.Job.ArrayOf(task)
+	if k < 0 || st.Job.Arrays[k].AllowFailures == 0 {
+		return ""
+	}
+	a := &st.Job.Arrays[k]
+	return fmt.Sprintf("; %d of %d members of %s failed, and it allows %d", failures(st, k), a.Size, a.Name,
+		a.AllowFailures)
+}

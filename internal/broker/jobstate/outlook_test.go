@@ -1,0 +1,58 @@
+package jobstate_test
+
+import (
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/jobstate"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// array returns a running job with an array of four members, two at a time, of which one may fail.
+func array(phases string) jobstate.Advancing {
+	spec := &dag.Job{Tasks: make([]dag.Task, 4), Arrays: []dag.Array{
+		{Name: "a", Size: 4, MaxParallel: 2, AllowFailures: 1}}}
+	job := record.Job{ID: "j", State: apitypes.JobRunning, Started: true, Tasks: 4, Arrays: record.ArraysOf(spec)}
+	return jobstate.Advancing{Job: job, Spec: spec, Progress: record.Progress{Phases: []byte(phases)}}
+}
+
+// announced returns the tasks that a decision announces.
+func announced(d record.Decision) (tasks []int) {
+	for _, e := range d.Emits {
+		if ready, ok := e.(events.TaskReady); ok {
+			tasks = append(tasks, ready.Task)
+		}
+	}
+	return tasks
+}
+
+func TestEndOfMemberAnnouncesTheNext(t *testing.T) {
+	if got := announced(jobstate.DecideAnnounce(array("wwww"), 0)); len(got) != 2 {
+		t.Errorf("%v are announced, of an array of which two run at the same time", got)
+	}
+	if got := announced(jobstate.DecideSucceeded(array("rrww"), 1)); len(got) != 1 || got[0] != 2 {
+		t.Errorf("%v are announced, not the third member", got)
+	}
+}
+
+func TestMemberThatMayFailDoesNotEndTheJob(t *testing.T) {
+	failed := events.TaskFailed{Job: "j", Task: 0, ExitCode: 1, Final: true}
+	d := jobstate.DecideFailed(array("rrww"), record.Task{State: record.TaskFailed}, failed)
+	if got := announced(d); len(got) != 1 || got[0] != 2 {
+		t.Errorf("%v are announced, not the third member", got)
+	}
+	d = jobstate.DecideFailed(array("rfww"), record.Task{State: record.TaskFailed}, failed)
+	if got := announced(d); len(got) > 0 || len(d.Emits) != 1 {
+		t.Errorf("after a second failure it emits %v", d.Emits)
+	}
+}
+
+func TestUsedUpBudgetEndsTheJobOfAnArrayThatAllowsFailures(t *testing.T) {
+	d := jobstate.DecideFailed(array("rrww"), record.Task{State: record.TaskRunning},
+		events.TaskFailed{Job: "j", Task: 0, ExitCode: -1, Final: true, Message: "more than the budget"})
+	if _, ends := d.Emits[0].(events.DAGEnding); !ends || len(d.Emits) != 1 {
+		t.Errorf("it emits %v", d.Emits)
+	}
+}
