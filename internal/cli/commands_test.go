@@ -18,7 +18,8 @@ import (
 // TestCommands runs the command lines of testdata/commands and compares what they print and how they exit.
 //
 //	up [scale=X]                   start a broker on the state folder
-//	outcome STATE [plan=N]         set how submitted jobs end
+//	outcome STATE [plan=N] [short] set how submitted jobs end
+//	simulated [scale=X]            submitted jobs run on simulated machines; X 0 ends that
 //	job ID STATE                   add a job
 //	broken ID                      add a job whose first task failed on rank 2 of 4
 //	suspended QUEUE                Ada suspends a queue
@@ -38,6 +39,9 @@ func TestCommands(t *testing.T) {
 				p.hosts.broker.outcome, p.hosts.broker.plan = apitypes.JobState(d.CmdArgs[0].Key), 1
 				d.MaybeScanArgs(t, "plan", &p.hosts.broker.plan)
 				p.hosts.broker.short = d.HasArg("short")
+			case "simulated":
+				p.hosts.broker.simulated = 1
+				d.MaybeScanArgs(t, "scale", &p.hosts.broker.simulated)
 			case "job":
 				b := p.hosts.broker
 				b.jobs = append(b.jobs, detail(d.CmdArgs[0].Key, apitypes.JobState(d.CmdArgs[1].Key), 1))

@@ -46,6 +46,7 @@ type fakeBroker struct {
 	outcome   apitypes.JobState // final state of submitted jobs; JobRunning runs until it is cancelled
 	plan      int               // plan version of submitted jobs
 	short     bool              // submitted jobs take less time than planned
+	simulated float64           // if above 0, nothing is bought for submitted jobs, and this is their time scale
 	submitted []broker.Submission
 	arrived   chan struct{}         // gets one value per submission, unless it is full
 	jobs      []*apitypes.JobDetail // oldest first
@@ -65,6 +66,7 @@ func (b *fakeBroker) Submit(_ context.Context, s broker.Submission) (record.Job,
 	if b.short {
 		d.SpentUSD = 0.05
 	}
+	d.Simulated, d.TimeScale = b.simulated > 0, b.simulated
 	b.jobs = append(b.jobs, d)
 	return record.Job{ID: d.ID}, nil
 }

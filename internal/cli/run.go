@@ -343,8 +343,8 @@ func (a *app) summarise(s *conn, d *apitypes.JobDetail, outputs string, wall tim
 		} else if less != "" {
 			saved = "; on demand it would have cost " + text.USD(d.OnDemandUSD) + " USD (" + less + ")"
 		}
-		if err := a.Printf("%s %s in %s for %s USD%s\n", style.Paint(text.Good, "succeeded:"),
-			text.Count(d.Tasks, "task"), took, text.USD(d.SpentUSD), saved); err != nil {
+		if err := a.Printf("%s %s in %s for %s%s\n", style.Paint(text.Good, "succeeded:"),
+			text.Count(d.Tasks, "task"), took, text.Amount(d.SpentUSD, d.Simulated), saved); err != nil {
 			return err
 		}
 	case infeasibleJob(d):
@@ -355,14 +355,19 @@ func (a *app) summarise(s *conn, d *apitypes.JobDetail, outputs string, wall tim
 		if d.State == apitypes.JobCancelled {
 			tone = text.Warn
 		}
-		if err := a.Printf("%s %d of %s succeeded in %s for %s USD\n", style.Paint(tone, string(d.State)+":"),
-			d.Succeeded, text.Count(d.Tasks, "task"), took, text.USD(d.SpentUSD)); err != nil {
+		if err := a.Printf("%s %d of %s succeeded in %s for %s\n", style.Paint(tone, string(d.State)+":"),
+			d.Succeeded, text.Count(d.Tasks, "task"), took, text.Amount(d.SpentUSD, d.Simulated)); err != nil {
 			return err
 		}
 		if d.Reason != "" && d.State != apitypes.JobCancelled {
 			if err := a.Printf("reason:    %s\n", text.Gist(d.Reason)); err != nil {
 				return err
 			}
+		}
+	}
+	if d.Simulated {
+		if err := a.Printf("%s\n", style.Paint(text.Warn, text.Simulated(d.TimeScale))); err != nil {
+			return err
 		}
 	}
 	if d.Succeeded > 0 && command.Exists(outputs) {

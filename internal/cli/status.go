@@ -246,6 +246,7 @@ func (a *app) listJobs(ctx context.Context, s *conn, limit int, output *command.
 	if s.passive && slices.ContainsFunc(list.Jobs, func(j apitypes.JobView) bool { return !j.State.Finished() }) {
 		a.tellNoBroker(s)
 	}
+	a.tellSimulated(list.Jobs)
 	return a.PrintTable(&t)
 }
 
@@ -253,6 +254,39 @@ func (a *app) listJobs(ctx context.Context, s *conn, limit int, output *command.
 func (a *app) tellNoBroker(s *conn) {
 	a.Tell("no broker is running for %s: unfinished jobs do not continue until `tradewind up%s` starts one", s.state,
 		a.stateHint(s.state))
+}
+
+// spent renders what a job has cost so far, and marks what was not paid.
+func spent(j apitypes.JobView) string {
+	if j.Simulated {
+		return text.USD(j.SpentUSD) + " est."
+	}
+	return text.USD(j.SpentUSD)
+}
+
+// tellSimulated says which of the listed jobs cost nothing.
+func (a *app) tellSimulated(jobs []apitypes.JobView) {
+	simulated, scale := 0, 1.0
+	for _, j := range jobs {
+		if !j.Simulated {
+			continue
+		}
+		if simulated++; simulated == 1 {
+			scale = j.TimeScale
+		} else if scale != j.TimeScale {
+			scale = 1 // not one scale for all
+		}
+	}
+	label := ""
+	switch simulated {
+	case 0:
+		return
+	case len(jobs):
+		label = text.Simulated(scale)
+	default:
+		label = "SIMULATED, nothing is bought: the jobs whose cost is marked est."
+	}
+	a.Tell("%s", a.Style(a.Err).Paint(text.Warn, label))
 }
 
 func jobRow(j apitypes.JobView, now time.Time) []text.Cell {
@@ -279,7 +313,7 @@ func jobRow(j apitypes.JobView, now time.Time) []text.Cell {
 	return []text.Cell{
 		{Text: j.ID}, {Text: string(j.State), Tone: tone}, {Text: fmt.Sprintf("%d/%d", j.Succeeded, j.Tasks)},
 		{Text: text.Span(max(now.Sub(j.Submitted), 0))}, {Text: text.Span(max(until.Sub(j.Submitted), 0))},
-		{Text: text.USD(j.SpentUSD)}, {Text: text.USD(j.PlannedUSD)}, {Text: text.USD(j.OnDemandUSD)},
+		{Text: spent(j)}, {Text: text.USD(j.PlannedUSD)}, {Text: text.USD(j.OnDemandUSD)},
 		{Text: j.Queue}, {Text: text.Gist(note)},
 	}
 }

@@ -347,6 +347,7 @@ func (h *Host) config() config.Config {
 			cfg.Shared = append(cfg.Shared, name)
 		}
 	}
+	cfg.BuysNothing = len(h.bought.clouds) == 0
 	if h.machines != nil || h.opt.MaxMachines > 0 {
 		cfg.DefaultQueue.MaxRunning = h.maxMachines()
 	}

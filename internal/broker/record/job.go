@@ -50,7 +50,9 @@ type Job struct {
 	USD         float64 `json:"usd,omitempty"` // final cost
 	Late        bool    `json:"late,omitempty"`
 	Source      string  `json:"source,omitempty"` // bucket and key, or api
-	TimeScale   float64 `json:"timeScale,omitempty"`
+	// Simulated means that all of its machines were simulated, TimeScale seconds of wall time per second.
+	Simulated bool    `json:"simulated,omitempty"`
+	TimeScale float64 `json:"timeScale,omitempty"`
 	// Suspensions are the suspensions by users, oldest first; see Suspended.
 	Suspensions []apitypes.Suspension    `json:"suspensions,omitempty"`
 	Heard       apitypes.IdempotencyKeys `json:"heard,omitempty"`
