@@ -35,7 +35,7 @@ func Main(version string) int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return Run(context.Background(), &Env{Env: command.Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Version: version,
-		Now: time.Now, Interrupts: signals, Exit: os.Exit,
+		Now: time.Now, Interrupts: signals, Exit: os.Exit, Ask: command.AskOn(os.Stdin, os.Stderr),
 	}}, os.Args[1:])
 }
 
@@ -140,7 +140,8 @@ func (a *app) root() *cobra.Command {
 		planning.Convert(a.App),
 		planning.Schema(a.App),
 	)
-	a.add(root, groupOperate, a.upCommand(), clouds.Command(a.App, a.kits, a.brokers.Find, a.remoteBrokers(), a.logger),
+	a.add(root, groupOperate, a.upCommand(), a.configCommand(),
+		clouds.Command(a.App, a.kits, a.brokers.Find, a.remoteBrokers(), a.logger),
 		deployment.Command(a.App, cloudkit.Names(a.kits)), a.queueCommand(),
 		a.poolCommand(),
 		a.dlqCommand(), dashboard.Command(a.App, a.dashboardBrokers(enabled)), tesproxy.Command(a.App, a.tesBrokers()),

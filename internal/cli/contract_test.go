@@ -17,6 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/deployment"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
+	"github.com/tradewind-broker/tradewind/internal/cli/settings"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
@@ -44,7 +45,8 @@ func tree(t *testing.T) []*cobra.Command {
 func TestCommandsMatchContract(t *testing.T) {
 	const contract = `
 tradewind init: run needs time force output
-tradewind run: cloud objective deadline budget queue env env-file policy scenario seed state catalog max-machines time-scale detach keep-on-failure secret secret-file pack-size pack-files output
+tradewind run: cloud objective deadline budget queue env env-file policy scenario seed state catalog max-machines time-scale yes dry-run detach keep-on-failure secret secret-file pack-size pack-files output
+tradewind config: output
 tradewind up: dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents boot-within kubernetes-jobs output
 tradewind cloud list: state output
 tradewind cloud check: endpoint public-url state output
@@ -56,11 +58,11 @@ tradewind cloud add lambda: proxy key-file ssh-key regions print state output
 tradewind cloud remove: aws-account aws-deployment aws-region forget state
 tradewind plan: state objective deadline budget output model-out cloud catalog explain frontier points time-limit least-carbon carbon-cap pack-size pack-files env env-file
 tradewind prices show: prices state output
-tradewind submit: cloud objective deadline budget queue env env-file endpoint state key update keep-on-failure secret secret-file pack-size pack-files output
+tradewind submit: cloud objective deadline budget queue env env-file endpoint state key update yes dry-run keep-on-failure secret secret-file pack-size pack-files output
 tradewind status: watch endpoint state limit output
 tradewind logs: follow attempt rank tail endpoint state since timestamps
 tradewind cancel: reason endpoint state output
-tradewind rerun: key endpoint state output
+tradewind rerun: key yes endpoint state output
 tradewind markets: only bids endpoint state output
 tradewind usage: last endpoint state output
 tradewind suspend: queue drain by reason endpoint state output
@@ -165,7 +167,7 @@ func TestJSONFieldsAreDocumented(t *testing.T) {
 	for _, v := range []any{
 		planning.PlanResult{}, planning.PlanTask{}, planning.FrontierResult{}, planning.FrontierPoint{}, optimizer.Gap{}, apitypes.Runner{}, RunResult{}, apitypes.JobDetail{}, apitypes.JobView{}, apitypes.TaskView{}, apitypes.PlanHead{}, apitypes.Attempt{},
 		apitypes.JobList{}, apitypes.Story{}, apitypes.Entry{}, apitypes.TaskWhy{}, apitypes.QueueList{}, apitypes.Queue{}, apitypes.DeadLetterList{}, apitypes.DeadLetter{}, apitypes.Redriven{}, planning.SearchResult{}, planning.FoundOffer{}, DoctorResult{}, Check{},
-		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, InitResult{}, about.Result{}, UpResult{}, deployment.KubernetesDeployment{},
+		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, InitResult{}, about.Result{}, UpResult{}, DryRun{}, ConfigResult{}, settings.Row{}, settings.File{}, apitypes.PlanView{}, apitypes.PlanTask{}, deployment.KubernetesDeployment{},
 		clouds.CloudList{}, clouds.CloudEntry{}, clouds.CloudForFunctions{}, clouds.CloudCheck{}, clouds.CheckedCloud{}, clouds.PublicCheck{}, driver.Report{}, clouds.CatalogRefresh{}, clouds.RenewedCloud{}, renew.Report{}, renew.Diff{}, renew.Change{},
 		driver.Quota{}, driver.Lack{}, driver.Reserved{}, apitypes.MarketList{}, apitypes.MarketView{}, apitypes.Forecast{}, apitypes.Bid{}, apitypes.UsageView{}, apitypes.QueueUsage{},
 	} {

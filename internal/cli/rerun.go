@@ -12,6 +12,7 @@ import (
 
 func (a *app) rerunCommand() *cobra.Command {
 	var state, key string
+	var yes bool
 	c := &cobra.Command{
 		Use:   "rerun JOB...",
 		Short: "Submit jobs again, as new ones",
@@ -24,6 +25,7 @@ func (a *app) rerunCommand() *cobra.Command {
 	a.brokerFlags(c, &state)
 	c.Flags().StringVar(&key, "key", "",
 		"idempotency key: calls with the same key create only one new job (default: a new key)")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "start the job again without a question, whatever it cost")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		if key != "" && len(given) > 1 {
@@ -36,16 +38,19 @@ func (a *app) rerunCommand() *cobra.Command {
 			return err
 		}
 		for _, arg := range given {
-			err = errors.Join(err, a.rerun(ctx, s, arg, key, output))
+			err = errors.Join(err, a.rerun(ctx, s, arg, key, yes, output))
 		}
 		return errors.Join(err, s.Close())
 	}
 	return c
 }
 
-func (a *app) rerun(ctx context.Context, s *conn, arg, key string, output *command.Choice) error {
+func (a *app) rerun(ctx context.Context, s *conn, arg, key string, yes bool, output *command.Choice) error {
 	id, err := a.job(ctx, s, arg)
 	if err != nil {
+		return err
+	}
+	if start, err := a.approveRerun(ctx, s, id, yes); !start {
 		return err
 	}
 	if key == "" {

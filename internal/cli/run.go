@@ -32,6 +32,7 @@ type runOptions struct {
 	limits *jobfile.Limits
 	secret *jobfile.Secrets
 	clouds []string
+	*consent
 	detach bool
 	output *command.Choice
 	set    func(flag string) bool
@@ -46,7 +47,9 @@ func (a *app) runCommand() *cobra.Command {
 			"YAML, Kubernetes manifests, WfCommons JSON, Pegasus DAX or a Slurm batch script, optionally gzipped;\n" +
 			"- is standard input.\n\n" +
 			"If a broker is running for the state folder (`tradewind up`), it gets the job; otherwise this command runs\n" +
-			"its own broker until it ends. Ctrl-C cancels the job and frees its machines; a second one exits at once.",
+			"its own broker until it ends. Ctrl-C cancels the job and frees its machines; a second one exits at once.\n\n" +
+			"If that broker buys machines, the command first shows the plan and asks. Without a terminal it needs --yes\n" +
+			"for a job that costs more than the limit in `tradewind config`.",
 		Example: "  tradewind run examples/train-infer.yaml\n" +
 			"  tradewind run job.yaml --deadline 6h --budget 20\n" +
 			"  tradewind run Montage_1000.xml.gz --time-scale 0.0001 --seed 7   # in compressed time, with random failures\n" +
@@ -57,6 +60,7 @@ func (a *app) runCommand() *cobra.Command {
 	o.limits, o.secret = jobfile.LimitFlags(c), jobfile.SecretFlags(c)
 	a.worldFlags(c, &o.host)
 	a.cloudFlag(c, &o.clouds)
+	o.consent = consentFlags(c)
 	c.Flags().BoolVar(&o.detach, "detach", false, "submit the job to a running broker and return at once")
 	a.brokerFlagSets = append(a.brokerFlagSets, c.Flags()) // --state overrides an endpoint from the environment
 	o.output = command.OutputFlag(c)
@@ -94,14 +98,41 @@ func (a *app) run(ctx context.Context, path string, o *runOptions) error {
 	if err := onClouds(f, o.host.Catalog, o.clouds); err != nil {
 		return err
 	}
+	p, err := a.propose(f, o.consent, len(o.clouds) > 0, o.output)
+	if err != nil {
+		return err
+	}
 	if o.detach {
-		return a.submitTo(ctx, f, packing, o.host.State, rand.Text(), "", o.output)
+		return a.submitTo(ctx, p, packing, submission{state: o.host.State, clouds: o.clouds, key: rand.Text()})
+	}
+	was, err := a.runningFor(o)
+	if err != nil {
+		return err
+	}
+	a.planOn(p, was, o.host.State, o.host.Catalog, o.clouds)
+	if start, err := a.approve(ctx, p); !start {
+		return err
 	}
 	s, err := a.brokerFor(ctx, f.Spec, o)
 	if err != nil {
 		return err
 	}
+	if !s.embedded && was == nil { // another process started its broker meanwhile, and that may buy
+		a.planOn(p, s, o.host.State, o.host.Catalog, o.clouds)
+		if start, err := a.approve(ctx, p); !start {
+			return err
+		}
+	}
 	return errors.Join(a.runOn(ctx, s, f, o), s.Close())
+}
+
+// runningFor returns the connection to the broker that runs for the state folder, or nil if none does.
+func (a *app) runningFor(o *runOptions) (*conn, error) {
+	r, running, err := a.brokers.Find(absolute(o.host.State))
+	if err != nil || !running {
+		return nil, err
+	}
+	return connected(absolute(o.host.State), r), a.checkRunningBroker(r, o)
 }
 
 // loadJob reads a job file for run and submit.
@@ -128,12 +159,8 @@ func (a *app) warnNotPacked(note string) { a.Warn([]string{note}) }
 
 // brokerFor finds the broker that will run the job, or starts one.
 func (a *app) brokerFor(ctx context.Context, spec *dag.Job, o *runOptions) (*conn, error) {
-	r, running, err := a.brokers.Find(absolute(o.host.State))
-	if err != nil {
-		return nil, err
-	}
-	if running {
-		return connected(absolute(o.host.State), r), a.checkRunningBroker(r, o)
+	if s, err := a.runningFor(o); s != nil || err != nil {
+		return s, err
 	}
 	on, err := clouds.Enabling(a.App, a.kits, a.brokers.Find)(ctx, absolute(o.host.State), o.clouds)
 	if err != nil {

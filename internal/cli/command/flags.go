@@ -78,6 +78,36 @@ func (f *Span) Set(s string) error {
 	return nil
 }
 
+// Money is a flag for an amount of money, read as in a job file: 5, 5 USD or $5.
+type Money struct {
+	Value dag.USD
+	// Parse reads the amount; nil reads one above 0.
+	Parse func(string) (dag.USD, error)
+}
+
+func (f *Money) String() string {
+	if f.Value == 0 {
+		return ""
+	}
+	return text.Number(float64(f.Value)) + " USD"
+}
+
+// Type is the placeholder of the value in the help.
+func (f *Money) Type() string { return "USD" }
+
+// Set accepts an amount of money.
+func (f *Money) Set(s string) (err error) {
+	parse, least := f.Parse, "of at least 0"
+	if parse == nil {
+		parse, least = dag.ParseBudget, "above 0"
+	}
+	if f.Value, err = parse(s); err != nil {
+		return fmt.Errorf("must be an amount of money %s and at most %s USD, such as 5, '5 USD' or '$5'", least,
+			text.Number(float64(dag.MaxBudget)))
+	}
+	return nil
+}
+
 // Moment is a flag for a time in the past.
 type Moment struct {
 	Value time.Time

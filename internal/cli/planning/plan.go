@@ -174,6 +174,9 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := f.DefaultFrom(a.App, len(o.clouds) > 0); err != nil {
+		return err
+	}
 	if err := f.Settle(ctx, a.Lookup("HOME"), o.limits.Options(nil)); err != nil {
 		return err
 	}

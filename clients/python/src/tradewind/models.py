@@ -2515,6 +2515,10 @@ class PlanView(BaseModel):
     """
     Cost of the same work on the cheapest on-demand machines, including data transfer, USD
     """
+    simulated: bool | None = None
+    """
+    The broker's machines are simulated: nothing would be bought
+    """
     status: Status
     """
     optimal is proven; for feasible, bound shows how far from optimal it can be
