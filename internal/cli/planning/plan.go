@@ -458,6 +458,7 @@ func (a app) planTotals(r *PlanResult) error {
 	if err := a.Printf("\n%s: %s\n", style.Paint(text.Strong, "plan"), line); err != nil {
 		return err
 	}
+	a.Tell("USD/H includes each machine's disk and public address; `tradewind catalog search` lists the machine alone")
 	if r.TransferUSD > 0 {
 		if err := a.Printf("      %s USD of it for moving data\n", text.USD(r.TransferUSD)); err != nil {
 			return err
