@@ -45,6 +45,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	defer cancel()
 	a := newApp(ctx, env, args)
 	root := a.root()
+	args = impliedRun(root, args)
 	root.SetArgs(args)
 	root.SetIn(env.In)
 	root.SetOut(env.Out)

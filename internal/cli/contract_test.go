@@ -214,7 +214,7 @@ func TestCompletion(t *testing.T) {
 		"run ":                   "yaml\nyml\njson\nxml\ndax\nsbatch\nslurm\ngz\n:8\n",
 		"run x.yaml ":            ":4\n",
 		"plan x --objective ":    "cost\nmakespan\n:4\n",
-		"catalog search --arch ": "amd64\narm64\n:4\n",
+		"catalog search --arch ": "amd64\narm64\nany\n:4\n",
 	} {
 		args := append([]string{"__complete"}, strings.Split(line, " ")...)
 		if r := p.run(args...); r.out != want {

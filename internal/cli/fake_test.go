@@ -368,7 +368,8 @@ type program struct {
 	in      string
 	environ []string
 	kits    []cloudkit.Kit // nil means all
-	answers []string       // of a person at a terminal; nil means that there is none
+	asking  sync.Mutex
+	answers []string // of a person at a terminal; nil means that there is none
 	signals chan os.Signal
 	exited  chan int
 	now     func() time.Time
@@ -413,6 +414,8 @@ func (p *program) run(args ...string) result {
 // answer returns how a person answers questions: with one answer after the other, and then the end of the input.
 func (p *program) answer(out io.Writer) func(context.Context, string) (string, error) {
 	return func(_ context.Context, question string) (string, error) {
+		p.asking.Lock()
+		defer p.asking.Unlock()
 		if len(p.answers) == 0 {
 			fmt.Fprintln(out, question)
 			return "", io.EOF
@@ -422,6 +425,13 @@ func (p *program) answer(out io.Writer) func(context.Context, string) (string, e
 		fmt.Fprintln(out, question+said)
 		return said, nil
 	}
+}
+
+// remaining returns how many answers were not given yet.
+func (p *program) remaining() int {
+	p.asking.Lock()
+	defer p.asking.Unlock()
+	return len(p.answers)
 }
 
 // lab runs a command of the research program on the same state folder.

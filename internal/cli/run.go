@@ -47,7 +47,8 @@ func (a *app) runCommand() *cobra.Command {
 			"YAML, Kubernetes manifests, WfCommons JSON, Pegasus DAX or a Slurm batch script, optionally gzipped;\n" +
 			"- is standard input.\n\n" +
 			"If a broker is running for the state folder (`tradewind up`), it gets the job; otherwise this command runs\n" +
-			"its own broker until it ends. Ctrl-C cancels the job and frees its machines; a second one exits at once.\n\n" +
+			"its own broker until it ends. Then Ctrl-C asks whether to leave, cancel or stay; without a terminal it cancels\n" +
+			"the job and frees its machines. A second one exits at once. A job of another broker continues.\n\n" +
 			"If that broker buys machines, the command first shows the plan and asks. Without a terminal it needs --yes\n" +
 			"for a job that costs more than the limit in `tradewind config`.",
 		Example: "  tradewind run examples/train-infer.yaml\n" +
@@ -227,7 +228,7 @@ func (a *app) runOn(ctx context.Context, s *conn, f *jobfile.File, o *runOptions
 		return err
 	}
 	began := a.Now()
-	if err := a.followAndCancel(ctx, s, id); err != nil {
+	if detached, err := a.followRun(ctx, s, id); detached || err != nil {
 		return err
 	}
 	detail, err := s.Job(ctx, id)
@@ -299,8 +300,8 @@ func (a *app) submitJob(ctx context.Context, s *conn, f *jobfile.File, o pack.Op
 // cancelWithin is how long a cancelled job may take to free its machines.
 const cancelWithin = 90 * time.Second
 
-// followAndCancel shows a job until it has finished. The first interrupt cancels it.
-func (a *app) followAndCancel(ctx context.Context, s *conn, id string) error {
+// followAndCancel shows a job until it has finished. When stop is closed, it cancels the job.
+func (a *app) followAndCancel(ctx context.Context, s *conn, id string, stop <-chan struct{}) error {
 	show := a.newFollower(s.running.TimeScale, "Ctrl-C cancels the job")
 	defer show.Close()
 	over, cancel := context.WithCancel(ctx)
@@ -308,7 +309,7 @@ func (a *app) followAndCancel(ctx context.Context, s *conn, id string) error {
 	go func() {
 		select {
 		case <-over.Done():
-		case <-a.Stop.First():
+		case <-stop:
 			show.Note("cancelling " + id + " and freeing its machines; interrupt again to leave at once")
 			if _, err := s.Cancel(over, id, "interrupted"); err != nil && over.Err() == nil {
 				show.Note("cannot cancel " + id + ": " + err.Error())
