@@ -45,7 +45,7 @@ func tree(t *testing.T) []*cobra.Command {
 func TestCommandsMatchContract(t *testing.T) {
 	const contract = `
 tradewind init: run needs time force output
-tradewind run: cloud objective deadline budget queue env env-file policy scenario seed state catalog max-machines time-scale yes dry-run detach keep-on-failure secret secret-file pack-size pack-files output
+tradewind run: cloud objective deadline budget queue env env-file policy scenario seed state catalog max-machines time-scale yes dry-run name cpus memory gpus disk time detach keep-on-failure secret secret-file pack-size pack-files output
 tradewind config: output
 tradewind up: dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents boot-within kubernetes-jobs output
 tradewind cloud list: state output

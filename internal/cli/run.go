@@ -33,6 +33,7 @@ type runOptions struct {
 	secret *jobfile.Secrets
 	clouds []string
 	*consent
+	inline *inline
 	detach bool
 	output *command.Choice
 	set    func(flag string) bool
@@ -41,11 +42,12 @@ type runOptions struct {
 func (a *app) runCommand() *cobra.Command {
 	o := &runOptions{}
 	c := &cobra.Command{
-		Use:   "run FILE [-- ARG...]",
+		Use:   "run FILE [-- ARG...] | run [flags] -- COMMAND [ARG...]",
 		Short: "Plan a DAG, run it and follow it",
 		Long: "Plans the DAG in FILE, runs it and shows its progress until it has finished. FILE is Tradewind or SkyPilot\n" +
 			"YAML, Kubernetes manifests, WfCommons JSON, Pegasus DAX or a Slurm batch script, optionally gzipped;\n" +
-			"- is standard input.\n\n" +
+			"- is standard input. Without a FILE, the command after -- is the only task of the job, and --cpus, --memory,\n" +
+			"--gpus, --disk and --time say what it needs.\n\n" +
 			"If a broker is running for the state folder (`tradewind up`), it gets the job; otherwise this command runs\n" +
 			"its own broker until it ends. Then Ctrl-C asks whether to leave, cancel or stay; without a terminal it cancels\n" +
 			"the job and frees its machines. A second one exits at once. A job of another broker continues.\n\n" +
@@ -53,11 +55,13 @@ func (a *app) runCommand() *cobra.Command {
 			"for a job that costs more than the limit in `tradewind config`.",
 		Example: "  tradewind run examples/train-infer.yaml\n" +
 			"  tradewind run job.yaml --deadline 6h --budget 20\n" +
+			"  tradewind run --gpus A100 --time 2h -- python train.py --epochs 3\n" +
 			"  tradewind run Montage_1000.xml.gz --time-scale 0.0001 --seed 7   # in compressed time, with random failures\n" +
 			"  tradewind run job.yaml -o json 2>progress.log",
-		Args: scriptArgs, ValidArgsFunction: command.CompleteFile,
+		Args: runArgs, ValidArgsFunction: command.CompleteFile,
 	}
 	o.over = jobfile.OverrideFlags(c, true)
+	o.inline = inlineFlags(c)
 	o.limits, o.secret = jobfile.LimitFlags(c), jobfile.SecretFlags(c)
 	a.worldFlags(c, &o.host)
 	a.cloudFlag(c, &o.clouds)
@@ -67,10 +71,29 @@ func (a *app) runCommand() *cobra.Command {
 	o.output = command.OutputFlag(c)
 	o.set = c.Flags().Changed
 	c.RunE = func(c *cobra.Command, given []string) error {
+		if c.ArgsLenAtDash() == 0 {
+			body, err := o.inline.file(given)
+			if err != nil {
+				return err
+			}
+			o.over.Body = body
+			return a.run(c.Context(), "command", o)
+		}
 		o.over.Args = given[1:]
+		if err := o.inline.refuse(); err != nil {
+			return err
+		}
 		return a.run(c.Context(), given[0], o)
 	}
 	return c
+}
+
+// runArgs accepts the arguments of scriptArgs, or only a command after --.
+func runArgs(c *cobra.Command, given []string) error {
+	if c.ArgsLenAtDash() == 0 && len(given) > 0 {
+		return nil
+	}
+	return scriptArgs(c, given)
 }
 
 // scriptArgs accepts a file, and after -- the arguments of a Slurm script.

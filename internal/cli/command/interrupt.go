@@ -14,8 +14,8 @@ type Interrupts struct {
 
 	mu     sync.Mutex
 	first  chan struct{} // closed by the first
-	since  time.Time // time of the first; zero means none yet
-	atExit func()    // restores the terminal
+	since  time.Time     // time of the first; zero means none yet
+	atExit func()        // restores the terminal
 }
 
 // NewInterrupts counts the interrupts of env until ctx ends.

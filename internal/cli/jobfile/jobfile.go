@@ -47,7 +47,7 @@ func Read(a *command.App, path string) (*File, error) { return readWith(a, path,
 
 // readWith is Read with variables that override those of the file.
 func readWith(a *command.App, path string, env map[string]string) (*File, error) {
-	f := &File{base: ".", changed: len(env) > 0}
+	f := &File{base: "."}
 	var err error
 	if path != command.Stdin {
 		f.base = filepath.Dir(path)
@@ -55,6 +55,12 @@ func readWith(a *command.App, path string, env map[string]string) (*File, error)
 	if f.Path, f.body, err = a.ReadInput(path); err != nil {
 		return nil, err
 	}
+	return parse(a, f, env)
+}
+
+// parse parses the body of a file.
+func parse(a *command.App, f *File, env map[string]string) (_ *File, err error) {
+	f.changed = len(env) > 0
 	if f.Spec, err = read.JobWithEnv(f.Path, bytes.NewReader(f.body), env); err != nil {
 		return f, err
 	}
@@ -94,6 +100,8 @@ func (f *File) missingFileWarnings() []string {
 type Overrides struct {
 	// Args are the arguments of a Slurm script.
 	Args []string
+	// Body is the content of the job file; nil reads it from the path.
+	Body []byte
 
 	objective command.Choice
 	deadline  command.Span
@@ -127,7 +135,7 @@ func (o *Overrides) Read(a *command.App, path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := readWith(a, path, env)
+	f, err := o.read(a, path, env)
 	if err != nil {
 		return nil, err
 	}
@@ -139,6 +147,13 @@ func (o *Overrides) Read(a *command.App, path string) (*File, error) {
 		f.changed = true
 	}
 	return f, o.apply(f)
+}
+
+func (o *Overrides) read(a *command.App, path string, env map[string]string) (*File, error) {
+	if o.Body != nil {
+		return parse(a, &File{Path: path, body: o.Body, base: "."}, env)
+	}
+	return readWith(a, path, env)
 }
 
 func (o *Overrides) apply(f *File) error {
