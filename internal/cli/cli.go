@@ -115,6 +115,7 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	command.Root(root, a.Version, otherNames())
+	command.YAMLOutput(root, a.App)
 	root.PersistentFlags().BoolVarP(&a.Verbose, "verbose", "v", false, "log what the broker does to standard error")
 	root.PersistentFlags().Var(&a.logFormat, "log-format", "form of the log")
 	command.CompleteChoice(root, "log-format", &a.logFormat)
@@ -124,7 +125,7 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupPlan, Title: "Plan and look up:"},
 		&cobra.Group{ID: groupOperate, Title: "Operate:"},
 	)
-	a.add(root, groupWork, InitCommand(a.App), a.runCommand(), a.submitCommand(), a.statusCommand(),
+	a.add(root, groupWork, InitCommand(a.App), a.runCommand(), a.submitCommand(), a.statusCommand(), a.topCommand(),
 		a.logsCommand(), a.cancelCommand(), a.rerunCommand(), a.explainCommand())
 	a.add(root, groupWork, SuspendCommands(a.App, a.suspendBrokers())...)
 	a.add(root, groupWork, onmachine.Commands(a.App, a.machineBrokers())...)
@@ -167,7 +168,7 @@ func otherNames() map[string]string {
 	names := map[string]string{}
 	for use, others := range map[string]string{
 		"tradewind status":         "ps ls list jobs squeue describe get",
-		"tradewind status --watch": "top watch",
+		"tradewind status --watch": "watch",
 		"tradewind cancel JOB":     "delete kill rm stop down scancel terminate",
 		"tradewind run FILE":       "launch start apply create sbatch",
 		"tradewind catalog search": "gpus show-gpus offers instances",

@@ -59,7 +59,8 @@ tradewind cloud remove: aws-account aws-deployment aws-region forget state
 tradewind plan: state objective deadline budget output model-out cloud catalog explain frontier points time-limit least-carbon carbon-cap pack-size pack-files env env-file
 tradewind prices show: prices state output
 tradewind submit: cloud objective deadline budget queue env env-file endpoint state key update yes dry-run keep-on-failure secret secret-file pack-size pack-files output
-tradewind status: watch endpoint state limit output
+tradewind status: watch job-state queue name endpoint state limit output
+tradewind top: endpoint state output
 tradewind logs: follow attempt rank tail endpoint state since timestamps
 tradewind cancel: reason endpoint state output
 tradewind rerun: key yes endpoint state output
@@ -167,7 +168,7 @@ func TestJSONFieldsAreDocumented(t *testing.T) {
 	for _, v := range []any{
 		planning.PlanResult{}, planning.PlanTask{}, planning.FrontierResult{}, planning.FrontierPoint{}, optimizer.Gap{}, apitypes.Runner{}, RunResult{}, apitypes.JobDetail{}, apitypes.JobView{}, apitypes.TaskView{}, apitypes.PlanHead{}, apitypes.Attempt{},
 		apitypes.JobList{}, apitypes.Story{}, apitypes.Entry{}, apitypes.TaskWhy{}, apitypes.QueueList{}, apitypes.Queue{}, apitypes.DeadLetterList{}, apitypes.DeadLetter{}, apitypes.Redriven{}, planning.SearchResult{}, planning.FoundOffer{}, DoctorResult{}, Check{},
-		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, InitResult{}, about.Result{}, UpResult{}, DryRun{}, ConfigResult{}, settings.Row{}, settings.File{}, apitypes.PlanView{}, apitypes.PlanTask{}, deployment.KubernetesDeployment{},
+		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, InitResult{}, about.Result{}, UpResult{}, TopResult{}, TopJob{}, DryRun{}, ConfigResult{}, settings.Row{}, settings.File{}, apitypes.PlanView{}, apitypes.PlanTask{}, deployment.KubernetesDeployment{},
 		clouds.CloudList{}, clouds.CloudEntry{}, clouds.CloudForFunctions{}, clouds.CloudCheck{}, clouds.CheckedCloud{}, clouds.PublicCheck{}, driver.Report{}, clouds.CatalogRefresh{}, clouds.RenewedCloud{}, renew.Report{}, renew.Diff{}, renew.Change{},
 		driver.Quota{}, driver.Lack{}, driver.Reserved{}, apitypes.MarketList{}, apitypes.MarketView{}, apitypes.Forecast{}, apitypes.Bid{}, apitypes.UsageView{}, apitypes.QueueUsage{},
 	} {

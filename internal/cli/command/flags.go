@@ -138,16 +138,24 @@ func (f *Moment) Set(s string) error {
 	return errors.New("must be how long ago, such as 10m, or a time such as 2026-01-31T15:04:05Z")
 }
 
-// OutputFlag adds -o.
-func OutputFlag(c *cobra.Command) *Choice {
-	o := NewChoice("table", "table", "json")
+// OutputFlag adds -o: a table, JSON or YAML, and more formats of the command. See YAMLOutput.
+func OutputFlag(c *cobra.Command, more ...string) *Choice {
+	o := NewChoice("table", slices.Concat([]string{"table", "json", "yaml"}, more)...)
 	c.Flags().VarP(&o, "output", "o", "output format")
 	CompleteChoice(c, "output", &o)
 	return &o
 }
 
-// JSON reports whether the output is for a program.
-func (c *Choice) JSON() bool { return c.Value == "json" }
+// JSON reports whether the output is for a program: JSON, or the same as YAML.
+func (c *Choice) JSON() bool { return c.Value == "json" || c.Value == "yaml" }
+
+// YAMLOutput makes the commands below root print YAML if their flag -o asks for it.
+func YAMLOutput(root *cobra.Command, a *App) {
+	root.PersistentPreRun = func(c *cobra.Command, _ []string) {
+		f := c.Flags().Lookup("output")
+		a.YAML = f != nil && f.Value.String() == "yaml"
+	}
+}
 
 // CompleteChoice adds shell completion for the values of a Choice.
 func CompleteChoice(c *cobra.Command, name string, f *Choice) {

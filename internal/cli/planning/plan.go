@@ -80,7 +80,7 @@ func Plan(in *command.App, enabled clouds.EnabledFunc) *cobra.Command {
 	f.Var(&o.timeLimit, "time-limit", "maximum time for --frontier (default 10s)")
 	f.BoolVar(&o.leastCarbon, "least-carbon", false, "minimise the machines' emissions; overrides the file's objective")
 	limit := f.Float64("carbon-cap", 0, "maximum emissions of the machines, kg CO2eq")
-	o.output = command.NewChoice("table", "table", "json", frontierSVG)
+	o.output = command.NewChoice("table", "table", "json", "yaml", frontierSVG)
 	f.VarP(&o.output, "output", "o", "output format; svg plots the frontier")
 	command.CompleteChoice(c, "output", &o.output)
 	c.RunE = func(c *cobra.Command, given []string) error {
@@ -344,7 +344,7 @@ func (a app) printPlan(r *PlanResult, o *planOptions) error {
 	switch {
 	case o.modelOut == command.Stdin:
 		return nil // standard output holds the model
-	case o.output.Value == "json":
+	case o.output.JSON():
 		return a.PrintJSON(r)
 	}
 	a.Warn(r.Warnings)
