@@ -207,15 +207,23 @@ func jsonFields(t reflect.Type) []string {
 func TestCompletion(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("demo-aaaaaa", apitypes.JobSucceeded, 1), detail("train-infer-bbbbbb", apitypes.JobRunning, 1))
+	p.hosts.broker.queues = []apitypes.Queue{{Name: "default"}, {Name: "research"}}
 	for line, want := range map[string]string{
-		"status ":                "train-infer-bbbbbb\trunning\ndemo-aaaaaa\tsucceeded\nlast\tthe newest job\n:36\n",
-		"cancel tr":              "train-infer-bbbbbb\trunning\n:36\n",
-		"logs demo tr":           "train\tsucceeded\n:4\n",
-		"status demo ":           ":4\n",
-		"run ":                   "yaml\nyml\njson\nxml\ndax\nsbatch\nslurm\ngz\n:8\n",
-		"run x.yaml ":            ":4\n",
-		"plan x --objective ":    "cost\nmakespan\n:4\n",
-		"catalog search --arch ": "amd64\narm64\nany\n:4\n",
+		"status ":                  "train-infer-bbbbbb\trunning\ndemo-aaaaaa\tsucceeded\nlast\tthe newest job\n:36\n",
+		"cancel tr":                "train-infer-bbbbbb\trunning\n:36\n",
+		"logs demo tr":             "train\tsucceeded\n:4\n",
+		"status demo ":             ":4\n",
+		"run ":                     "yaml\nyml\njson\nxml\ndax\nsbatch\nslurm\ngz\n:8\n",
+		"run x.yaml ":              ":4\n",
+		"plan x --objective ":      "cost\nmakespan\n:4\n",
+		"catalog search --gpu h20": "H200\n:4\n",
+		"catalog search --region us-east-1,us-west-": "us-east-1,us-west-1\nus-east-1,us-west-2\nus-east-1,us-west-3\n:4\n",
+		"catalog search --instance-type g5.2":        "g5.24xlarge\ng5.2xlarge\n:4\n",
+		"run --gpus v10":                             "V100\nV100-32GB\n:4\n",
+		"run --queue r":                              "research\n:4\n",
+		"status --queue r":                           "research\n:4\n",
+		"submit --queue x":                           ":4\n",
+		"catalog search --arch ":                     "amd64\narm64\nany\n:4\n",
 	} {
 		args := append([]string{"__complete"}, strings.Split(line, " ")...)
 		if r := p.run(args...); r.out != want {

@@ -19,10 +19,11 @@ func impliedRun(root *cobra.Command, args []string) []string {
 		return args
 	}
 	name := args[0]
-	if slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == name || c.HasAlias(name) }) {
+	is := func(c *cobra.Command) bool { return c.Name() == name || c.HasAlias(name) }
+	if slices.ContainsFunc(root.Commands(), is) {
 		return args
 	}
-	info, err := os.Stat(name)
+	info, err := os.Stat(name) //nolint:gosec // the file that the user names
 	if err == nil && info.Mode().IsRegular() || slices.Contains(jobEndings, filepath.Ext(name)) {
 		return append([]string{"run"}, args...)
 	}

@@ -31,6 +31,7 @@ func inlineFlags(c *cobra.Command) *inline {
 	f.StringVar(&o.memory, "memory", "", "with -- COMMAND: GiB of memory: 32, =32, 32-64")
 	f.StringVar(&o.gpus, "gpus", "", "with -- COMMAND: accelerators: A100, V100:4")
 	f.StringVar(&o.disk, "disk", "", "with -- COMMAND: size of the disk: 200GiB")
+	command.CompleteCatalog(c, "gpus", command.Accelerators)
 	f.Var(&o.time, "time", "with -- COMMAND: about how long it takes: 10m, 2h (default 1h)")
 	return o
 }
@@ -113,7 +114,8 @@ func (o *inline) file(words []string) ([]byte, error) {
 // quote makes a word that a POSIX shell reads as it is (POSIX.1-2024, 2.2.2, "Single-Quotes").
 func quote(word string) string {
 	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r)
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("-_./:=@%+,", r)
 	}
 	if word != "" && strings.TrimFunc(word, safe) == "" {
 		return word

@@ -32,18 +32,17 @@ func (a *app) followRun(ctx context.Context, s *conn, id string) (left bool, err
 			return false, err
 		}
 		if !s.embedded {
-			return true, a.detached(id, "continues on its broker; `tradewind status -w "+id+a.brokerHint(s)+"` follows it")
+			return true, a.detached(id,
+				"continues on its broker; `tradewind status -w "+id+a.brokerHint(s)+"` follows it")
 		}
-		what, err := a.askWhatNext(ctx, id)
-		switch {
-		case err != nil:
-			return false, err
-		case what == leave:
+		switch a.askWhatNext(ctx, id) {
+		case leave:
 			return true, a.detached(id, "resumes when a broker next runs: `tradewind up"+a.stateHint(s.state)+"`")
-		case what == cancelJob:
+		case cancelJob:
 			now := make(chan struct{})
 			close(now)
 			return false, a.followAndCancel(ctx, s, id, now)
+		case stay:
 		}
 		a.Stop.Forget()
 	}
@@ -60,16 +59,16 @@ func (a *app) followUntil(ctx context.Context, s *conn, id, hint string) (interr
 }
 
 // askWhatNext asks what an interrupt means. An empty answer means to stay; the end of the input means to leave.
-func (a *app) askWhatNext(ctx context.Context, id string) (choice, error) {
+func (a *app) askWhatNext(ctx context.Context, id string) choice {
 	for {
 		got, err := a.Ask(ctx, id+": [l]eave it for the next broker, [c]ancel it, or [s]tay? [s] ")
 		switch got = strings.ToLower(got); {
 		case got == "l" || got == "leave" || got == "d" || got == "detach" || err != nil:
-			return leave, nil
+			return leave
 		case got == "c" || got == "cancel":
-			return cancelJob, nil
+			return cancelJob
 		case got == "s" || got == "stay" || got == "":
-			return stay, nil
+			return stay
 		}
 		a.Tell("answer l, c or s")
 	}

@@ -66,6 +66,7 @@ func (a *app) runCommand() *cobra.Command {
 	a.worldFlags(c, &o.host)
 	a.cloudFlag(c, &o.clouds)
 	o.consent = consentFlags(c)
+	a.completeQueue(c, &o.host.State)
 	c.Flags().BoolVar(&o.detach, "detach", false, "submit the job to a running broker and return at once")
 	a.brokerFlagSets = append(a.brokerFlagSets, c.Flags()) // --state overrides an endpoint from the environment
 	o.output = command.OutputFlag(c)

@@ -37,6 +37,7 @@ func (a *app) statusCommand() *cobra.Command {
 	a.brokerFlags(c, &state)
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "follow the job (default: the newest one)")
 	which.flags(c)
+	a.completeQueue(c, &state)
 	output := command.OutputFlag(c, "wide", "name")
 	c.RunE = func(c *cobra.Command, given []string) error {
 		if err := which.check(given); err != nil {

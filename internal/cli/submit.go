@@ -38,6 +38,7 @@ func (a *app) submitCommand() *cobra.Command {
 	a.brokerFlags(c, &to.state)
 	a.cloudFlag(c, &to.clouds)
 	agreed := consentFlags(c)
+	a.completeQueue(c, &to.state)
 	c.Flags().StringVar(&to.key, "key", "",
 		"idempotency key: submissions with the same key and job name are one job (default: a new key)")
 	c.Flags().StringVar(&to.update, "update", "",

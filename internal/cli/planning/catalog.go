@@ -108,6 +108,10 @@ func (a app) searchCommand() *cobra.Command {
 	} {
 		command.CompleteChoice(c, name, flag)
 	}
+	command.CompleteCatalog(c, "gpu", command.Accelerators)
+	command.CompleteCatalog(c, "region", command.Regions)
+	command.CompleteCatalog(c, "instance-type", command.InstanceTypes)
+	command.CompleteCatalog(c, "cloud", (*catalog.Catalog).Clouds)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if f.spot && f.market.Value == "on-demand" {
 			return command.BadInput("--spot means --market spot", "--spot and --market on-demand exclude each other")

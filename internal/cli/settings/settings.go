@@ -24,8 +24,8 @@ import (
 // well be called tradewind.yaml, and because a broker that watches a folder for job files skips hidden ones.
 const BesideJob = ".tradewind.yaml"
 
-// DefaultConfirmAbove is the expected cost, in USD, above which a job on real clouds is not started by a script that did
-// not say yes.
+// DefaultConfirmAbove is the expected cost, in USD, above which a script does not start a job on real clouds without
+// --yes.
 const DefaultConfirmAbove dag.USD = 10
 
 // Value is a setting and its source: FILE:LINE, or empty if nothing sets it.
@@ -45,8 +45,8 @@ type Settings struct {
 	Queue   Value[string]
 	Clouds  Value[[]string]
 	Regions Value[[]string]
-	// ConfirmAbove is the expected cost, in USD, above which a job needs a yes. Trusted reports that the user's own file
-	// sets it, so that cheaper jobs start without a question.
+	// ConfirmAbove is the expected cost, in USD, above which a job needs a yes. Trusted reports that the user's own
+	// file sets it, so that cheaper jobs start without a question.
 	ConfirmAbove Value[dag.USD]
 	Trusted      bool
 	// Files are the files that may set values, the strongest last, and whether each exists.
@@ -73,7 +73,8 @@ func UserFile(lookup func(string) string) string {
 	return filepath.Join(dir, "tradewind", "config.yaml")
 }
 
-// Load reads the user's file and the one in a folder of jobs. A *fault.Error names the file, line and column of a fault.
+// Load reads the user's file and the one in a folder of jobs. A *fault.Error names the file, line and column of a
+// fault.
 func Load(lookup func(string) string, folder string) (*Settings, error) {
 	s := &Settings{ConfirmAbove: Value[dag.USD]{Is: DefaultConfirmAbove}}
 	own, err := s.add(UserFile(lookup))
