@@ -81,7 +81,7 @@ func writeInit(a *command.App, file string, f flags) error {
 		return err
 	}
 	if missing := missingFile(dir, got.run); missing != "" {
-		a.Warn([]string{fmt.Sprintf("the command names %s, which does not exist in %s: create it before you run the job",
+		a.Warn([]string{fmt.Sprintf("the command names %s, which does not exist in %s: create it before the job runs",
 			missing, command.Absolute(dir))})
 	}
 	name := dag.ToName(filepath.Base(command.Absolute(dir)), "job")

@@ -17,8 +17,9 @@ const (
 	cancelJob
 )
 
-// followRun shows a job until it has finished. An interrupt leaves a job that another broker runs. One that runs in this
-// process is cancelled, unless someone is at the terminal and chooses otherwise. It reports whether the job was left.
+// followRun shows a job until it has finished. An interrupt leaves a job that another broker runs. One that runs in
+// this process is cancelled, unless someone is at the terminal and chooses otherwise. It reports whether the job was
+// left.
 func (a *app) followRun(ctx context.Context, s *conn, id string) (left bool, err error) {
 	if s.embedded && a.Ask == nil {
 		return false, a.followAndCancel(ctx, s, id, a.Stop.First())

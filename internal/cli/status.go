@@ -26,8 +26,8 @@ func (a *app) statusCommand() *cobra.Command {
 		Short: "List the jobs, or show one with its tasks",
 		Long: "Lists the jobs, newest first, or shows one job: its tasks, where each runs, its attempts and its\n" +
 			"cost. JOB is an ID, the beginning of one, or \"last\". With --watch it follows the job until it " +
-			"has finished.\n--job-state, --queue and --name list only some jobs; with them, --watch repeats the list. " +
-			"-o wide cuts nothing, -o name\nprints only the IDs.",
+			"has finished.\n--job-state, --queue and --name list only some jobs; with them, --watch repeats the list.\n" +
+			"-o wide cuts nothing, -o name prints only the IDs.",
 		Example: "  tradewind status\n  tradewind status last\n  tradewind status -w train-infer\n" +
 			"  tradewind status last -o json | jq .spentUSD\n" +
 			"  tradewind status --job-state running,waiting --queue research --watch\n" +

@@ -55,8 +55,8 @@ func (f *finder) collect(q catalog.Query) error {
 	return err
 }
 
-// keep is the builder's, without burstable types that the task does not ask for. With busy vCPUs these cost a multiple of
-// their price, or run at a fraction of their speed.
+// keep is the builder's, without burstable types that the task does not ask for. With busy vCPUs these cost a multiple
+// of their price, or run at a fraction of their speed.
 func (f *finder) keep(m *catalog.Match) bool {
 	if !f.bursts && m.Burstable {
 		return false
