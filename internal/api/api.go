@@ -50,6 +50,8 @@ type Config struct {
 	Unheld time.Duration
 	// Plan makes plans without submitting; nil answers 501.
 	Plan PlanFunc
+	// Simulated is true for a broker that buys nothing, because its machines are simulated.
+	Simulated bool
 	// Frontier returns the trade-off between cost and deadline; nil answers 501.
 	Frontier FrontierFunc
 	// Packs receives the files that jobs upload; nil answers 501.

@@ -67,7 +67,9 @@ func (a *API) plan(ctx context.Context, in *planInput) (*body[apitypes.PlanView]
 	if err != nil {
 		return nil, err
 	}
-	return &body[apitypes.PlanView]{Body: viewPlan(spec, plan)}, nil
+	v := ViewPlan(spec, plan)
+	v.Simulated = a.cfg.Simulated
+	return &body[apitypes.PlanView]{Body: v}, nil
 }
 
 // override replaces values of the file with those of the query.
@@ -92,7 +94,8 @@ func (in *Limits) override(spec *dag.Job) error {
 	return nil
 }
 
-func viewPlan(spec *dag.Job, plan *record.Plan) apitypes.PlanView {
+// ViewPlan is a plan of a job as users see it.
+func ViewPlan(spec *dag.Job, plan *record.Plan) apitypes.PlanView {
 	v := apitypes.PlanView{
 		Name:        spec.Name,
 		Objective:   string(spec.Objective),

@@ -49,6 +49,7 @@ func (b *Functions) advance(u *txn.Unit, event events.Event) error {
 	case events.DAGCancel:
 		return u.Apply(jobstate.DecideCancelled(job, e.Reason))
 	case events.DAGSettled:
+		job.Simulated = job.Simulated && b.cfg.BuysNothing // another broker may have resumed it
 		d := jobstate.DecideFinished(job, spec, e, u.Now)
 		if len(d.Writes) > 0 {
 			if err := history.Add(u, job.ID, spec, &d); err != nil {

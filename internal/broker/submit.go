@@ -120,6 +120,12 @@ func (b *Users) submitAs(ctx context.Context, id, digest string, s Submission) (
 			return err
 		}
 		job = newJob(id, digest, s, spec.Blob, u.Now)
+		if job.Simulated, err = b.simulates(u); err != nil {
+			return err
+		}
+		if job.Simulated {
+			job.TimeScale = b.cfg.Scale
+		}
 		sealed, err := b.seal(ctx, id, s.Spec, s.Secrets)
 		if err != nil {
 			return err
@@ -131,6 +137,15 @@ func (b *Users) submitAs(ctx context.Context, id, digest string, s Submission) (
 		return u.Apply(d)
 	})
 	return job, err
+}
+
+// simulates reports whether all machines are simulated. Those of a pool are not.
+func (b *Users) simulates(u *txn.Unit) (bool, error) {
+	if !b.cfg.BuysNothing {
+		return false, nil
+	}
+	pools, err := recordcache.List[record.Pool](u, record.PartPools, "", 1)
+	return len(pools) == 0, err
 }
 
 func newJob(id, digest string, s Submission, spec record.Blob, now time.Time) record.Job {

@@ -138,6 +138,25 @@ func guessCommand(dir string) string {
 	return `echo "hello from $(hostname)"`
 }
 
+// scripts are the endings of files that an interpreter runs.
+var scripts = []string{".py", ".sh", ".R", ".r", ".jl", ".rb", ".pl", ".js", ".m"}
+
+// missingFile returns a local script that a command names and the folder lacks, or "".
+func missingFile(dir, run string) string {
+	for _, word := range strings.FieldsFunc(run, betweenWords) {
+		if !filepath.IsLocal(word) || !slices.Contains(scripts, filepath.Ext(word)) || strings.HasPrefix(word, "-") {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(dir, word)); err != nil {
+			return word
+		}
+	}
+	return ""
+}
+
+// betweenWords reports whether a character separates the words of a command.
+func betweenWords(r rune) bool { return strings.ContainsRune(" \t;|&<>()\"'", r) }
+
 // needsFolder reports whether a command mentions a file of the folder, which must then be uploaded with the job.
 func needsFolder(dir, run string) bool {
 	for _, s := range starters {
@@ -147,8 +166,7 @@ func needsFolder(dir, run string) bool {
 			}
 		}
 	}
-	between := func(r rune) bool { return strings.ContainsRune(" \t;|&<>()\"'", r) }
-	for _, word := range strings.FieldsFunc(run, between) {
+	for _, word := range strings.FieldsFunc(run, betweenWords) {
 		if filepath.IsLocal(word) && word != "." {
 			if _, err := os.Stat(filepath.Join(dir, word)); err == nil {
 				return true

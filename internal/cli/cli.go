@@ -35,7 +35,7 @@ func Main(version string) int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return Run(context.Background(), &Env{Env: command.Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Version: version,
-		Now: time.Now, Interrupts: signals, Exit: os.Exit,
+		Now: time.Now, Interrupts: signals, Exit: os.Exit, Ask: command.AskOn(os.Stdin, os.Stderr),
 	}}, os.Args[1:])
 }
 
@@ -45,6 +45,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	defer cancel()
 	a := newApp(ctx, env, args)
 	root := a.root()
+	args = impliedRun(root, args)
 	root.SetArgs(args)
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
@@ -114,6 +115,7 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	command.Root(root, a.Version, otherNames())
+	command.YAMLOutput(root, a.App)
 	root.PersistentFlags().BoolVarP(&a.Verbose, "verbose", "v", false, "log what the broker does to standard error")
 	root.PersistentFlags().Var(&a.logFormat, "log-format", "form of the log")
 	command.CompleteChoice(root, "log-format", &a.logFormat)
@@ -123,7 +125,7 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupPlan, Title: "Plan and look up:"},
 		&cobra.Group{ID: groupOperate, Title: "Operate:"},
 	)
-	a.add(root, groupWork, InitCommand(a.App), a.runCommand(), a.submitCommand(), a.statusCommand(),
+	a.add(root, groupWork, InitCommand(a.App), a.runCommand(), a.submitCommand(), a.statusCommand(), a.topCommand(),
 		a.logsCommand(), a.cancelCommand(), a.rerunCommand(), a.explainCommand())
 	a.add(root, groupWork, SuspendCommands(a.App, a.suspendBrokers())...)
 	a.add(root, groupWork, onmachine.Commands(a.App, a.machineBrokers())...)
@@ -140,7 +142,8 @@ func (a *app) root() *cobra.Command {
 		planning.Convert(a.App),
 		planning.Schema(a.App),
 	)
-	a.add(root, groupOperate, a.upCommand(), clouds.Command(a.App, a.kits, a.brokers.Find, a.remoteBrokers(), a.logger),
+	a.add(root, groupOperate, a.upCommand(), a.configCommand(),
+		clouds.Command(a.App, a.kits, a.brokers.Find, a.remoteBrokers(), a.logger),
 		deployment.Command(a.App, cloudkit.Names(a.kits)), a.queueCommand(),
 		a.poolCommand(),
 		a.dlqCommand(), dashboard.Command(a.App, a.dashboardBrokers(enabled)), tesproxy.Command(a.App, a.tesBrokers()),
@@ -165,7 +168,7 @@ func otherNames() map[string]string {
 	names := map[string]string{}
 	for use, others := range map[string]string{
 		"tradewind status":         "ps ls list jobs squeue describe get",
-		"tradewind status --watch": "top watch",
+		"tradewind status --watch": "watch",
 		"tradewind cancel JOB":     "delete kill rm stop down scancel terminate",
 		"tradewind run FILE":       "launch start apply create sbatch",
 		"tradewind catalog search": "gpus show-gpus offers instances",

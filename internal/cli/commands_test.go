@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,8 +20,13 @@ import (
 
 // TestCommands runs the command lines of testdata/commands and compares what they print and how they exit.
 //
-//	up [scale=X]                   start a broker on the state folder
-//	outcome STATE [plan=N]         set how submitted jobs end
+//	up [scale=X] [clouds=A] [price=N]
+//	                               start a broker on the state folder, which buys on a cloud, and whose plans cost N USD
+//	                               a task; below 0 it has none
+//	person [ANSWER...]             a person is at the terminal and answers; "-" is an empty line. Without answers, no one is
+//	settings own|beside            write the settings below
+//	outcome STATE [plan=N] [short] set how submitted jobs end
+//	simulated [scale=X]            submitted jobs run on simulated machines; X 0 ends that
 //	job ID STATE                   add a job
 //	broken ID                      add a job whose first task failed on rank 2 of 4
 //	suspended QUEUE                Ada suspends a queue
@@ -33,11 +41,23 @@ func TestCommands(t *testing.T) {
 			case "up":
 				scale := 1.0
 				d.MaybeScanArgs(t, "scale", &scale)
+				d.MaybeScanArgs(t, "price", &p.hosts.price)
 				p.hosts.up(scale)
+				d.MaybeScanArgs(t, "clouds", &p.hosts.running.Clouds)
+			case "person":
+				p.answers = nil
+				for _, a := range d.CmdArgs {
+					p.answers = append(p.answers, strings.Trim(a.Key, "-"))
+				}
+			case "settings":
+				p.settings(t, d.CmdArgs[0].Key, d.Input)
 			case "outcome":
 				p.hosts.broker.outcome, p.hosts.broker.plan = apitypes.JobState(d.CmdArgs[0].Key), 1
 				d.MaybeScanArgs(t, "plan", &p.hosts.broker.plan)
 				p.hosts.broker.short = d.HasArg("short")
+			case "simulated":
+				p.hosts.broker.simulated = 1
+				d.MaybeScanArgs(t, "scale", &p.hosts.broker.simulated)
 			case "job":
 				b := p.hosts.broker
 				b.jobs = append(b.jobs, detail(d.CmdArgs[0].Key, apitypes.JobState(d.CmdArgs[1].Key), 1))
@@ -63,7 +83,7 @@ func TestCommands(t *testing.T) {
 			case "stdin":
 				p.in = d.Input
 			case "tradewind":
-				return p.normalise(p.run(strings.Fields(d.Input)...))
+				return p.normalise(p.run(strings.Fields(strings.ReplaceAll(d.Input, "STATE", p.state))...))
 			case "tradewind-lab":
 				return p.normalise(p.lab(strings.Fields(d.Input)...))
 			default:
@@ -72,6 +92,25 @@ func TestCommands(t *testing.T) {
 			return ""
 		})
 	})
+}
+
+// settings writes a file of settings: the user's own, or the one next to a job in the folder jobs.
+func (p *program) settings(t *testing.T, which, body string) {
+	t.Helper()
+	if len(p.environ) == 0 {
+		p.environ = []string{"XDG_CONFIG_HOME=" + filepath.Join(p.state, "config")}
+	}
+	path := filepath.Join(p.state, "config", "tradewind", "config.yaml")
+	if which == "beside" {
+		path = filepath.Join(p.state, "jobs", ".tradewind.yaml")
+		if err := os.CopyFS(filepath.Dir(path), os.DirFS("testdata/jobs")); err != nil && !errors.Is(err, fs.ErrExist) {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, body)
 }
 
 var (

@@ -32,6 +32,28 @@ func (a *app) completing(
 	}
 }
 
+// completeQueue completes the flag --queue of a command with the names of the broker's queues.
+func (a *app) completeQueue(c *cobra.Command, state *string) {
+	complete := a.completing(state,
+		func(ctx context.Context, s *conn, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			list, err := s.Queues(ctx)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var words []string
+			for _, q := range list.Queues {
+				if strings.HasPrefix(q.Name, typed) {
+					words = append(words, q.Name)
+				}
+			}
+			return words, cobra.ShellCompDirectiveNoFileComp
+		}, 1)
+	_ = c.RegisterFlagCompletionFunc("queue", func(c *cobra.Command, _ []string, typed string) ([]string,
+		cobra.ShellCompDirective) {
+		return complete(c, nil, typed)
+	})
+}
+
 // boolToInt returns 1 if more, otherwise 0.
 func boolToInt(more bool) int {
 	if more {

@@ -17,6 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/deployment"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
+	"github.com/tradewind-broker/tradewind/internal/cli/settings"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
@@ -44,7 +45,8 @@ func tree(t *testing.T) []*cobra.Command {
 func TestCommandsMatchContract(t *testing.T) {
 	const contract = `
 tradewind init: run needs time force output
-tradewind run: cloud objective deadline budget queue env env-file policy scenario seed state catalog max-machines time-scale detach keep-on-failure secret secret-file pack-size pack-files output
+tradewind run: cloud objective deadline budget queue env env-file policy scenario seed state catalog max-machines time-scale yes dry-run name cpus memory gpus disk time detach keep-on-failure secret secret-file pack-size pack-files output
+tradewind config: output
 tradewind up: dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents boot-within kubernetes-jobs output
 tradewind cloud list: state output
 tradewind cloud check: endpoint public-url state output
@@ -56,11 +58,12 @@ tradewind cloud add lambda: proxy key-file ssh-key regions print state output
 tradewind cloud remove: aws-account aws-deployment aws-region forget state
 tradewind plan: state objective deadline budget output model-out cloud catalog explain members frontier points time-limit least-carbon carbon-cap pack-size pack-files env env-file
 tradewind prices show: prices state output
-tradewind submit: cloud objective deadline budget queue env env-file endpoint state key update keep-on-failure secret secret-file pack-size pack-files output
-tradewind status: watch members endpoint state limit output
+tradewind submit: cloud objective deadline budget queue env env-file endpoint state key update yes dry-run keep-on-failure secret secret-file pack-size pack-files output
+tradewind status: watch members job-state queue name endpoint state limit output
+tradewind top: endpoint state output
 tradewind logs: follow attempt rank tail endpoint state since timestamps
 tradewind cancel: reason endpoint state output
-tradewind rerun: failed key endpoint state output
+tradewind rerun: failed key yes endpoint state output
 tradewind machines: all endpoint state output
 tradewind markets: only bids endpoint state output
 tradewind usage: last endpoint state output
@@ -84,7 +87,7 @@ tradewind pool remove: endpoint state output
 tradewind dlq list: queue limit endpoint state output
 tradewind dlq show: queue endpoint state output
 tradewind dlq redrive: queue all endpoint state output
-tradewind catalog search: state gpu cpus memory cloud region zone instance-type arch spot market service max-interruption max-carbon limit cheapest-per sort catalog output
+tradewind catalog search: state gpu cpus memory cloud region zone instance-type arch burstable spot market service max-interruption max-carbon limit cheapest-per sort catalog output
 tradewind catalog accelerators: catalog output
 tradewind catalog refresh: cloud state output
 tradewind cost: catalog output
@@ -166,7 +169,7 @@ func TestJSONFieldsAreDocumented(t *testing.T) {
 	for _, v := range []any{
 		planning.PlanResult{}, planning.PlanTask{}, planning.FrontierResult{}, planning.FrontierPoint{}, optimizer.Gap{}, apitypes.Runner{}, RunResult{}, apitypes.JobDetail{}, apitypes.JobView{}, apitypes.TaskView{}, apitypes.PlanHead{}, apitypes.Attempt{},
 		apitypes.JobList{}, apitypes.Story{}, apitypes.Entry{}, apitypes.TaskWhy{}, apitypes.QueueList{}, apitypes.Queue{}, apitypes.DeadLetterList{}, apitypes.DeadLetter{}, apitypes.Redriven{}, planning.SearchResult{}, planning.FoundOffer{}, DoctorResult{}, Check{},
-		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, InitResult{}, about.Result{}, UpResult{}, deployment.KubernetesDeployment{},
+		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, InitResult{}, about.Result{}, UpResult{}, TopResult{}, TopJob{}, DryRun{}, ConfigResult{}, settings.Row{}, settings.File{}, apitypes.PlanView{}, apitypes.PlanTask{}, deployment.KubernetesDeployment{},
 		clouds.CloudList{}, clouds.CloudEntry{}, clouds.CloudForFunctions{}, clouds.CloudCheck{}, clouds.CheckedCloud{}, clouds.PublicCheck{}, driver.Report{}, clouds.CatalogRefresh{}, clouds.RenewedCloud{}, renew.Report{}, renew.Diff{}, renew.Change{},
 		driver.Quota{}, driver.Lack{}, driver.Reserved{}, apitypes.MarketList{}, apitypes.MarketView{}, apitypes.Forecast{}, apitypes.Bid{}, apitypes.UsageView{}, apitypes.QueueUsage{},
 	} {
@@ -205,15 +208,23 @@ func jsonFields(t reflect.Type) []string {
 func TestCompletion(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("demo-aaaaaa", apitypes.JobSucceeded, 1), detail("train-infer-bbbbbb", apitypes.JobRunning, 1))
+	p.hosts.broker.queues = []apitypes.Queue{{Name: "default"}, {Name: "research"}}
 	for line, want := range map[string]string{
-		"status ":                "train-infer-bbbbbb\trunning\ndemo-aaaaaa\tsucceeded\nlast\tthe newest job\n:36\n",
-		"cancel tr":              "train-infer-bbbbbb\trunning\n:36\n",
-		"logs demo tr":           "train\tsucceeded\n:4\n",
-		"status demo ":           ":4\n",
-		"run ":                   "yaml\nyml\njson\nxml\ndax\nsbatch\nslurm\ngz\n:8\n",
-		"run x.yaml ":            ":4\n",
-		"plan x --objective ":    "cost\nmakespan\n:4\n",
-		"catalog search --arch ": "amd64\narm64\n:4\n",
+		"status ":                  "train-infer-bbbbbb\trunning\ndemo-aaaaaa\tsucceeded\nlast\tthe newest job\n:36\n",
+		"cancel tr":                "train-infer-bbbbbb\trunning\n:36\n",
+		"logs demo tr":             "train\tsucceeded\n:4\n",
+		"status demo ":             ":4\n",
+		"run ":                     "yaml\nyml\njson\nxml\ndax\nsbatch\nslurm\ngz\n:8\n",
+		"run x.yaml ":              ":4\n",
+		"plan x --objective ":      "cost\nmakespan\n:4\n",
+		"catalog search --gpu h20": "H200\n:4\n",
+		"catalog search --region us-east-1,us-west-": "us-east-1,us-west-1\nus-east-1,us-west-2\nus-east-1,us-west-3\n:4\n",
+		"catalog search --instance-type g5.2":        "g5.24xlarge\ng5.2xlarge\n:4\n",
+		"run --gpus v10":                             "V100\nV100-32GB\n:4\n",
+		"run --queue r":                              "research\n:4\n",
+		"status --queue r":                           "research\n:4\n",
+		"submit --queue x":                           ":4\n",
+		"catalog search --arch ":                     "amd64\narm64\nany\n:4\n",
 	} {
 		args := append([]string{"__complete"}, strings.Split(line, " ")...)
 		if r := p.run(args...); r.out != want {

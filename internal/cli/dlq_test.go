@@ -31,7 +31,7 @@ func TestCompleteDeadLetters(t *testing.T) {
 		"dlq redrive --queue schedule ": "aa2\tschedule task.admitted.v1\n:36\n",
 		"dlq redrive b":                 "bb1\ttask.admitted.v1\n:36\n",
 
-		"dlq list --output ": "table\njson\n:4\n",
+		"dlq list --output ": "table\njson\nyaml\n:4\n",
 	} {
 		if r := p.run(append([]string{"__complete"}, splitWords(line)...)...); r.out != want {
 			t.Errorf("%q: got %q, want %q\n%s", line, r.out, want, r.err)

@@ -115,7 +115,11 @@ var kindTones = map[string]text.Tone{
 
 func (a *app) printHistory(s *apitypes.Story) error {
 	style := a.Style(a.Out)
-	if err := a.Printf("%s  %s\n\n", style.Paint(text.Strong, s.Job.ID), string(s.Job.State)); err != nil {
+	label := ""
+	if s.Job.Simulated {
+		label = style.Paint(text.Warn, text.Simulated(s.Job.TimeScale)) + "\n"
+	}
+	if err := a.Printf("%s  %s\n%s\n", style.Paint(text.Strong, s.Job.ID), string(s.Job.State), label); err != nil {
 		return err
 	}
 	for _, e := range s.Entries {

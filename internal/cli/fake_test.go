@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -26,6 +27,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lab"
 	"github.com/tradewind-broker/tradewind/internal/pack/depot"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 )
 
@@ -46,6 +48,7 @@ type fakeBroker struct {
 	outcome   apitypes.JobState // final state of submitted jobs; JobRunning runs until it is cancelled
 	plan      int               // plan version of submitted jobs
 	short     bool              // submitted jobs take less time than planned
+	simulated float64           // if above 0, nothing is bought for submitted jobs, and this is their time scale
 	submitted []broker.Submission
 	arrived   chan struct{}         // gets one value per submission, unless it is full
 	jobs      []*apitypes.JobDetail // oldest first
@@ -65,6 +68,7 @@ func (b *fakeBroker) Submit(_ context.Context, s broker.Submission) (record.Job,
 	if b.short {
 		d.SpentUSD = 0.05
 	}
+	d.Simulated, d.TimeScale = b.simulated > 0, b.simulated
 	b.jobs = append(b.jobs, d)
 	return record.Job{ID: d.ID}, nil
 }
@@ -242,6 +246,8 @@ type fakeHosts struct {
 	opened []host.Options
 	open   int   // brokers opened and not closed
 	left   error // error of closing a broker
+	// price is the cost of each task in plans, which do not exist below 0; 0 means that the broker does not plan.
+	price float64
 }
 
 func newHosts(t *testing.T) *fakeHosts {
@@ -278,8 +284,12 @@ func (h *fakeHosts) serve() *httptest.Server {
 	ports := api.PortsOf(&broker.Broker{})
 	ports.Submitter, ports.JobViews = h.broker, h.broker
 	ports.QueueSetter, ports.QueueViews = h.broker, h.broker
+	var plan api.PlanFunc
+	if h.price != 0 {
+		plan = h.plan
+	}
 	a, err := api.New(api.Config{
-		Packs: h.packs, Objects: files,
+		Plan: plan, Packs: h.packs, Objects: files,
 		Broker: ports, Token: testToken, Logs: h.logs, Dead: &h.dead, Now: func() time.Time { return at(60) },
 		Clouds: func(context.Context) (apitypes.CloudReports, error) { return h.clouds, nil },
 		Verify: func(string) (wire.Claims, error) { return wire.Claims{}, errors.New("no agents here") },
@@ -295,6 +305,24 @@ func (h *fakeHosts) serve() *httptest.Server {
 		s.Close()
 	})
 	return s
+}
+
+// plan makes a plan with the same price for each task.
+func (h *fakeHosts) plan(_ context.Context, spec *dag.Job) (*record.Plan, error) {
+	if h.price < 0 {
+		return &record.Plan{Status: record.PlanInfeasible, Message: "no feasible plan: no zone has capacity"}, nil
+	}
+	const offer = "aws/us-east-1/use1-az1/p3.2xlarge/spot"
+	n := len(spec.Tasks)
+	p := &record.Plan{
+		Status: "optimal", USD: float64(n) * h.price, Hours: 2, OnDemandUSD: float64(2*n) * h.price,
+		Offers: []record.Planned{{ID: offer, Offer: apitypes.Offer{Cloud: "aws", InstanceType: "p3.2xlarge", USDPerHour: h.price}}},
+		Choice: make([]int32, n), TaskUSD: make([]float64, n), TaskHours: make([]float64, n),
+	}
+	for i := range n {
+		p.TaskUSD[i], p.TaskHours[i] = h.price, 1
+	}
+	return p, nil
 }
 
 func (h *fakeHosts) Find(string) (host.Running, bool, error) {
@@ -340,6 +368,8 @@ type program struct {
 	in      string
 	environ []string
 	kits    []cloudkit.Kit // nil means all
+	asking  sync.Mutex
+	answers []string // of a person at a terminal; nil means that there is none
 	signals chan os.Signal
 	exited  chan int
 	now     func() time.Time
@@ -374,8 +404,34 @@ func (p *program) run(args ...string) result {
 		In: strings.NewReader(p.in), Out: &out, Err: errs, Environ: append([]string{"TRADEWIND_STATE=" + p.state, "HOME=/nowhere"}, p.environ...),
 		Version: "v1.2.3", Now: p.now, Interrupts: p.signals, Exit: func(code int) { p.exited <- code },
 	}}
+	if p.answers != nil {
+		env.Ask = p.answer(errs)
+	}
 	code := Run(context.Background(), env, args)
 	return result{code: code, out: out.String(), err: errs.String()}
+}
+
+// answer returns how a person answers questions: with one answer after the other, and then the end of the input.
+func (p *program) answer(out io.Writer) func(context.Context, string) (string, error) {
+	return func(_ context.Context, question string) (string, error) {
+		p.asking.Lock()
+		defer p.asking.Unlock()
+		if len(p.answers) == 0 {
+			fmt.Fprintln(out, question)
+			return "", io.EOF
+		}
+		said := p.answers[0]
+		p.answers = p.answers[1:]
+		fmt.Fprintln(out, question+said)
+		return said, nil
+	}
+}
+
+// remaining returns how many answers were not given yet.
+func (p *program) remaining() int {
+	p.asking.Lock()
+	defer p.asking.Unlock()
+	return len(p.answers)
 }
 
 // lab runs a command of the research program on the same state folder.

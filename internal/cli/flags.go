@@ -61,6 +61,21 @@ func (b *bounded) Set(s string) error {
 	return nil
 }
 
+// price is a flag for an amount of money that goes to a number.
+type price struct {
+	command.Money
+	to *float64
+}
+
+// Set implements pflag.Value.
+func (p *price) Set(s string) error {
+	if err := p.Money.Set(s); err != nil {
+		return err
+	}
+	*p.to = float64(p.Value)
+	return nil
+}
+
 // CheckTexts validates the name of a queue and its text flags.
 func CheckTexts(name, parent, description string) error {
 	const hint = "use letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 128"

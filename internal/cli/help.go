@@ -15,9 +15,9 @@ func rootHelp(w io.Writer, root *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString(root.Long + "\n\nUsage:\n  tradewind COMMAND [flags]\n\nExamples:\n" + root.Example + "\n")
 	common := map[string][]string{
-		groupWork:    {"run", "submit", "status", "logs", "explain", "cancel", "shell"},
+		groupWork:    {"run", "submit", "status", "top", "logs", "explain", "cancel", "shell"},
 		groupPlan:    {"plan", "catalog", "convert"},
-		groupOperate: {"up", "deploy", "cloud", "queue", "pool", "doctor"},
+		groupOperate: {"up", "config", "deploy", "cloud", "queue", "pool", "doctor"},
 	}
 	for _, g := range root.Groups() {
 		fmt.Fprintf(&b, "\n%s\n", g.Title)

@@ -80,6 +80,10 @@ func writeInit(a *command.App, file string, f flags) error {
 	if err != nil {
 		return err
 	}
+	if missing := missingFile(dir, got.run); missing != "" {
+		a.Warn([]string{fmt.Sprintf("the command names %s, which does not exist in %s: create it before the job runs",
+			missing, command.Absolute(dir))})
+	}
 	name := dag.ToName(filepath.Base(command.Absolute(dir)), "job")
 	body := got.job(name, needsFolder(dir, got.run))
 	if _, err := read.JobWithEnv(file, bytes.NewReader(body), nil); err != nil {
@@ -200,9 +204,13 @@ func short(d time.Duration) string {
 	return s
 }
 
+// schemaURL is where editors find the schema of a job file.
+const schemaURL = "https://raw.githubusercontent.com/tradewind-broker/tradewind/main/pkg/dag/native/schema.json"
+
 // job returns the content of the job file.
 func (a answers) job(name string, folder bool) []byte {
 	var b bytes.Buffer
+	b.WriteString("# yaml-language-server: $schema=" + schemaURL + "\n")
 	fmt.Fprintf(&b, "apiVersion: tradewind/v1\nname: %s\n# deadline: 6h\n# budget: 5 USD\ntasks:\n  main:\n", name)
 	if folder {
 		b.WriteString("    workdir: .   # uploaded with the job, except what .tradewindignore or .gitignore lists\n")

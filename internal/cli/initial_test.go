@@ -64,6 +64,9 @@ func TestInitWritesJobFromAnswers(t *testing.T) {
 					t.Errorf("%q is in\n%s", not, job)
 				}
 			}
+			if !strings.HasPrefix(job, "# yaml-language-server: $schema=https://") {
+				t.Errorf("editors find no schema in\n%s", job)
+			}
 			if !strings.Contains(said, "tradewind run job.yaml") {
 				t.Errorf("said %s", said)
 			}
@@ -128,4 +131,19 @@ func TestWrittenJobCanBeRead(t *testing.T) {
 			t.Fatalf("%v: %s", err, a.job("n", false))
 		}
 	})
+}
+
+func TestInitWarnsOfMissingFile(t *testing.T) {
+	for run, missing := range map[string]bool{
+		"python3 train.py --out x": true, "python3 have.py": false, "bash 'sub/run.sh'": true, "echo train": false,
+		"python3 /opt/train.py": false,
+	} {
+		said, job, err := beginInit(t, []string{"have.py"}, "", "--run", run, "--needs", "2 CPUs", "--time", "1m")
+		if err != nil || job == "" {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(said, "which does not exist in"); got != missing {
+			t.Errorf("%s: said %s", run, said)
+		}
+	}
 }

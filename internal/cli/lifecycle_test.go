@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -334,5 +335,74 @@ func TestPlanTotalsAddUp(t *testing.T) {
 	}
 	if after := got.Tasks[1].After; len(after) != 1 || after[0] != "train" {
 		t.Errorf("infer is after %q", after)
+	}
+}
+
+// interrupted runs a job that runs until it is cancelled, and interrupts the command once the job has arrived.
+func interrupted(p *program) result {
+	p.hosts.broker.outcome = apitypes.JobRunning
+	done := p.started("run", "testdata/jobs/two.yaml")
+	<-p.hosts.broker.arrived
+	p.signals <- syscall.SIGINT
+	return <-done
+}
+
+func (b *fakeBroker) state() apitypes.JobState {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.jobs[len(b.jobs)-1].State
+}
+
+func TestInterruptLeavesJobOfAnotherBroker(t *testing.T) {
+	p := newProgram(t)
+	p.hosts.up(1)
+	r := interrupted(p)
+	if r.code != command.ExitInterrupted || !strings.Contains(r.err, "`tradewind status -w train-infer-000001` follows it") {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+	if got := p.hosts.broker.state(); got != apitypes.JobRunning {
+		t.Errorf("the job is %s", got)
+	}
+}
+
+func TestInterruptAtTerminalAsks(t *testing.T) {
+	for answer, want := range map[string]struct {
+		state apitypes.JobState
+		code  int
+		says  string
+	}{
+		"l": {apitypes.JobRunning, command.ExitInterrupted, "train-infer-000001 resumes when a broker next runs"},
+		"c": {apitypes.JobCancelled, command.ExitFailed, "cancelling train-infer-000001"},
+	} {
+		p := newProgram(t)
+		p.answers = []string{"what", answer}
+		r := interrupted(p)
+		if r.code != want.code || !strings.Contains(r.err, want.says) || !strings.Contains(r.err, "answer l, c or s") {
+			t.Errorf("%s: exit %d: %s", answer, r.code, r.err)
+		}
+		if got := p.hosts.broker.state(); got != want.state {
+			t.Errorf("%s: the job is %s", answer, got)
+		}
+		if p.hosts.open != 0 {
+			t.Errorf("%s: %d brokers are left", answer, p.hosts.open)
+		}
+	}
+}
+
+func TestStayingForgetsInterrupt(t *testing.T) {
+	p := newProgram(t)
+	p.answers = []string{"s", "c"}
+	p.hosts.broker.outcome = apitypes.JobRunning
+	done := p.started("run", "testdata/jobs/two.yaml")
+	<-p.hosts.broker.arrived
+	p.signals <- syscall.SIGINT
+	for p.remaining() > 1 { // the first answer
+		runtime.Gosched()
+	}
+	p.signals <- syscall.SIGINT
+	r := <-done
+	if r.code != command.ExitFailed || strings.Contains(r.err, "exited at once") || len(p.exited) > 0 ||
+		p.hosts.broker.state() != apitypes.JobCancelled {
+		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 }

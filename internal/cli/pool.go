@@ -14,6 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 func (a *app) poolCommand() *cobra.Command {
@@ -166,7 +167,8 @@ func (a *app) poolAddCommand() *cobra.Command {
 	}
 	a.brokerFlags(c, &state)
 	f := c.Flags()
-	f.Float64Var(&p.USDPerHour, "usd-per-hour", 0, "cost of an hour of a whole machine in USD; 0 means already paid")
+	f.Var(&price{command.Money{Parse: dag.ParseAmount}, &p.USDPerHour}, "usd-per-hour",
+		"cost of an hour of a whole machine: 0.02, '0.02 USD' or '$0.02'; 0 means already paid")
 	f.StringVar(&p.Place, "place", "",
 		"`CLOUD:REGION` of the machines, to estimate the cost of moving data; empty means unspecified")
 	f.IntVar(&p.Partitions, "partitions", 0,

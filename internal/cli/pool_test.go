@@ -48,7 +48,7 @@ func synced(t *testing.T, w *apitest.World, pool, machine string) {
 
 func TestPoolAddPrintsJoinCommand(t *testing.T) {
 	p, w := poolProgram(t)
-	r := p.ok(t, "pool", "add", "lab", "--usd-per-hour", "0.02", "--place", "aws:us-east-1")
+	r := p.ok(t, "pool", "add", "lab", "--usd-per-hour", "0.02 USD", "--place", "aws:us-east-1")
 	file := filepath.Join(p.state, "pools", "lab", "join-token")
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o600 {

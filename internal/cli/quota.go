@@ -13,6 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // names are the names of resources that are not accelerators.
@@ -44,7 +45,7 @@ func (f *Flag) Set(s string) error {
 			name, value = apitypes.VCPUs, part
 		}
 		name = strings.TrimSpace(name)
-		v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		v, err := amountOf(name, strings.TrimSpace(value))
 		if err != nil || name == "" {
 			return errors.New("must be NUMBER or RESOURCE=NUMBER, several comma-separated: vcpus, " +
 				"memory (GiB), usd-per-hour, usd-per-month, or an accelerator")
@@ -59,6 +60,15 @@ func (f *Flag) Set(s string) error {
 	}
 	f.Amounts = out
 	return nil
+}
+
+// amountOf reads an amount of a resource. Money may have its unit: 20 USD or $20.
+func amountOf(name, value string) (float64, error) {
+	if known := names[strings.ToLower(name)]; known == apitypes.USDPerHour || known == apitypes.USDPerMonth {
+		usd, err := dag.ParseAmount(value)
+		return float64(usd), err
+	}
+	return strconv.ParseFloat(value, 64)
 }
 
 // resource returns the broker's name of a resource. A name similar to a known one is treated as a typing error; any

@@ -10,7 +10,7 @@ import (
 
 func TestFlagParsesAmounts(t *testing.T) {
 	for in, want := range map[string]string{
-		"96": "vcpus=96", "vcpus=96,memory=512": "memoryGiB=512, vcpus=96", "A100=8,usd-per-hour=20.5": "A100=8, usdPerHour=20.5",
+		"96": "vcpus=96", "vcpus=96,memory=512": "memoryGiB=512, vcpus=96", "A100=8,usd-per-hour=20.5": "A100=8, usdPerHour=20.5", "usd-per-month=$300,usd-per-hour=2 USD": "usdPerHour=2, usdPerMonth=300",
 		"usd-per-month=500": "usdPerMonth=500",
 		" cpu = 4 ":         "vcpus=4", "memoryGiB=0": "memoryGiB=0",
 	} {

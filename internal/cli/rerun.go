@@ -12,7 +12,7 @@ import (
 
 func (a *app) rerunCommand() *cobra.Command {
 	var state, key string
-	var failed bool
+	var failed, yes bool
 	c := &cobra.Command{
 		Use:   "rerun JOB...",
 		Short: "Submit jobs again, as new ones",
@@ -28,6 +28,7 @@ func (a *app) rerunCommand() *cobra.Command {
 	c.Flags().StringVar(&key, "key", "",
 		"idempotency key: calls with the same key create only one new job (default: a new key)")
 	c.Flags().BoolVar(&failed, "failed", false, "run only the tasks that failed or never ran")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "start the job again without a question, whatever it cost")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		if key != "" && len(given) > 1 {
@@ -40,23 +41,29 @@ func (a *app) rerunCommand() *cobra.Command {
 			return err
 		}
 		for _, arg := range given {
-			err = errors.Join(err, a.rerun(ctx, s, arg, key, failed, output))
+			err = errors.Join(err, a.rerun(ctx, s, arg, key, rerunning{failed: failed, yes: yes}, output))
 		}
 		return errors.Join(err, s.Close())
 	}
 	return c
 }
 
-func (a *app) rerun(ctx context.Context, s *conn, arg, key string, failed bool, output *command.Choice) error {
+// rerunning is how a job is run again: only its tasks that failed, and without a question.
+type rerunning struct{ failed, yes bool }
+
+func (a *app) rerun(ctx context.Context, s *conn, arg, key string, how rerunning, output *command.Choice) error {
 	id, err := a.job(ctx, s, arg)
 	if err != nil {
+		return err
+	}
+	if start, err := a.approveRerun(ctx, s, id, how.yes); !start {
 		return err
 	}
 	if key == "" {
 		key = rand.Text()
 	}
 	rerun := s.Rerun
-	if failed {
+	if how.failed {
 		rerun = s.RerunFailed
 	}
 	again, err := rerun(ctx, id, key)

@@ -32,6 +32,8 @@ type runOptions struct {
 	limits *jobfile.Limits
 	secret *jobfile.Secrets
 	clouds []string
+	*consent
+	inline *inline
 	detach bool
 	output *command.Choice
 	set    func(flag string) bool
@@ -40,32 +42,59 @@ type runOptions struct {
 func (a *app) runCommand() *cobra.Command {
 	o := &runOptions{}
 	c := &cobra.Command{
-		Use:   "run FILE [-- ARG...]",
+		Use:   "run FILE [-- ARG...] | run [flags] -- COMMAND [ARG...]",
 		Short: "Plan a DAG, run it and follow it",
 		Long: "Plans the DAG in FILE, runs it and shows its progress until it has finished. FILE is Tradewind or SkyPilot\n" +
 			"YAML, Kubernetes manifests, WfCommons JSON, Pegasus DAX or a Slurm batch script, optionally gzipped;\n" +
-			"- is standard input.\n\n" +
+			"- is standard input. Without a FILE, the command after -- is the only task of the job, and --cpus, --memory,\n" +
+			"--gpus, --disk and --time say what it needs.\n\n" +
 			"If a broker is running for the state folder (`tradewind up`), it gets the job; otherwise this command runs\n" +
-			"its own broker until it ends. Ctrl-C cancels the job and frees its machines; a second one exits at once.",
+			"its own broker until it ends. Then Ctrl-C asks whether to leave, cancel or stay; without a terminal it cancels\n" +
+			"the job and frees its machines. A second one exits at once. A job of another broker continues.\n\n" +
+			"If that broker buys machines, the command first shows the plan and asks. Without a terminal it needs --yes\n" +
+			"for a job that costs more than the limit in `tradewind config`.",
 		Example: "  tradewind run examples/train-infer.yaml\n" +
 			"  tradewind run job.yaml --deadline 6h --budget 20\n" +
+			"  tradewind run --gpus A100 --time 2h -- python train.py --epochs 3\n" +
 			"  tradewind run Montage_1000.xml.gz --time-scale 0.0001 --seed 7   # in compressed time, with random failures\n" +
 			"  tradewind run job.yaml -o json 2>progress.log",
-		Args: scriptArgs, ValidArgsFunction: command.CompleteFile,
+		Args: runArgs, ValidArgsFunction: command.CompleteFile,
 	}
 	o.over = jobfile.OverrideFlags(c, true)
+	o.inline = inlineFlags(c)
 	o.limits, o.secret = jobfile.LimitFlags(c), jobfile.SecretFlags(c)
 	a.worldFlags(c, &o.host)
 	a.cloudFlag(c, &o.clouds)
+	o.consent = consentFlags(c)
+	a.completeQueue(c, &o.host.State)
 	c.Flags().BoolVar(&o.detach, "detach", false, "submit the job to a running broker and return at once")
 	a.brokerFlagSets = append(a.brokerFlagSets, c.Flags()) // --state overrides an endpoint from the environment
 	o.output = command.OutputFlag(c)
 	o.set = c.Flags().Changed
 	c.RunE = func(c *cobra.Command, given []string) error {
+		if c.ArgsLenAtDash() == 0 {
+			body, err := o.inline.file(given)
+			if err != nil {
+				return err
+			}
+			o.over.Body = body
+			return a.run(c.Context(), "command", o)
+		}
 		o.over.Args = given[1:]
+		if err := o.inline.refuse(); err != nil {
+			return err
+		}
 		return a.run(c.Context(), given[0], o)
 	}
 	return c
+}
+
+// runArgs accepts the arguments of scriptArgs, or only a command after --.
+func runArgs(c *cobra.Command, given []string) error {
+	if c.ArgsLenAtDash() == 0 && len(given) > 0 {
+		return nil
+	}
+	return scriptArgs(c, given)
 }
 
 // scriptArgs accepts a file, and after -- the arguments of a Slurm script.
@@ -94,14 +123,41 @@ func (a *app) run(ctx context.Context, path string, o *runOptions) error {
 	if err := onClouds(f, o.host.Catalog, o.clouds); err != nil {
 		return err
 	}
+	p, err := a.propose(f, o.consent, len(o.clouds) > 0, o.output)
+	if err != nil {
+		return err
+	}
 	if o.detach {
-		return a.submitTo(ctx, f, packing, o.host.State, rand.Text(), "", o.output)
+		return a.submitTo(ctx, p, packing, submission{state: o.host.State, clouds: o.clouds, key: rand.Text()})
+	}
+	was, err := a.runningFor(o)
+	if err != nil {
+		return err
+	}
+	a.planOn(p, was, o.host.State, o.host.Catalog, o.clouds)
+	if start, err := a.approve(ctx, p); !start {
+		return err
 	}
 	s, err := a.brokerFor(ctx, f.Spec, o)
 	if err != nil {
 		return err
 	}
+	if !s.embedded && was == nil { // another process started its broker meanwhile, and that may buy
+		a.planOn(p, s, o.host.State, o.host.Catalog, o.clouds)
+		if start, err := a.approve(ctx, p); !start {
+			return err
+		}
+	}
 	return errors.Join(a.runOn(ctx, s, f, o), s.Close())
+}
+
+// runningFor returns the connection to the broker that runs for the state folder, or nil if none does.
+func (a *app) runningFor(o *runOptions) (*conn, error) {
+	r, running, err := a.brokers.Find(absolute(o.host.State))
+	if err != nil || !running {
+		return nil, err
+	}
+	return connected(absolute(o.host.State), r), a.checkRunningBroker(r, o)
 }
 
 // loadJob reads a job file for run and submit.
@@ -128,12 +184,8 @@ func (a *app) warnNotPacked(note string) { a.Warn([]string{note}) }
 
 // brokerFor finds the broker that will run the job, or starts one.
 func (a *app) brokerFor(ctx context.Context, spec *dag.Job, o *runOptions) (*conn, error) {
-	r, running, err := a.brokers.Find(absolute(o.host.State))
-	if err != nil {
-		return nil, err
-	}
-	if running {
-		return connected(absolute(o.host.State), r), a.checkRunningBroker(r, o)
+	if s, err := a.runningFor(o); s != nil || err != nil {
+		return s, err
 	}
 	on, err := clouds.Enabling(a.App, a.kits, a.brokers.Find)(ctx, absolute(o.host.State), o.clouds)
 	if err != nil {
@@ -200,7 +252,7 @@ func (a *app) runOn(ctx context.Context, s *conn, f *jobfile.File, o *runOptions
 		return err
 	}
 	began := a.Now()
-	if err := a.followAndCancel(ctx, s, id); err != nil {
+	if detached, err := a.followRun(ctx, s, id); detached || err != nil {
 		return err
 	}
 	detail, err := s.Job(ctx, id)
@@ -272,8 +324,8 @@ func (a *app) submitJob(ctx context.Context, s *conn, f *jobfile.File, o pack.Op
 // cancelWithin is how long a cancelled job may take to free its machines.
 const cancelWithin = 90 * time.Second
 
-// followAndCancel shows a job until it has finished. The first interrupt cancels it.
-func (a *app) followAndCancel(ctx context.Context, s *conn, id string) error {
+// followAndCancel shows a job until it has finished. When stop is closed, it cancels the job.
+func (a *app) followAndCancel(ctx context.Context, s *conn, id string, stop <-chan struct{}) error {
 	show := a.newFollower(s.running.TimeScale, "Ctrl-C cancels the job")
 	defer show.Close()
 	over, cancel := context.WithCancel(ctx)
@@ -281,7 +333,7 @@ func (a *app) followAndCancel(ctx context.Context, s *conn, id string) error {
 	go func() {
 		select {
 		case <-over.Done():
-		case <-a.Stop.First():
+		case <-stop:
 			show.Note("cancelling " + id + " and freeing its machines; interrupt again to leave at once")
 			if _, err := s.Cancel(over, id, "interrupted"); err != nil && over.Err() == nil {
 				show.Note("cannot cancel " + id + ": " + err.Error())
@@ -343,8 +395,8 @@ func (a *app) summarise(s *conn, d *apitypes.JobDetail, outputs string, wall tim
 		} else if less != "" {
 			saved = "; on demand it would have cost " + text.USD(d.OnDemandUSD) + " USD (" + less + ")"
 		}
-		if err := a.Printf("%s %s in %s for %s USD%s\n", style.Paint(text.Good, "succeeded:"),
-			text.Count(d.Tasks, "task"), took, text.USD(d.SpentUSD), saved); err != nil {
+		if err := a.Printf("%s %s in %s for %s%s\n", style.Paint(text.Good, "succeeded:"),
+			text.Count(d.Tasks, "task"), took, text.Amount(d.SpentUSD, d.Simulated), saved); err != nil {
 			return err
 		}
 	case infeasibleJob(d):
@@ -355,14 +407,19 @@ func (a *app) summarise(s *conn, d *apitypes.JobDetail, outputs string, wall tim
 		if d.State == apitypes.JobCancelled {
 			tone = text.Warn
 		}
-		if err := a.Printf("%s %d of %s succeeded in %s for %s USD\n", style.Paint(tone, string(d.State)+":"),
-			d.Succeeded, text.Count(d.Tasks, "task"), took, text.USD(d.SpentUSD)); err != nil {
+		if err := a.Printf("%s %d of %s succeeded in %s for %s\n", style.Paint(tone, string(d.State)+":"),
+			d.Succeeded, text.Count(d.Tasks, "task"), took, text.Amount(d.SpentUSD, d.Simulated)); err != nil {
 			return err
 		}
 		if d.Reason != "" && d.State != apitypes.JobCancelled {
 			if err := a.Printf("reason:    %s\n", text.Gist(d.Reason)); err != nil {
 				return err
 			}
+		}
+	}
+	if d.Simulated {
+		if err := a.Printf("%s\n", style.Paint(text.Warn, text.Simulated(d.TimeScale))); err != nil {
+			return err
 		}
 	}
 	if d.Succeeded > 0 && command.Exists(outputs) {

@@ -20,25 +20,29 @@ import (
 func (a *app) statusCommand() *cobra.Command {
 	var state string
 	var watch, members bool
-	var limit int
+	var which filter
 	c := &cobra.Command{
 		Use:   "status [JOB]",
 		Short: "List the jobs, or show one with its tasks",
 		Long: "Lists the jobs, newest first, or shows one job: its tasks, where each runs, its attempts and its\n" +
-			"cost. An array is one row with counts, unless --members is given. JOB is an ID, the beginning of\n" +
-			"one, or \"last\". With --watch it follows the job until it has finished.",
+			"cost. An array is one row with counts, unless --members is given. JOB is an ID, the beginning of one, or \"last\". With --watch it follows the job until it " +
+			"has finished.\n--job-state, --queue and --name list only some jobs; with them, --watch repeats the list.\n" +
+			"-o wide cuts nothing, -o name prints only the IDs.",
 		Example: "  tradewind status\n  tradewind status last\n  tradewind status -w train-infer\n" +
-			"  tradewind status last -o json | jq .spentUSD",
+			"  tradewind status last -o json | jq .spentUSD\n" +
+			"  tradewind status --job-state running,waiting --queue research --watch\n" +
+			"  tradewind cancel $(tradewind status --name 'nightly-*' -o name)",
 		Args: command.Args(0, 1), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "follow the job (default: the newest one)")
 	c.Flags().BoolVar(&members, "members", false, "show each member of an array in a row")
-	c.Flags().IntVar(&limit, "limit", 20, "maximum number of jobs to list")
-	output := command.OutputFlag(c)
+	which.flags(c)
+	a.completeQueue(c, &state)
+	output := command.OutputFlag(c, "wide", "name")
 	c.RunE = func(c *cobra.Command, given []string) error {
-		if limit < 1 || limit > maxListedJobs {
-			return command.BadInput("", "--limit: %d is not between 1 and %d", limit, maxListedJobs)
+		if err := which.check(given); err != nil {
+			return err
 		}
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
@@ -49,18 +53,21 @@ func (a *app) statusCommand() *cobra.Command {
 		arg := ""
 		if len(given) > 0 {
 			arg = given[0]
-		} else if watch {
+		} else if watch && !which.some() {
 			arg = "last"
 		}
-		return errors.Join(a.status(ctx, s, arg, watch, members, limit, output), s.Close())
+		return errors.Join(a.status(ctx, s, arg, watch, members, &which, output), s.Close())
 	}
 	return c
 }
 
-func (a *app) status(ctx context.Context, s *conn, arg string, watch, members bool, limit int,
+func (a *app) status(ctx context.Context, s *conn, arg string, watch, members bool, which *filter,
 	output *command.Choice) error {
+	if arg == "" && watch {
+		return a.repeat(ctx, func() ([]string, error) { return a.jobLines(ctx, s, which) })
+	}
 	if arg == "" {
-		return a.listJobs(ctx, s, limit, output)
+		return a.listJobs(ctx, s, which, output)
 	}
 	id, err := a.job(ctx, s, arg)
 	if err != nil {
@@ -79,8 +86,11 @@ func (a *app) status(ctx context.Context, s *conn, arg string, watch, members bo
 	if watch { // the job will not change: if it has not succeeded, it never will
 		ended = verdict(detail)
 	}
-	if output.JSON() {
+	switch {
+	case output.JSON():
 		return errors.Join(a.PrintJSON(detail), ended)
+	case output.Value == "name":
+		return errors.Join(a.Printf("%s\n", detail.ID), ended)
 	}
 	// If no broker is running, time stopped at the last event.
 	now := latest(detail)
@@ -224,19 +234,45 @@ func latest(d *apitypes.JobDetail) time.Time {
 }
 
 // listJobs lists the jobs.
-func (a *app) listJobs(ctx context.Context, s *conn, limit int, output *command.Choice) error {
-	list, err := s.Jobs(ctx, limit)
+func (a *app) listJobs(ctx context.Context, s *conn, which *filter, output *command.Choice) error {
+	list, err := which.list(ctx, s)
 	if err != nil {
 		return err
 	}
-	if output.JSON() {
+	switch {
+	case output.JSON():
 		return a.PrintJSON(list)
-	}
-	if len(list.Jobs) == 0 {
+	case output.Value == "name":
+		return a.PrintLines(idsOf(list.Jobs))
+	case len(list.Jobs) == 0 && which.some():
+		a.Tell("no job matches")
+		return nil
+	case len(list.Jobs) == 0:
 		a.Tell("there are no jobs yet in %s; `tradewind run FILE` runs one", s.state)
 		return nil
 	}
-	t := text.Table{Columns: []text.Column{
+	if s.passive && slices.ContainsFunc(list.Jobs, func(j apitypes.JobView) bool { return !j.State.Finished() }) {
+		a.tellNoBroker(s)
+	}
+	a.tellSimulated(list.Jobs)
+	t := jobTable(list)
+	if output.Value == "wide" {
+		return a.PrintLines(t.Lines(0, a.Style(a.Out)))
+	}
+	return a.PrintTable(t)
+}
+
+// idsOf returns the IDs of jobs.
+func idsOf(jobs []apitypes.JobView) []string {
+	ids := make([]string, len(jobs))
+	for i := range jobs {
+		ids[i] = jobs[i].ID
+	}
+	return ids
+}
+
+func jobTable(list *apitypes.JobList) *text.Table {
+	t := &text.Table{Columns: []text.Column{
 		{Name: "JOB"}, {Name: "STATE"}, {Name: "TASKS", Right: true}, {Name: "AGE", Right: true, Optional: 4},
 		{Name: "TIME", Right: true, Optional: 1}, {Name: "SPENT", Right: true},
 		{Name: "PLANNED", Right: true, Optional: 3}, {Name: "ON DEMAND", Right: true, Optional: 2},
@@ -245,16 +281,58 @@ func (a *app) listJobs(ctx context.Context, s *conn, limit int, output *command.
 	for _, j := range list.Jobs {
 		t.Rows = append(t.Rows, jobRow(j, list.Now))
 	}
-	if s.passive && slices.ContainsFunc(list.Jobs, func(j apitypes.JobView) bool { return !j.State.Finished() }) {
-		a.tellNoBroker(s)
+	return t
+}
+
+// jobLines renders the list of jobs for a terminal that repeats it.
+func (a *app) jobLines(ctx context.Context, s *conn, which *filter) ([]string, error) {
+	list, err := which.list(ctx, s)
+	if err != nil {
+		return nil, err
 	}
-	return a.PrintTable(&t)
+	if len(list.Jobs) == 0 {
+		return []string{"no job matches"}, nil
+	}
+	return jobTable(list).Lines(command.Width(a.Out), a.Style(a.Out)), nil
 }
 
 // tellNoBroker says that unfinished jobs do not continue.
 func (a *app) tellNoBroker(s *conn) {
 	a.Tell("no broker is running for %s: unfinished jobs do not continue until `tradewind up%s` starts one", s.state,
 		a.stateHint(s.state))
+}
+
+// spent renders what a job has cost so far, and marks what was not paid.
+func spent(j apitypes.JobView) string {
+	if j.Simulated {
+		return text.USD(j.SpentUSD) + " est."
+	}
+	return text.USD(j.SpentUSD)
+}
+
+// tellSimulated says which of the listed jobs cost nothing.
+func (a *app) tellSimulated(jobs []apitypes.JobView) {
+	simulated, scale := 0, 1.0
+	for _, j := range jobs {
+		if !j.Simulated {
+			continue
+		}
+		if simulated++; simulated == 1 {
+			scale = j.TimeScale
+		} else if scale != j.TimeScale {
+			scale = 1 // not one scale for all
+		}
+	}
+	label := ""
+	switch simulated {
+	case 0:
+		return
+	case len(jobs):
+		label = text.Simulated(scale)
+	default:
+		label = "SIMULATED, nothing is bought: the jobs whose cost is marked est."
+	}
+	a.Tell("%s", a.Style(a.Err).Paint(text.Warn, label))
 }
 
 func jobRow(j apitypes.JobView, now time.Time) []text.Cell {
@@ -281,7 +359,7 @@ func jobRow(j apitypes.JobView, now time.Time) []text.Cell {
 	return []text.Cell{
 		{Text: j.ID}, {Text: string(j.State), Tone: tone}, {Text: fmt.Sprintf("%d/%d", j.Succeeded, j.Tasks)},
 		{Text: text.Span(max(now.Sub(j.Submitted), 0))}, {Text: text.Span(max(until.Sub(j.Submitted), 0))},
-		{Text: text.USD(j.SpentUSD)}, {Text: text.USD(j.PlannedUSD)}, {Text: text.USD(j.OnDemandUSD)},
+		{Text: spent(j)}, {Text: text.USD(j.PlannedUSD)}, {Text: text.USD(j.OnDemandUSD)},
 		{Text: j.Queue}, {Text: text.Gist(note)},
 	}
 }

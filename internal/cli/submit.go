@@ -18,13 +18,14 @@ import (
 )
 
 func (a *app) submitCommand() *cobra.Command {
-	var state, key, update string
-	var clouds []string
+	var to submission
 	c := &cobra.Command{
 		Use:   "submit FILE [-- ARG...]",
 		Short: "Submit a DAG to the running broker and return",
 		Long: "Submits the DAG in FILE to the broker of the state folder (`tradewind up`), or to a remote broker\n" +
-			"(--endpoint), and prints the job's ID. - is standard input.",
+			"(--endpoint), and prints the job's ID. - is standard input.\n\n" +
+			"If the broker buys machines, the command first shows the plan and asks. Without a terminal it needs --yes\n" +
+			"for a job that costs more than the limit in `tradewind config`.",
 		Example: "  tradewind submit job.yaml --queue research\n" +
 			"  tradewind status -w $(tradewind submit job.yaml)\n" +
 			"  tradewind submit nightly.yaml --key nightly-$(date +%F)\n" +
@@ -34,11 +35,13 @@ func (a *app) submitCommand() *cobra.Command {
 	}
 	over := jobfile.OverrideFlags(c, true)
 	limits, secrets := jobfile.LimitFlags(c), jobfile.SecretFlags(c)
-	a.brokerFlags(c, &state)
-	a.cloudFlag(c, &clouds)
-	c.Flags().StringVar(&key, "key", "",
+	a.brokerFlags(c, &to.state)
+	a.cloudFlag(c, &to.clouds)
+	agreed := consentFlags(c)
+	a.completeQueue(c, &to.state)
+	c.Flags().StringVar(&to.key, "key", "",
 		"idempotency key: submissions with the same key and job name are one job (default: a new key)")
-	c.Flags().StringVar(&update, "update", "",
+	c.Flags().StringVar(&to.update, "update", "",
 		"update the services of this job to the file's version, instead of creating a job")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
@@ -48,32 +51,47 @@ func (a *app) submitCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := onClouds(f, "", clouds); err != nil {
+		if err := onClouds(f, "", to.clouds); err != nil {
 			return err
 		}
-		if key == "" {
-			key = rand.Text()
+		if to.key == "" {
+			to.key = rand.Text()
 		}
-		return a.submitTo(c.Context(), f, packing, state, key, update, output)
+		p, err := a.propose(f, agreed, len(to.clouds) > 0, output)
+		if err != nil {
+			return err
+		}
+		return a.submitTo(c.Context(), p, packing, to)
 	}
 	return c
 }
 
+// submission says where and how a job is submitted.
+type submission struct {
+	state       string
+	clouds      []string
+	key, update string // the idempotency key, and the job whose services are updated
+}
+
 // submitTo submits a job to a running broker. It prints only the ID to standard output, for scripts.
-func (a *app) submitTo(ctx context.Context, f *jobfile.File, o pack.Options, state, key, update string,
-	output *command.Choice) error {
+func (a *app) submitTo(ctx context.Context, p *proposal, o pack.Options, to submission) error {
 	ctx, cancel := a.Stop.Context(ctx)
 	defer cancel()
-	s, err := a.running(ctx, state, "run the job")
+	s, err := a.running(ctx, to.state, "run the job")
 	if err != nil {
 		return err
 	}
+	f, output, update := p.file, p.output, to.update
 	if update != "" {
 		if update, err = a.job(ctx, s, update); err != nil {
 			return err
 		}
 	}
-	id, err := a.submitJob(ctx, s, f, o, key, update)
+	a.planOn(p, s, to.state, "", to.clouds)
+	if start, err := a.approve(ctx, p); !start {
+		return err
+	}
+	id, err := a.submitJob(ctx, s, f, o, to.key, update)
 	if err != nil {
 		return err
 	}

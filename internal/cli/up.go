@@ -73,6 +73,7 @@ type UpResult struct {
 	DAGs      string  `json:"dags,omitempty"`
 	PID       int     `json:"pid"`
 	TimeScale float64 `json:"timeScale"`
+	Simulated bool    `json:"simulated,omitempty"` // nothing is bought
 	// Clouds are the clouds to buy machines on, and PublicURL is where these machines reach the broker.
 	Clouds    []string `json:"clouds,omitempty"`
 	PublicURL string   `json:"publicUrl,omitempty"`
@@ -159,6 +160,7 @@ func (a *app) announce(s *conn, o host.Options, output *command.Choice) error {
 		result.Clouds = append(result.Clouds, c.Kit.Name)
 	}
 	result.PublicURL = o.PublicURL
+	result.Simulated = len(o.Clouds) == 0
 	if output.JSON() {
 		return a.PrintJSON(result)
 	}
@@ -176,6 +178,10 @@ func (a *app) announce(s *conn, o host.Options, output *command.Choice) error {
 	if len(result.Clouds) > 0 {
 		add("buys on", text.List(result.Clouds, "and"))
 		add("public URL", result.PublicURL)
+	}
+	if result.Simulated {
+		t.Rows = append(t.Rows, []text.Cell{{Text: "machines", Tone: text.Faint},
+			{Text: text.Simulated(o.TimeScale), Tone: text.Warn}})
 	}
 	if o.TimeScale != 1 {
 		add("time scale", text.Number(o.TimeScale))

@@ -44,6 +44,9 @@ func usageCommand(app *command.App, brokers WatchBrokers) *cobra.Command {
 		if u.Partial {
 			app.Tell("there were too many jobs or attempts to add up: these numbers are of the newest")
 		}
+		if u.Simulated {
+			app.Tell("%s", app.Style(app.Err).Paint(text.Warn, text.Simulated(1)))
+		}
 		return app.PrintTable(usageTable(u))
 	})
 	return c

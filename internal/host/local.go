@@ -280,7 +280,8 @@ func (h *Host) wire(ctx context.Context) error {
 	}
 	h.api, err = api.New(api.Config{
 		Broker: api.PortsOf(h.broker), Token: h.token, Logs: logs, Hub: hub, Plan: h.plan, Dead: h.bus,
-		Frontier: h.frontier, Clouds: api.Unblocking(h.checkClouds, h.broker.Users.Unblock),
+		Simulated: len(h.bought.clouds) == 0,
+		Frontier:  h.frontier, Clouds: api.Unblocking(h.checkClouds, h.broker.Users.Unblock),
 		Dashboard: dashboard, Metrics: counts.Handler(h.broker.Views, h.bus, h.log),
 		Verify:   func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
 		Machines: h.machineTokens(key),
@@ -347,6 +348,7 @@ func (h *Host) config() config.Config {
 			cfg.Shared = append(cfg.Shared, name)
 		}
 	}
+	cfg.BuysNothing = len(h.bought.clouds) == 0
 	if h.machines != nil || h.opt.MaxMachines > 0 {
 		cfg.DefaultQueue.MaxRunning = h.maxMachines()
 	}

@@ -53,6 +53,7 @@ func (a app) root() *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	command.Root(root, a.Version, map[string]string{"plan": "tradewind plan", "run": "tradewind run"})
+	command.YAMLOutput(root, a.App)
 	root.PersistentFlags().BoolVarP(&a.Verbose, "verbose", "v", false, "log what the commands do to standard error")
 	root.SetFlagErrorFunc(a.FlagError)
 	root.AddCommand(a.backtestCommand(), a.chaosCommand(), a.optimizeCommand(), a.placeCommand(), a.pricesCommand(),

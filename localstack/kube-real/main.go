@@ -136,7 +136,7 @@ func (r *real) job(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	said, err := r.tradewind().Run(ctx, "run", file)
+	said, err := r.tradewind().Run(ctx, "run", file, "--yes")
 	if err != nil {
 		why, _ := r.tradewind().Run(context.WithoutCancel(ctx), "explain", "last")
 		return fmt.Errorf("%w\n%s", err, why)

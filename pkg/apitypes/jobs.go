@@ -107,6 +107,8 @@ type JobView struct {
 	Plan        int       `json:"plan" doc:"Version of the current plan, 0 before the first"`
 	Late        bool      `json:"late,omitempty" doc:"The deadline cannot be met or was missed"`
 	Source      string    `json:"source,omitempty" doc:"Where it came from"`
+	Simulated   bool      `json:"simulated,omitempty" doc:"Its machines are simulated: nothing is bought, and amounts of money are estimates"`
+	TimeScale   float64   `json:"timeScale,omitempty" doc:"If it is simulated in compressed time: wall seconds per second of the job"`
 
 	Update    Update     `json:"update,omitzero" doc:"The last update of its services"`
 	Suspended Suspension `json:"suspended,omitzero" doc:"If it is suspended: by whom, since when and why"`

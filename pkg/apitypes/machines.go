@@ -37,7 +37,7 @@ type WorkerView struct {
 
 // MachineList lists machines, those of the newest jobs first.
 type MachineList struct {
-	Now      time.Time     `json:"now"`
+	Now      time.Time    `json:"now"`
 	Machines []WorkerView `json:"machines" nullable:"false"`
-	Partial  bool          `json:"partial,omitempty" doc:"There are more machines of older jobs"`
+	Partial  bool         `json:"partial,omitempty" doc:"There are more machines of older jobs"`
 }

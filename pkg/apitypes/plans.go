@@ -44,6 +44,7 @@ type PlanView struct {
 	Tasks       []PlanTask `json:"tasks" nullable:"false" doc:"The tasks in the order of the file"`
 	Warnings    []string   `json:"warnings,omitempty" doc:"Settings of the file that are read but have no effect"`
 	Notes       []string   `json:"notes,omitempty" doc:"Placement rules that do not hold on the machines of the plan"`
+	Simulated   bool       `json:"simulated,omitempty" doc:"The broker's machines are simulated: nothing would be bought"`
 }
 
 // PlanTask is where a plan runs a task.

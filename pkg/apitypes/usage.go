@@ -13,6 +13,7 @@ type Usage struct {
 	From      time.Time    `json:"from" doc:"When the first step begins"`
 	StepHours float64      `json:"stepHours" doc:"Length of a step, hours"`
 	Queues    []QueueUsage `json:"queues" nullable:"false" doc:"Queues that held something, by name"`
+	Simulated bool         `json:"simulated,omitempty" doc:"All of it was simulated: nothing was bought"`
 	Partial   bool         `json:"partial,omitempty" doc:"Only the newest jobs or attempts are included, because there are too many"`
 }
 

@@ -188,8 +188,8 @@ func (m Market) Check() error {
 	return fault.CheckWord("market", m, MarketAuto, MarketSpot, MarketOnDemand)
 }
 
-// CheckArch checks the architecture of a processor, named like Go's GOARCH values.
-func CheckArch(s string) error { return fault.CheckWord("architecture", s, "amd64", "arm64") }
+// CheckArch checks the architecture of a processor, named like Go's GOARCH values, or AnyArch.
+func CheckArch(s string) error { return fault.CheckWord("architecture", s, "amd64", "arm64", AnyArch) }
 
 // CheckService refuses a managed service: the broker buys bare machines, and would bill the service's surcharge for
 // them. It returns another error for an unknown name.

@@ -380,6 +380,9 @@ func writeResources(r *Resources) *mapping {
 	m.text("zone", r.Zone)
 	m.text("instanceType", r.InstanceType)
 	m.text("arch", r.Arch)
+	if r.Burstable {
+		m.add("burstable", plain("true"))
+	}
 	m.text("market", string(r.Market))
 	m.text("service", r.Service)
 	m.size("disk", r.DiskGiB)

@@ -224,15 +224,29 @@ type Resources struct {
 	Region           string  `json:"region,omitempty"`
 	Zone             string  `json:"zone,omitempty"`
 	InstanceType     string  `json:"instanceType,omitempty"`
-	Arch             string  `json:"arch,omitempty"` // amd64 or arm64; empty is either
-	Market           Market  `json:"market,omitempty"`
-	Service          string  `json:"service,omitempty"` // emr or dataproc: refused, see CheckService
-	DiskGiB          GiB     `json:"disk,omitempty"`
+	// Arch is amd64, arm64 or AnyArch. If it is empty, a machine that is chosen only by its size is amd64.
+	Arch string `json:"arch,omitempty"`
+	// Burstable allows machine types whose vCPUs may be busy only for a part of the time.
+	Burstable bool   `json:"burstable,omitempty"`
+	Market    Market `json:"market,omitempty"`
+	Service   string `json:"service,omitempty"` // emr or dataproc: refused, see CheckService
+	DiskGiB   GiB    `json:"disk,omitempty"`
 	// MaxUSDPerHour is the maximum price of one machine per hour, with its disk and address; 0 is no limit. A spot
 	// machine is left when its price rises above it.
 	MaxUSDPerHour USD `json:"maxUSDPerHour,omitempty"`
 	// Image is a machine image, named as its cloud does, or docker:REF, a container image in which the scripts run.
 	Image string `json:"image,omitempty"`
+}
+
+// AnyArch is the architecture of a task that runs on any.
+const AnyArch = "any"
+
+// FixedArch returns the only architecture that suits, or "" if several do.
+func (r *Resources) FixedArch() string {
+	if r.Arch == AnyArch {
+		return ""
+	}
+	return r.Arch
 }
 
 // containerScheme is the prefix of a container image, as opposed to a machine image.

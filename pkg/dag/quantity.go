@@ -287,6 +287,16 @@ func ParseBudget(s string) (USD, error) { return parseUSD(s, checkBudget) }
 // ParseHourly reads the maximum price of a machine, in USD per hour.
 func ParseHourly(s string) (USD, error) { return parseUSD(s, checkHourly) }
 
+// ParseAmount reads an amount of money that may be 0, such as a limit.
+func ParseAmount(s string) (USD, error) {
+	return parseUSD(s, func(u USD) error {
+		if u == 0 {
+			return nil
+		}
+		return checkUSD(u, "an amount", "")
+	})
+}
+
 func parseUSD(s string, check func(USD) error) (USD, error) {
 	number := strings.TrimSpace(s)
 	if n, ok := strings.CutSuffix(number, "USD"); ok {

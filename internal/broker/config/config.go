@@ -26,6 +26,8 @@ type Config struct {
 	// Shared are the clouds whose machines share a computer with other work, because they are simulated. The machines
 	// of pools always do. Agents limit the memory of their tasks.
 	Shared []string
+	// BuysNothing means that all machines are simulated, so jobs cost nothing. Amounts of money are estimates then.
+	BuysNothing bool
 	// GrantFor is how long an agent's storage credentials are valid, in the machines' time. They are renewed as long
 	// as the attempt lasts. So this is how long a released machine can still write.
 	GrantFor time.Duration

@@ -113,7 +113,7 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 			if byZone {
 				q.CheapestPer = catalog.PerZone
 			}
-			f.named, f.maxUSD = q.InstanceType != "", float64(r.MaxUSDPerHour)
+			f.bursts, f.maxUSD = r.Burstable || q.InstanceType != "", float64(r.MaxUSDPerHour)
 			err := f.reserved(q)
 			if err == nil {
 				err = f.collect(q)
@@ -166,7 +166,7 @@ func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 	base := catalog.Query{
 		Clouds: b.p.opt.Clouds, Regions: b.p.opt.Regions,
 		VCPU: catalog.Range(r.CPUs), MemoryGiB: catalog.Range(r.Memory), Accelerator: r.Accelerator,
-		AcceleratorCount: r.AcceleratorCount, InstanceType: r.InstanceType, Arch: catalog.Arch(r.Arch),
+		AcceleratorCount: r.AcceleratorCount, InstanceType: r.InstanceType, Arch: catalog.Arch(r.FixedArch()),
 		Service: catalog.Service(r.Service), CheapestPer: catalog.PerRegion, MaxUSDPerHour: float64(r.MaxUSDPerHour),
 		Faster: r.Accelerator == "",
 	}
@@ -216,8 +216,8 @@ func addDefaults(q *catalog.Query, r dag.Resources) {
 	if r.CPUs.IsZero() && r.Memory.IsZero() {
 		q.VCPU, q.MemoryGiB = catalog.AtLeast(defaultVCPUs), catalog.AtLeast(defaultGiB)
 	}
-	if r.Cloud != cloudOfClusters {
-		q.Arch = cmp.Or(q.Arch, catalog.AMD64)
+	if r.Cloud != cloudOfClusters && r.Arch == "" {
+		q.Arch = catalog.AMD64
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 type finder struct {
 	b       *builder
 	disk    float64 // GiB of each machine
-	named   bool    // the query names a machine type
+	bursts  bool    // burstable types suit: the task asks for them, or the query names a machine type
 	maxUSD  float64 // the alternative's maximum price of a machine per hour; 0 is none
 	found   map[string]bool
 	matches []*match
@@ -55,10 +55,10 @@ func (f *finder) collect(q catalog.Query) error {
 	return err
 }
 
-// keep is the builder's, without burstable types that the task does not name. With busy vCPUs these cost a multiple of
-// their price, or run at a fraction of their speed.
+// keep is the builder's, without burstable types that the task does not ask for. With busy vCPUs these cost a multiple
+// of their price, or run at a fraction of their speed.
 func (f *finder) keep(m *catalog.Match) bool {
-	if !f.named && m.Burstable {
+	if !f.bursts && m.Burstable {
 		return false
 	}
 	return f.b.keep(m)

@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
@@ -189,5 +190,35 @@ func TestBurstableTypesAreBoughtByNameAtFullPrice(t *testing.T) {
 		if math.Abs(named.Offer.USDPerHour-want) > 1e-9 {
 			t.Errorf("%s: %v USD an hour, want %v", market, named.Offer.USDPerHour, want)
 		}
+	}
+}
+
+func TestBurstableAndArmTypesAreBoughtIfTaskAsks(t *testing.T) {
+	p, _ := newPlanner(t)
+	const task = "tasks:\n  a: {run: x, time: 1h, resources: {cpus: 2, cloud: aws, region: us-east-1, market: on-demand%s}}\n"
+	chosen := func(more string) apitypes.Offer {
+		t.Helper()
+		c := plan(t, p, planinput.Input{Spec: readJob(t, fmt.Sprintf(task, more))}).Of(0)
+		if c == nil {
+			t.Fatalf("%q has no plan", more)
+		}
+		return c.Offer
+	}
+	for more, want := range map[string]struct{ burstable, arm bool }{
+		"": {}, ", arch: any": {arm: true}, ", arch: arm64": {arm: true},
+	} {
+		o := chosen(more)
+		arm := strings.Contains(strings.Split(o.InstanceType, ".")[0], "g")
+		if got := hardware.Baseline("aws", o.InstanceType) < 1; got != want.burstable || arm != want.arm {
+			t.Errorf("%q is planned on %s", more, o.InstanceType)
+		}
+	}
+	few := readJob(t, fmt.Sprintf(task, ", burstable: true, memory: =1"))
+	if c := plan(t, p, planinput.Input{Spec: few}).Of(0); c == nil || hardware.Baseline("aws", c.Offer.InstanceType) >= 1 {
+		t.Errorf("a size that only burstable types have: %+v", c)
+	}
+	none := readJob(t, fmt.Sprintf(task, ", memory: =1"))
+	if got, err := p.Plan(t.Context(), planinput.Input{Spec: none}); err == nil && got.Of(0) != nil {
+		t.Errorf("without burstable, it is planned on %s", got.Of(0).Offer.InstanceType)
 	}
 }

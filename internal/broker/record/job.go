@@ -56,8 +56,10 @@ type Job struct {
 	Late        bool    `json:"late,omitempty"`
 	Source      string  `json:"source,omitempty"` // bucket and key, or api
 	// From are the jobs some of whose tasks the job does not run again: their outputs are below these IDs.
-	From      []string `json:"from,omitempty"`
-	TimeScale float64  `json:"timeScale,omitempty"`
+	From []string `json:"from,omitempty"`
+	// Simulated means that all of its machines were simulated, TimeScale seconds of wall time per second.
+	Simulated bool    `json:"simulated,omitempty"`
+	TimeScale float64 `json:"timeScale,omitempty"`
 	// Suspensions are the suspensions by users, oldest first; see Suspended.
 	Suspensions []apitypes.Suspension    `json:"suspensions,omitempty"`
 	Heard       apitypes.IdempotencyKeys `json:"heard,omitempty"`

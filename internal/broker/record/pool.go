@@ -228,7 +228,7 @@ func (p *Pool) suits(m *PoolMachine, r *dag.Resources) bool {
 		return false
 	case r.InstanceType != "" && r.InstanceType != m.Type:
 		return false
-	case r.Arch != "" && r.Arch != arch:
+	case r.FixedArch() != "" && r.FixedArch() != arch:
 		return false
 	case r.Accelerator != "" && (!strings.EqualFold(r.Accelerator, m.Capacity.Accelerator) ||
 		Accelerators(r) > m.Capacity.Accelerators):

@@ -61,8 +61,8 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*apitypes.S
 	switch {
 	case s.Next > 0:
 	case detail.State.Finished():
-		text := fmt.Sprintf("%s after %s for %s USD", detail.State,
-			readable.Rounded(detail.Finished.Sub(detail.Submitted)), readable.USD(detail.SpentUSD))
+		text := fmt.Sprintf("%s after %s for %s USD%s", detail.State,
+			readable.Rounded(detail.Finished.Sub(detail.Submitted)), readable.USD(detail.SpentUSD), s.estimated())
 		if detail.Reason != "" {
 			text += ": " + detail.Reason
 		}
@@ -193,6 +193,14 @@ func (s *story) add(at time.Time, kind, task, text string) {
 	s.Entries = append(s.Entries, apitypes.Entry{At: at, Kind: kind, Task: task, Text: text})
 }
 
+// estimated is the mark after an amount that was not paid, because the machines of the job are simulated.
+func (s *story) estimated() string {
+	if s.Job.Simulated {
+		return " est."
+	}
+	return ""
+}
+
 func limits(v apitypes.JobView) string {
 	var parts []string
 	if !v.Deadline.IsZero() {
@@ -274,7 +282,7 @@ func (s *story) attempt(a apitypes.Attempt, t *apitypes.TaskView) {
 	case apitypes.OutcomeSucceeded:
 		text = fmt.Sprintf("attempt %d succeeded after %s", a.Number, readable.Rounded(a.Ended.Sub(a.Launched)))
 		if _, shared := a.Shares(); !shared {
-			text += fmt.Sprintf(" for %.4f USD", a.USD)
+			text += fmt.Sprintf(" for %.4f USD%s", a.USD, s.estimated())
 		}
 		if a.EgressUSD > 0 {
 			text += fmt.Sprintf(", %.4f of it for moving data", a.EgressUSD)

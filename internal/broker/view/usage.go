@@ -29,7 +29,7 @@ func (b *Views) Usage(ctx context.Context, last time.Duration) (apitypes.Usage, 
 	if err != nil {
 		return apitypes.Usage{}, err
 	}
-	left := usageAttempts
+	left, bought := usageAttempts, false
 	for some := range slices.Chunk(lines, record.MaxItems) {
 		keys := make([]store.Key, len(some))
 		for i, line := range some {
@@ -56,6 +56,7 @@ func (b *Views) Usage(ctx context.Context, last time.Duration) (apitypes.Usage, 
 				return apitypes.Usage{}, err
 			}
 			left -= len(attempts)
+			bought = bought || len(attempts) > 0 && !b.simulated(job)
 			for i := range attempts {
 				sum.add(job, &attempts[i])
 			}
@@ -63,6 +64,7 @@ func (b *Views) Usage(ctx context.Context, last time.Duration) (apitypes.Usage, 
 	}
 	out := sum.usage()
 	out.Partial = more || left <= 0
+	out.Simulated = len(out.Queues) > 0 && !bought
 	return out, nil
 }
 

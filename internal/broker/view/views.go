@@ -113,6 +113,12 @@ func (b *Views) Document(ctx context.Context, id string) (string, error) {
 	return spec.Document, nil
 }
 
+// simulated reports whether a job costs nothing because its machines are simulated. A job that was submitted to a
+// simulation continues on bought machines if a broker that buys resumes it.
+func (b *Views) simulated(job record.Job) bool {
+	return job.Simulated && (job.State.Finished() || b.txns.Config.BuysNothing)
+}
+
 // viewOf makes the view of a job, and returns its clusters if it has not finished.
 func (b *Views) viewOf(u *txn.Unit, job record.Job) (v apitypes.JobView, clusters []record.Cluster, err error) {
 	v = apitypes.JobView{
@@ -121,6 +127,10 @@ func (b *Views) viewOf(u *txn.Unit, job record.Job) (v apitypes.JobView, cluster
 		Submitted: job.Submitted, Finished: job.Finished, Deadline: job.Deadline, BudgetUSD: job.BudgetUSD,
 		Tasks: job.Tasks, SpentUSD: job.USD, PlannedUSD: job.PlannedUSD,
 		OnDemandUSD: job.OnDemandUSD, Plan: job.Plan.Version, Late: job.Late, Source: job.Source, Update: job.Update,
+	}
+	v.Simulated = b.simulated(job)
+	if v.Simulated && job.TimeScale != 1 {
+		v.TimeScale = job.TimeScale
 	}
 	progress, _, err := recordcache.Get[record.Progress](u, record.ProgressKey(job.ID))
 	if err != nil {

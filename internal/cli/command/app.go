@@ -6,6 +6,8 @@ import "context"
 type App struct {
 	// Verbose is true if --verbose was given.
 	Verbose bool
+	// YAML makes PrintJSON print YAML.
+	YAML bool
 
 	*Env
 	Args []string // of the command line

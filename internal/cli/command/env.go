@@ -1,6 +1,9 @@
 package command
 
 import (
+	"bufio"
+	"context"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -22,6 +25,8 @@ type Env struct {
 	Now      func() time.Time
 	// Interrupts are signals to stop; nil means none.
 	Interrupts <-chan os.Signal
+	// Ask asks a person a question on one line and returns the answer; nil means that no one can answer.
+	Ask func(ctx context.Context, question string) (string, error)
 	// Exit ends the process at once; the second interrupt calls it.
 	Exit func(code int)
 }
@@ -49,6 +54,34 @@ func Terminal(stream any) *os.File {
 		return nil
 	}
 	return f
+}
+
+// AskOn returns how to ask on a terminal: nil unless both streams are terminals. A question ends with its context, and
+// with the end of the input, which is an io.EOF.
+func AskOn(in io.Reader, out io.Writer) func(context.Context, string) (string, error) {
+	if Terminal(in) == nil || Terminal(out) == nil {
+		return nil
+	}
+	lines := bufio.NewReader(in)
+	return func(ctx context.Context, question string) (string, error) {
+		_, _ = fmt.Fprint(out, question)
+		type answer struct {
+			line string
+			err  error
+		}
+		got := make(chan answer, 1)
+		go func() { // an interrupted question leaves it reading until the process ends
+			line, err := lines.ReadString('\n')
+			got <- answer{line, err}
+		}()
+		select {
+		case a := <-got:
+			return strings.TrimSpace(a.line), a.err
+		case <-ctx.Done():
+			_, _ = fmt.Fprintln(out)
+			return "", ctx.Err()
+		}
+	}
 }
 
 // Style returns the style for a stream, decided by NO_COLOR, CLICOLOR_FORCE, TERM and whether it is a terminal.

@@ -78,6 +78,36 @@ func (f *Span) Set(s string) error {
 	return nil
 }
 
+// Money is a flag for an amount of money, read as in a job file: 5, 5 USD or $5.
+type Money struct {
+	Value dag.USD
+	// Parse reads the amount; nil reads one above 0.
+	Parse func(string) (dag.USD, error)
+}
+
+func (f *Money) String() string {
+	if f.Value == 0 {
+		return ""
+	}
+	return text.Number(float64(f.Value)) + " USD"
+}
+
+// Type is the placeholder of the value in the help.
+func (f *Money) Type() string { return "USD" }
+
+// Set accepts an amount of money.
+func (f *Money) Set(s string) (err error) {
+	parse, least := f.Parse, "of at least 0"
+	if parse == nil {
+		parse, least = dag.ParseBudget, "above 0"
+	}
+	if f.Value, err = parse(s); err != nil {
+		return fmt.Errorf("must be an amount of money %s and at most %s USD, such as 5, '5 USD' or '$5'", least,
+			text.Number(float64(dag.MaxBudget)))
+	}
+	return nil
+}
+
 // Moment is a flag for a time in the past.
 type Moment struct {
 	Value time.Time
@@ -108,16 +138,24 @@ func (f *Moment) Set(s string) error {
 	return errors.New("must be how long ago, such as 10m, or a time such as 2026-01-31T15:04:05Z")
 }
 
-// OutputFlag adds -o.
-func OutputFlag(c *cobra.Command) *Choice {
-	o := NewChoice("table", "table", "json")
+// OutputFlag adds -o: a table, JSON or YAML, and more formats of the command. See YAMLOutput.
+func OutputFlag(c *cobra.Command, more ...string) *Choice {
+	o := NewChoice("table", slices.Concat([]string{"table", "json", "yaml"}, more)...)
 	c.Flags().VarP(&o, "output", "o", "output format")
 	CompleteChoice(c, "output", &o)
 	return &o
 }
 
-// JSON reports whether the output is for a program.
-func (c *Choice) JSON() bool { return c.Value == "json" }
+// JSON reports whether the output is for a program: JSON, or the same as YAML.
+func (c *Choice) JSON() bool { return c.Value == "json" || c.Value == "yaml" }
+
+// YAMLOutput makes the commands below root print YAML if their flag -o asks for it.
+func YAMLOutput(root *cobra.Command, a *App) {
+	root.PersistentPreRun = func(c *cobra.Command, _ []string) {
+		f := c.Flags().Lookup("output")
+		a.YAML = f != nil && f.Value.String() == "yaml"
+	}
+}
 
 // CompleteChoice adds shell completion for the values of a Choice.
 func CompleteChoice(c *cobra.Command, name string, f *Choice) {

@@ -10,12 +10,12 @@ import (
 // Interrupts counts the requests to stop. At the first one a command finishes up; at the second the process exits at
 // once.
 type Interrupts struct {
-	env   *Env
-	first chan struct{}
+	env *Env
 
 	mu     sync.Mutex
-	since  time.Time // time of the first; zero means none yet
-	atExit func()    // restores the terminal
+	first  chan struct{} // closed by the first
+	since  time.Time     // time of the first; zero means none yet
+	atExit func()        // restores the terminal
 }
 
 // NewInterrupts counts the interrupts of env until ctx ends.
@@ -53,10 +53,10 @@ func (i *Interrupts) interrupt() {
 	}
 	again := now.Sub(i.since) >= duplicateWindow
 	leave := i.atExit
-	i.mu.Unlock()
 	if first {
 		close(i.first)
 	}
+	i.mu.Unlock()
 	if !again {
 		return
 	}
@@ -79,17 +79,18 @@ func (i *Interrupts) OnLeave(f func()) {
 
 // Context returns a context that ends with the first interrupt or its parent.
 func (i *Interrupts) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	return Within(parent, i.first)
+	return Within(parent, i.First())
 }
 
 // After returns a context that ends a time after the first interrupt. A job that is being submitted can so still be
 // cancelled, but no one waits for a broker that does not answer.
 func (i *Interrupts) After(parent context.Context, a time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
+	first := i.First()
 	go func() {
 		select {
 		case <-ctx.Done():
-		case <-i.first:
+		case <-first:
 			time.AfterFunc(a, cancel)
 		}
 	}()
@@ -100,7 +101,7 @@ func (i *Interrupts) After(parent context.Context, a time.Duration) (context.Con
 // something that is opened under it and must survive later interrupts, which the caller then handles.
 func (i *Interrupts) Until(parent context.Context) (ctx context.Context, hold func()) {
 	held := make(chan struct{})
-	ctx, _ = within(parent, i.first, held)
+	ctx, _ = within(parent, i.First(), held)
 	return ctx, sync.OnceFunc(func() { close(held) })
 }
 
@@ -124,4 +125,17 @@ func within(parent context.Context, stop, held <-chan struct{}) (context.Context
 }
 
 // First returns a channel that the first interrupt closes.
-func (i *Interrupts) First() <-chan struct{} { return i.first }
+func (i *Interrupts) First() <-chan struct{} {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.first
+}
+
+// Forget forgets the interrupts so far, after the user decided to continue: the next one is the first again.
+func (i *Interrupts) Forget() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.since.IsZero() {
+		i.since, i.first = time.Time{}, make(chan struct{})
+	}
+}

@@ -15,8 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/settings"
 	"github.com/tradewind-broker/tradewind/internal/localfiles"
 	"github.com/tradewind-broker/tradewind/internal/pack"
+	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
@@ -45,7 +47,7 @@ func Read(a *command.App, path string) (*File, error) { return readWith(a, path,
 
 // readWith is Read with variables that override those of the file.
 func readWith(a *command.App, path string, env map[string]string) (*File, error) {
-	f := &File{base: ".", changed: len(env) > 0}
+	f := &File{base: "."}
 	var err error
 	if path != command.Stdin {
 		f.base = filepath.Dir(path)
@@ -53,6 +55,12 @@ func readWith(a *command.App, path string, env map[string]string) (*File, error)
 	if f.Path, f.body, err = a.ReadInput(path); err != nil {
 		return nil, err
 	}
+	return parse(a, f, env)
+}
+
+// parse parses the body of a file.
+func parse(a *command.App, f *File, env map[string]string) (_ *File, err error) {
+	f.changed = len(env) > 0
 	if f.Spec, err = read.JobWithEnv(f.Path, bytes.NewReader(f.body), env); err != nil {
 		return f, err
 	}
@@ -92,10 +100,12 @@ func (f *File) missingFileWarnings() []string {
 type Overrides struct {
 	// Args are the arguments of a Slurm script.
 	Args []string
+	// Body is the content of the job file; nil reads it from the path.
+	Body []byte
 
 	objective command.Choice
 	deadline  command.Span
-	budget    float64
+	budget    command.Money
 	queue     string
 	keep      command.Span
 	env       Variables
@@ -109,7 +119,7 @@ func OverrideFlags(c *cobra.Command, queue bool) *Overrides {
 	f.Var(&o.objective, "objective", "what to minimise; overrides the file")
 	command.CompleteChoice(c, "objective", &o.objective)
 	f.Var(&o.deadline, "deadline", "maximum time until the job finishes: 90m, 6h, 2d12h")
-	f.Float64Var(&o.budget, "budget", 0, "maximum cost in USD")
+	f.Var(&o.budget, "budget", "maximum cost: 20, '20 USD' or '$20'")
 	o.env.Flags(c)
 	if queue {
 		f.StringVar(&o.queue, "queue", "", "queue to run in")
@@ -125,7 +135,7 @@ func (o *Overrides) Read(a *command.App, path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := readWith(a, path, env)
+	f, err := o.read(a, path, env)
 	if err != nil {
 		return nil, err
 	}
@@ -139,6 +149,13 @@ func (o *Overrides) Read(a *command.App, path string) (*File, error) {
 	return f, o.apply(f)
 }
 
+func (o *Overrides) read(a *command.App, path string, env map[string]string) (*File, error) {
+	if o.Body != nil {
+		return parse(a, &File{Path: path, body: o.Body, base: "."}, env)
+	}
+	return readWith(a, path, env)
+}
+
 func (o *Overrides) apply(f *File) error {
 	set := o.flags.Flags().Changed
 	if set("objective") {
@@ -148,10 +165,7 @@ func (o *Overrides) apply(f *File) error {
 		f.Spec.Deadline, f.changed = o.deadline.Value, true
 	}
 	if set("budget") {
-		if !(o.budget > 0 && o.budget <= float64(dag.MaxBudget)) {
-			return command.BadInput("", "--budget: %v is not an amount of money above 0", o.budget)
-		}
-		f.Spec.Budget, f.changed = dag.USD(o.budget), true
+		f.Spec.Budget, f.changed = o.budget.Value, true
 	}
 	if set("queue") {
 		f.Spec.Queue, f.changed = o.queue, true
@@ -180,12 +194,8 @@ func (f *File) OnClouds(names []string) error {
 	}
 	for i := range f.Spec.Tasks {
 		t := &f.Spec.Tasks[i]
-		alternatives := t.Resources
-		if len(alternatives) == 0 {
-			alternatives = []dag.Resources{{}}
-		}
 		var kept []dag.Resources
-		for _, r := range alternatives {
+		for _, r := range alternatives(t) {
 			only := r.Cloud
 			for _, name := range names {
 				if only == "" || only == name {
@@ -202,6 +212,87 @@ func (f *File) OnClouds(names []string) error {
 	}
 	f.changed = true
 	return nil
+}
+
+// Folder returns the folder of the job file, or the current folder if the job is from standard input.
+func (f *File) Folder() string { return f.base }
+
+// DefaultFrom reads the user's settings, applies them as Default does, and says which ones apply.
+func (f *File) DefaultFrom(a *command.App, named bool) error {
+	s, err := settings.Load(a.Lookup, f.base)
+	if err != nil {
+		return err
+	}
+	applied, err := f.Default(s, named)
+	if len(applied) > 0 {
+		a.Tell("defaults: %s", strings.Join(applied, ", "))
+	}
+	return err
+}
+
+// Default applies the user's defaults to what the job leaves open. named reports that a flag names the clouds: then
+// neither default clouds nor default regions apply. It returns the defaults that apply, for people.
+func (f *File) Default(s *settings.Settings, named bool) (applied []string, err error) {
+	j := f.Spec
+	note := func(what, source string) { applied = append(applied, what+" ("+source+")") }
+	if j.Budget == 0 && s.Budget.Set() {
+		j.Budget = s.Budget.Is
+		note(fmt.Sprintf("budget %s USD", readable.USD(float64(j.Budget))), s.Budget.Source)
+	}
+	if j.Queue == "" && s.Queue.Set() {
+		j.Queue = s.Queue.Is
+		note("queue "+j.Queue, s.Queue.Source)
+	}
+	if len(j.Regions) == 0 && !named {
+		if f.defaultClouds(s.Clouds.Is) {
+			note("clouds "+strings.Join(s.Clouds.Is, ", "), s.Clouds.Source)
+		}
+		if s.Regions.Set() {
+			j.Regions = slices.Clone(s.Regions.Is)
+			note("regions "+strings.Join(j.Regions, ", "), s.Regions.Source)
+		}
+	}
+	if len(applied) == 0 {
+		return nil, nil
+	}
+	f.changed = true
+	if err := j.Validate(); err != nil {
+		return nil, command.BadInput("change it, or the file of the job",
+			"%v, with the defaults %s", err, strings.Join(applied, ", "))
+	}
+	return applied, nil
+}
+
+// defaultClouds restricts alternatives that name no cloud to some clouds, and reports whether there were any.
+func (f *File) defaultClouds(names []string) (any bool) {
+	if len(names) == 0 {
+		return false
+	}
+	for i := range f.Spec.Tasks {
+		t := &f.Spec.Tasks[i]
+		var kept []dag.Resources
+		for _, r := range alternatives(t) {
+			if r.Cloud != "" {
+				kept = append(kept, r)
+				continue
+			}
+			any = true
+			for _, name := range names {
+				r.Cloud = name
+				kept = append(kept, r)
+			}
+		}
+		t.Resources = kept
+	}
+	return any
+}
+
+// alternatives returns what a task asks for, at least one.
+func alternatives(t *dag.Task) []dag.Resources {
+	if len(t.Resources) == 0 {
+		return []dag.Resources{{}}
+	}
+	return t.Resources
 }
 
 // Base returns the folder of a job's relative paths, for a job file in dir. As in SkyPilot, paths of SkyPilot files are

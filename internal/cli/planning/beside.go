@@ -14,6 +14,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
+// View plans a job on this computer as `plan` does, for a broker that only plans submitted jobs.
+func View(ctx context.Context, on clouds.Enabled, dir string, spec *dag.Job, now func() time.Time) (*apitypes.PlanView,
+	error) {
+	plan, _, _, err := PlanFuncs(on, dir, now)
+	if err != nil {
+		return nil, err
+	}
+	p, err := plan(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	v := api.ViewPlan(spec, p)
+	return &v, nil
+}
+
 // PlanFuncs returns functions that make the API's plans the same way as `plan`, from a catalogue folder ("" is the
 // built-in one) and the enabled clouds. The string names the clouds, for people.
 func PlanFuncs(on clouds.Enabled, dir string, now func() time.Time) (api.PlanFunc, api.FrontierFunc, string, error) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -44,7 +43,7 @@ type searchFlags struct {
 	clouds, regions, zones    []string
 	instanceType              string
 	arch, market, service     command.Choice
-	spot                      bool
+	spot, burstable           bool
 	maxInterruption, cheapest command.Choice
 	sort                      command.Choice
 	maxCarbon                 float64
@@ -54,7 +53,7 @@ type searchFlags struct {
 
 func (a app) searchCommand() *cobra.Command {
 	f := &searchFlags{
-		arch:    command.NewChoice("", string(catalog.AMD64), string(catalog.ARM64)),
+		arch:    command.NewChoice("", string(catalog.AMD64), string(catalog.ARM64), dag.AnyArch),
 		market:  command.NewChoice("any", "any", "spot", "on-demand"),
 		service: command.NewChoice("", string(catalog.EMR), string(catalog.Dataproc)),
 		// The bands of AWS Spot Advisor.
@@ -69,6 +68,8 @@ func (a app) searchCommand() *cobra.Command {
 			"accelerators; --gpu any lists both. If there are none, it exits with 3 and prints the closest\n" +
 			"alternatives. SPEED is that of a busy vCPU relative to m6i.xlarge, measured or estimated from the\n" +
 			"processor; --sort value puts those first that do the most work for the money.\n" +
+			"As for a task, burstable and Arm machines are listed only if you ask for them. USD/H is the machine alone;\n" +
+			"plans add its disk and public address.\n" +
 			"Prices are the latest from the clouds of the state folder, or the built-in ones.\n" +
 			"Reserved capacity comes first, at its marginal cost, with the number of machines\n" +
 			"that it can hold.",
@@ -81,13 +82,14 @@ func (a app) searchCommand() *cobra.Command {
 	}
 	p := c.Flags()
 	p.StringVar(&f.gpu, "gpu", "", "accelerator, optionally with a count: V100, H100:8, tpu-v3-8; any")
-	p.StringVar(&f.cpus, "cpus", "", "vCPUs: 8 exactly, 8+ at least, 8-16")
-	p.StringVar(&f.memory, "memory", "", "GiB of memory: 32, 32+, 32-64")
+	p.StringVar(&f.cpus, "cpus", "", "vCPUs: 8 or 8+ at least, =8 exactly, 8-16")
+	p.StringVar(&f.memory, "memory", "", "GiB of memory: 32 or 32+ at least, =32 exactly, 32-64")
 	p.StringSliceVar(&f.clouds, "cloud", nil, "clouds: aws,gcp")
 	p.StringSliceVar(&f.regions, "region", nil, "regions: us-east-1, gcp:us-central1")
 	p.StringSliceVar(&f.zones, "zone", nil, "zones: use1-az1")
 	p.StringVar(&f.instanceType, "instance-type", "", "machine type: p3.2xlarge")
-	p.Var(&f.arch, "arch", "processor architecture")
+	p.Var(&f.arch, "arch", "processor architecture (default: amd64 without --gpu and --instance-type)")
+	p.BoolVar(&f.burstable, "burstable", false, "also machines whose vCPUs may be busy only for a part of the time")
 	p.BoolVar(&f.spot, "spot", false, "only spot machines, same as --market spot")
 	p.Var(&f.market, "market", "market to buy on")
 	p.Var(&f.service, "service", "machines of a managed service, with its surcharge")
@@ -106,6 +108,10 @@ func (a app) searchCommand() *cobra.Command {
 	} {
 		command.CompleteChoice(c, name, flag)
 	}
+	command.CompleteCatalog(c, "gpu", command.Accelerators)
+	command.CompleteCatalog(c, "region", command.Regions)
+	command.CompleteCatalog(c, "instance-type", command.InstanceTypes)
+	command.CompleteCatalog(c, "cloud", (*catalog.Catalog).Clouds)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if f.spot && f.market.Value == "on-demand" {
 			return command.BadInput("--spot means --market spot", "--spot and --market on-demand exclude each other")
@@ -316,7 +322,7 @@ func queryError(err error) error {
 func (f *searchFlags) query() (q catalog.Query, err error) {
 	q = catalog.Query{
 		Clouds: f.clouds, Regions: f.regions, Zones: f.zones, InstanceType: f.instanceType,
-		Arch:    catalog.Arch(f.arch.Value),
+		Arch:    f.wantedArch(),
 		Service: catalog.Service(f.service.Value), MaxCarbonGPerKWh: f.maxCarbon, Limit: f.limit,
 	}
 	if f.limit < 0 {
@@ -328,10 +334,10 @@ func (f *searchFlags) query() (q catalog.Query, err error) {
 	if err := f.accelerator(&q); err != nil {
 		return q, err
 	}
-	if q.VCPU, err = parseRange("cpus", f.cpus); err != nil {
+	if q.VCPU, err = parseRange("cpus", f.cpus, dag.ParseCPUsAtLeast); err != nil {
 		return q, err
 	}
-	if q.MemoryGiB, err = parseRange("memory", f.memory); err != nil {
+	if q.MemoryGiB, err = parseRange("memory", f.memory, dag.ParseMemoryAtLeast); err != nil {
 		return q, err
 	}
 	if q.Market, err = catalog.ParseMarket(strings.TrimPrefix(f.market.Value, "any")); err != nil {
@@ -339,6 +345,9 @@ func (f *searchFlags) query() (q catalog.Query, err error) {
 	}
 	if f.spot {
 		q.Market = catalog.Spot
+	}
+	if !f.burstable && f.instanceType == "" {
+		q.Keep = func(m *catalog.Match) bool { return !m.Burstable }
 	}
 	q.MaxInterruption = map[string]catalog.InterruptionBand{
 		"5%": catalog.InterruptionBelow5, "10%": catalog.Interruption5To10,
@@ -348,6 +357,17 @@ func (f *searchFlags) query() (q catalog.Query, err error) {
 		"zone": catalog.PerZone, "region": catalog.PerRegion, "cloud": catalog.PerCloud,
 	}[f.cheapest.Value]
 	return q, nil
+}
+
+// wantedArch returns the only architecture to list, or "" for all. The default is that of a task.
+func (f *searchFlags) wantedArch() catalog.Arch {
+	switch {
+	case f.arch.Value == dag.AnyArch:
+		return ""
+	case f.arch.Value == "" && f.gpu == "" && f.instanceType == "":
+		return catalog.AMD64
+	}
+	return catalog.Arch(f.arch.Value)
 }
 
 func (f *searchFlags) accelerator(q *catalog.Query) error {
@@ -369,40 +389,17 @@ func (f *searchFlags) accelerator(q *catalog.Query) error {
 	return nil
 }
 
-// parseRange parses 8, 8+ or 8-16.
-func parseRange(flag, s string) (catalog.Range, error) {
-	bad := func() (catalog.Range, error) {
-		return catalog.Range{},
-			command.BadInput(
-				"use 8 for exactly, 8+ for at least, 8-16 for a range",
-				"--%s: %q is not an amount",
-				flag,
-				s,
-			)
-	}
+// parseRange reads an amount as in a job file: 8 and 8+ at least, =8 exactly, 8-16.
+func parseRange(flag, s string, parse func(string) (dag.Range, error)) (catalog.Range, error) {
 	if s == "" {
 		return catalog.Range{}, nil
 	}
-	low, high, between := strings.Cut(s, "-")
-	low, open := strings.CutSuffix(low, "+")
-	if between && open {
-		return bad()
+	r, err := parse(s)
+	if err != nil {
+		return catalog.Range{}, command.BadInput("use 8 or 8+ for at least, =8 for exactly, 8-16 for a range",
+			"--%s: %q is not an amount", flag, s)
 	}
-	least, err := strconv.ParseFloat(low, 64)
-	if err != nil || !(least > 0) || math.IsInf(least, 0) {
-		return bad()
-	}
-	switch {
-	case open:
-		return catalog.AtLeast(least), nil
-	case !between:
-		return catalog.Exactly(least), nil
-	}
-	most, err := strconv.ParseFloat(high, 64)
-	if err != nil || !(most >= least) || math.IsInf(most, 0) {
-		return bad()
-	}
-	return catalog.Range{Min: least, Max: most}, nil
+	return catalog.Range(r), nil
 }
 
 // offerTable returns a table of offers.

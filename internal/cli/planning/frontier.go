@@ -69,7 +69,7 @@ func (a app) frontier(ctx context.Context, p *planner.Planner, c *catalog.Catalo
 	}
 	r := frontierResult(in.Spec, front)
 	switch o.output.Value {
-	case "json":
+	case "json", "yaml":
 		return a.PrintJSON(r)
 	case frontierSVG:
 		a.Warn(r.Warnings)

@@ -98,7 +98,7 @@ func queryOf(r dag.Resources, regions, clouds []string) catalog.Query {
 	q := catalog.Query{
 		VCPU: catalog.Range(r.CPUs), MemoryGiB: catalog.Range(r.Memory), Accelerator: r.Accelerator,
 		AcceleratorCount: r.AcceleratorCount,
-		InstanceType:     r.InstanceType, Arch: catalog.Arch(r.Arch), Service: catalog.Service(r.Service),
+		InstanceType:     r.InstanceType, Arch: catalog.Arch(r.FixedArch()), Service: catalog.Service(r.Service),
 		Clouds: clouds,
 	}
 	if r.Cloud != "" {
@@ -141,7 +141,7 @@ func fieldOf(filter string, r dag.Resources) string {
 	case "instanceType":
 		return set(r.InstanceType != "", "instanceType")
 	case "arch":
-		return set(r.Arch != "", "arch")
+		return set(r.FixedArch() != "", "arch")
 	case "market":
 		return set(r.Market != "" && r.Market != dag.MarketAuto, "market")
 	case "clouds":

@@ -82,7 +82,7 @@ func Plan(in *command.App, enabled clouds.EnabledFunc) *cobra.Command {
 	f.Var(&o.timeLimit, "time-limit", "maximum time for --frontier (default 10s)")
 	f.BoolVar(&o.leastCarbon, "least-carbon", false, "minimise the machines' emissions; overrides the file's objective")
 	limit := f.Float64("carbon-cap", 0, "maximum emissions of the machines, kg CO2eq")
-	o.output = command.NewChoice("table", "table", "json", frontierSVG)
+	o.output = command.NewChoice("table", "table", "json", "yaml", frontierSVG)
 	f.VarP(&o.output, "output", "o", "output format; svg plots the frontier")
 	command.CompleteChoice(c, "output", &o.output)
 	c.RunE = func(c *cobra.Command, given []string) error {
@@ -176,6 +176,9 @@ type PlanTask struct {
 func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 	f, err := o.over.Read(a.App, path)
 	if err != nil {
+		return err
+	}
+	if err := f.DefaultFrom(a.App, len(o.clouds) > 0); err != nil {
 		return err
 	}
 	if err := f.Settle(ctx, a.Lookup("HOME"), o.limits.Options(nil)); err != nil {
@@ -348,7 +351,7 @@ func (a app) printPlan(r *PlanResult, o *planOptions) error {
 	switch {
 	case o.modelOut == command.Stdin:
 		return nil // standard output holds the model
-	case o.output.Value == "json":
+	case o.output.JSON():
 		return a.PrintJSON(r)
 	}
 	a.Warn(r.Warnings)
@@ -492,6 +495,7 @@ func (a app) planTotals(r *PlanResult) error {
 	if err := a.Printf("\n%s: %s\n", style.Paint(text.Strong, "plan"), line); err != nil {
 		return err
 	}
+	a.Tell("USD/H includes each machine's disk and public address; `tradewind catalog search` lists the machine alone")
 	if r.TransferUSD > 0 {
 		if err := a.Printf("      %s USD of it for moving data\n", text.USD(r.TransferUSD)); err != nil {
 			return err

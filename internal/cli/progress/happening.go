@@ -113,12 +113,12 @@ func (j *Job) failedTaskEvents() (news []Event) {
 }
 
 // attemptEvents returns events for the start and the end of an attempt.
-func attemptEvents(was, is apitypes.Attempt, task string, moved bool) (news []Event) {
+func attemptEvents(was, is apitypes.Attempt, task string, moved, simulated bool) (news []Event) {
 	if was.Launched.IsZero() && !is.Launched.IsZero() {
 		news = append(news, launchEvent(is, task, moved))
 	}
 	if was.Outcome == "" && is.Outcome != "" {
-		news = append(news, endEvent(is, task))
+		news = append(news, endEvent(is, task, simulated))
 		if is.KeptUntil.After(is.Ended) {
 			news = append(news, Event{At: is.Ended, Task: task, Tone: text.Warn, Notable: true, order: orderEnded,
 				Text: "its machine is kept for " + text.Span(is.KeptUntil.Sub(is.Ended)) +
@@ -159,7 +159,7 @@ func launchEvent(a apitypes.Attempt, task string, moved bool) Event {
 }
 
 // endEvent returns the event for the end of an attempt.
-func endEvent(a apitypes.Attempt, task string) Event {
+func endEvent(a apitypes.Attempt, task string, simulated bool) Event {
 	h := Event{
 		At: a.Ended, Task: task, Tone: text.Warn, order: orderEnded,
 		Notable: a.Outcome != apitypes.OutcomeSucceeded && a.Outcome != apitypes.OutcomeCancelled,
@@ -169,7 +169,7 @@ func endEvent(a apitypes.Attempt, task string) Event {
 	switch a.Outcome {
 	case apitypes.OutcomeSucceeded:
 		h.Text, h.Tone = "succeeded after "+text.Span(a.Ended.Sub(a.Launched)), text.Good
-		h.Text += cost(a)
+		h.Text += cost(a, simulated)
 	case apitypes.OutcomeRefused:
 		on("refused on")
 	case apitypes.OutcomeBlocked:
@@ -191,16 +191,19 @@ func endEvent(a apitypes.Attempt, task string) Event {
 }
 
 // cost renders the cost of an attempt. It is known once its machines are gone; before, it is estimated by their price.
-func cost(a apitypes.Attempt) string {
+func cost(a apitypes.Attempt, simulated bool) string {
 	if a.USD > 0 {
-		return " for " + text.USD(a.USD) + " USD"
+		return " for " + text.Amount(a.USD, simulated)
 	}
 	billed := max(a.Ended.Sub(a.Launched), time.Minute) // the minimum that clouds bill
 	usd := a.Offer.USDPerHour * float64(max(a.Nodes, 1)) * billed.Hours()
 	if usd <= 0 {
 		return ""
 	}
-	return " for about " + text.USD(usd) + " USD"
+	if simulated {
+		return " for " + text.Amount(usd, true)
+	}
+	return " for about " + text.Amount(usd, false)
 }
 
 func because(reason string) string {

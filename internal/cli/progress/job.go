@@ -145,7 +145,7 @@ func (j *Job) applyAttempts(u apitypes.JobUpdate) (news []Event) {
 			j.moves[a.Task]++
 		}
 		j.attempts[key] = a
-		news = append(news, attemptEvents(before, a, j.Tasks[a.Task].Name, moved)...)
+		news = append(news, attemptEvents(before, a, j.Tasks[a.Task].Name, moved, j.Simulated)...)
 	}
 	return news
 }

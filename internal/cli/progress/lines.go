@@ -42,6 +42,9 @@ func (l *Lines) Update(u apitypes.JobUpdate, wall time.Time) {
 	defer l.mu.Unlock()
 	first := !l.job.Known()
 	news := l.job.Apply(u, wall)
+	if first && l.job.Simulated {
+		_, _ = fmt.Fprintln(l.out, l.style.Paint(text.Warn, text.Simulated(l.job.TimeScale)))
+	}
 	large := len(l.job.Tasks) > largeJob
 	for _, h := range news {
 		if large && h.Task != "" && !l.admit(h) {
@@ -76,7 +79,7 @@ func (l *Lines) summary(wall time.Time) {
 			line += fmt.Sprintf(", %s %s", text.Thousands(n), s)
 		}
 	}
-	line += fmt.Sprintf("; %s USD so far", text.USD(j.SpentUSD))
+	line += fmt.Sprintf("; %s so far", text.Amount(j.SpentUSD, j.Simulated))
 	if line == l.last {
 		return
 	}

@@ -66,7 +66,11 @@ func (v *View) header(now time.Time, width int) []string {
 	if j.Reason != "" {
 		title += v.Style.Paint(text.Faint, ": "+text.Gist(j.Reason))
 	}
-	return []string{title, v.bar(now, width), v.money(width), v.clock(now, width), ""}
+	lines := []string{title}
+	if j.Simulated {
+		lines = append(lines, v.Style.Paint(text.Warn, text.Simulated(j.TimeScale)))
+	}
+	return append(lines, v.bar(now, width), v.money(width), v.clock(now, width), "")
 }
 
 func jobTone(s apitypes.JobState) text.Tone {
@@ -122,7 +126,7 @@ func jobBarTone(s apitypes.JobState) text.Tone {
 // money renders the amount spent, compared to the plan and to on-demand.
 func (v *View) money(width int) string {
 	j := v.Job
-	parts := []string{v.Style.Paint(text.Strong, text.USD(j.SpentUSD)+" USD") + " spent"}
+	parts := []string{v.Style.Paint(text.Strong, text.Amount(j.SpentUSD, j.Simulated)) + " spent"}
 	if j.Plan > 0 {
 		parts = append(parts, "plan "+text.USD(j.PlannedUSD), "on demand "+text.USD(j.OnDemandUSD))
 	}

@@ -16,6 +16,36 @@ import (
 // USD formats an amount of money like the broker.
 func USD(v float64) string { return readable.USD(v) }
 
+// Amount formats an amount of money with its unit. An estimate, for machines that were simulated, is marked.
+func Amount(v float64, estimate bool) string {
+	if estimate {
+		return USD(v) + " USD est."
+	}
+	return USD(v) + " USD"
+}
+
+// Simulated is the label of a job, or a broker, whose machines are simulated. scale is how many wall seconds a second
+// takes; 0 and 1 are real time.
+func Simulated(scale float64) string {
+	const label = "SIMULATED, nothing is bought"
+	switch {
+	case scale <= 0 || scale == 1:
+		return label
+	case scale < 1:
+		return label + "; time runs " + times(1/scale) + " times faster"
+	default:
+		return label + "; time runs " + times(scale) + " times slower"
+	}
+}
+
+// times formats a factor of at least 1.
+func times(v float64) string {
+	if v < 10 {
+		return Tenth(v)
+	}
+	return Thousands(int(math.Round(v)))
+}
+
 // Saved compares an amount with another: "58% less", "5% more" or "the same".
 func Saved(v, than float64) string {
 	if than <= 0 {

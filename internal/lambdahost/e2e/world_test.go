@@ -32,9 +32,9 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent"
-	"github.com/tradewind-broker/tradewind/internal/agent/pool"
 	"github.com/tradewind-broker/tradewind/internal/agent/attest"
 	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
+	"github.com/tradewind-broker/tradewind/internal/agent/pool"
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/dagbucket"

@@ -80,7 +80,7 @@ func (s *Story) submit(ctx context.Context) (string, error) {
 	if err := os.WriteFile(file, dag, 0o600); err != nil {
 		return "", err
 	}
-	out, err := s.World.run(ctx, "submit", file)
+	out, err := s.World.run(ctx, "submit", file, "--yes")
 	if err != nil {
 		return "", err
 	}

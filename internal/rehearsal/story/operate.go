@@ -97,7 +97,7 @@ func (s *Story) operated(ctx context.Context) (string, error) {
 	var id string
 	if err := until(ctx, func() error {
 		// With a key, so that it can be repeated if the answer is lost.
-		out, err := s.cli(ctx, endless, "submit", "-", "--key", "endless",
+		out, err := s.cli(ctx, endless, "submit", "-", "--yes", "--key", "endless",
 			"--secret", secretName+"=ssm:"+s.secretPath())
 		id = strings.TrimSpace(string(out))
 		return err

@@ -119,7 +119,8 @@ var facts = map[string][3]string{
 
 	"resources.accelerators":  {"none", "V100:4"},
 	"resources.anyOf":         {"none", "[{accelerators: V100}, {accelerators: A100}]"},
-	"resources.arch":          {"either", "arm64"},
+	"resources.arch":          {"amd64, or any with an accelerator or a machine type", "any"},
+	"resources.burstable":     {"false, unless it is the machine type", "true"},
 	"resources.cloud":         {"all", "aws"},
 	"resources.cpus":          {"2+ if there is no memory either", "8"},
 	"resources.disk":          {"30GiB", "200GiB"},

@@ -47,6 +47,10 @@ func (r *reader) forResources() yamlfile.Fields[*dag.Resources] {
 		"zone":         yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Zone }, name),
 		"instanceType": yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.InstanceType }, name),
 		"arch":         yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Arch }, parseArch),
+		"burstable": func(res *dag.Resources, n *yaml.Node) (err error) {
+			res.Burstable, err = r.Boolean(n)
+			return err
+		},
 		"market": yamlfile.TextField(
 			y,
 			func(r *dag.Resources) *dag.Market { return &r.Market },

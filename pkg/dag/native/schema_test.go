@@ -84,8 +84,12 @@ func buildSchema() object {
 		"zone":         with(word, "a zone of the region"),
 		"instanceType": with(word, "a machine type by its cloud's name"),
 		"arch": with(
-			oneOf("amd64", "arm64", "x86_64", "x86-64", "aarch64"),
-			"the processor architecture; any if omitted",
+			oneOf("amd64", "arm64", "any", "x86_64", "x86-64", "aarch64"),
+			"the processor architecture; if omitted, amd64 for a machine that is chosen only by its size",
+		),
+		"burstable": with(
+			object{"type": "boolean"},
+			"also machine types whose vCPUs may be busy only for a part of the time, such as t3 and e2-small",
 		),
 		"market": with(
 			oneOf("auto", "spot", "on-demand"),

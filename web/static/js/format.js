@@ -21,6 +21,20 @@ export function usd(v) {
   return `$${v.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
 }
 
+// paid writes what a job has cost; the amount is an estimate if nothing was bought.
+export function paid(job, v = job.spentUSD) {
+  return job.simulated ? `${usd(v)} est.` : usd(v);
+}
+
+// simulated is the label of a job whose machines are simulated, or empty.
+export function simulated(job) {
+  if (!job.simulated) return '';
+  const scale = job.timeScale || 1;
+  const times = (v) => (v < 10 ? Number(v.toFixed(1)) : Math.round(v)).toLocaleString('en-US');
+  const clock = scale < 1 ? `; time runs ${times(1 / scale)} times faster` : scale > 1 ? `; time runs ${times(scale)} times slower` : '';
+  return `SIMULATED, nothing is bought${clock}`;
+}
+
 // span writes milliseconds as two units at most.
 export function span(ms) {
   if (!(ms >= 0)) return '–';

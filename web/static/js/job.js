@@ -3,7 +3,7 @@
 import { badge, h, notice, say, set } from './dom.js';
 import { JobActions } from './actions.js';
 import { Job, follow, parts, path } from './api.js';
-import { ago, at, count, isOver } from './format.js';
+import { ago, at, count, isOver, simulated } from './format.js';
 import { Graph } from './graph.js';
 import { Logs } from './logs.js';
 import { Money } from './money.js';
@@ -47,6 +47,7 @@ export class JobPage {
   build() {
     this.title = h('h1', {});
     this.state = h('span', {});
+    this.simulated = h('span', { class: 'badge', data: { simulated: '' } });
     this.actions = new JobActions();
     this.sub = h('p', { class: 'muted sub' });
     this.reason = h('div', {});
@@ -63,7 +64,7 @@ export class JobPage {
     }, label));
     this.panel = h('div', { role: 'tabpanel', id: 'pane', class: 'pane' });
     this.page = h('div', {},
-      h('div', { class: 'title' }, this.title, this.state, this.actions.el), this.sub, this.reason, this.summary.el,
+      h('div', { class: 'title' }, this.title, this.state, this.simulated, this.actions.el), this.sub, this.reason, this.summary.el,
       h('section', { class: 'card', 'aria-label': 'DAG' }, h('h2', { class: 'sr' }, 'Tasks and their dependencies'), h('div', { class: 'head' }, legend(), this.graph.tools), h('div', { class: 'drawing' }, this.graph.svg, this.side)),
       h('section', { class: 'card', 'aria-label': 'About the job' }, h('h2', { class: 'sr' }, 'About the job'), h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'About the job' }, this.tabs), this.panel));
   }
@@ -114,6 +115,8 @@ export class JobPage {
   head() {
     const v = this.job.view;
     set(this.title, v.name);
+    set(this.simulated, simulated(v));
+    this.simulated.hidden = !v.simulated;
     if (this.state.dataset.state !== v.state) {
       this.state.dataset.state = v.state;
       this.state.replaceChildren(badge(v.state));

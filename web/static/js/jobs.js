@@ -2,7 +2,7 @@
 
 import { badge, code, h, set } from './dom.js';
 import { get } from './api.js';
-import { ago, at, count, isOver, moment, percent, saving, span, usd } from './format.js';
+import { ago, at, count, isOver, moment, paid, percent, saving, simulated, span, usd } from './format.js';
 
 const EVERY = 2000; // ms
 
@@ -66,7 +66,8 @@ export class JobsPage {
     r.state.title = j.reason ?? '';
     r.bar.style.setProperty('width', `${(100 * j.succeeded) / j.tasks}%`);
     set(r.done, `${j.succeeded.toLocaleString('en-US')} / ${j.tasks.toLocaleString('en-US')}`);
-    set(r.cost, usd(j.spentUSD));
+    set(r.cost, paid(j));
+    r.cost.title = simulated(j);
     set(r.onDemand, j.onDemandUSD ? `${usd(j.onDemandUSD)}${saving(j) > 0.005 ? ` (−${percent(saving(j))})` : ''}` : '–');
     const end = isOver(j) ? at(j.finished) : now;
     set(r.time, span(Math.max(end - at(j.submitted), 0)));

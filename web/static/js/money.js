@@ -2,7 +2,7 @@
 
 import { h } from './dom.js';
 import { Chart } from './chart.js';
-import { HOUR, at, isOver, offer, percent, saving, usd } from './format.js';
+import { HOUR, at, isOver, offer, paid, percent, saving, usd } from './format.js';
 import { bars } from './lanes.js';
 import { Span } from './span.js';
 
@@ -120,7 +120,7 @@ export class Money {
   }
 
   say(v, spent, same) {
-    const part = [h('b', {}, usd(v.spentUSD || spent)), ' spent'];
+    const part = [h('b', {}, paid(v, v.spentUSD || spent)), ' spent'];
     if (same > 0) part.push('; the work done would have cost about ', h('b', {}, usd(same)), ' on demand');
     if (v.plannedUSD) part.push(`; the first plan estimated ${usd(v.plannedUSD)} in total`);
     if (saving(v) > 0.005) part.push(`, ${percent(saving(v))} below on demand`);

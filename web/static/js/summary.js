@@ -1,7 +1,7 @@
 // The top of a job's page: progress, cost, and the remaining time and budget.
 
 import { h, s, set } from './dom.js';
-import { STATES, at, count, hours, isOver, moment, percent, saving, serving, span, tally, unplanned, usd } from './format.js';
+import { STATES, at, count, hours, isOver, moment, paid, percent, saving, serving, span, tally, unplanned, usd } from './format.js';
 
 // tile is a figure with a bar and a note below it.
 function tile(label) {
@@ -68,7 +68,7 @@ export class Summary {
   // showCost compares spending with the plan and with the on-demand cost. A service has no end, so no saving is shown.
   showCost(v, serves) {
     const most = Math.max(v.onDemandUSD, v.spentUSD, v.plannedUSD, 1e-9);
-    set(this.cost.value, usd(v.spentUSD));
+    set(this.cost.value, paid(v));
     const marks = v.plannedUSD > 0 ? [{ at: v.plannedUSD / most, title: `first plan: ${usd(v.plannedUSD)}` }] : [];
     gauge(this.cost.bar, 'Spent, compared with the on-demand cost, in dollars', v.spentUSD, most,
       [{ share: v.spentUSD / most, data: { kind: v.spentUSD > v.onDemandUSD && v.onDemandUSD > 0 ? 'bad' : 'good' } }], marks);

@@ -1739,6 +1739,10 @@ class UsageView(BaseModel):
     """
     Queues that held something, by name
     """
+    simulated: bool | None = None
+    """
+    All of it was simulated: nothing was bought
+    """
     step_hours: Annotated[float, Field(alias='stepHours')]
     """
     Length of a step, hours
@@ -2243,6 +2247,10 @@ class JobDetail(BaseModel):
     """
     The services in the order of the file; only with the first page of tasks
     """
+    simulated: bool | None = None
+    """
+    Its machines are simulated: nothing is bought, and amounts of money are estimates
+    """
     source: str | None = None
     """
     Where it came from
@@ -2274,6 +2282,10 @@ class JobDetail(BaseModel):
     tasks: int
     """
     Number of tasks
+    """
+    time_scale: Annotated[float | None, Field(alias='timeScale')] = None
+    """
+    If it is simulated in compressed time: wall seconds per second of the job
     """
     update: Update | None = None
     """
@@ -2334,6 +2346,10 @@ class JobView(BaseModel):
     """
     Why it failed, or what it waits for
     """
+    simulated: bool | None = None
+    """
+    Its machines are simulated: nothing is bought, and amounts of money are estimates
+    """
     source: str | None = None
     """
     Where it came from
@@ -2361,6 +2377,10 @@ class JobView(BaseModel):
     tasks: int
     """
     Number of tasks
+    """
+    time_scale: Annotated[float | None, Field(alias='timeScale')] = None
+    """
+    If it is simulated in compressed time: wall seconds per second of the job
     """
     update: Update | None = None
     """
@@ -2494,6 +2514,10 @@ class PlanView(BaseModel):
     on_demand_usd: Annotated[float, Field(alias='onDemandUSD')]
     """
     Cost of the same work on the cheapest on-demand machines, including data transfer, USD
+    """
+    simulated: bool | None = None
+    """
+    The broker's machines are simulated: nothing would be bought
     """
     status: Status
     """
@@ -2688,6 +2712,10 @@ class Submitted(BaseModel):
     """
     Why it failed, or what it waits for
     """
+    simulated: bool | None = None
+    """
+    Its machines are simulated: nothing is bought, and amounts of money are estimates
+    """
     source: str | None = None
     """
     Where it came from
@@ -2715,6 +2743,10 @@ class Submitted(BaseModel):
     tasks: int
     """
     Number of tasks
+    """
+    time_scale: Annotated[float | None, Field(alias='timeScale')] = None
+    """
+    If it is simulated in compressed time: wall seconds per second of the job
     """
     update: Update | None = None
     """

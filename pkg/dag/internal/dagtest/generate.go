@@ -230,11 +230,12 @@ func genResources() *rapid.Generator[dag.Resources] {
 			Arch: maybe(
 				t,
 				"arch",
-				rapid.SampledFrom([]string{"amd64", "arm64"}),
+				rapid.SampledFrom([]string{"amd64", "arm64", dag.AnyArch}),
 			), Market: maybe(t, "market",
 				rapid.SampledFrom([]dag.Market{dag.MarketAuto, dag.MarketSpot, dag.MarketOnDemand})),
 			DiskGiB: Size().Draw(t, "disk"), Image: maybe(t, "image", genLine()),
 		}
+		r.Burstable = rapid.Bool().Draw(t, "burstable")
 		if rapid.Bool().Draw(t, "limited") {
 			r.MaxUSDPerHour = rapid.SampledFrom([]dag.USD{0.001, 1, 98.32, dag.MaxBudget}).Draw(t, "maxUSDPerHour")
 		}
