@@ -55,6 +55,15 @@ func (a *admission) vcpu() float64 {
 	return a.plan.Of(a.waiting.Task).VCPU * float64(a.nodes)
 }
 
+// slots is how many running tasks of its queue the task counts as: none if it shares machines, because its worker counts
+// as one. Otherwise a queue that is full of workers would leave no room for the tasks that they were bought for.
+func (a *admission) slots() int {
+	if a.shares() {
+		return 0
+	}
+	return 1
+}
+
 // holds is what the task would hold in addition to vCPUs.
 func (a *admission) holds() apitypes.Amounts {
 	if a.shares() {
