@@ -50,7 +50,7 @@ type world struct {
 // sources are the random sources of the parts of a world.
 type sources struct {
 	process, store, bus, cloud, machine, network, task, engine, user, pool, gang, join, role timeline.Random
-	grant, suspend, bounds, kept, placed, month, service, fast, deadly, siblings             timeline.Random
+	grant, suspend, bounds, kept, placed, month, service, fast, deadly, siblings, share      timeline.Random
 }
 
 func newSources(seed uint64, steady bool) sources {
@@ -65,7 +65,7 @@ func newSources(seed uint64, steady bool) sources {
 		user: part("user"), pool: part("pool"), gang: part("gang"), join: part("join"), role: part("role"),
 		grant: part("grant"), suspend: part("suspend"), bounds: part("bounds"), kept: part("kept"),
 		placed: part("placed"), month: part("month"), service: part("service"),
-		fast: part("fast"), deadly: part("deadly"), siblings: part("siblings"),
+		fast: part("fast"), deadly: part("deadly"), siblings: part("siblings"), share: part("share"),
 	}
 }
 

@@ -59,7 +59,7 @@ func (c *Checker) progressRecord(s *Job, p record.Progress) {
 	before := s.progress.Phases
 	s.progress = p
 	if bytes.Count(p.Phases, []byte{record.PhaseSucceeded}) != p.Succeeded || s.user != nil &&
-		len(p.Phases) != len(s.user.Spec.Tasks) {
+		len(p.Phases) != s.user.Spec.Work() {
 		c.Violatef(InvCounts, "job %s counts %d succeeded with progress %s", s.ID, p.Succeeded, p.Phases)
 		return
 	}
@@ -110,17 +110,18 @@ func forward(from, to apitypes.JobState) bool {
 func (c *Checker) taskRecord(s *Job, t record.Task) {
 	old := s.Tasks[t.Index]
 	s.Tasks[t.Index] = t
-	if old.State == record.TaskSucceeded && (t.State != record.TaskSucceeded || t.Attempt != old.Attempt ||
+	worker := s.isWorker(t.Index) // it may be bought again
+	if !worker && old.State == record.TaskSucceeded && (t.State != record.TaskSucceeded || t.Attempt != old.Attempt ||
 		t.Output != old.Output) {
 		c.Violatef(InvFinished, "task %d of %s had succeeded in attempt %d and is %s in attempt %d", t.Index, s.ID,
 			old.Attempt, t.State, t.Attempt)
 	}
-	if t.State == record.TaskSucceeded && old.State != t.State {
+	if !worker && t.State == record.TaskSucceeded && old.State != t.State {
 		s.finished[t.Index] = c.Steps
 		s.leads(t.Index, c.Now)
 	}
 	if old.State == record.TaskQueued && t.State != record.TaskQueued && t.State != record.TaskAdmitted &&
-		t.State != record.TaskFailed && !s.mayLeave(t) {
+		t.State != record.TaskFailed && !s.mayLeave(t) && !(worker && t.State == record.TaskSucceeded) {
 		c.Violatef(InvQueued, "task %d of %s is %s without having been admitted", t.Index, s.ID, t.State)
 	}
 	if old.State != t.State {

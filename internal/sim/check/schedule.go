@@ -177,6 +177,9 @@ func (s *Job) claim(task int) string {
 // tasks. Room that was promised before the other task was overdue or able to run stays promised.
 func (c *Checker) checkOvertaken(s *Job, a apitypes.Attempt) {
 	limit := c.overtakeLimit()
+	if s.shares(a.Task) {
+		return // it takes nothing that another task could have
+	}
 	for _, i := range s.gang(a.Task) {
 		if a.Admitted.Sub(s.Tasks[i].ReadyAt) >= c.cfg.OverdueAfter {
 			return
@@ -191,6 +194,9 @@ func (c *Checker) checkOvertaken(s *Job, a apitypes.Attempt) {
 		for i := range o.Record.Tasks {
 			if a.Admitted.Sub(o.since(i)) < limit+time.Minute || !o.couldGo(i, a.Admitted) {
 				continue
+			}
+			if o.shares(i) {
+				continue // it waits for a worker
 			}
 			if o == s && (i == a.Task || s.sameGang(i, a.Task)) || c.anyBlock(a.Admitted) {
 				continue

@@ -235,6 +235,7 @@ func (c *Checker) Look() {
 		c.checkBudget(s)
 		c.checkBound(s)
 		c.checkReplicas(s)
+		c.lookAtWorkers(s)
 	}
 	c.lookAtPools()
 	c.checkOwed()
