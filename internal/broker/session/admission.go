@@ -194,7 +194,7 @@ func (s *Session) facts(q *apitypes.Queue, w apitypes.Waiting) (a *admission, er
 		if err != nil {
 			return nil, err
 		}
-		a.unneeded = !needed
+		a.unneeded = !needed || a.plan.Of(w.Task) == nil // a later plan may use fewer workers
 	}
 	if choice := a.plan.Of(w.Task); choice != nil {
 		a.blocked = s.blocked(choice)
