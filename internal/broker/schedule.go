@@ -124,7 +124,8 @@ func (b *Functions) bookFreed(u *txn.Unit, e events.CapacityFreed) error {
 		return err
 	}
 	record.Remember(&queue, u.Now, session.HalfLife(b.sessions.Policy(u.Ctx)))
-	record.CountSpace(&queue, job.Namespace, apitypes.Held{Tasks: float64(slots(made)), VCPU: e.VCPU, Use: made.Hold}.Negative())
+	held := apitypes.Held{Tasks: float64(slots(made)), VCPU: e.VCPU, Use: made.Hold}
+	record.CountSpace(&queue, job.Namespace, held.Negative())
 	if err := u.Apply(decideSettle(queue, job, ledger, made, e, u.Now)); err != nil || e.Spot == "" {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 // A worker is a bought machine that becomes a machine of its job's pool. The agents of its tasks end with it, and it
 // never returns.
 
-// worker returns the machine of a pool that a run is, before its first call.
+// asWorker returns the machine of a pool that a run is, before its first call.
 func (r *run) asWorker(on *wire.Worker) *poolMachine {
 	m := &poolMachine{w: r.a.w, pool: on.Pool, id: on.Machine, worker: r,
 		claims: wire.PoolClaims{Pool: on.Pool, Machine: on.Machine, Joined: r.a.w.Now}}
@@ -21,7 +21,7 @@ func (r *run) asWorker(on *wire.Worker) *poolMachine {
 	return m
 }
 
-// work makes a worker join its pool.
+// joinPool makes a worker join its pool.
 func (r *run) joinPool() {
 	w := r.a.w
 	w.Count("worker joins")

@@ -55,8 +55,8 @@ func (a *admission) vcpu() float64 {
 	return a.plan.Of(a.waiting.Task).VCPU * float64(a.nodes)
 }
 
-// slots is how many running tasks of its queue the task counts as: none if it shares machines, because its worker counts
-// as one. Otherwise a queue that is full of workers would leave no room for the tasks that they were bought for.
+// slots is how many running tasks of its queue the task counts as: none if it shares machines, because its worker
+// counts as one. Otherwise a queue that is full of workers would leave no room for the tasks that they were bought for.
 func (a *admission) slots() int {
 	if a.shares() {
 		return 0

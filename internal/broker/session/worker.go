@@ -100,7 +100,7 @@ func (s *Session) roomOn(c *crew, of *side, task int) map[record.MachineClass]fl
 	t := &of.spec.Tasks[task]
 	for i := range c.view.Parts[0].Machines {
 		m := &c.view.Parts[0].Machines[i]
-		if len(m.Uses) >= record.MaxUses || !m.IsWorker() || m.Worker.Group != t.ShareGroup-1 || !m.Usable(s.u.Now, s.Config.Pool, s.u.Now) ||
+		if !m.IsWorker() || m.Worker.Group != t.ShareGroup-1 || !m.Usable(s.u.Now, s.Config.Pool, s.u.Now) ||
 			!record.Fits(hold, m.WithPromises("", s.u.Now).Free()) {
 			continue
 		}

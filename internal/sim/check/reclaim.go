@@ -117,7 +117,7 @@ func (c *Checker) Bound() {
 			if u.Deadly[i] {
 				runs += attempt.MaxSilent
 			}
-			if s.shares(i) { // each with a worker of its own, which may be idle before it
+			if s.shares(i) { // each on another worker, which may be idle before it
 				trees[c.root(s.Record.Queue)] += time.Duration(runs) * (planner.PlannedOverhead + idleWorth)
 			}
 			trees[c.root(s.Record.Queue)] += time.Duration(runs) *

@@ -76,7 +76,7 @@ func (c *Checker) WorkerJoins(m *Machine, pool, name string) {
 	task, attempt, ok := record.WorkerAttempt(name)
 	job, of := record.JobOfPool(pool)
 	if !ok || !of || record.ClusterID(job, task, attempt) != m.Cluster {
-		c.Violatef(InvAssigned, "%s is told to join %s as %s", m.Cluster, pool, name)
+		c.Violatef(InvAssigned, "%s has to join %s as %s", m.Cluster, pool, name)
 		return
 	}
 	c.workers.joined[pool+"/"+name] = m

@@ -91,7 +91,7 @@ func (g *planning) fleet(group int, members []int) {
 		work += time.Duration(float64(c.run) * cpus)
 		longest = max(longest, c.run)
 	}
-	name := fmt.Sprint("fleet ", group, g.in.Now.Hour()) // a later plan may have more or fewer
+	name := fmt.Sprint("fleet ", group, g.in.Now.Hour())                      // a later plan may have more or fewer
 	count := min(1+int(g.draw(name)%mostWorkers), len(members), len(workers)) //nolint:gosec // small
 	on.run = max(longest, time.Duration(float64(work)/on.VCPU/float64(count)))
 	on.usd, on.safe = on.rate*(on.run+g.overhead).Hours(), on.run+g.overhead
