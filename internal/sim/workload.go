@@ -37,7 +37,7 @@ func (u *users) populate() {
 	// often.
 	u.placed = u.w.rand.placed.Chance(sharePlaced) && !u.w.opt.steady && !u.w.onTime && u.w.opt.Break == "" ||
 		u.w.opt.Break == breaks.Mingling
-	u.sharing = u.w.rand.share.Chance(shareSharing) && !u.w.opt.steady && u.w.opt.Break == "" || u.w.opt.Break.Shares()
+	u.sharing = u.drawSharing()
 	n := u.w.opt.Jobs
 	if n == 0 && timeline.NewRandom(u.w.Seed, "crowds").Chance(crowds) {
 		n = crowd // as if they had been requested
@@ -75,6 +75,19 @@ func (u *users) populate() {
 	u.drawSuspensions()
 	if r.Chance(0.2) {
 		u.put("bad.yaml", []byte("apiVersion: tradewind/v1\nname: bad\ntasks: {a: {rum: true}}\n"), 2)
+	}
+}
+
+// drawSharing draws whether tasks share machines: not with other bugs, so that those show as often.
+func (u *users) drawSharing() bool {
+	drawn := u.w.rand.share.Chance(shareSharing) && !u.w.opt.steady && u.w.opt.Break == ""
+	return drawn || u.w.opt.Break.Shares()
+}
+
+// share makes tasks of a job share machines, in worlds where they do.
+func (u *users) share(j *dag.Job) {
+	if u.sharing && !record.IsPlaced(j) && u.w.kind != siblings {
+		drawn.Sharing(u.w.rand.share, j, u.w.opt.Break.Shares())
 	}
 }
 
@@ -181,9 +194,7 @@ func (u *users) drawJob(n int) *dag.Job {
 	if r := u.w.rand.placed; u.placed && r.Chance(0.6) {
 		drawn.Placement(r, j)
 	}
-	if u.sharing && !record.IsPlaced(j) && u.w.kind != siblings {
-		drawn.Sharing(u.w.rand.share, j, u.w.opt.Break.Shares())
-	}
+	u.share(j)
 	if r := u.w.rand.kept; r.Chance(0.2) || u.w.opt.Break == breaks.Fleeting {
 		j.KeepOnFailure = r.Between(time.Minute, 3*time.Hour).Round(time.Second)
 	}

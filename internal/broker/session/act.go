@@ -88,7 +88,7 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	if a.pool, err = s.takePlaced(&d, a); err != nil {
 		return d, err
 	}
-	if a.pool == nil && a.shares() { // its worker has no room any more, or the transaction is full
+	if a.lacksWorker() { // its worker has no room any more, or the transaction is full
 		s.more = s.more || s.u.Items() > 0
 		return record.Decision{}, nil
 	}

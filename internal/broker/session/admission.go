@@ -64,6 +64,9 @@ func (a *admission) slots() int {
 	return 1
 }
 
+// lacksWorker reports whether the task shares machines and has no place on one.
+func (a *admission) lacksWorker() bool { return a.pool == nil && a.shares() }
+
 // holds is what the task would hold in addition to vCPUs.
 func (a *admission) holds() apitypes.Amounts {
 	if a.shares() {

@@ -222,7 +222,7 @@ func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full 
 		}
 		return 0, true, nil
 	}
-	if slices.ContainsFunc(bound, func(a *admission) bool { return a.pool == nil && a.shares() }) {
+	if slices.ContainsFunc(bound, (*admission).lacksWorker) {
 		s.more = s.more || s.u.Items() > 0
 		return 0, false, nil
 	}

@@ -182,11 +182,7 @@ func (b Kind) StoreTx(tx store.Tx) store.Tx {
 	case NoUploads:
 		return Drop(tx, func(w store.Write) bool { return strings.HasPrefix(w.Key.Sort, "upload#") })
 	case Communal:
-		tx.Writes = slices.Clone(tx.Writes)
-		for i := range tx.Writes {
-			tx.Writes[i].Key = b.Key(tx.Writes[i].Key)
-		}
-		return tx
+		return b.rekeyed(tx)
 	case NoHold:
 		return Drop(tx,
 			func(w store.Write) bool { return w.Op == store.Check && w.Key.Partition == "queues" })
@@ -255,6 +251,15 @@ func withoutRemoval(tx store.Tx) store.Tx {
 
 // workers precedes the ID of a job in the partition of its workers.
 var workers = record.PoolPart(record.JobPool(""))
+
+// rekeyed returns the transaction with the keys of a broken store.
+func (b Kind) rekeyed(tx store.Tx) store.Tx {
+	tx.Writes = slices.Clone(tx.Writes)
+	for i := range tx.Writes {
+		tx.Writes[i].Key = b.Key(tx.Writes[i].Key)
+	}
+	return tx
+}
 
 // Key returns the key at which a broken store keeps a record.
 func (b Kind) Key(k store.Key) store.Key {

@@ -111,8 +111,7 @@ func (c *Checker) taskRecord(s *Job, t record.Task) {
 	old := s.Tasks[t.Index]
 	s.Tasks[t.Index] = t
 	worker := s.isWorker(t.Index) // it may be bought again
-	if !worker && old.State == record.TaskSucceeded && (t.State != record.TaskSucceeded || t.Attempt != old.Attempt ||
-		t.Output != old.Output) {
+	if !worker && reopened(old, t) {
 		c.Violatef(InvFinished, "task %d of %s had succeeded in attempt %d and is %s in attempt %d", t.Index, s.ID,
 			old.Attempt, t.State, t.Attempt)
 	}
@@ -121,7 +120,7 @@ func (c *Checker) taskRecord(s *Job, t record.Task) {
 		s.leads(t.Index, c.Now)
 	}
 	if old.State == record.TaskQueued && t.State != record.TaskQueued && t.State != record.TaskAdmitted &&
-		t.State != record.TaskFailed && !s.mayLeave(t) && !(worker && t.State == record.TaskSucceeded) {
+		t.State != record.TaskFailed && !s.mayLeave(t) {
 		c.Violatef(InvQueued, "task %d of %s is %s without having been admitted", t.Index, s.ID, t.State)
 	}
 	if old.State != t.State {
@@ -139,6 +138,12 @@ func (c *Checker) taskRecord(s *Job, t record.Task) {
 	if t.Progress < 0 || t.Progress > 1 || math.IsNaN(t.Progress) {
 		c.Violatef(InvCounts, "task %d of %s has progress %v", t.Index, s.ID, t.Progress)
 	}
+}
+
+// reopened reports whether a task that had succeeded changes.
+func reopened(old, t record.Task) bool {
+	return old.State == record.TaskSucceeded &&
+		(t.State != record.TaskSucceeded || t.Attempt != old.Attempt || t.Output != old.Output)
 }
 
 // waits counts the tasks that wait for a better price.
@@ -171,7 +176,9 @@ func (c *Checker) attemptRecord(s *Job, a apitypes.Attempt) {
 		c.poolAttempt(a)
 		c.checkMoved(s, a)
 		c.checkPlaced(s, a)
-		c.checkOvertaken(s, a)
+		if !s.shares(a.Task) { // else it takes nothing that another task could have
+			c.checkOvertaken(s, a)
+		}
 		c.checkAdmitted(s, a)
 		c.checkLostWork(s, a)
 		if a.Number != 1 {

@@ -177,9 +177,6 @@ func (s *Job) claim(task int) string {
 // tasks. Room that was promised before the other task was overdue or able to run stays promised.
 func (c *Checker) checkOvertaken(s *Job, a apitypes.Attempt) {
 	limit := c.overtakeLimit()
-	if s.shares(a.Task) {
-		return // it takes nothing that another task could have
-	}
 	for _, i := range s.gang(a.Task) {
 		if a.Admitted.Sub(s.Tasks[i].ReadyAt) >= c.cfg.OverdueAfter {
 			return
@@ -192,11 +189,8 @@ func (c *Checker) checkOvertaken(s *Job, a apitypes.Attempt) {
 			continue
 		}
 		for i := range o.Record.Tasks {
-			if a.Admitted.Sub(o.since(i)) < limit+time.Minute || !o.couldGo(i, a.Admitted) {
+			if a.Admitted.Sub(o.since(i)) < limit+time.Minute || !o.waitsInTurn(i, a.Admitted) {
 				continue
-			}
-			if o.shares(i) {
-				continue // it waits for a worker
 			}
 			if o == s && (i == a.Task || s.sameGang(i, a.Task)) || c.anyBlock(a.Admitted) {
 				continue
@@ -211,6 +205,10 @@ func (c *Checker) checkOvertaken(s *Job, a apitypes.Attempt) {
 		}
 	}
 }
+
+// waitsInTurn reports whether a task could go and needs capacity that others take. One that shares machines waits for a
+// worker.
+func (s *Job) waitsInTurn(task int, at time.Time) bool { return !s.shares(task) && s.couldGo(task, at) }
 
 // since returns when a task started to wait; time while its job was suspended does not count.
 func (s *Job) since(task int) time.Time {

@@ -28,7 +28,7 @@ const memoryPerCPU = 4
 // draw returns a number that depends only on the job and a name.
 func (g *planning) draw(name string) uint64 {
 	h := fnv.New64a()
-	fmt.Fprint(h, g.in.Job, "/", name)
+	_, _ = fmt.Fprint(h, g.in.Job, "/", name)
 	return h.Sum64() >> 8
 }
 
