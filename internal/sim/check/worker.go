@@ -222,7 +222,8 @@ func (c *Checker) checkStarves(s *Job, part *record.Partition, task int) {
 	}
 	if c.workers.starved[k] += lookEvery; c.workers.starved[k] > starvesWithin {
 		c.Violatef(InvWorkerStarved,
-			"task %d of %s waits, though for %v a worker has had room or could have been bought: %s", task, s.ID, c.workers.starved[k], s.describe())
+			"task %d of %s waits, though for %v a worker has had room or could have been bought: %s", task, s.ID,
+			c.workers.starved[k], s.describe())
 	}
 }
 
