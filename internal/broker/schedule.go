@@ -124,7 +124,8 @@ func (b *Functions) bookFreed(u *txn.Unit, e events.CapacityFreed) error {
 		return err
 	}
 	record.Remember(&queue, u.Now, session.HalfLife(b.sessions.Policy(u.Ctx)))
-	record.CountSpace(&queue, job.Namespace, apitypes.Held{Tasks: 1, VCPU: e.VCPU, Use: made.Hold}.Negative())
+	held := apitypes.Held{Tasks: float64(slots(made)), VCPU: e.VCPU, Use: made.Hold}
+	record.CountSpace(&queue, job.Namespace, held.Negative())
 	if err := u.Apply(decideSettle(queue, job, ledger, made, e, u.Now)); err != nil || e.Spot == "" {
 		return err
 	}
@@ -193,9 +194,20 @@ func decideObserved(m record.MarketRecord, e events.CapacityFreed) (d record.Dec
 	return d
 }
 
+// slots is how many running tasks of its queue an attempt counts as: none if it runs on a worker, which counts as one.
+func slots(a apitypes.Attempt) int {
+	if record.OnWorker(a) {
+		return 0
+	}
+	return 1
+}
+
 func decideSettle(queue apitypes.Queue, job record.Job, ledger record.Ledger, made apitypes.Attempt,
 	e events.CapacityFreed, now time.Time) record.Decision {
-	queue.Running = max(queue.Running-1, 0)
+	queue.Running = max(queue.Running-slots(made), 0)
+	if e.Task >= job.Tasks { // a worker
+		queue.Workers = max(queue.Workers-1, 0)
+	}
 	queue.VCPU = max(queue.VCPU-e.VCPU, 0)
 	queue.Use = queue.Use.Minus(made.Hold)
 	if made.Monthly {
@@ -206,10 +218,11 @@ func decideSettle(queue apitypes.Queue, job record.Job, ledger record.Ledger, ma
 	ledger.SpentUSD += e.USD
 	ledger.ReservedUSD = max(ledger.ReservedUSD-e.ReservedUSD, 0)
 	ledger.Outstanding = max(ledger.Outstanding-1, 0)
+	ledger.Shared = max(ledger.Shared-1+slots(made), 0)
 	ledger.VCPU = max(ledger.VCPU-e.VCPU, 0)
 	ledger.Hold = ledger.Hold.Minus(made.Hold)
 	if ledger.Outstanding == 0 {
-		ledger.ReservedUSD, ledger.VCPU, ledger.Hold = 0, 0, nil // remove rounding errors
+		ledger.ReservedUSD, ledger.VCPU, ledger.Hold, ledger.Shared = 0, 0, nil, 0 // remove rounding errors
 	}
 	d := decideSettled(job, ledger)
 	d.Hold(record.JobKey(job.ID)) // either this sees that the job is ending, or the job's end sees this

@@ -171,7 +171,7 @@ func increase(progress record.Progress, plan *record.Plan,
 	changed map[string]events.MarketChange) (offer string, share float64) {
 	byOffer := map[int32]float64{}
 	for i, c := range plan.Choice {
-		if c >= 0 && progress.Phases[i] == record.PhaseWaiting && plan.Offers[c].Offer.Spot {
+		if c >= 0 && plan.PhaseOf(progress, i) == record.PhaseWaiting && plan.Offers[c].Offer.Spot {
 			byOffer[c] += plan.OwnUSD(i)
 		}
 	}

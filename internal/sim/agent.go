@@ -52,6 +52,9 @@ func (a *agent) stop() {
 	a.m.Speaks = false
 	if a.run != nil {
 		a.run.over = true
+		if m := a.run.worker; m != nil && !m.orphaned {
+			m.endAll("its worker has ended")
+		}
 	}
 }
 

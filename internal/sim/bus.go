@@ -78,7 +78,8 @@ func (b *messageBus) Publish(_ context.Context, messages ...bus.Message) error {
 	for i := range messages {
 		m := messages[i]
 		names, known := b.route[m.Type]
-		if b.w.opt.Break == breaks.Content && b.needless(&m) {
+		if b.w.opt.Break == breaks.Content && b.needless(&m) ||
+			b.w.opt.Break == breaks.Unhired && b.w.check.AsksForWorker(m.Body) {
 			names = nil
 		}
 		b.w.check.Alone(&m)

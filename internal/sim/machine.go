@@ -71,6 +71,9 @@ func (m *machine) end(reason string) {
 		return
 	}
 	m.Ended, m.reason = m.w.Now, reason
+	if r := m.agent.run; r != nil && r.worker != nil {
+		r.worker.orphaned = false
+	}
 	m.agent.stop()
 	m.w.Say(m.Cloud, "ends", m.Cluster+" "+m.ID+": "+reason)
 	m.w.check.Ended(&m.Machine)
@@ -88,6 +91,10 @@ func (m *machine) die() {
 	}
 	m.w.Count("agent dies")
 	m.w.Say(m.Cluster, "agent dies", m.ID)
+	if r := m.agent.run; r != nil && r.worker != nil && m.w.rand.share.Chance(0.5) {
+		m.w.Count("agents outlive their worker's process")
+		r.worker.orphaned, r.worker.up = true, false
+	}
 	m.agent.stop()
 }
 

@@ -50,6 +50,10 @@ type poolMachine struct {
 	runs   []*machine
 	up     bool
 	serial int // of its life: answers to requests from an earlier life are ignored
+	// worker is the run of the bought machine that it is; nil for a machine of a user's pool.
+	worker *run
+	// orphaned means that a worker's own process has ended, and its agents have not.
+	orphaned bool
 }
 
 // populate draws the pools of a world. Most worlds have none.
@@ -227,7 +231,7 @@ func (m *poolMachine) sync(life int) {
 		report.Running = append(report.Running, wire.PoolAgent{Cluster: run.Cluster, Rank: run.Rank})
 	}
 	var orders wire.PoolOrders
-	m.w.network.call("sync "+m.id, !m.w.sky.Cut(m.id), func(ctx context.Context, b *broker.Broker) (err error) {
+	m.w.network.call("sync "+m.id, !m.w.sky.Cut(m.host()), func(ctx context.Context, b *broker.Broker) (err error) {
 		orders, err = b.Agents.SyncMachine(ctx, claims, report)
 		return err
 	}, func(err error) {
@@ -239,6 +243,9 @@ func (m *poolMachine) sync(life int) {
 		case err == nil:
 			again = orders.After
 			m.obey(orders)
+		case errors.Is(err, record.ErrGone) && m.worker != nil:
+			m.removed()
+			return
 		case errors.Is(err, record.ErrGone):
 			m.obey(wire.PoolOrders{})
 			m.claims.Joined = m.w.Now // its owner admits it again
@@ -246,13 +253,29 @@ func (m *poolMachine) sync(life int) {
 		default:
 			m.w.check.AgentFailed("sync", err)
 		}
+		if orders.Leave && err == nil && !m.report.Leaving && m.w.opt.Break != breaks.Clinging {
+			m.leaveSoon()
+			return
+		}
 		if report.Leaving && err == nil && len(orders.Agents) == 0 {
+			if m.worker != nil {
+				m.left()
+				return
+			}
 			m.up = false
 			m.w.After(m.w.rand.pool.Spread(time.Minute, 2*time.Hour), m.join)
 			return
 		}
 		m.w.After(again, func() { m.sync(life) })
 	})
+}
+
+// host is what the network knows the machine as.
+func (m *poolMachine) host() string {
+	if m.worker != nil {
+		return m.worker.a.m.ID
+	}
+	return m.id
 }
 
 // recordExits records agents that have exited.

@@ -90,7 +90,7 @@ func frames() string {
 	var names []string
 	for {
 		f, more := stack.Next()
-		if _, name, ok := strings.Cut(f.Function, "/pkg/"); ok {
+		if _, name, ok := strings.Cut(f.Function, "/tradewind/"); ok {
 			names = append(names, fmt.Sprintf("%s:%d", name, f.Line))
 		}
 		if !more {

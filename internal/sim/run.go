@@ -26,6 +26,7 @@ type run struct {
 	queue   []outgoing
 	sending bool
 	count   int
+	worker  *poolMachine // what the machine is in the pool of its job; nil if it runs a task
 }
 
 // outgoing is a report to send; accepted is called when the broker has it.
@@ -35,6 +36,11 @@ type outgoing struct {
 }
 
 func newRun(a *agent, work *wire.Assignment) *run {
+	if work.Worker != nil {
+		r := &run{a: a, work: work, total: unending}
+		r.worker = r.asWorker(work.Worker)
+		return r
+	}
 	r := &run{a: a, work: work, total: a.w.users.duration(work, a.m.Offer), resumed: work.Progress}
 	if c := work.Checkpoint; c != nil {
 		r.next = c.Next
@@ -58,6 +64,9 @@ func newRun(a *agent, work *wire.Assignment) *run {
 	}
 	return r
 }
+
+// unending is the time of a run that does not end by itself.
+const unending = 1000 * time.Hour
 
 // alive reports whether the run still matters.
 func (r *run) alive() bool { return r.a.m.Speaks && !r.over }
@@ -113,6 +122,10 @@ func (r *run) start() {
 	w := r.a.w
 	r.began = w.Now
 	r.report(wire.Report{Event: wire.Started, Progress: r.resumed}, nil)
+	if r.worker != nil {
+		r.joinPool()
+		return
+	}
 	if r.work.Service != nil {
 		r.serve()
 		return
@@ -140,7 +153,7 @@ func (r *run) start() {
 
 // progress returns the fraction of the task's work that is done.
 func (r *run) progress() float64 {
-	if r.began.IsZero() {
+	if r.began.IsZero() || r.worker != nil {
 		return r.resumed
 	}
 	return min(1, r.resumed+r.a.w.Now.Sub(r.began).Seconds()/max(r.total.Seconds(), 1))
@@ -186,7 +199,13 @@ func (r *run) checkpoint() {
 }
 
 // saveAndStop reacts to a warning: save the work, and stop before the machine is taken.
-func (r *run) saveAndStop(_ time.Time) {
+func (r *run) saveAndStop(until time.Time) {
+	if r.worker != nil {
+		if !r.over {
+			r.saveTasks(until)
+		}
+		return
+	}
 	if r.kept { // there is nothing to save
 		r.a.w.check.Leaves(&r.a.m.Machine)
 		r.stopOnCommand()
@@ -203,6 +222,9 @@ func (r *run) stopOnCommand() {
 		return
 	}
 	r.over = true
+	if r.worker != nil {
+		r.worker.endAll("its worker stops")
+	}
 	r.report(wire.Report{Event: wire.Stopped, Progress: r.progress()}, nil)
 }
 

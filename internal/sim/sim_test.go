@@ -94,6 +94,8 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		breaks.Nameless: 6, breaks.Nightless: 10, breaks.Mingling: 8, breaks.Spendthrift: 6, breaks.Hoarding: 6,
 		breaks.Abandoned: 12, breaks.Boastful: 12, breaks.Versionless: 16, breaks.Roomless: 50,
 		breaks.Tireless: 6, breaks.Hopeful: 12, breaks.Content: 12, breaks.Rushing: 6,
+		breaks.Boasting: 12, breaks.Clinging: 12,
+		breaks.Unhired: 12, breaks.Haunted: 12, breaks.Communal: 12,
 	}
 	// The invariant that must detect a bug, if only one bug is there to test it.
 	by := map[breaks.Kind]string{
@@ -108,6 +110,9 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		breaks.Hoarding: check.InvMonth, breaks.Abandoned: check.InvReplicas, breaks.Boastful: check.InvHandOver,
 		breaks.Versionless: check.InvUpdate, breaks.Roomless: check.InvMove, breaks.Tireless: check.InvBound,
 		breaks.Hopeful: check.InvLost, breaks.Content: check.InvOwed, breaks.Rushing: check.InvParallel,
+		breaks.Boasting: check.InvWorkerSize,
+		breaks.Clinging: check.InvWorkerIdle, breaks.Unhired: check.InvWorkerStarved,
+		breaks.Haunted: check.InvWorkerGone, breaks.Communal: check.InvWorkerJob,
 	}
 	for _, b := range breaks.All() {
 		t.Run(string(b), func(t *testing.T) {

@@ -42,7 +42,25 @@ func (s *recordStore) Get(ctx context.Context, keys ...store.Key) ([]store.Recor
 	if err := s.fails(); err != nil {
 		return nil, err
 	}
+	if s.w.opt.Break == breaks.Communal {
+		return s.getCommunal(ctx, keys)
+	}
 	return s.mem.Get(ctx, keys...)
+}
+
+// getCommunal reads records from where a store with breaks.Communal keeps them.
+func (s *recordStore) getCommunal(ctx context.Context, keys []store.Key) (all []store.Record, err error) {
+	for _, k := range keys {
+		found, err := s.mem.Get(ctx, s.w.opt.Break.Key(k))
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range found {
+			r.Key = k
+			all = append(all, r)
+		}
+	}
+	return all, nil
 }
 
 // Query implements store.Store.
@@ -55,7 +73,12 @@ func (s *recordStore) Query(ctx context.Context, partition, prefix string,
 	if s.w.opt.Break == breaks.NoHold && partition == "queues" {
 		return s.staleQueues(ctx)
 	}
-	return s.mem.Query(ctx, partition, prefix, page)
+	at := s.w.opt.Break.Key(store.Key{Partition: partition}).Partition
+	found, more, err := s.mem.Query(ctx, at, prefix, page)
+	for i := range found {
+		found[i].Key.Partition = partition
+	}
+	return found, more, err
 }
 
 // lately is how old a session's view of the queues of its tree may be if it does not lock them: without locks an old

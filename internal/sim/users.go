@@ -28,13 +28,15 @@ type users struct {
 	objects map[string][]byte // the DAG bucket
 	crowded bool              // their jobs share one small quota
 	placed  bool              // some of their jobs have placement rules
+	sharing bool              // tasks of some of their jobs share machines
 	unset   int               // queues that are still to be set up; jobs wait for them
 }
 
 // userJob is a job of a user of the world.
 type userJob struct {
-	check.Wanted
-	toFail []int // remaining runs of each task that fail, in a story
+	check.Wanted // its Spec has the workers
+	file         *dag.Job
+	toFail       []int // remaining runs of each task that fail, in a story
 }
 
 func newUsers(w *world) *users {
@@ -42,8 +44,10 @@ func newUsers(w *world) *users {
 }
 
 // plan registers a job that will be submitted later.
-func (u *users) plan(spec *dag.Job) *userJob {
+func (u *users) plan(file *dag.Job) *userJob {
+	spec := file.WithWorkers()
 	j := &userJob{
+		file: file,
 		Wanted: check.Wanted{Spec: spec, ByTask: map[string]int{}, Factor: make([]float64, len(spec.Tasks)),
 			Failures: make([]int, len(spec.Tasks)), Endless: make([]bool, len(spec.Tasks)),
 			Deadly: make([]bool, len(spec.Tasks))},
@@ -75,7 +79,7 @@ func (u *users) submit(j *userJob) {
 		return
 	}
 	u.w.network.call("submit "+j.Spec.Name, true, func(ctx context.Context, b *broker.Broker) error {
-		_, err := b.Users.Submit(ctx, broker.Submission{Spec: j.Spec, Token: j.Spec.Name, Source: "api"})
+		_, err := b.Users.Submit(ctx, broker.Submission{Spec: j.file, Token: j.Spec.Name, Source: "api"})
 		return err
 	}, func(err error) {
 		if err != nil {
@@ -216,7 +220,7 @@ func (u *users) drawDeadly(j *userJob) {
 		return
 	}
 	for i := range j.Spec.Tasks {
-		if t := &j.Spec.Tasks[i]; t.Checkpoint == nil && !t.StandIn() && t.Service == nil {
+		if t := &j.Spec.Tasks[i]; t.Checkpoint == nil && !t.StandIn() && t.Service == nil && t.Worker == nil {
 			j.Deadly[i] = u.w.rand.deadly.Chance(0.06) || tireless
 		}
 	}

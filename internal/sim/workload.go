@@ -22,6 +22,9 @@ const (
 // sharePlaced is the fraction of worlds whose jobs have placement rules.
 const sharePlaced = 0.3
 
+// shareSharing is the fraction of worlds in whose jobs tasks share machines.
+const shareSharing = 0.3
+
 // populate draws what users want: queues, jobs, when they submit them, which ones they cancel.
 func (u *users) populate() {
 	r := u.w.rand.user
@@ -34,6 +37,7 @@ func (u *users) populate() {
 	// often.
 	u.placed = u.w.rand.placed.Chance(sharePlaced) && !u.w.opt.steady && !u.w.onTime && u.w.opt.Break == "" ||
 		u.w.opt.Break == breaks.Mingling
+	u.sharing = u.drawSharing()
 	n := u.w.opt.Jobs
 	if n == 0 && timeline.NewRandom(u.w.Seed, "crowds").Chance(crowds) {
 		n = crowd // as if they had been requested
@@ -57,7 +61,7 @@ func (u *users) populate() {
 			after = drawn.SiblingAfter(u.w.rand.siblings, i)
 		}
 		u.w.After(after, func() {
-			if body, err := dag.Marshal(j.Spec); err == nil && r.Chance(0.25) {
+			if body, err := dag.Marshal(j.file); err == nil && r.Chance(0.25) {
 				u.put(j.Spec.Name+".yaml", body, 1+r.IntN(2))
 				return
 			}
@@ -71,6 +75,19 @@ func (u *users) populate() {
 	u.drawSuspensions()
 	if r.Chance(0.2) {
 		u.put("bad.yaml", []byte("apiVersion: tradewind/v1\nname: bad\ntasks: {a: {rum: true}}\n"), 2)
+	}
+}
+
+// drawSharing draws whether tasks share machines: not with other bugs, so that those show as often.
+func (u *users) drawSharing() bool {
+	drawn := u.w.rand.share.Chance(shareSharing) && !u.w.opt.steady && u.w.opt.Break == ""
+	return drawn || u.w.opt.Break.Shares()
+}
+
+// share makes tasks of a job share machines, in worlds where they do.
+func (u *users) share(j *dag.Job) {
+	if u.sharing && !record.IsPlaced(j) && u.w.kind != siblings {
+		drawn.Sharing(u.w.rand.share, j, u.w.opt.Break.Shares())
 	}
 }
 
@@ -185,6 +202,9 @@ func (u *users) drawJob(n int) *dag.Job {
 		drawn.Placement(r, j)
 	}
 	u.drawArrays(j)
+	if len(j.Arrays) == 0 {
+		u.share(j)
+	}
 	if r := u.w.rand.kept; r.Chance(0.2) || u.w.opt.Break == breaks.Fleeting {
 		j.KeepOnFailure = r.Between(time.Minute, 3*time.Hour).Round(time.Second)
 	}

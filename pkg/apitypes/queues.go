@@ -92,12 +92,14 @@ func (m Month) Ends() time.Time {
 
 // Queue is the record of a queue: its quota and what is in use. A zero quota means no limit.
 type Queue struct {
-	Name        string  `json:"name"`
-	MaxRunning  int     `json:"maxRunning,omitempty"`
-	MaxVCPU     float64 `json:"maxVCPU,omitempty"`
-	Running     int     `json:"running"`
-	VCPU        float64 `json:"vcpu"`
-	Description string  `json:"description,omitempty"`
+	Name       string  `json:"name"`
+	MaxRunning int     `json:"maxRunning,omitempty"`
+	MaxVCPU    float64 `json:"maxVCPU,omitempty"`
+	Running    int     `json:"running"`
+	VCPU       float64 `json:"vcpu"`
+	// Workers is how many of the running attempts are machines that tasks of a job share.
+	Workers     int    `json:"workers,omitempty"`
+	Description string `json:"description,omitempty"`
 	// Parent is the queue whose quota it shares with its siblings; Inner: it has child queues.
 	Parent string `json:"parent,omitempty"`
 	Inner  bool   `json:"inner,omitempty"`

@@ -206,7 +206,7 @@ func (m *Machine) run(ctx context.Context) error {
 				return nil
 			}
 			if orders.Leave && leave != nil {
-				leave, giveUp = nil, time.After(m.cfg.LeaveWithin)
+				leave, call, giveUp = nil, context.WithoutCancel(ctx), time.After(m.cfg.LeaveWithin)
 				continue
 			}
 		}

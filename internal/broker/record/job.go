@@ -135,6 +135,8 @@ type Ledger struct {
 	ReservedUSD float64 `json:"reservedUSD"`
 	// Outstanding attempts are admitted and not yet settled.
 	Outstanding int `json:"outstanding"`
+	// Shared is how many of them run on workers. They hold nothing of the queue.
+	Shared int `json:"shared,omitempty"`
 	// VCPU is how many vCPUs of the queue they hold.
 	VCPU float64 `json:"vcpu,omitempty"`
 	// Hold is what they hold of other resources.
@@ -142,6 +144,9 @@ type Ledger struct {
 	// Rests means that the job rests, as Job.Rests does: an admission of a task writes this record.
 	Rests bool `json:"rests,omitempty"`
 }
+
+// Slots is how many running tasks of its queue the job counts as.
+func (l *Ledger) Slots() int { return max(l.Outstanding-l.Shared, 0) }
 
 // JobIndex is a job's line in the list of all jobs, and in the list of unfinished ones. In the latter a job that holds
 // nothing and only waits in its queue rests until RestsUntil: until then only its line is read, so that waiting costs

@@ -100,6 +100,20 @@ func (p *Plan) Of(task int) *Planned {
 	return &p.Offers[p.Choice[task]]
 }
 
+// PhaseOf returns the phase of a task. A worker task has none of its own: it waits as long as a task that is planned on
+// its machine does, and then counts as ready, since it can be bought at any time.
+func (p *Plan) PhaseOf(progress Progress, task int) byte {
+	if task < len(progress.Phases) {
+		return progress.Phases[task]
+	}
+	for i, on := range p.On {
+		if int(on) == task && i < len(progress.Phases) && progress.Phases[i] == PhaseWaiting {
+			return PhaseWaiting
+		}
+	}
+	return PhaseReady
+}
+
 // Bids says what each task of a plan is worth on spot, and by when it must finish.
 type Bids struct {
 	Plan int `json:"plan"`
@@ -124,7 +138,8 @@ const CentsEps = 1e-9
 func (bids *Bids) Moved(progress Progress, plan *Plan,
 	changed map[string]events.MarketChange) (most events.PriceMoved, share float64) {
 	for i, c := range plan.Choice {
-		if c < 0 || int(c) >= len(bids.USD) || progress.Phases[i] != PhaseWaiting && progress.Phases[i] != PhaseReady {
+		phase := plan.PhaseOf(progress, i)
+		if c < 0 || int(c) >= len(bids.USD) || phase != PhaseWaiting && phase != PhaseReady {
 			continue
 		}
 		id, from := MarketID(plan.Offers[c].ID), bids.USD[c]

@@ -88,10 +88,17 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	if a.pool, err = s.takePlaced(&d, a); err != nil {
 		return d, err
 	}
+	if a.lacksWorker() { // its worker has no room any more, or the transaction is full
+		s.more = s.more || s.u.Items() > 0
+		return record.Decision{}, nil
+	}
 	hold := a.holds()
 	record.Remember(a.queue, s.u.Now, HalfLife(s.Policy))
-	record.CountSpace(a.queue, a.job.Namespace, apitypes.Held{Tasks: 1, VCPU: a.vcpu(), Use: hold})
-	a.queue.Running++
+	record.CountSpace(a.queue, a.job.Namespace, apitypes.Held{Tasks: float64(a.slots()), VCPU: a.vcpu(), Use: hold})
+	a.queue.Running += a.slots()
+	if a.isWorker() {
+		a.queue.Workers++
+	}
 	a.queue.VCPU += a.vcpu()
 	a.queue.Use = a.queue.Use.Plus(hold)
 	s.changed[a.queue] = true
@@ -105,6 +112,7 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 		record.ReserveMonth(a.queue, reserved, s.u.Now)
 	}
 	a.ledger.Outstanding++
+	a.ledger.Shared += 1 - a.slots()
 	a.ledger.VCPU += a.vcpu()
 	a.ledger.Hold = a.ledger.Hold.Plus(hold)
 	a.ledger.ReservedUSD += reserved

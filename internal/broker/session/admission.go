@@ -55,6 +55,18 @@ func (a *admission) vcpu() float64 {
 	return a.plan.Of(a.waiting.Task).VCPU * float64(a.nodes)
 }
 
+// slots is how many running tasks of its queue the task counts as: none if it shares machines, because its worker
+// counts as one. Otherwise a queue that is full of workers would leave no room for the tasks that they were bought for.
+func (a *admission) slots() int {
+	if a.shares() {
+		return 0
+	}
+	return 1
+}
+
+// lacksWorker reports whether the task shares machines and has no place on one.
+func (a *admission) lacksWorker() bool { return a.pool == nil && a.shares() }
+
 // holds is what the task would hold in addition to vCPUs.
 func (a *admission) holds() apitypes.Amounts {
 	if a.shares() {
@@ -185,7 +197,7 @@ func (s *Session) facts(q *apitypes.Queue, w apitypes.Waiting) (a *admission, er
 		if err != nil {
 			return nil, err
 		}
-		a.unneeded = !needed
+		a.unneeded = !needed || a.plan.Of(w.Task) == nil // a later plan may use fewer workers
 	}
 	if choice := a.plan.Of(w.Task); choice != nil {
 		a.blocked = s.blocked(choice)

@@ -222,6 +222,10 @@ func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full 
 		}
 		return 0, true, nil
 	}
+	if slices.ContainsFunc(bound, (*admission).lacksWorker) {
+		s.more = s.more || s.u.Items() > 0
+		return 0, false, nil
+	}
 	fits, err := s.fitsRules(bound)
 	if err == nil && fits && s.scarce(t) && s.leaveExpensivePools(bound) {
 		fits, err = s.fitsRules(bound)

@@ -128,6 +128,9 @@ func (s *Session) clustersOf(id string, out map[string]holding) error {
 		return err
 	}
 	for _, cl := range clusters {
+		if cl.Shared() {
+			continue // it holds nothing: its worker does
+		}
 		l, found, err := attempt.LoadLosing(s.u, cl.ID)
 		if lacking(err) != nil {
 			return err

@@ -132,7 +132,7 @@ func (s *Session) collect(scale int) error {
 	s.candidates, s.more = s.candidates[:0], false
 	clear(s.gangs)
 	for _, q := range s.tree {
-		if q.Full() && !q.Preempt && len(s.tree) == 1 {
+		if q.Full() && q.Workers == 0 && !q.Preempt && len(s.tree) == 1 { // tasks on workers need no quota
 			continue
 		}
 		if err := lacking(s.collectFrom(q, scale)); err != nil {
@@ -258,22 +258,37 @@ func notAdmitted(candidates []*admission) (left []*admission) {
 	return left
 }
 
+// splitShared separates the candidates that run on workers of their jobs. The scheduler does not decide on them: they
+// take nothing from their queue, so no other task has to wait for them, and they wait for no other task.
+func splitShared(candidates []*admission) (shared, others []*admission) {
+	for _, a := range candidates {
+		if a.shares() {
+			shared = append(shared, a)
+		} else {
+			others = append(others, a)
+		}
+	}
+	return shared, others
+}
+
 // admitOf lets the scheduler decide on candidates, and admits those that it binds, in its order.
 func (s *Session) admitOf(candidates, kept []*admission) (admitted int, err error) {
 	if len(candidates) == 0 {
 		return 0, nil
 	}
-	snap, byTask := s.snapshot(candidates, kept)
-	session, err := s.open(snap, allocate)
-	if err != nil {
-		return 0, record.Final(err)
-	}
-	session.Run()
-	binds := session.Close().Binds
-	slices.SortFunc(binds, func(a, b scheduler.Bind) int { return cmp.Compare(a.Turn, b.Turn) })
-	bound := make([]*admission, len(binds))
-	for i, bind := range binds {
-		bound[i] = byTask[taskOf(bind)]
+	bound, candidates := splitShared(candidates)
+	if len(candidates) > 0 {
+		snap, byTask := s.snapshot(candidates, kept)
+		session, err := s.open(snap, allocate)
+		if err != nil {
+			return 0, record.Final(err)
+		}
+		session.Run()
+		binds := session.Close().Binds
+		slices.SortFunc(binds, func(a, b scheduler.Bind) int { return cmp.Compare(a.Turn, b.Turn) })
+		for _, bind := range binds {
+			bound = append(bound, byTask[taskOf(bind)])
+		}
 	}
 	if bound, err = s.toPools(bound); err != nil {
 		return 0, err

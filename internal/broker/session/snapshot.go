@@ -119,7 +119,7 @@ func (s *Session) scene(kept []*admission) *scene {
 	x.share()
 	for _, a := range kept {
 		x.Jobs = append(x.Jobs, held("kept for "+a.claim()+"/"+strconv.Itoa(a.waiting.Task), record.Leaf(a.queue),
-			x.more.held(1, a.vcpu(), a.holds())))
+			x.more.held(float64(a.slots()), a.vcpu(), a.holds())))
 	}
 	return x
 }
@@ -165,9 +165,9 @@ func (x *scene) job(id string, a *admission) (j *scheduler.Job, fresh bool) {
 
 // addWaiting adds a waiting task to a job.
 func (x *scene) addWaiting(j *scheduler.Job, id int, a *admission) {
-	request := amount(1, a.vcpu())
+	request := amount(float64(a.slots()), a.vcpu())
 	if len(x.more) > 0 {
-		request = x.more.held(1, a.vcpu(), a.holds())
+		request = x.more.held(float64(a.slots()), a.vcpu(), a.holds())
 	}
 	j.Tasks = append(j.Tasks, scheduler.Task{ID: strconv.Itoa(id), Spec: &scheduler.Spec{Request: request}})
 }
@@ -186,7 +186,7 @@ func (s *Session) snapshot(candidates, kept []*admission) (*scheduler.Snapshot, 
 		if fresh {
 			j.Kept = true
 			// It does not matter to the queue which of a job's units represents what the job holds.
-			use := x.more.held(float64(a.ledger.Outstanding), a.ledger.VCPU, a.ledger.Hold)
+			use := x.more.held(float64(a.ledger.Slots()), a.ledger.VCPU, a.ledger.Hold)
 			if !use.IsZero() && !given[a.job.ID] && x.represent(a.queue, a.job, use) {
 				j.Tasks, j.Phase = held("", "", use).Tasks, scheduler.Started
 				given[a.job.ID] = true

@@ -117,6 +117,16 @@ const (
 	Content Kind = "content"
 	// Rushing: how many members of an array may run at the same time is lost.
 	Rushing Kind = "rushing"
+	// Boasting: workers of jobs report twice the size that they have. Clinging: they do not leave when the broker does
+	// not need them any more.
+	Boasting Kind = "boasting"
+	Clinging Kind = "clinging"
+	// Unhired: sessions' requests for workers are lost.
+	Unhired Kind = "unhired"
+	// Haunted: workers whose machines have ended stay in the pools of their jobs.
+	Haunted Kind = "haunted"
+	// Communal: the workers of all jobs are in one record.
+	Communal Kind = "communal"
 )
 
 // All returns all bugs.
@@ -125,7 +135,8 @@ func All() []Kind {
 		Forgetful, Overtaking, NoPartitions, NoGang, Loners, Herd, Headless, NoHold, OldPrice, Swinging, Asleep,
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
 		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding,
-		Abandoned, Boastful, Versionless, Tireless, Roomless, Hopeful, Content, Rushing}
+		Abandoned, Boastful, Versionless, Tireless, Roomless, Hopeful, Content, Rushing, Boasting, Clinging,
+		Unhired, Haunted, Communal}
 }
 
 // forgotten lists the fields that a broken store loses: in which records, and the text from its start to its end.
@@ -173,6 +184,8 @@ func (b Kind) StoreTx(tx store.Tx) store.Tx {
 		})
 	case NoUploads:
 		return Drop(tx, func(w store.Write) bool { return strings.HasPrefix(w.Key.Sort, "upload#") })
+	case Communal:
+		return b.rekeyed(tx)
 	case NoHold:
 		return Drop(tx,
 			func(w store.Write) bool { return w.Op == store.Check && w.Key.Partition == "queues" })
@@ -214,6 +227,8 @@ func (b Kind) FunctionTx(tx store.Tx) store.Tx {
 		return Drop(tx, func(w store.Write) bool {
 			return w.Key.Partition == "blocks" && bytes.Contains(w.Body, []byte("machines of the reservation"))
 		})
+	case Haunted:
+		return withoutRemoval(tx)
 	case Restless:
 		return WithoutField(tx, "job", `,"suspensions":[`, "]")
 	case Headless:
@@ -225,6 +240,36 @@ func (b Kind) FunctionTx(tx store.Tx) store.Tx {
 	default:
 		return tx
 	}
+}
+
+// withoutRemoval returns the transaction without what it changes in the pools of jobs, if it removes a cluster.
+func withoutRemoval(tx store.Tx) store.Tx {
+	if !slices.ContainsFunc(tx.Writes, func(w store.Write) bool {
+		return w.Op == store.Delete && strings.HasPrefix(w.Key.Sort, record.ClusterPrefix)
+	}) {
+		return tx
+	}
+	return Drop(tx, func(w store.Write) bool { return strings.HasPrefix(w.Key.Partition, workers) })
+}
+
+// workers precedes the ID of a job in the partition of its workers.
+var workers = record.PoolPart(record.JobPool(""))
+
+// rekeyed returns the transaction with the keys of a broken store.
+func (b Kind) rekeyed(tx store.Tx) store.Tx {
+	tx.Writes = slices.Clone(tx.Writes)
+	for i := range tx.Writes {
+		tx.Writes[i].Key = b.Key(tx.Writes[i].Key)
+	}
+	return tx
+}
+
+// Key returns the key at which a broken store keeps a record.
+func (b Kind) Key(k store.Key) store.Key {
+	if b == Communal && strings.HasPrefix(k.Partition, workers) {
+		k.Partition = workers + "all"
+	}
+	return k
 }
 
 // roomless is the number of machines per record whose promises are lost.
@@ -243,6 +288,11 @@ func (b Kind) Serves() bool { return b == Abandoned || b == Boastful || b == Ver
 
 // Policies reports whether the bug needs a policy.
 func (b Kind) Policies() bool { return slices.Contains([]Kind{Nightless, Nameless}, b) }
+
+// Shares reports whether the bug needs tasks that share machines.
+func (b Kind) Shares() bool {
+	return slices.Contains([]Kind{Boasting, Clinging, Unhired, Haunted, Communal}, b)
+}
 
 // Keep returns how many checkpoints an agent keeps that should keep n.
 func (b Kind) Keep(n int) int {

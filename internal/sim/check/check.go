@@ -149,6 +149,7 @@ type Checker struct {
 	grown    []string // queues that hold more after the current transaction
 	reserves bool     // the current transaction changed a cluster on reserved capacity
 	pool     poolChecker
+	workers  workerChecker
 	policy   policyChecker
 	reclaim  reclaimChecker
 	moves    moveChecker
@@ -246,7 +247,8 @@ func New(t *timeline.Timeline, s *weather.Sky, cfg config.Config, records *mem.S
 		pending: map[string]bool{}, bodies: map[string]string{}, sent: map[string]int{},
 		routes:  map[string][]string{},
 		handled: map[string]bool{}, freed: map[string]attemptKey{}, refusals: map[string][]refusal{},
-		pool: newPoolChecker(), month: newMonthChecker(), reclaim: newReclaimChecker(), moves: newMoveChecker(),
+		pool: newPoolChecker(), workers: newWorkerChecker(),
+		month: newMonthChecker(), reclaim: newReclaimChecker(), moves: newMoveChecker(),
 		owed:        owedChecker{since: map[string]time.Time{}},
 		heardOf:     map[string][]heardOf{},
 		blocks:      map[string]apitypes.Block{},
@@ -373,6 +375,7 @@ func (c *Checker) Committed(tx store.Tx) {
 	c.checkBroken()
 	c.checkTogether()
 	c.checkAssigned()
+	c.checkSettled()
 	c.checkReserved()
 }
 
@@ -489,13 +492,16 @@ func (c *Checker) settle(k attemptKey) {
 	}
 	a.settled = true
 	c.month.settled = append(c.month.settled, k)
+	if s.isWorker(k.task) {
+		c.workers.settled = append(c.workers.settled, k)
+	}
 	c.touch(s)
 }
 
 // promises reports whether a job's deadline must be met.
 func (c *Checker) promises(s *Job) bool {
 	j := s.user.Spec
-	if !c.OnTime || record.IsPlaced(j) || j.Deadline == 0 || j.Budget > 0 || j.Queue != "" ||
+	if !c.OnTime || record.IsPlaced(j) || j.HasWorkers() || j.Deadline == 0 || j.Budget > 0 || j.Queue != "" ||
 		j.Deadline < planner.Guarantee(j) {
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -95,6 +96,13 @@ func (c *Checker) rest() {
 	c.checkUploads()
 	if n := c.pool.assigned(); n > 0 {
 		c.Violatef(InvRest, "%d assignments to machines of pools remain", n)
+	}
+	for _, key := range c.pool.order {
+		if p := c.pool.parts[key]; len(p.Machines) > 0 {
+			if job, worker := record.JobOfPool(p.Pool); worker {
+				c.Violatef(InvRest, "%s remains in the pool of %s", p.Machines[0].ID, job)
+			}
+		}
 	}
 	if len(c.pending) > 0 {
 		c.Violatef(InvRest, "%d events remain in the outbox", len(c.pending))

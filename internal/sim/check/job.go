@@ -67,7 +67,7 @@ func (c *Checker) progressRecord(s *Job, p record.Progress) {
 	before := s.progress.Phases
 	s.progress = p
 	if bytes.Count(p.Phases, []byte{record.PhaseSucceeded}) != p.Succeeded || s.user != nil &&
-		len(p.Phases) != len(s.user.Spec.Tasks) {
+		len(p.Phases) != s.user.Spec.Work() {
 		c.Violatef(InvCounts, "job %s counts %d succeeded with progress %s", s.ID, p.Succeeded, p.Phases)
 		return
 	}
@@ -123,12 +123,12 @@ func forward(from, to apitypes.JobState) bool {
 func (c *Checker) taskRecord(s *Job, t record.Task) {
 	old := s.Tasks[t.Index]
 	s.Tasks[t.Index] = t
-	if old.State == record.TaskSucceeded && (t.State != record.TaskSucceeded || t.Attempt != old.Attempt ||
-		t.Output != old.Output) {
+	worker := s.isWorker(t.Index) // it may be bought again
+	if !worker && reopened(old, t) {
 		c.Violatef(InvFinished, "task %d of %s had succeeded in attempt %d and is %s in attempt %d", t.Index, s.ID,
 			old.Attempt, t.State, t.Attempt)
 	}
-	if t.State == record.TaskSucceeded && old.State != t.State {
+	if !worker && t.State == record.TaskSucceeded && old.State != t.State {
 		s.finished[t.Index] = c.Steps
 		s.leads(t.Index, c.Now)
 	}
@@ -152,6 +152,12 @@ func (c *Checker) taskRecord(s *Job, t record.Task) {
 	if t.Progress < 0 || t.Progress > 1 || math.IsNaN(t.Progress) {
 		c.Violatef(InvCounts, "task %d of %s has progress %v", t.Index, s.ID, t.Progress)
 	}
+}
+
+// reopened reports whether a task that had succeeded changes.
+func reopened(old, t record.Task) bool {
+	return old.State == record.TaskSucceeded &&
+		(t.State != record.TaskSucceeded || t.Attempt != old.Attempt || t.Output != old.Output)
 }
 
 // waits counts the tasks that wait for a better price.
@@ -184,7 +190,9 @@ func (c *Checker) attemptRecord(s *Job, a apitypes.Attempt) {
 		c.poolAttempt(a)
 		c.checkMoved(s, a)
 		c.checkPlaced(s, a)
-		c.checkOvertaken(s, a)
+		if !s.shares(a.Task) { // else it takes nothing that another task could have
+			c.checkOvertaken(s, a)
+		}
 		c.checkAdmitted(s, a)
 		c.checkLostWork(s, a)
 		if a.Number != 1 {

@@ -12,7 +12,7 @@ func (c *Checker) checkTasks(s *Job) {
 	if s.Record.ID == "" || s.Record.State == apitypes.JobEnding || s.Record.State.Finished() {
 		return
 	}
-	for i := range s.Record.Tasks {
+	for i := range s.Tasks {
 		// If schedule has not yet recorded the task (Try), its announcement is on the way.
 		if t, ok := s.Tasks[i]; ok && t.State == record.TaskQueued && t.Try > 0 && s.waiting[i] == 0 {
 			c.Violatef(InvQueued, "task %d of %s is queued but has no entry", i, s.ID)
@@ -51,23 +51,37 @@ func (c *Checker) checkLedger(s *Job) {
 	}
 }
 
+// slots is how many running tasks of its queue an attempt counts as: an attempt on a worker counts with its worker.
+func slots(a *attemptState) int {
+	if _, worker := record.JobOfPool(a.Offer.Region); worker && a.Assigned() {
+		return 0
+	}
+	return 1
+}
+
 // checkQueue compares a queue's usage with the attempts that hold resources.
 func (c *Checker) checkQueue(q apitypes.Queue) {
-	running, vcpu := 0, 0.0
+	running, workers, vcpu := 0, 0, 0.0
 	for _, s := range c.order {
 		if s.Record.Queue != q.Name {
 			continue
 		}
-		running += s.Ledger.Outstanding
 		for _, a := range s.order {
 			if !a.settled {
 				vcpu += a.VCPU
+				running += slots(a)
+				if s.isWorker(a.task) {
+					workers++
+				}
 			}
 		}
 	}
 	if q.Running != running || math.Abs(q.VCPU-vcpu) > Rounding {
 		c.Violatef(InvQuota, "queue %s counts %d attempts with %g vCPUs, but there are %d with %g", q.Name, q.Running,
 			q.VCPU, running, vcpu)
+	}
+	if q.Workers != workers {
+		c.Violatef(InvQuota, "queue %s counts %d workers, but there are %d", q.Name, q.Workers, workers)
 	}
 	for resource := range q.Max {
 		if resource == apitypes.USDPerMonth {

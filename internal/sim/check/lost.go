@@ -24,7 +24,8 @@ type lostWork struct {
 func (c *Checker) spotLost(s *Job, a apitypes.Attempt) {
 	cluster := record.ClusterID(a.Job, a.Task, a.Number)
 	if !a.Offer.Spot || a.Started.IsZero() ||
-		a.Outcome != apitypes.OutcomePreempted && a.Outcome != apitypes.OutcomeLost || s.serves(a.Task) {
+		a.Outcome != apitypes.OutcomePreempted && a.Outcome != apitypes.OutcomeLost ||
+		s.serves(a.Task) || s.isWorker(a.Task) {
 		return
 	}
 	since, t := a.Started, s.Tasks[a.Task]

@@ -62,8 +62,8 @@ func (c *Checker) checkSpaces(q apitypes.Queue) {
 			continue
 		}
 		for _, a := range s.order {
-			if !a.settled {
-				one := apitypes.Held{Tasks: 1, VCPU: a.VCPU}
+			if !a.settled && slots(a) > 0 {
+				one := apitypes.Held{Tasks: float64(slots(a)), VCPU: a.VCPU}
 				held[s.Record.Namespace] = held[s.Record.Namespace].Plus(one)
 			}
 		}

@@ -71,6 +71,7 @@ func (c *Checker) partition(w *store.Write) {
 		}
 	}
 	c.machinesGone(before, p)
+	c.checkWorkers(strings.TrimPrefix(w.Key.Partition, record.PoolPart("")), p)
 }
 
 // holds checks that a machine holds no more than its capacity.
@@ -173,7 +174,7 @@ func (c *Checker) checkFreed(cluster string) {
 		cl.State == record.ClusterLaunching) {
 		return
 	}
-	if a := s.attemptOf(cluster); a != nil && a.Outcome == "" {
+	if a := s.attemptOf(cluster); a != nil && a.Outcome == "" && !c.endedWith(a) {
 		c.Violatef(InvAssignment, "%s is removed from its pool while its attempt is open", cluster)
 	}
 }
@@ -248,6 +249,9 @@ func (c *Checker) Begun(host string, run *Machine, all []*Machine) {
 	if s == nil || !s.has(run.Cluster) {
 		c.Violatef(InvIntent, "%s is started on %s, but its attempt is missing", run.Cluster, host)
 		return
+	}
+	if job, worker := record.JobOfPool(run.Offer.Region); worker && job != s.ID {
+		c.Violatef(InvWorkerJob, "%s is started on %s, a worker of %s", run.Cluster, host, job)
 	}
 	for _, other := range all {
 		if other != run && other.Rank == run.Rank && other.Alive() {

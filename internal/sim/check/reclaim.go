@@ -73,6 +73,15 @@ func (c *Checker) checkStopped(s *Job, old, cl record.Cluster) {
 // longest returns the maximum duration of a whole task.
 func (s *Job) longest(task int) time.Duration {
 	t := &s.user.Spec.Tasks[task]
+	if t.Worker != nil { // it runs as long as its tasks
+		sum := time.Duration(0)
+		for i := range s.user.Spec.Work() {
+			if s.user.Spec.Tasks[i].ShareGroup == t.Worker.Group+1 {
+				sum += s.longest(i)
+			}
+		}
+		return sum
+	}
 	if t.StandIn() {
 		return t.Recorded
 	}
@@ -101,12 +110,15 @@ func (c *Checker) Bound() {
 			continue
 		}
 		for i := range u.Spec.Tasks {
-			if s.Tasks[i].State == record.TaskSucceeded {
+			if s.Tasks[i].State == record.TaskSucceeded || s.isWorker(i) {
 				continue
 			}
 			runs := u.Spec.Tasks[i].RetriesAfter(scriptFailed) + 1 + s.mostStops(i, c.cfg.Restart)
 			if u.Deadly[i] {
 				runs += attempt.MaxSilent
+			}
+			if s.shares(i) { // each on another worker, which may be idle before it
+				trees[c.root(s.Record.Queue)] += time.Duration(runs) * (planner.PlannedOverhead + idleWorth)
 			}
 			trees[c.root(s.Record.Queue)] += time.Duration(runs) *
 				(s.longest(i) + planner.PlannedOverhead + c.cfg.Overhead + u.Spec.KeepOnFailure)

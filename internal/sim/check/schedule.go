@@ -189,7 +189,7 @@ func (c *Checker) checkOvertaken(s *Job, a apitypes.Attempt) {
 			continue
 		}
 		for i := range o.Record.Tasks {
-			if a.Admitted.Sub(o.since(i)) < limit+time.Minute || !o.couldGo(i, a.Admitted) {
+			if a.Admitted.Sub(o.since(i)) < limit+time.Minute || !o.waitsInTurn(i, a.Admitted) {
 				continue
 			}
 			if o == s && (i == a.Task || s.sameGang(i, a.Task)) || c.anyBlock(a.Admitted) {
@@ -205,6 +205,10 @@ func (c *Checker) checkOvertaken(s *Job, a apitypes.Attempt) {
 		}
 	}
 }
+
+// waitsInTurn reports whether a task could go and needs capacity that others take. One that shares machines waits for a
+// worker.
+func (s *Job) waitsInTurn(task int, at time.Time) bool { return !s.shares(task) && s.couldGo(task, at) }
 
 // since returns when a task started to wait; time while its job was suspended does not count.
 func (s *Job) since(task int) time.Time {

@@ -24,7 +24,9 @@ const (
 func (s *Job) serves(task int) bool { return s.service(task) != nil }
 
 // mayLeave reports whether a task that waited in its queue may leave it without being admitted.
-func (s *Job) mayLeave(t record.Task) bool { return s.doneWithOthers(t) || s.readyAgain(t) }
+func (s *Job) mayLeave(t record.Task) bool {
+	return s.doneWithOthers(t) || s.readyAgain(t) || s.isWorker(t.Index) && t.State == record.TaskSucceeded
+}
 
 // readyAgain reports whether a replica that waited to be replaced continues because it became ready again.
 func (s *Job) readyAgain(t record.Task) bool {

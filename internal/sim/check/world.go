@@ -238,6 +238,7 @@ func (c *Checker) Look() {
 		c.checkBudget(s)
 		c.checkBound(s)
 		c.checkReplicas(s)
+		c.lookAtWorkers(s)
 	}
 	c.lookAtPools()
 	c.checkOwed()

@@ -96,6 +96,7 @@ type planning struct {
 	options [][]choice // by task, cheapest first; nil for tasks that need none
 	fixed   []time.Duration
 	finish  []time.Duration // of the tasks, as last computed
+	on      []int32         // record.Plan.On
 	message string
 }
 
@@ -106,8 +107,12 @@ func (p *planner) Plan(_ context.Context, in planinput.Input) (*record.Plan, err
 		planner: p, in: in, graph: in.Spec.Graph(), order: in.Spec.Order(),
 		options: make([][]choice, n), fixed: make([]time.Duration, n), finish: make([]time.Duration, n),
 	}
+	planned := g.fleets()
 	for i := range in.Spec.Tasks {
-		if g.task(i); g.message != "" {
+		if !planned[i] {
+			g.task(i)
+		}
+		if g.message != "" {
 			return &record.Plan{Status: record.PlanInfeasible, Message: g.message}, nil
 		}
 	}
@@ -122,7 +127,7 @@ func (p *planner) Plan(_ context.Context, in planinput.Input) (*record.Plan, err
 }
 
 func (g *planning) facts(i int) planinput.Facts {
-	if i < len(g.in.Tasks) && g.in.Tasks[i] != nil {
+	if i >= 0 && i < len(g.in.Tasks) && g.in.Tasks[i] != nil {
 		return *g.in.Tasks[i]
 	}
 	return planinput.Facts{}
@@ -368,13 +373,17 @@ func (g *planning) plan(picks []int, late bool) *record.Plan {
 		Status: "feasible", Late: late, USD: g.usd(picks), Hours: g.expected(picks),
 		Choice: make([]int32, n), TaskUSD: make([]float64, n), TaskHours: make([]float64, n),
 	}
-	plan.Objective = plan.USD
+	plan.Objective, plan.On = plan.USD, g.on
 	index := map[string]int32{}
+	var running []int
 	for i, options := range g.options {
 		plan.Choice[i] = -1
 		if len(options) == 0 {
 			if g.in.Previous != nil && i < len(g.in.Previous.TaskHours) {
 				plan.TaskHours[i], plan.TaskUSD[i] = g.in.Previous.TaskHours[i], g.in.Previous.TaskUSD[i]
+			}
+			if record.IsWorker(g.in.Spec, i) {
+				running = append(running, i)
 			}
 			continue
 		}
@@ -384,7 +393,7 @@ func (g *planning) plan(picks []int, late bool) *record.Plan {
 			at = int32(len(plan.Offers)) //nolint:gosec // a handful
 			index[c.id()] = at
 			plan.Offers = append(plan.Offers, record.Planned{
-				ID: c.id(), Offer: c.offer(), VCPU: c.VCPU, MemoryGiB: 4 * c.VCPU,
+				ID: c.id(), Offer: c.offer(), VCPU: c.VCPU, MemoryGiB: ListingGiB(c.Listing),
 				OnDemandUSD: c.OnDemandUSD,
 			})
 		}
@@ -398,6 +407,9 @@ func (g *planning) plan(picks []int, late bool) *record.Plan {
 		if !math.IsInf(cheapest, 1) {
 			plan.OnDemandUSD += cheapest
 		}
+	}
+	for _, i := range running {
+		g.keepWorker(plan, i, index)
 	}
 	return plan
 }

@@ -136,3 +136,47 @@ func TestLostWorkEndsSpot(t *testing.T) {
 		}
 	}
 }
+
+// sharing is a job whose tasks share machines and hold different amounts of them.
+func sharing(cpus ...float64) *dag.Job {
+	j := &dag.Job{Name: "sharing", Objective: dag.MinimizeCost}
+	for i, n := range cpus {
+		j.Tasks = append(j.Tasks, dag.Task{Name: string(rune('a' + i)), Run: "work", Nodes: 1, Share: dag.ShareJob,
+			Resources: []dag.Resources{{CPUs: dag.Range{Min: n}}}, Time: dag.TimeEstimate{Default: time.Hour}})
+	}
+	return j.WithWorkers()
+}
+
+func TestFleetHoldsItsLargestMember(t *testing.T) {
+	job := sharing(1, 8, 2)
+	plan := planOf(t, planinput.Input{Spec: job, Job: "sharing-1"})
+	workers := 0
+	for i := job.Work(); i < len(job.Tasks); i++ {
+		if c := plan.Of(i); c != nil {
+			if workers++; c.VCPU < 8 || plan.TaskUSD[i] <= 0 {
+				t.Errorf("worker %d is %s with %g vCPUs and costs %g USD", i, c.ID, c.VCPU, plan.TaskUSD[i])
+			}
+		}
+	}
+	if workers == 0 || workers > mostWorkers {
+		t.Errorf("%d workers for 3 tasks", workers)
+	}
+	for i := range job.Work() {
+		if on := int(plan.On[i]); plan.TaskUSD[i] != 0 || plan.Of(on) == nil || plan.Of(i) != plan.Of(on) {
+			t.Errorf("task %d costs %g USD on %v, and its worker %d is %v", i, plan.TaskUSD[i], plan.Of(i), on, plan.Of(on))
+		}
+	}
+}
+
+func TestRunningWorkerKeepsItsPlace(t *testing.T) {
+	job := sharing(1, 1)
+	first := planOf(t, planinput.Input{Spec: job, Job: "sharing-1"})
+	worker := job.Work()
+	facts := make([]*planinput.Facts, len(job.Tasks))
+	facts[worker] = &planinput.Facts{Fixed: true, Place: "aws:us-east-1"}
+	next := planOf(t, planinput.Input{Spec: job, Job: "sharing-1", Previous: first, Tasks: facts,
+		Blocks: []apitypes.Block{{Cloud: "aws", Kind: "auth", Until: timeline.Beginning().Add(time.Hour)}}})
+	if was, is := first.Of(worker), next.Of(worker); was == nil || is == nil || was.ID != is.ID {
+		t.Errorf("the plan of a running worker was %v and is %v", was, is)
+	}
+}
