@@ -1869,6 +1869,71 @@ class WhyTask(BaseModel):
     """
 
 
+class Worker(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    capacity: PoolCapacity
+    machine: str
+    pool: str
+    token: PoolToken
+    type: str
+
+
+class State(Enum):
+    wanted = 'wanted'
+    admitted = 'admitted'
+    booting = 'booting'
+    up = 'up'
+    draining = 'draining'
+    ending = 'ending'
+    gone = 'gone'
+
+
+class WorkerView(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    boot_usd: Annotated[float, Field(alias='bootUSD')]
+    """
+    Part of usd before it was up
+    """
+    id: Annotated[str, Field(examples=['train-4k7q2a.3.1'])]
+    """
+    The attempt that it was bought for, and #RANK if that has several machines
+    """
+    idle_usd: Annotated[float, Field(alias='idleUSD')]
+    """
+    Part of usd for vCPUs that no task held once it was up
+    """
+    job: Annotated[str, Field(examples=['train-4k7q2a'])]
+    offer: Annotated[str, Field(examples=['aws/us-east-1/use1-az1/c7a.large/spot'])]
+    since: AwareDatetime
+    state: State
+    task: Annotated[str, Field(examples=['worker[0]'])]
+    """
+    The task of that attempt; worker[N] for a machine that tasks share
+    """
+    tasks: int
+    """
+    How many attempts of tasks have run on it, or run now
+    """
+    until: AwareDatetime | None = None
+    """
+    When it ended
+    """
+    usd: float
+    """
+    Its cost so far
+    """
+    utilisation: Annotated[float, Field(ge=0.0, le=1.0)]
+    """
+    Part of its vCPU hours that tasks held, boot included
+    """
+
+
 class TesExecutor(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -2388,6 +2453,19 @@ class JobView(BaseModel):
     """
 
 
+class MachineList(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    machines: list[WorkerView]
+    now: AwareDatetime
+    partial: bool | None = None
+    """
+    There are more machines of older jobs
+    """
+
+
 class MarketList(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -2569,6 +2647,10 @@ class PoolOrders(BaseModel):
     """
     The broker will send no new agents
     """
+    leave: bool | None = None
+    """
+    The machine is a worker that is not needed any more: it ends
+    """
     token: PoolToken | None = None
     """
     A new token, if the current one is getting old
@@ -2619,6 +2701,7 @@ class Queue(BaseModel):
     use: dict[str, float] | None = None
     vcpu: float
     weight: int | None = None
+    workers: int | None = None
 
 
 class QueueList(BaseModel):
@@ -2893,6 +2976,7 @@ class Assignment(BaseModel):
     timeout: int | None = None
     vcpus: float | None = None
     workdir: str | None = None
+    worker: Worker | None = None
 
 
 class JobList(BaseModel):
