@@ -25,8 +25,8 @@ func (a *app) statusCommand() *cobra.Command {
 		Use:   "status [JOB]",
 		Short: "List the jobs, or show one with its tasks",
 		Long: "Lists the jobs, newest first, or shows one job: its tasks, where each runs, its attempts and its\n" +
-			"cost. An array is one row with counts, unless --members is given. JOB is an ID, the beginning of one, or \"last\". With --watch it follows the job until it " +
-			"has finished.\n--job-state, --queue and --name list only some jobs; with them, --watch repeats the list.\n" +
+			"cost. An array is one row with counts, unless --members is given. JOB is an ID, the beginning of one, or\n" +
+			"\"last\". With --watch it follows the job until it has finished.\n--job-state, --queue and --name list only some jobs; with them, --watch repeats the list.\n" +
 			"-o wide cuts nothing, -o name prints only the IDs.",
 		Example: "  tradewind status\n  tradewind status last\n  tradewind status -w train-infer\n" +
 			"  tradewind status last -o json | jq .spentUSD\n" +
