@@ -106,11 +106,6 @@ func (b *Functions) bookFreed(u *txn.Unit, e events.CapacityFreed) error {
 	if err != nil {
 		return err
 	}
-	if e.Cluster != "" && !made.Assigned() {
-		if err := b.pools.RemoveWorker(u, e.Job, e.Task, e.Attempt); err != nil {
-			return err
-		}
-	}
 	queue, err := session.QueueOf(u, b.cfg, e.Queue)
 	if err != nil {
 		return err
@@ -118,6 +113,11 @@ func (b *Functions) bookFreed(u *txn.Unit, e events.CapacityFreed) error {
 	job, found, err := recordcache.Get[record.Job](u, record.JobKey(e.Job))
 	if err != nil || !found {
 		return record.OrSkip(err)
+	}
+	if e.Cluster != "" && e.Task >= job.Tasks {
+		if err := b.pools.RemoveWorker(u, e.Job, e.Task, e.Attempt); err != nil {
+			return err
+		}
 	}
 	ledger, _, err := recordcache.Get[record.Ledger](u, record.LedgerKey(e.Job))
 	if err != nil {

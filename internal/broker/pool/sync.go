@@ -202,6 +202,7 @@ func (s *syncing) decide() (wire.PoolOrders, error) {
 		d.Hold(record.PoolKey(s.pool.Name)) // no machine joins a pool that is being removed
 	}
 	if s.joined {
+		d.Hold(record.ClusterKey(record.ClusterID(s.job.ID, s.worker.Task, s.worker.Attempt)))
 		d.Emit(events.CapacityFreed{Queue: s.job.Queue}) // a session gives it tasks
 	}
 	if s.worker == nil && (s.changed || s.u.Now.Sub(s.seen.At) >= s.cfg.Pool.Beat) {

@@ -90,17 +90,18 @@ const lostMost = 24
 // again elsewhere.
 func (b *Keeper) RemoveWorker(u *txn.Unit, job string, task, attempt int) error {
 	key := record.PartitionKey(record.JobPool(job), 0)
-	part, found, err := recordcache.Get[record.Partition](u, key)
-	if err != nil || !found {
+	part, _, err := recordcache.Get[record.Partition](u, key)
+	if err != nil {
 		return err
 	}
+	var d record.Decision
 	i, here := part.Machine(record.WorkerName(task, attempt))
 	if !here {
-		return nil
+		d.Hold(key) // either this sees that it joins, or it sees that its cluster is gone
+		return u.Apply(d)
 	}
 	uses := part.Machines[i].Uses
 	part.Machines = slices.Delete(part.Machines, i, i+1)
-	var d record.Decision
 	d.Put(key, part)
 	for _, use := range uses[:min(len(uses), lostMost)] {
 		d.Emit(events.SpotInterrupted{Cluster: use.Cluster, Job: job, Kind: string(cloud.Taken), At: u.Now})
