@@ -49,7 +49,7 @@ func TestSimulatedJobHasBadge(t *testing.T) {
 		t.Errorf("the cost is %q, not an estimate", cost)
 	}
 	b.everywhere("simulated")
-	b = open(t, w).visit("#/").until(`document.querySelector('[data-label="Cost"]')?.innerText.endsWith(' est.')`)
+	open(t, w).visit("#/").until(`document.querySelector('[data-label="Cost"]')?.innerText.endsWith(' est.')`)
 
 	real := deployed(t)
 	b = open(t, real).visit("#/jobs/" + midway(real)).until(`document.querySelectorAll('[data-task]').length === 6`)

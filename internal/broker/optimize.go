@@ -296,7 +296,21 @@ func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p p
 		return p, err
 	}
 	in.WithLeads()
-	leaving := clusters[:0:0]
+	if err := loadPlaced(u, in, p.addClusters(clusters)); err != nil {
+		return p, err
+	}
+	var ledger record.Ledger
+	if job.BudgetUSD > 0 {
+		if ledger, _, err = recordcache.Get[record.Ledger](u, record.LedgerKey(job.ID)); err != nil {
+			return p, err
+		}
+	}
+	in.Left(job, ledger, clusters, b.cfg.Overhead)
+	return p, nil
+}
+
+// addClusters adds what the job's clusters say, and returns those that are about to leave.
+func (p *planning) addClusters(clusters []record.Cluster) (leaving []record.Cluster) {
 	for _, cl := range clusters {
 		p.noteProgress(cl.Launched)
 		p.serves = p.serves || cl.Serves()
@@ -308,17 +322,7 @@ func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p p
 			leaving = append(leaving, cl)
 		}
 	}
-	if err := loadPlaced(u, in, leaving); err != nil {
-		return p, err
-	}
-	var ledger record.Ledger
-	if job.BudgetUSD > 0 {
-		if ledger, _, err = recordcache.Get[record.Ledger](u, record.LedgerKey(job.ID)); err != nil {
-			return p, err
-		}
-	}
-	in.Left(job, ledger, clusters, b.cfg.Overhead)
-	return p, nil
+	return leaving
 }
 
 // loadPlaced loads the placements of other tasks that placement rules refer to, except those of the job's own clusters

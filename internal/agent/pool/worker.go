@@ -28,7 +28,7 @@ func RunWorker(ctx context.Context, w agent.WorkerRun) error {
 	go func() {
 		select {
 		case <-w.Stop:
-			stop, cancel := context.WithTimeout(context.Background(), endWithin)
+			stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 			defer cancel()
 			if err := m.Kill(stop); err != nil {
 				w.Note(err.Error())

@@ -43,7 +43,7 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 		Service: serviceOf(cfg, spec, cl.Task),
 	}
 	if t.Worker != nil {
-		return workerAssignment(a, t, cl, attempt)
+		return workerAssignment(a, cl, attempt)
 	}
 	if member := spec.MemberEnv(cl.Task); member != nil {
 		a.Env = dag.MergeEnv(a.Env, member)
@@ -88,7 +88,7 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 }
 
 // workerAssignment completes what a worker has to run: it becomes a machine of its job's pool.
-func workerAssignment(a *wire.Assignment, t *dag.Task, cl record.Cluster, made apitypes.Attempt) *wire.Assignment {
+func workerAssignment(a *wire.Assignment, cl record.Cluster, made apitypes.Attempt) *wire.Assignment {
 	a.Worker = &wire.Worker{
 		Pool: record.JobPool(cl.Job), Machine: record.WorkerName(cl.Task, cl.Attempt), Type: cl.Offer.InstanceType,
 		Capacity: wire.PoolCapacity{CPUs: cl.VCPU, MemoryGiB: made.Hold[apitypes.MemoryGiB]},
@@ -266,7 +266,9 @@ func LoadTasks(u recordcache.Reader, job record.Job, tasks []int32) (found []rec
 			wanted[i] = true
 		}
 		found, err = recordcache.List[record.Task](u, record.JobPart(job.ID), "task#", 0)
-		return slices.DeleteFunc(found, func(t record.Task) bool { return t.Index >= len(wanted) || !wanted[t.Index] }), err
+		return slices.DeleteFunc(found, func(t record.Task) bool {
+			return t.Index >= len(wanted) || !wanted[t.Index]
+		}), err
 	}
 	keys := make([]record.Key, len(tasks))
 	for i, t := range tasks {
