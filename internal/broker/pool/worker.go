@@ -109,9 +109,14 @@ func (b *Keeper) RemoveWorker(u *txn.Unit, job string, task, attempt int) error 
 	return u.Apply(d)
 }
 
-// Workers lists what runs on the workers of a job, by cluster.
+// Workers lists what runs on the workers of a job, by cluster, as [Cloud.Machines] does for other pools: without the
+// attempts that are admitted but not launched yet, which reconcile would end as machines without a record.
 func (b *Keeper) Workers(ctx context.Context, job string) (map[string][]cloud.Machine, error) {
-	list, err := Cloud{b}.list(ctx, record.JobPool(job), "")
+	c := Cloud{b}
+	list, err := c.list(ctx, record.JobPool(job), "")
+	if err == nil {
+		list, err = c.intended(ctx, list)
+	}
 	out := map[string][]cloud.Machine{}
 	for _, m := range list {
 		out[m.Cluster] = append(out[m.Cluster], m)
