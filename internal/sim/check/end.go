@@ -176,6 +176,9 @@ func (c *Checker) cause(s *Job) {
 		c.checkPatience(s, n)
 		return
 	}
+	if j.PlanTries.Spent() { // three processes in a row ended while they planned it: see record.PlanTries
+		return
+	}
 	if strings.Contains(j.Reason, "allows") && (c.bounded(j.Queue) || c.narrow(s)) {
 		return
 	}
