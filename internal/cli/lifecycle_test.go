@@ -5,7 +5,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -386,23 +385,5 @@ func TestInterruptAtTerminalAsks(t *testing.T) {
 		if p.hosts.open != 0 {
 			t.Errorf("%s: %d brokers are left", answer, p.hosts.open)
 		}
-	}
-}
-
-func TestStayingForgetsInterrupt(t *testing.T) {
-	p := newProgram(t)
-	p.answers = []string{"s", "c"}
-	p.hosts.broker.outcome = apitypes.JobRunning
-	done := p.started("run", "testdata/jobs/two.yaml")
-	<-p.hosts.broker.arrived
-	p.signals <- syscall.SIGINT
-	for p.remaining() > 1 { // the first answer
-		runtime.Gosched()
-	}
-	p.signals <- syscall.SIGINT
-	r := <-done
-	if r.code != command.ExitFailed || strings.Contains(r.err, "exited at once") || len(p.exited) > 0 ||
-		p.hosts.broker.state() != apitypes.JobCancelled {
-		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 }
