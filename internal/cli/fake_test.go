@@ -427,13 +427,6 @@ func (p *program) answer(out io.Writer) func(context.Context, string) (string, e
 	}
 }
 
-// remaining returns how many answers were not given yet.
-func (p *program) remaining() int {
-	p.asking.Lock()
-	defer p.asking.Unlock()
-	return len(p.answers)
-}
-
 // lab runs a command of the research program on the same state folder.
 func (p *program) lab(args ...string) result {
 	var out, errs bytes.Buffer
