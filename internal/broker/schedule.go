@@ -196,7 +196,7 @@ func decideObserved(m record.MarketRecord, e events.CapacityFreed) (d record.Dec
 
 // slots is how many running tasks of its queue an attempt counts as: none if it runs on a worker, which counts as one.
 func slots(a apitypes.Attempt) int {
-	if record.OnWorker(a) {
+	if _, shares := a.Shares(); shares {
 		return 0
 	}
 	return 1

@@ -41,6 +41,10 @@ func (s *syncing) loadWorker() error {
 	if s.spec, err = s.u.Spec(s.job); err != nil {
 		return err
 	}
+	if i, known := s.part.Machine(s.claims.Machine); known {
+		s.worker = &s.part.Machines[i].Worker
+		return nil
+	}
 	made, _, err := recordcache.Get[apitypes.Attempt](s.u, record.AttemptKey(id, task, attempt))
 	s.worker = &record.PoolWorker{Task: task, Attempt: attempt, Group: s.spec.Tasks[task].Worker.Group, Offer: cl.Offer,
 		OfferID: made.OfferID}

@@ -42,12 +42,6 @@ func (cl *Cluster) Shared() bool {
 	return ok && cl.Assigned()
 }
 
-// OnWorker reports whether an attempt runs on a worker of its job.
-func OnWorker(a apitypes.Attempt) bool {
-	_, ok := JobOfPool(a.Offer.Region)
-	return ok && a.Assigned()
-}
-
 // PoolWorker is what the broker knows of a machine of a pool that is a worker.
 type PoolWorker struct {
 	Task    int            `json:"task"`    // the worker task, of whose attempt the machine is
