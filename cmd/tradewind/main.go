@@ -3,6 +3,7 @@ package main
 
 import (
 	"os"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent"
 	"github.com/tradewind-broker/tradewind/internal/agent/pool"
@@ -16,7 +17,7 @@ import (
 var version = "dev"
 
 func main() {
-	gcpause.End()
+	gcpause.End(50 * time.Millisecond)
 	proc.Reexec()
 	rsh.Reexec()
 	// One computer may start hundreds of machines, so an agent does not build the command line.

@@ -6,7 +6,7 @@ import (
 )
 
 func TestCollectorPausesUntilEnd(t *testing.T) {
-	End()
+	<-End(0)
 	if got := debug.SetGCPercent(percent); got != percent {
 		t.Errorf("after End the percentage is %d, want %d", got, percent)
 	}
