@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs all tests. The tests that need no emulator run first, while the emulators are installed in the background; then the
-# tests on emulators, the simulator without the race detector, the benchmarks' module and the AWS template.
+# tests on emulators, tests of one goroutine without the race detector, the benchmarks' module and the AWS template.
 #
 #   scripts/test.sh            everything
 #   scripts/test.sh --go       only the tests that need nothing but Go; tests on emulators skip if an emulator is missing
@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
 # Long computations of one goroutine, in which a race detector finds nothing; the simulator's coroutines leak memory under it.
-ONE_GOROUTINE='/internal/sim$|/windtunnel$|/placement/pack$'
+ONE_GOROUTINE='/internal/sim$|/windtunnel$|/placement/pack$|/broker/planner$|/optimizer/shared$'
 started=$SECONDS
 
 part() { # part NAME COMMAND...: runs it and prints its duration
@@ -38,7 +38,7 @@ fi
 failed=0
 part "vet" $GO vet ./... || failed=1
 part "tests that need no emulator" $GO test -race -timeout 20m $(grep -vE "$ONE_GOROUTINE" <<<"$without") || failed=1
-part "simulator" $GO test -timeout 20m $(grep -E "$ONE_GOROUTINE" <<<"$without") || failed=1
+part "tests of one goroutine" $GO test -timeout 20m $(grep -E "$ONE_GOROUTINE" <<<"$without") || failed=1
 # The packages with a file for Windows. A release builds the whole program for it.
 part "Windows" env GOOS=windows $GO build $(git ls-files '*_windows.go' | xargs -n1 dirname | sort -u | sed 's|^|./|') || failed=1
 if [[ -n $installing ]]; then

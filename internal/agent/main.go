@@ -32,6 +32,7 @@ const (
 	EnvSole      = "TRADEWIND_SOLE"         // "1": only this task uses the machine
 	EnvHold      = "TRADEWIND_HOLD_FD"      // a file descriptor to keep open while any process runs
 	EnvIdentity  = "TRADEWIND_IDENTITY"     // a file to which the agent writes its proc.Identity
+	EnvBoot      = "TRADEWIND_BOOT"         // how long a simulated machine boots before the agent starts: "1.5s"
 	EnvDebug     = "TRADEWIND_DEBUG"        // "1": log more
 	EnvInside    = "TRADEWIND_INSIDE"       // the container image that the agent itself runs in
 )
@@ -66,6 +67,10 @@ func Main(environ []string, version string, worker Worker) int {
 	cfg.Version, cfg.Logger, cfg.Worker = version, log, worker
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals(environ)...)
 	defer stop()
+	if err := boot(ctx, lookup(environ, EnvBoot)); err != nil {
+		log.Error("cannot start", "err", err)
+		return ExitCode(err)
+	}
 	if cfg.Notices, err = watchNotices(ctx, environ, log); err != nil {
 		log.Error("cannot start", "err", err)
 		return ExitFailed
@@ -78,6 +83,23 @@ func Main(environ []string, version string, worker Worker) int {
 		log.Info("exit", "reason", err)
 	}
 	return ExitCode(err)
+}
+
+// boot waits for as long as the simulated machine boots; an empty text is no time.
+func boot(ctx context.Context, text string) error {
+	if text == "" {
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrConfig, EnvBoot, err)
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }
 
 // stopSignals returns the signals that end the agent. SIGTERM is not one of them if it is a notice, after which there

@@ -91,9 +91,9 @@ func (a *app) buyOn(o *host.Options, b *buyFlags) error {
 	if o.TimeScale != 1 {
 		return command.BadInput("leave out --time-scale or --clouds", "bought machines run in real time")
 	}
-	if !local && (o.Scenario != "" || o.Seed != 0) {
+	if !local && (o.Scenario != "" || o.Seed != 0 || o.Boots != nil) {
 		return command.BadInput("leave it out, or leave out --clouds",
-			"--scenario and --seed need simulated clouds")
+			"--scenario, --seed and --boot-times need simulated clouds")
 	}
 	if o.PublicURL, err = host.PublicURL(b.publicURL); err != nil {
 		return command.BadInput("docs/clouds.md lists ways to forward to a broker that listens on loopback",

@@ -226,7 +226,7 @@ func (a *app) checkRunningBroker(r host.Running, o *runOptions) error {
 		return command.BadInput(hint, "the broker of %s (pid %d) runs with time scale %v, not %v",
 			absolute(o.host.State), r.PID, r.TimeScale, o.host.TimeScale)
 	}
-	for _, flag := range []string{"scenario", "seed", "catalog", "max-machines", "policy"} {
+	for _, flag := range []string{"scenario", "seed", "boot-times", "catalog", "max-machines", "policy"} {
 		if o.set(flag) {
 			return command.BadInput(hint,
 				"--%s needs a broker started by this command, but one is already running for %s (pid %d)", flag,

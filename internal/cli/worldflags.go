@@ -6,6 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/session"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/host"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 )
 
 // worldFlags adds the options of a broker on this computer.
@@ -17,6 +18,9 @@ func (a *app) worldFlags(c *cobra.Command, o *host.Options) {
 		"wall seconds per second of the job: at 0.001 an hour takes 3.6 s;\nat 0 recorded tasks take no time")
 	f.StringVar(&o.Scenario, "scenario", "", "file that lists which launches fail and which machines are interrupted")
 	_ = c.MarkFlagFilename("scenario", "yaml", "yml", "json")
+	f.Var(&bootTimes{into: &o.Boots}, "boot-times", "draw the boots of simulated machines from this file:\nCSV with the columns "+
+		"cloud, type and first_script_line_s, in seconds")
+	_ = c.MarkFlagFilename("boot-times", "csv", "gz")
 	f.Uint64Var(
 		&o.Seed,
 		"seed",
@@ -31,6 +35,22 @@ func (a *app) worldFlags(c *cobra.Command, o *host.Options) {
 		0,
 		"maximum machines at once on this computer (default: by its processors)",
 	)
+}
+
+// bootTimes is a flag that names a file of boot times and reads it.
+type bootTimes struct {
+	name string
+	into **hardware.Boots
+}
+
+func (b *bootTimes) String() string { return b.name }
+
+func (b *bootTimes) Type() string { return "string" }
+
+func (b *bootTimes) Set(name string) (err error) {
+	b.name = name
+	*b.into, err = hardware.ReadBootsFile(name)
+	return err
 }
 
 // checkWorld refuses invalid values.

@@ -3,10 +3,13 @@ package host
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/agent"
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -45,6 +48,7 @@ func (h *Host) playClouds(names []string) (map[string]cloud.Cloud, error) {
 	h.machines, err = local.New(local.Config{
 		Dir: h.state.path("machines"), Clock: h.clock, Behaviour: behaviour, Notify: h.emitNotice,
 		MaxMachines: h.maxMachines() + extraMachines, Logger: h.log, Command: h.opt.Agent, Restart: h.opt.Anew,
+		Extra: h.bootDelay,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("state folder %s: %w", h.state, err)
@@ -54,6 +58,21 @@ func (h *Host) playClouds(names []string) (map[string]cloud.Cloud, error) {
 		clouds[name] = h.machines.Cloud(name)
 	}
 	return clouds, nil
+}
+
+// bootDelay makes the agents of a launch wait for a boot time that is drawn by the name of the cluster.
+func (h *Host) bootDelay(spec cloud.LaunchSpec) []string {
+	if h.opt.Boots == nil {
+		return nil
+	}
+	name := fnv.New64a()
+	_, _ = name.Write([]byte(spec.Cluster))
+	p := rand.New(rand.NewPCG(name.Sum64(), h.opt.Seed)).Float64() //nolint:gosec // a simulation
+	boot, ok := h.opt.Boots.Quantile(spec.Offer.Cloud, spec.Offer.InstanceType, p)
+	if !ok {
+		return nil
+	}
+	return []string{agent.EnvBoot + "=" + time.Duration(float64(boot)*h.opt.TimeScale).String()}
 }
 
 // With a seed, failures are frequent enough to be observed.

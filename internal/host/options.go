@@ -7,6 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/host/running"
 	"github.com/tradewind-broker/tradewind/internal/secret"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
@@ -27,6 +28,8 @@ type Options struct {
 	TimeScale float64
 	// Scenario is a file that says which launches fail and which machines are preempted; empty means no failures.
 	Scenario string
+	// Boots are the boot times from which those of simulated machines are drawn; nil means that they boot at once.
+	Boots *hardware.Boots
 	// Anew makes the scenario start now, if no machines of an earlier broker exist any more.
 	Anew bool
 	// Seed, if above 0 and without Scenario, makes launches fail and preempts spot machines at random.

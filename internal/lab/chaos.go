@@ -1,12 +1,9 @@
 package lab
 
 import (
-	"compress/gzip"
 	"context"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -121,25 +118,14 @@ func (a app) chaos(ctx context.Context, o *chaosOptions) error {
 	return nil
 }
 
-// readBoots reads a file of boot times, which may be compressed with gzip; nil if no file is named.
+// readBoots reads a file of boot times; nil if no file is named.
 func readBoots(name string) (*hardware.Boots, error) {
 	if name == "" {
 		return nil, nil
 	}
-	f, err := os.Open(name) //nolint:gosec // the user names the file
+	boots, err := hardware.ReadBootsFile(name)
 	if err != nil {
 		return nil, command.BadInput("", "--boot-times: %v", err)
-	}
-	defer f.Close() //nolint:errcheck // it is only read
-	from := io.Reader(f)
-	if strings.HasSuffix(name, ".gz") {
-		if from, err = gzip.NewReader(f); err != nil {
-			return nil, command.BadInput("", "--boot-times: %s: %v", name, err)
-		}
-	}
-	boots, err := hardware.ReadBoots(from)
-	if err != nil {
-		return nil, command.BadInput("", "--boot-times: %s: %v", name, err)
 	}
 	return boots, nil
 }

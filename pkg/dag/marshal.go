@@ -25,7 +25,10 @@ func Marshal(j *Job) ([]byte, error) {
 	if err := j.Validate(); err != nil {
 		return nil, err
 	}
-	w := writer{job: j, graph: j.Graph(), sizes: NewOutputSizes(j)}
+	w := writer{job: j, graph: j.Graph(), sizes: NewOutputSizes(j), alone: map[int]bool{}}
+	for _, i := range j.shareMany(ShareTogether, nil) {
+		w.alone[i] = true
+	}
 	if err := w.encode(w.head(), ""); err != nil {
 		return nil, err
 	}
@@ -66,6 +69,7 @@ type writer struct {
 	job   *Job
 	graph *Graph
 	sizes *OutputSizes
+	alone map[int]bool // tasks that do not share machines, but would if the file did not say so
 	out   bytes.Buffer
 }
 
@@ -188,7 +192,7 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 	switch {
 	case t.Share == ShareJob:
 		m.add("share", plain("true"))
-	case a != nil && t.ShareInArray() == ShareJob:
+	case w.alone[i] || a != nil && t.ShareUnsaid() == ShareJob:
 		m.add("share", plain("false"))
 	}
 	if t.Timeout > 0 {

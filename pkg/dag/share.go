@@ -69,13 +69,50 @@ func (t *Task) WhyNotShared() string {
 	return ""
 }
 
-// ShareInArray is how the members of an array share machines if the file does not say: with each other if they can,
-// except for members with a setup, which could not all change the machine at the same time.
-func (t *Task) ShareInArray() Share {
-	if t.Setup == "" && t.WhyNotShared() == "" {
+// ShareUnsaid is how the members of an array, or one of many alike tasks, share machines if the file does not say: with
+// each other if they can. Tasks with a setup do not, as they must not all change the machine at the same time, and tasks
+// that name a machine type do not, as they ask for that machine and not for a part of it.
+func (t *Task) ShareUnsaid() Share {
+	named := slices.ContainsFunc(t.Resources, func(r Resources) bool { return r.InstanceType != "" })
+	if t.Setup == "" && !named && t.WhyNotShared() == "" {
 		return ShareJob
 	}
 	return ShareNone
+}
+
+// ShareTogether is the number of tasks of a job that must need the same machine to share it if the file does not say
+// whether they do: below it, boot times and idle vCPUs cost little.
+const ShareTogether = 16
+
+// ShareMany lets the tasks share machines of which the file does not say whether they do, if at least least tasks need
+// the same machine, as ShareUnsaid allows. The file says it of a task if says
+// returns true for its index; nil means of none.
+func (j *Job) ShareMany(least int, says func(task int) bool) {
+	for _, i := range j.shareMany(least, says) {
+		j.Tasks[i].Share = ShareJob
+	}
+}
+
+// shareMany returns the tasks that ShareMany lets share.
+func (j *Job) shareMany(least int, says func(task int) bool) []int {
+	if len(j.Tasks) < least || j.HasServices() {
+		return nil
+	}
+	groups := map[string][]int{}
+	for i := range j.Tasks {
+		t := &j.Tasks[i]
+		if t.Share == ShareJob || (says == nil || !says(i)) && t.ShareUnsaid() == ShareJob {
+			key := t.shareKey()
+			groups[key] = append(groups[key], i)
+		}
+	}
+	var many []int
+	for _, tasks := range groups {
+		if len(tasks) >= least {
+			many = append(many, tasks...)
+		}
+	}
+	return slices.DeleteFunc(many, func(i int) bool { return j.Tasks[i].Share == ShareJob })
 }
 
 // ShareGroups returns the tasks that share machines, by index, in groups of at least two: the tasks of a group need the

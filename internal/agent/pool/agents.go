@@ -86,7 +86,7 @@ func loopback(endpoint string) bool {
 func withoutUser(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return name == "TRADEWIND_TOKEN" || name == "TRADEWIND_STATE"
+		return name == "TRADEWIND_TOKEN" || name == "TRADEWIND_STATE" || name == "TRADEWIND_BOOT"
 	})
 }
 

@@ -1,12 +1,15 @@
 package hardware
 
 import (
+	"compress/gzip"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -68,6 +71,26 @@ func ReadBoots(from io.Reader) (*Boots, error) {
 		slices.Sort(of)
 	}
 	return b, nil
+}
+
+// ReadBootsFile reads a file of boot times, which may be compressed with gzip.
+func ReadBootsFile(name string) (*Boots, error) {
+	f, err := os.Open(name) //nolint:gosec // the user names the file
+	if err != nil {
+		return nil, err // it names the file
+	}
+	defer f.Close() //nolint:errcheck // only read
+	from := io.Reader(f)
+	if strings.HasSuffix(name, ".gz") {
+		if from, err = gzip.NewReader(f); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	boots, err := ReadBoots(from)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return boots, nil
 }
 
 // Quantile returns the boot time of a machine type within which the share p of its measurements are, or of those of its

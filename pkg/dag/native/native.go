@@ -75,6 +75,7 @@ type reader struct {
 	shares  *yaml.Node // the share of the current task, if it is true there
 	// whether the current task, or defaults, say if tasks share machines
 	saysShare, defaultsSayShare bool
+	silent                      map[int]bool // the tasks of which the file does not say if they share machines
 
 	gangs   map[int]fault.Position // by task: where the file names its gang, or the gang it joins
 	inputs  []link                 // of current, parallel to its inputs
@@ -87,7 +88,7 @@ type reader struct {
 func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader) (*dag.Job, error) {
 	r := &reader{
 		Reader: from, defaults: dag.Task{Nodes: 1}, taken: map[readOutput]bool{}, gangs: map[int]fault.Position{},
-		unread: map[string]bool{},
+		unread: map[string]bool{}, silent: map[int]bool{},
 	}
 	r.job, r.origin = dag.NewJob(name, dag.Native)
 	r.jobFields, r.taskFields, r.defaultFields = r.forJob(), r.forTask(), r.forDefaults()
@@ -98,6 +99,9 @@ func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader) (*dag.Job, e
 	if len(docs) > 1 {
 		err = r.Fault(docs[1], "there is a second document",
 			"a native file has one job; SkyPilot chains have no apiVersion")
+	}
+	if err == nil {
+		r.job.ShareMany(dag.ShareTogether, func(task int) bool { return !r.silent[task] })
 	}
 	return dag.CheckJob(name, r.job, err)
 }
@@ -400,7 +404,7 @@ func (r *reader) readTask(i int, p taskPart) error {
 	if p.array != nil {
 		return fault.WithinKey(p.path, firstOf(r.endTask(i, t), func() error {
 			if !r.saysShare {
-				t.Share = t.ShareInArray()
+				t.Share = t.ShareUnsaid()
 			}
 			return r.copyMembers(i, edges, marks)
 		}))
@@ -438,6 +442,9 @@ func (r *reader) endTask(i int, t *dag.Task) error {
 		return fault.At(r.origin.Tasks[i], err)
 	}
 	t.Env = dag.MergeEnv(r.env, t.Env)
+	if !r.saysShare {
+		r.silent[i] = true
+	}
 	if r.shares != nil {
 		if why := t.WhyNotShared(); why != "" {
 			return fault.Within("share", r.Fault(r.shares, "is not possible for this task: "+why, "remove it"))

@@ -92,7 +92,7 @@ var facts = map[string][3]string{
 	"task.role":             {"the task's name", "worker"},
 	"task.run":              {"none", "python train.py"},
 	"task.secrets":          {"none", "[HF_TOKEN]"},
-	"task.share":            {"false; true for an array without a setup", "true"},
+	"task.share":            {"true for arrays and 16 alike tasks without setup and instanceType", "true"},
 	"task.service":          {"none", "{port: 8080, replicas: 2}"},
 	"task.setup":            {"none", "pip install torch"},
 	"task.time":             {"learned, else 1h", "{V100: 4h, default: 9h}"},

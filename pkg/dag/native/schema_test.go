@@ -202,7 +202,8 @@ func buildSchema() object {
 		"resources": with(ref("resources"), "the machines on which the task runs"),
 		"share": object{"type": "boolean", "description": "true lets the task run on one machine together with other " +
 			"tasks of the job that need the same machine; it then holds its cpus (1 if it requests none) and memory (2 GiB for " +
-			"each) of it. The default is false, and true for an array without a setup"},
+			"each) of it. The default is true for arrays, and for 16 tasks or more that need the same machine, if they have " +
+			"no setup and name no instanceType"},
 		"labels":    labels("labels that identify the task in placement rules of other tasks"),
 		"placement": with(ref("placement"), "rules about the relative places of its machines, and of other tasks"),
 	}

@@ -153,8 +153,11 @@ func (b *bounder) paths() float64 {
 // shares is the bound by the shares of the tasks, for one weight of the resources.
 func (b *bounder) shares(weights [3]float64) float64 {
 	sum, sumStretched, boot := 0.0, 0.0, 0.0
+	plain, stretched := 0.0, 0.0
 	for t := range b.n {
-		plain, stretched := b.least(t, weights)
+		if t == 0 || !b.alike(t, t-1) { // arrays have thousands of equal tasks
+			plain, stretched = b.least(t, weights)
+		}
 		sum, sumStretched = sum+plain, sumStretched+stretched
 	}
 	for _, front := range b.fronts {
@@ -195,6 +198,13 @@ func (b *bounder) least(t int, weights [3]float64) (plain, stretched float64) {
 	return plain, stretched
 }
 
+// alike reports whether least has the same result for both tasks.
+func (b *bounder) alike(t, u int) bool {
+	x, y := b.task(t), b.task(u)
+	return x.Hours == y.Hours && x.CPUs == y.CPUs && x.MemoryGiB == y.MemoryGiB && x.GPUs == y.GPUs &&
+		b.class[t] == b.class[u] && b.ready[t] == b.ready[u] && b.tail[t] == b.tail[u]
+}
+
 // keeps reports whether a task can keep the deadline on a machine.
 func (b *bounder) keeps(t int, m *Machine) bool {
 	return (max(b.ready[t], m.BootHours)+b.task(t).Hours/m.Speed+b.tail[t])*(1-slack) <= b.deadline
@@ -204,6 +214,9 @@ func (b *bounder) keeps(t int, m *Machine) bool {
 func (b *bounder) single() float64 {
 	most := 0.0
 	for t := range b.n {
+		if t > 0 && b.alike(t, t-1) {
+			continue
+		}
 		least := math.Inf(1)
 		for _, m := range b.fronts[b.class[t]] {
 			if usd := m.USDPerHour * max(m.MinimumHours, m.BootHours+b.task(t).Hours/m.Speed); usd < least &&

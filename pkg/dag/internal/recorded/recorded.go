@@ -123,7 +123,8 @@ func (m *Importer) SetRecorded(task int, seconds float64) error {
 	return nil
 }
 
-// Finish resolves references, adds the dependencies by files, and sets the names of tasks and outputs.
+// Finish resolves references, adds the dependencies by files, sets the names of tasks and outputs, and lets alike
+// tasks share machines.
 func (m *Importer) Finish() error {
 	j := m.Job
 	explicit, err := m.resolve()
@@ -156,6 +157,7 @@ func (m *Importer) Finish() error {
 				unknown, len(j.Tasks), dag.FormatDuration(dag.DefaultTime)),
 		)
 	}
+	j.ShareMany(2, nil)
 	return nil
 }
 
