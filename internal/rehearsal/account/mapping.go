@@ -20,6 +20,8 @@ type Mapping struct {
 	Retries              int
 	OnFailure            string // ARN
 
+	deployed bool // Enabled in the template
+
 	mu      sync.Mutex
 	enabled bool
 	changed chan struct{} // closed on each change
@@ -52,8 +54,9 @@ func (t *Template) mappings() ([]*Mapping, error) {
 			Batch: max(r.number("BatchSize"), 1), Parallel: r.number("ScalingConfig", "MaximumConcurrency"),
 			Bisect: r.at("BisectBatchOnFunctionError") == true, Retries: r.number("MaximumRetryAttempts"),
 			OnFailure: r.Text("DestinationConfig", "OnFailure", "Destination"),
-			enabled:   r.at("Enabled") != false, changed: make(chan struct{}),
+			deployed:  r.at("Enabled") != false, changed: make(chan struct{}),
 		}
+		m.enabled = m.deployed
 		if types, ok := r.at("FunctionResponseTypes").([]any); ok {
 			m.Partial = slices.Contains(types, any("ReportBatchItemFailures"))
 		}

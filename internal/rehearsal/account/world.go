@@ -79,6 +79,7 @@ type World struct {
 	servers   []*http.Server
 	logs      []*os.File
 	stop      context.CancelFunc
+	life      context.Context //nolint:containedctx // of everything that the world starts; ends with Close
 	wg        sync.WaitGroup
 	kills     int
 	killsMu   sync.Mutex
@@ -91,6 +92,7 @@ const mostSandboxes = 4
 func Open(ctx context.Context, o Options) (_ *World, err error) {
 	w := &World{Options: o, Count: &Counter{}, Functions: map[string]*sandbox.Function{}}
 	ctx, w.stop = context.WithCancel(ctx)
+	w.life = ctx
 	defer func() {
 		if err != nil {
 			w.Close()

@@ -188,7 +188,7 @@ func (f *Function) KillOne(choose func(n int) int) bool {
 	return true
 }
 
-// Close ends every idle sandbox. No invocation may be running.
+// Close ends every idle sandbox. The next invocation starts a new one.
 func (f *Function) Close() {
 	f.mu.Lock()
 	idle := f.idle
