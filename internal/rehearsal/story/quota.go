@@ -9,15 +9,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// wide is a job of six tasks with two vCPUs each. A new account may run eight vCPUs of a market in a region.
+// wide is a job of six machines with two vCPUs each, of which a new account may run four, and of four tasks that share
+// one.
 const wide = `apiVersion: tradewind/v1
 name: wide
 tasks:
   part:
     array: 6
+    share: false
     run: sleep 5
     resources: {cpus: 2+, cloud: aws, region: us-east-1, market: on-demand}
     time: 5m
+  shared:
+    array: 4
+    run: echo member $TRADEWIND_ARRAY_INDEX
+    resources: {cpus: 1, memory: 1, cloud: aws, region: us-east-1, market: spot}
+    time: 1m
 `
 
 // overQuota runs a job whose machines do not fit into the account's quota at the same time.
