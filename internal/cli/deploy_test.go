@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -73,6 +74,35 @@ func TestDeployAWS(t *testing.T) {
 	}
 	if left() {
 		t.Errorf("the security group is left\n%s", r.err)
+	}
+}
+
+// A rollback sets the properties of the changed resources again, like the update before it: polling and schedules go to
+// sleep (AWS CloudFormation user guide, "Understand update behaviors of stack resources").
+func TestFailedUpdateWakesTheDeployment(t *testing.T) {
+	var woken atomic.Bool
+	endpoint := deploytest.Rewriting(t, emulator.Moto(t), func(request, answer string) string {
+		if strings.Contains(request, "reconcile-deploy-") {
+			woken.Store(true)
+		}
+		return strings.ReplaceAll(answer, "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE")
+	})
+	withAWS(t, endpoint)
+	a := deploytest.New(t, "cli-r")
+	p := newProgram(t)
+	deployed := func(queue string) result {
+		text := strings.ReplaceAll(strings.Replace(queueTemplate, "NAME", queue, 1), "cli-work", "cli-r-work")
+		a.Template(text)
+		return p.run("deploy", "aws", "--endpoint-url", endpoint, "--assembly", a.Dir, "--assets", a.Assets)
+	}
+	if r := deployed("cli-r-one"); r.code != command.ExitDone || woken.Load() {
+		t.Fatalf("exit %d, woken %v\n%s", r.code, woken.Load(), r.err)
+	}
+	if r := deployed("cli-r-two"); r.code == command.ExitDone || !strings.Contains(r.err, "UPDATE_ROLLBACK_COMPLETE") {
+		t.Errorf("exit %d\n%s", r.code, r.err)
+	}
+	if !woken.Load() {
+		t.Error("reconcile was not invoked after the rollback")
 	}
 }
 

@@ -18,6 +18,10 @@ func TestDoubtChecksMachineIdentity(t *testing.T) {
 		State: record.ClusterBooting, Account: "42", Nodes: []record.Node{{Machine: "i-0"}, {Machine: "i-1"}},
 		Offer: apitypes.Offer{Cloud: "aws", Region: "eu-west-1"},
 	}
+	// The task runs on a machine that was bought for another attempt, and proved itself when it joined the pool.
+	onPool := func(cl *record.Cluster) {
+		cl.Offer, cl.Nodes = apitypes.Offer{Cloud: apitypes.PoolCloud}, make([]record.Node, 2)
+	}
 	itself := wire.Machine{Cloud: "aws", Account: "42", Region: "eu-west-1", ID: "i-1"}
 	for name, c := range map[string]struct {
 		cluster func(*record.Cluster)
@@ -39,6 +43,8 @@ func TestDoubtChecksMachineIdentity(t *testing.T) {
 		"no proof":                     {without: true, want: record.ErrMachine, why: "no proof of identity"},
 		"no proof, none needed":        {without: true, need: []string{"gcp"}},
 		"no proof, on a pool's":        {without: true, cluster: func(cl *record.Cluster) { cl.Offer.Cloud = apitypes.PoolCloud }, need: []string{apitypes.PoolCloud}},
+		"a proof, on a worker":         {cluster: onPool},
+		"a bad proof, on a worker":     {proof: func(m *wire.Machine) { *m = wire.Machine{Fault: "forged"} }, cluster: onPool},
 		"before the launch is known":   {cluster: func(cl *record.Cluster) { cl.State, cl.Nodes = record.ClusterLaunching, make([]record.Node, 2) }, want: record.ErrEarly},
 		"no known machine":             {cluster: func(cl *record.Cluster) { cl.Nodes = make([]record.Node, 2) }, want: record.ErrMachine, why: "no known machine"},
 		"forged, before it is known":   {proof: func(m *wire.Machine) { *m = wire.Machine{Fault: "forged"} }, cluster: func(cl *record.Cluster) { cl.State = record.ClusterLaunching }, want: record.ErrMachine},

@@ -37,7 +37,9 @@ func (st *Arriving) Doubt(cfg config.Config, m *wire.Machine) error {
 	cl := &st.Cluster
 	launched := cl.Nodes[st.Rank].Machine
 	switch {
-	case m == nil && (cl.Assigned() || !slices.Contains(cfg.Proven, cl.Offer.Cloud)):
+	case cl.Assigned(): // the machine proved itself when it joined the pool; its agents may still send a proof
+		return nil
+	case m == nil && !slices.Contains(cfg.Proven, cl.Offer.Cloud):
 		return nil
 	case m == nil:
 		return doubt("it has no proof of identity, which machines of %s must have", cl.Offer.Cloud)

@@ -234,6 +234,12 @@ func (a app) deployStacks(ctx context.Context, t *deploy.Target, o *deployOption
 			}
 			set, err = at.Deploy(ctx, s, agents)
 		}
+		// CloudFormation may have put a busy deployment to sleep, also when it has rolled back.
+		if !o.diff && i == 0 && set != nil && !set.New && !set.Empty() {
+			if err := at.Reconcile(ctx, s.Name); err != nil {
+				a.Tell("warning: %s", strings.TrimPrefix(err.Error(), "deploy: "))
+			}
+		}
 		if err == nil && i == 0 && policy != nil && !o.diff {
 			err = at.PutPolicy(ctx, at.WorkBucket(s.Name), policy)
 		}
@@ -241,11 +247,6 @@ func (a app) deployStacks(ctx context.Context, t *deploy.Target, o *deployOption
 			return err
 		}
 		d.Stacks = append(d.Stacks, set)
-		if !o.diff && i == 0 && !set.New && !set.Empty() { // it may have put a busy deployment to sleep
-			if err := at.Reconcile(ctx, s.Name); err != nil {
-				a.Tell("warning: %s", strings.TrimPrefix(err.Error(), "deploy: "))
-			}
-		}
 		for _, w := range at.Warnings(ctx, d.Name) {
 			a.Tell("warning: %s", w)
 		}

@@ -86,7 +86,7 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 	})
 	return &cloudkit.Opened{
 		Cloud: c, Checker: &check.Checker{SDK: sdk, Cloud: c, Regions: regions,
-			Deployment: r.Deployment}, Verifier: proofs, Regions: regions,
+			Deployment: r.Deployment, Buys: true}, Verifier: proofs, Regions: regions,
 		Refresh: cloudkit.Reserving(aws.Name, r.Settings,
 			func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
 				one := refresh.Refresher{Cloud: c, Snapshots: s, Now: time.Now, Log: r.Log}

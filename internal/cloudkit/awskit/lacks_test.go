@@ -33,6 +33,9 @@ func answering(t *testing.T, answer func(action string, r *http.Request) string)
 			action = form.Get("Action")
 		}
 		if text := answer(action, r); text != "" {
+			if strings.Contains(text, "<Error>") {
+				w.WriteHeader(http.StatusForbidden)
+			}
 			_, _ = io.WriteString(w, text)
 			return
 		}
@@ -48,10 +51,13 @@ func answering(t *testing.T, answer func(action string, r *http.Request) string)
 }
 
 const (
-	noVPC = `<DescribeVpcsResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><vpcSet/></DescribeVpcsResponse>`
+	oneRegion = `<DescribeRegionsResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><regionInfo><item><regionName>us-east-1</regionName><optInStatus>opt-in-not-required</optInStatus></item></regionInfo></DescribeRegionsResponse>`
+	noVPC     = `<DescribeVpcsResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><vpcSet/></DescribeVpcsResponse>`
 	// moto does not know these calls
 	noReservation = `<DescribeCapacityReservationsResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><capacityReservationSet/></DescribeCapacityReservationsResponse>`
 	noInstances   = `<DescribeReservedInstancesResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><reservedInstancesSet/></DescribeReservedInstancesResponse>`
+
+	unauthorized = `<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>You are not authorized to perform this operation.</Message></Error></Errors></Response>`
 
 	someQuota = `{"Quotas":[{"QuotaCode":"L-1216C47A","Value":64},{"QuotaCode":"L-34B43A08","Value":64}]}`
 	noGPU     = `{"Quotas":[{"QuotaCode":"L-1216C47A","Value":64},{"QuotaCode":"L-DB2E81BA","Value":0}]}`
@@ -72,6 +78,16 @@ func TestCheckReportsEachLackInOneLine(t *testing.T) {
 		"no VPC": {map[string]string{"DescribeVpcs": noVPC}, []driver.Lack{
 			{What: "eu-west-1: there is no default VPC", Mend: "aws ec2 create-default-vpc --region eu-west-1"},
 			{What: "us-east-1: there is no default VPC", Mend: "aws ec2 create-default-vpc --region us-east-1"},
+		}},
+		// EC2 API reference, RunInstances, DryRun: UnauthorizedOperation if the caller lacks the right.
+		"no right to launch": {map[string]string{"RunInstances": unauthorized}, []driver.Lack{
+			{What: "the credentials may not launch machines", Mend: `aws iam put-user-policy --user-name`, Fatal: true},
+		}},
+		"no right to see networks": {map[string]string{"DescribeVpcs": unauthorized}, []driver.Lack{
+			{What: "UnauthorizedOperation", Mend: `"ec2:RunInstances"`, Fatal: true},
+		}},
+		"a region that is off": {map[string]string{"DescribeRegions": oneRegion}, []driver.Lack{
+			{What: "region eu-west-1 is not enabled for this account", Mend: "aws account enable-region --region-name eu-west-1"},
 		}},
 		"no GPUs": {map[string]string{"ListServiceQuotas": noGPU}, []driver.Lack{
 			{What: "the account may run no vCPUs of g machines on demand in eu-west-1, us-east-1",
@@ -107,7 +123,7 @@ func TestCheckReportsEachLackInOneLine(t *testing.T) {
 				t.Fatalf("%+v", got)
 			}
 			for i, l := range got {
-				if !strings.Contains(l.What, c.want[i].What) || !strings.Contains(l.Mend, c.want[i].Mend) || l.Fatal ||
+				if !strings.Contains(l.What, c.want[i].What) || !strings.Contains(l.Mend, c.want[i].Mend) || l.Fatal != c.want[i].Fatal ||
 					strings.Contains(l.What+l.Mend, "\n") {
 					t.Errorf("%+v", l)
 				}

@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -119,6 +120,10 @@ func (d *asyncInvoker) run(ctx context.Context) {
 func (d *asyncInvoker) invoke(ctx context.Context, event string) {
 	for try := 0; ; try++ {
 		_, err := d.function.Invoke(context.WithoutCancel(ctx), []byte(event))
+		for errors.Is(err, sandbox.ErrThrottled) && ctx.Err() == nil { // retried for up to six hours
+			_ = clock.Pause(ctx, time.Second)
+			_, err = d.function.Invoke(context.WithoutCancel(ctx), []byte(event))
+		}
 		if err == nil || ctx.Err() != nil {
 			return
 		}

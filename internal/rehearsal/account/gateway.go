@@ -118,6 +118,10 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), gatewayWithin)
 	defer cancel()
 	answer, err := g.function.Invoke(context.WithoutCancel(ctx), payload)
+	if errors.Is(err, sandbox.ErrThrottled) {
+		refuse(w, http.StatusServiceUnavailable, "Service Unavailable")
+		return
+	}
 	if err != nil {
 		g.log.Info("invocation failed", "function", g.function.Name, "path", r.URL.Path, "err", err)
 		refuse(w, http.StatusInternalServerError, "Internal Server Error")

@@ -31,6 +31,7 @@ type Hypervisor struct {
 	regions []*regional
 	ended   func(id, code string)        // called with the reason if a machine ended without being terminated
 	placed  func(cluster, region string) // called with the region of a cluster's machines
+	gone    func(id string)              // called when a machine has ended, perhaps more than once
 	dir     string
 	// authority signs the machines' identity documents.
 	authority *imdstest.Authority
@@ -94,6 +95,8 @@ func (h *Hypervisor) look(ctx context.Context, at *regional) error {
 				h.mu.Lock()
 				m.Kill()
 				h.mu.Unlock()
+			case m == nil: // it was terminated before it was started here
+				h.gone(id)
 			}
 		}
 	}
@@ -148,6 +151,7 @@ func (h *Hypervisor) wait(ctx context.Context, m *machine) {
 	<-m.Exited()
 	killed, err := m.Ended()
 	h.log.Info("machine ends", "id", m.id, "err", err)
+	defer h.gone(m.id)
 	h.mu.Lock()
 	switch {
 	case m.taken:

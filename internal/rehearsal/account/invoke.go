@@ -2,8 +2,11 @@ package account
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
 )
 
 // invokePath is the prefix of the path of an invocation, which ends in /invocations (Lambda API, "Invoke").
@@ -29,6 +32,10 @@ func (p *Proxy) invoke(w http.ResponseWriter, r *http.Request, name string, body
 		return
 	}
 	answer, err := f.Invoke(r.Context(), body)
+	if errors.Is(err, sandbox.ErrThrottled) {
+		fail(w, "lambda", http.StatusTooManyRequests, "TooManyRequestsException", "Rate Exceeded.")
+		return
+	}
 	if err != nil {
 		w.Header().Set("X-Amz-Function-Error", "Unhandled")
 		answer, _ = json.Marshal(map[string]string{"errorMessage": err.Error()}) // a string

@@ -20,10 +20,15 @@ type Mapping struct {
 	Retries              int
 	OnFailure            string // ARN
 
+	deployed bool // Enabled in the template
+
 	mu      sync.Mutex
 	enabled bool
 	changed chan struct{} // closed on each change
 	since   time.Time
+	// busy is until when the last change takes, and switching how long changes take.
+	busy      time.Time
+	switching time.Duration
 }
 
 // Enabled reports whether the mapping is on, and returns a channel that closes when that changes.
@@ -43,6 +48,20 @@ func (m *Mapping) set(on bool) {
 	}
 }
 
+// change switches the mapping, unless an earlier change has not ended yet.
+func (m *Mapping) change(on bool, now time.Time) bool {
+	m.mu.Lock()
+	busy := now.Before(m.busy)
+	if !busy && m.enabled != on {
+		m.busy = now.Add(m.switching)
+	}
+	m.mu.Unlock()
+	if !busy {
+		m.set(on)
+	}
+	return !busy
+}
+
 // mappings returns the mappings of a template.
 func (t *Template) mappings() ([]*Mapping, error) {
 	var out []*Mapping
@@ -52,8 +71,9 @@ func (t *Template) mappings() ([]*Mapping, error) {
 			Batch: max(r.number("BatchSize"), 1), Parallel: r.number("ScalingConfig", "MaximumConcurrency"),
 			Bisect: r.at("BisectBatchOnFunctionError") == true, Retries: r.number("MaximumRetryAttempts"),
 			OnFailure: r.Text("DestinationConfig", "OnFailure", "Destination"),
-			enabled:   r.at("Enabled") != false, changed: make(chan struct{}),
+			deployed:  r.at("Enabled") != false, changed: make(chan struct{}),
 		}
+		m.enabled = m.deployed
 		if types, ok := r.at("FunctionResponseTypes").([]any); ok {
 			m.Partial = slices.Contains(types, any("ReportBatchItemFailures"))
 		}
@@ -132,8 +152,11 @@ func serveMappings(all []*Mapping, w http.ResponseWriter, r *http.Request) {
 			_, _ = w.Write([]byte(`{"Type":"User","Message":"no such mapping"}`))
 			return
 		}
-		if in.Enabled != nil {
-			all[i].set(*in.Enabled)
+		if in.Enabled != nil && !all[i].change(*in.Enabled, time.Now()) {
+			w.Header().Set("X-Amzn-Errortype", "ResourceInUseException")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte(`{"Type":"User","Message":"the mapping is being changed"}`))
+			return
 		}
 		w.WriteHeader(http.StatusAccepted)
 		_ = json.NewEncoder(w).Encode(all[i].describe())
@@ -144,8 +167,17 @@ func serveMappings(all []*Mapping, w http.ResponseWriter, r *http.Request) {
 
 func (m *Mapping) describe() map[string]any {
 	state := "Disabled"
-	if on, _ := m.Enabled(); on {
+	on, _ := m.Enabled()
+	m.mu.Lock()
+	busy := time.Now().Before(m.busy)
+	m.mu.Unlock()
+	switch {
+	case on && busy:
+		state = "Enabling"
+	case on:
 		state = "Enabled"
+	case busy:
+		state = "Disabling"
 	}
 	return map[string]any{
 		"UUID": m.ID, "EventSourceArn": m.Source, "FunctionArn": fmt.Sprintf(arnForms["AWS::Lambda::Function"],

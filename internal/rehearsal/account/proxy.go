@@ -2,6 +2,7 @@ package account
 
 import (
 	"bytes"
+	"context"
 	"hash/crc32"
 	"io"
 	"log/slog"
@@ -28,14 +29,16 @@ type Proxy struct {
 	log      *slog.Logger
 	next     *httputil.ReverseProxy
 	control  controlPlane
+	requests requests
+	quotas   quotas
 
 	functions map[string]*sandbox.Function // that others may invoke, set when they have started
 
 	mu       sync.Mutex
 	rand     *rand.Rand
-	failure  float64 // fraction of the functions' calls that fail
-	capacity int     // number of launches to refuse for lack of capacity
-	refused  int
+	failure  float64         // fraction of the functions' calls that fail
+	capacity int             // number of launches to refuse for lack of capacity
+	full     int             // number of launches that were refused for lack of capacity
 	without  map[string]bool // client tokens of refused launches
 	injected int
 	ended    map[string]string // EC2 codes of why machines ended without being terminated, by ID
@@ -71,6 +74,7 @@ func (p *Proxy) explain(r *http.Response) error {
 	if err != nil {
 		return err
 	}
+	p.settle(r.Request, raw)
 	raw = p.explained(raw)
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
 	r.Header.Set("Content-Length", strconv.Itoa(len(raw)))
@@ -112,7 +116,7 @@ func (p *Proxy) RefuseLaunches(n int) {
 func (p *Proxy) Refused() (launches, injected int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.refused, p.injected
+	return p.full, p.injected
 }
 
 var credential = regexp.MustCompile(`Credential=([^/]+)/\d+/([^/]+)/([^/]+)/aws4_request`)
@@ -175,16 +179,22 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		serveMappings(p.mappings, w, r)
 		return
 	}
-	if who.service == "ec2" && action == "RunInstances" && p.refuse(body) {
-		p.count.add("ec2", action, function)
-		fail(w, "ec2", http.StatusInternalServerError, "InsufficientInstanceCapacity",
-			"We currently do not have sufficient capacity in the Availability Zone you requested.")
+	if who.service == "ec2" && p.refused(w, who.Region, action, function, body) {
 		return
 	}
 	lost, broken := p.fault(function)
 	if broken {
 		fail(w, who.service, http.StatusServiceUnavailable, "ServiceUnavailable", "made to fail by the rehearsal")
 		return
+	}
+	if who.service == "ec2" && action == "RunInstances" {
+		each, n := classOf(who.Region, body)
+		if !p.quotas.take(each, n) {
+			p.count.add("ec2", action, function)
+			overQuota(w, each)
+			return
+		}
+		r = r.WithContext(context.WithValue(r.Context(), launching{}, launch{each, n}))
 	}
 	answer := &measured{ResponseWriter: w}
 	if lost { // executed, but without an answer
@@ -210,6 +220,21 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// refused answers a request that EC2 throttles, or a launch for which it has no capacity, and reports whether it has.
+func (p *Proxy) refused(w http.ResponseWriter, region, action, function string, body []byte) bool {
+	switch {
+	case !p.requests.admit(region, action, time.Now()):
+		fail(w, "ec2", http.StatusServiceUnavailable, "RequestLimitExceeded", "Request limit exceeded.")
+	case action == "RunInstances" && p.refuse(body):
+		fail(w, "ec2", http.StatusInternalServerError, "InsufficientInstanceCapacity",
+			"We currently do not have sufficient capacity in the Availability Zone you requested.")
+	default:
+		return false
+	}
+	p.count.add("ec2", action, function)
+	return true
+}
+
 // refuse reports whether to refuse a launch. A refused launch is refused again, because the function may have been
 // killed before it recorded the refusal.
 func (p *Proxy) refuse(launch []byte) bool {
@@ -226,7 +251,7 @@ func (p *Proxy) refuse(launch []byte) bool {
 		return false
 	}
 	p.capacity--
-	p.refused++
+	p.full++
 	p.without[token] = true
 	return true
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -181,6 +182,10 @@ func (f *streamFeed) batch(ctx context.Context, records []record) int {
 		return len(records)
 	}
 	answer, err := f.function.Invoke(context.WithoutCancel(ctx), payload)
+	for errors.Is(err, sandbox.ErrThrottled) && ctx.Err() == nil { // not the function's failure
+		_ = clock.Pause(ctx, 200*time.Millisecond)
+		answer, err = f.function.Invoke(context.WithoutCancel(ctx), payload)
+	}
 	if err != nil {
 		f.log.Info("invocation failed", "function", f.mapping.Function, "records", len(records), "err", err)
 		return 0

@@ -64,6 +64,8 @@ type World struct {
 	Proxy    *Proxy
 	Rights   *Rights
 	API      string // its base URL
+	// Reports is closed when the bucket for job files begins to send events.
+	Reports <-chan struct{}
 
 	Config     aws.Config // of the user, for the emulator
 	Proxied    aws.Config // the same, through the proxy
@@ -79,7 +81,9 @@ type World struct {
 	servers   []*http.Server
 	logs      []*os.File
 	stop      context.CancelFunc
+	life      context.Context //nolint:containedctx // of everything that the world starts; ends with Close
 	wg        sync.WaitGroup
+	running   running
 	kills     int
 	killsMu   sync.Mutex
 }
@@ -91,6 +95,7 @@ const mostSandboxes = 4
 func Open(ctx context.Context, o Options) (_ *World, err error) {
 	w := &World{Options: o, Count: &Counter{}, Functions: map[string]*sandbox.Function{}}
 	ctx, w.stop = context.WithCancel(ctx)
+	w.life = ctx
 	defer func() {
 		if err != nil {
 			w.Close()
@@ -132,6 +137,9 @@ func Open(ctx context.Context, o Options) (_ *World, err error) {
 	w.Proxy = newProxy(front, w.Count, w.Rights, o.Seed, o.Log)
 	if w.Mappings, err = w.Template.mappings(); err != nil {
 		return nil, err
+	}
+	for _, m := range w.Mappings {
+		m.switching = time.Duration(float64(switching) / w.Speed)
 	}
 	w.Moves = newMoves(w.Buckets())
 	w.Proxy.mappings, w.Proxy.moves, w.Proxy.trace = w.Mappings, w.Moves, w.Trace
@@ -179,9 +187,15 @@ func (w *World) deploy(ctx context.Context) error {
 	if err := w.clockwork.install(ctx, w.Template); err != nil {
 		return err
 	}
-	if err := w.notify(ctx); err != nil {
-		return err
-	}
+	reports := make(chan struct{})
+	w.Reports = reports
+	w.wg.Go(func() {
+		_ = clock.Pause(w.life, time.Duration(float64(bucketReports)/w.Speed))
+		if err := w.notify(w.life); err != nil {
+			w.Log.Error("bucket events", "err", err)
+		}
+		close(reports)
+	})
 	return w.hasten(ctx)
 }
 
@@ -276,7 +290,7 @@ func (w *World) connect(ctx context.Context, endpoint string) error {
 		w.wg.Go(func() { w.clockwork.run(ctx, s.Text("Name"), s.Text("ScheduleExpression")) })
 	}
 	w.Hypervisor = &Hypervisor{
-		authority: w.authority, ended: w.Proxy.Ended, placed: w.Moves.Placed,
+		authority: w.authority, ended: w.Proxy.Ended, placed: w.Moves.Placed, gone: w.Proxy.quotas.release,
 		dir: filepath.Join(w.Dir, "machines"), log: w.Log, machines: map[string]*machine{},
 	}
 	for _, region := range w.Regions() {
@@ -323,6 +337,7 @@ func (w *World) function(f Resource, endpoint string) error {
 		Name: name, ARN: fmt.Sprintf(arnForms["AWS::Lambda::Function"], name), Region: Region,
 		Binary: filepath.Join(w.Assets, "lambda", short, "bootstrap"), Memory: f.number("MemorySize"),
 		Timeout: time.Duration(timeout) * time.Second, Limit: mostSandboxes, Env: env, Log: &locked{w: log},
+		Admit: w.running.admit,
 		Seen: func(began time.Time, cold time.Duration) {
 			w.Trace.add(Span{Kind: InFunction, Function: short, Begin: began, End: time.Now()})
 			if cold > 0 {

@@ -13,13 +13,13 @@ type line struct {
 	usd, spot                 float64
 }
 
-// sold is what the clouds of the rehearsal sell. Prices make a different cloud cheapest for each task: AWS for the
-// smallest machine, Google Cloud for the next, Azure's spot market for the one after that, and only Lambda has an
-// A10. Each task but the last has another cloud at the next price.
+// sold is what the clouds of the rehearsal sell. Prices make a different cloud cheapest for each task, considering that
+// machines of one size are not equally fast: AWS for the smallest machine, Google Cloud for the next, Azure's spot
+// market for the one after that, and only Lambda has an A10. Each task but the last has another cloud at the next price.
 var sold = []line{
 	{"aws", "us-east-1", "use1-az1", "m5.large", 2, 8, "", 0.096, 0},
 	{"aws", "us-east-1", "use1-az2", "m5.2xlarge", 8, 32, "", 0.384, 0.30},
-	{"gcp", googleRegion, googleZone, "n2-standard-4", 4, 16, "", 0.15, 0},
+	{"gcp", googleRegion, googleZone, "n2-standard-4", 4, 16, "", 0.12, 0},
 	{"gcp", googleRegion, googleZone, "n2-standard-16", 16, 64, "", 0.60, 0.05}, // for the job in the bucket
 	{"gcp", googleRegion, "us-central1-b", "n2-standard-16", 16, 64, "", 0.62, 0.06},
 	{"azure", azureRegion, "", "Standard_D4s_v5", 4, 16, "", 0.17, 0},

@@ -24,7 +24,7 @@ import (
 func (s *Story) billed(ctx context.Context) (said string, err error) {
 	const beyond = 3 * time.Minute
 	booked, most, billed := map[string]float64{}, map[string]float64{}, map[string]float64{}
-	for _, id := range append([]string{s.data, s.drop, s.job, s.next}, s.theirs...) {
+	for _, id := range append([]string{s.data, s.drop, s.early, s.job, s.next}, s.theirs...) {
 		d, err := s.client.Job(ctx, id)
 		if err != nil {
 			return "", err
@@ -90,7 +90,8 @@ func (s *Story) described(context.Context) (string, error) {
 	if faults := s.World.Faults(); len(faults) > 0 {
 		return "", fmt.Errorf("not in the clouds' descriptions: %s", strings.Join(faults, "; "))
 	}
-	return fmt.Sprintf("%d calls of %d functions", s.World.Count.Total(), len(s.World.Functions)), nil
+	return fmt.Sprintf("%d calls of %d functions; %d requests to the other clouds were throttled",
+		s.World.Count.Total(), len(s.World.Functions), s.World.throttled.Load()), nil
 }
 
 // noSecrets looks for the key of Lambda's cloud and for private keys in everything that the deployment and machines
@@ -161,7 +162,7 @@ func (s *Story) Aftermath(ctx context.Context, out interface{ Write([]byte) (int
 			_, _ = fmt.Fprintf(out, "--- %s\n%s\n", p, raw[max(0, len(raw)-1500):])
 		}
 	}
-	for _, id := range append([]string{s.data, s.drop, s.job, s.next}, s.theirs...) {
+	for _, id := range append([]string{s.data, s.drop, s.early, s.job, s.next}, s.theirs...) {
 		if d, err := s.client.Job(ctx, id); err == nil {
 			for _, a := range d.Attempts {
 				_, _ = fmt.Fprintf(out, "%s %d.%d %s on %s/%s: %s\n", id, a.Task, a.Number, a.Outcome, a.Offer.Cloud,

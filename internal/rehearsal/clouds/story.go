@@ -34,6 +34,7 @@ type Story struct {
 	job    string
 	drop   string   // the job in the bucket
 	theirs []string // jobs from other people's files
+	early  string   // the job before Google's rights took effect
 	next   string   // the last job
 }
 
@@ -60,6 +61,7 @@ func (s *Story) Run(ctx context.Context) error {
 		{"Google's push announces a preemption before the machine knows, and the task resumes elsewhere",
 			150 * time.Second, s.pushed},
 		{"SkyPilot's own files for Google and for Azure run there unchanged", 150 * time.Second, s.others},
+		{"a right takes effect late at Google, the job waits, and a check lifts the block", 150 * time.Second, s.propagated},
 		{"each task of a job is planned on the cheapest cloud for it", 90 * time.Second, s.planned},
 		{"a Google zone runs out of capacity half way, and the task moves to Azure", 150 * time.Second, s.dried},
 		{"training runs on Azure's spot market and saves a checkpoint", 150 * time.Second, s.trains},

@@ -70,6 +70,8 @@ type World struct {
 	servers []*httptest.Server
 	sold    []line
 	faults  []string // requests that are not in a cloud's published description
+
+	throttled atomic.Int64 // requests
 }
 
 // Open starts the clouds and deploys. Close ends it.
@@ -100,9 +102,11 @@ func open(ctx context.Context, o account.Options, refused int) (*World, error) {
 		Dir: filepath.Join(o.Dir, "machines"), Environment: environment,
 		Fault: func(err error) { w.faults = append(w.faults, err.Error()) },
 	})
-	google, azure, lambda := w.serve(httptest.NewServer(w.watch.sells(w.Google))),
-		w.serve(httptest.NewServer(w.watch.refuses(w.Azure))),
-		w.serve(httptest.NewServer(w.Lambda))
+	w.Google.Lag(lateLists)
+	w.Azure.Lag(lateLists)
+	google, azure, lambda := w.serve(httptest.NewServer(w.throttle("gcp", w.watch.sells(w.Google)))),
+		w.serve(httptest.NewServer(w.throttle("azure", w.watch.refuses(w.Azure)))),
+		w.serve(httptest.NewServer(w.throttle("lambda", w.Lambda)))
 	authority.Issuers = azure + arm.IssuersPath
 	if w.stores, err = openStores(ctx, w.Google); err != nil {
 		w.closeClouds()

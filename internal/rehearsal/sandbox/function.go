@@ -24,6 +24,8 @@ type Function struct {
 	Limit   int               // maximum number of concurrent sandboxes
 	Env     map[string]string // as deployed
 	Log     io.Writer
+	// Admit reports whether the account may run another function now, and returns what to call at its end; nil: always.
+	Admit func() (done func(), ok bool)
 	// Seen is called after every invocation, with the time its process took to start if it was new; nil is not called.
 	Seen func(began time.Time, cold time.Duration)
 
@@ -82,6 +84,13 @@ func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		return nil, ctx.Err()
 	}
 	defer func() { <-slots }()
+	if f.Admit != nil {
+		done, ok := f.Admit()
+		if !ok {
+			return nil, ErrThrottled
+		}
+		defer done()
+	}
 	began := time.Now()
 	s, cold, err := f.sandbox(ctx)
 	if err != nil {
@@ -188,7 +197,7 @@ func (f *Function) KillOne(choose func(n int) int) bool {
 	return true
 }
 
-// Close ends every idle sandbox. No invocation may be running.
+// Close ends every idle sandbox. The next invocation starts a new one.
 func (f *Function) Close() {
 	f.mu.Lock()
 	idle := f.idle

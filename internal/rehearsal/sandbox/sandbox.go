@@ -30,6 +30,8 @@ var (
 	ErrKilled   = errors.New("sandbox: the process ended")
 	ErrInit     = errors.New("sandbox: the function did not start")
 	ErrFunction = errors.New("sandbox: the function returned an error")
+	// ErrThrottled means that the account runs as many functions as it may. The function was not invoked.
+	ErrThrottled = errors.New("sandbox: too many functions run")
 )
 
 // initWithin is how long a start may take.

@@ -79,11 +79,13 @@ func (s *Story) steps() []step {
 		{"the table has a plan and its bids", 60 * time.Second, s.planned},
 		{"a zone without capacity is skipped", 90 * time.Second, s.failover},
 		{"training runs on a spot machine and saves a checkpoint", 120 * time.Second, s.training},
+		{"an update is deployed while training runs, and the deployment stays awake", 120 * time.Second, s.updated},
 		{"the machine is taken, and training resumes elsewhere", 120 * time.Second, s.taken},
 		{"the job succeeds", 180 * time.Second, s.succeeded},
 		{"its outputs and logs exist", 30 * time.Second, s.results},
 		{"outputs are in two regions, and what moved between them was planned", 30 * time.Second, s.moved},
 		{"a token gives access only to its own job, and expires", 30 * time.Second, s.tokens},
+		{"a job that exceeds the account's quota of vCPUs waits for its own machines", 120 * time.Second, s.overQuota},
 		{"the command line submits, follows and cancels", 120 * time.Second, s.operated},
 		{"the catalogue is refreshed", 180 * time.Second, s.renewed},
 		{"an invalid DAG file gets an error file next to it", 90 * time.Second, s.rejected},
@@ -139,6 +141,11 @@ type finalError struct{ error }
 
 // drop uploads the DAG file. The first launch for it will be refused for lack of capacity.
 func (s *Story) drop(ctx context.Context) (string, error) {
+	select { // `tradewind deploy aws` prints from when the bucket reports files
+	case <-s.World.Reports:
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 	s.World.Proxy.RefuseLaunches(1)
 	bucket, key := s.World.Bucket("dags"), "team/rehearsal.yaml"
 	if err := s.put(ctx, bucket, key, dagFile); err != nil {

@@ -7,6 +7,9 @@ import (
 
 // aws refuses the machine types that no default image boots, or whose accelerator no default image drives.
 func aws(o catalog.Offer) string {
-	_, why := ec2types.ImageOf(o.InstanceType)
+	class, why := ec2types.ImageOf(o.InstanceType)
+	if why == "" && class == ec2types.Plain && o.Accelerator != "" {
+		return ec2types.WhyNoDriver // of a family that is not known to have accelerators
+	}
 	return why
 }

@@ -7,6 +7,13 @@ import (
 
 // azure refuses confidential machines, and machine types whose accelerator no default image drives.
 func azure(o catalog.Offer) string {
-	_, why := azureimage.Of(o.InstanceType)
+	class, why := azureimage.Of(o.InstanceType)
+	switch class {
+	case azureimage.GPU, azureimage.V100, azureimage.ROCm:
+		return why
+	}
+	if why == "" && o.Accelerator != "" {
+		return azureimage.WhyNoDriver // of a series that is not known to have accelerators
+	}
 	return why
 }

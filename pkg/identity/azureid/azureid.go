@@ -2,13 +2,15 @@
 // "Attested data"): a PKCS7 message with the machine's ID, its subscription, the nonce of the request and the expiry,
 // signed by a certificate of metadata.azure.com. The document does not contain the region.
 //
-// The message contains only the certificate that signed it, and Azure changes the authorities between it and a root
-// without notice. So their certificates are fetched from the addresses that the certificates name, and cached.
+// The message contains only the certificate that signed it. The package contains the authorities between it and a root,
+// as far as Microsoft has published them. Azure changes them without notice, so unknown ones are fetched from the
+// addresses that the certificates name, and cached.
 package azureid
 
 import (
 	"context"
 	"crypto/x509"
+	_ "embed" // Azure's authorities
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -30,9 +32,10 @@ const Name = "azure"
 
 // Config says what to trust. The zero values are for Azure's public cloud.
 type Config struct {
-	// Roots are the authorities to which the certificate must lead; nil means the system's.
+	// Roots are the authorities to which the certificate must lead; nil means the system's and Azure's, and adds the
+	// published authorities to Intermediates.
 	Roots *x509.CertPool
-	// Intermediates are known authorities between the certificate and a root, for brokers that cannot fetch them.
+	// Intermediates are known authorities between the certificate and a root, which are not fetched.
 	Intermediates []*x509.Certificate
 	// Hosts are the only hosts from which certificates of issuers are fetched; nil means Microsoft's and DigiCert's.
 	Hosts []string
@@ -48,23 +51,31 @@ type Config struct {
 // others are intermediates. Issuers may be fetched from this computer too.
 func Local(certificates []byte) (Config, error) {
 	cfg := Config{Roots: x509.NewCertPool(), Hosts: append([]string{"127.0.0.1", "::1"}, hosts...)}
-	roots := 0
+	roots, between, err := parse(certificates)
+	for _, root := range roots {
+		cfg.Roots.AddCert(root)
+	}
+	cfg.Intermediates = between
+	return cfg, err
+}
+
+// parse returns the certificates in PEM that sign themselves, and the others. It fails if there is no root.
+func parse(certificates []byte) (roots, between []*x509.Certificate, err error) {
 	for block, rest := pem.Decode(certificates); block != nil; block, rest = pem.Decode(rest) {
 		cert, err := x509.ParseCertificate(block.Bytes)
 		switch {
 		case err != nil:
-			return cfg, fmt.Errorf("azureid: certificate %d: %w", roots+len(cfg.Intermediates)+1, err)
+			return nil, nil, fmt.Errorf("azureid: certificate %d: %w", len(roots)+len(between)+1, err)
 		case cert.CheckSignatureFrom(cert) == nil:
-			cfg.Roots.AddCert(cert)
-			roots++
+			roots = append(roots, cert)
 		default:
-			cfg.Intermediates = append(cfg.Intermediates, cert)
+			between = append(between, cert)
 		}
 	}
-	if roots == 0 {
-		return cfg, errors.New("azureid: there is no root certificate in PEM")
+	if len(roots) == 0 {
+		return nil, nil, errors.New("azureid: there is no root certificate in PEM")
 	}
-	return cfg, nil
+	return roots, between, nil
 }
 
 // Verifier is an identity.Verifier.
@@ -75,14 +86,33 @@ type Verifier struct {
 
 var _ identity.Verifier = (*Verifier)(nil)
 
-// New returns a verifier. It fails if no roots are given and the system has none.
+// published are Azure's authorities: the roots, and those between them and the certificates that sign documents.
+//
+//go:embed certificates.pem
+var published []byte
+
+// trustAzure completes a Config without roots: it trusts the system's roots, and Azure's also if the system has none.
+func trustAzure(cfg *Config) error {
+	roots, between, err := parse(published)
+	if err != nil {
+		return err
+	}
+	if cfg.Roots, err = x509.SystemCertPool(); err != nil {
+		cfg.Roots = x509.NewCertPool()
+	}
+	for _, root := range roots {
+		cfg.Roots.AddCert(root)
+	}
+	cfg.Intermediates = append(between, cfg.Intermediates...)
+	return nil
+}
+
+// New returns a verifier.
 func New(cfg Config) (*Verifier, error) {
 	if cfg.Roots == nil {
-		roots, err := x509.SystemCertPool()
-		if err != nil {
-			return nil, fmt.Errorf("azureid: the system's certificates: %w", err)
+		if err := trustAzure(&cfg); err != nil {
+			return nil, err
 		}
-		cfg.Roots = roots
 	}
 	if len(cfg.Names) == 0 {
 		cfg.Names = []string{"metadata.azure.com"}

@@ -31,6 +31,8 @@ type Checker struct {
 	Regions []string
 	// Deployment is the tag value of the deployment's networks.
 	Deployment string
+	// Buys means that the credentials are those that buy machines, so their right to do so is checked.
+	Buys bool
 }
 
 // Check implements driver.Checker.
@@ -129,6 +131,9 @@ func (c *Checker) region(ctx context.Context, region, identity string, known *ca
 	} else if err != nil {
 		p.missing = append(p.missing, lack(err))
 	}
+	if c.Buys {
+		p.missing = append(p.missing, c.mayLaunch(ctx, region)...)
+	}
 	if p.limits, err = c.limitsOf(ctx, region); err != nil { // buying does not need the quotas
 		l := lack(err)
 		l.Fatal, l.What = false, fmt.Sprintf("the quotas of %s are unknown: %s", region, l.What)
@@ -140,6 +145,28 @@ func (c *Checker) region(ctx context.Context, region, identity string, known *ca
 			"ec2:DescribeAvailabilityZones"))
 	}
 	return p
+}
+
+// dryRunImage is an image of every region, by a public parameter.
+const dryRunImage = "resolve:ssm:/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64"
+
+// mayLaunch reports missing rights to launch and tag machines. It launches none: a dry run ends with DryRunOperation if
+// the caller has the rights, and with UnauthorizedOperation otherwise (EC2 API reference, RunInstances, DryRun). Other
+// answers say nothing of rights.
+func (c *Checker) mayLaunch(ctx context.Context, region string) []driver.Lack {
+	one := int32(1)
+	tags := []types.Tag{{Key: awssdk.String("tradewind:deployment"), Value: &c.Deployment}}
+	_, err := c.Cloud.EC2(region).RunInstances(ctx, &ec2.RunInstancesInput{
+		DryRun: awssdk.Bool(true), MinCount: &one, MaxCount: &one, ImageId: awssdk.String(dryRunImage),
+		InstanceType:      types.InstanceTypeT3Micro,
+		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tags}},
+	})
+	var e *cloud.Error
+	if !errors.As(aws.Typed(err), &e) || e.Code != "UnauthorizedOperation" {
+		return nil
+	}
+	return []driver.Lack{{Fatal: true, Mend: mendRights,
+		What: "the credentials may not launch machines: they lack ec2:RunInstances or ec2:CreateTags"}}
 }
 
 // commitments reads what the account has committed itself to pay.
