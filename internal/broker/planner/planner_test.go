@@ -243,7 +243,7 @@ func TestInfeasiblePlanNamesField(t *testing.T) {
 	}{
 		"no such offer":  {planinput.Input{Spec: readJob(t, with(", cloud: lambda, region: nowhere"))}, "tasks.train"},
 		"no such device": {planinput.Input{Spec: readJob(t, strings.Replace(with(""), "T4", "FOOBARQ", 1))}, "foobarq"},
-		"deadline":       {planinput.Input{Spec: readJob(t, with("")), DeadlineHours: &half}, "deadline"},
+		"deadline":       {planinput.Input{Spec: readJob(t, with("")), DeadlineHours: &half}, "(guaranteed times: "},
 		"budget":         {planinput.Input{Spec: readJob(t, with("")), BudgetUSD: &cents}, "budget"},
 	} {
 		if got := plan(t, p, c.in); got.Status != record.PlanInfeasible || !strings.Contains(strings.ToLower(got.Message), c.want) {
