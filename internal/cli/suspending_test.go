@@ -79,7 +79,7 @@ func TestSuspendAndResumeRequests(t *testing.T) {
 			Find: func(context.Context, string) (*cli.Target, error) {
 				return &cli.Target{SuspendBroker: h, Close: func() error { return nil }, Detail: unsavedJob,
 					Queued: func(context.Context, string) ([]string, error) { return []string{"job-7", "job-8"}, nil },
-					Job: func(_ context.Context, name string) (string, error) { return "job-" + name, nil }}, nil
+					Job:    func(_ context.Context, name string) (string, error) { return "job-" + name, nil }}, nil
 			},
 		})...)
 		root.SetArgs(strings.Fields(x.args))

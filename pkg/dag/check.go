@@ -302,6 +302,9 @@ func CheckURI(s string) error {
 	if strings.Trim(rest, "/") == "" {
 		return fault.New(fault.Quote(s)+" names no data", "")
 	}
+	if bucket, _, _ := strings.Cut(rest, "/"); strings.Contains(bucket, "$") { // no store allows $ in a name
+		return fault.New(fault.Quote(s)+" has a variable that nothing replaces", "write the name of the bucket")
+	}
 	return nil
 }
 

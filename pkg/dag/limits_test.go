@@ -219,8 +219,8 @@ func TestChecksOfSingleValues(t *testing.T) {
 		},
 		"data": {
 			CheckURI,
-			[]string{"a", "/a", "s3://a", "file:///a", "gs://a/b"},
-			[]string{"", "x://a", "s3://", "s3:///", "a\n"},
+			[]string{"a", "/a", "s3://a", "file:///a", "gs://a/b", "s3://a/$b", "file:///$a"},
+			[]string{"", "x://a", "s3://", "s3:///", "a\n", "s3://$a/b", "gs://a-${b}"},
 		},
 		"a repository": {
 			CheckRepositoryURL,
