@@ -302,10 +302,17 @@ func CheckURI(s string) error {
 	if strings.Trim(rest, "/") == "" {
 		return fault.New(fault.Quote(s)+" names no data", "")
 	}
-	if bucket, _, _ := strings.Cut(rest, "/"); strings.Contains(bucket, "$") { // no store allows $ in a name
-		return fault.New(fault.Quote(s)+" has a variable that nothing replaces", "write the name of the bucket")
-	}
 	return nil
+}
+
+// CheckPlainURI is CheckURI for a format in which variables are not replaced: no store allows $ in the name of a bucket.
+func CheckPlainURI(s string) error {
+	if _, rest, some := strings.Cut(s, "://"); some {
+		if bucket, _, _ := strings.Cut(rest, "/"); strings.Contains(bucket, "$") {
+			return fault.New(fault.Quote(s)+" has a variable that nothing replaces", "write the name of the bucket")
+		}
+	}
+	return CheckURI(s)
 }
 
 // CheckRepositoryURL checks the URL of a git repository. It accepts any URL or path that git accepts, except options

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -230,6 +231,22 @@ tasks:
 		if got.Of(0).Offer.Accelerator != want {
 			t.Errorf("%s: planned on %s", times, got.Of(0).ID)
 		}
+	}
+}
+
+func TestPlanNamesAlternativesThatNoCloudSells(t *testing.T) {
+	p, _ := newPlanner(t)
+	got := plan(t, p, planinput.Input{Spec: readJob(t, `
+tasks:
+  a: {run: x, resources: {anyOf: [{accelerators: RTX3090:1}, {accelerators: T4:1}]}}
+  b: {run: x, resources: {ordered: [{accelerators: RTX3090:1}, {accelerators: T4:1}, {cpus: 2}]}}
+`)})
+	want := []string{
+		"a: the alternative RTX3090 is left out: no cloud in the catalogue sells it",
+		"b: the alternative RTX3090 is left out: no cloud in the catalogue sells it",
+	}
+	if !slices.Equal(got.Notes, want) {
+		t.Errorf("%q", got.Notes)
 	}
 }
 
