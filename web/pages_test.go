@@ -250,17 +250,23 @@ func TestDrainAndResumeQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Drain()
+	spec := apitest.Wide("night", 1)
+	spec.Queue = "research"
+	job := w.Submit(spec)
+	w.Node(job, spec.Tasks[0].Name, 0).Start()
 	b := open(t, w).visit("#/capacity").seen(`button[aria-label="Drain queue research"]`)
 	// Redrawn content keeps the focus.
 	b.focus(`button[aria-label="Suspend queue research"]`)
 	if err := w.Broker.Users.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 3, MaxVCPU: 48}); err != nil {
 		t.Fatal(err)
 	}
-	b.says("0 of 3 running")
+	b.says("1 of 3 running")
 	if at := eval[string](b, `document.activeElement.ariaLabel`); at != "Suspend queue research" {
 		t.Errorf("the focus went to %q", at)
 	}
-	b.click(`button[aria-label="Drain queue research"]`).seen(`dialog`).click(`dialog .danger`).prove()
+	b.click(`button[aria-label="Drain queue research"]`).seen(`dialog`).
+		until("document.querySelector('dialog').innerText.includes('start again from the beginning: " + job + "/" +
+			spec.Tasks[0].Name + ".')").click(`dialog .danger`).prove()
 	b.until(`document.querySelector('main').innerText.includes('suspended') &&
 		document.querySelector('main').innerText.includes('by dashboard')`)
 	b.click(`button[aria-label="Resume queue research"]`).seen(`button[aria-label="Drain queue research"]`)

@@ -30,6 +30,9 @@ type Target struct {
 	Job func(ctx context.Context, name string) (string, error)
 	// Detail returns a job with its tasks. It may be nil: then no task is named.
 	Detail func(ctx context.Context, id string) (*apitypes.JobDetail, error)
+	// Queued returns the IDs of the unfinished jobs of a queue and of the queues below it. It may be nil: then no task
+	// of a queue is named.
+	Queued func(ctx context.Context, queue string) ([]string, error)
 	Close  func() error
 	// StoppedState is the state folder if no broker is running: the change takes effect when one starts. It is empty if
 	// one is running.
@@ -172,7 +175,7 @@ func (x *run) suspendJob(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	x.tellUnsaved(&before)
+	x.tellUnsaved(unsaved(&before), id)
 	said := "is suspended"
 	if v.State == apitypes.JobSuspending {
 		said = "is suspended: its running tasks save their work and release their machines"
@@ -180,14 +183,18 @@ func (x *run) suspendJob(ctx context.Context, id string) error {
 	return x.printDone(v, id, said)
 }
 
-// tellUnsaved names the tasks of a job that lose their work when it is suspended.
-func (x *run) tellUnsaved(d *apitypes.JobDetail) {
-	var lost []string
+// unsaved returns the names of the tasks of a job that lose their work when it is suspended.
+func unsaved(d *apitypes.JobDetail) (lost []string) {
 	for i := range d.TaskList {
 		if t := &d.TaskList[i]; t.LosesWork() {
 			lost = append(lost, text.Clean(t.Name))
 		}
 	}
+	return lost
+}
+
+// tellUnsaved names the tasks that lose their work, until a job or a queue is resumed.
+func (x *run) tellUnsaved(lost []string, resumed string) {
 	if len(lost) == 0 {
 		return
 	}
@@ -195,8 +202,38 @@ func (x *run) tellUnsaved(d *apitypes.JobDetail) {
 		lost = append(lost[:maxLost], text.Count(more, "other task"))
 	}
 	x.Tell("%s: without checkpoints, the work so far is lost: when %s is resumed, it starts again from the beginning",
-		text.List(lost, "and"), d.ID)
+		text.List(lost, "and"), resumed)
 }
+
+// unsavedIn returns the tasks of a queue's jobs that lose their work when the queue is drained, as JOB/TASK.
+func (x *run) unsavedIn(ctx context.Context, queue string) (lost []string, err error) {
+	if x.Queued == nil || x.Detail == nil {
+		return nil, nil
+	}
+	jobs, err := x.Queued(ctx, queue)
+	if err != nil {
+		return nil, err
+	}
+	for n, id := range jobs {
+		if n == maxExamined {
+			return append(lost, "perhaps tasks of "+text.Count(len(jobs)-n, "other job")), nil
+		}
+		d, err := x.Detail(ctx, id)
+		if client.Status(err) == http.StatusNotFound {
+			continue // it was deleted
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range unsaved(d) {
+			lost = append(lost, id+"/"+name)
+		}
+	}
+	return lost, nil
+}
+
+// maxExamined is the maximum number of jobs of a queue whose tasks are read.
+const maxExamined = 100
 
 // maxLost is the maximum number of tasks to name.
 const maxLost = 5
@@ -210,10 +247,18 @@ func (x *run) resumeJob(ctx context.Context, id string) error {
 }
 
 func (x *run) suspendQueue(ctx context.Context) error {
+	var lost []string
+	if x.drain {
+		var err error
+		if lost, err = x.unsavedIn(ctx, x.queue); err != nil {
+			return err
+		}
+	}
 	q, err := x.SuspendQueue(ctx, x.queue, x.by, x.reason, x.drain)
 	if err != nil {
 		return err
 	}
+	x.tellUnsaved(lost, "queue "+text.Clean(x.queue))
 	said := "is suspended: it admits nothing"
 	if q.Suspended.Drain {
 		said = "is suspended: it admits nothing, and running tasks save their work and wait"

@@ -53,13 +53,16 @@ func unsavedJob(_ context.Context, id string) (*apitypes.JobDetail, error) {
 
 // TestSuspendAndResumeRequests runs the commands with their flags.
 func TestSuspendAndResumeRequests(t *testing.T) {
-	for _, x := range []struct{ args, asked, printed, fails string }{
+	for _, x := range []struct{ args, asked, printed, fails, silent string }{
 		{args: "suspend a b --by ann --reason lunch", asked: "suspend job-a ann lunch; suspend job-b ann lunch", printed: "save their work"},
 		{args: "suspend a --by ann", asked: "suspend job-a ann ",
 			printed: "long: without checkpoints, the work so far is lost: when job-a is resumed, it starts again from the beginning"},
 		{args: "resume a --by bob", asked: "resume job-a bob", printed: "job-a resumes"},
 		{args: "suspend --queue lab --by ann", asked: "suspend queue lab ann ", printed: "queue lab is suspended: it admits nothing\n"},
 		{args: "suspend --queue lab --by ann --drain", asked: "suspend queue lab ann ", printed: "running tasks save their work"},
+		{args: "suspend --queue lab --by ann --drain", asked: "suspend queue lab ann ", printed: "job-7/long and job-8/long: " +
+			"without checkpoints, the work so far is lost: when queue lab is resumed, it starts again from the beginning"},
+		{args: "suspend --queue lab --by ann", asked: "suspend queue lab ann ", silent: "the work so far is lost"},
 		{args: "resume --queue lab --by bob", asked: "resume queue lab bob", printed: "admits tasks again"},
 		{args: "suspend --queue lab --by ann -o json", asked: "suspend queue lab ann ", printed: `"closed": true`},
 		{args: "resume --queue nowhere", fails: `unknown queue "nowhere"`},
@@ -75,7 +78,8 @@ func TestSuspendAndResumeRequests(t *testing.T) {
 			Flags: func(*cobra.Command, *string) {},
 			Find: func(context.Context, string) (*cli.Target, error) {
 				return &cli.Target{SuspendBroker: h, Close: func() error { return nil }, Detail: unsavedJob,
-					Job: func(_ context.Context, name string) (string, error) { return "job-" + name, nil }}, nil
+					Queued: func(context.Context, string) ([]string, error) { return []string{"job-7", "job-8"}, nil },
+					Job:    func(_ context.Context, name string) (string, error) { return "job-" + name, nil }}, nil
 			},
 		})...)
 		root.SetArgs(strings.Fields(x.args))
@@ -85,8 +89,32 @@ func TestSuspendAndResumeRequests(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), x.fails) {
 				t.Errorf("%s: fails with %v", x.args, err)
 			}
+		case x.silent != "" && strings.Contains(out.String(), x.silent):
+			t.Errorf("%s: prints %q", x.args, out)
 		case err != nil || asked != x.asked || !strings.Contains(out.String(), x.printed):
 			t.Errorf("%s: asks %q and prints %q, %v", x.args, asked, out, err)
 		}
+	}
+}
+
+type jobsOfQueues struct{}
+
+func (jobsOfQueues) Jobs(context.Context, int) (*apitypes.JobList, error) {
+	return &apitypes.JobList{Jobs: []apitypes.JobView{
+		{ID: "own", Queue: "lab", State: apitypes.JobRunning}, {ID: "below", Queue: "alice", State: apitypes.JobRunning},
+		{ID: "old", Queue: "lab", State: apitypes.JobSucceeded}, {ID: "other", Queue: "default", State: apitypes.JobRunning},
+	}}, nil
+}
+
+func (jobsOfQueues) Queues(context.Context) (*apitypes.QueueList, error) {
+	return &apitypes.QueueList{Queues: []apitypes.Queue{
+		{Name: "lab"}, {Name: "team", Parent: "lab"}, {Name: "alice", Parent: "team"}, {Name: "default"},
+	}}, nil
+}
+
+func TestDrainExaminesJobsOfQueuesBelow(t *testing.T) {
+	got, err := cli.QueuedJobs(t.Context(), jobsOfQueues{}, "lab")
+	if err != nil || strings.Join(got, " ") != "own below" {
+		t.Errorf("%v, %v", got, err)
 	}
 }

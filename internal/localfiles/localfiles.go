@@ -173,6 +173,9 @@ func (p Base) explain(spec *dag.Job, task int, field, uri, abs string, err error
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		reason, hint = fmt.Sprintf("%q: there is no %s", uri, abs), "paths begin at "+p.Base
+		if strings.Contains(uri, "$") {
+			hint = "a variable without a value in the file is not replaced: write the path"
+		}
 	case errors.As(err, &large):
 		hint = large.Hint()
 	case errors.Is(err, ErrFull):

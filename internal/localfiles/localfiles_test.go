@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -92,6 +93,14 @@ func TestLocalPathsBecomePacks(t *testing.T) {
 	}
 	if use.Workdir != "pack:code" || spec.Tasks[2].Inputs[0].URI != "not/there" {
 		t.Errorf("%+v", spec.Tasks)
+	}
+}
+
+func TestMissingPathWithVariableSaysThatNothingReplacesIt(t *testing.T) {
+	spec := parse(t, strings.Replace(several, "workdir: code", "workdir: $CODE", 1))
+	_, err := localfiles.Base{Base: t.TempDir()}.Find(t.Context(), spec, pack.Options{MaxBytes: 1000})
+	if text := fmt.Sprint(err); !strings.Contains(text, "a variable without a value in the file is not replaced") {
+		t.Error(text)
 	}
 }
 

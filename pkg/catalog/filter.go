@@ -235,6 +235,12 @@ func (f *filter) entriesForLimit(limit int) int {
 	return min(f.machineEntries, len(f.machines)*limit*rarity)
 }
 
+// HasAccelerator reports whether the catalogue has machines with an accelerator, in any spelling.
+func (c *Catalog) HasAccelerator(spelling string) bool {
+	name, err := c.acceleratorName(spelling)
+	return err == nil && len(c.byAccelerator[name]) > 0
+}
+
 // acceleratorName returns the canonical name for a spelling, from all known accelerators or from those that the
 // catalogue sells.
 func (c *Catalog) acceleratorName(spelling string) (string, error) {

@@ -305,6 +305,16 @@ func CheckURI(s string) error {
 	return nil
 }
 
+// CheckPlainURI is CheckURI for a format in which variables are not replaced: no store allows $ in the name of a bucket.
+func CheckPlainURI(s string) error {
+	if _, rest, some := strings.Cut(s, "://"); some {
+		if bucket, _, _ := strings.Cut(rest, "/"); strings.Contains(bucket, "$") {
+			return fault.New(fault.Quote(s)+" has a variable that nothing replaces", "write the name of the bucket")
+		}
+	}
+	return CheckURI(s)
+}
+
 // CheckRepositoryURL checks the URL of a git repository. It accepts any URL or path that git accepts, except options
 // of git and transports that run a program.
 func CheckRepositoryURL(s string) error {

@@ -218,9 +218,9 @@ func TestChecksOfSingleValues(t *testing.T) {
 			[]string{"", "..", "../a", "/a", "~", "~/a", "a/../.."},
 		},
 		"data": {
-			CheckURI,
-			[]string{"a", "/a", "s3://a", "file:///a", "gs://a/b"},
-			[]string{"", "x://a", "s3://", "s3:///", "a\n"},
+			CheckPlainURI,
+			[]string{"a", "/a", "s3://a", "file:///a", "gs://a/b", "s3://a/$b", "file:///$a"},
+			[]string{"", "x://a", "s3://", "s3:///", "a\n", "s3://$a/b", "gs://a-${b}"},
 		},
 		"a repository": {
 			CheckRepositoryURL,

@@ -389,6 +389,15 @@ func TestMixedJobKeepsDeadlineAndBudget(t *testing.T) {
 	}
 }
 
+func TestDeadlineThatNoSharedMachinesKeepNamesGuaranteedTimes(t *testing.T) {
+	p := smallPlanner(t)
+	soon := 0.05
+	got := plan(t, p, planinput.Input{Spec: array(300, 10*time.Minute).WithWorkers(), DeadlineHours: &soon})
+	if got.Status != record.PlanInfeasible || !strings.Contains(got.Message, "(guaranteed times: ") {
+		t.Errorf("%s: %s", got.Status, got.Message)
+	}
+}
+
 func TestMixedJobIsInfeasibleWithTooSmallBudget(t *testing.T) {
 	p := smallPlanner(t)
 	spec := merged()

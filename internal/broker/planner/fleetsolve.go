@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
@@ -163,6 +164,9 @@ func (f *fleet) inTime(ctx context.Context, t *try, effort float64) error {
 	answer, err := f.search(ctx, t.guaranteed, effort)
 	if err == nil {
 		t.answer = retimed(t.expected, answer)
+	}
+	if none := (*noFleetError)(nil); errors.As(err, &none) && strings.Contains(none.message, "deadline is") {
+		return &noFleetError{none.message + guaranteedTimes}
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
@@ -155,10 +156,31 @@ func (b *builder) notes(plan *record.Plan) (notes []string) {
 			say(i, rule, b.in.Spec.Tasks[i].Name)
 		}
 	}
+	for i := range b.in.Spec.Tasks {
+		for _, note := range b.leftOut(&b.in.Spec.Tasks[i]) {
+			if !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
+	}
 	const most = 20
 	notes = notes[:min(len(notes), most)]
 	if why := b.withoutAgent(); why != "" {
 		notes = append(notes, why)
+	}
+	return notes
+}
+
+// leftOut names the alternatives of a task whose accelerator no cloud sells. Without alternatives this is an error.
+func (b *builder) leftOut(t *dag.Task) (notes []string) {
+	if len(t.Resources) < 2 {
+		return nil
+	}
+	for k := range t.Resources {
+		if name := t.Resources[k].Accelerator; name != "" && name != catalog.AnyAccelerator && !b.catalog.HasAccelerator(name) {
+			notes = append(notes, fmt.Sprintf("%s: the alternative %s is left out: no cloud in the catalogue sells it",
+				t.Name, name))
+		}
 	}
 	return notes
 }

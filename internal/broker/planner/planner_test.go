@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -233,6 +234,22 @@ tasks:
 	}
 }
 
+func TestPlanNamesAlternativesThatNoCloudSells(t *testing.T) {
+	p, _ := newPlanner(t)
+	got := plan(t, p, planinput.Input{Spec: readJob(t, `
+tasks:
+  a: {run: x, resources: {anyOf: [{accelerators: RTX3090:1}, {accelerators: T4:1}]}}
+  b: {run: x, resources: {ordered: [{accelerators: RTX3090:1}, {accelerators: T4:1}, {cpus: 2}]}}
+`)})
+	want := []string{
+		"a: the alternative RTX3090 is left out: no cloud in the catalogue sells it",
+		"b: the alternative RTX3090 is left out: no cloud in the catalogue sells it",
+	}
+	if !slices.Equal(got.Notes, want) {
+		t.Errorf("%q", got.Notes)
+	}
+}
+
 func TestInfeasiblePlanNamesField(t *testing.T) {
 	p, _ := newPlanner(t)
 	half := 0.5
@@ -243,7 +260,7 @@ func TestInfeasiblePlanNamesField(t *testing.T) {
 	}{
 		"no such offer":  {planinput.Input{Spec: readJob(t, with(", cloud: lambda, region: nowhere"))}, "tasks.train"},
 		"no such device": {planinput.Input{Spec: readJob(t, strings.Replace(with(""), "T4", "FOOBARQ", 1))}, "foobarq"},
-		"deadline":       {planinput.Input{Spec: readJob(t, with("")), DeadlineHours: &half}, "deadline"},
+		"deadline":       {planinput.Input{Spec: readJob(t, with("")), DeadlineHours: &half}, "(guaranteed times: "},
 		"budget":         {planinput.Input{Spec: readJob(t, with("")), BudgetUSD: &cents}, "budget"},
 	} {
 		if got := plan(t, p, c.in); got.Status != record.PlanInfeasible || !strings.Contains(strings.ToLower(got.Message), c.want) {

@@ -108,9 +108,18 @@ func joined(sets [][]int) (out [][]int) {
 	return out
 }
 
+// guaranteedTimes labels the times of a message about a deadline. They are longer than the expected ones, which plans
+// show.
+const guaranteedTimes = " (guaranteed times: with slow boots, and time for interruptions of spot machines)"
+
 // explain says why there is no plan.
 func (b *builder) explain(sol *optimizer.Solution) string {
-	if sol.Reason == nil || sol.Reason.Constraint != optimizer.NoCandidates || len(b.model.Together) == 0 {
+	switch {
+	case sol.Reason == nil:
+		return sol.Message
+	case sol.Reason.Constraint == optimizer.Deadline || sol.Reason.Constraint == optimizer.DeadlineAndBudget:
+		return sol.Message + guaranteedTimes
+	case sol.Reason.Constraint != optimizer.NoCandidates || len(b.model.Together) == 0:
 		return sol.Message
 	}
 	return sol.Message + " (the machines of a gang are in one region, or zone, unless it says within: anywhere)"

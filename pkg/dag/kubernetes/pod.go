@@ -28,6 +28,7 @@ type pod struct {
 	folders   []mount // of volumes that are folders
 	files     []file
 	resources []dag.Resources
+	selected  string          // the accelerator of its node selector
 	rules     []dag.Placement // about pods of the same template
 	marks     []dag.Mark
 	subdomain string
@@ -117,7 +118,7 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 	known.with(
 		silentlyIgnored[*podParts]("terminationGracePeriodSeconds", "schedulerName", "automountServiceAccountToken",
 			"hostNetwork", "dnsPolicy", "shareProcessNamespace", "enableServiceLinks", "setHostnameAsFQDN", "os",
-			"overhead", "preemptionPolicy", "tolerations", "nodeName", "hostUsers", "readinessGates"),
+			"overhead", "preemptionPolicy", "tolerations", "hostUsers", "readinessGates"),
 	)
 	known.with(ignored[*podParts](r, "is not acted on: a machine outside the cluster has no rights in it",
 		"serviceAccountName", "serviceAccount"))
@@ -126,6 +127,8 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 		p.limit(d)
 		return err
 	}
+	known.with(unsupported[*podParts](r, "names a node of a cluster, and the plan chooses the machine",
+		"leave it out, or choose a type of machine with nodeSelector", "nodeName"))
 	known.with(unsupported[*podParts](r, "are resources of a whole pod, which are not read",
 		"write them at its container", "resources"))
 	known.with(ignored[*podParts](r, notActedOn, "hostPID", "hostIPC", "dnsConfig",

@@ -161,7 +161,7 @@ func (r *reader) selectLabel(p *pod, label, s string, n *yaml.Node) error {
 		if err != nil {
 			return err
 		}
-		res.Accelerator = name
+		res.Accelerator, p.selected = name, name
 		r.mark(p, "accelerators", n, path)
 		return nil
 	default:
@@ -227,6 +227,9 @@ func (r *reader) finishResources(p *pod, n *yaml.Node) {
 		p.raiseResources(init)
 	}
 	res := p.first()
+	if res.Accelerator == "" {
+		res.Accelerator = p.selected // a TrainJob may request the GPUs of a pod whose node selector is in its runtime
+	}
 	if res.Accelerator != "" && res.AcceleratorCount == 0 {
 		res.Accelerator = "" // the pod runs on a GPU node but requests no GPU
 	}

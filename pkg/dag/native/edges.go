@@ -116,7 +116,7 @@ func (r *reader) forInput() yamlfile.Fields[*nativeInput] {
 	other := func(in *nativeInput) **yaml.Node { return &in.otherAt }
 	return yamlfile.Fields[*nativeInput]{
 		"uri": noting(func(in *nativeInput) **yaml.Node { return &in.uriAt },
-			yamlfile.TextField(y, func(in *nativeInput) *string { return &in.URI }, yamlfile.Checked(dag.CheckURI))),
+			yamlfile.TextField(y, func(in *nativeInput) *string { return &in.URI }, yamlfile.Checked(dag.CheckPlainURI))),
 		"path": noting(
 			other,
 			yamlfile.TextField(
@@ -146,7 +146,7 @@ func (r *reader) forInput() yamlfile.Fields[*nativeInput] {
 			yamlfile.TextField(
 				y,
 				func(in *nativeInput) *string { return &in.Source },
-				yamlfile.Checked(dag.CheckURI),
+				yamlfile.Checked(dag.CheckPlainURI),
 			),
 		),
 		"each": noting(

@@ -151,7 +151,7 @@ func (r *reader) readWorkdir(t *dag.Task, n *yaml.Node) error {
 		return yamlfile.TextField(
 			y,
 			func(t *dag.Task) *string { return &t.Workdir },
-			yamlfile.Checked(dag.CheckURI),
+			yamlfile.Checked(dag.CheckPlainURI),
 		)(
 			t,
 			n,
@@ -253,7 +253,7 @@ func (r *reader) forOutput() yamlfile.Fields[*dag.Output] {
 			func(o *dag.Output) *string { return &o.Path },
 			yamlfile.Checked(dag.CheckInside),
 		),
-		"uri":  yamlfile.TextField(y, func(o *dag.Output) *string { return &o.URI }, yamlfile.Checked(dag.CheckURI)),
+		"uri":  yamlfile.TextField(y, func(o *dag.Output) *string { return &o.URI }, yamlfile.Checked(dag.CheckPlainURI)),
 		"size": yamlfile.TextField(y, func(o *dag.Output) *dag.GiB { return &o.Size }, dag.ParseSize),
 	}
 }

@@ -341,8 +341,8 @@ func lastElement(s string) string {
 }
 
 // filled is expand for a text that names data. An error names the variables without a value, because they are the cause
-// of a path that cannot exist: those that are declared without a value in a local path, and empty ones if nothing else
-// is left.
+// of a path that cannot exist: those that are declared without a value in a local path, empty ones if nothing else is
+// left, and unknown ones in the name of a bucket.
 func (r *reader) filled(t *skyTask, n *yaml.Node, field, s string) (string, error) {
 	out := r.expand(t, n, field, s)
 	local := !strings.Contains(out, "://")
@@ -356,7 +356,8 @@ func (r *reader) filled(t *skyTask, n *yaml.Node, field, s string) (string, erro
 		rest = rest[i+length:]
 		value, given := t.Env[name]
 		empty := given && value == "" && dag.CheckURI(out) != nil
-		if (empty || t.unset[name] && local) && !slices.Contains(names, name) {
+		unknown := name != "" && !given && !t.unset[name] && dag.CheckPlainURI(out) != nil
+		if (empty || unknown || t.unset[name] && local) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

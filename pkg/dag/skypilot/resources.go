@@ -21,6 +21,8 @@ type skyChoice struct {
 	dag.Resources
 	accelerators []skyAccelerator
 	inOrder      bool       // accelerators are in order of preference
+	among        bool       // it is one of several alternatives
+	unsold       bool       // it is one of several, and no cloud here sells its accelerators
 	images       []skyImage // by region; nil if there is one image
 	memoryRatio  float64    // GiB per vCPU
 	marks        []dag.Mark
@@ -256,9 +258,12 @@ func (r *reader) readMemory(c *skyChoice, n *yaml.Node) error {
 // YAML writes as a mapping without values.
 func (r *reader) readAccelerators(c *skyChoice, n *yaml.Node) error {
 	c.accelerators, c.inOrder = nil, false
-	alternatives := len(n.Content) > 2 || n.Kind == yaml.SequenceNode && len(n.Content) > 1
+	alternatives := c.among || len(n.Content) > 2 || n.Kind == yaml.SequenceNode && len(n.Content) > 1
 	add := func(s string, n *yaml.Node) error { return r.addAccelerator(c, s, n, alternatives) }
 	none := func() error {
+		if c.unsold = len(c.accelerators) == 0 && c.among; c.unsold {
+			return nil
+		}
 		if len(c.accelerators) == 0 && len(n.Content) > 0 {
 			return r.Fault(n, "none of these is sold by a cloud here", "tradewind catalog search --gpu ANY")
 		}
@@ -299,7 +304,7 @@ func (r *reader) readAccelerators(c *skyChoice, n *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	return add(s, n)
+	return cmp.Or(add(s, n), none())
 }
 
 // addAccelerator adds one alternative. One that no cloud here sells is left out with a warning if there are others.
@@ -434,6 +439,7 @@ func (r *reader) readResources(t *skyTask, n *yaml.Node) error {
 	var dropped error // of the last alternative that was left out
 	err := r.List(alternatives.Node, func(i int, n *yaml.Node) error {
 		choice := base
+		choice.among = len(alternatives.Node.Content) > 1
 		choice.marks = slices.Clone(base.marks)
 		path := "resources." + alternatives.Key + fault.Index(i)
 		if err := r.readChoice(t, n, &choice, path, nil); err != nil {
@@ -442,6 +448,10 @@ func (r *reader) readResources(t *skyTask, n *yaml.Node) error {
 		if elsewhere(choice.Cloud) && len(alternatives.Node.Content) > 1 {
 			dropped = r.Fault(n, unsupportedCloud(choice.Cloud), supportedClouds)
 			r.job.Warn(yamlfile.PositionOf(n), path, "is left out: "+unsupportedCloud(choice.Cloud))
+			return nil
+		}
+		if choice.unsold {
+			dropped = r.Fault(n, "no cloud here sells its accelerators", "tradewind catalog search --gpu ANY")
 			return nil
 		}
 		return r.addChoice(t, &choice, n, path)

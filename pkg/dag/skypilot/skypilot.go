@@ -67,9 +67,11 @@ func newReader(name string, from yamlfile.Reader) *reader {
 
 // IsSkyPilot reports whether a document has a field of a SkyPilot task.
 func IsSkyPilot(doc *yaml.Node) bool {
-	known := newReader("", yamlfile.Reader{}).task
+	r := newReader("", yamlfile.Reader{})
+	known := r.header()
 	for i := 0; i+1 < len(doc.Content); i += 2 {
-		if _, ok := known[doc.Content[i].Value]; ok {
+		_, ofTask := r.task[doc.Content[i].Value]
+		if _, ofHeader := known[doc.Content[i].Value]; ofTask || ofHeader {
 			return true
 		}
 	}
@@ -185,10 +187,9 @@ func (r *reader) primaryTask() error {
 	return nil
 }
 
-// readHeader reads a first document that has a name but no task. It may also declare the tasks as a group that runs
-// in parallel. It returns false if the document is a task.
-func (r *reader) readHeader(doc *yaml.Node) (bool, error) {
-	header := yamlfile.Fields[*dag.Job]{
+// header has the fields of a first document that is not a task.
+func (r *reader) header() yamlfile.Fields[*dag.Job] {
+	return yamlfile.Fields[*dag.Job]{
 		"name": func(j *dag.Job, n *yaml.Node) error {
 			s, err := r.Text(n)
 			j.Name = dag.ToName(s, j.Name)
@@ -217,6 +218,12 @@ func (r *reader) readHeader(doc *yaml.Node) (bool, error) {
 			return r.Fault(n, "the other tasks end at once when the primary task has ended", "leave it out")
 		},
 	}
+}
+
+// readHeader reads a first document that has a name but no task. It may also declare the tasks as a group that runs
+// in parallel. It returns false if the document is a task.
+func (r *reader) readHeader(doc *yaml.Node) (bool, error) {
+	header := r.header()
 	entries, err := r.Mapping(doc)
 	if err != nil {
 		return false, err

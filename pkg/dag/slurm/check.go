@@ -13,52 +13,34 @@ import (
 
 var (
 	comment  = regexp.MustCompile(`(?m)^[ \t]*#.*$`)
-	step     = regexp.MustCompile(`(?m)(?:^|[;&|(!]|\bthen|\bdo|\belse|\btime|\bexec)[ \t]*srun\b([^\n;&|]*)`)
+	step     = regexp.MustCompile(`(?m)(?:^|[;&|({!\x60]|\b(?:then|do|else|elif|if|while|until|time|exec))[ \t]*srun\b([^\n;&|]*)`)
 	modules  = regexp.MustCompile(`(?m)^[ \t]*(module|ml)[ \t]+(load|add|purge|use|swap|[a-z])`)
 	anyOwn   = regexp.MustCompile(`\bSLURM[A-Z]*_[A-Z0-9_]+\b`)
 	assigned = regexp.MustCompile(`\b(SLURM[A-Z]*_[A-Z0-9_]+)=`)
 )
-
-// refusedInStep are options of srun with which a step would have another result.
-var refusedInStep = []struct{ option, why, instead string }{
-	{
-		"--container-",
-		"containers of a step are not started",
-		"name the image for the whole script: #SBATCH --container-image",
-	},
-	{"--multi-prog", "the file of programs is not read", "start each program with its own srun -n1"},
-	{"--het-group", "heterogeneous steps are not supported", "write a gang of roles"},
-	{"--pack-group", "heterogeneous steps are not supported", "write a gang of roles"},
-	{"--export=NONE", "variables are not removed", "unset those that the program must not have"},
-	{"--prolog", "programs before a step are not run", "run it before srun"},
-	{"--epilog", "programs after a step are not run", "run it after srun"},
-	{"--task-prolog", "programs before each task are not run", "srun sh -c 'PROLOG; exec PROGRAM'"},
-	{"--task-epilog", "programs after each task are not run", "srun sh -c 'PROGRAM; EPILOG'"},
-	{"--begin", "steps start when the script reaches them", "leave it out"},
-	{"--deadline", "steps are not removed before their time", "timeout SECONDS srun PROGRAM"},
-	{"--bb", "there are no burst buffers", "name inputs of the converted job"},
-	{"--resources", "hierarchical resources are not counted", "leave it out"},
-	{"--runtime", "plugins of Slurm are not loaded", "leave it out"},
-	{"--test-only", "nothing would run", "leave it out"},
-	{"--export-file", "the file is not read", "set -a; . FILE; set +a"},
-}
 
 // withoutComments replaces comments with spaces, so that positions stay.
 func withoutComments(script string) string {
 	return comment.ReplaceAllStringFunc(script, func(s string) string { return strings.Repeat(" ", len(s)) })
 }
 
-// checkSteps refuses what srun cannot do here.
+// checkSteps refuses what srun cannot do here, and warns about options that have no effect.
 func (r *reader) checkSteps(script string) error {
 	var all fault.Faults
+	a := r.requirements
+	nodes, err := a.spread()
+	if err != nil {
+		return nil //nolint:nilerr // build returns it
+	}
 	joined := strings.ReplaceAll(withoutComments(script), "\\\n", "  ") // of the same length, which keeps positions
 	for _, m := range step.FindAllStringSubmatchIndex(joined, -1) {
-		args := joined[m[2]:m[3]]
-		words := strings.Fields(args)
+		words := shellWords(joined[m[2]:m[3]])
 		at := fault.PositionIn([]byte(script), m[2])
-		for _, o := range refusedInStep {
-			if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, o.option) }) {
-				all.Add(fault.At(at, fault.Within("srun", fault.New(o.option+": "+o.why, o.instead))))
+		for _, arg := range stepArguments(words) {
+			all.Add(fault.At(at, fault.Within("srun", arg.refusal(a.devices(nodes), nodes))))
+			if name := "srun --" + arg.option.name; arg.option.effect != "" && !r.warned[name] {
+				r.warned[name] = true
+				r.job.Warn(at, name, "is ignored: "+arg.option.effect)
 			}
 		}
 		if slices.Contains(words, ":") {

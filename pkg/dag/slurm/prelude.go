@@ -159,9 +159,8 @@ const whichInput = `"$(stat -L -c %d:%i /dev/stdin 2>/dev/null || ls -L -i /dev/
 const ownInput = `export TRADEWIND_STDIN=` + whichInput + `
 `
 
-// srun starts a program on each node, as often as requested, through the agents. It fails if one of them fails. It
-// supports the options for the number of programs, their nodes and their input; it ignores the others, which concern
-// Slurm.
+// srun starts a program on each node, as often as requested, through the agents. It fails if one of them fails. The
+// table of steps.go states which of its options are done, ignored and refused.
 //
 // Programs run in parallel, and a shell gives background programs no standard input. A single program on the first
 // node gets the standard input of srun directly. Otherwise each program must get all of it, so srun reads it to its
@@ -173,56 +172,15 @@ const ownInput = `export TRADEWIND_STDIN=` + whichInput + `
 // environment and not from the output of export -p, in which a value may have several lines. The working folder is
 // found by the shell's name for it, or by its real path if a program other than a shell changed to it. The names of
 // srun's own variables begin with _, because the script may export variables of any name.
-const srun = `srun() (
+var srun = `srun() (
   unset IFS
-  _tasks= _nodes= _each= _label= _list= _input=all _dir= _output= _export=ALL
+  _tasks= _nodes= _each= _cpus= _label= _list= _without= _skip= _input=all _dir= _output= _error= _mode=truncate
+  _limit= _late= _bad= _keep= _gpus=${SLURM_GPUS_PER_TASK-} _export=ALL
   refuse() {
     echo "srun: $1" >&2
     exit 1
   }
-  while [ $# -gt 0 ]; do
-    case $1 in
-    -l|--label) _label=1; shift ;;
-    -n|--ntasks) _tasks=$2; shift 2 ;;
-    -n*) _tasks=${1#-n}; shift ;;
-    --ntasks=*) _tasks=${1#*=}; shift ;;
-    -N|--nodes) _nodes=$2; shift 2 ;;
-    -N*) _nodes=${1#-N}; shift ;;
-    --nodes=*) _nodes=${1#*=}; shift ;;
-    --ntasks-per-node) _each=$2; shift 2 ;;
-    --ntasks-per-node=*) _each=${1#*=}; shift ;;
-    -w|--nodelist) _list=$2; shift 2 ;;
-    -w*) _list=${1#-w}; shift ;;
-    --nodelist=*) _list=${1#*=}; shift ;;
-    -i|--input) _input=$2; shift 2 ;;
-    -i*) _input=${1#-i}; shift ;;
-    --input=*) _input=${1#*=}; shift ;;
-    -D|--chdir) _dir=$2; shift 2 ;;
-    -D*) _dir=${1#-D}; shift ;;
-    --chdir=*) _dir=${1#*=}; shift ;;
-    -o|--output) _output=$2; shift 2 ;;
-    -o*) _output=${1#-o}; shift ;;
-    --output=*) _output=${1#*=}; shift ;;
-    --export) _export=$2; shift 2 ;;
-    --export=*) _export=${1#*=}; shift ;;
-    --multi-prog|--container-*|:) refuse "$1 is not known here" ;;
-    --*=*) shift ;;
-    -[ABcCdeGJLmMpqrStTWx]) shift 2 ;;
-    --account|--constraint|--cores-per-socket|--cpu-bind|--cpu-freq|--cpus-per-*) shift 2 ;;
-    --dependency|--distribution|--epilog|--error|--exclude|--export-file|--extra-node-info) shift 2 ;;
-    --gpu-*|--gpus|--gpus-per-*|--gres|--gres-flags|--hint|--job-name|--jobid|--licenses) shift 2 ;;
-    --mail-*|--mem|--mem-*|--mincpus|--mpi|--network|--nodefile|--ntasks-per-*|--open-mode) shift 2 ;;
-    --partition|--prefer|--priority|--profile|--prolog|--qos|--relative|--reservation|--signal) shift 2 ;;
-    --sockets-per-node|--switches|--task-*|--thread-spec|--threads|--threads-per-core|--time|--time-min) shift 2 ;;
-    --tmp|--tres-per-task|--tres-bind|--treewidth|--wait|--wckey) shift 2 ;;
-    --acctg-freq|--bcast-exclude|--cluster-constraint|--clusters|--comment|--core-spec|--delay-boot) shift 2 ;;
-    --extra|--ignore-signals|--mcs-label|--msg-timeout|--segment|--slurmd-debug) shift 2 ;;
-    --) shift; break ;;
-    -*) shift ;;
-    *) break ;;
-    esac
-  done
-` + srunExport + srunNodes + srunInput + `
+` + checkGPUs + parseSteps() + srunExport + srunNodes + srunInput + srunGuard + `
   quoted() { # the quote that ends it comes before the last line's end, so that a word's own ends of lines are kept
     printf "'"
     printf '%s\n' "$1" | sed "s/'/'\\\\''/g; \$s/\$/'/"
@@ -261,40 +219,53 @@ const srun = `srun() (
     _there="export SLURM_SUBMIT_DIR=\"\$PWD\"; cd $(quoted "$_folder") 2>/dev/null;"
     _environment="env$_environment SLURM_SUBMIT_DIR=\"\$SLURM_SUBMIT_DIR\""
   fi
-  exec 7>&1 8>&2
   _per=$(( (_tasks + _nodes - 1) / _nodes )) _rank=0 _node=-1 _started=
+  [ $(( _per * ${_gpus:-0} )) -le "${SLURM_GPUS_ON_NODE:-0}" ] ||
+    refuse "$_gpus GPUs for each rank are more than the ${SLURM_GPUS_ON_NODE:-0} of a node"
   for _address in $_addresses; do
     _node=$(( _node + 1 )) _within=0
     while [ $_within -lt $_per ] && [ $_rank -lt "$_tasks" ]; do
-      _set="SLURM_PROCID=$_rank SLURM_LOCALID=$_within SLURM_NODEID=$_node SLURM_NTASKS=$_tasks SLURM_NPROCS=$_tasks"
+      _set="SLURM_PROCID=$_rank SLURM_LOCALID=$_within SLURM_NODEID=$_node"
+      [ -n "$_keep" ] || _set="$_set SLURM_NTASKS=$_tasks SLURM_NPROCS=$_tasks"
+      [ -z "$_cpus" ] || _set="$_set SLURM_CPUS_PER_TASK=$_cpus"
+      [ -z "$_gpus" ] || _set="$_set CUDA_VISIBLE_DEVICES=$(devices_of $_within)"
       _from=/dev/null _feed=exec
       case $_input in
       all|"$_rank") _from=$_kept _feed=$_carried ;;
       esac
-      [ -z "$_output" ] || open_output
+      open_streams
       if [ "$_address" != "$SLURMD_NODENAME" ]; then
         _set="$_there $_feed $_environment $_set SLURMD_NODENAME=$_address$_command"
-        started "$TRADEWIND_RSH_AGENT" "$_address" "$_set" >&7 2>&8 &
+        $_run "$TRADEWIND_RSH_AGENT" "$_address" "$_set" >&7 2>&8 &
       elif [ -n "$_direct" ]; then
-        eval "started env $_set$_command" <&6 6<&- >&7 2>&8 &
+        eval "$_run env $_set$_command" <&6 6<&- >&7 2>&8 &
       else
-        eval "started env $_set$_command" <"$_from" >&7 2>&8 &
+        eval "$_run env $_set$_command" <"$_from" >&7 2>&8 &
       fi
       _started="$_started $!" _rank=$(( _rank + 1 )) _within=$(( _within + 1 ))
     done
   done
-  _failed=0
+  _failed=0 _watcher=
+  if [ "$_run" = guarded ]; then
+    guard &
+    _watcher=$!
+  fi
   for _child in $_started; do
     wait $_child || _failed=$?
   done
+  if [ -n "$_watcher" ]; then
+    kill $_watcher 2>/dev/null || :
+    [ ! -e "$_watched/late" ] || [ $_failed -ne 0 ] || _failed=124
+    rm -rf "$_watched"
+  fi
   [ "$_kept" = /dev/null ] || rm -f "$_kept"
   exit $_failed
 )
 `
 
-// srunExport applies --export, --chdir and --output. A list of variables without ALL is refused, because it would
-// remove the others. The names of a step's output files may contain the rank, the node and the job; a file that several
-// ranks share gets the output of all, and errors go to the same file.
+// srunExport applies --export, --chdir, --output and --error. A list of variables without ALL is refused, because it
+// would remove the others. The names of a step's output files may contain the rank, the node and the job; a file that
+// several ranks share gets the output of all. Without --error, errors go to the file of the output.
 const srunExport = `  case ,$_export, in
   *,ALL,*) ;;
   *) refuse "--export=$_export: the other variables can not be removed: add ALL" ;;
@@ -308,48 +279,170 @@ const srunExport = `  case ,$_export, in
   done
   set +f
   unset IFS
+  case $_mode in
+  a|append|t|truncate) ;;
+  *) refuse "--open-mode=$_mode: is neither append nor truncate" ;;
+  esac
   _opened=
-  open_output() {
-    case $_output in
-    none) exec 7>/dev/null 8>/dev/null; return ;;
+  name_file() { # of a stream of this rank; none if the stream is that of srun
+    _file=
+    case $1 in
+    ''|all|"$_rank") return ;;
+    none|[0-9]|[1-9][0-9]|[1-9][0-9][0-9]|[1-9][0-9][0-9][0-9]) _file=/dev/null; return ;;
     esac
-    _file=$(printf %s "$_output" |
-      sed "s|%t|$_rank|g; s|%n|$_node|g; s|%N|$_address|g; s|%[jJA]|$SLURM_JOB_ID|g; s|%x|$SLURM_JOB_NAME|g; s|%%|%|g")
+    case $(printf %s "$1" | sed 's/%[%tnNjJAaxu]//g') in
+    *%*) refuse "$1: only %t, %n, %N, %j, %J, %A, %a, %x and %u are known in the name of a file" ;;
+    esac
+    _file=$(printf %s "$1" | sed "s|%t|$_rank|g; s|%n|$_node|g; s|%N|$_address|g; s|%A|\
+${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}|g; s|%a|${SLURM_ARRAY_TASK_ID-}|g; s|%[jJ]|$SLURM_JOB_ID|g
+s|%x|$SLURM_JOB_NAME|g; s|%u|$SLURM_JOB_USER|g; s|%%|%|g")
     case "$_opened " in
-    *" $_file "*) ;;
-    *) : >"$_file" || refuse "--output=$_output: $_file can not be written"; _opened="$_opened $_file" ;;
+    *" $_file "*) return ;;
     esac
-    exec 7>>"$_file" 8>>"$_file"
+    case $_mode in
+    a*) : >>"$_file" ;;
+    *) : >"$_file" ;;
+    esac || refuse "$_file can not be written"
+    _opened="$_opened $_file"
+  }
+  open_streams() {
+    exec 7>&1 8>&2
+    name_file "$_output"
+    if [ -n "$_file" ]; then
+      exec 7>>"$_file"
+      [ -n "$_error" ] || exec 8>&7
+    fi
+    name_file "$_error"
+    [ -z "$_file" ] || exec 8>>"$_file"
   }
   if [ -n "$_dir" ]; then
     cd "$_dir" || refuse "--chdir=$_dir: there is no such folder"
   fi
 `
 
+// srunGuard ends programs before their end if an option asks for it: after a time, when a program has failed, or some
+// time after the first program has ended. A program gets SIGTERM, and SIGKILL 30 s later. Each writes its process ID,
+// which is that of its process group if setsid exists; the program that connects to another node ends the one there.
+//
+// devices_of names the GPUs of a rank, as shell code for its node.
+const srunGuard = `
+  _seconds=
+  case $_limit in
+  ''|0|-1|UNLIMITED|INFINITE|unlimited|infinite) ;;
+  *[!0-9:-]*) refuse "--time=$_limit: is not a time" ;;
+  *)
+    _seconds=$(printf '%s\n' "$_limit" | awk '{
+      days = 0; clock = $0
+      if (split($0, dated, "-") == 2) { days = dated[1]; clock = dated[2] }
+      parts = split(clock, part, ":")
+      if (clock != $0 || parts == 3) total = part[1] * 3600 + part[2] * 60 + part[3]
+      else total = part[1] * 60 + part[2]
+      print days * 86400 + total
+    }') ;;
+  esac
+  [ "${_bad:-0}" != 0 ] || _bad=
+  [ "${_late:-0}" != 0 ] || _late=
+  _run=started
+  if [ -n "$_seconds$_bad$_late" ]; then
+    _run=guarded _watched=$(mktemp -d "$SLURM_SUBMIT_DIR/.slurm-step-XXXXXX") || refuse 'its programs can not be watched'
+    _apart=$(command -v setsid || :)
+    : >"$_watched/ends" >"$_watched/pids"
+  fi
+  guarded() {
+    if started $_apart sh -c 'echo $$ >>"$0/pids"; exec "$@"' "$_watched" "$@"; then
+      _code=0
+    else
+      _code=$?
+    fi
+    echo $_code >>"$_watched/ends"
+    return $_code
+  }
+  signal_all() {
+    while read -r _pid; do
+      [ -z "$_apart" ] || _pid=-$_pid
+      kill -s "$1" -- "$_pid" 2>/dev/null || kill -s "$1" "$_pid" 2>/dev/null || : # busybox knows no --
+    done <"$_watched/pids"
+  }
+  pause() { # without the streams of the programs, which a reader waits for
+    sleep "$1" </dev/null >/dev/null 2>&1 6<&- 7>&- 8>&-
+  }
+  guard() {
+    _past=0 _over=0
+    while pause 1; do
+      _past=$(( _past + 1 ))
+      if [ -n "$_seconds" ] && [ $_past -ge $_seconds ]; then
+        echo "srun: the programs are ended: --time=$_limit has passed" >&2
+        : >"$_watched/late"
+        break
+      fi
+      if [ -n "$_bad" ] && grep -qv '^0$' "$_watched/ends"; then
+        echo "srun: the programs are ended: one has failed" >&2
+        break
+      fi
+      if [ -n "$_late" ] && [ -s "$_watched/ends" ]; then
+        _over=$(( _over + 1 ))
+        if [ $_over -gt "$_late" ]; then
+          echo "srun: the programs are ended: --wait=$_late has passed since the first one ended" >&2
+          break
+        fi
+      fi
+    done
+    signal_all TERM
+    pause 30
+    signal_all KILL
+  }
+  devices_of() {
+    if [ "$_gpus" = 0 ]; then
+      return
+    fi
+    _first=$(( $1 * _gpus + 1 ))
+    printf '"$(printf %%s "${CUDA_VISIBLE_DEVICES:-%s}" | cut -d, -f%s-%s)"' "$(seq -s, 0 $(( SLURM_GPUS_ON_NODE - 1 )))" \
+      $_first $(( _first + _gpus - 1 ))
+  }
+`
+
 // srunNodes determines the nodes on which a program is started, in the job's order: the named ones, and others up to
 // the requested number.
-const srunNodes = `  _named= _count=0
-  for _name in $(printf %s "$_list" | tr , ' '); do
-    [ "$_name" != "$(uname -n)" ] || _name=$SLURMD_NODENAME
-    case ,$SLURM_JOB_NODELIST, in
-    *,"$_name",*) ;;
-    *) refuse "$_name is no node of this job, which has $SLURM_JOB_NODELIST" ;;
+const srunNodes = `  nodes_of() { # sets _found and _size: the nodes of a list, each once
+    _found= _size=0
+    for _name in $(printf %s "$1" | tr , ' '); do
+      [ "$_name" != "$(uname -n)" ] || _name=$SLURMD_NODENAME
+      case ,$SLURM_JOB_NODELIST, in
+      *,"$_name",*) ;;
+      *) refuse "$_name is no node of this job, which has $SLURM_JOB_NODELIST" ;;
+      esac
+      case "$_found " in
+      *" $_name "*) ;;
+      *) _found="$_found $_name" _size=$(( _size + 1 )) ;;
+      esac
+    done
+  }
+  case $_skip in
+  *[!0-9]*) refuse "--relative=$_skip: is not a number" ;;
+  esac
+  [ -z "$_skip" ] || [ -z "$_list$_without" ] || refuse '--relative can not be used with --nodelist or --exclude'
+  nodes_of "$_without"
+  _without=$_found
+  nodes_of "$_list"
+  _named=$_found _count=$_size _all= _size=0 _place=0
+  for _name in $(printf %s "$SLURM_JOB_NODELIST" | tr , ' '); do
+    _place=$(( _place + 1 ))
+    case "$_without " in
+    *" $_name "*) continue ;;
     esac
-    case "$_named " in
-    *" $_name "*) ;;
-    *) _named="$_named $_name" _count=$(( _count + 1 )) ;;
-    esac
+    [ $_place -le "${_skip:-0}" ] || _all="$_all $_name" _size=$(( _size + 1 ))
   done
-  [ -n "$_nodes" ] || _nodes=$SLURM_NNODES
+  [ -n "$_nodes" ] || _nodes=$_size
   _nodes=${_nodes%%-*}
   [ -n "$_tasks" ] || [ -z "$_each" ] || _tasks=$(( _each * _nodes ))
   [ -n "$_tasks" ] || _tasks=$SLURM_NTASKS
-  [ "$_nodes" -le "$SLURM_NNODES" ] || refuse "$_nodes nodes are more than the $SLURM_NNODES of this job"
+  [ $_size -gt 0 ] || refuse 'no node of this job remains for the step'
+  [ "$_nodes" -le $_size ] || refuse "$_nodes nodes are more than the $_size of this job"
   [ "$_nodes" -ge $_count ] || refuse "--nodelist names $_count nodes, and --nodes asks for $_nodes"
   [ "$_tasks" -ge "$_nodes" ] || _nodes=$_tasks
   [ "$_nodes" -ge $_count ] || _nodes=$_count
   _others=$(( _nodes - _count )) _addresses=
-  for _name in $(printf %s "$SLURM_JOB_NODELIST" | tr , ' '); do
+  for _name in $_all; do
     case "$_named " in
     *" $_name "*) _addresses="$_addresses $_name" ;;
     *) [ $_others -eq 0 ] || _addresses="$_addresses $_name" _others=$(( _others - 1 )) ;;

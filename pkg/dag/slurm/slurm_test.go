@@ -72,7 +72,7 @@ func TestSingleNodeScriptRuns(t *testing.T) {
 srun -l --label sh -c 'echo "rank $SLURM_PROCID of $SLURM_NTASKS: '"it's"' $0" ' "a b"
 srun -n 2 sh -c 'exit $((SLURM_PROCID * 7))' || echo "failed with $?"
 cd /
-srun --mpi pmix --cpus-per-task 4 -N1 --ntasks-per-node=2 --cpu-bind none sh -c 'echo "$SLURM_PROCID of $SLURM_NTASKS"'
+srun --mpi none --cpus-per-task 4 -N1 --ntasks-per-node=2 --cpu-bind none sh -c 'echo "$SLURM_PROCID of $SLURM_NTASKS"'
 `, []string{"rank 0 of 3: it's a b\n", "rank 2 of 3: it's a b\n", "failed with 7\n", "0 of 2\n", "1 of 2\n"}, false},
 		{"variables", "sh", `#!/bin/sh -u
 #SBATCH -J "my run" --array=1-9:4 -n 2 -c 3 --mem-per-cpu=2GB --gpus=a100:1
@@ -232,6 +232,64 @@ srun -N 3 echo ran || echo "too many: $?"
 			"srun: 10.0.0.3 is no node of this job, which has 10.0.0.1,10.0.0.2\nunknown: 1\n",
 			"srun: --nodelist names 2 nodes, and --nodes asks for 1\ntoo few: 1\n",
 			"srun: 3 nodes are more than the 2 of this job\ntoo many: 1\n",
+		}},
+		{"choice of nodes", `#!/bin/bash
+#SBATCH -N 2
+srun -x 10.0.0.1 -n 1 sh -c 'echo "without the first: $SLURMD_NODENAME"'
+srun -n 1 --relative=1 sh -c 'echo "from the second: $SLURMD_NODENAME"'
+srun -r 2 -n 1 echo ran || echo "none: $?"
+srun -r 1 -w 10.0.0.1 echo ran || echo "both: $?"
+srun -lQn1 -x "$(echo 10.0.0.2)" echo letters
+`, []string{
+			"\nwithout the first: 10.0.0.2\n", "\nfrom the second: 10.0.0.2\n",
+			"srun: no node of this job remains for the step\nnone: 1\n",
+			"srun: --relative can not be used with --nodelist or --exclude\nboth: 1\n", "\n0: letters\n",
+		}},
+		{"files of the streams", `#!/bin/bash
+#SBATCH -N 2 -J names
+srun -o out-%t -e err-%x-%t sh -c 'echo "out $SLURM_PROCID"; echo "err $SLURM_PROCID" >&2'
+head out-0 out-1 err-names-0 err-names-1
+srun -e errors sh -c 'echo "shown $SLURM_PROCID"; echo "kept $SLURM_PROCID" >&2'
+sort errors | sed 's/^/file: /'
+echo before >log
+srun -n 1 --open-mode=append -o log echo after
+cat log
+srun -o 1 sh -c 'echo "only $SLURM_PROCID"'
+srun -o '%4t' true || echo "width: $?"
+`, []string{
+			"==> out-0 <==\nout 0\n\n==> out-1 <==\nout 1\n\n==> err-names-0 <==\nerr 0\n\n==> err-names-1 <==\nerr 1\n",
+			"\nshown 0\n", "\nshown 1\n", "\nfile: kept 0\nfile: kept 1\nbefore\nafter\nonly 1\n", "width: 1\n",
+		}},
+		{"ends of programs", `#!/bin/bash
+#SBATCH -N 2
+srun -n 1 -t 0:01 sleep 1000 || echo "late: $?"
+srun -n 1 -r 1 -t 0:01 sleep 1000 || echo "late there: $?"
+srun -K sh -c 'if [ $SLURM_PROCID = 1 ]; then exit 3; fi; sleep 1000; echo never' || echo "failed"
+srun --wait=1 sh -c 'if [ $SLURM_PROCID = 1 ]; then exit 0; fi; sleep 1000; echo never' || echo "alone"
+srun -W 0 -K0 -t 1:00:00 echo in time
+ls -A "$SLURM_SUBMIT_DIR" | grep slurm-step || echo "nothing left"
+`, []string{
+			"srun: the programs are ended: --time=0:01 has passed\n", "\nlate: ", "\nlate there: ",
+			"srun: the programs are ended: one has failed\n", "\nfailed\n",
+			"srun: the programs are ended: --wait=1 has passed since the first one ended\n", "\nalone\n",
+			"\nin time\nin time\nnothing left\n",
+		}},
+		{"devices", `#!/bin/bash
+#SBATCH -N 2 --gpus-per-node=a100:4 --ntasks-per-node=2
+show='echo "$SLURM_NODEID.$SLURM_LOCALID has [${CUDA_VISIBLE_DEVICES-all}] $SLURM_CPUS_PER_TASK"'
+srun --gpus-per-task=2 -c 3 sh -c "$show"
+srun -N1 -n1 --gres=gpu:4 sh -c "$show; echo not divided"
+export CUDA_VISIBLE_DEVICES=4,5,6,7
+srun -N1 -n2 --gpus-per-task=a100:1 sh -c "echo named; $show"
+srun -N1 -n1 --gres=none sh -c "$show; echo hidden"
+one=gpu:1
+srun -N1 -n1 --gres=$one true || echo "some: $?"
+srun -N1 -n4 --gpus-per-task=2 true || echo "many: $?"
+`, []string{
+			"\n0.0 has [0,1] 3\n", "\n0.1 has [2,3] 3\n", "\n1.0 has [0,1] 3\n", "\n1.1 has [2,3] 3\n",
+			"\n0.0 has [4] 1\n", "\n0.1 has [5] 1\n", "\nnamed\n", "\n0.0 has [all] 1\nnot divided\n", "\n0.0 has [] 1\nhidden\n",
+			"srun: --gres=gpu:1: a step gets all GPUs of the job, or --gpus-per-task for each rank\nsome: 1\n",
+			"srun: 2 GPUs for each rank are more than the 4 of a node\n", "many: 1\n",
 		}},
 		{"Python", `#!/usr/bin/env python3
 #SBATCH -N 2

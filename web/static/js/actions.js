@@ -1,7 +1,7 @@
 // Actions on jobs, queues and machines. Actions that stop or destroy work ask for confirmation first.
 
 import { h, say } from './dom.js';
-import { path } from './api.js';
+import { get, parts, path } from './api.js';
 import { ask } from './dialog.js';
 import { isOver } from './format.js';
 import { Unsent, key, send } from './send.js';
@@ -42,9 +42,11 @@ export function cancelJob(job) {
   });
 }
 
-// unsaved says which running tasks would lose their work.
-function unsaved(tasks) {
-  const lost = tasks.filter((t) => t.unsaved && t.started && !t.ended).map((t) => t.name);
+// losing returns the names of the running tasks that would lose their work.
+const losing = (tasks) => tasks.filter((t) => t.unsaved && t.started && !t.ended).map((t) => t.name);
+
+// unsaved says which tasks would lose their work.
+function unsaved(lost) {
   if (!lost.length) return '';
   const names = lost.slice(0, 5).join(', ') + (lost.length > 5 ? ` and ${lost.length - 5} more` : '');
   return para(`Without checkpoints, these start again from the beginning: ${names}.`);
@@ -53,7 +55,7 @@ function unsaved(tasks) {
 export function suspendJob(job, tasks = []) {
   const why = reasonField();
   return act({
-    question: { title: `Suspend ${job.name}?`, verb: 'Suspend', content: h('div', { class: 'stack' }, para('Running tasks save their work and release their machines. None of its tasks is admitted until you resume it. Its deadline does not change.'), unsaved(tasks), why) },
+    question: { title: `Suspend ${job.name}?`, verb: 'Suspend', content: h('div', { class: 'stack' }, para('Running tasks save their work and release their machines. None of its tasks is admitted until you resume it. Its deadline does not change.'), unsaved(losing(tasks)), why) },
     request: () => send('POST', `${path('jobs', job.id, 'suspend')}${query({ by: 'dashboard', reason: why.value })}`, undefined, { 'Idempotency-Key': key() }), done: () => `${job.name} is being suspended`,
   });
 }
@@ -70,11 +72,30 @@ export function rerunJob(job) {
   });
 }
 
-export function suspendQueue(queue, drain, then) {
+const maxExamined = 100;
+
+// unsavedIn returns the tasks of a queue and of those below it that would lose their work, as JOB/TASK.
+async function unsavedIn(name) {
+  const [{ queues }, { jobs }] = await Promise.all([get('/v1/queues'), get('/v1/jobs?limit=1000')]);
+  const parent = new Map(queues.map((q) => [q.name, q.parent]));
+  const below = (q) => q === name || (parent.has(q) && Boolean(parent.get(q)) && below(parent.get(q)));
+  const those = jobs.filter((j) => !isOver(j) && below(j.queue));
+  const lost = [];
+  for (const j of those.slice(0, maxExamined)) lost.push(...losing((await parts(path('jobs', j.id), ['taskList'])).taskList).map((t) => `${j.id}/${t}`));
+  return lost;
+}
+
+export async function suspendQueue(queue, drain, then) {
+  let lost = [];
+  try {
+    if (drain) lost = await unsavedIn(queue.name);
+  } catch (err) {
+    return toast(err.message, true);
+  }
   return act({
     question: {
       title: drain ? `Drain queue ${queue.name}?` : `Suspend queue ${queue.name}?`, verb: drain ? 'Drain' : 'Suspend', danger: drain,
-      content: para(`Neither this queue nor the queues below it admit tasks until you resume it. ${drain ? 'Running tasks save their work and wait.' : 'Running tasks continue.'}`),
+      content: h('div', { class: 'stack' }, para(`Neither this queue nor the queues below it admit tasks until you resume it. ${drain ? 'Running tasks save their work and wait.' : 'Running tasks continue.'}`), unsaved(lost)),
     },
     request: () => send('POST', `${path('queues', queue.name, 'suspend')}${query({ by: 'dashboard', drain: drain && 'true' })}`, undefined, { 'Idempotency-Key': key() }),
     done: () => `Queue ${queue.name} is suspended`, then,
