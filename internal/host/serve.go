@@ -35,6 +35,7 @@ func (h *Host) Serve(ctx context.Context) error {
 	defer cancel()
 	var wg sync.WaitGroup
 	if !h.opt.Passive {
+		h.serveMail(ctx, &wg)
 		wg.Go(func() { _ = h.engine.Run(ctx) })
 		wg.Go(func() { h.schedules(ctx) })
 		wg.Go(func() { h.ticks(ctx) })

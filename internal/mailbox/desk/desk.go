@@ -76,6 +76,8 @@ type Desk struct {
 	last   time.Time            // of the last letter
 	lasts  time.Duration        // how long URLs were valid when the last ones were signed; 0 is unknown
 	wake   chan struct{}
+	looked chan struct{} // closed after the first look
+	once   sync.Once
 }
 
 // New returns a desk.
@@ -86,8 +88,12 @@ func New(cfg Config) *Desk {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Desk{cfg: cfg, log: cfg.Log, opened: map[string]time.Time{}, open: map[string]bool{},
-		below: map[string]int{}, busy: map[string]bool{}, ended: map[string]time.Time{}, wake: make(chan struct{}, 1)}
+		below: map[string]int{}, busy: map[string]bool{}, ended: map[string]time.Time{}, wake: make(chan struct{}, 1),
+		looked: make(chan struct{})}
 }
+
+// Looked is closed when the letters that were waiting when Run was called are being answered.
+func (d *Desk) Looked() <-chan struct{} { return d.looked }
 
 // OpenMailbox writes the book of a mailbox for a number of machines, and returns its address for their boot scripts.
 func (d *Desk) OpenMailbox(ctx context.Context, box string, ranks int) (mailbox.Address, error) {
@@ -185,6 +191,7 @@ func (d *Desk) look(ctx context.Context, wg *sync.WaitGroup) error {
 			d.handle(ctx, l)
 		})
 	}
+	d.once.Do(func() { close(d.looked) })
 	return nil
 }
 
