@@ -128,7 +128,7 @@ func TestLaptopOnAWS(t *testing.T) {
 	if strings.Contains(added, "store") {
 		t.Errorf("cloud add created a bucket:\n%s", added)
 	}
-	runLaptop(t, s, "aws")
+	t.Logf("state %s", s.state); runLaptop(t, s, "aws")
 	h.noneLeft(t.Context())
 
 	buckets := s3.NewFromConfig(emulator.Config(endpoint), func(o *s3.Options) { o.UsePathStyle = true })

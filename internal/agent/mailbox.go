@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/attest"
 	"github.com/tradewind-broker/tradewind/internal/agent/token"
 	"github.com/tradewind-broker/tradewind/internal/mailbox"
 )
@@ -54,13 +56,20 @@ func (c *Config) callSlowly(away time.Duration) {
 	c.Patience, c.PollWait, c.LogPause = away, slowPollWait, slowLogPause
 }
 
-// relay serves the mailbox to the agents of a worker, and adds to their environment how long the broker may be away. It
-// returns an empty endpoint if the broker has an address.
+// ownVariables are about the agent of a bought machine. The agents of a worker's tasks have tokens of a pool, which need
+// no proof, read their addresses from the worker, and share the machine.
+var ownVariables = []string{EnvMailbox, attest.EnvCloud, EnvRank, EnvSole}
+
+// relay returns the environment of the agents of a worker's tasks. If the broker has no address, it also serves the
+// mailbox to them, and returns the URL at which they call.
 func (t *attempt) relay(ctx context.Context) (endpoint string, environ []string, end func(), err error) {
+	environ = slices.DeleteFunc(slices.Clone(t.cfg.Environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(ownVariables, name)
+	})
 	if t.cfg.Mailbox == nil {
-		return "", t.cfg.Environ, func() {}, nil
+		return "", environ, func() {}, nil
 	}
-	environ = slices.Clone(t.cfg.Environ)
 	endpoint, end, err = mailbox.Relay(ctx, t.cfg.Mailbox)
 	return endpoint, append(environ, EnvAway+"="+t.cfg.Patience.String()), end, err
 }
