@@ -326,6 +326,20 @@ func (h *Host) serveMail(ctx context.Context, wg *sync.WaitGroup) {
 	}
 }
 
+// clearMail removes all messages after the machines have ended, since this host may never be started again.
+func (h *Host) clearMail() {
+	m := h.bought.mail
+	if m == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), bucketsWithin)
+	defer cancel()
+	err := errors.Join(m.desk.Clear(ctx), os.RemoveAll(m.state.path(ticketFolder)))
+	if err != nil {
+		h.log.Warn("messages are left in the bucket", "bucket", m.bucket, "err", err)
+	}
+}
+
 // Wall times at the start of a broker that reads messages.
 const (
 	mailWithin    = 3 * time.Second  // for the messages that were waiting

@@ -80,7 +80,11 @@ func (h *Host) Serve(ctx context.Context) error {
 	cancel()
 	wg.Wait()
 	if !h.opt.Passive {
-		err = errors.Join(err, h.stopMachines())
+		stopped := h.stopMachines()
+		if stopped == nil {
+			h.clearMail()
+		}
+		err = errors.Join(err, stopped)
 		h.removeBuckets()
 	}
 	stop, done := context.WithTimeout(context.Background(), shutdownWithin)

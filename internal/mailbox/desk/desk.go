@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/mailbox"
@@ -414,6 +415,25 @@ func (d *Desk) sweep(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Clear removes all mailboxes. The caller has ended their machines, and Run has returned.
+func (d *Desk) Clear(ctx context.Context) error {
+	all, err := d.cfg.Bucket.list(ctx, "")
+	if err != nil {
+		return err
+	}
+	var group errgroup.Group
+	group.SetLimit(clearAtOnce)
+	for _, o := range all {
+		if _, ok := mailbox.ParseName(o.name); ok {
+			group.Go(func() error { return d.cfg.Bucket.remove(ctx, o.name) })
+		}
+	}
+	return group.Wait()
+}
+
+// clearAtOnce is how many objects Clear removes at once.
+const clearAtOnce = 16
 
 // isOld reports whether an object is not needed any more. The lock is held.
 func (d *Desk) isOld(at mailbox.Place, now time.Time) bool {

@@ -407,3 +407,19 @@ func TestSecondAgentOfMachineGetsItsOwnAnswers(t *testing.T) {
 		w.kill()
 	})
 }
+
+// A broker that stops for good ends its machines and then removes all messages.
+func TestClearLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.agent(0).report(1, 20, time.Minute)
+		w.bucket.Write(folder+"/notes.txt", nil) // another program's
+		w.kill()
+		if err := w.desk.Clear(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if left := w.bucket.Names(); len(left) != 1 {
+			t.Errorf("left: %v", left)
+		}
+	})
+}
