@@ -133,24 +133,9 @@ tasks:
 // testAWS buys on AWS with the one-process broker and the SDK's credentials. Machines prove their identity, and one that
 // is interrupted with notice leaves its checkpoint to the next.
 func testAWS(t *testing.T, s *shell) {
-	endpoint := emulator.Moto(t)
-	authority, err := imdstest.NewAuthority()
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificates := filepath.Join(t.TempDir(), "certificates.pem")
-	if err := os.WriteFile(certificates, []byte(authority.Certificates()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	h := &hypervisor{T: t, dir: t.TempDir(), authority: authority, machines: map[string]*instance{},
-		ec2: ec2.NewFromConfig(emulator.Config(endpoint))}
-	over := make(chan struct{})
-	go func() { defer close(over); h.run(ctx) }()
-	t.Cleanup(func() { cancel(); <-over })
-
+	h, certificates := emulateAWS(t, s, emulator.Moto(t))
+	ctx := t.Context()
 	marks := t.TempDir()
-	s.env = append(s.env, emulator.Env(endpoint)...)
 	file := filepath.Join(t.TempDir(), "resumed.yaml")
 	body := strings.ReplaceAll(resumed, "$TRADEWIND_TEST_MARK", marks+"/")
 	if err := os.WriteFile(file, []byte(body), 0o600); err != nil {
@@ -186,16 +171,44 @@ func testAWS(t *testing.T, s *shell) {
 		t.Errorf("explain:\n%s", story)
 	}
 	stop()
-	out, err := h.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
+	h.noneLeft(ctx)
+	s.must("tradewind cloud remove aws")
+}
+
+// emulateAWS boots a process for each machine that an emulated EC2 reports, and sets the credentials of a shell. It
+// returns the file of the certificates that verify the machines.
+func emulateAWS(t *testing.T, s *shell, endpoint string) (h *hypervisor, certificates string) {
+	t.Helper()
+	authority, err := imdstest.NewAuthority()
 	if err != nil {
 		t.Fatal(err)
+	}
+	certificates = filepath.Join(t.TempDir(), "certificates.pem")
+	if err := os.WriteFile(certificates, []byte(authority.Certificates()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	h = &hypervisor{T: t, dir: t.TempDir(), authority: authority, machines: map[string]*instance{},
+		ec2: ec2.NewFromConfig(emulator.Config(endpoint))}
+	over := make(chan struct{})
+	go func() { defer close(over); h.run(ctx) }()
+	t.Cleanup(func() { cancel(); <-over })
+	s.env = append(s.env, emulator.Env(endpoint)...)
+	return h, certificates
+}
+
+// noneLeft fails if a machine was not terminated.
+func (h *hypervisor) noneLeft(ctx context.Context) {
+	h.Helper()
+	out, err := h.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
+	if err != nil {
+		h.Fatal(err)
 	}
 	for _, r := range out.Reservations {
 		for _, i := range r.Instances {
 			if i.State.Name != types.InstanceStateNameTerminated {
-				t.Errorf("machine %s is %s", aws.ToString(i.InstanceId), i.State.Name)
+				h.Errorf("machine %s is %s", aws.ToString(i.InstanceId), i.State.Name)
 			}
 		}
 	}
-	s.must("tradewind cloud remove aws")
 }

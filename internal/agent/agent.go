@@ -35,6 +35,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/token"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
+	"github.com/tradewind-broker/tradewind/internal/mailbox"
 )
 
 // Errors that end Run, wrapped with detail.
@@ -61,8 +62,10 @@ type Config struct {
 	Version string
 
 	HTTPClient *http.Client
-	Logger     *slog.Logger
-	Environ    []string // where the task's environment is taken from (see inherited); nil means nothing
+	// Mailbox carries the calls if the broker has no address; nil if it has one. HTTPClient then uses it.
+	Mailbox *mailbox.Transport
+	Logger  *slog.Logger
+	Environ []string // where the task's environment is taken from (see inherited); nil means nothing
 	// Hold stays open in every process that the agent leaves running, until no process of the task runs any more.
 	Hold *os.File
 	// Notices receives the machine's own warnings that it will be taken. Each value is the time until then.

@@ -34,7 +34,11 @@ const (
 	EnvIdentity  = "TRADEWIND_IDENTITY"     // a file to which the agent writes its proc.Identity
 	EnvBoot      = "TRADEWIND_BOOT"         // how long a simulated machine boots before the agent starts: "1.5s"
 	EnvDebug     = "TRADEWIND_DEBUG"        // "1": log more
-	EnvInside    = "TRADEWIND_INSIDE"       // the container image that the agent itself runs in
+	// EnvMailbox is a file with a mailbox.Address, if the broker has no address. The agent removes it.
+	EnvMailbox = "TRADEWIND_MAILBOX_FILE"
+	// EnvAway is how long a broker without an address may be away, for an agent whose calls another one relays.
+	EnvAway   = "TRADEWIND_AWAY"
+	EnvInside = "TRADEWIND_INSIDE" // the container image that the agent itself runs in
 )
 
 // Exit codes of the program.
@@ -70,6 +74,10 @@ func Main(environ []string, version string, worker Worker) int {
 	if err := boot(ctx, lookup(environ, EnvBoot)); err != nil {
 		log.Error("cannot start", "err", err)
 		return ExitCode(err)
+	}
+	if err := cfg.openMailbox(ctx, lookup(environ, EnvMailbox)); err != nil {
+		log.Error("cannot start", "err", err)
+		return ExitFailed
 	}
 	if cfg.Notices, err = watchNotices(ctx, environ, log); err != nil {
 		log.Error("cannot start", "err", err)
@@ -184,6 +192,13 @@ func FromEnvironment(environ []string, stdin io.Reader) (Config, error) {
 	if cfg.Token, err = readToken(get(EnvTokenFile), stdin); err != nil {
 		return cfg, err
 	}
+	if away := get(EnvAway); away != "" {
+		d, err := time.ParseDuration(away)
+		if err != nil || d <= 0 {
+			return cfg, fmt.Errorf("%w: %s=%q", ErrConfig, EnvAway, away)
+		}
+		cfg.callSlowly(d)
+	}
 	if file := get(EnvIdentity); file != "" {
 		err = writeIdentity(file)
 	}
@@ -195,7 +210,7 @@ func readToken(file string, stdin io.Reader) (string, error) {
 	from := stdin
 	switch file {
 	case "":
-		return "", fmt.Errorf("%w: %s is not set", ErrConfig, EnvTokenFile)
+		return "", fmt.Errorf("%w: the file of a token or an address is not named", ErrConfig)
 	case "-":
 	default:
 		f, err := os.Open(file) //nolint:gosec // named by the process that started the machine

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -22,7 +23,7 @@ type packsOf struct {
 
 // packURI returns the URI of the content with a digest.
 func (t *attempt) packURI(d pack.Digest) (string, error) {
-	return grant.Below(t.work.Store, pack.Prefix+string(d))
+	return grant.Below(cmp.Or(t.work.Packs, t.work.Store), pack.Prefix+string(d))
 }
 
 // packSource returns a source that can read the given digests.

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
@@ -12,8 +13,11 @@ import (
 type WorkerRun struct {
 	wire.Worker
 	Endpoint string
-	Dir      string // for the agents of its tasks and their work
-	Environ  []string
+	// Relay is the URL at which the agents of its tasks call the broker, if it is not the one that the broker names.
+	Relay      string
+	HTTPClient *http.Client
+	Dir        string // for the agents of its tasks and their work
+	Environ    []string
 	// LeaveWithin is how long the tasks have to save their work when the worker leaves.
 	LeaveWithin func() time.Duration
 	// Stop ends the worker without time for its tasks to save.
@@ -36,9 +40,15 @@ func (t *attempt) runWorker(ctx context.Context) wire.Report {
 	if t.cfg.Worker == nil {
 		return t.failed(wire.PhaseRun, errors.New("this agent cannot run a worker"))
 	}
+	relay, environ, end, err := t.relay(ctx)
+	if err != nil {
+		return t.failed(wire.PhaseRun, err)
+	}
+	defer end()
 	t.reports.add(wire.Report{Event: wire.Started}, nil)
-	err := t.cfg.Worker(t.unlessOrdered, WorkerRun{
-		Worker: *t.work.Worker, Endpoint: t.cfg.Endpoint, Dir: t.dirs.work, Environ: t.cfg.Environ,
+	err = t.cfg.Worker(t.unlessOrdered, WorkerRun{
+		Worker: *t.work.Worker, Endpoint: t.cfg.Endpoint, Dir: t.dirs.work, Environ: environ,
+		Relay: relay, HTTPClient: t.cfg.HTTPClient,
 		LeaveWithin: func() time.Duration {
 			if told, until := t.ordered(); told == orderSave {
 				return time.Duration(float64(time.Until(until)) * saveShare)

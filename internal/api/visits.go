@@ -101,7 +101,8 @@ func notEmpty(b *huma.RequestBody) {
 	}
 }
 
-var errNoVisits = problem(http.StatusNotImplemented, "this broker does not support visits to machines")
+var errNoVisits = problem(http.StatusNotImplemented, "exec, shell, forward and ssh need a broker "+
+	"that machines reach at an address: `tradewind up --public-url URL`, or a deployment (`tradewind deploy`)")
 
 type openVisitInput struct {
 	ID   string `path:"id" maxLength:"256" doc:"Job ID"`

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ type buyFlags struct {
 	deployment string
 	agents     string
 	bootWithin time.Duration
+	away       time.Duration
 }
 
 func (a *app) buyFlags(c *cobra.Command, b *buyFlags) {
@@ -36,15 +38,47 @@ func (a *app) buyFlags(c *cobra.Command, b *buyFlags) {
 		"URL where bought machines reach this broker: https://HOST of a tunnel or\ningress that forwards to its "+
 			"address",
 	)
+	awayFlag(c, b)
 	f.StringVar(&b.deployment, "deployment", "",
 		"name or tag prefix of bought machines (default: a name stored in the state\nfolder)")
-	f.StringVar(&b.agents, "agents", "",
-		"folder with the agent programs for bought machines, as built by make agent\n"+
-			"(default: agent/ or ../dist/agent next to this program)")
-	_ = c.MarkFlagDirname("agents")
+	agentsFlag(c, b)
 	f.DurationVar(&b.bootWithin, "boot-within", 0,
 		"maximum time from a machine's launch to its agent's first call, including\n"+
 			"image pulls (default: 15m)")
+}
+
+func agentsFlag(c *cobra.Command, b *buyFlags) {
+	c.Flags().StringVar(&b.agents, "agents", "",
+		"folder with the agent programs for bought machines, as built by make agent\n"+
+			"(default: agent/ or ../dist/agent next to this program)")
+	_ = c.MarkFlagDirname("agents")
+}
+
+func awayFlag(c *cobra.Command, b *buyFlags) {
+	c.Flags().DurationVar(&b.away, "away", 0,
+		"how long bought machines work on while this computer is away, without a public\n"+
+			"URL; then they end (default: 10m)")
+}
+
+// Limits of --away. URLs signed by Google are valid for at most 12 hours.
+const (
+	minAway = time.Minute
+	maxAway = 12 * time.Hour
+)
+
+// checkAway validates --away.
+func (b *buyFlags) checkAway() error {
+	switch {
+	case b.away == 0:
+		return nil
+	case len(b.clouds) == 0:
+		return command.BadInput("name the clouds to buy on, too", "--away needs a cloud to buy machines on")
+	case b.publicURL != "":
+		return command.BadInput("leave out one of them", "--away is for brokers without --public-url")
+	case b.away < minAway || b.away > maxAway:
+		return command.BadInput("", "--away: %s is not between %s and %s", b.away, minAway, maxAway)
+	}
+	return nil
 }
 
 // Limits of --boot-within. No machine boots in less than a minute, and the boot token is valid for one day.
@@ -78,7 +112,7 @@ func (a *app) buyOn(o *host.Options, b *buyFlags) error {
 	if err != nil {
 		return command.BadInput("", "--clouds: %v", err)
 	}
-	if err := b.checkBoot(len(chosen) > 0); err != nil {
+	if err := cmp.Or(b.checkBoot(len(chosen) > 0), b.checkAway()); err != nil {
 		return err
 	}
 	if len(chosen) == 0 {
@@ -95,9 +129,11 @@ func (a *app) buyOn(o *host.Options, b *buyFlags) error {
 		return command.BadInput("leave it out, or leave out --clouds",
 			"--scenario, --seed and --boot-times need simulated clouds")
 	}
-	if o.PublicURL, err = host.PublicURL(b.publicURL); err != nil {
-		return command.BadInput("docs/clouds.md lists ways to forward to a broker that listens on loopback",
-			"--public-url: %v", err)
+	if b.publicURL != "" {
+		if o.PublicURL, err = host.PublicURL(b.publicURL); err != nil {
+			return command.BadInput("docs/clouds.md lists ways to forward to a broker that listens on loopback",
+				"--public-url: %v", err)
+		}
 	}
 	folders := cloudkit.AgentFolders()
 	if b.agents != "" {
@@ -116,6 +152,12 @@ func (a *app) buyOn(o *host.Options, b *buyFlags) error {
 		}
 		o.Clouds = append(o.Clouds, host.Bought{Kit: k, Settings: settings[k.Name]})
 	}
+	if b.publicURL == "" {
+		if _, _, err := host.MailStore(o.Clouds); err != nil {
+			return command.BadInput("docs/laptop.md and docs/clouds.md describe both ways", "%v", err)
+		}
+	}
+	o.Away = b.away
 	o.PlayOthers, o.Deployment, o.BootWithin = local, b.deployment, b.bootWithin
 	return nil
 }

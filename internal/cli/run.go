@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ type runOptions struct {
 	limits *jobfile.Limits
 	secret *jobfile.Secrets
 	clouds []string
+	buy    buyFlags
 	*consent
 	inline *inline
 	detach bool
@@ -55,6 +57,7 @@ func (a *app) runCommand() *cobra.Command {
 			"for a job that costs more than the limit in `tradewind config`.",
 		Example: "  tradewind run examples/train-infer.yaml\n" +
 			"  tradewind run job.yaml --deadline 6h --budget 20\n" +
+			"  tradewind run job.yaml --on aws --away 30m   # on real machines, without a public address\n" +
 			"  tradewind run --gpus A100 --time 2h -- python train.py --epochs 3\n" +
 			"  tradewind run Montage_1000.xml.gz --time-scale 0.0001 --seed 7   # in compressed time, with random failures\n" +
 			"  tradewind run job.yaml -o json 2>progress.log",
@@ -65,6 +68,7 @@ func (a *app) runCommand() *cobra.Command {
 	o.limits, o.secret = jobfile.LimitFlags(c), jobfile.SecretFlags(c)
 	a.worldFlags(c, &o.host)
 	a.cloudFlag(c, &o.clouds)
+	a.onFlags(c, &o.buy)
 	o.consent = consentFlags(c)
 	a.completeQueue(c, &o.host.State)
 	c.Flags().BoolVar(&o.detach, "detach", false, "submit the job to a running broker and return at once")
@@ -115,6 +119,9 @@ func (a *app) run(ctx context.Context, path string, o *runOptions) error {
 	if err := checkWorld(&o.host); err != nil {
 		return err
 	}
+	if err := a.checkOn(o); err != nil {
+		return err
+	}
 	packing := o.limits.Options(a.warnNotPacked)
 	f, err := a.loadJob(ctx, path, o.over, o.secret, packing)
 	if err != nil {
@@ -135,6 +142,7 @@ func (a *app) run(ctx context.Context, path string, o *runOptions) error {
 		return err
 	}
 	a.planOn(p, was, o.host.State, o.host.Catalog, o.clouds)
+	p.buys = p.buys || len(o.buy.clouds) > 0
 	if start, err := a.approve(ctx, p); !start {
 		return err
 	}
@@ -187,11 +195,16 @@ func (a *app) brokerFor(ctx context.Context, spec *dag.Job, o *runOptions) (*con
 	if s, err := a.runningFor(o); s != nil || err != nil {
 		return s, err
 	}
+	if err := a.setUpOn(ctx, o); err != nil {
+		return nil, err
+	}
 	on, err := clouds.Enabling(a.App, a.kits, a.brokers.Find)(ctx, absolute(o.host.State), o.clouds)
 	if err != nil {
 		return nil, err
 	}
-	o.host.Play = on.Regions
+	if len(o.buy.clouds) == 0 {
+		o.host.Play = on.Regions
+	}
 	c, err := on.Catalog(o.host.Catalog)
 	if err != nil {
 		return nil, err
@@ -226,7 +239,13 @@ func (a *app) checkRunningBroker(r host.Running, o *runOptions) error {
 		return command.BadInput(hint, "the broker of %s (pid %d) runs with time scale %v, not %v",
 			absolute(o.host.State), r.PID, r.TimeScale, o.host.TimeScale)
 	}
-	for _, flag := range []string{"scenario", "seed", "boot-times", "catalog", "max-machines", "policy"} {
+	for _, name := range o.buy.clouds {
+		if !slices.Contains(r.Clouds, name) {
+			return command.BadInput(hint, "the broker of %s (pid %d) does not buy on %s", absolute(o.host.State), r.PID,
+				name)
+		}
+	}
+	for _, flag := range []string{"away", "agents", "scenario", "seed", "boot-times", "catalog", "max-machines", "policy"} {
 		if o.set(flag) {
 			return command.BadInput(hint,
 				"--%s needs a broker started by this command, but one is already running for %s (pid %d)", flag,

@@ -23,6 +23,8 @@ import (
 type Kit struct {
 	Name  string // the catalogue's
 	Title string // for people: "Lambda GPU cloud"
+	// NeedsAddress means that machines must reach the broker at a public URL, not through a bucket.
+	NeedsAddress bool
 	// Ready returns what is missing in the settings, with the command that fixes it; nil means nothing. It calls no
 	// cloud.
 	Ready func(Settings, Lookup) error

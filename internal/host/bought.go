@@ -87,6 +87,7 @@ func loopback(host string) bool {
 type remoteCloud struct {
 	cloud.Cloud
 	endpoint string
+	mail     *mail // nil if machines reach the broker at its public URL
 	notify   func(context.Context, cloud.Notice)
 
 	mu   sync.Mutex
@@ -97,6 +98,11 @@ type remoteCloud struct {
 // Launch implements cloud.Cloud.
 func (a *remoteCloud) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	spec.Bootstrap.Endpoint = a.endpoint
+	if a.mail != nil {
+		if err := a.mail.board(ctx, &spec); err != nil {
+			return nil, err
+		}
+	}
 	machines, err := a.Cloud.Launch(ctx, spec)
 	if err != nil && ctx.Err() != nil && cloud.MayHaveMachines(err) {
 		a.mu.Lock()
@@ -154,6 +160,8 @@ type boughtClouds struct {
 	prices    []func(waiting func(context.Context) ([]string, error)) cloudkit.Prices
 	data      grant.Mux // for the buckets in the settings, by URL
 	publicURL string
+	endpoint  string // that agents call: publicURL, or the name of the broker in messages
+	mail      *mail  // nil with a public URL
 }
 
 // stores returns where outputs are stored in each cloud, from the settings; clouds without a setting have none.
@@ -195,7 +203,16 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 	if err != nil || len(h.opt.Clouds) == 0 {
 		return b, err
 	}
-	if b.publicURL, err = PublicURL(h.opt.PublicURL); err != nil {
+	mailCloud := ""
+	if h.opt.PublicURL == "" {
+		b.mail = &mail{deployment: deployment, state: h.state, programs: h.opt.Programs, known: map[string]bool{}}
+		b.endpoint = mailEndpoint(deployment)
+		mailCloud, b.mail.bucket, err = MailStore(h.opt.Clouds)
+	} else {
+		b.publicURL, err = PublicURL(h.opt.PublicURL)
+		b.endpoint = b.publicURL
+	}
+	if err != nil {
 		return nil, err
 	}
 	for _, c := range h.opt.Clouds {
@@ -203,7 +220,7 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 			return nil, fmt.Errorf("cloud %s: %w", c.Kit.Name, err)
 		}
 		o, err := c.Kit.Open(ctx, cloudkit.Request{
-			Settings: c.Settings, Deployment: deployment, PublicURL: b.publicURL, Agents: h.opt.Agents,
+			Settings: c.Settings, Deployment: deployment, PublicURL: b.endpoint, Agents: h.opt.Agents,
 			Lookup: os.Getenv,
 			Graves: driver.StoreGraves(c.Kit.Name, st, keep, h.clock.Now), Log: h.log,
 		})
@@ -211,7 +228,7 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 			return nil, fmt.Errorf("cloud %s: %w", c.Kit.Name, err)
 		}
 		b.clouds[c.Kit.Name], b.regions[c.Kit.Name] = &remoteCloud{Cloud: o.Cloud,
-			endpoint: b.publicURL, notify: h.emitNotice, told: map[string]bool{}}, o.Regions
+			endpoint: b.endpoint, mail: b.mail, notify: h.emitNotice, told: map[string]bool{}}, o.Regions
 		b.checkers[c.Kit.Name] = o.Checker
 		if o.Verifier != nil {
 			b.proofs[c.Kit.Name] = o.Verifier
@@ -220,6 +237,9 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 			for _, url := range c.Settings.StoreURLs(c.Kit.Name) {
 				b.data[url] = o.Data
 			}
+		}
+		if c.Kit.Name == mailCloud {
+			b.mail.store = o.Data
 		}
 		if o.Refresh != nil {
 			b.refresh = append(b.refresh, renew.Source{Cloud: c.Kit.Name, Refresh: o.Refresh})
@@ -244,6 +264,9 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 			b.prices = append(b.prices, o.Prices)
 		}
 	}
+	if b.mail != nil && b.mail.store == nil {
+		return nil, fmt.Errorf("cloud %s: %w", mailCloud, errNoMail)
+	}
 	return b, nil
 }
 
@@ -255,7 +278,7 @@ func (b *boughtClouds) proven() []string { return slices.Sorted(maps.Keys(b.proo
 
 // hosts returns the host names that machines use for the API.
 func (b *boughtClouds) hosts() []string {
-	if u, err := url.Parse(b.publicURL); err == nil && u.Hostname() != "" {
+	if u, err := url.Parse(b.endpoint); err == nil && u.Hostname() != "" {
 		return []string{u.Hostname()}
 	}
 	return nil
@@ -410,6 +433,9 @@ func (h *Host) program(ctx context.Context, sha256 string) (string, error) {
 	file, ok := h.opt.Programs.Files[sha256]
 	if !ok {
 		return "", fmt.Errorf("%w: no program with the digest %s", record.ErrNotFound, sha256)
+	}
+	if h.bought.mail != nil {
+		return h.bought.mail.program(ctx, sha256)
 	}
 	key := filepath.Join("agent", sha256, "program")
 	if err := place(file, h.state.path("objects", key)); err != nil {

@@ -30,6 +30,9 @@ func (h *Host) openData(key []byte) error {
 	stores := grant.Mux{"file": h.objects}
 	maps.Copy(stores, h.opt.Stores)
 	maps.Copy(stores, h.bought.data)
+	if h.bought.mail != nil {
+		stores["file"] = mirrored{h.objects, h.bought.mail}
+	}
 	h.data = stores
 	return h.objects.Sweep(time.Now().Add(-sweepAfter))
 }

@@ -221,6 +221,10 @@ func (h *Host) wire(ctx context.Context) error {
 	if err := h.openData(key); err != nil {
 		return err
 	}
+	var visits *api.Visits // they need more than messages
+	if h.bought.mail == nil {
+		visits = &api.Visits{Relay: relay.New(mem.New(), time.Now, 0)}
+	}
 	if h.packs, err = openPacks(h.state.path("objects"), h.URL(), h.objects); err != nil {
 		return err
 	}
@@ -286,11 +290,14 @@ func (h *Host) wire(ctx context.Context) error {
 		Verify:   func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
 		Machines: h.machineTokens(key),
 		Packs:    h.packs, Objects: h.objects,
-		Visits:   &api.Visits{Relay: relay.New(mem.New(), time.Now, 0)},
+		Visits:   visits,
 		Identity: h.bought.proofs, Program: h.programs(), Mounter: h.mounters(),
 		Hosts: append(h.bought.hosts(), h.opt.Hosts...),
 		Now:   h.clock.Now, Version: h.opt.Version, Log: h.log,
 	})
+	if err == nil && h.bought.mail != nil {
+		h.newDesk(key)
+	}
 	return err
 }
 
@@ -353,8 +360,16 @@ func (h *Host) config() config.Config {
 		cfg.DefaultQueue.MaxRunning = h.maxMachines()
 	}
 	cfg.Pool = poolTimes(virtual)
+	if h.bought.mail != nil { // each call costs requests of the bucket, and polls show that an agent is alive
+		cfg.Pool = config.DefaultPoolTimes()
+		cfg.Private = []string{mailFolder, agentFolder, mirrorFolder}
+		cfg.Pace = wire.Pace{Alive: time.Minute, Log: mailLogEvery, Polls: true, Tail: wire.MaxReportLog}
+	}
 	return cfg
 }
+
+// mailLogEvery is the time between two pieces of log that are sent as messages; wall time.
+const mailLogEvery = 2 * time.Second
 
 // maxMachines returns how many simulated machines may run at once.
 func (h *Host) maxMachines() int {

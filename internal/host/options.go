@@ -58,7 +58,10 @@ type Options struct {
 	// every cloud.
 	Play map[string][]string
 	// PublicURL is the URL at which bought machines reach this broker (see the function PublicURL).
+	// Without it they exchange messages with the broker through the first store of the settings of Clouds.
 	PublicURL string
+	// Away is how long bought machines work on while this broker, without a public URL, is away; 0 is ten minutes.
+	Away time.Duration
 	// BootWithin is how long a bought machine may take from its launch to its agent's first call; 0 is the broker's
 	// default.
 	BootWithin time.Duration

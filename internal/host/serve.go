@@ -35,6 +35,7 @@ func (h *Host) Serve(ctx context.Context) error {
 	defer cancel()
 	var wg sync.WaitGroup
 	if !h.opt.Passive {
+		h.serveMail(ctx, &wg)
 		wg.Go(func() { _ = h.engine.Run(ctx) })
 		wg.Go(func() { h.schedules(ctx) })
 		wg.Go(func() { h.ticks(ctx) })
@@ -79,7 +80,11 @@ func (h *Host) Serve(ctx context.Context) error {
 	cancel()
 	wg.Wait()
 	if !h.opt.Passive {
-		err = errors.Join(err, h.stopMachines())
+		stopped := h.stopMachines()
+		if stopped == nil {
+			h.clearMail()
+		}
+		err = errors.Join(err, stopped)
 		h.removeBuckets()
 	}
 	stop, done := context.WithTimeout(context.Background(), shutdownWithin)

@@ -25,6 +25,7 @@ type chaosOptions struct {
 	history int
 	boots   string
 	output  *command.Choice
+	mail    bool
 }
 
 func (a app) chaosCommand() *cobra.Command {
@@ -48,6 +49,8 @@ func (a app) chaosCommand() *cobra.Command {
 	f.IntVar(&o.jobs, "jobs", 0, "jobs in each world (default: random by seed)")
 	f.IntVar(&o.history, "history", 60, "lines of history to print for a failing seed, or for a single one")
 	f.StringVar(&o.boots, "boot-times", "", "file of measured boot times to draw from")
+	f.BoolVar(&o.mail, "mail", false,
+		"brokers without an address, whose machines call through a bucket (default: in a fifth of\nthe worlds)")
 	o.output = command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
@@ -137,7 +140,7 @@ func (a app) simulate(ctx context.Context, o *chaosOptions, boots *hardware.Boot
 	var told time.Time
 	played, total := 0, int(o.seeds.to-o.seeds.from) //nolint:gosec // small numbers
 	report, err = sim.Chaos(ctx, o.seeds.from, o.seeds.to, sim.ChaosOptions{
-		Options: sim.Options{Jobs: o.jobs, Keep: o.history, Boots: boots}, StopAfter: maxViolations,
+		Options: sim.Options{Jobs: o.jobs, Keep: o.history, Boots: boots, Mail: o.mail}, StopAfter: maxViolations,
 	}, func(r sim.Result) {
 		played++
 		if total == 1 {

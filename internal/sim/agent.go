@@ -9,6 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 )
 
@@ -68,6 +69,10 @@ func (a *agent) call(what string, body func(context.Context, *broker.Broker) err
 // callFor is a call with a result. Each request has its own answer: one that arrives after the agent has asked again is
 // ignored.
 func callFor[T any](a *agent, what string, body func(context.Context, *broker.Broker) (T, error), done func(T)) {
+	if a.w.post != nil {
+		mailFor(a, what, body, done, nil)
+		return
+	}
 	if !a.m.Speaks {
 		return
 	}
@@ -77,22 +82,53 @@ func callFor[T any](a *agent, what string, body func(context.Context, *broker.Br
 		return err
 	}
 	a.w.network.call("agent "+what+" "+a.m.ID, !a.w.sky.Cut(a.m.ID), ask, func(err error) {
-		switch {
-		case !a.m.Speaks:
-		case err == nil:
-			a.heard = a.w.Now
-			done(got)
-		case errors.Is(err, record.ErrGone):
-			a.w.Say(a.m.Cluster, "agent exits", a.m.ID+": the attempt has finished")
-			a.stop()
-		case a.w.Now.Sub(a.heard) > patience:
-			a.w.Say(a.m.Cluster, "agent exits", a.m.ID+": broker unreachable")
-			a.stop()
-		default:
-			a.w.check.AgentFailed(what, err)
-			a.w.After(a.w.rand.network.Spread(time.Second, 20*time.Second), func() { callFor(a, what, body, done) })
-		}
+		a.answered(what, err, patience, func() { done(got) }, func() { callFor(a, what, body, done) })
 	})
+}
+
+// mailFor is callFor through a bucket. A call that is repeated waits for the answer to the same letter, nil at first.
+func mailFor[T any](a *agent, what string, body func(context.Context, *broker.Broker) (T, error), done func(T),
+	l *letter) {
+	if !a.m.Speaks {
+		return
+	}
+	if l == nil || a.w.opt.Break == breaks.Chatty {
+		got := new(T)
+		l = a.w.post.write(a.m, got, func(ctx context.Context, b *broker.Broker) (err error) {
+			*got, err = body(ctx, b)
+			return err
+		})
+		if l == nil {
+			return
+		}
+	}
+	a.w.post.call(l, !a.w.sky.Cut(a.m.ID), func(err error) {
+		a.answered(what, err, a.w.post.patience, func() { done(*l.got.(*T)) }, func() {
+			if l.taken { // the broker's answer was an error that another try may not have
+				l = nil
+			}
+			mailFor(a, what, body, done, l)
+		})
+	})
+}
+
+// answered handles the result of a call: it calls done, or again after a while, or the agent exits.
+func (a *agent) answered(what string, err error, patience time.Duration, done, again func()) {
+	switch {
+	case !a.m.Speaks:
+	case err == nil:
+		a.heard = a.w.Now
+		done()
+	case errors.Is(err, record.ErrGone):
+		a.w.Say(a.m.Cluster, "agent exits", a.m.ID+": the attempt has finished")
+		a.stop()
+	case a.w.Now.Sub(a.heard) > patience:
+		a.w.Say(a.m.Cluster, "agent exits", a.m.ID+": broker unreachable")
+		a.stop()
+	default:
+		a.w.check.AgentFailed(what, err)
+		a.w.After(a.w.rand.network.Spread(time.Second, 20*time.Second), again)
+	}
 }
 
 // boot runs when the machine has booted: the agent says hello to the broker.

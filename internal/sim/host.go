@@ -85,7 +85,7 @@ func (h *host) crashFor(but *process, d time.Duration) {
 }
 
 func (h *host) restart() {
-	if h.up {
+	if h.up || h.w.post != nil && h.w.post.isAway() {
 		return
 	}
 	h.up = true

@@ -26,6 +26,8 @@ type Options struct {
 	Traces []*weather.Trace
 	// Boots are measured boot times to draw from, instead of 15 to 100 s. Slow boots as a fault are drawn besides.
 	Boots *hardware.Boots
+	// Mail gives every world a broker without an address, which agents call through a bucket; else a fifth have one.
+	Mail bool
 	// Break injects a bug into the system under test, to show that it is detected.
 	Break breaks.Kind
 	// Planner replaces the simulation's own planner. It must be deterministic, use the simulation's offers and be safe
@@ -133,15 +135,22 @@ func runWorld(seed uint64, opt Options) *world {
 	}
 	w := newWorld(seed, opt, faults)
 	w.kind, w.onTime = kind, faults.Punctual() && kind != siblings
-	w.check.Stormy, w.check.OnTime = faults.Stormy(), w.onTime && opt.Planner == nil
+	w.onTime = w.onTime && w.post == nil
+	w.check.Stormy, w.check.OnTime = faults.Stormy() || w.post != nil, w.onTime && opt.Planner == nil
 	w.know(w.sky.PastPrices())
 	w.users.populate()
 	w.yard.populate()
 	w.engine.begin()
+	if w.post != nil {
+		w.post.begin()
+	}
 	w.check.Look()
 	w.Until(timeline.Beginning().Add(storm), w.unlessInCircles(w.check.AllOver))
 	w.settle()
-	w.Until(w.Now.Add(calm), w.unlessInCircles(w.check.AtRest))
+	w.Until(w.Now.Add(calm), w.unlessInCircles(func() bool { return w.check.AtRest() && w.post.empty() }))
+	if w.Violation == nil && w.post != nil {
+		w.post.checkEmpty()
+	}
 	if w.Violation == nil {
 		w.check.Final()
 	}
@@ -170,6 +179,9 @@ func (w *world) settle() {
 	}
 	w.Say("world", "calms down", "")
 	w.faults = weather.Faults{Interleave: w.faults.Interleave}
+	if w.post != nil {
+		w.post.settle()
+	}
 	for _, h := range w.hosts {
 		h.restart()
 	}

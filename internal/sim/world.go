@@ -37,6 +37,7 @@ type world struct {
 	hosts   []*host
 	engine  *engine
 	network *network
+	post    *postOffice // nil if the broker has an address
 	bucket  *bucket
 	objects *objectStore
 	moves   bool // data is moved to and from the store by grants
@@ -87,7 +88,7 @@ func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 	w.check.Follow(w.rules.Policy)
 	w.yard = newYard(w)
 	w.clouds = append(w.clouds, w.yard.provider)
-	w.network = &network{w: w}
+	w.network, w.post = &network{w: w}, newPostOffice(w)
 	w.bucket, w.objects = newBucket(), newObjectStore(w)
 	w.moves = !opt.steady && timeline.NewRandom(seed, "moves").Chance(shareMoves) || opt.Break.Moves()
 	w.check.Data = w.objects

@@ -169,10 +169,16 @@ type Rule struct {
 // Bootstrap is what an agent needs to reach the broker. Tokens has one job-scoped, expiring token per node, by rank;
 // it is the only secret that a machine gets. Any is one token for all nodes, used where user data has no room for one
 // each; the machines then report their ranks themselves.
+//
+// Mailbox is set if the broker has no address: it is what the agent needs to find the messages of its machine in a
+// bucket (package mailbox), and contains their key. Programs then has, by digest, the URLs from which agents' programs
+// are downloaded. Machines whose driver cannot pass them on are refused as Invalid.
 type Bootstrap struct {
 	Endpoint string
 	Tokens   []string
 	Any      string
+	Mailbox  string
+	Programs map[string]string
 }
 
 // State of a machine.

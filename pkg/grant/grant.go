@@ -58,7 +58,11 @@ type Want struct {
 
 	// get: exactly these bytes; nil means the whole object, or any range that the client requests
 	Range *Range `json:"range,omitempty"`
-	Size  int64  `json:"size,omitempty"` // put, part: the exact length of the body in bytes
+	Size  int64  `json:"size,omitempty"` // put, part: the exact length of the body in bytes; see New
+	// put: the object must not exist, and its body has 1 to Size bytes. The store refuses a second put: S3 and
+	// Google with 412, or 409 during the first one, Azure with 403, because the right to create does not include
+	// overwriting. S3 and Azure cannot limit the length: they accept more than Size bytes.
+	New bool `json:"new,omitempty"`
 	// put: the checksum of the body; part: the same, MD5 only. The zero Sum requires none
 	Sum Sum `json:"sum,omitzero"`
 
@@ -219,7 +223,7 @@ func (w Want) problem() string {
 
 func (w Want) problemOfGet() string {
 	switch r := w.Range; {
-	case w.Size != 0 || w.Sum.Kind != "" || w.Upload != "" || w.Number != 0:
+	case w.Size != 0 || w.Sum.Kind != "" || w.Upload != "" || w.Number != 0 || w.New:
 		return "a get has no body and no part"
 	case r != nil && (r.From < 0 || r.Length < 1 || r.From+r.Length < 0):
 		return "not a range"
@@ -232,6 +236,8 @@ func (w Want) problemOfBody() string {
 	switch {
 	case w.Range != nil:
 		return "only a get has a range"
+	case w.New && (w.Op != Put || w.Size == 0 || w.Sum.Kind != ""):
+		return "only a put of 1 byte or more, without a checksum, can be for a new object"
 	case w.Size < 0 || w.Size > MaxBody:
 		return fmt.Sprintf("a body has 0 to %d bytes", int64(MaxBody))
 	case !known || len(w.Sum.Value) != size:

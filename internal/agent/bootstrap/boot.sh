@@ -15,7 +15,7 @@ say() { echo "tradewind: $*" >&2; }
 
 # A machine without an agent is useless: it powers off.
 off() {
-  rm -f "$run/token" "$run/curl"
+  rm -f "$run/token" "$run/curl" "$run/mailbox"
   say "$1"
   [ -n "$root" ] || shutdown -h now || poweroff -f
   exit 1
@@ -83,16 +83,19 @@ case $cloud in aws | gcp | azure) tells=$cloud ;; *) tells= ;; esac
 token=${any:-${tokens[$rank]}}
 [ -n "$token" ] || off "rank $rank of $machines has no token"
 
-# fetch asks the broker for the agent's URL, and downloads it from there without the token. curl reads its options from
-# a file, because every user can read process lists.
+# fetch downloads the agent from the URL above, or else from the one that the broker returns, without the token. curl
+# reads its options from a file, because every user can read process lists.
 fetch() {
-  local url
-  printf 'header = "Authorization: Bearer %s"\n' "$token" >"$run/curl"
-  url=$(curl -fsS -m 60 -K "$run/curl" -o /dev/null -w '%{redirect_url}' "$endpoint$program") || return 1
+  local url=$source
+  [ -n "$url" ] || url=$(locate) || return 1
   [ -n "$url" ] || { say "the broker returned no URL for the agent"; return 1; }
   printf 'url = "%s"\n' "$url" >"$run/curl"
   curl -fsS --connect-timeout 10 -m 600 -K "$run/curl" -o "$agent.part" || return 1
   genuine "$agent.part" || { say "the agent's digest is not $sha256"; return 1; }
+}
+locate() {
+  printf 'header = "Authorization: Bearer %s"\n' "$token" >"$run/curl"
+  curl -fsS -m 60 -K "$run/curl" -o /dev/null -w '%{redirect_url}' "$endpoint$program"
 }
 genuine() { echo "$sha256  $1" | sha256sum -c --status 2>/dev/null; }
 if ! genuine "$agent"; then
@@ -103,13 +106,15 @@ fi
 rm -f "$run/curl"
 
 printf '%s\n' "$token" >"$run/token"
-unset tokens token any
+[ -z "$mailbox" ] || printf '%s\n' "$mailbox" >"$run/mailbox"
 settings=(
   "TRADEWIND_ENDPOINT=$endpoint" "TRADEWIND_TOKEN_FILE=$run/token" "TRADEWIND_DIR=$lib/work" "TRADEWIND_MACHINE=$id"
   "TRADEWIND_MACHINE_RANK=$rank"
+  ${mailbox:+"TRADEWIND_MAILBOX_FILE=$run/mailbox"}
   "TRADEWIND_ADDRESS=$address" "TRADEWIND_NOTICES=$tells" "TRADEWIND_PROOF=$tells" "HOME=${HOME:-/root}"
   ${environment[@]+"${environment[@]}"}
 )
+unset tokens token any mailbox source
 umask 022
 if [ -n "$systemd" ]; then
   # A machine that shuts down stops its units in the inverse of their start-up order: the agent saves while the network and

@@ -67,6 +67,9 @@ type Machine struct {
 	// all machines use the script and learn their rank from the metadata service.
 	OnlyRank *int
 	SHA256   string // of the agent's program, hexadecimal
+	// Mailbox is where the machine finds the messages of a broker without an address (mailbox.Address); empty if the
+	// broker has one. Program is then the URL of the agent's program.
+	Mailbox, Program string
 	// Environment has variables of the agent in addition to its own.
 	Environment map[string]string
 }
@@ -102,7 +105,7 @@ func (m Machine) write(tokens []string, anyRank string) ([]byte, error) {
 	for _, v := range [][2]string{
 		{"endpoint", strings.TrimSuffix(m.Endpoint, "/")}, {"program", wire.PathProgram + m.SHA256},
 		{"sha256", m.SHA256}, {"cloud", cmp.Or(m.Cloud, "aws")}, {"rank", m.rank()},
-		{"machines", strconv.Itoa(len(m.Tokens))}, {"any", anyRank},
+		{"machines", strconv.Itoa(len(m.Tokens))}, {"any", anyRank}, {"mailbox", m.Mailbox}, {"source", m.Program},
 	} {
 		fmt.Fprintf(&b, "%s=%s\n", v[0], quote(v[1]))
 	}
@@ -154,6 +157,9 @@ func (m Machine) check() error {
 	}
 	if len(m.Tokens) == 0 {
 		return fmt.Errorf("%w: no tokens", ErrInvalid)
+	}
+	if !printable(m.Mailbox) || !printable(m.Program) || (m.Mailbox == "") != (m.Program == "") {
+		return fmt.Errorf("%w: mailbox", ErrInvalid) // without its key, which is secret
 	}
 	if !printable(m.SharedToken) {
 		return fmt.Errorf("%w: token of all ranks", ErrInvalid)

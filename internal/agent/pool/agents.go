@@ -25,6 +25,7 @@ import (
 type agents struct {
 	host    *local.Host
 	cloud   cloud.Cloud
+	relay   string        // see Config.Relay
 	changed chan struct{} // capacity 1: something has changed
 
 	mu     sync.Mutex
@@ -51,7 +52,7 @@ const devicesLabel = "devices"
 // openAgents takes over the agents in a folder. It returns local.ErrInUse if another process uses the folder.
 func openAgents(cfg Config, dir string) (*agents, error) {
 	a := &agents{
-		changed: make(chan struct{}, 1), ending: map[string]bool{}, failed: map[string]wire.PoolEnd{},
+		relay: cfg.Relay, changed: make(chan struct{}, 1), ending: map[string]bool{}, failed: map[string]wire.PoolEnd{},
 		exits: map[string]wire.PoolEnd{},
 	}
 	var err error
@@ -86,7 +87,7 @@ func loopback(endpoint string) bool {
 func withoutUser(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return name == "TRADEWIND_TOKEN" || name == "TRADEWIND_STATE" || name == "TRADEWIND_BOOT"
+		return name == "TRADEWIND_TOKEN" || name == "TRADEWIND_STATE"
 	})
 }
 
@@ -225,7 +226,7 @@ func (a *agents) start(ctx context.Context, o wire.PoolOrder, tell func(Event)) 
 	_, err := a.cloud.Launch(ctx, cloud.LaunchSpec{
 		Cluster: name, Nodes: 1, Offer: apitypes.Offer{Cloud: cloudName},
 		Labels:    map[string]string{devicesLabel: strings.Join(devices, ",")},
-		Bootstrap: cloud.Bootstrap{Endpoint: o.Endpoint, Tokens: []string{o.Token}},
+		Bootstrap: cloud.Bootstrap{Endpoint: cmp.Or(a.relay, o.Endpoint), Tokens: []string{o.Token}},
 	})
 	if err == nil {
 		tell(Event{Kind: AgentStarted, Job: o.Job, Cluster: o.Cluster, Hold: o.Hold})

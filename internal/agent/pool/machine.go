@@ -23,6 +23,7 @@ import (
 // values.
 type Config struct {
 	Endpoint string // the broker's base URL
+	Relay    string // where the agents of this machine call the broker; if empty, at the URL that the broker names
 	Broker   string // identifies the broker, independent of the endpoint; Endpoint if empty
 	Pool     string
 	Name     string // of the machine in its pool

@@ -161,6 +161,8 @@ type Assignment struct {
 	// task's own prefix in it.
 	Store  string `json:"store"`
 	Prefix string `json:"prefix"`
+	// Packs is the URL of the bucket with the packs of code and files, if it is not Store.
+	Packs string `json:"packs,omitempty"`
 	// Parents maps parent task names to the prefixes of their outputs: OutputPrefix of the parent's Prefix and of its
 	// attempt that succeeded. They are staged to $TRADEWIND_INPUTS/<task>/, or to <task>/<rank>/ if the parent had
 	// several nodes.

@@ -42,6 +42,9 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 		Parents: in.Parents, PartialParents: in.Only, EmptyParents: in.Nothing, Pace: cfg.Pace,
 		Service: serviceOf(cfg, spec, cl.Task),
 	}
+	if a.Store != cfg.StoreURL {
+		a.Packs = cfg.StoreURL
+	}
 	if t.Worker != nil {
 		return workerAssignment(a, cl, attempt)
 	}

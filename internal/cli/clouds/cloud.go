@@ -17,6 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // app is the shared state of the commands.
@@ -132,7 +133,7 @@ func (a app) cloudAddCommand() *cobra.Command {
 func (a app) addOneCommand(k cloudkit.Kit) *cobra.Command {
 	var state string
 	var s cloudkit.Settings
-	var only bool
+	var only, bucket bool
 	c := &cobra.Command{
 		Use:   k.Name,
 		Short: "Enable buying machines on " + k.Title,
@@ -145,6 +146,10 @@ func (a app) addOneCommand(k cloudkit.Kit) *cobra.Command {
 	c.Flags().StringSliceVar(&s.Regions, "regions", nil, "regions to buy in (default: see the cloud's documentation)")
 	c.Flags().BoolVar(&only, "print", false,
 		"only print the commands that would create what is missing in the cloud")
+	if driver.Scheme(k.Name) != "" {
+		c.Flags().BoolVar(&bucket, "bucket", false,
+			"create a bucket for outputs and messages, so that the broker needs no public URL\n(default with run --on)")
+	}
 	a.StateFlag(c, &state)
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -156,13 +161,40 @@ func (a app) addOneCommand(k cloudkit.Kit) *cobra.Command {
 		if s.Certificates != "" {
 			s.Certificates = command.Absolute(s.Certificates)
 		}
-		return a.addCloud(ctx, k, s, command.Absolute(state), only, output)
+		return a.addCloud(ctx, k, adding{settings: s, state: command.Absolute(state), only: only, bucket: bucket,
+			output: output})
 	}
 	return c
 }
 
-func (a app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings, state string, only bool,
-	output *command.Choice) error {
+// adding are the options of `cloud add`.
+type adding struct {
+	settings cloudkit.Settings
+	state    string
+	only     bool // print the commands that would create what is missing
+	bucket   bool // create a bucket unless the settings name one
+	quiet    bool // another command adds the cloud, and prints no report
+	output   *command.Choice
+}
+
+// Added makes sure that a cloud was added to a state folder, with a bucket if it needs one, and shows each step. It is
+// for commands that buy there.
+func Added(ctx context.Context, in *command.App, k cloudkit.Kit, state string, bucket bool, logger Logger) error {
+	settings, err := cloudkit.Load(state)
+	if err != nil {
+		return err
+	}
+	s, added := settings[k.Name]
+	if added && (!bucket || len(s.Stores) > 0) {
+		return nil
+	}
+	a := app{App: in, logger: logger}
+	in.Tell("setting up %s, once for %s:", k.Title, state)
+	return a.addCloud(ctx, k, adding{settings: s, state: state, bucket: bucket, quiet: true, output: &command.Choice{}})
+}
+
+func (a app) addCloud(ctx context.Context, k cloudkit.Kit, o adding) error {
+	s, state, only, output := o.settings, o.state, o.only, o.output
 	if err := k.Ready(s, a.Lookup); err != nil {
 		return command.BadInput("`tradewind cloud add "+k.Name+" --help` lists its flags", "%s: %v", k.Name, err)
 	}
@@ -173,6 +205,12 @@ func (a app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings, 
 	request, err := a.request(s, state)
 	if err != nil {
 		return err
+	}
+	if o.bucket && s.Functions.Account == "" {
+		if s, err = withBucket(ctx, k, request); err != nil {
+			return err
+		}
+		request.Settings = s
 	}
 	if s.Functions.Account != "" {
 		return a.prepareForFunctions(ctx, k, request, state, only, output)
@@ -193,6 +231,9 @@ func (a app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings, 
 		}
 		request.Settings = s
 	} else if only {
+		if len(s.Stores) > 0 {
+			return a.printStores(k, s)
+		}
 		a.Tell("nothing to create on %s", k.Title)
 		return nil
 	}
@@ -211,10 +252,17 @@ func (a app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings, 
 	if err := cloudkit.Save(state, settings); err != nil {
 		return err
 	}
+	if o.quiet {
+		return nil
+	}
 	if err := a.printCheck(CloudCheck{OK: true, Clouds: []CheckedCloud{checked}}, output); err != nil {
 		return err
 	}
-	if !output.JSON() {
+	switch {
+	case output.JSON():
+	case len(s.Stores) > 0:
+		a.Tell("added; `tradewind run FILE --on %s` buys there, and needs no public URL", k.Name)
+	default:
 		a.Tell("added; `tradewind up --clouds %s --public-url URL` buys there", k.Name)
 	}
 	return nil
@@ -311,6 +359,9 @@ func (a app) clear(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) erro
 			k.Name,
 			strings.Join(running, ", "),
 		)
+	}
+	if err := a.removeBuckets(ctx, k, r); err != nil {
+		return err
 	}
 	if k.Setup == nil {
 		return nil

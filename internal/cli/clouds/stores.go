@@ -2,6 +2,7 @@ package clouds
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/host"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
@@ -39,12 +42,74 @@ func (a app) makeStores(ctx context.Context, k cloudkit.Kit, r cloudkit.Request)
 	return nil
 }
 
+// withBucket adds a bucket with a name of the deployment to settings without stores. Machines and a broker without a
+// public URL exchange messages through it, and it stores the outputs of tasks.
+func withBucket(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) (cloudkit.Settings, error) {
+	s := r.Settings
+	if len(s.Stores) > 0 {
+		return s, nil
+	}
+	if driver.Scheme(k.Name) == "" {
+		return s, command.BadInput("name a cloud that has buckets in addition, or use --public-url",
+			"%s has no buckets", k.Title)
+	}
+	regions := s.Regions
+	if len(regions) == 0 {
+		opened, err := k.Open(ctx, r)
+		if err != nil {
+			return s, command.Failed("`tradewind cloud add "+k.Name+" --help` lists its flags", "%s: %v", k.Name, err)
+		}
+		regions = opened.Regions
+	}
+	if len(regions) == 0 {
+		return s, command.BadInput("", "%s: --regions says where the bucket is to be", k.Name)
+	}
+	s.Stores = map[string]string{regions[0]: ownBucket(r.Deployment, regions[0])}
+	return s, nil
+}
+
+// ownBucket is the name of a bucket that was not named by the user.
+func ownBucket(deployment, region string) string { return deployment + "-" + region }
+
+// removeBuckets removes the buckets that were created without a name from the user. One with outputs of jobs is kept.
+func (a app) removeBuckets(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) error {
+	for region, bucket := range r.Settings.Stores {
+		if bucket != ownBucket(r.Deployment, region) {
+			continue
+		}
+		opened, err := k.Open(ctx, r)
+		if err != nil {
+			return err
+		}
+		uri := driver.Scheme(k.Name) + "://" + bucket
+		page, err := opened.Data.List(ctx, uri, "")
+		if errors.Is(err, grant.ErrNoBucket) {
+			continue
+		}
+		if err != nil {
+			return command.Failed("--forget deletes the settings anyway", "bucket %s: %v", uri, err)
+		}
+		if slices.ContainsFunc(page.Objects, func(o grant.Listed) bool { return !host.OwnObject(uri, o.URI) }) {
+			a.Tell("bucket %s: kept, because it has outputs of jobs", uri)
+			continue
+		}
+		if err := grant.RemoveBucket(ctx, opened.Data, uri); err != nil {
+			return command.Failed("--forget deletes the settings anyway", "bucket %s: %v", uri, err)
+		}
+		a.Tell("bucket %s: removed", uri)
+	}
+	return nil
+}
+
 // printStores prints the commands that create the stores.
 func (a app) printStores(k cloudkit.Kit, s cloudkit.Settings) error {
 	for _, region := range slices.Sorted(maps.Keys(s.Stores)) {
 		line := fmt.Sprintf("gcloud storage buckets create gs://%s --project %s --location %s", s.Stores[region],
 			s.Project, strings.ToUpper(region))
-		if k.Name == "azure" {
+		switch k.Name {
+		case "aws":
+			line = fmt.Sprintf("aws s3 mb s3://%s --region %s", s.Stores[region], region)
+		case "azure":
 			line = fmt.Sprintf("az storage container create --name %s --account-name %s --auth-mode login",
 				s.Stores[region], s.StorageAccount)
 		}

@@ -13,6 +13,8 @@ import (
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/spf13/pflag"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
@@ -20,6 +22,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/check"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/refresh"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/grant/ambient"
+	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 	"github.com/tradewind-broker/tradewind/pkg/identity/awsid"
 )
 
@@ -39,6 +44,9 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	cloudkit.ReservedFlag(f, s)
 	f.StringVar(&s.InstanceProfile, "instance-profile", "",
 		"instance profile of the machines, for the use of their tasks (default: none)")
+	f.StringToStringVar(&s.Stores, "stores", nil,
+		"buckets for the outputs of tasks, REGION=BUCKET separated by commas: created if they do\n"+
+			"not exist; without any, outputs are stored on this computer")
 	f.StringVar(&s.Profile, "profile", "",
 		"profile of the AWS configuration (default: the AWS SDK's default credentials)")
 	f.StringVar(&s.Certificates, "certificates", "",
@@ -85,7 +93,7 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 		InstanceProfile: r.Settings.InstanceProfile, NoPublicAddress: r.Settings.NoPublicAddress,
 	})
 	return &cloudkit.Opened{
-		Cloud: c, Checker: &check.Checker{SDK: sdk, Cloud: c, Regions: regions,
+		Cloud: c, Data: store(sdk, r.Settings), Checker: &check.Checker{SDK: sdk, Cloud: c, Regions: regions,
 			Deployment: r.Deployment, Buys: true}, Verifier: proofs, Regions: regions,
 		Refresh: cloudkit.Reserving(aws.Name, r.Settings,
 			func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
@@ -97,6 +105,24 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 			return prices{aws.NewSpotPrices(c, c.Watching(waiting), time.Now)}
 		},
 	}, nil
+}
+
+// store signs requests for the settings' buckets with the credentials that buy.
+func store(sdk awssdk.Config, s cloudkit.Settings) grant.Store {
+	if len(s.Stores) == 0 {
+		return nil
+	}
+	clients := grant.Mux{}
+	for region, bucket := range s.Stores {
+		there := sdk.Copy()
+		there.Region = region
+		clients["s3://"+bucket] = s3grant.New(s3.NewFromConfig(there, func(o *s3.Options) {
+			o.UsePathStyle = o.BaseEndpoint != nil // an emulator has no host for each bucket
+		}), s3grant.Options{Loans: s3grant.Loans{
+			STS: sts.NewFromConfig(there), Role: os.Getenv(ambient.EnvMountsRole),
+		}})
+	}
+	return clients
 }
 
 // prices reads EC2's spot prices.

@@ -262,7 +262,11 @@ func (g *Gate) forward(w http.ResponseWriter, r *http.Request, body []byte) {
 		clean.Method = http.MethodPost
 		bucket, object, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		clean.URL.Path, clean.URL.RawPath = "/upload/storage/v1/b/"+bucket+"/o", ""
-		clean.URL.RawQuery = url.Values{"uploadType": {"media"}, "name": {object}}.Encode()
+		query := url.Values{"uploadType": {"media"}, "name": {object}}
+		if match := r.Header.Get("X-Goog-If-Generation-Match"); match != "" {
+			query.Set("ifGenerationMatch", match)
+		}
+		clean.URL.RawQuery = query.Encode()
 	}
 	if r.Method == http.MethodDelete {
 		bucket, object, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")

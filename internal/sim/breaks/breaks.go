@@ -127,6 +127,11 @@ const (
 	Haunted Kind = "haunted"
 	// Communal: the workers of all jobs are in one record.
 	Communal Kind = "communal"
+	// Without an address of the broker. Shredding: letters are removed before they are answered. Littering: answers are
+	// never removed. Chatty: an agent that repeats a call puts another letter.
+	Shredding Kind = "shredding"
+	Littering Kind = "littering"
+	Chatty    Kind = "chatty"
 )
 
 // All returns all bugs.
@@ -136,7 +141,7 @@ func All() []Kind {
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
 		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding,
 		Abandoned, Boastful, Versionless, Tireless, Roomless, Hopeful, Content, Rushing, Boasting, Clinging,
-		Unhired, Haunted, Communal}
+		Unhired, Haunted, Communal, Shredding, Littering, Chatty}
 }
 
 // forgotten lists the fields that a broken store loses: in which records, and the text from its start to its end.
@@ -293,6 +298,9 @@ func (b Kind) Policies() bool { return slices.Contains([]Kind{Nightless, Nameles
 func (b Kind) Shares() bool {
 	return slices.Contains([]Kind{Boasting, Clinging, Unhired, Haunted, Communal}, b)
 }
+
+// Mails reports whether the bug needs a broker without an address.
+func (b Kind) Mails() bool { return slices.Contains([]Kind{Shredding, Littering, Chatty}, b) }
 
 // Keep returns how many checkpoints an agent keeps that should keep n.
 func (b Kind) Keep(n int) int {

@@ -50,7 +50,8 @@ func (a Agents) UserData(name string, spec cloud.LaunchSpec, arch string, own *i
 	}
 	data, err := bootstrap.Script(bootstrap.Machine{
 		Cloud: name, Endpoint: spec.Bootstrap.Endpoint, Tokens: spec.Bootstrap.Tokens, SharedToken: spec.Bootstrap.Any,
-		OnlyRank: own, SHA256: agent, Environment: environment,
+		OnlyRank: own, SHA256: agent, Environment: environment, Mailbox: spec.Bootstrap.Mailbox,
+		Program: spec.Bootstrap.Programs[agent],
 	})
 	if err != nil {
 		return nil, cloud.Errorf(name, cloud.Invalid, CodeBadSpec, "%v", err)

@@ -122,6 +122,10 @@ func requestFor(w grant.Want) (request, error) {
 	case w.Size == 0:
 		r.header["Content-MD5"] = emptyMD5
 	}
+	if w.New { // the right to create a blob does not allow to overwrite one (Azure Storage, "Create a service SAS")
+		r.header["If-None-Match"] = "*"
+		r.rights = creating.String()
+	}
 	if w.Op == grant.Part {
 		r.query = map[string]string{"comp": "block", "blockid": block(w.Upload, w.Number)}
 	} else {
@@ -133,6 +137,7 @@ func requestFor(w grant.Want) (request, error) {
 var (
 	reading  = sas.BlobPermissions{Read: true}
 	writing  = sas.BlobPermissions{Write: true}
+	creating = sas.BlobPermissions{Create: true}
 	removing = sas.BlobPermissions{Delete: true}
 	listing  = sas.ContainerPermissions{List: true}
 )

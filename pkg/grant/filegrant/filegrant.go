@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -41,6 +42,7 @@ const (
 	qExpires = "expires" // Unix seconds
 	qRange   = "range"
 	qSize    = "size"
+	qNew     = "new"
 	qUpload  = "upload"
 	qPart    = "part"
 	qSig     = "signature"
@@ -54,6 +56,7 @@ type Store struct {
 	// completing holds the folders of uploads that are being completed. A caller that repeats Complete meanwhile,
 	// because it got no answer in time, gets the answer of the first call.
 	completing singleflight.Group
+	creating   sync.Mutex // held while a new object is written
 }
 
 // Options of a Store. BaseURL is required.
@@ -137,6 +140,9 @@ func (s *Store) sign(o grant.Object, w grant.Want) grant.Grant {
 	if w.Op != grant.Get {
 		g.Method = http.MethodPut
 		q.Set(qSize, strconv.FormatInt(w.Size, 10))
+		if w.New {
+			q.Set(qNew, "1")
+		}
 	}
 	if w.Sum.Kind != "" {
 		q.Set(string(w.Sum.Kind), base64.RawURLEncoding.EncodeToString(w.Sum.Value))

@@ -40,8 +40,14 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.get(w, r, name)
 		return
 	}
-	if want, err := strconv.ParseInt(q.Get(qSize), 10, 64); err != nil || r.ContentLength != want {
+	want, err := strconv.ParseInt(q.Get(qSize), 10, 64)
+	fits := r.ContentLength == want || q.Has(qNew) && r.ContentLength > 0 && r.ContentLength < want
+	if err != nil || !fits {
 		http.Error(w, "not the granted length", http.StatusForbidden)
+		return
+	}
+	if q.Has(qNew) {
+		s.putNew(w, r, q, name)
 		return
 	}
 	if q.Has(qUpload) {
@@ -89,6 +95,17 @@ func (s *Store) get(w http.ResponseWriter, r *http.Request, name string) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("ETag", fmt.Sprintf(`"%x-%x"`, info.ModTime().UnixNano(), info.Size()))
 	http.ServeContent(w, r, "", info.ModTime(), f)
+}
+
+// putNew stores an object, unless it exists.
+func (s *Store) putNew(w http.ResponseWriter, r *http.Request, q url.Values, name string) {
+	s.creating.Lock()
+	defer s.creating.Unlock()
+	if _, err := s.root.Lstat(name); err == nil {
+		http.Error(w, "the object exists", http.StatusPreconditionFailed)
+		return
+	}
+	s.answer(w, s.write(name, body(r, q)))
 }
 
 // putPart stores a part under its number and a random name, which is its ETag.

@@ -173,6 +173,10 @@ func requestFor(w grant.Want) (request, error) {
 	}
 	r.method = http.MethodPut
 	r.header["X-Goog-Content-Length-Range"] = fmt.Sprintf("%d,%d", w.Size, w.Size)
+	if w.New { // Cloud Storage, "Request preconditions": generation 0 means that there is no live object
+		r.header["X-Goog-Content-Length-Range"] = fmt.Sprintf("1,%d", w.Size)
+		r.header["X-Goog-If-Generation-Match"] = "0"
+	}
 	if w.Op == grant.Part {
 		r.query = map[string]string{"partNumber": fmt.Sprint(w.Number), "uploadId": w.Upload}
 	}

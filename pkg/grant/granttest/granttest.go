@@ -68,6 +68,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"lists", s.lists},
 		{"pages of a list", s.pages},
 		{"a removed object is missing", s.remove},
+		{"a new object is written once", s.writeOnce},
 		{"errors and texts contain no secrets", s.secrets},
 	} {
 		t.Run(c.name, c.run)

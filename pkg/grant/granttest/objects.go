@@ -28,6 +28,39 @@ func (s *suite) roundTrip(t *testing.T) {
 	}
 }
 
+// writeOnce puts a new object of any length. A second put is refused until the object is removed.
+func (s *suite) writeOnce(t *testing.T) {
+	const most = 1 << 20
+	uri := s.uri(t, "object")
+	g := sign(t, s.store, grant.Want{Op: grant.Put, URI: uri, Size: most, New: true})
+	mustDo(t, g, []byte("short"))
+	refused(t, "a second put", do(t, g, []byte("another")))
+	s.holds(t, uri, []byte("short"))
+	if err := s.store.Remove(t.Context(), uri); err != nil {
+		t.Fatal(err)
+	}
+	long := bytes.Repeat([]byte("x"), most)
+	mustDo(t, g, long)
+	s.holds(t, uri, long)
+	other := s.uri(t, "other")
+	for name := range g.Header {
+		if _, lacks := s.Lacks[Headers]; lacks || !strings.Contains(strings.ToLower(name), "match") {
+			continue
+		}
+		g := sign(t, s.store, grant.Want{Op: grant.Put, URI: other, Size: most, New: true})
+		refused(t, "without "+name, do(t, without(g, name), []byte("x")))
+	}
+	for _, w := range []grant.Want{
+		{Op: grant.Put, URI: uri, New: true}, {Op: grant.Get, URI: uri, New: true},
+		{Op: grant.Part, URI: uri, New: true, Size: 1, Upload: "u", Number: 1},
+	} {
+		w.For = lasting
+		if _, err := s.store.Sign(t.Context(), w); !errors.Is(err, grant.ErrWant) {
+			t.Errorf("%+v: %v, want %v", w, err, grant.ErrWant)
+		}
+	}
+}
+
 func (s *suite) names(t *testing.T) {
 	names := []string{
 		"a b", "Zürich", "日本語", "zu\u0308", "a+b", "50%", "%41", "a%2Fb", "#1", "who?", "a?b=c&d=e", "a=b;c,d",

@@ -139,6 +139,10 @@ func (b batch) presign(ctx context.Context, o grant.Object, w grant.Want, lasts 
 	switch w.Op {
 	case grant.Put:
 		in := &s3.PutObjectInput{Bucket: bucket, Key: key, ContentLength: aws.Int64(w.Size)}
+		if w.New { // a conditional write (Amazon S3 User Guide, "How to prevent object overwrites")
+			in.ContentLength, in.IfNoneMatch = nil, aws.String("*")
+			return b.signer.PresignPutObject(ctx, in, as)
+		}
 		value := aws.String(base64.StdEncoding.EncodeToString(w.Sum.Value))
 		switch {
 		case w.Sum.Kind == grant.MD5:

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// onFlags adds to run the flags of a broker that buys machines and has no public address.
+func (a *app) onFlags(c *cobra.Command, b *buyFlags) {
+	c.Flags().StringSliceVar(&b.clouds, "on", nil,
+		"clouds to buy machines on, with this computer's credentials: aws,gcp. The command sets\n"+
+			"them up if needed, and they need no way to this computer (docs/laptop.md)")
+	_ = c.RegisterFlagCompletionFunc("on", func(*cobra.Command, []string, string) ([]string,
+		cobra.ShellCompDirective) {
+		return cloudkit.Names(a.kits), cobra.ShellCompDirectiveNoFileComp
+	})
+	awayFlag(c, b)
+	agentsFlag(c, b)
+}
+
+// checkOn validates the flags of onFlags, before anything is planned. A job on named clouds is planned on these only.
+func (a *app) checkOn(o *runOptions) error {
+	for _, name := range o.buy.clouds {
+		if !slices.Contains(cloudkit.Names(a.kits), name) {
+			return command.BadInput(fault.OneOf(name, cloudkit.Names(a.kits)), "--on: unknown cloud %q", name)
+		}
+	}
+	switch {
+	case len(o.buy.clouds) == 0 && o.buy.agents != "":
+		return command.BadInput("", "--agents needs --on")
+	case len(o.buy.clouds) > 0 && len(o.clouds) > 0:
+		return command.BadInput("leave out --cloud", "--on names the clouds already")
+	}
+	o.clouds = append(o.clouds, o.buy.clouds...)
+	return o.buy.checkAway()
+}
+
+// setUpOn sets up the clouds that --on names, and sets them in the broker's options. The first with buckets gets one,
+// unless another cloud has one.
+func (a *app) setUpOn(ctx context.Context, o *runOptions) error {
+	if len(o.buy.clouds) == 0 {
+		return nil
+	}
+	state := absolute(o.host.State)
+	settings, err := cloudkit.Load(state)
+	if err != nil {
+		return err
+	}
+	chosen, _, err := cloudkit.Choose(a.kits, o.buy.clouds)
+	if err != nil {
+		return err
+	}
+	bucket := !slices.ContainsFunc(chosen, func(k cloudkit.Kit) bool { return len(settings[k.Name].Stores) > 0 })
+	for _, k := range chosen {
+		needs := bucket && driver.Scheme(k.Name) != ""
+		if err := clouds.Added(ctx, a.App, k, state, needs, a.logger); err != nil {
+			return err
+		}
+		bucket = bucket && !needs
+	}
+	return a.buyOn(&o.host, &o.buy)
+}
