@@ -37,7 +37,7 @@ func (l *Large) Error() string {
 	} else {
 		fmt.Fprintf(&b, "%d files", l.MaxFiles)
 	}
-	b.WriteString(" can be packed. Most of it:")
+	b.WriteString(" can be packed. The largest parts:")
 	for _, p := range l.Most {
 		fmt.Fprintf(&b, "\n  %9s  %7d files  %s", size(p.Bytes), p.Files, p.Path)
 	}
