@@ -23,13 +23,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// consent are the flags with which a user agrees to what a job may cost, or only looks at it.
+// consent are the flags with which a user accepts the cost of a job, or asks to see its plan without starting it.
 type consent struct{ yes, dryRun bool }
 
 func consentFlags(c *cobra.Command) *consent {
 	o := &consent{}
 	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "start the job without a question, whatever it costs")
-	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the plan and what it may cost, and start nothing")
+	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the plan and its possible cost, and start nothing")
 	return o
 }
 
