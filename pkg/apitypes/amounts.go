@@ -51,7 +51,7 @@ func (a Amounts) Minus(b Amounts) Amounts {
 	return left
 }
 
-// Exceeds returns the first resource, by name, of which a and beside together are more than the limit most. A resource
+// Exceeds returns the first resource, by name, of which a and beside add up to more than the limit in most. A resource
 // without a limit is never exceeded.
 func (a Amounts) Exceeds(most, beside Amounts) (name string, is bool) {
 	for _, name := range slices.Sorted(maps.Keys(most)) {

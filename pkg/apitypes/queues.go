@@ -109,7 +109,7 @@ type Queue struct {
 	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty"`
 	Preempt        bool    `json:"preempt,omitempty"`
 	Closed         bool    `json:"closed,omitempty"`
-	// Configured means that somebody has set it up; otherwise its first job created it with the default settings.
+	// Configured means that a user has set it up; otherwise its first job created it with the default settings.
 	Configured bool `json:"configured,omitempty"`
 	// Max, Deserved and Guaranteed are for resources other than vCPUs: see QueueSettings. Use is how much of them is
 	// held.

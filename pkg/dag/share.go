@@ -42,8 +42,8 @@ func (t *Task) Hold() (cpus, gib float64) {
 	return cpus, cmp.Or(gib, cpus*defaultHoldGiB)
 }
 
-// Shares reports whether the task may share machines. Tasks whose machines belong together, that must find each other,
-// that serve, that have accelerators or that mount a bucket have machines of their own, whatever Share says.
+// Shares reports whether the task may share machines. Tasks with accelerators or mounted buckets, tasks on several
+// machines, gangs and services never share them, even if Share says so. See WhyNotShared.
 func (t *Task) Shares() bool {
 	return t.Share == ShareJob && t.WhyNotShared() == ""
 }
@@ -69,8 +69,9 @@ func (t *Task) WhyNotShared() string {
 	return ""
 }
 
-// ShareInArray is how the members of an array share machines if the file does not say: with each other if they can,
-// except for members with a setup, which could not all change the machine at the same time.
+// ShareInArray returns how the members of an array share machines if the file does not set it. They share with each
+// other, unless WhyNotShared has a reason or they have a setup: several setups could not change the machine at the same
+// time.
 func (t *Task) ShareInArray() Share {
 	if t.Setup == "" && t.WhyNotShared() == "" {
 		return ShareJob

@@ -160,7 +160,8 @@ func (n *Network) packing() {
 	}
 }
 
-// search records which places were tried for a packed group. The last attempt is for a part of it.
+// search records the places that were tried for a packed group. If none is left, a last attempt places only a part of
+// the group.
 type search struct {
 	tried []bool
 	left  int // places not yet tried

@@ -171,8 +171,8 @@ func (b *writeBehind) ready(seen *contents, quiet time.Duration) (ready, open []
 	return ready, open
 }
 
-// removeHidden removes from the store what the task has removed: uploaded files that are no longer in the folder, and
-// files of the store that the folder hides.
+// removeHidden deletes from the store the files that the task has deleted: uploaded files that are no longer in the
+// folder, and files of the store that the folder marks as deleted.
 //
 // rclone reads the store's listings again only after a pass. So what it shows in a hidden directory existed before
 // the task hid it, and was not written by another machine since.

@@ -33,7 +33,7 @@ type Error struct {
 
 	Cause error // for errors.Is and As; may be nil
 
-	// Also are further faults of the same file, without further ones of their own. See [Faults].
+	// Also are further faults of the same file. Their Also is empty. See [Faults].
 	Also []*Error
 	// Cut is true if there are more faults than Also has.
 	Cut bool

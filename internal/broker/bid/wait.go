@@ -62,8 +62,8 @@ func (in *Input) Waits(ctx context.Context) (begins []record.Begin, tables []*bi
 		if err != nil {
 			return nil, nil, fmt.Errorf("broker: when task %s begins: %w", in.Spec.Tasks[i].Name, err)
 		}
-		// For a task that could start now, it is known whether it waits. A later task is asked when it becomes ready,
-		// and a task that has waited is asked when it starts: at the prices of that time.
+		// Whether a task waits for a lower price is decided when it can start, at the prices of that time: now, if it
+		// could start now; for a later task, when it becomes ready; and for a task that has waited, when it starts.
 		now := (task.State == record.TaskQueued || len(graph().Parents(i)) == 0) && task.WaitSince.IsZero()
 		if at < 0 || !made.made[at].Any() {
 			continue

@@ -1,6 +1,6 @@
-// Package planinput has what a plan of a job depends on: the job, what is left of its deadline and budget, and what is
-// known of its tasks, of prices and of places. The broker collects it from its records, and a planner
-// (internal/broker/planner) turns it into a plan.
+// Package planinput has the input of a job's plan: the job, its remaining time and budget, and the facts about its
+// tasks, prices and places. The broker collects it from its records, and a planner (internal/broker/planner) turns it
+// into a plan.
 package planinput
 
 import (

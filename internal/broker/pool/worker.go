@@ -87,7 +87,8 @@ func (s *syncing) mayLeave() (bool, error) {
 	return true, nil
 }
 
-// lostMost is how many tasks of a lost worker are told in the transaction that removes it. Reconcile finds the others.
+// lostMost is how many tasks of a lost worker get an event in the transaction that removes it. Reconcile finds the
+// others.
 const lostMost = 24
 
 // RemoveWorker removes a worker whose machine is gone from the pool of its job. What ran there is lost, and is tried

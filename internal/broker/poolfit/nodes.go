@@ -65,7 +65,7 @@ func Held(m *record.PoolMachine) (scheduler.Task, bool) {
 	return scheduler.Task{State: scheduler.Running, Spec: spec, OnDevices: devices}, true
 }
 
-// Levels are the topology labels that at least one machine has, the widest first.
+// Levels returns the topology labels that at least one machine has, with the label of the largest areas first.
 func Levels(machines []*record.PoolMachine) (levels [][]string) {
 	for _, names := range record.TopologyLabels() {
 		if slices.ContainsFunc(machines, func(m *record.PoolMachine) bool { return m.At(names) != "" }) {

@@ -101,7 +101,7 @@ func (cl *Cluster) Covered(tickEvery time.Duration, now time.Time) time.Time {
 }
 
 // Expected is the part of a cluster's reserved money that it is expected to use. The reservation assumed the maximum
-// price; what a finished cluster does not use comes back soon.
+// price; when a cluster has finished, its unused money is soon released.
 func (cl *Cluster) Expected(overhead time.Duration, now time.Time) float64 {
 	most := cl.Ceiling()
 	switch {

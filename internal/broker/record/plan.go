@@ -100,8 +100,8 @@ func (p *Plan) Of(task int) *Planned {
 	return &p.Offers[p.Choice[task]]
 }
 
-// PhaseOf returns the phase of a task. A worker task has none of its own: it waits as long as a task that is planned on
-// its machine does, and then counts as ready, since it can be bought at any time.
+// PhaseOf returns the phase of a task. A worker task has no stored phase: it waits as long as a task that is planned on
+// its machine waits, and then counts as ready, since it can be bought at any time.
 func (p *Plan) PhaseOf(progress Progress, task int) byte {
 	if task < len(progress.Phases) {
 		return progress.Phases[task]

@@ -83,7 +83,8 @@ func SpotOf(o apitypes.Offer, machines int) Spot {
 	return Spot{Region: Place(o), Zone: o.Zone, Count: machines}
 }
 
-// at is the place of a spot at a level, including the wider levels, and whether it is known.
+// at returns the place of a spot at a level, including the wider levels. known is false if the spot has no place at
+// that level.
 func (s Spot) at(level dag.Level) (place string, known bool) {
 	switch level {
 	case dag.LevelRegion:

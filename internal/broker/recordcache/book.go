@@ -121,8 +121,9 @@ type change struct {
 	Blind        bool // written without having been loaded
 }
 
-// Unread makes a slot for a record that is written without having been read. If a complete span would contain it, it
-// is known not to exist, and the write is conditional on that, so it does not overwrite a concurrent write.
+// Unread makes a slot for a record that is written without having been read. If the book holds a complete span that
+// would contain the record, the record does not exist. The write then requires its absence, so that it does not
+// overwrite a concurrent write.
 func (k *Book) Unread(key store.Key) *Slot {
 	for r := range k.Spans {
 		if r.Limit == 0 && r.Partition == key.Partition && strings.HasPrefix(key.Sort, r.Prefix) {
@@ -145,7 +146,7 @@ func (k *Book) Changes(yield func(change) bool) {
 	}
 }
 
-// Knows reports whether it is known if a record exists, and its content.
+// Knows reports whether the book has a slot for a record: its content, or that it does not exist.
 func (k *Book) Knows(key store.Key) bool { return k.Slots[key] != nil }
 
 // Size is the size of a known record in bytes.

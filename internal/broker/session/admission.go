@@ -18,7 +18,7 @@ import (
 type side struct {
 	job    record.Job
 	ledger record.Ledger
-	spec   *dag.Job // set if the job has a plan; so is plan
+	spec   *dag.Job // set if the job has a plan, like plan
 	plan   *record.Plan
 	// groups are the job's rules that spread or pack machines. ruled says whether placement rules apply to any task.
 	groups []dag.PlacementGroup
@@ -285,7 +285,7 @@ func (of *side) affordable(usd float64) verdict {
 	case of.job.BudgetUSD <= 0 || usd <= of.left()+record.CentsEps:
 		return verdictAdmit
 	case of.ledger.Outstanding > 0:
-		return verdictSkip // unused reserved money comes back
+		return verdictSkip // unused reserved money will be released
 	}
 	return verdictReplan
 }

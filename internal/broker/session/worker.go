@@ -80,7 +80,7 @@ func (s *Session) crewOf(of *side) (*crew, error) {
 		of.crew = &crew{waiting: map[int]apitypes.Capacity{}}
 	}
 	seen := make(map[string]time.Time, len(part.Machines))
-	for i := range part.Machines { // whoever ends a worker removes it from the partition
+	for i := range part.Machines { // the code that ends a worker removes it from the partition
 		seen[part.Machines[i].ID] = s.u.Now
 	}
 	of.crew.stale = false

@@ -101,7 +101,7 @@ const (
 	// InvCause: a job fails only for a reason: a task's exit code, no feasible plan, its budget, or its queue's quota.
 	InvCause = "a job fails only for cause"
 	// InvPatience: a job that is held up only by blocks waits for their end, as long as its patience lasts.
-	InvPatience = "blocks that end are waited for"
+	InvPatience = "a job waits for blocks that end"
 	// InvNotice: when the cloud has announced that it will take a machine, its task gets the command to save its work.
 	InvNotice = "a notice is passed on"
 	// InvDeadline: see planner.Guarantee.

@@ -23,7 +23,8 @@ func (c *Checker) Lingers(m *Machine) {
 	}
 }
 
-// Leaves is called when an agent gets the command to stop keeping them, or learns that its machine will be taken.
+// Leaves is called when the broker tells an agent to stop keeping the files, or when the agent learns that its machine
+// will be taken.
 func (c *Checker) Leaves(m *Machine) {
 	if s := c.Jobs[record.ClusterJob(m.Cluster)]; s != nil {
 		s.lingered[m.Cluster] = time.Time{}

@@ -15,9 +15,9 @@ import (
 const (
 	// InvWorkerSize: the tasks on a worker hold no more than the machine that was bought has.
 	InvWorkerSize = "a worker holds no more than its size"
-	// InvWorkerJob: only tasks of its own job run on a worker.
+	// InvWorkerJob: a worker runs only tasks of its job.
 	InvWorkerJob = "a worker runs tasks of its job"
-	// InvWorkerGone: a worker leaves its pool when its attempt is booked. What ran on it ends soon after.
+	// InvWorkerGone: a worker leaves its pool when its attempt is booked. Its tasks end soon after.
 	InvWorkerGone = "no task stays on a worker that has ended"
 )
 

@@ -99,11 +99,12 @@ func (w *watcher) follow(ctx context.Context) error {
 	return w.changes(ctx, podEvents, nodeEvents)
 }
 
-// coverage is what a watch covers: whole means as much as lists would show, all means the pods of all namespaces.
+// coverage is the set of pods that a watch reports. all means the pods of all namespaces. whole means every pod that a
+// list call would return, so that lists are unnecessary.
 type coverage struct{ whole, all bool }
 
-// begin lists and watches the pods of all namespaces if the broker may, otherwise those of its namespace. With a
-// watch, launches need no lists to find what nodes have free.
+// begin lists and watches the pods of all namespaces if the broker has that right, otherwise those of its namespace.
+// With a watch, launches need no lists to find the free resources of nodes.
 func (w *watcher) begin(ctx context.Context) (pods []corev1.Pod, events watch.Interface, s coverage, err error) {
 	for _, namespace := range []string{metav1.NamespaceAll, w.place.Namespace} {
 		var version string
@@ -121,7 +122,7 @@ func (w *watcher) begin(ctx context.Context) (pods []corev1.Pod, events watch.In
 	return nil, nil, coverage{}, err
 }
 
-// watchPods watches pods from a version of their list on. A first watch checks whether the broker may.
+// watchPods watches pods from a version of their list on. A first watch checks whether the broker has the right.
 func (w *watcher) watchPods(ctx context.Context, namespace, version string) (watch.Interface, error) {
 	of := w.place.Client.CoreV1().Pods(namespace)
 	may, err := of.Watch(ctx, metav1.ListOptions{ResourceVersion: version})
