@@ -381,7 +381,8 @@ func (t *attempt) describeExit(exit *exitError) string {
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "\n")
 }
 
-// faultOf returns what failed instead of the task, if the agent could not write because a disk is full; otherwise "".
+// faultOf returns the value of wire.Report.Fault for an attempt that failed because of a full disk or store; otherwise
+// "".
 func faultOf(err error) string {
 	switch {
 	case stage.NoSpace(err):

@@ -33,7 +33,7 @@ func consentFlags(c *cobra.Command) *consent {
 	return o
 }
 
-// proposal is a job that is about to be submitted, with what decides whether it may be.
+// proposal is a job that is about to be submitted, with the data that decides whether it needs a confirmation.
 type proposal struct {
 	*consent
 	file     *jobfile.File
@@ -100,7 +100,7 @@ func (a *app) planOn(p *proposal, s *conn, state, catalog string, named []string
 	}
 }
 
-// decision is what follows from the cost of a job.
+// decision is the consequence of the cost of a job.
 type decision int
 
 const (

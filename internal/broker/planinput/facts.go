@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// Facts is what is already fixed about a task.
+// Facts are the parts of a task's state that a plan cannot change.
 type Facts struct {
 	// Done tasks have their outputs at Place; Fixed ones hold capacity at Place and need Hours more.
 	Done, Fixed bool
@@ -29,8 +29,8 @@ func (f *Facts) LeavesSpot(wholeHours float64) bool {
 	return f.OnDemand || f.LostHours > 0 && f.LostHours >= wholeHours
 }
 
-// FactsOf returns what is already fixed about a task: a finished one has its outputs somewhere, a running one holds
-// its machines, a queued one has the progress that it saved.
+// FactsOf returns the facts about a task: a finished one has its outputs somewhere, a running one holds its machines, a
+// queued one has the progress that it saved.
 func FactsOf(t record.Task, plan *record.Plan, now time.Time) *Facts {
 	f := &Facts{Place: t.Place, Progress: t.Progress, OnDemand: t.OnDemand, LostHours: t.LostHours}
 	switch t.State {

@@ -208,7 +208,7 @@ func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 	return queries
 }
 
-// addDefaults adds what a task gets that asks for no machine.
+// addDefaults adds the default resources of a task that requests no machine.
 func addDefaults(q *catalog.Query, r dag.Resources) {
 	if r.Accelerator != "" || r.InstanceType != "" {
 		return

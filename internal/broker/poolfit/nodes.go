@@ -38,7 +38,7 @@ func Has(c apitypes.Capacity, tasks int) scheduler.Vector {
 	}
 }
 
-// Needs converts what a number of tasks hold to a vector, rounded up except for the imprecision of sums.
+// Needs converts the capacity that n tasks hold to a vector. It rounds up, except for the imprecision of sums.
 func Needs(c apitypes.Capacity, tasks int) scheduler.Vector {
 	return scheduler.Vector{
 		NodeCPU:    int64(math.Ceil(c.CPUs*micro - slack)),
@@ -75,7 +75,7 @@ func Levels(machines []*record.PoolMachine) (levels [][]string) {
 	return levels
 }
 
-// Standing is the location of a machine at each level. A machine without a label counts as being apart from all
+// Standing returns the location of a machine at each level. A machine without a label counts as being apart from all
 // others.
 func Standing(m *record.PoolMachine, levels [][]string) (at []string) {
 	for _, names := range levels {

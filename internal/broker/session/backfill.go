@@ -108,7 +108,7 @@ func (s *Session) finishBy(a *admission) time.Time {
 	return s.u.Now.Add(record.Duration(hours*reserveSlack) + s.Config.Overhead)
 }
 
-// ending is when a running cluster is expected to give back what it holds.
+// ending is the time at which a running cluster is expected to release its capacity.
 type ending struct {
 	at    time.Time
 	queue *apitypes.Queue

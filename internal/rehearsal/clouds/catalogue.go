@@ -13,9 +13,9 @@ type line struct {
 	usd, spot                 float64
 }
 
-// sold is what the clouds of the rehearsal sell. Prices make a different cloud cheapest for each task: AWS for the
-// smallest machine, Google Cloud for the next, Azure's spot market for the one after that, and only Lambda has an
-// A10. Each task but the last has another cloud at the next price.
+// sold are the offers of the clouds of the rehearsal. Prices make a different cloud cheapest for each task: AWS for the
+// smallest machine, Google Cloud for the next, Azure's spot market for the one after that, and only Lambda has an A10.
+// Each task but the last has another cloud at the next price.
 var sold = []line{
 	{"aws", "us-east-1", "use1-az1", "m5.large", 2, 8, "", 0.096, 0},
 	{"aws", "us-east-1", "use1-az2", "m5.2xlarge", 8, 32, "", 0.384, 0.30},
@@ -43,7 +43,7 @@ func offers(sold []line) []catalog.Offer {
 	return out
 }
 
-// sizes returns what the emulated Azure sells.
+// sizes returns the offers of the emulated Azure.
 func sizes(sold []line) []arm.Size {
 	var out []arm.Size
 	for _, s := range sold {

@@ -1,6 +1,6 @@
 // Package breaks lists the bugs that the simulator can inject into the system under test, to show that the invariants
-// detect them. It has their names, what a broken store and broken functions do to transactions, and which kinds of
-// worlds a bug needs to matter. Most bugs are a single line in the world at the place that they break; those are not
+// detect them. It has their names, the effects of a broken store and broken functions on transactions, and the kinds of
+// worlds in which a bug matters. Most bugs are a single line in the world at the place that they break; those are not
 // here.
 package breaks
 
@@ -40,7 +40,8 @@ const (
 	NoBudget Kind = "no-budget"
 	// Forgetful: agents delete a checkpoint after the broker has recorded it.
 	Forgetful Kind = "forgetful"
-	// NoPartitions: machines of pools are assigned without checking what has changed since they were read.
+	// NoPartitions: machines of pools are assigned without a check that their partition has not changed since it was
+	// read.
 	NoPartitions Kind = "no-partitions"
 	// NoGang: the broker forgets the gang of a task.
 	NoGang Kind = "no-gang"

@@ -37,7 +37,7 @@ func (s *Job) lingers(c *Checker, m *Machine) bool {
 	return s.user != nil && !since.IsZero() && c.Now.Before(since.Add(s.user.Spec.KeepOnFailure))
 }
 
-// keptRecord checks whether a cluster's record releases what was kept.
+// keptRecord checks whether a cluster's record releases kept machines.
 func (c *Checker) keptRecord(s *Job, old, cl record.Cluster) {
 	if cl.State == record.ClusterReleasing && old.State != cl.State || cl.KeptUntil.Before(old.KeptUntil) {
 		c.checkKept(s, old)

@@ -40,7 +40,7 @@ const (
 // queues, and a session.
 const starvesWithin = 2*10*time.Minute + 5*time.Minute
 
-// workerChecker is what the checker knows of the workers of all jobs.
+// workerChecker is the checker's knowledge of the workers of all jobs.
 type workerChecker struct {
 	settled []attemptKey                    // attempts that the current transaction settles
 	joined  map[string]*Machine             // by POOL/MACHINE
