@@ -62,6 +62,6 @@ func (a Amounts) Exceeds(most, beside Amounts) (name string, is bool) {
 	return "", false
 }
 
-// USDPerMonth is a limit of a queue: what its jobs may cost in a calendar month (UTC). Unlike the other resources it is
-// not held and given back: spending is reset when the month ends.
+// USDPerMonth is a limit of a queue: the maximum cost of its jobs in a calendar month (UTC). Unlike the other resources
+// it is not held and released: spending is reset when the month ends.
 const USDPerMonth = "usdPerMonth"

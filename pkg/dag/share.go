@@ -26,14 +26,14 @@ type Worker struct {
 // MaxWorkers is the maximum number of machines of a share group at the same time.
 const MaxWorkers = 64
 
-// What a task holds of a shared machine if it requests nothing.
+// The resources that a task holds of a shared machine if it requests none.
 const (
 	defaultHoldCPUs = 1
 	defaultHoldGiB  = 2
 )
 
-// Hold returns what a task holds of a shared machine while it runs: its vCPUs, and its memory in GiB. A task that
-// requests only one of the two holds 2 GiB for each vCPU.
+// Hold returns the resources that a task holds of a shared machine while it runs: its vCPUs, and its memory in GiB. A
+// task that requests only one of the two holds 2 GiB for each vCPU.
 func (t *Task) Hold() (cpus, gib float64) {
 	for i := range t.Resources {
 		cpus, gib = max(cpus, t.Resources[i].CPUs.Min), max(gib, t.Resources[i].Memory.Min)

@@ -168,9 +168,9 @@ type search struct {
 	last  bool
 }
 
-// aim chooses a place to try for each packed group without a place. It considers the places that were not tried and
-// could hold all of the group, and takes the one that lacks least room now. If there is none, it takes the place of
-// all that lacks least, for a part of the group.
+// aim chooses a place to try for each packed group without a place. Among the places that were not tried and could hold
+// the whole group, it takes the one that lacks the least room now. If there is none, it takes the place of all places
+// that lacks the least, for a part of the group.
 func (n *Network) aim(searches []search) {
 	x := n.places
 	for g := range x.groups {

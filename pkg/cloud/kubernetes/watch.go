@@ -27,9 +27,9 @@ var leavingTaints = map[string]bool{
 // watchAgain is the pause before Watch starts again after a watch has ended.
 const watchAgain = time.Second
 
-// Watch reports pods of the deployment that are about to be interrupted, or were, from what the API servers report of
-// them and of their nodes, until ctx ends. A notice may come twice. If an API server is down, Watch retries until it
-// answers, and then reports what has happened in the meantime.
+// Watch reports pods of the deployment that are about to be interrupted, or were, until ctx ends. It derives this from
+// the API servers' reports about the pods and their nodes. A notice may come twice. If an API server is down, Watch
+// retries until it answers, and then reports the interruptions in the meantime.
 func (c *Cloud) Watch(ctx context.Context, tell func(context.Context, cloud.Notice)) {
 	var wg sync.WaitGroup
 	for i := range c.cfg.Places {
