@@ -112,8 +112,8 @@ func layered(n, width int) *dag.Job {
 	return j
 }
 
-// transitionsOf is the number of transitions of a task, each committed and waited for: ready, admitted, launching,
-// running, succeeded, released.
+// transitionsOf is the number of state changes of a task: ready, admitted, launching, running, succeeded, released. The
+// benchmark commits each of them and waits for the commit.
 const transitionsOf = 6
 
 func brokerRows(ctx context.Context) ([]benchreport.Row, error) {

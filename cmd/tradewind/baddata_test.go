@@ -88,7 +88,7 @@ func testBadData(t *testing.T, s *shell) {
 			t.Errorf("%s: a library speaks up:\n%s", c.name, errs)
 		}
 		if strings.Contains(errs, "submitted") {
-			t.Errorf("%s: a job was handed in:\n%s", c.name, errs)
+			t.Errorf("%s: a job was submitted:\n%s", c.name, errs)
 		}
 	}
 	dir := t.TempDir()

@@ -60,7 +60,7 @@ func testPage(t *testing.T, s *shell, page string) (ran int) {
 			t.Fatal(err)
 		}
 	}
-	if strings.Contains(page, "<!-- run beside a broker -->\n") {
+	if strings.Contains(page, "<!-- run with a broker -->\n") {
 		broker := s.command("tradewind up --addr 127.0.0.1:0")
 		told, err := broker.StdoutPipe()
 		if err == nil {

@@ -50,7 +50,7 @@ func TestCloudFunctionHasMinimalRights(t *testing.T) {
 		t.Errorf("secrets are fetched by %v", got)
 	}
 	if got := p.at("Environment", "Variables", "TRADEWIND_CLOUD"); got != nil {
-		t.Errorf("provision is told the settings %v", got)
+		t.Errorf("provision has the settings %v", got)
 	}
 	callers := map[string]bool{}
 	for _, s := range d.statements() {
@@ -77,7 +77,7 @@ func TestCloudFunctionHasMinimalRights(t *testing.T) {
 				}
 			case a == "sts:GetWebIdentityToken" && s.role == "tradewind-cloud-azure":
 				if !strings.Contains(fmt.Sprint(s.condition), "AzureADTokenExchange") {
-					t.Errorf("%s says who it is to %v", s.role, s.condition)
+					t.Errorf("%s may prove its identity to %v", s.role, s.condition)
 				}
 			default:
 				t.Errorf("%s may %s", s.role, a)
@@ -127,7 +127,7 @@ func TestPushRouteExistsIfConfigured(t *testing.T) {
 	}
 	_, api := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-api")
 	if got := api.at("Environment", "Variables", "TRADEWIND_PUSH_CLOUDS"); got != "gcp" {
-		t.Errorf("api is told %v", got)
+		t.Errorf("api has the settings %v", got)
 	}
 	for _, s := range d.statements() {
 		if s.role == "tradewind-api" && slices.Contains(s.actions, "lambda:InvokeFunction") && strings.Contains(fmt.Sprint(s.resources), "Cloud") &&
@@ -144,7 +144,7 @@ func TestCloudFunctionReadsItsDagBucket(t *testing.T) {
 	for _, fn := range []string{"submit", "hook"} {
 		_, f := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-"+fn)
 		if got := f.at("Environment", "Variables", "TRADEWIND_DAG_BUCKETS"); got != "gcp=gs://acme-jobs" {
-			t.Errorf("%s is told %v", fn, got)
+			t.Errorf("%s has the settings %v", fn, got)
 		}
 		if !slices.ContainsFunc(d.statements(), func(s statement) bool {
 			return s.role == "tradewind-"+fn && slices.Contains(s.actions, "lambda:InvokeFunction")

@@ -138,7 +138,7 @@ func (d *deployment) function(fn string) {
 		"it talks to AWS's public endpoints only; a VPC would need a NAT gateway, which costs while idle",
 		"CKV_AWS_173", "its environment holds names only, which the template shows as well; the token key is in SSM",
 		"CKV_AWS_272",
-		"the binaries are built by whoever deploys; there is no third party whose signature could be checked",
+		"the user who deploys builds the binaries; there is no third party whose signature could be checked",
 	}
 	if s.invokedDirectly {
 		props.RetryAttempts, props.MaxEventAge = num(doorRetries), seconds(doorSeconds)

@@ -59,7 +59,7 @@ func TestMountsRoleReachesOnlyNamedBuckets(t *testing.T) {
 	}
 	if keys := fmt.Sprint(f.at("Environment", "Variables", "TRADEWIND_RCLONE_KEY")); strings.Count(keys, "/rclone") != 2 ||
 		!strings.HasPrefix(keys, "amd64=agent/") {
-		t.Errorf("rclone lies at %s", keys)
+		t.Errorf("rclone is at %s", keys)
 	}
 }
 

@@ -248,7 +248,7 @@ func (d *deployment) grantLaunch(fn string) {
 		"ForAllValues:StringEquals": map[string]interface{}{"aws:TagKeys": []string{tagRank}},
 	}, d.anyRegion("ec2", mine, "instance/*")))
 	d.grantSecurityGroups(role)
-	// EC2 creates its spot role at an account's first request, if the caller may.
+	// EC2 creates its service-linked role for spot at an account's first spot request, if the caller has this right.
 	role.AddToPolicy(allowIf("SpotRole", []string{"iam:CreateServiceLinkedRole"},
 		equals("iam:AWSServiceName", "spot.amazonaws.com"),
 		d.global("iam", "role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot")))

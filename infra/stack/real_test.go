@@ -61,8 +61,8 @@ func (t template) topicStatements(topic string) (out []map[string]any) {
 	return out
 }
 
-// For a missing object, S3 answers 403 to a caller that may not list the bucket; emulators answer 404 (Amazon S3 API reference,
-// GetObject). These functions continue if an object is missing, and warn or fail if access is denied.
+// For a missing object, S3 answers 403 to a caller that may not list the bucket; emulators answer 404 (Amazon S3 API
+// reference, GetObject). These functions continue if an object is missing, and warn or fail if access is denied.
 func TestReadersOfOptionalObjectsMayListBucket(t *testing.T) {
 	d := deployed()(t)
 	work, _ := d.named(t, "AWS::S3::Bucket", "BucketName", "tradewind-work-${AWS::AccountId}-${AWS::Region}")
@@ -71,7 +71,7 @@ func TestReadersOfOptionalObjectsMayListBucket(t *testing.T) {
 			return s.role == "tradewind-"+fn && s.effect == "Allow" && slices.Contains(s.actions, "s3:ListBucket") &&
 				slices.Contains(s.resources, "<"+work+".Arn>")
 		}) {
-			t.Errorf("%s is told that what is missing is forbidden", fn)
+			t.Errorf("%s gets 403 for a missing object", fn)
 		}
 	}
 }

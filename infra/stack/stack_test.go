@@ -45,7 +45,7 @@ func TestAWSEventsReachTheirFunctions(t *testing.T) {
 		}
 	}
 	for typ, fn := range map[string]string{
-		"Object Created":                         "Submit", // the function itself: its queue is polled while work is open only
+		"Object Created":                         "Submit", // not its queue, which is polled only while work is open
 		"EC2 Spot Instance Interruption Warning": "InterruptQueue", "EC2 Instance Rebalance Recommendation": "InterruptQueue",
 		"EC2 Instance State-change Notification": "InterruptQueue",
 	} {
@@ -207,7 +207,7 @@ func TestMachineRightsRequireDeploymentTag(t *testing.T) {
 		}
 	}
 	if !tagsRanks {
-		t.Error("nobody may tag machines that are there with their rank")
+		t.Error("no role may tag existing machines with their rank")
 	}
 	for action, want := range map[string][]string{
 		"ec2:RunInstances":         {"tradewind-provision"},
@@ -359,7 +359,7 @@ func TestDataIsKeptEncryptedAndPrivate(t *testing.T) {
 	}
 	_, dags := d.named(t, "AWS::S3::Bucket", "BucketName", "tradewind-dags-${AWS::AccountId}-${AWS::Region}")
 	if dags.at("NotificationConfiguration", "EventBridgeConfiguration", "EventBridgeEnabled") != true {
-		t.Error("nobody is told of a new DAG file")
+		t.Error("no function gets the event of a new DAG file")
 	}
 	for id, q := range d.of("AWS::SQS::Queue") {
 		if q.Properties["SqsManagedSseEnabled"] != true {
@@ -396,7 +396,7 @@ func TestIdleDeploymentHasNoActiveSchedule(t *testing.T) {
 	for _, s := range d.of("AWS::Scheduler::Schedule") {
 		on[fmt.Sprint(s.Properties["Name"])] = fmt.Sprint(s.Properties["State"])
 		e, err := events.Parse([]byte(s.at("Target", "Input").(string)))
-		if err != nil && !strings.Contains(err.Error(), "time") { // the time is the scheduler's to fill in
+		if err != nil && !strings.Contains(err.Error(), "time") { // the scheduler fills in the time
 			t.Errorf("%v sends %v: %v", s.Properties["Name"], s.at("Target", "Input"), err)
 		}
 		_ = e

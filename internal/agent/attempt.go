@@ -366,8 +366,8 @@ func (t *attempt) failed(phase string, err error) wire.Report {
 	return r
 }
 
-// describeExit returns the message about a script that failed: how it was killed, if it was, the last lines that it
-// printed, and that the disk is full, if it is. What the script did not print itself is added to the log.
+// describeExit returns the message about a script that failed: the signal or limit that ended it, the last lines that
+// it printed, and a full disk. It adds to the task's log the parts that the script did not print itself.
 func (t *attempt) describeExit(exit *exitError) string {
 	lines := []string{describeKill(exit.Exit, exit.used), t.out.lastLines(), ""}
 	if stage.Room(t.dirs.top, minFreeBytes) != nil {
@@ -381,7 +381,8 @@ func (t *attempt) describeExit(exit *exitError) string {
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "\n")
 }
 
-// faultOf returns what failed instead of the task, if the agent could not write because a disk is full; otherwise "".
+// faultOf returns the value of wire.Report.Fault for an attempt that failed because of a full disk or store; otherwise
+// "".
 func faultOf(err error) string {
 	switch {
 	case stage.NoSpace(err):

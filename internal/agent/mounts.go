@@ -94,7 +94,7 @@ func (t *attempt) needFUSE(ctx context.Context) error {
 	return err
 }
 
-// mounter returns the path of the machine's rclone. If it has none, it downloads the one that the broker offers.
+// mounter returns the path of the machine's rclone. If the machine has none, it downloads the broker's.
 func (t *attempt) mounter(ctx context.Context) (string, error) {
 	found, err := mount.Find(ctx, t.cfg.Environ)
 	if err == nil {

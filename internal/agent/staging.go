@@ -100,7 +100,7 @@ func (t *attempt) stageInput(ctx context.Context, in wire.Input) error {
 	return t.fetch(ctx, in.URI, dir, dst)
 }
 
-// fetch copies what a URI names to dst below dir.
+// fetch copies the object or prefix at a URI to dst below dir.
 func (t *attempt) fetch(ctx context.Context, uri, dir, dst string) error {
 	if pack.IsURI(uri) {
 		return t.fetchPack(ctx, uri, dir, dst)

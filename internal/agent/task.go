@@ -222,7 +222,7 @@ func (t *attempt) start(name, text string) (*script, error) {
 	return s, err
 }
 
-// shell returns the path of bash, for which SkyPilot's scripts are written, or of sh if there is no bash. As in
+// shell returns the path of bash, for which SkyPilot's scripts are written, or of sh if the machine has no bash. As in
 // SkyPilot, a script continues after a failed command unless it uses set -e, and its exit code is that of its last
 // command.
 func shell() string {

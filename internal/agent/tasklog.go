@@ -20,13 +20,13 @@ import (
 // tailBytes is the maximum size of the end of a phase's log in the message of its failure.
 const tailBytes = 2 << 10
 
-// taskLog is the log of an attempt: what its scripts write to both streams, in the order written. It is stored in a
-// file and sent from there, so that neither an unreachable broker nor a task with much output takes memory.
+// taskLog is the log of an attempt: the output of its scripts to both streams, in the order written. It is stored in a
+// file and sent from there, so that neither an unreachable broker nor a task with much output uses memory.
 type taskLog struct {
 	client  *client
 	attempt string
 	limit   int64
-	mask    *mask.Mask // for what the task prints
+	mask    *mask.Mask // limit for the task's output
 
 	mu        sync.Mutex
 	file      *os.File
@@ -54,8 +54,8 @@ func newTaskLog(path string, c *client, attempt string, limit int64, m *mask.Mas
 		hurry: make(chan struct{})}, nil
 }
 
-// Write appends to the log. It never fails, so that it never fails a task: it drops what exceeds the limit or does
-// not fit on the disk.
+// Write appends to the log. It never fails, so that the log cannot make a task fail: it drops data that exceeds the
+// limit or does not fit on the disk.
 func (l *taskLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +86,7 @@ const (
 	maxMarks  = 1 << 16
 )
 
-// mark notes that what is written next was read at a time. The caller holds mu.
+// mark records the time at which the data of the next write was read. The caller holds mu.
 func (l *taskLog) mark(now time.Time) {
 	if n := len(l.marks); n > 0 && now.Sub(l.marks[n-1].At).Abs() < markEvery {
 		return
@@ -274,7 +274,7 @@ func (l *taskLog) last(ctx context.Context, limit int64) (from int64, rest []byt
 		l.mu.Lock()
 		taken, done, changed := l.taken, l.sent >= l.size || l.err != nil, l.changed
 		if done = done || ctx.Err() != nil; done {
-			l.takeLimit = 0 // what is written from now on is sent by ship
+			l.takeLimit = 0 // ship sends everything that is written from now on
 		}
 		l.mu.Unlock()
 		switch {
@@ -325,14 +325,14 @@ func (l *taskLog) endLoan(to int64, accepted bool) {
 	l.broadcast()
 }
 
-// left returns what has not been accepted.
+// left returns the part of the log that the broker has not accepted.
 func (l *taskLog) left() (from int64, rest []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.unsent()
 }
 
-// unsent returns what has not been accepted. The caller holds mu.
+// unsent returns the part of the log that the broker has not accepted. The caller holds mu.
 func (l *taskLog) unsent() (from int64, rest []byte) {
 	rest = make([]byte, l.size-l.sent)
 	n, _ := l.file.ReadAt(rest, l.sent)

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// WorkerRun is what a worker needs to run as a machine of its job's pool.
+// WorkerRun is the configuration of a worker: a machine of its job's pool.
 type WorkerRun struct {
 	wire.Worker
 	Endpoint string

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// toJSON is the body of a request.
+// toJSON returns the body of a request.
 func toJSON(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
@@ -27,7 +27,7 @@ func toJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-// empty checks for an answer without a body.
+// empty checks that a response has no body.
 func empty(t *testing.T, res *http.Response) {
 	t.Helper()
 	if b := body(t, res); res.StatusCode != http.StatusNoContent || b != "" {
@@ -42,7 +42,7 @@ func TestNodeLifecycle(t *testing.T) {
 	as := bearer(node.Token)
 	var work wire.Work
 	for i, call := range []func() *http.Response{
-		func() *http.Response { // hello is idempotent, and the last one is answered with the work
+		func() *http.Response { // hello is idempotent; the second response contains the work
 			return w.Do("POST", wire.PathHello, toJSON(t, wire.Hello{Address: "10.0.0.1", Version: "1"}), as)
 		},
 		func() *http.Response {
@@ -64,7 +64,7 @@ func TestNodeLifecycle(t *testing.T) {
 		t.Errorf("after run comes %+v", again)
 	}
 	attempt := work.Assignment.Attempt
-	for range 2 { // a report is, too
+	for range 2 { // a report is idempotent, too
 		empty(t, w.Do("POST", wire.PathReport, toJSON(t, wire.Report{ID: "1", Attempt: attempt, Event: wire.Started}), as))
 	}
 	w.Drain()
@@ -110,7 +110,7 @@ func TestRejectsBadAgentRequests(t *testing.T) {
 	attempt := record.ClusterID(job, 0, 1)
 	trouble(t, w.Do("POST", wire.PathLogs+"?attempt="+attempt, strings.Repeat("x", wire.MaxLogChunk+1), as), http.StatusRequestEntityTooLarge)
 	empty(t, w.Do("POST", wire.PathLogs+"?attempt="+attempt, strings.Repeat("x", wire.MaxLogChunk), as))
-	// A newer agent may say more.
+	// A newer agent may send more fields.
 	empty(t, w.Do("POST", wire.PathReport, fmt.Sprintf(`{"id":"9","attempt":%q,"event":"alive","more":{"a":1}}`, attempt), as))
 }
 
@@ -135,7 +135,7 @@ func TestLogAppendContinuesAtEnd(t *testing.T) {
 	}
 }
 
-// signalling tells when the broker was asked for work.
+// signalling sends a signal when an agent asks the broker for work.
 type signalling struct {
 	api.Agents
 	asked chan struct{}
@@ -166,7 +166,7 @@ func TestWaitingNodeGetsRunCommand(t *testing.T) {
 	}
 }
 
-// TestUnheldPollsReturnPause is what functions do that pay for the time they wait.
+// TestUnheldPollsReturnPause: functions do not hold requests, because they pay for the time that they wait.
 func TestUnheldPollsReturnPause(t *testing.T) {
 	w := apitest.New(t, func(c *api.Config) { c.Unheld = 2 * time.Minute })
 	spec := apitest.Wide("small", 1)
@@ -176,7 +176,7 @@ func TestUnheldPollsReturnPause(t *testing.T) {
 	res := w.Do("POST", wire.PathHello, toJSON(t, wire.Hello{Address: "10.0.0.1"}), as)
 	empty(t, res)
 	if after := res.Header.Get("Retry-After"); after != "2" {
-		t.Errorf("a node that has just come is to ask after %q seconds", after)
+		t.Errorf("a new node should ask again after %q seconds", after)
 	}
 	ask := func(seen int) wire.Work {
 		return answer[wire.Work](t, w.Do("GET", wire.PathWork+"?wait=20s&seen="+strconv.Itoa(seen), "", as), http.StatusOK)
@@ -210,18 +210,18 @@ func TestReportCarriesEndOfLog(t *testing.T) {
 		t.Errorf("%s = %q", wire.HeaderOffset, got)
 	}
 	if w.Drain(); w.Task(job, "split").State != "running" {
-		t.Error("a report whose log can not be kept counts")
+		t.Error("a report was accepted without its log")
 	}
 	trouble(t, send(3, strings.Repeat("x", wire.MaxReportLog+1), wire.Succeeded), http.StatusUnprocessableEntity)
 	trouble(t, send(-1, "x", wire.Succeeded), http.StatusUnprocessableEntity)
-	empty(t, send(2, "cde", wire.Alive)) // a part of it is there
+	empty(t, send(2, "cde", wire.Alive)) // the log already has the first byte
 	for range 2 {
 		empty(t, send(3, "def", wire.Succeeded))
 	}
 	if w.Drain(); w.Task(job, "split").State != "succeeded" || log() != "abcdef" {
 		t.Errorf("%s, log %q", w.Task(job, "split").State, log())
 	}
-	trouble(t, send(3, "def", wire.Succeeded), http.StatusGone) // and again, when the machine is gone
+	trouble(t, send(3, "def", wire.Succeeded), http.StatusGone) // repeated after the machine is gone
 	if log() != "abcdef" {
 		t.Errorf("log %q", log())
 	}

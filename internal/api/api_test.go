@@ -25,7 +25,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// body reads an answer to its end.
+// body reads a response to its end.
 func body(t *testing.T, res *http.Response) string {
 	t.Helper()
 	b, err := io.ReadAll(res.Body)
@@ -35,7 +35,7 @@ func body(t *testing.T, res *http.Response) string {
 	return string(b)
 }
 
-// answer reads JSON of a status.
+// answer checks a response's status and reads its JSON.
 func answer[T any](t *testing.T, res *http.Response, status int) T {
 	t.Helper()
 	var v T
@@ -49,7 +49,7 @@ func answer[T any](t *testing.T, res *http.Response, status int) T {
 	return v
 }
 
-// trouble reads a problem document of a status.
+// trouble checks a response's status and reads its problem document.
 func trouble(t *testing.T, res *http.Response, status int) apitypes.Problem {
 	t.Helper()
 	if ct := res.Header.Get("Content-Type"); ct != "application/problem+json" {
@@ -64,7 +64,7 @@ func trouble(t *testing.T, res *http.Response, status int) apitypes.Problem {
 
 func bearer(token string) http.Header { return http.Header{"Authorization": {"Bearer " + token}} }
 
-// userPaths has one request for each path of users.
+// userPaths returns one request for each path of users.
 func userPaths() [][2]string {
 	return [][2]string{
 		{"POST", "/v1/dags"}, {"POST", "/v1/packs/missing"}, {"POST", "/v1/plans"}, {"GET", "/v1/jobs"}, {"GET", "/v1/jobs/x"}, {"DELETE", "/v1/jobs/x"},
@@ -152,7 +152,7 @@ func TestDashboardCookieIsReadOnly(t *testing.T) {
 	}
 	answer[apitypes.JobList](t, w.Do("GET", "/v1/jobs", "", with()), http.StatusOK)
 	answer[apitypes.JobList](t, w.Do("GET", "/v1/jobs", "", with("Sec-Fetch-Site", "same-origin")), http.StatusOK)
-	for _, site := range []string{"cross-site", "same-site"} { // the latter is another port of this host
+	for _, site := range []string{"cross-site", "same-site"} { // the last one is another port of this host
 		trouble(t, w.Do("GET", "/v1/jobs", "", with("Sec-Fetch-Site", site)), http.StatusUnauthorized)
 	}
 	for _, p := range userPaths() {
@@ -304,7 +304,7 @@ func TestNewRejectsIncompleteConfig(t *testing.T) {
 	a.Close()
 }
 
-// failing is a broker that fails, or panics.
+// failing is a broker that fails or panics.
 type failing struct {
 	api.QueueViews
 	err error
@@ -329,7 +329,7 @@ func TestUnexpectedErrorsAreOnlyLogged(t *testing.T) {
 		w := apitest.New(t, set(err))
 		p := trouble(t, w.Request("GET", "/v1/queues", ""), http.StatusInternalServerError)
 		if strings.Contains(p.Detail, "secret") || strings.Contains(p.Detail, "bug") {
-			t.Errorf("%s: the client is told %q", name, p.Detail)
+			t.Errorf("%s: the client gets %q", name, p.Detail)
 		}
 	}
 	if s := logged.String(); !strings.Contains(s, "/secret/path is broken") || !strings.Contains(s, "a bug") {
@@ -348,7 +348,7 @@ func TestTokensAndQueriesAreNotLogged(t *testing.T) {
 	node := w.Node(job, "prepare-a", 0)
 	w.Do("GET", wire.PathWork+"?seen=0", "", bearer(node.Token))
 	w.Do("GET", wire.PathWork+"?seen=0", "", bearer(node.Token+"x"))
-	w.Server.Close() // waits for the last line
+	w.Server.Close() // this waits for the last line
 	s := logged.String()
 	for _, secret := range []string{apitest.Token, node.Token, "limit=5", "seen="} {
 		if strings.Contains(s, secret) {
@@ -412,7 +412,7 @@ func TestConcurrentClients(t *testing.T) {
 	all.Wait()
 }
 
-// syncBuffer is a buffer for a log that is written from several goroutines.
+// syncBuffer is a buffer for a log that several goroutines write.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -430,8 +430,8 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// TestUncheckableTokenAnswers503: an agent that is refused gives its work up, so where only the key is out of
-// reach it is asked to come again.
+// TestUncheckableTokenAnswers503: an agent ends its task when the API refuses it, so the API must ask it to retry if
+// only the key is out of reach.
 func TestUncheckableTokenAnswers503(t *testing.T) {
 	away := errors.New("the keys are out of reach")
 	w := apitest.New(t, func(c *api.Config) {

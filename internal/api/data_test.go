@@ -26,8 +26,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/azgrant"
 )
 
-// pair is a job of two tasks: make leaves something, and use takes it and more in, saves checkpoints and leaves a copy
-// of what it made elsewhere.
+// pair is a job of two tasks. make has an output. use reads it and other inputs, saves checkpoints and also copies its
+// output to another place.
 func pair(name string, w *apitest.World) *dag.Job {
 	task := func(name string) dag.Task {
 		return dag.Task{Name: name, Run: "true", Nodes: 1, Resources: []dag.Resources{{}}, Time: dag.TimeEstimate{Default: time.Hour}}
@@ -43,7 +43,7 @@ func pair(name string, w *apitest.World) *dag.Job {
 	}
 }
 
-// client asks as one node.
+// client sends the requests of one node.
 type client struct {
 	*testing.T
 	w       *apitest.World
@@ -65,7 +65,7 @@ func (c client) ask(wants ...grant.Want) *http.Response {
 	return c.post(wire.PathGrants, wire.Wants{Attempt: c.attempt, Wants: wants})
 }
 
-// do has one want granted and done, and returns what came.
+// do requests a grant for one operation, performs it, and returns the response.
 func (c client) do(w grant.Want, body string) *http.Response {
 	c.Helper()
 	w.Size = int64(len(body))
@@ -118,7 +118,7 @@ func (c client) upload(up wire.Upload) *http.Response {
 	return c.post(wire.PathUploads, up)
 }
 
-// lay puts a file in the jobs' store.
+// lay creates a file in the store of the jobs.
 func lay(t *testing.T, w *apitest.World, key, content string) {
 	t.Helper()
 	p := filepath.Join(w.Dir, key)
@@ -130,7 +130,7 @@ func lay(t *testing.T, w *apitest.World, key, content string) {
 	}
 }
 
-// begun is a job whose first task is done, and a node of the second.
+// begun returns a job whose first task has succeeded, the URI of that task's output, and a node of the second task.
 func begun(t *testing.T, w *apitest.World, name string) (job string, made string, node *apitest.Node) {
 	t.Helper()
 	job = w.Submit(pair(name, w))
@@ -164,7 +164,7 @@ func TestAttemptMovesDataWithGrants(t *testing.T) {
 	res := c.do(grant.Want{Op: grant.Part, URI: large, Upload: begin.Upload, Number: 1}, "the only part")
 	end := wire.Upload{Step: wire.UploadComplete, URI: large, Upload: begin.Upload,
 		Parts: []grant.Uploaded{{Number: 1, ETag: res.Header.Get("ETag")}}}
-	for range 2 { // its answer may be lost
+	for range 2 { // the first response may be lost
 		answer[wire.UploadID](t, c.upload(end), http.StatusOK)
 	}
 	if got, err := os.ReadFile(filepath.Join(w.Dir, strings.TrimPrefix(large, w.URI("")))); err != nil || string(got) != "the only part" {
@@ -175,7 +175,8 @@ func TestAttemptMovesDataWithGrants(t *testing.T) {
 	trouble(t, c.ask(make([]grant.Want, wire.MaxWants+1)...), http.StatusUnprocessableEntity)
 }
 
-// Whoever has everything that is on a machine reaches its own attempt's data, and nothing else of the store.
+// A process with all secrets of a machine can access only the data of that machine's attempt, nothing else in the
+// store.
 func TestGrantsLimitedToOwnAttempt(t *testing.T) {
 	w := apitest.New(t)
 	other, made, _ := begun(t, w, "other")
@@ -220,7 +221,8 @@ func TestGrantsLimitedToOwnAttempt(t *testing.T) {
 	trouble(t, c.ask(grant.Want{Op: grant.Put, URI: own + "0/x"}), http.StatusForbidden)
 }
 
-// An agent tells where its checkpoint lies, and its successor is let read it: nothing but a checkpoint of its own task.
+// An agent reports the place of its checkpoint, and the next attempt may read that place: so only checkpoints of the
+// same task are accepted.
 func TestRejectsCheckpointOutsidePrefix(t *testing.T) {
 	w := apitest.New(t)
 	other, made, _ := begun(t, w, "other")
@@ -265,7 +267,7 @@ func TestPruneRemovesOldCheckpoints(t *testing.T) {
 	trouble(t, c.post(wire.PathPrune, wire.Pruning{Attempt: c.attempt}), http.StatusGone)
 }
 
-// TestPruneKeepsCheckpointInUseByOtherNodes: one of them may be late, and begins where the others have begun.
+// TestPruneKeepsCheckpointInUseByOtherNodes: a late node still needs the checkpoint from which the other nodes began.
 func TestPruneKeepsCheckpointInUseByOtherNodes(t *testing.T) {
 	w := apitest.New(t)
 	spec := pair("two", w)
@@ -300,7 +302,7 @@ func TestPruneKeepsCheckpointInUseByOtherNodes(t *testing.T) {
 	}
 }
 
-// TestGrantRejectsWritesToPacks: a piece under its digest is what all jobs that name it run.
+// TestGrantRejectsWritesToPacks: all jobs that name a piece by its digest run its content.
 func TestGrantRejectsWritesToPacks(t *testing.T) {
 	w := apitest.New(t)
 	spec := pair("one", w)
@@ -309,7 +311,7 @@ func TestGrantRejectsWritesToPacks(t *testing.T) {
 	c := newClient(t, w, w.Node(job, "make", 0).Start())
 	piece := w.URI("packs/sha256-" + strings.Repeat("0", 64))
 	trouble(t, c.ask(grant.Want{Op: grant.Put, URI: piece, Size: 1}), http.StatusUnprocessableEntity)
-	trouble(t, c.ask(grant.Want{Op: grant.Get, URI: piece}), http.StatusUnprocessableEntity) // it has no pack
+	trouble(t, c.ask(grant.Want{Op: grant.Get, URI: piece}), http.StatusUnprocessableEntity) // the job has no pack
 }
 
 func TestFinishedAttemptGetsNoGrants(t *testing.T) {
@@ -335,7 +337,7 @@ func TestFinishedAttemptGetsNoGrants(t *testing.T) {
 	}
 }
 
-// From the moment that an attempt's outcome is known nothing more is granted, though its machines are still there.
+// As soon as an attempt's outcome is known, it gets no more grants, even while its machines still run.
 func TestEndedAttemptGetsNoGrants(t *testing.T) {
 	w := apitest.New(t)
 	job, _, node := begun(t, w, "one")
@@ -410,7 +412,7 @@ func TestProgramRedirectsToAgent(t *testing.T) {
 	trouble(t, none.Do("GET", wire.PathProgram+digest, "", bearer(node.Token)), http.StatusNotFound)
 }
 
-// No signature gets into the log of requests.
+// The log of requests contains no signatures.
 func TestGrantsAreNotLogged(t *testing.T) {
 	var log bytes.Buffer
 	w := apitest.New(t, func(c *api.Config) {
@@ -423,14 +425,14 @@ func TestGrantsAreNotLogged(t *testing.T) {
 	}
 }
 
-// What a task mounts is lent to its attempt as it asks for it in the file, and nothing else, until it is over.
+// An attempt gets credentials for its mounts, only as the job file asks for them, and only until it ends.
 func TestMountCredentialsLimitedToAttempt(t *testing.T) {
 	w := apitest.New(t)
 	key, err := service.NewSharedKeyCredential("account", "c2VjcmV0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It signs by itself; nobody answers there.
+	// Signing needs no server, so nothing listens at this address.
 	azure, err := azgrant.New("http://127.0.0.1:1/account", azgrant.SharedKey(key), azgrant.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -456,14 +458,14 @@ func TestMountCredentialsLimitedToAttempt(t *testing.T) {
 		t.Errorf("lent for %v", left)
 	}
 	for name, l := range map[string]wire.Loan{
-		"to write what is read":     {Prefix: "azblob://in/data/", Write: true},
-		"more than is mounted":      {Prefix: "azblob://in"},
-		"a part of what is mounted": {Prefix: "azblob://in/data/deep/"},
-		"what is copied":            {Prefix: "azblob://copied"},
-		"another bucket":            {Prefix: "azblob://other", Write: true},
-		"another scheme":            {Prefix: "s3://out", Write: true},
-		"the jobs' store":           {Prefix: w.URI(""), Write: true},
-		"nothing":                   {},
+		"to write to an input": {Prefix: "azblob://in/data/", Write: true},
+		"more than the mount":  {Prefix: "azblob://in"},
+		"a part of the mount":  {Prefix: "azblob://in/data/deep/"},
+		"a copied input":       {Prefix: "azblob://copied"},
+		"another bucket":       {Prefix: "azblob://other", Write: true},
+		"another scheme":       {Prefix: "s3://out", Write: true},
+		"the jobs' store":      {Prefix: w.URI(""), Write: true},
+		"nothing":              {},
 	} {
 		if res := ask(wire.Loan{Prefix: "azblob://out"}, l); res.StatusCode != http.StatusUnprocessableEntity {
 			t.Errorf("%s: %s", name, res.Status)

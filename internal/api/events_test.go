@@ -14,12 +14,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// follower reads a job's stream and keeps what it was told, as a client would.
+// follower reads a job's stream and keeps the state that it received, as a client would.
 type follower struct {
 	t     *testing.T
 	lines *bufio.Scanner
 	tasks map[int]apitypes.TaskView
-	full  int // updates that were everything
+	full  int // number of updates that contained the full state
 	id    string
 }
 
@@ -39,7 +39,7 @@ func followFrom(t *testing.T, w *apitest.World, job, last string) *follower {
 	return &follower{t: t, lines: s, tasks: map[int]apitypes.TaskView{}}
 }
 
-// next returns the next event, empty at the end of the stream.
+// next returns the next event; it is empty at the end of the stream.
 func (f *follower) next() (name, data string) {
 	f.t.Helper()
 	for f.lines.Scan() {
@@ -58,7 +58,7 @@ func (f *follower) next() (name, data string) {
 	return "", ""
 }
 
-// until reads updates until a job is as wanted, and returns the last one.
+// until reads updates until a job is as wanted, and returns the last update.
 func (f *follower) until(want func(apitypes.JobUpdate) bool) apitypes.JobUpdate {
 	f.t.Helper()
 	for {
@@ -92,12 +92,12 @@ func TestFollowJobToEnd(t *testing.T) {
 	f := follow(t, w, job)
 	first := f.until(func(apitypes.JobUpdate) bool { return true })
 	if !first.Full || len(first.Tasks) != 4 || len(first.Plans) != 1 || len(first.Attempts) != 1 || !first.Now.Equal(w.Clock.Now()) {
-		t.Errorf("the first update is not everything: %+v", first)
+		t.Errorf("the first update is not the full state: %+v", first)
 	}
 	split := w.Node(job, "split", 0).Start()
 	u := f.until(f.state(0, "running"))
 	if u.Full || len(u.Tasks) != 1 {
-		t.Errorf("the change of one task came as %d", len(u.Tasks))
+		t.Errorf("the change of one task was sent as %d tasks", len(u.Tasks))
 	}
 	w.Clock.Advance(10 * time.Minute)
 	split.Succeed()
@@ -115,10 +115,10 @@ func TestFollowJobToEnd(t *testing.T) {
 		t.Errorf("end = %+v", end)
 	}
 	if name, _ := f.next(); name != "" {
-		t.Errorf("the stream goes on with %q", name)
+		t.Errorf("the stream continues with %q", name)
 	}
 	if f.full != 1 {
-		t.Errorf("everything was sent %d times", f.full)
+		t.Errorf("the full state was sent %d times", f.full)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestBrokenStreamCanBeReopened(t *testing.T) {
 	again := follow(t, w, job)
 	again.until(again.state(0, "running"))
 	if again.full != 1 || len(again.tasks) != 4 {
-		t.Errorf("a stream that is opened again begins with %d tasks", len(again.tasks))
+		t.Errorf("a reopened stream begins with %d tasks", len(again.tasks))
 	}
 }
 
@@ -142,11 +142,11 @@ func TestStreamContinuesAfterLastEvent(t *testing.T) {
 	w.Node(job, "split", 0).Start()
 	again := followFrom(t, w, job, f.id)
 	if u := again.until(again.state(0, "running")); again.full != 0 || len(again.tasks) != 1 || len(u.Plans) != 0 || len(u.Attempts) != 1 {
-		t.Errorf("a stream that goes on begins with %+v", u)
+		t.Errorf("a resumed stream begins with %+v", u)
 	}
 	for _, unknown := range []string{"x.1.4", f.id[:strings.Index(f.id, ".")] + ".99.4", "nonsense"} {
 		if fresh := followFrom(t, w, job, unknown); !fresh.until(fresh.state(0, "running")).Full {
-			t.Errorf("a stream after %q, which nobody knows, does not begin with everything", unknown)
+			t.Errorf("a stream after the unknown event %q does not begin with the full state", unknown)
 		}
 	}
 }
@@ -176,9 +176,9 @@ func TestStreamsEndWhenHostStops(t *testing.T) {
 		name, _ = f.next()
 	}
 	if _, err := io.ReadAll(log.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("a log that broke off looks whole to whoever reads no trailers: %v", err)
+		t.Errorf("a truncated log looks complete to a client that reads no trailers: %v", err)
 	}
 	if _, err := io.ReadAll(told.Body); err != nil || told.Trailer.Get(apitypes.NextHeader) != "1:0" {
-		t.Errorf("%v; go on at %q", err, told.Trailer.Get(apitypes.NextHeader))
+		t.Errorf("%v; continue at %q", err, told.Trailer.Get(apitypes.NextHeader))
 	}
 }

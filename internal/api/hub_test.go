@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker"
 )
 
-// stub is the Agents of which only what a test sets exists.
+// stub implements Agents with the functions that a test sets.
 type stub struct {
 	Agents
 	work func(seen int) (wire.Work, error)

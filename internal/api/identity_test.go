@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/identity/awsid"
 )
 
-// A machine's proof is checked, compared with what was launched, and what is wrong is answered in plain words.
+// The API checks a machine's proof and compares it with the launched machine. If it refuses the proof, it explains why.
 func TestHelloProvesMachineIdentity(t *testing.T) {
 	ours, other := authority(t), authority(t)
 	v, err := awsid.New(ours.Certificates())
@@ -52,7 +52,7 @@ func TestHelloProvesMachineIdentity(t *testing.T) {
 	long := wire.Hello{Nonce: "n", Proof: &wire.Proof{Cloud: "aws", Document: strings.Repeat("A", wire.MaxProof+1)}}
 	trouble(t, w.Do("POST", wire.PathHello, toJSON(t, long), bearer(boot)), http.StatusForbidden)
 	if work := answer[wire.Work](t, say("aws", genuine), http.StatusOK); work.Token == "" || work.Command != wire.Run {
-		t.Errorf("the machine itself is told %+v", work)
+		t.Errorf("the genuine machine gets %+v", work)
 	}
 }
 
@@ -65,14 +65,14 @@ func authority(t *testing.T) *imdstest.Authority {
 	return a
 }
 
-// away cannot check anything now.
+// away is a verifier that is unavailable.
 type away struct{}
 
 func (away) Verify(context.Context, string, string) (wire.Machine, error) {
 	return wire.Machine{}, fmt.Errorf("%w: no keys", identity.ErrUnavailable)
 }
 
-// An agent gives up when it is refused: what is the checker's fault must not look like it.
+// An agent ends when the API refuses it, so a failure of the verifier must not look like a refusal.
 func TestUncheckableProofAnswers503(t *testing.T) {
 	w := apitest.New(t, func(c *api.Config) { c.Identity = identity.Verifiers{"gcp": away{}} })
 	job := w.Submit(apitest.Wide("one", 1))
@@ -80,7 +80,7 @@ func TestUncheckableProofAnswers503(t *testing.T) {
 	h := wire.Hello{Address: "10.0.0.1", Nonce: "n", Proof: &wire.Proof{Cloud: "gcp", Document: "x"}}
 	res := w.Do("POST", wire.PathHello, toJSON(t, h), bearer(node.Token))
 	if res.Header.Get("Retry-After") == "" {
-		t.Error("it is not told when to come again")
+		t.Error("the response does not say when to retry")
 	}
 	trouble(t, res, http.StatusServiceUnavailable)
 }

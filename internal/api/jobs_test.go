@@ -119,7 +119,7 @@ func TestSubmitIsIdempotentByKey(t *testing.T) {
 		t.Errorf("the same key made %s and %s", first, again)
 	}
 	if other := send("k2"); other == first {
-		t.Error("another key is the same job")
+		t.Error("a request with another key returned the same job")
 	}
 	if n := len(answer[apitypes.JobList](t, w.Request("GET", "/v1/jobs", ""), http.StatusOK).Jobs); n != 2 {
 		t.Errorf("%d jobs", n)
@@ -176,7 +176,7 @@ func TestRejectsTooLargeFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.ContentLength, req.Header = 65<<20, bearer(apitest.Token)
-	if res, err := http.DefaultClient.Do(req); err == nil { // the connection may be cut before the answer is read
+	if res, err := http.DefaultClient.Do(req); err == nil { // the connection may break first
 		trouble(t, res, http.StatusRequestEntityTooLarge)
 		_ = res.Body.Close()
 	}
@@ -254,24 +254,24 @@ func TestSuspendAndResumeJob(t *testing.T) {
 	job := w.Submit(apitest.Wide("paused", 2))
 	v := answer[apitypes.JobView](t, w.Request("POST", "/v1/jobs/"+job+"/suspend?by=ann&reason=lunch", ""), http.StatusAccepted)
 	if v.State != apitypes.JobSuspending && v.State != apitypes.JobSuspended || v.Suspended.By != "ann" || v.Suspended.Reason != "lunch" || v.Suspended.Since.IsZero() {
-		t.Errorf("it is suspended as %+v", v)
+		t.Errorf("the suspended job is %+v", v)
 	}
 	again := answer[apitypes.JobView](t, w.Request("POST", "/v1/jobs/"+job+"/suspend?by=bob", ""), http.StatusAccepted)
 	if again.Suspended != v.Suspended {
-		t.Errorf("suspended again it is so by %+v", again.Suspended)
+		t.Errorf("a second suspension is recorded as %+v", again.Suspended)
 	}
 	w.Drain()
 	for _, q := range answer[apitypes.QueueList](t, w.Request("GET", "/v1/queues", ""), http.StatusOK).Queues {
 		if q.Running != 0 || q.VCPU != 0 {
-			t.Errorf("of queue %s %d tasks hold %g vCPUs", q.Name, q.Running, q.VCPU)
+			t.Errorf("queue %s has %d running tasks with %g vCPUs", q.Name, q.Running, q.VCPU)
 		}
 	}
 	if v := answer[apitypes.JobDetail](t, w.Request("GET", "/v1/jobs/"+job, ""), http.StatusOK); v.State != apitypes.JobSuspended {
-		t.Errorf("when nothing runs any more it is %s", v.State)
+		t.Errorf("when no task runs any more, its state is %s", v.State)
 	}
 	v = answer[apitypes.JobView](t, w.Request("POST", "/v1/jobs/"+job+"/resume?by=bob", ""), http.StatusAccepted)
 	if v.State != apitypes.JobRunning || v.Suspended.By != "" {
-		t.Errorf("it goes on as %+v", v)
+		t.Errorf("the resumed job is %+v", v)
 	}
 	trouble(t, w.Request("POST", "/v1/jobs/none/suspend", ""), http.StatusNotFound)
 	answer[apitypes.JobView](t, w.Request("POST", "/v1/jobs/"+job+"/cancel", ""), http.StatusAccepted)
@@ -285,19 +285,19 @@ func TestSuspendAndResumeQueue(t *testing.T) {
 	trouble(t, w.Request("POST", "/v1/queues/none/suspend", ""), http.StatusNotFound)
 	q := answer[apitypes.Queue](t, w.Request("POST", "/v1/queues/default/suspend?by=ann&reason=maintenance&drain=true", ""), http.StatusAccepted)
 	if !q.Closed || q.Suspended.By != "ann" || !q.Suspended.Drain {
-		t.Errorf("it is suspended as %+v", q)
+		t.Errorf("the suspended queue is %+v", q)
 	}
 	job := w.Submit(apitest.Wide("waits", 2))
 	if s := answer[apitypes.Story](t, w.Request("GET", "/v1/jobs/"+job+"/explain", ""), http.StatusOK); !slices.ContainsFunc(s.Entries,
 		func(e apitypes.Entry) bool { return e.Kind == "suspended" && strings.Contains(e.Text, "maintenance") }) {
-		t.Errorf("the story does not tell of the queue: %+v", s.Entries)
+		t.Errorf("the story does not mention the queue: %+v", s.Entries)
 	}
 	if q = answer[apitypes.Queue](t, w.Request("POST", "/v1/queues/default/resume", ""), http.StatusAccepted); q.Closed || q.Running != 0 {
-		t.Errorf("it is resumed as %+v", q)
+		t.Errorf("the resumed queue is %+v", q)
 	}
 	w.Drain()
 	if d := answer[apitypes.JobDetail](t, w.Request("GET", "/v1/jobs/"+job, ""), http.StatusOK); len(d.Attempts) == 0 {
-		t.Error("nothing is admitted when it is open again")
+		t.Error("the resumed queue admits nothing")
 	}
 }
 
@@ -313,7 +313,7 @@ func TestPlanWithoutSubmitting(t *testing.T) {
 	}
 	v = answer[apitypes.PlanView](t, w.Request("POST", "/v1/plans?budget=0.001", trainFile), http.StatusOK)
 	if v.Status != record.PlanInfeasible || v.Message == "" || v.Tasks[0].Offer != "" {
-		t.Errorf("a plan that cannot be = %+v", v)
+		t.Errorf("an infeasible plan = %+v", v)
 	}
 	if n := len(answer[apitypes.JobList](t, w.Request("GET", "/v1/jobs", ""), http.StatusOK).Jobs); n != 0 {
 		t.Errorf("planning stored %d jobs", n)

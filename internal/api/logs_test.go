@@ -56,7 +56,7 @@ func TestLastLinesOfLongLog(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("one", 1))
 	node := w.Node(job, "split", 0).Start()
-	long := strings.Repeat("x", 50_000) // longer than the piece that is read at once
+	long := strings.Repeat("x", 50_000) // longer than one read
 	for _, l := range []string{"first", long, "second", "third"} {
 		node.Print(l)
 	}
@@ -92,7 +92,7 @@ func TestFollowLogAcrossAttempts(t *testing.T) {
 		rest = append(rest, lines.Text())
 	}
 	if got := strings.Join(rest, "|"); got != "before it was taken||== attempt 2 on gcp/us-central1/us-central1-f/c3-standard-8/spot|second" {
-		t.Errorf("the log goes on %q", got)
+		t.Errorf("the log continues with %q", got)
 	}
 	w.Node(job, "project-0000", 0).Start().Succeed()
 	w.Node(job, "merge", 0).Start().Print("merged").Report(wire.Report{Event: wire.Succeeded})
@@ -101,7 +101,8 @@ func TestFollowLogAcrossAttempts(t *testing.T) {
 	}
 }
 
-// A reader that was away while attempts came and went is shown each that has printed anything.
+// A reader that was disconnected while attempts began and ended gets the log of each attempt that has printed
+// something.
 func TestReopenedLogSkipsNoAttempt(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("one", 1))
@@ -109,12 +110,12 @@ func TestReopenedLogSkipsNoAttempt(t *testing.T) {
 	w.Take(job, "split")
 	w.Node(job, "split", 0).Start().Print("Traceback: why it fails")
 	w.Take(job, "split")
-	w.Node(job, "split", 0).Start() // taken before it says anything
+	w.Node(job, "split", 0).Start() // taken before it prints anything
 	w.Take(job, "split")
 	w.Node(job, "split", 0).Start().Print("fourth").Succeed()
 	got := body(t, w.Request("GET", "/v1/jobs/"+job+"/tasks/split/logs?follow=true&after=1:6", ""))
 	got = regexp.MustCompile(` on \S+`).ReplaceAllString(got, "")
 	if want := "\n== attempt 2\nTraceback: why it fails\n\n== attempt 4\nfourth\n"; got != want {
-		t.Errorf("what follows the first attempt is %q, not %q", got, want)
+		t.Errorf("after the first attempt: %q, want %q", got, want)
 	}
 }

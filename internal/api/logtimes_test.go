@@ -15,7 +15,7 @@ func TestLogSinceTimeWithTimestamps(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("one", 1))
 	nine := time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
-	long := strings.Repeat("x", 50_000) // longer than the piece that is read at once
+	long := strings.Repeat("x", 50_000) // longer than one read
 	node := w.Node(job, "split", 0).Start()
 	node.PrintAt("alpha", nine).PrintAt("beta\nbeta", nine.Add(1500*time.Millisecond)).PrintAt(long, nine.Add(time.Minute))
 	node.Print("with the line before").PrintAt("gamma", nine.Add(time.Hour))

@@ -34,7 +34,7 @@ func TestListPrices(t *testing.T) {
 		t.Errorf("the price rose after %s", got)
 	}
 	if l.Series[1].Offer != "gcp/none" || l.Series[1].USD == nil || len(l.Series[1].USD) > 0 {
-		t.Errorf("of a market that nobody knows: %+v", l.Series[1])
+		t.Errorf("an unknown market: %+v", l.Series[1])
 	}
 	trouble(t, w.Request("GET", "/v1/prices", ""), http.StatusUnprocessableEntity)
 }
@@ -86,7 +86,7 @@ func TestQueueUsage(t *testing.T) {
 			t.Errorf("%g hours after the beginning it held %g tasks and %g vCPUs, want %g", hour, tasks, vcpus, want)
 		}
 	}
-	// Nobody looks so far back that the steps are too long to be one hour.
+	// Even the longest allowed period has steps of one hour.
 	trouble(t, w.Request("GET", "/v1/usage?hours=1e9", ""), http.StatusUnprocessableEntity)
 }
 
@@ -120,16 +120,16 @@ func TestRerunRejectsJobWithoutSecrets(t *testing.T) {
 	w := apitest.New(t)
 	spec := apitest.Wide("mosaic", 1)
 	job := w.Submit(spec)
-	// As the job of a broker that had been given them.
+	// As if the job had been submitted with secrets.
 	spec.Tasks[0].Secrets = []string{"TOKEN"}
 	withSecrets := apitest.New(t, func(c *api.Config) { c.Broker.Submitter = rerunFails{c.Broker.Submitter, spec} })
 	p := trouble(t, withSecrets.Request("POST", "/v1/jobs/"+job+"/rerun", ""), http.StatusUnprocessableEntity)
 	if p.Detail == "" {
-		t.Errorf("it says nothing of why: %+v", p)
+		t.Errorf("the refusal has no reason: %+v", p)
 	}
 }
 
-// rerunFails is a broker that lacks the secrets of a job.
+// rerunFails is a broker that no longer has a job's secrets.
 type rerunFails struct {
 	api.Submitter
 	spec *dag.Job
@@ -162,7 +162,7 @@ func TestFrontier(t *testing.T) {
 		t.Errorf("the cheapest = %+v", p)
 	}
 	if asked.Deadline != 5*time.Hour {
-		t.Errorf("it was looked for with a deadline of %s", asked.Deadline)
+		t.Errorf("the request had a deadline of %s", asked.Deadline)
 	}
 	if p := trouble(t, w.Request("POST", "/v1/frontiers", "tasks: 1"), http.StatusUnprocessableEntity); p.Line == 0 {
 		t.Errorf("the error has no line: %+v", p)

@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// lacks is a depot that lacks all but pieces of one byte, and takes none of two.
+// lacks is a depot that has only pieces of one byte and refuses pieces of two bytes.
 type lacks struct{}
 
 func (lacks) Missing(_ context.Context, pieces []pack.Piece) (out []apitypes.Lack, err error) {
@@ -50,7 +50,7 @@ func TestMissingPiecesReturnsGrants(t *testing.T) {
 	trouble(t, w.Request("POST", "/v1/packs/missing", ask(2)), http.StatusUnprocessableEntity)
 	trouble(t, w.Request("POST", "/v1/packs/missing", `{"pieces": []}`), http.StatusUnprocessableEntity)
 	if s := body(t, w.Do("GET", "/v1/objects/a/b?signed", "", http.Header{})); s != "/v1/objects/a/b" {
-		t.Errorf("whoever has a signed URL is answered %s", s)
+		t.Errorf("a request with a signed URL: %s", s)
 	}
 }
 

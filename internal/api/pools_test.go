@@ -15,14 +15,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// report is what a machine of 8 vCPUs says of itself.
+// report is the report of a machine of 8 vCPUs.
 func report(r wire.PoolReport) string {
 	r.Capacity = wire.PoolCapacity{CPUs: 8, MemoryGiB: 32}
 	b, _ := json.Marshal(r) // numbers and strings
 	return string(b)
 }
 
-// lab makes a world with the pool lab, and the token of its machine m1, which has joined and synced.
+// lab returns a world with the pool lab, and the token of its machine m1, which has joined and synced.
 func lab(t *testing.T) (w *apitest.World, token string) {
 	t.Helper()
 	w = apitest.New(t)
@@ -53,7 +53,7 @@ func TestPoolLifecycle(t *testing.T) {
 			t.Errorf("%s %s: %s", step.path, step.how, state)
 		}
 	}
-	trouble(t, w.Request("DELETE", "/v1/pools/lab", ""), http.StatusConflict) // it has a machine
+	trouble(t, w.Request("DELETE", "/v1/pools/lab", ""), http.StatusConflict) // the pool has a machine
 	for _, path := range []string{"/v1/pools/lab/machines/m1", "/v1/pools/lab"} {
 		if res := w.Request("DELETE", path, ""); res.StatusCode != http.StatusNoContent {
 			t.Fatalf("%s: %d %s", path, res.StatusCode, body(t, res))
@@ -121,7 +121,7 @@ func TestMachineTokens(t *testing.T) {
 			t.Errorf("%s: %d, want %d: %s", name, res.StatusCode, c.status, body(t, res))
 		}
 	}
-	for _, path := range []string{"/v1/pools", "/v1/jobs"} { // and it is no user
+	for _, path := range []string{"/v1/pools", "/v1/jobs"} { // a machine's token is not a user's
 		trouble(t, w.Do("GET", path, "", bearer(own)), http.StatusUnauthorized)
 	}
 	for _, p := range agentPaths() { // nor an agent
@@ -194,11 +194,11 @@ func TestSyncOrdersTaskWithToken(t *testing.T) {
 	}
 	hello := w.Do("POST", wire.PathHello, `{"address":"10.0.0.1","version":"v1"}`, bearer(o.Agents[0].Token))
 	if work := answer[wire.Work](t, hello, http.StatusOK); work.Command != wire.Run {
-		t.Errorf("its agent is told %+v", work)
+		t.Errorf("its agent gets %+v", work)
 	}
 	running := report(wire.PoolReport{Running: []wire.PoolAgent{o.Agents[0].PoolAgent}})
 	if o = answer[wire.PoolOrders](t, w.Do("POST", wire.PathPoolSync("lab", "m1"), running, bearer(own)), http.StatusOK); len(o.Agents) != 1 || o.Agents[0].Token != "" {
-		t.Errorf("an agent that runs is given another token: %+v", o)
+		t.Errorf("a running agent gets another token: %+v", o)
 	}
 	if m := pools(t, w)[0].Machines[0]; len(m.Tasks) != 1 || m.Used.CPUs != 8 || m.State != "busy" {
 		t.Errorf("%+v", m)
@@ -227,6 +227,6 @@ func TestGetPoolReadsOnlyThatPool(t *testing.T) {
 		return w.Store.Take()
 	}
 	if one, many := reads(1), reads(20); one != many {
-		t.Errorf("of one pool %+v was read, of one among 20 %+v", one, many)
+		t.Errorf("one pool: %+v read; one of 20 pools: %+v read", one, many)
 	}
 }

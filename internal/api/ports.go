@@ -48,7 +48,7 @@ func (p Ports) complete() bool {
 		p.VisitOpener != nil && p.AgentVisits != nil
 }
 
-// DeadLetters is what the API needs of a [bus.Bus].
+// DeadLetters is the part of a [bus.Bus] that the API uses.
 type DeadLetters interface {
 	DeadLetters(ctx context.Context, queue string, limit int) ([]bus.DeadLetter, error)
 	Redrive(ctx context.Context, queue string, ids ...string) (int, error)

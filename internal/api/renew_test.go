@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// TestTokenRenewedWhileAttemptRuns: a task that runs for four days is spoken for to its end, by a token that is
-// new each time the old one is getting old; who comes too late is refused, and so is who comes after the end.
+// TestTokenRenewedWhileAttemptRuns: a task runs for four days, and its token is replaced before it expires. The API
+// refuses an expired token, and every token after the end of the attempt.
 func TestTokenRenewedWhileAttemptRuns(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("long", 1))
@@ -30,22 +30,22 @@ func TestTokenRenewedWhileAttemptRuns(t *testing.T) {
 		}
 	}
 	if renewals < 4 || renewals > 9 {
-		t.Errorf("in four days it is renewed %d times", renewals)
+		t.Errorf("the token was renewed %d times in four days", renewals)
 	}
 	if res := poll(first); res.StatusCode != http.StatusUnauthorized {
-		t.Errorf("the first token, which has expired, is answered with %d", res.StatusCode)
+		t.Errorf("status %d for the first token, which has expired", res.StatusCode)
 	}
 	if err := w.Broker.Users.Cancel(t.Context(), job, "enough"); err != nil {
 		t.Fatal(err)
 	}
 	w.Drain()
 	if got, err := w.Broker.Agents.Work(t.Context(), claims, 9); err == nil || got.Token != "" {
-		t.Errorf("after its end it is told %+v, %v, want %v", got, err, record.ErrGone)
+		t.Errorf("after the end of the attempt: %+v, %v, want %v", got, err, record.ErrGone)
 	}
 }
 
-// What a machine boots with lies in its user data, where its tasks can read it: it is good for one agent's hello, and for
-// nothing else.
+// A machine's boot token is in its user data, which its tasks can read. So it is valid for the hello of one agent, and
+// for nothing else.
 func TestBootTokenValidOnce(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("one", 1))
@@ -61,7 +61,7 @@ func TestBootTokenValidOnce(t *testing.T) {
 	}
 	trouble(t, w.Do("GET", wire.PathWork, "", bearer(boot)), http.StatusForbidden)
 	var session string
-	for range 2 { // it had no answer the first time
+	for range 2 { // the second call is a retry
 		work := answer[wire.Work](t, hello("the agent's"), http.StatusOK)
 		if session = work.Token; session == "" || session == boot || work.Command != wire.Run {
 			t.Fatalf("hello is answered with %+v", work)
@@ -76,7 +76,7 @@ func TestBootTokenValidOnce(t *testing.T) {
 	}
 }
 
-// A node that waits for others gets its token with the first answer, too.
+// A node that waits for other nodes gets its token with the first response, too.
 func TestWaitingNodeGetsTokenAtOnce(t *testing.T) {
 	w := apitest.New(t)
 	spec := apitest.Wide("wide", 1)

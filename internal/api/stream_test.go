@@ -10,7 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 )
 
-// deadlines is an answer that remembers the time limits it was given.
+// deadlines is a response writer that records the time limits that it gets.
 type deadlines struct {
 	*httptest.ResponseRecorder
 	set []time.Time

@@ -123,8 +123,8 @@ func (a *API) tesGet(ctx context.Context, in *tesGetInput) (*body[any], error) {
 	return &body[any]{Body: t.Show(in.View)}, nil
 }
 
-// tesTask returns the TES task of a job, with what a view needs. It returns ErrNotFound for jobs that were not made
-// from TES tasks.
+// tesTask returns the TES task of a job, with the parts that a view needs. It returns ErrNotFound for jobs that were
+// not submitted as TES tasks.
 func (a *API) tesTask(ctx context.Context, id string, v tes.View) (tes.Task, error) {
 	d, err := a.cfg.Broker.JobViews.JobPart(ctx, id, view.Part{})
 	if err == nil && d.Source != tesSource {

@@ -13,7 +13,7 @@ import (
 const tesTask = `{"name":"sum-1","executors":[{"image":"ubuntu","command":["md5sum","/in"]}],
  "inputs":[{"path":"/in","content":"secret words"}],"tags":{"run":"a"}}`
 
-// TestTESTask goes from its creation to its cancellation, in each view and by each filter.
+// TestTESTask follows a task from its creation to its cancellation, in each view and with each filter.
 func TestTESTask(t *testing.T) {
 	w := apitest.New(t)
 	ask := func(method, path, body string, out any) int {
@@ -31,7 +31,7 @@ func TestTESTask(t *testing.T) {
 	if status := ask("POST", "/tasks", tesTask, &made); status != http.StatusOK || made.ID == "" {
 		t.Fatalf("created: %d, %q", status, made.ID)
 	}
-	job := "apiVersion: tradewind/v1\nname: j\ntasks: {t: {run: x}}\n" // a file of that name is no task
+	job := "apiVersion: tradewind/v1\nname: j\ntasks: {t: {run: x}}\n" // a job file with that name is not a TES task
 	if res := w.Request("POST", "/v1/dags?name=ga4gh:tes", job); res.StatusCode >= http.StatusMultipleChoices {
 		t.Errorf("a job file named as tasks' source: %d", res.StatusCode)
 	}
@@ -77,7 +77,7 @@ func TestTESTask(t *testing.T) {
 	}
 }
 
-// TestTESInfeasibleTaskExplainsWhy has the reason of a task without an attempt where clients look for it.
+// TestTESInfeasibleTaskExplainsWhy: a task without an attempt has its reason in the field in which clients look for it.
 func TestTESInfeasibleTaskExplainsWhy(t *testing.T) {
 	w := apitest.New(t)
 	var made struct{ ID string }

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// cut is a store whose first answer to a completion nobody hears: the broker was killed, or the connection broke.
+// cut is a store whose first response to Complete is lost, because the broker was killed or the connection broke.
 type cut struct {
 	grant.Store
 	calls int
@@ -29,7 +29,8 @@ func (s *cut) Complete(ctx context.Context, uri, upload string, parts []grant.Up
 	return err
 }
 
-// An agent that has no answer asks again; then the store knows no such upload any more, as it is an object already.
+// An agent that gets no response repeats its request. By then the store has turned the upload into an object, and does
+// not know the upload any more.
 func TestRepeatedUploadCompletionSucceeds(t *testing.T) {
 	w := apitest.New(t)
 	job, _, node := begun(t, w, "one")

@@ -265,7 +265,7 @@ func (b *Agents) Report(ctx context.Context, c wire.Claims, r wire.Report) error
 			return err
 		}
 		if r.Event == wire.Checkpointed && st.Task.Attempt != cl.Attempt {
-			return record.ErrGone // accepting it would make the agent remove what its successor resumes from
+			return record.ErrGone // otherwise the agent would remove its successor's checkpoint
 		}
 		d := st.Decide(r, b.cfg)
 		if r.Event == wire.NoticeSeen {

@@ -11,7 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// bid reacts to moved prices: it makes new bids for the plan in force, and updates what each task is worth.
+// bid reacts to changed prices: it makes new bids for the plan in force, and updates the value of an hour for each
+// task.
 func (b *Functions) bid(u *txn.Unit, event events.Event) error {
 	e, ok := event.Data.(events.PriceMoved)
 	if !ok {

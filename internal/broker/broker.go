@@ -84,7 +84,7 @@ type Ports struct {
 	Planner  Planner
 	Moves    config.Mover // needed to run or preview scheduling sessions
 	Tokens   func(wire.Claims) (string, error)
-	Data     grant.Store // what tasks read and write: grants agents access, ends unfinished uploads
+	Data     grant.Store // the data of tasks: grants agents access, ends unfinished uploads
 	// AtOnce is how many calls of Data are made at once for one event or request; 0 means 16. A simulator, which
 	// decides the order of everything, uses 1.
 	AtOnce  int

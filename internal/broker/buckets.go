@@ -91,8 +91,8 @@ func (k Keeper) Remove(ctx context.Context, cause string) error {
 	return errors.Join(errs...)
 }
 
-// remove removes a bucket, unless another job has begun to use it. Between the first record and the removal no job can
-// begin to: what it wrote there would be removed, too.
+// remove removes a bucket, unless another job has begun to use it. Between the first record and the removal, no job can
+// begin to use it, because the removal would also delete that job's data.
 func (k Keeper) remove(ctx context.Context, cause string, bucket record.Bucket) error {
 	ours := false
 	note := func(gone bool) error {

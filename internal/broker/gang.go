@@ -85,8 +85,8 @@ func (b *Functions) restartsAlone(u *txn.Unit, job record.Job, e events.GangBrok
 	return true, u.Apply(attempt.DecideRestartAlone(members[i], runs))
 }
 
-// gangBroken makes the other tasks of a gang give back what they hold. What does not fit the transaction is left to the
-// next one.
+// gangBroken makes the other tasks of a gang release their machines and quota. Tasks that do not fit into the
+// transaction are left to the next one.
 func (b *Functions) gangBroken(u *txn.Unit, e events.GangBroken) error {
 	job, found, err := recordcache.Get[record.Job](u, record.JobKey(e.Job))
 	if err != nil || !found || job.State == apitypes.JobEnding || job.State.Finished() {

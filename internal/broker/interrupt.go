@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// interrupt reacts to a cloud's notice: the task saves its work now, and meanwhile a new plan is made for where it
-// resumes when it has saved or the machine is gone.
+// interrupt reacts to a cloud's notice: the task saves its work now. Meanwhile a new plan is made for the place where
+// the task resumes when it has saved its work or the machine is gone.
 func (b *Functions) interrupt(u *txn.Unit, event events.Event) error {
 	data := event.Data
 	switch e := data.(type) {

@@ -309,7 +309,7 @@ func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p p
 	return p, nil
 }
 
-// addClusters adds what the job's clusters say, and returns those that are about to leave.
+// addClusters adds the state of the job's clusters, and returns the clusters that are about to leave.
 func (p *planning) addClusters(clusters []record.Cluster) (leaving []record.Cluster) {
 	for _, cl := range clusters {
 		p.noteProgress(cl.Launched)
@@ -358,7 +358,7 @@ func loadPlaced(u *txn.Unit, in *planinput.Input, leaving []record.Cluster) erro
 	return err
 }
 
-// loadWorld loads what is known about locations and markets.
+// loadWorld loads the observations of locations and markets.
 func loadWorld(u *txn.Unit, p Planner, in *planinput.Input) error {
 	known, err := recordcache.List[apitypes.Block](u, record.PartBlocks, "", 0)
 	if err != nil {

@@ -167,7 +167,7 @@ func (b *Functions) commitLaunch(ctx context.Context, cause string, e events.Tas
 			return u.Apply(d)
 		}
 		if st.Cluster.Tries >= b.cfg.LaunchTries {
-			refusal = attempt.Refusal(st.Cluster) // given up by another process, which ends what was bought
+			refusal = attempt.Refusal(st.Cluster) // given up by another process, which ends the bought machines
 			return record.ErrSkip
 		}
 		market, err := attempt.MarketOf(u, st.Attempt)
@@ -192,8 +192,8 @@ func (b *Functions) commitLaunch(ctx context.Context, cause string, e events.Tas
 func (b *Functions) commitRefusal(ctx context.Context, cause string, e events.TaskAdmitted, launchErr error) error {
 	id := record.ClusterID(e.Job, e.Task, e.Attempt)
 	kind := cloud.KindOf(launchErr)
-	// A cloud that refuses our calls does not delay failover: reconcile finds what it may have launched, but only on
-	// clouds that the deployment has.
+	// A cloud that refuses our calls does not delay failover: reconcile finds the machines that it may have launched,
+	// but only on clouds that the deployment has.
 	err := b.terminate(ctx, id, launchErr)
 	if errors.Is(err, errNoCloud) || err != nil && kind != cloud.Auth && cloud.KindOf(err) != cloud.Auth {
 		return fmt.Errorf("%w: terminate %s after %w: %w", errAgain, id, launchErr, err)

@@ -34,7 +34,7 @@ func (b *Functions) reconcile(ctx context.Context, e events.Event) error {
 	errs = append(errs, b.walk(ctx, events.FnReconcile, e.ID, data.After, goOn, func(u *txn.Unit, w *walked) error {
 		return b.reconcileJob(u, e.ID, w, machines, known)
 	}))
-	if data.After == "" { // once in each run: what belongs to no job
+	if data.After == "" { // once in each run: records and machines that belong to no job
 		errs = append(errs, b.orphans(ctx, machines, known), b.RemoveBuckets(ctx, e.ID),
 			b.ports.Store.Sweep(ctx, b.txns.Now()))
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// release terminates a cluster and emits what it cost: intent, act, outcome. It may be called any number of times. The
+// release terminates a cluster and emits its cost: intent, act, outcome. It may be called any number of times. The
 // cluster's record is removed when schedule has booked the cost.
 func (b *Functions) release(ctx context.Context, cause, id string) error {
 	var cl record.Cluster

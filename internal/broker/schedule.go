@@ -29,7 +29,7 @@ func (b *Functions) schedule(u *txn.Unit, event events.Event) error {
 		if err != nil || !found {
 			return record.OrSkip(err)
 		}
-		b.sessionLater(u, job.Queue) // admits what waited for the plan, or drops what still waits
+		b.sessionLater(u, job.Queue) // admits the tasks that waited for the plan, or drops those that still wait
 		if is[events.DAGPlanned](e) {
 			return nil
 		}
@@ -96,7 +96,7 @@ func (b *Functions) enqueue(u *txn.Unit, e events.TaskReady, since time.Time) er
 	return u.Apply(d)
 }
 
-// bookFreed returns what an attempt held to its queue, and books its cost.
+// bookFreed returns an attempt's capacity to its queue, and books its cost.
 func (b *Functions) bookFreed(u *txn.Unit, e events.CapacityFreed) error {
 	b.sessionLater(u, e.Queue)
 	if e.Job == "" {
@@ -162,8 +162,8 @@ func (b *Functions) extend(u *txn.Unit, e events.LeaseDue) error {
 	return u.Apply(d)
 }
 
-// removeCluster returns the attempt that gives back what it held, and removes its cluster's record, if any. It fails
-// with ErrSkip for an attempt that is already settled.
+// removeCluster returns the attempt whose capacity is released, and removes its cluster's record, if any. It fails with
+// ErrSkip for an attempt that is already settled.
 func (b *Functions) removeCluster(u *txn.Unit, e *events.CapacityFreed) (apitypes.Attempt, error) {
 	if e.Cluster == "" {
 		made, _, err := recordcache.Get[apitypes.Attempt](u, record.AttemptKey(e.Job, e.Task, e.Attempt))

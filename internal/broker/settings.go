@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// SetQueue creates a queue or changes its settings. It does not change what is in use. It fails with ErrQueue.
+// SetQueue creates a queue or changes its settings, but not its use. It fails with ErrQueue.
 func (b *Users) SetQueue(ctx context.Context, name string, s record.QueueSettings) error {
 	return b.commitRequest(ctx, "queue/"+name, func(u *txn.Unit) (record.Decision, error) {
 		return session.DecideSetQueue(u, b.cfg, name, s)
@@ -39,7 +39,8 @@ func (b *Users) RemoveMachine(ctx context.Context, pool, machine string) error {
 	return b.pools.RemoveMachine(ctx, pool, machine)
 }
 
-// SyncMachine takes the report of a pool's machine, and returns what should run there: see pool.Keeper.SyncMachine.
+// SyncMachine takes the report of a pool's machine, and returns the agents that should run there: see
+// pool.Keeper.SyncMachine.
 func (b *Agents) SyncMachine(ctx context.Context, m wire.PoolClaims, r wire.PoolReport) (wire.PoolOrders, error) {
 	return b.pools.SyncMachine(ctx, m, r)
 }

@@ -100,8 +100,8 @@ func suspension(u *txn.Unit, job record.Job) (*apitypes.Suspension, error) {
 	return record.DrainedBy(record.Forest(queues), job.Queue), err
 }
 
-// suspended makes the running tasks of a job give back what they hold. What does not fit the transaction is left to the
-// next one. Machines that are not bought yet are checked when they are.
+// suspended makes the running tasks of a job release their machines. Tasks that do not fit into the transaction are
+// left to the next one. Machines that are not bought yet are checked when they are.
 func (b *Functions) suspended(u *txn.Unit, e events.DAGSuspended) error {
 	job, found, err := recordcache.Get[record.Job](u, record.JobKey(e.Job))
 	if err != nil || !found || job.State == apitypes.JobEnding || job.State.Finished() {

@@ -165,8 +165,8 @@ func (b *Functions) checkPlan(ctx context.Context, cause, id string, changed map
 	})
 }
 
-// increase returns the offer that adds most to the cost of the unstarted part of a plan since the plan was made, and by
-// what share of the plan's cost.
+// increase returns the offer that adds most to the cost of the unstarted part of a plan since the plan was made, and
+// the increase as a share of the plan's cost.
 func increase(progress record.Progress, plan *record.Plan,
 	changed map[string]events.MarketChange) (offer string, share float64) {
 	byOffer := map[int32]float64{}

@@ -93,7 +93,7 @@ func (b *Functions) walk(ctx context.Context, fn, cause, after string, goOn func
 	return err
 }
 
-// rest makes those of the jobs rest that may.
+// rest lets jobs rest that only wait in their queues.
 func (b *Functions) rest(ctx context.Context, fn, cause string, ids []string) error {
 	return b.txns.Transact(ctx, fn, cause+"/rest/"+ids[0], false, func(u *txn.Unit) error {
 		jobs, err := loadWalked(u, ids...)

@@ -22,7 +22,7 @@ type answers struct {
 	time  time.Duration
 }
 
-// needs is what a machine must have.
+// needs are the requirements on a machine.
 type needs struct {
 	cpus, memoryGiB float64
 	accelerators    string // NAME:COUNT

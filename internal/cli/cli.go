@@ -69,7 +69,7 @@ type Env struct {
 	Kits []cloudkit.Kit
 }
 
-// app is what the commands of one run share.
+// app is the shared state of the commands of one run.
 type app struct {
 	*command.App
 	brokers Brokers

@@ -23,17 +23,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// consent are the flags with which a user agrees to what a job may cost, or only looks at it.
+// consent are the flags with which a user accepts the cost of a job, or asks to see its plan without starting it.
 type consent struct{ yes, dryRun bool }
 
 func consentFlags(c *cobra.Command) *consent {
 	o := &consent{}
 	c.Flags().BoolVarP(&o.yes, "yes", "y", false, "start the job without a question, whatever it costs")
-	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the plan and what it may cost, and start nothing")
+	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the plan and its possible cost, and start nothing")
 	return o
 }
 
-// proposal is a job that is about to be submitted, with what decides whether it may be.
+// proposal is a job that is about to be submitted, with the data that decides whether it needs a confirmation.
 type proposal struct {
 	*consent
 	file     *jobfile.File
@@ -100,7 +100,7 @@ func (a *app) planOn(p *proposal, s *conn, state, catalog string, named []string
 	}
 }
 
-// decision is what follows from the cost of a job.
+// decision is the consequence of the cost of a job.
 type decision int
 
 const (

@@ -78,7 +78,7 @@ func TestDocsListAllCommands(t *testing.T) {
 // TestDocBlocksAreRunOrExcused reads the HTML comments before command blocks: each block is either run by a test in
 // cmd/tradewind or has a reason why not.
 func TestDocBlocksAreRunOrExcused(t *testing.T) {
-	why := regexp.MustCompile(`^ *<!-- (not run: .{5,}|run|run beside a broker) -->\n$`)
+	why := regexp.MustCompile(`^ *<!-- (not run: .{5,}|run|run with a broker) -->\n$`)
 	ran := 0
 	for _, page := range pages(t) {
 		body, err := os.ReadFile(page)

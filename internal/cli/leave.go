@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 )
 
-// choice is what a user wants of a job after an interrupt.
+// choice is a user's answer about a job after an interrupt.
 type choice int
 
 const (

@@ -191,7 +191,7 @@ type PoolJoin struct {
 	Expires   time.Time `json:"expires"` // of the token, by the broker's clock
 }
 
-// PoolAdded is what `pool add -o json` prints.
+// PoolAdded is the output of `pool add -o json`.
 type PoolAdded struct {
 	Pool *apitypes.PoolView `json:"pool"`
 	Join PoolJoin           `json:"join"`

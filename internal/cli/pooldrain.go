@@ -74,7 +74,7 @@ func (a *app) drainPool(
 	return a.PrintTable(poolTable(list.Now, *pool))
 }
 
-// PoolRemoved is what `pool remove -o json` prints.
+// PoolRemoved is the output of `pool remove -o json`.
 type PoolRemoved struct {
 	Pool     string   `json:"pool"`
 	Machines []string `json:"machines"`          // the removed machines

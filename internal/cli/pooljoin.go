@@ -72,7 +72,7 @@ func (a *app) poolJoinCommand() *cobra.Command {
 	return c
 }
 
-// PoolJoined is what `pool join -o json` prints when the machine is in its pool.
+// PoolJoined is the output of `pool join -o json`, printed when the machine is in its pool.
 type PoolJoined struct {
 	Pool     string            `json:"pool"`
 	Machine  string            `json:"machine"`
@@ -158,7 +158,7 @@ func hostName() (string, error) {
 	return short[:min(len(short), 63)], nil
 }
 
-// capacity returns the capacity for tasks: what this computer has, unless flags override it.
+// capacity returns the capacity for tasks: that of this computer, unless flags override it.
 func (a *app) capacity(ctx context.Context, c *cobra.Command, f *joinFlags) (wire.PoolCapacity, error) {
 	computer := pool.ThisComputer()
 	set := c.Flags().Changed
@@ -326,7 +326,7 @@ func (a *app) announceMachine(cfg *pool.Config, output *command.Choice) {
 	_ = a.PrintLines(t.Lines(0, style))
 }
 
-// amounts renders a capacity: what a machine has or a task holds.
+// amounts renders the capacity of a machine, or the part of it that a task holds.
 func amounts(c wire.PoolCapacity) string {
 	s := fmt.Sprintf("%s vCPU, %s GiB", text.Tenth(c.CPUs), text.Tenth(c.MemoryGiB))
 	if c.Accelerators > 0 {

@@ -25,7 +25,7 @@ func (a *app) showProposal(p *proposal, v *apitypes.PlanView) {
 	}
 }
 
-// proposalLines describes in about ten lines what a job would buy, how long it takes, and what it may cost.
+// proposalLines describes in about ten lines the machines, the time and the possible cost of a job.
 func proposalLines(p *proposal, v *apitypes.PlanView, style text.Style) []string {
 	spec := p.file.Spec
 	title := style.Paint(text.Strong, text.Clean(v.Name)) + ": " + text.Count(len(v.Tasks), "task")
@@ -134,7 +134,7 @@ func offersOf(v *apitypes.PlanView) []string {
 // maxNames is the maximum number of tasks that are named on one line.
 const maxNames = 3
 
-// sources says how many tasks' times are from where, and what earlier runs showed.
+// sources describes where the run times of tasks come from, with their numbers, and the results of earlier runs.
 func sources(v *apitypes.PlanView) string {
 	counts, runs := map[string]int{}, 0
 	for i := range v.Tasks {

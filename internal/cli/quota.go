@@ -111,9 +111,9 @@ func Format(a apitypes.Amounts) string {
 	return strings.Join(words, ", ")
 }
 
-// Describe describes what a queue holds and may hold of resources other than vCPUs: "A100 4 of 8, usdPerHour 3.2 of
-// 20". It is empty if the queue has no such limits. For a monthly budget it shows what was spent and reserved,
-// including child queues.
+// Describe describes a queue's use and limits of resources other than vCPUs: "A100 4 of 8, usdPerHour 3.2 of 20". It is
+// empty if the queue has no such limits. For a monthly budget it shows the spent and reserved amounts, including child
+// queues.
 func Describe(q *apitypes.Queue) string {
 	words := make([]string, 0, len(q.Max))
 	for _, name := range slices.Sorted(maps.Keys(q.Max)) {

@@ -302,7 +302,7 @@ func (a *app) tellNoBroker(s *conn) {
 		a.stateHint(s.state))
 }
 
-// spent renders what a job has cost so far, and marks what was not paid.
+// spent renders the cost of a job so far, and marks amounts that were not paid.
 func spent(j apitypes.JobView) string {
 	if j.Simulated {
 		return text.USD(j.SpentUSD) + " est."

@@ -274,7 +274,7 @@ func (x *run) resumeQueue(ctx context.Context) error {
 	return x.printDone(q, "queue "+x.queue, "admits tasks again")
 }
 
-// printDone prints what was done.
+// printDone prints the results.
 func (x *run) printDone(v any, name, said string) error {
 	switch {
 	case x.output.JSON():

@@ -36,7 +36,7 @@ func Table(queues ...apitypes.Queue) *text.Table {
 	return t
 }
 
-// withChildUsage adds to each queue what its child queues hold, which counts against its limits, too.
+// withChildUsage adds to each queue the use of its child queues, which counts against its limits, too.
 func withChildUsage(queues []apitypes.Queue) []apitypes.Queue {
 	all, tree := slices.Clone(queues), record.Pointers(queues)
 	for i, q := range tree {

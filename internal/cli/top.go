@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TopResult is the output of `top -o json`: what unfinished jobs hold now.
+// TopResult is the output of `top -o json`: the current use of unfinished jobs.
 type TopResult struct {
 	Now       time.Time `json:"now"`
 	Simulated bool      `json:"simulated,omitempty"` // nothing is bought for any of them

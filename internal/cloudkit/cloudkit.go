@@ -32,8 +32,8 @@ type Kit struct {
 	Account func(Settings, Lookup) string
 	// Flags adds to a command the flags that set the settings.
 	Flags func(*pflag.FlagSet, *Settings)
-	// Setup prepares the creation of what buying needs in the cloud: networks, roles, topics; nil means that nothing
-	// has to be created. It calls no cloud.
+	// Setup prepares the creation of the networks, roles and topics that buying needs in the cloud; nil means that
+	// nothing has to be created. It calls no cloud.
 	Setup func(context.Context, Request) (Setup, error)
 	// Open creates the driver.
 	Open func(context.Context, Request) (*Opened, error)
@@ -48,14 +48,14 @@ func Names(kits []Kit) []string {
 	return names
 }
 
-// Setup creates and removes what buying needs in a cloud. Each step checks first whether its work is already done, so
-// that a second run changes nothing.
+// Setup creates and removes the resources that buying needs in a cloud. Each step checks first whether its work is
+// already done, so that a second run changes nothing.
 type Setup interface {
 	// Print writes commands of the cloud's own tool that would create everything.
 	Print(w io.Writer) error
-	// Make creates what is missing, reports each step, and returns the settings completed with what it created.
+	// Make creates the missing resources, reports each step, and returns the settings with the new values.
 	Make(ctx context.Context, tell func(step string)) (Settings, error)
-	// Remove deletes what Make created.
+	// Remove deletes the resources that Make created.
 	Remove(ctx context.Context, tell func(step string)) error
 }
 

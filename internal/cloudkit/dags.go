@@ -14,7 +14,7 @@ func (s Settings) DAGPlace() (bucket, prefix string) {
 	return bucket, prefix
 }
 
-// checkDAGs returns what is wrong with DAGs and PushURL.
+// checkDAGs returns an error if DAGs or PushURL is invalid.
 func (s Settings) checkDAGs() error {
 	if _, _, err := driver.DAGPlace(s.DAGs); err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)

@@ -32,7 +32,7 @@ func FunctionFlags(f *pflag.FlagSet, s *Settings) {
 
 var awsAccount = regexp.MustCompile(`^[0-9]{12}$`)
 
-// Check returns what is wrong with f.
+// Check returns an error if f is invalid.
 func (f Functions) Check() error {
 	if f.Account != "" && !awsAccount.MatchString(f.Account) {
 		return fmt.Errorf("%w: an AWS account has twelve digits: %q", ErrSettings, f.Account)
@@ -49,7 +49,7 @@ func (f Functions) Role(cloud string) string {
 	return f.Deployment + "-cloud-" + cloud + "-" + cmp.Or(f.Region, DefaultFunctionsRegion)
 }
 
-// FunctionsFileName is the file in a state folder that records what was created in clouds for functions on AWS.
+// FunctionsFileName is the file in a state folder that records the resources created in clouds for functions on AWS.
 const FunctionsFileName = "functions.json"
 
 func (f Functions) key(cloud string) string {
@@ -60,14 +60,15 @@ func (f Functions) key(cloud string) string {
 	return key
 }
 
-// LoadMadeFor reads what was created in a cloud for the functions of a deployment, according to this state folder.
+// LoadMadeFor reads, from this state folder, the record of the resources created in a cloud for a deployment's
+// functions.
 func LoadMadeFor(state, cloud string, f Functions) (s Settings, known bool, err error) {
 	all, err := load(filepath.Join(state, FunctionsFileName))
 	s, known = all[f.key(cloud)]
 	return s, known, err
 }
 
-// SaveMadeFor records what was created; a nil s means that it was removed.
+// SaveMadeFor records created resources; a nil s means that they were removed.
 func SaveMadeFor(state, cloud string, f Functions, s *Settings) error {
 	file := filepath.Join(state, FunctionsFileName)
 	all, err := load(file)

@@ -192,7 +192,7 @@ func load(file string) (map[string]Settings, error) {
 	return Read(file, body)
 }
 
-// Read parses settings. It rejects unknown fields, because a field may limit what is bought.
+// Read parses settings. It rejects unknown fields, because a field may limit purchases.
 func Read(file string, body []byte) (map[string]Settings, error) {
 	var in struct {
 		Clouds map[string]Settings `json:"clouds"`
@@ -264,7 +264,7 @@ func (s Settings) Environment() map[string]string {
 	return env
 }
 
-// Check returns what is wrong with settings, independent of the cloud.
+// Check returns an error if settings are invalid, whatever the cloud.
 func (s Settings) Check() error {
 	if err := s.Functions.Check(); err != nil {
 		return err

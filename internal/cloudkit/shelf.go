@@ -73,8 +73,8 @@ func (s CatalogStore) LastAnswers() (map[string]time.Time, error) {
 }
 
 // Renew refreshes the catalogues of clouds, stores them, and records which clouds answered. It returns the errors of
-// renew.All. A refresh of the same folder that is already running is waited for: each refresh writes the offers of
-// all clouds, so two at the same time would overwrite each other's results.
+// renew.All. Renew first waits for a running refresh of the same folder: each refresh writes the offers of all clouds,
+// so two at the same time would overwrite each other's results.
 func (s CatalogStore) Renew(ctx context.Context, now func() time.Time, sources []renew.Source) ([]renew.Report, error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, err

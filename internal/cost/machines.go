@@ -208,7 +208,7 @@ func (n *node) print() error {
 		text)
 }
 
-// printed returns what a task prints: lines like those of a training program, all different.
+// printed returns the output of a task: lines like those of a training program, all different.
 func printed(who string, from int64, size int) []byte {
 	h := fnv.New64a()
 	_, _ = fmt.Fprint(h, who, from)

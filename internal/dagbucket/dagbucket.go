@@ -66,7 +66,7 @@ func (b Buckets) Settle(ctx context.Context, bucket, key string, spec *dag.Job) 
 	return ResolvePaths(bucket, key, spec)
 }
 
-// Rejected writes a remark file next to a rejected job file. ours is false if the bucket is not one of Files.
+// Rejected writes a file with the error next to a rejected job file. ours is false if the bucket is not one of Files.
 func (b Buckets) Rejected(ctx context.Context, r events.DAGRejected) (ours bool, err error) {
 	f := b.Files[r.Bucket]
 	if f == nil {

@@ -44,8 +44,9 @@ func (t *Target) Reconcile(ctx context.Context, name string) error {
 // minConcurrency is the concurrency below which the functions of one busy deployment throttle each other.
 const minConcurrency = 100
 
-// Warnings returns what the account lacks in the target's region for a deployment that buys there, each with the
-// command that changes it. What cannot be read is not reported: deploying does not need these rights.
+// Warnings returns the limits and rights that the account lacks in the target's region for a deployment that buys
+// there, each with the command that changes it. Unreadable limits are not reported: deploying does not need these
+// rights.
 func (t *Target) Warnings(ctx context.Context, name string) []string {
 	ctx, cancel := context.WithTimeout(ctx, plainWithin)
 	defer cancel()

@@ -37,7 +37,7 @@ type Asset struct {
 	body []byte // replaces the file at Path, if not nil
 }
 
-// ErrAssembly means that a folder does not contain what infra/ writes.
+// ErrAssembly means that a folder does not contain the output of infra/.
 var ErrAssembly = errors.New("deploy: not a synthesised deployment")
 
 // manifest is the needed part of the cloud assembly's manifest (aws-cdk, cloud-assembly-schema).

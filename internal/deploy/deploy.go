@@ -83,7 +83,7 @@ func (t *Target) agents(ctx context.Context, s Stack, assets string) error {
 	return t.UploadAgents(ctx, assets, t.WorkBucket(s.Name))
 }
 
-// Diff returns what Deploy would change. It uploads the template and its assets, which nothing uses yet.
+// Diff returns the changes that Deploy would make. It uploads the template and its assets, which nothing uses yet.
 func (t *Target) Diff(ctx context.Context, s Stack) (*ChangeSet, error) {
 	s, err := t.named(s)
 	if err != nil {

@@ -43,9 +43,9 @@ func (t *Target) Machines(ctx context.Context, name string) ([]string, error) {
 	}
 }
 
-// Destroy deletes a stack and what the deployment created outside of it: the key for tokens and the security group of
-// machines. The table and buckets stay if the template says so. While machines run, it changes nothing and returns
-// ErrMachines. If there is no stack, it deletes the rest and returns ErrNoStack.
+// Destroy deletes a stack and the resources that the deployment created outside of it: the key for tokens and the
+// security group of machines. The table and buckets stay if the template says so. While machines run, it changes
+// nothing and returns ErrMachines. If there is no stack, it deletes the rest and returns ErrNoStack.
 func (t *Target) Destroy(ctx context.Context, stack, name string) error {
 	running, err := t.Machines(ctx, name)
 	if err != nil {

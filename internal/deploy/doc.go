@@ -4,5 +4,5 @@
 // the assembly (ReadAssembly), then with a Target upload its files (Upload),
 // make a change set (Plan), and execute or discard it (Execute, Discard).
 //
-// It stores nothing on disk: CloudFormation knows what is deployed.
+// It stores nothing on disk: CloudFormation has the state of the deployment.
 package deploy

@@ -28,9 +28,9 @@ func (t *Target) Template(ctx context.Context, stack string) (string, error) {
 	return aws.ToString(out.TemplateBody), nil
 }
 
-// Prune removes old binaries: from the account's asset bucket what no Tradewind stack in the region names, and agents
-// from the work bucket of a deployment. before is the template that the deployment had until now: machines that boot
-// now still fetch its agents. Nothing that is younger than pruneAfter is removed.
+// Prune removes old binaries: from the account's asset bucket those that no Tradewind stack in the region names, and
+// agents from the work bucket of a deployment. before is the template that the deployment had until now: machines that
+// boot now still fetch its agents. Nothing that is younger than pruneAfter is removed.
 func (t *Target) Prune(ctx context.Context, name, before string, now time.Time) error {
 	all, err := t.templates(ctx)
 	if err != nil {

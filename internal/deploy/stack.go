@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 )
 
-// Change is what a change set would do to one resource.
+// Change is the effect of a change set on one resource.
 type Change struct {
 	Action      string   `json:"action"`                // Add, Modify, Remove, Import
 	ID          string   `json:"id"`                    // in the template

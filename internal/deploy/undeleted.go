@@ -40,7 +40,7 @@ func (t *Target) undeleted(ctx context.Context, name, id string, failure error) 
 		strings.Join(lines, "\n  "), name, t.Region, strings.Join(left, " "))
 }
 
-// obstacle says which resource remains, why, and what the user has to do about it.
+// obstacle describes a resource that remains: its name, the reason, and the step that the user has to take.
 func (t *Target) obstacle(r *types.StackResource) string {
 	physical := aws.ToString(r.PhysicalResourceId)
 	reason := strings.TrimSpace(aws.ToString(r.ResourceStatusReason))
@@ -51,7 +51,7 @@ func (t *Target) obstacle(r *types.StackResource) string {
 		t.remedy(aws.ToString(r.ResourceType), physical))
 }
 
-// remedy is what makes a resource of a type deletable.
+// remedy is the step that makes a resource of a type deletable.
 func (t *Target) remedy(typ, physical string) string {
 	switch typ {
 	case "AWS::S3::Bucket":

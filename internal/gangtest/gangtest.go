@@ -38,7 +38,7 @@ type WatchedStore struct {
 	store.Store
 }
 
-// Observations is what all watches of one deployment have seen.
+// Observations are the results of all watches of one deployment.
 type Observations struct {
 	mu      sync.Mutex
 	commits int

@@ -26,8 +26,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// loot has a task write down what it finds on its machine, then wait for a file: its environment, its folder, and the
-// command lines and environments of the processes above it, as far as they may be read. The agent's folder is
+// loot is the script of a task that writes down everything that it can read on its machine, and then waits for a file:
+// its environment, its folder, and the command lines and environments of its parent processes. The agent's folder is
 // above its own.
 const loot = `{ env; p=$PPID; for n in 1 2 3 4; do tr '\0' '\n' </proc/$p/cmdline; tr '\0' '\n' </proc/$p/environ
   p=$(sed -n 's/^PPid:\t//p' /proc/$p/status); [ "$p" -gt 1 ] || break; done
@@ -35,15 +35,15 @@ const loot = `{ env; p=$PPID; for n in 1 2 3 4; do tr '\0' '\n' </proc/$p/cmdlin
 mv %[1]s.part %[1]s
 while [ ! -e %[1]s.done ]; do sleep 0.05; done`
 
-// victims are the jobs beside the attacker's: one that is done and has left something, and one that is under way.
+// victims are the other jobs: one has succeeded and has an output, and one is running.
 const victims = `apiVersion: tradewind/v1
 name: %s
 tasks:
   t: {run: %q, time: 10m, outputs: [{name: out, size: 1MiB}]}
 `
 
-// A task of one job, with all that it finds in its environment and its folder, and even with its agent's own token,
-// changes nothing of another job, of the broker's records or of the folder of objects.
+// A task of one job uses everything that it finds in its environment and its folder, and even the token of its agent.
+// It can change nothing of another job, of the broker's records or of the folder of objects.
 func TestTaskCannotAffectOtherAttempts(t *testing.T) {
 	state, work := t.TempDir(), t.TempDir()
 	h, _ := serve(t, host.Options{State: state, TimeScale: 1})
@@ -140,7 +140,7 @@ func appears(t *testing.T, file string) {
 	}
 }
 
-// session is a token like that of an attempt's agent, which has it in its memory alone.
+// session is a token like the one that the agent of an attempt keeps only in its memory.
 func session(t *testing.T, state string, c wire.Claims) string {
 	t.Helper()
 	c.Expires = time.Now().Add(1000 * time.Hour)
@@ -165,10 +165,10 @@ func document(t *testing.T, h *host.Host) []byte {
 	return raw
 }
 
-// clockwork is what agents that are alive change by themselves.
+// clockwork are the fields that live agents change without a request.
 var clockwork = regexp.MustCompile(`"seen":"[^"]*"`)
 
-// everything is all that a host has stored: records, and files but for those that machines work with.
+// everything is all that a host has stored: its records, and its files except those of running machines.
 func everything(t *testing.T, h *host.Host, state string, jobs ...string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -193,7 +193,7 @@ func everything(t *testing.T, h *host.Host, state string, jobs ...string) map[st
 		case d.IsDir() && name == "machines":
 			return filepath.SkipDir
 		case !d.Type().IsRegular() || strings.HasPrefix(name, "tradewind.db") || strings.HasPrefix(name, "clock.json") ||
-			strings.HasPrefix(name, ".clock.json-"): // and as it is while it is written
+			strings.HasPrefix(name, ".clock.json-"): // the name of the file while it is being written
 			return nil
 		}
 		sum := sha256.Sum256([]byte(contents(t, path)))

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestWaitsForMachinesAfterSleep: after a broker was away, and only then.
+// TestWaitsForMachinesAfterSleep: the broker waits for its machines only after it was suspended.
 func TestWaitsForMachinesAfterSleep(t *testing.T) {
 	for _, c := range []struct {
 		away   time.Duration

@@ -284,7 +284,7 @@ func (b *boughtClouds) hosts() []string {
 	return nil
 }
 
-// narrow restricts a catalogue to what can be bought and what is simulated here. If nothing is bought, these are the
+// narrow restricts a catalogue to the bought and the simulated clouds of this host. If nothing is bought, these are the
 // clouds in play, or all if that is empty.
 func (b *boughtClouds) narrow(c *catalog.Catalog, playOthers bool, play map[string][]string) (*catalog.Catalog, error) {
 	if len(b.clouds) == 0 {
@@ -319,7 +319,7 @@ func (s sources) SpotPrices(ctx context.Context) (all []events.PriceTick, err er
 	return all, err
 }
 
-// claimRecord is what a host records before it buys: the clouds on which its machines may run if it dies.
+// claimRecord is the record that a host writes before it buys: the clouds on which its machines may run if it dies.
 type claimRecord struct {
 	Deployment string   `json:"deployment"`
 	Clouds     []string `json:"clouds"`

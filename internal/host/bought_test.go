@@ -26,7 +26,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 )
 
-// bought is an emulated account whose machines boot on this computer, and a host's options to buy there.
+// bought returns an emulated account whose machines boot on this computer, and the options of a host that buys there.
 type bought struct {
 	account *lambdacloud.Cloud
 	options host.Options
@@ -125,7 +125,7 @@ func TestPlansUseOnlyBuyableOffers(t *testing.T) {
 	}
 }
 
-// A broker whose folder of agents has one architecture does not plan the machines of the other.
+// A broker whose folder of agents has one architecture does not plan machines of the other.
 func TestPlansOnlyMachinesWithAgent(t *testing.T) {
 	b := newBought(t)
 	b.options.Agents = driver.Agents{"amd64": b.options.Agents[runtime.GOARCH]}
@@ -145,7 +145,7 @@ func TestPlansOnlyMachinesWithAgent(t *testing.T) {
 	}
 }
 
-// A host that is killed may leave machines, which one that does not buy there would never see again.
+// A killed host may leave machines. A host that does not buy on that cloud would never find them.
 func TestOpenRejectsFolderWithUnendedMachines(t *testing.T) {
 	b := newBought(t)
 	open := func(o host.Options) error {
@@ -153,7 +153,7 @@ func TestOpenRejectsFolderWithUnendedMachines(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return h.Close() // without serving: as if it had been killed
+		return h.Close() // without a clean end: as if it had been killed
 	}
 	if err := open(b.options); err != nil {
 		t.Fatal(err)
@@ -196,7 +196,8 @@ func TestDeploymentNameIsStable(t *testing.T) {
 	}
 }
 
-// A machine that its cloud takes without a word is replaced, and one that has no room left is looked for elsewhere.
+// A machine that its cloud takes without notice is replaced. If a cloud has no capacity left, another location is
+// tried.
 func TestReplacesPreemptedBoughtMachine(t *testing.T) {
 	b := newBought(t)
 	h := serveBought(t, b)
@@ -234,7 +235,8 @@ tasks:
 	}
 }
 
-// What a cloud sells today is planned on without a restart, and after one; what it does not answer stays.
+// The broker plans on the offers that a cloud reports today, without a restart and after one. If a cloud does not
+// answer, its old offers stay.
 func TestPlansWithRefreshedOffers(t *testing.T) {
 	b := newBought(t)
 	const gone = "tasks: {a: {run: x, time: 1h, resources: {accelerators: 'V100:8'}}}"
@@ -273,14 +275,14 @@ func TestPlansWithRefreshedOffers(t *testing.T) {
 	}
 }
 
-// unproven is a cloud whose machines have to prove which they are.
+// unproven is a cloud whose machines must prove their identity.
 type unproven struct{}
 
 func (unproven) Verify(context.Context, string, string) (wire.Machine, error) {
 	return wire.Machine{}, identity.ErrInvalid
 }
 
-// Where a cloud's machines can prove which they are, they have to: one that cannot gets no work.
+// If the machines of a cloud can prove their identity, they must: a machine without a proof gets no work.
 func TestBoughtMachineMustProveIdentity(t *testing.T) {
 	b := newBought(t)
 	open := b.options.Clouds[0].Kit.Open
@@ -305,7 +307,7 @@ func TestBoughtMachineMustProveIdentity(t *testing.T) {
 	}
 }
 
-// serveBought serves at an address that the machines know.
+// serveBought serves at an address that the machines can reach.
 func serveBought(t *testing.T, b bought) *host.Host {
 	t.Helper()
 	b.options.Addr = freeAddress(t)
@@ -328,7 +330,7 @@ func outcomes(d *apitypes.JobDetail) (all []apitypes.Outcome) {
 	return all
 }
 
-// until waits for what other processes do.
+// until waits for a change that another process makes.
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
 	for !ok() {

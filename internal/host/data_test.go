@@ -46,8 +46,8 @@ tasks:
     time: 1m
 `
 
-// A task's data comes from S3 and goes there, in parts, though neither it nor its agent has a key; and neither keys nor
-// signatures are left anywhere.
+// A task's data is copied from and to S3 in parts, although neither the task nor its agent has a key. No file keeps a
+// key or a signature.
 func TestTasksMoveS3DataWithoutCredentials(t *testing.T) {
 	client := s3.New(s3.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String(servers.Versitygw(t)), UsePathStyle: true,

@@ -12,9 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// TestMovesJobToOnDemandWhenMarketGetsBad runs examples/deadline.yaml with less to do: half way spot becomes dear everywhere, and
-// the job goes on on demand from its checkpoint, and says why. Whether it is in time depends on this machine, as its hours are seconds here:
-// testdata/stories/moved.txt of the simulator tells that.
+// TestMovesJobToOnDemandWhenMarketGetsBad runs a shorter examples/deadline.yaml. Halfway, spot becomes expensive
+// everywhere. The job continues on demand from its checkpoint and gives the reason. Whether it meets its deadline
+// depends on the speed of this computer, so testdata/stories/moved.txt of the simulator checks that.
 func TestMovesJobToOnDemandWhenMarketGetsBad(t *testing.T) {
 	h, _ := serve(t, host.Options{
 		State: t.TempDir(), TimeScale: 0.0008, Scenario: filepath.Join("..", "..", "examples", "deadline-scenario.yaml"),

@@ -27,7 +27,7 @@ func TestAdmissionPausesWhileDiskIsNearlyFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	h, stop := serve(t, host.Options{State: filepath.Join(dir, "state"), ReserveBytes: 32 << 20})
-	defer stop() // before the disk goes
+	defer stop() // before the disk is full
 	file := filepath.Join(t.TempDir(), "job.yaml")
 	if err := os.WriteFile(file, []byte(shortJob), 0o600); err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestAdmissionPausesWhileDiskIsNearlyFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "no task is admitted: the broker's disk is nearly full"
-	for { // until it is planned
+	for { // until the job has a plan
 		why, err := b.Views.WhyWaiting(ctx, job.ID)
 		if err != nil {
 			t.Fatal(err)

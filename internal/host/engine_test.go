@@ -39,7 +39,7 @@ type rig struct {
 	done finished
 }
 
-// newRig is a broker on disk with clouds that answer at once.
+// newRig returns a broker on disk, with clouds that answer at once.
 func newRig(ctx context.Context, tb testing.TB) *rig {
 	tb.Helper()
 	file, err := boltfile.Open(filepath.Join(tb.TempDir(), "db"), boltfile.Options{})

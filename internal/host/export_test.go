@@ -10,14 +10,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/bolt"
 )
 
-// StoreOf is the store of a host.
+// StoreOf returns the store of a host.
 func StoreOf(h *Host) store.Store { return bolt.New(h.file) }
 
-// ConfigOf is the configuration of a host's broker.
+// ConfigOf returns the configuration of a host's broker.
 func ConfigOf(h *Host) config.Config { return h.config() }
 
-// PolicyOf is the policy that sessions follow now.
+// PolicyOf returns the current scheduling policy.
 func PolicyOf(h *Host) *scheduler.Policy { return h.policy.Policy(context.Background()) }
 
-// NowOf is the time by the broker's clock.
+// NowOf returns the time of the broker's clock.
 func NowOf(h *Host) time.Time { return h.clock.Now().UTC() }

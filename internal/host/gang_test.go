@@ -14,7 +14,7 @@ import (
 )
 
 // Members of a gang find each other on machines of this computer: the launcher runs a program on each worker, without
-// ssh, and the workers, which never end by themselves, are done when it is.
+// ssh. The workers never end by themselves; they count as succeeded when the launcher has succeeded.
 func TestGangFindsMembersAndEndsWithChief(t *testing.T) {
 	state := t.TempDir()
 	h, _ := serve(t, host.Options{State: state})
@@ -58,7 +58,7 @@ tasks:
 	}
 }
 
-// A failure whose exit code aborts is not tried again, however many retries there are.
+// If the exit code of a failure aborts the job, the task is not retried, even if it has retries.
 func TestAbortingExitCodeIsNotRetried(t *testing.T) {
 	h, _ := serve(t, host.Options{State: t.TempDir()})
 	c := client.New(h.URL(), h.Token())
@@ -81,8 +81,8 @@ tasks:
 	}
 }
 
-// Machines join a role while its own run: they are told who is there, the others need not end by themselves, and all are
-// done with the role's own.
+// Machines join a role while its own members run: they learn the addresses of the members, and need not end by
+// themselves, because they count as succeeded when the role's own members have succeeded.
 func TestMachinesJoinRunningRole(t *testing.T) {
 	h, _ := serve(t, host.Options{State: t.TempDir()})
 	c := client.New(h.URL(), h.Token())
@@ -118,7 +118,7 @@ tasks:
 	}
 }
 
-// A role begins anew by itself: the others go on, and the files say where it is now.
+// A role restarts while the other roles keep running, and the files of addresses have its new one.
 func TestRoleRestartsWhileOthersContinue(t *testing.T) {
 	h, _ := serve(t, host.Options{State: t.TempDir()})
 	c := client.New(h.URL(), h.Token())
@@ -149,7 +149,7 @@ tasks:
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The broker has to know that the others run: else there is nobody that goes on.
+	// The broker must know that the other members run. Otherwise no member is left to keep running.
 	for running := 0; running < 2; {
 		d, err := h.Broker().Views.JobDetail(t.Context(), job.ID)
 		if err != nil || d.State.Finished() {

@@ -62,10 +62,10 @@ func serve(t *testing.T, opt host.Options) (h *host.Host, stop func()) {
 	return h, stop
 }
 
-// await returns the job once it is over.
+// await returns the job when it has finished.
 func await(t *testing.T, b *broker.Broker, id string) *apitypes.JobDetail {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Minute); ; { // that of a hang, on however busy a machine
+	for deadline := time.Now().Add(10 * time.Minute); ; { // the time of a hang, even on a busy machine
 		d, err := b.Views.JobDetail(context.Background(), id)
 		if err != nil {
 			t.Fatal(err)

@@ -64,7 +64,7 @@ func (v *victim) start() {
 }
 
 func (v *victim) kill() {
-	_ = v.cmd.Process.Kill() // it may have died of itself; then wait says how
+	_ = v.cmd.Process.Kill() // it may have ended without the kill; then wait returns the reason
 	err := v.cmd.Wait()
 	if err != nil && !strings.Contains(err.Error(), "killed") {
 		v.t.Fatalf("the broker ended by itself: %v\n%s", err, v.out.String())
@@ -108,7 +108,7 @@ func call(r host.Running, method, path string, body io.Reader, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// ladder is a job of layers in which each task waits for two of the layer before, and notes each time it starts.
+// ladder is a job of layers: each task waits for two tasks of the layer before, and records each of its starts.
 func ladder(layers, width int, notes string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: tradewind/v1\nname: ladder\ntasks:\n")
@@ -137,7 +137,7 @@ func TestJobFinishesOnceDespiteFiftyKills(t *testing.T) {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1)) //nolint:gosec // moments, not secrets
-	succeeded := map[string]int{}                                  // task -> times it had started when it was first seen done
+	succeeded := map[string]int{}                                  // task -> starts when it was first seen as succeeded
 	for range 50 {
 		time.Sleep(time.Duration(rng.IntN(400)) * time.Millisecond)
 		noteDone(t, v.state, job.ID, notes, succeeded)
@@ -172,7 +172,7 @@ func TestJobFinishesOnceDespiteFiftyKills(t *testing.T) {
 	}
 }
 
-// noteDone asks which tasks are done, and remembers how often they had started.
+// noteDone records how often the tasks that have succeeded by now had started.
 func noteDone(t *testing.T, state, job, notes string, done map[string]int) {
 	t.Helper()
 	r, ok, err := host.Find(state)
@@ -199,7 +199,7 @@ func starts(t *testing.T, notes, task string) int {
 	return bytes.Count(body, []byte("\n"))
 }
 
-// processesOf lists the processes that have anything to do with a state folder.
+// processesOf returns the processes that use a state folder.
 func processesOf(t *testing.T, state string) []string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -212,7 +212,7 @@ func processesOf(t *testing.T, state string) []string {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		env, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))  // it may be gone, or not ours
+		env, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))  // it may have ended, or be another user's
 		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")) // likewise
 		cwd, _ := os.Readlink(filepath.Join("/proc", e.Name(), "cwd"))
 		if bytes.Contains(env, []byte(state)) || bytes.Contains(line, []byte(state)) || strings.HasPrefix(cwd, state) {

@@ -27,7 +27,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
 
-// lending is S3 on a server that lends credentials and checks what they are for.
+// lending is an S3 server that lends credentials and enforces their limits.
 func lending(t *testing.T) (*s3.Client, grant.Mux) {
 	t.Helper()
 	endpoint := servers.Minio(t)
@@ -66,7 +66,7 @@ func object(t *testing.T, c *s3.Client, bucket, key string) string {
 	return string(body)
 }
 
-// The file as a user of SkyPilot has it, but for the paths: a machine in one process is shared.
+// The file is a SkyPilot user's file with other paths, because all machines of this process share a file system.
 const skyJob = `name: sky
 resources: {cpus: 1+}
 file_mounts:
@@ -134,7 +134,7 @@ func TestSkyPilotMountModes(t *testing.T) {
 	}
 }
 
-// What can be known before a machine is bought is said at the submission, with its place in the file.
+// Errors that need no machine are reported at submission, with their line in the file.
 func TestSubmitRejectsImpossibleMounts(t *testing.T) {
 	c, stores := lending(t)
 	t.Setenv(mount.ProgramEnv, mounttest.Program(t, mounttest.Environ(t)))

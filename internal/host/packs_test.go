@@ -27,7 +27,7 @@ func put(t *testing.T, dir, name, content string) {
 	}
 }
 
-// left is what tasks of a job left as an output of a name.
+// left returns the files that tasks of a job have stored as the output with a name.
 func left(t *testing.T, state, job, name string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(state, "objects", job, "*", "out", "*", "*", "files", name))
@@ -41,7 +41,7 @@ func left(t *testing.T, state, job, name string) string {
 	return string(body)
 }
 
-// TestChangesAfterSubmitDoNotAffectJob, and neither does the end of the folder.
+// TestChangesAfterSubmitDoNotAffectJob: neither changes to the folder nor its removal affect the job.
 func TestChangesAfterSubmitDoNotAffectJob(t *testing.T) {
 	state, dir := t.TempDir(), filepath.Join(t.TempDir(), "code")
 	put(t, dir, "version", "handed in")
@@ -72,7 +72,7 @@ tasks:
 	}
 }
 
-// TestPacksFolderNextToDroppedFile, and one that is missing is explained beside the file.
+// TestPacksFolderNextToDroppedFile: a missing folder is reported in a file next to the job file.
 func TestPacksFolderNextToDroppedFile(t *testing.T) {
 	state, dags := t.TempDir(), t.TempDir()
 	const file = "apiVersion: tradewind/v1\nname: %s\ntasks:\n  a: {workdir: %s, run: cp version $TRADEWIND_OUTPUT, time: 1m}\n"

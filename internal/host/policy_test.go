@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// lockedBuffer is a log that can be read while it is written.
+// lockedBuffer is a log that can be read and written concurrently.
 type lockedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

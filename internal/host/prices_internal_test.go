@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 )
 
-// teller is a cloud that tells one price, or fails.
+// teller is a cloud that reports one price, or fails.
 type teller struct {
 	price cloudkit.Price
 	err   error
@@ -24,8 +24,8 @@ func (p teller) SpotPrices(context.Context) ([]cloudkit.Price, error) {
 	return []cloudkit.Price{p.price}, nil
 }
 
-// TestFailedPriceFeedIsLogged: the others are planned by theirs, and whoever reads the log knows why one
-// is not.
+// TestFailedPriceFeedIsLogged: plans use the current prices of the other clouds. The log says why the prices of one
+// cloud are missing.
 func TestFailedPriceFeedIsLogged(t *testing.T) {
 	some, away := teller{price: cloudkit.Price{Offer: "o", USD: 1}}, teller{err: errors.New("gcp is away")}
 	for name, c := range map[string]struct {

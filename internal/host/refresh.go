@@ -36,9 +36,9 @@ func (h *Host) refreshed(ctx context.Context, c *catalog.Catalog) *catalog.Catal
 // snapshot returns the refreshed catalogue in the state folder.
 func (h *Host) snapshot() cloudkit.CatalogStore { return cloudkit.CatalogStoreOf(string(h.state)) }
 
-// refresh asks the clouds on which the broker buys what they sell, unless they answered in the last day, and plans with
-// the answers from then on. A catalogue folder is read again instead. If a cloud does not answer, its last known offers
-// stay. It returns an error if no cloud answers.
+// refresh asks the clouds on which the broker buys for their offers, unless they answered in the last day, and plans
+// with the answers from then on. A catalogue folder is read again instead. If a cloud does not answer, its last known
+// offers stay. It returns an error if no cloud answers.
 func (h *Host) refresh(ctx context.Context) error {
 	if h.opt.Catalog != "" {
 		c, err := catalog.Open(h.opt.Catalog)

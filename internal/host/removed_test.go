@@ -75,7 +75,7 @@ func removeState(t *testing.T, name string, remove func(state string) error, aga
 	case <-time.After(90 * time.Second):
 		t.Errorf("%s: the broker continues", name)
 	}
-	for range 200 { // what was killed disappears a moment later
+	for range 200 { // a killed process disappears a moment later
 		if len(processesOf(t, v.state)) == 0 {
 			break
 		}

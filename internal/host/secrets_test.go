@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// TestSecretReachesOnlyItsTask: the task has it; no file of the state folder, answer of the API or process list does,
-// neither while it runs nor after; what the task prints of it is masked.
+// TestSecretReachesOnlyItsTask: the task gets the secret. No file of the state folder, no response of the API and no
+// process list contains it, during and after the run. The task's log masks it.
 func TestSecretReachesOnlyItsTask(t *testing.T) {
 	const value = "hunter2-is-the-value"
 	state, gate := t.TempDir(), filepath.Join(t.TempDir(), "go")
@@ -93,7 +93,7 @@ run: |
 	}
 }
 
-// files are the contents of all files below a folder, by name.
+// files returns the contents of all files below a folder, by name.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}

@@ -23,7 +23,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambdalabs"
 )
 
-// What is said of a file that is no job may be larger than the bus takes.
+// The error about an invalid job file may be larger than the limit of the bus.
 func TestInvalidFileDoesNotBlockOthers(t *testing.T) {
 	dags, state := t.TempDir(), t.TempDir()
 	_, stop := serve(t, host.Options{State: state, DAGs: dags, TimeScale: 0.01})
@@ -39,7 +39,7 @@ func TestInvalidFileDoesNotBlockOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 15_000 { // that of a hang
+	for range 15_000 { // the time of a hang
 		d, err := h.Broker().Views.JobDetail(context.Background(), submitted.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +53,7 @@ func TestInvalidFileDoesNotBlockOthers(t *testing.T) {
 	t.Errorf("another job does not end: %s %s", d.State, d.Reason)
 }
 
-// unlisted is a cloud that does not list all that runs so many times, once it is told to.
+// unlisted is a cloud whose first lists omit running machines, from the moment that a test chooses.
 type unlisted struct {
 	cloud.Cloud
 	refuse atomic.Int64
@@ -66,14 +66,14 @@ func (u *unlisted) Machines(ctx context.Context, cluster string) ([]cloud.Machin
 	return u.Cloud.Machines(ctx, cluster)
 }
 
-// What the records have is ended without a list, and the list is asked for once more.
+// The broker ends the recorded machines without a list, and then requests the list once more.
 func TestStopEndsMachinesWithoutList(t *testing.T) {
 	for _, c := range []struct {
 		refused int64
-		told    bool // that something may be left
+		told    bool // that a machine may remain
 	}{{1, false}, {1000, true}} {
 		t.Run(strconv.FormatInt(c.refused, 10), func(t *testing.T) {
-			t.Parallel() // each waits for half a minute
+			t.Parallel() // each retry waits half a minute
 			stopUnlisted(t, c.refused, c.told)
 		})
 	}
@@ -119,7 +119,8 @@ func stopUnlisted(t *testing.T, refused int64, told bool) {
 	}
 }
 
-// A launch that Ctrl-C breaks off may be carried out a moment later, when nobody hears of it.
+// The cloud may carry out a launch a moment after Ctrl-C has interrupted the request, when no process reads the
+// response.
 func TestStopEndsMachinesOfCancelledLaunch(t *testing.T) {
 	b := newBought(t)
 	asked := make(chan struct{}, 1)
@@ -128,9 +129,9 @@ func TestStopEndsMachinesOfCancelledLaunch(t *testing.T) {
 		if strings.HasSuffix(r.URL.Path, "/launch") {
 			body, _ := io.ReadAll(r.Body)
 			asked <- struct{}{}
-			<-r.Context().Done() // the broker is told to stop, and hangs up
+			<-r.Context().Done() // the broker is stopped and ends the connection
 			go func() {
-				time.Sleep(500 * time.Millisecond) // the API has taken it in, and does it a moment later
+				time.Sleep(500 * time.Millisecond) // the API has received the request, and carries it out a moment later
 				again := r.Clone(context.Background())
 				again.Body = io.NopCloser(bytes.NewReader(body))
 				b.account.ServeHTTP(httptest.NewRecorder(), again)
@@ -159,7 +160,7 @@ func TestStopEndsMachinesOfCancelledLaunch(t *testing.T) {
 	stop() // as Ctrl-C does; it reports no error
 	<-late
 	if left := b.account.LiveMachines(); len(left) > 0 {
-		t.Errorf("%v go on costing after a clean end", left)
+		t.Errorf("%v still run after a clean end", left)
 	} else {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// traced hands a job in.
+// traced submits a job.
 func traced(t *testing.T, h *host.Host, file string) string {
 	t.Helper()
 	spec, err := read.Job("job.yaml", strings.NewReader(file))
@@ -27,7 +27,8 @@ func traced(t *testing.T, h *host.Host, file string) string {
 	return job.ID
 }
 
-// TestJobIsTraced: its tasks, attempts and the events handled for it are spans of one trace, each part of what it is of.
+// TestJobIsTraced: the job's tasks, its attempts and the events that are handled for it are spans of one trace, each
+// with the right parent.
 func TestJobIsTraced(t *testing.T) {
 	c := tracestest.New(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
@@ -43,7 +44,7 @@ tasks:
 	if d.State != apitypes.JobFailed {
 		t.Fatalf("%+v", d)
 	}
-	c.Await(t, "traced") // it is told by the event of the job's end, which is handled after the job is seen to have ended
+	c.Await(t, "traced") // the handler of the job's last event sends it, after the job is seen to have finished
 	stop()
 	c.Lock()
 	defer c.Unlock()
@@ -92,7 +93,7 @@ tasks:
 	}
 }
 
-// TestMissingCollector harms no job, and does not keep the broker from ending.
+// TestMissingCollector: a missing collector affects no job, and does not keep the broker from ending.
 func TestMissingCollector(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	h, stop := serve(t, host.Options{State: t.TempDir()})

@@ -16,7 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// tides has a broker know that the spot price of a machine type in a region has been eight times as high for an hour, again and again, for six days.
+// tides gives a broker six days of prices in which the spot price of a machine type in a region was eight times as high
+// for an hour, again and again.
 func tides(t *testing.T, h *host.Host, region, instanceType string) {
 	t.Helper()
 	c, err := catalog.Default()
@@ -39,8 +40,9 @@ func tides(t *testing.T, h *host.Host, region, instanceType string) {
 	}
 }
 
-// waitFor runs examples/deadline.yaml with less to do on a market that is dear when it is submitted, and returns what became of it.
-// Whether it is in time depends on this machine, as its hours are seconds here: the stories wait-*.txt of the simulator tell that.
+// waitFor runs a shorter examples/deadline.yaml on a market that is expensive at submission, and returns the finished
+// job. Whether it meets its deadline depends on the speed of this computer, so the stories wait-*.txt of the simulator
+// check that.
 func waitFor(t *testing.T, prices string) (*apitypes.JobDetail, map[string]string) {
 	t.Helper()
 	scenario := filepath.Join(t.TempDir(), "scenario.yaml")
@@ -57,7 +59,7 @@ func waitFor(t *testing.T, prices string) (*apitypes.JobDetail, map[string]strin
 	task.Run = strings.Replace(task.Run, `-lt 100`, `-lt 40`, 1)
 	task.Resources[0].Region, task.Resources[0].InstanceType = "us-east-1", "g5.xlarge"
 	spec.Deadline = 9 * time.Hour
-	look := events.New("look", "test", host.NowOf(h), events.MarketTicked{}) // at the prices of now
+	look := events.New("look", "test", host.NowOf(h), events.MarketTicked{}) // at current prices
 	if err := h.Broker().Functions.Handle(t.Context(), events.FnTick, []events.Event{look})[0]; err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +68,7 @@ func waitFor(t *testing.T, prices string) (*apitypes.JobDetail, map[string]strin
 		t.Fatal(err)
 	}
 	told := map[string]string{}
-	for over := false; !over; { // however long it takes to be planned
+	for over := false; !over; { // however long planning takes
 		time.Sleep(20 * time.Millisecond)
 		d, err := h.Broker().Views.JobDetail(context.Background(), job.ID)
 		over = err != nil || d.State.Finished() || len(d.Attempts) > 0
@@ -74,7 +76,7 @@ func waitFor(t *testing.T, prices string) (*apitypes.JobDetail, map[string]strin
 			told["waiting"] = d.TaskList[0].Waits
 			why, err := h.Broker().Views.WhyWaiting(context.Background(), job.ID)
 			if err != nil || !strings.Contains(why.Reason, "waits for a better price") {
-				t.Errorf("it is said to wait for %+v, %v", why, err)
+				t.Errorf("its reason to wait is %+v, %v", why, err)
 			}
 			break
 		}
@@ -94,7 +96,7 @@ func waitFor(t *testing.T, prices string) (*apitypes.JobDetail, map[string]strin
 	}
 	for kind, want := range map[string]string{"waiting": "begins by", "waits": "for a better price than"} {
 		if !strings.Contains(told[kind], want) {
-			t.Errorf("%s is told as %q, without %q", kind, told[kind], want)
+			t.Errorf("the explanation of %s is %q, without %q", kind, told[kind], want)
 		}
 	}
 	return d, told

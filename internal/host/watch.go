@@ -33,7 +33,7 @@ type folder struct {
 	settle func(ctx context.Context, dir string, spec *dag.Job) error
 
 	mu   sync.Mutex
-	told map[string]*told // by file name: what was reported to the broker
+	told map[string]*told // the last report to the broker, by file name
 }
 
 // told is the file content that was reported to the broker.

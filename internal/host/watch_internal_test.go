@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
-// TestLateEventKeepsRemark: the broker may answer when the file has another content already.
+// TestLateEventKeepsRemark: the broker may answer after the file's content has changed.
 func TestLateEventKeepsRemark(t *testing.T) {
 	f := &folder{dir: t.TempDir(), log: slog.New(slog.DiscardHandler), told: map[string]*told{}}
 	remark := func() string {
@@ -38,11 +38,11 @@ func TestLateEventKeepsRemark(t *testing.T) {
 	f.isNew("a.yaml", "3")
 	accepted("3")
 	if rejected("2 is bad"); remark() != "" {
-		t.Errorf("beside a file that is a job lies %q", remark())
+		t.Errorf("next to an accepted file is %q", remark())
 	}
 }
 
-// News of a file that was written again are of nothing: what is there now has news of its own.
+// An event about earlier content of a file is ignored, because the current content has its own event.
 func TestEventOfEarlierContentIsMissing(t *testing.T) {
 	f := &folder{dir: t.TempDir(), log: slog.New(slog.DiscardHandler), told: map[string]*told{}}
 	var news []events.ObjectCreated
@@ -71,7 +71,7 @@ func TestEventOfEarlierContentIsMissing(t *testing.T) {
 	}
 }
 
-// A disk that was full for a moment would otherwise have the file wait until something else is dropped.
+// Without a retry, a disk that was full for a moment would keep the file waiting until another file arrives.
 func TestRetriesFileReport(t *testing.T) {
 	f := &folder{dir: t.TempDir(), log: slog.New(slog.DiscardHandler), told: map[string]*told{}}
 	full, heard := true, 0
@@ -95,6 +95,6 @@ func TestRetriesFileReport(t *testing.T) {
 	}
 	full = false
 	if f.scan(t.Context()) || heard != 1 {
-		t.Errorf("the broker heard of it %d times, or is told again", heard)
+		t.Errorf("the broker got %d events, or gets another", heard)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// eventually waits for something that another goroutine or process does.
+// eventually waits for a change that another goroutine or process makes.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for range 3000 {
@@ -76,8 +76,9 @@ func TestDroppedFileRunsOnceAndInvalidOneGetsRemark(t *testing.T) {
 	})
 }
 
-// TestTouchRetriesRejectedFile, moved away and back, or loses its remark, and not while it only lies
-// there: what it was refused for may lie outside of it. A file that is a job is one however often it is touched.
+// TestTouchRetriesRejectedFile: a rejected file is read again if it is touched, if it is moved away and back, or if its
+// error file is removed, because the cause may be outside the file. Otherwise it is not read again. Touching the file
+// of an accepted job does not create another job.
 func TestTouchRetriesRejectedFile(t *testing.T) {
 	const file = "apiVersion: tradewind/v1\nname: %s\ntasks:\n  a: {workdir: %s, run: ls, time: 1m}\n"
 	dags := t.TempDir()
@@ -151,7 +152,7 @@ func TestTouchRetriesRejectedFile(t *testing.T) {
 	}
 }
 
-// TestRemarkRemovedWhenFileIsAccepted, also where it was left by a broker of before.
+// TestRemarkRemovedWhenFileIsAccepted: the error file is removed, even if an earlier broker wrote it.
 func TestRemarkRemovedWhenFileIsAccepted(t *testing.T) {
 	dags, state := t.TempDir(), t.TempDir()
 	remark := filepath.Join(dags, "mended.yaml.error.txt")

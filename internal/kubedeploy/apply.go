@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
 )
 
-// Change is what was done with an object.
+// Change is the change of an object.
 type Change struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`

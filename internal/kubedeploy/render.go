@@ -112,7 +112,7 @@ func admit(policy kubeapi.Object, namespaces []string) {
 	first(policy, "spec", "ingress")["from"] = from
 }
 
-// configure sets what the values say of the broker's pod and its volume.
+// configure applies the values to the broker's pod and its volume.
 func configure(set kubeapi.Object, v Values) {
 	pod, _ := set.At("spec", "template", "spec").(map[string]any)
 	if len(v.ImagePullSecrets) > 0 {

@@ -41,7 +41,7 @@ type Real struct {
 	running    []*exec.Cmd
 }
 
-// CheckReal returns ErrCannot with what is missing for a real kubelet; nil if nothing is.
+// CheckReal returns ErrCannot with the missing parts if this computer cannot run a real kubelet; otherwise nil.
 func (c *Cluster) CheckReal() error { _, err := c.programs(); return err }
 
 // programs returns the path of containerd: the computer's own, or the one in the folder TRADEWIND_CONTAINERD.

@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
-// The rules of a deployment's owner hear what is announced, also what no function reacts to.
+// Rules that the owner of a deployment adds receive all announced events, also those to which no function reacts.
 func TestAnnouncedEventsAreKeptForRelay(t *testing.T) {
 	for want, announce := range map[int][]string{0: nil, 1: {events.TypeTaskStarted}} {
 		r := newRig(t, events.FnOptimize, func(with *setup) {

@@ -26,7 +26,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// queue notes what becomes of messages.
+// queue records the outcome of messages.
 type queue struct {
 	mu              sync.Mutex
 	again, rejected map[string]string // message ID -> reason
@@ -67,7 +67,7 @@ func (q *queue) Reject(_ context.Context, _, receipt, reason string) error {
 	return nil
 }
 
-// rig is a function with everything in memory.
+// rig is a function whose records, events and queues are in memory.
 type rig struct {
 	*testing.T
 	sandbox *lambdahost.Sandbox
@@ -80,7 +80,7 @@ type rig struct {
 
 var nine = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// setup is what a test changes of a rig.
+// setup is how a test changes a rig.
 type setup struct {
 	lambdahost.Fakes
 	announce []string
@@ -134,7 +134,7 @@ func (r *rig) raw(id, body string) awsevents.SQSMessage {
 	return awsevents.SQSMessage{MessageId: id, ReceiptHandle: "h-" + id, Body: body, Attributes: map[string]string{"ApproximateReceiveCount": "3"}}
 }
 
-// handle runs the function and returns the messages that are to come again.
+// handle runs the function and returns the messages that must be delivered again.
 func (r *rig) handle(ctx context.Context, messages ...awsevents.SQSMessage) []string {
 	r.Helper()
 	ctx = lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{AwsRequestID: "request-1"})
@@ -149,7 +149,7 @@ func (r *rig) handle(ctx context.Context, messages ...awsevents.SQSMessage) []st
 	return again
 }
 
-// submitted stores a job of some tasks that are all ready at once.
+// submitted stores a job whose tasks are all ready at once.
 func (r *rig) submitted(tasks int) record.Job {
 	r.Helper()
 	spec := &dag.Job{Name: "wide", Objective: dag.MinimizeCost, Format: dag.Native}
@@ -177,7 +177,7 @@ func TestBatchSharesTransactionByGroup(t *testing.T) {
 	}
 }
 
-// observed tells of each transaction before it is committed.
+// observed calls a function before each transaction is committed.
 type observed struct {
 	store.Store
 	commit func(store.Tx)
@@ -198,7 +198,7 @@ func TestFailedMessageDoesNotBlockOthers(t *testing.T) {
 		r.raw("foreign", string(document(t, "s3-object-deleted"))),
 		r.message("fine", events.ClusterUp{Cluster: "k.0.1", Job: "k"}))
 	if len(again) > 0 {
-		t.Errorf("%v come again, though trying again mends nothing", again)
+		t.Errorf("%v are delivered again, although a retry cannot succeed", again)
 	}
 	for id, want := range map[string]string{
 		"wrong": "execute does not react to tradewind.task.ready.v1", "torn": "unreadable", "odd": "tradewind.odd.v1", "foreign": "Object Deleted",
@@ -259,7 +259,7 @@ func TestRepeatedDeliveryIsIdempotent(t *testing.T) {
 	}
 }
 
-// stuck is a store that answers when its time is over, or never.
+// stuck is a store that returns only when its context ends, or never.
 type stuck struct{ store.Store }
 
 func (s stuck) Get(ctx context.Context, _ ...store.Key) ([]store.Record, error) {
@@ -273,7 +273,7 @@ func TestReturnsUnfinishedMessagesBeforeDeadline(t *testing.T) {
 		"a handler that heeds its time":   func(s store.Store) store.Store { return stuck{s} },
 		"a handler that knows of no time": func(s store.Store) store.Store { return deaf{s, never} },
 	} {
-		synctest.Test(t, func(t *testing.T) { // time passes as fast as it can
+		synctest.Test(t, func(t *testing.T) { // the clock advances at once
 			never = make(chan struct{})
 			defer close(never)
 			r := newRig(t, events.FnExecute, func(with *setup) {

@@ -27,7 +27,7 @@ func (b *bucket) Open(context.Context, events.ObjectCreated) (body io.ReadCloser
 
 func (*bucket) Settle(context.Context, string, string, *dag.Job) error { return nil }
 
-// TestHandleDoor gives submit the event of a DAG file as EventBridge invokes it, and as its queue does after a redrive.
+// TestHandleDoor passes the event of a DAG file to submit as EventBridge does, and as the queue does after a redrive.
 func TestHandleDoor(t *testing.T) {
 	created, err := os.ReadFile("testdata/s3-object-created.json")
 	if err != nil {
@@ -43,10 +43,10 @@ func TestHandleDoor(t *testing.T) {
 
 	files.err = errors.New("slow down")
 	if _, err := r.handler.HandleDirectOrSQS(ctx, created); err == nil {
-		t.Error("Lambda is not told to try again")
+		t.Error("Lambda does not retry")
 	}
 	files.err = nil
-	for range 2 { // told twice, one job
+	for range 2 { // two events, one job
 		if out, err := r.handler.HandleDirectOrSQS(ctx, created); err != nil || out != nil {
 			t.Fatal(out, err)
 		}
@@ -68,11 +68,11 @@ func TestHandleDoor(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 	if r.queue.rejected["bad"] == "" {
-		t.Error("what cannot be read is no dead letter")
+		t.Error("an unreadable event is not a dead letter")
 	}
 }
 
-// TestHandleDoorRejectsUnknownEvents has Lambda keep it as a dead letter, whatever it is.
+// TestHandleDoorRejectsUnknownEvents: the function fails, so that Lambda keeps every unknown event as a dead letter.
 func TestHandleDoorRejectsUnknownEvents(t *testing.T) {
 	r := newRig(t, events.FnSubmit)
 	for _, raw := range []string{`{}`, `null`, `[]`, `{"Records":null}`, `{"source":"aws.rds","id":"1","detail-type":"x","detail":{}}`} {

@@ -11,10 +11,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Final is final, for the tests.
+// Final exports final for the tests.
 func Final(err error) bool { return final(err) }
 
-// Fakes are the adapters of a sandbox that calls nobody.
+// Fakes are the adapters of a sandbox that makes no calls.
 type Fakes struct {
 	Store  store.Store
 	Bus    bus.Bus

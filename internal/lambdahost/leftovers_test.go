@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// sink notes what is published.
+// sink records published events.
 type sink struct {
 	bus.Bus
 	ids  []string
@@ -29,7 +29,7 @@ func (w *sink) Publish(_ context.Context, messages ...bus.Message) error {
 	return nil
 }
 
-// commit puts an event in the outbox as if at a time.
+// commit puts an event into the outbox with a given time.
 func (r *rig) commit(id string, at time.Time) {
 	r.Helper()
 	body, err := events.New(id, "tradewind/test", at, events.DAGSubmitted{Job: "a"}).MarshalJSON()
@@ -56,7 +56,7 @@ func TestReconcilePublishesLeftovers(t *testing.T) {
 	if left := r.store.Pending(); len(left) != 1 || left[0].ID != "young" {
 		t.Errorf("left %v", left)
 	}
-	// Where the bus is away the batch comes again.
+	// If the bus is unavailable, the batch is delivered again.
 	sent.deaf = errors.New("away")
 	r.commit("older", nine.Add(-time.Hour))
 	if err := r.sandbox.PublishLeft(t.Context()); !errors.Is(err, sent.deaf) {

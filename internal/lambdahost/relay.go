@@ -11,7 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// Outbox makes a store whose outbox is what the table's stream delivered. A *dynamo.Store is one.
+// Outbox makes a store whose outbox contains only the records that the table's stream delivered. A *dynamo.Store is
+// one.
 type Outbox interface {
 	Feed(pending ...dynamo.Pending) *dynamo.Feed
 }

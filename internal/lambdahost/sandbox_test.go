@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// A function that runs sessions does not start unless it knows what moving data costs.
+// A function that runs sessions does not start without the prices of moving data.
 func TestBrokerRejectsMissingPort(t *testing.T) {
 	moves, err := egress.Default()
 	if err != nil {

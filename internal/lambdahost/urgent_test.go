@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// teller notes what it is told.
+// teller records the events that it gets.
 type teller struct {
 	told []string
 	err  error
@@ -32,7 +32,8 @@ var errRefused = errors.New("refused")
 
 func (refusing) Commit(context.Context, store.Tx) error { return errRefused }
 
-// What follows a refusal is told by who committed it; everything else, and that as well, by the relay.
+// The function that commits a refusal also delivers the events that follow from it. The relay delivers these and all
+// other events.
 func TestEventsAfterRefusalArePublishedAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -56,7 +57,7 @@ func TestEventsAfterRefusalArePublishedAtOnce(t *testing.T) {
 				}
 				if want := []string{c.told}; c.told != "" && !slices.Equal(bus.told, want) ||
 					c.told == "" && bus.told != nil {
-					t.Errorf("%s: told %q, want %q", name, bus.told, c.told)
+					t.Errorf("%s: delivered %q, want %q", name, bus.told, c.told)
 				}
 				if pending, err := r.store.Outbox(t.Context(), 10); err != nil || len(pending) != 1 {
 					t.Errorf("%s: the relay has %v, %v", name, pending, err)
@@ -73,9 +74,9 @@ func TestUncommittedEventsAreNotPublished(t *testing.T) {
 	})
 	err := r.broker.Functions.Emit(t.Context(), "test", "e", events.DAGReplan{Job: "j", Plan: 1})
 	if !errors.Is(err, errRefused) || bus.told != nil {
-		t.Errorf("%v, told %v", err, bus.told)
+		t.Errorf("%v, delivered %v", err, bus.told)
 	}
 }
 
-// noPlanner is asked by nobody here.
+// noPlanner is a planner that these tests never call.
 type noPlanner struct{ broker.Planner }

@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Asker returns the missing pieces of a pack. A depot.Depot implements it, and so does a client of the API.
+// Asker returns the missing pieces of a pack. A depot.Depot and a client of the API implement it.
 type Asker interface {
 	Missing(ctx context.Context, pieces []pack.Piece) ([]apitypes.Lack, error)
 }

@@ -1,4 +1,4 @@
-// Package metrics exports to Prometheus what a one-process broker does. Events are counted when they are
+// Package metrics exports the activity of a one-process broker to Prometheus. Events are counted when they are
 // published; the current state is read at each scrape.
 package metrics
 
@@ -27,7 +27,7 @@ type Source interface {
 	Pools(ctx context.Context) ([]apitypes.PoolView, error)
 }
 
-// Metrics counts what a broker does. Make one with New.
+// Metrics counts the activity of a broker. Make one with New.
 type Metrics struct {
 	registry *prometheus.Registry
 

@@ -12,10 +12,10 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Files that say what is left out of a folder, in git's format. If one of the first two exists at the top of the
-// folder, only that file counts. Otherwise git's own rules count: .gitignore files in every folder and in those above
-// it that belong to the repository, and .git/info/exclude; .git itself is left out. Unlike git, files that are
-// tracked although they match are left out too.
+// Files with patterns for the files to leave out of a folder, in git's format. If one of the first two exists at the
+// top of the folder, only that file counts. Otherwise git's own rules count: .gitignore files in every folder and in
+// those above it that belong to the repository, and .git/info/exclude; .git itself is left out. Unlike git, files that
+// are tracked although they match are left out too.
 const (
 	ownIgnore = ".tradewindignore"
 	skyIgnore = ".skyignore"
@@ -31,7 +31,7 @@ type rule struct {
 	folders bool   // it matches only folders
 }
 
-// rules say what is left out. If several match, the last one counts.
+// rules are patterns of files to leave out. If several match, the last one counts.
 type rules struct {
 	list []rule
 	git  bool

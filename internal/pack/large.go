@@ -28,7 +28,7 @@ type Part struct {
 // parts is how many parts are listed.
 const parts = 5
 
-// Error lists what is large. Hint says how to leave it out.
+// Error lists the large parts. Hint says how to leave them out.
 func (l *Large) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s has %s in %d files, more than ", l.Path, size(l.Bytes), l.Files)
@@ -37,14 +37,14 @@ func (l *Large) Error() string {
 	} else {
 		fmt.Fprintf(&b, "%d files", l.MaxFiles)
 	}
-	b.WriteString(" can be packed. Most of it:")
+	b.WriteString(" can be packed. The largest parts:")
 	for _, p := range l.Most {
 		fmt.Fprintf(&b, "\n  %9s  %7d files  %s", size(p.Bytes), p.Files, p.Path)
 	}
 	return b.String()
 }
 
-// Hint says what to do.
+// Hint says how to make the pack smaller.
 func (l *Large) Hint() string {
 	return "leave out what no task needs: one line each in " + ownIgnore +
 		"; put data into a bucket and name it in inputs; or raise --pack-size and --pack-files"

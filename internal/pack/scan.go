@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// ErrUnpackable means that something in a folder cannot be packed. The message says what it is, and what to do.
+// ErrUnpackable means that a folder contains a file that cannot be packed. The message names the file and the remedy.
 var ErrUnpackable = errors.New("cannot be packed")
 
 // Default limits of a pack: code rarely has more.
@@ -26,7 +26,7 @@ const (
 type Options struct {
 	MaxBytes int64 // total size of all files; 0 is DefaultBytes
 	MaxFiles int   // number of files, folders and links; 0 is DefaultFiles
-	// Committed includes what git ignores: a clone contains only committed files.
+	// Committed includes files that git ignores: a clone contains only committed files.
 	Committed bool
 	// Note is called for entries that are left out because they have no content: sockets, devices, pipes.
 	Note func(string)

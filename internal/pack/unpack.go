@@ -150,7 +150,7 @@ func (u *unpacking) prepare() error {
 	return nil
 }
 
-// clear removes what is in the way of an entry. An existing folder stays if the entry is a folder. Otherwise clear
+// clear removes a file in the place of an entry. An existing folder stays if the entry is a folder. Otherwise clear
 // returns an error, because the folder may contain files that the user wants to keep.
 func (u *unpacking) clear(e *Entry) error {
 	p := u.path(e)

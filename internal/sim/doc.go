@@ -10,16 +10,15 @@
 // succeed unseen, lists that lag, and spot machines that are taken with or without a warning.
 // The agents run tasks, save checkpoints and report over a network that loses and delays.
 //
-// After each step the invariants are checked against the commits and what
-// the world knows to be true: what runs where, what it costs, what has finished.
-// At the end the faults stop, and everything must come to rest with nothing left over.
-// Sub-package check has the invariants, weather the faults and prices, timeline the clock, planner the
-// worlds' planner. This package has the broker's hosts and ports, the clouds, machines, agents and users.
+// After each step the invariants compare the commits with the true state of the world: where tasks run, what they cost,
+// which have finished. At the end the faults stop, and everything must come to rest with nothing left over. Sub-package
+// check has the invariants, weather the faults and prices, timeline the clock, planner the worlds' planner. This
+// package has the broker's hosts and ports, the clouds, machines, agents and users.
 //
 // The method is that of FoundationDB's simulation and of TigerBeetle's VOPR. The
 // faults of a world (which, how often) are drawn from the seed as well, so that some
 // histories have many faults of one kind and none of others.
 //
-// The package is not a model of the broker: it does not know how decisions are
-// made, only what must be true of them. It does not measure performance.
+// The package is not a model of the broker: it does not know how decisions are made, only the invariants that they must
+// keep. It does not measure performance.
 package sim

@@ -23,7 +23,7 @@ import (
 // hostCount is the number of hosts that share the store and the queues.
 const hostCount = 3
 
-// host is a machine that runs the broker. Its processes crash together and lose what they kept in memory.
+// host is a machine that runs the broker. Its processes crash together and lose their memory.
 type host struct {
 	w         *world
 	name      string
@@ -39,7 +39,7 @@ func newHost(w *world, i int) *host {
 	return h
 }
 
-// dropMemory drops what the broker kept in memory.
+// dropMemory drops the broker's data in memory.
 func (h *host) dropMemory() {
 	w, cfg := h.w, h.w.cfg
 	if w.opt.Break == breaks.Overtaking {

@@ -195,7 +195,7 @@ func (m *poolMachine) planVanishing() {
 	})
 }
 
-// vanish ends everything on the machine, which returns later. Its process may then remember what it ran, or not.
+// vanish ends everything on the machine, which returns later. Its process may then remember its tasks, or not.
 func (m *poolMachine) vanish(remembers bool) {
 	m.w.Say(m.pool, "loses", m.id)
 	m.up = false
@@ -219,7 +219,7 @@ func (m *poolMachine) ended(run *machine, reason string) {
 	}
 }
 
-// sync asks what to run, obeys, and asks again.
+// sync asks for the tasks to run, obeys, and asks again.
 func (m *poolMachine) sync(life int) {
 	if !m.up || life != m.serial {
 		return
@@ -270,7 +270,7 @@ func (m *poolMachine) sync(life int) {
 	})
 }
 
-// host is what the network knows the machine as.
+// host is the machine's name in the network.
 func (m *poolMachine) host() string {
 	if m.worker != nil {
 		return m.worker.a.m.ID

@@ -24,7 +24,7 @@ type coroutine struct {
 	process *process
 }
 
-// ended is what a coroutine yields when its process has ended.
+// ended is the value that a coroutine yields when its process has ended.
 const ended time.Duration = -1
 
 func newCoroutine() *coroutine {

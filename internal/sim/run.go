@@ -26,7 +26,7 @@ type run struct {
 	queue   []outgoing
 	sending bool
 	count   int
-	worker  *poolMachine // what the machine is in the pool of its job; nil if it runs a task
+	worker  *poolMachine // the machine in the pool of its job; nil if it runs a task
 }
 
 // outgoing is a report to send; accepted is called when the broker has it.

@@ -25,7 +25,7 @@ const sharePlaced = 0.3
 // shareSharing is the fraction of worlds in whose jobs tasks share machines.
 const shareSharing = 0.3
 
-// populate draws what users want: queues, jobs, when they submit them, which ones they cancel.
+// populate draws the actions of users: queues, jobs, when they submit them, which ones they cancel.
 func (u *users) populate() {
 	r := u.w.rand.user
 	// Some bugs matter only if many tasks want the same quota.

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// ReadLog reads what the script of a task wrote into the log of an attempt. It skips everything else. The log may end
-// anywhere, for example because the machine was preempted.
+// ReadLog reads, from the log of an attempt, the lines that the script of a task wrote for it. It skips everything
+// else. The log may end anywhere, for example because the machine was preempted.
 func (t *Task) ReadLog(log []byte) ([]ExecutorLog, []OutputFileLog) {
 	executors, outputs := []ExecutorLog{}, []OutputFileLog{}
 	for len(log) > 0 {

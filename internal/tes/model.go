@@ -76,7 +76,7 @@ type Output struct {
 	Type        FileType `json:"type,omitempty" enum:"FILE,DIRECTORY"`
 }
 
-// Resources are what a task requires of its machine.
+// Resources are the requirements of a task on its machine.
 type Resources struct {
 	CPUCores    int      `json:"cpu_cores,omitempty" minimum:"0" maximum:"100000"`
 	Preemptible *bool    `json:"preemptible,omitempty" doc:"false requires on-demand machines; otherwise the broker chooses"`

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// left are the files below a folder, by their names in it.
+// left returns the contents of the files below a folder, by their relative paths.
 func left(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -29,8 +29,8 @@ func left(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestFailedTaskKeepsOutputs has engines read of a failed task what it has printed into its files, and keeps the
-// exit code where one of them is not there.
+// TestFailedTaskKeepsOutputs: engines can read the output files of a failed task. If one of the files is missing, the
+// task keeps its exit code.
 func TestFailedTaskKeepsOutputs(t *testing.T) {
 	at := t.TempDir()
 	task := tes.Task{
@@ -49,7 +49,7 @@ func TestFailedTaskKeepsOutputs(t *testing.T) {
 		t.Errorf("left %q", got)
 	}
 	if strings.Contains(string(log), "tes output") {
-		t.Errorf("what it left is told of as that of a task that is done: %s", log)
+		t.Errorf("the log lists the outputs as if the task had succeeded: %s", log)
 	}
 	job, err := tes.Job(task)
 	if err != nil {
@@ -57,13 +57,13 @@ func TestFailedTaskKeepsOutputs(t *testing.T) {
 	}
 	for _, out := range job.Tasks[0].Outputs {
 		if !out.OnFailure {
-			t.Errorf("%s is kept back where the command fails", out.Name)
+			t.Errorf("%s is not saved if the command fails", out.Name)
 		}
 	}
 }
 
-// TestMissingOutputs fail a task, by its script or by the agent that misses them, but not one of Nextflow,
-// which names what may be left out as well, and looks itself for the rest.
+// TestMissingOutputs: a missing output fails the task, in its script or in the agent. Tasks of Nextflow do not fail:
+// Nextflow also names optional files, and checks the files itself.
 func TestMissingOutputs(t *testing.T) {
 	at := t.TempDir()
 	task := tes.Task{
@@ -72,7 +72,7 @@ func TestMissingOutputs(t *testing.T) {
 	}
 	_, output, err := run(t, task)
 	if _, there := os.Stat(output + "/0"); err != nil || there == nil {
-		t.Errorf("a file that is not there: %v, and something lies in its place: %v", err, there)
+		t.Errorf("a missing file: %v, and its place is not empty: %v", err, there)
 	}
 	task.Outputs[0].Type = tes.Directory
 	if log, _, err := run(t, task); err == nil || err.Error() != "exit status 125" ||
@@ -127,7 +127,7 @@ func TestSystemLogsHaveNoLinesOfScript(t *testing.T) {
 	}
 }
 
-// TestOutputNames has directories that match wildcards, links, and names with brackets.
+// TestOutputNames covers directories that match wildcards, links, and names with brackets.
 func TestOutputNames(t *testing.T) {
 	at := t.TempDir()
 	task := tes.Task{
@@ -159,11 +159,11 @@ func TestOutputNames(t *testing.T) {
 		"file:///d/sub/f": true, "file:///d/l": true,
 	}
 	if !reflect.DeepEqual(told, wantTold) {
-		t.Errorf("told of %v, want %v", told, wantTold)
+		t.Errorf("listed %v, want %v", told, wantTold)
 	}
 }
 
-// TestAcceptsAbsolutePathAsURL has what lies on the computer named by its path alone, as TES allows and Nextflow does.
+// TestAcceptsAbsolutePathAsURL: a local file may be named by its path alone, as TES allows and Nextflow does.
 func TestAcceptsAbsolutePathAsURL(t *testing.T) {
 	job, err := tes.Job(tes.Task{
 		Executors: []tes.Executor{{Image: "i", Command: []string{"true"}}},
@@ -190,7 +190,7 @@ func TestAcceptsAbsolutePathAsURL(t *testing.T) {
 	}
 }
 
-// TestExplainFailedTask has the reason where clients look for it, also where there was no attempt.
+// TestExplainFailedTask: the reason is in the field in which clients look for it, even if there was no attempt.
 func TestExplainFailedTask(t *testing.T) {
 	const reason = "no feasible plan: no offer has 5000 vCPUs"
 	d := &apitypes.JobDetail{TaskList: []apitypes.TaskView{{State: "cancelled"}}}
@@ -212,7 +212,7 @@ func TestExplainFailedTask(t *testing.T) {
 	}
 }
 
-// TestLogsForNextflowAreReversed has a task of it succeed whose first machine was taken.
+// TestLogsForNextflowAreReversed: a task of Nextflow succeeds after its first machine was taken.
 func TestLogsForNextflowAreReversed(t *testing.T) {
 	attempts := []tes.TaskLog{
 		{Metadata: map[string]string{"attempt": "1"}}, {Metadata: map[string]string{"attempt": "2"}},

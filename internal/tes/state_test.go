@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TestStates has a state for where a job and its task are.
+// TestStates checks the TES state of each combination of states of a job and its task.
 func TestStates(t *testing.T) {
 	for _, c := range []struct {
 		job    apitypes.JobState

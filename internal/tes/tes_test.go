@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// run runs the script of a task's job as the agent does, and returns its log and what it left.
+// run runs the script of a task's job as the agent does, and returns its log and its output folder.
 func run(t *testing.T, task tes.Task) (log []byte, output string, failed error) {
 	t.Helper()
 	job, err := tes.Job(task)
@@ -30,7 +30,7 @@ func run(t *testing.T, task tes.Task) (log []byte, output string, failed error) 
 	return log, output, failed
 }
 
-// TestExecutorsRunInOrder runs a task with all that a script does: content, a volume, stdin, stdout, an error that is
+// TestExecutorsRunInOrder runs a task with all features of a script: content, a volume, stdin, stdout, an error that is
 // ignored, wildcards and a directory.
 func TestExecutorsRunInOrder(t *testing.T) {
 	at := t.TempDir()
@@ -77,7 +77,7 @@ func TestExecutorsRunInOrder(t *testing.T) {
 	}
 }
 
-// TestStopsAfterFailedExecutor has the task's exit code be that of the executor.
+// TestStopsAfterFailedExecutor: the task has the exit code of the failed executor.
 func TestStopsAfterFailedExecutor(t *testing.T) {
 	task := tes.Task{Executors: []tes.Executor{
 		{Image: "i", Command: []string{"sh", "-c", "exit 7"}}, {Image: "i", Command: []string{"echo", "never"}},
@@ -91,7 +91,7 @@ func TestStopsAfterFailedExecutor(t *testing.T) {
 	}
 }
 
-// TestResources comes from the resources and their parameters.
+// TestResources: the job's resources come from the task's resources and their parameters.
 func TestResources(t *testing.T) {
 	no := false
 	task := tes.Task{Name: "align: 1/2", Executors: []tes.Executor{{Image: "ubuntu", Command: []string{"true"}}},
@@ -113,7 +113,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// TestRejectsInvalidTasks names the field.
+// TestRejectsInvalidTasks: the error names the field.
 func TestRejectsInvalidTasks(t *testing.T) {
 	ok := tes.Executor{Image: "i", Command: []string{"true"}}
 	with := func(key, value string) tes.Task {
@@ -139,7 +139,7 @@ func TestRejectsInvalidTasks(t *testing.T) {
 	}
 }
 
-// FuzzReadLog takes any log.
+// FuzzReadLog: every text is a valid log.
 func FuzzReadLog(f *testing.F) {
 	f.Add([]byte("== tes executor 0 a b 0 3 9\nout"))
 	f.Add([]byte("== tes output 0 12 x/y\n"))

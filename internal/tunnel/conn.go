@@ -14,7 +14,7 @@ import (
 var (
 	// ErrEnded means that the broker answered that the visit has ended or does not exist.
 	ErrEnded = errors.New("the visit has ended")
-	// ErrBusy means that the other side has not yet received what was sent before; send again.
+	// ErrBusy means that the other side has not yet received the previous data; send again.
 	ErrBusy = errors.New("tunnel: the other side is behind")
 )
 
@@ -79,7 +79,7 @@ func (c *Conn) end(err error) {
 	c.cancel(err)
 }
 
-// send sends what is written. Each piece contains what was written while the previous one was being sent.
+// send sends written data. Each piece contains the data that was written while the previous piece was being sent.
 func (c *Conn) send() {
 	defer close(c.sent)
 	for offset := int64(0); ; {

@@ -1,5 +1,5 @@
 // Package tunnel carries bytes between a user and a machine to which nothing can dial in. Both sides call the broker
-// over HTTP, and the broker stores what one side has sent until the other has received it.
+// over HTTP, and the broker stores the data of one side until the other has received it.
 //
 // Each direction is a stream of bytes with offsets. The sender gives the offset at which a piece begins, so that a
 // piece that is sent again, because the answer was lost, counts once. The receiver gives the offset from which it

@@ -93,7 +93,7 @@ func MachineSession(c *Conn) (*yamux.Session, error) {
 	return yamux.Server(c, settings())
 }
 
-// arrived is what a machine sends first. Until then, keep-alive probes would not be answered.
+// arrived is the first data that a machine sends. Until then, keep-alive probes would not be answered.
 const arrived = "tradewind visit 1\n"
 
 // AwaitMachine waits until the machine has announced itself. Call it before Person.

@@ -51,7 +51,7 @@ func (a Amounts) Minus(b Amounts) Amounts {
 	return left
 }
 
-// Exceeds returns the first resource, by name, of which a and beside together are more than the limit most. A resource
+// Exceeds returns the first resource, by name, of which a and beside add up to more than the limit in most. A resource
 // without a limit is never exceeded.
 func (a Amounts) Exceeds(most, beside Amounts) (name string, is bool) {
 	for _, name := range slices.Sorted(maps.Keys(most)) {
@@ -62,6 +62,6 @@ func (a Amounts) Exceeds(most, beside Amounts) (name string, is bool) {
 	return "", false
 }
 
-// USDPerMonth is a limit of a queue: what its jobs may cost in a calendar month (UTC). Unlike the other resources it is
-// not held and given back: spending is reset when the month ends.
+// USDPerMonth is a limit of a queue: the maximum cost of its jobs in a calendar month (UTC). Unlike the other resources
+// it is not held and released: spending is reset when the month ends.
 const USDPerMonth = "usdPerMonth"

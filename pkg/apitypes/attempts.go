@@ -26,9 +26,9 @@ func (a Attempt) Shares() (worker string, ok bool) {
 // JobPool precedes the ID of a job in the name of the pool of its workers.
 const JobPool = "job."
 
-// Attempt is the history of one try to run a task: what was bought, at what price, and how it ended. It is written when
-// the attempt is admitted, when it fails and when its machines are released. The states in between are in the record of
-// its cluster (Cluster.tell).
+// Attempt is the history of one try to run a task: its machines, their price, and its end. It is written when the
+// attempt is admitted, when it fails and when its machines are released. The states in between are in the record of its
+// cluster.
 type Attempt struct {
 	Job         string    `json:"job"`
 	Task        int       `json:"task"`
@@ -47,7 +47,7 @@ type Attempt struct {
 	KeptUntil   time.Time `json:"keptUntil,omitzero"` // until when machines of a failed task are kept for inspection
 	Reason      string    `json:"reason,omitempty"`
 	VCPU        float64   `json:"vcpu"`                  // of all nodes
-	Hold        Amounts   `json:"hold,omitempty"`        // of all nodes, in addition to vCPUs: what it uses of its queue's limits
+	Hold        Amounts   `json:"hold,omitempty"`        // of all nodes, in addition to vCPUs
 	ReservedUSD float64   `json:"reservedUSD,omitempty"` // reserved in the budget of the job or its queue
 	// Monthly: ReservedUSD is also reserved in the monthly budget of its queue or of a parent queue.
 	Monthly     bool    `json:"monthly,omitempty"`
@@ -62,8 +62,8 @@ type Attempt struct {
 	WaitSince    time.Time `json:"waitSince,omitzero"`
 	WaitUSD      float64   `json:"waitUSD,omitempty"`
 	SurchargeUSD float64   `json:"surchargeUSD,omitempty"`
-	// For an attempt on a pool: its machines by rank, where they are (for the cost of moving data), and what it would
-	// have bought otherwise.
+	// For an attempt on a pool: its machines by rank, where they are (for the cost of moving data), and the offer that
+	// it would have bought otherwise.
 	Hosts   []string `json:"hosts,omitempty"`
 	Place   string   `json:"place,omitempty"`
 	Instead Instead  `json:"instead,omitzero"`

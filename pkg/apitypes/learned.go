@@ -25,7 +25,7 @@ type Figure struct {
 	HighHours    float64 `json:"highHours,omitempty" doc:"90th percentile, hours"`
 }
 
-// History is what earlier jobs of the same name showed about the run times of their tasks.
+// History has the run times of tasks in earlier jobs of the same name.
 type History struct {
 	Job string    `json:"job" doc:"Name of the jobs"`
 	At  time.Time `json:"at,omitzero" doc:"When the last of them ended"`

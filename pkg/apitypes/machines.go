@@ -11,7 +11,7 @@ const (
 	MachineAdmitted MachineState = "admitted" // it is about to be bought
 	MachineBooting  MachineState = "booting"
 	MachineUp       MachineState = "up"
-	MachineDraining MachineState = "draining" // what runs on it saves its work
+	MachineDraining MachineState = "draining" // its task saves its work
 	MachineEnding   MachineState = "ending"
 	MachineGone     MachineState = "gone"
 )

@@ -22,7 +22,7 @@ type PriceSeries struct {
 	USD   []float64   `json:"usd" nullable:"false" doc:"The price from then on, USD per hour of one machine"`
 }
 
-// MarketView is what the broker knows about one spot market.
+// MarketView has the broker's observations of one spot market.
 type MarketView struct {
 	Offer       string     `json:"offer" doc:"The machine and its place, without the market: CLOUD/REGION/ZONE/TYPE"`
 	USD         float64    `json:"usd,omitempty" doc:"Current price, USD per hour of one machine; absent if unknown"`

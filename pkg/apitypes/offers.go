@@ -1,6 +1,6 @@
 package apitypes
 
-// Offer names what to buy and where.
+// Offer names a machine type and where to buy it.
 type Offer struct {
 	Cloud        string `json:"cloud"`
 	Region       string `json:"region"`

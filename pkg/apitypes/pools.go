@@ -39,7 +39,7 @@ const (
 	DrainUndo Drain = "undo"  // new work may start there again
 )
 
-// Capacity is what a machine has, or what a task holds of it.
+// Capacity is the capacity of a machine, or the part of it that a task holds.
 type Capacity struct {
 	CPUs         float64 `json:"cpus" doc:"vCPUs"`
 	MemoryGiB    float64 `json:"memoryGiB" doc:"Memory, GiB"`

@@ -54,11 +54,11 @@ func withVCPU(a Amounts, vcpu float64) Amounts {
 // GuaranteedAmounts returns what is guaranteed to the queue, including vCPUs.
 func (q *Queue) GuaranteedAmounts() Amounts { return withVCPU(q.Guaranteed, q.GuaranteedVCPU) }
 
-// Used returns what the queue holds, including vCPUs.
+// Used returns the resources that the queue holds, including vCPUs.
 func (q *Queue) Used() Amounts { return withVCPU(q.Use, q.VCPU) }
 
-// Month is what the jobs of a queue (not of its child queues) cost in a month, and what is reserved for their running
-// attempts. The cost of an attempt is booked in the month in which the attempt is settled.
+// Month is the cost of the jobs of a queue (not of its child queues) in a month, and the amount that is reserved for
+// their running attempts. The cost of an attempt is booked in the month in which the attempt is settled.
 type Month struct {
 	Of       string  `json:"of,omitempty"            doc:"The month, YYYY-MM, in UTC"`
 	SpentUSD float64 `json:"spentUSD,omitempty"      doc:"Cost of the attempts that were settled in it, USD"`
@@ -109,7 +109,7 @@ type Queue struct {
 	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty"`
 	Preempt        bool    `json:"preempt,omitempty"`
 	Closed         bool    `json:"closed,omitempty"`
-	// Configured means that somebody has set it up; otherwise its first job created it with the default settings.
+	// Configured means that a user has set it up; otherwise its first job created it with the default settings.
 	Configured bool `json:"configured,omitempty"`
 	// Max, Deserved and Guaranteed are for resources other than vCPUs: see QueueSettings. Use is how much of them is
 	// held.
@@ -117,7 +117,8 @@ type Queue struct {
 	Deserved   Amounts `json:"deserved,omitempty"`
 	Guaranteed Amounts `json:"guaranteed,omitempty"`
 	Use        Amounts `json:"use,omitempty"`
-	// Spaces is what the jobs of each namespace hold, by name; Past is the usage over time, if the policy needs it.
+	// Spaces is the use of the queue by the jobs of each namespace, by name; Past is the usage over time, if the policy
+	// needs it.
 	Spaces []Space `json:"spaces,omitempty"`
 	Past   Past    `json:"past,omitzero"`
 	// Month is what its jobs cost in this month; Max[USDPerMonth] is the limit.
@@ -177,13 +178,13 @@ type Held struct {
 	Use   Amounts `json:"use,omitempty"` // without vCPUs
 }
 
-// Past is an exponentially decaying mean of what was held: after each half-life, earlier usage counts half.
+// Past is an exponentially decaying mean of the use: after each half-life, earlier use counts half.
 type Past struct {
 	At time.Time `json:"at"`
 	Held
 }
 
-// Space is what the jobs of a namespace hold of a queue, now and over time.
+// Space is the use of a queue by the jobs of a namespace, now and over time.
 type Space struct {
 	Name string `json:"name"`
 	Held

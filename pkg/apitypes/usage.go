@@ -2,13 +2,13 @@ package apitypes
 
 import "time"
 
-// UsageView is what queues held in the past.
+// UsageView is the past use of queues.
 type UsageView struct {
 	Now time.Time `json:"now" doc:"The broker's clock"`
 	Usage
 }
 
-// Usage is what queues held over time, in steps of equal length.
+// Usage is the use of queues over time, in steps of equal length.
 type Usage struct {
 	From      time.Time    `json:"from" doc:"When the first step begins"`
 	StepHours float64      `json:"stepHours" doc:"Length of a step, hours"`
@@ -17,7 +17,7 @@ type Usage struct {
 	Partial   bool         `json:"partial,omitempty" doc:"Only the newest jobs or attempts are included, because there are too many"`
 }
 
-// QueueUsage is what one queue held: the mean of each step.
+// QueueUsage is the use of one queue: the mean of each step.
 type QueueUsage struct {
 	Name    string    `json:"name" doc:"Name of the queue"`
 	Running []float64 `json:"running" nullable:"false" doc:"Tasks that held capacity, by step"`

@@ -75,9 +75,9 @@ type Choice struct {
 	Wait, Spot, OnDemand float64
 }
 
-// Choose decides what to do with a step after it has begun: the market is in state q at a price of usd per step (+Inf
-// if no machine is available), and the task ran on the given holding before, which is OnNothing if that machine was
-// lost. The lowest expected cost wins. If costs are equal, the task stays where it is.
+// Choose decides how to continue a step that has begun. The market is in state q at a price of usd per step (+Inf if no
+// machine is available), and the task ran on the given holding before, which is OnNothing if that machine was lost. The
+// lowest expected cost wins. If costs are equal, the task stays where it is.
 func (t *Table) Choose(work, time float64, q int, usd float64, on Holding) Choice {
 	od := t.model.OnDemandUSD
 	inf := t.model.ReleaseUSD + missedCost64

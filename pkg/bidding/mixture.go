@@ -40,8 +40,8 @@ func NewMixture(ctx context.Context, chains []*market.Chain, onDemandUSD, restar
 }
 
 // Bid returns the maximum price worth paying for the next hour, and whether the hour should run on demand, instead of
-// waiting, if spot costs more. hour is its index on the chains' scale, last is the price of the hour before in USD,
-// and work and time are what is left before the hour.
+// waiting, if spot costs more. hour is its index on the chains' scale, last is the price of the hour before in USD, and
+// work and time are the amounts that remain before the hour.
 func (x *Mixture) Bid(work, time float64, hour int, last float64, on Holding) (maxUSD float64, onDemand bool) {
 	low := 0.0
 	for _, high := range x.edges(hour) {

@@ -26,7 +26,7 @@ var ErrBadQuery = errors.New("bad query")
 type QueryError struct {
 	// Field is the field of Query.
 	Field string
-	// Reason describes the fault and, if possible, suggests what was meant.
+	// Reason describes the fault and, if possible, suggests the intended value.
 	Reason string
 	// Err is the cause, such as an *accel.UnknownError; it may be nil.
 	Err error
@@ -45,7 +45,7 @@ func (e *QueryError) Unwrap() []error {
 // ErrNoOffer is wrapped by every [NoOfferError].
 var ErrNoOffer = errors.New("no offer matches")
 
-// NoOfferError is the error for a query that no offer matches. It describes what to relax.
+// NoOfferError is the error for a query that no offer matches. It lists the filters to relax.
 type NoOfferError struct {
 	Query Query
 	// Relaxations are the filters that each exclude every offer: without any one of them there are matches. Those

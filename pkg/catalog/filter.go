@@ -195,8 +195,8 @@ func (f *filter) add(id uint16) {
 	f.machineEntries += int(f.view.machineStart[id+1] - f.view.machineStart[id])
 }
 
-// addBySize does the work of take for all machines of the allowed clouds, in a loop that is fast enough for a query
-// that names neither type nor accelerator.
+// addBySize does take's work for all machines of the allowed clouds, in a loop that is fast enough for a query that
+// names neither type nor accelerator.
 func (f *filter) addBySize(c *Catalog, q *Query) {
 	var mask, want kind
 	if q.Accelerator != AnyAccelerator {

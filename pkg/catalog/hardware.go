@@ -6,8 +6,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 )
 
-// Hardware has the facts about an offer's machine that decide how long a task takes on it, and what is billed. Times
-// are in seconds.
+// Hardware has the facts about an offer's machine that decide how long a task takes on it, and which time is billed.
+// Times are in seconds.
 type Hardware struct {
 	// Speed is the throughput of one vCPU while all are busy, relative to a vCPU of m6i.xlarge; 0 if nothing is known.
 	// SlowSpeed is the slow side of the estimate, for deadlines.

@@ -21,7 +21,7 @@ type Reserved struct {
 	Region string `json:"region,omitempty"`
 	// Zone is a zone as in offers; empty means any zone of the region.
 	Zone string `json:"zone,omitempty"`
-	// InstanceType is the machine type it is for; empty for a commitment, whose Takes lists the types.
+	// InstanceType is the reserved machine type; empty for a commitment, whose Takes lists the types.
 	InstanceType string `json:"instanceType,omitempty"`
 	// Count is the maximum number of machines that may use it at once, without those used by others; 0 for a
 	// commitment.
@@ -67,7 +67,7 @@ func (r *Reserved) Where() string {
 	return r.Region + "/" + r.Zone
 }
 
-// What describes the machines that can use it, for users: a machine type, or the machines that a commitment covers.
+// What describes, for users, the machines that can use it: a machine type, or the machines that a commitment covers.
 func (r *Reserved) What() string {
 	if r.Commitment != nil {
 		return r.Commitment.What

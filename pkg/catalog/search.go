@@ -176,8 +176,9 @@ func (s *scratch) recordSpeed(group int, of speeds) {
 	most.typical, most.slow = max(most.typical, of.typical), max(most.slow, of.slow)
 }
 
-// eachBucket calls yield for the matching ranks of each matching place and market, with Faster only for those that are
-// faster than what yield has recorded. If yield returns false it continues with the next place or market.
+// eachBucket calls yield for the matching ranks of each matching place and market. With Faster it does so only for
+// ranks that are faster than those that yield has recorded. If yield returns false it continues with the next place or
+// market.
 func (s *scratch) eachBucket(c *Catalog, q *Query, yield func(rank uint32) bool) {
 	f, v := &s.filter, s.filter.view
 	var of []speeds

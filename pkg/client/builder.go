@@ -263,7 +263,7 @@ func (t *Task) within(field string, err error) error {
 	return fault.Within("tasks", fault.WithinKey(t.t.Name, fault.Within(field, err)))
 }
 
-// Resources is what a machine must have, each written as in a job file. Empty fields require nothing.
+// Resources are the requirements on a machine, each written as in a job file. Empty fields require nothing.
 type Resources struct {
 	CPUs         string // 4, 4+ or 2-8
 	Memory       string // GiB: 16+, or 512MB

@@ -66,7 +66,7 @@ func (c *Client) Submit(
 	return c.Update(ctx, "", name, key, file, secrets)
 }
 
-// Update changes the services of a job to what a file says, one replica after the other; see Submit.
+// Update changes the services of a job to those of a file, one replica after the other; see Submit.
 func (c *Client) Update(ctx context.Context, job, name, key string, file []byte,
 	secrets map[string]string) (*apitypes.Submitted, error) {
 	q := url.Values{}
@@ -139,7 +139,7 @@ func (c *Client) Job(ctx context.Context, id string) (*apitypes.JobDetail, error
 	})
 }
 
-// Explain returns what happened to a job, and why its tasks run where they do.
+// Explain returns the history of a job, and why its tasks run where they do.
 func (c *Client) Explain(ctx context.Context, id string) (*apitypes.Story, error) {
 	out := apitypes.Story{Entries: []apitypes.Entry{}}
 	defer out.Sort()

@@ -160,7 +160,7 @@ func TestRetriesTemporaryErrors(t *testing.T) {
 		{"not there", func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }, 1, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var mu sync.Mutex // a call that broke off may still be at its end when the next one comes
+			var mu sync.Mutex // the call that broke off may still be ending when the next one arrives
 			var keys []string
 			client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				mu.Lock()

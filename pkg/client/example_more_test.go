@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A folder of this computer is brought along; the value of a secret is handed in apart from the job.
+// A local folder is uploaded; the value of a secret is passed separately from the job.
 func ExampleTask_Workdir() {
 	ctx := context.Background()
 	c, err := client.Find(ctx)
@@ -55,7 +55,7 @@ func ExampleTask_Workdir() {
 	// Output: hello, a token of 13 letters
 }
 
-// The file of a job has the names of its secrets, and no value.
+// The file of a job contains the names of its secrets, but no values.
 func ExampleBuilder_Secret() {
 	b := client.NewJob("train").Secret("HF_TOKEN", "hf_1234")
 	b.Task("train", "python train.py").Secrets("HF_TOKEN").Repository("https://example.org/train.git", "v2")
@@ -76,7 +76,7 @@ func ExampleBuilder_Secret() {
 	//     workdir: {url: 'https://example.org/train.git', ref: v2}
 }
 
-// Data of buckets is seen where it lies, instead of being copied first.
+// Data in buckets is mounted instead of being copied first.
 func ExampleTask_Mount() {
 	b := client.NewJob("scan")
 	b.Task("scan", "./scan data results").
@@ -99,8 +99,8 @@ func ExampleTask_Mount() {
 	//       - {uri: 's3://lab/results', path: results, mount: cached}
 }
 
-// A gang of two roles in one zone. A worker whose script fails begins anew, at most three times, while the others go on;
-// two more machines join when there is room.
+// A gang of two roles in one zone. A worker whose script fails restarts, at most three times, while the other members
+// keep running; two more machines join when there is room.
 func ExampleTask_Role() {
 	b := client.NewJob("learn")
 	gpu := client.Resources{Accelerators: "A100:1"}

@@ -19,8 +19,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// TestMain runs the examples on a broker of their own, whose machines are processes of this program. They find it as
-// the command line would.
+// TestMain runs the examples on a broker whose machines are processes of this program. The examples find it as the
+// command line would.
 func TestMain(m *testing.M) {
 	proc.Reexec()
 	rsh.Reexec()
@@ -54,7 +54,7 @@ func onABroker(run func() int) int {
 	return code
 }
 
-// A job of two tasks: made, handed in, waited for, and what it printed.
+// Builds a job of two tasks, submits it, waits for it, and prints its output.
 func Example() {
 	ctx := context.Background()
 	c, err := client.Find(ctx) // the broker that the command line would use
@@ -113,7 +113,7 @@ func ExampleClient_PlanJob() {
 	// Output: optimal 1 true true
 }
 
-// A job that does not succeed is a *JobFailed, with the reason.
+// A job that does not succeed returns a *JobFailed with the reason.
 func ExampleClient_Wait() {
 	ctx := context.Background()
 	c, err := client.Find(ctx)
@@ -136,7 +136,7 @@ func ExampleClient_Wait() {
 	// Output: true failed broken
 }
 
-// What is wrong with a file is an *apitypes.Problem that names the place.
+// An error in a file is an *apitypes.Problem that names the place.
 func ExampleClient_Submit() {
 	ctx := context.Background()
 	c, err := client.Find(ctx)
@@ -150,7 +150,7 @@ func ExampleClient_Submit() {
 	// Output: true x.yaml 4 tasks.a.after[0]
 }
 
-// A gang starts together or not at all; the file is that of `tradewind submit`.
+// A gang starts together or not at all. The file is the one that `tradewind submit` accepts.
 func ExampleBuilder() {
 	b := client.NewJob("gang").Fastest().Budget(40)
 	b.Task("data", "python prepare.py").Output("samples", 40).Time(20 * time.Minute)

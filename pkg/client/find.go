@@ -39,8 +39,8 @@ type EndpointError struct {
 // Error implements error.
 func (e *EndpointError) Error() string { return e.Reason + " (" + e.Hint + ")" }
 
-// Find makes a client of the broker that the command line would use: that of $TRADEWIND_ENDPOINT (see At), else the one
-// running for $TRADEWIND_STATE or the default state folder. If there is neither, it returns ErrNoBroker.
+// Find makes a client of the broker that the command line would use: the one at $TRADEWIND_ENDPOINT (see At), else the
+// one running for $TRADEWIND_STATE or the default state folder. If there is neither, it returns ErrNoBroker.
 func Find(ctx context.Context) (*Client, error) {
 	if endpoint := os.Getenv(EnvEndpoint); endpoint != "" {
 		return At(ctx, endpoint)
@@ -91,8 +91,8 @@ func Open(ctx context.Context, base, region, token string) (*Client, error) {
 // gatewayHost matches the default domain of an API in API Gateway.
 var gatewayHost = regexp.MustCompile(`^[a-z0-9]+\.execute-api\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?$`)
 
-// ReadEndpoint checks a broker's URL. It returns it without a trailing slash, and the AWS region for which requests are
-// signed ("" for none); sign is the region that the user set. The error is an *EndpointError.
+// ReadEndpoint checks a broker's URL. It returns the URL without a trailing slash, and the AWS region for which
+// requests are signed ("" for none); sign is the region that the user set. The error is an *EndpointError.
 func ReadEndpoint(raw, sign string) (base, region string, err error) {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {

@@ -36,7 +36,7 @@ func TestReadEndpoint(t *testing.T) {
 		}
 	}
 	if _, region, err := client.ReadEndpoint("https://broker.example.com", "eu-north-1"); err != nil || region != "eu-north-1" {
-		t.Errorf("a name of one's own is signed for %q, %v", region, err)
+		t.Errorf("a custom host name is signed for %q, %v", region, err)
 	}
 }
 

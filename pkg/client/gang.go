@@ -19,6 +19,6 @@ func (t *Task) Framework(f dag.Framework) *Task { t.t.Framework = f; return t }
 // Within sets how close to each other the machines of the gang must be. All tasks of a gang need the same value.
 func (t *Task) Within(w dag.Within) *Task { t.t.Within = w; return t }
 
-// React sets what happens to the gang, or to a task without a gang, after an event of the task:
-// dag.Reaction{Event: dag.PodFailed, Action: dag.RestartRole, Limit: 3}. The first matching reaction applies.
+// React sets the reaction of the gang, or of a task without a gang, to an event of the task: dag.Reaction{Event:
+// dag.PodFailed, Action: dag.RestartRole, Limit: 3}. The first matching reaction applies.
 func (t *Task) React(r dag.Reaction) *Task { t.t.On = append(t.t.On, r); return t }

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// found is the broker of the tests.
+// found returns the broker of the tests.
 func found(t *testing.T) *client.Client {
 	t.Helper()
 	c, err := client.Find(context.Background())
@@ -40,7 +40,7 @@ func TestSubmitJobUploadsLocalFiles(t *testing.T) {
 		var bad *dag.Error
 		if err := call(); !errors.As(err, &bad) || bad.Field != "tasks.cat.inputs[0]" ||
 			!strings.Contains(bad.Reason, "there is no ") || !strings.Contains(bad.Hint, "paths begin at ") {
-			t.Errorf("%s of what is not there: %v", what, err)
+			t.Errorf("%s of a job with a missing file: %v", what, err)
 		}
 	}
 	if err := os.WriteFile("answer.txt", []byte("42\n"), 0o600); err != nil {
@@ -76,7 +76,7 @@ func TestSubmitJobRejectsSecretWithoutValue(t *testing.T) {
 	}
 }
 
-// Who did not look at the error of Builder.Job has no job.
+// If the caller ignores the error of Builder.Job, there is no job to submit.
 func TestNilJobIsError(t *testing.T) {
 	c := found(t)
 	_, submitted := c.SubmitJob(context.Background(), nil)

@@ -50,7 +50,7 @@ func (c *Client) Machines(ctx context.Context, ended bool) (*apitypes.MachineLis
 	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/machines", query: q}, &out)
 }
 
-// Usage returns what the queues held in the given period up to now, at most 744 hours.
+// Usage returns the use of the queues in the given period up to now, at most 744 hours.
 func (c *Client) Usage(ctx context.Context, last time.Duration) (*apitypes.UsageView, error) {
 	var out apitypes.UsageView
 	q := url.Values{"hours": {strconv.FormatFloat(last.Hours(), 'f', -1, 64)}}

@@ -10,7 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// A call whose answer is lost is made again: without a key of the caller's it has one of its own, and is one job.
+// A call whose response was lost is repeated. Without the caller's key it has a generated one, so that it creates one
+// job.
 func TestRetriedSubmitIsOneJob(t *testing.T) {
 	var keys []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestGoDocsExampleRuns has the first program of docs/go.md run in a module of its own, as a stranger has it, on the
-// broker of the tests. The module takes the versions of this one, so that nothing is looked up.
+// TestGoDocsExampleRuns runs the first program of docs/go.md in a separate module, as a user would, on the broker of
+// the tests. The module uses the versions of this one, so that the test downloads nothing.
 func TestGoDocsExampleRuns(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Visiting says which machine a user wants to visit, and for what.
+// Visiting names the machine that a user wants to visit, and the purpose.
 type Visiting struct {
 	Kind    tunnel.Kind `json:"kind"`
 	Rank    int         `json:"rank,omitempty"`

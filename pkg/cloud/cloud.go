@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Kind is the type of a failure; it decides what failover does.
+// Kind is the type of a failure; it decides the reaction of failover.
 type Kind string
 
 // The kinds of failure, and how the broker handles each.
@@ -39,7 +39,8 @@ const (
 )
 
 // CodeNoCredentials is the code of a failure of kind Auth whose cause is that there are no credentials, or that they
-// are not valid any more. Unlike a missing right, credentials do not come by themselves.
+// are not valid any more. Unlike a missing right, which may still be propagating, credentials do not appear without a
+// user.
 const CodeNoCredentials = "NoCredentials"
 
 // Error is a cloud's failure with its kind.
@@ -52,7 +53,7 @@ type Error struct {
 	// AskAgain is how long the broker skips this place after its first failure, if retrying is free: a driver that
 	// watches a cluster knows whether it is full. 0 lets the broker decide.
 	RetryAfterFull time.Duration
-	// Scope is what the failure concerns, if that is not what its kind blocks.
+	// Scope is the scope of the failure, if it differs from the scope that its kind blocks.
 	Scope Scope
 	// Class is the exhausted quota, for a failure of kind Quota: a group of package quotas. Empty is the family of the
 	// machine type.
@@ -203,8 +204,8 @@ type Machine struct {
 	Launched time.Time
 	// Reason why a machine ended without a request: "spot-interruption".
 	Reason string
-	// Fault is set if the machine could not start and settings of the account are the cause: what happened, and the
-	// next step of the user. Another machine there would end in the same way.
+	// Fault is set if the machine could not start because of the account's settings: the cause, and the next step of
+	// the user. Another machine there would end in the same way.
 	Fault string
 }
 

@@ -39,7 +39,7 @@ type Axis struct {
 	Values []string `json:"values"`
 }
 
-// OnFailure is what happens to a job after one of its tasks has failed for good.
+// OnFailure is the reaction of a job when one of its tasks has failed for good.
 type OnFailure string
 
 // StopJob, the default, ends the job. ContinueJob still runs the tasks that do not depend on a failed task, and then

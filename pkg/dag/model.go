@@ -91,7 +91,7 @@ type Job struct {
 	Regions []string `json:"regions,omitempty"`
 	// Placement has rules about the relative places of machines of several tasks; see Groups.
 	Placement []Placement `json:"placement,omitempty"`
-	// OnFailure is what happens after a task has failed for good: StopJob (the default) or ContinueJob.
+	// OnFailure is the reaction when a task has failed for good: StopJob (the default) or ContinueJob.
 	OnFailure OnFailure `json:"onFailure,omitempty"`
 	// Tasks are in the order of the file. Edges refer to them by index.
 	Tasks []Task `json:"tasks"`
@@ -306,7 +306,7 @@ type Input struct {
 // Output is data that the task saves.
 type Output struct {
 	Name string `json:"name"`
-	Path string `json:"path,omitempty"` // what to save, relative to $TRADEWIND_OUTPUT; empty is all of it
+	Path string `json:"path,omitempty"` // the path to save, relative to $TRADEWIND_OUTPUT; empty is the whole folder
 	URI  string `json:"uri,omitempty"`  // also copied there, if set
 	Size GiB    `json:"size,omitempty"`
 	// OnFailure copies the output to URI also if the command fails, provided that it exists: workflow engines read it

@@ -241,7 +241,7 @@ func cutDash(s string) (before, after string, found bool) {
 func ParseCPUsAtLeast(s string) (Range, error) { return parseAtLeast(s, ParseCPUs) }
 
 // ParseMemoryAtLeast reads memory as native files have it: a number alone is a minimum, =16 is exactly 16 GiB, and GB
-// is GiB. Memory is sold in GiB, and whoever writes 16GB means the machine with 16.
+// is GiB. Memory is sold in GiB, and a user who writes 16GB means the machine with 16 GiB.
 func ParseMemoryAtLeast(s string) (Range, error) {
 	return parseAtLeast(binaryMemory.Replace(s), ParseMemory)
 }

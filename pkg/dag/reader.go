@@ -65,7 +65,7 @@ func NameFromFile(file string) string {
 	return ToName(base, "job")
 }
 
-// ToName makes a name from any text: it replaces invalid characters with '-'. If nothing is left it returns
+// ToName makes a name from any text: it replaces invalid characters with '-'. If no character is left it returns
 // otherwise.
 func ToName(s, otherwise string) string {
 	b := []byte(strings.TrimSpace(s))

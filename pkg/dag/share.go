@@ -26,14 +26,14 @@ type Worker struct {
 // MaxWorkers is the maximum number of machines of a share group at the same time.
 const MaxWorkers = 64
 
-// What a task holds of a shared machine if it requests nothing.
+// The resources that a task holds of a shared machine if it requests none.
 const (
 	defaultHoldCPUs = 1
 	defaultHoldGiB  = 2
 )
 
-// Hold returns what a task holds of a shared machine while it runs: its vCPUs, and its memory in GiB. A task that
-// requests only one of the two holds 2 GiB for each vCPU.
+// Hold returns the resources that a task holds of a shared machine while it runs: its vCPUs, and its memory in GiB. A
+// task that requests only one of the two holds 2 GiB for each vCPU.
 func (t *Task) Hold() (cpus, gib float64) {
 	for i := range t.Resources {
 		cpus, gib = max(cpus, t.Resources[i].CPUs.Min), max(gib, t.Resources[i].Memory.Min)
@@ -42,8 +42,8 @@ func (t *Task) Hold() (cpus, gib float64) {
 	return cpus, cmp.Or(gib, cpus*defaultHoldGiB)
 }
 
-// Shares reports whether the task may share machines. Tasks whose machines belong together, that must find each other,
-// that serve, that have accelerators or that mount a bucket have machines of their own, whatever Share says.
+// Shares reports whether the task may share machines. Tasks with accelerators or mounted buckets, tasks on several
+// machines, gangs and services never share them, even if Share says so. See WhyNotShared.
 func (t *Task) Shares() bool {
 	return t.Share == ShareJob && t.WhyNotShared() == ""
 }
@@ -69,9 +69,9 @@ func (t *Task) WhyNotShared() string {
 	return ""
 }
 
-// ShareUnsaid is how the members of an array, or one of many alike tasks, share machines if the file does not say: with
-// each other if they can. Tasks with a setup do not, as they must not all change the machine at the same time, and tasks
-// that name a machine type do not, as they ask for that machine and not for a part of it.
+// ShareUnsaid returns how the members of an array, or one of many alike tasks, share machines if the file does not set
+// it. They share with each other, unless WhyNotShared has a reason, or they have a setup (several setups must not change
+// the machine at the same time), or they name a machine type (they ask for that machine, not for a part of it).
 func (t *Task) ShareUnsaid() Share {
 	named := slices.ContainsFunc(t.Resources, func(r Resources) bool { return r.InstanceType != "" })
 	if t.Setup == "" && !named && t.WhyNotShared() == "" {

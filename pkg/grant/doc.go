@@ -27,8 +27,8 @@
 // aborted are removed by a rule of the bucket (S3 and Google: AbortIncompleteMultipartUpload), after a week (Azure), or
 // by filegrant's Sweep.
 //
-// Only the broker lists and removes objects; no URL is granted for either. Not every cloud can limit a list to what an
-// attempt may read, and a removed object cannot be restored.
+// Only the broker lists and removes objects; no URL is granted for either. Not every cloud can limit a list to the
+// objects that an attempt may read, and a removed object cannot be restored.
 //
 // # What a cloud binds
 //

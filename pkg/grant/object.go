@@ -172,7 +172,7 @@ func parse(uri string) (Object, error) {
 	return o, nil
 }
 
-// badKey returns what is wrong with the key of an object or prefix, or "" if it is valid.
+// badKey returns the fault of the key of an object or prefix, or "" if it is valid.
 func badKey(key string) string {
 	switch {
 	case len(key) > MaxKey:

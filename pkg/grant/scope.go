@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Scope is what one attempt may access: URIs of objects and of prefixes. "s3://b/in" is the object in and all below
-// in/; "s3://b/in/" is only what is below in/; "s3://b" is the whole bucket. A URI that Parse would reject allows
-// nothing, and neither does the root of the disk. Permission to write does not include permission to read.
+// Scope is the data that one attempt may access: URIs of objects and of prefixes. "s3://b/in" is the object in and
+// everything below in/; "s3://b/in/" is only the part below in/; "s3://b" is the whole bucket. A URI that Parse would
+// reject allows nothing, and neither does the root of the disk. Permission to write does not include permission to
+// read.
 type Scope struct {
 	Read  []string
 	Write []string

@@ -1,7 +1,7 @@
-// Package identity verifies to the broker which machine it talks to: it checks what a machine's cloud
-// has signed about it. Each cloud is a sub-package; identitytest is the conformance suite that all of them pass.
+// Package identity verifies to the broker which machine it talks to: it checks the statement about a machine that its
+// cloud has signed. Each cloud is a sub-package; identitytest is the conformance suite that all of them pass.
 //
-// A verifier proves what a machine is and decides nothing: the broker checks whether it is the machine that it
+// A verifier proves the identity of a machine and decides nothing: the broker checks whether it is the machine that it
 // launched. The trusted certificates, keys and addresses are settings of the deployment; nothing in a proof adds to
 // them.
 package identity
@@ -32,8 +32,9 @@ type Verifier interface {
 // Verifiers are the verifiers of a deployment by cloud name.
 type Verifiers map[string]Verifier
 
-// Machine returns what a hello proves about its machine, or nil if it has no proof or one of a cloud that this
-// deployment does not check. An invalid proof is not an error: it sets Machine.Fault. It fails with ErrUnavailable.
+// Machine returns the content of a hello's proof of its machine, or nil if the hello has no proof or one of a cloud
+// that this deployment does not check. An invalid proof is not an error: it sets Machine.Fault. It fails with
+// ErrUnavailable.
 func (v Verifiers) Machine(ctx context.Context, h wire.Hello) (*wire.Machine, error) {
 	if h.Proof == nil || v[h.Proof.Cloud] == nil {
 		return nil, nil

@@ -70,7 +70,7 @@ type Candidate struct {
 	// KgCO2 is the task's emissions here in kg CO2eq. It is used only by models with a carbon objective or cap;
 	// candidates on a grid with unknown emissions must not be in such a model.
 	KgCO2 float64 `json:"kgCO2,omitempty"`
-	// Site is what the tasks of a Together group must have in common, for example a zone. Empty means the place. It
+	// Site is the property that the tasks of a Together group must share, for example a zone. Empty means the place. It
 	// is used only for these groups.
 	Site string `json:"site,omitempty"`
 	// Zone is a part of the place, for Spread groups by zone. Empty means the whole place.

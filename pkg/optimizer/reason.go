@@ -21,7 +21,7 @@ const (
 	CarbonCap Constraint = "carbon cap"
 )
 
-// Reason says which constraint to relax, and to what value, to make an infeasible model feasible.
+// Reason names the constraint to relax, and the value to which to relax it, to make an infeasible model feasible.
 type Reason struct {
 	Constraint Constraint `json:"constraint"`
 	// Tasks are the ids of the tasks without candidates, or without a common site, in order.

@@ -11,6 +11,6 @@
 // §3 describes the model of conflicts (Model), §4 the partitions and policies, §5 the wind tunnel (package
 // windtunnel).
 //
-// The library uses no I/O, clock or random source. The caller decides what a slot is and how it is committed, for
-// example a machine of a pool or a vCPU of a quota.
+// The library uses no I/O, clock or random source. The caller defines slots and how they are committed: a slot is, for
+// example, a machine of a pool or a vCPU of a quota.
 package parsync

@@ -160,16 +160,17 @@ func (n *Network) packing() {
 	}
 }
 
-// search records which places were tried for a packed group. The last attempt is for a part of it.
+// search records the places that were tried for a packed group. If none is left, a last attempt places only a part of
+// the group.
 type search struct {
 	tried []bool
 	left  int // places not yet tried
 	last  bool
 }
 
-// aim chooses a place to try for each packed group without a place. It considers the places that were not tried and
-// could hold all of the group, and takes the one that lacks least room now. If there is none, it takes the place of
-// all that lacks least, for a part of the group.
+// aim chooses a place to try for each packed group without a place. Among the places that were not tried and could hold
+// the whole group, it takes the one that lacks the least room now. If there is none, it takes the place of all places
+// that lacks the least, for a part of the group.
 func (n *Network) aim(searches []search) {
 	x := n.places
 	for g := range x.groups {

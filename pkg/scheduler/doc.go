@@ -1,9 +1,7 @@
-// Package scheduler decides which tasks of many users' jobs run where and when,
-// in the terms of Volcano. A [Snapshot] of nodes, queues and jobs is opened as
-// a [Session]. A [Policy] names the actions that run one after the other
-// (enqueue, allocate, preempt, reclaim, backfill, reserve) and, in tiers, the plugins
-// that decide order, placement and victims. Closing the session returns a [Result]:
-// what to bind and evict, which room to keep, and which jobs change.
+// Package scheduler decides which tasks of many users' jobs run where and when, in the terms of Volcano. A [Snapshot]
+// of nodes, queues and jobs is opened as a [Session]. A [Policy] names the actions that run one after the other
+// (enqueue, allocate, preempt, reclaim, backfill, reserve) and, in tiers, the plugins that decide order, placement and
+// victims. Closing the session returns a [Result]: tasks to bind and evict, room to keep, and changed jobs.
 //
 //	s, err := scheduler.Open(snapshot, policy)
 //	s.Run()

@@ -7,8 +7,8 @@ import (
 
 // Plugin extends a session with rules for order, placement and eviction.
 type Plugin interface {
-	// Open registers the plugin's functions. The session already has its nodes, queues, jobs and tasks and what they
-	// hold; nothing has been decided yet.
+	// Open registers the plugin's functions. The session already has its nodes, queues, jobs and tasks with their
+	// resources; nothing has been decided yet.
 	Open(s *Session)
 }
 
@@ -74,9 +74,9 @@ type functions struct {
 	spaces          bool
 }
 
-// predicate returns why a task can not be placed on a node, or an empty string if it can. always checks what is
-// constant in a session, now checks what changes; with later it assumes that releasing tasks have stopped. Either may
-// be nil.
+// predicate returns why a task can not be placed on a node, or an empty string if it can. always is the check of
+// constant facts in a session, now the check of changing ones; with later it assumes that releasing tasks have stopped.
+// Either may be nil.
 type predicate struct {
 	plugin string
 	always func(c *Class, n *NodeInfo) string
@@ -128,8 +128,8 @@ func (s *Session) OrderNamespaces(f func(a, b *NamespaceInfo) int) {
 	}
 }
 
-// OrderJobs registers an order of the jobs of a queue and namespace. It may depend on what the two compared jobs hold,
-// but not on other jobs.
+// OrderJobs registers an order of the jobs of a queue and namespace. It may depend on the resources that the two
+// compared jobs hold, but not on other jobs.
 func (s *Session) OrderJobs(f func(a, b *JobInfo) int) {
 	if s.enabled(fnJobOrder) {
 		s.fn.jobOrders = append(s.fn.jobOrders, f)
@@ -158,15 +158,15 @@ func (s *Session) Prefer(f func(c *Class, n *NodeInfo) float64) {
 	}
 }
 
-// OrderNodes registers a score of nodes that may depend on what they hold; higher is better. The scores of all plugins
-// are added.
+// OrderNodes registers a score of nodes that may depend on their tasks; higher is better. The scores of all plugins are
+// added.
 func (s *Session) OrderNodes(f func(c *Class, n *NodeInfo) float64) {
 	if s.enabled(fnNodeOrder) {
 		s.fn.nodeOrders = append(s.fn.nodeOrders, f)
 	}
 }
 
-// Limit registers a limit on what a queue may hold.
+// Limit registers a limit on the resources that a queue may hold.
 func (s *Session) Limit(f LimitFn) {
 	if s.enabled(fnAllocatable) {
 		s.fn.allocatable = append(s.fn.allocatable, limitFn{s.opening.Name, f})

@@ -44,7 +44,7 @@ type JobInfo struct {
 	roles     []int // occupied or pipelined members by role
 	// order is the order of tasks; nil is the order of Tasks.
 	order []*TaskInfo
-	// Allocated is what its members hold or will hold, without those that are releasing.
+	// Allocated is the sum that its members hold or will hold, without those that are releasing.
 	Allocated Vector
 	// reserved is its reservation; nil if none.
 	reserved *Reservation
@@ -62,8 +62,8 @@ type QueueInfo struct {
 	Children []*QueueInfo
 	Depth    int
 	Jobs     []*JobInfo
-	// Allocated is what its jobs and those of its children hold or will hold. Wanted is what they additionally wait
-	// for. Admitted is the minimum that admitted jobs need to start.
+	// Allocated is the sum that its jobs and those of its children hold or will hold. Wanted is the additional sum for
+	// which they wait. Admitted is the minimum that admitted jobs need to start.
 	Allocated, Wanted, Admitted Vector
 }
 

@@ -9,14 +9,14 @@ const maxDevices = 64
 type NodeInfo struct {
 	Index int
 	Node  *Node
-	// Idle is what no task holds now. Future is what no task will hold once releasing tasks have stopped and pipelined
-	// tasks have their resources.
+	// Idle is the capacity that no task holds now. Future is the capacity that no task will hold once releasing tasks
+	// have stopped and pipelined tasks have their resources.
 	Idle, Future Vector
 	Tasks        []*TaskInfo // tasks that hold or will hold resources
 	running      []*TaskInfo // those that held resources when the session was opened; only these can be evicted
 	devices      []device
-	// most is the largest free share of any GPU, and whole the number of completely free GPUs, both now and without
-	// what pipelined tasks will take.
+	// most is the largest free share of any GPU, and whole the number of completely free GPUs, both now and without the
+	// part that pipelined tasks will take.
 	maxFree  int32
 	whole    int
 	labels   map[Pair]labelCount // nil unless a task has Near or Apart rules

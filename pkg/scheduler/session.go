@@ -102,7 +102,7 @@ func (t *TaskInfo) setState(to State) {
 
 func (t *TaskInfo) comes() bool { return t.State.Occupies() || t.State == Pipelined }
 
-// charge adds what a task holds to its job, queues and namespace, or subtracts it if sign is -1.
+// charge adds a task's resources to its job, queues and namespace, or subtracts them if sign is -1.
 func (t *TaskInfo) charge(sign int) {
 	req := t.Class.request
 	if sign < 0 {
@@ -180,7 +180,7 @@ func (j *JobInfo) schedulable() bool {
 	return (j.Phase == Inqueue || j.Phase == Started) && !j.blocked && j.stopped == Ignore && !j.Queue.Queue.Closed
 }
 
-// react applies the consequences of failures to jobs and their dependents, and counts what the other jobs want.
+// react applies the consequences of failures to jobs and their dependents, and counts the requests of the other jobs.
 func (s *Session) react() error {
 	for _, j := range s.Jobs {
 		if !j.Phase.Ended() && j.count[Failed] > 0 && j.Job.OnFailure != Ignore {

@@ -9,10 +9,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler/cluster"
 )
 
-// shares divides the cluster between queues. As plugin proportion it divides by weight: in each resource, the shares
-// of siblings grow in proportion to their weights, up to what each wants, until their parent's share is used up. As
-// plugin capacity (fixed), the configured Deserved is used. Either way a queue's guarantee is kept for it and its
-// capability is its maximum. Resources that no queue deserves are lent, and reclaimed later.
+// shares divides the cluster between queues. As plugin proportion it divides by weight: in each resource, the shares of
+// siblings grow in proportion to their weights, up to the amount that each wants, until their parent's share is used
+// up. As plugin capacity (fixed), the configured Deserved is used. Either way a queue's guarantee is kept for it and
+// its capability is its maximum. Resources that no queue deserves are lent, and reclaimed later.
 type shares struct {
 	fixed bool
 	s     *Session
@@ -26,7 +26,7 @@ type queueShare struct {
 	held       Vector  // the larger of allocated and guaranteed
 	below      Vector  // sum of held of the children
 	guarantees bool    // a child has a guarantee
-	amount     Limit   // what the children together may hold
+	amount     Limit   // the maximum for all children together
 }
 
 func (p *shares) Open(s *Session) {
@@ -222,8 +222,8 @@ func (p *shares) reclaimable(t *TaskInfo, candidates []*TaskInfo) []*TaskInfo {
 // closerEps is the smallest relevant difference between amounts, as a fraction of the cluster.
 const closerEps = 1e-9
 
-// excess returns by how much an amount exceeds what the queue deserves, as a fraction of the cluster: the largest value
-// over the requested resources.
+// excess returns by how much an amount exceeds the queue's deserved share, as a fraction of the cluster: the largest
+// value over the requested resources.
 func (p *shares) excess(q *QueueInfo, amount, request *Vector) float64 {
 	most := math.Inf(-1)
 	for r := range amount {
@@ -234,7 +234,7 @@ func (p *shares) excess(q *QueueInfo, amount, request *Vector) float64 {
 	return most
 }
 
-// covers reports whether the amount is within what the queue deserves, in the requested resources.
+// covers reports whether the amount is within the queue's deserved share, in the requested resources.
 func (p *shares) covers(q *QueueInfo, amount, request *Vector) bool {
 	deserved := &p.queue[q.Index].deserved
 	for r := range amount {

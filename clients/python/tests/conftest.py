@@ -1,4 +1,4 @@
-"""A real broker for the tests: bin/tradewind up, on a state folder of its own, in time that passes quickly."""
+"""A real broker for the tests: bin/tradewind up, with its own state folder and a small time scale."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ cgroup_manager = "cgroupfs"
 [containers]
 default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
 """
-"""What an engine that is itself confined can give."""
+"""The settings with which podman runs inside a container."""
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +35,7 @@ def containers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @contextmanager
 def running(folder: Path, containers: dict[str, str], *flags: str) -> Iterator[Path]:
-    """A broker that runs, with its state in a folder."""
+    """A running broker with its state folder."""
     if not PROGRAM.exists():
         pytest.skip(f"{PROGRAM} is not there: make build")
     command = [str(PROGRAM), "up", "--state", str(folder), "--time-scale", "0.01", *flags]
@@ -46,7 +46,7 @@ def running(folder: Path, containers: dict[str, str], *flags: str) -> Iterator[P
         up = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=written, env=environment)
     assert up.stdout is not None
     try:
-        assert up.stdout.readline(), log.read_text()  # it says that it is up when it is
+        assert up.stdout.readline(), log.read_text()  # it prints this line when it is ready
         yield folder
     finally:
         up.terminate()
@@ -55,14 +55,14 @@ def running(folder: Path, containers: dict[str, str], *flags: str) -> Iterator[P
 
 @pytest.fixture(scope="session")
 def state(tmp_path_factory: pytest.TempPathFactory, containers: dict[str, str]) -> Iterator[Path]:
-    """The state folder of a broker that runs."""
+    """The state folder of a running broker."""
     with running(tmp_path_factory.mktemp("state"), containers) as folder:
         yield folder
 
 
 @pytest.fixture(scope="session")
 def broker(containers: dict[str, str]) -> Callable[..., AbstractContextManager[Path]]:
-    """Starts another broker, with its state in the folder given and with further flags."""
+    """Starts another broker with the given state folder and additional flags."""
     return lambda folder, *flags: running(folder, containers, *flags)
 
 

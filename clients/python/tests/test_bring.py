@@ -1,4 +1,4 @@
-"""What a job names on this computer is brought along, with a broker that runs."""
+"""Uploads of local files and folders that a job names, with a running broker."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def calls(asked: list[httpx.Request]) -> list[str]:
-    """What was called since this was asked last."""
+    """The calls since the last time that this was read."""
     made = [f"{r.method} {r.url.path}" for r in asked]
     asked.clear()
     return made
@@ -205,7 +205,7 @@ Answer = Callable[[httpx.Request], httpx.Response]
 
 
 def broker(put: Answer, expires: Iterator[str]) -> Client:
-    """A client of a broker that has a bucket elsewhere for packs, and keeps nothing."""
+    """A client of a broker whose packs are in a remote bucket. The broker keeps nothing."""
 
     def answer(request: httpx.Request) -> httpx.Response:
         if request.method == "PUT":
@@ -229,7 +229,7 @@ def broker(put: Answer, expires: Iterator[str]) -> Client:
 
 
 def send(client: Client, here: Path) -> str:
-    """Brings a folder along, and says what the job then names."""
+    """Uploads a folder, and returns the reference that the job then has."""
     put(here, "code/main.sh", "true\n")
     name, body = client._bring(Job("j", Task("t", run="sh main.sh", workdir="code")))
     assert name == "j.json"

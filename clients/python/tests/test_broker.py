@@ -1,4 +1,4 @@
-"""The client with a broker that runs."""
+"""The client with a running broker."""
 
 from __future__ import annotations
 

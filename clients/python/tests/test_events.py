@@ -11,7 +11,7 @@ import httpx
 from tradewind import AsyncClient, Client
 
 REASON = "task t failed: wait\x85 \u2028 done"
-"""What a program has printed last: an ellipsis of Windows, read as Latin-1, ends a line to Unicode, as others do."""
+"""A reason that ends with a program's output. To Unicode, but not to the stream, some of its characters end a line."""
 
 VIEW = {
     "id": "j-1", "name": "j", "state": "failed", "objective": "cost", "queue": "default", "tasks": 0,

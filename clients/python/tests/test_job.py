@@ -1,4 +1,4 @@
-"""Jobs as they are written."""
+"""Jobs and the files that they produce."""
 
 from __future__ import annotations
 

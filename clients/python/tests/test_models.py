@@ -1,4 +1,4 @@
-"""The models are those of the API's description."""
+"""The models match the API's description."""
 
 from __future__ import annotations
 

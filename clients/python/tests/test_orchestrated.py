@@ -1,4 +1,4 @@
-"""What the integrations share, with a broker that runs."""
+"""The shared part of the integrations, with a running broker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_broker_that_is_away_is_waited_for(
 
     def say(text: str) -> None:
         said.append(text)
-        if "is waited for" in text:
+        if "waiting for the broker" in text:
             away.set()
 
     def wait(client: Client) -> None:
@@ -58,7 +58,7 @@ def test_patience_ends_without_a_cancelled_job(client: Client, monkeypatch: pyte
         run.client = Client("http://127.0.0.1:9", token="nobody")
         asked.append(run.id)
 
-    with pytest.raises(Unreachable, match="may go on there"):
+    with pytest.raises(Unreachable, match="may still run there"):
         _orchestrated.to_end(client, Job("on", Task("t", run="true", time="1m")), "k", print, started=gone)
     assert client.run(asked[0]).wait().state == "succeeded"
 

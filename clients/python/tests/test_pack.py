@@ -1,4 +1,4 @@
-"""Packs have the names that the program in Go gives them, and say what cannot be packed."""
+"""Packs have the same digests as those of the Go program, and errors name the files that cannot be packed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def put(folder: Path, name: str, content: str | bytes = "", mode: int = 0o644) -
 
 
 def everything(folder: Path) -> Path:
-    """A folder with all that a pack has a form for."""
+    """A folder with every kind of file that a pack can contain."""
     noise = random.Random(1)
     put(folder, "large.bin", noise.randbytes(5 << 20), 0o600)
     put(folder, "bin/run", "#!/bin/sh\n", 0o755)
@@ -51,8 +51,8 @@ def everything(folder: Path) -> Path:
     return folder
 
 
-# What `pack.Pack(ctx, dir, pack.Options{})` of internal/pack names these: tests/test_bring.py has the program pack the
-# same folder, so they are no more than what can be looked at without it.
+# The digests that `pack.Pack(ctx, dir, pack.Options{})` of internal/pack returns for these folders. tests/test_bring.py
+# compares with the program itself; these constants allow a comparison without the program.
 EVERYTHING = "sha256-8e91cc053ff06db531fc828a966e38baa93e9eb5e6cc77b8cfb8a7b1407ad284"
 OWN_RULES = "sha256-0f8564a94bb10ba594724c33ebdd75da7a2e9987e0c92c6c66d151433bdd864e"
 ONE_FILE = "sha256-6d25b3361df2220204708749847d9a191da030cf1723be05fb19c9f4f23f60ea"

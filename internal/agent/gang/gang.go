@@ -43,8 +43,8 @@ func Nodes(g *wire.Gang) (nodes []Node) {
 	return nodes
 }
 
-// The frameworks whose words are known, as job files have them (dag.Framework). An agent links no part of the job
-// model.
+// The names of the frameworks that this package supports, as job files have them (dag.Framework). An agent links no
+// part of the job model.
 const (
 	pyTorch    = "pytorch"
 	tensorFlow = "tensorflow"

@@ -22,8 +22,8 @@ import (
 // the speed of the disk, and reads everything else from the store. rclone then uploads nothing: its cache costs several
 // times the processor time of copying the file.
 //
-// A pass compares the folder with what has been uploaded. It uploads new and changed files, and removes from the
-// store what the task has removed. Only one pass runs at a time.
+// A pass compares the folder with the uploaded files. It uploads new and changed files, and removes from the store the
+// files that the task has removed. Only one pass runs at a time.
 type writeBehind struct {
 	overlay
 	send      func(ctx context.Context, dir string, files []string) error
@@ -78,8 +78,8 @@ func (b *writeBehind) close() {
 	b.done.Wait()
 }
 
-// run makes passes until it is stopped. It repeats a failed pass with growing pauses. Flush reports what is still not
-// uploaded when the task ends.
+// run makes passes until it is stopped. It repeats a failed pass with growing pauses. Flush reports the files that are
+// still not uploaded when the task ends.
 func (b *writeBehind) run(ctx context.Context) {
 	rest := quietTime
 	for clock.Pause(ctx, rest) == nil {
@@ -126,8 +126,8 @@ func (b *writeBehind) pass(ctx context.Context, quiet time.Duration) (open []str
 	if time.Since(b.lastRefresh) < refreshInterval {
 		return open, nil
 	}
-	// Whatever the task hid during this pass hides what rclone shows now. Remove that before rclone reads the
-	// listings again, because afterwards it looks the same as files that other machines have written since.
+	// rclone still shows the files that the task deleted during this pass. Remove them before rclone reads the listings
+	// again, because afterwards they look the same as files that other machines have written since.
 	if seen, err = b.scan(ctx); err == nil {
 		err = b.removeHidden(ctx, seen)
 	}
@@ -171,11 +171,11 @@ func (b *writeBehind) ready(seen *contents, quiet time.Duration) (ready, open []
 	return ready, open
 }
 
-// removeHidden removes from the store what the task has removed: uploaded files that are no longer in the folder, and
-// files of the store that the folder hides.
+// removeHidden deletes from the store the files that the task has deleted: uploaded files that are no longer in the
+// folder, and files of the store that the folder marks as deleted.
 //
-// rclone reads the store's listings again only after a pass. So what it shows in a hidden directory existed before
-// the task hid it, and was not written by another machine since.
+// rclone reads the store's listings again only after a pass. So every file that it shows in a hidden directory existed
+// before the task hid the directory; no other machine has written it since.
 func (b *writeBehind) removeHidden(ctx context.Context, seen *contents) error {
 	for _, file := range slices.Sorted(maps.Keys(b.sent)) {
 		if _, there := seen.files[file]; there {
@@ -199,8 +199,9 @@ func (b *writeBehind) removeHidden(ctx context.Context, seen *contents) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(seen.opaque)) {
-		// Every directory that a task creates is opaque. If it was created before rclone last read the listings, it
-		// now hides what others have since written to a directory of this name, which must not be removed.
+		// Every directory that a task creates is opaque. If the task created it before rclone last read the listings,
+		// the directory now hides files that others have since written to a directory of this name. These must not be
+		// removed.
 		if seen.opaque[name].Before(b.lastRefresh) {
 			b.applied[name] = true
 		}

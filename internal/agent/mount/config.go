@@ -17,7 +17,7 @@ import (
 // config is the configuration of one rclone process, in files that only its user can read.
 type config struct {
 	dir, path string
-	remote    string // what is mounted, in rclone's syntax
+	remote    string // the mounted bucket or folder, in rclone's syntax
 	notes     string // path of this remote's metadata, relative to the cache's directory for metadata
 	write     func(grant.Credentials) error
 	extra     []string // environment variables: paths of files, never secrets

@@ -6,6 +6,6 @@
 // rclone's remote control, a socket in the directory of those files, and from the metadata that rclone's cache keeps
 // for every file that has not been uploaded yet, which outlives rclone.
 //
-// The package knows nothing of tasks. Package agent decides what is mounted where, and what happens to a task that
+// The package does not use tasks. Package agent decides which inputs are mounted and where, and how a task ends that
 // loses a mount.
 package mount

@@ -214,7 +214,7 @@ func (m *Mount) ready(ctx context.Context) error {
 // Writes reports whether a task may write to the mount.
 func (m *Mount) Writes() bool { return m.spec.Mode.writes() }
 
-// URI returns what is mounted.
+// URI returns the URI of the mounted bucket or folder.
 func (m *Mount) URI() string { return m.spec.URI }
 
 // Renew replaces the credentials. rclone starts to use the new ones before the old ones expire.
@@ -254,7 +254,8 @@ func ended(program string, t *proc.Tree) string {
 	return program + " ended"
 }
 
-// Close unmounts at once, even during uploads, and removes the mount's files on disk. What was not flushed is lost.
+// Close unmounts at once, even during uploads, and removes the mount's files on disk. Data that was not flushed is
+// lost.
 func (m *Mount) Close() {
 	if m.behind != nil && m.behind.stop != nil {
 		m.behind.close()
@@ -295,8 +296,8 @@ func unmount(points ...string) {
 // if a mount still exists, because removing the directory would then remove the objects in a bucket.
 func Clear(ctx context.Context, dir string) error { return clearOf(ctx, dir, deviceName) }
 
-// ClearAll unmounts everything at or below a directory that is about to be removed, including what a task has mounted
-// itself.
+// ClearAll unmounts everything at or below a directory that is about to be removed, including mounts that a task has
+// made.
 func ClearAll(ctx context.Context, dir string) error { return clearOf(ctx, dir, "") }
 
 // clearOf unmounts the mounts whose device name begins with device.

@@ -116,7 +116,7 @@ func opaqueSince(dir string) (made time.Time, ok bool) {
 }
 
 // createdAt returns when a directory was created. If the file system does not know, it returns a time long ago, so that
-// nothing is removed that other machines may have written.
+// files of other machines count as newer and are kept.
 func createdAt(dir string) time.Time {
 	var st unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, dir, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st)

@@ -125,8 +125,8 @@ fi
 
 const installWithin = 10 * time.Minute
 
-// InstallFUSE installs what CheckFUSE reports missing. It needs root, and must only be used on machines that only one
-// task uses.
+// InstallFUSE installs the parts that CheckFUSE reports missing. It needs root, and must only be used on a machine with
+// a single task.
 func InstallFUSE(ctx context.Context, environ []string) error {
 	ctx, cancel := context.WithTimeout(ctx, installWithin)
 	defer cancel()

@@ -20,7 +20,7 @@ const (
 	azureHorizon = 15 * time.Minute
 )
 
-// azureEnds are the types of events that end what runs on a machine. A Freeze only pauses it for seconds.
+// azureEnds are the types of events that end the processes of a machine. A Freeze only pauses them for seconds.
 var azureEnds = []string{"Preempt", "Reboot", "Redeploy", "Terminate"}
 
 // azure polls the Scheduled Events document.

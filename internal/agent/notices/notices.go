@@ -115,8 +115,9 @@ func New(cloud string, c Config) (Watcher, error) {
 	return nil, fmt.Errorf("%w: %q is not one of aws, gcp, azure, kubernetes", ErrUnknown, cloud)
 }
 
-// Leads runs a watcher until ctx ends. The returned channel, for agent.Config.Notices, receives how long until the
-// machine is taken, and is closed at the end. Advice is only logged: the broker also receives it, and decides.
+// Leads runs a watcher until ctx ends. The returned channel, for agent.Config.Notices, receives the time left before
+// the cloud takes the machine. It is closed at the end. Notices that only advise a move are logged: the broker receives
+// them too, and decides.
 func Leads(ctx context.Context, w Watcher, now func() time.Time, log *slog.Logger) <-chan time.Duration {
 	leads := make(chan time.Duration, 1)
 	go func() {

@@ -19,7 +19,7 @@ type Identity struct {
 	key  ed25519.PublicKey
 }
 
-// New derives the identity from a key. what separates identities for different uses of the same key.
+// New derives the identity from a key. what is a text that makes identities for different uses of the same key differ.
 func New(key []byte, what string) (*Identity, error) {
 	mac := hmac.New(sha256.New, key)
 	_, _ = mac.Write([]byte("tradewind: " + what)) // never fails

@@ -48,8 +48,8 @@ func (e *Exchange) serveContent(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(w, body) // the receiver notices missing bytes
 }
 
-// await waits until this node has the content. It does not wait if this node has finished staging, because then it
-// will not get it any more.
+// await waits until this node has the content. It does not wait if this node has finished staging, because then the
+// content will not arrive any more.
 func (e *Exchange) await(ctx context.Context, id string) (stage.Held, bool) {
 	e.mu.Lock()
 	h, ok := e.have[id]

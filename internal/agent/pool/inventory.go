@@ -25,7 +25,7 @@ type Inventory struct {
 	// Accelerator is the catalogue's name of its GPUs, and Accelerators the number of GPUs with that name.
 	Accelerator  string
 	Accelerators int
-	// Notes list for users what was left out.
+	// Notes list, for users, the parts of the machine that were left out.
 	Notes []string
 }
 

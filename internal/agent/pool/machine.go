@@ -294,8 +294,8 @@ func (m *Machine) join(ctx context.Context) error {
 	}
 }
 
-// sync reports the machine's state and returns the agents that should run. If the token is no longer valid, the
-// machine joins again, if it can.
+// sync reports the machine's state and returns the agents that should run. If the token is no longer valid, sync tries
+// to join the machine again.
 func (m *Machine) sync(ctx context.Context, leaving bool) (wire.PoolOrders, error) {
 	running, ended, err := m.agents.report(ctx)
 	if err != nil {

@@ -87,7 +87,7 @@ type supervision struct {
 type reaped struct {
 	pid  int
 	ws   syscall.WaitStatus
-	peak int64 // bytes of memory that it, or the largest of its own children, has used
+	peak int64 // peak memory, in bytes, of the process or of its largest child
 }
 
 // supervise starts the task, waits until all of its processes have ended, and returns the supervisor's exit code.

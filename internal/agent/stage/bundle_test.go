@@ -22,7 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// manySmall has more small files than are moved separately, and a file of every kind.
+// manySmall has so many small files that they are bundled, and a file of every kind.
 func manySmall() tree {
 	want := tree{"empty": "", "large": random(manyParts), "middle": random(600 << 10), "link": "-> small00"}
 	for i := range 40 {

@@ -102,7 +102,7 @@ func (t Transfer) getAll(ctx context.Context, list []wanted) error {
 	})
 }
 
-// mustReadAgain reports whether content did not match what was expected, so that another read may help.
+// mustReadAgain reports whether content did not match its expected size or digest, so that another read may help.
 func mustReadAgain(err error) bool { return errors.Is(err, errAgain) }
 
 // errAgain marks a file that must be read again from its beginning.

@@ -79,7 +79,7 @@ func (t Transfer) sign(ctx context.Context, list []*granted) error {
 	return nil
 }
 
-// exchange is one granted request, and what to do with its answer.
+// exchange is one granted request, and the function that handles its response.
 type exchange struct {
 	*granted
 	rang *grant.Range              // of a get: only these bytes; nil is all

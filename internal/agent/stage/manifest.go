@@ -13,7 +13,7 @@
 // Names are never trusted. Every path from a manifest, a bucket listing or an assignment must stay inside its
 // directory. All paths are opened through os.Root, which enforces this whatever links exist.
 //
-// The package knows nothing of tasks: package agent decides what is staged where, and when.
+// The package does not use tasks: package agent decides which files are staged where, and when.
 package stage
 
 import (

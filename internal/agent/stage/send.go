@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// sending is one request with a body, and what to do before and after it.
+// sending is one request with a body, and the functions to call before and after it.
 type sending struct {
 	granted
 	what   string                                   // name for messages

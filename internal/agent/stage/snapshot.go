@@ -22,11 +22,11 @@ func Unfinished(p string) bool {
 	return strings.HasSuffix(p, ".tmp") || strings.HasSuffix(p, "~") || strings.HasSuffix(p, partSuffix)
 }
 
-// Snapshot copies src to dst, which it empties first, as it was at one moment: nothing in src changed between the
-// first and the last listing. If something changes, it starts again, until ctx ends; then it returns ErrChanging. It
-// returns src's Fingerprint. It leaves out what cannot be represented and calls note for it. The disk belongs to the
-// task: if there is not enough space for a copy, Snapshot returns ENOSPC before it uses any, and it removes failed
-// copies.
+// Snapshot copies src to dst, which it empties first, as src was at one moment: nothing in src changed between the
+// first and the last listing. If a file changes, Snapshot starts again, until ctx ends; then it returns ErrChanging. It
+// returns src's Fingerprint. It leaves out files that a manifest cannot represent, and calls note for them. The disk
+// belongs to the task: if there is not enough space for a copy, Snapshot returns ENOSPC before it uses any, and it
+// removes failed copies.
 func Snapshot(ctx context.Context, src, dst string, note func(string)) (fingerprint string, err error) {
 	from, err := os.OpenRoot(src)
 	if err != nil {
@@ -186,9 +186,9 @@ func racyEntry(entries []entry, began time.Time) string {
 	return ""
 }
 
-// Fingerprint returns a string that is the same as long as names, sizes, links and modification times in a directory
-// are the same; "" for a directory without files. It ignores unfinished files and what cannot be represented, for
-// which it calls note.
+// Fingerprint returns a string that stays the same as long as the names, sizes, links and modification times in a
+// directory do; "" for a directory without files. It ignores unfinished files, and files that a manifest cannot
+// represent; it calls note for the latter.
 func Fingerprint(ctx context.Context, dir string, note func(string)) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -74,7 +74,7 @@ func (s *source) section(from, length int64) opener {
 	}
 }
 
-// exactReader returns ErrChanging if a file has become shorter than what should be sent.
+// exactReader returns ErrChanging if a file has become shorter than the announced size.
 type exactReader struct {
 	r    io.Reader
 	left int64

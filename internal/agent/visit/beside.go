@@ -56,7 +56,7 @@ func (p *Place) noConnection(port int, err error) string {
 // Idle is how long a visit other than a command may be idle. Wall time.
 const Idle = time.Hour
 
-// startsWithin is the maximum time until the user's client sends what to run, and leavesWithin the maximum time until
+// startsWithin is the maximum time until the user's client sends its command, and leavesWithin the maximum time until
 // it disconnects after the command has ended.
 const (
 	startsWithin = time.Minute

@@ -17,7 +17,7 @@ type Proof struct {
 // MaxProof is the maximum size of a proof's document, in bytes.
 const MaxProof = 16 << 10
 
-// Machine is what a proof proves. A field is empty if the cloud does not attest it.
+// Machine is the content of a proof. A field is empty if the cloud does not attest it.
 type Machine struct {
 	Cloud   string
 	Account string // account, project or subscription

@@ -43,7 +43,7 @@ type PoolClaims struct {
 // PoolTokenTick is the resolution of the times in a token.
 const PoolTokenTick = time.Second
 
-// PoolCapacity is what a machine has, or the part of it that one agent uses.
+// PoolCapacity is the capacity of a machine, or the part of it that one agent uses.
 type PoolCapacity struct {
 	CPUs         float64 `json:"cpus" minimum:"0" doc:"vCPUs"`
 	MemoryGiB    float64 `json:"memoryGiB" minimum:"0" doc:"Memory, GiB"`

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// LogMark says when a log was written: what begins at byte Offset was read from the task at At.
+// LogMark says when a part of a log was written: the agent read the data that begins at byte Offset from the task at
+// At.
 type LogMark struct {
 	Offset int64
 	At     time.Time // in milliseconds

@@ -72,7 +72,7 @@ type Hello struct {
 	Rank int `json:"rank,omitempty"`
 }
 
-// Command is what a node should do.
+// Command is an order to a node.
 type Command string
 
 // The commands.
@@ -245,13 +245,13 @@ const (
 	PhaseTimeout = "timeout" // setup or run, ended because the task's timeout had passed
 )
 
-// Values of Report.Fault: what failed in the place of the task.
+// Values of Report.Fault: the part that failed instead of the task.
 const (
 	FaultDisk  = "disk"  // the machine's disk is full
 	FaultStore = "store" // the disk of a store is full: of the job's data, or of an output
 )
 
-// Event is what happened to an attempt on one node.
+// Event is a change of an attempt on one node.
 type Event string
 
 // The events of a node.

@@ -64,7 +64,7 @@ func TestAppendIsIdempotent(t *testing.T) {
 				sent = to
 			case from != sent && errors.As(err, &offset) && errors.Is(err, api.ErrLogOffset):
 				if offset.Want != int64(sent) {
-					t.Fatalf("told to go on at %d, had %d", offset.Want, sent)
+					t.Fatalf("the store wants %d next, but %d bytes were sent", offset.Want, sent)
 				}
 				if err := s.Append(context.Background(), log, offset.Want, []byte(want[sent:])); err != nil {
 					t.Fatal(err)
@@ -99,7 +99,7 @@ func TestLogIsTruncatedWithNotice(t *testing.T) {
 	if err != nil || size != int64(len(got)) {
 		t.Errorf("size = %d, %v", size, err)
 	}
-	// An agent that starts over is sent to the end of what is kept.
+	// The store sends a restarted agent to the end of the stored log.
 	var offset *api.OffsetError
 	if err := send(0, "0123456"); !errors.As(err, &offset) || offset.Want != 10 {
 		t.Errorf("append at 0: %v", err)
@@ -139,7 +139,7 @@ func TestRejectsNamesOutsideFolder(t *testing.T) {
 			t.Errorf("%+v: %v", log, err)
 		}
 	}
-	// A link out of the folder is not followed either.
+	// The store does not follow a link that leads out of its folder either.
 	if err := os.Symlink(dir, filepath.Join(dir, "logs", "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -211,6 +211,6 @@ func TestAppendWakesWaiters(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Wait(ctx, log, pieces); !errors.Is(err, context.Canceled) {
-		t.Errorf("waiting in vain: %v", err)
+		t.Errorf("waiting without an append: %v", err)
 	}
 }

@@ -79,7 +79,7 @@ func (s *scale) ticks(about int) []Tick {
 	case !s.Log:
 		return Ticks(s.from, s.to, about)
 	}
-	factors := []float64{1} // the powers of ten, with values between them if there are few
+	factors := []float64{1} // powers of ten; on a short axis also twice and five times each
 	if s.to/s.from < 1000 {
 		factors = []float64{1, 2, 5}
 	}

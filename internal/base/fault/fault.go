@@ -1,5 +1,4 @@
-// Package fault describes what is wrong in a file that a user wrote: in which line and field, why, and what to do
-// about it.
+// Package fault describes an error in a file that a user wrote: its line and field, the reason, and how to fix it.
 //
 // It also writes the parts of such messages: the word that a misspelt one was meant as ([Nearest]), a piece of the file
 // ([Quote]) and short amounts ([Number]).
@@ -20,7 +19,7 @@ import (
 // ErrLimit is wrapped by errors for something that exceeds a limit.
 var ErrLimit = errors.New("beyond a limit")
 
-// Error describes what is wrong, with its place as far as it is known.
+// Error describes an error in a file, with its place if it is known.
 type Error struct {
 	File string // as the user named it; empty if it was not read from a file
 	// Line and Column count from 1, the column in bytes; 0 is unknown.
@@ -29,11 +28,11 @@ type Error struct {
 	// JSON, adag/job[3]/@runtime in XML. Empty if the error is about the whole file.
 	Field  string
 	Reason string
-	Hint   string // what to do about it; may be empty
+	Hint   string // how to fix it; may be empty
 
 	Cause error // for errors.Is and As; may be nil
 
-	// Also are further faults of the same file, without further ones of their own. See [Faults].
+	// Also are further faults of the same file. Their Also is empty. See [Faults].
 	Also []*Error
 	// Cut is true if there are more faults than Also has.
 	Cut bool

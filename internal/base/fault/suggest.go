@@ -18,8 +18,8 @@ func DidYouMean(word string, known []string) string {
 	return ""
 }
 
-// elsewhere has the names that other tools use for fields, without - and _, and what to write here: a field, or a field
-// with its value.
+// elsewhere maps the names that other tools use for fields, without - and _, to the text to write here: a field, or a
+// field with its value.
 var elsewhere = map[string]string{
 	"dependson": "after", "dependencies": "after", "depends": "after", "needs": "after", "requires": "after",
 	"attempts": "retries", "restarts": "retries", "command": "run", "commands": "run", "cmd": "run", "script": "run",
@@ -37,8 +37,8 @@ var elsewhere = map[string]string{
 // ofResources are the fields that belong to resources, so that they can be suggested where resources is known.
 var ofResources = []string{"cpus", "memory", "accelerators", "market: spot", "disk", "image", "maxUSDPerHour"}
 
-// OneOf returns a hint for an unknown word: what to write for the name that another tool uses, or else the nearest
-// known word, or else the list of known words.
+// OneOf returns a hint for an unknown word: the text to write here for another tool's name, or else the nearest known
+// word, or else the list of known words.
 func OneOf(word string, known []string) string {
 	if here, ok := elsewhere[fold(word)]; ok {
 		field, _, valued := strings.Cut(here, ":")

@@ -21,8 +21,8 @@ func Write(path string, mode fs.FileMode, body []byte) error {
 	return Fill(path, mode, func(w io.Writer) error { _, err := w.Write(body); return err })
 }
 
-// Fill sets the content of a file to what fill writes, and its mode. When it returns, they are on disk. If fill
-// fails, the file does not change.
+// Fill sets the content of a file to the output of fill, and sets its mode. When Fill returns, both are on disk. If
+// fill fails, the file does not change.
 func Fill(path string, mode fs.FileMode, fill func(io.Writer) error) error {
 	return disk{(*os.File).Sync, os.Rename}.fill(path, mode, fill)
 }

@@ -4,7 +4,7 @@ package names
 
 import "strings"
 
-// What most names are made of.
+// The characters of most names.
 const (
 	Lower  = "abcdefghijklmnopqrstuvwxyz"
 	Upper  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// step is the most that one Read returns, in bytes: a parser handles this much before it notices the end.
+// step is the maximum size of one Read, in bytes: a parser handles this much before it notices the end.
 const step = 64 << 10
 
 // Reader returns a reader of data that returns the error of the context when it has ended.

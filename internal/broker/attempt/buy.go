@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Buying is what the decisions about buying an admitted attempt depend on.
+// Buying is the input of the decisions about buying an admitted attempt.
 type Buying struct {
 	Job     record.Job
 	task    record.Task
@@ -29,13 +29,15 @@ type Buying struct {
 	regions []string // that the job allows
 	blocks  []apitypes.Block
 	others  bool // another replica of its service is ready; loaded by LoadRefused only
-	// held says which clusters run on the reserved capacity that the attempt is planned on, inUse how much they take.
+	// held lists the clusters on the reserved capacity that the attempt is planned on; inUse is how much of it they
+	// use.
 	held  record.Occupancy
 	inUse apitypes.Amount
 }
 
-// Reload reloads what may have changed since an attempt's intent: the job and the cluster. While the attempt is being
-// launched, nothing else writes its record or its task's; whatever ends the attempt changes the cluster.
+// Reload reloads the records that may have changed since an attempt's intent: the job and the cluster. While the
+// attempt is being launched, no other process writes its record or its task's; whatever ends the attempt changes the
+// cluster.
 func (st Buying) Reload(u recordcache.Reader) (now Buying, err error) {
 	now = st
 	job, cluster := record.JobKey(st.Job.ID), record.ClusterKey(st.Cluster.ID)
@@ -49,7 +51,7 @@ func (st Buying) Reload(u recordcache.Reader) (now Buying, err error) {
 	return now, err
 }
 
-// LoadBuying loads what the decisions about buying an admitted attempt depend on.
+// LoadBuying loads the input of the decisions about buying an admitted attempt.
 func LoadBuying(u recordcache.Reader, job string, task, attempt int) (st Buying, err error) {
 	id := record.ClusterID(job, task, attempt)
 	if err := u.Preload(record.JobKey(job), record.TaskKey(job, task), record.AttemptKey(job, task, attempt),
@@ -203,8 +205,8 @@ func DecideIntent(st *Buying, cfg config.Config, now time.Time) (d record.Decisi
 	return d, true
 }
 
-// continueLaunch reports whether an earlier launch continues. It does not if the job is ending: then what an earlier
-// try may have bought is ended.
+// continueLaunch reports whether an earlier launch continues. If the job is ending, it does not: the machines that the
+// earlier try may have bought are ended.
 func (st *Buying) continueLaunch() (d record.Decision, proceed bool) {
 	launching := st.Cluster.State == record.ClusterLaunching
 	if launching && st.ending() {
@@ -232,7 +234,7 @@ func decideBlocked(st *Buying, reason string, now time.Time) record.Decision {
 	return d
 }
 
-// decideUnbought ends an attempt before its cloud was called, and gives back what it held.
+// decideUnbought ends an attempt before its cloud was called, and releases its quota and budget.
 func decideUnbought(st *Buying, outcome apitypes.Outcome, reason string, now time.Time) (d record.Decision) {
 	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = outcome, reason, now
 	d.Put(record.AttemptKey(st.Job.ID, st.task.Index, st.Attempt.Number), st.Attempt)
@@ -242,7 +244,7 @@ func decideUnbought(st *Buying, outcome apitypes.Outcome, reason string, now tim
 	return d
 }
 
-// freed returns the event that gives back what an ended attempt held.
+// freed returns the event that releases the quota and budget of an ended attempt.
 func freed(queue string, a apitypes.Attempt) events.CapacityFreed {
 	return events.CapacityFreed{
 		Queue: queue, Job: a.Job, Task: a.Task, Attempt: a.Number,
@@ -364,10 +366,10 @@ func DecideRefused(st Buying, cfg config.Config, cause error, now time.Time) (d 
 	return d
 }
 
-// blockFor returns what not to try after a failure, and until when. A capacity failure blocks the zone, type and
-// market; quota what shares the quota, which is the region,
-// family and market if the failure names none; auth the cloud; any other failure the zone and
-// type for a short while. The failure may name another scope.
+// blockFor returns the locations to avoid after a failure, and until when. A capacity failure blocks the zone, type and
+// market; a quota failure blocks the locations that share the quota: the region, family and market if the failure names
+// none; an auth failure blocks the cloud; any other failure blocks the zone and type for a short while. The failure may
+// name another scope.
 func blockFor(o apitypes.Offer, kind cloud.Kind, cause error, cfg config.Config, known []apitypes.Block,
 	now time.Time) apitypes.Block {
 	b := apitypes.Block{Cloud: o.Cloud, Kind: string(kind), Reason: cause.Error(), At: now}

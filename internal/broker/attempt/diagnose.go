@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Inventory is what the clouds list as our machines.
+// Inventory is the machines of this deployment that the clouds list.
 type Inventory struct {
 	// Asked is when the clouds were asked. The caller may have waited for a store for minutes since.
 	Asked time.Time
@@ -29,10 +29,10 @@ type Inventory struct {
 // Fault returns why machines of a cluster could not start because of settings of the account; "" if they did.
 func (in Inventory) Fault(cl record.Cluster) string { return in.Faults[cl.Offer.Cloud][cl.ID] }
 
-// remedy is what reconcile does about a cluster.
+// remedy is the reaction of reconcile to the state of a cluster.
 type remedy int
 
-// What reconcile does about a cluster.
+// The reactions of reconcile to the state of a cluster.
 const (
 	RemedyNone    remedy = iota
 	remedyLaunch         // its launch was left unfinished: provision continues it
@@ -43,7 +43,7 @@ const (
 	RemedyLease          // its reserved money is nearly used up
 )
 
-// Diagnose returns what is wrong with a cluster, as the remedy for it.
+// Diagnose checks a cluster and returns the remedy for its fault.
 func Diagnose(cl record.Cluster, cfg config.Config, machines Inventory, now time.Time) remedy {
 	age := now.Sub(cl.Since)
 	switch {
@@ -118,8 +118,8 @@ func notPreempted(cl record.Cluster, cfg config.Config, machines Inventory) bool
 }
 
 // silent reports whether a node has not called for longer than limit since it was commanded to run. A node that has not
-// called at all since then gets first, which is longer: when the command reached it is not known, and its commit may
-// itself have taken minutes.
+// called at all since then gets the limit first, which is longer: the broker does not know when the command reached it,
+// and the commit of the command may itself have taken minutes.
 func silent(cl record.Cluster, limit, first time.Duration, now time.Time) bool {
 	for _, n := range cl.Nodes {
 		if !n.Done && now.Sub(n.Seen) > limit && (n.Seen.After(cl.Since) || now.Sub(cl.Since) > first) {

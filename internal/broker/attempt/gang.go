@@ -91,10 +91,10 @@ func (m *Member) runs() bool {
 		m.Cluster.Outcome == ""
 }
 
-// DecideRunGang commands the whole gang to run, or no task of it. All clusters are written, so if one is lost meanwhile
-// nothing is committed. Tasks that restart alone are commanded when all others run or are up; the others are
-// commanded again, which tells them of the new members. If a task waits to restart alone, but no other task runs any
-// more, the gang breaks: otherwise those that are up would wait for it for ever, and hold capacity that it may need.
+// DecideRunGang commands the whole gang to run, or no task of it. It writes all clusters, so if one is lost meanwhile
+// nothing is committed. Tasks that restart alone are commanded when all others run or are up; the others are commanded
+// again, so that they learn of the new members. If a task waits to restart alone, but no other task runs any more, the
+// gang breaks. Otherwise the tasks that are up would wait for it forever, and hold capacity that it may need.
 func DecideRunGang(members []Member, now time.Time) (d record.Decision) {
 	if waits := stranded(members); waits != nil {
 		d.EmitGangBroken(*waits)
@@ -163,8 +163,8 @@ func DecideRestartAlone(m Member, runs record.Key) (d record.Decision) {
 	return d
 }
 
-// DecideFollowGang makes a task of a broken gang give back what it holds: at once if it has not started, otherwise when
-// it has saved its work.
+// DecideFollowGang makes a task of a broken gang release its machines and quota: at once if it has not started,
+// otherwise when it has saved its work.
 func DecideFollowGang(m Member, reason string, cfg config.Config, now time.Time) (d record.Decision) {
 	switch {
 	case m.Task.State == record.TaskAdmitted && !m.Bought && m.Attempt.Outcome == "":

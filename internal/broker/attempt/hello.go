@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Arriving is what the decision on a hello depends on. The job and the task are loaded only for the last hello.
+// Arriving is the input of the decision on a hello. The job and the task are loaded only for the last hello.
 type Arriving struct {
 	Job     record.Job
 	Task    record.Task

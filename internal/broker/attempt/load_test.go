@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// flaky is a store that answers a number of times, and then fails. It counts its requests.
+// flaky is a store that answers a given number of requests and fails all later ones. It counts the requests.
 type flaky struct {
 	*stage
 	answers      int

@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Losing is what the decision on the loss of a cluster depends on.
+// Losing is the input of the decision on the loss of a cluster.
 type Losing struct {
 	Job     record.Job
 	Task    record.Task
@@ -23,7 +23,7 @@ type Losing struct {
 	Cluster record.Cluster
 }
 
-// LoadLosing loads what the decision on the loss of a cluster depends on.
+// LoadLosing loads the input of the decision on the loss of a cluster.
 func LoadLosing(u recordcache.Reader, cluster string) (l Losing, found bool, err error) {
 	if l.Cluster, found, err = recordcache.Get[record.Cluster](u, record.ClusterKey(cluster)); err != nil || !found {
 		return l, found, err
@@ -126,9 +126,9 @@ func DecideLost(l Losing, outcome apitypes.Outcome, reason string, now time.Time
 	return d
 }
 
-// lostHours is the work that is lost with a spot machine that its cloud took: since its attempt started, or since the
-// checkpoint that the attempt saved. It is 0 if the broker gave the machine up, and for replicas of services, whose
-// time on a machine is not work that has to be repeated.
+// lostHours returns the work, in hours, that is lost when a cloud takes a spot machine: the time since its attempt
+// started, or since the last checkpoint of the attempt. It is 0 if the broker gave the machine up, and for replicas of
+// services, whose time on a machine is not work that has to be repeated.
 func (l *Losing) lostHours(now time.Time) float64 {
 	if l.Task.Service != "" || !l.Cluster.Offer.Spot ||
 		l.Cluster.Leaving != "" || l.Attempt.Started.IsZero() || !l.ownsTask() {

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Reporting is what the decision on a report depends on; loadReporting says what of it is loaded.
+// Reporting is the input of the decision on a report; see loadReporting for the parts that are loaded.
 type Reporting struct {
 	Job      record.Job
 	Spec     *dag.Task
@@ -251,8 +251,8 @@ func (st *Reporting) stopped() (d record.Decision) {
 	return d
 }
 
-// progressOf returns the fraction of a task's work that need not be repeated. It is known for stand-ins, and estimated
-// from the time for tasks that save checkpoints.
+// progressOf returns the fraction of a task's work that need not be repeated. For tasks with a recorded run time it is
+// exact. For tasks that save checkpoints it is estimated from the time.
 func progressOf(t *dag.Task, task record.Task, attempt apitypes.Attempt, saved time.Time) float64 {
 	if t.StandIn() || t.Checkpoint == nil || attempt.Started.IsZero() {
 		return task.Progress

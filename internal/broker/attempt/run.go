@@ -29,8 +29,8 @@ func DecideRun(cl record.Cluster, now time.Time) (d record.Decision) {
 	return d
 }
 
-// Assignment returns what the nodes of a cluster have to run. It is made from records that do not change while the
-// attempt lasts, except the checkpoint, which only this attempt writes.
+// Assignment returns the work of a cluster's nodes. It is made from records that do not change while the attempt lasts,
+// except the checkpoint, which only this attempt writes.
 func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Cluster, task record.Task,
 	attempt apitypes.Attempt, in Inherited) *wire.Assignment {
 	t := &spec.Tasks[cl.Task]
@@ -90,7 +90,7 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 	return a
 }
 
-// workerAssignment completes what a worker has to run: it becomes a machine of its job's pool.
+// workerAssignment completes the assignment of a worker, which becomes a machine of its job's pool.
 func workerAssignment(a *wire.Assignment, cl record.Cluster, made apitypes.Attempt) *wire.Assignment {
 	a.Worker = &wire.Worker{
 		Pool: record.JobPool(cl.Job), Machine: record.WorkerName(cl.Task, cl.Attempt), Type: cl.Offer.InstanceType,
@@ -108,8 +108,8 @@ func Limited(cfg config.Config, cl record.Cluster) bool {
 }
 
 // limits returns the memory limit of a task on each node of a cluster in bytes, and its share of the CPU in vCPUs. Both
-// are 0 on machines that it has to itself. The memory is 0 if the task requested none: what it would then hold is only
-// a default.
+// are 0 if the task has the machines to itself. The memory is 0 if the task requested none, because its memory is then
+// only a default.
 func limits(cfg config.Config, t *dag.Task, cl record.Cluster, made apitypes.Attempt) (memory int64, vcpus float64) {
 	if !Limited(cfg, cl) {
 		return 0, 0
@@ -191,7 +191,7 @@ func taskPrefix(job, task string) string { return job + "/" + folderOf(task) }
 // folderOf is a task's name as a part of URLs: a~17 for the member a[17] of an array. No name of a task has a ~.
 func folderOf(task string) string { return strings.NewReplacer("[", "~", "]", "").Replace(task) }
 
-// Inherited is what an agent needs to know of the outputs of its task's parents, by the parents' names.
+// Inherited returns the outputs of a task's parents, by the parents' names, as an agent needs them.
 type Inherited struct {
 	// Parents are the locations of the outputs. Only lists the paths to read of parents that are read in part.
 	Parents map[string]string

@@ -42,7 +42,7 @@ const (
 	leastEvery = 200 * time.Millisecond
 )
 
-// serviceOf returns what the nodes of a replica need to know of their service; nil for a task that is not a replica.
+// serviceOf returns the part of a service that the nodes of a replica need; nil for a task that is not a replica.
 func serviceOf(cfg config.Config, spec *dag.Job, task int) *wire.Service {
 	s := spec.Tasks[task].Service
 	if s == nil {
@@ -56,7 +56,7 @@ func serviceOf(cfg config.Config, spec *dag.Job, task int) *wire.Service {
 	}
 }
 
-// Serving is what the decision on a replica's report depends on in addition.
+// Serving is the additional input of the decision on a replica's report.
 type Serving struct {
 	older  []Losing // earlier attempts of the same task that still run
 	others bool     // another replica of its service is ready
@@ -65,7 +65,7 @@ type Serving struct {
 	rolling *Rolling
 }
 
-// LoadServing loads what the decision on a replica's report depends on in addition.
+// LoadServing loads the additional input of the decision on a replica's report.
 func (st *Reporting) LoadServing(u recordcache.Reader, spec *dag.Job) (err error) {
 	cl := &st.Cluster
 	if st.Attempt, _, err = recordcache.Get[apitypes.Attempt](
@@ -273,7 +273,7 @@ func restartReplica(d *record.Decision, l Losing, reason string, now time.Time) 
 	rejoin(d, l.Job, l.Task, reason)
 }
 
-// LoadRefused loads what the decision on a refused launch depends on. It fails with ErrSkip if that was decided before.
+// LoadRefused loads the input of the decision on a refused launch. It fails with ErrSkip if that was decided before.
 func LoadRefused(u recordcache.Reader, job string, task, attempt int) (st Buying, err error) {
 	if st, err = LoadBuying(u, job, task, attempt); err != nil {
 		return st, err

@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// worthTable says what an hour on spot is worth to a task.
+// worthTable is the value of an hour on spot to a task.
 type worthTable = bidding.Worth
 
 // DecideWatched charges a spot machine at the current price, and leaves it if the bids require that.
@@ -73,7 +73,7 @@ func DecideStay(r recordcache.Reader, cfg config.Config, l Losing, margin time.D
 // it, prices that change all the time would make the task move all the time.
 const minStaysInStarts = 2
 
-// staying is what the decision to keep or leave a spot machine depends on.
+// staying is the input of the decision to keep or leave a spot machine.
 type staying struct {
 	Losing
 	spec *dag.Task
@@ -119,7 +119,7 @@ type need struct {
 	after   time.Duration // to be done if the task is commanded to leave
 }
 
-// needs returns what a task with a running attempt needs.
+// needs returns the resources that a task with a running attempt needs.
 func (st *staying) needs(l Losing, spec *dag.Task, now time.Time) (n need) {
 	o := l.Cluster.Offer
 	n.whole = record.TimeOn(spec, o)

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// DecideYield makes a task give back its machines and wait: at once if it has not started, otherwise when it has
-// saved its work. It does nothing for a cluster that is already being given back.
+// DecideYield makes a task release its machines and wait: at once if it has not started, otherwise when it has saved
+// its work. It does nothing for a cluster that is already being released.
 func DecideYield(l Losing, why record.Leaving, reason string, cfg config.Config,
 	now time.Time) (d record.Decision) {
 	switch {

@@ -26,7 +26,7 @@ func SecretsOf(u recordcache.Reader, job record.Job, cl record.Cluster) (s recor
 	return s, found, err
 }
 
-// Rolling is what the next step of an update depends on. One replica after the other is handed over, each when the one
+// Rolling is the input of the next step of an update. Replicas are replaced one after the other, each when the one
 // before is ready, so an update never reduces the number of ready replicas.
 type Rolling struct {
 	Job      record.Job
@@ -35,7 +35,7 @@ type Rolling struct {
 	clusters []record.Cluster
 }
 
-// LoadRolling loads what the next step of a job's update depends on.
+// LoadRolling loads the input of the next step of a job's update.
 func LoadRolling(u recordcache.Reader, job record.Job, spec *dag.Job) (r *Rolling, err error) {
 	r = &Rolling{Job: job, Spec: spec}
 	r.tasks, r.clusters, err = TasksNow(u, job.ID)

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Input is what bids depend on.
+// Input is the data from which Decide makes bids.
 type Input struct {
 	Job     record.Job
 	Spec    *dag.Job

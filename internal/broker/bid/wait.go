@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// What must be known about a market before a task waits for it. After twenty changes, the rate at which a high price
-// ends is known to within a quarter; a day covers the rhythm that most markets have.
+// The observations of a market that are required before a task waits for it. After twenty changes, the rate at which a
+// high price ends is known to within a quarter; a day covers the rhythm that most markets have.
 const (
 	waitChanges = 20
 	waitHours   = 24
@@ -25,8 +25,8 @@ const (
 // minWaitTicks is how many more price checks must fit before the task's latest start for waiting to be worthwhile.
 const minWaitTicks = 2
 
-// maxWaiting is the maximum number of tasks of a job that wait: each session checks all of them, and nothing far behind
-// them in the queue.
+// maxWaiting is the maximum number of tasks of a job that wait for a better price. Each session checks all of them, and
+// does not look far behind them in the queue.
 const maxWaiting = 128
 
 // Waits returns the tasks that may wait for a better price, with their tables.
@@ -62,8 +62,8 @@ func (in *Input) Waits(ctx context.Context) (begins []record.Begin, tables []*bi
 		if err != nil {
 			return nil, nil, fmt.Errorf("broker: when task %s begins: %w", in.Spec.Tasks[i].Name, err)
 		}
-		// For a task that could start now, it is known whether it waits. A later task is asked when it becomes ready,
-		// and a task that has waited is asked when it starts: at the prices of that time.
+		// Whether a task waits for a lower price is decided when it can start, at the prices of that time: now, if it
+		// could start now; for a later task, when it becomes ready; and for a task that has waited, when it starts.
 		now := (task.State == record.TaskQueued || len(graph().Parents(i)) == 0) && task.WaitSince.IsZero()
 		if at < 0 || !made.made[at].Any() {
 			continue
@@ -131,7 +131,7 @@ func checkpointEvery(t *dag.Task) time.Duration {
 	return 0
 }
 
-// Waiting is what a session needs to know about a task that may wait.
+// Waiting is the information about a waiting task that a session needs.
 type Waiting struct {
 	record.Begin
 	Worth *bidding.Begin
@@ -168,7 +168,7 @@ func (w *Waiting) Describe(now time.Time) string {
 		w.Market, usd, by)
 }
 
-// LoadWaiting returns what a task waits for, or nil if it does not wait.
+// LoadWaiting returns the market and the conditions for which a task waits, or nil if it does not wait.
 func LoadWaiting(u recordcache.Reader, cfg config.Config, job record.Job, task record.Task) (*Waiting, error) {
 	if !job.Waits || task.OnDemand || task.State != record.TaskQueued {
 		return nil, nil

@@ -1,5 +1,5 @@
-// Package config has what can be set of the broker: its times and limits, where jobs keep their data, and how the
-// machines of pools and the broker wait for each other.
+// Package config has the settings of the broker: its times and limits, where jobs keep their data, and how the machines
+// of pools and the broker wait for each other.
 package config
 
 import (

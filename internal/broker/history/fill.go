@@ -120,7 +120,7 @@ func referenced(t *dag.Task) dag.TimeEstimate {
 	return e
 }
 
-// learnedOf returns what is known about a task, or nil.
+// learnedOf returns the learned run times of a task, or nil.
 func learnedOf(t *dag.Task, h apitypes.History) *dag.Learned {
 	if t.StandIn() || t.Service != nil {
 		return nil

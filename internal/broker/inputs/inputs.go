@@ -37,8 +37,8 @@ type Checker struct {
 	Log    *slog.Logger  // gets warnings about stores that did not answer
 }
 
-// checkTimeout limits all checks of one job, because its submitter waits. What is not known by then is assumed to
-// exist.
+// checkTimeout limits all checks of one job, because the user waits for them. Inputs that are not checked by then are
+// assumed to exist.
 const checkTimeout = 10 * time.Second
 
 // inputCheck is one field of a task that is checked with a store, and the problem found.
@@ -172,8 +172,7 @@ func (c Checker) checkMachine(ctx context.Context, spec *dag.Job, task int, chec
 	return nil
 }
 
-// checkCopied returns why an input cannot be read from its bucket. It does not check what the job itself makes or
-// writes.
+// checkCopied returns why an input cannot be read from its bucket. It does not check data that the job itself creates.
 func (c Checker) checkCopied(ctx context.Context, spec *dag.Job, in *dag.Input) (why, hint string) {
 	prefix, err := grant.AsPrefix(in.URI)
 	if errors.Is(err, grant.ErrURI) && strings.Contains(in.URI, "://") {
@@ -244,7 +243,7 @@ func (c Checker) checkLoan(ctx context.Context, l *inputCheck) (why, hint string
 	return "", ""
 }
 
-// judge returns what an error of a store means for a job: nothing if it may be temporary.
+// judge returns the consequence of a store's error for a job: none if the error may be temporary.
 func (c Checker) judge(cannot, uri string, err error) (why, hint string) {
 	if err == nil {
 		return "", ""

@@ -13,7 +13,7 @@ import (
 // maxAnnounced is the maximum number of tasks that one transaction announces; the rest follow by dag.advance.
 const maxAnnounced = 30
 
-// Advancing is what the decisions about a job's progress depend on: its records. Progress is a private copy.
+// Advancing is the input of the decisions about a job's progress: its records. Progress is a private copy.
 type Advancing struct {
 	Job      record.Job
 	Spec     *dag.Job
@@ -124,7 +124,7 @@ func failureOf(spec *dag.Task, e events.TaskFailed) string {
 	return reason
 }
 
-// decideAfterFailure ends a job of which a task has failed for good, or lets it continue.
+// decideAfterFailure ends a job with a task that has failed for good, or lets the job continue.
 func decideAfterFailure(st Advancing, task record.Task, e events.TaskFailed, reason string) (d record.Decision) {
 	reason += overMuch(st, e.Task)
 	excuses := outlooks(st)[e.Task] == excused

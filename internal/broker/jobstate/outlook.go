@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// outlook is what the failures of a job mean for one of its tasks.
+// outlook is the effect of a job's failures on one of its tasks.
 type outlook byte
 
 const (

@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// DecidePostponePlan postpones a plan that would fail the job or be late, until it is known what a machine that will be
-// taken has saved: then a new plan is requested.
+// DecidePostponePlan discards a plan that would fail the job or miss its deadline while a machine that will be taken is
+// still saving its work. When the result of saving is known, the broker requests a new plan.
 func DecidePostponePlan(job record.Job, saving record.Cluster) (d record.Decision) {
 	saving.MinPlan = job.Plan.Version + 1
 	d.PutJob(job)

@@ -16,13 +16,13 @@ import (
 // batch is the maximum number of events that Once publishes.
 const batch = 500
 
-// Store is what a Relay needs of a store.Store.
+// Store is the part of store.Store that a Relay needs.
 type Store interface {
 	Outbox(ctx context.Context, limit int) ([]store.Event, error)
 	Published(ctx context.Context, ids ...string) error
 }
 
-// Publisher is what a Relay needs of a bus.Bus.
+// Publisher is the part of bus.Bus that a Relay needs.
 type Publisher interface {
 	Publish(ctx context.Context, messages ...bus.Message) error
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// Facts is what is already fixed about a task.
+// Facts are the parts of a task's state that a plan cannot change.
 type Facts struct {
 	// Done tasks have their outputs at Place; Fixed ones hold capacity at Place and need Hours more.
 	Done, Fixed bool
@@ -21,15 +21,16 @@ type Facts struct {
 	LostHours float64
 }
 
-// LeavesSpot reports whether a task uses no spot machine on which its whole work takes a number of hours, if it may run
-// on demand: because of its deadline, or because it has lost as much work on spot as it contains. Otherwise nothing
-// bounds what it pays for no result.
+// LeavesSpot reports whether a task must avoid spot machines if it may run on demand. wholeHours is the run time of all
+// of its work on the machine in question. A task leaves spot if its deadline would be missed otherwise, or if it has
+// already lost as many hours on spot as all of its work takes. Without the second rule, a task could pay for lost work
+// without limit.
 func (f *Facts) LeavesSpot(wholeHours float64) bool {
 	return f.OnDemand || f.LostHours > 0 && f.LostHours >= wholeHours
 }
 
-// FactsOf returns what is already fixed about a task: a finished one has its outputs somewhere, a running one holds
-// its machines, a queued one has the progress that it saved.
+// FactsOf returns the facts about a task: a finished one has its outputs somewhere, a running one holds its machines, a
+// queued one has the progress that it saved.
 func FactsOf(t record.Task, plan *record.Plan, now time.Time) *Facts {
 	f := &Facts{Place: t.Place, Progress: t.Progress, OnDemand: t.OnDemand, LostHours: t.LostHours}
 	switch t.State {

@@ -1,6 +1,6 @@
-// Package planinput has what a plan of a job depends on: the job, what is left of its deadline and budget, and what is
-// known of its tasks, of prices and of places. The broker collects it from its records, and a planner
-// (internal/broker/planner) turns it into a plan.
+// Package planinput has the input of a job's plan: the job, its remaining time and budget, and the facts about its
+// tasks, prices and places. The broker collects it from its records, and a planner (internal/broker/planner) turns it
+// into a plan.
 package planinput
 
 import (
@@ -20,11 +20,11 @@ type Input struct {
 	// DeadlineHours and BudgetUSD are what remains of both; nil means no limit.
 	DeadlineHours *float64
 	BudgetUSD     *float64
-	// Tasks is what is known of each task, by index; nil for one that was never ready.
+	// Tasks are the facts about each task, by index; nil for one that was never ready.
 	Tasks []*Facts
 	// Blocks are the locations that are blocked now.
 	Blocks []apitypes.Block
-	// Markets is what was learned about spot offers, by offer ID without the market.
+	// Markets are the observations of spot offers, by offer ID without the market.
 	Markets map[string]record.MarketRecord
 	// Held are the tasks that run on reserved capacity now, by ReservedID.
 	Held map[string][]Holding
@@ -41,7 +41,7 @@ type Holding struct {
 	Takes apitypes.Amount
 }
 
-// Left sets what remains of the deadline and the budget.
+// Left sets the remaining deadline and budget.
 func (in *Input) Left(job record.Job, ledger record.Ledger, clusters []record.Cluster, overhead time.Duration) {
 	if !job.Deadline.IsZero() {
 		h := math.Max(record.Hours(job.Deadline.Sub(in.Now)), 0)

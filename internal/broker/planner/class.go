@@ -150,8 +150,8 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 	return c, nil
 }
 
-// The machines of a task that asks for nothing have at least so many vCPUs and so much memory, and those of a task that
-// names neither machine nor architecture are amd64, for which programs and images are built by default.
+// defaultVCPUs and defaultGiB are the minimum size of the machines of a task that requests no resources. A task that
+// names neither machine nor architecture gets amd64, for which programs and images are built by default.
 const (
 	defaultVCPUs = 2
 	defaultGiB   = 8
@@ -208,7 +208,7 @@ func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 	return queries
 }
 
-// addDefaults adds what a task gets that asks for no machine.
+// addDefaults adds the default resources of a task that requests no machine.
 func addDefaults(q *catalog.Query, r dag.Resources) {
 	if r.Accelerator != "" || r.InstanceType != "" {
 		return

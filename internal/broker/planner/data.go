@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// data describes in a model where data is stored and what moving it costs. Tasks write their outputs to the store of
+// data describes in a model where data is stored and the cost of moving it. Tasks write their outputs to the store of
 // the place where they run, and followers read them there.
 type data struct {
 	places     []string // those of the market, and extra places for buckets that are not reached through a store

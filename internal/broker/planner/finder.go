@@ -207,8 +207,8 @@ func (k *known) has(m *catalog.Match) bool {
 	return k.types[m.InstanceType] && k.ids[m.Offer.ID()]
 }
 
-// priorHours is the weight of the catalogue's rate of interruptions, in machine hours. After a day on an offer, what
-// was observed there counts more.
+// priorHours is the weight of the catalogue's rate of interruptions, in machine hours. After a day on an offer, the
+// observed rate has more weight.
 const priorHours = 24
 
 // learn applies the last spot price and the observed interruptions to a match. Its rate is that of its band (without a

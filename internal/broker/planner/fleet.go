@@ -162,8 +162,8 @@ func (p *Planner) cheaperUnshared(ctx context.Context, in planinput.Input, plan 
 	return plan, nil
 }
 
-// deadlineParts are the parts of the deadline that the fleets of a mixed job may take, the first first. The other tasks
-// then have the rest of it, as far as they need it.
+// deadlineParts are the parts of the deadline that the fleets of a mixed job may take, in the order in which they are
+// tried. The other tasks get the rest, as far as they need it.
 var deadlineParts = [...]float64{1, 0.75, 0.5, 0.25}
 
 // planBoth plans the fleets of a job, and then its other tasks. It fails with errNoFleet if there are no fleets with

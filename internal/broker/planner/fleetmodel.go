@@ -64,13 +64,13 @@ func (f *fleet) speedOn(m *match) (speed, slow float64) {
 	return sum / at, min(sum/at, sum/slowly)
 }
 
-// demand is what the members need of a machine.
+// demand is what the members of a fleet require of a machine: sums, means and maxima over all members.
 type demand struct {
 	cpus, gib float64 // the largest member
 	// mean is the length of a member in hours at speed 1, weighted by its work; longest is the longest.
 	mean, longest float64
 	every         float64 // hours between checkpoints, 0 if some member keeps none
-	cpuHours      float64 // sums of what the members hold, times their hours at speed 1
+	cpuHours      float64 // sums of the members' resources, times their hours at speed 1
 	gibHours      float64
 	spot          bool // whether they may run on spot
 }
@@ -137,7 +137,7 @@ func (f *fleet) queries(d demand) (queries []catalog.Query) {
 	return queries
 }
 
-// sort is what makes offers of a machine differ, apart from their price.
+// sort identifies offers that differ only in their price.
 type sort struct {
 	cloud, machine string
 	market         catalog.Market

@@ -50,7 +50,7 @@ func (p *Planner) clock() time.Time {
 	return p.opt.Now()
 }
 
-// site is a set of offers that a fleet may consist of, and what the data costs that its members exchange with others.
+// site is a set of offers that a fleet may consist of, and the cost of the data that its members exchange with others.
 type site struct {
 	found      []*match
 	usd, hours float64
@@ -516,8 +516,8 @@ func (f *fleet) movesData() bool {
 	})
 }
 
-// external is what the data costs that the members read from buckets and from finished tasks and write to their store,
-// if they are in a place, and the longest time of one member for it.
+// external returns the cost of the data that the members read from buckets and from finished tasks and write to their
+// store, if they are in a place, and the longest time of one member for it.
 func (f *fleet) external(place int) (s site) {
 	b := f.b
 	hours := map[int]float64{}

@@ -11,7 +11,7 @@ import (
 type market struct {
 	catalog *catalog.Catalog
 	// places are all regions, CLOUD:REGION, by number. usd and hours are the cost and time of moving a GiB between
-	// them, and dearest and slowest their maxima.
+	// them; dearest and slowest are the maxima of these.
 	places           []string
 	number           map[string]int
 	usd, hours       [][]float64

@@ -150,9 +150,9 @@ func (p *Planner) planOnce(ctx context.Context, in planinput.Input, own *reserva
 	return plan, b, sol, nil
 }
 
-// previous gives the current plan as the start of the search: a candidate for each row, -1 if the planned one is no
-// longer available. What remains of it after a block or a price change is nearly always part of the best plan, and of
-// equally good plans it is the one to keep.
+// previous returns the current plan as the start of the search: a candidate for each row, -1 if the planned one is no
+// longer available. The part of it that remains after a block or a price change is nearly always part of the best plan,
+// and among equally good plans it is the one to keep.
 func (b *builder) previous() []int {
 	if b.in.Previous == nil {
 		return nil

@@ -18,8 +18,8 @@ import (
 type reservations struct {
 	all    []*catalog.Reserved
 	places []string                                  // their places, CLOUD:REGION; nil if one covers all regions
-	free   map[*catalog.Reserved]apitypes.Amount     // what no other job holds
-	own    map[*catalog.Reserved][]planinput.Holding // what this job holds
+	free   map[*catalog.Reserved]apitypes.Amount     // not held by other jobs
+	own    map[*catalog.Reserved][]planinput.Holding // held by this job
 	denied map[*catalog.Reserved]map[int]bool        // tasks that must not be planned on it
 }
 

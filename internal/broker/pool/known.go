@@ -271,7 +271,7 @@ func (p *poolKnown) oldest(t config.PoolTimes) time.Duration {
 	return min(2*t.Turn*time.Duration(p.Partitions), t.StaleAfter/4)
 }
 
-// learn updates the views with a reading, except where a newer version is known. What could not be read becomes
+// learn updates the views with a reading, except views that are newer. A partition that could not be read becomes
 // unknown.
 func (k *Known) learn(l look, parts map[int]*partKnown, now time.Time, ok bool) {
 	k.mu.Lock()

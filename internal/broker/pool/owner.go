@@ -91,8 +91,8 @@ func (b *Keeper) drainPool(ctx context.Context, pool, machine string, how apityp
 	return p, err
 }
 
-// drainPartition marks the machine, or all machines, of a partition, and returns their clusters. Machines are marked
-// even if the pool is, so that a session with an old view of the pool conflicts.
+// drainPartition marks the machines of a partition, or only the named one, as draining, and returns their clusters. It
+// does so even if the whole pool is marked, so that a session with an old view of the pool conflicts.
 func (b *Keeper) drainPartition(ctx context.Context, p record.Pool, index int, machine string,
 	how apitypes.Drain) (clusters []string, err error) {
 	err = b.txns.Transact(ctx, fnPool, fmt.Sprintf("drain/%s/%d", p.Name, index), false, func(u *txn.Unit) error {

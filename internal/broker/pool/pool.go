@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Keeper manages the pools, their machines, and what these run.
+// Keeper manages the pools, their machines, and the tasks on these.
 type Keeper struct {
 	txns   *txn.Transactor
 	known  *Known

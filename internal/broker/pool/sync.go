@@ -170,7 +170,7 @@ func (s *syncing) applyReport() error {
 	return nil
 }
 
-// decide ends attempts whose agents have ended, writes changes, and returns what should run.
+// decide ends attempts whose agents have ended, writes changes, and returns the agents that should run.
 func (s *syncing) decide() (wire.PoolOrders, error) {
 	failed, err := s.losses()
 	if err != nil {
@@ -293,7 +293,7 @@ func Restarted(cl record.Cluster, rank, seen int) bool {
 	return cl.Assigned() && seen == 0 && cl.Nodes[rank].Started
 }
 
-// orders lists what should run on the machine.
+// orders lists the agents that should run on the machine.
 func (s *syncing) orders() (o wire.PoolOrders, err error) {
 	o.Agents, o.Draining = []wire.PoolOrder{}, s.pool.Draining || s.m.Draining || s.m.Leaving
 	wait := s.cfg.Pool.Idle

@@ -14,8 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// loadWorker loads what the broker knows of a machine that is a worker. It fails with ErrGone if the worker's attempt
-// has ended.
+// loadWorker loads the records of a machine that is a worker. It fails with ErrGone if the worker's attempt has ended.
 func (s *syncing) loadWorker() error {
 	id, ok := record.JobOfPool(s.claims.Pool)
 	if !ok {
@@ -56,8 +55,8 @@ const secondsPerHour = 3600
 // A worker on which nothing runs although tasks wait for one leaves after idleMost: none of them fits.
 const idleMost = 10 * time.Minute
 
-// mayLeave reports whether a worker ends: nothing runs on it, and it costs more to keep it than it can still save. If a
-// task may yet come, that is what another machine would cost until it is up.
+// mayLeave reports whether a worker ends: no task runs on it, and keeping it costs more than it can still save. While
+// another task may arrive, the possible saving is the cost of another machine until it is up.
 func (s *syncing) mayLeave() (bool, error) {
 	w := &s.m.Worker
 	if len(s.m.Uses) > 0 || s.m.Leaving {
@@ -87,11 +86,12 @@ func (s *syncing) mayLeave() (bool, error) {
 	return true, nil
 }
 
-// lostMost is how many tasks of a lost worker are told in the transaction that removes it. Reconcile finds the others.
+// lostMost is how many tasks of a lost worker get an event in the transaction that removes it. Reconcile finds the
+// others.
 const lostMost = 24
 
-// RemoveWorker removes a worker whose machine is gone from the pool of its job. What ran there is lost, and is tried
-// again elsewhere.
+// RemoveWorker removes a worker whose machine is gone from the pool of its job. The tasks on it lose their attempts and
+// are tried again elsewhere.
 func (b *Keeper) RemoveWorker(u *txn.Unit, job string, task, attempt int) error {
 	key := record.PartitionKey(record.JobPool(job), 0)
 	part, _, err := recordcache.Get[record.Partition](u, key)
@@ -101,7 +101,7 @@ func (b *Keeper) RemoveWorker(u *txn.Unit, job string, task, attempt int) error 
 	var d record.Decision
 	i, here := part.Machine(record.WorkerName(task, attempt))
 	if !here {
-		d.Hold(key) // either this sees that it joins, or it sees that its cluster is gone
+		d.Hold(key) // a concurrent join of the machine conflicts, and sees that its cluster is gone
 		return u.Apply(d)
 	}
 	uses := part.Machines[i].Uses
@@ -113,7 +113,7 @@ func (b *Keeper) RemoveWorker(u *txn.Unit, job string, task, attempt int) error 
 	return u.Apply(d)
 }
 
-// Workers lists what runs on the workers of a job, by cluster, as [Cloud.Machines] does for other pools: without the
+// Workers lists the attempts on the workers of a job, by cluster, as [Cloud.Machines] does for other pools. It omits
 // attempts that are admitted but not launched yet, which reconcile would end as machines without a record.
 func (b *Keeper) Workers(ctx context.Context, job string) (map[string][]cloud.Machine, error) {
 	c := Cloud{b}

@@ -38,7 +38,7 @@ func Has(c apitypes.Capacity, tasks int) scheduler.Vector {
 	}
 }
 
-// Needs converts what a number of tasks hold to a vector, rounded up except for the imprecision of sums.
+// Needs converts the capacity that n tasks hold to a vector. It rounds up, except for the imprecision of sums.
 func Needs(c apitypes.Capacity, tasks int) scheduler.Vector {
 	return scheduler.Vector{
 		NodeCPU:    int64(math.Ceil(c.CPUs*micro - slack)),
@@ -65,7 +65,7 @@ func Held(m *record.PoolMachine) (scheduler.Task, bool) {
 	return scheduler.Task{State: scheduler.Running, Spec: spec, OnDevices: devices}, true
 }
 
-// Levels are the topology labels that at least one machine has, the widest first.
+// Levels returns the topology labels that at least one machine has, with the label of the largest areas first.
 func Levels(machines []*record.PoolMachine) (levels [][]string) {
 	for _, names := range record.TopologyLabels() {
 		if slices.ContainsFunc(machines, func(m *record.PoolMachine) bool { return m.At(names) != "" }) {
@@ -75,7 +75,7 @@ func Levels(machines []*record.PoolMachine) (levels [][]string) {
 	return levels
 }
 
-// Standing is the location of a machine at each level. A machine without a label counts as being apart from all
+// Standing returns the location of a machine at each level. A machine without a label counts as being apart from all
 // others.
 func Standing(m *record.PoolMachine, levels [][]string) (at []string) {
 	for _, names := range levels {

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// Task is a waiting task: what each node holds of a machine, and the classes of machines that suit it.
+// Task is a waiting task: the capacity that each of its nodes needs, and the classes of machines that suit it.
 type Task struct {
 	Hold  apitypes.Capacity
 	May   map[record.MachineClass]float64

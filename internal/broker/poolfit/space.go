@@ -46,7 +46,7 @@ func (s *Space) Resources() []placement.Resource {
 	return out
 }
 
-// Free is what a machine has free of each resource.
+// Free returns a machine's free amount of each resource.
 func (s *Space) Free(m *record.PoolMachine) []int64 {
 	free := m.Free()
 	free.CPUs += record.CapacityEps
@@ -59,7 +59,8 @@ func (s *Space) Free(m *record.PoolMachine) []int64 {
 	})
 }
 
-// Demand is what a task requests of each resource if it holds the given capacity and suits the given classes.
+// Demand returns the amount of each resource that a task requests if it holds the given capacity and suits the given
+// classes.
 func (s *Space) Demand(hold apitypes.Capacity, may map[record.MachineClass]float64) []int64 {
 	return s.vector(hold, 1, func(class record.MachineClass) int64 {
 		if _, suits := may[class]; suits {

@@ -71,7 +71,7 @@ func Bounded(tree []*apitypes.Queue) (names []string) {
 	return names
 }
 
-// Holds is what a number of machines of a planned offer hold in addition to vCPUs.
+// Holds returns the amounts, in addition to vCPUs, that machines of a planned offer hold.
 func (p *Planned) Holds(nodes int) apitypes.Amounts {
 	a := apitypes.Amounts{}
 	add := func(name string, v float64) {

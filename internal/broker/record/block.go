@@ -62,7 +62,7 @@ func WhereBlocked(b apitypes.Block) string {
 	return place
 }
 
-// MarketRecord is what was learned about one spot offer: its last price and how often it was interrupted.
+// MarketRecord has the observations of one spot offer: its last price and how often it was interrupted.
 type MarketRecord struct {
 	Offer string  `json:"offer"`
 	USD   float64 `json:"usd,omitempty"`
@@ -74,7 +74,7 @@ type MarketRecord struct {
 	Refusals    int       `json:"refusals"`
 	// By is the event that reported the price.
 	By string `json:"by,omitempty"`
-	// Prices is what was learned of how the price changes.
+	// Prices are the observed changes of the price.
 	Prices pricing.Online `json:"prices,omitzero"`
 }
 

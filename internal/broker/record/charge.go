@@ -2,9 +2,9 @@ package record
 
 import "time"
 
-// A cluster is charged by segments, because the price of a spot machine follows the market. The cluster's record
-// holds what was paid up to a moment and the price since. tick reads prices and updates the record when the price of
-// a market in use has changed. release settles with it.
+// A cluster is charged by segments, because the price of a spot machine follows the market. The cluster's record holds
+// the amount paid up to a moment and the price since. tick reads prices and updates the record when the price of a
+// market in use has changed. release settles with it.
 
 // Rate is the current price of one machine in USD per hour: the planned price, until the market reports another.
 func (cl *Cluster) Rate() float64 {
@@ -22,8 +22,8 @@ func (cl *Cluster) Ceiling() float64 {
 	return max(cl.MaxUSD, cl.Rate())
 }
 
-// ChargedFrom is since when a cluster is charged: since it was bought. If it is not known whether it was bought, a job
-// with a budget is charged from the intent, so that an unobserved launch cannot exceed the budget.
+// ChargedFrom returns since when a cluster is charged: since it was bought. If the broker does not know whether it was
+// bought, a job with a budget is charged from the intent, so that an unobserved launch cannot exceed the budget.
 func (cl *Cluster) ChargedFrom() (from time.Time, ok bool) {
 	if !cl.Launched.IsZero() {
 		return cl.Launched, true
@@ -63,8 +63,8 @@ func (cl *Cluster) machinesUSD(until time.Time) float64 {
 	return cl.PaidUSD + Hours(max(until.Sub(cl.pricedSince()), 0))*rate*cl.machines()
 }
 
-// Reprice applies a new market price: what was paid until the price changed, and the price since. It reports whether
-// anything changed.
+// Reprice applies a new market price: it adds the amount paid until the change, and sets the price since. It reports
+// whether anything changed.
 func (cl *Cluster) Reprice(m MarketRecord, surcharge float64, now time.Time) bool {
 	if !cl.Offer.Spot || !(m.USD > 0) || cl.Launched.IsZero() {
 		return false
@@ -101,7 +101,7 @@ func (cl *Cluster) Covered(tickEvery time.Duration, now time.Time) time.Time {
 }
 
 // Expected is the part of a cluster's reserved money that it is expected to use. The reservation assumed the maximum
-// price; what a finished cluster does not use comes back soon.
+// price; when a cluster has finished, its unused money is soon released.
 func (cl *Cluster) Expected(overhead time.Duration, now time.Time) float64 {
 	most := cl.Ceiling()
 	switch {

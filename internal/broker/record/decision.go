@@ -22,7 +22,7 @@ func (d *Decision) BringUp(job Job, task Task, cl *Cluster, now time.Time) {
 	}
 }
 
-// EmitGangBroken emits that a task of a gang cannot continue, so that the others release what they have.
+// EmitGangBroken emits that a task of a gang cannot continue, so that the others release their machines and quota.
 func (d *Decision) EmitGangBroken(task Task) {
 	if task.Gang != "" {
 		d.Emit(events.GangBroken{Job: task.Job, Gang: task.Gang, Task: task.Index, Attempt: task.Attempt})
@@ -117,7 +117,7 @@ func (d *Decision) HoldTree(tree []*apitypes.Queue) {
 	}
 }
 
-// Decision is what a decide function wants to write and emit.
+// Decision is the result of a decide function: records to write and events to emit.
 type Decision struct {
 	Writes []Write
 	Emits  []events.Data

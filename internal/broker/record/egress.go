@@ -5,7 +5,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 )
 
-// EgressUSD is what moving data has cost a cluster so far, as reported by its nodes, in USD.
+// EgressUSD returns the cost of moving data for a cluster so far, as reported by its nodes, in USD.
 func (cl *Cluster) EgressUSD() (usd float64) {
 	for i := range cl.Nodes {
 		usd += cl.Nodes[i].EgressUSD

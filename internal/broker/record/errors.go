@@ -28,7 +28,7 @@ var ErrFinal = errors.New("final")
 // Final wraps err so that its event is not retried.
 func Final(err error) error { return fmt.Errorf("%w: %w", ErrFinal, err) }
 
-// NotFound returns err or, if it is nil, ErrNotFound with the name of what is missing.
+// NotFound returns err or, if it is nil, ErrNotFound with the name of the missing thing.
 func NotFound(err error, what string) error {
 	if err != nil {
 		return err

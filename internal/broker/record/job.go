@@ -22,8 +22,7 @@ type Job struct {
 	Infeasible dag.Infeasible    `json:"infeasible,omitempty"`
 	Patience   time.Duration     `json:"patience,omitempty"`
 	State      apitypes.JobState `json:"state"`
-	// Outcome is the state that an ending job will have. Reason says why it did not succeed, or what a waiting job
-	// waits for.
+	// Outcome is the state that an ending job will have. Reason says why it did not succeed, or why it waits.
 	Outcome   apitypes.JobState `json:"outcome,omitempty"`
 	Reason    string            `json:"reason,omitempty"`
 	Submitted time.Time         `json:"submitted"`
@@ -113,7 +112,7 @@ type Progress struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Phase is what advance knows of a task, one byte in Progress.Phases.
+// Phase is the state of a task as advance keeps it, one byte in Progress.Phases.
 type Phase = byte
 
 // The phases of a task.
@@ -139,7 +138,7 @@ type Ledger struct {
 	Shared int `json:"shared,omitempty"`
 	// VCPU is how many vCPUs of the queue they hold.
 	VCPU float64 `json:"vcpu,omitempty"`
-	// Hold is what they hold of other resources.
+	// Hold is the amount of other resources that they hold.
 	Hold apitypes.Amounts `json:"hold,omitempty"`
 	// Rests means that the job rests, as Job.Rests does: an admission of a task writes this record.
 	Rests bool `json:"rests,omitempty"`

@@ -155,7 +155,7 @@ func ShortHash(parts ...string) string {
 // digits encodes in a base32 alphabet that is allowed in names.
 var digits = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// Slug is the readable part of a job's ID: its name, reduced to what every cloud allows in tags.
+// Slug is the readable part of a job's ID: its name, reduced to the characters that every cloud allows in tags.
 func Slug(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {

@@ -51,7 +51,7 @@ type PoolPromise struct {
 	Waits bool `json:"waits,omitempty"`
 }
 
-// PoolUse is what one rank of a cluster holds of a machine.
+// PoolUse is the part of a machine that one rank of a cluster holds.
 type PoolUse struct {
 	Cluster string            `json:"cluster"`
 	Rank    int               `json:"rank"`
@@ -61,7 +61,7 @@ type PoolUse struct {
 	Since   time.Time `json:"since"`
 }
 
-// Limits of what a machine reports.
+// Limits of a machine's report.
 const (
 	MaxLabels   = 16
 	MaxLabel    = 128
@@ -147,8 +147,8 @@ func (m PoolMachine) Free() apitypes.Capacity {
 	return c
 }
 
-// WithPromises is the machine as the task from sees it: what is kept for other tasks counts as used. With "" this is
-// all promises.
+// WithPromises returns the machine as the task from sees it: room that is kept for other tasks counts as used. With ""
+// all kept room does.
 func (m PoolMachine) WithPromises(from string, now time.Time) PoolMachine {
 	fresh := false
 	for _, p := range m.Promises {

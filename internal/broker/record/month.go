@@ -26,14 +26,14 @@ func SettleMonth(q *apitypes.Queue, usd, reserved float64, now time.Time) {
 	}
 }
 
-// Purse is the monthly budget of a queue, with what is spent and reserved of it in the queue and below.
+// Purse is the monthly budget of a queue, with the spent and the reserved amount of the queue and of those below it.
 type Purse struct {
 	Queue                       string
 	MostUSD, SpentUSD, AsideUSD float64
 	Of                          apitypes.Month
 }
 
-// LeftUSD is what is neither spent nor reserved. It is negative if the budget was lowered.
+// LeftUSD is the amount that is neither spent nor reserved. It is negative if the budget was lowered.
 func (p Purse) LeftUSD() float64 { return p.MostUSD - p.SpentUSD - p.AsideUSD }
 
 // Required is how much must be left to start something with an expected cost, for which full must be reserved: full, or

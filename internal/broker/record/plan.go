@@ -70,8 +70,8 @@ type Plan struct {
 	TaskOnDemandUSD []float64 `json:"taskOnDemandUSD,omitempty"`
 	// Runners are the next best choices of each task, for explanations; not kept for large jobs.
 	Runners map[int][]apitypes.Runner `json:"runners,omitempty"`
-	// Notes name the requirements of the job that are not enforced at the planned locations, and what applies instead,
-	// and offers that were left out because the broker has no agent for them.
+	// Notes name the requirements of the job that are not enforced at the planned locations, with the rules that apply
+	// instead, and offers that were left out because the broker has no agent for them.
 	Notes  []string `json:"notes,omitempty"`
 	Millis float64  `json:"millis"`
 }
@@ -100,8 +100,8 @@ func (p *Plan) Of(task int) *Planned {
 	return &p.Offers[p.Choice[task]]
 }
 
-// PhaseOf returns the phase of a task. A worker task has none of its own: it waits as long as a task that is planned on
-// its machine does, and then counts as ready, since it can be bought at any time.
+// PhaseOf returns the phase of a task. A worker task has no stored phase: it waits as long as a task that is planned on
+// its machine waits, and then counts as ready, since it can be bought at any time.
 func (p *Plan) PhaseOf(progress Progress, task int) byte {
 	if task < len(progress.Phases) {
 		return progress.Phases[task]
@@ -114,15 +114,15 @@ func (p *Plan) PhaseOf(progress Progress, task int) byte {
 	return PhaseReady
 }
 
-// Bids says what each task of a plan is worth on spot, and by when it must finish.
+// Bids has the value of each task's time on spot, and the time by which the task must finish.
 type Bids struct {
 	Plan int `json:"plan"`
 	// USD is the hourly price of each offer's spot market when the bids were made; 0 if unknown.
 	USD []float64 `json:"usd,omitempty"`
 	// FinishBy is when each task must finish so that its followers can meet the deadline; empty without a deadline.
 	FinishBy []time.Time `json:"finishBy,omitempty"`
-	// Tables say what an hour of a spot machine is worth, by remaining work and time. Table is the index of each
-	// task's table, −1 for none. Identical tasks share one.
+	// Tables are the values of an hour of a spot machine, by remaining work and time. Table is the index of each task's
+	// table, −1 for none. Identical tasks share one.
 	Tables []*bidding.Worth `json:"tables,omitempty"`
 	Table  []int32          `json:"table,omitempty"`
 	// Begin are the tasks that may wait for a better price, and Begins the tables that say when they start.
@@ -133,8 +133,8 @@ type Bids struct {
 // CentsEps is the tolerance when budgets are compared, in USD.
 const CentsEps = 1e-9
 
-// Moved returns the price that differs most from the one the bids were made with, among the markets of unfinished
-// tasks, and by what fraction.
+// Moved returns the price, among the markets of unfinished tasks, that differs most from the price at which the bids
+// were made, and by which fraction.
 func (bids *Bids) Moved(progress Progress, plan *Plan,
 	changed map[string]events.MarketChange) (most events.PriceMoved, share float64) {
 	for i, c := range plan.Choice {

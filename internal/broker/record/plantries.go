@@ -51,7 +51,7 @@ func (t *PlanTries) String() string {
 	return fmt.Sprintf("the planner has failed %s: %s", readable.Times(t.Failed), t.Reason)
 }
 
-// Help says what helps if the planner ran out of memory or time; "" if it failed for another reason.
+// Help returns advice if the planner ran out of memory or time; "" if it failed for another reason.
 func (t *PlanTries) Help() string {
 	if t.Reason != OutOfTime && t.Reason != unfinished {
 		return ""

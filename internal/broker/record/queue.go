@@ -22,7 +22,7 @@ func WaitingOf(job Job, task Task) apitypes.Waiting {
 	}
 }
 
-// AddClaim adds a claim to what becomes free in a queue, and drops expired claims.
+// AddClaim adds a claim to capacity that becomes free in a queue, and drops expired claims.
 func AddClaim(q *apitypes.Queue, c apitypes.Claim, now time.Time) {
 	DropClaim(q, c.For)
 	q.Claims = slices.DeleteFunc(q.Claims, func(c apitypes.Claim) bool { return !now.Before(c.Until) })

@@ -16,7 +16,7 @@ func PlaceOf(a apitypes.Attempt) string {
 	return Place(a.Offer)
 }
 
-// UpdateAttempt updates an attempt with what its cluster knows. Success is written to the attempt's own record only
+// UpdateAttempt updates an attempt with the state of its cluster. Success is written to the attempt's own record only
 // with its cost.
 func (cl *Cluster) UpdateAttempt(a *apitypes.Attempt) {
 	if cl.Attempt != a.Number || cl.Task != a.Task {
@@ -40,8 +40,8 @@ func (cl *Cluster) UpdateAttempt(a *apitypes.Attempt) {
 	}
 }
 
-// UpdateTask updates a task with what the cluster of its last attempt knows: that it runs. Only for tasks in gangs is
-// that written to the task's own record, because members of a gang read it.
+// UpdateTask sets a task to running if the cluster of its last attempt runs. Only tasks in gangs have that in their own
+// record, because other members of the gang read it.
 func (cl *Cluster) UpdateTask(t *Task) {
 	if cl.Task == t.Index && cl.Attempt == t.Attempt && cl.Started && t.State == TaskLaunching {
 		t.State, t.StartedAt = TaskRunning, cl.Running

@@ -23,7 +23,7 @@ type Locations struct {
 	At map[string]Location `json:"at"` // by cluster
 }
 
-// Location is the location of the machines of one attempt, and what placement rules refer to.
+// Location is the location of the machines of one attempt, with the labels that placement rules use.
 type Location struct {
 	Since  time.Time         `json:"since"`
 	Spots  []Spot            `json:"spots"`
@@ -83,7 +83,8 @@ func SpotOf(o apitypes.Offer, machines int) Spot {
 	return Spot{Region: Place(o), Zone: o.Zone, Count: machines}
 }
 
-// at is the place of a spot at a level, including the wider levels, and whether it is known.
+// at returns the place of a spot at a level, including the wider levels. known is false if the spot has no place at
+// that level.
 func (s Spot) at(level dag.Level) (place string, known bool) {
 	switch level {
 	case dag.LevelRegion:
@@ -276,7 +277,8 @@ func (c Clash) Explain(spec *dag.Job, job string, others []Placed) string {
 	return fmt.Sprintf("%s: %s is there", c.Rule, name)
 }
 
-// KeepsApart reports whether any task of a job keeps apart from a stand, or the stand from it, wherever they are.
+// KeepsApart reports whether a rule keeps any task of a job apart from a stand, or the stand from the job, wherever
+// they are.
 func KeepsApart(j *dag.Job, other Location) bool {
 	same := []Spot{{Region: "any", Zone: "any", Rack: "any", Machine: "any", Count: 1}}
 	other.Spots = same

@@ -54,7 +54,7 @@ type Task struct {
 	Gang string `json:"gang,omitempty"`
 	// Alone means that a task of a gang restarts alone, while the others continue.
 	Alone bool `json:"alone,omitempty"`
-	// Joins is the gang whose machines its own join while that runs.
+	// Joins is the gang that its own gang joins with more machines while it runs.
 	Joins string `json:"joins,omitempty"`
 	// YieldedTo are the claims that it was stopped for, one for each time.
 	YieldedTo []string `json:"yieldedTo,omitempty"`
@@ -85,7 +85,7 @@ func (t Task) Keeps(restart time.Duration) time.Duration {
 	return restart << min(len(t.YieldedTo), maxDoublings)
 }
 
-// UpdateTasks updates tasks, sorted by index, with what clusters know of them.
+// UpdateTasks updates tasks, sorted by index, with the states of their clusters.
 func UpdateTasks(clusters []Cluster, tasks []Task) {
 	for i := range clusters {
 		if j, ok := TaskAt(tasks, clusters[i].Task); ok {

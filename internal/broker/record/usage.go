@@ -28,7 +28,7 @@ func AdvancePast(p apitypes.Past, now time.Time, held apitypes.Held, halfLife ti
 	return out
 }
 
-// MaxSpaces is how many namespaces a queue counts at a time; what further ones hold is not counted.
+// MaxSpaces is the maximum number of namespaces that a queue counts at a time; the use of others is not counted.
 const MaxSpaces = 64
 
 // leastHeld is the tolerance for amounts of resources.
@@ -37,8 +37,8 @@ const leastHeld = 1e-6
 // negligibleUse is a past use of tasks or vCPUs that is small enough to forget.
 const negligibleUse = 1e-3
 
-// Remember updates the past of a queue and of its namespaces with what they have held until now. It must be called
-// before that changes. A half-life of 0 forgets the past.
+// Remember adds the use of a queue and of its namespaces until now to their pasts. It must be called before the use
+// changes. A half-life of 0 forgets the past.
 func Remember(q *apitypes.Queue, now time.Time, halfLife time.Duration) {
 	past := func(p apitypes.Past, held apitypes.Held) apitypes.Past {
 		if halfLife <= 0 {
@@ -57,7 +57,7 @@ func Remember(q *apitypes.Queue, now time.Time, halfLife time.Duration) {
 	q.Spaces = kept
 }
 
-// CountSpace adds to what a namespace's jobs hold of a queue; negative amounts subtract.
+// CountSpace adds to the use of a queue by a namespace's jobs; negative amounts subtract.
 func CountSpace(q *apitypes.Queue, namespace string, by apitypes.Held) {
 	i, known := slices.BinarySearchFunc(q.Spaces, namespace, func(s apitypes.Space, name string) int {
 		return strings.Compare(s.Name, name)

@@ -42,7 +42,7 @@ func (cl *Cluster) Shared() bool {
 	return ok && cl.Assigned()
 }
 
-// PoolWorker is what the broker knows of a machine of a pool that is a worker.
+// PoolWorker has the facts about a pool machine that is a worker.
 type PoolWorker struct {
 	Task    int            `json:"task"`    // the worker task, of whose attempt the machine is
 	Attempt int            `json:"attempt"` // its number

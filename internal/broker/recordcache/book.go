@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Reader is what a decision reads records from: a unit, which uses the store, or a draft, which does not.
+// Reader is the source of records for a decision: a unit, which uses the store, or a draft, which does not.
 type Reader interface {
 	// Preload reads several records at once.
 	Preload(keys ...store.Key) error
@@ -43,8 +43,8 @@ type Slot struct {
 	Held    bool // must not have changed
 }
 
-// Book is what is known of the store: records, by key and in the order in which they were added, which spans are
-// complete, and blobs.
+// Book is the known part of the store: records, by key and in the order in which they were added, complete spans, and
+// blobs.
 type Book struct {
 	Slots map[store.Key]*Slot
 	Order []*Slot
@@ -121,8 +121,9 @@ type change struct {
 	Blind        bool // written without having been loaded
 }
 
-// Unread makes a slot for a record that is written without having been read. If a complete span would contain it, it
-// is known not to exist, and the write is conditional on that, so it does not overwrite a concurrent write.
+// Unread makes a slot for a record that is written without having been read. If the book holds a complete span that
+// would contain the record, the record does not exist. The write then requires its absence, so that it does not
+// overwrite a concurrent write.
 func (k *Book) Unread(key store.Key) *Slot {
 	for r := range k.Spans {
 		if r.Limit == 0 && r.Partition == key.Partition && strings.HasPrefix(key.Sort, r.Prefix) {
@@ -145,7 +146,7 @@ func (k *Book) Changes(yield func(change) bool) {
 	}
 }
 
-// Knows reports whether it is known if a record exists, and its content.
+// Knows reports whether the book has a slot for a record: its content, or that it does not exist.
 func (k *Book) Knows(key store.Key) bool { return k.Slots[key] != nil }
 
 // Size is the size of a known record in bytes.
@@ -236,14 +237,14 @@ func (k *Cache) Encode(w record.Write) ([]byte, error) {
 	return body, nil
 }
 
-// Draft is a decision in progress. It reads what a unit has loaded and what it has written itself, and never uses the
-// store. It notes what is missing and fails with ErrLacking. Such a decision is discarded, and repeated after
-// everything that was missing has been loaded at once. So a decision that does not know beforehand what it will read
-// is still pure, and needs few batches of reads.
+// Draft is a decision in progress. It reads the records that a unit has loaded and those that it has written itself,
+// and never uses the store. It notes missing records and fails with ErrLacking. Such a decision is discarded, and
+// repeated after all missing records have been loaded at once. So a decision that cannot know beforehand which records
+// it will read is still pure, and needs few batches of reads.
 type Draft struct {
 	Now     time.Time
 	Crowded bool // the unit handles several events
-	*Book        // what the unit has loaded
+	*Book        // loaded by the unit
 	own     map[store.Key]*Slot
 	Changed []*Slot // of own, in order
 	Emits   []events.Data
@@ -251,11 +252,11 @@ type Draft struct {
 	Missing Missing
 }
 
-// ErrMissing means that a draft has noted what is missing. A loop over many things should continue with the next one,
-// so that everything missing is noted.
+// ErrMissing means that a draft has noted a missing record. A loop should then continue with its next element, so that
+// all missing records are noted.
 var ErrMissing = errors.New("broker: not loaded yet")
 
-// Missing is what a draft has tried to read but what was not loaded.
+// Missing lists the records that a draft has tried to read but that were not loaded.
 type Missing struct {
 	Keys  []store.Key
 	Spans []Span
@@ -275,12 +276,12 @@ func (l *Missing) Any() bool {
 	return len(l.Keys)+len(l.Spans)+len(l.Blobs)+len(l.Fresh) > 0 || l.Pools
 }
 
-// NewDraft starts a decision on what is known, for a transaction that already has the given number of items.
+// NewDraft starts a decision on the loaded records, for a transaction that already has the given number of items.
 func NewDraft(k *Book, now time.Time, items int) *Draft {
 	return &Draft{Now: now, Book: k, own: map[store.Key]*Slot{}, count: items}
 }
 
-// slot returns a record as the draft sees it, or nil if it is not known.
+// slot returns a record as the draft sees it, or nil if it is not loaded.
 func (d *Draft) slot(key store.Key) *Slot {
 	if s, ok := d.own[key]; ok {
 		return s

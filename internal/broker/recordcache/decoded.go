@@ -22,14 +22,14 @@ const decodedBytes = 12 << 20
 // enough, because versions start again when a record is removed and created again.
 type Decoded struct {
 	*recent[store.Key]
-	read          bool     // caches only what was decoded, not what was written
+	read          bool     // values that were decoded from JSON, not those that were written
 	owners        sync.Map // of func(reflect.Value), by type
 	writtenOwners sync.Map // the same for values that were not read from the store: see asStored
 }
 
-// NewDecoded makes a cache for several brokers of one process with one store, for example in a simulation. It only
-// caches what was decoded and not what was written. So each broker reads values that have been through JSON, as if it
-// were a separate process.
+// NewDecoded makes a cache for several brokers of one process with one store, for example in a simulation. It caches
+// only values that were decoded from JSON, not those that were written. So each broker reads values that have been
+// through JSON, as if it were a separate process.
 func NewDecoded() *Decoded {
 	return &Decoded{recent: newRecent[store.Key](decodedBytes), read: true}
 }
@@ -116,8 +116,8 @@ func (d *Decoded) putWritten(key store.Key, body []byte, value any) {
 	d.Put(key, &decodedRecord{body, kept.Interface(), ownerOf(&d.owners, v.Type(), nil)}, 3*len(body))
 }
 
-// asStored makes a time equal to what is read from its JSON: without the monotonic clock reading, which stops while a
-// laptop or a function sleeps.
+// asStored makes a time equal to the time that is read from its JSON: without the monotonic clock reading, which stops
+// while a laptop or a function sleeps.
 func asStored(v reflect.Value) {
 	if t, ok := v.Addr().Interface().(*time.Time); ok {
 		*t = t.Round(0)

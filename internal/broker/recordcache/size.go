@@ -9,7 +9,7 @@ func sizeOf(value any) int {
 	return int(v.Type().Size()) + referencedSize(v)
 }
 
-// referencedSize is the size of what a value refers to, in bytes.
+// referencedSize returns the size of the data that a value refers to, in bytes.
 func referencedSize(v reflect.Value) (sum int) {
 	switch v.Kind() {
 	case reflect.String:

@@ -13,12 +13,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// side is what the waiting tasks of one job share: the job and its ledger. Money reserved for one task is visible to
-// the others.
+// side is the data that the waiting tasks of one job share: the job and its ledger. Money reserved for one task is
+// visible to the others.
 type side struct {
 	job    record.Job
 	ledger record.Ledger
-	spec   *dag.Job // set if the job has a plan; so is plan
+	spec   *dag.Job // set if the job has a plan, like plan
 	plan   *record.Plan
 	// groups are the job's rules that spread or pack machines. ruled says whether placement rules apply to any task.
 	groups []dag.PlacementGroup
@@ -27,7 +27,7 @@ type side struct {
 	crews  map[int][]int // the worker tasks of the plan, by share group
 }
 
-// admission is what a session knows about one waiting task. Every decision on the task is based on it.
+// admission is a session's knowledge of one waiting task. Every decision on the task is based on it.
 type admission struct {
 	*side
 	queue        *apitypes.Queue
@@ -67,7 +67,7 @@ func (a *admission) slots() int {
 // lacksWorker reports whether the task shares machines and has no place on one.
 func (a *admission) lacksWorker() bool { return a.pool == nil && a.shares() }
 
-// holds is what the task would hold in addition to vCPUs.
+// holds returns the amounts that the task would hold in addition to vCPUs.
 func (a *admission) holds() apitypes.Amounts {
 	if a.shares() {
 		return nil
@@ -75,7 +75,7 @@ func (a *admission) holds() apitypes.Amounts {
 	return a.plan.Of(a.waiting.Task).Holds(a.nodes)
 }
 
-// needs is what the task would hold of all resources that queues can limit, vCPUs included.
+// needs returns the amounts that the task would hold of all resources that queues can limit, vCPUs included.
 func (a *admission) needs() apitypes.Amounts {
 	return a.holds().Plus(apitypes.Amounts{apitypes.VCPUs: a.vcpu()})
 }
@@ -285,7 +285,7 @@ func (of *side) affordable(usd float64) verdict {
 	case of.job.BudgetUSD <= 0 || usd <= of.left()+record.CentsEps:
 		return verdictAdmit
 	case of.ledger.Outstanding > 0:
-		return verdictSkip // unused reserved money comes back
+		return verdictSkip // unused reserved money will be released
 	}
 	return verdictReplan
 }

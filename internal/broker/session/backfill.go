@@ -11,11 +11,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// A task that has waited too long keeps those behind it waiting, so that it is not overtaken forever. If the policy
-// has the actions reserve and backfill, tasks behind it are still admitted if they will finish before the first late
-// task of each queue can start. That start is estimated from the expected ends of the running tasks (Lifka, The
-// ANL/IBM SP Scheduling System, 1995, known as EASY). Estimates may be wrong, so backfill stops once a task has
-// waited four times too long.
+// A task that has waited too long is late. A late task keeps the tasks behind it waiting, so that they cannot overtake
+// it forever. If the policy has the actions reserve and backfill, a session still admits tasks behind it that will
+// finish before the first late task of each queue can start. That start is estimated from the expected ends of the
+// running tasks (Lifka, The ANL/IBM SP Scheduling System, 1995, known as EASY). Estimates may be wrong, so backfilling
+// stops once a task has waited four times too long.
 
 // The policy actions that enable backfilling. Both are needed.
 const (
@@ -108,7 +108,7 @@ func (s *Session) finishBy(a *admission) time.Time {
 	return s.u.Now.Add(record.Duration(hours*reserveSlack) + s.Config.Overhead)
 }
 
-// ending is when a running cluster is expected to give back what it holds.
+// ending is the time at which a running cluster is expected to release its capacity.
 type ending struct {
 	at    time.Time
 	queue *apitypes.Queue

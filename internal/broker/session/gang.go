@@ -176,7 +176,7 @@ func (t *together) tooLarge(s *Session) string {
 	return ""
 }
 
-// needs is what the whole gang would hold.
+// needs returns the amounts that the whole gang would hold.
 func (t *together) needs() (sum apitypes.Amounts) {
 	for _, m := range t.members {
 		sum = sum.Plus(m.needs())

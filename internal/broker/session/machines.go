@@ -14,8 +14,8 @@ import (
 )
 
 // A policy may contain plugins that choose machines of pools: they score nodes, keep gangs close together, or divide
-// machines by time. If it does, a second scheduler session runs over the machines, with the tasks that the first
-// session (over quotas) has bound, in its order. Without such plugins pkg/placement packs all tasks at once.
+// machines by time. With such plugins, a second scheduler session runs over the machines. It takes the tasks that the
+// first session (over quotas) has bound, in its order. Without such plugins, pkg/placement packs all tasks at once.
 
 // The names of plugins that choose machines. predicates is always active.
 const (

@@ -207,10 +207,11 @@ func (s *Session) mayLeave(of *admission, l *attempt.Losing) bool {
 		len(s.purses(l.Job.Queue)) == 0
 }
 
-// movingCost returns the cost of making a running task leave its machine for another task, and whether it may. It may
-// if it is not more urgent, has run long enough, still finishes in time, and the other task was not stopped for it
-// before. Work since its last checkpoint counts as lost, because saving may fail now, and so does a restart. An hour of
-// work costs what it costs at the planned location, because a pool machine may be free.
+// movingCost returns the cost of stopping a running task so that another task gets its machine, and whether that is
+// allowed. It is allowed if the running task is not more urgent, has run long enough and still finishes in time, and if
+// the other task was not stopped for it before. The work since the last checkpoint counts as lost, because saving may
+// fail now, and so does the time of a restart. An hour of work has the price of the planned location, because a pool
+// machine may be free.
 func (s *Session) movingCost(
 	p *record.PoolSeen,
 	of *admission,

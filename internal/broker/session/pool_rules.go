@@ -156,7 +156,7 @@ func (a *admission) needsRack() bool {
 	})
 }
 
-// give adds to the machines what a task will hold there.
+// give adds a task's resources to the machines on which it will run.
 func (k *packing) give(p *pooled) {
 	if p == nil {
 		return

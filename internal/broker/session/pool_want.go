@@ -13,7 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// want is a task that could go to a pool, with what it would hold of each machine and the machines that suit it.
+// want is a task that could go to a pool, with the resources that it would hold on each machine and the machines that
+// suit it.
 type want struct {
 	a        *admission
 	hold     apitypes.Capacity
@@ -22,8 +23,8 @@ type want struct {
 	instead  apitypes.Instead
 }
 
-// want says what a task could get from a pool. It returns nil if no machine there suits the task, is cheaper than its
-// planned offer, and finishes in time.
+// want returns the resources that a task could get from a pool. It returns nil if no machine there suits the task, is
+// cheaper than its planned offer, and finishes in time.
 func (s *Session) want(p *record.PoolSeen, a *admission) (*want, error) {
 	choice := a.plan.Of(a.waiting.Task)
 	if choice == nil || a.pool != nil || a.awaits || a.shares() || a.isWorker() || !p.Allowed(a.spec.Regions) {

@@ -34,8 +34,8 @@ func (s *Session) waitForPrice(a *admission) (d record.Decision) {
 	return d
 }
 
-// priceOf returns what a task may wait for. It is nil if a pool could take the task, or if the waiting tasks of its
-// job could not all run at once, which the wait does not account for.
+// priceOf returns the price for which a task may wait. It is nil if a pool could take the task, or if the waiting tasks
+// of its job could not all run at once, which the wait does not account for.
 func (s *Session) priceOf(a *admission) (*bid.Waiting, error) {
 	price, err := bid.LoadWaiting(s.u, s.Config, a.job, a.task)
 	if err != nil || price == nil {

@@ -42,7 +42,7 @@ func (s *Session) Decide() error {
 	return s.u.Apply(d)
 }
 
-// Input is what a session needs in addition to records.
+// Input is the input of a session in addition to records.
 type Input struct {
 	Config config.Config
 	Policy *scheduler.Policy
@@ -236,8 +236,8 @@ func takeTurns(waiting []apitypes.Waiting, late time.Time) []apitypes.Waiting {
 	return waiting
 }
 
-// admit admits candidates, first those that room was made for. What these need and cannot get yet is kept for them. It
-// returns the number of admitted tasks.
+// admit admits candidates, first those that room was made for. If these cannot get their capacity yet, it is kept for
+// them. It returns the number of admitted tasks.
 func (s *Session) admit() (admitted int, err error) {
 	claimed, others := splitClaimed(s.candidates, s.u.Now)
 	admitted, err = s.admitOf(claimed, nil)

@@ -28,7 +28,8 @@ func amount(tasks, vcpu float64) scheduler.Vector {
 		record.ResVCPU: int64(math.Round(vcpu * milli))}
 }
 
-// resources are what a tree limits in addition to tasks and vCPUs, in the order of the vectors of its sessions.
+// resources are the resources that a tree limits in addition to tasks and vCPUs, in the order of the vectors of its
+// sessions.
 type resources []string
 
 // held is the vector of an amount of tasks, vCPUs and those resources.
@@ -97,7 +98,7 @@ func held(id, queue string, use scheduler.Vector) scheduler.Job {
 	}
 }
 
-// scene builds a snapshot: the tree, what is kept for tasks that room was made for, and jobs.
+// scene builds a snapshot: the tree, the capacity that is kept for tasks that room was made for, and jobs.
 type scene struct {
 	*scheduler.Snapshot
 	tree []*apitypes.Queue
@@ -173,7 +174,7 @@ func (x *scene) addWaiting(j *scheduler.Job, id int, a *admission) {
 }
 
 // snapshot is the tree with the candidates: a job of the scheduler is one of our jobs, with its tasks that could be
-// admitted. What the tasks in kept need is kept for them.
+// admitted. The capacity for the tasks in kept is reserved.
 func (s *Session) snapshot(candidates, kept []*admission) (*scheduler.Snapshot, map[string]*admission) {
 	x := s.scene(kept)
 	if s.follows(enqueue) {
@@ -185,7 +186,7 @@ func (s *Session) snapshot(candidates, kept []*admission) (*scheduler.Snapshot, 
 		j, fresh := x.job(a.unit(), a)
 		if fresh {
 			j.Kept = true
-			// It does not matter to the queue which of a job's units represents what the job holds.
+			// The queue does not distinguish which of a job's units has the job's resources.
 			use := x.more.held(float64(a.ledger.Slots()), a.ledger.VCPU, a.ledger.Hold)
 			if !use.IsZero() && !given[a.job.ID] && x.represent(a.queue, a.job, use) {
 				j.Tasks, j.Phase = held("", "", use).Tasks, scheduler.Started

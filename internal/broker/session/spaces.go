@@ -11,10 +11,9 @@ import (
 )
 
 // Namespaces share capacity across queues (plugin namespace), and past use of queues and namespaces may count in
-// addition to what they hold now (plugin usage). A session passes both to the scheduler if its policy has these
-// plugins.
+// addition to their current use (plugin usage). A session passes both to the scheduler if its policy has these plugins.
 
-// sharing is what the scheduler needs to know of namespaces and of past use.
+// sharing is the scheduler's input about namespaces and past use.
 type sharing struct {
 	asked    bool          // the policy needs namespaces or past use
 	halfLife time.Duration // of past use; 0 if the policy ignores it
@@ -69,13 +68,13 @@ func (x *scene) share() {
 	}
 }
 
-// own is what a queue itself has held until now.
+// own is the past use of a queue without the queues below it.
 func (x *scene) own(q *apitypes.Queue) apitypes.Held {
 	return record.AdvancePast(q.Past, x.Now, apitypes.Held{Tasks: float64(q.Running), VCPU: q.VCPU, Use: q.Use},
 		x.sharing.halfLife).Held
 }
 
-// past is what a queue has held together with those below it.
+// past is the past use of a queue, including the queues below it.
 func (x *scene) past(q *apitypes.Queue) apitypes.Held {
 	sum := x.own(q)
 	for _, below := range x.tree {
@@ -95,7 +94,7 @@ func (x *scene) usage(h apitypes.Held) scheduler.Usage {
 	return u
 }
 
-// spend makes a job of a namespace represent a part of what the namespace holds in a queue.
+// spend makes a job of a namespace represent a part of the namespace's use of a queue.
 func (x *scene) spend(q *apitypes.Queue, namespace string, use scheduler.Vector) {
 	if rest := x.sharing.rest[namespace]; rest != nil {
 		rest[q] = rest[q].Minus(use).Positive()

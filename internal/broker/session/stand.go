@@ -28,7 +28,7 @@ type clash struct {
 // be free by then.
 const clashReplan = 15 * time.Minute
 
-// verdict is what to do with a task whose planned location conflicts.
+// verdict is the decision on a task whose planned location conflicts.
 func (c *clash) verdict(plan *record.Plan, now time.Time) verdict {
 	if c.since.After(plan.At) || now.Sub(plan.At) > clashReplan {
 		return verdictReplan
@@ -155,8 +155,8 @@ func (s *Session) clashWithin(t *together) error {
 	return nil
 }
 
-// fitsRules reports whether tasks may be admitted together where they are placed, given each other and what was
-// admitted since they were examined. Tasks that must not use their pool leave it, and machines are bought as planned.
+// fitsRules reports whether tasks may be admitted together at their locations, given each other and the tasks admitted
+// since they were examined. Tasks that must not use their pool leave it, and machines are bought as planned.
 func (s *Session) fitsRules(bound []*admission) (bool, error) {
 	fits, err := s.fitBeside(bound)
 	if err != nil || fits {

@@ -25,7 +25,7 @@ func QueueOf(u recordcache.Reader, cfg config.Config, name string) (apitypes.Que
 	return q, err
 }
 
-// DecideSetQueue changes the settings of a queue; what is in use does not change. It fails with ErrQueue.
+// DecideSetQueue changes the settings of a queue, but not its use. It fails with ErrQueue.
 func DecideSetQueue(u recordcache.Reader, cfg config.Config, name string,
 	s record.QueueSettings) (d record.Decision, err error) {
 	q, err := QueueOf(u, cfg, name)
@@ -190,7 +190,7 @@ type excess struct {
 	need, most float64
 }
 
-// message says what is needed and what is allowed.
+// message describes the needed and the allowed amount.
 func (b *excess) message() string {
 	if b.resource == apitypes.USDPerMonth {
 		return fmt.Sprintf("%s USD and queue %s allows %s USD a month", readable.USD(b.need), b.queue.Name,
@@ -199,8 +199,8 @@ func (b *excess) message() string {
 	return readable.Amount(b.resource, b.need) + " and queue " + b.queue.Name + " allows " + fault.Number(b.most)
 }
 
-// beyond says which resource exceeds what a queue could have if nothing were in use: the quota of it and of those
-// above it, less the guarantees of other queues below them. It is nil if none does.
+// beyond returns the first resource of which a task needs more than a queue could have if nothing were in use: the
+// quota of the queue and of those above it, less the guarantees of other queues below them. It is nil if there is none.
 func (s *Session) beyond(q *apitypes.Queue, need apitypes.Amounts) *excess {
 	for _, name := range slices.Sorted(maps.Keys(need)) {
 		of, most := s.most(q, name)

@@ -98,7 +98,7 @@ func (s *Session) schedulerReasons(a *admission) (said []string, err error) {
 	return said, nil
 }
 
-// explain says what keeps a task waiting; said is the scheduler's explanation for its job.
+// explain returns the reasons why a task waits; said is the scheduler's explanation for its job.
 func (s *Session) explain(a *admission, said []string) []string {
 	switch s.judge(a) {
 	case verdictDrop:
@@ -141,7 +141,7 @@ func (s *Session) explain(a *admission, said []string) []string {
 	return said
 }
 
-// explainSkip says what keeps a task that a session skips.
+// explainSkip returns the reason why a session skips a task.
 func (s *Session) explainSkip(a *admission) string {
 	switch {
 	case a.job.State == apitypes.JobWaiting:

@@ -21,7 +21,7 @@ import (
 // crew is the state of the workers of one job, as a session sees it.
 type crew struct {
 	view record.PoolSeen
-	// waiting is what tasks that found no room hold together, by share group.
+	// waiting is the total of the resources of tasks that found no room, by share group.
 	waiting map[int]apitypes.Capacity
 	stale   bool // this session has placed a task since it read the workers
 }
@@ -80,7 +80,7 @@ func (s *Session) crewOf(of *side) (*crew, error) {
 		of.crew = &crew{waiting: map[int]apitypes.Capacity{}}
 	}
 	seen := make(map[string]time.Time, len(part.Machines))
-	for i := range part.Machines { // whoever ends a worker removes it from the partition
+	for i := range part.Machines { // the code that ends a worker removes it from the partition
 		seen[part.Machines[i].ID] = s.u.Now
 	}
 	of.crew.stale = false
@@ -88,7 +88,7 @@ func (s *Session) crewOf(of *side) (*crew, error) {
 	return of.crew, nil
 }
 
-// holdOf is what a task holds of a worker.
+// holdOf returns the resources that a task holds on a worker.
 func holdOf(of *side, task int) apitypes.Capacity {
 	cpus, gib := of.spec.Tasks[task].Hold()
 	return apitypes.Capacity{CPUs: cpus, MemoryGiB: gib}
@@ -171,7 +171,7 @@ func (s *Session) toWorkers(bound []*admission) error {
 	return nil
 }
 
-// workerOf is what the broker knows of a worker of a crew.
+// workerOf returns the broker's data about a worker of a crew.
 func workerOf(c *crew, id string) *record.PoolWorker {
 	i, _ := c.view.Parts[0].Machine(id)
 	return &c.view.Parts[0].Machines[i].Worker

@@ -28,8 +28,8 @@ func (u *Unit) flush(d *recordcache.Draft) error {
 // far fewer.
 const draftRounds = 100
 
-// Draft makes a decision on what the unit has loaded. It loads what the decision lacked and repeats it, until nothing
-// is lacking; then the unit takes over the result. pools loads what a decision lacks in addition to records.
+// Draft makes a decision on the records that the unit has loaded. It loads missing records and repeats the decision,
+// until none is missing; then the unit takes over the result. pools loads the pools that a decision lacks.
 func (u *Unit) Draft(decide func(*recordcache.Draft) error, pools func(recordcache.Missing) error) error {
 	for range draftRounds {
 		d := recordcache.NewDraft(u.Book, u.Now, u.Items())
@@ -48,7 +48,7 @@ func (u *Unit) Draft(decide func(*recordcache.Draft) error, pools func(recordcac
 	return fmt.Errorf("broker: %s: a decision still lacks records after the maximum number of rounds", u.fn)
 }
 
-// supply loads what a draft lacked, all records in one call.
+// supply loads the missing records of a draft in one call.
 func (u *Unit) supply(l recordcache.Missing, pools func(recordcache.Missing) error) error {
 	if err := u.Preload(l.Keys...); err != nil {
 		return err

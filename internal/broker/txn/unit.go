@@ -40,7 +40,7 @@ type Unit struct {
 // store.MaxItems.
 const Full = 55
 
-// Hooks are what a Transactor calls. Each may be nil.
+// Hooks are functions that a Transactor calls. Each may be nil.
 type Hooks struct {
 	// Publish puts events on the bus that are not committed with a record. If it fails, the caller handles their cause
 	// again. If it is nil, these events are committed to the outbox.

@@ -21,8 +21,8 @@ func (b *Views) Explain(ctx context.Context, id string) (*apitypes.Story, error)
 	return b.ExplainPart(ctx, id, Part{})
 }
 
-// ExplainPart returns what happened to some of a job's tasks. The first part includes what happened to the job, the
-// last its end. It fails with ErrNotFound.
+// ExplainPart returns the history of some of a job's tasks. The first part includes the history of the job, the last
+// its end. It fails with ErrNotFound.
 func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*apitypes.Story, error) {
 	detail, err := b.look(ctx, id, p, nil)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Learned is what earlier jobs with a name have taught about their tasks. It is empty for an unknown name.
+// Learned returns the run times that earlier jobs with a name have taught about their tasks. It is empty for an unknown
+// name.
 func (b *Views) Learned(ctx context.Context, job string) (apitypes.History, error) {
 	h, err := history.Known(b.txns.NewUnit(ctx, "api"), job)
 	if h.Tasks == nil {

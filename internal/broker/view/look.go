@@ -25,7 +25,7 @@ type Part struct{ From, Limit int }
 // same tasks is longer.
 const partBytes = 2 << 20
 
-// reading is what was read of a job, so that the next look only reads what may have changed since.
+// reading is the data that was read for a job, so that the next look only reads records that may have changed since.
 type reading struct {
 	phases   []record.Phase
 	clusters []record.Cluster
@@ -33,7 +33,8 @@ type reading struct {
 	attempts []apitypes.Attempt // by task and number, as stored
 }
 
-// Look is what users see of a job, and what was read for it: the next look only reads what may have changed since.
+// Look is the view of a job, and the data that was read for it: the next look only reads records that may have changed
+// since.
 type Look struct {
 	apitypes.JobDetail
 
@@ -48,7 +49,7 @@ func (b *Views) JobDetail(ctx context.Context, id string) (*apitypes.JobDetail, 
 	return b.JobPart(ctx, id, Part{})
 }
 
-// JobPart loads what users see of a job and of some of its tasks. The first part includes the plans. It fails with
+// JobPart loads the view of a job and of some of its tasks. The first part includes the plans. It fails with
 // ErrNotFound.
 func (b *Views) JobPart(ctx context.Context, id string, p Part) (*apitypes.JobDetail, error) {
 	d, err := b.look(ctx, id, p, nil)
@@ -58,7 +59,7 @@ func (b *Views) JobPart(ctx context.Context, id string, p Part) (*apitypes.JobDe
 	return &d.JobDetail, nil
 }
 
-// JobSince is JobDetail with the result of an earlier look, or nil. It only reads what may have changed since.
+// JobSince is JobDetail with the result of an earlier look, or nil. It only reads records that may have changed since.
 func (b *Views) JobSince(ctx context.Context, id string, was *Look) (*Look, error) {
 	return b.look(ctx, id, Part{}, was)
 }
@@ -277,7 +278,7 @@ func addUnsaved(job record.Job, tasks []apitypes.TaskView) {
 	}
 }
 
-// restarts is what happens to a task without checkpoints that left its machine.
+// restarts describes the consequence for a task without checkpoints that left its machine.
 const restarts = "starts again from the beginning"
 
 // addUnanswered adds which launches clouds have not answered, and which machines have not called for long.
@@ -328,7 +329,7 @@ func (d *Look) cut(from, tasks int) {
 	}
 }
 
-// addWaits adds what the tasks of a job wait for.
+// addWaits adds the reasons why the tasks of a job wait.
 func (b *Views) addWaits(u *txn.Unit, job record.Job, tasks []record.Task, views []apitypes.TaskView) error {
 	if !job.Waits || job.State != apitypes.JobRunning {
 		return nil

@@ -70,7 +70,7 @@ func machinesOf(u *txn.Unit, job record.Job, limit int) (n int, out []apitypes.W
 	return len(attempts), newFloor(job, spec, attempts, clusters, u.Now).machines(), nil
 }
 
-// floor is what is known of the machines of one job and of what runs on them.
+// floor is the data about the machines of one job and about the tasks on them.
 type floor struct {
 	job      record.Job
 	spec     *dag.Job

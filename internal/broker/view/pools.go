@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Pools lists the pools with their machines and what runs on them.
+// Pools lists the pools with their machines and the tasks on them.
 func (b *Views) Pools(ctx context.Context) ([]apitypes.PoolView, error) {
 	u := b.txns.NewUnit(ctx, "api")
 	pools, err := recordcache.List[record.Pool](u, record.PartPools, "", 0)

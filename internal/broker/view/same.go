@@ -12,7 +12,7 @@ func SameTask(a, b apitypes.TaskView) bool {
 		a.Name == b.Name && a.Index == b.Index && a.Nodes == b.Nodes
 }
 
-// SameAttempt reports whether an attempt is unchanged. It ignores what was fixed at its admission.
+// SameAttempt reports whether an attempt is unchanged. It ignores fields that do not change after its admission.
 func SameAttempt(a, b apitypes.Attempt) bool {
 	return a.Number == b.Number && a.Task == b.Task && a.Outcome == b.Outcome && a.Reason == b.Reason &&
 		a.USD == b.USD && a.EgressUSD == b.EgressUSD && a.ReservedUSD == b.ReservedUSD &&

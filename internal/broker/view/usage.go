@@ -12,14 +12,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Limits of what Usage reads.
+// Limits of the data that Usage reads.
 const (
 	usageSteps    = 120
 	usageJobs     = 500
 	usageAttempts = 20_000
 )
 
-// Usage returns what the queues held in the last hours. It is computed from the attempts of the newest jobs, so it
+// Usage returns the use of the queues in the last hours. It is computed from the attempts of the newest jobs, so it
 // costs no writes and is available as long as the jobs are kept.
 func (b *Views) Usage(ctx context.Context, last time.Duration) (apitypes.Usage, error) {
 	u := b.txns.NewUnit(ctx, "api")
@@ -68,7 +68,7 @@ func (b *Views) Usage(ctx context.Context, last time.Duration) (apitypes.Usage, 
 	return out, nil
 }
 
-// usageSum sums up what queues held.
+// usageSum sums up the use of queues.
 type usageSum struct {
 	from, to time.Time
 	step     time.Duration

@@ -89,7 +89,7 @@ func LoadJob(u *txn.Unit, id string) (record.Job, error) {
 	return job, err
 }
 
-// JobView loads what users see of a job. It fails with ErrNotFound.
+// JobView loads the view of a job. It fails with ErrNotFound.
 func (b *Views) JobView(ctx context.Context, id string) (v apitypes.JobView, err error) {
 	u := b.txns.NewUnit(ctx, "api")
 	job, err := LoadJob(u, id)

@@ -31,7 +31,7 @@ type Release struct {
 	Version   string    `json:"version"`
 	Published time.Time `json:"published,omitzero"`
 	URL       string    `json:"url,omitempty"`
-	Notes     string    `json:"notes,omitempty"` // what is new in it
+	Notes     string    `json:"notes,omitempty"` // the changes of the new version
 }
 
 // Upgrades is the output of `upgrade -o json`.

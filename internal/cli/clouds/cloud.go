@@ -65,7 +65,7 @@ type CloudEntry struct {
 	Added   bool     `json:"added"`             // by `cloud add`
 	Account string   `json:"account,omitempty"` // account to buy with, if the settings name it
 	Regions []string `json:"regions,omitempty"` // regions to buy in; empty means the default in the cloud's documentation
-	Lacks   string   `json:"lacks,omitempty"`   // what is missing to buy there
+	Lacks   string   `json:"lacks,omitempty"`   // missing settings and rights for buying there
 }
 
 func (a app) cloudListCommand() *cobra.Command {

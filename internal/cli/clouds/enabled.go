@@ -47,7 +47,7 @@ func (e Enabled) Learned(ctx context.Context, job string) apitypes.History {
 // Names returns the names of the clouds, sorted; empty means every cloud.
 func (e Enabled) Names() []string { return slices.Sorted(maps.Keys(e.Regions)) }
 
-// Catalog returns what can be bought: from the catalogues in dir if given, otherwise from the latest known offers.
+// Catalog returns the available offers: from the catalogues in dir if given, otherwise from the latest known offers.
 func (e Enabled) Catalog(dir string) (*catalog.Catalog, error) {
 	c := e.catalog
 	if dir != "" || c == nil {

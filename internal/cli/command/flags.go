@@ -269,7 +269,7 @@ func quoted(words []string) []string {
 	return out
 }
 
-// FlagError explains what is wrong with a flag and suggests a similar one.
+// FlagError explains a wrong flag and suggests a similar one.
 func (a *App) FlagError(c *cobra.Command, err error) error {
 	hint := fmt.Sprintf("`%s --help` lists the flags", c.CommandPath())
 	if c.HasSubCommands() {

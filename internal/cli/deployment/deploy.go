@@ -274,8 +274,8 @@ func existing(ctx context.Context, t *deploy.Target, o *deployOptions,
 	return dropped, before, err
 }
 
-// tidy removes what the deployment does not need any more: the stacks of dropped regions and old binaries. before is
-// the template that it had until now. With --diff it only adds the stacks to d.
+// tidy removes the parts that the deployment does not need any more: the stacks of dropped regions and old binaries.
+// before is the template that it had until now. With --diff it only adds the stacks to d.
 func (a app) tidy(ctx context.Context, t *deploy.Target, o *deployOptions, d *Deployment, dropped []string,
 	before string) error {
 	for _, region := range dropped {

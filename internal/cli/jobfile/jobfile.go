@@ -230,8 +230,8 @@ func (f *File) DefaultFrom(a *command.App, named bool) error {
 	return err
 }
 
-// Default applies the user's defaults to what the job leaves open. named reports that a flag names the clouds: then
-// neither default clouds nor default regions apply. It returns the defaults that apply, for people.
+// Default applies the user's defaults to the fields that the job leaves open. named reports that a flag names the
+// clouds: then neither default clouds nor default regions apply. It returns the defaults that apply, for people.
 func (f *File) Default(s *settings.Settings, named bool) (applied []string, err error) {
 	j := f.Spec
 	note := func(what, source string) { applied = append(applied, what+" ("+source+")") }
@@ -287,7 +287,7 @@ func (f *File) defaultClouds(names []string) (any bool) {
 	return any
 }
 
-// alternatives returns what a task asks for, at least one.
+// alternatives returns the alternative resources that a task requests, at least one.
 func alternatives(t *dag.Task) []dag.Resources {
 	if len(t.Resources) == 0 {
 		return []dag.Resources{{}}

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Limits are the flags that limit what is packed.
+// Limits are the flags that limit the size of a pack.
 type Limits struct {
 	size  size
 	files int

@@ -61,7 +61,7 @@ func requestVisit(ctx context.Context, b Broker, w Target, v client.Visiting, p 
 	return b.OpenVisit(ctx, w.Job, w.Task, v)
 }
 
-// quietFor is how long to wait for the machine before printing what the command waits for.
+// quietFor is how long a command waits for the machine before it prints the reason for waiting.
 const quietFor = 2 * time.Second
 
 // waitForMachine waits for the machine to connect.

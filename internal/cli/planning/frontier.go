@@ -43,7 +43,7 @@ type FrontierPoint struct {
 	Choice map[string]string `json:"choice"`
 }
 
-// frontier prints what a job costs for each deadline.
+// frontier prints the cost of a job for each deadline.
 func (a app) frontier(ctx context.Context, p *planner.Planner, c *catalog.Catalog, in planinput.Input,
 	o *planOptions) error {
 	front, err := p.Frontier(ctx, in, optimizer.FrontierOptions{
@@ -141,7 +141,7 @@ func (a app) frontierTable(r *FrontierResult) error {
 		text.Count(len(r.Points), "plan"), proof, text.Span(text.Hours(r.Millis/3.6e6)), guaranteed)
 }
 
-// guaranteed says what the times of a frontier are.
+// guaranteed describes the meaning of a frontier's times.
 const guaranteed = "guaranteed: with reserves for spot interruptions, as --deadline has; `tradewind plan` shows the " +
 	"expected time, which is shorter"
 

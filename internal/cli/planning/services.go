@@ -18,7 +18,7 @@ func (r *PlanResult) setServices(spec *dag.Job, p *record.Plan) {
 	}
 }
 
-// servicesTotal prints what services cost per hour.
+// servicesTotal prints the cost of services per hour.
 func (a app) servicesTotal(r *PlanResult) error {
 	if r.ServicesUSDPerHour <= 0 {
 		return nil

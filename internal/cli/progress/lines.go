@@ -94,5 +94,5 @@ func (l *Lines) Note(note string) {
 	_, _ = fmt.Fprintln(l.out, note)
 }
 
-// Close does nothing: what was printed stays.
+// Close does nothing: printed lines stay.
 func (l *Lines) Close() {}

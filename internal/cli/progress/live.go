@@ -36,7 +36,7 @@ type Live struct {
 	pic    picture
 }
 
-// picture is what is painted.
+// picture is the painted state.
 type picture struct {
 	View
 	closing bool

@@ -20,7 +20,7 @@ type screen struct {
 	painted []string // lines of the last picture
 }
 
-// terminal is what a screen needs of a terminal in addition to writing.
+// terminal is the part of a terminal, in addition to writing, that a screen needs.
 type terminal interface {
 	// foreground reports whether this program has the terminal.
 	foreground() bool

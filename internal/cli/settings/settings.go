@@ -1,6 +1,6 @@
-// Package settings reads what a user has configured for the command line: defaults for jobs, and the amount above which
-// a job needs a yes. There are two files, both optional and with the same fields: the user's own, and one next to the
-// job. It does not configure brokers.
+// Package settings reads a user's configuration of the command line: defaults for jobs, and the amount above which a
+// job needs a confirmation. There are two files, both optional and with the same fields: the user's own, and one next
+// to the job. It does not configure brokers.
 package settings
 
 import (

@@ -210,7 +210,7 @@ func credentials(s cloudkit.Settings, assertion Assertion) (azcore.TokenCredenti
 	}
 }
 
-// Access returns what Azure clients need for settings: credentials, and the address of Azure.
+// Access returns credentials and the address of Azure for settings, as Azure clients need them.
 func Access(s cloudkit.Settings) (azcore.TokenCredential, *arm.ClientOptions, error) {
 	credential, err := credentials(s, nil)
 	return credential, options(s.Endpoint), err

@@ -60,7 +60,7 @@ func messages(ctx context.Context, s cloudkit.Settings) (*pubsub.Client, error) 
 }
 
 // pulling returns a function that reads the settings' subscription until ctx ends; nil without a subscription. It
-// acknowledges a message after delivering it, or if it is irrelevant. A message whose delivery fails comes again.
+// acknowledges a message after delivering it, or if it is irrelevant. Pub/Sub repeats a message whose delivery fails.
 func pulling(c *gcp.Cloud, s cloudkit.Settings, log *slog.Logger) func(context.Context, push.Deliver) {
 	if s.Pull == "" {
 		return nil
@@ -149,7 +149,7 @@ func tellOne(ctx context.Context, c *gcp.Cloud, s cloudkit.Settings, m *pubsub.M
 		err = tell(ctx, n)
 	}
 	if err != nil && ctx.Err() == nil {
-		log.Warn("a message was not processed; it comes again", "message", m.ID, "err", err)
+		log.Warn("a message was not processed; Pub/Sub will repeat it", "message", m.ID, "err", err)
 	}
 	return err
 }

@@ -31,8 +31,8 @@ func done(step string, made bool) string {
 	return step + ": already exists"
 }
 
-// google sets up what buying on Google Cloud needs, for the account that buys. Without such an account it creates
-// nothing and only prints commands.
+// google creates the resources that buying on Google Cloud needs, for the account that buys. Without such an account it
+// creates nothing and only prints commands.
 type google struct {
 	settings cloudkit.Settings
 	setup    *gcpsetup.Setup
@@ -114,7 +114,7 @@ func (g google) Remove(ctx context.Context, tell func(string)) error {
 	})
 }
 
-// azure sets up what buying on Azure needs, in the same way as google.
+// azure creates the resources that buying on Azure needs, in the same way as google.
 type azure struct {
 	settings cloudkit.Settings
 	setup    *azuresetup.Setup

@@ -35,7 +35,7 @@ const DefaultNamespace = "tradewind"
 // Here is the name of the cluster in which the broker itself runs.
 const Here = "in-cluster"
 
-// freshFor is how long what is known of nodes is considered current. It is short because nodes come and go.
+// freshFor is how long an observation of nodes is considered current. It is short because nodes come and go.
 const freshFor = 2 * time.Minute
 
 // Kit returns the kit of Kubernetes.

@@ -48,7 +48,7 @@ func (s *Server) add(kind, name string, v *virtual, tags map[string]*string, die
 		}}
 }
 
-// network creates what a machine's interface configurations request.
+// network creates the resources that a machine's interface configurations request.
 func (s *Server) network(v *virtual) {
 	s.subnets++
 	v.address = fmt.Sprintf("10.0.%d.%d", s.subnets/250, 4+s.subnets%250)

@@ -42,7 +42,7 @@ var (
 // maxMetadata is the maximum size of one value of a machine's metadata, in bytes.
 const maxMetadata = 256 << 10
 
-// checkProperties rejects what Google rejects.
+// checkProperties rejects the properties that Google rejects.
 func (c *Cloud) checkProperties(zone string, p *compute.InstanceProperties) *Fault {
 	if p == nil {
 		return invalid("Invalid value for field 'resource.instanceProperties': ''. Must be specified.")

@@ -280,7 +280,7 @@ func (g *Gate) forward(w http.ResponseWriter, r *http.Request, body []byte) {
 	g.server.ServeHTTP(w, clean)
 }
 
-// verify returns what is wrong with the signature, or "".
+// verify returns the fault of the signature, or "".
 func (g *Gate) verify(r *http.Request) string {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

@@ -154,7 +154,7 @@ func siblings(groups [][]*market.Trace, of []*market.Trace, o AvailabilityOption
 	return out
 }
 
-// watch adds the steps from one to another to what is learned about the zones.
+// watch adds the steps from one to another to the observations of the zones.
 func (z *zones) watch(learned *policy.Zones, from, to int) {
 	up := make([]bool, len(z.up))
 	for step := from; step < min(to, z.steps()); step++ {

@@ -264,7 +264,7 @@ func (p *replayer) end(s *podState) {
 	}
 }
 
-// hold adds sign times what a pod uses to the node and the totals.
+// hold adds sign times the resources of a pod to the node and the totals.
 func (p *replayer) hold(s *podState, sign int64) {
 	n := &p.free[s.node]
 	req := s.job.Tasks[0].Spec.Request

@@ -30,7 +30,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 )
 
-// Switch turns on and off what a deployment needs only while work is open. Both calls are idempotent.
+// Switch turns on and off the resources that a deployment needs only while work is open. Both calls are idempotent.
 type Switch interface {
 	On(ctx context.Context) error
 	Off(ctx context.Context) error
@@ -56,7 +56,7 @@ func Settle(ctx context.Context, s Switch, idle func(context.Context) (bool, err
 	return errors.Join(err, s.On(ctx)) // if unknown, assume it is not idle
 }
 
-// Scheduler is what AWS needs of *scheduler.Client.
+// Scheduler is the part of *scheduler.Client that AWS uses.
 type Scheduler interface {
 	GetSchedule(context.Context, *scheduler.GetScheduleInput,
 		...func(*scheduler.Options)) (*scheduler.GetScheduleOutput, error)
@@ -64,7 +64,7 @@ type Scheduler interface {
 		...func(*scheduler.Options)) (*scheduler.UpdateScheduleOutput, error)
 }
 
-// Lambda is what AWS needs of *lambda.Client.
+// Lambda is the part of *lambda.Client that AWS uses.
 type Lambda interface {
 	ListEventSourceMappings(context.Context, *lambda.ListEventSourceMappingsInput,
 		...func(*lambda.Options)) (*lambda.ListEventSourceMappingsOutput, error)

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/activity"
 )
 
-// world is one switch of two parts, and whether work is open. Before each step of reconcile something else may happen.
+// world is a switch of two parts, and whether work is open. A test can run other steps before each step of reconcile.
 type world struct {
 	parts  [2]bool
 	open   bool
@@ -50,8 +50,8 @@ func (w *world) idle(context.Context) (bool, error) {
 	return !w.open, nil
 }
 
-// TestNewWorkAlwaysFindsDeploymentOn takes every order of the submission's three steps (commit, and the two parts of
-// switching on) among those of reconcile.
+// TestNewWorkAlwaysFindsDeploymentOn interleaves the three steps of a submission (the commit, and the two parts of
+// switching on) with those of reconcile, in every order.
 func TestNewWorkAlwaysFindsDeploymentOn(t *testing.T) {
 	const most = 7
 	runs := 0
@@ -116,7 +116,7 @@ func TestStaysOnIfIdleUnknown(t *testing.T) {
 	}
 }
 
-// account is what AWS has.
+// account is the state of an AWS account.
 type account struct {
 	schedules map[string]*scheduler.UpdateScheduleInput
 	mappings  map[string]string // function -> state
@@ -156,7 +156,7 @@ func (a *account) UpdateEventSourceMapping(_ context.Context, in *lambda.UpdateE
 }
 
 func TestSwitchesSchedulesAndPolling(t *testing.T) {
-	// One schedule and one function: two of either would be switched at the same time.
+	// There is only one schedule and one function, because two of either would be switched at the same time.
 	a := &account{
 		schedules: map[string]*scheduler.UpdateScheduleInput{"tw/tick": {
 			Name: aws.String("tick"), GroupName: aws.String("tw"), State: types.ScheduleStateDisabled, ScheduleExpression: aws.String("rate(10 minutes)"),

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/activity"
 )
 
-// busy is an account whose mappings take no change while another is under way, as Lambda's do.
+// busy is an account whose event source mappings refuse changes while a change is in progress, as Lambda's do.
 type busy struct{ *account }
 
 func (b busy) UpdateEventSourceMapping(ctx context.Context, in *lambda.UpdateEventSourceMappingInput,
@@ -37,7 +37,7 @@ func TestPollingResumesAfterFailedCheck(t *testing.T) {
 	idle := func(context.Context) (bool, error) {
 		looks++
 		was := !open
-		if looks == 1 { // after the records were read, while the clouds are asked, a job is submitted: it switches on
+		if looks == 1 { // while reconcile asks the clouds, a submission switches the deployment on
 			open = true
 			if err := s.On(ctx); err != nil {
 				t.Fatal(err)
@@ -50,8 +50,8 @@ func TestPollingResumesAfterFailedCheck(t *testing.T) {
 	if !errors.As(err, &inUse) {
 		t.Fatalf("the test does not test: %v, %v", err, a.mappings)
 	}
-	a.mappings["tw-bid"] = "Disabled" // which Lambda is done with after some seconds
-	for range 10 {                    // reconcile: the same event again, and each minute from then on
+	a.mappings["tw-bid"] = "Disabled" // Lambda completes the change after some seconds
+	for range 10 {                    // reconcile runs: the same event again, and then each minute
 		if err := activity.Settle(ctx, s, idle, slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestPollingResumesAfterFailedCheck(t *testing.T) {
 	}
 }
 
-// settling is an account whose mappings are done with a change after some looks.
+// settling is an account whose mappings complete a change after they have been read a few times.
 type settling struct {
 	busy
 	looks int
@@ -75,7 +75,7 @@ func (s *settling) ListEventSourceMappings(ctx context.Context, in *lambda.ListE
 	return s.busy.ListEventSourceMappings(ctx, in, o...)
 }
 
-// The person who handed the job in was told that nobody could be woken, and handed it in again: two jobs.
+// The user had an error because the deployment could not be woken, and submitted the job again: there were two jobs.
 func TestNewWorkWakesDeploymentFallingAsleep(t *testing.T) {
 	a := &settling{busy{&account{mappings: map[string]string{"tw-bid": "Disabling"}}}, 3}
 	s := &activity.AWS{Scheduler: a, Lambda: a, Group: "tw", Functions: []string{"tw-bid"}, Look: time.Microsecond}

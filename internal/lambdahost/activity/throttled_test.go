@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/activity"
 )
 
-// limited is an account whose control plane of Lambda takes 15 requests for each period, of which one is a second of
-// the real one. A mapping stays in a change for three periods, and refuses others meanwhile.
+// limited is an account whose Lambda API accepts 15 requests in each period. A period simulates one second. A change
+// of a mapping takes three periods, and the mapping refuses other changes until then.
 type limited struct {
 	period time.Duration
 

@@ -33,7 +33,7 @@ import (
 // Name of the function.
 const Name = broker.FnAPI
 
-// Adapters are what the API needs besides a broker.
+// Adapters are the adapters that the API needs in addition to a broker.
 type Adapters struct {
 	Ring   *keys.Ring
 	Data   grant.Store // signs the agents' programs
@@ -75,7 +75,7 @@ func New(s *lambdahost.Sandbox, b *broker.Broker, with Adapters) (*gateway.Gatew
 	return &gateway.Gateway{Handler: awake, UserToken: token, Log: s.Log}, nil
 }
 
-// Serve returns what the function runs.
+// Serve returns the handler of the function.
 func Serve(s *lambdahost.Sandbox, g *gateway.Gateway) func(context.Context,
 	awsevents.APIGatewayV2HTTPRequest) (awsevents.APIGatewayV2HTTPResponse, error) {
 	return func(ctx context.Context,

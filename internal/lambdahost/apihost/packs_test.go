@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRequestsThatWakeDeployment names requests that nobody has to wake up for, and some that look like them.
+// TestRequestsThatWakeDeployment checks which requests wake the deployment. Some look like requests that do not.
 func TestRequestsThatWakeDeployment(t *testing.T) {
 	for request, want := range map[[2]string]bool{
 		{"GET", "/v1/jobs"}:                          true,

@@ -1,5 +1,5 @@
-// Package base is what every Lambda function needs: reading its environment, the SDK's configuration, and its log. It
-// links no part of the broker, so that functions that do not need the broker stay small.
+// Package base is the common part of all Lambda functions: reading the environment, the SDK's configuration, and the
+// log. It links no part of the broker, so that functions that do not need the broker stay small.
 package base
 
 import (

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
 )
 
-// Only the clouds with a store of the deployment's are asked to sign, each by its own function.
+// Only clouds that have a store of the deployment are asked to sign, each through its own function.
 func TestStores(t *testing.T) {
 	env := lambdahost.Env{
 		Deployment: "tw", WorkBucket: "work", Regions: []string{"us-east-1"}, Clouds: []string{"aws", "gcp", "azure", "lambda"},

@@ -30,17 +30,18 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// loot has a task write down what it finds on its machine, and then wait: its environment, the machine's disk, and the command
-// lines and environments of the processes above it, which are the agent's and the boot script's, as far as they may be read.
+// loot is the script of a task that writes down everything that it can read on its machine, and then waits: its
+// environment, the disk, and the command lines and environments of its parent processes (the agent and the boot
+// script).
 const loot = `{ env; p=$PPID; for n in 1 2 3 4; do tr '\0' '\n' </proc/$p/cmdline; tr '\0' '\n' </proc/$p/environ
   grep -qa TRADEWIND /proc/$p/environ || break; p=$(sed -n 's/^PPid:\t//p' /proc/$p/status); [ "$p" -gt 1 ] || break; done
   cd ../../../../../..; find . -type f -size -200k -exec cat {} +; } >%[1]s.$TRADEWIND_NODE_RANK.part 2>&1
 mv %[1]s.$TRADEWIND_NODE_RANK.part %[1]s.$TRADEWIND_NODE_RANK
 while [ ! -e %[1]s.done ]; do sleep 0.05; done`
 
-// A task on a machine that has booted as on EC2, with all that it finds in its environment, on the disk, in the metadata and its
-// user data, and even with its agent's own token, changes nothing in the table, the buckets, the queues and on EC2 that is not its
-// attempt's.
+// A task runs on a machine that has booted as on EC2. It uses everything that it finds in its environment, on the disk,
+// in the metadata and in its user data, and even the token of its agent. It can change only the data of its own
+// attempt: nothing else in the table, the buckets, the queues and EC2.
 func TestTaskCannotAffectOtherAttempts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts emulators")
@@ -62,7 +63,7 @@ func TestTaskCannotAffectOtherAttempts(t *testing.T) {
 		return wire.Claims{Job: jobs[name], Cluster: record.ClusterID(jobs[name], 0, 1), Rank: rank}
 	}
 	launched := w.untilLaunched(ctx, 5)
-	for rank, i := range launched[claims("victim", 0).Cluster] { // one node of two has come
+	for rank, i := range launched[claims("victim", 0).Cluster] { // one of two nodes has said hello
 		if rank == 0 {
 			w.hello(ctx, i)
 		}
@@ -112,8 +113,8 @@ func TestTaskCannotAffectOtherAttempts(t *testing.T) {
 	}
 }
 
-// firstHellos has a task play its machine's agent, with the tokens that are in the user data, the machine's own proof, and
-// that of the other machine: who comes second is refused, whoever it is.
+// firstHellos makes a task act as its machine's agent, with the tokens of the user data, the machine's own proof, and
+// the proof of the other machine. The API refuses every second hello.
 func (w *world) firstHellos(ctx context.Context, found string, machines []booted) {
 	w.Helper()
 	tokens := 0
@@ -125,7 +126,7 @@ func (w *world) firstHellos(ctx context.Context, found string, machines []booted
 		tokens++
 		for _, m := range machines {
 			status, answer := w.say(ctx, text, wire.Hello{Address: "10.6.6.6", Nonce: "mine", Proof: &wire.Proof{Cloud: "aws", Document: m.imds.Proof()}})
-			want := http.StatusGone // the machine's own agent was first
+			want := http.StatusGone // the machine's own agent was the first
 			if m.imds.LaunchIndex != c.Rank {
 				want = http.StatusForbidden
 			}
@@ -142,7 +143,7 @@ func (w *world) firstHellos(ctx context.Context, found string, machines []booted
 	}
 }
 
-// looted waits until every node's task has written down what it found, and adds what the metadata service tells.
+// looted waits until the task of every node has written its list, and adds the response of the metadata service.
 func (w *world) looted(ctx context.Context, file string, machines []booted) string {
 	w.Helper()
 	var all bytes.Buffer
@@ -168,7 +169,7 @@ func (w *world) looted(ctx context.Context, file string, machines []booted) stri
 	return all.String()
 }
 
-// submit hands a job in as a user does.
+// submit submits a job as a user does.
 func (w *world) submit(ctx context.Context, file string) string {
 	w.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.api.URL+"/v1/dags", strings.NewReader(file))
@@ -190,7 +191,7 @@ func (w *world) submit(ctx context.Context, file string) string {
 	return job.ID
 }
 
-// untilLaunched plays Lambda until so many machines run, and returns them by cluster and rank.
+// untilLaunched simulates Lambda until n machines run, and returns them by cluster and rank.
 func (w *world) untilLaunched(ctx context.Context, n int) map[string][]types.Instance {
 	w.Helper()
 	for ctx.Err() == nil {
@@ -217,7 +218,7 @@ func (w *world) untilLaunched(ctx context.Context, n int) map[string][]types.Ins
 	return nil
 }
 
-// hello has a machine say hello, as its agent would, and returns the token that it is given for its attempt.
+// hello says hello for a machine, as its agent would, and returns the token for its attempt.
 func (w *world) hello(ctx context.Context, i types.Instance) (session string) {
 	w.Helper()
 	id := aws.ToString(i.InstanceId)
@@ -235,7 +236,7 @@ func (w *world) say(ctx context.Context, token string, h wire.Hello) (int, strin
 	return w.post(ctx, wire.PathHello, token, h)
 }
 
-// post sends what an agent does.
+// post sends a request as an agent does.
 func (w *world) post(ctx context.Context, path, token string, what any) (int, string) {
 	w.Helper()
 	raw, _ := json.Marshal(what) // of strings
@@ -254,7 +255,7 @@ func (w *world) post(ctx context.Context, path, token string, what any) (int, st
 	return res.StatusCode, string(body)
 }
 
-// everything is all that is stored: the table, the buckets, how much is in the queues, and which machines there are.
+// everything is all stored state: the table, the buckets, the number of messages in the queues, and the machines.
 func (w *world) everything(ctx context.Context) map[string]string {
 	w.Helper()
 	out := map[string]string{}
@@ -299,7 +300,7 @@ func (w *world) everything(ctx context.Context) map[string]string {
 	return out
 }
 
-// dump is an attribute as text.
+// dump returns an attribute as text.
 func dump(v dynamotypes.AttributeValue) string {
 	switch v := v.(type) {
 	case *dynamotypes.AttributeValueMemberS:

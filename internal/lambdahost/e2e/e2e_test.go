@@ -45,8 +45,8 @@ tasks:
     time: 10m
 `
 
-// TestUploadedDAGFileRuns is the whole of the control plane: submit, optimize, bid, advance, schedule, provision, execute, the
-// relay, the API, agents with real processes, reconcile and the sleep after it.
+// TestUploadedDAGFileRuns covers the whole control plane: submit, optimize, bid, advance, schedule, provision, execute,
+// the relay, the API, agents with real processes, and reconcile, which puts the deployment to sleep at the end.
 func TestUploadedDAGFileRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts emulators")
@@ -98,7 +98,7 @@ func TestUploadedDAGFileRuns(t *testing.T) {
 	w.traced(collector)
 }
 
-// traced looks at what a collector was sent of the chain: with its key, spans of the job, its tasks and their attempts.
+// traced checks the data that the collector received: its key, and the spans of the job, its tasks and their attempts.
 func (w *world) traced(c *tracestest.Collector) {
 	w.Helper()
 	c.Await(w.T, "chain")
@@ -113,13 +113,13 @@ func (w *world) traced(c *tracestest.Collector) {
 	}
 }
 
-// untilOver plays Lambda and the hypervisor, which starts machines, until the one job is over.
+// untilOver simulates Lambda, and the hypervisor that starts machines, until the only job has finished.
 func (w *world) untilOver(ctx context.Context, start func(types.Instance)) (job apitypes.JobDetail) {
 	w.Helper()
 	return w.untilAllOver(ctx, 1, start)[0]
 }
 
-// untilAllOver is untilOver for so many jobs that are handed in already.
+// untilAllOver is untilOver for n submitted jobs.
 func (w *world) untilAllOver(ctx context.Context, n int, start func(types.Instance)) []apitypes.JobDetail {
 	w.Helper()
 	booted := map[string]bool{}
@@ -148,14 +148,14 @@ func (w *world) untilAllOver(ctx context.Context, n int, start func(types.Instan
 	return nil
 }
 
-// reconcile has the broker look for what was left half done, as its schedule does.
+// reconcile invokes the broker's reconcile, as its schedule does.
 func (w *world) reconcile(ctx context.Context, id string) {
 	w.Helper()
 	w.drop(ctx, events.FnReconcile, json.RawMessage(`{"specversion":"1.0","type":"tradewind.broker.reconcile.v1",`+
 		`"source":"tradewind/schedule","id":"`+id+`","time":"2026-11-21T09:00:00Z","data":{}}`))
 }
 
-// quiet works until nothing is left to do.
+// quiet simulates Lambda until no messages are left.
 func (w *world) quiet(ctx context.Context) {
 	for idle := 0; idle < 3 && ctx.Err() == nil; {
 		if w.round(ctx) == 0 {
@@ -166,7 +166,7 @@ func (w *world) quiet(ctx context.Context) {
 	}
 }
 
-// instances are the deployment's machines that run.
+// instances returns the running machines of the deployment.
 func (w *world) instances(ctx context.Context) (all []types.Instance) {
 	w.Helper()
 	for _, region := range strings.Split(w.environment()[lambdahost.EnvRegions], ",") {
@@ -190,12 +190,12 @@ func (w *world) instances(ctx context.Context) (all []types.Instance) {
 	return all
 }
 
-// ec2 is that of a region.
+// ec2 returns the client of a region's EC2.
 func (w *world) ec2(region string) *ec2.Client {
 	return ec2.NewFromConfig(w.cfg, func(o *ec2.Options) { o.Region = region })
 }
 
-// zone is where a machine is that was seen.
+// zone returns the zone of a machine that was seen.
 func (w *world) zone(id string) (region, zone string) {
 	zone = cmp.Or(w.zones[id], "us-east-1a")
 	return strings.TrimRight(zone, "abcdef"), zone
@@ -203,7 +203,7 @@ func (w *world) zone(id string) (region, zone string) {
 
 var jwt = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
 
-// tokenOf reads the token that a machine was given with its user data.
+// tokenOf returns the token in a machine's user data.
 func (w *world) tokenOf(ctx context.Context, id string) string {
 	w.Helper()
 	raw := w.userData(ctx, id)
@@ -214,7 +214,7 @@ func (w *world) tokenOf(ctx context.Context, id string) string {
 	return found
 }
 
-// userData is what a machine was launched with.
+// userData returns the user data with which a machine was launched.
 func (w *world) userData(ctx context.Context, id string) []byte {
 	w.Helper()
 	region, _ := w.zone(id)
@@ -231,7 +231,7 @@ func (w *world) userData(ctx context.Context, id string) []byte {
 	return raw
 }
 
-// request calls the API as a user whom IAM has let in, or with whatever else is given as authorization.
+// request calls the API as a user whom IAM has verified, or with the given authorization.
 func (w *world) request(ctx context.Context, method, path, authorization string) (int, []byte) {
 	w.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, w.api.URL+path, http.NoBody)
@@ -274,7 +274,7 @@ func (w *world) get(ctx context.Context, path string, into any) {
 	}
 }
 
-// key is the deployment's token key, which only its functions may read.
+// key is the deployment's token key. Only its functions may read it.
 func (w *world) key(ctx context.Context) []byte {
 	w.Helper()
 	out, err := ssm.NewFromConfig(w.cfg).GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/" + w.name + "/token-key"), WithDecryption: aws.Bool(true)})
@@ -288,7 +288,7 @@ func (w *world) key(ctx context.Context) []byte {
 	return key
 }
 
-// refusals are requests without credentials, with an expired token and with the token of another job.
+// refusals sends requests without credentials, with an expired token and with the token of another job.
 func (w *world) refusals(ctx context.Context, job string) {
 	w.Helper()
 	mint := func(c wire.Claims) string {
@@ -318,7 +318,7 @@ func (w *world) refusals(ctx context.Context, job string) {
 			w.Errorf("%s: %d %s", c.what, status, body)
 		}
 	}
-	// A token does not speak for another job's attempt either.
+	// A token is not valid for another job's attempt either.
 	w.foreignReport(ctx, mint(wire.Claims{Job: "other-1", Cluster: "other-1.0.1", Expires: hour}), job)
 }
 
@@ -341,7 +341,7 @@ func (w *world) foreignReport(ctx context.Context, authorization, job string) {
 	}
 }
 
-// secrets looks for what no log may hold.
+// secrets checks that no log contains a secret.
 func (w *world) secrets(ctx context.Context) {
 	w.Helper()
 	log := w.log.String()

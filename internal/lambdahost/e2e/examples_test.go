@@ -19,11 +19,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TestSkyPilotExamples hands in, by the command line and signed, those of SkyPilot's own files that run on AWS without a GPU's
-// driver, all at once and as they are. Machines boot with the real boot script. Those of Google and Azure run in
-// the rehearsal of clouds.
+// TestSkyPilotExamples submits SkyPilot's own example files that run on AWS without a GPU driver: unchanged, all at
+// once, by the command line with signed requests. Machines boot with the real boot script. The rehearsal of clouds runs
+// the examples for Google Cloud and Azure.
 //
-// Sleeps of the machines' Python take a hundredth of their time, but with TRADEWIND_LONG=1.
+// Without TRADEWIND_LONG=1, sleeps of Python on the machines take a hundredth of their time.
 func TestSkyPilotExamples(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts emulators")

@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TestGangOfThousandIsAtomic buys 1,000 machines of one gang on the emulated AWS, has each of them say hello
-// with a proof of which it is, and reads the gang after every commit of every function.
+// TestGangOfThousandIsAtomic buys the 1,000 machines of one gang on the emulated AWS. Each says hello with a proof of
+// its identity. The test reads the gang after every commit of every function.
 func TestGangOfThousandIsAtomic(t *testing.T) {
 	if testing.Short() || !skytest.Long() {
 		t.Skip("the emulated EC2 takes half a minute for each list of so many machines: TRADEWIND_LONG=1")
@@ -40,7 +40,7 @@ func TestGangOfThousandIsAtomic(t *testing.T) {
 		w.report(ctx, session, wire.Report{ID: string(e), Attempt: record.ClusterID(job, 0, 1), Event: e})
 	}
 	var ended apitypes.JobDetail
-	for !ended.State.Finished() && ctx.Err() == nil { // the emulated EC2 takes long to list so many
+	for !ended.State.Finished() && ctx.Err() == nil { // the emulated EC2 needs a long time for such a list
 		w.round(ctx)
 		w.get(ctx, "/v1/jobs/"+job, &ended)
 	}
@@ -54,7 +54,7 @@ func TestGangOfThousandIsAtomic(t *testing.T) {
 	}
 }
 
-// report is what a machine tells of its attempt.
+// report sends a machine's report on its attempt.
 func (w *world) report(ctx context.Context, session string, r wire.Report) {
 	w.Helper()
 	if status, body := w.post(ctx, wire.PathReport, session, r); status >= http.StatusMultipleChoices {

@@ -13,13 +13,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// put puts a file into the bucket of DAG files, of which S3 tells submit.
+// put puts a file into the bucket of DAG files and passes S3's event to submit.
 func (w *world) put(key, body string) {
 	w.Helper()
 	w.drop(w.Context(), events.FnSubmit, w.created("created-"+key, key, body))
 }
 
-// created puts a file into the bucket of DAG files and returns what S3 tells of it.
+// created puts a file into the bucket of DAG files and returns S3's event for it.
 func (w *world) created(id, key, body string) map[string]any {
 	w.Helper()
 	out, err := w.s3().PutObject(w.Context(),
@@ -37,8 +37,9 @@ func (w *world) created(id, key, body string) map[string]any {
 	}
 }
 
-// TestUploadedFileIsCheckedAgainstStores: a file in the bucket of DAGs is refused for what it mounts and reads as one
-// that comes by the API, beside itself, with its line; nothing is stored and nothing is bought.
+// TestUploadedFileIsCheckedAgainstStores: the mounts and inputs of a file in the bucket of DAG files are checked like
+// those of a job that is submitted to the API. The error, with its line, is written next to the file. Nothing is stored
+// and nothing is bought.
 func TestUploadedFileIsCheckedAgainstStores(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts emulators")
@@ -98,7 +99,7 @@ func TestUploadedFileIsCheckedAgainstStores(t *testing.T) {
 	if running := w.instances(ctx); len(running) > 0 {
 		t.Errorf("%d machines", len(running))
 	}
-	w.put("mount-none.yaml", head+"s3://"+lake+"/in/x.csv\n") // what was wrong with it is mended
+	w.put("mount-none.yaml", head+"s3://"+lake+"/in/x.csv\n") // the user has fixed the file
 	w.poll(ctx, events.FnSubmit)
 	remarks, err := w.s3().ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: aws.String(w.name + "-dags")})
 	if err != nil {

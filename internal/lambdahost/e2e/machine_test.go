@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 )
 
-// program is the agent's: this binary.
+// program is the path of the agent's program: this binary.
 func program() string {
 	self, err := os.Executable()
 	if err != nil {
@@ -32,7 +32,7 @@ func digest(program string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// offerProgram puts the agent's program where machines fetch it.
+// offerProgram puts the agent's program into the place from which machines download it.
 func (w *world) offerProgram(ctx context.Context) {
 	w.Helper()
 	_, err := w.s3().PutObject(ctx, &s3.PutObjectInput{
@@ -43,14 +43,14 @@ func (w *world) offerProgram(ctx context.Context) {
 	}
 }
 
-// booted is a machine that runs its user data, as EC2 and cloud-init would have it.
+// booted is a machine that runs its user data, as EC2 and cloud-init do.
 type booted struct {
 	imds     *imdstest.Machine
 	metadata string // URL
 	root     string // of its disk
 }
 
-// boot starts a machine of EC2's as a process, with further variables that its image would set.
+// boot starts an EC2 machine as a process, with additional variables that its image would set.
 func (w *world) boot(ctx context.Context, i types.Instance, image ...string) booted {
 	w.Helper()
 	id := aws.ToString(i.InstanceId)

@@ -18,8 +18,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// TestCodeIsUploadedDirectlyToBucket brings a folder whose pieces are larger than a function's answer to S3 by signed
-// URLs, hands in a job that names it, and unpacks it from there.
+// TestCodeIsUploadedDirectlyToBucket uploads a folder to S3 by signed URLs, because its pieces exceed the maximum
+// request of a function. It submits a job that names the folder, and unpacks it from S3.
 func TestCodeIsUploadedDirectlyToBucket(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts emulators")
@@ -45,7 +45,7 @@ func TestCodeIsUploadedDirectlyToBucket(t *testing.T) {
 	var bad *apitypes.Problem
 	if _, err := c.Submit(ctx, "job.yaml", "", job(tree.URI()), nil); !errors.As(err, &bad) ||
 		bad.Status != http.StatusUnprocessableEntity || bad.Line != 4 || !strings.Contains(bad.Reason, "not uploaded") {
-		t.Errorf("a pack that is not there: %v", err)
+		t.Errorf("a missing pack: %v", err)
 	}
 	var sent []int64
 	sender := localfiles.Sender{Asker: c, Sent: func(n, _ int64) { sent = append(sent, n) }}
@@ -91,18 +91,18 @@ func TestCodeIsUploadedDirectlyToBucket(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(out, "main.py")); err != nil || info.Mode().Perm() != 0o755 {
 		t.Error(info, err)
 	}
-	// The daily look at what is old: S3 takes the piece for written now.
+	// The daily check for old pieces uses S3's time, by which the piece was just written.
 	d.Now = func() time.Time { return time.Now().Add(20 * 24 * time.Hour) }
 	if err := d.Stay(ctx, tree.URI()); err != nil {
 		t.Error(err)
 	}
-	if err := d.Check(ctx, tree.URI()); !errors.Is(err, pack.ErrIncomplete) { // by that clock it is old all the same
+	if err := d.Check(ctx, tree.URI()); !errors.Is(err, pack.ErrIncomplete) { // by that clock it is old
 		t.Error(err)
 	}
 }
 
-// TestSecretsAreSealedInTable: what the API takes in is not to be read in DynamoDB, a reference is followed only
-// below the deployment's own paths, and the agent alone is handed it.
+// TestSecretsAreSealedInTable: secrets that the API receives are not readable in DynamoDB. A reference is followed only
+// below the deployment's own paths. Only the agent receives the secret.
 func TestSecretsAreSealedInTable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts emulators")

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// send sends a body, and reads the answer of a status into out.
+// send sends a body, checks the status, and reads the response into out.
 func (w *world) send(ctx context.Context, method, path, authorization string, in any, status int, out any) {
 	w.Helper()
 	body, err := json.Marshal(in)
@@ -43,8 +43,8 @@ func (w *world) send(ctx context.Context, method, path, authorization string, in
 	}
 }
 
-// TestPoolMachineRunsTasks is the pools' part of the control plane on Lambda: the machine reaches the API by the agents' road, without IAM,
-// and what it is ordered needs no machine of EC2.
+// TestPoolMachineRunsTasks covers pools in the control plane on Lambda: the machine calls the paths of agents in the
+// API, without IAM, and its task needs no EC2 machine.
 func TestPoolMachineRunsTasks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts emulators")
@@ -87,7 +87,7 @@ func TestPoolMachineRunsTasks(t *testing.T) {
 	w.secrets(ctx)
 }
 
-// untilPoolIsDone plays Lambda and the machine until the one job is over.
+// untilPoolIsDone simulates Lambda and the machine until the only job has finished.
 func (w *world) untilPoolIsDone(ctx context.Context, sync func() wire.PoolOrders, report *wire.PoolReport) (job apitypes.JobDetail) {
 	w.Helper()
 	for ctx.Err() == nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TestSkyPilotFile hands in, by the command line and signed, the file that is also run in one process. A
-// machine boots with the real boot script, fetches its agent and rclone from the deployment, and has podman and FUSE.
+// TestSkyPilotFile submits, by the command line with signed requests, the file that another test runs in one process. A
+// machine boots with the real boot script, downloads its agent and rclone from the deployment, and has podman and FUSE.
 //
 // The table is DynamoDB Local; queues, the bus, EC2 and SSM are moto's. S3 and STS are MinIO, as moto checks no
 // signature and no session policy: a request beyond what the machine is lent or granted fails. The machine is a process on this computer below a root of its own, so its podman is the computer's.
@@ -70,7 +70,7 @@ func TestSkyPilotFile(t *testing.T) {
 		t.Errorf("the log ends otherwise:\n%s\nwant\n%s", log, skytest.Log)
 	}
 	sky.CheckBuckets()
-	for n := 0; !sky.Gone(ctx) && ctx.Err() == nil; n++ { // the bucket that was made for the job goes at the next looks
+	for n := 0; !sky.Gone(ctx) && ctx.Err() == nil; n++ { // reconcile removes the bucket that was created for the job
 		w.reconcile(ctx, "r"+strconv.Itoa(n))
 		w.quiet(ctx)
 	}

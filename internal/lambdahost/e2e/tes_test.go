@@ -21,7 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// workflows is a client of TES that cannot sign: it talks to a proxy on this computer, which does.
+// workflows is a client of TES that cannot sign requests: it calls a proxy on this computer, which signs them.
 type workflows struct {
 	*testing.T
 	url string
@@ -29,7 +29,7 @@ type workflows struct {
 
 const tesToken = "of the proxy alone"
 
-// tes asks for a path of TES, and reads the answer into out.
+// tes calls a path of TES, and reads the response into out.
 func (w *workflows) tes(ctx context.Context, method, path string, body, out any) {
 	w.Helper()
 	text, err := json.Marshal(body)
@@ -56,8 +56,9 @@ func (w *workflows) tes(ctx context.Context, method, path string, body, out any)
 	}
 }
 
-// TestTESTasksRunOnAWS: a workflow engine's task goes by the signing proxy, API Gateway and the functions to a machine,
-// which runs it in its container; the engine reads of its end, exit codes and words, and cancels another.
+// TestTESTasksRunOnAWS: a workflow engine's task goes through the signing proxy, API Gateway and the functions to a
+// machine, which runs it in its container. The engine reads its end, its exit codes and its output, and cancels another
+// task.
 func TestTESTasksRunOnAWS(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts emulators")

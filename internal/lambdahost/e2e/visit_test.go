@@ -21,8 +21,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TestVisitRunsCommandNextToTask gets onto a machine whose agent calls every second. Each call is another
-// function's, with nothing between them but the table.
+// TestVisitRunsCommandNextToTask visits a machine whose agent calls every second. Each call may reach another instance
+// of the function, and the instances share only the table.
 func TestVisitRunsCommandNextToTask(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts emulators")
@@ -52,7 +52,7 @@ func TestVisitRunsCommandNextToTask(t *testing.T) {
 		t.Fatalf("exit %d\n%s", code, errs)
 	}
 	over, visited := make(chan apitypes.JobDetail, 1), make(chan struct{})
-	go func() { // the person, while this test plays Lambda
+	go func() { // the user, while this test simulates Lambda
 		defer close(visited)
 		for ctx.Err() == nil {
 			if _, errs, _ := run(strings.NewReader(""), "exec", "last", "t", "--", "true"); errs == "" ||
@@ -76,7 +76,7 @@ func TestVisitRunsCommandNextToTask(t *testing.T) {
 		folder, errs, code := run(strings.NewReader(""), "exec", "last", "t", "--", "pwd")
 		if code != 0 {
 			t.Errorf("exit %d %s", code, errs)
-			return // the task goes on until the test ends
+			return // the task runs until the test ends
 		}
 		if err := os.WriteFile(filepath.Join(strings.TrimSpace(folder), "go"), nil, 0o600); err != nil {
 			t.Error(err)
@@ -93,7 +93,7 @@ func TestVisitRunsCommandNextToTask(t *testing.T) {
 	}
 }
 
-// measureEcho writes how long each of N bytes takes through a process that sends them back to a file: N:FILE.
+// measureEcho writes to a file the time of each of N bytes to a program that sends them back: N:FILE.
 func measureEcho(t *testing.T, want string, process func(in io.Reader, out io.Writer)) {
 	number, file, _ := strings.Cut(want, ":")
 	n, err := strconv.Atoi(number)

@@ -59,13 +59,13 @@ import (
 
 func TestMain(m *testing.M) {
 	proc.Reexec()
-	if os.Getenv(agent.EnvEndpoint) != "" { // the agent of a machine that has booted
+	if os.Getenv(agent.EnvEndpoint) != "" { // the agent of a booted machine
 		os.Exit(agent.Main(os.Environ(), "test", pool.RunWorker))
 	}
 	os.Exit(m.Run())
 }
 
-// handler wires a function as its main does.
+// handler wires a function as its main function does.
 func handler(s *lambdahost.Sandbox) (h *lambdahost.Handler, err error) {
 	others := far.New(s)
 	h, ports := &lambdahost.Handler{Sandbox: s}, s.Ports()
@@ -110,7 +110,7 @@ func handler(s *lambdahost.Sandbox) (h *lambdahost.Handler, err error) {
 	return h, nil
 }
 
-// gate wires the function api as its main does.
+// gate wires the function api as its main function does.
 func gate(s *lambdahost.Sandbox) (*gateway.Gateway, error) {
 	moves, err := egress.Default()
 	if err != nil {
@@ -130,7 +130,7 @@ func gate(s *lambdahost.Sandbox) (*gateway.Gateway, error) {
 	})
 }
 
-// world is a deployment on emulators, with the part that Lambda plays.
+// world is a deployment on emulators. The tests simulate Lambda.
 type world struct {
 	*testing.T
 	name   string
@@ -138,17 +138,17 @@ type world struct {
 	front  *lambdahost.Sandbox // of the function api
 	relays *lambdahost.Sandbox
 	hosts  map[string]*lambdahost.Handler
-	gates  []*gateway.Gateway // instances of the function, each with a memory of its own
+	gates  []*gateway.Gateway // instances of the function; each has its own memory
 	calls  atomic.Int64
 	api    *httptest.Server
 	table  *dynamodb.Client
 	queues *sqs.Client
 	log    *lockedBuffer
 	agents sync.WaitGroup
-	zones  map[string]string // of machines by ID, as they were seen
-	// authority signs what machines are.
+	zones  map[string]string // machines that were seen, by ID
+	// authority signs the identities of machines.
 	authority *imdstest.Authority
-	more      []string // further variables of the functions, NAME=VALUE
+	more      []string // additional variables of the functions, NAME=VALUE
 }
 
 type lockedBuffer struct {
@@ -164,8 +164,8 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 
 func deploy(t *testing.T) *world { return deployWith(t, nil, nil) }
 
-// deployWith is deploy with variables of the environment that go before those of the emulators, further ones of the
-// functions, and changes to the sandboxes of all of them.
+// deployWith is deploy with variables of the environment that override those of the emulators, additional variables of
+// the functions, and changes to all sandboxes.
 func deployWith(t *testing.T, environ, functions []string, change ...func(*lambdahost.Sandbox)) *world {
 	t.Helper()
 	moto, local := emulator.Moto(t), emulator.DynamoDBLocal(t)
@@ -231,7 +231,7 @@ func (w *world) environment() map[string]string {
 	return env
 }
 
-// provision makes what the template does, as far as it is needed here.
+// provision creates the resources of the template that these tests need.
 func (w *world) provision(ctx context.Context) {
 	w.Helper()
 	must := func(err error) {
@@ -271,7 +271,7 @@ func (w *world) scheduleState(ctx context.Context) schedulertypes.ScheduleState 
 	return out.State
 }
 
-// serve plays API Gateway: agents' paths are open, all others need a signature, which is taken for checked.
+// serve simulates API Gateway: the paths of agents are open, all others need a signature. It does not check signatures.
 func (w *world) serve(out http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	in := awsevents.APIGatewayV2HTTPRequest{Version: "2.0", RawPath: r.URL.EscapedPath(), RawQueryString: r.URL.RawQuery, Body: string(body), Headers: map[string]string{}}
@@ -295,13 +295,13 @@ func (w *world) serve(out http.ResponseWriter, r *http.Request) {
 	}
 	out.WriteHeader(answer.StatusCode)
 	raw := []byte(answer.Body)
-	if answer.IsBase64Encoded { // as large answers are, compressed
+	if answer.IsBase64Encoded { // as large responses are: compressed
 		raw, _ = base64.StdEncoding.DecodeString(answer.Body)
 	}
 	_, _ = out.Write(raw)
 }
 
-// round plays Lambda once for the stream and every queue, and says how many messages there were.
+// round simulates Lambda once for the stream and every queue, and returns the number of messages.
 func (w *world) round(ctx context.Context) int {
 	w.Helper()
 	n := w.relay(ctx)
@@ -311,7 +311,7 @@ func (w *world) round(ctx context.Context) int {
 	return n
 }
 
-// relay hands the relay what a stream would show of the outbox.
+// relay passes to the relay the records of the outbox that a stream would contain.
 func (w *world) relay(ctx context.Context) int {
 	w.Helper()
 	var batch awsevents.DynamoDBEvent
@@ -358,7 +358,7 @@ func (w *world) queueURL(ctx context.Context, fn string) *string {
 	return out.QueueUrl
 }
 
-// poll takes one batch from a queue, as Lambda does, and removes what was not reported as failed.
+// poll takes one batch from a queue, as Lambda does, and deletes the messages that were not reported as failed.
 func (w *world) poll(ctx context.Context, fn string) int {
 	w.Helper()
 	queue := w.queueURL(ctx, fn)
@@ -389,13 +389,13 @@ func (w *world) poll(ctx context.Context, fn string) int {
 	}
 	for _, m := range batch.Records {
 		if !failed[m.MessageId] {
-			_, _ = w.queues.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: queue, ReceiptHandle: aws.String(m.ReceiptHandle)}) // or it is gone
+			_, _ = w.queues.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: queue, ReceiptHandle: aws.String(m.ReceiptHandle)}) // or gone
 		}
 	}
 	return len(batch.Records)
 }
 
-// drop puts a message of AWS in a queue.
+// drop puts a message of AWS into a queue.
 func (w *world) drop(ctx context.Context, fn string, message any) {
 	w.Helper()
 	body, err := json.Marshal(message)
@@ -410,7 +410,8 @@ func (w *world) drop(ctx context.Context, fn string, message any) {
 // account is moto's.
 const account = "123456789012"
 
-// hangs is after how long a test is taken to hang: on a machine that does much else it may take many times as long as alone.
+// hangs is the time after which a test counts as hanging. On a busy machine a test may take many times as long as
+// alone.
 const hangs = 15 * time.Minute
 
 // metadata is the metadata service of a machine.
@@ -419,7 +420,7 @@ func (w *world) metadata(id string) *imdstest.Machine {
 	return &imdstest.Machine{ID: id, Address: "127.0.0.1", Region: region, Zone: zone, Account: account, Signer: w.authority}
 }
 
-// proves asks a metadata service for proofs, as an agent does.
+// proves requests proofs from a metadata service, as an agent does.
 func (w *world) proves(m *imdstest.Machine) attest.Func {
 	w.Helper()
 	service := httptest.NewServer(m)
@@ -431,7 +432,7 @@ func (w *world) proves(m *imdstest.Machine) attest.Func {
 	return f
 }
 
-// machine starts the agent of a machine that was launched with a token; one without an ID is of a pool, and of no cloud.
+// machine starts the agent of a machine with the token of its launch. A machine without an ID is a pool machine.
 func (w *world) machine(ctx context.Context, id, token string) {
 	w.Helper()
 	dir := w.TempDir()
@@ -442,11 +443,11 @@ func (w *world) machine(ctx context.Context, id, token string) {
 	w.agents.Go(func() {
 		_ = agent.Run(ctx, agent.Config{
 			Endpoint: w.api.URL, Token: token, Dir: dir, Address: "127.0.0.1", Environ: os.Environ(), Prove: proof,
-		}) // that the attempt is over is how it ends
+		}) // an agent ends when its attempt has ended
 	})
 }
 
-// plain is user data as the machine sees it: it may be compressed.
+// plain returns user data as the machine sees it: it may be compressed.
 func plain(t *testing.T, raw []byte) []byte {
 	t.Helper()
 	if !bytes.HasPrefix(raw, []byte{0x1f, 0x8b}) {

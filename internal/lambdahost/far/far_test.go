@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
-// invoker answers as a function of Lambda.
+// invoker responds like a function of Lambda.
 type invoker func(function string, payload []byte) (*lambda.InvokeOutput, error)
 
 func (f invoker) Invoke(_ context.Context, in *lambda.InvokeInput, _ ...func(*lambda.Options)) (*lambda.InvokeOutput, error) {
@@ -35,7 +35,7 @@ func TestCloudCallsItsFunction(t *testing.T) {
 	}
 }
 
-// Whatever becomes of a function, the call may be made again, and no token of what it was told is in what it says.
+// However a function fails, the caller may retry, and the error contains no token of the request.
 func TestFunctionErrorIsTransient(t *testing.T) {
 	for name, answer := range map[string]invoker{
 		"crashed": func(string, []byte) (*lambda.InvokeOutput, error) {

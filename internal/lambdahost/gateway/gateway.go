@@ -2,9 +2,8 @@
 // format 2.0 (API Gateway developer guide, "Working with AWS Lambda proxy
 // integrations for HTTP APIs").
 //
-// A Lambda response is sent as a whole, and waiting is paid for. So what the API
-// streams on other hosts (server-sent events and followed logs) ends here as
-// soon as there is no more data. The client reopens the stream, which is polling.
+// A Lambda response is sent as a whole, and the account pays for waiting. So streams of the API (server-sent events and
+// followed logs) end here as soon as there is no more data. The client reopens the stream, which is polling.
 //
 // IAM has already authenticated users: Gateway gives a request with an IAM
 // identity in its context the deployment's user token, and others none. It drops
@@ -88,7 +87,7 @@ func (g *Gateway) Serve(ctx context.Context,
 	return w.answer(), nil
 }
 
-// identify sets the request's credentials to what IAM has verified, and removes any others.
+// identify sets the request's credentials to those that IAM has verified, and removes any others.
 func (g *Gateway) identify(ctx context.Context, req *http.Request, in awsevents.APIGatewayV2HTTPRequest) {
 	if strings.HasPrefix(req.URL.Path, AgentPaths) || strings.HasPrefix(req.URL.Path, PushPaths) {
 		return

@@ -80,7 +80,7 @@ func TestOnlyIAMUsersGetUserToken(t *testing.T) {
 	}
 	user.RequestContext.Authorizer = nil
 	if h, c := authority(user); h != "" || c != "" {
-		t.Errorf("nobody: %q %q", h, c)
+		t.Errorf("without an identity: %q %q", h, c)
 	}
 	if h, _ := authority(document(t, "agent")); h != "Bearer AGENT" {
 		t.Errorf("an agent: %q", h)
@@ -135,7 +135,7 @@ func TestTooLargeResponseIsProblem(t *testing.T) {
 				return
 			}
 		}
-		t.Error("it was all taken")
+		t.Error("the whole body was accepted")
 	})
 	if out.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("%d, %d bytes", out.StatusCode, len(out.Body))
@@ -164,7 +164,7 @@ func TestSilentStreamEnds(t *testing.T) {
 		out := serve(t, document(t, "iam"), func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			rc := http.NewResponseController(w)
-			for i := range 3 { // each before it would be thought to be over
+			for i := range 3 { // each comes before the stream would end for lack of data
 				time.Sleep(100 * time.Millisecond)
 				_, _ = fmt.Fprintf(w, "data: %d\n\n", i)
 				if err := rc.Flush(); err != nil {

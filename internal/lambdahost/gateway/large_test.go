@@ -17,7 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// lambda is a deployment's API as it is reached from outside: each request is an event of API Gateway's, each answer one that Lambda lets through.
+// lambda is a deployment's API as a client reaches it: each request is an event of API Gateway, and each response is
+// within the limits of Lambda.
 type lambda struct {
 	*client.Client
 	calls, bytes, largest int
@@ -93,7 +94,7 @@ func TestGetJobWith20000Tasks(t *testing.T) {
 	follow(t, l, w, job, tasks)
 }
 
-// follow follows a job until a task of it has ended that ran when the stream began.
+// follow follows a job until a task that was running when the stream began has ended.
 func follow(t *testing.T, l *lambda, w *apitest.World, job string, tasks int) {
 	view, full, changed := progress.NewJob(1), 0, 0
 	for u, err := range l.Follow(t.Context(), job) {

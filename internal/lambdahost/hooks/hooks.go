@@ -28,7 +28,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Publisher is what Hook needs of *sns.Client.
+// Publisher is the part of *sns.Client that Hook uses.
 type Publisher interface {
 	Publish(context.Context, *sns.PublishInput, ...func(*sns.Options)) (*sns.PublishOutput, error)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// topic counts what is published.
+// topic counts published messages.
 type topic int
 
 func (t *topic) Publish(context.Context, *sns.PublishInput, ...func(*sns.Options)) (*sns.PublishOutput, error) {
@@ -23,7 +23,7 @@ func (t *topic) Publish(context.Context, *sns.PublishInput, ...func(*sns.Options
 	return &sns.PublishOutput{}, nil
 }
 
-// A webhook that is away has the news come again, up to twenty times: who was told already is not told again.
+// If a webhook is unavailable, the message is delivered again, up to twenty times. Other receivers do not get it twice.
 func TestNotifiesEachRecipientOnce(t *testing.T) {
 	status, posts := http.StatusServiceUnavailable, 0
 	webhook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -38,7 +38,7 @@ func TestNotifiesEachRecipientOnce(t *testing.T) {
 	e := events.New("e1", "test", at, events.DAGFinished{Job: "j", Name: "job", Outcome: "succeeded"})
 	for n := range 3 {
 		if err := k.Notify(t.Context(), e); err == nil {
-			t.Fatalf("try %d: the webhook is away, and nobody says so", n)
+			t.Fatalf("try %d: no error although the webhook is unavailable", n)
 		}
 	}
 	status = http.StatusNoContent
@@ -46,7 +46,7 @@ func TestNotifiesEachRecipientOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if published != 1 || posts != 4 {
-		t.Errorf("the topic was told %d times, the webhook %d", published, posts)
+		t.Errorf("the topic got %d messages, the webhook %d", published, posts)
 	}
 	e.ID = "e2"
 	if err := k.Notify(t.Context(), e); err != nil || published != 2 || posts != 5 {
@@ -54,7 +54,7 @@ func TestNotifiesEachRecipientOnce(t *testing.T) {
 	}
 }
 
-// topics records what is published on the topics of jobs.
+// topics records the messages on the topics of jobs.
 type topics struct {
 	err       error
 	published []map[string]string
@@ -66,8 +66,8 @@ func (a *topics) Announce(_ context.Context, topic string, _ []byte, attributes 
 	return a.err
 }
 
-// The topic that a job names gets the end of that job once, however often the others are tried again; while it fails,
-// the event is tried again, and becomes a dead letter as for a webhook.
+// The topic that a job names gets the event of the job's end once, however often other deliveries are retried. If it
+// fails, the event is retried and becomes a dead letter, as for a webhook.
 func TestNotifiesTopicOfJob(t *testing.T) {
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	var published topic

@@ -25,7 +25,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// SSM is what a Ring needs of *ssm.Client.
+// SSM is the part of *ssm.Client that a Ring uses.
 type SSM interface {
 	GetParameter(context.Context, *ssm.GetParameterInput, ...func(*ssm.Options)) (*ssm.GetParameterOutput, error)
 	PutParameter(context.Context, *ssm.PutParameterInput, ...func(*ssm.Options)) (*ssm.PutParameterOutput, error)
@@ -86,7 +86,7 @@ func (r *Ring) VerifyPool(text string) (wire.PoolClaims, error) {
 }
 
 // Keys returns the keys, the newest first, at most a minute old. So a function that has run for long can still open
-// what was sealed with a new key.
+// secrets that were sealed with a new key.
 func (r *Ring) Keys() ([][]byte, error) { return r.known(againAfter) }
 
 // verifier checks a token with one key.

@@ -24,7 +24,7 @@ type parameter struct {
 	value      string
 	gets, puts int
 	err        error
-	barrier    *sync.WaitGroup // of those that find nothing
+	barrier    *sync.WaitGroup // number of requests that found nothing
 }
 
 func (p *parameter) GetParameter(context.Context, *ssm.GetParameterInput, ...func(*ssm.Options)) (*ssm.GetParameterOutput, error) {
@@ -119,7 +119,7 @@ func TestKeyRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.value = key('b') + ", " + key('a')
-	fresh, err := keys.New(p, "k", clock).Mint(claims) // another sandbox has it already
+	fresh, err := keys.New(p, "k", clock).Mint(claims) // another sandbox already has it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestVerifyErrors(t *testing.T) {
 		}
 	}
 	gets := p.gets
-	for range 100 { // forgeries do not become calls of SSM
+	for range 100 { // forged tokens cause no calls to SSM
 		_, _ = ring.Verify(forged)
 	}
 	if p.gets != gets {

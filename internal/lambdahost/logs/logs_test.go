@@ -40,12 +40,12 @@ func read(t *testing.T, l *logs.Logs, from int64) string {
 	}
 }
 
-// sandbox is one of those that share a table and a bucket.
+// sandbox is one of several sandboxes that share a table and a bucket.
 func sandbox(table store.Store, b *objectstest.Bucket) *logs.Logs {
 	return &logs.Logs{Store: table, Client: b, Bucket: "work"}
 }
 
-// counting counts what is asked of the table.
+// counting counts the requests to the table.
 type counting struct {
 	store.Store
 	records          int // that queries returned
@@ -108,7 +108,7 @@ func TestIncompleteAppendIsIgnored(t *testing.T) {
 	}
 }
 
-// failing takes in nothing.
+// failing is a store that refuses all writes.
 type failing struct{ store.Store }
 
 func (failing) Commit(context.Context, store.Tx) error { return store.ErrThrottled }
@@ -139,7 +139,7 @@ func TestAppendAtWrongOffsetReturnsEnd(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// The other sandbox has gone on: what this one remembers is old.
+	// The other sandbox has written more, so the memory of this one is out of date.
 	if err := two.Append(ctx, log, 5, []byte(" world")); err != nil {
 		t.Fatal(err)
 	}
@@ -164,8 +164,8 @@ func TestRejectsInvalidNames(t *testing.T) {
 	}
 }
 
-// TestLongLogIsReadOnce reads a log of a thousand pieces from its beginning: each is looked at about once, not again
-// by every read before it.
+// TestLongLogIsReadOnce reads a log of a thousand pieces from its beginning: each piece is read about once, not again
+// by every later read.
 func TestLongLogIsReadOnce(t *testing.T) {
 	table := &counting{Store: mem.New()}
 	l := &logs.Logs{Store: table, Client: &objectstest.Bucket{Objects: map[string][]byte{}}, Bucket: "work"}
@@ -211,7 +211,7 @@ func TestMarksOfPieces(t *testing.T) {
 	if got, err := l.Marks(ctx, log, 0); err != nil || len(got) > 0 {
 		t.Errorf("%v, %v", got, err)
 	}
-	noise := make([]byte, 20_000) // does not fit in a record, however compressed
+	noise := make([]byte, 20_000) // does not fit in a record, even compressed
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range noise {
 		noise[i] = byte(random.Uint32())

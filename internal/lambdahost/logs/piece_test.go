@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// lines are text as tasks print it, noise what does not compress.
+// lines is text like the output of tasks; noise cannot be compressed.
 func lines(size int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < size; i++ {

@@ -43,8 +43,8 @@ tasks:
 	}
 }
 
-// TestWarnsOfFolderWithDAGFiles: nothing in the bucket says which of its files belong to which job, so
-// names do.
+// TestWarnsOfFolderWithDAGFiles: the bucket does not record which of its files belong to which job, so the warning goes
+// by their names.
 func TestWarnsOfFolderWithDAGFiles(t *testing.T) {
 	for folder, warned := range map[string]bool{"code": true, "_code": false, ".code/src": false, "src/_code": false} {
 		body := "apiVersion: tradewind/v1\nname: beside\ntasks:\n  a: {run: ls, workdir: " + folder + "}\n"

@@ -1,5 +1,4 @@
-// Package objects is what the functions store in S3: the DAG files that users
-// upload (DAGs), and packs.
+// Package objects is the functions' access to S3: the DAG files that users upload (DAGs), and packs.
 package objects
 
 import (
@@ -29,7 +28,7 @@ type Client interface {
 	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
 }
 
-// FileClient is what DAGs needs of *s3.Client.
+// FileClient is the part of *s3.Client that DAGs uses.
 type FileClient interface {
 	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
 	DeleteObject(context.Context, *s3.DeleteObjectInput, ...func(*s3.Options)) (*s3.DeleteObjectOutput, error)

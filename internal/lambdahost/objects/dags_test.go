@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects/objectstest"
 )
 
-// file is a bucket with one file in it, and the tag that S3 gives it.
+// file is a bucket with one file and the tag that S3 gave it.
 type file struct{ body, tag string }
 
 func (f *file) GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error) {
@@ -31,7 +31,8 @@ func (*file) DeleteObject(context.Context, *s3.DeleteObjectInput,
 	return &s3.DeleteObjectOutput{}, nil
 }
 
-// Two copies of a file within a second are two events, and both read the second copy: it is one job, by its tag.
+// Two copies of a file within a second are two events, and both read the second copy. Because of its tag it becomes one
+// job.
 func TestOpenReturnsTagOfContentRead(t *testing.T) {
 	f := &file{body: "name: new", tag: "2"}
 	d := &objects.DAGs{Client: f, Bucket: "dags"}
@@ -46,7 +47,7 @@ func TestOpenReturnsTagOfContentRead(t *testing.T) {
 	}
 }
 
-// TestRemarkRemovedWhenFileIsAccepted and nothing else, in no other bucket.
+// TestRemarkRemovedWhenFileIsAccepted: no other object is removed, in this or another bucket.
 func TestRemarkRemovedWhenFileIsAccepted(t *testing.T) {
 	b := &objectstest.Bucket{Objects: map[string][]byte{"a.yaml": nil, "a.yaml.error.txt": nil, "b.yaml.error.txt": nil}}
 	d := &objects.DAGs{Client: b, Bucket: "dags", Log: slog.New(slog.DiscardHandler)}

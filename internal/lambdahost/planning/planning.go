@@ -52,7 +52,7 @@ const lookEvery = 10 * time.Minute
 // maxSnapshot limits how much is read, in bytes.
 const maxSnapshot = 64 << 20
 
-// Getter is what a Planner needs of *s3.Client.
+// Getter is the part of *s3.Client that a Planner uses.
 type Getter interface {
 	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
 }

@@ -23,7 +23,7 @@ func (empty) GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)
 	return nil, &types.NoSuchKey{}
 }
 
-// A deployment whose bucket has an agent for one architecture does not plan the machines of the other.
+// A deployment that has an agent for only one architecture does not plan machines of the other.
 func TestPlansOnlyMachinesWithAgent(t *testing.T) {
 	spec, err := native.Parse("job.yaml",
 		[]byte("apiVersion: tradewind/v1\nname: j\ntasks: {a: {run: x, time: 1h, resources: {arch: arm64}}}"))

@@ -18,7 +18,7 @@ type checker struct {
 
 func (c checker) Check(context.Context) (driver.Report, error) { return c.report, c.err }
 
-// Each cloud says what it has to say, whatever becomes of the others, in the order in which they were added.
+// The check has the report of each cloud, in the order in which the clouds were added, even if others fail.
 func TestCheckClouds(t *testing.T) {
 	machines := func(context.Context, string) ([]cloud.Machine, error) {
 		return []cloud.Machine{{ID: "a"}, {ID: "b", State: cloud.Terminated}}, nil

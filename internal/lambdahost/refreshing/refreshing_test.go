@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
-// What a cloud's function says that the cloud sells takes the place of what was known of that cloud, and of no other.
+// The offers that a cloud's function reports replace the offers of that cloud, and of no other.
 func TestRefreshCallsCloudFunction(t *testing.T) {
 	account, err := gce.New(gce.Config{})
 	if err != nil {

@@ -39,7 +39,7 @@ func (f Folder) Touch(_ context.Context, d pack.Digest) error {
 	return f.Root.Chtimes(name(d), time.Time{}, time.Now())
 }
 
-// Sweep removes what was written more than Keep before now. It ignores files that disappear meanwhile.
+// Sweep removes files written more than Keep before now. It ignores files that disappear meanwhile.
 func (f Folder) Sweep(now time.Time) error {
 	dir := path.Clean(pack.Prefix)
 	found, err := fs.ReadDir(f.Root.FS(), dir)

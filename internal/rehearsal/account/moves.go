@@ -25,9 +25,9 @@ type Move struct {
 // Unknown is the region of a bucket outside the deployment, or of a client that was not given the URL.
 const Unknown = "?"
 
-// Moves counts what machines read and write by signed URLs, by their region and the bucket's, because AWS charges by
-// region. A URL does not show who uses it, so it counts for the agent that the API gave it to. If two agents get the
-// same URL, for one object in one second, it counts for the later one.
+// Moves counts the data that machines read and write by signed URLs, by their region and the bucket's, because AWS
+// charges by region. A URL does not show its user, so it counts for the agent that the API gave it to. If two agents
+// get the same URL, for one object in one second, it counts for the later one.
 type Moves struct {
 	buckets map[string]string // region, by bucket
 
@@ -109,8 +109,8 @@ func (m *Moves) note(w way, sent, received int64) {
 	}
 }
 
-// Through counts what machines read and write in next, the store of another cloud at one place. Requests with URLs that
-// were not given to an agent come from the functions, which move no data.
+// Through counts the data that machines read and write in next, the store of another cloud at one place. Requests with
+// URLs that were not given to an agent come from the functions, which move no data.
 func (m *Moves) Through(place string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := &counted{ReadCloser: r.Body}
@@ -140,7 +140,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Between returns what moved between two regions, or between unknown ones, by object.
+// Between returns the data that moved between two regions, or between unknown ones, by object.
 func (m *Moves) Between() []Move {
 	m.mu.Lock()
 	defer m.mu.Unlock()

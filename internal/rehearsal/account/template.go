@@ -100,7 +100,7 @@ func (t *Template) without(v any) any {
 			out[i] = t.without(v[i])
 		}
 		return out
-	case map[string]any: // a resource, or what is in one
+	case map[string]any: // a resource, or a value in one
 		if id := referencedResource(v); id != "" {
 			if typ, _ := t.rawResources()[id]["Type"].(string); setAside(typ) || byName(typ) && v["Ref"] != nil {
 				return t.value(v)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Trace records when the functions did what, to find out later what a delay was spent on. A nil Trace records nothing.
+// Trace records the work of the functions over time, to explain delays later. A nil Trace records nothing.
 type Trace struct {
 	deployment string // prefix of its functions' names
 
@@ -43,9 +43,9 @@ func (t *Trace) add(s Span) {
 	t.spans = append(t.spans, s)
 }
 
-// Split returns what the time from begin to end was spent on, for the given functions. Each moment counts once, for
-// the deepest span at that time. If none of the functions is working, it counts as the way to the next one that
-// starts. Split forgets recorded spans that end before begin.
+// Split divides the time from begin to end among the given functions. Each moment counts once, for the deepest span at
+// that time. If none of the functions is working, it counts as the way to the next one that starts. Split forgets
+// recorded spans that end before begin.
 func (t *Trace) Split(begin, end time.Time, follow []string) map[string]time.Duration {
 	t.mu.Lock()
 	t.spans = slices.DeleteFunc(t.spans, func(s Span) bool { return s.End.Before(begin) })

@@ -48,7 +48,7 @@ type Options struct {
 	Chaos bool
 	// Environment returns additional variables of a function, by its short name; nil: none.
 	Environment func(function string) map[string]string
-	// Trace records what functions do and when; nil: nothing.
+	// Trace records the work of functions over time; nil records nothing.
 	Trace *Trace
 	Log   *slog.Logger
 }
@@ -420,7 +420,7 @@ func (w *World) Calm() { w.Proxy.FailCalls(0) }
 // Emulator returns the emulators' endpoint, without the proxy.
 func (w *World) Emulator() string { return w.front }
 
-// Usage returns what each function has used.
+// Usage returns the usage of each function.
 func (w *World) Usage() map[string]sandbox.Usage {
 	out := map[string]sandbox.Usage{}
 	for name, f := range w.Functions {

@@ -13,7 +13,7 @@ type line struct {
 	usd, spot                 float64
 }
 
-// sold is what the clouds of the rehearsal sell. Prices make a different cloud cheapest for each task, considering that
+// sold are the offers of the clouds of the rehearsal. Prices make a different cloud cheapest for each task, considering that
 // machines of one size are not equally fast: AWS for the smallest machine, Google Cloud for the next, Azure's spot
 // market for the one after that, and only Lambda has an A10. Each task but the last has another cloud at the next price.
 var sold = []line{
@@ -43,7 +43,7 @@ func offers(sold []line) []catalog.Offer {
 	return out
 }
 
-// sizes returns what the emulated Azure sells.
+// sizes returns the offers of the emulated Azure.
 func sizes(sold []line) []arm.Size {
 	var out []arm.Size
 	for _, s := range sold {

@@ -118,7 +118,7 @@ func (s *Story) place(d *apitypes.JobDetail) {
 	}
 }
 
-// egress adds up what a job's machines exchanged with stores elsewhere, at list prices.
+// egress adds up the data that a job's machines exchanged with stores elsewhere, at list prices.
 func (s *Story) egress(job string) (said string, usd float64, err error) {
 	prices, err := egress.Default()
 	if err != nil {

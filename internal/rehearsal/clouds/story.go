@@ -24,7 +24,7 @@ import (
 //go:embed dag.yaml
 var dagFile string
 
-// Story is what a user does with a deployment that buys on four clouds.
+// Story is the actions of a user with a deployment that buys on four clouds.
 type Story struct {
 	World *World
 	Out   io.Writer

@@ -24,8 +24,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// setUpPush creates what `cloud add gcp --aws-account ID --dags PLACE --push-url API` creates, and connects Google's
-// audit log to the same topic.
+// setUpPush creates the resources of `cloud add gcp --aws-account ID --dags PLACE --push-url API`, and connects
+// Google's audit log to the same topic.
 func (w *World) setUpPush(ctx context.Context, google string) error {
 	all := kits.All()
 	kit := all[slices.Index(cloudkit.Names(all), "gcp")]

@@ -188,7 +188,7 @@ func (s *Story) waited(ctx context.Context) (string, error) {
 	return "it ran on the new node", err
 }
 
-// drain does what kubectl drain does, while the task is at its tenth step.
+// drain acts like kubectl drain, while the task is at its tenth step.
 func (s *Story) drain(ctx context.Context) (string, error) {
 	core := s.World.roomy.Client.CoreV1()
 	var pod *corev1.Pod

@@ -36,7 +36,7 @@ type Function struct {
 	usage Usage
 }
 
-// Usage is what an account would be charged for, plus measurements.
+// Usage are the amounts for which an account would be charged, plus measurements.
 type Usage struct {
 	Invocations int           `json:"invocations"`
 	Errors      int           `json:"errors"`
@@ -52,8 +52,8 @@ func (u Usage) GBSeconds(memoryMiB int) float64 {
 	return u.Billed.Seconds() * float64(memoryMiB) / 1024
 }
 
-// environment returns the environment of a process on Lambda: what was deployed and what Lambda sets, nothing of this
-// machine.
+// environment returns the environment of a process on Lambda: the deployed variables and those that Lambda sets, none
+// of this machine.
 func (f *Function) environment() []string {
 	env := []string{
 		"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=en_US.UTF-8", "TZ=:UTC", "HOME=/tmp", "LAMBDA_TASK_ROOT=/var/task",
@@ -174,7 +174,7 @@ func (f *Function) count(began time.Time, cold time.Duration, s *sandbox, err er
 	}
 }
 
-// Usage returns what the function has used so far.
+// Usage returns the function's usage so far.
 func (f *Function) Usage() Usage {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -153,7 +153,7 @@ func (s *Story) rights(context.Context) (string, error) {
 	return fmt.Sprintf("%d calls of %d functions", s.World.Count.Total(), len(s.World.Functions)), nil
 }
 
-// secretShapes matches what no log may contain: agents' tokens and the machines' keys.
+// secretShapes matches the texts that no log may contain: agents' tokens and the machines' keys.
 var secretShapes = regexp.MustCompile(
 	`eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|Bearer [A-Za-z0-9._-]{20,}`)
 

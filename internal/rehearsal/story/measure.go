@@ -39,7 +39,7 @@ func plainDAG() []byte {
 	return []byte(b.String())
 }
 
-// Compared is one line of the bill: what the rehearsal counted for a job, and what `tradewind cost` predicts for its
+// Compared is one line of the bill: the rehearsal's count for a job, and the prediction of `tradewind cost` for its
 // file.
 type Compared struct {
 	Service   string  `json:"service"`
@@ -182,7 +182,7 @@ func (s *Story) bill() map[string]float64 {
 	return b
 }
 
-// conflicts counts what the table refused; it is not a line of a bill.
+// conflicts counts the transactions that the table refused; it is not a line of a bill.
 const conflicts = "refused"
 
 func table(lines []Compared) string {

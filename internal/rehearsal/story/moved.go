@@ -49,7 +49,8 @@ func (b Between) String() string {
 // declared, plus a manifest.
 const movedWithin = 0.1
 
-// moved checks where the outputs are stored, and compares what machines moved between regions with the first plan.
+// moved checks where the outputs are stored, and compares the data that machines moved between regions with the first
+// plan.
 func (s *Story) moved(ctx context.Context) (string, error) {
 	where, err := s.apart(ctx)
 	if err != nil {
@@ -152,7 +153,7 @@ const (
 	program = "the agent's program"
 )
 
-// between adds up what a job moved between regions. It returns an error if a region is unknown.
+// between adds up the data that a job moved between regions. It returns an error if a region is unknown.
 func between(moves []account.Move, job string) ([]Between, error) {
 	prices, err := egress.Default()
 	if err != nil {

@@ -153,7 +153,7 @@ func (s *Story) operated(ctx context.Context) (string, error) {
 	return said, err
 }
 
-// renewed checks for the catalogue that refresh has made of what EC2 sells.
+// renewed checks for the catalogue that refresh has made from EC2's offers.
 func (s *Story) renewed(ctx context.Context) (string, error) {
 	if s.World.Chaos {
 		return "left out: it takes ten seconds here, and a working function is killed every few", nil
@@ -320,7 +320,7 @@ func (s *Story) asleep(ctx context.Context) (string, error) {
 		s.World.Hypervisor.Count()), err
 }
 
-// sleeping returns an error about what is still running.
+// sleeping returns an error that names everything that is still running.
 func (s *Story) sleeping(ctx context.Context) error {
 	w := s.World
 	if left := w.Hypervisor.Running(); len(left) > 0 {

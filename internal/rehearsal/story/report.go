@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
 )
 
-// Report is what a rehearsal counted: the basis for the cost of the control plane.
+// Report has the counts of a rehearsal: the basis for the cost of the control plane.
 type Report struct {
 	Tasks     int                       `json:"tasks"`
 	Requests  []account.Call            `json:"requests"`
@@ -21,7 +21,7 @@ type Report struct {
 	// cost.
 	PlainTasks int        `json:"plainTasks"`
 	Compared   []Compared `json:"compared"`
-	// Between is what moved between regions for the job with a task in another one.
+	// Between is the data that moved between regions for the job with a task in another one.
 	Between []Between `json:"betweenRegions"`
 }
 
@@ -32,7 +32,7 @@ type FunctionReport struct {
 	GBSeconds float64 `json:"gbSeconds"`
 }
 
-// Report returns what was counted so far.
+// Report returns the counts so far.
 func (s *Story) Report() Report {
 	w := s.World
 	r := Report{Tasks: storyTasks, Requests: w.Count.Calls(), Functions: map[string]FunctionReport{},

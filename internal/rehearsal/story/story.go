@@ -27,7 +27,7 @@ import (
 //go:embed dag.yaml
 var dagFile []byte
 
-// Story is what a user does with a deployment, step by step.
+// Story is the actions of a user with a deployment, step by step.
 type Story struct {
 	World  *account.World
 	Out    io.Writer
@@ -38,7 +38,7 @@ type Story struct {
 	began  time.Time
 	// Counted and predicted requests of the DAG without failures.
 	compared []Compared
-	// The first plan's cost of moving data, and what was moved.
+	// The first plan's cost of moving data, and the moved data.
 	plannedToMove float64
 	between       []Between
 }

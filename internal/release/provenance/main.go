@@ -1,4 +1,4 @@
-// Command provenance describes what the files of a release were built from: it prints an in-toto statement with a SLSA
+// Command provenance describes the sources of the files of a release: it prints an in-toto statement with a SLSA
 // predicate for the files in a list of checksums. The statement is not signed; the release process signs it.
 //
 //	provenance -checksums dist/release/checksums.txt -commit COMMIT -builder URL >provenance.intoto.json

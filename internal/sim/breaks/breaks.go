@@ -1,6 +1,6 @@
 // Package breaks lists the bugs that the simulator can inject into the system under test, to show that the invariants
-// detect them. It has their names, what a broken store and broken functions do to transactions, and which kinds of
-// worlds a bug needs to matter. Most bugs are a single line in the world at the place that they break; those are not
+// detect them. It has their names, the effects of a broken store and broken functions on transactions, and the kinds of
+// worlds in which a bug matters. Most bugs are a single line in the world at the place that they break; those are not
 // here.
 package breaks
 
@@ -36,28 +36,29 @@ const (
 	LossyBus Kind = "lossy-bus"
 	// NoReconcile: reconcile never runs, so unfinished work is never cleaned up.
 	NoReconcile Kind = "no-reconcile"
-	// NoBudget: budgets of jobs are lost.
+	// NoBudget: the broker forgets the budgets of jobs.
 	NoBudget Kind = "no-budget"
 	// Forgetful: agents delete a checkpoint after the broker has recorded it.
 	Forgetful Kind = "forgetful"
-	// NoPartitions: machines of pools are assigned without checking what has changed since they were read.
+	// NoPartitions: machines of pools are assigned without a check that their partition has not changed since it was
+	// read.
 	NoPartitions Kind = "no-partitions"
-	// NoGang: the gang of a task is lost.
+	// NoGang: the broker forgets the gang of a task.
 	NoGang Kind = "no-gang"
-	// Loners: it is lost that a task joins a gang and must not start without it.
+	// Loners: the broker forgets that a task joins a gang and must not start without it.
 	Loners Kind = "loners"
-	// Herd: it is lost that a role restarts by itself.
+	// Herd: the broker forgets that a role restarts without the rest of its gang.
 	Herd Kind = "herd"
 	// Headless: the success of a gang's chief is not reported to its gang.
 	Headless Kind = "headless"
 	// NoHold: sessions do not lock the queues that share a quota with theirs, so their usage may have changed since
 	// they were read.
 	NoHold Kind = "no-hold"
-	// OldPrice: current spot prices are lost, so machines are charged at the price they were bought at.
+	// OldPrice: the broker forgets current spot prices, and charges machines at the price of their purchase.
 	OldPrice Kind = "old-price"
 	// Overtaking: overdue tasks are overtaken in their queue.
 	Overtaking Kind = "overtaking"
-	// Swinging: it is lost for which task others were stopped, so two tasks can stop each other in turn.
+	// Swinging: the broker forgets for which task it stopped other tasks, so two tasks can stop each other in turn.
 	Swinging Kind = "swinging"
 	// Stuck: jobs are never advanced.
 	Stuck Kind = "stuck"
@@ -78,50 +79,51 @@ const (
 	Deaf Kind = "deaf"
 	// Asleep: a resting job is not woken when it holds something.
 	Asleep Kind = "asleep"
-	// Unmeasured: what queues hold in addition to vCPUs is lost.
+	// Unmeasured: the broker forgets the resources that queues use, except vCPUs.
 	Unmeasured Kind = "unmeasured"
-	// Fleeting: it is lost that machines are kept when their task fails.
+	// Fleeting: the broker forgets to keep the machines of a failed task.
 	Fleeting Kind = "fleeting"
 	// Crowding: usage of an account's reserved machines is not recorded.
 	Crowding Kind = "crowding"
-	// Overcommitted: how much a gang takes of a commitment is lost: each counts as one machine.
+	// Overcommitted: the broker forgets how much of a commitment a gang uses, and counts one machine.
 	Overcommitted Kind = "overcommitted"
-	// Circling: it is lost that a reservation was full, so a gang that found no room there tries it again at once.
+	// Circling: the broker forgets that a reservation was full, so a gang that found no room there tries it again at
+	// once.
 	Circling Kind = "circling"
-	// Impatient: it is lost that a job waits for blocks to end.
+	// Impatient: the broker forgets that a job waits for blocks to end.
 	Impatient Kind = "impatient"
-	// Restless: suspensions of jobs are lost.
+	// Restless: the broker forgets that jobs are suspended.
 	Restless Kind = "restless"
-	// Nameless: what namespaces hold of queues is lost.
+	// Nameless: the broker forgets how much of a queue each namespace uses.
 	Nameless Kind = "nameless"
-	// Nightless: the hours in which machines are available are lost.
+	// Nightless: the broker forgets the hours in which machines are available.
 	Nightless Kind = "nightless"
-	// Spendthrift: what was spent in a month is lost. Hoarding: what was set aside of its budget is lost.
+	// Spendthrift: the broker forgets the spending of a month. Hoarding: it forgets the reserved part of the budget.
 	Spendthrift Kind = "spendthrift"
 	Hoarding    Kind = "hoarding"
-	// Roomless: it is lost for which task room on machines is kept while running tasks are moved.
+	// Roomless: the broker forgets for which task it keeps room on machines while it moves running tasks.
 	Roomless Kind = "roomless"
-	// Mingling: placements of tasks with placement rules are lost.
+	// Mingling: the broker forgets where tasks with placement rules run.
 	Mingling Kind = "mingling"
-	// Abandoned: it is lost that a job has services, whose replicas are retried. Boastful: replicas report that they
-	// are ready before they are.
+	// Abandoned: the broker forgets that a job has services, whose replicas it should replace. Boastful: replicas
+	// report that they are ready before they are.
 	Abandoned Kind = "abandoned"
 	Boastful  Kind = "boastful"
-	// Versionless: the version of a service that a replica runs is lost.
+	// Versionless: the broker forgets which version of a service a replica runs.
 	Versionless Kind = "versionless"
-	// Tireless: how often a task has killed the agents of its machines is lost.
+	// Tireless: the broker forgets how often a task has killed the agents of its machines.
 	Tireless Kind = "tireless"
-	// Hopeful: how much work a task has lost on spot machines is lost.
+	// Hopeful: the broker forgets how much work a task has lost on spot machines.
 	Hopeful Kind = "hopeful"
-	// Content: reconcile looks at no queue each of whose waiting jobs holds machines.
+	// Content: reconcile skips a queue if each of its waiting jobs holds machines.
 	Content Kind = "content"
-	// Rushing: how many members of an array may run at the same time is lost.
+	// Rushing: the broker forgets how many members of an array may run at the same time.
 	Rushing Kind = "rushing"
 	// Boasting: workers of jobs report twice the size that they have. Clinging: they do not leave when the broker does
 	// not need them any more.
 	Boasting Kind = "boasting"
 	Clinging Kind = "clinging"
-	// Unhired: sessions' requests for workers are lost.
+	// Unhired: the broker loses the requests of sessions for workers.
 	Unhired Kind = "unhired"
 	// Haunted: workers whose machines have ended stay in the pools of their jobs.
 	Haunted Kind = "haunted"

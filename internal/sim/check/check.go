@@ -42,8 +42,8 @@ const (
 	InvQueued = "a queued task waits in its queue"
 	// InvQuota: a queue's usage is the sum of the attempts that hold resources, and within its quota.
 	InvQuota = "a queue's usage is its attempts'"
-	// InvMonth: what a queue has spent in a month and set aside of its budget is the sum over its attempts. When more
-	// is set aside, the total does not exceed the budget.
+	// InvMonth: the spent and the reserved amount of a queue in a month are the sums over its attempts. When more is
+	// reserved, the total does not exceed the budget.
 	InvMonth = "a month's budget is kept"
 	// InvGang: the machines of a task are bought together, and it starts on all of them or none.
 	InvGang = "a gang starts whole or not at all"
@@ -57,7 +57,7 @@ const (
 	InvChief = "a gang ends with its chief"
 	// InvStarved: an overdue task is not overtaken in its queue by tasks that are not overdue.
 	InvStarved = "no task starves in its queue"
-	// InvLedger: what a job has spent and set aside is the sum over its attempts, each settled once.
+	// InvLedger: the spent and the reserved amount of a job are the sums over its attempts, each settled once.
 	InvLedger = "the ledger is its attempts'"
 	// InvAsleep: a resting job, which reconcile and tick skip, holds nothing.
 	InvAsleep = "a resting job holds nothing"
@@ -104,7 +104,7 @@ const (
 	// InvCause: a job fails only for a reason: a task's exit code, no feasible plan, its budget, or its queue's quota.
 	InvCause = "a job fails only for cause"
 	// InvPatience: a job that is held up only by blocks waits for their end, as long as its patience lasts.
-	InvPatience = "blocks that end are waited for"
+	InvPatience = "a job waits for blocks that end"
 	// InvNotice: when the cloud has announced that it will take a machine, its task gets the command to save its work.
 	InvNotice = "a notice is passed on"
 	// InvDeadline: see planner.Guarantee.
@@ -115,7 +115,7 @@ const (
 	InvBooked = "the bill is the ledger's"
 )
 
-// Checker compares commits with what must be true.
+// Checker compares commits with the invariants.
 type Checker struct {
 	*timeline.Timeline
 	sky      *weather.Sky
@@ -175,7 +175,7 @@ type attemptState struct {
 	attemptKey
 	apitypes.Attempt
 	cluster string // the ID of its cluster
-	settled bool   // schedule has booked it and freed what it held
+	settled bool   // schedule has booked it and freed its capacity
 }
 
 // refusal is a cloud's answer to a launch.
@@ -318,7 +318,7 @@ func (c *Checker) IDOf(name string) string {
 	return ""
 }
 
-// Committed records a transaction and checks what it changed.
+// Committed records a transaction and checks its changes.
 func (c *Checker) Committed(tx store.Tx) {
 	c.touched = c.touched[:0]
 	queue := ""
@@ -486,7 +486,7 @@ func (c *Checker) emitted(e *store.Event) {
 	c.freed[e.ID] = k
 }
 
-// settle records that schedule has freed what an attempt held.
+// settle records that schedule has freed an attempt's capacity.
 func (c *Checker) settle(k attemptKey) {
 	s := c.state(k.job)
 	a := s.attempt(k)

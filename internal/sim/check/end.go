@@ -38,7 +38,7 @@ func (c *Checker) machinesLeft() bool {
 	return false
 }
 
-// Final checks what must be true after the world has had time to come to rest.
+// Final checks the invariants that hold after the world has had time to come to rest.
 func (c *Checker) Final() {
 	for _, u := range c.wanted {
 		s := c.byName[u.Spec.Name]

@@ -138,8 +138,8 @@ func restarts(t *dag.Task, e events.GangBroken) bool {
 	return found && r.Action == dag.RestartRole
 }
 
-// mayAlone checks that a task may be admitted by itself: it is configured so, and others of its gang hold machines.
-// When it starts they may have finished.
+// mayAlone checks that a task may be admitted without the rest of its gang: the job configures this, and other tasks of
+// the gang hold machines. Those tasks may finish before it starts.
 func (c *Checker) mayAlone(t gangTask) {
 	may := slices.ContainsFunc(t.s.user.Spec.Tasks[t.task].On, func(r dag.Reaction) bool {
 		return r.Action == dag.RestartRole

@@ -23,7 +23,8 @@ func (c *Checker) Lingers(m *Machine) {
 	}
 }
 
-// Leaves is called when an agent gets the command to stop keeping them, or learns that its machine will be taken.
+// Leaves is called when the broker tells an agent to stop keeping the files, or when the agent learns that its machine
+// will be taken.
 func (c *Checker) Leaves(m *Machine) {
 	if s := c.Jobs[record.ClusterJob(m.Cluster)]; s != nil {
 		s.lingered[m.Cluster] = time.Time{}
@@ -36,7 +37,7 @@ func (s *Job) lingers(c *Checker, m *Machine) bool {
 	return s.user != nil && !since.IsZero() && c.Now.Before(since.Add(s.user.Spec.KeepOnFailure))
 }
 
-// keptRecord checks whether a cluster's record releases what was kept.
+// keptRecord checks whether a cluster's record releases kept machines.
 func (c *Checker) keptRecord(s *Job, old, cl record.Cluster) {
 	if cl.State == record.ClusterReleasing && old.State != cl.State || cl.KeptUntil.Before(old.KeptUntil) {
 		c.checkKept(s, old)

@@ -14,13 +14,13 @@ import (
 // checker measures the loss by the machines that clouds took, not by the broker's count.
 const InvLost = "lost work ends the use of spot"
 
-// lostWork is what a task has lost on spot machines that their clouds took.
+// lostWork is the work that a task has lost on spot machines that their clouds took.
 type lostWork struct {
 	time, before time.Duration // in all, and before the last loss
 }
 
-// spotLost records what a task lost when an attempt on spot ended: the time that its first machine to be taken ran it,
-// without the part that a checkpoint of the attempt saved.
+// spotLost records the work that a task lost when an attempt on spot ended: the time that its first machine to be taken
+// ran it, without the part that a checkpoint of the attempt saved.
 func (c *Checker) spotLost(s *Job, a apitypes.Attempt) {
 	cluster := record.ClusterID(a.Job, a.Task, a.Number)
 	if !a.Offer.Spot || a.Started.IsZero() ||

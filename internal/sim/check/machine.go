@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// World is what the checker needs to know of the world.
+// World is the checker's view of the world.
 type World interface {
 	// Machines returns all machines that were ever launched, on clouds and in pools.
 	Machines() iter.Seq[*Machine]
@@ -55,8 +55,8 @@ type Machine struct {
 // Alive reports whether the machine runs.
 func (m *Machine) Alive() bool { return m.Ended.IsZero() }
 
-// billBy returns what a machine has cost, USD: for the time that its cloud bills, and a spot machine at the price of
-// each moment by the course of prices.
+// billBy returns the cost of a machine, USD: for the time that its cloud bills, and a spot machine at the price of each
+// moment by the course of prices.
 func (c *Checker) billBy(m *Machine, p weather.Course) float64 {
 	until := m.Ended
 	if m.Alive() {

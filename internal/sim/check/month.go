@@ -8,8 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// monthChecker computes what queues have spent in a month, independent of their records.
-// monthChecker knows what queues have spent in a month, whatever their records say.
+// monthChecker computes the amount that queues have spent in a month, independent of their records.
 type monthChecker struct {
 	spent   map[string]float64 // by queue, in the month of its record
 	most    map[string]float64 // budgets, as they were before they were lifted
@@ -63,8 +62,8 @@ func (c *Checker) monthRecord(old, q apitypes.Queue) {
 	}
 }
 
-// checkMonths compares the months of queues with their attempts, and with their budgets where more is set aside.
-// Lowering a budget below what is spent takes nothing away.
+// checkMonths compares the months of queues with their attempts, and, if more is reserved, with their budgets. Lowering
+// a budget below the spent amount takes nothing away.
 func (c *Checker) checkMonths() {
 	m := &c.month
 	for _, k := range m.settled {
@@ -102,7 +101,7 @@ func (c *Checker) checkMonths() {
 	m.settled, m.changed, m.pledged = m.settled[:0], m.changed[:0], m.pledged[:0]
 }
 
-// monthOf returns what a queue and its descendants have spent in a month and set aside.
+// monthOf returns the spent and the reserved amount of a queue and its descendants in a month.
 func (c *Checker) monthOf(q apitypes.Queue, month string) float64 {
 	sum := c.asideOf(q.Name)
 	if q.Month.Of == month {
@@ -116,7 +115,7 @@ func (c *Checker) monthOf(q apitypes.Queue, month string) float64 {
 	return sum
 }
 
-// asideOf returns what is set aside of a month's budget for the unsettled attempts of a queue.
+// asideOf returns the amount of a month's budget that is reserved for the unsettled attempts of a queue.
 func (c *Checker) asideOf(queue string) (sum float64) {
 	for _, s := range c.order {
 		if s.Record.Queue != queue {

@@ -22,7 +22,7 @@ const InvOwed = "what a queue deserves is taken back"
 // owedWithin is how long a queue may wait: two looks of reconcile at queues whose jobs hold machines, and a session.
 const owedWithin = 2*10*time.Minute + 5*time.Minute
 
-// errLooked ends a session that is only run to see what it would do.
+// errLooked ends a session that is only run to see its decisions.
 var errLooked = errors.New("sim: this session is not committed")
 
 // owedChecker has, by the root of a tree of queues, since when each look found that a session would stop something.

@@ -13,7 +13,7 @@ import (
 
 // If sessions follow a custom policy, at every transaction:
 const (
-	// InvSpace: what a queue's record says a namespace holds is what the attempts of its jobs hold.
+	// InvSpace: the use of a namespace in a queue's record is the sum over the attempts of its jobs.
 	InvSpace = "a namespace holds its attempts"
 	// InvWindow: a machine with a time window gets work only in its hours, and only work that can be saved. After its
 	// hours the work continues only as long as it takes to save it.

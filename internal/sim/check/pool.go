@@ -261,7 +261,7 @@ func (c *Checker) Begun(host string, run *Machine, all []*Machine) {
 	s.machines = append(s.machines, run)
 }
 
-// OnMachine checks that what really runs on a pool machine fits it, after it has obeyed its orders.
+// OnMachine checks that the tasks that really run on a pool machine fit it, after it has obeyed its orders.
 func (c *Checker) OnMachine(pool, machine string, cpus float64, running []*Machine) {
 	var sum float64
 	for _, run := range running {

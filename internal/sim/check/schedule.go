@@ -32,7 +32,7 @@ func (c *Checker) queueRecord(w *store.Write) {
 }
 
 // checkQuotas checks that queues that hold more keep their quota and those of their ancestors. Lowering a quota below
-// what is in use takes nothing away.
+// the current use takes nothing away.
 func (c *Checker) checkQuotas() {
 	for _, name := range c.grown {
 		for above := 0; above <= len(c.queues); above++ {
@@ -91,7 +91,7 @@ func (c *Checker) ownHold(queue, resource string) (sum float64) {
 	return sum
 }
 
-// use returns what a queue and its descendants hold by their records.
+// use returns the use of a queue and its descendants by their records.
 func (c *Checker) use(q apitypes.Queue) (running int, vcpu float64) {
 	running, vcpu = q.Running, q.VCPU
 	for _, x := range c.queues {

@@ -129,6 +129,6 @@ func (s *Job) missedSince(task int) time.Time {
 	return from
 }
 
-// comesUpWithin is how long a replica may take that nothing prevents: the longest delay of a retry, the start of its
-// machines including what may have to be found out first, and the time until it is ready.
+// comesUpWithin is the maximum time that a replica may take if nothing prevents its start: the longest delay of a
+// retry, the start of its machines including the time to find them, and the time until it is ready.
 const comesUpWithin = 2 * time.Hour

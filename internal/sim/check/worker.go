@@ -15,9 +15,9 @@ import (
 const (
 	// InvWorkerSize: the tasks on a worker hold no more than the machine that was bought has.
 	InvWorkerSize = "a worker holds no more than its size"
-	// InvWorkerJob: only tasks of its own job run on a worker.
+	// InvWorkerJob: a worker runs only tasks of its job.
 	InvWorkerJob = "a worker runs tasks of its job"
-	// InvWorkerGone: a worker leaves its pool when its attempt is booked. What ran on it ends soon after.
+	// InvWorkerGone: a worker leaves its pool when its attempt is booked. Its tasks end soon after.
 	InvWorkerGone = "no task stays on a worker that has ended"
 )
 
@@ -40,7 +40,7 @@ const (
 // queues, and a session.
 const starvesWithin = 2*10*time.Minute + 5*time.Minute
 
-// workerChecker is what the checker knows of the workers of all jobs.
+// workerChecker is the checker's knowledge of the workers of all jobs.
 type workerChecker struct {
 	settled []attemptKey                    // attempts that the current transaction settles
 	joined  map[string]*Machine             // by POOL/MACHINE

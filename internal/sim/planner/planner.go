@@ -227,7 +227,7 @@ func (g *planning) own(t *dag.Task, c choice) (all []choice) {
 	return all
 }
 
-// Suits reports whether a machine has what a task asks for.
+// Suits reports whether a machine has the resources that a task requests.
 func Suits(t *dag.Task, l *weather.Listing) bool {
 	return slices.ContainsFunc(t.Resources, func(r dag.Resources) bool {
 		return r.CPUs.Contains(l.VCPU) && (r.Cloud == "" || r.Cloud == l.Cloud) &&

@@ -19,7 +19,7 @@ type Timeline struct {
 	timers  timers
 	serial  uint64
 	History *history
-	// Counts are the faults by kind, and Violation is what ended the history.
+	// Counts are the faults by kind, and Violation is the violation that ended the history.
 	Counts    map[string]int
 	Violation *Violation
 }

@@ -33,8 +33,8 @@ func (l *Listing) Offer(spot bool, usd float64) apitypes.Offer {
 		USDPerHour: usd, Accelerator: l.Accelerator, AccelCount: l.Accelerators}
 }
 
-// Catalogue returns what a world sells. The list is shared and must not be changed. A big machine is faster for tasks
-// whose author says so, never slower.
+// Catalogue returns the offers of a world. The list is shared and must not be changed. A big machine is faster for
+// tasks whose author says so, never slower.
 var Catalogue = sync.OnceValue(catalogue)
 
 func catalogue() []Listing {
@@ -56,7 +56,7 @@ func catalogue() []Listing {
 			Listing{z.cloud, z.region, z.zone, big[z.cloud], 16, 0.68 * tilt, 0.26 * tilt, "", 0, ""},
 		)
 	}
-	for i, z := range zones { // after the others, so that what worlds draw for those does not change
+	for i, z := range zones { // after the others, so that their draws do not change
 		tilt := 1 + 0.03*float64(i)
 		list = append(list,
 			Listing{z.cloud, z.region, z.zone, fast[z.cloud], 8, 2.5 * tilt, FastUSD * tilt, Fast, 1, ""})

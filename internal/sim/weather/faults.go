@@ -58,8 +58,8 @@ type Faults struct {
 	Twice float64
 }
 
-// Span is a condition that alternates: the mean time for which it is well, and for which it is ill. With a zero Well
-// it is always well.
+// Span is a condition that alternates between good and bad: the mean lengths of the two. With a zero Well it is always
+// good.
 type Span struct{ Good, Bad time.Duration }
 
 // Stormy reports whether the broker's own parts, or the clouds' answers to it, may fail. Then it may detect and stop
@@ -152,7 +152,7 @@ func Draw(r timeline.Random) Faults {
 	return f
 }
 
-// ErrNetwork is what an agent or user sees of a call that failed on the way or at the other end.
+// ErrNetwork is the error that an agent or user gets for a call that failed on the way or at the other end.
 var ErrNetwork = errors.New("sim: no answer")
 
 // ErrUnknown is a store's error for a transaction with an unknown outcome.

@@ -129,7 +129,7 @@ func (s *Sky) Cut(machine string) bool {
 	return ill
 }
 
-// Rule is a condition ordered by a story: what happens to matching launches, until a time or for a number of calls.
+// Rule is a condition ordered by a story: the fate of matching launches, until a time or for a number of calls.
 type Rule struct {
 	Match apitypes.Offer // empty fields match everything
 	Any   bool           // both markets; otherwise that of Match

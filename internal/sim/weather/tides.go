@@ -14,7 +14,7 @@ const Watched = 5 * 24 * time.Hour
 // highTide is the price factor at high tide.
 const highTide = 2.4
 
-// PastPrices simulates some days of prices before the history begins, and returns what the broker knows of them. All
+// PastPrices simulates some days of prices before the history begins, and returns the broker's records of them. All
 // prices rise and fall together, so that waiting makes them cheaper.
 func (s *Sky) PastPrices() []record.MarketRecord {
 	tides := s.faults.Tides
@@ -43,7 +43,7 @@ func (s *Sky) PastPrices() []record.MarketRecord {
 	return s.Records(learned)
 }
 
-// Records returns what was learned of each listing, and its current price.
+// Records returns the observations of each listing, and its current price.
 func (s *Sky) Records(learned []market.Online) (out []record.MarketRecord) {
 	for i, l := range Catalogue() {
 		q := s.Paths[l.ID()].Now()

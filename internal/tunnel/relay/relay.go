@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Relay stores what one side of a visit has sent and the other has not received, one record for each piece. Use New
-// to create one. It is safe for concurrent use, also by several processes on one store.
+// Relay stores the data that one side of a visit has sent and the other has not received, one record for each piece.
+// Use New to create one. It is safe for concurrent use, also by several processes on one store.
 type Relay struct {
 	store store.Store
 	now   func() time.Time

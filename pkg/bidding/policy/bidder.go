@@ -5,7 +5,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// Hour is what a bidder knows when an hour begins, before the price of that hour is known.
+// Hour is a bidder's input when an hour begins, before the price of that hour is known.
 type Hour struct {
 	Work float64 // hours of work left
 	Left int     // hours to the deadline, this one included

@@ -4,7 +4,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 )
 
-// View is what a chooser knows when a step begins. Times are hours.
+// View is a chooser's input when a step begins. Times are hours.
 type View struct {
 	Work, Left float64 // work left, and time to the deadline
 	Step       float64 // hours until the next decision
@@ -12,8 +12,8 @@ type View struct {
 	// step.
 	Up    []bool
 	Zones *Zones
-	// On is what the task runs on (OnNothing after an interruption), and Zone where. Starting is the remaining time
-	// of a start.
+	// On is the market that the task runs on (OnNothing after an interruption), and Zone its zone. Starting is the
+	// remaining time of a start.
 	On       bidding.Holding
 	Zone     int
 	Starting float64
@@ -38,7 +38,7 @@ func (v *View) anyUp() int {
 	return -1
 }
 
-// Place is a chooser's decision: what to run on until the next decision, and in which zone.
+// Place is a chooser's decision: the market and the zone until the next decision.
 type Place struct {
 	On   bidding.Holding
 	Zone int

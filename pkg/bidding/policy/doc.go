@@ -5,5 +5,5 @@
 // is known only after the bid for it. In a market without bids (Chooser), a machine is available or not and can be
 // interrupted.
 //
-// Policies are pure: they decide from what has been observed so far.
+// Policies are pure: they decide from the observations so far.
 package policy

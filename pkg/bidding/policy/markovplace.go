@@ -77,7 +77,8 @@ func (p *MarkovPlace) zone(v View) int {
 	return v.Zones.steadiest(v.Up)
 }
 
-// after returns the work left after this step on a place, including the rest of its start.
+// after returns the work, in hours, that remains after this step if it is spent in the given place. It includes the
+// remaining start-up time.
 func (p *MarkovPlace) after(v View, on bidding.Holding, zone int) float64 {
 	start := v.Changeover
 	if on == v.On && (on == bidding.OnDemand || zone == v.Zone) {

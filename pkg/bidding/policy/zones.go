@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// Zones is what has been learned about the zones that a run may use.
+// Zones has the observations of the zones that a run may use.
 type Zones struct {
 	Each []market.Availability
 	// Any is the availability of the zones together: whether at least one has machines.

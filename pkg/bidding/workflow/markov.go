@@ -20,7 +20,7 @@ type markovMethod struct {
 // relearn is the number of hours after which chains are learned again.
 const relearn = 24
 
-// knownMarket is what is known about a type at some hour.
+// knownMarket is the knowledge about a type at some hour.
 type knownMarket struct {
 	chain *market.Chain
 	table *bidding.Table
@@ -59,7 +59,7 @@ const (
 	tableTime = 72
 )
 
-// market returns what is known about the types at an hour.
+// market returns the knowledge about the types at an hour.
 func (w *Workflow) market(ctx context.Context, hour int) ([]*knownMarket, error) {
 	at := hour / relearn * relearn
 	if known := w.learned[at]; known != nil {

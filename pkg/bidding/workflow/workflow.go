@@ -42,7 +42,7 @@ type Workflow struct {
 // ErrNoTypes is returned if there are no machine types.
 var ErrNoTypes = errors.New("no machine type has a price")
 
-// plainMarket is what BFRC knows about a type: the paper's chain over all prices before the first run.
+// plainMarket is BFRC's knowledge about a type: the paper's chain over all prices before the first run.
 type plainMarket struct{ chain *market.Chain }
 
 // New scales a job's recorded times so that its longest path takes the given hours on the most powerful type. The

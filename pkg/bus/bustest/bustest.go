@@ -6,8 +6,7 @@
 //		bustest.Run(t, func(t *testing.T, s bustest.Setup) bus.Bus { … }, bustest.WithClock())
 //	}
 //
-// It tests neither the speed of a driver nor what a crash leaves in it; drivers
-// have their own tests for that.
+// It does not test the speed of a driver, or its state after a crash; drivers have their own tests for that.
 package bustest
 
 import (

@@ -45,7 +45,7 @@ func (b *Boot) Slow() time.Duration { return b.Quantile(SlowBoot) }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// bootGroup is a line of data/boot.csv: the types of a cloud with at most so many vCPUs.
+// bootGroup is a line of data/boot.csv: the boot times of a cloud's types with up to a number of vCPUs.
 type bootGroup struct {
 	cloud string
 	vcpus float64
@@ -76,9 +76,9 @@ func mustParse(s string) float64 {
 	return x
 }
 
-// BootOf returns the boot times of a machine type: those measured on its cloud on machines of its size. Lambda Cloud's
-// were not measured; its documentation promises three to five minutes, and ten to fifteen for eight GPUs. ok is false
-// for a cloud whose machines nobody measured.
+// BootOf returns the boot times of a machine type, measured on machines of the same cloud and a similar size. Those of
+// Lambda Cloud are from its documentation: three to five minutes, and ten to fifteen for eight GPUs. ok is false for a
+// cloud without measurements.
 func BootOf(cloud string, vcpu, accelerators float64) (b Boot, ok bool) {
 	if cloud == "lambda" {
 		if accelerators >= 8 {

@@ -1,5 +1,5 @@
-// Package hardware has facts about machine types that decide what a task costs and when it ends: how fast a vCPU is,
-// how long a machine boots, and for which time the cloud bills it.
+// Package hardware has facts about machine types that decide the cost and the time of a task: how fast a vCPU is, how
+// long a machine boots, and for which time the cloud bills it.
 //
 // Speeds are measured where a measurement was published, and estimated from the processor of the type's family
 // otherwise (see [Table.Speed]). A speed is a first guess: a program that waits for memory or disks gains less from a

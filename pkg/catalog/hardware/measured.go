@@ -93,8 +93,8 @@ func ReadBootsFile(name string) (*Boots, error) {
 	return boots, nil
 }
 
-// Quantile returns the boot time of a machine type within which the share p of its measurements are, or of those of its
-// cloud if it has few. ok is false for a cloud without any.
+// Quantile returns the boot time below which the share p of a machine type's measurements are. If the type has few, it
+// uses those of its cloud. ok is false for a cloud without any.
 func (b *Boots) Quantile(cloud, instanceType string, p float64) (boot time.Duration, ok bool) {
 	of := b.byType[[2]string{cloud, instanceType}]
 	if len(of) < fewBoots {

@@ -18,7 +18,8 @@ import (
 
 // Config is the driver's configuration. Deployment is required; the zero values of the other fields are defaults.
 type Config struct {
-	// Deployment is the name in the tag of everything launched. The driver sees and terminates only what has this tag.
+	// Deployment is the name in the tag of everything launched. The driver sees and terminates only machines with this
+	// tag.
 	Deployment string
 	// Home is the region in which the deployment itself runs; if empty, the SDK configuration's region.
 	Home string

@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// machineType is what a launch needs to know about an instance type.
+// machineType has the facts about an instance type that a launch needs.
 type machineType struct {
 	arch   string // amd64, arm64
 	nvidia bool

@@ -26,7 +26,8 @@ import (
 
 // Config is the driver's configuration. Deployment, Subscription, Regions and Credential are required.
 type Config struct {
-	// Deployment is the name in the tag of everything launched. The driver sees and terminates only what has this tag.
+	// Deployment is the name in the tag of everything launched. The driver sees and terminates only machines with this
+	// tag.
 	Deployment   string
 	Subscription string
 	// ResourceGroup contains all machines, in all regions; Deployment when empty.

@@ -390,7 +390,7 @@ func (c *Cloud) Quotas(ctx context.Context, region string) ([]driver.Quota, erro
 	return all, nil
 }
 
-// lack reports what Azure refused, with its own message and the command that fixes it.
+// lack reports a refused call, with Azure's own message and the command that fixes it.
 func (c *Cloud) lack(what string, err error) driver.Lack {
 	l := driver.Lack{What: what + ": " + cloudMessage(err), Fatal: true}
 	var code string

@@ -48,8 +48,8 @@ type template struct {
 	reserved string
 }
 
-// prepare collects what the machines of a cluster are made with. The same spec gives the same machines, except for
-// the unused SSH keys.
+// prepare collects the settings with which the machines of a cluster are made. The same spec gives the same machines,
+// except for the unused SSH keys.
 func (c *Cloud) prepare(ctx context.Context, spec cloud.LaunchSpec) (*template, error) {
 	t := &template{spec: spec, tags: c.tags(spec)}
 	image, floor, err := c.image(spec)

@@ -1,8 +1,8 @@
 // Package cloudtest is the conformance suite of cloud.Cloud, modelled on go-cloud's drivertest: a driver implements
 // Harness and calls Run in one of its tests. The suite buys machines, so against a real cloud it costs money.
 //
-// It checks what the broker relies on: launches are idempotent and start all machines or none, a terminated cluster
-// stays terminated, failures have a kind, and all of this holds under concurrency.
+// It checks the guarantees on which the broker relies: launches are idempotent and start all machines or none, a
+// terminated cluster stays terminated, failures have a kind, and all of this holds under concurrency.
 package cloudtest
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Harness is the cloud under test and what the suite needs to control it. Each test gets its own harness.
+// Harness is the cloud under test with the controls that the suite needs. Each test gets its own harness.
 type Harness interface {
 	// Cloud returns the driver, always the same one.
 	Cloud() cloud.Cloud
@@ -291,7 +291,7 @@ func terminatedIsTerminated(s *suite) {
 	s.terminate(spec.Cluster)
 	if _, err := s.Cloud().Launch(s.ctx, spec); err != nil && cloud.KindOf(err) != cloud.Invalid {
 		s.Errorf("launch after terminate: kind %s, want invalid: %v", cloud.KindOf(err), err)
-	} else if err == nil { // allowed, if the next reconcile ends what it started
+	} else if err == nil { // allowed, if the next reconcile ends its machines
 		s.terminate(spec.Cluster)
 	}
 	s.empty()

@@ -120,8 +120,8 @@ func lateFailuresAreTypedAndLeaveNothing(s *suite) {
 		if made := cloud.Late(err); kind != cloud.Transient && (made < 1 && !queues || made > spec.Nodes) {
 			s.Errorf("%s: the error reports %d of %d machines as made: %v", kind, made, spec.Nodes, err)
 		}
-		// All or nothing: the driver has ended what the operation made before it failed, unless the error tells the
-		// caller to retry.
+		// All or nothing: the driver has ended the machines that the operation made before it failed, unless the error
+		// tells the caller to retry.
 		if kind == cloud.Transient {
 			s.terminate(spec.Cluster)
 		}

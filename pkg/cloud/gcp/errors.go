@@ -340,7 +340,7 @@ var quotaName = lazyregexp.New(`Quota '([A-Z0-9_]+)' exceeded`)
 // regionWide are the quotas of a region that every machine counts against: of machines and of addresses.
 var regionWide = map[string]bool{"INSTANCES": true, "IN_USE_ADDRESSES": true, "INTERNAL_ADDRESSES": true}
 
-// ofQuota adds to an exhausted quota which one it is, if its message names one that package quotas knows.
+// ofQuota adds the name of an exhausted quota, if its message names one that package quotas knows.
 func ofQuota(spec cloud.LaunchSpec, err error) error {
 	var e *cloud.Error
 	if !errors.As(Typed(err), &e) || e.Kind != cloud.Quota {

@@ -76,7 +76,7 @@ func learn[T any](ctx context.Context, f *facts, name string, read func(context.
 	return v, nil
 }
 
-// machineType is what a launch needs to know about a machine type.
+// machineType has the facts about a machine type that a launch needs.
 type machineType struct {
 	arch string // amd64, arm64
 	gpu  bool   // the type has GPUs built in; others are attached

@@ -1,9 +1,9 @@
 // Package kubernetes buys on Kubernetes clusters: a cluster of the broker consists of pods, one per rank, which are
 // created together and bound together or not at all. It implements cloud.Cloud with the official client.
 //
-// A context of a kubeconfig is a place, and its name is the offers' region. What can be bought there is what its
-// nodes can run, and what its node pools could grow to: a part of a node, named NODETYPE_CPUSxGIB or
-// NODETYPE_CPUSxGIBxGPUS, at that part of the node's price (package refresh).
+// A context of a kubeconfig is a place, and its name is the offers' region. An offer there is a part of a node, at that
+// part of the node's price (package refresh), named NODETYPE_CPUSxGIB or NODETYPE_CPUSxGIBxGPUS: of an existing node,
+// or of one by which a node pool could grow.
 //
 // Pods are created with a scheduling gate, which keeps the scheduler from binding them before all exist. The driver
 // checks that they fit before it removes the gates, so that half of a gang is not bound while the other half waits.

@@ -23,7 +23,7 @@ const (
 	codeLimit    = "LimitRange"
 )
 
-// Times after which the broker may retry a full cluster. The driver watches what nodes have free, so asking it again
+// Times after which the broker may retry a full cluster. The driver watches the free room of nodes, so asking it again
 // is cheap. If the scheduler refused, a retry has to create pods.
 const fullFor, unboundFor = time.Minute, 5 * time.Minute
 

@@ -41,8 +41,8 @@ const (
 // boundByOthers reports whether another component than the broker decides whether a gang has room.
 func (g Gang) boundByOthers() bool { return g.By != "" && g.By != ByGates }
 
-// usesClusterScheduler reports whether the cluster's own scheduler places the pods: it decides by what nodes have free,
-// and looks at every pod sooner or later.
+// usesClusterScheduler reports whether the cluster's own scheduler places the pods: it decides by the free room of
+// nodes, and looks at every pod sooner or later.
 func (g Gang) usesClusterScheduler() bool { return !g.boundByOthers() || g.By == ByNative }
 
 // ParseGang parses gates, native, kueue:QUEUE, volcano or volcano:QUEUE.

@@ -45,7 +45,7 @@ type Pool struct {
 
 // Config is the driver's configuration. Deployment, Places and Agents are required.
 type Config struct {
-	// Deployment is the name in the labels of all pods. The driver sees and terminates only what has these labels.
+	// Deployment is the name in the labels of all pods. The driver sees and terminates only pods with these labels.
 	Deployment string
 	Places     []Place
 	Agents     driver.Agents
@@ -194,7 +194,7 @@ func (c *Cloud) launchedAt(cluster, place string) {
 	delete(c.gone, cluster)
 }
 
-// withdrawn records that what a launch made is being removed.
+// withdrawn records that the pods of a launch are being removed.
 func (c *Cloud) withdrawn(cluster string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

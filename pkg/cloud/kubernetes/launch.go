@@ -218,8 +218,8 @@ func complete(n int, have []corev1.Pod, name func(int) string, create func(int) 
 	})
 }
 
-// await waits until all pods have a node. It fails with Capacity and the scheduler's message if no further pod has
-// got one for too long. How long that is depends on what the nodes have: see outlook.
+// await waits until all pods have a node. It fails with Capacity and the scheduler's message if no further pod has got
+// one for too long. That time depends on the free room of the nodes: see outlook.
 func (g *gang) await(ctx context.Context, hope outlook) error {
 	began := time.Now()
 	last, bound, looked := began, g.bound, began
@@ -254,7 +254,7 @@ func (g *gang) await(ctx context.Context, hope outlook) error {
 				hopeless = looked
 			}
 		}
-		// A single look may miss what others are just giving back: a gang with a good outlook is given up after two
+		// A single look may miss room that others are just releasing: a gang with a good outlook is given up after two
 		// looks.
 		settled := hopeless.IsZero() || time.Since(hopeless) >= g.c.cfg.BindWithin/2
 		if waited >= g.patience(said, hope) && settled {
@@ -330,7 +330,7 @@ func refusedImage(p *corev1.Pod) (why string, init bool) {
 	return "", false
 }
 
-// withdraw removes what a failed launch has made, even if its caller's context has ended.
+// withdraw removes the pods of a failed launch, even if its caller's context has ended.
 func (g *gang) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 	defer cancel()

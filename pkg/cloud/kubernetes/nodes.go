@@ -95,8 +95,8 @@ func (u use) plus(v use, sign int64) use {
 	return u
 }
 
-// takes returns what a pod requests of its node: the sum of its containers, or the largest request of an init
-// container.
+// takes returns the resources that a pod requests of its node: the sum of its containers, or the largest request of an
+// init container.
 func takes(p *corev1.Pod) use {
 	sum := use{Room: Room{Pods: 1}}
 	for i := range p.Spec.Containers {

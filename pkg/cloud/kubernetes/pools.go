@@ -49,7 +49,7 @@ func (p *Place) growing(ctx context.Context) ([]Pool, error) {
 // maxPods is the kubelet's default maximum of pods per node.
 const maxPods = 110
 
-// sizesOf returns what a node of each type offers, from existing nodes and the settings.
+// sizesOf returns the resources of a node of each type, from existing nodes and the settings.
 func sizesOf(nodes []corev1.Node, told []Pool) map[string]Node {
 	sizes := map[string]Node{}
 	for _, p := range told {

@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// placeState is what this process knows of a place in addition to what its API server reports: the room that it has
+// placeState is this process's knowledge of a place in addition to the API server's reports: the room that it has
 // promised.
 type placeState struct {
 	sight watchCache
@@ -93,8 +93,8 @@ func (gr *placeState) forget(cluster string) {
 	<-gr.turn
 }
 
-// look returns what the nodes have, and, by label, how many pods of each of the deployment's clusters and how many
-// placeholders have a node. The data is from Watch if possible, otherwise from lists.
+// look returns the free room of the nodes, and, by label, how many pods of each of the deployment's clusters and how
+// many placeholders have a node. The data is from Watch if possible, otherwise from lists.
 //
 // all is true if the pods of all users are known, not only the broker's.
 func (c *Cloud) look(ctx context.Context, p *Place) (nodes []Node, bound map[string]int, all bool, err error) {
@@ -164,7 +164,7 @@ func (g *gang) look(ctx context.Context, pods []corev1.Pod) (hope outlook, err e
 		if err != nil {
 			return full, err
 		}
-		// Others may have taken what the broker cannot see; and a scheduler other than the cluster's knows more.
+		// Others may have taken room that the broker cannot see; and a scheduler other than the cluster's knows more.
 		if hope == roomy && (!all || !g.place.Gang.usesClusterScheduler()) {
 			hope = full
 		}
@@ -190,7 +190,7 @@ func (g *gang) patience(said string, hope outlook) time.Duration {
 	return within
 }
 
-// room checks whether the pods without a node fit, and promises the gang what it finds. It fails with Capacity if
+// room checks whether the pods without a node fit, and promises the gang the room for them. It fails with Capacity if
 // they do not fit and nothing can grow, unless another component binds gangs.
 func (g *gang) room(ctx context.Context) (at placing, err error) {
 	at.arch = "amd64"
@@ -249,7 +249,7 @@ func (g *gang) promise() *promise {
 // left returns how many of the gang's pods still need a node.
 func (g *gang) left(bound map[string]int) int { return g.promise().left(hash(g.spec.Cluster), bound) }
 
-// outlook returns the prospect of a gang, and how many of its pods without a node would fit, after deducting what was
+// outlook returns the prospect of a gang, and how many of its pods without a node would fit, after deducting the room
 // promised to others. The caller holds the turn.
 func (g *gang) outlook(ctx context.Context, nodes []Node, bound map[string]int) (hope outlook, fits int, err error) {
 	gr, wanted := g.c.grounds[g.place.Name], g.left(bound)
@@ -268,7 +268,7 @@ func (g *gang) outlook(ctx context.Context, nodes []Node, bound map[string]int) 
 
 func (g *gang) suits(n *Node) bool { return n.suits(g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot) }
 
-// fits returns how many of wanted pods fit on the nodes and on those that could be added, after deducting what was
+// fits returns how many of wanted pods fit on the nodes and on those that could be added, after deducting the room
 // promised to others.
 func (g *gang) fits(gr *placeState, bound map[string]int, nodes, more []Node, wanted int) int {
 	all := append(slices.Clone(nodes), more...)

@@ -36,7 +36,7 @@ func (s Shape) resource() corev1.ResourceName { return resourceOf(s.Part) }
 // room returns what a pod of the shape uses.
 func (s Shape) room() Room { return Room{int64(s.VCPU * 1000), int64(s.GiB * (1 << 30)), s.GPUs, 1} }
 
-// sharesOf returns the parts of GPUs among resources.
+// sharesOf returns the resources of a list that are parts of GPUs, with their quantities.
 func sharesOf(list corev1.ResourceList) map[corev1.ResourceName]int64 {
 	var found map[corev1.ResourceName]int64
 	for name, q := range list {

@@ -27,9 +27,9 @@ var leavingTaints = map[string]bool{
 // watchAgain is the pause before Watch starts again after a watch has ended.
 const watchAgain = time.Second
 
-// Watch reports pods of the deployment that are about to be interrupted, or were, from what the API servers report of
-// them and of their nodes, until ctx ends. A notice may come twice. If an API server is down, Watch retries until it
-// answers, and then reports what has happened in the meantime.
+// Watch reports pods of the deployment that are about to be interrupted, or were, until ctx ends. It derives this from
+// the API servers' reports about the pods and their nodes. A notice may come twice. If an API server is down, Watch
+// retries until it answers, and then reports the interruptions in the meantime.
 func (c *Cloud) Watch(ctx context.Context, tell func(context.Context, cloud.Notice)) {
 	var wg sync.WaitGroup
 	for i := range c.cfg.Places {
@@ -99,11 +99,12 @@ func (w *watcher) follow(ctx context.Context) error {
 	return w.changes(ctx, podEvents, nodeEvents)
 }
 
-// coverage is what a watch covers: whole means as much as lists would show, all means the pods of all namespaces.
+// coverage is the set of pods that a watch reports. all means the pods of all namespaces. whole means every pod that a
+// list call would return, so that lists are unnecessary.
 type coverage struct{ whole, all bool }
 
-// begin lists and watches the pods of all namespaces if the broker may, otherwise those of its namespace. With a
-// watch, launches need no lists to find what nodes have free.
+// begin lists and watches the pods of all namespaces if the broker has that right, otherwise those of its namespace.
+// With a watch, launches need no lists to find the free resources of nodes.
 func (w *watcher) begin(ctx context.Context) (pods []corev1.Pod, events watch.Interface, s coverage, err error) {
 	for _, namespace := range []string{metav1.NamespaceAll, w.place.Namespace} {
 		var version string
@@ -121,7 +122,7 @@ func (w *watcher) begin(ctx context.Context) (pods []corev1.Pod, events watch.In
 	return nil, nil, coverage{}, err
 }
 
-// watchPods watches pods from a version of their list on. A first watch checks whether the broker may.
+// watchPods watches pods from a version of their list on. A first watch checks whether the broker has the right.
 func (w *watcher) watchPods(ctx context.Context, namespace, version string) (watch.Interface, error) {
 	of := w.place.Client.CoreV1().Pods(namespace)
 	may, err := of.Watch(ctx, metav1.ListOptions{ResourceVersion: version})

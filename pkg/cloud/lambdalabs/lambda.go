@@ -23,7 +23,8 @@ const DefaultEndpoint = "https://cloud.lambda.ai"
 
 // Config is the driver's configuration. Deployment, Key and Agents are required.
 type Config struct {
-	// Deployment is part of the name of everything launched. The driver sees and terminates only what has it.
+	// Deployment is part of the name of everything launched. The driver sees and terminates only machines with such a
+	// name.
 	Deployment string
 	// Key returns the API key. It is called before every request, so that the key can be changed, and must be fast.
 	Key func(context.Context) (string, error)
@@ -75,7 +76,7 @@ type Cloud struct {
 	ended  map[string]bool // clusters terminated by this process
 }
 
-// cluster is what this process has bought of a cluster, which lists may lack for a while.
+// cluster has the machines of a cluster that this process has bought, which lists may lack for a while.
 type cluster struct {
 	machines map[int]owned // by rank
 	whole    bool          // a launch has returned all its machines

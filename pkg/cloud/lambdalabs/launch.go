@@ -270,7 +270,7 @@ func (c *Cloud) confirm(ctx context.Context, spec cloud.LaunchSpec, have []owned
 	return kept, nil
 }
 
-// undo ends what a failed launch has bought, even if its caller's context has ended.
+// undo ends the machines of a failed launch, even if its caller's context has ended.
 func (c *Cloud) undo(ctx context.Context, machines []owned) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 	defer cancel()

@@ -41,7 +41,7 @@ type Config struct {
 	// Command is the agent program: agent.Main, in a program that calls proc.Reexec first. If empty, this program's
 	// "agent" command.
 	Command []string
-	// Environ is the environment of the agents, to which the host adds what they need; this process's when nil.
+	// Environ is the environment of the agents, to which the host adds its variables; this process's when nil.
 	Environ   []string
 	Clock     clock.Clock // clock.System when nil
 	Behaviour Behaviour   // None when nil

@@ -34,8 +34,8 @@ const (
 	workName     = "work"
 )
 
-// machine is one machine of a cluster. Its processes and its directory show whether it is alive; the fields are what
-// else the host knows.
+// machine is one machine of a cluster. Its processes and its directory show whether it is alive; the fields are the
+// other facts that the host knows.
 type machine struct {
 	cluster *cluster
 	rank    int

@@ -1,6 +1,6 @@
-// Package push receives what clouds send to the broker by themselves: that a machine will be interrupted, or that a
-// file was put into a bucket whose files are jobs. A push carries the cloud's own token, which is valid for nothing
-// else, and no user's token is accepted for a push.
+// Package push receives messages that clouds send to the broker by themselves: that a machine will be interrupted, or
+// that a file was put into a bucket whose files are jobs. A push carries the cloud's own token, which is valid for
+// nothing else, and no user's token is accepted for a push.
 package push
 
 import (
@@ -21,7 +21,7 @@ const Path = "/v1/push/"
 // ErrNotice means that a push is not a notification that this deployment reads.
 var ErrNotice = errors.New("the push is not a notification")
 
-// News is what a cloud has pushed: news about a machine or a file. The zero value concerns nothing of this deployment.
+// News is the content of a push: news about a machine or a file. The zero value concerns nothing of this deployment.
 type News struct {
 	Notice *cloud.Notice `json:"notice,omitempty"`
 	Object *Object       `json:"object,omitempty"`
@@ -52,9 +52,9 @@ func MayBeJob(key string) bool {
 	return key != "" && !strings.HasSuffix(key, "/") && !strings.HasSuffix(key, RemarkSuffix)
 }
 
-// Read reads what a cloud has pushed, with the bearer token of the request. It fails with identity.ErrInvalid if the
-// token is not the cloud's, with identity.ErrUnavailable if that cannot be checked, and with ErrNotice for a push
-// that is not a notification, and would not be one when pushed again.
+// Read reads a push of a cloud, with the bearer token of the request. It fails with identity.ErrInvalid if the token is
+// not the cloud's, with identity.ErrUnavailable if that cannot be checked, and with ErrNotice for a push that is not a
+// notification, and would not be one when pushed again.
 type Read func(ctx context.Context, bearer string, body []byte) (News, error)
 
 // Deliver passes news on. If it fails, the cloud pushes them again.

@@ -1,6 +1,6 @@
-// Package remote is a cloud whose driver runs elsewhere: in a separate function, which alone links the cloud's SDK
-// and alone has rights in that cloud. [Client] is the driver that the broker sees; [Server] is what it calls. Each
-// call is one JSON message and one JSON answer, over any transport.
+// Package remote is a cloud whose driver runs elsewhere: in a separate function, which alone links the cloud's SDK and
+// alone has rights in that cloud. [Client] is the driver that the broker sees; it calls [Server]. Each call is one JSON
+// message and one JSON answer, over any transport.
 //
 // The driver behind it is idempotent by the cluster's name, so the broker may repeat a call whose answer is lost.
 package remote
@@ -33,7 +33,7 @@ type call struct {
 	Cluster string            `json:"cluster,omitempty"`
 	// Snapshot is the catalogue's part of this cloud, which a refresh starts from; the answer has the new one.
 	Snapshot []byte `json:"snapshot,omitempty"`
-	// Bearer and Body are what the cloud has pushed. Bucket and Key name a file, and Body is its content.
+	// Bearer and Body are the parts of a push. Bucket and Key name a file, and Body is its content.
 	Bearer string `json:"bearer,omitempty"`
 	Body   []byte `json:"body,omitempty"`
 	Bucket string `json:"bucket,omitempty"`

@@ -196,7 +196,7 @@ func (r *reader) setGroups(s *jobSet, n *yaml.Node) ([]*group, error) { //nolint
 		a, b = first(a), first(b)
 		together[max(a, b)] = min(a, b)
 	}
-	alike := map[string]int{} // by what it waits for: a role that waits for the end of others only
+	alike := map[string]int{} // by the condition for which it waits: a role that waits for the end of others only
 	for i, p := range s.roles {
 		for _, name := range p.ready {
 			join(i, index[name])

@@ -115,7 +115,7 @@ func workloads() map[string]workload {
 	}
 }
 
-// unsupportedKinds returns kinds that are not supported, with a hint what to write instead.
+// unsupportedKinds returns kinds that are not supported, each with a hint for a replacement.
 func unsupportedKinds() map[string]string {
 	const clock = "write its jobTemplate as a Job, and run tradewind submit on a schedule"
 	const ends = "Tradewind runs work that ends: a Job, a JobSet, a Volcano or Kubeflow job"
@@ -218,8 +218,8 @@ func (r *reader) documents(roots []*yaml.Node) ([]*document, error) {
 	return docs, all.Err()
 }
 
-// head reads the fields that every object has. It returns nil for an object of an unknown kind, and an object with
-// what could be read for other faults.
+// head reads the fields that every object has. It returns nil for an object of an unknown kind, and an object with its
+// readable fields for other faults.
 func (r *reader) head(n *yaml.Node) (*document, error) {
 	entries, err := r.Mapping(n)
 	if err != nil {

@@ -503,8 +503,8 @@ func (r *reader) readEnvs(t *skyTask, n *yaml.Node) error {
 	return nil
 }
 
-// readSecrets reads secrets, which override variables of the same name, in any order. The value of a secret without a
-// value is given at submission; so is that of a secret in a list, which SkyPilot would store itself.
+// readSecrets reads secrets, which override variables of the same name, in any order. The user gives the value at
+// submission for a secret without a value and for a secret in a list (SkyPilot would store the latter itself).
 func (r *reader) readSecrets(t *skyTask, n *yaml.Node) error {
 	if n.Kind == yaml.SequenceNode {
 		return r.List(n, func(_ int, n *yaml.Node) error { return r.addSecretName(t, n) })

@@ -12,9 +12,9 @@ import (
 // booleans are the words that are true and false in YAML 1.1, which SkyPilot uses.
 var booleans = map[string][]string{"True": {"true", "yes", "on"}, "False": {"false", "no", "off"}}
 
-// variable returns the value of a variable as SkyPilot reads it: a boolean or number of its YAML becomes the text
-// that Python writes for it. A word in quotes is text, and so is a word with unusual case, like tRUE. variable warns
-// about a number whose text changes.
+// variable returns the value of a variable as SkyPilot reads it: a boolean or number of its YAML becomes the text that
+// Python writes for it. A word in quotes, or with unusual case, like tRUE, is text. variable warns about a number whose
+// text changes.
 func (r *reader) variable(field string, n *yaml.Node) (string, error) {
 	s, err := r.Text(n)
 	if err != nil || n.Style != 0 && n.ShortTag() != "!!bool" {

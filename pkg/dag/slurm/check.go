@@ -8,8 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
-// What a script does that would have another result here is found in its text, because it is not run yet. A text that
-// only looks like it, such as a here-document with another script, is found too: then the user renames it.
+// The checks search the text of a script for commands that would have another result here, because the script is not
+// run yet. They also find a text that only looks like such a command, for example in a here-document; then the user
+// renames it.
 
 var (
 	comment  = regexp.MustCompile(`(?m)^[ \t]*#.*$`)

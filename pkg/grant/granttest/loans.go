@@ -20,7 +20,7 @@ type Holder interface {
 	Remove(ctx context.Context, uri string) error
 }
 
-// LoanHarness is a lender under test and the server that checks what it lends.
+// LoanHarness is a lender under test and the server that checks the lent credentials.
 type LoanHarness struct {
 	Lender grant.Lender
 	Owner  Holder                                         // has access to everything

@@ -19,8 +19,8 @@ import (
 // Loans configures how a Store lends credentials: with AWS STS and a session policy that allows one prefix.
 type Loans struct {
 	STS *sts.Client // nil: Lend fails
-	// Role is the ARN of the role to assume. Lent credentials may do what both the role and the policy allow. If it is
-	// empty, Lend requests a federation token, which needs the long-lived keys of a user.
+	// Role is the ARN of the role to assume. Lent credentials have only the rights that both the role and the policy
+	// allow. If it is empty, Lend requests a federation token, which needs the long-lived keys of a user.
 	Role string
 }
 

@@ -142,7 +142,7 @@ func (s *issuers) allowed(at string) bool {
 	return slices.Contains(s.hosts, u.Hostname())
 }
 
-// get returns what is at an allowed address, from the cache if possible.
+// get returns the response of an allowed address, from the cache if possible.
 func (s *issuers) get(ctx context.Context, at string, now time.Time) fetched {
 	s.mu.Lock()
 	f, ok := s.known[at]

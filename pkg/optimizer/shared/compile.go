@@ -8,11 +8,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// unit is the number of steps in which one vCPU, GiB or GPU is counted. What a task holds is rounded up and what a
-// machine has is rounded down, so a sum of tasks that fits in steps also fits in any order of adding floats.
+// unit is the number of steps in which one vCPU, GiB or GPU is counted. A task's resources are rounded up and a
+// machine's capacity is rounded down, so a sum of tasks that fits in steps also fits in any order of adding floats.
 const unit = 1 << 10
 
-// need is what a task holds, or what a machine has, in steps.
+// need is the resources of a task, or the capacity of a machine, in steps.
 type need [3]int32
 
 func (a need) within(b need) bool { return a[0] <= b[0] && a[1] <= b[1] && a[2] <= b[2] }
@@ -55,7 +55,7 @@ type problem struct {
 	// class[t] is the index of the resources of task t among the different resources.
 	class   []int32
 	classes []*Task
-	// holds[k][c] is what a task of class c holds on kind k; its first figure is -1 if it does not fit.
+	// holds[k][c] is the resources that a task of class c holds on kind k; its first figure is -1 if it does not fit.
 	holds [][]need
 	// hours[k][t] is the run time of task t on kind k.
 	hours [][]float64
@@ -172,7 +172,8 @@ func smallestRoom(has need, holds []need) need {
 // when it runs.
 const shortest = 1e-10
 
-// held is what a task holds on a machine. A task that exactly fits holds the whole machine, whatever the rounding.
+// held returns the resources that a task holds on a machine. A task that exactly fits holds the whole machine, whatever
+// the rounding.
 func held(t *Task, m *Machine, has need) need {
 	if !fits(t, m) {
 		return need{-1}

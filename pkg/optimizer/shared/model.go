@@ -46,7 +46,7 @@ type Machine struct {
 	Place int `json:"place"`
 	// USDPerHour is the price of one instance.
 	USDPerHour float64 `json:"usdPerHour"`
-	// CPUs, MemoryGiB and GPUs limit the sums of what the tasks hold that run on one instance at the same time.
+	// CPUs, MemoryGiB and GPUs limit the sums of the resources of the tasks that run on one instance at the same time.
 	CPUs      float64 `json:"cpus"`
 	MemoryGiB float64 `json:"memoryGiB"`
 	GPUs      float64 `json:"gpus"`

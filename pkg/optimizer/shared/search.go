@@ -140,7 +140,7 @@ const (
 	moves
 )
 
-// credit is what a move has gained and taken, with less weight on the past.
+// credit is the gain and the time of a move so far, with less weight on the past.
 type credit struct{ gain, steps float64 }
 
 func (s *searcher) weight(move int) float64 {

@@ -12,7 +12,7 @@ type guess struct {
 	usd            float64
 }
 
-// demand sums up what the tasks need, to compare machines before anything is scheduled.
+// demand sums up the needs of the tasks, to compare machines before anything is scheduled.
 type demand struct {
 	work     float64    // hours, at speed 1
 	held     [3]float64 // CPU, memory and GPU hours

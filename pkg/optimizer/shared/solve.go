@@ -181,8 +181,8 @@ func (s *searcher) repaired(steps int64, stop func() bool) []*schedule {
 }
 
 // spread builds schedules in which each task goes where it costs least, for several ways to spread the time until the
-// deadline over the tasks: the time after each task is its least time by some factor, up to what the longest path
-// allows.
+// deadline over the tasks: the time after each task is its least time by some factor, up to the factor that the longest
+// path allows.
 func (s *searcher) spread() []*schedule {
 	if math.IsInf(s.deadline, 1) || s.makespan {
 		return nil

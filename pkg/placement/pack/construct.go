@@ -1,7 +1,8 @@
 package pack
 
 // construct places instances on the open machines, largest apps first, each where it raises the energy least, so that
-// all machines stay level. Instances that do not fit go to the pool, and so do all others once stopped returns true.
+// all machines stay level. Instances that do not fit go to the pool. Once stopped returns true, all others go there,
+// too.
 func (s *state) construct(stopped func() bool) {
 	q := &queue{}
 	for _, a := range s.ordered {

@@ -56,7 +56,7 @@ type Queue struct {
 	Capability Limit
 	// Closed queues start nothing new.
 	Closed bool
-	// Usage is what the queue has held over time.
+	// Usage is the queue's use over time.
 	Usage Usage
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Usage is what a queue or namespace held over time: an exponentially decaying mean that halves after each half-life,
+// Usage is the use of a queue or namespace over time: an exponentially decaying mean that halves after each half-life,
 // in the units of vectors. It gives fairness over time (Volcano, "fairness over time"; the idea is HTCondor's): an
 // owner that has held much gets less now.
 type Usage struct {

@@ -34,7 +34,7 @@ var (
 	ErrLocked = errors.New("another tradewind has this folder open")
 	// ErrClosed means that the file was closed.
 	ErrClosed = errors.New("boltfile: closed")
-	// ErrFailed means that the disk failed, and it is unknown what it holds. Open the file again.
+	// ErrFailed means that the disk failed, and that its content is unknown. Open the file again.
 	ErrFailed = errors.New("boltfile: the disk failed, the file must be opened again")
 	// ErrCorrupt means that the file holds data that this package did not write.
 	ErrCorrupt = errors.New("boltfile: corrupt file")

@@ -66,9 +66,9 @@ func (f *File) runChanges(group []*task) error {
 	return nil
 }
 
-// checkFailedCommit finds out what the file holds after a failed commit. bbolt makes a transaction valid with
-// the last page it writes. If that page was not written, the file is as before. If it was written, it is
-// unknown whether the disk has it, and the file must not be written any more.
+// checkFailedCommit determines the content of the file after a failed commit. bbolt makes a transaction valid with the
+// last page it writes. If that page was not written, the file is as before. If it was written, it is unknown whether
+// the disk has it, and the file must not be written any more.
 func (f *File) checkFailedCommit(id int, cause error) error {
 	err := f.db.View(func(tx *bbolt.Tx) error {
 		if tx.ID() >= id {

@@ -30,8 +30,8 @@ _ASK = 1000  # pieces in one request
 _SIGNED_FOR = timedelta(minutes=1)  # minimum remaining validity of a grant
 _COPIED = ("false", "no", "off")  # words of `mount`
 _FULL = (
-    "no space is left where the broker keeps what jobs bring along: free some of its disk, and hand the job in again; "
-    "what has arrived is not sent twice"
+    "the broker's disk has no space left for uploaded files: free some space and submit the job again; "
+    "uploaded parts are not sent twice"
 )
 
 
@@ -149,7 +149,7 @@ def _fit_workdir(tree: Tree, inputs: list[dict[str, Any]]) -> None:
     """Checks that it is a folder, and that no mount hides its content."""
     if tree.single:
         at = os.path.join(tree.dir, tree.name)
-        raise TradewindError(f"{at} is a file, not a folder (name the folder that it lies in, or put it into inputs)")
+        raise TradewindError(f"{at} is a file, not a folder (name the folder that it is in, or list the file in inputs)")
     for k, given in enumerate(inputs):
         mounted = str(given.get("mount", "no")).lower() not in _COPIED
         if mounted and given.get("path") and (hidden := tree.at(posixpath.normpath(given["path"]))):

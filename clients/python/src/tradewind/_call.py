@@ -1,4 +1,4 @@
-"""Shared by both clients: the API's calls as data, and reading of its answers."""
+"""Shared by both clients: builds the API's requests as data and reads its responses."""
 
 from __future__ import annotations
 

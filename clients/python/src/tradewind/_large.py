@@ -25,7 +25,7 @@ def large(path: str, entries: list[dict[str, Any]], max_bytes: int, max_files: i
     """Names the large parts and how to leave them out."""
     size = sum(e.get("size", 0) for e in entries)
     most = _size(max_bytes) if size > max_bytes else f"{max_files} files"
-    text = f"{path} has {_size(size)} in {len(entries)} files, more than {most} can be packed. Most of it:"
+    text = f"{path} has {_size(size)} in {len(entries)} files, more than {most} can be packed. The largest parts:"
     for p in _most(entries, size > max_bytes):
         text += f"\n  {_size(p.size):>9}  {p.files:7} files  {p.path}"
     return (

@@ -59,8 +59,8 @@ def _followed(run: Run, say: Callable[[str], object]) -> JobView:
             return run.wait()
         except Unreachable as err:
             if not away:
-                say(f"{err}: job {run.id} is waited for")
+                say(f"{err}: waiting for the broker and job {run.id}")
                 away = time.monotonic()
             if time.monotonic() - away > PATIENCE:
-                raise Unreachable(f"{err}; job {run.id} may go on there") from err
+                raise Unreachable(f"{err}; job {run.id} may still run there") from err
             time.sleep(LOOK)

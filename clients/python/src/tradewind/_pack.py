@@ -141,7 +141,7 @@ class Tree:
         return {**{name: size for name, (_, size) in self._pieces.items()}, self.digest: len(self._body)}
 
     def content(self, name: str) -> bytes:
-        """Reads a piece, or the list. Raises Changed when the folder has changed."""
+        """The bytes of the piece, or the list of pieces, with this digest. Raises Changed if the folder has changed."""
         if name == self.digest:
             return self._body
         at, left = self._pieces[name]
@@ -250,7 +250,7 @@ class Tree:
         if not _link_inside(path, target):
             raise Unfit(
                 f"{shown(self._path(path))} cannot be packed: it is a link out of {shown(self.dir)}, to "
-                f"{shown(target)}; replace it by what it points to, name that in inputs, or leave it out in {OWN}"
+                f"{shown(target)}; replace the link by its target, name the target in inputs, or leave the link out in {OWN}"
             )
         return target
 

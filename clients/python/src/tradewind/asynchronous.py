@@ -94,8 +94,8 @@ class AsyncClient:
         since: datetime | None = None,
         timestamps: bool = False,
     ) -> str:
-        """The log of a task so far, of its last attempt or the given one. tail is in bytes; 0 returns everything. since
-        leaves out the lines printed before. timestamps begins each line with its time."""
+        """The log of a task so far, of its last attempt or the given one. tail is the maximum number of bytes from the
+        end; 0 returns everything. since leaves out lines that are older. timestamps begins each line with its time."""
         path, params = _call.logs(job, task, attempt, rank, tail, since, timestamps=timestamps)
         log, text = _call.Log(), ""
         while True:

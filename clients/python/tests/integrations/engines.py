@@ -1,4 +1,4 @@
-"""What the tests of workflow engines share: an image of real tools, a store that answers as S3, and a bad day."""
+"""Shared by the tests of workflow engines: an image with real tools, an emulated S3, and a scenario of failures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tradewind import Endpoint
 ROOT = Path(__file__).resolve().parents[4]
 
 INTERRUPTED = """rules:
-  # Spot machines that are taken soon after they were bought, in the middle of what they do: 5m are 3 seconds here.
+  # Some spot machines are taken during their tasks, soon after their purchase: 5m are 3 seconds here.
   - match: {market: spot}
     nth: 2
     preempt: {after: 5m, notice: 1m}
@@ -48,7 +48,7 @@ def genomics(containers: dict[str, str]) -> str:
 
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where a store answers as S3 does."""
+    """The address of an emulated S3."""
     moto = ROOT / ".tools" / "venv" / "bin" / "moto_server"
     if not moto.exists():
         pytest.skip("there is no moto, which answers as S3: make emulators")
@@ -91,7 +91,7 @@ class BadDay:
         return found
 
     def check(self, tasks: int) -> None:
-        """So many tasks are complete, all of them ran on spot, and some more than once."""
+        """Checks that this number of tasks is complete, that all ran on spot, and that some ran more than once."""
         found = self.tasks()
         assert [t.state for t in found] == ["COMPLETE"] * tasks, [(t.name, t.state) for t in found]
         attempts = [log for t in found for log in t.logs]

@@ -20,12 +20,12 @@ with DAG("tried") as dag:
     done = TradewindOperator(task_id="counts", job=Job("from-airflow", Task("t", run="{run}", time="1m")))
 
     @task
-    def told(job):
+    def check(job):
         from tradewind import Client
 
-        print("told of", Client().job(job).state)
+        print("state", Client().job(job).state)
 
-    told(done.output)
+    check(done.output)
 
 if __name__ == "__main__":
     print("ended", dag.test().state)
@@ -50,5 +50,5 @@ def test_a_dag_runs(state: Path, tmp_path: Path, run: str, ended: str) -> None:
     ran = subprocess.run([sys.executable, str(program)], env=env, capture_output=True, text=True, check=False)
     out = ran.stdout + ran.stderr
     assert f"ended {ended}" in out, out[-5000:]
-    assert ("told of succeeded" in out) == (ended == "success")
+    assert ("state succeeded" in out) == (ended == "success")
     assert ("t: failed" in out) == (ended == "failed"), out[-5000:]

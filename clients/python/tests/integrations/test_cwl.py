@@ -1,4 +1,4 @@
-"""cwl-tes, the Common Workflow Language on GA4GH TES: words are counted on spot machines of which some are taken."""
+"""cwl-tes, the Common Workflow Language on GA4GH TES: counts words on spot machines, some of which are taken."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORKFLOW = Path(__file__).with_name("cwl") / "words.cwl"
 TEXTS = 8
 
 
-# cwltool of that time looks for the very versions that it requires before it says its own.
+# This cwltool checks for the exact versions that it requires before it prints its own version.
 PLAIN = "import sys, cwltool.main as m; sys.exit(m.main(sys.argv[1:], versionfunc=lambda: 'cwltool'))"
 TES = "import sys, cwl_tes.main as m; m.versionstring = lambda: 'cwl-tes'; sys.exit(m.main(sys.argv[1:]))"
 

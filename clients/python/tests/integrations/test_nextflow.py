@@ -1,4 +1,4 @@
-"""Nextflow with its executor for TES: a pipeline on spot machines of which some are taken, and what can go wrong."""
+"""Nextflow with its executor for TES: a pipeline on spot machines, some of which are taken, and its failures."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Nextflow:
             )
 
     def run(self, folder: Path, script: Path, config: str, *flags: str) -> tuple[int, str]:
-        """Runs one to its end, and returns its exit code and what it printed."""
+        """Runs a pipeline to its end, and returns its exit code and output."""
         before = len((folder / "log").read_text()) if (folder / "log").exists() else 0
         code = self.start(folder, script, config, *flags).wait(900)
         return code, (folder / "log").read_text()[before:]
@@ -85,17 +85,17 @@ def nextflow(tmp_path_factory: pytest.TempPathFactory) -> Nextflow:
             env=found.environment,
         )
         if not (plugins / f"{name}-{version}").exists():
-            said = (fetched.stdout + fetched.stderr).strip().splitlines() or ["nothing is said of why"]
+            said = (fetched.stdout + fetched.stderr).strip().splitlines() or ["no reason given"]
             pytest.skip(
                 f"Nextflow cannot fetch its plugin {name} {version} ({said[-1]}): "
                 "set NXF_PLUGINS_DIR to a folder that has it"
             )
-    found.environment["NXF_OFFLINE"] = "true"  # nothing more is to be fetched
+    found.environment["NXF_OFFLINE"] = "true"  # no more downloads
     return found
 
 
 def by_tes(url: str, token: str, image: str) -> str:
-    """What a user's nextflow.config has."""
+    """The nextflow.config of a user."""
     return (
         f"plugins {{ id '{'@'.join(PLUGIN)}' }}\n"
         f"process {{ executor = 'tes'; container = '{image}' }}\n"
@@ -123,7 +123,7 @@ def test_a_pipeline_on_spot_leaves_what_a_plain_run_leaves(
     config = by_tes(bad_day.url, bad_day.token, genomics)
     code, log = nextflow.run(tmp_path / "tes", script, config, "--texts", texts)
     assert code == 0, log[-3000:]
-    assert "\n65 words\n" in log, log  # what the last process printed
+    assert "\n65 words\n" in log, log  # output of the last process
     bad_day.check(TASKS)
     plain = files(tmp_path / "plain" / "out")
     assert files(tmp_path / "tes" / "out") == plain
@@ -136,7 +136,7 @@ def test_a_pipeline_on_spot_leaves_what_a_plain_run_leaves(
 
 @pytest.fixture
 def bad(tmp_path: Path, nextflow: Nextflow, genomics: str, state: Path) -> Any:
-    """Starts a pipeline of one process that goes wrong on a broker where nothing else does."""
+    """Starts a pipeline whose only process fails, on a broker without other failures."""
     found = Endpoint.find(state=state)
     config = by_tes(found.url + "/ga4gh/tes", str(found.token), genomics)
 

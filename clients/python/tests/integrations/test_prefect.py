@@ -1,4 +1,4 @@
-"""The task in a flow that Prefect itself runs, with a server of its own."""
+"""The task in a flow that Prefect itself runs, with its own server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snakemake with its TES executor: 50 jobs of bwa, samtools and bcftools, on spot machines of which some are taken."""
+"""Snakemake with its TES executor: 50 jobs of bwa, samtools and bcftools, on spot machines, some of which are taken."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEYS = {"access_key": "testing", "secret_key": "testing"}
 
 
 def plain(folder: Path, image: str, containers: dict[str, str]) -> None:
-    """Runs the workflow in one container, as on one's own computer."""
+    """Runs the workflow in one container, as on a user's computer."""
     folder.mkdir()
     shutil.copy(WORKFLOW, folder)
     run = ["podman", "run", "--rm", "--network", "host", "-v", f"{folder}:/work", "-w", "/work", image]

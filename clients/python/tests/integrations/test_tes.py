@@ -19,7 +19,7 @@ IMAGE = "localhost/tradewind-test:clients"
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory, containers: dict[str, str]) -> str:
-    """An image of busybox alone: no registry is asked."""
+    """An image that contains only busybox, so that the test needs no registry."""
     podman, busybox = shutil.which("podman"), shutil.which("busybox")
     if podman is None or busybox is None:
         pytest.skip("needs podman and a static busybox: scripts/packages.sh")
@@ -82,6 +82,6 @@ def test_a_task_that_fails_tells_its_exit_code(client: Any, image: str) -> None:
 def test_a_task_is_cancelled(client: Any, image: str, state: Path) -> None:
     made = client.create_task(tes.Task(executors=[tes.Executor(image=image, command=["sleep", "600"])]))
     client.cancel_task(made)
-    with Client(state=state) as broker:  # py-tes takes CANCELING for an end
+    with Client(state=state) as broker:  # py-tes treats CANCELING as finished
         broker.run(made).wait(check=False)
     assert client.get_task(made).state == "CANCELED"

@@ -17,7 +17,7 @@ const (
 
 var largeNow = time.Date(2026, 11, 21, 9, 0, 0, 123456789, time.UTC)
 
-// large is a job of 10,000 tasks in the middle of its life: each runs in its only attempt, which the record has as a bought machine's.
+// large is a job of 10,000 running tasks, each in its first attempt on a bought machine.
 func large() *apitypes.JobDetail {
 	d := &apitypes.JobDetail{JobView: apitypes.JobView{ID: "large-abcdef", State: apitypes.JobRunning, Tasks: largeTasks}}
 	at := func(minutes int) time.Time { return largeNow.Add(time.Duration(minutes) * time.Minute) }
@@ -38,7 +38,7 @@ func large() *apitypes.JobDetail {
 	return d
 }
 
-// sent is how many bytes of JSON updates are.
+// sent is the size of updates as JSON, in bytes.
 func sent(b *testing.B, updates []apitypes.JobUpdate) (size int) {
 	for _, u := range updates {
 		body, err := json.Marshal(u)
@@ -50,8 +50,8 @@ func sent(b *testing.B, updates []apitypes.JobUpdate) (size int) {
 	return size
 }
 
-// BenchmarkUpdateOfALargeJob is what one look at a job of 10,000 tasks costs its feed, and what each follower is sent,
-// when ten tasks have succeeded.
+// BenchmarkUpdateOfALargeJob measures an update of a job of 10,000 tasks after ten tasks have succeeded: the time to
+// build it, and its size for each follower.
 func BenchmarkUpdateOfALargeJob(b *testing.B) {
 	was, is := large(), large()
 	for i := range 10 {
@@ -69,13 +69,14 @@ func BenchmarkUpdateOfALargeJob(b *testing.B) {
 		place := f.place(f.now.N, largeTasks)
 		f.publish(&view.Look{JobDetail: *is}, nil)
 		updates, _ := f.Since(f.now, place, largeNow)
-		size = max(size, sent(b, updates)) // every other look takes it back
+		size = max(size, sent(b, updates)) // every second update takes it back
 		was, is = is, was
 	}
 	b.ReportMetric(float64(size), "bytes/update")
 }
 
-// BenchmarkFirstUpdateOfALargeJob is what a follower of a job of 10,000 tasks is sent first, in all its parts.
+// BenchmarkFirstUpdateOfALargeJob measures the full state of a job of 10,000 tasks, which a follower gets first, in all
+// its parts.
 func BenchmarkFirstUpdateOfALargeJob(b *testing.B) {
 	f := &Feed{name: "bench", changed: make(chan struct{})}
 	f.publish(&view.Look{JobDetail: *large()}, nil)

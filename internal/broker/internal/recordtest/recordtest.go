@@ -1,4 +1,4 @@
-// Package recordtest tells in stories what a decision does to records.
+// Package recordtest prints the changes that a decision makes to records, for tests written as stories.
 package recordtest
 
 import (

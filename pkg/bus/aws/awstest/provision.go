@@ -22,8 +22,8 @@ import (
 // Retention of dead letters in seconds: the maximum of SQS.
 const retention = "1209600"
 
-// Provision creates what a bus of c needs, with clients made from cfg, and returns c with its clients set. c.EventBus
-// is the name of the EventBridge bus.
+// Provision creates the queues and the event bus that a bus of c needs, with clients made from cfg, and returns c with
+// its clients set. c.EventBus is the name of the EventBridge bus.
 func Provision(ctx context.Context, cfg sdk.Config, c aws.Config) (aws.Config, error) {
 	eb, queues := eventbridge.NewFromConfig(cfg), sqs.NewFromConfig(cfg)
 	bucket := s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })

@@ -15,8 +15,8 @@ var (
 // "T2/T3/T4g Unlimited Mode Pricing").
 var surplusUSD = map[string]float64{"t2": 0.05, "t3": 0.05, "t3a": 0.05, "t4g": 0.04}
 
-// Burst returns what a burstable type with busy vCPUs costs in addition to its price in unlimited mode, USD per hour.
-// burstable is false for other types.
+// Burst returns the additional cost of a burstable type with busy vCPUs in unlimited mode, USD per hour. burstable is
+// false for other types.
 func Burst(instanceType string, vcpus float64) (usd float64, burstable bool) {
 	family, _, _ := strings.Cut(instanceType, ".")
 	perHour, burstable := surplusUSD[family]

@@ -76,7 +76,7 @@ type part struct {
 	reserved []catalog.Reserved
 }
 
-// checkRegions checks the regions, and what the account has committed itself to pay in all of them.
+// checkRegions checks the regions, and the payments to which the account has committed itself in all of them.
 func (c *Checker) checkRegions(ctx context.Context, r *driver.Report) error {
 	known, err := catalog.Default() // for the types of each family
 	if err != nil {
@@ -169,7 +169,7 @@ func (c *Checker) mayLaunch(ctx context.Context, region string) []driver.Lack {
 		What: "the credentials may not launch machines: they lack ec2:RunInstances or ec2:CreateTags"}}
 }
 
-// commitments reads what the account has committed itself to pay.
+// commitments reads the payments to which the account has committed itself.
 func (c *Checker) commitments(ctx context.Context, r *driver.Report) (p part) {
 	var err error
 	if p.reserved, err = refresh.Committed(ctx, c.Cloud, r.Regions, time.Now()); err != nil {

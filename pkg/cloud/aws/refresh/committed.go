@@ -26,10 +26,10 @@ const regionsAtOnce = 20
 // plansRegion is the region of the API that lists the account's Savings Plans of all regions.
 const plansRegion = "us-east-1"
 
-// Committed reads what the account has committed to pay per hour: Savings Plans for a family in a region, and for
-// machines of any region. A machine uses as much of a plan as it costs at the plan's rates. What others use in these
-// regions is deducted: on-demand machines that no reserved instance pays for, and capacity reservations, which plans
-// pay for as well. The broker itself counts the machines of this deployment.
+// Committed reads the hourly payments to which the account has committed itself: Savings Plans for a family in a
+// region, and for machines of any region. A machine uses as much of a plan as it costs at the plan's rates. The use by
+// others in these regions is deducted: on-demand machines that no reserved instance pays for, and capacity
+// reservations, which plans pay for as well. The broker itself counts the machines of this deployment.
 //
 // Source: Savings Plans user guide, "How Savings Plans apply to your AWS usage"
 // (plans for a family apply before plans for all machines).

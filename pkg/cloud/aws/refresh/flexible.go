@@ -129,7 +129,7 @@ func tally(active []types.ReservedInstances, region string, zones map[string]str
 // byReservedInstances is the source given for such capacity.
 const byReservedInstances = "reserved instances"
 
-// pay deducts what a machine uses, and reports whether it is paid for in full.
+// pay deducts the amount that a machine uses, and reports whether it is paid for in full.
 func pay(left map[bought]apitypes.Amount, u instance) bool {
 	ways := []bought{{u.kind, u.zone}, {u.kind, ""}}
 	if u.reservation != "" {

@@ -194,9 +194,9 @@ func (r *Refresher) sold(ctx context.Context, region string) (sold, error) {
 	return s, nil
 }
 
-// merge makes the offers of a region: what it sells now, at the prices just read, otherwise at the last known ones.
-// It drops offers without any on-demand price, and
-// those that cannot be bought with the default images and settings.
+// merge makes the offers of a region: the types that it sells now, at the prices just read, otherwise at the last known
+// ones. It drops offers without any on-demand price, and those that cannot be bought with the default images and
+// settings.
 func merge(region string, s sold, before map[string]catalog.Offer, onDemand, spot map[string]float64) []catalog.Offer {
 	anywhere := map[string]catalog.Offer{} // offers of the type in any zone: on-demand prices are regional
 	for _, o := range before {

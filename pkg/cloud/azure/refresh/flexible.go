@@ -93,7 +93,7 @@ func add(found map[place]*catalog.Reserved, b azure.Reservation, g *group) {
 	one.Commitment.Has = one.Total
 }
 
-// pay deducts what another user's machine takes, and reports whether it is paid for in full.
+// pay deducts the amount that another user's machine uses, and reports whether it is paid for in full.
 func pay(found map[place]*catalog.Reserved, region, kind string, g *group) bool {
 	if one := found[place{region, kind}]; one != nil && one.Count > 0 {
 		one.Count--

@@ -33,8 +33,8 @@ type Price struct {
 	Spot         bool
 	USD          float64
 	From         string // start of validity, RFC 3339: the later of two prices applies
-	// OneYear and ThreeYears are how much the machine uses of a savings plan of that term; 0 if no plan covers it or
-	// the list has no rate.
+	// OneYear and ThreeYears are the rates of the machine under savings plans of one and three years, in USD per hour;
+	// 0 if the list has no rate.
 	OneYear, ThreeYears float64
 }
 

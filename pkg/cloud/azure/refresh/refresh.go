@@ -259,8 +259,8 @@ func facts(s *armcompute.ResourceSKU) kind {
 	return k
 }
 
-// merge makes the offers of a region: what it sells now, at the prices just read, otherwise at the last known ones.
-// It drops offers without any on-demand price, and machines with an unknown GPU.
+// merge makes the offers of a region: the types that it sells now, at the prices just read, otherwise at the last known
+// ones. It drops offers without any on-demand price, and machines with an unknown GPU.
 func merge(region string, sold map[string]kind, like map[string]catalog.Offer, prices list) []catalog.Offer {
 	var offers []catalog.Offer
 	for name, k := range sold {

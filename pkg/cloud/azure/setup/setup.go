@@ -1,10 +1,10 @@
-// Package setup creates what the broker needs in an Azure subscription, and removes it again: registrations, a
-// resource group, roles with exactly the rights that the driver uses, and an identity for a broker that runs
-// elsewhere, which trusts that place's own tokens instead of a secret.
+// Package setup creates the resources that the broker needs in an Azure subscription, and removes them again:
+// registrations, a resource group, roles with exactly the rights that the driver uses, and an identity for a broker
+// that runs elsewhere, which trusts that place's own tokens instead of a secret.
 //
-// Each step checks first and creates only what is missing, so running it again changes nothing. Each step is also
-// available as az commands, for users who create such resources themselves. Names are derived from the deployment,
-// and the resources are found by them.
+// Each step checks first and creates only missing resources, so running it again changes nothing. Each step is also
+// available as az commands, for users who create such resources themselves. Names are derived from the deployment, and
+// the resources are found by them.
 package setup
 
 import (
@@ -25,8 +25,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
 )
 
-// Config describes what to create, and for which identity. Deployment, Subscription, Location and Credential are
-// required, and one of Principal and Federation.
+// Config describes the resources to create, and for which identity. Deployment, Subscription, Location and Credential
+// are required, and one of Principal and Federation.
 type Config struct {
 	Deployment    string
 	Subscription  string
@@ -56,8 +56,8 @@ var (
 	ErrRunning = errors.New("azure setup: machines are running")
 )
 
-// callWithin limits the time of a call and its operation, and settleWithin the time until Azure knows everywhere what
-// was created or registered a moment ago.
+// callWithin limits the time of a call and its operation, and settleWithin the time until a new resource or
+// registration is known everywhere in Azure.
 const (
 	callWithin   = time.Minute
 	settleWithin = 5 * time.Minute
@@ -127,8 +127,8 @@ type Step struct {
 	remove   func(context.Context) error // nil if it is not removed
 }
 
-// Make checks every step and creates what is missing. It reports each step, and whether it existed before, to told.
-// It skips an optional step that Azure refuses. Errors wrap a *cloud.Error and name the step that failed; earlier
+// Make checks every step and creates the missing resources. It reports each step, and whether it existed before, to
+// told. It skips an optional step that Azure refuses. Errors wrap a *cloud.Error and name the step that failed; earlier
 // steps stay.
 func (s *Setup) Make(ctx context.Context, told func(step Step, was bool)) error {
 	for _, step := range s.Steps() {
@@ -147,8 +147,8 @@ func (s *Setup) Make(ctx context.Context, told func(step Step, was bool)) error 
 	return nil
 }
 
-// Remove removes what was created, in reverse order, and reports each step that existed to told. If running returns a
-// number above 0, it does nothing and fails with ErrRunning. A group that contains something else stays.
+// Remove removes the created resources, in reverse order, and reports each step that existed to told. If running
+// returns a number above 0, it does nothing and fails with ErrRunning. A group that contains something else stays.
 func (s *Setup) Remove(ctx context.Context, running func(context.Context) (int, error), told func(step Step)) error {
 	n, err := running(ctx)
 	if err != nil {
@@ -206,7 +206,7 @@ func (s *Setup) get(ctx context.Context, id, version string) (*armresources.Gene
 	return &out.GenericResource, nil
 }
 
-// put creates or changes a resource. It tries again if Azure does not know yet what was created for it.
+// put creates or changes a resource. It tries again if Azure does not know the resources of earlier steps yet.
 func (s *Setup) put(ctx context.Context, id, version string, body armresources.GenericResource) error {
 	return s.settle(ctx, func() (bool, error) {
 		err := s.putOnce(ctx, id, version, body)

@@ -154,7 +154,7 @@ func custom(machine string) (size apitypes.Amount) {
 // machine is a machine type in a region.
 type machine struct{ region, machine string }
 
-// inUse counts what uses commitments, without this deployment's machines: reservations, and the machines that run
+// inUse counts the use of commitments, without this deployment's machines: reservations, and the machines that run
 // outside them.
 func inUse(ctx context.Context, c *gcp.Cloud, s *compute.Service) (map[machine]int, error) {
 	used := map[machine]int{}

@@ -1,6 +1,6 @@
-// Package refresh renews the catalogue's part for Google Cloud: which machine types each zone sells, their on-demand
-// and spot prices, and what the project may have (intercloud-broker paper, §4.2: "the catalog is updated by
-// cloud-specific tools").
+// Package refresh renews the catalogue's part for Google Cloud: the machine types of each zone, their on-demand and
+// spot prices, and the project's quotas (intercloud-broker paper, §4.2: "the catalog is updated by cloud-specific
+// tools").
 //
 // Google sells processors, memory and GPUs, each at a regional price; a machine costs the sum of its parts. If a sum
 // is far from the known price, the price list was probably misunderstood, and the known price stays. TPUs are not
@@ -50,7 +50,7 @@ type Result struct {
 // readWithin limits the time of a refresh.
 const readWithin = 5 * time.Minute
 
-// Refresh reads what Google sells, and returns last with its Google part replaced. shipped is the catalogue in the
+// Refresh reads Google's offers, and returns last with its Google part replaced. shipped is the catalogue in the
 // binary, which has offers that could not be bought for a while. It fails only if Google does not list its machine
 // types.
 func (r *Refresher) Refresh(ctx context.Context, shipped, last *catalog.Catalog) (*catalog.Catalog, Result, error) {
@@ -260,7 +260,7 @@ func (m *merger) price(o *catalog.Offer) {
 	if usd, ok := m.prices.Machine(o, catalog.OnDemand); ok {
 		if usd > doubtful*o.OnDemandUSD || usd < o.OnDemandUSD/doubtful {
 			m.res.Doubted++
-			return // if a machine's parts are misunderstood, so is its spot price
+			return // wrongly read parts of a machine would give a wrong spot price
 		}
 		o.OnDemandUSD = usd
 		m.res.OnDemand++

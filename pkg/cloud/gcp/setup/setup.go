@@ -1,9 +1,9 @@
-// Package setup creates what buying on Google Cloud needs, for `tradewind cloud add gcp`: enabled services; a network
-// whose machines reach each other and which admits no one else; a service account without roles with which machines
-// prove their identity; a role with the permissions that the driver uses, and its binding to the buyer; and, for
-// functions on AWS, federation that trusts their roles, so that no key exists anywhere.
+// Package setup creates the resources that buying on Google Cloud needs, for `tradewind cloud add gcp`: enabled
+// services; a network whose machines reach each other and which admits no one else; a service account without roles
+// with which machines prove their identity; a role with the permissions that the driver uses, and its binding to the
+// buyer; and, for functions on AWS, federation that trusts their roles, so that no key exists anywhere.
 //
-// Each step checks first and creates only what is missing, so running it again changes nothing; or it is printed as a
+// Each step checks first and creates only missing resources, so running it again changes nothing; or it is printed as a
 // gcloud command. Removing refuses while machines run. Services stay enabled, because others may use them.
 package setup
 
@@ -210,8 +210,8 @@ func (s *Setup) PrintRemoval() []string {
 	return lines
 }
 
-// Add creates what is missing, in order, and reports each step to tell. It stops at the first step that fails; the
-// earlier steps stay, and the next Add continues from there.
+// Add creates the missing resources, in order, and reports each step to tell. It stops at the first step that fails;
+// the earlier steps stay, and the next Add continues from there.
 func (s *Setup) Add(ctx context.Context, tell func(Change)) error {
 	if err := s.open(ctx); err != nil {
 		return err
@@ -239,7 +239,7 @@ func (s *Setup) Add(ctx context.Context, tell func(Change)) error {
 	return nil
 }
 
-// ensure creates the resource of a step if it is missing. It retries as long as what earlier steps made may not be
+// ensure creates the resource of a step if it is missing. It retries as long as resources of earlier steps may not be
 // known everywhere yet.
 func (s *Setup) ensure(ctx context.Context, st step, tell func(Change)) error {
 	until, made := time.Now().Add(settleWithin), false
@@ -262,8 +262,8 @@ func (s *Setup) ensure(ctx context.Context, st step, tell func(Change)) error {
 	}
 }
 
-// isUnsettled reports whether err may be the answer of a server that does not know yet what was made a moment ago,
-// an account for example (IAM documentation, "Access change propagation", "Create service accounts").
+// isUnsettled reports whether err may be the answer of a server that does not know a resource yet that was made a
+// moment ago, an account for example (IAM documentation, "Access change propagation", "Create service accounts").
 func isUnsettled(err error) bool {
 	var answer *googleapi.Error
 	return gcp.IsGone(err) || errors.As(err, &answer) &&
@@ -271,8 +271,8 @@ func isUnsettled(err error) bool {
 			answer.Code == http.StatusForbidden && strings.Contains(answer.Message, "may not exist"))
 }
 
-// Remove removes what Add has created, in reverse order. It fails with ErrRunning while machines of the deployment
-// exist.
+// Remove removes the resources that Add has created, in reverse order. It fails with ErrRunning while machines of the
+// deployment exist.
 func (s *Setup) Remove(ctx context.Context, tell func(Change)) error {
 	machines, err := s.cfg.Cloud.Machines(ctx, "")
 	if err != nil {

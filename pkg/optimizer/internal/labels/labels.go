@@ -254,7 +254,7 @@ func (ls *labelSetting) parallel(first, second []int32) {
 			usd: a.usd + c.usd, hours: max(a.hours, c.hours), excess: a.excess + c.excess,
 			left: first[i], right: second[j], option: -1,
 		})
-		// allow more time for the front whose next cheaper label comes first
+		// give more time to the front whose next cheaper label comes first
 		moreA, moreC := i+1 < len(first), j+1 < len(second)
 		switch {
 		case moreA && (!moreC || ls.label[first[i+1]].hours <= ls.label[second[j+1]].hours):

@@ -66,7 +66,7 @@ type flow struct {
 	Task, edge []float64
 }
 
-// Enter prepares for the options left in b. It keeps what earlier rounds learned about the remaining places.
+// Enter prepares for the options left in b. It keeps the results of earlier rounds for the remaining places.
 func (l *Lagrangian) Enter(b *windows.Box) {
 	old := l.Net
 	if old != nil && l.dense {

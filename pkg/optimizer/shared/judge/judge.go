@@ -104,7 +104,7 @@ func (j *answer) checkEdges() error {
 
 func (j *answer) place(instance int) int { return j.m.Machines[j.p.Instances[instance].Machine].Place }
 
-// checkLoads adds up what the tasks of each instance hold at the start of each of them.
+// checkLoads adds up, at the start of each task, the resources that the tasks of its instance hold.
 func (j *answer) checkLoads() error {
 	tasks := make([][]int, len(j.p.Instances))
 	for t, r := range j.p.Tasks {
