@@ -178,6 +178,25 @@ func testLambdaCloud(t *testing.T, s *shell) {
 	s.must("tradewind cloud remove lambda")
 }
 
+// killable starts a broker that the test kills.
+func (s *shell) killable(flags string) *exec.Cmd {
+	s.t.Helper()
+	cmd := s.command("tradewind up -o json " + flags)
+	stdout, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() && !strings.Contains(lines.Text(), `"dashboard"`) {
+	}
+	go func() { _, _ = io.Copy(io.Discard, stdout) }()
+	s.t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd
+}
+
 // stateFolder returns the state folder that the environment names.
 func (s *shell) stateFolder() string {
 	for _, kv := range slices.Backward(s.env) {

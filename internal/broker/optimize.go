@@ -43,7 +43,7 @@ func (b *Functions) optimize(ctx context.Context, e events.Event) error {
 	var failure error // of the planner
 	err := b.planJob(ctx, e.ID, id, reason, failed, &failure)
 	if err != nil {
-		err = errors.Join(err, b.endTry(ctx, e.ID, id, failed, failure))
+		err = errors.Join(err, b.endTry(ctx, e.ID, id, failed, failure, err))
 	}
 	return err
 }
@@ -99,34 +99,60 @@ func (b *Functions) beginPlan(ctx context.Context, cause, id string, failed int)
 		if err != nil || !needed {
 			return err
 		}
+		holds, err := holdsMachines(u, job)
+		if err != nil || holds && job.PlanTries.Rests(u.Now, b.cfg.Simulated(record.PlanRest)) {
+			return err
+		}
 		begun = true
 		if !job.PlanTries.Begin(u.Now, b.cfg.Simulated(b.cfg.PlanWithin)) {
 			return nil
 		}
-		begun = !job.PlanTries.Spent()
-		return u.Apply(jobstate.DecidePlanTried(job))
+		begun = holds || !job.PlanTries.Spent()
+		return u.Apply(jobstate.DecidePlanTried(job, holds))
 	})
 	return begun, err
 }
 
-// endTry closes the try of a plan that was not committed. It counts as a failure only if the planner failed. Even if
-// the function has no time left, there is time for this.
-func (b *Functions) endTry(ctx context.Context, cause, id string, failed int, failure error) error {
+// holdsMachines reports whether a job has a plan and machines, so that it runs on if it gets no new plan. It looks only
+// if the planner has failed for the job.
+func holdsMachines(u *txn.Unit, job record.Job) (bool, error) {
+	if job.Plan.IsZero() || job.PlanTries == (record.PlanTries{}) {
+		return false, nil
+	}
+	clusters, err := recordcache.List[record.Cluster](u, record.JobPart(job.ID), record.ClusterPrefix, 0)
+	return slices.ContainsFunc(clusters, func(cl record.Cluster) bool {
+		return cl.Outcome == "" && cl.State != record.ClusterDoomed && cl.State != record.ClusterReleasing
+	}), err
+}
+
+// endTry closes the try of a plan that was not committed because of err. It counts as a failure if the planner failed,
+// or if the job's records could not be loaded for a long time. Even if the function has no time left, there is time for
+// this.
+func (b *Functions) endTry(ctx context.Context, cause, id string, failed int, failure, err error) error {
+	passes := errors.Is(err, context.Canceled) || failure == nil &&
+		(errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrConflict))
+	reason := err.Error()
 	free, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTryWithin)
 	defer cancel()
 	return b.txns.Transact(free, events.FnOptimize, cause+"/tried", false, func(u *txn.Unit) error {
 		job, needed, err := loadUnplanned(u, id, failed)
-		switch {
-		case err != nil || !needed:
+		if err != nil || !needed {
 			return err
-		case failure == nil || errors.Is(failure, context.Canceled): // the store failed, or the broker stops
-			job.PlanTries.Began = time.Time{}
-		case errors.Is(failure, context.DeadlineExceeded):
-			job.PlanTries.Fail(record.OutOfTime)
-		default:
-			job.PlanTries.Fail(failure.Error())
 		}
-		return u.Apply(jobstate.DecidePlanTried(job))
+		holds, held := holdsMachines(u, job)
+		switch {
+		case passes:
+			job.PlanTries.Began = time.Time{}
+		case failure == nil:
+			job.PlanTries.CannotLoad(reason, u.Now, b.cfg.Simulated(record.UnreadFor))
+		case held != nil:
+			return held
+		case errors.Is(failure, context.DeadlineExceeded):
+			job.PlanTries.Fail(record.OutOfTime, u.Now)
+		default:
+			job.PlanTries.Fail(failure.Error(), u.Now)
+		}
+		return u.Apply(jobstate.DecidePlanTried(job, holds))
 	})
 }
 

@@ -193,6 +193,10 @@ func decideNudge(w *walked, cfg config.Config, now time.Time) (d record.Decision
 			d.Emit(events.DAGPlanned{Job: job.ID, Plan: job.Plan.Version, Status: "again"})
 		}
 	case apitypes.JobRunning:
+		t := &job.PlanTries
+		if t.Failed > 0 && now.Sub(t.FailedAt) > cfg.StuckFor && !t.Rests(now, cfg.Simulated(record.PlanRest)) {
+			d.Emit(events.DAGReplan{Job: job.ID, Plan: job.Plan.Version, Reason: "trying again"})
+		}
 		if w.idle() && !w.waits() { // nothing is announced, and nothing is running that would announce a task
 			d.Emit(events.DAGAdvance{Job: job.ID})
 		}

@@ -16,16 +16,22 @@ import (
 // onGoogle submits a task that only Google Cloud can run, which refuses every launch with a 403 while denied is set.
 func onGoogle(t *testing.T) (w *bench, id string, denied *bool) {
 	t.Helper()
+	return refusedByGoogle(t, cloud.Auth, "forbidden", "Required 'compute.instances.create' permission")
+}
+
+// refusedByGoogle submits a task that only Google Cloud can run, which refuses every launch while refused is set.
+func refusedByGoogle(t *testing.T, kind cloud.Kind, code, message string) (w *bench, id string, denied *bool) {
+	t.Helper()
 	w, denied = newBench(t), new(bool)
 	*denied = true
 	w.cloud["gcp"].refuse = func(s cloud.LaunchSpec) error {
 		if *denied {
-			return cloud.Errorf(s.Offer.Cloud, cloud.Auth, "forbidden", "Required 'compute.instances.create' permission")
+			return cloud.Errorf(s.Offer.Cloud, kind, code, "%s", message)
 		}
 		return nil
 	}
 	spec, err := read.Job("job.yaml", strings.NewReader(
-		"apiVersion: tradewind/v1\nname: job\ntasks: {t: {run: x, resources: {cpus: 4, cloud: gcp}, time: 1h}}\n"))
+		"apiVersion: tradewind/v1\nname: job\ntasks: {t: {run: x, resources: {cpus: 4, cloud: gcp, region: us-central1, instanceType: n2-standard-4}, time: 1h}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,5 +103,31 @@ func TestPassedCheckLiftsBlock(t *testing.T) {
 		if left, err := w.b.Views.Blocks(t.Context()); err != nil || len(left) != step.blocks {
 			t.Fatalf("with %v missing, the blocks are %v (%v)", step.missing, left, err)
 		}
+	}
+}
+
+// The user has raised a quota, and runs `cloud check`: the broker asks again at once. The block of a quota lasts an hour,
+// and up to sixteen after more refusals.
+func TestCheckLiftsBlocksOfQuotas(t *testing.T) {
+	w, id, refused := refusedByGoogle(t, cloud.Quota, "QUOTA_EXCEEDED", "Quota 'N2_CPUS' exceeded. Limit: 0.0 in region us-central1.")
+	if left, err := w.b.Views.Blocks(t.Context()); err != nil || len(left) == 0 {
+		t.Fatalf("no block: %v", err)
+	}
+	*refused = false
+	if err := w.b.Users.Unblock(t.Context(), "aws"); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := w.b.Views.Blocks(t.Context()); len(left) == 0 {
+		t.Error("the check of another cloud lifts the block")
+	}
+	if err := w.b.Users.Unblock(t.Context(), "gcp"); err != nil {
+		t.Fatal(err)
+	}
+	for range 12 { // as often as a waiting job is looked at
+		w.now = w.now.Add(time.Minute)
+		w.reconcile()
+	}
+	if s := w.state(id); s != apitypes.JobRunning {
+		t.Errorf("the job is %s", s)
 	}
 }

@@ -11,13 +11,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Unblock removes the blocks of clouds that refused the broker's calls: a check has shown that they accept them now.
-// Blocks of single locations stay.
+// Unblock removes the blocks of clouds that refused the broker's calls or had no quota: a check has shown that they
+// accept calls now, and its user may have raised the quota. Blocks for lack of capacity stay.
 func (b *Users) Unblock(ctx context.Context, clouds ...string) error {
 	return b.commitRequest(ctx, "unblock", func(u *txn.Unit) (d record.Decision, err error) {
 		known, err := recordcache.List[apitypes.Block](u, record.PartBlocks, "", 0)
 		for _, k := range known {
-			if k.Kind == string(cloud.Auth) && slices.Contains(clouds, k.Cloud) {
+			lifted := k.Kind == string(cloud.Auth) || k.Kind == string(cloud.Quota)
+			if lifted && slices.Contains(clouds, k.Cloud) {
 				d.Del(record.BlockKey(k))
 			}
 		}

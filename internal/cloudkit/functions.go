@@ -21,6 +21,15 @@ type Functions struct {
 	Issuer string `json:"issuer,omitempty"`
 }
 
+// EmulatorFlags adds the hidden flags for an emulator on this computer instead of the cloud, for tests and rehearsals.
+func EmulatorFlags(f *pflag.FlagSet, s *Settings) {
+	f.StringVar(&s.Endpoint, "endpoint-url", "", "URL of an emulator to use instead of the cloud")
+	f.StringVar(&s.Proofs, "proofs", "", "source of the keys that verify the emulator's machines")
+	for _, name := range []string{"endpoint-url", "proofs"} {
+		f.Lookup(name).Hidden = true
+	}
+}
+
 // FunctionFlags adds to a command the flags that name the deployment on AWS for which a cloud is set up.
 func FunctionFlags(f *pflag.FlagSet, s *Settings) {
 	f.StringVar(&s.Functions.Account, "aws-account", "",

@@ -22,6 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/slurm"
 )
 
 // folder is the DAG bucket of a local broker: a directory that is watched.
@@ -188,7 +189,7 @@ func (f *folder) scan(ctx context.Context) (unsettled bool) {
 func isDAG(name string) bool {
 	name = strings.TrimSuffix(strings.ToLower(name), ".gz")
 	switch filepath.Ext(name) {
-	case ".yaml", ".yml", ".json", ".xml", ".dax", ".sbatch", ".slurm":
+	case ".yaml", ".yml", ".json", ".xml", ".dax", ".sbatch", ".slurm", ".sh":
 		return !strings.HasPrefix(name, ".")
 	default:
 		return false
@@ -208,6 +209,12 @@ func (f *folder) tell(ctx context.Context, name string, size int64) error {
 	if !f.isNew(name, digest) {
 		return nil
 	}
+	if strings.EqualFold(filepath.Ext(name), ".sh") {
+		if batch, err := isBatchScript(file); err != nil || !batch {
+			f.log.Warn("a script in the DAG folder is no job: it has no #SBATCH lines", "file", name, "err", err)
+			return nil
+		}
+	}
 	// Each report has a unique ID; otherwise the broker would not explain a second time why it rejects a file. The same
 	// content is the same job, however often it is reported.
 	id := fmt.Sprintf("object-%s-%x-%x", digest[:16], time.Now().UnixNano(), name)
@@ -220,6 +227,15 @@ func (f *folder) tell(ctx context.Context, name string, size int64) error {
 		return fmt.Errorf("%w: %w", errNotReported, err)
 	}
 	return nil
+}
+
+// isBatchScript reports whether a shell script has #SBATCH lines. Others may be programs of the jobs in the folder.
+func isBatchScript(file io.ReadSeeker) (bool, error) {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return false, err
+	}
+	text, err := io.ReadAll(io.LimitReader(file, dag.MaxScriptBytes))
+	return slurm.IsScript(text), err
 }
 
 // isNew reports whether a file must be reported. It is recorded before that, because the broker may answer at once.

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,5 +98,30 @@ func TestRetriesFileReport(t *testing.T) {
 	full = false
 	if f.scan(t.Context()) || heard != 1 {
 		t.Errorf("the broker got %d events, or gets another", heard)
+	}
+}
+
+func TestShellScriptIsJobIfItHasBatchLines(t *testing.T) {
+	var logged bytes.Buffer
+	f := &folder{dir: t.TempDir(), log: slog.New(slog.NewTextHandler(&logged, nil)), told: map[string]*told{}}
+	var reported []string
+	f.emit = func(_ context.Context, _ string, e events.Data) error {
+		reported = append(reported, e.(events.ObjectCreated).Key)
+		return nil
+	}
+	long := time.Now().Add(-time.Minute)
+	for name, text := range map[string]string{"job.sh": "#!/bin/sh\n#SBATCH -n 1\ntrue\n", "tool.sh": "#!/bin/sh\ntrue\n"} {
+		path := filepath.Join(f.dir, name)
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, long, long)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.scan(t.Context())
+	f.scan(t.Context())
+	if len(reported) != 1 || reported[0] != "job.sh" {
+		t.Errorf("reported %q", reported)
+	}
+	if said := logged.String(); strings.Count(said, "has no #SBATCH lines") != 1 || !strings.Contains(said, "tool.sh") {
+		t.Error(said)
 	}
 }

@@ -17,9 +17,10 @@ func DecidePostponePlan(job record.Job, saving record.Cluster) (d record.Decisio
 	return d
 }
 
-// DecidePlanTried records the tries to plan a job, and fails the job if the planner has failed too often.
-func DecidePlanTried(job record.Job) (d record.Decision) {
-	if !job.PlanTries.Spent() {
+// DecidePlanTried records the tries to plan a job, and fails the job if the planner has failed too often. A job that
+// holds machines runs on with the plan that it has.
+func DecidePlanTried(job record.Job, holds bool) (d record.Decision) {
+	if holds || !job.PlanTries.Spent() {
 		d.PutJob(job)
 		return d
 	}

@@ -17,7 +17,21 @@ type PlanTries struct {
 	Reason string `json:"reason,omitempty"` // of the last failure
 	// Began is when the open try began; zero if none is open.
 	Began time.Time `json:"began,omitzero"`
+	// FailedAt is when the last failure was.
+	FailedAt time.Time `json:"failedAt,omitzero"`
+	// Unread counts the tries since UnreadSince in which the job's records could not be loaded.
+	Unread      int       `json:"unread,omitempty"`
+	UnreadSince time.Time `json:"unreadSince,omitzero"`
 }
+
+const (
+	// PlanRest is how long a job that holds machines keeps its plan after MaxPlanTries failures, before one more try.
+	PlanRest = time.Hour
+	// MaxUnread and UnreadFor are how often, and for how long, the records of a job may be unreadable before it fails. A
+	// store that is away for less fails no job.
+	MaxUnread = 10
+	UnreadFor = time.Hour
+)
 
 // Reasons of tries that found no end: OutOfTime if the planner was stopped, unfinished if its process has ended.
 const (
@@ -32,15 +46,33 @@ func (t *PlanTries) Begin(now time.Time, within time.Duration) bool {
 		return false
 	}
 	if !t.Began.IsZero() {
-		t.Fail(unfinished)
+		t.Fail(unfinished, now)
 	}
 	t.Began = now
 	return true
 }
 
-// Fail closes the open try as failed.
-func (t *PlanTries) Fail(reason string) {
-	t.Failed, t.Reason, t.Began = t.Failed+1, reason, time.Time{}
+// Fail closes the open try as failed at now.
+func (t *PlanTries) Fail(reason string, now time.Time) {
+	t.Failed, t.Reason, t.Began, t.FailedAt = t.Failed+1, reason, time.Time{}, now
+}
+
+// CannotLoad closes the open try, because the job's records could not be loaded. That is a failure of the planner only
+// after MaxUnread tries over at least the time given.
+func (t *PlanTries) CannotLoad(reason string, now time.Time, least time.Duration) {
+	t.Began, t.Unread = time.Time{}, t.Unread+1
+	if t.UnreadSince.IsZero() {
+		t.UnreadSince = now
+	}
+	if t.Unread >= MaxUnread && now.Sub(t.UnreadSince) >= least {
+		t.Failed, t.Reason, t.FailedAt = MaxPlanTries, reason, now
+	}
+}
+
+// Rests reports whether a job that holds machines runs on with its plan without another try, because the planner has
+// failed too often within the time given.
+func (t *PlanTries) Rests(now time.Time, rest time.Duration) bool {
+	return t.Spent() && now.Sub(t.FailedAt) < rest
 }
 
 // Spent reports whether the planner has failed too often to be tried again.
@@ -48,6 +80,9 @@ func (t *PlanTries) Spent() bool { return t.Failed >= MaxPlanTries }
 
 // String describes the failures for users.
 func (t *PlanTries) String() string {
+	if t.Spent() && t.Unread >= MaxUnread {
+		return fmt.Sprintf("its records could not be read %s: %s", readable.Times(t.Unread), t.Reason)
+	}
 	return fmt.Sprintf("the planner has failed %s: %s", readable.Times(t.Failed), t.Reason)
 }
 

@@ -59,6 +59,7 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	f.StringVar(&s.Principal, "principal", "",
 		"object ID of the identity that buys: a resource group and two roles are created for it")
 	cloudkit.FunctionFlags(f, s)
+	cloudkit.EmulatorFlags(f, s)
 	f.StringVar(&s.Functions.Issuer, "aws-issuer", "",
 		"URL that signs tokens for that account: `aws iam get-outbound-web-identity-federation-info`")
 	f.StringToStringVar(&s.Stores, "stores", nil,

@@ -53,6 +53,7 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 		"account that buys, user:ADDRESS or serviceAccount:ADDRESS: a network, a role and a\n"+
 			"service account are created for it")
 	cloudkit.FunctionFlags(f, s)
+	cloudkit.EmulatorFlags(f, s)
 	f.StringVar(&s.Network, "network", "", "network of the machines (default: the project's default network)")
 	f.StringToStringVar(&s.Stores, "stores", nil,
 		"buckets for the outputs of tasks, REGION=BUCKET separated by commas: created if they do\n"+

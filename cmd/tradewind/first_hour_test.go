@@ -1,0 +1,218 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// firstHour is an account that a user has just opened at a cloud.
+type firstHour struct {
+	cloud string
+	add   string            // flags of `cloud add`
+	files map[string]string // the catalogue
+	// running returns the machines that exist.
+	running func() []string
+	// interrupt takes a machine.
+	interrupt func(id string)
+	// dry makes the place of the cheapest offer run out of machines, or ends that.
+	dry func(is bool)
+	// quota uses up the account's quota, or raises it.
+	quota func(used bool)
+	// left returns everything that exists in the account besides machines.
+	left func() []string
+}
+
+const hello = `apiVersion: tradewind/v1
+name: hello
+tasks:
+  hello: {run: 'echo "hello from a machine"', time: 5m, resources: {cpus: 2+}}
+`
+
+const waits = `apiVersion: tradewind/v1
+name: waits
+tasks:
+  wait: {run: 'touch MARK; sleep 8', time: 5m, resources: {cpus: 2+}}
+`
+
+// runFirstHour does what a user does with a cloud, in the order in which a user meets it: add, check, first job,
+// interruption, stock-out, quota, a broker that was killed, and remove. Nothing is left in the account.
+func runFirstHour(t *testing.T, s *shell, h *firstHour) {
+	before := h.left()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	for name, text := range h.files {
+		write("catalog/"+name, text)
+	}
+	mark := filepath.Join(dir, "mark")
+	job := write("hello.yaml", hello)
+
+	s.must("tradewind cloud add " + h.cloud + " " + h.add)
+	h.checked(t, s)
+
+	address := freeAddress(t)
+	flags := "--clouds " + h.cloud + " --catalog " + filepath.Join(dir, "catalog") + " --agents " + buildAgent(t) +
+		" --addr " + address + " --public-url http://" + address
+	stop := s.up(flags)
+
+	t.Log("first job")
+	first := h.succeeds(t, s, s.submits(job, "first"))
+	if log := s.must("tradewind logs " + first + " hello"); !strings.Contains(log, "hello from a machine") {
+		t.Errorf("log: %q", log)
+	}
+
+	if h.interrupt != nil {
+		t.Log("first interruption")
+		file := write("resumed.yaml", strings.ReplaceAll(strings.Replace(resumed, "memory: 1+, arch: amd64", "market: spot", 1),
+			`"$TRADEWIND_TEST_MARK$(basename "$TRADEWIND_MACHINE")"`, mark))
+		id := s.submits(file, "interrupted")
+		h.until(t, s, id, "it runs", func() bool { return exists(mark) && len(h.running()) == 1 })
+		h.interrupt(h.running()[0])
+		h.succeeds(t, s, id)
+		if log := s.must("tradewind logs " + id + " count --attempt 2"); strings.Contains(log, "from 0") {
+			t.Errorf("the second attempt began again: %q", log)
+		}
+	}
+
+	t.Log("stock-out")
+	h.dry(true)
+	id := h.succeeds(t, s, s.submits(job, "dry"))
+	if story := s.must("tradewind explain " + id); !strings.Contains(story, "capacity") {
+		t.Errorf("the story has no stock-out:\n%s", story)
+	}
+	h.dry(false)
+
+	t.Log("quota")
+	h.quota(true)
+	id = s.submits(job, "quota")
+	h.until(t, s, id, "a launch is refused for the quota", func() bool {
+		return strings.Contains(strings.ToLower(s.must("tradewind explain "+id)), "quota")
+	})
+	h.quota(false)
+	h.checked(t, s) // which lifts what it finds in order
+	h.succeeds(t, s, id)
+	stop()
+
+	t.Log("a broker that was killed, and what it left")
+	_ = os.Remove(mark)
+	cmd := s.killable(flags)
+	id = s.submits(write("waits.yaml", strings.Replace(waits, "MARK", mark, 1)), "killed")
+	h.until(t, s, id, "it runs", func() bool { return exists(mark) })
+	_ = cmd.Process.Signal(syscall.SIGKILL)
+	_ = cmd.Wait()
+	if len(h.running()) == 0 {
+		t.Error("the killed broker's machine has gone by itself")
+	}
+	stop = s.up(flags)
+	h.succeeds(t, s, id)
+	stop()
+	if left := h.running(); len(left) > 0 {
+		t.Errorf("machines are left: %v", left)
+	}
+
+	s.must("tradewind cloud remove " + h.cloud)
+	if after := h.left(); !slices.Equal(after, before) {
+		t.Errorf("left in the account: %v, before: %v", after, before)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// checked runs `cloud check`, which must find nothing that prevents buying.
+func (h *firstHour) checked(t *testing.T, s *shell) {
+	t.Helper()
+	var check struct {
+		Clouds []struct {
+			Name    string
+			Missing []struct {
+				What, Mend string
+				Fatal      bool
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(s.must("tradewind cloud check "+h.cloud+" -o json")), &check); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range check.Clouds {
+		for _, m := range c.Missing {
+			if m.Fatal || m.Mend == "" && !strings.Contains(m.What, "unknown") { // an emulator does not know each call
+				t.Errorf("%s: %s; %s", c.Name, m.What, m.Mend)
+			}
+		}
+	}
+}
+
+// submits submits a file and returns the job.
+func (s *shell) submits(file, key string) string {
+	s.t.Helper()
+	return strings.TrimSpace(s.must("tradewind submit " + file + " --yes --key " + key))
+}
+
+// succeeds waits for a job, which must succeed, and returns it.
+func (h *firstHour) succeeds(t *testing.T, s *shell, id string) string {
+	t.Helper()
+	if _, errs, code := s.run("tradewind status -w " + id); code != 0 {
+		t.Fatalf("exit %d\n%s\n%s", code, errs, s.must("tradewind explain "+id))
+	}
+	return id
+}
+
+// until waits for something that a job causes.
+func (h *firstHour) until(t *testing.T, s *shell, id, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(3 * time.Minute); !is(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %s\n%s", what, s.must("tradewind explain "+id))
+		}
+	}
+}
+
+// ids returns the sorted names in a set, for comparisons.
+func ids(all map[string]bool) (names []string) {
+	for name, is := range all {
+		if is {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// table returns a catalogue's file.
+func table(lines ...string) string {
+	return fmt.Sprintln("InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,Region,AvailabilityZone,Price,SpotPrice") +
+		strings.Join(lines, "\n") + "\n"
+}
+
+// TestFirstHour rehearses the first hour of a user with each cloud: make rehearse-first-hour.
+func TestFirstHour(t *testing.T) {
+	built := build(t)
+	for name, test := range map[string]func(*testing.T, *shell){
+		"aws": testFirstHourAWS, "gcp": testFirstHourGoogle, "azure": testFirstHourAzure, "lambda": testFirstHourLambda,
+	} {
+		t.Run(name, func(t *testing.T) {
+			apart := built.copy(t)
+			test(t, apart.in(t))
+			apart.mustBeGone(t)
+		})
+	}
+}
