@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -201,6 +202,18 @@ func emptyOfMessages(t *testing.T, store grant.Store, bucket string) {
 // for the name of the broker, although nothing answers at that name.
 func TestLaptopOnGoogle(t *testing.T) {
 	s := build(t).in(t)
+	google, store := emulateGoogle(t, s)
+	runLaptop(t, s, "gcp", " --catalog "+catalogOf(t, "gcp.csv", "n2-standard-4,4,16,,,us-central1,us-central1-a,0.15,0.05"))
+	if left := google.Leftovers(); len(left) > 0 {
+		t.Errorf("left on Google: %v", left)
+	}
+	emptyOfMessages(t, store, "gs://demo-work")
+}
+
+// emulateGoogle starts an emulated Google Cloud with a bucket, and writes its settings into the shell's state folder. It
+// returns the bucket's store with the owner's rights.
+func emulateGoogle(t *testing.T, s *shell) (*gce.Cloud, grant.Store) {
+	t.Helper()
 	google, err := gce.New(gce.Config{Dir: t.TempDir(), Price: func(gce.Bill) float64 { return 0.1 }})
 	if err != nil {
 		t.Fatal(err)
@@ -227,15 +240,11 @@ func TestLaptopOnGoogle(t *testing.T) {
 		ServiceAccount: "machines@demo.iam.gserviceaccount.com", Storage: storage.URL,
 		Stores: map[string]string{"us-central1": "demo-work"}, Impersonate: signer,
 	})
-	runLaptop(t, s, "gcp", " --catalog "+catalogOf(t, "gcp.csv", "n2-standard-4,4,16,,,us-central1,us-central1-a,0.15,0.05"))
-	if left := google.Leftovers(); len(left) > 0 {
-		t.Errorf("left on Google: %v", left)
-	}
 	store, err := gcsgrant.New(gcsgrant.Options{Account: signer, Sign: gcsgrant.RSA(key), Endpoint: storage.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	emptyOfMessages(t, store, "gs://demo-work")
+	return google, store
 }
 
 // TestLaptopOnAzure runs jobs on an emulated Azure. URLs are signed by user delegation.
@@ -289,4 +298,65 @@ func TestLaptopOnAzure(t *testing.T) {
 		}
 	}
 	emptyOfMessages(t, store, "azblob://work")
+}
+
+// saves is a job whose task counts to 1000 in checkpoints, and starts from the last one.
+const saves = `apiVersion: tradewind/v1
+name: saves
+tasks:
+  count:
+    run: |
+      step=$(cat "$TRADEWIND_CHECKPOINT/step" 2>/dev/null || echo 0)
+      echo "$step" >>MARKS/starts
+      if [ "$step" != 0 ]; then exit 0; fi
+      while :; do step=$((step + 1)); echo $step >"$TRADEWIND_CHECKPOINT/step"; sleep 0.5; done
+    checkpoint: {every: 5s, path: ckpt/, size: 1MiB}
+    resources: {cpus: 1+, memory: 1+, arch: amd64}
+    time: 10m
+`
+
+// TestLaptopAwayForTooLong kills a broker for longer than declared: the machine ends, and the job resumes from its
+// checkpoint when a broker is back.
+func TestLaptopAwayForTooLong(t *testing.T) {
+	s := build(t).in(t)
+	google, storage := emulateGoogle(t, s)
+	marks := t.TempDir()
+	flags := " --catalog " + catalogOf(t, "gcp.csv", "n2-standard-4,4,16,,,us-central1,us-central1-a,0.15,0.05") +
+		" --agents " + buildAgent(t)
+	file := writeJob(t, strings.ReplaceAll(saves, "MARKS", marks))
+	broker := s.command("tradewind run " + file + " --yes --on gcp --away 1m" + flags)
+	if err := broker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, s, filepath.Join(marks, "starts"))
+	for saved := false; !saved; time.Sleep(200 * time.Millisecond) {
+		page, err := storage.List(t.Context(), "gs://demo-work", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		saved = slices.ContainsFunc(page.Objects, func(o grant.Listed) bool { return strings.Contains(o.URI, "/ckpt/") })
+	}
+	_ = broker.Process.Signal(syscall.SIGKILL)
+	_ = broker.Wait()
+	killed := time.Now()
+	for slices.ContainsFunc(google.Machines(), func(m gce.Machine) bool { return m.Status == "RUNNING" }) {
+		if time.Since(killed) > 4*time.Minute {
+			t.Fatal("the machine works on without a broker")
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	t.Logf("the machine ended %v after the broker", time.Since(killed).Round(time.Second))
+	stop := s.up("--clouds gcp --away 1m" + flags)
+	if _, errs, code := s.run("tradewind status -w last"); code != 0 {
+		t.Fatalf("exit %d\n%s\n%s", code, errs, s.must("tradewind explain last"))
+	}
+	starts, err := os.ReadFile(filepath.Join(marks, "starts"))
+	if lines := strings.Fields(string(starts)); err != nil || len(lines) != 2 || lines[0] != "0" || lines[1] == "0" {
+		t.Errorf("starts from steps %q, %v", starts, err)
+	}
+	stop()
+	if left := google.Leftovers(); len(left) > 0 {
+		t.Errorf("left on Google: %v", left)
+	}
+	emptyOfMessages(t, storage, "gs://demo-work")
 }

@@ -53,7 +53,7 @@ func (c *Config) openMailbox(ctx context.Context, file string) error {
 
 // callSlowly sets the times of an agent whose calls go through a mailbox.
 func (c *Config) callSlowly(away time.Duration) {
-	c.Patience, c.PollWait, c.LogPause = away, slowPollWait, slowLogPause
+	c.Patience, c.PollWait, c.LogPause = away, min(slowPollWait, away/2), slowLogPause
 }
 
 // ownVariables are about the agent of a bought machine. The agents of a worker's tasks have tokens of a pool, which need

@@ -135,6 +135,18 @@ func (a *app) buyOn(o *host.Options, b *buyFlags) error {
 				"--public-url: %v", err)
 		}
 	}
+	settings, err := cloudkit.Load(absolute(o.State))
+	if err != nil {
+		return err
+	}
+	for _, k := range chosen {
+		o.Clouds = append(o.Clouds, host.Bought{Kit: k, Settings: settings[k.Name]})
+	}
+	if b.publicURL == "" {
+		if _, _, err := host.MailStore(o.Clouds); err != nil {
+			return command.BadInput("docs/laptop.md and docs/clouds.md describe both ways", "%v", err)
+		}
+	}
 	folders := cloudkit.AgentFolders()
 	if b.agents != "" {
 		folders = []string{b.agents}
@@ -142,19 +154,9 @@ func (a *app) buyOn(o *host.Options, b *buyFlags) error {
 	if o.Agents, o.Programs, err = cloudkit.FindAgents(folders...); err != nil {
 		return command.BadInput("--agents names another folder", "%v", err)
 	}
-	settings, err := cloudkit.Load(absolute(o.State))
-	if err != nil {
-		return err
-	}
 	for _, k := range chosen {
 		if err := k.Ready(settings[k.Name], a.Lookup); err != nil {
 			return command.BadInput("`tradewind cloud check` shows details", "--clouds: %s: %v", k.Name, err)
-		}
-		o.Clouds = append(o.Clouds, host.Bought{Kit: k, Settings: settings[k.Name]})
-	}
-	if b.publicURL == "" {
-		if _, _, err := host.MailStore(o.Clouds); err != nil {
-			return command.BadInput("docs/laptop.md and docs/clouds.md describe both ways", "%v", err)
 		}
 	}
 	o.Away = b.away

@@ -59,8 +59,8 @@ type mail struct {
 func mailEndpoint(deployment string) string { return "https://" + deployment + ".invalid" }
 
 // errNoMail means that a broker without a public URL has no bucket either.
-var errNoMail = fmt.Errorf("%w: --public-url names one, or `tradewind cloud add CLOUD --stores REGION=BUCKET` a bucket "+
-	"through which machines and broker exchange messages", ErrPublicURL)
+var errNoMail = fmt.Errorf("%w: --public-url must name a tunnel, an ingress or a name of this computer, or "+
+	"`tradewind cloud add CLOUD --bucket` create a bucket for messages", ErrPublicURL)
 
 // MailStore returns the bucket through which bought machines and a broker without a public URL exchange messages: the
 // first store of the clouds' settings. It returns ErrPublicURL if there is none, or if the machines of a cloud need an

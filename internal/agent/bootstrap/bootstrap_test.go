@@ -285,3 +285,24 @@ func FuzzScript(f *testing.F) {
 		}
 	})
 }
+
+// A machine of a broker without an address downloads the agent from the URL in its script, calls no broker, and leaves
+// the address of its mailbox in a file that only root reads.
+func TestMachineWithMailboxNeedsNoBroker(t *testing.T) {
+	m := newMachine(t, "#!/bin/sh\necho mailbox: $(cat \"$"+agent.EnvMailbox+"\")\nstat -c %a \"$"+agent.EnvMailbox+"\"\n")
+	m.told.Mailbox, m.told.Program = "c-1 key https://bucket.example/book?signature=x", m.location
+	out, err := m.boot(m.script())
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !strings.Contains(out, "mailbox: "+m.told.Mailbox+"\n600\n") {
+		t.Errorf("the agent printed\n%s", out)
+	}
+	if len(m.asked) > 0 {
+		t.Errorf("the broker was asked for %q", m.asked)
+	}
+	m.told.Program = ""
+	if _, err := bootstrap.Script(m.told); !errors.Is(err, bootstrap.ErrInvalid) {
+		t.Errorf("a mailbox without a program: %v", err)
+	}
+}

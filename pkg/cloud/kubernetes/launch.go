@@ -37,6 +37,9 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	if err := driver.Check(Name, spec); err != nil {
 		return nil, err
 	}
+	if spec.Bootstrap.Mailbox != "" {
+		return nil, fail(cloud.Invalid, driver.CodeBadSpec, "pods need a broker with an address")
+	}
 	shape, err := ParseShape(spec.Offer.InstanceType)
 	if err != nil {
 		return nil, fail(cloud.Invalid, driver.CodeBadSpec, "%v", err)
