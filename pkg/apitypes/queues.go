@@ -90,7 +90,7 @@ func (m Month) Ends() time.Time {
 	return begins.AddDate(0, 1, 0)
 }
 
-// Queue is the record of a queue: its quota and what is in use. A zero quota means no limit.
+// Queue is the record of a queue: its quota and its use. A zero quota means no limit.
 type Queue struct {
 	Name       string  `json:"name"`
 	MaxRunning int     `json:"maxRunning,omitempty"`

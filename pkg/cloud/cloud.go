@@ -28,7 +28,7 @@ const (
 	Invalid   Kind = "invalid"   // fail the task with the cloud's message
 )
 
-// Scope is what a failure concerns.
+// Scope is the part of a cloud that a failure concerns.
 type Scope string
 
 // The scopes: a machine type in every region and market, or everything in a region. The zero value lets the kind
@@ -167,9 +167,9 @@ type Rule struct {
 	By    string
 }
 
-// Bootstrap is what an agent needs to reach the broker. Tokens has one job-scoped, expiring token per node, by rank;
-// it is the only secret that a machine gets. Any is one token for all nodes, used where user data has no room for one
-// each; the machines then report their ranks themselves.
+// Bootstrap is the data with which an agent reaches the broker. Tokens has one job-scoped, expiring token per node, by
+// rank; it is the only secret that a machine gets. Any is one token for all nodes, used where user data has no room for
+// one each; the machines then report their ranks themselves.
 type Bootstrap struct {
 	Endpoint string
 	Tokens   []string

@@ -32,8 +32,9 @@ type fleets struct {
 	mixed bool
 }
 
-// stop is the place of a task on a shared machine, and how long it takes in the model of the other tasks: from the end
-// of its last parent, or if the job is mixed from the start of its fleet. expected is the same with expected times.
+// stop is the place of a task on a shared machine. hours is the time until its end in the model of the other tasks:
+// from the end of its last parent or, if the job is mixed, from the start of its fleet. expected is the same with
+// expected times.
 type stop struct {
 	fleet           *fleet
 	place           int
