@@ -33,7 +33,7 @@ type QueueQuota struct {
 }
 
 // Limits returns the queue's limit for each limited resource, including vCPUs. The monthly budget is not included,
-// because it is not held and given back.
+// because it is not held and released.
 func (q *Queue) Limits() Amounts {
 	if _, monthly := q.Max[USDPerMonth]; !monthly {
 		return withVCPU(q.Max, q.MaxVCPU)
