@@ -123,7 +123,7 @@ type Queue struct {
 	Past   Past    `json:"past,omitzero"`
 	// Month is what its jobs cost in this month; Max[USDPerMonth] is the limit.
 	Month Month `json:"month,omitzero"`
-	// Suspended says who suspended the queue, and since when.
+	// Suspended has the user who suspended the queue, and the time.
 	Suspended Suspension      `json:"suspended,omitzero"`
 	Heard     IdempotencyKeys `json:"heard,omitempty"`
 	// Claims are of its tasks and gangs for which others were stopped and which have not been admitted yet.
