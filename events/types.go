@@ -244,9 +244,9 @@ type CapacityFreed struct {
 	Attempt     int     `json:"attempt" example:"1" doc:"Number of the attempt, from 1"`
 	Cluster     string  `json:"cluster,omitempty" example:"train-infer-4k7q2a.1.1" doc:"Cluster that has ended, if there was one"`
 	VCPU        float64 `json:"vcpu" example:"8" doc:"vCPUs freed"`
-	USD         float64 `json:"usd" example:"1.93" doc:"What the attempt cost, USD"`
-	ReservedUSD float64 `json:"reservedUSD" example:"2.10" doc:"What was set aside of the budget for it, USD"`
-	// Spot, Hours and Outcome are what was learned about a spot market.
+	USD         float64 `json:"usd" example:"1.93" doc:"Cost of the attempt, USD"`
+	ReservedUSD float64 `json:"reservedUSD" example:"2.10" doc:"Part of the budget that was reserved for it, USD"`
+	// Spot, Hours and Outcome are an observation of a spot market.
 	Spot    string  `json:"spot,omitempty" example:"aws/us-east-1/use1-az1/p3.2xlarge" doc:"Spot offer it ran on, without the market"`
 	Hours   float64 `json:"hours,omitempty" example:"2.1" doc:"Machine hours held there"`
 	Outcome string  `json:"outcome,omitempty" example:"preempted" doc:"How the attempt ended there"`
@@ -273,8 +273,8 @@ type SpotInterrupted struct {
 	Fault   string    `json:"fault,omitempty" example:"the broker may not use the key of its volume" doc:"With kind taken: the machine could not start, because of these settings of the account"`
 }
 
-// LeaseDue reports that the money set aside of a queue's monthly budget for an attempt is nearly used up: more is set
-// aside, or the attempt is stopped.
+// LeaseDue reports that the part of a queue's monthly budget that is reserved for an attempt is nearly used up. The
+// handler reserves more, or stops the attempt.
 type LeaseDue struct {
 	Cluster string `json:"cluster" example:"train-infer-4k7q2a.1.1" doc:"Cluster ID"`
 	Job     string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`

@@ -48,7 +48,7 @@ func (d *deployment) httpAPI() {
 			RouteKey:   awsapigatewayv2.HttpRouteKey_With(jsii.String(pushRoute), awsapigatewayv2.HttpMethod_POST),
 			Authorizer: awsapigatewayv2.NewHttpNoneAuthorizer(),
 		})
-		skip(pushed, "CKV_AWS_309", "a cloud pushes with a token of its own, which the cloud's function checks")
+		skip(pushed, "CKV_AWS_309", "a cloud pushes with its own token, which the cloud's function checks")
 	}
 	awsapigatewayv2.NewHttpRoute(d.stack, jsii.String("UserRoute"), &awsapigatewayv2.HttpRouteProps{
 		HttpApi: d.api, Integration: integration("Users"), RouteKey: awsapigatewayv2.HttpRouteKey_DEFAULT(),

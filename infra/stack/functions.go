@@ -77,7 +77,7 @@ func sizeOf(fn string) size {
 		return size{memory: 256, seconds: 60, batch: 100}
 	case cloudPrefix + "gcp", cloudPrefix + "azure", cloudPrefix + "lambda": // as long as the functions that call them
 		return size{memory: 512, seconds: 300} // refresh holds a catalogue
-	default: // bid, advance, schedule, execute: they share records, so few at a time with batches as large as possible
+	default: // bid, advance, schedule, execute: they share records: few at a time, in large batches
 		return size{memory: 256, seconds: 60, batch: 10, parallel: 2}
 	}
 }

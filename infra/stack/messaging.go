@@ -73,7 +73,7 @@ func (d *deployment) messaging() {
 // keyless records why queues have no customer-managed key.
 func keyless(q awssqs.Queue) {
 	skip(q, "CKV_AWS_27",
-		"it is encrypted by SQS's own key; a customer's key costs 1 USD a month and requests of its own")
+		"it is encrypted by SQS's own key; a customer's key costs 1 USD a month, and its requests are billed")
 }
 
 // rules route AWS's events about machines to the function that reacts to them. The broker's own events are sent to the

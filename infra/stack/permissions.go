@@ -153,7 +153,7 @@ func (d *deployment) grantAPI() {
 	d.grant(fnAPI, "Redrive", []string{"sqs:SendMessage", "sqs:GetQueueUrl", "sqs:GetQueueAttributes"}, queues...)
 }
 
-// grantData is the access that the API can grant to machines, which have no rights of their own: S3 treats a signed
+// grantData is the access that the API can grant to machines, which have no rights in AWS: S3 treats a signed
 // request like one of the API's. So the rights are the same for every job, and must exclude the control plane's
 // prefixes of the work bucket. Before it signs, the broker checks what the single attempt may reach (pkg/grant.Scope),
 // which also excludes logs and events. Provision aborts uploads that machines left unfinished. Submit checks whether

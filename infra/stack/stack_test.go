@@ -187,7 +187,7 @@ func TestMachineRightsRequireDeploymentTag(t *testing.T) {
 						t.Errorf("%s may launch %s under %s", s.role, r, c)
 					}
 					if strings.HasSuffix(r, "capacity-reservation/*") && !strings.HasSuffix(r, ":ec2:*:*:capacity-reservation/*") {
-						t.Errorf("%s may launch onto %s: a reservation is of an account", s.role, r)
+						t.Errorf("%s may launch onto %s: reservations belong to an account", s.role, r)
 					}
 				}
 			case "ec2:CreateTags":

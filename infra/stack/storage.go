@@ -91,7 +91,7 @@ func newBucket(s awscdk.Stack, id string, name *string, policy awscdk.RemovalPol
 		EnforceSSL: jsii.Bool(true), MinimumTLSVersion: jsii.Number(1.2), Versioned: jsii.Bool(versioned),
 		ObjectOwnership: awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED, LifecycleRules: &all, RemovalPolicy: policy,
 	})
-	reasons := []string{"CKV_AWS_18", "who wrote what is in the records; server access logs need a third bucket, and " +
+	reasons := []string{"CKV_AWS_18", "the records show each writer; server access logs need a third bucket, and " +
 		"CloudTrail data events are the account's choice"}
 	if !versioned {
 		reasons = append(reasons, "CKV_AWS_21", "removed checkpoints would stay and be paid for")

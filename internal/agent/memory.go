@@ -59,12 +59,12 @@ type memoryUse struct {
 	kills int64
 	// machineKills is the same for all processes of the machine, if kills cannot be known.
 	machineKills int64
-	peak         int64 // the most that the task has used at once, in bytes; 0 if it is unknown
+	peak         int64 // peak use of the task, in bytes; 0 if it is unknown
 	limit        int64 // of the task, in bytes; 0 if it had none
 	machine      int64 // all memory of a machine that the task has to itself, in bytes; otherwise 0
 }
 
-// watchMemory returns a function that returns how the memory was used since.
+// watchMemory starts to watch the task's memory. The returned function returns the use since then.
 func (t *attempt) watchMemory(box *container.Box) func() memoryUse {
 	use := memoryUse{}
 	if t.cfg.Sole {

@@ -26,7 +26,7 @@ type WorkerRun struct {
 }
 
 // Worker runs a worker: the agents of the tasks that the broker gives it, until ctx ends or the broker does not need it
-// any more. All of them have ended when it returns. Package pool has it.
+// any more. All of them have ended when it returns. Package pool implements it.
 type Worker func(ctx context.Context, w WorkerRun) error
 
 // saveShare is the part of a notice that the tasks of a worker have; the rest is for their last uploads.

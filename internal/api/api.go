@@ -23,7 +23,7 @@ import (
 // MinTokenBytes is the shortest user token that New accepts.
 const MinTokenBytes = 16
 
-// Config is what a host passes to the API.
+// Config is the configuration of the API.
 type Config struct {
 	// Broker does the work; see PortsOf.
 	Broker Ports

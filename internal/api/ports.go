@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Ports is what the API needs of a broker. Each interface is declared next to the routes that use it.
+// Ports is the part of a broker that the API uses. Each interface is declared next to the routes that use it.
 type Ports struct {
 	Submitter    Submitter
 	JobViews     JobViews

@@ -176,7 +176,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// tesLog reads what is available of a log.
+// tesLog reads the available part of a log.
 func (a *API) tesLog(ctx context.Context, log Log) ([]byte, error) {
 	var all []byte
 	buf := make([]byte, logPiece)

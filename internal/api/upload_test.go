@@ -60,7 +60,7 @@ func TestRepeatedUploadCompletionSucceeds(t *testing.T) {
 		t.Errorf("asked again: %v", err)
 	}
 	if err := end(parts); err != nil {
-		t.Errorf("and again, when it is forgotten: %v", err)
+		t.Errorf("repeated after the record was removed: %v", err)
 	}
 	raw, err := w.Data.Sign(t.Context(), grant.Want{Op: grant.Get, URI: uri, For: time.Minute})
 	if err != nil {

@@ -130,7 +130,7 @@ func TestBucketFailureDoesNotBlockLocation(t *testing.T) {
 	}
 }
 
-// launches returns how many clusters all clouds were asked to launch.
+// launches returns the number of launches on all clouds.
 func (p *porch) launches() (n int) {
 	for _, c := range p.cloud {
 		n += len(c.launched)

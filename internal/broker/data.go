@@ -91,7 +91,7 @@ func (b *Agents) Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) (
 	return out, nil
 }
 
-// List lists what an agent may read below a prefix, a page at a time.
+// List lists the objects that an agent may read below a prefix, a page at a time.
 func (b *Agents) List(ctx context.Context, c wire.Claims, prefix, after string) (grant.Page, error) {
 	scope, err := b.scopeOf(b.txns.NewUnit(ctx, fnAgent), c, prefix)
 	if err != nil {

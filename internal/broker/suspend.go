@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Suspend pauses a job: its running tasks save their work and give back their machines, and none of its tasks are
+// Suspend pauses a job: its running tasks save their work and release their machines, and none of its tasks are
 // admitted. Planning continues. A job that is already suspended keeps its first suspension. A request with a known key
 // changes nothing. It fails with ErrNotFound and ErrOver.
 func (b *Users) Suspend(ctx context.Context, id string, s apitypes.Suspension, key string) error {
@@ -73,7 +73,7 @@ func (b *Users) commitRequest(ctx context.Context, what string, decide func(*txn
 	})
 }
 
-// SuspendQueue stops a queue, and those below it, from admitting tasks. With Drain, running tasks also give back their
+// SuspendQueue stops a queue, and those below it, from admitting tasks. With Drain, running tasks also release their
 // machines. A request with a known key changes nothing. It fails with ErrNotFound.
 func (b *Users) SuspendQueue(ctx context.Context, name string, s apitypes.Suspension, key string) error {
 	return b.commitRequest(ctx, "suspend-queue/"+name, func(u *txn.Unit) (record.Decision, error) {

@@ -35,7 +35,7 @@ func (s lively) Commit(ctx context.Context, tx store.Tx) error {
 	return s.Store.Commit(ctx, tx)
 }
 
-// TestSuspendLargeJobDespiteConcurrentReports: its running tasks give back their machines in parts. A transaction over
+// TestSuspendLargeJobDespiteConcurrentReports: its running tasks release their machines in parts. A transaction over
 // all of them would always conflict, and block all later events.
 func TestSuspendLargeJobDespiteConcurrentReports(t *testing.T) {
 	const tasks = 40

@@ -61,7 +61,8 @@ type logOptions struct {
 	anyRank bool // show the machine that failed
 }
 
-// of returns the options for one task. If its attempt failed on a machine and the user named none, it is that machine.
+// of returns the options for the log of one task. If the user named no machine and the attempt failed on one of
+// several, they select that machine.
 func (o logOptions) of(d *apitypes.JobDetail, t *apitypes.TaskView) client.LogOptions {
 	number := cmp.Or(o.Attempt, t.Attempts)
 	for i := range d.Attempts {

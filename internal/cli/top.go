@@ -48,8 +48,8 @@ func (a *app) topCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
 		Use:   "top",
-		Short: "Show what unfinished jobs hold and cost per hour",
-		Long: "Shows the unfinished jobs, their machines, and what these cost per hour. On a terminal it repeats that until\n" +
+		Short: "Show the machines and hourly cost of unfinished jobs",
+		Long: "Shows the unfinished jobs, their machines, and the cost per hour. On a terminal it repeats that until\n" +
 			"Ctrl-C, elsewhere it prints it once. It adds up the newest 50 unfinished jobs.",
 		Example: "  tradewind top\n  tradewind top -o json | jq .usdPerHour",
 		Args:    command.Args(0, 0),

@@ -78,7 +78,7 @@ type Request struct {
 // Opened is a cloud that is ready for buying.
 type Opened struct {
 	Cloud cloud.Cloud
-	// Checker reports what the account may do in the cloud.
+	// Checker reports the account's rights and limits in the cloud.
 	Checker driver.Checker
 	// Verifier checks the identity proofs of the cloud's machines; nil if they have none.
 	Verifier identity.Verifier

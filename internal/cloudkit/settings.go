@@ -315,7 +315,7 @@ func save(file string, clouds map[string]Settings) error {
 	return files.Write(file, 0o600, append(body, '\n'))
 }
 
-// Local is the name of this computer's stand-in for the clouds on which it does not buy.
+// Local is the name of the cloud that simulates, on this computer, the clouds on which the broker does not buy.
 const Local = "local"
 
 // Choose reads a list of clouds: names of kits, or Local. The error for an unknown name lists the valid ones.

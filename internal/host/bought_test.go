@@ -182,7 +182,7 @@ func TestOpenRejectsFolderWithUnendedMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := open(without); err != nil {
-		t.Errorf("after somebody looked: %v", err)
+		t.Errorf("after Forget: %v", err)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestPlansWithRefreshedOffers(t *testing.T) {
 		t.Error("after a restart the prices are the old ones")
 	}
 	if plan, err := again.Broker().Users.DryRun(t.Context(), job(t, gone)); err != nil || len(plan.Offers) == 0 {
-		t.Errorf("what is sold still: %+v %v", plan, err)
+		t.Errorf("the offers that are still sold: %+v %v", plan, err)
 	}
 	if err := again.Close(); err != nil {
 		t.Error(err)

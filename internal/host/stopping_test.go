@@ -131,7 +131,7 @@ func TestStopEndsMachinesOfCancelledLaunch(t *testing.T) {
 			asked <- struct{}{}
 			<-r.Context().Done() // the broker is stopped and ends the connection
 			go func() {
-				time.Sleep(500 * time.Millisecond) // the API has received the request, and carries it out a moment later
+				time.Sleep(500 * time.Millisecond) // the API carries the request out a moment later
 				again := r.Clone(context.Background())
 				again.Body = io.NopCloser(bytes.NewReader(body))
 				b.account.ServeHTTP(httptest.NewRecorder(), again)

@@ -98,8 +98,8 @@ func (f *folder) watch(ctx context.Context) error {
 	return watchDir(ctx, f.log, f.dir, f.touched, func() bool { return f.scan(ctx) })
 }
 
-// touched makes a file that was rejected be reported again, because the cause may be outside the file: a touch is
-// enough, or removing the file with the remark.
+// touched reports a rejected file again after a touch, or after the removal of the file with the error, because the
+// cause may be outside the file.
 func (f *folder) touched(e fsnotify.Event) {
 	name := filepath.Base(e.Name)
 	if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {

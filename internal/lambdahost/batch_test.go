@@ -270,7 +270,7 @@ func (s stuck) Get(ctx context.Context, _ ...store.Key) ([]store.Record, error) 
 func TestReturnsUnfinishedMessagesBeforeDeadline(t *testing.T) {
 	var never chan struct{}
 	for name, wrap := range map[string]func(store.Store) store.Store{
-		"a handler that heeds its time":   func(s store.Store) store.Store { return stuck{s} },
+		"a handler that ends in time":     func(s store.Store) store.Store { return stuck{s} },
 		"a handler that knows of no time": func(s store.Store) store.Store { return deaf{s, never} },
 	} {
 		synctest.Test(t, func(t *testing.T) { // the clock advances at once

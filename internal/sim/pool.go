@@ -43,7 +43,7 @@ func poolTimes() config.PoolTimes {
 // poolMachine is a machine of a pool: its host process and the agents that it has started.
 type poolMachine struct {
 	w      *world
-	claims wire.PoolClaims // what it joined with
+	claims wire.PoolClaims // as it was when it joined
 	pool   string
 	id     string
 	report wire.PoolReport

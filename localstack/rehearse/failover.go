@@ -41,7 +41,7 @@ func failover(ctx context.Context, o account.Options, n int, page string, out io
 		"AWS: Azure has no capacity of the type that the plan chose; the broker removes what was created of the "+
 		"machine, "+
 		"replans and asks Google for one. Measured from the refusal's answer to the next call for a machine; the "+
-		"functions are cold or warm as they come. The time of the emulators' own answers is measured separately: AWS "+
+		"functions may start cold or warm. The time of the emulators' own answers is measured separately: AWS "+
 		"answers such calls in milliseconds.\n\n", n) + benchreport.Table([]benchreport.Row{
 		{
 			Measure: "refusal to the next launch elsewhere, on AWS, 50th percentile",

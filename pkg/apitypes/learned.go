@@ -11,7 +11,7 @@ const (
 	FromNothing = "default" // nothing is known: one hour
 )
 
-// Figure is the run time with which a task is planned on an offer, and what earlier runs showed.
+// Figure is the run time with which a task is planned on an offer, and the run times of earlier runs.
 type Figure struct {
 	Hours float64 `json:"hours" doc:"Assumed run time of the whole task there, hours"`
 	From  string  `json:"from" enum:"file,history,like,scaled,default" doc:"Source of the run time: the job file, earlier runs of the task, of similar tasks, on another accelerator, or nothing known"`

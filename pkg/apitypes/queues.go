@@ -33,7 +33,7 @@ type QueueQuota struct {
 }
 
 // Limits returns the queue's limit for each limited resource, including vCPUs. The monthly budget is not included,
-// because it is not held and given back.
+// because it is not held and released.
 func (q *Queue) Limits() Amounts {
 	if _, monthly := q.Max[USDPerMonth]; !monthly {
 		return withVCPU(q.Max, q.MaxVCPU)
@@ -90,7 +90,7 @@ func (m Month) Ends() time.Time {
 	return begins.AddDate(0, 1, 0)
 }
 
-// Queue is the record of a queue: its quota and what is in use. A zero quota means no limit.
+// Queue is the record of a queue: its quota and its use. A zero quota means no limit.
 type Queue struct {
 	Name       string  `json:"name"`
 	MaxRunning int     `json:"maxRunning,omitempty"`
@@ -123,7 +123,7 @@ type Queue struct {
 	Past   Past    `json:"past,omitzero"`
 	// Month is what its jobs cost in this month; Max[USDPerMonth] is the limit.
 	Month Month `json:"month,omitzero"`
-	// Suspended says who suspended the queue, and since when.
+	// Suspended has the user who suspended the queue, and the time.
 	Suspended Suspension      `json:"suspended,omitzero"`
 	Heard     IdempotencyKeys `json:"heard,omitempty"`
 	// Claims are of its tasks and gangs for which others were stopped and which have not been admitted yet.

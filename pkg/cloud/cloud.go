@@ -28,7 +28,7 @@ const (
 	Invalid   Kind = "invalid"   // fail the task with the cloud's message
 )
 
-// Scope is what a failure concerns.
+// Scope is the part of a cloud that a failure concerns.
 type Scope string
 
 // The scopes: a machine type in every region and market, or everything in a region. The zero value lets the kind
@@ -167,11 +167,11 @@ type Rule struct {
 	By    string
 }
 
-// Bootstrap is what an agent needs to reach the broker. Tokens has one job-scoped, expiring token per node, by rank;
-// it is the only secret that a machine gets. Any is one token for all nodes, used where user data has no room for one
-// each; the machines then report their ranks themselves.
+// Bootstrap is the data with which an agent reaches the broker. Tokens has one job-scoped, expiring token per node, by
+// rank; it is the only secret that a machine gets. Any is one token for all nodes, used where user data has no room for
+// one each; the machines then report their ranks themselves.
 //
-// Mailbox is set if the broker has no address: it is what the agent needs to find the messages of its machine in a
+// Mailbox is set if the broker has no address: with it the agent finds the messages of its machine in a
 // bucket (package mailbox), and contains their key. Programs then has, by digest, the URLs from which agents' programs
 // are downloaded. Machines whose driver cannot pass them on are refused as Invalid.
 type Bootstrap struct {

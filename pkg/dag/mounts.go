@@ -66,7 +66,7 @@ func (t *Task) Mounts() bool {
 	return slices.ContainsFunc(t.Inputs, func(in Input) bool { return in.Mount != Copied })
 }
 
-// Bucket is who owns an input's bucket: the user or the job.
+// Bucket is the owner of an input's bucket: the user or the job.
 type Bucket string
 
 // The owners of buckets.

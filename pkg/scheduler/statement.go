@@ -39,7 +39,7 @@ func (st *Statement) Pipeline(t *TaskInfo, n *NodeInfo) {
 	st.ops = append(st.ops, op{kind: opPipeline, task: t})
 }
 
-// Evict makes a binding, bound or running task give back its resources.
+// Evict makes a binding, bound or running task release its resources.
 func (st *Statement) Evict(t *TaskInfo, by *JobInfo, why string) {
 	st.ops = append(st.ops, op{kind: opEvict, task: t, from: t.State, by: by, why: why})
 	st.s.evict(t)

@@ -1,4 +1,4 @@
-// Package mask hides secrets in what a task prints: the secret itself, each of its lines, and its forms in base64, in
+// Package mask hides secrets in a task's output: the secret itself, each of its lines, and its forms in base64, in
 // a URL and in JSON. It does not find other transformations, such as a secret printed backwards.
 package mask
 
@@ -157,7 +157,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes what was held back because it might have been the beginning of a secret.
+// Flush writes the text that was held back because it might have been the beginning of a secret.
 func (w *Writer) Flush() error {
 	if len(w.held) == 0 {
 		return nil

@@ -54,8 +54,8 @@ func (o overlay) options() string {
 		",redirect_dir=off,metacopy=off,index=off"
 }
 
-// possible mounts it without rclone to find out whether that works: a container may lack the permission, a kernel the
-// file system, and a disk a feature that the upper folder needs.
+// possible mounts the overlay without rclone to find out whether it works. It does not if a container lacks the
+// permission, if the kernel lacks the file system, or if the disk lacks a feature that the upper folder needs.
 func (o overlay) possible() bool {
 	if o.mount("") != nil {
 		return false

@@ -55,7 +55,7 @@ type Spec struct {
 	// remaining processes after both the supervisor and the owner were killed.
 	Marker string
 	// After is a command that runs once the whole tree has ended, for whatever reason, for at most AfterTimeout. It
-	// cleans up what is not a process. It does not run if the supervisor was killed too.
+	// cleans up resources other than processes. It does not run if the supervisor was killed too.
 	After []string
 	// Linger is the time between SIGTERM and SIGKILL for processes that still run when the first process has ended.
 	Linger time.Duration

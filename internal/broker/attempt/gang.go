@@ -39,9 +39,9 @@ func JoiningOf(u recordcache.Reader, job record.Job, index int, ofRole bool) ([]
 	return membersOf(u, job, slices.DeleteFunc(joining, func(i int) bool { return ofRole && spec.Lead(i) != index }))
 }
 
-// JoinedBefore returns the tasks that had joined a gang whose lost task has since been admitted again: the gang they
-// joined is gone. If other tasks of the gang kept running, it returns only those that joined the lost task's role. It
-// fails with ErrSkip if there are none.
+// JoinedBefore returns the tasks that had joined a gang before its lost task was admitted again: the gang that they
+// joined is gone. If other tasks of the gang kept running, it returns only the tasks that joined the lost task's role.
+// It fails with ErrSkip if there are none.
 func JoinedBefore(u recordcache.Reader, job record.Job, lost Member, gang []Member) ([]Member, error) {
 	before := func(m Member) bool { return m.Bought && m.Attempt.Admitted.Before(lost.Attempt.Admitted) }
 	joined, err := JoiningOf(u, job, lost.Task.Index, slices.ContainsFunc(gang, before))

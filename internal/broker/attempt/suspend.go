@@ -24,7 +24,7 @@ func DecideYield(l Losing, why record.Leaving, reason string, cfg config.Config,
 	}
 }
 
-// Holds reports whether a cluster is not being given back yet.
+// Holds reports whether a cluster is not being released yet.
 func Holds(cl record.Cluster) bool {
 	return cl.Outcome == "" && cl.State != record.ClusterDoomed && cl.State != record.ClusterReleasing
 }

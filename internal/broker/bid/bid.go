@@ -26,10 +26,11 @@ type Input struct {
 // maxTables is the maximum number of tables of a job. Tasks beyond it have no table: only the deadline decides.
 const maxTables = 32
 
-// Decide bids the on-demand price for each spot task: at that price a cloud takes a machine only because it needs it,
-// while a lower bid could lose the machine without the notice that leaving gives. The task's table tells when spot is
-// no longer worth its price, given the remaining work and time (WCSSI, equation 8, with on-demand as the
-// alternative). FinishBy tells when spot has to be left for the deadline.
+// Decide bids the on-demand price for each spot task. With this bid, a cloud takes a machine only if it needs the
+// machine; with a lower bid it could also take it when the price rises, without the notice that a task gets if the
+// broker makes it leave. The task's table tells when spot is no longer worth its price, given the remaining work and
+// time (WCSSI, equation 8, with on-demand as the alternative). FinishBy tells when spot has to be left for the
+// deadline.
 func Decide(ctx context.Context, in Input) (bids record.Bids, err error) {
 	n := len(in.Plan.Choice)
 	bids = record.Bids{Plan: in.Plan.Version, Table: make([]int32, n), USD: make([]float64, len(in.Markets))}

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Known returns what was learned about the jobs of a name; an empty History if nothing was.
+// Known returns the run times learned from jobs of a name; an empty History if there are none.
 func Known(u *txn.Unit, job string) (apitypes.History, error) {
 	h, _, err := recordcache.Get[apitypes.History](u, record.HistoryKey(job))
 	return h, err

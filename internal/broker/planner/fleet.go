@@ -32,8 +32,9 @@ type fleets struct {
 	mixed bool
 }
 
-// stop is the place of a task on a shared machine, and how long it takes in the model of the other tasks: from the end
-// of its last parent, or if the job is mixed from the start of its fleet. expected is the same with expected times.
+// stop is the place of a task on a shared machine. hours is the time until its end in the model of the other tasks:
+// from the end of its last parent or, if the job is mixed, from the start of its fleet. expected is the same with
+// expected times.
 type stop struct {
 	fleet           *fleet
 	place           int
@@ -57,8 +58,9 @@ func (f *fleets) inside(e dag.Edge) bool {
 	return from != nil && to != nil && from.fleet == to.fleet
 }
 
-// layers is how often the tasks must be passed in the order of the job until all have their times: the starts of fleets
-// are not in this order, and each pass finds those that depend on others whose times are known.
+// layers returns how many passes over the tasks, in the order of the job, give all tasks their times. One pass is not
+// enough, because the starts of fleets are not in this order: each pass computes the times of tasks that depend on
+// tasks whose times are known.
 func (f *fleets) layers() int {
 	if f == nil || !f.mixed {
 		return 1

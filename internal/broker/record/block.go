@@ -41,7 +41,7 @@ func BlockExpires(b apitypes.Block) time.Time { return b.Until.Add(forgetAfter *
 // forgetAfter is how long an ended block is kept, in multiples of its duration.
 const forgetAfter = 4
 
-// WhereBlocked formats what is blocked for users: aws/us-east-1/use1-az1 m5.xlarge on-demand, or for lack of quota,
+// WhereBlocked formats a blocked location for users: aws/us-east-1/use1-az1 m5.xlarge on-demand, or for lack of quota,
 // azure/eastus quota cores on-demand.
 func WhereBlocked(b apitypes.Block) string {
 	place := b.Cloud

@@ -17,7 +17,7 @@ func OrSkip(err error) error {
 var ErrGone = errors.New("broker: the attempt has ended")
 
 // ErrMachine means that the caller of hello is not the machine that was launched, or does not prove it.
-var ErrMachine = errors.New("this is not known to be the machine that was launched")
+var ErrMachine = errors.New("the caller is not proven to be the launched machine")
 
 // ErrEarly means that a machine calls before its launch is recorded: it should call again.
 var ErrEarly = errors.New("the launch of this machine is not recorded yet")

@@ -54,7 +54,7 @@ type Task struct {
 	Gang string `json:"gang,omitempty"`
 	// Alone means that a task of a gang restarts alone, while the others continue.
 	Alone bool `json:"alone,omitempty"`
-	// Joins is the gang that its own gang joins with more machines while it runs.
+	// Joins is the running gang that the task joins with additional machines; empty means none.
 	Joins string `json:"joins,omitempty"`
 	// YieldedTo are the claims that it was stopped for, one for each time.
 	YieldedTo []string `json:"yieldedTo,omitempty"`

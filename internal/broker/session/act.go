@@ -76,7 +76,7 @@ func (s *Session) replan(a *admission) (d record.Decision) {
 	return d
 }
 
-// admitted admits a task: the task leaves the queue and holds quota and budget until capacity.freed gives them back.
+// admitted admits a task: the task leaves the queue and holds quota and budget until capacity.freed releases them.
 func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	choice := a.plan.Of(a.waiting.Task)
 	if a.lead != nil {

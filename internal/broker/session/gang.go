@@ -23,7 +23,7 @@ const (
 	// GangItems is the number of transaction items for admitting one task of a gang: waiting entry, task, attempt and
 	// event.
 	GangItems = 4
-	// GangLeaveItems is the number of items for one task that gives back its machines: cluster, attempt, task, waiting
+	// GangLeaveItems is the number of items for one task that releases its machines: cluster, attempt, task, waiting
 	// entry, pool partition and event.
 	GangLeaveItems = 6
 	// GangOtherItems is the number of other items in a transaction that admits a gang while handling one event: the

@@ -178,7 +178,7 @@ func (x *scene) addHeld(clusters map[string]holding, canGo func(holding) bool) {
 		h := clusters[id]
 		use := x.more.held(1, h.Cluster.VCPU, h.Attempt.Hold)
 		if !x.represent(h.queue, h.Job, use) {
-			continue // it has been given back in the meantime
+			continue // it was released in the meantime
 		}
 		j := held(id, record.Leaf(h.queue), use)
 		j.Namespace = x.namespaceOf(h.Job)

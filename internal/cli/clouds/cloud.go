@@ -344,7 +344,7 @@ func (a app) removeCloud(ctx context.Context, name, state string, forget bool) e
 	return nil
 }
 
-// clear deletes what was created in a cloud, unless machines run there.
+// clear deletes the resources created in a cloud, unless machines run there.
 func (a app) clear(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) error {
 	running, err := machinesOf(ctx, k, r)
 	if err != nil {

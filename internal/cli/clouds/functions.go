@@ -45,7 +45,7 @@ func (a app) prepareForFunctions(ctx context.Context, k cloudkit.Kit, r cloudkit
 	return err
 }
 
-// removeForFunctions deletes what was created for a deployment, unless its machines run there.
+// removeForFunctions deletes the resources created for a deployment, unless its machines run there.
 func (a app) removeForFunctions(ctx context.Context, name string, f cloudkit.Functions, state string) error {
 	k, err := a.kit(name)
 	if err != nil {

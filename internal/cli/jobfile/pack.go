@@ -19,7 +19,7 @@ type Limits struct {
 func LimitFlags(c *cobra.Command) *Limits {
 	l := &Limits{size: pack.DefaultBytes}
 	c.Flags().Var(&l.size, "pack-size", "maximum size of a folder of code or files to pack")
-	c.Flags().IntVar(&l.files, "pack-files", pack.DefaultFiles, "maximum number of files in it")
+	c.Flags().IntVar(&l.files, "pack-files", pack.DefaultFiles, "maximum number of files in such a folder")
 	return l
 }
 

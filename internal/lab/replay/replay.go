@@ -53,7 +53,7 @@ type Report struct {
 	GPUs     int     `json:"gpus"`
 	Pods     int     `json:"pods"`
 	Placed   int     `json:"placed"`
-	Unplaced int     `json:"unplaced"` // still waiting when no more pods came and nothing could change
+	Unplaced int     `json:"unplaced"` // pods that still waited when no more pods came and nothing could change
 	Evicted  int     `json:"evicted"`  // number of evictions
 	Sessions int     `json:"sessions"`
 	Hours    float64 `json:"hours"` // of virtual time

@@ -389,7 +389,7 @@ func (w *world) poll(ctx context.Context, fn string) int {
 	}
 	for _, m := range batch.Records {
 		if !failed[m.MessageId] {
-			_, _ = w.queues.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: queue, ReceiptHandle: aws.String(m.ReceiptHandle)}) // or gone
+			_, _ = w.queues.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: queue, ReceiptHandle: aws.String(m.ReceiptHandle)})
 		}
 	}
 	return len(batch.Records)

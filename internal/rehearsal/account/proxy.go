@@ -121,7 +121,7 @@ func (p *Proxy) Refused() (launches, injected int) {
 
 var credential = regexp.MustCompile(`Credential=([^/]+)/\d+/([^/]+)/([^/]+)/aws4_request`)
 
-// caller is who signed a request and for which service, according to its signature.
+// caller is the signer of a request and the service for which it was signed, according to the signature.
 type caller struct {
 	key, Region, service string
 	granted              bool // signed in the URL, which the function gave to the sender

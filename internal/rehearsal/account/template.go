@@ -52,8 +52,8 @@ func readTemplate(s deploy.Stack) (*Template, error) {
 	return t, nil
 }
 
-// writeFor writes the template for the emulator, without the types that are set aside, into dir, and returns the stack
-// with it.
+// writeFor writes the template for the emulator, without the types that setAside matches, into dir, and returns the
+// stack with it.
 func (t *Template) writeFor(s deploy.Stack, dir string) (deploy.Stack, error) {
 	var first, rest []string
 	for id, r := range t.rawResources() {
@@ -91,7 +91,7 @@ func (t *Template) writeFor(s deploy.Stack, dir string) (deploy.Stack, error) {
 // references are objects. Such resources are created first.
 func byName(typ string) bool { return typ == "AWS::Events::EventBus" }
 
-// without resolves references to types that are set aside, and leaves all others to the emulator.
+// without resolves references to types that setAside matches, and leaves all others to the emulator.
 func (t *Template) without(v any) any {
 	switch v := v.(type) {
 	case []any:

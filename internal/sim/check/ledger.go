@@ -46,7 +46,7 @@ func (c *Checker) checkLedger(s *Job) {
 		c.Violatef(InvLedger, "%s counts %d outstanding attempts, but there are %d", s.ID, l.Outstanding, open)
 	}
 	if math.Abs(l.ReservedUSD-reserved) > Rounding || math.Abs(l.SpentUSD-spent) > Rounding {
-		c.Violatef(InvLedger, "%s has set aside %.6f USD and spent %.6f, but its attempts %.6f and %.6f", s.ID,
+		c.Violatef(InvLedger, "%s has reserved %.6f USD and spent %.6f, but its attempts %.6f and %.6f", s.ID,
 			l.ReservedUSD, l.SpentUSD, reserved, spent)
 	}
 }

@@ -73,7 +73,7 @@ func (c *Checker) checkMonths() {
 	for _, name := range m.changed {
 		q := c.queues[name]
 		if aside := c.asideOf(name); math.Abs(q.Month.ReservedUSD-aside) > Rounding {
-			c.Violatef(InvMonth, "queue %s counts %.6f USD as set aside, but its attempts %.6f", name,
+			c.Violatef(InvMonth, "queue %s counts %.6f USD as reserved, but its attempts %.6f", name,
 				q.Month.ReservedUSD, aside)
 		}
 		if math.Abs(q.Month.SpentUSD-m.spent[name]) > Rounding {
@@ -91,7 +91,7 @@ func (c *Checker) checkMonths() {
 			if most := q.Max[apitypes.USDPerMonth]; most > 0 {
 				c.Count("a month's budget is kept")
 				if sum := c.monthOf(q, month); sum > most+Rounding {
-					c.Violatef(InvMonth, "queue %s may cost %.6f USD in %s, and %.6f are spent and set aside", name,
+					c.Violatef(InvMonth, "queue %s may cost %.6f USD in %s, and %.6f are spent and reserved", name,
 						most, month, sum)
 				}
 			}

@@ -217,9 +217,9 @@ func (c *Checker) Ended(m *Machine) {
 	}
 }
 
-// ownedWithin is how long a machine may run that nothing needs: until it is listed, the next reconcile that gets
-// through, and a terminate that does. Time in which its cloud takes no calls, or a function that would end it gets no
-// messages, does not count.
+// ownedWithin is the maximum time for which a machine may run that no record needs. The machine must be listed, a
+// reconcile must get through, and then a terminate call. Time in which the cloud accepts no calls does not count, nor
+// time in which the function that would end the machine gets no messages.
 const ownedWithin = 45 * time.Minute
 
 // lookEvery is how often all machines are checked.

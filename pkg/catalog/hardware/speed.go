@@ -27,8 +27,8 @@ type Speed struct {
 	Slow float64
 	// Measured means that this type itself was measured.
 	Measured bool
-	// Baseline is the share of each vCPU that a burstable or shared-core type may use without limit, which Typical
-	// contains; 1 for other types.
+	// Baseline is the share of each vCPU that a burstable or shared-core type may use without limit; 1 for other types.
+	// Typical already includes it.
 	Baseline float64
 	// Threads is the number of vCPUs that a measured type has; 0 if it was not measured.
 	Threads float64

@@ -47,7 +47,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	if machines, err := r.existing(ctx, spec); err != nil || len(machines) > 0 {
 		return machines, err
 	}
-	c.setHome(spec.Cluster, r.name) // all its machines are there: to end it, no other region is asked
+	c.setHome(spec.Cluster, r.name) // all its machines are in this region: no other is asked to end it
 	machines, err := r.run(ctx, spec)
 	if err != nil {
 		return nil, err

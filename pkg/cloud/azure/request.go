@@ -36,7 +36,7 @@ const (
 	maxTag  = 256
 )
 
-// template is what all machines of a cluster share.
+// template has the properties that all machines of a cluster share.
 type template struct {
 	spec   cloud.LaunchSpec
 	subnet string

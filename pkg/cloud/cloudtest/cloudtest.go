@@ -313,7 +313,7 @@ func launchAndTerminateMeet(s *suite) {
 				s.Errorf("terminate: %v", err)
 			}
 		})
-		// In any order: once a terminate has returned after the launch did, no machine exists.
+		// Launch and terminate run at the same time. When both have returned, and terminate last, no machine exists.
 		s.terminate(spec.Cluster)
 	}
 	s.empty()

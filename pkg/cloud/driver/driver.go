@@ -1,5 +1,5 @@
-// Package driver is what the cloud drivers share: validation before the first request, the list of ended clusters, the
-// boot script of a machine, and a lock per cluster.
+// Package driver is the common part of the cloud drivers: validation before the first request, the list of ended
+// clusters, the boot script of a machine, and a lock per cluster.
 package driver
 
 import (

@@ -142,7 +142,7 @@ func isOn(p *corev1.Pod) bool {
 	return p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
-// usedBy returns what pods use on each node.
+// usedBy returns the resources that pods use on each node.
 func usedBy(pods []corev1.Pod) map[string]use {
 	used := map[string]use{}
 	for i := range pods {

@@ -33,7 +33,7 @@ func resourceOf(share string) corev1.ResourceName {
 
 func (s Shape) resource() corev1.ResourceName { return resourceOf(s.Part) }
 
-// room returns what a pod of the shape uses.
+// room returns the resources that a pod of the shape uses.
 func (s Shape) room() Room { return Room{int64(s.VCPU * 1000), int64(s.GiB * (1 << 30)), s.GPUs, 1} }
 
 // sharesOf returns the resources of a list that are parts of GPUs, with their quantities.

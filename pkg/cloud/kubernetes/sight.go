@@ -40,7 +40,7 @@ func placed(p *corev1.Pod) bool {
 	return p.Spec.NodeName != ""
 }
 
-// podUsage is what one pod uses on a node.
+// podUsage is the use of a node by one pod.
 type podUsage struct {
 	node string
 	use  use

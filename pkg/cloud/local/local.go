@@ -167,7 +167,7 @@ func (h *Host) open() error {
 	return h.openState()
 }
 
-// state is what a host stores in addition to its clusters.
+// state is the data that a host stores in addition to its clusters.
 type state struct {
 	Start     time.Time       `json:"start"`               // virtual
 	Behaviour json.RawMessage `json:"behaviour,omitempty"` // what a Remembering behaviour saved

@@ -212,9 +212,9 @@ func (m *machine) stop(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// stopRemoved ends a machine whose files were removed, perhaps with the whole state folder, while it ran: neither lock
-// nor identity show its processes any more. The agent ends what its task started; the rest has the machine's name in
-// its environment.
+// stopRemoved ends a machine whose files were removed while it ran, perhaps with the whole state folder: neither the
+// lock nor the identity shows its processes any more. The agent ends the processes of its task. All other processes are
+// found by the machine's name in their environment.
 func (m *machine) stopRemoved(ctx context.Context, grace time.Duration) {
 	m.cluster.host.mu.Lock()
 	id := m.agent

@@ -108,7 +108,7 @@ func yamlMessage(err error) string {
 	})
 }
 
-// rule defines what happens to some launches.
+// rule defines the fate of some launches.
 type rule struct {
 	Match  match    `yaml:"match"`
 	From   duration `yaml:"from"`

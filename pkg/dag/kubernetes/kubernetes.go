@@ -36,7 +36,7 @@ type reader struct {
 	first      *asked             // of the first workload
 }
 
-// asked is what a workload says about its queue and priority. A job has one of each.
+// asked is the queue and the priority that a workload requests. A job has one of each.
 type asked struct {
 	of       string // the workload
 	queue    string // empty is the default queue

@@ -210,7 +210,7 @@ func buildSchema() object {
 	boolean := object{"type": "boolean"}
 	output := record([]string{"name"}, object{
 		"name": ref("name"),
-		"path": with(inside, "what to save, below $TRADEWIND_OUTPUT; all of it if omitted"),
+		"path": with(inside, "the path to save, below $TRADEWIND_OUTPUT; everything if omitted"),
 		"uri":  with(line, "also copy it there"),
 		"size": ref("size"),
 	})
@@ -232,7 +232,7 @@ func buildSchema() object {
 		record([]string{"from"}, object{
 			"from":   with(ref("taskName"), "the task whose output is read; this task waits for it"),
 			"each":   with(boolean, "both tasks are arrays: each member reads from the member with its index"),
-			"output": with(ref("name"), "the output; all if omitted"),
+			"output": with(ref("name"), "the output to read; all outputs if omitted"),
 		}),
 	}}
 	after := object{"oneOf": []any{

@@ -12,8 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
-// TestStories runs testdata/stories. The command members prints the tasks with what their arrays add. read prints the job that it reads in the native format, with
-// warnings and secrets, or the error; where is a further command.
+// TestStories runs testdata/stories. Command "read" prints the job that it reads in the native format, with warnings
+// and secrets, or the error. Command "where" prints positions. Command "members" prints the tasks with the fields that
+// their arrays add.
 func TestStories(t *testing.T) {
 	dagtest.Stories(t, native.Parse, map[string]func(*testing.T, *dag.Job) string{"read": told, "members": members})
 }

@@ -52,8 +52,8 @@ func (r *reader) checkSteps(script string) error {
 	return all.Err()
 }
 
-// warnMissing warns about what the script uses and will not find: modules, and variables that Slurm sets and that are
-// not set here.
+// warnMissing warns about parts that the script uses and will not find: modules, and variables that Slurm sets and that
+// are not set here.
 func (r *reader) warnMissing(script string, nodes int) {
 	text := withoutComments(script)
 	if m := modules.FindStringSubmatchIndex(text); m != nil {

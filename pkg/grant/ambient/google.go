@@ -65,7 +65,7 @@ func byIAM(ctx context.Context, tokens oauth2.TokenSource, endpoint, account str
 	return gcsgrant.ByIAM(oauth2.NewClient(context.WithoutCancel(ctx), tokens), endpoint, account)
 }
 
-// googleFile is the part of a credentials file that says who signs.
+// googleFile is the part of a credentials file that names the signer.
 type googleFile struct {
 	Type   string          `json:"type"`
 	Email  string          `json:"client_email"`

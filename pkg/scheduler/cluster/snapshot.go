@@ -135,7 +135,7 @@ type Task struct {
 	Ends      time.Time // expected end; zero is unknown
 }
 
-// Spec is what a task requires of a node.
+// Spec is the requirements of a task on a node.
 type Spec struct {
 	Request Vector
 	// Devices is the number of different GPUs; Share is needed on each, in thousandths, 0 is Whole.

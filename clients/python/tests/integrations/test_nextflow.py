@@ -69,7 +69,7 @@ class Nextflow:
 
 @pytest.fixture(scope="session")
 def nextflow(tmp_path_factory: pytest.TempPathFactory) -> Nextflow:
-    """Nextflow with the plugin that it fetches itself, or finds where its own variable says that plugins are."""
+    """Nextflow with its plugin, which it downloads or finds in the folder that NXF_PLUGINS_DIR names."""
     home = tmp_path_factory.mktemp("nextflow")
     name, version = PLUGIN
     plugins = Path(os.environ.get("NXF_PLUGINS_DIR", INSTALLED / "plugins"))

@@ -79,7 +79,7 @@ func seriesOf(family string) string {
 
 // QuotaClass returns the class of machine types that share a vCPU quota with this one: standard, g, p, inf, trn, x, f,
 // dl, hpc or u. It is "" if the type has a separate quota. On demand, P5 and P6 count against the quota of all P types;
-// their spot requests have a quota of their own, p5.
+// their spot requests have a separate quota, p5.
 //
 // Source: Service Quotas, Amazon EC2: "Running On-Demand P instances", "All P4, P3 and P2 Spot Instance Requests",
 // "All P5 Spot Instance Requests", and the same names for the other classes.

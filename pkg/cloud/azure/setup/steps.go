@@ -285,7 +285,7 @@ func (s *Setup) identity() Step {
 	}
 }
 
-// Identity is the identity that buys for a broker elsewhere.
+// Identity is the Azure identity of a broker that runs outside of Azure; it buys the machines.
 type Identity struct {
 	Client string // its application's ID
 	Object string // object ID, for role assignments

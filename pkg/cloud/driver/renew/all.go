@@ -33,7 +33,7 @@ type Report struct {
 	Kept []string `json:"kept,omitempty"` // the parts that were not renewed although the rest was, and why
 }
 
-// Diff is what changed in a cloud's offers. An offer counts once per market.
+// Diff is the changes of a cloud's offers. An offer counts once per market.
 type Diff struct {
 	New     int      `json:"new"`
 	Gone    int      `json:"gone"`
@@ -102,7 +102,7 @@ const maxChanges = 10
 // minChange is the smallest relative price change that counts: catalogues store more digits than clouds do.
 const minChange = 1e-6
 
-// Compare returns what changed in a cloud's offers from one catalogue to another.
+// Compare returns the changes of a cloud's offers from one catalogue to another.
 func Compare(before, after *catalog.Catalog, cloud string) (d Diff) {
 	of := func(o *catalog.Offer) bool { return o.Cloud == cloud }
 	was, is := prices(before, of), prices(after, of)

@@ -1,4 +1,4 @@
-// Package dagtest has what the tests of the readers share: tests of the valid and invalid files in testdata, fuzz
+// Package dagtest has the common part of the readers' tests: tests of the valid and invalid files in testdata, fuzz
 // tests, and generators of jobs.
 package dagtest
 

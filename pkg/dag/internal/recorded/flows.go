@@ -100,8 +100,8 @@ func (f *FileFlows) connect(j *dag.Job, explicit []dag.Edge) (int, error) {
 	return 0, nil
 }
 
-// manyWriters is the number of writers of one file from which the reader's parents are looked up among the writers,
-// instead of the writers among the parents.
+// manyWriters is the number of writers of one file above which the importer looks up the parents of a reader among the
+// writers, instead of the writers among the parents.
 const manyWriters = 256
 
 // fileConnector adds the edges to each task in turn.
