@@ -150,6 +150,10 @@ rehearse-clouds: rehearse-clouds-setup ## One job across emulated AWS, Google Cl
 rehearse-clouds-chaos: rehearse-clouds-setup #: The same, with functions killed at random moments and every tenth call failing (SEED=1)
 	$(REHEARSAL)/rehearse -clouds -assembly $(REHEARSAL)/cdk-clouds.out -assets $(REHEARSAL) -chaos -seed $(or $(SEED),1)
 
+.PHONY: rehearse-first-hour
+rehearse-first-hour: emulators ## A user's first hour with each cloud, on emulators: add, check, first job, interruption, stock-out, quota, a killed broker, remove
+	$(GO) test ./cmd/tradewind -run TestFirstHour -count 1 -v -timeout 60m
+
 .PHONY: rehearse-kube
 rehearse-kube: kube build #: One job on two Kubernetes clusters: a full one, one that grows, a drain, and a broker that is killed ten times (SEED=1)
 	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)

@@ -21,8 +21,8 @@ var sold = []line{
 	{"aws", "us-east-1", "use1-az1", "m5.large", 2, 8, "", 0.096, 0},
 	{"aws", "us-east-1", "use1-az2", "m5.2xlarge", 8, 32, "", 0.384, 0.30},
 	{"gcp", googleRegion, googleZone, "n2-standard-4", 4, 16, "", 0.12, 0},
-	{"gcp", googleRegion, googleZone, "n2-standard-16", 16, 64, "", 0.60, 0.05}, // for the job in the bucket
-	{"gcp", googleRegion, "us-central1-b", "n2-standard-16", 16, 64, "", 0.62, 0.06},
+	{"gcp", googleRegion, googleZone, "n2-standard-16", 16, 64, "", 0.60, 0.35}, // for the job in the bucket
+	{"gcp", googleRegion, "us-central1-b", "n2-standard-16", 16, 64, "", 0.62, 0.36},
 	{"azure", azureRegion, "", "Standard_D4s_v5", 4, 16, "", 0.17, 0},
 	{"azure", azureRegion, "", "Standard_D8s_v5", 8, 32, "", 0.39, 0.06},
 	{"lambda", lambdaRegion, "", "gpu_1x_a10", 30, 200, "A10", 0.75, 0},
