@@ -242,6 +242,9 @@ var harmless = []string{
 	"spot_recovery: is not acted on: the plan decides where to move",
 	"runtime_version: is not acted on: the TPU has the default runtime",
 	"gcp_queued_resource: is not acted on: the broker waits for capacity",
+	"does not name the store of the bucket, so it is s3",
+	"is copied to $TRADEWIND_INPUTS before the task starts",
+	"uses $SECRETE_BUCKET_NAME, a secret, which cannot be part of a name: use envs", // run refuses it: it has no value
 }
 
 func TestPublicSkyPilotFilesDropNothing(t *testing.T) {
