@@ -15,6 +15,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
@@ -119,12 +120,6 @@ func scheduling(o apitypes.Offer, t machineType) *compute.Scheduling {
 	return s
 }
 
-// hyperdiskFamilies boot only from Hyperdisk (Compute Engine documentation, "Machine type comparison").
-var hyperdiskFamilies = map[string]bool{
-	"c4": true, "c4a": true, "c4d": true, "n4": true, "n4a": true, "n4d": true, "x4": true, "a4": true,
-	"a4x": true, "g4": true, "h4d": true, "m4": true,
-}
-
 // maxDiskGiB is the largest boot disk (Compute Engine documentation, "Persistent Disk").
 const maxDiskGiB = 65536
 
@@ -134,9 +129,8 @@ func (c *Cloud) disk(spec cloud.LaunchSpec, img image) *compute.AttachedDisk {
 	if !(gib > 0) {
 		gib = c.cfg.DiskGiB
 	}
-	family, _, _ := strings.Cut(spec.Offer.InstanceType, "-")
 	kind := "pd-balanced"
-	if hyperdiskFamilies[family] || strings.HasPrefix(spec.Offer.InstanceType, "a3-ultragpu") {
+	if quotas.GoogleUsesHyperdisk(spec.Offer.InstanceType) {
 		kind = "hyperdisk-balanced"
 	}
 	return &compute.AttachedDisk{

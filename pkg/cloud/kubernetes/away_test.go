@@ -1,6 +1,7 @@
 package kubernetes_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/bus"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
@@ -45,6 +47,27 @@ func met(create func(*corev1.Pod) error) *kubernetes.Cloud {
 		LookEvery: 20 * time.Millisecond, BindWithin: 2 * time.Second, StartWithin: 2 * time.Second,
 		Places: []kubernetes.Place{{Name: "one", Client: client, Namespace: namespace}},
 	})
+}
+
+func TestExhaustedQuotaNamesTheMachinesThatShareIt(t *testing.T) {
+	for requested, want := range map[string]string{
+		"requests.nvidia.com/gpu=1":                quotas.Devices,
+		"limits.nvidia.com/gpu=1,nvidia.com/gpu=1": quotas.Devices,
+		"requests.cpu=1,requests.nvidia.com/gpu=1": quotas.Region,
+		"pods=1":       quotas.Region,
+		"count/pods=1": quotas.Region,
+		"limits.memory=4Gi,requests.ephemeral-storage=1Gi": quotas.Region,
+	} {
+		c := met(func(p *corev1.Pod) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, p.Name, fmt.Errorf(
+				"exceeded quota: team, requested: %s, used: x=400, limited: x=400", requested))
+		})
+		_, err := c.Launch(t.Context(), spec("a", 1))
+		var e *cloud.Error
+		if !errors.As(err, &e) || e.Kind != cloud.Quota || e.Class != want {
+			t.Errorf("%s: %+v, want %s", requested, e, want)
+		}
+	}
 }
 
 // A refusal of a thousand pods must give a short message: one that is larger than an event would stop the broker.

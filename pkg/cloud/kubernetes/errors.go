@@ -3,12 +3,15 @@ package kubernetes
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tradewind-broker/tradewind/internal/base/lazyregexp"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -64,7 +67,7 @@ func Typed(err error) error { //nolint:gocyclo // a line for each refusal
 		}
 	case apierrors.IsForbidden(err) && strings.Contains(said, "exceeded quota"),
 		apierrors.IsForbidden(err) && strings.Contains(said, "failed quota"):
-		e.Kind, e.Code = cloud.Quota, codeQuota
+		e.Kind, e.Code, e.Class = cloud.Quota, codeQuota, quotaGroup(said)
 	case apierrors.IsForbidden(err) && strings.Contains(said, "violates PodSecurity"):
 		e.Kind, e.Code = cloud.Invalid, codeSecurity
 	case apierrors.IsForbidden(err) && (strings.Contains(said, "usage per") || strings.Contains(said, "LimitRange")):
@@ -79,6 +82,28 @@ func Typed(err error) error { //nolint:gocyclo // a line for each refusal
 	}
 	return e
 }
+
+// requested matches the exhausted resources in the message of the plugin ResourceQuota.
+var requested = lazyregexp.New(`requested: ([^ ]+?)(?:, [a-z]+: |$)`)
+
+// quotaGroup returns the machines that share an exhausted ResourceQuota: those with accelerators if only such devices
+// are exhausted, and otherwise all machines of the cluster, because all pods are in one namespace.
+func quotaGroup(message string) string {
+	m := requested.FindStringSubmatch(message)
+	if m == nil {
+		return quotas.Region
+	}
+	for _, amount := range strings.Split(m[1], ",") {
+		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(amount, "requests."), "limits."), "=")
+		if !slices.Contains(deviceNames, name) {
+			return quotas.Region
+		}
+	}
+	return quotas.Devices
+}
+
+// deviceNames are the resources of accelerators.
+var deviceNames = []string{"nvidia.com/gpu", "amd.com/gpu", "google.com/tpu"}
 
 const namespaceTerminating metav1.CauseType = "NamespaceTerminating"
 

@@ -16,9 +16,11 @@ import (
 )
 
 // Groups that contain all machines of a region, or of an account, on both markets: their number, addresses or disks.
+// Devices are the machines of a Kubernetes cluster with accelerators. A cluster is a region.
 const (
 	Region  = "machines"
 	Account = "account"
+	Devices = "devices"
 )
 
 // Names of Azure's quotas of all vCPUs in a region, on demand and spot. Spot machines do not count against the quotas
@@ -63,6 +65,26 @@ func GoogleCPUs(instanceType string) []string {
 	return metrics
 }
 
+// Names of Google Cloud's quotas of disk space in a region, which machines on both markets share: of SSD and balanced
+// persistent disks, and of balanced Hyperdisks (Compute Engine documentation, "Disk quotas").
+const (
+	GoogleSSD       = "SSD_TOTAL_GB"
+	GoogleHyperdisk = "HDB_TOTAL_GB"
+)
+
+// hyperdiskFamilies boot only from Hyperdisk (Compute Engine documentation, "Machine type comparison").
+var hyperdiskFamilies = map[string]bool{
+	"c4": true, "c4a": true, "c4d": true, "n4": true, "n4a": true, "n4d": true, "x4": true, "a4": true,
+	"a4x": true, "g4": true, "h4d": true, "m4": true,
+}
+
+// GoogleUsesHyperdisk reports whether a machine type boots from a balanced Hyperdisk. Others boot from a balanced
+// persistent disk.
+func GoogleUsesHyperdisk(instanceType string) bool {
+	family, _, _ := strings.Cut(instanceType, "-")
+	return hyperdiskFamilies[family] || strings.HasPrefix(instanceType, "a3-ultragpu")
+}
+
 // GoogleTPUs returns the group of a TPU's version: tpu-v3 of tpu-v3-8. Google's names differ by version and market.
 func GoogleTPUs(instanceType string) string {
 	if i := strings.LastIndexByte(instanceType, '-'); i > 0 {
@@ -105,6 +127,8 @@ func Counts(group string, o apitypes.Offer) bool {
 		return group == AzureSpot && o.Spot || !o.Spot && (group == AzureCores || group == AzureFamily(o.InstanceType))
 	case "gcp":
 		return countsOnGoogle(group, o)
+	case "kubernetes":
+		return group == Devices && o.Accelerator != ""
 	}
 	return false
 }
@@ -117,6 +141,8 @@ func countsOnGoogle(group string, o apitypes.Offer) bool {
 		return !tpu
 	case "GPUS" + allRegions:
 		return !tpu && o.Accelerator != ""
+	case GoogleSSD, GoogleHyperdisk:
+		return !tpu && GoogleUsesHyperdisk(o.InstanceType) == (group == GoogleHyperdisk)
 	}
 	if tpu {
 		return group == GoogleTPUs(o.InstanceType)
@@ -140,7 +166,7 @@ func Extent(group string, o apitypes.Offer) (region, market string) {
 	switch {
 	case group == Account:
 		return "", ""
-	case group == Region:
+	case group == Region, group == Devices, group == GoogleSSD, group == GoogleHyperdisk:
 		return o.Region, ""
 	case o.Cloud != "gcp":
 		return o.Region, market

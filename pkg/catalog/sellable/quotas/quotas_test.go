@@ -25,6 +25,16 @@ func TestMachinesCountAgainstTheirQuotas(t *testing.T) {
 		want  bool
 	}{
 		{"standard", offer("aws", "m5.large", false), true},
+		{"SSD_TOTAL_GB", offer("gcp", "n2-standard-4", true), true},
+		{"SSD_TOTAL_GB", offer("gcp", "n4-standard-4", false), false},
+		{"HDB_TOTAL_GB", offer("gcp", "n4-standard-4", false), true},
+		{"HDB_TOTAL_GB", offer("gcp", "a3-ultragpu-8g", false), true},
+		{"HDB_TOTAL_GB", offer("gcp", "a3-highgpu-8g", false), false},
+		{"SSD_TOTAL_GB", offer("gcp", "tpu-v3-8", false), false},
+		{"devices", gpu(offer("kubernetes", "node", false), "A100"), true},
+		{"devices", offer("kubernetes", "node", false), false},
+		{"devices", gpu(offer("aws", "p4d.24xlarge", false), "A100"), false},
+		{"machines", offer("kubernetes", "node", false), true},
 		{"standard", offer("aws", "p3.2xlarge", false), false},
 		{"p5", offer("aws", "p5.48xlarge", true), true},
 		{quotas.AzureCores, d, true},
@@ -102,6 +112,21 @@ func TestAzureFamilies(t *testing.T) {
 	} {
 		if got := quotas.AzureFamily(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestQuotasOfDisksAndNamespacesLimitBothMarkets(t *testing.T) {
+	for _, c := range []struct {
+		group string
+		offer apitypes.Offer
+	}{
+		{"SSD_TOTAL_GB", offer("gcp", "n2-standard-4", true)}, {"SSD_TOTAL_GB", offer("gcp", "n2-standard-4", false)},
+		{"HDB_TOTAL_GB", offer("gcp", "n4-standard-4", false)}, {"devices", offer("kubernetes", "node", false)},
+		{"machines", offer("kubernetes", "node", true)},
+	} {
+		if region, market := quotas.Extent(c.group, c.offer); region != "r1" || market != "" {
+			t.Errorf("%s: region %q, market %q", c.group, region, market)
 		}
 	}
 }
