@@ -124,7 +124,8 @@ func (a *remoteCloud) Machines(ctx context.Context, cluster string) ([]cloud.Mac
 	list, err := a.Cloud.Machines(ctx, cluster)
 	ended := map[string]bool{}
 	for _, m := range list {
-		if m.State != cloud.Terminated || m.Reason == "" {
+		// A machine that has shut itself down may be listed until it is deleted.
+		if m.State != cloud.Terminated && m.State != cloud.Terminating || m.Reason == "" {
 			continue
 		}
 		ended[m.ID] = true
@@ -203,16 +204,7 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 	if err != nil || len(h.opt.Clouds) == 0 {
 		return b, err
 	}
-	mailCloud := ""
-	if h.opt.PublicURL == "" {
-		b.mail = &mail{deployment: deployment, state: h.state, programs: h.opt.Programs, known: map[string]bool{}}
-		b.endpoint = mailEndpoint(deployment)
-		mailCloud, b.mail.bucket, err = MailStore(h.opt.Clouds)
-	} else {
-		b.publicURL, err = PublicURL(h.opt.PublicURL)
-		b.endpoint = b.publicURL
-	}
-	if err != nil {
+	if err := h.chooseCarrier(b, deployment); err != nil {
 		return nil, err
 	}
 	for _, c := range h.opt.Clouds {
@@ -238,7 +230,7 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 				b.data[url] = o.Data
 			}
 		}
-		if c.Kit.Name == mailCloud {
+		if b.mail != nil && c.Kit.Name == b.mail.cloud {
 			b.mail.store = o.Data
 		}
 		if o.Refresh != nil {
@@ -265,9 +257,22 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 		}
 	}
 	if b.mail != nil && b.mail.store == nil {
-		return nil, fmt.Errorf("cloud %s: %w", mailCloud, errNoMail)
+		return nil, fmt.Errorf("cloud %s: %w", b.mail.cloud, errNoMail)
 	}
 	return b, nil
+}
+
+// chooseCarrier sets how machines call this host: at its public URL, or through a bucket.
+func (h *Host) chooseCarrier(b *boughtClouds, deployment string) (err error) {
+	if h.opt.PublicURL != "" {
+		b.publicURL, err = PublicURL(h.opt.PublicURL)
+		b.endpoint = b.publicURL
+		return err
+	}
+	b.mail = &mail{deployment: deployment, state: h.state, programs: h.opt.Programs, known: map[string]bool{}}
+	b.endpoint = mailEndpoint(deployment)
+	b.mail.cloud, b.mail.bucket, err = MailStore(h.opt.Clouds)
+	return err
 }
 
 // names returns the names of the clouds, sorted.

@@ -44,6 +44,7 @@ func OwnObject(bucket, uri string) bool {
 
 // mail connects bought machines with a broker that has no public URL, through a bucket.
 type mail struct {
+	cloud      string // that has the bucket
 	bucket     string // URL: s3://NAME
 	deployment string
 	store      grant.Store
@@ -83,6 +84,9 @@ func MailStore(clouds []Bought) (cloudName, bucket string, err error) {
 // newDesk creates the desk that answers the messages with the host's API.
 func (h *Host) newDesk(key []byte) {
 	m := h.bought.mail
+	if m == nil {
+		return
+	}
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("mailboxes")) // never fails
 	m.desk = desk.New(desk.Config{
@@ -105,8 +109,8 @@ func (h *Host) openMailboxes(ctx context.Context) (map[string]bool, error) {
 	return open, h.bought.mail.forget(open)
 }
 
-// ticket is what the machines of a cluster boot with. It is stored, because a launch that is repeated must be identical,
-// and two signatures of the same URL are not.
+// ticket is what the machines of a cluster boot with. It is stored, because a launch that is repeated must be
+// identical, and two signatures of the same URL are not.
 type ticket struct {
 	Mailbox  string            `json:"mailbox"`
 	Programs map[string]string `json:"programs"`
