@@ -1828,6 +1828,7 @@ class Want(BaseModel):
         populate_by_name=True,
     )
     for_: Annotated[int | None, Field(alias='for')] = None
+    new: bool | None = None
     number: int | None = None
     op: str
     range: Range | None = None
@@ -2962,6 +2963,7 @@ class Assignment(BaseModel):
     only: dict[str, list[str] | None] | None = None
     outputs: list[Output] | None = None
     pace: Pace | None = None
+    packs: str | None = None
     parents: dict[str, str] | None = None
     prefix: str
     progress: float | None = None
