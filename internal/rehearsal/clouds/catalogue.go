@@ -15,7 +15,8 @@ type line struct {
 
 // sold is what the clouds of the rehearsal sell. Prices make a different cloud cheapest for each task, considering that
 // machines of one size are not equally fast: AWS for the smallest machine, Google Cloud for the next, Azure's spot
-// market for the one after that, and only Lambda has an A10. Each task but the last has another cloud at the next price.
+// market for the one after that, and only Lambda has an A10. Each task but the last has another cloud at the next
+// price.
 var sold = []line{
 	{"aws", "us-east-1", "use1-az1", "m5.large", 2, 8, "", 0.096, 0},
 	{"aws", "us-east-1", "use1-az2", "m5.2xlarge", 8, 32, "", 0.384, 0.30},
