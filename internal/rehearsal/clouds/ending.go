@@ -22,7 +22,7 @@ import (
 // from before it exists until after its end, and for at least a minute; so the booked cost must be at least the
 // billed one, and at most some minutes of each machine more.
 func (s *Story) billed(ctx context.Context) (said string, err error) {
-	const beyond = 3 * time.Minute
+	const beyond = 6 * time.Minute // Azure is booked for five minutes at least
 	booked, most, billed := map[string]float64{}, map[string]float64{}, map[string]float64{}
 	lines := map[string]string{} // what was booked, for a failure
 	for _, id := range append([]string{s.data, s.drop, s.early, s.job, s.next}, s.theirs...) {
