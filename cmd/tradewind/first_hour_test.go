@@ -126,7 +126,16 @@ func runFirstHour(t *testing.T, s *shell, h *firstHour) {
 		t.Errorf("machines are left: %v", left)
 	}
 
-	s.must("tradewind cloud remove " + h.cloud)
+	// A cloud takes a while to delete a machine, and lists it until then.
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {
+		_, errs, code := s.run("tradewind cloud remove " + h.cloud)
+		if code == 0 {
+			break
+		}
+		if !strings.Contains(errs, "still running") || time.Now().After(deadline) {
+			t.Fatalf("remove: exit %d\n%s", code, errs)
+		}
+	}
 	if after := h.left(); !slices.Equal(after, before) {
 		t.Errorf("left in the account: %v, before: %v", after, before)
 	}

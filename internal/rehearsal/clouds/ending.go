@@ -22,8 +22,9 @@ import (
 // from before it exists until after its end, and for at least a minute; so the booked cost must be at least the
 // billed one, and at most some minutes of each machine more.
 func (s *Story) billed(ctx context.Context) (said string, err error) {
-	const beyond = 3 * time.Minute
+	const beyond = 6 * time.Minute // Azure is booked for five minutes at least
 	booked, most, billed := map[string]float64{}, map[string]float64{}, map[string]float64{}
+	lines := map[string]string{} // what was booked, for a failure
 	for _, id := range append([]string{s.data, s.drop, s.early, s.job, s.next}, s.theirs...) {
 		d, err := s.client.Job(ctx, id)
 		if err != nil {
@@ -31,6 +32,9 @@ func (s *Story) billed(ctx context.Context) (said string, err error) {
 		}
 		for _, a := range d.Attempts {
 			booked[a.Offer.Cloud] += a.USD - a.EgressUSD // egress was compared before
+			lines[a.Offer.Cloud] += fmt.Sprintf("\n%s %d.%d on %s: %.6f USD at %.4f an hour, %s to %s", id, a.Task, a.Number,
+				a.Offer.InstanceType, a.USD-a.EgressUSD, max(a.Offer.USDPerHour, a.RateUSD),
+				a.Launched.Format(time.TimeOnly), a.Ended.Format(time.TimeOnly))
 			most[a.Offer.Cloud] += beyond.Hours() * max(a.Offer.USDPerHour, a.RateUSD) * float64(a.Nodes)
 		}
 	}
@@ -49,7 +53,8 @@ func (s *Story) billed(ctx context.Context) (said string, err error) {
 			err = errors.Join(err, fmt.Errorf("%s has billed nothing", cloud))
 		}
 		if booked[cloud] < billed[cloud]*0.999 || booked[cloud] > billed[cloud]+most[cloud] {
-			err = errors.Join(err, fmt.Errorf("%s: booked %.6f, billed %.6f", cloud, booked[cloud], billed[cloud]))
+			err = errors.Join(err, fmt.Errorf("%s: booked %.6f, billed %.6f%s", cloud, booked[cloud], billed[cloud],
+				lines[cloud]))
 		}
 	}
 	return said, err

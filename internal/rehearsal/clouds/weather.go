@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Control planes of a new account: every throttledEach-th request of each cloud is refused, and new machines are missing
-// from the first lists.
+// Control planes of a new account: every throttledEach-th request of each cloud is refused, and new machines are
+// missing from the first lists.
 const (
 	throttledEach = 20
 	lateLists     = 2
@@ -22,8 +22,9 @@ const (
 // refusals are the answers of throttled control planes (Compute Engine, "Rate quotas": rateLimitExceeded; "Throttling
 // Resource Manager requests": 429 with Retry-After; Lambda Cloud API, "Rate limiting": 429).
 var refusals = map[string]struct{ body, retry string }{
-	"gcp": {body: `{"error":{"code":429,"message":"Quota exceeded for quota metric 'Queries'","errors":[{"domain":"usageLimits",` +
-		`"reason":"rateLimitExceeded","message":"Quota exceeded"}],"status":"RESOURCE_EXHAUSTED"}}`},
+	"gcp": {body: `{"error":{"code":429,"message":"Quota exceeded for quota metric 'Queries'",` +
+		`"errors":[{"domain":"usageLimits","reason":"rateLimitExceeded","message":"Quota exceeded"}],` +
+		`"status":"RESOURCE_EXHAUSTED"}}`},
 	"azure":  {body: `{"error":{"code":"TooManyRequests","message":"The request was throttled."}}`, retry: "1"},
 	"lambda": {body: `{"error":{"code":"global/rate-limit-exceeded","message":"Too many requests."}}`, retry: "1"},
 }

@@ -13,8 +13,8 @@ const (
 	whySpotOnly  = "Google sells it on spot only, and the offer has no spot price"
 )
 
-// gcp refuses bare metal, which needs IDPF (Compute Engine documentation, "Using the IDPF network interface"); types that
-// are not sold on demand without a spot price; and accelerators without a driver in Google's images: those of Arm
+// gcp refuses bare metal, which needs IDPF (Compute Engine documentation, "Using the IDPF network interface"); types
+// that are not sold on demand without a spot price; and accelerators without a driver in Google's images: those of Arm
 // machines (A4X), for which no family of Deep Learning VMs exists, and K80, whose last driver is of the branch 470
 // (NVIDIA, "Data Center GPU drivers", Kepler). On-demand sales of types with a spot price are hidden by
 // catalog.Offer.SpotOnly.
