@@ -25,6 +25,8 @@ func TestRefusalNamesItsQuota(t *testing.T) {
 		"Quota 'GPUS_ALL_REGIONS' exceeded.  Limit: 0.0 globally.":              {t4, "GPUS_ALL_REGIONS"},
 		"Quota 'NVIDIA_T4_GPUS' exceeded.  Limit: 1.0 in region us-central1.":   {t4, "NVIDIA_T4_GPUS"},
 		"Quota 'IN_USE_ADDRESSES' exceeded.  Limit: 8.0 in region us-central1.": {n1, quotas.Region},
+		"Quota 'SSD_TOTAL_GB' exceeded.  Limit: 500.0 in region us-central1.":   {n2, quotas.GoogleSSD},
+		"Quota 'HDB_TOTAL_GB' exceeded.  Limit: 500.0 in region us-central1.":   {n2, ""}, // its disk is no Hyperdisk
 		"Quota 'CPUS_PER_VM_FAMILY' exceeded.  Limit: 24.0 in region us-east1.": {n2, ""}, // its family's
 		"Location ZONE:us-x violates constraint constraints/gcp.resources":      {n1, ""},
 	} {
