@@ -124,8 +124,7 @@ func (a *remoteCloud) Machines(ctx context.Context, cluster string) ([]cloud.Mac
 	list, err := a.Cloud.Machines(ctx, cluster)
 	ended := map[string]bool{}
 	for _, m := range list {
-		// A machine that has shut itself down may be listed until it is deleted.
-		if m.State != cloud.Terminated && m.State != cloud.Terminating || m.Reason == "" {
+		if m.State != cloud.Terminated || m.Reason == "" {
 			continue
 		}
 		ended[m.ID] = true
