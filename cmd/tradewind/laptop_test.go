@@ -133,6 +133,7 @@ func waitFor(t *testing.T, s *shell, file string) {
 
 // TestLaptopOnAWS runs jobs on an emulated AWS without an address of the broker, which is also killed.
 func TestLaptopOnAWS(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := build(t).in(t)
 	endpoint := emulator.OwnMoto(t)
 	h, certificates := emulateAWS(t, s, endpoint)
@@ -200,6 +201,7 @@ func emptyOfMessages(t *testing.T, store grant.Store, bucket string) {
 // TestLaptopOnGoogle runs jobs on an emulated Google Cloud. URLs are signed by IAM, and machines prove their identity
 // for the name of the broker, although nothing answers at that name.
 func TestLaptopOnGoogle(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := build(t).in(t)
 	google, store := emulateGoogle(t, s)
 	runLaptop(t, s, "gcp", " --catalog "+catalogOf(t, "gcp.csv", "n2-standard-4,4,16,,,us-central1,us-central1-a,0.15,0.05"))
@@ -248,6 +250,7 @@ func emulateGoogle(t *testing.T, s *shell) (*gce.Cloud, grant.Store) {
 
 // TestLaptopOnAzure runs jobs on an emulated Azure. URLs are signed by user delegation.
 func TestLaptopOnAzure(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := build(t).in(t)
 	authority, err := azuretest.NewAuthority()
 	if err != nil {
@@ -317,6 +320,7 @@ tasks:
 // TestLaptopAwayForTooLong kills a broker for longer than declared: the machine ends, and the job resumes from its
 // checkpoint when a broker is back.
 func TestLaptopAwayForTooLong(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := build(t).in(t)
 	endpoint := emulator.OwnMoto(t)
 	h, certificates := emulateAWS(t, s, endpoint)
