@@ -229,9 +229,7 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 				b.data[url] = o.Data
 			}
 		}
-		if b.mail != nil && c.Kit.Name == b.mail.cloud {
-			b.mail.store = o.Data
-		}
+		b.mail.keepIn(c.Kit.Name, o.Data)
 		if o.Refresh != nil {
 			b.refresh = append(b.refresh, renew.Source{Cloud: c.Kit.Name, Refresh: o.Refresh})
 			b.fresh[c.Kit.Name] = cmp.Or(o.FreshFor, cloudkit.FreshFor)
@@ -255,10 +253,7 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 			b.prices = append(b.prices, o.Prices)
 		}
 	}
-	if b.mail != nil && b.mail.store == nil {
-		return nil, fmt.Errorf("cloud %s: %w", b.mail.cloud, errNoMail)
-	}
-	return b, nil
+	return b, b.mail.ready()
 }
 
 // chooseCarrier sets how machines call this host: at its public URL, or through a bucket.
