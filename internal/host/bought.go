@@ -124,8 +124,7 @@ func (a *remoteCloud) Machines(ctx context.Context, cluster string) ([]cloud.Mac
 	list, err := a.Cloud.Machines(ctx, cluster)
 	ended := map[string]bool{}
 	for _, m := range list {
-		// A machine that has shut itself down may be listed until it is deleted.
-		if m.State != cloud.Terminated && m.State != cloud.Terminating || m.Reason == "" {
+		if m.State != cloud.Terminated || m.Reason == "" {
 			continue
 		}
 		ended[m.ID] = true
@@ -230,9 +229,7 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 				b.data[url] = o.Data
 			}
 		}
-		if b.mail != nil && c.Kit.Name == b.mail.cloud {
-			b.mail.store = o.Data
-		}
+		b.mail.keepIn(c.Kit.Name, o.Data)
 		if o.Refresh != nil {
 			b.refresh = append(b.refresh, renew.Source{Cloud: c.Kit.Name, Refresh: o.Refresh})
 			b.fresh[c.Kit.Name] = cmp.Or(o.FreshFor, cloudkit.FreshFor)
@@ -256,10 +253,7 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 			b.prices = append(b.prices, o.Prices)
 		}
 	}
-	if b.mail != nil && b.mail.store == nil {
-		return nil, fmt.Errorf("cloud %s: %w", b.mail.cloud, errNoMail)
-	}
-	return b, nil
+	return b, b.mail.ready()
 }
 
 // chooseCarrier sets how machines call this host: at its public URL, or through a bucket.

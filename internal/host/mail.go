@@ -56,6 +56,21 @@ type mail struct {
 	known map[string]bool // objects of agentFolder and mirrorFolder that are in the bucket
 }
 
+// keepIn sets the store of the bucket, if it is a bucket of this cloud.
+func (m *mail) keepIn(cloud string, data grant.Store) {
+	if m != nil && m.cloud == cloud {
+		m.store = data
+	}
+}
+
+// ready returns an error if messages are needed and their bucket cannot be used.
+func (m *mail) ready() error {
+	if m == nil || m.store != nil {
+		return nil
+	}
+	return fmt.Errorf("cloud %s: %w", m.cloud, errNoMail)
+}
+
 // mailEndpoint is the base URL that calls through the bucket name. The top-level domain never exists (RFC 2606).
 func mailEndpoint(deployment string) string { return "https://" + deployment + ".invalid" }
 
@@ -91,8 +106,8 @@ func (h *Host) newDesk(key []byte) {
 	mac.Write([]byte("mailboxes")) // never fails
 	m.desk = desk.New(desk.Config{
 		Bucket:  desk.Bucket{Store: m.store, URI: m.bucket + "/" + mailFolder + m.deployment},
-		Handler: h.api, Key: mac.Sum(nil), Endpoint: mailEndpoint(m.deployment), Away: h.opt.Away, Open: h.openMailboxes,
-		Log: h.log,
+		Handler: h.api, Key: mac.Sum(nil), Endpoint: mailEndpoint(m.deployment), Away: h.opt.Away,
+		Open: h.openMailboxes, Log: h.log,
 	})
 }
 

@@ -358,8 +358,8 @@ func (a app) clear(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) erro
 	}
 	if len(running) > 0 {
 		return command.Failed(
-			"`tradewind up --clouds "+k.Name+"`, with the --public-url that it had, takes them over and ends them when it "+
-				"stops",
+			"`tradewind up --clouds "+k.Name+"`, with the --public-url that it had, takes them over and ends\n"+
+				"them when it stops",
 			"%s of this deployment still running on %s: %s",
 			text.Count(len(running), "machine"),
 			k.Name,

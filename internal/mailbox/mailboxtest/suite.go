@@ -127,7 +127,8 @@ func (s suite) unchanged(t *testing.T) {
 
 func (s suite) answers(t *testing.T) {
 	resp, text := s.do(t.Context(), t, http.MethodGet, "/gone", nil)
-	if resp.StatusCode != http.StatusGone || resp.Header.Get("Retry-After") != "7" || !strings.Contains(text, "finished") {
+	if resp.StatusCode != http.StatusGone || resp.Header.Get("Retry-After") != "7" ||
+		!strings.Contains(text, "finished") {
 		t.Errorf("%s %v %q", resp.Status, resp.Header, text)
 	}
 	if resp, text := s.do(t.Context(), t, http.MethodPost, "/nothing", nil); resp.StatusCode != http.StatusNoContent ||
