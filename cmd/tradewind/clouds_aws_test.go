@@ -28,6 +28,7 @@ type hypervisor struct {
 	ec2       *ec2.Client
 	dir       string
 	authority *imdstest.Authority
+	shutsDown bool // a machine whose boot script has ended is terminated, as if it had powered off
 
 	mu       sync.Mutex
 	machines map[string]*instance
@@ -36,6 +37,28 @@ type hypervisor struct {
 type instance struct {
 	*machine.Machine
 	imds *imdstest.Machine
+}
+
+// exited reports whether the machine's processes have ended.
+func (m *instance) exited() bool {
+	select {
+	case <-m.Exited():
+		return true
+	default:
+		return false
+	}
+}
+
+// working returns the number of machines whose processes run.
+func (h *hypervisor) working() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range h.machines {
+		if m != nil && !m.exited() {
+			n++
+		}
+	}
+	return n
 }
 
 func (h *hypervisor) run(ctx context.Context) {
@@ -64,6 +87,9 @@ func (h *hypervisor) look(ctx context.Context, i types.Instance, account string)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.machines[id]
+	if m != nil && h.shutsDown && m.exited() && i.State.Name == types.InstanceStateNameRunning {
+		_, _ = h.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}})
+	}
 	switch state := i.State.Name; {
 	case m == nil && (state == types.InstanceStateNameRunning || state == types.InstanceStateNamePending):
 		m, err := h.boot(ctx, i, account)

@@ -56,8 +56,8 @@ func (c *Config) callSlowly(away time.Duration) {
 	c.Patience, c.PollWait, c.LogPause = away, min(slowPollWait, away/2), slowLogPause
 }
 
-// ownVariables are about the agent of a bought machine. The agents of a worker's tasks have tokens of a pool, which need
-// no proof, read their addresses from the worker, and share the machine.
+// ownVariables are about the agent of a bought machine. The agents of a worker's tasks have tokens of a pool, which
+// need no proof, read their addresses from the worker, and share the machine.
 var ownVariables = []string{EnvMailbox, attest.EnvCloud, EnvRank, EnvSole}
 
 // relay returns the environment of the agents of a worker's tasks. If the broker has no address, it also serves the

@@ -135,6 +135,16 @@ func (a *app) buyOn(o *host.Options, b *buyFlags) error {
 				"--public-url: %v", err)
 		}
 	}
+	if err := a.buyWith(o, b, chosen); err != nil {
+		return err
+	}
+	o.Away = b.away
+	o.PlayOthers, o.Deployment, o.BootWithin = local, b.deployment, b.bootWithin
+	return nil
+}
+
+// buyWith sets the settings of the clouds to buy on and the agents of their machines in the broker's options.
+func (a *app) buyWith(o *host.Options, b *buyFlags, chosen []cloudkit.Kit) error {
 	settings, err := cloudkit.Load(absolute(o.State))
 	if err != nil {
 		return err
@@ -159,7 +169,5 @@ func (a *app) buyOn(o *host.Options, b *buyFlags) error {
 			return command.BadInput("`tradewind cloud check` shows details", "--clouds: %s: %v", k.Name, err)
 		}
 	}
-	o.Away = b.away
-	o.PlayOthers, o.Deployment, o.BootWithin = local, b.deployment, b.bootWithin
 	return nil
 }

@@ -203,16 +203,7 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 	if err != nil || len(h.opt.Clouds) == 0 {
 		return b, err
 	}
-	mailCloud := ""
-	if h.opt.PublicURL == "" {
-		b.mail = &mail{deployment: deployment, state: h.state, programs: h.opt.Programs, known: map[string]bool{}}
-		b.endpoint = mailEndpoint(deployment)
-		mailCloud, b.mail.bucket, err = MailStore(h.opt.Clouds)
-	} else {
-		b.publicURL, err = PublicURL(h.opt.PublicURL)
-		b.endpoint = b.publicURL
-	}
-	if err != nil {
+	if err := h.chooseCarrier(b, deployment); err != nil {
 		return nil, err
 	}
 	for _, c := range h.opt.Clouds {
@@ -238,9 +229,7 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 				b.data[url] = o.Data
 			}
 		}
-		if c.Kit.Name == mailCloud {
-			b.mail.store = o.Data
-		}
+		b.mail.keepIn(c.Kit.Name, o.Data)
 		if o.Refresh != nil {
 			b.refresh = append(b.refresh, renew.Source{Cloud: c.Kit.Name, Refresh: o.Refresh})
 			b.fresh[c.Kit.Name] = cmp.Or(o.FreshFor, cloudkit.FreshFor)
@@ -264,10 +253,20 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 			b.prices = append(b.prices, o.Prices)
 		}
 	}
-	if b.mail != nil && b.mail.store == nil {
-		return nil, fmt.Errorf("cloud %s: %w", mailCloud, errNoMail)
+	return b, b.mail.ready()
+}
+
+// chooseCarrier sets how machines call this host: at its public URL, or through a bucket.
+func (h *Host) chooseCarrier(b *boughtClouds, deployment string) (err error) {
+	if h.opt.PublicURL != "" {
+		b.publicURL, err = PublicURL(h.opt.PublicURL)
+		b.endpoint = b.publicURL
+		return err
 	}
-	return b, nil
+	b.mail = &mail{deployment: deployment, state: h.state, programs: h.opt.Programs, known: map[string]bool{}}
+	b.endpoint = mailEndpoint(deployment)
+	b.mail.cloud, b.mail.bucket, err = MailStore(h.opt.Clouds)
+	return err
 }
 
 // names returns the names of the clouds, sorted.

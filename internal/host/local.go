@@ -221,10 +221,6 @@ func (h *Host) wire(ctx context.Context) error {
 	if err := h.openData(key); err != nil {
 		return err
 	}
-	var visits *api.Visits // they need more than messages
-	if h.bought.mail == nil {
-		visits = &api.Visits{Relay: relay.New(mem.New(), time.Now, 0)}
-	}
 	if h.packs, err = openPacks(h.state.path("objects"), h.URL(), h.objects); err != nil {
 		return err
 	}
@@ -290,15 +286,21 @@ func (h *Host) wire(ctx context.Context) error {
 		Verify:   func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
 		Machines: h.machineTokens(key),
 		Packs:    h.packs, Objects: h.objects,
-		Visits:   visits,
+		Visits:   h.visits(),
 		Identity: h.bought.proofs, Program: h.programs(), Mounter: h.mounters(),
 		Hosts: append(h.bought.hosts(), h.opt.Hosts...),
 		Now:   h.clock.Now, Version: h.opt.Version, Log: h.log,
 	})
-	if err == nil && h.bought.mail != nil {
-		h.newDesk(key)
-	}
+	h.newDesk(key)
 	return err
+}
+
+// visits connects users with machines; nil for a broker without an address, because they need more than messages.
+func (h *Host) visits() *api.Visits {
+	if h.bought.mail != nil {
+		return nil
+	}
+	return &api.Visits{Relay: relay.New(mem.New(), time.Now, 0)}
 }
 
 // openFolder opens the DAG folder, and creates it if it is missing.

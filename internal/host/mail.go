@@ -44,6 +44,7 @@ func OwnObject(bucket, uri string) bool {
 
 // mail connects bought machines with a broker that has no public URL, through a bucket.
 type mail struct {
+	cloud      string // that has the bucket
 	bucket     string // URL: s3://NAME
 	deployment string
 	store      grant.Store
@@ -53,6 +54,21 @@ type mail struct {
 
 	mu    sync.Mutex
 	known map[string]bool // objects of agentFolder and mirrorFolder that are in the bucket
+}
+
+// keepIn sets the store of the bucket, if it is a bucket of this cloud.
+func (m *mail) keepIn(cloud string, data grant.Store) {
+	if m != nil && m.cloud == cloud {
+		m.store = data
+	}
+}
+
+// ready returns an error if messages are needed and their bucket cannot be used.
+func (m *mail) ready() error {
+	if m == nil || m.store != nil {
+		return nil
+	}
+	return fmt.Errorf("cloud %s: %w", m.cloud, errNoMail)
 }
 
 // mailEndpoint is the base URL that calls through the bucket name. The top-level domain never exists (RFC 2606).
@@ -83,12 +99,15 @@ func MailStore(clouds []Bought) (cloudName, bucket string, err error) {
 // newDesk creates the desk that answers the messages with the host's API.
 func (h *Host) newDesk(key []byte) {
 	m := h.bought.mail
+	if m == nil {
+		return
+	}
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("mailboxes")) // never fails
 	m.desk = desk.New(desk.Config{
 		Bucket:  desk.Bucket{Store: m.store, URI: m.bucket + "/" + mailFolder + m.deployment},
-		Handler: h.api, Key: mac.Sum(nil), Endpoint: mailEndpoint(m.deployment), Away: h.opt.Away, Open: h.openMailboxes,
-		Log: h.log,
+		Handler: h.api, Key: mac.Sum(nil), Endpoint: mailEndpoint(m.deployment), Away: h.opt.Away,
+		Open: h.openMailboxes, Log: h.log,
 	})
 }
 
@@ -105,8 +124,8 @@ func (h *Host) openMailboxes(ctx context.Context) (map[string]bool, error) {
 	return open, h.bought.mail.forget(open)
 }
 
-// ticket is what the machines of a cluster boot with. It is stored, because a launch that is repeated must be identical,
-// and two signatures of the same URL are not.
+// ticket is what the machines of a cluster boot with. It is stored, because a launch that is repeated must be
+// identical, and two signatures of the same URL are not.
 type ticket struct {
 	Mailbox  string            `json:"mailbox"`
 	Programs map[string]string `json:"programs"`

@@ -11,21 +11,21 @@
 //	book/MAILBOX             the first URLs of each rank, a sealed Book
 //
 // A mailbox belongs to the machines of one launch. An agent has no other right on the bucket than its signed URLs: it
-// can create the letters of its own rank, each once, and read their answers. Each answer contains more URLs before the
+// can create the letters of its rank, each once, and read their answers. Each answer contains more URLs before the
 // agent runs out of them, and new ones before they expire.
 //
 // # Delivery
 //
 // A letter is delivered at least once: the broker may answer it again after a crash, and the agent may put it again
 // after a lost answer. Letters may also arrive late and in any order. The calls tolerate all this, because they are
-// numbered and repeatable (package wire). An agent that repeats a call gets the answer to the letter that it has already
-// put, so it needs no more numbers while the broker is away.
+// numbered and repeatable (package wire). An agent that repeats a call gets the answer to the letter that it has
+// already put, so it needs no more numbers while the broker is away.
 //
 // # Secrets
 //
 // Letters, answers and books contain tokens, secrets of tasks and signed URLs. They are sealed with a key that only the
-// broker and the machines of the mailbox have, bound to their names. A reader of the bucket learns nothing, and a writer
-// can neither forge a letter nor move one.
+// broker and the machines of the mailbox have, bound to their names. A reader of the bucket learns nothing, and a
+// writer can neither forge a letter nor move one.
 package mailbox
 
 import (

@@ -241,7 +241,7 @@ func (t *Transport) take(id callID, r *http.Request, body []byte) (*call, callID
 
 func expired(s Slot, now time.Time) bool { return now.Add(slotMargin).After(s.expires()) }
 
-// forget drops calls for which nobody has waited for a long time.
+// forget drops calls without a waiting caller for a long time.
 func (t *Transport) forget(now time.Time) {
 	maps.DeleteFunc(t.calls, func(_ callID, c *call) bool { return !c.busy && now.Sub(c.left) > forgetAfter })
 }
@@ -266,7 +266,7 @@ func (t *Transport) below() int {
 	return lowest
 }
 
-// end notes that nobody waits for a call any more, or that it has its answer.
+// end notes that no caller waits for a call any more, or that it has its answer.
 func (t *Transport) end(id callID, c *call, answered bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -371,7 +371,7 @@ func (t *Transport) get(ctx context.Context, g grant.Grant) (body []byte, found 
 	return body, err == nil, err
 }
 
-// refill looks for the answers to calls for which nobody waits, because they contain more URLs.
+// refill looks for the answers to calls without a waiting caller, because they contain more URLs.
 func (t *Transport) refill(ctx context.Context) {
 	t.mu.Lock()
 	type idle struct {

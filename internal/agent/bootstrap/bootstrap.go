@@ -149,17 +149,14 @@ func (m Machine) check() error {
 	} else if own != nil && (*own < 0 || *own >= len(m.Tokens)) {
 		return fmt.Errorf("%w: rank %d of %d", ErrInvalid, *own, len(m.Tokens))
 	}
-	if m.Endpoint == "" || !printable(m.Endpoint) {
-		return fmt.Errorf("%w: endpoint %q", ErrInvalid, m.Endpoint)
+	if err := m.checkBroker(); err != nil {
+		return err
 	}
 	if !validDigest.MatchString(m.SHA256) {
 		return fmt.Errorf("%w: SHA-256 %q", ErrInvalid, m.SHA256)
 	}
 	if len(m.Tokens) == 0 {
 		return fmt.Errorf("%w: no tokens", ErrInvalid)
-	}
-	if !printable(m.Mailbox) || !printable(m.Program) || (m.Mailbox == "") != (m.Program == "") {
-		return fmt.Errorf("%w: mailbox", ErrInvalid) // without its key, which is secret
 	}
 	if !printable(m.SharedToken) {
 		return fmt.Errorf("%w: token of all ranks", ErrInvalid)
@@ -173,6 +170,17 @@ func (m Machine) check() error {
 		if !validName.MatchString(name) || !printable(v) {
 			return fmt.Errorf("%w: environment %q", ErrInvalid, name)
 		}
+	}
+	return nil
+}
+
+// checkBroker checks how the machine reaches the broker.
+func (m Machine) checkBroker() error {
+	if m.Endpoint == "" || !printable(m.Endpoint) {
+		return fmt.Errorf("%w: endpoint %q", ErrInvalid, m.Endpoint)
+	}
+	if !printable(m.Mailbox) || !printable(m.Program) || (m.Mailbox == "") != (m.Program == "") {
+		return fmt.Errorf("%w: mailbox", ErrInvalid) // without its key, which is secret
 	}
 	return nil
 }

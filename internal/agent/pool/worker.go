@@ -13,7 +13,8 @@ import (
 func RunWorker(ctx context.Context, w agent.WorkerRun) error {
 	m, err := Open(Config{
 		Endpoint: w.Endpoint, Pool: w.Pool, Name: w.Machine, Type: w.Type, Capacity: w.Capacity, Dir: w.Dir,
-		Environ: w.Environ, Relay: w.Relay, HTTPClient: w.HTTPClient, LeaveWithin: max(w.LeaveWithin(), 0), OnEvent: func(e Event) {
+		Environ: w.Environ, Relay: w.Relay, HTTPClient: w.HTTPClient, LeaveWithin: max(w.LeaveWithin(), 0),
+		OnEvent: func(e Event) {
 			if text := describe(e); text != "" {
 				w.Note(text)
 			}

@@ -255,6 +255,11 @@ func (a app) addCloud(ctx context.Context, k cloudkit.Kit, o adding) error {
 	if o.quiet {
 		return nil
 	}
+	return a.reportAdded(k, s, checked, output)
+}
+
+// reportAdded prints what the account may do, and how to buy there.
+func (a app) reportAdded(k cloudkit.Kit, s cloudkit.Settings, checked CheckedCloud, output *command.Choice) error {
 	if err := a.printCheck(CloudCheck{OK: true, Clouds: []CheckedCloud{checked}}, output); err != nil {
 		return err
 	}
@@ -353,7 +358,8 @@ func (a app) clear(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) erro
 	}
 	if len(running) > 0 {
 		return command.Failed(
-			"`tradewind up --clouds "+k.Name+"`, with the --public-url that it had, takes them over and ends them when it stops",
+			"`tradewind up --clouds "+k.Name+"`, with the --public-url that it had, takes them over and ends\n"+
+				"them when it stops",
 			"%s of this deployment still running on %s: %s",
 			text.Count(len(running), "machine"),
 			k.Name,

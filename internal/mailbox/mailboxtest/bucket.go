@@ -64,7 +64,7 @@ func (b *Bucket) set(do func()) {
 	do()
 }
 
-// Repeat puts again all objects that were ever put as new ones, as a network does that delivers requests twice and late.
+// Repeat puts again all objects that were ever put as new ones, like a network that delivers requests twice and late.
 func (b *Bucket) Repeat() {
 	b.set(func() {
 		for uri, body := range b.past {
@@ -154,8 +154,8 @@ func (b *Bucket) RoundTrip(r *http.Request) (*http.Response, error) {
 	if b.loses != nil && b.loses(r.Method, s.want.URI) {
 		return nil, errors.New("the connection was reset")
 	}
-	return &http.Response{StatusCode: status, Status: http.StatusText(status), Body: io.NopCloser(bytes.NewReader(content)),
-		Header: http.Header{}, Request: r}, nil
+	return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: http.Header{}, Request: r,
+		Body: io.NopCloser(bytes.NewReader(content))}, nil
 }
 
 func (b *Bucket) read(uri string) (status int, body []byte) {

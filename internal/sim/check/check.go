@@ -75,8 +75,8 @@ const (
 	InvAssigned = "an agent runs its own attempt"
 	// InvCheckpoint: the checkpoint to resume from exists, and is the last one that was recorded.
 	InvCheckpoint = "no saved work is lost"
-	// InvMail: a letter of an agent to a broker without an address is in the bucket until its answer is. Nobody gets the
-	// answer to another letter, no agent runs out of URLs, and in the end the bucket is empty.
+	// InvMail: a letter of an agent to a broker without an address is in the bucket until its answer is. No agent
+	// gets the answer to another letter, none runs out of URLs, and in the end the bucket is empty.
 	InvMail = "every letter is answered and none is left"
 	// InvToken: each machine receives its own token.
 	InvToken = "a machine has its own token"
