@@ -152,7 +152,7 @@ rehearse-clouds-chaos: rehearse-clouds-setup #: The same, with functions killed 
 
 .PHONY: rehearse-first-hour
 rehearse-first-hour: emulators ## A user's first hour with each cloud, on emulators: add, check, first job, interruption, stock-out, quota, a killed broker, remove
-	$(GO) test ./cmd/tradewind -run TestFirstHour -count 1 -v -timeout 60m
+	$(GO) test ./cmd/tradewind -run TestFirstHour -first-hour -count 1 -v -timeout 60m
 
 .PHONY: rehearse-kube
 rehearse-kube: kube build #: One job on two Kubernetes clusters: a full one, one that grows, a drain, and a broker that is killed ten times (SEED=1)
