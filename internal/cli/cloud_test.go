@@ -240,19 +240,19 @@ func TestUpRejectsInvalidClouds(t *testing.T) {
 	}
 	with, public := "--agents="+filepath.Dir(agents), "--public-url=https://b.example"
 	for want, args := range map[string][]string{
-		`unknown cloud "azur"`:           {"--clouds", "lambda,azur"},
-		"--public-url must name":         {"--clouds", "lambda"},
-		"is not https":                   {"--clouds", "lambda", "--public-url", "http://b.example"},
-		"is not https://HOST":            {"--clouds", "lambda", "--public-url", "https://b.example/path"},
-		"real time":                      {"--clouds", "lambda", public, with, "--time-scale", "0.1"},
-		"--scenario and --seed":          {"--clouds", "lambda", public, with, "--seed", "1"},
-		"make agent":                     {"--clouds", "lambda", public, "--agents", t.TempDir()},
-		"cloud add lambda --key-file":    {"--clouds", "lambda", public, with},
-		"--public-url needs a cloud":     {public},
-		"--public-url needs a cloud ":    {"--clouds", "local", public},
-		"--boot-within needs a cloud":    {"--boot-within", "20m"},
-		"--boot-within: 13h0m0s is not":  {"--clouds", "lambda", public, with, "--boot-within", "13h"},
-		"tradewind cloud add lambda --k": {"--clouds", "local,lambda", public, with},
+		`unknown cloud "azur"`:                {"--clouds", "lambda,azur"},
+		"--public-url must name":              {"--clouds", "lambda"},
+		"is not https":                        {"--clouds", "lambda", "--public-url", "http://b.example"},
+		"is not https://HOST":                 {"--clouds", "lambda", "--public-url", "https://b.example/path"},
+		"real time":                           {"--clouds", "lambda", public, with, "--time-scale", "0.1"},
+		"--scenario, --seed and --boot-times": {"--clouds", "lambda", public, with, "--seed", "1"},
+		"make agent":                          {"--clouds", "lambda", public, "--agents", t.TempDir()},
+		"cloud add lambda --key-file":         {"--clouds", "lambda", public, with},
+		"--public-url needs a cloud":          {public},
+		"--public-url needs a cloud ":         {"--clouds", "local", public},
+		"--boot-within needs a cloud":         {"--boot-within", "20m"},
+		"--boot-within: 13h0m0s is not":       {"--clouds", "lambda", public, with, "--boot-within", "13h"},
+		"tradewind cloud add lambda --k":      {"--clouds", "local,lambda", public, with},
 	} {
 		if r := p.run(append([]string{"up"}, args...)...); r.code != command.ExitBadInput || !strings.Contains(r.err, strings.TrimSpace(want)) {
 			t.Errorf("%v: exit %d, %q is not in\n%s", args, r.code, want, r.err)
