@@ -245,7 +245,8 @@ func (a *app) checkRunningBroker(r host.Running, o *runOptions) error {
 				name)
 		}
 	}
-	for _, flag := range []string{"away", "agents", "scenario", "seed", "boot-times", "catalog", "max-machines", "policy"} {
+	started := []string{"away", "agents", "scenario", "seed", "boot-times", "catalog", "max-machines", "policy"}
+	for _, flag := range started {
 		if o.set(flag) {
 			return command.BadInput(hint,
 				"--%s needs a broker started by this command, but one is already running for %s (pid %d)", flag,

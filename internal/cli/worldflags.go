@@ -18,8 +18,8 @@ func (a *app) worldFlags(c *cobra.Command, o *host.Options) {
 		"wall seconds per second of the job: at 0.001 an hour takes 3.6 s;\nat 0 recorded tasks take no time")
 	f.StringVar(&o.Scenario, "scenario", "", "file that lists which launches fail and which machines are interrupted")
 	_ = c.MarkFlagFilename("scenario", "yaml", "yml", "json")
-	f.Var(&bootTimes{into: &o.Boots}, "boot-times", "draw the boots of simulated machines from this file:\nCSV with the columns "+
-		"cloud, type and first_script_line_s, in seconds")
+	f.Var(&bootTimes{into: &o.Boots}, "boot-times", "draw the boots of simulated machines from this file:\n"+
+		"CSV with the columns cloud, type and first_script_line_s, in seconds")
 	_ = c.MarkFlagFilename("boot-times", "csv", "gz")
 	f.Uint64Var(
 		&o.Seed,

@@ -177,7 +177,8 @@ func (b *builder) leftOut(t *dag.Task) (notes []string) {
 		return nil
 	}
 	for k := range t.Resources {
-		if name := t.Resources[k].Accelerator; name != "" && name != catalog.AnyAccelerator && !b.catalog.HasAccelerator(name) {
+		name := t.Resources[k].Accelerator
+		if name != "" && name != catalog.AnyAccelerator && !b.catalog.HasAccelerator(name) {
 			notes = append(notes, fmt.Sprintf("%s: the alternative %s is left out: no cloud in the catalogue sells it",
 				t.Name, name))
 		}

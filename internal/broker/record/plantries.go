@@ -27,9 +27,9 @@ type PlanTries struct {
 const (
 	// PlanRest is how long a job that holds machines keeps its plan after MaxPlanTries failures, before one more try.
 	PlanRest = time.Hour
-	// MaxUnread and UnreadFor are how often, and for how long, the records of a job may be unreadable before it fails. A
-	// store that is away for less fails no job.
+	// MaxUnread is how often the records of a job may be unreadable before it fails.
 	MaxUnread = 10
+	// UnreadFor is how long they may be unreadable. A store that is away for less fails no job.
 	UnreadFor = time.Hour
 )
 

@@ -15,8 +15,8 @@ const (
 	// concurrency is how many functions of the account run at a time (AWS Lambda developer guide, "Lambda quotas": "New
 	// AWS accounts have reduced concurrency"; 10 was seen).
 	concurrency = 10
-	// standardVCPUs is the quota of standard machines in a region, on demand and again on spot (Service Quotas, "Running
-	// On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances").
+	// standardVCPUs is the quota of standard machines in a region, on demand and again on spot (Service Quotas,
+	// "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances").
 	standardVCPUs = 8
 	// bucketReports is how long a new bucket sends no events (Amazon S3 User Guide, "Enabling Amazon EventBridge").
 	bucketReports = 5 * time.Minute

@@ -146,6 +146,20 @@ func functionKey(name string) string {
 
 const maxBody = 64 << 20
 
+// authorize returns the function that makes a request, "user" or "agent" for other callers, and the action that it may
+// not perform.
+func (p *Proxy) authorize(who caller, action string, r *http.Request, body []byte) (function, lacks string) {
+	if function = p.rights.Function(who.key); function == "" {
+		function = "user"
+	} else {
+		lacks = p.rights.Missing(function, who.service, action, r, body)
+	}
+	if who.granted { // with the rights of the function that granted it
+		function = "agent"
+	}
+	return function, lacks
+}
+
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	who := callerOf(r)
@@ -156,19 +170,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	action := actionOf(who.service, r, body)
-	function := p.rights.Function(who.key)
-	if function != "" {
-		if lacks := p.rights.Missing(function, who.service, action, r, body); lacks != "" {
-			p.log.Warn("denied", "function", function, "action", lacks)
-			fail(w, who.service, http.StatusForbidden, deniedCode(who.service),
-				"User is not authorized to perform: "+lacks)
-			return
-		}
-	} else {
-		function = "user"
-	}
-	if who.granted { // with the rights of the function that granted it
-		function = "agent"
+	function, lacks := p.authorize(who, action, r, body)
+	if lacks != "" {
+		p.log.Warn("denied", "function", function, "action", lacks)
+		fail(w, who.service, http.StatusForbidden, deniedCode(who.service), "User is not authorized to perform: "+lacks)
+		return
 	}
 	if strings.HasPrefix(r.URL.Path, mappingPath) {
 		if !p.control.admit(time.Now()) {

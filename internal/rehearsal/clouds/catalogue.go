@@ -15,8 +15,8 @@ type line struct {
 
 // sold are the offers of the clouds of the rehearsal. Prices make a different cloud cheapest for each task, considering
 // that machines of one size are not equally fast: AWS for the smallest machine, Google Cloud for the next, Azure's spot
-// market for the one after that, and only Lambda has an A10. For each task but the last, the second cheapest offer is on
-// another cloud.
+// market for the one after that, and only Lambda has an A10. For each task but the last, the second cheapest offer is
+// on another cloud.
 var sold = []line{
 	{"aws", "us-east-1", "use1-az1", "m5.large", 2, 8, "", 0.096, 0},
 	{"aws", "us-east-1", "use1-az2", "m5.2xlarge", 8, 32, "", 0.384, 0.30},

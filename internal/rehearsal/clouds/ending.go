@@ -32,8 +32,8 @@ func (s *Story) billed(ctx context.Context) (said string, err error) {
 		}
 		for _, a := range d.Attempts {
 			booked[a.Offer.Cloud] += a.USD - a.EgressUSD // egress was compared before
-			lines[a.Offer.Cloud] += fmt.Sprintf("\n%s %d.%d on %s: %.6f USD at %.4f an hour, %s to %s", id, a.Task, a.Number,
-				a.Offer.InstanceType, a.USD-a.EgressUSD, max(a.Offer.USDPerHour, a.RateUSD),
+			lines[a.Offer.Cloud] += fmt.Sprintf("\n%s %d.%d on %s: %.6f USD at %.4f an hour, %s to %s", id, a.Task,
+				a.Number, a.Offer.InstanceType, a.USD-a.EgressUSD, max(a.Offer.USDPerHour, a.RateUSD),
 				a.Launched.Format(time.TimeOnly), a.Ended.Format(time.TimeOnly))
 			most[a.Offer.Cloud] += beyond.Hours() * max(a.Offer.USDPerHour, a.RateUSD) * float64(a.Nodes)
 		}

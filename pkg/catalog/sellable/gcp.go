@@ -22,7 +22,8 @@ func gcp(o catalog.Offer) string {
 	switch {
 	case strings.HasSuffix(o.InstanceType, "-metal"):
 		return whyBareMetal
-	case o.Accelerator == "K80", o.Accelerator != "" && o.Arch == catalog.ARM64, strings.HasPrefix(o.InstanceType, "a4x-"):
+	case o.Accelerator == "K80", o.Accelerator != "" && o.Arch == catalog.ARM64,
+		strings.HasPrefix(o.InstanceType, "a4x-"):
 		return whyNoDriver
 	case o.SpotOnly && !o.HasSpot:
 		return whySpotOnly

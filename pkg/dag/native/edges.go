@@ -116,7 +116,8 @@ func (r *reader) forInput() yamlfile.Fields[*nativeInput] {
 	other := func(in *nativeInput) **yaml.Node { return &in.otherAt }
 	return yamlfile.Fields[*nativeInput]{
 		"uri": noting(func(in *nativeInput) **yaml.Node { return &in.uriAt },
-			yamlfile.TextField(y, func(in *nativeInput) *string { return &in.URI }, yamlfile.Checked(dag.CheckPlainURI))),
+			yamlfile.TextField(y, func(in *nativeInput) *string { return &in.URI },
+				yamlfile.Checked(dag.CheckPlainURI))),
 		"path": noting(
 			other,
 			yamlfile.TextField(

@@ -253,7 +253,8 @@ func (r *reader) forOutput() yamlfile.Fields[*dag.Output] {
 			func(o *dag.Output) *string { return &o.Path },
 			yamlfile.Checked(dag.CheckInside),
 		),
-		"uri":  yamlfile.TextField(y, func(o *dag.Output) *string { return &o.URI }, yamlfile.Checked(dag.CheckPlainURI)),
+		"uri": yamlfile.TextField(y, func(o *dag.Output) *string { return &o.URI },
+			yamlfile.Checked(dag.CheckPlainURI)),
 		"size": yamlfile.TextField(y, func(o *dag.Output) *dag.GiB { return &o.Size }, dag.ParseSize),
 	}
 }

@@ -358,7 +358,8 @@ func (r *reader) filled(t *skyTask, n *yaml.Node, field, s string) (string, erro
 		empty := given && value == "" && dag.CheckURI(out) != nil
 		unknown := name != "" && !given && !t.unset[name] && dag.CheckPlainURI(out) != nil
 		if unknown && slices.Contains(t.Secrets, name) {
-			return "", r.Fault(n, fault.Quote(s)+" uses a secret, which cannot be part of a name", "declare "+name+" in envs")
+			return "", r.Fault(n, fault.Quote(s)+" uses a secret, which cannot be part of a name",
+				"declare "+name+" in envs")
 		}
 		if (empty || unknown || t.unset[name] && local) && !slices.Contains(names, name) {
 			names = append(names, name)

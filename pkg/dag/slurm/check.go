@@ -13,8 +13,9 @@ import (
 // renames it.
 
 var (
-	comment  = regexp.MustCompile(`(?m)^[ \t]*#.*$`)
-	step     = regexp.MustCompile(`(?m)(?:^|[;&|({!\x60]|\b(?:then|do|else|elif|if|while|until|time|exec))[ \t]*srun\b([^\n;&|]*)`)
+	comment = regexp.MustCompile(`(?m)^[ \t]*#.*$`)
+	step    = regexp.MustCompile(`(?m)(?:^|[;&|({!\x60]|\b(?:then|do|else|elif|if|while|until|time|exec))` +
+		`[ \t]*srun\b([^\n;&|]*)`)
 	modules  = regexp.MustCompile(`(?m)^[ \t]*(module|ml)[ \t]+(load|add|purge|use|swap|[a-z])`)
 	anyOwn   = regexp.MustCompile(`\bSLURM[A-Z]*_[A-Z0-9_]+\b`)
 	assigned = regexp.MustCompile(`\b(SLURM[A-Z]*_[A-Z0-9_]+)=`)

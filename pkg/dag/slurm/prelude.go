@@ -396,8 +396,8 @@ const srunGuard = `
       return
     fi
     _first=$(( $1 * _gpus + 1 ))
-    printf '"$(printf %%s "${CUDA_VISIBLE_DEVICES:-%s}" | cut -d, -f%s-%s)"' "$(seq -s, 0 $(( SLURM_GPUS_ON_NODE - 1 )))" \
-      $_first $(( _first + _gpus - 1 ))
+    printf '"$(printf %%s "${CUDA_VISIBLE_DEVICES:-%s}" | cut -d, -f%s-%s)"' \
+      "$(seq -s, 0 $(( SLURM_GPUS_ON_NODE - 1 )))" $_first $(( _first + _gpus - 1 ))
   }
 `
 

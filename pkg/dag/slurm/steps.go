@@ -174,7 +174,8 @@ func ignoredSteps() (all []stepOption) {
 // refusedSteps are the options with which a step would have another result.
 func refusedSteps() []stepOption {
 	return []stepOption{
-		{name: "multi-prog", why: "the file of programs is not read", instead: "start each program with its own srun -n1"},
+		{name: "multi-prog", why: "the file of programs is not read",
+			instead: "start each program with its own srun -n1"},
 		{name: "container", value: needsValue, why: noStepContainer, instead: imageOfScript},
 		{name: "container-id", value: needsValue, why: noStepContainer, instead: imageOfScript},
 		{name: "container-image", value: needsValue, why: noStepContainer, instead: imageOfScript},
@@ -236,7 +237,8 @@ func refusedSteps() []stepOption {
 		{name: "interactive", why: "tasks have no terminal", instead: leaveOut},
 		{name: "x11", value: optionalValue, why: "tasks have no display", instead: "xvfb-run PROGRAM"},
 		{name: "debugger-test", why: "there is no debugger of Slurm", instead: leaveOut},
-		{name: "external-launcher", value: optionalValue, why: "programs are started by srun or mpirun", instead: leaveOut},
+		{name: "external-launcher", value: optionalValue, why: "programs are started by srun or mpirun",
+			instead: leaveOut},
 		{name: "no-allocate", short: 'Z', why: "steps run on the job's nodes", instead: leaveOut},
 		{
 			name: "nodefile", short: 'F', value: needsValue, why: "the file is not read",
@@ -328,6 +330,20 @@ func stepArguments(words []string) (found []stepArgument) {
 	return found
 }
 
+// closes returns the end of the quote or expansion that c opens after the character before, or 0 if it opens none. top
+// is the end of the quote or expansion around it.
+func closes(before, c, top rune) rune {
+	switch {
+	case c == '\'' || c == '"' || c == '`':
+		return c
+	case c == '(' && (before == '$' || top == ')'):
+		return ')'
+	case c == '{' && before == '$':
+		return '}'
+	}
+	return 0
+}
+
 // shellWords splits a part of a command into words. Quotes and expansions such as $(hostname -s) belong to their word.
 func shellWords(text string) (words []string) {
 	var word strings.Builder
@@ -347,12 +363,8 @@ func shellWords(text string) (words []string) {
 		case top != 0 && c == top:
 			open = open[:len(open)-1]
 		case quoted || c == '\'' && top == '"':
-		case c == '\'' || c == '"' || c == '`':
-			open = append(open, c)
-		case c == '(' && (before == '$' || top == ')'):
-			open = append(open, ')')
-		case c == '{' && before == '$':
-			open = append(open, '}')
+		case closes(before, c, top) != 0:
+			open = append(open, closes(before, c, top))
 		case len(open) == 0 && (c == ' ' || c == '\t'):
 			if word.Len() > 0 {
 				words = append(words, word.String())
@@ -423,7 +435,7 @@ func someGPUs(option, value string, gpus, nodes int) (why, instead string) {
 
 // parseSteps returns the shell code that reads the options of srun.
 func parseSteps() string {
-	var needs, optional []string
+	var needs []string
 	var needLetters, optionalLetters string
 	for _, o := range stepOptions {
 		letter := ""
@@ -434,7 +446,7 @@ func parseSteps() string {
 		case needsValue:
 			needs, needLetters = append(needs, "--"+o.name), needLetters+letter
 		case optionalValue:
-			optional, optionalLetters = append(optional, "--"+o.name), optionalLetters+letter
+			optionalLetters += letter
 		case noValue:
 		}
 	}

@@ -83,7 +83,7 @@ func check(t *testing.T, table, page string, handled func(Field) string) {
 			t.Errorf("%s: %s is %s, and the table has %s", f.Path, f.Value, got, f.Handled)
 		}
 	}
-	schema, err := os.ReadFile(filepath.Join("testdata", table, "schema.txt"))
+	schema, err := os.ReadFile(filepath.Join("testdata", table, "schema.txt")) //nolint:gosec // a file of the test
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func check(t *testing.T, table, page string, handled func(Field) string) {
 
 func readFields(t *testing.T, table string) (fields []Field) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", table, "fields.tsv"))
+	text, err := os.ReadFile(filepath.Join("testdata", table, "fields.tsv")) //nolint:gosec // a file of the test
 	if err != nil {
 		t.Fatal(err)
 	}
