@@ -148,7 +148,7 @@ func appendMisspelling(found []misspelling, filter, what, name string, known []s
 		return found
 	}
 	hint := fmt.Sprintf("no %s is called %.32s", what, name)
-	if what == "cloud" && strings.EqualFold(name, "kubernetes") { // its offers are those of the clusters that were added
+	if what == "cloud" && strings.EqualFold(name, "kubernetes") { // its offers are those of added clusters
 		return append(found, misspelling{filter, "no cluster was added yet: tradewind cloud add kubernetes"})
 	}
 	if near := fault.Nearest(name, known); near != "" {

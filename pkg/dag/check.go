@@ -305,7 +305,7 @@ func CheckURI(s string) error {
 	return nil
 }
 
-// CheckPlainURI is CheckURI for a format in which variables are not replaced: no store allows $ in the name of a bucket.
+// CheckPlainURI is CheckURI for a format in which variables are not replaced: no store allows $ in a bucket's name.
 func CheckPlainURI(s string) error {
 	if _, rest, some := strings.Cut(s, "://"); some {
 		if bucket, _, _ := strings.Cut(rest, "/"); strings.Contains(bucket, "$") {

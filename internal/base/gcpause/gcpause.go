@@ -1,7 +1,7 @@
 // Package gcpause pauses the garbage collector while the packages of a program initialise. The initialisation of all
 // cloud libraries allocates about 8 MB and releases little of it, so a collection in that time costs a quarter of the
-// start and frees nothing. A command that ends at once, such as version, never needs one. It imports nothing of ours: Go
-// initialises such packages early.
+// start and frees nothing. A command that ends at once, such as version, never needs one. It imports nothing of ours:
+// Go initialises such packages early.
 package gcpause
 
 import (

@@ -344,7 +344,7 @@ const srunGuard = `
   [ "${_late:-0}" != 0 ] || _late=
   _run=started
   if [ -n "$_seconds$_bad$_late" ]; then
-    _run=guarded _watched=$(mktemp -d "$SLURM_SUBMIT_DIR/.slurm-step-XXXXXX") || refuse 'its programs can not be watched'
+    _run=guarded _watched=$(mktemp -d "$SLURM_SUBMIT_DIR/.slurm-step-XXXXXX") || refuse 'its programs cannot be watched'
     _apart=$(command -v setsid || :)
     : >"$_watched/ends" >"$_watched/pids"
   fi

@@ -105,7 +105,7 @@ func checkedSteps() []stepOption {
 			if slices.Contains(strings.Split(value, ","), "ALL") {
 				return "", ""
 			}
-			return "variables are not removed", "--export=ALL,NAME=VALUE, and unset those that the program must not have"
+			return "variables are not removed", "--export=ALL,NAME=VALUE, and unset those that the program must lack"
 		}),
 		of("mpi", 0, `[ "$_value" = none ] || refuse "$_name=$_value: `+noPMI+` (`+byMPIRun+`)"`,
 			only(noPMI, byMPIRun, "none")),
@@ -140,8 +140,9 @@ func checkedSteps() []stepOption {
 func ignoredSteps() (all []stepOption) {
 	for effect, names := range map[string]string{
 		onlyAllocation: "account:A acctg-freq cluster clusters:M cluster-constraint comment constraint:C contiguous- " +
-			"cores-per-socket core-spec:S delay-boot dependency:d extra hold:H- mail-type mail-user mcs-label mincpus " +
-			"network nice? partition:p prefer priority qos:q reboot- reservation segment consolidate-segments- " +
+			"cores-per-socket core-spec:S delay-boot dependency:d extra hold:H- mail-type mail-user mcs-label " +
+			"mincpus network nice? partition:p prefer priority qos:q reboot- reservation segment " +
+			"consolidate-segments- " +
 			"sockets-per-node spread-job- spread-segments- stepmgr- switches thread-spec time-min tmp " +
 			"use-min-nodes- wckey immediate:I? parsable-",
 		sharedMachine: "exact- exclusive? overlap? overcommit:O- oversubscribe:s- whole- mem mem-per-cpu mem-per-gpu " +
