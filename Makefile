@@ -154,6 +154,10 @@ rehearse-clouds-chaos: rehearse-clouds-setup #: The same, with functions killed 
 rehearse-first-hour: emulators ## A user's first hour with each cloud, on emulators: add, check, first job, interruption, stock-out, quota, a killed broker, remove
 	$(GO) test ./cmd/tradewind -run TestFirstHour -first-hour -count 1 -v -timeout 60m
 
+.PHONY: rehearse-laptop
+rehearse-laptop: emulators #: Jobs from a laptop without a public address on emulated AWS, Google Cloud and Azure, and a laptop that is away for too long
+	$(GO) test ./cmd/tradewind -run TestLaptop -laptop -count 1 -v -timeout 60m
+
 .PHONY: rehearse-kube
 rehearse-kube: kube build #: One job on two Kubernetes clusters: a full one, one that grows, a drain, and a broker that is killed ten times (SEED=1)
 	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)

@@ -46,7 +46,7 @@ if [[ -n $installing ]]; then
   trap - EXIT
   grep -v 'is installed' .tools/install.log >&2 || true
 fi
-part "tests on emulators" $GO test -race -timeout 20m $with || failed=1
+part "tests on emulators" $GO test -race -timeout 40m $with || failed=1
 part "benchmarks' module" bash -c "cd bench && $GO vet ./... && $GO test ./..." || failed=1
 if [[ ${1:-} != --go ]]; then
   if command -v node >/dev/null; then

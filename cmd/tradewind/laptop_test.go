@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/base64"
+	"flag"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -131,6 +132,16 @@ func waitFor(t *testing.T, s *shell, file string) {
 	}
 }
 
+// rehearseLaptop is set by make rehearse-laptop. make test runs a laptop on AWS only: each of these tests takes minutes.
+var rehearseLaptop = flag.Bool("laptop", false, "rehearse jobs from a laptop on all clouds, and a laptop that is away")
+
+func rehearsedLaptop(t *testing.T) {
+	t.Helper()
+	if !*rehearseLaptop {
+		t.Skip("make rehearse-laptop runs it")
+	}
+}
+
 // TestLaptopOnAWS runs jobs on an emulated AWS without an address of the broker, which is also killed.
 func TestLaptopOnAWS(t *testing.T) {
 	t.Parallel() // it mostly waits
@@ -201,6 +212,7 @@ func emptyOfMessages(t *testing.T, store grant.Store, bucket string) {
 // TestLaptopOnGoogle runs jobs on an emulated Google Cloud. URLs are signed by IAM, and machines prove their identity
 // for the name of the broker, although nothing answers at that name.
 func TestLaptopOnGoogle(t *testing.T) {
+	rehearsedLaptop(t)
 	t.Parallel() // it mostly waits
 	s := build(t).in(t)
 	google, store := emulateGoogle(t, s)
@@ -250,6 +262,7 @@ func emulateGoogle(t *testing.T, s *shell) (*gce.Cloud, grant.Store) {
 
 // TestLaptopOnAzure runs jobs on an emulated Azure. URLs are signed by user delegation.
 func TestLaptopOnAzure(t *testing.T) {
+	rehearsedLaptop(t)
 	t.Parallel() // it mostly waits
 	s := build(t).in(t)
 	authority, err := azuretest.NewAuthority()
@@ -320,6 +333,7 @@ tasks:
 // TestLaptopAwayForTooLong kills a broker for longer than declared: the machine ends, and the job resumes from its
 // checkpoint when a broker is back.
 func TestLaptopAwayForTooLong(t *testing.T) {
+	rehearsedLaptop(t)
 	t.Parallel() // it mostly waits
 	s := build(t).in(t)
 	endpoint := emulator.OwnMoto(t)
