@@ -38,7 +38,7 @@ fi
 failed=0
 part "vet" $GO vet ./... || failed=1
 part "tests that need no emulator" $GO test -race -timeout 20m $(grep -vE "$ONE_GOROUTINE" <<<"$without") || failed=1
-part "tests of one goroutine" $GO test -timeout 20m $(grep -E "$ONE_GOROUTINE" <<<"$without") || failed=1
+part "tests of one goroutine" $GO test -timeout 40m $(grep -E "$ONE_GOROUTINE" <<<"$without") || failed=1
 # The packages with a file for Windows. A release builds the whole program for it.
 part "Windows" env GOOS=windows $GO build $(git ls-files '*_windows.go' | xargs -n1 dirname | sort -u | sed 's|^|./|') || failed=1
 if [[ -n $installing ]]; then

@@ -148,7 +148,7 @@ func TestLaptopOnAWS(t *testing.T) {
 	s := build(t).in(t)
 	endpoint := emulator.OwnMoto(t)
 	h, certificates := emulateAWS(t, s, endpoint)
-	if _, errs, code := s.run("tradewind up --clouds aws --agents " + t.TempDir()); code != 2 ||
+	if _, errs, code := s.run("tradewind up --clouds aws --public-url https://b.example --agents " + t.TempDir()); code != 2 ||
 		!strings.Contains(errs, "make agent") {
 		t.Errorf("without an agent: exit %d\n%s", code, errs)
 	}
