@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -98,7 +99,11 @@ func (w *world) start() {
 	w.desk = desk.New(desk.Config{
 		Bucket:  desk.Bucket{Store: w.bucket, Client: &http.Client{Transport: w.bucket}, URI: folder},
 		Handler: w.ledger, Key: key, Endpoint: endpoint, Away: 30 * time.Minute,
-		Open: func(context.Context) (map[string]bool, error) { return w.open, nil },
+		Open: func(context.Context) (map[string]bool, error) {
+			w.ledger.mu.Lock()
+			defer w.ledger.mu.Unlock()
+			return maps.Clone(w.open), nil
+		},
 	})
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan struct{})
@@ -165,8 +170,8 @@ func (w *world) empty() {
 	w.t.Helper()
 	w.ledger.mu.Lock()
 	w.ledger.ended = true
-	w.ledger.mu.Unlock()
 	delete(w.open, "box")
+	w.ledger.mu.Unlock()
 	time.Sleep(15 * time.Minute)
 	if left := w.bucket.Names(); len(left) > 0 {
 		w.t.Errorf("%d objects are left: %v", len(left), left[:min(len(left), 5)])
