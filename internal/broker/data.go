@@ -238,25 +238,24 @@ func (b *Agents) Prune(ctx context.Context, c wire.Claims) error {
 // removeUpTo removes the checkpoints below a prefix whose number is at most seq, except the one named but.
 func (b *Agents) removeUpTo(ctx context.Context, prefix string, seq int, but string) error {
 	var manifests, files []string
-	for after, more := "", seq > 0; more; more = after != "" {
-		page, err := b.ports.Data.List(ctx, prefix, after)
+	if seq <= 0 {
+		return nil
+	}
+	for o, err := range grant.Objects(ctx, b.ports.Data, prefix) {
 		if err != nil {
 			return err
 		}
-		for _, o := range page.Objects {
-			rest := strings.TrimPrefix(o.URI, prefix)
-			number, _, _ := strings.Cut(rest, "-")
-			name, _, _ := strings.Cut(rest, "/")
-			if n, err := strconv.Atoi(number); err != nil || n > seq || name == but {
-				continue
-			}
-			if path.Base(rest) == "manifest.json" && strings.Count(rest, "/") == 1 {
-				manifests = append(manifests, o.URI)
-			} else {
-				files = append(files, o.URI)
-			}
+		rest := strings.TrimPrefix(o.URI, prefix)
+		number, _, _ := strings.Cut(rest, "-")
+		name, _, _ := strings.Cut(rest, "/")
+		if n, err := strconv.Atoi(number); err != nil || n > seq || name == but {
+			continue
 		}
-		after = page.Next
+		if path.Base(rest) == "manifest.json" && strings.Count(rest, "/") == 1 {
+			manifests = append(manifests, o.URI)
+		} else {
+			files = append(files, o.URI)
+		}
 	}
 	for _, uris := range [][]string{manifests, files} {
 		group, ctx := errgroup.WithContext(ctx)

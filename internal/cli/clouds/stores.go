@@ -71,6 +71,16 @@ func withBucket(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) (cloudk
 // ownBucket is the name of a bucket that was not named by the user.
 func ownBucket(deployment, region string) string { return deployment + "-" + region }
 
+// hasOutputs reports whether a bucket has objects that the broker did not put there for itself.
+func hasOutputs(ctx context.Context, s grant.Store, bucket string) (bool, error) {
+	for o, err := range grant.Objects(ctx, s, bucket) {
+		if err != nil || !host.OwnObject(bucket, o.URI) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
 // removeBuckets removes the buckets that were created without a name from the user. One with outputs of jobs is kept.
 func (a app) removeBuckets(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) error {
 	for region, bucket := range r.Settings.Stores {
@@ -82,14 +92,14 @@ func (a app) removeBuckets(ctx context.Context, k cloudkit.Kit, r cloudkit.Reque
 			return err
 		}
 		uri := driver.Scheme(k.Name) + "://" + bucket
-		page, err := opened.Data.List(ctx, uri, "")
+		outputs, err := hasOutputs(ctx, opened.Data, uri)
 		if errors.Is(err, grant.ErrNoBucket) {
 			continue
 		}
 		if err != nil {
 			return command.Failed("--forget deletes the settings anyway", "bucket %s: %v", uri, err)
 		}
-		if slices.ContainsFunc(page.Objects, func(o grant.Listed) bool { return !host.OwnObject(uri, o.URI) }) {
+		if outputs {
 			a.Tell("bucket %s: kept, because it has outputs of jobs", uri)
 			continue
 		}

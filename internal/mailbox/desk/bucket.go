@@ -41,22 +41,17 @@ func (b Bucket) list(ctx context.Context, folder string) (all []object, err erro
 	if err != nil {
 		return nil, err
 	}
-	for after := ""; ; {
-		page, err := b.Store.List(ctx, prefix, after)
+	for o, err := range grant.Objects(ctx, b.Store, prefix) {
 		if err != nil {
 			return nil, err
 		}
-		for _, o := range page.Objects {
-			at, err := grant.Parse(o.URI)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, object{name: strings.TrimPrefix(at.Key, top.Key), size: o.Size})
+		at, err := grant.Parse(o.URI)
+		if err != nil {
+			return nil, err
 		}
-		if after = page.Next; after == "" {
-			return all, nil
-		}
+		all = append(all, object{name: strings.TrimPrefix(at.Key, top.Key), size: o.Size})
 	}
+	return all, nil
 }
 
 func (b Bucket) uri(name string) (string, error) { return grant.Below(b.URI, name) }

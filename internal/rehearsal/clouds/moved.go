@@ -16,6 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/story"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
@@ -167,18 +168,13 @@ func full(place string) string {
 // stored lists the objects of a bucket with a prefix whose keys contain a word, without using the product.
 func (s *Story) stored(ctx context.Context, bucket, prefix, word string) (keys []string, err error) {
 	prefix = bucket + "/" + strings.TrimSuffix(prefix, "/") + "/"
-	for after := ""; ; {
-		page, err := s.World.Owned.List(ctx, prefix, after)
+	for o, err := range grant.Objects(ctx, s.World.Owned, prefix) {
 		if err != nil {
 			return nil, err
 		}
-		for _, o := range page.Objects {
-			if strings.Contains(o.URI, word) {
-				keys = append(keys, o.URI)
-			}
-		}
-		if after = page.Next; after == "" {
-			return keys, nil
+		if strings.Contains(o.URI, word) {
+			keys = append(keys, o.URI)
 		}
 	}
+	return keys, nil
 }
