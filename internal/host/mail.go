@@ -312,8 +312,11 @@ func (s mirrored) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant,
 
 func (s mirrored) sign(ctx context.Context, w grant.Want) (grant.Grant, error) {
 	signed, err := s.Store.Sign(ctx, w) // which also checks that the file is below the folder
-	if err != nil || w.Op != grant.Get {
-		return signed[0], err
+	if err != nil {
+		return grant.Grant{}, err
+	}
+	if w.Op != grant.Get {
+		return signed[0], nil
 	}
 	o, err := grant.ParseOf("file", w.URI)
 	if err != nil {
