@@ -188,7 +188,7 @@ func (p *Planner) planBoth(ctx context.Context, in planinput.Input, fl *fleets) 
 		if err != nil || !fl.mixed || plan.Status != record.PlanInfeasible && !plan.Late {
 			return plan, err
 		}
-		failed = &noFleetError{plan.Message}
+		failed = &noFleetError{message: plan.Message}
 	}
 	if in.Previous == nil || in.DeadlineHours == nil {
 		return nil, failed

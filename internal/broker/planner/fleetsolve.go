@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
@@ -35,8 +34,11 @@ const (
 // errNoFleet means that no fleet keeps the limits.
 var errNoFleet = errors.New("no fleet keeps the limits")
 
-// noFleetError is errNoFleet with a reason for the user, which may be empty.
-type noFleetError struct{ message string }
+// noFleetError is errNoFleet with a reason for the user, which may be empty. late is true if the reason is the deadline.
+type noFleetError struct {
+	message string
+	late    bool
+}
 
 func (e *noFleetError) Error() string { return cmp.Or(e.message, errNoFleet.Error()) }
 
@@ -165,8 +167,8 @@ func (f *fleet) inTime(ctx context.Context, t *try, effort float64) error {
 	if err == nil {
 		t.answer = retimed(t.expected, answer)
 	}
-	if none := (*noFleetError)(nil); errors.As(err, &none) && strings.Contains(none.message, "deadline is") {
-		return &noFleetError{none.message + guaranteedTimes}
+	if none := (*noFleetError)(nil); errors.As(err, &none) && none.late {
+		none.message += guaranteedTimes
 	}
 	return err
 }
@@ -202,13 +204,13 @@ func (f *fleet) models(frame *shared.Model, d demand, s site) (expected, guarant
 func (f *fleet) search(ctx context.Context, m *shared.Model, effort float64) (*shared.Plan, error) {
 	sol, err := shared.Solve(ctx, m, shared.Options{Effort: effort * f.scale(), Now: f.b.p.clock})
 	if errors.Is(err, optimizer.ErrUndecided) {
-		return nil, &noFleetError{"no plan that keeps the deadline and the budget was found"}
+		return nil, &noFleetError{message: "no plan that keeps the deadline and the budget was found"}
 	}
 	if err != nil {
 		return nil, err
 	}
 	if sol.Plan == nil {
-		return nil, &noFleetError{sol.Message}
+		return nil, &noFleetError{message: sol.Message, late: sol.Late}
 	}
 	if len(f.free)-f.bought(sol.Plan) >= 0 {
 		return sol.Plan, nil
@@ -467,7 +469,7 @@ func (f *fleet) sites(d demand) ([]site, error) {
 	}
 	found, why := f.matches(d, nil, least)
 	if len(found) == 0 && len(f.kept) == 0 {
-		return nil, &noFleetError{why}
+		return nil, &noFleetError{message: why}
 	}
 	all := []site{{found: found}}
 	if least == nil || len(found) == 0 {

@@ -39,7 +39,7 @@ func (p *problem) bound() (limits, string) {
 	}
 	b := bounder{problem: p, fronts: fronts}
 	lower := limits{hours: b.paths()}
-	if lower.hours*(1-slack) > p.deadline {
+	if p.late(lower) {
 		return lower, fmt.Sprintf("the longest path of tasks ends after %s at the earliest, on the fastest machines, "+
 			"and the deadline is %s", optimizer.Span(lower.hours, math.Ceil), optimizer.Span(p.deadline, math.Floor))
 	}
@@ -54,6 +54,9 @@ func (p *problem) bound() (limits, string) {
 	}
 	return lower, ""
 }
+
+// late reports whether no plan keeps the deadline.
+func (p *problem) late(lower limits) bool { return lower.hours*(1-slack) > p.deadline }
 
 type bounder struct {
 	*problem

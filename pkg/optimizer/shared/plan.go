@@ -42,7 +42,9 @@ type Solution struct {
 	Millis float64
 	// Message explains Infeasible to the user.
 	Message string
-	model   *Model
+	// Late is true if Status is Infeasible because even the fastest plan misses the deadline.
+	Late  bool
+	model *Model
 }
 
 type solutionJSON struct {

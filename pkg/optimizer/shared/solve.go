@@ -57,7 +57,7 @@ func solve(m *Model, l *links, effort float64, stop func() bool) *Solution {
 	}
 	lower, message := whole.bound()
 	if message != "" {
-		return &Solution{Status: optimizer.Infeasible, Message: message}
+		return &Solution{Status: optimizer.Infeasible, Message: message, Late: whole.late(lower)}
 	}
 	machines, guesses := whole.choose(undominated(m, whole.classes))
 	plan := newSearcher(compile(m, l, machines)).run(guesses, lower, effort, stop)
