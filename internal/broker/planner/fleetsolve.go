@@ -34,7 +34,7 @@ const (
 // errNoFleet means that no fleet keeps the limits.
 var errNoFleet = errors.New("no fleet keeps the limits")
 
-// noFleetError is errNoFleet with a reason for the user, which may be empty. late is true if the reason is the deadline.
+// noFleetError is errNoFleet with a reason for the user, which may be empty. late is true if it is the deadline.
 type noFleetError struct {
 	message string
 	late    bool
