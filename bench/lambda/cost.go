@@ -18,11 +18,11 @@ import (
 const targetCost = "0.0035 USD for tasks of 12 minutes"
 
 // hundred is a DAG of a hundred tasks, ten in parallel, each of which depends on an earlier one.
-func hundred(minutes int) (*dag.Job, error) {
+func hundred(minutes int, share bool) (*dag.Job, error) {
 	var b strings.Builder
 	b.WriteString("apiVersion: tradewind/v1\nname: hundred\ntasks:\n")
 	for i := range 100 {
-		fmt.Fprintf(&b, "  t%03d:\n    run: \"true\"\n    resources: {cpus: 2+}\n    time: %dm\n", i, minutes)
+		fmt.Fprintf(&b, "  t%03d:\n    run: \"true\"\n    resources: {cpus: 2+}\n    time: %dm\n    share: %v\n", i, minutes, share)
 		if i >= 10 {
 			fmt.Fprintf(&b, "    after: [t%03d]\n", i-10)
 		}
@@ -45,20 +45,27 @@ func costs(ctx context.Context) (string, error) {
 	plan := planner.New(c, moves, opt)
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nThe output of `tradewind cost` for a DAG of 100 tasks, ten in parallel, total (target: %s). The "+
-		"rehearsal above counts the requests of the same functions to the emulators.\n\n"+
-		"| tasks of | work is open | for the job's events | while open | USD |\n| --- | ---: | ---: | ---: | ---: |\n",
+		"rehearsal above counts the requests of the same functions to the emulators. Shared machines cost more here, "+
+		"since workers ask for work while another task would fit; the machines themselves cost less.\n\n"+
+		"| tasks of | machines | work is open | for the job's events | while open | USD |\n| --- | --- | ---: | ---: | ---: | ---: |\n",
 		targetCost)
-	for _, minutes := range []int{1, 12, 60} {
-		spec, err := hundred(minutes)
-		if err != nil {
-			return "", err
+	for _, share := range []bool{false, true} {
+		machines := "one per task"
+		if share {
+			machines = "shared"
 		}
-		bill, err := cost.BillFor(ctx, spec, plan, time.Unix(0, 0).UTC())
-		if err != nil {
-			return "", err
+		for _, minutes := range []int{1, 12, 60} {
+			spec, err := hundred(minutes, share)
+			if err != nil {
+				return "", err
+			}
+			bill, err := cost.BillFor(ctx, spec, plan, time.Unix(0, 0).UTC())
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(&b, "| %d min | %s | %.1f h | %.4f | %.4f | %.4f |\n", minutes, machines, bill.Hours,
+				bill.EventsUSD, bill.OpenUSD, bill.USD)
 		}
-		fmt.Fprintf(&b, "| %d min | %.1f h | %.4f | %.4f | %.4f |\n", minutes, bill.Hours, bill.EventsUSD,
-			bill.OpenUSD, bill.USD)
 	}
 	return b.String(), nil
 }

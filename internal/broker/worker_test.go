@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -43,6 +44,18 @@ func TestTasksThatShareAMachineCountAsOne(t *testing.T) {
 	if orders, err = s.b.Agents.SyncMachine(t.Context(), claims,
 		wire.PoolReport{Type: on.Type, Capacity: on.Capacity}); err != nil || len(orders.Agents) != 2 {
 		t.Errorf("%d of 2 tasks run on the worker: %+v, %v", len(orders.Agents), orders, err)
+	}
+	s.settle()
+	for _, o := range orders.Agents {
+		if _, err := s.b.Agents.Hello(t.Context(), s.claims(o.Cluster), wire.Hello{Address: "10.0.0.1"}); err != nil {
+			t.Fatal(err)
+		}
+		s.report(o.Cluster, wire.Report{Event: wire.Started})
+	}
+	s.settle()
+	if orders, err = s.b.Agents.SyncMachine(t.Context(), claims, wire.PoolReport{Type: on.Type, Capacity: on.Capacity,
+		Running: []wire.PoolAgent{orders.Agents[0].PoolAgent, orders.Agents[1].PoolAgent}}); err != nil || orders.After != config.DefaultPoolTimes().Full {
+		t.Errorf("a worker without room for another task calls again in %v: %v", orders.After, err)
 	}
 	queues, err := s.b.Views.Queues(t.Context())
 	for _, q := range queues {

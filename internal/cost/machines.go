@@ -115,6 +115,7 @@ type node struct {
 	claims wire.Claims
 	seen   int
 	done   bool
+	on     *worker // the worker on which it runs; nil if it has its own machine
 	// printed is how many bytes of its log it has sent.
 	printed int64
 }
@@ -123,6 +124,12 @@ type node struct {
 func (w *world) boot(cluster string, rank int) {
 	n := &node{w: w, claims: wire.Claims{Job: record.ClusterJob(cluster), Cluster: cluster, Rank: rank}}
 	w.meter.add(ObjectReads, 1) // the agent's program
+	n.hello()
+}
+
+// hello is the first call of an agent.
+func (n *node) hello() {
+	w := n.w
 	var first wire.Work
 	gone := w.call(func(b *broker.Broker) (err error) {
 		first, err = b.Agents.Hello(w.ctx, n.claims, wire.Hello{Address: "10.0.0.1"})
@@ -139,10 +146,18 @@ const (
 	laterPolls = 5 * time.Minute // also the heartbeat
 )
 
+// runs reports whether the agent's machine still runs.
+func (n *node) runs() bool {
+	if n.on != nil {
+		n = n.on.node
+	}
+	return n.w.machines.has(n.claims.Cluster)
+}
+
 // ask polls for a command, and again until the end.
 func (n *node) ask(c class, again time.Duration) {
 	w := n.w
-	if !w.machines.has(n.claims.Cluster) {
+	if !n.runs() {
 		return // terminated
 	}
 	var work wire.Work
@@ -165,7 +180,11 @@ func (n *node) handleWork(work wire.Work, c class, again time.Duration) {
 	case n.done:
 	case work.Command == wire.Run:
 		n.seen = work.Seq
-		n.begin()
+		if a := work.Assignment; a != nil && a.Worker != nil {
+			n.beginWorker(*a.Worker)
+		} else {
+			n.begin()
+		}
 		w.after(laterPolls, func() { n.ask(byTime, laterPolls) })
 	case work.Command == wire.None:
 		w.after(again, func() { n.ask(c, again) })
@@ -180,6 +199,9 @@ func (n *node) begin() {
 	w.after(took, func() {
 		n.done = true
 		n.report(byEvents, wire.Succeeded, true)
+		if n.on != nil {
+			w.after(exitTime, n.on.sync)
+		}
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 func poolTimes(virtual func(wall time.Duration) time.Duration) config.PoolTimes {
 	t := config.DefaultPoolTimes()
 	t.Beat, t.StaleAfter, t.LostAfter = virtual(time.Second), virtual(4*time.Second), virtual(8*time.Second)
-	t.Busy, t.Idle = virtual(300*time.Millisecond), virtual(time.Second)
+	t.Busy, t.Idle, t.Full = virtual(300*time.Millisecond), virtual(time.Second), virtual(time.Second)
 	t.Known, t.Turn = virtual(500*time.Millisecond), virtual(100*time.Millisecond)
 	t.BlockFor = max(t.BlockFor, virtual(time.Minute))
 	return t

@@ -36,7 +36,7 @@ func newYard(w *world) *poolOwners {
 // views of them are therefore older, and more sessions find theirs outdated.
 func poolTimes() config.PoolTimes {
 	t := config.DefaultPoolTimes()
-	t.Busy, t.Idle, t.Turn = 20*time.Second, 2*time.Minute, 20*time.Second
+	t.Busy, t.Idle, t.Full, t.Turn = 20*time.Second, 2*time.Minute, 3*time.Minute, 20*time.Second
 	return t
 }
 

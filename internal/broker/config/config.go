@@ -155,8 +155,9 @@ type PoolTimes struct {
 	Beat time.Duration
 	// A machine without a call for StaleAfter gets no new tasks; after LostAfter its tasks are lost.
 	StaleAfter, LostAfter time.Duration
-	// Busy and Idle are how soon a machine calls again, while a change is pending and while not.
-	Busy, Idle time.Duration
+	// Busy and Idle are how soon a machine calls again, while a change is pending and while not. Full is how soon a
+	// worker calls again that has no room for another task; it calls at once when a task ends.
+	Busy, Idle, Full time.Duration
 	// Known is how long a process keeps its list of pools. Turn is how often it reads another partition.
 	Known, Turn time.Duration
 	// BlockFor is how long a machine gets no new tasks after it has failed to start a cluster. It doubles with each
@@ -168,7 +169,7 @@ type PoolTimes struct {
 func DefaultPoolTimes() PoolTimes {
 	return PoolTimes{
 		Beat: time.Minute, StaleAfter: 3 * time.Minute, LostAfter: 8 * time.Minute,
-		Busy: 3 * time.Second, Idle: 15 * time.Second,
+		Busy: 3 * time.Second, Idle: 15 * time.Second, Full: time.Minute,
 		Known: 5 * time.Second, Turn: time.Second,
 		BlockFor: 10 * time.Minute,
 	}

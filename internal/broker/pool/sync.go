@@ -319,7 +319,11 @@ func (s *syncing) orders() (o wire.PoolOrders, err error) {
 		o.Agents = append(o.Agents, order)
 	}
 	if s.worker != nil && !s.m.Leaving {
-		wait = s.cfg.Pool.Busy // its job's next task may be ready at any time
+		if !s.full() {
+			wait = s.cfg.Pool.Busy // its job's next task may be ready at any time
+		} else if wait == s.cfg.Pool.Idle {
+			wait = s.cfg.Pool.Full
+		}
 	}
 	o.After = s.cfg.Wall(wait)
 	return o, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // loadWorker loads the records of a machine that is a worker. It fails with ErrGone if the worker's attempt has ended.
@@ -85,6 +86,30 @@ func (s *syncing) mayLeave() (bool, error) {
 	}
 	return true, nil
 }
+
+// full reports whether no task of the worker's share group fits on it beside those that it has.
+func (s *syncing) full() bool {
+	free := s.m.Capacity
+	for i := range s.m.Uses {
+		hold := &s.m.Uses[i].Hold
+		free.CPUs -= hold.CPUs
+		free.MemoryGiB -= hold.MemoryGiB
+		free.Accelerators -= hold.Accelerators
+	}
+	fits := func(r dag.Resources) bool {
+		return r.CPUs.Min <= free.CPUs+epsilon && r.Memory.Min <= free.MemoryGiB+epsilon &&
+			record.Accelerators(&r) <= free.Accelerators+epsilon
+	}
+	for i := range s.spec.Tasks {
+		if t := &s.spec.Tasks[i]; t.ShareGroup == s.m.Worker.Group+1 && slices.ContainsFunc(t.Resources, fits) {
+			return false
+		}
+	}
+	return true
+}
+
+// epsilon is the rounding error of a sum of holds.
+const epsilon = 1e-9
 
 // lostMost is how many tasks of a lost worker get an event in the transaction that removes it. Reconcile finds the
 // others.
