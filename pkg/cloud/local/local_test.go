@@ -225,10 +225,13 @@ func TestHostAdoptsMachines(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	w.reopen()
+	if got := w.notices.next(t); got.Kind != cloud.Interruption {
+		t.Errorf("the notice, which may have been lost, is not repeated after a restart: %+v", got)
+	}
+	w.waiters(clk, 1)
 	clk.Advance(2 * time.Minute)
-	if got := w.notices.next(t); got.Kind == cloud.Interruption { // repeated, because it may have been lost
-		w.waiters(clk, 1)
-		got = w.notices.next(t)
+	if got := w.notices.next(t); got.Kind != cloud.Taken {
+		t.Errorf("after the restart: %+v", got)
 	}
 	w.mustBeGone(tasks)
 	w.reopen()
