@@ -61,6 +61,7 @@ type attempt struct {
 	overtime <-chan time.Time
 	port     int           // where a replica of a service listens; 0 if it does not
 	group    *cgroup.Group // in which the scripts run; nil if there is none
+	left     []*script     // that have ended, but not all of their processes
 	tried    bool          // to create group
 
 	unlessOrdered context.Context // ends with any order
@@ -191,9 +192,11 @@ func (t *attempt) run(ctx context.Context) {
 	result := t.execute(ctx)
 	stop()
 	t.makeRoom(ctx, result)
-	if t.kept {
+	switch {
+	case result.Event == "": // it is reported
+	case t.kept:
 		t.conclude(ctx, result, nil)
-	} else {
+	default:
 		t.conclude(ctx, result, t.out)
 	}
 }
@@ -279,6 +282,7 @@ func (t *attempt) execute(ctx context.Context) wire.Report {
 	}
 	defer t.boxed.close()
 	defer t.removeControlGroup()
+	defer t.endLeft()
 	if err := cmp.Or(t.joinGang(), t.choosePort()); err != nil {
 		return t.failed(wire.PhaseStage, err)
 	}
@@ -298,6 +302,9 @@ func (t *attempt) execute(ctx context.Context) wire.Report {
 		}
 		return t.linger(ctx, report)
 	}
+	if len(t.work.Nodes) <= 1 {
+		t.endLeft()
+	}
 	if err := t.mounts.flush(t.unlessStopped); err != nil {
 		return t.failed(wire.PhaseOutputs, err)
 	}
@@ -306,7 +313,7 @@ func (t *attempt) execute(ctx context.Context) wire.Report {
 	if err != nil {
 		return t.linger(ctx, t.failed(wire.PhaseOutputs, err))
 	}
-	return wire.Report{Event: wire.Succeeded, Progress: 1, Empty: empty}
+	return t.stay(ctx, wire.Report{Event: wire.Succeeded, Progress: 1, Empty: empty})
 }
 
 // stageAll pulls the image, stages the task's inputs, and then starts the container that uses them.

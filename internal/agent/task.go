@@ -22,7 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/files"
 )
 
-// MarkerName is the file in the agent's directory that exists while processes of a task may exist.
+// MarkerName is how the names of files in the agent's directory begin that exist while processes of a task may exist.
 const MarkerName = "task-running"
 
 // exitError is a script that ended with an exit code other than 0.
@@ -53,12 +53,12 @@ func (t *attempt) setup() error {
 	if t.work.Setup == "" {
 		return nil
 	}
-	s, err := t.start("setup", t.work.Setup)
+	s, err := t.start("setup", t.work.Setup, true)
 	if err != nil {
 		return err
 	}
 	select {
-	case <-s.Done():
+	case <-s.Exited():
 	case <-t.unlessOrdered.Done():
 		s.Terminate(t.cfg.Grace)
 	case err := <-t.mounts.lost:
@@ -66,7 +66,52 @@ func (t *attempt) setup() error {
 	case <-t.overtime:
 		return t.endOf(s, errTimeout)
 	}
-	return s.end()
+	return t.endOrLeave(s)
+}
+
+// leftOutput is how long the end of a script waits for the script's own output while processes that it left still have
+// the log open.
+const leftOutput = 200 * time.Millisecond
+
+// endOrLeave waits for a script's end like script.end. Processes that the script has left run on, until endLeft.
+func (t *attempt) endOrLeave(s *script) error {
+	exit, err := s.Wait()
+	if err != nil || exit.Code != 0 || !s.left() {
+		return s.end()
+	}
+	t.left = append(t.left, s)
+	select {
+	case <-s.read:
+	case <-time.After(leftOutput):
+	}
+	if s.box != nil {
+		s.own()
+	}
+	return nil
+}
+
+// left reports whether processes of a script that has ended still run. Those in a container are not known.
+func (s *script) left() bool {
+	if !s.leave {
+		return false
+	}
+	select {
+	case <-s.Done():
+		return s.box != nil
+	default:
+		return true
+	}
+}
+
+// endLeft ends the processes that scripts of the attempt have left running.
+func (t *attempt) endLeft() {
+	for _, s := range t.left {
+		s.Terminate(t.cfg.Grace)
+	}
+	for _, s := range t.left {
+		_ = s.end()
+	}
+	t.left = nil
 }
 
 // endOf ends a script and returns reason, which is more important than the script's own exit.
@@ -83,7 +128,7 @@ func (t *attempt) runTask() (stopped bool, err error) {
 		t.reports.add(wire.Report{Event: wire.Started}, nil)
 		return false, nil
 	}
-	s, err := t.start("run", t.work.Run)
+	s, err := t.start("run", t.work.Run, len(t.work.Nodes) > 1)
 	if err != nil {
 		return false, err
 	}
@@ -102,14 +147,14 @@ func (t *attempt) runTask() (stopped bool, err error) {
 	}()
 	var lost error
 	select {
-	case <-s.Done():
+	case <-s.Exited():
 	case lost = <-t.mounts.lost:
 	case lost = <-t.probe(scheduled):
 	case <-t.overtime:
 		lost = errTimeout
 	case <-t.unlessOrdered.Done():
 		select {
-		case <-s.Done(): // it ended before the order came
+		case <-s.Exited(): // it ended before the order came
 		default:
 			stopped = true
 		}
@@ -120,7 +165,7 @@ func (t *attempt) runTask() (stopped bool, err error) {
 		return false, t.endOf(s, lost)
 	}
 	if !stopped {
-		return false, s.end()
+		return false, t.endOrLeave(s)
 	}
 	if told, _ := t.ordered(); told == orderSave {
 		t.saveAndStop(s, saver, idle)
@@ -134,6 +179,7 @@ func (t *attempt) runTask() (stopped bool, err error) {
 // script is a running script.
 type script struct {
 	*proc.Tree
+	leave   bool            // its processes may outlive it
 	read    <-chan struct{} // closed when all of its output is in the log
 	machine string
 	box     *container.Box // nil for one that runs on the machine itself
@@ -158,10 +204,10 @@ func (s *script) Terminate(grace time.Duration) {
 	}()
 }
 
-// end waits for the script's end. It returns an *exitError for an exit code other than 0.
+// end waits until the script and all processes that it started have ended. It returns an *exitError for an exit code other than 0.
 func (s *script) end() error {
 	exit, err := s.Wait()
-	if errors.Is(err, proc.ErrLost) &&
+	if errors.Is(s.End(), proc.ErrLost) &&
 		s.machine != "" { // find processes that left the task's group by their environment
 		proc.Sweep(proc.MachineEnv, s.machine)
 	}
@@ -186,8 +232,8 @@ func (s *script) end() error {
 }
 
 // start runs a script in the task's directory. The shell gets it as a file, because scripts may be longer than an
-// argument can be and every user can read process lists.
-func (t *attempt) start(name, text string) (*script, error) {
+// argument can be and every user can read process lists. With leave, processes that a successful script leaves run on.
+func (t *attempt) start(name, text string, leave bool) (*script, error) {
 	path := filepath.Join(t.dirs.scripts, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return nil, err
@@ -205,9 +251,9 @@ func (t *attempt) start(name, text string) (*script, error) {
 	defer out.Close() //nolint:errcheck // the task has its own copy
 	spec := proc.Spec{
 		Argv: []string{shell(), path}, Dir: t.dirs.work, Env: t.taskEnv(), Output: out,
-		Hold: t.cfg.Hold, Marker: t.dirs.marker, Linger: t.cfg.Grace,
+		Hold: t.cfg.Hold, Marker: t.dirs.marker + "-" + name, Linger: t.cfg.Grace, Leave: leave,
 	}
-	s := &script{read: read, machine: t.cfg.Machine, grace: t.cfg.Grace, note: t.out.note}
+	s := &script{leave: leave, read: read, machine: t.cfg.Machine, grace: t.cfg.Grace, note: t.out.note}
 	if t.boxed != nil {
 		s.box, s.own = t.boxed.box, t.chownToAgent
 		if spec.Argv, err = s.box.Command(path, t.dirs.work, spec.Env); err != nil {

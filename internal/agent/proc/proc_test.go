@@ -337,3 +337,47 @@ echo went on; sleep 1000'`)
 		}
 	}
 }
+
+func TestLeftProcessesRunUntilTerminate(t *testing.T) {
+	r := start(t, proc.Spec{Leave: true, Linger: time.Hour}, orphan+`read x; echo bye`)
+	if exit, err := r.Wait(); err != nil || exit.Code != 0 {
+		t.Errorf("exit %+v, %v", exit, err)
+	}
+	select {
+	case <-r.Done():
+		t.Error("the process that the first one left has ended with it")
+	default:
+	}
+	r.Terminate(time.Millisecond)
+	if err := r.End(); err != nil {
+		t.Error(err)
+	}
+	r.rest(t) // ends only when no process holds the pipe
+}
+
+func TestFailedProcessLeavesNothing(t *testing.T) {
+	r := start(t, proc.Spec{Leave: true, Linger: time.Millisecond}, orphan+`exit 3`)
+	if exit, err := r.Wait(); err != nil || exit.Code != 3 {
+		t.Errorf("exit %+v, %v", exit, err)
+	}
+	r.rest(t)
+}
+
+func TestKilledSupervisorOfLeftProcessesIsReported(t *testing.T) {
+	r := start(t, proc.Spec{Leave: true}, `ps -o ppid= -p $$; sh -c 'echo ready; exec sleep 1000' & true`)
+	supervisor, err := strconv.Atoi(r.line(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.line(t)
+	if _, err := r.Wait(); err != nil {
+		t.Error(err)
+	}
+	if err := syscall.Kill(supervisor, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.End(); !errors.Is(err, proc.ErrLost) {
+		t.Errorf("End: %v", err)
+	}
+	r.rest(t)
+}

@@ -73,9 +73,11 @@ func isMachineEnv(entry string) bool { return !strings.HasPrefix(entry, MachineE
 type supervision struct {
 	pid    int // of the task's first process, and of its group
 	linger time.Duration
-	exit   *status // nil while the first process runs
-	told   bool    // the owner ordered it to end
-	peak   int64   // bytes of memory that the largest process so far has used
+	leave  bool          // see Spec.Leave
+	out    *json.Encoder // of statuses
+	exit   *status       // nil while the first process runs
+	told   bool          // the owner ordered it to end
+	peak   int64         // bytes of memory that the largest process so far has used
 
 	orders <-chan order     // closed when the owner is gone
 	reaped <-chan reaped    // closed when no child is left
@@ -113,7 +115,7 @@ func supervise() int {
 		return 1
 	}
 	_ = out.Encode(status{PID: pid}) // if this fails, the owner is gone and its other pipe is closed too
-	t := &supervision{pid: pid, linger: task.Linger, orders: orders(in), reaped: reap()}
+	t := &supervision{pid: pid, linger: task.Linger, leave: task.Leave, out: out, orders: orders(in), reaped: reap()}
 	t.run()
 	after(task)
 	if t.exit == nil { // impossible: no one else waits for our children
@@ -185,7 +187,7 @@ func (t *supervision) run() {
 			case r.pid == t.pid:
 				t.exit = exitStatus(r.ws)
 				t.exit.Told = t.told
-				t.end(t.linger)
+				t.exitOrLeave()
 			}
 		case <-t.poll:
 		}
@@ -193,6 +195,17 @@ func (t *supervision) run() {
 			return
 		}
 	}
+}
+
+// exitOrLeave ends the tree after its first process, or reports that the rest of it runs on.
+func (t *supervision) exitOrLeave() {
+	if !t.leave || t.told || t.orders == nil || t.exit.Code != 0 || !treeLeft(t.pid) {
+		t.end(t.linger)
+		return
+	}
+	left := *t.exit
+	left.Ended, left.Left, left.Peak = false, true, t.peak
+	_ = t.out.Encode(left) // if this fails, the owner is gone and its other pipe is closed too
 }
 
 // end sends SIGTERM to every process of the tree, and sets the time after which it is killed.

@@ -59,6 +59,9 @@ type Spec struct {
 	After []string
 	// Linger is the time between SIGTERM and SIGKILL for processes that still run when the first process has ended.
 	Linger time.Duration
+	// Leave lets processes run on that still run when the first process has ended with exit code 0, until Terminate or
+	// the end of the caller's process.
+	Leave bool
 }
 
 // Exit is how the first process of a tree ended.
@@ -76,9 +79,11 @@ type Tree struct {
 	cmd     *exec.Cmd
 	control *os.File
 	mu      sync.Mutex // guards writes to control
+	exited  chan struct{}
 	done    chan struct{}
 	exit    Exit
-	err     error
+	err     error // of Wait, set before exited is closed
+	lost    error // of End, set before done is closed
 }
 
 // order is a line from the owner to the supervisor. The first one describes the task. Each later one ends the tree:
@@ -90,16 +95,18 @@ type order struct {
 	Marker string        `json:"marker,omitempty"`
 	After  []string      `json:"after,omitempty"`
 	Linger time.Duration `json:"linger,omitempty"`
+	Leave  bool          `json:"leave,omitempty"`
 	Grace  time.Duration `json:"grace,omitempty"`
 	// Input means that there is a standard input, and Terminal that it is a terminal.
 	Input    bool `json:"input,omitempty"`
 	Terminal bool `json:"terminal,omitempty"`
 }
 
-// status is a line from the supervisor to the owner: first that the task has started, then that the whole tree has
-// ended.
+// status is a line from the supervisor to the owner: first that the task has started, then, if other processes of the
+// tree run on, that its first process has ended, and last that the whole tree has ended.
 type status struct {
 	PID    int    `json:"pid,omitempty"`
+	Left   bool   `json:"left,omitempty"`
 	Ended  bool   `json:"ended,omitempty"`
 	Code   int    `json:"code,omitempty"`
 	Signal int    `json:"signal,omitempty"`
@@ -138,7 +145,7 @@ func Start(s Spec) (*Tree, error) {
 		closeAll(statusRead, control)
 		return nil, fmt.Errorf("%w: %w", ErrNotSupervised, err)
 	}
-	t := &Tree{cmd: cmd, control: control, done: make(chan struct{})}
+	t := &Tree{cmd: cmd, control: control, exited: make(chan struct{}), done: make(chan struct{})}
 	if err := t.begin(s, statusRead); err != nil {
 		closeAll(statusRead, control)
 		_ = cmd.Process.Kill()
@@ -159,7 +166,7 @@ func closeAll(files ...*os.File) {
 func (t *Tree) begin(s Spec, statuses *os.File) error {
 	_ = t.control.SetWriteDeadline(time.Now().Add(startTimeout))
 	if err := t.send(order{Argv: s.Argv, Dir: s.Dir, Env: s.Env, Marker: s.Marker, After: s.After,
-		Linger: s.Linger, Input: s.Input != nil, Terminal: s.Terminal}); err != nil {
+		Linger: s.Linger, Leave: s.Leave, Input: s.Input != nil, Terminal: s.Terminal}); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotSupervised, err)
 	}
 	_ = statuses.SetReadDeadline(time.Now().Add(startTimeout))
@@ -184,26 +191,50 @@ func (t *Tree) follow(statuses *os.File, lines *json.Decoder) {
 	defer closeAll(statuses)
 	var last status
 	err := lines.Decode(&last)
+	left := err == nil && last.Left
+	if left {
+		t.exit = exitOf(last)
+		close(t.exited)
+		err = lines.Decode(&last)
+	}
 	t.mu.Lock()
 	_ = t.control.Close()
 	t.mu.Unlock()
 	_ = t.cmd.Wait()
 	if err != nil || !last.Ended {
 		signalGroup(t.pid, syscall.SIGKILL)
-		t.err = fmt.Errorf("%w: %w", ErrLost, err)
+		t.lost = fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	if left {
 		return
 	}
-	t.exit = Exit{Code: last.Code, Signal: syscall.Signal(last.Signal), Terminated: last.Told,
-		PeakBytes: last.Peak}
+	if t.err = t.lost; t.err == nil {
+		t.exit = exitOf(last)
+	}
+	close(t.exited)
 }
+
+func exitOf(s status) Exit {
+	return Exit{Code: s.Code, Signal: syscall.Signal(s.Signal), Terminated: s.Told, PeakBytes: s.Peak}
+}
+
+// Exited returns a channel that is closed when the first process has ended, and with it the whole tree, unless
+// Spec.Leave lets the rest run on.
+func (t *Tree) Exited() <-chan struct{} { return t.exited }
 
 // Done returns a channel that is closed when the whole tree has ended.
 func (t *Tree) Done() <-chan struct{} { return t.done }
 
-// Wait waits until the whole tree has ended and returns how its first process ended.
+// Wait waits like Exited and returns how the first process ended.
 func (t *Tree) Wait() (Exit, error) {
-	<-t.done
+	<-t.exited
 	return t.exit, t.err
+}
+
+// End waits until the whole tree has ended. It returns an ErrLost if the supervisor was killed.
+func (t *Tree) End() error {
+	<-t.done
+	return t.lost
 }
 
 // Terminate sends SIGTERM to every process of the tree, and SIGKILL to those that still run after grace. It does not

@@ -204,7 +204,7 @@ func (m *machine) stop(ctx context.Context, grace time.Duration) error {
 	if err := m.stopAgent(ctx, grace); err != nil {
 		return fmt.Errorf("end machine %s: %w", m.record().ID, err)
 	}
-	if _, err := os.Stat(filepath.Join(m.path(workName), agent.MarkerName)); err == nil {
+	if marks, _ := filepath.Glob(filepath.Join(m.path(workName), agent.MarkerName) + "*"); len(marks) > 0 {
 		// Agent and supervisor were killed together. The processes that the task left have the machine's name in
 		// their environment.
 		proc.Sweep(proc.MachineEnv, m.record().ID)

@@ -157,7 +157,7 @@ func buildSchema() object {
 		},
 	}
 	defaults := object{
-		"setup": with(script, "shell script, once on each machine before run"),
+		"setup": with(script, "shell script, once on each machine before run; programs that it leaves running end with the task"),
 		"workdir": object{
 			"oneOf": []any{line, record([]string{"url"}, object{
 				"url": with(line, "the URL of a git repository"),
