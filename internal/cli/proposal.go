@@ -57,6 +57,9 @@ func proposalLines(p *proposal, v *apitypes.PlanView, style text.Style) []string
 	if from := sources(v); from != "" {
 		add("times from", from)
 	}
+	for _, note := range v.Notes[:min(len(v.Notes), maxProposed)] {
+		add("note", text.Clean(note))
+	}
 	return lines
 }
 

@@ -43,7 +43,7 @@ type PlanView struct {
 	Millis      float64    `json:"millis" doc:"Planning time, milliseconds"`
 	Tasks       []PlanTask `json:"tasks" nullable:"false" doc:"The tasks in the order of the file"`
 	Warnings    []string   `json:"warnings,omitempty" doc:"Settings of the file that are read but have no effect"`
-	Notes       []string   `json:"notes,omitempty" doc:"Placement rules that do not hold on the machines of the plan"`
+	Notes       []string   `json:"notes,omitempty" doc:"Rules that the plan does not enforce, offers that it leaves out, and tasks that their timeout would end"`
 	Simulated   bool       `json:"simulated,omitempty" doc:"The broker's machines are simulated: nothing would be bought"`
 }
 

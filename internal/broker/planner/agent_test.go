@@ -62,3 +62,20 @@ func archOf(t *testing.T, c *catalog.Catalog, p *record.Plan) catalog.Arch {
 	}
 	return m.Arch
 }
+
+func TestTimeoutBelowExpectedTimeIsNoted(t *testing.T) {
+	p, _ := newPlanner(t)
+	for job, noted := range map[string]bool{
+		`tasks: {a: {run: x, time: 6h, timeout: 1h, resources: {instanceType: m6i.xlarge}}}`:                true,
+		`tasks: {a: {run: x, time: 6h, timeout: 7h, resources: {instanceType: m6i.xlarge}}}`:                false,
+		`tasks: {a: {run: x, timeout: 1m, resources: {instanceType: m6i.xlarge}}}`:                          false, // nothing is known
+		`tasks: {a: {run: x, time: 1h, timeout: 1h, resources: {instanceType: t3.micro, burstable: true}}}`: false, // the time is the limit
+	} {
+		got := plan(t, p, planinput.Input{Spec: readJob(t, job)})
+		if found := slices.ContainsFunc(got.Notes, func(n string) bool {
+			return strings.Contains(n, "is expected to run for 6h on m6i.xlarge, and its timeout ends it after 1h")
+		}); found != noted || got.Status == record.PlanInfeasible {
+			t.Errorf("%s: %s, notes %q", job, got.Message, got.Notes)
+		}
+	}
+}

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/history"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
@@ -128,7 +131,7 @@ func (b *builder) withoutConflicts(task int, options []option) []option {
 }
 
 // notes lists the placement rules that cannot be enforced at the planned locations, because racks are unknown there,
-// and the architectures whose offers were left out.
+// the architectures whose offers were left out, and the tasks that their timeout would end.
 func (b *builder) notes(plan *record.Plan) (notes []string) {
 	say := func(task int, rule *dag.Placement, of string) {
 		choice := plan.Of(task)
@@ -162,6 +165,9 @@ func (b *builder) notes(plan *record.Plan) (notes []string) {
 				notes = append(notes, note)
 			}
 		}
+		if note := b.tooLong(i, plan); note != "" {
+			notes = append(notes, note)
+		}
 	}
 	const most = 20
 	notes = notes[:min(len(notes), most)]
@@ -169,6 +175,22 @@ func (b *builder) notes(plan *record.Plan) (notes []string) {
 		notes = append(notes, why)
 	}
 	return notes
+}
+
+// tooLong says that a task is expected to take longer on its planned machine than its timeout allows. A time that is
+// nothing but the timeout, as in a Slurm script, says nothing about how long the task takes.
+func (b *builder) tooLong(i int, plan *record.Plan) string {
+	t, choice := &b.in.Spec.Tasks[i], plan.Of(i)
+	if t.Timeout <= 0 || choice == nil || t.Time.Default == t.Timeout {
+		return ""
+	}
+	f := history.FigureOf(t, choice.Offer)
+	if f.From == apitypes.FromNothing || f.Hours <= t.Timeout.Hours() {
+		return ""
+	}
+	return fmt.Sprintf("%s: is expected to run for %s on %s, and its timeout ends it after %s", t.Name,
+		dag.FormatDuration(record.Duration(f.Hours).Round(time.Minute)), choice.Offer.InstanceType,
+		dag.FormatDuration(t.Timeout))
 }
 
 // leftOut names the alternatives of a task whose accelerator no cloud sells. Without alternatives this is an error.

@@ -2584,7 +2584,7 @@ class PlanView(BaseModel):
     """
     notes: list[str] | None = None
     """
-    Placement rules that do not hold on the machines of the plan
+    Rules that the plan does not enforce, offers that it leaves out, and tasks that their timeout would end
     """
     objective: str
     """
