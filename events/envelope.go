@@ -9,14 +9,21 @@ import (
 	"time"
 
 	"github.com/cloudevents/sdk-go/v2/event"
+	"github.com/cloudevents/sdk-go/v2/types"
 	json "github.com/go-json-experiment/json/v1"
 )
 
-// Errors of Parse. Both are permanent: such a message goes to the dead letters.
+// Errors of Parse. All are permanent: such a message goes to the dead letters.
 var (
 	ErrMalformed   = errors.New("events: not a CloudEvents 1.0 JSON envelope of a Tradewind event")
 	ErrUnknownType = errors.New("events: unknown type")
+	ErrNewerFormat = errors.New("events: a newer version sent it in a format that this one cannot read")
 )
+
+// Format is the highest format of events that this version reads. An event states its format in the extension attribute
+// "format"; without it, the format is 1. Consumers ignore what they do not know, so a new field needs no new format. A
+// change that they would misread does.
+const Format = 1
 
 // Event is an envelope with its payload.
 type Event struct {
@@ -101,6 +108,9 @@ func parseAny(body []byte) (Event, error) {
 	}
 	if ce.SpecVersion() != event.CloudEventsVersionV1 {
 		return Event{}, fmt.Errorf("%w: specversion %q", ErrMalformed, ce.SpecVersion())
+	}
+	if format, err := types.ToInteger(ce.Extensions()["format"]); err == nil && format > Format {
+		return Event{}, fmt.Errorf("%w (format %d, not above %d)", ErrNewerFormat, format, Format)
 	}
 	known, ok := registry()[ce.Type()]
 	if !ok {

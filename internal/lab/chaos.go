@@ -26,6 +26,7 @@ type chaosOptions struct {
 	boots   string
 	output  *command.Choice
 	mail    bool
+	older   bool
 }
 
 func (a app) chaosCommand() *cobra.Command {
@@ -51,6 +52,8 @@ func (a app) chaosCommand() *cobra.Command {
 	f.StringVar(&o.boots, "boot-times", "", "file of measured boot times to draw from")
 	f.BoolVar(&o.mail, "mail", false,
 		"brokers without an address, whose machines call through a bucket (default: in a fifth of\nthe worlds)")
+	f.BoolVar(&o.older, "older", false,
+		"brokers of an older version that rewrite every record (default: in one world of 25)")
 	o.output = command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
@@ -140,7 +143,7 @@ func (a app) simulate(ctx context.Context, o *chaosOptions, boots *hardware.Boot
 	var told time.Time
 	played, total := 0, int(o.seeds.to-o.seeds.from) //nolint:gosec // small numbers
 	report, err = sim.Chaos(ctx, o.seeds.from, o.seeds.to, sim.ChaosOptions{
-		Options: sim.Options{Jobs: o.jobs, Keep: o.history, Boots: boots, Mail: o.mail}, StopAfter: maxViolations,
+		Options: sim.Options{Jobs: o.jobs, Keep: o.history, Boots: boots, Mail: o.mail, Older: o.older}, StopAfter: maxViolations,
 	}, func(r sim.Result) {
 		played++
 		if total == 1 {

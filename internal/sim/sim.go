@@ -28,6 +28,8 @@ type Options struct {
 	Boots *hardware.Boots
 	// Mail gives every world a broker without an address, which agents call through a bucket; else a fifth have one.
 	Mail bool
+	// Older makes every record pass through a broker of an older version in every world; else in one of 25.
+	Older bool
 	// Break injects a bug into the system under test, to show that it is detected.
 	Break breaks.Kind
 	// Planner replaces the simulation's own planner. It must be deterministic, use the simulation's offers and be safe
@@ -70,6 +72,17 @@ func (o Options) committed(seed uint64) map[string]int {
 		return nil
 	}
 	return drawn.Committed(r, o.Break == breaks.Overcommitted)
+}
+
+// shareOlder is the fraction of worlds in which every record passes through a broker of an older version, which makes it several times slower. Other injected
+// bugs change the text of records, which that broker writes in another order.
+const shareOlder = 0.04
+
+func (o Options) olderVersion(seed uint64) bool {
+	if o.Break != "" {
+		return o.Break == breaks.Amnesiac
+	}
+	return !o.steady && (o.Older || timeline.NewRandom(seed, "older").Chance(shareOlder))
 }
 
 // Result is the result of one history.

@@ -97,6 +97,7 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		breaks.Boasting: 12, breaks.Clinging: 12,
 		breaks.Unhired: 12, breaks.Haunted: 12, breaks.Communal: 12,
 		breaks.Shredding: 12, breaks.Littering: 2, breaks.Chatty: 12,
+		breaks.Amnesiac: 2,
 	}
 	// The invariant that must detect a bug, if only one bug is there to test it.
 	by := map[breaks.Kind]string{
@@ -212,5 +213,17 @@ func TestChaosStops(t *testing.T) {
 	opt := ChaosOptions{Options: Options{Break: breaks.NoOutbox}, Workers: 1, StopAfter: 2}
 	if report, err := Chaos(t.Context(), 0, 20, opt, nil); err != nil || len(report.Violations) != 2 {
 		t.Errorf("after two violations: %d, %v", len(report.Violations), err)
+	}
+}
+
+// TestOlderVersionChangesNothing runs worlds with and without a broker of an older version that rewrites every record.
+func TestOlderVersionChangesNothing(t *testing.T) {
+	for seed := range uint64(3) {
+		var alone, between bytes.Buffer
+		Run(seed, Options{History: &alone, Jobs: 3})
+		Run(seed, Options{History: &between, Jobs: 3, Older: true})
+		if alone.Len() == 0 || alone.String() != between.String() {
+			t.Errorf("seed %d: %s", seed, firstDifference(alone.String(), between.String()))
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/internal/sim/drawn"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
@@ -78,6 +79,9 @@ func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 		opt:      opt, cfg: brokerConfig(seed, opt.steady), faults: f, rand: newSources(seed, opt.steady),
 	}
 	w.store, w.decoded = newRecordStore(w), recordcache.NewDecoded()
+	if opt.olderVersion(seed) {
+		w.decoded.Between(&recordcache.Older{Forgets: opt.Break == breaks.Amnesiac})
+	}
 	w.bus = newMessageBus(w)
 	w.sky = weather.New(w.Timeline, &w.faults, opt.Traces, w.outbid)
 	w.check = check.New(w.Timeline, w.sky, w.cfg, w.store.mem, w.decoded, w)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -224,14 +225,23 @@ func InSpan(slots []*Slot, r Span) []*Slot {
 	return found
 }
 
-// Encode encodes a record for the store; nil for one that is removed. It also caches the value for the next reader.
-func (k *Cache) Encode(w record.Write) ([]byte, error) {
+// Encode encodes a record for the store; nil for one that is removed. Members of the record that it replaces, and that
+// this version does not know, are kept. It also caches the value for the next reader.
+func (k *Cache) Encode(w record.Write, replaced []byte) ([]byte, error) {
 	if w.Value == nil {
 		return nil, nil
 	}
 	body, err := json.Marshal(w.Value)
 	if err != nil {
 		return nil, fmt.Errorf("broker: record %s: %w", w.Key, err)
+	}
+	if _, foreign := k.records.foreign.Load(w.Key); foreign && replaced != nil {
+		if body, err = own.carry(reflect.TypeOf(w.Value), replaced, body); err != nil {
+			return nil, fmt.Errorf("broker: record %s: %w", w.Key, err)
+		}
+	}
+	if k.records.older != nil {
+		return k.records.older.rewrite(reflect.TypeOf(w.Value), body)
 	}
 	k.records.putWritten(w.Key, body, w.Value)
 	return body, nil
@@ -373,7 +383,11 @@ func (d *Draft) Items() int { return d.count }
 // Apply adds a decision to the draft.
 func (d *Draft) Apply(x record.Decision) error {
 	for _, w := range x.Writes {
-		body, err := d.Kept.Encode(w)
+		var replaced []byte
+		if s := d.slot(w.Key); s != nil {
+			replaced = s.Body
+		}
+		body, err := d.Kept.Encode(w, replaced)
 		if err != nil {
 			return err
 		}

@@ -25,6 +25,8 @@ type Decoded struct {
 	read          bool     // values that were decoded from JSON, not those that were written
 	owners        sync.Map // of func(reflect.Value), by type
 	writtenOwners sync.Map // the same for values that were not read from the store: see asStored
+	foreign       sync.Map // keys of records with members that their types do not have
+	older         *Older   // rewrites every record; nil outside of simulations
 }
 
 // NewDecoded makes a cache for several brokers of one process with one store, for example in a simulation. It caches
@@ -48,7 +50,7 @@ func Decode[T any](k *Decoded, key store.Key, body []byte) (value T, err error) 
 		own(reflect.ValueOf(&value).Elem())
 		return value, nil
 	}
-	if err := Unmarshal(body, &value); err != nil {
+	if err := k.decode(key, body, &value); err != nil {
 		return value, fmt.Errorf("broker: record %s: %w", key, err)
 	}
 	if own := ownerOf(&k.owners, reflect.TypeFor[T](), nil); own != nil {

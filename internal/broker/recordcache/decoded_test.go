@@ -138,7 +138,7 @@ func TestWrittenRecordReadsAsStored(t *testing.T) {
 	k, key := NewKept(0), store.Key{Partition: "p", Sort: "s"}
 	at := time.Now() // has a monotonic clock reading, which is not stored
 	v := stored{Name: "n", At: at, Nodes: []storedNode{{Devices: []int{1}}}}
-	body, err := k.Encode(record.Write{Key: key, Value: v})
+	body, err := k.Encode(record.Write{Key: key, Value: v}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestSharedCacheKeepsOnlyDecodedValues(t *testing.T) {
 		Secret string `json:"-"`
 	}
 	key := store.Key{Partition: "p", Sort: "s"}
-	body, err := one.Encode(record.Write{Key: key, Value: forgetful{"n", "not stored"}})
+	body, err := one.Encode(record.Write{Key: key, Value: forgetful{"n", "not stored"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -176,7 +176,11 @@ func (u *Unit) loadSpan(r recordcache.Span) error {
 // Apply adds a decision to the unit.
 func (u *Unit) Apply(d record.Decision) error {
 	for _, w := range d.Writes {
-		body, err := u.Kept.Encode(w)
+		var replaced []byte
+		if s := u.Slots[w.Key]; s != nil {
+			replaced = s.Body
+		}
+		body, err := u.Kept.Encode(w, replaced)
 		if err != nil {
 			return err
 		}

@@ -134,6 +134,8 @@ const (
 	Shredding Kind = "shredding"
 	Littering Kind = "littering"
 	Chatty    Kind = "chatty"
+	// Amnesiac: a broker of an older version drops the members of records that it does not know.
+	Amnesiac Kind = "amnesiac"
 )
 
 // All returns all bugs.
@@ -143,7 +145,7 @@ func All() []Kind {
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
 		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding,
 		Abandoned, Boastful, Versionless, Tireless, Roomless, Hopeful, Content, Rushing, Boasting, Clinging,
-		Unhired, Haunted, Communal, Shredding, Littering, Chatty}
+		Unhired, Haunted, Communal, Shredding, Littering, Chatty, Amnesiac}
 }
 
 // forgotten lists the fields that a broken store loses: in which records, and the text from its start to its end.
