@@ -1,6 +1,10 @@
 package record
 
-import "time"
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
+)
 
 // A cluster is charged by segments, because the price of a spot machine follows the market. The cluster's record holds
 // the amount paid up to a moment and the price since. tick reads prices and updates the record when the price of a
@@ -97,7 +101,18 @@ func (cl *Cluster) Covered(tickEvery time.Duration, now time.Time) time.Time {
 	if !cl.Launched.IsZero() {
 		spent += Hours(unseen) * (cl.Ceiling() - cl.Rate()) * nodes
 	}
-	return now.Add(Duration((cl.ReservedUSD - spent) / most))
+	return cl.wholeIncrements(now.Add(Duration((cl.ReservedUSD - spent) / most)))
+}
+
+// wholeIncrements returns the last time until a time at which a machine has been up for a whole number of billing
+// increments: the cloud charges an increment in full.
+func (cl *Cluster) wholeIncrements(until time.Time) time.Time {
+	increment := hardware.BillingOf(cl.Offer.Cloud).Increment
+	from, ok := cl.ChargedFrom()
+	if !ok || increment <= 0 || until.Before(from) {
+		return until
+	}
+	return from.Add(until.Sub(from).Truncate(increment))
 }
 
 // Expected is the part of a cluster's reserved money that it is expected to use. The reservation assumed the maximum

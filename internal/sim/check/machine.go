@@ -85,5 +85,6 @@ func (c *Checker) billSince(m *Machine, t time.Time) float64 {
 	if until.Before(t) {
 		return 0
 	}
-	return m.cost(c.sky.Market(weather.ListingOf(m.Offer)), t, until)
+	real := c.sky.Market(weather.ListingOf(m.Offer))
+	return m.cost(real, m.Launched, until) - m.cost(real, m.Launched, t) // increments are charged once
 }
