@@ -154,6 +154,10 @@ rehearse-clouds-chaos: rehearse-clouds-setup #: The same, with functions killed 
 rehearse-first-hour: emulators ## A user's first hour with each cloud, on emulators: add, check, first job, interruption, stock-out, quota, a killed broker, remove
 	$(GO) test ./cmd/tradewind -run TestFirstHour -first-hour -count 1 -v -timeout 60m
 
+.PHONY: rehearse-rollback
+rehearse-rollback: #: Two versions of the program take turns on one state folder while a job runs (OLD=COMMIT SWITCHES=10)
+	scripts/rollback.sh
+
 .PHONY: rehearse-laptop
 rehearse-laptop: emulators #: Jobs from a laptop without a public address on emulated AWS, Google Cloud and Azure, and a laptop that is away for too long
 	$(GO) test ./cmd/tradewind -run TestLaptop -laptop -count 1 -v -timeout 60m

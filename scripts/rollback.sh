@@ -51,7 +51,8 @@ stop() { # stop SIGNAL
   wait "$broker" 2>/dev/null || true
   broker=
 }
-spent() { "$work/$1" queue list --state "$state" -o json | jq '[.. | objects | select(.name? == "lab") | .spentUSD // 0] | add // 0'; }
+# spent VERSION: what the queue has spent in this month
+spent() { "$work/$1" queue list --state "$state" -o json | jq '[.queues[] | select(.name == "lab") | .month.spentUSD // 0] | add // 0'; }
 
 cat >"$work/job.yaml" <<YAML
 apiVersion: tradewind/v1
@@ -70,7 +71,7 @@ tasks:
 YAML
 
 start new
-"$work/new" queue set lab --max-running 4 --max-usd 40 --state "$state" >/dev/null
+"$work/new" queue set lab --max-running 4 --max usd-per-month=40 --state "$state" >/dev/null
 "$work/new" submit "$work/job.yaml" --queue lab --yes --state "$state" >/dev/null
 before=0 version=new
 for i in $(seq "$SWITCHES"); do
