@@ -54,7 +54,6 @@ func TestTimelineShowsAttemptsByPlace(t *testing.T) {
 	b.as(1280, 900, "light")
 	b.until(`document.querySelectorAll('.under canvas').length === 1 &&
 		document.querySelectorAll('.under .keys li').length >= 2`)
-	b.everywhere("timeline")
 	b.click(`[data-bar="2.2"]`).seen(`.attempt-card`)
 	said := eval[string](b, `document.querySelector('.attempt-card').innerText`)
 	for _, part := range []string{"the cloud took its machines", "Plan", "resumed from a checkpoint, with 42%"} {
@@ -62,7 +61,6 @@ func TestTimelineShowsAttemptsByPlace(t *testing.T) {
 			t.Errorf("why it moved lacks %q: %s", part, said)
 		}
 	}
-	b.everywhere("attempt")
 	// The zoom buttons change both.
 	wide := eval[float64](b, `document.querySelector('[data-bar="2.1"]').offsetWidth`)
 	b.click(`button[aria-label="Show less time"]`)
@@ -74,9 +72,10 @@ func TestTimelineShowsAttemptsByPlace(t *testing.T) {
 func TestMoneyTabComparesPlanAndOnDemand(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
-	b := open(t, w).visit("#/jobs/"+job+"/money").counted(`.pane canvas`, 1)
+	b := open(t, w).visit("#/jobs/" + job).seen(`[data-task]`)
+	spent := strings.TrimSuffix(eval[string](b, `document.querySelectorAll('.tile .value')[1].innerText`), " spent")
+	b.click(`#tab-money`).counted(`.pane canvas`, 1)
 	said := eval[string](b, `document.querySelector('.lede').innerText`)
-	spent := eval[string](b, `document.querySelectorAll('.tile .value')[1].innerText`)
 	if !strings.Contains(said, spent+" spent") || !strings.Contains(said, "on demand") || !strings.Contains(said, "first plan") {
 		t.Errorf("the money says %q, the tile %q", said, spent)
 	}
@@ -87,7 +86,6 @@ func TestMoneyTabComparesPlanAndOnDemand(t *testing.T) {
 		t.Errorf("the curve ends at %s, the job has spent %s", last, spent)
 	}
 	eval[bool](b, `(document.querySelector('.pane .behind summary').click(), true)`)
-	b.everywhere("money")
 }
 
 func TestTimelineOf10000TasksHasFewElements(t *testing.T) {
@@ -99,5 +97,4 @@ func TestTimelineOf10000TasksHasFewElements(t *testing.T) {
 		t.Errorf("the page has %d bars and %d elements", counts.Bars, counts.All)
 	}
 	t.Logf("%d bars, %d elements", counts.Bars, counts.All)
-	b.everywhere("timeline-large")
 }

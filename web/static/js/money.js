@@ -2,7 +2,7 @@
 
 import { h } from './dom.js';
 import { Chart } from './chart.js';
-import { HOUR, at, isOver, offer, paid, percent, saving, usd } from './format.js';
+import { HOUR, at, isOver, offer, over, paid, percent, progress, saving, usd } from './format.js';
 import { bars } from './lanes.js';
 import { Span } from './span.js';
 
@@ -30,9 +30,7 @@ function reached(job, b) {
   if (b.state === 'succeeded') return 1;
   const next = job.attemptsOf(b.task.index)[b.attempt.number];
   if (next) return next.resumed ?? 0;
-  if (b.over) return b.task.progress ?? 0;
-  const ran = b.started === undefined ? 0 : (b.to - b.started) / HOUR / (b.task.hours || Infinity);
-  return Math.max(b.task.progress ?? 0, Math.min((b.attempt.resumed ?? 0) + ran, 0.99));
+  return b.over ? b.task.progress ?? 0 : progress(job, b.task);
 }
 
 // course returns, at several times, the money spent and the on-demand cost of the work done by then.
@@ -101,10 +99,9 @@ export class Money {
     const lines = [];
     let end = x.at(-1);
     if (plan && !isOver(v)) {
-      const [t0, t1] = [at(plan.at), at(plan.at) + plan.hours * HOUR];
-      const before = spent[Math.min(Math.max(Math.round(((t0 - x[0]) / (x.at(-1) - x[0])) * POINTS), 0), POINTS)];
-      lines.push({ from: [t0, before], to: [t1, before + plan.usd], colour: '--c1', dash: [4, 4] });
-      end = Math.max(end, t1);
+      const ends = at(plan.at) + plan.hours * HOUR;
+      if (v.forecastUSD && ends > now) lines.push({ from: [now, v.spentUSD], to: [ends, v.forecastUSD], colour: '--c1', dash: [4, 4] });
+      end = Math.max(end, ends);
     }
     const due = at(v.deadline);
     if (due && due - x[0] < 1.4 * (end - x[0])) end = Math.max(end, due);
@@ -122,8 +119,10 @@ export class Money {
   say(v, spent, same) {
     const part = [h('b', {}, paid(v, v.spentUSD || spent)), ' spent'];
     if (same > 0) part.push('; the work done would have cost about ', h('b', {}, usd(same)), ' on demand');
-    if (v.plannedUSD) part.push(`; the first plan estimated ${usd(v.plannedUSD)} in total`);
-    if (saving(v) > 0.005) part.push(`, ${percent(saving(v))} below on demand`);
+    if (v.forecastUSD) part.push(`; the forecast is ${usd(v.forecastUSD)} in the end`);
+    if (v.plannedUSD) part.push(`; the first plan estimated ${usd(v.plannedUSD)}`);
+    if (over(v)) part.push(`, so it is ${over(v)}`);
+    else if (saving(v) > 0.005) part.push(`, ${percent(saving(v))} below on demand`);
     this.said.replaceChildren(...part, '.');
   }
 

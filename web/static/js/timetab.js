@@ -11,12 +11,13 @@ import { Timeline } from './timeline.js';
 const EVERY = 1000; // ms between two redraws of an active job
 
 export class TimeTab {
-  constructor(job, { task, log }) {
+  constructor(job, { task, log, picked }) {
     this.job = job;
     this.go = { task, log };
+    this.picked = picked;
     this.span = new Span();
     const gutter = () => (window.innerWidth < 640 ? 112 : 170);
-    this.timeline = new Timeline({ span: this.span, gutter, pick: (bar) => this.pick(bar) });
+    this.timeline = new Timeline({ span: this.span, gutter, pick: (bar) => this.picks(bar) });
     this.prices = new Prices({ span: this.span, gutter });
     this.card = h('div', { 'aria-live': 'polite' });
     this.moves = h('details', { class: 'behind' }, h('summary', {}, 'What moved, and why'));
@@ -46,12 +47,24 @@ export class TimeTab {
     if (this.chosen) this.pick(this.timeline.all.find((b) => b.task.index === this.chosen.task.index && b.attempt.number === this.chosen.attempt.number), true);
   }
 
+  // picks shows the card of the attempt that the user chose.
+  picks(bar) {
+    this.pick(bar);
+    this.picked(bar?.task.index, bar?.attempt.number);
+  }
+
+  // choose shows the card of an attempt, if there is one with that number.
+  choose(index, number) {
+    const bar = this.timeline.all.find((b) => b.task.index === index && b.attempt.number === number);
+    if (bar) this.timeline.choose(bar);
+  }
+
   pick(bar, again) {
     if (again && JSON.stringify(bar?.attempt) === JSON.stringify(this.chosen?.attempt)) return;
     this.chosen = bar;
     if (!bar) return this.card.replaceChildren();
     this.card.replaceChildren(attemptCard(this.job, bar, {
-      close: () => this.pick(undefined),
+      close: () => this.picks(undefined),
       go: (where) => this.go[where](bar.task.index, bar.attempt.number),
     }));
   }
