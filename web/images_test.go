@@ -106,7 +106,7 @@ func TestEachPageHasAPicture(t *testing.T) {
 		until(`document.querySelectorAll('.attempts li').length === 2 &&
 			document.querySelectorAll('.detail .compact tbody tr').length > 0`)
 	b.picture("job")
-	b.click(`#tab-timeline`).counted(`.under canvas`, 1)
+	b.click(`#tab-timeline`).counted(`.under canvas`, 2)
 	b.click(`[data-bar="2.2"]`).seen(`.attempt-card`)
 	b.picture("timeline")
 	b.as(390, 844, "dark").seen(`.run`)

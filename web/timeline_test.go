@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func TestTimelineShowsAttemptsByPlace(t *testing.T) {
 		t.Errorf("the second attempt of train begins %.1f pixels from where the first one ended", gap)
 	}
 	// The two axes have the same ticks at the same positions.
-	b.counted(`.under .u-over`, 1)
+	b.counted(`.under .u-over`, 2)
 	for _, width := range []int64{1280, 1100, 700, 390} {
 		b.as(width, 900, "light").
 			until(`Math.abs(document.querySelector('.under .u-over').getBoundingClientRect().width - (document.querySelector('.lanes').offsetWidth - document.querySelector('.under .u-over').offsetLeft - 16)) < 2`)
@@ -52,8 +53,19 @@ func TestTimelineShowsAttemptsByPlace(t *testing.T) {
 		}
 	}
 	b.as(1280, 900, "light")
-	b.until(`document.querySelectorAll('.under canvas').length === 1 &&
+	b.until(`document.querySelectorAll('.under canvas').length === 2 &&
 		document.querySelectorAll('.under .keys li').length >= 2`)
+	// Each line of the prices uses at least a third of the height of its chart's axis.
+	spans := eval[[][]float64](b, `(async () => {
+		const { groups } = await import('/assets/js/prices.js');
+		return groups([[0.79, 1.2], [0.13, 0.21], [0.88, 1.34], [0.11, 0.16]].map(([lo, top]) => ({ lo, top }))).map((g) => {
+			const [from, to] = [0.8 * Math.min(...g.map((l) => l.lo)), 1.08 * Math.max(...g.map((l) => l.top))];
+			return g.map((l) => (l.top - l.lo) / (to - from));
+		});
+	})()`)
+	if len(spans) != 2 || slices.Min(slices.Concat(spans...)) < 0.3 {
+		t.Errorf("the lines of the charts use these parts of their axes: %.2f", spans)
+	}
 	b.click(`[data-bar="2.2"]`).seen(`.attempt-card`)
 	said := eval[string](b, `document.querySelector('.attempt-card').innerText`)
 	for _, part := range []string{"the cloud took its machines", "Plan", "resumed from a checkpoint, with 42%"} {

@@ -45,7 +45,7 @@ export function distinct(texts) {
 }
 
 // Chart draws series over a shared x. Options: label (its name), height, gutter (width of the y axis), span (of time: x are then
-// milliseconds) or xText, yText (formatters), pick (called with an index when the user chooses a point).
+// milliseconds) or xText, yText (formatters), yFrom (where the y axis begins, given the lowest value; without it at 0), pick (called with an index when the user chooses a point).
 export class Chart {
   constructor(options) {
     this.o = { height: 200, gutter: () => 64, yText: String, ...options };
@@ -166,7 +166,7 @@ export class Chart {
   }
 
   legend() {
-    this.keys.hidden = this.data.series.length + (this.data.marks ?? []).length < 2;
+    this.keys.hidden = !this.o.span && this.data.series.length + (this.data.marks ?? []).length < 2;
     this.values = this.data.series.map(() => h('span', { class: 'muted' }));
     const swatch = (c, pattern) => {
       const el = h('span', { class: pattern ? 'swatch dashed' : 'swatch', 'aria-hidden': 'true' });

@@ -19,7 +19,7 @@ export class MarketsPage {
     this.counted = h('span', { class: 'muted', role: 'status' });
     this.rows = h('div', {});
     this.span = new Span();
-    this.chart = new Chart({ label: 'Price of the chosen market, US dollars an hour', height: 260, span: this.span, gutter: () => 64, yText: usd });
+    this.chart = new Chart({ label: 'Price of the chosen market, US dollars an hour', height: 260, span: this.span, gutter: () => 64, yText: usd, yFrom: (lo) => 0.8 * lo });
     this.head = h('h2', {});
     this.note = h('p', { class: 'muted sub' });
     this.bids = h('div', {});
