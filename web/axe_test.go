@@ -50,6 +50,7 @@ func furnished(t *testing.T) (w *apitest.World, job string, pages map[string]str
 	poor := apitest.Wide("too-dear", 1)
 	poor.Budget = 0.005 // below which the planner finds no plan
 	infeasible := w.Submit(poor)
+	shared := w.Shared()
 	w.Dead.Add(bus.DeadLetter{Message: bus.Message{ID: "e1", Type: "tradewind.dag.finished.v1", Group: "train"},
 		Queue: "hook", Reason: "webhook answered 500", At: w.Clock.Now()})
 	return w, job, map[string]string{
@@ -58,6 +59,7 @@ func furnished(t *testing.T) (w *apitest.World, job string, pages map[string]str
 		"#/jobs/" + job + "/story": ".story li", "#/jobs/" + job + "/plans": ".choices", "#/jobs/" + job + "/logs": ".log",
 		"#/jobs/" + failed: ".log", "#/jobs/" + failed + "/tasks": "[data-task]", "#/jobs/" + failed + "/timeline": ".run",
 		"#/jobs/" + failed + "/money": ".pane canvas", "#/jobs/" + failed + "/story": ".story li",
+		"#/jobs/" + shared: "[data-task]", "#/jobs/" + shared + "/timeline": ".life",
 		"#/jobs/" + infeasible: "[data-task]", "#/jobs/" + infeasible + "/plans": ".pane p",
 	}
 }

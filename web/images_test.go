@@ -99,7 +99,7 @@ func (b *browser) picture(name string) {
 // TestEachPageHasAPicture writes the pictures of docs/dashboard.md: go test ./web -run Picture -images ../docs/images
 func TestEachPageHasAPicture(t *testing.T) {
 	w, job, _ := furnished(t)
-	b := open(t, w).visit("").counted(`[data-job]`, 3)
+	b := open(t, w).visit("").counted(`[data-job]`, 4)
 	b.picture("jobs")
 	b.click(`[data-job="`+job+`"] a`).counted(`[data-task]`, 6)
 	b.click(`[data-task="2"]`).

@@ -81,6 +81,37 @@ func TestTimelineShowsAttemptsByPlace(t *testing.T) {
 	}
 }
 
+// Tasks that share a machine are on its lanes, above its boot and the time for which it is paid; the table has its utilisation.
+func TestTimelineShowsSharedMachines(t *testing.T) {
+	w := deployed(t)
+	job := w.Shared()
+	b := open(t, w).visit("#/jobs/" + job + "/timeline").seen(`.by-machine .life.up`)
+	lanes := eval[[]string](b, `[...document.querySelectorAll('.lane')].map((l) =>
+		l.getAttribute('aria-label') + ' ' + l.querySelector('.used')?.textContent + ': ' + [...l.querySelectorAll('.run-name')].map((r) => r.textContent))`)
+	want := []string{"c7i.2xlarge 65%: shrink-0,shrink-2", "c7i.2xlarge undefined: shrink-1", "c3-standard-8 42%: shrink-3"}
+	if !slices.Equal(lanes, want) {
+		t.Errorf("the lanes are %q, want %q", lanes, want)
+	}
+	// The bars follow the boot: it takes 2 of the 20 minutes, and the last task ends 2 minutes before the machine.
+	if apart := eval[float64](b, `(() => {
+		const r = (s) => document.querySelector('.lane ' + s).getBoundingClientRect();
+		const minute = (r('.up').right - r('.booting').left) / 20;
+		return Math.max(Math.abs(r('.booting').width - 2 * minute), Math.abs(r('[data-bar="0.1"]').left - r('.booting').right),
+			Math.abs(r('.up').right - 2 * minute - document.querySelector('[data-bar="2.1"]').getBoundingClientRect().right));
+	})()`); apart > 2 {
+		t.Errorf("the boot, the bars and the end are %.1f px from where they belong", apart)
+	}
+	b.click(`.used-machines summary`).counted(`.used-machines tbody tr`, 2)
+	if row := eval[string](b, `document.querySelector('.used-machines tbody tr').innerText`); !strings.Contains(row, "65%") || !strings.Contains(row, "$0.0043\t$0.0107") {
+		t.Errorf("the first machine is %q", row)
+	}
+	b.click(`[data-bar="0.1"]`).until(`document.querySelector('.attempt-card').innerText.includes('the machine w5-1 with 2 other tasks')`)
+	b.click(`#tab-money`).until(`document.querySelector('.pane tbody').innerText.includes('aws us-east-2')`)
+	if spent := eval[string](b, `document.querySelector('.lede b').textContent`); spent != "$0.0719" {
+		t.Errorf("it has spent %s", spent)
+	}
+}
+
 func TestMoneyTabComparesPlanAndOnDemand(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)

@@ -28,6 +28,24 @@ func TestListMachinesOfJob(t *testing.T) {
 	trouble(t, w.Request("GET", "/v1/machines?job=none", ""), http.StatusNotFound)
 }
 
+func TestMachinesThatTasksShare(t *testing.T) {
+	w := apitest.New(t)
+	job := w.Shared()
+	all := answer[apitypes.MachineList](t, w.Request("GET", "/v1/machines?all=true&job="+job, ""), http.StatusOK).Machines
+	if len(all) != 2 || all[0].Worker != "w5-1" || all[0].Tasks != 3 || all[1].Worker != "w6-1" || all[1].Tasks != 1 {
+		t.Fatalf("machines %+v", all)
+	}
+	// It held 4 of 8 vCPUs for 9, 10 and 7 of 20 minutes, of which it booted for 2.
+	if m := all[0]; math.Abs(m.Utilisation-0.65) > 1e-6 || math.Abs(m.BootUSD/m.USD-0.1) > 1e-6 ||
+		math.Abs(m.IdleUSD/m.USD-0.25) > 1e-6 {
+		t.Errorf("machine %+v", m)
+	}
+	// A task on it is at the worker's offer, and costs nothing itself.
+	if task := w.Task(job, "shrink-0"); task.Offer != all[0].Offer || task.USDPerHour != 0 {
+		t.Errorf("task %+v", task)
+	}
+}
+
 // The forecast begins as the plan's cost. It rises when a task takes longer than expected, by what that costs.
 func TestForecastRisesWithSlowTask(t *testing.T) {
 	w := apitest.New(t)

@@ -200,7 +200,12 @@ func taskViews(job record.Job, spec *dag.Job, plan *record.Plan, tasks []record.
 		if a.Started.After(v.Started) { // for a cancelled task only the attempt has it
 			v.Started = a.Started
 		}
-		if a.Number == v.Attempts && v.State != string(record.TaskQueued) {
+		if a.Number != v.Attempts || v.State == string(record.TaskQueued) {
+			continue
+		}
+		if _, shared := a.Shares(); shared {
+			v.USDPerHour = 0 // its worker, which is planned at v.Offer, has the cost
+		} else {
 			v.Offer, v.USDPerHour = a.OfferID, a.Offer.USDPerHour
 			v.Accelerators = accelerators(a.Offer)
 			if a.RateUSD > 0 {

@@ -18,6 +18,14 @@ export function costOf(b, t) {
   return to > from ? whole * Math.min((t - from) / (to - from), 1) : whole;
 }
 
+// shared lists the machines that tasks share, which their tasks do not pay, with the cost up to a time.
+function shared(job, now) {
+  return [...job.machines.workers.values()].map((m) => {
+    const to = m.to ?? now;
+    return { offer: m.offer, cost: (t) => m.usd * Math.min(Math.max((t - m.from) / Math.max(to - m.from, 1), 0), 1) };
+  });
+}
+
 // onDemand returns each task's share of the job's on-demand cost, by expected run time.
 function onDemand(job) {
   const weight = (t) => (t.hours || 1e-3) * t.nodes;
@@ -42,6 +50,7 @@ export function course(job, now) {
   const share = onDemand(job);
   const spent = x.map(() => 0);
   const same = x.map(() => 0);
+  for (const m of shared(job, now)) for (let i = 0; i <= POINTS; i++) spent[i] += m.cost(x[i]);
   for (const b of all) {
     for (let i = 0; i <= POINTS; i++) spent[i] += costOf(b, x[i]);
     // An attempt does its task's work from its resume point to the next attempt's resume point.
@@ -59,16 +68,21 @@ export function course(job, now) {
 // places sums spending by place and market.
 export function places(job, now) {
   const sums = new Map();
-  for (const b of bars(job, now)) {
-    const usdNow = costOf(b, b.to);
-    const o = offer(b.attempt.offerID);
-    const key = o ? `${o.cloud} ${o.region}` : b.attempt.offerID;
+  const sum = (id, usdNow) => {
+    const o = offer(id);
+    const key = o ? `${o.cloud} ${o.region}` : id;
     const s = sums.get(key) ?? { place: key, spot: 0, other: 0, lost: 0, data: 0, attempts: 0 };
     s[o?.market === 'spot' ? 'spot' : 'other'] += usdNow;
+    sums.set(key, s);
+    return s;
+  };
+  for (const m of shared(job, now)) sum(m.offer, m.cost(now));
+  for (const b of bars(job, now)) {
+    const usdNow = costOf(b, b.to);
+    const s = sum(b.on?.offer ?? b.attempt.offerID, usdNow);
     s.data += b.attempt.egressUSD ?? 0;
     if (['preempted', 'lost', 'failed', 'moved'].includes(b.state)) s.lost += usdNow;
     s.attempts += 1;
-    sums.set(key, s);
   }
   return [...sums.values()].sort((p, q) => q.spot + q.other - p.spot - p.other);
 }
@@ -92,6 +106,7 @@ export class Money {
   show() {
     const { job } = this;
     if (!job.view || !this.el.isConnected) return;
+    job.ask().then((news) => news && this.show());
     const v = job.view;
     const now = isOver(v) ? at(v.finished) : job.now();
     const { x, spent, same } = course(job, now);

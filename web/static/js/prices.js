@@ -12,13 +12,13 @@ const EVERY = 15000; // ms between two price requests for an active job
 // used lists the spot markets of attempts, the most used first, with the prices that the attempts paid.
 export function used(bars) {
   const markets = new Map();
-  for (const { attempt: a, from, to, where } of bars) {
+  for (const { attempt: a, on, from, to, where } of bars) {
     if (where.market !== 'spot') continue;
-    const id = a.offerID.replace(/\/spot$/, '');
+    const id = (on?.offer ?? a.offerID).replace(/\/spot$/, '');
     const m = markets.get(id) ?? { id, held: 0, told: [], bids: [] };
     m.held += to - from;
     const bought = at(a.launched);
-    if (bought !== undefined) {
+    if (bought !== undefined && !on?.worker) {
       m.told.push([bought, a.offer.usdPerHour - (a.surchargeUSD ?? 0)]);
       if (a.rateUSD) m.told.push([to, a.rateUSD - (a.surchargeUSD ?? 0)]);
     }
