@@ -110,13 +110,13 @@ func TestFiguresAgreeAndShowCents(t *testing.T) {
 func TestCostCardWarnsAboveThePlan(t *testing.T) {
 	b := open(t, deployed(t)).visit("")
 	for _, c := range []struct{ job, want string }{
-		{`spentUSD: 1.64, forecastUSD: 1.64`, "! 64% above the plan|forecast $1.64 in the end|planned $1.00|on demand, $2.00"},
-		{`spentUSD: 0.3, forecastUSD: 1.2`, "! 20% above the plan|forecast $1.20 in the end|planned $1.00|on demand, $2.00"},
+		{`spentUSD: 1.64, forecastUSD: 1.64`, "! 64% above the plan|forecast $1.64 in the end|planned $1.00|on demand $2.00"},
+		{`spentUSD: 0.3, forecastUSD: 1.2`, "! 20% above the plan|forecast $1.20 in the end|planned $1.00|on demand $2.00"},
 		{`spentUSD: 0.3, forecastUSD: 0.9, budgetUSD: 0.6`,
-			"! 50% above the budget|forecast $0.90 in the end|budget $0.60, 50% used|planned $1.00|on demand, $2.00"},
+			"! 50% above the budget|forecast $0.90 in the end|budget $0.60, 50% used|planned $1.00|on demand $2.00"},
 		{`spentUSD: 0.3, forecastUSD: 1, budgetUSD: 3`,
 			"forecast $1.00 in the end|budget $3.00, 10% used|planned $1.00|50% less than on demand, $2.00"},
-		{`state: 'succeeded', spentUSD: 1.64`, "! 64% above the plan|planned $1.00|on demand, $2.00"},
+		{`state: 'succeeded', spentUSD: 1.64`, "! 64% above the plan|planned $1.00|on demand $2.00"},
 	} {
 		got := eval[string](b, `(async () => {
 			const { Summary } = await import('/assets/js/summary.js');

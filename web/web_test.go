@@ -202,9 +202,6 @@ func TestGraphMovesZoomsAndNavigates(t *testing.T) {
 func TestJobListUpdates(t *testing.T) {
 	w := deployed(t)
 	b := open(t, w).visit("").until(`document.querySelector('[data-empty]') !== null`)
-	if said := eval[string](b, `document.querySelector('main').innerText`); !strings.Contains(said, "tradewind run examples/train-infer.yaml") || !strings.Contains(said, b.url+"/v1/dags") {
-		t.Errorf("the empty list does not say how to begin: %s", said)
-	}
 	job := midway(w)
 	b.until(`document.querySelector('[data-job="` + job + `"]').dataset.state === 'running'`)
 	done := w.Submit(apitest.Wide("thumbnails", 2))

@@ -156,8 +156,9 @@ export class Chart {
       if (x !== undefined) rule(u, x, top, x, top + height, css(m.colour));
       u.ctx.fillStyle = css('--text');
       u.ctx.font = `${11 * devicePixelRatio}px ${getComputedStyle(document.body).fontFamily}`;
-      u.ctx.textAlign = y === undefined ? 'right' : 'left';
-      if (m.label) u.ctx.fillText(m.label, y === undefined ? x - 6 * devicePixelRatio : left + 6 * devicePixelRatio, y === undefined ? top + 12 * devicePixelRatio : y - 5 * devicePixelRatio);
+      const near = y === undefined && x - left < 60 * devicePixelRatio; // no room to its left
+      u.ctx.textAlign = y === undefined && !near ? 'right' : 'left';
+      if (m.label) u.ctx.fillText(m.label, y === undefined ? x + (near ? 6 : -6) * devicePixelRatio : left + 6 * devicePixelRatio, y === undefined ? top + 12 * devicePixelRatio : y - 5 * devicePixelRatio);
     }
     for (const l of this.data.lines ?? []) {
       rule(u, u.valToPos(l.from[0], 'x', true), u.valToPos(l.from[1], 'y', true), u.valToPos(l.to[0], 'x', true), u.valToPos(l.to[1], 'y', true), css(l.colour), l.dash ?? [2, 3]);

@@ -13,6 +13,7 @@ const SMALL = { w: 148, h: 24, gapX: 64, gapY: 6, bend: 4 };
 const LEVEL = { w: 256, h: 92, gapX: 60, gapY: 18, bend: 8 };
 const PAD = 16;
 const NARROW = 560; // width below which levels are drawn from top to bottom
+const ABREAST = 2; // boxes in a row of such a drawing
 const TALLEST = 2400; // pixels
 const ZOOM_MIN = 0.02;
 const ZOOM_MAX = 2.5;
@@ -386,9 +387,10 @@ export class Graph {
   }
 }
 
-// downwards is a layout whose levels follow each other from top to bottom.
+// downwards is a layout whose levels follow each other from top to bottom. A wide level has several rows.
 function downwards(after, size) {
-  const turned = layout(after, { ...size, w: size.h, h: size.w, gapX: size.gapX / 2 });
+  const sideways = { ...size, w: size.h, h: size.w, gapX: size.gapX / 2 };
+  const turned = widest(after) > ABREAST ? blocks(after, sideways, 1, ABREAST) : layout(after, sideways);
   return {
     nodes: turned.nodes.map((n) => ({ ...n, x: n.y, y: n.x, w: n.h, h: n.w })),
     edges: turned.edges.map((e) => ({ ...e, points: e.points.map(([x, y]) => [y, x]) })), width: turned.height, height: turned.width,

@@ -91,7 +91,8 @@ export class MarketsPage {
       { label: 'One in ten below', colour: '--c8', dash: [2, 3], width: 1, y: pad(told, [first, ...m.forecast.map((f) => f.low)]) },
       { label: 'Nine in ten below', colour: '--c8', dash: [2, 3], width: 1, y: pad(told, [first, ...m.forecast.map((f) => f.high)]) }];
     const most = Math.max(0, ...m.bids.map((b) => b.maxUSD));
-    const marks = [{ x: now, colour: '--muted', label: 'now' }, ...(most ? [{ y: most, colour: '--c3', label: `bid ${usd(most)}` }] : [])];
+    const near = most <= 1.5 * Math.max(...series.flatMap((s) => s.y)); // a bid far above the price would flatten its line; the table has it
+    const marks = [{ x: now, colour: '--muted', label: 'now' }, ...(most && near ? [{ y: most, colour: '--c3', label: `bid ${usd(most)}` }] : [])];
     this.chart.el.hidden = !m.usd;
     this.chart.show({ x, series, marks });
     set(this.note, m.usd ? `Watched for ${hours(m.seenHours ?? 0)}; the price moved to another band, each about 40% wide, ${Math.round(m.changes ?? 0)} times. Older hours and moves count less: half after a week. ${m.launches ? `Of ${count(m.launches, 'attempt')} there, ${percent(m.preemptions / m.launches)} were preempted.` : ''}` : 'Its price is unknown.');

@@ -87,9 +87,9 @@ export class Summary {
         [...mark(v.plannedUSD, 'first plan'), ...mark(v.budgetUSD, 'budget')]);
     }
     if (!v.onDemandUSD) return notes(this.cost.note, unplanned(v), v.budgetUSD && `budget ${usd(v.budgetUSD)}`);
-    const less = saving(v) > 0.005 && !serves ? `${percent(saving(v))} less than ` : '';
+    const less = saving(v) > 0.005 && !serves ? `${percent(saving(v))} less than on demand, ` : 'on demand ';
     notes(this.cost.note, above && { over: true, text: above }, v.forecastUSD && `forecast ${usd(v.forecastUSD)} in the end`, v.budgetUSD && `budget ${usd(v.budgetUSD)}, ${percent(v.spentUSD / v.budgetUSD)} used`,
-      `planned ${usd(v.plannedUSD)}`, `${less}on demand, ${usd(v.onDemandUSD)}${serves ? ', including one hour of its services' : ''}`);
+      `planned ${usd(v.plannedUSD)}`, `${less}${usd(v.onDemandUSD)}${serves ? ', including one hour of its services' : ''}`);
   }
 
   // showTime shows the expected end, and the deadline, which a plan guarantees as long as it can be met.
