@@ -61,6 +61,7 @@ func furnished(t *testing.T) (w *apitest.World, job string, pages map[string]str
 		"#/jobs/" + failed + "/money": ".pane canvas", "#/jobs/" + failed + "/story": ".story li",
 		"#/jobs/" + shared: "[data-task]", "#/jobs/" + shared + "/timeline": ".life",
 		"#/jobs/" + infeasible: "[data-task]", "#/jobs/" + infeasible + "/plans": ".pane p",
+		"#/jobs/" + infeasible + "/timeline": ".lanes", "#/jobs/" + infeasible + "/money": ".lede", "#/jobs/" + infeasible + "/logs": ".log",
 	}
 }
 

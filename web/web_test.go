@@ -204,6 +204,10 @@ func TestJobListUpdates(t *testing.T) {
 	b := open(t, w).visit("").until(`document.querySelector('[data-empty]') !== null`)
 	job := midway(w)
 	b.until(`document.querySelector('[data-job="` + job + `"]').dataset.state === 'running'`)
+	// Only a bill shows a saving: the list does not know what an active job will cost.
+	if text := eval[string](b, `document.querySelector('[data-label="On demand"]').textContent`); strings.Contains(text, "%") {
+		t.Errorf("an active job already shows a saving: %s", text)
+	}
 	done := w.Submit(apitest.Wide("thumbnails", 2))
 	for _, name := range []string{"split", "project-0000", "project-0001", "merge"} {
 		n := w.Node(done, name, 0).Start()

@@ -68,7 +68,7 @@ export class JobsPage {
     set(r.done, `${j.succeeded.toLocaleString('en-US')} / ${j.tasks.toLocaleString('en-US')}`);
     set(r.cost, paid(j));
     r.cost.title = simulated(j);
-    set(r.onDemand, j.onDemandUSD ? `${usd(j.onDemandUSD)}${saving(j) > 0.005 ? ` (−${percent(saving(j))})` : ''}` : '–');
+    set(r.onDemand, j.onDemandUSD ? `${usd(j.onDemandUSD)}${isOver(j) && saving(j) > 0.005 ? ` (−${percent(saving(j))})` : ''}` : '–');
     const end = isOver(j) ? at(j.finished) : now;
     set(r.time, span(Math.max(end - at(j.submitted), 0)));
     const due = at(j.deadline);

@@ -4,7 +4,7 @@
 import { h, say, set } from './dom.js';
 import { at, count, span as spell, usd } from './format.js';
 import { bars, rows, visible } from './lanes.js';
-import { RIGHT, names, precise, room, ticks } from './span.js';
+import { RIGHT, fitting, precise, room, ticks } from './span.js';
 import { whereabouts } from './moves.js';
 
 const ROW = 26; // pixels
@@ -73,7 +73,7 @@ export class Timeline {
     this.el.style.setProperty('--gutter', `${gutter}px`);
     const marks = ticks(this.span.from, this.span.to, room(width));
     const x = (t) => ((t - this.span.from) / (this.span.to - this.span.from)) * width;
-    this.axis.replaceChildren(...names(marks).map((name, k) => {
+    this.axis.replaceChildren(...fitting(marks, this.span.from, this.span.to, width).map((name, k) => {
       const el = h('span', {}, name);
       el.style.setProperty('left', `${gutter + x(marks[k])}px`);
       return el;
