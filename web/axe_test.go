@@ -61,7 +61,8 @@ func furnished(t *testing.T) (w *apitest.World, job string, pages map[string]str
 		"#/jobs/" + failed + "/money": ".pane canvas", "#/jobs/" + failed + "/story": ".story li",
 		"#/jobs/" + shared: "[data-task]", "#/jobs/" + shared + "/timeline": ".life",
 		"#/jobs/" + infeasible: "[data-task]", "#/jobs/" + infeasible + "/plans": ".pane p",
-		"#/jobs/" + infeasible + "/timeline": ".lanes", "#/jobs/" + infeasible + "/money": ".lede", "#/jobs/" + infeasible + "/logs": ".log",
+		"#/jobs/" + infeasible + "/timeline": ".pane .muted", "#/jobs/" + infeasible + "/money": ".lede",
+		"#/jobs/" + infeasible + "/logs": ".pane .muted",
 	}
 }
 

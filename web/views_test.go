@@ -39,6 +39,22 @@ func TestTabsHaveAddresses(t *testing.T) {
 	}
 }
 
+// The views of a job that never ran say so, instead of showing empty drawings.
+func TestViewsOfJobThatNeverRan(t *testing.T) {
+	w := deployed(t)
+	poor := apitest.Wide("poor", 1)
+	poor.Budget = 0.005 // below which the planner finds no plan
+	job := w.Submit(poor)
+	b := open(t, w)
+	for view, want := range map[string]string{"timeline": "No task has started.", "logs": "No task has started.",
+		"money": "Nothing was bought.", "plans": "No plan is feasible."} {
+		b.visit("#/jobs/" + job + "/" + view).says(want)
+		if drawn := eval[int](b, `[...document.querySelectorAll('.pane :is(.lanes, .plot, .log, select)')].filter((e) => e.checkVisibility()).length`); drawn > 0 {
+			t.Errorf("%s shows %d empty drawings or controls", view, drawn)
+		}
+	}
+}
+
 func TestFoldedGraphStaysFolded(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)

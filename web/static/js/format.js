@@ -168,6 +168,11 @@ export function culprit(job) {
   return job.tasks.filter((t) => t.state === 'failed' && t.attempts).sort((a, b) => (at(a.ended) ?? Infinity) - (at(b.ended) ?? Infinity))[0]?.index;
 }
 
+// unstarted says that no task of a job has started.
+export function unstarted(job) {
+  return isOver(job) ? 'No task has started.' : 'No task has started yet.';
+}
+
 // failure describes why an attempt failed: the exit code and, of several machines, the one that failed first.
 export function failure(a) {
   const f = a.failure;

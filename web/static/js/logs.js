@@ -4,7 +4,7 @@ import { h, set } from './dom.js';
 import { warning } from './tasks.js';
 import { Problem, path } from './api.js';
 import { Find } from './find.js';
-import { count, culprit, failure, stateOf } from './format.js';
+import { count, culprit, failure, stateOf, unstarted } from './format.js';
 
 const TAIL = 256 << 10; // bytes of a long log that are loaded first
 const KEEP = 1 << 20; // characters to keep on the page
@@ -34,8 +34,10 @@ export class Logs {
     this.only = h('input', { type: 'checkbox', on: { change: () => this.refill() } });
     this.found = h('span', { class: 'muted', role: 'status' });
     const step = (label, text, by) => h('button', { type: 'button', class: 'tool', 'aria-label': label, title: label, on: { click: () => this.go(by) } }, text);
-    this.el = h('div', {}, h('div', { class: 'filters' }, this.task, this.attempt, this.rank, h('label', {}, this.stick, ' Follow the end'), this.status),
+    this.shown = h('div', {}, h('div', { class: 'filters' }, this.task, this.attempt, this.rank, h('label', {}, this.stick, ' Follow the end'), this.status),
       h('div', { class: 'filters' }, this.search, step('Previous match', '↑', -1), step('Next match', '↓', 1), h('label', {}, this.only, ' Only matching lines'), this.found), this.verdict, this.text);
+    this.none = h('p', { class: 'muted', role: 'status' });
+    this.el = h('div', {}, this.none, this.shown);
   }
 
   key(e) {
@@ -153,10 +155,9 @@ export class Logs {
   async open(again = false) {
     this.close();
     if (!again) this.clear();
-    if (this.task.value === '') {
-      set(this.status, 'No task has started yet.');
-      return;
-    }
+    this.shown.hidden = this.task.value === '';
+    set(this.none, this.shown.hidden ? unstarted(this.job.view) : '');
+    if (this.shown.hidden) return;
     this.judge();
     this.chosen(Number(this.task.value), Number(this.attempt.value));
     const mine = new AbortController();

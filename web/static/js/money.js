@@ -94,9 +94,8 @@ export class Money {
     this.chart = new Chart({ label: 'Money over time, US dollars', height: 280, span: this.span, gutter: () => 64, yText: usd });
     this.said = h('p', { class: 'lede' });
     this.table = h('div', { class: 'scroll' });
-    this.el = h('div', {}, this.said, this.chart.el,
-      h('p', { class: 'muted sub' }, 'The cost of an attempt is spread evenly over its time. The on-demand cost is the plan’s figure for the whole job, spread over the work done in proportion to each task’s expected hours.'),
-      h('h3', {}, 'Where it went'), this.table);
+    this.how = h('p', { class: 'muted sub' }, 'The cost of an attempt is spread evenly over its time. The on-demand cost is the plan’s figure for the whole job, spread over the work done in proportion to each task’s expected hours.');
+    this.el = h('div', {}, this.said, this.chart.el, this.how, h('h3', {}, 'Where it went'), this.table);
   }
 
   close() {
@@ -126,6 +125,7 @@ export class Money {
     if (v.onDemandUSD) marks.push({ y: v.onDemandUSD, colour: '--c2', label: `whole job on demand ${usd(v.onDemandUSD)}` });
     if (v.budgetUSD && v.budgetUSD < 1.6 * Math.max(v.onDemandUSD, v.spentUSD)) marks.push({ y: v.budgetUSD, colour: '--bad', label: `budget ${usd(v.budgetUSD)}` });
     if (due && due <= this.span.to) marks.push({ x: due, colour: '--bad', label: 'deadline' });
+    this.chart.el.hidden = this.how.hidden = !v.plannedUSD && !v.spentUSD;
     this.chart.show({ x, series: [{ label: 'Spent', colour: '--c1', fill: true, y: spent }, { label: 'The same work on demand', colour: '--c2', y: same }], marks, lines });
     this.say(v, spent.at(-1), same.at(-1));
     this.sum(now);
@@ -148,6 +148,6 @@ export class Money {
       h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Place'), ['Attempts', 'Spot', 'Other', 'Moving data', 'On unsuccessful attempts'].map((t) => h('th', { scope: 'col', class: 'num' }, t)))),
       h('tbody', {}, list.map((s) => h('tr', {}, cell('Place', s.place, 'lead'), cell('Attempts', String(s.attempts)), cell('Spot', usd(s.spot)), cell('Other', usd(s.other)),
         cell('Moving data', usd(s.data)), cell('On unsuccessful attempts', usd(s.lost))))))
-      : h('p', { class: 'muted' }, 'Nothing has been bought yet.'));
+      : h('p', { class: 'muted' }, isOver(this.job.view) ? 'Nothing was bought.' : 'Nothing has been bought yet.'));
   }
 }

@@ -1,7 +1,7 @@
 // The tab that shows a job's attempts over time, with the prices of their markets below.
 
-import { h, renew } from './dom.js';
-import { at, isOver, percent, usd } from './format.js';
+import { h, renew, set } from './dom.js';
+import { at, isOver, percent, unstarted, usd } from './format.js';
 import { attemptCard } from './attemptcard.js';
 import { moved, moves, whereabouts } from './moves.js';
 import { Prices } from './prices.js';
@@ -27,7 +27,8 @@ export class TimeTab {
     this.moves.append(this.list);
     this.bought = h('div', {});
     this.used = h('details', { class: 'behind used-machines', hidden: true }, h('summary', {}, 'Machines: how well they are used'), this.bought);
-    this.el = h('div', {}, this.timeline.el, this.card, this.used, this.prices.el, this.moves);
+    this.none = h('p', { class: 'muted' });
+    this.el = h('div', {}, this.none, this.timeline.el, this.card, this.used, this.prices.el, this.moves);
   }
 
   close() {
@@ -52,6 +53,8 @@ export class TimeTab {
     });
     const now = this.job.now();
     this.timeline.show(this.job, now);
+    this.timeline.el.hidden = !this.timeline.all.length;
+    set(this.none, this.timeline.el.hidden ? unstarted(this.job.view) : '');
     this.prices.show(this.timeline.all, at(this.job.view.finished) ?? now, isOver(this.job.view));
     this.tell();
     if (this.chosen) this.pick(this.timeline.all.find((b) => b.task.index === this.chosen.task.index && b.attempt.number === this.chosen.attempt.number), true);
