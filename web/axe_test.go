@@ -47,13 +47,22 @@ func furnished(t *testing.T) (w *apitest.World, job string, pages map[string]str
 	w.Joins("lab", "gpu-1", wire.PoolCapacity{CPUs: 64, MemoryGiB: 256})
 	failed := w.Submit(apitest.Wide("align-genomes", 2))
 	w.Node(failed, "split", 0).Start().Report(wire.Report{Event: wire.Failed, ExitCode: 137, Phase: wire.PhaseRun, Message: "Killed"})
+	poor := apitest.Wide("too-dear", 1)
+	poor.Budget = 0.005 // below which the planner finds no plan
+	infeasible := w.Submit(poor)
+	shared := w.Shared()
 	w.Dead.Add(bus.DeadLetter{Message: bus.Message{ID: "e1", Type: "tradewind.dag.finished.v1", Group: "train"},
 		Queue: "hook", Reason: "webhook answered 500", At: w.Clock.Now()})
 	return w, job, map[string]string{
 		"#/": "[data-job]", "#/plan": ".source", "#/capacity": ".pool", "#/markets": ".chart canvas", "#/clouds": ".cloud",
 		"#/jobs/" + job: "[data-task]", "#/jobs/" + job + "/timeline": ".under canvas", "#/jobs/" + job + "/money": ".pane canvas",
 		"#/jobs/" + job + "/story": ".story li", "#/jobs/" + job + "/plans": ".choices", "#/jobs/" + job + "/logs": ".log",
-		"#/jobs/" + failed + "/story": ".story li",
+		"#/jobs/" + failed: ".log", "#/jobs/" + failed + "/tasks": "[data-task]", "#/jobs/" + failed + "/timeline": ".run",
+		"#/jobs/" + failed + "/money": ".pane canvas", "#/jobs/" + failed + "/story": ".story li",
+		"#/jobs/" + shared: "[data-task]", "#/jobs/" + shared + "/timeline": ".life",
+		"#/jobs/" + infeasible: "[data-task]", "#/jobs/" + infeasible + "/plans": ".pane p",
+		"#/jobs/" + infeasible + "/timeline": ".pane .muted", "#/jobs/" + infeasible + "/money": ".lede",
+		"#/jobs/" + infeasible + "/logs": ".pane .muted",
 	}
 }
 
@@ -79,12 +88,13 @@ func TestPagesPassAxe(t *testing.T) {
 		b.anew("#/jobs/" + job + "/timeline").seen(`[data-bar="2.2"]`)
 		b.click(`[data-bar="2.2"]`).seen(`.attempt-card`)
 		eval[bool](b, `(document.querySelectorAll('.behind').forEach((d) => { d.open = true; }), true)`)
-		b.click(`[data-task="2"]`).seen(`.detail`)
-		b.axe("an attempt and a task, "+scheme, string(source))
+		b.axe("an attempt, "+scheme, string(source))
+		b.click(`#tab-tasks`).seen(`[data-task="2"]`).click(`[data-task="2"]`).seen(`.detail`)
+		b.axe("a task, "+scheme, string(source))
 		b.click(`[data-action="cancel"]`).seen(`dialog`)
 		b.axe("the question before a cancellation, "+scheme, string(source))
 		b.anew("#/plan").seen(`.source`)
-		b.write(pipeline).click(`button[type="submit"]`).prove().
+		b.write(pipeline).click(`button[type="submit"]`).
 			until(`document.querySelectorAll('[data-point]').length >= 2`)
 		b.axe("a plan, "+scheme, string(source))
 		b.allowed = []string{"422"}

@@ -2,11 +2,9 @@ package web_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -24,8 +22,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/api/apitest"
 	"github.com/tradewind-broker/tradewind/web"
 )
-
-var shots = flag.String("shots", "", "folder to write screenshots to")
 
 // deployed is a World with the dashboard.
 func deployed(t *testing.T) *apitest.World {
@@ -247,39 +243,6 @@ func (b *browser) as(width, height int64, scheme string) *browser {
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 	})
 	return b
-}
-
-// shoot writes a screenshot of the whole page, if the flag is set.
-func (b *browser) shoot(name string) *browser {
-	b.t.Helper()
-	if *shots == "" {
-		return b
-	}
-	b.run(chromedp.Sleep(400 * time.Millisecond)) // for the eye: transitions
-	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.MkdirAll(*shots, 0o750); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(*shots, name+".png"), png, 0o600); err != nil {
-		b.t.Fatal(err)
-	}
-	return b
-}
-
-// everywhere takes screenshots of a page for desktop and phone, in light and dark.
-func (b *browser) everywhere(name string) {
-	b.t.Helper()
-	if *shots == "" {
-		return
-	}
-	for _, scheme := range []string{"light", "dark"} {
-		b.as(1280, 900, scheme).shoot(name + "-desktop-" + scheme)
-		b.as(390, 844, scheme).shoot(name + "-phone-" + scheme)
-	}
-	b.as(1280, 900, "light")
 }
 
 // drag presses the mouse in the lower left corner of an element and moves it.

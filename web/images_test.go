@@ -99,14 +99,14 @@ func (b *browser) picture(name string) {
 // TestEachPageHasAPicture writes the pictures of docs/dashboard.md: go test ./web -run Picture -images ../docs/images
 func TestEachPageHasAPicture(t *testing.T) {
 	w, job, _ := furnished(t)
-	b := open(t, w).visit("").counted(`[data-job]`, 2)
+	b := open(t, w).visit("").counted(`[data-job]`, 4)
 	b.picture("jobs")
 	b.click(`[data-job="`+job+`"] a`).counted(`[data-task]`, 6)
 	b.click(`[data-task="2"]`).
 		until(`document.querySelectorAll('.attempts li').length === 2 &&
 			document.querySelectorAll('.detail .compact tbody tr').length > 0`)
 	b.picture("job")
-	b.click(`.detail .tool`).click(`#tab-timeline`).counted(`.under canvas`, 1)
+	b.click(`#tab-timeline`).counted(`.under canvas`, 2)
 	b.click(`[data-bar="2.2"]`).seen(`.attempt-card`)
 	b.picture("timeline")
 	b.as(390, 844, "dark").seen(`.run`)
@@ -127,7 +127,7 @@ func TestEachPageHasAPicture(t *testing.T) {
 		b.picture(page.name)
 	}
 	b.anew("#/plan").seen(`.source`)
-	b.write(pipeline).click(`button[type="submit"]`).prove().
+	b.write(pipeline).click(`button[type="submit"]`).
 		until(`document.querySelectorAll('[data-point]').length >= 2`)
 	b.picture("plan")
 }

@@ -15,8 +15,8 @@ func TestPlanAndSubmitWithKeyboardOnly(t *testing.T) {
 	if text := eval[string](b, `document.querySelector('.source').value`); text != pipeline {
 		t.Errorf("after the skip link, the file is %q", text)
 	}
-	b.focus(`button[type="submit"]`).run(chromedp.KeyEvent(kb.Enter)).prove().counted(`.plan-table > tbody > tr`, 4)
+	b.focus(`button[type="submit"]`).run(chromedp.KeyEvent(kb.Enter)).counted(`.plan-table > tbody > tr`, 4)
 	b.until(`document.activeElement.textContent === 'Plan'`)
 	b.run(chromedp.KeyEvent(kb.Tab)).until(`document.activeElement.textContent === 'Submit'`)
-	b.run(chromedp.KeyEvent(kb.Enter)).until(`location.hash.startsWith('#/jobs/reads-to-variants')`)
+	b.run(chromedp.KeyEvent(kb.Enter)).prove().until(`location.hash.startsWith('#/jobs/reads-to-variants')`)
 }

@@ -128,20 +128,18 @@ func TestPlanChooseFromFrontierAndSubmit(t *testing.T) {
 	w := planning(t)
 	b := open(t, w).visit("#/plan").seen(`.source`)
 	b.allowed = []string{"422"}
-	b.write(strings.Replace(pipeline, "time: 30m", "time: soon", 1)).click(`button[type="submit"]`).prove()
+	b.write(strings.Replace(pipeline, "time: 30m", "time: soon", 1)).click(`button[type="submit"]`)
 	b.until(`document.querySelector('.warning')?.innerText.includes('line 8')`)
 	if bad := eval[string](b, `document.querySelector('.line-numbers .bad').textContent`); bad != "8" {
 		t.Errorf("the line that is marked is %s", bad)
 	}
-	b.everywhere("plan-error")
 	b.write(pipeline).click(`button[type="submit"]`).counted(`.plan-table > tbody > tr`, 4)
 	b.until(`document.querySelectorAll('[data-point]').length >= 2`)
 	dear := eval[string](b, `document.querySelector('.tiles .value').innerText`)
-	b.everywhere("plan")
 	b.click(`[data-point="0"]`).
 		until(`document.querySelector('.tiles .value')?.innerText !== ` + fmt.Sprintf("%q", dear) + ` && document.querySelector('#plan-deadline').value !== ''`)
 	chosen := eval[string](b, `document.querySelector('#plan-deadline').value`)
-	b.until(`!document.querySelector('.solid.good').hidden`).click(`.solid.good`).
+	b.until(`!document.querySelector('.solid.good').hidden`).click(`.solid.good`).prove().
 		until(`location.hash.startsWith('#/jobs/reads-to-variants')`)
 	l, err := time.ParseDuration(chosen)
 	if err != nil {
@@ -161,7 +159,7 @@ func TestSuspendResumeCancelAndRerunJob(t *testing.T) {
 	job := midway(w)
 	b := open(t, w).visit("#/jobs/" + job).seen(`[data-action="cancel"]`)
 	b.click(`[data-action="suspend"]`).seen(`dialog`)
-	b.shoot("confirm").click(`dialog .solid`).prove()
+	b.click(`dialog .solid`).prove()
 	b.toasts(`is being suspended`)
 	w.Drain()
 	b.seen(`[data-action="resume"]`).click(`[data-action="resume"]`)
@@ -195,7 +193,6 @@ func TestChangesRequireToken(t *testing.T) {
 	b.seen(`dialog input[type="password"]`)
 	b.run(chromedp.SendKeys(chromedp.CSS(`dialog input[type="password"]`), "a-token-that-is-wrong"+kb.Enter))
 	b.until(`document.querySelector('dialog')?.innerText.includes('not this broker’s token')`)
-	b.everywhere("token")
 	if d, err := w.Broker.Views.JobView(t.Context(), job); err != nil || !d.Suspended.Since.IsZero() {
 		t.Errorf("the job is %+v, %v", d.Suspended, err)
 	}
@@ -220,7 +217,6 @@ func TestMarketsShowForecastAndBids(t *testing.T) {
 			t.Errorf("the markets lack %q: %s", part, said)
 		}
 	}
-	b.everywhere("markets")
 	b.run(chromedp.SendKeys(chromedp.CSS(`input[type="search"]`), "c3-standard")).
 		counted(`section[aria-label="Markets"] tbody tr`, 1)
 }
@@ -239,7 +235,6 @@ func TestCloudsShowHealthQuotasAndBlocks(t *testing.T) {
 			t.Errorf("the clouds lack %q: %s", part, said)
 		}
 	}
-	b.everywhere("clouds")
 	b.click(`section[aria-label="Failed events"] .after`).seen(`dialog`).click(`dialog .solid`).prove()
 	b.until(`document.querySelector('section[aria-label="Failed events"]').hidden`)
 }
@@ -303,7 +298,6 @@ func TestSearchLog(t *testing.T) {
 	first := eval[string](b, `[...document.querySelectorAll('.filters [role=status]')].at(-1).textContent`)
 	b.run(chromedp.KeyEvent(kb.Enter)).
 		until(`[...document.querySelectorAll('.filters [role=status]')].at(-1).textContent !== ` + fmt.Sprintf("%q", first))
-	b.everywhere("log-search")
 	eval[bool](b, `(() => { const i = document.querySelector('input[aria-label="Find in the log"]'); i.value = 'warning'; i.dispatchEvent(new Event('input')); document.querySelectorAll('.pane input[type=checkbox]')[1].click(); return true; })()`)
 	b.until(`document.querySelector('.log').textContent.trim() === 'WARNING: gradient norm 42.1 is above 10'`)
 	node.Print("nothing of interest").Print("WARNING: again")
@@ -318,7 +312,7 @@ func TestShortcutsReachEveryPage(t *testing.T) {
 		b.run(chromedp.KeyEvent("g"), chromedp.KeyEvent(key)).until(`location.hash === '` + hash + `'`)
 	}
 	b.run(chromedp.KeyEvent("?")).until(`document.querySelector('dialog')?.innerText.includes('Shortcuts')`)
-	b.shoot("shortcuts").run(chromedp.KeyEvent(kb.Escape)).gone(`dialog`)
+	b.run(chromedp.KeyEvent(kb.Escape)).gone(`dialog`)
 	b.visit("#/jobs/" + job).seen(`[data-task]`)
 	b.run(chromedp.KeyEvent("2")).seen(`.run[data-bar]`)
 	b.focus(`.run[tabindex="0"]`).run(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
@@ -391,7 +385,7 @@ const held = `(() => {
 // The result for a file that has changed meanwhile is not shown, and cannot be submitted with the new file.
 func TestStalePlanOfChangedFileIsDiscarded(t *testing.T) {
 	b := open(t, planning(t)).visit("#/plan").seen(`.source`)
-	b.write(pipeline).click(`button[type="submit"]`).prove().until(`document.querySelectorAll('[data-point]').length >= 2`)
+	b.write(pipeline).click(`button[type="submit"]`).until(`document.querySelectorAll('[data-point]').length >= 2`)
 	eval[bool](b, held)
 	other := strings.Replace(pipeline, "name: reads-to-variants", "name: other", 1)
 	shown := `[!document.querySelector('.solid.good').hidden, document.querySelector('.plan-table') !== null,
@@ -419,7 +413,7 @@ func TestPlanWithOtherLimitsIsNotSubmitted(t *testing.T) {
 	b := open(t, planning(t)).visit("#/plan").seen(`.source`)
 	for _, limit := range []struct{ field, to string }{{"deadline", "30h"}, {"budget", "80"}, {"objective", "makespan"}} {
 		if limit.field == "deadline" {
-			b.write(pipeline).click(`button[type="submit"]`).prove()
+			b.write(pipeline).click(`button[type="submit"]`)
 		} else {
 			b.click(`button[type="submit"]`)
 		}

@@ -45,10 +45,9 @@ func TestSimulatedJobHasBadge(t *testing.T) {
 	if got := eval[string](b, `document.querySelector('.badge[data-simulated]').innerText`); got != want {
 		t.Errorf("the badge says %q", got)
 	}
-	if cost := eval[string](b, `document.querySelectorAll('.tile .value')[1].innerText`); !strings.HasSuffix(cost, " est.") {
+	if cost := eval[string](b, `document.querySelectorAll('.tile .value')[1].innerText`); !strings.HasSuffix(cost, " est. spent") {
 		t.Errorf("the cost is %q, not an estimate", cost)
 	}
-	b.everywhere("simulated")
 	open(t, w).visit("#/").until(`document.querySelector('[data-label="Cost"]')?.innerText.endsWith(' est.')`)
 
 	real := deployed(t)

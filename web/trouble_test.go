@@ -54,13 +54,12 @@ func TestServiceShowsReadyReplicas(t *testing.T) {
 	if strings.Contains(tiles, "expects") {
 		t.Errorf("its figures expect an end: %s", tiles)
 	}
-	b.everywhere("service")
 }
 
 func TestServicePlanHasNoEnd(t *testing.T) {
 	b := open(t, planning(t)).visit("#/plan").seen(`.source`)
 	b.write("apiVersion: tradewind/v1\nname: chat\ntasks:\n  web: {run: ./serve, service: {replicas: 2, port: 8080}}\n")
-	b.click(`button[type="submit"]`).prove().counted(`.plan-table > tbody > tr`, 2)
+	b.click(`button[type="submit"]`).counted(`.plan-table > tbody > tr`, 2)
 	said := eval[string](b, `document.querySelector('main').innerText`)
 	for _, part := range []string{"no end", "including one hour of its services", "services run until the job is cancelled"} {
 		if !strings.Contains(said, part) {
@@ -70,7 +69,6 @@ func TestServicePlanHasNoEnd(t *testing.T) {
 	if strings.Contains(said, "Cost against time") {
 		t.Error("the page offers deadlines for a service, which has none")
 	}
-	b.everywhere("plan-service")
 }
 
 func TestFiguresAgreeAndShowCents(t *testing.T) {
@@ -104,6 +102,31 @@ func TestFiguresAgreeAndShowCents(t *testing.T) {
 	})()`)
 	for _, w := range wrong {
 		t.Error(w)
+	}
+}
+
+// The card of the cost warns if the forecast or the bill is above the plan or the budget; then it shows no saving, even if on-demand
+// machines would cost more.
+func TestCostCardWarnsAboveThePlan(t *testing.T) {
+	b := open(t, deployed(t)).visit("")
+	for _, c := range []struct{ job, want string }{
+		{`spentUSD: 1.64, forecastUSD: 1.64`, "! 64% above the plan|forecast $1.64 in the end|planned $1.00|on demand $2.00"},
+		{`spentUSD: 0.3, forecastUSD: 1.2`, "! 20% above the plan|forecast $1.20 in the end|planned $1.00|on demand $2.00"},
+		{`spentUSD: 0.3, forecastUSD: 0.9, budgetUSD: 0.6`,
+			"! 50% above the budget|forecast $0.90 in the end|budget $0.60, 50% used|planned $1.00|on demand $2.00"},
+		{`spentUSD: 0.3, forecastUSD: 1, budgetUSD: 3`,
+			"forecast $1.00 in the end|budget $3.00, 10% used|planned $1.00|50% less than on demand, $2.00"},
+		{`state: 'succeeded', spentUSD: 1.64`, "! 64% above the plan|planned $1.00|on demand $2.00"},
+	} {
+		got := eval[string](b, `(async () => {
+			const { Summary } = await import('/assets/js/summary.js');
+			const summary = new Summary();
+			summary.showCost({ state: 'running', plannedUSD: 1, onDemandUSD: 2, `+c.job+` }, false);
+			return [...summary.cost.note.children].map((l) => (l.classList.contains('over') ? '! ' : '') + l.textContent).join('|');
+		})()`)
+		if got != c.want {
+			t.Errorf("%s: the card says %q, want %q", c.job, got, c.want)
+		}
 	}
 }
 

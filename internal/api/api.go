@@ -188,7 +188,7 @@ func (a *API) plainRoutes() {
 	a.static("GET /openapi.yaml", "application/openapi+yaml", sync.OnceValues(a.huma.OpenAPI().YAML))
 	if a.cfg.Metrics != nil {
 		a.mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-			if a.admit(w, r, signin.Bearer(r)) {
+			if a.admit(w, r, signin.Bearer(r), true) {
 				a.cfg.Metrics.ServeHTTP(w, r)
 			}
 		})

@@ -111,19 +111,26 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // users admits requests with the user token; for reading, also those with the dashboard's cookie.
 func (a *API) users(ctx huma.Context, next func(huma.Context)) {
+	r, _ := humago.Unwrap(ctx)
+	a.admits(ctx, next, r.Method == http.MethodGet || r.Method == http.MethodHead)
+}
+
+// readers admits requests of operations that change nothing, whatever their method: also with the dashboard's cookie.
+func (a *API) readers(ctx huma.Context, next func(huma.Context)) { a.admits(ctx, next, true) }
+
+func (a *API) admits(ctx huma.Context, next func(huma.Context), reads bool) {
 	r, w := humago.Unwrap(ctx)
 	token := signin.Bearer(r)
 	if _, password, basic := r.BasicAuth(); basic && strings.HasPrefix(r.URL.Path, TESPath+"/") {
 		token = password // TES permits both, and some TES clients support only this
 	}
-	if a.admit(w, r, token) {
+	if a.admit(w, r, token, reads) {
 		next(ctx)
 	}
 }
 
 // admit reports whether a request has the user token or, for reading, the dashboard's cookie. If not, it answers it.
-func (a *API) admit(w http.ResponseWriter, r *http.Request, token string) bool {
-	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+func (a *API) admit(w http.ResponseWriter, r *http.Request, token string, reads bool) bool {
 	switch {
 	case token != "" && a.user.Matches(token), token == "" && reads && a.user.HasCookie(r):
 		return true

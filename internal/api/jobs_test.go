@@ -304,7 +304,7 @@ func TestSuspendAndResumeQueue(t *testing.T) {
 func TestPlanWithoutSubmitting(t *testing.T) {
 	w := apitest.New(t)
 	v := answer[apitypes.PlanView](t, w.Request("POST", "/v1/plans?name=train.yaml&objective=makespan&deadline=9h&budget=12.5", trainFile), http.StatusOK)
-	if v.Name != "train" || v.Objective != "makespan" || v.Status != "optimal" || len(v.Tasks) != 2 || v.USD <= 0 || v.OnDemandUSD <= v.USD {
+	if v.Name != "train" || v.Objective != "makespan" || v.Status != "optimal" || v.DeadlineHours != 9 || len(v.Tasks) != 2 || v.USD <= 0 || v.OnDemandUSD <= v.USD {
 		t.Errorf("plan = %+v", v)
 	}
 	if train, infer := v.Tasks[0], v.Tasks[1]; !strings.HasPrefix(train.Offer, "gcp/us-central1/") || len(train.Runners) == 0 ||

@@ -17,6 +17,7 @@ type MarketViews interface {
 	PastPrices(ctx context.Context, offers []string) ([]record.PastPrices, error)
 	Usage(ctx context.Context, last time.Duration) (apitypes.Usage, error)
 	Machines(ctx context.Context, ended bool) (apitypes.MachineList, error)
+	JobMachines(ctx context.Context, job string, ended bool) (apitypes.MachineList, error)
 }
 
 func (a *API) marketRoutes() {
@@ -49,11 +50,18 @@ func (a *API) marketRoutes() {
 }
 
 type machinesInput struct {
-	All bool `query:"all" doc:"Also machines that have ended"`
+	All bool   `query:"all" doc:"Also machines that have ended"`
+	Job string `query:"job" maxLength:"256" doc:"Only the machines of this job"`
 }
 
 func (a *API) listMachines(ctx context.Context, in *machinesInput) (*body[apitypes.MachineList], error) {
-	list, err := a.cfg.Broker.MarketViews.Machines(ctx, in.All)
+	var list apitypes.MachineList
+	var err error
+	if in.Job != "" {
+		list, err = a.cfg.Broker.MarketViews.JobMachines(ctx, in.Job, in.All)
+	} else {
+		list, err = a.cfg.Broker.MarketViews.Machines(ctx, in.All)
+	}
 	return &body[apitypes.MachineList]{Body: list}, err
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 func (a *API) planRoute() {
-	userRoute(a, huma.Operation{
+	planningRoute(a, huma.Operation{
 		OperationID: "plan", Method: http.MethodPost, Path: "/v1/plans", Tags: []string{"jobs"},
 		Summary: "Plan a job file without running it", RequestBody: fileRequest(),
 		Description: "Plans with the current prices and blocks, and stores nothing. " +
@@ -97,19 +97,20 @@ func (in *Limits) override(spec *dag.Job) error {
 // ViewPlan is a plan of a job as users see it.
 func ViewPlan(spec *dag.Job, plan *record.Plan) apitypes.PlanView {
 	v := apitypes.PlanView{
-		Name:        spec.Name,
-		Objective:   string(spec.Objective),
-		Status:      plan.Status,
-		Message:     plan.Message,
-		USD:         plan.USD,
-		Hours:       plan.Hours,
-		Bound:       plan.Bound,
-		OnDemandUSD: plan.OnDemandUSD,
-		Late:        plan.Late,
-		Millis:      plan.Millis,
-		Tasks:       make([]apitypes.PlanTask, len(spec.Tasks)),
-		Warnings:    spec.Warnings,
-		Notes:       plan.Notes,
+		Name:          spec.Name,
+		Objective:     string(spec.Objective),
+		Status:        plan.Status,
+		Message:       plan.Message,
+		USD:           plan.USD,
+		Hours:         plan.Hours,
+		Bound:         plan.Bound,
+		OnDemandUSD:   plan.OnDemandUSD,
+		Late:          plan.Late,
+		DeadlineHours: spec.Deadline.Hours(),
+		Millis:        plan.Millis,
+		Tasks:         make([]apitypes.PlanTask, len(spec.Tasks)),
+		Warnings:      spec.Warnings,
+		Notes:         plan.Notes,
 	}
 	g := spec.Graph()
 	for i := range spec.Tasks {

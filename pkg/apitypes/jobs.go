@@ -103,6 +103,7 @@ type JobView struct {
 	Succeeded   int       `json:"succeeded" doc:"Number of succeeded tasks"`
 	SpentUSD    float64   `json:"spentUSD" doc:"Cost so far, including running machines, USD"`
 	PlannedUSD  float64   `json:"plannedUSD" doc:"Expected cost by the first plan, USD"`
+	ForecastUSD float64   `json:"forecastUSD,omitempty" doc:"Expected cost when it ends, USD: what it has spent, and its remaining work by the current plan. Not in lists, and not for services"`
 	OnDemandUSD float64   `json:"onDemandUSD" doc:"Cost of the same work on the cheapest on-demand machines, including data transfer, USD"`
 	Plan        int       `json:"plan" doc:"Version of the current plan, 0 before the first"`
 	Late        bool      `json:"late,omitempty" doc:"The deadline cannot be met or was missed"`
@@ -122,26 +123,28 @@ const (
 
 // TaskView is a task as users see it.
 type TaskView struct {
-	Index      int       `json:"index" doc:"Index in the job"`
-	Name       string    `json:"name" doc:"Name of the task"`
-	State      string    `json:"state" doc:"waiting, queued, admitted, launching, running, succeeded, failed or cancelled"`
-	After      []int     `json:"after,omitempty" doc:"Indexes of the tasks it waits for"`
-	Offer      string    `json:"offer,omitempty" doc:"Where it runs, ran, or is planned to run"`
-	Nodes      int       `json:"nodes" doc:"Number of machines"`
-	USDPerHour float64   `json:"usdPerHour,omitempty" doc:"Price of one machine, USD per hour"`
-	Hours      float64   `json:"hours,omitempty" doc:"Expected run time, hours"`
-	Attempts   int       `json:"attempts" doc:"Attempts so far"`
-	Progress   float64   `json:"progress,omitempty" doc:"Share of the work that is saved, 0 to 1"`
-	Started    time.Time `json:"started,omitzero" doc:"When the last attempt started"`
-	Ended      time.Time `json:"ended,omitzero" doc:"When it ended"`
-	Reason     string    `json:"reason,omitempty" doc:"Why it failed"`
-	KeptUntil  time.Time `json:"keptUntil,omitzero" doc:"Until when the machines of its last failed attempt are kept for inspection"`
-	Service    string    `json:"service,omitempty" doc:"The service of which it is a replica"`
-	Ready      bool      `json:"ready,omitempty" doc:"The replica is ready"`
-	Address    string    `json:"address,omitempty" doc:"Address of a ready replica, HOST:PORT"`
-	Unready    string    `json:"unready,omitempty" doc:"Why a replica that was ready no longer is"`
-	Waits      string    `json:"waits,omitempty" doc:"If it waits for a better price, or for machines that have not answered: which"`
-	USD        float64   `json:"usd" doc:"Cost so far, USD"`
+	Index int    `json:"index" doc:"Index in the job"`
+	Name  string `json:"name" doc:"Name of the task"`
+	State string `json:"state" doc:"waiting, queued, admitted, launching, running, succeeded, failed or cancelled"`
+	After []int  `json:"after,omitempty" doc:"Indexes of the tasks it waits for"`
+	Offer string `json:"offer,omitempty" doc:"Where it runs, ran, or is planned to run"`
+	Nodes int    `json:"nodes" doc:"Number of machines"`
+	// Accelerators are those of one machine.
+	Accelerators string    `json:"accelerators,omitempty" example:"V100:1" doc:"Accelerators of one machine, TYPE:COUNT"`
+	USDPerHour   float64   `json:"usdPerHour,omitempty" doc:"Price of one machine, USD per hour"`
+	Hours        float64   `json:"hours,omitempty" doc:"Expected run time, hours"`
+	Attempts     int       `json:"attempts" doc:"Attempts so far"`
+	Progress     float64   `json:"progress,omitempty" doc:"Share of the work that is saved, 0 to 1"`
+	Started      time.Time `json:"started,omitzero" doc:"When the last attempt started"`
+	Ended        time.Time `json:"ended,omitzero" doc:"When it ended"`
+	Reason       string    `json:"reason,omitempty" doc:"Why it failed"`
+	KeptUntil    time.Time `json:"keptUntil,omitzero" doc:"Until when the machines of its last failed attempt are kept for inspection"`
+	Service      string    `json:"service,omitempty" doc:"The service of which it is a replica"`
+	Ready        bool      `json:"ready,omitempty" doc:"The replica is ready"`
+	Address      string    `json:"address,omitempty" doc:"Address of a ready replica, HOST:PORT"`
+	Unready      string    `json:"unready,omitempty" doc:"Why a replica that was ready no longer is"`
+	Waits        string    `json:"waits,omitempty" doc:"If it waits for a better price, or for machines that have not answered: which"`
+	USD          float64   `json:"usd" doc:"Cost so far, USD"`
 	// Unsaved reports that the task saves no checkpoints.
 	Unsaved bool `json:"unsaved,omitempty" doc:"It saves no checkpoints: if it leaves its machine before it has finished, it starts again from the beginning"`
 }

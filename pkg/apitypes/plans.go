@@ -31,20 +31,21 @@ type Gap struct {
 
 // PlanView is a plan as users see it.
 type PlanView struct {
-	Name        string     `json:"name" doc:"Name of the job"`
-	Objective   string     `json:"objective" doc:"cost or makespan"`
-	Status      string     `json:"status" enum:"optimal,feasible,infeasible" doc:"optimal is proven; for feasible, bound shows how far from optimal it can be"`
-	Message     string     `json:"message,omitempty" doc:"Why there is no plan"`
-	USD         float64    `json:"usd" doc:"Expected cost, USD"`
-	Hours       float64    `json:"hours" doc:"Expected time from start to end, hours"`
-	Bound       float64    `json:"bound" doc:"No plan is better than this, in the objective's unit"`
-	OnDemandUSD float64    `json:"onDemandUSD" doc:"Cost of the same work on the cheapest on-demand machines, including data transfer, USD"`
-	Late        bool       `json:"late,omitempty" doc:"The deadline cannot be met; this is the fastest plan"`
-	Millis      float64    `json:"millis" doc:"Planning time, milliseconds"`
-	Tasks       []PlanTask `json:"tasks" nullable:"false" doc:"The tasks in the order of the file"`
-	Warnings    []string   `json:"warnings,omitempty" doc:"Settings of the file that are read but have no effect"`
-	Notes       []string   `json:"notes,omitempty" doc:"Rules that the plan does not enforce, offers that it leaves out, and tasks that their timeout would end"`
-	Simulated   bool       `json:"simulated,omitempty" doc:"The broker's machines are simulated: nothing would be bought"`
+	Name          string     `json:"name" doc:"Name of the job"`
+	Objective     string     `json:"objective" doc:"cost or makespan"`
+	Status        string     `json:"status" enum:"optimal,feasible,infeasible" doc:"optimal is proven; for feasible, bound shows how far from optimal it can be"`
+	Message       string     `json:"message,omitempty" doc:"Why there is no plan"`
+	USD           float64    `json:"usd" doc:"Expected cost, USD"`
+	Hours         float64    `json:"hours" doc:"Expected time from start to end, hours"`
+	Bound         float64    `json:"bound" doc:"No plan is better than this, in the objective's unit"`
+	OnDemandUSD   float64    `json:"onDemandUSD" doc:"Cost of the same work on the cheapest on-demand machines, including data transfer, USD"`
+	DeadlineHours float64    `json:"deadlineHours,omitempty" doc:"The time in which it must finish, hours; 0 without a deadline"`
+	Late          bool       `json:"late,omitempty" doc:"The deadline cannot be met; this is the fastest plan"`
+	Millis        float64    `json:"millis" doc:"Planning time, milliseconds"`
+	Tasks         []PlanTask `json:"tasks" nullable:"false" doc:"The tasks in the order of the file"`
+	Warnings      []string   `json:"warnings,omitempty" doc:"Settings of the file that are read but have no effect"`
+	Notes         []string   `json:"notes,omitempty" doc:"Rules that the plan does not enforce, offers that it leaves out, and tasks that their timeout would end"`
+	Simulated     bool       `json:"simulated,omitempty" doc:"The broker's machines are simulated: nothing would be bought"`
 }
 
 // PlanTask is where a plan runs a task.

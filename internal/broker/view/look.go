@@ -241,6 +241,7 @@ func (b *Views) addTasks(u *txn.Unit, job record.Job, d *Look, from, to int) err
 			return err
 		}
 	}
+	d.ForecastUSD = forecast(job, d, u.Now)
 	d.TaskList = taskViews(job, spec, d.plan, tasks, d.Attempts, from, to)
 	addSkipped(d.seen.phases, d.TaskList)
 	for _, cl := range d.seen.clusters {

@@ -15,6 +15,30 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
+// JobMachines lists the machines that the broker has bought for a job; with ended also those that are gone. It fails
+// with ErrNotFound.
+func (b *Views) JobMachines(ctx context.Context, id string, ended bool) (out apitypes.MachineList, err error) {
+	u := b.txns.NewUnit(ctx, "api")
+	job, err := LoadJob(u, id)
+	if err != nil {
+		return out, err
+	}
+	n, machines, err := machinesOf(u, job, usageAttempts)
+	out.Now, out.Partial, out.Machines = u.Now, n >= usageAttempts, alive(machines, ended)
+	return out, err
+}
+
+// alive returns the machines that are not gone, or all.
+func alive(machines []apitypes.WorkerView, ended bool) []apitypes.WorkerView {
+	out := []apitypes.WorkerView{}
+	for _, m := range machines {
+		if ended || m.State != apitypes.MachineGone {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
 // Machines lists the machines that the broker has bought for the newest jobs; with ended also those that are gone.
 func (b *Views) Machines(ctx context.Context, ended bool) (out apitypes.MachineList, err error) {
 	u := b.txns.NewUnit(ctx, "api")
@@ -42,11 +66,7 @@ func (b *Views) Machines(ctx context.Context, ended bool) (out apitypes.MachineL
 			return out, err
 		}
 		left -= n
-		for _, m := range machines {
-			if ended || m.State != apitypes.MachineGone {
-				out.Machines = append(out.Machines, m)
-			}
-		}
+		out.Machines = append(out.Machines, alive(machines, ended)...)
 	}
 	out.Partial = more || left <= 0
 	return out, nil
@@ -123,7 +143,7 @@ func (f *floor) machine(a *apitypes.Attempt) apitypes.WorkerView {
 	id := record.ClusterID(f.job.ID, a.Task, a.Number)
 	cl := f.clusters[id]
 	m := apitypes.WorkerView{ID: id, Job: f.job.ID, Task: f.spec.Tasks[a.Task].Name, Offer: a.OfferID,
-		State: stateOfMachine(a, cl), Since: a.Launched, USD: a.USD}
+		State: stateOfMachine(a, cl), Since: a.Launched, Up: a.Up, USD: a.USD}
 	if m.Since.IsZero() {
 		m.Since = a.Admitted
 	}
@@ -138,7 +158,8 @@ func (f *floor) machine(a *apitypes.Attempt) apitypes.WorkerView {
 	m.Tasks = 1
 	held := overlap(a.Started, a.Ended, m.Since, end)
 	if f.spec.Tasks[a.Task].Worker != nil {
-		on := f.on[record.WorkerName(a.Task, a.Number)]
+		m.Worker = record.WorkerName(a.Task, a.Number)
+		on := f.on[m.Worker]
 		m.Tasks, held = len(on), 0
 		for _, t := range on {
 			cpus, _ := f.spec.Tasks[t.Task].Hold()

@@ -9,7 +9,7 @@ func SameTask(a, b apitypes.TaskView) bool {
 		a.USDPerHour == b.USDPerHour && a.Hours == b.Hours && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended) &&
 		a.Service == b.Service && a.Ready == b.Ready && a.Address == b.Address && a.Unready == b.Unready &&
 		a.Reason == b.Reason && a.Waits == b.Waits && a.Unsaved == b.Unsaved &&
-		a.Name == b.Name && a.Index == b.Index && a.Nodes == b.Nodes
+		a.Name == b.Name && a.Index == b.Index && a.Nodes == b.Nodes && a.Accelerators == b.Accelerators
 }
 
 // SameAttempt reports whether an attempt is unchanged. It ignores fields that do not change after its admission.

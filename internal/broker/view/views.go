@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -182,6 +183,7 @@ func taskViews(job record.Job, spec *dag.Job, plan *record.Plan, tasks []record.
 		if plan != nil {
 			if c := plan.Of(i); c != nil {
 				v.Offer, v.USDPerHour, v.Hours = c.ID, c.Offer.USDPerHour, plan.TaskHours[i]
+				v.Accelerators = accelerators(c.Offer)
 			}
 		}
 		views[i-from] = v
@@ -198,8 +200,14 @@ func taskViews(job record.Job, spec *dag.Job, plan *record.Plan, tasks []record.
 		if a.Started.After(v.Started) { // for a cancelled task only the attempt has it
 			v.Started = a.Started
 		}
-		if a.Number == v.Attempts && v.State != string(record.TaskQueued) {
+		if a.Number != v.Attempts || v.State == string(record.TaskQueued) {
+			continue
+		}
+		if _, shared := a.Shares(); shared {
+			v.USDPerHour = 0 // its worker, which is planned at v.Offer, has the cost
+		} else {
 			v.Offer, v.USDPerHour = a.OfferID, a.Offer.USDPerHour
+			v.Accelerators = accelerators(a.Offer)
 			if a.RateUSD > 0 {
 				v.USDPerHour = a.RateUSD
 			}
@@ -213,6 +221,14 @@ func taskViews(job record.Job, spec *dag.Job, plan *record.Plan, tasks []record.
 		}
 	}
 	return views
+}
+
+// accelerators names the accelerators of a machine, TYPE:COUNT.
+func accelerators(o apitypes.Offer) string {
+	if o.Accelerator == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s:%g", o.Accelerator, o.AccelCount)
 }
 
 // Queues lists the queues that were configured or used.

@@ -1,5 +1,8 @@
 // Reading from the API with the session cookie. Requests that change something are in send.js.
 
+import { isOver } from './format.js';
+import { Machines } from './lanes.js';
+
 // Problem is an error response of the API.
 export class Problem extends Error {
   constructor(status, body) {
@@ -42,6 +45,8 @@ export function path(...parts) {
   return `/v1/${parts.map(encodeURIComponent).join('/')}`;
 }
 
+const MACHINES = 5000; // ms between two requests for the machines of an active job
+
 // Job is a job that the page follows: every update of its stream is merged into it.
 export class Job {
   constructor() {
@@ -49,6 +54,7 @@ export class Job {
     this.tasks = [];
     this.plans = [];
     this.attempts = new Map(); // task index -> attempts by number
+    this.machines = new Machines(); // as of the last time that they were requested
     this.clock = { at: 0, read: 0 };
   }
 
@@ -79,6 +85,20 @@ export class Job {
   // now is the broker's clock, which may run faster than wall time (simulation); between updates it is extrapolated.
   now() {
     return this.clock.at + Math.min(performance.now() - this.clock.read, 2000);
+  }
+
+  // ask requests the machines of the job, if they are due. It reports whether it did.
+  async ask() {
+    if (this.asked && (this.settled || performance.now() - this.asked < MACHINES)) return false;
+    this.asked = performance.now();
+    this.settled = isOver(this.view);
+    try {
+      const { machines } = await get(`/v1/machines?all=true&job=${encodeURIComponent(this.view.id)}`);
+      this.machines = new Machines(machines);
+      return true;
+    } catch {
+      return false; // the attempts are shown without them
+    }
   }
 
   attemptsOf(index) {

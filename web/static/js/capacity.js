@@ -1,6 +1,6 @@
 // Queues with their current and past usage, and the machines of pools.
 
-import { h, renew } from './dom.js';
+import { code, h, renew } from './dom.js';
 import { get } from './api.js';
 import { drain, resumeQueue, suspendQueue } from './actions.js';
 import { at, count, moment, usd } from './format.js';
@@ -40,7 +40,7 @@ export class CapacityPage {
         name(q, at(now)), share(q.running, q.maxRunning, 'running'), share(q.vcpu, q.maxVCPU, 'in use'), month(q), deserved(q),
         (waiting[q.name] ?? 0) >= 1000 ? '1,000 or more' : count(waiting[q.name] ?? 0, 'task'), buttons(q, again),
       ]))
-      : h('p', { class: 'muted' }, 'No queue has been used yet. A job without one runs in “default”.'));
+      : h('div', { class: 'stack' }, h('p', { class: 'muted' }, 'No queue has been used yet. A job without one runs in “default”. This creates one with a quota:'), code('tradewind queue create research --max-vcpu 64')));
     this.usage.limits(queues);
     renew(this.pools, pools(list, at(now), (pool, machine, how) => drain(pool, machine, how, again)));
   }

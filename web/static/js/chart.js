@@ -45,7 +45,7 @@ export function distinct(texts) {
 }
 
 // Chart draws series over a shared x. Options: label (its name), height, gutter (width of the y axis), span (of time: x are then
-// milliseconds) or xText, yText (formatters), pick (called with an index when the user chooses a point).
+// milliseconds) or xText, yText (formatters), yFrom (where the y axis begins, given the lowest value; without it at 0), pick (called with an index when the user chooses a point).
 export class Chart {
   constructor(options) {
     this.o = { height: 200, gutter: () => 64, yText: String, ...options };
@@ -156,8 +156,9 @@ export class Chart {
       if (x !== undefined) rule(u, x, top, x, top + height, css(m.colour));
       u.ctx.fillStyle = css('--text');
       u.ctx.font = `${11 * devicePixelRatio}px ${getComputedStyle(document.body).fontFamily}`;
-      u.ctx.textAlign = y === undefined ? 'right' : 'left';
-      if (m.label) u.ctx.fillText(m.label, y === undefined ? x - 6 * devicePixelRatio : left + 6 * devicePixelRatio, y === undefined ? top + 12 * devicePixelRatio : y - 5 * devicePixelRatio);
+      const near = y === undefined && x - left < 60 * devicePixelRatio; // no room to its left
+      u.ctx.textAlign = y === undefined && !near ? 'right' : 'left';
+      if (m.label) u.ctx.fillText(m.label, y === undefined ? x + (near ? 6 : -6) * devicePixelRatio : left + 6 * devicePixelRatio, y === undefined ? top + 12 * devicePixelRatio : y - 5 * devicePixelRatio);
     }
     for (const l of this.data.lines ?? []) {
       rule(u, u.valToPos(l.from[0], 'x', true), u.valToPos(l.from[1], 'y', true), u.valToPos(l.to[0], 'x', true), u.valToPos(l.to[1], 'y', true), css(l.colour), l.dash ?? [2, 3]);
@@ -166,7 +167,7 @@ export class Chart {
   }
 
   legend() {
-    this.keys.hidden = this.data.series.length + (this.data.marks ?? []).length < 2;
+    this.keys.hidden = !this.o.span && this.data.series.length + (this.data.marks ?? []).length < 2;
     this.values = this.data.series.map(() => h('span', { class: 'muted' }));
     const swatch = (c, pattern) => {
       const el = h('span', { class: pattern ? 'swatch dashed' : 'swatch', 'aria-hidden': 'true' });

@@ -86,9 +86,9 @@ export class CloudsPage {
     this.health.replaceChildren(...clouds.map((c) => {
       const fatal = c.missing.some((m) => m.fatal);
       const shut = blocksOf(c.name);
-      const state = fatal ? 'failed' : c.missing.length || shut ? 'queued' : 'succeeded';
+      const state = fatal ? 'failed' : c.missing.length || shut ? 'launching' : 'succeeded';
       const text = fatal ? 'nothing can be bought' : c.missing.length ? 'something is missing' : shut ? `${count(shut, 'place')} blocked` : c.played ? 'simulated' : 'open';
-      return h('section', { class: 'card cloud', 'aria-label': c.name }, h('div', { class: 'head' }, h('h2', {}, c.name), h('span', { class: 'badge', data: { state } }, icon(state), text)),
+      return h('section', { class: 'card cloud', 'aria-label': c.name }, h('div', { class: 'head' }, h('h2', {}, c.name), h('span', { class: 'badge', data: { state } }, icon(state === 'launching' ? 'queued' : state), text)),
         h('dl', { class: 'facts' }, fact('Machines', `${c.machines.toLocaleString('en-US')} running`), c.played ? fact('Simulated', 'on the broker’s computer: nothing is bought') : '', c.identity ? fact('As', c.identity) : '',
           c.account ? fact('Account', c.account) : '', c.regions?.length ? fact('Regions', c.regions.join(', ')) : ''),
         c.missing.map((m) => h('div', { class: 'warning', data: { state: m.fatal ? 'failed' : 'launching' } }, icon(m.fatal ? 'failed' : 'queued'), h('span', {}, m.what, m.mend ? h('code', { class: 'block' }, m.mend) : ''))));

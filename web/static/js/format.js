@@ -107,6 +107,24 @@ export function place(id) {
   return o ? `${o.cloud} ${o.zone || o.region}` : '';
 }
 
+// machine is the type of a task's machine, with its accelerators.
+export function machine(task) {
+  const type = offer(task.offer)?.type ?? '';
+  return task.accelerators && !type.includes(task.accelerators) ? `${type} · ${task.accelerators}` : type;
+}
+
+// progress is the share of a task's work that is done: what is saved, or what is expected to be done by now.
+export function progress(job, task) {
+  const saved = task.progress ?? 0;
+  const a = job.attemptsOf(task.index).at(-1);
+  const began = at(a?.started);
+  if (task.state !== 'running' || began === undefined || !task.hours || task.service) return task.state === 'succeeded' ? 1 : saved;
+  // The expected hours count from the start, or from the plan if that is newer.
+  const ends = Math.max(began, at(job.plans.at(-1)?.at) ?? 0) + task.hours * HOUR;
+  const had = a.resumed ?? 0;
+  return Math.max(saved, Math.min(had + ((1 - had) * (job.now() - began)) / (ends - began), 0.99));
+}
+
 // tally counts tasks by state.
 export function tally(tasks) {
   const counts = {};
@@ -119,11 +137,23 @@ export function serving(tasks) {
   return tasks.filter((t) => t.service);
 }
 
-// saving is the share of its on-demand cost that a job saves: by its plan while it is active, by its bill when it succeeded. A job
-// that failed or was cancelled saved nothing.
+// expected is what a job costs in the end: by its forecast while it is active, if that is known, and then by its bill.
+function expected(job) {
+  return isOver(job) ? job.spentUSD : Math.max(job.forecastUSD ?? job.plannedUSD, job.spentUSD);
+}
+
+// over says by how much a job costs more than its budget or its first plan; it is empty if it does not.
+export function over(job) {
+  const cost = expected(job);
+  const above = (limit, name) => (limit > 0 && cost > 1.005 * limit ? `${percent(cost / limit - 1)} above ${name}` : '');
+  return above(job.budgetUSD, 'the budget') || above(job.plannedUSD, 'the plan');
+}
+
+// saving is the share of its on-demand cost that a job saves. A job that failed, was cancelled or costs more than planned has no saving to
+// show.
 export function saving(job) {
-  if (!job.onDemandUSD || job.state === 'failed' || job.state === 'cancelled') return 0;
-  const cost = job.state === 'succeeded' ? job.spentUSD : Math.max(job.plannedUSD, job.spentUSD);
+  if (!job.onDemandUSD || job.state === 'failed' || job.state === 'cancelled' || over(job)) return 0;
+  const cost = expected(job);
   return Math.max(1 - cost / job.onDemandUSD, 0);
 }
 
@@ -131,6 +161,16 @@ export function saving(job) {
 export function unplanned(job) {
   if (isOver(job) || job.state === 'ending' || job.state === 'waiting') return job.reason?.includes('no feasible plan') ? 'No plan is feasible' : 'It was not planned';
   return 'It is being planned';
+}
+
+// culprit is the index of the task that failed first, if a task has failed.
+export function culprit(job) {
+  return job.tasks.filter((t) => t.state === 'failed' && t.attempts).sort((a, b) => (at(a.ended) ?? Infinity) - (at(b.ended) ?? Infinity))[0]?.index;
+}
+
+// unstarted says that no task of a job has started.
+export function unstarted(job) {
+  return isOver(job) ? 'No task has started.' : 'No task has started yet.';
 }
 
 // failure describes why an attempt failed: the exit code and, of several machines, the one that failed first.

@@ -2,16 +2,19 @@
 // Users can move and zoom it with pointer, touch and keys, and move between boxes with the arrow keys.
 
 import { h, s, set, shapeOf } from './dom.js';
-import { STATES, count, percent, place, offer, stateOf, tally } from './format.js';
+import { STATES, count, machine, offer, percent, place, progress, stateOf, tally } from './format.js';
 import { blocks, collapse, layout, widest } from './layout.js';
 
 const MANY = 300; // minimum number of tasks at which levels are drawn instead
 const MOST = 3000; // maximum number of tasks that can be drawn individually
 const WIDE = 60; // tasks in a level at which it is drawn as a block of columns
-const FULL = { w: 196, h: 50, gapX: 56, gapY: 16, bend: 8 };
+const FULL = { w: 196, h: 68, gapX: 56, gapY: 16, bend: 8 };
 const SMALL = { w: 148, h: 24, gapX: 64, gapY: 6, bend: 4 };
 const LEVEL = { w: 256, h: 92, gapX: 60, gapY: 18, bend: 8 };
-const PAD = 24;
+const PAD = 16;
+const NARROW = 560; // width below which levels are drawn from top to bottom
+const ABREAST = 2; // boxes in a row of such a drawing
+const TALLEST = 2400; // pixels
 const ZOOM_MIN = 0.02;
 const ZOOM_MAX = 2.5;
 const LEGIBLE = 0.62; // the smallest zoom at which names are legible
@@ -45,6 +48,7 @@ export class Graph {
     this.selectLevel = selectLevel;
     this.view = { x: 0, y: 0, k: 1 };
     this.tasks = [];
+    this.width = 0; // for which it is drawn; 0 before it is visible
     this.forced = false; // draw every task, although there are many
     this.world = s('g', {});
     this.svg = s('svg', { class: 'graph', role: 'group', 'aria-label': 'Tasks and their dependencies', data: { graph: '' } }, this.world);
@@ -55,7 +59,7 @@ export class Graph {
       this.mode, this.zoomText,
       tool('Zoom out', '−', () => this.zoom(1 / 1.3)), tool('Zoom in', '+', () => this.zoom(1.3)), tool('Show everything', '⤢', () => this.fit(true)));
     this.listen();
-    this.resized = new ResizeObserver(() => this.untouched && this.fit(this.whole));
+    this.resized = new ResizeObserver(() => this.resize());
     this.resized.observe(this.svg);
   }
 
@@ -63,10 +67,21 @@ export class Graph {
     this.resized.disconnect();
   }
 
+  // resize draws it when it becomes visible, and when another direction fits better.
+  resize() {
+    const width = this.svg.clientWidth;
+    if (!width) return;
+    const other = !this.boxes || (width < NARROW) !== (this.width < NARROW);
+    this.width = width;
+    if (other) this.draw();
+    else if (this.untouched) this.fit(this.whole);
+  }
+
   // show redraws everything if the list of tasks changed, and otherwise only the changed tasks.
-  show(tasks, changed) {
-    const same = this.tasks.length === tasks.length && this.boxes;
-    this.tasks = tasks;
+  show(job, changed) {
+    const same = this.tasks.length === job.tasks.length && this.boxes;
+    this.job = job;
+    this.tasks = job.tasks;
     if (!same) this.draw();
     else if (this.folded) this.paintLevels();
     else for (const i of changed) this.paint(i);
@@ -78,6 +93,7 @@ export class Graph {
   }
 
   draw() {
+    if (!this.width || !this.tasks.length) return;
     const many = this.tasks.length > MANY;
     this.folded = many && !this.forced;
     this.mode.hidden = !many || this.tasks.length > MOST;
@@ -87,19 +103,22 @@ export class Graph {
     this.fold = this.folded ? collapse(after) : undefined;
     const dense = !this.folded && many && widest(after) > WIDE;
     const height = 0.62 * window.innerHeight;
-    this.placed = dense ? blocks(after, this.size, Math.max(this.svg.clientWidth, 300) / height) : layout(this.fold?.after ?? after, this.size);
+    this.down = this.width < NARROW && (this.folded || !many);
+    const place = this.down ? downwards : layout;
+    this.placed = dense ? blocks(after, this.size, this.width / height) : place(this.fold?.after ?? after, this.size);
     this.children = this.placed.nodes.map(() => []);
     this.parents = this.placed.nodes.map(() => []);
     for (const e of this.placed.edges) {
       this.children[e.from].push(e.to);
       this.parents[e.to].push(e.from);
     }
-    this.lines = this.placed.edges.map((e) => s('path', { class: 'edge', d: curve(e.points), data: { from: e.from, to: e.to } }));
+    this.lines = this.placed.edges.map((e) => s('path', { class: 'edge', d: this.down ? curveDown(e.points) : curve(e.points), data: { from: e.from, to: e.to } }));
     this.boxes = this.placed.nodes.map((n, i) => (this.folded ? this.levelBox(n, i) : this.taskBox(n, i, many)));
     this.world.replaceChildren(s('g', { 'aria-hidden': 'true' }, this.lines), ...this.boxes.map((b) => b.el));
     this.svg.classList.toggle('small', many && !this.folded);
     this.svg.classList.toggle('dense', dense);
-    this.svg.style.setProperty('min-height', `${Math.max(Math.min(this.placed.height + 2 * PAD, height), 200)}px`);
+    const scale = this.down ? this.scale() : 1;
+    this.svg.style.setProperty('height', `${Math.max(Math.min(this.placed.height * scale + 2 * PAD, this.down ? TALLEST : height), this.down ? 0 : 200)}px`);
     this.boxes[0]?.el.setAttribute('tabindex', '0');
     if (this.folded) this.paintLevels();
     else this.tasks.forEach((_, i) => this.paint(i));
@@ -127,8 +146,10 @@ export class Graph {
     const box = { el, mark };
     if (!small) {
       box.where = s('text', { class: 'where', x: 17, y: 39 });
-      box.done = s('rect', { class: 'done', x: 5, y: node.h - 4, height: 3, rx: 1.5, width: 0 });
-      el.append(box.where, box.done);
+      box.machine = s('text', { class: 'where', x: 17, y: 54 });
+      box.share = s('text', { class: 'where', x: node.w - 8, y: 54, 'text-anchor': 'end' });
+      box.done = s('rect', { class: 'done', x: 5, y: node.h - 6, height: 4, rx: 2, width: 0 });
+      el.append(box.where, box.machine, box.share, box.done);
     }
     return box;
   }
@@ -145,7 +166,7 @@ export class Graph {
     const where = place(task.offer);
     const ran = task.attempts > 0 && state !== 'queued';
     const label = `${task.name}: ${state}${where ? `, ${ran ? 'on' : 'planned on'} ${where}` : ''}` +
-      `${task.attempts > 1 ? `, attempt ${task.attempts}` : ''}${task.progress > 0 && state !== 'succeeded' ? `, ${percent(task.progress)} saved` : ''}`;
+      `${machine(task) ? ` on ${machine(task)}` : ''}${task.attempts > 1 ? `, attempt ${task.attempts}` : ''}${task.progress > 0 && state !== 'succeeded' ? `, ${percent(task.progress)} saved` : ''}`;
     if (box.label !== label) {
       box.label = label;
       box.el.setAttribute('aria-label', label);
@@ -153,8 +174,11 @@ export class Graph {
     }
     if (!box.where) return;
     const market = offer(task.offer)?.market;
+    const share = state === 'running' || (state !== 'succeeded' && task.progress) ? progress(this.job, task) : 0;
+    set(box.share, task.service || !share ? '' : percent(share));
+    set(box.machine, clip(machine(task), this.size.w - (share ? 60 : 25), '400 11.5px'));
     set(box.where, clip(where ? `${where}${market ? ` · ${market === 'spot' ? 'spot' : 'od'}` : ''}${task.nodes > 1 ? ` ×${task.nodes}` : ''}` : state, this.size.w - 25, '400 11.5px'));
-    box.done.setAttribute('width', state === 'succeeded' ? 0 : Math.round((this.size.w - 10) * (task.progress ?? 0)));
+    box.done.setAttribute('width', Math.round((this.size.w - 10) * share));
   }
 
   levelBox(node, i) {
@@ -197,12 +221,13 @@ export class Graph {
     this.placed.edges.forEach((e, k) => this.lines[k].classList.toggle('lit', e.from === index || e.to === index));
   }
 
-  // walk moves between boxes: right to a successor, left to a predecessor, up and down within the level.
+  // walk moves between boxes: to a successor, to a predecessor, and within the level.
   walk(e, i, choose) {
     const at = this.placed.nodes[i];
     const beside = (by) => this.placed.nodes.findIndex((n) => n.level === at.level && n.order > at.order === by > 0 && n.order !== at.order &&
       !this.placed.nodes.some((m) => m.level === at.level && m.order !== at.order && (by > 0 ? m.order > at.order && m.order < n.order : m.order < at.order && m.order > n.order)));
-    const next = { ArrowRight: () => this.children[i][0], ArrowLeft: () => this.parents[i][0], ArrowDown: () => beside(1), ArrowUp: () => beside(-1) }[e.key];
+    const [ahead, back, more, less] = this.down ? ['ArrowDown', 'ArrowUp', 'ArrowRight', 'ArrowLeft'] : ['ArrowRight', 'ArrowLeft', 'ArrowDown', 'ArrowUp'];
+    const next = { [ahead]: () => this.children[i][0], [back]: () => this.parents[i][0], [more]: () => beside(1), [less]: () => beside(-1) }[e.key];
     if (next) {
       const to = next();
       e.preventDefault();
@@ -237,6 +262,7 @@ export class Graph {
   fit(everything = false) {
     const { width, height } = this.svg.getBoundingClientRect();
     if (!width || !this.placed) return;
+    if (this.down) return this.fitDown(everything, width, height);
     const whole = Math.min((width - 2 * PAD) / this.placed.width, (height - 2 * PAD) / this.placed.height, 1);
     const least = everything || this.size === SMALL ? ZOOM_MIN : LEGIBLE;
     let k = Math.max(whole, least);
@@ -254,6 +280,23 @@ export class Graph {
     const first = Math.max(Math.min(focus.level - Math.floor(columns / 2), Math.round((this.placed.width + this.size.gapX) / step) - columns), 0);
     const x = cut ? PAD - first * step * k : along(width, this.placed.width, focus.x, focus.w);
     this.view = { k, x, y: along(height, this.placed.height, focus.y, focus.h) };
+    this.untouched = true;
+    this.whole = everything;
+    this.apply();
+  }
+
+  // scale is the zoom at which a drawing from top to bottom has the width of the page, but stays legible.
+  scale() {
+    return Math.min(Math.max((this.width - 2 * PAD) / this.placed.width, LEGIBLE), 1);
+  }
+
+  fitDown(everything, width, height) {
+    const whole = Math.min((width - 2 * PAD) / this.placed.width, (height - 2 * PAD) / this.placed.height, 1);
+    const k = everything ? Math.max(whole, ZOOM_MIN) : this.scale();
+    const focus = this.placed.nodes[this.focusOn()];
+    const spare = width - this.placed.width * k;
+    const x = spare >= 2 * PAD - 1 ? spare / 2 : Math.max(Math.min(width / 2 - (focus.x + focus.w / 2) * k, PAD), spare - PAD);
+    this.view = { k, x, y: PAD };
     this.untouched = true;
     this.whole = everything;
     this.apply();
@@ -342,6 +385,26 @@ export class Graph {
       run();
     });
   }
+}
+
+// downwards is a layout whose levels follow each other from top to bottom. A wide level has several rows.
+function downwards(after, size) {
+  const sideways = { ...size, w: size.h, h: size.w, gapX: size.gapX / 2 };
+  const turned = widest(after) > ABREAST ? blocks(after, sideways, 1, ABREAST) : layout(after, sideways);
+  return {
+    nodes: turned.nodes.map((n) => ({ ...n, x: n.y, y: n.x, w: n.h, h: n.w })),
+    edges: turned.edges.map((e) => ({ ...e, points: e.points.map(([x, y]) => [y, x]) })), width: turned.height, height: turned.width,
+  };
+}
+
+// curveDown joins points by lines that start and end vertically.
+function curveDown(points) {
+  return points.map(([x, y], k) => {
+    if (!k) return `M${x.toFixed(1)} ${y}`;
+    const [x0, y0] = points[k - 1];
+    const mid = (y0 + y) / 2;
+    return `C${x0.toFixed(1)} ${mid} ${x.toFixed(1)} ${mid} ${x.toFixed(1)} ${y}`;
+  }).join('');
 }
 
 // curve joins points by lines that start and end horizontally.

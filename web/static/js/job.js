@@ -3,7 +3,7 @@
 import { badge, h, notice, say, set } from './dom.js';
 import { JobActions } from './actions.js';
 import { Job, follow, parts, path } from './api.js';
-import { ago, at, count, isOver, simulated } from './format.js';
+import { ago, at, count, culprit, isOver, simulated } from './format.js';
 import { Graph } from './graph.js';
 import { Logs } from './logs.js';
 import { Money } from './money.js';
@@ -14,15 +14,16 @@ import { detail } from './detail.js';
 import { plans, story } from './story.js';
 
 const TABS = [['tasks', 'Tasks'], ['timeline', 'Timeline'], ['money', 'Money'], ['story', 'Story'], ['plans', 'Plans'], ['logs', 'Logs']];
+const FOLDED = 'tradewind.graph.folded'; // in the browser's storage
 const MONEY_EVERY = 5; // seconds between two updates of the money tab of an active job
 const STORY_EVERY = 1500; // ms between two requests for the story of an active job
 
 export class JobPage {
-  constructor(root, id, tab, { live, fail }) {
+  // view is the part of the address after the job: a tab and, in it, a task and the number of an attempt.
+  constructor(root, id, view, { live, fail }) {
     this.root = root;
     this.id = id;
-    this.tab = TABS.some(([t]) => t === tab) ? tab : 'tasks';
-    this.fail = fail;
+    this.wanted = view;
     this.job = new Job();
     this.build();
     root.replaceChildren(h('p', { class: 'muted' }, 'Loading…'));
@@ -55,28 +56,36 @@ export class JobPage {
     this.graph = new Graph({ select: (i) => this.select(i), selectLevel: (level, members) => this.level(level, members) });
     this.side = h('div', { class: 'side' });
     this.tasks = new Tasks(this.job, (i) => this.select(i));
-    this.logs = new Logs(this.job);
-    this.time = new TimeTab(this.job, { task: (i) => this.open(i), log: (i, attempt) => this.showLog(i, attempt) });
+    this.logs = new Logs(this.job, (...shown) => this.note('logs', ...shown));
+    this.time = new TimeTab(this.job, {
+      task: (i) => this.go('tasks', i), log: (i, attempt) => this.go('logs', i, attempt), picked: (...shown) => this.note('timeline', ...shown),
+    });
     this.money = new Money(this.job);
-    this.pane = { tasks: this.tasks.el, timeline: this.time.el, money: this.money.el, story: h('div', {}), plans: h('div', {}), logs: this.logs.el };
-    this.tabs = TABS.map(([key, label], k) => h('button', {
-      type: 'button', role: 'tab', id: `tab-${key}`, 'aria-controls': 'pane', on: { click: () => this.show(key), keydown: (e) => this.turn(e, k) },
-    }, label));
+    const card = (title, el) => h('section', { class: 'card' }, h('h2', { class: 'sr' }, title), el);
+    const shut = localStorage.getItem(FOLDED);
+    this.drawing = h('details', { open: !shut, on: { toggle: () => (this.drawing.open ? localStorage.removeItem(FOLDED) : localStorage.setItem(FOLDED, 'yes')) } },
+      h('summary', {}, h('h2', {}, 'Graph')), h('div', { class: 'head' }, legend(), this.graph.tools), this.graph.svg);
+    this.story = h('div', {});
+    this.plans = h('div', {});
+    this.pane = {
+      tasks: h('div', {}, this.summary.el, h('section', { class: 'card drawing', 'aria-label': 'DAG' }, this.drawing, this.side), card('Tasks', this.tasks.el)),
+      timeline: card('Timeline', this.time.el), money: card('Money', this.money.el), story: card('Story', this.story), plans: card('Plans', this.plans), logs: card('Logs', this.logs.el),
+    };
+    this.tabs = TABS.map(([key, label], k) => h('a', { role: 'tab', id: `tab-${key}`, href: this.address(key), 'aria-controls': 'pane', on: { keydown: (e) => this.turn(e, k) } }, label));
     this.panel = h('div', { role: 'tabpanel', id: 'pane', class: 'pane' });
     this.page = h('div', {},
-      h('div', { class: 'title' }, this.title, this.state, this.simulated, this.actions.el), this.sub, this.reason, this.summary.el,
-      h('section', { class: 'card', 'aria-label': 'DAG' }, h('h2', { class: 'sr' }, 'Tasks and their dependencies'), h('div', { class: 'head' }, legend(), this.graph.tools), h('div', { class: 'drawing' }, this.graph.svg, this.side)),
-      h('section', { class: 'card', 'aria-label': 'About the job' }, h('h2', { class: 'sr' }, 'About the job'), h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'About the job' }, this.tabs), this.panel));
+      h('div', { class: 'title' }, this.title, this.state, this.simulated, this.actions.el), this.sub, this.reason,
+      h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'About the job' }, this.tabs), this.panel);
   }
 
-  // turn moves between tabs with the arrow keys.
+  // turn moves between tabs with the arrow keys; a space opens one.
   turn(e, k) {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
-    if (!by) return;
+    const by = { ArrowRight: 1, ArrowLeft: -1, ' ': 0 }[e.key];
+    if (by === undefined) return;
     e.preventDefault();
-    const next = (k + by + TABS.length) % TABS.length;
-    this.show(TABS[next][0]);
-    this.tabs[next].focus();
+    const next = this.tabs.at((k + by) % TABS.length);
+    next.focus();
+    next.click();
   }
 
   update(u) {
@@ -84,17 +93,17 @@ export class JobPage {
     const before = this.job.view;
     const changed = this.job.merge(u);
     if (this.job.tasks.length < u.job.tasks) return; // the other tasks of a large job follow
+    this.pending = true;
+    this.head();
     if (first) {
       this.root.replaceChildren(this.page);
       document.title = `${u.job.name} – Tradewind`;
+      this.open(...this.wanted);
     }
-    this.head();
-    this.graph.show(this.job.tasks, changed);
+    this.graph.show(this.job, changed);
     this.tasks.show(changed);
-    this.pending = true;
     if (this.tab === 'timeline') this.time.show();
-    if (first) this.show(this.tab);
-    else this.refreshStory();
+    if (!first) this.refreshStory();
     if (this.tab === 'logs') this.logs.update();
     if (this.selected !== undefined && changed.has(this.selected)) this.panelFor(this.selected);
     if (before && (before.state !== u.job.state || before.succeeded !== u.job.succeeded)) {
@@ -106,7 +115,10 @@ export class JobPage {
   tick() {
     if (!this.job.view || isOver(this.job.view) || document.hidden) return;
     this.head();
-    if (this.tab === 'tasks') this.tasks.show(new Set());
+    if (this.tab === 'tasks') {
+      this.tasks.show(new Set());
+      this.graph.show(this.job, new Set(this.job.tasks.filter((t) => t.state === 'running').map((t) => t.index)));
+    }
     if (this.tab === 'timeline') this.time.show();
     this.ticked = (this.ticked ?? 0) + 1;
     if (this.tab === 'money' && this.ticked % MONEY_EVERY === 0) this.money.show();
@@ -132,7 +144,34 @@ export class JobPage {
     this.summary.show(this.job);
   }
 
-  // select opens the panel of a task.
+  // address is the address of a tab and, in it, of a task and an attempt.
+  address(tab, index, attempt) {
+    const view = [tab, this.job.tasks[index]?.name, attempt].filter(Boolean);
+    return `#/jobs/${[this.id, ...view].map(encodeURIComponent).join('/')}`;
+  }
+
+  go(...view) {
+    location.hash = this.address(...view);
+  }
+
+  // note changes the address to what is shown, so that a reload shows it again.
+  note(...view) {
+    history.replaceState(null, '', this.address(...view));
+  }
+
+  // open shows the view of an address. Without a tab, a failed job shows the log of the task that failed.
+  open(tab, name, attempt) {
+    this.wanted = [tab, name, attempt];
+    if (!this.page.isConnected) return; // shown when the job has arrived
+    const broken = tab || this.job.view.state !== 'failed' ? undefined : culprit(this.job);
+    const index = broken ?? this.job.tasks.find((t) => t.name === name)?.index;
+    this.show(broken !== undefined ? 'logs' : this.pane[tab] ? tab : 'tasks');
+    if (this.tab === 'tasks' && index !== this.selected) this.select(index ?? this.selected);
+    if (this.tab === 'timeline') this.time.choose(index, Number(attempt));
+    if (this.tab === 'logs') this.logs.show(index, Number(attempt));
+  }
+
+  // select opens the panel of a task, or closes it.
   select(index) {
     this.selected = this.selected === index ? undefined : index;
     this.graph.mark(this.selected);
@@ -140,53 +179,37 @@ export class JobPage {
     if (this.selected === undefined) this.side.replaceChildren();
     else this.panelFor(index);
     if (this.graph.untouched) this.graph.fit();
+    this.note('tasks', this.selected);
   }
 
   panelFor(index) {
     this.side.replaceChildren(detail(this.job, index, {
       close: () => this.select(index),
-      log: (i) => this.showLog(i),
+      log: (i) => this.go('logs', i),
       why: this.data?.choices?.find((c) => c.task === this.job.tasks[index].name),
     }));
     if (!this.data) this.refreshStory(true);
   }
 
-  // open shows the panel of a task and scrolls to its box.
-  open(index) {
-    if (this.selected !== index) this.select(index);
-    this.side.scrollIntoView({ block: 'center' });
-    this.side.querySelector('button')?.focus({ preventScroll: true });
-  }
-
-  showLog(index, attempt) {
-    [this.logIndex, this.logAttempt] = [index, attempt];
-    this.show('logs');
-    this.panel.scrollIntoView({ block: 'nearest' });
-  }
-
   // level lists the tasks of a level.
   level(level, members) {
-    this.show('tasks');
     this.tasks.restrict(level, members);
-    this.panel.scrollIntoView({ block: 'nearest' });
+    this.tasks.el.scrollIntoView({ block: 'nearest' });
   }
 
   show(tab) {
-    if (this.tab === 'logs' && tab !== 'logs') this.logs.close();
+    if (this.tab === 'logs') this.logs.close();
     this.tab = tab;
-    history.replaceState(null, '', `#/jobs/${encodeURIComponent(this.id)}${tab === 'tasks' ? '' : `/${tab}`}`);
     this.tabs.forEach((el, k) => {
       const chosen = TABS[k][0] === tab;
       el.setAttribute('aria-selected', String(chosen));
       el.setAttribute('tabindex', chosen ? '0' : '-1');
     });
     this.panel.setAttribute('aria-labelledby', `tab-${tab}`);
-    this.panel.replaceChildren(this.pane[tab]);
+    if (this.panel.firstChild !== this.pane[tab]) this.panel.replaceChildren(this.pane[tab]);
     if (tab === 'tasks') this.tasks.list();
     if (tab === 'timeline') this.time.show();
     if (tab === 'money') this.money.show();
-    if (tab === 'logs') this.logs.show(this.logIndex, this.logAttempt);
-    this.logIndex = this.logAttempt = undefined;
     this.refreshStory();
   }
 
@@ -200,13 +223,13 @@ export class JobPage {
       try {
         this.data = await parts(`${path('jobs', this.id)}/explain`, ['entries', 'choices']);
         this.data.entries.sort((a, b) => at(a.at) - at(b.at));
-        const open = [...this.pane.plans.querySelectorAll('details[open] b')].map((b) => b.textContent);
-        this.pane.story.replaceChildren(story(this.data, this.job.now()));
-        this.pane.plans.replaceChildren(plans(this.job.plans, this.data.choices, this.job.view, this.job.now()));
-        for (const d of this.pane.plans.querySelectorAll('details')) d.open = open.includes(d.querySelector('b').textContent);
+        const open = [...this.plans.querySelectorAll('details[open] b')].map((b) => b.textContent);
+        this.story.replaceChildren(story(this.data, this.job.now()));
+        this.plans.replaceChildren(plans(this.job.plans, this.data.choices, this.job.view, this.job.now()));
+        for (const d of this.plans.querySelectorAll('details')) d.open = open.includes(d.querySelector('b').textContent);
         if (this.selected !== undefined) this.panelFor(this.selected);
       } catch (err) {
-        this.pane.story.replaceChildren(notice('The story cannot be read', h('p', {}, err.message)));
+        this.story.replaceChildren(notice('The story cannot be read', h('p', {}, err.message)));
       }
       this.later = undefined;
       if (this.pending) this.refreshStory();

@@ -68,7 +68,7 @@ export class JobsPage {
     set(r.done, `${j.succeeded.toLocaleString('en-US')} / ${j.tasks.toLocaleString('en-US')}`);
     set(r.cost, paid(j));
     r.cost.title = simulated(j);
-    set(r.onDemand, j.onDemandUSD ? `${usd(j.onDemandUSD)}${saving(j) > 0.005 ? ` (−${percent(saving(j))})` : ''}` : '–');
+    set(r.onDemand, j.onDemandUSD ? `${usd(j.onDemandUSD)}${isOver(j) && saving(j) > 0.005 ? ` (−${percent(saving(j))})` : ''}` : '–');
     const end = isOver(j) ? at(j.finished) : now;
     set(r.time, span(Math.max(end - at(j.submitted), 0)));
     const due = at(j.deadline);
@@ -96,13 +96,11 @@ function row(j) {
 
 // empty explains how to submit the first job.
 function empty() {
-  const origin = location.origin;
   return h('section', { class: 'card notice first', data: { empty: '' } },
     h('h1', {}, 'No jobs yet'),
     h('p', {}, 'Write a job file that lists the tasks with their resources and dependencies, and submit it. Tradewind chooses a place for each task, buys the machines, and moves the work when a place has no capacity.'),
-    h('p', {}, 'With the included example:'),
-    code('tradewind run examples/train-infer.yaml'),
-    h('p', {}, 'or here: ', h('a', { href: '#/plan' }, 'plan a job'), ' and submit it; or from any program with this broker’s token:'),
-    code(`curl -H "Authorization: Bearer $TOKEN" --data-binary @job.yaml "${origin}/v1/dags?name=job.yaml"`),
+    h('p', {}, 'A first job, in a terminal:'),
+    code('tradewind run -- echo hello'),
+    h('p', {}, 'Or here: ', h('a', { href: '#/plan' }, 'plan a job'), ' and submit it. Programs use the ', h('a', { href: '/openapi.json' }, 'API'), '.'),
     h('p', { class: 'muted' }, 'SkyPilot YAML, WfCommons JSON and Pegasus DAX files work unchanged. New jobs appear here automatically.'));
 }

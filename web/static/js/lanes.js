@@ -1,6 +1,26 @@
-// Attempts in rows by place or by task, packed so that none overlap.
+// Attempts in rows by machine, by place or by task, packed so that none overlap.
 
-import { at, offer } from './format.js';
+import { at, offer, percent } from './format.js';
+
+// Machines are the machines that were bought for a job: those of an attempt together.
+export class Machines {
+  constructor(list = []) {
+    this.all = new Map(); // by the attempt that they were bought for
+    this.workers = new Map(); // those that tasks share, by their name
+    for (const m of list) {
+      const id = m.id.split('#')[0];
+      const had = this.all.get(id);
+      if (had) Object.assign(had, { nodes: had.nodes + 1, usd: had.usd + m.usd, bootUSD: had.bootUSD + m.bootUSD, idleUSD: had.idleUSD + m.idleUSD });
+      else this.all.set(id, { ...m, id, nodes: 1, from: at(m.since), upAt: at(m.up), to: at(m.until) });
+      if (m.worker) this.workers.set(m.worker, this.all.get(id));
+    }
+  }
+
+  // of returns the machines of an attempt, if they were bought.
+  of(job, index, a) {
+    return this.workers.get(a.hosts?.[0]) ?? this.all.get(`${job.view.id}.${index}.${a.number}`);
+  }
+}
 
 // bars lists all attempts of a job with when they begin and end; launched is when their machines were bought.
 export function bars(job, now) {
@@ -13,10 +33,11 @@ export function bars(job, now) {
       const from = at(a.admitted) ?? at(a.launched);
       if (from === undefined) continue;
       const over = Boolean(a.ended) || ['succeeded', 'failed', 'cancelled'].includes(job.view.state);
+      const on = job.machines.of(job, index, a);
       const to = at(a.ended) ?? (over ? at(job.view.finished) : now);
       out.push({
         task, attempt: a, from, to: Math.max(to ?? now, from), started: at(a.started), over,
-        state: a.outcome || (a.started ? 'running' : 'launching'), where: offer(a.offerID) ?? { cloud: '', region: '', zone: '', type: '', market: '' },
+        state: a.outcome || (a.started ? 'running' : 'launching'), on, where: offer(on?.offer ?? a.offerID) ?? { cloud: '', region: '', zone: '', type: '', market: '' },
       });
     }
   }
@@ -43,8 +64,23 @@ export function pack(list) {
   return lanes;
 }
 
+// byMachine returns the lanes of each machine, in the order in which they were bought; those that were bought without a task, too. Attempts
+// that got no machine follow.
+function byMachine(all, machines) {
+  const lists = new Map([...machines.all.values()].sort((p, q) => p.from - q.from).map((m) => [m, []]));
+  for (const b of all) {
+    if (!lists.has(b.on)) lists.set(b.on, []);
+    lists.get(b.on).push(b);
+  }
+  return [...lists].flatMap(([m, list]) => {
+    const name = m ? `${offer(m.offer)?.type}${m.nodes > 1 ? ` × ${m.nodes}` : ''}` : 'none bought';
+    return (list.length ? pack(list) : [[]]).map((lane, k) => ({ group: name, first: k === 0, count: list.length, bars: lane, machine: m, used: m ? percent(m.utilisation) : '' }));
+  });
+}
+
 // rows returns the lanes of all groups; the first lane of a group has its name.
-export function rows(all, by) {
+export function rows(all, by, machines) {
+  if (by === 'machine') return byMachine(all, machines);
   const groups = new Map();
   for (const b of all) {
     const key = BY[by](b);

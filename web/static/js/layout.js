@@ -140,8 +140,9 @@ export function spread(want, heights, gap) {
 }
 
 // blocks places the tasks of a DAG whose levels are too wide for one column: each level is a block of columns, and the height of the
-// blocks is chosen so that the drawing best fits a window of the given shape (width to height). Edges are straight lines.
-export function blocks(after, size, shape) {
+// blocks is chosen so that the drawing best fits a window of the given shape (width to height), unless it is given: rows. Edges are
+// straight lines.
+export function blocks(after, size, shape, rows) {
   const level = levels(after);
   const layers = [];
   const cells = level.map((l, i) => ({ task: i, level: l, up: [], down: [] }));
@@ -155,11 +156,11 @@ export function blocks(after, size, shape) {
   const column = size.w + size.gapY;
   const row = size.h + size.gapY;
   const width = (rows) => layers.reduce((sum, layer) => sum + Math.ceil(layer.length / rows) * column - size.gapY, 0) + (layers.length - 1) * size.gapX;
-  let best = 1;
+  let best = rows ?? 1;
   let least = Infinity;
-  for (let rows = 1; rows <= Math.max(...layers.map((l) => l.length)); rows++) {
-    const scale = Math.max(width(rows) / shape, rows * row);
-    if (scale < least) [least, best] = [scale, rows];
+  for (let n = 1; !rows && n <= Math.max(...layers.map((l) => l.length)); n++) {
+    const scale = Math.max(width(n) / shape, n * row);
+    if (scale < least) [least, best] = [scale, n];
   }
   const nodes = [];
   let x = 0;

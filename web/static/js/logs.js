@@ -1,9 +1,10 @@
 // The log of a task, followed live.
 
 import { h, set } from './dom.js';
+import { warning } from './tasks.js';
 import { Problem, path } from './api.js';
 import { Find } from './find.js';
-import { count, stateOf } from './format.js';
+import { count, culprit, failure, stateOf, unstarted } from './format.js';
 
 const TAIL = 256 << 10; // bytes of a long log that are loaded first
 const KEEP = 1 << 20; // characters to keep on the page
@@ -16,22 +17,27 @@ export function plain(text) {
 }
 
 export class Logs {
-  constructor(job) {
+  // chosen is called with the task and the attempt whose log is shown; 0 is the last attempt.
+  constructor(job, chosen) {
     this.job = job;
+    this.chosen = chosen;
     const choose = () => this.open();
     this.task = h('select', { 'aria-label': 'Task', on: { change: () => { this.attempt.value = '0'; this.options(); this.open(); } } });
     this.attempt = h('select', { 'aria-label': 'Attempt', on: { change: choose } });
     this.rank = h('select', { 'aria-label': 'Node', on: { change: choose } });
     this.stick = h('input', { type: 'checkbox', checked: true });
     this.status = h('span', { class: 'muted', role: 'status' });
+    this.verdict = h('div', {});
     this.text = h('pre', { class: 'log', tabindex: '0', role: 'log', 'aria-label': 'Log', 'aria-live': 'off' });
     this.find = new Find(this.text);
     this.search = h('input', { type: 'search', placeholder: 'Find in the log', 'aria-label': 'Find in the log', on: { input: () => this.look(1), keydown: (e) => this.key(e) } });
     this.only = h('input', { type: 'checkbox', on: { change: () => this.refill() } });
     this.found = h('span', { class: 'muted', role: 'status' });
     const step = (label, text, by) => h('button', { type: 'button', class: 'tool', 'aria-label': label, title: label, on: { click: () => this.go(by) } }, text);
-    this.el = h('div', {}, h('div', { class: 'filters' }, this.task, this.attempt, this.rank, h('label', {}, this.stick, ' Follow the end'), this.status),
-      h('div', { class: 'filters' }, this.search, step('Previous match', '↑', -1), step('Next match', '↓', 1), h('label', {}, this.only, ' Only matching lines'), this.found), this.text);
+    this.shown = h('div', {}, h('div', { class: 'filters' }, this.task, this.attempt, this.rank, h('label', {}, this.stick, ' Follow the end'), this.status),
+      h('div', { class: 'filters' }, this.search, step('Previous match', '↑', -1), step('Next match', '↓', 1), h('label', {}, this.only, ' Only matching lines'), this.found), this.verdict, this.text);
+    this.none = h('p', { class: 'muted', role: 'status' });
+    this.el = h('div', {}, this.none, this.shown);
   }
 
   key(e) {
@@ -89,6 +95,7 @@ export class Logs {
   // update adds the tasks that started since the logs were shown. The open log stays; if none was open, one is
   // opened.
   update() {
+    this.judge();
     if (!this.offer()) return;
     if (this.task.value === '') this.show();
     else this.options();
@@ -100,11 +107,19 @@ export class Logs {
     const { tried } = this;
     const before = index ?? (this.task.value === '' ? undefined : Number(this.task.value));
     const first = (state) => tried.find((t) => stateOf(t) === state)?.index;
-    const at = before ?? first('running') ?? first('failed') ?? tried[0]?.index;
+    const at = before ?? first('running') ?? culprit(this.job) ?? tried[0]?.index;
     if (at !== undefined) this.task.value = String(at);
     this.options();
-    if (attempt) this.attempt.value = String(attempt);
+    if (index !== undefined) this.attempt.value = String(attempt || 0);
     this.open();
+  }
+
+  // judge shows how the attempt failed, if it did.
+  judge() {
+    const t = this.job.tasks[Number(this.task.value)];
+    const a = this.task.value !== '' && this.job.attemptsOf(t.index).at(Number(this.attempt.value) - 1);
+    const text = a?.outcome === 'failed' ? `${t.name}, attempt ${a.number}, failed: ${failure(a)}` : '';
+    if (text !== this.verdict.textContent) this.verdict.replaceChildren(text ? warning(text) : '');
   }
 
   // options lists the attempts and nodes of the task, the node that failed first.
@@ -140,10 +155,11 @@ export class Logs {
   async open(again = false) {
     this.close();
     if (!again) this.clear();
-    if (this.task.value === '') {
-      set(this.status, 'No task has started yet.');
-      return;
-    }
+    this.shown.hidden = this.task.value === '';
+    set(this.none, this.shown.hidden ? unstarted(this.job.view) : '');
+    if (this.shown.hidden) return;
+    this.judge();
+    this.chosen(Number(this.task.value), Number(this.attempt.value));
     const mine = new AbortController();
     this.reading = mine;
     if (!again) set(this.status, 'Loading…');

@@ -48,10 +48,10 @@ function parts() {
 }
 
 function route() {
-  const [name, id, tab] = parts();
+  const [name, id, ...view] = parts();
   const of = PAGES[name] ? name : 'jobs';
   const wanted = name === 'jobs' && id ? `job ${id}` : of;
-  if (wanted === key) return;
+  if (wanted === key) return page?.open?.(...view);
   key = wanted;
   page?.close();
   live('off');
@@ -60,13 +60,14 @@ function route() {
     if (a.dataset.nav === of) a.setAttribute('aria-current', 'page');
     else a.removeAttribute('aria-current');
   }
-  page = new Page(root, id, tab, { live, fail });
+  page = new Page(root, id, view, { live, fail });
   window.scrollTo(0, 0);
 }
 
 window.addEventListener('hashchange', () => {
+  const before = key;
   route();
-  root.focus({ preventScroll: true });
+  if (key !== before) root.focus({ preventScroll: true });
 });
 // The fragment selects the page, so the skip link must not change it.
 document.querySelector('.skip').addEventListener('click', (e) => {

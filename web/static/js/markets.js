@@ -19,7 +19,7 @@ export class MarketsPage {
     this.counted = h('span', { class: 'muted', role: 'status' });
     this.rows = h('div', {});
     this.span = new Span();
-    this.chart = new Chart({ label: 'Price of the chosen market, US dollars an hour', height: 260, span: this.span, gutter: () => 64, yText: usd });
+    this.chart = new Chart({ label: 'Price of the chosen market, US dollars an hour', height: 260, span: this.span, gutter: () => 64, yText: usd, yFrom: (lo) => 0.8 * lo });
     this.head = h('h2', {});
     this.note = h('p', { class: 'muted sub' });
     this.bids = h('div', {});
@@ -91,7 +91,8 @@ export class MarketsPage {
       { label: 'One in ten below', colour: '--c8', dash: [2, 3], width: 1, y: pad(told, [first, ...m.forecast.map((f) => f.low)]) },
       { label: 'Nine in ten below', colour: '--c8', dash: [2, 3], width: 1, y: pad(told, [first, ...m.forecast.map((f) => f.high)]) }];
     const most = Math.max(0, ...m.bids.map((b) => b.maxUSD));
-    const marks = [{ x: now, colour: '--muted', label: 'now' }, ...(most ? [{ y: most, colour: '--c3', label: `bid ${usd(most)}` }] : [])];
+    const near = most <= 1.5 * Math.max(...series.flatMap((s) => s.y)); // a bid far above the price would flatten its line; the table has it
+    const marks = [{ x: now, colour: '--muted', label: 'now' }, ...(most && near ? [{ y: most, colour: '--c3', label: `bid ${usd(most)}` }] : [])];
     this.chart.el.hidden = !m.usd;
     this.chart.show({ x, series, marks });
     set(this.note, m.usd ? `Watched for ${hours(m.seenHours ?? 0)}; the price moved to another band, each about 40% wide, ${Math.round(m.changes ?? 0)} times. Older hours and moves count less: half after a week. ${m.launches ? `Of ${count(m.launches, 'attempt')} there, ${percent(m.preemptions / m.launches)} were preempted.` : ''}` : 'Its price is unknown.');

@@ -2,7 +2,7 @@
 
 import { h } from './dom.js';
 import { Chart } from './chart.js';
-import { HOUR, at, isOver, offer, paid, percent, saving, usd } from './format.js';
+import { HOUR, at, isOver, offer, over, paid, percent, progress, saving, usd } from './format.js';
 import { bars } from './lanes.js';
 import { Span } from './span.js';
 
@@ -18,6 +18,14 @@ export function costOf(b, t) {
   return to > from ? whole * Math.min((t - from) / (to - from), 1) : whole;
 }
 
+// shared lists the machines that tasks share, which their tasks do not pay, with the cost up to a time.
+function shared(job, now) {
+  return [...job.machines.workers.values()].map((m) => {
+    const to = m.to ?? now;
+    return { offer: m.offer, cost: (t) => m.usd * Math.min(Math.max((t - m.from) / Math.max(to - m.from, 1), 0), 1) };
+  });
+}
+
 // onDemand returns each task's share of the job's on-demand cost, by expected run time.
 function onDemand(job) {
   const weight = (t) => (t.hours || 1e-3) * t.nodes;
@@ -30,9 +38,7 @@ function reached(job, b) {
   if (b.state === 'succeeded') return 1;
   const next = job.attemptsOf(b.task.index)[b.attempt.number];
   if (next) return next.resumed ?? 0;
-  if (b.over) return b.task.progress ?? 0;
-  const ran = b.started === undefined ? 0 : (b.to - b.started) / HOUR / (b.task.hours || Infinity);
-  return Math.max(b.task.progress ?? 0, Math.min((b.attempt.resumed ?? 0) + ran, 0.99));
+  return b.over ? b.task.progress ?? 0 : progress(job, b.task);
 }
 
 // course returns, at several times, the money spent and the on-demand cost of the work done by then.
@@ -44,6 +50,7 @@ export function course(job, now) {
   const share = onDemand(job);
   const spent = x.map(() => 0);
   const same = x.map(() => 0);
+  for (const m of shared(job, now)) for (let i = 0; i <= POINTS; i++) spent[i] += m.cost(x[i]);
   for (const b of all) {
     for (let i = 0; i <= POINTS; i++) spent[i] += costOf(b, x[i]);
     // An attempt does its task's work from its resume point to the next attempt's resume point.
@@ -61,16 +68,21 @@ export function course(job, now) {
 // places sums spending by place and market.
 export function places(job, now) {
   const sums = new Map();
-  for (const b of bars(job, now)) {
-    const usdNow = costOf(b, b.to);
-    const o = offer(b.attempt.offerID);
-    const key = o ? `${o.cloud} ${o.region}` : b.attempt.offerID;
+  const sum = (id, usdNow) => {
+    const o = offer(id);
+    const key = o ? `${o.cloud} ${o.region}` : id;
     const s = sums.get(key) ?? { place: key, spot: 0, other: 0, lost: 0, data: 0, attempts: 0 };
     s[o?.market === 'spot' ? 'spot' : 'other'] += usdNow;
+    sums.set(key, s);
+    return s;
+  };
+  for (const m of shared(job, now)) sum(m.offer, m.cost(now));
+  for (const b of bars(job, now)) {
+    const usdNow = costOf(b, b.to);
+    const s = sum(b.on?.offer ?? b.attempt.offerID, usdNow);
     s.data += b.attempt.egressUSD ?? 0;
     if (['preempted', 'lost', 'failed', 'moved'].includes(b.state)) s.lost += usdNow;
     s.attempts += 1;
-    sums.set(key, s);
   }
   return [...sums.values()].sort((p, q) => q.spot + q.other - p.spot - p.other);
 }
@@ -82,9 +94,8 @@ export class Money {
     this.chart = new Chart({ label: 'Money over time, US dollars', height: 280, span: this.span, gutter: () => 64, yText: usd });
     this.said = h('p', { class: 'lede' });
     this.table = h('div', { class: 'scroll' });
-    this.el = h('div', {}, this.said, this.chart.el,
-      h('p', { class: 'muted sub' }, 'The cost of an attempt is spread evenly over its time. The on-demand cost is the plan’s figure for the whole job, spread over the work done in proportion to each task’s expected hours.'),
-      h('h3', {}, 'Where it went'), this.table);
+    this.how = h('p', { class: 'muted sub' }, 'The cost of an attempt is spread evenly over its time. The on-demand cost is the plan’s figure for the whole job, spread over the work done in proportion to each task’s expected hours.');
+    this.el = h('div', {}, this.said, this.chart.el, this.how, h('h3', {}, 'Where it went'), this.table);
   }
 
   close() {
@@ -94,6 +105,7 @@ export class Money {
   show() {
     const { job } = this;
     if (!job.view || !this.el.isConnected) return;
+    job.ask().then((news) => news && this.show());
     const v = job.view;
     const now = isOver(v) ? at(v.finished) : job.now();
     const { x, spent, same } = course(job, now);
@@ -101,10 +113,9 @@ export class Money {
     const lines = [];
     let end = x.at(-1);
     if (plan && !isOver(v)) {
-      const [t0, t1] = [at(plan.at), at(plan.at) + plan.hours * HOUR];
-      const before = spent[Math.min(Math.max(Math.round(((t0 - x[0]) / (x.at(-1) - x[0])) * POINTS), 0), POINTS)];
-      lines.push({ from: [t0, before], to: [t1, before + plan.usd], colour: '--c1', dash: [4, 4] });
-      end = Math.max(end, t1);
+      const ends = at(plan.at) + plan.hours * HOUR;
+      if (v.forecastUSD && ends > now) lines.push({ from: [now, v.spentUSD], to: [ends, v.forecastUSD], colour: '--c1', dash: [4, 4] });
+      end = Math.max(end, ends);
     }
     const due = at(v.deadline);
     if (due && due - x[0] < 1.4 * (end - x[0])) end = Math.max(end, due);
@@ -114,6 +125,7 @@ export class Money {
     if (v.onDemandUSD) marks.push({ y: v.onDemandUSD, colour: '--c2', label: `whole job on demand ${usd(v.onDemandUSD)}` });
     if (v.budgetUSD && v.budgetUSD < 1.6 * Math.max(v.onDemandUSD, v.spentUSD)) marks.push({ y: v.budgetUSD, colour: '--bad', label: `budget ${usd(v.budgetUSD)}` });
     if (due && due <= this.span.to) marks.push({ x: due, colour: '--bad', label: 'deadline' });
+    this.chart.el.hidden = this.how.hidden = !v.plannedUSD && !v.spentUSD;
     this.chart.show({ x, series: [{ label: 'Spent', colour: '--c1', fill: true, y: spent }, { label: 'The same work on demand', colour: '--c2', y: same }], marks, lines });
     this.say(v, spent.at(-1), same.at(-1));
     this.sum(now);
@@ -122,8 +134,10 @@ export class Money {
   say(v, spent, same) {
     const part = [h('b', {}, paid(v, v.spentUSD || spent)), ' spent'];
     if (same > 0) part.push('; the work done would have cost about ', h('b', {}, usd(same)), ' on demand');
-    if (v.plannedUSD) part.push(`; the first plan estimated ${usd(v.plannedUSD)} in total`);
-    if (saving(v) > 0.005) part.push(`, ${percent(saving(v))} below on demand`);
+    if (v.forecastUSD) part.push(`; the forecast is ${usd(v.forecastUSD)} in the end`);
+    if (v.plannedUSD) part.push(`; the first plan estimated ${usd(v.plannedUSD)}`);
+    if (over(v)) part.push(`, so it is ${over(v)}`);
+    else if (saving(v) > 0.005) part.push(`, ${percent(saving(v))} below on demand`);
     this.said.replaceChildren(...part, '.');
   }
 
@@ -134,6 +148,6 @@ export class Money {
       h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Place'), ['Attempts', 'Spot', 'Other', 'Moving data', 'On unsuccessful attempts'].map((t) => h('th', { scope: 'col', class: 'num' }, t)))),
       h('tbody', {}, list.map((s) => h('tr', {}, cell('Place', s.place, 'lead'), cell('Attempts', String(s.attempts)), cell('Spot', usd(s.spot)), cell('Other', usd(s.other)),
         cell('Moving data', usd(s.data)), cell('On unsuccessful attempts', usd(s.lost))))))
-      : h('p', { class: 'muted' }, 'Nothing has been bought yet.'));
+      : h('p', { class: 'muted' }, isOver(this.job.view) ? 'Nothing was bought.' : 'Nothing has been bought yet.'));
   }
 }

@@ -4,7 +4,7 @@ import { h, hold, say, set } from './dom.js';
 import { serving } from './format.js';
 import { Frontier } from './frontier.js';
 import { Source } from './source.js';
-import { Unsent, key, send } from './send.js';
+import { Unsent, key, plan, send } from './send.js';
 import { figures, shares, table } from './planview.js';
 import { toast } from './toast.js';
 import { warning } from './tasks.js';
@@ -72,7 +72,7 @@ export class PlanPage {
     this.submit.hidden = true;
     set(this.status, 'Planning…');
     try {
-      const p = await send('POST', `/v1/plans?${this.query()}`, body, { 'Content-Type': 'application/octet-stream' });
+      const p = await plan(`/v1/plans?${this.query()}`, body);
       if (this.closed || mine !== this.asked) return;
       this.show(p);
       if (fresh && !serving(p.tasks).length) this.front(body); // a service never ends, so there is no deadline to choose
@@ -89,7 +89,7 @@ export class PlanPage {
     this.frontier.chosen = undefined;
     const q = new URLSearchParams({ name: this.source.name.value });
     try {
-      const front = await send('POST', `/v1/frontiers?${q}`, body, { 'Content-Type': 'application/octet-stream' });
+      const front = await plan(`/v1/frontiers?${q}`, body);
       if (!this.closed && file === this.file) this.frontier.show(front);
     } catch (err) {
       if (file === this.file) this.frontier.fail(err);

@@ -18,7 +18,7 @@ export function figures(p) {
   const serves = serving(p.tasks).length;
   const saved = less > 0.005 ? `${percent(less)} below on demand` : 'expected, including data transfer';
   return h('dl', { class: 'tiles' }, tile('Cost', usd(p.usd), serves ? `${saved}, including one hour of its services` : saved),
-    serves ? tile('Time', serves === p.tasks.length ? 'no end' : hours(p.hours), 'services run until the job is cancelled') : tile('Expected time', hours(p.hours), p.late ? 'the deadline cannot be met' : 'from start to end'), tile('On demand', usd(p.onDemandUSD), 'the cheapest plan without spot'),
+    serves ? tile('Time', serves === p.tasks.length ? 'no end' : hours(p.hours), 'services run until the job is cancelled') : tile('Expected time', hours(p.hours), p.late ? 'the deadline cannot be met' : p.deadlineHours ? `guaranteed within its deadline of ${hours(p.deadlineHours)}` : 'not guaranteed: it has no deadline'), tile('On demand', usd(p.onDemandUSD), 'the cheapest plan without spot'),
     tile('Proof', p.objective === 'makespan' ? 'fastest' : 'cheapest', `${proof}, in ${Math.max(Math.round(p.millis), 1).toLocaleString('en-US')} ms`));
 }
 

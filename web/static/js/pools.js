@@ -1,12 +1,12 @@
 // Pools of existing machines, with the tasks that run on each.
 
-import { h } from './dom.js';
+import { code, h } from './dom.js';
 import { ago, at, count } from './format.js';
 import { share, table } from './table.js';
 
 // pools lists pools. act is called with the pool, the machine (or ''), and one of drain, now, undo.
 export function pools(list, now, act) {
-  if (!list.length) return h('p', { class: 'muted' }, 'There are no pools. ', h('code', {}, 'tradewind pool add NAME'), ' creates one and prints how machines join it.');
+  if (!list.length) return h('div', { class: 'stack' }, h('p', { class: 'muted' }, 'There are no pools. This creates one, named lab, and prints how machines join it:'), code('tradewind pool add lab'));
   return h('div', { class: 'stack' }, list.map((p) => h('div', { class: 'pool' },
     h('div', { class: 'head' }, h('h3', {}, p.name), p.draining ? h('span', { class: 'tag' }, 'draining') : '', h('span', { class: 'muted' }, [p.description, p.place].filter(Boolean).join(' · ')),
       h('div', { class: 'row after' }, buttons(`pool ${p.name}`, p.draining, (how) => act(p.name, '', how)))),

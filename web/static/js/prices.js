@@ -6,18 +6,19 @@ import { Chart, colour, dash, merged } from './chart.js';
 import { at, offer, usd } from './format.js';
 
 const MOST = 6; // maximum number of markets
+const ALIKE = 2.5; // the factor up to which prices have one chart
 const EVERY = 15000; // ms between two price requests for an active job
 
 // used lists the spot markets of attempts, the most used first, with the prices that the attempts paid.
 export function used(bars) {
   const markets = new Map();
-  for (const { attempt: a, from, to, where } of bars) {
+  for (const { attempt: a, on, from, to, where } of bars) {
     if (where.market !== 'spot') continue;
-    const id = a.offerID.replace(/\/spot$/, '');
+    const id = (on?.offer ?? a.offerID).replace(/\/spot$/, '');
     const m = markets.get(id) ?? { id, held: 0, told: [], bids: [] };
     m.held += to - from;
     const bought = at(a.launched);
-    if (bought !== undefined) {
+    if (bought !== undefined && !on?.worker) {
       m.told.push([bought, a.offer.usdPerHour - (a.surchargeUSD ?? 0)]);
       if (a.rateUSD) m.told.push([to, a.rateUSD - (a.surchargeUSD ?? 0)]);
     }
@@ -28,18 +29,35 @@ export function used(bars) {
   return [...markets.values()].sort((p, q) => q.held - p.held);
 }
 
+// groups puts lines together whose highest prices are alike, the highest first. Each group has a chart, so that every line is legible.
+export function groups(lines) {
+  const out = [];
+  for (const line of lines.toSorted((p, q) => q.top - p.top)) {
+    if (out.length && out.at(-1)[0].top <= ALIKE * line.top) out.at(-1).push(line);
+    else out.push([line]);
+  }
+  return out;
+}
+
+function name(id) {
+  const o = offer(id);
+  return `${o.cloud} ${o.zone || o.region} ${o.type}`;
+}
+
 export class Prices {
   constructor({ span, gutter }) {
     this.span = span;
-    this.chart = new Chart({ label: 'Spot prices, US dollars an hour', height: 190, gutter, span, yText: usd });
+    this.gutter = gutter;
+    this.charts = [];
+    this.drawn = h('div', {});
     this.bids = h('input', { type: 'checkbox', on: { change: () => this.draw() } });
     this.note = h('p', { class: 'muted sub' });
-    this.el = h('section', { class: 'under', 'aria-label': 'Spot prices' }, h('div', { class: 'head' }, h('h3', {}, 'Prices of their spot markets'), h('label', { class: 'check' }, this.bids, ' Bids')), this.chart.el, this.note);
+    this.el = h('section', { class: 'under', 'aria-label': 'Spot prices' }, h('div', { class: 'head' }, h('h3', {}, 'Prices of their spot markets'), h('label', { class: 'check' }, this.bids, ' Bids')), this.drawn, this.note);
     this.series = new Map();
   }
 
   close() {
-    this.chart.close();
+    for (const c of this.charts) c.close();
   }
 
   // show draws the markets of some attempts up to a time, and requests their prices if they are due.
@@ -73,10 +91,15 @@ export class Prices {
       const list = told.length ? told.slice(Math.max(before, 0)) : m.told;
       return list.map(([t, v]) => [Math.max(t, this.span.all[0]), v]).filter(([t]) => t <= this.now);
     });
-    const { x, ys } = merged(lists, this.now);
-    const name = (id) => { const o = offer(id); return `${o.cloud} ${o.zone || o.region} ${o.type}`; };
-    this.chart.show({ x, series: shown.map((m, i) => ({ label: name(m.id), colour: colour(i), dash: dash(i), stepped: true, y: ys[i] })),
-      lines: this.bids.checked ? shown.flatMap((m, i) => m.bids.slice(0, 200).map((b) => ({ ...b, colour: colour(i) }))) : [] });
+    const all = groups(shown.map((m, i) => ({ m, i, list: lists[i], top: Math.max(0, ...lists[i].map((p) => p[1])) })));
+    while (this.charts.length > all.length) this.charts.pop().close();
+    all.forEach((group, k) => {
+      this.charts[k] ??= new Chart({ label: 'Spot prices, US dollars an hour', height: 150, gutter: this.gutter, span: this.span, yText: usd, yFrom: (lo) => 0.8 * lo });
+      const { x, ys } = merged(group.map((g) => g.list), this.now);
+      this.charts[k].show({ x, series: group.map((g, n) => ({ label: name(g.m.id), colour: colour(g.i), dash: dash(g.i), stepped: true, y: ys[n] })),
+        lines: this.bids.checked ? group.flatMap((g) => g.m.bids.slice(0, 200).map((b) => ({ ...b, colour: colour(g.i) }))) : [] });
+    });
+    if (this.drawn.children.length !== all.length) this.drawn.replaceChildren(...this.charts.map((c) => c.el));
     const silent = shown.filter((m) => !(this.series.get(m.id) ?? []).length).length;
     const rest = this.markets.length - shown.length;
     set(this.note, [silent ? `${silent === shown.length ? 'The prices are unknown' : `The prices of ${silent} of the markets are unknown`}: the chart shows what the attempts paid.` : '', rest > 0 ? `${rest} less used markets are not shown.` : ''].filter(Boolean).join(' '));

@@ -1,5 +1,5 @@
-// Requests that change something. They need the token: the cookie only allows reading, so that no other site can make the browser
-// change anything. The page asks for the token when it is first needed, and keeps it in memory while it is open.
+// Requests that change something. They need the token: the cookie only allows reading and planning, so that no other site can make the
+// browser change anything. The page asks for the token when it is first needed, and keeps it in memory while it is open.
 
 import { answer } from './api.js';
 import { ask } from './dialog.js';
@@ -21,7 +21,7 @@ async function askToken(why) {
   const yes = await ask({
     title: 'The broker’s token', verb: 'Continue',
     content: h('div', { class: 'stack' }, why ? h('p', { class: 'wrong', role: 'alert' }, why) : '',
-      h('p', {}, 'Signing in only lets this page read. To change something, it needs the token. It is part of the address that ', h('code', {}, 'tradewind up'), ' or ', h('code', {}, 'tradewind dashboard'), ' printed. Paste the token, or the whole address.'),
+      h('p', {}, 'Signing in only lets this page read and plan. To change something, it needs the token. It is part of the address that ', h('code', {}, 'tradewind up'), ' or ', h('code', {}, 'tradewind dashboard'), ' printed. Paste the token, or the whole address.'),
       input, h('p', { class: 'muted' }, 'It is kept only in this page, until you close or reload it.')),
     check: () => (tokenIn(input.value) ? '' : 'Paste the token.'),
   });
@@ -39,6 +39,13 @@ export async function send(method, path, body, headers = {}) {
     token = undefined;
     why = 'That is not this broker’s token.';
   }
+}
+
+// plan sends a job file that is only planned. Signing in is enough for that, except at a server that asks for the token.
+export async function plan(path, file) {
+  const headers = { 'Content-Type': 'application/octet-stream' };
+  const res = await fetch(path, { method: 'POST', body: file, headers });
+  return res.status === 403 ? send('POST', path, file, headers) : answer(res);
 }
 
 // key returns an idempotency key: requests with the same key are executed once.

@@ -1,7 +1,7 @@
 // The top of a job's page: progress, cost, and the remaining time and budget.
 
-import { h, s, set } from './dom.js';
-import { STATES, at, count, hours, isOver, moment, paid, percent, saving, serving, span, tally, unplanned, usd } from './format.js';
+import { h, icon, set } from './dom.js';
+import { STATES, HOUR, at, count, hours, isOver, moment, over, paid, percent, saving, serving, span, tally, unplanned, usd } from './format.js';
 
 // tile is a figure with a bar and a note below it.
 function tile(label) {
@@ -20,6 +20,7 @@ function gauge(bar, label, value, most, parts, marks = []) {
   bar.setAttribute('aria-valuenow', String(Math.min(value, most)));
   const pieces = parts.filter((p) => p.share > 0).map((p) => {
     const el = h('span', { class: 'part', data: p.data });
+    el.classList.toggle('rest', Boolean(p.rest));
     el.style.setProperty('width', `${Math.min(100 * p.share, 100)}%`);
     return el;
   });
@@ -31,13 +32,21 @@ function gauge(bar, label, value, most, parts, marks = []) {
   bar.replaceChildren(...pieces, ...ticks);
 }
 
+// notes writes the lines below a figure; one with over set is a warning.
+function notes(el, ...lines) {
+  const shown = lines.filter(Boolean).map((l) => (l.over ? l : { text: l }));
+  const text = shown.map((l) => l.text).join('\n');
+  if (text === el.told) return;
+  el.told = text;
+  el.replaceChildren(...shown.map((l) => h('span', { class: l.over ? 'over' : '' }, l.text)));
+}
+
 export class Summary {
   constructor() {
     this.done = tile('Tasks');
     this.cost = tile('Cost');
     this.time = tile('Time');
-    this.budget = tile('Budget');
-    this.el = h('dl', { class: 'tiles' }, this.done.el, this.cost.el, this.time.el, this.budget.el);
+    this.el = h('dl', { class: 'tiles' }, this.done.el, this.cost.el, this.time.el);
   }
 
   show(job) {
@@ -47,7 +56,6 @@ export class Summary {
     const replicas = serving(job.tasks);
     this.showCost(v, replicas.length > 0);
     this.showTime(v, now, job.plans.at(-1), replicas.length > 0);
-    this.showBudget(v);
   }
 
   showDone(job, v) {
@@ -65,56 +73,46 @@ export class Summary {
     set(this.done.note, told.join(' · '));
   }
 
-  // showCost compares spending with the plan and with the on-demand cost. A service has no end, so no saving is shown.
+  // showCost compares what was spent and the forecast with the plan and the budget. A service has no end, so it has no forecast.
   showCost(v, serves) {
-    const most = Math.max(v.onDemandUSD, v.spentUSD, v.plannedUSD, 1e-9);
-    set(this.cost.value, paid(v));
-    const marks = v.plannedUSD > 0 ? [{ at: v.plannedUSD / most, title: `first plan: ${usd(v.plannedUSD)}` }] : [];
-    gauge(this.cost.bar, 'Spent, compared with the on-demand cost, in dollars', v.spentUSD, most,
-      [{ share: v.spentUSD / most, data: { kind: v.spentUSD > v.onDemandUSD && v.onDemandUSD > 0 ? 'bad' : 'good' } }], marks);
-    this.cost.bar.hidden = serves;
-    if (!v.onDemandUSD) return set(this.cost.note, unplanned(v));
-    if (serves) return set(this.cost.note, `planned ${usd(v.plannedUSD)} · on demand ${usd(v.onDemandUSD)}, including one hour of its services`);
-    const less = saving(v) > 0.005 ? ` · ${percent(saving(v))} less` : '';
-    set(this.cost.note, `planned ${usd(v.plannedUSD)} · on demand ${usd(v.onDemandUSD)}${less}`);
+    const ends = Math.max(v.forecastUSD ?? 0, v.spentUSD);
+    const above = serves ? '' : over(v);
+    const most = Math.max(ends, v.plannedUSD, v.budgetUSD ?? 0);
+    set(this.cost.value, `${paid(v)} spent`);
+    this.cost.bar.hidden = serves || !most;
+    const mark = (usdAt, name) => (usdAt > 0 ? [{ at: usdAt / (most || 1), title: `${name}: ${usd(usdAt)}` }] : []);
+    if (most) {
+      const kind = above ? 'over' : 'good';
+      gauge(this.cost.bar, 'Spent, in dollars', v.spentUSD, most, [{ share: v.spentUSD / most, data: { kind } }, { share: (ends - v.spentUSD) / most, rest: true, data: { kind } }],
+        [...mark(v.plannedUSD, 'first plan'), ...mark(v.budgetUSD, 'budget')]);
+    }
+    if (!v.onDemandUSD) return notes(this.cost.note, unplanned(v), v.budgetUSD && `budget ${usd(v.budgetUSD)}`);
+    const less = saving(v) > 0.005 && !serves ? `${percent(saving(v))} less than on demand, ` : 'on demand ';
+    notes(this.cost.note, above && { over: true, text: above }, v.forecastUSD && `forecast ${usd(v.forecastUSD)} in the end`, v.budgetUSD && `budget ${usd(v.budgetUSD)}, ${percent(v.spentUSD / v.budgetUSD)} used`,
+      `planned ${usd(v.plannedUSD)}`, `${less}${usd(v.onDemandUSD)}${serves ? ', including one hour of its services' : ''}`);
   }
 
+  // showTime shows the expected end, and the deadline, which a plan guarantees as long as it can be met.
   showTime(v, now, plan, serves) {
     const began = at(v.submitted);
     const took = Math.max(now - began, 0);
-    set(this.time.value, span(took));
-    if (!v.deadline) {
-      this.time.bar.hidden = true;
-      if (serves && !isOver(v)) return set(this.time.note, 'its services run until it is cancelled');
-      set(this.time.note, plan && !isOver(v) ? `no deadline · the plan of ${moment(at(plan.at), now)} expects ${hours(plan.hours)} more` : 'no deadline');
-      return;
-    }
     const due = at(v.deadline);
-    const whole = Math.max(due - began, 1);
-    const ends = plan ? at(plan.at) + plan.hours * 3600000 : undefined;
+    const ends = plan && !isOver(v) && !serves ? at(plan.at) + plan.hours * HOUR : undefined;
+    set(this.time.value, span(took));
     const late = v.late || now > due;
-    gauge(this.time.bar, 'Time used of the time to the deadline, in hours', took / 3600000, whole / 3600000,
-      [{ share: took / whole, data: { kind: late ? 'bad' : 'plain' } }],
-      ends && !isOver(v) ? [{ at: (ends - began) / whole, title: `expected end: ${moment(ends, now)}` }] : []);
-    if (isOver(v)) set(this.time.note, late ? `${span(now - due)} after the deadline` : `${span(due - now)} before the deadline`);
-    else if (late) set(this.time.note, 'the deadline cannot be met');
-    else set(this.time.note, `due ${moment(due, now)}, ${span(due - now)} left${ends > now ? ` · expected end ${moment(ends, now)}` : ''}`);
-  }
-
-  showBudget(v) {
-    this.budget.el.hidden = !v.budgetUSD;
-    if (!v.budgetUSD) return;
-    const share = v.spentUSD / v.budgetUSD;
-    set(this.budget.value, usd(v.budgetUSD));
-    gauge(this.budget.bar, 'Spent of the budget, in dollars', v.spentUSD, v.budgetUSD,
-      [{ share, data: { kind: share > 0.9 ? 'bad' : 'plain' } }],
-      v.plannedUSD > 0 ? [{ at: v.plannedUSD / v.budgetUSD, title: `first plan: ${usd(v.plannedUSD)}` }] : []);
-    set(this.budget.note, `${percent(share)} used · ${usd(Math.max(v.budgetUSD - v.spentUSD, 0))} left`);
+    const expected = ends === undefined ? '' : ends > now ? `expected end ${moment(ends, now)}, in ${span(ends - now)}` : `expected end was ${moment(ends, now)}`;
+    this.time.bar.hidden = !due;
+    if (!due) return notes(this.time.note, serves && !isOver(v) ? 'its services run until it is cancelled' : expected, 'no deadline: nothing is guaranteed');
+    const whole = Math.max(due - began, 1);
+    gauge(this.time.bar, 'Time used of the time to the deadline, in hours', took / HOUR, whole / HOUR, [{ share: took / whole, data: { kind: late ? 'bad' : 'plain' } }],
+      ends ? [{ at: (ends - began) / whole, title: `expected end: ${moment(ends, now)}` }] : []);
+    if (isOver(v)) return notes(this.time.note, late ? `${span(now - due)} after the deadline` : `${span(due - now)} before the deadline`);
+    notes(this.time.note, expected, late ? { over: true, text: `the deadline, ${moment(due, now)}, cannot be met` } : `guaranteed by the deadline ${moment(due, now)}, in ${span(due - now)}`);
   }
 }
 
-// legend explains the colours of the drawing and the bars.
+// legend explains the colours and signs of the states.
 export function legend() {
   return h('ul', { class: 'legend', 'aria-label': 'States' }, STATES.map((state) => h('li', { data: { state } },
-    s('svg', { viewBox: '0 0 10 10', 'aria-hidden': 'true' }, s('rect', { width: 10, height: 10, rx: 3 })), state)));
+    icon(state), state)));
 }

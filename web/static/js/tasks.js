@@ -1,7 +1,7 @@
 // The tasks of a job as a table that can be searched, filtered and sorted.
 
 import { badge, h, icon, set } from './dom.js';
-import { STATES, at, count, offer, percent, span, stateOf, usd } from './format.js';
+import { STATES, at, count, offer, percent, progress, span, stateOf, usd } from './format.js';
 
 const PAGE = 50; // rows shown at first
 
@@ -122,7 +122,7 @@ export class Tasks {
     }
     set(r.cells.attempts, task.attempts ? String(task.attempts) : '–');
     r.cells.attempts.classList.toggle('warn', task.attempts > 1);
-    set(r.cells.progress, task.service ? (task.ready ? 'ready' : 'not ready') : state === 'succeeded' ? '100%' : task.progress ? percent(task.progress) : '–');
+    set(r.cells.progress, task.service ? (task.ready ? 'ready' : 'not ready') : progress(this.job, task) > 0 ? percent(progress(this.job, task)) : '–');
     const took = taken(task, this.job.now());
     set(r.cells.time, took === undefined ? (task.hours && !task.service ? `~${span(task.hours * 3600000)}` : '–') : span(took));
     r.cells.time.classList.toggle('muted', took === undefined);

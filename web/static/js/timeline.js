@@ -4,7 +4,7 @@
 import { h, say, set } from './dom.js';
 import { at, count, span as spell, usd } from './format.js';
 import { bars, rows, visible } from './lanes.js';
-import { RIGHT, names, precise, room, ticks } from './span.js';
+import { RIGHT, fitting, precise, room, ticks } from './span.js';
 import { whereabouts } from './moves.js';
 
 const ROW = 26; // pixels
@@ -17,10 +17,10 @@ export class Timeline {
     this.span = span;
     this.gutter = gutter;
     this.pick = pick;
-    this.by = 'place';
+    this.by = undefined; // until the user chooses: machines if tasks share them, or else places
     this.all = [];
     this.choice = h('select', { 'aria-label': 'Rows', on: { change: () => { this.by = this.choice.value; this.arrange(); } } },
-      h('option', { value: 'place' }, 'By place'), h('option', { value: 'task' }, 'By task'));
+      h('option', { value: 'place' }, 'By place'), h('option', { value: 'machine' }, 'By machine'), h('option', { value: 'task' }, 'By task'));
     const tool = (label, text, run) => h('button', { type: 'button', class: 'tool', title: label, 'aria-label': label, on: { click: run } }, text);
     this.shown = h('span', { class: 'muted', role: 'status' });
     this.tools = h('div', { class: 'tools', role: 'group', 'aria-label': 'Time' },
@@ -43,6 +43,7 @@ export class Timeline {
   // show draws the attempts of a job.
   show(job, now) {
     this.now = now;
+    this.machines = job.machines;
     this.all = bars(job, now);
     const from = Math.min(at(job.view.submitted), ...this.all.slice(0, 1).map((b) => b.from));
     const to = at(job.view.finished) ?? now;
@@ -51,7 +52,10 @@ export class Timeline {
   }
 
   arrange() {
-    this.rows = rows(this.all, this.by);
+    const by = this.by ?? (this.machines?.workers.size ? 'machine' : 'place');
+    this.choice.value = by;
+    this.el.classList.toggle('by-machine', by === 'machine');
+    this.rows = rows(this.all, by, this.machines);
     this.canvas.style.setProperty('height', `${this.rows.length * ROW}px`);
     this.scroller.style.setProperty('height', `${Math.min(Math.max(this.rows.length, 1), TALL) * ROW + 2}px`);
     set(this.shown, this.rows.length > TALL ? `${count(this.all.length, 'attempt')} in ${count(this.rows.length, 'row')}` : count(this.all.length, 'attempt'));
@@ -69,7 +73,7 @@ export class Timeline {
     this.el.style.setProperty('--gutter', `${gutter}px`);
     const marks = ticks(this.span.from, this.span.to, room(width));
     const x = (t) => ((t - this.span.from) / (this.span.to - this.span.from)) * width;
-    this.axis.replaceChildren(...names(marks).map((name, k) => {
+    this.axis.replaceChildren(...fitting(marks, this.span.from, this.span.to, width).map((name, k) => {
       const el = h('span', {}, name);
       el.style.setProperty('left', `${gutter + x(marks[k])}px`);
       return el;
@@ -94,10 +98,24 @@ export class Timeline {
   row(k, width) {
     const r = this.rows[k];
     const el = h('div', { class: r.first ? 'lane first' : 'lane', role: 'group', 'aria-label': r.group, data: { lane: k } },
-      h('span', { class: 'lane-name', title: r.group, 'aria-hidden': r.first ? undefined : 'true' }, r.first ? r.group : ''),
+      r.machine ? this.life(r, width) : '',
+      h('span', { class: 'lane-name', title: r.group, 'aria-hidden': r.first ? undefined : 'true' }, r.first ? h('span', { class: 'used' }, r.used) : '', r.first ? r.group : ''),
       visible(r.bars, this.span, width).map((v) => this.bar(v, width)));
     el.style.setProperty('top', `${k * ROW}px`);
     return el;
+  }
+
+  // life draws the time for which a machine was paid: its boot, and behind the bars the time for which it was up.
+  life({ machine: m }, width) {
+    const x = (t) => Math.min(Math.max(((t - this.span.from) / (this.span.to - this.span.from)) * width, 0), width);
+    const to = m.to ?? this.now;
+    const part = (kind, from, until) => {
+      const el = h('span', { class: `life ${kind}`, 'aria-hidden': 'true' });
+      el.style.setProperty('left', `${this.gutter() + x(from)}px`);
+      el.style.setProperty('width', `${x(until) - x(from)}px`);
+      return el;
+    };
+    return [part('booting', m.from, m.upAt ?? to), part('up', m.upAt ?? to, to)];
   }
 
   bar({ bar, many, x, w }, width) {
@@ -129,9 +147,9 @@ export class Timeline {
   }
 
   // name describes a bar in words.
-  name({ task, attempt: a, from, to, state, over }) {
+  name({ task, attempt: a, on, from, to, state, over }) {
     const how = over || state !== 'running' ? state : 'running';
-    return `${task.name}, attempt ${a.number}, ${whereabouts(a.offerID)}: ${how}, from ${precise(from)}, ${spell(to - from)}${a.usd ? `, ${usd(a.usd)}` : ''}`;
+    return `${task.name}, attempt ${a.number}, ${whereabouts(on?.offer ?? a.offerID)}: ${how}, from ${precise(from)}, ${spell(to - from)}${a.usd ? `, ${usd(a.usd)}` : ''}`;
   }
 
   choose(bar) {
@@ -194,5 +212,6 @@ export class Timeline {
 function legend() {
   const item = (outcome, market, text, taken) => h('li', {}, h('span', { class: 'run sample', 'aria-hidden': 'true', data: { outcome, market } }, taken ? h('span', { class: 'taken' }) : ''), text);
   return h('ul', { class: 'legend', 'aria-label': 'Bars' }, item('succeeded', 'spot', 'succeeded'), item('running', 'spot', 'running'), item('preempted', 'spot', 'preempted', true),
-    item('refused', 'spot', 'refused'), item('failed', 'spot', 'failed'), item('cancelled', 'spot', 'cancelled'), item('running', 'on-demand', 'striped: on demand'));
+    item('refused', 'spot', 'refused'), item('failed', 'spot', 'failed'), item('cancelled', 'spot', 'cancelled'), item('running', 'on-demand', 'striped: on demand'),
+    ['booting', 'up'].map((kind) => h('li', { class: 'of-machine' }, h('span', { class: `life sample ${kind}`, 'aria-hidden': 'true' }), kind === 'up' ? 'idle' : 'boot')));
 }

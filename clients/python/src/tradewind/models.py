@@ -1539,6 +1539,10 @@ class TaskView(BaseModel):
         extra='allow',
         populate_by_name=True,
     )
+    accelerators: Annotated[str | None, Field(examples=['V100:1'])] = None
+    """
+    Accelerators of one machine, TYPE:COUNT
+    """
     address: str | None = None
     """
     Address of a ready replica, HOST:PORT
@@ -1925,6 +1929,10 @@ class WorkerView(BaseModel):
     """
     When it ended
     """
+    up: AwareDatetime | None = None
+    """
+    When it was ready for work
+    """
     usd: float
     """
     Its cost so far
@@ -1932,6 +1940,10 @@ class WorkerView(BaseModel):
     utilisation: Annotated[float, Field(ge=0.0, le=1.0)]
     """
     Part of its vCPU hours that tasks held, boot included
+    """
+    worker: Annotated[str | None, Field(examples=['w3-1'])] = None
+    """
+    If tasks share it: its name in the hosts of their attempts
     """
 
 
@@ -2265,6 +2277,10 @@ class JobDetail(BaseModel):
     """
     When it finished
     """
+    forecast_usd: Annotated[float | None, Field(alias='forecastUSD')] = None
+    """
+    Expected cost when it ends, USD: what it has spent, and its remaining work by the current plan. Not in lists, and not for services
+    """
     id: str
     """
     Job ID
@@ -2375,6 +2391,10 @@ class JobView(BaseModel):
     finished: AwareDatetime | None = None
     """
     When it finished
+    """
+    forecast_usd: Annotated[float | None, Field(alias='forecastUSD')] = None
+    """
+    Expected cost when it ends, USD: what it has spent, and its remaining work by the current plan. Not in lists, and not for services
     """
     id: str
     """
@@ -2561,6 +2581,10 @@ class PlanView(BaseModel):
     bound: float
     """
     No plan is better than this, in the objective's unit
+    """
+    deadline_hours: Annotated[float | None, Field(alias='deadlineHours')] = None
+    """
+    The time in which it must finish, hours; 0 without a deadline
     """
     hours: float
     """
@@ -2759,6 +2783,10 @@ class Submitted(BaseModel):
     finished: AwareDatetime | None = None
     """
     When it finished
+    """
+    forecast_usd: Annotated[float | None, Field(alias='forecastUSD')] = None
+    """
+    Expected cost when it ends, USD: what it has spent, and its remaining work by the current plan. Not in lists, and not for services
     """
     id: str
     """

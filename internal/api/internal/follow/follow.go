@@ -206,12 +206,12 @@ func (s *Feeds) forget(job string, f *Feed) {
 	}
 }
 
-// needsUpdate reports whether a job changed enough for an update. The cost grows all the time while machines run; a
-// change of only the cost is sent once a second.
+// needsUpdate reports whether a job changed enough for an update. The cost and its forecast change all the time while
+// machines run; a change of only these is sent once a second.
 func needsUpdate(was, is *apitypes.JobDetail, since time.Duration) bool {
 	a, b := was.JobView, is.JobView
 	if since < moneyEvery {
-		a.SpentUSD = b.SpentUSD
+		a.SpentUSD, a.ForecastUSD = b.SpentUSD, b.ForecastUSD
 	}
 	return a != b || !slices.Equal(was.Plans, is.Plans) ||
 		!slices.EqualFunc(was.Attempts, is.Attempts, view.SameAttempt) ||
