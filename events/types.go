@@ -156,6 +156,8 @@ type DAGFinished struct {
 	Hours   float64 `json:"hours" example:"2.9" doc:"From submission to the end, hours"`
 	// Announce is empty unless the job file names a topic.
 	Announce string `json:"announce,omitempty" example:"pubsub://acme/jobs" doc:"Topic of the job file for this event"`
+	// Notify is not the list itself, because the URLs of webhooks are often secret.
+	Notify bool `json:"notify,omitempty" example:"false" doc:"Whether the job file names recipients for this event"`
 }
 
 // TaskReady reports that all parents of a task have succeeded.

@@ -13,7 +13,7 @@ var layers = [][]string{
 	{"internal/base"},
 	{
 		"events", "pkg", "internal/agent", "internal/cloudkit", "internal/emulator", "internal/kubeapi", "internal/localfiles",
-		"internal/metrics", "internal/pack", "internal/secret", "internal/readable", "internal/tunnel",
+		"internal/metrics", "internal/notify", "internal/pack", "internal/secret", "internal/readable", "internal/tunnel",
 		"internal/host/running", "deploy", "web",
 	},
 	{"internal/broker", "internal/api", "internal/tes"},

@@ -97,7 +97,9 @@ type Ports struct {
 	Hook    Hook           // may be nil
 	// Announces says that Hook publishes on the topics that jobs name; jobs that name one are refused without.
 	Announces bool
-	Refresh   func(ctx context.Context) error // reloads the catalogue; may be nil
+	// Notifier notifies those that jobs name. May be nil: jobs that name some are refused.
+	Notifier Notifier
+	Refresh  func(ctx context.Context) error // reloads the catalogue; may be nil
 	// Policy returns the current scheduling policy, one that CheckPolicy accepts. It may be nil, or return nil: then
 	// OwnPolicy is used.
 	Policy func(ctx context.Context) *scheduler.Policy

@@ -96,6 +96,7 @@ type bench struct {
 	told  map[string]bool
 	// policy is the policy of sessions; nil is the broker's own.
 	policy *scheduler.Policy
+	news   news
 }
 
 func newBench(t *testing.T) *bench { return newBenchOf(t, config.Default()) }
@@ -123,6 +124,7 @@ func newBenchOf(t *testing.T, cfg config.Config) *bench {
 		Tokens: func(wire.Claims) (string, error) { return "token", nil },
 		Now:    func() time.Time { return w.now },
 		Policy: func(context.Context) *scheduler.Policy { return w.policy },
+		Hook:   &w.news, Notifier: &w.news,
 	})
 	return w
 }

@@ -53,6 +53,9 @@ func (b *Users) Submit(ctx context.Context, s Submission) (record.Job, error) {
 		e.Field = "announce"
 		return record.Job{}, e
 	}
+	if err := b.checkNotify(s.Spec); err != nil {
+		return record.Job{}, err
+	}
 	if err := b.checkQueue(ctx, s.Spec); err != nil {
 		return record.Job{}, err
 	}

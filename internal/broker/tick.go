@@ -206,17 +206,6 @@ func (b *Functions) refresh(ctx context.Context, e events.Event) error {
 	return nil
 }
 
-// hook notifies people of an event.
-func (b *Functions) hook(ctx context.Context, e events.Event) error {
-	if b.ports.Hook == nil {
-		return nil
-	}
-	if err := b.ports.Hook.Notify(ctx, e); err != nil {
-		return fmt.Errorf("%w: notify: %w", errAgain, err)
-	}
-	return nil
-}
-
 // doneWaiting reports whether a task of a job that waited for a better price need not wait any more.
 func (b *Functions) doneWaiting(u *txn.Unit, job record.Job) (bool, error) {
 	if !job.Waits {

@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
+	"github.com/tradewind-broker/tradewind/internal/cli/settings"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/client"
@@ -159,6 +160,11 @@ func (a *app) start(ctx context.Context, o host.Options) (*conn, error) {
 	o.Secrets = ambient.Secrets()
 	if !o.Passive {
 		o.Agent = a.Agent(ctx)
+		own, err := settings.Own(a.Lookup)
+		if err != nil {
+			return nil, err
+		}
+		o.Notify = own.Notify.Is
 	}
 	if o.Log == nil {
 		o.Log = a.logger(slog.LevelError)

@@ -50,7 +50,7 @@ tradewind config: output
 tradewind up: away dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents boot-within kubernetes-jobs output boot-times
 tradewind cloud list: state output
 tradewind cloud check: endpoint public-url state output
-tradewind cloud add aws: bucket stores reserved proxy no-public-address tag image instance-profile profile certificates regions print state output
+tradewind cloud add aws: bucket stores reserved proxy no-public-address tag image instance-profile mail-from profile certificates regions print state output
 tradewind cloud add azure: bucket reserved proxy no-public-address tag image subnets subscription resource-group principal aws-account aws-deployment aws-region aws-issuer stores storage-account tenant client regions print state output endpoint-url proofs
 tradewind cloud add gcp: bucket reserved dags pull push-url push-account proxy no-public-address tag image tpus project service-account member aws-account aws-deployment aws-region network stores impersonate subnetwork regions print state output endpoint-url proofs
 tradewind cloud add kubernetes: agent-image context gang image-pull-secret kubeconfig namespace pool price root unproven-pods regions print state output

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/tradewind-broker/tradewind/internal/notify"
 	"github.com/tradewind-broker/tradewind/internal/secret"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
@@ -97,6 +98,8 @@ type Opened struct {
 	Files driver.Files
 	// Announcer publishes on topics of users; nil if the cloud has none.
 	Announcer driver.Announcer
+	// Mail sends e-mail; nil if the cloud cannot, or the settings name no sender.
+	Mail notify.Mailer
 	// FreshFor is how long the result of Refresh is considered current; 0 means a day.
 	FreshFor time.Duration
 	// Watch reports machines that are about to be interrupted, until ctx ends; nil if only the agents receive such

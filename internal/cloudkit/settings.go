@@ -65,6 +65,9 @@ type Settings struct {
 	// Announce lets the hook function of a deployment on AWS publish on topics that jobs name. A broker in one process
 	// publishes without it.
 	Announce bool `json:"announce,omitempty"`
+	// MailFrom is the address, verified in AWS's Simple Email Service, from which jobs notify people; empty means that
+	// no e-mail is sent.
+	MailFrom string `json:"mailFrom,omitempty"`
 	// PubSub is the address, HOST:PORT, of an emulator of Pub/Sub; empty means Google's own.
 	PubSub  string `json:"pubsub,omitempty"`
 	PushURL string `json:"pushURL,omitempty"`

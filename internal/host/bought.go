@@ -24,6 +24,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/notify"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
@@ -157,6 +158,7 @@ type boughtClouds struct {
 	pulls     []func(context.Context, push.Deliver)
 	files     map[string]driver.Files // of buckets for DAG files, by URL
 	announcer driver.Announcer        // publishes on topics of users; nil if no cloud has topics
+	mailer    notify.Mailer           // nil if no cloud sends e-mail
 	prices    []func(waiting func(context.Context) ([]string, error)) cloudkit.Prices
 	data      grant.Mux // for the buckets in the settings, by URL
 	publicURL string
@@ -245,6 +247,9 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 		}
 		if o.Announcer != nil {
 			b.announcer = o.Announcer
+		}
+		if o.Mail != nil {
+			b.mailer = o.Mail
 		}
 		if o.Pushed != nil {
 			b.pushes[c.Kit.Name] = o.Pushed

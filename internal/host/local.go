@@ -30,6 +30,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/internal/host/running"
 	"github.com/tradewind-broker/tradewind/internal/metrics"
+	"github.com/tradewind-broker/tradewind/internal/notify"
 	"github.com/tradewind-broker/tradewind/internal/secret"
 	"github.com/tradewind-broker/tradewind/internal/traces"
 	"github.com/tradewind-broker/tradewind/internal/tunnel/relay"
@@ -60,6 +61,7 @@ type Host struct {
 	clock    clock.Clock
 	worked   time.Time // wall time at which an earlier broker last worked on the folder
 	file     *boltfile.File
+	store    store.Store
 	guard    *stateGuard
 	bus      bus.Bus
 	broker   *broker.Broker
@@ -191,6 +193,7 @@ func (h *Host) wire(ctx context.Context) error {
 	}
 	h.token = string(userToken)
 	st := bolt.New(h.file)
+	h.store = st
 	b, err := local.New(h.file, local.Config{Queues: Queues(), Route: events.Routes()})
 	if err != nil {
 		return err
@@ -235,6 +238,7 @@ func (h *Host) wire(ctx context.Context) error {
 		Refresh:   h.refresh,
 		Hook:      h,
 		Announces: h.bought.announcer != nil,
+		Notifier:  h.notifier(),
 		Packs:     h.packs,
 		Here:      h.localMachine(),
 		Paused:    h.disk.paused,
@@ -428,6 +432,12 @@ func (h *Host) removeBuckets() {
 	if err := h.broker.Functions.RemoveBuckets(ctx, "stop/"+h.clock.Now().Format(time.RFC3339Nano)); err != nil {
 		h.log.Warn("a bucket could not be removed", "err", err)
 	}
+}
+
+// notifier notifies people. Without bought machines, the tasks of jobs run as the user of this process, so their
+// commands may, too.
+func (h *Host) notifier() *notify.Notifier {
+	return &notify.Notifier{Own: h.opt.Notify, Local: len(h.opt.Clouds) == 0, Mail: h.bought.mailer}
 }
 
 // Notify implements broker.Hook: it logs news for users, and writes errors next to the file that they are about.

@@ -9,6 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/secret"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
@@ -70,6 +71,8 @@ type Options struct {
 	// Agents are the digests of the agent's programs for bought machines; Programs are the files that they download.
 	Agents   driver.Agents
 	Programs cloudkit.Programs
+	// Notify is notified of the end of every job.
+	Notify dag.Notify
 	// Secrets fetches the secrets to which jobs refer, by scheme (internal/secret).
 	Secrets map[string]secret.Source
 	// Agent is the command that runs on each machine; empty is this program's agent command.

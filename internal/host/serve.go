@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,7 +32,8 @@ func (h *Host) Serve(ctx context.Context) error {
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(h.listen) }()
-	ctx, cancel := context.WithCancel(ctx)
+	asked := ctx
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var wg sync.WaitGroup
 	if !h.opt.Passive {
@@ -70,7 +72,8 @@ func (h *Host) Serve(ctx context.Context) error {
 	go func() { removed <- h.guard.watch(ctx) }()
 	var err error
 	select {
-	case <-ctx.Done():
+	case <-asked.Done():
+		h.finishNews(ctx)
 	case err = <-served:
 	case err = <-removed:
 		if err != nil {
@@ -96,6 +99,41 @@ func (h *Host) Serve(ctx context.Context) error {
 		err = nil
 	}
 	return err
+}
+
+// newsWithin is how long a host that is asked to end waits until the ends of jobs have been told to people.
+const newsWithin = 5 * time.Second
+
+// finishNews waits until no notification is outstanding: `tradewind run` ends its host as soon as the job has ended,
+// and there may never be another one on this state folder. If there is, it sends those that are still missing.
+func (h *Host) finishNews(ctx context.Context) {
+	if h.opt.Passive {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, newsWithin)
+	defer cancel()
+	for h.hasNews(ctx) {
+		if clock.Pause(ctx, 20*time.Millisecond) != nil {
+			h.log.Warn("a notification is not sent yet; the next broker on this state folder tries again")
+			return
+		}
+	}
+}
+
+// hasNews reports whether an event for people is on its way to the hook function, or there.
+func (h *Host) hasNews(ctx context.Context) bool {
+	const most = 1000
+	pending, err := h.store.Outbox(ctx, most)
+	if err != nil {
+		return false
+	}
+	for _, p := range pending {
+		if e, err := events.Parse(p.Body); err == nil && slices.Contains(events.Routes()[e.Type()], events.FnHook) {
+			return true
+		}
+	}
+	n, err := h.bus.Depth(ctx, events.FnHook)
+	return err == nil && n > 0
 }
 
 // softMemory is the heap size (bytes) from which on the garbage collector works harder. Below it, it runs less often

@@ -18,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/outbox"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/base"
+	"github.com/tradewind-broker/tradewind/internal/notify"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -103,7 +104,7 @@ func open(fn string, env Env, cfg aws.Config, out io.Writer, now func() time.Tim
 // Ports returns the broker ports that every function has. Functions add their own.
 func (s *Sandbox) Ports() broker.Ports {
 	return broker.Ports{Store: s.Store, Bus: s.Bus, Log: s.Log, Now: s.Now, Committed: s.publishUrgent,
-		Announces: s.Env.TopicCloud != ""}
+		Announces: s.Env.TopicCloud != "", Notifier: &notify.Notifier{}}
 }
 
 // Broker makes the function's broker. It returns an error if the function lacks a port.

@@ -16,7 +16,7 @@ type Story struct {
 // Entry is one event in a job's history.
 type Entry struct {
 	At   time.Time `json:"at" doc:"When"`
-	Kind string    `json:"kind" doc:"submitted, planned, waits, launched, doubted, refused, started, visited, kept, preempted, moved, lost, succeeded, failed, blocked, budget, suspended, resumed, updated, placement, cancelled or finished"`
+	Kind string    `json:"kind" doc:"submitted, planned, waits, launched, doubted, refused, started, visited, kept, preempted, moved, lost, succeeded, failed, blocked, budget, suspended, resumed, updated, placement, cancelled, finished or notified"`
 	Task string    `json:"task,omitempty" doc:"Task it happened to"`
 	Text string    `json:"text" doc:"What happened and why, in a sentence"`
 	USD  float64   `json:"usd,omitempty" doc:"What it cost, USD"`

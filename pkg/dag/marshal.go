@@ -111,6 +111,11 @@ func (w *writer) head() *yaml.Node {
 	m.text("queue", j.Queue)
 	m.text("namespace", j.Namespace)
 	m.text("announce", j.Announce)
+	notify := block()
+	notify.text("webhook", j.Notify.Webhook)
+	notify.text("command", j.Notify.Command)
+	notify.texts("email", j.Notify.Email)
+	m.part("notify", notify)
 	m.count("priority", j.Priority)
 	m.text("onFailure", string(j.OnFailure))
 	if j.Infeasible != Retry {

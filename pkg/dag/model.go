@@ -79,6 +79,8 @@ type Job struct {
 	Priority  int           `json:"priority,omitempty"`  // higher first
 	// Announce is the topic, pubsub://PROJECT/TOPIC, that the end of the job is published to; empty is none.
 	Announce string `json:"announce,omitempty"`
+	// Notify lists who is notified when the job ends.
+	Notify Notify `json:"notify,omitzero"`
 	// KeepOnFailure is how long the machines of a failed attempt are kept so that users can inspect them, within the
 	// budget; 0 is not at all.
 	KeepOnFailure time.Duration `json:"keepOnFailure,omitempty"`

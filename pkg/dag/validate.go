@@ -77,6 +77,7 @@ func (j *Job) validateHead() error {
 		fault.Within("queue", ifSet(j.Queue, CheckName)),
 		fault.Within("namespace", ifSet(j.Namespace, CheckName)),
 		fault.Within("announce", ifSet(j.Announce, CheckTopic)),
+		fault.Within("notify", j.Notify.Check()),
 		fault.Within("onFailure", j.checkOnFailure()),
 		fault.Within("priority", checkCount(j.Priority, -MaxPriority, MaxPriority)),
 		eachChecked("regions", j.Regions, func(s *string) error { return CheckPlace(*s) }),

@@ -266,7 +266,7 @@ def test_an_upload_that_is_refused_says_so_without_its_right(here: Path) -> None
         raise httpx.ConnectError("nobody there", request=request)
 
     for put_, kind, says in [
-        (lambda r: httpx.Response(507), TradewindError, "free some of its disk"),
+        (lambda r: httpx.Response(507), TradewindError, "free some space"),
         (
             lambda r: httpx.Response(403, text="denied"),
             TradewindError,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tradewind import AsyncClient, BrokerError, Client, Job, JobFailed, Resources, Run, Service, Task, task
+from tradewind import AsyncClient, BrokerError, Client, Infeasible, Job, JobFailed, Resources, Run, Service, Task, task
 
 
 @task(time="2m", resources=Resources(cpus="1+"))
@@ -45,6 +45,12 @@ def test_a_job_is_planned_explained_and_listed(client: Client) -> None:
     assert kinds[0] == "submitted" and kinds[-1] == "finished"
     assert run.id in [j.id for j in client.jobs()]
     assert client.run(run.id).status().name == "arrows"
+
+
+def test_a_job_without_a_plan_says_why(client: Client) -> None:
+    large = Job("large", Task("t", run="true", resources=Resources(cpus=100_000), time="1m"))
+    with pytest.raises(Infeasible, match=r"job large: .*tasks\.t: no offer has 100000"):
+        large.plan(client)
 
 
 def test_the_same_key_is_the_same_job(client: Client) -> None:

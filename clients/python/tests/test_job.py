@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,7 +73,7 @@ def test_rules_of_placement_are_written_as_a_job_file_has_them() -> None:
 def test_arrows_go_to_many_and_from_many() -> None:
     a, b, c, d = (Task(n, run="true") for n in "abcd")
     a >> [b, c] >> d
-    assert [t.name for t in d.after] == ["b", "c"]
+    assert [t.name for t in d.before()] == ["b", "c"]
     assert [t.name for t in Job("j", d).all_tasks()] == ["a", "b", "c", "d"]
     a >> b
     assert b.after == [a]
@@ -114,6 +115,29 @@ def test_a_function_is_a_task_that_runs_elsewhere(tmp_path: object) -> None:
     assert made.name == "nine" and made.time == "1m"
     subprocess.run(["sh", "-c", made.run], check=True, env={"PATH": "/usr/bin:/bin", "TRADEWIND_OUTPUT": str(tmp_path)})
     assert (tmp_path / "result.json").read_text() == "9"  # type: ignore[operator]
+
+
+@task(
+    time="1m",
+)
+def divide(a: int, b: int) -> float:
+    # a comment, which moves the lines
+    return a / b
+
+
+def test_a_traceback_points_at_the_line_of_the_function(tmp_path: object) -> None:
+    made = divide(1, 0)
+    env = {"PATH": "/usr/bin:/bin", "TRADEWIND_OUTPUT": str(tmp_path)}
+    ran = subprocess.run(["sh", "-c", made.run], check=False, env=env, capture_output=True, text=True, cwd="/")
+    line = next(n for n, text in enumerate(Path(__file__).read_text().splitlines(), 1) if "return a / b" in text)
+    assert ran.returncode == 1
+    shown = ran.stderr.replace("~~^~~", "").splitlines()  # Python 3.11 and newer also mark the expression
+    assert [text.strip() for text in shown if text.strip(" ^~")] == [
+        "Traceback (most recent call last):",
+        f'File "{__file__}", line {line}, in divide',
+        "return a / b",
+        "ZeroDivisionError: division by zero",
+    ]
 
 
 def test_wrong_calls_fail_before_anything_is_sent() -> None:

@@ -211,6 +211,7 @@ func DecideFinished(job record.Job, spec *dag.Job, e events.DAGSettled, now time
 	d.Emit(events.DAGFinished{
 		Job: job.ID, Name: job.Name, Outcome: string(job.Outcome), Reason: job.Reason,
 		USD: e.USD, Hours: record.Hours(job.Finished.Sub(job.Submitted)), Announce: spec.Announce,
+		Notify: !spec.Notify.IsZero(),
 	})
 	return d
 }

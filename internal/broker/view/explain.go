@@ -58,6 +58,9 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*apitypes.S
 	if err := b.closed(ctx, s, detail); err != nil {
 		return nil, err
 	}
+	if err := b.notified(ctx, s); err != nil {
+		return nil, err
+	}
 	switch {
 	case s.Next > 0:
 	case detail.State.Finished():

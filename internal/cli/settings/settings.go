@@ -18,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/internal/readable"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
 // BesideJob is the name of the file next to a job. It begins with a dot, like .tradewindignore, because a job file may
@@ -49,6 +50,8 @@ type Settings struct {
 	// file sets it, so that cheaper jobs start without a question.
 	ConfirmAbove Value[dag.USD]
 	Trusted      bool
+	// Notify is notified of the end of every job of the brokers that the user starts. Only the user's own file sets it.
+	Notify Value[dag.Notify]
 	// Files are the files that may set values, the strongest last, and whether each exists.
 	Files []File
 }
@@ -73,6 +76,16 @@ func UserFile(lookup func(string) string) string {
 	return filepath.Join(dir, "tradewind", "config.yaml")
 }
 
+// Own reads only the user's file.
+func Own(lookup func(string) string) (*Settings, error) {
+	path := UserFile(lookup)
+	if path == "" {
+		return &Settings{}, nil
+	}
+	s, _, err := read(path)
+	return s, err
+}
+
 // Load reads the user's file and the one in a folder of jobs. A *fault.Error names the file, line and column of a
 // fault.
 func Load(lookup func(string) string, folder string) (*Settings, error) {
@@ -83,8 +96,13 @@ func Load(lookup func(string) string, folder string) (*Settings, error) {
 	}
 	replace(&s.ConfirmAbove, own.ConfirmAbove)
 	s.Trusted = own.ConfirmAbove.Set()
+	s.Notify = own.Notify
 	// The file next to a job may be a stranger's: it must not allow more spending than the user does.
 	beside, err := s.add(filepath.Join(folder, BesideJob))
+	if err == nil && beside.Notify.Set() { // nor run commands
+		return nil, fault.New(beside.Notify.Source+": notify is not read from this file",
+			"set it in "+UserFile(lookup)+", or in the job file")
+	}
 	if err == nil && beside.ConfirmAbove.Is <= s.ConfirmAbove.Is {
 		replace(&s.ConfirmAbove, beside.ConfirmAbove)
 	}
@@ -166,6 +184,10 @@ func (s *Settings) parse(path string, body []byte) error {
 		"clouds": func(s *Settings, n *yaml.Node) error {
 			return list(y, n, &s.Clouds, at, dag.CheckCloud)
 		},
+		"notify": func(s *Settings, n *yaml.Node) error {
+			s.Notify.Source = at(n)
+			return native.ReadNotify(y, n, &s.Notify.Is)
+		},
 		"regions": func(s *Settings, n *yaml.Node) error {
 			return list(y, n, &s.Regions, at, dag.CheckPlace)
 		},
@@ -210,10 +232,23 @@ func (s *Settings) Rows() []Row {
 		row("budget", s.Budget, float64(s.Budget.Is), usd(s.Budget.Is), "unlimited"),
 		row("clouds", s.Clouds, s.Clouds.Is, strings.Join(s.Clouds.Is, ", "), "all clouds of the broker"),
 		row("regions", s.Regions, s.Regions.Is, strings.Join(s.Regions.Is, ", "), "all regions"),
+		row("notify", s.Notify, s.Notify.Is, describe(s.Notify.Is), "no one"),
 		row("queue", s.Queue, s.Queue.Is, s.Queue.Is, "default"),
 		{Name: "confirmAbove", Value: float64(s.ConfirmAbove.Is), Source: source(s.ConfirmAbove),
 			Text: usd(s.ConfirmAbove.Is)},
 	}
+}
+
+// describe names the kinds of recipients; the URL of a webhook may contain a secret.
+func describe(n dag.Notify) string {
+	var kinds []string
+	if n.Webhook != "" {
+		kinds = append(kinds, "a webhook")
+	}
+	if n.Command != "" {
+		kinds = append(kinds, "a command")
+	}
+	return strings.Join(append(kinds, n.Email...), ", ")
 }
 
 func row[T any](name string, v Value[T], value any, text, otherwise string) Row {

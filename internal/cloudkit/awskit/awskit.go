@@ -18,10 +18,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/notify"
+	"github.com/tradewind-broker/tradewind/internal/notify/ses"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/check"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/refresh"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/ambient"
 	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
@@ -34,6 +37,9 @@ func Kit() cloudkit.Kit {
 		Name: aws.Name, Title: "Amazon Web Services", Account: account, Open: open, Flags: flags,
 		Ready: func(s cloudkit.Settings, _ cloudkit.Lookup) error {
 			_, err := verifier(s)
+			if s.MailFrom != "" {
+				err = errors.Join(err, dag.CheckAddress(s.MailFrom))
+			}
 			return errors.Join(s.Check(), err)
 		},
 	}
@@ -49,6 +55,8 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 			"not exist; without any, outputs are stored on this computer")
 	f.StringVar(&s.Profile, "profile", "",
 		"profile of the AWS configuration (default: the AWS SDK's default credentials)")
+	f.StringVar(&s.MailFrom, "mail-from", "",
+		"sender of e-mail that jobs ask for, verified in Amazon SES (default: send none)")
 	f.StringVar(&s.Certificates, "certificates", "",
 		"file with the certificates that verify machines (default: those that\nAWS publishes)")
 }
@@ -92,7 +100,12 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 		Log: r.Log, Environment: r.Settings.Environment(), Tags: r.Settings.Tags, Images: r.Settings.Images,
 		InstanceProfile: r.Settings.InstanceProfile, NoPublicAddress: r.Settings.NoPublicAddress,
 	})
+	var mail notify.Mailer
+	if r.Settings.MailFrom != "" {
+		mail = ses.New(sdk, r.Settings.MailFrom)
+	}
 	return &cloudkit.Opened{
+		Mail:  mail,
 		Cloud: c, Data: store(sdk, r.Settings), Checker: &check.Checker{SDK: sdk, Cloud: c, Regions: regions,
 			Deployment: r.Deployment, Buys: true}, Verifier: proofs, Regions: regions,
 		Refresh: cloudkit.Reserving(aws.Name, r.Settings,

@@ -220,6 +220,7 @@ func (r *reader) forJob() yamlfile.Fields[*dag.Job] {
 			func(j *dag.Job) *string { return &j.Announce },
 			yamlfile.Checked(dag.CheckTopic),
 		),
+		"notify": func(j *dag.Job, n *yaml.Node) error { return ReadNotify(y, n, &j.Notify) },
 		"priority": yamlfile.TextField(y, func(j *dag.Job) *int { return &j.Priority }, func(s string) (int, error) {
 			return dag.ParseInt(s, -dag.MaxPriority, dag.MaxPriority)
 		}),

@@ -301,6 +301,16 @@ func buildSchema() object {
 		"outputs":  with(list(output, dag.MaxFiles), "files in $TRADEWIND_OUTPUT that are saved"),
 	})
 
+	address := object{"type": "string", "pattern": dag.Address}
+	notify := record(nil, object{
+		"webhook": object{"type": "string", "pattern": "^https?://", "maxLength": dag.MaxTextBytes,
+			"description": "the URL that the event is posted to"},
+		"command": object{"type": "string", "maxLength": dag.MaxScriptBytes,
+			"description": "a shell command that gets the event on standard input; only on a broker that buys nothing"},
+		"email": object{"oneOf": []any{address, list(address, dag.MaxAddresses)},
+			"description": "one address or several; on a broker that can send e-mail with AWS"},
+	})
+
 	root := record([]string{"apiVersion", "tasks"}, object{
 		"apiVersion":    object{"const": dag.APIVersion},
 		"name":          with(ref("name"), "the name of the job; the name of the file if omitted"),
@@ -312,6 +322,7 @@ func buildSchema() object {
 		"queue":         with(ref("name"), "the queue of the job"),
 		"announce": object{"type": "string", "pattern": dag.Topic,
 			"description": "a topic of Google Cloud Pub/Sub that the end of the job is published to"},
+		"notify":    with(notify, "who is notified when the job ends"),
 		"namespace": with(ref("name"), "the user or team that owns the job, for the policy plugin namespace"),
 		"reference": object{
 			"description": "the machine type on which the times of tasks were measured that name none",

@@ -11,11 +11,32 @@ print(run.wait().state, run.logs("total"))
 from ._endpoint import BrokerNotFound, Endpoint
 from .asynchronous import AsyncClient, AsyncRun
 from .client import Client, Run
-from .errors import BrokerError, JobFailed, TradewindError, Unreachable
+from .errors import BrokerError, Infeasible, JobFailed, TradewindError, Unreachable
 from .function import Returned, task
-from .job import Checkpoint, Input, Job, Output, Placement, Readiness, Resources, Service, Task
+from .job import (
+    After,
+    Array,
+    Checkpoint,
+    From,
+    Gang,
+    Input,
+    Job,
+    Notify,
+    On,
+    Output,
+    Placement,
+    Reaction,
+    Readiness,
+    Repository,
+    Resources,
+    Role,
+    Service,
+    Task,
+)
 
 __all__ = [
+    "After",
+    "Array",
     "AsyncClient",
     "AsyncRun",
     "BrokerError",
@@ -23,14 +44,22 @@ __all__ = [
     "Checkpoint",
     "Client",
     "Endpoint",
+    "From",
+    "Gang",
+    "Infeasible",
     "Input",
     "Job",
     "JobFailed",
+    "Notify",
+    "On",
     "Output",
     "Placement",
+    "Reaction",
     "Readiness",
+    "Repository",
     "Resources",
     "Returned",
+    "Role",
     "Run",
     "Service",
     "Task",

@@ -96,11 +96,30 @@ class _Place:
 
 def _places(job: dict[str, Any]) -> Iterator[_Place]:
     for name, task in job["tasks"].items():
+        _refuse(name, task)
         if path := _path(task.get("workdir")):
             yield _Place(name, "workdir", task, "workdir", path)
+        for role, of in _roles(task):
+            if path := _path(of.get("workdir")):
+                yield _Place(name, f"gang.roles.{role}.workdir", of, "workdir", path)
         for k, given in enumerate(task.get("inputs", ())):
-            if path := _path(given["uri"]):
+            if path := _path(given.get("uri")):
                 yield _Place(name, f"inputs[{k}]", given, "uri", path)
+
+
+def _roles(task: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    gang = task.get("gang")
+    yield from gang["roles"].items() if isinstance(gang, dict) else ()
+
+
+def _refuse(name: str, task: dict[str, Any]) -> None:
+    """Raises an error for what only the command line uploads."""
+    submit = "use `tradewind submit` with the file that job.to_json() returns"
+    for of in (task, *(role for _, role in _roles(task))):
+        if isinstance(of.get("workdir"), dict):
+            raise TradewindError(f"tasks.{name}.workdir: this client does not clone repositories ({submit})")
+    if any("source" in given for given in task.get("inputs", ())):
+        raise TradewindError(f"tasks.{name}.inputs: this client does not upload to a bucket ({submit})")
 
 
 def _path(uri: object) -> str:
@@ -116,7 +135,10 @@ def _outputs(job: dict[str, Any]) -> set[str]:
     """The paths that tasks of the job write to. The job then has their absolute paths."""
     made = set()
     for task in job["tasks"].values():
-        for out in task.get("outputs", ()):
+        outputs = list(task.get("outputs", ()))
+        for _, role in _roles(task):
+            outputs += role.get("outputs", ())
+        for out in outputs:
             uri = out.get("uri", "")
             if path := _path(uri):
                 out["uri"] = path
@@ -149,7 +171,9 @@ def _fit_workdir(tree: Tree, inputs: list[dict[str, Any]]) -> None:
     """Checks that it is a folder, and that no mount hides its content."""
     if tree.single:
         at = os.path.join(tree.dir, tree.name)
-        raise TradewindError(f"{at} is a file, not a folder (name the folder that it is in, or list the file in inputs)")
+        raise TradewindError(
+            f"{at} is a file, not a folder (name the folder that it is in, or list the file in inputs)"
+        )
     for k, given in enumerate(inputs):
         mounted = str(given.get("mount", "no")).lower() not in _COPIED
         if mounted and given.get("path") and (hidden := tree.at(posixpath.normpath(given["path"]))):

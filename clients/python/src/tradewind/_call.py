@@ -15,7 +15,7 @@ from urllib.parse import quote
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from .errors import BrokerError, TradewindError, Unreachable
+from .errors import BrokerError, Infeasible, TradewindError, Unreachable
 from .job import Job
 from .models import JobDetail, JobList, JobUpdate, JobView, PlanView, Problem, Story, Submitted, Why
 
@@ -115,7 +115,17 @@ def plan(job: File, objective: str | None, deadline: str | None, budget: float |
         "budget": None if budget is None else str(budget),
     }
     params = {k: v for k, v in given.items() if v}
-    return Call("POST", "/v1/plans", PlanView, params, {"Content-Type": "application/octet-stream"}, content=body)
+    return _Plan("POST", "/v1/plans", PlanView, params, {"Content-Type": "application/octet-stream"}, content=body)
+
+
+class _Plan(Call[PlanView]):
+    """A plan. Without one, the reason is an error."""
+
+    def read(self, response: httpx.Response) -> PlanView:
+        made = super().read(response)
+        if made.status.value == "infeasible":
+            raise Infeasible(made)
+        return made
 
 
 def unreachable(request: httpx.Request | None, broker: str, why: object) -> Unreachable:

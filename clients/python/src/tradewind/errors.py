@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .models import JobView, Problem
+from .models import JobView, PlanView, Problem
 
 
 class TradewindError(Exception):
@@ -29,6 +29,14 @@ class BrokerError(TradewindError):
     def status(self) -> int:
         """HTTP status code."""
         return self.problem.status
+
+
+class Infeasible(TradewindError):
+    """No plan meets the needs of a job. `plan` has the details."""
+
+    def __init__(self, plan: PlanView) -> None:
+        self.plan = plan
+        super().__init__(f"job {plan.name}: {plan.message or 'there is no plan'}")
 
 
 class JobFailed(TradewindError):

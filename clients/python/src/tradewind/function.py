@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from .job import Task
+from .job import After, Task
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,7 +37,18 @@ RESULT = "result.json"
 _KEY = "$tradewind.task"  # in arguments: the name of the task with the result
 
 _RUNNER = """\
-import json, os
+import __future__, json, linecache, os, sys
+
+_text, _file = "\\n" * (%(line)d - 1) + %(source)r, %(file)r
+linecache.cache[_file] = (len(_text), None, _text.splitlines(True), _file)  # for tracebacks
+exec(compile(_text, _file, "exec", __future__.annotations.compiler_flag))
+
+def _shown(kind, value, trace):
+    while trace and trace.tb_frame.f_code.co_filename == "<stdin>":
+        trace = trace.tb_next
+    sys.__excepthook__(kind, value.with_traceback(trace), trace)
+
+sys.excepthook = _shown
 
 def _passed(value):
     if isinstance(value, dict):
@@ -87,7 +98,7 @@ class TaskFunction(Generic[P, R]):
         return replace(self, settings={**self.settings, "name": name}, _count=itertools.count(1))
 
     def _task(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Returned:
-        after: list[Task] = []
+        after: list[Task | After] = []
 
         def written(value: Any) -> Any:
             if isinstance(value, Returned):
@@ -104,7 +115,8 @@ class TaskFunction(Generic[P, R]):
             arguments = json.dumps([written(args), written(kwargs)])
         except TypeError as err:
             raise TypeError(f"arguments of the task {name!r} go as JSON: {err}") from err
-        text = source(self.local) + "\n\n" + _RUNNER % {"arguments": arguments, "name": self.local.__name__}
+        code = source(self.local)
+        text = _RUNNER % {"arguments": arguments, "name": self.local.__name__, **code}
         end = "TRADEWIND_END_OF_PYTHON"
         settings = {k: v for k, v in self.settings.items() if k != "name"}
         return Returned(name, run=f"exec {self.python} - <<'{end}'\n{text}{end}\n", after=after, **settings)
@@ -126,12 +138,14 @@ def task(function: Callable[P, R] | None = None, /, *, python: str = "python3", 
     return made(function) if function is not None else made
 
 
-def source(function: Callable[..., Any]) -> str:
-    """Returns a function's source without decorators. Raises TypeError if there is none, or if it uses outer
-    variables."""
+def source(function: Callable[..., Any]) -> dict[str, Any]:
+    """Returns a function's source without decorators, with the file and the line where it begins. Raises TypeError if
+    there is none, or if it uses outer variables."""
     name = getattr(function, "__name__", repr(function))
     try:
-        text = textwrap.dedent(inspect.getsource(function))
+        lines, first = inspect.getsourcelines(function)
+        file = inspect.getsourcefile(function) or "<function>"
+        text = textwrap.dedent("".join(lines))
     except (OSError, TypeError) as err:
         raise TypeError(f"{name} has no source that could be sent to a machine: {err}") from err
     tree = ast.parse(text)
@@ -141,6 +155,7 @@ def source(function: Callable[..., Any]) -> str:
     if function.__code__.co_freevars:
         free = ", ".join(function.__code__.co_freevars)
         raise TypeError(f"{name} uses {free} from around it: pass it as an argument")
-    node.decorator_list = []
-    # Annotations are not evaluated on the machine, because their names may not exist there.
-    return "from __future__ import annotations\n\n" + ast.unparse(node)
+    # The machine does not evaluate annotations, because their names may not exist there. It compiles the lines as if
+    # they were in the file, so that a traceback has the user's lines.
+    body = "\n".join(text.splitlines()[node.lineno - 1 :]) + "\n"
+    return {"source": body, "file": file, "line": max(first, 1) + node.lineno - 1}

@@ -20,6 +20,8 @@ def _plain(value: Any) -> Any:
     """Converts a value for the job file. Fields without a value are left out."""
     if isinstance(value, timedelta):
         return f"{value / timedelta(milliseconds=1):.0f}ms"
+    if isinstance(value, Task):
+        return value.name
     if isinstance(value, _Described):
         pairs = ((_camel(f.name), getattr(value, f.name)) for f in fields(value))
         return {name: _plain(v) for name, v in pairs if v is not None and v != ()}
@@ -31,7 +33,7 @@ def _plain(value: Any) -> Any:
 
 
 def _camel(name: str) -> str:
-    head, *rest = name.split("_")
+    head, *rest = name.rstrip("_").split("_")
     return head + "".join("USD" if part == "usd" else part.title() for part in rest)
 
 
@@ -59,6 +61,10 @@ class Resources(_Described):
     max_usd_per_hour: float | None = None
     """The maximum price of one machine with its disk, USD per hour."""
     image: str | None = None
+    burstable: bool | None = None
+    """Also machine types whose CPUs may be busy only for a part of the time."""
+    service: str | None = None
+    """Refused: managed services cannot be bought yet."""
     any_of: Sequence[Resources] = ()
     """Alternatives, cheapest first. The other fields apply to each alternative that does not set them."""
     ordered: Sequence[Resources] = ()
@@ -73,7 +79,36 @@ class Input(_Described):
     """In a bucket, or a local file or folder, which is uploaded when the job is submitted."""
     path: str | None = None
     size: str | None = None
-    mount: str | None = None
+    mount: bool | str | None = None
+    """True mounts it for reading; "write" and "cached" also for writing."""
+    bucket: str | None = None
+    """"make" creates a missing bucket, "temporary" also deletes it when the job has finished."""
+    source: str | None = None
+    """A local path that is uploaded to the URI first; only by `tradewind submit`."""
+
+
+@dataclass(frozen=True)
+class From(_Described):
+    """An input of a task that is an output of another task, which it waits for."""
+
+    from_: Task
+    output: str | None = None
+    """Its name; default all outputs."""
+    each: bool | None = None
+    """Both are arrays: each member reads from the member with its index."""
+
+
+@dataclass(frozen=True)
+class After(_Described):
+    """A task to wait for, with details; for the list `after` of a task."""
+
+    task: Task
+    outputs: Sequence[str] | None = None
+    """The names of the outputs that are read: default all, none if empty."""
+    data: str | None = None
+    """The amount of data that is read, if it differs from the size of the outputs."""
+    each: bool | None = None
+    """Both are arrays: each member waits for the member with its index."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +163,93 @@ class Readiness(_Described):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Array(_Described):
+    """The indexes or values for which a task runs (docs/arrays.md)."""
+
+    from_: int | None = None
+    to: int | None = None
+    step: int | None = None
+    values: Sequence[str | float | bool] = ()
+
+
+@dataclass(frozen=True)
+class Repository(_Described):
+    """A git repository as the working folder of a task; only for `tradewind submit`, which clones it."""
+
+    url: str
+    ref: str | None = None
+
+
+@dataclass(frozen=True)
+class Reaction(_Described):
+    """The reaction to an event of a gang: restartGang, restartRole, abort or complete."""
+
+    action: str
+    exit_codes: Sequence[int] = ()
+    limit: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class On(_Described):
+    """Reactions of a gang, or of a task, to events of its machines (docs/gangs.md)."""
+
+    pod_evicted: str | Reaction | Sequence[Reaction] | None = None
+    pod_failed: str | Reaction | Sequence[Reaction] | None = None
+    task_completed: str | Reaction | Sequence[Reaction] | None = None
+    task_failed: str | Reaction | Sequence[Reaction] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Role(_Described):
+    """A role of a gang. What it does not set, it has from the task."""
+
+    replicas: int | None = None
+    """The number of its machines."""
+    min_available: int | None = None
+    """The number that is enough to start."""
+    min: int | None = None
+    max: int | None = None
+    """Up to this number, further machines join while it runs, and may leave."""
+    run: str | None = None
+    setup: str | None = None
+    resources: Resources | None = None
+    time: Duration | Mapping[str, Duration] | None = None
+    env: Mapping[str, str] | None = None
+    outputs: Sequence[Output] = ()
+    checkpoint: Checkpoint | None = None
+    retries: int | None = None
+    timeout: Duration | None = None
+    workdir: str | Repository | None = None
+    labels: Mapping[str, str] | None = None
+    placement: Sequence[Placement] = ()
+    on: On | None = None
+    login: bool | None = None
+    recorded: Duration | None = None
+    reference: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gang(_Described):
+    """Makes a task a gang of roles that start together or not at all (docs/gangs.md)."""
+
+    roles: Mapping[str, Role]
+    min_available: int | None = None
+    within: str | None = None
+    """zone, region or anywhere."""
+    placement: Sequence[Placement] = ()
+    on: On | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notify(_Described):
+    """Who is notified when the job ends (docs/notifications.md)."""
+
+    webhook: str | None = None
+    command: str | None = None
+    email: str | Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Service(_Described):
     """Keeps a task running until its job is cancelled. Lost replicas are replaced (docs/services.md)."""
 
@@ -135,6 +257,8 @@ class Service(_Described):
     port: int | None = None
     """The port that it listens on; a replica gets it as $PORT."""
     readiness: Readiness | None = None
+    of: str | None = None
+    """Makes the task one replica of this service, instead of replicas."""
 
 
 @dataclass(eq=False)
@@ -142,20 +266,20 @@ class Task:
     """A step of a job. With `a >> b`, b waits for a and finds a's outputs in $TRADEWIND_INPUTS/a."""
 
     name: str
-    run: str
+    run: str = ""
     setup: str | None = None
     resources: Resources | None = None
     time: Duration | Mapping[str, Duration] | None = None
     """The expected run time: one time, or times by accelerator and machine type."""
     nodes: int | None = None
     env: Mapping[str, str] = field(default_factory=dict)
-    inputs: Sequence[Input] = ()
+    inputs: Sequence[Input | From] = ()
     outputs: Sequence[Output] = ()
     checkpoint: Checkpoint | None = None
     retries: int | None = None
     timeout: Duration | None = None
     """Ends an attempt whose setup and run take longer together. It has then failed, and is not tried again."""
-    workdir: str | None = None
+    workdir: str | Repository | None = None
     """A local folder, uploaded when the job is submitted. Its content is the task's working folder."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels that placement rules of other tasks refer to."""
@@ -163,7 +287,35 @@ class Task:
     """Placement rules for its machines."""
     service: Service | None = None
     """Makes it a service: it does not end, and no task may wait for it."""
-    after: list[Task] = field(default_factory=list)
+    after: list[Task | After] = field(default_factory=list)
+    secrets: Sequence[str] | Mapping[str, str] = ()
+    """Names of variables whose values are passed to submit, or references to stored values by name."""
+    gang: str | Gang | None = None
+    """The name of its gang, or the roles of one."""
+    framework: str | None = None
+    """pytorch, tensorflow, mpi, horovod, ray, spark or dask."""
+    role: str | None = None
+    joins: str | None = None
+    """The running gang that it joins."""
+    within: str | None = None
+    """The maximum distance between machines of its gang: zone, region or anywhere."""
+    on: On | None = None
+    array: int | Array | None = None
+    """A number of members, or their indexes or values: the task runs once for each."""
+    matrix: Mapping[str, Sequence[str | float | bool]] = field(default_factory=dict)
+    """A member for each combination of these values."""
+    max_parallel: int | None = None
+    """The maximum number of members that run at the same time."""
+    allow_failures: int | str | None = None
+    """Members that may fail: a number, or a share as "5%"."""
+    share: bool | None = None
+    """Whether it may run on one machine together with other tasks of the job."""
+    login: bool | None = None
+    """Run the scripts in an interactive bash, after ~/.bashrc."""
+    recorded: Duration | None = None
+    """A measured run time, to wait for instead of running a script."""
+    reference: str | None = None
+    """The machine type on which time was measured."""
 
     @overload
     def __rshift__(self, other: Task) -> Task: ...
@@ -180,34 +332,23 @@ class Task:
         return self
 
     def _wait_for(self, other: Task) -> None:
-        if other not in self.after:
+        if other not in self.before():
             self.after.append(other)
+
+    def before(self) -> list[Task]:
+        """The tasks that it waits for: those in after, and those whose outputs are inputs."""
+        named = [a.task if isinstance(a, After) else a for a in self.after]
+        return named + [i.from_ for i in self.inputs if isinstance(i, From)]
 
     def to_dict(self) -> dict[str, Any]:
         """The task as in the job file."""
-        written: dict[str, Any] = {"after": [t.name for t in self.after], "run": self.run}
-        for name in (
-            "setup",
-            "resources",
-            "time",
-            "nodes",
-            "env",
-            "inputs",
-            "outputs",
-            "checkpoint",
-            "retries",
-            "timeout",
-            "workdir",
-            "labels",
-            "placement",
-            "service",
-        ):
-            value = getattr(self, name)
-            if value is not None and value != () and value != {} and value != []:
-                written[name] = _plain(value)
-        if not written["after"]:
-            del written["after"]
-        return written
+        return _fields(self, "name")
+
+
+def _fields(of: Task | Job, *but: str) -> dict[str, Any]:
+    """The fields that have a value, as in the job file."""
+    pairs = ((f.name, getattr(of, f.name)) for f in fields(of) if f.name not in but)
+    return {_camel(name): _plain(v) for name, v in pairs if v is not None and v not in ((), {}, [], "")}
 
 
 @dataclass
@@ -235,6 +376,19 @@ class Job:
     """The maximum wait for a place; default a day, or until the deadline if that is later."""
     keep_on_failure: Duration | None = None
     """How long the machines of a failed task are kept for inspection, within the budget; up to a day."""
+    description: str | None = None
+    namespace: str | None = None
+    """The user or team that owns the job."""
+    on_failure: str | None = None
+    """stop (the default), or continue with the tasks that do not depend on the failed one."""
+    secrets: Sequence[str] | Mapping[str, str] = ()
+    """Secrets of every task; see Task."""
+    reference: str | None = None
+    """The machine type on which the times of tasks were measured."""
+    announce: str | None = None
+    """A topic of Google Cloud Pub/Sub for the end of the job."""
+    notify: Notify | None = None
+    """Who is notified when the job ends."""
 
     def __post_init__(self) -> None:
         tasks = [self.tasks] if isinstance(self.tasks, Task) else self.tasks
@@ -254,7 +408,7 @@ class Job:
                 circle = " >> ".join(p.name for p in [*path[path.index(t) :], t])
                 raise ValueError(f"job {self.name!r}: tasks wait for each other: {circle}")
             path.append(t)
-            for before in t.after:
+            for before in t.before():
                 visit(before)
             path.pop()
             if names.setdefault(t.name, t) is not t:
@@ -267,25 +421,7 @@ class Job:
 
     def to_dict(self) -> dict[str, Any]:
         """The job as in a job file (docs/job-file.md)."""
-        written: dict[str, Any] = {"apiVersion": "tradewind/v1", "name": self.name}
-        for name in (
-            "objective",
-            "deadline",
-            "budget",
-            "queue",
-            "priority",
-            "regions",
-            "infeasible",
-            "patience",
-            "env",
-            "labels",
-            "placement",
-        ):
-            value = getattr(self, name)
-            if value is not None and value != () and value != {} and value != []:
-                written[name] = _plain(value)
-        if self.keep_on_failure is not None:
-            written["keepOnFailure"] = _plain(self.keep_on_failure)
+        written: dict[str, Any] = {"apiVersion": "tradewind/v1", **_fields(self, "tasks")}
         written["tasks"] = {t.name: t.to_dict() for t in self.all_tasks()}
         return written
 
@@ -293,13 +429,14 @@ class Job:
         """The job as a file for `tradewind submit`. Its paths start at the folder of the file."""
         return json.dumps(self.to_dict(), indent=2) + "\n"
 
-    def submit(self, client: Client | None = None) -> Run:
-        """Submits the job with its local files. Without a client, the broker is found like the command line finds
-        it."""
-        return _client(client).submit(self)
+    def submit(self, client: Client | None = None, *, secrets: Mapping[str, str] | None = None) -> Run:
+        """Submits the job with its local files, and the values of its secrets. Without a client, the broker is found
+        like the command line finds it."""
+        return _client(client).submit(self, secrets=secrets)
 
     def plan(self, client: Client | None = None) -> PlanView:
-        """Returns where the job would run and its cost, without running it."""
+        """Returns where the job would run and its cost, without running it. Raises Infeasible with the reason if there
+        is no plan."""
         return _client(client).plan(self)
 
 

@@ -324,7 +324,7 @@ class Entry(BaseModel):
     """
     kind: str
     """
-    submitted, planned, waits, launched, doubted, refused, started, visited, kept, preempted, moved, lost, succeeded, failed, blocked, budget, suspended, resumed, updated, placement, cancelled or finished
+    submitted, planned, waits, launched, doubted, refused, started, visited, kept, preempted, moved, lost, succeeded, failed, blocked, budget, suspended, resumed, updated, placement, cancelled, finished or notified
     """
     task: str | None = None
     """

@@ -364,7 +364,9 @@ func Job() *rapid.Generator[*dag.Job] {
 				"queue",
 				genName(),
 			), Priority: rapid.IntRange(-10, 10).Draw(t, "priority"), Format: dag.Native,
-			Regions:   rapid.SampledFrom([][]string{nil, {"aws"}, {"gcp:europe-west4", "azure"}}).Draw(t, "regions"),
+			Regions: rapid.SampledFrom([][]string{nil, {"aws"}, {"gcp:europe-west4", "azure"}}).Draw(t, "regions"),
+			Notify: rapid.SampledFrom([]dag.Notify{{}, {Webhook: "https://example.org/a?b=c"},
+				{Command: "cat\ntrue", Email: []string{"me@example.org", "a.b+c@example.org"}}}).Draw(t, "notify"),
 			OnFailure: rapid.SampledFrom([]dag.OnFailure{"", dag.StopJob, dag.ContinueJob}).Draw(t, "onFailure"),
 		}
 		for _, name := range rapid.SliceOfNDistinct(genName(), 1, 6, rapid.ID[string]).Draw(t, "names") {

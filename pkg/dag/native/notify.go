@@ -1,0 +1,34 @@
+package native
+
+import (
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// ReadNotify reads who is notified when a job ends. The configuration of a broker has the same fields.
+func ReadNotify(y *yamlfile.Reader, n *yaml.Node, to *dag.Notify) error {
+	address := yamlfile.Checked(dag.CheckAddress)
+	err := yamlfile.ReadFields(y, n, yamlfile.Fields[*dag.Notify]{
+		"webhook": yamlfile.TextField(y, func(n *dag.Notify) *string { return &n.Webhook },
+			yamlfile.Checked(dag.CheckWebhook)),
+		"command": yamlfile.TextField(y, func(n *dag.Notify) *string { return &n.Command },
+			yamlfile.Checked(dag.CheckScript)),
+		"email": func(to *dag.Notify, n *yaml.Node) error {
+			if n.Kind != yaml.SequenceNode { // one address
+				n = &yaml.Node{Kind: yaml.SequenceNode, Line: n.Line, Column: n.Column, Content: []*yaml.Node{n}}
+			}
+			return y.List(n, func(_ int, n *yaml.Node) error {
+				to.Email = append(to.Email, "")
+				last := func(n *dag.Notify) *string { return &n.Email[len(n.Email)-1] }
+				return yamlfile.TextField(y, last, address)(to, n)
+			})
+		},
+	}, to)
+	if err == nil {
+		err = fault.At(yamlfile.PositionOf(n), to.Check())
+	}
+	return err
+}
