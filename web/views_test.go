@@ -26,7 +26,8 @@ func TestTabsHaveAddresses(t *testing.T) {
 		until(`document.querySelector('.attempt-card h3').textContent === 'train, attempt 1'`)
 	b.click(`.attempt-card .row .quiet`).until(at("/tasks/train")).run(chromedp.Reload()).
 		until(`document.querySelector('.detail h3').textContent === 'train'`)
-	b.click(`.detail .quiet`).until(at("/logs/train")).run(chromedp.Reload()).
+	b.click(`.detail .quiet`).until(at("/logs/train")).run(chromedp.NavigateBack()).until(at("/tasks/train")).
+		seen(`.detail`).run(chromedp.NavigateForward()).until(at("/logs/train")).run(chromedp.Reload()).
 		until(`document.querySelector('.log').textContent.includes('epoch 13')`)
 	eval[bool](b, `(() => { const s = document.querySelector('select[aria-label="Attempt"]'); s.value = '1'; return s.dispatchEvent(new Event('change')); })()`)
 	b.until(at("/logs/train/1")).run(chromedp.Reload()).
