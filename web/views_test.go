@@ -82,3 +82,27 @@ func TestFailedJobOpensOnLogOfFailedTask(t *testing.T) {
 	}
 	b.click(`#tab-tasks`).seen(`[data-task]`).run(chromedp.NavigateBack(), chromedp.NavigateBack()).seen(`[data-job]`)
 }
+
+// On a phone the graph is drawn from top to bottom, so that no box is cut off, and the page still scrolls over it. All tabs fit.
+func TestGraphAndTabsFitPhone(t *testing.T) {
+	w := deployed(t)
+	b := open(t, w).as(390, 844, "light")
+	for _, job := range []string{w.Submit(apitest.Training()), w.Submit(apitest.Wide("mosaic", 7)), w.Submit(apitest.Wide("large", 400))} {
+		b.visit("#/jobs/" + job).seen(`.node`)
+		out := eval[[]string](b, `(() => {
+			const within = (el, r) => { const b = el.getBoundingClientRect(); return b.left >= r.left && b.right <= r.right && b.bottom <= r.bottom; };
+			const graph = document.querySelector('.graph').getBoundingClientRect();
+			return [...[...document.querySelectorAll('.node .body')].filter((e) => !within(e, graph)).map((e) => e.parentElement.textContent),
+				...[...document.querySelectorAll('.tabs a')].filter((e) => !within(e, { left: 0, right: 390, bottom: 844 })).map((e) => e.textContent)];
+		})()`)
+		if len(out) > 0 {
+			t.Errorf("%s: cut off are %q", job, out)
+		}
+		if size := eval[float64](b, `document.querySelector('.graph .name').getBoundingClientRect().height`); size < 8 {
+			t.Errorf("%s: its names are %.1f px high", job, size)
+		}
+		if touch := eval[string](b, `getComputedStyle(document.querySelector('.graph')).touchAction`); touch != "pan-y" {
+			t.Errorf("touching the graph allows %q", touch)
+		}
+	}
+}
