@@ -26,7 +26,8 @@ func TestTabsHaveAddresses(t *testing.T) {
 		until(`document.querySelector('.attempt-card h3').textContent === 'train, attempt 1'`)
 	b.click(`.attempt-card .row .quiet`).until(at("/tasks/train")).run(chromedp.Reload()).
 		until(`document.querySelector('.detail h3').textContent === 'train'`)
-	b.click(`.detail .quiet`).until(at("/logs/train")).run(chromedp.Reload()).
+	b.click(`.detail .quiet`).until(at("/logs/train")).run(chromedp.NavigateBack()).until(at("/tasks/train")).
+		seen(`.detail`).run(chromedp.NavigateForward()).until(at("/logs/train")).run(chromedp.Reload()).
 		until(`document.querySelector('.log').textContent.includes('epoch 13')`)
 	eval[bool](b, `(() => { const s = document.querySelector('select[aria-label="Attempt"]'); s.value = '1'; return s.dispatchEvent(new Event('change')); })()`)
 	b.until(at("/logs/train/1")).run(chromedp.Reload()).
@@ -80,4 +81,28 @@ func TestFailedJobOpensOnLogOfFailedTask(t *testing.T) {
 		t.Errorf("above the log it says %q", said)
 	}
 	b.click(`#tab-tasks`).seen(`[data-task]`).run(chromedp.NavigateBack(), chromedp.NavigateBack()).seen(`[data-job]`)
+}
+
+// On a phone the graph is drawn from top to bottom, so that no box is cut off, and the page still scrolls over it. All tabs fit.
+func TestGraphAndTabsFitPhone(t *testing.T) {
+	w := deployed(t)
+	b := open(t, w).as(390, 844, "light")
+	for _, job := range []string{w.Submit(apitest.Training()), w.Submit(apitest.Wide("mosaic", 7)), w.Submit(apitest.Wide("large", 400))} {
+		b.visit("#/jobs/" + job).seen(`.node`)
+		out := eval[[]string](b, `(() => {
+			const within = (el, r) => { const b = el.getBoundingClientRect(); return b.left >= r.left && b.right <= r.right && b.bottom <= r.bottom; };
+			const graph = document.querySelector('.graph').getBoundingClientRect();
+			return [...[...document.querySelectorAll('.node .body')].filter((e) => !within(e, graph)).map((e) => e.parentElement.textContent),
+				...[...document.querySelectorAll('.tabs a')].filter((e) => !within(e, { left: 0, right: 390, bottom: 844 })).map((e) => e.textContent)];
+		})()`)
+		if len(out) > 0 {
+			t.Errorf("%s: cut off are %q", job, out)
+		}
+		if size := eval[float64](b, `document.querySelector('.graph .name').getBoundingClientRect().height`); size < 8 {
+			t.Errorf("%s: its names are %.1f px high", job, size)
+		}
+		if touch := eval[string](b, `getComputedStyle(document.querySelector('.graph')).touchAction`); touch != "pan-y" {
+			t.Errorf("touching the graph allows %q", touch)
+		}
+	}
 }

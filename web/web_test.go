@@ -64,6 +64,7 @@ func TestDAGShowsAndFollowsTaskStates(t *testing.T) {
 	}
 	b.click(`[data-row="2"] .link`).until(`document.querySelector('.detail h3').textContent === 'train' && document.querySelectorAll('.attempts li').length === 2`)
 	b.until(`document.querySelector('.detail').innerText.includes('spot interruption')`)
+	b.until(`document.querySelector('.detail').getBoundingClientRect().left > document.querySelector('.graph').getBoundingClientRect().right`)
 	b.until(`document.querySelectorAll('.detail .compact tbody tr').length > 0`)
 
 	w.Node(job, "train", 1).Report(wire.Report{Event: wire.Succeeded})

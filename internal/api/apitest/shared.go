@@ -13,8 +13,9 @@ import (
 const sharedTook = 24 * time.Minute
 
 // Shared submits a job of five tasks that share two machines. The first machine boots for two minutes, runs three tasks
-// until 18 minutes, and is gone after 20. The second one comes after 12 minutes, and runs one task; the last task waits.
-// The records are written directly, because the planner of a World shares no machines. No task of its queue is admitted.
+// until 18 minutes, and is gone after 20. The second one comes after 12 minutes, and runs one task; the last task
+// waits. The records are written directly, because the planner of a World shares no machines. No task of its queue is
+// admitted.
 func (w *World) Shared() (job string) {
 	w.t.Helper()
 	if err := w.Broker.Users.SetQueue(w.t.Context(), "night", record.QueueSettings{}); err != nil {
