@@ -44,7 +44,7 @@ export function distinct(texts) {
   return texts.map((text, i) => (text === texts[i - 1] ? '' : text));
 }
 
-// Chart draws series over a shared x. Options: label (its name), height, gutter (width of the y axis), span (of time: x are then
+// Chart draws series over a shared x. Options: label (its name, which may change before show), height, gutter (width of the y axis), span (of time: x are then
 // milliseconds) or xText, yText (formatters), yFrom (where the y axis begins, given the lowest value; without it at 0), pick (called with an index when the user chooses a point).
 export class Chart {
   constructor(options) {

@@ -166,7 +166,7 @@ export class Graph {
     const where = place(task.offer);
     const ran = task.attempts > 0 && state !== 'queued';
     const label = `${task.name}: ${state}${where ? `, ${ran ? 'on' : 'planned on'} ${where}` : ''}` +
-      `${machine(task) ? ` on ${machine(task)}` : ''}${task.attempts > 1 ? `, attempt ${task.attempts}` : ''}${task.progress > 0 && state !== 'succeeded' ? `, ${percent(task.progress)} saved` : ''}`;
+      `${machine(task) ? `, ${machine(task)}` : ''}${task.attempts > 1 ? `, attempt ${task.attempts}` : ''}${task.progress > 0 && state !== 'succeeded' ? `, ${percent(task.progress)} saved` : ''}`;
     if (box.label !== label) {
       box.label = label;
       box.el.setAttribute('aria-label', label);

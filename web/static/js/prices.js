@@ -94,7 +94,8 @@ export class Prices {
     const all = groups(shown.map((m, i) => ({ m, i, list: lists[i], top: Math.max(0, ...lists[i].map((p) => p[1])) })));
     while (this.charts.length > all.length) this.charts.pop().close();
     all.forEach((group, k) => {
-      this.charts[k] ??= new Chart({ label: 'Spot prices, US dollars an hour', height: 150, gutter: this.gutter, span: this.span, yText: usd, yFrom: (lo) => 0.8 * lo });
+      this.charts[k] ??= new Chart({ height: 150, gutter: this.gutter, span: this.span, yText: usd, yFrom: (lo) => 0.8 * lo });
+      this.charts[k].o.label = `Spot prices of ${group.map((g) => name(g.m.id)).join(', ')}, US dollars an hour`;
       const { x, ys } = merged(group.map((g) => g.list), this.now);
       this.charts[k].show({ x, series: group.map((g, n) => ({ label: name(g.m.id), colour: colour(g.i), dash: dash(g.i), stepped: true, y: ys[n] })),
         lines: this.bids.checked ? group.flatMap((g) => g.m.bids.slice(0, 200).map((b) => ({ ...b, colour: colour(g.i) }))) : [] });
