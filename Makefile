@@ -35,8 +35,14 @@ build: ## Build bin/tradewind, bin/tradewind-lab (research tools) and bin/tradew
 	$(GO) build -trimpath -tags $(TAGS) -ldflags "$(LDFLAGS)" -o bin/ ./cmd/tradewind ./cmd/tradewind-lab
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/ ./cmd/tradewind-agent
 
+.PHONY: program
+program: #: Build only bin/tradewind, and show the progress
+	@mkdir -p bin
+	@echo "building $(BIN); the first time takes a minute or two"
+	@set -o pipefail; $(GO) build -v -trimpath -tags $(TAGS) -ldflags "$(LDFLAGS)" -o bin/ ./cmd/tradewind 2>&1 | awk -f scripts/progress.awk
+
 .PHONY: run
-run: build ## Plan and run the demonstration: a full zone, a spot interruption, a resumed checkpoint
+run: program ## Plan and run the demonstration: a full zone, a spot interruption, a resumed checkpoint
 	@rm -rf .tradewind/demo
 	./$(BIN) run examples/demo.yaml --scenario examples/demo-scenario.yaml --time-scale 0.002 --state .tradewind/demo
 
@@ -175,10 +181,10 @@ kube-real: kube build #: A job on a real kubelet with containerd and runc; needs
 
 CLIENTS    := $(TOOLS)/clients
 .PHONY: python
-python: #: Build the Python client's wheel into dist/python
+python: #: Build the Python package, with the program for this computer, into dist/python
 	@scripts/clients.sh python
 	@rm -rf dist/python
-	$(CLIENTS)/python/bin/python -m build --no-isolation --wheel --outdir dist/python clients/python
+	scripts/wheel.sh dist/python
 
 .PHONY: python-models
 python-models: #: Generate the Python client's models from internal/api/openapi.json
@@ -301,6 +307,12 @@ $(PEERS)/installed: bench/optimizer/requirements.txt
 release-snapshot: ## Build all files of a release into dist/release: archives, deb, rpm, cask, image, checksums, SBOMs, provenance
 	scripts/release-tools.sh
 	scripts/release.sh
+
+.PHONY: install-check
+install-check: #: Build the packages for this computer and install each into an empty folder: archive, deb, rpm, Homebrew cask, wheel, go install
+	@scripts/clients.sh python
+	scripts/release-tools.sh goreleaser
+	scripts/install-check.sh
 
 .PHONY: lint
 lint: $(LINT) ## Run golangci-lint

@@ -125,8 +125,8 @@ func Post(ctx context.Context, by *http.Client, to string, e events.Event) error
 	return nil
 }
 
-// publicTransport connects only to public addresses, so that a job cannot make its broker call a service of the broker's
-// own network, such as the metadata service of its machine. It checks the address after the name is resolved.
+// publicTransport connects only to public addresses, so that a job cannot make its broker call a service of the
+// broker's own network, such as the metadata service of its machine. It checks the address after the name is resolved.
 var publicTransport = &http.Transport{
 	DialContext: (&net.Dialer{Timeout: webhookWithin, Control: onlyPublic}).DialContext,
 }

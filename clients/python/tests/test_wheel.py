@@ -23,6 +23,9 @@ def test_the_wheel_and_ten_lines(state: Path, tmp_path: Path) -> None:
     if "connection error" in installed.stderr or "Temporary failure" in installed.stderr:
         pytest.skip("the package index cannot be reached")
     assert installed.returncode == 0, installed.stderr
+    version = subprocess.run([str(fresh / "bin" / "tradewind"), "version"], capture_output=True, text=True, check=True)
+    assert version.stdout.startswith("tradewind "), version.stdout
+    assert (fresh / "bin" / "tradewind-agent").stat().st_mode & 0o111
     program = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)[0]
     lines = [line for line in program.splitlines() if line.strip()]
     assert len(lines) <= 10

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -55,10 +56,7 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*apitypes.S
 	if err := b.visits(ctx, s, detail, p.From); err != nil {
 		return nil, err
 	}
-	if err := b.closed(ctx, s, detail); err != nil {
-		return nil, err
-	}
-	if err := b.notified(ctx, s); err != nil {
+	if err := cmp.Or(b.closed(ctx, s, detail), b.notified(ctx, s)); err != nil {
 		return nil, err
 	}
 	switch {

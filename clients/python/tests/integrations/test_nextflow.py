@@ -134,6 +134,13 @@ def test_a_pipeline_on_spot_leaves_what_a_plain_run_leaves(
     assert len(bad_day.tasks()) == TASKS
 
 
+def test_the_example_counts_words(tmp_path: Path, nextflow: Nextflow, genomics: str, state: Path) -> None:
+    found = Endpoint.find(state=state)
+    config = by_tes(found.url + "/ga4gh/tes", str(found.token), genomics)
+    code, log = nextflow.run(tmp_path / "tes", ROOT / "examples" / "recipes" / "nextflow" / "main.nf", config)
+    assert code == 0 and "\na 3\nb 3\nc 3\nof 9\nsea 9\nthe 18\n" in log, log[-3000:]
+
+
 @pytest.fixture
 def bad(tmp_path: Path, nextflow: Nextflow, genomics: str, state: Path) -> Any:
     """Starts a pipeline whose only process fails, on a broker without other failures."""

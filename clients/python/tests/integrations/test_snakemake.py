@@ -40,6 +40,14 @@ def plain(folder: Path, image: str, containers: dict[str, str]) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
+def test_the_example_counts_words(tmp_path: Path) -> None:
+    example = Path(__file__).resolve().parents[4] / "examples" / "recipes" / "snakemake" / "Snakefile"
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(example), "--directory", str(tmp_path)]
+    done = subprocess.run([*command, "--cores", "2"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (tmp_path / "counts.tsv").read_text() == "a 3\nb 3\nc 3\nof 9\nsea 9\nthe 18\n"
+
+
 def test_fifty_jobs_on_spot_leave_what_a_plain_run_leaves(
     tmp_path: Path, genomics: str, s3: str, containers: dict[str, str], bad_day: Any
 ) -> None:
