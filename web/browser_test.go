@@ -170,8 +170,8 @@ func (b *browser) click(selector string) *browser {
 // visit signs in and opens a page.
 func (b *browser) visit(hash string) *browser {
 	b.t.Helper()
-	b.run(chromedp.Navigate(b.url+"/?token="+apitest.Token), chromedp.Navigate(b.url+"/"+hash))
-	return b
+	b.run(chromedp.Navigate(b.url + "/?token=" + apitest.Token)).until(`localStorage.getItem('tradewind-session') !== null`)
+	return b.run(chromedp.Navigate(b.url + "/" + hash))
 }
 
 // eval returns the value of an expression, or of its promise.

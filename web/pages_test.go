@@ -3,7 +3,9 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -83,12 +85,10 @@ func clouds(context.Context) (apitypes.CloudReports, error) {
 	}}, nil
 }
 
-// prove enters the token when the page asks for it.
-func (b *browser) prove() *browser {
-	b.t.Helper()
-	b.seen(`dialog input[type="password"]`)
-	return b.run(chromedp.SendKeys(chromedp.CSS(`dialog input[type="password"]`), b.url+"/?token="+apitest.Token+kb.Enter)).
-		until(`document.querySelector('dialog') === null`)
+// logBytes is an expression for the size of the log of task train.
+func logBytes(job string) string {
+	return `import('/assets/js/api.js').then(({ request }) => request('/v1/jobs/` + job +
+		`/tasks/train/logs')).then((r) => r.arrayBuffer()).then((a) => a.byteLength)`
 }
 
 // write puts a file into the page.
@@ -139,7 +139,7 @@ func TestPlanChooseFromFrontierAndSubmit(t *testing.T) {
 	b.click(`[data-point="0"]`).
 		until(`document.querySelector('.tiles .value')?.innerText !== ` + fmt.Sprintf("%q", dear) + ` && document.querySelector('#plan-deadline').value !== ''`)
 	chosen := eval[string](b, `document.querySelector('#plan-deadline').value`)
-	b.until(`!document.querySelector('.solid.good').hidden`).click(`.solid.good`).prove().
+	b.until(`!document.querySelector('.solid.good').hidden`).click(`.solid.good`).
 		until(`location.hash.startsWith('#/jobs/reads-to-variants')`)
 	l, err := time.ParseDuration(chosen)
 	if err != nil {
@@ -159,7 +159,7 @@ func TestSuspendResumeCancelAndRerunJob(t *testing.T) {
 	job := midway(w)
 	b := open(t, w).visit("#/jobs/" + job).seen(`[data-action="cancel"]`)
 	b.click(`[data-action="suspend"]`).seen(`dialog`)
-	b.click(`dialog .solid`).prove()
+	b.click(`dialog .solid`)
 	b.toasts(`is being suspended`)
 	w.Drain()
 	b.seen(`[data-action="resume"]`).click(`[data-action="resume"]`)
@@ -184,23 +184,37 @@ func TestSuspendResumeCancelAndRerunJob(t *testing.T) {
 	b.until(`location.hash !== '#/jobs/` + job + `' && document.querySelector('.tile .value')?.innerText === '0 of 6'`)
 }
 
-func TestChangesRequireToken(t *testing.T) {
+// A program that a user forwards to another port of this host gets nothing of the session, and neither does a page of it:
+// cookies would go to every port.
+func TestSessionStaysInItsOrigin(t *testing.T) {
 	w := deployed(t)
-	job := midway(w)
-	b := open(t, w).visit("#/jobs/" + job).seen(`[data-action="suspend"]`)
-	b.allowed = []string{"401"}
-	b.click(`[data-action="suspend"]`).seen(`dialog`).click(`dialog .solid`)
-	b.seen(`dialog input[type="password"]`)
-	b.run(chromedp.SendKeys(chromedp.CSS(`dialog input[type="password"]`), "a-token-that-is-wrong"+kb.Enter))
-	b.until(`document.querySelector('dialog')?.innerText.includes('not this broker’s token')`)
-	if d, err := w.Broker.Views.JobView(t.Context(), job); err != nil || !d.Suspended.Since.IsZero() {
-		t.Errorf("the job is %+v, %v", d.Suspended, err)
+	midway(w)
+	b := open(t, w).visit("#/").seen(`main tbody tr`)
+	got := make(chan http.Header, 9)
+	forwarded := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Clone()
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<title>forwarded</title>")
+	}))
+	defer forwarded.Close()
+	b.allowed = []string{"CORS", "Failed to load", "401", "ERR_FAILED", "404"}
+	b.run(chromedp.Navigate(forwarded.URL)).until(`document.title === 'forwarded'`)
+	h := <-got
+	for name, values := range h {
+		if text := strings.Join(values, " "); name == "Cookie" || name == "Authorization" || strings.Contains(strings.ToLower(text), "session") {
+			t.Errorf("another port gets %s: %s", name, text)
+		}
 	}
-	status := eval[int](b, `fetch('/v1/jobs/`+job+`/cancel', { method: 'POST' }).then((r) => r.status)`)
-	b.allowed = append(b.allowed, "403")
-	if status != http.StatusForbidden {
-		t.Errorf("cancelling with only the cookie: status %d", status)
+	if kept := eval[int](b, `localStorage.length`); kept != 0 {
+		t.Errorf("a page of another port sees %d entries", kept)
 	}
+	if status := eval[string](b, `fetch('`+b.url+`/v1/jobs', { credentials: 'include' }).then((r) => String(r.status), () => 'refused')`); status != "refused" {
+		t.Errorf("a page of another port reads jobs: %s", status)
+	}
+	b.run(chromedp.Navigate(b.url + "/")).seen(`main tbody tr`) // the session lasts
+	b.mu.Lock()
+	b.foreign = nil
+	b.mu.Unlock()
 }
 
 func TestMarketsShowForecastAndBids(t *testing.T) {
@@ -235,7 +249,7 @@ func TestCloudsShowHealthQuotasAndBlocks(t *testing.T) {
 			t.Errorf("the clouds lack %q: %s", part, said)
 		}
 	}
-	b.click(`section[aria-label="Failed events"] .after`).seen(`dialog`).click(`dialog .solid`).prove()
+	b.click(`section[aria-label="Failed events"] .after`).seen(`dialog`).click(`dialog .solid`)
 	b.until(`document.querySelector('section[aria-label="Failed events"]').hidden`)
 }
 
@@ -261,7 +275,7 @@ func TestDrainAndResumeQueue(t *testing.T) {
 	}
 	b.click(`button[aria-label="Drain queue research"]`).seen(`dialog`).
 		until("document.querySelector('dialog').innerText.includes('start again from the beginning: " + job + "/" +
-			spec.Tasks[0].Name + ".')").click(`dialog .danger`).prove()
+			spec.Tasks[0].Name + ".')").click(`dialog .danger`)
 	b.until(`document.querySelector('main').innerText.includes('suspended') &&
 		document.querySelector('main').innerText.includes('by dashboard')`)
 	b.click(`button[aria-label="Resume queue research"]`).seen(`button[aria-label="Drain queue research"]`)
@@ -274,7 +288,7 @@ func TestDrainAndUndrainMachine(t *testing.T) {
 	}
 	w.Joins("lab", "gpu-1", wire.PoolCapacity{CPUs: 64, MemoryGiB: 256})
 	b := open(t, w).visit("#/capacity").seen(`button[aria-label="Drain: machine gpu-1"]`)
-	b.click(`button[aria-label="Drain: machine gpu-1"]`).seen(`dialog`).click(`dialog .solid`).prove()
+	b.click(`button[aria-label="Drain: machine gpu-1"]`).seen(`dialog`).click(`dialog .solid`)
 	b.until(`document.querySelector('.pool tbody').innerText.includes('drained')`)
 	b.click(`button[aria-label="Put back to work: machine gpu-1"]`).
 		until(`document.querySelector('.pool tbody').innerText.includes('ready')`)
@@ -287,7 +301,7 @@ func TestSearchLog(t *testing.T) {
 	node.Logged = 73
 	b := open(t, w).visit("#/jobs/" + job + "/logs").
 		until(`document.querySelector('.log').textContent.includes('epoch 13')`)
-	node.Logged = eval[int64](b, `fetch('/v1/jobs/`+job+`/tasks/train/logs').then((r) => r.arrayBuffer()).then((a) => a.byteLength)`)
+	node.Logged = eval[int64](b, logBytes(job))
 	for i := range 40 {
 		node.Print(fmt.Sprintf("step %d loss 1.%03d", i, 999-i))
 	}
@@ -330,8 +344,7 @@ func TestLogReconnects(t *testing.T) {
 		until(`document.querySelector('.log').textContent.includes('epoch 13')`)
 	b.allowed = append(b.allowed, "net::ERR_")
 	status := `document.querySelector('.filters [role=status]').textContent`
-	node.Logged = eval[int64](b, `fetch('/v1/jobs/`+job+
-		`/tasks/train/logs').then((r) => r.arrayBuffer()).then((a) => a.byteLength)`)
+	node.Logged = eval[int64](b, logBytes(job))
 	w.Server.CloseClientConnections()
 	b.until(status + `.startsWith('Connection lost') && document.querySelector('.log').textContent.includes('epoch 13')`)
 	node.Print("epoch 99")

@@ -6,8 +6,7 @@
 // sites, and its content security policy allows nothing else to run. Third-party code is in static/vendor, with its
 // licence.
 //
-// The page reads from the API (internal/api) with the cookie set at sign-in, which allows reading and planning. To
-// change something, it asks the user for the token, and keeps it in memory while the page is open.
+// The page calls the API (internal/api) with the session that it gets at sign-in (internal/api/signin).
 package web
 
 import (

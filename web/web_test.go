@@ -96,7 +96,7 @@ func TestStoryPlansAndLogsAreShown(t *testing.T) {
 		t.Errorf("the log has a terminal's colours: %q", log)
 	}
 	node := w.Node(job, "train", 0)
-	node.Logged = eval[int64](b, `fetch('/v1/jobs/`+job+`/tasks/train/logs').then((r) => r.arrayBuffer()).then((a) => a.byteLength)`)
+	node.Logged = eval[int64](b, logBytes(job))
 	node.Print("epoch 14 loss 1.7708")
 	b.until(`document.querySelector('.log').textContent.includes('epoch 14')`)
 	eval[bool](b, `(() => { const s = document.querySelector('select[aria-label="Task"]'); s.value = '0'; return s.dispatchEvent(new Event('change')); })()`)

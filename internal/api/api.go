@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -84,7 +84,7 @@ type API struct {
 	mux      *http.ServeMux
 	huma     huma.API
 	document func() ([]byte, error) // OpenAPI as JSON, made at the first call
-	user     signin.Token
+	token    atomic.Pointer[signin.Token]
 	hosts    map[string]struct{}
 	feeds    *follow.Feeds
 	heavy    chan struct{}
@@ -94,11 +94,8 @@ type API struct {
 
 // New makes an API. It returns an error if a part of the configuration is missing.
 func New(cfg Config) (*API, error) {
-	switch {
-	case !cfg.Broker.complete(), cfg.Verify == nil, cfg.Logs == nil:
+	if !cfg.Broker.complete() || cfg.Verify == nil || cfg.Logs == nil {
 		return nil, errors.New("api: Broker, Verify and Logs are needed")
-	case len(cfg.Token) < MinTokenBytes:
-		return nil, fmt.Errorf("api: the token has %d bytes, and needs at least %d", len(cfg.Token), MinTokenBytes)
 	}
 	if cfg.Hub == nil {
 		cfg.Hub = NewHub()
@@ -112,9 +109,12 @@ func New(cfg Config) (*API, error) {
 	cfg.Machines = cfg.Machines.complete()
 	closed, stop := context.WithCancel(context.Background())
 	a := &API{
-		cfg: cfg, log: cfg.Log, mux: http.NewServeMux(), user: signin.New(cfg.Token), hosts: knownHosts(cfg.Hosts),
+		cfg: cfg, log: cfg.Log, mux: http.NewServeMux(), hosts: knownHosts(cfg.Hosts),
 		feeds: follow.New(closed, cfg.Broker.JobViews, cfg.Log), heavy: make(chan struct{}, maxHeavy),
 		closed: closed, stop: stop,
+	}
+	if err := a.SetToken(cfg.Token); err != nil {
+		return nil, err
 	}
 	a.routes()
 	return a, nil
@@ -188,7 +188,7 @@ func (a *API) plainRoutes() {
 	a.static("GET /openapi.yaml", "application/openapi+yaml", sync.OnceValues(a.huma.OpenAPI().YAML))
 	if a.cfg.Metrics != nil {
 		a.mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-			if a.admit(w, r, signin.Bearer(r), true) {
+			if a.admit(w, r, signin.Bearer(r)) {
 				a.cfg.Metrics.ServeHTTP(w, r)
 			}
 		})

@@ -20,6 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/api/apitest"
+	"github.com/tradewind-broker/tradewind/internal/api/signin"
 	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -126,50 +127,80 @@ func TestAgentPathsRequireAgentToken(t *testing.T) {
 	}
 }
 
-func TestDashboardCookieIsReadOnly(t *testing.T) {
-	w := apitest.New(t)
-	res := w.Do("GET", "/?token="+apitest.Token, "", http.Header{})
-	if res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/" {
-		t.Fatalf("signing in: %d to %q", res.StatusCode, res.Header.Get("Location"))
+// session signs a browser in with a code. Its requests have the headers of a page of the dashboard.
+func session(t *testing.T, w *apitest.World, code string) http.Header {
+	t.Helper()
+	page := http.Header{"Sec-Fetch-Site": {"same-origin"}}
+	s := answer[signin.Session](t, w.Do("POST", signin.Path, `{"code":"`+code+`"}`, page), http.StatusOK)
+	if left := time.Until(s.Expires); left <= 0 || left > signin.SessionFor || strings.Contains(s.Session, apitest.Token) {
+		t.Errorf("session %+v", s)
 	}
-	cookies := res.Cookies()
-	if len(cookies) != 1 {
-		t.Fatalf("%d cookies", len(cookies))
-	}
-	c := cookies[0]
-	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" {
-		t.Errorf("cookie %+v is not HttpOnly and SameSite=Strict", c)
-	}
-	if strings.Contains(c.Value, apitest.Token) {
-		t.Error("the cookie holds the token")
-	}
-	with := func(more ...string) http.Header {
-		h := http.Header{"Cookie": {c.Name + "=" + c.Value}}
-		for i := 0; i < len(more); i += 2 {
-			h.Set(more[i], more[i+1])
-		}
-		return h
-	}
-	answer[apitypes.JobList](t, w.Do("GET", "/v1/jobs", "", with()), http.StatusOK)
-	answer[apitypes.JobList](t, w.Do("GET", "/v1/jobs", "", with("Sec-Fetch-Site", "same-origin")), http.StatusOK)
-	for _, site := range []string{"cross-site", "same-site"} { // the last one is another port of this host
-		trouble(t, w.Do("GET", "/v1/jobs", "", with("Sec-Fetch-Site", site)), http.StatusUnauthorized)
-	}
-	// Planning changes nothing.
-	plan := w.Do("POST", "/v1/plans?name=train.yaml", trainFile, with("Sec-Fetch-Site", "same-origin"))
-	answer[apitypes.PlanView](t, plan, http.StatusOK)
-	trouble(t, w.Do("POST", "/v1/plans", trainFile, with("Sec-Fetch-Site", "cross-site")), http.StatusUnauthorized)
-	for _, p := range userPaths() {
-		if p[0] != "GET" && p[1] != "/v1/plans" && p[1] != "/v1/frontiers" {
-			trouble(t, w.Do(p[0], p[1], "", with()), http.StatusForbidden)
-		}
-	}
-	trouble(t, w.Do("GET", "/v1/jobs", "", http.Header{
-		"Cookie": {c.Name + "=" + c.Value}, "Authorization": {"Bearer wrong"},
-	}), http.StatusUnauthorized)
+	page.Set("Authorization", "Bearer "+s.Session)
+	return page
 }
 
-func TestWrongTokenInURLRedirectsWithoutCookie(t *testing.T) {
+func TestDashboardGetsSessionForCode(t *testing.T) {
+	w := apitest.New(t)
+	res := w.Do("GET", "/?token="+apitest.Token, "", http.Header{})
+	code, found := strings.CutPrefix(res.Header.Get("Location"), "/#code=")
+	if res.StatusCode != http.StatusSeeOther || !found || len(res.Cookies()) > 0 {
+		t.Fatalf("signing in: %d to %q, %d cookies", res.StatusCode, res.Header.Get("Location"), len(res.Cookies()))
+	}
+	page := session(t, w, code)
+	answer[apitypes.JobList](t, w.Do("GET", "/v1/jobs", "", page), http.StatusOK)
+	if res := w.Do("POST", "/v1/jobs/none/cancel", "", page); res.StatusCode != http.StatusNotFound {
+		t.Errorf("cancelling with a session: %d", res.StatusCode)
+	}
+	for _, site := range []string{"cross-site", "same-site", "none", ""} { // the second is another port of this host
+		other := page.Clone()
+		if other.Set("Sec-Fetch-Site", site); site == "" {
+			other.Del("Sec-Fetch-Site")
+		}
+		trouble(t, w.Do("GET", "/v1/jobs", "", other), http.StatusUnauthorized)
+	}
+	elsewhere := page.Clone()
+	elsewhere.Set("Host", "localhost:8080") // another origin
+	trouble(t, w.Do("GET", "/v1/jobs", "", elsewhere), http.StatusUnauthorized)
+	trouble(t, w.Do("GET", "/v1/jobs", "", http.Header{"Cookie": {"session=" + page.Get("Authorization")}}), http.StatusUnauthorized)
+}
+
+func TestCodeWorksOnce(t *testing.T) {
+	w := apitest.New(t)
+	user := signin.New(apitest.Token)
+	code := user.Code()
+	session(t, w, code)
+	page := http.Header{"Sec-Fetch-Site": {"same-origin"}}
+	for name, body := range map[string]string{
+		"used": `{"code":"` + code + `"}`, "of another token": `{"code":"` + signin.New("another-token-of-a-user").Code() + `"}`,
+		"changed": `{"code":"` + code[:len(code)-2] + `AA"}`, "empty": `{"code":""}`, "none": `{}`, "malformed": `{`,
+		"huge": `{"code":"` + strings.Repeat("A", 1<<12) + `"}`, "the token": `{"code":"` + apitest.Token + `"}`,
+	} {
+		if res := w.Do("POST", signin.Path, body, page); res.StatusCode != http.StatusUnauthorized {
+			t.Errorf("a code that is %s: %d", name, res.StatusCode)
+		}
+	}
+	page.Set("Sec-Fetch-Site", "cross-site")
+	if res := w.Do("POST", signin.Path, `{"code":"`+user.Code()+`"}`, page); res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a code from another site: %d", res.StatusCode)
+	}
+}
+
+func TestNewTokenEndsOldOneAndSessions(t *testing.T) {
+	w := apitest.New(t)
+	page := session(t, w, signin.New(apitest.Token).Code())
+	const replaced = "the-new-token-of-this-broker"
+	if err := w.API.SetToken("short"); err == nil {
+		t.Error("a short token is accepted")
+	}
+	if err := w.API.SetToken(replaced); err != nil {
+		t.Fatal(err)
+	}
+	trouble(t, w.Do("GET", "/v1/jobs", "", page), http.StatusUnauthorized)
+	trouble(t, w.Do("GET", "/v1/jobs", "", bearer(apitest.Token)), http.StatusUnauthorized)
+	answer[apitypes.JobList](t, w.Do("GET", "/v1/jobs", "", bearer(replaced)), http.StatusOK)
+}
+
+func TestWrongTokenInURLSignsNobodyIn(t *testing.T) {
 	w := apitest.New(t)
 	res := w.Do("GET", "/?token=guess", "", http.Header{})
 	if res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/" || len(res.Cookies()) != 0 {

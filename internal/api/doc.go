@@ -13,8 +13,9 @@
 // # Authorisation
 //
 //   - Users send the deployment's token in the Authorization header.
-//   - The dashboard exchanges that token for a cookie, by a request to /?token=…. The cookie is not the token and only
-//     permits reading. Changes need the header, so another site cannot make a browser do them.
+//   - The dashboard exchanges a one-time code for a session (internal/api/signin), which is not the token, and ends
+//     after some hours. It is no cookie: other ports of the host do not get it, and another site cannot make a browser
+//     send it.
 //   - Machines of pools send tokens that name pool and machine. They get them in exchange for a join token, and can
 //     call
 //     two paths.

@@ -15,7 +15,7 @@ import (
 type FrontierFunc func(ctx context.Context, spec *dag.Job, points int) (apitypes.FrontierView, error)
 
 func (a *API) frontierRoutes() {
-	planningRoute(a, huma.Operation{
+	userRoute(a, huma.Operation{
 		OperationID: "frontier", Method: http.MethodPost, Path: "/v1/frontiers", Tags: []string{"jobs"},
 		Summary: "Show how the cost of a job file depends on its deadline", RequestBody: fileRequest(),
 		Description: "The plans that are Pareto-optimal in time and cost, from the fastest to the cheapest. Each " +

@@ -38,7 +38,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Responses are JSON unless an operation says otherwise; there is no content negotiation.
 	r.Header.Del("Accept")
 	if signin.Visits(r) {
-		a.user.ServeHTTP(rec, r)
+		a.user().ServeHTTP(rec, r)
 		return
 	}
 	if h, pattern := a.mux.Handler(r); pattern == "" {
@@ -109,39 +109,38 @@ func (r *recorder) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// users admits requests with the user token; for reading, also those with the dashboard's cookie.
+// users admits requests with the user token or with a session of the dashboard.
 func (a *API) users(ctx huma.Context, next func(huma.Context)) {
-	r, _ := humago.Unwrap(ctx)
-	a.admits(ctx, next, r.Method == http.MethodGet || r.Method == http.MethodHead)
-}
-
-// readers admits requests of operations that change nothing, whatever their method: also with the dashboard's cookie.
-func (a *API) readers(ctx huma.Context, next func(huma.Context)) { a.admits(ctx, next, true) }
-
-func (a *API) admits(ctx huma.Context, next func(huma.Context), reads bool) {
 	r, w := humago.Unwrap(ctx)
 	token := signin.Bearer(r)
 	if _, password, basic := r.BasicAuth(); basic && strings.HasPrefix(r.URL.Path, TESPath+"/") {
 		token = password // TES permits both, and some TES clients support only this
 	}
-	if a.admit(w, r, token, reads) {
+	if a.admit(w, r, token) {
 		next(ctx)
 	}
 }
 
-// admit reports whether a request has the user token or, for reading, the dashboard's cookie. If not, it answers it.
-func (a *API) admit(w http.ResponseWriter, r *http.Request, token string, reads bool) bool {
-	switch {
-	case token != "" && a.user.Matches(token), token == "" && reads && a.user.HasCookie(r):
+// admit reports whether a request has the user token or a session of the dashboard. If not, it answers it.
+func (a *API) admit(w http.ResponseWriter, r *http.Request, token string) bool {
+	if user := a.user(); token != "" && user.Matches(token) || user.HasSession(r) {
 		return true
-	case token == "" && !reads && a.user.HasCookie(r):
-		writeProblem(w,
-			problem(http.StatusForbidden,
-				"the dashboard's cookie only reads; send the token in the Authorization header"))
-	default:
-		unauthorized(w, "the user token is missing or wrong; send Authorization: Bearer TOKEN")
 	}
+	unauthorized(w, "the user token is missing or wrong; send Authorization: Bearer TOKEN")
 	return false
+}
+
+// user checks the credentials of users.
+func (a *API) user() signin.Token { return *a.token.Load() }
+
+// SetToken replaces the token of users. The old one, and all sessions of dashboards, end at once.
+func (a *API) SetToken(token string) error {
+	if len(token) < MinTokenBytes {
+		return fmt.Errorf("api: the token has %d bytes, and needs at least %d", len(token), MinTokenBytes)
+	}
+	user := signin.New(token)
+	a.token.Store(&user)
+	return nil
 }
 
 func unauthorized(w http.ResponseWriter, detail string) {

@@ -15,8 +15,10 @@ func Planning(token string, plan PlanFunc, frontier FrontierFunc) http.Handler {
 	stop() // no stream is served
 	a := &API{
 		cfg: Config{Plan: plan, Frontier: frontier}, log: slog.New(slog.DiscardHandler), mux: http.NewServeMux(),
-		user: signin.New(token), heavy: make(chan struct{}, maxHeavy), closed: closed, stop: stop,
+		heavy: make(chan struct{}, maxHeavy), closed: closed, stop: stop,
 	}
+	user := signin.New(token)
+	a.token.Store(&user)
 	a.huma = newHuma(a.mux)
 	a.planRoute()
 	a.frontierRoutes()

@@ -15,7 +15,7 @@ import (
 )
 
 func (a *API) planRoute() {
-	planningRoute(a, huma.Operation{
+	userRoute(a, huma.Operation{
 		OperationID: "plan", Method: http.MethodPost, Path: "/v1/plans", Tags: []string{"jobs"},
 		Summary: "Plan a job file without running it", RequestBody: fileRequest(),
 		Description: "Plans with the current prices and blocks, and stores nothing. " +

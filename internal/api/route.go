@@ -95,14 +95,6 @@ func userRoute[I, O any](a *API, op huma.Operation, handle func(context.Context,
 	register(a, op, handle)
 }
 
-// planningRoute registers an operation that plans: it changes nothing, although it is a POST.
-func planningRoute[I, O any](a *API, op huma.Operation, handle func(context.Context, *I) (*O, error)) {
-	op.Security = []map[string][]string{{userScheme: {}}}
-	op.Middlewares = huma.Middlewares{a.readers, a.strict}
-	op.RejectUnknownQueryParameters = true
-	register(a, op, handle)
-}
-
 // agentRoute registers an operation for agents.
 func agentRoute[I, O any](a *API, op huma.Operation, handle func(context.Context, *I) (*O, error)) {
 	op.Security = []map[string][]string{{agentScheme: {}}}

@@ -47,6 +47,8 @@ func TestCommandsMatchContract(t *testing.T) {
 tradewind init: run needs time force output
 tradewind run: on away agents cloud objective deadline budget queue env env-file policy scenario seed state catalog max-machines time-scale yes dry-run name cpus memory gpus disk time detach keep-on-failure secret secret-file pack-size pack-files output boot-times
 tradewind config: output
+tradewind token sign-in: state output
+tradewind token rotate: state output
 tradewind up: away dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents boot-within kubernetes-jobs output boot-times
 tradewind cloud list: state output
 tradewind cloud check: endpoint public-url state output
@@ -169,7 +171,7 @@ func TestJSONFieldsAreDocumented(t *testing.T) {
 	for _, v := range []any{
 		planning.PlanResult{}, planning.PlanTask{}, planning.FrontierResult{}, planning.FrontierPoint{}, optimizer.Gap{}, apitypes.Runner{}, RunResult{}, apitypes.JobDetail{}, apitypes.JobView{}, apitypes.TaskView{}, apitypes.PlanHead{}, apitypes.Attempt{},
 		apitypes.JobList{}, apitypes.Story{}, apitypes.Entry{}, apitypes.TaskWhy{}, apitypes.QueueList{}, apitypes.Queue{}, apitypes.DeadLetterList{}, apitypes.DeadLetter{}, apitypes.Redriven{}, planning.SearchResult{}, planning.FoundOffer{}, DoctorResult{}, Check{},
-		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, InitResult{}, about.Result{}, UpResult{}, TopResult{}, TopJob{}, DryRun{}, ConfigResult{}, settings.Row{}, settings.File{}, apitypes.PlanView{}, apitypes.PlanTask{}, deployment.KubernetesDeployment{},
+		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, InitResult{}, about.Result{}, UpResult{}, TokenResult{}, TopResult{}, TopJob{}, DryRun{}, ConfigResult{}, settings.Row{}, settings.File{}, apitypes.PlanView{}, apitypes.PlanTask{}, deployment.KubernetesDeployment{},
 		clouds.CloudList{}, clouds.CloudEntry{}, clouds.CloudForFunctions{}, clouds.CloudCheck{}, clouds.CheckedCloud{}, clouds.PublicCheck{}, driver.Report{}, clouds.CatalogRefresh{}, clouds.RenewedCloud{}, renew.Report{}, renew.Diff{}, renew.Change{},
 		driver.Quota{}, driver.Lack{}, driver.Reserved{}, apitypes.MarketList{}, apitypes.MarketView{}, apitypes.Forecast{}, apitypes.Bid{}, apitypes.UsageView{}, apitypes.QueueUsage{},
 	} {

@@ -67,7 +67,7 @@ func TestUpServesUntilInterrupted(t *testing.T) {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 	var got UpResult
-	if err := json.Unmarshal([]byte(r.out), &got); err != nil || got.State != p.state || !strings.HasSuffix(got.Dashboard, "/?token="+testToken) {
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil || got.State != p.state || !strings.Contains(got.Dashboard, "/#code=") {
 		t.Errorf("%v: %s", err, r.out)
 	}
 	if !strings.Contains(r.err, "also resuming unfinished jobs") {

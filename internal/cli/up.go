@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/url"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
+	"github.com/tradewind-broker/tradewind/internal/api/signin"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
@@ -140,13 +140,13 @@ func (a *app) up(ctx context.Context, o host.Options, jobs *kubeapi.API, output 
 }
 
 func alreadyUp(state string, r host.Running) error {
-	return command.Failed("its dashboard is "+signInURL(r)+
+	return command.Failed("its dashboard is "+r.URL+", and `tradewind token sign-in` prints an address that signs in"+
 		"\nsubmit to it with `tradewind submit FILE`, or use another folder with --state",
 		"a broker is already running for %s (pid %d, %s)", state, r.PID, r.URL)
 }
 
-// signInURL returns the URL that signs a browser in.
-func signInURL(r host.Running) string { return r.URL + "/?token=" + url.QueryEscape(r.Token) }
+// signInURL returns the URL that signs a browser in, once.
+func signInURL(r host.Running) string { return signin.New(r.Token).SignIn(r.URL) }
 
 // announce prints the broker's addresses.
 func (a *app) announce(s *conn, o host.Options, output *command.Choice) error {
@@ -165,6 +165,9 @@ func (a *app) announce(s *conn, o host.Options, output *command.Choice) error {
 		return a.PrintJSON(result)
 	}
 	style := a.Style(a.Out)
+	if command.Terminal(a.Out) == nil { // others may read it later, as in the log of a pod
+		result.Dashboard = result.URL
+	}
 	t := text.Table{Bare: true, Columns: []text.Column{{}, {}}}
 	t.Rows = append(t.Rows,
 		[]text.Cell{{Text: "dashboard", Tone: text.Faint}, {Text: result.Dashboard, Tone: text.Strong}})

@@ -68,6 +68,7 @@ func (h *Host) Serve(ctx context.Context) error {
 			})
 		}
 	}
+	wg.Go(func() { h.watchToken(ctx) })
 	removed := make(chan error, 1)
 	go func() { removed <- h.guard.watch(ctx) }()
 	var err error

@@ -76,12 +76,20 @@ func (s state) secret(name string) ([]byte, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("state folder: %w", err)
 	}
+	text, err := newSecret()
+	if err != nil {
+		return nil, err
+	}
+	return text, s.write(name, append(text, '\n'))
+}
+
+// newSecret returns a new random secret as text.
+func newSecret() ([]byte, error) {
 	raw := make([]byte, secretBytes)
 	if _, err := rand.Read(raw); err != nil {
 		return nil, fmt.Errorf("state folder: %w", err)
 	}
-	text := []byte(hex.EncodeToString(raw))
-	return text, s.write(name, append(text, '\n'))
+	return []byte(hex.EncodeToString(raw)), nil
 }
 
 // write replaces a file atomically.

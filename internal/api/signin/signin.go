@@ -1,34 +1,55 @@
-// Package signin authenticates users of the broker's HTTP servers, by a token in a header or by the cookie that a
-// browser gets for it.
+// Package signin authenticates users of the broker's HTTP servers: by a token in a header, or by the session of a
+// dashboard, which a browser gets for a one-time code.
+//
+// A session is no cookie. Browsers send cookies to every port of a host, and so to a program that a user forwards to
+// another port of 127.0.0.1, which could then read all jobs. The page keeps its session in the storage of its own origin
+// (scheme, host and port), and sends it in the Authorization header.
 package signin
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
-	"encoding/hex"
+	"encoding/binary"
+	"encoding/json"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
+	"time"
 )
 
-// Token checks the credentials of users. The zero value matches nothing.
-//
-// The cookie is derived from the token: browsers send cookies to every port of a host, so a cookie that leaks to
-// another program on the machine must not permit changes. The cookie's name is derived as well, so that two brokers on
-// one host do not overwrite each other's cookie.
+// Token checks the credentials of users. The zero value matches nothing. Codes and sessions are derived from the token,
+// so they end when the token is replaced.
 type Token struct {
-	sum        [sha256.Size]byte
-	cookieName string
-	cookie     string
+	sum           [sha256.Size]byte
+	code, session []byte // keys
+	used          *usedCodes
+	now           func() time.Time
+}
+
+// How long a code and a session are valid.
+const (
+	CodeFor    = 10 * time.Minute
+	SessionFor = 12 * time.Hour
+)
+
+// Path is where the page exchanges a code for a session: POST {"code": …} -> Session.
+const Path = "/signin"
+
+// Session is the answer to a code.
+type Session struct {
+	Session string    `json:"session"`
+	Expires time.Time `json:"expires"`
 }
 
 // New returns the check for a token.
 func New(token string) Token {
 	return Token{
-		sum:        sha256.Sum256([]byte(token)),
-		cookieName: "tradewind_" + hex.EncodeToString(derive(token, "dashboard cookie name"))[:12],
-		cookie:     base64.RawURLEncoding.EncodeToString(derive(token, "dashboard cookie")),
+		sum: sha256.Sum256([]byte(token)), code: derive(token, "dashboard code"),
+		session: derive(token, "dashboard session"), used: &usedCodes{until: map[string]time.Time{}}, now: time.Now,
 	}
 }
 
@@ -44,16 +65,94 @@ func (t Token) Matches(token string) bool {
 	return subtle.ConstantTimeCompare(sum[:], t.sum[:]) == 1
 }
 
-// HasCookie reports whether a request has the dashboard's cookie and comes from the dashboard. It rejects requests that
-// the browser marks as coming from another site.
-func (t Token) HasCookie(r *http.Request) bool {
-	switch r.Header.Get("Sec-Fetch-Site") {
-	case "", "same-origin", "none":
-	default:
+// Code returns a new one-time code. Every holder of the token can make codes.
+func (t Token) Code() string {
+	nonce := make([]byte, 12)
+	_, _ = rand.Read(nonce) // never fails
+	return seal(t.code, t.now().Add(CodeFor), nonce, "")
+}
+
+// SignIn returns the address that signs a browser in once, at a server.
+func (t Token) SignIn(server string) string { return server + "/#code=" + t.Code() }
+
+// redeem reports whether a code is valid and was not used before.
+func (t Token) redeem(code string) bool {
+	until, ok := t.open(t.code, code, "")
+	return ok && t.used.add(code, until, t.now())
+}
+
+// HasSession reports whether a request has a session of the dashboard of the host that it names, and comes from that
+// dashboard.
+func (t Token) HasSession(r *http.Request) bool {
+	if t.session == nil || !fromPage(r) {
 		return false
 	}
-	c, err := r.Cookie(t.cookieName)
-	return err == nil && subtle.ConstantTimeCompare([]byte(c.Value), []byte(t.cookie)) == 1
+	_, ok := t.open(t.session, Bearer(r), r.Host)
+	return ok
+}
+
+// fromPage reports whether a request comes from a page of the same origin. Browsers say so in Sec-Fetch-Site, except to
+// a server without TLS that is not on this computer.
+func fromPage(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "same-origin" || site == "" && r.TLS == nil && !isLoopback(r.Host)
+}
+
+func isLoopback(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
+}
+
+// seal returns a text that is valid until a time, for a host.
+func seal(key []byte, until time.Time, nonce []byte, host string) string {
+	payload := append(binary.BigEndian.AppendUint64(nil, uint64(until.Unix())), nonce...) //nolint:gosec // after 1970
+	return base64.RawURLEncoding.EncodeToString(append(payload, sign(key, payload, host)...))
+}
+
+// macBytes is the size of a signature.
+const macBytes = 16
+
+func sign(key, payload []byte, host string) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write(payload)
+	mac.Write([]byte(host))
+	return mac.Sum(nil)[:macBytes]
+}
+
+// open returns until when a text that seal made is valid.
+func (t Token) open(key []byte, text, host string) (until time.Time, ok bool) {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(raw) < 8+macBytes || key == nil {
+		return until, false
+	}
+	payload, mac := raw[:len(raw)-macBytes], raw[len(raw)-macBytes:]
+	until = time.Unix(int64(binary.BigEndian.Uint64(payload)), 0) //nolint:gosec // it is signed
+	return until, subtle.ConstantTimeCompare(mac, sign(key, payload, host)) == 1 && t.now().Before(until)
+}
+
+// usedCodes are the codes that were used, until they expire.
+type usedCodes struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+// add notes a code. It returns false if it was used before.
+func (u *usedCodes) add(code string, until, now time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for old, end := range u.until {
+		if !now.Before(end) {
+			delete(u.until, old)
+		}
+	}
+	if _, used := u.until[code]; used {
+		return false
+	}
+	u.until[code] = until
+	return true
 }
 
 // Bearer returns the token of a request's Authorization header, or "".
@@ -65,22 +164,38 @@ func Bearer(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// Visits reports whether a request is for /?token=…, which ServeHTTP answers.
+// Visits reports whether a request is for /?token=… or Path, which ServeHTTP answers.
 func Visits(r *http.Request) bool {
-	return r.URL.Path == "/" && r.Method == http.MethodGet && r.URL.Query().Has("token")
+	return r.URL.Path == "/" && r.Method == http.MethodGet && r.URL.Query().Has("token") ||
+		r.URL.Path == Path && r.Method == http.MethodPost
 }
 
-// ServeHTTP handles /?token=…. It sets the cookie if the token is right. In any case it redirects, so that the token
+// maxCode is the maximum size of the body of a request with a code.
+const maxCode = 1 << 10
+
+// ServeHTTP exchanges a code for a session. It also redirects /?token=… to an address with a code, so that the token
 // disappears from the address bar and the history. With a wrong token, the dashboard explains how to sign in.
 func (t Token) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if t.Matches(r.URL.Query().Get("token")) {
-		http.SetCookie(w, &http.Cookie{ //nolint:gosec // with Secure it would not be sent over loopback HTTP, which must work
-			Name: t.cookieName, Value: t.cookie, Path: "/",
-			HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
-		})
-	}
 	w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+	if r.URL.Path != Path {
+		to := "/"
+		if t.Matches(r.URL.Query().Get("token")) {
+			to = t.SignIn("")
+		}
+		http.Redirect(w, r, to, http.StatusSeeOther)
+		return
+	}
+	var body struct {
+		Code string `json:"code"`
+	}
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCode)).Decode(&body)
+	if err != nil || !fromPage(r) || !t.redeem(body.Code) {
+		http.Error(w, "the code is wrong, was used, or is older than ten minutes", http.StatusUnauthorized)
+		return
+	}
+	until := t.now().Add(SessionFor)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(Session{seal(t.session, until, nil, r.Host), until.UTC().Truncate(time.Second)})
 }
 
 // Secure sets the headers of every response. A page may set its own policy.

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/api"
+	"github.com/tradewind-broker/tradewind/internal/api/signin"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/pkg/client"
@@ -33,8 +34,8 @@ func Command(a *command.App, brokers Brokers) *cobra.Command {
 		Long: "Listens on a loopback port of this computer and prints an address to open in a browser. It shows the same\n" +
 			"pages as `tradewind up`, for the chosen broker. Requests to a deployment on AWS are signed with your\n" +
 			"credentials. If the broker makes no plans for job files that are not submitted, this command makes them\n" +
-			"with list prices. The token in the address is that of $" + EnvToken + ", or a new one\n" +
-			"that is valid until the command ends. Ctrl-C stops it; jobs continue.",
+			"with list prices. The address signs in one browser, within ten minutes. $" + EnvToken + "\n" +
+			"sets a token for programs; otherwise a new one is valid until the command ends. Ctrl-C stops it; jobs continue.",
 		Example: "  tradewind dashboard --endpoint https://abc123.execute-api.us-east-1.amazonaws.com\n" +
 			"  tradewind dashboard --endpoint kubernetes://prod/tradewind --port 8001",
 		Args: command.Args(0, 0),
@@ -80,15 +81,11 @@ func serve(ctx context.Context, a *command.App, b Broker, where string, port int
 	if err != nil {
 		return err
 	}
-	d := Proxy{Broker: b, Token: token, Pages: pages, Plans: plans}
+	d := Proxy{Broker: b, User: signin.New(token), Pages: pages, Plans: plans}
 	return loopback.Serve(ctx, port, d.Handler(), func(address string) error {
 		return a.Printf(
-			"dashboard of %s\n  url    http://%s/?token=%s\n  plans  %s\n\nCtrl-C stops it; jobs continue.\n",
-			where,
-			address,
-			token,
-			says,
-		)
+			"dashboard of %s\n  url    %s\n  plans  %s\n\nThe address signs in one browser, within ten minutes. Ctrl-C stops the dashboard; jobs continue.\n",
+			where, d.User.SignIn("http://"+address), says)
 	})
 }
 

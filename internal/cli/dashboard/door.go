@@ -36,14 +36,14 @@ type Broker interface {
 // Proxy is the server. It only answers requests for loopback host names.
 type Proxy struct {
 	Broker Broker
-	Token  string       // token of its users
+	User   signin.Token // of its users
 	Pages  http.Handler // of the dashboard
 	Plans  http.Handler // makes plans if the broker does not: see api.Planning
 }
 
 // Handler returns the server's handler.
 func (d Proxy) Handler() http.Handler {
-	user := signin.New(d.Token)
+	user := d.User
 	asked := http.NewServeMux()
 	asked.HandleFunc("GET /v1/jobs/{id}/events", d.events)
 	asked.HandleFunc("GET /v1/jobs/{id}/tasks/{task}/logs", d.log)
@@ -52,7 +52,7 @@ func (d Proxy) Handler() http.Handler {
 	asked.HandleFunc("/v1/", d.pass)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		signin.Secure(w.Header())
-		token, reads := signin.Bearer(r), r.Method == http.MethodGet || r.Method == http.MethodHead
+		token := signin.Bearer(r)
 		switch {
 		case !isLoopbackHost(r.Host):
 			loopback.Refuse(w, http.StatusMisdirectedRequest, "this server does not answer for that host name")
@@ -62,14 +62,11 @@ func (d Proxy) Handler() http.Handler {
 			d.Pages.ServeHTTP(w, r)
 		case !isUserPath(r.URL.EscapedPath()):
 			loopback.Refuse(w, http.StatusNotFound, "not found")
-		case token != "" && user.Matches(token), token == "" && reads && user.HasCookie(r):
+		case token != "" && user.Matches(token), user.HasSession(r):
 			asked.ServeHTTP(w, r)
-		case token == "" && user.HasCookie(r):
-			loopback.Refuse(w, http.StatusForbidden,
-				"the dashboard's cookie only allows reading; send the token in the Authorization header")
 		default:
 			loopback.Refuse(w, http.StatusUnauthorized,
-				"the token is missing or wrong: use the one that `tradewind dashboard` printed")
+				"sign in with the address that `tradewind dashboard` printed")
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/api/apitest"
+	"github.com/tradewind-broker/tradewind/internal/api/signin"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/dashboard"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
@@ -62,8 +63,8 @@ func functions(t *testing.T, w *apitest.World) *client.Client {
 
 type door struct {
 	*testing.T
-	url    string
-	cookie *http.Cookie
+	url     string
+	session string
 }
 
 func opened(t *testing.T, b dashboard.Broker) door {
@@ -75,14 +76,15 @@ func opened(t *testing.T, b dashboard.Broker) door {
 	plans := api.Planning(token, func(_ context.Context, spec *dag.Job) (*record.Plan, error) {
 		return &record.Plan{Status: record.PlanInfeasible, Message: "planned here: " + spec.Name}, nil
 	}, nil)
-	s := httptest.NewServer(dashboard.Proxy{Broker: b, Token: token, Pages: pages, Plans: plans}.Handler())
+	user := signin.New(token)
+	s := httptest.NewServer(dashboard.Proxy{Broker: b, User: user, Pages: pages, Plans: plans}.Handler())
 	t.Cleanup(s.Close)
 	d := door{T: t, url: s.URL}
-	res := d.ask(http.MethodGet, "/?token="+token, "", nil)
-	if res.StatusCode != http.StatusSeeOther || len(res.Cookies()) != 1 {
-		t.Fatalf("signing in: %s", res.Status)
+	var got signin.Session
+	if err := json.Unmarshal([]byte(d.text(d.ask(http.MethodPost, signin.Path, `{"code":"`+user.Code()+`"}`, nil))), &got); err != nil {
+		t.Fatal(err)
 	}
-	d.cookie = res.Cookies()[0]
+	d.session = got.Session
 	return d
 }
 
@@ -94,8 +96,9 @@ func (d door) ask(method, path, body string, set func(*http.Request)) *http.Resp
 	if err != nil {
 		d.Fatal(err)
 	}
-	if d.cookie != nil {
-		r.AddCookie(d.cookie)
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	if d.session != "" {
+		r.Header.Set("Authorization", "Bearer "+d.session)
 	}
 	if set != nil {
 		set(r)
@@ -119,7 +122,6 @@ func (d door) text(res *http.Response) string {
 
 func bears(r *http.Request) {
 	r.Header.Set("Authorization", "Bearer "+token)
-	r.Header.Del("Cookie")
 }
 
 // TestEventsAreStreamed: one stream to the page joins many short responses.
@@ -233,13 +235,13 @@ func TestRequiresSignIn(t *testing.T) {
 		set          func(*http.Request)
 		status       int
 	}{
-		"the page needs nothing":      {"GET", "/", func(r *http.Request) { r.Header.Del("Cookie") }, 200},
-		"its parts need nothing":      {"GET", "/assets/js/main.js", func(r *http.Request) { r.Header.Del("Cookie") }, 200},
-		"the cookie reads":            {"GET", "/v1/jobs", nil, 200},
-		"no cookie":                   {"GET", "/v1/jobs", func(r *http.Request) { r.Header.Del("Cookie") }, 401},
+		"the page needs nothing":      {"GET", "/", func(r *http.Request) { r.Header.Del("Authorization") }, 200},
+		"its parts need nothing":      {"GET", "/assets/js/main.js", func(r *http.Request) { r.Header.Del("Authorization") }, 200},
+		"the session reads":           {"GET", "/v1/jobs", nil, 200},
+		"no session":                  {"GET", "/v1/jobs", func(r *http.Request) { r.Header.Del("Authorization") }, 401},
 		"another page's request":      {"GET", "/v1/jobs", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 401},
-		"the cookie changes nothing":  {"POST", "/v1/jobs/" + job + "/cancel", nil, 403},
-		"the token does":              {"POST", "/v1/jobs/" + job + "/cancel", bears, 202},
+		"the session changes":         {"POST", "/v1/jobs/" + job + "/cancel", nil, 202},
+		"the token does, too":         {"POST", "/v1/jobs/" + job + "/cancel", bears, 202},
 		"a wrong token":               {"GET", "/v1/jobs", func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }, 401},
 		"another host's name":         {"GET", "/v1/jobs", func(r *http.Request) { r.Host = "evil.example.org" }, 421},
 		"agents' calls":               {"GET", "/v1/agent/work", bears, 404},

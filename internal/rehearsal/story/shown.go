@@ -3,14 +3,16 @@ package story
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/cookiejar"
 	"os/exec"
 	"regexp"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/api/signin"
 )
 
 // shown is a running job that is followed in a browser by `tradewind dashboard`.
@@ -21,7 +23,7 @@ type shown struct {
 	log     *bufio.Scanner
 }
 
-var signInURL = regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?token=\S+`)
+var signInURL = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/#code=(\S+)`)
 
 // show opens the dashboard of the deployment, signs in, and follows a job and the log of one of its tasks, like the
 // page. The streams end when the task does, although no answer of a function lasts that long.
@@ -37,22 +39,26 @@ func (s *Story) show(ctx context.Context, id, task string) (*shown, error) {
 		return nil, err
 	}
 	lines := bufio.NewScanner(out)
-	var url string
-	for url == "" && lines.Scan() {
-		url = signInURL.FindString(lines.Text())
+	var found []string
+	for found == nil && lines.Scan() {
+		found = signInURL.FindStringSubmatch(lines.Text())
 	}
-	if url == "" {
+	if found == nil {
 		v.close()
 		return nil, errors.New("the dashboard has printed no address")
 	}
-	jar, _ := cookiejar.New(nil) // it cannot fail
-	browser := &http.Client{Jar: jar}
-	open := func(path string) (*bufio.Scanner, error) {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody)
+	base, session := found[1], signin.Session{}
+	send := func(method, path, body string) (*http.Response, error) {
+		r, err := http.NewRequestWithContext(ctx, method, base+path, strings.NewReader(body))
 		if err != nil {
 			return nil, err
 		}
-		res, err := browser.Do(r) //nolint:bodyclose // it ends with the context
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		r.Header.Set("Authorization", "Bearer "+session.Session)
+		return http.DefaultClient.Do(r)
+	}
+	open := func(path string) (*bufio.Scanner, error) {
+		res, err := send(http.MethodGet, path, "") //nolint:bodyclose // it ends with the context
 		if err == nil && res.StatusCode != http.StatusOK {
 			err = fmt.Errorf("%s: %s", path, res.Status)
 		}
@@ -61,16 +67,22 @@ func (s *Story) show(ctx context.Context, id, task string) (*shown, error) {
 		}
 		return bufio.NewScanner(res.Body), nil
 	}
-	base, _, _ := strings.Cut(url, "/?")
-	page, err := open(url)
+	page, err := open("/")
 	if err == nil {
 		err = reads(page, "<title>")
 	}
 	if err == nil {
-		v.events, err = open(base + "/v1/jobs/" + id + "/events")
+		var res *http.Response
+		if res, err = send(http.MethodPost, signin.Path, `{"code":"`+found[2]+`"}`); err == nil {
+			err = json.NewDecoder(res.Body).Decode(&session)
+			_ = res.Body.Close() // only read
+		}
 	}
 	if err == nil {
-		v.log, err = open(base + "/v1/jobs/" + id + "/tasks/" + task + "/logs?follow=true")
+		v.events, err = open("/v1/jobs/" + id + "/events")
+	}
+	if err == nil {
+		v.log, err = open("/v1/jobs/" + id + "/tasks/" + task + "/logs?follow=true")
 	}
 	if err == nil {
 		err = errors.Join(reads(v.events, "event: job"), reads(v.log, waitingMasked))

@@ -1,10 +1,10 @@
 // Actions on jobs, queues and machines. Actions that stop or destroy work ask for confirmation first.
 
-import { h, say } from './dom.js';
+import { h } from './dom.js';
 import { get, parts, path } from './api.js';
 import { ask } from './dialog.js';
 import { isOver } from './format.js';
-import { Unsent, key, send } from './send.js';
+import { key, send } from './send.js';
 import { toast } from './toast.js';
 
 // act asks for confirmation, sends the request and reports the result. It returns the response, or undefined if the user declined.
@@ -16,8 +16,7 @@ async function act({ question, request, done, then }) {
     then?.(answer);
     return answer;
   } catch (err) {
-    if (err instanceof Unsent) say(err.message);
-    else toast(err.message, true);
+    toast(err.message, true);
     return undefined;
   }
 }

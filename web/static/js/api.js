@@ -1,7 +1,8 @@
-// Reading from the API with the session cookie. Requests that change something are in send.js.
+// Requests to the API with the session, and reading. Requests that change something are in send.js.
 
 import { isOver } from './format.js';
 import { Machines } from './lanes.js';
+import { session } from './session.js';
 
 // Problem is an error response of the API.
 export class Problem extends Error {
@@ -12,9 +13,14 @@ export class Problem extends Error {
   }
 }
 
+// request sends a request with the session.
+export function request(path, options = {}) {
+  return fetch(path, { ...options, headers: { Accept: 'application/json', ...options.headers, Authorization: `Bearer ${session() ?? ''}` } });
+}
+
 // get reads JSON.
 export async function get(path, signal) {
-  return answer(await fetch(path, { signal, headers: { Accept: 'application/json' } }));
+  return answer(await request(path, { signal }));
 }
 
 // answer returns the JSON of a response, or throws the Problem that it describes.
@@ -113,51 +119,74 @@ export class Job {
   }
 }
 
+const AGAIN = 2000; // ms until a stream that was cut off is opened again
 const HIDDEN = 20000; // ms after which a hidden page closes its stream: a browser has only six connections for each host
 
 // follow opens a job's stream. It calls update with each update, state with 'live', 'lost' or 'over', and fail with an error when
 // it stops retrying. It returns a function that closes the stream.
 export function follow(id, { update, state, fail }) {
-  let source;
+  let reading; // AbortController of the open stream
   let timer;
   let over = false;
   let last = '';
-  const open = () => {
-    source = new EventSource(`${path('jobs', id)}/events?after=${encodeURIComponent(last)}`);
-    source.addEventListener('open', () => state('live'));
-    source.addEventListener('job', (e) => {
-      last = e.lastEventId;
-      update(JSON.parse(e.data));
-    });
-    source.addEventListener('end', () => {
-      over = true;
-      source.close();
-      state('over');
-    });
-    source.addEventListener('error', async () => {
-      if (over) return;
-      state('lost');
-      if (source.readyState !== EventSource.CLOSED) return; // the browser reconnects automatically
-      try {
-        await get(`${path('jobs', id)}?limit=1`); // gets the error that an EventSource does not report
-        fail(new Error('The stream was cut off. Load the page again.'));
-      } catch (err) {
+  const stop = () => { over = true; };
+  const heard = ({ event, id: number, data }) => {
+    if (number) last = number;
+    if (event === 'job') update(JSON.parse(data));
+    if (event !== 'end') return;
+    stop();
+    state('over');
+  };
+  const open = async () => {
+    const mine = new AbortController();
+    reading = mine;
+    try {
+      const res = await request(`${path('jobs', id)}/events?after=${encodeURIComponent(last)}`, { signal: mine.signal });
+      if (!res.ok) await answer(res);
+      state('live');
+      await messages(res.body, heard);
+    } catch (err) {
+      if (err instanceof Problem && !over) {
+        stop();
         fail(err);
       }
-    });
+    }
+    if (over || mine.signal.aborted) return;
+    state('lost');
+    timer = setTimeout(open, AGAIN);
   };
   const seen = () => {
     clearTimeout(timer);
     if (over) return;
-    if (document.hidden) timer = setTimeout(() => source.close(), HIDDEN);
-    else if (source.readyState === EventSource.CLOSED) open();
+    if (document.hidden) timer = setTimeout(() => reading.abort(), HIDDEN);
+    else if (reading.signal.aborted) open();
   };
   open();
   document.addEventListener('visibilitychange', seen);
   return () => {
-    over = true;
+    stop();
     clearTimeout(timer);
-    source.close();
+    reading.abort();
     document.removeEventListener('visibilitychange', seen);
   };
+}
+
+// messages reads server-sent events until the response ends. An EventSource cannot send the session.
+async function messages(body, heard) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const blocks = (rest + value).split('\n\n');
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const message = { event: 'message', id: '', data: '' };
+      for (const line of block.split('\n')) {
+        const [, name, text] = line.match(/^(\w+): ?(.*)$/) ?? [];
+        if (name) message[name] = text;
+      }
+      heard(message);
+    }
+  }
 }

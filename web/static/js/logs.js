@@ -2,7 +2,7 @@
 
 import { h, set } from './dom.js';
 import { warning } from './tasks.js';
-import { Problem, path } from './api.js';
+import { Problem, path, request } from './api.js';
 import { Find } from './find.js';
 import { count, culprit, failure, stateOf, unstarted } from './format.js';
 
@@ -165,7 +165,7 @@ export class Logs {
     if (!again) set(this.status, 'Loading…');
     const query = new URLSearchParams({ follow: 'true', attempt: this.attempt.value || '0', rank: this.rank.value || '0', tail: String(TAIL) });
     try {
-      const res = await fetch(`${path('jobs', this.job.view.id, 'tasks', this.task.value, 'logs')}?${query}`, { signal: mine.signal });
+      const res = await request(`${path('jobs', this.job.view.id, 'tasks', this.task.value, 'logs')}?${query}`, { signal: mine.signal });
       if (!res.ok) throw new Problem(res.status, await res.json().catch(() => ({})));
       this.clear();
       set(this.status, 'Following');

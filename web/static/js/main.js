@@ -9,6 +9,7 @@ import { JobsPage } from './jobs.js';
 import { listen } from './keys.js';
 import { MarketsPage } from './markets.js';
 import { PlanPage } from './plan.js';
+import { signIn } from './session.js';
 
 const PAGES = { jobs: JobsPage, plan: PlanPage, capacity: CapacityPage, markets: MarketsPage, clouds: CloudsPage };
 const root = document.getElementById('main');
@@ -28,8 +29,8 @@ function fail(err) {
   page = undefined;
   live('off');
   if (err.status === 401) {
-    root.replaceChildren(notice('Sign in', h('p', {}, 'Open the address that contains the token, once in each browser. The broker prints it when it starts:'),
-      code('tradewind up'), h('p', { class: 'muted' }, 'If the broker is already running, the same command prints its address.')));
+    root.replaceChildren(notice('Sign in', h('p', {}, 'Open the address that this command prints. It signs in one browser, for twelve hours:'),
+      code('tradewind token sign-in'), h('p', { class: 'muted' }, 'The command tradewind dashboard prints one, too, when it starts.')));
   } else if (err.status === 404) {
     root.replaceChildren(notice('Not found', h('p', {}, err.message), h('p', {}, h('a', { href: '#/' }, 'All jobs'))));
   } else {
@@ -64,7 +65,15 @@ function route() {
   window.scrollTo(0, 0);
 }
 
+// begin signs in with the code in the address, if there is one, and shows the page.
+async function begin() {
+  await signIn();
+  key = undefined;
+  route();
+}
+
 window.addEventListener('hashchange', () => {
+  if (location.hash.startsWith('#code=')) return void begin();
   const before = key;
   route();
   if (key !== before) root.focus({ preventScroll: true });
@@ -75,5 +84,5 @@ document.querySelector('.skip').addEventListener('click', (e) => {
   root.focus();
 });
 listen();
-route();
+begin();
 get('/healthz').then((info) => set(document.getElementById('version'), `Tradewind ${info.version ?? ''}`), () => {});

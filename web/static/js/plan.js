@@ -4,10 +4,12 @@ import { h, hold, say, set } from './dom.js';
 import { serving } from './format.js';
 import { Frontier } from './frontier.js';
 import { Source } from './source.js';
-import { Unsent, key, plan, send } from './send.js';
+import { key, send } from './send.js';
 import { figures, shares, table } from './planview.js';
 import { toast } from './toast.js';
 import { warning } from './tasks.js';
+
+const FILE = { 'Content-Type': 'application/octet-stream' };
 
 export class PlanPage {
   constructor(root, _id, _tab, { live }) {
@@ -72,7 +74,7 @@ export class PlanPage {
     this.submit.hidden = true;
     set(this.status, 'Planning…');
     try {
-      const p = await plan(`/v1/plans?${this.query()}`, body);
+      const p = await send('POST', `/v1/plans?${this.query()}`, body, FILE);
       if (this.closed || mine !== this.asked) return;
       this.show(p);
       if (fresh && !serving(p.tasks).length) this.front(body); // a service never ends, so there is no deadline to choose
@@ -89,7 +91,7 @@ export class PlanPage {
     this.frontier.chosen = undefined;
     const q = new URLSearchParams({ name: this.source.name.value });
     try {
-      const front = await plan(`/v1/frontiers?${q}`, body);
+      const front = await send('POST', `/v1/frontiers?${q}`, body, FILE);
       if (!this.closed && file === this.file) this.frontier.show(front);
     } catch (err) {
       if (file === this.file) this.frontier.fail(err);
@@ -113,15 +115,14 @@ export class PlanPage {
     set(this.status, '');
     this.frontier.clear();
     this.result.replaceChildren();
-    if (err instanceof Unsent) set(this.status, err.message);
-    else this.source.fail(err);
+    this.source.fail(err);
   }
 
   async hand() {
     const release = hold(this.submit);
     this.key ??= key();
     try {
-      const job = await send('POST', `/v1/dags?${this.query()}`, this.source.body(), { 'Content-Type': 'application/octet-stream', 'Idempotency-Key': `${this.key} ${this.asked}` });
+      const job = await send('POST', `/v1/dags?${this.query()}`, this.source.body(), { ...FILE, 'Idempotency-Key': `${this.key} ${this.asked}` });
       toast(`${job.name} is submitted`);
       location.hash = `#/jobs/${encodeURIComponent(job.id)}`;
     } catch (err) {

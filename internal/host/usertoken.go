@@ -1,0 +1,55 @@
+package host
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/host/running"
+)
+
+// tokenEvery is how often a broker looks for a new user token in its state folder.
+const tokenEvery = time.Second
+
+// RotateToken replaces the user token of a state folder and returns the new one. A broker that runs there accepts only
+// the new token within a few seconds; sessions of its dashboard end. The tokens of agents and machines stay valid.
+func RotateToken(dir string) (string, error) {
+	s := state(dir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	text, err := newSecret()
+	if err != nil {
+		return "", err
+	}
+	return string(text), s.write(running.TokenFile, append(text, '\n'))
+}
+
+// watchToken makes the API use the token in the state folder, whenever it changes.
+func (h *Host) watchToken(ctx context.Context) {
+	tick := time.NewTicker(tokenEvery)
+	defer tick.Stop()
+	last := h.token
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		body, err := os.ReadFile(h.state.path(running.TokenFile))
+		if err != nil {
+			continue // the guard of the state folder reports that it was removed
+		}
+		token := strings.TrimSpace(string(body))
+		if token == last {
+			continue
+		}
+		if err := h.api.SetToken(token); err != nil {
+			h.log.Error("the user token was replaced by one that is not valid, and stays as it was", "err", err)
+		} else {
+			h.log.Info("the user token was replaced")
+		}
+		last = token
+	}
+}
