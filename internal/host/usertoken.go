@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -16,8 +17,8 @@ const tokenEvery = time.Second
 // the new token within a few seconds; sessions of its dashboard end. The tokens of agents and machines stay valid.
 func RotateToken(dir string) (string, error) {
 	s := state(dir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
+	if _, err := os.Stat(s.path(running.TokenFile)); err != nil {
+		return "", fmt.Errorf("no broker has run in %s: %w", dir, err)
 	}
 	text, err := newSecret()
 	if err != nil {
