@@ -30,9 +30,9 @@ func (t *attempt) linger(ctx context.Context, failed wire.Report) wire.Report {
 	return wire.Report{Event: wire.Stopped}
 }
 
-// stay reports the success of a node whose scripts have left processes running, at once, and keeps these until all nodes
-// of the attempt have ended: a Ray worker, for example, serves the program of another node. It returns the report that
-// is still to be sent.
+// stay reports the success of a node at once if its scripts have left processes running, and keeps these until all
+// nodes of the attempt have ended: a Ray worker, for example, serves the program of another node. It returns the report
+// that is still to be sent.
 func (t *attempt) stay(ctx context.Context, succeeded wire.Report) wire.Report {
 	if len(t.left) == 0 {
 		return succeeded

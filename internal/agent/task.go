@@ -204,7 +204,8 @@ func (s *script) Terminate(grace time.Duration) {
 	}()
 }
 
-// end waits until the script and all processes that it started have ended. It returns an *exitError for an exit code other than 0.
+// end waits until the script and all processes that it started have ended. It returns an *exitError for an exit code
+// other than 0.
 func (s *script) end() error {
 	exit, err := s.Wait()
 	if errors.Is(s.End(), proc.ErrLost) &&

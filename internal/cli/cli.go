@@ -146,7 +146,8 @@ func (a *app) root() *cobra.Command {
 		clouds.Command(a.App, a.kits, a.brokers.Find, a.remoteBrokers(), a.logger),
 		deployment.Command(a.App, cloudkit.Names(a.kits)), a.queueCommand(),
 		a.poolCommand(),
-		a.dlqCommand(), a.tokenCommand(), dashboard.Command(a.App, a.dashboardBrokers(enabled)), tesproxy.Command(a.App, a.tesBrokers()),
+		a.dlqCommand(), a.tokenCommand(), dashboard.Command(a.App, a.dashboardBrokers(enabled)),
+		tesproxy.Command(a.App, a.tesBrokers()),
 		DoctorCommand(a.App, a.brokers.Find, clouds.Checking(a.App, a.kits, a.brokers.Find, a.logger),
 			cloudkit.Names(a.kits)), about.Version(a.App, root.Name()),
 		about.Upgrade(a.App))

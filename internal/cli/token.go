@@ -51,7 +51,8 @@ func (a *app) tokenSignInCommand() *cobra.Command {
 			return err
 		}
 		if !found {
-			return command.Failed("`tradewind up` starts one and prints such an address", "no broker runs for %s", absolute(state))
+			return command.Failed("`tradewind up` starts one and prints such an address", "no broker runs for %s",
+				absolute(state))
 		}
 		result := TokenResult{URL: signInURL(r), Expires: a.Now().Add(signin.CodeFor).UTC().Truncate(time.Second)}
 		if output.JSON() {
@@ -103,7 +104,8 @@ func (a *app) rotateToken(ctx context.Context, state string, output *command.Cho
 	if !found {
 		return a.Printf("the token in %s is replaced; no broker runs there\n", state)
 	}
-	return a.Printf("the broker accepts only the new token now, which is in %s/token; browsers sign in again with `tradewind token sign-in`\n", state)
+	return a.Printf("the broker accepts only the new token now, which is in %s/token; browsers sign in again with "+
+		"`tradewind token sign-in`\n", state)
 }
 
 // How long and how often untilAccepted tries.

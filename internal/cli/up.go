@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/api/signin"
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"

@@ -195,10 +195,10 @@ func (n *node) handleWork(work wire.Work, c class, again time.Duration) {
 func (n *node) begin() {
 	w := n.w
 	took := w.duration(n.claims.Cluster)
-	w.after(min(took, firstPiece), func() { n.report(byEvents, wire.Started, took > firstPiece) })
+	w.after(min(took, firstPiece), func() { n.report(wire.Started, took > firstPiece) })
 	w.after(took, func() {
 		n.done = true
-		n.report(byEvents, wire.Succeeded, true)
+		n.report(wire.Succeeded, true)
 		if n.on != nil {
 			w.after(exitTime, n.on.sync)
 		}
@@ -206,8 +206,8 @@ func (n *node) begin() {
 }
 
 // report sends an event, and optionally a piece of the log.
-func (n *node) report(c class, e wire.Event, log bool) {
-	n.w.withClass(c, func() {
+func (n *node) report(e wire.Event, log bool) {
+	n.w.withClass(byEvents, func() {
 		n.w.call(func(b *broker.Broker) error {
 			if log {
 				if err := n.print(); err != nil {

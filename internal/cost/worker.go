@@ -18,7 +18,7 @@ type worker struct {
 
 // beginWorker makes a machine a worker.
 func (n *node) beginWorker(place wire.Worker) {
-	n.report(byEvents, wire.Started, false)
+	n.report(wire.Started, false)
 	m := &worker{node: n, claims: wire.PoolClaims{Pool: place.Pool, Machine: place.Machine, Joined: n.w.now},
 		report: wire.PoolReport{Type: place.Type, Capacity: place.Capacity}}
 	m.sync()
@@ -106,8 +106,8 @@ func (m *worker) obey(orders wire.PoolOrders) {
 
 // end reports that the worker has left its pool.
 func (m *worker) end() {
-	m.node.done = true
-	m.node.report(byEvents, wire.Succeeded, false)
+	m.done = true
+	m.node.report(wire.Succeeded, false)
 }
 
 // agent names the agent in the pool's orders.

@@ -143,7 +143,8 @@ func (a app) simulate(ctx context.Context, o *chaosOptions, boots *hardware.Boot
 	var told time.Time
 	played, total := 0, int(o.seeds.to-o.seeds.from) //nolint:gosec // small numbers
 	report, err = sim.Chaos(ctx, o.seeds.from, o.seeds.to, sim.ChaosOptions{
-		Options: sim.Options{Jobs: o.jobs, Keep: o.history, Boots: boots, Mail: o.mail, Older: o.older}, StopAfter: maxViolations,
+		Options:   sim.Options{Jobs: o.jobs, Keep: o.history, Boots: boots, Mail: o.mail, Older: o.older},
+		StopAfter: maxViolations,
 	}, func(r sim.Result) {
 		played++
 		if total == 1 {

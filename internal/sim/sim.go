@@ -74,8 +74,8 @@ func (o Options) committed(seed uint64) map[string]int {
 	return drawn.Committed(r, o.Break == breaks.Overcommitted)
 }
 
-// shareOlder is the fraction of worlds in which every record passes through a broker of an older version, which makes it several times slower. Other injected
-// bugs change the text of records, which that broker writes in another order.
+// shareOlder is the fraction of worlds in which every record passes through a broker of an older version, which makes
+// them several times slower. Other injected bugs change the text of records, which that broker writes in another order.
 const shareOlder = 0.04
 
 func (o Options) olderVersion(seed uint64) bool {

@@ -2,8 +2,8 @@
 // dashboard, which a browser gets for a one-time code.
 //
 // A session is no cookie. Browsers send cookies to every port of a host, and so to a program that a user forwards to
-// another port of 127.0.0.1, which could then read all jobs. The page keeps its session in the storage of its own origin
-// (scheme, host and port), and sends it in the Authorization header.
+// another port of 127.0.0.1, which could then read all jobs. The page keeps its session in the storage of its own
+// origin (scheme, host and port), and sends it in the Authorization header.
 package signin
 
 import (

@@ -213,9 +213,9 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for f := range fieldsIn(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case name == "-":
-		case name == "":
+		switch name {
+		case "-":
+		case "":
 			fields[strings.ToLower(f.Name)] = f.Type
 		default:
 			fields[strings.ToLower(name)] = f.Type
@@ -254,7 +254,8 @@ func fieldsIn(t reflect.Type) func(yield func(reflect.StructField) bool) {
 func isLeaf(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	for _, own := range []reflect.Type{
-		reflect.TypeFor[jsonv2.Marshaler](), reflect.TypeFor[jsonv2.MarshalerTo](), reflect.TypeFor[encoding.TextMarshaler](),
+		reflect.TypeFor[jsonv2.Marshaler](), reflect.TypeFor[jsonv2.MarshalerTo](),
+		reflect.TypeFor[encoding.TextMarshaler](),
 	} {
 		if p.Implements(own) {
 			return true

@@ -35,7 +35,8 @@ func Command(a *command.App, brokers Brokers) *cobra.Command {
 			"pages as `tradewind up`, for the chosen broker. Requests to a deployment on AWS are signed with your\n" +
 			"credentials. If the broker makes no plans for job files that are not submitted, this command makes them\n" +
 			"with list prices. The address signs in one browser, within ten minutes. $" + EnvToken + "\n" +
-			"sets a token for programs; otherwise a new one is valid until the command ends. Ctrl-C stops it; jobs continue.",
+			"sets a token for programs; otherwise a new one is valid until the command ends. Ctrl-C stops it; jobs\n" +
+			"continue.",
 		Example: "  tradewind dashboard --endpoint https://abc123.execute-api.us-east-1.amazonaws.com\n" +
 			"  tradewind dashboard --endpoint kubernetes://prod/tradewind --port 8001",
 		Args: command.Args(0, 0),
@@ -84,7 +85,8 @@ func serve(ctx context.Context, a *command.App, b Broker, where string, port int
 	d := Proxy{Broker: b, User: signin.New(token), Pages: pages, Plans: plans}
 	return loopback.Serve(ctx, port, d.Handler(), func(address string) error {
 		return a.Printf(
-			"dashboard of %s\n  url    %s\n  plans  %s\n\nThe address signs in one browser, within ten minutes. Ctrl-C stops the dashboard; jobs continue.\n",
+			"dashboard of %s\n  url    %s\n  plans  %s\n\nThe address signs in one browser, within ten minutes. "+
+				"Ctrl-C stops the dashboard; jobs continue.\n",
 			where, d.User.SignIn("http://"+address), says)
 	})
 }
