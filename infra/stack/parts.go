@@ -81,6 +81,14 @@ func equals(key string, value ...string) map[string]interface{} {
 	return map[string]interface{}{"StringEquals": map[string]interface{}{key: value}}
 }
 
+// all is the condition that every value of a key with several values matches one of some values. ForAllValues also holds
+// for a request without the key, which Null rejects (IAM User Guide, "Multivalued context keys").
+func all(operator, key string, values ...string) map[string]interface{} {
+	return map[string]interface{}{
+		"ForAllValues:" + operator: map[string]interface{}{key: values}, "Null": map[string]interface{}{key: "false"},
+	}
+}
+
 // arn returns the ARN of a resource in this account and region.
 func (d *deployment) arn(service, resource string) string {
 	return *d.stack.FormatArn(&awscdk.ArnComponents{

@@ -84,9 +84,7 @@ func (d *deployment) relay() {
 	d.roles[fnRelay].AddToPolicy(allowIf("Outbox",
 		[]string{"dynamodb:Query", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem",
 			"dynamodb:BatchWriteItem"},
-		map[string]interface{}{
-			"ForAllValues:StringLike": map[string]interface{}{"dynamodb:LeadingKeys": []string{"outbox#*"}}},
-		*d.table.TableArn()))
+		all("StringLike", "dynamodb:LeadingKeys", "outbox#*"), *d.table.TableArn()))
 	d.grantPublish(fnRelay)
 }
 
@@ -243,10 +241,9 @@ func (d *deployment) grantLaunch(fn string) {
 		}}, d.anyRegion("ec2", mine, "instance/*"), d.anyRegion("ec2", mine, "volume/*"),
 		d.anyRegion("ec2", mine, "spot-instances-request/*")))
 	// Machines of a cluster get their rank tags after launch: RunInstances gives all of them the same tags.
-	role.AddToPolicy(allowIf("TagRank", []string{"ec2:CreateTags"}, map[string]interface{}{
-		"StringEquals":              map[string]interface{}{"aws:ResourceTag/" + TagDeployment: d.Name},
-		"ForAllValues:StringEquals": map[string]interface{}{"aws:TagKeys": []string{tagRank}},
-	}, d.anyRegion("ec2", mine, "instance/*")))
+	ranks := all("StringEquals", "aws:TagKeys", tagRank)
+	ranks["StringEquals"] = map[string]interface{}{"aws:ResourceTag/" + TagDeployment: d.Name}
+	role.AddToPolicy(allowIf("TagRank", []string{"ec2:CreateTags"}, ranks, d.anyRegion("ec2", mine, "instance/*")))
 	d.grantSecurityGroups(role)
 	// EC2 creates its service-linked role for spot at an account's first spot request, if the caller has this right.
 	role.AddToPolicy(allowIf("SpotRole", []string{"iam:CreateServiceLinkedRole"},
@@ -282,13 +279,10 @@ func (d *deployment) grantClouds() {
 			}
 		}
 		d.roles[fn].AddToPolicy(allowIf("Ended", []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem"},
-			map[string]interface{}{"ForAllValues:StringLike": map[string]interface{}{
-				"dynamodb:LeadingKeys": []string{"grave#" + name + "#*"}}},
-			*d.table.TableArn()))
+			all("StringLike", "dynamodb:LeadingKeys", "grave#"+name+"#*"), *d.table.TableArn()))
 		if name == "azure" { // AWS signs the function's identity for Azure, for this audience
 			d.roles[fn].AddToPolicy(allowIf("SayWho", []string{"sts:GetWebIdentityToken"},
-				map[string]interface{}{"ForAllValues:StringEquals": map[string]interface{}{
-					"sts:IdentityTokenAudience": []string{"api://AzureADTokenExchange"}}}, "*"))
+				all("StringEquals", "sts:IdentityTokenAudience", "api://AzureADTokenExchange"), "*"))
 		}
 		if pushes(d.Clouds[name]) { // its function verifies notices that are pushed to the API
 			d.grant(fnAPI, "Pushed", []string{"lambda:InvokeFunction"}, *d.functions[fn].FunctionArn())

@@ -191,7 +191,7 @@ func TestMachineRightsRequireDeploymentTag(t *testing.T) {
 					}
 				}
 			case "ec2:CreateTags":
-				if string(c) == `{"ForAllValues:StringEquals":{"aws:TagKeys":["tradewind:rank"]},"StringEquals":{"aws:ResourceTag/tradewind:deployment":"tradewind"}}` {
+				if string(c) == `{"ForAllValues:StringEquals":{"aws:TagKeys":["tradewind:rank"]},"Null":{"aws:TagKeys":"false"},"StringEquals":{"aws:ResourceTag/tradewind:deployment":"tradewind"}}` {
 					tagsRanks = strings.HasSuffix(s.resources[0], ":instance/*") && len(s.resources) == 1
 					continue
 				}
@@ -523,5 +523,27 @@ func TestRemovedCheckpointsAreNotKeptAsVersions(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// ForAllValues holds for a request without the key, so each such condition needs a Null condition for the key.
+func TestConditionsOnAllValuesRequireTheKey(t *testing.T) {
+	d := synthesise(t, clouds(t, map[string]string{"azure": "subscription=s,regions=eastus", "lambda": "regions=us-east-1"}))["tradewind"]
+	n := 0
+	for _, s := range d.statements() {
+		null, _ := s.condition["Null"].(map[string]any)
+		for name, keys := range s.condition {
+			if !strings.HasPrefix(name, "ForAllValues:") {
+				continue
+			}
+			for key := range keys.(map[string]any) {
+				if n++; null[key] != "false" {
+					t.Errorf("%s: %s %s also holds without the key", s.role, name, key)
+				}
+			}
+		}
+	}
+	if n < 4 {
+		t.Errorf("%d such conditions were found", n)
 	}
 }
