@@ -269,3 +269,10 @@ func TestGlyphsDependOnLocale(t *testing.T) {
 		}
 	}
 }
+
+func TestHelpFitsOneScreen(t *testing.T) {
+	p := newProgram(t)
+	if lines := strings.Count(p.run("--help").out, "\n"); lines > 24 || lines < 12 {
+		t.Errorf("the help has %d lines, and a terminal 24", lines)
+	}
+}

@@ -9,18 +9,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// rootHelp prints the help of the whole program on one screen: the most common commands with a line each, and the names
-// of the others.
+// rootHelp prints the help of the whole program on a screen of 24 lines: the most common commands with a line each, and
+// the names of the others.
 func rootHelp(w io.Writer, root *cobra.Command) error {
 	var b strings.Builder
-	b.WriteString(root.Long + "\n\nUsage:\n  tradewind COMMAND [flags]\n\nExamples:\n" + root.Example + "\n")
+	b.WriteString(root.Short +
+		"\n\n  tradewind run job.yaml    # plan, run and follow a DAG, simulated on this computer\n\n")
 	common := map[string][]string{
-		groupWork:    {"run", "submit", "status", "top", "logs", "explain", "cancel", "shell"},
-		groupPlan:    {"plan", "catalog", "convert"},
-		groupOperate: {"up", "config", "deploy", "cloud", "queue", "pool", "doctor"},
+		groupWork:    {"run", "submit", "status", "logs", "explain", "cancel"},
+		groupPlan:    {"plan", "catalog"},
+		groupOperate: {"up", "cloud", "deploy", "queue"},
 	}
 	for _, g := range root.Groups() {
-		fmt.Fprintf(&b, "\n%s\n", g.Title)
+		fmt.Fprintf(&b, "%s\n", g.Title)
 		var others []string
 		for _, c := range root.Commands() {
 			if c.GroupID == g.ID && !c.Hidden && !slices.Contains(common[g.ID], c.Name()) {
@@ -36,8 +37,7 @@ func rootHelp(w io.Writer, root *cobra.Command) error {
 		}
 		fmt.Fprintf(&b, "  also: %s\n", strings.Join(others, ", "))
 	}
-	b.WriteString("\n`tradewind COMMAND --help` explains a command. --verbose logs what the broker does, --log-format json as JSON.\n" +
-		"--version prints the version. `completion` prints the code for shell completion.\n")
+	b.WriteString("\n`tradewind COMMAND --help` explains a command, with examples; `completion` is for your shell.\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
