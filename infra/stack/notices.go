@@ -15,7 +15,8 @@ func newNotices(app awscdk.App, cfg Config, region string) awscdk.Stack {
 	name := cfg.Name + "-notices-" + region
 	s := awscdk.NewStack(app, &name, &awscdk.StackProps{
 		StackName: &name, Env: &awscdk.Environment{Account: &cfg.Account, Region: &region},
-		Description: jsii.String("Tradewind: stores task outputs in this region and forwards its spot notices to " + cfg.Region),
+		Description:           jsii.String("Tradewind: stores task outputs in this region and forwards its spot notices to " + cfg.Region),
+		TerminationProtection: jsii.Bool(cfg.KeepData), // its bucket has outputs of tasks
 		Synthesizer: awscdk.NewCliCredentialsStackSynthesizer(&awscdk.CliCredentialsStackSynthesizerProps{
 			FileAssetsBucketName: jsii.String(AssetBucket), BucketPrefix: jsii.String("lambda/"),
 		}),

@@ -547,3 +547,38 @@ func TestConditionsOnAllValuesRequireTheKey(t *testing.T) {
 		t.Errorf("%d such conditions were found", n)
 	}
 }
+
+// A stack with data cannot be deleted by accident. `tradewind deploy aws --destroy` removes the protection first.
+func TestStacksAreProtectedIfDataIsKept(t *testing.T) {
+	for _, keep := range []bool{true, false} {
+		out := ""
+		synthesise(t, func(c *Config) {
+			c.Account, c.Region, c.Regions, c.KeepData, out = "123456789012", "us-east-1", []string{"eu-west-1"}, keep, c.Out
+		})
+		body, err := os.ReadFile(filepath.Join(out, "manifest.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var manifest struct {
+			Artifacts map[string]struct {
+				Type       string
+				Properties struct{ TerminationProtection bool }
+			}
+		}
+		if err := json.Unmarshal(body, &manifest); err != nil {
+			t.Fatal(err)
+		}
+		stacks := 0
+		for name, a := range manifest.Artifacts {
+			if a.Type != "aws:cloudformation:stack" {
+				continue
+			}
+			if stacks++; a.Properties.TerminationProtection != keep {
+				t.Errorf("data is kept: %v; %s is protected: %v", keep, name, a.Properties.TerminationProtection)
+			}
+		}
+		if stacks != 2 {
+			t.Errorf("%d stacks", stacks)
+		}
+	}
+}
