@@ -48,6 +48,7 @@ type box struct {
 // letter is a call of an agent.
 type letter struct {
 	box     *box
+	from    *machine
 	number  int
 	id      int
 	below   int // lowest number whose answer the agent needs
@@ -75,6 +76,7 @@ const (
 	mailSweep   = time.Minute
 	mailKeep    = 5 * time.Minute
 	mailFirst   = 3 * time.Second // a broker that is back reads letters before it does anything else
+	callsMost   = 3               // of an agent at once
 	slotsFirst  = 16
 	slotsMore   = 32
 )
@@ -137,7 +139,8 @@ func (p *postOffice) isAway() bool  { return p.w.Now.Before(p.away) }
 
 func (l *letter) name() string { return fmt.Sprintf("%s/%d", l.box.m.ID, l.number) }
 
-// write returns the letter of a new call, or nil if the agent has no URL for it.
+// write returns the letter of a new call, or nil if the agent has no URL for it. That may happen only on a worker whose
+// tasks make many calls at once: their agents share its URLs, and wait for more until the broker has answered.
 func (p *postOffice) write(m *machine, got any, body func(context.Context, *broker.Broker) error) *letter {
 	b := p.boxes[m.ID]
 	if b == nil {
@@ -147,11 +150,19 @@ func (p *postOffice) write(m *machine, got any, body func(context.Context, *brok
 	}
 	b.pending = slices.DeleteFunc(b.pending, func(l *letter) bool { return l.taken })
 	if b.next > b.have {
-		p.w.Violatef(check.InvMail, "%s has no URL for another letter: %d are without an answer", m.ID, len(b.pending))
+		p.w.Count("a call waits for a URL")
+		callers := map[*machine]bool{}
+		for _, l := range b.pending {
+			callers[l.from] = true
+		}
+		if len(b.pending) < slotsFirst || len(b.pending) > callsMost*len(callers) {
+			p.w.Violatef(check.InvMail, "%s has no URL for another letter: %d of %d agents are without an answer", m.ID,
+				len(b.pending), len(callers))
+		}
 		return nil
 	}
 	p.made++
-	l := &letter{box: b, number: b.next, id: p.made, got: got, body: body}
+	l := &letter{box: b, from: m, number: b.next, id: p.made, got: got, body: body}
 	b.next++
 	b.pending = append(b.pending, l)
 	l.below = b.pending[0].number
