@@ -21,6 +21,7 @@ type machine struct {
 	doomed   bool // it will be taken
 	notified bool // and the cloud has notified the broker
 	agent    *agent
+	on       *machine // the worker of which it is a part; nil for a machine of its own
 }
 
 func newMachine(c *provider, f *fleet, id string, rank int, spec cloud.LaunchSpec) *machine {

@@ -142,10 +142,14 @@ func (l *letter) name() string { return fmt.Sprintf("%s/%d", l.box.m.ID, l.numbe
 // write returns the letter of a new call, or nil if the agent has no URL for it. That may happen only on a worker whose
 // tasks make many calls at once: their agents share its URLs, and wait for more until the broker has answered.
 func (p *postOffice) write(m *machine, got any, body func(context.Context, *broker.Broker) error) *letter {
-	b := p.boxes[m.ID]
+	of := m
+	if m.on != nil { // the agents of a worker's tasks call through the worker
+		of = m.on
+	}
+	b := p.boxes[of.ID]
 	if b == nil {
-		b = &box{m: m, next: 1, have: slotsFirst}
-		p.boxes[m.ID] = b
+		b = &box{m: of, next: 1, have: slotsFirst}
+		p.boxes[of.ID] = b
 		p.order = append(p.order, b)
 	}
 	b.pending = slices.DeleteFunc(b.pending, func(l *letter) bool { return l.taken })
@@ -156,7 +160,7 @@ func (p *postOffice) write(m *machine, got any, body func(context.Context, *brok
 			callers[l.from] = true
 		}
 		if len(b.pending) < slotsFirst || len(b.pending) > callsMost*len(callers) {
-			p.w.Violatef(check.InvMail, "%s has no URL for another letter: %d of %d agents are without an answer", m.ID,
+			p.w.Violatef(check.InvMail, "%s has no URL for another letter: %d of %d agents are without an answer", of.ID,
 				len(b.pending), len(callers))
 		}
 		return nil

@@ -332,6 +332,9 @@ func (m *poolMachine) begin(c wire.PoolOrder) {
 				Accelerator: c.Hold.Accelerator, AccelCount: c.Hold.Accelerators},
 		},
 	}
+	if m.worker != nil {
+		run.on = m.worker.a.m
+	}
 	run.agent = newAgent(run, c.Token)
 	f.machines = append(f.machines, run)
 	m.runs = append(m.runs, run)
