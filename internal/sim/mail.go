@@ -160,8 +160,8 @@ func (p *postOffice) write(m *machine, got any, body func(context.Context, *brok
 			callers[l.from] = true
 		}
 		if len(b.pending) < slotsFirst || len(b.pending) > callsMost*len(callers) {
-			p.w.Violatef(check.InvMail, "%s has no URL for another letter: %d of %d agents are without an answer", of.ID,
-				len(b.pending), len(callers))
+			p.w.Violatef(check.InvMail, "%s has no URL for another letter: %d of %d agents are without an answer",
+				of.ID, len(b.pending), len(callers))
 		}
 		return nil
 	}
