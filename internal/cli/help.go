@@ -9,15 +9,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// rootHelp prints the help of the whole program on a screen of 24 lines: the most common commands with a line each, and
-// the names of the others.
+// helpWidth is the width of the help. With 24 lines, it fits the smallest usual terminal.
+const helpWidth = 80
+
+// rootHelp prints the help of the whole program on one screen: the most common commands with a line each, and the names
+// of the others.
 func rootHelp(w io.Writer, root *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString(root.Short +
-		"\n\n  tradewind run job.yaml    # plan, run and follow a DAG, simulated on this computer\n\n")
+		"\n\n  tradewind run job.yaml   # plan, run and follow it, simulated on this computer\n\n")
 	common := map[string][]string{
 		groupWork:    {"run", "submit", "status", "logs", "explain", "cancel"},
-		groupPlan:    {"plan", "catalog"},
+		groupPlan:    {"plan"},
 		groupOperate: {"up", "cloud", "deploy", "queue"},
 	}
 	for _, g := range root.Groups() {
@@ -35,9 +38,26 @@ func rootHelp(w io.Writer, root *cobra.Command) error {
 			}
 			fmt.Fprintf(&b, "  %-9s %s\n", name, c.Short)
 		}
-		fmt.Fprintf(&b, "  also: %s\n", strings.Join(others, ", "))
+		b.WriteString(wrapped("  also:", others))
 	}
-	b.WriteString("\n`tradewind COMMAND --help` explains a command, with examples; `completion` is for your shell.\n")
+	b.WriteString("`tradewind COMMAND --help` explains a command, with examples.\n")
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// wrapped writes a list after its title on as many lines as it needs.
+func wrapped(title string, names []string) string {
+	var b strings.Builder
+	line := title
+	for i, name := range names {
+		if i < len(names)-1 {
+			name += ","
+		}
+		if len(line)+1+len(name) > helpWidth {
+			b.WriteString(line + "\n")
+			line = strings.Repeat(" ", len(title))
+		}
+		line += " " + name
+	}
+	return b.String() + line + "\n"
 }

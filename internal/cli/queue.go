@@ -15,7 +15,7 @@ import (
 
 func (a *app) queueCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "queue", Short: "List queues, set their quotas and shares, and explain why a job waits",
+		Use: "queue", Short: "List queues, set their quotas and shares, explain why a job waits",
 		Long: "Jobs wait in queues. A queue's quota limits how many tasks, and how many vCPUs, may hold machines at " +
 			"once. Child\n" +
 			"queues share their parent's quota, by weight or by deserved amounts. See docs/scheduling.md.",
