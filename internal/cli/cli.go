@@ -104,13 +104,10 @@ const (
 func (a *app) root() *cobra.Command {
 	a.logFormat = command.NewChoice("text", "text", "json")
 	root := &cobra.Command{
-		Use:   "tradewind",
-		Short: "Run DAGs of batch tasks wherever in the clouds they cost least",
-		Long: "Tradewind runs a DAG of batch tasks, each on the cloud, zone, machine and market where it costs least (or\n" +
-			"finishes first). It moves a task when a zone is full or the cloud takes back its spot machine.",
-		Example: "  tradewind run examples/train-infer.yaml      # plan, run and follow a DAG on this computer\n" +
-			"  tradewind plan job.yaml --deadline 6h        # only show where it would run and at what cost\n" +
-			"  tradewind up --dags dags/                    # the broker with its dashboard, until Ctrl-C",
+		Use:           "tradewind",
+		Short:         "Run DAGs of batch tasks wherever in the clouds they cost least",
+		Long:          "Tradewind runs each task of a DAG on the machine and market that cost least.",
+		Example:       "  tradewind run job.yaml   # plan, run and follow it, simulated on this computer",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -16,8 +16,7 @@ const helpWidth = 80
 // of the others.
 func rootHelp(w io.Writer, root *cobra.Command) error {
 	var b strings.Builder
-	b.WriteString(root.Short +
-		"\n\n  tradewind run job.yaml   # plan, run and follow it, simulated on this computer\n\n")
+	b.WriteString(root.Long + "\n\n" + root.Example + "\n\n")
 	common := map[string][]string{
 		groupWork:    {"run", "submit", "status", "logs", "explain", "cancel"},
 		groupPlan:    {"plan"},
