@@ -14,6 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // shareMail is the fraction of worlds whose broker has no address: agents call it through a bucket.
@@ -37,6 +38,7 @@ type postOffice struct {
 
 // box is the folder of a machine.
 type box struct {
+	name    string
 	m       *machine
 	next    int // number of the next letter
 	have    int // highest number for which the agent has URLs
@@ -137,7 +139,7 @@ func (p *postOffice) settle() { p.down, p.away = time.Time{}, time.Time{} }
 func (p *postOffice) refused() bool { return p.w.Now.Before(p.down) }
 func (p *postOffice) isAway() bool  { return p.w.Now.Before(p.away) }
 
-func (l *letter) name() string { return fmt.Sprintf("%s/%d", l.box.m.ID, l.number) }
+func (l *letter) name() string { return fmt.Sprintf("%s/%d", l.box.name, l.number) }
 
 // write returns the letter of a new call, or nil if the agent has no URL for it. That may happen only on a worker whose
 // tasks make many calls at once: their agents share its URLs, and wait for more until the broker has answered.
@@ -146,10 +148,14 @@ func (p *postOffice) write(m *machine, got any, body func(context.Context, *brok
 	if m.on != nil { // the agents of a worker's tasks call through the worker
 		of = m.on
 	}
-	b := p.boxes[of.ID]
+	name := of.ID
+	if of.Cloud == apitypes.PoolCloud { // its agents have the same ID if they are of different clusters
+		name = of.Cluster + "@" + of.ID
+	}
+	b := p.boxes[name]
 	if b == nil {
-		b = &box{m: of, next: 1, have: slotsFirst}
-		p.boxes[of.ID] = b
+		b = &box{m: of, name: name, next: 1, have: slotsFirst}
+		p.boxes[name] = b
 		p.order = append(p.order, b)
 	}
 	b.pending = slices.DeleteFunc(b.pending, func(l *letter) bool { return l.taken })
@@ -161,7 +167,7 @@ func (p *postOffice) write(m *machine, got any, body func(context.Context, *brok
 		}
 		if len(b.pending) < slotsFirst || len(b.pending) > callsMost*len(callers) {
 			p.w.Violatef(check.InvMail, "%s has no URL for another letter: %d of %d agents are without an answer",
-				of.ID, len(b.pending), len(callers))
+				name, len(b.pending), len(callers))
 		}
 		return nil
 	}
@@ -308,7 +314,7 @@ func (p *postOffice) sweep() {
 		gone := p.gone(b)
 		for number := 1; number < b.next; number++ {
 			if gone || number < b.below() {
-				delete(p.answers, fmt.Sprintf("%s/%d", b.m.ID, number))
+				delete(p.answers, fmt.Sprintf("%s/%d", b.name, number))
 			}
 		}
 		if !gone {
