@@ -193,7 +193,7 @@ func (t *attempt) run(ctx context.Context) {
 	stop()
 	t.makeRoom(ctx, result)
 	switch {
-	case result.Event == "": // it is reported
+	case result.Event == "": // its success is already reported; see stay
 	case t.kept:
 		t.conclude(ctx, result, nil)
 	default:

@@ -38,7 +38,6 @@ func (t *attempt) stay(ctx context.Context, succeeded wire.Report) wire.Report {
 		return succeeded
 	}
 	t.conclude(ctx, succeeded, t.out)
-	t.kept = true
 	<-t.unlessOrdered.Done()
 	return wire.Report{}
 }
