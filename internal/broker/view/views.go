@@ -2,7 +2,6 @@ package view
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -228,7 +227,7 @@ func accelerators(o apitypes.Offer) string {
 	if o.Accelerator == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s:%g", o.Accelerator, o.AccelCount)
+	return dag.AcceleratorKey(o.Accelerator, o.AccelCount)
 }
 
 // Queues lists the queues that were configured or used.
