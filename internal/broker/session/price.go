@@ -8,6 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 )
 
 // judgePrice decides whether a task waits for a better price. After waiting it is replanned if its plan does not match
@@ -70,7 +71,8 @@ func (s *Session) hasRoom(q *apitypes.Queue, tasks int, needs apitypes.Amounts) 
 
 // bidFor is the maximum price of an hour of one spot machine for an admitted task, in USD: the on-demand price,
 // limited by the task's maxUSDPerHour and by the monthly budgets. If the job has a budget, the remaining budget is
-// shared among the remaining tasks in proportion to their expected cost, so that no price exceeds the budget.
+// shared among the remaining tasks in proportion to their expected cost, so that no price exceeds the budget. The least
+// time that the cloud bills must fit in the budget at the maximum price, too.
 func (s *Session) bidFor(a *admission) (float64, error) {
 	c := a.plan.Of(a.waiting.Task)
 	if a.pool != nil || !c.Offer.Spot {
@@ -97,5 +99,9 @@ func (s *Session) bidFor(a *admission) (float64, error) {
 	if rest > 0 {
 		share = max(share, (a.job.BudgetUSD-a.ledger.SpentUSD)/rest/reserveSlack)
 	}
-	return s.bidWithin(a, min(most, rate*share)), nil
+	most = min(most, rate*share)
+	if minimum := hardware.BillingOf(c.Offer.Cloud).Minimum.Hours() * float64(a.nodes); minimum > 0 {
+		most = min(most, max(rate, a.left()/minimum)) // a lease cannot end the bill before this time
+	}
+	return s.bidWithin(a, most), nil
 }

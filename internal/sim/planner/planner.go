@@ -14,6 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -253,7 +254,7 @@ func (g *planning) option(t *dag.Task, facts planinput.Facts, l *weather.Listing
 		}
 	}
 	c.run = time.Duration(float64(WholeWork(t, l)) * (1 - facts.Progress))
-	c.usd = c.rate * float64(t.Nodes) * c.run.Hours()
+	c.usd = c.rate * float64(t.Nodes) * hardware.BillingOf(l.Cloud).BilledHours(c.run.Hours())
 	c.safe = c.run + g.overhead
 	if spot {
 		c.usd *= 1.1 // work lost when a machine is taken
