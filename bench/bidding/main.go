@@ -84,13 +84,13 @@ func bids(ctx context.Context, data string) ([]benchreport.Row, error) {
 			return nil, err
 		}
 		for _, d := range deadlines() {
-			o := backtest.BidOptions{Work: 24, Deadline: d.hours, Every: 6, Train: 0.5}
+			o := backtest.BidOptions{Work: 24, Deadline: d.hours, Every: startsEvery(set), Train: 0.5}
 			r, err := backtest.Bid(ctx, markets, o)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", set, err)
 			}
 			command := fmt.Sprintf("bin/tradewind-lab backtest bid --prices ../shared/data/spot-prices/%s --work 24h "+
-				"--deadline %dh --every 6h --train 0.5", set, d.hours)
+				"--deadline %dh --every %dh --train 0.5", set, d.hours, o.Every)
 			if set == withTargets {
 				o.Policies, o.Informed = []string{backtest.Markov}, true
 				informed, err := backtest.Bid(ctx, markets, o)
@@ -242,6 +242,15 @@ const withTargets = "aws-2016"
 
 // sets are the recorded prices, one folder for each.
 func sets() []string { return []string{withTargets, "gcp-2026", "azure-2026"} }
+
+// startsEvery is the number of hours between the starts of runs. The prices of 2026 change about once a month, and there
+// are thousands of markets, so a start a week is enough.
+func startsEvery(set string) int {
+	if set == withTargets {
+		return 6
+	}
+	return 7 * 24
+}
 
 // everyPolicy lists a measure of every policy that ran.
 func everyPolicy(policies map[string]backtest.Result, measure func(backtest.Result) string) string {
