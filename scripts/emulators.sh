@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs the emulators and checkers that the tests of the AWS parts use,
 # under .tools/: DynamoDB Local (Java), a Python environment with moto,
-# cfn-lint and checkov, the object stores of pkg/grant: versitygw,
-# fake-gcs-server and MinIO (Go), Azurite (Node), rclone for mounts (Go), and an image registry (Go). Quick if all
+# cfn-lint and checkov, the object stores of pkg/grant: MinIO and fake-gcs-server (Go),
+# Azurite (Node), rclone for mounts (Go), and an image registry (Go). Quick if all
 # are installed; safe to run twice at once.
 #
 #   scripts/emulators.sh            install what is missing
@@ -15,8 +15,7 @@ set -euo pipefail
 
 DYNAMODB_LOCAL=2.5.2 # com.amazonaws:DynamoDBLocal
 GIT_LFS=v3.6.0       # github.com/git-lfs/git-lfs: large files stored outside a repository
-VERSITYGW=v1.8.0     # github.com/versity/versitygw: S3, with signatures checked
-MINIO=v0.0.0-20260212201848-7aac2a2c5b7c # github.com/minio/minio: S3 with STS, and session policies checked
+MINIO=v0.0.0-20260212201848-7aac2a2c5b7c # github.com/minio/minio: S3 with STS; checks signatures and session policies
 FAKE_GCS=v1.56.1     # github.com/fsouza/fake-gcs-server
 AZURITE=3.35.0       # npm: azurite, Azure Storage's emulator
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -31,8 +30,8 @@ say() { printf 'emulators: %s\n' "$*" >&2; }
 # written last, so an interrupted installation has none.
 jars_stamp() { printf 'DynamoDBLocal %s\n' "$DYNAMODB_LOCAL"; }
 venv_stamp() { cat "$REQUIREMENTS" "$CONSTRAINTS"; }
-stores_stamp() { printf 'versitygw %s, fake-gcs-server %s, git-lfs %s\n' "$VERSITYGW" "$FAKE_GCS" "$GIT_LFS"; }
-rclone_stamp() { printf 'rclone %s, MinIO %s\n' "$("$HERE/rclone.sh" --version)" "$MINIO"; }
+stores_stamp() { printf 'MinIO %s, fake-gcs-server %s, git-lfs %s\n' "$MINIO" "$FAKE_GCS" "$GIT_LFS"; }
+rclone_stamp() { printf 'rclone %s\n' "$("$HERE/rclone.sh" --version)"; }
 azurite_stamp() { printf 'azurite %s\n' "$AZURITE"; }
 
 jars_ready() { [[ "$(cat "$TOOLS/dynamodb-local/stamp" 2>/dev/null)" == "$(jars_stamp)" ]]; }
@@ -117,31 +116,29 @@ install_venv() {
 install_stores() {
   if stores_ready; then return 0; fi
   if ! command -v go >/dev/null; then
-    say "skipped versitygw, fake-gcs-server and git-lfs: not found: go (tests of pkg/grant on them will skip)"
+    say "skipped MinIO, fake-gcs-server and git-lfs: not found: go (tests of stores and mounts will skip)"
     return 0
   fi
   say "building $(stores_stamp)"
   mkdir -p "$TOOLS/bin" && rm -f "$TOOLS/bin/stores.stamp"
   local module
-  for module in "github.com/versity/versitygw/cmd/versitygw@$VERSITYGW" "github.com/fsouza/fake-gcs-server@$FAKE_GCS" \
+  for module in "github.com/minio/minio@$MINIO" "github.com/fsouza/fake-gcs-server@$FAKE_GCS" \
     "github.com/git-lfs/git-lfs/v3@$GIT_LFS"; do
-    quietly "$TOOLS/bin/install.log" env GOBIN="$TOOLS/bin" GOFLAGS= go install "$module" || return 1
+    quietly "$TOOLS/bin/install.log" env GOBIN="$TOOLS/bin" GOFLAGS= CGO_ENABLED=0 \
+      go install -trimpath -ldflags '-s -w' "$module" || return 1
   done
   stores_stamp >"$TOOLS/bin/stores.stamp"
 }
 
-# Both are large: a minute or two each on an idle machine.
 install_rclone() {
   if rclone_ready; then return 0; fi
   if ! command -v go >/dev/null; then
-    say "skipped rclone and MinIO: not found: go (tests of mounts will skip)"
+    say "skipped rclone: not found: go (tests of mounts will skip)"
     return 0
   fi
   say "building $(rclone_stamp)"
   mkdir -p "$TOOLS/bin" && rm -f "$TOOLS/bin/rclone.stamp"
   quietly "$TOOLS/bin/install-rclone.log" "$HERE/rclone.sh" "$(go env GOARCH)" "$TOOLS/bin/rclone" || return 1
-  quietly "$TOOLS/bin/install-rclone.log" env GOBIN="$TOOLS/bin" GOFLAGS= CGO_ENABLED=0 \
-    go install -trimpath -ldflags '-s -w' "github.com/minio/minio@$MINIO" || return 1
   rclone_stamp >"$TOOLS/bin/rclone.stamp"
 }
 
@@ -163,8 +160,8 @@ install_azurite() {
 report() {
   local p
   if jars_ready; then say "DynamoDB Local $DYNAMODB_LOCAL is installed"; else say "DynamoDB Local is not installed"; fi
-  if stores_ready; then say "$(stores_stamp) are installed"; else say "versitygw, fake-gcs-server and git-lfs are not installed"; fi
-  if rclone_ready; then say "$(rclone_stamp) are installed"; else say "rclone and MinIO are not installed"; fi
+  if stores_ready; then say "$(stores_stamp) are installed"; else say "MinIO, fake-gcs-server and git-lfs are not installed"; fi
+  if rclone_ready; then say "$(rclone_stamp) is installed"; else say "rclone is not installed"; fi
   if azurite_ready; then say "Azurite $AZURITE is installed"; else say "Azurite is not installed"; fi
   for p in $PROGRAMS; do
     if venv_ready && [[ -x $TOOLS/venv/bin/$p ]]; then say "$p is installed"; else say "$p is not installed"; fi
@@ -205,7 +202,7 @@ lock
 failed=0
 install_jars || failed=1
 install_venv || failed=1
-install_stores || say "versitygw and fake-gcs-server could not be built: tests of pkg/grant on them skip"
-install_rclone || say "rclone and MinIO could not be built: tests of mounts skip"
+install_stores || say "MinIO and fake-gcs-server could not be built: tests of stores and mounts skip"
+install_rclone || say "rclone could not be built: tests of mounts skip"
 install_azurite || say "Azurite could not be installed: tests of pkg/grant on it skip"
 exit $failed

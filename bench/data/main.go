@@ -1,5 +1,5 @@
 // Command data moves the same files with this repository's transfer, rclone and s5cmd, to and from the same servers in
-// one run: versitygw for S3, fake-gcs-server for Google Cloud Storage and Azurite for Azure Blob. It prints wall time,
+// one run: MinIO for S3, fake-gcs-server for Google Cloud Storage and Azurite for Azure Blob. It prints wall time,
 // processor time and memory of each, and the ratio to the faster peer. The programs take turns; every byte of the
 // result is compared.
 //

@@ -30,7 +30,7 @@ type place struct {
 	remote string   // of the bucket, as rclone names it
 	env    []string // for rclone and s5cmd
 	s3     string   // endpoint, of a store that s5cmd can reach
-	files  string   // folder in which the server stores objects as files; "" if it does not
+	files  string   // folder in which the server stores the bucket's objects; "" if they are not in files
 	// whole is set if the server does not support multipart uploads
 	whole bool
 	store grant.Store
@@ -48,14 +48,18 @@ func (p *place) below(prefix string) string {
 // bucketName is the same in every place.
 const bucketName = "bench"
 
-// openS3 starts a versitygw; name distinguishes two of them.
+// openS3 starts a MinIO; name distinguishes two of them.
 func openS3(ctx context.Context, dir, name string) (*place, error) {
 	dir = filepath.Join(dir, name)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, err
 	}
-	p, err := emulator.Start(servers.VersitygwServer(dir))
+	p, err := emulator.Start(servers.S3Server(dir))
 	if err != nil {
+		return nil, err
+	}
+	if err := servers.AwaitS3(ctx, p.Endpoint); err != nil {
+		p.Stop()
 		return nil, err
 	}
 	client := s3.New(s3.Options{
@@ -74,7 +78,7 @@ func openS3(ctx context.Context, dir, name string) (*place, error) {
 		"AWS_REGION=us-east-1")
 	return &place{
 		uri: "s3://" + bucketName, remote: name + ":" + bucketName, env: env, s3: p.Endpoint,
-		files: filepath.Join(dir, bucketName), store: s3grant.New(client, s3grant.Options{}), stop: p.Stop,
+		files: filepath.Join(dir, "data", bucketName), store: s3grant.New(client, s3grant.Options{}), stop: p.Stop,
 	}, nil
 }
 
@@ -169,9 +173,6 @@ func absent(err error) bool {
 
 // empty removes all objects below a prefix of the place.
 func (p *place) empty(ctx context.Context, prefix string) error {
-	if p.files != "" {
-		return os.RemoveAll(p.below(prefix))
-	}
 	for {
 		page, err := p.store.List(ctx, p.uri+"/"+prefix+"/", "")
 		if err != nil || len(page.Objects) == 0 {

@@ -55,7 +55,7 @@ func nothingMounted(t *testing.T, dir string) {
 // A task uses folders and a bucket in all modes at once. What it wrote is in the stores when it has succeeded.
 func TestTaskSucceedsAfterUploadsComplete(t *testing.T) {
 	environ := mounttest.Environ(t)
-	endpoint := servers.Minio(t)
+	endpoint := servers.S3(t)
 	owner := credentials.NewStaticCredentialsProvider(servers.S3AccessKey, servers.S3SecretKey, "")
 	c := s3.New(s3.Options{Region: "us-east-1", BaseEndpoint: &endpoint, UsePathStyle: true, Credentials: owner})
 	if _, err := c.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("bucket")}); err != nil {

@@ -50,7 +50,7 @@ tasks:
 // key or a signature.
 func TestTasksMoveS3DataWithoutCredentials(t *testing.T) {
 	client := s3.New(s3.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String(servers.Versitygw(t)), UsePathStyle: true,
+		Region: "us-east-1", BaseEndpoint: aws.String(servers.S3(t)), UsePathStyle: true,
 		Credentials: credentials.NewStaticCredentialsProvider(servers.S3AccessKey, servers.S3SecretKey, ""),
 	})
 	big := make([]byte, 40<<20+1)

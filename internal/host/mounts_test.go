@@ -30,7 +30,7 @@ import (
 // lending is an S3 server that lends credentials and enforces their limits.
 func lending(t *testing.T) (*s3.Client, grant.Mux) {
 	t.Helper()
-	endpoint := servers.Minio(t)
+	endpoint := servers.S3(t)
 	owner := credentials.NewStaticCredentialsProvider(servers.S3AccessKey, servers.S3SecretKey, "")
 	c := s3.New(s3.Options{Region: "us-east-1", BaseEndpoint: &endpoint, UsePathStyle: true, Credentials: owner})
 	return c, grant.Mux{"s3": s3grant.New(c, s3grant.Options{Loans: s3grant.Loans{

@@ -86,7 +86,7 @@ type World struct {
 func New(tb testing.TB) *World {
 	tb.Helper()
 	w := &World{tb: tb, environ: containertest.Environ(tb), rclone: mounttest.Program(tb, mounttest.Environ(tb))}
-	w.endpoint = servers.Minio(tb)
+	w.endpoint = servers.S3(tb)
 	w.s3 = s3.New(s3.Options{
 		Region: "us-east-1", BaseEndpoint: &w.endpoint, UsePathStyle: true,
 		Credentials: credentials.NewStaticCredentialsProvider(servers.S3AccessKey, servers.S3SecretKey, ""),

@@ -145,7 +145,7 @@ type account struct {
 
 func open3(t *testing.T) account {
 	t.Helper()
-	endpoint := servers.Minio(t)
+	endpoint := servers.S3(t)
 	owner := credentials.NewStaticCredentialsProvider(servers.S3AccessKey, servers.S3SecretKey, "")
 	c := s3.New(s3.Options{Region: "us-east-1", BaseEndpoint: &endpoint, UsePathStyle: true, Credentials: owner})
 	if _, err := c.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("bucket")}); err != nil {

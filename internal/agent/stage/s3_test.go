@@ -16,7 +16,7 @@ import (
 // Transfers work with a server that checks every signature, length and checksum.
 func TestTransfersWithCheckedSignatures(t *testing.T) {
 	client := s3.New(s3.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String(servers.Versitygw(t)), UsePathStyle: true,
+		Region: "us-east-1", BaseEndpoint: aws.String(servers.S3(t)), UsePathStyle: true,
 		Credentials: credentials.NewStaticCredentialsProvider(servers.S3AccessKey, servers.S3SecretKey, ""),
 	})
 	if _, err := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("work")}); err != nil {

@@ -67,7 +67,7 @@ func TestConformanceOverMemory(t *testing.T) {
 
 func TestConformanceOverS3(t *testing.T) {
 	client := s3.New(s3.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String(servers.Versitygw(t)), UsePathStyle: true,
+		Region: "us-east-1", BaseEndpoint: aws.String(servers.S3(t)), UsePathStyle: true,
 		Credentials: credentials.NewStaticCredentialsProvider(servers.S3AccessKey, servers.S3SecretKey, ""),
 	})
 	conformance(t, s3grant.New(client, s3grant.Options{}), "s3://mail")

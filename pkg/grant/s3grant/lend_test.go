@@ -62,7 +62,7 @@ func (h holder) Remove(ctx context.Context, uri string) error {
 // On MinIO, which checks session policies; its AssumeRole accepts any ARN and lends the user's own rights.
 func TestLoanConformance(t *testing.T) {
 	granttest.RunLoans(t, func(t *testing.T) granttest.LoanHarness {
-		endpoint := servers.Minio(t)
+		endpoint := servers.S3(t)
 		owner := credentials.NewStaticCredentialsProvider(servers.S3AccessKey, servers.S3SecretKey, "")
 		c := client(endpoint, owner, nil)
 		for _, bucket := range []string{"lent", "others"} {

@@ -37,7 +37,7 @@ func client(endpoint string, provider aws.CredentialsProvider, transport http.Ro
 func TestConformance(t *testing.T) {
 	granttest.Run(t, func(t *testing.T) granttest.Harness {
 		var count counting
-		c := client(servers.Versitygw(t),
+		c := client(servers.S3(t),
 			credentials.NewStaticCredentialsProvider(servers.S3AccessKey, servers.S3SecretKey, ""), &count)
 		for _, bucket := range []string{"grants", "others"} {
 			if _, err := c.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(bucket)}); err != nil {

@@ -1,9 +1,10 @@
 // Package servers starts the object stores on which grant's drivers are tested, as installed by scripts/emulators.sh:
-// versitygw for S3, fake-gcs-server for Google Cloud Storage, Azurite for Azure Blob. If a server is not installed, the
+// MinIO for S3, fake-gcs-server for Google Cloud Storage, Azurite for Azure Blob. If a server is not installed, the
 // test is skipped with that reason.
 package servers
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -20,27 +21,46 @@ import (
 // The keys of the servers. Azurite's account is public and the same everywhere.
 const (
 	S3AccessKey  = "AKIATRADEWINDTEST"
-	S3SecretKey  = "versitygw-secret-of-the-tests" //nolint:gosec // only for the duration of a test
+	S3SecretKey  = "secret-of-the-tests-of-stores" //nolint:gosec // only for the duration of a test
 	AzureAccount = "devstoreaccount1"
 	AzureKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==" //nolint:gosec // published
 )
 
-// Versitygw returns the endpoint of a gateway that checks Signature Version 4.
-func Versitygw(tb testing.TB) string {
+// S3 returns the endpoint of MinIO, which checks signatures, lends credentials (AWS STS) and enforces their policies.
+func S3(tb testing.TB) string {
 	tb.Helper()
-	return start(tb, VersitygwServer(tb.TempDir()))
+	endpoint := start(tb, S3Server(tb.TempDir()))
+	// It accepts requests before its users are initialised.
+	if err := AwaitS3(tb.Context(), endpoint); err != nil {
+		tb.Fatal(err)
+	}
+	return endpoint
 }
 
-// VersitygwServer returns the gateway over a folder, whose sub-folders are the buckets and contain the objects as
-// files.
-func VersitygwServer(dir string) emulator.Server {
-	return emulator.Server{Name: "versitygw", Command: func(tools, port string) ([]string, error) {
-		program := filepath.Join(tools, "bin", "versitygw")
-		return []string{
-			program, "--port", "127.0.0.1:" + port, "--access", S3AccessKey, "--secret", S3SecretKey, "--quiet",
-			"posix", dir,
-		}, installed("versitygw", program)
+// S3Server returns MinIO, which stores its data in a folder.
+func S3Server(dir string) emulator.Server {
+	return emulator.Server{Name: "minio", Command: func(tools, port string) ([]string, error) {
+		program := filepath.Join(tools, "bin", "minio")
+		env := []string{
+			"/usr/bin/env", "MINIO_ROOT_USER=" + S3AccessKey, "MINIO_ROOT_PASSWORD=" + S3SecretKey,
+			"MINIO_BROWSER=off", "MINIO_UPDATE=off", "MINIO_CI_CD=1", "HOME=" + dir,
+		}
+		return append(env, program, "server", "--quiet", "--address", "127.0.0.1:"+port, dir+"/data"),
+			installed("minio", program)
 	}}
+}
+
+// AwaitS3 waits, up to a minute, until MinIO has its users.
+func AwaitS3(ctx context.Context, endpoint string) error {
+	lender := sts.New(sts.Options{Region: "us-east-1", BaseEndpoint: &endpoint,
+		Credentials: credentials.NewStaticCredentialsProvider(S3AccessKey, S3SecretKey, "")})
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		role := "arn:aws:iam::123456789012:role/any"
+		_, err := lender.AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: &role, RoleSessionName: &role})
+		if err == nil || !strings.Contains(err.Error(), "not initialized") || time.Since(began) > time.Minute {
+			return err
+		}
+	}
 }
 
 // FakeGCS returns the endpoint of a server that does not check signatures.
@@ -108,33 +128,4 @@ func start(tb testing.TB, server emulator.Server) string {
 	}
 	tb.Cleanup(p.Stop)
 	return p.Endpoint
-}
-
-// Minio returns the endpoint of a server that lends credentials (AWS STS) and enforces their policies. The
-// keys are those of Versitygw.
-func Minio(tb testing.TB) string {
-	tb.Helper()
-	dir := tb.TempDir()
-	endpoint := start(tb, emulator.Server{Name: "minio", Command: func(tools, port string) ([]string, error) {
-		program := filepath.Join(tools, "bin", "minio")
-		env := []string{
-			"/usr/bin/env", "MINIO_ROOT_USER=" + S3AccessKey, "MINIO_ROOT_PASSWORD=" + S3SecretKey,
-			"MINIO_BROWSER=off", "MINIO_UPDATE=off", "MINIO_CI_CD=1", "HOME=" + dir,
-		}
-		return append(env, program, "server", "--quiet", "--address", "127.0.0.1:"+port, dir+"/data"),
-			installed("minio", program)
-	}})
-	// It accepts requests before its users are initialised.
-	lender := sts.New(sts.Options{Region: "us-east-1", BaseEndpoint: &endpoint,
-		Credentials: credentials.NewStaticCredentialsProvider(S3AccessKey, S3SecretKey, "")})
-	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		role := "arn:aws:iam::123456789012:role/any"
-		_, err := lender.AssumeRole(tb.Context(), &sts.AssumeRoleInput{RoleArn: &role, RoleSessionName: &role})
-		if err == nil || !strings.Contains(err.Error(), "not initialized") {
-			return endpoint
-		}
-		if time.Since(began) > time.Minute {
-			tb.Fatal(err)
-		}
-	}
 }
