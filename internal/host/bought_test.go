@@ -199,6 +199,7 @@ func TestDeploymentNameIsStable(t *testing.T) {
 // A machine that its cloud takes without notice is replaced. If a cloud has no capacity left, another location is
 // tried.
 func TestReplacesPreemptedBoughtMachine(t *testing.T) {
+	t.Parallel()
 	b := newBought(t)
 	h := serveBought(t, b)
 	b.account.SetOutOfStock("", "us-east-1", true)

@@ -120,6 +120,7 @@ tasks:
 
 // A role restarts while the other roles keep running, and the files of addresses have its new one.
 func TestRoleRestartsWhileOthersContinue(t *testing.T) {
+	t.Parallel()
 	h, _ := serve(t, host.Options{State: t.TempDir()})
 	c := client.New(h.URL(), h.Token())
 	shared := t.TempDir()

@@ -127,6 +127,7 @@ func TestJobFinishesOnceDespiteFiftyKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills a broker fifty times")
 	}
+	t.Parallel()
 	notes := t.TempDir()
 	v := &victim{t: t, state: filepath.Join(t.TempDir(), "state")}
 	v.start()

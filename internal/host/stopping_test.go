@@ -122,6 +122,7 @@ func stopUnlisted(t *testing.T, refused int64, told bool) {
 // The cloud may carry out a launch a moment after Ctrl-C has interrupted the request, when no process reads the
 // response.
 func TestStopEndsMachinesOfCancelledLaunch(t *testing.T) {
+	t.Parallel()
 	b := newBought(t)
 	asked := make(chan struct{}, 1)
 	late := make(chan struct{})
