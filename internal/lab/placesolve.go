@@ -1,10 +1,12 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
@@ -58,13 +60,46 @@ func (a app) solvePlacement(ctx context.Context, p *placement.Problem, o *placeO
 	return a.packPlacement(ctx, p, o, began)
 }
 
-// flowPlacement fills the flow network, starting from the existing placement.
+// flowPlacement fills the flow network from empty machines, or from the existing placement if this places more instances
+// or uses fewer machines.
 func flowPlacement(p *placement.Problem) (placement.Assignment, error) {
-	n, err := placement.New(p, placement.Options{})
+	deployed := p.Deployed()
+	empty := *p
+	empty.Instances = slices.Clone(p.Instances)
+	for i := range empty.Instances {
+		empty.Instances[i].Machine = placement.Unplaced
+	}
+	best, err := compact(&empty)
+	if err != nil || best.Placed == len(p.Instances) && machines(best.Assignment) <= machines(deployed) {
+		return best.Assignment, err // what runs somewhere stays there, so the other start needs as many machines
+	}
+	kept, err := compact(p)
 	if err != nil {
 		return nil, err
 	}
-	return n.Solve().Assignment, nil
+	if cmp.Or(cmp.Compare(kept.Placed, best.Placed), cmp.Compare(machines(best.Assignment), machines(kept.Assignment))) > 0 {
+		best = kept
+	}
+	return best.Assignment, nil
+}
+
+// machines is the number of machines in use.
+func machines(at placement.Assignment) int {
+	used := map[int32]bool{}
+	for _, m := range at {
+		if m != placement.Unplaced {
+			used[m] = true
+		}
+	}
+	return len(used)
+}
+
+func compact(p *placement.Problem) (placement.Result, error) {
+	n, err := placement.New(p, placement.Options{Compact: true})
+	if err != nil {
+		return placement.Result{}, err
+	}
+	return *n.Solve(), nil
 }
 
 // reserve is the part of the time limit for verifying and writing the result.

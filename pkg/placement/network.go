@@ -20,6 +20,8 @@ type Options struct {
 	// Exact is the maximum number of nodes of an optimality proof for a small problem with unplaced instances. 0
 	// means DefaultExact, a negative value no proof.
 	Exact int
+	// Compact spends more time to use fewer machines, if there is room for all: on the order of apps × machines.
+	Compact bool
 }
 
 // The defaults of Options.

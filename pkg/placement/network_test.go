@@ -32,7 +32,7 @@ func TestSolveWithoutProofRespectsConstraints(t *testing.T) {
 	short, all := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := small(t, 6, 3)
-		n, err := placement.New(p, placement.Options{Exact: -1})
+		n, err := placement.New(p, placement.Options{Exact: -1, Compact: rapid.Bool().Draw(t, "compact")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,6 +191,34 @@ func TestGenerateRejectsBadSetting(t *testing.T) {
 	} {
 		if _, err := placement.Generate(s); err == nil {
 			t.Errorf("%+v was accepted", s)
+		}
+	}
+}
+
+// With Compact, as few machines as possible are used: the large ones, although they have higher numbers.
+func TestCompactUsesLargeMachinesFirst(t *testing.T) {
+	p := &placement.Problem{
+		Resources: []placement.Resource{{Name: "cpu", Points: 2}, {Name: "memory", Points: 1}},
+		Shapes:    []placement.Shape{{Capacity: []int64{4, 4, 8}}, {Capacity: []int64{16, 16, 64}}},
+		Apps:      []placement.App{{Name: "day", Demand: []int64{4, 0, 4}}, {Name: "night", Demand: []int64{0, 4, 4}}},
+	}
+	for i := range 12 {
+		p.Machines = append(p.Machines, placement.Machine{Shape: i / 8})
+	}
+	for i := range 16 {
+		p.Instances = append(p.Instances, placement.Instance{App: int32(i % 2), Machine: placement.Unplaced})
+	}
+	for compact, want := range map[bool]int{false: 8, true: 2} {
+		n, err := placement.New(p, placement.Options{Compact: compact})
+		if err != nil {
+			t.Fatal(err)
+		}
+		used := map[int32]bool{}
+		for _, m := range n.Solve().Assignment {
+			used[m] = true
+		}
+		if len(used) != want || used[placement.Unplaced] {
+			t.Errorf("compact %t: machines %v, want %d", compact, used, want)
 		}
 	}
 }

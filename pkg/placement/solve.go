@@ -63,8 +63,8 @@ func (n *Network) result(before Assignment, optimal bool) *Result {
 	return r
 }
 
-// fill places what fits without moving anything. If there is room for all, it uses the order that needs fewer
-// machines: largest first, or machine by machine. Otherwise higher priorities come first, and within a priority
+// fill places what fits without moving anything. If there is room for all, it uses the way that needs fewest machines:
+// largest first, machine by machine, or, with Options.Compact, levelling. Otherwise higher priorities come first, and within a priority
 // either the largest or the smallest (more of these may fit), whichever gives more weighted flow.
 func (n *Network) fill() {
 	n.looks = maxLooks
@@ -92,19 +92,42 @@ func (n *Network) fill() {
 	n.reset(filled)
 }
 
-// fewest places all instances on as few machines as it can, if it finds room for all.
+// fewest places all instances on as few machines as it can, if it finds room for all. Otherwise it leaves any
+// assignment.
 func (n *Network) fewest(before Assignment) {
-	mixed := n.mix()
-	machines := n.used()
-	if mixed && machines <= LowerBound(n.p) {
-		return
+	bound, machines := LowerBound(n.p), math.MaxInt
+	var at Assignment
+	for _, way := range n.ways() {
+		n.reset(before)
+		if !way() {
+			continue
+		}
+		if used := n.used(); used <= machines {
+			at, machines = slices.Clone(n.at), used
+		}
+		if machines <= bound || n.o.Compact && float64(machines) <= (1+near)*float64(bound) {
+			break
+		}
 	}
-	at := slices.Clone(n.at)
-	n.reset(before)
-	if n.inOrder(n.sorted()); mixed && (n.waits() > 0 || n.used() > machines) {
+	if at != nil {
 		n.reset(at)
 	}
 }
+
+// ways are the methods that place all instances. Each reports whether it found room for all.
+func (n *Network) ways() []func() bool {
+	firstFit := func() bool {
+		n.inOrder(n.sorted())
+		return n.waits() == 0
+	}
+	if n.o.Compact {
+		return []func() bool{n.mix, n.levelled, firstFit}
+	}
+	return []func() bool{n.mix, firstFit}
+}
+
+// near is the share above the lower bound up to which no other way is tried: it would rarely be better.
+const near = 0.1
 
 func (n *Network) inOrder(apps []int32) {
 	for _, app := range apps {

@@ -24,7 +24,7 @@ type exchange struct {
 }
 
 func newLeveler(s *state) *leveler {
-	return &leveler{state: s, slope: make([]float32, s.features), curve: make([]float32, s.features)}
+	return &leveler{state: s, slope: make([]float32, s.features.N), curve: make([]float32, s.features.N)}
 }
 
 // patience is the number of infeasible exchanges after which the search gives up on two machines.
@@ -42,7 +42,7 @@ func (l *leveler) level(j, k int32) int {
 
 func (l *leveler) once(j, k int32) bool {
 	pj, pk := l.priceOf(j), l.priceOf(k)
-	wj, wk := l.weightsOf(l.shape[j]), l.weightsOf(l.shape[k])
+	wj, wk := l.features.For(l.shape[j]), l.features.For(l.shape[k])
 	for f := range l.slope {
 		l.slope[f] = pk[f] - pj[f]
 		l.curve[f] = wj[f] + wk[f]
@@ -66,7 +66,7 @@ func (l *leveler) once(j, k int32) bool {
 func (l *leveler) offers(to []offer, k int32) []offer {
 	for position, i := range l.on[k] {
 		a := l.app[i]
-		f := l.featuresOf(a)
+		f := l.features.Of(a)
 		var gain, square float32
 		slope, curve := l.slope[:len(f)], l.curve[:len(f)]
 		for d, x := range f {
@@ -113,7 +113,7 @@ func (l *leveler) best(tried []exchange) exchange {
 
 // apart returns the second-order part of a swap of two apps.
 func (l *leveler) apart(a, b int32) float32 {
-	x, y, c := l.featuresOf(a), l.featuresOf(b), l.curve
+	x, y, c := l.features.Of(a), l.features.Of(b), l.curve
 	y, c = y[:len(x)], c[:len(x)]
 	s := float32(0)
 	for f := range x {

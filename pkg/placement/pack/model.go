@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/pkg/placement"
+	"github.com/tradewind-broker/tradewind/pkg/placement/internal/energy"
 )
 
 // model is a problem in the form that the search uses: vectors of 32-bit integers with the points that fill up first
@@ -22,11 +23,8 @@ type model struct {
 	instancesOf [][]int32
 	size        []float32 // of an app: the square root of its energy on an empty machine of the first shape
 
-	features int
-	feature  []float32 // of each app, features long
-	weight   []float32 // of each shape, features long
-
-	limits *placement.Limits
+	features energy.Features
+	limits   *placement.Limits
 }
 
 // newModel converts a problem. With strict, demands without an exact binary fraction are increased a little, so that
@@ -41,47 +39,20 @@ func newModel(p *placement.Problem, strict bool) *model {
 		m.app[i] = in.App
 		m.instancesOf[in.App] = append(m.instancesOf[in.App], int32(i)) //nolint:gosec // rows in memory
 	}
-	total := demands(p)
-	m.vectors(p, total, strict)
-	m.describe(p, total)
-	m.order(p, total)
+	pool := p.EnergyPool()
+	m.vectors(p, pool, strict)
+	m.features = pool.Describe()
+	m.machine = pool.Order(func(i int32) int { return p.Machines[i].Shape }, len(p.Machines))
+	for _, i := range m.machine {
+		m.shape = append(m.shape, int32(p.Machines[i].Shape)) //nolint:gosec // rows in memory
+	}
 	m.rank()
 	return m
 }
 
-// demands returns the total demand of all instances at each point.
-func demands(p *placement.Problem) []float64 {
-	n := make([]float64, len(p.Apps))
-	for _, in := range p.Instances {
-		n[in.App]++
-	}
-	total := make([]float64, p.Dims())
-	for a, app := range p.Apps {
-		for d, x := range app.Demand {
-			total[d] += n[a] * float64(x)
-		}
-	}
-	return total
-}
-
-// capacities returns the total capacity of all machines at each point.
-func capacities(p *placement.Problem) []float64 {
-	n := make([]float64, len(p.Shapes))
-	for _, m := range p.Machines {
-		n[m.Shape]++
-	}
-	total := make([]float64, p.Dims())
-	for s, shape := range p.Shapes {
-		for d, x := range shape.Capacity {
-			total[d] += n[s] * float64(x)
-		}
-	}
-	return total
-}
-
 // vectors scales each resource to 32 bits, exactly if possible, and puts the most important points at the front.
-func (m *model) vectors(p *placement.Problem, total []float64, strict bool) {
-	perm := hottest(p, total)
+func (m *model) vectors(p *placement.Problem, pool *energy.Pool, strict bool) {
+	perm := hottest(p, pool.Total(), pool.Has())
 	m.dims = len(perm)
 	m.need = make([]int32, len(p.Apps)*m.dims)
 	m.capacity = make([]int32, len(p.Shapes)*m.dims)
@@ -162,9 +133,8 @@ func gcd(a, b int64) int64 {
 
 // hottest orders the points: first the fullest of each stretch of each resource, then the others, fullest first. It
 // leaves out points without demand.
-func hottest(p *placement.Problem, total []float64) []int {
+func hottest(p *placement.Problem, total, has []float64) []int {
 	const stretch = 7
-	has := capacities(p)
 	full := func(d int) float64 {
 		if has[d] == 0 {
 			return math.Inf(1)
@@ -200,90 +170,6 @@ func hottest(p *placement.Problem, total []float64) []int {
 	return append(front, back...)
 }
 
-// stretches is the number of features of a curve.
-const stretches = 14
-
-// describe computes the features: the means of the stretches of each curve.
-func (m *model) describe(p *placement.Problem, total []float64) {
-	type span struct{ begin, end, of int }
-	var spans []span
-	begin := 0
-	for _, r := range p.Resources {
-		parts := min(stretches, r.Points)
-		for i := range parts {
-			spans = append(spans, span{begin + i*r.Points/parts, begin + (i+1)*r.Points/parts, parts})
-		}
-		begin += r.Points
-	}
-	spans = slices.DeleteFunc(spans, func(s span) bool {
-		return !slices.ContainsFunc(total[s.begin:s.end], func(x float64) bool { return x > 0 })
-	})
-	has := capacities(p)
-	m.features = len(spans)
-	m.feature = make([]float32, len(p.Apps)*m.features)
-	m.weight = make([]float32, len(p.Shapes)*m.features)
-	fullest := 0.0
-	fill := make([]float64, len(spans))
-	for i, s := range spans {
-		for d := s.begin; d < s.end; d++ {
-			if has[d] > 0 {
-				fill[i] = max(fill[i], total[d]/has[d])
-			}
-		}
-		fullest = max(fullest, fill[i])
-	}
-	for i, s := range spans {
-		n := float64(s.end - s.begin)
-		for a, app := range p.Apps {
-			m.feature[a*m.features+i] = float32(sum(app.Demand[s.begin:s.end]) / n / placement.Unit)
-		}
-		// Resources that fill up first matter most. A plentiful resource need not be level.
-		w := math.Pow(fill[i]/fullest, emphasis) / float64(s.of)
-		for j, shape := range p.Shapes {
-			c := sum(shape.Capacity[s.begin:s.end]) / n / placement.Unit
-			m.weight[j*m.features+i] = float32(w / max(c*c, 1e-9))
-		}
-	}
-}
-
-// emphasis is the exponent of a feature's fill in its weight.
-const emphasis = 4
-
-func sum(v []int64) float64 {
-	s := 0.0
-	for _, x := range v {
-		s += float64(x)
-	}
-	return s
-}
-
-// order sorts the machines, those with most of the scarce resources first.
-func (m *model) order(p *placement.Problem, total []float64) {
-	worth := make([]float64, len(p.Shapes))
-	fullest, has := 0.0, capacities(p)
-	for d, t := range total {
-		if has[d] > 0 {
-			fullest = max(fullest, t/has[d])
-		}
-	}
-	for s, shape := range p.Shapes {
-		for d, x := range shape.Capacity {
-			if has[d] > 0 && total[d] > 0 {
-				worth[s] += math.Pow(total[d]/has[d]/fullest, emphasis) * float64(x) / has[d]
-			}
-		}
-	}
-	for i := range p.Machines {
-		m.machine = append(m.machine, int32(i)) //nolint:gosec // rows in memory
-	}
-	slices.SortStableFunc(m.machine, func(a, b int32) int {
-		return cmp.Compare(worth[p.Machines[b].Shape], worth[p.Machines[a].Shape])
-	})
-	for _, i := range m.machine {
-		m.shape = append(m.shape, int32(p.Machines[i].Shape)) //nolint:gosec // rows in memory
-	}
-}
-
 // rank sorts apps by how hard they are to place: their size, plus the share of instances that their rules exclude. An
 // app that excludes many instances must be placed early, because later it finds one of them on every machine.
 func (m *model) rank() {
@@ -309,7 +195,7 @@ func (m *model) rank() {
 
 // square returns the energy of a single instance on a machine of a shape.
 func (m *model) square(a, shape int32) float32 {
-	f, w := m.featuresOf(a), m.weightsOf(shape)
+	f, w := m.features.Of(a), m.features.For(shape)
 	s := float32(0)
 	for i, x := range f {
 		s += w[i] * x * x
@@ -317,13 +203,6 @@ func (m *model) square(a, shape int32) float32 {
 	return s
 }
 
-func (m *model) featuresOf(a int32) []float32 { return row(m.feature, a, m.features) }
+func (m *model) needOf(a int32) []int32 { return energy.Row(m.need, a, m.dims) }
 
-func (m *model) weightsOf(shape int32) []float32 { return row(m.weight, shape, m.features) }
-
-func (m *model) needOf(a int32) []int32 { return row(m.need, a, m.dims) }
-
-func (m *model) capacityOf(shape int32) []int32 { return row(m.capacity, shape, m.dims) }
-
-// row returns row i of a matrix with n columns, stored by rows.
-func row[T any](rows []T, i int32, n int) []T { return rows[int(i)*n : int(i+1)*n : int(i+1)*n] }
+func (m *model) capacityOf(shape int32) []int32 { return energy.Row(m.capacity, shape, m.dims) }

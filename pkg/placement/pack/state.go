@@ -3,6 +3,7 @@ package pack
 import (
 	"slices"
 
+	"github.com/tradewind-broker/tradewind/pkg/placement/internal/energy"
 	"github.com/tradewind-broker/tradewind/pkg/placement/internal/tally"
 )
 
@@ -25,8 +26,8 @@ func newState(m *model) *state {
 	n := len(m.shape)
 	s := &state{
 		model: m, machine: slices.Clone(m.machine), shape: slices.Clone(m.shape), on: make([][]int32, n),
-		load: make([]int32, n*m.dims), level: make([]float32, n*m.features),
-		price: make([]float32, n*m.features), held: make([]tally.Counts, n), at: make([]int32, len(m.app)),
+		load: make([]int32, n*m.dims), level: make([]float32, n*m.features.N),
+		price: make([]float32, n*m.features.N), held: make([]tally.Counts, n), at: make([]int32, len(m.app)),
 	}
 	for i := range s.at {
 		s.at[i] = -1
@@ -34,11 +35,11 @@ func newState(m *model) *state {
 	return s
 }
 
-func (s *state) loadOf(k int32) []int32 { return row(s.load, k, s.dims) }
+func (s *state) loadOf(k int32) []int32 { return energy.Row(s.load, k, s.dims) }
 
-func (s *state) levelOf(k int32) []float32 { return row(s.level, k, s.features) }
+func (s *state) levelOf(k int32) []float32 { return energy.Row(s.level, k, s.features.N) }
 
-func (s *state) priceOf(k int32) []float32 { return row(s.price, k, s.features) }
+func (s *state) priceOf(k int32) []float32 { return energy.Row(s.price, k, s.features.N) }
 
 // add puts an instance on a machine. It must fit.
 func (s *state) add(k, i int32) {
@@ -47,8 +48,8 @@ func (s *state) add(k, i int32) {
 	for d, x := range need {
 		load[d] += x
 	}
-	level, price, w := s.levelOf(k), s.priceOf(k), s.weightsOf(s.shape[k])
-	for f, x := range s.featuresOf(a) {
+	level, price, w := s.levelOf(k), s.priceOf(k), s.features.For(s.shape[k])
+	for f, x := range s.features.Of(a) {
 		level[f] += x
 		price[f] = 2 * w[f] * level[f]
 	}
@@ -68,8 +69,8 @@ func (s *state) remove(k int32, position int) int32 {
 	for d, x := range need {
 		load[d] -= x
 	}
-	level, price, w := s.levelOf(k), s.priceOf(k), s.weightsOf(s.shape[k])
-	for f, x := range s.featuresOf(a) {
+	level, price, w := s.levelOf(k), s.priceOf(k), s.features.For(s.shape[k])
+	for f, x := range s.features.Of(a) {
 		level[f] -= x
 		if len(s.on[k]) == 0 {
 			level[f] = 0 // removes rounding errors
@@ -132,7 +133,7 @@ func (s *state) allows(k, a, gone int32) bool {
 
 // rise returns by how much an instance of app a on a machine raises the energy.
 func (s *state) rise(k, a int32) float32 {
-	x, price, w := s.featuresOf(a), s.priceOf(k), s.weightsOf(s.shape[k])
+	x, price, w := s.features.Of(a), s.priceOf(k), s.features.For(s.shape[k])
 	price, w = price[:len(x)], w[:len(x)]
 	var even, odd float32 // two independent sums, so that the processor can add them in parallel
 	i := 0
