@@ -98,10 +98,11 @@ type Result struct {
 	History   []string            // the last lines
 }
 
-// How long faults occur, and how long the world then has to come to rest.
+// How long faults occur, and how long the world then has to come to rest: the tasks of a large job may have to run one
+// after another in a small queue.
 const (
 	storm = 8 * time.Hour
-	calm  = 48 * time.Hour
+	calm  = 96 * time.Hour
 )
 
 // kind is a kind of world that is drawn for one invariant.
@@ -149,6 +150,7 @@ func runWorld(seed uint64, opt Options) *world {
 	w := newWorld(seed, opt, faults)
 	w.kind, w.onTime = kind, faults.Punctual() && kind != siblings
 	w.onTime = w.onTime && w.post == nil
+	w.check.Late = w.post != nil
 	w.check.Stormy, w.check.OnTime = faults.Stormy() || w.post != nil, w.onTime && opt.Planner == nil
 	w.know(w.sky.PastPrices())
 	w.users.populate()

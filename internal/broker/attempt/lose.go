@@ -83,7 +83,7 @@ func DecideLost(l Losing, outcome apitypes.Outcome, reason string, now time.Time
 	if l.Cluster.Leaving == record.LeaveForOthers || l.Cluster.Leaving == record.LeaveForRoom {
 		l.Task.YieldedTo = append(slices.Clone(l.Task.YieldedTo), l.Cluster.For)
 	}
-	l.Task.LostHours += l.lostHours(now)
+	l.Task.LostHours += l.lostHours(outcome, now)
 	l.Cluster.Outcome, l.Cluster.Reason = outcome, reason
 	l.Attempt.Outcome, l.Attempt.Reason, l.Attempt.Ended = outcome, reason, now
 	d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
@@ -127,11 +127,14 @@ func DecideLost(l Losing, outcome apitypes.Outcome, reason string, now time.Time
 }
 
 // lostHours returns the work, in hours, that is lost when a cloud takes a spot machine: the time since its attempt
-// started, or since the last checkpoint of the attempt. It is 0 if the broker gave the machine up, and for replicas of
-// services, whose time on a machine is not work that has to be repeated.
-func (l *Losing) lostHours(now time.Time) float64 {
-	if l.Task.Service != "" || !l.Cluster.Offer.Spot ||
-		l.Cluster.Leaving != "" || l.Attempt.Started.IsZero() || !l.ownsTask() {
+// started, or since the last checkpoint of the attempt. It is 0 if the broker gave the machine up, unless the cloud took
+// it before the task had saved its work, and for replicas of services, whose time on a machine is not work that has to
+// be repeated.
+func (l *Losing) lostHours(outcome apitypes.Outcome, now time.Time) float64 {
+	if l.Task.Service != "" || !l.Cluster.Offer.Spot || l.Attempt.Started.IsZero() || !l.ownsTask() {
+		return 0
+	}
+	if l.Cluster.Leaving != "" && outcome != apitypes.OutcomePreempted && outcome != apitypes.OutcomeLost {
 		return 0
 	}
 	since := l.Attempt.Started

@@ -124,6 +124,7 @@ type Checker struct {
 	decoded  *recordcache.Decoded
 	world    World
 	Stormy   bool // the broker's own parts may fail
+	Late     bool // the calls of an agent may arrive after its machine has ended
 	Data     Objects
 	OnTime   bool // nothing takes longer than planned by the planner of a world
 	wanted   []*Wanted

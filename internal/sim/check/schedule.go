@@ -147,7 +147,7 @@ func (c *Checker) checkGang(s *Job, old, cl record.Cluster) {
 	if cl.Assigned() {
 		bought = len(c.assignedTo(cl.Offer.Region, cl.ID))
 	}
-	if bought != want {
+	if bought != want && (bought > 0 || !c.Late) {
 		c.Violatef(InvGang, "%s gets the command to start on %d machines of %d", cl.ID, bought, want)
 	}
 }
