@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/attest"
+	"github.com/tradewind-broker/tradewind/internal/agent/hostnames"
 	"github.com/tradewind-broker/tradewind/internal/agent/mount"
 	"github.com/tradewind-broker/tradewind/internal/agent/stage"
 	"github.com/tradewind-broker/tradewind/internal/agent/token"
@@ -76,6 +77,8 @@ type Config struct {
 	Worker Worker
 	// Sole means that only this task uses the machine, so that inputs may be staged outside the task's directory.
 	Sole bool
+	// Hosts is the file that gets the names of a job group's tasks; /etc/hosts if empty.
+	Hosts hostnames.File
 
 	Patience  time.Duration  // how long the broker may be unreachable; 10 min
 	Grace     time.Duration  // between SIGTERM and SIGKILL; 5 s
@@ -170,6 +173,9 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	if err := mount.Clear(ctx, cfg.Dir); err != nil { // mounts of an earlier agent in the same directory
 		return err
+	}
+	if err := cfg.Hosts.Sweep(); err != nil { // names of agents that were killed
+		cfg.Logger.Warn("cannot remove names of an earlier agent", "err", err)
 	}
 	if claims.Ranks > 0 { // the token is for all machines of the cluster
 		claims.Rank = cfg.Rank

@@ -281,6 +281,7 @@ func (t *attempt) execute(ctx context.Context) wire.Report {
 		return t.failed(wire.PhaseStage, err)
 	}
 	defer t.boxed.close()
+	defer t.removeNames()
 	defer t.removeControlGroup()
 	defer t.endLeft()
 	if err := cmp.Or(t.joinGang(), t.choosePort()); err != nil {

@@ -32,6 +32,7 @@ type containerState struct {
 	runs   container.Config
 	box    *container.Box // nil until staging is done
 	kills  int64          // for lack of memory, so far
+	named  bool           // it knows the names of the job group
 }
 
 // pull finds the machine's container engine, or installs one, and pulls the image. It does nothing if the agent

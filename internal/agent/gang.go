@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/gang"
@@ -19,8 +21,59 @@ func (t *attempt) joinGang() (err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.joined = true
-	t.gang, err = t.writeGang(cmp.Or(t.updatedGang, t.work.Gang))
+	g := cmp.Or(t.updatedGang, t.work.Gang)
+	t.gang, err = t.writeGang(g)
+	t.addNames(g)
 	return err
+}
+
+// envGroup is SkyPilot's variable with the name of a job group. Its tasks find each other by name.
+const envGroup = "SKYPILOT_JOBGROUP_NAME"
+
+// hostLines returns the names of the nodes of a job group, TASK-RANK.GROUP, each after its address.
+func (t *attempt) hostLines(g *wire.Gang) (lines []string) {
+	group := t.work.Env[envGroup]
+	if group == "" || g == nil {
+		return nil
+	}
+	for _, n := range gang.Nodes(g) {
+		lines = append(lines, n.Address+" "+n.Name+"."+group+" "+n.Name)
+	}
+	return lines
+}
+
+// addNames makes the names of a job group known on the machine, until removeNames. In a container, a script does that.
+func (t *attempt) addNames(g *wire.Gang) {
+	lines := t.hostLines(g)
+	if len(lines) == 0 || t.boxed != nil {
+		return
+	}
+	if err := t.cfg.Hosts.Set(t.work.Attempt, lines); err != nil {
+		t.out.note(fmt.Sprintf("the names of the group's tasks are not known here: %v; $TRADEWIND_HOSTS is a file with "+
+			"their addresses", err))
+	}
+}
+
+// removeNames removes the names that addNames added.
+func (t *attempt) removeNames() {
+	if t.work.Env[envGroup] == "" || t.work.Gang == nil || t.boxed != nil {
+		return
+	}
+	if err := t.cfg.Hosts.Set(t.work.Attempt, nil); err != nil {
+		t.log.Warn("cannot remove the names of a job group", "err", err)
+	}
+}
+
+// namesInContainer returns the commands that make the names of a job group known in the task's container, whose
+// /etc/hosts is its own.
+func (t *attempt) namesInContainer() string {
+	lines := t.hostLines(t.work.Gang)
+	if len(lines) == 0 || t.boxed == nil || t.boxed.named {
+		return ""
+	}
+	t.boxed.named = true
+	return "{ printf '%s\\n' '" + strings.Join(lines, "' '") + "' >>/etc/hosts; } 2>/dev/null ||\n" +
+		"  echo \"the names of the group's tasks are not known: /etc/hosts cannot be written\" >&2\n"
 }
 
 // updateGang updates the files that describe the gang when one of its members has restarted on other machines. The task
@@ -35,6 +88,7 @@ func (t *attempt) updateGang(g *wire.Gang) {
 	if _, err := t.writeGang(g); err != nil {
 		t.log.Warn("cannot update the task's gang files", "err", err)
 	}
+	t.addNames(g)
 }
 
 func (t *attempt) writeGang(g *wire.Gang) (env map[string]string, err error) {

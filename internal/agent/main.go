@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/attest"
+	"github.com/tradewind-broker/tradewind/internal/agent/hostnames"
 	"github.com/tradewind-broker/tradewind/internal/agent/notices"
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/base/files"
@@ -34,6 +35,7 @@ const (
 	EnvIdentity  = "TRADEWIND_IDENTITY"     // a file to which the agent writes its proc.Identity
 	EnvBoot      = "TRADEWIND_BOOT"         // how long a simulated machine boots before the agent starts: "1.5s"
 	EnvDebug     = "TRADEWIND_DEBUG"        // "1": log more
+	EnvHosts     = "TRADEWIND_HOSTS_FILE"   // the file with the machine's names; /etc/hosts when empty
 	// EnvMailbox is a file with a mailbox.Address, if the broker has no address. The agent removes it.
 	EnvMailbox = "TRADEWIND_MAILBOX_FILE"
 	// EnvAway is how long a broker without an address may be away, for an agent whose calls another one relays.
@@ -170,7 +172,7 @@ func FromEnvironment(environ []string, stdin io.Reader) (Config, error) {
 	get := func(name string) string { return lookup(environ, name) }
 	cfg := Config{
 		Endpoint: get(EnvEndpoint), Dir: get(EnvDir), Address: get(EnvAddress), Machine: get(proc.MachineEnv),
-		Sole: get(EnvSole) == "1", Environ: environ,
+		Sole: get(EnvSole) == "1", Environ: environ, Hosts: hostnames.File(get(EnvHosts)),
 	}
 	if cfg.Dir == "" {
 		cfg.Dir = "."

@@ -236,7 +236,7 @@ func (s *script) end() error {
 // argument can be and every user can read process lists. With leave, processes that a successful script leaves run on.
 func (t *attempt) start(name, text string, leave bool) (*script, error) {
 	path := filepath.Join(t.dirs.scripts, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(t.namesInContainer()+text), 0o600); err != nil {
 		return nil, err
 	}
 	if t.work.Login {

@@ -81,6 +81,8 @@ func (r Range) format(number func(float64) string) string {
 type misspelling struct {
 	// filter is the field of Query, as in Relaxation.
 	filter string
+	what   string // the kind of the name
+	name   string
 	hint   string
 }
 
@@ -96,6 +98,16 @@ func (q *Query) countNames(filter string) int {
 	default:
 		return 1
 	}
+}
+
+// Missing returns the names in a query that the catalogue does not have: accelerator A, region b, zone c, machine type
+// d. Clouds are not looked up.
+func (c *Catalog) Missing(q Query) (names []string) {
+	q.Clouds = nil
+	for _, m := range c.misspellings(&q) {
+		names = append(names, m.what+" "+m.name)
+	}
+	return names
 }
 
 // misspellings returns the misspelt names, with the nearest names that the catalogue has.
@@ -117,7 +129,7 @@ func (c *Catalog) misspellings(q *Query) []misspelling {
 		if !slices.Contains(zones, name) && isAWSZoneName(name, regions) {
 			found = append(found,
 				misspelling{
-					"zones",
+					"zones", "zone", name,
 					fmt.Sprintf(
 						"AWS zones are named by their ID, such as use1-az1, because %s is a different zone in "+
 							"each account",
@@ -137,7 +149,7 @@ func (c *Catalog) misspellings(q *Query) []misspelling {
 	}
 	if q.Accelerator != "" && q.Accelerator != AnyAccelerator {
 		if name, err := c.acceleratorName(q.Accelerator); err == nil && len(c.byAccelerator[name]) == 0 {
-			found = append(found, misspelling{"accelerator", "no cloud in the catalogue sells " + name})
+			found = append(found, misspelling{"accelerator", "accelerator", name, "no cloud in the catalogue sells " + name})
 		}
 	}
 	return found
@@ -149,12 +161,12 @@ func appendMisspelling(found []misspelling, filter, what, name string, known []s
 	}
 	hint := fmt.Sprintf("no %s is called %.32s", what, name)
 	if what == "cloud" && strings.EqualFold(name, "kubernetes") { // its offers are those of added clusters
-		return append(found, misspelling{filter, "no cluster was added yet: tradewind cloud add kubernetes"})
+		return append(found, misspelling{filter, what, name, "no cluster was added yet: tradewind cloud add kubernetes"})
 	}
 	if near := fault.Nearest(name, known); near != "" {
 		hint += ", did you mean " + near + "?"
 	}
-	return append(found, misspelling{filter, hint})
+	return append(found, misspelling{filter, what, name, hint})
 }
 
 func afterCloud(name string) string {

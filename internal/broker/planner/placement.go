@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"strconv"
 	"time"
 
@@ -193,16 +194,34 @@ func (b *builder) tooLong(i int, plan *record.Plan) string {
 		dag.FormatDuration(t.Timeout))
 }
 
-// leftOut names the alternatives of a task whose accelerator no cloud sells. Without alternatives this is an error.
+// leftOut names the alternatives of a task that no offer can match, because they name an accelerator, a machine type or
+// a place that the catalogue does not have. Without alternatives this is an error.
 func (b *builder) leftOut(t *dag.Task) (notes []string) {
 	if len(t.Resources) < 2 {
 		return nil
 	}
+	leave := func(what, why string) {
+		notes = append(notes, fmt.Sprintf("%s: the alternative %s is left out: %s", t.Name, what, why))
+	}
 	for k := range t.Resources {
-		name := t.Resources[k].Accelerator
-		if name != "" && name != catalog.AnyAccelerator && !b.catalog.HasAccelerator(name) {
-			notes = append(notes, fmt.Sprintf("%s: the alternative %s is left out: no cloud in the catalogue sells it",
-				t.Name, name))
+		r := &t.Resources[k]
+		if r.Cloud != "" && !slices.Contains(b.catalog.Clouds(), r.Cloud) {
+			leave(r.Cloud, "the plan has no offers of this cloud")
+			continue
+		}
+		q := catalog.Query{Accelerator: r.Accelerator, InstanceType: r.InstanceType}
+		if r.Region != "" {
+			q.Regions = []string{r.Region}
+		}
+		if r.Zone != "" {
+			q.Zones = []string{r.Zone}
+		}
+		for _, name := range b.catalog.Missing(q) {
+			if sold, is := strings.CutPrefix(name, "accelerator "); is {
+				leave(sold, "no cloud in the catalogue sells it")
+			} else {
+				leave(name, "no cloud in the catalogue has it")
+			}
 		}
 	}
 	return notes

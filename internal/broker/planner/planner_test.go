@@ -240,10 +240,15 @@ func TestPlanNamesAlternativesThatNoCloudSells(t *testing.T) {
 tasks:
   a: {run: x, resources: {anyOf: [{accelerators: RTX3090:1}, {accelerators: T4:1}]}}
   b: {run: x, resources: {ordered: [{accelerators: RTX3090:1}, {accelerators: T4:1}, {cpus: 2}]}}
+  c: {run: x, resources: {anyOf: [{region: moon-1, cpus: 2}, {instanceType: m5.huge}, {zone: moon-1a}, {cloud: kubernetes}, {cpus: 2}]}}
 `)})
 	want := []string{
 		"a: the alternative RTX3090 is left out: no cloud in the catalogue sells it",
 		"b: the alternative RTX3090 is left out: no cloud in the catalogue sells it",
+		"c: the alternative region moon-1 is left out: no cloud in the catalogue has it",
+		"c: the alternative machine type m5.huge is left out: no cloud in the catalogue has it",
+		"c: the alternative zone moon-1a is left out: no cloud in the catalogue has it",
+		"c: the alternative kubernetes is left out: the plan has no offers of this cloud",
 	}
 	if !slices.Equal(got.Notes, want) {
 		t.Errorf("%q", got.Notes)

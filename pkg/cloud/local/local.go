@@ -21,9 +21,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/agent"
+	"github.com/tradewind-broker/tradewind/internal/agent/hostnames"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/base/files"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -97,7 +100,20 @@ func New(cfg Config) (*Host, error) {
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.adopt()
+	if err := h.cfg.hosts().Sweep(); err != nil { // names of machines that were killed with an earlier host
+		h.log.Warn("cannot remove names of earlier machines", "err", err)
+	}
 	return h, nil
+}
+
+// hosts returns the file to which the agents add names.
+func (c *Config) hosts() (file hostnames.File) {
+	for _, entry := range c.Environ {
+		if path, ok := strings.CutPrefix(entry, agent.EnvHosts+"="); ok {
+			file = hostnames.File(path)
+		}
+	}
+	return file
 }
 
 func (c *Config) complete() error {

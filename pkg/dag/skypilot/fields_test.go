@@ -171,8 +171,8 @@ func TestTasksOfGroupStartTogether(t *testing.T) {
 		}
 		for i := range j.Tasks {
 			task := &j.Tasks[i]
-			if task.Gang != want.gang || j.Chief(i) != (want.first == task.Name) ||
-				strings.Contains(task.Run, "TRADEWIND_HOSTS") != (want.gang != "") {
+			if task.Gang != want.gang || j.Chief(i) != (want.first == task.Name) || task.Run != task.Name ||
+				task.Env["SKYPILOT_JOBGROUP_NAME"] != want.gang {
 				t.Errorf("%s: %+v", header, task)
 			}
 		}

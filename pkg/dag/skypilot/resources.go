@@ -127,6 +127,14 @@ func (r *reader) forResources() skyResourceFields {
 		"priority_class":   r.refused("priority classes are defined on SkyPilot's server", "priority: NUMBER"),
 		"volumes":          r.refused(volumesMissing, useBuckets),
 		"hooks":            r.refused(hooksMissing, hooksInstead),
+		"_cluster_config_overrides": func(_ *skyTask, n *yaml.Node) error {
+			if len(n.Content) == 0 {
+				return nil
+			}
+			return r.Fault(n, "clusters are not configured", "write config next to resources")
+		},
+		"_docker_login_config": r.refused("the login of a registry is not in resources",
+			"secrets: [SKYPILOT_DOCKER_USERNAME, SKYPILOT_DOCKER_PASSWORD, SKYPILOT_DOCKER_SERVER]"),
 	} {
 		known[field] = func(to skyInto, n *yaml.Node) error { return read(to.task, n) }
 	}
@@ -421,17 +429,21 @@ func (r *reader) readExitCodes(t *skyTask, n *yaml.Node) error {
 func (r *reader) readResources(t *skyTask, n *yaml.Node) error {
 	base := skyChoice{}
 	var alternatives yamlfile.Entry
-	if err := r.readChoice(t, n, &base, "resources", func(e yamlfile.Entry) error {
+	var all fault.Faults
+	if !all.Add(r.readChoice(t, n, &base, "resources", func(e yamlfile.Entry) error {
 		if alternatives.Node != nil {
 			return r.Fault(e.Name, "cannot be combined with "+alternatives.Key,
 				"alternatives are either ordered or not: keep one of the two")
 		}
 		alternatives = e
 		return nil
-	}); err != nil {
-		return err
+	})) {
+		return all.Err()
 	}
 	if alternatives.Node == nil {
+		if !all.None() {
+			return all.Err()
+		}
 		t.Ordered = base.inOrder
 		return fault.At(yamlfile.PositionOf(n), r.addChoice(t, &base, n, "resources"))
 	}
@@ -462,8 +474,12 @@ func (r *reader) readResources(t *skyTask, n *yaml.Node) error {
 	if err == nil && len(t.Resources) == 0 {
 		err = r.Fault(alternatives.Node, "is empty", "give at least one alternative")
 	}
-	return fault.WithinKey(alternatives.Key, err)
+	all.Add(fault.WithinKey(alternatives.Key, err))
+	return all.Err()
 }
+
+// internalToSkyPilot are fields that SkyPilot adds to files itself. They do not change the result.
+var internalToSkyPilot = []string{"_is_image_managed", "_requires_fuse", "_no_missing_accel_warnings"}
 
 // readChoice reads a mapping of resources. It calls nested for any_of and ordered; nested is nil if they are not
 // allowed.
@@ -498,13 +514,19 @@ func (r *reader) readChoice(
 		known = append(known, "any_of", "ordered")
 	}
 	return r.Each(n, func(e yamlfile.Entry) error {
-		if yamlfile.IsNull(e.Node) || strings.HasPrefix(e.Key, "_") {
+		if yamlfile.IsNull(e.Node) || slices.Contains(internalToSkyPilot, e.Key) {
 			return nil
 		}
 		if nested != nil && (e.Key == "any_of" || e.Key == "ordered") {
 			return nested(e)
 		}
 		read, ok := r.resources[e.Key]
+		if here, is := calledHere[strings.ToLower(e.Key)]; !ok && is && strings.HasPrefix(here, "resources: {") {
+			return r.Fault(e.Name, "unknown field", "write "+strings.TrimSuffix(here[len("resources: {"):], "}"))
+		}
+		if _, ofTask := r.task[e.Key]; !ok && ofTask {
+			return r.Fault(e.Name, "is a field of the task, not of resources", "write it next to resources")
+		}
 		if !ok {
 			return r.Unknown(e, known)
 		}
@@ -518,12 +540,16 @@ var awsZone = regexp.MustCompile(`^([a-z]{2}(?:-[a-z]+)+-[0-9])[a-z]$`)
 
 // zoneOfAccount replaces the name of an AWS zone with its region: AWS gives the zones of a region other names in each
 // account, so that the broker names them by their ID.
-func (r *reader) zoneOfAccount(c *skyChoice) {
+func (r *reader) zoneOfAccount(c *skyChoice) error {
 	m := awsZone.FindStringSubmatch(c.Zone)
 	if m == nil || c.Cloud != "" && c.Cloud != "aws" {
-		return
+		return nil
 	}
 	for _, mark := range c.marks {
+		if mark.Field == "zone" && c.Region != "" && c.Region != m[1] {
+			return fault.At(mark.Pos, fault.Within("zone", fault.New(c.Zone+" is not in the region "+c.Region,
+				"leave one of the two out")))
+		}
 		if mark.Field == "zone" {
 			r.job.Warn(
 				mark.Pos,
@@ -534,6 +560,7 @@ func (r *reader) zoneOfAccount(c *skyChoice) {
 		}
 	}
 	c.Region, c.Zone = cmp.Or(c.Region, m[1]), ""
+	return nil
 }
 
 // mark records the positions of fields. They replace those of the default values.
@@ -559,7 +586,9 @@ func (r *reader) addChoice(t *skyTask, c *skyChoice, n *yaml.Node, path string) 
 	if c.memoryRatio > 0 && c.CPUs.Min == 0 && (len(c.accelerators) > 0 || c.InstanceType != "") {
 		r.job.Warn(yamlfile.PositionOf(n), path+".memory", "a ratio to cpus is not acted on without cpus")
 	}
-	r.zoneOfAccount(c)
+	if err := r.zoneOfAccount(c); err != nil {
+		return err
+	}
 	accelerators, images := c.accelerators, c.images
 	if len(accelerators) == 0 {
 		accelerators = []skyAccelerator{{}}

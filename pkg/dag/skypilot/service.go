@@ -3,6 +3,7 @@ package skypilot
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -142,8 +143,13 @@ func parsePort(s string) (int, error) { return dag.ParseInt(s, 1, 65535) }
 // parseSeconds reads a number of seconds.
 func parseSeconds(s string) (time.Duration, error) {
 	seconds, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(seconds > 0) || seconds > dag.MaxDuration.Seconds() {
+	switch {
+	case err != nil || math.IsNaN(seconds):
 		return 0, fault.New(fault.Quote(s)+" is not a number of seconds", "")
+	case seconds <= 0:
+		return 0, fault.New("must be more than 0 seconds", "leave it out for the default")
+	case seconds > dag.MaxDuration.Seconds():
+		return 0, fault.New("is more than "+dag.FormatDuration(dag.MaxDuration), "")
 	}
 	return time.Duration(seconds * float64(time.Second)), nil
 }

@@ -98,23 +98,27 @@ func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader, env map[stri
 }
 
 func (r *reader) read(docs []*yaml.Node) error {
+	var all fault.Faults
 	named, err := r.readHeader(docs[0])
-	if err != nil {
-		return err
+	if !all.Add(err) {
+		return all.Err()
 	}
 	if named {
 		docs = docs[1:]
 	}
 	switch {
 	case len(docs) == 0:
-		return fault.At(
+		all.Add(fault.At(
 			fault.Position{Line: 1, Column: 1},
 			fault.New("has a name and no tasks", "write each task as a separate document, after a line ---"),
-		)
+		))
+		return all.Err()
 	case len(docs) > dag.MaxTasks:
 		return fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", len(docs), dag.MaxTasks), "")
 	}
-	var all fault.Faults
+	if r.parallel {
+		all.Add(r.checkGroup(docs))
+	}
 	for i, doc := range docs {
 		if !all.Add(fault.At(yamlfile.PositionOf(doc), r.readTask(i, doc, !named && len(docs) == 1))) {
 			break
@@ -127,6 +131,45 @@ func (r *reader) read(docs []*yaml.Node) error {
 		return r.group()
 	}
 	return r.chain()
+}
+
+// checkGroup checks the names of the tasks of a job group, with which they find each other.
+func (r *reader) checkGroup(docs []*yaml.Node) error {
+	var all fault.Faults
+	names := map[string]int{}
+	for _, doc := range docs {
+		entries, err := r.Mapping(doc)
+		if err != nil {
+			continue // readTask returns the error
+		}
+		name := ""
+		for _, e := range entries {
+			if e.Key == "name" {
+				name = e.Node.Value
+			}
+		}
+		switch first, twice := names[name]; {
+		case name == "":
+			all.Add(r.Fault(doc, "has no name", "the tasks of a job group find each other by name: add one"))
+		case twice:
+			all.Add(fault.Within("name", r.Fault(doc, fmt.Sprintf("there are two tasks %s in the group, the first in line %d",
+				fault.Quote(name), first), "rename one")))
+		default:
+			names[name] = doc.Line
+		}
+	}
+	known := slices.Sorted(maps.Keys(names))
+	for k, primary := range r.primary {
+		if _, ok := names[primary]; !ok {
+			all.Add(fault.Within("primary_tasks"+fault.Index(k), r.Fault(r.primaryAt.Content[k],
+				"there is no task "+fault.Quote(primary), fault.DidYouMean(primary, known))))
+		}
+	}
+	if n := len(r.primary); n > 1 && n < len(names) {
+		all.Add(fault.Within("primary_tasks", r.Fault(r.primaryAt,
+			"only one task can end the others", "name one, or all of them")))
+	}
+	return all.Err()
 }
 
 // group makes the tasks of a job group start together and find each other by name, as TASK-RANK.GROUP. If one of them
@@ -153,35 +196,10 @@ func (r *reader) group() error {
 		}
 		t.Gang, t.Role = j.Name, dag.ToName(t.Name, "task")
 		t.Env = dag.MergeEnv(t.Env, map[string]string{"SKYPILOT_JOBGROUP_NAME": j.Name})
-		t.Run = groupHosts + t.Run
 	}
-	return r.primaryTask()
-}
-
-// groupHosts makes the names of the tasks of a group known, as far as the task may.
-const groupHosts = `while read -r address name; do
-  echo "$address $name $name.$SKYPILOT_JOBGROUP_NAME"
-done <"$TRADEWIND_HOSTS" 2>/dev/null | { tee -a /etc/hosts || sudo -n tee -a /etc/hosts; } >/dev/null 2>&1 || :
-`
-
-// primaryTask makes the end of the primary task end the others.
-func (r *reader) primaryTask() error {
-	of := map[string]int{}
-	for i := range r.job.Tasks {
-		of[r.job.Tasks[i].Name] = i
-	}
-	for k, name := range r.primary {
-		i, ok := of[name]
-		switch {
-		case !ok:
-			return fault.Within("primary_tasks"+fault.Index(k), r.Fault(r.primaryAt.Content[k],
-				"there is no task "+fault.Quote(name), fault.DidYouMean(name, slices.Sorted(maps.Keys(of)))))
-		case len(r.primary) == 1:
-			r.job.Tasks[i].On = append(r.job.Tasks[i].On,
-				dag.Reaction{Event: dag.TaskCompleted, Action: dag.Complete})
-		case len(r.primary) < len(of):
-			return fault.Within("primary_tasks", r.Fault(r.primaryAt,
-				"only one task can end the others", "name one, or all of them"))
+	for i := range j.Tasks {
+		if t := &j.Tasks[i]; len(r.primary) == 1 && t.Name == dag.ToName(r.primary[0], "task") {
+			t.On = append(t.On, dag.Reaction{Event: dag.TaskCompleted, Action: dag.Complete})
 		}
 	}
 	return nil
@@ -212,12 +230,24 @@ func (r *reader) header() yamlfile.Fields[*dag.Job] {
 			})
 		},
 		"termination_delay": func(_ *dag.Job, n *yaml.Node) error {
-			if n.Kind == yaml.ScalarNode && strings.TrimRight(n.Value, "smh") == "0" {
-				return nil
+			if n.Kind == yaml.MappingNode {
+				return r.Each(n, func(e yamlfile.Entry) error { return r.noDelay(e.Node) })
 			}
-			return r.Fault(n, "the other tasks end at once when the primary task has ended", "leave it out")
+			return r.noDelay(n)
+		},
+		"inter_connection": func(_ *dag.Job, n *yaml.Node) error {
+			_, err := r.Boolean(n) // the names are known in any case
+			return err
 		},
 	}
+}
+
+// noDelay refuses a time that the other tasks would have after the end of the primary task.
+func (r *reader) noDelay(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode && strings.TrimRight(n.Value, "smhdw") == "0" {
+		return nil
+	}
+	return r.Fault(n, "the other tasks end at once when the primary task has ended", "leave it out")
 }
 
 // readHeader reads a first document that has a name but no task. It may also declare the tasks as a group that runs
@@ -228,15 +258,25 @@ func (r *reader) readHeader(doc *yaml.Node) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	group, task := false, len(entries) == 0
+	group, task, ofGroup := false, len(entries) == 0, (*yaml.Node)(nil)
 	for _, e := range entries {
 		_, ok := header[e.Key]
 		group, task = group || ok && e.Key != "name", task || !ok
+		if ok && e.Key != "name" && e.Key != "execution" {
+			ofGroup = e.Name
+		}
 	}
 	if task && !group {
 		return false, nil
 	}
-	return true, yamlfile.ReadFields(&r.Reader, doc, header, r.job)
+	r.parallel = ofGroup != nil // unless execution says otherwise
+	var all fault.Faults
+	all.Add(yamlfile.ReadFields(&r.Reader, doc, header, r.job))
+	if ofGroup != nil && !r.parallel {
+		all.Add(fault.Within(ofGroup.Value, r.Fault(ofGroup, "is a field of tasks that start together",
+			"write execution: parallel, or leave it out")))
+	}
+	return true, all.Err()
 }
 
 // ignored returns a function that reads a field that has no counterpart here: it adds a warning.
@@ -461,16 +501,39 @@ func (r *reader) readKnown(doc *yaml.Node, t *skyTask) error {
 	all.Add(r.Each(doc, func(e yamlfile.Entry) error {
 		read, ok := r.task[e.Key]
 		switch {
-		case e.Key == "envs" || strings.HasPrefix(e.Key, "_"):
+		case e.Key == "envs" || e.Key == "_metadata": // internal to SkyPilot
 			return nil
 		case !ok:
-			return r.Unknown(e, r.task.Names())
+			return r.unknownOfTask(e)
 		case e.Key == "name" || e.Key == "service":
 			return read(t, r.expanded(t, e.Node, e.Key))
 		}
 		return read(t, e.Node)
 	}))
 	return all.Err()
+}
+
+// unknownOfTask returns the error for a field that tasks do not have.
+func (r *reader) unknownOfTask(e yamlfile.Entry) error {
+	if _, ok := r.resources[e.Key]; ok {
+		return r.Fault(e.Name, "is a field of resources, not of a task", "write it below resources")
+	}
+	if here, ok := calledHere[strings.ToLower(e.Key)]; ok {
+		return r.Fault(e.Name, "unknown field", "write "+here)
+	}
+	return r.Unknown(e, r.task.Names())
+}
+
+// calledHere has what to write in a SkyPilot file for fields of other tools, in addition to those that package fault
+// knows.
+var calledHere = map[string]string{
+	"spot": "resources: {use_spot: true}", "preemptible": "resources: {use_spot: true}",
+	"market": "resources: {use_spot: true}", "nodes": "num_nodes: N", "replicas": "num_nodes: N", "env": "envs: {NAME: VALUE}",
+	"environment": "envs: {NAME: VALUE}", "image": "resources: {image_id: docker:NAME}",
+	"container": "resources: {image_id: docker:NAME}", "docker": "resources: {image_id: docker:NAME}",
+	"disk": "resources: {disk_size: GIB}", "mounts": "file_mounts: {PATH: SOURCE}",
+	"timeout": "tradewind convert, and timeout: in the converted file",
+	"gpu": "resources: {accelerators: NAME:COUNT}", "gpus": "resources: {accelerators: NAME:COUNT}",
 }
 
 // readEnvs reads variables. Those without a value are given at submission, as with SkyPilot's command line.
