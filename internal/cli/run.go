@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
@@ -171,20 +172,16 @@ func (a *app) runningFor(o *runOptions) (*conn, error) {
 // loadJob reads a job file for run and submit.
 func (a *app) loadJob(ctx context.Context, path string, over *jobfile.Overrides, secrets *jobfile.Secrets,
 	o pack.Options) (*jobfile.File, error) {
-	f, err := over.Read(a.App, path)
-	if err != nil {
-		return nil, err
-	}
-	if err := f.Spec.CheckValues(); err != nil {
-		return nil, err
-	}
-	if err := secrets.Fill(a.App, f); err != nil {
-		return nil, err
-	}
 	o.Note = nil // packing prints the notes later
 	ctx, cancel := a.Stop.Context(ctx)
 	defer cancel()
-	return f, f.Settle(ctx, a.Lookup("HOME"), o)
+	home := a.Lookup("HOME")
+	f, err := over.Read(a.App, path)
+	if err != nil {
+		return nil, f.AddMissing(ctx, home, o, err, (*dag.Job).CheckValues)
+	}
+	var all fault.Faults
+	return f, all.With(f.Spec.CheckValues(), secrets.Fill(a.App, f), f.Settle(ctx, home, o))
 }
 
 // warnNotPacked warns about a file that is not packed.

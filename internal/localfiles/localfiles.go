@@ -7,6 +7,7 @@
 package localfiles
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/pack"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -27,48 +29,73 @@ type Base struct {
 }
 
 // Find makes the job's paths absolute and checks that the files exist and can be packed, so that errors show before
-// the job starts. It sets the size of inputs without one. It returns a *dag.Error.
+// the job starts. It sets the size of inputs without one. It returns a *dag.Error with all faults.
 func (p Base) Find(ctx context.Context, spec *dag.Job, o pack.Options) (changed bool, err error) {
-	made := p.outputs(spec)
-	found := map[string]*pack.Tree{}
+	f := finder{Base: p, spec: spec, made: p.outputs(spec), trees: map[string]*pack.Tree{}, missing: map[string]error{}}
+	var all fault.Faults
 	err = each(spec, func(task int, field string, uri *string, in *dag.Input) error {
-		abs, ok := p.path(*uri)
-		if !ok {
+		before := *uri
+		err := f.find(ctx, task, field, uri, in, o)
+		changed = changed || *uri != before
+		var bad *dag.Error
+		if errors.As(err, &bad) && all.Add(bad) {
 			return nil
 		}
-		if *uri != abs {
-			changed = true
-		}
-		if made.has(abs) {
-			*uri = abs
-			return nil
-		}
-		if found[abs] == nil {
-			t, err := pack.Scan(ctx, abs, o)
-			if err != nil {
-				return p.explain(spec, task, field, *uri, abs, err)
-			}
-			found[abs] = t
-			if err := t.Close(); err != nil {
-				return err
-			}
-		}
-		if in == nil && found[abs].Single() {
-			return spec.ErrorAt(task, dag.FilesOfTask, field, fmt.Sprintf("%q is a file, not a folder: %s", *uri, abs),
-				"name the folder that contains it, or put the file into inputs")
-		}
-		if in == nil {
-			if err := checkMounts(spec, task, found[abs]); err != nil {
-				return err
-			}
-		}
-		*uri = abs
-		if in != nil && in.Size == 0 {
-			in.Size = dag.GiB(float64(found[abs].Bytes()) / (1 << 30))
-		}
-		return nil
+		return err
 	})
-	return changed, err
+	return changed, cmp.Or(all.Err(), err)
+}
+
+// finder finds the local files of a job.
+type finder struct {
+	Base
+	spec    *dag.Job
+	made    outputs
+	trees   map[string]*pack.Tree // by path
+	missing map[string]error      // by path
+}
+
+// find finds one file or folder of a task, and makes its path absolute.
+func (f *finder) find(ctx context.Context, task int, field string, uri *string, in *dag.Input, o pack.Options) error {
+	abs, ok := f.path(*uri)
+	if !ok {
+		return nil
+	}
+	if f.made.has(abs) {
+		*uri = abs
+		return nil
+	}
+	tree, err := f.scan(ctx, abs, o)
+	if err != nil {
+		return f.explain(f.spec, task, field, *uri, abs, err)
+	}
+	if in == nil && tree.Single() {
+		return f.spec.ErrorAt(task, dag.FilesOfTask, field, fmt.Sprintf("%q is a file, not a folder: %s", *uri, abs),
+			"name the folder that contains it, or put the file into inputs")
+	}
+	if in == nil {
+		if err := checkMounts(f.spec, task, tree); err != nil {
+			return err
+		}
+	}
+	*uri = abs
+	if in != nil && in.Size == 0 {
+		in.Size = dag.GiB(float64(tree.Bytes()) / (1 << 30))
+	}
+	return nil
+}
+
+// scan reads a file or folder once.
+func (f *finder) scan(ctx context.Context, abs string, o pack.Options) (*pack.Tree, error) {
+	if f.trees[abs] != nil || f.missing[abs] != nil {
+		return f.trees[abs], f.missing[abs]
+	}
+	tree, err := pack.Scan(ctx, abs, o)
+	if err == nil {
+		err = tree.Close()
+	}
+	f.trees[abs], f.missing[abs] = tree, err
+	return tree, err
 }
 
 // checkMounts returns an error if a mount of a task would hide files of its working folder.

@@ -22,9 +22,16 @@ func CheckJob(file string, j *Job, err error) (*Job, error) {
 		err = j.Validate()
 	}
 	if err != nil {
-		return nil, fault.InFile(file, err)
+		return nil, fault.WithRest(fault.InFile(file, err), j)
 	}
 	return j, nil
+}
+
+// RestOf returns the part of a job that a reader could read in spite of the faults in its error, or nil. It is not
+// valid, and only good for finding further faults, such as files that are missing.
+func RestOf(err error) *Job {
+	j, _ := fault.RestOf(err).(*Job)
+	return j
 }
 
 // Namer gives imported tasks and outputs valid and unique names that are as close as possible to those in the file.

@@ -75,11 +75,15 @@ func (j *Job) ResolveSecrets(given SecretValues) (values SecretValues, changed b
 	}
 	changed = j.addUnnamedSecrets(slices.Collect(maps.Keys(given)))
 	values = SecretValues{}
+	var all fault.Faults
 	for _, name := range j.SecretNames() {
 		if values[name] = cmp.Or(given[name], j.Stated[name]); values[name] == "" {
-			return nil, false, j.SecretError(name, "has no value",
-				"give it with --secret "+name+", which takes it from the variable of that name")
+			all.Add(j.SecretError(name, "has no value",
+				"give it with --secret "+name+", which takes it from the variable of that name"))
 		}
+	}
+	if !all.None() {
+		return nil, false, all.Err()
 	}
 	return values, changed, nil
 }

@@ -36,6 +36,26 @@ type Error struct {
 	Also []*Error
 	// Cut is true if there are more faults than Also has.
 	Cut bool
+
+	rest any // see WithRest
+}
+
+// WithRest adds what could be read of the file in spite of the fault in err, for checks that find further faults in it.
+func WithRest(err error, rest any) error {
+	var e *Error
+	if errors.As(err, &e) {
+		e.rest = rest
+	}
+	return err
+}
+
+// RestOf returns what WithRest has added; nil for none.
+func RestOf(err error) any {
+	var e *Error
+	if !errors.As(err, &e) {
+		return nil
+	}
+	return e.rest
 }
 
 // Error prints file:line:col: field: reason (hint), without the parts that are unknown, and a line for each further

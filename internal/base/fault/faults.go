@@ -40,6 +40,16 @@ func (f *Faults) Add(err error) (more bool) {
 	return !f.cut && !errors.Is(e, ErrLimit)
 }
 
+// With adds the faults in errs, until the reader must stop, and returns Err.
+func (f *Faults) With(errs ...error) error {
+	for _, err := range errs {
+		if !f.Add(err) {
+			break
+		}
+	}
+	return f.Err()
+}
+
 // None reports whether there is no fault.
 func (f *Faults) None() bool { return f.all == nil && f.other == nil }
 

@@ -3,8 +3,8 @@ package planner
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/broker/history"

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/settings"
 	"github.com/tradewind-broker/tradewind/internal/localfiles"
@@ -62,6 +63,7 @@ func readWith(a *command.App, path string, env map[string]string) (*File, error)
 func parse(a *command.App, f *File, env map[string]string) (_ *File, err error) {
 	f.changed = len(env) > 0
 	if f.Spec, err = read.JobWithEnv(f.Path, bytes.NewReader(f.body), env); err != nil {
+		f.Spec = dag.RestOf(err)
 		return f, err
 	}
 	if slurm.IsScript(f.body) {
@@ -129,7 +131,8 @@ func OverrideFlags(c *cobra.Command, queue bool) *Overrides {
 	return o
 }
 
-// Read reads a job file, or standard input for "-", and applies the flags.
+// Read reads a job file, or standard input for "-", and applies the flags. With an error about the file's content it
+// also returns the file, for AddMissing.
 func (o *Overrides) Read(a *command.App, path string) (*File, error) {
 	env, err := o.env.Read(a)
 	if err != nil {
@@ -137,7 +140,7 @@ func (o *Overrides) Read(a *command.App, path string) (*File, error) {
 	}
 	f, err := o.read(a, path, env)
 	if err != nil {
-		return nil, err
+		return f, err
 	}
 	if len(o.Args) > 0 {
 		if f.Spec.Format != dag.Slurm {
@@ -302,6 +305,21 @@ func Base(spec *dag.Job, dir string) string {
 		return "."
 	}
 	return dir
+}
+
+// AddMissing adds to an error about the file's content the local files that do not exist, as far as the file could be
+// read, and what the further checks find, so that the user sees all faults at once.
+func (f *File) AddMissing(ctx context.Context, home string, o pack.Options, err error,
+	further ...func(*dag.Job) error) error {
+	if f == nil || f.Spec == nil {
+		return err
+	}
+	faults := []error{err}
+	for _, check := range further {
+		faults = append(faults, check(f.Spec))
+	}
+	var all fault.Faults
+	return all.With(append(faults, f.Settle(ctx, home, o))...)
 }
 
 // Settle checks that all local files that the job uploads or reads exist.

@@ -174,14 +174,15 @@ type PlanTask struct {
 }
 
 func (a app) plan(ctx context.Context, path string, o *planOptions) error {
+	home, packing := a.Lookup("HOME"), o.limits.Options(nil)
 	f, err := o.over.Read(a.App, path)
 	if err != nil {
-		return err
+		return f.AddMissing(ctx, home, packing, err)
 	}
 	if err := f.DefaultFrom(a.App, len(o.clouds) > 0); err != nil {
 		return err
 	}
-	if err := f.Settle(ctx, a.Lookup("HOME"), o.limits.Options(nil)); err != nil {
+	if err := f.Settle(ctx, home, packing); err != nil {
 		return err
 	}
 	p, c, err := newPlannerOn(o.on, o.catalog, o.clouds, o.carbon)

@@ -389,18 +389,9 @@ func (r *reader) readTask(i int, p taskPart) error {
 	edges, marks := len(r.job.Edges), len(r.origin.Marks)
 	r.saysShare = r.defaultsSayShare
 	clear(r.taken)
-	if p.task != nil {
-		t.Nodes = 1
-		r.gangs[i] = yamlfile.PositionOf(p.entry.Name)
-		if err := r.readRole(t, p); err != nil {
-			return err
-		}
-	} else if p.service {
-		if err := r.readReplica(t, p); err != nil {
-			return fault.WithinKey(p.path, err)
-		}
-	} else if err := yamlfile.ReadFieldsOr(&r.Reader, p.entry.Node, r.taskFields, t, r.unknownInTask); err != nil {
-		return fault.WithinKey(p.path, err)
+	if err := r.readPart(i, t, p); err != nil {
+		r.markTask(i) // for errors about its local files
+		return err
 	}
 	if p.array != nil {
 		return fault.WithinKey(p.path, firstOf(r.endTask(i, t), func() error {
@@ -416,14 +407,22 @@ func (r *reader) readTask(i int, p taskPart) error {
 	return fault.WithinKey(p.name, r.endTask(i, t))
 }
 
-// endTask makes the checks that concern several fields of a task, and records their positions.
-func (r *reader) endTask(i int, t *dag.Task) error {
-	if k, err := t.CheckInputs(); err != nil { // checked last: any field may make it a stand-in, which stages nothing
-		return fault.At(r.inputs[k].pos, fault.Within("inputs"+fault.Index(int(r.inputs[k].index)), err))
+// readPart reads the fields of a task, of a role of a gang or of a replica of a service.
+func (r *reader) readPart(i int, t *dag.Task, p taskPart) error {
+	switch {
+	case p.task != nil:
+		t.Nodes = 1
+		r.gangs[i] = yamlfile.PositionOf(p.entry.Name)
+		return r.readRole(t, p)
+	case p.service:
+		return fault.WithinKey(p.path, r.readReplica(t, p))
 	}
-	if len(t.Resources) == 0 {
-		t.Resources = []dag.Resources{{}}
-	}
+	return fault.WithinKey(p.path,
+		yamlfile.ReadFieldsOr(&r.Reader, p.entry.Node, r.taskFields, t, r.unknownInTask))
+}
+
+// markTask records the positions of a task's files, secrets and resources.
+func (r *reader) markTask(i int) {
 	for _, s := range r.secrets {
 		r.files = append(r.files, s.mark)
 	}
@@ -437,6 +436,17 @@ func (r *reader) endTask(i int, t *dag.Task) error {
 		m.Task = int32(i) //nolint:gosec // below dag.MaxTasks
 		r.origin.Marks = append(r.origin.Marks, m)
 	}
+}
+
+// endTask makes the checks that concern several fields of a task, and records their positions.
+func (r *reader) endTask(i int, t *dag.Task) error {
+	if k, err := t.CheckInputs(); err != nil { // checked last: any field may make it a stand-in, which stages nothing
+		return fault.At(r.inputs[k].pos, fault.Within("inputs"+fault.Index(int(r.inputs[k].index)), err))
+	}
+	if len(t.Resources) == 0 {
+		t.Resources = []dag.Resources{{}}
+	}
+	r.markTask(i)
 	r.addJobSecrets(t)
 	t.Labels = dag.MergeEnv(r.labels, t.Labels)
 	if err := t.CheckPlacement(); err != nil { // and its labels

@@ -509,7 +509,7 @@ func (r *reader) readChoice(
 	if has("cloud") { // the default region may belong to another cloud
 		c.Region, c.Zone = "", ""
 	}
-	known := r.resources.Names()
+	known := slices.DeleteFunc(r.resources.Names(), func(name string) bool { return strings.HasPrefix(name, "_") })
 	if nested != nil {
 		known = append(known, "any_of", "ordered")
 	}

@@ -441,6 +441,7 @@ func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
 		all.Add(r.readData(t))
 	}
 	if !all.None() {
+		r.addTask(doc, t.Task, t) // for errors about its local files
 		return all.Err()
 	}
 	if k, err := t.CheckInputs(); err != nil {
@@ -465,25 +466,30 @@ func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
 	if err != nil {
 		return err
 	}
-	o := r.origin
 	if len(r.job.Tasks)+len(tasks) > dag.MaxTasks {
 		return fault.At(yamlfile.PositionOf(doc),
 			fault.OverLimit(fmt.Sprintf("more than %d tasks, with the replicas of services", dag.MaxTasks), ""))
 	}
 	var indexes []int
 	for _, task := range tasks {
-		for _, m := range append(t.files, t.marks...) {
-			m.Task = int32(len(r.job.Tasks)) //nolint:gosec // below dag.MaxTasks
-			o.Marks = append(o.Marks, m)
-		}
 		indexes = append(indexes, len(r.job.Tasks))
-		o.Tasks = append(o.Tasks, yamlfile.PositionOf(doc))
-		o.Paths = append(o.Paths, "")
-		r.job.Tasks = append(r.job.Tasks, task)
+		r.addTask(doc, task, t)
 	}
 	r.docs = append(r.docs, indexes)
 	r.job.Priority = max(r.job.Priority, t.priority)
 	return nil
+}
+
+// addTask adds a task of a document to the job, with its positions.
+func (r *reader) addTask(doc *yaml.Node, task dag.Task, t *skyTask) {
+	o := r.origin
+	for _, m := range slices.Concat(t.files, t.marks) {
+		m.Task = int32(len(r.job.Tasks)) //nolint:gosec // below dag.MaxTasks
+		o.Marks = append(o.Marks, m)
+	}
+	o.Tasks = append(o.Tasks, yamlfile.PositionOf(doc))
+	o.Paths = append(o.Paths, "")
+	r.job.Tasks = append(r.job.Tasks, task)
 }
 
 // readKnown reads the fields of a task, and ignores SkyPilot's internal fields.
@@ -533,7 +539,7 @@ var calledHere = map[string]string{
 	"container": "resources: {image_id: docker:NAME}", "docker": "resources: {image_id: docker:NAME}",
 	"disk": "resources: {disk_size: GIB}", "mounts": "file_mounts: {PATH: SOURCE}",
 	"timeout": "tradewind convert, and timeout: in the converted file",
-	"gpu": "resources: {accelerators: NAME:COUNT}", "gpus": "resources: {accelerators: NAME:COUNT}",
+	"gpu":     "resources: {accelerators: NAME:COUNT}", "gpus": "resources: {accelerators: NAME:COUNT}",
 }
 
 // readEnvs reads variables. Those without a value are given at submission, as with SkyPilot's command line.

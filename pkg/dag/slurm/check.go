@@ -14,12 +14,19 @@ import (
 
 var (
 	comment = regexp.MustCompile(`(?m)^[ \t]*#.*$`)
-	step    = regexp.MustCompile(`(?m)(?:^|[;&|({!\x60]|\b(?:then|do|else|elif|if|while|until|time|exec))` +
-		`[ \t]*srun\b([^\n;&|]*)`)
-	modules  = regexp.MustCompile(`(?m)^[ \t]*(module|ml)[ \t]+(load|add|purge|use|swap|[a-z])`)
+	step    = regexp.MustCompile(`(?m)` + begin + `srun\b([^\n;&|]*)`)
+	modules = regexp.MustCompile(`(?m)` + begin + `(module|ml)[ \t]+[-+a-zA-Z]`)
+	late    = regexp.MustCompile(`(?m)^#SBATCH[ \t]+-`)
+	// commands are Slurm's own programs, which need its cluster. srun and scontrol show hostnames exist here.
+	commands = regexp.MustCompile(`(?m)` + begin +
+		`(sbatch|salloc|squeue|sacct|sacctmgr|scancel|sinfo|sbcast|sattach|sstat|sprio|sshare|sreport|strigger|sgather|` +
+		`scontrol[ \t]+(?:requeue|update|show[ \t]+(?:job|node|partition)|hold|release|reboot|suspend|resume|top)\w*)(?:[ \t;|&)]|$)`)
 	anyOwn   = regexp.MustCompile(`\bSLURM[A-Z]*_[A-Z0-9_]+\b`)
 	assigned = regexp.MustCompile(`\b(SLURM[A-Z]*_[A-Z0-9_]+)=`)
 )
+
+// begin matches what comes before a command.
+const begin = `(?:^|[;&|({!\x60]|\b(?:then|do|else|elif|if|while|until|time|exec))[ \t]*`
 
 // withoutComments replaces comments with spaces, so that positions stay.
 func withoutComments(script string) string {
@@ -61,6 +68,21 @@ func (r *reader) warnMissing(script string, nodes int) {
 		r.job.Warn(fault.PositionIn([]byte(script), m[2]), "module",
 			"loads modules of a cluster, which are not on a machine: install them in the image, or name one with "+
 				"--container-image")
+	}
+	for _, m := range commands.FindAllStringSubmatchIndex(text, -1) {
+		name := strings.Join(strings.Fields(text[m[2]:m[3]]), " ")
+		if !r.warned[name] {
+			r.warned[name] = true
+			r.job.Warn(fault.PositionIn([]byte(script), m[2]), name,
+				"is a program of Slurm's cluster, which does not exist where the script runs")
+		}
+	}
+	if lines := strings.SplitAfter(script, "\n"); len(lines) > int(r.pos.Line) {
+		after := len(strings.Join(lines[:r.pos.Line], ""))
+		if m := late.FindStringIndex(script[after:]); m != nil {
+			r.job.Warn(fault.PositionIn([]byte(script), after+m[0]), "",
+				"is a comment, as for Slurm: options stand before the first command")
+		}
 	}
 	set := prelude(&r.requirements, "job", nodes, "")
 	known := map[string]bool{}

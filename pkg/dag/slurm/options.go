@@ -1,7 +1,9 @@
 package slurm
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,8 +104,13 @@ func init() { //nolint:gochecknoinits // the table's functions refer to it
 		"container-name":    refused("containers are not kept", "--container-image=NAME"),
 		"container-save":    refused("containers are not kept", "--container-image=NAME"),
 		"licenses":          refused("licences are not counted", "a queue with a quota limits how many run at once"),
-		"input":             refused("the script has no input", "read the file in the script: program <FILE"),
-		"hold":              {false, refused("jobs are not held", "submit it when it should run").read},
+		"input": {true, func(_ *reader, s string) error {
+			if s == "/dev/null" {
+				return nil
+			}
+			return fault.New("the script has no input", "read the file in the script: program <FILE")
+		}},
+		"hold": {false, refused("jobs are not held", "submit it when it should run").read},
 	}
 	for text, names := range map[string]string{
 		bySlurm: "account uid gid wckey mcs-label clusters priority nice acctg-freq profile comment " +
@@ -155,9 +162,6 @@ func number(to func(*requirements) *int) option {
 // size reads an amount of memory. The default unit is megabytes; 0 is all memory of a node.
 func size(to func(*requirements) *dag.GiB) option {
 	return option{true, func(r *reader, s string) error {
-		if s == "0" {
-			return r.warn("all of a machine's memory cannot be requested: write how much is needed")
-		}
 		digits := strings.TrimRight(s, "KMGTBkmgtb")
 		v, err := strconv.ParseFloat(digits, 64)
 		units := map[string]float64{"": 1. / 1024, "K": 1. / 1024 / 1024, "M": 1. / 1024, "G": 1, "T": 1024}
@@ -165,6 +169,9 @@ func size(to func(*requirements) *dag.GiB) option {
 		unit, known := units[said]
 		if rest, bytes := strings.CutSuffix(said, "B"); bytes && rest != "" { // 16GB is 16G
 			unit, known = units[rest]
+		}
+		if err == nil && v == 0 && known {
+			return r.warn("all of a machine's memory cannot be requested: write how much is needed")
 		}
 		if err != nil || !(v > 0) || !known {
 			return fault.New(fault.Quote(s)+" is not an amount of memory", "as in 4000M or 16G")
@@ -192,15 +199,38 @@ func (r *reader) gpus(s string, to *int) (err error) {
 			kind, count = s, "1"
 		}
 	}
-	if kind != "" {
-		r.requirements.gpu = kind
+	if *to, err = dag.ParseInt(count, 0, maxCount); err != nil || *to == 0 {
+		kind = ""
 	}
-	*to, err = dag.ParseInt(count, 1, maxCount)
+	if r.kinds == nil {
+		r.kinds = map[string]string{}
+	}
+	r.kinds[r.name] = kind // the option of an earlier line does not count
 	return err
+}
+
+// gpuKind returns the type of GPU that the options name, or an error if they name several.
+func (r *reader) gpuKind() (kind string, err error) {
+	first := ""
+	for _, option := range slices.Sorted(maps.Keys(r.kinds)) {
+		switch k := r.kinds[option]; {
+		case k == "" || strings.EqualFold(k, kind):
+		case kind != "":
+			return "", fault.At(r.gpuAt, fault.New(fmt.Sprintf("%s names the GPU %s, and %s names %s", first, kind, option, k),
+				"a machine has GPUs of one type: leave one of the two out"))
+		default:
+			first, kind = option, k
+		}
+	}
+	return kind, nil
 }
 
 // readGRES reads generic resources. Only GPUs are supported.
 func readGRES(r *reader, s string) error {
+	if strings.EqualFold(s, "none") {
+		return r.gpus("0", &r.requirements.gpusNode)
+	}
+	total, named := 0, ""
 	for _, one := range strings.Split(s, ",") {
 		kind, rest, more := strings.Cut(strings.TrimPrefix(one, "gres/"), ":")
 		if kind != "gpu" {
@@ -213,14 +243,20 @@ func readGRES(r *reader, s string) error {
 		if err := r.gpus(rest, &r.requirements.gpusNode); err != nil {
 			return err
 		}
+		if kind := r.kinds[r.name]; named != "" && kind != "" && !strings.EqualFold(kind, named) {
+			return fault.New(fmt.Sprintf("names two types of GPU, %s and %s", named, kind), "a machine has GPUs of one type")
+		}
+		named = cmp.Or(named, r.kinds[r.name])
+		total += r.requirements.gpusNode
 	}
+	r.requirements.gpusNode, r.kinds[r.name] = total, named
 	return nil
 }
 
 // readTime reads a time limit: MINUTES, MINUTES:SECONDS, HOURS:MINUTES:SECONDS, DAYS-HOURS,
 // DAYS-HOURS:MINUTES[:SECONDS]. Plans use it as the expected run time.
 func readTime(r *reader, s string) error {
-	if s == "0" || strings.EqualFold(s, "UNLIMITED") || strings.EqualFold(s, "INFINITE") {
+	if strings.EqualFold(s, "UNLIMITED") || strings.EqualFold(s, "INFINITE") {
 		r.requirements.time = 0 // no limit, so the run time is unknown
 		return nil
 	}
@@ -249,10 +285,10 @@ func readTime(r *reader, s string) error {
 		}
 		total += time.Duration(v) * units[i]
 	}
-	if total <= 0 || total > dag.MaxDuration {
+	if total > dag.MaxDuration {
 		return wrong
 	}
-	r.requirements.time = total
+	r.requirements.time = total // 0 is no limit
 	return nil
 }
 
@@ -326,8 +362,10 @@ func readArray(r *reader, s string) error {
 }
 
 // readExport reads variables with values. Names without values get a warning, because the submitter's environment is
-// not used.
+// not used. The option of an earlier line does not count.
 func readExport(r *reader, s string) error {
+	r.requirements.env = nil
+	var missing []string
 	for _, one := range strings.Split(s, ",") {
 		name, value, given := strings.Cut(one, "=")
 		switch {
@@ -339,10 +377,12 @@ func readExport(r *reader, s string) error {
 				r.requirements.env = map[string]string{}
 			}
 			r.requirements.env[name] = value
-		case one != "ALL" && one != "NONE" && one != "NIL":
-			_ = r.warn("the value of the variable in the submitter's environment is not used: " +
-				"tradewind run --env " + name + "=VALUE")
+		case one != "" && one != "ALL" && one != "NONE" && one != "NIL":
+			missing = append(missing, name)
 		}
 	}
-	return nil
+	if len(missing) == 0 {
+		return nil
+	}
+	return r.warn("the submitter's environment is not used: tradewind run --env " + strings.Join(missing, " --env "))
 }

@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,7 +48,6 @@ type requirements struct {
 	minCPUs               int     // of a node
 	disk                  dag.GiB // for temporary files, of a node
 	memory, perCPU        dag.GiB
-	gpu                   string
 	gpus, gpusNode, gpusA int // in total, per node, per process
 	tasksGPU, cpusGPU     int // per GPU
 	memoryGPU             dag.GiB
@@ -62,10 +62,11 @@ type requirements struct {
 
 type reader struct {
 	job          *dag.Job
-	pos          fault.Position // of the option that is being read
-	gpuAt        fault.Position // of the option that requests GPUs
-	boxAt        fault.Position // of the option that names an image
-	name         string         // of the option that is being read
+	pos          fault.Position    // of the option that is being read
+	gpuAt        fault.Position    // of the option that requests GPUs
+	boxAt        fault.Position    // of the option that names an image
+	kinds        map[string]string // by option: the type of GPU that it names
+	name         string            // of the option that is being read
 	requirements requirements
 	after        []dependency
 	warned       map[string]bool // options that have a warning
@@ -110,10 +111,10 @@ func (r *reader) read(data []byte) error {
 		line++
 		text = strings.TrimRight(text, "\r\n")
 		trimmed := strings.TrimSpace(text)
+		r.pos = fault.Position{Line: line, Column: 1}
 		switch {
-		case strings.HasPrefix(trimmed, mark):
-			words, err := split(trimmed[len(mark):])
-			r.pos = fault.Position{Line: line, Column: 1}
+		case strings.HasPrefix(text, mark):
+			words, err := split(strings.TrimSpace(text)[len(mark):])
 			if len(words) > 0 && (words[0] == "hetjob" || words[0] == "packjob") {
 				err = fault.New("heterogeneous jobs are not supported: all nodes of a job are alike",
 					"write a gang of roles, one for each part, with its own resources")
@@ -124,7 +125,9 @@ func (r *reader) read(data []byte) error {
 			if !all.Add(fault.At(r.pos, err)) {
 				return all.Err()
 			}
-		case trimmed != "" && trimmed[0] != '#':
+		case strings.HasPrefix(trimmed, "#"):
+			r.warnComment(trimmed)
+		case trimmed != "":
 			all.Add(r.checkSteps(string(data)))
 			if !all.None() {
 				return all.Err()
@@ -134,6 +137,21 @@ func (r *reader) read(data []byte) error {
 	}
 	all.Add(fault.New("the script has no command", "commands come after the #SBATCH lines"))
 	return all.Err()
+}
+
+// lookalike matches comments that may be meant as options and that Slurm does not read, and options of PBS and LSF.
+var lookalike = regexp.MustCompile(`^(?:#\s*SBATCH\s+-|#(?i:sbatch)\s+-|#(PBS|BSUB)\s+-)`)
+
+// warnComment warns about a comment that looks like options.
+func (r *reader) warnComment(text string) {
+	m := lookalike.FindStringSubmatch(text)
+	switch {
+	case m == nil:
+	case m[1] != "":
+		r.job.Warn(r.pos, "", "the options of #"+m[1]+" are not read: write them as #SBATCH")
+	default:
+		r.job.Warn(r.pos, "", "is a comment, as for Slurm: options begin with #SBATCH at the start of the line")
+	}
 }
 
 // options reads the options of one line. The error has the faults of all of them.
@@ -240,8 +258,12 @@ func (r *reader) build(script string) error {
 	if err != nil {
 		return err
 	}
-	if a.gpu != "" {
-		if res.Accelerator, _, err = dag.ParseAccelerator(a.gpu); err != nil {
+	kind, err := r.gpuKind()
+	if err != nil {
+		return err
+	}
+	if kind != "" {
+		if res.Accelerator, _, err = dag.ParseAccelerator(kind); err != nil {
 			return fault.At(r.gpuAt, err)
 		}
 	}
