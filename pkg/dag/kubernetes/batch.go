@@ -23,6 +23,7 @@ type batch struct {
 	pod                                         *pod
 	path                                        string
 	timeout                                     time.Duration // 0 is none
+	on                                          []dag.Reaction
 }
 
 // batchSpec reads the spec of a Job. indexed is the default completion mode.
@@ -58,7 +59,8 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 	}
 	known.with(silentlyIgnored[*batch]("ttlSecondsAfterFinished", "selector", "manualSelector",
 		"podReplacementPolicy")).
-		with(ignored[*batch](r, notActedOn, "podFailurePolicy", "managedBy", "scheduling", "maxFailedIndexes")).
+		with(fields[*batch]{"podFailurePolicy": r.podFailurePolicy}).
+		with(ignored[*batch](r, notActedOn, "managedBy", "scheduling", "maxFailedIndexes")).
 		with(unsupported[*batch](r, "ends the job when some of its indexes have ended, which is not supported",
 			"leave it out: the job ends with all of them", "successPolicy"))
 	if err := readInto(r, n, known, b); err != nil {
@@ -77,6 +79,63 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 	return b, nil
 }
 
+// podFailurePolicy reads what follows a failure with some exit code.
+func (r *reader) podFailurePolicy(b *batch, n *yaml.Node) error {
+	return readInto(r, n, fields[*batch]{
+		"rules": func(b *batch, n *yaml.Node) error {
+			return r.list(n, func(_ int, n *yaml.Node) error { return r.failureRule(b, n) })
+		},
+	}, b)
+}
+
+// failureRule reads one rule. Interruptions of machines are never counted here, so a rule that ignores them has no
+// effect.
+func (r *reader) failureRule(b *batch, n *yaml.Node) error {
+	action, operator, conditions := "", "", false
+	x := dag.Reaction{Event: dag.PodFailed}
+	err := readInto(r, n, fields[*batch]{
+		"action": func(_ *batch, n *yaml.Node) (err error) {
+			if action, err = r.Text(n); err == nil {
+				err = fault.CheckWord("action", action, "FailJob", "FailIndex", "Ignore", "Count")
+			}
+			return err
+		},
+		"onExitCodes": func(b *batch, n *yaml.Node) error {
+			return readInto(r, n, fields[*batch]{
+				"operator": func(_ *batch, n *yaml.Node) (err error) { operator, err = r.Text(n); return err },
+				"values": func(b *batch, n *yaml.Node) error {
+					return r.list(n, func(_ int, n *yaml.Node) error {
+						code := 0
+						err := count(r, 1, 255, func(*batch) *int { return &code })(b, n)
+						x.ExitCodes = append(x.ExitCodes, code)
+						return err
+					})
+				},
+			}.with(silentlyIgnored[*batch]("containerName")), b)
+		},
+		"onPodConditions": func(*batch, *yaml.Node) error { conditions = true; return nil },
+	}, b)
+	switch {
+	case err != nil:
+		return err
+	case conditions && (action == "Ignore" || action == "Count"):
+		return nil
+	case conditions || action == "FailIndex":
+		return r.Fault(n, action+" by conditions of pods, or of one index, is not supported",
+			"a rule may have onExitCodes with FailJob, Ignore or Count")
+	case operator != "In":
+		return r.Fault(n, "only the operator In is supported", "name the exit codes")
+	case action == "FailJob":
+		x.Action = dag.Abort
+	case action == "Ignore": // is tried again without counting
+		x.Action, x.Limit = dag.RestartGang, dag.MaxRetries
+	default:
+		x.Action = dag.RestartGang
+	}
+	b.on = append(b.on, x)
+	return nil
+}
+
 // batchJob reads a Job of batch/v1. Each of its pods becomes a separate task, unless they can find each other by
 // name: then they are the nodes of one task.
 func (r *reader) batchJob(d *document) ([]*group, error) {
@@ -86,7 +145,8 @@ func (r *reader) batchJob(d *document) ([]*group, error) {
 	}
 	meet := b.indexed && b.pod.subdomain != "" && b.parallelism >= b.completions && b.completions > 1
 	p := &role{
-		name: d.name, called: d.name, pods: b.completions, pod: b.pod, retries: b.backoff, at: b.template, path: b.path,
+		name: d.name, called: d.name, pods: b.completions, pod: b.pod, retries: b.backoff, on: b.on, at: b.template,
+		path: b.path,
 	}
 	if b.indexed {
 		p.env = []podtext.Variable{{Name: "JOB_COMPLETION_INDEX", Value: podtext.Value{{Fact: podtext.Index}}}}
@@ -119,6 +179,7 @@ func (r *reader) lonePod(d *document) ([]*group, error) {
 		r.job.Warn(yamlfile.PositionOf(d.spec), fault.Join(r.where(), "restartPolicy"),
 			"is Always: the pod ends when its command ends")
 	}
+	p.limit(r.asks.limit)
 	one := &role{name: d.name, called: d.name, pods: 1, pod: p, at: d.spec, path: p.path}
 	if p.restart == "OnFailure" {
 		one.retries = backoffLimit // as often as a Job; in a cluster it has no limit

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -23,6 +24,7 @@ type role struct {
 	perJob  int // pods of each of its jobs; the index counts within a job
 	pod     *pod
 	retries int
+	on      []dag.Reaction     // to failures, the first that applies
 	env     []podtext.Variable // set by the kind of workload; variables of the template override them
 	at      *yaml.Node
 	path    string
@@ -155,6 +157,7 @@ func (r *reader) addWhole(g *group, total int) error {
 	for _, p := range g.roles {
 		t.Retries = max(t.Retries, p.retries)
 	}
+	t.On = reactionsOf(g.roles)
 	script := &script{}
 	script.names(g, total)
 	first := 0
@@ -171,6 +174,19 @@ func (r *reader) addWhole(g *group, total int) error {
 	script.end()
 	t.Run = script.String()
 	return r.addTask(g, big, t)
+}
+
+// reactionsOf returns the reactions of roles that become one task.
+func reactionsOf(roles []*role) (all []dag.Reaction) {
+	for _, p := range roles {
+		for _, x := range p.on {
+			same := func(y dag.Reaction) bool { return reflect.DeepEqual(x, y) }
+			if !slices.ContainsFunc(all, same) {
+				all = append(all, x)
+			}
+		}
+	}
+	return all
 }
 
 // addGang adds a task for each role, because their images differ or some of them end when others have ended.
@@ -245,7 +261,7 @@ func (r *reader) task(p *role, name string) dag.Task {
 		}
 	}
 	return dag.Task{Name: r.names.Name(name, "task"), Nodes: 1, Resources: res, Placement: p.pod.rules,
-		Retries: min(p.retries, dag.MaxRetries), Timeout: p.pod.timeout}
+		Retries: min(p.retries, dag.MaxRetries), Timeout: p.pod.timeout, On: slices.Clone(p.on)}
 }
 
 // addTask adds a task and its position in the file.

@@ -22,6 +22,7 @@ type jobSet struct {
 	any       bool       // one of them is enough
 	success   *yaml.Node
 	restarts  int
+	fails     bool // a failed job fails the set, which is not restarted
 }
 
 // setRole is a replicated job.
@@ -93,7 +94,10 @@ func (r *reader) jobSetSpec(n *yaml.Node, name string) (*jobSet, error) {
 		"failurePolicy": func(s *jobSet, n *yaml.Node) error {
 			return readInto(r, n, fields[*jobSet]{
 				"maxRestarts": count(r, 0, 1<<30, func(s *jobSet) *int { return &s.restarts }),
-			}.with(ignored[*jobSet](r, notActedOn, "rules")).with(silentlyIgnored[*jobSet]("restartStrategy")), s)
+				"rules": func(s *jobSet, n *yaml.Node) error {
+					return r.list(n, func(_ int, n *yaml.Node) error { return r.setRule(s, n) })
+				},
+			}.with(silentlyIgnored[*jobSet]("restartStrategy")), s)
 		},
 		"suspend": suspended[*jobSet](r),
 	}
@@ -108,6 +112,33 @@ func (r *reader) jobSetSpec(n *yaml.Node, name string) (*jobSet, error) {
 		return nil, r.missing(n, "replicatedJobs", "add its jobs")
 	}
 	return s, nil
+}
+
+// setRule reads what follows the failure of a job of a set. By default the set restarts.
+func (r *reader) setRule(s *jobSet, n *yaml.Node) error {
+	action, limited := "", false
+	limits := func(*jobSet, *yaml.Node) error { limited = true; return nil }
+	err := readInto(r, n, fields[*jobSet]{
+		"action": func(_ *jobSet, n *yaml.Node) (err error) {
+			if action, err = r.Text(n); err == nil {
+				err = fault.CheckWord("action", action, "FailJobSet", "RestartJobSet", "RestartJobSetAndIgnoreMaxRestarts",
+					"RestartJob", "RestartJobAndIgnoreMaxRestarts")
+			}
+			return err
+		},
+		"targetReplicatedJobs": limits, "onJobFailureReasons": limits, "onJobFailureMessagePatterns": limits,
+	}.with(silentlyIgnored[*jobSet]("name")), s)
+	switch {
+	case err != nil:
+	case action == "FailJobSet" && limited:
+		return r.Fault(n, "FailJobSet for some jobs or reasons only is not supported",
+			"use podFailurePolicy of the job, with exit codes")
+	case action == "FailJobSet":
+		s.fails = true
+	case action != "RestartJobSet":
+		r.warn(n, notActedOn)
+	}
+	return err
 }
 
 func (r *reader) replicatedJob(n *yaml.Node) (*setRole, error) {
@@ -264,9 +295,14 @@ func sorted(names []string) []string {
 func (r *reader) setPods(s *jobSet, p *setRole) *role {
 	b := p.batch
 	p.pods, p.perJob, p.pod = p.replicas*b.completions, max(b.completions, 1), b.pod
-	p.retries = max(b.backoff, s.restarts)
-	if b.backoff == backoffLimit && s.restarts > 0 {
-		p.retries = s.restarts
+	restarts := s.restarts
+	if s.fails {
+		restarts = 0
+	}
+	p.on = append(p.on, b.on...)
+	p.retries = max(b.backoff, restarts)
+	if b.backoff == backoffLimit && restarts > 0 {
+		p.retries = restarts
 	}
 	p.called, p.role.at, p.path = s.name+"-"+p.name, b.template, b.path
 	p.env = append(p.env, podtext.Variable{Name: "JOB_COMPLETION_INDEX", Value: podtext.Value{{Fact: podtext.Index}}})

@@ -86,8 +86,17 @@ func (r *reader) replicaSpec(t *training, n *yaml.Node, job, name string) error 
 		"replicas": count(r, 1, dag.MaxNodes, func(p *role) *int { return &p.pods }),
 		"restartPolicy": func(p *role, n *yaml.Node) error {
 			s, err := r.Text(n)
-			if s == "Never" {
+			switch s {
+			case "Never":
 				p.retries = 0
+			case "ExitCode": // codes up to 127 are permanent errors
+				for first := 1; first < 128; first += dag.MaxReactions {
+					x := dag.Reaction{Event: dag.PodFailed, Action: dag.Abort}
+					for code := first; code < min(first+dag.MaxReactions, 128); code++ {
+						x.ExitCodes = append(x.ExitCodes, code)
+					}
+					p.on = append(p.on, x)
+				}
 			}
 			if err == nil {
 				err = fault.CheckWord("restart policy", s, "Never", "OnFailure", "Always", "ExitCode")
@@ -143,8 +152,13 @@ func ranked(t *training, port int) {
 
 func (r *reader) pytorchJob(d *document) ([]*group, error) {
 	t, err := r.training(d, "pytorchReplicaSpecs", []string{"Master", "Worker"}, fields[*training]{
-		"nprocPerNode": text(r, func(t *training) *string { return &t.procs }),
-	}.with(ignored[*training](r, "is not acted on: all replicas start together", "elasticPolicy")))
+		"nprocPerNode": r.processes,
+		"elasticPolicy": func(t *training, n *yaml.Node) error {
+			return readInto(r, n, fields[*training]{"nProcPerNode": r.processes}.
+				with(ignored[*training](r, "is not acted on: all replicas start together", "minReplicas", "maxReplicas",
+					"rdzvBackend", "rdzvPort", "rdzvHost", "rdzvId", "rdzvConf", "standalone", "maxRestarts", "metrics")), t)
+		},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -163,6 +177,15 @@ func (r *reader) pytorchJob(d *document) ([]*group, error) {
 		set(p, "PET_MASTER_PORT", number(port))
 	}
 	return r.whole(d, t)
+}
+
+// processes reads the processes on each node: a number, or auto, cpu or gpu.
+func (r *reader) processes(t *training, n *yaml.Node) (err error) {
+	if t.procs, err = r.Text(n); err != nil || slices.Contains([]string{"auto", "cpu", "gpu"}, t.procs) {
+		return err
+	}
+	_, err = dag.ParseInt(t.procs, 1, 1<<20)
+	return err
 }
 
 func (r *reader) xgboostJob(d *document) ([]*group, error) {

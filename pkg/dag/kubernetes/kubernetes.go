@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -34,6 +35,7 @@ type reader struct {
 	current    string             // the object that is being read, for messages
 	asks       asked              // of the workload that is being read
 	first      *asked             // of the first workload
+	seen       map[string]int     // by kind, namespace and name: the line of an object
 }
 
 // asked is the queue and the priority that a workload requests. A job has one of each.
@@ -41,6 +43,7 @@ type asked struct {
 	of       string // the workload
 	queue    string // empty is the default queue
 	priority int
+	limit    time.Duration // Kueue's maximum time of execution; 0 is none
 }
 
 // document is one object of the file.
@@ -331,9 +334,10 @@ func (r *reader) readDocument(d *document, known map[string]workload) error {
 	}
 	r.current = d.kind + " " + d.name
 	r.asks = asked{of: r.current}
-	if err := r.setQueueFromLabels(&d.meta); err != nil {
-		return err
-	}
+	var all fault.Faults
+	all.Add(r.once(d))
+	all.Add(r.setQueueFromLabels(&d.meta))
+	all.Add(r.setLimit(&d.meta))
 	entries, err := r.Mapping(d.node)
 	if err != nil {
 		return err
@@ -356,10 +360,47 @@ func (r *reader) readDocument(d *document, known map[string]workload) error {
 		groups, err = read(r, d)
 		return err
 	})
-	if err != nil {
-		return fault.Within("spec", fault.At(yamlfile.PositionOf(d.spec), err))
+	all.Add(fault.Within("spec", fault.At(yamlfile.PositionOf(d.spec), err)))
+	if !all.None() {
+		return all.Err()
+	}
+	for _, g := range groups {
+		for _, p := range g.roles {
+			p.pod.limit(r.asks.limit)
+		}
 	}
 	return firstOf(r.sameAsFirst(d.node), func() error { return r.addGroups(groups) })
+}
+
+// once refuses a second object of a kind with the same name, which a cluster would take for the first one.
+func (r *reader) once(d *document) error {
+	key := d.kind + " " + d.meta.namespace + "/" + d.meta.name
+	if d.meta.name == "" {
+		return nil
+	}
+	if line, twice := r.seen[key]; twice {
+		return r.Fault(d.node, fmt.Sprintf("there are two of %s %s, the first in line %d", d.kind, fault.Quote(d.name), line),
+			"rename one")
+	}
+	if r.seen == nil {
+		r.seen = map[string]int{}
+	}
+	r.seen[key] = d.node.Line
+	return nil
+}
+
+// maxExecution is the label with the seconds after which Kueue ends a workload.
+const maxExecution = "kueue.x-k8s.io/max-exec-time-seconds"
+
+// setLimit reads the label maxExecution of a workload.
+func (r *reader) setLimit(m *metadata) error {
+	text, ok := m.labels[maxExecution]
+	if !ok {
+		return nil
+	}
+	v, err := dag.ParseInt(text, 1, int(dag.MaxDuration/time.Second))
+	r.asks.limit = time.Duration(v) * time.Second
+	return fault.Within("metadata", fault.WithinKey(maxExecution, fault.At(yamlfile.PositionOf(m.at), err)))
 }
 
 func firstOf(err error, next func() error) error {
@@ -430,14 +471,17 @@ var readKeys = []string{"kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-cl
 	"scheduling.volcano.sh/queue-name", "scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name",
 	hierarchy, hierarchyWeights}
 
+// schedulers are the domains of the labels and annotations of schedulers of batch work.
+var schedulers = []string{"kueue.x-k8s.io", "scheduling.volcano.sh", "volcano.sh", "scheduling.k8s.io",
+	"scheduling.x-k8s.io", "pod-group.scheduling.sigs.k8s.io", "kai.scheduler", "runai", "yunikorn.apache.org"}
+
 // warnKeys warns about labels and annotations about scheduling that are not read.
 func (r *reader) warnKeys(m *metadata) {
 	for _, keys := range []map[string]string{m.labels, m.annotations} {
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
 			domain, _, _ := strings.Cut(key, "/")
-			if key == "sla-waiting-time" ||
-				slices.Contains([]string{"kueue.x-k8s.io", "scheduling.volcano.sh", "volcano.sh", "scheduling.k8s.io",
-					"scheduling.x-k8s.io"}, domain) && !slices.Contains(readKeys, key) {
+			ofWorkload := key == maxExecution && len(r.path) == 1
+			if key == "sla-waiting-time" || slices.Contains(schedulers, domain) && !slices.Contains(readKeys, key) && !ofWorkload {
 				r.job.Warn(yamlfile.PositionOf(m.at), fault.Join(r.where(), fault.KeyElement(key)), notActedOn)
 			}
 		}

@@ -28,7 +28,9 @@ type pod struct {
 	folders   []mount // of volumes that are folders
 	files     []file
 	resources []dag.Resources
-	selected  string          // the accelerator of its node selector
+	selected  string // the accelerator of its node selector
+	vendor    string // the resource by which it requests GPUs
+	vendorAt  *yaml.Node
 	rules     []dag.Placement // about pods of the same template
 	marks     []dag.Mark
 	subdomain string
@@ -166,8 +168,7 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 	if !all.None() {
 		return all.Err()
 	}
-	r.finishResources(p, parts.containers)
-	return nil
+	return r.finishResources(p, parts.containers)
 }
 
 func (r *reader) securityContext(n *yaml.Node) error {

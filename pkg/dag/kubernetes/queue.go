@@ -50,10 +50,14 @@ func Queues(name string, data []byte) (queues []Queue, warnings []string, ok boo
 		return nil, nil, false, nil
 	}
 	names := make(map[string]bool, len(docs))
+	var all fault.Faults
 	for _, d := range docs {
-		if queues, err = r.addQueue(queues, names, d); err != nil {
-			return nil, nil, true, fault.InFile(name, err)
+		if queues, err = r.addQueue(queues, names, d); !all.Add(err) {
+			break
 		}
+	}
+	if !all.None() {
+		return nil, nil, true, fault.InFile(name, all.Err())
 	}
 	return parentsFirst(queues), r.job.Warnings, true, nil
 }
@@ -61,13 +65,13 @@ func Queues(name string, data []byte) (queues []Queue, warnings []string, ok boo
 // addQueue adds a queue and the parents that its annotations name. names are the names of queues.
 func (r *reader) addQueue(queues []Queue, names map[string]bool, d *document) ([]Queue, error) {
 	if d.name == "" {
-		return nil, r.Fault(d.node, "has no name", "add metadata.name")
+		return queues, r.Fault(d.node, "has no name", "add metadata.name")
 	}
 	if err := dag.CheckName(d.name); err != nil {
-		return nil, fault.Within("metadata", fault.Within("name", fault.At(yamlfile.PositionOf(d.meta.at), err)))
+		return queues, fault.Within("metadata", fault.Within("name", fault.At(yamlfile.PositionOf(d.meta.at), err)))
 	}
 	if names[d.name] {
-		return nil, r.Fault(d.node, "there are two queues "+fault.Quote(d.name), "rename one")
+		return queues, r.Fault(d.node, "there are two queues "+fault.Quote(d.name), "rename one")
 	}
 	q := Queue{Name: d.name}
 	spec, err := r.field(d.node, "spec")
@@ -77,14 +81,14 @@ func (r *reader) addQueue(queues []Queue, names map[string]bool, d *document) ([
 	if spec != nil {
 		r.current = "Queue " + d.name
 		if err := r.within("spec", func() error { return r.queueSpec(&q, spec) }); err != nil {
-			return nil, fault.Within("spec", fault.At(yamlfile.PositionOf(spec), err))
+			return queues, fault.Within("spec", fault.At(yamlfile.PositionOf(spec), err))
 		}
 	}
 	if path := d.meta.annotations[hierarchy]; path != "" {
 		above, err := parentQueues(&q, path, d.meta.annotations[hierarchyWeights])
 		if err != nil {
 			err = fault.At(yamlfile.PositionOf(d.meta.at), err)
-			return nil, fault.Within("metadata", fault.Within("annotations", err))
+			return queues, fault.Within("metadata", fault.Within("annotations", err))
 		}
 		for _, a := range above {
 			if !names[a.Name] {
@@ -131,6 +135,10 @@ func (r *reader) queueSpec(q *Queue, n *yaml.Node) error {
 func (r *reader) amounts(to func(*Queue) (vcpu, gib *float64)) func(*Queue, *yaml.Node) error {
 	return func(q *Queue, n *yaml.Node) error {
 		entries, err := r.Mapping(n)
+		if err != nil {
+			return err
+		}
+		var all fault.Faults
 		for _, e := range entries {
 			vcpu, gib := to(q)
 			amount, unit := vcpu, 1.0
@@ -151,11 +159,9 @@ func (r *reader) amounts(to func(*Queue) (vcpu, gib *float64)) func(*Queue, *yam
 				*amount, err = ParseQuantity(s)
 				*amount /= unit
 			}
-			if err != nil {
-				return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
-			}
+			all.Add(fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err)))
 		}
-		return err
+		return all.Err()
 	}
 }
 

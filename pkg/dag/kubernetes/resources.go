@@ -35,11 +35,11 @@ func (r *reader) readResources(p *pod, n *yaml.Node) error {
 	err := readInto(r, n, fields[*pod]{"requests": keep(&requests), "limits": keep(&limits)}.
 		with(unsupported[*pod](r, "requests devices of the cluster's drivers",
 			"request them with nvidia.com/gpu and a node selector", "claims")), p)
-	if err != nil {
-		return err
+	var all fault.Faults
+	if !all.Add(err) {
+		return all.Err()
 	}
 	// The default request is the limit. For a GPU, request and limit are the same.
-	var all fault.Faults
 	for _, e := range limits {
 		asked := slices.ContainsFunc(requests, func(other yamlfile.Entry) bool { return other.Key == e.Key })
 		if asked || yamlfile.IsNull(e.Node) {
@@ -84,6 +84,11 @@ func (r *reader) amount(p *pod, e yamlfile.Entry, below string) error {
 	case v == 0:
 	case e.Key == "nvidia.com/gpu", e.Key == "amd.com/gpu":
 		field = "accelerators"
+		if p.vendor != "" && p.vendor != e.Key {
+			err = fault.New("is requested together with "+p.vendor, "a machine has GPUs of one type: leave one of the two out")
+			break
+		}
+		p.vendor, p.vendorAt = e.Key, e.Node
 		res.AcceleratorCount = v
 		if v != math.Trunc(v) || v > dag.MaxAccelerators {
 			err = fault.New(fault.Quote(s)+" is not a number of GPUs", "")
@@ -94,7 +99,8 @@ func (r *reader) amount(p *pod, e yamlfile.Entry, below string) error {
 		e.Key == "habana.ai/gaudi",
 		strings.HasPrefix(e.Key, "gpu.intel.com/"):
 		err = fault.New("the accelerator of this device is unknown",
-			"convert the job, and name the accelerator: resources: {accelerators: tpu-v5e-8}")
+			"leave it out, convert the job, and name the accelerator: resources: {accelerators: NAME}; "+
+				"tradewind catalog search --gpu ANY lists them")
 	case strings.HasPrefix(e.Key, "hugepages-"), strings.Contains(e.Key, "/"):
 		r.job.Warn(yamlfile.PositionOf(e.Node), place, "is a device of a cluster: "+notActedOn)
 	default:
@@ -222,7 +228,7 @@ func (p *pod) raiseResources(o *pod) {
 
 // finishResources adds the resources of init containers, and adds alternatives with all common GPUs if the pod
 // requests GPUs without a type.
-func (r *reader) finishResources(p *pod, n *yaml.Node) {
+func (r *reader) finishResources(p *pod, n *yaml.Node) error {
 	for _, init := range p.inits {
 		p.raiseResources(init)
 	}
@@ -234,7 +240,11 @@ func (r *reader) finishResources(p *pod, n *yaml.Node) {
 		res.Accelerator = "" // the pod runs on a GPU node but requests no GPU
 	}
 	if res.AcceleratorCount == 0 || res.Accelerator != "" {
-		return
+		return nil
+	}
+	if p.vendor == "amd.com/gpu" {
+		return fault.Within("containers", r.Fault(p.vendorAt, "does not name the GPU, and programs for one of AMD's run on no other",
+			"name it with nodeSelector: amd.com/gpu.product-name"))
 	}
 	whole := *res
 	p.resources = nil
@@ -250,4 +260,5 @@ func (r *reader) finishResources(p *pod, n *yaml.Node) {
 	}
 	r.job.Warn(pos, path, "does not name the GPU: any of "+strings.Join(dag.CommonGPUs(), ", ")+
 		" is accepted (name one with nodeSelector: nvidia.com/gpu.product)")
+	return nil
 }

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -228,13 +229,18 @@ func (r *reader) putOver(pod *pod, step *trainer, field string) error {
 			res.Accelerator = ""
 			pod.resources = pod.resources[:1]
 		}
+		vendor := pod.vendor
+		pod.vendor = "" // the resources of the runtime may be replaced
 		err := r.within(field, func() error {
 			return r.within("resourcesPerNode", func() error { return r.readResources(pod, step.resources) })
 		})
 		if err != nil {
 			return fault.Within(field, fault.Within("resourcesPerNode", err))
 		}
-		r.finishResources(pod, step.resources)
+		pod.vendor = cmp.Or(pod.vendor, vendor)
+		if err := r.finishResources(pod, step.resources); err != nil {
+			return fault.Within(field, err)
+		}
 	}
 	if step.hasCommand || step.args != nil {
 		pod.args = step.args

@@ -23,6 +23,7 @@ type volcano struct {
 	names        map[string]bool // of the roles
 	minAvailable int
 	retries      int
+	on           []dag.Reaction // of the job's policies
 	plugins      map[string][]string
 	completes    *yaml.Node // the policy that ends the job when a task has ended
 	completed    string     // that task
@@ -62,7 +63,7 @@ func (r *reader) volcanoSpec(n *yaml.Node, name string) (*group, error) {
 			}
 			return err
 		},
-		"policies": func(v *volcano, n *yaml.Node) error { return r.policies(v, n, "") },
+		"policies": func(v *volcano, n *yaml.Node) error { return r.policies(v, n, "", &v.on) },
 		"volumes": func(v *volcano, n *yaml.Node) error {
 			if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
 				return nil
@@ -96,6 +97,7 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 	for _, p := range v.roles {
 		total += p.pods
 		p.retries = max(p.retries, v.retries)
+		p.on = append(p.on, v.on...)
 	}
 	for _, plugin := range slices.Sorted(mapKeys(v.plugins)) {
 		if !slices.Contains([]string{"env", "svc", "ssh"}, plugin) {
@@ -231,17 +233,17 @@ func (r *reader) volcanoTask(v *volcano, n *yaml.Node, job string, i int) error 
 	if policies == nil {
 		return nil
 	}
-	err = r.within("policies", func() error { return r.policies(v, policies, p.name) })
+	err = r.within("policies", func() error { return r.policies(v, policies, p.name, &p.on) })
 	return fault.Within("policies", fault.At(yamlfile.PositionOf(policies), err))
 }
 
 // policies reads the reactions to events. The default behaviour here covers most of them: failed tasks are tried
 // again, interrupted machines are replaced, and a job ends when all of its tasks have ended.
-func (r *reader) policies(v *volcano, n *yaml.Node, task string) error {
+func (r *reader) policies(v *volcano, n *yaml.Node, task string, on *[]dag.Reaction) error {
 	before := map[string]bool{}
 	return r.list(n, func(_ int, n *yaml.Node) error {
 		var events []string
-		action, codes := "", false
+		action, codes, code := "", false, 0
 		err := readInto(r, n, fields[*volcano]{
 			"event": func(_ *volcano, n *yaml.Node) error {
 				s, err := r.Text(n)
@@ -253,8 +255,11 @@ func (r *reader) policies(v *volcano, n *yaml.Node, task string) error {
 				events = append(events, more...)
 				return err
 			},
-			"action":   func(_ *volcano, n *yaml.Node) (err error) { action, err = r.Text(n); return err },
-			"exitCode": func(_ *volcano, _ *yaml.Node) error { codes = true; return nil },
+			"action": func(_ *volcano, n *yaml.Node) (err error) { action, err = r.Text(n); return err },
+			"exitCode": func(v *volcano, n *yaml.Node) error {
+				codes = true
+				return count(r, 1, 255, func(*volcano) *int { return &code })(v, n)
+			},
 		}.with(silentlyIgnored[*volcano]("timeout")), v)
 		if err != nil {
 			return err
@@ -268,12 +273,36 @@ func (r *reader) policies(v *volcano, n *yaml.Node, task string) error {
 		switch {
 		case slices.Contains(events, "TaskCompleted") && action == "CompleteJob":
 			v.completes, v.completed, v.completesIn = n, task, strings.TrimPrefix(r.where(), "spec.")
+		case action == "AbortJob" || action == "TerminateJob" || action == "CompleteJob":
+			return r.endPolicy(n, events, action, code, on)
 		case action == "RestartJob", action == "RestartTask", action == "RestartPod", action == "RestartPartition":
 		default:
 			r.warn(n, notActedOn)
 		}
 		return nil
 	})
+}
+
+// endPolicy reads a policy that ends the job: after a failure of a pod, maybe with some exit code, it is aborted. A task
+// that has failed ends the job in any case.
+func (r *reader) endPolicy(n *yaml.Node, events []string, action string, code int, on *[]dag.Reaction) error {
+	abort := dag.Reaction{Event: dag.PodFailed, Action: dag.Abort}
+	if code > 0 {
+		abort.ExitCodes = []int{code}
+		events = []string{"PodFailed"}
+	}
+	for _, event := range events {
+		switch {
+		case slices.Contains([]string{"Unknown", "JobUnknown", "OutOfSync", "CommandIssued", "JobUpdated"}, event):
+			r.warn(n, "is not acted on: "+event+" does not happen here")
+		case action == "CompleteJob" || event != "PodFailed" && event != "TaskFailed":
+			return r.Fault(n, action+" after "+event+" is not supported",
+				"the job ends after PodFailed, TaskFailed or an exitCode with AbortJob, or after a task with TaskCompleted")
+		case event == "PodFailed":
+			*on = append(*on, abort)
+		}
+	}
+	return nil
 }
 
 // flow is a step of a JobFlow.
