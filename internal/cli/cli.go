@@ -165,15 +165,27 @@ func (a *app) root() *cobra.Command {
 func otherNames() map[string]string {
 	names := map[string]string{}
 	for use, others := range map[string]string{
-		"tradewind status":         "ps ls list jobs squeue describe get",
-		"tradewind status --watch": "watch",
-		"tradewind cancel JOB":     "delete kill rm stop down scancel terminate",
-		"tradewind run FILE":       "launch start apply create sbatch",
+		"tradewind status":         "ps ls list jobs tasks squeue qstat sacct",
+		"tradewind status JOB":     "describe get show info view",
+		"tradewind status --watch": "watch wait",
+		"tradewind cancel JOB":     "delete kill rm remove stop down destroy abort scancel qdel terminate",
+		"tradewind run FILE":       "launch start apply create execute sbatch srun qsub",
+		"tradewind rerun JOB":      "retry restart requeue resubmit",
+		"tradewind logs --follow":  "tail",
+		"tradewind suspend JOB":    "pause hold",
+		"tradewind resume JOB":     "unpause release continue",
 		"tradewind catalog search": "gpus show-gpus offers instances",
 		"tradewind explain JOB":    "history events why",
+		"tradewind usage":          "cost-report sreport bill billing",
+		"tradewind queue list":     "queues partitions",
 		"tradewind pool list":      "nodes sinfo",
-		"tradewind shell JOB TASK": "ssh attach",
-		"tradewind doctor":         "check",
+		"tradewind machines":       "workers vms clusters",
+		"tradewind run FILE, with resources: {market: spot} in the file": "spot use_spot use-spot",
+		"tradewind run FILE, with nodes: N in the file":                  "num_nodes num-nodes",
+		"tradewind run FILE, with resources: {disk: 100} in the file":    "disk_size disk-size",
+		"tradewind run FILE, with service: in the file":                  "serve",
+		"tradewind shell JOB TASK":                                       "ssh attach",
+		"tradewind doctor":                                               "check",
 	} {
 		for name := range strings.FieldsSeq(others) {
 			names[name] = use

@@ -24,7 +24,7 @@ func Parameters() []string {
 	return []string{"accelerators", "budget", "deadline", "objective", "queue", "time"}
 }
 
-// Job makes a job of a TES task, or returns a *dag.Error that names the field. An unknown backend parameter is dropped
+// Job makes a job of a TES task, or returns a *dag.Error that names all faulty fields. An unknown backend parameter is dropped
 // with a warning, or is an error if the task is strict.
 func Job(t Task) (*dag.Job, error) {
 	t.ID, t.State, t.Logs, t.CreationTime = "", "", nil, ""
@@ -33,35 +33,32 @@ func Job(t Task) (*dag.Job, error) {
 		Tasks: []dag.Task{{Name: TaskName, Nodes: 1}},
 	}
 	task := &job.Tasks[0]
-	refuse := func(err error) (*dag.Job, error) { return nil, fault.InFile("task", err) }
-	if err := check(&t); err != nil {
-		return refuse(err)
+	var all fault.Faults
+	all.Add(check(&t))
+	if len(t.Executors) > 0 {
+		resources, err := t.resources(job, task)
+		all.Add(fault.Within("resources", err))
+		task.Resources = resources
 	}
-	resources, err := t.resources(job, task)
-	if err != nil {
-		return refuse(fault.Within("resources", err))
-	}
-	task.Resources = resources
 	for i, in := range t.Inputs {
 		if in.Content == "" && in.URL != "" {
 			uri := in.URL
 			if in.Type == Directory {
 				uri = strings.TrimSuffix(uri, "/") + "/"
 			}
-			if err := checkURL(uri); err != nil {
-				return refuse(fault.Within("inputs"+fault.Index(i), fault.Within("url", err)))
-			}
+			all.Add(fault.Within("inputs"+fault.Index(i), fault.Within("url", checkURL(uri))))
 			task.Inputs = append(task.Inputs, dag.Input{URI: uri, Path: path.Clean(in.Path)})
 		}
 	}
 	for i, out := range t.Outputs {
-		if err := checkURL(out.URL); err != nil {
-			return refuse(fault.Within("outputs"+fault.Index(i), fault.Within("url", err)))
-		}
+		all.Add(fault.Within("outputs"+fault.Index(i), fault.Within("url", checkURL(out.URL))))
 		name := strconv.Itoa(i)
 		task.Outputs = append(task.Outputs, dag.Output{
 			Name: "output-" + name, Path: name, URI: out.URL, OnFailure: true,
 		})
+	}
+	if !all.None() {
+		return nil, fault.InFile("task", all.Err())
 	}
 	task.Run = t.script()
 	document, err := json.Marshal(t)
@@ -109,10 +106,9 @@ func check(t *Task) error { //nolint:gocyclo // a line for each field
 	if len(t.Executors) == 0 {
 		return fault.Within("executors", fault.New("is empty", "a task has at least one"))
 	}
+	var all fault.Faults
 	for i, e := range t.Executors {
-		if err := t.checkExecutor(e); err != nil {
-			return fault.Within("executors"+fault.Index(i), err)
-		}
+		all.Add(fault.Within("executors"+fault.Index(i), t.checkExecutor(e)))
 	}
 	for i, in := range t.Inputs {
 		err := checkPath("path", in.Path)
@@ -123,9 +119,7 @@ func check(t *Task) error { //nolint:gocyclo // a line for each field
 		case strings.ContainsRune(in.Content, 0):
 			err = fault.Within("content", fault.New("has a byte 0", "give a url of a binary file"))
 		}
-		if err != nil {
-			return fault.Within("inputs"+fault.Index(i), err)
-		}
+		all.Add(fault.Within("inputs"+fault.Index(i), err))
 	}
 	for i, out := range t.Outputs {
 		err := checkPath("path", out.Path)
@@ -135,16 +129,12 @@ func check(t *Task) error { //nolint:gocyclo // a line for each field
 		if err == nil && out.wild() && out.PathPrefix == "" {
 			err = fault.Within("path_prefix", fault.New("is empty", "a path with wildcards needs one"))
 		}
-		if err != nil {
-			return fault.Within("outputs"+fault.Index(i), err)
-		}
+		all.Add(fault.Within("outputs"+fault.Index(i), err))
 	}
 	for i, v := range t.Volumes {
-		if err := checkPath("", v); err != nil {
-			return fault.Within("volumes"+fault.Index(i), err)
-		}
+		all.Add(fault.Within("volumes"+fault.Index(i), checkPath("", v)))
 	}
-	return nil
+	return all.Err()
 }
 
 func (t *Task) checkExecutor(e Executor) error {
@@ -206,16 +196,17 @@ func (t *Task) resources(job *dag.Job, task *dag.Task) ([]dag.Resources, error) 
 		base.Market = dag.MarketOnDemand
 	}
 	kept := map[string]string{}
+	var all fault.Faults
 	for _, key := range slices.Sorted(maps.Keys(r.BackendParameters)) {
 		known, err := parameter(job, task, &base, strings.ToLower(key), r.BackendParameters[key])
 		switch {
 		case err != nil:
-			return nil, fault.Within("backend_parameters."+key, err)
+			all.Add(fault.Within("backend_parameters."+key, err))
 		case known:
 			kept[key] = r.BackendParameters[key]
 		case r.BackendParametersStrict:
-			return nil, fault.Within("backend_parameters."+key, fault.New("is unknown",
-				"there are "+strings.Join(Parameters(), ", ")))
+			all.Add(fault.Within("backend_parameters."+key, fault.New("is unknown",
+				"there are "+strings.Join(Parameters(), ", "))))
 		case len(job.Warnings) < dag.MaxWarnings:
 			job.Warnings = append(job.Warnings, fmt.Sprintf("backend parameter %q is unknown", key))
 		}
@@ -224,7 +215,7 @@ func (t *Task) resources(job *dag.Job, task *dag.Task) ([]dag.Resources, error) 
 	copied.BackendParameters = kept
 	t.Resources = &copied
 	if len(r.Zones) == 0 {
-		return []dag.Resources{base}, nil
+		return []dag.Resources{base}, all.Err()
 	}
 	var out []dag.Resources
 	for i, zone := range r.Zones {
@@ -233,7 +224,7 @@ func (t *Task) resources(job *dag.Job, task *dag.Task) ([]dag.Resources, error) 
 			cloud, place = "", zone
 		}
 		if err := dag.CheckWord(place); err != nil {
-			return nil, fault.Within("zones"+fault.Index(i), err)
+			all.Add(fault.Within("zones"+fault.Index(i), err))
 		}
 		// TES does not distinguish zones from regions; its own example of a zone is a region.
 		inRegion, inZone := base, base
@@ -241,7 +232,7 @@ func (t *Task) resources(job *dag.Job, task *dag.Task) ([]dag.Resources, error) 
 		inZone.Cloud, inZone.Zone = cloud, place
 		out = append(out, inRegion, inZone)
 	}
-	return out, nil
+	return out, all.Err()
 }
 
 // parameter applies a backend parameter; key is in lower case.

@@ -139,6 +139,23 @@ func TestRejectsInvalidTasks(t *testing.T) {
 	}
 }
 
+func TestAllFaultsOfTaskAreReported(t *testing.T) {
+	_, err := tes.Job(tes.Task{
+		Executors: []tes.Executor{{Image: "i"}, {Image: "i", Command: []string{"true"}, Workdir: "x"}},
+		Inputs:    []tes.Input{{Path: "a", URL: "ftp://b/k"}},
+		Outputs:   []tes.Output{{Path: "/a", URL: "here"}},
+		Resources: &tes.Resources{
+			BackendParametersStrict: true, BackendParameters: map[string]string{"budget": "lots", "vm": "x"}, Zones: []string{"a b"},
+		},
+	})
+	for _, field := range []string{"executors[0].command", "executors[1].workdir", "inputs[0].path", "inputs[0].url", "outputs[0].url",
+		"resources.backend_parameters.budget", "resources.backend_parameters.vm", "resources.zones[0]"} {
+		if err == nil || !strings.Contains(err.Error(), "task: "+field+": ") {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
 // FuzzReadLog: every text is a valid log.
 func FuzzReadLog(f *testing.F) {
 	f.Add([]byte("== tes executor 0 a b 0 3 9\nout"))

@@ -31,7 +31,11 @@ var elsewhere = map[string]string{
 	"steps": "tasks", "jobs": "tasks", "maxprice": "budget", "numnodes": "nodes", "replicas": "nodes",
 	"disksize": "disk", "diskgb": "disk", "usespot": "market: spot", "spot": "market: spot",
 	"preemptible": "market: spot", "maxhourlycost": "maxUSDPerHour", "filemounts": "inputs", "imageid": "image",
-	"activedeadlineseconds": "timeout", "timelimit": "timeout",
+	"activedeadlineseconds": "timeout", "timelimit": "timeout", "accelerator": "accelerators", "gputype": "accelerators",
+	"maxrestarts": "retries", "maxattempts": "retries", "retrylimit": "retries", "nodecount": "nodes",
+	"entrypoint": "run", "environmentvariables": "env", "volumes": "inputs", "mounts": "inputs", "ports": "service",
+	"arraysize": "array", "parallelism": "maxParallel", "concurrency": "maxParallel", "maxconcurrency": "maxParallel",
+	"cputype": "instanceType", "vmsize": "instanceType", "memgb": "memory", "memorygb": "memory", "memorymb": "memory",
 }
 
 // ofResources are the fields that belong to resources, so that they can be suggested where resources is known.
@@ -75,6 +79,9 @@ func Nearest(word string, known []string) string {
 			continue
 		}
 		folded := fold(k)
+		if len(w) == 1 && len(folded) == 1 {
+			continue // every letter is one edit from every other
+		}
 		d := Distance(w, folded, limit)
 		same := folded != "" && w != "" && folded[0] == w[0]
 		if d < limit || d == limit && (best == "" || same && !begins) {

@@ -7,11 +7,11 @@ import (
 )
 
 func TestNearestFindsTypingErrors(t *testing.T) {
-	known := []string{"on", "deadline", "budget", "resources", "run", "env", "apiVersion"}
+	known := []string{"on", "deadline", "budget", "resources", "run", "env", "apiVersion", "a"}
 	for word, want := range map[string]string{
 		"dedline": "deadline", "DEADLINE": "deadline", "dead_line": "deadline", "budegt": "budget", "rn": "run", "bn": "on",
 		"resource": "resources", "apiversion": "apiVersion",
-		"colour": "", "x": "", "": "", "environment": "", "nur": "",
+		"colour": "", "x": "", "y": "", "": "", "environment": "", "nur": "",
 	} {
 		if got := Nearest(word, known); got != want {
 			t.Errorf("%q suggests %q, want %q", word, got, want)
@@ -45,6 +45,8 @@ func TestNamesOfOtherToolsAreAnswered(t *testing.T) {
 		{"num_nodes", task, "it is called nodes here"},
 		{"disk_size", resources, "it is called disk here"},
 		{"depends_on", task, "it is called after here"},
+		{"max_restarts", append(task, "retries"), "it is called retries here"},
+		{"accelerator", task, "write resources: {accelerators: …}"},
 	} {
 		if got := OneOf(c.word, c.known); got != c.want {
 			t.Errorf("%q among %v: %s, want %s", c.word, c.known, got, c.want)

@@ -194,6 +194,14 @@ func (b *builder) tooLong(i int, plan *record.Plan) string {
 		dag.FormatDuration(t.Timeout))
 }
 
+// nonEmpty returns a list with the name, or none if it is empty.
+func nonEmpty(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{name}
+}
+
 // leftOut names the alternatives of a task that no offer can match, because they name an accelerator, a machine type or
 // a place that the catalogue does not have. Without alternatives this is an error.
 func (b *builder) leftOut(t *dag.Task) (notes []string) {
@@ -210,11 +218,8 @@ func (b *builder) leftOut(t *dag.Task) (notes []string) {
 			continue
 		}
 		q := catalog.Query{Accelerator: r.Accelerator, InstanceType: r.InstanceType}
-		if r.Region != "" {
-			q.Regions = []string{r.Region}
-		}
-		if r.Zone != "" {
-			q.Zones = []string{r.Zone}
+		if ofTES := b.in.Spec.Format == dag.TES; !ofTES { // its zones may be regions: each is two alternatives
+			q.Regions, q.Zones = nonEmpty(r.Region), nonEmpty(r.Zone)
 		}
 		for _, name := range b.catalog.Missing(q) {
 			if sold, is := strings.CutPrefix(name, "accelerator "); is {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -143,8 +144,17 @@ func (r *reader) read(doc *yaml.Node) error {
 
 // unknownInJob returns the error for an unknown field of the job, which may be a field of its tasks.
 func (r *reader) unknownInJob(e yamlfile.Entry) error {
+	if _, ofMachine := r.resourceFields[e.Key]; ofMachine {
+		return r.Fault(e.Name, "is a field of resources, not of the job",
+			"write it below resources of a task, or below defaults: {resources: …}")
+	}
 	if _, ofTask := r.taskFields[e.Key]; !ofTask {
-		return r.Unknown(e, r.jobFields.Names())
+		hint := fault.OneOf(e.Key, r.jobFields.Names())
+		if ofTask := fault.OneOf(e.Key, r.taskFields.Names()); strings.HasPrefix(hint, "one of ") &&
+			!strings.HasPrefix(ofTask, "one of ") {
+			hint = "in a task: " + ofTask
+		}
+		return r.Fault(e.Name, "unknown field", hint)
 	}
 	hint := "write it below tasks, in its task"
 	if _, ofAll := r.defaultFields[e.Key]; ofAll {
@@ -160,6 +170,11 @@ func (r *reader) unknownInTask(e yamlfile.Entry) error {
 	}
 	if _, ofMachine := r.resourceFields[e.Key]; ofMachine {
 		return r.Fault(e.Name, "is a field of resources, not of a task", "write it below resources")
+	}
+	if strings.HasPrefix(fault.OneOf(e.Key, r.taskFields.Names()), "one of ") {
+		if near := fault.Nearest(e.Key, r.resourceFields.Names()); near != "" {
+			return r.Fault(e.Name, "unknown field", "write resources: {"+near+": …}")
+		}
 	}
 	return r.Unknown(e, r.taskFields.Names())
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/base/lineartest"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
@@ -77,6 +77,21 @@ func shapes() map[string]func(n int) string {
 				return fmt.Sprintf("name: t%d\nresources: {cpus: 2}\nrun: |\n  true\n", i)
 			})
 		},
+		"group.yaml": func(n int) string { // of at most dag.MaxGang tasks
+			return "name: g\nexecution: parallel\n---\n" + list(n/16, "---\n", func(i int) string {
+				return fmt.Sprintf("name: t%d\nrun: |\n%s", i, strings.Repeat("  true\n", 20))
+			})
+		},
+		"any_of.yaml": func(n int) string {
+			return "run: x\nenvs: {A: b}\nresources:\n  any_of:\n" + list(n, "", func(i int) string {
+				return fmt.Sprintf("  - {cpus: %d, infra: aws/us-east-1, use_spot: true}\n", 1+i%8)
+			})
+		},
+		"labels.yaml": func(n int) string {
+			return "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: j\n  labels:\n" + list(n, "", func(i int) string {
+				return fmt.Sprintf("    kueue.x-k8s.io/l%d: a\n", i)
+			}) + "spec: {template: {spec: " + container + "}}\n"
+		},
 		"envs.yaml": func(n int) string {
 			return "run: x\nenvs:\n" + list(n/8, "", func(i int) string { return fmt.Sprintf("  A%d: b\n", i) }) +
 				"file_mounts:\n" + list(n/8, "", func(i int) string { return fmt.Sprintf("  /a%d: s3://b${A%d}/x\n", i, i) })
@@ -134,40 +149,24 @@ func shapes() map[string]func(n int) string {
 		"options.sbatch": func(n int) string {
 			return "#!/bin/bash\n" + strings.Repeat("#SBATCH --mem=4G\n", n/4) + strings.Repeat("echo x\n", n)
 		},
+		"programs.sbatch": func(n int) string {
+			return "#!/bin/bash\n#SBATCH -n 2\n# SBATCH -t 5\n" + strings.Repeat("srun -n 1 x; squeue; module load y; echo $SLURM_NTASKS\n", n)
+		},
 		"array.sbatch": func(n int) string {
 			return fmt.Sprintf("#!/bin/bash\n#SBATCH --array=1-%d\n#SBATCH --comment=%s\necho x\n", n, strings.Repeat("x", n))
 		},
 	}
 }
 
-func readShape(ctx context.Context, name, text string) (time.Duration, error) {
-	begin := time.Now()
-	_, err := read.JobContext(ctx, name, strings.NewReader(text))
-	return time.Since(begin), err
-}
-
 func TestReadingTakesTimeLinearInSize(t *testing.T) {
-	const small, times = 500, 16
 	for name, shape := range shapes() {
 		t.Run(name, func(t *testing.T) {
-			texts := []string{shape(small), shape(small * times)}
-			// The fastest of several attempts, because other programs may slow down each. A reader whose time is the
-			// square of the size takes 16 times as long for each byte.
-			best := []time.Duration{time.Hour, time.Hour}
-			ratio := 0.0
-			for range 8 {
-				for i, text := range texts {
-					took, err := readShape(t.Context(), name, text)
-					if best[i] = min(best[i], took); err != nil && !errors.Is(err, dag.ErrLimit) {
-						t.Fatal(err)
-					}
+			lineartest.Reading(t, shape, func(text string) error {
+				if _, err := read.JobContext(t.Context(), name, strings.NewReader(text)); !errors.Is(err, dag.ErrLimit) {
+					return err
 				}
-				perByte := func(i int) float64 { return float64(best[i]) / float64(len(texts[i])) }
-				if ratio = perByte(1) / perByte(0); ratio < times/2. {
-					return
-				}
-			}
-			t.Errorf("a file %d times as long takes %.1f times as long for each byte: %v and %v", times, ratio, best[0], best[1])
+				return nil
+			})
 		})
 	}
 }
@@ -194,7 +193,7 @@ func TestReadingStopsWhenItsCallerGivesUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const many = 1 << 30
 			left := many
-			if _, err := readShape(countdown{t.Context(), &left}, name, text); err != nil {
+			if _, err := read.JobContext(countdown{t.Context(), &left}, name, strings.NewReader(text)); err != nil {
 				t.Fatal(err)
 			}
 			looks := many - left
@@ -202,7 +201,7 @@ func TestReadingStopsWhenItsCallerGivesUp(t *testing.T) {
 				t.Errorf("%d bytes are read with %d looks at the context", len(text), looks)
 			}
 			for _, left := range []int{0, 1, looks / 4, looks / 2, looks - 2} {
-				_, err := readShape(countdown{t.Context(), &left}, name, text)
+				_, err := read.JobContext(countdown{t.Context(), &left}, name, strings.NewReader(text))
 				var bad *dag.Error
 				if !errors.Is(err, context.Canceled) || errors.As(err, &bad) {
 					t.Errorf("%v", err)

@@ -13,17 +13,20 @@ import (
 // renames it.
 
 var (
-	comment = regexp.MustCompile(`(?m)^[ \t]*#.*$`)
-	step    = regexp.MustCompile(`(?m)` + begin + `srun\b([^\n;&|]*)`)
-	modules = regexp.MustCompile(`(?m)` + begin + `(module|ml)[ \t]+[-+a-zA-Z]`)
-	late    = regexp.MustCompile(`(?m)^#SBATCH[ \t]+-`)
-	// commands are Slurm's own programs, which need its cluster. srun and scontrol show hostnames exist here.
-	commands = regexp.MustCompile(`(?m)` + begin +
-		`(sbatch|salloc|squeue|sacct|sacctmgr|scancel|sinfo|sbcast|sattach|sstat|sprio|sshare|sreport|strigger|sgather|` +
-		`scontrol[ \t]+(?:requeue|update|show[ \t]+(?:job|node|partition)|hold|release|reboot|suspend|resume|top)\w*)(?:[ \t;|&)]|$)`)
+	comment  = regexp.MustCompile(`(?m)^[ \t]*#.*$`)
+	step     = regexp.MustCompile(`(?m)` + begin + `srun\b([^\n;&|]*)`)
+	modules  = regexp.MustCompile(`(?m)` + begin + `(module|ml)[ \t]+[-+a-zA-Z]`)
+	late     = regexp.MustCompile(`(?m)^#SBATCH[ \t]+-`)
 	anyOwn   = regexp.MustCompile(`\bSLURM[A-Z]*_[A-Z0-9_]+\b`)
 	assigned = regexp.MustCompile(`\b(SLURM[A-Z]*_[A-Z0-9_]+)=`)
 )
+
+// programs are those of Slurm, which need its cluster. srun and scontrol show hostnames exist here.
+var programs = []string{"sbatch", "salloc", "squeue", "sacct", "sacctmgr", "scancel", "sinfo", "sbcast", "sattach",
+	"sstat", "sprio", "sshare", "sreport", "strigger", "sgather", "scontrol"}
+
+// command matches one of them where a command begins.
+var command = regexp.MustCompile(`(?m)` + begin + `(` + strings.Join(programs, "|") + `)(?:[ \t]+([^\n;&|]*))?(?:[\n;&|)]|$)`)
 
 // begin matches what comes before a command.
 const begin = `(?:^|[;&|({!\x60]|\b(?:then|do|else|elif|if|while|until|time|exec))[ \t]*`
@@ -60,6 +63,26 @@ func (r *reader) checkSteps(script string) error {
 	return all.Err()
 }
 
+// warnPrograms warns about each program of Slurm's cluster that the script runs, once.
+func (r *reader) warnPrograms(script, text string) {
+	if !slices.ContainsFunc(programs, func(name string) bool { return strings.Contains(text, name) }) {
+		return // which saves most of the time for a long script
+	}
+	for _, m := range command.FindAllStringSubmatchIndex(text, -1) {
+		name := text[m[2]:m[3]]
+		if name == "scontrol" && m[4] >= 0 && strings.HasPrefix(strings.Join(strings.Fields(text[m[4]:m[5]]), " "), "show host") ||
+			r.warned[name] {
+			continue
+		}
+		r.warned[name] = true
+		why := "is a program of Slurm's cluster, which does not exist where the script runs"
+		if name == "scontrol" {
+			why = "has only show hostnames where the script runs"
+		}
+		r.job.Warn(fault.PositionIn([]byte(script), m[2]), name, why)
+	}
+}
+
 // warnMissing warns about parts that the script uses and will not find: modules, and variables that Slurm sets and that
 // are not set here.
 func (r *reader) warnMissing(script string, nodes int) {
@@ -69,14 +92,7 @@ func (r *reader) warnMissing(script string, nodes int) {
 			"loads modules of a cluster, which are not on a machine: install them in the image, or name one with "+
 				"--container-image")
 	}
-	for _, m := range commands.FindAllStringSubmatchIndex(text, -1) {
-		name := strings.Join(strings.Fields(text[m[2]:m[3]]), " ")
-		if !r.warned[name] {
-			r.warned[name] = true
-			r.job.Warn(fault.PositionIn([]byte(script), m[2]), name,
-				"is a program of Slurm's cluster, which does not exist where the script runs")
-		}
-	}
+	r.warnPrograms(script, text)
 	if lines := strings.SplitAfter(script, "\n"); len(lines) > int(r.pos.Line) {
 		after := len(strings.Join(lines[:r.pos.Line], ""))
 		if m := late.FindStringIndex(script[after:]); m != nil {

@@ -1,0 +1,32 @@
+// Package lineartest checks that reading a file takes time in proportion to its size.
+package lineartest
+
+import (
+	"testing"
+	"time"
+)
+
+// Reading checks a reader on files of two sizes. shape returns a file of n elements, and read reads it.
+func Reading(t *testing.T, shape func(n int) string, read func(text string) error) {
+	t.Helper()
+	const small, times, attempts = 500, 16, 8
+	texts := []string{shape(small), shape(small * times)}
+	// The fastest of several attempts, because other programs may slow down each. A reader whose time is the square of
+	// the size takes 16 times as long for each byte.
+	best := []time.Duration{time.Hour, time.Hour}
+	ratio := 0.0
+	for range attempts {
+		for i, text := range texts {
+			begin := time.Now()
+			err := read(text)
+			if best[i] = min(best[i], time.Since(begin)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		perByte := func(i int) float64 { return float64(best[i]) / float64(len(texts[i])) }
+		if ratio = perByte(1) / perByte(0); ratio < times/2. {
+			return
+		}
+	}
+	t.Errorf("a file %d times as long takes %.1f times as long for each byte: %v and %v", times, ratio, best[0], best[1])
+}
