@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -45,6 +46,9 @@ func newQueueHint(name string, queues []apitypes.Queue) string {
 			names = append(names, q.Name)
 		}
 		configured = configured || q.Configured
+	}
+	if !slices.Contains(names, record.DefaultQueueName) { // which exists before any job is in it
+		names = append(names, record.DefaultQueueName)
 	}
 	create := "`tradewind queue create " + name + "` creates it"
 	switch near := fault.Nearest(name, names); {

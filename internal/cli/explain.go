@@ -50,6 +50,9 @@ func (a *app) explain(ctx context.Context, s *conn, arg string, members bool, ou
 	if output.JSON() {
 		return a.PrintJSON(story)
 	}
+	if s.passive && !story.Job.State.Finished() {
+		a.tellNoBroker(s)
+	}
 	if !members {
 		story.Entries, story.Choices = foldedEntries(story.Entries), foldedChoices(story.Choices)
 	}

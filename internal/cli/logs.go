@@ -40,12 +40,15 @@ func (a *app) logsCommand() *cobra.Command {
 	f.IntVar(&o.Attempt, "attempt", 0, "number of the attempt (default: the latest)")
 	f.IntVar(&o.Rank, "rank", 0,
 		"machine of a task that runs on several, counted from 0 (default: the one that\nfailed, or 0)")
-	f.IntVarP(&o.Lines, "tail", "n", 0, "begin with the last `N` lines (default: all)")
+	f.IntVarP(&o.Lines, "tail", "n", 0, "begin with the last `N` lines; 0 is none (default: all)")
 	since := command.Moment{Now: a.Now}
 	f.Var(&since, "since", "begin with the first line printed at this time or this long ago: 10m, 2026-01-31T15:04:05Z")
 	f.BoolVar(&o.Timestamps, "timestamps", false, "begin each line with its time (UTC)")
 	c.RunE = func(c *cobra.Command, given []string) error {
 		o.Since = since.Value
+		if o.none = f.Changed("tail") && o.Lines == 0; o.none {
+			o.Since = a.Now() // what is printed from now on
+		}
 		if min(o.Attempt, o.Rank, o.Lines) < 0 {
 			return command.BadInput("", "--attempt, --rank and --tail must be at least 0")
 		}
@@ -59,6 +62,7 @@ func (a *app) logsCommand() *cobra.Command {
 type logOptions struct {
 	client.LogOptions
 	anyRank bool // show the machine that failed
+	none    bool // show no earlier line
 }
 
 // of returns the options for the log of one task. If the user named no machine and the attempt failed on one of
@@ -82,6 +86,9 @@ func (a *app) logs(ctx context.Context, s *conn, given []string, o logOptions) e
 	}
 	if s.passive {
 		o.Follow = false // there will be no more output
+	}
+	if o.none && !o.Follow {
+		return nil
 	}
 	if len(given) > 1 && !o.anyRank {
 		return a.copyLog(ctx, s, id, given[1], o.LogOptions)

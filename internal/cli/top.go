@@ -135,6 +135,9 @@ func (a *app) topLines(ctx context.Context, s *conn) ([]string, error) {
 	if len(top.Jobs) == 0 {
 		return []string{"no job is unfinished"}, nil
 	}
+	if s.passive {
+		a.tellNoBroker(s)
+	}
 	per := text.USD(top.USDPerHour) + " USD"
 	if top.Simulated {
 		per += " est."
