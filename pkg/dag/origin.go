@@ -81,6 +81,17 @@ func (j *Job) ErrorAt(task, alternative int, field, reason, hint string) *Error 
 	return e
 }
 
+// ErrorAtResources returns an error about the resources of a task: at their place in the file, or at the task if the file
+// does not name any.
+func (j *Job) ErrorAtResources(task int, reason, hint string) *Error {
+	if o := j.origin; o != nil {
+		if _, named := o.find(task, 0, ""); named {
+			return j.ErrorAt(task, 0, "", reason, hint)
+		}
+	}
+	return j.ErrorAt(task, -1, "", reason, hint)
+}
+
 // alternativeField matches the path of a task's resources, of one alternative or of a field of one, as it is in errors
 // of ErrorAt and in files of the native format.
 var alternativeField = lazy(`^resources(?:\.anyOf)?(?:\[(\d+)\])?(?:\.(.+))?$`)

@@ -354,7 +354,7 @@ func (b *builder) addTask(i int, gib float64) error {
 		return err
 	}
 	if len(cl.matches) == 0 {
-		b.message = b.in.Spec.ErrorAt(i, -1, "", cl.reason, "").Error()
+		b.message = b.in.Spec.ErrorAtResources(i, cl.reason, "").Error()
 		return nil
 	}
 	options := b.candidates(i, cl, gib)
