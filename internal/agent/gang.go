@@ -49,8 +49,8 @@ func (t *attempt) addNames(g *wire.Gang) {
 		return
 	}
 	if err := t.cfg.Hosts.Set(t.work.Attempt, lines); err != nil {
-		t.out.note(fmt.Sprintf("the names of the group's tasks are not known here: %v; $TRADEWIND_HOSTS is a file with "+
-			"their addresses", err))
+		t.out.note(fmt.Sprintf("the names of the group's tasks are not known here: %v; "+
+			"$TRADEWIND_HOSTS is a file with their addresses", err))
 	}
 }
 

@@ -24,8 +24,8 @@ func Parameters() []string {
 	return []string{"accelerators", "budget", "deadline", "objective", "queue", "time"}
 }
 
-// Job makes a job of a TES task, or returns a *dag.Error that names all faulty fields. An unknown backend parameter is dropped
-// with a warning, or is an error if the task is strict.
+// Job makes a job of a TES task, or returns a *dag.Error that names all faulty fields. An unknown backend parameter is
+// dropped with a warning, or is an error if the task is strict.
 func Job(t Task) (*dag.Job, error) {
 	t.ID, t.State, t.Logs, t.CreationTime = "", "", nil, ""
 	job := &dag.Job{

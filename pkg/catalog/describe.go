@@ -149,7 +149,8 @@ func (c *Catalog) misspellings(q *Query) []misspelling {
 	}
 	if q.Accelerator != "" && q.Accelerator != AnyAccelerator {
 		if name, err := c.acceleratorName(q.Accelerator); err == nil && len(c.byAccelerator[name]) == 0 {
-			found = append(found, misspelling{"accelerator", "accelerator", name, "no cloud in the catalogue sells " + name})
+			found = append(found, misspelling{"accelerator", "accelerator", name,
+				"no cloud in the catalogue sells " + name})
 		}
 	}
 	return found
@@ -161,7 +162,8 @@ func appendMisspelling(found []misspelling, filter, what, name string, known []s
 	}
 	hint := fmt.Sprintf("no %s is called %.32s", what, name)
 	if what == "cloud" && strings.EqualFold(name, "kubernetes") { // its offers are those of added clusters
-		return append(found, misspelling{filter, what, name, "no cluster was added yet: tradewind cloud add kubernetes"})
+		return append(found, misspelling{filter, what, name,
+			"no cluster was added yet: tradewind cloud add kubernetes"})
 	}
 	if near := fault.Nearest(name, known); near != "" {
 		hint += ", did you mean " + near + "?"

@@ -81,8 +81,8 @@ func (j *Job) ErrorAt(task, alternative int, field, reason, hint string) *Error 
 	return e
 }
 
-// ErrorAtResources returns an error about the resources of a task: at their place in the file, or at the task if the file
-// does not name any.
+// ErrorAtResources returns an error about the resources of a task: at their place in the file, or at the task if the
+// file does not name any.
 func (j *Job) ErrorAtResources(task int, reason, hint string) *Error {
 	if o := j.origin; o != nil {
 		if _, named := o.find(task, 0, ""); named {

@@ -28,5 +28,6 @@ func Reading(t *testing.T, shape func(n int) string, read func(text string) erro
 			return
 		}
 	}
-	t.Errorf("a file %d times as long takes %.1f times as long for each byte: %v and %v", times, ratio, best[0], best[1])
+	t.Errorf("a file %d times as long takes %.1f times as long for each byte: %v and %v",
+		times, ratio, best[0], best[1])
 }

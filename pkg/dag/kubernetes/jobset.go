@@ -121,8 +121,8 @@ func (r *reader) setRule(s *jobSet, n *yaml.Node) error {
 	err := readInto(r, n, fields[*jobSet]{
 		"action": func(_ *jobSet, n *yaml.Node) (err error) {
 			if action, err = r.Text(n); err == nil {
-				err = fault.CheckWord("action", action, "FailJobSet", "RestartJobSet", "RestartJobSetAndIgnoreMaxRestarts",
-					"RestartJob", "RestartJobAndIgnoreMaxRestarts")
+				err = fault.CheckWord("action", action, "FailJobSet", "RestartJobSet",
+					"RestartJobSetAndIgnoreMaxRestarts", "RestartJob", "RestartJobAndIgnoreMaxRestarts")
 			}
 			return err
 		},

@@ -156,7 +156,8 @@ func (r *reader) pytorchJob(d *document) ([]*group, error) {
 		"elasticPolicy": func(t *training, n *yaml.Node) error {
 			return readInto(r, n, fields[*training]{"nProcPerNode": r.processes}.
 				with(ignored[*training](r, "is not acted on: all replicas start together", "minReplicas", "maxReplicas",
-					"rdzvBackend", "rdzvPort", "rdzvHost", "rdzvId", "rdzvConf", "standalone", "maxRestarts", "metrics")), t)
+					"rdzvBackend", "rdzvPort", "rdzvHost", "rdzvId", "rdzvConf", "standalone", "maxRestarts",
+					"metrics")), t)
 		},
 	})
 	if err != nil {

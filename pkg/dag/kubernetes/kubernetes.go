@@ -379,8 +379,8 @@ func (r *reader) once(d *document) error {
 		return nil
 	}
 	if line, twice := r.seen[key]; twice {
-		return r.Fault(d.node, fmt.Sprintf("there are two of %s %s, the first in line %d", d.kind, fault.Quote(d.name), line),
-			"rename one")
+		return r.Fault(d.node, fmt.Sprintf("there are two of %s %s, the first in line %d",
+			d.kind, fault.Quote(d.name), line), "rename one")
 	}
 	if r.seen == nil {
 		r.seen = map[string]int{}
@@ -481,7 +481,8 @@ func (r *reader) warnKeys(m *metadata) {
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
 			domain, _, _ := strings.Cut(key, "/")
 			ofWorkload := key == maxExecution && len(r.path) == 1
-			if key == "sla-waiting-time" || slices.Contains(schedulers, domain) && !slices.Contains(readKeys, key) && !ofWorkload {
+			unread := slices.Contains(schedulers, domain) && !slices.Contains(readKeys, key) && !ofWorkload
+			if unread || key == "sla-waiting-time" {
 				r.job.Warn(yamlfile.PositionOf(m.at), fault.Join(r.where(), fault.KeyElement(key)), notActedOn)
 			}
 		}

@@ -85,7 +85,8 @@ func (r *reader) amount(p *pod, e yamlfile.Entry, below string) error {
 	case e.Key == "nvidia.com/gpu", e.Key == "amd.com/gpu":
 		field = "accelerators"
 		if p.vendor != "" && p.vendor != e.Key {
-			err = fault.New("is requested together with "+p.vendor, "a machine has GPUs of one type: leave one of the two out")
+			err = fault.New("is requested together with "+p.vendor,
+				"a machine has GPUs of one type: leave one of the two out")
 			break
 		}
 		p.vendor, p.vendorAt = e.Key, e.Node
@@ -243,7 +244,8 @@ func (r *reader) finishResources(p *pod, n *yaml.Node) error {
 		return nil
 	}
 	if p.vendor == "amd.com/gpu" {
-		return fault.Within("containers", r.Fault(p.vendorAt, "does not name the GPU, and programs for one of AMD's run on no other",
+		return fault.Within("containers", r.Fault(p.vendorAt,
+			"does not name the GPU, and programs for one of AMD's run on no other",
 			"name it with nodeSelector: amd.com/gpu.product-name"))
 	}
 	whole := *res

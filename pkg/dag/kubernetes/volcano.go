@@ -283,8 +283,8 @@ func (r *reader) policies(v *volcano, n *yaml.Node, task string, on *[]dag.React
 	})
 }
 
-// endPolicy reads a policy that ends the job: after a failure of a pod, maybe with some exit code, it is aborted. A task
-// that has failed ends the job in any case.
+// endPolicy reads a policy that ends the job: after a failure of a pod, maybe with some exit code, it is aborted. A
+// task that has failed ends the job in any case.
 func (r *reader) endPolicy(n *yaml.Node, events []string, action string, code int, on *[]dag.Reaction) error {
 	abort := dag.Reaction{Event: dag.PodFailed, Action: dag.Abort}
 	if code > 0 {
@@ -297,7 +297,8 @@ func (r *reader) endPolicy(n *yaml.Node, events []string, action string, code in
 			r.warn(n, "is not acted on: "+event+" does not happen here")
 		case action == "CompleteJob" || event != "PodFailed" && event != "TaskFailed":
 			return r.Fault(n, action+" after "+event+" is not supported",
-				"the job ends after PodFailed, TaskFailed or an exitCode with AbortJob, or after a task with TaskCompleted")
+				"the job ends after PodFailed, TaskFailed or an exitCode with AbortJob, "+
+					"or after a task with TaskCompleted")
 		case event == "PodFailed":
 			*on = append(*on, abort)
 		}

@@ -152,8 +152,8 @@ func (r *reader) checkGroup(docs []*yaml.Node) error {
 		case name == "":
 			all.Add(r.Fault(doc, "has no name", "the tasks of a job group find each other by name: add one"))
 		case twice:
-			all.Add(fault.Within("name", r.Fault(doc, fmt.Sprintf("there are two tasks %s in the group, the first in line %d",
-				fault.Quote(name), first), "rename one")))
+			all.Add(fault.Within("name", r.Fault(doc, fmt.Sprintf(
+				"there are two tasks %s in the group, the first in line %d", fault.Quote(name), first), "rename one")))
 		default:
 			names[name] = doc.Line
 		}
@@ -534,7 +534,8 @@ func (r *reader) unknownOfTask(e yamlfile.Entry) error {
 // knows.
 var calledHere = map[string]string{
 	"spot": "resources: {use_spot: true}", "preemptible": "resources: {use_spot: true}",
-	"market": "resources: {use_spot: true}", "nodes": "num_nodes: N", "replicas": "num_nodes: N", "env": "envs: {NAME: VALUE}",
+	"market": "resources: {use_spot: true}", "nodes": "num_nodes: N", "replicas": "num_nodes: N",
+	"env":         "envs: {NAME: VALUE}",
 	"environment": "envs: {NAME: VALUE}", "image": "resources: {image_id: docker:NAME}",
 	"container": "resources: {image_id: docker:NAME}", "docker": "resources: {image_id: docker:NAME}",
 	"disk": "resources: {disk_size: GIB}", "mounts": "file_mounts: {PATH: SOURCE}",

@@ -26,7 +26,8 @@ var programs = []string{"sbatch", "salloc", "squeue", "sacct", "sacctmgr", "scan
 	"sstat", "sprio", "sshare", "sreport", "strigger", "sgather", "scontrol"}
 
 // command matches one of them where a command begins.
-var command = regexp.MustCompile(`(?m)` + begin + `(` + strings.Join(programs, "|") + `)(?:[ \t]+([^\n;&|]*))?(?:[\n;&|)]|$)`)
+var command = regexp.MustCompile(`(?m)` + begin + `(` + strings.Join(programs, "|") +
+	`)(?:[ \t]+([^\n;&|]*))?(?:[\n;&|)]|$)`)
 
 // begin matches what comes before a command.
 const begin = `(?:^|[;&|({!\x60]|\b(?:then|do|else|elif|if|while|until|time|exec))[ \t]*`
@@ -69,9 +70,11 @@ func (r *reader) warnPrograms(script, text string) {
 		return // which saves most of the time for a long script
 	}
 	for _, m := range command.FindAllStringSubmatchIndex(text, -1) {
-		name := text[m[2]:m[3]]
-		if name == "scontrol" && m[4] >= 0 && strings.HasPrefix(strings.Join(strings.Fields(text[m[4]:m[5]]), " "), "show host") ||
-			r.warned[name] {
+		name, args := text[m[2]:m[3]], ""
+		if m[4] >= 0 {
+			args = strings.Join(strings.Fields(text[m[4]:m[5]]), " ")
+		}
+		if r.warned[name] || name == "scontrol" && strings.HasPrefix(args, "show host") {
 			continue
 		}
 		r.warned[name] = true

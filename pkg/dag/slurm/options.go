@@ -216,7 +216,8 @@ func (r *reader) gpuKind() (kind string, err error) {
 		switch k := r.kinds[option]; {
 		case k == "" || strings.EqualFold(k, kind):
 		case kind != "":
-			return "", fault.At(r.gpuAt, fault.New(fmt.Sprintf("%s names the GPU %s, and %s names %s", first, kind, option, k),
+			return "", fault.At(r.gpuAt, fault.New(
+				fmt.Sprintf("%s names the GPU %s, and %s names %s", first, kind, option, k),
 				"a machine has GPUs of one type: leave one of the two out"))
 		default:
 			first, kind = option, k
@@ -244,7 +245,8 @@ func readGRES(r *reader, s string) error {
 			return err
 		}
 		if kind := r.kinds[r.name]; named != "" && kind != "" && !strings.EqualFold(kind, named) {
-			return fault.New(fmt.Sprintf("names two types of GPU, %s and %s", named, kind), "a machine has GPUs of one type")
+			return fault.New(fmt.Sprintf("names two types of GPU, %s and %s", named, kind),
+				"a machine has GPUs of one type")
 		}
 		named = cmp.Or(named, r.kinds[r.name])
 		total += r.requirements.gpusNode
