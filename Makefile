@@ -232,6 +232,10 @@ bench: build bench-build ## Run the benchmarks and write bench/RESULTS.md
 lambda: ## Build the Lambda functions into dist/lambda/NAME/bootstrap; fails above 20 MB (LAMBDA_ARCH=arm64)
 	@$(GO) run ./internal/lambdabuild/build-functions -arch $(LAMBDA_ARCH) -out dist/lambda
 
+.PHONY: reproduce
+reproduce: build ## Compute the tables and figures of the papers, and write docs/reproduction.md
+	bin/tradewind-lab reproduce all --page docs/reproduction.md
+
 .PHONY: bench-placement
 bench-placement: bench-build build $(PEERS)/installed #: Place the contest's and the paper's clusters and compare with the baselines; writes its section of bench/RESULTS.md
 	bin/bench/placement -report bench/RESULTS.md

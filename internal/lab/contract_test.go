@@ -38,8 +38,9 @@ func TestCommandsAndFlagsMatchContract(t *testing.T) {
 		"tradewind-lab place: anti-affinity apps containers data generate machines out output priority seed solver steps time-limit verify",
 		"tradewind-lab prices chart: days output prices state",
 		"tradewind-lab prices import: output state",
+		"tradewind-lab reproduce: data output page",
 		"tradewind-lab version: output",
-		"tradewind-lab windtunnel: candidates gap load output partitions phase policy rate schedulers score-variance seed slots switch",
+		"tradewind-lab windtunnel: alike candidates gap load output partitions phase policy rate schedulers score-variance seed slots switch",
 	}
 	var got []string
 	for _, c := range tree() {

@@ -62,6 +62,7 @@ func (a app) windtunnelCommand() *cobra.Command {
 	f.Var(&o.limit, "switch", "wait from which parsync prefers fresh partitions to good slots")
 	f.Float64Var(&o.config.ScoreVariance, "score-variance", windtunnel.DefaultVariance,
 		"variance of the slots' scores, whose mean is 1")
+	f.Float64Var(&o.config.Alike, "alike", 0, "correlation of the scores within a partition, from 0 to 1")
 	f.IntVar(&o.config.Candidates, "candidates", windtunnel.DefaultCandidates,
 		"slots that statesync draws for a task; 0 means all")
 	f.Uint64Var(&o.config.Seed, "seed", 1, "seed of arrivals, times and draws")

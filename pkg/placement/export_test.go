@@ -20,8 +20,3 @@ func (n *Network) Assignment() Assignment { return slices.Clone(n.at) }
 
 // Problem returns the current problem. The caller must not change it.
 func (n *Network) Problem() *Problem { return n.p }
-
-// Edges returns the number of edges in the network: |T| + |A||R| + |N|.
-func (n *Network) Edges() int {
-	return len(n.p.Instances) + len(n.p.Apps)*len(n.racks) + len(n.p.Machines)
-}

@@ -125,6 +125,11 @@ func orElse(x, otherwise int) int {
 	return max(x, 0)
 }
 
+// Edges is the number of edges of the network, |T| + |A||R| + |N| (section III.A).
+func (n *Network) Edges() int {
+	return len(n.p.Instances) + len(n.p.Apps)*len(n.racks) + len(n.p.Machines)
+}
+
 // join adds the vertex of a machine of the problem.
 func (n *Network) join(m int32, racked bool) {
 	machine := n.p.Machines[m]

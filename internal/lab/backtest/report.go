@@ -15,6 +15,10 @@ type Result struct {
 	Interruptions int `json:"interruptions"`
 	// ToAIB is the mean cost ratio to AIB, for workflows.
 	ToAIB float64 `json:"toAIB,omitempty"`
+	// BelowAIB is the share of the runs that cost less than with AIB, and AboveAIB the mean cost ratio of the runs that
+	// cost more, for workflows (WCSSI, table 4).
+	BelowAIB float64 `json:"belowAIB,omitempty"`
+	AboveAIB float64 `json:"aboveAIB,omitempty"`
 }
 
 // Group holds the results on one market, trace or group of zones.
@@ -45,6 +49,8 @@ type tally struct {
 	usd, toOnDemand, toClairvoyant, toAIB float64
 	clairvoyant                           float64
 	misses, interruptions, runs           int
+	below, above                          int // runs that cost less and more than with AIB
+	aboveAIB                              float64
 }
 
 // sums collects the runs of every policy.
@@ -63,7 +69,15 @@ func (s sums) add(run map[string]outcome) {
 		t.clairvoyant += run[Clairvoyant].usd
 		t.toOnDemand += ratio(o.usd, run[OnDemand].usd)
 		t.toClairvoyant += ratio(o.usd, run[Clairvoyant].usd)
-		t.toAIB += ratio(o.usd, run[AIB].usd)
+		toAIB := ratio(o.usd, run[AIB].usd)
+		t.toAIB += toAIB
+		switch {
+		case toAIB > 0 && toAIB < 1-equal:
+			t.below++
+		case toAIB > 1+equal:
+			t.above++
+			t.aboveAIB += toAIB
+		}
 		t.interruptions += o.interruptions
 		if o.missed {
 			t.misses++
@@ -87,8 +101,14 @@ func (s sums) merge(other sums) {
 		t.toAIB += o.toAIB
 		t.interruptions += o.interruptions
 		t.misses += o.misses
+		t.below += o.below
+		t.above += o.above
+		t.aboveAIB += o.aboveAIB
 	}
 }
+
+// equal is the relative difference below which two costs are the same.
+const equal = 1e-9
 
 // results returns the means.
 func (s sums) results() map[string]Result {
@@ -98,6 +118,7 @@ func (s sums) results() map[string]Result {
 		out[name] = Result{
 			USD: t.usd / n, ToOnDemand: t.toOnDemand / n, ToClairvoyant: t.toClairvoyant / n, ToAIB: t.toAIB / n,
 			USDToClairvoyant: ratio(t.usd, t.clairvoyant), Misses: t.misses, Interruptions: t.interruptions,
+			BelowAIB: float64(t.below) / n, AboveAIB: ratio(t.aboveAIB, float64(t.above)),
 		}
 	}
 	return out

@@ -1,6 +1,7 @@
 package windtunnel
 
 import (
+	"math"
 	"math/rand/v2"
 
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
@@ -23,7 +24,7 @@ const longest = 1 << 15
 
 // newCluster distributes slots to partitions and, at random by the shares of the grades, to grades.
 func newCluster(c Config, random *rand.Rand) *cluster {
-	grades := parsync.Grades(c.ScoreVariance)
+	grades, draw := parsync.Grades(c.ScoreVariance), quantiles(c, random)
 	k := &cluster{
 		grades: grades, free: make([][]int32, c.Partitions*len(grades)), place: make([]int32, c.Slots),
 		cell: make([]int32, c.Slots),
@@ -31,7 +32,7 @@ func newCluster(c Config, random *rand.Rand) *cluster {
 	}
 	scale := 0
 	for slot := range c.Slots {
-		u, g := random.Float64(), 0
+		u, g := draw(scale%c.Partitions), 0
 		for g < len(grades)-1 && u >= grades[g].Share {
 			u -= grades[g].Share
 			g++
@@ -42,6 +43,23 @@ func newCluster(c Config, random *rand.Rand) *cluster {
 		k.release(int32(slot)) //nolint:gosec // at most ten million
 	}
 	return k
+}
+
+// quantiles returns a function that draws the quantile of the score of a slot in a partition. The scores of all slots
+// are spread evenly; those of a partition correlate by c.Alike (a Gaussian copula).
+func quantiles(c Config, random *rand.Rand) func(partition int) float64 {
+	if c.Alike == 0 {
+		return func(int) float64 { return random.Float64() }
+	}
+	centre := make([]float64, c.Partitions)
+	for i, p := range random.Perm(c.Partitions) {
+		centre[p] = math.Sqrt2 * math.Erfinv(2*(float64(i)+0.5)/float64(c.Partitions)-1)
+	}
+	common, own := math.Sqrt(c.Alike), math.Sqrt(1-c.Alike)
+	return func(p int) float64 {
+		z := common*centre[p] + own*random.NormFloat64()
+		return 0.5 + math.Erf(z/math.Sqrt2)/2
+	}
 }
 
 // partition returns the free slots of a partition by grade.

@@ -32,6 +32,9 @@ type Config struct {
 	Switch time.Duration // delay at which the adaptive policy changes; 0 means parsync.DefaultSwitch
 	// ScoreVariance is the variance of the slots' scores, whose mean is 1. A negative value means DefaultVariance.
 	ScoreVariance float64
+	// Alike is the correlation of the scores of a partition's slots, from 0 to 1: the machines of a partition were
+	// bought together, for example.
+	Alike float64
 	// Candidates is the number of slots that the baseline draws for a task, to take the best of them; 0 takes the
 	// best of all. Schedulers with equal views that all want the best slot conflict: with 0 the baseline breaks down
 	// at half its load.
@@ -125,6 +128,7 @@ func (c Config) Validate() error {
 		},
 		{c.Switch >= 0, "switch", fmt.Sprintf("%v is negative", c.Switch)},
 		{c.ScoreVariance <= 1, "score-variance", fmt.Sprintf("%v is not between 0 and 1", c.ScoreVariance)},
+		{c.Alike >= 0 && c.Alike <= 1, "alike", fmt.Sprintf("%v is not between 0 and 1", c.Alike)},
 		{c.Candidates >= 0 && c.Candidates <= 1000, "candidates",
 			fmt.Sprintf("%d is not between 0 and 1000", c.Candidates)},
 	} {
