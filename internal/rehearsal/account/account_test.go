@@ -179,13 +179,15 @@ func TestFunctionHasRightsOfItsRole(t *testing.T) {
 		{"s3", "GetObject", "", "/tw-work-123456789012-us-east-1/agent/a", "s3:GetObject"},
 		{"ec2", "DescribeInstances", "", "/", ""},
 		{"ec2", "RunInstances", "", "/", "ec2:RunInstances"},
+		{"sts", "GetCallerIdentity", "", "/", ""}, // its role has no right of STS
+		{"sts", "AssumeRole", "", "/", "sts:AssumeRole"},
 	} {
 		got := r.Missing("tw-bid", c.service, c.action, get(c.path), []byte(c.body))
 		if c.lacks == "" && got != "" || !strings.HasPrefix(got, c.lacks) {
 			t.Errorf("%s %s %s: lacks %q, want %q", c.service, c.action, c.body, got, c.lacks)
 		}
 	}
-	if n := len(r.Denied()); n != 6 {
+	if n := len(r.Denied()); n != 7 {
 		t.Errorf("%d denied: %v", n, r.Denied())
 	}
 }
