@@ -93,6 +93,8 @@ func (s *Setup) registration(namespace string) Step {
 		Commands: []string{
 			fmt.Sprintf("az provider register --namespace %s --subscription %s --wait", namespace, s.cfg.Subscription),
 		},
+		Stays: fmt.Sprintf("others may use it; if none does: az provider unregister --namespace %s --subscription %s",
+			namespace, s.cfg.Subscription),
 		there: func(ctx context.Context) (bool, error) { return s.registered(ctx, namespace) },
 		make: func(ctx context.Context) error {
 			call, cancel := context.WithTimeout(ctx, callWithin)
@@ -139,6 +141,8 @@ func (s *Setup) group() Step {
 		Name: "resource group " + s.cfg.ResourceGroup,
 		Commands: []string{fmt.Sprintf("az group create --name %s --location %s --subscription %s --tags %s=%s",
 			quote(s.cfg.ResourceGroup), s.cfg.Location, s.cfg.Subscription, tagDeployment, quote(s.cfg.Deployment))},
+		Stays: fmt.Sprintf("it has other resources: az resource list --resource-group %s --subscription %s --output table",
+			quote(s.cfg.ResourceGroup), s.cfg.Subscription),
 		there: func(ctx context.Context) (bool, error) {
 			found, err := get(ctx)
 			return found != nil && err == nil, err
@@ -197,6 +201,9 @@ func (s *Setup) removeGroup(ctx context.Context, group *armresources.ResourceGro
 				}
 			}
 		}
+	}
+	if !mine {
+		return errNotOurs
 	}
 	return errInUse
 }
