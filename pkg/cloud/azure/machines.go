@@ -50,7 +50,7 @@ func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, 
 	}
 	if cluster == "" && c.due() { // what machines have left that ended after Terminate had returned
 		if _, err := c.sweep(ctx, c.prefix()); err != nil {
-			c.log.Warn("leftovers not removed yet", "err", err)
+			c.log.Warn("leftovers not removed yet", "err", Typed(err))
 		}
 	}
 	slices.SortFunc(out, func(a, b cloud.Machine) int {

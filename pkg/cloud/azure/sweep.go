@@ -48,7 +48,7 @@ func (c *Cloud) terminate(ctx context.Context, cluster string) error {
 		part = c.prefix()
 	}
 	if _, err := c.sweep(ctx, part); err != nil { // leftovers cost little, and the next sweep removes them
-		c.log.Warn("leftovers not removed yet", "cluster", cluster, "err", err)
+		c.log.Warn("leftovers not removed yet", "cluster", cluster, "err", Typed(err))
 	}
 	return nil
 }

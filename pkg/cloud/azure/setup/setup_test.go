@@ -219,6 +219,19 @@ func TestRemove(t *testing.T) {
 	}
 }
 
+// A user removes the cloud and adds it again at once: Azure deletes the group for minutes, and lists it until then.
+func TestMakeWaitsForDeletionOfGroup(t *testing.T) {
+	w := newWorld(t, nil)
+	w.arm.RemoveGroup()
+	w.make()
+	if err := w.setup().Remove(t.Context(), none, func(setup.Step) {}); err != nil {
+		t.Fatal(err)
+	}
+	if made, _ := w.make(); !slices.Contains(made, "resource group tradewind") || !w.arm.HasGroup() {
+		t.Errorf("made %q; the group exists: %v", made, w.arm.HasGroup())
+	}
+}
+
 // A group that this package has created, and in which a user has created a machine, stays.
 func TestRemoveReportsGroupWithOtherResources(t *testing.T) {
 	w := newWorld(t, nil)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources/v3"
 
@@ -145,15 +146,18 @@ func (s *Setup) group() Step {
 			quote(s.cfg.ResourceGroup), s.cfg.Subscription),
 		there: func(ctx context.Context) (bool, error) {
 			found, err := get(ctx)
-			return found != nil && err == nil, err
+			return found != nil && err == nil && !deleting(found), err
 		},
 		make: func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, callWithin)
-			defer cancel()
-			_, err := s.groups.CreateOrUpdate(ctx, s.cfg.ResourceGroup, armresources.ResourceGroup{
-				Location: &s.cfg.Location, Tags: map[string]*string{tagDeployment: &s.cfg.Deployment},
-			}, nil)
-			return err
+			return s.settle(ctx, func() (bool, error) {
+				call, cancel := context.WithTimeout(ctx, callWithin)
+				defer cancel()
+				_, err := s.groups.CreateOrUpdate(call, s.cfg.ResourceGroup, armresources.ResourceGroup{
+					Location: &s.cfg.Location, Tags: map[string]*string{tagDeployment: &s.cfg.Deployment},
+				}, nil)
+				var response *azcore.ResponseError
+				return !errors.As(err, &response) || response.ErrorCode != "ResourceGroupBeingDeleted", err
+			})
 		},
 		remove: func(ctx context.Context) error {
 			found, err := get(ctx)
@@ -163,6 +167,13 @@ func (s *Setup) group() Step {
 			return s.removeGroup(ctx, found)
 		},
 	}
+}
+
+// deleting reports whether a group is being deleted, which takes minutes. Until then it exists, but accepts nothing
+// (Resource Manager API, ResourceGroupProperties.provisioningState; "Troubleshoot common Azure deployment errors",
+// ResourceGroupBeingDeleted).
+func deleting(g *armresources.ResourceGroup) bool {
+	return g.Properties != nil && g.Properties.ProvisioningState != nil && *g.Properties.ProvisioningState == "Deleting"
 }
 
 // removeGroup deletes the deployment's networks. It deletes the whole group if this package created it and nothing
