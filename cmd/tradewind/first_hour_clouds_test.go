@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -56,11 +55,9 @@ func testFirstHourGoogle(t *testing.T, s *shell) {
 			USDPerHour: 0.0971},
 		age: google.Age,
 		follow: func(advice string) bool {
-			name, ok := strings.CutPrefix(advice, "others may use it; if none does: gcloud services disable ")
-			if name, ok = strings.CutSuffix(name, " --project demo"); ok {
-				google.DisableService(name)
-			}
-			return ok
+			name := between(advice, "gcloud services disable ", " --project demo")
+			google.DisableService(name)
+			return name != ""
 		},
 	})
 }
@@ -143,11 +140,9 @@ func testFirstHourAzure(t *testing.T, s *shell) {
 		strand: func() { azure.Strand(1) },
 		age:    azure.Age,
 		follow: func(advice string) bool {
-			namespace, ok := strings.CutPrefix(advice, "others may use it; if none does: az provider unregister --namespace ")
-			if namespace, ok = strings.CutSuffix(namespace, " --subscription "+arm.DefaultSubscription); ok {
-				azure.Unregister(namespace)
-			}
-			return ok
+			namespace := between(advice, "az provider unregister --namespace ", " --subscription "+arm.DefaultSubscription)
+			azure.Unregister(namespace)
+			return namespace != ""
 		},
 	})
 }

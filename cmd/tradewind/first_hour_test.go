@@ -230,6 +230,16 @@ func (h *firstHour) follows(t *testing.T, printed string, before []string) {
 	}
 }
 
+// between returns the text between two others in an advice that leaves the decision to the user; empty if it is another.
+func between(advice, from, to string) string {
+	text, is := strings.CutPrefix(advice, "others may use it; if none does: "+from)
+	text, ends := strings.CutSuffix(text, to)
+	if !is || !ends {
+		return ""
+	}
+	return text
+}
+
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

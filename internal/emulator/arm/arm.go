@@ -140,8 +140,9 @@ func New(cfg Config) *Server {
 		cfg.Now = time.Now
 	}
 	return &Server{
-		cfg: cfg, groups: map[string]bool{strings.ToLower(cfg.Group): true}, ending: map[string]int{}, resources: map[string]*resource{},
-		machines: map[string]*virtual{}, operations: map[string]*operation{}, calls: map[string]int{},
+		cfg: cfg, groups: map[string]bool{strings.ToLower(cfg.Group): true}, ending: map[string]int{},
+		resources: map[string]*resource{},
+		machines:  map[string]*virtual{}, operations: map[string]*operation{}, calls: map[string]int{},
 		providers: map[string]bool{"microsoft.compute": true, "microsoft.network": true},
 		registers: map[string]int{}, unknown: map[string]int{},
 		denied: map[string]bool{}, principals: map[string]string{}, tokens: map[string]bool{Token: true},

@@ -168,7 +168,8 @@ func ofLaunch(spec cloud.LaunchSpec, err error) error {
 	case noProfile(e): // every launch of the account would be refused
 		again := *e
 		again.Kind, again.Err = cloud.Auth, err
-		again.Message += " Correct --instance-profile, or create it: aws iam create-instance-profile --instance-profile-name NAME"
+		again.Message += " Correct --instance-profile, or create it: " +
+			"aws iam create-instance-profile --instance-profile-name NAME"
 		return &again
 	case e.Code == "InvalidUserData.Malformed", e.Code == "IdempotentInstanceTerminated", e.Code == codeTerminated:
 		return err
@@ -180,8 +181,8 @@ func ofLaunch(spec cloud.LaunchSpec, err error) error {
 	return &again
 }
 
-// noProfile reports whether a launch was refused because the account does not have the instance profile, or EC2 does not
-// know it yet: "Value (x) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name" (or ARN).
+// noProfile reports whether a launch was refused because the account does not have the instance profile, or EC2 does
+// not know it yet: "Value (x) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name".
 //
 // Source: github.com/kubernetes/kops, "eventual consistency of the profile"; github.com/skyplane-project/skyplane.
 func noProfile(e *cloud.Error) bool {

@@ -226,8 +226,8 @@ const (
 func fault(code string) string {
 	switch code {
 	case codeVolumes:
-		return "EC2 ended the machine while it started (" + codeVolumes + "): the account's quota of EBS volumes is used up. " +
-			"Delete volumes, or ask for more: aws service-quotas list-service-quotas --service-code ebs"
+		return "EC2 ended the machine while it started (" + codeVolumes + "): the account's quota of EBS volumes is " +
+			"used up. Delete volumes, or ask for more: aws service-quotas list-service-quotas --service-code ebs"
 	case codeInternal:
 	default:
 		return ""

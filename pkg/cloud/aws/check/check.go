@@ -221,7 +221,8 @@ func grant(policy, identity string, rights []string) string {
 // buying are the rights for buying machines, as docs/clouds.md lists them.
 func buying() []string {
 	return []string{"ec2:RunInstances", "ec2:TerminateInstances", "ec2:CreateTags", "ec2:CreateSecurityGroup",
-		"ec2:DeleteSecurityGroup", "ec2:AuthorizeSecurityGroupIngress", "ec2:Describe*", "ssm:GetParameter", "servicequotas:ListServiceQuotas"}
+		"ec2:DeleteSecurityGroup", "ec2:AuthorizeSecurityGroupIngress", "ec2:Describe*", "ssm:GetParameter",
+		"servicequotas:ListServiceQuotas"}
 }
 
 // Advice if rights for buying are missing, without and with an instance profile of the machines.

@@ -142,7 +142,7 @@ func (s *Setup) group() Step {
 		Name: "resource group " + s.cfg.ResourceGroup,
 		Commands: []string{fmt.Sprintf("az group create --name %s --location %s --subscription %s --tags %s=%s",
 			quote(s.cfg.ResourceGroup), s.cfg.Location, s.cfg.Subscription, tagDeployment, quote(s.cfg.Deployment))},
-		Stays: fmt.Sprintf("it has other resources: az resource list --resource-group %s --subscription %s --output table",
+		Stays: fmt.Sprintf("it has other resources: az resource list --resource-group %s --subscription %s",
 			quote(s.cfg.ResourceGroup), s.cfg.Subscription),
 		there: func(ctx context.Context) (bool, error) {
 			found, err := get(ctx)

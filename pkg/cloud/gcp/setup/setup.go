@@ -275,8 +275,8 @@ func isUnsettled(err error) bool {
 			answer.Code == http.StatusForbidden && strings.Contains(answer.Message, "may not exist"))
 }
 
-// Remove removes the resources that Add has created, in reverse order, and reports each to tell, also those that stay. It
-// fails with ErrRunning while machines of the deployment exist.
+// Remove removes the resources that Add has created, in reverse order, and reports each to tell, also those that stay.
+// It fails with ErrRunning while machines of the deployment exist.
 func (s *Setup) Remove(ctx context.Context, tell func(Change)) error {
 	machines, err := s.cfg.Cloud.Machines(ctx, "")
 	if err != nil {
