@@ -184,7 +184,7 @@ func ofLaunch(spec cloud.LaunchSpec, err error) error {
 // noProfile reports whether a launch was refused because the account does not have the instance profile, or EC2 does
 // not know it yet: "Value (x) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name".
 //
-// Source: github.com/kubernetes/kops, "eventual consistency of the profile"; github.com/skyplane-project/skyplane.
+// Source: github.com/skyplane-project/skyplane, which repeats the call then.
 func noProfile(e *cloud.Error) bool {
 	return e.Code == "InvalidParameterValue" && strings.Contains(e.Message, "Invalid IAM Instance Profile")
 }

@@ -4,8 +4,8 @@
 // buyer; and, for functions on AWS, federation that trusts their roles, so that no key exists anywhere.
 //
 // Each step checks first and creates only missing resources, so running it again changes nothing; or it is printed as a
-// gcloud command. Removing refuses while machines run. Services stay enabled, because others may use them by now:
-// disabling one deletes what they have made with it. Remove reports them with the command that disables each.
+// gcloud command. Removing refuses while machines run. Services stay enabled, because others may need them, and they
+// may have been on before. Remove reports them with the command that disables each.
 package setup
 
 import (
