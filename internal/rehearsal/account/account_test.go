@@ -2,6 +2,7 @@ package account
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -327,5 +328,25 @@ func TestSchedulePeriods(t *testing.T) {
 		if got := every(expression).String(); got != want {
 			t.Errorf("%s: %s", expression, got)
 		}
+	}
+}
+
+// A function is killed while it waits for the answer to a launch: no machine uses the quota.
+func TestLaunchWithoutAnswerUsesNoQuota(t *testing.T) {
+	var p Proxy
+	big, n := classOf("us-east-1", []byte("InstanceType=m5.2xlarge&MaxCount=1"))
+	if !p.quotas.take(big, n) {
+		t.Fatal("the first launch exceeds the quota")
+	}
+	p.quotas.abandon(&launch{each: big, n: n})
+	if !p.quotas.take(big, n) {
+		t.Fatal("the launch without an answer still uses the quota")
+	}
+	answered := &launch{each: big, n: n}
+	r := httptest.NewRequest(http.MethodPost, "/", nil)
+	p.settle(r.WithContext(context.WithValue(r.Context(), launching{}, answered)), []byte("<instanceId>i-0abc</instanceId>"))
+	p.quotas.abandon(answered)
+	if p.quotas.take(big, n) {
+		t.Error("a machine that was launched does not use the quota")
 	}
 }
