@@ -157,7 +157,7 @@ rehearse-clouds-chaos: rehearse-clouds-setup #: The same, with functions killed 
 	$(REHEARSAL)/rehearse -clouds -assembly $(REHEARSAL)/cdk-clouds.out -assets $(REHEARSAL) -chaos -seed $(or $(SEED),1)
 
 .PHONY: rehearse-first-hour
-rehearse-first-hour: emulators ## A user's first hour with each cloud, on emulators: add, check, first job, interruption, stock-out, quota, a killed broker, remove
+rehearse-first-hour: emulators ## A user's first hour with each cloud, on emulators: add, check, first job, interruption, stock-out, quota, a killed broker, a week, remove
 	$(GO) test ./cmd/tradewind -run TestFirstHour -first-hour -count 1 -v -timeout 60m
 
 .PHONY: rehearse-rollback

@@ -10,7 +10,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,13 +24,37 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // refusals are the launches that an account refuses.
 type refusals struct {
 	dry   atomic.Int32 // the number of launches to refuse for lack of capacity
 	quota atomic.Bool  // whether the quota of vCPUs is used up
-	next  http.Handler
+	older atomic.Int64 // how much older machines are listed than they are, in nanoseconds
+	next  *httputil.ReverseProxy
+}
+
+var launchTime = regexp.MustCompile(`<launchTime>([^<]+)</launchTime>`)
+
+// aged changes the launch times in an answer.
+func (r *refusals) aged(res *http.Response) error {
+	by := time.Duration(r.older.Load())
+	body, err := io.ReadAll(res.Body)
+	if err != nil || by == 0 {
+		res.Body = io.NopCloser(bytes.NewReader(body))
+		return err
+	}
+	body = launchTime.ReplaceAllFunc(body, func(found []byte) []byte {
+		at, err := time.Parse(time.RFC3339, string(launchTime.FindSubmatch(found)[1]))
+		if err != nil {
+			return found
+		}
+		return []byte("<launchTime>" + at.Add(-by).Format(time.RFC3339) + "</launchTime>")
+	})
+	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	res.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	return nil
 }
 
 // ServeHTTP implements http.Handler. Source: EC2 API reference, "Error codes".
@@ -60,6 +86,7 @@ func testFirstHourAWS(t *testing.T, s *shell) {
 		t.Fatal(err)
 	}
 	refused := &refusals{next: httputil.NewSingleHostReverseProxy(moto)}
+	refused.next.ModifyResponse = refused.aged
 	web := httptest.NewServer(refused)
 	t.Cleanup(web.Close)
 	authority, err := imdstest.NewAuthority()
@@ -108,9 +135,7 @@ func testFirstHourAWS(t *testing.T, s *shell) {
 				t.Fatal(err)
 			}
 			for _, g := range out.SecurityGroups {
-				if name := aws.ToString(g.GroupName); !strings.HasSuffix(name, "-machines") { // it stays, and is free
-					all = append(all, name)
-				}
+				all = append(all, aws.ToString(g.GroupName))
 			}
 			volumes, err := client.DescribeVolumes(ctx, &ec2.DescribeVolumesInput{})
 			if err != nil {
@@ -122,5 +147,7 @@ func testFirstHourAWS(t *testing.T, s *shell) {
 			slices.Sort(all)
 			return all
 		},
+		offer: apitypes.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1", InstanceType: "m5.large", USDPerHour: 0.096},
+		age:   func(by time.Duration) { refused.older.Store(int64(by)) },
 	})
 }

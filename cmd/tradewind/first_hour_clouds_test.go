@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // testFirstHourGoogle: the preemption is an ACPI shutdown, rights and accounts take effect late, and a new project lists
@@ -50,10 +50,14 @@ func testFirstHourGoogle(t *testing.T, s *shell) {
 				google.SetQuota("us-central1", metric, map[bool]float64{true: 0, false: 100}[used])
 			}
 		},
-		left: func() []string {
-			// services stay enabled: other programs may use them by now
-			created := slices.DeleteFunc(ids(google.Created()), func(name string) bool { return strings.HasPrefix(name, "service ") })
-			return append(created, google.Leftovers()...)
+		left: func() []string { return append(ids(google.Created()), google.Leftovers()...) },
+		offer: apitypes.Offer{Cloud: "gcp", Region: "us-central1", Zone: "us-central1-a", InstanceType: "n2-standard-2",
+			USDPerHour: 0.0971},
+		age: google.Age,
+		follow: func(advice string) bool {
+			name := between(advice, "gcloud services disable ", " --project demo")
+			google.DisableService(name)
+			return name != ""
 		},
 	})
 }
@@ -77,6 +81,7 @@ func testFirstHourAzure(t *testing.T, s *shell) {
 	t.Cleanup(web.Close)
 	t.Cleanup(azure.Close)
 	azure.Lag(2)
+	azure.Unregister("Microsoft.Network")
 	authority.Issuers = web.URL + arm.IssuersPath
 	certificates := filepath.Join(t.TempDir(), "certificates.pem")
 	if err := os.WriteFile(certificates, []byte(authority.Certificates()), 0o600); err != nil {
@@ -122,8 +127,22 @@ func testFirstHourAzure(t *testing.T, s *shell) {
 			if azure.HasGroup() {
 				all = append(all, "group")
 			}
+			for _, namespace := range []string{"Microsoft.Compute", "Microsoft.Network"} {
+				if azure.Registered(namespace) {
+					all = append(all, "registration for "+namespace)
+				}
+			}
 			slices.Sort(all)
 			return all
+		},
+		offer: apitypes.Offer{Cloud: "azure", Region: "eastus", Zone: "eastus-az1", InstanceType: "Standard_D2s_v5",
+			USDPerHour: 0.1},
+		strand: func() { azure.Strand(1) },
+		age:    azure.Age,
+		follow: func(advice string) bool {
+			namespace := between(advice, "az provider unregister --namespace ", " --subscription "+arm.DefaultSubscription)
+			azure.Unregister(namespace)
+			return namespace != ""
 		},
 	})
 }
@@ -151,8 +170,7 @@ func testFirstHourLambda(t *testing.T, s *shell) {
 				account.FailLaunch(0, lambdacloud.FailureOf("global/quota-exceeded"))
 			}
 		},
-		left: func() []string { // the public key of the deployment stays, and is free
-			return slices.DeleteFunc(account.SSHKeys(), func(name string) bool { return strings.HasPrefix(name, "tradewind-") })
-		},
+		left:  account.SSHKeys,
+		offer: apitypes.Offer{Cloud: "lambda", Region: "us-west-2", InstanceType: kind, USDPerHour: 0.21},
 	})
 }

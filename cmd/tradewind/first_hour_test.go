@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
+	"github.com/tradewind-broker/tradewind/internal/host"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // rehearseFirstHour is set by make rehearse-first-hour: like the other rehearsals, this one is no part of make test.
@@ -31,6 +39,14 @@ type firstHour struct {
 	quota func(used bool)
 	// left returns everything that exists in the account besides machines.
 	left func() []string
+	// offer is what a broker buys that dies before it has recorded the machine.
+	offer apitypes.Offer
+	// strand makes the next machine that ends leave its disk behind; nil if the cloud leaves none.
+	strand func()
+	// age makes the machines a week older; nil if the cloud reports no times.
+	age func(by time.Duration)
+	// follow follows the advice about something that stays, if it is the command in it.
+	follow func(advice string) bool
 }
 
 const hello = `apiVersion: tradewind/v1
@@ -46,7 +62,8 @@ tasks:
 `
 
 // runFirstHour does what a user does with a cloud, in the order in which a user meets it: add, check, first job,
-// interruption, stock-out, quota, a broker that was killed, and remove. Nothing is left in the account.
+// interruption, stock-out, quota, a broker that was killed, a week without a broker, and remove. Nothing is left in the
+// account, once the user has also followed the advice that remove prints.
 func runFirstHour(t *testing.T, s *shell, h *firstHour) {
 	before := h.left()
 	dir := t.TempDir()
@@ -130,10 +147,29 @@ func runFirstHour(t *testing.T, s *shell, h *firstHour) {
 		t.Errorf("machines are left: %v", left)
 	}
 
+	t.Log("a week later: a machine that no broker has recorded")
+	h.loses(t, s, "http://"+address)
+	if len(h.running()) == 0 {
+		t.Fatal("no machine runs")
+	}
+	if h.age != nil {
+		h.age(week)
+	}
+	stop = s.up(flags)
+	for deadline := time.Now().Add(3 * time.Minute); len(h.running()) > 0; time.Sleep(time.Second) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still running: %v", h.running())
+		}
+	}
+	stop()
+
 	// A cloud takes a while to delete a machine, and lists it until then.
+	t.Log("remove")
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {
 		_, errs, code := s.run("tradewind cloud remove " + h.cloud)
 		if code == 0 {
+			t.Logf("remove:\n%s", errs)
+			h.follows(t, errs, before)
 			break
 		}
 		if !strings.Contains(errs, "still running") || time.Now().After(deadline) {
@@ -143,6 +179,65 @@ func runFirstHour(t *testing.T, s *shell, h *firstHour) {
 	if after := h.left(); !slices.Equal(after, before) {
 		t.Errorf("left in the account: %v, before: %v", after, before)
 	}
+}
+
+const week = 7 * 24 * time.Hour
+
+// loses buys a machine with the settings of the state folder, like a broker that dies before it has recorded it.
+func (h *firstHour) loses(t *testing.T, s *shell, endpoint string) {
+	t.Helper()
+	settings, err := cloudkit.Load(s.stateFolder())
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployment, err := host.DeploymentOf(s.stateFolder())
+	if err != nil {
+		t.Fatal(err)
+	}
+	environment := map[string]string{}
+	for _, kv := range s.env {
+		name, value, _ := strings.Cut(kv, "=")
+		if environment[name] = value; strings.HasPrefix(name, "AWS_") {
+			t.Setenv(name, value) // for the AWS SDK
+		}
+	}
+	i := slices.IndexFunc(kits.All(), func(k cloudkit.Kit) bool { return k.Name == h.cloud })
+	opened, err := kits.All()[i].Open(t.Context(), cloudkit.Request{
+		Settings: settings[h.cloud], Deployment: deployment, PublicURL: endpoint, Log: slog.New(slog.DiscardHandler),
+		Agents: driver.Agents{"amd64": strings.Repeat("0", 64)}, Lookup: func(name string) string { return environment[name] },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.strand != nil {
+		h.strand()
+	}
+	if _, err := opened.Cloud.Launch(t.Context(), cloud.LaunchSpec{
+		Cluster: "lost", Nodes: 1, Offer: h.offer, Bootstrap: cloud.Bootstrap{Endpoint: endpoint, Tokens: []string{"token"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// follows follows the advice about each thing that stays after a removal, unless the user had it before.
+func (h *firstHour) follows(t *testing.T, printed string, before []string) {
+	t.Helper()
+	for line := range strings.Lines(printed) {
+		what, advice, stays := strings.Cut(strings.TrimSpace(line), ": stays, as ")
+		if stays && !slices.Contains(before, what) && (h.follow == nil || !h.follow(advice)) {
+			t.Errorf("%s stays, as %s", what, advice)
+		}
+	}
+}
+
+// between returns the text between two others in an advice that leaves the decision to the user; empty if it is another.
+func between(advice, from, to string) string {
+	text, is := strings.CutPrefix(advice, "others may use it; if none does: "+from)
+	text, ends := strings.CutSuffix(text, to)
+	if !is || !ends {
+		return ""
+	}
+	return text
 }
 
 func exists(path string) bool {

@@ -291,7 +291,15 @@ func (f *fitted) Remove(context.Context, func(string)) error {
 // empty is a cloud that allows everything. Its only machines have ended or are about to.
 type empty struct {
 	cloud.Cloud
-	last *cloud.State
+	last  *cloud.State
+	clean func(tell func(string)) error
+}
+
+func (e empty) Clean(_ context.Context, tell func(string)) error {
+	if *e.last != cloud.Terminated {
+		return errors.New("machines use it")
+	}
+	return e.clean(tell)
 }
 
 func (e empty) Machines(context.Context, string) ([]cloud.Machine, error) {
@@ -304,13 +312,21 @@ func (empty) Check(context.Context) (driver.Report, error) {
 
 func TestCloudSetupIsCreatedPrintedAndRemoved(t *testing.T) {
 	p, f, last := newProgram(t), &fitted{}, cloud.Terminating
+	refused := true
+	clean := func(tell func(string)) error {
+		if refused {
+			return cloud.Errorf("aws", cloud.Auth, "UnauthorizedOperation", "ec2:DeleteSecurityGroup")
+		}
+		tell("security group g")
+		return nil
+	}
 	p.kits = []cloudkit.Kit{{
 		Name: "aws", Title: "A cloud", Flags: func(fs *pflag.FlagSet, s *cloudkit.Settings) { fs.StringVar(&s.Project, "project", "", "project") },
 		Ready:   func(cloudkit.Settings, cloudkit.Lookup) error { return nil },
 		Account: func(s cloudkit.Settings, _ cloudkit.Lookup) string { return s.Project },
 		Setup:   func(context.Context, cloudkit.Request) (cloudkit.Setup, error) { return f, nil },
 		Open: func(context.Context, cloudkit.Request) (*cloudkit.Opened, error) {
-			return &cloudkit.Opened{Cloud: empty{last: &last}, Checker: empty{}}, nil
+			return &cloudkit.Opened{Cloud: empty{last: &last, clean: clean}, Checker: empty{}}, nil
 		},
 	}}
 	if r := p.ok(t, "cloud", "add", "aws", "--print"); r.out != "fit make\n" || f.made {
@@ -326,8 +342,11 @@ func TestCloudSetupIsCreatedPrintedAndRemoved(t *testing.T) {
 		t.Errorf("with a machine that is stopped: exit %d %s, removed: %v", r.code, r.err, f.removed)
 	}
 	last = cloud.Terminated
-	p.ok(t, "cloud", "remove", "aws")
-	if !f.removed {
-		t.Error("it is not removed")
+	if r := p.run("cloud", "remove", "aws"); r.code != command.ExitFailed || !strings.Contains(r.err, "ec2:DeleteSecurityGroup") || f.removed {
+		t.Errorf("without the right to delete what launches have created: exit %d %s, removed: %v", r.code, r.err, f.removed)
+	}
+	refused = false
+	if r := p.ok(t, "cloud", "remove", "aws"); !f.removed || !strings.Contains(r.err, "security group g: removed\n") {
+		t.Errorf("removed: %v\n%s", f.removed, r.err)
 	}
 }

@@ -3,7 +3,8 @@
 //
 //   - AWS: the instance metadata service, version 2, at spot/instance-action (two minutes ahead) and
 //     events/recommendations/rebalance (earlier, and advice only), polled every five seconds as the EC2 User Guide
-//     advises ("Spot Instance interruption notices");
+//     advises ("Spot Instance interruption notices"), and at events/maintenance/scheduled once a minute (stops,
+//     retirements and reboots for maintenance, days ahead; "Scheduled events for your instances");
 //   - Google Cloud: instance/preempted of the metadata server, which holds the request until the value changes
 //     ("Preemptible VM instances": 30 seconds ahead);
 //   - Azure: the Scheduled Events document ("Azure Metadata Service: Scheduled Events for Linux VMs"), in which an

@@ -94,6 +94,8 @@ func TestAWSInterruptionAndRebalance(t *testing.T) {
 			return 200, fmt.Sprint("token-", tokens), nil
 		case token != good: // the first token has expired
 			return 401, "", nil
+		case r.URL.Path == awsScheduled:
+			return 404, "", nil
 		case n > 12 && r.URL.Path == awsAction:
 			return 200, `{"action": "terminate", "time": "2026-11-21T09:02:00Z"}`, nil
 		case n > 6 && r.URL.Path == awsRebalance:
@@ -182,6 +184,56 @@ const scheduled = `{"DocumentIncarnation": 2, "Events": [
 	{"EventId": "4", "EventType": "Preempt", "Resources": ["node-1"], "EventStatus": "Started", "NotBefore": ""},
 	{"EventId": "5", "EventType": "Preempt", "Resources": ["node-1"], "EventStatus": "Scheduled", "NotBefore": "soon"},
 	{"EventId": "6", "EventType": "Preempt", "Resources": ["node-1"], "EventStatus": "Canceled", "NotBefore": ""}]}`
+
+// AWS stops, retires and reboots machines for maintenance, on demand or spot. Source: EC2 User Guide, "Scheduled events
+// for your instances"; EC2 API, EventCode. Completed events stay in the list for a week, with another state.
+func TestAWSReportsScheduledEventsThatEndTheMachine(t *testing.T) {
+	for _, c := range []struct {
+		code, state string
+		in          time.Duration
+		reported    bool
+	}{
+		{"instance-stop", "active", 15 * time.Minute, true}, {"instance-retirement", "active", time.Minute, true},
+		{"instance-reboot", "active", 10 * time.Minute, true}, {"system-reboot", "active", -time.Minute, true},
+		{"system-maintenance", "active", time.Minute, false}, {"system-reboot", "completed", -time.Hour, false},
+		{"system-reboot", "canceled", time.Minute, false}, {"instance-retirement", "active", 14 * 24 * time.Hour, false},
+	} {
+		body := fmt.Sprintf(`[{"NotBefore": %q, "Code": %q, "Description": "", "EventId": "instance-event-1", "State": %q}]`,
+			now.Add(c.in).UTC().Format("2 Jan 2006 15:04:05")+" GMT", c.code, c.state)
+		got, err := MaintenanceEvents([]byte(body), now)
+		want := Notice{Kind: Interruption, ID: "instance-event-1", At: now.Add(c.in)}
+		if err != nil || c.reported != (len(got) == 1) || c.reported && (got[0].ID != want.ID || !got[0].At.Equal(want.At) || got[0].Kind != want.Kind) {
+			t.Errorf("%+v: %+v, %v", c, got, err)
+		}
+	}
+	for body, valid := range map[string]bool{"[]": true, "{}": false, `[{"NotBefore": "soon", "Code": "system-reboot", "State": "active"}]`: false} {
+		if got, err := MaintenanceEvents([]byte(body), now); len(got) > 0 || (err == nil) != valid {
+			t.Errorf("%s: %+v, %v", body, got, err)
+		}
+	}
+}
+
+// The scheduled events are requested once a minute.
+func TestAWSRequestsScheduledEvents(t *testing.T) {
+	m := &metadata{}
+	scheduled := 0
+	m.answer = func(_ int, r *http.Request) (int, string, http.Header) {
+		switch r.URL.Path {
+		case awsToken:
+			return 200, "token", nil
+		case awsScheduled:
+			if scheduled++; scheduled == 3 {
+				return 200, `[{"NotBefore": "21 Nov 2026 09:10:00 GMT", "Code": "instance-stop", "EventId": "instance-event-1", "State": "active"}]`, nil
+			}
+			return 200, "[]", nil
+		}
+		return 404, "", nil
+	}
+	_, c := first(t, "aws", 1, m)
+	if polls := len(c.pauses); polls != 25 { // every five seconds, from 0 to 120
+		t.Errorf("reported in poll %d", polls)
+	}
+}
 
 // Reboot, Redeploy and Terminate end what runs on a machine, on demand or spot; Freeze only pauses it for seconds. Source:
 // learn.microsoft.com/azure/virtual-machines/linux/scheduled-events, "Event properties" and "Event scheduling": at least

@@ -223,7 +223,7 @@ func checkCloud(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) Checked
 	if c.fatal() {
 		return c
 	}
-	running, err := machinesOf(ctx, k, r)
+	running, err := machinesOf(ctx, o.Cloud)
 	if err != nil {
 		return missing(err)
 	}

@@ -351,7 +351,11 @@ func (a app) removeCloud(ctx context.Context, name, state string, forget bool) e
 
 // clear deletes the resources created in a cloud, unless machines run there.
 func (a app) clear(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) error {
-	running, err := machinesOf(ctx, k, r)
+	opened, err := k.Open(ctx, r)
+	var running []string
+	if err == nil {
+		running, err = machinesOf(ctx, opened.Cloud)
+	}
 	if err != nil {
 		return command.Failed("check yourself whether machines run there; --forget then deletes the settings anyway",
 			"%s does not list its machines: %v", k.Name, err)
@@ -369,6 +373,11 @@ func (a app) clear(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) erro
 	if err := a.removeBuckets(ctx, k, r); err != nil {
 		return err
 	}
+	if c, ok := opened.Cloud.(driver.Cleaner); ok {
+		if err := c.Clean(ctx, func(deleted string) { a.Tell("%s: removed", deleted) }); err != nil {
+			return command.Failed("run the command again; --forget deletes the settings anyway", "%s: %v", k.Name, err)
+		}
+	}
 	if k.Setup == nil {
 		return nil
 	}
@@ -380,12 +389,8 @@ func (a app) clear(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) erro
 }
 
 // machinesOf returns the IDs of a deployment's machines that have not ended.
-func machinesOf(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) ([]string, error) {
-	o, err := k.Open(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	list, err := o.Cloud.Machines(ctx, "")
+func machinesOf(ctx context.Context, c cloud.Cloud) ([]string, error) {
+	list, err := c.Machines(ctx, "")
 	if err != nil {
 		return nil, err
 	}

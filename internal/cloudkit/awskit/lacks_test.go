@@ -60,9 +60,11 @@ const (
 	unauthorized = `<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>You are not authorized to perform this operation.</Message></Error></Errors></Response>`
 
 	someQuota = `{"Quotas":[{"QuotaCode":"L-1216C47A","Value":64},{"QuotaCode":"L-34B43A08","Value":64}]}`
-	noGPU     = `{"Quotas":[{"QuotaCode":"L-1216C47A","Value":64},{"QuotaCode":"L-DB2E81BA","Value":0}]}`
-	noSpot    = `{"Quotas":[{"QuotaCode":"L-1216C47A","Value":64},{"QuotaCode":"L-34B43A08","Value":0}]}`
-	fresh     = `{"Quotas":[{"QuotaCode":"L-1216C47A","Value":5},{"QuotaCode":"L-34B43A08","Value":64}]}`
+	noProfile = `<Response><Errors><Error><Code>InvalidParameterValue</Code><Message>Value (tasks) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name</Message></Error></Errors></Response>`
+
+	noGPU  = `{"Quotas":[{"QuotaCode":"L-1216C47A","Value":64},{"QuotaCode":"L-DB2E81BA","Value":0}]}`
+	noSpot = `{"Quotas":[{"QuotaCode":"L-1216C47A","Value":64},{"QuotaCode":"L-34B43A08","Value":0}]}`
+	fresh  = `{"Quotas":[{"QuotaCode":"L-1216C47A","Value":5},{"QuotaCode":"L-34B43A08","Value":64}]}`
 )
 
 // Each lack of an account is one line with the command that fixes it.
@@ -73,36 +75,43 @@ func TestCheckReportsEachLackInOneLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers map[string]string
 		want    []driver.Lack
+		profile string
 	}{
 		"nothing": {},
+		"no instance profile": {map[string]string{"RunInstances": noProfile}, []driver.Lack{
+			{What: "the account has no instance profile tasks", Mend: "aws iam create-instance-profile --instance-profile-name tasks", Fatal: true},
+		}, "tasks"},
+		"no right to pass the instance profile's role": {map[string]string{"RunInstances": unauthorized}, []driver.Lack{
+			{What: "or iam:PassRole for --instance-profile", Mend: `"iam:PassRole"`, Fatal: true},
+		}, "arn:aws:iam::123456789012:instance-profile/tasks"},
 		"no VPC": {map[string]string{"DescribeVpcs": noVPC}, []driver.Lack{
 			{What: "eu-west-1: there is no default VPC", Mend: "aws ec2 create-default-vpc --region eu-west-1"},
 			{What: "us-east-1: there is no default VPC", Mend: "aws ec2 create-default-vpc --region us-east-1"},
-		}},
+		}, ""},
 		// EC2 API reference, RunInstances, DryRun: UnauthorizedOperation if the caller lacks the right.
 		"no right to launch": {map[string]string{"RunInstances": unauthorized}, []driver.Lack{
 			{What: "the credentials may not launch machines", Mend: `aws iam put-user-policy --user-name`, Fatal: true},
-		}},
+		}, ""},
 		"no right to see networks": {map[string]string{"DescribeVpcs": unauthorized}, []driver.Lack{
 			{What: "UnauthorizedOperation", Mend: `"ec2:RunInstances"`, Fatal: true},
-		}},
+		}, ""},
 		"a region that is off": {map[string]string{"DescribeRegions": oneRegion}, []driver.Lack{
 			{What: "region eu-west-1 is not enabled for this account", Mend: "aws account enable-region --region-name eu-west-1"},
-		}},
+		}, ""},
 		"no GPUs": {map[string]string{"ListServiceQuotas": noGPU}, []driver.Lack{
 			{What: "the account may run no vCPUs of g machines on demand in eu-west-1, us-east-1",
 				Mend: "for r in eu-west-1 us-east-1; do aws service-quotas request-service-quota-increase --service-code ec2 " +
 					"--quota-code L-DB2E81BA --desired-value 64 --region $r; done"},
-		}},
+		}, ""},
 		"no spot": {map[string]string{"ListServiceQuotas": noSpot}, []driver.Lack{
 			{What: "the account may run no vCPUs of standard machines as spot in eu-west-1, us-east-1", Mend: "L-34B43A08"},
-		}},
+		}, ""},
 		"a fresh account": {map[string]string{"ListServiceQuotas": fresh}, []driver.Lack{
 			{What: "the account may run at most 5 vCPUs of standard machines on demand in", Mend: "L-1216C47A"},
-		}},
+		}, ""},
 		"the free plan": {map[string]string{"GetAccountPlanState": `{"accountPlanType":"FREE","accountPlanStatus":"ACTIVE"}`},
-			[]driver.Lack{{What: "the account is on the free plan", Mend: "aws freetier upgrade-account-plan --account-plan-type PAID"}}},
-		"a paid plan": {map[string]string{"GetAccountPlanState": `{"accountPlanType":"PAID","accountPlanStatus":"ACTIVE"}`}, nil},
+			[]driver.Lack{{What: "the account is on the free plan", Mend: "aws freetier upgrade-account-plan --account-plan-type PAID"}}, ""},
+		"a paid plan": {map[string]string{"GetAccountPlanState": `{"accountPlanType":"PAID","accountPlanStatus":"ACTIVE"}`}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answering(t, func(action string, _ *http.Request) string {
@@ -112,7 +121,7 @@ func TestCheckReportsEachLackInOneLine(t *testing.T) {
 				return map[string]string{"ListServiceQuotas": someQuota, "GetAccountPlanState": `{"accountPlanType":"PAID"}`,
 					"DescribeCapacityReservations": noReservation, "DescribeReservedInstances": noInstances}[action]
 			})
-			r := check(t, cloudkit.Settings{Regions: []string{"us-east-1", "eu-west-1"}})
+			r := check(t, cloudkit.Settings{Regions: []string{"us-east-1", "eu-west-1"}, InstanceProfile: c.profile})
 			var got []driver.Lack
 			for _, l := range r.Missing {
 				if !strings.Contains(l.What, "committed itself to pay is unknown") { // moto has no Savings Plans

@@ -31,6 +31,14 @@ func done(step string, made bool) string {
 	return step + ": already exists"
 }
 
+// removed returns a progress line about a step that was undone, or that stays for a reason.
+func removed(step, stays string) string {
+	if stays != "" {
+		return step + ": stays, as " + stays
+	}
+	return step + ": removed"
+}
+
 // google creates the resources that buying on Google Cloud needs, for the account that buys. Without such an account it
 // creates nothing and only prints commands.
 type google struct {
@@ -108,8 +116,8 @@ func (g google) Remove(ctx context.Context, tell func(string)) error {
 		return nil
 	}
 	return g.setup.Remove(ctx, func(c gcpsetup.Change) {
-		if c.Made {
-			tell(c.Step + ": removed")
+		if c.Made || c.Stays != "" {
+			tell(removed(c.Step, c.Stays))
 		}
 	})
 }
@@ -182,7 +190,7 @@ func (z azure) Remove(ctx context.Context, tell func(string)) error {
 		return nil
 	}
 	none := func(context.Context) (int, error) { return 0, nil }
-	return z.setup.Remove(ctx, none, func(step azuresetup.Step) { tell(step.Name + ": removed") })
+	return z.setup.Remove(ctx, none, func(step azuresetup.Step) { tell(removed(step.Name, step.Stays)) })
 }
 
 func lines(w io.Writer, all []string) error {

@@ -82,6 +82,7 @@ type Server struct {
 
 	mu         sync.Mutex
 	groups     map[string]bool
+	ending     map[string]int       // number of requests until a group in deletion is gone
 	tags       map[string]*string   // of the group created last
 	resources  map[string]*resource // by lower-case ID: all but machines
 	machines   map[string]*virtual  // by lower-case name
@@ -139,8 +140,9 @@ func New(cfg Config) *Server {
 		cfg.Now = time.Now
 	}
 	return &Server{
-		cfg: cfg, groups: map[string]bool{strings.ToLower(cfg.Group): true}, resources: map[string]*resource{},
-		machines: map[string]*virtual{}, operations: map[string]*operation{}, calls: map[string]int{},
+		cfg: cfg, groups: map[string]bool{strings.ToLower(cfg.Group): true}, ending: map[string]int{},
+		resources: map[string]*resource{},
+		machines:  map[string]*virtual{}, operations: map[string]*operation{}, calls: map[string]int{},
 		providers: map[string]bool{"microsoft.compute": true, "microsoft.network": true},
 		registers: map[string]int{}, unknown: map[string]int{},
 		denied: map[string]bool{}, principals: map[string]string{}, tokens: map[string]bool{Token: true},

@@ -106,6 +106,12 @@ func (c *call) describeGroup(name string) armresources.ResourceGroup {
 
 func (c *call) group(_ context.Context, name string, _ *armresources.ResourceGroupsClientGetOptions) (
 	resp fake.Responder[armresources.ResourceGroupsClientGetResponse], errResp fake.ErrorResponder) {
+	if c.takeEnding(name) {
+		g := c.describeGroup(name)
+		g.Properties.ProvisioningState = to.Ptr("Deleting")
+		resp.SetResponse(http.StatusOK, armresources.ResourceGroupsClientGetResponse{ResourceGroup: g}, nil)
+		return resp, errResp
+	}
 	if !c.groups[strings.ToLower(name)] {
 		errResp.SetError(
 			fault(http.StatusNotFound, "ResourceGroupNotFound", "Resource group '%s' could not be found.", name),
@@ -120,6 +126,11 @@ func (c *call) group(_ context.Context, name string, _ *armresources.ResourceGro
 func (c *call) makeGroup(_ context.Context, name string, group armresources.ResourceGroup,
 	_ *armresources.ResourceGroupsClientCreateOrUpdateOptions) (
 	resp fake.Responder[armresources.ResourceGroupsClientCreateOrUpdateResponse], errResp fake.ErrorResponder) {
+	if c.takeEnding(name) {
+		errResp.SetError(fault(http.StatusConflict, "ResourceGroupBeingDeleted",
+			"The resource group '%s' is in deprovisioning state and cannot perform this operation.", name))
+		return resp, errResp
+	}
 	c.groups[strings.ToLower(name)] = true
 	c.tags = group.Tags
 	resp.SetResponse(http.StatusCreated,
@@ -127,9 +138,22 @@ func (c *call) makeGroup(_ context.Context, name string, group armresources.Reso
 	return resp, errResp
 }
 
+// groupEnds is how many requests find a group in deletion before it is gone. In Azure it takes minutes.
+const groupEnds = 2
+
+// takeEnding reports whether a group is being deleted.
+func (c *call) takeEnding(name string) bool {
+	if c.ending[strings.ToLower(name)] == 0 {
+		return false
+	}
+	c.ending[strings.ToLower(name)]--
+	return true
+}
+
 func (c *call) removeGroup(_ context.Context, name string, _ *armresources.ResourceGroupsClientBeginDeleteOptions) (
 	resp fake.PollerResponder[armresources.ResourceGroupsClientDeleteResponse], errResp fake.ErrorResponder) {
 	delete(c.groups, strings.ToLower(name))
+	c.ending[strings.ToLower(name)] = groupEnds
 	for id := range c.resources {
 		if strings.Contains(id, "/resourcegroups/"+strings.ToLower(name)+"/") {
 			delete(c.resources, id)

@@ -126,6 +126,13 @@ func (c *Cloud) Disable(service string, off bool) {
 	c.setFaults(func(w *faults) { w.off[service] = off })
 }
 
+// DisableService disables an enabled service, as `gcloud services disable` does.
+func (c *Cloud) DisableService(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.identity.enabled, name)
+}
+
 // Deny revokes a permission (compute.instances.create), or restores it.
 func (c *Cloud) Deny(permission string, no bool) {
 	c.setFaults(func(w *faults) { w.denied[permission] = no })

@@ -292,6 +292,17 @@ func (c *Cloud) Leftovers() []string {
 	return left
 }
 
+// Age makes all machines, as the API lists them, older.
+func (c *Cloud) Age(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.machines {
+		if at, err := time.Parse(time.RFC3339, m.record.CreationTimestamp); err == nil {
+			m.record.CreationTimestamp = at.Add(-by).Format(time.RFC3339)
+		}
+	}
+}
+
 // Console returns the path of a machine's console output; the file exists only if the machine was booted.
 func (c *Cloud) Console(name string) string {
 	return filepath.Join(c.cfg.Dir, name, "console.log")

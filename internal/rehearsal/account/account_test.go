@@ -2,6 +2,7 @@ package account
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -179,13 +180,15 @@ func TestFunctionHasRightsOfItsRole(t *testing.T) {
 		{"s3", "GetObject", "", "/tw-work-123456789012-us-east-1/agent/a", "s3:GetObject"},
 		{"ec2", "DescribeInstances", "", "/", ""},
 		{"ec2", "RunInstances", "", "/", "ec2:RunInstances"},
+		{"sts", "GetCallerIdentity", "", "/", ""}, // its role has no right of STS
+		{"sts", "AssumeRole", "", "/", "sts:AssumeRole"},
 	} {
 		got := r.Missing("tw-bid", c.service, c.action, get(c.path), []byte(c.body))
 		if c.lacks == "" && got != "" || !strings.HasPrefix(got, c.lacks) {
 			t.Errorf("%s %s %s: lacks %q, want %q", c.service, c.action, c.body, got, c.lacks)
 		}
 	}
-	if n := len(r.Denied()); n != 6 {
+	if n := len(r.Denied()); n != 7 {
 		t.Errorf("%d denied: %v", n, r.Denied())
 	}
 }
@@ -325,5 +328,25 @@ func TestSchedulePeriods(t *testing.T) {
 		if got := every(expression).String(); got != want {
 			t.Errorf("%s: %s", expression, got)
 		}
+	}
+}
+
+// A function is killed while it waits for the answer to a launch: no machine uses the quota.
+func TestLaunchWithoutAnswerUsesNoQuota(t *testing.T) {
+	var p Proxy
+	big, n := classOf("us-east-1", []byte("InstanceType=m5.2xlarge&MaxCount=1"))
+	if !p.quotas.take(big, n) {
+		t.Fatal("the first launch exceeds the quota")
+	}
+	p.quotas.abandon(&launch{each: big, n: n})
+	if !p.quotas.take(big, n) {
+		t.Fatal("the launch without an answer still uses the quota")
+	}
+	answered := &launch{each: big, n: n}
+	r := httptest.NewRequest(http.MethodPost, "/", nil)
+	p.settle(r.WithContext(context.WithValue(r.Context(), launching{}, answered)), []byte("<instanceId>i-0abc</instanceId>"))
+	p.quotas.abandon(answered)
+	if p.quotas.take(big, n) {
+		t.Error("a machine that was launched does not use the quota")
 	}
 }

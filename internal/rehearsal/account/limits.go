@@ -204,18 +204,27 @@ type launching struct{}
 
 // launch is what a request would buy.
 type launch struct {
-	each owned
-	n    int
+	each    owned
+	n       int
+	settled bool // the answer has been counted
+}
+
+// abandon gives the reservation of a launch back that had no answer: its caller was killed.
+func (q *quotas) abandon(l *launch) {
+	if !l.settled {
+		q.bought(l.each, l.n, nil)
+	}
 }
 
 var instanceID = regexp.MustCompile(`<instanceId>(i-[0-9a-f]+)</instanceId>`)
 
 // settle counts the machines in the answer to a launch.
 func (p *Proxy) settle(r *http.Request, answer []byte) {
-	l, ok := r.Context().Value(launching{}).(launch)
+	l, ok := r.Context().Value(launching{}).(*launch)
 	if !ok {
 		return
 	}
+	l.settled = true
 	var ids []string
 	for _, m := range instanceID.FindAllSubmatch(answer, -1) {
 		ids = append(ids, string(m[1]))

@@ -200,7 +200,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			overQuota(w, each)
 			return
 		}
-		r = r.WithContext(context.WithValue(r.Context(), launching{}, launch{each, n}))
+		l := &launch{each: each, n: n}
+		defer p.quotas.abandon(l)
+		r = r.WithContext(context.WithValue(r.Context(), launching{}, l))
 	}
 	answer := &measured{ResponseWriter: w}
 	if lost { // executed, but without an answer

@@ -128,6 +128,9 @@ func needed(service, action string, body []byte) []string {
 	if p, ok := iamPrefix[service]; ok {
 		prefix = p
 	}
+	if prefix == "sts" && action == "GetCallerIdentity" {
+		return nil // "No permissions are required to perform this operation" (STS API reference)
+	}
 	switch action {
 	case "SendMessageBatch", "DeleteMessageBatch", "ChangeMessageVisibilityBatch":
 		return []string{prefix + ":" + strings.TrimSuffix(action, "Batch")}

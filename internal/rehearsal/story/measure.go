@@ -22,8 +22,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// plainTasks is the number of tasks of the DAG whose requests are counted, in two layers.
-const plainTasks = 8
+// plainTasks is the number of tasks of the DAG whose requests are counted, in layers of plainLayer. The machines of two
+// layers fit into a new account's quota of vCPUs: a machine counts until it has ended, when the next one may have been
+// launched.
+const (
+	plainTasks = 8
+	plainLayer = 2
+)
 
 // plainDAG returns a DAG that runs without failures.
 func plainDAG() []byte {
@@ -32,8 +37,8 @@ func plainDAG() []byte {
 	for i := range plainTasks {
 		fmt.Fprintf(&b,
 			"  t%d:\n    run: echo %d\n    resources: {cpus: 2+, cloud: aws, region: us-east-1}\n    time: 1m\n", i, i)
-		if i >= plainTasks/2 {
-			fmt.Fprintf(&b, "    after: [t%d]\n", i-plainTasks/2)
+		if i >= plainLayer {
+			fmt.Fprintf(&b, "    after: [t%d]\n", i-plainLayer)
 		}
 	}
 	return []byte(b.String())
@@ -62,7 +67,7 @@ func (s *Story) measured(ctx context.Context) (string, error) {
 	if err := until(ctx, func() error { return s.sleeping(ctx) }); err != nil {
 		return "", err
 	}
-	before := s.bill()
+	before, full := s.bill(), w.Proxy.OverQuota()
 	if err := s.put(ctx, w.Bucket("dags"), "plain.yaml", plainDAG()); err != nil {
 		return "", err
 	}
@@ -90,6 +95,9 @@ func (s *Story) measured(ctx context.Context) (string, error) {
 	}
 	said := fmt.Sprintf("%d tasks: %.6f USD counted, %.6f predicted; %.0f writes conflicted and were repeated\n%s",
 		plainTasks, usd, want, after[conflicts]-before[conflicts], table(s.compared))
+	if n := w.Proxy.OverQuota() - full; n > 0 {
+		return "", fmt.Errorf("%d launches exceeded the quota of vCPUs, which costs requests: %s", n, said)
+	}
 	if math.Abs(usd/want-1) > tolerance {
 		return "", fmt.Errorf("counted and predicted cost differ: %s", said)
 	}

@@ -38,7 +38,10 @@ func TestRefusedLaunchNamesScopeAndNextStep(t *testing.T) {
 			kind: cloud.Invalid},
 		"a combination with the task's image": {code: "InvalidParameterValue", message: "Not this type.", image: own,
 			kind: cloud.Capacity},
-		"a policy": {code: "TagPolicyViolation", message: "The tag is missing.", kind: cloud.Capacity},
+		"no instance profile": {code: "InvalidParameterValue", kind: cloud.Auth, next: "aws iam create-instance-profile",
+			message: "Value (tasks) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name"},
+		"no spot capacity": {code: "UnfulfillableCapacity", message: "Unable to fulfill capacity.", kind: cloud.Capacity},
+		"a policy":         {code: "TagPolicyViolation", message: "The tag is missing.", kind: cloud.Capacity},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.proxy.refuse("RunInstances", 1, c.code, c.message, http.StatusBadRequest, nil)

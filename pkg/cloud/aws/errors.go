@@ -44,7 +44,7 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 	case "InsufficientInstanceCapacity", "InsufficientCapacity", "InsufficientHostCapacity",
 		"InsufficientCapacityOnHost",
 		"InsufficientReservedInstanceCapacity", "InsufficientVolumeCapacity",
-		"InsufficientFreeAddressesInSubnet", "InsufficientAddressCapacity",
+		"InsufficientFreeAddressesInSubnet", "InsufficientAddressCapacity", "UnfulfillableCapacity",
 		"SpotMaxPriceTooLow", // the price is above the bid, so there is no capacity for us
 		"Unsupported",        // this type is not sold in this zone
 		"InvalidInstanceType", "InstanceTypeNotSupported",
@@ -165,6 +165,12 @@ func ofLaunch(spec cloud.LaunchSpec, err error) error {
 		return quotaOf(spec, err)
 	}
 	switch {
+	case noProfile(e): // every launch of the account would be refused
+		again := *e
+		again.Kind, again.Err = cloud.Auth, err
+		again.Message += " Correct --instance-profile, or create it: " +
+			"aws iam create-instance-profile --instance-profile-name NAME"
+		return &again
 	case e.Code == "InvalidUserData.Malformed", e.Code == "IdempotentInstanceTerminated", e.Code == codeTerminated:
 		return err
 	case spec.Image != "" && (strings.HasPrefix(e.Code, "InvalidAMI") || e.Code == "InvalidImage"):
@@ -173,6 +179,20 @@ func ofLaunch(spec cloud.LaunchSpec, err error) error {
 	again := *e
 	again.Kind, again.Err = cloud.Capacity, err
 	return &again
+}
+
+// noProfile reports whether a launch was refused because the account does not have the instance profile, or EC2 does
+// not know it yet: "Value (x) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name".
+//
+// Source: github.com/skyplane-project/skyplane, which repeats the call then.
+func noProfile(e *cloud.Error) bool {
+	return e.Code == "InvalidParameterValue" && strings.Contains(e.Message, "Invalid IAM Instance Profile")
+}
+
+// NoProfile reports whether EC2 refused a launch because the account does not have the instance profile.
+func NoProfile(err error) bool {
+	var e *cloud.Error
+	return errors.As(Typed(err), &e) && noProfile(e)
 }
 
 // quotaOf adds to an exhausted vCPU quota the class of types that share it, and the next step.

@@ -94,7 +94,7 @@ func ended(cluster string, found []types.Instance) error {
 			err := cloud.Errorf(Name, cloud.Capacity, codeLost, "machine %s of cluster %s ended: %s",
 				awssdk.ToString(i.InstanceId), cluster, cmp.Or(fault(code), code))
 			if fault(code) != "" {
-				err.Scope = cloud.ScopeRegion // the default key of EBS is that of a region
+				err.Scope = cloud.ScopeRegion // the default key and the quotas of EBS are those of a region
 			}
 			return err
 		}

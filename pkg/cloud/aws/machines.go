@@ -212,14 +212,24 @@ func reason(code string) string {
 	return code
 }
 
-// codeInternal is the state reason of an instance whose volume is encrypted with a key that its launch may not use.
-const codeInternal = "Client.InternalError"
+// State reasons of instances that could not start (EC2 API, StateReason).
+const (
+	// codeInternal: the volume is encrypted with a key that the launch may not use.
+	codeInternal = "Client.InternalError"
+	// codeVolumes: the account's quota of EBS volumes or storage is used up.
+	codeVolumes = "Client.VolumeLimitExceeded"
+)
 
 // fault returns why a machine could not start, with the next step, if the account's settings are the cause (EC2 User
 // Guide, "Troubleshoot an Amazon EC2 instance that terminates immediately": the launch may not use the KMS key of an
 // encrypted volume).
 func fault(code string) string {
-	if code != codeInternal {
+	switch code {
+	case codeVolumes:
+		return "EC2 ended the machine while it started (" + codeVolumes + "): the account's quota of EBS volumes is " +
+			"used up. Delete volumes, or ask for more: aws service-quotas list-service-quotas --service-code ebs"
+	case codeInternal:
+	default:
 		return ""
 	}
 	return "EC2 ended the machine while it started (" + codeInternal + "): the broker may not use the KMS key that " +

@@ -90,14 +90,25 @@ func TestWhoseIgnoresMachinesEndedByUsers(t *testing.T) {
 // EC2 ends a machine while it starts if the launch may not use the KMS key of its volume (EC2 User Guide, "Troubleshoot
 // an Amazon EC2 instance that terminates immediately"). The bare code told the user nothing.
 func TestMachineWithForbiddenKeyNamesNextStep(t *testing.T) {
+	namesNextStep(t, "Client.InternalError", "tradewind deploy aws --kms-keys")
+}
+
+// EC2 API, StateReason: "Client.VolumeLimitExceeded: The limit on the number of EBS volumes or total storage was
+// exceeded." Each next machine in the region would end like this one.
+func TestMachineBeyondVolumeQuotaNamesNextStep(t *testing.T) {
+	namesNextStep(t, "Client.VolumeLimitExceeded", "aws service-quotas list-service-quotas --service-code ebs")
+}
+
+// namesNextStep checks the fault of a machine that could not start, in notices, lists and the answer to the same launch.
+func namesNextStep(t *testing.T, code, step string) {
+	t.Helper()
 	w := newWorld(t, nil)
 	s := w.spec("j.1.1", spot, 1)
 	m := w.launch(s)[0]
 	if _, err := w.straight.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{m.ID}}); err != nil {
 		t.Fatal(err)
 	}
-	w.proxy.rewrite("DescribeInstances", "Client.UserInitiatedShutdown", "Client.InternalError")
-	const step = "tradewind deploy aws --kms-keys"
+	w.proxy.rewrite("DescribeInstances", "Client.UserInitiatedShutdown", code)
 	e, ours, err := w.aws.Whose(t.Context(), aws.Notice{Region: "us-east-1", Machine: m.ID, Kind: cloud.Taken})
 	if err != nil || !ours || !strings.Contains(e.Fault, step) {
 		t.Errorf("notice: %+v %v %v", e, ours, err)

@@ -87,13 +87,23 @@ func (c Config) applySettings(in *ec2.RunInstancesInput) {
 		}}
 		in.SubnetId, in.SecurityGroupIds = nil, nil
 	}
+	in.IamInstanceProfile = c.profile()
+}
+
+// profile returns the machines' instance profile; nil if they have none.
+func (c Config) profile() *types.IamInstanceProfileSpecification {
 	switch profile := c.InstanceProfile; {
+	case profile == "":
+		return nil
 	case strings.HasPrefix(profile, "arn:"):
-		in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Arn: &profile}
-	case profile != "":
-		in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Name: &profile}
+		return &types.IamInstanceProfileSpecification{Arn: &profile}
+	default:
+		return &types.IamInstanceProfileSpecification{Name: &profile}
 	}
 }
+
+// Profile returns the machines' instance profile; nil if they have none.
+func (c *Cloud) Profile() *types.IamInstanceProfileSpecification { return c.cfg.profile() }
 
 // clientToken returns at most 64 ASCII characters, which is EC2's limit.
 func clientToken(deployment, cluster string) string {

@@ -101,6 +101,7 @@ type Cloud struct {
 var (
 	_ cloud.Cloud    = (*Cloud)(nil)
 	_ driver.Checker = (*Cloud)(nil)
+	_ driver.Cleaner = (*Cloud)(nil)
 )
 
 // ErrConfig means that a Config is incomplete.

@@ -15,7 +15,7 @@
 //
 // The same call makes a machine's network interface, address and disk, each with the delete option Delete: they are
 // deleted with the machine, even if Azure evicts it. Whatever is left behind is swept: by name when the cluster is
-// terminated, and every ten minutes for the whole deployment.
+// terminated, and every ten minutes for the whole deployment, when a cluster is terminated or all machines are listed.
 //
 // A launch ends when all machines have power. It does not wait until Azure has heard from inside them, which takes a
 // minute more: the agent on each machine connects to the broker by itself. If a machine takes too long, it is kept,

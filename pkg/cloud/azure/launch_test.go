@@ -390,6 +390,44 @@ func TestTerminateSweepsDeploymentPeriodically(t *testing.T) {
 	}
 }
 
+// The last cluster of a deployment may leave its disk after Terminate has returned. No other cluster is terminated then,
+// but a broker lists the machines of the deployment every few minutes.
+func TestListingTheDeploymentSweepsIt(t *testing.T) {
+	w := newWorld(t, arm.Config{}, nil)
+	w.arm.Strand(1)
+	w.launch(spec("a", onDemand, 1))
+	w.terminate("a")
+	w.arm.Settle()
+	for _, c := range []struct {
+		after time.Duration
+		left  int
+	}{{9 * time.Minute, 3}, {2 * time.Minute, 0}} {
+		w.azure.Later(c.after)
+		if _, err := w.azure.Machines(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		if left := w.arm.Leftovers(); len(left) != c.left {
+			t.Errorf("%v later: %v", c.after, left)
+		}
+	}
+}
+
+// Removing the cloud does not wait for a sweep.
+func TestCleanRemovesLeftovers(t *testing.T) {
+	w := newWorld(t, arm.Config{}, nil)
+	w.arm.Strand(1)
+	w.launch(spec("a", onDemand, 1))
+	w.terminate("a")
+	w.arm.Settle()
+	var deleted []string
+	if err := w.azure.Clean(t.Context(), func(name string) { deleted = append(deleted, name) }); err != nil {
+		t.Fatal(err)
+	}
+	if left := w.arm.Leftovers(); len(left) != 0 || len(deleted) != 3 {
+		t.Errorf("deleted %v, left: %v", deleted, left)
+	}
+}
+
 func TestNewRejectsIncompleteConfig(t *testing.T) {
 	good := azure.Config{Deployment: "d", Subscription: "s", Regions: []string{"r"}, Credential: arm.Credential{}, Agents: driver.Agents{"": digest}}
 	for name, spoil := range map[string]func(*azure.Config){

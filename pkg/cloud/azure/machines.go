@@ -48,6 +48,11 @@ func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, 
 		}
 		out = append(out, m)
 	}
+	if cluster == "" && c.due() { // what machines have left that ended after Terminate had returned
+		if _, err := c.sweep(ctx, c.prefix()); err != nil {
+			c.log.Warn("leftovers not removed yet", "err", Typed(err))
+		}
+	}
 	slices.SortFunc(out, func(a, b cloud.Machine) int {
 		if d := strings.Compare(a.Cluster, b.Cluster); d != 0 {
 			return d

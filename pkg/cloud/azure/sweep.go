@@ -48,7 +48,7 @@ func (c *Cloud) terminate(ctx context.Context, cluster string) error {
 		part = c.prefix()
 	}
 	if _, err := c.sweep(ctx, part); err != nil { // leftovers cost little, and the next sweep removes them
-		c.log.Warn("leftovers not removed yet", "cluster", cluster, "err", err)
+		c.log.Warn("leftovers not removed yet", "cluster", cluster, "err", Typed(err))
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func (c *Cloud) named(ctx context.Context, cluster string) ([]string, error) {
 	return names, err
 }
 
-// sweepEvery is how often a process that terminates clusters sweeps the whole deployment.
+// sweepEvery is how often a process that terminates clusters or lists all machines sweeps the whole deployment.
 const sweepEvery = 10 * time.Minute
 
 // due reports whether it is time to sweep the deployment, and if so records that the caller does.
@@ -100,6 +100,15 @@ func (c *Cloud) Sweep(ctx context.Context) ([]string, error) {
 		return removed, Typed(err)
 	}
 	return removed, nil
+}
+
+// Clean implements driver.Cleaner.
+func (c *Cloud) Clean(ctx context.Context, tell func(deleted string)) error {
+	removed, err := c.Sweep(ctx)
+	for _, name := range removed {
+		tell(name)
+	}
+	return err
 }
 
 // attached matches the names of a machine's resources: the machine's name with a suffix, to which Azure may add more.

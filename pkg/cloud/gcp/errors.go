@@ -62,7 +62,8 @@ var kinds = map[string]cloud.Kind{
 	"CREDENTIALS_MISSING": cloud.Auth, "ACCOUNT_STATE_INVALID": cloud.Auth,
 	"SERVICE_DISABLED": cloud.Auth, "accessNotConfigured": cloud.Auth, "SERVICE_NOT_ACTIVATED": cloud.Auth,
 	"CONSUMER_INVALID": cloud.Auth, "CONSUMER_SUSPENDED": cloud.Auth, "BILLING_DISABLED": cloud.Auth,
-	"billingNotEnabled": cloud.Auth, "accountDisabled": cloud.Auth, "USER_PROJECT_DENIED": cloud.Auth,
+	"SERVICE_ACCOUNT_ACCESS_DENIED": cloud.Auth, // the buyer may not act as the machines' account
+	"billingNotEnabled":             cloud.Auth, "accountDisabled": cloud.Auth, "USER_PROJECT_DENIED": cloud.Auth,
 	// an organisation policy, which would refuse all launches in this cloud; see typedAnswer for location policies
 	"conditionNotMet": cloud.Auth, "CONDITION_NOT_MET": cloud.Auth, "ORG_POLICY_VIOLATION": cloud.Auth,
 	codeCredentials: cloud.Auth,

@@ -33,11 +33,15 @@ func TestTypedMapsAnswers(t *testing.T) {
 		kind cloud.Kind
 		code string
 	}{
-		"quota":                {answer(403, "quotaExceeded", "Quota 'CPUS' exceeded"), cloud.Quota, "quotaExceeded"},
-		"rate":                 {answer(403, "rateLimitExceeded", "slow"), cloud.Throttled, "rateLimitExceeded"},
-		"rate, newer":          {info(429, "RATE_LIMIT_EXCEEDED"), cloud.Throttled, "RATE_LIMIT_EXCEEDED"},
-		"rate, without words":  {answer(429, "", "slow"), cloud.Throttled, ""},
-		"no right":             {answer(403, "forbidden", "Required 'compute.instances.create' permission"), cloud.Auth, "forbidden"},
+		"quota":               {answer(403, "quotaExceeded", "Quota 'CPUS' exceeded"), cloud.Quota, "quotaExceeded"},
+		"rate":                {answer(403, "rateLimitExceeded", "slow"), cloud.Throttled, "rateLimitExceeded"},
+		"rate, newer":         {info(429, "RATE_LIMIT_EXCEEDED"), cloud.Throttled, "RATE_LIMIT_EXCEEDED"},
+		"rate, without words": {answer(429, "", "slow"), cloud.Throttled, ""},
+		"no right":            {answer(403, "forbidden", "Required 'compute.instances.create' permission"), cloud.Auth, "forbidden"},
+		// github.com/gardener/gardener, "unauthorizedRegexp": a buyer without iam.serviceAccounts.actAs on the machines' account
+		// gets a 400, in an answer or in an operation.
+		"no right to the account": {answer(400, "SERVICE_ACCOUNT_ACCESS_DENIED", "The user does not have access to service account 'm'."),
+			cloud.Auth, "SERVICE_ACCOUNT_ACCESS_DENIED"},
 		"API off":              {info(403, "SERVICE_DISABLED"), cloud.Auth, "SERVICE_DISABLED"},
 		"no billing":           {info(403, "BILLING_DISABLED"), cloud.Auth, "BILLING_DISABLED"},
 		"an unknown info":      {info(403, "SOMETHING_NEW"), cloud.Auth, "forbidden"},

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -70,6 +71,7 @@ type (
 	}
 
 	sshKey struct {
+		ID     string `json:"id,omitempty"`
 		Name   string `json:"name"`
 		Public string `json:"public_key"`
 	}
@@ -216,7 +218,7 @@ func (c *Cloud) key(ctx context.Context) (string, error) {
 	if name != "" {
 		return name, nil
 	}
-	name = "tradewind-" + hash(c.cfg.Deployment, deploymentBytes)
+	name = c.ownKey()
 	if there, err := c.hasKey(ctx, name); err != nil {
 		return "", err
 	} else if !there {
@@ -239,17 +241,42 @@ func (c *Cloud) key(ctx context.Context) (string, error) {
 	return name, nil
 }
 
+// ownKey is the name of the key that the driver creates for the deployment.
+func (c *Cloud) ownKey() string { return "tradewind-" + hash(c.cfg.Deployment, deploymentBytes) }
+
 func (c *Cloud) hasKey(ctx context.Context, name string) (bool, error) {
+	id, err := c.keyID(ctx, name)
+	return id != "", err
+}
+
+// keyID returns the ID of the account's SSH key with a name, or an empty string.
+func (c *Cloud) keyID(ctx context.Context, name string) (string, error) {
 	var keys []sshKey
 	if err := c.get(ctx, "/ssh-keys", &keys); err != nil {
-		return false, err
+		return "", err
 	}
 	for _, k := range keys {
 		if k.Name == name {
-			return true, nil
+			return k.ID, nil
 		}
 	}
-	return false, nil
+	return "", nil
+}
+
+// Clean implements driver.Cleaner: it deletes the SSH key that launches have created. A key that the settings name
+// stays.
+func (c *Cloud) Clean(ctx context.Context, tell func(deleted string)) error {
+	id, err := c.keyID(ctx, c.ownKey())
+	if err != nil || id == "" {
+		return err
+	}
+	call, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	if err := Typed(c.call(call, http.MethodDelete, "/ssh-keys/"+url.PathEscape(id), nil, nil)); err != nil {
+		return err
+	}
+	tell("SSH key " + c.ownKey())
+	return nil
 }
 
 // lostKey reports whether the account no longer has the key that was created for the deployment, so that it must be

@@ -85,6 +85,7 @@ type cluster struct {
 var (
 	_ cloud.Cloud    = (*Cloud)(nil)
 	_ driver.Checker = (*Cloud)(nil)
+	_ driver.Cleaner = (*Cloud)(nil)
 )
 
 // New makes the driver. It makes no calls.

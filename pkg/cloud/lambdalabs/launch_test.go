@@ -371,3 +371,25 @@ func TestRemovedSSHKeyIsRecreated(t *testing.T) {
 		t.Errorf("%v, SSH keys %v", err, own.account.SSHKeys())
 	}
 }
+
+func TestCleanDeletesOwnSSHKey(t *testing.T) {
+	w := newWorld(t, nil)
+	w.launch(w.lambda, spec("a", 1))
+	keys := w.account.SSHKeys()
+	other := w.cfg
+	other.Deployment = "other"
+	w.launch(lambdalabs.New(other), spec("b", 1))
+	if len(keys) != 1 || len(w.account.SSHKeys()) != 2 {
+		t.Fatalf("SSH keys %v, %v", keys, w.account.SSHKeys())
+	}
+	var deleted []string
+	tell := func(what string) { deleted = append(deleted, what) }
+	for range 2 { // the second time, there is none
+		if err := w.lambda.Clean(t.Context(), tell); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(deleted, []string{"SSH key " + keys[0]}) || len(w.account.SSHKeys()) != 1 || w.account.SSHKeys()[0] == keys[0] {
+		t.Errorf("deleted %q, left: %q", deleted, w.account.SSHKeys())
+	}
+}

@@ -87,15 +87,18 @@ func (s *Store) empty(ctx context.Context, bucket string) error {
 			return fmt.Errorf("%s: %s", aws.ToString(out.Errors[0].Key), aws.ToString(out.Errors[0].Code))
 		}
 	}
-	open, err := s.client.ListMultipartUploads(ctx, &s3.ListMultipartUploadsInput{Bucket: &bucket})
-	if err != nil {
-		return err
-	}
-	for _, up := range open.Uploads {
-		if _, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{
-			Bucket: &bucket, Key: up.Key, UploadId: up.UploadId,
-		}); err != nil {
+	for uploads := s3.NewListMultipartUploadsPaginator(s.client,
+		&s3.ListMultipartUploadsInput{Bucket: &bucket}); uploads.HasMorePages(); {
+		page, err := uploads.NextPage(ctx)
+		if err != nil {
 			return err
+		}
+		for _, up := range page.Uploads {
+			if _, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{
+				Bucket: &bucket, Key: up.Key, UploadId: up.UploadId,
+			}); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -99,8 +99,11 @@ func (c *Checker) checkRegions(ctx context.Context, r *driver.Report) error {
 	var limits []limit
 	for _, p := range parts {
 		for _, l := range p.missing {
-			if l.Mend == mendRights {
+			switch l.Mend {
+			case mendRights:
 				l.Mend = grant("tradewind", r.Identity, buying())
+			case mendPass:
+				l.Mend = grant("tradewind", r.Identity, append(buying(), "iam:PassRole"))
 			}
 			if !slices.Contains(r.Missing, l) { // a right is missing in all regions alike
 				r.Missing = append(r.Missing, l)
@@ -158,15 +161,26 @@ func (c *Checker) mayLaunch(ctx context.Context, region string) []driver.Lack {
 	tags := []types.Tag{{Key: awssdk.String("tradewind:deployment"), Value: &c.Deployment}}
 	_, err := c.Cloud.EC2(region).RunInstances(ctx, &ec2.RunInstancesInput{
 		DryRun: awssdk.Bool(true), MinCount: &one, MaxCount: &one, ImageId: awssdk.String(dryRunImage),
-		InstanceType:      types.InstanceTypeT3Micro,
+		InstanceType: types.InstanceTypeT3Micro, IamInstanceProfile: c.Cloud.Profile(),
 		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tags}},
 	})
+	if p := c.Cloud.Profile(); p != nil && aws.NoProfile(err) {
+		name := awssdk.ToString(p.Name)
+		if p.Arn != nil {
+			name = (*p.Arn)[strings.LastIndexByte(*p.Arn, '/')+1:]
+		}
+		return []driver.Lack{{Fatal: true, What: "the account has no instance profile " + name,
+			Mend: "aws iam create-instance-profile --instance-profile-name " + name}}
+	}
 	var e *cloud.Error
 	if !errors.As(aws.Typed(err), &e) || e.Code != "UnauthorizedOperation" {
 		return nil
 	}
-	return []driver.Lack{{Fatal: true, Mend: mendRights,
-		What: "the credentials may not launch machines: they lack ec2:RunInstances or ec2:CreateTags"}}
+	what, mend := "they lack ec2:RunInstances or ec2:CreateTags", mendRights
+	if c.Cloud.Profile() != nil {
+		what, mend = "they lack ec2:RunInstances, ec2:CreateTags, or iam:PassRole for --instance-profile", mendPass
+	}
+	return []driver.Lack{{Fatal: true, What: "the credentials may not launch machines: " + what, Mend: mend}}
 }
 
 // commitments reads the payments to which the account has committed itself.
@@ -207,11 +221,15 @@ func grant(policy, identity string, rights []string) string {
 // buying are the rights for buying machines, as docs/clouds.md lists them.
 func buying() []string {
 	return []string{"ec2:RunInstances", "ec2:TerminateInstances", "ec2:CreateTags", "ec2:CreateSecurityGroup",
-		"ec2:AuthorizeSecurityGroupIngress", "ec2:Describe*", "ssm:GetParameter", "servicequotas:ListServiceQuotas"}
+		"ec2:DeleteSecurityGroup", "ec2:AuthorizeSecurityGroupIngress", "ec2:Describe*", "ssm:GetParameter",
+		"servicequotas:ListServiceQuotas"}
 }
 
-// mendRights is the advice if rights for buying are missing.
-const mendRights = "give the user or role the rights that docs/clouds.md lists for AWS"
+// Advice if rights for buying are missing, without and with an instance profile of the machines.
+const (
+	mendRights = "give the user or role the rights that docs/clouds.md lists for AWS"
+	mendPass   = mendRights + ", and iam:PassRole"
+)
 
 // network checks that machines have a network in a region: the default one, or one that is tagged for the deployment.
 func (c *Checker) network(ctx context.Context, region string) error {

@@ -120,6 +120,8 @@ type Step struct {
 	Commands []string // az commands that create it
 	// Refused is why Azure refused an optional step.
 	Refused error
+	// Stays is why Remove leaves it, and the az command with which the user can continue; empty if Remove removes it.
+	Stays string
 
 	optional bool
 	there    func(context.Context) (bool, error)
@@ -147,8 +149,9 @@ func (s *Setup) Make(ctx context.Context, told func(step Step, was bool)) error 
 	return nil
 }
 
-// Remove removes the created resources, in reverse order, and reports each step that existed to told. If running
-// returns a number above 0, it does nothing and fails with ErrRunning. A group that contains something else stays.
+// Remove removes the created resources, in reverse order, and reports each step that existed to told, also those that
+// stay. If running returns a number above 0, it does nothing and fails with ErrRunning. A group that contains something
+// else stays.
 func (s *Setup) Remove(ctx context.Context, running func(context.Context) (int, error), told func(step Step)) error {
 	n, err := running(ctx)
 	if err != nil {
@@ -161,6 +164,9 @@ func (s *Setup) Remove(ctx context.Context, running func(context.Context) (int, 
 	for i := len(steps) - 1; i >= 0; i-- {
 		step := steps[i]
 		if step.remove == nil {
+			if is, err := step.there(ctx); is || err != nil { // if in doubt, it stays
+				told(step)
+			}
 			continue
 		}
 		was, err := step.there(ctx)
@@ -168,21 +174,26 @@ func (s *Setup) Remove(ctx context.Context, running func(context.Context) (int, 
 			err = step.remove(ctx)
 		}
 		switch {
+		case errors.Is(err, errNotOurs):
 		case errors.Is(err, errInUse):
-			continue
+			told(step)
 		case err != nil && step.optional && ctx.Err() == nil: // a user who may not read it has not created it
 			continue
 		case err != nil:
 			return fmt.Errorf("%s: %w", step.Name, azure.Typed(err))
 		case was:
+			step.Stays = ""
 			told(step)
 		}
 	}
 	return nil
 }
 
-// errInUse means that a resource is in use by others and stays.
-var errInUse = errors.New("it is in use by others")
+// Reasons why a resource stays.
+var (
+	errInUse   = errors.New("it is in use by others")
+	errNotOurs = errors.New("it was not created by this package")
+)
 
 // id makes an ID for a resource that has an ID instead of a name; it is always the same.
 func (s *Setup) id(of string) string {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,9 +184,15 @@ func TestRemove(t *testing.T) {
 	w := newWorld(t, nil)
 	w.arm.RemoveGroup()
 	w.make()
-	var removed []string
+	var removed, stays []string
 	running := func(context.Context) (int, error) { return 2, nil }
-	told := func(s setup.Step) { removed = append(removed, s.Name) }
+	told := func(s setup.Step) {
+		if s.Stays != "" {
+			stays = append(stays, s.Name+": "+s.Stays)
+		} else {
+			removed = append(removed, s.Name)
+		}
+	}
 	if err := w.setup().Remove(t.Context(), running, told); !errors.Is(err, setup.ErrRunning) || len(removed) != 0 {
 		t.Fatalf("removed while machines run: %v, %v", removed, err)
 	}
@@ -198,9 +205,57 @@ func TestRemove(t *testing.T) {
 	if len(removed) != 9 || w.arm.HasGroup() || len(w.arm.Resources()) != 0 || !w.arm.Registered("Microsoft.Compute") {
 		t.Errorf("removed %v; left: %v", removed, w.arm.Resources())
 	}
+	var registrations []string
+	for _, namespace := range []string{"Microsoft.ManagedIdentity", "Microsoft.Network", "Microsoft.Compute"} {
+		registrations = append(registrations, "registration for "+namespace+": others may use it; if none does: az provider unregister "+
+			"--namespace "+namespace+" --subscription "+w.cfg.Subscription)
+	}
+	if !slices.Equal(stays, registrations) {
+		t.Errorf("stays: %q", stays)
+	}
 	removed = nil
 	if err := w.setup().Remove(t.Context(), none, told); err != nil || len(removed) != 0 {
 		t.Errorf("the second time: %v, %v", removed, err)
+	}
+}
+
+// A user removes the cloud and adds it again at once: Azure deletes the group for minutes, and lists it until then.
+func TestMakeWaitsForDeletionOfGroup(t *testing.T) {
+	w := newWorld(t, nil)
+	w.arm.RemoveGroup()
+	w.make()
+	if err := w.setup().Remove(t.Context(), none, func(setup.Step) {}); err != nil {
+		t.Fatal(err)
+	}
+	if made, _ := w.make(); !slices.Contains(made, "resource group tradewind") || !w.arm.HasGroup() {
+		t.Errorf("made %q; the group exists: %v", made, w.arm.HasGroup())
+	}
+}
+
+// A group that this package has created, and in which a user has created a machine, stays.
+func TestRemoveReportsGroupWithOtherResources(t *testing.T) {
+	w := newWorld(t, nil)
+	w.arm.RemoveGroup()
+	w.make()
+	other, err := azure.New(azure.Config{Deployment: "other", Subscription: w.cfg.Subscription, ResourceGroup: "tradewind", Regions: []string{"eastus"},
+		Agents: driver.Agents{"": strings.Repeat("a", 64)}, Credential: arm.Credential{}, Options: arm.Options(w.url)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Launch(t.Context(), cloud.LaunchSpec{Cluster: "a", Nodes: 1, Offer: apitypes.Offer{Cloud: "azure", Region: "eastus",
+		InstanceType: "Standard_D2s_v5"}, Bootstrap: cloud.Bootstrap{Endpoint: "https://x", Tokens: []string{"t"}}}); err != nil {
+		t.Fatal(err)
+	}
+	group := ""
+	if err := w.setup().Remove(t.Context(), none, func(s setup.Step) {
+		if strings.HasPrefix(s.Name, "resource group") {
+			group = s.Stays
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !w.arm.HasGroup() || !strings.HasPrefix(group, "it has other resources: az resource list --resource-group tradewind ") {
+		t.Errorf("the group exists: %v; it stays, as %q", w.arm.HasGroup(), group)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources/v3"
 
@@ -93,6 +94,8 @@ func (s *Setup) registration(namespace string) Step {
 		Commands: []string{
 			fmt.Sprintf("az provider register --namespace %s --subscription %s --wait", namespace, s.cfg.Subscription),
 		},
+		Stays: fmt.Sprintf("others may use it; if none does: az provider unregister --namespace %s --subscription %s",
+			namespace, s.cfg.Subscription),
 		there: func(ctx context.Context) (bool, error) { return s.registered(ctx, namespace) },
 		make: func(ctx context.Context) error {
 			call, cancel := context.WithTimeout(ctx, callWithin)
@@ -139,17 +142,22 @@ func (s *Setup) group() Step {
 		Name: "resource group " + s.cfg.ResourceGroup,
 		Commands: []string{fmt.Sprintf("az group create --name %s --location %s --subscription %s --tags %s=%s",
 			quote(s.cfg.ResourceGroup), s.cfg.Location, s.cfg.Subscription, tagDeployment, quote(s.cfg.Deployment))},
+		Stays: fmt.Sprintf("it has other resources: az resource list --resource-group %s --subscription %s",
+			quote(s.cfg.ResourceGroup), s.cfg.Subscription),
 		there: func(ctx context.Context) (bool, error) {
 			found, err := get(ctx)
-			return found != nil && err == nil, err
+			return found != nil && err == nil && !deleting(found), err
 		},
 		make: func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, callWithin)
-			defer cancel()
-			_, err := s.groups.CreateOrUpdate(ctx, s.cfg.ResourceGroup, armresources.ResourceGroup{
-				Location: &s.cfg.Location, Tags: map[string]*string{tagDeployment: &s.cfg.Deployment},
-			}, nil)
-			return err
+			return s.settle(ctx, func() (bool, error) {
+				call, cancel := context.WithTimeout(ctx, callWithin)
+				defer cancel()
+				_, err := s.groups.CreateOrUpdate(call, s.cfg.ResourceGroup, armresources.ResourceGroup{
+					Location: &s.cfg.Location, Tags: map[string]*string{tagDeployment: &s.cfg.Deployment},
+				}, nil)
+				var response *azcore.ResponseError
+				return !errors.As(err, &response) || response.ErrorCode != "ResourceGroupBeingDeleted", err
+			})
 		},
 		remove: func(ctx context.Context) error {
 			found, err := get(ctx)
@@ -159,6 +167,13 @@ func (s *Setup) group() Step {
 			return s.removeGroup(ctx, found)
 		},
 	}
+}
+
+// deleting reports whether a group is being deleted, which takes minutes. Until then it exists, but accepts nothing
+// (Resource Manager API, ResourceGroupProperties.provisioningState; "Troubleshoot common Azure deployment errors",
+// ResourceGroupBeingDeleted).
+func deleting(g *armresources.ResourceGroup) bool {
+	return g.Properties != nil && g.Properties.ProvisioningState != nil && *g.Properties.ProvisioningState == "Deleting"
 }
 
 // removeGroup deletes the deployment's networks. It deletes the whole group if this package created it and nothing
@@ -197,6 +212,9 @@ func (s *Setup) removeGroup(ctx context.Context, group *armresources.ResourceGro
 				}
 			}
 		}
+	}
+	if !mine {
+		return errNotOurs
 	}
 	return errInUse
 }

@@ -4,7 +4,8 @@
 // buyer; and, for functions on AWS, federation that trusts their roles, so that no key exists anywhere.
 //
 // Each step checks first and creates only missing resources, so running it again changes nothing; or it is printed as a
-// gcloud command. Removing refuses while machines run. Services stay enabled, because others may use them.
+// gcloud command. Removing refuses while machines run. Services stay enabled, because others may need them, and they
+// may have been on before. Remove reports them with the command that disables each.
 package setup
 
 import (
@@ -69,6 +70,8 @@ type Config struct {
 type Change struct {
 	Step string // the step's name
 	Made bool   // false if nothing had to be done
+	// Stays is why Remove leaves it, and the gcloud command with which the user can continue; empty if it was removed.
+	Stays string
 }
 
 // Setup creates, prints and removes the resources.
@@ -98,6 +101,7 @@ type step struct {
 	make    func(context.Context) error
 	undo    string
 	remove  func(context.Context) error // nil if it is not removed
+	stays   string                      // why it is not removed, and the gcloud command that removes it
 }
 
 var (
@@ -271,8 +275,8 @@ func isUnsettled(err error) bool {
 			answer.Code == http.StatusForbidden && strings.Contains(answer.Message, "may not exist"))
 }
 
-// Remove removes the resources that Add has created, in reverse order. It fails with ErrRunning while machines of the
-// deployment exist.
+// Remove removes the resources that Add has created, in reverse order, and reports each to tell, also those that stay.
+// It fails with ErrRunning while machines of the deployment exist.
 func (s *Setup) Remove(ctx context.Context, tell func(Change)) error {
 	machines, err := s.cfg.Cloud.Machines(ctx, "")
 	if err != nil {
@@ -288,6 +292,11 @@ func (s *Setup) Remove(ctx context.Context, tell func(Change)) error {
 		return err
 	}
 	for _, st := range slices.Backward(s.steps(true)) {
+		if st.stays != "" {
+			if there, err := st.look(ctx); there || err != nil { // if in doubt, it stays
+				tell(Change{Step: st.name, Stays: st.stays})
+			}
+		}
 		if st.remove == nil {
 			continue
 		}

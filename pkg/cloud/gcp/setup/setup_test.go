@@ -222,15 +222,29 @@ func TestRemove(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	var stays map[string]string
 	for range 2 { // the second time finds nothing, which is not an error
-		if err := s.Remove(t.Context(), func(setup.Change) {}); err != nil {
+		stays = map[string]string{}
+		if err := s.Remove(t.Context(), func(c setup.Change) {
+			if c.Stays != "" {
+				stays[c.Step] = c.Stays
+			}
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for what := range w.gce.Created() {
-		if !before[what] && !strings.HasPrefix(what, "service ") {
+	for what, is := range w.gce.Created() {
+		if name, ok := strings.CutPrefix(what, "service "); ok && is {
+			if want := "others may use it; if none does: gcloud services disable " + name + " --project demo"; stays[what] != want {
+				t.Errorf("%s stays, as %q, want %q", what, stays[what], want)
+			}
+			delete(stays, what)
+		} else if !before[what] {
 			t.Errorf("%s is left", what)
 		}
+	}
+	if len(stays) > 0 {
+		t.Errorf("stays, but does not exist: %q", stays)
 	}
 	// names that Google reserves for a while after deletion are undeleted
 	if made, _ := w.add(s); !slices.Contains(made, "role tradewind_test") || !slices.Contains(made, "workload identity pool tradewind-test") {

@@ -86,6 +86,7 @@ func (s *Setup) service(name string) step {
 	}
 	return step{
 		name: "service " + name, command: s.gcloud("services enable %s", name), look: look,
+		stays: "others may use it; if none does: " + s.gcloud("services disable %s", name),
 		make: func(ctx context.Context) error {
 			_, err := s.usage.Services.Enable(path, &serviceusage.EnableServiceRequest{}).Context(ctx).Do()
 			if err != nil {
