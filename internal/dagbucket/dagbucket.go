@@ -75,8 +75,8 @@ func (b Buckets) Rejected(ctx context.Context, r events.DAGRejected) (ours bool,
 	return true, f.Write(ctx, r.Bucket, r.Key+push.RemarkSuffix, []byte(r.Reason+"\n"))
 }
 
-// Accepted returns a function that removes the remark of a job file once it is accepted. It passes files of other
-// buckets to next, which may be nil. If the removal fails, it only logs a warning.
+// Accepted returns a function that removes the error file of a job file once the job file is accepted. It passes
+// files of other buckets to next, which may be nil. If the removal fails, it only logs a warning.
 func (b Buckets) Accepted(next func(context.Context, events.ObjectCreated), log *slog.Logger) func(context.Context,
 	events.ObjectCreated) {
 	return func(ctx context.Context, o events.ObjectCreated) {
