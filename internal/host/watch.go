@@ -280,6 +280,6 @@ func (f *folder) accepted(_ context.Context, o events.ObjectCreated) {
 		err = root.Remove(o.Key + push.RemarkSuffix)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.log.Warn("the remark about an accepted file could not be removed", "file", o.Key, "err", err)
+		f.log.Warn("the error file of an accepted job file could not be removed", "file", o.Key, "err", err)
 	}
 }

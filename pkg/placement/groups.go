@@ -38,18 +38,20 @@ func (g *Group) Packs() bool { return g.Max == 0 }
 func (p *Problem) validateGroups() error {
 	for i, g := range p.Groups {
 		if g.By > ByCluster || g.Max < 0 {
-			return fmt.Errorf("groups[%d]: level %d, at most %d", i, g.By, g.Max)
+			return fmt.Errorf("groups[%d]: level %d does not exist, or the maximum %d is below 0", i, g.By, g.Max)
 		}
 		for k, a := range g.Apps {
 			if a < 0 || int(a) >= len(p.Apps) || slices.Index(g.Apps, a) != k {
-				return fmt.Errorf("groups[%d].apps[%d]: app %d of %d is missing or listed twice", i, k, a, len(p.Apps))
+				return fmt.Errorf("groups[%d].apps[%d]: app %d is listed twice or does not exist (there are %d, numbered from 0)",
+					i, k, a, len(p.Apps))
 			}
 		}
 	}
 	for i, a := range p.Apps {
 		for _, m := range a.Barred {
 			if m < 0 || int(m) >= len(p.Machines) {
-				return fmt.Errorf("apps[%d] (%s): barred from machine %d of %d", i, a.Name, m, len(p.Machines))
+				return fmt.Errorf("apps[%d] (%s): barred from machine %d, which does not exist (there are %d, numbered from 0)",
+					i, a.Name, m, len(p.Machines))
 			}
 		}
 	}

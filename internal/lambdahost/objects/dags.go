@@ -76,7 +76,7 @@ func (d *DAGs) Accepted(ctx context.Context, o events.ObjectCreated) {
 	}
 	key := o.Key + lambdahost.RemarkSuffix
 	if _, err := d.Client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &d.Bucket, Key: &key}); err != nil {
-		d.Log.Warn("the remark about an accepted file could not be removed", "file", o.Key, "err", err)
+		d.Log.Warn("the error file of an accepted job file could not be removed", "file", o.Key, "err", err)
 	}
 }
 
