@@ -137,7 +137,7 @@ func TestPushRouteExistsIfConfigured(t *testing.T) {
 	}
 }
 
-// That cloud's function reads job files in a bucket of another cloud and writes remarks there.
+// That cloud's function reads job files in a bucket of another cloud and writes error files there.
 func TestCloudFunctionReadsItsDagBucket(t *testing.T) {
 	const gcp = "project=acme,regions=us-central1,serviceAccount=m@acme,dags=gs://acme-jobs/dags"
 	d := synthesise(t, clouds(t, map[string]string{"gcp": gcp + ",pushAccount=push@acme.iam.gserviceaccount.com"}))["tradewind"]

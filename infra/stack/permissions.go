@@ -133,7 +133,8 @@ func (d *deployment) grantSwitching(fn string) {
 			d.arn("lambda", "event-source-mapping:*")))
 }
 
-// grantAPI is what the API does besides keeping records: check tokens, store logs, show and redrive dead letters.
+// grantAPI allows what the API does in addition to keeping records: to check tokens, store logs, and show and redrive
+// dead letters.
 func (d *deployment) grantAPI() {
 	d.grantSecrets(fnAPI)
 	work := *d.work.BucketArn()
@@ -151,11 +152,11 @@ func (d *deployment) grantAPI() {
 	d.grant(fnAPI, "Redrive", []string{"sqs:SendMessage", "sqs:GetQueueUrl", "sqs:GetQueueAttributes"}, queues...)
 }
 
-// grantData is the access that the API can grant to machines, which have no rights in AWS: S3 treats a signed
-// request like one of the API's. So the rights are the same for every job, and must exclude the control plane's
-// prefixes of the work bucket. Before it signs, the broker checks what the single attempt may reach (pkg/grant.Scope),
-// which also excludes logs and events. Provision aborts uploads that machines left unfinished. Submit checks whether
-// the buckets that a file names exist.
+// grantData allows the data access that the API passes on to machines. Machines have no rights in AWS: they get signed
+// requests, which S3 treats like requests of the API. So these rights are the same for every job, and must exclude the
+// control plane's prefixes of the work bucket. Before it signs a request, the broker checks that the attempt may reach
+// the object (pkg/grant.Scope); this also excludes logs and events. Provision aborts uploads that machines left
+// unfinished. Submit checks whether the buckets that a file names exist.
 func (d *deployment) grantData() {
 	work := *d.work.BucketArn()
 	buckets, objects := []string{work}, []string{work + "/*"}
@@ -206,7 +207,7 @@ func (d *deployment) grantSecrets(fn string) {
 	d.grant(fn, "Secrets", []string{"secretsmanager:GetSecretValue"}, secrets...)
 }
 
-// grantMachines is what provision, interrupt and reconcile do on EC2, in all regions.
+// grantMachines allows the EC2 calls that provision, reconcile, interrupt and tick make in all regions.
 func (d *deployment) grantMachines() {
 	d.grantTokenKey(events.FnProvision)
 	d.grantLaunch(events.FnProvision)
@@ -221,8 +222,8 @@ func (d *deployment) grantMachines() {
 	}
 }
 
-// grantLaunch allows RunInstances. IAM checks each of its resources: those that it creates must carry the deployment's
-// tag, those that it uses may be any.
+// grantLaunch allows RunInstances. IAM checks each resource of the call: those that the call creates must carry the
+// deployment's tag, and it may use any existing ones.
 func (d *deployment) grantLaunch(fn string) {
 	mine := *d.stack.Account()
 	tagged := equals("aws:RequestTag/"+TagDeployment, d.Name)
@@ -259,9 +260,9 @@ func (d *deployment) grantLaunch(fn string) {
 		d.anyRegion("ssm", "", "parameter/aws/service/*"))
 }
 
-// grantClouds grants what buying on other clouds needs in this account: the functions that buy, release and list
-// machines call the functions of the clouds. These only write to the table which clusters they have ended. The key of
-// Lambda Cloud, which supports no other credentials, is an SSM parameter.
+// grantClouds allows what buying on other clouds needs in this account: the functions that buy, release and list
+// machines may call the clouds' functions. In the table, a cloud's function may only record which clusters it has
+// ended. The key of Lambda Cloud, which supports no other credentials, is an SSM parameter.
 func (d *deployment) grantClouds() {
 	var functions, signing []string
 	for _, name := range slices.Sorted(maps.Keys(d.Clouds)) {
@@ -273,7 +274,7 @@ func (d *deployment) grantClouds() {
 		if announces(name, d.Clouds[name]) { // its function publishes the end of jobs on the topics that they name
 			d.grant(events.FnHook, "Announce", []string{"lambda:InvokeFunction"}, *d.functions[fn].FunctionArn())
 		}
-		if dagBucket(d.Clouds[name]) != "" { // its function reads job files and writes remarks next to them
+		if dagBucket(d.Clouds[name]) != "" { // its function reads job files and writes error files next to them
 			for _, reads := range []string{events.FnSubmit, events.FnHook} {
 				d.grant(reads, "FarDagFiles", []string{"lambda:InvokeFunction"}, *d.functions[fn].FunctionArn())
 			}
@@ -321,10 +322,11 @@ func (d *deployment) grantSecurityGroups(role awsiam.Role) {
 		equals("aws:ResourceTag/"+TagDeployment, d.Name), group))
 }
 
-// grantPrices is what tick and refresh read of the market, and the catalogue that refresh stores for optimize.
+// grantPrices allows tick and refresh to read prices and offers, refresh to store the catalogue, and optimize to read
+// it.
 func (d *deployment) grantPrices() {
 	d.grant(events.FnTick, "SpotPrices", []string{"ec2:DescribeSpotPriceHistory"}, "*")
-	// For `tradewind cloud check`: the API has no rights at any cloud, so it calls refresh, which has.
+	// For `tradewind cloud check`: the API has no rights at any cloud, so it calls refresh.
 	d.grant(fnAPI, "Check", []string{"lambda:InvokeFunction"}, *d.functions[events.FnRefresh].FunctionArn())
 	d.grant(events.FnRefresh, "Check", []string{"ec2:DescribeVpcs", "ec2:DescribeInstances", "freetier:GetAccountPlanState"}, "*")
 	d.grant(events.FnRefresh, "Catalogue", []string{

@@ -113,7 +113,7 @@ type Ports struct {
 	// Committed is called after each commit with the events that it put in the outbox. May be nil.
 	Committed func(ctx context.Context, emitted []store.Event)
 	// Accepted is called for each object of Objects that has become a job, each time the object is announced, so that
-	// an earlier remark about it can be removed. May be nil.
+	// the host can remove the error file that an earlier version got. May be nil.
 	Accepted func(context.Context, events.ObjectCreated)
 }
 

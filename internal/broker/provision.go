@@ -142,7 +142,7 @@ func (b *Functions) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 }
 
 // errAgain asks for the event to be delivered again after the queue's back-off.
-var errAgain = errors.New("broker: to be tried again")
+var errAgain = errors.New("broker: will be retried")
 
 // commitLaunch commits the outcome of a launch. It counts the last failure before machines that may have been bought
 // after all are terminated, because after that the cluster's name cannot be launched again.

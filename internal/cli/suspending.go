@@ -53,7 +53,7 @@ func SuspendCommands(app *command.App, brokers SuspendBrokers) []*cobra.Command 
 	return []*cobra.Command{suspendCommand(app, brokers), resumeCommand(app, brokers)}
 }
 
-// run is one run of a command.
+// run has the flags and the target of one run of suspend or resume.
 type run struct {
 	*command.App
 	*Target

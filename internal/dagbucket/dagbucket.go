@@ -75,15 +75,15 @@ func (b Buckets) Rejected(ctx context.Context, r events.DAGRejected) (ours bool,
 	return true, f.Write(ctx, r.Bucket, r.Key+push.RemarkSuffix, []byte(r.Reason+"\n"))
 }
 
-// Accepted returns a function that removes the remark of a job file once it is accepted. It passes files of other
-// buckets to next, which may be nil. If the removal fails, it only logs a warning.
+// Accepted returns a function that removes the error file of a job file once the job file is accepted. It passes
+// files of other buckets to next, which may be nil. If the removal fails, it only logs a warning.
 func (b Buckets) Accepted(next func(context.Context, events.ObjectCreated), log *slog.Logger) func(context.Context,
 	events.ObjectCreated) {
 	return func(ctx context.Context, o events.ObjectCreated) {
 		switch f := b.Files[o.Bucket]; {
 		case f != nil:
 			if err := f.Remove(ctx, o.Bucket, o.Key+push.RemarkSuffix); err != nil {
-				log.Warn("cannot remove the remark of an accepted job file", "bucket", o.Bucket, "file", o.Key,
+				log.Warn("the error file of an accepted job file could not be removed", "bucket", o.Bucket, "file", o.Key,
 					"err", err)
 			}
 		case next != nil:

@@ -265,7 +265,7 @@ func (f *folder) rejected(e events.DAGRejected) error {
 	return root.WriteFile(e.Key+push.RemarkSuffix, []byte(e.Reason+"\n"), 0o600)
 }
 
-// accepted removes the remark about a file that has become a job, unless other content was reported since.
+// accepted removes the error file of a job file that has become a job, unless other content was reported since.
 func (f *folder) accepted(_ context.Context, o events.ObjectCreated) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -280,6 +280,6 @@ func (f *folder) accepted(_ context.Context, o events.ObjectCreated) {
 		err = root.Remove(o.Key + push.RemarkSuffix)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.log.Warn("the remark about an accepted file could not be removed", "file", o.Key, "err", err)
+		f.log.Warn("the error file of an accepted job file could not be removed", "file", o.Key, "err", err)
 	}
 }

@@ -20,7 +20,7 @@ const (
 	typeObjectCreated = "Object Created"
 )
 
-// RemarkSuffix ends the name of a remark about a rejected DAG file; such a file is not a DAG file.
+// RemarkSuffix ends the name of the error file of a rejected DAG file. Such a file is not a DAG file.
 const RemarkSuffix = push.RemarkSuffix
 
 // foreign converts an AWS event to one of ours. Its ID is derived from that of AWS, so that a repeated event changes

@@ -65,7 +65,7 @@ func Reference(value string) (scheme, name string, ok bool) {
 
 // Source fetches secrets that are stored elsewhere.
 type Source interface {
-	// Fetch returns a secret. It returns ErrReference if a retry does not help.
+	// Fetch returns a secret. It returns ErrUnavailable if a retry does not help.
 	Fetch(ctx context.Context, name string) (string, error)
 }
 
@@ -90,7 +90,7 @@ type Vault struct {
 }
 
 // Seal encrypts the secrets of a job, which are keyed by name, after it has checked that every reference works. It
-// returns a *Refused or ErrLarge.
+// returns an *Unavailable or ErrLarge.
 func (v *Vault) Seal(ctx context.Context, job string, values map[string]string) ([]byte, error) {
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -118,7 +118,7 @@ func (v *Vault) Seal(ctx context.Context, job string, values map[string]string) 
 }
 
 // Open decrypts the secrets of a job and returns those with the given names; it fetches references. It returns
-// ErrSealed, or a *Refused that wraps ErrReference.
+// ErrSealed, or an *Unavailable that wraps ErrUnavailable.
 func (v *Vault) Open(ctx context.Context, job string, sealed []byte, names []string) (map[string]string, error) {
 	keys, err := v.Keys()
 	if err != nil {

@@ -61,5 +61,6 @@ func (r Refusal) Fetch(context.Context, string) (string, error) {
 	return "", fmt.Errorf("%w: %s", ErrUnavailable, string(r))
 }
 
-// Message returns the text of an error without ErrReference's own, for callers that wrap it with ErrReference again.
+// Message returns the text of an error without that of ErrUnavailable, for callers that wrap it with ErrUnavailable
+// again.
 func Message(err error) string { return strings.TrimPrefix(err.Error(), ErrUnavailable.Error()+": ") }

@@ -126,7 +126,8 @@ type Queue struct {
 	// Suspended has the user who suspended the queue, and the time.
 	Suspended Suspension      `json:"suspended,omitzero"`
 	Heard     IdempotencyKeys `json:"heard,omitempty"`
-	// Claims are of its tasks and gangs for which others were stopped and which have not been admitted yet.
+	// Claims are of the queue's tasks and gangs for which the scheduler stopped other tasks and that have not been
+	// admitted yet.
 	Claims []Claim `json:"claims,omitempty"`
 }
 

@@ -28,7 +28,7 @@ var (
 	// parts are wrong.
 	ErrUpload = errors.New("grant: no such upload")
 	// ErrNoBucket means that there is no such bucket, container or folder, or the store may not access it.
-	ErrNoBucket = errors.New("grant: no such bucket, or none that may be read")
+	ErrNoBucket = errors.New("grant: no such bucket, or no permission to read it")
 	// ErrCredentials means that the credentials for signing have expired or are not available.
 	ErrCredentials = errors.New("grant: no valid credentials")
 )

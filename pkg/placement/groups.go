@@ -23,8 +23,8 @@ func (l Level) String() string {
 	return "rack"
 }
 
-// Group is a rule about places larger than a machine: each rack or cluster holds at most Most instances of its apps.
-// If Most is 0, all instances must be in the same rack or cluster.
+// Group is a rule about places larger than a machine: each rack or cluster holds at most Max instances of its apps.
+// If Max is 0, all instances must be in the same rack or cluster.
 type Group struct {
 	Apps []int32
 	By   Level
@@ -38,18 +38,20 @@ func (g *Group) Packs() bool { return g.Max == 0 }
 func (p *Problem) validateGroups() error {
 	for i, g := range p.Groups {
 		if g.By > ByCluster || g.Max < 0 {
-			return fmt.Errorf("groups[%d]: level %d, at most %d", i, g.By, g.Max)
+			return fmt.Errorf("groups[%d]: level %d does not exist, or the maximum %d is below 0", i, g.By, g.Max)
 		}
 		for k, a := range g.Apps {
 			if a < 0 || int(a) >= len(p.Apps) || slices.Index(g.Apps, a) != k {
-				return fmt.Errorf("groups[%d].apps[%d]: app %d of %d is missing or listed twice", i, k, a, len(p.Apps))
+				return fmt.Errorf("groups[%d].apps[%d]: app %d is listed twice or does not exist (there are %d, numbered from 0)",
+					i, k, a, len(p.Apps))
 			}
 		}
 	}
 	for i, a := range p.Apps {
 		for _, m := range a.Barred {
 			if m < 0 || int(m) >= len(p.Machines) {
-				return fmt.Errorf("apps[%d] (%s): barred from machine %d of %d", i, a.Name, m, len(p.Machines))
+				return fmt.Errorf("apps[%d] (%s): barred from machine %d, which does not exist (there are %d, numbered from 0)",
+					i, a.Name, m, len(p.Machines))
 			}
 		}
 	}
@@ -132,9 +134,9 @@ func (x *places) add(m, app, n int32) {
 	}
 }
 
-// packing places the waiting instances. Each group that must be packed and has no place yet is aimed at one place:
-// one in which all of it fits by count, with the least room left. If the group turns out not to fit, its placed
-// instances are removed and other places are tried, as long as there are places with enough room.
+// packing places the waiting instances. For each group that must be packed and has no place yet, it first chooses a
+// place to try (see aim). If the group does not fit there after all, it removes the instances that it placed and tries
+// the next place, until no untried place has enough room. Then it places as much of the group as fits into one place.
 func (n *Network) packing() {
 	searches := make([]search, len(n.places.groups))
 	n.aim(searches)
@@ -169,8 +171,8 @@ type search struct {
 }
 
 // aim chooses a place to try for each packed group without a place. Among the places that were not tried and could hold
-// the whole group, it takes the one that lacks the least room now. If there is none, it takes the place of all places
-// that lacks the least, for a part of the group.
+// the whole group, it takes the one that lacks the least room now; if several lack the same, the smallest of them. If
+// every place was tried, it takes the one that lacks the least, for a part of the group.
 func (n *Network) aim(searches []search) {
 	x := n.places
 	for g := range x.groups {

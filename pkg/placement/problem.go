@@ -128,7 +128,8 @@ func (p *Problem) validateMachines() error {
 	}
 	for i, m := range p.Machines {
 		if m.Shape < 0 || m.Shape >= len(p.Shapes) {
-			return fmt.Errorf("machines[%d] (%s): shape %d of %d", i, m.Name, m.Shape, len(p.Shapes))
+			return fmt.Errorf("machines[%d] (%s): shape %d does not exist (there are %d, numbered from 0)",
+				i, m.Name, m.Shape, len(p.Shapes))
 		}
 		if m.Rack < 0 || m.Cluster < 0 {
 			return fmt.Errorf("machines[%d] (%s): rack %d, cluster %d: they are numbered from 0", i, m.Name,
@@ -150,7 +151,8 @@ func (p *Problem) validateApps() error {
 	}
 	for i, r := range p.Rules {
 		if r.A < 0 || r.B < 0 || int(r.A) >= len(p.Apps) || int(r.B) >= len(p.Apps) || r.Max < 0 {
-			return fmt.Errorf("rules[%d]: apps %d and %d of %d, at most %d", i, r.A, r.B, len(p.Apps), r.Max)
+			return fmt.Errorf("rules[%d]: apps %d and %d must be from 0 to %d, and the maximum %d not below 0",
+				i, r.A, r.B, len(p.Apps)-1, r.Max)
 		}
 	}
 	return nil
@@ -159,10 +161,12 @@ func (p *Problem) validateApps() error {
 func (p *Problem) validateInstances() error {
 	for i, in := range p.Instances {
 		if in.App < 0 || int(in.App) >= len(p.Apps) {
-			return fmt.Errorf("instances[%d] (%s): app %d of %d", i, in.Name, in.App, len(p.Apps))
+			return fmt.Errorf("instances[%d] (%s): app %d does not exist (there are %d, numbered from 0)",
+				i, in.Name, in.App, len(p.Apps))
 		}
 		if in.Machine < Unplaced || int(in.Machine) >= len(p.Machines) {
-			return fmt.Errorf("instances[%d] (%s): machine %d of %d", i, in.Name, in.Machine, len(p.Machines))
+			return fmt.Errorf("instances[%d] (%s): machine %d does not exist (there are %d, numbered from 0)",
+				i, in.Name, in.Machine, len(p.Machines))
 		}
 	}
 	return nil
@@ -170,11 +174,11 @@ func (p *Problem) validateInstances() error {
 
 func checkVector(v []int64, dims int) error {
 	if len(v) != dims {
-		return fmt.Errorf("%d points, not %d", len(v), dims)
+		return fmt.Errorf("it has %d points instead of %d", len(v), dims)
 	}
 	for d, x := range v {
 		if x < 0 || x > MaxValue*Unit {
-			return fmt.Errorf("point %d is %g, not from 0 to %d", d, float64(x)/Unit, MaxValue)
+			return fmt.Errorf("point %d is %g, but must be from 0 to %d", d, float64(x)/Unit, MaxValue)
 		}
 	}
 	return nil

@@ -179,14 +179,14 @@ func TestValidateNamesTheField(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, spoil := range map[string]func(*placement.Problem){
-		"shapes[0].capacity: 0 points":  func(p *placement.Problem) { p.Shapes[0].Capacity = nil },
-		"machines[0] (m): shape 1 of 1": func(p *placement.Problem) { p.Machines[0].Shape = 1 },
-		"machines[0] (m): rack -1":      func(p *placement.Problem) { p.Machines[0].Rack = -1 },
-		"apps[0] (a): demand: point 0":  func(p *placement.Problem) { p.Apps[0].Demand[0] = -1 },
-		"apps[0] (a): priority -1":      func(p *placement.Problem) { p.Apps[0].Priority = -1 },
-		"instances[0] (i): app 1 of 1":  func(p *placement.Problem) { p.Instances[0].App = 1 },
-		"instances[0] (i): machine 7":   func(p *placement.Problem) { p.Instances[0].Machine = 7 },
-		"rules[0]":                      func(p *placement.Problem) { p.Rules = []placement.Rule{{Max: -1}} },
+		"shapes[0].capacity: it has 0 points":     func(p *placement.Problem) { p.Shapes[0].Capacity = nil },
+		"machines[0] (m): shape 1 does not exist": func(p *placement.Problem) { p.Machines[0].Shape = 1 },
+		"machines[0] (m): rack -1":                func(p *placement.Problem) { p.Machines[0].Rack = -1 },
+		"apps[0] (a): demand: point 0":            func(p *placement.Problem) { p.Apps[0].Demand[0] = -1 },
+		"apps[0] (a): priority -1":                func(p *placement.Problem) { p.Apps[0].Priority = -1 },
+		"instances[0] (i): app 1 does not exist":  func(p *placement.Problem) { p.Instances[0].App = 1 },
+		"instances[0] (i): machine 7":             func(p *placement.Problem) { p.Instances[0].Machine = 7 },
+		"rules[0]":                                func(p *placement.Problem) { p.Rules = []placement.Rule{{Max: -1}} },
 	} {
 		p := good()
 		spoil(p)

@@ -214,8 +214,8 @@ func (q *QueueInfo) ancestorAt(depth int) *QueueInfo {
 	return q
 }
 
-// siblingAncestors returns the sibling ancestors (or the queues themselves) at which the paths of two queues diverge.
-// Both results are the same queue if one is an ancestor of the other.
+// siblingAncestors returns the ancestors of two queues, or the queues themselves, that have the same parent. If one of
+// the queues is an ancestor of the other, it returns that queue twice.
 func siblingAncestors(a, b *QueueInfo) (*QueueInfo, *QueueInfo) {
 	depth := min(a.Depth, b.Depth)
 	a, b = a.ancestorAt(depth), b.ancestorAt(depth)

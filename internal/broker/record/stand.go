@@ -41,27 +41,27 @@ type Spot struct {
 	Count   int    `json:"count"`             // machines
 }
 
-// PartStands is the partition of the Standings of all jobs, in standShards records.
+// PartStands is the partition of the Locations of all jobs, in standShards records.
 const PartStands = "stands"
 
 // standShards is the number of records into which the labels of all jobs are divided, so that sessions that admit
 // tasks with different labels rarely conflict. All of them and a gang of dag.MaxGang tasks fit into one transaction.
 const standShards = 4
 
-// MaxStandsBytes is the maximum size of a Standings record. Nothing is added beyond it.
+// MaxStandsBytes is the maximum size of a Locations record. Nothing is added beyond it.
 const MaxStandsBytes = 300 << 10
 
-// StandsKey is the key of a job's own Standings.
+// StandsKey is the key of the Locations of a job.
 func StandsKey(job string) store.Key { return store.Key{Partition: JobPart(job), Sort: "stands"} }
 
-// LabelStandsKey is the key of the Standings for a label.
+// LabelStandsKey is the key of the Locations for a label.
 func LabelStandsKey(name, value string) store.Key {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name + "=" + value))
 	return store.Key{Partition: PartStands, Sort: strconv.Itoa(int(h.Sum32() % standShards))}
 }
 
-// LabelStandsKeys are the keys of the Standings that concern a task, because of its labels and rules.
+// LabelStandsKeys are the keys of the Locations for the labels that a task has or that its rules name.
 func LabelStandsKeys(t *dag.Task) (keys []store.Key) {
 	add := func(labels map[string]string) {
 		for k, v := range labels {
@@ -122,14 +122,14 @@ func (s Spot) away(other Spot, level dag.Level) bool {
 	return false
 }
 
-// Placed is a stand and its task.
+// Placed is the location of a task's machines, together with the task.
 type Placed struct {
 	Job  string
 	Task int
 	Location
 }
 
-// PlacedAt lists standings, with their clusters.
+// PlacedAt lists the locations with their tasks, and their cluster IDs in the same order.
 func (s Locations) PlacedAt() (out []Placed, clusters []string) {
 	for _, id := range slices.Sorted(maps.Keys(s.At)) {
 		task, _, ok := ClusterAttempt(id)
@@ -151,7 +151,7 @@ func IsPlaced(j *dag.Job) bool {
 	return len(j.Placement) > 0
 }
 
-// LocationOf is the stand of a task's machines at some spots.
+// LocationOf makes the location of a task's machines from their spots.
 func LocationOf(t *dag.Task, spots []Spot, now time.Time) Location {
 	s := Location{Since: now, Spots: spots, Labels: t.Labels}
 	for _, p := range t.ApartRules() {
@@ -277,8 +277,8 @@ func (c Clash) Explain(spec *dag.Job, job string, others []Placed) string {
 	return fmt.Sprintf("%s: %s is there", c.Rule, name)
 }
 
-// KeepsApart reports whether a rule keeps any task of a job apart from a stand, or the stand from the job, wherever
-// they are.
+// KeepsApart reports whether an apart rule of any task of a job forbids it to share a place with the task at a location,
+// or the other way round, wherever the two are.
 func KeepsApart(j *dag.Job, other Location) bool {
 	same := []Spot{{Region: "any", Zone: "any", Rack: "any", Machine: "any", Count: 1}}
 	other.Spots = same

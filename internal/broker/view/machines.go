@@ -90,7 +90,8 @@ func machinesOf(u *txn.Unit, job record.Job, limit int) (n int, out []apitypes.W
 	return len(attempts), newFloor(job, spec, attempts, clusters, u.Now).machines(), nil
 }
 
-// floor is the data about the machines of one job and about the tasks on them.
+// floor has the records of one job, of its machines and of the tasks on them, from which the views of its machines are
+// made.
 type floor struct {
 	job      record.Job
 	spec     *dag.Job

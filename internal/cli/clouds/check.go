@@ -73,11 +73,12 @@ func (a app) cloudCheckCommand() *cobra.Command {
 	var state, public string
 	c := &cobra.Command{
 		Use: "check [CLOUD...]", Short: "Check whether machines can be bought on the clouds",
-		Long: "Asks each added or named cloud for the identity it sees, its regions and quotas, and prints what is missing\n" +
-			"with the command that fixes it. Then it asks the broker for its health at the address that bought machines\n" +
-			"dial. It buys nothing. Exits with 1 if nothing can be bought on one of the clouds, or the broker does not\n" +
-			"answer. With --endpoint, a deployment on AWS reports what its functions see of their clouds; a broker of\n" +
-			"`up` reports on which clouds it buys and which it simulates. Its address is tried from here.",
+		Long: "Asks each added or named cloud for the identity of your credentials, its regions and quotas, and prints what\n" +
+			"is missing with the command that fixes it. Then it tests whether the broker answers at the address that\n" +
+			"bought machines connect to. It buys nothing. Exits with 1 if nothing can be bought on one of the clouds,\n" +
+			"or the broker does not answer. With --endpoint, a deployment on AWS reports what its functions see of their\n" +
+			"clouds; a broker of `up` reports on which clouds it buys and which it simulates. This computer then tests\n" +
+			"whether the endpoint answers.",
 		Example: "  tradewind cloud check\n  tradewind cloud check aws -o json\n" +
 			"  tradewind cloud check --public-url https://broker.example.org\n" +
 			"  tradewind cloud check --endpoint https://abc123.execute-api.us-east-1.amazonaws.com",

@@ -97,7 +97,8 @@ func (a app) searchCommand() *cobra.Command {
 		"only spot machines with at most this known share of interruptions per month")
 	p.Float64Var(&f.maxCarbon, "max-carbon", 0, "only regions whose grid is known to emit at most this, gCO2eq/kWh")
 	p.IntVar(&f.limit, "limit", 20, "maximum number of machines to list; 0 means all")
-	p.Var(&f.cheapest, "cheapest-per", "only the cheapest of each, per market")
+	p.Var(&f.cheapest, "cheapest-per",
+		"only the cheapest machine of each region, zone or cloud: one on spot, one on demand")
 	p.Var(&f.sort, "sort", "order by price, or by value: USD per unit of work (one vCPU-hour at speed 1)")
 	command.CatalogFlag(c, &f.catalog)
 	a.StateFlag(c, &f.state)

@@ -126,8 +126,8 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 var errNoSigner = errors.New("gcp: stores= needs impersonate=ACCOUNT, a service account that may read and write " +
 	"their objects, and for which you may sign (role Service Account Token Creator)")
 
-// store signs requests for the settings' buckets in the name of a service account, with the IAM API, so that no key
-// of the account exists.
+// store returns the store of the buckets in the settings, or nil if there are none. The IAM API signs its requests as
+// the service account Impersonate, so that account needs no private key.
 func store(ctx context.Context, s cloudkit.Settings) (grant.Store, error) {
 	locations := map[string]string{}
 	for region, bucket := range s.Stores {

@@ -28,7 +28,7 @@ func (c *call) subscription(_ context.Context, id string, _ *armsubscriptions.Cl
 	return resp, errResp
 }
 
-// policies are those of pay-as-you-go, or of a trial, which has a spending limit.
+// policies returns the policies of a pay-as-you-go subscription, or those of a free trial, which has a spending limit.
 func (c *call) policies() *armsubscriptions.SubscriptionPolicies {
 	quota, limit := "PayAsYouGo_2014-09-01", armsubscriptions.SpendingLimitOff
 	if c.trial {

@@ -65,7 +65,7 @@ func TestUploadedFileIsCheckedAgainstStores(t *testing.T) {
 		"copy-gs":      "{uri: gs://" + lake + "/in}",
 	}
 	words := map[string]string{
-		"mount-none": "or none that may be read", "mount-object": "it is an object", "mount-ours": "it holds the data of all jobs",
+		"mount-none": "or no permission to read it", "mount-object": "it is an object", "mount-ours": "it holds the data of all jobs",
 		"mount-over": "working folder", "mount-gs": "gs", "copy-none": "cannot be read", "copy-gs": "gs",
 	}
 	for name, input := range refused {

@@ -1,5 +1,5 @@
 // Package hooks sends news to users: to an SNS topic, to a webhook, to the topic that a job names, and, for a rejected
-// DAG file, to a remark next to the file in the bucket.
+// DAG file, to an error file next to it in the bucket.
 package hooks
 
 import (
@@ -214,7 +214,7 @@ func (k *Hook) post(ctx context.Context, body []byte) error {
 	return nil
 }
 
-// RemarkSuffix ends the name of a remark. Users see it next to the rejected file; submit ignores it.
+// RemarkSuffix ends the name of an error file. Users see that file next to the rejected one; submit ignores it.
 const RemarkSuffix = lambdahost.RemarkSuffix
 
 func (k *Hook) remark(ctx context.Context, r events.DAGRejected) error {

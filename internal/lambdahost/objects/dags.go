@@ -22,7 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Client is the part of *s3.Client that logs and remarks use.
+// Client is the part of *s3.Client that logs and error files use.
 type Client interface {
 	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
 	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
@@ -69,14 +69,14 @@ func (*DAGs) Settle(_ context.Context, bucket, key string, spec *dag.Job) error 
 	return dagbucket.ResolvePaths("s3://"+bucket, key, spec)
 }
 
-// Accepted removes the remark about a file that has become a job. In S3, removing a missing object is not an error.
+// Accepted removes the error file of a job file that has become a job. In S3, removing a missing object is not an error.
 func (d *DAGs) Accepted(ctx context.Context, o events.ObjectCreated) {
 	if o.Bucket != d.Bucket {
 		return
 	}
 	key := o.Key + lambdahost.RemarkSuffix
 	if _, err := d.Client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &d.Bucket, Key: &key}); err != nil {
-		d.Log.Warn("the remark about an accepted file could not be removed", "file", o.Key, "err", err)
+		d.Log.Warn("the error file of an accepted job file could not be removed", "file", o.Key, "err", err)
 	}
 }
 

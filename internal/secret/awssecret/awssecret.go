@@ -60,7 +60,7 @@ func (p parameters) Fetch(ctx context.Context, name string) (string, error) {
 	return aws.ToString(out.Parameter.Value), nil
 }
 
-// refusal marks errors for which a retry does not help as ErrReference, with AWS's message.
+// refusal marks errors for which a retry does not help as ErrUnavailable, with AWS's message.
 func refusal(err error) error {
 	var api smithy.APIError
 	if !errors.As(err, &api) {

@@ -24,7 +24,7 @@ type call struct {
 type answer struct {
 	Value string `json:"value,omitempty"`
 	Error string `json:"error,omitempty"`
-	Lasts bool   `json:"lasts,omitempty"` // the error is an ErrReference
+	Lasts bool   `json:"lasts,omitempty"` // the error is an ErrUnavailable
 }
 
 // IsCall reports whether a message is a call of this package. Functions that handle other messages too use it to

@@ -17,11 +17,11 @@ import (
 // Client returns a client that is authenticated as an account that may read secrets. It is called at the first fetch.
 type Client func(context.Context) (*http.Client, error)
 
-// maxAnswer is the maximum number of bytes read of an answer. A secret has at most 64 KiB at Google and 25 KB in Key
-// Vault, and all keys of a Kubernetes Secret have 1 MiB; base64 adds a third.
+// maxAnswer is the maximum number of bytes that are read of a response. A secret has at most 64 KiB at Google and 25 KB
+// in Key Vault, and all keys of a Kubernetes Secret have at most 1 MiB together; base64 adds a third.
 const maxAnswer = 2 << 20
 
-// get decodes a JSON answer into out. If the server refuses for good, it returns an ErrReference with the server's
+// get decodes a JSON response into out. If a retry cannot help, it returns a secret.ErrUnavailable with the server's
 // message.
 func get(ctx context.Context, client Client, url string, out any) error {
 	c, err := client(ctx)
@@ -59,7 +59,7 @@ func get(ctx context.Context, client Client, url string, out any) error {
 	return errors.New(why)
 }
 
-// words returns the message of an error answer: in the field error at Google and Azure, in message at Kubernetes.
+// words returns the message of an error response. Google and Azure send it as error.message, Kubernetes as message.
 func words(body []byte) string {
 	var refusal struct {
 		Message string `json:"message"`

@@ -13,16 +13,17 @@ import (
 type watchCache struct {
 	mu    sync.Mutex
 	live  bool // a watch is running
-	whole bool // a list would not show more
+	whole bool // no list call would return more
 	all   bool // covers the pods of all namespaces
 	nodes map[string]*corev1.Node
 	takes map[types.UID]podUsage
 	used  map[string]use // by node
-	// gangs are the deployment's pods by their cluster's label, and placeholders by theirs; within that by name.
+	// gangs are the deployment's pods by cluster label, and placeholders by placeholder label; then by the pod's name.
 	gangs map[string]map[string]*corev1.Pod
 }
 
-// gangOf returns the label under which gangs holds a pod; ok is false for pods of others.
+// gangOf returns the key of a pod in watchCache.gangs: its cluster label, or its placeholder label. ok is false if the
+// pod is neither of this deployment nor a placeholder.
 func gangOf(p *corev1.Pod, deployment string) (label string, ok bool) {
 	if p.Labels[labelDeployment] == deployment {
 		return p.Labels[labelCluster], true

@@ -26,9 +26,9 @@ func (s *Store) MakeBucket(ctx context.Context, bucket string) error {
 		return nil // names are local to the account, so it is ours
 	case bloberror.HasCode(err, bloberror.AuthorizationFailure, bloberror.InsufficientAccountPermissions,
 		bloberror.InvalidResourceName, bloberror.OutOfRangeInput):
-		return fmt.Errorf("azgrant: make %s: %w: %w", o, grant.ErrNoBucket, grant.Redact(err))
+		return fmt.Errorf("azgrant: create bucket %s: %w: %w", o, grant.ErrNoBucket, grant.Redact(err))
 	case err != nil:
-		return fmt.Errorf("azgrant: make %s: %w", o, grant.Redact(err))
+		return fmt.Errorf("azgrant: create bucket %s: %w", o, grant.Redact(err))
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func (s *Store) MakeBucket(ctx context.Context, bucket string) error {
 		return err
 	}
 	if s.opts.Project == "" {
-		return fmt.Errorf("gcsgrant: make %s: no project is configured: %w", o, grant.ErrCannotCreateBuckets)
+		return fmt.Errorf("gcsgrant: create bucket %s: no project is configured: %w", o, grant.ErrCannotCreateBuckets)
 	}
 	body, err := json.Marshal(map[string]any{
 		"name": o.Bucket, "location": s.opts.Locations[o.Bucket],
@@ -39,11 +39,11 @@ func (s *Store) MakeBucket(ctx context.Context, bucket string) error {
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("gcsgrant: make %s: %w", o, err)
+		return fmt.Errorf("gcsgrant: create bucket %s: %w", o, err)
 	case status == http.StatusForbidden || status == http.StatusBadRequest:
-		return fmt.Errorf("gcsgrant: make %s: %w: HTTP %d", o, grant.ErrNoBucket, status)
+		return fmt.Errorf("gcsgrant: create bucket %s: %w: HTTP %d", o, grant.ErrNoBucket, status)
 	case status != http.StatusOK:
-		return fmt.Errorf("gcsgrant: make %s: HTTP %d", o, status)
+		return fmt.Errorf("gcsgrant: create bucket %s: HTTP %d", o, status)
 	}
 	return nil
 }

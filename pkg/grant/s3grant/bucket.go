@@ -33,12 +33,12 @@ func (s *Store) MakeBucket(ctx context.Context, bucket string) error {
 		case "BucketAlreadyOwnedByYou":
 			return nil
 		case "BucketAlreadyExists":
-			return fmt.Errorf("s3grant: make %s: %w: another account owns the name", o, grant.ErrNoBucket)
+			return fmt.Errorf("s3grant: create bucket %s: %w: another account owns the name", o, grant.ErrNoBucket)
 		case "AccessDenied", "InvalidBucketName":
-			return fmt.Errorf("s3grant: make %s: %w: %s", o, grant.ErrNoBucket, api.ErrorCode())
+			return fmt.Errorf("s3grant: create bucket %s: %w: %s", o, grant.ErrNoBucket, api.ErrorCode())
 		}
 	}
-	return wrapError("make", o, err)
+	return wrapError("create bucket", o, err)
 }
 
 // RemoveBucket implements grant.Bucketer.

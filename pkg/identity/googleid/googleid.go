@@ -68,7 +68,8 @@ func New(cfg Config) (*Verifier, error) {
 	return v, nil
 }
 
-// payload has the claims of a token that are used. They exist if the token was requested with format=full.
+// payload has those claims of a token that Verify uses. Google includes them if the token was requested with
+// format=full.
 type payload struct {
 	jwt.RegisteredClaims
 	Google struct {

@@ -16,9 +16,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/windows"
 )
 
-// Search minimises the cost of the plans that meet a deadline, or the makespan of those within a budget. Both look
-// for plans in a rectangle of makespan and cost. One side is given, and the other shrinks with each better plan. The
-// bounds are the windows for time, and the lagrangian for both together.
+// Search minimises the cost of the plans that meet a deadline, or the makespan of the plans within a budget. In
+// both cases, two limits bound the plans that it looks for: one on the makespan and one on the cost. One of them is the
+// given deadline or budget; the other falls with each better plan. The windows bound the makespan, and the Lagrangian
+// bounds makespan and cost together.
 type Search struct {
 	Inst       *problem.Instance
 	Meter      *search.Meter

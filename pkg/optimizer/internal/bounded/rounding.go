@@ -47,7 +47,8 @@ func rounded(inst *problem.Instance, deadline float64, steps int) *problem.Insta
 	return &r
 }
 
-// unitsPerHour returns the units per hour with which the deadline is just below steps + 1 units.
+// unitsPerHour returns how many units an hour has, so that the deadline is just below steps + 1 units: rounded down, it
+// has steps units.
 func unitsPerHour(deadline float64, steps int) float64 {
 	return float64(steps+1) / deadline * (1 - 1e-9)
 }
