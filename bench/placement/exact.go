@@ -166,8 +166,11 @@ func ask(ctx context.Context, python string, problems []exactProblem) ([]answer,
 		return nil, err
 	}
 	var answers []answer
-	if err := json.Unmarshal(out.Bytes(), &answers); err != nil || len(answers) != len(problems) {
-		return nil, fmt.Errorf("%d answers to %d problems: %w", len(answers), len(problems), err)
+	if err := json.Unmarshal(out.Bytes(), &answers); err != nil {
+		return nil, fmt.Errorf("the answers of the integer program: %w", err)
+	}
+	if len(answers) != len(problems) {
+		return nil, fmt.Errorf("%d answers to %d problems", len(answers), len(problems))
 	}
 	return answers, nil
 }
