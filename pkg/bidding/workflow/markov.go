@@ -9,12 +9,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// markovMethod is our own method. Whenever a task begins, and in every hour of it, it distributes the time to the
-// deadline again, in proportion to the work on the longest path from there, so that time saved by earlier tasks is
-// not lost. In every hour the task uses the type with the lowest expected cost to its end, by the recursion over each
+// markovMethod is our own method. It takes the time of each task from BFRC's schedule, which uses the slack of the whole
+// workflow. In every hour a task uses the type with the lowest expected cost to its end, by the recursion over each
 // type's chain, or waits.
 type markovMethod struct {
-	w *Workflow
+	w        *Workflow
+	schedule *bfrcMethod
 }
 
 // relearn is the number of hours after which chains are learned again.
@@ -90,8 +90,7 @@ func (p *markovMethod) order(ctx context.Context, m moment) (order, error) {
 	if err != nil {
 		return order{}, err
 	}
-	path := m.work + w.tail[m.task]
-	window := min((m.deadline-reserve-m.now)*m.work/path, m.finish-reserve-m.now)
+	window := min(p.schedule.until[m.task], m.finish-reserve) - m.now
 	best, least, bid := -1, math.Inf(1), 0.0
 	for k, t := range w.types {
 		hours := m.work / w.speed[k]

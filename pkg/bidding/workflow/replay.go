@@ -7,14 +7,13 @@ import (
 
 // moment is the input of a decision: one task at one time, until the next full hour.
 type moment struct {
-	task     int
-	work     float64 // left
-	now      float64 // hours since the start of the run
-	hour     int     // index of the hour in the prices; its price is not known yet
-	deadline float64 // of the workflow
-	finish   float64 // latest finish of the task with which the rest can still be done in time on demand
-	spare    float64 // until the next full hour
-	running  int     // type of the spot machine it runs on, −1 for none
+	task    int
+	work    float64 // left
+	now     float64 // hours since the start of the run
+	hour    int     // index of the hour in the prices; its price is not known yet
+	finish  float64 // latest finish of the task with which the rest can still be done in time on demand
+	spare   float64 // until the next full hour
+	running int     // type of the spot machine it runs on, −1 for none
 }
 
 // late reports the point of no return: losing this hour would miss the latest finish.
@@ -58,7 +57,7 @@ func (w *Workflow) replay(ctx context.Context, m method, start int, deadline flo
 // runTask runs one task from the time at which it can begin and returns the time at which it ends.
 func (w *Workflow) runTask(ctx context.Context, m method, task int, ready float64, start int, deadline float64,
 	out *Outcome) (float64, error) {
-	at := moment{task: task, work: w.work[task], now: ready, deadline: deadline, finish: deadline - w.tail[task],
+	at := moment{task: task, work: w.work[task], now: ready, finish: deadline - w.tail[task],
 		running: -1}
 	for at.work > 1e-9 {
 		whole := math.Floor(at.now + 1e-9)

@@ -136,7 +136,7 @@ func (w *Workflow) Run(ctx context.Context, name string, start int, deadline flo
 	case bfrc:
 		m = w.distribute(deadline)
 	case markov:
-		m = &markovMethod{w: w}
+		m = &markovMethod{w: w, schedule: w.distribute(deadline)}
 	default:
 		return Outcome{}, fmt.Errorf("no policy %q for workflows", name)
 	}

@@ -96,3 +96,30 @@ func TestExpensiveSpotRunsOnDemand(t *testing.T) {
 		}
 	}
 }
+
+// At steady prices nothing is gained by waiting, and the cost depends only on the use of slack: ours is at most that of
+// the paper's method.
+func TestSteadyPricesCostNoMoreThanPaper(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		markets := types(600, 1)
+		for i := range markets {
+			for h := range markets[i].USD {
+				markets[i].USD[h] = markets[i].USD[0]
+			}
+		}
+		hours := rapid.Float64Range(2, 40).Draw(t, "hours")
+		w, err := workflow.New(context.Background(), diamond(), markets, hours, 200)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deadline := hours*rapid.Float64Range(1.1, 4).Draw(t, "stretch") + 1
+		ours, err := w.Run(context.Background(), "markov", 250, deadline)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paper, err := w.Run(context.Background(), "bfrc", 250, deadline)
+		if err != nil || ours.USD > paper.USD*(1+1e-9) {
+			t.Fatalf("ours %v, the paper's %v (%v)", ours.USD, paper.USD, err)
+		}
+	})
+}
