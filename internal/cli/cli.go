@@ -123,7 +123,7 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupOperate, Title: "Operate:"},
 	)
 	a.add(root, groupWork, InitCommand(a.App), a.runCommand(), a.submitCommand(), a.statusCommand(), a.topCommand(),
-		a.logsCommand(), a.cancelCommand(), a.rerunCommand(), a.explainCommand())
+		a.logsCommand(), a.cancelCommand(), a.rerunCommand(), a.removeCommand(), a.explainCommand())
 	a.add(root, groupWork, SuspendCommands(a.App, a.suspendBrokers())...)
 	a.add(root, groupWork, onmachine.Commands(a.App, a.machineBrokers())...)
 	enabled := clouds.Enabling(a.App, a.kits, a.brokers.Find)

@@ -112,6 +112,9 @@ func Open(ctx context.Context, opt Options) (_ *Host, err error) {
 	if err := proc.Supported(); err != nil {
 		return nil, err
 	}
+	if _, err := dag.ParseKeep(opt.Keep); err != nil {
+		return nil, fmt.Errorf("keep: %w", err)
+	}
 	h := &Host{opt: opt, log: opt.Log}
 	if h.state, err = openState(opt.State); err != nil {
 		return nil, err
@@ -124,6 +127,9 @@ func Open(ctx context.Context, opt Options) (_ *Host, err error) {
 			err = errors.Join(err, h.Close())
 		}
 	}()
+	if !opt.Passive {
+		h.compact(ctx)
+	}
 	if h.guard, err = newStateGuard(string(h.state), h.state.path("tradewind.db")); err != nil {
 		return nil, err
 	}
@@ -227,8 +233,12 @@ func (h *Host) wire(ctx context.Context) error {
 	if h.packs, err = openPacks(h.state.path("objects"), h.URL(), h.objects); err != nil {
 		return err
 	}
+	logs, err := logstore.New(h.state.path("logs"), 0)
+	if err != nil {
+		return err
+	}
 	ports := broker.Ports{
-		Data: h.data,
+		Data: h.data, Logs: logs,
 		// claim prevents unknown bought machines, and simulated ones ran only here.
 		NoOthers: true,
 		Store:    st, Bus: h.bus, Clouds: h.clouds, Planner: p, Moves: moves, Now: h.clock.Now, Log: h.log,
@@ -274,10 +284,6 @@ func (h *Host) wire(ctx context.Context) error {
 	h.broker = broker.New(h.config(), ports)
 	h.engine = NewEngine(h.broker.Functions, h.bus, h.log)
 	h.engine.Handled = h.handled(counts)
-	logs, err := logstore.New(h.state.path("logs"), 0)
-	if err != nil {
-		return err
-	}
 	dashboard, err := web.Handler()
 	if err != nil {
 		return err
@@ -365,6 +371,7 @@ func (h *Host) config() config.Config {
 	if h.machines != nil || h.opt.MaxMachines > 0 {
 		cfg.DefaultQueue.MaxRunning = h.maxMachines()
 	}
+	cfg.Keep, _ = dag.ParseKeep(h.opt.Keep) // Open checks it
 	cfg.Pool = poolTimes(virtual)
 	if h.bought.mail != nil { // each call costs requests of the bucket, and polls show that an agent is alive
 		cfg.Pool = config.DefaultPoolTimes()
