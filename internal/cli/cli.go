@@ -139,7 +139,7 @@ func (a *app) root() *cobra.Command {
 		planning.Convert(a.App),
 		planning.Schema(a.App),
 	)
-	a.add(root, groupOperate, a.upCommand(), a.configCommand(),
+	a.add(root, groupOperate, a.upCommand(), a.backupCommand(), a.restoreCommand(), a.configCommand(),
 		clouds.Command(a.App, a.kits, a.brokers.Find, a.remoteBrokers(), a.logger),
 		deployment.Command(a.App, cloudkit.Names(a.kits)), a.queueCommand(),
 		a.poolCommand(),

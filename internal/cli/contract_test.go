@@ -65,6 +65,8 @@ tradewind status: watch members job-state queue name endpoint state limit output
 tradewind top: endpoint state output
 tradewind logs: follow attempt rank tail endpoint state since timestamps
 tradewind cancel: reason endpoint state output
+tradewind backup: force state output
+tradewind restore: state output
 tradewind rm: all-finished older-than yes endpoint state output
 tradewind rerun: failed key yes endpoint state output
 tradewind machines: all endpoint state output

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -295,7 +296,7 @@ func (h *Host) wire(ctx context.Context) error {
 		Dashboard: dashboard, Metrics: counts.Handler(h.broker.Views, h.bus, h.log),
 		Verify:   func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
 		Machines: h.machineTokens(key),
-		Packs:    h.packs, Objects: h.objects,
+		Packs:    h.packs, Objects: h.objects, Records: http.HandlerFunc(h.serveRecords),
 		Visits:   h.visits(),
 		Identity: h.bought.proofs, Program: h.programs(), Mounter: h.mounters(),
 		Hosts: append(h.bought.hosts(), h.opt.Hosts...),
