@@ -71,6 +71,7 @@ func run(args []string) error {
 	f.StringVar(&cfg.TraceHeaders, "trace-headers", "", "SSM parameter with the collector's headers")
 	f.BoolVar(&cfg.Unproven, "unproven-machines", false,
 		"accept machines that cannot prove their identity")
+	f.StringVar(&cfg.Keep, "keep", "", "how long finished jobs are kept: 90d, or forever (default)")
 	f.DurationVar(&cfg.AgentsCall, "agents-call", 0,
 		"how often agents with running tasks call, 1s to 5m: limits how fast users get a shell on a machine; 0 means 5m")
 	f.BoolVar(&cfg.Policy, "policy", false,

@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/clouds"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/data"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs"
 )
 
 func main() { lambdahost.Start(events.FnReconcile, handler) }
@@ -23,6 +24,7 @@ func handler(s *lambdahost.Sandbox) (any, error) {
 	}
 	ports := s.Ports()
 	ports.Clouds, ports.Data = all, data.New(s, others)
+	ports.Logs = logs.Remover{Store: s.Store, S3: s.S3(), Bucket: s.Env.WorkBucket}
 	b, err := s.Broker(ports)
 	if err != nil {
 		return nil, err

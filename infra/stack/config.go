@@ -58,6 +58,8 @@ type Config struct {
 	Announce     []string // types of events that are published on the event bus for other consumers
 	Unproven     bool     // accept machines that do not prove their identity
 	Policy       bool     // sessions follow policyKey of the work bucket
+	// Keep is how long finished jobs are kept whose file and queues say nothing; empty means forever.
+	Keep string
 	// AgentsCall is how often agents with running tasks call, 1s to 5m; 0 means 5m.
 	AgentsCall time.Duration
 }

@@ -186,6 +186,9 @@ func (d *deployment) environment() {
 	if d.Unproven {
 		env["TRADEWIND_MACHINE_PROOF"] = jsii.String("optional")
 	}
+	if d.Keep != "" {
+		env["TRADEWIND_KEEP"] = jsii.String(d.Keep)
+	}
 	if d.AgentsCall != 0 {
 		env["TRADEWIND_AGENTS_CALL"] = jsii.String(d.AgentsCall.String())
 	}

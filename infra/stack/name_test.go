@@ -40,7 +40,7 @@ func TestDeploymentsWithDifferentNamesShareNothing(t *testing.T) {
 	}
 	checkFarRules(t, far)
 	// Outputs of tasks in another region stay there. The API may access them, and provision may abort uploads; submit may check
-	// whether they exist.
+	// whether they exist; reconcile removes those of expired jobs.
 	const store = "second-work-111122223333-eu-west-1"
 	if _, b := far.named(t, "AWS::S3::Bucket", "BucketName", store); b.Properties["PublicAccessBlockConfiguration"] == nil {
 		t.Error("the bucket of eu-west-1 may be public")
@@ -54,7 +54,7 @@ func TestDeploymentsWithDifferentNamesShareNothing(t *testing.T) {
 			}
 		}
 	}
-	if want := map[string]bool{"second-api": true, "second-provision": true, "second-submit": true}; !maps.Equal(reached, want) {
+	if want := map[string]bool{"second-api": true, "second-provision": true, "second-reconcile": true, "second-submit": true}; !maps.Equal(reached, want) {
 		t.Errorf("%s is reached by %v", store, reached)
 	}
 	for name, f := range other["second"].of("AWS::Lambda::Function") {

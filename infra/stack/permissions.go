@@ -156,7 +156,8 @@ func (d *deployment) grantAPI() {
 // requests, which S3 treats like requests of the API. So these rights are the same for every job, and must exclude the
 // control plane's prefixes of the work bucket. Before it signs a request, the broker checks that the attempt may reach
 // the object (pkg/grant.Scope); this also excludes logs and events. Provision aborts uploads that machines left
-// unfinished. Submit checks whether the buckets that a file names exist.
+// unfinished. Submit checks whether the buckets that a file names exist. Reconcile removes the data of jobs that have
+// expired.
 func (d *deployment) grantData() {
 	work := *d.work.BucketArn()
 	buckets, objects := []string{work}, []string{work + "/*"}
@@ -168,11 +169,15 @@ func (d *deployment) grantData() {
 	d.grant(fnAPI, "DataLists", []string{"s3:ListBucket"}, buckets...)
 	d.grant(events.FnSubmit, "DataLists", []string{"s3:ListBucket"}, buckets...)
 	d.grant(fnAPI, "OldCheckpoints", []string{"s3:DeleteObject"}, objects...)
-	d.roles[fnAPI].AddToPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
-		Sid: jsii.String("NotTheBrokers"), Effect: awsiam.Effect_DENY,
-		Actions:   jsii.Strings("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"),
-		Resources: jsii.Strings(work+"/"+prefixAgent+"*", work+"/"+prefixCatalog+"*", work+"/"+prefixPolicy+"*"),
-	}))
+	d.grant(events.FnReconcile, "OldJobs", []string{"s3:DeleteObject"}, objects...)
+	d.grant(events.FnReconcile, "DataLists", []string{"s3:ListBucket"}, buckets...)
+	for _, fn := range []string{fnAPI, events.FnReconcile} {
+		d.roles[fn].AddToPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+			Sid: jsii.String("NotTheBrokers"), Effect: awsiam.Effect_DENY,
+			Actions:   jsii.Strings("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"),
+			Resources: jsii.Strings(work+"/"+prefixAgent+"*", work+"/"+prefixCatalog+"*", work+"/"+prefixPolicy+"*"),
+		}))
+	}
 	_, named := d.mountable()
 	d.grant(events.FnProvision, "LeftUploads", []string{"s3:AbortMultipartUpload"}, append(named, objects...)...)
 }

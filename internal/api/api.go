@@ -66,6 +66,8 @@ type Config struct {
 	Dashboard http.Handler
 	// Metrics serves /metrics to users; nil answers 404.
 	Metrics http.Handler
+	// Records serves backup.Path to users: the broker's records; nil answers 404.
+	Records http.Handler
 	// Hosts are the names, without ports, by which the API can be reached in addition to localhost and loopback
 	// addresses.
 	Hosts []string
@@ -186,17 +188,24 @@ func (a *API) plainRoutes() {
 	})
 	a.static("GET /openapi.json", "application/openapi+json", a.document)
 	a.static("GET /openapi.yaml", "application/openapi+yaml", sync.OnceValues(a.huma.OpenAPI().YAML))
-	if a.cfg.Metrics != nil {
-		a.mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-			if a.admit(w, r, signin.Bearer(r)) {
-				a.cfg.Metrics.ServeHTTP(w, r)
-			}
-		})
-	}
+	a.plainForUsers("GET /metrics", a.cfg.Metrics)
+	a.plainForUsers("GET /v1/backup", a.cfg.Records)
 	if a.cfg.Dashboard != nil {
 		a.mux.Handle("GET /{$}", a.cfg.Dashboard)
 		a.mux.Handle("GET /assets/", a.cfg.Dashboard)
 	}
+}
+
+// plainForUsers registers a handler, if there is one, for users.
+func (a *API) plainForUsers(pattern string, h http.Handler) {
+	if h == nil {
+		return
+	}
+	a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		if a.admit(w, r, signin.Bearer(r)) {
+			h.ServeHTTP(w, r)
+		}
+	})
 }
 
 // static serves a document that is the same for every user.

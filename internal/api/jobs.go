@@ -26,11 +26,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// Submitter submits, reruns and cancels jobs. A *broker.Users is one.
+// Submitter submits, reruns, cancels and removes jobs. A *broker.Users is one.
 type Submitter interface {
 	Submit(ctx context.Context, s broker.Submission) (record.Job, error)
 	Rerun(ctx context.Context, id, token string, failed bool) (record.Job, error)
 	Cancel(ctx context.Context, id, reason string) error
+	Remove(ctx context.Context, id string) error
 }
 
 // JobViews shows jobs. A *view.Views is one.
@@ -85,6 +86,12 @@ func (a *API) jobRoutes() {
 		Description: "None of its tasks start any more, and its machines are released. 409 if it has already finished.",
 	}
 	userRoute(a, cancel, a.cancelJob)
+	userRoute(a, huma.Operation{
+		OperationID: "remove-job", Method: http.MethodPost, Path: "/v1/jobs/{id}/remove", Tags: []string{"jobs"},
+		Summary: "Remove a finished job",
+		Description: "Returns the job as it was. Its records, logs and outputs in the broker's own stores are " +
+			"removed soon. Outputs at a URI of the job file stay. 409 if it has not finished.",
+	}, a.removeJob)
 	cancel.OperationID, cancel.Method, cancel.Path = "delete-job", http.MethodDelete, "/v1/jobs/{id}"
 	cancel.Responses = nil
 	userRoute(a, cancel, a.cancelJob)
@@ -360,4 +367,16 @@ func (a *API) cancelJob(ctx context.Context, in *cancelInput) (*body[apitypes.Jo
 		return nil, err
 	}
 	return a.jobResponse(ctx, in.ID)
+}
+
+type removeInput struct {
+	ID string `path:"id" doc:"Job ID" maxLength:"256"`
+}
+
+func (a *API) removeJob(ctx context.Context, in *removeInput) (*body[apitypes.JobView], error) {
+	was, err := a.jobResponse(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return was, a.cfg.Broker.Submitter.Remove(ctx, in.ID)
 }

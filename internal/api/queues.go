@@ -114,6 +114,7 @@ func settings(q apitypes.QueueQuota) record.QueueSettings {
 		Max: most, Deserved: deserved, Guaranteed: guaranteed,
 		MaxRunning: q.MaxRunning, MaxVCPU: q.MaxVCPU, Description: q.Description, Parent: q.Parent, Weight: q.Weight,
 		DeservedVCPU: q.DeservedVCPU, GuaranteedVCPU: q.GuaranteedVCPU, Preempt: q.Preempt, Closed: q.Closed,
+		Keep: q.Keep,
 	}
 }
 

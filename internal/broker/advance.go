@@ -50,7 +50,11 @@ func (b *Functions) advance(u *txn.Unit, event events.Event) error {
 		return u.Apply(jobstate.DecideCancelled(job, e.Reason))
 	case events.DAGSettled:
 		job.Simulated = job.Simulated && b.cfg.BuysNothing // another broker may have resumed it
-		d := jobstate.DecideFinished(job, spec, e, u.Now)
+		end, err := b.ended(u, job, spec)
+		if err != nil {
+			return err
+		}
+		d := jobstate.DecideFinished(job, spec, e, end, u.Now)
 		if len(d.Writes) > 0 {
 			if err := history.Add(u, job.ID, spec, &d); err != nil {
 				return err

@@ -91,6 +91,7 @@ type Ports struct {
 	Now     func() time.Time
 	Objects Objects        // may be nil: no DAG bucket
 	Packs   Packs          // may be nil: jobs that name packs are refused
+	Logs    Logs           // may be nil: the logs of expired jobs stay
 	Here    inputs.Machine // may be nil: tasks run on bought machines
 	Secrets Secrets        // may be nil: jobs with secrets are refused
 	Prices  Prices         // may be nil

@@ -34,10 +34,13 @@ func TestQueueStories(t *testing.T) { playStories(t, "queues") }
 
 // playStories runs the files of a folder of testdata. The commands:
 //
-//	queue NAME [parent=Q] [weight=N] [month=USD] [vcpu=F] [running=N] [guaranteed=F] [deserved=F] [preempt] [closed]
+//	queue NAME [parent=Q] [weight=N] [month=USD] [vcpu=F] [running=N] [guaranteed=F] [deserved=F] [preempt] [closed] [keep=D]
 //	policy                              sessions follow the one below
 //	submit NAME [queue=Q] [namespace=N] [priority=N] [deadline=D] [budget=USD] [infeasible=wait]    a job with the tasks below
 //	cancel JOB
+//	remove JOB                          removes a finished job
+//	left JOB                            its records, how many of them expire, its logs and its objects
+//	usage D                             what the queues held in the last D
 //	rerun JOB NAME                      runs its failed tasks again, as a job that the story calls NAME
 //	suspend JOB|QUEUE [drain] | resume JOB|QUEUE    as ann, and as bob
 //	refuse TASK [KIND] | allow          clouds refuse to launch the task, for a kind of reason | none does
@@ -60,10 +63,14 @@ func playStories(t *testing.T, folder string) {
 		for _, c := range s.cloud {
 			c.refuse = s.refusal
 		}
-		ports := s.b.Ports()
+		ports, cfg := s.b.Ports(), config.Default()
+		if folder == "past" {
+			s.kept, cfg.StoreURL = newCupboard(), storeOfPast
+			ports.Data, ports.Logs = s.kept, s.kept
+		}
 		s.plans = &flaky{Planner: ports.Planner}
 		ports.Planner = s.plans
-		s.b = broker.New(config.Default(), ports)
+		s.b = broker.New(cfg, ports)
 		datadriven.RunTest(t, path, s.command)
 	})
 }
@@ -80,6 +87,7 @@ type office struct {
 	out     strings.Builder
 	serial  int
 	plans   *flaky
+	kept    *cupboard // logs and outputs; nil if tasks have none
 }
 
 // flaky is a planner that can fail. It counts its calls.
@@ -156,7 +164,7 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 			Max:    most,
 			Parent: named["parent"], Weight: int(number(named["weight"])), MaxVCPU: number(named["vcpu"]), MaxRunning: int(number(named["running"])),
 			GuaranteedVCPU: number(named["guaranteed"]), DeservedVCPU: number(named["deserved"]),
-			Preempt: slices.Contains(plain, "preempt"), Closed: slices.Contains(plain, "closed"),
+			Preempt: slices.Contains(plain, "preempt"), Closed: slices.Contains(plain, "closed"), Keep: named["keep"],
 		})
 		s.settle()
 	case "policy":
@@ -165,6 +173,13 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 		s.policy = p
 	case "submit":
 		err = s.submit(plain[0], named, d.Input)
+	case "remove":
+		err = s.b.Users.Remove(context.Background(), s.ids[plain[0]])
+		s.settle()
+	case "left":
+		s.left(plain[0])
+	case "usage":
+		err = s.usage(plain[0])
 	case "rerun":
 		err = s.rerun(plain[0], plain[1])
 	case "cancel":
@@ -373,6 +388,9 @@ func (s *office) endIn(task string, how wire.Event, phase string) {
 	for _, id := range s.clusters() {
 		if a := s.agents[id]; a != nil && a.running && !a.over && s.taskOf(id) == task {
 			a.over = true
+			if s.kept != nil {
+				s.kept.fill(storeOfPast, id)
+			}
 			s.report(id, wire.Report{Event: how, Phase: phase, ExitCode: 1})
 		}
 	}

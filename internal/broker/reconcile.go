@@ -35,7 +35,7 @@ func (b *Functions) reconcile(ctx context.Context, e events.Event) error {
 		return b.reconcileJob(u, e.ID, w, machines, known)
 	}))
 	if data.After == "" { // once in each run: records and machines that belong to no job
-		errs = append(errs, b.orphans(ctx, machines, known), b.RemoveBuckets(ctx, e.ID),
+		errs = append(errs, b.orphans(ctx, machines, known), b.RemoveBuckets(ctx, e.ID), b.expire(ctx, e.ID),
 			b.ports.Store.Sweep(ctx, b.txns.Now()))
 	}
 	if err := errors.Join(slices.DeleteFunc(errs, b.isCloudFailure)...); err != nil {

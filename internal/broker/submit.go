@@ -133,6 +133,9 @@ func (b *Users) submitAs(ctx context.Context, id, digest string, s Submission) (
 		if err != nil {
 			return err
 		}
+		if err := readsFrom(u, job); err != nil {
+			return err
+		}
 		d := decideSubmitted(job, sealed, s.done)
 		if filled.HasWorkers() {
 			d.Put(record.PoolKey(record.JobPool(id)), record.NewJobPool(id, u.Now))

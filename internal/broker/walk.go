@@ -186,10 +186,14 @@ func loadWalked(u *txn.Unit, ids ...string) (jobs []walked, err error) {
 	return jobs, nil
 }
 
-// Idle reports whether no job is open and no event waits to be published, so that a host may stop polling.
+// Idle reports whether no job is open, no finished job has to be removed and no event waits to be published, so that a
+// host may stop polling.
 func (b *Functions) Idle(ctx context.Context) (bool, error) {
 	open, err := recordcache.List[record.JobIndex](b.txns.NewUnit(ctx, events.FnReconcile), record.PartActive, "", 1)
 	if err != nil || len(open) > 0 {
+		return false, err
+	}
+	if due, err := b.expiryDue(ctx); err != nil || due {
 		return false, err
 	}
 	pending, err := b.ports.Store.Outbox(ctx, 1)

@@ -123,7 +123,7 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupOperate, Title: "Operate:"},
 	)
 	a.add(root, groupWork, InitCommand(a.App), a.runCommand(), a.submitCommand(), a.statusCommand(), a.topCommand(),
-		a.logsCommand(), a.cancelCommand(), a.rerunCommand(), a.explainCommand())
+		a.logsCommand(), a.cancelCommand(), a.rerunCommand(), a.removeCommand(), a.explainCommand())
 	a.add(root, groupWork, SuspendCommands(a.App, a.suspendBrokers())...)
 	a.add(root, groupWork, onmachine.Commands(a.App, a.machineBrokers())...)
 	enabled := clouds.Enabling(a.App, a.kits, a.brokers.Find)
@@ -139,7 +139,7 @@ func (a *app) root() *cobra.Command {
 		planning.Convert(a.App),
 		planning.Schema(a.App),
 	)
-	a.add(root, groupOperate, a.upCommand(), a.configCommand(),
+	a.add(root, groupOperate, a.upCommand(), a.backupCommand(), a.restoreCommand(), a.configCommand(),
 		clouds.Command(a.App, a.kits, a.brokers.Find, a.remoteBrokers(), a.logger),
 		deployment.Command(a.App, cloudkit.Names(a.kits)), a.queueCommand(),
 		a.poolCommand(),

@@ -49,7 +49,7 @@ tradewind run: on away agents cloud objective deadline budget queue env env-file
 tradewind config: output
 tradewind token sign-in: state output
 tradewind token rotate: state output
-tradewind up: away dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents boot-within kubernetes-jobs output boot-times
+tradewind up: away dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents boot-within kubernetes-jobs keep output boot-times
 tradewind cloud list: state output
 tradewind cloud check: endpoint public-url state output
 tradewind cloud add aws: bucket stores reserved proxy no-public-address tag image instance-profile mail-from profile certificates regions print state output
@@ -65,6 +65,9 @@ tradewind status: watch members job-state queue name endpoint state limit output
 tradewind top: endpoint state output
 tradewind logs: follow attempt rank tail endpoint state since timestamps
 tradewind cancel: reason endpoint state output
+tradewind backup: force state output
+tradewind restore: state output
+tradewind rm: all-finished older-than yes endpoint state output
 tradewind rerun: failed key yes endpoint state output
 tradewind machines: all endpoint state output
 tradewind markets: only bids endpoint state output
@@ -77,10 +80,10 @@ tradewind shell: rank endpoint state
 tradewind forward: rank endpoint state
 tradewind ssh-config: host rank endpoint state
 tradewind queue list: endpoint state output
-tradewind queue create: max max-running max-vcpu parent weight deserved guaranteed preempt closed description endpoint state output
+tradewind queue create: max max-running max-vcpu parent weight deserved guaranteed preempt closed keep description endpoint state output
 tradewind queue explain: endpoint state output
 tradewind queue policy check: output
-tradewind queue set: max max-running max-vcpu parent weight deserved guaranteed preempt closed description endpoint state output
+tradewind queue set: max max-running max-vcpu parent weight deserved guaranteed preempt closed keep description endpoint state output
 tradewind pool add: usd-per-hour place partitions description token-file endpoint state output
 tradewind pool join: name type cpus memory gpu label token-file dir endpoint state output
 tradewind pool list: endpoint state output
@@ -93,7 +96,7 @@ tradewind catalog search: state gpu cpus memory cloud region zone instance-type 
 tradewind catalog accelerators: catalog output
 tradewind catalog refresh: cloud state output
 tradewind cost: catalog output
-tradewind deploy aws: diff destroy yes name region regions cloud kms-keys data-buckets make-buckets secrets unproven-machines architecture log-days planner-memory keep-data agents-call alarms announce webhook traces trace-headers policy profile endpoint-url source assembly assets output
+tradewind deploy aws: diff destroy yes name region regions cloud kms-keys data-buckets make-buckets secrets unproven-machines architecture log-days planner-memory keep-data agents-call keep alarms announce webhook traces trace-headers policy profile endpoint-url source assembly assets output
 tradewind deploy kubernetes: context namespace create-namespace image image-pull-secrets clouds public-url pod-namespaces callers storage memory storage-class dry-run remove keep-data yes output
 tradewind dashboard: port catalog endpoint state
 tradewind tes: port endpoint state

@@ -130,6 +130,11 @@ func (a *app) printHistory(s *apitypes.Story) error {
 			return err
 		}
 	}
+	if kept := keptText(&s.Job); kept != "" {
+		if err := a.Printf("\n%s\n", kept); err != nil {
+			return err
+		}
+	}
 	if len(s.Choices) == 0 {
 		return nil
 	}

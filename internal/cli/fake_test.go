@@ -137,6 +137,20 @@ func (b *fakeBroker) Cancel(_ context.Context, id, reason string) error {
 	return nil
 }
 
+func (b *fakeBroker) Remove(_ context.Context, id string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d, err := b.find(id)
+	switch {
+	case err != nil:
+		return err
+	case !d.State.Finished():
+		return record.ErrRuns
+	}
+	b.jobs = slices.DeleteFunc(b.jobs, func(d *apitypes.JobDetail) bool { return d.ID == id })
+	return nil
+}
+
 func (b *fakeBroker) Jobs(_ context.Context, _ string, limit int) ([]apitypes.JobView, string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -210,7 +224,7 @@ func (b *fakeBroker) SetQueue(_ context.Context, name string, s record.QueueSett
 	b.queues = slices.DeleteFunc(b.queues, func(q apitypes.Queue) bool { return q.Name == name })
 	b.queues = append(b.queues, apitypes.Queue{
 		Name: name, MaxRunning: s.MaxRunning, MaxVCPU: s.MaxVCPU, Description: s.Description, Parent: s.Parent, Weight: s.Weight,
-		DeservedVCPU: s.DeservedVCPU, GuaranteedVCPU: s.GuaranteedVCPU, Preempt: s.Preempt, Closed: s.Closed,
+		DeservedVCPU: s.DeservedVCPU, GuaranteedVCPU: s.GuaranteedVCPU, Preempt: s.Preempt, Closed: s.Closed, Keep: s.Keep,
 	})
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 func (a *app) queueCommand() *cobra.Command {
@@ -100,6 +101,8 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 	f.BoolVar(&q.Preempt, "preempt", false,
 		"jobs of higher priority take machines from jobs of lower priority, whose work is saved first")
 	f.BoolVar(&q.Closed, "closed", false, "admit no tasks")
+	f.Var(&keep{into: &q.Keep}, "keep",
+		"how long to keep its finished jobs: 90d, or forever; empty leaves it to the parent queue or the broker")
 	f.StringVar(&q.Description, "description", "", "description for people")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
@@ -111,6 +114,24 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 		})
 	}
 	return c
+}
+
+// keep is a flag that says how long finished jobs are kept.
+type keep struct{ into *string }
+
+func (k *keep) String() string {
+	if k.into == nil {
+		return ""
+	}
+	return *k.into
+}
+
+func (k *keep) Type() string { return "duration" }
+
+func (k *keep) Set(s string) error {
+	_, err := dag.ParseKeep(s)
+	*k.into = s
+	return err
 }
 
 // limits are the flags that set amounts of several resources.
@@ -162,6 +183,7 @@ func keepQueueSettings(q *apitypes.QueueQuota, old apitypes.Queue, set func(stri
 	keep("weight", func() { q.Weight = old.Weight })
 	keep("preempt", func() { q.Preempt = old.Preempt })
 	keep("closed", func() { q.Closed = old.Closed })
+	keep("keep", func() { q.Keep = old.Keep })
 	keep("description", func() { q.Description = old.Description })
 }
 

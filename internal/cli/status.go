@@ -149,6 +149,9 @@ func (a *app) showJob(d *apitypes.JobDetail, s *conn, now time.Time, members boo
 	for _, line := range troubles(d) {
 		out += text.Cut(line, cells) + "\n"
 	}
+	if kept := keptText(&d.JobView); kept != "" {
+		out += kept + "\n"
+	}
 	return a.Printf("%s", out)
 }
 

@@ -63,6 +63,9 @@ func describeQueue(q apitypes.Queue) string {
 	if q.Preempt {
 		words = append(words, "preempts")
 	}
+	if q.Keep != "" {
+		words = append(words, "keeps jobs "+q.Keep)
+	}
 	if more := Describe(&q); more != "" {
 		words = append(words, more)
 	}

@@ -46,6 +46,8 @@ func (a *app) upCommand() *cobra.Command {
 	a.buyFlags(c, &buy)
 	c.Flags().BoolVar(&clusterJobs, "kubernetes-jobs", false,
 		"run the Job.tradewind.dev objects in the namespace of the kubeconfig or pod")
+	c.Flags().Var(&keep{into: &o.Keep}, "keep",
+		"how long to keep finished jobs: 90d, or forever (default); a job file or a queue may say otherwise")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := a.buyOn(&o, &buy); err != nil {

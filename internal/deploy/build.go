@@ -34,6 +34,7 @@ type Settings struct {
 	Traces        string        // https URL of an OpenTelemetry collector
 	TraceHeaders  string        // SSM parameter with its headers
 	Unproven      bool          // machines need not prove their identity
+	Keep          string        // how long finished jobs are kept, as in a job file; empty is forever
 	AgentsCall    time.Duration // how often working agents call, 1s to 5m
 	Policy        bool          // sessions use the policy that PutPolicy writes
 	// Account and Region say where it is deployed; required with Regions.
@@ -170,6 +171,9 @@ func (s Settings) flags() []string {
 	}
 	if s.PlannerMemory != 0 {
 		out = append(out, "-planner-memory="+strconv.Itoa(s.PlannerMemory))
+	}
+	if s.Keep != "" {
+		out = append(out, "-keep="+s.Keep)
 	}
 	if s.AgentsCall != 0 {
 		out = append(out, "-agents-call="+s.AgentsCall.String())

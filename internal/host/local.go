@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -112,6 +113,9 @@ func Open(ctx context.Context, opt Options) (_ *Host, err error) {
 	if err := proc.Supported(); err != nil {
 		return nil, err
 	}
+	if _, err := dag.ParseKeep(opt.Keep); err != nil {
+		return nil, fmt.Errorf("keep: %w", err)
+	}
 	h := &Host{opt: opt, log: opt.Log}
 	if h.state, err = openState(opt.State); err != nil {
 		return nil, err
@@ -124,6 +128,9 @@ func Open(ctx context.Context, opt Options) (_ *Host, err error) {
 			err = errors.Join(err, h.Close())
 		}
 	}()
+	if !opt.Passive {
+		h.compact(ctx)
+	}
 	if h.guard, err = newStateGuard(string(h.state), h.state.path("tradewind.db")); err != nil {
 		return nil, err
 	}
@@ -227,8 +234,12 @@ func (h *Host) wire(ctx context.Context) error {
 	if h.packs, err = openPacks(h.state.path("objects"), h.URL(), h.objects); err != nil {
 		return err
 	}
+	logs, err := logstore.New(h.state.path("logs"), 0)
+	if err != nil {
+		return err
+	}
 	ports := broker.Ports{
-		Data: h.data,
+		Data: h.data, Logs: logs,
 		// claim prevents unknown bought machines, and simulated ones ran only here.
 		NoOthers: true,
 		Store:    st, Bus: h.bus, Clouds: h.clouds, Planner: p, Moves: moves, Now: h.clock.Now, Log: h.log,
@@ -274,10 +285,6 @@ func (h *Host) wire(ctx context.Context) error {
 	h.broker = broker.New(h.config(), ports)
 	h.engine = NewEngine(h.broker.Functions, h.bus, h.log)
 	h.engine.Handled = h.handled(counts)
-	logs, err := logstore.New(h.state.path("logs"), 0)
-	if err != nil {
-		return err
-	}
 	dashboard, err := web.Handler()
 	if err != nil {
 		return err
@@ -289,7 +296,7 @@ func (h *Host) wire(ctx context.Context) error {
 		Dashboard: dashboard, Metrics: counts.Handler(h.broker.Views, h.bus, h.log),
 		Verify:   func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
 		Machines: h.machineTokens(key),
-		Packs:    h.packs, Objects: h.objects,
+		Packs:    h.packs, Objects: h.objects, Records: http.HandlerFunc(h.serveRecords),
 		Visits:   h.visits(),
 		Identity: h.bought.proofs, Program: h.programs(), Mounter: h.mounters(),
 		Hosts: append(h.bought.hosts(), h.opt.Hosts...),
@@ -365,6 +372,7 @@ func (h *Host) config() config.Config {
 	if h.machines != nil || h.opt.MaxMachines > 0 {
 		cfg.DefaultQueue.MaxRunning = h.maxMachines()
 	}
+	cfg.Keep, _ = dag.ParseKeep(h.opt.Keep) // Open checks it
 	cfg.Pool = poolTimes(virtual)
 	if h.bought.mail != nil { // each call costs requests of the bucket, and polls show that an agent is alive
 		cfg.Pool = config.DefaultPoolTimes()

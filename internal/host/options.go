@@ -37,6 +37,8 @@ type Options struct {
 	Seed uint64
 	// MaxMachines limits the number of local machines at once; 0 is a default by the number of processors.
 	MaxMachines int
+	// Keep is how long finished jobs are kept whose file and queues say nothing, as in a job file; empty is forever.
+	Keep string
 	// DAGs is the folder watched for DAG files; empty is none.
 	DAGs string
 	// Policy is the file with the policy of the broker's sessions (docs/scheduling.md), watched for changes; empty is

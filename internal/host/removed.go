@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
@@ -19,6 +20,7 @@ const lookAtState = time.Second
 
 // stateGuard knows the state folder and the records that a broker has opened.
 type stateGuard struct {
+	mu    sync.Mutex
 	paths []string
 	were  []fs.FileInfo
 }
@@ -39,6 +41,8 @@ func newStateGuard(paths ...string) (*stateGuard, error) {
 // look fails with ErrStateRemoved if one of them is missing, or is not the same any more. A path that cannot be read
 // for another reason changes nothing.
 func (g *stateGuard) look() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	for i, path := range g.paths {
 		is, err := os.Stat(path)
 		switch {
@@ -49,6 +53,19 @@ func (g *stateGuard) look() error {
 		}
 	}
 	return nil
+}
+
+// replacing calls a function that may replace the files, and then remembers them as they are.
+func (g *stateGuard) replacing(f func() error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	err := f()
+	for i, path := range g.paths {
+		if is, serr := os.Stat(path); serr == nil {
+			g.were[i] = is
+		}
+	}
+	return err
 }
 
 // watch returns when the state was removed, with ErrStateRemoved, or when ctx ends, with nil.

@@ -42,6 +42,7 @@ func (h *Host) Serve(ctx context.Context) error {
 		wg.Go(func() { h.schedules(ctx) })
 		wg.Go(func() { h.ticks(ctx) })
 		wg.Go(func() { h.guardDisk(ctx) })
+		wg.Go(func() { h.compacts(ctx) })
 		if len(h.bought.refresh) > 0 && h.opt.Catalog == "" {
 			wg.Go(func() { h.refreshes(ctx) })
 		}

@@ -52,7 +52,9 @@ const (
 	// EnvAgentsCall is how often working agents call; optional, 5m. With a shorter interval visits connect sooner, but
 	// calls cost more.
 	EnvAgentsCall = "TRADEWIND_AGENTS_CALL"
-	EnvPolicy     = "TRADEWIND_POLICY" // key of the sessions' policy in the work bucket; optional, the default policy
+	// EnvKeep is how long finished jobs are kept whose file and queues say nothing, as in a job file; optional, forever.
+	EnvKeep   = "TRADEWIND_KEEP"
+	EnvPolicy = "TRADEWIND_POLICY" // key of the sessions' policy in the work bucket; optional, the default policy
 	// EnvProof says whether machines must prove their identity: required or optional. The default is required.
 	EnvProof = "TRADEWIND_MACHINE_PROOF"
 	// EnvProofs replaces the keys that check proofs of other clouds: gcp=URL of a key set and azure=certificates (PEM),
@@ -101,6 +103,8 @@ type Env struct {
 	TraceHeaders string
 	Announce     []string
 	Policy       string
+	// Keep is how long finished jobs are kept.
+	Keep time.Duration
 	// AgentsCall is how often working agents call.
 	AgentsCall time.Duration
 	// Unproven accepts machines that do not prove their identity.
@@ -130,6 +134,7 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 		DAGBuckets:   r.Pairs(EnvDAGBuckets),
 		SecretClouds: base.List(getenv(EnvSecretClouds)), Secrets: base.List(getenv(EnvSecrets)),
 		Stores:     r.Pairs(EnvStores),
+		Keep:       r.Keep(EnvKeep),
 		AgentsCall: r.Span(EnvAgentsCall, agentsCall),
 		TopicCloud: getenv(EnvTopicCloud), Webhook: getenv(EnvWebhook), Announce: base.List(getenv(EnvAnnounce)),
 		Unproven: r.OneOf(EnvProof, "required", "optional") == "optional", Certificates: getenv(EnvCertificates),

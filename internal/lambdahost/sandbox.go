@@ -133,6 +133,7 @@ func brokerConfig(env Env) config.Config {
 	cfg := config.Default()
 	cfg.Endpoint = env.API
 	cfg.Process = rand.Text() // sandboxes come and go
+	cfg.Keep = env.Keep
 	cfg.Pace = wire.Pace{Alive: env.AgentsCall, Log: logEvery, Polls: true, Tail: wire.MaxReportLog}
 	cfg.SilentFor = 3*env.AgentsCall + silentFor
 	if !env.Unproven {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,16 +78,32 @@ func (s *objectStore) Abort(_ context.Context, _, name string) error {
 	return nil
 }
 
-// List implements grant.Store. It lists nothing, because here agents delete old checkpoints themselves.
-func (s *objectStore) List(context.Context, string, string) (grant.Page, error) {
-	return grant.Page{}, nil
+// List implements grant.Store. It lists only all objects of a job, because here agents delete old checkpoints
+// themselves.
+func (s *objectStore) List(_ context.Context, prefix, _ string) (page grant.Page, err error) {
+	s.w.before("list objects")
+	if strings.Count(prefix, "/") != strings.Count("sim://store/job/", "/") {
+		return page, nil
+	}
+	for _, uri := range slices.Sorted(maps.Keys(s.objects)) {
+		if strings.HasPrefix(uri, prefix) {
+			page.Objects = append(page.Objects, grant.Listed{URI: uri})
+		}
+	}
+	return page, nil
 }
 
 // Remove implements grant.Store.
 func (s *objectStore) Remove(_ context.Context, uri string) error {
+	s.w.before("remove object")
+	s.w.check.ObjectRemoved(uri)
 	delete(s.objects, uri)
+	s.w.after("remove object")
 	return nil
 }
+
+// Objects implements check.Objects.
+func (s *objectStore) Objects() iter.Seq[string] { return maps.Keys(s.objects) }
 
 // The answers of a store to a granted request.
 type answer int

@@ -97,7 +97,7 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		breaks.Boasting: 12, breaks.Clinging: 12,
 		breaks.Unhired: 12, breaks.Haunted: 12, breaks.Communal: 12,
 		breaks.Shredding: 12, breaks.Littering: 2, breaks.Chatty: 12,
-		breaks.Amnesiac: 2,
+		breaks.Amnesiac: 2, breaks.Thoughtless: 4, breaks.Reaping: 4,
 	}
 	// The invariant that must detect a bug, if only one bug is there to test it.
 	by := map[breaks.Kind]string{
@@ -116,6 +116,7 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		breaks.Clinging: check.InvWorkerIdle, breaks.Unhired: check.InvWorkerStarved,
 		breaks.Haunted: check.InvWorkerGone, breaks.Communal: check.InvWorkerJob,
 		breaks.Shredding: check.InvMail, breaks.Littering: check.InvMail, breaks.Chatty: check.InvMail,
+		breaks.Thoughtless: check.InvUsage, breaks.Reaping: check.InvLiving,
 	}
 	for _, b := range breaks.All() {
 		t.Run(string(b), func(t *testing.T) {

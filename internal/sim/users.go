@@ -137,7 +137,7 @@ func (u *users) cancel(j *userJob, reason string) {
 	u.w.network.call("cancel "+id, true, func(ctx context.Context, b *broker.Broker) error {
 		return b.Users.Cancel(ctx, id, reason)
 	}, func(err error) {
-		if err != nil && !errors.Is(err, record.ErrFinished) {
+		if err != nil && !errors.Is(err, record.ErrFinished) && !errors.Is(err, record.ErrNotFound) {
 			u.w.After(u.w.rand.user.Spread(time.Second, time.Minute), func() { u.cancel(j, reason) })
 		}
 	})

@@ -51,8 +51,10 @@ func (u *users) populate() {
 			n += 4
 		}
 	}
+	expire := u.drawExpiry()
 	for i := range n {
 		spec := u.drawJob(i)
+		u.drawKeep(spec, expire)
 		if u.w.kind == siblings {
 			drawn.Siblings(u.w.rand.siblings, spec, i)
 		}
@@ -67,6 +69,7 @@ func (u *users) populate() {
 			}
 			u.submit(j)
 		})
+		u.drawRemoval(j, expire)
 		if r.Chance(0.12) {
 			u.w.After(r.Between(0, 4*time.Hour), func() { u.cancel(j, "changed their mind") })
 		}

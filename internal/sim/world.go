@@ -51,8 +51,8 @@ type world struct {
 
 // sources are the random sources of the parts of a world.
 type sources struct {
-	process, store, bus, cloud, machine, network, task, engine, user, pool, gang, join, role   timeline.Random
-	grant, suspend, bounds, kept, placed, month, service, fast, deadly, siblings, array, share timeline.Random
+	process, store, bus, cloud, machine, network, task, engine, user, pool, gang, join, role         timeline.Random
+	grant, suspend, bounds, kept, placed, month, service, fast, deadly, siblings, array, share, keep timeline.Random
 }
 
 func newSources(seed uint64, steady bool) sources {
@@ -68,7 +68,7 @@ func newSources(seed uint64, steady bool) sources {
 		grant: part("grant"), suspend: part("suspend"), bounds: part("bounds"), kept: part("kept"),
 		placed: part("placed"), month: part("month"), service: part("service"),
 		fast: part("fast"), deadly: part("deadly"), siblings: part("siblings"), array: part("array"),
-		share: part("share"),
+		share: part("share"), keep: part("keep"),
 	}
 }
 

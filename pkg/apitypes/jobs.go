@@ -97,6 +97,7 @@ type JobView struct {
 	Objective   string    `json:"objective" doc:"cost or makespan"`
 	Submitted   time.Time `json:"submitted" doc:"When it was submitted"`
 	Finished    time.Time `json:"finished,omitzero" doc:"When it finished"`
+	Expires     time.Time `json:"expires,omitzero" doc:"When its records, logs and outputs are removed, if it has finished and is not kept forever"`
 	Deadline    time.Time `json:"deadline,omitzero" doc:"When it must be finished"`
 	BudgetUSD   float64   `json:"budgetUSD,omitempty" doc:"Maximum cost, USD"`
 	Tasks       int       `json:"tasks" doc:"Number of tasks"`

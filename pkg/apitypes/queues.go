@@ -28,6 +28,8 @@ type QueueQuota struct {
 	Deserved   Amounts `json:"deserved,omitempty"   doc:"How much it may reclaim from its siblings, by resource"`
 	Guaranteed Amounts `json:"guaranteed,omitempty" doc:"What is reserved for it even while it does not use it, by resource"`
 
+	Keep string `json:"keep,omitempty" maxLength:"64" doc:"How long its finished jobs are kept, such as 90d, or forever; empty for as long as the queue above or the broker says"`
+
 	Preempt bool `json:"preempt,omitempty" doc:"Whether jobs of higher priority preempt running ones of lower priority, whose work is saved first"`
 	Closed  bool `json:"closed,omitempty"  doc:"Whether it admits nothing"`
 }
@@ -109,6 +111,8 @@ type Queue struct {
 	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty"`
 	Preempt        bool    `json:"preempt,omitempty"`
 	Closed         bool    `json:"closed,omitempty"`
+	// Keep is how long its finished jobs are kept, as in a job file; empty means as long as the queue above says.
+	Keep string `json:"keep,omitempty"`
 	// Configured means that a user has set it up; otherwise its first job created it with the default settings.
 	Configured bool `json:"configured,omitempty"`
 	// Max, Deserved and Guaranteed are for resources other than vCPUs: see QueueSettings. Use is how much of them is

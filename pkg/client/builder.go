@@ -44,6 +44,9 @@ func (b *Builder) Budget(usd dag.USD) *Builder { b.job.Budget = usd; return b }
 // Fastest makes the job as fast as its budget allows, instead of as cheap as its deadline allows.
 func (b *Builder) Fastest() *Builder { b.job.Objective = dag.MinimizeMakespan; return b }
 
+// Keep sets how long the job's records, logs and outputs are kept after its end, or dag.KeepForever.
+func (b *Builder) Keep(d time.Duration) *Builder { b.job.Keep = d; return b }
+
 // KeepOnFailure sets how long the machines of a failed task are kept for inspection, within the budget.
 func (b *Builder) KeepOnFailure(d time.Duration) *Builder { b.job.KeepOnFailure = d; return b }
 

@@ -119,8 +119,16 @@ func withSecrets(file []byte, secrets map[string]string) (body []byte, contentTy
 
 // Jobs lists up to limit jobs, the newest first.
 func (c *Client) Jobs(ctx context.Context, limit int) (*apitypes.JobList, error) {
+	return c.JobsAfter(ctx, "", limit)
+}
+
+// JobsAfter lists up to limit jobs that follow an earlier list, whose Next is after.
+func (c *Client) JobsAfter(ctx context.Context, after string, limit int) (*apitypes.JobList, error) {
 	var out apitypes.JobList
 	q := url.Values{"limit": {strconv.Itoa(limit)}}
+	if after != "" {
+		q.Set("after", after)
+	}
 	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/jobs", query: q}, &out)
 }
 
@@ -176,6 +184,12 @@ func (c *Client) Cancel(ctx context.Context, id, reason string) (*apitypes.JobVi
 		q.Set("reason", reason)
 	}
 	return &out, c.call(ctx, request{method: http.MethodPost, path: jobPath(id) + "/cancel", query: q}, &out)
+}
+
+// Remove removes a finished job with its records, logs and outputs, and returns it as it was.
+func (c *Client) Remove(ctx context.Context, id string) (*apitypes.JobView, error) {
+	var out apitypes.JobView
+	return &out, c.call(ctx, request{method: http.MethodPost, path: jobPath(id) + "/remove"}, &out)
 }
 
 // Queues lists the queues that were configured or used.

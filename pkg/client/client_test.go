@@ -40,6 +40,7 @@ func TestCallsUsePathAndToken(t *testing.T) {
 		"GET /v1/jobs?limit=7":                 func() error { _, err := c.Jobs(ctx, 7); return err },
 		"GET /v1/jobs/a%2Fb?limit=2000":        func() error { _, err := c.Job(ctx, "a/b"); return err },
 		"GET /v1/jobs/j-1/explain?limit=2000":  func() error { _, err := c.Explain(ctx, "j-1"); return err },
+		"POST /v1/jobs/j-1/remove":             func() error { _, err := c.Remove(ctx, "j-1"); return err },
 		"POST /v1/jobs/j-1/cancel?reason=a+b":  func() error { _, err := c.Cancel(ctx, "j-1", "a b"); return err },
 		"POST /v1/dags?name=x.yaml":            func() error { _, err := c.Submit(ctx, "x.yaml", "k", []byte("y"), nil); return err },
 		"GET /v1/queues":                       func() error { _, err := c.Queues(ctx); return err },

@@ -127,6 +127,9 @@ func (w *writer) head() *yaml.Node {
 	if j.KeepOnFailure > 0 {
 		m.add("keepOnFailure", plain(FormatDuration(j.KeepOnFailure)))
 	}
+	if j.Keep != 0 {
+		m.add("keep", plain(FormatKeep(j.Keep)))
+	}
 	m.texts("regions", j.Regions)
 	m.list("placement", writePlacement(j.Placement))
 	return m.node

@@ -84,6 +84,9 @@ type Job struct {
 	// KeepOnFailure is how long the machines of a failed attempt are kept so that users can inspect them, within the
 	// budget; 0 is not at all.
 	KeepOnFailure time.Duration `json:"keepOnFailure,omitempty"`
+	// Keep is how long the job's records, logs and outputs are kept after its end: KeepForever, or a time. 0 leaves it
+	// to the queue.
+	Keep time.Duration `json:"keep,omitempty"`
 	// Infeasible is what to do if no place is feasible: Retry (the default), Fail or Wait.
 	Infeasible Infeasible `json:"infeasible,omitempty"`
 	// Patience is the maximum time that the job waits while no place is feasible and none of its tasks runs. 0 is a

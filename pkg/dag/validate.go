@@ -73,6 +73,7 @@ func (j *Job) validateHead() error {
 		fault.Within("patience", j.CheckPatience()),
 		fault.Within("deadline", j.CheckDeadline()),
 		fault.Within("keepOnFailure", ifSet(j.KeepOnFailure, checkKeep)),
+		fault.Within("keep", ifSet(j.Keep, checkRetention)),
 		fault.Within("budget", ifSet(j.Budget, checkBudget)),
 		fault.Within("queue", ifSet(j.Queue, CheckName)),
 		fault.Within("namespace", ifSet(j.Namespace, CheckName)),

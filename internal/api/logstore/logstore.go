@@ -16,9 +16,11 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/api"
+	"github.com/tradewind-broker/tradewind/internal/broker"
 )
 
 // DefaultMaxBytes is the default limit for one node's output.
@@ -231,6 +233,14 @@ func (s *Store) Wait(ctx context.Context, log api.Log, offset int64) error {
 	case <-grown:
 		return nil
 	}
+}
+
+// ExpireLogs does nothing: RemoveLogs removes them in time. See [broker.Logs].
+func (s *Store) ExpireLogs(context.Context, string, []broker.LogOf, time.Time) error { return nil }
+
+// RemoveLogs removes the logs of a job, which are one folder. See [broker.Logs].
+func (s *Store) RemoveLogs(_ context.Context, job string, _ []broker.LogOf) error {
+	return s.Remove(job)
 }
 
 // Remove removes the logs of a job. It is not an error if there are none.

@@ -53,6 +53,8 @@ type Config struct {
 	RetryEvery time.Duration
 	// Patience is how long a job waits for blocks to end, unless its file says otherwise or its deadline is later.
 	Patience time.Duration
+	// Keep is how long finished jobs are kept whose file and queues say nothing; 0 and dag.KeepForever mean forever.
+	Keep time.Duration
 	// TokenFor is how long an agent's token is valid beyond the expected time of its task. It is renewed when less
 	// than half of that is left, as long as the attempt lasts.
 	TokenFor time.Duration

@@ -188,12 +188,20 @@ func decideEnding(job record.Job, outcome apitypes.JobState, reason string) (d r
 	return d
 }
 
+// Ended is what is known of a job that ends: what its attempts held, and how long its records are kept.
+type Ended struct {
+	Held []record.Holding
+	Keep time.Duration
+}
+
 // DecideFinished closes a job whose machines are all gone and paid for. It deletes its secrets.
-func DecideFinished(job record.Job, spec *dag.Job, e events.DAGSettled, now time.Time) (d record.Decision) {
+func DecideFinished(job record.Job, spec *dag.Job, e events.DAGSettled, end Ended, now time.Time) (d record.Decision) {
 	if job.State != apitypes.JobEnding {
 		return d
 	}
 	job.State, job.Finished, job.USD = job.Outcome, now, e.USD
+	job.Past.Summed, job.Past.Held = true, record.Sum(end.Held)
+	d.Expire(&job, end.Keep)
 	if !job.Deadline.IsZero() && job.Finished.After(job.Deadline) {
 		job.Late = true
 	}

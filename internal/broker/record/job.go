@@ -64,6 +64,8 @@ type Job struct {
 	Heard       apitypes.IdempotencyKeys `json:"heard,omitempty"`
 	// MinPlan is the oldest plan that its tasks may continue under. It is set when a job with a deadline is resumed.
 	MinPlan int `json:"minPlan,omitempty"`
+	// Past is what remains of the job after its end.
+	Past Past `json:"past,omitzero"`
 }
 
 // Array is an array of a job: its tasks First to First + Size − 1.

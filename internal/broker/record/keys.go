@@ -28,6 +28,8 @@ const (
 	PartPrices = "prices" // PastPrices
 	PartQueues = "queues"
 	PartHeld   = "reserved" // Occupancy
+	PartPast   = "past"     // JobIndex of jobs that have expired or were removed, the newest first
+	PartExpiry = "expiry"   // Expiry, by the time at which it is due
 )
 
 // JobPart is the partition of a job's records.
@@ -86,6 +88,17 @@ func IndexKey(j Job) store.Key {
 
 // ActiveKey is the key of the JobIndex of an unfinished job.
 func ActiveKey(job string) store.Key { return store.Key{Partition: PartActive, Sort: job} }
+
+// PastKey is the key of the line of a job that has expired or was removed. Its sort key is that of IndexKey.
+func PastKey(j Job) store.Key { return store.Key{Partition: PartPast, Sort: IndexKey(j).Sort} }
+
+// ExpiryKey is the key of an Expiry that is due at a time.
+func ExpiryKey(job string, due time.Time) store.Key {
+	return store.Key{Partition: PartExpiry, Sort: ExpiryBound(due) + "#" + job}
+}
+
+// ExpiryBound is greater than the sort key of every Expiry that is due before a time.
+func ExpiryBound(due time.Time) string { return fmt.Sprintf("%016x", uint64(max(due.UnixNano(), 0))) } //nolint:gosec // not negative
 
 // BlockKey is the key of a Block; each location has one.
 func BlockKey(b apitypes.Block) store.Key {

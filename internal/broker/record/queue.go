@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // WaitingOf is the waiting entry of a task.
@@ -69,6 +70,8 @@ type QueueSettings struct {
 	Preempt bool
 	// Closed queues, and those below them, admit nothing.
 	Closed bool
+	// Keep is how long finished jobs are kept, as in a job file; empty leaves it to the queue above or the broker.
+	Keep string
 }
 
 // SettingsOf returns the settings of the queue.
@@ -76,7 +79,7 @@ func SettingsOf(q apitypes.Queue) QueueSettings {
 	return QueueSettings{
 		MaxRunning: q.MaxRunning, MaxVCPU: q.MaxVCPU, Description: q.Description, Parent: q.Parent, Weight: q.Weight,
 		DeservedVCPU: q.DeservedVCPU, GuaranteedVCPU: q.GuaranteedVCPU, Preempt: q.Preempt, Closed: q.Closed,
-		Max: q.Max, Deserved: q.Deserved, Guaranteed: q.Guaranteed,
+		Max: q.Max, Deserved: q.Deserved, Guaranteed: q.Guaranteed, Keep: q.Keep,
 	}
 }
 
@@ -86,6 +89,7 @@ func SetQueue(q *apitypes.Queue, s QueueSettings) {
 	q.MaxRunning, q.MaxVCPU, q.Description, q.Parent, q.Weight = s.MaxRunning, s.MaxVCPU, s.Description,
 		s.Parent, s.Weight
 	q.DeservedVCPU, q.GuaranteedVCPU, q.Preempt = s.DeservedVCPU, s.GuaranteedVCPU, s.Preempt
+	q.Keep = s.Keep
 	q.Max, q.Deserved, q.Guaranteed = bounds(s.Max), bounds(s.Deserved), bounds(s.Guaranteed)
 	q.Closed, q.Configured = s.Closed || !q.Suspended.Since.IsZero(), true
 }
@@ -96,6 +100,9 @@ func CheckSettings(s QueueSettings) error {
 		if a[apitypes.USDPerMonth] > 0 {
 			return fmt.Errorf("%w: %s.%s: a monthly budget can only be a max", ErrQueue, field, apitypes.USDPerMonth)
 		}
+	}
+	if _, err := dag.ParseKeep(s.Keep); err != nil {
+		return fmt.Errorf("%w: keep: %w", ErrQueue, err)
 	}
 	return cmp.Or(checkAmount("maxVCPU", s.MaxVCPU), checkAmount("deservedVCPU", s.DeservedVCPU),
 		checkAmount("guaranteedVCPU", s.GuaranteedVCPU), checkAmounts("max", s.Max),

@@ -19,13 +19,14 @@ const (
 	usageAttempts = 20_000
 )
 
-// Usage returns the use of the queues in the last hours. It is computed from the attempts of the newest jobs, so it
-// costs no writes and is available as long as the jobs are kept.
+// Usage returns the use of the queues in the last hours. It is computed from the attempts of the newest jobs, and from
+// what those that have finished left in their records, so it costs no writes. It is the same before and after a
+// finished job is removed.
 func (b *Views) Usage(ctx context.Context, last time.Duration) (apitypes.Usage, error) {
 	u := b.txns.NewUnit(ctx, "api")
 	from := u.Now.Add(-last)
 	sum := newHeld(from, u.Now)
-	lines, more, err := b.txns.Store.Query(ctx, record.PartJobs, "", store.Page{Limit: usageJobs})
+	lines, more, err := b.newest(ctx, usageJobs)
 	if err != nil {
 		return apitypes.Usage{}, err
 	}
@@ -33,7 +34,7 @@ func (b *Views) Usage(ctx context.Context, last time.Duration) (apitypes.Usage, 
 	for some := range slices.Chunk(lines, record.MaxItems) {
 		keys := make([]store.Key, len(some))
 		for i, line := range some {
-			_, id, _ := strings.Cut(line.Key.Sort, "#")
+			_, id, _ := strings.Cut(line, "#")
 			keys[i] = record.JobKey(id)
 		}
 		if err := u.Preload(keys...); err != nil {
@@ -47,18 +48,24 @@ func (b *Views) Usage(ctx context.Context, last time.Duration) (apitypes.Usage, 
 			if !found || job.State.Finished() && job.Finished.Before(from) {
 				continue
 			}
-			if left <= 0 {
-				more = true
-				break
+			held := job.Past.Held
+			if !job.Past.Summed {
+				if left <= 0 {
+					more = true
+					break
+				}
+				attempts, err := recordcache.List[apitypes.Attempt](u, record.JobPart(job.ID), "attempt#", left)
+				if err != nil {
+					return apitypes.Usage{}, err
+				}
+				left -= len(attempts)
+				for i := range attempts {
+					held = append(held, record.HoldingOf(job, &attempts[i], u.Now))
+				}
 			}
-			attempts, err := recordcache.List[apitypes.Attempt](u, record.JobPart(job.ID), "attempt#", left)
-			if err != nil {
-				return apitypes.Usage{}, err
-			}
-			left -= len(attempts)
-			bought = bought || len(attempts) > 0 && !b.simulated(job)
-			for i := range attempts {
-				sum.add(job, &attempts[i])
+			bought = bought || len(held) > 0 && !b.simulated(job)
+			for _, h := range held {
+				sum.add(job.Queue, h)
 			}
 		}
 	}
@@ -66,6 +73,26 @@ func (b *Views) Usage(ctx context.Context, last time.Duration) (apitypes.Usage, 
 	out.Partial = more || left <= 0
 	out.Simulated = len(out.Queues) > 0 && !bought
 	return out, nil
+}
+
+// newest returns the sort keys of the newest jobs, whether they still exist or are gone, the newest first.
+func (b *Views) newest(ctx context.Context, limit int) (keys []string, more bool, err error) {
+	for _, part := range []string{record.PartJobs, record.PartPast} {
+		lines, others, err := b.txns.Store.Query(ctx, part, "", store.Page{Limit: limit})
+		if err != nil {
+			return nil, false, err
+		}
+		more = more || others
+		for _, line := range lines {
+			keys = append(keys, line.Key.Sort)
+		}
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys) // a job that was removed between the two
+	if len(keys) > limit {
+		keys, more = keys[:limit], true
+	}
+	return keys, more, nil
 }
 
 // usageSum sums up the use of queues.
@@ -84,33 +111,20 @@ func newHeld(from, to time.Time) *usageSum {
 	}
 }
 
-// add counts an attempt in each step, by the part of the step in which it held capacity.
-func (h *usageSum) add(job record.Job, a *apitypes.Attempt) {
-	end := h.to
-	switch {
-	case !a.Ended.IsZero():
-		end = a.Ended
-	case job.State.Finished():
-		end = job.Finished
-	}
-	begin := a.Admitted
-	if begin.Before(h.from) {
-		begin = h.from
-	}
-	if end.After(h.to) {
-		end = h.to
-	}
+// add counts what a job of a queue has held in each step, by the part of the step in which it held it.
+func (h *usageSum) add(queue string, held record.Holding) {
+	begin, end := later(held.From, h.from), earlier(held.To, h.to)
 	if !end.After(begin) {
 		return
 	}
-	q := h.queues[job.Queue]
+	q := h.queues[queue]
 	if q == nil {
 		q = &apitypes.QueueUsage{
-			Name:    job.Queue,
+			Name:    queue,
 			Running: make([]float64, usageSteps),
 			VCPUs:   make([]float64, usageSteps),
 		}
-		h.queues[job.Queue] = q
+		h.queues[queue] = q
 	}
 	for i := int(begin.Sub(h.from) / h.step); i < usageSteps; i++ {
 		at := h.from.Add(time.Duration(i) * h.step)
@@ -118,8 +132,8 @@ func (h *usageSum) add(job record.Job, a *apitypes.Attempt) {
 			break
 		}
 		share := float64(earlier(end, at.Add(h.step)).Sub(later(begin, at))) / float64(h.step)
-		q.Running[i] += share
-		q.VCPUs[i] += share * a.VCPU
+		q.Running[i] += share * held.Tasks
+		q.VCPUs[i] += share * held.VCPU
 	}
 }
 

@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -67,7 +68,7 @@ func (b *Views) Jobs(ctx context.Context, after string, limit int) (views []apit
 			if err != nil {
 				return nil, "", err
 			}
-			if !found {
+			if !found || !job.Past.Gone.IsZero() {
 				continue
 			}
 			v, _, err := b.viewOf(u, job)
@@ -83,8 +84,11 @@ func (b *Views) Jobs(ctx context.Context, after string, limit int) (views []apit
 // LoadJob loads a job. It fails with ErrNotFound.
 func LoadJob(u *txn.Unit, id string) (record.Job, error) {
 	job, found, err := recordcache.Get[record.Job](u, record.JobKey(id))
-	if !found {
+	switch {
+	case !found:
 		err = record.NotFound(err, "job "+id)
+	case !job.Past.Gone.IsZero():
+		err = fmt.Errorf("job %s %w: it %s", id, record.ErrNotFound, job.Past)
 	}
 	return job, err
 }
@@ -127,6 +131,7 @@ func (b *Views) viewOf(u *txn.Unit, job record.Job) (v apitypes.JobView, cluster
 		Submitted: job.Submitted, Finished: job.Finished, Deadline: job.Deadline, BudgetUSD: job.BudgetUSD,
 		Tasks: job.Tasks, SpentUSD: job.USD, PlannedUSD: job.PlannedUSD,
 		OnDemandUSD: job.OnDemandUSD, Plan: job.Plan.Version, Late: job.Late, Source: job.Source, Update: job.Update,
+		Expires: job.Past.Expires,
 	}
 	v.Simulated = b.simulated(job)
 	if v.Simulated && job.TimeScale != 1 {

@@ -22,6 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/deploy"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // deployOptions are the flags of deploy aws.
@@ -108,6 +109,8 @@ func (a app) deployAWSCommand() *cobra.Command {
 	f.DurationVar(&o.settings.AgentsCall, "agents-call", 5*time.Minute,
 		"how often working agents call the broker, 1s to 5m. A shorter time gets people onto machines\n"+
 			"sooner; a call costs two millionths of a dollar")
+	f.StringVar(&o.settings.Keep, "keep", "",
+		"how long to keep finished jobs: 90d, or forever (default); a job file or a queue may say otherwise")
 	f.BoolVar(&o.settings.Unproven, "unproven-machines", false,
 		"accept machines that do not prove their identity")
 	f.StringVar(&o.policy, "policy", "", "file with the scheduling policy")
@@ -127,6 +130,9 @@ func (a app) deployAWSCommand() *cobra.Command {
 		defer cancel()
 		if o.settings.AgentsCall < time.Second || o.settings.AgentsCall > 5*time.Minute {
 			return command.BadInput("", "--agents-call %v must be between 1s and 5m", o.settings.AgentsCall)
+		}
+		if _, err := dag.ParseKeep(o.settings.Keep); err != nil {
+			return command.BadInput("", "--keep: %v", err)
 		}
 		o.settings.Architecture, o.settings.DropData, o.settings.NoAlarms = o.architectures.Value,
 			!o.keepData, !o.alarms

@@ -246,6 +246,10 @@ func (f *File) Default(s *settings.Settings, named bool) (applied []string, err 
 		j.Queue = s.Queue.Is
 		note("queue "+j.Queue, s.Queue.Source)
 	}
+	if j.Keep == 0 && s.Keep.Set() {
+		j.Keep = s.Keep.Is
+		note("keep "+dag.FormatKeep(j.Keep), s.Keep.Source)
+	}
 	if len(j.Regions) == 0 && !named {
 		if f.defaultClouds(s.Clouds.Is) {
 			note("clouds "+strings.Join(s.Clouds.Is, ", "), s.Clouds.Source)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -40,10 +41,11 @@ func (v Value[T]) Set() bool { return v.Source != "" }
 
 // Settings are the settings of the command line.
 type Settings struct {
-	// Budget, Queue, Clouds and Regions are for jobs that name none. Regions are places as in the field regions of a
-	// job: aws, gcp:europe-west4, us-east-1 or eu.
+	// Budget, Queue, Keep, Clouds and Regions are for jobs that name none. Regions are places as in the field regions
+	// of a job: aws, gcp:europe-west4, us-east-1 or eu.
 	Budget  Value[dag.USD]
 	Queue   Value[string]
+	Keep    Value[time.Duration]
 	Clouds  Value[[]string]
 	Regions Value[[]string]
 	// ConfirmAbove is the expected cost, in USD, above which a job needs a yes. Trusted reports that the user's own
@@ -121,6 +123,7 @@ func (s *Settings) add(path string) (*Settings, error) {
 	s.Files = append(s.Files, File{path, exists})
 	replace(&s.Budget, found.Budget)
 	replace(&s.Queue, found.Queue)
+	replace(&s.Keep, found.Keep)
 	replace(&s.Clouds, found.Clouds)
 	replace(&s.Regions, found.Regions)
 	return found, nil
@@ -181,6 +184,9 @@ func (s *Settings) parse(path string, body []byte) error {
 		"queue": func(s *Settings, n *yaml.Node) error {
 			return scalar(y, n, &s.Queue, at, func(text string) (string, error) { return text, dag.CheckName(text) })
 		},
+		"keep": func(s *Settings, n *yaml.Node) error {
+			return scalar(y, n, &s.Keep, at, dag.ParseKeep)
+		},
 		"clouds": func(s *Settings, n *yaml.Node) error {
 			return list(y, n, &s.Clouds, at, dag.CheckCloud)
 		},
@@ -232,6 +238,7 @@ func (s *Settings) Rows() []Row {
 		row("budget", s.Budget, float64(s.Budget.Is), usd(s.Budget.Is), "unlimited"),
 		row("clouds", s.Clouds, s.Clouds.Is, strings.Join(s.Clouds.Is, ", "), "all clouds of the broker"),
 		row("regions", s.Regions, s.Regions.Is, strings.Join(s.Regions.Is, ", "), "all regions"),
+		row("keep", s.Keep, dag.FormatKeep(s.Keep.Is), dag.FormatKeep(s.Keep.Is), "as the queue or the broker says"),
 		row("notify", s.Notify, s.Notify.Is, describe(s.Notify.Is), "no one"),
 		row("queue", s.Queue, s.Queue.Is, s.Queue.Is, "default"),
 		{Name: "confirmAbove", Value: float64(s.ConfirmAbove.Is), Source: source(s.ConfirmAbove),

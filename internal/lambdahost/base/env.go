@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // ErrEnv means that the environment is not as infra/ sets it.
@@ -89,6 +91,15 @@ func (r *Reader) Span(name string, fallback time.Duration) time.Duration {
 			r.wrong,
 			fmt.Sprintf("%s is %q, which is not a duration of at least a second, such as 30s", name, v),
 		)
+	}
+	return d
+}
+
+// Keep reads how long finished jobs are kept, as in a job file; the default is 0.
+func (r *Reader) Keep(name string) time.Duration {
+	d, err := dag.ParseKeep(r.Getenv(name))
+	if err != nil {
+		r.wrong = append(r.wrong, fmt.Sprintf("%s: %v", name, err))
 	}
 	return d
 }

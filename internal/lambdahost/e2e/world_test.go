@@ -48,6 +48,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/hooks"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/keys"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/planning"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/policy"
@@ -90,6 +91,7 @@ func handler(s *lambdahost.Sandbox) (h *lambdahost.Handler, err error) {
 	case events.FnReconcile:
 		ports.Clouds, err = clouds.All(s, others)
 		ports.Data = data.New(s, others)
+		ports.Logs = logs.Remover{Store: s.Store, S3: s.S3(), Bucket: s.Env.WorkBucket}
 	case events.FnHook:
 		ports.Hook = hooks.New(s, others.DAGBuckets(), far.New(s).Announcer(), broker.NewViews(s.Config, ports).JobDetail)
 	}

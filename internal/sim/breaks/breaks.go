@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
@@ -136,6 +137,10 @@ const (
 	Chatty    Kind = "chatty"
 	// Amnesiac: a broker of an older version drops the members of records that it does not know.
 	Amnesiac Kind = "amnesiac"
+	// Thoughtless: the broker forgets what a finished job held. Reaping: it lets the records of jobs expire that still
+	// run.
+	Thoughtless Kind = "thoughtless"
+	Reaping     Kind = "reaping"
 )
 
 // All returns all bugs.
@@ -145,7 +150,7 @@ func All() []Kind {
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
 		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding,
 		Abandoned, Boastful, Versionless, Tireless, Roomless, Hopeful, Content, Rushing, Boasting, Clinging,
-		Unhired, Haunted, Communal, Shredding, Littering, Chatty, Amnesiac}
+		Unhired, Haunted, Communal, Shredding, Littering, Chatty, Amnesiac, Thoughtless, Reaping}
 }
 
 // forgotten lists the fields that a broken store loses: in which records, and the text from its start to its end.
@@ -225,6 +230,10 @@ func (b Kind) FunctionTx(tx store.Tx) store.Tx {
 		return WithoutField(tx, "", `,"month":{`, "}")
 	case Hoarding:
 		return WithoutField(tx, "attempt#", `,"monthly":tru`, "e")
+	case Thoughtless:
+		return WithoutField(tx, "job", `,"held":[`, "]")
+	case Reaping:
+		return expiring(tx)
 	case Nightless:
 		return WithoutField(tx, "", `,"window":"`, `"`)
 	case Roomless:
@@ -249,6 +258,22 @@ func (b Kind) FunctionTx(tx store.Tx) store.Tx {
 	default:
 		return tx
 	}
+}
+
+// expiring returns the transaction with a step to let the records of a job expire, if it changes a job that runs.
+func expiring(tx store.Tx) store.Tx {
+	for i := range tx.Writes {
+		id, ofJob := strings.CutPrefix(tx.Writes[i].Key.Partition, "job#")
+		if !ofJob || tx.Writes[i].Key.Sort != "job" || !bytes.Contains(tx.Writes[i].Body, []byte(`"state":"running"`)) {
+			continue
+		}
+		tx.Writes = append(slices.Clone(tx.Writes), store.Write{
+			Key: record.ExpiryKey(id, time.Unix(0, 0)), Expect: store.Any,
+			Body: []byte(`{"job":"` + id + `","expires":"2030-01-01T00:00:00Z"}`),
+		})
+		return tx
+	}
+	return tx
 }
 
 // withoutRemoval returns the transaction without what it changes in the pools of jobs, if it removes a cluster.

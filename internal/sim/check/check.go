@@ -407,6 +407,10 @@ func (c *Checker) jobWrite(id string, w *store.Write) {
 	}
 	s := c.state(id)
 	kind, rest, _ := strings.Cut(w.Key.Sort, "#")
+	c.checkRemoval(s, kind, w)
+	if w.Op == store.Delete && kind != "cluster" {
+		return
+	}
 	switch kind {
 	case "job":
 		plan := s.Record.Plan.Version

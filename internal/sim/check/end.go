@@ -81,6 +81,9 @@ func (c *Checker) finalJob(s *Job) {
 	c.checkBudget(s)
 	c.booked(s)
 	c.deadline(s)
+	if !s.Record.Past.Gone.IsZero() {
+		return
+	}
 	if _, err := c.world.Broker().Views.Explain(context.Background(), s.ID); err != nil {
 		c.Violatef(InvErrors, "explain %s: %v", s.ID, err)
 	}
@@ -94,6 +97,8 @@ func (c *Checker) rest() {
 		}
 	}
 	c.checkUploads()
+	c.checkGone()
+	c.checkUsage()
 	if n := c.pool.assigned(); n > 0 {
 		c.Violatef(InvRest, "%d assignments to machines of pools remain", n)
 	}

@@ -30,6 +30,7 @@ func (c *Checker) jobRecord(s *Job, j record.Job) {
 		s.graph, s.Promised = s.user.Spec.Graph(), c.promises(s)
 	}
 	c.checkUpdated(s, old, j)
+	c.checkPast(s, old, j)
 	s.Record = j
 	s.Promised = s.Promised && len(j.Suspensions) == 0
 	if !forward(old.State, j.State) || old.State == apitypes.JobEnding && old.Outcome != j.Outcome {

@@ -30,6 +30,7 @@ type Wanted struct {
 	Spec      *dag.Job
 	ByTask    map[string]int
 	Cancelled bool      // its author cancelled it
+	Removed   bool      // by its user, or will be once it has finished
 	Factor    []float64 // how many times its estimate each task takes
 	Failures  []int     // runs of each task that ended with an exit code
 	Deadly    []bool    // tasks that kill the agent of their machine in each run

@@ -44,6 +44,8 @@ type Upload struct {
 type Objects interface {
 	// Uploads returns the open uploads.
 	Uploads() iter.Seq[*Upload]
+	// Objects returns the URIs of the stored objects, in any order.
+	Objects() iter.Seq[string]
 }
 
 // owns reports whether a node of an attempt may write an object.

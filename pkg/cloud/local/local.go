@@ -255,6 +255,18 @@ func (h *Host) closeFiles() {
 	}
 }
 
+// Clouds returns the names of the clouds that have machines, sorted.
+func (h *Host) Clouds() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var names []string
+	for key := range h.clusters {
+		names = append(names, key.Cloud)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // Cloud returns the host as a cloud with the given name: it sells that cloud's offers, and lists only those machines.
 func (h *Host) Cloud(name string) cloud.Cloud { return view{h, name} }
 

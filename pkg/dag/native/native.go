@@ -262,6 +262,11 @@ func (r *reader) forJob() yamlfile.Fields[*dag.Job] {
 			func(j *dag.Job) *time.Duration { return &j.Patience },
 			dag.ParseDuration,
 		),
+		"keep": yamlfile.TextField(
+			y,
+			func(j *dag.Job) *time.Duration { return &j.Keep },
+			dag.ParseKeep,
+		),
 		"regions": func(j *dag.Job, n *yaml.Node) error {
 			return r.List(n, func(_ int, n *yaml.Node) error {
 				s, err := r.Text(n)

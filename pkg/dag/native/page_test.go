@@ -33,6 +33,7 @@ var facts = map[string][3]string{
 	"job.description":    {"none", "Trains the nightly model", "for people"},
 	"job.env":            {"none", "{EPOCHS: 3}"},
 	"job.infeasible":     {"`retry`", "wait"},
+	"job.keep":           {"as its queue or the broker says, else `forever`", "90d"},
 	"job.keepOnFailure":  {"0", "1h"},
 	"job.labels":         {"none", "{team: vision}"},
 	"job.name":           {"the file's name", "train"},

@@ -319,7 +319,11 @@ func buildSchema() object {
 		"deadline":      with(ref("duration"), "from submission to the end of the last task"),
 		"budget":        usd("the maximum cost, in USD"),
 		"keepOnFailure": with(ref("duration"), "how long the machines of a failed task are kept for inspection, up to 24h"),
-		"queue":         with(ref("name"), "the queue of the job"),
+		"keep": object{
+			"anyOf":       []any{ref("duration"), object{"const": "forever"}},
+			"description": "how long records, logs and outputs are kept after the job's end, at least 1h, or forever; without it as long as its queue says",
+		},
+		"queue": with(ref("name"), "the queue of the job"),
 		"announce": object{"type": "string", "pattern": dag.Topic,
 			"description": "a topic of Google Cloud Pub/Sub that the end of the job is published to"},
 		"notify":    with(notify, "who is notified when the job ends"),

@@ -57,6 +57,11 @@ type Store struct {
 	// because it got no answer in time, gets the answer of the first call.
 	completing singleflight.Group
 	creating   sync.Mutex // held while a new object is written
+	kept       struct {
+		sync.Mutex
+		by   int      // calls of Keep that were not released
+		late []string // objects to remove then
+	}
 }
 
 // Options of a Store. BaseURL is required.

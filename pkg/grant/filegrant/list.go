@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
@@ -60,8 +61,41 @@ func precedes(a, b string) bool {
 	return order(a) < order(b)
 }
 
+// Keep makes Remove do nothing until release is called, which then removes what was asked for: so that a copy of the
+// folder has all objects of one moment.
+func (s *Store) Keep() (release func()) {
+	s.kept.Lock()
+	defer s.kept.Unlock()
+	s.kept.by++
+	return sync.OnceFunc(func() {
+		s.kept.Lock()
+		s.kept.by--
+		var late []string
+		if s.kept.by == 0 {
+			late, s.kept.late = s.kept.late, nil
+		}
+		s.kept.Unlock()
+		for _, uri := range late {
+			_ = s.Remove(context.Background(), uri) // it was valid; what stays does no harm
+		}
+	})
+}
+
+// later notes an object to remove, if objects are kept at present.
+func (s *Store) later(uri string) bool {
+	s.kept.Lock()
+	defer s.kept.Unlock()
+	if s.kept.by > 0 {
+		s.kept.late = append(s.kept.late, uri)
+	}
+	return s.kept.by > 0
+}
+
 // Remove implements grant.Store. It also removes folders that become empty.
 func (s *Store) Remove(_ context.Context, uri string) error {
+	if s.later(uri) {
+		return nil
+	}
 	o, err := grant.ParseOf("file", uri)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/bolt"
+	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
 )
 
 const (
@@ -52,14 +53,26 @@ func counted(ctx context.Context, s store.Store, worker int) (int, error) {
 	return strconv.Atoi(string(r[0].Body))
 }
 
-// TestCommitUntilKilled runs in the process that the test kills. Otherwise it is skipped.
+// TestCommitUntilKilled runs in the process that the test kills, which compacts its file all the time. Otherwise it is skipped.
 func TestCommitUntilKilled(t *testing.T) {
 	path := os.Getenv(crashFile)
 	if path == "" {
 		t.Skip("run by TestKilledProcessLosesNothingAcknowledged")
 	}
-	s := open(t, path, bolt.Options{})
+	f, err := boltfile.Open(path, boltfile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := bolt.New(f)
 	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			if _, err := f.Compact(t.Context(), -1); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
 	for w := range crashWorkers {
 		wg.Go(func() {
 			i, err := counted(t.Context(), s, w)

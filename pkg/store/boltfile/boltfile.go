@@ -66,7 +66,10 @@ const (
 // File is an open file. Its methods are safe for concurrent use.
 type File struct {
 	path    string
+	options Options
+	opened  sync.RWMutex // held for reading while db is used, and for writing while it is replaced
 	db      *bbolt.DB
+	copying sync.Mutex // held by WriteTo and by Compact: a copy may take long, and its readers keep db
 	queue   queue
 	numbers atomic.Uint64 // how often the file was opened, and a count in the lower epochShift bits
 	stats   struct{ groups, changes atomic.Uint64 }
@@ -86,7 +89,7 @@ func Open(path string, options Options) (*File, error) {
 		return nil, err
 	}
 	writePID(path)
-	f := &File{path: path, db: db, ended: make(chan struct{})}
+	f := &File{path: path, options: options, db: db, ended: make(chan struct{})}
 	f.numbers.Store(epoch << epochShift)
 	f.queue.start(options.DeferDelay)
 	go f.run()
@@ -108,6 +111,8 @@ func (f *File) Stats() Stats {
 // View calls read with the state of the last commit. read must not keep or change what tx
 // returns, and must not call the File.
 func (f *File) View(read func(tx *Tx) error) error {
+	f.opened.RLock()
+	defer f.opened.RUnlock()
 	tx, err := f.db.Begin(false)
 	if err != nil {
 		return closedOr(err)

@@ -30,7 +30,12 @@ func (f *File) commit(group []*task) bool {
 		return true
 	}
 	err := f.queue.failure()
-	if err == nil {
+	switch {
+	case err != nil:
+	case group[0].alone != nil:
+		group[0].finish(group[0].alone())
+		return true
+	default:
 		err = f.runChanges(group)
 	}
 	return f.finishTasks(group, err)

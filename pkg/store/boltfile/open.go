@@ -41,14 +41,21 @@ func openBolt(path string, options Options) (db *bbolt.DB, epoch uint64, err err
 	if runtime.GOOS == "windows" {
 		mmap = 0 // on Windows, the file grows to the size of its map
 	}
+	var opened os.FileInfo
 	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
 		Timeout:         lockWait,
 		NoSync:          options.NoSync,
 		NoGrowSync:      options.NoSync,
 		FreelistType:    bbolt.FreelistMapType,
 		InitialMmapSize: mmap,
-		NoStatistics:    true,
 		MaxSize:         options.maxBytes,
+		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			f, err := os.OpenFile(name, flag, mode) //nolint:gosec // the caller's file
+			if err == nil && opened == nil {
+				opened, err = f.Stat()
+			}
+			return f, err
+		},
 	})
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
@@ -58,6 +65,10 @@ func openBolt(path string, options Options) (db *bbolt.DB, epoch uint64, err err
 		return nil, 0, fmt.Errorf("%w: %s: %w", ErrCorrupt, path, err)
 	case err != nil:
 		return nil, 0, fmt.Errorf("boltfile: open %s: %w", path, err)
+	}
+	if is, err := os.Stat(path); err != nil || !os.SameFile(is, opened) {
+		// It was replaced by its compacted copy while this process waited for the lock.
+		return nil, 0, errors.Join(fmt.Errorf("boltfile: %w: %s%s", ErrLocked, path, describeOwner(path)), db.Close())
 	}
 	db.AllocSize = allocBytes
 	if err := checkSize(db, path); err != nil {

@@ -3,6 +3,7 @@ package boltfile
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ const (
 // task is a queued change.
 type task struct {
 	change    func(*Tx) error
+	alone     func() error // instead of change: runs while no other task does
 	committed func()
 	state     atomic.Int32  // queued, begun or withdrawn
 	done      chan struct{} // closed when the task has finished; nil for a deferred task
@@ -114,6 +116,9 @@ func (q *queue) nextGroup() (group []*task, more bool) {
 		return nil, false
 	}
 	n := min(len(q.tasks), maxGroup)
+	if i := slices.IndexFunc(q.tasks[:n], func(t *task) bool { return t.alone != nil }); i >= 0 {
+		n = max(i, 1)
+	}
 	for _, t := range q.tasks[:n] {
 		if t.done == nil {
 			q.deferred--

@@ -158,6 +158,10 @@ def cancel(job: str, reason: str) -> Call[JobView]:
     return Call("POST", job_path(job) + "/cancel", JobView, {"reason": reason} if reason else {})
 
 
+def remove(job: str) -> Call[JobView]:
+    return Call("POST", job_path(job) + "/remove", JobView)
+
+
 def waiting(job: str) -> Call[Why]:
     return Call("GET", job_path(job) + "/waiting", Why)
 

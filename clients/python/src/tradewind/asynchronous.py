@@ -83,6 +83,10 @@ class AsyncClient:
         """Requests the cancellation of a job. Returns before the job has ended."""
         return await self._do(_call.cancel(job, reason))
 
+    async def remove(self, job: str) -> JobView:
+        """Removes a finished job with its records, logs and outputs, and returns it as it was."""
+        return await self._do(_call.remove(job))
+
     async def logs(
         self,
         job: str,

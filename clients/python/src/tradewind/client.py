@@ -83,6 +83,10 @@ class Client:
         """Requests the cancellation of a job. Returns before the job has ended."""
         return self._do(_call.cancel(job, reason))
 
+    def remove(self, job: str) -> JobView:
+        """Removes a finished job with its records, logs and outputs, and returns it as it was."""
+        return self._do(_call.remove(job))
+
     def logs(
         self,
         job: str,

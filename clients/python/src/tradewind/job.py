@@ -374,6 +374,8 @@ class Job:
     """What to do if there is no place: retry, fail or wait. The default, retry, waits for blocked places."""
     patience: Duration | None = None
     """The maximum wait for a place; default a day, or until the deadline if that is later."""
+    keep: Duration | None = None
+    """How long its records, logs and outputs are kept after its end: 90d or forever; default as long as its queue says."""
     keep_on_failure: Duration | None = None
     """How long the machines of a failed task are kept for inspection, within the budget; up to a day."""
     description: str | None = None

@@ -1291,6 +1291,10 @@ class QueueQuota(BaseModel):
     """
     vCPUs reserved for it even while it does not use them
     """
+    keep: Annotated[str | None, Field(max_length=64)] = None
+    """
+    How long its finished jobs are kept, such as 90d, or forever; empty for as long as the queue above or the broker says
+    """
     max: dict[str, MaxAdditionalProperty] | None = None
     """
     The maximum that it may hold, by resource: memoryGiB, usdPerHour, the name of an accelerator, or vcpus, which is maxVCPU; and usdPerMonth, what its jobs may cost in a calendar month (UTC); 0 is no limit
@@ -2273,6 +2277,10 @@ class JobDetail(BaseModel):
     """
     When it must be finished
     """
+    expires: AwareDatetime | None = None
+    """
+    When its records, logs and outputs are removed, if it has finished and is not kept forever
+    """
     finished: AwareDatetime | None = None
     """
     When it finished
@@ -2387,6 +2395,10 @@ class JobView(BaseModel):
     deadline: AwareDatetime | None = None
     """
     When it must be finished
+    """
+    expires: AwareDatetime | None = None
+    """
+    When its records, logs and outputs are removed, if it has finished and is not kept forever
     """
     finished: AwareDatetime | None = None
     """
@@ -2712,6 +2724,7 @@ class Queue(BaseModel):
     guaranteed_vcpu: Annotated[float | None, Field(alias='guaranteedVCPU')] = None
     heard: list[str] | None = None
     inner: bool | None = None
+    keep: str | None = None
     max: dict[str, float] | None = None
     max_running: Annotated[int | None, Field(alias='maxRunning')] = None
     max_vcpu: Annotated[float | None, Field(alias='maxVCPU')] = None
@@ -2779,6 +2792,10 @@ class Submitted(BaseModel):
     deadline: AwareDatetime | None = None
     """
     When it must be finished
+    """
+    expires: AwareDatetime | None = None
+    """
+    When its records, logs and outputs are removed, if it has finished and is not kept forever
     """
     finished: AwareDatetime | None = None
     """
