@@ -83,7 +83,8 @@ func (b Buckets) Accepted(next func(context.Context, events.ObjectCreated), log 
 		switch f := b.Files[o.Bucket]; {
 		case f != nil:
 			if err := f.Remove(ctx, o.Bucket, o.Key+push.RemarkSuffix); err != nil {
-				log.Warn("the error file of an accepted job file could not be removed", "bucket", o.Bucket, "file", o.Key,
+				log.Warn("the error file of an accepted job file could not be removed", "bucket", o.Bucket,
+					"file", o.Key,
 					"err", err)
 			}
 		case next != nil:

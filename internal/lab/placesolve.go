@@ -60,8 +60,8 @@ func (a app) solvePlacement(ctx context.Context, p *placement.Problem, o *placeO
 	return a.packPlacement(ctx, p, o, began)
 }
 
-// flowPlacement fills the flow network from empty machines, or from the existing placement if this places more instances
-// or uses fewer machines.
+// flowPlacement fills the flow network from empty machines, or from the existing placement if this places more
+// instances or uses fewer machines.
 func flowPlacement(p *placement.Problem) (placement.Assignment, error) {
 	deployed := p.Deployed()
 	empty := *p
@@ -77,7 +77,8 @@ func flowPlacement(p *placement.Problem) (placement.Assignment, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cmp.Or(cmp.Compare(kept.Placed, best.Placed), cmp.Compare(machines(best.Assignment), machines(kept.Assignment))) > 0 {
+	if cmp.Or(cmp.Compare(kept.Placed, best.Placed), cmp.Compare(machines(best.Assignment),
+		machines(kept.Assignment))) > 0 {
 		best = kept
 	}
 	return best.Assignment, nil

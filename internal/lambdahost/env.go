@@ -52,7 +52,8 @@ const (
 	// EnvAgentsCall is how often working agents call; optional, 5m. With a shorter interval visits connect sooner, but
 	// calls cost more.
 	EnvAgentsCall = "TRADEWIND_AGENTS_CALL"
-	// EnvKeep is how long finished jobs are kept whose file and queues say nothing, as in a job file; optional, forever.
+	// EnvKeep is how long finished jobs are kept whose file and queues say nothing, as in a job file. Without it
+	// they are kept for ever.
 	EnvKeep   = "TRADEWIND_KEEP"
 	EnvPolicy = "TRADEWIND_POLICY" // key of the sessions' policy in the work bucket; optional, the default policy
 	// EnvProof says whether machines must prove their identity: required or optional. The default is required.

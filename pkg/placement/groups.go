@@ -42,7 +42,8 @@ func (p *Problem) validateGroups() error {
 		}
 		for k, a := range g.Apps {
 			if a < 0 || int(a) >= len(p.Apps) || slices.Index(g.Apps, a) != k {
-				return fmt.Errorf("groups[%d].apps[%d]: app %d is listed twice or does not exist (there are %d, numbered from 0)",
+				return fmt.Errorf("groups[%d].apps[%d]: app %d is listed twice or does not exist "+
+					"(there are %d, numbered from 0)",
 					i, k, a, len(p.Apps))
 			}
 		}
@@ -50,7 +51,8 @@ func (p *Problem) validateGroups() error {
 	for i, a := range p.Apps {
 		for _, m := range a.Barred {
 			if m < 0 || int(m) >= len(p.Machines) {
-				return fmt.Errorf("apps[%d] (%s): barred from machine %d, which does not exist (there are %d, numbered from 0)",
+				return fmt.Errorf("apps[%d] (%s): barred from machine %d, which does not exist "+
+					"(there are %d, numbered from 0)",
 					i, a.Name, m, len(p.Machines))
 			}
 		}

@@ -64,8 +64,8 @@ func (n *Network) result(before Assignment, optimal bool) *Result {
 }
 
 // fill places what fits without moving anything. If there is room for all, it uses the way that needs fewest machines:
-// largest first, machine by machine, or, with Options.Compact, levelling. Otherwise higher priorities come first, and within a priority
-// either the largest or the smallest (more of these may fit), whichever gives more weighted flow.
+// largest first, machine by machine, or, with Options.Compact, levelling. Otherwise higher priorities come first, and
+// within a priority either the largest or the smallest (more of these may fit), whichever gives more weighted flow.
 func (n *Network) fill() {
 	n.looks = maxLooks
 	if n.waits() == 0 {

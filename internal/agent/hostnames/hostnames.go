@@ -113,7 +113,7 @@ func await(lock *os.File) error {
 // replace writes the content of the file. The file stays the same one, because containers bind it, and it is never
 // empty meanwhile. A user who may not write it uses sudo, if that asks for no password.
 func replace(path string, text []byte) error {
-	out, err := os.OpenFile(path, os.O_WRONLY, 0)
+	out, err := os.OpenFile(path, os.O_WRONLY, 0) //nolint:gosec // the file of host names, or one for tests
 	if errors.Is(err, fs.ErrPermission) {
 		tee := exec.Command("sudo", "-n", "tee", path) //nolint:gosec // the machine's own file
 		tee.Stdin = bytes.NewReader(text)

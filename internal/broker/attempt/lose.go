@@ -127,9 +127,9 @@ func DecideLost(l Losing, outcome apitypes.Outcome, reason string, now time.Time
 }
 
 // lostHours returns the work, in hours, that is lost when a cloud takes a spot machine: the time since its attempt
-// started, or since the last checkpoint of the attempt. It is 0 if the broker gave the machine up, unless the cloud took
-// it before the task had saved its work, and for replicas of services, whose time on a machine is not work that has to
-// be repeated.
+// started, or since the last checkpoint of the attempt. It is 0 if the broker gave the machine up, unless the cloud
+// took it before the task had saved its work, and for replicas of services, whose time on a machine is not work that
+// has to be repeated.
 func (l *Losing) lostHours(outcome apitypes.Outcome, now time.Time) float64 {
 	if l.Task.Service != "" || !l.Cluster.Offer.Spot || l.Attempt.Started.IsZero() || !l.ownsTask() {
 		return 0

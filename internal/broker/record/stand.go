@@ -277,8 +277,8 @@ func (c Clash) Explain(spec *dag.Job, job string, others []Placed) string {
 	return fmt.Sprintf("%s: %s is there", c.Rule, name)
 }
 
-// KeepsApart reports whether an apart rule of any task of a job forbids it to share a place with the task at a location,
-// or the other way round, wherever the two are.
+// KeepsApart reports whether an apart rule of any task of a job forbids it to share a place with the task at a
+// location, or the other way round, wherever the two are.
 func KeepsApart(j *dag.Job, other Location) bool {
 	same := []Spot{{Region: "any", Zone: "any", Rack: "any", Machine: "any", Count: 1}}
 	other.Spots = same

@@ -1,5 +1,5 @@
-// Package prices is the command `tradewind prices`. It also reads and writes the recorded spot prices in a state folder,
-// for this command and for those of tradewind-lab.
+// Package prices is the command `tradewind prices`. It also reads and writes the recorded spot prices in a state
+// folder, for this command and for those of tradewind-lab.
 package prices
 
 import (

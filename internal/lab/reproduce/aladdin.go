@@ -8,21 +8,24 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement/baseline"
 )
 
-const aladdinNote = "The paper's trace of Alibaba is not public. The setting is generated from the paper's numbers (sections I and " +
-	"III.A): 100,000 containers of 13,056 apps, 70 % of the apps with anti-affinity, 15 % of the containers with priority."
+const aladdinNote = "The paper's trace of Alibaba is not public. The setting is generated from the paper's " +
+	"numbers (sections I and III.A): 100,000 containers of 13,056 apps, 70 % of the apps with anti-affinity, 15 % " +
+	"of the containers with priority."
 
 // comparison places the paper's setting with each method.
 func comparison(ctx context.Context, _ string) (Item, error) {
 	item := Item{
-		Title:   "machines and violated constraints by scheduler, on clusters of 10,000 and of 6,500 machines",
-		Columns: []string{"scheduler", "cluster", "placed", "violations", "violationsPercent", "machines", "moreMachinesPercent"},
+		Title: "machines and violated constraints by scheduler, on clusters of 10,000 and of 6,500 machines",
+		Columns: []string{"scheduler", "cluster", "placed", "violations", "violationsPercent", "machines",
+			"moreMachinesPercent"},
 		PaperRows: []Row{
 			{"scheduler": "aladdin", "cluster": 10_000, "violations": 0},
-			{"scheduler": "others", "cluster": 10_000, "violationsPercent": "up to 20", "moreMachinesPercent": "up to 50"},
+			{"scheduler": "others", "cluster": 10_000, "violationsPercent": "up to 20",
+				"moreMachinesPercent": "up to 50"},
 		},
-		Note: aladdinNote + " Medea is its greedy form, with weights for rules and machines; Firmament is min-cost flow in rounds. " +
-			"`violationsPercent` is relative to the containers. 6,500 machines cannot hold all: a container that waits for one of " +
-			"lower priority is a violation.",
+		Note: aladdinNote + " Medea is its greedy form, with weights for rules and machines; Firmament is min-cost " +
+			"flow in rounds. `violationsPercent` is relative to the containers. 6,500 machines cannot hold all: a " +
+			"container that waits for one of lower priority is a violation.",
 	}
 	for _, machines := range []int{10_000, 6_500} {
 		setting := placement.PaperSetting()
@@ -103,8 +106,10 @@ func networkSize(_ context.Context, _ string) (Item, error) {
 			{"network": "with apps and racks", "edges": n.Edges()},
 		},
 		PaperRows: []Row{
-			{"network": "containers × machines", "edges": "1,000,000,000"}, {"network": "with apps and racks", "edges": "about 300,000"},
+			{"network": "containers × machines", "edges": "1,000,000,000"}, {"network": "with apps and racks",
+				"edges": "about 300,000"},
 		},
-		Note: aladdinNote + fmt.Sprintf(" The edges are |T| + |A||R| + |N|; the %d machines form racks of 512.", s.Machines),
+		Note: aladdinNote + fmt.Sprintf(" The edges are |T| + |A||R| + |N|; the %d machines form racks of 512.",
+			s.Machines),
 	}, nil
 }

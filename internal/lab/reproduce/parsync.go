@@ -15,16 +15,17 @@ import (
 // slots. The values here are those, of a search, for which all policies differ.
 func tunnel(load [][]float64, policy parsync.Policy) windtunnel.Config {
 	return windtunnel.Config{
-		Schedulers: 20, Partitions: 40, Slots: 200_000, Rate: 40_000, Load: load, Phase: 15 * time.Second, Policy: policy,
-		Gap: 3 * time.Second, Switch: parsync.DefaultSwitch, ScoreVariance: windtunnel.DefaultVariance, Alike: 0.8,
+		Schedulers: 20, Partitions: 40, Slots: 200_000, Rate: 40_000, Load: load, Phase: 15 * time.Second,
+		Policy: policy,
+		Gap:    3 * time.Second, Switch: parsync.DefaultSwitch, ScoreVariance: windtunnel.DefaultVariance, Alike: 0.8,
 		Candidates: 200, Seed: 1,
 	}
 }
 
-const tunnelNote = "The wind tunnel is simulated in virtual time. The paper gives no numbers for its plots, no synchronisation " +
-	"delay and no scores; here a slot's state is refreshed every 3 s, the scores of a partition's slots correlate with 0.8, " +
-	"and StateSync takes the best of 200 slots. The delay is in seconds. The quality is the mean score of the slots taken, " +
-	"relative to the best slots of the cluster, as many as are in use."
+const tunnelNote = "The wind tunnel is simulated in virtual time. The paper gives no numbers for its plots, no " +
+	"synchronisation delay and no scores; here a slot's state is refreshed every 3 s, the scores of a partition's " +
+	"slots correlate with 0.8, and StateSync takes the best of 200 slots. The delay is in seconds. The quality is " +
+	"the mean score of the slots taken, relative to the best slots of the cluster, as many as are in use."
 
 // policies is the comparison of the policies over five phases of load.
 func policies(ctx context.Context, _ string) (Item, error) {
@@ -40,7 +41,8 @@ func policies(ctx context.Context, _ string) (Item, error) {
 		Note: tunnelNote + " `parsync` is the adaptive policy.",
 	}
 	var panels []chart.Panel
-	for _, policy := range []parsync.Policy{parsync.LatencyFirst, parsync.Adaptive, parsync.QualityFirst, parsync.StateSync} {
+	for _, policy := range []parsync.Policy{parsync.LatencyFirst, parsync.Adaptive, parsync.QualityFirst,
+		parsync.StateSync} {
 		r, err := windtunnel.Run(ctx, tunnel([][]float64{{0.5, 0.8, 0.95, 0.8, 0.5}}, policy))
 		if err != nil {
 			return item, err
@@ -50,7 +52,8 @@ func policies(ctx context.Context, _ string) (Item, error) {
 		for _, p := range r.Phases {
 			phases += fmt.Sprintf("%.2f s/%.3f ", p.DelaySeconds, p.Quality/p.Ideal)
 		}
-		item.Rows = append(item.Rows, Row{"policy": string(policy), "delay": delay, "quality": quality, "phases": phases})
+		item.Rows = append(item.Rows, Row{"policy": string(policy), "delay": delay, "quality": quality,
+			"phases": phases})
 		panels = add(panels, string(policy), r.Series)
 	}
 	item.Panels = panels
@@ -77,7 +80,8 @@ func add(panels []chart.Panel, name string, series []windtunnel.Point) []chart.P
 	}
 	var delay, quality []chart.Point
 	for _, p := range series {
-		delay, quality = append(delay, chart.Point{X: p.At, Y: p.Delay}), append(quality, chart.Point{X: p.At, Y: p.Quality})
+		delay, quality = append(delay, chart.Point{X: p.At, Y: p.Delay}), append(quality, chart.Point{X: p.At,
+			Y: p.Quality})
 	}
 	panels[0].Series = append(panels[0].Series, chart.Series{Name: name, Points: delay})
 	panels[1].Series = append(panels[1].Series, chart.Series{Name: name, Points: quality})

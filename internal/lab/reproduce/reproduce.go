@@ -58,15 +58,19 @@ func papers() []paper {
 	return []paper{
 		{"skypilot", "From the intercloud broker to SkyPilot (Yang et al., NSDI '23)", []figure{
 			{"table1", choices}, {"figure2", preemptions}},
-			"the three applications with their costs and times, and the attempts to get V100 and T4 machines during stock-outs"},
+			"the three applications with their costs and times, and the attempts to get V100 and T4 machines during " +
+				"stock-outs"},
 		{"wcssi", "Workflow cost saver based on spot instances (Liao et al.)", []figure{
-			{"figure2", relativePrices}, {"figure5", priceByDeadline}, {"figure6", relativeCosts}, {"table4", beatsAIB}},
+			{"figure2", relativePrices}, {"figure5", priceByDeadline}, {"figure6", relativeCosts}, {"table4",
+				beatsAIB}},
 			"the lower bound of equations 9 and 10 as a line of figure 6, and the deadlines that change at run time"},
-		{"parsync", "Scaling large production clusters with partitioned synchronization (Feng et al., ATC '21)", []figure{
-			{"policies", policies}, {"classes", classes}},
+		{"parsync", "Scaling large production clusters with partitioned synchronization (Feng et al., ATC '21)",
+			[]figure{
+				{"policies", policies}, {"classes", classes}},
 			"the four figures on conflicts, by rate, gap, variance and partitions, and the two resource managers"},
-		{"aladdin", "Aladdin: optimized maximum flow management for shared production clusters (Wu et al., IPDPS '20)", []figure{
-			{"placement", comparison}, {"edges", networkSize}},
+		{"aladdin", "Aladdin: optimized maximum flow management for shared production clusters (Wu et al., IPDPS '20)",
+			[]figure{
+				{"placement", comparison}, {"edges", networkSize}},
 			"the latency with and without isomorphism and depth limiting, and Medea as an integer program"},
 		{"volcano", "Volcano: containers and batch computing (Huawei Cloud)", []figure{
 			{"scenarios", scenarios}, {"actions", actions}, {"states", states}},
@@ -139,9 +143,9 @@ func Cell(v any) string {
 // Page writes the results as the page docs/reproduction.md.
 func Page(results []*Result) string {
 	var b strings.Builder
-	b.WriteString("# The papers, reproduced\n\nEach table has the paper's numbers, as far as its text has them, and those that " +
-		"this program computes. `make reproduce` writes this page; `tradewind-lab reproduce PAPER FIGURE` computes one item, " +
-		"and `-o svg` draws it.\n")
+	b.WriteString("# The papers, reproduced\n\nEach table has the paper's numbers, as far as its text has them, " +
+		"and those that this program computes. `make reproduce` writes this page; `tradewind-lab reproduce PAPER " +
+		"FIGURE` computes one item, and `-o svg` draws it.\n")
 	for _, r := range results {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n", r.Paper, r.Title)
 		for i := range r.Items {

@@ -18,8 +18,9 @@ func choices(context.Context, string) (Item, error) {
 		Columns: []string{"cloud", "types", "regions", "zones", "fourCPUsInUS"},
 		PaperRows: []Row{{"cloud": "the three largest together", "types": "hundreds", "regions": "dozens",
 			"fourCPUsInUS": "at least 90"}},
-		Note: "From the catalogue of this program (July 2026). The paper's table is a picture. `fourCPUsInUS` are the pairs of a region in " +
-			"the United States and a type with 4 vCPUs of a compute-optimised family (AWS c, Azure F, Google c, h).",
+		Note: "From the catalogue of this program (July 2026). The paper's table is a picture. `fourCPUsInUS` are the " +
+			"pairs of a region in the United States and a type with 4 vCPUs of a compute-optimised family (AWS " +
+			"c, Azure F, Google c, h).",
 	}
 	c, err := catalog.Default()
 	if err != nil {
@@ -69,11 +70,13 @@ func computeOptimised(cloud, name string) bool {
 func preemptions(_ context.Context, data string) (Item, error) {
 	const machines, days = 24, 8
 	item := Item{
-		Title:     "interruptions of 24 spot machines in 8 days",
-		Columns:   []string{"trace", "interruptions", "minutesBetween", "machinesUp"},
-		PaperRows: []Row{{"trace": "Google Cloud, 24 machines of one application", "interruptions": 319, "minutesBetween": 36}},
-		Note: "The paper's run is not public. Here each recorded trace of several machines that lasts 8 days, scaled to 24 machines: " +
-			"an interruption is a machine fewer than in the step before. `machinesUp` is the mean share of machines that run.",
+		Title:   "interruptions of 24 spot machines in 8 days",
+		Columns: []string{"trace", "interruptions", "minutesBetween", "machinesUp"},
+		PaperRows: []Row{{"trace": "Google Cloud, 24 machines of one application", "interruptions": 319,
+			"minutesBetween": 36}},
+		Note: "The paper's run is not public. Here each recorded trace of several machines that lasts 8 days, scaled " +
+			"to 24 machines: an interruption is a machine fewer than in the step before. `machinesUp` is the " +
+			"mean share of machines that run.",
 	}
 	dir := filepath.Join(data, "spot-availability")
 	if err := folder(dir); err != nil {

@@ -21,11 +21,15 @@ func scenarios(ctx context.Context, data string) (Item, error) {
 	return volcanoTable("scenarios of the article",
 		[3]string{"gang scheduling", "plugin gang; gangs of roles in the broker", "pkg/scheduler/testdata/gang.txt"},
 		[3]string{"fair share of jobs", "plugin drf", "pkg/scheduler/testdata/fairness.txt"},
-		[3]string{"queues, and queues in queues", "plugin proportion, hierarchical queues", "pkg/scheduler/testdata/queues.txt"},
-		[3]string{"fair share of namespaces across queues", "weights of namespaces", "pkg/scheduler/testdata/fairness.txt"},
-		[3]string{"fairness over time", "usage with a half-life", "pkg/scheduler/property_test.go TestSharesConvergeToWeights"},
+		[3]string{"queues, and queues in queues", "plugin proportion, hierarchical queues",
+			"pkg/scheduler/testdata/queues.txt"},
+		[3]string{"fair share of namespaces across queues", "weights of namespaces",
+			"pkg/scheduler/testdata/fairness.txt"},
+		[3]string{"fairness over time", "usage with a half-life", "pkg/scheduler/property_test.go " +
+			"TestSharesConvergeToWeights"},
 		[3]string{"priority of jobs", "plugin priority", "pkg/scheduler/testdata/preempt.txt"},
-		[3]string{"preemption within a queue, reclaim between queues", "actions preempt and reclaim", "pkg/scheduler/testdata/preempt.txt"},
+		[3]string{"preemption within a queue, reclaim between queues", "actions preempt and reclaim",
+			"pkg/scheduler/testdata/preempt.txt"},
 		[3]string{"reservation and backfill", "action backfill, reservations of nodes",
 			"pkg/scheduler/order_test.go TestNodeIsReservedForOneJob"},
 	)(ctx, data)
@@ -33,11 +37,14 @@ func scenarios(ctx context.Context, data string) (Item, error) {
 
 func actions(ctx context.Context, data string) (Item, error) {
 	return volcanoTable("actions and plugins of the article",
-		[3]string{"enqueue, allocate, preempt, backfill", "actions of a session, in the order of the policy", "pkg/scheduler/testdata/policy.txt"},
+		[3]string{"enqueue, allocate, preempt, backfill", "actions of a session, in the order of the policy",
+			"pkg/scheduler/testdata/policy.txt"},
 		[3]string{"reclaim, reserve", "the same", "pkg/scheduler/testdata/waiting.txt"},
 		[3]string{"an action of one's own", "not yet: sessions have the actions above only", ""},
-		[3]string{"plugins register functions such as JobOrderFn", "functions of a policy", "pkg/scheduler/example_test.go Example"},
-		[3]string{"a cache with snapshots, one session and one thread", "a snapshot for each session; several sessions commit by conditional write",
+		[3]string{"plugins register functions such as JobOrderFn", "functions of a policy",
+			"pkg/scheduler/example_test.go Example"},
+		[3]string{"a cache with snapshots, one session and one thread", "a snapshot for each session; several " +
+			"sessions commit by conditional write",
 			"pkg/scheduler/fault_test.go TestOpenValidatesSnapshot"},
 	)(ctx, data)
 }
@@ -47,9 +54,11 @@ func states(ctx context.Context, data string) (Item, error) {
 		[3]string{"Pending", "queued", "pkg/scheduler/testdata/waiting.txt"},
 		[3]string{"Allocated: rolled back if the job is not ready", "a statement that is committed or discarded",
 			"pkg/scheduler/property_test.go TestDiscardRestoresSession"},
-		[3]string{"Pipelined: waits for resources that are being released", "pipelined", "pkg/scheduler/testdata/preempt.txt"},
+		[3]string{"Pipelined: waits for resources that are being released", "pipelined",
+			"pkg/scheduler/testdata/preempt.txt"},
 		[3]string{"Binding and Bound", "admitted and launching", "internal/broker/session/story_test.go TestStories"},
 		[3]string{"Releasing", "releasing", "internal/broker/attempt/story_test.go TestStories"},
-		[3]string{"Running, Failed, Succeeded, Unknown", "running, failed, succeeded, lost", "internal/broker/attempt/story_test.go TestStories"},
+		[3]string{"Running, Failed, Succeeded, Unknown", "running, failed, succeeded, lost",
+			"internal/broker/attempt/story_test.go TestStories"},
 	)(ctx, data)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-const wcssiNote = "The paper's prices (Alibaba Cloud, g6, October to December 2019, three zones) are not public. Here: the spot " +
-	"markets of Amazon EC2 of 2016, with all their types."
+const wcssiNote = "The paper's prices (Alibaba Cloud, g6, October to December 2019, three zones) are not public. " +
+	"Here: the spot markets of Amazon EC2 of 2016, with all their types."
 
 // marketsOf reads the public spot prices that replace the paper's.
 func marketsOf(data string) ([]*market.Market, error) {
@@ -95,7 +95,8 @@ func priceByDeadline(ctx context.Context, data string) (Item, error) {
 		}
 		item.Rows = append(item.Rows, row)
 	}
-	panel := chart.Panel{Title: item.Title, X: chart.Axis{Label: "deadline / work"}, Y: chart.Axis{Label: "× on demand"}}
+	panel := chart.Panel{Title: item.Title, X: chart.Axis{Label: "deadline / work"},
+		Y: chart.Axis{Label: "× on demand"}}
 	for _, name := range []string{backtest.Clairvoyant, backtest.Markov, backtest.AIB} {
 		panel.Series = append(panel.Series, chart.Series{Name: name, Points: lines[name]})
 	}
@@ -134,8 +135,9 @@ func relativeCosts(ctx context.Context, data string) (Item, error) {
 			{"workflow": "all, mean", backtest.BFRC: 0.117, "toAIB": 0.942},
 			{"workflow": "all, least and most", backtest.BFRC: "0.101 to 0.198", "toAIB": "0.768 to 1.042"},
 		},
-		Note: wcssiNote + " Each cell is the mean of 30 random starts in each of the zones. `bfrc` is the paper's method, " +
-			"`markov` this project's, `clairvoyant` the lower bound with all prices known. `toAIB` is that of `bfrc`.",
+		Note: wcssiNote + " Each cell is the mean of 30 random starts in each of the zones. `bfrc` is the paper's " +
+			"method, `markov` this project's, `clairvoyant` the lower bound with all prices known. `toAIB` is " +
+			"that of `bfrc`.",
 	}
 	for _, name := range paperWorkflows() {
 		r, err := workflowOf(ctx, data, name)
@@ -146,7 +148,8 @@ func relativeCosts(ctx context.Context, data string) (Item, error) {
 			Y: chart.Axis{Label: "× on demand"}}
 		lines := map[string][]chart.Point{}
 		for i, group := range r.Deadlines {
-			row := Row{"workflow": name, "deadline": deadlinesOfPaper()[i], "toAIB": group.Policies[backtest.BFRC].ToAIB}
+			row := Row{"workflow": name, "deadline": deadlinesOfPaper()[i],
+				"toAIB": group.Policies[backtest.BFRC].ToAIB}
 			for _, p := range names {
 				row[p] = group.Policies[p].ToOnDemand
 				lines[p] = append(lines[p], chart.Point{X: deadlinesOfPaper()[i], Y: group.Policies[p].ToOnDemand})

@@ -69,7 +69,8 @@ func (*DAGs) Settle(_ context.Context, bucket, key string, spec *dag.Job) error 
 	return dagbucket.ResolvePaths("s3://"+bucket, key, spec)
 }
 
-// Accepted removes the error file of a job file that has become a job. In S3, removing a missing object is not an error.
+// Accepted removes the error file of a job file that has become a job. In S3, removing a missing object is not an
+// error.
 func (d *DAGs) Accepted(ctx context.Context, o events.ObjectCreated) {
 	if o.Bucket != d.Bucket {
 		return

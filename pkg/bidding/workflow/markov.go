@@ -9,9 +9,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// markovMethod is our own method. It takes the time of each task from BFRC's schedule, which uses the slack of the whole
-// workflow. In every hour a task uses the type with the lowest expected cost to its end, by the recursion over each
-// type's chain, or waits.
+// markovMethod is our own method. It takes the time of each task from BFRC's schedule, which uses the slack of the
+// whole workflow. In every hour a task uses the type with the lowest expected cost to its end, by the recursion over
+// each type's chain, or waits.
 type markovMethod struct {
 	w        *Workflow
 	schedule *bfrcMethod

@@ -1,7 +1,7 @@
 // Package energy measures how full and how level machines are: the energy of an assignment is the sum over machines and
-// features of the squared level of the feature, relative to the machine's capacity, times its weight. Features are means
-// of stretches of the demand curves. An instance that goes where it raises the energy least keeps the machines level in
-// the scarce resources, so that few machines hold all instances.
+// features of the squared level of the feature, relative to the machine's capacity, times its weight. Features are
+// means of stretches of the demand curves. An instance that goes where it raises the energy least keeps the machines
+// level in the scarce resources, so that few machines hold all instances.
 package energy
 
 import (
