@@ -93,7 +93,7 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		breaks.Fleeting: 8, breaks.Crowding: 12, breaks.Overcommitted: 80, breaks.Circling: 10, breaks.Impatient: 150,
 		breaks.Nameless: 6, breaks.Nightless: 10, breaks.Mingling: 8, breaks.Spendthrift: 6, breaks.Hoarding: 6,
 		breaks.Abandoned: 12, breaks.Boastful: 12, breaks.Versionless: 16, breaks.Roomless: 50,
-		breaks.Tireless: 6, breaks.Hopeful: 12, breaks.Content: 12, breaks.Rushing: 6,
+		breaks.Tireless: 6, breaks.Hopeful: 40, breaks.Content: 12, breaks.Rushing: 6,
 		breaks.Boasting: 12, breaks.Clinging: 12,
 		breaks.Unhired: 12, breaks.Haunted: 12, breaks.Communal: 12,
 		breaks.Shredding: 12, breaks.Littering: 2, breaks.Chatty: 12,
