@@ -18,8 +18,8 @@ func choices(context.Context, string) (Item, error) {
 		Columns: []string{"cloud", "types", "regions", "zones", "fourCPUsInUS"},
 		PaperRows: []Row{{"cloud": "the three largest together", "types": "hundreds", "regions": "dozens",
 			"fourCPUsInUS": "at least 90"}},
-		Note: "From the catalogue of this program (July 2026). The paper's table is a picture. `fourCPUsInUS` are the " +
-			"pairs of a region in the United States and a type with 4 vCPUs of a compute-optimised family (AWS " +
+		Note: "From the catalogue of this program (July 2026). The paper's table is a picture. `fourCPUsInUS` are " +
+			"the pairs of a region in the United States and a type with 4 vCPUs of a compute-optimised family (AWS " +
 			"c, Azure F, Google c, h).",
 	}
 	c, err := catalog.Default()
