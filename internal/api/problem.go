@@ -65,7 +65,7 @@ func (a *API) toProblem(ctx context.Context, err error) error {
 	case errors.Is(err, record.ErrVisit):
 		return problem(http.StatusConflict, err.Error())
 	case errors.Is(err, record.ErrFinished), errors.Is(err, record.ErrPoolBusy), errors.Is(err, record.ErrUnfinished),
-		errors.Is(err, record.ErrRuns), errors.Is(err, record.ErrNoFailure):
+		errors.Is(err, record.ErrNoFailure):
 		return problem(http.StatusConflict, err.Error())
 	case errors.Is(err, record.ErrGone):
 		return problem(http.StatusGone, "the attempt has ended")

@@ -86,8 +86,8 @@ func eachRecord(ctx context.Context, s store.Store, partition, prefix string, do
 	}
 }
 
-// Remove removes a finished job with its records, logs and outputs. It fails with ErrNotFound or ErrRuns. Its data is
-// removed by the next reconciles.
+// Remove removes a finished job with its records, logs and outputs. It fails with ErrNotFound or ErrUnfinished. The
+// next reconciles remove its data.
 func (b *Users) Remove(ctx context.Context, id string) error {
 	return b.txns.Transact(ctx, FnAPI, "remove/"+id, false, func(u *txn.Unit) error {
 		job, err := view.LoadJob(u, id)
@@ -95,7 +95,7 @@ func (b *Users) Remove(ctx context.Context, id string) error {
 			return err
 		}
 		if !job.State.Finished() {
-			return fmt.Errorf("job %s %w", id, record.ErrRuns)
+			return fmt.Errorf("job %s %w: cancel it first", id, record.ErrUnfinished)
 		}
 		return remove(u, b.ports.Store, job)
 	})

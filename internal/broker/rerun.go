@@ -47,7 +47,8 @@ func (b *Users) Rerun(ctx context.Context, id, token string, failed bool) (recor
 // succeeded returns the tasks of a finished job that need not run again. Tasks of a gang run again together.
 func succeeded(u *txn.Unit, job record.Job, spec *dag.Job) ([]record.Task, error) {
 	if !job.State.Finished() {
-		return nil, fmt.Errorf("job %s %w", job.ID, record.ErrUnfinished)
+		return nil, fmt.Errorf("job %s %w: only a finished job can be rerun in part", job.ID,
+			record.ErrUnfinished)
 	}
 	tasks, _, err := attempt.TasksNow(u, job.ID)
 	if err != nil {

@@ -145,7 +145,7 @@ func (b *fakeBroker) Remove(_ context.Context, id string) error {
 	case err != nil:
 		return err
 	case !d.State.Finished():
-		return record.ErrRuns
+		return fmt.Errorf("%w: cancel it first", record.ErrUnfinished)
 	}
 	b.jobs = slices.DeleteFunc(b.jobs, func(d *apitypes.JobDetail) bool { return d.ID == id })
 	return nil

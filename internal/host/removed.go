@@ -56,16 +56,15 @@ func (g *stateGuard) look() error {
 }
 
 // replacing calls a function that may replace the files, and then remembers them as they are.
-func (g *stateGuard) replacing(f func() error) error {
+func (g *stateGuard) replacing(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	err := f()
+	f()
 	for i, path := range g.paths {
-		if is, serr := os.Stat(path); serr == nil {
+		if is, err := os.Stat(path); err == nil {
 			g.were[i] = is
 		}
 	}
-	return err
 }
 
 // watch returns when the state was removed, with ErrStateRemoved, or when ctx ends, with nil.

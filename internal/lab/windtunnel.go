@@ -105,6 +105,7 @@ func (a app) windtunnel(ctx context.Context, o *windtunnelOptions) error {
 		return err
 	}
 	var runs []WindtunnelResult
+	var results []*windtunnel.Result
 	for _, policy := range policies {
 		c.Policy = policy
 		if len(policies) > 1 || o.output.JSON() {
@@ -122,11 +123,12 @@ func (a app) windtunnel(ctx context.Context, o *windtunnelOptions) error {
 			return err
 		}
 		seconds := a.Now().Sub(began).Seconds()
+		results = append(results, r)
 		runs = append(runs, WindtunnelResult{Result: r, Seconds: seconds, Speed: r.Virtual / max(seconds, 1e-9)})
 	}
 	switch {
 	case o.output.Value == "svg":
-		return chart.SVG(a.Out, windtunnelPanels(runs)...)
+		return chart.SVG(a.Out, windtunnel.Panels(results)...)
 	case !o.output.JSON():
 		return a.printWindtunnel(runs)
 	case len(runs) == 1:
@@ -215,26 +217,4 @@ func phaseRow(t *text.Table, r WindtunnelResult, class string, p windtunnel.Phas
 		fmt.Sprintf("%.3fs", p.DelaySeconds),
 		fmt.Sprintf("%.2fs", p.DelayP99), fmt.Sprintf("%.3f", p.Quality), text.Thousands(p.Conflicts), expected,
 		fmt.Sprintf("%.0f%%", p.Used*100), text.Thousands(p.Waiting))
-}
-
-// windtunnelPanels draws delay, quality and conflicts over time.
-func windtunnelPanels(runs []WindtunnelResult) []chart.Panel {
-	seconds := chart.Axis{Label: "virtual time (s)"}
-	panels := []chart.Panel{
-		{Title: "Scheduling delay", X: seconds, Y: chart.Axis{Label: "mean (s)", Log: true}},
-		{Title: "Quality of the slots taken", X: seconds, Y: chart.Axis{Label: "mean score"}},
-		{Title: "Conflicts", X: seconds, Y: chart.Axis{Label: "per second"}},
-	}
-	for _, r := range runs {
-		var points [3][]chart.Point
-		for _, p := range r.Series {
-			for i, y := range []float64{p.Delay, p.Quality, float64(p.Conflicts)} {
-				points[i] = append(points[i], chart.Point{X: p.At, Y: y})
-			}
-		}
-		for i := range panels {
-			panels[i].Series = append(panels[i].Series, chart.Series{Name: string(r.Policy), Points: points[i]})
-		}
-	}
-	return panels
 }

@@ -52,7 +52,7 @@ func (u *users) remove(j *userJob) {
 	u.w.network.call("remove "+id, true, func(ctx context.Context, b *broker.Broker) error {
 		return b.Users.Remove(ctx, id)
 	}, func(err error) {
-		if errors.Is(err, record.ErrRuns) {
+		if errors.Is(err, record.ErrUnfinished) {
 			u.w.Count("removal of a running job refused")
 		}
 		if err != nil && !errors.Is(err, record.ErrNotFound) {

@@ -42,13 +42,10 @@ var ErrNotFound = errors.New("not found")
 // ErrFinished means that a job has already finished.
 var ErrFinished = errors.New("the job has finished")
 
-// ErrRuns means that a job has not finished, so that it cannot be removed.
-var ErrRuns = errors.New("has not finished: cancel it first")
-
-// ErrUnfinished means that a job has not finished: only a finished one can be rerun in part. ErrNoFailure means that
+// ErrUnfinished means that a job has not finished: it cannot be removed or rerun in part. ErrNoFailure means that
 // none of its tasks has to run again.
 var (
-	ErrUnfinished = errors.New("has not finished: only a finished job can be rerun in part")
+	ErrUnfinished = errors.New("has not finished")
 	ErrNoFailure  = errors.New("has no task that failed or never ran")
 )
 

@@ -131,7 +131,7 @@ func (h *usageSum) add(queue string, held record.Holding) {
 		if !at.Before(end) {
 			break
 		}
-		share := float64(earlier(end, at.Add(h.step)).Sub(later(begin, at))) / float64(h.step)
+		share := float64(held.Within(at, at.Add(h.step))) / float64(h.step)
 		q.Running[i] += share * held.Tasks
 		q.VCPUs[i] += share * held.VCPU
 	}

@@ -24,8 +24,8 @@ import (
 // Then Restore ends the machines that still run on this computer for the folder that was copied: their tasks continue
 // from the backup. No broker may run on either folder.
 func Restore(ctx context.Context, from, state string) (r Report, err error) {
-	if _, runs, err := running.Find(state); err != nil || runs {
-		return r, errors.Join(err, fmt.Errorf("%w: %s", ErrRuns, state))
+	if err := free(state); err != nil {
+		return r, err
 	}
 	inside, err := os.ReadDir(state)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -46,7 +46,12 @@ func Restore(ctx context.Context, from, state string) (r Report, err error) {
 	if err != nil {
 		return r, err
 	}
-	unpack := &unpacking{dir: part, sums: map[string]string{}, check: func(m Manifest) error { return free(m.State) }}
+	unpack := &unpacking{dir: part, sums: map[string]string{}, check: func(m Manifest) error {
+		if err := free(m.State); err != nil {
+			return fmt.Errorf("%w, from which the backup is", err)
+		}
+		return nil
+	}}
 	if err = unpack.all(ctx, f); err == nil {
 		r = unpack.report
 		r.Ended, err = endMachines(ctx, r.Manifest)
@@ -62,10 +67,11 @@ func Restore(ctx context.Context, from, state string) (r Report, err error) {
 
 // free fails with ErrRuns if a broker runs on a folder of this computer.
 func free(state string) error {
-	if _, runs, err := running.Find(state); err != nil || runs {
-		return errors.Join(err, fmt.Errorf("%w: %s, from which the backup is", ErrRuns, state))
+	_, runs, err := running.Find(state)
+	if err == nil && runs {
+		err = fmt.Errorf("%w: %s", ErrRuns, state)
 	}
-	return nil
+	return err
 }
 
 // unpacking is a backup that is being unpacked into a folder.

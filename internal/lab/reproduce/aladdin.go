@@ -1,6 +1,7 @@
 package reproduce
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -13,7 +14,7 @@ const aladdinNote = "The paper's trace of Alibaba is not public. The setting is 
 	"of the containers with priority."
 
 // comparison places the paper's setting with each method.
-func comparison(ctx context.Context, _ string) (Item, error) {
+func comparison(ctx context.Context, _ *source) (Item, error) {
 	item := Item{
 		Title: "machines and violated constraints by scheduler, on clusters of 10,000 and of 6,500 machines",
 		Columns: []string{"scheduler", "cluster", "placed", "violations", "violationsPercent", "machines",
@@ -44,17 +45,17 @@ func comparison(ctx context.Context, _ string) (Item, error) {
 		least := 0
 		for _, s := range []struct {
 			name  string
-			solve func(*placement.Problem) (placement.Assignment, error)
+			solve method
 		}{
-			{"aladdin", flow}, {"firmament", of(baseline.Firmament)}, {"first-fit", of(baseline.FirstFit)},
-			{"best-fit", of(baseline.BestFit)},
-			{"medea", of(func(p *placement.Problem) placement.Assignment {
+			{"aladdin", flow}, {"firmament", infallible(baseline.Firmament)},
+			{"first-fit", infallible(baseline.FirstFit)}, {"best-fit", infallible(baseline.BestFit)},
+			{"medea", infallible(func(p *placement.Problem) placement.Assignment {
 				return baseline.Medea(p, baseline.MedeaRule, baseline.MedeaMachine)
 			})},
 		} {
 			at, err := s.solve(p)
 			if err != nil || ctx.Err() != nil {
-				return item, errorsOf(err, ctx.Err())
+				return item, cmp.Or(err, ctx.Err())
 			}
 			report, err := placement.Verify(p, at)
 			if err != nil {
@@ -74,21 +75,16 @@ func comparison(ctx context.Context, _ string) (Item, error) {
 	return item, nil
 }
 
-func of(solve func(*placement.Problem) placement.Assignment) func(*placement.Problem) (placement.Assignment, error) {
+// method places the instances of a problem.
+type method func(*placement.Problem) (placement.Assignment, error)
+
+// infallible makes a method that cannot fail one that returns no error.
+func infallible(solve func(*placement.Problem) placement.Assignment) method {
 	return func(p *placement.Problem) (placement.Assignment, error) { return solve(p), nil }
 }
 
-func errorsOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // networkSize is the number of edges of the flow network, with and without aggregated vertices.
-func networkSize(_ context.Context, _ string) (Item, error) {
+func networkSize(_ context.Context, _ *source) (Item, error) {
 	s := placement.PaperSetting()
 	p, err := placement.Generate(s)
 	if err != nil {

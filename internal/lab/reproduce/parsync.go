@@ -1,11 +1,11 @@
 package reproduce
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/base/chart"
 	"github.com/tradewind-broker/tradewind/internal/lab/windtunnel"
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 )
@@ -28,7 +28,7 @@ const tunnelNote = "The wind tunnel is simulated in virtual time. The paper give
 	"the mean score of the slots taken, relative to the best slots of the cluster, as many as are in use."
 
 // policies is the comparison of the policies over five phases of load.
-func policies(ctx context.Context, _ string) (Item, error) {
+func policies(ctx context.Context, _ *source) (Item, error) {
 	item := Item{
 		Title:   "delay and quality of each policy at 50, 80, 95, 80 and 50 % load",
 		Columns: []string{"policy", "delay", "quality", "phases"},
@@ -40,56 +40,35 @@ func policies(ctx context.Context, _ string) (Item, error) {
 		},
 		Note: tunnelNote + " `parsync` is the adaptive policy.",
 	}
-	var panels []chart.Panel
+	var runs []*windtunnel.Result
 	for _, policy := range []parsync.Policy{parsync.LatencyFirst, parsync.Adaptive, parsync.QualityFirst,
 		parsync.StateSync} {
 		r, err := windtunnel.Run(ctx, tunnel([][]float64{{0.5, 0.8, 0.95, 0.8, 0.5}}, policy))
 		if err != nil {
 			return item, err
 		}
-		delay, quality := means(r.Phases)
-		phases := ""
-		for _, p := range r.Phases {
-			phases += fmt.Sprintf("%.2f s/%.3f ", p.DelaySeconds, p.Quality/p.Ideal)
-		}
-		item.Rows = append(item.Rows, Row{"policy": string(policy), "delay": delay, "quality": quality,
-			"phases": phases})
-		panels = add(panels, string(policy), r.Series)
+		item.Rows = append(item.Rows, means(r.Phases, Row{"policy": string(policy)}))
+		runs = append(runs, r)
 	}
-	item.Panels = panels
+	item.Panels = windtunnel.Panels(runs)[:2] // delay and quality
 	return item, nil
 }
 
-// means is the delay and the relative quality of all tasks.
-func means(phases []windtunnel.Phase) (delay, quality float64) {
-	tasks := 0.0
+// means adds the delay and the quality of all tasks, and of each phase, to a row. The quality is relative to the ideal
+// if the phases have it.
+func means(phases []windtunnel.Phase, row Row) Row {
+	tasks, delay, quality, text := 0.0, 0.0, 0.0, ""
 	for _, p := range phases {
-		n := float64(p.Tasks)
-		tasks, delay, quality = tasks+n, delay+n*p.DelaySeconds, quality+n*p.Quality/p.Ideal
+		n, q := float64(p.Tasks), p.Quality/cmp.Or(p.Ideal, 1)
+		tasks, delay, quality = tasks+n, delay+n*p.DelaySeconds, quality+n*q
+		text += fmt.Sprintf("%.2f s/%.3f ", p.DelaySeconds, q)
 	}
-	return delay / max(tasks, 1), quality / max(tasks, 1)
-}
-
-func add(panels []chart.Panel, name string, series []windtunnel.Point) []chart.Panel {
-	if panels == nil {
-		seconds := chart.Axis{Label: "virtual time (s)"}
-		panels = []chart.Panel{
-			{Title: "Scheduling delay", X: seconds, Y: chart.Axis{Label: "mean (s)", Log: true}},
-			{Title: "Quality of the slots taken", X: seconds, Y: chart.Axis{Label: "mean score"}},
-		}
-	}
-	var delay, quality []chart.Point
-	for _, p := range series {
-		delay, quality = append(delay, chart.Point{X: p.At, Y: p.Delay}), append(quality, chart.Point{X: p.At,
-			Y: p.Quality})
-	}
-	panels[0].Series = append(panels[0].Series, chart.Series{Name: name, Points: delay})
-	panels[1].Series = append(panels[1].Series, chart.Series{Name: name, Points: quality})
-	return panels
+	row["delay"], row["quality"], row["phases"] = delay/max(tasks, 1), quality/max(tasks, 1), text
+	return row
 }
 
 // classes is the experiment with two classes of schedulers, of which one gets more load first.
-func classes(ctx context.Context, _ string) (Item, error) {
+func classes(ctx context.Context, _ *source) (Item, error) {
 	item := Item{
 		Title:   "two classes of schedulers: A at 2/3, all, all of its capacity, B at 2/3, 2/3, all",
 		Columns: []string{"policy", "class", "delay", "quality", "phases"},
@@ -108,15 +87,8 @@ func classes(ctx context.Context, _ string) (Item, error) {
 			return item, err
 		}
 		for i, phases := range r.Classes {
-			row := Row{"policy": string(policy), "class": string(rune('A' + i)), "phases": ""}
-			delay, quality, tasks, text := 0.0, 0.0, 0.0, ""
-			for _, p := range phases {
-				n := float64(p.Tasks)
-				tasks, delay, quality = tasks+n, delay+n*p.DelaySeconds, quality+n*p.Quality
-				text += fmt.Sprintf("%.2f s/%.3f ", p.DelaySeconds, p.Quality)
-			}
-			row["delay"], row["quality"], row["phases"] = delay/max(tasks, 1), quality/max(tasks, 1), text
-			item.Rows = append(item.Rows, row)
+			row := Row{"policy": string(policy), "class": string(rune('A' + i))}
+			item.Rows = append(item.Rows, means(phases, row))
 		}
 	}
 	item.Note += " In this table the quality is the mean score itself, because the classes share one cluster."

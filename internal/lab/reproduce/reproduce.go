@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -44,7 +43,7 @@ type Result struct {
 // figure computes one item.
 type figure struct {
 	id  string
-	run func(ctx context.Context, data string) (Item, error)
+	run func(ctx context.Context, s *source) (Item, error)
 }
 
 // paper is a paper with the items that are reproduced, in its order.
@@ -106,13 +105,14 @@ func Run(ctx context.Context, name, only, data string, tell func(id string)) (*R
 		return nil, fmt.Errorf("%w paper %q; the papers are %s", ErrUnknown, name, strings.Join(Papers(), ", "))
 	}
 	p := papers()[at]
+	s := newSource(data)
 	r := &Result{Paper: p.name, Title: p.title, Items: []Item{}, Missing: p.missing}
 	for _, f := range p.figures {
 		if only != "" && f.id != only {
 			continue
 		}
 		tell(f.id)
-		item, err := f.run(ctx, data)
+		item, err := f.run(ctx, s)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", p.name, f.id, err)
 		}
@@ -175,12 +175,4 @@ func (i *Item) page(b *strings.Builder) {
 		line("here", row)
 	}
 	fmt.Fprintf(b, "\n%s\n", i.Note)
-}
-
-// folder returns an error that names the missing data.
-func folder(path string) error {
-	if _, err := os.Stat(path); err != nil {
-		return fmt.Errorf("the public data is missing: %w", err)
-	}
-	return nil
 }

@@ -2,8 +2,6 @@ package reproduce
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/base/chart"
@@ -12,7 +10,7 @@ import (
 )
 
 // choices counts what the clouds sell.
-func choices(context.Context, string) (Item, error) {
+func choices(context.Context, *source) (Item, error) {
 	item := Item{
 		Title:   "machine types, regions and choices",
 		Columns: []string{"cloud", "types", "regions", "zones", "fourCPUsInUS"},
@@ -67,7 +65,7 @@ func computeOptimised(cloud, name string) bool {
 
 // preemptions counts the interruptions of 24 spot machines over 8 days, each of which waits for another machine in its
 // zone after an interruption.
-func preemptions(_ context.Context, data string) (Item, error) {
+func preemptions(_ context.Context, s *source) (Item, error) {
 	const machines, days = 24, 8
 	item := Item{
 		Title:   "interruptions of 24 spot machines in 8 days",
@@ -78,11 +76,11 @@ func preemptions(_ context.Context, data string) (Item, error) {
 			"to 24 machines: an interruption is a machine fewer than in the step before. `machinesUp` is the " +
 			"mean share of machines that run.",
 	}
-	dir := filepath.Join(data, "spot-availability")
-	if err := folder(dir); err != nil {
+	dir, err := s.folder("spot-availability")
+	if err != nil {
 		return item, err
 	}
-	traces, err := market.ReadTraces(os.DirFS(dir))
+	traces, err := market.ReadTraces(dir)
 	if err != nil {
 		return item, err
 	}

@@ -7,8 +7,8 @@ import "context"
 
 const volcanoNote = "The article has no numbers. Stories are in `testdata/stories` or `testdata/*.txt` of the package."
 
-func volcanoTable(title string, rows ...[3]string) func(context.Context, string) (Item, error) {
-	return func(context.Context, string) (Item, error) {
+func volcanoTable(title string, rows ...[3]string) func(context.Context, *source) (Item, error) {
+	return func(context.Context, *source) (Item, error) {
 		item := Item{Title: title, Columns: []string{"article", "here", "test"}, Note: volcanoNote}
 		for _, r := range rows {
 			item.Rows = append(item.Rows, Row{"article": r[0], "here": r[1], "test": r[2]})
@@ -17,7 +17,7 @@ func volcanoTable(title string, rows ...[3]string) func(context.Context, string)
 	}
 }
 
-func scenarios(ctx context.Context, data string) (Item, error) {
+func scenarios(ctx context.Context, s *source) (Item, error) {
 	return volcanoTable("scenarios of the article",
 		[3]string{"gang scheduling", "plugin gang; gangs of roles in the broker", "pkg/scheduler/testdata/gang.txt"},
 		[3]string{"fair share of jobs", "plugin drf", "pkg/scheduler/testdata/fairness.txt"},
@@ -32,10 +32,10 @@ func scenarios(ctx context.Context, data string) (Item, error) {
 			"pkg/scheduler/testdata/preempt.txt"},
 		[3]string{"reservation and backfill", "action backfill, reservations of nodes",
 			"pkg/scheduler/order_test.go TestNodeIsReservedForOneJob"},
-	)(ctx, data)
+	)(ctx, s)
 }
 
-func actions(ctx context.Context, data string) (Item, error) {
+func actions(ctx context.Context, s *source) (Item, error) {
 	return volcanoTable("actions and plugins of the article",
 		[3]string{"enqueue, allocate, preempt, backfill", "actions of a session, in the order of the policy",
 			"pkg/scheduler/testdata/policy.txt"},
@@ -46,10 +46,10 @@ func actions(ctx context.Context, data string) (Item, error) {
 		[3]string{"a cache with snapshots, one session and one thread", "a snapshot for each session; several " +
 			"sessions commit by conditional write",
 			"pkg/scheduler/fault_test.go TestOpenValidatesSnapshot"},
-	)(ctx, data)
+	)(ctx, s)
 }
 
-func states(ctx context.Context, data string) (Item, error) {
+func states(ctx context.Context, s *source) (Item, error) {
 	return volcanoTable("states of the article",
 		[3]string{"Pending", "queued", "pkg/scheduler/testdata/waiting.txt"},
 		[3]string{"Allocated: rolled back if the job is not ready", "a statement that is committed or discarded",
@@ -60,5 +60,5 @@ func states(ctx context.Context, data string) (Item, error) {
 		[3]string{"Releasing", "releasing", "internal/broker/attempt/story_test.go TestStories"},
 		[3]string{"Running, Failed, Succeeded, Unknown", "running, failed, succeeded, lost",
 			"internal/broker/attempt/story_test.go TestStories"},
-	)(ctx, data)
+	)(ctx, s)
 }

@@ -4,37 +4,25 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
+	"maps"
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/internal/base/chart"
 	"github.com/tradewind-broker/tradewind/internal/lab/backtest"
-	"github.com/tradewind-broker/tradewind/pkg/dag/read"
-	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
 const wcssiNote = "The paper's prices (Alibaba Cloud, g6, October to December 2019, three zones) are not public. " +
 	"Here: the spot markets of Amazon EC2 of 2016, with all their types."
 
-// marketsOf reads the public spot prices that replace the paper's.
-func marketsOf(data string) ([]*market.Market, error) {
-	dir := filepath.Join(data, "spot-prices", "aws-2016")
-	if err := folder(dir); err != nil {
-		return nil, err
-	}
-	return market.ReadMarkets(os.DirFS(dir))
-}
-
 // relativePrices is the mean spot price of each type relative to its on-demand price.
-func relativePrices(_ context.Context, data string) (Item, error) {
+func relativePrices(_ context.Context, s *source) (Item, error) {
 	item := Item{
 		Title:     "mean spot price by machine type, relative to on demand",
 		Columns:   []string{"type", "onDemandUSD", "relative", "zones"},
 		PaperRows: []Row{{"type": "g6, large to 3xlarge", "relative": "0.1 to 0.2, rising with the size"}},
 		Note:      wcssiNote,
 	}
-	all, err := marketsOf(data)
+	all, err := s.markets()
 	if err != nil {
 		return item, err
 	}
@@ -58,26 +46,26 @@ func relativePrices(_ context.Context, data string) (Item, error) {
 		sums[m.Type].relative += mean / m.OnDemandUSD
 		sums[m.Type].zones++
 	}
-	for name, s := range sums {
-		item.Rows = append(item.Rows, Row{"type": name, "onDemandUSD": s.usd, "relative": s.relative / float64(s.zones),
-			"zones": s.zones})
-	}
-	slices.SortFunc(item.Rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(a["onDemandUSD"].(float64), b["onDemandUSD"].(float64)), //nolint:forcetypeassert // set above
-			cmp.Compare(a["type"].(string), b["type"].(string))) //nolint:forcetypeassert // set above
+	names := slices.SortedFunc(maps.Keys(sums), func(a, b string) int {
+		return cmp.Or(cmp.Compare(sums[a].usd, sums[b].usd), cmp.Compare(a, b))
 	})
+	for _, name := range names {
+		t := sums[name]
+		item.Rows = append(item.Rows, Row{"type": name, "onDemandUSD": t.usd, "relative": t.relative / float64(t.zones),
+			"zones": t.zones})
+	}
 	return item, nil
 }
 
 // priceByDeadline is the least cost of a task by the deadline, relative to on demand.
-func priceByDeadline(ctx context.Context, data string) (Item, error) {
+func priceByDeadline(ctx context.Context, s *source) (Item, error) {
 	item := Item{
 		Title:     "least cost of 24 hours of work by the deadline, relative to on demand",
 		Columns:   []string{"deadlineOverWork", "clairvoyant", "markov", "aib"},
 		PaperRows: []Row{{"deadlineOverWork": "1 to 3", "clairvoyant": "falls, most of it up to 1.5"}},
 		Note:      wcssiNote + " Every type and zone has the same weight.",
 	}
-	all, err := marketsOf(data)
+	all, err := s.markets()
 	if err != nil {
 		return item, err
 	}
@@ -112,21 +100,8 @@ func paperWorkflows() []string {
 // deadlinesOfPaper are multiples of the workflow's time, as in section 4.
 func deadlinesOfPaper() []float64 { return []float64{1.1, 1.3, 1.5, 2, 2.5, 3} }
 
-func workflowOf(ctx context.Context, data, name string) (*backtest.WorkflowReport, error) {
-	all, err := marketsOf(data)
-	if err != nil {
-		return nil, err
-	}
-	job, err := read.File(filepath.Join(data, "workflows", "dax", name+".xml.gz"))
-	if err != nil {
-		return nil, err
-	}
-	return backtest.Workflow(ctx, job, all, backtest.WorkflowOptions{
-		Deadlines: deadlinesOfPaper(), Repeats: 30, Seed: 1, Train: 0.5, Hours: 24})
-}
-
 // relativeCosts is the cost of each workflow under each policy by the deadline, relative to on demand.
-func relativeCosts(ctx context.Context, data string) (Item, error) {
+func relativeCosts(ctx context.Context, s *source) (Item, error) {
 	names := []string{backtest.AIB, backtest.BFRC, backtest.Markov, backtest.Clairvoyant}
 	item := Item{
 		Title:   "cost of workflows by the deadline, relative to on demand",
@@ -140,7 +115,7 @@ func relativeCosts(ctx context.Context, data string) (Item, error) {
 			"that of `bfrc`.",
 	}
 	for _, name := range paperWorkflows() {
-		r, err := workflowOf(ctx, data, name)
+		r, err := s.workflow(ctx, name)
 		if err != nil {
 			return item, err
 		}
@@ -165,7 +140,7 @@ func relativeCosts(ctx context.Context, data string) (Item, error) {
 }
 
 // beatsAIB is the share of the runs in which a method costs less than AIB, and by how much it costs more in the others.
-func beatsAIB(ctx context.Context, data string) (Item, error) {
+func beatsAIB(ctx context.Context, s *source) (Item, error) {
 	item := Item{
 		Title:   "share of runs that cost less than with AIB, and mean ratio of the others",
 		Columns: []string{"workflow", "policy", "share", "ratioOfOthers"},
@@ -177,7 +152,7 @@ func beatsAIB(ctx context.Context, data string) (Item, error) {
 		Note: wcssiNote,
 	}
 	for _, name := range paperWorkflows() {
-		r, err := workflowOf(ctx, data, name)
+		r, err := s.workflow(ctx, name)
 		if err != nil {
 			return item, err
 		}
