@@ -16,16 +16,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
 // class is shared by all tasks that request the same resources.
 type class struct {
 	matches []*match
 	reason  string // why there are no matches
-	// options and candidates are those of the last task of the class. Tasks share them, so they must not be changed.
-	options    []option
-	candidates []optimizer.Candidate
+	// reserved reports whether a match uses reserved capacity.
+	reserved bool
+	last     *listing // of the last task of the class
 }
 
 // match is an offer on a market that suits a class.
@@ -134,6 +133,7 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 		}
 	}
 	c := &class{matches: b.undominated(f.matches, len(t.Time.On) > 0, byZone)}
+	c.reserved = slices.ContainsFunc(c.matches, func(m *match) bool { return m.reserved != nil })
 	if len(c.matches) == 0 {
 		if why := b.withoutAgent(); why != "" {
 			reasons = append(reasons, why)

@@ -223,6 +223,7 @@ type builder struct {
 	in      planinput.Input
 	model   *optimizer.Model
 	classes map[string]*class
+	lists   map[requirements]*listing
 	rows    []row
 	near    map[int]dag.Within // how close the machines must be, for tasks placed together with others
 	groups  []dag.PlacementGroup
@@ -242,6 +243,7 @@ type row struct {
 	task    int // of the job, -1 for an input
 	options []option
 	class   *class // nil if the task is finished or its machines are fixed
+	list    *listing
 }
 
 // option is the meaning of one candidate of a row.
@@ -282,8 +284,8 @@ func (p *Planner) prepare(in planinput.Input, own *reservations) (*builder, erro
 		return nil, err
 	}
 	b := &builder{
-		p: p, market: m, in: in, reserved: own, classes: map[string]*class{}, index: map[string]int{},
-		noAgent: map[catalog.Arch]bool{}, byTask: make([]int, len(in.Spec.Tasks)),
+		p: p, market: m, in: in, reserved: own, classes: map[string]*class{}, lists: map[requirements]*listing{},
+		index: map[string]int{}, noAgent: map[catalog.Arch]bool{}, byTask: make([]int, len(in.Spec.Tasks)),
 		model: &optimizer.Model{
 			Objective: optimizer.Cost, DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD,
 		},
@@ -357,25 +359,19 @@ func (b *builder) addTask(i int, gib float64) error {
 		b.message = b.in.Spec.ErrorAtResources(i, cl.reason, "").Error()
 		return nil
 	}
-	options := b.candidates(i, cl, gib)
+	l := b.list(i, cl, gib)
 	switch at := b.in.Spec.ErrorAt; {
-	case len(options) == 0 && b.countsCarbon():
+	case len(l.options) == 0 && b.countsCarbon():
 		b.message = at(i, -1, "", "no region that offers it has a grid whose carbon is known",
 			"allow other regions, or plan without counting carbon").Error()
 		return nil
-	case len(options) == 0:
+	case len(l.options) == 0:
 		b.message = at(i, -1, "",
 			"spot machines are interrupted too often for the task to finish, and on-demand is not allowed",
 			"keep checkpoints, or allow on-demand").Error()
 		return nil
 	}
-	if !slices.Equal(options, cl.options) { // identical tasks share one list
-		cl.options, cl.candidates = options, make([]optimizer.Candidate, len(options))
-		for k := range options {
-			cl.candidates[k] = options[k].Candidate
-		}
-	}
-	b.addRow(row{task: i, options: cl.options, class: cl}, id, cl.candidates...)
+	b.addRow(row{task: i, options: l.options, class: cl, list: l}, id, l.candidates...)
 	return nil
 }
 

@@ -92,6 +92,19 @@ func (b *builder) onDemandUSD(at []stay, hours float64) float64 {
 // onDemand is the cheapest way to run a row's task on demand, on any machine that suits it. If time counts, it must
 // not be slower than planned.
 func (b *builder) onDemand(r int, as stay, samePlace bool) stay {
+	known, query := b.rows[r].list.onDemand, onDemandQuery{as, samePlace}
+	if best, ok := known[query]; ok {
+		return best
+	}
+	best := b.findOnDemand(r, as, samePlace)
+	if known != nil {
+		known[query] = best
+	}
+	return best
+}
+
+// findOnDemand is onDemand without the results that are known.
+func (b *builder) findOnDemand(r int, as stay, samePlace bool) stay {
 	i, best := b.rows[r].task, stay{usd: math.Inf(1)}
 	nodes := float64(max(b.in.Spec.Tasks[i].Nodes, 1))
 	for _, m := range b.rows[r].class.matches {

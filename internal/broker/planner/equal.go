@@ -1,0 +1,79 @@
+package planner
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer"
+)
+
+// requirements are everything about a task that its options depend on. Tasks with equal requirements have equal
+// options.
+type requirements struct {
+	class           *class
+	usual           time.Duration
+	on              string // the estimates by machine, as JSON; the class has only their names
+	speed           float64
+	nodes           int
+	checkpointHours float64
+	output          dag.GiB
+	moved           float64 // GiB to and from the tasks that it depends on or that depend on it
+}
+
+// listing is the list of options of a task, or of all tasks with equal requirements. They share it, so it must not be
+// changed.
+type listing struct {
+	options    []option
+	candidates []optimizer.Candidate
+	onDemand   map[onDemandQuery]stay // results of builder.onDemand; nil if they depend on more than that
+}
+
+// onDemandQuery has the arguments of builder.onDemand besides the task.
+type onDemandQuery struct {
+	as        stay
+	samePlace bool
+}
+
+// requirementsOf returns the requirements of a task, and false if its options depend on more: on what it has already
+// run, on the places of other tasks, or on reserved capacity that is given to tasks one by one.
+func (b *builder) requirementsOf(i int, c *class, gib float64) (requirements, bool) {
+	if b.in.Tasks[i] != nil || b.near[i] != "" || b.spread[i] || len(b.in.Stood) > 0 || c.reserved {
+		return requirements{}, false
+	}
+	t := &b.in.Spec.Tasks[i]
+	d := requirements{
+		class: c, usual: t.Time.Default, speed: t.Time.Speed, nodes: t.Nodes, checkpointHours: checkpointHours(t),
+		output: outputSize(t), moved: gib,
+	}
+	if len(t.Time.On) > 0 {
+		on, err := json.Marshal(t.Time.On)
+		if err != nil {
+			return requirements{}, false
+		}
+		d.on = string(on)
+	}
+	return d, true
+}
+
+// list returns the options of a task. Tasks with equal options share one list.
+func (b *builder) list(i int, c *class, gib float64) *listing {
+	d, shared := b.requirementsOf(i, c, gib)
+	if l := b.lists[d]; shared && l != nil {
+		return l
+	}
+	options := b.candidates(i, c, gib)
+	if c.last == nil || !slices.Equal(options, c.last.options) {
+		c.last = &listing{options: options, candidates: make([]optimizer.Candidate, len(options))}
+		for k := range options {
+			c.last.candidates[k] = options[k].Candidate
+		}
+	}
+	if !shared {
+		return c.last
+	}
+	l := &listing{options: c.last.options, candidates: c.last.candidates, onDemand: map[onDemandQuery]stay{}}
+	b.lists[d] = l
+	return l
+}
