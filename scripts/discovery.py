@@ -49,6 +49,7 @@ METHODS = {
     "iam.v1": [
         "projects.serviceAccounts.get", "projects.serviceAccounts.create", "projects.serviceAccounts.delete",
         "projects.serviceAccounts.getIamPolicy", "projects.serviceAccounts.setIamPolicy",
+        "projects.serviceAccounts.testIamPermissions",
         "projects.roles.get", "projects.roles.create", "projects.roles.patch", "projects.roles.delete",
         "projects.roles.undelete",
         "projects.locations.workloadIdentityPools.get", "projects.locations.workloadIdentityPools.create",

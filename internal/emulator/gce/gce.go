@@ -298,6 +298,7 @@ var handlers = map[string]func(*Cloud, *call) (any, *Fault){
 	"iam.projects.serviceAccounts.delete":              (*Cloud).deleteAccount,
 	"iam.projects.serviceAccounts.getIamPolicy":        (*Cloud).getPolicy,
 	"iam.projects.serviceAccounts.setIamPolicy":        (*Cloud).setPolicy,
+	"iam.projects.serviceAccounts.testIamPermissions":  (*Cloud).granted,
 	"iam.projects.roles.get":                           (*Cloud).getRole,
 	"iam.projects.roles.create":                        (*Cloud).createRole,
 	"iam.projects.roles.patch":                         (*Cloud).patchRole,

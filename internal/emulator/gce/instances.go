@@ -3,6 +3,7 @@ package gce
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"regexp"
@@ -52,7 +53,7 @@ func (c *Cloud) checkProperties(zone string, p *compute.InstanceProperties) *Fau
 		return invalid("Invalid value for field 'resource.instanceProperties.machineType': '%s'. "+
 			"Machine type with name '%s' does not exist in zone '%s'.", p.MachineType, p.MachineType, zone)
 	}
-	if f := checkTexts(p); f != nil {
+	if f := cmp.Or(checkTexts(p), c.accountFault(p)); f != nil {
 		return f
 	}
 	boot := slices.IndexFunc(p.Disks, func(d *compute.AttachedDisk) bool { return d.Boot })
@@ -117,6 +118,15 @@ func checkScheduling(p *compute.InstanceProperties, t machineType) *Fault {
 		return invalid("[%s, nvidia] features are not compatible for creating instance.", p.MachineType)
 	}
 	return nil
+}
+
+// accountFault refuses machines with a service account that the caller may not use.
+func (c *Cloud) accountFault(p *compute.InstanceProperties) *Fault {
+	if !c.weather.denied["iam.serviceAccounts.actAs"] || len(p.ServiceAccounts) == 0 {
+		return nil
+	}
+	return &Fault{Code: http.StatusBadRequest, Reason: "SERVICE_ACCOUNT_ACCESS_DENIED",
+		Message: fmt.Sprintf("The user does not have access to service account '%s'.", p.ServiceAccounts[0].Email)}
 }
 
 func (c *Cloud) bulkInsert(r *call) (any, *Fault) {

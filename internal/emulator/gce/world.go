@@ -375,6 +375,11 @@ func (c *Cloud) testPermissions(r *call) (any, *Fault) {
 		return nil, &Fault{Code: http.StatusForbidden, Reason: "forbidden", Status: "PERMISSION_DENIED",
 			Message: "The caller does not have permission"}
 	}
+	return c.granted(r)
+}
+
+// granted returns those of the permissions in a request that were not revoked.
+func (c *Cloud) granted(r *call) (any, *Fault) {
 	var in crm.TestIamPermissionsRequest
 	if err := json.Unmarshal(r.body, &in); err != nil {
 		return nil, invalid("%v", err)

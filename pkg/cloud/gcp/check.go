@@ -11,6 +11,7 @@ import (
 	crm "google.golang.org/api/cloudresourcemanager/v3"
 	compute "google.golang.org/api/compute/v1"
 	"google.golang.org/api/googleapi"
+	"google.golang.org/api/iam/v1"
 	"google.golang.org/api/oauth2/v2"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -75,6 +76,8 @@ func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
 			What: "machines have no service account, so they cannot prove their identity",
 			Mend: "gcloud iam service-accounts create tradewind-machines --project " + c.cfg.Project,
 		})
+	} else {
+		r.Missing = append(r.Missing, c.lacksActAs(ctx, r.Identity)...)
 	}
 	return r, ctx.Err()
 }
@@ -144,15 +147,19 @@ func (c *Cloud) Unknown(what string, err error) driver.Lack {
 const RoleName = "tradewind"
 
 func (c *Cloud) grantCommand(identity string) string {
-	member := "MEMBER"
+	return fmt.Sprintf("gcloud projects add-iam-policy-binding %s --member %s --role roles/compute.instanceAdmin.v1",
+		c.cfg.Project, member(identity))
+}
+
+// member is a caller as IAM policies name it.
+func member(identity string) string {
 	switch {
 	case strings.HasSuffix(identity, ".gserviceaccount.com"):
-		member = "serviceAccount:" + identity
+		return "serviceAccount:" + identity
 	case identity != "":
-		member = "user:" + identity
+		return "user:" + identity
 	}
-	return fmt.Sprintf("gcloud projects add-iam-policy-binding %s --member %s --role roles/compute.instanceAdmin.v1",
-		c.cfg.Project, member)
+	return "MEMBER"
 }
 
 // gcloudProjects are the projects of gcloud itself, to which calls with a user's credentials are charged without a
@@ -201,6 +208,34 @@ func (c *Cloud) lacksRights(ctx context.Context, identity string) []driver.Lack 
 	return []driver.Lack{{
 		What: fmt.Sprintf("%s lacks %s in project %s", who, strings.Join(missing, ", "), c.cfg.Project),
 		Mend: c.grantCommand(identity), Fatal: true,
+	}}
+}
+
+// lacksActAs reports whether the caller may start machines that use their service account (IAM documentation,
+// "Attach service accounts to resources": iam.serviceAccounts.actAs on the account). Google also answers that a
+// permission is not granted if the account does not exist.
+func (c *Cloud) lacksActAs(ctx context.Context, identity string) []driver.Lack {
+	s, err := iam.NewService(context.WithoutCancel(ctx), c.Options("/")...)
+	if err != nil {
+		return nil
+	}
+	call, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	const actAs = "iam.serviceAccounts.actAs"
+	account := c.cfg.ServiceAccount
+	out, err := s.Projects.ServiceAccounts.TestIamPermissions("projects/-/serviceAccounts/"+account,
+		&iam.TestIamPermissionsRequest{Permissions: []string{actAs}}).Context(call).Do()
+	if err != nil {
+		return []driver.Lack{c.Unknown("whether "+account+" may be given to machines", err)}
+	}
+	if slices.Contains(out.Permissions, actAs) {
+		return nil
+	}
+	return []driver.Lack{{
+		What: fmt.Sprintf("%s lacks %s on %s, or the account does not exist", cmp.Or(identity, "the caller"), actAs,
+			account),
+		Mend: fmt.Sprintf("gcloud iam service-accounts add-iam-policy-binding %s --project %s --member %s "+
+			"--role roles/iam.serviceAccountUser", account, c.cfg.Project, member(identity)), Fatal: true,
 	}}
 }
 

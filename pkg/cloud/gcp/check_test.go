@@ -104,6 +104,9 @@ func TestCheckReportsWhatIsMissing(t *testing.T) {
 		"no service account": {func(w *world) {
 			w.gcp = w.another(func(c *gcp.Config) { c.ServiceAccount = "" })
 		}, "no service account", "gcloud iam service-accounts create", 0, false, false},
+		"no right to the machines' account": {func(w *world) { w.gce.Deny("iam.serviceAccounts.actAs", true) },
+			"broker@demo.iam.gserviceaccount.com lacks iam.serviceAccounts.actAs on machines@demo.iam.gserviceaccount.com",
+			"gcloud iam service-accounts add-iam-policy-binding", 0, true, true},
 		"no quota project": {func(w *world) { w.gce.Users(true) },
 			"charged to 764086051850", "gcloud auth application-default set-quota-project demo", 0, false, false},
 		"the API of rights is off": {func(w *world) { w.gce.Disable("cloudresourcemanager.googleapis.com", true) },
