@@ -1,6 +1,9 @@
 package deploy_test
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/deploy"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
 // fresh is an account as AWS makes it: little concurrency, no vCPUs on spot, and here no default VPC.
@@ -22,6 +27,8 @@ type fresh struct {
 	invoked []string
 	body    string
 	ready   bool // everything was raised
+	// clouds are the functions of other clouds' drivers.
+	clouds map[string]func([]byte) ([]byte, error)
 }
 
 func (f *fresh) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -30,6 +37,19 @@ func (f *fresh) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	value := map[bool]string{true: "1000", false: "0"}[f.ready]
 	switch text := string(body); {
+	case f.clouds != nil && strings.Contains(r.URL.Path, "-cloud-"):
+		call := f.clouds[strings.Split(r.URL.Path, "/")[3]]
+		if call == nil {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		answer, err := call(body)
+		if err != nil {
+			answer, _ = json.Marshal(map[string]string{"errorMessage": err.Error(), "errorType": "errorString"})
+		}
+		_, _ = w.Write(answer)
+	case strings.Contains(text, "Action=DescribeInstances"):
+		_, _ = io.WriteString(w, `<DescribeInstancesResponse><reservationSet/></DescribeInstancesResponse>`)
 	case strings.HasSuffix(r.URL.Path, "/invocations"):
 		f.invoked, f.body = append(f.invoked, r.Header.Get("X-Amz-Invocation-Type")+" "+r.URL.Path), text
 		w.WriteHeader(http.StatusAccepted)
@@ -90,5 +110,45 @@ func TestReconcileIsInvokedInBackground(t *testing.T) {
 	}
 	if e, err := events.Parse([]byte(f.body)); err != nil || e.Data.Type() != (events.BrokerReconcile{}).Type() {
 		t.Errorf("%s: %v", f.body, err)
+	}
+}
+
+// rented is a cloud with a machine, and with an SSH key that its driver created.
+type rented struct {
+	cloud.Cloud
+	machines []cloud.Machine
+	cleaned  bool
+}
+
+func (r *rented) Machines(context.Context, string) ([]cloud.Machine, error) { return r.machines, nil }
+
+func (r *rented) Clean(_ context.Context, tell func(string)) error {
+	r.cleaned = true
+	tell("SSH key tradewind-1")
+	return nil
+}
+
+// Whatever becomes of the stack, which this account does not have: nothing stays in the other clouds.
+func TestDestroyLeavesOtherClouds(t *testing.T) {
+	gpus := &rented{machines: []cloud.Machine{{ID: "m-1", State: cloud.Running}}}
+	serve := func(message []byte) ([]byte, error) {
+		return remote.Server{Cloud: gpus}.Serve(context.Background(), message)
+	}
+	f := &fresh{clouds: map[string]func([]byte) ([]byte, error){
+		"tw-cloud-lambda": serve,
+		"tw-cloud-gcp":    func([]byte) ([]byte, error) { return nil, errors.New("no key") },
+	}}
+	var steps []deploy.Step
+	target := f.target(t)
+	target.Progress = func(s deploy.Step) { steps = append(steps, s) }
+	err := target.Destroy(t.Context(), "tw", "tw")
+	if !errors.Is(err, deploy.ErrMachines) || !strings.Contains(err.Error(), "m-1 on lambda") || gpus.cleaned {
+		t.Fatalf("%v", err)
+	}
+	gpus.machines, steps = nil, nil
+	_ = target.Destroy(t.Context(), "tw", "tw")
+	if len(steps) != 2 || steps[0].Status != "unknown" || !strings.Contains(steps[0].Reason, "no key") ||
+		steps[1].Name != "SSH key tradewind-1" {
+		t.Errorf("%+v", steps)
 	}
 }

@@ -43,8 +43,8 @@ func (t *Target) Machines(ctx context.Context, name string) ([]string, error) {
 	}
 }
 
-// Destroy deletes a stack and the resources that the deployment created outside of it: the key for tokens and the
-// security group of machines. The table and buckets stay if the template says so. While machines run, it changes
+// Destroy deletes a stack and the resources that the deployment created outside of it: the key for tokens, the security
+// group of machines, and what the drivers of other clouds created there. The table and buckets stay if the template says so. While machines run, it changes
 // nothing and returns ErrMachines. If there is no stack, it deletes the rest and returns ErrNoStack.
 func (t *Target) Destroy(ctx context.Context, stack, name string) error {
 	running, err := t.Machines(ctx, name)
@@ -53,6 +53,9 @@ func (t *Target) Destroy(ctx context.Context, stack, name string) error {
 	}
 	if len(running) > 0 {
 		return fmt.Errorf("%w: %s in %s, and %d in all", ErrMachines, running[0], t.Region, len(running))
+	}
+	if err := t.leaveClouds(ctx, name); err != nil {
+		return err
 	}
 	gone := t.deleteStack(ctx, stack)
 	if gone != nil && !errors.Is(gone, ErrNoStack) {

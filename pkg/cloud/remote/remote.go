@@ -57,12 +57,14 @@ const (
 	opWrite     = "write"
 	opRemove    = "remove"
 	opAnnounce  = "announce"
+	opClean     = "clean"
 )
 
 // answer is the result of a call.
 type answer struct {
 	Machines []cloud.Machine `json:"machines,omitempty"`
 	Report   *driver.Report  `json:"report,omitempty"`
+	Cleaned  []string        `json:"cleaned,omitempty"`
 	Snapshot []byte          `json:"snapshot,omitempty"`
 	driver.Refreshed
 	// News is what was pushed. Unread is the reason below why it could not be read, and Why explains it in words.
@@ -90,7 +92,8 @@ type failure struct {
 // Call sends a message to the server and returns its answer.
 type Call func(ctx context.Context, message []byte) ([]byte, error)
 
-// Client is a cloud whose driver runs on the other side. It implements cloud.Cloud and driver.Checker.
+// Client is a cloud whose driver runs on the other side. It implements cloud.Cloud, driver.Checker and
+// driver.Cleaner.
 type Client struct {
 	name string
 	call Call
@@ -99,6 +102,7 @@ type Client struct {
 var (
 	_ cloud.Cloud    = (*Client)(nil)
 	_ driver.Checker = (*Client)(nil)
+	_ driver.Cleaner = (*Client)(nil)
 )
 
 // New returns the driver of the cloud with the given catalogue name.
@@ -135,6 +139,15 @@ func (c *Client) Check(ctx context.Context) (driver.Report, error) {
 		return driver.Report{}, err
 	}
 	return *a.Report, nil
+}
+
+// Clean implements driver.Cleaner. A driver that creates nothing besides machines has nothing to delete.
+func (c *Client) Clean(ctx context.Context, tell func(deleted string)) error {
+	a, err := c.roundTrip(ctx, call{Op: opClean})
+	for _, deleted := range a.Cleaned {
+		tell(deleted)
+	}
+	return err
 }
 
 // Refresh is a driver.Refresh: it sends the snapshot, and stores the one that is returned.
@@ -237,6 +250,10 @@ func (s Server) do(ctx context.Context, in call) (out answer, err error) {
 		var report driver.Report
 		report, err = checker.Check(ctx)
 		out.Report = &report
+	case opClean:
+		if c, ok := s.Cloud.(driver.Cleaner); ok {
+			err = c.Clean(ctx, func(deleted string) { out.Cleaned = append(out.Cleaned, deleted) })
+		}
 	case opAnnounce:
 		if s.Announcer == nil {
 			return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "this cloud has no topics")

@@ -1,0 +1,72 @@
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
+)
+
+// otherClouds are the clouds whose drivers run as functions of a deployment.
+var otherClouds = []string{"azure", "gcp", "lambda"}
+
+// cloudWithin is how long one call of a cloud's function may take: longer than the function.
+const cloudWithin = 2 * time.Minute
+
+var errNoFunction = errors.New("deploy: there is no such function")
+
+// leaveClouds deletes what the drivers of other clouds have created besides machines, such as an SSH key. It returns
+// ErrMachines while machines run there. A cloud that does not answer is reported and left: its machines end when their
+// leases do.
+func (t *Target) leaveClouds(ctx context.Context, name string) error {
+	for _, cl := range otherClouds {
+		c := remote.New(cl, t.callFunction(name+"-cloud-"+cl))
+		machines, err := c.Machines(ctx, "")
+		if errors.Is(err, errNoFunction) {
+			continue
+		}
+		for i := range machines {
+			if m := &machines[i]; m.State != cloud.Terminated {
+				return fmt.Errorf("%w: %s on %s, and %d in all", ErrMachines, m.ID, cl, len(machines))
+			}
+		}
+		if err == nil {
+			err = c.Clean(ctx, func(deleted string) { t.tell(Step{What: cl, Name: deleted, Status: "done"}) })
+		}
+		if err != nil {
+			t.tell(Step{What: cl, Name: "what its machines used", Status: "unknown", Reason: err.Error()})
+		}
+	}
+	return nil
+}
+
+// callFunction returns a call of a function of the deployment.
+func (t *Target) callFunction(function string) remote.Call {
+	return func(ctx context.Context, message []byte) ([]byte, error) {
+		ctx, cancel := context.WithTimeout(ctx, cloudWithin)
+		defer cancel()
+		raw, status, err := t.request(ctx, http.MethodPost, "lambda", "/2015-03-31/functions/"+function+"/invocations",
+			http.Header{"Content-Type": {"application/json"}}, message)
+		switch {
+		case err != nil:
+			return nil, err
+		case status == http.StatusNotFound:
+			return nil, errNoFunction
+		case status >= http.StatusMultipleChoices:
+			return nil, fmt.Errorf("function %s: %s: %.200s", function, http.StatusText(status), raw)
+		}
+		// A function that fails answers with its error (AWS Lambda developer guide, "Go handler errors").
+		var failed struct {
+			Message string `json:"errorMessage"`
+		}
+		if json.Unmarshal(raw, &failed) == nil && failed.Message != "" {
+			return nil, fmt.Errorf("function %s: %s", function, failed.Message)
+		}
+		return raw, nil
+	}
+}
