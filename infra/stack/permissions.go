@@ -28,7 +28,7 @@ func (d *deployment) grantAll() {
 	d.grantSecrets(events.FnSubmit)
 	d.grantSwitching(fnAPI)
 	d.grant(events.FnSubmit, "DagFiles", []string{"s3:GetObject"}, *d.dags.BucketArn()+"/*")
-	d.grant(events.FnSubmit, "RemarksOfJobs", []string{"s3:DeleteObject"}, *d.dags.BucketArn()+"/*"+push.RemarkSuffix)
+	d.grant(events.FnSubmit, "RemarksOfJobs", []string{"s3:DeleteObject"}, *d.dags.BucketArn()+"/*"+push.ErrorSuffix)
 	d.grant(events.FnSubmit, "DagFileMissing", []string{"s3:ListBucket"}, *d.dags.BucketArn())
 	d.grantAPI()
 	d.grantData()

@@ -72,7 +72,7 @@ func (b Buckets) Rejected(ctx context.Context, r events.DAGRejected) (ours bool,
 	if f == nil {
 		return false, nil
 	}
-	return true, f.Write(ctx, r.Bucket, r.Key+push.RemarkSuffix, []byte(r.Reason+"\n"))
+	return true, f.Write(ctx, r.Bucket, r.Key+push.ErrorSuffix, []byte(r.Reason+"\n"))
 }
 
 // Accepted returns a function that removes the error file of a job file once the job file is accepted. It passes
@@ -82,7 +82,7 @@ func (b Buckets) Accepted(next func(context.Context, events.ObjectCreated), log 
 	return func(ctx context.Context, o events.ObjectCreated) {
 		switch f := b.Files[o.Bucket]; {
 		case f != nil:
-			if err := f.Remove(ctx, o.Bucket, o.Key+push.RemarkSuffix); err != nil {
+			if err := f.Remove(ctx, o.Bucket, o.Key+push.ErrorSuffix); err != nil {
 				log.Warn("the error file of an accepted job file could not be removed", "bucket", o.Bucket,
 					"file", o.Key,
 					"err", err)

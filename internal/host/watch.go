@@ -103,7 +103,7 @@ func (f *folder) watch(ctx context.Context) error {
 func (f *folder) touched(e fsnotify.Event) {
 	name := filepath.Base(e.Name)
 	if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
-		name = strings.TrimSuffix(name, push.RemarkSuffix)
+		name = strings.TrimSuffix(name, push.ErrorSuffix)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -262,7 +262,7 @@ func (f *folder) rejected(e events.DAGRejected) error {
 		return err
 	}
 	defer root.Close() //nolint:errcheck // nothing is held
-	return root.WriteFile(e.Key+push.RemarkSuffix, []byte(e.Reason+"\n"), 0o600)
+	return root.WriteFile(e.Key+push.ErrorSuffix, []byte(e.Reason+"\n"), 0o600)
 }
 
 // accepted removes the error file of a job file that has become a job, unless other content was reported since.
@@ -277,7 +277,7 @@ func (f *folder) accepted(_ context.Context, o events.ObjectCreated) {
 	root, err := os.OpenRoot(f.dir)
 	if err == nil {
 		defer root.Close() //nolint:errcheck // nothing is held
-		err = root.Remove(o.Key + push.RemarkSuffix)
+		err = root.Remove(o.Key + push.ErrorSuffix)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		f.log.Warn("the error file of an accepted job file could not be removed", "file", o.Key, "err", err)

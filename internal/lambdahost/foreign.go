@@ -20,8 +20,8 @@ const (
 	typeObjectCreated = "Object Created"
 )
 
-// RemarkSuffix ends the name of the error file of a rejected DAG file. Such a file is not a DAG file.
-const RemarkSuffix = push.RemarkSuffix
+// ErrorSuffix ends the name of the error file of a rejected DAG file. Such a file is not a DAG file.
+const ErrorSuffix = push.ErrorSuffix
 
 // foreign converts an AWS event to one of ours. Its ID is derived from that of AWS, so that a repeated event changes
 // nothing.

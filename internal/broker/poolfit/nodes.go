@@ -75,9 +75,9 @@ func Levels(machines []*record.PoolMachine) (levels [][]string) {
 	return levels
 }
 
-// Standing returns the location of a machine at each level. A machine without a label counts as being apart from all
+// LocationOf returns the location of a machine at each level. A machine without a label counts as being apart from all
 // others.
-func Standing(m *record.PoolMachine, levels [][]string) (at []string) {
+func LocationOf(m *record.PoolMachine, levels [][]string) (at []string) {
 	for _, names := range levels {
 		place := m.At(names)
 		if place == "" {

@@ -6,9 +6,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Standing reports which clusters still occupy the location that they were admitted to: until their attempt has ended
+// Occupying reports which clusters still occupy the location that they were admitted to: until their attempt has ended
 // and their machines, if any, are released.
-func Standing(r Reader, clusters []string) (standing []bool, err error) {
+func Occupying(r Reader, clusters []string) (standing []bool, err error) {
 	var keys []store.Key
 	for _, id := range clusters {
 		task, attempt, _ := record.ClusterAttempt(id)
@@ -34,7 +34,7 @@ func Standing(r Reader, clusters []string) (standing []bool, err error) {
 
 // Staying returns those of placed that still occupy their location. clusters are their cluster IDs.
 func Staying(r Reader, placed []record.Placed, clusters []string) (out []record.Placed, err error) {
-	standing, err := Standing(r, clusters)
+	standing, err := Occupying(r, clusters)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func Staying(r Reader, placed []record.Placed, clusters []string) (out []record.
 }
 
 // Others loads the locations of tasks that a task's placement rules may apply to, with their cluster IDs. Some may
-// have left in the meantime: see Standing.
+// have left in the meantime: see Occupying.
 func Others(r Reader, job string, keys []store.Key) (out []record.Placed, clusters []string, err error) {
 	keys = append([]store.Key{record.StandsKey(job)}, keys...)
 	if err := r.Preload(keys...); err != nil {

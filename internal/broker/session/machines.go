@@ -148,7 +148,7 @@ func (k *packing) nodes(policy *scheduler.Policy, wants []*want, now time.Time) 
 		}
 		n := scheduler.Node{Name: strconv.Itoa(i), Labels: map[string]string{kindLabel: k.kindOf(m)},
 			Capacity: poolfit.Has(m.Capacity, record.MaxUses), Devices: int(m.Capacity.Accelerators),
-			Topology: poolfit.Standing(m, levels)}
+			Topology: poolfit.LocationOf(m, levels)}
 		if _, said := named[m.Labels[record.LabelWindow]]; said {
 			n.Window = m.Labels[record.LabelWindow]
 		}

@@ -120,7 +120,7 @@ func (s *Session) released(ids []string, clashes []record.Clash) (gone []int, er
 			}
 		}
 	}
-	standing, err := recordcache.Standing(s.u, clusters)
+	standing, err := recordcache.Occupying(s.u, clusters)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +247,7 @@ func (s *Session) forget(known *record.Locations, a *admission) error {
 			old = append(old, ids[i]) // the earlier attempt of a service's replica may still run
 		}
 	}
-	standing, err := recordcache.Standing(s.u, old)
+	standing, err := recordcache.Occupying(s.u, old)
 	if err != nil {
 		return err
 	}

@@ -90,9 +90,9 @@ func machinesOf(u *txn.Unit, job record.Job, limit int) (n int, out []apitypes.W
 	return len(attempts), newFloor(job, spec, attempts, clusters, u.Now).machines(), nil
 }
 
-// floor has the records of one job, of its machines and of the tasks on them, from which the views of its machines are
-// made.
-type floor struct {
+// jobMachines has the records of one job, of its machines and of the tasks on them, from which the views of its
+// machines are made.
+type jobMachines struct {
 	job      record.Job
 	spec     *dag.Job
 	attempts []apitypes.Attempt
@@ -102,8 +102,8 @@ type floor struct {
 }
 
 func newFloor(job record.Job, spec *dag.Job, attempts []apitypes.Attempt, clusters []record.Cluster,
-	now time.Time) *floor {
-	f := &floor{job: job, spec: spec, attempts: attempts, clusters: map[string]*record.Cluster{},
+	now time.Time) *jobMachines {
+	f := &jobMachines{job: job, spec: spec, attempts: attempts, clusters: map[string]*record.Cluster{},
 		on: map[string][]*apitypes.Attempt{}, now: now}
 	for i := range clusters {
 		f.clusters[clusters[i].ID] = &clusters[i]
@@ -120,7 +120,7 @@ func newFloor(job record.Job, spec *dag.Job, attempts []apitypes.Attempt, cluste
 	return f
 }
 
-func (f *floor) machines() (out []apitypes.WorkerView) {
+func (f *jobMachines) machines() (out []apitypes.WorkerView) {
 	for i := range f.attempts {
 		a := &f.attempts[i]
 		if a.Assigned() || a.Launched.IsZero() && !a.Ended.IsZero() {
@@ -140,7 +140,7 @@ func (f *floor) machines() (out []apitypes.WorkerView) {
 }
 
 // machine makes the view of one machine of an attempt.
-func (f *floor) machine(a *apitypes.Attempt) apitypes.WorkerView {
+func (f *jobMachines) machine(a *apitypes.Attempt) apitypes.WorkerView {
 	id := record.ClusterID(f.job.ID, a.Task, a.Number)
 	cl := f.clusters[id]
 	m := apitypes.WorkerView{ID: id, Job: f.job.ID, Task: f.spec.Tasks[a.Task].Name, Offer: a.OfferID,

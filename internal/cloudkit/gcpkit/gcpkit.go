@@ -63,8 +63,8 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	f.StringVar(&s.Subnetwork, "subnetwork", "", "subnetwork of the machines")
 }
 
-var errNobodyTold = errors.New("the broker would get no notifications of the files of --dags: give the account that " +
-	"buys with --member, or an existing subscription with --pull")
+var errNoNotifications = errors.New("the broker would get no notifications of the files of --dags: give the account " +
+	"that buys with --member, or an existing subscription with --pull")
 
 var errNoProject = errors.New("no project: tradewind cloud add gcp --project PROJECT")
 
@@ -73,7 +73,7 @@ func ready(s cloudkit.Settings, _ cloudkit.Lookup) error {
 		return errNoProject
 	}
 	if s.DAGs != "" && s.Member == "" && s.Functions.Account == "" && s.Pull == "" && s.PushAccount == "" {
-		return errNobodyTold
+		return errNoNotifications
 	}
 	return s.Check()
 }

@@ -214,11 +214,11 @@ func (k *Hook) post(ctx context.Context, body []byte) error {
 	return nil
 }
 
-// RemarkSuffix ends the name of an error file. Users see that file next to the rejected one; submit ignores it.
-const RemarkSuffix = lambdahost.RemarkSuffix
+// ErrorSuffix ends the name of an error file. Users see that file next to the rejected one; submit ignores it.
+const ErrorSuffix = lambdahost.ErrorSuffix
 
 func (k *Hook) remark(ctx context.Context, r events.DAGRejected) error {
-	key := r.Key + RemarkSuffix
+	key := r.Key + ErrorSuffix
 	_, err := k.S3.PutObject(ctx, &s3.PutObjectInput{
 		Bucket: &k.Bucket, Key: &key, Body: strings.NewReader(r.Reason + "\n"),
 		ContentType: aws.String("text/plain; charset=utf-8"),

@@ -75,7 +75,7 @@ func (d *DAGs) Accepted(ctx context.Context, o events.ObjectCreated) {
 	if o.Bucket != d.Bucket {
 		return
 	}
-	key := o.Key + lambdahost.RemarkSuffix
+	key := o.Key + lambdahost.ErrorSuffix
 	if _, err := d.Client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &d.Bucket, Key: &key}); err != nil {
 		d.Log.Warn("the error file of an accepted job file could not be removed", "file", o.Key, "err", err)
 	}

@@ -37,8 +37,8 @@ type Object struct {
 	Size    int64  `json:"size"` // bytes
 }
 
-// RemarkSuffix ends the name of the file with the error message that is put next to a refused job file.
-const RemarkSuffix = ".error.txt"
+// ErrorSuffix ends the name of the file with the error message that is put next to a refused job file.
+const ErrorSuffix = ".error.txt"
 
 // MayBeJob reports whether a file may be a job, by its name. The marker of a folder and an error message are not jobs.
 // Neither is a file whose name, or whose folder's name, begins with "_" or ".": such files belong to jobs and are never
@@ -49,7 +49,7 @@ func MayBeJob(key string) bool {
 			return false
 		}
 	}
-	return key != "" && !strings.HasSuffix(key, "/") && !strings.HasSuffix(key, RemarkSuffix)
+	return key != "" && !strings.HasSuffix(key, "/") && !strings.HasSuffix(key, ErrorSuffix)
 }
 
 // Read reads a push of a cloud, with the bearer token of the request. It fails with identity.ErrInvalid if the token is
