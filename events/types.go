@@ -224,7 +224,7 @@ type ClusterUp struct {
 	Job     string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
 }
 
-// ClusterLost reports that a cluster was taken or fell silent before its task ended.
+// ClusterLost reports that a cluster was preempted or fell silent before its task ended.
 type ClusterLost struct {
 	Cluster string `json:"cluster" example:"train-infer-4k7q2a.1.1" doc:"Cluster ID"`
 	Job     string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
@@ -291,7 +291,7 @@ type GangBroken struct {
 	Attempt int    `json:"attempt" example:"1" doc:"Number of its attempt"`
 	Done    bool   `json:"done,omitempty" example:"false" doc:"It was the gang's chief and has succeeded: the others of the gang are finished with it"`
 	Joining bool   `json:"joining,omitempty" example:"false" doc:"With done: only the tasks that join its role are finished"`
-	// Failed and ExitCode select its reactions; if Failed is false, its machines were taken or did not start.
+	// Failed and ExitCode select its reactions; if Failed is false, its machines were preempted or did not start.
 	Failed   bool `json:"failed,omitempty" example:"false" doc:"Its script failed"`
 	ExitCode int  `json:"exitCode,omitempty" example:"1" doc:"With failed: exit code of the script; 0 if it had not started or could not be ended"`
 }

@@ -117,7 +117,7 @@ func testTPU(t *testing.T, s *shell) {
 	}
 	for !saved() {
 		if _, _, code := s.run("tradewind status " + id); code != 0 || ctx.Err() != nil {
-			t.Fatalf("before the TPU is taken:\n%s", story())
+			t.Fatalf("before the TPU is preempted:\n%s", story())
 		}
 		_ = clock.Pause(ctx, 200*time.Millisecond)
 	}

@@ -129,7 +129,8 @@ func (t *attempt) endAgent(err error) {
 	}
 }
 
-// save starts to save the task's progress and then stops the task, before the machine is taken or, with now, at once.
+// save starts to save the task's progress and then stops the task, before the machine is preempted or, with now, at
+// once.
 // It does not wait.
 func (t *attempt) save(left time.Duration, now bool) {
 	if t == nil {

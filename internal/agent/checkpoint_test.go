@@ -146,7 +146,7 @@ func TestTaskIgnoringNoticeIsKilledInTimeToSave(t *testing.T) {
 	b.Report(node, "a1", wire.Checkpointed)
 }
 
-// A task that had much time to leave is ended early when its machine is taken before that.
+// A task that had much time to leave is ended early when its machine is preempted before that.
 func TestEarlierNoticeReplacesLater(t *testing.T) {
 	b := agenttest.New(t)
 	notices := make(chan time.Duration, 1)

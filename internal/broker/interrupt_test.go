@@ -13,7 +13,7 @@ import (
 )
 
 // TestNoticeAfterAgentsStoppedEndsAttemptAtOnce: agents that see the notice on their machine may have saved their
-// work before the broker gets the notice. The rest is replanned then, not when the machine is taken minutes later.
+// work before the broker gets the notice. The rest is replanned then, not when the machine is preempted minutes later.
 func TestNoticeAfterAgentsStoppedEndsAttemptAtOnce(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
 	hello(t, p.b, p.claims(0, 0))

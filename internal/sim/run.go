@@ -198,7 +198,7 @@ func (r *run) checkpoint() {
 	r.later(r.work.Checkpoint.Every, r.checkpoint)
 }
 
-// saveAndStop reacts to a warning: save the work, and stop before the machine is taken.
+// saveAndStop reacts to a warning: save the work, and stop before the machine is preempted.
 func (r *run) saveAndStop(until time.Time) {
 	if r.worker != nil {
 		if !r.over {

@@ -110,7 +110,7 @@ type kind int
 
 const (
 	mixed    kind = iota
-	frail         // spot machines are taken often, and tasks save nothing
+	frail         // spot machines are preempted often, and tasks save nothing
 	siblings      // only jobs with long tasks in two queues that share a quota, no pools and no failures
 )
 

@@ -212,7 +212,7 @@ func TestExplainFailedTask(t *testing.T) {
 	}
 }
 
-// TestLogsForNextflowAreReversed: a task of Nextflow succeeds after its first machine was taken.
+// TestLogsForNextflowAreReversed: a task of Nextflow succeeds after its first machine was preempted.
 func TestLogsForNextflowAreReversed(t *testing.T) {
 	attempts := []tes.TaskLog{
 		{Metadata: map[string]string{"attempt": "1"}}, {Metadata: map[string]string{"attempt": "2"}},

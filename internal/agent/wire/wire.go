@@ -91,7 +91,7 @@ type Work struct {
 	Command    Command     `json:"command"`
 	Assignment *Assignment `json:"assignment,omitempty"` // with Run
 	Until      time.Time   `json:"until,omitzero"`       // with SaveNow, on the agent's wall clock
-	// Notice is how long until the machine is taken, with SaveNow.
+	// Notice is how long until the machine is preempted, with SaveNow.
 	Notice time.Duration `json:"notice,omitempty"`
 	// Now means, with SaveNow, that the machine is not about to be taken: a replica of a service should end at once
 	// instead of serving for most of its remaining time.
@@ -287,7 +287,7 @@ type Report struct {
 	Keep time.Duration `json:"keep,omitempty"`
 	// Empty means, with Succeeded, that the attempt has one node and no outputs: there is no manifest of its outputs.
 	Empty bool `json:"empty,omitempty"`
-	// Notice is how long until the machine is taken, with NoticeSeen.
+	// Notice is how long until the machine is preempted, with NoticeSeen.
 	Notice time.Duration `json:"notice,omitempty"`
 	// Port is where the replica listens, with Ready; 0 if it does not. With Unready, Message is why it is not ready.
 	Port int `json:"port,omitempty"`

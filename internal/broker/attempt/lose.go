@@ -45,8 +45,8 @@ func LoadLosing(u recordcache.Reader, cluster string) (l Losing, found bool, err
 	return l, found, err
 }
 
-// DecideDoomed commands the agents of a cluster to save their work before its machines are taken, and requests a plan
-// for where the task resumes. The task keeps the cluster until they have saved or are gone.
+// DecideDoomed commands the agents of a cluster to save their work before its machines are preempted, and requests a
+// plan for where the task resumes. The task keeps the cluster until they have saved or are gone.
 func DecideDoomed(l Losing, at, now time.Time) (d record.Decision) {
 	cl := l.Cluster
 	if cl.Outcome != "" || cl.State == record.ClusterDoomed || cl.State == record.ClusterReleasing {

@@ -237,7 +237,7 @@ func messageOf(r wire.Report) string {
 }
 
 // stopped records that a node has saved its work and stopped. When all nodes have, a doomed cluster is lost at once,
-// before the machines are taken.
+// before the machines are preempted.
 func (st *Reporting) stopped() (d record.Decision) {
 	st.node().Stopped = true
 	if st.node().Keeps && st.Cluster.Kept(st.Now) { // the time has passed, or a user has ended it

@@ -115,7 +115,7 @@ func TestTaskRestartsAlone(t *testing.T) {
 		members []Member
 		by      string // the running task that makes it possible
 	}{
-		"its machine was taken":           {taken, lost, []Member{member(0, true), member(1, true)}, "j.0.1"},
+		"its machine was preempted":       {taken, lost, []Member{member(0, true), member(1, true)}, "j.0.1"},
 		"the second of those left":        {taken, lost, []Member{member(0, false), member(2, true)}, "j.2.1"},
 		"none of the others runs yet":     {taken, lost, []Member{member(0, false), member(1, true)}, ""},
 		"there are no others":             {taken, lost, []Member{member(1, true)}, ""},

@@ -19,7 +19,7 @@ import (
 
 // A replica of a service has no work to save, and is replaced before it ends: its task is handed over. The task waits
 // in its queue and is admitted again while the previous attempt still runs. The previous attempt ends when the new
-// one is ready, or when its machine is taken.
+// one is ready, or when its machine is preempted.
 
 // How replicas are probed and replaced, by the broker's clock.
 const (

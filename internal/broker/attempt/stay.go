@@ -81,7 +81,7 @@ type staying struct {
 	usd  float64 // the current price of the market, USD per hour; 0 if unknown
 	// tick is the time until the next check; restart is the time that a start elsewhere takes.
 	tick, restart time.Duration
-	// others are the tasks of its gang that restart when this one's machine is taken.
+	// others are the tasks of its gang that restart when this one's machine is preempted.
 	others []member
 }
 
@@ -91,7 +91,7 @@ type member struct {
 	spec *dag.Task
 }
 
-// loadOthers loads the tasks that restart if the machine is taken: all of its gang, unless the task's role restarts
+// loadOthers loads the tasks that restart if the machine is preempted: all of its gang, unless the task's role restarts
 // alone.
 func (st *staying) loadOthers(r recordcache.Reader, spec *dag.Job) error {
 	alone := slices.ContainsFunc(st.spec.On, func(on dag.Reaction) bool {
@@ -145,7 +145,7 @@ func (n need) deadline(restart, tick time.Duration) (leave, tooLate bool) {
 
 // leave returns whether to leave the machine, and the reason in words.
 //
-// The deadline rule looks one tick ahead: if the machine were taken without notice just before the next check, the
+// The deadline rule looks one tick ahead: if the machine were preempted without notice just before the next check, the
 // work that is unsaved now would have to be repeated, on demand and after a start. If that would take too long, the
 // task leaves now, while it can still save its work. The price rule uses the table that bid wrote.
 func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
@@ -174,7 +174,7 @@ func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 	}
 	if leaves {
 		return record.LeaveForDeadline, fmt.Sprintf("%s of work remains and %s to do it in: if the spot machine were "+
-			"taken before the next check, not even on-demand would be in time",
+			"preempted before the next check, not even on-demand would be in time",
 			readable.Rounded(needs.work), readable.Rounded(needs.left))
 	}
 	table := st.table()
@@ -249,12 +249,12 @@ func DecideTooLate(r recordcache.Reader, cfg config.Config, job record.Job, spec
 	}
 	if first != "" {
 		d.Hold(record.JobKey(job.ID)) // the requested plan must be newer than the plan in force
-		d.Replan(job, fmt.Sprintf("task %s can start only now: too late for spot if its machine were taken", first))
+		d.Replan(job, fmt.Sprintf("task %s can start only now: too late for spot if its machine were preempted", first))
 	}
 	return nil
 }
 
-// tooLate reports whether a task planned on spot, started now, would be late if its machine were taken at the worst
+// tooLate reports whether a task planned on spot, started now, would be late if its machine were preempted at the worst
 // moment, but in time on demand.
 func tooLate(spec *dag.Job, plan *record.Plan, bids *record.Bids, i int, cfg config.Config, now time.Time) bool {
 	c, t := plan.Of(i), &spec.Tasks[i]

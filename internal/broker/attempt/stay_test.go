@@ -36,7 +36,7 @@ func TestBudgetAllowsBid(t *testing.T) {
 	}
 }
 
-// In a gang whose machines are taken together, the task with the least time to spare decides when to leave.
+// In a gang whose machines are preempted together, the task with the least time to spare decides when to leave.
 func TestTightestGangMemberDecidesToLeave(t *testing.T) {
 	for name, c := range map[string]struct {
 		others []time.Duration // until each has to be done; each has 20 minutes of work, none of it saved

@@ -98,12 +98,12 @@ func (in *Input) mayWait(i int) (l bidding.LiveTask, ok bool) {
 	return l, ok
 }
 
-// The prior for how often a spot machine is taken if the plan does not say: once in 40 hours, with the weight of a day
-// of observations.
+// The prior for how often a spot machine is preempted if the plan does not say: once in 40 hours, with the weight of a
+// day of observations.
 const lossesPrior, lossesPriorHours = 0.6, 24
 
 // BeginBy returns the latest start of each task so that it, and all that follow it, can still run as planned even if
-// every spot machine is taken at the worst moment. finishBy is when each task must finish for that.
+// every spot machine is preempted at the worst moment. finishBy is when each task must finish for that.
 func (in *Input) BeginBy() (by, finishBy []time.Time) { return in.backward(in.timeNeeded) }
 
 // timeNeeded returns the time that a task is given: its work, a start, a price check that comes too late, and the cost

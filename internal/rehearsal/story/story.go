@@ -80,7 +80,7 @@ func (s *Story) steps() []step {
 		{"a zone without capacity is skipped", 90 * time.Second, s.failover},
 		{"training runs on a spot machine and saves a checkpoint", 120 * time.Second, s.training},
 		{"an update is deployed while training runs, and the deployment stays awake", 120 * time.Second, s.updated},
-		{"the machine is taken, and training resumes elsewhere", 120 * time.Second, s.taken},
+		{"the machine is preempted, and training resumes elsewhere", 120 * time.Second, s.taken},
 		{"the job succeeds", 180 * time.Second, s.succeeded},
 		{"its outputs and logs exist", 30 * time.Second, s.results},
 		{"outputs are in two regions, and what moved between them was planned", 30 * time.Second, s.moved},

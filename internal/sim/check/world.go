@@ -154,7 +154,7 @@ func (c *Checker) Launched(spec cloud.LaunchSpec, all []*Machine, fresh int) {
 	s.machines = append(s.machines, all[len(all)-fresh:]...)
 }
 
-// Unheeded is called when a machine is taken that its cloud had announced, but its task got no command to save its
+// Unheeded is called when a machine is preempted that its cloud had announced, but its task got no command to save its
 // work. A failed attempt does not count: its machines are kept for debugging, even those whose own part still runs.
 func (c *Checker) Unheeded(m *Machine) {
 	s := c.Jobs[record.ClusterJob(m.Cluster)]

@@ -19,7 +19,7 @@ import (
 )
 
 // planner is a small planner whose promises can be checked. For each task it takes the cheapest offer with which the
-// job is on time even if a spot machine is taken at the very end of its task and the task is repeated on demand.
+// job is on time even if a spot machine is preempted at the very end of its task and the task is repeated on demand.
 type planner struct {
 	list     []weather.Listing
 	overhead time.Duration // to launch, boot and stage, including problems with it
@@ -257,7 +257,7 @@ func (g *planning) option(t *dag.Task, facts planinput.Facts, l *weather.Listing
 	c.usd = c.rate * float64(t.Nodes) * hardware.BillingOf(l.Cloud).BilledHours(c.run.Hours())
 	c.safe = c.run + g.overhead
 	if spot {
-		c.usd *= 1.1 // work lost when a machine is taken
+		c.usd *= 1.1 // work lost when a machine is preempted
 	}
 	return c
 }

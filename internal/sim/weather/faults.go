@@ -37,8 +37,8 @@ type Faults struct {
 	Tides         Span // of all spot prices: how long they are low, and high; zero is no tides
 	QuotaMachines int  // machines of a family in a region; 0 is no quota
 
-	// Machines. Taken is the mean time until a spot machine is taken, NoticeLost the chance that a warning is lost on
-	// each of its ways; Dies the mean time until a machine fails without notice.
+	// Machines. Taken is the mean time until a spot machine is preempted, NoticeLost the chance that a warning is lost
+	// on each of its ways; Dies the mean time until a machine fails without notice.
 	Taken, Dies time.Duration
 	NoticeLost  float64
 	SlowBoot    float64 // chance that booting takes many minutes

@@ -149,7 +149,7 @@ var facts = map[string][3]string{
 	"service.readiness.timeout":      {"15s", "5s"},
 	"service.replicas":               {"1", "3"},
 
-	"on.podEvicted":           {"`restartGang`", "restartRole", "a machine was taken or did not start"},
+	"on.podEvicted":           {"`restartGang`", "restartRole", "a machine was preempted or did not start"},
 	"on.podEvicted.action":    {"required", "restartRole", "the reaction"},
 	"on.podFailed":            {"as `retries`", "{action: abort, exitCodes: [2]}", "a machine's script ended with an error"},
 	"on.podFailed.action":     {"required", "restartRole", "the reaction"},

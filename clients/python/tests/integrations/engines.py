@@ -20,7 +20,7 @@ from tradewind import Endpoint
 ROOT = Path(__file__).resolve().parents[4]
 
 INTERRUPTED = """rules:
-  # Some spot machines are taken during their tasks, soon after their purchase: 5m are 3 seconds here.
+  # Some spot machines are preempted during their tasks, soon after their purchase: 5m are 3 seconds here.
   - match: {market: spot}
     nth: 2
     preempt: {after: 5m, notice: 1m}
@@ -74,7 +74,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @dataclass
 class BadDay:
-    """A broker whose machines are taken."""
+    """A broker whose machines are preempted."""
 
     url: str
     token: str
@@ -97,7 +97,7 @@ class BadDay:
         attempts = [log for t in found for log in t.logs]
         assert all("spot" in log.metadata["offer"] for log in attempts), [log.metadata for log in attempts]
         again = [t.name for t in found if len(t.logs) > 1]
-        assert again, "no machine was taken"
+        assert again, "no machine was preempted"
         print(f"{tasks} tasks in {len(attempts)} attempts; interrupted: {', '.join(again)}")
 
 

@@ -1,6 +1,6 @@
 cwlVersion: v1.0
 class: CommandLineTool
-doc: The words of a text, each with how often it is there. It takes so long that its machine can be taken meanwhile.
+doc: The words of a text, each with how often it is there. It takes so long that its machine can be preempted meanwhile.
 hints:
   DockerRequirement: {dockerPull: "localhost/tradewind-genomics:1"}
 baseCommand:

@@ -33,7 +33,7 @@ process tally {
     script:
     """
     tr -cs '[:alpha:]' '\\n' < $piece | grep . | LC_ALL=C sort | uniq -c | awk '{ print \$2 "\\t" \$1 }' > counts
-    sleep 2 # for as long as it takes that a machine is taken
+    sleep 2 # for as long as it takes that a machine is preempted
     ln -s counts ${piece.name}.counts
     """
 }
