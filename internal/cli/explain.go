@@ -47,10 +47,11 @@ func (a *app) explain(ctx context.Context, s *conn, arg string, members bool, ou
 	if err != nil {
 		return err
 	}
+	s.markStopped(&story.Job)
 	if output.JSON() {
 		return a.PrintJSON(story)
 	}
-	if s.passive && !story.Job.State.Finished() {
+	if story.Job.NoBroker {
 		a.tellNoBroker(s)
 	}
 	if !members {
@@ -122,7 +123,7 @@ func (a *app) printHistory(s *apitypes.Story) error {
 	if s.Job.Simulated {
 		label = style.Paint(text.Warn, text.Simulated(s.Job.TimeScale)) + "\n"
 	}
-	if err := a.Printf("%s  %s\n%s\n", style.Paint(text.Strong, s.Job.ID), string(s.Job.State), label); err != nil {
+	if err := a.Printf("%s  %s\n%s\n", style.Paint(text.Strong, s.Job.ID), s.Job.StateText(), label); err != nil {
 		return err
 	}
 	for _, e := range s.Entries {

@@ -82,6 +82,7 @@ func (a *app) status(ctx context.Context, s *conn, arg string, watch, members bo
 	if err != nil {
 		return err
 	}
+	s.markStopped(&detail.JobView)
 	var ended error
 	if watch { // the job will not change: if it has not succeeded, it never will
 		ended = verdict(detail)
@@ -101,7 +102,7 @@ func (a *app) status(ctx context.Context, s *conn, arg string, watch, members bo
 		}
 		now = list.Now
 	}
-	if s.passive && !watch && !detail.State.Finished() {
+	if detail.NoBroker && !watch {
 		a.tellNoBroker(s)
 	}
 	return errors.Join(a.showJob(detail, s, now, members), ended)
@@ -242,6 +243,9 @@ func (a *app) listJobs(ctx context.Context, s *conn, which *filter, output *comm
 	if err != nil {
 		return err
 	}
+	for i := range list.Jobs {
+		s.markStopped(&list.Jobs[i])
+	}
 	switch {
 	case output.JSON():
 		return a.PrintJSON(list)
@@ -254,7 +258,7 @@ func (a *app) listJobs(ctx context.Context, s *conn, which *filter, output *comm
 		a.Tell("there are no jobs yet in %s; `tradewind run FILE` runs one", s.state)
 		return nil
 	}
-	if s.passive && slices.ContainsFunc(list.Jobs, func(j apitypes.JobView) bool { return !j.State.Finished() }) {
+	if slices.ContainsFunc(list.Jobs, func(j apitypes.JobView) bool { return j.NoBroker }) {
 		a.tellNoBroker(s)
 	}
 	a.tellSimulated(list.Jobs)
@@ -299,6 +303,9 @@ func (a *app) jobLines(ctx context.Context, s *conn, which *filter) ([]string, e
 	return jobTable(list).Lines(command.Width(a.Out), a.Style(a.Out)), nil
 }
 
+// markStopped marks an unfinished job as stopped if no broker is running.
+func (s *conn) markStopped(j *apitypes.JobView) { j.NoBroker = s.passive && !j.State.Finished() }
+
 // tellNoBroker says that unfinished jobs do not continue.
 func (a *app) tellNoBroker(s *conn) {
 	a.Tell("no broker is running for %s: unfinished jobs do not continue until `tradewind up%s` starts one", s.state,
@@ -339,15 +346,7 @@ func (a *app) tellSimulated(jobs []apitypes.JobView) {
 }
 
 func jobRow(j apitypes.JobView, now time.Time) []text.Cell {
-	until, tone := j.Finished, text.Active
-	switch j.State {
-	case apitypes.JobSucceeded:
-		tone = text.Good
-	case apitypes.JobFailed:
-		tone = text.Bad
-	case apitypes.JobCancelled, apitypes.JobWaiting, apitypes.JobEnding:
-		tone = text.Warn
-	}
+	until := j.Finished
 	if until.IsZero() {
 		until = now
 	}
@@ -360,7 +359,7 @@ func jobRow(j apitypes.JobView, now time.Time) []text.Cell {
 		note = "deadline in " + text.Span(j.Deadline.Sub(now))
 	}
 	return []text.Cell{
-		{Text: j.ID}, {Text: string(j.State), Tone: tone}, {Text: fmt.Sprintf("%d/%d", j.Succeeded, j.Tasks)},
+		{Text: j.ID}, {Text: j.StateText(), Tone: progress.JobTone(&j)}, {Text: fmt.Sprintf("%d/%d", j.Succeeded, j.Tasks)},
 		{Text: text.Span(max(now.Sub(j.Submitted), 0))}, {Text: text.Span(max(until.Sub(j.Submitted), 0))},
 		{Text: spent(j)}, {Text: text.USD(j.PlannedUSD)}, {Text: text.USD(j.OnDemandUSD)},
 		{Text: j.Queue}, {Text: text.Gist(note)},

@@ -37,6 +37,7 @@ type TopJob struct {
 	USDPerHour float64           `json:"usdPerHour"`
 	SpentUSD   float64           `json:"spentUSD"`
 	Simulated  bool              `json:"simulated,omitempty"`
+	NoBroker   bool              `json:"noBroker,omitempty"` // as in JobView
 
 	timeScale float64
 }
@@ -90,6 +91,7 @@ func readTop(ctx context.Context, s *conn) (*TopResult, error) {
 		if err != nil {
 			return nil, err
 		}
+		s.markStopped(&d.JobView)
 		j := topJob(d)
 		top.Machines += j.Machines
 		top.USDPerHour += j.USDPerHour
@@ -103,7 +105,7 @@ func readTop(ctx context.Context, s *conn) (*TopResult, error) {
 // topJob counts the machines of a job's attempts that have been launched and have not ended.
 func topJob(d *apitypes.JobDetail) TopJob {
 	j := TopJob{ID: d.ID, State: d.State, Queue: d.Queue, Tasks: d.Tasks, Succeeded: d.Succeeded, SpentUSD: d.SpentUSD,
-		Simulated: d.Simulated, timeScale: d.TimeScale}
+		Simulated: d.Simulated, NoBroker: d.NoBroker, timeScale: d.TimeScale}
 	for i := range d.Attempts {
 		x := &d.Attempts[i]
 		if x.Launched.IsZero() || x.Outcome != "" {
@@ -156,7 +158,8 @@ func (a *app) topLines(ctx context.Context, s *conn) ([]string, error) {
 		{Name: "QUEUE", Optional: 1, Flexible: true},
 	}}
 	for _, j := range top.Jobs {
-		t.Row(j.ID, string(j.State), fmt.Sprintf("%d/%d", j.Succeeded, j.Tasks), fmt.Sprint(j.Running),
+		state := apitypes.JobView{State: j.State, NoBroker: j.NoBroker}
+		t.Row(j.ID, state.StateText(), fmt.Sprintf("%d/%d", j.Succeeded, j.Tasks), fmt.Sprint(j.Running),
 			fmt.Sprint(j.Machines), text.USD(j.USDPerHour),
 			spent(apitypes.JobView{SpentUSD: j.SpentUSD, Simulated: j.Simulated}), j.Queue)
 	}

@@ -111,9 +111,18 @@ type JobView struct {
 	Source      string    `json:"source,omitempty" doc:"Where it came from"`
 	Simulated   bool      `json:"simulated,omitempty" doc:"Its machines are simulated: nothing is bought, and amounts of money are estimates"`
 	TimeScale   float64   `json:"timeScale,omitempty" doc:"If it is simulated in compressed time: wall seconds per second of the job"`
+	NoBroker    bool      `json:"noBroker,omitempty" doc:"It is unfinished and no broker runs for it: it does not continue, and its state is that of the time when the broker ended. Only in the output of the command line"`
 
 	Update    Update     `json:"update,omitzero" doc:"The last update of its services"`
 	Suspended Suspension `json:"suspended,omitzero" doc:"If it is suspended: by whom, since when and why"`
+}
+
+// StateText is the state of a job for people.
+func (j *JobView) StateText() string {
+	if j.NoBroker {
+		return "no broker"
+	}
+	return string(j.State)
 }
 
 // The states of a suspended job: while it still holds machines whose work is being saved, and after that.

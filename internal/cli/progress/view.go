@@ -62,7 +62,7 @@ func (v *View) Render(wall time.Time, width, height int) string {
 // header returns the lines about the job as a whole.
 func (v *View) header(now time.Time, width int) []string {
 	j := v.Job
-	title := v.Style.Paint(text.Strong, j.ID) + "  " + v.Style.Paint(jobTone(j.State), string(j.State))
+	title := v.Style.Paint(text.Strong, j.ID) + "  " + v.Style.Paint(JobTone(&j.JobView), j.StateText())
 	if j.Reason != "" {
 		title += v.Style.Paint(text.Faint, ": "+text.Gist(j.Reason))
 	}
@@ -73,17 +73,17 @@ func (v *View) header(now time.Time, width int) []string {
 	return append(lines, v.bar(now, width), v.money(width), v.clock(now, width), "")
 }
 
-func jobTone(s apitypes.JobState) text.Tone {
-	switch s {
-	case apitypes.JobSucceeded:
+// JobTone is how the state of a job is shown.
+func JobTone(j *apitypes.JobView) text.Tone {
+	switch {
+	case j.State == apitypes.JobSucceeded:
 		return text.Good
-	case apitypes.JobFailed:
+	case j.State == apitypes.JobFailed:
 		return text.Bad
-	case apitypes.JobWaiting, apitypes.JobEnding, apitypes.JobCancelled:
+	case j.NoBroker || j.State == apitypes.JobWaiting || j.State == apitypes.JobEnding || j.State == apitypes.JobCancelled:
 		return text.Warn
-	default:
-		return text.Active
 	}
+	return text.Active
 }
 
 // bar renders the progress bar with its numbers.
@@ -107,7 +107,7 @@ func (v *View) bar(now time.Time, width int) string {
 		return strings.TrimSpace(label)
 	}
 	full, empty := v.Glyphs.bar(share, length)
-	return v.Style.Paint(jobBarTone(v.Job.State), full) + v.Style.Paint(text.Faint, empty) + label
+	return v.Style.Paint(jobBarTone(&v.Job.JobView), full) + v.Style.Paint(text.Faint, empty) + label
 }
 
 // onlyServices reports whether all of the job's tasks are replicas of services.
@@ -116,9 +116,9 @@ func (v *View) onlyServices() bool {
 		!slices.ContainsFunc(v.Job.Tasks, func(t apitypes.TaskView) bool { return t.Service == "" })
 }
 
-func jobBarTone(s apitypes.JobState) text.Tone {
-	if s.Finished() {
-		return jobTone(s)
+func jobBarTone(j *apitypes.JobView) text.Tone {
+	if j.State.Finished() {
+		return JobTone(j)
 	}
 	return text.Good
 }

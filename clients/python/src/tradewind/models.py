@@ -2305,6 +2305,10 @@ class JobDetail(BaseModel):
     """
     If there are more tasks: index of the next one, the value of after for the next call
     """
+    no_broker: Annotated[bool | None, Field(alias='noBroker')] = None
+    """
+    It is unfinished and no broker runs for it: it does not continue, and its state is that of the time when the broker ended. Only in the output of the command line
+    """
     objective: str
     """
     cost or makespan
@@ -2419,6 +2423,10 @@ class JobView(BaseModel):
     name: str
     """
     Name its author gave it
+    """
+    no_broker: Annotated[bool | None, Field(alias='noBroker')] = None
+    """
+    It is unfinished and no broker runs for it: it does not continue, and its state is that of the time when the broker ended. Only in the output of the command line
     """
     objective: str
     """
@@ -2816,6 +2824,10 @@ class Submitted(BaseModel):
     name: str
     """
     Name its author gave it
+    """
+    no_broker: Annotated[bool | None, Field(alias='noBroker')] = None
+    """
+    It is unfinished and no broker runs for it: it does not continue, and its state is that of the time when the broker ended. Only in the output of the command line
     """
     objective: str
     """
