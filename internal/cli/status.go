@@ -359,7 +359,8 @@ func jobRow(j apitypes.JobView, now time.Time) []text.Cell {
 		note = "deadline in " + text.Span(j.Deadline.Sub(now))
 	}
 	return []text.Cell{
-		{Text: j.ID}, {Text: j.StateText(), Tone: progress.JobTone(&j)}, {Text: fmt.Sprintf("%d/%d", j.Succeeded, j.Tasks)},
+		{Text: j.ID}, {Text: j.StateText(), Tone: progress.JobTone(&j)},
+		{Text: fmt.Sprintf("%d/%d", j.Succeeded, j.Tasks)},
 		{Text: text.Span(max(now.Sub(j.Submitted), 0))}, {Text: text.Span(max(until.Sub(j.Submitted), 0))},
 		{Text: spent(j)}, {Text: text.USD(j.PlannedUSD)}, {Text: text.USD(j.OnDemandUSD)},
 		{Text: j.Queue}, {Text: text.Gist(note)},

@@ -80,7 +80,7 @@ func JobTone(j *apitypes.JobView) text.Tone {
 		return text.Good
 	case j.State == apitypes.JobFailed:
 		return text.Bad
-	case j.NoBroker || j.State == apitypes.JobWaiting || j.State == apitypes.JobEnding || j.State == apitypes.JobCancelled:
+	case j.NoBroker, j.State == apitypes.JobWaiting, j.State == apitypes.JobEnding, j.State == apitypes.JobCancelled:
 		return text.Warn
 	}
 	return text.Active
