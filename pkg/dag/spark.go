@@ -302,6 +302,9 @@ var sparkServices = map[string]string{
 	"emr": "aws", "emr-serverless": "aws", "dataproc": "gcp", "dataproc-serverless": "gcp",
 }
 
+// ServiceCloud returns the cloud of a service that runs Spark.
+func ServiceCloud(service string) string { return sparkServices[service] }
+
 // checkServices checks the alternatives of a Spark task that are services.
 func (t *Task) checkServices() (alternative int, err error) {
 	for i := range t.Services {
