@@ -158,6 +158,11 @@ func checkSparkConf(conf map[string]string) error {
 	return nil
 }
 
+// HasSpark reports whether a task of the job is a Spark task.
+func (j *Job) HasSpark() bool {
+	return slices.ContainsFunc(j.Tasks, func(t Task) bool { return t.Spark != nil })
+}
+
 // CheckSpark returns an error if the task has an application and fields that such a task cannot have. The error is
 // about an alternative, as in Marks: a machine, a service (from ServiceAlternative on), or FilesOfTask for the task
 // itself.
