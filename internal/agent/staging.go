@@ -270,6 +270,9 @@ func (t *attempt) restore(ctx context.Context) error {
 // attempt's prefix and rank. It also copies outputs to their own URIs. If there is only one node and it has no
 // outputs, it uploads nothing and returns empty.
 func (t *attempt) stageOut(ctx context.Context) (empty bool, err error) {
+	if t.work.FirstHasOutputs && t.claims.Rank > 0 {
+		return false, nil
+	}
 	if err := t.requireOutputs(); err != nil {
 		return false, err
 	}
@@ -300,9 +303,17 @@ func (t *attempt) keep(ctx context.Context, dir string, scan stage.Scan) error {
 		return err
 	}
 	_, err = t.transfer().Upload(ctx, prefix, dir, scan, stage.Manifest{
-		Attempt: t.work.Attempt, Rank: t.claims.Rank, Nodes: max(len(t.work.Nodes), 1),
+		Attempt: t.work.Attempt, Rank: t.claims.Rank, Nodes: t.nodesWithOutputs(),
 	})
 	return err
+}
+
+// nodesWithOutputs returns the number of nodes whose outputs are kept.
+func (t *attempt) nodesWithOutputs() int {
+	if t.work.FirstHasOutputs {
+		return 1
+	}
+	return max(len(t.work.Nodes), 1)
 }
 
 // requireOutputs returns an error if a declared output is missing. If there are several nodes, the first must have
@@ -345,7 +356,7 @@ func (t *attempt) putOutput(ctx context.Context, out wire.Output) error {
 		return nil // another node has it
 	}
 	uri := out.URI
-	if len(t.work.Nodes) > 1 {
+	if t.nodesWithOutputs() > 1 {
 		joined, err := url.JoinPath(uri, strconv.Itoa(t.claims.Rank), "/")
 		if err != nil {
 			return err

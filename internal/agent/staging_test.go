@@ -256,6 +256,32 @@ echo $TRADEWIND_NODE_RANK > $TRADEWIND_OUTPUT/f; [ $TRADEWIND_NODE_RANK = 0 ] &&
 	}
 }
 
+// A task that collects its outputs on the first node has them there only, as if it had one node.
+func TestFirstNodeHasTheOutputsOfAll(t *testing.T) {
+	b := agenttest.New(t)
+	to := t.TempDir()
+	w := task(t, "a1", `echo $TRADEWIND_NODE_RANK > $TRADEWIND_OUTPUT/f`)
+	w.Nodes, w.FirstHasOutputs = []string{"10.0.0.1", "10.0.0.2"}, true
+	w.Outputs = []wire.Output{{Name: "all", URI: "file://" + to}}
+	nodes := []agenttest.Node{{Cluster: "c"}, {Cluster: "c", Rank: 1}}
+	for _, n := range slices.Backward(nodes) {
+		start(t, b, n, agent.Config{})
+		b.Run(n, w)
+		if r := b.Result(n, "a1"); r.Event != wire.Succeeded {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if got, want := files(t, to), (map[string]string{"f": "0\n"}); !maps.Equal(got, want) {
+		t.Errorf("copied %v, want %v", got, want)
+	}
+	child := task(t, "a2", `cat $TRADEWIND_INPUTS/task/f`)
+	child.Store, child.Parents = w.Store, map[string]string{"task": wire.OutputPrefix(w.Prefix, "a1")}
+	b.Run(nodes[0], child)
+	if r := b.Result(nodes[0], "a2"); r.Event != wire.Succeeded || b.Log(nodes[0], "a2") != "0\n" {
+		t.Errorf("%+v, log %q", r, b.Log(nodes[0], "a2"))
+	}
+}
+
 func TestTaskEnvironment(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Machine: "m-1", Environ: []string{

@@ -284,7 +284,8 @@ func shell() string {
 // names them in its own environment, or uses those of its machine.
 func inherited(name string) bool {
 	switch name {
-	case "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH":
+	case "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH",
+		"JAVA_HOME", "SPARK_HOME":
 		return true
 	}
 	return slices.ContainsFunc([]string{"LC_", "CUDA_", "NVIDIA_", "TPU_"}, func(prefix string) bool {

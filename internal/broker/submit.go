@@ -163,6 +163,9 @@ func newJob(id, digest string, s Submission, spec record.Blob, now time.Time) re
 		Spec: spec, Source: s.Source, Serves: s.Spec.HasServices(), Arrays: record.ArraysOf(s.Spec),
 		OnFailure: s.Spec.OnFailure, From: s.from,
 	}
+	if s.Spec.HasSpark() {
+		job.Format = record.SparkFormat
+	}
 	if s.Spec.Deadline > 0 {
 		job.Deadline = now.Add(s.Spec.Deadline)
 	}

@@ -119,6 +119,8 @@ type Offer struct {
 	// market.
 	Service      Service `json:"service,omitempty"`
 	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
+	// EMRUSD is EMR's surcharge per hour of this machine, in a new offer for [Catalog.Replace]. Queries do not set it.
+	EMRUSD float64 `json:"-"`
 	// CarbonGPerKWh is the carbon intensity of the region's grid in gCO2eq/kWh; 0 if unknown.
 	CarbonGPerKWh float64 `json:"carbonGPerKWh,omitempty"`
 	// Hardware has the speed, the boot time and the billing of the machine.

@@ -9,8 +9,8 @@ import (
 )
 
 // Replace returns a catalogue without the offers that out selects and with the new offers. A new offer gets the EMR
-// surcharge of the same machine type in the same region, and its interruption band unless the new offer has one. The
-// error wraps [ErrBadData].
+// surcharge and the interruption band of the same machine type in the same region, unless it has its own. The error
+// wraps [ErrBadData].
 func (c *Catalog) Replace(out func(*Offer) bool, offers []Offer) (*Catalog, error) {
 	b := table.NewBuilder()
 	type regional struct{ cloud, region, machine string }
@@ -42,7 +42,9 @@ func (c *Catalog) Replace(out func(*Offer) bool, offers []Offer) (*Catalog, erro
 			return nil, fmt.Errorf("%w: offer %d (%.32s): %w", skypilot.ErrBadData, i, o.ID(), err)
 		}
 		was := before[regional{o.Cloud, o.Region, m.TypeString()}]
-		m.Emr = was.emr
+		if m.Emr = was.emr; o.EMRUSD > 0 && o.EMRUSD <= table.MaxUSDPerHour {
+			m.Emr = table.NanoUSD(math.Round(o.EMRUSD * 1e9))
+		}
 		if raw.Band == uint8(UnknownInterruption) {
 			raw.Band = was.band
 		}

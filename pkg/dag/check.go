@@ -191,16 +191,6 @@ func (m Market) Check() error {
 // CheckArch checks the architecture of a processor, named like Go's GOARCH values, or AnyArch.
 func CheckArch(s string) error { return fault.CheckWord("architecture", s, "amd64", "arm64", AnyArch) }
 
-// CheckService refuses a managed service: the broker buys bare machines, and would bill the service's surcharge for
-// them. It returns another error for an unknown name.
-func CheckService(s string) error {
-	if err := fault.CheckWord("managed service", s, "emr", "dataproc"); err != nil {
-		return err
-	}
-	return fault.New("cannot be bought yet: the machines would run without "+s,
-		"leave it out and start Spark in run; `tradewind catalog search --service "+s+"` shows its prices")
-}
-
 // clouds are the known names of clouds, to detect misspellings. A user's own catalogue may have others.
 func clouds() []string {
 	return []string{"aws", "gcp", "azure", "lambda", "kubernetes", "local", "ibm", "oci", "runpod", "vast", "nebius",

@@ -145,6 +145,7 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 	}
 	m.text("setup", t.Setup)
 	m.text("run", t.Run)
+	m.part("spark", writeSpark(t.Spark))
 	if t.Recorded > 0 {
 		m.add("recorded", plain(FormatDuration(t.Recorded)))
 	}
@@ -164,7 +165,7 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 		from.text("ref", r.Ref)
 		m.part("workdir", from)
 	}
-	if t.Nodes != 1 {
+	if t.Nodes != 1 && t.Spark == nil {
 		m.count("nodes", t.Nodes)
 	}
 	after, err := w.after(i)
@@ -360,14 +361,22 @@ func writeOutputs(outputs []Output) []*yaml.Node {
 }
 
 func writeAlternatives(t *Task) *mapping {
-	if len(t.Resources) == 1 && !t.Ordered {
-		return writeResources(&t.Resources[0])
+	executors := func(m *mapping) *mapping {
+		if !t.Executors.IsZero() {
+			m.add("executors", plain(FormatExecutors(t.Executors)))
+		}
+		return m
 	}
-	list := make([]*yaml.Node, len(t.Resources))
-	for i := range t.Resources {
-		list[i] = writeResources(&t.Resources[i]).node
+	if len(t.Resources) == 1 && !t.Ordered && len(t.Services) == 0 {
+		return executors(writeResources(&t.Resources[0]))
 	}
-	m := block()
+	var list []*yaml.Node
+	for _, of := range [][]Resources{t.Services, t.Resources} {
+		for i := range of {
+			list = append(list, writeResources(&of[i]).node)
+		}
+	}
+	m := executors(block())
 	if t.Ordered {
 		m.list("ordered", list)
 	} else {
@@ -396,12 +405,40 @@ func writeResources(r *Resources) *mapping {
 		m.add("burstable", plain("true"))
 	}
 	m.text("market", string(r.Market))
-	m.text("service", r.Service)
+	if r.Release != "" {
+		service := flow()
+		service.text("name", r.Service)
+		service.text("release", r.Release)
+		m.part("service", service)
+	} else {
+		m.text("service", r.Service)
+	}
 	m.size("disk", r.DiskGiB)
 	if r.MaxUSDPerHour > 0 {
 		m.add("maxUSDPerHour", plain(FormatNumber(float64(r.MaxUSDPerHour))))
 	}
 	m.text("image", r.Image)
+	return m
+}
+
+// writeSpark writes an application in the form in which it is read.
+func writeSpark(a *SparkApp) *mapping {
+	m := block()
+	if a == nil {
+		return m
+	}
+	m.text("main", a.Main)
+	m.text("class", a.Class)
+	m.texts("args", a.Args)
+	m.texts("pyFiles", a.PyFiles)
+	m.texts("jars", a.Jars)
+	m.texts("packages", a.Packages)
+	conf := block()
+	for _, name := range slices.Sorted(maps.Keys(a.Conf)) {
+		conf.add(name, text(a.Conf[name]))
+	}
+	m.part("conf", conf)
+	m.text("version", a.Version)
 	return m
 }
 

@@ -136,7 +136,13 @@ type Edge struct {
 type Task struct {
 	Name  string `json:"name"`
 	Setup string `json:"setup,omitempty"` // shell script, once on each machine before Run
-	Run   string `json:"run,omitempty"`   // shell script, on each machine; empty if the task has Recorded instead
+	Run   string `json:"run,omitempty"`   // shell script, on each machine; empty if it has Recorded or Spark instead
+	// Spark is the Spark application that the task runs; see MakeSpark.
+	Spark *SparkApp `json:"spark,omitempty"`
+	// Executors is the number of executors of a Spark task: on machines, each is one of Nodes.
+	Executors Range `json:"executors,omitzero"`
+	// Services are the alternatives of a Spark task that are services, in addition to Resources.
+	Services []Resources `json:"services,omitempty"`
 	// Login runs the scripts in an interactive shell, after ~/.bashrc, as SkyPilot does.
 	Login bool `json:"login,omitempty"`
 	// Env may be shared between tasks, so it must not be changed.
@@ -234,8 +240,10 @@ type Resources struct {
 	// Burstable allows machine types whose vCPUs may be busy only for a part of the time.
 	Burstable bool   `json:"burstable,omitempty"`
 	Market    Market `json:"market,omitempty"`
-	Service   string `json:"service,omitempty"` // emr or dataproc: refused, see CheckService
-	DiskGiB   GiB    `json:"disk,omitempty"`
+	// Service and Release are set for the Services of a task only: emr, and 7.5+.
+	Service string `json:"service,omitempty"`
+	Release string `json:"release,omitempty"`
+	DiskGiB GiB    `json:"disk,omitempty"`
 	// MaxUSDPerHour is the maximum price of one machine per hour, with its disk and address; 0 is no limit. A spot
 	// machine is left when its price rises above it.
 	MaxUSDPerHour USD `json:"maxUSDPerHour,omitempty"`

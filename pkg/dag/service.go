@@ -133,6 +133,8 @@ func (t *Task) CheckService() error {
 	case s.Port == 0 && (r.Path != "" || r.InitialDelay != 0 || r.Timeout != 0):
 		return fault.Within("service", fault.Within("readiness", fault.New("needs a port",
 			"add the port on which the service listens: port")))
+	case t.Spark != nil:
+		return refused("spark", "runs a script that never ends", "remove service, or spark")
 	case t.Run == "":
 		return fault.Within("run", fault.New("is missing: a service needs a run script", ""))
 	case t.Gang != "" || t.Joins != "":

@@ -59,6 +59,8 @@ func (t *Task) WhyNotShared() string {
 		return "it belongs to a gang"
 	case t.Service != nil:
 		return "it is a service"
+	case t.Spark != nil:
+		return "Spark uses all of its machine"
 	case len(t.Placement) > 0 || len(t.Labels) > 0:
 		return "it has placement rules or labels"
 	case t.Mounts():

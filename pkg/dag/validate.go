@@ -132,6 +132,7 @@ func (t *Task) validate() error {
 		fault.Within("within", ifSet(t.Within, Within.Check)),
 		t.checkGang(),
 		t.CheckService(),
+		t.validateSpark(),
 		t.CheckPlacement(),
 		t.validateResources(),
 		t.validateFiles(),
@@ -173,7 +174,7 @@ func (t *Task) checkRepository() error {
 
 // checkTask makes the checks that concern several fields of a task.
 func checkTask(t *Task) error {
-	if t.Run == "" && t.Setup == "" && t.Recorded == 0 {
+	if t.Run == "" && t.Setup == "" && t.Recorded == 0 && t.Spark == nil {
 		return fault.New("has nothing to run", "give it a run script")
 	}
 	if t.Run != "" && t.Recorded != 0 {
@@ -236,9 +237,17 @@ func (t *Task) validateResources() error {
 		)
 	}
 	if len(t.Resources) == 1 {
-		return fault.Within("resources", t.Resources[0].validate())
+		return fault.Within("resources", t.Resources[0].validateMachine())
 	}
-	return eachChecked("resources", t.Resources, (*Resources).validate)
+	return eachChecked("resources", t.Resources, (*Resources).validateMachine)
+}
+
+// validateMachine checks an alternative that is a machine.
+func (r *Resources) validateMachine() error {
+	if r.Service != "" || r.Release != "" {
+		return fault.Within("service", fault.New("is not a machine", "services are separate alternatives"))
+	}
+	return r.validate()
 }
 
 func (r *Resources) validate() error {
@@ -252,7 +261,6 @@ func (r *Resources) validate() error {
 		fault.Within("instanceType", ifSet(r.InstanceType, CheckWord)),
 		fault.Within("arch", ifSet(r.Arch, CheckArch)),
 		fault.Within("market", ifSet(r.Market, Market.Check)),
-		fault.Within("service", ifSet(r.Service, CheckService)),
 		fault.Within("disk", r.DiskGiB.Check()),
 		fault.Within("maxUSDPerHour", ifSet(r.MaxUSDPerHour, checkHourly)),
 		fault.Within("image", ifSet(r.Image, CheckImage)),

@@ -23,6 +23,12 @@ func TestValidateErrors(t *testing.T) {
 	res := func(change func(*Resources)) func(*Job) {
 		return func(j *Job) { change(&j.Tasks[0].Resources[0]) }
 	}
+	spark := func(change func(*Task)) func(*Job) {
+		return a(func(t *Task) {
+			t.Run, t.Spark = "", &SparkApp{Main: "etl.py"}
+			change(t)
+		})
+	}
 	nan := math.NaN()
 	for _, c := range []struct {
 		want   string // the beginning of the message
@@ -75,8 +81,17 @@ func TestValidateErrors(t *testing.T) {
 		{`tasks.a.resources.zone: "a*" has an invalid character`, res(func(r *Resources) { r.Zone = "a*" })},
 		{`tasks.a.resources.arch: unknown architecture "x86"`, res(func(r *Resources) { r.Arch = "x86" })},
 		{`tasks.a.resources.market: unknown market "reserved"`, res(func(r *Resources) { r.Market = "reserved" })},
-		{`tasks.a.resources.service: unknown managed service "x"`, res(func(r *Resources) { r.Service = "x" })},
-		{`tasks.a.resources.service: cannot be bought yet`, res(func(r *Resources) { r.Service = "dataproc" })},
+		{`tasks.a.resources.service: is not a machine`, res(func(r *Resources) { r.Service = "emr" })},
+		{`tasks.a.services[0].service: "emr" runs only Spark`, a(func(t *Task) { t.Services = []Resources{{Service: "emr"}} })},
+		{`tasks.a.executors: only a Spark task`, a(func(t *Task) { t.Executors = Range{Min: 2, Max: 2} })},
+		{`tasks.a.services[1].service: unknown service "x"`, spark(func(t *Task) { t.Services = []Resources{{Service: "emr"}, {Service: "x"}} })},
+		{`tasks.a.services[0].service: "emr" cannot be bought yet`, spark(func(t *Task) { t.Services, t.Resources = []Resources{{Service: "emr"}}, nil })},
+		{`tasks.a.nodes: a Spark task has executors`, spark(func(t *Task) { t.Nodes = 2 })},
+		{`tasks.a.executors: from 3 to 2 executors`, spark(func(t *Task) { t.Nodes, t.Executors = 3, Range{Min: 3, Max: 2} })},
+		{`tasks.a.spark.main: a jar needs its main class`, spark(func(t *Task) { t.Spark.Main = "x.jar" })},
+		{`tasks.a.resources.image: executors on several machines`, spark(func(t *Task) {
+			t.Nodes, t.Executors, t.Resources = 2, Range{Min: 2, Max: 4}, []Resources{{Image: "docker:apache/spark:3.5.3"}}
+		})},
 		{`tasks.a.resources.disk: a size cannot be negative`, res(func(r *Resources) { r.DiskGiB = -1 })},
 		{`tasks.a.resources.image: has 5000 bytes`, res(func(r *Resources) { r.Image = strings.Repeat("x", 5000) })},
 		{`tasks.a.inputs[0].uri: is empty`, a(func(t *Task) { t.Inputs = []Input{{}} })},

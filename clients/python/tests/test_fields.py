@@ -28,6 +28,8 @@ from tradewind import (
     Resources,
     Role,
     Service,
+    Spark,
+    SparkService,
     Task,
 )
 from tradewind.job import _camel
@@ -58,6 +60,8 @@ CASES = {
     Task: set(TASK) | {"name"},  # the key of a task
     Resources: set(DEFS["resources"]["properties"]),
     Service: set(DEFS["service"]["properties"]),
+    Spark: set(DEFS["spark"]["properties"]),
+    SparkService: properties(DEFS["resources"]["properties"]["service"]),
     Readiness: properties(DEFS["service"]["properties"]["readiness"]),
     Gang: set(DEFS["gang"]["properties"]),
     Role: set(DEFS["gang"]["properties"]["roles"]["additionalProperties"]["properties"]),
@@ -96,8 +100,15 @@ def test_they_are_written_as_a_job_file_has_them() -> None:
             on=On(pod_failed=[Reaction("abort", exit_codes=[2])], pod_evicted="restartRole"),
         ),
     )
+    etl = Task(
+        "etl",
+        spark=Spark("app.jar", class_="org.example.Main", args=[2024], py_files=["a.py"]),
+        resources=Resources(
+            any_of=[Resources(service=SparkService("emr", release="7.5+")), Resources(cpus=4)], executors="2-10"
+        ),
+    )
     grid = Task("grid", run="try", matrix={"lr": [0.1, 0.01]}, max_parallel=2, allow_failures="5%")
-    job = Job("j", [train, grid], secrets=["HF"], notify=Notify(email=["me@example.org"]), on_failure="continue")
+    job = Job("j", [train, grid, etl], secrets=["HF"], notify=Notify(email=["me@example.org"]), on_failure="continue")
     assert job.to_dict() == {
         "apiVersion": "tradewind/v1",
         "name": "j",
@@ -128,5 +139,12 @@ def test_they_are_written_as_a_job_file_has_them() -> None:
                 },
             },
             "grid": {"run": "try", "matrix": {"lr": [0.1, 0.01]}, "maxParallel": 2, "allowFailures": "5%"},
+            "etl": {
+                "spark": {"main": "app.jar", "class": "org.example.Main", "args": [2024], "pyFiles": ["a.py"]},
+                "resources": {
+                    "anyOf": [{"service": {"name": "emr", "release": "7.5+"}}, {"cpus": 4}],
+                    "executors": "2-10",
+                },
+            },
         },
     }

@@ -157,6 +157,8 @@ type Assignment struct {
 	Workdir string   `json:"workdir,omitempty"`
 	Inputs  []Input  `json:"inputs,omitempty"`
 	Outputs []Output `json:"outputs,omitempty"`
+	// FirstHasOutputs means that the task collects the outputs of all nodes on the first one. The others have none.
+	FirstHasOutputs bool `json:"firstHasOutputs,omitempty"`
 	// Store is the URL of the bucket in which this job keeps outputs and checkpoints (file:///…, s3://…). Prefix is the
 	// task's own prefix in it.
 	Store  string `json:"store"`

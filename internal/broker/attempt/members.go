@@ -14,7 +14,7 @@ import (
 // of a gang are up before any member is commanded to run, so their addresses are known.
 func Gang(u recordcache.Reader, job record.Job, spec *dag.Job, cl record.Cluster) (*wire.Gang, error) {
 	t := &spec.Tasks[cl.Task]
-	if t.Gang == "" && t.Joins == "" && t.Framework == "" || t.StandIn() {
+	if t.Gang == "" && t.Joins == "" && t.Framework == "" && t.Spark == nil || t.StandIn() {
 		return nil, nil
 	}
 	g := &wire.Gang{

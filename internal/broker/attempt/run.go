@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/sparkrun"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -47,6 +48,9 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 	}
 	if t.Worker != nil {
 		return workerAssignment(a, cl, attempt)
+	}
+	if t.Spark != nil {
+		a.Run, a.FirstHasOutputs = sparkrun.Script(t.Spark), true
 	}
 	if member := spec.MemberEnv(cl.Task); member != nil {
 		a.Env = dag.MergeEnv(a.Env, member)

@@ -9,14 +9,20 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
+// SparkFormat is the format of jobs that have Spark tasks. A broker that does not know them would run nothing, and
+// report success.
+const SparkFormat = 2
+
 // Job is the record of one submitted DAG. Its tasks are in the spec blob, their phases in Progress. It changes with
 // the job's state and plan, not with each task, so reading it is cheap.
 type Job struct {
-	ID         string            `json:"id"`
-	Digest     string            `json:"digest"` // of the name and the submission's token: makes submission idempotent
-	Name       string            `json:"name"`
-	Queue      string            `json:"queue"`
-	Namespace  string            `json:"namespace,omitempty"` // for sharing between users by weight
+	ID        string `json:"id"`
+	Digest    string `json:"digest"` // of the name and the submission's token: makes submission idempotent
+	Name      string `json:"name"`
+	Queue     string `json:"queue"`
+	Namespace string `json:"namespace,omitempty"` // for sharing between users by weight
+	// Format is SparkFormat if the job has Spark tasks, else 0, which is format 1.
+	Format     int               `json:"format,omitempty"`
 	Priority   int               `json:"priority,omitempty"`
 	Objective  dag.Objective     `json:"objective"`
 	Infeasible dag.Infeasible    `json:"infeasible,omitempty"`

@@ -12,6 +12,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -22,7 +23,7 @@ import (
 // older versions refuse to read.
 
 // Format is the highest format of records that this version reads.
-const Format = 1
+const Format = record.SparkFormat
 
 // ErrNewerFormat means that a record was written by a version whose format this one cannot read.
 var ErrNewerFormat = errors.New("a newer version wrote it in a format that this one cannot read: upgrade the broker")

@@ -3,6 +3,7 @@ package recordcache
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -72,8 +73,8 @@ func TestElementsWithSameIdentityKeepTheirOwnMembers(t *testing.T) {
 
 func TestNewerFormatIsRefused(t *testing.T) {
 	k, key := NewKept(0), store.Key{Partition: "p", Sort: "s"}
-	if _, err := Decode[versioned](k.records, key, []byte(`{"name":"n","format":2}`)); !errors.Is(err, ErrNewerFormat) {
-		t.Errorf("format 2: %v", err)
+	if _, err := Decode[versioned](k.records, key, fmt.Appendf(nil, `{"name":"n","format":%d}`, Format+1)); !errors.Is(err, ErrNewerFormat) {
+		t.Errorf("format %d: %v", Format+1, err)
 	}
 	if v, err := Decode[versioned](k.records, key, []byte(`{"name":"n","format":1}`)); err != nil || v.Name != "n" {
 		t.Errorf("format 1: %+v, %v", v, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sparkrelease"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -43,6 +44,7 @@ type searchFlags struct {
 	clouds, regions, zones    []string
 	instanceType              string
 	arch, market, service     command.Choice
+	spark                     string
 	spot, burstable           bool
 	maxInterruption, cheapest command.Choice
 	sort                      command.Choice
@@ -53,9 +55,10 @@ type searchFlags struct {
 
 func (a app) searchCommand() *cobra.Command {
 	f := &searchFlags{
-		arch:    command.NewChoice("", string(catalog.AMD64), string(catalog.ARM64), dag.AnyArch),
-		market:  command.NewChoice("any", "any", "spot", "on-demand"),
-		service: command.NewChoice("", string(catalog.EMR), string(catalog.Dataproc)),
+		arch:   command.NewChoice("", string(catalog.AMD64), string(catalog.ARM64), dag.AnyArch),
+		market: command.NewChoice("any", "any", "spot", "on-demand"),
+		service: command.NewChoice("", string(catalog.EMR), string(catalog.EMRServerless), string(catalog.Dataproc),
+			string(catalog.DataprocServerless)),
 		// The bands of AWS Spot Advisor.
 		maxInterruption: command.NewChoice("", "5%", "10%", "15%", "20%"),
 		cheapest:        command.NewChoice("", "region", "zone", "cloud"),
@@ -72,11 +75,14 @@ func (a app) searchCommand() *cobra.Command {
 			"plans add its disk and public address.\n" +
 			"Prices are the latest from the clouds of the state folder, or the built-in ones.\n" +
 			"Reserved capacity comes first, at its marginal cost, with the number of machines\n" +
-			"that it can hold.",
+			"that it can hold.\n" +
+			"--service also lists the releases of the service that have the Spark of --spark. Serverless services\n" +
+			"have no machines: their USD/H is that of a worker with --cpus (4) and --memory (16).",
 		Example: "  tradewind catalog search --gpu V100:8 --cloud aws,gcp\n" +
 			"  tradewind catalog search --cpus 8+ --memory 32-64 --spot --cheapest-per cloud\n" +
 			"  tradewind catalog search --instance-type p3.2xlarge --max-interruption 10%\n" +
 			"  tradewind catalog search --cpus 16 --sort value\n" +
+			"  tradewind catalog search --service emr --spark 3.5\n" +
 			"  tradewind catalog search --gpu tpu-v3-8 -o json",
 		Args: command.Args(0, 0),
 	}
@@ -92,7 +98,8 @@ func (a app) searchCommand() *cobra.Command {
 	p.BoolVar(&f.burstable, "burstable", false, "also machines whose vCPUs may be busy only for a part of the time")
 	p.BoolVar(&f.spot, "spot", false, "only spot machines, same as --market spot")
 	p.Var(&f.market, "market", "market to buy on")
-	p.Var(&f.service, "service", "machines of a managed service, with its surcharge")
+	p.Var(&f.service, "service", "a managed service that runs Spark: its machines with its surcharge, or its rates")
+	p.StringVar(&f.spark, "spark", "", "with --service: only releases with this Spark: 3.5, 3.5.1 or 3.5+")
 	p.Var(&f.maxInterruption, "max-interruption",
 		"only spot machines with at most this known share of interruptions per month")
 	p.Float64Var(&f.maxCarbon, "max-carbon", 0, "only regions whose grid is known to emit at most this, gCO2eq/kWh")
@@ -125,6 +132,9 @@ func (a app) searchCommand() *cobra.Command {
 // SearchResult is the output of `catalog search -o json`.
 type SearchResult struct {
 	Offers []FoundOffer `json:"offers"`
+	// Rates are the prices of a serverless service, and Releases the releases of a service.
+	Rates    []FoundRate            `json:"rates,omitempty"`
+	Releases []sparkrelease.Release `json:"releases,omitempty"`
 }
 
 // FoundOffer is an offer on one market, or on capacity that the account has already. In the second case Reservation is
@@ -201,6 +211,13 @@ func (a app) search(ctx context.Context, f *searchFlags) error {
 	if err != nil {
 		return err
 	}
+	releases, err := f.releases()
+	if err != nil {
+		return err
+	}
+	if f.serverless() {
+		return a.searchServerless(f, releases)
+	}
 	c, err := f.open(ctx)
 	if err != nil {
 		return err
@@ -224,7 +241,7 @@ func (a app) search(ctx context.Context, f *searchFlags) error {
 		offers[i].USDPerWork = usdPerWork(&offers[i].Match)
 	}
 	if f.output.JSON() {
-		if err := a.PrintJSON(SearchResult{Offers: append([]FoundOffer{}, offers...)}); err != nil {
+		if err := a.PrintJSON(SearchResult{Offers: append([]FoundOffer{}, offers...), Releases: releases}); err != nil {
 			return err
 		}
 	}
@@ -241,7 +258,7 @@ func (a app) search(ctx context.Context, f *searchFlags) error {
 	if f.limit > 0 && len(found) == f.limit {
 		a.Tell("showing the cheapest %d; --limit lists more", f.limit)
 	}
-	return nil
+	return a.printReleases(f, releases)
 }
 
 // The orders of --sort.

@@ -16,6 +16,9 @@ import (
 // CheckOffers finds the first task that asks for something no cloud sells, and returns an error with its line in the
 // file, which the planner does not know. It returns nil if every task has an offer.
 func CheckOffers(c *catalog.Catalog, spec *dag.Job, clouds []string) error {
+	if err := checkServices(c, spec); err != nil {
+		return err
+	}
 	asked := map[string]bool{} // look up equal requests once
 	for i := range spec.Tasks {
 		key, err := json.Marshal(spec.Tasks[i].Resources)

@@ -189,6 +189,9 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := checkServices(c, f.Spec); err != nil {
+		return err
+	}
 	a.Tell("%s", o.on.Describe(c.Clouds()))
 	f.Spec = history.Fill(f.Spec, o.on.Learned(ctx, f.Spec.Name))
 	in := inputOf(f.Spec, a.Now())

@@ -5,6 +5,6 @@ func Fields(part string) []string {
 	r := &reader{}
 	return map[string][]string{
 		"job": r.forJob().Names(), "task": r.forTask().Names(), "defaults": r.forDefaults().Names(),
-		"resources": append(r.forResources().Names(), anyOfField, orderedField),
+		"resources": append(r.forResources().Names(), anyOfField, orderedField, executorsField),
 	}[part]
 }

@@ -137,7 +137,8 @@ func TestSchemaRejectsWhatReaderRejects(t *testing.T) {
 		"be mounted", "cannot be a mount point", "is not in a bucket", "is uploaded to a bucket", "is not a local path", "the task's checkpoints",
 		"only a task of a gang has within", "has a different within",
 		"machines of one task are in one", "no task is called", "tasks that another rule packs", "whose gang is within",
-		"but within is different",
+		"but within is different", "no release of ", "has its own image", "is a service of ", "has no machine types", "cannot have ",
+		"executors on several machines", "a Spark task ", "Spark uses all", " executors (", "ordered alternatives", "depends on the place",
 		"a service", "waits for service", "cannot be combined with", "needs a p",
 	}
 	refused := 0

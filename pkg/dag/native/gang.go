@@ -280,7 +280,7 @@ func (r *reader) outputNames(n *yaml.Node) (names []string) {
 func (r *reader) forRole() yamlfile.Fields[*dag.Task] {
 	known := r.forTask()
 	for _, field := range append(arrayFields(), "gang", "joins", "role", "framework", "within", "after", "inputs",
-		"secrets", "nodes", "service", "share") {
+		"secrets", "nodes", "service", "share", "spark") {
 		delete(known, field)
 	}
 	known["replicas"] = r.forDefaults()["nodes"]
@@ -304,6 +304,7 @@ func (r *reader) readRole(t *dag.Task, p taskPart) error {
 	delete(roles, "on")
 	delete(roles, "within")
 	delete(roles, "service")
+	delete(roles, "spark")
 	if err := fault.WithinKey(p.task.Key, yamlfile.ReadFields(&r.Reader, p.task.Node, roles, t)); err != nil {
 		return err
 	}

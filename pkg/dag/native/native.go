@@ -72,8 +72,12 @@ type reader struct {
 	links   []link     // parallel to job.Edges
 	edgeOf  []int32    // by task: the last edge from it, valid if it goes to current
 	marks   []dag.Mark // of the alternatives being read
-	files   []dag.Mark // of the workdir and inputs of the task being read
-	shares  *yaml.Node // the share of the current task, if it is true there
+	// of the alternatives that are services
+	serviceMarks []dag.Mark
+	spark        *yaml.Node // the spark of the current task, and the executors
+	executors    *yaml.Node
+	files        []dag.Mark // of the workdir and inputs of the task being read
+	shares       *yaml.Node // the share of the current task, if it is true there
 	// whether the current task, or defaults, say if tasks share machines
 	saysShare, defaultsSayShare bool
 	silent                      map[int]bool // the tasks of which the file does not say if they share machines
@@ -406,6 +410,7 @@ func (r *reader) readTask(i int, p taskPart) error {
 	*t = copied(r.defaults)
 	t.Name = p.name
 	r.current, r.marks, r.files, r.inputs, r.outputs, r.shares = i, nil, nil, nil, nil, nil
+	r.serviceMarks, r.spark, r.executors = nil, nil, nil
 	edges, marks := len(r.job.Edges), len(r.origin.Marks)
 	r.saysShare = r.defaultsSayShare
 	clear(r.taken)
@@ -437,8 +442,9 @@ func (r *reader) readPart(i int, t *dag.Task, p taskPart) error {
 	case p.service:
 		return fault.WithinKey(p.path, r.readReplica(t, p))
 	}
-	return fault.WithinKey(p.path,
-		yamlfile.ReadFieldsOr(&r.Reader, p.entry.Node, r.taskFields, t, r.unknownInTask))
+	return fault.WithinKey(p.path, firstOf(
+		yamlfile.ReadFieldsOr(&r.Reader, p.entry.Node, r.taskFields, t, r.unknownInTask),
+		func() error { return r.endSpark(t, p.entry) }))
 }
 
 // markTask records the positions of a task's files, secrets and resources.
@@ -451,8 +457,9 @@ func (r *reader) markTask(i int) {
 			Alternative: dag.FilesOfTask, Pos: in.pos, Field: dag.InputField(k), Path: dag.InputField(int(in.index)),
 		})
 	}
-	r.marked = len(r.files) + len(r.marks)
-	for _, m := range append(r.files, r.marks...) {
+	marks := slices.Concat(r.files, r.marks, r.serviceMarks)
+	r.marked = len(marks)
+	for _, m := range marks {
 		m.Task = int32(i) //nolint:gosec // below dag.MaxTasks
 		r.origin.Marks = append(r.origin.Marks, m)
 	}
@@ -463,7 +470,7 @@ func (r *reader) endTask(i int, t *dag.Task) error {
 	if k, err := t.CheckInputs(); err != nil { // checked last: any field may make it a stand-in, which stages nothing
 		return fault.At(r.inputs[k].pos, fault.Within("inputs"+fault.Index(int(r.inputs[k].index)), err))
 	}
-	if len(t.Resources) == 0 {
+	if len(t.Resources) == 0 && len(t.Services) == 0 {
 		t.Resources = []dag.Resources{{}}
 	}
 	r.markTask(i)
@@ -488,6 +495,7 @@ func (r *reader) endTask(i int, t *dag.Task) error {
 func copied(t dag.Task) dag.Task {
 	t.Resources = slices.Clone(t.Resources)
 	t.Time.On = maps.Clone(t.Time.On)
+	t.Services = slices.Clone(t.Services)
 	t.Placement = slices.Clone(t.Placement)
 	if t.Checkpoint != nil {
 		c := *t.Checkpoint

@@ -100,6 +100,7 @@ var facts = map[string][3]string{
 	"task.share":            {"true for arrays and 16 alike tasks without setup and instanceType", "true"},
 	"task.service":          {"none", "{port: 8080, replicas: 2}"},
 	"task.setup":            {"none", "pip install torch"},
+	"task.spark":            {"none", "{main: jobs/etl.py, args: [2024]}"},
 	"task.time":             {"learned, else 1h", "{V100: 4h, default: 9h}"},
 	"task.timeout":          {"none", "6h"},
 	"task.within":           {"`region`", "zone"},
@@ -122,22 +123,25 @@ var facts = map[string][3]string{
 	"role.minAvailable": {"all", "3"},
 	"role.replicas":     {"1", "4"},
 
-	"resources.accelerators":  {"none", "V100:4"},
-	"resources.anyOf":         {"none", "[{accelerators: V100}, {accelerators: A100}]"},
-	"resources.arch":          {"amd64, or any with an accelerator or a machine type", "any"},
-	"resources.burstable":     {"false, unless it is the machine type", "true"},
-	"resources.cloud":         {"all", "aws"},
-	"resources.cpus":          {"2+ if there is no memory either", "8"},
-	"resources.disk":          {"30GiB", "200GiB"},
-	"resources.image":         {"none", "docker:python:3.12"},
-	"resources.instanceType":  {"any", "p3.2xlarge"},
-	"resources.market":        {"`auto`", "spot"},
-	"resources.maxUSDPerHour": {"none", "0.50"},
-	"resources.memory":        {"8+ if there are no cpus either", "32"},
-	"resources.ordered":       {"none", "[{accelerators: A100}, {accelerators: V100}]"},
-	"resources.region":        {"all", "us-east-1"},
-	"resources.service":       {"none", "emr"},
-	"resources.zone":          {"all", "us-east-1a"},
+	"resources.accelerators":    {"none", "V100:4"},
+	"resources.anyOf":           {"none", "[{accelerators: V100}, {accelerators: A100}]"},
+	"resources.arch":            {"amd64, or any with an accelerator or a machine type", "any"},
+	"resources.burstable":       {"false, unless it is the machine type", "true"},
+	"resources.cloud":           {"all", "aws"},
+	"resources.cpus":            {"2+ if there is no memory either", "8"},
+	"resources.disk":            {"30GiB", "200GiB"},
+	"resources.image":           {"none", "docker:python:3.12"},
+	"resources.instanceType":    {"any", "p3.2xlarge"},
+	"resources.market":          {"`auto`", "spot"},
+	"resources.maxUSDPerHour":   {"none", "0.50"},
+	"resources.memory":          {"8+ if there are no cpus either", "32"},
+	"resources.ordered":         {"none", "[{accelerators: A100}, {accelerators: V100}]"},
+	"resources.region":          {"all", "us-east-1"},
+	"resources.executors":       {"1", "2-10"},
+	"resources.service":         {"none", "{name: emr, release: 7.5+}"},
+	"resources.service.name":    {"required", "emr"},
+	"resources.service.release": {"the newest with the version of Spark", "7.5+"},
+	"resources.zone":            {"all", "us-east-1a"},
 
 	"service.of":                     {"the task's name", "web"},
 	"service.port":                   {"none", "8080"},
@@ -148,6 +152,15 @@ var facts = map[string][3]string{
 	"service.readiness.post":         {"none", `"{}"`},
 	"service.readiness.timeout":      {"15s", "5s"},
 	"service.replicas":               {"1", "3"},
+
+	"spark.args":     {"none", "[2024, $TRADEWIND_OUTPUT/result]"},
+	"spark.class":    {"required for a jar", "org.example.Main"},
+	"spark.conf":     {"none", "{spark.sql.shuffle.partitions: 64}"},
+	"spark.jars":     {"none", "[lib/tables.jar]"},
+	"spark.main":     {"required", "jobs/etl.py"},
+	"spark.packages": {"none", "['io.delta:delta-spark_2.12:3.2.0']"},
+	"spark.pyFiles":  {"none", "[jobs/common.py]"},
+	"spark.version":  {"3.5", "3.5+"},
 
 	"on.podEvicted":           {"`restartGang`", "restartRole", "a machine was preempted or did not start"},
 	"on.podEvicted.action":    {"required", "restartRole", "the reaction"},
@@ -203,7 +216,7 @@ func form(s object) string {
 	case "":
 	case "placement", "placements":
 		return "[placement](#placement)"
-	case "resources", "service", "on", "gang", "task", "array":
+	case "resources", "service", "spark", "on", "gang", "task", "array":
 		return "[" + name + "](#" + name + ")"
 	case "taskName":
 		return "name"
@@ -256,7 +269,7 @@ func TestJobFilePage(t *testing.T) {
 	}
 	defs := schema["$defs"].(object)
 	tables := map[string][]field{"job": fields("job", "", schema)}
-	for _, name := range []string{"task", "array", "gang", "resources", "service", "on", "placements"} {
+	for _, name := range []string{"task", "array", "gang", "resources", "spark", "service", "on", "placements"} {
 		tables[name] = fields(name, "/$defs/"+name, defs[name].(object))
 	}
 	role := "/$defs/gang/properties/roles/additionalProperties"

@@ -14,8 +14,9 @@ import (
 
 // The fields of resources that contain alternatives.
 const (
-	anyOfField   = "anyOf"
-	orderedField = "ordered"
+	anyOfField     = "anyOf"
+	orderedField   = "ordered"
+	executorsField = "executors" // of the whole task, whatever its alternatives are
 )
 
 func (r *reader) forResources() yamlfile.Fields[*dag.Resources] {
@@ -56,12 +57,8 @@ func (r *reader) forResources() yamlfile.Fields[*dag.Resources] {
 			func(r *dag.Resources) *dag.Market { return &r.Market },
 			word[dag.Market],
 		),
-		"service": yamlfile.TextField(
-			y,
-			func(r *dag.Resources) *string { return &r.Service },
-			yamlfile.Checked(dag.CheckService),
-		),
-		"disk": yamlfile.TextField(y, func(r *dag.Resources) *dag.GiB { return &r.DiskGiB }, parseDisk),
+		"service": r.readSparkService,
+		"disk":    yamlfile.TextField(y, func(r *dag.Resources) *dag.GiB { return &r.DiskGiB }, parseDisk),
 		"maxUSDPerHour": yamlfile.TextField(y, func(r *dag.Resources) *dag.USD { return &r.MaxUSDPerHour },
 			dag.ParseHourly),
 		"image": func(res *dag.Resources, n *yaml.Node) (err error) {
@@ -106,7 +103,17 @@ func (r *reader) readResources(t *dag.Task, n *yaml.Node) error {
 	var baseMarks []dag.Mark
 	var alternatives yamlfile.Entry
 	var all fault.Faults
+	t.Executors = dag.Range{}
 	for _, e := range entries {
+		if e.Key == executorsField {
+			r.executors = e.Node
+			read := yamlfile.TextField(&r.Reader, func(t *dag.Task) *dag.Range { return &t.Executors },
+				dag.ParseExecutors)
+			if !all.Add(fault.WithinKey(e.Key, read(t, e.Node))) {
+				break
+			}
+			continue
+		}
 		if e.Key == anyOfField || e.Key == orderedField {
 			if alternatives.Node != nil {
 				all.Add(fault.WithinKey(
@@ -121,20 +128,19 @@ func (r *reader) readResources(t *dag.Task, n *yaml.Node) error {
 			alternatives = e
 			continue
 		}
-		m, err := r.readResource(&base, e, anyOfField, orderedField)
+		m, err := r.readResource(&base, e, anyOfField, orderedField, executorsField)
 		if !all.Add(err) {
 			break
 		}
 		m.Path = "resources." + e.Key
 		baseMarks = append(baseMarks, m)
 	}
-	t.Resources, t.Ordered, r.marks = nil, false, nil
+	t.Resources, t.Services, t.Ordered, r.marks, r.serviceMarks = nil, nil, false, nil, nil
 	if alternatives.Node == nil {
 		if !all.None() {
 			return all.Err()
 		}
-		t.Resources = []dag.Resources{base}
-		r.marks = append(baseMarks, dag.Mark{Pos: yamlfile.PositionOf(n), Path: "resources"})
+		r.addAlternative(t, base, append(baseMarks, dag.Mark{Pos: yamlfile.PositionOf(n), Path: "resources"}))
 		return nil
 	}
 	t.Ordered = alternatives.Key == orderedField
@@ -145,7 +151,7 @@ func (r *reader) readResources(t *dag.Task, n *yaml.Node) error {
 		path := "resources." + alternatives.Key + fault.Index(i)
 		return r.readAlternative(t, n, base, baseMarks, path)
 	})
-	if err == nil && len(t.Resources) == 0 {
+	if err == nil && len(t.Resources)+len(t.Services) == 0 {
 		err = r.Fault(alternatives.Node, "is empty", "give at least one alternative")
 	}
 	all.Add(fault.WithinKey(alternatives.Key, err))
@@ -164,7 +170,6 @@ func (r *reader) readAlternative(
 	if err != nil {
 		return err
 	}
-	alternative := int32(len(t.Resources)) //nolint:gosec // at most dag.MaxAlternatives
 	marks := slices.Clone(baseMarks)
 	var all fault.Faults
 	for _, e := range entries {
@@ -176,15 +181,23 @@ func (r *reader) readAlternative(
 		marks = slices.DeleteFunc(marks, func(b dag.Mark) bool { return b.Field == m.Field })
 		marks = append(marks, m)
 	}
-	for i := range marks {
-		marks[i].Alternative = alternative
-	}
-	r.marks = append(
-		append(r.marks, marks...),
-		dag.Mark{Alternative: alternative, Pos: yamlfile.PositionOf(n), Path: path},
-	)
-	t.Resources = append(t.Resources, base)
+	r.addAlternative(t, base, append(marks, dag.Mark{Pos: yamlfile.PositionOf(n), Path: path}))
 	return all.Err()
+}
+
+// addAlternative adds an alternative with its marks to the task: to its machines, or to its services.
+func (r *reader) addAlternative(t *dag.Task, a dag.Resources, marks []dag.Mark) {
+	to, alternative := &r.marks, len(t.Resources)
+	if a.Service != "" {
+		to, alternative = &r.serviceMarks, dag.ServiceAlternative+len(t.Services)
+		t.Services = append(t.Services, a)
+	} else {
+		t.Resources = append(t.Resources, a)
+	}
+	for _, m := range marks {
+		m.Alternative = int32(alternative) //nolint:gosec // at most 2 dag.MaxAlternatives
+		*to = append(*to, m)
+	}
 }
 
 // readResource reads one field of an alternative. besides are other fields that the mapping may have, for hints.

@@ -65,6 +65,7 @@ func buildSchema() object {
 			object{"type": "string", "pattern": `^\s*\$?` + number + `\s*(USD)?\s*$`},
 		}}
 	}
+	sparkServices := oneOf("dataproc", "dataproc-serverless", "emr", "emr-serverless")
 	resources := object{
 		"cpus": with(
 			amount(`^\s*(=?`+number+`|`+number+`(\+|-`+number+`))\s*$`, dag.MaxCPUs),
@@ -95,7 +96,13 @@ func buildSchema() object {
 			oneOf("auto", "spot", "on-demand"),
 			"how capacity is bought; with auto the broker chooses",
 		),
-		"service":       with(oneOf("emr", "dataproc"), "refused: managed services cannot be bought yet"),
+		"service": object{
+			"description": "a managed service in place of machines, for a Spark task; with a mapping also its release",
+			"oneOf": []any{sparkServices, record([]string{"name"}, object{
+				"name":    with(sparkServices, "the service"),
+				"release": with(word, "its release: 7.5 or 7.5.0, or 7.5+ for this one or a later one"),
+			})},
+		},
 		"disk":          with(ref("size"), "the size of the machine's disk"),
 		"maxUSDPerHour": usd("the maximum price of one machine per hour with its disk, in USD"),
 		"image":         with(line, "a machine image or container image"),
@@ -126,6 +133,13 @@ func buildSchema() object {
 		"minItems":    1,
 		"maxItems":    dag.MaxAlternatives,
 		"description": "alternatives in order of preference",
+	}
+	all["executors"] = object{
+		"description": "of a Spark task: the number of its executors, or the least and the most",
+		"oneOf": []any{
+			object{"type": "integer", "minimum": 1, "maximum": dag.MaxNodes},
+			object{"type": "string", "pattern": `^\s*[0-9]+\s*(-\s*[0-9]+\s*)?$`},
+		},
 	}
 	resourcesSchema := record(nil, all)
 	resourcesSchema["not"] = object{"required": []string{"anyOf", "ordered"}}
@@ -280,7 +294,8 @@ func buildSchema() object {
 				object{"type": "string", "pattern": `^\s*` + number + `%$`},
 			},
 		},
-		"run": with(script, "shell script, on each machine"),
+		"run":   with(script, "shell script, on each machine"),
+		"spark": with(ref("spark"), "the Spark application that the task runs in place of a script"),
 		"gang": object{
 			"description": "tasks of the same gang start together or not at all; at most " + fmt.Sprint(dag.MaxGang) +
 				" tasks, which all wait for the same tasks. A mapping makes the task a gang with several roles",
@@ -366,7 +381,7 @@ func buildSchema() object {
 	})
 	role := maps.Clone(task)
 	for _, field := range []string{"gang", "joins", "role", "framework", "within", "after", "inputs", "secrets", "nodes",
-		"service", "share", "array", "matrix", "maxParallel", "allowFailures"} {
+		"service", "share", "spark", "array", "matrix", "maxParallel", "allowFailures"} {
 		delete(role, field)
 	}
 	for field, says := range map[string]string{
@@ -393,6 +408,28 @@ func buildSchema() object {
 		"placement": with(ref("placement"), "rules about the relative places of the machines of all roles, and of other tasks"),
 		"on":        with(ref("on"), "reactions of the gang to events of the machines of any role"),
 	})
+	scalar := object{"type": []string{"string", "number", "boolean"}}
+	file := func(kinds string) object {
+		return object{"type": "string", "maxLength": dag.MaxTextBytes, "pattern": `^[^, ]+\.(` + kinds + `)$`}
+	}
+	spark := record([]string{"main"}, object{
+		"main": with(file("py|jar"), "the application: a Python file or a jar, as a path or a URI"),
+		"class": with(object{"type": "string", "minLength": 1, "maxLength": dag.MaxTextBytes},
+			"the main class of a jar"),
+		"args": with(list(scalar, dag.MaxSparkArgs),
+			"its arguments; $NAME stands for a variable of the task, $$ for a dollar sign"),
+		"pyFiles": with(list(file("py|zip|egg"), dag.MaxSparkFiles), "Python files that it imports, and zips and eggs of them"),
+		"jars":    with(list(file("jar"), dag.MaxSparkFiles), "jars on its class path"),
+		"packages": with(list(object{"type": "string", "pattern": `^[^:\s]+:[^:\s]+:[^:\s]+$`}, dag.MaxSparkFiles),
+			"libraries of Maven Central"),
+		"conf": with(object{"type": "object", "maxProperties": dag.MaxSparkConf,
+			"propertyNames": object{"pattern": `^spark\.`}, "additionalProperties": scalar}, "properties of Spark"),
+		"version": with(object{"type": []string{"string", "number"}, "pattern": `^[0-9]+(\.[0-9]+){0,2}\+?$`},
+			"the version of Spark: 3.5 for any 3.5, 3.5.1 for exactly this one, 3.5+ for this one or a later one"),
+	})
+	spark["if"] = object{"properties": object{"main": object{"pattern": `\.jar$`}}}
+	spark["then"] = object{"required": []string{"class"}, "not": object{"required": []string{"pyFiles"}}}
+	spark["else"] = object{"not": object{"required": []string{"class"}}}
 	probed := object{"type": "string", "maxLength": dag.MaxTextBytes, "pattern": `^/[^\s#]*$`}
 	service := record(nil, object{
 		"replicas": object{"type": "integer", "minimum": 1, "maximum": dag.MaxReplicas,
@@ -462,10 +499,18 @@ func buildSchema() object {
 		object{"required": []string{"run"}},
 		object{"required": []string{"recorded"}},
 		object{"required": []string{"setup"}},
+		object{"required": []string{"spark"}},
 	}
 	taskSchema["dependentRequired"] = object{"role": []string{"gang"}}
 	taskSchema["not"] = object{"anyOf": []any{
 		object{"required": []string{"run", "recorded"}},
+		object{"required": []string{"run", "spark"}},
+		object{"required": []string{"recorded", "spark"}},
+		object{"required": []string{"run", "resources"}, "properties": object{"resources": object{"anyOf": []any{
+			object{"required": []string{"service"}},
+			object{"required": []string{"anyOf"}, "properties": object{"anyOf": object{
+				"contains": object{"required": []string{"service"}}}}},
+		}}}},
 		object{"required": []string{"array", "matrix"}},
 	}}
 	root["not"] = object{
@@ -488,6 +533,7 @@ func buildSchema() object {
 				"the tasks to which the rule applies; all if omitted. The name of a task with roles means all of them")}),
 			"on":        record(nil, on),
 			"service":   service,
+			"spark":     spark,
 			"resources": resourcesSchema,
 			"duration": object{
 				"type":    "string",

@@ -61,6 +61,7 @@ func (r *reader) forTask() yamlfile.Fields[*dag.Task] {
 		func(t *dag.Task) *string { return &t.Run },
 		yamlfile.Checked(dag.CheckScript),
 	)
+	known["spark"] = r.readSpark
 	known["recorded"] = yamlfile.TextField(
 		y,
 		func(t *dag.Task) *time.Duration { return &t.Recorded },

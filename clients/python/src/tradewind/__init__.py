@@ -31,6 +31,8 @@ from .job import (
     Resources,
     Role,
     Service,
+    Spark,
+    SparkService,
     Task,
 )
 
@@ -62,6 +64,8 @@ __all__ = [
     "Role",
     "Run",
     "Service",
+    "Spark",
+    "SparkService",
     "Task",
     "TradewindError",
     "Unreachable",

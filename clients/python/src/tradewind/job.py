@@ -24,7 +24,7 @@ def _plain(value: Any) -> Any:
         return value.name
     if isinstance(value, _Described):
         pairs = ((_camel(f.name), getattr(value, f.name)) for f in fields(value))
-        return {name: _plain(v) for name, v in pairs if v is not None and v != ()}
+        return {name: _plain(v) for name, v in pairs if v is not None and v not in ((), {})}
     if isinstance(value, Mapping):
         return {k: _plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -40,6 +40,34 @@ def _camel(name: str) -> str:
 @dataclass(frozen=True)
 class _Described:
     """Base of the classes that are written into the job file field by field."""
+
+
+@dataclass(frozen=True)
+class SparkService(_Described):
+    """A service that runs Spark, with its release."""
+
+    name: str
+    release: str | None = None
+    """7.5 or 7.5.0, or "7.5+" for this one or a later one."""
+
+
+@dataclass(frozen=True)
+class Spark(_Described):
+    """A Spark application: what spark-submit starts."""
+
+    main: str
+    """A Python file or a jar, as a path or a URI."""
+    class_: str | None = None
+    """The main class of a jar."""
+    args: Sequence[str | float | bool] = ()
+    """In them, $NAME stands for a variable of the task, and $$ for a dollar sign."""
+    py_files: Sequence[str] = ()
+    jars: Sequence[str] = ()
+    packages: Sequence[str] = ()
+    """Libraries of Maven Central: GROUP:ARTIFACT:VERSION."""
+    conf: Mapping[str, str | float | bool] = field(default_factory=dict)
+    version: str | None = None
+    """3.5 for any 3.5, 3.5.1 for exactly this one, "3.5+" for this one or a later one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +91,10 @@ class Resources(_Described):
     image: str | None = None
     burstable: bool | None = None
     """Also machine types whose CPUs may be busy only for a part of the time."""
-    service: str | None = None
-    """Refused: managed services cannot be bought yet."""
+    service: str | SparkService | None = None
+    """A service in place of machines, for a Spark task: emr, emr-serverless, dataproc or dataproc-serverless."""
+    executors: int | str | None = None
+    """Of a Spark task: a number, or the least and the most as "2-10"."""
     any_of: Sequence[Resources] = ()
     """Alternatives, cheapest first. The other fields apply to each alternative that does not set them."""
     ordered: Sequence[Resources] = ()
@@ -267,6 +297,8 @@ class Task:
 
     name: str
     run: str = ""
+    spark: Spark | None = None
+    """A Spark application, in place of run."""
     setup: str | None = None
     resources: Resources | None = None
     time: Duration | Mapping[str, Duration] | None = None

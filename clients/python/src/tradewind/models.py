@@ -3007,6 +3007,7 @@ class Assignment(BaseModel):
     exchange: Annotated[
         str | None, Field(json_schema_extra={'contentEncoding': 'base64'})
     ] = None
+    first_has_outputs: Annotated[bool | None, Field(alias='firstHasOutputs')] = None
     gang: Gang | None = None
     image: str | None = None
     inputs: list[Input] | None = None

@@ -19,13 +19,24 @@ const pricingRegion = "us-east-1"
 // onDemand reads the on-demand prices of a region's machine types, in USD per hour: Linux, shared hardware, no
 // preinstalled software.
 func (r *Refresher) onDemand(ctx context.Context, region string) (map[string]float64, error) {
-	client := pricing.NewFromConfig(r.Cloud.SDK(pricingRegion))
-	in := &pricing.GetProductsInput{ServiceCode: awssdk.String("AmazonEC2"), FormatVersion: awssdk.String("aws_v1"),
-		MaxResults: awssdk.Int32(100)}
-	for _, f := range [][2]string{
+	return r.listed(ctx, "AmazonEC2", [][2]string{
 		{"regionCode", region}, {"operatingSystem", "Linux"}, {"tenancy", "Shared"}, {"preInstalledSw", "NA"},
 		{"capacitystatus", "Used"}, {"marketoption", "OnDemand"},
-	} {
+	})
+}
+
+// emr reads EMR's surcharges on a region's machine types, in USD per hour: those of EMR itself, not of the Hadoop
+// distributions that it once sold too.
+func (r *Refresher) emr(ctx context.Context, region string) (map[string]float64, error) {
+	return r.listed(ctx, "ElasticMapReduce", [][2]string{{"regionCode", region}, {"softwareType", "EMR"}})
+}
+
+// listed reads the hourly prices of machine types from the price list of a service.
+func (r *Refresher) listed(ctx context.Context, service string, filters [][2]string) (map[string]float64, error) {
+	client := pricing.NewFromConfig(r.Cloud.SDK(pricingRegion))
+	in := &pricing.GetProductsInput{ServiceCode: awssdk.String(service), FormatVersion: awssdk.String("aws_v1"),
+		MaxResults: awssdk.Int32(100)}
+	for _, f := range filters {
 		in.Filters = append(in.Filters, types.Filter{Type: types.FilterTypeTermMatch, Field: awssdk.String(f[0]),
 			Value: awssdk.String(f[1])})
 	}

@@ -139,6 +139,10 @@ func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, 
 	if err != nil {
 		keep(res, log, "spot prices of "+name, err)
 	}
+	emr, err := r.emr(ctx, name)
+	if err != nil {
+		keep(res, log, "EMR's prices of "+name, err)
+	}
 	quotas, err := Quotas(ctx, r.Cloud.SDK(name))
 	if err != nil {
 		keep(res, log, "quotas of "+name+" are unknown", err)
@@ -147,6 +151,9 @@ func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, 
 	known, before := renew.Collect(shipped, of), renew.Collect(base, of)
 	maps.Copy(known, before)
 	offers, dropped := quotas.within(merge(name, sold, known, onDemand, spot))
+	for i := range offers {
+		offers[i].EMRUSD = emr[offers[i].InstanceType]
+	}
 	for _, o := range offers {
 		if _, was := before[o.ID()]; was {
 			delete(before, o.ID())

@@ -31,11 +31,15 @@ const entry = `{"product":{"productFamily":"Compute Instance","attributes":{"ins
 // listings answers for the two services that the emulator lacks, in their formats.
 type listings struct {
 	prices map[string]string
+	emr    map[string]string // surcharges
 	quotas map[string]float64
 }
 
-func (l listings) serve(w http.ResponseWriter, r *http.Request) bool {
+func (l listings) serve(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	var answer any
+	if strings.Contains(string(body), `"ElasticMapReduce"`) {
+		l.prices = l.emr
+	}
 	switch target := r.Header.Get("X-Amz-Target"); {
 	case strings.HasSuffix(target, ".GetProducts") && l.prices != nil:
 		var list []string
@@ -68,7 +72,7 @@ func newRefresher(t *testing.T, l listings) (*refresh.Refresher, refresh.Bucket)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(b))
-		if !l.serve(w, r) {
+		if !l.serve(w, r, b) {
 			back.ServeHTTP(w, r)
 		}
 	}))
@@ -144,6 +148,33 @@ func TestRefreshReadsPriceList(t *testing.T) {
 	}
 	if again, same, err := refresh.Load(t.Context(), b, tag); again != nil || same != tag || err != nil {
 		t.Errorf("an unchanged snapshot was read again: %v %q %v", again != nil, same, err)
+	}
+}
+
+// EMR's surcharge is that of the price list. A type that the list lacks keeps the surcharge that it had.
+func TestRefreshReadsSurchargesOfEMR(t *testing.T) {
+	old, err := catalog.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const listed, unlisted = "aws/us-east-1/use1-az1/m5.large/emr", "aws/us-east-1/use1-az1/m5.xlarge/emr"
+	was, err := old.Lookup(unlisted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, b := newRefresher(t, listings{
+		prices: map[string]string{"m5.large": "0.1234", "c8gd.large": "0.0999"},
+		emr:    map[string]string{"m5.large": "0.0333", "c8gd.large": "0.0222"},
+	})
+	c, _ := refreshed(t, r, b)
+	if m, err := c.Lookup(listed); err != nil || m.SurchargeUSD != 0.0333 || m.OnDemandUSD != 0.1234 {
+		t.Errorf("%+v, %v", m.Offer, err)
+	}
+	if m, err := c.Lookup("aws/us-east-1/use1-az1/c8gd.large/emr"); err != nil || m.SurchargeUSD != 0.0222 {
+		t.Errorf("a type without a surcharge before: %+v, %v", m.Offer, err)
+	}
+	if m, err := c.Lookup(unlisted); err != nil || m.SurchargeUSD != was.SurchargeUSD {
+		t.Errorf("%+v, %v, want %v", m.Offer, err, was.SurchargeUSD)
 	}
 }
 

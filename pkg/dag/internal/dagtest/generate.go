@@ -260,6 +260,30 @@ func genLabels(least int) *rapid.Generator[map[string]string] {
 	})
 }
 
+// addSpark makes a task a Spark task, with its files in its working directory.
+func addSpark(t *rapid.T, task *dag.Task) {
+	task.Run, task.Workdir, task.Repository = "", "code", nil
+	task.Spark = &dag.SparkApp{
+		Main: "jobs/etl.py", Version: maybe(t, "version", rapid.SampledFrom([]string{"3.5", "3.5.1", "3+"})),
+		Args:    rapid.SliceOfN(genText(), 0, 3).Draw(t, "args"),
+		PyFiles: rapid.SampledFrom([][]string{nil, {"a.py", "lib/b.zip"}}).Draw(t, "pyFiles"),
+	}
+	if rapid.Bool().Draw(t, "jar") {
+		task.Spark.Main, task.Spark.Class, task.Spark.PyFiles = "app.jar", "org.example.Main", nil
+		task.Spark.Jars, task.Spark.Packages = []string{"lib/a.jar"}, []string{"a.b:c_2.12:1.0"}
+		task.Spark.Conf = map[string]string{"spark.x": maybe(t, "conf", genLine()), "spark.a.b": "2"}
+	}
+	if len(task.Spark.Args) == 0 {
+		task.Spark.Args = nil
+	}
+	task.Executors = rapid.SampledFrom([]dag.Range{{}, {Min: 2, Max: 2}, {Min: 1, Max: 10}}).Draw(t, "executors")
+	task.Nodes = max(int(task.Executors.Min), 1)
+	if task.Setup == "" && !task.Login && !task.Ordered && task.Checkpoint == nil && task.Secrets == nil &&
+		!task.Mounts() {
+		task.Services = []dag.Resources{{Service: "emr", Release: "7.5+", Region: "eu-west-1"}, {Service: "dataproc"}}
+	}
+}
+
 func genTask(name string) *rapid.Generator[dag.Task] {
 	return rapid.Custom(func(t *rapid.T) dag.Task {
 		task := dag.Task{
@@ -339,6 +363,9 @@ func genTask(name string) *rapid.Generator[dag.Task] {
 				}
 				task.Time.On[key] = Duration().Draw(t, "on")
 			}
+		}
+		if task.Run != "" && rapid.IntRange(0, 3).Draw(t, "spark") == 0 {
+			addSpark(t, &task)
 		}
 		return task
 	})

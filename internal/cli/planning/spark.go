@@ -1,0 +1,167 @@
+package planning
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/sparkrelease"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// The size of a worker of a serverless service, for comparison, unless --cpus and --memory say another. It is the
+// default of both services.
+const (
+	workerVCPUs = 4
+	workerGB    = 16
+)
+
+// FoundRate is the price of a serverless service in a region, with that of a worker.
+type FoundRate struct {
+	catalog.ServerlessRate
+	VCPU       float64 `json:"vcpu"`
+	MemoryGB   float64 `json:"memoryGB"`
+	USDPerHour float64 `json:"usdPerHour"`
+}
+
+// releases returns the releases of the service that --spark asks for.
+func (f *searchFlags) releases() ([]sparkrelease.Release, error) {
+	if f.service.Value == "" {
+		if f.spark != "" {
+			return nil, command.BadInput("add --service emr", "--spark is about the releases of a service")
+		}
+		return nil, nil
+	}
+	of, err := sparkrelease.Of(f.service.Value, f.spark)
+	if err != nil {
+		return nil, command.BadInput("write 3.5, 3.5.1 or 3.5+", "--spark: %q is not a version of Spark", f.spark)
+	}
+	if len(of) == 0 {
+		all, _ := sparkrelease.Of(f.service.Value, "") // of a known service
+		var has []string
+		for _, r := range all {
+			if !slices.Contains(has, r.Spark) {
+				has = append(has, r.Spark)
+			}
+		}
+		return nil, command.Because(nil, command.ExitInfeasible, "they have Spark "+strings.Join(has, ", "),
+			"no release of %s has Spark %s", f.service.Value, f.spark)
+	}
+	return of, nil
+}
+
+// serverless reports whether --service is a service without machines.
+func (f *searchFlags) serverless() bool { return strings.HasSuffix(f.service.Value, "-serverless") }
+
+// rates returns the prices of a serverless service in the regions that the flags allow.
+func (f *searchFlags) rates() (found []FoundRate, err error) {
+	for flag, set := range map[string]bool{
+		"gpu": f.gpu != "", "zone": len(f.zones) > 0, "instance-type": f.instanceType != "", "spot": f.spot,
+		"burstable": f.burstable,
+	} {
+		if set {
+			return nil, command.BadInput("leave it out", "--%s: %s has no machines to choose", flag, f.service.Value)
+		}
+	}
+	cpus, err := parseRange("cpus", f.cpus, dag.ParseCPUsAtLeast)
+	if err != nil {
+		return nil, err
+	}
+	memory, err := parseRange("memory", f.memory, dag.ParseMemoryAtLeast)
+	if err != nil {
+		return nil, err
+	}
+	vcpu, gb := max(cpus.Min, 0), max(memory.Min, 0)
+	if vcpu == 0 {
+		vcpu = workerVCPUs
+	}
+	if gb == 0 {
+		gb = workerGB
+	}
+	for _, r := range catalog.ServerlessRates(catalog.Service(f.service.Value)) {
+		if len(f.clouds) > 0 && !slices.Contains(f.clouds, r.Cloud) || len(f.regions) > 0 &&
+			!slices.Contains(f.regions, r.Region) && !slices.Contains(f.regions, r.Cloud+":"+r.Region) {
+			continue
+		}
+		usd := r.USDPerHour(vcpu, gb)
+		found = append(found, FoundRate{ServerlessRate: r, VCPU: vcpu, MemoryGB: gb, USDPerHour: usd})
+	}
+	if len(found) == 0 {
+		return nil, command.Because(nil, command.ExitInfeasible, "leave --cloud and --region out to see the known ones",
+			"the price of %s there is not known", f.service.Value)
+	}
+	return found, nil
+}
+
+// searchServerless lists the prices of a serverless service.
+func (a app) searchServerless(f *searchFlags, releases []sparkrelease.Release) error {
+	rates, err := f.rates()
+	if err != nil {
+		return err
+	}
+	if f.output.JSON() {
+		return a.PrintJSON(SearchResult{Offers: []FoundOffer{}, Rates: rates, Releases: releases})
+	}
+	t := &text.Table{Columns: []text.Column{
+		{Name: "CLOUD"}, {Name: "REGION"}, {Name: "SERVICE"}, {Name: "VCPUS", Right: true}, {Name: "GB", Right: true},
+		{Name: "USD/H", Right: true}, {Name: "USD/VCPU-H", Right: true}, {Name: "USD/GB-H", Right: true},
+		{Name: "USD/DCU-H", Right: true}, {Name: "MINIMUM", Right: true},
+	}}
+	price := func(usd float64) string {
+		if usd == 0 {
+			return ""
+		}
+		return fmt.Sprint(usd)
+	}
+	for i := range rates {
+		r := &rates[i]
+		t.Row(r.Cloud, r.Region, string(r.Service), text.Number(r.VCPU), text.Number(r.MemoryGB),
+			text.USD(r.USDPerHour), price(r.USDPerVCPUHour), price(r.USDPerGBHour), price(r.USDPerDCUHour),
+			fmt.Sprintf("%.0fs", r.BillingMinimumSeconds))
+	}
+	if err := a.PrintTable(t); err != nil {
+		return err
+	}
+	return a.printReleases(f, releases)
+}
+
+// printReleases lists the releases that --spark asks for.
+func (a app) printReleases(f *searchFlags, releases []sparkrelease.Release) error {
+	if f.spark == "" {
+		if f.service.Value != "" {
+			a.Tell("--spark 3.5 also lists the releases with this version of Spark")
+		}
+		return nil
+	}
+	if err := a.Printf("\n"); err != nil {
+		return err
+	}
+	t := &text.Table{Columns: []text.Column{
+		{Name: "SERVICE"}, {Name: "RELEASE", Right: true}, {Name: "SPARK", Right: true},
+	}}
+	for _, r := range releases {
+		t.Row(r.Service, r.Name, r.Spark)
+	}
+	return a.PrintTable(t)
+}
+
+// checkServices returns an error for the first alternative whose region its service's cloud does not have. It knows
+// nothing of a cloud that the catalogue lacks.
+func checkServices(c *catalog.Catalog, spec *dag.Job) error {
+	for task := range spec.Tasks {
+		for i, r := range spec.Tasks[task].Services {
+			cloud := dag.ServiceCloud(r.Service)
+			regions := c.Regions(cloud)
+			if r.Region == "" || len(regions) == 0 || slices.Contains(regions, r.Region) {
+				continue
+			}
+			return command.BadInput("write one of: "+strings.Join(regions, ", "), "%v",
+				spec.ErrorAt(task, dag.ServiceAlternative+i, "region",
+					fmt.Sprintf("%s has no region %q with %s", cloud, r.Region, r.Service), ""))
+		}
+	}
+	return nil
+}
