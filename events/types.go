@@ -197,7 +197,7 @@ type TaskSucceeded struct {
 	Job     string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
 	Task    int    `json:"task" example:"1" doc:"Index of the task in the job"`
 	Attempt int    `json:"attempt" example:"1" doc:"Number of the attempt, from 1"`
-	Cluster string `json:"cluster" example:"train-infer-4k7q2a.1.1" doc:"Cluster it ran on"`
+	Cluster string `json:"cluster" example:"train-infer-4k7q2a.1.1" doc:"Cluster to release; empty if there is nothing to release"`
 }
 
 // TaskFailed reports that a task's own work failed; failures of clouds are not task failures.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/cost"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -67,5 +68,31 @@ func costs(ctx context.Context) (string, error) {
 				bill.EventsUSD, bill.OpenUSD, bill.USD)
 		}
 	}
-	return b.String(), nil
+	err = arrays(ctx, plan, &b)
+	return b.String(), err
+}
+
+// targetMember is the maximum cost of the control plane for a member of an array of 10,000.
+const targetMember = "8 µUSD for each of 10,000 members of 30 s"
+
+// arrays writes the cost of arrays of short tasks, for each member.
+func arrays(ctx context.Context, plan broker.Planner, b *strings.Builder) error {
+	fmt.Fprintf(b, "\nArrays of tasks of 30 s on shared machines, for each member (target: %s):\n\n"+
+		"| members | work is open | API requests | write units | read units | µUSD a member |\n"+
+		"| ---: | ---: | ---: | ---: | ---: | ---: |\n", targetMember)
+	for _, n := range []int{1000, 10_000} {
+		spec, err := read.Job("short.yaml", strings.NewReader(fmt.Sprintf(
+			"apiVersion: tradewind/v1\nname: short\ntasks:\n  a:\n    run: \"true\"\n    array: %d\n    time: 30s\n", n)))
+		if err != nil {
+			return err
+		}
+		bill, err := cost.BillFor(ctx, spec, plan, time.Unix(0, 0).UTC())
+		if err != nil {
+			return err
+		}
+		each := func(l cost.Line) float64 { return (bill.Lines[l].Events + bill.Lines[l].Open) / float64(n) }
+		fmt.Fprintf(b, "| %d | %.1f h | %.1f | %.1f | %.1f | %.1f |\n", n, bill.Hours, each(cost.APIRequests),
+			each(cost.TableWrites), each(cost.TableReads), bill.USD/float64(n)*1e6)
+	}
+	return nil
 }

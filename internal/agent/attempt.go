@@ -349,7 +349,8 @@ func (t *attempt) prepare(ctx context.Context) error {
 		return err
 	}
 	t.out = out
-	t.wg.Go(func() { t.endAgent(out.ship(ctx, cmp.Or(t.work.Pace.Log, t.cfg.LogPause), t.work.Pace.Alive)) })
+	pace := t.work.Pace
+	t.wg.Go(func() { t.endAgent(out.ship(ctx, cmp.Or(pace.Log, t.cfg.LogPause), pace.Alive, pace.Quiet)) })
 	return nil
 }
 

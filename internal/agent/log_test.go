@@ -127,6 +127,27 @@ func TestShortTaskReportsStartedBeforeResult(t *testing.T) {
 	}
 }
 
+func TestQuietTaskReportsOnlyItsSuccess(t *testing.T) {
+	for run, want := range map[string][]wire.Event{
+		"echo one; sleep 0.2":         {wire.Succeeded},
+		"echo one; sleep 0.2; exit 3": {wire.Started, wire.Failed},
+	} {
+		b := agenttest.New(t)
+		start(t, b, node, agent.Config{})
+		w := tailed(t, run)
+		w.Pace.Quiet = time.Minute
+		b.Run(node, w)
+		r := b.Result(node, "a1")
+		if got := b.Events(node, "a1"); !slices.Equal(got, want) {
+			t.Errorf("%s: %v", run, got)
+		}
+		if quiet := len(want) == 1; quiet != (r.Ran >= 200*time.Millisecond) || quiet && string(r.Log) != "one\n" ||
+			b.Calls(wire.PathLogs) != 0 {
+			t.Errorf("%s: it ran for %v, and the report contains %q", run, r.Ran, r.Log)
+		}
+	}
+}
+
 func TestResultWithLogGapResendsLog(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})

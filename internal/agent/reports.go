@@ -34,6 +34,8 @@ type pending struct {
 	most     int64         // maximum bytes of log in a report that lingers
 	until    time.Time     // when to give up on the log and send the report without it
 	linger   time.Duration // how long the report waits for some log, or for the next report; 0 means not at all
+	quiet    bool          // it need not be sent if the task succeeds before it has lingered
+	at       time.Time     // when it was queued
 	sending  bool
 }
 
@@ -53,9 +55,10 @@ func (q *reports) end(r wire.Report, log *taskLog, until time.Time) {
 }
 
 // soon queues a report that is not urgent. It is sent after linger, or as soon as another report follows, together
-// with the log so far (at most most bytes), so that the two need only one call.
-func (q *reports) soon(r wire.Report, log *taskLog, most int64, linger time.Duration) {
-	q.put(pending{report: r, log: log, most: most, linger: linger})
+// with the log so far (at most most bytes), so that the two need only one call. A quiet report is not sent if the task
+// succeeds meanwhile.
+func (q *reports) soon(r wire.Report, log *taskLog, most int64, linger time.Duration, quiet bool) {
+	q.put(pending{report: r, log: log, most: most, linger: linger, quiet: quiet, at: time.Now()})
 }
 
 func (q *reports) put(p pending) {
@@ -93,6 +96,9 @@ func (q *reports) run(ctx context.Context) error {
 		}
 		if p.linger > 0 {
 			q.linger(ctx, p.linger)
+			if p.quiet && q.skipToEnd(p.at) {
+				continue
+			}
 			p.report.LogFrom, p.report.Log = p.log.lend(p.most)
 			p.report.LogTimes = p.log.times(p.report.LogFrom, len(p.report.Log))
 			p.until = time.Now().Add(flushTimeout)
@@ -110,6 +116,18 @@ func (q *reports) run(ctx context.Context) error {
 			p.accepted()
 		}
 	}
+}
+
+// skipToEnd removes the first report if the next one is the success of the task, which then says how long the task ran.
+func (q *reports) skipToEnd(began time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.queue) < 2 || q.queue[1].report.Event != wire.Succeeded {
+		return false
+	}
+	q.queue = q.queue[1:]
+	q.queue[0].report.Ran = time.Since(began)
+	return true
 }
 
 // linger waits for d, or until another report is queued.

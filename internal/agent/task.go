@@ -134,7 +134,7 @@ func (t *attempt) runTask() (stopped bool, err error) {
 	}
 	if pace := t.work.Pace; pace.Tail > 0 { // calls cost money: the start is reported with the first piece of the log
 		t.reports.soon(wire.Report{Event: wire.Started}, t.out, min(pace.Tail, wire.MaxReportLog),
-			min(pace.Log, firstPause)*9/10)
+			max(min(pace.Log, firstPause)*9/10, pace.Quiet), pace.Quiet > 0)
 	} else {
 		t.reports.add(wire.Report{Event: wire.Started}, nil)
 	}

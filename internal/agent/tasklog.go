@@ -168,14 +168,14 @@ func (l *taskLog) pipe() (*os.File, <-chan struct{}, error) {
 // piece, and users soon see something of a long task.
 const firstPause = 15 * time.Second
 
-// ship sends the log as it grows, until ctx ends. The pause between two pieces doubles each time, up to most. It
-// returns an error only if the broker's answer is final: a lost log must not end a task.
-func (l *taskLog) ship(ctx context.Context, pause, most time.Duration) error {
+// ship sends the log as it grows, until ctx ends, but nothing within quiet. The pause between two pieces doubles each
+// time, up to most. It returns an error only if the broker's answer is final: a lost log must not end a task.
+func (l *taskLog) ship(ctx context.Context, pause, most, quiet time.Duration) error {
 	piece := make([]byte, wire.MaxLogChunk)
 	if l.await(ctx) != nil {
 		return nil
 	}
-	l.pauseOrHurry(ctx, min(pause, firstPause))
+	l.pauseOrHurry(ctx, max(min(pause, firstPause), quiet))
 	for {
 		if l.await(ctx) != nil {
 			return nil

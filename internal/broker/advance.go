@@ -8,6 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // advance announces the tasks whose parents have all succeeded, and ends jobs. No other function writes Progress.
@@ -29,6 +30,9 @@ func (b *Functions) advance(u *txn.Unit, event events.Event) error {
 		return err
 	}
 	st := jobstate.Advancing{Job: job, Spec: spec, Progress: progress}
+	if st.Slots, err = slotsOf(u, job, spec); err != nil {
+		return err
+	}
 	switch e := data.(type) {
 	case events.DAGPlanned:
 		return u.Apply(jobstate.DecideBegin(st))
@@ -64,4 +68,16 @@ func (b *Functions) advance(u *txn.Unit, event events.Event) error {
 	default:
 		return unexpected(events.FnAdvance, data)
 	}
+}
+
+// slotsOf returns how many members of each array fit on the planned workers, or nil if the job has none.
+func slotsOf(u *txn.Unit, job record.Job, spec *dag.Job) ([]int, error) {
+	if len(job.Arrays) == 0 || !spec.HasWorkers() || job.Plan.IsZero() {
+		return nil, nil
+	}
+	plan, err := u.Plan(job)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Slots(spec, job.Arrays), nil
 }

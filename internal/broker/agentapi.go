@@ -318,7 +318,10 @@ func (b *Agents) loadReporting(u *txn.Unit, st *attempt.Reporting, e wire.Event)
 	switch e {
 	case wire.Succeeded:
 		st.Chief = spec.Chief(cl.Task)
-		return nil
+		if cl.Shared() {
+			st.Uploads, err = b.uploads.Open(u, cl.ID)
+		}
+		return err
 	case wire.Started:
 		return nil
 	case wire.Failed:

@@ -119,6 +119,11 @@ func (b *Functions) bookFreed(u *txn.Unit, e events.CapacityFreed) error {
 			return err
 		}
 	}
+	if _, shares := made.Shares(); shares && e.Cluster != "" {
+		if err := b.pools.Unassign(u, made.Offer.Region, e.Cluster, made.Hosts); err != nil {
+			return err
+		}
+	}
 	ledger, _, err := recordcache.Get[record.Ledger](u, record.LedgerKey(e.Job))
 	if err != nil {
 		return err

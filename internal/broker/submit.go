@@ -177,7 +177,7 @@ func decideSubmitted(job record.Job, secrets []byte, done []record.Task) (d reco
 	if secrets != nil {
 		d.Put(record.SecretsKey(job.ID, job.Spec.Version), record.Secrets{Sealed: secrets})
 	}
-	d.Put(record.ProgressKey(job.ID), progressOf(job, done))
+	d.Put(record.ProgressKey(job.ID), progressOf(job, done).Packed())
 	d.Put(record.IndexKey(job), record.JobIndex{ID: job.ID, Submitted: job.Submitted})
 	d.Put(record.ActiveKey(job.ID), record.JobIndex{ID: job.ID, Submitted: job.Submitted})
 	d.Emit(events.DAGSubmitted{Job: job.ID, Name: job.Name, Queue: job.Queue, Tasks: job.Tasks})

@@ -30,6 +30,16 @@ const (
 	abortPause  = 200 * time.Millisecond
 )
 
+// Open reports whether a cluster has uploads that have not ended.
+func (l Uploads) Open(u recordcache.Reader, cluster string) (bool, error) {
+	if l.Data == nil {
+		return false, nil
+	}
+	part := record.JobPart(record.ClusterJob(cluster))
+	left, err := recordcache.List[record.Upload](u, part, record.UploadPrefix(cluster), 1)
+	return len(left) > 0, err
+}
+
 // End aborts a cluster's open uploads when its machines are gone.
 func (l Uploads) End(ctx context.Context, cluster string) error {
 	if l.Data == nil {

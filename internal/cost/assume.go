@@ -76,7 +76,8 @@ func Assumptions() []string {
 		"Machines boot in a minute, run as long as planned and are not interrupted; agents call every 5 minutes, " +
 			"report their task after 15 seconds with a kilobyte of log, and send another kilobyte with the result.",
 		"Workers that run several tasks call as often as the broker asks: every 3 seconds while another task would " +
-			"fit, every minute while none does, and at once when a task ends.",
+			"fit, every minute while none does, and a second after the end of a task. Their tasks take up to a tenth " +
+			"more or less than planned; those of at most a minute report only their result.",
 		"No free tier is counted except SQS's million requests a month. Polling while work is open uses " +
 			"10,800 of them an hour, which lasts 92 hours.",
 		"Storage and data transfer of the tasks are not included.",

@@ -183,7 +183,7 @@ func (n *node) handleWork(work wire.Work, c class, again time.Duration) {
 		if a := work.Assignment; a != nil && a.Worker != nil {
 			n.beginWorker(*a.Worker)
 		} else {
-			n.begin()
+			n.begin(work.Assignment)
 		}
 		w.after(laterPolls, func() { n.ask(byTime, laterPolls) })
 	case work.Command == wire.None:
@@ -192,15 +192,20 @@ func (n *node) handleWork(work wire.Work, c class, again time.Duration) {
 }
 
 // begin runs the task.
-func (n *node) begin() {
+func (n *node) begin(a *wire.Assignment) {
 	w := n.w
 	took := w.duration(n.claims.Cluster)
-	w.after(min(took, firstPiece), func() { n.report(wire.Started, took > firstPiece) })
+	if n.on != nil {
+		took = spread(took, n.claims.Cluster)
+	}
+	if a == nil || took >= a.Pace.Quiet {
+		w.after(min(took, firstPiece), func() { n.report(wire.Started, took > firstPiece) })
+	}
 	w.after(took, func() {
 		n.done = true
 		n.report(wire.Succeeded, true)
 		if n.on != nil {
-			w.after(exitTime, n.on.sync)
+			n.on.exited()
 		}
 	})
 }
@@ -244,6 +249,14 @@ func printed(who string, from int64, size int) []byte {
 			1e-3*x.Float64(), x.IntN(9999), 40*x.Float64())
 	}
 	return out[:size]
+}
+
+// spread varies the duration of a task by up to a tenth. Otherwise tasks that begin together would end together, and
+// their worker would report them with one call.
+func spread(took time.Duration, cluster string) time.Duration {
+	h := fnv.New64a()
+	_, _ = fmt.Fprint(h, cluster)
+	return time.Duration(float64(took) * (0.9 + float64(h.Sum64()%1000)/5000))
 }
 
 // duration returns the planned duration of a cluster's task.

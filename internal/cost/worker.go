@@ -2,6 +2,7 @@ package cost
 
 import (
 	"slices"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
@@ -13,7 +14,9 @@ type worker struct {
 	claims wire.PoolClaims
 	report wire.PoolReport
 	tasks  []*node
-	calls  int // a call that was scheduled before the last one is dropped
+	calls  int  // a call that was scheduled before the last one is dropped
+	due    bool // a call after the end of a task is scheduled
+	gather time.Duration
 }
 
 // beginWorker makes a machine a worker.
@@ -29,6 +32,7 @@ func (n *node) beginWorker(place wire.Worker) {
 func (m *worker) sync() {
 	w := m.w
 	m.calls++
+	m.due = false
 	if !w.machines.has(m.node.claims.Cluster) {
 		return // terminated
 	}
@@ -62,6 +66,7 @@ func (m *worker) sync() {
 		m.end()
 		return
 	}
+	m.gather = orders.Gather
 	m.obey(orders)
 	switch {
 	case m.report.Leaving && len(orders.Agents) == 0:
@@ -77,6 +82,19 @@ func (m *worker) sync() {
 			}
 		})
 	}
+}
+
+// exited schedules a call after the end of a task. Tasks that end until then share it.
+func (m *worker) exited() {
+	if m.due {
+		return
+	}
+	m.due = true
+	m.w.after(exitTime+m.gather, func() {
+		if m.due {
+			m.sync()
+		}
+	})
 }
 
 // obey starts the ordered tasks that do not run yet, and forgets those that are no longer ordered.

@@ -66,6 +66,11 @@ func (t *Task) Mounts() bool {
 	return slices.ContainsFunc(t.Inputs, func(in Input) bool { return in.Mount != Copied })
 }
 
+// MakesBuckets reports whether the bucket of an input may have to be made before the task runs.
+func (t *Task) MakesBuckets() bool {
+	return slices.ContainsFunc(t.Inputs, func(in Input) bool { return in.Bucket != BucketExists })
+}
+
 // Bucket is the owner of an input's bucket: the user or the job.
 type Bucket string
 

@@ -199,7 +199,7 @@ func (m *Machine) run(ctx context.Context) error {
 			m.unreachable(err)
 		default:
 			m.reached(orders, leave == nil)
-			settled, err := m.agents.reconcile(call, orders.Agents, m.notify)
+			settled, err := m.obey(call, orders, leave)
 			if err != nil && call.Err() == nil {
 				return err
 			}
@@ -215,6 +215,7 @@ func (m *Machine) run(ctx context.Context) error {
 		select {
 		case <-timer.C:
 		case <-m.agents.changed:
+			m.gather(orders.Gather, leave)
 		case <-leave:
 			leave, call = nil, context.WithoutCancel(ctx)
 			giveUp = time.After(m.timeToLeave())
@@ -226,6 +227,42 @@ func (m *Machine) run(ctx context.Context) error {
 		}
 		timer.Stop()
 	}
+}
+
+// gather waits for other agents to end, unless the machine leaves.
+func (m *Machine) gather(d time.Duration, leave <-chan struct{}) {
+	if d <= 0 || leave == nil {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-leave:
+	}
+}
+
+// obey makes the running agents match the orders. If syncs should be few, it waits a moment for the agents that must
+// end first, instead of leaving their successors to the next sync.
+func (m *Machine) obey(ctx context.Context, o wire.PoolOrders, leave <-chan struct{}) (settled bool, err error) {
+	settled, err = m.agents.reconcile(ctx, o.Agents, m.notify)
+	if settled || err != nil || o.Gather <= 0 || leave == nil {
+		return settled, err
+	}
+	for end := time.After(o.Gather); !settled && err == nil; {
+		select {
+		case <-m.agents.changed:
+			settled, err = m.agents.reconcile(ctx, o.Agents, m.notify)
+			continue
+		case <-end:
+		case <-leave:
+		}
+		break
+	}
+	if _, ended, err := m.agents.report(ctx); err == nil && len(ended) > 0 {
+		m.agents.notifyChanged() // another agent has ended meanwhile
+	}
+	return settled, err
 }
 
 // timeToLeave is how long the tasks have to save their work.

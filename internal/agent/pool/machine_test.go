@@ -125,6 +125,41 @@ func TestEndedAgentIsReportedUntilNoLongerOrdered(t *testing.T) {
 	}
 }
 
+func TestGatheredEndsAreReportedTogether(t *testing.T) {
+	o := newOwner(t)
+	o.gather = time.Second
+	cfg := config(o.server.URL, t.TempDir())
+	cfg.Command = []string{"/bin/sh", "-c", "exit 3"}
+	o.order("a", "b")
+	o.here(cfg)
+	o.await("both ends", func(r wire.PoolReport) bool { return len(r.Ended) == 2 })
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.reports) != 2 {
+		t.Errorf("%d syncs: %+v", len(o.reports), o.reports)
+	}
+}
+
+// The successor of an agent that has ended starts with the sync that reports the end.
+func TestGatheringMachineStartsSuccessorWithoutAnotherSync(t *testing.T) {
+	o := newOwner(t)
+	o.gather = 300 * time.Millisecond
+	cfg := config(o.server.URL, t.TempDir())
+	cfg.Command = []string{"/bin/sh", "-c", "exit 3"}
+	o.order("a")
+	o.here(cfg)
+	o.await("that it runs", func(wire.PoolReport) bool { return true })
+	o.order("b")
+	o.await("the end of the successor", func(r wire.PoolReport) bool {
+		return len(r.Ended) == 1 && r.Ended[0].Cluster == "b"
+	})
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.reports) != 3 {
+		t.Errorf("%d syncs: %+v", len(o.reports), o.reports)
+	}
+}
+
 func TestLeavingMachineWaitsForLastOrder(t *testing.T) {
 	o := newOwner(t)
 	dir := t.TempDir()

@@ -105,6 +105,7 @@ type owner struct {
 	stale   map[string]bool                          // tokens that were renewed
 	blank   bool                                     // send orders without tokens
 	renew   bool                                     // renew the token with every answer
+	gather  time.Duration                            // for which a machine gathers ends
 	refuse  func(kind string, call int) (status int) // 0 accepts the call
 	reports []wire.PoolReport                        // all reports
 	calls   map[string]int                           // by join and sync
@@ -186,7 +187,10 @@ func (o *owner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	o.reports = append(o.reports, report)
-	answer := wire.PoolOrders{Agents: []wire.PoolOrder{}, After: 10 * time.Millisecond}
+	answer := wire.PoolOrders{Agents: []wire.PoolOrder{}, After: 10 * time.Millisecond, Gather: o.gather}
+	if o.gather > 0 {
+		answer.After = patience
+	}
 	for _, x := range o.orders {
 		if o.blank || slices.Contains(report.Running, x.PoolAgent) {
 			x.Token = ""

@@ -83,6 +83,9 @@ type PoolOrders struct {
 	// After is the wall time until the next sync.
 	After    time.Duration `json:"after" doc:"Time until the next sync, in nanoseconds"`
 	Draining bool          `json:"draining,omitempty" doc:"The broker will send no new agents"`
+	// Gather is how long the machine waits after an agent has ended, before it syncs: the agents that end meanwhile and
+	// the next tasks need no sync of their own. 0 is not at all.
+	Gather time.Duration `json:"gather,omitempty" doc:"How long the machine waits after the end of an agent before it syncs, in nanoseconds"`
 	// Leave means that the machine, a worker, is not needed any more: it ends.
 	Leave bool `json:"leave,omitempty" doc:"The machine is a worker that is not needed any more: it ends"`
 	// Token replaces the machine's token; if nil, the machine keeps its token.

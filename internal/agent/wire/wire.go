@@ -116,6 +116,9 @@ type Pace struct {
 	// Tail is the maximum number of bytes at the end of a log that are sent in the last report, instead of in a call of
 	// their own; 0 is never.
 	Tail int64 `json:"tail,omitempty"`
+	// Quiet is how long a task may run before its start and its log are reported. If it succeeds before, its end is its
+	// only report.
+	Quiet time.Duration `json:"quiet,omitempty"`
 }
 
 // Assignment is one attempt of a task, for one node.
@@ -289,6 +292,8 @@ type Report struct {
 	Keep time.Duration `json:"keep,omitempty"`
 	// Empty means, with Succeeded, that the attempt has one node and no outputs: there is no manifest of its outputs.
 	Empty bool `json:"empty,omitempty"`
+	// Ran is for how long the task had run, with Succeeded, if its start was not reported; wall time.
+	Ran time.Duration `json:"ran,omitempty"`
 	// Notice is how long until the machine is preempted, with NoticeSeen.
 	Notice time.Duration `json:"notice,omitempty"`
 	// Port is where the replica listens, with Ready; 0 if it does not. With Unready, Message is why it is not ready.

@@ -169,15 +169,7 @@ func DecideIntent(st *Buying, cfg config.Config, now time.Time) (d record.Decisi
 		d.Block(blockFor(st.Attempt.Offer, cloud.Transient, errors.New(reason), cfg, st.blocks, now))
 		return d, false
 	}
-	st.Cluster = record.Cluster{
-		ID: record.ClusterID(st.Job.ID, st.task.Index, st.Attempt.Number), Job: st.Job.ID, Task: st.task.Index,
-		Attempt: st.Attempt.Number, Queue: st.Job.Queue, State: record.ClusterLaunching, Offer: st.Attempt.Offer,
-		MaxUSD: st.Attempt.MaxUSD, VCPU: st.Attempt.VCPU, Hosts: st.Attempt.Hosts, ReservedUSD: st.Attempt.ReservedUSD,
-		Nodes: make([]record.Node, st.Attempt.Nodes), Intended: now, Since: now,
-	}
-	if url, _, _ := cfg.Stores.For(record.PlaceOf(st.Attempt), st.regions); url != cfg.StoreURL {
-		st.Cluster.Store = url
-	}
+	st.Cluster = intended(st.Job, st.Attempt, cfg, st.regions, now)
 	if st.Spec != nil && st.Spec.Service != nil {
 		st.Cluster.Spec = st.Job.SpecFor(st.Attempt.Plan).Version
 	}
@@ -203,6 +195,37 @@ func DecideIntent(st *Buying, cfg config.Config, now time.Time) (d record.Decisi
 	d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
 	d.Put(record.TaskKey(st.Job.ID, st.task.Index), st.task)
 	return d, true
+}
+
+// intended returns the cluster of an admitted attempt before its launch.
+func intended(job record.Job, made apitypes.Attempt, cfg config.Config, regions []string,
+	now time.Time) record.Cluster {
+	cl := record.Cluster{
+		ID: record.ClusterID(job.ID, made.Task, made.Number), Job: job.ID, Task: made.Task, Attempt: made.Number,
+		Queue: job.Queue, State: record.ClusterLaunching, Offer: made.Offer, MaxUSD: made.MaxUSD, VCPU: made.VCPU,
+		Hosts: made.Hosts, ReservedUSD: made.ReservedUSD, Nodes: make([]record.Node, made.Nodes), Intended: now,
+		Since: now,
+	}
+	if url, _, _ := cfg.Stores.For(record.PlaceOf(made), regions); url != cfg.StoreURL {
+		cl.Store = url
+	}
+	return cl
+}
+
+// quietMost is the expected time up to which a task on a worker is quiet, and for which it may be.
+const quietMost = time.Minute
+
+// DecideOnWorker begins an attempt on a worker of its job, in the transaction that admits it. There is nothing to buy:
+// the assignment is the launch. expected is how long the task is expected to take there.
+func DecideOnWorker(job record.Job, task *record.Task, made apitypes.Attempt, cfg config.Config, regions []string,
+	expected time.Duration, now time.Time) (d record.Decision) {
+	cl := intended(job, made, cfg, regions, now)
+	cl.Quiet = cfg.Pace.Polls && cfg.Pace.Tail > 0 && expected <= quietMost
+	cl.State, cl.Launched, cl.Nodes[0].Machine = record.ClusterBooting, now, made.Hosts[0]
+	task.State, task.Place = record.TaskLaunching, record.PlaceOf(made)
+	d.Put(record.ClusterKey(cl.ID), cl)
+	d.Hold(record.JobKey(job.ID)) // either this sees that the job ends or is suspended, or that sees the cluster
+	return d
 }
 
 // continueLaunch reports whether an earlier launch continues. If the job is ending, it does not: the machines that the

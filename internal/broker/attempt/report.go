@@ -26,6 +26,7 @@ type Reporting struct {
 	Keep     time.Duration // how long the machines of a failed task may be kept
 	Joinable bool          // others may join its task's role while it runs
 	Done     bool          // the work of its gang is done: its chief has succeeded
+	Uploads  bool          // it has multipart uploads that have not ended
 	Now      time.Time
 	serving  Serving // only for a replica of a service
 }
@@ -69,7 +70,7 @@ func (st *Reporting) Decide(r wire.Report, cfg config.Config) record.Decision {
 		if st.Spec.Service != nil {
 			return st.replicaEnded(r)
 		}
-		return st.succeeded(r)
+		return st.succeeded(r, cfg)
 	case wire.Failed:
 		if over {
 			break
@@ -167,14 +168,18 @@ func (st *Reporting) checkpointed(r wire.Report) (d record.Decision) {
 }
 
 // succeeded records that a node is done; the last one ends the task.
-func (st *Reporting) succeeded(r wire.Report) (d record.Decision) {
+func (st *Reporting) succeeded(r wire.Report, cfg config.Config) (d record.Decision) {
 	st.node().Started, st.node().Done = true, true
 	if !st.every(func(n record.Node) bool { return n.Done }) {
 		d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
 		return d
 	}
 	if st.Task.StartedAt.IsZero() || st.Cluster.Running.IsZero() {
-		st.Cluster.Running, st.Task.StartedAt = st.Now, st.Now
+		began := st.Now.Add(-unscale(max(r.Ran, 0), cfg.Scale))
+		if began.Before(st.Cluster.Up) {
+			began = st.Cluster.Up
+		}
+		st.Cluster.Running, st.Task.StartedAt = began, began
 	}
 	// the attempt's record is written when its cost is known
 	st.Cluster.Outcome, st.Cluster.Ended = apitypes.OutcomeSucceeded, st.Now
@@ -184,13 +189,25 @@ func (st *Reporting) succeeded(r wire.Report) (d record.Decision) {
 	}
 	st.save(&d)
 	d.Unplanned(st.Job, st.Cluster)
-	d.Emit(events.TaskSucceeded{Job: st.Cluster.Job, Task: st.Cluster.Task, Attempt: st.Cluster.Attempt,
-		Cluster: st.Cluster.ID})
+	told := events.TaskSucceeded{Job: st.Cluster.Job, Task: st.Cluster.Task, Attempt: st.Cluster.Attempt,
+		Cluster: st.Cluster.ID}
+	if st.Cluster.Shared() && !st.Uploads { // nothing has to be released but its room on the worker
+		told.Cluster = ""
+		d.Emit(freedOnWorker(st.Cluster, st.Now))
+	}
+	d.Emit(told)
 	if st.Chief || st.Joinable {
 		d.Emit(events.GangBroken{Job: st.Task.Job, Gang: st.Task.Gang, Task: st.Task.Index, Attempt: st.Task.Attempt,
 			Done: true, Joining: !st.Chief})
 	}
 	return d
+}
+
+// freedOnWorker returns the event that books an attempt on a worker and makes its room free.
+func freedOnWorker(cl record.Cluster, now time.Time) events.CapacityFreed {
+	_, usd := booked(cl, now)
+	return events.CapacityFreed{Queue: cl.Queue, Job: cl.Job, Task: cl.Task, Attempt: cl.Attempt, Cluster: cl.ID,
+		VCPU: cl.VCPU, USD: usd, ReservedUSD: cl.ReservedUSD}
 }
 
 // failed ends the attempt: one failed node fails them all. Its machines may be kept for people to examine.

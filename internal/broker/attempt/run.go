@@ -55,6 +55,9 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 	if member := spec.MemberEnv(cl.Task); member != nil {
 		a.Env = dag.MergeEnv(a.Env, member)
 	}
+	if cl.Quiet {
+		a.Pace.Quiet = cfg.Wall(quietMost)
+	}
 	a.MemoryBytes, a.VCPUs = limits(cfg, t, cl, attempt)
 	if a.Service == nil {
 		a.KeepOnFailure = cfg.Wall(spec.KeepOnFailure)

@@ -160,6 +160,9 @@ type PoolTimes struct {
 	// Busy and Idle are how soon a machine calls again, while a change is pending and while not. Full is how soon a
 	// worker calls again that has no room for another task; it calls at once when a task ends.
 	Busy, Idle, Full time.Duration
+	// Gather is how long a worker waits after the end of a task before it calls, if calls cost money (Pace.Polls): by
+	// then the broker has the next task.
+	Gather time.Duration
 	// Known is how long a process keeps its list of pools. Turn is how often it reads another partition.
 	Known, Turn time.Duration
 	// BlockFor is how long a machine gets no new tasks after it has failed to start a cluster. It doubles with each
@@ -171,7 +174,7 @@ type PoolTimes struct {
 func DefaultPoolTimes() PoolTimes {
 	return PoolTimes{
 		Beat: time.Minute, StaleAfter: 3 * time.Minute, LostAfter: 8 * time.Minute,
-		Busy: 3 * time.Second, Idle: 15 * time.Second, Full: time.Minute,
+		Busy: 3 * time.Second, Idle: 15 * time.Second, Full: time.Minute, Gather: time.Second,
 		Known: 5 * time.Second, Turn: time.Second,
 		BlockFor: 10 * time.Minute,
 	}

@@ -18,12 +18,19 @@ type Advancing struct {
 	Job      record.Job
 	Spec     *dag.Job
 	Progress record.Progress
+	// Slots is how many members of each array fit on the planned workers at a time; 0 for an array that does not share
+	// machines, nil if no array does.
+	Slots []int
 }
 
-// DecideBegin starts a planned job and announces the tasks that have no parents.
+// DecideBegin starts a planned job and announces the tasks that have no parents. After a replan, ready tasks stay
+// ready, and more members of arrays may fit on the planned workers.
 func DecideBegin(st Advancing) record.Decision {
 	if st.Job.State != apitypes.JobPlanning {
-		return record.Decision{} // a replan: ready tasks stay ready
+		if d := DecideAnnounce(st, 0); len(st.Slots) > 0 && len(d.Emits) > 0 {
+			return d
+		}
+		return record.Decision{}
 	}
 	st.Job.State, st.Job.Started, st.Job.Reason = apitypes.JobRunning, true, ""
 	d := DecideAnnounce(st, 0)
@@ -41,7 +48,8 @@ func DecideAnnounce(st Advancing, from int) record.Decision {
 }
 
 // announce marks and emits the ready ones of the given tasks, in order, as many as one transaction holds. Of an array
-// it announces at most as many members as may run at the same time: only announced tasks run.
+// it announces at most as many members as may run at the same time, or a few more than fit on the planned workers: only
+// announced tasks run.
 func announce(st Advancing, tasks []int32, out []outlook) (d record.Decision) {
 	phases, held := st.Progress.Phases, make([]bool, len(st.Spec.Tasks)) // held by parents that are not done
 	for i := range st.Spec.Edges {
@@ -61,7 +69,7 @@ func announce(st Advancing, tasks []int32, out []outlook) (d record.Decision) {
 		phases[i] = record.PhaseReady
 		d.Emit(events.TaskReady{Job: st.Job.ID, Task: int(i), Queue: st.Job.Queue, Try: 1})
 	}
-	d.Put(record.ProgressKey(st.Job.ID), st.Progress)
+	d.Put(record.ProgressKey(st.Job.ID), st.Progress.Packed())
 	return d
 }
 
@@ -76,7 +84,7 @@ func DecideSucceeded(st Advancing, task int) (d record.Decision) {
 	if st.Job.State == apitypes.JobRunning || st.Job.State == apitypes.JobWaiting {
 		return decideNext(st, successors(st, task), outlooks(st))
 	}
-	d.Put(record.ProgressKey(st.Job.ID), st.Progress)
+	d.Put(record.ProgressKey(st.Job.ID), st.Progress.Packed())
 	return d
 }
 
@@ -137,7 +145,7 @@ func decideAfterFailure(st Advancing, task record.Task, e events.TaskFailed, rea
 		return decideNext(st, allFrom(st.Job, 0), skip(st))
 	}
 	d = decideEnding(st.Job, apitypes.JobFailed, reason)
-	d.Put(record.ProgressKey(st.Job.ID), st.Progress)
+	d.Put(record.ProgressKey(st.Job.ID), st.Progress.Packed())
 	return d
 }
 

@@ -3,6 +3,7 @@ package jobstate
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
@@ -94,7 +95,7 @@ func decideNext(st Advancing, tasks []int32, out []outlook) (d record.Decision) 
 	}
 	outcome, reason := outcomeOf(st, out)
 	d = decideEnding(st.Job, outcome, reason)
-	d.Put(record.ProgressKey(st.Job.ID), st.Progress)
+	d.Put(record.ProgressKey(st.Job.ID), st.Progress.Packed())
 	return d
 }
 
@@ -110,15 +111,38 @@ func outcomeOf(st Advancing, out []outlook) (apitypes.JobState, string) {
 	return apitypes.JobFailed, reason
 }
 
+// ahead is how many members are announced for each one that fits on the planned workers: the next ones wait in their
+// queue, and a session gives them the room of those that end.
+const ahead = 1.25
+
+// mostAt returns how many members of an array may be announced and unfinished at a time; 0 is no limit: maxParallel,
+// and a few more than fit on the planned workers. If all of a large array waited, each session would read them all.
+func (st *Advancing) mostAt(array int) int {
+	most := st.Job.Arrays[array].MaxParallel
+	if array >= len(st.Slots) || st.Slots[array] == 0 {
+		return most
+	}
+	fits := int(math.Ceil(float64(st.Slots[array]) * ahead))
+	if most == 0 {
+		return fits
+	}
+	return min(most, fits)
+}
+
 // room counts how many more members of each array may run.
 type room struct {
 	arrays []record.Array
+	most   []int // 0 is no limit
 	free   []int // −1: not counted yet
 	phases []byte
 }
 
 func roomOf(st Advancing) *room {
-	r := &room{arrays: st.Job.Arrays, free: make([]int, len(st.Job.Arrays)), phases: st.Progress.Phases}
+	r := &room{arrays: st.Job.Arrays, most: make([]int, len(st.Job.Arrays)), free: make([]int, len(st.Job.Arrays)),
+		phases: st.Progress.Phases}
+	for i := range r.most {
+		r.most[i] = st.mostAt(i)
+	}
 	for i := range r.free {
 		r.free[i] = -1
 	}
@@ -127,13 +151,13 @@ func roomOf(st Advancing) *room {
 
 // take reports whether one more member of a task's array may run, and counts it. A task that is no member always may.
 func (r *room) take(array int) bool {
-	if array < 0 || r.arrays[array].MaxParallel == 0 {
+	if array < 0 || r.most[array] == 0 {
 		return true
 	}
 	a := &r.arrays[array]
 	if r.free[array] < 0 {
 		running := bytes.Count(r.phases[a.First:a.First+a.Size], []byte{record.PhaseReady})
-		r.free[array] = max(a.MaxParallel-running, 0)
+		r.free[array] = max(r.most[array]-running, 0)
 	}
 	if r.free[array] == 0 {
 		return false
@@ -148,7 +172,7 @@ func successors(st Advancing, task int) (tasks []int32) {
 	for _, e := range st.Spec.EdgesFrom(task) {
 		tasks = append(tasks, int32(st.Spec.Edges[e].To)) //nolint:gosec // a task of the job
 	}
-	if k := st.Job.ArrayOf(task); k >= 0 && st.Job.Arrays[k].MaxParallel > 0 {
+	if k := st.Job.ArrayOf(task); k >= 0 && st.mostAt(k) > 0 {
 		a := &st.Job.Arrays[k]
 		for i := a.First; i < a.First+a.Size; i++ {
 			if st.Progress.Phases[i] == record.PhaseWaiting {

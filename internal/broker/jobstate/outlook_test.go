@@ -37,6 +37,29 @@ func TestEndOfMemberAnnouncesTheNext(t *testing.T) {
 	}
 }
 
+// Of an array that shares machines, the members that fit on the planned workers are announced, and a quarter more.
+func TestMembersThatDoNotFitOnPlannedWorkersAreNotAnnounced(t *testing.T) {
+	st := array("wwww")
+	st.Job.Arrays[0].MaxParallel, st.Slots = 0, []int{2}
+	if got := announced(jobstate.DecideAnnounce(st, 0)); len(got) != 3 {
+		t.Errorf("%v are announced, of which two fit on the workers", got)
+	}
+	st = array("rrrw")
+	st.Job.Arrays[0].MaxParallel, st.Slots = 0, []int{2}
+	if got := announced(jobstate.DecideBegin(st)); len(got) != 0 {
+		t.Errorf("%v are announced after a replan without more workers", got)
+	}
+	st.Slots[0] = 4
+	if got := announced(jobstate.DecideBegin(st)); len(got) != 1 || got[0] != 3 {
+		t.Errorf("%v are announced after a replan with more workers", got)
+	}
+	st = array("rrrw")
+	st.Job.Arrays[0].MaxParallel, st.Slots = 0, []int{2}
+	if got := announced(jobstate.DecideSucceeded(st, 1)); len(got) != 1 || got[0] != 3 {
+		t.Errorf("%v are announced, not the last member", got)
+	}
+}
+
 func TestMemberThatMayFailDoesNotEndTheJob(t *testing.T) {
 	failed := events.TaskFailed{Job: "j", Task: 0, ExitCode: 1, Final: true}
 	d := jobstate.DecideFailed(array("rrww"), record.Task{State: record.TaskFailed}, failed)

@@ -96,6 +96,7 @@ type syncing struct {
 	seen     record.Beat
 	m        *record.PoolMachine // in part
 	clusters []record.Cluster    // for each use of the machine; empty if there is no record yet, or no longer
+	unread   []bool              // the clusters that were not read, because nothing has to be decided about them
 	changed  bool                // the partition must be written
 	worker   *record.PoolWorker  // what the machine is, if the pool is that of a job's workers
 	job      record.Job          // and that job
@@ -140,10 +141,21 @@ func (s *syncing) load() (err error) {
 		s.m.Draining, s.changed = true, true
 	}
 	for _, use := range s.m.Uses {
-		cl, _, lacking := recordcache.Get[record.Cluster](s.u, record.ClusterKey(use.Cluster))
-		s.clusters, err = append(s.clusters, cl), cmp.Or(err, lacking)
+		var cl record.Cluster
+		var lacking error
+		steady := s.worker != nil && s.runs(use) && s.ended(use) < 0 && !s.vacated()
+		if !steady {
+			cl, _, lacking = recordcache.Get[record.Cluster](s.u, record.ClusterKey(use.Cluster))
+		}
+		s.clusters, s.unread, err = append(s.clusters, cl), append(s.unread, steady), cmp.Or(err, lacking)
 	}
 	return err
+}
+
+// runs reports whether the agent of a use runs, according to the report. It learns the end of its attempt from its own
+// calls, so a worker with many tasks need not read all of their clusters each time.
+func (s *syncing) runs(use record.PoolUse) bool {
+	return slices.Contains(s.report.Running, use.Agent())
 }
 
 // applyReport applies the machine's description of itself to the partition.
@@ -301,7 +313,11 @@ func (s *syncing) orders() (o wire.PoolOrders, err error) {
 		wait = s.cfg.Pool.Busy
 	}
 	for i, use := range s.m.Uses {
-		cl, running := &s.clusters[i], slices.Contains(s.report.Running, use.Agent())
+		cl, running := &s.clusters[i], s.runs(use)
+		if s.unread[i] {
+			o.Agents = append(o.Agents, s.order(use))
+			continue
+		}
 		if cl.State != record.ClusterUp || cl.Outcome != "" {
 			wait = s.cfg.Pool.Busy // it is about to start or to end
 		}
@@ -309,14 +325,22 @@ func (s *syncing) orders() (o wire.PoolOrders, err error) {
 			cl.Outcome != "" && !running || s.ended(use) >= 0 {
 			continue
 		}
-		order := wire.PoolOrder{PoolAgent: use.Agent(), Job: cl.Job, Endpoint: s.cfg.Endpoint,
-			Hold: wire.PoolCapacity(use.Hold), Devices: use.Devices}
+		order := s.order(use)
 		if !running {
 			if order.Token, err = s.token(cl, use.Rank); err != nil {
 				return o, err
 			}
 		}
 		o.Agents = append(o.Agents, order)
+	}
+	s.pace(&o, wait)
+	return o, nil
+}
+
+// pace sets when the machine calls again.
+func (s *syncing) pace(o *wire.PoolOrders, wait time.Duration) {
+	if s.worker != nil && s.cfg.Pace.Polls && !s.vacated() {
+		o.Gather = s.cfg.Wall(s.cfg.Pool.Gather)
 	}
 	if s.worker != nil && !s.m.Leaving {
 		if !s.full() {
@@ -326,7 +350,12 @@ func (s *syncing) orders() (o wire.PoolOrders, err error) {
 		}
 	}
 	o.After = s.cfg.Wall(wait)
-	return o, nil
+}
+
+// order is the order for the agent of a use, without a token.
+func (s *syncing) order(use record.PoolUse) wire.PoolOrder {
+	return wire.PoolOrder{PoolAgent: use.Agent(), Job: record.ClusterJob(use.Cluster), Endpoint: s.cfg.Endpoint,
+		Hold: wire.PoolCapacity(use.Hold), Devices: use.Devices}
 }
 
 // token creates the token with which an agent dials home.

@@ -132,6 +132,9 @@ type Cluster struct {
 	// KeptUntil is until when the machines of a failed task are kept for inspection.
 	KeptUntil time.Time `json:"keptUntil,omitzero"`
 	Started   bool      `json:"started,omitempty"`
+	// Quiet means that its task is so short that its agent reports only its success. It counts as running once it is
+	// up.
+	Quiet bool `json:"quiet,omitempty"`
 	// Up is when the last node dialled home, Running when the last node started the task.
 	Up      time.Time `json:"up,omitzero"`
 	Running time.Time `json:"running,omitzero"`

@@ -1,5 +1,7 @@
 package record
 
+import "github.com/tradewind-broker/tradewind/pkg/dag"
+
 // Fleet is the machines of one offer and market that tasks of a group share.
 type Fleet struct {
 	// Group is the index of the group in dag.Job.ShareGroups.
@@ -28,4 +30,24 @@ func (p *Plan) OwnUSD(task int) float64 {
 		return 0
 	}
 	return p.TaskUSD[task]
+}
+
+// Slots returns how many members of each array fit on the planned workers of its share group at a time, at least one.
+// It is 0 for an array whose members do not share machines, or whose group has no workers in the plan.
+func (p *Plan) Slots(spec *dag.Job, arrays []Array) []int {
+	out := make([]int, len(arrays))
+	for k, a := range arrays {
+		t := &spec.Tasks[a.First]
+		if t.ShareGroup == 0 {
+			continue
+		}
+		cpus, gib := t.Hold()
+		for i := spec.Work(); i < len(spec.Tasks); i++ {
+			if c := p.Of(i); c != nil && spec.Tasks[i].Worker.Group == t.ShareGroup-1 {
+				fits := min((c.VCPU+CapacityEps)/cpus, (c.MemoryGiB+CapacityEps)/gib, MaxUses)
+				out[k] += max(int(fits), 1)
+			}
+		}
+	}
+	return out
 }

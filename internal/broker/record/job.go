@@ -114,7 +114,9 @@ func (j *Job) Continues() bool {
 
 // Progress is the phase of each task of a job. Only advance writes it.
 type Progress struct {
-	Phases    []byte `json:"phases"` // one Phase per task
+	// Format is PackedFormat if Phases are written as runs: from packedFrom tasks on.
+	Format    int    `json:"format,omitempty"`
+	Phases    Phases `json:"phases"` // one Phase per task
 	Succeeded int    `json:"succeeded"`
 	// Reason is the first failure that will fail a job which continues.
 	Reason string `json:"reason,omitempty"`

@@ -57,8 +57,9 @@ type PoolUse struct {
 	Rank    int               `json:"rank"`
 	Hold    apitypes.Capacity `json:"hold"`
 	// Devices are the indexes of the accelerators it holds.
-	Devices []int     `json:"devices,omitempty"`
-	Since   time.Time `json:"since"`
+	Devices []int `json:"devices,omitempty"`
+	// Since is when it was assigned; zero on a worker, which may have many uses.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // Limits of a machine's report.

@@ -43,8 +43,12 @@ func (cl *Cluster) UpdateAttempt(a *apitypes.Attempt) {
 // UpdateTask sets a task to running if the cluster of its last attempt runs. Only tasks in gangs have that in their own
 // record, because other members of the gang read it.
 func (cl *Cluster) UpdateTask(t *Task) {
-	if cl.Task == t.Index && cl.Attempt == t.Attempt && cl.Started && t.State == TaskLaunching {
+	quiet := cl.Quiet && cl.State == ClusterUp && cl.Outcome == ""
+	if cl.Task == t.Index && cl.Attempt == t.Attempt && (cl.Started || quiet) && t.State == TaskLaunching {
 		t.State, t.StartedAt = TaskRunning, cl.Running
+		if t.StartedAt.IsZero() {
+			t.StartedAt = cl.Up
+		}
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -23,7 +22,7 @@ import (
 // older versions refuse to read.
 
 // Format is the highest format of records that this version reads.
-const Format = record.SparkFormat
+const Format = 2
 
 // ErrNewerFormat means that a record was written by a version whose format this one cannot read.
 var ErrNewerFormat = errors.New("a newer version wrote it in a format that this one cannot read: upgrade the broker")

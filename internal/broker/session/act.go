@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
@@ -119,7 +120,7 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	a.task.State = record.TaskAdmitted
 	a.task.Attempt++
 	a.task.Plan, a.task.Hours = a.job.Plan.Version, 0
-	attempt := apitypes.Attempt{
+	made := apitypes.Attempt{
 		Job: a.job.ID, Task: a.waiting.Task, Number: a.task.Attempt, Plan: a.job.Plan.Version,
 		Offer: choice.Offer, OfferID: choice.ID, Nodes: a.nodes, Admitted: s.u.Now,
 		WaitSince: a.task.WaitSince, WaitUSD: a.task.WaitUSD,
@@ -129,16 +130,23 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	}
 	a.task.WaitSince, a.task.WaitUSD = time.Time{}, 0
 	if a.pool != nil {
-		a.pool.record(&a.task, &attempt)
+		a.pool.record(&a.task, &made)
 	}
 	if err := s.recordLocation(&d, a); err != nil {
 		return d, err
+	}
+	var begins record.Decision
+	if a.beginsAtOnce() {
+		begins = attempt.DecideOnWorker(a.job, &a.task, made, s.Config, a.spec.Regions,
+			record.Duration(a.pool.hours), s.u.Now)
+	} else {
+		begins.Emit(events.TaskAdmitted{Job: a.job.ID, Task: a.waiting.Task, Attempt: a.task.Attempt})
 	}
 	d.Wake(a.job, &a.ledger)
 	d.Del(record.WaitKey(a.queue.Name, a.waiting))
 	d.Put(record.LedgerKey(a.job.ID), a.ledger)
 	d.Put(record.TaskKey(a.job.ID, a.waiting.Task), a.task)
-	d.Put(record.AttemptKey(a.job.ID, a.waiting.Task, a.task.Attempt), attempt)
-	d.Emit(events.TaskAdmitted{Job: a.job.ID, Task: a.waiting.Task, Attempt: a.task.Attempt})
+	d.Put(record.AttemptKey(a.job.ID, a.waiting.Task, a.task.Attempt), made)
+	d.Add(begins)
 	return d, nil
 }

@@ -129,12 +129,13 @@ func (s *Session) takePlaced(d *record.Decision, a *admission) (*pooled, error) 
 				return nil, nil
 			}
 			m.Forget(a.claim(), s.u.Now)
+			use := record.PoolUse{Cluster: cluster, Rank: rank, Hold: p.hold, Devices: m.Devices(p.hold),
+				Since: s.u.Now}
 			if m.IsWorker() {
 				a.crew.stale = true
-				m.Worker.IdleSince = time.Time{}
+				m.Worker.IdleSince, use.Since = time.Time{}, time.Time{}
 			}
-			m.Uses = append(m.Uses, record.PoolUse{Cluster: cluster, Rank: rank, Hold: p.hold,
-				Devices: m.Devices(p.hold), Since: s.u.Now})
+			m.Uses = append(m.Uses, use)
 		}
 		taken = append(taken, record.Write{Key: key, Value: part})
 	}

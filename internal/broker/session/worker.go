@@ -38,6 +38,12 @@ func (of *side) shares(task int) bool {
 	return group > 0 && len(of.workers(group-1)) > 0
 }
 
+// beginsAtOnce reports whether the attempt of an admitted task begins with its admission: it runs on a worker, and no
+// bucket has to be made for it.
+func (a *admission) beginsAtOnce() bool {
+	return a.pool != nil && a.pool.worker != nil && !a.spec.Tasks[a.waiting.Task].MakesBuckets()
+}
+
 // isWorker reports whether a waiting task is a worker.
 func (a *admission) isWorker() bool { return a.spec != nil && record.IsWorker(a.spec, a.waiting.Task) }
 

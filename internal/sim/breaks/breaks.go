@@ -128,6 +128,8 @@ const (
 	Unhired Kind = "unhired"
 	// Haunted: workers whose machines have ended stay in the pools of their jobs.
 	Haunted Kind = "haunted"
+	// Squatting: tasks that have ended keep their room on the workers of their jobs.
+	Squatting Kind = "squatting"
 	// Communal: the workers of all jobs are in one record.
 	Communal Kind = "communal"
 	// Without an address of the broker. Shredding: letters are removed before they are answered. Littering: answers are
@@ -150,7 +152,7 @@ func All() []Kind {
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
 		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding,
 		Abandoned, Boastful, Versionless, Tireless, Roomless, Hopeful, Content, Rushing, Boasting, Clinging,
-		Unhired, Haunted, Communal, Shredding, Littering, Chatty, Amnesiac, Thoughtless, Reaping}
+		Unhired, Haunted, Squatting, Communal, Shredding, Littering, Chatty, Amnesiac, Thoughtless, Reaping}
 }
 
 // forgotten lists the fields that a broken store loses: in which records, and the text from its start to its end.
@@ -198,8 +200,8 @@ func (b Kind) StoreTx(tx store.Tx) store.Tx {
 		})
 	case NoUploads:
 		return Drop(tx, func(w store.Write) bool { return strings.HasPrefix(w.Key.Sort, "upload#") })
-	case Communal:
-		return b.rekeyed(tx)
+	case Squatting, Communal:
+		return b.onWorkers(tx)
 	case NoHold:
 		return Drop(tx,
 			func(w store.Write) bool { return w.Op == store.Check && w.Key.Partition == "queues" })
@@ -323,9 +325,26 @@ func (b Kind) Serves() bool { return b == Abandoned || b == Boastful || b == Ver
 // Policies reports whether the bug needs a policy.
 func (b Kind) Policies() bool { return slices.Contains([]Kind{Nightless, Nameless}, b) }
 
+// onWorkers returns the transaction as a store applies it that is broken for workers.
+func (b Kind) onWorkers(tx store.Tx) store.Tx {
+	if b == Communal {
+		return b.rekeyed(tx)
+	}
+	if !slices.ContainsFunc(tx.Writes, isEndOfCluster) {
+		return tx
+	}
+	return Drop(tx, func(w store.Write) bool { return strings.HasPrefix(w.Key.Partition, workers) })
+}
+
+// isEndOfCluster reports whether a write removes a cluster.
+func isEndOfCluster(w store.Write) bool {
+	_, cluster := record.ClusterOf(w.Key)
+	return cluster && w.Op == store.Delete
+}
+
 // Shares reports whether the bug needs tasks that share machines.
 func (b Kind) Shares() bool {
-	return slices.Contains([]Kind{Boasting, Clinging, Unhired, Haunted, Communal}, b)
+	return slices.Contains([]Kind{Boasting, Clinging, Unhired, Haunted, Squatting, Communal}, b)
 }
 
 // Mails reports whether the bug needs a broker without an address.

@@ -120,6 +120,11 @@ func forward(from, to apitypes.JobState) bool {
 	}
 }
 
+// beginsOnWorker reports whether a task was admitted to a worker: its attempt begins in the same transaction.
+func (s *Job) beginsOnWorker(old, t record.Task) bool {
+	return s.shares(t.Index) && t.State == record.TaskLaunching && t.Attempt == old.Attempt+1
+}
+
 // taskRecord checks a task against its previous state.
 func (c *Checker) taskRecord(s *Job, t record.Task) {
 	old := s.Tasks[t.Index]
@@ -133,14 +138,15 @@ func (c *Checker) taskRecord(s *Job, t record.Task) {
 		s.finished[t.Index] = c.Steps
 		s.leads(t.Index, c.Now)
 	}
-	if old.State == record.TaskQueued && t.State != record.TaskQueued && t.State != record.TaskAdmitted &&
+	admitted := t.State == record.TaskAdmitted && old.State != record.TaskAdmitted || s.beginsOnWorker(old, t)
+	if old.State == record.TaskQueued && t.State != record.TaskQueued && !admitted &&
 		t.State != record.TaskFailed && !s.mayLeave(t) {
 		c.Violatef(InvQueued, "task %d of %s is %s without having been admitted", t.Index, s.ID, t.State)
 	}
 	if old.State != t.State {
 		c.Say(s.ID, "task is "+string(t.State), taskName(s, t.Index))
 	}
-	if old.State != record.TaskAdmitted && t.State == record.TaskAdmitted {
+	if admitted {
 		c.checkParallel(s, t.Index)
 		c.gangs.admit(s, t.Index)
 		c.checkJoining(s, t.Index)

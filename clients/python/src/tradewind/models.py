@@ -875,6 +875,7 @@ class Pace(BaseModel):
     alive: int | None = None
     log: int | None = None
     polls: bool | None = None
+    quiet: int | None = None
     tail: int | None = None
 
 
@@ -1405,6 +1406,7 @@ class Report(BaseModel):
     port: int | None = None
     prefix: str | None = None
     progress: float | None = None
+    ran: int | None = None
     seq: int | None = None
 
 
@@ -2691,6 +2693,10 @@ class PoolOrders(BaseModel):
     draining: bool | None = None
     """
     The broker will send no new agents
+    """
+    gather: int | None = None
+    """
+    How long the machine waits after the end of an agent before it syncs, in nanoseconds
     """
     leave: bool | None = None
     """
