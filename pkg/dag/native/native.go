@@ -141,6 +141,7 @@ func (r *reader) read(doc *yaml.Node) error {
 		all.Add(fault.Within("tasks", r.readTasks(r.tasks)))
 	}
 	if !all.None() {
+		all.Add(r.checkCycle())
 		return all.Err()
 	}
 	return r.checkGraph(doc)
@@ -520,6 +521,18 @@ func (r *reader) readEnv(n *yaml.Node) (map[string]string, error) {
 	return env, nil
 }
 
+// checkCycle returns an error if tasks wait for each other. Tasks with other errors count as far as they were read.
+func (r *reader) checkCycle() error {
+	cycle := r.job.Cycle()
+	if cycle == nil {
+		return nil
+	}
+	i := slices.IndexFunc(r.job.Edges, func(e dag.Edge) bool {
+		return e.From == cycle[len(cycle)-1] && e.To == cycle[0]
+	})
+	return r.linkError(i, r.job.CycleError(cycle))
+}
+
 // checkGraph computes the data of the edges and checks the graph.
 func (r *reader) checkGraph(doc *yaml.Node) error {
 	j := r.job
@@ -534,12 +547,8 @@ func (r *reader) checkGraph(doc *yaml.Node) error {
 			e.Data = data
 		}
 	}
-	if cycle := j.Cycle(); cycle != nil {
-		i := slices.IndexFunc(
-			j.Edges,
-			func(e dag.Edge) bool { return e.From == cycle[len(cycle)-1] && e.To == cycle[0] },
-		)
-		return r.linkError(i, j.CycleError(cycle))
+	if err := r.checkCycle(); err != nil {
+		return err
 	}
 	if err := r.finishServices(doc); err != nil {
 		return err
