@@ -325,6 +325,16 @@ func BenchmarkPlanOfAHundredTasks(b *testing.B) {
 	}
 }
 
+func BenchmarkPlanOfLargeArray(b *testing.B) {
+	p, _ := newPlanner(b)
+	spec := readJob(b, "tasks:\n  a: {run: x, time: 30s, array: 100000}\n").WithWorkers()
+	for b.Loop() {
+		if _, err := p.Plan(b.Context(), planinput.Input{Spec: spec}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func TestPlanOfArrayCountsOnlyMembersThatMayRunTogether(t *testing.T) {
 	p, _ := newPlanner(t)
 	hours := func(text string) float64 {

@@ -17,6 +17,10 @@ type need [3]int32
 
 func (a need) within(b need) bool { return a[0] <= b[0] && a[1] <= b[1] && a[2] <= b[2] }
 
+func (a need) times(n int) need {
+	return need{a[0] * int32(n), a[1] * int32(n), a[2] * int32(n)} // #nosec G115 -- at most the capacity of a machine
+}
+
 // kind is a machine that the search may buy.
 type kind struct {
 	machine          int // index in the model
@@ -51,6 +55,7 @@ type problem struct {
 	n        int
 	parents  fan
 	children fan
+	alike    bool // all tasks hold and take the same, and none waits for another: they are members of one array
 	kinds    []kind
 	// class[t] is the index of the resources of task t among the different resources.
 	class   []int32
@@ -87,6 +92,9 @@ func compile(m *Model, l *links, kinds []int) *problem {
 		p.most = math.MaxInt
 	}
 	p.classify()
+	p.alike = len(l.edges) == 0 && len(p.classes) == 1 && !slices.ContainsFunc(m.Tasks, func(t Task) bool {
+		return t.Hours != m.Tasks[0].Hours
+	})
 	for _, i := range kinds {
 		p.addKind(i)
 	}

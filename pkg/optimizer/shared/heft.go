@@ -35,11 +35,60 @@ func (b *builder) identical(s *schedule, order []int32, k, count int) bool {
 		s.on[t] = -1
 	}
 	count = min(count, b.kinds[k].most, b.most)
-	for _, t := range order {
-		b.earliest(s, t, k, count)
+	if b.alike {
+		b.waves(s, order, k, count)
+	} else {
+		for _, t := range order {
+			b.earliest(s, t, k, count)
+		}
 	}
 	b.price(s)
 	return true
+}
+
+// waves is earliest for tasks that are alike: they start in waves, of as many tasks as fit on the instances.
+func (b *builder) waves(s *schedule, order []int32, k, count int) {
+	holds, hours, each := b.holds[k][0], b.hours[k][0], b.fitting(k)
+	for at := max(0, b.kinds[k].boot); len(order) > 0; {
+		end := later(at, hours)
+		for i := 0; i < count && len(order) > 0; i++ {
+			if i == len(s.kinds) {
+				b.openOne(s, k)
+			}
+			n := min(each, len(order))
+			for _, t := range order[:n] {
+				s.on[t], s.start[t], s.end[t] = int32(i), at, end // #nosec G115 -- at most MaxMachines
+			}
+			x := &b.slots[i]
+			x.line = x.line.add(len(x.line)-1, at, end, holds.times(n))
+			x.first, x.last = min(x.first, at), max(x.last, end)
+			x.fill(b.kinds[k].room)
+			order = order[n:]
+			b.steps += 2 * int64(n)
+		}
+		at = end
+	}
+}
+
+// fitting is how many tasks that are alike run on an instance of kind k at the same time.
+func (b *builder) fitting(k int) int {
+	each := b.n
+	for d, h := range b.holds[k][0] {
+		if h > 0 {
+			each = min(each, int(b.kinds[k].has[d]/h))
+		}
+	}
+	return max(each, 1)
+}
+
+// openOne adds an instance of kind k to a schedule.
+func (b *builder) openOne(s *schedule, k int) {
+	n := len(s.kinds)
+	s.kinds = append(s.kinds, int32(k)) // #nosec G115 -- at most MaxMachines
+	if len(b.slots) < len(s.kinds) {
+		b.slots = append(b.slots, slot{})
+	}
+	b.reset(n, int32(k)) // #nosec G115 -- at most MaxMachines
 }
 
 func resized[T any](s []T, n int) []T {
@@ -67,11 +116,7 @@ func (b *builder) earliest(s *schedule, t int32, k, count int) {
 		b.steps += 1 + (anywhere-int64(left))/scanned
 	}
 	if at := from.on(n, b.kinds[k].boot); int(n) < count && at < bestAt {
-		s.kinds = append(s.kinds, int32(k)) // #nosec G115 -- at most MaxMachines
-		if len(b.slots) < len(s.kinds) {
-			b.slots = append(b.slots, slot{})
-		}
-		b.reset(int(n), int32(k)) // #nosec G115 -- at most MaxMachines
+		b.openOne(s, k)
 		best, bestAt, bestBefore = n, at, -1
 	}
 	x := &b.slots[best]

@@ -64,6 +64,13 @@ func (p *problem) byPath() []int32 {
 // listEnd is the end of a list schedule at speed 1 without moves: whenever one of width slots is free, the open task
 // that comes first in the order starts.
 func (p *problem) listEnd(order []int32, width int) float64 {
+	if p.alike {
+		end := 0.0
+		for done := 0; done < p.n; done += width {
+			end += p.task(0).Hours
+		}
+		return end
+	}
 	rank := make([]int32, p.n)
 	waits := make([]int32, p.n)
 	var open, running heap
