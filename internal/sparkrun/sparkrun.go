@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sparkrelease"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -21,9 +20,9 @@ var script string
 func Script(a *dag.SparkApp) string {
 	version := a.Version
 	if version == "" {
-		version = sparkrelease.DefaultSpark
+		version = dag.DefaultSpark
 	}
-	want, _ := sparkrelease.ParseWanted(version) // valid
+	want, _ := dag.ParseVersionRange(version) // valid
 	later := "0"
 	if want.OrLater {
 		later = "1"

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sparkrelease"
 )
 
 // SparkApp is a Spark application: what spark-submit starts.
@@ -30,7 +29,7 @@ type SparkApp struct {
 	Packages []string `json:"packages,omitempty"`
 	// Conf are properties of Spark: spark.sql.shuffle.partitions.
 	Conf map[string]string `json:"conf,omitempty"`
-	// Version is the wanted version of Spark: 3.5, 3.5.1 or 3.5+; empty is [sparkrelease.DefaultSpark].
+	// Version is the wanted version of Spark: 3.5, 3.5.1 or 3.5+; empty is [DefaultSpark].
 	Version string `json:"version,omitempty"`
 }
 
@@ -124,7 +123,7 @@ func checkSparkText(s string) error {
 }
 
 func checkSparkVersion(s string) error {
-	_, err := sparkrelease.ParseWanted(s)
+	_, err := ParseVersionRange(s)
 	if err != nil {
 		return fault.New(fault.Quote(s)+" is not a version of Spark", "write 3.5, 3.5.1 or 3.5+")
 	}
@@ -350,7 +349,7 @@ func (r *Resources) checkAsService(t *Task) error {
 	case r.Zone != "":
 		return cannot("zone", "is bought in a region", "write region")
 	}
-	if _, err := sparkrelease.Choose(r.Service, r.Release, t.Spark.Version); err != nil {
+	if _, err := ChooseSparkRelease(r.Service, r.Release, t.Spark.Version); err != nil {
 		return fault.Within("service", err)
 	}
 	what := func(has bool, name string) string {

@@ -18,7 +18,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sparkrelease"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -133,8 +132,8 @@ func (a app) searchCommand() *cobra.Command {
 type SearchResult struct {
 	Offers []FoundOffer `json:"offers"`
 	// Rates are the prices of a serverless service, and Releases the releases of a service.
-	Rates    []FoundRate            `json:"rates,omitempty"`
-	Releases []sparkrelease.Release `json:"releases,omitempty"`
+	Rates    []FoundRate        `json:"rates,omitempty"`
+	Releases []dag.SparkRelease `json:"releases,omitempty"`
 }
 
 // FoundOffer is an offer on one market, or on capacity that the account has already. In the second case Reservation is

@@ -8,7 +8,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sparkrelease"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -28,19 +27,19 @@ type FoundRate struct {
 }
 
 // releases returns the releases of the service that --spark asks for.
-func (f *searchFlags) releases() ([]sparkrelease.Release, error) {
+func (f *searchFlags) releases() ([]dag.SparkRelease, error) {
 	if f.service.Value == "" {
 		if f.spark != "" {
 			return nil, command.BadInput("add --service emr", "--spark is about the releases of a service")
 		}
 		return nil, nil
 	}
-	of, err := sparkrelease.Of(f.service.Value, f.spark)
+	of, err := dag.SparkReleasesOf(f.service.Value, f.spark)
 	if err != nil {
 		return nil, command.BadInput("write 3.5, 3.5.1 or 3.5+", "--spark: %q is not a version of Spark", f.spark)
 	}
 	if len(of) == 0 {
-		all, _ := sparkrelease.Of(f.service.Value, "") // of a known service
+		all, _ := dag.SparkReleasesOf(f.service.Value, "") // of a known service
 		var has []string
 		for _, r := range all {
 			if !slices.Contains(has, r.Spark) {
@@ -97,7 +96,7 @@ func (f *searchFlags) rates() (found []FoundRate, err error) {
 }
 
 // searchServerless lists the prices of a serverless service.
-func (a app) searchServerless(f *searchFlags, releases []sparkrelease.Release) error {
+func (a app) searchServerless(f *searchFlags, releases []dag.SparkRelease) error {
 	rates, err := f.rates()
 	if err != nil {
 		return err
@@ -129,7 +128,7 @@ func (a app) searchServerless(f *searchFlags, releases []sparkrelease.Release) e
 }
 
 // printReleases lists the releases that --spark asks for.
-func (a app) printReleases(f *searchFlags, releases []sparkrelease.Release) error {
+func (a app) printReleases(f *searchFlags, releases []dag.SparkRelease) error {
 	if f.spark == "" {
 		if f.service.Value != "" {
 			a.Tell("--spark 3.5 also lists the releases with this version of Spark")

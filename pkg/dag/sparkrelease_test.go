@@ -1,10 +1,10 @@
-package sparkrelease_test
+package dag_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sparkrelease"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 func TestWantedMatchesVersions(t *testing.T) {
@@ -16,7 +16,7 @@ func TestWantedMatchesVersions(t *testing.T) {
 		{"7.5+", "7.5.0 7.13.0", "7.4.0 6.15.0 8.0.0"},
 		{"3", "3.1.3 3.5", "4.0.0 2.4.8"},
 	} {
-		want, err := sparkrelease.ParseWanted(c.want)
+		want, err := dag.ParseVersionRange(c.want)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ func TestWantedMatchesVersions(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "+", "3.", "three", "3.5.1.2", "-3", "3.5 "} {
-		if _, err := sparkrelease.ParseWanted(bad); err == nil {
+		if _, err := dag.ParseVersionRange(bad); err == nil {
 			t.Errorf("%q is read as a version", bad)
 		}
 	}
@@ -42,7 +42,7 @@ func TestPipWritesTheSameRange(t *testing.T) {
 	for want, pip := range map[string]string{
 		"3.5": "==3.5.*", "3.5.1": "==3.5.1", "3.5+": ">=3.5,<4", "3.5.2+": ">=3.5.2,<4", "3": "==3.*",
 	} {
-		w, err := sparkrelease.ParseWanted(want)
+		w, err := dag.ParseVersionRange(want)
 		if err != nil || w.Pip() != pip {
 			t.Errorf("%s: %s, %v, want %s", want, w.Pip(), err, pip)
 		}
@@ -66,7 +66,7 @@ func TestChooseTakesTheNewestReleaseThatSuits(t *testing.T) {
 		{"dataproc-serverless", "1.1", "", "1.1"},
 		{"dataproc-serverless", "", "4.0", "no release of dataproc-serverless that suits has Spark 4.0"},
 	} {
-		r, err := sparkrelease.Choose(c.service, c.release, c.spark)
+		r, err := dag.ChooseSparkRelease(c.service, c.release, c.spark)
 		if got := r.Name; err != nil {
 			if !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v: %v", c, err)
@@ -79,17 +79,17 @@ func TestChooseTakesTheNewestReleaseThatSuits(t *testing.T) {
 
 func TestReleasesAreSortedAndEachOnce(t *testing.T) {
 	seen := map[string]bool{}
-	for _, r := range sparkrelease.All() {
+	for _, r := range dag.SparkReleases() {
 		if seen[r.Service+r.Name] {
 			t.Errorf("%s %s is there twice", r.Service, r.Name)
 		}
 		seen[r.Service+r.Name] = true
-		newest, err := sparkrelease.Choose(r.Service, r.Name+"+", "")
+		newest, err := dag.ChooseSparkRelease(r.Service, r.Name+"+", "")
 		if err != nil {
 			t.Errorf("%+v: %v", r, err)
 		}
-		for _, other := range sparkrelease.All() {
-			if later, _ := sparkrelease.ParseWanted(r.Name + "+"); other.Service == r.Service && later.Match(other.Name) {
+		for _, other := range dag.SparkReleases() {
+			if later, _ := dag.ParseVersionRange(r.Name + "+"); other.Service == r.Service && later.Match(other.Name) {
 				if other != newest {
 					t.Errorf("%s %s comes before %s", r.Service, newest.Name, other.Name)
 				}
