@@ -42,8 +42,8 @@ var SparkReleases = sync.OnceValue(func() []SparkRelease {
 	return all
 })
 
-// SparkReleasesOf returns the releases of a service, or of all if it is empty, whose Spark suits: 3.5, 3.5.1 or 3.5+; empty suits
-// all.
+// SparkReleasesOf returns the releases of a service, or of all if it is empty, whose Spark suits: 3.5, 3.5.1 or 3.5+;
+// empty suits all.
 func SparkReleasesOf(service, spark string) ([]SparkRelease, error) {
 	want := VersionRange{}
 	if spark != "" {
@@ -104,8 +104,8 @@ func listReleases(all []SparkRelease, of func(SparkRelease) string) string {
 	return strings.Join(names, ", ")
 }
 
-// VersionRange is a range of versions: all that begin with its numbers or, with OrLater, also later ones with the same first
-// number, since another first number is another interface. The zero value matches all.
+// VersionRange is a range of versions: all that begin with its numbers or, with OrLater, also later ones with the same
+// first number, since another first number is another interface. The zero value matches all.
 type VersionRange struct {
 	Numbers []int
 	OrLater bool
