@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/broker/history"
 	"github.com/tradewind-broker/tradewind/internal/broker/inputs"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
@@ -207,8 +208,14 @@ func (b *Functions) submit(ctx context.Context, e events.Event) error {
 	case !errors.As(err, &bad):
 		return fmt.Errorf("broker: open %s: %w", data.Key, err)
 	}
-	if err == nil {
+	switch rest := dag.RestOf(err); {
+	case err == nil:
 		err = b.ports.Objects.Settle(ctx, data.Bucket, data.Key, spec)
+	case rest != nil: // for the errors about files, which the reader does not know
+		if other := b.ports.Objects.Settle(ctx, data.Bucket, data.Key, rest); errors.As(other, &bad) {
+			var all fault.Faults
+			err = all.With(err, bad)
+		}
 	}
 	if err == nil {
 		_, err = b.users.Submit(ctx, Submission{

@@ -79,6 +79,7 @@ func TestPacksFolderNextToDroppedFile(t *testing.T) {
 	put(t, dags, "code/version", "beside")
 	put(t, dags, "good.yaml", fmt.Sprintf(file, "good", "code"))
 	put(t, dags, "bad.yaml", fmt.Sprintf(file, "bad", "none"))
+	put(t, dags, "worse.yaml", strings.Replace(fmt.Sprintf(file, "worse", "none"), "time: 1m", "time: soon", 1))
 	h, _ := serve(t, host.Options{State: state, DAGs: dags, TimeScale: 0.01})
 	id := ""
 	eventually(t, "the job succeeds", func() bool {
@@ -96,5 +97,10 @@ func TestPacksFolderNextToDroppedFile(t *testing.T) {
 		said, err := os.ReadFile(filepath.Join(dags, "bad.yaml.error.txt"))
 		return err == nil && bytes.Contains(said, []byte(`bad.yaml:4:16: tasks.a.workdir: "none": there is no `)) &&
 			strings.Contains(string(said), dags)
+	})
+	eventually(t, "it is explained together with other errors", func() bool {
+		said, err := os.ReadFile(filepath.Join(dags, "worse.yaml.error.txt"))
+		return err == nil && bytes.Contains(said, []byte(`worse.yaml:4:16: tasks.a.workdir: "none": there is no `)) &&
+			bytes.Contains(said, []byte(`tasks.a.time: "soon"`))
 	})
 }
