@@ -76,7 +76,7 @@ func init() { //nolint:gochecknoinits // the table's functions refer to it
 		"requeue":         {false, func(r *reader, _ string) error { r.requirements.requeue = true; return nil }},
 		"no-requeue":      {false, func(r *reader, _ string) error { r.requirements.requeue = false; return nil }},
 		"chdir":           warned("the task has its own folder: name local files as inputs"),
-		"signal":          warned("a machine gets SIGTERM when its cloud announces an interruption"),
+		"signal":          {true, readSignal},
 		"dependency":      {true, readDependency},
 		"mincpus":         number(func(a *requirements) *int { return &a.minCPUs }),
 		"tmp":             size(func(a *requirements) *dag.GiB { return &a.disk }),

@@ -86,7 +86,7 @@ export OMPI_MCA_orte_default_hostfile="$PWD/.slurm-hostfile" HYDRA_HOST_FILE="$P
 	} else {
 		b.WriteString("export SLURM_JOB_NODELIST=\"$(uname -n)\" SLURM_NODELIST=\"$(uname -n)\"\n")
 	}
-	b.WriteString("export SLURMD_NODENAME=\"${SLURM_JOB_NODELIST%%,*}\"\n" + functions)
+	b.WriteString("export SLURMD_NODENAME=\"${SLURM_JOB_NODELIST%%,*}\"\n" + a.signal.shell(a.time) + functions)
 	return b.String()
 }
 

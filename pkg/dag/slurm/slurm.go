@@ -58,6 +58,8 @@ type requirements struct {
 	env                   map[string]string
 	requeue               bool
 	image                 string
+	signal                warning
+	signalAt              fault.Position
 }
 
 type reader struct {
@@ -287,6 +289,7 @@ func (r *reader) build(script string) error {
 		))
 	}
 	r.warnMissing(script, nodes)
+	r.warnOfSignal()
 	job, in := cmp.Or(a.name, r.job.Name), interpreterOf(script)
 	called := ""
 	if in.shell {

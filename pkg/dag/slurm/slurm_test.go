@@ -79,6 +79,18 @@ srun --mpi none --cpus-per-task 4 -N1 --ntasks-per-node=2 --cpu-bind none sh -c 
 echo "$SLURM_JOB_NAME, $SLURM_JOB_ID of $SLURM_ARRAY_JOB_ID, each $SLURM_ARRAY_TASK_STEP"
 echo "$SLURM_MEM_PER_CPU MB, $SLURM_GPUS_ON_NODE GPU, $SLURM_JOB_CPUS_PER_NODE CPUs, $SLURM_TASKS_PER_NODE tasks"
 `, []string{"my run, j_1 of j, each 4\n", "2048 MB, 1 GPU, 6 CPUs, 2 tasks\n"}, false},
+		{"a signal before the time limit", "bash", `#!/bin/bash
+#SBATCH -t 0:05 --signal=B:SIGUSR1@4
+trap 'echo saved; exit 0' USR1
+sleep 60 >/dev/null 2>&1 &
+wait
+`, []string{"saved\n"}, false},
+		{"a script that does not wait for the signal", "bash", `#!/bin/bash
+#SBATCH -t 30 --signal=B:USR1@60
+true &
+wait
+echo "it went"
+`, []string{"it went\n"}, false},
 		{"a script that stops where something fails", "bash", `#!/bin/bash -el
 #SBATCH -t 1
 false

@@ -1,0 +1,68 @@
+package slurm
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// warning is the signal that a script gets before its time limit; no name is none.
+type warning struct {
+	name   string // USR1, or a number
+	before time.Duration
+	batch  bool // the script itself gets it, not its steps
+}
+
+// signalName is the name or number of a signal.
+var signalName = regexp.MustCompile(`^([A-Z]+[0-9]?|[1-9][0-9]?)$`)
+
+// readSignal reads [{R|B}:]SIGNAL[@SECONDS].
+func readSignal(r *reader, s string) error {
+	w := warning{before: time.Minute}
+	flags, name, flagged := strings.Cut(s, ":")
+	if !flagged {
+		flags, name = "", s
+	}
+	name, seconds, timed := strings.Cut(name, "@")
+	if timed {
+		n, err := dag.ParseInt(seconds, 0, 65535)
+		if err != nil {
+			return err
+		}
+		w.before = time.Duration(n) * time.Second
+	}
+	w.name = strings.TrimPrefix(strings.ToUpper(name), "SIG")
+	w.batch = strings.ContainsAny(flags, "Bb")
+	if !signalName.MatchString(w.name) || strings.Trim(flags, "RBrb") != "" {
+		return fault.New(fault.Quote(s)+" is not a signal", "as in B:USR1@120")
+	}
+	r.requirements.signal, r.requirements.signalAt = w, r.pos
+	return nil
+}
+
+// warnOfSignal warns if the signal will not be sent.
+func (r *reader) warnOfSignal() {
+	a := &r.requirements
+	switch w := a.signal; {
+	case w.name == "":
+	case !w.batch:
+		r.job.Warn(a.signalAt, "--signal", fmt.Sprintf("the steps of the script get no signal; write B:%s@%.0f, and "+
+			"the script itself gets it", w.name, w.before.Seconds()))
+	case a.time == 0:
+		r.job.Warn(a.signalAt, "--signal", "without a time limit (-t) the signal is never sent")
+	}
+}
+
+// shell returns the shell code that sends the signal to the script before its time limit. The script does not wait for
+// it: it is no child of its shell.
+func (w warning) shell(limit time.Duration) string {
+	if !w.batch || limit == 0 {
+		return ""
+	}
+	return fmt.Sprintf("( { sleep %.0f; kill -s %s $$; } </dev/null >/dev/null 2>&1 & )\n",
+		max(limit-w.before, 0).Seconds(), w.name)
+}
