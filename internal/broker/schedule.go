@@ -37,7 +37,11 @@ func (b *Functions) schedule(u *txn.Unit, event events.Event) error {
 		if err != nil {
 			return err
 		}
-		return u.Apply(decideSettled(job, ledger))
+		d := decideSettled(job, &ledger)
+		if ledger.Settled {
+			d.Put(record.LedgerKey(job.ID), ledger)
+		}
+		return u.Apply(d)
 	case events.DAGResumed:
 		b.sessionLater(u, e.Queue)
 		return nil
@@ -229,17 +233,19 @@ func decideSettle(queue apitypes.Queue, job record.Job, ledger record.Ledger, ma
 	if ledger.Outstanding == 0 {
 		ledger.ReservedUSD, ledger.VCPU, ledger.Hold, ledger.Shared = 0, 0, nil, 0 // remove rounding errors
 	}
-	d := decideSettled(job, ledger)
+	d := decideSettled(job, &ledger)
 	d.Hold(record.JobKey(job.ID)) // either this sees that the job is ending, or the job's end sees this
 	d.Put(record.QueueKey(queue.Name), queue)
 	d.Put(record.LedgerKey(job.ID), ledger)
 	return d
 }
 
-// decideSettled emits DAGSettled if the job is ending and no attempt of it holds anything any more.
-func decideSettled(job record.Job, ledger record.Ledger) record.Decision {
+// decideSettled emits DAGSettled if the job is ending and no attempt of it holds anything any more. The ledger says so:
+// then a session that has read the job before its end can no longer admit a task of it.
+func decideSettled(job record.Job, ledger *record.Ledger) record.Decision {
 	var d record.Decision
 	if job.State == apitypes.JobEnding && ledger.Outstanding == 0 {
+		ledger.Settled = true
 		d.Emit(events.DAGSettled{Job: job.ID, USD: ledger.SpentUSD})
 	}
 	return d

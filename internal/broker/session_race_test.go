@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -104,5 +105,48 @@ func (w *bench) settleUntil(kind string) (kept events.Event) {
 				_ = w.b.Functions.Handle(ctx, fn, []events.Event{e})
 			}
 		}
+	}
+}
+
+// A session is about to admit a task when the job is cancelled and ends. The task is not admitted any more: a finished
+// job has no new attempts.
+func TestNothingIsAdmittedAfterTheEndOfItsJob(t *testing.T) {
+	w := newBench(t)
+	meet := &between{Store: w.store}
+	ports := w.b.Ports()
+	ports.Store = meet
+	slow := broker.New(config.Default(), ports)
+	ports.Store, ports.Paused = w.store, func() string { return "only the slow broker has sessions" }
+	w.b = broker.New(config.Default(), ports)
+	spec, err := read.Job("j.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: j\ntasks: {t: {run: x}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := w.b.Users.Submit(t.Context(), broker.Submission{Spec: spec, Token: "once"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	met := false
+	meet.other = func() {
+		met = true
+		if err := w.b.Users.Cancel(t.Context(), job.ID, "not wanted"); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		if view, err := w.b.Views.JobView(t.Context(), job.ID); err != nil || view.State != apitypes.JobCancelled {
+			t.Fatalf("the job is %s, %v", view.State, err)
+		}
+	}
+	look := events.New("look", "test", w.now, events.QueueResumed{Queue: job.Queue})
+	if errs := slow.Functions.Handle(t.Context(), events.FnSchedule, []events.Event{look}); errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	if !met {
+		t.Fatal("the session admitted nothing")
+	}
+	attempts, _, err := w.store.Query(t.Context(), record.JobPart(job.ID), "attempt#", store.Page{})
+	if err != nil || len(attempts) > 0 {
+		t.Errorf("%d attempts, %v", len(attempts), err)
 	}
 }

@@ -150,6 +150,8 @@ type Ledger struct {
 	VCPU float64 `json:"vcpu,omitempty"`
 	// Hold is the amount of other resources that they hold.
 	Hold apitypes.Amounts `json:"hold,omitempty"`
+	// Settled means that the job is ending and holds nothing: nothing more is admitted.
+	Settled bool `json:"settled,omitempty"`
 	// Rests means that the job rests, as Job.Rests does: an admission of a task writes this record.
 	Rests bool `json:"rests,omitempty"`
 }

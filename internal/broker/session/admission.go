@@ -248,7 +248,7 @@ const (
 // judge decides on one waiting task as far as the decision does not depend on other tasks.
 func (s *Session) judge(a *admission) verdict {
 	switch {
-	case a.job.State == apitypes.JobEnding || a.job.State.Finished() || a.task.State != record.TaskQueued:
+	case a.job.State == apitypes.JobEnding || a.job.State.Finished() || a.ledger.Settled || a.task.State != record.TaskQueued:
 		return verdictDrop
 	case a.job.State != apitypes.JobRunning || a.plan == nil || a.outdated(a.waiting):
 		return verdictSkip
