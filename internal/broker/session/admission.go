@@ -245,10 +245,15 @@ const (
 	verdictUnneeded                // it is a worker, and nothing waits for it
 )
 
+// over reports whether the job of a waiting task is ending or has ended.
+func (a *admission) over() bool {
+	return a.job.State == apitypes.JobEnding || a.job.State.Finished() || a.ledger.Settled
+}
+
 // judge decides on one waiting task as far as the decision does not depend on other tasks.
 func (s *Session) judge(a *admission) verdict {
 	switch {
-	case a.job.State == apitypes.JobEnding || a.job.State.Finished() || a.ledger.Settled || a.task.State != record.TaskQueued:
+	case a.over() || a.task.State != record.TaskQueued:
 		return verdictDrop
 	case a.job.State != apitypes.JobRunning || a.plan == nil || a.outdated(a.waiting):
 		return verdictSkip
