@@ -1,26 +1,21 @@
 package deploy
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/tradewind-broker/tradewind/internal/awscall"
 )
 
 // The SDK's clients of EC2, SSM, Lambda and Service Quotas would add thirty megabytes to the program, which every
-// machine downloads, since it is also the agent. Only a few of their calls are needed; they are implemented here,
-// signed by the SDK.
+// machine downloads, since it is also the agent. Only a few of their calls are needed: see package awscall.
 
 // plainError is an error response of AWS.
 type plainError struct {
@@ -29,10 +24,7 @@ type plainError struct {
 
 func (e *plainError) Error() string { return fmt.Sprintf("%s: %s: %s", e.action, e.code, e.message) }
 
-const (
-	plainWithin = 30 * time.Second
-	plainMost   = 16 << 20 // maximum bytes of a response
-)
+const plainWithin = 30 * time.Second
 
 // send makes a signed call of a service and returns the response's body and status.
 func (t *Target) send(ctx context.Context, service, contentType, target string, body []byte) ([]byte, int, error) {
@@ -48,35 +40,12 @@ func (t *Target) send(ctx context.Context, service, contentType, target string, 
 // request makes a signed request to a path of a service. The context bounds it.
 func (t *Target) request(ctx context.Context, method, service, path string, header http.Header,
 	body []byte) ([]byte, int, error) {
-	base := "https://" + service + "." + t.Region + ".amazonaws.com"
-	if t.cfg.BaseEndpoint != nil {
-		base = strings.TrimSuffix(*t.cfg.BaseEndpoint, "/")
+	raw, status, err := awscall.Do(ctx, t.cfg, t.Region,
+		awscall.Call{Method: method, Service: service, Path: path, Header: header, Body: body})
+	if errors.Is(err, awscall.ErrCredentials) {
+		err = fmt.Errorf("%w: %w", ErrNoCredentials, err)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(body))
-	if err != nil {
-		return nil, 0, err
-	}
-	req.Header = header
-	keys, err := t.cfg.Credentials.Retrieve(ctx)
-	if err != nil {
-		return nil, 0, fmt.Errorf("%w: %w", ErrNoCredentials, err)
-	}
-	sum := sha256.Sum256(body)
-	if err := v4.NewSigner().SignHTTP(ctx, keys, req, hex.EncodeToString(sum[:]), service, t.Region,
-		time.Now()); err != nil {
-		return nil, 0, err
-	}
-	var client aws.HTTPClient = http.DefaultClient
-	if t.cfg.HTTPClient != nil {
-		client = t.cfg.HTTPClient
-	}
-	res, err := client.Do(req)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer res.Body.Close() //nolint:errcheck // read only
-	raw, err := io.ReadAll(io.LimitReader(res.Body, plainMost))
-	return raw, res.StatusCode, err
+	return raw, status, err
 }
 
 // ec2 makes a call of EC2's query API (version 2016-11-15) and decodes the XML response.

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
@@ -230,7 +229,7 @@ func place(config *api.Config, name, namespace string) (p driverkube.Place, err 
 	to = rest.CopyConfig(to) // protobuf: a list of 10,000 pods is smaller and faster than in JSON
 	to.ContentType, to.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+
 		runtime.ContentTypeJSON
-	p.Client, err = kubernetes.NewForConfig(to)
+	p.Client, err = driverkube.NewClient(to)
 	return p, err
 }
 

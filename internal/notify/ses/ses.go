@@ -3,37 +3,67 @@ package ses
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sesv2"
-	"github.com/aws/aws-sdk-go-v2/service/sesv2/types"
-)
 
-// Client is the part of *sesv2.Client that Mailer uses.
-type Client interface {
-	SendEmail(context.Context, *sesv2.SendEmailInput, ...func(*sesv2.Options)) (*sesv2.SendEmailOutput, error)
-}
+	"github.com/tradewind-broker/tradewind/internal/awscall"
+)
 
 // Mailer implements notify.Mailer.
 type Mailer struct {
-	Client Client
-	From   string // an identity that the account has verified
+	sdk  aws.Config
+	from string
 }
 
-// New makes a mailer for an account and region.
-func New(c aws.Config, from string) *Mailer {
-	return &Mailer{Client: sesv2.NewFromConfig(c), From: from}
+// New makes a mailer for an account and region. from is an identity that the account has verified there.
+func New(c aws.Config, from string) *Mailer { return &Mailer{c, from} }
+
+// sendWithin is how long one call may take.
+const sendWithin = 30 * time.Second
+
+// content is a text (SES API v2, Content).
+type content struct {
+	Data    string
+	Charset string
+}
+
+// email is a request (SES API v2, SendEmail).
+type email struct {
+	FromEmailAddress string
+	Destination      struct{ ToAddresses []string }
+	Content          struct {
+		Simple struct {
+			Subject content
+			Body    struct{ Text content }
+		}
+	}
 }
 
 // Send implements notify.Mailer.
 func (m *Mailer) Send(ctx context.Context, to []string, subject, text string) error {
-	content := func(s string) *types.Content { return &types.Content{Data: &s, Charset: aws.String("UTF-8")} }
-	_, err := m.Client.SendEmail(ctx, &sesv2.SendEmailInput{
-		FromEmailAddress: &m.From,
-		Destination:      &types.Destination{ToAddresses: to},
-		Content: &types.EmailContent{Simple: &types.Message{
-			Subject: content(subject), Body: &types.Body{Text: content(text)},
-		}},
+	var e email
+	e.FromEmailAddress, e.Destination.ToAddresses = m.from, to
+	e.Content.Simple.Subject, e.Content.Simple.Body.Text = content{subject, "UTF-8"}, content{text, "UTF-8"}
+	body, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendWithin)
+	defer cancel()
+	raw, status, err := awscall.Do(ctx, m.sdk, m.sdk.Region, awscall.Call{
+		Method: http.MethodPost, Service: "ses", Host: "email", Path: "/v2/email/outbound-emails",
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: body,
 	})
-	return err
+	if err != nil || status == http.StatusOK {
+		return err
+	}
+	var refused struct {
+		Message string `json:"message"`
+	}
+	_ = json.Unmarshal(raw, &refused) // otherwise only the status is known
+	return fmt.Errorf("SES: %s: %s", http.StatusText(status), refused.Message)
 }

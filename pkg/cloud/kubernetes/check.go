@@ -204,7 +204,7 @@ const keysPath = "/openid/v1/jwks"
 
 // Keys returns these keys as a JSON Web Key Set.
 func (p *Place) Keys(ctx context.Context) ([]byte, error) {
-	return p.Client.Discovery().RESTClient().Get().AbsPath(keysPath).
+	return p.Client.CoreV1().RESTClient().Get().AbsPath(keysPath).
 		SetHeader("Accept", "application/jwk-set+json, application/json").DoRaw(ctx)
 }
 

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/tradewind-broker/tradewind/internal/kubetest"
@@ -95,7 +94,7 @@ func TestConformance(t *testing.T) {
 			b.next = next
 			return b
 		})
-		client, err := kubernetes.NewForConfig(cfg)
+		client, err := driver.NewClient(cfg)
 		if err != nil {
 			return nil, err
 		}
@@ -168,7 +167,7 @@ func TestSchedulerMessageIsReturned(t *testing.T) {
 }
 
 // blind is a client that may not list the pods of other namespaces.
-func blind(t *testing.T, c *kubetest.Cluster) kubernetes.Interface {
+func blind(t *testing.T, c *kubetest.Cluster) driver.Client {
 	t.Helper()
 	cfg := rest.CopyConfig(c.Config)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -179,7 +178,7 @@ func blind(t *testing.T, c *kubetest.Cluster) kubernetes.Interface {
 			return next.RoundTrip(r)
 		})
 	})
-	client, err := kubernetes.NewForConfig(cfg)
+	client, err := driver.NewClient(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

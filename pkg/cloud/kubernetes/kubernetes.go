@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
@@ -26,7 +25,7 @@ type Place struct {
 	// Name is the offers' region: the context's name, with "-" for characters that a name cannot have.
 	Name string
 	// Client calls the API server. Dynamic is for custom resources, which only some clusters have; it may be nil.
-	Client  kubernetes.Interface
+	Client  Client
 	Dynamic dynamic.Interface
 	// Namespace is where pods are created. It must exist.
 	Namespace string
