@@ -17,8 +17,9 @@ type warning struct {
 	batch  bool // the script itself gets it, not its steps
 }
 
-// signalName is the name or number of a signal.
-var signalName = regexp.MustCompile(`^([A-Z]+[0-9]?|[1-9][0-9]?)$`)
+// signalName is the name of a signal, as sbatch knows it, or the number of any.
+var signalName = regexp.MustCompile(`^(HUP|INT|QUIT|ABRT|KILL|ALRM|TERM|USR1|USR2|URG|CONT|STOP|TSTP|TTIN|TTOU|XCPU|` +
+	`[1-9]|[1-5][0-9]|6[0-4])$`)
 
 // readSignal reads [{R|B}:]SIGNAL[@SECONDS].
 func readSignal(r *reader, s string) error {

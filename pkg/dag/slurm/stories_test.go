@@ -129,6 +129,12 @@ func TestLimitsOfOptions(t *testing.T) {
 		"--gres=gpu:a100:1,gpu:a100:10001":          "--gres: ",
 		"--array=1-100001":                          "--array: ",
 		"--array=100000":                            "",
+		"--signal=B:USR1@65535":                     "",
+		"--signal=64":                               "",
+		"--signal=USR1@65536":                       "--signal: ",
+		"--signal=65":                               `--signal: "65" is not a signal`,
+		"--signal=USR3":                             `--signal: "USR3" is not a signal`,
+		"--signal=X:USR1":                           `--signal: "X:USR1" is not a signal`,
 		"--time=-1-0":                               `--time: "-1-0" is not a time`,
 		"--nodes=2-1001 --ntasks-per-node=1 -c 100": "--nodes: ",
 	} {
@@ -172,14 +178,14 @@ func TestWarningsAreLimited(t *testing.T) {
 		text := fmt.Sprintf("#SBATCH -J s%d\n", i)
 		for _, option := range strings.Fields("account uid gid wckey clusters priority power switches " +
 			"reservation batch comment hint network profile qos partition output error " +
-			"mail-type mail-user constraint nodelist exclude prefer chdir signal segment " +
+			"mail-type mail-user constraint nodelist exclude prefer chdir segment " +
 			"propagate nice time-min mem-bind extra core-spec thread-spec gpu-bind gpu-freq") {
 			text += fmt.Sprintf("#SBATCH --%s=x\n", option)
 		}
 		scripts = append(scripts, slurm.Script{Name: fmt.Sprintf("s%d.sbatch", i), Data: []byte(text + "true\n")})
 	}
 	j, err := slurm.Chain(scripts)
-	if err != nil || len(j.Warnings) != dag.MaxWarnings || !strings.HasPrefix(j.Warnings[99], "s2.sbatch:29:1: --") {
+	if err != nil || len(j.Warnings) != dag.MaxWarnings || !strings.HasPrefix(j.Warnings[99], "s2.sbatch:31:1: --") {
 		t.Errorf("%v: %d warnings, the last %q", err, len(j.Warnings), j.Warnings[len(j.Warnings)-1])
 	}
 }
