@@ -24,8 +24,7 @@ func (t *Target) Reconcile(ctx context.Context, name string) error {
 		return err
 	}
 	function := name + "-" + events.FnReconcile
-	raw, status, err := t.request(ctx, http.MethodPost, "lambda", "/2015-03-31/functions/"+function+"/invocations",
-		http.Header{"Content-Type": {"application/json"}, "X-Amz-Invocation-Type": {"Event"}}, event)
+	raw, status, err := t.invoke(ctx, function, http.Header{"X-Amz-Invocation-Type": {"Event"}}, event)
 	if err == nil && status == http.StatusNotFound { // the template has no such function
 		return nil
 	}

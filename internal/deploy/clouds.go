@@ -50,8 +50,7 @@ func (t *Target) callFunction(function string) remote.Call {
 	return func(ctx context.Context, message []byte) ([]byte, error) {
 		ctx, cancel := context.WithTimeout(ctx, cloudWithin)
 		defer cancel()
-		raw, status, err := t.request(ctx, http.MethodPost, "lambda", "/2015-03-31/functions/"+function+"/invocations",
-			http.Header{"Content-Type": {"application/json"}}, message)
+		raw, status, err := t.invoke(ctx, function, http.Header{}, message)
 		switch {
 		case err != nil:
 			return nil, err

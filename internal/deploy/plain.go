@@ -48,6 +48,12 @@ func (t *Target) request(ctx context.Context, method, service, path string, head
 	return raw, status, err
 }
 
+// invoke calls a Lambda function with an event and returns the response's body and status.
+func (t *Target) invoke(ctx context.Context, function string, header http.Header, event []byte) ([]byte, int, error) {
+	header.Set("Content-Type", "application/json")
+	return t.request(ctx, http.MethodPost, "lambda", "/2015-03-31/functions/"+function+"/invocations", header, event)
+}
+
 // ec2 makes a call of EC2's query API (version 2016-11-15) and decodes the XML response.
 func (t *Target) ec2(ctx context.Context, action string, in url.Values, out any) error {
 	in.Set("Action", action)
