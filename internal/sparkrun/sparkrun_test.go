@@ -2,14 +2,19 @@ package sparkrun_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tradewind-broker/tradewind/internal/sparkrun"
 	"github.com/tradewind-broker/tradewind/internal/sparkrun/sparktest"
@@ -120,7 +125,10 @@ const squares = `import os, sys, time
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
 context = spark.sparkContext
+give_up = time.time() + 300
 while context._jsc.sc().getExecutorMemoryStatus().size() < int(sys.argv[3]):
+    if time.time() > give_up:
+        sys.exit("the executors have not started")
     time.sleep(0.1)
 rows = spark.read.csv(sys.argv[1], schema="n int")
 rows.repartition(6, "n").selectExpr("n", "n * n as square").write.csv(sys.argv[2])
@@ -128,16 +136,31 @@ hosts = context.range(60, numSlices=60).map(lambda _: os.environ.get("SPARK_LOCA
 print("executors at", *sorted(set(hosts)))
 `
 
+// freePort returns a port of this computer that nothing listens at.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
 // TestClusterCollectsOutputs runs an application on two machines whose files are separate, as on a cloud: each is a
 // mount namespace that does not see the folders of the other. The result must be that of one machine.
 func TestClusterCollectsOutputs(t *testing.T) {
 	bin := sparktest.Bin(t, "../..")
-	if exec.Command("unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt").Run() != nil {
-		t.Skip("needs root and unshare to give each machine its own files")
+	enters := `mount -t tmpfs none /mnt && touch /mnt/it && nsenter --mount=/proc/$$/ns/mnt ls /mnt/it`
+	if exec.Command("unshare", "-m", "sh", "-c", enters).Run() != nil {
+		t.Skip("needs root, unshare and nsenter to give each machine its own files")
 	}
 	top := t.TempDir()
 	// Without a wait for local data, each executor writes a part of the result.
-	app := &dag.SparkApp{Main: "squares.py", Conf: map[string]string{"spark.locality.wait": "0s"}, Args: []string{"$TRADEWIND_INPUTS/n.csv", "$TRADEWIND_OUTPUT/squares", "$MEMBERS"}}
+	app := &dag.SparkApp{
+		Main: "squares.py", Args: []string{"$TRADEWIND_INPUTS/n.csv", "$TRADEWIND_OUTPUT/squares", "$MEMBERS"},
+		Conf: map[string]string{"spark.locality.wait": "0s", "spark.driver.memory": "512m", "spark.executor.memory": "512m"},
+	}
 	var numbers strings.Builder
 	for i := range 500 {
 		fmt.Fprintln(&numbers, i)
@@ -150,7 +173,8 @@ func TestClusterCollectsOutputs(t *testing.T) {
 [ -e `+top+`/pid-$1 ] || exit 1
 exec nsenter --mount=/proc/$(cat `+top+`/pid-$1)/ns/mnt sh -c ". `+top+`/env-$1; $2"
 `, 0o700)
-	node := func(nodes, rank int) *exec.Cmd {
+	port := freePort(t)
+	node := func(ctx context.Context, nodes, rank int) *exec.Cmd {
 		name, dir := fmt.Sprintf("t-%d", rank), filepath.Join(top, fmt.Sprint(nodes), fmt.Sprint("node", rank))
 		for _, d := range []string{"in", "out", "work", "tmp"} {
 			write(t, filepath.Join(dir, d, ".keep"), "", 0o600)
@@ -161,7 +185,8 @@ exec nsenter --mount=/proc/$(cat `+top+`/pid-$1)/ns/mnt sh -c ". `+top+`/env-$1;
 		script := filepath.Join(top, "script")
 		write(t, script, sparkrun.Script(app), 0o600)
 		env := []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "TMPDIR=" + dir + "/tmp", "TRADEWIND_HEAD=127.0.0.1",
-			"TRADEWIND_PORT=21077", fmt.Sprint("TRADEWIND_NUM_NODES=", nodes), fmt.Sprint("TRADEWIND_NODE_RANK=", rank),
+			"SPARK_DAEMON_MEMORY=256m", fmt.Sprint("TRADEWIND_PORT=", port),
+			fmt.Sprint("TRADEWIND_NUM_NODES=", nodes), fmt.Sprint("TRADEWIND_NODE_RANK=", rank),
 			"TRADEWIND_NODES=127.0.0.1\n127.0.0.2", "TRADEWIND_HOSTS=" + hosts, "TRADEWIND_RSH_AGENT=" + rsh,
 			"TRADEWIND_INPUTS=" + dir + "/in", "TRADEWIND_OUTPUT=" + dir + "/out", fmt.Sprint("MEMBERS=", nodes+min(nodes-1, 1))}
 		var exports strings.Builder
@@ -177,30 +202,42 @@ exec nsenter --mount=/proc/$(cat `+top+`/pid-$1)/ns/mnt sh -c ". `+top+`/env-$1;
 				hide += "mkdir -p " + at + " && mount -t tmpfs none " + at + " && "
 			}
 		}
-		cmd := exec.Command("unshare", "-m", "sh", "-c", hide+"echo $$ >"+top+"/pid-"+name+" && cd "+dir+"/work && exec sh "+script)
+		cmd := exec.CommandContext(ctx, "unshare", "-m", "sh", "-c",
+			hide+"echo $$ >"+top+"/pid-"+name+" && cd "+dir+"/work && exec sh "+script)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 		cmd.Env = env
 		return cmd
 	}
 	result := func(nodes int) (lines []string, log string) {
-		out, cmds := bytes.Buffer{}, []*exec.Cmd{}
+		// If a node ends with an error, the others are killed, as an agent does.
+		group, ctx := errgroup.WithContext(t.Context())
+		logs := make([]bytes.Buffer, nodes)
 		for rank := range nodes {
-			cmd := node(nodes, rank)
-			if rank == 0 {
-				cmd.Stdout, cmd.Stderr = &out, &out
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			cmds = append(cmds, cmd)
+			cmd := node(ctx, nodes, rank)
+			cmd.Stdout, cmd.Stderr = &logs[rank], &logs[rank]
+			group.Go(func() error {
+				if err := cmd.Run(); err != nil {
+					return fmt.Errorf("rank %d of %d: %w", rank, nodes, err)
+				}
+				return nil
+			})
 		}
-		for rank, cmd := range cmds {
-			if err := cmd.Wait(); err != nil {
-				t.Fatalf("rank %d of %d: %v\n%s", rank, nodes, err, out.String())
+		err := group.Wait()
+		for rank := range logs {
+			log += logs[rank].String()
+		}
+		if err != nil {
+			daemons, _ := filepath.Glob(filepath.Join(top, "*/node*/tmp/spark-*.log"))
+			for _, file := range daemons {
+				body, _ := os.ReadFile(file)
+				log += file + ":\n" + string(body)
 			}
+			t.Fatalf("%v\n%s", err, log)
 		}
 		files, err := filepath.Glob(filepath.Join(top, fmt.Sprint(nodes), "node0/out/squares/part-*"))
 		if err != nil || len(files) == 0 {
-			t.Fatalf("no result: %v\n%s", err, out.String())
+			t.Fatalf("no result: %v\n%s", err, log)
 		}
 		for _, f := range files {
 			body, err := os.ReadFile(f)
@@ -210,7 +247,7 @@ exec nsenter --mount=/proc/$(cat `+top+`/pid-$1)/ns/mnt sh -c ". `+top+`/env-$1;
 			lines = append(lines, strings.Fields(string(body))...)
 		}
 		slices.Sort(lines)
-		return lines, out.String()
+		return lines, log
 	}
 	alone, _ := result(1)
 	two, log := result(2)
