@@ -45,7 +45,7 @@ func met(create func(*corev1.Pod) error) *kubernetes.Cloud {
 	return kubernetes.New(kubernetes.Config{
 		Deployment: "test", Agents: driver.Agents{"": digest},
 		LookEvery: 20 * time.Millisecond, BindWithin: 2 * time.Second, StartWithin: 2 * time.Second,
-		Places: []kubernetes.Place{{Name: "one", Client: client, Namespace: namespace}},
+		Places: []kubernetes.Place{{Name: "one", Client: kubernetes.Clientset(client), Namespace: namespace}},
 	})
 }
 
@@ -113,7 +113,7 @@ func TestTerminateIgnoresUnreachableContext(t *testing.T) {
 		return true, nil, fmt.Errorf("dial tcp 10.0.0.1:6443: i/o timeout")
 	})
 	cfg := kubernetes.Config{Deployment: "test", Agents: driver.Agents{"": digest}, Places: []kubernetes.Place{
-		{Name: "one", Client: here, Namespace: namespace}, {Name: "lab", Client: away, Namespace: namespace},
+		{Name: "one", Client: kubernetes.Clientset(here), Namespace: namespace}, {Name: "lab", Client: kubernetes.Clientset(away), Namespace: namespace},
 	}}
 	here.PrependReactor("create", "pods", func(a k8stesting.Action) (bool, runtime.Object, error) {
 		p := a.(k8stesting.CreateAction).GetObject().(*corev1.Pod)

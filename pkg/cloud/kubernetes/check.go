@@ -74,7 +74,7 @@ func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
 }
 
 func (c *Cloud) checkPlace(ctx context.Context, p *Place, r *driver.Report) error {
-	who, err := p.Client.AuthenticationV1().SelfSubjectReviews().Create(ctx, selfReview(), metav1.CreateOptions{})
+	who, err := p.Client.SelfSubjectReviews().Create(ctx, selfReview(), metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (c *Cloud) checkPlace(ctx context.Context, p *Place, r *driver.Report) erro
 	} else if lack != nil {
 		r.Missing = append(r.Missing, *lack)
 	}
-	quotas, err := p.Client.CoreV1().ResourceQuotas(p.Namespace).List(ctx, metav1.ListOptions{})
+	quotas, err := p.Client.ResourceQuotas(p.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil //nolint:nilerr // without the right to read quotas, they show when the broker buys
 	}
@@ -157,7 +157,7 @@ func (p *Place) has(ctx context.Context, need right) (bool, error) {
 			Namespace: namespace, Verb: need.verb, Group: need.group, Resource: need.resource,
 		},
 	}}
-	answer, err := p.Client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, ask, metav1.CreateOptions{})
+	answer, err := p.Client.SelfSubjectAccessReviews().Create(ctx, ask, metav1.CreateOptions{})
 	if err != nil {
 		return false, err
 	}
@@ -204,8 +204,7 @@ const keysPath = "/openid/v1/jwks"
 
 // Keys returns these keys as a JSON Web Key Set.
 func (p *Place) Keys(ctx context.Context) ([]byte, error) {
-	return p.Client.CoreV1().RESTClient().Get().AbsPath(keysPath).
-		SetHeader("Accept", "application/jwk-set+json, application/json").DoRaw(ctx)
+	return p.Client.Keys(ctx)
 }
 
 // lacksKeys checks whether the broker may read the keys with which it verifies pods, if it does that. Service
@@ -217,7 +216,7 @@ func (c *Cloud) lacksKeys(ctx context.Context, p *Place, user string) (*driver.L
 	ask := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: keysPath, Verb: "get"},
 	}}
-	answer, err := p.Client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, ask, metav1.CreateOptions{})
+	answer, err := p.Client.SelfSubjectAccessReviews().Create(ctx, ask, metav1.CreateOptions{})
 	if err != nil || answer.Status.Allowed {
 		return nil, err
 	}

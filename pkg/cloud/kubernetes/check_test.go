@@ -22,7 +22,7 @@ func TestLackGrantsMissingRights(t *testing.T) {
 		ask.Status.Allowed = need.Resource == "pods" && need.Verb != "patch"
 		return true, ask, nil
 	})
-	p := &Place{Name: "one", Client: client, Namespace: "broker", Gang: Gang{By: ByVolcano}}
+	p := &Place{Name: "one", Client: Clientset(client), Namespace: "broker", Gang: Gang{By: ByVolcano}}
 	lacks, err := p.lacks(t.Context(), "ada o'hara")
 	if err != nil || len(lacks) != 2 {
 		t.Fatalf("%+v, %v", lacks, err)

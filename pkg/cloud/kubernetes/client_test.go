@@ -38,19 +38,19 @@ func TestClientCallsGroupsAtTheirPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	pods, err := client.CoreV1().Pods("n").List(ctx, metav1.ListOptions{})
+	pods, err := client.Pods("n").List(ctx, metav1.ListOptions{})
 	if err != nil || len(pods.Items) != 1 || pods.Items[0].Name != "p" {
 		t.Errorf("%+v, %v", pods, err)
 	}
-	who, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	who, err := client.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil || who.Status.UserInfo.Username != "me" {
 		t.Errorf("%+v, %v", who, err)
 	}
-	may, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{}, metav1.CreateOptions{})
+	may, err := client.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{}, metav1.CreateOptions{})
 	if err != nil || !may.Status.Allowed {
 		t.Errorf("%+v, %v", may, err)
 	}
-	gang, err := client.SchedulingV1alpha2().PodGroups("n").Get(ctx, "g", metav1.GetOptions{})
+	gang, err := client.PodGroups("n").Get(ctx, "g", metav1.GetOptions{})
 	if err != nil || gang.Name != "g" {
 		t.Errorf("%+v, %v", gang, err)
 	}

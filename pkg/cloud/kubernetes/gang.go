@@ -119,7 +119,7 @@ func (g *gang) group(ctx context.Context, with *corev1.Secret) error {
 				g.volcanoGroup(about), metav1.CreateOptions{})
 		}
 	case ByNative:
-		_, err = g.place.Client.SchedulingV1alpha2().PodGroups(g.place.Namespace).Create(ctx,
+		_, err = g.place.Client.PodGroups(g.place.Namespace).Create(ctx,
 			&schedulingv1alpha2.PodGroup{ObjectMeta: about, Spec: schedulingv1alpha2.PodGroupSpec{
 				SchedulingPolicy: schedulingv1alpha2.PodGroupSchedulingPolicy{
 					Gang: &schedulingv1alpha2.GangSchedulingPolicy{
@@ -178,7 +178,7 @@ func (c *Cloud) ungroup(ctx context.Context, p *Place, cluster string) error {
 	case p.Gang.By == ByVolcano && p.Dynamic != nil:
 		return gone(p.Dynamic.Resource(volcanoGroups).Namespace(p.Namespace).Delete(ctx, name, metav1.DeleteOptions{}))
 	case p.Gang.By == ByNative:
-		return gone(p.Client.SchedulingV1alpha2().PodGroups(p.Namespace).Delete(ctx, name, metav1.DeleteOptions{}))
+		return gone(p.Client.PodGroups(p.Namespace).Delete(ctx, name, metav1.DeleteOptions{}))
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func (g *gang) heldBack(ctx context.Context) string {
 	case ByVolcano:
 		return g.conditionOf(ctx, volcanoGroups, name, "Unschedulable")
 	case ByNative:
-		pg, err := g.place.Client.SchedulingV1alpha2().PodGroups(g.place.Namespace).Get(ctx, name, metav1.GetOptions{})
+		pg, err := g.place.Client.PodGroups(g.place.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return ""
 		}

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	k8s "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/tradewind-broker/tradewind/internal/kubetest"
@@ -47,7 +46,7 @@ func (w *world) observed(see func(*http.Request)) {
 			return next.RoundTrip(r)
 		})
 	})
-	client, err := k8s.NewForConfig(cfg)
+	client, err := kubernetes.NewClient(cfg)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -152,7 +152,7 @@ func (g *gang) addPlaceholders(ctx context.Context, first *corev1.Pod, arch stri
 			return err
 		}
 		defer g.c.grounds[g.place.Name].call()()
-		pods := g.place.Client.CoreV1().Pods(g.place.Namespace)
+		pods := g.place.Client.Pods(g.place.Namespace)
 		_, err = pods.Create(ctx, p, metav1.CreateOptions{})
 		if apierrors.IsForbidden(err) &&
 			strings.Contains(err.Error(), PlaceholderPriority) { // the class does not exist
@@ -201,7 +201,7 @@ func (g *gang) dropPlaceholders(ctx context.Context) error {
 				return nil
 			}
 			defer g.c.grounds[g.place.Name].call()()
-			return gone(g.place.Client.CoreV1().Pods(g.place.Namespace).Delete(ctx, have[i].Name,
+			return gone(g.place.Client.Pods(g.place.Namespace).Delete(ctx, have[i].Name,
 				metav1.DeleteOptions{}))
 		})
 		if err != nil {

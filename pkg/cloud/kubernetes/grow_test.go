@@ -13,7 +13,6 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	k8s "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/tradewind-broker/tradewind/internal/kubetest"
@@ -331,7 +330,7 @@ func (w *world) hasNode(name string) bool {
 }
 
 // dying is the client of a process that is killed when ctx ends: it makes no calls after that.
-func dying(ctx context.Context, t *testing.T, c *kubetest.Cluster) k8s.Interface {
+func dying(ctx context.Context, t *testing.T, c *kubetest.Cluster) kubernetes.Client {
 	t.Helper()
 	cfg := rest.CopyConfig(c.Config)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -342,7 +341,7 @@ func dying(ctx context.Context, t *testing.T, c *kubetest.Cluster) k8s.Interface
 			return next.RoundTrip(r)
 		})
 	})
-	client, err := k8s.NewForConfig(cfg)
+	client, err := kubernetes.NewClient(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

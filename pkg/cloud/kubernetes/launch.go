@@ -183,7 +183,7 @@ func (g *gang) lost(pods []corev1.Pod) error {
 
 // make creates the Secret and the missing pods, which are held back until all exist.
 func (g *gang) make(ctx context.Context, at placing, have []corev1.Pod) error {
-	core := g.place.Client.CoreV1()
+	core := g.place.Client
 	secret, err := core.Secrets(g.place.Namespace).Create(ctx, g.c.secret(g.spec), metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err

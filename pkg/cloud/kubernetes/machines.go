@@ -35,7 +35,7 @@ func (p *Place) podsAt(ctx context.Context, namespace string, o metav1.ListOptio
 	err error,
 ) {
 	for {
-		list, err := p.Client.CoreV1().Pods(namespace).List(ctx, o)
+		list, err := p.Client.Pods(namespace).List(ctx, o)
 		if apierrors.IsResourceExpired(err) && o.Continue != "" { // the list's version is too old: start again
 			all, o.Continue = nil, ""
 			continue
@@ -53,7 +53,7 @@ func (p *Place) podsAt(ctx context.Context, namespace string, o metav1.ListOptio
 // listNodes lists all nodes, and returns the list's version.
 func (p *Place) listNodes(ctx context.Context) (all []corev1.Node, version string, err error) {
 	for o := (metav1.ListOptions{Limit: listPage}); ; {
-		list, err := p.Client.CoreV1().Nodes().List(ctx, o)
+		list, err := p.Client.Nodes().List(ctx, o)
 		if err != nil {
 			return nil, "", err
 		}
@@ -128,7 +128,7 @@ func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
 // short grace period. It returns how many pods there were.
 func (c *Cloud) remove(ctx context.Context, p *Place, cluster string) (int, error) {
 	const moment = 2 // seconds
-	core := p.Client.CoreV1()
+	core := p.Client
 	pods, err := p.pods(ctx, c.selector(cluster))
 	if err != nil {
 		return 0, err

@@ -92,7 +92,7 @@ func (g *gang) release(ctx context.Context) error {
 	return driver.Each(g.spec.Nodes, callsAtOnce, func(rank int) error {
 		name := g.c.podName(g.spec.Cluster, rank)
 		defer g.c.grounds[g.place.Name].call()()
-		_, err := g.place.Client.CoreV1().Pods(g.place.Namespace).Patch(ctx, name, types.MergePatchType, ungate,
+		_, err := g.place.Client.Pods(g.place.Namespace).Patch(ctx, name, types.MergePatchType, ungate,
 			metav1.PatchOptions{})
 		if apierrors.IsNotFound(err) {
 			return fail(cloud.Transient, driver.CodeLost, "pod %s of cluster %s does not exist", name, g.spec.Cluster)

@@ -35,7 +35,7 @@ func (p *Place) growing(ctx context.Context) ([]Pool, error) {
 	if len(list.Items) == 0 {
 		return pools, nil
 	}
-	nodes, err := p.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := p.Client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ var scaleUps = []string{"TriggeredScaleUp", "Nominated"}
 
 // scalingUp reports whether an autoscaler makes a node for one of the pods.
 func (p *Place) scalingUp(ctx context.Context, pods []corev1.Pod) bool {
-	events, err := p.Client.CoreV1().Events(p.Namespace).List(ctx, metav1.ListOptions{
+	events, err := p.Client.Events(p.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=Pod", Limit: listPage,
 	})
 	if err != nil {

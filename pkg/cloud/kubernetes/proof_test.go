@@ -36,7 +36,7 @@ func TestPodProvesIdentity(t *testing.T) {
 	plain := rest.CopyConfig(w.cluster.Config)
 	plain.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + namespace + ":nobody",
 		Groups: []string{"system:serviceaccounts", "system:authenticated"}}
-	client, err := k8s.NewForConfig(plain)
+	client, err := kubernetes.NewClient(plain)
 	if err != nil {
 		t.Fatal(err)
 	}

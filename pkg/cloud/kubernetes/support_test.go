@@ -51,10 +51,14 @@ func newWorldWith(t *testing.T, o kubetest.Options, nodes ...kubetest.Node) *wor
 	if err != nil {
 		t.Fatal(err)
 	}
+	client, err := kubernetes.NewClient(w.cluster.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.cfg = kubernetes.Config{
 		Deployment: "test", Agents: driver.Agents{"": digest}, LookEvery: 20 * time.Millisecond,
 		BindWithin: 6 * time.Second, StartWithin: 20 * time.Second, Grace: 20 * time.Second,
-		Places: []kubernetes.Place{{Name: "one", Client: w.cluster.Client, Dynamic: dyn, Namespace: namespace}},
+		Places: []kubernetes.Place{{Name: "one", Client: client, Dynamic: dyn, Namespace: namespace}},
 	}
 	w.driver = kubernetes.New(w.cfg)
 	return w

@@ -62,7 +62,7 @@ func (w *watcher) run(ctx context.Context) {
 func (w *watcher) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	core := w.place.Client.CoreV1()
+	core := w.place.Client
 	nodes, version, err := w.place.listNodes(ctx)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (w *watcher) begin(ctx context.Context) (pods []corev1.Pod, events watch.In
 
 // watchPods watches pods from a version of their list on. A first watch checks whether the broker has the right.
 func (w *watcher) watchPods(ctx context.Context, namespace, version string) (watch.Interface, error) {
-	of := w.place.Client.CoreV1().Pods(namespace)
+	of := w.place.Client.Pods(namespace)
 	may, err := of.Watch(ctx, metav1.ListOptions{ResourceVersion: version})
 	if err != nil {
 		return nil, err
