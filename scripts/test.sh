@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
 # Long computations of one goroutine, in which a race detector finds nothing; the simulator's coroutines leak memory under it.
-ONE_GOROUTINE='/internal/sim$|/windtunnel$|/placement/pack$|/broker/planner$|/optimizer/shared$'
+ONE_GOROUTINE='/internal/sim$|/internal/cost$|/lab/reproduce$|/windtunnel$|/placement/pack$|/broker/planner$|/optimizer/shared$'
 started=$SECONDS
 
 part() { # part NAME COMMAND...: runs it and prints its duration
@@ -28,6 +28,9 @@ tools='internal/emulator( |$)|granttest/servers|mounttest|internal/kubetest|inte
 with=$(grep -E "$tools" <<<"$packages" | cut -d' ' -f1)
 without=$(grep -vE "$tools" <<<"$packages" | cut -d' ' -f1)
 
+# Many tests wait for processes, so that more packages than processors run at once.
+parallel=$(($(getconf _NPROCESSORS_ONLN) * 2))
+
 installing=
 if [[ ${1:-} != --go ]]; then
   mkdir -p .tools
@@ -37,7 +40,7 @@ if [[ ${1:-} != --go ]]; then
 fi
 
 failed=0
-part "tests that need no emulator" $GO test -race -timeout 20m $(grep -vE "$ONE_GOROUTINE" <<<"$without") || failed=1
+part "tests that need no emulator" $GO test -race -p $parallel -timeout 20m $(grep -vE "$ONE_GOROUTINE" <<<"$without") || failed=1
 part "tests of one goroutine" $GO test -timeout 40m $(grep -E "$ONE_GOROUTINE" <<<"$without") || failed=1
 # The packages with a file for Windows. A release builds the whole program for it.
 part "Windows" env GOOS=windows $GO build $(git ls-files '*_windows.go' | xargs -n1 dirname | sort -u | sed 's|^|./|') || failed=1
@@ -46,7 +49,7 @@ if [[ -n $installing ]]; then
   trap - EXIT
   grep -v 'is installed' .tools/install.log >&2 || true
 fi
-part "tests on emulators" $GO test -race -timeout 40m $with || failed=1
+part "tests on emulators" $GO test -race -p $parallel -timeout 40m $with || failed=1
 part "benchmarks' module" bash -c "cd bench && $GO vet ./... && $GO test ./..." || failed=1
 if [[ ${1:-} != --go ]]; then
   if command -v node >/dev/null; then

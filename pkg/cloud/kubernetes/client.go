@@ -204,9 +204,13 @@ type calls struct {
 	name       string
 }
 
-func (c *calls) to(q *rest.Request, o runtime.Object) *rest.Request {
-	return q.UseProtobufAsDefault().NamespaceIfScoped(c.namespace, c.namespace != "").Resource(c.name).
-		VersionedParams(o, c.parameters)
+// to addresses a request to the resource. The options are sent in the query.
+func (c *calls) to(q *rest.Request, options runtime.Object) *rest.Request {
+	q = q.UseProtobufAsDefault().NamespaceIfScoped(c.namespace, c.namespace != "").Resource(c.name)
+	if options == nil {
+		return q
+	}
+	return q.VersionedParams(options, c.parameters)
 }
 
 // typed calls a resource whose objects are of type T and whose lists are of type L.
@@ -244,5 +248,5 @@ func (r *typed[T, L]) Patch(ctx context.Context, name string, kind types.PatchTy
 }
 
 func (r *typed[T, L]) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
-	return r.to(r.group.Delete(), &metav1.DeleteOptions{}).Name(name).Body(&o).Do(ctx).Error()
+	return r.to(r.group.Delete(), nil).Name(name).Body(&o).Do(ctx).Error()
 }

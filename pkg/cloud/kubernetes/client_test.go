@@ -5,12 +5,16 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
 	driver "github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
@@ -20,14 +24,23 @@ import (
 func TestClientCallsGroupsAtTheirPaths(t *testing.T) {
 	var got []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		got = append(got, r.Method+" "+r.URL.Path)
+		got = append(got, r.Method+" "+r.URL.String())
+		if r.Method == http.MethodDelete {
+			body, _ := io.ReadAll(r.Body)
+			if r.Header.Get("Content-Type") != runtime.ContentTypeProtobuf || !strings.Contains(string(body), "DeleteOptions") {
+				t.Errorf("%s deletes with %q", r.URL, body)
+			}
+			w.WriteHeader(http.StatusNotFound)
+		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, map[string]string{
 			"/api/v1/namespaces/n/pods":                                 `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"p"}}]}`,
 			"/apis/authentication.k8s.io/v1/selfsubjectreviews":         `{"kind":"SelfSubjectReview","apiVersion":"authentication.k8s.io/v1","status":{"userInfo":{"username":"me"}}}`,
 			"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews":    `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`,
 			"/apis/scheduling.k8s.io/v1alpha2/namespaces/n/podgroups/g": `{"kind":"PodGroup","apiVersion":"scheduling.k8s.io/v1alpha2","metadata":{"name":"g"}}`,
-			"/openid/v1/jwks": `{"keys":[]}`,
+			"/api/v1/namespaces/n/secrets/s":                            `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`,
+			"/api/v1/nodes":                                             `{"type":"ADDED","object":{"kind":"Node","apiVersion":"v1","metadata":{"name":"m"}}}`,
+			"/openid/v1/jwks":                                           `{"keys":[]}`,
 		}[r.URL.Path])
 	}))
 	t.Cleanup(server.Close)
@@ -54,6 +67,17 @@ func TestClientCallsGroupsAtTheirPaths(t *testing.T) {
 	if err != nil || gang.Name != "g" {
 		t.Errorf("%+v, %v", gang, err)
 	}
+	err = client.Secrets("n").Delete(ctx, "s", metav1.DeleteOptions{GracePeriodSeconds: new(int64(2))})
+	if !apierrors.IsNotFound(err) {
+		t.Error(err)
+	}
+	nodes, err := client.Nodes().Watch(ctx, metav1.ListOptions{ResourceVersion: "7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := <-nodes.ResultChan(); e.Type != watch.Added || e.Object.(*corev1.Node).Name != "m" {
+		t.Errorf("%+v", e)
+	}
 	keys, err := (&driver.Place{Client: client}).Keys(ctx)
 	if err != nil || string(keys) != `{"keys":[]}` {
 		t.Errorf("%s, %v", keys, err)
@@ -61,7 +85,8 @@ func TestClientCallsGroupsAtTheirPaths(t *testing.T) {
 	want := []string{
 		"GET /api/v1/namespaces/n/pods", "POST /apis/authentication.k8s.io/v1/selfsubjectreviews",
 		"POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-		"GET /apis/scheduling.k8s.io/v1alpha2/namespaces/n/podgroups/g", "GET /openid/v1/jwks",
+		"GET /apis/scheduling.k8s.io/v1alpha2/namespaces/n/podgroups/g",
+		"DELETE /api/v1/namespaces/n/secrets/s", "GET /api/v1/nodes?resourceVersion=7&watch=true", "GET /openid/v1/jwks",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("called %v", got)
