@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
 # Long computations of one goroutine, in which a race detector finds nothing; the simulator's coroutines leak memory under it.
-ONE_GOROUTINE='/internal/sim$|/internal/cost$|/lab/reproduce$|/windtunnel$|/placement/pack$|/broker/planner$|/optimizer/shared$'
+ONE_GOROUTINE='/internal/sim$|/lab/reproduce$|/windtunnel$|/placement/pack$|/broker/planner$|/optimizer/shared$'
 started=$SECONDS
 
 part() { # part NAME COMMAND...: runs it and prints its duration
