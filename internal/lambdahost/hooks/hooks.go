@@ -22,7 +22,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/announce"
 	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/internal/traces"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -33,13 +32,18 @@ type Publisher interface {
 	Publish(context.Context, *sns.PublishInput, ...func(*sns.Options)) (*sns.PublishOutput, error)
 }
 
+// Uploader is the part of *s3.Client that writes error files.
+type Uploader interface {
+	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
+}
+
 // Hook implements broker.Hook.
 type Hook struct {
 	SNS     Publisher
 	Topic   string // ARN; empty for none
 	Webhook string // URL; empty for none
 	HTTP    *http.Client
-	S3      objects.Client
+	S3      Uploader
 	Bucket  string // of DAG files
 	// Announcer publishes on the topics that jobs name; nil if the deployment has no cloud with topics.
 	Announcer driver.Announcer

@@ -19,12 +19,17 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/base/names"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // MaxLogBytes is the maximum size of one log.
 const MaxLogBytes = 256 << 20
+
+// Client is the part of *s3.Client that appends to logs and reads them.
+type Client interface {
+	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
+	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
+}
 
 // Logs stores the output of tasks. Each piece is a record of the table, with its offset as key. The record contains
 // small pieces; larger ones are objects below logs/ of the work bucket. A kilobyte in the table costs an eighth of an
@@ -32,7 +37,7 @@ const MaxLogBytes = 256 << 20
 // agents, or two attempts to write, cannot corrupt a log.
 type Logs struct {
 	Store  store.Store
-	Client objects.Client
+	Client Client
 	Bucket string
 	// Look is how often Wait checks; 1 s when 0.
 	Look time.Duration

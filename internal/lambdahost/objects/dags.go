@@ -22,12 +22,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Client is the part of *s3.Client that logs and error files use.
-type Client interface {
-	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
-	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
-}
-
 // FileClient is the part of *s3.Client that DAGs uses.
 type FileClient interface {
 	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
