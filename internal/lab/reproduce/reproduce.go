@@ -65,8 +65,9 @@ func papers() []paper {
 			"the lower bound of equations 9 and 10 as a line of figure 6, and the deadlines that change at run time"},
 		{"parsync", "Scaling large production clusters with partitioned synchronization (Feng et al., ATC '21)",
 			[]figure{
-				{"policies", policies}, {"classes", classes}},
-			"the four figures on conflicts, by rate, gap, variance and partitions, and the two resource managers"},
+				{"rate", byRate.run}, {"gap", byGap.run}, {"variance", byVariance.run},
+				{"partitions", byPartitions.run}, {"policies", policies}, {"classes", classes}},
+			"the two resource managers"},
 		{"aladdin", "Aladdin: optimized maximum flow management for shared production clusters (Wu et al., IPDPS '20)",
 			[]figure{
 				{"placement", comparison}, {"edges", networkSize}},

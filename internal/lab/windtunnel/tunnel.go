@@ -34,7 +34,7 @@ func newTunnel(c Config) *tunnel {
 		c: c, random: random, rotation: rotation, cluster: newCluster(c, random),
 		length: c.Gap / time.Duration(c.Partitions), phases: make([][]Phase, len(c.Load)), total: &stats{},
 	}
-	t.mean = float64(c.Slots) / c.Rate / t.length.Seconds()
+	t.mean = c.hold() / t.length.Seconds()
 	grades := len(t.cluster.grades)
 	t.merged = make([][]int32, grades)
 	for i := range c.Schedulers {

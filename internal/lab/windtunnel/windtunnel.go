@@ -5,8 +5,7 @@
 // Tasks arrive at each scheduler as a Poisson process and wait in its queue. A scheduler makes a limited number of
 // tries a second. Each try takes the slot that the policy prefers in the scheduler's view and commits at once. If
 // another scheduler has taken the slot since the view was refreshed, that is a conflict: the try is lost, and the
-// task is tried again. A task holds its slot for a random time. The mean of that time is such that a load of 100%
-// fills all slots.
+// task is tried again. A task holds its slot for a random time, whose mean is Config.Hold.
 package windtunnel
 
 import (
@@ -25,8 +24,10 @@ type Config struct {
 	Rate       float64 // maximum tries a second of all schedulers together
 	// Load is the offered load of each phase as a share of Rate. It has one list for all schedulers, or one list for
 	// each of several classes with equal numbers of schedulers.
-	Load   [][]float64
-	Phase  time.Duration
+	Load  [][]float64
+	Phase time.Duration
+	// Hold is the mean time for which a task holds its slot; 0 means such that a load of 100% fills all slots.
+	Hold   time.Duration
 	Policy parsync.Policy
 	Gap    time.Duration // time between two refreshes of the same slot by one scheduler; 0 means DefaultGap
 	Switch time.Duration // delay at which the adaptive policy changes; 0 means parsync.DefaultSwitch
@@ -106,7 +107,7 @@ func (c Config) Validate() error {
 	if gap == 0 {
 		gap = DefaultGap
 	}
-	hold := float64(c.Slots) / c.Rate // seconds
+	hold := c.hold()
 	for _, check := range []struct {
 		ok    bool
 		field string
@@ -126,6 +127,7 @@ func (c Config) Validate() error {
 			hold*float64(c.Partitions)/gap.Seconds() <= longest/8, "gap",
 			fmt.Sprintf("%v, over %d partitions, is too short for tasks of %.0f s", gap, c.Partitions, hold),
 		},
+		{c.Hold >= 0, "hold", fmt.Sprintf("%v is negative", c.Hold)},
 		{c.Switch >= 0, "switch", fmt.Sprintf("%v is negative", c.Switch)},
 		{c.ScoreVariance <= 1, "score-variance", fmt.Sprintf("%v is not between 0 and 1", c.ScoreVariance)},
 		{c.Alike >= 0 && c.Alike <= 1, "alike", fmt.Sprintf("%v is not between 0 and 1", c.Alike)},
@@ -147,6 +149,14 @@ func (c Config) Validate() error {
 			c.Partitions, c.Schedulers)
 	}
 	return nil
+}
+
+// hold returns the mean time for which a task holds its slot, in seconds.
+func (c Config) hold() float64 {
+	if c.Hold > 0 {
+		return c.Hold.Seconds()
+	}
+	return float64(c.Slots) / c.Rate
 }
 
 func (c Config) validateLoad() error {
