@@ -73,9 +73,3 @@ func parse[T interface {
 	}
 	return 0, false
 }
-
-// Score returns the current score of a node for a task.
-func (s *Session) Score(t *TaskInfo, n *NodeInfo) float64 {
-	s.computeStatic(t.Class)
-	return s.score(t.Class, n)
-}

@@ -35,11 +35,18 @@ type Option func(*options)
 type options struct {
 	guards  bool
 	plugins map[string]func(Args) Plugin
+	actions map[string]Action
 }
 
 // WithPlugin adds a plugin that a policy may name, or replaces one.
 func WithPlugin(name string, make func(Args) Plugin) Option { //nolint:revive // shadows make on purpose
 	return func(o *options) { o.plugins[name] = make }
+}
+
+// WithAction adds an action that a policy may name, or replaces one: another way to allocate, for example, such as the
+// flow of Firmament. Session.Waiting, Session.Score, Session.Limited and Session.Statement are for actions.
+func WithAction(name string, a Action) Option {
+	return func(o *options) { o.actions[name] = a }
 }
 
 // WithGuards enforces queue limits, guarantees and gang minimums under any policy: the limits of the proportion and
@@ -50,7 +57,7 @@ func WithGuards() Option { return func(o *options) { o.guards = true } }
 // Open opens a session over a snapshot, which must not change while the session is in use. If the snapshot contradicts
 // itself, Open returns a *Fault. All errors, also those about unknown names in the policy, wrap ErrInvalid.
 func Open(snapshot *Snapshot, policy *Policy, opts ...Option) (*Session, error) {
-	o := options{plugins: map[string]func(Args) Plugin{}}
+	o := options{plugins: map[string]func(Args) Plugin{}, actions: builtinActions()}
 	for _, b := range builtins() {
 		o.plugins[b.name] = b.make
 	}
@@ -93,9 +100,8 @@ func (s *Session) openPolicy(o *options) error {
 		s.opening = PluginConfig{Name: "gang"}
 		gang{}.guard(s)
 	}
-	actions := builtinActions()
 	for i, name := range s.policy.Actions {
-		a := actions[name]
+		a := o.actions[name]
 		if a == nil {
 			return fmt.Errorf("policy: actions[%d]: %w: unknown action %s", i, ErrInvalid, quote(name))
 		}

@@ -64,6 +64,26 @@ type Action interface {
 	Run(s *Session)
 }
 
+// Waiting returns the jobs that an action may give resources, in the order of the policy's plugins. Their tasks in the
+// state Pending have none yet.
+func (s *Session) Waiting() []*JobInfo {
+	jobs := slices.DeleteFunc(slices.Clone(s.Jobs), func(j *JobInfo) bool { return !j.schedulable() || !j.grows() })
+	slices.SortStableFunc(jobs, s.compareJobs)
+	return jobs
+}
+
+// Score returns the current score of a node for a task, or Never if the task cannot start there now.
+func (s *Session) Score(t *TaskInfo, n *NodeInfo) float64 {
+	s.computeStatic(t.Class)
+	return s.score(t.Class, n)
+}
+
+// Limited reports whether the limit of a queue forbids that the task starts now.
+func (s *Session) Limited(t *TaskInfo) bool {
+	_, of := s.limited(t.Job.Queue, &t.Class.request)
+	return of != nil
+}
+
 type namedAction struct {
 	name   string
 	action Action

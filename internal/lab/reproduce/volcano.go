@@ -40,7 +40,8 @@ func actions(ctx context.Context, s *source) (Item, error) {
 		[3]string{"enqueue, allocate, preempt, backfill", "actions of a session, in the order of the policy",
 			"pkg/scheduler/testdata/policy.txt"},
 		[3]string{"reclaim, reserve", "the same", "pkg/scheduler/testdata/waiting.txt"},
-		[3]string{"an action of one's own", "not yet: sessions have the actions above only", ""},
+		[3]string{"an action of one's own, such as Firmament's", "an option of a session",
+			"pkg/scheduler/action_test.go ExampleWithAction"},
 		[3]string{"plugins register functions such as JobOrderFn", "functions of a policy",
 			"pkg/scheduler/example_test.go Example"},
 		[3]string{"a cache with snapshots, one session and one thread", "a snapshot for each session; several " +
