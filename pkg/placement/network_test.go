@@ -159,6 +159,26 @@ func TestPaperSetting(t *testing.T) {
 }
 
 // There is not enough room for all, but every instance with priority gets a machine.
+// What an app's earlier instances learned saves time only.
+func TestForgettingGivesTheSamePlacement(t *testing.T) {
+	s := placement.PaperSetting()
+	s.Containers, s.Apps, s.Machines = 2000, 260, 130 // too few machines, so that containers move
+	p, err := placement.Generate(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := func(o placement.Options) placement.Assignment {
+		n, err := placement.New(p, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n.Solve().Assignment
+	}
+	if !slices.Equal(place(placement.Options{}), place(placement.Options{Forget: true})) {
+		t.Error("the placements differ")
+	}
+}
+
 func TestTooFewMachines(t *testing.T) {
 	s := placement.Setting{Machines: 200, Containers: 4000, Apps: 600, AntiAffinity: 0.7, Priority: 0.15, Seed: 3}
 	p, err := placement.Generate(s)

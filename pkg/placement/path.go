@@ -27,7 +27,7 @@ func (n *Network) path(app, except int32) int32 {
 		if n.places != nil {
 			epoch = n.epoch // with groups, a change anywhere may allow an instance here
 		}
-		if e.epoch != epoch {
+		if e.epoch != epoch || n.o.Forget {
 			*e = edge{epoch: epoch}
 		}
 		if int(e.next) >= len(rack.machines) || !within(need, rack.most) {

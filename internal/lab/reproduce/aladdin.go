@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 	"github.com/tradewind-broker/tradewind/pkg/placement/baseline"
@@ -69,6 +70,56 @@ func comparison(ctx context.Context, _ *source) (Item, error) {
 				"violationsPercent":   100 * float64(len(report.Violations)) / float64(report.Instances),
 				"machines":            report.Machines,
 				"moreMachinesPercent": 100 * (float64(report.Machines)/float64(least) - 1),
+			})
+		}
+	}
+	return item, nil
+}
+
+// ablation measures one Solve with and without isomorphism limiting and depth limiting.
+func ablation(ctx context.Context, _ *source) (Item, error) {
+	const deep = 12 // migrations in a row: in practice no limit
+	item := Item{
+		Title:   "latency with and without isomorphism limiting (IL) and depth limiting (DL)",
+		Columns: []string{"limits", "cluster", "seconds", "placed"},
+		PaperRows: []Row{
+			{"limits": "IL and DL", "seconds": "below 1"},
+			{"limits": "edges from containers to machines", "seconds": "several"},
+		},
+		Note: aladdinNote + fmt.Sprintf(" Placing all containers on an empty cluster, by one thread; the seconds "+
+			"are of the computer that wrote this page. Without IL each container searches from the first machine "+
+			"on. Without DL a container may push up to %d others in a row instead of %d; 6,500 machines cannot "+
+			"hold all, so that it tries to.", deep, placement.DefaultDepth),
+	}
+	for _, machines := range []int{10_000, 6_500} {
+		setting := placement.PaperSetting()
+		setting.Machines = machines
+		p, err := placement.Generate(setting)
+		if err != nil {
+			return item, err
+		}
+		for _, limits := range []struct {
+			name string
+			o    placement.Options
+		}{
+			{"IL and DL", placement.Options{}},
+			{"DL", placement.Options{Forget: true}},
+			{"IL", placement.Options{Depth: deep}},
+			{"none", placement.Options{Forget: true, Depth: deep}},
+		} {
+			n, err := placement.New(p, limits.o)
+			if err != nil || ctx.Err() != nil {
+				return item, cmp.Or(err, ctx.Err())
+			}
+			began := time.Now()
+			at := n.Solve().Assignment
+			seconds := time.Since(began).Seconds()
+			report, err := placement.Verify(p, at)
+			if err != nil {
+				return item, err
+			}
+			item.Rows = append(item.Rows, Row{
+				"limits": limits.name, "cluster": machines, "seconds": seconds, "placed": report.Placed,
 			})
 		}
 	}

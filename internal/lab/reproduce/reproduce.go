@@ -70,8 +70,8 @@ func papers() []paper {
 			"the two resource managers"},
 		{"aladdin", "Aladdin: optimized maximum flow management for shared production clusters (Wu et al., IPDPS '20)",
 			[]figure{
-				{"placement", comparison}, {"edges", networkSize}},
-			"the latency with and without isomorphism and depth limiting, and Medea as an integer program"},
+				{"placement", comparison}, {"edges", networkSize}, {"latency", ablation}},
+			"Medea as an integer program"},
 		{"volcano", "Volcano: containers and batch computing (Huawei Cloud)", []figure{
 			{"scenarios", scenarios}, {"actions", actions}, {"states", states}},
 			""},
