@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sort"
 
 	"golang.org/x/sync/errgroup"
@@ -26,6 +27,8 @@ type WorkflowOptions struct {
 	// paper's model counts in hours.
 	Hours    float64
 	Policies []string
+	// PathBound adds the paper's lower bound to the results, by the name workflow.PathBound.
+	PathBound bool
 }
 
 func (o *WorkflowOptions) check(job *dag.Job) error {
@@ -68,6 +71,9 @@ func Workflow(ctx context.Context, job *dag.Job, markets []*market.Market, o Wor
 	names, err := choose(o.Policies, OnDemand, Spot, AIB, BFRC, Markov, Clairvoyant)
 	if err != nil {
 		return nil, err
+	}
+	if o.PathBound {
+		names = append(slices.Clone(names), workflow.PathBound)
 	}
 	zones := byZone(markets)
 	byDeadline := make([][]sums, len(zones))

@@ -62,7 +62,7 @@ func papers() []paper {
 		{"wcssi", "Workflow cost saver based on spot instances (Liao et al.)", []figure{
 			{"figure2", relativePrices}, {"figure5", priceByDeadline}, {"figure6", relativeCosts}, {"table4",
 				beatsAIB}},
-			"the lower bound of equations 9 and 10 as a line of figure 6, and the deadlines that change at run time"},
+			"the deadlines that change at run time"},
 		{"parsync", "Scaling large production clusters with partitioned synchronization (Feng et al., ATC '21)",
 			[]figure{
 				{"rate", byRate.run}, {"gap", byGap.run}, {"variance", byVariance.run},

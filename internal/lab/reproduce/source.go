@@ -59,7 +59,7 @@ func (s *source) workflow(ctx context.Context, name string) (*backtest.WorkflowR
 		return nil, err
 	}
 	r, err := backtest.Workflow(ctx, job, all, backtest.WorkflowOptions{
-		Deadlines: deadlinesOfPaper(), Repeats: 30, Seed: 1, Train: 0.5, Hours: 24})
+		Deadlines: deadlinesOfPaper(), Repeats: 30, Seed: 1, Train: 0.5, Hours: 24, PathBound: true})
 	if err == nil {
 		s.workflows[name] = r
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/chart"
 	"github.com/tradewind-broker/tradewind/internal/lab/backtest"
+	"github.com/tradewind-broker/tradewind/pkg/bidding/workflow"
 )
 
 const wcssiNote = "The paper's prices (Alibaba Cloud, g6, October to December 2019, three zones) are not public. " +
@@ -102,7 +103,7 @@ func deadlinesOfPaper() []float64 { return []float64{1.1, 1.3, 1.5, 2, 2.5, 3} }
 
 // relativeCosts is the cost of each workflow under each policy by the deadline, relative to on demand.
 func relativeCosts(ctx context.Context, s *source) (Item, error) {
-	names := []string{backtest.AIB, backtest.BFRC, backtest.Markov, backtest.Clairvoyant}
+	names := []string{backtest.AIB, backtest.BFRC, backtest.Markov, workflow.PathBound, backtest.Clairvoyant}
 	item := Item{
 		Title:   "cost of workflows by the deadline, relative to on demand",
 		Columns: append([]string{"workflow", "deadline"}, append(names, "toAIB")...),
@@ -111,8 +112,9 @@ func relativeCosts(ctx context.Context, s *source) (Item, error) {
 			{"workflow": "all, least and most", backtest.BFRC: "0.101 to 0.198", "toAIB": "0.768 to 1.042"},
 		},
 		Note: wcssiNote + " Each cell is the mean of 30 random starts in each of the zones. `bfrc` is the paper's " +
-			"method, `markov` this project's, `clairvoyant` the lower bound with all prices known. `toAIB` is " +
-			"that of `bfrc`.",
+			"method, `markov` this project's, `path-bound` the paper's lower bound (equations 9 and 10: one path, at " +
+			"most two types, mean prices), `clairvoyant` the lower bound with all prices known. `toAIB` is that of " +
+			"`bfrc`.",
 	}
 	for _, name := range paperWorkflows() {
 		r, err := s.workflow(ctx, name)

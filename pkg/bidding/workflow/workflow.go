@@ -114,6 +114,8 @@ const (
 	bfrc        = "bfrc"
 	markov      = "markov"
 	clairvoyant = "clairvoyant"
+	// PathBound is not a policy: its cost is the paper's lower bound.
+	PathBound = "path-bound"
 )
 
 // Run replays the workflow from hour start on, with a deadline in hours after it. The clairvoyant is the lower bound
@@ -129,6 +131,8 @@ func (w *Workflow) Run(ctx context.Context, name string, start int, deadline flo
 		return Outcome{USD: total * w.unitUSD}, nil
 	case clairvoyant:
 		return Outcome{USD: total * w.lowest(start, deadline)}, nil
+	case PathBound:
+		return Outcome{USD: total * w.pathBound(deadline)}, nil
 	case spot:
 		m = &alwaysSpot{w}
 	case aib:
@@ -141,6 +145,27 @@ func (w *Workflow) Run(ctx context.Context, name string, start int, deadline flo
 		return Outcome{}, fmt.Errorf("no policy %q for workflows", name)
 	}
 	return w.replay(ctx, m, start, deadline)
+}
+
+// pathBound returns the lowest mean price of a unit of work on one or two types, if the workflow is a single path that
+// ends at its deadline (WCSSI, equations 9 and 10). The mean prices are those before the first run. As in the paper it
+// is a bound for methods that choose types once; one that follows the prices may cost less.
+func (w *Workflow) pathBound(deadline float64) float64 {
+	hours := deadline / w.longest // for a unit of work
+	least := w.unitUSD
+	for a := range w.types {
+		for b := range w.types {
+			slow, fast := 1/w.speed[a], 1/w.speed[b]
+			switch {
+			case slow <= hours:
+				least = min(least, w.mean[a])
+			case fast < hours: // as much as possible on a, the rest on b
+				share := (hours - fast) / (slow - fast)
+				least = min(least, share*w.mean[a]+(1-share)*w.mean[b])
+			}
+		}
+	}
+	return least
 }
 
 // lowest returns the lowest price of a unit of work within the deadline.

@@ -123,3 +123,37 @@ func TestSteadyPricesCostNoMoreThanPaper(t *testing.T) {
 		}
 	})
 }
+
+// The paper's bound is the least cost of any division of one path's work between two types, found here by trying many.
+func TestPathBoundIsTheBestPairOfTypes(t *testing.T) {
+	const first, hours = 200, 10.0
+	markets := types(400, 7)
+	for i := range markets {
+		for h := range first {
+			markets[i].USD[h] = markets[i].OnDemandUSD * []float64{0.1, 0.2, 0.35}[i]
+		}
+	}
+	path := diamond()
+	path.Tasks, path.Edges = path.Tasks[:1], nil
+	w, err := workflow.New(t.Context(), path, markets, hours, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	speed, mean := []float64{0.25, 0.5, 1}, []float64{0.4, 0.8, 1.4} // of a unit of work, in on-demand dollars / 4 h
+	for _, stretch := range []float64{1, 1.2, 1.7, 2, 3, 3.9, 4, 6} {
+		least := math.Inf(1)
+		for a := range speed {
+			for b := range speed {
+				for share := 0.0; share <= 1; share += 1e-4 {
+					if share/speed[a]+(1-share)/speed[b] <= stretch+1e-9 {
+						least = min(least, hours*(share*mean[a]+(1-share)*mean[b]))
+					}
+				}
+			}
+		}
+		got, err := w.Run(t.Context(), workflow.PathBound, first, hours*stretch)
+		if err != nil || math.Abs(got.USD-least) > 1e-2 {
+			t.Errorf("%v times the time: %v, %v, want %v", stretch, got.USD, err, least)
+		}
+	}
+}
