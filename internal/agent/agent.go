@@ -77,6 +77,8 @@ type Config struct {
 	Worker Worker
 	// Sole means that only this task uses the machine, so that inputs may be staged outside the task's directory.
 	Sole bool
+	// Isolate means that each task runs as another user, because other tasks use the machine. The agent must be root.
+	Isolate bool
 	// Hosts is the file that gets the names of a job group's tasks; /etc/hosts if empty.
 	Hosts hostnames.File
 

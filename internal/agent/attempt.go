@@ -12,12 +12,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/cgroup"
 	"github.com/tradewind-broker/tradewind/internal/agent/mask"
 	"github.com/tradewind-broker/tradewind/internal/agent/mount"
+	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/agent/stage"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
@@ -63,6 +65,8 @@ type attempt struct {
 	group    *cgroup.Group // in which the scripts run; nil if there is none
 	left     []*script     // that have ended, but not all of their processes
 	tried    bool          // to create group
+	// isolation is how the command runs, once it has started; nil if it has the agent's user
+	isolation atomic.Pointer[proc.Isolation]
 
 	unlessOrdered context.Context // ends with any order
 	unlessStopped context.Context // ends with orderStop or orderAbandon
