@@ -225,7 +225,11 @@ func (t *attempt) conclude(ctx context.Context, result wire.Report, log *taskLog
 	}
 	t.log.Info("attempt ends", "attempt", t.work.Attempt, "event", result.Event, "phase", result.Phase, "exit",
 		result.ExitCode)
-	t.reports.end(result, log, until)
+	var accepted func()
+	if t.cfg.Once && result.Keep == 0 {
+		accepted = func() { t.fail(fmt.Errorf("%w: its result is reported", ErrFinished)) }
+	}
+	t.reports.end(result, log, until, accepted)
 	if told >= orderStop {
 		wait = lastTimeout
 		if len(result.Log) > 0 {
