@@ -272,6 +272,10 @@ bench-failover: bench-build #: Measure the time from a cloud's refusal to the ne
 bench-shell: bench-build build #: Measure the time from key press to echo on a machine, and compare with ssh; needs sshd; writes its section of bench/RESULTS.md
 	bin/bench/shell -tradewind $(BIN) -report bench/RESULTS.md
 
+.PHONY: bench-warm
+bench-warm: bench-build build emulators #: Measure the time from task to task on a warm worker, in one process and on the emulated AWS; writes its section of bench/RESULTS.md
+	bin/bench/warm -tradewind $(BIN) -report bench/RESULTS.md
+
 .PHONY: bench-kube
 bench-kube: bench-build kube build #: Bind 10,000 pods in gangs of 1 to 64 on 1,000 nodes that KWOK simulates, with the broker's gates, with kubectl apply, and with the cluster's gang scheduler (half an hour); writes its section of bench/RESULTS.md
 	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)

@@ -77,6 +77,11 @@ type Config struct {
 	Worker Worker
 	// Sole means that only this task uses the machine, so that inputs may be staged outside the task's directory.
 	Sole bool
+	// Once means that the agent ends when the result of its attempt is reported, and does not wait for a command: its
+	// end tells the worker that there is room for another task.
+	Once bool
+	// Isolate means that each task runs as another user, because other tasks use the machine. The agent must be root.
+	Isolate bool
 	// Hosts is the file that gets the names of a job group's tasks; /etc/hosts if empty.
 	Hosts hostnames.File
 

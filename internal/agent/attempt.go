@@ -12,12 +12,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/cgroup"
 	"github.com/tradewind-broker/tradewind/internal/agent/mask"
 	"github.com/tradewind-broker/tradewind/internal/agent/mount"
+	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/agent/stage"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
@@ -63,6 +65,8 @@ type attempt struct {
 	group    *cgroup.Group // in which the scripts run; nil if there is none
 	left     []*script     // that have ended, but not all of their processes
 	tried    bool          // to create group
+	// isolation is how the command runs, once it has started; nil if it has the agent's user
+	isolation atomic.Pointer[proc.Isolation]
 
 	unlessOrdered context.Context // ends with any order
 	unlessStopped context.Context // ends with orderStop or orderAbandon
@@ -221,7 +225,11 @@ func (t *attempt) conclude(ctx context.Context, result wire.Report, log *taskLog
 	}
 	t.log.Info("attempt ends", "attempt", t.work.Attempt, "event", result.Event, "phase", result.Phase, "exit",
 		result.ExitCode)
-	t.reports.end(result, log, until)
+	var accepted func()
+	if t.cfg.Once && result.Keep == 0 {
+		accepted = func() { t.fail(fmt.Errorf("%w: its result is reported", ErrFinished)) }
+	}
+	t.reports.end(result, log, until, accepted)
 	if told >= orderStop {
 		wait = lastTimeout
 		if len(result.Log) > 0 {

@@ -384,3 +384,16 @@ func TestTaskWithinTimeoutSucceeds(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// A worker learns from the end of an agent that it has room, so the agent does not wait for its next poll.
+func TestAgentOfWorkerEndsWithItsAttempt(t *testing.T) {
+	b := agenttest.New(t)
+	r := start(t, b, node, agent.Config{Once: true})
+	b.Run(node, task(t, "a1", "exit 3"))
+	if err := r.wait(); !errors.Is(err, agent.ErrFinished) {
+		t.Errorf("it ended with %v", err)
+	}
+	if got := b.Result(node, "a1"); got.Event != wire.Failed || got.ExitCode != 3 {
+		t.Errorf("%+v", got)
+	}
+}

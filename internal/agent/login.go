@@ -40,8 +40,10 @@ fi
 %[2]s`
 
 // ownHome reports whether the task gets its own home directory. On a shared machine it would otherwise write to its
-// user's.
-func (t *attempt) ownHome() bool { return t.work.Login && !t.cfg.Sole && t.boxed == nil }
+// user's, and an isolated task may not enter that of root.
+func (t *attempt) ownHome() bool {
+	return t.work.Login && !t.cfg.Sole && t.boxed == nil || t.isolates()
+}
 
 // login writes the file that runs a script after ~/.bashrc, and returns its path.
 func (t *attempt) login(script string) (string, error) {
@@ -53,8 +55,9 @@ func (t *attempt) login(script string) (string, error) {
 	}
 	rc, path := filepath.Join(t.dirs.scripts, "rc"), script+"-login"
 	text := fmt.Sprintf(rcScript, keep.String(), restore.String())
-	if err := os.WriteFile(rc, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(rc, []byte(text), readable); err != nil { //nolint:gosec // see readable
 		return "", err
 	}
-	return path, os.WriteFile(path, fmt.Appendf(nil, loginScript, container.Quote(rc), container.Quote(script)), 0o600)
+	text = fmt.Sprintf(loginScript, container.Quote(rc), container.Quote(script))
+	return path, os.WriteFile(path, []byte(text), readable) //nolint:gosec // see readable
 }

@@ -67,6 +67,10 @@ func (t *attempt) relay(ctx context.Context) (endpoint string, environ []string,
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.Contains(ownVariables, name)
 	})
+	environ = append(environ, EnvOnce+"=1")
+	if mayIsolate(environ) {
+		environ = append(environ, EnvIsolate+"=1")
+	}
 	if t.cfg.Mailbox == nil {
 		return "", environ, func() {}, nil
 	}

@@ -31,6 +31,8 @@ const (
 	EnvDir       = "TRADEWIND_DIR"          // the agent's directory; the current one when empty
 	EnvAddress   = "TRADEWIND_ADDRESS"      // where other nodes can reach this one
 	EnvSole      = "TRADEWIND_SOLE"         // "1": only this task uses the machine
+	EnvOnce      = "TRADEWIND_ONCE"         // "1": the agent ends after its attempt
+	EnvIsolate   = "TRADEWIND_ISOLATE"      // "1": the agent is root and runs each task as another user
 	EnvHold      = "TRADEWIND_HOLD_FD"      // a file descriptor to keep open while any process runs
 	EnvIdentity  = "TRADEWIND_IDENTITY"     // a file to which the agent writes its proc.Identity
 	EnvBoot      = "TRADEWIND_BOOT"         // how long a simulated machine boots before the agent starts: "1.5s"
@@ -172,7 +174,8 @@ func FromEnvironment(environ []string, stdin io.Reader) (Config, error) {
 	get := func(name string) string { return lookup(environ, name) }
 	cfg := Config{
 		Endpoint: get(EnvEndpoint), Dir: get(EnvDir), Address: get(EnvAddress), Machine: get(proc.MachineEnv),
-		Sole: get(EnvSole) == "1", Environ: environ, Hosts: hostnames.File(get(EnvHosts)),
+		Sole: get(EnvSole) == "1", Once: get(EnvOnce) == "1", Isolate: get(EnvIsolate) == "1",
+		Environ: environ, Hosts: hostnames.File(get(EnvHosts)),
 	}
 	if cfg.Dir == "" {
 		cfg.Dir = "."

@@ -49,9 +49,9 @@ func (q *reports) add(r wire.Report, accepted func()) {
 }
 
 // end queues the last report. It may carry the end of a log; if that is not accepted in time, the report is sent
-// without the log.
-func (q *reports) end(r wire.Report, log *taskLog, until time.Time) {
-	q.put(pending{report: r, log: log, until: until})
+// without the log. accepted, if not nil, is called when the broker has it.
+func (q *reports) end(r wire.Report, log *taskLog, until time.Time, accepted func()) {
+	q.put(pending{report: r, log: log, until: until, accepted: accepted})
 }
 
 // soon queues a report that is not urgent. It is sent after linger, or as soon as another report follows, together

@@ -48,12 +48,15 @@ func (t *attempt) startTimeout() (stop func()) {
 	return func() { timer.Stop() }
 }
 
+// setupName is the name of the setup script's file.
+const setupName = "setup"
+
 // setup runs the setup script to its end.
 func (t *attempt) setup() error {
 	if t.work.Setup == "" {
 		return nil
 	}
-	s, err := t.start("setup", t.work.Setup, true)
+	s, err := t.start(setupName, t.work.Setup, true)
 	if err != nil {
 		return err
 	}
@@ -236,7 +239,7 @@ func (s *script) end() error {
 // argument can be and every user can read process lists. With leave, processes that a successful script leaves run on.
 func (t *attempt) start(name, text string, leave bool) (*script, error) {
 	path := filepath.Join(t.dirs.scripts, name)
-	if err := os.WriteFile(path, []byte(t.namesInContainer()+text), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(t.namesInContainer()+text), readable); err != nil { //nolint:gosec // see readable
 		return nil, err
 	}
 	if t.work.Login {
@@ -249,9 +252,13 @@ func (t *attempt) start(name, text string, leave bool) (*script, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer out.Close() //nolint:errcheck // the task has its own copy
+	defer out.Close()                                      //nolint:errcheck // the task has its own copy
+	isolate, user := t.isolates() && name != setupName, "" // a setup prepares the machine and stays root
+	if isolate {
+		user = userName()
+	}
 	spec := proc.Spec{
-		Argv: []string{shell(), path}, Dir: t.dirs.work, Env: t.taskEnv(), Output: out,
+		Argv: []string{shell(), path}, Dir: t.dirs.work, Env: t.taskEnv(user), Output: out,
 		Hold: t.cfg.Hold, Marker: t.dirs.marker + "-" + name, Linger: t.cfg.Grace, Leave: leave,
 	}
 	s := &script{leave: leave, read: read, machine: t.cfg.Machine, grace: t.cfg.Grace, note: t.out.note}
@@ -261,11 +268,15 @@ func (t *attempt) start(name, text string, leave bool) (*script, error) {
 			return nil, err
 		}
 		spec.Env = append(s.box.Env(), proc.MachineEnv+"="+t.cfg.Machine)
-	} else if g := t.controlGroup(); g != nil {
+	} else if g := t.controlGroup(); g != nil && !isolate {
 		spec.Argv = g.Command(spec.Argv)
 	}
 	s.used = t.watchMemory(s.box)
-	s.Tree, err = proc.Start(spec)
+	if isolate {
+		s.Tree, err = t.startIsolated(spec)
+	} else {
+		s.Tree, err = proc.Start(spec)
+	}
 	return s, err
 }
 
@@ -293,9 +304,9 @@ func inherited(name string) bool {
 	})
 }
 
-// taskEnv returns the environment of the task's scripts. Later sources override earlier ones: inherited variables (in
-// a container, those of the image), the task's own variables, and Tradewind's variables under its own and SkyPilot's
-// names.
+// taskEnv returns the environment of the task's scripts. If user is not empty, it is the name of their user. Later
+// sources override earlier ones: inherited variables (in a container, those of the image), the task's own variables,
+// and Tradewind's variables under its own and SkyPilot's names.
 //
 //	TRADEWIND_JOB, _TASK, _ATTEMPT   IDs of the job, the task and the attempt
 //	TRADEWIND_NODE_RANK              0 … nodes-1
@@ -314,12 +325,15 @@ func inherited(name string) bool {
 //	PORT                             where the replica must listen
 //	TRADEWIND_IMAGE_ENTRYPOINT       in a container, an sh script that runs the image's own entrypoint
 //	TRADEWIND_IMAGE_WORKDIR          in a container, the working directory of the image
-func (t *attempt) taskEnv() []string {
+func (t *attempt) taskEnv(user string) []string {
 	env := map[string]string{}
 	for _, entry := range t.cfg.Environ {
 		if name, value, ok := strings.Cut(entry, "="); ok && inherited(name) && t.boxed == nil {
 			env[name] = value
 		}
+	}
+	if user != "" {
+		env["USER"], env["LOGNAME"] = user, user
 	}
 	env["TMPDIR"] = t.dirs.tmp
 	if t.ownHome() {
@@ -434,5 +448,5 @@ func (t *attempt) writeNewNotice(told time.Time) time.Time {
 // writeNotice creates the notice file with its whole content, atomically.
 func writeNotice(path string, left time.Duration) error {
 	seconds := strconv.Itoa(int(max(left.Seconds(), 0))) // whole seconds, for shell arithmetic
-	return files.Write(path, 0o600, []byte(seconds+"\n"))
+	return files.Write(path, readable, []byte(seconds+"\n"))
 }

@@ -132,11 +132,15 @@ func (t *attempt) receive() (end func()) {
 func (t *attempt) visitor() func(command []string, terminal bool, term string) (proc.Spec, error) {
 	var count atomic.Int64
 	return func(command []string, terminal bool, term string) (proc.Spec, error) {
-		env := t.taskEnv()
+		isolation, user := t.isolation.Load(), ""
+		if isolation != nil {
+			user = userName()
+		}
+		env := t.taskEnv(user)
 		if terminal && validName(term) {
 			env = append(env, "TERM="+term)
 		}
-		spec := proc.Spec{Dir: t.dirs.work, Env: env, Hold: t.cfg.Hold, Linger: t.cfg.Grace}
+		spec := proc.Spec{Dir: t.dirs.work, Env: env, Hold: t.cfg.Hold, Linger: t.cfg.Grace, Isolation: isolation}
 		if t.boxed != nil {
 			var err error
 			spec.Argv, spec.After, err = t.boxed.box.Visit("visit-"+strconv.FormatInt(count.Add(1), 10), command,

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -204,4 +205,69 @@ func everything(t *testing.T, h *host.Host, state string, jobs ...string) map[st
 		t.Fatal(err)
 	}
 	return out
+}
+
+// neighbours are two tasks that share machines. The second one tries to read the first one's environment, memory,
+// folder, temporary files and output, and to end it. It finds it by the name that its process has in process lists.
+const neighbours = `apiVersion: tradewind/v1
+name: neighbours
+defaults: {share: true, time: 10m, resources: {cpus: 1, memory: 1}}
+tasks:
+  victim:
+    env: {PASSWORD: precious-environment}
+    run: |
+      umask 0; for d in . /tmp /var/tmp "$TRADEWIND_OUTPUT"; do echo precious-file >$d/precious; done
+      exec sh -c 'until [ -e done ]; do sleep 0.05; done' known-victim
+  thief:
+    run: |
+      until p=$(grep -alz 'known-[v]ictim' /proc/[0-9]*/cmdline 2>/dev/null | grep -o '[0-9]*' | head -1) && [ -n "$p" ]; do sleep 0.05; done
+      for q in $p $(sed -n 's/^PPid:\t//p' /proc/$p/status); do
+        cat /proc/$q/environ; head -c 1000000 /proc/$q/mem; cat /proc/$q/cwd/precious /proc/$q/root/tmp/precious; kill -KILL $q
+      done >"$TRADEWIND_OUTPUT/found" 2>&1
+      grep -rs precious- /tmp /var/tmp %[1]s >>"$TRADEWIND_OUTPUT/found"
+      id -u >"$TRADEWIND_OUTPUT/id"
+`
+
+func TestTaskCannotAffectNeighbourOnWorker(t *testing.T) {
+	if os.Geteuid() != 0 || exec.Command("unshare", "--mount", "true").Run() != nil {
+		t.Skip("only root can isolate tasks, and not in every container")
+	}
+	state := t.TempDir()
+	h, _ := serve(t, host.Options{State: state, TimeScale: 1})
+	spec, err := read.Job("job.yaml", strings.NewReader(fmt.Sprintf(neighbours, state)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := h.Broker().Users.Submit(context.Background(), broker.Submission{Spec: spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := func(pattern ...string) string {
+		t.Helper()
+		pattern = append([]string{state}, pattern...)
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			if files, err := filepath.Glob(filepath.Join(pattern...)); err == nil && len(files) == 1 {
+				return files[0]
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s does not appear", filepath.Join(pattern...))
+			}
+		}
+	}
+	outputs := []string{"objects", job.ID, "thief", "out", "*", "0", "files"}
+	stolen := contents(t, found(append(outputs, "found")...))
+	if id := contents(t, found(append(outputs, "id")...)); id == "0\n" || stolen == "" {
+		t.Errorf("the task with the user %s has tried: %q", id, stolen)
+	}
+	if strings.Contains(stolen, "precious-") {
+		t.Errorf("the task has read its neighbour:\n%s", stolen)
+	}
+	// The worker, in it the agent of the task, in it the task.
+	folder := filepath.Dir(found("machines", "clusters", "*", "0", "work", "attempts", "1", "work", "agents", "clusters", "*",
+		"0", "work", "attempts", "1", "work", "precious"))
+	touch(t, filepath.Join(folder, "done"))
+	d := await(t, h.Broker(), job.ID)
+	if d.State != apitypes.JobSucceeded || len(d.Attempts) > 4 {
+		t.Errorf("the job is %s after %d attempts: %s", d.State, len(d.Attempts), d.Reason)
+	}
 }

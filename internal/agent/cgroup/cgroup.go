@@ -45,7 +45,7 @@ type Group struct {
 func (p *Parent) Create(name string, l Limits) (*Group, error) {
 	p.sweep()
 	g := &Group{parent: p, name: strconv.Itoa(os.Getpid()) + "-" + name, limit: l.MemoryBytes}
-	for _, dir := range g.dirs() {
+	for _, dir := range g.Dirs() {
 		if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // as the kernel's own
 			_ = g.Remove()
 			return nil, fmt.Errorf("control group: %w", err)
@@ -100,7 +100,7 @@ exec "$@"`
 // Command returns the command that runs argv in the group, with all of its children. The command joins the group
 // before argv starts, in its own process, so no process of argv is ever outside.
 func (g *Group) Command(argv []string) []string {
-	dirs := g.dirs()
+	dirs := g.Dirs()
 	out := []string{"/bin/sh", "-c", join, "sh", strconv.Itoa(len(dirs))}
 	for _, dir := range dirs {
 		out = append(out, filepath.Join(dir, "cgroup.procs"))
@@ -134,7 +134,7 @@ const removeWithin = 2 * time.Second
 // Remove kills the group's remaining processes and removes it.
 func (g *Group) Remove() error {
 	until := time.Now().Add(removeWithin)
-	for _, dir := range g.dirs() {
+	for _, dir := range g.Dirs() {
 		for {
 			err := os.Remove(dir) // fails while a process of the group exists
 			if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -152,7 +152,8 @@ func (g *Group) Remove() error {
 
 func (g *Group) file(name string) string { return filepath.Join(g.parent.memory, g.name, name) }
 
-func (g *Group) dirs() []string {
+// Dirs returns the directories of the group: one in each hierarchy.
+func (g *Group) Dirs() []string {
 	dirs := []string{filepath.Join(g.parent.memory, g.name)}
 	if g.parent.cpu != "" && g.parent.cpu != g.parent.memory {
 		dirs = append(dirs, filepath.Join(g.parent.cpu, g.name))

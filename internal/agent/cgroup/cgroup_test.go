@@ -135,7 +135,7 @@ func TestRemoveKillsRemainingProcesses(t *testing.T) {
 	if err := <-done; signalOf(err) != syscall.SIGKILL {
 		t.Errorf("the process ended with %v", err)
 	}
-	for _, dir := range g.dirs() {
+	for _, dir := range g.Dirs() {
 		if isDir(dir) {
 			t.Errorf("%s still exists", dir)
 		}
@@ -155,8 +155,8 @@ func TestGroupsOfEndedAgentsAreRemoved(t *testing.T) {
 	defer os.Remove(old) //nolint:errcheck // removed already
 	own := group(t, p, Limits{})
 	group(t, p, Limits{MemoryBytes: 1 << 20})
-	if isDir(old) || !isDir(own.dirs()[0]) {
-		t.Errorf("old exists: %v, own exists: %v", isDir(old), isDir(own.dirs()[0]))
+	if isDir(old) || !isDir(own.Dirs()[0]) {
+		t.Errorf("old exists: %v, own exists: %v", isDir(old), isDir(own.Dirs()[0]))
 	}
 }
 

@@ -175,7 +175,8 @@ func describeExit(code int, last string) string {
 }
 
 // reconcile makes the running agents match the orders. It first ends the others. Only when these have ended it starts
-// the missing ones, which may need their capacity. settled reports whether nothing is left to do.
+// the missing ones, which may need their capacity. An agent that has ended by itself holds none: it is cleared away
+// while its successor starts. settled reports whether nothing is left to do.
 func (a *agents) reconcile(ctx context.Context, orders []wire.PoolOrder, tell func(Event)) (settled bool, err error) {
 	all, err := a.list(ctx)
 	if err != nil {
@@ -186,9 +187,9 @@ func (a *agents) reconcile(ctx context.Context, orders []wire.PoolOrder, tell fu
 		wanted[agentName(o.Cluster, o.Rank)] = true
 	}
 	settled = true
-	for name := range all {
+	for name, running := range all {
 		if !wanted[name] {
-			settled = false
+			settled = settled && !running
 			a.end(name, tell)
 		}
 	}

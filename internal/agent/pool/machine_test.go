@@ -160,6 +160,37 @@ func TestGatheringMachineStartsSuccessorWithoutAnotherSync(t *testing.T) {
 	}
 }
 
+// An agent that has ended by itself holds nothing. Its successor does not wait until it is cleared away.
+func TestSuccessorOfEndedAgentStartsWithoutAnotherSync(t *testing.T) {
+	o := newOwner(t)
+	started := filepath.Join(t.TempDir(), "started")
+	cfg := config(o.server.URL, t.TempDir())
+	cfg.Command = []string{"/bin/sh", "-c", "echo started >>" + started + "; exit 3"}
+	o.update(func() {
+		o.refuse = func(string, int) int {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			if n := len(o.reports); n > 0 && len(o.reports[n-1].Ended) > 0 {
+				return http.StatusInternalServerError // no other sync succeeds
+			}
+			return 0
+		}
+	})
+	defer o.update(func() { o.refuse = nil }) // so that the machine can leave
+	o.order("a")
+	o.here(cfg)
+	o.await("that it runs", func(wire.PoolReport) bool { return true })
+	o.order("b")
+	for until := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		if lines, _ := os.ReadFile(started); strings.Count(string(lines), "\n") == 2 {
+			return
+		}
+		if time.Now().After(until) {
+			t.Fatal("the successor did not start")
+		}
+	}
+}
+
 func TestLeavingMachineWaitsForLastOrder(t *testing.T) {
 	o := newOwner(t)
 	dir := t.TempDir()

@@ -111,7 +111,7 @@ func supervise() int {
 	pid, err := startTask(task)
 	if err != nil {
 		removeMarker(task.Marker)
-		_ = out.Encode(status{Error: err.Error()})
+		_ = out.Encode(status{Error: err.Error(), NotIsolated: errors.Is(err, ErrNotIsolated)})
 		return 1
 	}
 	_ = out.Encode(status{PID: pid}) // if this fails, the owner is gone and its other pipe is closed too
@@ -156,12 +156,18 @@ func startTask(task order) (int, error) {
 	if task.Terminal {
 		attr.Setsid, attr.Setpgid, attr.Setctty, attr.Ctty = true, false, true, 0
 	}
-	return syscall.ForkExec(task.Argv[0], task.Argv, &syscall.ProcAttr{ //nolint:gosec // the task's own program
-		Dir:   task.Dir,
-		Env:   task.Env,
-		Files: []uintptr{input, os.Stdout.Fd(), os.Stderr.Fd()},
-		Sys:   attr,
-	})
+	fork := func() (int, error) {
+		return syscall.ForkExec(task.Argv[0], task.Argv, &syscall.ProcAttr{ //nolint:gosec // the task's own program
+			Dir:   task.Dir,
+			Env:   task.Env,
+			Files: []uintptr{input, os.Stdout.Fd(), os.Stderr.Fd()},
+			Sys:   attr,
+		})
+	}
+	if task.Isolation != nil {
+		return isolatedTask(task, attr, fork)
+	}
+	return fork()
 }
 
 // run waits for the tree's end, and ends the tree when the owner orders it or is gone. When it returns, exit is set.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -18,6 +19,8 @@ var (
 	ErrNotSupervised = errors.New("proc: no supervisor")
 	// ErrLost means that the supervisor was killed. The task was killed too; its exit is unknown.
 	ErrLost = errors.New("proc: supervisor lost")
+	// ErrNotIsolated means that this process may not run a task as another user in its own mount namespace.
+	ErrNotIsolated = errors.New("proc: the task cannot be isolated")
 	// ErrUnsupported means that tasks do not run on this system.
 	ErrUnsupported = errors.New("tasks run only on Linux and macOS; on Windows use WSL, " +
 		"or a broker elsewhere (--endpoint)")
@@ -62,6 +65,20 @@ type Spec struct {
 	// Leave lets processes run on that still run when the first process has ended with exit code 0, until Terminate or
 	// the end of the caller's process.
 	Leave bool
+	// Isolation, if set, runs the task as another user. The caller must be root.
+	Isolation *Isolation
+}
+
+// Isolation separates a task from other tasks on its machine: it has another user, and sees its own temporary
+// directories. Only Linux has it.
+type Isolation struct {
+	UID int    `json:"uid"` // of its user, and of that user's only group
+	Dir string `json:"dir"` // the task's folder, which the user must be able to enter
+	Tmp string `json:"tmp"` // the directory in the place of /tmp and /var/tmp
+	// Files are the paths of files below Dir in the place of files of the machine.
+	Files map[string]string `json:"files,omitempty"`
+	// Groups are the directories of the control groups in which the task runs.
+	Groups []string `json:"groups,omitempty"`
 }
 
 // Exit is how the first process of a tree ended.
@@ -100,6 +117,8 @@ type order struct {
 	// Input means that there is a standard input, and Terminal that it is a terminal.
 	Input    bool `json:"input,omitempty"`
 	Terminal bool `json:"terminal,omitempty"`
+
+	Isolation *Isolation `json:"isolation,omitempty"`
 }
 
 // status is a line from the supervisor to the owner: first that the task has started, then, if other processes of the
@@ -113,6 +132,8 @@ type status struct {
 	Told   bool   `json:"told,omitempty"`
 	Peak   int64  `json:"peak,omitempty"` // bytes
 	Error  string `json:"error,omitempty"`
+	// NotIsolated means that Error is an ErrNotIsolated.
+	NotIsolated bool `json:"notIsolated,omitempty"`
 }
 
 // Start runs s under a supervisor. The tree ends whatever happens to the caller's process. The caller keeps and
@@ -166,7 +187,8 @@ func closeAll(files ...*os.File) {
 func (t *Tree) begin(s Spec, statuses *os.File) error {
 	_ = t.control.SetWriteDeadline(time.Now().Add(startTimeout))
 	if err := t.send(order{Argv: s.Argv, Dir: s.Dir, Env: s.Env, Marker: s.Marker, After: s.After,
-		Linger: s.Linger, Leave: s.Leave, Input: s.Input != nil, Terminal: s.Terminal}); err != nil {
+		Linger: s.Linger, Leave: s.Leave, Input: s.Input != nil, Terminal: s.Terminal,
+		Isolation: s.Isolation}); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotSupervised, err)
 	}
 	_ = statuses.SetReadDeadline(time.Now().Add(startTimeout))
@@ -174,6 +196,9 @@ func (t *Tree) begin(s Spec, statuses *os.File) error {
 	var first status
 	if err := lines.Decode(&first); err != nil {
 		return fmt.Errorf("%w: no answer from %s: %w", ErrNotSupervised, t.cmd.Path, err)
+	}
+	if first.NotIsolated {
+		return fmt.Errorf("%w: %s", ErrNotIsolated, strings.TrimPrefix(first.Error, ErrNotIsolated.Error()+": "))
 	}
 	if first.Error != "" {
 		return fmt.Errorf("proc: start %s: %s", s.Argv[0], first.Error)

@@ -51,3 +51,8 @@ func Sweep(string, string) int { return 0 }
 
 // Shield does nothing: macOS has no such setting.
 func Shield() {}
+
+// isolatedTask returns ErrNotIsolated: this system has no mount namespaces.
+func isolatedTask(order, *syscall.SysProcAttr, func() (int, error)) (int, error) {
+	return 0, ErrNotIsolated
+}

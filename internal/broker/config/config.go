@@ -174,7 +174,7 @@ type PoolTimes struct {
 func DefaultPoolTimes() PoolTimes {
 	return PoolTimes{
 		Beat: time.Minute, StaleAfter: 3 * time.Minute, LostAfter: 8 * time.Minute,
-		Busy: 3 * time.Second, Idle: 15 * time.Second, Full: time.Minute, Gather: time.Second,
+		Busy: 3 * time.Second, Idle: 15 * time.Second, Full: time.Minute, Gather: 800 * time.Millisecond,
 		Known: 5 * time.Second, Turn: time.Second,
 		BlockFor: 10 * time.Minute,
 	}

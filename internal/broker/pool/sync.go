@@ -345,6 +345,9 @@ func (s *syncing) pace(o *wire.PoolOrders, wait time.Duration) {
 	if s.worker != nil && !s.m.Leaving {
 		if !s.full() {
 			wait = s.cfg.Pool.Busy // its job's next task may be ready at any time
+			if o.Gather > 0 && len(s.report.Ended) > 0 {
+				wait = s.cfg.Pool.Gather // no session has seen the room yet
+			}
 		} else if wait == s.cfg.Pool.Idle {
 			wait = s.cfg.Pool.Full
 		}

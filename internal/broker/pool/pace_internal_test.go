@@ -1,0 +1,29 @@
+package pool
+
+import (
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// If no task was ready when a worker reported an end, it asks again as soon as one can be.
+func TestWorkerWithRoomAsksAgainSoonAfterAnEnd(t *testing.T) {
+	cfg := config.Default()
+	cfg.Pace.Polls = true
+	s := syncing{
+		cfg: cfg, worker: &record.PoolWorker{},
+		m:    &record.PoolMachine{Capacity: apitypes.Capacity{CPUs: 2, MemoryGiB: 8}},
+		spec: &dag.Job{Tasks: []dag.Task{{ShareGroup: 1, Resources: []dag.Resources{{}}}}},
+	}
+	var quiet, ended wire.PoolOrders
+	s.pace(&quiet, cfg.Pool.Idle)
+	s.report.Ended = []wire.PoolEnd{{}}
+	s.pace(&ended, cfg.Pool.Idle)
+	if quiet.After != cfg.Pool.Busy || ended.After != cfg.Pool.Gather {
+		t.Errorf("it asks again in %v, after an end in %v", quiet.After, ended.After)
+	}
+}
