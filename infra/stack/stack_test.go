@@ -379,13 +379,49 @@ func refusesPlain(d template, typ, property, id string) bool {
 	return false
 }
 
+// TestAgentsHaveTheirOwnLimits: the throttles of agents and users are separate, and the stage needs the routes that it
+// names.
+func TestAgentsHaveTheirOwnLimits(t *testing.T) {
+	d := deployed()(t)
+	routes := map[string]string{}
+	for id, r := range d.of("AWS::ApiGatewayV2::Route") {
+		routes[fmt.Sprint(r.Properties["RouteKey"])] = id
+	}
+	for _, stage := range d.of("AWS::ApiGatewayV2::Stage") {
+		limits, _ := stage.Properties["RouteSettings"].(map[string]any)
+		for key, id := range routes {
+			limit, _ := limits[key].(map[string]any)
+			if limit["ThrottlingRateLimit"] == nil || limit["ThrottlingBurstLimit"] == nil || !slices.Contains(stage.DependsOn, id) {
+				t.Errorf("%s has the limits %v; the stage is made after %v", key, limits[key], stage.DependsOn)
+			}
+		}
+		if len(limits) != len(routes) {
+			t.Errorf("limits of %d routes for %d", len(limits), len(routes))
+		}
+	}
+}
+
+// TestUnknownAgentsAreRefusedBeforeTheAPIRuns: API Gateway asks the authorizer, which has no right but to read the key.
+func TestUnknownAgentsAreRefusedBeforeTheAPIRuns(t *testing.T) {
+	d := deployed()(t)
+	id, a := d.named(t, "AWS::ApiGatewayV2::Authorizer", "Name", "agents")
+	_, route := d.named(t, "AWS::ApiGatewayV2::Route", "RouteKey", "ANY "+agentRoute)
+	if route.Properties["AuthorizerId"] != "<"+id+">" {
+		t.Errorf("the route of agents has the authorizer %v", route.Properties["AuthorizerId"])
+	}
+	if !strings.Contains(fmt.Sprint(a.Properties["AuthorizerUri"]), "Authorizer") || a.Properties["EnableSimpleResponses"] != true ||
+		!slices.Equal(words(a.Properties["IdentitySource"]), []string{"$request.header.Authorization"}) {
+		t.Errorf("%v", a.Properties)
+	}
+}
+
 func TestOnlyAgentRoutesSkipIAM(t *testing.T) {
 	d := deployed()(t)
 	got := map[string]string{}
 	for _, r := range d.of("AWS::ApiGatewayV2::Route") {
 		got[fmt.Sprint(r.Properties["RouteKey"])] = fmt.Sprint(r.Properties["AuthorizationType"])
 	}
-	if want := map[string]string{"ANY /v1/agent/{proxy+}": "NONE", "$default": "AWS_IAM"}; !maps.Equal(got, want) {
+	if want := map[string]string{"ANY /v1/agent/{proxy+}": "CUSTOM", "$default": "AWS_IAM"}; !maps.Equal(got, want) {
 		t.Errorf("routes %v", got)
 	}
 }

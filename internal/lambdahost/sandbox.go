@@ -124,7 +124,6 @@ func (s *Sandbox) Counted(c cloud.Cloud) cloud.Cloud { return countingCloud{c, s
 // and a new visit.
 const (
 	agentsCall = 5 * time.Minute // also a heartbeat
-	silentFor  = time.Minute     // in addition to three missed heartbeats
 	logEvery   = 30 * time.Second
 )
 
@@ -135,7 +134,6 @@ func brokerConfig(env Env) config.Config {
 	cfg.Process = rand.Text() // sandboxes come and go
 	cfg.Keep = env.Keep
 	cfg.Pace = wire.Pace{Alive: env.AgentsCall, Log: logEvery, Polls: true, Tail: wire.MaxReportLog}
-	cfg.SilentFor = 3*env.AgentsCall + silentFor
 	if !env.Unproven {
 		for _, name := range env.Clouds {
 			if slices.Contains([]string{"aws", "gcp", "azure"}, name) { // other clouds have no proof of identity

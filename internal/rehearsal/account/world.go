@@ -274,6 +274,7 @@ func (w *World) connect(ctx context.Context, endpoint string) error {
 		}
 	}
 	g.function, w.Proxy.functions = w.Functions[w.Stack.Name+"-api"], w.Functions
+	g.authorizer = w.Functions[w.Stack.Name+"-authorizer"]
 	for _, m := range w.Mappings {
 		if err := w.feed(ctx, m); err != nil {
 			return err
