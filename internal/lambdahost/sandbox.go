@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
@@ -89,7 +90,7 @@ func open(fn string, env Env, cfg aws.Config, out io.Writer, now func() time.Tim
 		Log:      log,
 		Now:      now,
 		Store: outbox.DropUnheard(
-			countingStore{a.store, count},
+			countingStore{a.store, count, fn == events.FnReconcile},
 			env.Announce...),
 		Outbox:  a.outbox,
 		Bus:     a.bus,
