@@ -8,5 +8,7 @@ import (
 )
 
 func main() {
-	lambdahost.Start(authorizer.Name, func(s *lambdahost.Sandbox) (any, error) { return authorizer.New(keys.Open(s)), nil })
+	lambdahost.Start(authorizer.Name, func(s *lambdahost.Sandbox) (any, error) {
+		return authorizer.New(keys.Open(s)), nil
+	})
 }

@@ -28,8 +28,8 @@ const (
 	userBurst  = 200
 )
 
-// admittedFor is how long API Gateway remembers that a token was admitted, seconds: its maximum. The function api checks
-// each request again.
+// admittedFor is how long API Gateway remembers that a token was admitted, seconds: its maximum. The function api
+// checks each request again.
 const admittedFor = 3600
 
 // httpAPI adds the only entry point: users authenticate with IAM, agents with a token that a function of its own checks

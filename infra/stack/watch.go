@@ -91,8 +91,8 @@ func (d *deployment) addAllAlarms() {
 	d.relayAlarm()
 }
 
-// silenceAlarm adds the alarm that reconcile is missing: its schedule fires every two minutes while work is open, and no
-// invocation has succeeded for five. The daily schedule of the group fires only once.
+// silenceAlarm adds the alarm that reconcile is missing: its schedule fires every two minutes while work is open, and
+// no invocation has succeeded for five. The daily schedule of the group fires only once.
 func (d *deployment) silenceAlarm() {
 	reconcile := d.functions[events.FnReconcile]
 	d.alarm("SilenceAlarm", "Reconcile has not run for five minutes. "+instructions("no-reconcile"),

@@ -54,8 +54,8 @@ func (s *Story) walked(ctx context.Context) (string, error) {
 
 func walkedJob(n int) string { return fmt.Sprintf("walk-%05d", n) }
 
-// walkJobs writes or deletes the records of the jobs. All hold a machine. The last one has finished, so reconcile
-// deletes its entry in the index of unfinished jobs.
+// walkJobs writes the records of the jobs, or deletes their entries in the index of unfinished jobs. All hold a
+// machine. The last one has finished, so reconcile deletes its entry.
 func (s *Story) walkJobs(ctx context.Context, op store.Op) error {
 	var writes []store.Write
 	write := func(key store.Key, v any) error {
@@ -68,10 +68,12 @@ func (s *Story) walkJobs(ctx context.Context, op store.Op) error {
 		if i == walkedJobs-1 {
 			job.State = apitypes.JobSucceeded
 		}
-		if err := errors.Join(
-			write(record.ActiveKey(job.ID), record.JobIndex{ID: job.ID, Submitted: job.Submitted}),
-			write(record.JobKey(job.ID), job), write(record.LedgerKey(job.ID), record.Ledger{Outstanding: 1}),
-		); err != nil {
+		err := write(record.ActiveKey(job.ID), record.JobIndex{ID: job.ID, Submitted: job.Submitted})
+		if op == store.Put {
+			err = errors.Join(err, write(record.JobKey(job.ID), job),
+				write(record.LedgerKey(job.ID), record.Ledger{Outstanding: 1}))
+		}
+		if err != nil {
 			return err
 		}
 	}
