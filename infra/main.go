@@ -41,6 +41,9 @@ func run(args []string) error {
 	f.BoolVar(&cfg.KeepData, "keep-data", cfg.KeepData, "keep the table and the buckets when the stack is deleted")
 	f.BoolVar(&cfg.Alarms, "alarms", cfg.Alarms,
 		"create alarms for dead letters that stop a job and for the relay: ten, the number that is free")
+	f.BoolVar(&cfg.AllAlarms, "all-alarms", false,
+		"create alarms for all dead letters, old messages, a missing reconcile, throttles, errors and lost machines; "+
+			"they cost money")
 	f.IntVar(&cfg.LogDays, "log-days", cfg.LogDays, "days that logs are kept")
 	f.IntVar(&cfg.PlannerMemory, "planner-memory", 0,
 		"memory of the function that plans jobs, in MiB, 256 to 10240; processor time is in proportion; 0 means 512")

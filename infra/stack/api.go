@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigatewayv2authorizers"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigatewayv2integrations"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 )
 
@@ -18,14 +19,21 @@ const agentRoute = "/v1/agent/{proxy+}"
 // pushRoute is the route to which clouds push notices.
 const pushRoute = "/v1/push/{proxy+}"
 
-// API rate limits in requests a second: enough for a thousand agents that poll every few seconds, and for a burst when
-// they start.
+// API rate limits in requests a second. Agents and users have their own, so a flood on the one route does not stop the
+// other. Those of agents are enough for a thousand agents that poll every few seconds, and for a burst when they start.
 const (
-	apiRate  = 500
-	apiBurst = 1000
+	agentRate  = 500
+	agentBurst = 1000
+	userRate   = 100
+	userBurst  = 200
 )
 
-// httpAPI adds the only entry point: users authenticate with IAM, agents with a token.
+// admittedFor is how long API Gateway remembers that a token was admitted, seconds: its maximum. The function api
+// checks each request again.
+const admittedFor = 3600
+
+// httpAPI adds the only entry point: users authenticate with IAM, agents with a token that a function of its own checks
+// before the API runs. API Gateway itself refuses requests without a token.
 func (d *deployment) httpAPI() {
 	d.api = awsapigatewayv2.NewHttpApi(d.stack, jsii.String("Http"), &awsapigatewayv2.HttpApiProps{
 		ApiName: &d.Name, Description: jsii.String("Tradewind's API"), CreateDefaultStage: jsii.Bool(false),
@@ -37,11 +45,19 @@ func (d *deployment) httpAPI() {
 	}
 	agents := awsapigatewayv2.NewHttpRoute(d.stack, jsii.String("AgentRoute"), &awsapigatewayv2.HttpRouteProps{
 		HttpApi: d.api, Integration: integration("Agents"),
-		RouteKey:   awsapigatewayv2.HttpRouteKey_With(jsii.String(agentRoute), awsapigatewayv2.HttpMethod_ANY),
-		Authorizer: awsapigatewayv2.NewHttpNoneAuthorizer(),
+		RouteKey: awsapigatewayv2.HttpRouteKey_With(jsii.String(agentRoute), awsapigatewayv2.HttpMethod_ANY),
+		Authorizer: awsapigatewayv2authorizers.NewHttpLambdaAuthorizer(jsii.String("AgentAuthorizer"),
+			d.functions[fnAuthorizer], &awsapigatewayv2authorizers.HttpLambdaAuthorizerProps{
+				AuthorizerName: jsii.String("agents"), ResultsCacheTtl: seconds(admittedFor),
+				IdentitySource: jsii.Strings("$request.header.Authorization"),
+				ResponseTypes: &[]awsapigatewayv2authorizers.HttpLambdaResponseType{
+					awsapigatewayv2authorizers.HttpLambdaResponseType_SIMPLE},
+			}),
 	})
-	skip(agents, "CKV_AWS_309",
-		"machines prove themselves with a job-scoped token that expires; the function refuses any other request")
+	limits := map[string]interface{}{
+		"ANY " + agentRoute: throttle(agentRate, agentBurst), "$default": throttle(userRate, userBurst),
+	}
+	routes := []constructs.IConstruct{agents}
 	if len(d.pushing()) > 0 {
 		pushed := awsapigatewayv2.NewHttpRoute(d.stack, jsii.String("PushRoute"), &awsapigatewayv2.HttpRouteProps{
 			HttpApi: d.api, Integration: integration("Pushes"),
@@ -49,16 +65,25 @@ func (d *deployment) httpAPI() {
 			Authorizer: awsapigatewayv2.NewHttpNoneAuthorizer(),
 		})
 		skip(pushed, "CKV_AWS_309", "a cloud pushes with its own token, which the cloud's function checks")
+		limits["POST "+pushRoute], routes = throttle(userRate, userBurst), append(routes, pushed)
 	}
-	awsapigatewayv2.NewHttpRoute(d.stack, jsii.String("UserRoute"), &awsapigatewayv2.HttpRouteProps{
+	users := awsapigatewayv2.NewHttpRoute(d.stack, jsii.String("UserRoute"), &awsapigatewayv2.HttpRouteProps{
 		HttpApi: d.api, Integration: integration("Users"), RouteKey: awsapigatewayv2.HttpRouteKey_DEFAULT(),
 		Authorizer: awsapigatewayv2authorizers.NewHttpIamAuthorizer(),
 	})
-	d.accessLog()
+	stage := d.accessLog()
+	cfn(stage).AddPropertyOverride(jsii.String("RouteSettings"), limits)
+	for _, route := range append(routes, users) { // the stage names them
+		stage.Node().AddDependency(route)
+	}
+}
+
+func throttle(rate, burst int) map[string]interface{} {
+	return map[string]interface{}{"ThrottlingRateLimit": rate, "ThrottlingBurstLimit": burst}
 }
 
 // accessLog adds the stage, which logs each request without its query, headers or body.
-func (d *deployment) accessLog() {
+func (d *deployment) accessLog() awsapigatewayv2.HttpStage {
 	logs := awslogs.NewLogGroup(d.stack, jsii.String("AccessLog"), &awslogs.LogGroupProps{
 		LogGroupName: jsii.String("/aws/apigateway/" + d.Name), Retention: awslogs.RetentionDays(retention(d.LogDays)),
 		RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
@@ -77,12 +102,13 @@ func (d *deployment) accessLog() {
 	}
 	stage := awsapigatewayv2.NewHttpStage(d.stack, jsii.String("Stage"), &awsapigatewayv2.HttpStageProps{
 		HttpApi: d.api, StageName: jsii.String("$default"), AutoDeploy: jsii.Bool(true),
-		Throttle: &awsapigatewayv2.ThrottleSettings{RateLimit: num(apiRate), BurstLimit: num(apiBurst)},
+		Throttle: &awsapigatewayv2.ThrottleSettings{RateLimit: num(agentRate), BurstLimit: num(agentBurst)},
 	})
 	r := cfn(stage)
 	r.AddPropertyOverride(jsii.String("AccessLogSettings"), map[string]interface{}{
 		"DestinationArn": *logs.LogGroupArn(), "Format": string(format),
 	})
+	return stage
 }
 
 // endpoint is the API's base URL without a trailing slash.

@@ -32,7 +32,8 @@ type Config struct {
 	Out          string // output folder of the cloud assembly
 	KeepData     bool   // keep the table and the buckets when the stack is deleted
 	Alarms       bool
-	LogDays      int // one of CloudWatch's retention periods
+	AllAlarms    bool // also those that cost money
+	LogDays      int  // one of CloudWatch's retention periods
 	// PlannerMemory is the memory of the function that plans, in MiB; 0 means that of sizeOf.
 	PlannerMemory int
 	DataBuckets   []string // additional buckets that tasks may read and write

@@ -19,10 +19,12 @@ import (
 const (
 	fnAPI   = "api"   // HTTP
 	fnRelay = "relay" // the table's stream
+
+	fnAuthorizer = "authorizer" // API Gateway, for requests of agents
 )
 
 // functionNames are the Lambda functions that every deployment has.
-func functionNames() []string { return append(events.Functions(), fnAPI, fnRelay) }
+func functionNames() []string { return append(events.Functions(), fnAPI, fnRelay, fnAuthorizer) }
 
 // cloudPrefix is the prefix of the functions for other clouds, which contain their drivers (internal/lambdahost).
 const cloudPrefix = "cloud-"
@@ -75,6 +77,8 @@ func sizeOf(fn string) size {
 		return size{memory: 256, seconds: 29} // API Gateway waits for 30
 	case fnRelay:
 		return size{memory: 256, seconds: 60, batch: 100}
+	case fnAuthorizer:
+		return size{memory: 128, seconds: 10}
 	case cloudPrefix + "gcp", cloudPrefix + "azure", cloudPrefix + "lambda": // as long as the functions that call them
 		return size{memory: 512, seconds: 300} // refresh holds a catalogue
 	default: // bid, advance, schedule, execute: they share records: few at a time, in large batches
@@ -344,6 +348,8 @@ func describe(fn string) string {
 		return "Tradewind: the HTTP API"
 	case fnRelay:
 		return "Tradewind: publishes the outbox"
+	case fnAuthorizer:
+		return "Tradewind: checks the tokens of agents"
 	case cloudPrefix + "gcp", cloudPrefix + "azure", cloudPrefix + "lambda":
 		return "Tradewind: buys and releases machines of the cloud " + strings.TrimPrefix(fn, cloudPrefix)
 	default:

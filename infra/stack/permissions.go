@@ -24,6 +24,7 @@ func (d *deployment) grantAll() {
 	d.grantRecords(fnAPI)
 	d.grantPublish(fnAPI)
 	d.relay()
+	d.grant(fnAuthorizer, "Tokens", []string{"ssm:GetParameter"}, d.arn("ssm", "parameter"+d.tokenParameter()))
 	d.grantSwitching(events.FnSubmit)
 	d.grantSecrets(events.FnSubmit)
 	d.grantSwitching(fnAPI)

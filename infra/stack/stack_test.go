@@ -379,13 +379,49 @@ func refusesPlain(d template, typ, property, id string) bool {
 	return false
 }
 
+// TestAgentsHaveTheirOwnLimits: the throttles of agents and users are separate, and the stage needs the routes that it
+// names.
+func TestAgentsHaveTheirOwnLimits(t *testing.T) {
+	d := deployed()(t)
+	routes := map[string]string{}
+	for id, r := range d.of("AWS::ApiGatewayV2::Route") {
+		routes[fmt.Sprint(r.Properties["RouteKey"])] = id
+	}
+	for _, stage := range d.of("AWS::ApiGatewayV2::Stage") {
+		limits, _ := stage.Properties["RouteSettings"].(map[string]any)
+		for key, id := range routes {
+			limit, _ := limits[key].(map[string]any)
+			if limit["ThrottlingRateLimit"] == nil || limit["ThrottlingBurstLimit"] == nil || !slices.Contains(stage.DependsOn, id) {
+				t.Errorf("%s has the limits %v; the stage is made after %v", key, limits[key], stage.DependsOn)
+			}
+		}
+		if len(limits) != len(routes) {
+			t.Errorf("limits of %d routes for %d", len(limits), len(routes))
+		}
+	}
+}
+
+// TestUnknownAgentsAreRefusedBeforeTheAPIRuns: API Gateway asks the authorizer, which has no right but to read the key.
+func TestUnknownAgentsAreRefusedBeforeTheAPIRuns(t *testing.T) {
+	d := deployed()(t)
+	id, a := d.named(t, "AWS::ApiGatewayV2::Authorizer", "Name", "agents")
+	_, route := d.named(t, "AWS::ApiGatewayV2::Route", "RouteKey", "ANY "+agentRoute)
+	if route.Properties["AuthorizerId"] != "<"+id+">" {
+		t.Errorf("the route of agents has the authorizer %v", route.Properties["AuthorizerId"])
+	}
+	if !strings.Contains(fmt.Sprint(a.Properties["AuthorizerUri"]), "Authorizer") || a.Properties["EnableSimpleResponses"] != true ||
+		!slices.Equal(words(a.Properties["IdentitySource"]), []string{"$request.header.Authorization"}) {
+		t.Errorf("%v", a.Properties)
+	}
+}
+
 func TestOnlyAgentRoutesSkipIAM(t *testing.T) {
 	d := deployed()(t)
 	got := map[string]string{}
 	for _, r := range d.of("AWS::ApiGatewayV2::Route") {
 		got[fmt.Sprint(r.Properties["RouteKey"])] = fmt.Sprint(r.Properties["AuthorizationType"])
 	}
-	if want := map[string]string{"ANY /v1/agent/{proxy+}": "NONE", "$default": "AWS_IAM"}; !maps.Equal(got, want) {
+	if want := map[string]string{"ANY /v1/agent/{proxy+}": "CUSTOM", "$default": "AWS_IAM"}; !maps.Equal(got, want) {
 		t.Errorf("routes %v", got)
 	}
 }
@@ -463,6 +499,71 @@ func TestAlarmsCoverJobStoppersWithinFreeTier(t *testing.T) {
 		t.Errorf("%d alarms: only ten are free", len(alarms))
 	}
 }
+
+// TestAllAlarmsCoverAgeAndAbsence: each queue, each dead-letter queue and reconcile are watched, by no more metrics in an
+// alarm than CloudWatch allows, and docs/alarms.md has instructions for each alarm.
+func TestAllAlarmsCoverAgeAndAbsence(t *testing.T) {
+	d := synthesise(t, func(c *Config) { c.AllAlarms = true })["tradewind"]
+	page, err := os.ReadFile("../../docs/alarms.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alarms, watched, metrics := d.of("AWS::CloudWatch::Alarm"), map[string]bool{}, 0
+	for id, a := range alarms {
+		_, section, _ := strings.Cut(fmt.Sprint(a.Properties["AlarmDescription"]), "docs/alarms.md#")
+		heading := "\n## " + strings.ReplaceAll(strings.TrimSuffix(section, "."), "-", " ") + "\n"
+		if !strings.Contains(strings.ToLower(string(page)), heading) {
+			t.Errorf("docs/alarms.md has no section for %s: %v", id, a.Properties["AlarmDescription"])
+		}
+		if len(words(a.Properties["AlarmActions"])) != 1 {
+			t.Errorf("alarm %s has no action", id)
+		}
+		of := []any{map[string]any{"MetricStat": map[string]any{"Metric": a.Properties}}}
+		if a.Properties["Metrics"] != nil {
+			of = a.Properties["Metrics"].([]any)
+		}
+		n := 0
+		for _, m := range of {
+			stat, ok := m.(map[string]any)["MetricStat"].(map[string]any)
+			if !ok {
+				continue
+			}
+			n++
+			m := stat["Metric"].(map[string]any)
+			dims, _ := m["Dimensions"].([]any)
+			for _, dim := range dims {
+				watched[fmt.Sprint(m["MetricName"], " ", dim.(map[string]any)["Value"])] = true
+			}
+		}
+		if metrics += n; n == 0 || n > mathMost {
+			t.Errorf("alarm %s uses %d metrics", id, n)
+		}
+	}
+	for _, name := range deadNames() {
+		id, _ := d.named(t, "AWS::SQS::Queue", "QueueName", "tradewind-"+name+"-dlq")
+		if !watched["ApproximateNumberOfMessagesVisible <"+id+".QueueName>"] {
+			t.Errorf("no alarm for dead letters of %s", name)
+		}
+	}
+	for _, fn := range events.Functions() {
+		queue, _ := d.named(t, "AWS::SQS::Queue", "QueueName", "tradewind-"+fn)
+		function, _ := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-"+fn)
+		if fn != events.FnRefresh && !watched["ApproximateAgeOfOldestMessage <"+queue+".QueueName>"] ||
+			!watched["RecursiveInvocationsDropped <"+function+">"] {
+			t.Errorf("no alarm for old messages or dropped invocations of %s", fn)
+		}
+	}
+	reconcile, _ := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-reconcile")
+	if !watched["Invocations <"+reconcile+">"] || !watched["InvocationAttemptCount tradewind"] || !watched["Lost tradewind"] {
+		t.Errorf("no alarm for a missing reconcile or for lost machines: %v", watched)
+	}
+	if len(alarms) > 12 || metrics != allAlarmMetrics {
+		t.Errorf("%d alarms with %d metrics", len(alarms), metrics)
+	}
+}
+
+// allAlarmMetrics is the number of metrics in docs/aws.md, of which ten are free and the others cost 0.10 USD a month each.
+const allAlarmMetrics = 44
 
 func TestEveryResourceHasDeploymentTag(t *testing.T) {
 	d := deployed()(t)

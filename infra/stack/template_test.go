@@ -23,6 +23,7 @@ type resource struct {
 	Properties     map[string]any
 	DeletionPolicy string
 	Metadata       map[string]any
+	DependsOn      []string
 }
 
 // assets creates a folder like dist/.

@@ -85,7 +85,7 @@ type Config struct {
 	// Hosts is the file that gets the names of a job group's tasks; /etc/hosts if empty.
 	Hosts hostnames.File
 
-	Patience  time.Duration  // how long the broker may be unreachable; 10 min
+	Patience  time.Duration  // how long the broker may be unreachable; wire.Patience
 	Grace     time.Duration  // between SIGTERM and SIGKILL; 5 s
 	Heartbeat time.Duration  // between reports that the node is alive; 30 s
 	PollWait  time.Duration  // how long the broker may hold a poll; 20 s
@@ -118,7 +118,7 @@ func (c Config) withDefaults() (Config, error) {
 		field *time.Duration
 		value time.Duration
 	}{
-		{&c.Patience, 10 * time.Minute}, {&c.Grace, 5 * time.Second}, {&c.Heartbeat, 30 * time.Second},
+		{&c.Patience, wire.Patience}, {&c.Grace, 5 * time.Second}, {&c.Heartbeat, 30 * time.Second},
 		{&c.PollWait, 20 * time.Second}, {&c.LogPause, 200 * time.Millisecond},
 	}
 	for _, d := range defaults {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -61,6 +62,10 @@ type request struct {
 
 // maxPause is the maximum pause that an answer can ask for.
 const maxPause = time.Minute
+
+// The pause between two tries of a call grows to this. Pauses are random between half and one and a half of it, so that
+// agents do not call at the same moment after an outage.
+const maxBackOff = 15 * time.Second
 
 // hello registers the node. It returns the node's first command if the broker has one, otherwise None and how long to
 // wait before the first poll.
@@ -132,13 +137,19 @@ func (e *resumeError) Error() string {
 	return "agent: the broker wants the log from offset " + strconv.FormatInt(e.offset, 10)
 }
 
-// retry repeats a call until it is accepted, until an error that lastWord calls final, or until patience ends.
+// retry repeats a call until it is accepted, until an error that isFinal calls final, or until patience ends. It waits
+// for at least as long as a refusal's Retry-After says.
 func (c *client) retry(ctx context.Context, r request) error {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = 50*time.Millisecond, 2*time.Second
+	growing := backoff.NewExponentialBackOff()
+	growing.InitialInterval, growing.MaxInterval = 50*time.Millisecond, min(maxBackOff, c.patience/40)
+	pause := &atLeast{BackOff: growing}
 	final := false
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		var busy *busyError
 		err := c.call(ctx, r)
+		if pause.least = 0; errors.As(err, &busy) {
+			pause.least = busy.pause
+		}
 		if final = isFinal(err); final {
 			err = backoff.Permanent(err)
 		}
@@ -149,6 +160,26 @@ func (c *client) retry(ctx context.Context, r request) error {
 	}
 	return err
 }
+
+// atLeast is a back-off whose pauses are longer than least by up to a quarter.
+type atLeast struct {
+	backoff.BackOff
+	least time.Duration
+}
+
+// NextBackOff implements backoff.BackOff.
+func (b *atLeast) NextBackOff() time.Duration {
+	least := b.least + time.Duration(rand.Float64()*float64(b.least)/4) //nolint:gosec // no secret
+	return max(b.BackOff.NextBackOff(), least)
+}
+
+// busyError is an answer that asks for a pause before the next try.
+type busyError struct {
+	error
+	pause time.Duration
+}
+
+func (e *busyError) Unwrap() error { return e.error }
 
 // isFinal reports whether err is final: another try would not help.
 func isFinal(err error) bool {
@@ -184,8 +215,14 @@ func (c *client) call(ctx context.Context, r request) error {
 		return err
 	}
 	err = checkResponse(resp, r.path, body)
-	if seconds, bad := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && r.pause != nil && bad == nil {
-		*r.pause = min(time.Duration(max(seconds, 0))*time.Second, maxPause)
+	if seconds, bad := strconv.Atoi(resp.Header.Get("Retry-After")); bad == nil {
+		pause := min(time.Duration(max(seconds, 0))*time.Second, maxPause)
+		switch {
+		case err == nil && r.pause != nil:
+			*r.pause = pause
+		case err != nil:
+			err = &busyError{err, pause}
+		}
 	}
 	if r.raw != nil {
 		*r.raw = body

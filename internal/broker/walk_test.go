@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -144,6 +146,49 @@ func TestLongWaitingJobsRest(t *testing.T) {
 	}
 	if len(d.Writes) != 2 {
 		t.Errorf("%d records are written", len(d.Writes))
+	}
+}
+
+// silentBus is a bus that counts what is published.
+type silentBus struct {
+	bus.Bus
+	published map[string]int
+}
+
+func (b silentBus) Publish(_ context.Context, messages ...bus.Message) error {
+	for _, m := range messages {
+		b.published[m.Type]++
+	}
+	return nil
+}
+
+// TestWalkContinuesThroughOutbox: reconcile and tick do not send themselves messages. Lambda would drop the invocation
+// after the sixteenth, and leave the other jobs unchecked.
+func TestWalkContinuesThroughOutbox(t *testing.T) {
+	p := newPorch(t, "{t: {run: x}}", nil)
+	p.many(1_000, record.Ledger{Outstanding: 1})
+	for fn, data := range map[string]events.Data{
+		events.FnReconcile: events.BrokerReconcile{}, events.FnTick: events.MarketTicked{},
+	} {
+		ports, sent := p.b.Ports(), silentBus{published: map[string]int{}}
+		ports.Bus = sent
+		b := broker.New(config.Default(), ports)
+		if errs := b.Functions.Handle(t.Context(), fn, []events.Event{events.New(fn, "test", p.now, data)}); errs[0] != nil {
+			t.Fatal(errs[0])
+		}
+		written := 0
+		list, err := p.store.Outbox(t.Context(), 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pending := range list {
+			if e, err := events.Parse(pending.Body); err == nil && e.Type() == data.Type() {
+				written++
+			}
+		}
+		if written != 1 || sent.published[data.Type()] != 0 {
+			t.Errorf("%s: %d events to itself in the outbox, %v published", fn, written, sent.published)
+		}
 	}
 }
 

@@ -9,17 +9,18 @@ import (
 // Assumed durations of calls in seconds: the usual values of the services within a region. Lambda charges for
 // waiting.
 const (
-	waitRead        = 0.004
-	waitWrite       = 0.006
-	waitTransaction = 0.012
-	waitPutEvents   = 0.015
-	waitQueue       = 0.008
-	waitObject      = 0.025
-	waitLaunch      = 2.5 // RunInstances, including the lookups before it
-	waitTerminate   = 0.8
-	waitDescribe    = 0.2
-	ownTime         = 0.002 // of the handler itself, for each invocation: bench/lambda
-	coldStart       = 0.150 // start of a sandbox, which is charged; our part is below 20 ms
+	waitRead         = 0.004
+	waitWrite        = 0.006
+	waitTransaction  = 0.012
+	waitPutEvents    = 0.015
+	waitQueue        = 0.008
+	waitObject       = 0.025
+	waitLaunch       = 2.5 // RunInstances, including the lookups before it
+	waitTerminate    = 0.8
+	waitDescribe     = 0.2
+	authorizerMemory = 0.125 // GiB
+	ownTime          = 0.002 // of the handler itself, for each invocation: bench/lambda
+	coldStart        = 0.150 // start of a sandbox, which is charged; our part is below 20 ms
 )
 
 // Times of a job in addition to those of its tasks.

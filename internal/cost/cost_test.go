@@ -72,8 +72,8 @@ func TestHundredTasksStayBelowCostLimit(t *testing.T) {
 		usd, events       float64
 		shortest, longest float64 // hours of open work
 	}{
-		{1, false, 0.0035, 0.0029, 0.25, 0.6},
-		{12, false, 0.0035, 0.0029, 1.2, 2.8},
+		{1, false, 0.0035, 0.00295, 0.25, 0.6},
+		{12, false, 0.0035, 0.00295, 1.2, 2.8},
 		{1, true, 0.0048, 0.0044, 0.2, 0.6},
 		{12, true, 0.0071, 0.0050, 1, 2.8},
 	} {

@@ -123,7 +123,9 @@ type node struct {
 // boot starts the agent of a machine.
 func (w *world) boot(cluster string, rank int) {
 	n := &node{w: w, claims: wire.Claims{Job: record.ClusterJob(cluster), Cluster: cluster, Rank: rank}}
-	w.meter.add(ObjectReads, 1) // the agent's program
+	w.meter.add(ObjectReads, 1)    // the agent's program
+	w.meter.add(LambdaRequests, 2) // the authorizer checks the tokens of the boot and of the work
+	w.meter.add(LambdaSeconds, 2*ownTime*authorizerMemory)
 	n.hello()
 }
 

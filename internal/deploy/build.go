@@ -20,6 +20,7 @@ type Settings struct {
 	Architecture string // of the functions: arm64 or x86_64
 	DropData     bool   // deleting the stack deletes the table and the buckets
 	NoAlarms     bool
+	AllAlarms    bool // also those that cost money
 	LogDays      int
 	// PlannerMemory is the memory of the function that plans, in MiB.
 	PlannerMemory int
@@ -189,6 +190,9 @@ func (s Settings) flags() []string {
 	}
 	if s.NoAlarms {
 		out = append(out, "-alarms=false")
+	}
+	if s.AllAlarms {
+		out = append(out, "-all-alarms")
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/base"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -14,7 +15,7 @@ import (
 
 // counts are the counters of one invocation.
 type counts struct {
-	events, conflicts, dead, launches, published atomic.Int64
+	events, conflicts, dead, launches, published, lost atomic.Int64
 
 	mu       sync.Mutex
 	lag      time.Duration // of the oldest event published
@@ -42,7 +43,7 @@ func (c *counts) take() (metrics []Metric, refusals map[cloud.Kind]int) {
 		name string
 		n    *atomic.Int64
 	}{{"Events", &c.events}, {"Conflicts", &c.conflicts}, {"DeadLetters", &c.dead}, {"Launches", &c.launches},
-		{"Published", &c.published}} {
+		{"Published", &c.published}, {"Lost", &c.lost}} {
 		if n := m.n.Swap(0); n > 0 {
 			metrics = append(metrics, Metric{Name: m.name, Unit: Count, Value: float64(n)})
 		}
@@ -77,10 +78,11 @@ func (s *Sandbox) flush(i *base.Invocation) {
 	}
 }
 
-// countingStore counts conflicts.
+// countingStore counts conflicts, and the clusters that reconcile gives up: those of whose end no event said anything.
 type countingStore struct {
 	store.Store
-	count *counts
+	count      *counts
+	reconciles bool
 }
 
 // Commit implements store.Store.
@@ -88,6 +90,14 @@ func (s countingStore) Commit(ctx context.Context, tx store.Tx) error {
 	err := s.Store.Commit(ctx, tx)
 	if errors.Is(err, store.ErrConflict) {
 		s.count.conflicts.Add(1)
+	}
+	for _, emitted := range tx.Events {
+		if !s.reconciles || err != nil {
+			break
+		}
+		if e, bad := events.Parse(emitted.Body); bad == nil && e.Type() == events.TypeClusterLost {
+			s.count.lost.Add(1)
+		}
 	}
 	return err
 }

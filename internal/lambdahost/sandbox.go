@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
@@ -89,7 +90,7 @@ func open(fn string, env Env, cfg aws.Config, out io.Writer, now func() time.Tim
 		Log:      log,
 		Now:      now,
 		Store: outbox.DropUnheard(
-			countingStore{a.store, count},
+			countingStore{a.store, count, fn == events.FnReconcile},
 			env.Announce...),
 		Outbox:  a.outbox,
 		Bus:     a.bus,
@@ -124,7 +125,6 @@ func (s *Sandbox) Counted(c cloud.Cloud) cloud.Cloud { return countingCloud{c, s
 // and a new visit.
 const (
 	agentsCall = 5 * time.Minute // also a heartbeat
-	silentFor  = time.Minute     // in addition to three missed heartbeats
 	logEvery   = 30 * time.Second
 )
 
@@ -135,7 +135,6 @@ func brokerConfig(env Env) config.Config {
 	cfg.Process = rand.Text() // sandboxes come and go
 	cfg.Keep = env.Keep
 	cfg.Pace = wire.Pace{Alive: env.AgentsCall, Log: logEvery, Polls: true, Tail: wire.MaxReportLog}
-	cfg.SilentFor = 3*env.AgentsCall + silentFor
 	if !env.Unproven {
 		for _, name := range env.Clouds {
 			if slices.Contains([]string{"aws", "gcp", "azure"}, name) { // other clouds have no proof of identity

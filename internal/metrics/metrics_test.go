@@ -171,12 +171,26 @@ func TestDashboardAndAlertsUseExistingMetrics(t *testing.T) {
 	}
 	var rules struct {
 		Groups []struct {
-			Rules []struct{ Alert, Expr string }
+			Rules []struct {
+				Alert, Expr string
+				Annotations struct{ Summary, Instructions string }
+			}
 		}
 	}
 	body, err := os.ReadFile("../../deploy/prometheus/alerts.yaml")
 	if err := errors.Join(err, yaml.Unmarshal(body, &rules)); err != nil || len(rules.Groups) != 1 || len(rules.Groups[0].Rules) < 5 {
 		t.Errorf("%+v, %v", rules, err)
+	}
+	page, err := os.ReadFile("../../docs/alarms.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range rules.Groups[0].Rules {
+		_, section, _ := strings.Cut(rule.Annotations.Instructions, "docs/alarms.md#")
+		heading := "\n## " + strings.ReplaceAll(section, "-", " ") + "\n"
+		if section == "" || !strings.Contains(strings.ToLower(string(page)), heading) || !strings.Contains(string(page), "`"+rule.Alert+"`") {
+			t.Errorf("docs/alarms.md has no instructions for %s: %q", rule.Alert, rule.Annotations.Instructions)
+		}
 	}
 	var board struct{ Panels []struct{ Title string } }
 	body, err = os.ReadFile("../../deploy/prometheus/grafana.json")

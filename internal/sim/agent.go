@@ -16,8 +16,8 @@ import (
 // Timing of an agent.
 const (
 	heartbeat = 2 * time.Minute
-	pollEvery = 3 * time.Minute  // maximum time that the broker holds a poll without news
-	patience  = 10 * time.Minute // how long it tries without any answer
+	pollEvery = 3 * time.Minute // maximum time that the broker holds a poll without news
+	patience  = wire.Patience   // how long it tries without any answer
 )
 
 // agent is the program on a machine. It follows the protocol of package wire like the real one: it repeats a call until
@@ -81,7 +81,7 @@ func callFor[T any](a *agent, what string, body func(context.Context, *broker.Br
 		got, err = body(ctx, b)
 		return err
 	}
-	a.w.network.call("agent "+what+" "+a.m.ID, !a.w.sky.Cut(a.m.ID), ask, func(err error) {
+	a.w.network.call("agent "+what+" "+a.m.ID, a.w.connected(a.m.ID), ask, func(err error) {
 		a.answered(what, err, patience, func() { done(got) }, func() { callFor(a, what, body, done) })
 	})
 }
@@ -117,7 +117,7 @@ func (a *agent) answered(what string, err error, patience time.Duration, done, a
 	switch {
 	case !a.m.Speaks:
 	case err == nil:
-		a.heard = a.w.Now
+		a.heard, a.m.Answered = a.w.Now, a.w.Now
 		done()
 	case errors.Is(err, record.ErrGone):
 		a.w.Say(a.m.Cluster, "agent exits", a.m.ID+": the attempt has finished")
@@ -133,7 +133,7 @@ func (a *agent) answered(what string, err error, patience time.Duration, done, a
 
 // boot runs when the machine has booted: the agent says hello to the broker.
 func (a *agent) boot() {
-	a.heard = a.w.Now
+	a.heard, a.m.Answered = a.w.Now, a.w.Now
 	callFor(a, "hello", func(ctx context.Context, b *broker.Broker) (first wire.Work, err error) {
 		began := a.w.Steps
 		if first, err = b.Agents.Hello(ctx, a.claims,

@@ -48,6 +48,9 @@ func (h *host) dropMemory() {
 	if w.opt.Break == breaks.Homesick {
 		cfg.Stores = config.Stores{}
 	}
+	if w.opt.Break == breaks.Hurried {
+		cfg.SilentFor = 15 * time.Minute
+	}
 	cfg.Scheduler = h.number
 	var data grant.Store
 	if w.moves {

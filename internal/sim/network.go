@@ -53,6 +53,15 @@ func (n *network) call(name string, connected bool, body func(context.Context, *
 	})
 }
 
+// connected reports whether a machine reaches the API.
+func (w *world) connected(machine string) bool {
+	if w.sky.Closed() {
+		w.Count("endpoint closed")
+		return false
+	}
+	return !w.sky.Cut(machine)
+}
+
 // changed wakes the agents of a cluster that wait for a command.
 func (n *network) changed(cluster string) {
 	for _, c := range n.w.clouds {

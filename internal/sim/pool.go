@@ -231,7 +231,7 @@ func (m *poolMachine) sync(life int) {
 		report.Running = append(report.Running, wire.PoolAgent{Cluster: run.Cluster, Rank: run.Rank})
 	}
 	var orders wire.PoolOrders
-	m.w.network.call("sync "+m.id, !m.w.sky.Cut(m.host()), func(ctx context.Context, b *broker.Broker) (err error) {
+	m.w.network.call("sync "+m.id, m.w.connected(m.host()), func(ctx context.Context, b *broker.Broker) (err error) {
 		orders, err = b.Agents.SyncMachine(ctx, claims, report)
 		return err
 	}, func(err error) {

@@ -143,6 +143,7 @@ func Run(seed uint64, opt Options) Result { return runWorld(seed, opt).result() 
 func runWorld(seed uint64, opt Options) *world {
 	faults := weather.Draw(timeline.NewRandom(seed, "faults"))
 	faults.Tides = weather.DrawTides(timeline.NewRandom(seed, "tides"))
+	faults.Closed = weather.DrawClosed(timeline.NewRandom(seed, "closed"), faults)
 	kind := drawKind(seed, opt, &faults)
 	if opt.Faults != nil {
 		faults = *opt.Faults

@@ -96,7 +96,7 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		breaks.Tireless: 6, breaks.Hopeful: 40, breaks.Content: 12, breaks.Rushing: 6,
 		breaks.Boasting: 12, breaks.Clinging: 12,
 		breaks.Unhired: 12, breaks.Haunted: 12, breaks.Squatting: 12, breaks.Communal: 12,
-		breaks.Shredding: 12, breaks.Littering: 2, breaks.Chatty: 12,
+		breaks.Shredding: 12, breaks.Littering: 2, breaks.Chatty: 12, breaks.Hurried: 12,
 		breaks.Amnesiac: 2, breaks.Thoughtless: 4, breaks.Reaping: 4,
 	}
 	// The invariant that must detect a bug, if only one bug is there to test it.
@@ -115,7 +115,7 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		breaks.Boasting: check.InvWorkerSize,
 		breaks.Clinging: check.InvWorkerIdle, breaks.Unhired: check.InvWorkerStarved,
 		breaks.Haunted: check.InvWorkerGone, breaks.Communal: check.InvWorkerJob,
-		breaks.Shredding: check.InvMail, breaks.Littering: check.InvMail, breaks.Chatty: check.InvMail,
+		breaks.Shredding: check.InvMail, breaks.Littering: check.InvMail, breaks.Chatty: check.InvMail, breaks.Hurried: check.InvOutage,
 		breaks.Thoughtless: check.InvUsage, breaks.Reaping: check.InvLiving,
 	}
 	for _, b := range breaks.All() {

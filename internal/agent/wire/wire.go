@@ -32,6 +32,10 @@ const PathProgram = "/v1/agent/program/"
 // longer valid); 410 means that the attempt, or the whole cluster, has finished. On 401, 403 and 410 the agent stops
 // its task and exits. It retries every other status until the call is accepted or the agent's patience ends.
 
+// Patience is how long an agent works on without an answer, and how long the broker waits for a call before it gives an
+// agent up, in wall time. It is longer than an outage of half an hour.
+const Patience = 35 * time.Minute
+
 // HeaderOffset is set in a 409 answer to PathLogs: the offset from which the broker wants the log, because it already
 // stored everything before it. The agent continues from there, so that the log has no gap when either side restarts.
 const HeaderOffset = "Tradewind-Offset"

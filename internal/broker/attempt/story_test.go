@@ -65,6 +65,7 @@ func (s *stage) cluster() string { return record.ClusterID("j", 1, s.no) }
 func (s *stage) begin(d *datadriven.TestData) {
 	s.begun = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	s.now, s.cfg, s.records, s.no = s.begun, config.Default(), map[record.Key]any{}, 1
+	s.cfg.SilentFor = 5 * time.Minute
 	s.cfg.StoreURL, s.cfg.Overhead, s.cfg.Restart, s.cfg.TickEvery = "s3://home", 20*time.Minute, 10*time.Minute, 10*time.Minute
 	nodes, gang := int(s.number(d, "nodes", 1)), ""
 	if d.HasArg("gang") {

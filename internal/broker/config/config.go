@@ -102,7 +102,7 @@ func Default() Config {
 		LaunchTries: 4,
 		BootWithin:  15 * time.Minute,
 		SlowBoots:   []SlowBoot{{Cloud: "lambda", Accelerators: 2, Within: 30 * time.Minute}},
-		SilentFor:   5 * time.Minute,
+		SilentFor:   wire.Patience,
 		StuckFor:    10 * time.Minute,
 		PlanWithin:  2 * time.Minute,
 		RetryEvery:  10 * time.Minute,
@@ -155,7 +155,8 @@ func (c Config) Simulated(d time.Duration) time.Duration {
 type PoolTimes struct {
 	// Beat is how often the time of a machine's last call is recorded.
 	Beat time.Duration
-	// A machine without a call for StaleAfter gets no new tasks; after LostAfter its tasks are lost.
+	// A machine without a call for StaleAfter gets no new tasks; after LostAfter its tasks are lost. If no machine of its
+	// pool calls, the endpoint may be closed: then they are lost after Config.SilentFor.
 	StaleAfter, LostAfter time.Duration
 	// Busy and Idle are how soon a machine calls again, while a change is pending and while not. Full is how soon a
 	// worker calls again that has no room for another task; it calls at once when a task ends.

@@ -116,7 +116,15 @@ func (c Cloud) Machines(ctx context.Context, cluster string) (all []cloud.Machin
 // list reads the assignments in a pool, of one cluster or of all, sorted by cluster and rank.
 func (c Cloud) list(ctx context.Context, pool, cluster string) ([]cloud.Machine, error) {
 	parts, err := c.b.Parts(ctx, pool)
-	now := c.b.txns.Now()
+	now, cfg := c.b.txns.Now(), c.b.txns.Config
+	lostAfter := cfg.SilentFor
+	for _, part := range parts {
+		for _, seen := range part.Seen {
+			if now.Sub(seen) <= cfg.Pool.LostAfter { // the endpoint is open
+				lostAfter = cfg.Pool.LostAfter
+			}
+		}
+	}
 	var out []cloud.Machine
 	for _, part := range parts {
 		for _, m := range part.Machines {
@@ -130,7 +138,7 @@ func (c Cloud) list(ctx context.Context, pool, cluster string) ([]cloud.Machine,
 						Accelerator: use.Hold.Accelerator, AccelCount: use.Hold.Accelerators},
 				}
 				// Whatever ends a worker removes it from the pool.
-				if !m.IsWorker() && now.Sub(part.Seen[m.ID]) > c.b.txns.Config.Pool.LostAfter {
+				if !m.IsWorker() && now.Sub(part.Seen[m.ID]) > lostAfter {
 					x.State, x.Reason = cloud.Terminated, "not heard of since "+part.Seen[m.ID].Format(time.RFC3339)
 				}
 				out = append(out, x)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -34,6 +35,7 @@ type Unit struct {
 	// Tries is how often this decision was made before and conflicted.
 	Tries int
 	known map[string]bool // names of late
+	loops bool            // an event is for the function itself
 }
 
 // Full is how many items a shared transaction may hold before it is committed: one more event still fits below
@@ -222,6 +224,7 @@ func (u *Unit) Emit(data events.Data) error {
 	}
 	id := record.ShortHash(u.fn, u.Cause, strconv.Itoa(u.Count), string(content))
 	u.Count++
+	u.loops = u.loops || slices.Contains(events.Routes()[data.Type()], u.fn)
 	body, err := events.New(id, "tradewind/"+u.fn, u.Now, data).MarshalJSON()
 	if err != nil {
 		return err
@@ -250,7 +253,8 @@ func (u *Unit) Room(items int) bool {
 }
 
 // commit writes everything or nothing. It fails with store.ErrConflict if a record to write has changed since it was
-// loaded.
+// loaded. An event to the function itself is always written: AWS Lambda drops the invocations of a function that sends
+// itself one message after another, but a table's stream begins a new chain.
 func (u *Unit) commit() error {
 	tx := store.Tx{Events: u.Emits}
 	for _, s := range u.Order {
@@ -261,7 +265,7 @@ func (u *Unit) commit() error {
 	switch {
 	case len(tx.Writes)+len(tx.Events) == 0:
 		return nil
-	case len(tx.Writes) == 0 && u.publish != nil:
+	case len(tx.Writes) == 0 && u.publish != nil && !u.loops:
 		return u.publish(u.Ctx, tx.Events)
 	}
 	return u.store.Commit(u.Ctx, tx)

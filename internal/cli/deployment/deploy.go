@@ -99,6 +99,9 @@ func (a app) deployAWSCommand() *cobra.Command {
 	f.BoolVar(&o.keepData, "keep-data", true, "keep the table and the buckets when the stack is deleted")
 	f.BoolVar(&o.alarms, "alarms", true,
 		"create alarms for dead letters that stop a job, and for the relay: ten, the number that is free")
+	f.BoolVar(&o.settings.AllAlarms, "all-alarms", false,
+		"create alarms for all dead letters, old messages, a missing reconcile, throttles, errors and\n"+
+			"lost machines as well: about 3.40 USD a month")
 	f.StringSliceVar(&o.announce, "announce", shortEventNames(events.Announced()),
 		"events to put on the event bus for your own rules, a millionth of a dollar each; all, none")
 	f.StringVar(&o.settings.Webhook, "webhook", "", "https URL to post job events to")

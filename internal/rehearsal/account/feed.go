@@ -25,6 +25,7 @@ type queueFeed struct {
 	function *sandbox.Function
 	sqs      *sqs.Client
 	url      string
+	dead     string // URL of its dead-letter queue; empty if it has none
 	count    *Counter
 	log      *slog.Logger
 }
@@ -116,7 +117,11 @@ type attribute struct {
 }
 
 func (f *queueFeed) deliver(ctx context.Context, messages []types.Message) {
-	records := make([]sqsRecord, len(messages))
+	messages = f.dropLoops(ctx, messages)
+	if len(messages) == 0 {
+		return
+	}
+	records, causes := make([]sqsRecord, len(messages)), make([]string, len(messages))
 	for i, m := range messages {
 		records[i] = sqsRecord{
 			MessageID: aws.ToString(m.MessageId), ReceiptHandle: aws.ToString(m.ReceiptHandle),
@@ -124,7 +129,11 @@ func (f *queueFeed) deliver(ctx context.Context, messages []types.Message) {
 			MessageAttributes: map[string]attribute{}, EventSource: "aws:sqs", EventSourceARN: f.mapping.Source,
 			Region: Region,
 		}
+		causes[i] = cause(m)
 		for k, v := range m.MessageAttributes {
+			if k == traceAttribute {
+				continue
+			}
 			records[i].MessageAttributes[k] = attribute{StringValue: v.StringValue, BinaryValue: v.BinaryValue,
 				DataType: aws.ToString(v.DataType)}
 		}
@@ -134,7 +143,7 @@ func (f *queueFeed) deliver(ctx context.Context, messages []types.Message) {
 		f.log.Error("feed", "err", err)
 		return
 	}
-	answer, err := f.function.Invoke(ctx, payload)
+	answer, err := f.function.Invoke(ctx, payload, causes...)
 	if err != nil {
 		f.log.Info("invocation failed", "function", f.mapping.Function, "messages", len(messages), "err", err)
 		return

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -32,16 +33,19 @@ import (
 type gateway struct {
 	routes   []route
 	function *sandbox.Function
-	keys     aws.Credentials // of the only user
-	count    *Counter
-	moves    *Moves
-	log      *slog.Logger
+	// authorizer checks the tokens of agents; admitted are its answers, which API Gateway remembers.
+	authorizer *sandbox.Function
+	admitted   sync.Map
+	keys       aws.Credentials // of the only user
+	count      *Counter
+	moves      *Moves
+	log        *slog.Logger
 }
 
 type route struct {
 	method, prefix string // empty for $default
 	key            string
-	iam            bool
+	iam, custom    bool
 }
 
 // routes returns the routes of the template.
@@ -49,8 +53,8 @@ func (t *Template) routes() ([]route, error) {
 	var out []route
 	for id, r := range t.Of("AWS::ApiGatewayV2::Route") {
 		key, auth := r.Text("RouteKey"), r.Text("AuthorizationType")
-		one := route{key: key, iam: auth == "AWS_IAM"}
-		if auth != "AWS_IAM" && auth != "NONE" {
+		one := route{key: key, iam: auth == "AWS_IAM", custom: auth == "CUSTOM"}
+		if auth != "AWS_IAM" && auth != "CUSTOM" && auth != "NONE" {
 			return nil, fmt.Errorf("rehearsal: route %s has the unknown authorization %q", id, auth)
 		}
 		if key != "$default" {
@@ -97,6 +101,9 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	g.count.add("apigateway", at.key, "")
 	in := request(r, body, at.key)
+	if at.custom && !g.admits(w, r, in) {
+		return
+	}
 	if at.iam {
 		if err := g.authorise(r, body); err != nil {
 			g.log.Debug("refused", "path", r.URL.Path, "err", err)
@@ -135,6 +142,41 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body = bodyOf(out)
 	g.moves.granted(r, out.Headers, body)
 	write(w, out, body)
+}
+
+// admits asks the function that authorizes a route, with the request's token (API Gateway developer guide, "Control
+// access to HTTP APIs with AWS Lambda authorizers"), and answers the request if it is refused.
+func (g *gateway) admits(w http.ResponseWriter, r *http.Request, in awsevents.APIGatewayV2HTTPRequest) bool {
+	source := r.Header.Get("Authorization")
+	if source == "" {
+		refuse(w, http.StatusUnauthorized, "Unauthorized")
+		return false
+	}
+	known, ok := g.admitted.Load(source)
+	if !ok {
+		var out awsevents.APIGatewayV2CustomAuthorizerSimpleResponse
+		payload, err := json.Marshal(awsevents.APIGatewayV2CustomAuthorizerV2Request{
+			Version: "2.0", Type: "REQUEST", IdentitySource: []string{source}, RouteKey: in.RouteKey,
+			RawPath: in.RawPath, RawQueryString: in.RawQueryString, Headers: in.Headers,
+		})
+		if err == nil {
+			payload, err = g.authorizer.Invoke(context.WithoutCancel(r.Context()), payload)
+		}
+		if err == nil {
+			err = json.Unmarshal(payload, &out)
+		}
+		if err != nil {
+			g.log.Info("the authorizer failed", "err", err)
+			refuse(w, http.StatusInternalServerError, "Internal Server Error")
+			return false
+		}
+		known = out.IsAuthorized
+		g.admitted.Store(source, known)
+	}
+	if known != true {
+		refuse(w, http.StatusForbidden, "Forbidden")
+	}
+	return known == true
 }
 
 func refuse(w http.ResponseWriter, status int, message string) {

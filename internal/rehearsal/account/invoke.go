@@ -31,7 +31,12 @@ func (p *Proxy) invoke(w http.ResponseWriter, r *http.Request, name string, body
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	answer, err := f.Invoke(r.Context(), body)
+	cause := r.Header.Get(traceHeader)
+	if f.Recursive(cause) {
+		fail(w, "lambda", http.StatusBadRequest, "RecursiveInvocationException", sandbox.ErrRecursive.Error())
+		return
+	}
+	answer, err := f.Invoke(r.Context(), body, cause)
 	if errors.Is(err, sandbox.ErrThrottled) {
 		fail(w, "lambda", http.StatusTooManyRequests, "TooManyRequestsException", "Rate Exceeded.")
 		return

@@ -171,6 +171,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	action := actionOf(who.service, r, body)
 	function, lacks := p.authorize(who, action, r, body)
+	if who.service == "sqs" {
+		body = traced(action, r.Header.Get(traceHeader), body)
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	}
 	if lacks != "" {
 		p.log.Warn("denied", "function", function, "action", lacks)
 		fail(w, who.service, http.StatusForbidden, deniedCode(who.service), "User is not authorized to perform: "+lacks)

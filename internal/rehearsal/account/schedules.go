@@ -2,9 +2,11 @@ package account
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"path"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -12,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 )
 
@@ -23,6 +26,7 @@ type clockwork struct {
 	group     string
 	speed     float64 // how many times faster than real time
 	log       *slog.Logger
+	held      atomic.Bool // no schedule fires
 }
 
 // install creates the template's schedules in the emulator, because its CloudFormation does not.
@@ -68,6 +72,9 @@ func (c *clockwork) run(ctx context.Context, name, expression string) {
 	due := time.Duration(float64(every(expression)) / c.speed)
 	for ctx.Err() == nil {
 		_ = clock.Pause(ctx, due)
+		if c.held.Load() {
+			continue
+		}
 		if err := c.fire(ctx, name); err != nil && ctx.Err() == nil {
 			c.log.Warn("schedule", "name", name, "err", err)
 		}
@@ -89,6 +96,22 @@ func (c *clockwork) fire(ctx context.Context, name string) error {
 	url := "https://sqs." + Region + ".amazonaws.com/" + account + "/" + path.Base(strings.ReplaceAll(arn, ":", "/"))
 	_, err = c.sqs.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body})
 	return err
+}
+
+// HoldSchedules stops all schedules until resume is called.
+func (w *World) HoldSchedules() (resume func()) {
+	w.clockwork.held.Store(true)
+	return func() { w.clockwork.held.Store(false) }
+}
+
+// Invoke sends an event to a function, as a schedule does.
+func (w *World) Invoke(ctx context.Context, function string, data events.Data) error {
+	now := time.Now()
+	body, err := json.Marshal(events.New(function+"-"+now.Format("150405.000000"), "rehearsal", now, data))
+	if err != nil {
+		return err
+	}
+	return w.invoke(ctx, w.Stack.Name+"-"+function, string(body))
 }
 
 // Fire sends a schedule's event now, if the schedule is on.

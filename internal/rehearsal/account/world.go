@@ -274,6 +274,7 @@ func (w *World) connect(ctx context.Context, endpoint string) error {
 		}
 	}
 	g.function, w.Proxy.functions = w.Functions[w.Stack.Name+"-api"], w.Functions
+	g.authorizer = w.Functions[w.Stack.Name+"-authorizer"]
 	for _, m := range w.Mappings {
 		if err := w.feed(ctx, m); err != nil {
 			return err
@@ -336,6 +337,7 @@ func (w *World) function(f Resource, endpoint string) error {
 	w.Functions[name] = &sandbox.Function{
 		Name: name, ARN: fmt.Sprintf(arnForms["AWS::Lambda::Function"], name), Region: Region,
 		Binary: filepath.Join(w.Assets, "lambda", short, "bootstrap"), Memory: f.number("MemorySize"),
+		MayLoop: f.Text("RecursiveLoop") == "Allow",
 		Timeout: time.Duration(timeout) * time.Second, Limit: mostSandboxes, Env: env, Log: &locked{w: log},
 		Admit: w.running.admit,
 		Seen: func(began time.Time, cold time.Duration) {
@@ -379,7 +381,7 @@ func (w *World) feed(ctx context.Context, m *Mapping) error {
 	}
 	m.Parallel = min(max(m.Parallel, 1), mostSandboxes)
 	q := &queueFeed{mapping: m, function: f, sqs: sqs.NewFromConfig(w.Config), url: w.QueueURL(queueName(m.Source)),
-		count: w.Count, log: w.Log}
+		dead: w.deadQueue(m.Source), count: w.Count, log: w.Log}
 	w.wg.Go(func() { q.run(ctx) })
 	return nil
 }

@@ -24,6 +24,8 @@ type Function struct {
 	Limit   int               // maximum number of concurrent sandboxes
 	Env     map[string]string // as deployed
 	Log     io.Writer
+	// MayLoop is set if Lambda does not drop the invocations of a long chain (RecursiveLoop: Allow).
+	MayLoop bool
 	// Admit reports whether the account may run another function now, and returns what to call at its end; nil: always.
 	Admit func() (done func(), ok bool)
 	// Seen is called after every invocation, with the time its process took to start if it was new; nil is not called.
@@ -45,6 +47,8 @@ type Usage struct {
 	Slowest     time.Duration `json:"slowest"` // invocation
 	ColdStart   time.Duration `json:"coldStart"`
 	PeakBytes   int64         `json:"peakBytes"`
+	Chain       int           `json:"chain"`   // most invocations in one chain of requests
+	Dropped     int           `json:"dropped"` // CloudWatch's RecursiveInvocationsDropped
 }
 
 // GBSeconds returns the billed memory times its time.
@@ -69,9 +73,9 @@ func (f *Function) environment() []string {
 	return env
 }
 
-// Invoke runs the function on an event and returns its answer. It waits for a free sandbox. It returns errors of this
-// package or ctx's.
-func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+// Invoke runs the function on an event and returns its answer. It waits for a free sandbox. causes are the tracing
+// headers of the requests that caused it, none if Lambda does not get them. It returns errors of this package or ctx's.
+func (f *Function) Invoke(ctx context.Context, payload []byte, causes ...string) ([]byte, error) {
 	f.mu.Lock()
 	if f.slots == nil {
 		f.slots, f.busy = make(chan struct{}, max(f.Limit, 1)), map[*sandbox]bool{}
@@ -100,7 +104,8 @@ func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if cold == 0 {
 		began = time.Now()
 	}
-	i := &invocation{id: uuid(), trace: trace(), arn: f.ARN, payload: payload, deadline: time.Now().Add(f.Timeout)}
+	i := &invocation{id: uuid(), trace: f.extend(causes), arn: f.ARN, payload: payload,
+		deadline: time.Now().Add(f.Timeout)}
 	body, err := s.invoke(ctx, i)
 	f.count(began, cold, s, err)
 	f.giveBack(s, err)

@@ -43,6 +43,8 @@ func serve(api string) {
 			post(at+"/error", `{"errorMessage":"as asked"}`)
 		case "die":
 			os.Exit(3)
+		case "trace":
+			post(at+"/response", res.Header.Get("Lambda-Runtime-Trace-Id"))
 		case "hang":
 			select {}
 		case "large":

@@ -78,8 +78,8 @@ func (s *Story) tokens(ctx context.Context) (string, error) {
 		want   []int
 	}{
 		{"of a finished job", key, mine, []int{http.StatusGone}},
-		{"expired", key, late, []int{http.StatusUnauthorized}},
-		{"signed by someone else", forged, mine, []int{http.StatusUnauthorized}},
+		{"expired", key, late, []int{http.StatusForbidden}},
+		{"signed by someone else", forged, mine, []int{http.StatusForbidden}},
 		{"of a job that does not exist", key, other, []int{http.StatusGone, http.StatusForbidden, http.StatusNotFound}},
 	} {
 		text, err := token.Mint(c.key, c.claims)

@@ -90,9 +90,11 @@ func (s *Story) steps() []step {
 		{"the catalogue is refreshed", 180 * time.Second, s.renewed},
 		{"an invalid DAG file gets an error file next to it", 90 * time.Second, s.rejected},
 		{"a dead letter is shown and redriven", 180 * time.Second, s.redrive},
+		{"8,200 running jobs are all checked", 120 * time.Second, s.walked},
 		{"no machine remains, and the deployment sleeps", 150 * time.Second, s.asleep},
 		{"a job's events cost what `tradewind cost` predicts", 240 * time.Second, s.measured},
 		{"every call was allowed by its function's role", time.Second, s.rights},
+		{"Lambda dropped no recursive invocation", time.Second, s.unbroken},
 		{"no log, table item or machine contains a secret", 30 * time.Second, s.secrets},
 	}
 }

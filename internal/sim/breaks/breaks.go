@@ -137,6 +137,8 @@ const (
 	Shredding Kind = "shredding"
 	Littering Kind = "littering"
 	Chatty    Kind = "chatty"
+	// Hurried: the broker gives up agents that have not called for a quarter of an hour.
+	Hurried Kind = "hurried"
 	// Amnesiac: a broker of an older version drops the members of records that it does not know.
 	Amnesiac Kind = "amnesiac"
 	// Thoughtless: the broker forgets what a finished job held. Reaping: it lets the records of jobs expire that still
@@ -152,7 +154,7 @@ func All() []Kind {
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
 		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding,
 		Abandoned, Boastful, Versionless, Tireless, Roomless, Hopeful, Content, Rushing, Boasting, Clinging,
-		Unhired, Haunted, Squatting, Communal, Shredding, Littering, Chatty, Amnesiac, Thoughtless, Reaping}
+		Unhired, Haunted, Squatting, Communal, Shredding, Littering, Chatty, Hurried, Amnesiac, Thoughtless, Reaping}
 }
 
 // forgotten lists the fields that a broken store loses: in which records, and the text from its start to its end.

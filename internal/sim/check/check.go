@@ -71,6 +71,8 @@ const (
 	InvCluster = "one live cluster an attempt"
 	// InvHealthy: no attempt is given up as lost before its machines have had time to report.
 	InvHealthy = "a healthy attempt is left alone"
+	// InvOutage is that no attempt ends because agents cannot reach the broker for half an hour.
+	InvOutage = "an outage of half an hour ends no work"
 	// InvAssigned: an agent is assigned only its own open attempt, and the outputs of the task's parents exist.
 	InvAssigned = "an agent runs its own attempt"
 	// InvCheckpoint: the checkpoint to resume from exists, and is the last one that was recorded.

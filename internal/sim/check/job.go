@@ -233,23 +233,47 @@ func (c *Checker) attemptRecord(s *Job, a apitypes.Attempt) {
 				c.avoidAfter(a)
 			}
 		case apitypes.OutcomeLost:
-			c.checkLost(s, record.ClusterID(a.Job, a.Task, a.Number))
+			c.checkLost(s, a)
 		}
 	}
 }
 
-// checkLost checks that a cluster that is given up had time to report after its command to run.
-func (c *Checker) checkLost(s *Job, cluster string) {
+// outageFor is how long no agent may reach the broker without a loss of work.
+const outageFor = 30 * time.Minute
+
+// healthyFor is how long after its command to run no cluster may be given up, whatever was heard.
+const healthyFor = 5 * time.Minute
+
+// checkLost checks that a cluster that is given up had time to report after its command to run, and that the broker has
+// not answered its agents for longer than an outage may take.
+func (c *Checker) checkLost(s *Job, a apitypes.Attempt) {
+	cluster := record.ClusterID(a.Job, a.Task, a.Number)
 	run, ok := s.commanded[cluster]
-	if !ok || c.Now.Sub(run) > c.cfg.SilentFor {
+	if !ok {
 		return
 	}
+	answered := c.Now // the agent that was answered least recently
 	for _, m := range s.machines {
-		if m.Cluster == cluster && (!m.Alive() || !m.Speaks) {
+		if m.Cluster != cluster {
+			continue
+		}
+		if !m.Alive() || !m.Speaks {
 			return
 		}
+		if m.Answered.Before(answered) {
+			answered = m.Answered
+		}
 	}
-	c.Violatef(InvHealthy, "%s is given up %v after its command to run", cluster, c.Now.Sub(run))
+	limit := c.cfg.SilentFor
+	if a.Assigned() {
+		limit, answered = c.cfg.Pool.LostAfter, time.Time{}
+	}
+	switch {
+	case c.Now.Sub(run) <= min(limit, healthyFor):
+		c.Violatef(InvHealthy, "%s is given up %v after its command to run", cluster, c.Now.Sub(run))
+	case c.Now.Sub(answered) < outageFor:
+		c.Violatef(InvOutage, "%s is given up, but the broker answered its agents %v ago", cluster, c.Now.Sub(answered))
+	}
 }
 
 // avoidAfter records that a refused offer must be avoided, by the kind of failure.

@@ -49,6 +49,7 @@ type Machine struct {
 	Launched    time.Time
 	Ended       time.Time // zero while it runs
 	Speaks      bool      // its agent is alive
+	Answered    time.Time // when the broker last answered its agent
 	Ready       bool      // runs a replica of a service that is ready
 	Served      bool      // has run one that was ready
 }

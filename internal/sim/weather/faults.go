@@ -47,6 +47,8 @@ type Faults struct {
 	// times without any connection.
 	RequestLost, AnswerLost, RequestLate float64
 	Partition                            Span
+	// Closed is when no agent reaches the API. The broker and the clouds work on.
+	Closed Span
 
 	// The data store: the chance that it refuses a granted request, and that a body takes many minutes. Coveting is the
 	// chance that an agent asks for objects of others.
@@ -81,6 +83,14 @@ func DrawTides(r timeline.Random) Span {
 		return Span{}
 	}
 	return Span{Good: r.Spread(40*time.Minute, 6*time.Hour), Bad: r.Spread(20*time.Minute, 3*time.Hour)}
+}
+
+// DrawClosed draws outages of the agents' endpoint, for a third of the worlds in which the broker's own parts fail.
+func DrawClosed(r timeline.Random, f Faults) Span {
+	if !f.Stormy() || !r.Chance(0.3) {
+		return Span{}
+	}
+	return Span{Good: r.Spread(time.Hour, 6*time.Hour), Bad: r.Spread(20*time.Minute, time.Hour)}
 }
 
 // Draw draws the faults of a world: each kind of fault is present in some worlds and absent in others, and rarely all

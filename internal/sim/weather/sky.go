@@ -2,6 +2,7 @@ package weather
 
 import (
 	"hash/fnv"
+	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
@@ -128,6 +129,23 @@ func (s *Sky) Cut(machine string) bool {
 	ill, _ := s.front("partition "+machine, s.faults.Partition).ill(s.time.Now)
 	return ill
 }
+
+// Closed reports whether no agent reaches the broker, for at most half an hour.
+func (s *Sky) Closed() bool {
+	if s.faults.Closed.Good == 0 {
+		return false
+	}
+	f := s.front("closed", s.faults.Closed)
+	ill, until := f.ill(s.time.Now)
+	if !ill {
+		return false
+	}
+	began := f.turns[slices.Index(f.turns, until)-1]
+	return s.time.Now.Sub(began) < closedMost
+}
+
+// closedMost is the longest outage of the endpoint.
+const closedMost = 30 * time.Minute
 
 // Rule is a condition ordered by a story: the fate of matching launches, until a time or for a number of calls.
 type Rule struct {
