@@ -155,8 +155,8 @@ func (c Config) Simulated(d time.Duration) time.Duration {
 type PoolTimes struct {
 	// Beat is how often the time of a machine's last call is recorded.
 	Beat time.Duration
-	// A machine without a call for StaleAfter gets no new tasks; after LostAfter its tasks are lost. If no machine of its
-	// pool calls, the endpoint may be closed: then they are lost after Config.SilentFor.
+	// A machine without a call for StaleAfter gets no new tasks; after LostAfter its tasks are lost. If no machine of
+	// its pool calls, the endpoint may be closed: then they are lost after Config.SilentFor.
 	StaleAfter, LostAfter time.Duration
 	// Busy and Idle are how soon a machine calls again, while a change is pending and while not. Full is how soon a
 	// worker calls again that has no room for another task; it calls at once when a task ends.
