@@ -264,7 +264,7 @@ func genLabels(least int) *rapid.Generator[map[string]string] {
 func addSpark(t *rapid.T, task *dag.Task) {
 	task.Run, task.Workdir, task.Repository = "", "code", nil
 	task.Spark = &dag.SparkApp{
-		Main: "jobs/etl.py", Version: maybe(t, "version", rapid.SampledFrom([]string{"3.5", "3.5.1", "3+"})),
+		Main: "jobs/etl.py", Version: maybe(t, "version", rapid.SampledFrom([]string{"3.5", "3.5.1+", "3+"})),
 		Args:    rapid.SliceOfN(genText(), 0, 3).Draw(t, "args"),
 		PyFiles: rapid.SampledFrom([][]string{nil, {"a.py", "lib/b.zip"}}).Draw(t, "pyFiles"),
 	}
