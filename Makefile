@@ -94,10 +94,7 @@ kube: #: Build a Kubernetes control plane into .tools/kube, for the tests of pkg
 
 .PHONY: agent
 agent: #: Build the agent for cloud machines into dist/agent/ARCH/tradewind-agent (AGENT_ARCHS="amd64 arm64")
-	@for arch in $(AGENT_ARCHS); do \
-	  GOOS=linux GOARCH=$$arch CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" \
-	    -o dist/agent/$$arch/tradewind-agent ./cmd/tradewind-agent || exit 1; \
-	done
+	@VERSION=$(VERSION) scripts/agents.sh dist/agent $(AGENT_ARCHS)
 
 .PHONY: registry
 registry: #: Build the pinned image registry for the tests of logins into .tools/bin (a minute)

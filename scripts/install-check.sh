@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the packages of a release for this computer and installs each as a user would, into an empty folder: the
-# archive, the deb and the rpm (on Linux), the Homebrew cask, the wheel, and `go install`. Each program must run. It
-# publishes nothing. It needs the tools of `scripts/release-tools.sh goreleaser` and `scripts/clients.sh python`.
+# archive, the deb and the rpm (on Linux), the Homebrew cask, the wheel, and `go install`. Each program must run, and
+# packages must have the agents of bought machines. It publishes nothing. It needs the tools of `scripts/release-tools.sh goreleaser` and `scripts/clients.sh python`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 work=$(mktemp -d)
@@ -16,6 +16,13 @@ runs() {
   "$2/tradewind" plan examples/train-infer.yaml >/dev/null 2>&1 || { echo "$1: tradewind cannot plan" >&2; exit 1; }
   [[ -x $2/tradewind-agent ]] || { echo "$1: there is no tradewind-agent" >&2; exit 1; }
   echo "$1: installed, and it runs"
+}
+
+# buys NAME FOLDER: the programs in the folder run and find the agents of bought machines, without --agents
+buys() {
+  runs "$1" "$2"
+  "$2/tradewind" run examples/train-infer.yaml --yes --on lambda --state "$work/state" >"$work/log" 2>&1 || true
+  grep -q 'no file with an API key' "$work/log" || { echo "$1: no agents for bought machines" >&2; cat "$work/log" >&2; exit 1; }
 }
 
 # The configuration of the release, for only this computer.
@@ -37,14 +44,14 @@ for file in LICENSE $(sed -n 's/^ *\(binary\|[a-z]*_completion\) "\(.*\)"/\2/p' 
 done
 deb=$(ls "$PWD"/*.deb 2>/dev/null || true) rpm=$(ls "$PWD"/*.rpm 2>/dev/null || true) archive=$work/archive
 cd - >/dev/null
-runs archive "$archive"
+buys archive "$archive"
 echo "Homebrew cask: written, and the archive has the files that it names; not installed"
 if [[ $os == linux ]]; then
   if command -v dpkg >/dev/null; then
     mkdir -p "$work/deb/var/lib/dpkg"/{info,updates} && touch "$work/deb/var/lib/dpkg/status"
     dpkg --root="$work/deb" --force-depends --force-not-root --force-script-chrootless --log=/dev/null -i "$deb" >"$work/log" 2>&1 ||
       { cat "$work/log" >&2; exit 1; }
-    runs deb "$work/deb/usr/bin"
+    buys deb "$work/deb/usr/bin"
   else
     echo "deb: built; not installed, as there is no dpkg"
   fi
@@ -54,7 +61,7 @@ if [[ $os == linux ]]; then
     rpm2cpio "$rpm" >"$work/rpm.cpio" || true
     (cd "$work/rpm" && cpio --extract --make-directories --no-absolute-filenames --quiet 2>"$work/log" <"$work/rpm.cpio") ||
       { cat "$work/log" >&2; exit 1; }
-    runs rpm "$work/rpm/usr/bin"
+    buys rpm "$work/rpm/usr/bin"
   else
     echo "rpm: built; not unpacked, as there is no rpm2cpio and cpio"
   fi
@@ -64,7 +71,7 @@ scripts/wheel.sh "$work/wheel" 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
 python3 -m venv "$work/venv"
 if "$work/venv/bin/pip" install -q --disable-pip-version-check "$work"/wheel/*.whl; then
   "$work/venv/bin/python" -c 'import tradewind; tradewind.Job'
-  runs wheel "$work/venv/bin"
+  buys wheel "$work/venv/bin"
 else
   echo "wheel: built; not installed, as its dependencies cannot be downloaded"
 fi

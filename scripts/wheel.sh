@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the Python package with the program: one wheel for each platform, which pip installs as the module and the
-# commands tradewind and tradewind-agent.
+# commands tradewind and tradewind-agent, and the agents of bought machines.
 #
 #   scripts/wheel.sh FOLDER [GOOS/GOARCH...]    default: this computer's platform
 #
@@ -12,6 +12,7 @@ shift
 version=${VERSION:-$(git describe --tags --always --dirty)}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+VERSION=$version scripts/agents.sh "$work/agent"
 for target in "${@:-$(go env GOOS)/$(go env GOARCH)}"; do
   case $target in # the programs need no library, so any old version of the platform will do
   linux/amd64) platform=manylinux_2_17_x86_64.musllinux_1_1_x86_64 ;;
@@ -26,6 +27,6 @@ for target in "${@:-$(go env GOOS)/$(go env GOARCH)}"; do
   export GOOS=${target%/*} GOARCH=${target#*/} CGO_ENABLED=0
   go build -trimpath -tags grpcnotrace,lambda.norpc -ldflags "-s -w -X main.version=$version" -o "$programs/" ./cmd/tradewind
   go build -trimpath -ldflags "-s -w -X main.version=$version" -o "$programs/" ./cmd/tradewind-agent
-  TRADEWIND_PROGRAMS=$programs TRADEWIND_PLATFORM=$platform \
+  TRADEWIND_PROGRAMS=$programs TRADEWIND_AGENTS=$work/agent TRADEWIND_PLATFORM=$platform \
     .tools/clients/python/bin/python -m build --no-isolation --wheel --outdir "$out" clients/python >&2
 done

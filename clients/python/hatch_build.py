@@ -1,6 +1,7 @@
 """Adds the program to the wheel, so that `pip install tradewind` also installs the command `tradewind`.
 
-$TRADEWIND_PROGRAMS is a folder with the programs tradewind and tradewind-agent, statically linked, and
+$TRADEWIND_PROGRAMS is a folder with the programs tradewind and tradewind-agent, statically linked,
+$TRADEWIND_AGENTS is a folder with the agents of bought machines, ARCH/tradewind-agent, and
 $TRADEWIND_PLATFORM is the platform in the wheel's name, such as manylinux_2_17_x86_64. Without them the wheel has only
 the client, for every platform."""
 
@@ -24,5 +25,7 @@ class Programs(BuildHookInterface):  # type: ignore[type-arg]
         for name in ("tradewind", "tradewind-agent"):
             program = Path(folder, name).resolve(strict=True)
             build_data["shared_scripts"][str(program)] = name
+        agents = str(Path(os.environ["TRADEWIND_AGENTS"]).resolve(strict=True))
+        build_data["shared_data"][agents] = "lib/tradewind/agent"
         build_data["pure_python"] = False
         build_data["tag"] = "py3-none-" + os.environ["TRADEWIND_PLATFORM"]

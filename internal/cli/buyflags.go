@@ -50,7 +50,7 @@ func (a *app) buyFlags(c *cobra.Command, b *buyFlags) {
 func agentsFlag(c *cobra.Command, b *buyFlags) {
 	c.Flags().StringVar(&b.agents, "agents", "",
 		"folder with the agent programs for bought machines, as built by make agent\n"+
-			"(default: agent/ or ../dist/agent next to this program)")
+			"(default: those of the package or of the clone that this program is in)")
 	_ = c.MarkFlagDirname("agents")
 }
 
@@ -157,17 +157,25 @@ func (a *app) buyWith(o *host.Options, b *buyFlags, chosen []cloudkit.Kit) error
 			return command.BadInput("docs/laptop.md and docs/clouds.md describe both ways", "%v", err)
 		}
 	}
+	if err := findAgents(o, b); err != nil {
+		return err
+	}
+	for _, k := range chosen {
+		if err := k.Ready(settings[k.Name], a.Lookup); err != nil {
+			return command.BadInput("`tradewind cloud check` shows details", "--clouds: %s: %v", k.Name, err)
+		}
+	}
+	return nil
+}
+
+// findAgents sets the programs for bought machines in the broker's options.
+func findAgents(o *host.Options, b *buyFlags) (err error) {
 	folders := cloudkit.AgentFolders()
 	if b.agents != "" {
 		folders = []string{b.agents}
 	}
 	if o.Agents, o.Programs, err = cloudkit.FindAgents(folders...); err != nil {
 		return command.BadInput("--agents names another folder", "%v", err)
-	}
-	for _, k := range chosen {
-		if err := k.Ready(settings[k.Name], a.Lookup); err != nil {
-			return command.BadInput("`tradewind cloud check` shows details", "--clouds: %s: %v", k.Name, err)
-		}
 	}
 	return nil
 }

@@ -77,11 +77,7 @@ func (o *inline) file(words []string) ([]byte, error) {
 	}
 	line := words[0]
 	if len(words) > 1 {
-		quoted := make([]string, len(words))
-		for i, w := range words {
-			quoted[i] = quote(w)
-		}
-		line = strings.Join(quoted, " ")
+		line = shellLine(words)
 	}
 	name := o.name
 	if name == "" {
@@ -121,4 +117,13 @@ func quote(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// shellLine makes a line of words that a POSIX shell reads as they are.
+func shellLine(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = quote(word)
+	}
+	return strings.Join(quoted, " ")
 }

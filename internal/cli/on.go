@@ -49,6 +49,9 @@ func (a *app) setUpOn(ctx context.Context, o *runOptions) error {
 	if len(o.buy.clouds) == 0 {
 		return nil
 	}
+	if err := findAgents(&o.host, &o.buy); err != nil { // before anything is created in the cloud
+		return err
+	}
 	state := absolute(o.host.State)
 	settings, err := cloudkit.Load(state)
 	if err != nil {

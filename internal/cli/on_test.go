@@ -31,3 +31,12 @@ func TestRunOnRejectsInvalidFlags(t *testing.T) {
 		t.Error("a broker was opened")
 	}
 }
+
+// Without the programs for machines nothing is created in the cloud.
+func TestRunOnNeedsAgentsFirst(t *testing.T) {
+	p := newProgram(t)
+	r := p.run("run", "../../examples/train-infer.yaml", "--yes", "--on", "lambda", "--agents", t.TempDir())
+	if r.code != command.ExitBadInput || !strings.Contains(r.err, "packages have it") || strings.Contains(r.err, "setting up") {
+		t.Errorf("exit %d\n%s", r.code, r.err)
+	}
+}

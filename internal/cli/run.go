@@ -96,8 +96,15 @@ func (a *app) runCommand() *cobra.Command {
 
 // runArgs accepts the arguments of scriptArgs, or only a command after --.
 func runArgs(c *cobra.Command, given []string) error {
-	if c.ArgsLenAtDash() == 0 && len(given) > 0 {
+	switch dash := c.ArgsLenAtDash(); {
+	case dash == 0 && len(given) > 0:
 		return nil
+	case dash < 0 && len(given) > 1:
+		return command.BadInput("a command comes after --: tradewind run -- "+shellLine(given),
+			"%s takes one job file, not %q", c.CommandPath(), given[1])
+	case dash < 0 && len(given) == 1 && filepath.Ext(given[0]) == ".py":
+		return command.BadInput("a command comes after --: tradewind run -- python3 "+shellLine(given),
+			"%s is not a job file", given[0])
 	}
 	return scriptArgs(c, given)
 }
@@ -444,7 +451,8 @@ func (a *app) summarise(s *conn, d *apitypes.JobDetail, outputs string, wall tim
 			return err
 		}
 	}
-	return a.Printf("history:   tradewind explain %s%s\n", d.ID, a.stateHint(s.state))
+	hint := a.stateHint(s.state)
+	return a.Printf("logs:      tradewind logs %s%s\nhistory:   tradewind explain %[1]s%[2]s\n", d.ID, hint)
 }
 
 // stateHint returns the flag that a suggested command needs to find the same folder.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
@@ -19,8 +20,8 @@ var ErrNoAgents = errors.New("the agent's program for machines is missing")
 // Architectures of machines.
 var architectures = []string{"amd64", "arm64"}
 
-// AgentFolders returns the folders where FindAgents looks by default: next to this program, and where `make agent`
-// writes in a clone of the repository.
+// AgentFolders returns the folders where FindAgents looks by default: those of an archive, of an installed package, and
+// of `make agent` in a clone of the repository.
 func AgentFolders() []string {
 	self, err := os.Executable()
 	if err != nil {
@@ -30,7 +31,10 @@ func AgentFolders() []string {
 		self = real
 	}
 	beside := filepath.Dir(self)
-	return []string{filepath.Join(beside, "agent"), filepath.Join(beside, "..", "dist", "agent")}
+	return []string{
+		filepath.Join(beside, "agent"), filepath.Join(beside, "..", "lib", "tradewind", "agent"),
+		filepath.Join(beside, "..", "dist", "agent"),
+	}
 }
 
 // Programs are the files that machines download from the broker.
@@ -61,9 +65,8 @@ func FindAgents(folders ...string) (driver.Agents, Programs, error) {
 			return agents, programs, nil
 		}
 	}
-	return nil, Programs{}, fmt.Errorf("%w: no ARCH/tradewind-agent in %v; `make agent` builds it into dist/agent",
-		ErrNoAgents,
-		folders)
+	return nil, Programs{}, fmt.Errorf("%w: no ARCH/tradewind-agent in %s; packages have it, and "+
+		"`make agent` builds it into dist/agent in a clone of the repository", ErrNoAgents, strings.Join(folders, " or "))
 }
 
 func digest(file string) (string, error) {

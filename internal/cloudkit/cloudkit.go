@@ -24,6 +24,8 @@ import (
 type Kit struct {
 	Name  string // the catalogue's
 	Title string // for people: "Lambda GPU cloud"
+	// Example has the flags that `cloud add` needs there, or usually gets.
+	Example string
 	// NeedsAddress means that machines must reach the broker at a public URL, not through a bucket.
 	NeedsAddress bool
 	// Ready returns what is missing in the settings, with the command that fixes it; nil means nothing. It calls no

@@ -106,7 +106,7 @@ func TestKitsAreComplete(t *testing.T) {
 	var names []string
 	for _, k := range kits.All() {
 		names = append(names, k.Name)
-		if k.Title == "" || k.Ready == nil || k.Account == nil || k.Flags == nil || k.Open == nil {
+		if k.Title == "" || k.Example == "" || k.Ready == nil || k.Account == nil || k.Flags == nil || k.Open == nil {
 			t.Errorf("%+v", k)
 		}
 	}

@@ -139,7 +139,7 @@ func (a app) addOneCommand(k cloudkit.Kit) *cobra.Command {
 		Short: "Enable buying machines on " + k.Title,
 		Long: "Checks that machines can be bought on " + k.Title + " with the given flags, creates what is missing there, and\n" +
 			"stores the settings in the state folder. docs/" + k.Name + ".md lists the requirements.",
-		Example: "  tradewind cloud add " + k.Name + "\n  tradewind cloud add " + k.Name + " --regions us-east-1",
+		Example: "  tradewind cloud add " + k.Name + " " + k.Example,
 		Args:    command.Args(0, 0),
 	}
 	k.Flags(c.Flags(), &s)
@@ -267,8 +267,11 @@ func (a app) reportAdded(k cloudkit.Kit, s cloudkit.Settings, checked CheckedClo
 	case output.JSON():
 	case len(s.Stores) > 0:
 		a.Tell("added; `tradewind run FILE --on %s` buys there, and needs no public URL", k.Name)
-	default:
+	case k.NeedsAddress || driver.Scheme(k.Name) == "":
 		a.Tell("added; `tradewind up --clouds %s --public-url URL` buys there", k.Name)
+	default:
+		a.Tell("added; `tradewind run FILE --on %s` buys there through a bucket that it creates, and "+
+			"`tradewind up --clouds %[1]s --public-url URL` through an address", k.Name)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,7 +54,11 @@ func readWith(a *command.App, path string, env map[string]string) (*File, error)
 	if path != command.Stdin {
 		f.base = filepath.Dir(path)
 	}
-	if f.Path, f.body, err = a.ReadInput(path); err != nil {
+	f.Path, f.body, err = a.ReadInput(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, command.BadInput("`tradewind init` asks three questions and writes a job file", "%v", err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return parse(a, f, env)

@@ -34,7 +34,9 @@ import (
 // Kit returns the kit of AWS.
 func Kit() cloudkit.Kit {
 	return cloudkit.Kit{
-		Name: aws.Name, Title: "Amazon Web Services", Account: account, Open: open, Flags: flags,
+		Name: aws.Name, Title: "Amazon Web Services",
+		Example: "--regions us-east-1",
+		Account: account, Open: open, Flags: flags,
 		Ready: func(s cloudkit.Settings, _ cloudkit.Lookup) error {
 			_, err := verifier(s)
 			if s.MailFrom != "" {

@@ -42,7 +42,9 @@ func Kit() cloudkit.Kit { return KitBy(nil) }
 // KitBy returns the kit of Azure for a caller that proves its identity with assertions.
 func KitBy(assertion Assertion) cloudkit.Kit {
 	return cloudkit.Kit{
-		Name: Name, Title: "Microsoft Azure", Ready: ready, Account: account, Flags: flags,
+		Name: Name, Title: "Microsoft Azure",
+		Example: "--subscription ID --principal ID --regions eastus",
+		Ready:   ready, Account: account, Flags: flags,
 		Open: func(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) { return open(r, assertion) },
 	}
 }
@@ -61,7 +63,7 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	cloudkit.FunctionFlags(f, s)
 	cloudkit.EmulatorFlags(f, s)
 	f.StringVar(&s.Functions.Issuer, "aws-issuer", "",
-		"URL that signs tokens for that account: `aws iam get-outbound-web-identity-federation-info`")
+		"URL that signs tokens for that account, which\naws iam get-outbound-web-identity-federation-info prints")
 	f.StringToStringVar(&s.Stores, "stores", nil,
 		"containers for the outputs of tasks, REGION=CONTAINER separated by commas: created if\n"+
 			"they do not exist; without any, outputs are stored on this computer")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/oauth2"
@@ -31,7 +32,9 @@ const Name = googleid.Name
 
 // Kit returns the kit of Google Cloud.
 func Kit() cloudkit.Kit {
-	return cloudkit.Kit{Name: Name, Title: "Google Cloud", Ready: ready, Account: account, Open: open, Flags: flags}
+	return cloudkit.Kit{Name: Name, Title: "Google Cloud",
+		Example: "--project my-project --member user:ada@example.com --regions us-central1",
+		Ready:   ready, Account: account, Open: open, Flags: flags}
 }
 
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
@@ -159,11 +162,17 @@ func store(ctx context.Context, s cloudkit.Settings) (grant.Store, error) {
 	})
 }
 
+var errNoCredentials = errors.New("there are none: gcloud auth application-default login")
+
 // tokens returns the caller's credentials: those of a trusted AWS role if the settings have a provider, else those of
 // the environment.
 func tokens(ctx context.Context, s cloudkit.Settings) (oauth2.TokenSource, error) {
 	if s.Provider == "" {
-		return google.DefaultTokenSource(context.WithoutCancel(ctx), scope)
+		source, err := google.DefaultTokenSource(context.WithoutCancel(ctx), scope)
+		if err != nil && strings.Contains(err.Error(), "could not find default credentials") {
+			return nil, errNoCredentials
+		}
+		return source, err
 	}
 	body, err := federated(s)
 	if err != nil {

@@ -40,7 +40,9 @@ const freshFor = 2 * time.Minute
 // Kit returns the kit of Kubernetes.
 func Kit() cloudkit.Kit {
 	return cloudkit.Kit{
-		NeedsAddress: true, Name: driverkube.Name, Title: "Kubernetes", Ready: ready, Account: account, Open: open,
+		NeedsAddress: true, Name: driverkube.Name, Title: "Kubernetes",
+		Example: "--context my-cluster",
+		Ready:   ready, Account: account, Open: open,
 		Flags: flags}
 }
 

@@ -25,7 +25,9 @@ const (
 
 // Kit returns the kit of Lambda's GPU cloud, with its API key in a file.
 func Kit() cloudkit.Kit {
-	return cloudkit.Kit{Name: lambdalabs.Name, Title: "Lambda GPU cloud", Ready: ready, Account: account, Flags: flags,
+	return cloudkit.Kit{Name: lambdalabs.Name, Title: "Lambda GPU cloud",
+		Example: "--key-file ~/.lambda-key",
+		Ready:   ready, Account: account, Flags: flags,
 		Open: func(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 			if keyFile(r.Settings, r.Lookup) == "" {
 				return nil, errNoKey

@@ -250,6 +250,13 @@ func (c *Checker) network(ctx context.Context, region string) error {
 
 var errNoNetwork = errors.New("there is no default VPC")
 
+const (
+	// noRole is how the SDK, which has no type for it, ends its search for credentials.
+	noRole        = "no EC2 IMDS role found"
+	noCredentials = "no credentials: neither the environment nor the AWS configuration has any, and this computer " +
+		"has no role"
+)
+
 // lack converts a refusal to a report with advice.
 func lack(err error) driver.Lack {
 	l := driver.Lack{What: err.Error()}
@@ -258,6 +265,9 @@ func lack(err error) driver.Lack {
 		return l
 	}
 	l.Fatal = e.Kind == cloud.Auth
+	if l.Fatal && strings.Contains(l.What, noRole) {
+		l.What = noCredentials
+	}
 	switch {
 	case e.Code == "RequestExpired", strings.Contains(e.Message, "Signature not yet current"),
 		strings.Contains(e.Message, "Signature expired"):
