@@ -104,11 +104,10 @@ const (
 func (a *app) root() *cobra.Command {
 	a.logFormat = command.NewChoice("text", "text", "json")
 	root := &cobra.Command{
-		Use:   "tradewind",
-		Short: "Run DAGs of batch tasks wherever in the clouds they cost least",
-		Long:  "Tradewind runs each task of a DAG on the machine and market that cost least.",
-		Example: "  tradewind init           # asks three questions and writes a job file, job.yaml\n" +
-			"  tradewind run job.yaml   # plan, run and follow it, simulated on this computer",
+		Use:           "tradewind",
+		Short:         "Run DAGs of batch tasks wherever in the clouds they cost least",
+		Long:          "Tradewind runs each task of a DAG on the machine and market that cost least.",
+		Example:       "  tradewind init && tradewind run job.yaml   # write a job file and simulate it",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
