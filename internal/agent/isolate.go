@@ -21,9 +21,13 @@ const firstUID = 1879048192
 // the agent is root. A task in a container does not see other tasks anyway, and is root there.
 func (t *attempt) isolates() bool { return t.cfg.Isolate && t.boxed == nil }
 
-// mayIsolate reports whether a process may isolate tasks, as far as is known without trying: it is root on a machine,
-// not in the image of a pod, which has only the image's own files and may not mount.
-func mayIsolate(environ []string) bool { return os.Geteuid() == 0 && lookup(environ, EnvInside) == "" }
+// mayIsolate reports whether a worker's tasks should be isolated, as far as is known without trying: the agent is root
+// on a bought machine. A pod has only its image's files and may not mount. The tasks of a simulated machine are the
+// user's own, on the user's computer: they can use the files there, unless the broker's environment sets EnvIsolate.
+func mayIsolate(environ []string) bool {
+	simulated := lookup(environ, EnvIdentity) != ""
+	return os.Geteuid() == 0 && lookup(environ, EnvInside) == "" && (!simulated || lookup(environ, EnvIsolate) == "1")
+}
 
 // userName returns the name of the user of an isolated task.
 func userName() string { return "tradewind-" + strconv.Itoa(os.Getpid()) }

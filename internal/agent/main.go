@@ -32,7 +32,7 @@ const (
 	EnvAddress   = "TRADEWIND_ADDRESS"      // where other nodes can reach this one
 	EnvSole      = "TRADEWIND_SOLE"         // "1": only this task uses the machine
 	EnvOnce      = "TRADEWIND_ONCE"         // "1": the agent ends after its attempt
-	EnvIsolate   = "TRADEWIND_ISOLATE"      // "1": the agent is root and runs each task as another user
+	EnvIsolate   = "TRADEWIND_ISOLATE"      // "1": the agent of a worker runs each task as another user
 	EnvHold      = "TRADEWIND_HOLD_FD"      // a file descriptor to keep open while any process runs
 	EnvIdentity  = "TRADEWIND_IDENTITY"     // a file to which the agent writes its proc.Identity
 	EnvBoot      = "TRADEWIND_BOOT"         // how long a simulated machine boots before the agent starts: "1.5s"

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/agent"
 	"github.com/tradewind-broker/tradewind/internal/agent/token"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/attack"
@@ -232,6 +233,7 @@ func TestTaskCannotAffectNeighbourOnWorker(t *testing.T) {
 	if os.Geteuid() != 0 || exec.Command("unshare", "--mount", "true").Run() != nil {
 		t.Skip("only root can isolate tasks, and not in every container")
 	}
+	t.Setenv(agent.EnvIsolate, "1") // as on bought machines
 	state := t.TempDir()
 	h, _ := serve(t, host.Options{State: state, TimeScale: 1})
 	spec, err := read.Job("job.yaml", strings.NewReader(fmt.Sprintf(neighbours, state)))
