@@ -65,8 +65,8 @@ func FindAgents(folders ...string) (driver.Agents, Programs, error) {
 			return agents, programs, nil
 		}
 	}
-	return nil, Programs{}, fmt.Errorf("%w: no ARCH/tradewind-agent in %s; packages have it, and `make agent` builds it "+
-		"into dist/agent in a clone of the repository", ErrNoAgents, strings.Join(folders, " or "))
+	return nil, Programs{}, fmt.Errorf("%w: no ARCH/tradewind-agent in %s; packages have it, and `make agent` builds "+
+		"it into dist/agent in a clone of the repository", ErrNoAgents, strings.Join(folders, " or "))
 }
 
 func digest(file string) (string, error) {
