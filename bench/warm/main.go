@@ -98,7 +98,8 @@ func run(ctx context.Context, program string, n int, page string) error {
 // load returns the load average of the last minute.
 func load() string {
 	raw, _ := os.ReadFile("/proc/loadavg")
-	return cmp.Or(strings.Join(strings.Fields(string(raw))[:min(1, len(raw))], ""), "unknown")
+	average, _, _ := strings.Cut(string(raw), " ")
+	return cmp.Or(average, "unknown")
 }
 
 func rounded(d time.Duration) string { return d.Round(time.Millisecond).String() }

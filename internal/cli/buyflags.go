@@ -168,8 +168,11 @@ func (a *app) buyWith(o *host.Options, b *buyFlags, chosen []cloudkit.Kit) error
 	return nil
 }
 
-// findAgents sets the programs for bought machines in the broker's options.
+// findAgents sets the programs for bought machines in the broker's options, unless they are set.
 func findAgents(o *host.Options, b *buyFlags) (err error) {
+	if len(o.Agents) > 0 {
+		return nil
+	}
 	folders := cloudkit.AgentFolders()
 	if b.agents != "" {
 		folders = []string{b.agents}
