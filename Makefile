@@ -89,7 +89,7 @@ lighthouse: build #: Run Lighthouse on each page of the dashboard; needs Chromiu
 	scripts/lighthouse.sh
 
 .PHONY: kube
-kube: #: Build a Kubernetes control plane into .tools/kube, for the tests of pkg/cloud/kubernetes (15 minutes)
+kube: #: Build a Kubernetes control plane into .tools/kube, for the tests of internal/cloud/kubernetes (15 minutes)
 	scripts/kube.sh
 
 .PHONY: agent

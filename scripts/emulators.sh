@@ -64,7 +64,7 @@ install_jars() {
   if jars_ready; then return 0; fi
   lack=$(missing java mvn)
   if [[ -n $lack ]]; then
-    say "skipped DynamoDB Local: not found: $lack(tests of pkg/store/dynamo on it will skip)"
+    say "skipped DynamoDB Local: not found: $lack(tests of internal/store/dynamo on it will skip)"
     return 0
   fi
   say "installing DynamoDB Local $DYNAMODB_LOCAL"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds a Kubernetes control plane from Go modules into .tools/kube/VERSION: etcd, kube-apiserver, kube-scheduler,
 # kube-controller-manager and kubectl, and KWOK, which simulates the kubelets of a large cluster. The tests of
-# pkg/cloud/kubernetes run against it and skip if it is missing. Takes about 15 minutes on two processors and
+# internal/cloud/kubernetes run against it and skip if it is missing. Takes about 15 minutes on two processors and
 # 5 GB of build cache; quick if all are built. Needs only Go.
 #
 #   scripts/kube.sh            build what is missing

@@ -17,11 +17,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator"
+	"github.com/tradewind-broker/tradewind/internal/grant/azgrant"
+	"github.com/tradewind-broker/tradewind/internal/grant/gcsgrant"
+	"github.com/tradewind-broker/tradewind/internal/grant/s3grant"
+	"github.com/tradewind-broker/tradewind/internal/grant/servers"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
-	"github.com/tradewind-broker/tradewind/pkg/grant/azgrant"
-	"github.com/tradewind-broker/tradewind/pkg/grant/gcsgrant"
-	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
-	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
 
 // place is a store on this machine with one bucket, and how each program accesses it.

@@ -20,8 +20,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
-	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
+	"github.com/tradewind-broker/tradewind/internal/grant/s3grant"
+	"github.com/tradewind-broker/tradewind/internal/grant/servers"
 )
 
 // throttledStore is a store behind a link of limited bandwidth that all readers share, like a bucket's limit or the

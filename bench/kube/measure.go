@@ -20,8 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
+	"github.com/tradewind-broker/tradewind/internal/cloud/kubernetes"
 	"github.com/tradewind-broker/tradewind/internal/kubetest"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
 )
 
 // within limits each half of the run.

@@ -23,10 +23,10 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/internal/host"
+	"github.com/tradewind-broker/tradewind/internal/store/bolt"
+	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
+	"github.com/tradewind-broker/tradewind/internal/store/dynamo"
 	"github.com/tradewind-broker/tradewind/pkg/store"
-	"github.com/tradewind-broker/tradewind/pkg/store/bolt"
-	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
-	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
 func main() {

@@ -46,11 +46,12 @@ func TestAgentImportsNoCloudSDK(t *testing.T) {
 	const here = "github.com/tradewind-broker/tradewind/"
 	refused := []string{
 		"github.com/aws/", "github.com/Azure/", "github.com/AzureAD/", "cloud.google.com/", "google.golang.org/", "gocloud.dev",
-		"golang.org/x/oauth2", here + "internal/broker", here + "pkg/cloud", here + "pkg/store", here + "pkg/catalog", here + "internal/api",
-		here + "pkg/grant/", here + "internal/cli",
+		"golang.org/x/oauth2", here + "internal/broker", here + "internal/cloud", here + "internal/store",
+		here + "internal/grant", here + "internal/api", here + "internal/cli", here + "pkg/cloud", here + "pkg/store",
+		here + "pkg/catalog", here + "pkg/grant/",
 	}
-	// A worker manages the agents of its tasks as pkg/cloud/local manages processes; the others are tables of names.
-	allowed := []string{"pkg/cloud", "pkg/cloud/local", "pkg/catalog/accel", "pkg/catalog/sellable/ec2types",
+	// A worker manages the agents of its tasks as internal/cloud/local manages processes; the others are tables of names.
+	allowed := []string{"internal/cloud/local", "pkg/cloud", "pkg/catalog/accel", "pkg/catalog/sellable/ec2types",
 		"pkg/catalog/sellable/quotas"}
 	for imported := range strings.Lines(string(out)) {
 		imported = strings.TrimSpace(imported)

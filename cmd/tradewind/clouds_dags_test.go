@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
+	"github.com/tradewind-broker/tradewind/internal/grant/servers"
 	"github.com/tradewind-broker/tradewind/internal/host"
-	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
 )
 
 // bucketOf is a bucket of a fake-gcs-server.

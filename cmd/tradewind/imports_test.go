@@ -25,8 +25,8 @@ func TestBinaryImports(t *testing.T) {
 		"../../functions/cloud-gcp":         {"github.com/Azure/"},
 		"../../functions/cloud-lambda":      {"github.com/Azure/", "cloud.google.com/", "google.golang.org/"},
 		"../../functions/api":               {here + "pkg/optimizer", here + "pkg/catalog/internal", here + "internal/broker/planner"},
-		"../../functions/hook":              {"github.com/Azure/", "cloud.google.com/", "google.golang.org/api", here + "pkg/grant/ambient"}, // it sends traces
-		strings.Join(brokers, " "):          {"github.com/Azure/", "cloud.google.com/", "google.golang.org/", here + "pkg/grant/ambient"},
+		"../../functions/hook":              {"github.com/Azure/", "cloud.google.com/", "google.golang.org/api", here + "internal/grant/ambient"}, // it sends traces
+		strings.Join(brokers, " "):          {"github.com/Azure/", "cloud.google.com/", "google.golang.org/", here + "internal/grant/ambient"},
 		"../../functions/... ../../pkg/...": {"gonum.org/", here + "internal/base/chart", here + "internal/cli", "github.com/spf13/cobra"},
 	} {
 		out, err := exec.Command("go", append([]string{"list", "-deps"}, strings.Fields(packages)...)...).Output()

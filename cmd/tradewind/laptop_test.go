@@ -24,10 +24,10 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/blob"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gcs"
+	"github.com/tradewind-broker/tradewind/internal/grant/azgrant"
+	"github.com/tradewind-broker/tradewind/internal/grant/gcsgrant"
+	"github.com/tradewind-broker/tradewind/internal/grant/servers"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
-	"github.com/tradewind-broker/tradewind/pkg/grant/azgrant"
-	"github.com/tradewind-broker/tradewind/pkg/grant/gcsgrant"
-	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
 )
 
 // laptop is a job whose tasks pass data on, write logs, read a local file, and share machines.

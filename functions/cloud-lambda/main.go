@@ -7,12 +7,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/lambdalabs"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/lambdakit"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/cloudhost"
 	"github.com/tradewind-broker/tradewind/internal/secret"
 	"github.com/tradewind-broker/tradewind/internal/secret/awssecret"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/lambdalabs"
 )
 
 func main() { cloudhost.Serve(kit) }

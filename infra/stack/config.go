@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/secret"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // Config is the configuration of a deployment.

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 )
 
 // Functions without a queue.
@@ -314,7 +314,7 @@ func storesOf(cloud, text string) map[string]string {
 	return urls
 }
 
-// agentObjects are the keys of the agents' binaries, as pkg/cloud/aws reads them: comma-separated ARCH=KEY.
+// agentObjects are the keys of the agents' binaries, as internal/cloud/aws reads them: comma-separated ARCH=KEY.
 func (d *deployment) agentObjects() string {
 	keys, err := d.agentKeys()
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/mount/mounttest"
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
-	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
+	"github.com/tradewind-broker/tradewind/internal/grant/s3grant"
+	"github.com/tradewind-broker/tradewind/internal/grant/servers"
 )
 
 // shared creates a folder of the machine with a file, and returns its URI and how a job mounts it.

@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 )
 
 // ErrNoCloud means that no cloud of the broker has topics.

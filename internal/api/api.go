@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/api/internal/follow"
 	"github.com/tradewind-broker/tradewind/internal/api/signin"
-	"github.com/tradewind-broker/tradewind/pkg/identity"
+	"github.com/tradewind-broker/tradewind/internal/identity"
 )
 
 // MinTokenBytes is the shortest user token that New accepts.

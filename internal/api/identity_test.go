@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/api/apitest"
-	"github.com/tradewind-broker/tradewind/pkg/identity"
-	"github.com/tradewind-broker/tradewind/pkg/identity/awsid"
+	"github.com/tradewind-broker/tradewind/internal/identity"
+	"github.com/tradewind-broker/tradewind/internal/identity/awsid"
 )
 
 // The API checks a machine's proof and compares it with the launched machine. If it refuses the proof, it explains why.

@@ -12,9 +12,12 @@ import (
 var layers = [][]string{
 	{"internal/base"},
 	{
-		"events", "pkg", "internal/agent", "internal/cloudkit", "internal/emulator", "internal/kubeapi", "internal/localfiles",
-		"internal/metrics", "internal/notify", "internal/pack", "internal/secret", "internal/readable", "internal/tunnel",
+		"events", "pkg", "internal/localfiles", "internal/metrics", "internal/pack", "internal/readable", "internal/tunnel",
 		"internal/host/running", "deploy", "web",
+	},
+	{
+		"internal/agent", "internal/bus", "internal/cloud", "internal/cloudkit", "internal/emulator", "internal/grant",
+		"internal/identity", "internal/kubeapi", "internal/notify", "internal/secret", "internal/store",
 	},
 	{"internal/broker", "internal/api", "internal/tes"},
 	{

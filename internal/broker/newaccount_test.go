@@ -6,8 +6,8 @@ import (
 
 	"github.com/aws/smithy-go"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 )
 
 // A new account refuses launches in ways that its owner can end: `explain` shows the command, not only the code.

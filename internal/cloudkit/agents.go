@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 )
 
 // ErrNoAgents means that the folders have no agent program for machines.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 )
 
 // DAGPlace returns the bucket whose files become jobs, as a URL, and the prefix of their names; both are empty

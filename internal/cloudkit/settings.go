@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tradewind-broker/tradewind/internal/base/files"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 )
 
 // Settings are the settings of one cloud. They contain no secret: a key is given as the name of its file.

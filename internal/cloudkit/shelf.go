@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/base/files"
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver/renew"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
 // FreshFor is how long a cloud's last answer is used before the cloud is asked again.

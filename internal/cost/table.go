@@ -21,8 +21,8 @@ const (
 	inTx      = 2
 )
 
-// table is a store that counts the units that pkg/store/dynamo would be billed. A test compares it with that driver's
-// meter.
+// table is a store that counts the units that internal/store/dynamo would be billed. A test compares it with that
+// driver's meter.
 type table struct {
 	*mem.Store
 	meter    *meter

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator"
+	"github.com/tradewind-broker/tradewind/internal/store/dynamo"
 	"github.com/tradewind-broker/tradewind/pkg/store"
-	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 

@@ -183,7 +183,7 @@ func (w *world) relay() {
 	})
 }
 
-// send puts events into the queues of their functions, and announced ones on the event bus, like pkg/bus/aws.
+// send puts events into the queues of their functions, and announced ones on the event bus, like internal/bus/aws.
 func (w *world) send(bodies [][]byte) {
 	announced, sent := 0, map[string]int{}
 	for _, body := range bodies {

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/remote"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
 // otherClouds are the clouds whose drivers run as functions of a deployment.

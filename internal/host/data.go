@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/api"
+	"github.com/tradewind-broker/tradewind/internal/grant/filegrant"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
-	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 )
 
 // sweepAfter is how long an incomplete upload is kept after a crash.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
+	"github.com/tradewind-broker/tradewind/internal/cloud/push"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )
 
 // Serve works until ctx ends, then ends the machines and returns. Unfinished work continues at the next start. If the

@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/tradewind-broker/tradewind/events"
+	busaws "github.com/tradewind-broker/tradewind/internal/bus/aws"
+	"github.com/tradewind-broker/tradewind/internal/store/dynamo"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
-	busaws "github.com/tradewind-broker/tradewind/pkg/bus/aws"
-	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
 // connect makes the clients for the deployment's table and queues.

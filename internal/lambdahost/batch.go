@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	busaws "github.com/tradewind-broker/tradewind/internal/bus/aws"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
-	busaws "github.com/tradewind-broker/tradewind/pkg/bus/aws"
 )
 
 // Queue acknowledges messages that Lambda has received. A *busaws.Bus is one.

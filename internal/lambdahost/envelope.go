@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tradewind-broker/tradewind/events"
-	busaws "github.com/tradewind-broker/tradewind/pkg/bus/aws"
+	busaws "github.com/tradewind-broker/tradewind/internal/bus/aws"
 )
 
 // ErrEnvelope is returned for an AWS event that should not be in a queue of ours. It is final.

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/events"
-	busaws "github.com/tradewind-broker/tradewind/pkg/bus/aws"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
+	busaws "github.com/tradewind-broker/tradewind/internal/bus/aws"
+	"github.com/tradewind-broker/tradewind/internal/cloud/push"
 )
 
 // Events of AWS from EventBridge (Amazon S3 and Amazon EC2 user guides, "EventBridge events").

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	cloudaws "github.com/tradewind-broker/tradewind/internal/cloud/aws"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
-	cloudaws "github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 )
 
 // machines knows one machine.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	buslocal "github.com/tradewind-broker/tradewind/internal/bus/local"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
-	buslocal "github.com/tradewind-broker/tradewind/pkg/bus/local"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 

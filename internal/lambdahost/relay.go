@@ -8,7 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker/outbox"
-	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
+	"github.com/tradewind-broker/tradewind/internal/store/dynamo"
 )
 
 // Outbox makes a store whose outbox contains only the records that the table's stream delivered. A *dynamo.Store is

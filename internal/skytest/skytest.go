@@ -26,7 +26,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/container/containertest"
 	"github.com/tradewind-broker/tradewind/internal/agent/mount"
 	"github.com/tradewind-broker/tradewind/internal/agent/mount/mounttest"
-	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
+	"github.com/tradewind-broker/tradewind/internal/grant/servers"
 )
 
 //go:embed all:job

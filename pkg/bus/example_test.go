@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/bus/local"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
-	"github.com/tradewind-broker/tradewind/pkg/bus/local"
 )
 
 // A message that its consumer rejects is a dead letter until a user redrives it.

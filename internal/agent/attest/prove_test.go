@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/attest"
 	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/identity/awsid"
+	"github.com/tradewind-broker/tradewind/internal/identity/awsid"
 )
 
 func TestEC2MachineProvesItsIdentity(t *testing.T) {

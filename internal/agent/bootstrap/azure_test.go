@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/notices"
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
-	"github.com/tradewind-broker/tradewind/pkg/identity/azureid"
+	"github.com/tradewind-broker/tradewind/internal/identity/azureid"
 )
 
 // onAzure is an Azure machine of rank 2, with its metadata service.

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/gcptest"
 	"github.com/tradewind-broker/tradewind/internal/agent/notices"
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
-	"github.com/tradewind-broker/tradewind/pkg/identity/googleid"
+	"github.com/tradewind-broker/tradewind/internal/identity/googleid"
 )
 
 // A machine of Google Cloud learns its ID, its address and, from the end of its name, its rank.

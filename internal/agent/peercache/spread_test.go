@@ -22,8 +22,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/agent/peercache"
 	"github.com/tradewind-broker/tradewind/internal/agent/stage"
+	"github.com/tradewind-broker/tradewind/internal/grant/filegrant"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
-	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 )
 
 // store is a folder that grants its content and counts what is read.

@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/cloud/local"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
 )
 
-// agents are the agent processes on this machine. pkg/cloud/local manages each as a cluster of one machine. So no
+// agents are the agent processes on this machine. internal/cloud/local manages each as a cluster of one machine. So no
 // agent is started twice, an agent that was ended does not start again because of a late order, and the next process
 // on the folder finds them all.
 type agents struct {
@@ -43,7 +43,7 @@ func splitName(name string) (cluster string, rank int) {
 	return name[:max(i, 0)], rank
 }
 
-// cloudName is the name of the cloud in pkg/cloud/local that manages the agents.
+// cloudName is the name of the cloud in internal/cloud/local that manages the agents.
 const cloudName = "pool"
 
 // devicesLabel is the label of a launch that contains its device indexes.

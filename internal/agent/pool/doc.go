@@ -7,6 +7,6 @@
 // knows the broker's endpoint and a token that names its machine, expires, and is renewed by syncs; nothing dials in.
 //
 // The process may be killed and started again on the same folder. The agents continue meanwhile, and the new process
-// finds exactly these agents again (pkg/cloud/local records them). It knows nothing of jobs, and does not isolate
+// finds exactly these agents again (internal/cloud/local records them). It knows nothing of jobs, and does not isolate
 // tasks from each other: all run as its user.
 package pool

@@ -15,8 +15,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
+	"github.com/tradewind-broker/tradewind/internal/cloud/local"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
 )
 
 // Config configures a machine. Endpoint, Pool, Name, Capacity and Dir are required; the other fields have useful zero

@@ -8,9 +8,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/stage"
+	"github.com/tradewind-broker/tradewind/internal/grant/s3grant"
+	"github.com/tradewind-broker/tradewind/internal/grant/servers"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
-	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
-	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
 
 // Transfers work with a server that checks every signature, length and checksum.

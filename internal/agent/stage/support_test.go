@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/stage"
+	"github.com/tradewind-broker/tradewind/internal/grant/filegrant"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
-	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 )
 
 // bucket is a folder that grants its content, with hooks for its server.

@@ -3,9 +3,9 @@ package clouds
 import (
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 func TestReservedLine(t *testing.T) {

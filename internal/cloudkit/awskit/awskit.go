@@ -17,18 +17,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/spf13/pflag"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/aws"
+	"github.com/tradewind-broker/tradewind/internal/cloud/aws/check"
+	"github.com/tradewind-broker/tradewind/internal/cloud/aws/refresh"
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/grant/ambient"
+	"github.com/tradewind-broker/tradewind/internal/grant/s3grant"
+	"github.com/tradewind-broker/tradewind/internal/identity/awsid"
 	"github.com/tradewind-broker/tradewind/internal/notify"
 	"github.com/tradewind-broker/tradewind/internal/notify/ses"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/check"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/refresh"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
-	"github.com/tradewind-broker/tradewind/pkg/grant/ambient"
-	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
-	"github.com/tradewind-broker/tradewind/pkg/identity/awsid"
 )
 
 // Kit returns the kit of AWS.

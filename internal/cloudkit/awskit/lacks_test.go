@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // answering starts the emulated AWS behind a proxy. answer may answer a call, by its action, instead of the emulator.

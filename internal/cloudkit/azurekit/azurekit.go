@@ -19,14 +19,14 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 	"github.com/spf13/pflag"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/azure"
+	"github.com/tradewind-broker/tradewind/internal/cloud/azure/refresh"
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver/renew"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/azure/refresh"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
+	"github.com/tradewind-broker/tradewind/internal/grant/azgrant"
+	"github.com/tradewind-broker/tradewind/internal/identity/azureid"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
-	"github.com/tradewind-broker/tradewind/pkg/grant/azgrant"
-	"github.com/tradewind-broker/tradewind/pkg/identity/azureid"
 )
 
 // Name is the catalogue's name of the cloud.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/emulator/blob"
+	"github.com/tradewind-broker/tradewind/internal/grant/servers"
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest"
-	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
 )
 
 // The containers of the settings are created, written, read and removed, signed with a delegation key that Azure

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/gcp"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 )
 
 // announceWithin bounds one attempt: the client repeats a call for a minute, and the caller's queue repeats attempts.

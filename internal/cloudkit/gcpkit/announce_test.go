@@ -8,9 +8,9 @@ import (
 	"cloud.google.com/go/pubsub/v2/pstest"
 	"google.golang.org/grpc/codes"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/gcpkit"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 func announcerOf(t *testing.T, server *pstest.Server) driver.Announcer {

@@ -16,15 +16,15 @@ import (
 	"google.golang.org/api/impersonate"
 	"google.golang.org/api/option"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver/renew"
+	"github.com/tradewind-broker/tradewind/internal/cloud/gcp"
+	"github.com/tradewind-broker/tradewind/internal/cloud/gcp/refresh"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp/refresh"
+	"github.com/tradewind-broker/tradewind/internal/grant/gcsgrant"
+	"github.com/tradewind-broker/tradewind/internal/identity"
+	"github.com/tradewind-broker/tradewind/internal/identity/googleid"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
-	"github.com/tradewind-broker/tradewind/pkg/grant/gcsgrant"
-	"github.com/tradewind-broker/tradewind/pkg/identity"
-	"github.com/tradewind-broker/tradewind/pkg/identity/googleid"
 )
 
 // Name is the catalogue's name of the cloud.

@@ -16,9 +16,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
+	"github.com/tradewind-broker/tradewind/internal/cloud/gcp"
+	"github.com/tradewind-broker/tradewind/internal/cloud/push"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )
 
 // Limits of a subscriber: messages and bytes that it handles at once; how long it keeps a message from other

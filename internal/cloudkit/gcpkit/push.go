@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/gcp"
+	"github.com/tradewind-broker/tradewind/internal/cloud/push"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
-	"github.com/tradewind-broker/tradewind/pkg/identity"
-	"github.com/tradewind-broker/tradewind/pkg/identity/googleid"
+	"github.com/tradewind-broker/tradewind/internal/identity"
+	"github.com/tradewind-broker/tradewind/internal/identity/googleid"
 )
 
 // pushed returns a reader of Pub/Sub's pushes. Their token must be for this broker's endpoint and for the settings'

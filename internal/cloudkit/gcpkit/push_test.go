@@ -17,16 +17,16 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
+	"github.com/tradewind-broker/tradewind/internal/cloud/gcp"
+	"github.com/tradewind-broker/tradewind/internal/cloud/push"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/gcpkit"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
+	"github.com/tradewind-broker/tradewind/internal/identity"
+	"github.com/tradewind-broker/tradewind/internal/identity/googleid"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
-	"github.com/tradewind-broker/tradewind/pkg/identity"
-	"github.com/tradewind-broker/tradewind/pkg/identity/googleid"
 )
 
 const (

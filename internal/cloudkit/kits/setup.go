@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
+	azuresetup "github.com/tradewind-broker/tradewind/internal/cloud/azure/setup"
+	"github.com/tradewind-broker/tradewind/internal/cloud/gcp"
+	gcpsetup "github.com/tradewind-broker/tradewind/internal/cloud/gcp/setup"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/azurekit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/gcpkit"
-	azuresetup "github.com/tradewind-broker/tradewind/pkg/cloud/azure/setup"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
-	gcpsetup "github.com/tradewind-broker/tradewind/pkg/cloud/gcp/setup"
 )
 
 // Placeholders in the printed commands if the settings do not name the buying identity.

@@ -20,12 +20,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
+	driverkube "github.com/tradewind-broker/tradewind/internal/cloud/kubernetes"
+	"github.com/tradewind-broker/tradewind/internal/cloud/kubernetes/refresh"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	driverkube "github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes/refresh"
-	"github.com/tradewind-broker/tradewind/pkg/identity"
-	"github.com/tradewind-broker/tradewind/pkg/identity/kubeid"
+	"github.com/tradewind-broker/tradewind/internal/identity"
+	"github.com/tradewind-broker/tradewind/internal/identity/kubeid"
 )
 
 // DefaultNamespace is the namespace of pods if the settings name none.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
+	"github.com/tradewind-broker/tradewind/internal/cloud/lambdalabs"
+	"github.com/tradewind-broker/tradewind/internal/cloud/lambdalabs/refresh"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/lambdalabs"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/lambdalabs/refresh"
 )
 
 // Environment variables that replace missing settings.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/files"
 	"github.com/tradewind-broker/tradewind/internal/host/running"
-	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
+	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
 )
 
 // Format is the format of a backup. A newer one is refused.

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/host/backup"
+	"github.com/tradewind-broker/tradewind/internal/store/bolt"
 	"github.com/tradewind-broker/tradewind/pkg/store"
-	"github.com/tradewind-broker/tradewind/pkg/store/bolt"
 )
 
 // state returns a state folder on which no broker runs.

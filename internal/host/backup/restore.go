@@ -14,10 +14,10 @@ import (
 	"path/filepath"
 
 	"github.com/tradewind-broker/tradewind/internal/base/files"
+	"github.com/tradewind-broker/tradewind/internal/cloud/local"
 	"github.com/tradewind-broker/tradewind/internal/host/running"
+	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
-	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
 )
 
 // Restore makes a state folder from a backup. The folder is new or empty; it appears when it is complete and checked.

@@ -5,11 +5,11 @@ import (
 	"net/http"
 
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/cloud/push"
+	"github.com/tradewind-broker/tradewind/internal/cloud/remote"
 	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
 // pushes receives the notices that clouds push. Each cloud's own function checks the token and finds the machine's

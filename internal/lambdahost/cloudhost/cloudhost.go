@@ -16,13 +16,13 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
+	"github.com/tradewind-broker/tradewind/internal/cloud/remote"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	grants "github.com/tradewind-broker/tradewind/internal/grant/remote"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/base"
 	secrets "github.com/tradewind-broker/tradewind/internal/secret/remote"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
-	grants "github.com/tradewind-broker/tradewind/pkg/grant/remote"
-	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
+	"github.com/tradewind-broker/tradewind/internal/store/dynamo"
 )
 
 // Env is the environment of a cloud's function, a subset of that of other functions.

@@ -8,11 +8,11 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	cloudaws "github.com/tradewind-broker/tradewind/internal/cloud/aws"
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
-	cloudaws "github.com/tradewind-broker/tradewind/pkg/cloud/aws"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // All returns the clouds on which the deployment buys. Their launches and refusals are counted.

@@ -37,6 +37,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/pool"
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/broker"
+	busaws "github.com/tradewind-broker/tradewind/internal/bus/aws"
+	"github.com/tradewind-broker/tradewind/internal/bus/aws/awstest"
 	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
@@ -52,10 +54,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/planning"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/policy"
-	busaws "github.com/tradewind-broker/tradewind/pkg/bus/aws"
-	"github.com/tradewind-broker/tradewind/pkg/bus/aws/awstest"
+	"github.com/tradewind-broker/tradewind/internal/store/dynamo"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
-	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
 func TestMain(m *testing.M) {

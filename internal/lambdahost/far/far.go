@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
+	"github.com/tradewind-broker/tradewind/internal/cloud/remote"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
 // ErrFunction means that a cloud's function itself failed, because it could not start or ran out of time.

@@ -11,10 +11,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"github.com/tradewind-broker/tradewind/internal/grant/s3grant"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/pack"
 	"github.com/tradewind-broker/tradewind/internal/pack/depot"
-	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
 
 // NewDepot opens the depot in the work bucket. Clients upload pieces directly to S3, with URLs signed with the

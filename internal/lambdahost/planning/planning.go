@@ -21,11 +21,11 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // New makes a planner for the clouds on which the deployment buys.
@@ -42,7 +42,7 @@ func New(s *lambdahost.Sandbox) *Planner {
 	return p
 }
 
-// SnapshotKey is where refresh stores the refreshed catalogue. It equals pkg/cloud/aws/refresh.SnapshotKey, whose
+// SnapshotKey is where refresh stores the refreshed catalogue. It equals internal/cloud/aws/refresh.SnapshotKey, whose
 // package would link EC2.
 const SnapshotKey = "catalog/offers.snapshot"
 

@@ -7,13 +7,13 @@ import (
 
 	awsevents "github.com/aws/aws-lambda-go/events"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/aws"
+	"github.com/tradewind-broker/tradewind/internal/cloud/aws/check"
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
+	"github.com/tradewind-broker/tradewind/internal/cloud/remote"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/check"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
 // Serve returns the function's handler. In addition to its queue's events it accepts one message from the function api,

@@ -5,12 +5,12 @@ import (
 	"context"
 	"slices"
 
+	"github.com/tradewind-broker/tradewind/internal/cloud/aws"
+	"github.com/tradewind-broker/tradewind/internal/cloud/aws/refresh"
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver/renew"
+	"github.com/tradewind-broker/tradewind/internal/cloud/remote"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/refresh"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
 // New returns a broker.Ports.Refresh: it refreshes the offers of the clouds on which the deployment buys, and stores

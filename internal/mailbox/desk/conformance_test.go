@@ -16,14 +16,14 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/emulator/gcs"
 
+	"github.com/tradewind-broker/tradewind/internal/grant/azgrant"
+	"github.com/tradewind-broker/tradewind/internal/grant/gcsgrant"
+	"github.com/tradewind-broker/tradewind/internal/grant/s3grant"
+	"github.com/tradewind-broker/tradewind/internal/grant/servers"
 	"github.com/tradewind-broker/tradewind/internal/mailbox"
 	"github.com/tradewind-broker/tradewind/internal/mailbox/desk"
 	"github.com/tradewind-broker/tradewind/internal/mailbox/mailboxtest"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
-	"github.com/tradewind-broker/tradewind/pkg/grant/azgrant"
-	"github.com/tradewind-broker/tradewind/pkg/grant/gcsgrant"
-	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
-	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
 
 var key = []byte("a key of the broker, 32 bytes or more")

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
-	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
+	"github.com/tradewind-broker/tradewind/internal/grant/servers"
 )
 
 // billed compares, by cloud, the booked cost of the attempts with the real cost of the machines. A machine is booked

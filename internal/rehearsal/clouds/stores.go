@@ -17,11 +17,11 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/blob"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gcs"
+	"github.com/tradewind-broker/tradewind/internal/grant/azgrant"
+	"github.com/tradewind-broker/tradewind/internal/grant/gcsgrant"
+	"github.com/tradewind-broker/tradewind/internal/grant/servers"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
-	"github.com/tradewind-broker/tradewind/pkg/grant/azgrant"
-	"github.com/tradewind-broker/tradewind/pkg/grant/gcsgrant"
-	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
 )
 
 // stores are the stores of Google and Azure: their emulators, behind handlers that check signatures.

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/bus/local"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/bus/bustest"
-	"github.com/tradewind-broker/tradewind/pkg/bus/local"
 )
 
 // broken is a driver with one defect; methods whose function is nil work.
