@@ -148,7 +148,7 @@ func (c *Cloud) tags(spec cloud.LaunchSpec) []types.TagSpecification {
 	}
 	var tags []types.Tag
 	for _, k := range slices.Sorted(maps.Keys(values)) {
-		if v := tagText(values[k]); v != "" {
+		if v := TagText(values[k]); v != "" {
 			tags = append(tags, tag(k, v))
 		}
 	}
@@ -163,8 +163,8 @@ func (c *Cloud) tags(spec cloud.LaunchSpec) []types.TagSpecification {
 	return out
 }
 
-// tagText replaces the characters that not every tag accepts, and shortens the text.
-func tagText(s string) string {
+// TagText replaces the characters that not every tag accepts, and shortens the text.
+func TagText(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune(" _.:/=+-@", r):
