@@ -2,8 +2,8 @@
 # Installs the emulators and checkers that the tests of the AWS parts use,
 # under .tools/: DynamoDB Local (Java), a Python environment with moto,
 # cfn-lint and checkov, the object stores of pkg/grant: MinIO and fake-gcs-server (Go),
-# Azurite (Node), rclone for mounts (Go), and an image registry (Go). Quick if all
-# are installed; safe to run twice at once.
+# Azurite (Node), rclone for mounts (Go), an image registry (Go), and the connectors with which
+# Spark reads emulated buckets (Maven). Quick if all are installed; safe to run twice at once.
 #
 #   scripts/emulators.sh            install what is missing
 #   scripts/emulators.sh --check    list what is installed and what is missing; installs nothing
@@ -17,6 +17,9 @@ DYNAMODB_LOCAL=2.5.2 # com.amazonaws:DynamoDBLocal
 GIT_LFS=v3.6.0       # github.com/git-lfs/git-lfs: large files stored outside a repository
 MINIO=v0.0.0-20260212201848-7aac2a2c5b7c # github.com/minio/minio: S3 with STS; checks signatures and session policies
 FAKE_GCS=v1.56.1     # github.com/fsouza/fake-gcs-server
+HADOOP_AWS=3.3.4     # org.apache.hadoop:hadoop-aws, of the Hadoop in pyspark 3.5
+AWS_JAVA=1.12.262    # com.amazonaws:aws-java-sdk-*, of that hadoop-aws
+GCS_HADOOP=hadoop3-2.2.21 # com.google.cloud.bigdataoss:gcs-connector
 AZURITE=3.35.0       # npm: azurite, Azure Storage's emulator
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TOOLS=${TRADEWIND_TOOLS:-$(dirname "$HERE")/.tools}
@@ -31,11 +34,13 @@ say() { printf 'emulators: %s\n' "$*" >&2; }
 jars_stamp() { printf 'DynamoDBLocal %s\n' "$DYNAMODB_LOCAL"; }
 venv_stamp() { cat "$REQUIREMENTS" "$CONSTRAINTS"; }
 stores_stamp() { printf 'MinIO %s, fake-gcs-server %s, git-lfs %s\n' "$MINIO" "$FAKE_GCS" "$GIT_LFS"; }
+connectors_stamp() { printf 'hadoop-aws %s, aws-java-sdk %s, gcs-connector %s\n' "$HADOOP_AWS" "$AWS_JAVA" "$GCS_HADOOP"; }
 rclone_stamp() { printf 'rclone %s\n' "$("$HERE/rclone.sh" --version)"; }
 azurite_stamp() { printf 'azurite %s\n' "$AZURITE"; }
 
 jars_ready() { [[ "$(cat "$TOOLS/dynamodb-local/stamp" 2>/dev/null)" == "$(jars_stamp)" ]]; }
 stores_ready() { [[ "$(cat "$TOOLS/bin/stores.stamp" 2>/dev/null)" == "$(stores_stamp)" ]]; }
+connectors_ready() { [[ "$(cat "$TOOLS/spark-stores/stamp" 2>/dev/null)" == "$(connectors_stamp)" ]]; }
 rclone_ready() { [[ "$(cat "$TOOLS/bin/rclone.stamp" 2>/dev/null)" == "$(rclone_stamp)" ]]; }
 azurite_ready() { [[ "$(cat "$TOOLS/azurite/stamp" 2>/dev/null)" == "$(azurite_stamp)" ]]; }
 venv_ready() {
@@ -82,6 +87,41 @@ POM
   quietly "$dir/install.log" mvn --batch-mode --file "$dir/pom.xml" \
     org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies -DoutputDirectory="$dir/lib" -DincludeScope=runtime || return 1
   jars_stamp >"$dir/stamp"
+}
+
+# Spark has its own versions of Jackson. The SDK's parts replace a bundle of 280 MB.
+install_connectors() {
+  local lack dir=$TOOLS/spark-stores module modules=""
+  if connectors_ready; then return 0; fi
+  lack=$(missing java mvn)
+  if [[ -n $lack ]]; then
+    say "skipped Spark's connectors: not found: $lack(tests of Spark on emulated services will skip)"
+    return 0
+  fi
+  say "installing $(connectors_stamp)"
+  rm -rf "$dir" && mkdir -p "$dir"
+  for module in s3 dynamodb sts; do
+    modules+="<dependency><groupId>com.amazonaws</groupId><artifactId>aws-java-sdk-$module</artifactId>
+      <version>$AWS_JAVA</version></dependency>"
+  done
+  cat >"$dir/pom.xml" <<POM
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>tradewind</groupId><artifactId>spark-stores</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies>
+    <dependency><groupId>org.apache.hadoop</groupId><artifactId>hadoop-aws</artifactId><version>$HADOOP_AWS</version>
+      <exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions></dependency>
+    <dependency><groupId>com.google.cloud.bigdataoss</groupId><artifactId>gcs-connector</artifactId><version>$GCS_HADOOP</version>
+      <classifier>shaded</classifier>
+      <exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions></dependency>
+    $modules
+  </dependencies>
+</project>
+POM
+  quietly "$dir/install.log" mvn --batch-mode --file "$dir/pom.xml" \
+    org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies -DoutputDirectory="$dir/lib" -DincludeScope=runtime \
+    -DexcludeArtifactIds=jackson-core,jackson-databind,jackson-annotations || return 1
+  connectors_stamp >"$dir/stamp"
 }
 
 # A Python that can create environments: Debian has venv in a separate package.
@@ -161,6 +201,7 @@ report() {
   local p
   if jars_ready; then say "DynamoDB Local $DYNAMODB_LOCAL is installed"; else say "DynamoDB Local is not installed"; fi
   if stores_ready; then say "$(stores_stamp) are installed"; else say "MinIO, fake-gcs-server and git-lfs are not installed"; fi
+  if connectors_ready; then say "$(connectors_stamp) are installed"; else say "Spark's connectors are not installed"; fi
   if rclone_ready; then say "$(rclone_stamp) is installed"; else say "rclone is not installed"; fi
   if azurite_ready; then say "Azurite $AZURITE is installed"; else say "Azurite is not installed"; fi
   for p in $PROGRAMS; do
@@ -197,12 +238,13 @@ registry() { # the image registry, whose script checks whether it is installed
 }
 
 registry
-if jars_ready && venv_ready && stores_ready && azurite_ready && rclone_ready; then exit 0; fi
+if jars_ready && venv_ready && stores_ready && azurite_ready && rclone_ready && connectors_ready; then exit 0; fi
 lock
 failed=0
 install_jars || failed=1
 install_venv || failed=1
 install_stores || say "MinIO and fake-gcs-server could not be built: tests of stores and mounts skip"
 install_rclone || say "rclone could not be built: tests of mounts skip"
+install_connectors || say "Spark's connectors could not be installed: tests of Spark on emulated services skip"
 install_azurite || say "Azurite could not be installed: tests of pkg/grant on it skip"
 exit $failed

@@ -200,7 +200,7 @@ func (s *Service) Create(ctx context.Context, spec service.Spec) (service.Place,
 	}
 	defer release()
 	p, err := s.create(ctx, spec)
-	p.Logs = spec.Logs
+	p.Logs, p.Release = spec.Logs, spec.Release
 	return p, aws.Typed(err)
 }
 
@@ -212,7 +212,7 @@ func (s *Service) create(ctx context.Context, spec service.Spec) (service.Place,
 	switch {
 	case err != nil:
 		return p, err
-	case ok && p.State == service.Ended:
+	case ok && (p.State == service.Ended || p.State == service.Ending):
 		return p, service.ErrorEnded(aws.Name, spec.Name)
 	case ok:
 		return p, nil
@@ -269,7 +269,7 @@ func (s *Service) at(ctx context.Context, of service.Place) (p service.Place, ok
 		return of, false, err
 	}
 	p = s.place(of.Region, out.Cluster.Name, out.Cluster.Id, out.Cluster.Status)
-	p.Logs = cmp.Or(of.Logs, awssdk.ToString(out.Cluster.LogUri))
+	p.Logs, p.Release = cmp.Or(of.Logs, awssdk.ToString(out.Cluster.LogUri)), of.Release
 	return p, true, nil
 }
 

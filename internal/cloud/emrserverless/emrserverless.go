@@ -165,7 +165,7 @@ func (s *Service) find(ctx context.Context, of service.Place) (service.Place, er
 		}
 		a := out.Application
 		p, err := s.place(ctx, of.Region, application{a.ApplicationId, a.Name, a.State, a.StateDetails, a.CreatedAt})
-		p.Logs = of.Logs
+		p.Logs, p.Release = of.Logs, of.Release
 		return p, err
 	}
 	all, err := s.list(ctx, of.Region)
@@ -179,7 +179,7 @@ func (s *Service) find(ctx context.Context, of service.Place) (service.Place, er
 		}
 	}
 	if found >= 0 {
-		all[found].Logs = of.Logs
+		all[found].Logs, all[found].Release = of.Logs, of.Release
 		return all[found], nil
 	}
 	if err := s.notEnded(ctx, of.Name); err != nil {
@@ -226,13 +226,13 @@ func (s *Service) Create(ctx context.Context, spec service.Spec) (service.Place,
 }
 
 func (s *Service) create(ctx context.Context, spec service.Spec) (service.Place, error) {
-	of := service.Place{Name: spec.Name, Region: spec.Region, Logs: spec.Logs}
+	of := service.Place{Name: spec.Name, Region: spec.Region, Release: spec.Release, Logs: spec.Logs}
 	if err := s.notEnded(ctx, spec.Name); err != nil {
 		return of, err
 	}
 	p, err := s.find(ctx, of)
 	switch {
-	case err == nil && p.State == service.Ended:
+	case err == nil && (p.State == service.Ended || p.State == service.Ending):
 		return p, service.ErrorEnded(aws.Name, spec.Name)
 	case !isNotListed(err):
 		return p, err

@@ -166,11 +166,11 @@ func path(name, below string) string {
 func (c *Cloud) labels(spec cloud.LaunchSpec) map[string]string {
 	labels := map[string]string{}
 	for k, v := range c.cfg.Labels {
-		labels[labelText(k)] = labelText(v)
+		labels[LabelText(k)] = LabelText(v)
 	}
 	for k, v := range spec.Labels {
-		if key := labelText(labelPrefix + k); labelText(v) != "" {
-			labels[key] = labelText(v)
+		if key := LabelText(labelPrefix + k); LabelText(v) != "" {
+			labels[key] = LabelText(v)
 		}
 	}
 	labels[labelDeployment], labels[labelCluster] = c.deploymentLabel(), c.clusterLabel(spec.Cluster)
@@ -180,8 +180,8 @@ func (c *Cloud) labels(spec cloud.LaunchSpec) map[string]string {
 // maxLabel is the maximum length of a label's key or value.
 const maxLabel = 63
 
-// labelText replaces the characters that labels do not accept, and shortens the text.
-func labelText(s string) string {
+// LabelText replaces the characters that labels do not accept, and shortens the text.
+func LabelText(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_':
@@ -211,7 +211,7 @@ func (c *Cloud) machineName(cluster string, rank int) string {
 }
 
 func readable(s string, most int) string {
-	s = strings.Trim(labelText(s), "-_")
+	s = strings.Trim(LabelText(s), "-_")
 	return strings.Trim(s[:min(len(s), most)], "-_")
 }
 

@@ -2,6 +2,7 @@ package gce
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/gcptest"
+	"github.com/tradewind-broker/tradewind/internal/emulator/sparkjob"
 )
 
 // Config describes an emulated project.
@@ -31,6 +33,8 @@ type Config struct {
 	Now   func() time.Time // nil means time.Now
 	// Skus are the pages of the price list, in the JSON format of the Cloud Billing API.
 	Skus []json.RawMessage
+	// Run runs the applications of Dataproc; nil means that they succeed at once.
+	Run sparkjob.Runner
 }
 
 // Cloud is one project of Google Cloud. It is an http.Handler; all methods are safe for concurrent use.
@@ -56,6 +60,10 @@ type Cloud struct {
 	identity identity
 	sink     string // topic to which the audit log publishes preemptions
 	storage  string // URL of the server for buckets
+	spark    spark
+	work     sync.WaitGroup // running applications
+
+	requested []Request
 }
 
 // New returns an empty project.
@@ -65,6 +73,9 @@ func New(cfg Config) (*Cloud, error) {
 	}
 	if len(cfg.Zones) == 0 {
 		cfg.Zones = []string{"us-central1-a", "us-central1-b", "us-west1-a", "europe-west4-a", "europe-west4-b"}
+	}
+	if cfg.Run == nil {
+		cfg.Run = func(context.Context, []string) sparkjob.Result { return sparkjob.Result{} }
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -81,7 +92,7 @@ func New(cfg Config) (*Cloud, error) {
 		machines: map[string]*instance{}, ops: map[string]*operation{},
 		requests: map[string]*operation{}, tpus: map[string]*tpuNode{}, queued: map[string]*queuedResource{},
 		calls: map[string]int{}, weather: newWeather(), world: newWorld(cfg),
-		identity: newIdentity(),
+		identity: newIdentity(), spark: newSpark(),
 	}
 	c.pubsub = sync.OnceValue(func() *pubsub {
 		c.opened.Store(true)
@@ -92,6 +103,8 @@ func New(cfg Config) (*Cloud, error) {
 
 // Close ends all machines and pushes.
 func (c *Cloud) Close() {
+	c.spark.stop()
+	c.work.Wait()
 	if c.opened.Load() {
 		c.pubsub().close()
 	}
@@ -110,6 +123,21 @@ func (c *Cloud) Faults() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.faults)
+}
+
+// Request is a request to Dataproc.
+type Request struct {
+	Method string // dataproc.projects.regions.clusters.create
+	Body   []byte
+}
+
+// Requests returns the requests for these methods of Dataproc, or all if there are none.
+func (c *Cloud) Requests(methods ...string) []Request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(c.requested), func(r Request) bool {
+		return len(methods) > 0 && !slices.Contains(methods, r.Method)
+	})
 }
 
 // Calls returns the number of calls of a method, such as compute.instances.bulkInsert.
@@ -148,6 +176,9 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case "/token":
 		c.token(w, r)
+		return
+	}
+	if c.forwardObject(w, r) {
 		return
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
@@ -221,6 +252,9 @@ func (c *Cloud) handle(r *call) (json.RawMessage, *Fault, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls[r.method.ID]++
+	if strings.HasPrefix(r.method.ID, "dataproc.") {
+		c.requested = append(c.requested, Request{r.method.ID, r.body})
+	}
 	c.progress()
 	if f := c.refused(r); f != nil {
 		return nil, f, nil
@@ -325,6 +359,19 @@ var handlers = map[string]func(*Cloud, *call) (any, *Fault){
 	"logging.projects.sinks.delete": (*Cloud).deleteSink,
 
 	"cloudbilling.services.skus.list": (*Cloud).listSkus,
+
+	"dataproc.projects.regions.clusters.create":   (*Cloud).createCluster,
+	"dataproc.projects.regions.clusters.get":      (*Cloud).getCluster,
+	"dataproc.projects.regions.clusters.list":     (*Cloud).listClusters,
+	"dataproc.projects.regions.clusters.delete":   (*Cloud).deleteCluster,
+	"dataproc.projects.regions.jobs.submit":       (*Cloud).submitJob,
+	"dataproc.projects.regions.jobs.get":          (*Cloud).getJob,
+	"dataproc.projects.regions.jobs.cancel":       (*Cloud).cancelJob,
+	"dataproc.projects.locations.batches.create":  (*Cloud).createBatch,
+	"dataproc.projects.locations.batches.get":     (*Cloud).getBatch,
+	"dataproc.projects.locations.batches.list":    (*Cloud).listBatches,
+	"dataproc.projects.locations.batches.delete":  (*Cloud).deleteBatch,
+	"dataproc.projects.regions.operations.cancel": (*Cloud).cancelSparkOperation,
 
 	"tpu.projects.locations.nodes.list":             (*Cloud).listNodes,
 	"tpu.projects.locations.nodes.get":              (*Cloud).getNode,

@@ -60,6 +60,7 @@ func (c *Cloud) progress() {
 		}
 	}
 	c.progressTPUs()
+	c.progressSpark()
 }
 
 func (c *Cloud) getOperation(r *call) (any, *Fault) {

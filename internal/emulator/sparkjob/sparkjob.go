@@ -51,8 +51,8 @@ func S3(endpoint string) map[string]string {
 func Storage(endpoint, project string) map[string]string {
 	return map[string]string{
 		"spark.hadoop.fs.gs.impl":             "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
-		"spark.hadoop.fs.gs.storage.root.url": endpoint + "/", "spark.hadoop.fs.gs.auth.type": "UNAUTHENTICATED",
-		"spark.hadoop.fs.gs.project.id": project,
+		"spark.hadoop.fs.gs.storage.root.url": endpoint + "/", "spark.hadoop.fs.gs.project.id": project,
+		"spark.hadoop.fs.gs.auth.service.account.enable": "false", "spark.hadoop.fs.gs.auth.null.enable": "true",
 	}
 }
 

@@ -2,10 +2,26 @@
 package sparktest
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 )
+
+// Stores returns the folder of the connectors with which Spark reads and writes emulated buckets. Without them the test
+// is skipped.
+func Stores(t testing.TB, root string) string {
+	t.Helper()
+	dir := filepath.Join(root, ".tools", "spark-stores")
+	if _, err := os.Stat(filepath.Join(dir, "stamp")); err != nil {
+		t.Skip("Spark's connectors to buckets are missing: `make emulators` installs them")
+	}
+	lib, err := filepath.Abs(filepath.Join(dir, "lib"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lib
+}
 
 // Bin returns the folder of programs of a Python environment with pyspark. root is the repository. Without one, or
 // without Java, the test is skipped.

@@ -89,15 +89,16 @@ const (
 	Ended    State = "ended"
 )
 
-// Place is where applications run. Name and Region identify it; ID saves calls if it is known.
+// Place is where applications run. Name and Region identify it, and ID saves calls if it is known. Release and Logs are
+// as in Spec: a caller sets them, because a service of batches has no record of a place.
 type Place struct {
-	Name, Region string
-	ID           string // the cloud's
-	State        State
-	Created      time.Time
-	Logs         string // as in Spec
-	// Why is set if the place ended, or is ending, although it was not asked to: its kind tells whether another place
-	// may work.
+	Name, Region  string
+	Release, Logs string
+	ID            string // the cloud's
+	State         State
+	Created       time.Time
+	// Why is set if the place is ending, or has ended, although it was not asked to: its kind tells whether another
+	// place may work. Some services keep such a place until End, and forget the reason with it.
 	Why *cloud.Error
 }
 
@@ -147,8 +148,8 @@ type Service interface {
 	// Name is the catalogue's name of the service: emr, emr-serverless, dataproc, dataproc-serverless.
 	Name() string
 	// Create makes a place, or returns the place with this name if it exists. It does not wait until the place is
-	// ready. When it fails, the place may exist: the caller creates it again, or ends it. The name of an ended place
-	// is Invalid, with CodeEnded.
+	// ready. When it fails, the place may exist: the caller creates it again, or ends it. The name of a place that is
+	// ending or has ended is Invalid, with CodeEnded.
 	Create(ctx context.Context, spec Spec) (Place, error)
 	// Submit starts a run in a place, or returns the run with this name if it exists. A place that has ended is
 	// Invalid, with CodeEnded; one that is not ready yet may refuse as Throttled.

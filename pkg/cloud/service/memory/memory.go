@@ -245,7 +245,7 @@ func (d *deployment) Create(ctx context.Context, spec service.Spec) (service.Pla
 			now = d.Now
 		}
 		p = &place{deployment: d.name, Place: service.Place{Name: spec.Name, Region: spec.Region, ID: d.id("place"),
-			State: service.Starting, Created: now(), Logs: spec.Logs}}
+			State: service.Starting, Created: now(), Release: spec.Release, Logs: spec.Logs}}
 		if len(d.late) > 0 {
 			p.fails, d.late = d.late[0], d.late[1:]
 		}

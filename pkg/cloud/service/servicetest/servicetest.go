@@ -7,6 +7,7 @@ package servicetest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,7 +145,7 @@ func (s *suite) spec(short string) service.Spec {
 }
 
 func at(spec service.Spec) service.Place {
-	return service.Place{Name: spec.Name, Region: spec.Region, Logs: spec.Logs}
+	return service.Place{Name: spec.Name, Region: spec.Region, Release: spec.Release, Logs: spec.Logs}
 }
 
 // cleanup ends all places and checks that nothing is left.
@@ -222,6 +223,22 @@ func (s *suite) waitRunning(p service.Place, run service.Run) {
 		}
 		return run.State == service.Running
 	})
+}
+
+// ended waits until a place that failed has ended, and returns why it failed.
+func (s *suite) ended(p service.Place) (why *cloud.Error) {
+	s.Helper()
+	s.await("the end of "+p.Name, func() bool {
+		now, _ := s.watch(p, service.Run{})
+		why = cmp.Or(now.Why, why)
+		if now.State == service.Ending { // some services keep it until then
+			if err := s.Service().End(s.ctx, p); err != nil {
+				s.Logf("end: %v", err)
+			}
+		}
+		return now.State == service.Ended
+	})
+	return why
 }
 
 // live lists the places that have not ended.
@@ -503,10 +520,9 @@ func lostPlace(s *suite) {
 	if run.State != service.Lost || p.Why == nil || p.State != service.Ended && p.State != service.Ending {
 		s.Errorf("%+v in %+v", run, p)
 	}
-	s.await("the end of the place", func() bool {
-		p, _ := s.watch(p, service.Run{})
-		return p.State == service.Ended && p.Why != nil
-	})
+	if why := s.ended(p); why == nil {
+		s.Error("the place ended without a reason")
+	}
 	if _, err := s.Service().Submit(s.ctx, p, s.App("next", Prints)); !service.IsEnded(err) {
 		s.Errorf("submitted to a lost place: %v", err)
 	}
@@ -527,15 +543,8 @@ func lateFailures(s *suite) {
 			s.Skip("the cloud has no late failures")
 		}
 		p := s.create(s.spec(string(want.Kind)))
-		s.await("the end of the place", func() bool {
-			var err error
-			if p, _, err = s.Service().Watch(s.ctx, p, service.Run{}); err != nil {
-				s.Fatal(err)
-			}
-			return p.State == service.Ended
-		})
-		if p.Why == nil || p.Why.Kind != want.Kind || p.Why.Message == "" {
-			s.Errorf("want %+v\n got %+v", want, p.Why)
+		if why := s.ended(p); why == nil || why.Kind != want.Kind || why.Message == "" {
+			s.Errorf("want %+v\n got %+v", want, why)
 		}
 		if _, err := s.Service().Submit(s.ctx, p, s.App("r", Prints)); !service.IsEnded(err) {
 			s.Errorf("submitted to a place that was never ready: %v", err)
