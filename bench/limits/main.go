@@ -24,7 +24,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/internal/store/bolt"
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
 	"github.com/tradewind-broker/tradewind/internal/store/dynamo"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -86,7 +85,7 @@ func runAll(ctx context.Context, only string) ([]*row, error) {
 // inFile opens stores in files of a folder.
 func inFile(dir string) opener {
 	return func(_ context.Context, name string) (store.Store, *dynamo.Meter, error) {
-		s, err := bolt.Open(filepath.Join(dir, name+".db"), boltfile.Options{})
+		s, err := bolt.Open(filepath.Join(dir, name+".db"), bolt.Options{})
 		return s, nil, err
 	}
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/internal/instant"
 	"github.com/tradewind-broker/tradewind/internal/store/bolt"
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -53,7 +52,7 @@ func newRig(ctx context.Context) (*rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := boltfile.Open(filepath.Join(dir, "tradewind.db"), boltfile.Options{})
+	file, err := bolt.OpenFile(filepath.Join(dir, "tradewind.db"), bolt.Options{})
 	if err != nil {
 		return nil, err
 	}

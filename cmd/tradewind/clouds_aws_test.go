@@ -19,7 +19,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
-	"github.com/tradewind-broker/tradewind/internal/emulator/machine"
 )
 
 // hypervisor runs a process for each machine that the emulated EC2 reports in a region, and ends it with the machine.
@@ -35,7 +34,7 @@ type hypervisor struct {
 }
 
 type instance struct {
-	*machine.Machine
+	*emulator.Machine
 	imds *imdstest.Machine
 }
 
@@ -117,7 +116,7 @@ func (h *hypervisor) boot(ctx context.Context, i types.Instance, account string)
 		ID: id, LaunchIndex: int(aws.ToInt32(i.AmiLaunchIndex)), Address: fmt.Sprintf("127.0.2.%d", len(h.machines)%250+1),
 		Region: emulator.Region, Zone: aws.ToString(i.Placement.AvailabilityZone), UserData: raw, Account: account, Signer: h.authority,
 	}}
-	m.Machine, err = machine.Boot(machine.Config{
+	m.Machine, err = emulator.BootMachine(emulator.MachineConfig{
 		Dir: filepath.Join(h.dir, id), UserData: raw, Metadata: m.imds,
 		Environment: func(service string) []string { return []string{bootstrap.EnvMetadata + "=http://" + service} },
 	})

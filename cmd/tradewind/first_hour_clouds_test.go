@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/azuretest"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
@@ -65,7 +65,7 @@ func testFirstHourGoogle(t *testing.T, s *shell) {
 // testFirstHourAzure: machines prove themselves with documents whose authorities are fetched, providers register late,
 // and an eviction is announced by Scheduled Events.
 func testFirstHourAzure(t *testing.T, s *shell) {
-	authority, err := azuretest.NewAuthority()
+	authority, err := imdstest.NewAzureAuthority()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/azuretest"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
@@ -265,7 +265,7 @@ func TestLaptopOnAzure(t *testing.T) {
 	rehearsedLaptop(t)
 	t.Parallel() // it mostly waits
 	s := build(t).in(t)
-	authority, err := azuretest.NewAuthority()
+	authority, err := imdstest.NewAzureAuthority()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/keys"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/policy"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 )
 
@@ -23,7 +22,7 @@ func handler(s *lambdahost.Sandbox) (any, error) {
 	others, ring, packs := far.New(s), keys.Open(s), objects.NewDepot(s)
 	stores := data.New(s, others)
 	ports := s.Ports()
-	ports.Moves, ports.Policy, ports.Packs, ports.Data = moves, policy.Follow(s), packs, stores
+	ports.Moves, ports.Policy, ports.Packs, ports.Data = moves, lambdahost.FollowPolicy(s), packs, stores
 	ports.Tokens, ports.Secrets = ring.Mint, keys.Secrets(s, ring, others)
 	b, err := s.Broker(ports)
 	if err != nil {

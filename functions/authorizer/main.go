@@ -3,12 +3,11 @@ package main
 
 import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/authorizer"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/keys"
 )
 
 func main() {
-	lambdahost.Start(authorizer.Name, func(s *lambdahost.Sandbox) (any, error) {
-		return authorizer.New(keys.Open(s)), nil
+	lambdahost.Start(Name, func(s *lambdahost.Sandbox) (any, error) {
+		return New(keys.Open(s)), nil
 	})
 }

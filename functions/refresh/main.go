@@ -7,7 +7,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/clouds"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/refreshing"
 )
 
 func main() { lambdahost.Start(events.FnRefresh, handler) }
@@ -19,11 +18,11 @@ func handler(s *lambdahost.Sandbox) (any, error) {
 	}
 	others := far.New(s).Clouds()
 	ports := s.Ports()
-	ports.Refresh, ports.Packs = refreshing.New(s, here, others), objects.NewDepot(s)
+	ports.Refresh, ports.Packs = New(s, here, others), objects.NewDepot(s)
 	b, err := s.Broker(ports)
 	if err != nil {
 		return nil, err
 	}
 	h := &lambdahost.Handler{Sandbox: s, Functions: b.Functions}
-	return refreshing.Serve(h, refreshing.CloudChecks(s, here, others)), nil
+	return Serve(h, CloudChecks(s, here, others)), nil
 }

@@ -4,7 +4,6 @@ package main
 import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/policy"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 )
 
@@ -16,6 +15,6 @@ func handler(s *lambdahost.Sandbox) (any, error) {
 		return nil, err
 	}
 	ports := s.Ports()
-	ports.Moves, ports.Policy = moves, policy.Follow(s)
+	ports.Moves, ports.Policy = moves, lambdahost.FollowPolicy(s)
 	return s.Serve(ports)
 }

@@ -17,13 +17,13 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/cgroup"
-	"github.com/tradewind-broker/tradewind/internal/agent/mask"
 	"github.com/tradewind-broker/tradewind/internal/agent/mount"
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/agent/stage"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/base/files"
+	"github.com/tradewind-broker/tradewind/internal/secret"
 )
 
 // order is an instruction to end an attempt. A greater order overrides a smaller one.
@@ -50,7 +50,7 @@ var errEnded = errors.New("ended on command")
 type attempt struct {
 	*agent
 	work    *wire.Assignment
-	mask    *mask.Mask // masks the task's secrets
+	mask    *secret.Mask // masks the task's secrets
 	dirs    dirs
 	out     *taskLog        // nil for stand-ins
 	boxed   *containerState // nil if the task runs on the machine itself
@@ -88,7 +88,7 @@ type attempt struct {
 func (a *agent) begin(ctx context.Context, work *wire.Assignment, number int) *attempt {
 	t := &attempt{
 		agent: a, work: work, done: make(chan struct{}), sooner: make(chan struct{}, 1),
-		mask:    mask.New(slices.Collect(maps.Values(work.Secrets))...),
+		mask:    secret.NewMask(slices.Collect(maps.Values(work.Secrets))...),
 		dirs:    dirsIn(filepath.Join(a.cfg.Dir, "attempts", strconv.Itoa(number))),
 		reports: newReports(a.client, work.Attempt, a.claims.Rank),
 	}

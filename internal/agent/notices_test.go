@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/agenttest"
-	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/gcptest"
 	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/internal/agent/notices"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
@@ -46,7 +45,7 @@ func TestMainObeysMetadataNotice(t *testing.T) {
 // reports anything, and the power is cut half a minute later (Compute Engine API v1, Scheduling.preemptionNoticeDuration
 // and skipGuestOsShutdown). The task must get that time to save.
 func TestGoogleSIGTERMSavesWork(t *testing.T) {
-	metadata := httptest.NewServer(&gcptest.Machine{ID: "4815162342"})
+	metadata := httptest.NewServer(&imdstest.GoogleMachine{ID: "4815162342"})
 	defer metadata.Close()
 	b := agenttest.New(t)
 	cmd := program(t, b, t.TempDir())

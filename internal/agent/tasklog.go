@@ -13,8 +13,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/tradewind-broker/tradewind/internal/agent/mask"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/secret"
 )
 
 // tailBytes is the maximum size of the end of a phase's log in the message of its failure.
@@ -26,7 +26,7 @@ type taskLog struct {
 	client  *client
 	attempt string
 	limit   int64
-	mask    *mask.Mask // limit for the task's output
+	mask    *secret.Mask // limit for the task's output
 
 	mu        sync.Mutex
 	file      *os.File
@@ -45,7 +45,7 @@ type taskLog struct {
 	onLoan, shipping bool
 }
 
-func newTaskLog(path string, c *client, attempt string, limit int64, m *mask.Mask) (*taskLog, error) {
+func newTaskLog(path string, c *client, attempt string, limit int64, m *secret.Mask) (*taskLog, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // below the agent's own directory
 	if err != nil {
 		return nil, err

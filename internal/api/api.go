@@ -15,7 +15,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
-	"github.com/tradewind-broker/tradewind/internal/api/internal/follow"
 	"github.com/tradewind-broker/tradewind/internal/api/signin"
 	"github.com/tradewind-broker/tradewind/internal/identity"
 )
@@ -88,7 +87,7 @@ type API struct {
 	document func() ([]byte, error) // OpenAPI as JSON, made at the first call
 	token    atomic.Pointer[signin.Token]
 	hosts    map[string]struct{}
-	feeds    *follow.Feeds
+	feeds    *Feeds
 	heavy    chan struct{}
 	closed   context.Context //nolint:containedctx // ends all streams when the host does
 	stop     context.CancelFunc
@@ -112,7 +111,7 @@ func New(cfg Config) (*API, error) {
 	closed, stop := context.WithCancel(context.Background())
 	a := &API{
 		cfg: cfg, log: cfg.Log, mux: http.NewServeMux(), hosts: knownHosts(cfg.Hosts),
-		feeds: follow.New(closed, cfg.Broker.JobViews, cfg.Log), heavy: make(chan struct{}, maxHeavy),
+		feeds: newFeeds(closed, cfg.Broker.JobViews, cfg.Log), heavy: make(chan struct{}, maxHeavy),
 		closed: closed, stop: stop,
 	}
 	if err := a.SetToken(cfg.Token); err != nil {

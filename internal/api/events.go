@@ -8,7 +8,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/tradewind-broker/tradewind/internal/api/internal/follow"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
@@ -75,7 +74,7 @@ func (a *API) followJob(ctx context.Context, in *followInput) (*huma.StreamRespo
 
 // sendEvents sends updates to a follower, from its place in the stream on, until the job has finished, the follower has
 // gone or the host stops.
-func (a *API) sendEvents(ctx context.Context, s *Stream, f *follow.Feed, now follow.Moment, place string) {
+func (a *API) sendEvents(ctx context.Context, s *Stream, f *Feed, now Moment, place string) {
 	for {
 		updates, places := f.Since(now, place, a.cfg.Now().UTC())
 		for i := range updates {
@@ -96,8 +95,8 @@ func (a *API) sendEvents(ctx context.Context, s *Stream, f *follow.Feed, now fol
 }
 
 // nextOrAlive waits for the next moment and sends heartbeats until then.
-func (a *API) nextOrAlive(ctx context.Context, s *Stream, f *follow.Feed, now follow.Moment) (
-	follow.Moment, error) {
+func (a *API) nextOrAlive(ctx context.Context, s *Stream, f *Feed, now Moment) (
+	Moment, error) {
 	for {
 		wait, stop := context.WithTimeout(ctx, heartbeat)
 		next, err := f.Next(wait, now.N)

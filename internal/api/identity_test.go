@@ -13,13 +13,12 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/api/apitest"
 	"github.com/tradewind-broker/tradewind/internal/identity"
-	"github.com/tradewind-broker/tradewind/internal/identity/awsid"
 )
 
 // The API checks a machine's proof and compares it with the launched machine. If it refuses the proof, it explains why.
 func TestHelloProvesMachineIdentity(t *testing.T) {
 	ours, other := authority(t), authority(t)
-	v, err := awsid.New(ours.Certificates())
+	v, err := identity.NewAWS(ours.Certificates())
 	if err != nil {
 		t.Fatal(err)
 	}

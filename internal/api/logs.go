@@ -15,7 +15,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
-	"github.com/tradewind-broker/tradewind/internal/api/internal/follow"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
@@ -57,7 +56,7 @@ type readLogInput struct {
 // reading is a log that is being sent to a client.
 type reading struct {
 	api     *API
-	feed    *follow.Feed
+	feed    *Feed
 	in      *readLogInput
 	task    int
 	attempt int // the current one, 0 if there is none yet
@@ -129,7 +128,7 @@ func (rd *reading) log() Log {
 
 // run sends the log until it is complete, the client has gone or the host stops. It returns true if everything that the
 // client wants was sent.
-func (rd *reading) run(ctx context.Context, s *Stream, now follow.Moment) (all bool) {
+func (rd *reading) run(ctx context.Context, s *Stream, now Moment) (all bool) {
 	if rd.attempt != 0 && !rd.in.Since.IsZero() {
 		rd.skipSince(ctx)
 	}
@@ -200,11 +199,11 @@ func (rd *reading) copy(ctx context.Context, s *Stream) error {
 }
 
 // wait returns when the log grows or the job changes.
-func (rd *reading) wait(ctx context.Context, now follow.Moment) (follow.Moment, error) {
+func (rd *reading) wait(ctx context.Context, now Moment) (Moment, error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type news struct {
-		now follow.Moment
+		now Moment
 		err error
 	}
 	changed := make(chan news, 1)
@@ -235,7 +234,7 @@ func (rd *reading) wait(ctx context.Context, now follow.Moment) (follow.Moment, 
 
 // nextAttempt waits for the next attempt of the task, and announces it in the output. It returns io.EOF if there will
 // be none or the client wants only this one.
-func (rd *reading) nextAttempt(ctx context.Context, s *Stream, now follow.Moment) (follow.Moment, error) {
+func (rd *reading) nextAttempt(ctx context.Context, s *Stream, now Moment) (Moment, error) {
 	for {
 		t := now.Detail.TaskList[rd.task]
 		switch {

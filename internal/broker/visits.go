@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/agent/mask"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/internal/secret"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -170,7 +170,7 @@ func (b *Users) masked(u *txn.Unit, job record.Job, cl record.Cluster, line stri
 		for _, s := range values {
 			secrets = append(secrets, s)
 		}
-		line = mask.New(secrets...).String(line)
+		line = secret.NewMask(secrets...).String(line)
 	}
 	return clip(line), nil
 }

@@ -16,12 +16,11 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/about"
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/internal/cli/dashboard"
 	"github.com/tradewind-broker/tradewind/internal/cli/deployment"
+	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/internal/cli/onmachine"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/prices"
-	"github.com/tradewind-broker/tradewind/internal/cli/tesproxy"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
 )
@@ -143,8 +142,8 @@ func (a *app) root() *cobra.Command {
 		clouds.Command(a.App, a.kits, a.brokers.Find, a.remoteBrokers(), a.logger),
 		deployment.Command(a.App, cloudkit.Names(a.kits)), a.queueCommand(),
 		a.poolCommand(),
-		a.dlqCommand(), a.tokenCommand(), dashboard.Command(a.App, a.dashboardBrokers(enabled)),
-		tesproxy.Command(a.App, a.tesBrokers()),
+		a.dlqCommand(), a.tokenCommand(), loopback.DashboardCommand(a.App, a.dashboardBrokers(enabled)),
+		loopback.TESCommand(a.App, a.tesBrokers()),
 		DoctorCommand(a.App, a.brokers.Find, clouds.Checking(a.App, a.kits, a.brokers.Find, a.logger),
 			cloudkit.Names(a.kits)), about.Version(a.App, root.Name()),
 		about.Upgrade(a.App))

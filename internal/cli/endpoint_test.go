@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/internal/cli/tesproxy"
+	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
@@ -121,7 +121,7 @@ func TestTESServesWorkflowEngines(t *testing.T) {
 	endpoint, seen := elsewhere(t, p)
 	token := "0123456789abcdef"
 	p.environ = []string{command.EnvEndpoint + "=" + endpoint, client.EnvSign + "=eu-west-1",
-		tesproxy.EnvToken + "=" + token}
+		loopback.EnvTESToken + "=" + token}
 	free, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // to learn a port
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestTESServesWorkflowEngines(t *testing.T) {
 	if !strings.HasPrefix(seen()[0], "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/") {
 		t.Errorf("authorised by %q", seen())
 	}
-	p.environ = append(p.environ, tesproxy.EnvToken+"=short")
+	p.environ = append(p.environ, loopback.EnvTESToken+"=short")
 	if r := p.run("tes"); r.code != command.ExitBadInput || !strings.Contains(r.err, "fewer than 16 characters") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}

@@ -5,15 +5,15 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
-	"github.com/tradewind-broker/tradewind/internal/cli/dashboard"
+	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 )
 
 // dashboardBrokers returns how the dashboard command finds its broker and makes plans.
-func (a *app) dashboardBrokers(enabled clouds.EnabledFunc) dashboard.Brokers {
-	return dashboard.Brokers{
+func (a *app) dashboardBrokers(enabled clouds.EnabledFunc) loopback.DashboardBrokers {
+	return loopback.DashboardBrokers{
 		Flags: a.brokerFlags,
-		Find: func(ctx context.Context, state string) (dashboard.Broker, string, func() error, error) {
+		Find: func(ctx context.Context, state string) (loopback.DashboardBroker, string, func() error, error) {
 			s, err := a.running(ctx, state, "run")
 			if err != nil {
 				return nil, "", nil, err

@@ -4,12 +4,11 @@ import (
 	"context"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
-	"github.com/tradewind-broker/tradewind/internal/cli/tesproxy"
 )
 
 // tesBrokers returns how the tes command finds its broker.
-func (a *app) tesBrokers() tesproxy.Brokers {
-	return tesproxy.Brokers{
+func (a *app) tesBrokers() loopback.TESBrokers {
+	return loopback.TESBrokers{
 		Flags: a.brokerFlags,
 		Find: func(ctx context.Context, state string) (loopback.Broker, string, func() error, error) {
 			s, err := a.running(ctx, state, "run")

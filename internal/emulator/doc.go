@@ -11,5 +11,5 @@
 // The process is not reset between tests: each test creates tables, buckets and queues
 // with unique names. The processes end with the test binary, however it ends: they watch
 // a pipe that the kernel closes, so that no process survives a panic, the deadline of
-// go test, or a kill. Nothing here is part of the product.
+// go test, or a kill. BootMachine makes the machines of the emulated clouds. Nothing here is part of the product.
 package emulator

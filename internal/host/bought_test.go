@@ -16,7 +16,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/cloud/lambdalabs"
-	"github.com/tradewind-broker/tradewind/internal/cloud/lambdalabs/refresh"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
 	"github.com/tradewind-broker/tradewind/internal/host"
@@ -62,7 +61,7 @@ func newBought(t *testing.T) bought {
 				Key: func(context.Context) (string, error) { return lambdacloud.DefaultKey, nil }})
 			return &cloudkit.Opened{Cloud: c, Checker: c, Regions: r.Settings.Regions,
 				Refresh: func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
-					one := refresh.Refresher{Source: c, Snapshots: s, Now: time.Now}
+					one := lambdalabs.Refresher{Source: c, Snapshots: s, Now: time.Now}
 					res, err := one.Refresh(ctx)
 					return driver.Refreshed{Offers: res.Offers}, err
 				}}, nil

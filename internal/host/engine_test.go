@@ -16,7 +16,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/internal/instant"
 	"github.com/tradewind-broker/tradewind/internal/store/bolt"
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
@@ -42,7 +41,7 @@ type rig struct {
 // newRig returns a broker on disk, with clouds that answer at once.
 func newRig(ctx context.Context, tb testing.TB) *rig {
 	tb.Helper()
-	file, err := boltfile.Open(filepath.Join(tb.TempDir(), "db"), boltfile.Options{})
+	file, err := bolt.OpenFile(filepath.Join(tb.TempDir(), "db"), bolt.Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/agent/token"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
-	"github.com/tradewind-broker/tradewind/internal/announce"
 	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/api/logstore"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
@@ -29,6 +28,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/bus/local"
+	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	cloudlocal "github.com/tradewind-broker/tradewind/internal/cloud/local"
 	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/internal/grant/filegrant"
@@ -37,7 +37,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/notify"
 	"github.com/tradewind-broker/tradewind/internal/secret"
 	"github.com/tradewind-broker/tradewind/internal/store/bolt"
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
 	"github.com/tradewind-broker/tradewind/internal/traces"
 	"github.com/tradewind-broker/tradewind/internal/tunnel/relay"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
@@ -52,7 +51,7 @@ import (
 )
 
 // ErrLocked means that another process uses the state folder.
-var ErrLocked = boltfile.ErrLocked
+var ErrLocked = bolt.ErrLocked
 
 // Host is the broker on one machine.
 type Host struct {
@@ -61,7 +60,7 @@ type Host struct {
 	log      *slog.Logger
 	clock    clock.Clock
 	worked   time.Time // wall time at which an earlier broker last worked on the folder
-	file     *boltfile.File
+	file     *bolt.File
 	store    store.Store
 	guard    *stateGuard
 	bus      bus.Bus
@@ -120,7 +119,7 @@ func Open(ctx context.Context, opt Options) (_ *Host, err error) {
 	if h.state, err = openState(opt.State); err != nil {
 		return nil, err
 	}
-	if h.file, err = boltfile.Open(h.state.path("tradewind.db"), boltfile.Options{}); err != nil {
+	if h.file, err = bolt.OpenFile(h.state.path("tradewind.db"), bolt.Options{}); err != nil {
 		return nil, fmt.Errorf("state folder %s: %w", h.state, err)
 	}
 	defer func() {
@@ -461,7 +460,7 @@ func (h *Host) Notify(ctx context.Context, e events.Event) error {
 		}
 	case events.DAGFinished:
 		h.log.Info("job finished", "job", data.Job, "outcome", data.Outcome, "usd", data.USD, "reason", data.Reason)
-		return announce.Finished(ctx, h.bought.announcer, e, data)
+		return driver.AnnounceFinished(ctx, h.bought.announcer, e, data)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
 // Package identity verifies to the broker which machine it talks to: it checks the statement about a machine that its
-// cloud has signed. Each cloud is a sub-package; identitytest is the conformance suite that all of them pass.
+// cloud has signed. Each cloud has a Verifier; testConformance is the suite that all of them pass.
 //
 // A verifier proves the identity of a machine and decides nothing: the broker checks whether it is the machine that it
 // launched. The trusted certificates, keys and addresses are settings of the deployment; nothing in a proof adds to

@@ -4,7 +4,8 @@
 //
 // A value is encrypted with AES-256-GCM. The key is derived (HKDF, RFC 5869) from a key of the deployment and the
 // job's ID, so that a stolen table is worthless and one job cannot decrypt another job's secrets. A reference is
-// stored as it is, and the secret is fetched each time a task needs it, so it may change where it is stored.
+// stored as it is, and the secret is fetched each time a task needs it, so it may change where it is stored. A Mask
+// hides secrets in the output of tasks.
 package secret
 
 import (

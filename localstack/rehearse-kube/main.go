@@ -1,5 +1,6 @@
-// Command rehearse-kube runs a job on two Kubernetes clusters and drains a node with a running task. It prints each
-// step with its result, and exits with 0 if all steps succeeded.
+// Command rehearse-kube is a rehearsal on two Kubernetes clusters with real control planes and nodes whose pods are
+// local processes. It does what a user would, with the built command line, drains a node with a running task, and
+// kills the broker repeatedly. It prints each step with its result, and exits with 0 if all steps succeeded.
 //
 //	make rehearse-kube
 package main
@@ -12,8 +13,6 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
-
-	"github.com/tradewind-broker/tradewind/internal/rehearsal/kube"
 )
 
 func main() {
@@ -33,13 +32,13 @@ func main() {
 
 func run(ctx context.Context, program, agents string, seed uint64, kills int) error {
 	began := time.Now()
-	w, err := kube.Open(ctx, program, agents)
+	w, err := Open(ctx, program, agents)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
 	fmt.Printf("rehearsal on two clusters: started in %.1f s\n", time.Since(began).Seconds())
-	if err := (&kube.Story{World: w, Out: os.Stdout, Seed: seed, Kills: kills}).Run(ctx); err != nil {
+	if err := (&Story{World: w, Out: os.Stdout, Seed: seed, Kills: kills}).Run(ctx); err != nil {
 		return err
 	}
 	fmt.Printf("all steps succeeded, in %.0f s\n", time.Since(began).Seconds())

@@ -11,7 +11,6 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
@@ -92,7 +91,7 @@ func TestReservedKinds(t *testing.T) {
 	}
 	c, err := tiny(t).WithReserved(func(*Reserved) bool { return true }, []Reserved{
 		{Cloud: "aws", ID: "a", Region: "us-east-1", InstanceType: "m5.large", Count: 3},
-		{Cloud: "aws", ID: "b", Commitment: takes(capacity.DemandUSD(1))},
+		{Cloud: "aws", ID: "b", Commitment: takes(DemandUSD(1))},
 		{Cloud: "aws", ID: "c", Commitment: takes(apitypes.Amount{CentiUnits: 400})},
 	})
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/skypilot"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
@@ -80,7 +79,7 @@ func (r *Reserved) Has() apitypes.Amount {
 	if r.Commitment != nil {
 		return r.Commitment.Has
 	}
-	return capacity.Machines(r.Count)
+	return Machines(r.Count)
 }
 
 // Takes returns the amount that one machine of an offer uses; ok is false if the offer's machines cannot use the
@@ -90,7 +89,7 @@ func (r *Reserved) Takes(o *Offer) (a apitypes.Amount, ok bool) {
 		return a, false
 	}
 	if r.Commitment == nil {
-		return capacity.Machines(1), r.InstanceType == o.InstanceType
+		return Machines(1), r.InstanceType == o.InstanceType
 	}
 	a, ok = r.Commitment.Takes[o.Region+"/"+o.InstanceType]
 	return a, ok

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/bounded"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/leastcost"
-	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/makespan"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/schedule"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
@@ -230,7 +229,7 @@ func (s *solver) roughlyCheapest() answer {
 // longest path to make the plan cheaper.
 func (s *solver) fastest(enough float64) answer {
 	var a answer
-	a.plan, a.lower, a.proven = makespan.Solve(&s.inst.Instance, s.known, enough, s.thresholds, s.meter)
+	a.plan, a.lower, a.proven = schedule.Solve(&s.inst.Instance, s.known, enough, s.thresholds, s.meter)
 	sch := schedule.New(&s.inst.Instance, a.plan)
 	sch.Cheapen(sch.Makespan(), s.meter)
 	a.plan = sch.Plan

@@ -3,8 +3,6 @@ package scheduler
 import (
 	"cmp"
 	"slices"
-
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/cluster"
 )
 
 func builtinActions() map[string]Action {
@@ -236,7 +234,7 @@ func (s *Session) domains(depth int, need *Vector) []search {
 			idle.Add(&have)
 		}
 		if i = d.to; need.FitsIn(&idle) {
-			d.idle = cluster.Share(&idle, &s.Total)
+			d.idle = Share(&idle, &s.Total)
 			found = append(found, d)
 		}
 	}

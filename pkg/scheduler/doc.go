@@ -16,8 +16,9 @@
 // The package has no I/O, clock, randomness or goroutines: the same snapshot
 // and policy give the same result. A session does not change its snapshot.
 //
-// The input is defined in package cluster and the policy file in package policy; both
-// have aliases here. Names may change while the version is below 1.
+// The input is a [Snapshot] of nodes, queues, namespaces and jobs with the states of their tasks; amounts of resources
+// are a [Vector] of integers. [ReadPolicy] reads a policy from YAML; its errors point to line and field. The format of
+// the file is stable: fields and names are only added. Go names may change while the version is below 1.
 //
 // # Cost
 //

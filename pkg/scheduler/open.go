@@ -6,12 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
-
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/policy"
 )
-
-// ErrInvalid is wrapped by every error about an invalid snapshot or policy.
-var ErrInvalid = policy.ErrInvalid
 
 // Fault is an error in a snapshot.
 type Fault struct {

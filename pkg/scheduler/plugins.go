@@ -4,35 +4,32 @@ import (
 	"cmp"
 	"fmt"
 	"time"
-
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/cluster"
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/policy"
 )
 
 // builtin is a plugin that a policy may name.
 type builtin struct {
 	name string
-	args map[string]policy.Kind
+	args map[string]settingKind
 	make func(Args) Plugin
 }
 
 func builtins() []builtin {
 	return []builtin{
-		{"gang", map[string]policy.Kind{"strandedFor": policy.Duration}, newGang},
+		{"gang", map[string]settingKind{"strandedFor": durationSetting}, newGang},
 		{"priority", nil, func(Args) Plugin { return priority{} }},
 		{"drf", nil, func(Args) Plugin { return &drf{} }},
 		{"proportion", nil, func(Args) Plugin { return &shares{} }},
 		{"capacity", nil, func(Args) Plugin { return &shares{fixed: true} }},
 		{"namespace", nil, func(Args) Plugin { return &namespaces{} }},
-		{"usage", map[string]policy.Kind{"halfLife": policy.Duration}, newUsage},
+		{"usage", map[string]settingKind{"halfLife": durationSetting}, newUsage},
 		{"predicates", nil, func(Args) Plugin { return predicates{} }},
-		{"nodeorder", map[string]policy.Kind{"leastAllocated": policy.Number, "balanced": policy.Number,
-			"preferences": policy.Number}, newNodeOrder},
-		{"binpack", map[string]policy.Kind{"weight": policy.Number, "device": policy.Number,
-			"resources": policy.Numbers}, newBinpack},
-		{"sla", map[string]policy.Kind{"maxWait": policy.Duration}, newSLA},
-		{"tdm", map[string]policy.Kind{"windows": policy.Windows}, newTDM},
-		{"topology", map[string]policy.Kind{"depth": policy.Number}, newTopology},
+		{"nodeorder", map[string]settingKind{"leastAllocated": numberSetting, "balanced": numberSetting,
+			"preferences": numberSetting}, newNodeOrder},
+		{"binpack", map[string]settingKind{"weight": numberSetting, "device": numberSetting,
+			"resources": numbersSetting}, newBinpack},
+		{"sla", map[string]settingKind{"maxWait": durationSetting}, newSLA},
+		{"tdm", map[string]settingKind{"windows": windowsSetting}, newTDM},
+		{"topology", map[string]settingKind{"depth": numberSetting}, newTopology},
 	}
 }
 
@@ -129,17 +126,17 @@ type drf struct{ shares []float64 }
 func (d *drf) Open(s *Session) {
 	d.shares = make([]float64, len(s.Jobs))
 	for i, j := range s.Jobs {
-		d.shares[i] = cluster.Share(&j.Allocated, &s.Total)
+		d.shares[i] = Share(&j.Allocated, &s.Total)
 	}
-	update := func(t *TaskInfo) { d.shares[t.Job.Index] = cluster.Share(&t.Job.Allocated, &s.Total) }
+	update := func(t *TaskInfo) { d.shares[t.Job.Index] = Share(&t.Job.Allocated, &s.Total) }
 	s.Handle(Handler{update, update})
 	s.OrderJobs(func(a, b *JobInfo) int { return cmp.Compare(d.shares[a.Index], d.shares[b.Index]) })
 	s.Preemptable(func(t *TaskInfo, candidates []*TaskInfo) []*TaskInfo {
 		after := t.Job.Allocated.Plus(t.Class.request)
-		mine := cluster.Share(&after, &s.Total)
+		mine := Share(&after, &s.Total)
 		return keep(candidates, func(v *TaskInfo) bool {
 			rest := v.Job.Allocated.Minus(v.Class.request)
-			return v.Job.Job.Priority <= t.Job.Job.Priority && cluster.Share(&rest, &s.Total) >= mine
+			return v.Job.Job.Priority <= t.Job.Job.Priority && Share(&rest, &s.Total) >= mine
 		})
 	})
 }
@@ -150,7 +147,7 @@ type namespaces struct{}
 func (*namespaces) Open(s *Session) {
 	of := make([]float64, len(s.Namespaces))
 	update := func(n *NamespaceInfo) {
-		of[n.Index] = cluster.Share(&n.Allocated, &s.Total) / weight(n.Namespace.Weight)
+		of[n.Index] = Share(&n.Allocated, &s.Total) / weight(n.Namespace.Weight)
 	}
 	for _, n := range s.Namespaces {
 		update(n)

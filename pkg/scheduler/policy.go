@@ -2,17 +2,6 @@ package scheduler
 
 import (
 	"sync/atomic"
-
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/policy"
-)
-
-//nolint:revive // documented in package policy
-type (
-	Policy       = policy.Policy
-	PluginConfig = policy.Plugin
-	Args         = policy.Args
-	Window       = policy.Window
-	PolicyError  = policy.Error
 )
 
 // DefaultPolicy returns a policy that suits most clusters: overdue jobs, priorities and gangs first, then fair shares.
@@ -50,7 +39,7 @@ func (h *Holder) Policy() *Policy {
 func (h *Holder) Reload(file string, data []byte) error {
 	p, err := ReadPolicy(file, data)
 	if err == nil && h.Check != nil {
-		err = policy.InFile(file, h.Check(p))
+		err = PolicyInFile(file, h.Check(p))
 	}
 	if err != nil {
 		return err
@@ -59,13 +48,13 @@ func (h *Holder) Reload(file string, data []byte) error {
 	return nil
 }
 
-// ReadPolicy reads a policy from YAML, as policy.Read does, with the actions and plugins of this package. Errors are a
+// ReadPolicy reads a policy from YAML, as readPolicy does, with the actions and plugins of this package. Errors are a
 // *PolicyError with line and field. The file name is used only in errors.
 func ReadPolicy(file string, data []byte) (*Policy, error) {
-	known := &policy.Vocabulary{Actions: append(ActionNames(), Moves), Functions: functionNames(),
-		Plugins: PluginNames(), Settings: map[string]map[string]policy.Kind{}}
+	known := &vocabulary{Actions: append(ActionNames(), Moves), Functions: functionNames(),
+		Plugins: PluginNames(), Settings: map[string]map[string]settingKind{}}
 	for _, b := range builtins() {
 		known.Settings[b.name] = b.args
 	}
-	return policy.Read(file, data, known)
+	return readPolicy(file, data, known)
 }

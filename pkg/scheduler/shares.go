@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/cluster"
 )
 
 // shares divides the cluster between queues. As plugin proportion it divides by weight: in each resource, the shares of
@@ -50,7 +48,7 @@ func (p *shares) guard(s *Session) {
 		parent := &p.queue[q.Parent.Index]
 		parent.below.Add(&p.queue[i].held)
 		parent.guarantees = parent.guarantees || !q.Queue.Guarantee.IsZero()
-		p.queue[i].share = cluster.Share(&q.Allocated, &p.queue[i].deserved)
+		p.queue[i].share = Share(&q.Allocated, &p.queue[i].deserved)
 	}
 	s.Handle(Handler{func(t *TaskInfo) { p.update(t.Job.Queue) }, func(t *TaskInfo) { p.update(t.Job.Queue) }})
 	s.Limit(p.limit)
@@ -59,7 +57,7 @@ func (p *shares) guard(s *Session) {
 func (p *shares) update(q *QueueInfo) {
 	for ; q.Parent != nil; q = q.Parent {
 		x := &p.queue[q.Index]
-		x.share = cluster.Share(&q.Allocated, &x.deserved)
+		x.share = Share(&q.Allocated, &x.deserved)
 		if parent := &p.queue[q.Parent.Index]; parent.guarantees {
 			held := q.Allocated.Max(q.Queue.Guarantee)
 			parent.below.Sub(&x.held)

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"time"
-
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/cluster"
 )
 
 // usage orders queues and namespaces by their current plus their past usage, divided by weight.
@@ -37,11 +35,11 @@ func (p usage) Open(s *Session) {
 		namespaces[i] = past(&n.Namespace.Usage)
 	}
 	s.OrderQueues(func(a, b *QueueInfo) int {
-		return cmp.Compare((queues[a.Index]+cluster.Share(&a.Allocated, &s.Total))/weight(a.Queue.Weight),
-			(queues[b.Index]+cluster.Share(&b.Allocated, &s.Total))/weight(b.Queue.Weight))
+		return cmp.Compare((queues[a.Index]+Share(&a.Allocated, &s.Total))/weight(a.Queue.Weight),
+			(queues[b.Index]+Share(&b.Allocated, &s.Total))/weight(b.Queue.Weight))
 	})
 	s.OrderNamespaces(func(a, b *NamespaceInfo) int {
-		return cmp.Compare((namespaces[a.Index]+cluster.Share(&a.Allocated, &s.Total))/weight(a.Namespace.Weight),
-			(namespaces[b.Index]+cluster.Share(&b.Allocated, &s.Total))/weight(b.Namespace.Weight))
+		return cmp.Compare((namespaces[a.Index]+Share(&a.Allocated, &s.Total))/weight(a.Namespace.Weight),
+			(namespaces[b.Index]+Share(&b.Allocated, &s.Total))/weight(b.Namespace.Weight))
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/attest"
 	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
-	"github.com/tradewind-broker/tradewind/internal/identity/awsid"
+	"github.com/tradewind-broker/tradewind/internal/identity"
 )
 
 func TestEC2MachineProvesItsIdentity(t *testing.T) {
@@ -28,7 +28,7 @@ func TestEC2MachineProvesItsIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := awsid.New(a.Certificates())
+	v, err := identity.NewAWS(a.Certificates())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,26 +12,26 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent"
 	"github.com/tradewind-broker/tradewind/internal/agent/attest"
 	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap"
-	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/azuretest"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/internal/agent/notices"
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
-	"github.com/tradewind-broker/tradewind/internal/identity/azureid"
+	"github.com/tradewind-broker/tradewind/internal/identity"
 )
 
 // onAzure is an Azure machine of rank 2, with its metadata service.
-func onAzure(t *testing.T) (*machine, *azuretest.Machine, string) {
+func onAzure(t *testing.T) (*machine, *imdstest.AzureMachine, string) {
 	t.Helper()
 	m, rank := newMachine(t, stub), 2
 	m.told.Cloud, m.told.OnlyRank = "azure", &rank
-	authority, err := azuretest.NewAuthority()
+	authority, err := imdstest.NewAzureAuthority()
 	if err != nil {
 		t.Fatal(err)
 	}
 	issuers := httptest.NewServer(authority)
 	t.Cleanup(issuers.Close)
 	authority.Issuers = issuers.URL
-	service := &azuretest.Machine{
+	service := &imdstest.AzureMachine{
 		VMID: "02aab8a4-74ef-476e-8182-f6d2ba4166a6", Name: "tw-1-2", Address: "127.0.0.7", Region: "westeurope",
 		Subscription: "8d10da13-8125-4ba9-a717-bf7490507b3d", Signer: authority,
 	}
@@ -94,11 +94,11 @@ func TestMetadataServiceProvesAndWarns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := azureid.Local([]byte(service.Signer.Certificates()))
+	cfg, err := identity.LocalAzure([]byte(service.Signer.Certificates()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	check, err := azureid.New(cfg)
+	check, err := identity.NewAzure(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,17 +10,18 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent"
 	"github.com/tradewind-broker/tradewind/internal/agent/attest"
 	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap"
-	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/gcptest"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/internal/agent/notices"
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
-	"github.com/tradewind-broker/tradewind/internal/identity/googleid"
+	"github.com/tradewind-broker/tradewind/internal/identity"
 )
 
 // A machine of Google Cloud learns its ID, its address and, from the end of its name, its rank.
 func TestGoogleMachineFindsItsIdentity(t *testing.T) {
 	for name, want := range map[string]string{"tw-job-0123-1": "token: one\n", "tw-job-0123-010": "token: ten\n"} {
 		m := newMachine(t, stub)
-		service := httptest.NewServer(&gcptest.Machine{ID: "4815162342", Name: name, Address: "127.0.0.7", Zone: "us-central1-a"})
+		service := httptest.NewServer(&imdstest.GoogleMachine{ID: "4815162342", Name: name, Address: "127.0.0.7",
+			Zone: "us-central1-a"})
 		t.Cleanup(service.Close)
 		m.told.Cloud = "gcp"
 		m.told.Tokens = []string{"0", "one", "2", "3", "4", "5", "6", "7", "8", "9", "ten"}
@@ -41,7 +42,7 @@ func TestGoogleMachineFindsItsIdentity(t *testing.T) {
 func TestGoogleMachineWithoutRankPowersOff(t *testing.T) {
 	for _, name := range []string{"tw-job-0123-3", "by-hand"} {
 		m := newMachine(t, stub)
-		service := httptest.NewServer(&gcptest.Machine{ID: "1", Name: name, Address: "127.0.0.7"})
+		service := httptest.NewServer(&imdstest.GoogleMachine{ID: "1", Name: name, Address: "127.0.0.7"})
 		t.Cleanup(service.Close)
 		m.told.Cloud = "gcp"
 		m.told.Environment["GCE_METADATA_HOST"] = strings.TrimPrefix(service.URL, "http://")
@@ -53,13 +54,13 @@ func TestGoogleMachineWithoutRankPowersOff(t *testing.T) {
 
 // The broker must accept what the metadata server signs.
 func TestGoogleMachineProvesItsIdentity(t *testing.T) {
-	authority, err := gcptest.NewAuthority()
+	authority, err := imdstest.NewGoogleAuthority()
 	if err != nil {
 		t.Fatal(err)
 	}
 	keys := httptest.NewServer(authority)
 	t.Cleanup(keys.Close)
-	service := httptest.NewServer(&gcptest.Machine{
+	service := httptest.NewServer(&imdstest.GoogleMachine{
 		ID: "4815162342", Project: "demo", Zone: "us-central1-a", ServiceAccount: "machines@demo", Signer: authority,
 	})
 	t.Cleanup(service.Close)
@@ -71,7 +72,7 @@ func TestGoogleMachineProvesItsIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := googleid.New(googleid.Config{Audience: "https://broker.example", Keys: keys.URL})
+	v, err := identity.NewGoogle(identity.GoogleConfig{Audience: "https://broker.example", Keys: keys.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,8 @@ func TestGoogleMachineProvesItsIdentity(t *testing.T) {
 // InhibitDelayMaxSec as long as the agent runs, and not longer.
 func TestGoogleUnitStopsBeforeNetworkAndEngine(t *testing.T) {
 	m := newMachine(t, stub)
-	service := httptest.NewServer(&gcptest.Machine{ID: "4815162342", Name: "tw-job-0123-1", Address: "127.0.0.7"})
+	service := httptest.NewServer(&imdstest.GoogleMachine{ID: "4815162342", Name: "tw-job-0123-1",
+		Address: "127.0.0.7"})
 	t.Cleanup(service.Close)
 	m.told.Cloud = "gcp"
 	m.told.Environment["GCE_METADATA_HOST"] = strings.TrimPrefix(service.URL, "http://")

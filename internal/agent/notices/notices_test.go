@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/gcptest"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 )
 
@@ -155,7 +155,7 @@ func TestGoogleWaitsForChange(t *testing.T) {
 // hour (Compute Engine documentation, "Query metadata server for maintenance event notices"). A live migration is no
 // interruption.
 func TestGoogleHostMaintenanceIsInterruption(t *testing.T) {
-	machine := &gcptest.Machine{ID: "1"}
+	machine := &imdstest.GoogleMachine{ID: "1"}
 	s := httptest.NewServer(machine)
 	defer s.Close()
 	w, err := New(Google, Config{URL: s.URL, Clock: newImpatient()})

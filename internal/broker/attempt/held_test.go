@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -120,10 +120,10 @@ func TestOnlyFailedReservationIsBlocked(t *testing.T) {
 
 // Each machine takes what its type takes of a commitment, whichever job it belongs to.
 func TestCommitmentCountsResourcesOfMachines(t *testing.T) {
-	has := capacity.DemandOf(10, 64)
+	has := catalog.DemandOf(10, 64)
 	on := func(vcpu, gib float64) apitypes.Offer {
 		return apitypes.Offer{Cloud: "gcp", Region: "r", InstanceType: "m", Reservation: "cud", Has: has,
-			Takes: capacity.DemandOf(vcpu, gib)}
+			Takes: catalog.DemandOf(vcpu, gib)}
 	}
 	there := []record.Cluster{{ID: "other.0.1", State: record.ClusterUp, Offer: on(2, 16)}}
 	held := record.Occupancy{ID: "gcp/cud", Clusters: map[string]int{"other.0.1": 2}} // 4 vCPUs and 32 GiB

@@ -14,7 +14,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -68,7 +67,8 @@ func TestPlanUsesReservedCapacityFirst(t *testing.T) {
 		t.Errorf("%+v %+v", got, c)
 	}
 	for name, in := range map[string]planinput.Input{
-		"others use it": {Held: map[string][]planinput.Holding{"aws/cr-1": {{Job: "other", Takes: capacity.Machines(1)}}}},
+		"others use it": {Held: map[string][]planinput.Holding{"aws/cr-1": {{Job: "other",
+			Takes: catalog.Machines(1)}}}},
 		"it has failed": {Blocks: []apitypes.Block{{Cloud: "aws", Region: "us-east-1", Zone: "use1-az2", Kind: string(cloud.Transient),
 			InstanceType: "g4dn.xlarge", Reservation: "cr-1", Until: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}},
 		"spot is asked for": {Spec: readJob(t, with(", market: spot"))},
@@ -120,7 +120,7 @@ tasks:
 		t.Errorf("%+v", got.Of(0))
 	}
 	// The job's own running tasks count, except for tasks that wait for them.
-	held := map[string][]planinput.Holding{"aws/cr-1": {{Job: "j", Task: 0, Takes: capacity.Machines(1)}}}
+	held := map[string][]planinput.Holding{"aws/cr-1": {{Job: "j", Task: 0, Takes: catalog.Machines(1)}}}
 	facts := []*planinput.Facts{{Fixed: true, Place: "aws:us-east-1", Hours: 1}, nil, nil}
 	got = plan(t, having(t, reservedT4(1)), planinput.Input{Job: "j", Spec: readJob(t, side), Held: held, Tasks: facts})
 	if len(onReserved(got)) > 0 {
@@ -199,10 +199,10 @@ func committed(vcpu, gib float64) catalog.Reserved {
 	takes := map[string]apitypes.Amount{}
 	for kind, size := range map[string][2]float64{"m5.large": {2, 8}, "m5.xlarge": {4, 16}, "m5.4xlarge": {16, 64},
 		"r5.large": {2, 16}, "r5.xlarge": {4, 32}} {
-		takes["us-east-1/"+kind] = capacity.DemandOf(size[0], size[1])
+		takes["us-east-1/"+kind] = catalog.DemandOf(size[0], size[1])
 	}
 	return catalog.Reserved{Cloud: "aws", ID: "plan", Region: "us-east-1", By: catalog.ByCommittedUse,
-		Commitment: &catalog.Commitment{What: "m5 and r5", Has: capacity.DemandOf(vcpu, gib), Takes: takes}}
+		Commitment: &catalog.Commitment{What: "m5 and r5", Has: catalog.DemandOf(vcpu, gib), Takes: takes}}
 }
 
 func TestCommitmentPrefersSmallestSufficientType(t *testing.T) {
@@ -214,7 +214,7 @@ tasks:
 	got := plan(t, having(t, committed(6, 40)), planinput.Input{Spec: readJob(t, job)})
 	for i, want := range []string{"m5.large/reserved@plan", "r5.xlarge/reserved@plan"} {
 		c := got.Of(i)
-		if !strings.HasSuffix(c.ID, want) || c.Offer.Has != capacity.DemandOf(6, 40) || c.Offer.Takes.IsZero() {
+		if !strings.HasSuffix(c.ID, want) || c.Offer.Has != catalog.DemandOf(6, 40) || c.Offer.Takes.IsZero() {
 			t.Errorf("task %d is planned on %+v", i, c)
 		}
 	}
@@ -229,7 +229,7 @@ tasks:
 		"too little memory for both": {committed(6, 39), apitypes.Amount{}, "[1]"}, // the one that saves more
 		"too few vCPUs for both":     {committed(5, 99), apitypes.Amount{}, "[1]"},
 		"no memory at all":           {committed(99, 0), apitypes.Amount{}, "[]"},
-		"others have most of it":     {committed(6, 40), capacity.DemandOf(4, 16), "[0]"},
+		"others have most of it":     {committed(6, 40), catalog.DemandOf(4, 16), "[0]"},
 	} {
 		in := planinput.Input{Spec: readJob(t, job),
 			Held: map[string][]planinput.Holding{"aws/plan": {{Job: "other", Takes: c.held}}}}
@@ -239,7 +239,8 @@ tasks:
 	}
 	// A commitment for all regions covers the types in its table everywhere.
 	everywhere := committed(2, 8)
-	everywhere.Region, everywhere.Commitment.Takes = "", map[string]apitypes.Amount{"eu-west-1/m5.large": capacity.DemandOf(2, 8)}
+	everywhere.Region, everywhere.Commitment.Takes = "", map[string]apitypes.Amount{
+		"eu-west-1/m5.large": catalog.DemandOf(2, 8)}
 	got = plan(t, having(t, everywhere), planinput.Input{Spec: readJob(t, job)})
 	if c := got.Of(0); c.Offer.Region != "eu-west-1" || c.Offer.Reservation != "plan" {
 		t.Errorf("%+v", c)

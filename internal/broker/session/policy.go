@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/policy"
 )
 
 // CheckPolicy returns a *scheduler.PolicyError if sessions over queues cannot follow a policy.
@@ -23,7 +22,7 @@ func ReadPolicy(file string, body []byte) (*scheduler.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, policy.InFile(file, CheckPolicy(p))
+	return p, scheduler.PolicyInFile(file, CheckPolicy(p))
 }
 
 // PolicyNote describes an action or plugin of a policy that has no effect in some part of the broker.

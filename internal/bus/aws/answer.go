@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/tradewind-broker/tradewind/internal/bus/driver"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
@@ -35,27 +34,27 @@ func (b *Bus) Extend(ctx context.Context, name, receipt string) error {
 	return b.queues.Extend(ctx, name, receipt)
 }
 
-// service is the SQS of a bus as a driver.Service.
+// service is the SQS of a bus as a transport.
 type service struct{ b *Bus }
 
-// Remove implements driver.Service.
+// Remove implements transport.
 func (s service) Remove(ctx context.Context, q bus.QueueConfig, handles []string) ([]string, error) {
 	return s.b.delete(ctx, s.b.queueName(q.Name), handles)
 }
 
-// Retry implements driver.Service.
-func (s service) Retry(ctx context.Context, q bus.QueueConfig, d driver.Delivered[string]) error {
+// Retry implements transport.
+func (s service) Retry(ctx context.Context, q bus.QueueConfig, d delivered[string]) error {
 	return s.b.hide(ctx, s.b.queueName(q.Name), d.Handle, q.Backoff(d.Attempt))
 }
 
-// Hide implements driver.Service.
+// Hide implements transport.
 func (s service) Hide(ctx context.Context, q bus.QueueConfig, handle string) (time.Duration, error) {
 	return q.Visibility, s.b.hide(ctx, s.b.queueName(q.Name), handle, q.Visibility)
 }
 
-// Bury implements driver.Service. After its time-out, another consumer may have the delivery. Bury then asks SQS
+// Bury implements transport. After its time-out, another consumer may have the delivery. Bury then asks SQS
 // before it writes a dead letter.
-func (s service) Bury(ctx context.Context, q bus.QueueConfig, d driver.Delivered[string], reason string) error {
+func (s service) Bury(ctx context.Context, q bus.QueueConfig, d delivered[string], reason string) error {
 	if !s.b.clock.Now().Before(d.Until) {
 		if _, err := s.Hide(ctx, q, d.Handle); err != nil {
 			return err

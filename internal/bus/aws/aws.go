@@ -36,7 +36,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
-	"github.com/tradewind-broker/tradewind/internal/bus/driver"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
@@ -123,8 +122,8 @@ func (c Config) validate() error {
 type Bus struct {
 	cfg    Config
 	clock  clock.Clock
-	queues *driver.Queues[string] // by SQS message ID, with the message's body
-	dead   sync.Mutex             // held by the process's only reader of dead-letter queues
+	queues *queues[string] // by SQS message ID, with the message's body
+	dead   sync.Mutex      // held by the process's only reader of dead-letter queues
 
 	mu   sync.Mutex
 	urls map[string]string // of queues by their SQS name
@@ -148,7 +147,7 @@ func New(cfg Config) (*Bus, error) {
 	for typ, names := range cfg.Route {
 		b.cfg.Route[typ] = slices.Clone(names)
 	}
-	b.queues = driver.NewQueues(cfg.Queues, b.clock, driver.Service[string](service{b}))
+	b.queues = newQueues(cfg.Queues, b.clock, transport[string](service{b}))
 	return b, nil
 }
 

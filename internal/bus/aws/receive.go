@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/tradewind-broker/tradewind/internal/bus/driver"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
@@ -153,7 +152,7 @@ func (b *Bus) adopt(ctx context.Context, q bus.QueueConfig, r Received) (bus.Del
 	case m.NotBefore.After(now):
 		return bus.Delivery{}, false, b.postpone(ctx, q, r, m.NotBefore.Sub(now))
 	}
-	receipt := b.queues.Held.Add(q.Name, r.MessageID, driver.Delivered[string]{
+	receipt := b.queues.Held.Add(q.Name, r.MessageID, delivered[string]{
 		Attempt: r.Attempt, Handle: r.ReceiptHandle, Content: r.Body, Until: now.Add(q.Visibility),
 	}, now)
 	return bus.Delivery{Message: m, Receipt: receipt, Attempt: r.Attempt}, true, nil

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/bus/local"
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
+	"github.com/tradewind-broker/tradewind/internal/store/bolt"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
@@ -27,7 +27,7 @@ func BenchmarkThroughput(b *testing.B) {
 	for _, size := range []int{256, 2048} {
 		for _, pairs := range []int{1, 4} {
 			b.Run(fmt.Sprintf("bytes=%d/pairs=%d", size, pairs), func(b *testing.B) {
-				l, err := local.Open(filepath.Join(b.TempDir(), "bus.db"), boltfile.Options{}, benchConfig)
+				l, err := local.Open(filepath.Join(b.TempDir(), "bus.db"), bolt.Options{}, benchConfig)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
+	"github.com/tradewind-broker/tradewind/internal/store/bolt"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
@@ -29,7 +29,7 @@ var (
 
 const format = 1
 
-var errCorrupt = fmt.Errorf("local: %w", boltfile.ErrCorrupt)
+var errCorrupt = fmt.Errorf("local: %w", bolt.ErrCorrupt)
 
 func messageKey(r ref) []byte { return refKey(messageSpace, r) }
 func stateKey(r ref) []byte   { return refKey(stateSpace, r) }
@@ -236,7 +236,7 @@ func encode(c change) *encoded {
 func (e *encoded) put(key, value []byte) { e.puts = append(e.puts, pair{key, value}) }
 
 // apply is the change of the file.
-func (e *encoded) apply(tx *boltfile.Tx) error {
+func (e *encoded) apply(tx *bolt.Tx) error {
 	for _, b := range e.bury {
 		if message := tx.Get(messageKey(b.ref)); message != nil {
 			tx.Put(deadKey(b.letter), append(encodeLetter(b.queue, b.reason, b.attempts, len(message)), message...))

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
+	"github.com/tradewind-broker/tradewind/internal/store/bolt"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
@@ -102,7 +102,7 @@ func FuzzDecode(f *testing.F) {
 		_, errKey := decodeMessageKey(append(bytes.Clone(messageSpace), value...))
 		_, errDeadKey := decodeLetter(append(bytes.Clone(deadSpace), value...), nil)
 		for _, err := range []error{errMessage, errNotBefore, errState, errLetter, errKey, errDeadKey} {
-			if err != nil && !errors.Is(err, boltfile.ErrCorrupt) {
+			if err != nil && !errors.Is(err, bolt.ErrCorrupt) {
 				t.Error(err)
 			}
 		}

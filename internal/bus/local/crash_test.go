@@ -16,7 +16,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/bus/local"
 	"github.com/tradewind-broker/tradewind/internal/store/bolt"
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -29,14 +28,14 @@ const (
 
 // node is a store and a bus in one file, as in a one-process broker.
 type node struct {
-	file  *boltfile.File
+	file  *bolt.File
 	store *bolt.Store
 	bus   *local.Bus
 }
 
 func openNode(t *testing.T, path string) *node {
 	t.Helper()
-	f, err := boltfile.Open(path, boltfile.Options{})
+	f, err := bolt.OpenFile(path, bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

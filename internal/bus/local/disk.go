@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
+	"github.com/tradewind-broker/tradewind/internal/store/bolt"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
 // disk is the journal of a bus in a file.
 type disk struct {
-	file  *boltfile.File
+	file  *bolt.File
 	owned bool // close also closes the file
 }
 
@@ -29,7 +29,7 @@ func (d *disk) close() error {
 	if d.owned {
 		return d.file.Close()
 	}
-	if err := d.file.Flush(context.Background()); !errors.Is(err, boltfile.ErrClosed) {
+	if err := d.file.Flush(context.Background()); !errors.Is(err, bolt.ErrClosed) {
 		return err
 	}
 	return nil // the file was closed earlier, which flushed it
@@ -37,7 +37,7 @@ func (d *disk) close() error {
 
 func (d *disk) read(queue string, taken []delivery) ([]bus.Delivery, error) {
 	deliveries := make([]bus.Delivery, 0, len(taken))
-	err := d.file.View(func(tx *boltfile.Tx) error {
+	err := d.file.View(func(tx *bolt.Tx) error {
 		for _, t := range taken {
 			value := tx.Get(messageKey(ref{queue: queue, number: t.number}))
 			if value == nil {
@@ -64,7 +64,7 @@ func (d *disk) dead(ctx context.Context, after letterID, yield func(letter) bool
 	for more := true; more; {
 		more = false
 		seen := 0
-		err := d.file.View(func(tx *boltfile.Tx) error {
+		err := d.file.View(func(tx *bolt.Tx) error {
 			for key, value := range tx.Scan(deadSpace, append(deadKey(after), 0)) {
 				if seen == deadPage {
 					more = true
@@ -98,7 +98,7 @@ func (d *disk) load(yield func(s state, waiting bool)) error {
 	if err := d.file.Flush(context.Background()); err != nil {
 		return wrapError(err)
 	}
-	err := d.file.View(func(tx *boltfile.Tx) error {
+	err := d.file.View(func(tx *bolt.Tx) error {
 		for key, value := range tx.Scan(messageSpace, nil) {
 			r, err := decodeMessageKey(key)
 			if err != nil {
@@ -124,16 +124,16 @@ func (d *disk) load(yield func(s state, waiting bool)) error {
 }
 
 func wrapError(err error) error {
-	if errors.Is(err, boltfile.ErrClosed) {
+	if errors.Is(err, bolt.ErrClosed) {
 		return bus.ErrClosed
 	}
 	return err
 }
 
 // Open returns a bus in its own file, created with mode 0600 if missing. It fails
-// with boltfile.ErrLocked if another process has it open.
-func Open(path string, options boltfile.Options, config Config) (*Bus, error) {
-	f, err := boltfile.Open(path, options)
+// with bolt.ErrLocked if another process has it open.
+func Open(path string, options bolt.Options, config Config) (*Bus, error) {
+	f, err := bolt.OpenFile(path, options)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func Open(path string, options boltfile.Options, config Config) (*Bus, error) {
 
 // New returns a bus in a file that it shares with other users. Close leaves the file open. A file can have
 // at most one bus at a time.
-func New(f *boltfile.File, config Config) (*Bus, error) {
+func New(f *bolt.File, config Config) (*Bus, error) {
 	return open(&disk{file: f}, config)
 }
 

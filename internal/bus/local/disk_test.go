@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/bus/local"
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
+	"github.com/tradewind-broker/tradewind/internal/store/bolt"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/bus/bustest"
 )
@@ -18,7 +18,7 @@ func TestConformanceOnDisk(t *testing.T) {
 	paths := make(map[bus.Bus]string)
 	open := func(t *testing.T, path string, s bustest.Setup) bus.Bus {
 		t.Helper()
-		b, err := local.Open(path, boltfile.Options{NoSync: true}, config(s))
+		b, err := local.Open(path, bolt.Options{NoSync: true}, config(s))
 		if err != nil {
 			t.Fatal(err)
 		}

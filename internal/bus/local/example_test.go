@@ -10,7 +10,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/bus/local"
 	"github.com/tradewind-broker/tradewind/internal/store/bolt"
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -22,7 +21,7 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	file, err := boltfile.Open(filepath.Join(dir, "tradewind.db"), boltfile.Options{})
+	file, err := bolt.OpenFile(filepath.Join(dir, "tradewind.db"), bolt.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Package local is the bus of a broker that runs in one process. It follows the rules of SQS (package
 // bus), in a file or, for tests, in memory.
 //
-// The messages are in a boltfile, which is the bus's own (Open) or shared with the store (New). In a shared
+// The messages are in a bolt.File, which is the bus's own (Open) or shared with the store (New). In a shared
 // file, a handler's commit, the relay's publishing and the changes of deliveries are written together. A
 // round of the relay, which takes events from the store's outbox, publishes them and marks them published,
 // waits for the disk once. Memory holds only an index of about 100 bytes for each message, so that a long

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/bus/local"
 	"github.com/tradewind-broker/tradewind/internal/store/bolt"
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/bus/bustest"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -48,7 +47,7 @@ func (r *restarts) open(queues ...bus.QueueConfig) {
 	for _, q := range queues {
 		route[q.Name] = []string{q.Name}
 	}
-	b, err := local.Open(r.path, boltfile.Options{NoSync: true}, local.Config{Queues: queues, Route: route, Clock: r.clock})
+	b, err := local.Open(r.path, bolt.Options{NoSync: true}, local.Config{Queues: queues, Route: route, Clock: r.clock})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -187,7 +186,7 @@ func TestRemovedQueueLeavesDeadLetters(t *testing.T) {
 
 // TestRelayRoundWaitsForDiskOnce has the store and the bus in one file.
 func TestRelayRoundWaitsForDiskOnce(t *testing.T) {
-	f, err := boltfile.Open(filepath.Join(t.TempDir(), "shared.db"), boltfile.Options{NoSync: true, DeferDelay: time.Hour})
+	f, err := bolt.OpenFile(filepath.Join(t.TempDir(), "shared.db"), bolt.Options{NoSync: true, DeferDelay: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +233,7 @@ func TestLongQueueUsesLittleMemory(t *testing.T) {
 	const messages, batch = longQueue, 1000
 	path := filepath.Join(t.TempDir(), "bus.db")
 	config := local.Config{Queues: []bus.QueueConfig{work(3)}, Route: bus.Route{"work": {"work"}}}
-	b, err := local.Open(path, boltfile.Options{NoSync: true}, config)
+	b, err := local.Open(path, bolt.Options{NoSync: true}, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +254,7 @@ func TestLongQueueUsesLittleMemory(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if b, err = local.Open(path, boltfile.Options{NoSync: true}, config); err != nil {
+	if b, err = local.Open(path, bolt.Options{NoSync: true}, config); err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()

@@ -1,4 +1,7 @@
-// Package loopback serves HTTP to other programs of this computer while a command runs.
+// Package loopback serves HTTP to other programs of this computer while a command runs: the dashboard to browsers, and
+// TES to its clients. The API of a deployment on AWS is behind IAM, which requires signed requests, and neither signs.
+// The server authenticates its clients with its own token and forwards their requests with the credentials of the user
+// who started it.
 package loopback
 
 import (

@@ -4,6 +4,7 @@
 //   - [Cloud] launches, terminates and lists machines, spot and on-demand, in a fixed set of regions.
 //   - [Cloud.Check] reports the caller's identity and missing rights; [Cloud.Sweep] removes leftovers of ended
 //     machines.
+//   - [Refresher] renews what the catalogue has of Azure.
 //   - [Typed] maps an error of the API or of an operation to the kind that failover uses.
 //
 // # A cluster is bought once

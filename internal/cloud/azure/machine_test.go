@@ -13,7 +13,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/agent"
 	"github.com/tradewind-broker/tradewind/internal/agent/agenttest"
-	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/azuretest"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
@@ -22,7 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/azure"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
-	"github.com/tradewind-broker/tradewind/internal/identity/azureid"
+	"github.com/tradewind-broker/tradewind/internal/identity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -46,7 +46,7 @@ func TestMachineRunsTaskAndIsEvicted(t *testing.T) {
 	sum := sha256.Sum256([]byte(program))
 	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, program) }))
 	t.Cleanup(store.Close)
-	authority, err := azuretest.NewAuthority()
+	authority, err := imdstest.NewAzureAuthority()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,11 +71,11 @@ func TestMachineRunsTaskAndIsEvicted(t *testing.T) {
 		}
 	})
 
-	known, err := azureid.Local([]byte(authority.Certificates()))
+	known, err := identity.LocalAzure([]byte(authority.Certificates()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	check, err := azureid.New(known)
+	check, err := identity.NewAzure(known)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@
 //   - [Cloud] launches, terminates and lists machines, spot and on-demand, in a fixed set of regions.
 //   - [Typed] maps an error of an API or an operation to the kind that failover uses.
 //   - [Cloud.Check] reports the caller's identity, the machines that may be bought, and missing rights.
+//   - [Refresher] renews what the catalogue has of Google Cloud.
 //   - [DecodeNotice] reads audit log entries about interrupted machines.
 //
 // # A cluster is bought once

@@ -20,7 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/cloud/gcp"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
-	"github.com/tradewind-broker/tradewind/internal/identity/googleid"
+	"github.com/tradewind-broker/tradewind/internal/identity"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -85,7 +85,7 @@ func (b *booting) assign(run string) *wire.Assignment {
 // The machines run the boot script, prove their identities, run a task, and end when they are released.
 func TestMachinesBootProveIdentityAndRunTask(t *testing.T) {
 	b := newBooting(t, 2)
-	v, err := googleid.New(googleid.Config{Audience: b.URL(), Keys: b.url + "/oauth2/v3/certs"})
+	v, err := identity.NewGoogle(identity.GoogleConfig{Audience: b.URL(), Keys: b.url + "/oauth2/v3/certs"})
 	if err != nil {
 		t.Fatal(err)
 	}

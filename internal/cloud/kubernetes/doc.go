@@ -2,7 +2,7 @@
 // created together and bound together or not at all. It implements cloud.Cloud with the official client.
 //
 // A context of a kubeconfig is a place, and its name is the offers' region. An offer there is a part of a node, at that
-// part of the node's price (package refresh), named NODETYPE_CPUSxGIB or NODETYPE_CPUSxGIBxGPUS: of an existing node,
+// part of the node's price (Refresher), named NODETYPE_CPUSxGIB or NODETYPE_CPUSxGIBxGPUS: of an existing node,
 // or of one by which a node pool could grow.
 //
 // Pods are created with a scheduling gate, which keeps the scheduler from binding them before all exist. The driver

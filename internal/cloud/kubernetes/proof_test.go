@@ -13,7 +13,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cloud/kubernetes"
 	"github.com/tradewind-broker/tradewind/internal/identity"
-	"github.com/tradewind-broker/tradewind/internal/identity/kubeid"
 )
 
 const broker = "https://broker.example"
@@ -41,8 +40,8 @@ func TestPodProvesIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	place := kubernetes.Place{Name: "one", Client: client, Namespace: namespace}
-	v, err := kubeid.New(kubeid.Config{Audience: broker,
-		Places: []kubeid.Place{{Name: "one", Namespace: namespace, Keys: place.Keys}}})
+	v, err := identity.NewKubernetes(identity.KubernetesConfig{Audience: broker,
+		Places: []identity.KubernetesPlace{{Name: "one", Namespace: namespace, Keys: place.Keys}}})
 	if err != nil {
 		t.Fatal(err)
 	}

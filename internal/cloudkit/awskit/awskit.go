@@ -18,13 +18,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tradewind-broker/tradewind/internal/cloud/aws"
-	"github.com/tradewind-broker/tradewind/internal/cloud/aws/check"
 	"github.com/tradewind-broker/tradewind/internal/cloud/aws/refresh"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/grant/ambient"
 	"github.com/tradewind-broker/tradewind/internal/grant/s3grant"
-	"github.com/tradewind-broker/tradewind/internal/identity/awsid"
+	"github.com/tradewind-broker/tradewind/internal/identity"
 	"github.com/tradewind-broker/tradewind/internal/notify"
 	"github.com/tradewind-broker/tradewind/internal/notify/ses"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -108,7 +107,7 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 	}
 	return &cloudkit.Opened{
 		Mail:  mail,
-		Cloud: c, Data: store(sdk, r.Settings), Checker: &check.Checker{SDK: sdk, Cloud: c, Regions: regions,
+		Cloud: c, Data: store(sdk, r.Settings), Checker: &refresh.Checker{SDK: sdk, Cloud: c, Regions: regions,
 			Deployment: r.Deployment, Buys: true}, Verifier: proofs, Regions: regions,
 		Refresh: cloudkit.Reserving(aws.Name, r.Settings,
 			func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
@@ -163,7 +162,7 @@ func home(sdk awssdk.Config, regions []string) string {
 	return regions[0]
 }
 
-func verifier(s cloudkit.Settings) (*awsid.Verifier, error) {
+func verifier(s cloudkit.Settings) (*identity.AWSVerifier, error) {
 	var pem []byte
 	if s.Certificates != "" {
 		var err error
@@ -171,5 +170,5 @@ func verifier(s cloudkit.Settings) (*awsid.Verifier, error) {
 			return nil, fmt.Errorf("certificates: %w", err)
 		}
 	}
-	return awsid.New(string(pem))
+	return identity.NewAWS(string(pem))
 }

@@ -20,17 +20,16 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tradewind-broker/tradewind/internal/cloud/azure"
-	"github.com/tradewind-broker/tradewind/internal/cloud/azure/refresh"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver/renew"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/grant/azgrant"
-	"github.com/tradewind-broker/tradewind/internal/identity/azureid"
+	"github.com/tradewind-broker/tradewind/internal/identity"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
 // Name is the catalogue's name of the cloud.
-const Name = azureid.Name
+const Name = identity.AzureName
 
 // Assertion returns a token that proves the AWS role of a function to an Azure application.
 type Assertion func(context.Context) (string, error)
@@ -168,7 +167,7 @@ func store(s cloudkit.Settings, credential azcore.TokenCredential) (grant.Store,
 
 // owned reads the capacity that the subscription already has.
 func owned(c *azure.Cloud) renew.Owned {
-	return func(ctx context.Context) ([]driver.Reserved, []driver.Lack) { return refresh.Owned(ctx, c) }
+	return func(ctx context.Context) ([]driver.Reserved, []driver.Lack) { return azure.Owned(ctx, c) }
 }
 
 // refresher updates Azure's part of the catalogue. An emulator has its own price list; a proxy of the API has none.
@@ -178,26 +177,26 @@ func refresher(c *azure.Cloud, r cloudkit.Request) driver.Refresh {
 		list = strings.TrimSuffix(r.Settings.Endpoint, "/") + "/api/retail/prices"
 	}
 	return func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
-		one := refresh.Refresher{Cloud: c, Prices: list, Snapshots: s, Now: time.Now, Log: r.Log}
+		one := azure.Refresher{Cloud: c, Prices: list, Snapshots: s, Now: time.Now, Log: r.Log}
 		res, err := one.Refresh(ctx)
 		return driver.Refreshed{Offers: res.Offers, Kept: res.Kept}, err
 	}
 }
 
 // verifier checks the documents that Azure attests, with the certificates of the file Proofs if it is set.
-func verifier(s cloudkit.Settings) (*azureid.Verifier, error) {
+func verifier(s cloudkit.Settings) (*identity.AzureVerifier, error) {
 	if s.Proofs == "" {
-		return azureid.New(azureid.Config{})
+		return identity.NewAzure(identity.AzureConfig{})
 	}
 	pem, err := os.ReadFile(s.Proofs)
 	if err != nil {
 		return nil, fmt.Errorf("azure: certificates: %w", err)
 	}
-	cfg, err := azureid.Local(pem)
+	cfg, err := identity.LocalAzure(pem)
 	if err != nil {
 		return nil, fmt.Errorf("azure: certificates of %s: %w", s.Proofs, err)
 	}
-	return azureid.New(cfg)
+	return identity.NewAzure(cfg)
 }
 
 // credentials returns those of the environment, or those that Azure gives for an assertion. For an emulator at a

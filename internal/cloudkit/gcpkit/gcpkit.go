@@ -19,16 +19,14 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver/renew"
 	"github.com/tradewind-broker/tradewind/internal/cloud/gcp"
-	"github.com/tradewind-broker/tradewind/internal/cloud/gcp/refresh"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/grant/gcsgrant"
 	"github.com/tradewind-broker/tradewind/internal/identity"
-	"github.com/tradewind-broker/tradewind/internal/identity/googleid"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
 // Name is the catalogue's name of the cloud.
-const Name = googleid.Name
+const Name = identity.GoogleName
 
 // Kit returns the kit of Google Cloud.
 func Kit() cloudkit.Kit {
@@ -187,7 +185,7 @@ func tokens(ctx context.Context, s cloudkit.Settings) (oauth2.TokenSource, error
 
 // owned reads the capacity that the project already has.
 func owned(c *gcp.Cloud) renew.Owned {
-	return func(ctx context.Context) ([]driver.Reserved, []driver.Lack) { return refresh.Owned(ctx, c) }
+	return func(ctx context.Context) ([]driver.Reserved, []driver.Lack) { return gcp.Owned(ctx, c) }
 }
 
 // refresher updates Google's part of the catalogue.
@@ -197,7 +195,7 @@ func refresher(c *gcp.Cloud, r cloudkit.Request) driver.Refresh {
 		if err != nil {
 			return driver.Refreshed{}, err
 		}
-		one := refresh.Refresher{Cloud: c, Log: r.Log}
+		one := gcp.Refresher{Cloud: c, Log: r.Log}
 		next, res, err := one.Refresh(ctx, shipped, last)
 		if err != nil {
 			return driver.Refreshed{}, err
@@ -211,7 +209,7 @@ func verifier(s cloudkit.Settings, audience string) (identity.Verifier, error) {
 	if s.ServiceAccount == "" || audience == "" {
 		return nil, nil //nolint:nilnil // there is no verifier
 	}
-	return googleid.New(googleid.Config{Audience: audience, Keys: s.Proofs})
+	return identity.NewGoogle(identity.GoogleConfig{Audience: audience, Keys: s.Proofs})
 }
 
 // credentials returns the client options for those of a trusted AWS role, or none for those of the environment. An

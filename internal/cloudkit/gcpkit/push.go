@@ -10,7 +10,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/push"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/identity"
-	"github.com/tradewind-broker/tradewind/internal/identity/googleid"
 )
 
 // pushed returns a reader of Pub/Sub's pushes. Their token must be for this broker's endpoint and for the settings'
@@ -19,7 +18,7 @@ func pushed(c *gcp.Cloud, s cloudkit.Settings, publicURL string) (push.Read, err
 	if s.PushAccount == "" || publicURL == "" {
 		return nil, nil //nolint:nilnil // nothing is pushed
 	}
-	tokens, err := googleid.New(googleid.Config{Audience: publicURL + push.Path + Name, Keys: s.Proofs})
+	tokens, err := identity.NewGoogle(identity.GoogleConfig{Audience: publicURL + push.Path + Name, Keys: s.Proofs})
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/gcpkit"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/internal/identity"
-	"github.com/tradewind-broker/tradewind/internal/identity/googleid"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -49,7 +48,8 @@ func google(t *testing.T) (keys string, sign func(jwt.MapClaims) string) {
 	t.Cleanup(server.Close)
 	return server.URL, func(changed jwt.MapClaims) string {
 		claims := jwt.MapClaims{
-			"iss": googleid.Issuer, "aud": broker + "/v1/push/gcp", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
+			"iss": identity.GoogleIssuer, "aud": broker + "/v1/push/gcp", "iat": time.Now().Unix(),
+			"exp":   time.Now().Add(time.Hour).Unix(),
 			"email": account, "email_verified": true,
 		}
 		for k, v := range changed {

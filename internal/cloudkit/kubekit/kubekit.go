@@ -22,10 +22,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	driverkube "github.com/tradewind-broker/tradewind/internal/cloud/kubernetes"
-	"github.com/tradewind-broker/tradewind/internal/cloud/kubernetes/refresh"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/identity"
-	"github.com/tradewind-broker/tradewind/internal/identity/kubeid"
 )
 
 // DefaultNamespace is the namespace of pods if the settings name none.
@@ -195,7 +193,7 @@ func open(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 	return &cloudkit.Opened{
 		Cloud: c, Checker: c, Watch: c.Watch, Regions: regions, FreshFor: freshFor, Verifier: proofs,
 		Refresh: func(ctx context.Context, snapshots driver.Snapshots) (driver.Refreshed, error) {
-			one := refresh.Refresher{Source: c, Snapshots: snapshots, USD: s.Prices}
+			one := driverkube.Refresher{Source: c, Snapshots: snapshots, USD: s.Prices}
 			return one.Refresh(ctx)
 		},
 	}, nil
@@ -203,12 +201,12 @@ func open(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 
 // verifier checks the identity proofs of pods.
 func verifier(places []driverkube.Place, audience string) (identity.Verifier, error) {
-	cfg := kubeid.Config{Audience: audience}
+	cfg := identity.KubernetesConfig{Audience: audience}
 	for i := range places {
 		p := &places[i]
-		cfg.Places = append(cfg.Places, kubeid.Place{Name: p.Name, Namespace: p.Namespace, Keys: p.Keys})
+		cfg.Places = append(cfg.Places, identity.KubernetesPlace{Name: p.Name, Namespace: p.Namespace, Keys: p.Keys})
 	}
-	return kubeid.New(cfg)
+	return identity.NewKubernetes(cfg)
 }
 
 // place opens the cluster of a context.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/cloud/lambdalabs"
-	"github.com/tradewind-broker/tradewind/internal/cloud/lambdalabs/refresh"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 )
 
@@ -90,7 +89,7 @@ func open(r cloudkit.Request, key func(context.Context) (string, error)) *cloudk
 
 func refresher(c *lambdalabs.Cloud, r cloudkit.Request) driver.Refresh {
 	return func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
-		one := refresh.Refresher{Source: c, Snapshots: s, Now: time.Now, Log: r.Log}
+		one := lambdalabs.Refresher{Source: c, Snapshots: s, Now: time.Now, Log: r.Log}
 		res, err := one.Refresh(ctx)
 		return driver.Refreshed{Offers: res.Offers}, err
 	}

@@ -23,7 +23,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/azuretest"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 )
 
 // Config describes the subscription. All fields are optional.
@@ -37,10 +37,10 @@ type Config struct {
 	Dir string
 	// Environment has variables for booting machines, in addition to those for bootstrap and the metadata service.
 	Environment []string
-	Authority   *azuretest.Authority // signs attested documents; nil attests nothing
-	Steps       int                  // number of polls until an operation is done; 0 means 2
-	Within      time.Duration        // after which operations are done without polls; 0 means never
-	Page        int                  // machines in a page of a list; 0 means 50
+	Authority   *imdstest.AzureAuthority // signs attested documents; nil attests nothing
+	Steps       int                      // number of polls until an operation is done; 0 means 2
+	Within      time.Duration            // after which operations are done without polls; 0 means never
+	Page        int                      // machines in a page of a list; 0 means 50
 	Now         func() time.Time
 }
 

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/azuretest"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/internal/agent/notices"
-	"github.com/tradewind-broker/tradewind/internal/emulator/machine"
+	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
 // Bill is a line of the bill: a machine, when it ran, and its price per hour. To is zero while it runs.
@@ -81,11 +81,11 @@ func (s *Server) boot(v *virtual) error {
 	if len(v.model.Zones) > 0 {
 		zone = *v.model.Zones[0]
 	}
-	v.service = &azuretest.Machine{
+	v.service = &imdstest.AzureMachine{
 		VMID: v.id, Name: v.name, Address: "127.0.0.1", Region: value(v.model.Location), Zone: zone,
 		Subscription: s.cfg.Subscription, Group: s.cfg.Group, Size: v.size.Name, Signer: s.cfg.Authority,
 	}
-	v.process, err = machine.Boot(machine.Config{
+	v.process, err = emulator.BootMachine(emulator.MachineConfig{
 		Dir: filepath.Join(s.cfg.Dir, v.name), UserData: data, Metadata: v.service,
 		Environment: func(service string) []string {
 			return append([]string{notices.EnvURL + "=http://" + service}, s.cfg.Environment...)
@@ -177,7 +177,7 @@ func (s *Server) Console(name string) string { return filepath.Join(s.cfg.Dir, n
 // Close kills all machines.
 func (s *Server) Close() {
 	s.mu.Lock()
-	var all []*machine.Machine
+	var all []*emulator.Machine
 	for _, v := range s.machines {
 		if v.process != nil {
 			v.process.Kill()

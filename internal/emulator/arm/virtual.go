@@ -14,8 +14,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 
-	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/azuretest"
-	"github.com/tradewind-broker/tradewind/internal/emulator/machine"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
+	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
 // Provisioning states of a machine.
@@ -44,8 +44,8 @@ type virtual struct {
 
 	reservation *Reservation // the reservation that it uses
 
-	process *machine.Machine
-	service *azuretest.Machine
+	process *emulator.Machine
+	service *imdstest.AzureMachine
 }
 
 func (v *virtual) spot() bool {

@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/gcptest"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/internal/emulator/sparkjob"
 )
 
@@ -40,9 +40,9 @@ type Config struct {
 // Cloud is one project of Google Cloud. It is an http.Handler; all methods are safe for concurrent use.
 type Cloud struct {
 	cfg    Config
-	signer func() (*gcptest.Authority, error) // signs identity tokens
-	pubsub func() *pubsub                     // started at first use
-	opened atomic.Bool                        // whether pubsub was started
+	signer func() (*imdstest.GoogleAuthority, error) // signs identity tokens
+	pubsub func() *pubsub                            // started at first use
+	opened atomic.Bool                               // whether pubsub was started
 
 	mu       sync.Mutex
 	ended    chan struct{} // closed and replaced when a machine has shut itself down
@@ -88,7 +88,7 @@ func New(cfg Config) (*Cloud, error) {
 		cfg.Dir = dir
 	}
 	c := &Cloud{
-		cfg: cfg, signer: sync.OnceValues(gcptest.NewAuthority), ended: make(chan struct{}),
+		cfg: cfg, signer: sync.OnceValues(imdstest.NewGoogleAuthority), ended: make(chan struct{}),
 		machines: map[string]*instance{}, ops: map[string]*operation{},
 		requests: map[string]*operation{}, tpus: map[string]*tpuNode{}, queued: map[string]*queuedResource{},
 		calls: map[string]int{}, weather: newWeather(), world: newWorld(cfg),

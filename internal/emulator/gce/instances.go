@@ -13,8 +13,8 @@ import (
 
 	compute "google.golang.org/api/compute/v1"
 
-	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/gcptest"
-	"github.com/tradewind-broker/tradewind/internal/emulator/machine"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
+	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
 // instance is one machine.
@@ -24,8 +24,8 @@ type instance struct {
 	bill   *Bill
 
 	reservation *compute.Reservation // the reservation that it uses
-	metadata    *gcptest.Machine
-	process     *machine.Machine // nil if not booted
+	metadata    *imdstest.GoogleMachine
+	process     *emulator.Machine // nil if not booted
 }
 
 func (m *instance) zone() string { return base(m.record.Zone) }

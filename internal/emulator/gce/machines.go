@@ -10,8 +10,8 @@ import (
 
 	compute "google.golang.org/api/compute/v1"
 
-	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/gcptest"
-	"github.com/tradewind-broker/tradewind/internal/emulator/machine"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
+	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
 // Bill is the cost of a machine.
@@ -78,7 +78,7 @@ func (c *Cloud) Bills() []Bill {
 
 // boot starts a machine as a process if Config.Dir is set. Like Google's guest agent, it runs the start-up script.
 func (c *Cloud) boot(m *instance) error {
-	m.metadata = &gcptest.Machine{
+	m.metadata = &imdstest.GoogleMachine{
 		ID: strconv.FormatUint(m.record.Id, 10), Name: m.record.Name, Project: c.cfg.Project, Zone: m.zone(),
 		Attributes: map[string]string{}, Address: m.record.NetworkInterfaces[0].NetworkIP,
 	}
@@ -102,7 +102,7 @@ func (c *Cloud) boot(m *instance) error {
 
 // start starts a machine as a process that runs the start-up script and has a metadata server. It returns nil if
 // Config.Dir is empty or there is no start-up script.
-func (c *Cloud) start(name string, metadata *gcptest.Machine) (*machine.Machine, error) {
+func (c *Cloud) start(name string, metadata *imdstest.GoogleMachine) (*emulator.Machine, error) {
 	script := metadata.Attributes["startup-script"]
 	if c.cfg.Dir == "" || script == "" {
 		return nil, nil
@@ -112,7 +112,7 @@ func (c *Cloud) start(name string, metadata *gcptest.Machine) (*machine.Machine,
 		return nil, err
 	}
 	metadata.Signer = signer
-	return machine.Boot(machine.Config{
+	return emulator.BootMachine(emulator.MachineConfig{
 		Dir: filepath.Join(c.cfg.Dir, name), UserData: []byte(script), Metadata: metadata,
 		Environment: func(service string) []string {
 			return append([]string{"GCE_METADATA_HOST=" + service}, c.cfg.Environment...)
@@ -121,7 +121,7 @@ func (c *Cloud) start(name string, metadata *gcptest.Machine) (*machine.Machine,
 }
 
 // watch waits until a machine shuts itself down. It is then stopped but still exists, unless it was being preempted.
-func (c *Cloud) watch(m *instance, p *machine.Machine) {
+func (c *Cloud) watch(m *instance, p *emulator.Machine) {
 	<-p.Exited()
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 
 	tpu "google.golang.org/api/tpu/v2"
 
-	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/gcptest"
-	"github.com/tradewind-broker/tradewind/internal/emulator/machine"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
+	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
 // tpuNode is one TPU machine.
@@ -22,8 +22,8 @@ type tpuNode struct {
 	record   tpu.Node
 	zone     string
 	bill     *Bill
-	process  *machine.Machine
-	metadata *gcptest.Machine
+	process  *emulator.Machine
+	metadata *imdstest.GoogleMachine
 }
 
 func (n *tpuNode) kill() {
@@ -142,7 +142,7 @@ func (c *Cloud) createNode(q *queuedResource, s *tpu.NodeSpec) {
 		AcceleratorCount: 1, Spot: q.record.Spot != nil,
 	})
 	c.tpus[key(q.zone, s.NodeId)] = n
-	n.metadata = &gcptest.Machine{ID: strconv.FormatUint(id, 10), Project: c.cfg.Project, Zone: q.zone,
+	n.metadata = &imdstest.GoogleMachine{ID: strconv.FormatUint(id, 10), Project: c.cfg.Project, Zone: q.zone,
 		Name:       "t1v-n-" + strconv.FormatUint(id%0xffff, 16) + "-w-0", // not the node's name
 		Attributes: s.Node.Metadata, Address: address}
 	n.metadata.ServiceAccount = "100000000001-compute@developer.gserviceaccount.com" // the default: an editor

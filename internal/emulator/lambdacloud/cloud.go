@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/emulator/machine"
+	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
 // Config describes an account. The zero value has all types of Types and the key DefaultKey, and boots no machines.
@@ -83,7 +83,7 @@ type instance struct {
 	launched, ended        time.Time
 	hidden                 int // number of next lists that lack it
 	seen                   int // number of lists with it since it ended
-	machine                *machine.Machine
+	machine                *emulator.Machine
 }
 
 type tag struct {
@@ -208,7 +208,7 @@ func (c *Cloud) boot(i *instance) {
 		i.status = active
 		return
 	}
-	m, err := machine.Boot(machine.Config{
+	m, err := emulator.BootMachine(emulator.MachineConfig{
 		Dir: filepath.Join(c.cfg.Dir, i.id), UserData: []byte(i.userData),
 		Environment: func(string) []string {
 			return append([]string{"TRADEWIND_ADDRESS=127.0.0.1"},
@@ -246,7 +246,7 @@ func (c *Cloud) end(i *instance, status string) {
 // Close ends all machines and waits for their processes.
 func (c *Cloud) Close() {
 	c.mu.Lock()
-	var machines []*machine.Machine
+	var machines []*emulator.Machine
 	for _, i := range c.instances {
 		if i.living() {
 			c.end(i, terminated)

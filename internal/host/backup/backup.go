@@ -20,7 +20,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/files"
 	"github.com/tradewind-broker/tradewind/internal/host/running"
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
+	"github.com/tradewind-broker/tradewind/internal/store/bolt"
 )
 
 // Format is the format of a backup. A newer one is refused.
@@ -140,7 +140,7 @@ func openRecords(ctx context.Context, state string) (records io.Reader, size int
 
 // openFile opens a copy of the records of a folder without a broker.
 func openFile(state string) (records io.Reader, size int64, done func(), err error) {
-	f, err := boltfile.Open(filepath.Join(state, Records), boltfile.Options{})
+	f, err := bolt.OpenFile(filepath.Join(state, Records), bolt.Options{})
 	if err != nil {
 		return nil, 0, nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/files"
 	"github.com/tradewind-broker/tradewind/internal/cloud/local"
 	"github.com/tradewind-broker/tradewind/internal/host/running"
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
+	"github.com/tradewind-broker/tradewind/internal/store/bolt"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -184,7 +184,7 @@ func endMachines(ctx context.Context, m Manifest) (ended int, err error) {
 		return 0, nil //nolint:nilerr // nothing is left of it
 	}
 	if _, err := os.Stat(filepath.Join(m.State, Records)); err == nil {
-		lock, err := boltfile.Open(filepath.Join(m.State, Records), boltfile.Options{})
+		lock, err := bolt.OpenFile(filepath.Join(m.State, Records), bolt.Options{})
 		if err != nil {
 			return 0, fmt.Errorf("the machines of %s: %w", m.State, err)
 		}

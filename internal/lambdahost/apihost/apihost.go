@@ -17,9 +17,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/identity"
-	"github.com/tradewind-broker/tradewind/internal/identity/awsid"
-	"github.com/tradewind-broker/tradewind/internal/identity/azureid"
-	"github.com/tradewind-broker/tradewind/internal/identity/googleid"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
@@ -91,23 +88,23 @@ const lookEvery = 50 * time.Millisecond
 
 // verifiers check the proofs of identity of machines of the deployment's clouds.
 func verifiers(env lambdahost.Env) (identity.Verifiers, error) {
-	ec2, err := awsid.New(env.Certificates)
+	ec2, err := identity.NewAWS(env.Certificates)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", lambdahost.ErrEnv, lambdahost.EnvCertificates, err)
 	}
-	all := identity.Verifiers{awsid.Name: ec2}
+	all := identity.Verifiers{identity.AWSName: ec2}
 	for _, name := range env.Clouds {
 		switch name {
-		case googleid.Name:
-			all[name], err = googleid.New(googleid.Config{Audience: env.API, Keys: env.Proofs[name]})
-		case azureid.Name:
-			cfg := azureid.Config{}
+		case identity.GoogleName:
+			all[name], err = identity.NewGoogle(identity.GoogleConfig{Audience: env.API, Keys: env.Proofs[name]})
+		case identity.AzureName:
+			cfg := identity.AzureConfig{}
 			if pem := env.Proofs[name]; pem != "" {
-				if cfg, err = azureid.Local([]byte(pem)); err != nil {
+				if cfg, err = identity.LocalAzure([]byte(pem)); err != nil {
 					return nil, fmt.Errorf("%w: %s: %s: %w", lambdahost.ErrEnv, lambdahost.EnvProofs, name, err)
 				}
 			}
-			all[name], err = azureid.New(cfg)
+			all[name], err = identity.NewAzure(cfg)
 		}
 		if err != nil {
 			return nil, err

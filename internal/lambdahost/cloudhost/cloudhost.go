@@ -21,7 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	grants "github.com/tradewind-broker/tradewind/internal/grant/remote"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/base"
-	secrets "github.com/tradewind-broker/tradewind/internal/secret/remote"
+	"github.com/tradewind-broker/tradewind/internal/secret"
 	"github.com/tradewind-broker/tradewind/internal/store/dynamo"
 )
 
@@ -110,8 +110,8 @@ func New(env Env, cfg aws.Config, kit cloudkit.Kit, out io.Writer) (Handler, err
 		switch {
 		case opened.Data != nil && grants.IsCall(message):
 			serve = grants.Server{Store: opened.Data}.Serve
-		case secrets.IsCall(message):
-			serve = secrets.Server{Sources: opened.Secrets}.Serve
+		case secret.IsCall(message):
+			serve = secret.Server{Sources: opened.Secrets}.Serve
 		}
 		answer, err := serve(ctx, message)
 		log.LogAttrs(ctx, slog.LevelDebug, "call", slog.Duration("took", time.Since(began)))

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/container/containertest"
-	"github.com/tradewind-broker/tradewind/internal/cli/tesproxy"
+	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/internal/tes"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
@@ -78,7 +78,7 @@ func TestTESTasksRunOnAWS(t *testing.T) {
 		t.Fatal(err)
 	}
 	signing := client.NewSigned(w.api.URL, "us-east-1", credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "x", ""))
-	proxy := httptest.NewServer(tesproxy.Handler(signing, tesToken))
+	proxy := httptest.NewServer(loopback.TESHandler(signing, tesToken))
 	defer proxy.Close()
 	engine := &workflows{t, proxy.URL}
 

@@ -53,7 +53,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/planning"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/policy"
 	"github.com/tradewind-broker/tradewind/internal/store/dynamo"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 )
@@ -82,7 +81,7 @@ func handler(s *lambdahost.Sandbox) (h *lambdahost.Handler, err error) {
 		ports.Planner = planning.New(s)
 	case events.FnSchedule:
 		ports.Moves, err = egress.Default()
-		ports.Policy = policy.Follow(s)
+		ports.Policy = lambdahost.FollowPolicy(s)
 	case events.FnProvision:
 		ports.Clouds, err = clouds.All(s, others)
 		ports.Tokens, ports.Data = keys.Open(s).Mint, data.New(s, others)
@@ -121,7 +120,7 @@ func gate(s *lambdahost.Sandbox) (*gateway.Gateway, error) {
 	others, ring, packs := far.New(s), keys.Open(s), objects.NewDepot(s)
 	stores := data.New(s, others)
 	ports := s.Ports()
-	ports.Moves, ports.Policy, ports.Packs, ports.Data = moves, policy.Follow(s), packs, stores
+	ports.Moves, ports.Policy, ports.Packs, ports.Data = moves, lambdahost.FollowPolicy(s), packs, stores
 	ports.Tokens, ports.Secrets = ring.Mint, keys.Secrets(s, ring, others)
 	b, err := s.Broker(ports)
 	if err != nil {

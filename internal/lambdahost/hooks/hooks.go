@@ -19,7 +19,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/internal/announce"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
@@ -119,7 +118,7 @@ func (k *Hook) Notify(ctx context.Context, e events.Event) error {
 		tell(toWebhook, k.post(ctx, body))
 	}
 	if d.Announce != "" && !was[toJob] {
-		tell(toJob, announce.Finished(ctx, k.Announcer, e, d))
+		tell(toJob, driver.AnnounceFinished(ctx, k.Announcer, e, d))
 	}
 	err = errors.Join(errs...)
 	if err != nil && len(now) > 0 {

@@ -10,7 +10,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
 	"github.com/tradewind-broker/tradewind/internal/secret"
 	"github.com/tradewind-broker/tradewind/internal/secret/awssecret"
-	"github.com/tradewind-broker/tradewind/internal/secret/remote"
 )
 
 // Open makes the key ring of a deployment. A function makes only one, so that it reads the parameter once.
@@ -28,7 +27,7 @@ func Secrets(s *lambdahost.Sandbox, ring *Ring, others far.Functions) *secret.Va
 		sources[scheme] = secret.Refusal("this deployment may not read any: secrets= of deploy aws --cloud " + name +
 			": sets which ones it may")
 		if slices.Contains(s.Env.SecretClouds, name) {
-			sources[scheme] = remote.New(scheme, others.Cloud(name))
+			sources[scheme] = secret.Remote(scheme, others.Cloud(name))
 		}
 	}
 	return &secret.Vault{Keys: ring.Keys, Sources: sources}

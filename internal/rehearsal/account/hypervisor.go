@@ -21,7 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap"
 	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
-	hardware "github.com/tradewind-broker/tradewind/internal/emulator/machine"
+	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
 // Hypervisor runs a process for each machine that EC2 reports. The process runs the machine's user data, with its own
@@ -50,7 +50,7 @@ type regional struct {
 }
 
 type machine struct {
-	*hardware.Machine
+	*emulator.Machine
 	id     string
 	region *regional
 	imds   *imdstest.Machine
@@ -129,7 +129,7 @@ func (h *Hypervisor) start(ctx context.Context, at *regional, i types.Instance) 
 		Region: at.name, Zone: aws.ToString(i.Placement.AvailabilityZone), UserData: raw,
 		Account: account, Signer: h.authority,
 	}}
-	m.Machine, err = hardware.Boot(hardware.Config{
+	m.Machine, err = emulator.BootMachine(emulator.MachineConfig{
 		Dir: filepath.Join(h.dir, id), UserData: raw, Metadata: m.imds,
 		Environment: func(service string) []string {
 			return []string{bootstrap.EnvMetadata + "=http://" + service, "AWS_REGION=" + at.name}

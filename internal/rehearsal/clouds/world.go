@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/ssm/types"
 
-	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/azuretest"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
@@ -90,7 +90,7 @@ func open(ctx context.Context, o account.Options, refused int) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	authority, err := azuretest.NewAuthority()
+	authority, err := imdstest.NewAzureAuthority()
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -83,7 +83,7 @@ func (c choice) offer() apitypes.Offer {
 	}
 	if c.vcpus > 0 {
 		o.Reservation = Committed + c.Region
-		o.Has, o.Takes = capacity.DemandOf(float64(c.vcpus), 0), capacity.DemandOf(c.VCPU, 0)
+		o.Has, o.Takes = catalog.DemandOf(float64(c.vcpus), 0), catalog.DemandOf(c.VCPU, 0)
 	}
 	return o
 }

@@ -1,7 +1,6 @@
-// Package bolt keeps records durably in one bbolt file, for a broker that runs in
-// one process. Commits at the same time share one wait for the disk (package
-// boltfile). A commit that has returned survives a crash of the process or of the
-// machine. Readers never wait for the disk.
+// Package bolt keeps records durably in one bbolt file, for a broker that runs in one process. Commits at the same time
+// share one wait for the disk (File). A commit that has returned survives a crash of the process or of the machine.
+// Readers never wait for the disk.
 //
 // The store can have its own file (Open) or share one with the bus (New).
 package bolt
@@ -14,19 +13,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// ErrLocked is the error of Open when another process has the file open.
-var ErrLocked = boltfile.ErrLocked
-
-// Options of a store that has its own file.
-type Options = boltfile.Options
-
 // Store is a store.Store in a bbolt file. Make one with Open or New.
 type Store struct {
-	file   *boltfile.File
+	file   *File
 	owned  bool // Close also closes the file
 	closed atomic.Bool
 
@@ -44,7 +36,7 @@ var _ store.Store = (*Store)(nil)
 // Open opens a store in its own file, created with mode 0600 if missing. It fails
 // with ErrLocked if another process has it open.
 func Open(path string, options Options) (*Store, error) {
-	f, err := boltfile.Open(path, options)
+	f, err := OpenFile(path, options)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +46,7 @@ func Open(path string, options Options) (*Store, error) {
 }
 
 // New returns a store in a file that other users share. Close leaves the file open.
-func New(f *boltfile.File) *Store {
+func New(f *File) *Store {
 	s := &Store{file: f}
 	s.publishing.numbers = make(map[uint64]struct{})
 	return s
@@ -85,7 +77,7 @@ func (s *Store) Get(ctx context.Context, keys ...store.Key) ([]store.Record, err
 		}
 	}
 	var records []store.Record
-	err := s.file.View(func(tx *boltfile.Tx) error {
+	err := s.file.View(func(tx *Tx) error {
 		for _, k := range keys {
 			value := tx.Get(recordKey(k))
 			if value == nil {
@@ -115,7 +107,7 @@ func (s *Store) Query(ctx context.Context, partition, prefix string, page store.
 	}
 	var records []store.Record
 	var more bool
-	err := s.file.View(func(tx *boltfile.Tx) (err error) {
+	err := s.file.View(func(tx *Tx) (err error) {
 		records, more, err = query(tx, partition, prefix, page)
 		return err
 	})
@@ -148,7 +140,7 @@ func (s *Store) Close() error {
 		return s.file.Close()
 	}
 	// Flush, or else the next store in this file would see the published events again.
-	if err := s.file.Flush(context.Background()); !errors.Is(err, boltfile.ErrClosed) {
+	if err := s.file.Flush(context.Background()); !errors.Is(err, ErrClosed) {
 		return s.wrapError("close", err)
 	}
 	return nil
@@ -166,7 +158,7 @@ func (s *Store) wrapError(what string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, boltfile.ErrClosed):
+	case errors.Is(err, ErrClosed):
 		return fmt.Errorf("bolt: %s: %w", what, store.ErrClosed)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err

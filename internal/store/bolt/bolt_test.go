@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/store/bolt"
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/storetest"
 )
@@ -44,9 +43,9 @@ func TestConformance(t *testing.T) {
 
 // TestConformanceInASharedFile opens and closes the store while its file stays open.
 func TestConformanceInASharedFile(t *testing.T) {
-	files := make(map[store.Store]*boltfile.File)
+	files := make(map[store.Store]*bolt.File)
 	storetest.Run(t, func(t *testing.T) store.Store {
-		f, err := boltfile.Open(filepath.Join(t.TempDir(), "shared.db"), boltfile.Options{NoSync: true})
+		f, err := bolt.OpenFile(filepath.Join(t.TempDir(), "shared.db"), bolt.Options{NoSync: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +54,7 @@ func TestConformanceInASharedFile(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		if err := f.Commit(t.Context(), func(tx *boltfile.Tx) error {
+		if err := f.Commit(t.Context(), func(tx *bolt.Tx) error {
 			for _, k := range []string{"a", "r", "sq", "ss", "t"} { // keys of another user of the file
 				tx.Put([]byte(k), []byte("of another user"))
 			}
@@ -93,7 +92,7 @@ func TestSecondOpenNamesLockHolder(t *testing.T) {
 }
 
 func TestStoreFailsWhenFileIsClosed(t *testing.T) {
-	f, err := boltfile.Open(filepath.Join(t.TempDir(), "shared.db"), boltfile.Options{NoSync: true})
+	f, err := bolt.OpenFile(filepath.Join(t.TempDir(), "shared.db"), bolt.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +176,7 @@ func tidy(t *testing.T, s store.Store, round int, now time.Time) {
 }
 
 func TestPublishedIsImmediateWithoutDiskWait(t *testing.T) {
-	f, err := boltfile.Open(filepath.Join(t.TempDir(), "shared.db"), boltfile.Options{NoSync: true, DeferDelay: time.Hour})
+	f, err := bolt.OpenFile(filepath.Join(t.TempDir(), "shared.db"), bolt.Options{NoSync: true, DeferDelay: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

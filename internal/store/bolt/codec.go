@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -37,7 +36,7 @@ const (
 )
 
 // errCorrupt: the file holds data that no store wrote.
-var errCorrupt = boltfile.ErrCorrupt
+var errCorrupt = ErrCorrupt
 
 func recordKey(k store.Key) []byte {
 	return append(partitionPrefix(k.Partition, len(k.Sort)), k.Sort...)

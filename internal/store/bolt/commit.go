@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -53,7 +52,7 @@ func newCommit(s *Store, tx store.Tx) *commit {
 }
 
 // apply is the change of the file. It fails with a store.ConflictError.
-func (c *commit) apply(tx *boltfile.Tx) error {
+func (c *commit) apply(tx *Tx) error {
 	if err := c.check(tx); err != nil {
 		return err
 	}
@@ -70,7 +69,7 @@ func (c *commit) apply(tx *boltfile.Tx) error {
 	return nil
 }
 
-func (c *commit) check(tx *boltfile.Tx) error {
+func (c *commit) check(tx *Tx) error {
 	var conflicts []store.Key
 	for i := range c.writes {
 		w := &c.writes[i]
@@ -92,7 +91,7 @@ func (c *commit) check(tx *boltfile.Tx) error {
 	return nil
 }
 
-func (w *write) apply(tx *boltfile.Tx) {
+func (w *write) apply(tx *Tx) {
 	switch {
 	case w.op == store.Check:
 		return
@@ -114,7 +113,7 @@ func (w *write) apply(tx *boltfile.Tx) {
 }
 
 // numberOf returns the outbox number of the pending event with the same ID, or else the next number.
-func (s *Store) numberOf(tx *boltfile.Tx, eventKey []byte) (uint64, error) {
+func (s *Store) numberOf(tx *Tx, eventKey []byte) (uint64, error) {
 	if number := tx.Get(eventKey); number != nil {
 		return readNumber(number)
 	}
@@ -133,7 +132,7 @@ type sweep struct {
 }
 
 // apply is the change of the file.
-func (s *sweep) apply(tx *boltfile.Tx) error {
+func (s *sweep) apply(tx *Tx) error {
 	removed := 0
 	for key := range tx.Scan(expirySpace, nil) {
 		second, record, err := readExpiryKey(key)

@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/store/bolt"
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -59,7 +58,7 @@ func TestCommitUntilKilled(t *testing.T) {
 	if path == "" {
 		t.Skip("run by TestKilledProcessLosesNothingAcknowledged")
 	}
-	f, err := boltfile.Open(path, boltfile.Options{})
+	f, err := bolt.OpenFile(path, bolt.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package bolt
 import (
 	"context"
 
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -18,7 +17,7 @@ func (s *Store) Outbox(ctx context.Context, limit int) ([]store.Event, error) {
 	s.publishing.RLock()
 	defer s.publishing.RUnlock()
 	var events []store.Event
-	err := s.file.View(func(tx *boltfile.Tx) error {
+	err := s.file.View(func(tx *Tx) error {
 		size := 0
 		for key, value := range tx.Scan(outboxSpace, nil) {
 			if len(events) >= limit || size >= outboxBytes {
@@ -75,7 +74,7 @@ func (s *Store) Published(ctx context.Context, ids ...string) error {
 // find looks up the pending events that have the IDs.
 func (s *Store) find(ids []string) (*removal, error) {
 	r := &removal{store: s}
-	err := s.file.View(func(tx *boltfile.Tx) error {
+	err := s.file.View(func(tx *Tx) error {
 		for _, id := range ids {
 			key := eventKey(id)
 			value := tx.Get(key)
@@ -106,7 +105,7 @@ type removal struct {
 
 // apply is the change of the file. An event that was published and then committed
 // again has a new number and stays.
-func (r *removal) apply(tx *boltfile.Tx) error {
+func (r *removal) apply(tx *Tx) error {
 	for _, e := range r.events {
 		tx.Delete(outboxKey(e.number))
 		value := tx.Get(e.key)

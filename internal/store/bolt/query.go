@@ -1,11 +1,10 @@
 package bolt
 
 import (
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-func query(tx *boltfile.Tx, partition, prefix string, page store.Page) (records []store.Record, more bool, err error) {
+func query(tx *Tx, partition, prefix string, page store.Page) (records []store.Record, more bool, err error) {
 	of := partitionPrefix(partition, len(prefix))
 	start := append(of, prefix...)
 	from := start

@@ -21,7 +21,7 @@ import (
 	buslocal "github.com/tradewind-broker/tradewind/internal/bus/local"
 	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/internal/instant"
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
+	"github.com/tradewind-broker/tradewind/internal/store/bolt"
 	"github.com/tradewind-broker/tradewind/internal/store/dynamo"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
@@ -155,7 +155,7 @@ func TestBrokerOnDynamo(t *testing.T) {
 	ts := onLocal(t)
 	meter := &dynamo.Meter{}
 	st := &ledger{Store: open(t, ts.cfg, ts.create(t), dynamo.Options{Meter: meter}), kinds: map[string]*kind{}, functions: map[string]float64{}}
-	file, err := boltfile.Open(filepath.Join(t.TempDir(), "bus.db"), boltfile.Options{NoSync: true})
+	file, err := bolt.OpenFile(filepath.Join(t.TempDir(), "bus.db"), bolt.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}

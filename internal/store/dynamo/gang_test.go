@@ -20,7 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/gangtest"
 	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/internal/instant"
-	"github.com/tradewind-broker/tradewind/internal/store/boltfile"
+	"github.com/tradewind-broker/tradewind/internal/store/bolt"
 	"github.com/tradewind-broker/tradewind/internal/store/dynamo"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
@@ -40,7 +40,7 @@ func TestGangOfThousandIsNeverVisibleInPart(t *testing.T) {
 	ts := onLocal(t)
 	seen := &gangtest.Observations{}
 	st := gangtest.WatchedStore{Observations: seen, Store: open(t, ts.cfg, ts.create(t), dynamo.Options{})}
-	file, err := boltfile.Open(filepath.Join(t.TempDir(), "bus.db"), boltfile.Options{NoSync: true})
+	file, err := bolt.OpenFile(filepath.Join(t.TempDir(), "bus.db"), bolt.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,6 @@
-// Package imdstest emulates the instance metadata service (IMDSv2) of one machine, as far as the boot script and the
-// agent's notices use it. Rehearsals use it to start machines as processes. It is not part of the product.
+// Package imdstest emulates the metadata service of one machine of EC2 (IMDSv2, Machine), Azure (AzureMachine) or
+// Google Cloud (GoogleMachine), as far as the boot script, the agent's notices and its proof use it. Rehearsals use it
+// to start machines as processes. It is not part of the product.
 package imdstest
 
 import (

@@ -17,7 +17,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver/renew"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 )
 
 // regionsAtOnce is how many regions are asked in parallel.
@@ -80,9 +79,9 @@ func activePlans(ctx context.Context, client *savingsplans.Client, regions []str
 				continue
 			}
 			one := &catalog.Reserved{Cloud: aws.Name, ID: "sp-" + awssdk.ToString(p.SavingsPlanId),
-				By: catalog.BySavingsPlan, Total: capacity.SupplyUSD(usd),
+				By: catalog.BySavingsPlan, Total: catalog.SupplyUSD(usd),
 				Commitment: &catalog.Commitment{What: "machines of any type",
-					Has: capacity.SupplyUSD(usd), Takes: map[string]apitypes.Amount{}}}
+					Has: catalog.SupplyUSD(usd), Takes: map[string]apitypes.Amount{}}}
 			if until, err := time.Parse(time.RFC3339, awssdk.ToString(p.End)); err == nil {
 				one.Until = until
 			}
@@ -160,7 +159,7 @@ func rate(r *types.SavingsPlanRate) (what string, takes apitypes.Amount, ok bool
 		region == "" || kind == "" {
 		return "", takes, false
 	}
-	return region + "/" + kind, capacity.DemandUSD(usd), true
+	return region + "/" + kind, catalog.DemandUSD(usd), true
 }
 
 // unpaid returns the machine types of everything in a region that a plan may pay for, without this deployment's

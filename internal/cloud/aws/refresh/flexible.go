@@ -14,7 +14,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 )
 
 // inflexible are prefixes of families whose reserved instances pay only for their own size. AWS names some
@@ -87,7 +86,7 @@ func tally(active []types.ReservedInstances, region string, zones map[string]str
 			continue
 		}
 		kind := string(r.InstanceType)
-		at, takes := bought{kind, awssdk.ToString(r.AvailabilityZone)}, capacity.Machines(1)
+		at, takes := bought{kind, awssdk.ToString(r.AvailabilityZone)}, catalog.Machines(1)
 		if family, n, ok := units(kind); ok && at.zone == "" {
 			at, takes = bought{family, ""}, n
 		}
@@ -137,7 +136,7 @@ func pay(left map[bought]apitypes.Amount, u instance) bool {
 	}
 	for _, at := range ways {
 		if left[at].Machines > 0 {
-			left[at] = left[at].Minus(capacity.Machines(1))
+			left[at] = left[at].Minus(catalog.Machines(1))
 			return true
 		}
 	}

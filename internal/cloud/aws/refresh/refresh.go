@@ -1,7 +1,7 @@
 // Package refresh renews the catalogue's part for AWS: which machine types each zone sells, their properties, their
 // on-demand and spot prices, and how many vCPUs the account may have (intercloud-broker paper, §4.2: "the catalog is
 // updated by cloud-specific tools"). The result, merged over the catalogue in the binary, is a snapshot in the work
-// bucket, which planners read.
+// bucket, which planners read. Checker reports what the account may do.
 //
 // It is separate from the driver, so that functions which only buy machines do not link the price list and the
 // catalogue. If a service does not answer, or a region lacks it, the old data stays: an outage never removes anything

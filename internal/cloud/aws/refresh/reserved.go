@@ -12,7 +12,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/aws"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver/renew"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 )
 
 // The kind of reserved capacity that machines of this deployment can use: Linux, on shared hosts.
@@ -103,7 +102,7 @@ func reservations(active []types.CapacityReservation, region string, zones map[s
 			InstanceType: awssdk.ToString(r.InstanceType), Until: awssdk.ToTime(r.EndDate),
 			By:    "capacity reservation",
 			Count: int(awssdk.ToInt32(r.AvailableInstanceCount)),
-			Total: capacity.Machines(int(awssdk.ToInt32(r.TotalInstanceCount))),
+			Total: catalog.Machines(int(awssdk.ToInt32(r.TotalInstanceCount))),
 		}
 		for _, i := range running {
 			if i.ours && i.reservation == one.ID {

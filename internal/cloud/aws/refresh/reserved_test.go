@@ -17,7 +17,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver/renew"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 )
 
 // having simulates EC2 for an account with reserved capacity: the emulator has neither call.
@@ -95,7 +94,7 @@ func TestReserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(got, func(r catalog.Reserved) bool {
-		return r.ID == "cr-5" && r.Count == 0 && r.Total == capacity.Machines(9)
+		return r.ID == "cr-5" && r.Count == 0 && r.Total == catalog.Machines(9)
 	}) {
 		t.Errorf("used-up capacity is not reported: %+v", got)
 	}
@@ -225,7 +224,7 @@ func TestCommitted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if total := got[0].Total; total != capacity.SupplyUSD(40) {
+	if total := got[0].Total; total != catalog.SupplyUSD(40) {
 		t.Errorf("total is %v", total)
 	}
 	got = renew.Usable(got)

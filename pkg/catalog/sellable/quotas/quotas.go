@@ -3,7 +3,7 @@
 // blocks all of that group, and the simulator's clouds have the same groups. It imports no SDK, because functions that
 // only plan link it.
 //
-// It does not know the limits of an account; those are read by each cloud's package refresh.
+// It does not know the limits of an account; those are read by each cloud's Refresher.
 package quotas
 
 import (

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/elimination"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/network"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
@@ -174,7 +173,7 @@ func (s *costSearch) simplify(n *network.Network, f search.Effort) *network.Netw
 			// sweeps soon exclude most values, which makes it cheaper
 			series = min(series, 4000)
 		}
-		if !elimination.Reduce(n, series, s.cut(), &s.buf, s.meter) {
+		if !Reduce(n, series, s.cut(), &s.buf, s.meter) {
 			return nil
 		}
 		if n = s.shrink(n, f); n == nil {
@@ -206,9 +205,9 @@ func (s *costSearch) shrink(n *network.Network, f search.Effort) *network.Networ
 		return n
 	}
 	n = n.Compact()
-	for _, nodes := range elimination.Pieces(n) {
-		if order := elimination.Order(n, nodes, f.Buckets); order != nil {
-			elimination.Buckets(n, order, s.meter)
+	for _, nodes := range Pieces(n) {
+		if order := Order(n, nodes, f.Buckets); order != nil {
+			Buckets(n, order, s.meter)
 		}
 	}
 	if n.Base >= s.cut() {

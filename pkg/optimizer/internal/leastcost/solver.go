@@ -1,5 +1,8 @@
 // Package leastcost finds the plan of minimum cost without a deadline: domination of options, elimination and bounds
 // on the cost network of each component, then hybrid best-first branch and bound.
+//
+// Elimination removes tasks exactly: one at a time if they have few neighbours (Reduce), and many together by bucket
+// elimination (Order, Buckets). The values of removed tasks follow from those of the others.
 package leastcost
 
 import (

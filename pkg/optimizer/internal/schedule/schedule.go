@@ -1,4 +1,5 @@
 // Package schedule improves plans one task at a time: to a shorter makespan, or to a lower cost within a time limit.
+// Solve finds the plan of minimum makespan without a budget.
 package schedule
 
 import (
