@@ -75,6 +75,8 @@ func run(args []string) error {
 	f.BoolVar(&cfg.Unproven, "unproven-machines", false,
 		"accept machines that cannot prove their identity")
 	f.StringVar(&cfg.Keep, "keep", "", "how long finished jobs are kept: 90d, or forever (default)")
+	f.IntVar(&cfg.LimitMachines, "limit-machines", 0, "how many machines may be bought at the same time; 0 is no limit")
+	f.Float64Var(&cfg.LimitUSD, "limit-usd-per-hour", 0, "what bought machines may cost in an hour, USD; 0 is no limit")
 	f.DurationVar(&cfg.AgentsCall, "agents-call", 0,
 		"how often agents with running tasks call, 1s to 5m: limits how fast users get a shell on a machine; 0 means 5m")
 	f.BoolVar(&cfg.Policy, "policy", false,

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -61,6 +62,10 @@ type Config struct {
 	Policy       bool     // sessions follow policyKey of the work bucket
 	// Keep is how long finished jobs are kept whose file and queues say nothing; empty means forever.
 	Keep string
+	// LimitMachines is how many machines may be bought at the same time, LimitUSD what they may cost in an hour, in
+	// USD. Zero means no limit.
+	LimitMachines int
+	LimitUSD      float64
 	// AgentsCall is how often agents with running tasks call, 1s to 5m; 0 means 5m.
 	AgentsCall time.Duration
 }
@@ -104,6 +109,10 @@ func (c Config) Validate() error {
 		return errors.New("-regions needs -account and -region")
 	case c.AgentsCall != 0 && (c.AgentsCall < time.Second || c.AgentsCall > 5*time.Minute):
 		return fmt.Errorf("-agents-call: %v is not between 1s and 5m", c.AgentsCall)
+	case c.LimitMachines < 0:
+		return fmt.Errorf("-limit-machines: %d is below 0", c.LimitMachines)
+	case !(c.LimitUSD >= 0) || math.IsInf(c.LimitUSD, 0):
+		return fmt.Errorf("-limit-usd-per-hour: %v is not an amount", c.LimitUSD)
 	case c.Webhook != "" && !strings.HasPrefix(c.Webhook, "https://"):
 		return fmt.Errorf("-webhook: %q is not an https URL", c.Webhook)
 	case c.Traces != "" && !strings.HasPrefix(c.Traces, "https://"):

@@ -3,6 +3,7 @@ package stack
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -192,6 +193,12 @@ func (d *deployment) environment() {
 	}
 	if d.Keep != "" {
 		env["TRADEWIND_KEEP"] = jsii.String(d.Keep)
+	}
+	if d.LimitMachines != 0 {
+		env["TRADEWIND_LIMIT_MACHINES"] = jsii.String(strconv.Itoa(d.LimitMachines))
+	}
+	if d.LimitUSD != 0 {
+		env["TRADEWIND_LIMIT_USD_PER_HOUR"] = jsii.String(strconv.FormatFloat(d.LimitUSD, 'g', -1, 64))
 	}
 	if d.AgentsCall != 0 {
 		env["TRADEWIND_AGENTS_CALL"] = jsii.String(d.AgentsCall.String())

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -133,6 +134,15 @@ func (b *Functions) bookFreed(u *txn.Unit, e events.CapacityFreed) error {
 		return err
 	}
 	record.Remember(&queue, u.Now, session.HalfLife(b.sessions.Policy(u.Ctx)))
+	if !b.cfg.Limit.None() && made.Bought.Machines > 0 {
+		gate, _, err := recordcache.Get[record.Gate](u, record.GateKey())
+		if err == nil {
+			err = u.Apply(decideOpenGate(gate, e.Queue))
+		}
+		if err != nil {
+			return err
+		}
+	}
 	held := apitypes.Held{Tasks: float64(slots(made)), VCPU: e.VCPU, Use: made.Hold}
 	record.CountSpace(&queue, job.Namespace, held.Negative())
 	if err := u.Apply(decideSettle(queue, job, ledger, made, e, u.Now)); err != nil || e.Spot == "" {
@@ -211,6 +221,22 @@ func slots(a apitypes.Attempt) int {
 	return 1
 }
 
+// decideOpenGate starts a session over each queue that waits for the limit of the deployment, except over queue, which
+// gets one anyway. It writes the gate also if none waits: an admission that has read the gate before is repeated.
+func decideOpenGate(g record.Gate, queue string) (d record.Decision) {
+	g.Waiting = slices.DeleteFunc(slices.Clone(g.Waiting), func(q string) bool { return q == queue })
+	n := min(len(g.Waiting), gateOpens)
+	for _, q := range g.Waiting[:n] {
+		d.Emit(events.CapacityFreed{Queue: q})
+	}
+	d.Put(record.GateKey(), record.Gate{Waiting: g.Waiting[n:]})
+	return d
+}
+
+// gateOpens is how many queues a release wakes at most, so that its events fit the transaction. The next release wakes
+// more.
+const gateOpens = 8
+
 func decideSettle(queue apitypes.Queue, job record.Job, ledger record.Ledger, made apitypes.Attempt,
 	e events.CapacityFreed, now time.Time) record.Decision {
 	queue.Running = max(queue.Running-slots(made), 0)
@@ -219,6 +245,7 @@ func decideSettle(queue apitypes.Queue, job record.Job, ledger record.Ledger, ma
 	}
 	queue.VCPU = max(queue.VCPU-e.VCPU, 0)
 	queue.Use = queue.Use.Minus(made.Hold)
+	queue.Bought = queue.Bought.Minus(made.Bought)
 	if made.Monthly {
 		record.SettleMonth(&queue, e.USD, e.ReservedUSD, now)
 	} else {

@@ -49,7 +49,7 @@ tradewind run: on away agents cloud objective deadline budget queue env env-file
 tradewind config: output
 tradewind token sign-in: state output
 tradewind token rotate: state output
-tradewind up: away dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents boot-within kubernetes-jobs keep output boot-times
+tradewind up: away dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents boot-within kubernetes-jobs keep output boot-times limit-machines limit-usd-per-hour
 tradewind cloud list: state output
 tradewind cloud check: endpoint public-url state output
 tradewind cloud add aws: bucket stores reserved proxy no-public-address tag image instance-profile mail-from profile certificates regions print state output
@@ -96,8 +96,8 @@ tradewind catalog search: state gpu cpus memory cloud region zone instance-type 
 tradewind catalog accelerators: catalog output
 tradewind catalog refresh: cloud state output
 tradewind cost: catalog output
-tradewind deploy aws: diff destroy yes name region regions cloud kms-keys data-buckets make-buckets secrets unproven-machines architecture log-days planner-memory keep-data agents-call keep alarms all-alarms announce webhook traces trace-headers policy profile endpoint-url source assembly assets output
-tradewind deploy kubernetes: context namespace create-namespace image image-pull-secrets clouds public-url pod-namespaces callers storage memory storage-class dry-run remove keep-data yes output
+tradewind deploy aws: diff destroy yes name region regions cloud kms-keys data-buckets make-buckets secrets unproven-machines architecture log-days planner-memory keep-data agents-call keep alarms all-alarms announce webhook traces trace-headers policy profile endpoint-url source assembly assets output limit-machines limit-usd-per-hour
+tradewind deploy kubernetes: context namespace create-namespace image image-pull-secrets clouds public-url pod-namespaces callers storage memory storage-class dry-run remove keep-data yes output keep limit-machines limit-usd-per-hour
 tradewind dashboard: port catalog endpoint state
 tradewind tes: port endpoint state
 tradewind doctor: state catalog output

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/api/signin"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
@@ -23,6 +24,7 @@ import (
 func (a *app) upCommand() *cobra.Command {
 	var o host.Options
 	var buy buyFlags
+	var limit command.Limit
 	var clusterJobs bool
 	c := &cobra.Command{
 		Use:   "up",
@@ -48,8 +50,10 @@ func (a *app) upCommand() *cobra.Command {
 		"run the Job.tradewind.dev objects in the namespace of the kubeconfig or pod")
 	c.Flags().Var(&keep{into: &o.Keep}, "keep",
 		"how long to keep finished jobs: 90d, or forever (default); a job file or a queue may say otherwise")
+	limit.Flags(c.Flags())
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		o.Limit = config.Limit{Machines: limit.Machines, USDPerHour: float64(limit.USDPerHour.Value)}
 		if err := a.buyOn(&o, &buy); err != nil {
 			return err
 		}

@@ -36,6 +36,8 @@ type Settings struct {
 	TraceHeaders  string        // SSM parameter with its headers
 	Unproven      bool          // machines need not prove their identity
 	Keep          string        // how long finished jobs are kept, as in a job file; empty is forever
+	LimitMachines int           // bought machines at the same time; 0 is no limit
+	LimitUSD      float64       // what they may cost, USD an hour; 0 is no limit
 	AgentsCall    time.Duration // how often working agents call, 1s to 5m
 	Policy        bool          // sessions use the policy that PutPolicy writes
 	// Account and Region say where it is deployed; required with Regions.
@@ -175,6 +177,12 @@ func (s Settings) flags() []string {
 	}
 	if s.Keep != "" {
 		out = append(out, "-keep="+s.Keep)
+	}
+	if s.LimitMachines != 0 {
+		out = append(out, "-limit-machines="+strconv.Itoa(s.LimitMachines))
+	}
+	if s.LimitUSD != 0 {
+		out = append(out, "-limit-usd-per-hour="+strconv.FormatFloat(s.LimitUSD, 'g', -1, 64))
 	}
 	if s.AgentsCall != 0 {
 		out = append(out, "-agents-call="+s.AgentsCall.String())

@@ -372,6 +372,7 @@ func (h *Host) config() config.Config {
 		cfg.DefaultQueue.MaxRunning = h.maxMachines()
 	}
 	cfg.Keep, _ = dag.ParseKeep(h.opt.Keep) // Open checks it
+	cfg.Limit = h.opt.Limit
 	cfg.Pool = poolTimes(virtual)
 	if h.bought.mail != nil { // each call costs requests of the bucket, and polls show that an agent is alive
 		cfg.Pool = config.DefaultPoolTimes()

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/host/running"
@@ -39,6 +40,8 @@ type Options struct {
 	MaxMachines int
 	// Keep is how long finished jobs are kept whose file and queues say nothing, as in a job file; empty is forever.
 	Keep string
+	// Limit is what the broker may have of bought machines at the same time.
+	Limit config.Limit
 	// DAGs is the folder watched for DAG files; empty is none.
 	DAGs string
 	// Policy is the file with the policy of the broker's sessions (docs/scheduling.md), watched for changes; empty is

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -40,6 +41,9 @@ type Values struct {
 	Clouds           []string `yaml:"clouds"`
 	PublicURL        string   `yaml:"publicURL"`
 	PodNamespaces    []string `yaml:"podNamespaces"`
+	Keep             string   `yaml:"keep"`            // how long finished jobs are kept, as in up --keep
+	LimitMachines    int      `yaml:"limitMachines"`   // as in up --limit-machines
+	LimitUSD         float64  `yaml:"limitUSDPerHour"` // as in up --limit-usd-per-hour
 	// PlaceholderPriority adds the PriorityClass of placeholder pods.
 	PlaceholderPriority bool      `yaml:"placeholderPriority"`
 	Storage             Storage   `yaml:"storage"`
@@ -130,6 +134,15 @@ func configure(set kubeapi.Object, v Values) {
 	}
 	if v.PublicURL != "" {
 		args = append(args, "--public-url="+v.PublicURL)
+	}
+	if v.Keep != "" {
+		args = append(args, "--keep="+v.Keep)
+	}
+	if v.LimitMachines > 0 {
+		args = append(args, "--limit-machines="+strconv.Itoa(v.LimitMachines))
+	}
+	if v.LimitUSD > 0 {
+		args = append(args, "--limit-usd-per-hour="+strconv.FormatFloat(v.LimitUSD, 'g', -1, 64))
 	}
 	broker["args"] = args
 	broker["resources"] = map[string]any{

@@ -3,6 +3,7 @@ package lambdahost
 import (
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/base"
 )
 
@@ -54,8 +55,12 @@ const (
 	EnvAgentsCall = "TRADEWIND_AGENTS_CALL"
 	// EnvKeep is how long finished jobs are kept whose file and queues say nothing, as in a job file. Without it
 	// they are kept for ever.
-	EnvKeep   = "TRADEWIND_KEEP"
-	EnvPolicy = "TRADEWIND_POLICY" // key of the sessions' policy in the work bucket; optional, the default policy
+	EnvKeep = "TRADEWIND_KEEP"
+	// EnvLimitMachines and EnvLimitUSD are how many machines the deployment may have at a time, and what they may cost
+	// in an hour, in USD; optional, no limit.
+	EnvLimitMachines = "TRADEWIND_LIMIT_MACHINES"
+	EnvLimitUSD      = "TRADEWIND_LIMIT_USD_PER_HOUR"
+	EnvPolicy        = "TRADEWIND_POLICY" // key of the sessions' policy in the work bucket; optional, the default policy
 	// EnvProof says whether machines must prove their identity: required or optional. The default is required.
 	EnvProof = "TRADEWIND_MACHINE_PROOF"
 	// EnvProofs replaces the keys that check proofs of other clouds: gcp=URL of a key set and azure=certificates (PEM),
@@ -106,6 +111,8 @@ type Env struct {
 	Policy       string
 	// Keep is how long finished jobs are kept.
 	Keep time.Duration
+	// Limit is what the deployment may have of bought machines at the same time.
+	Limit config.Limit
 	// AgentsCall is how often working agents call.
 	AgentsCall time.Duration
 	// Unproven accepts machines that do not prove their identity.
@@ -136,6 +143,7 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 		SecretClouds: base.List(getenv(EnvSecretClouds)), Secrets: base.List(getenv(EnvSecrets)),
 		Stores:     r.Pairs(EnvStores),
 		Keep:       r.Keep(EnvKeep),
+		Limit:      config.Limit{Machines: int(r.Amount(EnvLimitMachines)), USDPerHour: r.Amount(EnvLimitUSD)},
 		AgentsCall: r.Span(EnvAgentsCall, agentsCall),
 		TopicCloud: getenv(EnvTopicCloud), Webhook: getenv(EnvWebhook), Announce: base.List(getenv(EnvAnnounce)),
 		Unproven: r.OneOf(EnvProof, "required", "optional") == "optional", Certificates: getenv(EnvCertificates),

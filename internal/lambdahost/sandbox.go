@@ -133,7 +133,7 @@ func brokerConfig(env Env) config.Config {
 	cfg := config.Default()
 	cfg.Endpoint = env.API
 	cfg.Process = rand.Text() // sandboxes come and go
-	cfg.Keep = env.Keep
+	cfg.Keep, cfg.Limit = env.Keep, env.Limit
 	cfg.Pace = wire.Pace{Alive: env.AgentsCall, Log: logEvery, Polls: true, Tail: wire.MaxReportLog}
 	if !env.Unproven {
 		for _, name := range env.Clouds {

@@ -97,7 +97,7 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		breaks.Boasting: 12, breaks.Clinging: 12,
 		breaks.Unhired: 12, breaks.Haunted: 12, breaks.Squatting: 12, breaks.Communal: 12,
 		breaks.Shredding: 12, breaks.Littering: 2, breaks.Chatty: 12, breaks.Hurried: 12,
-		breaks.Amnesiac: 2, breaks.Thoughtless: 4, breaks.Reaping: 4,
+		breaks.Amnesiac: 2, breaks.Thoughtless: 4, breaks.Reaping: 4, breaks.Ungated: 16,
 	}
 	// The invariant that must detect a bug, if only one bug is there to test it.
 	by := map[breaks.Kind]string{
@@ -117,6 +117,7 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		breaks.Haunted: check.InvWorkerGone, breaks.Communal: check.InvWorkerJob,
 		breaks.Shredding: check.InvMail, breaks.Littering: check.InvMail, breaks.Chatty: check.InvMail, breaks.Hurried: check.InvOutage,
 		breaks.Thoughtless: check.InvUsage, breaks.Reaping: check.InvLiving,
+		breaks.Ungated: check.InvLimit,
 	}
 	for _, b := range breaks.All() {
 		t.Run(string(b), func(t *testing.T) {
@@ -128,7 +129,7 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 			switch b { // more of what the bug affects
 			case breaks.Asleep, breaks.Overtaking, breaks.Mingling, breaks.Lasting:
 				opt.Jobs = 10
-			case breaks.Swinging:
+			case breaks.Swinging, breaks.Ungated:
 				opt.Jobs = 14
 			case breaks.Abandoned, breaks.Boastful, breaks.Versionless:
 				opt.Jobs = 1 // in addition to the services

@@ -76,7 +76,7 @@ func newSources(seed uint64, steady bool) sources {
 func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 	w := &world{
 		Timeline: timeline.New(seed, opt.Keep, opt.History),
-		opt:      opt, cfg: brokerConfig(seed, opt.steady), faults: f, rand: newSources(seed, opt.steady),
+		opt:      opt, cfg: brokerConfig(seed, opt, f.Punctual()), faults: f, rand: newSources(seed, opt.steady),
 	}
 	w.store, w.decoded = newRecordStore(w), recordcache.NewDecoded()
 	if opt.olderVersion(seed) {
@@ -105,13 +105,26 @@ func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 	return w
 }
 
+// shareLimit is the fraction of worlds in which the broker may have few machines at a time, and shareDollars the
+// fraction of these in which their price is limited instead. Their jobs may miss deadlines, which plans do not foresee.
+const (
+	shareLimit   = 0.1
+	shareDollars = 0.3
+)
+
 // shareMoves is the fraction of worlds in which data is moved: each call for it costs steps.
 const shareMoves = 0.3
 
 // brokerConfig returns the broker's configuration. The fewer tries a launch has, the more launches are given up while
 // running.
-func brokerConfig(seed uint64, steady bool) config.Config {
-	cfg := config.Default()
+func brokerConfig(seed uint64, opt Options, onTime bool) config.Config {
+	cfg, steady := config.Default(), opt.steady
+	if r := timeline.NewRandom(seed, "limit"); (r.Chance(shareLimit) || opt.Break == breaks.Ungated) && !steady && !onTime {
+		cfg.Limit.Machines = 3 + r.IntN(6)
+		if r.Chance(shareDollars) {
+			cfg.Limit = config.Limit{USDPerHour: r.Uniform(2, 6)}
+		}
+	}
 	if !steady {
 		cfg.LaunchTries = 1 + timeline.NewRandom(seed, "config").IntN(cfg.LaunchTries)
 	}

@@ -48,6 +48,7 @@ type Attempt struct {
 	Reason      string    `json:"reason,omitempty"`
 	VCPU        float64   `json:"vcpu"`                  // of all nodes
 	Hold        Amounts   `json:"hold,omitempty"`        // of all nodes, in addition to vCPUs
+	Bought      Bought    `json:"bought,omitzero"`       // counts towards the limit of the deployment
 	ReservedUSD float64   `json:"reservedUSD,omitempty"` // reserved in the budget of the job or its queue
 	// Monthly: ReservedUSD is also reserved in the monthly budget of its queue or of a parent queue.
 	Monthly     bool    `json:"monthly,omitempty"`

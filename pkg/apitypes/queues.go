@@ -121,6 +121,8 @@ type Queue struct {
 	Deserved   Amounts `json:"deserved,omitempty"`
 	Guaranteed Amounts `json:"guaranteed,omitempty"`
 	Use        Amounts `json:"use,omitempty"`
+	// Bought is what its running attempts have bought, without the queues below it.
+	Bought Bought `json:"bought,omitzero"`
 	// Spaces is the use of the queue by the jobs of each namespace, by name; Past is the usage over time, if the policy
 	// needs it.
 	Spaces []Space `json:"spaces,omitempty"`

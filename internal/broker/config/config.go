@@ -65,6 +65,8 @@ type Config struct {
 	Scale, StandInScale float64
 	// Pace is how often agents call while they work, since each call costs. Its Alive is well below SilentFor.
 	Pace wire.Pace
+	// Limit is what the deployment may have of bought machines at the same time.
+	Limit Limit
 	// DefaultQueue has the settings of queues that were never configured.
 	DefaultQueue apitypes.Queue
 	// OverdueAfter is how long a task may wait for quota before it also keeps those behind it waiting.

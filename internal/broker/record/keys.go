@@ -21,15 +21,16 @@ const MaxItems = store.MaxItems
 
 // Partitions that do not belong to a job.
 const (
-	PartJobs   = "jobs"   // JobIndex, the newest first
-	PartActive = "active" // JobIndex of unfinished jobs, by ID
-	PartBlocks = "blocks"
-	PartMarket = "market"
-	PartPrices = "prices" // PastPrices
-	PartQueues = "queues"
-	PartHeld   = "reserved" // Occupancy
-	PartPast   = "past"     // JobIndex of jobs that have expired or were removed, the newest first
-	PartExpiry = "expiry"   // Expiry, by the time at which it is due
+	PartJobs      = "jobs"   // JobIndex, the newest first
+	PartActive    = "active" // JobIndex of unfinished jobs, by ID
+	PartBlocks    = "blocks"
+	PartMarket    = "market"
+	PartPrices    = "prices" // PastPrices
+	PartQueues    = "queues"
+	PartQueueGate = "gate"     // Gate
+	PartHeld      = "reserved" // Occupancy
+	PartPast      = "past"     // JobIndex of jobs that have expired or were removed, the newest first
+	PartExpiry    = "expiry"   // Expiry, by the time at which it is due
 )
 
 // JobPart is the partition of a job's records.

@@ -38,8 +38,8 @@ func (s *Session) act(v verdict, a *admission) error {
 // fail fails a task that needs more than its queue allows, alone or together with its gang.
 func (s *Session) fail(a *admission) (d record.Decision) {
 	var message string
-	if b := s.tooMuch(a); b != nil {
-		message = "it needs " + b.message()
+	if much := s.tooMuch(a); much != "" {
+		message = "it needs " + much
 	} else { // then every member of its gang is planned, so its total is known
 		message = a.with.tooLarge(s)
 	}
@@ -102,6 +102,12 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	}
 	a.queue.VCPU += a.vcpu()
 	a.queue.Use = a.queue.Use.Plus(hold)
+	bought, err := s.boughtFor(a)
+	if err != nil {
+		return d, err
+	}
+	a.queue.Bought = a.queue.Bought.Plus(bought)
+	s.gate.changed = s.gate.changed || s.gate.loaded && bought.Machines > 0
 	s.changed[a.queue] = true
 	record.DropClaim(a.queue, a.claim())
 	bidUSD, err := s.bidFor(a)
@@ -124,7 +130,7 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 		Job: a.job.ID, Task: a.waiting.Task, Number: a.task.Attempt, Plan: a.job.Plan.Version,
 		Offer: choice.Offer, OfferID: choice.ID, Nodes: a.nodes, Admitted: s.u.Now,
 		WaitSince: a.task.WaitSince, WaitUSD: a.task.WaitUSD,
-		VCPU: a.vcpu(), Hold: hold, ReservedUSD: reserved, Monthly: monthly, MaxUSD: bidUSD,
+		VCPU: a.vcpu(), Hold: hold, Bought: bought, ReservedUSD: reserved, Monthly: monthly, MaxUSD: bidUSD,
 		SurchargeUSD: choice.SurchargeUSD,
 		Resumed:      a.task.Progress, ResumedFrom: a.task.Checkpoint.Prefix,
 	}

@@ -268,7 +268,7 @@ func (s *Session) judge(a *admission) verdict {
 	case a.clash != nil:
 		return a.clash.verdict(a.plan, s.u.Now)
 	}
-	if s.tooMuch(a) != nil {
+	if s.tooMuch(a) != "" {
 		return verdictNever
 	}
 	if v := a.affordable(a.usd()); v != verdictAdmit {

@@ -167,6 +167,9 @@ func (t *together) tooLarge(s *Session) string {
 	if b := s.overMonthlyBudget(first.queue, s.costsOf(t.members)); b != nil {
 		return fmt.Sprintf("its gang %s needs %s", t.name, b.message())
 	}
+	if over := s.beyondLimit(t.members...); over != "" {
+		return fmt.Sprintf("its gang %s needs %s", t.name, over)
+	}
 	for _, q := range s.above(first.queue) {
 		if q.MaxRunning > 0 && len(t.members) > q.MaxRunning {
 			return fmt.Sprintf("its gang %s is %d tasks at once and queue %s allows %d", t.name, len(t.members), q.Name,
@@ -237,6 +240,12 @@ func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full 
 	if t.short(s) != nil {
 		return 0, false, nil
 	}
+	if over, err := s.overLimit(bound); err != nil || over != "" {
+		if over != "" {
+			s.waitAtGate(bound)
+		}
+		return 0, false, err
+	}
 	for _, a := range bound {
 		if err := s.act(verdictAdmit, a); err != nil {
 			return 0, false, err
@@ -281,6 +290,9 @@ func (t *together) explain(s *Session) string {
 	}
 	if p := t.short(s); p != nil {
 		return fmt.Sprintf("it waits for its gang %s: %s", t.name, shortMessage(p, s.costsOf(t.members)))
+	}
+	if over, err := s.overLimit(t.members); err == nil && over != "" {
+		return fmt.Sprintf("it waits for its gang %s, which needs %s", t.name, over)
 	}
 	needs := t.needs()
 	for _, q := range s.above(t.members[0].queue) {

@@ -98,13 +98,16 @@ func (s *Session) costsOf(members []*admission) (sum money) {
 	return sum
 }
 
-// tooMuch says which limit of the queue, or of one above it, a task exceeds even when nothing is in use. It is nil if
-// it exceeds none.
-func (s *Session) tooMuch(a *admission) *excess {
+// tooMuch says which limit of the queue, of one above it or of the deployment a task exceeds even when nothing is in
+// use: what it needs and what it may have. It is "" if it exceeds none.
+func (s *Session) tooMuch(a *admission) string {
 	if b := s.beyond(a.queue, a.needs()); b != nil {
-		return b
+		return b.message()
 	}
-	return s.overMonthlyBudget(a.queue, s.costs(a))
+	if b := s.overMonthlyBudget(a.queue, s.costs(a)); b != nil {
+		return b.message()
+	}
+	return s.beyondLimit(a)
 }
 
 // overMonthlyBudget says which monthly budget, of the queue or of one above it, m exceeds. It is nil if it exceeds

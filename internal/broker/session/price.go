@@ -70,7 +70,7 @@ func (s *Session) hasRoom(q *apitypes.Queue, tasks int, needs apitypes.Amounts) 
 }
 
 // bidFor is the maximum price of an hour of one spot machine for an admitted task, in USD: the on-demand price,
-// limited by the task's maxUSDPerHour and by the monthly budgets. If the job has a budget, the remaining budget is
+// limited by the task's maxUSDPerHour, the limit of the deployment and the monthly budgets. If the job has a budget, the remaining budget is
 // shared among the remaining tasks in proportion to their expected cost, so that no price exceeds the budget. The least
 // time that the cloud bills must fit in the budget at the maximum price, too.
 func (s *Session) bidFor(a *admission) (float64, error) {
@@ -82,6 +82,7 @@ func (s *Session) bidFor(a *admission) (float64, error) {
 	if limit := attempt.MaxUSDPerHour(&a.spec.Tasks[a.waiting.Task], c.Offer); limit > 0 {
 		most = min(most, limit)
 	}
+	most = s.bidUnderLimit(a, most)
 	if a.job.BudgetUSD <= 0 || most <= rate {
 		return s.bidWithin(a, max(most, rate)), nil
 	}

@@ -39,6 +39,9 @@ func (s *Session) Decide() error {
 	if len(d.Writes) > 0 && len(s.tree) > 1 {
 		d.HoldTree(s.tree)
 	}
+	if s.gate.changed {
+		d.Put(record.GateKey(), s.gate.Gate)
+	}
 	return s.u.Apply(d)
 }
 
@@ -65,6 +68,7 @@ type Session struct {
 	candidates []*admission
 	gangs      map[string]bool // gangs that were examined since candidates were collected
 	more       bool            // more tasks wait than were examined
+	gate       gate
 }
 
 // New starts a session over a queue and those that share a quota with it.

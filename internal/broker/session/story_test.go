@@ -45,6 +45,7 @@ import (
 //	                         costs X now; it is planned there, or on demand
 //	block REGION for=D       the region is blocked
 //	why JOB                  explains why the job's tasks wait
+//	limit any [machines=N] [usd=X]   what the deployment may have at a time
 //	advance D                advances the clock
 //	policy                   sets the policy below
 func TestStories(t *testing.T) {
@@ -71,6 +72,7 @@ type stage struct {
 	crowded bool // the transaction handles other events as well
 	stale   bool // pools were read for an earlier session
 	where   bool // print the machines of pools that tasks go to
+	limit   config.Limit
 }
 
 func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
@@ -124,6 +126,8 @@ func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
 	case "advance":
 		by, _ := time.ParseDuration(name)
 		s.now = s.now.Add(by)
+	case "limit":
+		s.limit = config.Limit{Machines: int(arg("machines")), USDPerHour: arg("usd")}
 	case "set":
 		s.set(d)
 	case "pool", "machine":
@@ -252,6 +256,7 @@ func (s *stage) run(id string, index int, since time.Duration) {
 func (s *stage) decide(queue string, out *strings.Builder, decide func(*Session) error) {
 	of := recordcache.New(s.kept)
 	cfg := config.Default()
+	cfg.Limit = s.limit
 	var fresh []string
 	for i := range s.pools {
 		for j := range s.pools[i].Parts { // as the process has read them

@@ -104,9 +104,8 @@ func (s *Session) explain(a *admission, said []string) []string {
 	case verdictDrop:
 		return []string{"it is no longer waiting"}
 	case verdictNever:
-		if b := s.tooMuch(a); b != nil {
-			return []string{fmt.Sprintf("it needs %s, more than its queue can ever allow",
-				readable.Amount(b.resource, b.need))}
+		if much := s.tooMuch(a); much != "" {
+			return []string{"it needs " + much}
 		}
 		return []string{"its gang needs more than its queue can ever allow"}
 	case verdictReplan:
@@ -134,6 +133,9 @@ func (s *Session) explain(a *admission, said []string) []string {
 	if pool := a.queue.ClaimedIn(a.claim(), s.u.Now); pool != "" {
 		return []string{"machines of pool " + pool +
 			" are kept for it, and it starts when the tasks on them have left"}
+	}
+	if over, err := s.overLimit([]*admission{a}); err == nil && over != "" {
+		return []string{"it needs " + over}
 	}
 	if other := s.otherClaim(a); other != "" && len(said) > 0 {
 		return []string{"room is being made for " + other + ", which is ahead of it"}

@@ -28,6 +28,7 @@ import (
 // deployOptions are the flags of deploy aws.
 type deployOptions struct {
 	settings                         deploy.Settings
+	limit                            command.Limit
 	diff, destroy, yes               bool
 	source, assembly                 string
 	assets, policy                   string
@@ -114,6 +115,7 @@ func (a app) deployAWSCommand() *cobra.Command {
 			"sooner; a call costs two millionths of a dollar")
 	f.StringVar(&o.settings.Keep, "keep", "",
 		"how long to keep finished jobs: 90d, or forever (default); a job file or a queue may say otherwise")
+	o.limit.Flags(f)
 	f.BoolVar(&o.settings.Unproven, "unproven-machines", false,
 		"accept machines that do not prove their identity")
 	f.StringVar(&o.policy, "policy", "", "file with the scheduling policy")
@@ -139,6 +141,7 @@ func (a app) deployAWSCommand() *cobra.Command {
 		}
 		o.settings.Architecture, o.settings.DropData, o.settings.NoAlarms = o.architectures.Value,
 			!o.keepData, !o.alarms
+		o.settings.LimitMachines, o.settings.LimitUSD = o.limit.Machines, float64(o.limit.USDPerHour.Value)
 		o.settings.DataBuckets, o.settings.MakeBuckets, o.settings.Regions = o.dataBuckets, o.makeBuckets, o.others
 		return a.deployAWS(ctx, o)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
 	"github.com/tradewind-broker/tradewind/internal/kubedeploy"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // kubernetesOptions are the flags of deploy kubernetes.
@@ -28,6 +29,7 @@ type kubernetesOptions struct {
 	dryRun, remove     bool
 	keepData, yes      bool
 	makeNamespace      bool
+	limit              command.Limit
 	output             *command.Choice
 }
 
@@ -81,6 +83,9 @@ func (a app) deployKubernetesCommand() *cobra.Command {
 	f.StringVar(&o.values.Resources.Memory, "memory", o.values.Resources.Memory,
 		"memory of the broker's pod; jobs that it cannot plan need more")
 	f.StringVar(&o.values.Storage.ClassName, "storage-class", "", "class of its volume (default: the cluster's)")
+	f.StringVar(&o.values.Keep, "keep", "",
+		"how long to keep finished jobs: 90d, or forever (default); a job file or a queue may say otherwise")
+	o.limit.Flags(f)
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the objects as YAML, and change nothing")
 	f.BoolVar(&o.remove, "remove", false,
 		"remove the broker; its volume, token and jobs stay unless --keep-data=false")
@@ -90,6 +95,10 @@ func (a app) deployKubernetesCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
+		if _, err := dag.ParseKeep(o.values.Keep); err != nil {
+			return command.BadInput("", "--keep: %v", err)
+		}
+		o.values.LimitMachines, o.values.LimitUSD = o.limit.Machines, float64(o.limit.USDPerHour.Value)
 		return a.deployKubernetes(ctx, o)
 	}
 	return c

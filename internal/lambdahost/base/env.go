@@ -5,8 +5,10 @@ package base
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -93,6 +95,19 @@ func (r *Reader) Span(name string, fallback time.Duration) time.Duration {
 		)
 	}
 	return d
+}
+
+// Amount reads an optional amount that is not negative; without it, 0.
+func (r *Reader) Amount(name string) float64 {
+	text := r.Getenv(name)
+	if text == "" {
+		return 0
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v >= 0) || math.IsInf(v, 0) {
+		r.wrong = append(r.wrong, fmt.Sprintf("%s is %q, which is not an amount", name, text))
+	}
+	return v
 }
 
 // Keep reads how long finished jobs are kept, as in a job file; the default is 0.

@@ -145,6 +145,8 @@ const (
 	// run.
 	Thoughtless Kind = "thoughtless"
 	Reaping     Kind = "reaping"
+	// Ungated: two queues admit tasks under the limit of the deployment at the same time.
+	Ungated Kind = "ungated"
 )
 
 // All returns all bugs.
@@ -154,7 +156,8 @@ func All() []Kind {
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
 		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding,
 		Abandoned, Boastful, Versionless, Tireless, Roomless, Hopeful, Content, Rushing, Boasting, Clinging,
-		Unhired, Haunted, Squatting, Communal, Shredding, Littering, Chatty, Hurried, Amnesiac, Thoughtless, Reaping}
+		Unhired, Haunted, Squatting, Communal, Shredding, Littering, Chatty, Hurried, Amnesiac, Thoughtless, Reaping,
+		Ungated}
 }
 
 // forgotten lists the fields that a broken store loses: in which records, and the text from its start to its end.
@@ -172,7 +175,8 @@ var forgotten = map[Kind]struct{ of, from, to string }{
 }
 
 // unwritten lists the records that a broken store does not write.
-var unwritten = map[Kind]string{NoSeen: "seen#", Crowding: record.PartHeld, NoBlock: "blocks", OldPrice: "market"}
+var unwritten = map[Kind]string{NoSeen: "seen#", Crowding: record.PartHeld, NoBlock: "blocks", OldPrice: "market",
+	Ungated: record.PartQueueGate}
 
 // StoreTx returns the transaction as a broken store applies it.
 func (b Kind) StoreTx(tx store.Tx) store.Tx {

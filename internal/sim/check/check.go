@@ -103,6 +103,8 @@ const (
 const (
 	// InvEnds: every job ends.
 	InvEnds = "every job ends"
+	// InvLimit: what is bought at the same time is within the limit of the deployment.
+	InvLimit = "what is bought is within the limit"
 	// InvCause: a job fails only for a reason: a task's exit code, no feasible plan, its budget, or its queue's quota.
 	InvCause = "a job fails only for cause"
 	// InvPatience: a job that is held up only by blocks waits for their end, as long as its patience lasts.

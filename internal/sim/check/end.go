@@ -163,6 +163,10 @@ func (c *Checker) cause(s *Job) {
 	default:
 		return
 	}
+	if !c.cfg.Limit.None() && strings.Contains(j.Reason, "the broker's limit is") {
+		c.Count("a task needs more than the limit")
+		return
+	}
 	failed := map[*dag.Array]int{}
 	for i, n := range u.Failures {
 		most := u.Spec.Tasks[i].RetriesAfter(scriptFailed)

@@ -62,7 +62,32 @@ func (c *Checker) checkQuotas() {
 			name = q.Parent
 		}
 	}
+	if len(c.grown) > 0 {
+		c.checkLimit()
+	}
 	c.grown = c.grown[:0]
+}
+
+// checkLimit compares the machines that attempts have bought, at the most that they may cost, with the limit of the
+// deployment. Machines of pools are not bought.
+func (c *Checker) checkLimit() {
+	limit := c.cfg.Limit
+	if limit.None() {
+		return
+	}
+	machines, usd := 0, 0.0
+	for _, s := range c.order {
+		for _, a := range s.order {
+			if !a.settled && !a.Assigned() {
+				machines += a.Nodes
+				usd += max(a.Offer.USDPerHour, a.MaxUSD) * float64(a.Nodes)
+			}
+		}
+	}
+	c.Count("the limit of the deployment is kept")
+	if limit.Machines > 0 && machines > limit.Machines || limit.USDPerHour > 0 && usd > limit.USDPerHour+Rounding {
+		c.Violatef(InvLimit, "%d machines for at most %g USD an hour are bought; the limit is %+v", machines, usd, limit)
+	}
 }
 
 // heldOf returns how much of a resource the attempts of a queue and its descendants hold, independent of its record.
@@ -177,6 +202,9 @@ func (s *Job) claim(task int) string {
 // tasks. Room that was promised before the other task was overdue or able to run stays promised.
 func (c *Checker) checkOvertaken(s *Job, a apitypes.Attempt) {
 	limit := c.overtakeLimit()
+	if !c.cfg.Limit.None() && a.Assigned() {
+		return // what waits for the limit does not wait for machines of pools
+	}
 	for _, i := range s.gang(a.Task) {
 		if a.Admitted.Sub(s.Tasks[i].ReadyAt) >= c.cfg.OverdueAfter {
 			return

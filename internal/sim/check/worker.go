@@ -231,6 +231,7 @@ func (c *Checker) checkStarves(s *Job, part *record.Partition, task int) {
 func (c *Checker) mayRun(s *Job, task int) bool {
 	if c.Stormy && !c.owed.calm || s.Record.State != apitypes.JobRunning || s.waiting[task] == 0 ||
 		s.Record.Queue != record.DefaultQueueName || s.Record.BudgetUSD > 0 || !s.couldGo(task, c.Now) ||
+		!c.cfg.Limit.None() ||
 		c.month.paid(s.Record.Queue, c.queues) || c.anyBlock(c.Now) {
 		return false
 	}
