@@ -316,8 +316,9 @@ type PriceTick struct {
 // MarketTicked has new spot prices. Without prices, it is the schedule's request to load them.
 type MarketTicked struct {
 	Prices []PriceTick `json:"prices,omitempty" doc:"New prices"`
-	// After and Changed continue a tick if one invocation could not process all jobs.
+	// After, Until and Changed continue a tick if one invocation could not process all jobs.
 	After   string         `json:"after,omitempty" example:"" doc:"Job after which to continue"`
+	Until   string         `json:"until,omitempty" example:"" doc:"Last job to process; if missing, all that follow"`
 	Changed []MarketChange `json:"changed,omitempty" doc:"The prices that have changed"`
 }
 
@@ -334,4 +335,5 @@ type CatalogRefresh struct{}
 // if one invocation could not check everything.
 type BrokerReconcile struct {
 	After string `json:"after,omitempty" example:"" doc:"Job after which to continue"`
+	Until string `json:"until,omitempty" example:"" doc:"Last job to check; if missing, all that follow"`
 }

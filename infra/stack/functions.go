@@ -67,11 +67,11 @@ func sizeOf(fn string) size {
 		// An older notice is useless: by then reconcile has noticed that the machine is gone.
 		return size{memory: 256, seconds: 30, batch: 10, parallel: 10, retentionSeconds: 3600}
 	case events.FnTick:
-		return size{memory: 512, seconds: 300, batch: 1, parallel: 2, retentionSeconds: 3600, invokedDirectly: true}
+		return size{memory: 512, seconds: 300, batch: 1, parallel: 10, retentionSeconds: 3600, invokedDirectly: true}
 	case events.FnRefresh: // handles the event of the last daily schedule when work arrives; it queries every cloud
 		return size{memory: 512, seconds: 600, batch: 1, parallel: 2, retentionSeconds: 25 * 3600}
 	case events.FnReconcile:
-		return size{memory: 256, seconds: 300, batch: 1, parallel: 2, retentionSeconds: 3600, invokedDirectly: true}
+		return size{memory: 256, seconds: 300, batch: 1, parallel: 10, retentionSeconds: 3600, invokedDirectly: true}
 	case events.FnHook:
 		return size{memory: 128, seconds: 60, batch: 10, parallel: 5}
 	case fnAPI:

@@ -30,8 +30,9 @@ func (b *Functions) reconcile(ctx context.Context, e events.Event) error {
 	machines, listErr := b.machines(ctx)
 	errs := []error{listErr}
 	known := map[string]bool{}
-	goOn := func(after string) events.Data { return events.BrokerReconcile{After: after} }
-	errs = append(errs, b.walk(ctx, events.FnReconcile, e.ID, data.After, goOn, func(u *txn.Unit, w *walked) error {
+	goOn := func(s span) events.Data { return events.BrokerReconcile{After: s.after, Until: s.until} }
+	jobs := span{data.After, data.Until}
+	errs = append(errs, b.walk(ctx, events.FnReconcile, e.ID, jobs, goOn, func(u *txn.Unit, w *walked) error {
 		return b.reconcileJob(u, e.ID, w, machines, known)
 	}))
 	if data.After == "" { // once in each run: records and machines that belong to no job

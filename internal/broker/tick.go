@@ -32,8 +32,10 @@ func (b *Functions) tick(ctx context.Context, e events.Event) error {
 	for _, c := range changed {
 		prices[c.Offer] = c
 	}
-	goOn := func(after string) events.Data { return events.MarketTicked{After: after, Changed: changed} }
-	return b.walk(ctx, events.FnTick, e.ID, data.After, goOn, func(u *txn.Unit, w *walked) error {
+	goOn := func(s span) events.Data {
+		return events.MarketTicked{After: s.after, Until: s.until, Changed: changed}
+	}
+	return b.walk(ctx, events.FnTick, e.ID, span{data.After, data.Until}, goOn, func(u *txn.Unit, w *walked) error {
 		return b.watchJob(u, e.ID, w, prices)
 	})
 }

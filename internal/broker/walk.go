@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -15,12 +16,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// The maximum work of one invocation of reconcile and tick. They continue where they stopped with an event to
-// themselves, so that no number of jobs exceeds a function's time limit, and the last jobs are not starved.
+// The maximum work of one invocation of reconcile and tick. They divide the jobs that it leaves into spans, with an
+// event to themselves for each, so that no number of jobs exceeds a function's time limit, and many jobs are checked at
+// the same time.
 const (
 	walkTogether = 50  // jobs whose records are read together
 	maxWalked    = 500 // jobs that are checked one by one; a batch read together counts as two
+	spanJobs     = 450 // jobs of a span, which one invocation checks
+	maxSpans     = 20  // the invocation for the jobs behind them divides those further
 )
+
+// span is a part of the unfinished jobs, in the order of their IDs: those after one up to another. Without an end it
+// has all that follow.
+type span struct{ after, until string }
+
+// has reports whether a job that is not before the span belongs to it.
+func (s span) has(job string) bool { return s.until == "" || job <= s.until }
 
 // A job that was submitted restAfter ago, holds nothing and only waits in its queue rests for restFor.
 const (
@@ -52,10 +63,11 @@ func (w *walked) waits() bool {
 	return w.idle() && slices.Contains(w.progress.Phases, record.PhaseReady)
 }
 
-// walk checks the unfinished jobs that follow after. It then emits one CapacityFreed for each queue that needs a
-// session, however many of its jobs wait, and the event of goOn if another invocation must continue. An error of look
-// does not stop it from checking the next job.
-func (b *Functions) walk(ctx context.Context, fn, cause, after string, goOn func(after string) events.Data,
+// walk checks the unfinished jobs of a span. It then emits one CapacityFreed for each queue that needs a session,
+// however many of its jobs wait, and an event of goOn for each part of the span that is left. An error of look does not
+// stop it from checking the next job. If the same event is delivered twice, only one of the two goes on: otherwise each
+// repeated delivery would double all that follow.
+func (b *Functions) walk(ctx context.Context, fn, cause string, jobs span, goOn func(span) events.Data,
 	look func(*txn.Unit, *walked) error) error {
 	wake := map[string]bool{}
 	var rest []string
@@ -64,7 +76,7 @@ func (b *Functions) walk(ctx context.Context, fn, cause, after string, goOn func
 			wake[queue] = true
 		}
 	}
-	last, err := b.walkPage(ctx, fn, after, resting, func(u *txn.Unit, w *walked) error {
+	last, err := b.walkPage(ctx, fn, jobs, resting, func(u *txn.Unit, w *walked) error {
 		err := look(u, w)
 		if w.wake {
 			wake[w.job.Queue] = true
@@ -79,18 +91,42 @@ func (b *Functions) walk(ctx context.Context, fn, cause, after string, goOn func
 	}
 	var tell []events.Data
 	if last != "" {
-		tell = append(tell, goOn(last))
+		left, lost := b.divide(ctx, span{last, jobs.until})
+		err = errors.Join(err, lost)
+		for _, s := range left {
+			tell = append(tell, goOn(s))
+		}
 	}
 	for _, queue := range slices.Sorted(maps.Keys(wake)) {
 		tell = append(tell, events.CapacityFreed{Queue: queue})
 	}
+	n := 0
 	for part := range slices.Chunk(tell, txn.Full) {
 		err = errors.Join(err,
-			b.txns.Transact(ctx, fn, cause+"/"+part[0].Type()+"/"+part[0].Group(), false, func(u *txn.Unit) error {
+			b.txns.Transact(ctx, fn, fmt.Sprintf("%s/tell/%d", cause, n), true, func(u *txn.Unit) error {
 				return u.Apply(record.Decision{Emits: part})
 			}))
+		n++
 	}
 	return err
+}
+
+// divide divides a span without an end into parts that are checked at the same time. The last of them has no end
+// either. A span with an end is one of these parts, and stays whole.
+func (b *Functions) divide(ctx context.Context, all span) (parts []span, err error) {
+	for all.until == "" && len(parts) < maxSpans {
+		page := store.Page{After: all.after, Limit: spanJobs}
+		index, more, err := b.ports.Store.Query(ctx, record.PartActive, "", page)
+		if err != nil {
+			return []span{all}, err
+		}
+		if !more {
+			break
+		}
+		last := index[len(index)-1].Key.Sort
+		parts, all.after = append(parts, span{all.after, last}), last
+	}
+	return append(parts, all), nil
 }
 
 // rest lets jobs rest that only wait in their queues.
@@ -112,9 +148,10 @@ func (b *Functions) rest(ctx context.Context, fn, cause string, ids []string) er
 
 // walkPage checks as many jobs as one invocation may, and returns the last one; "" when there are no more. It calls
 // resting with the queue of each resting job.
-func (b *Functions) walkPage(ctx context.Context, fn, after string, resting func(queue string),
+func (b *Functions) walkPage(ctx context.Context, fn string, jobs span, resting func(queue string),
 	look func(*txn.Unit, *walked) error) (last string, err error) {
 	var errs []error
+	after := jobs.after
 	for done := 0; done < maxWalked; done += 2 {
 		page := store.Page{After: after, Limit: walkTogether}
 		index, more, err := b.ports.Store.Query(ctx, record.PartActive, "", page)
@@ -124,6 +161,10 @@ func (b *Functions) walkPage(ctx context.Context, fn, after string, resting func
 		u := b.txns.NewUnit(ctx, fn)
 		var ids []string
 		for _, r := range index {
+			if !jobs.has(r.Key.Sort) {
+				more = false
+				break
+			}
 			var i record.JobIndex
 			if err := recordcache.Unmarshal(r.Body, &i); err == nil && u.Now.Before(i.RestsUntil) {
 				resting(i.Queue)
@@ -131,13 +172,13 @@ func (b *Functions) walkPage(ctx context.Context, fn, after string, resting func
 				ids = append(ids, r.Key.Sort)
 			}
 		}
-		jobs, err := loadWalked(u, ids...)
+		loaded, err := loadWalked(u, ids...)
 		if err != nil {
 			return "", errors.Join(append(errs, err)...)
 		}
-		for i := range jobs {
-			errs = append(errs, look(u, &jobs[i]))
-			done += jobs[i].done
+		for i := range loaded {
+			errs = append(errs, look(u, &loaded[i]))
+			done += loaded[i].done
 		}
 		if !more {
 			return "", errors.Join(errs...)
