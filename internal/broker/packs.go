@@ -90,7 +90,7 @@ func (b *Functions) KeepPacks(ctx context.Context) error {
 		return nil
 	}
 	var errs []error
-	for page, more := (store.Page{Limit: walkTogether}), true; more; {
+	for page, more := (store.Page{Limit: b.cfg.Walk.Together}), true; more; {
 		var index []store.Record
 		var err error
 		if index, more, err = b.ports.Store.Query(ctx, record.PartActive, "", page); err != nil {

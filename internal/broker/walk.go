@@ -16,16 +16,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// The maximum work of one invocation of reconcile and tick. They divide the jobs that it leaves into spans, with an
-// event to themselves for each, so that no number of jobs exceeds a function's time limit, and many jobs are checked at
-// the same time.
-const (
-	walkTogether = 50  // jobs whose records are read together
-	maxWalked    = 500 // jobs that are checked one by one; a batch read together counts as two
-	spanJobs     = 450 // jobs of a span, which one invocation checks
-	maxSpans     = 20  // the invocation for the jobs behind them divides those further
-)
-
 // span is a part of the unfinished jobs, in the order of their IDs: those after one up to another. Without an end it
 // has all that follow.
 type span struct{ after, until string }
@@ -114,8 +104,8 @@ func (b *Functions) walk(ctx context.Context, fn, cause string, jobs span, goOn 
 // divide divides a span without an end into parts that are checked at the same time. The last of them has no end
 // either. A span with an end is one of these parts, and stays whole.
 func (b *Functions) divide(ctx context.Context, all span) (parts []span, err error) {
-	for all.until == "" && len(parts) < maxSpans {
-		page := store.Page{After: all.after, Limit: spanJobs}
+	for all.until == "" && len(parts) < b.cfg.Walk.Spans {
+		page := store.Page{After: all.after, Limit: b.cfg.Walk.Span}
 		index, more, err := b.ports.Store.Query(ctx, record.PartActive, "", page)
 		if err != nil {
 			return []span{all}, err
@@ -152,8 +142,8 @@ func (b *Functions) walkPage(ctx context.Context, fn string, jobs span, resting 
 	look func(*txn.Unit, *walked) error) (last string, err error) {
 	var errs []error
 	after := jobs.after
-	for done := 0; done < maxWalked; done += 2 {
-		page := store.Page{After: after, Limit: walkTogether}
+	for done := 0; done < b.cfg.Walk.Most; done += 2 {
+		page := store.Page{After: after, Limit: b.cfg.Walk.Together}
 		index, more, err := b.ports.Store.Query(ctx, record.PartActive, "", page)
 		if err != nil {
 			return "", errors.Join(append(errs, err)...)

@@ -112,6 +112,9 @@ const (
 	shareDollars = 0.3
 )
 
+// shareWalk is the fraction of worlds in which one invocation checks a job or two.
+const shareWalk = 0.2
+
 // shareMoves is the fraction of worlds in which data is moved: each call for it costs steps.
 const shareMoves = 0.3
 
@@ -127,6 +130,9 @@ func brokerConfig(seed uint64, opt Options, onTime bool) config.Config {
 	}
 	if !steady {
 		cfg.LaunchTries = 1 + timeline.NewRandom(seed, "config").IntN(cfg.LaunchTries)
+	}
+	if timeline.NewRandom(seed, "walk").Chance(shareWalk) && !steady {
+		cfg.Walk = config.Walk{Together: 1, Most: 3, Span: 2, Spans: 2} // as with thousands of jobs
 	}
 	cfg.Pool, cfg.Schedulers = poolTimes(), hostCount
 	cfg.Endpoint, cfg.StoreURL = "https://broker.invalid", "sim://bucket"

@@ -78,6 +78,8 @@ type Config struct {
 	TickEvery time.Duration
 	// Worse is the fraction of its cost by which the current plan must be beaten before a price change replans.
 	Worse float64
+	// Walk is the work of one invocation of reconcile and tick.
+	Walk Walk
 	// Pool has the times between the broker and the machines of pools.
 	Pool PoolTimes
 	// Scheduler is the number of this process among Schedulers processes that run schedule at the same time and take
@@ -117,8 +119,19 @@ func Default() Config {
 		TickEvery:    10 * time.Minute,
 		OverdueAfter: 30 * time.Minute,
 		Worse:        0.1,
+		Walk:         Walk{Together: 50, Most: 500, Span: 450, Spans: 20},
 		Pool:         DefaultPoolTimes(),
 	}
+}
+
+// Walk is the work of one invocation of reconcile and tick. They divide the jobs that it leaves into spans, with an
+// event to themselves for each, so that no number of jobs exceeds a function's time limit, and many jobs are checked at
+// the same time.
+type Walk struct {
+	Together int // jobs whose records are read together
+	Most     int // jobs that are checked one by one; a batch read together counts as two
+	Span     int // jobs of a span, which one invocation checks
+	Spans    int // the invocation for the jobs behind them divides those further
 }
 
 // SlowBoot is a kind of machine that boots slowly: of a cloud, with at least a number of accelerators.
