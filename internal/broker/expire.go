@@ -132,7 +132,8 @@ func (b *Functions) expire(ctx context.Context, cause string) error {
 	var errs []error
 	after := ""
 	for x.left > 0 {
-		due, more, err := b.ports.Store.Query(ctx, record.PartExpiry, "", store.Page{After: after, Limit: b.cfg.Walk.Together})
+		page := store.Page{After: after, Limit: b.cfg.Walk.Together}
+		due, more, err := b.ports.Store.Query(ctx, record.PartExpiry, "", page)
 		if err != nil {
 			return errors.Join(append(errs, err)...)
 		}

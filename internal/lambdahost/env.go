@@ -60,7 +60,8 @@ const (
 	// in an hour, in USD; optional, no limit.
 	EnvLimitMachines = "TRADEWIND_LIMIT_MACHINES"
 	EnvLimitUSD      = "TRADEWIND_LIMIT_USD_PER_HOUR"
-	EnvPolicy        = "TRADEWIND_POLICY" // key of the sessions' policy in the work bucket; optional, the default policy
+	// EnvPolicy is the key of the sessions' policy in the work bucket; optional, the default policy.
+	EnvPolicy = "TRADEWIND_POLICY"
 	// EnvProof says whether machines must prove their identity: required or optional. The default is required.
 	EnvProof = "TRADEWIND_MACHINE_PROOF"
 	// EnvProofs replaces the keys that check proofs of other clouds: gcp=URL of a key set and azure=certificates (PEM),

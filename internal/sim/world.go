@@ -122,7 +122,8 @@ const shareMoves = 0.3
 // running.
 func brokerConfig(seed uint64, opt Options, onTime bool) config.Config {
 	cfg, steady := config.Default(), opt.steady
-	if r := timeline.NewRandom(seed, "limit"); (r.Chance(shareLimit) || opt.Break == breaks.Ungated) && !steady && !onTime {
+	r := timeline.NewRandom(seed, "limit")
+	if (r.Chance(shareLimit) || opt.Break == breaks.Ungated) && !steady && !onTime {
 		cfg.Limit.Machines = 3 + r.IntN(6)
 		if r.Chance(shareDollars) {
 			cfg.Limit = config.Limit{USDPerHour: r.Uniform(2, 6)}

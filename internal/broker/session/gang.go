@@ -211,19 +211,13 @@ func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full 
 		room -= locationItems
 	}
 	if s.u.Items()+GangItems*len(bound) > room {
-		if s.u.Crowded {
-			return 0, false, errCrowded
-		}
-		return 0, true, nil
+		return s.noRoom()
 	}
 	if v := t.affordable(); v != verdictAdmit { // earlier admissions of this session have reserved money
 		return 0, false, s.act(v, t.members[0])
 	}
 	if !s.holdsPools(bound, room) {
-		if s.u.Crowded {
-			return 0, false, errCrowded
-		}
-		return 0, true, nil
+		return s.noRoom()
 	}
 	if slices.ContainsFunc(bound, (*admission).lacksWorker) {
 		s.more = s.more || s.u.Items() > 0
@@ -240,10 +234,7 @@ func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full 
 	if t.short(s) != nil {
 		return 0, false, nil
 	}
-	if over, err := s.overLimit(bound); err != nil || over != "" {
-		if over != "" {
-			s.waitAtGate(bound)
-		}
+	if waits, err := s.waitsAtGate(bound); err != nil || waits {
 		return 0, false, err
 	}
 	for _, a := range bound {
@@ -252,6 +243,14 @@ func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full 
 		}
 	}
 	return len(bound), false, nil
+}
+
+// noRoom is the result of an admission that does not fit into the transaction.
+func (s *Session) noRoom() (admitted int, full bool, err error) {
+	if s.u.Crowded {
+		return 0, false, errCrowded
+	}
+	return 0, true, nil
 }
 
 // holdsPools removes tasks from their pools if writing their machines would not fit into the transaction. It returns

@@ -126,8 +126,14 @@ func (s *Session) loadGate() error {
 	return nil
 }
 
-// waitAtGate notes that tasks of the tree wait for the limit. Smaller tasks pass them, but not for ever.
-func (s *Session) waitAtGate(tasks []*admission) {
+// waitsAtGate reports whether tasks have to wait for the limit, and notes it. Smaller tasks pass them, but not for
+// ever.
+func (s *Session) waitsAtGate(tasks []*admission) (bool, error) {
+	over, err := s.overLimit(tasks)
+	if err != nil || over == "" {
+		return false, err
+	}
 	s.gate.changed = s.gate.Wait(s.tree[0].Name) || s.gate.changed
 	s.gate.overdue = s.gate.overdue || s.u.Now.Sub(tasks[0].since()) > s.patience()
+	return true, nil
 }

@@ -70,9 +70,9 @@ func (s *Session) hasRoom(q *apitypes.Queue, tasks int, needs apitypes.Amounts) 
 }
 
 // bidFor is the maximum price of an hour of one spot machine for an admitted task, in USD: the on-demand price,
-// limited by the task's maxUSDPerHour, the limit of the deployment and the monthly budgets. If the job has a budget, the remaining budget is
-// shared among the remaining tasks in proportion to their expected cost, so that no price exceeds the budget. The least
-// time that the cloud bills must fit in the budget at the maximum price, too.
+// limited by the task's maxUSDPerHour, the limit of the deployment and the monthly budgets. If the job has a budget,
+// the remaining budget is shared among the remaining tasks in proportion to their expected cost, so that no price
+// exceeds the budget. The least time that the cloud bills must fit in the budget at the maximum price, too.
 func (s *Session) bidFor(a *admission) (float64, error) {
 	c := a.plan.Of(a.waiting.Task)
 	if a.pool != nil || !c.Offer.Spot {

@@ -77,7 +77,9 @@ func (c *Checker) finalJob(s *Job) {
 	if l := s.Ledger; l.Outstanding != 0 || l.ReservedUSD != 0 {
 		c.Violatef(InvRest, "%s has finished with ledger %+v", s.ID, l)
 	}
-	c.cause(s)
+	if !c.needsMoreThanLimit(s.Record) {
+		c.cause(s)
+	}
 	c.checkBudget(s)
 	c.booked(s)
 	c.deadline(s)
@@ -150,6 +152,15 @@ func (c *Checker) taken(id string) {
 // scriptFailed is the exit code of the scripts that fail.
 const scriptFailed = 1
 
+// needsMoreThanLimit reports whether a job says that it failed because it needs more than the limit of the deployment.
+func (c *Checker) needsMoreThanLimit(j record.Job) bool {
+	if c.cfg.Limit.None() || !strings.Contains(j.Reason, "the broker's limit is") {
+		return false
+	}
+	c.Count("a task needs more than the limit")
+	return true
+}
+
 // cause checks that a job failed for a reason.
 func (c *Checker) cause(s *Job) {
 	j, u := s.Record, s.user
@@ -161,10 +172,6 @@ func (c *Checker) cause(s *Job) {
 		return
 	case apitypes.JobFailed:
 	default:
-		return
-	}
-	if !c.cfg.Limit.None() && strings.Contains(j.Reason, "the broker's limit is") {
-		c.Count("a task needs more than the limit")
 		return
 	}
 	failed := map[*dag.Array]int{}

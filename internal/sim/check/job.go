@@ -186,6 +186,12 @@ func taskName(s *Job, i int) string {
 	return s.user.Spec.Tasks[i].Name
 }
 
+// competes reports whether an attempt takes something that another task of its queue could have: not on a worker of its
+// job, and not on a machine of a pool if the others wait for the limit of the deployment.
+func (c *Checker) competes(s *Job, a apitypes.Attempt) bool {
+	return !s.shares(a.Task) && (c.cfg.Limit.None() || !a.Assigned())
+}
+
 // attemptRecord checks an attempt against its previous state.
 func (c *Checker) attemptRecord(s *Job, a apitypes.Attempt) {
 	k := attemptKey{a.Job, a.Task, a.Number}
@@ -197,7 +203,7 @@ func (c *Checker) attemptRecord(s *Job, a apitypes.Attempt) {
 		c.poolAttempt(a)
 		c.checkMoved(s, a)
 		c.checkPlaced(s, a)
-		if !s.shares(a.Task) { // else it takes nothing that another task could have
+		if c.competes(s, a) {
 			c.checkOvertaken(s, a)
 		}
 		c.checkAdmitted(s, a)

@@ -86,7 +86,8 @@ func (c *Checker) checkLimit() {
 	}
 	c.Count("the limit of the deployment is kept")
 	if limit.Machines > 0 && machines > limit.Machines || limit.USDPerHour > 0 && usd > limit.USDPerHour+Rounding {
-		c.Violatef(InvLimit, "%d machines for at most %g USD an hour are bought; the limit is %+v", machines, usd, limit)
+		c.Violatef(InvLimit, "%d machines for at most %g USD an hour are bought, the limit is %+v", machines, usd,
+			limit)
 	}
 }
 
@@ -202,9 +203,6 @@ func (s *Job) claim(task int) string {
 // tasks. Room that was promised before the other task was overdue or able to run stays promised.
 func (c *Checker) checkOvertaken(s *Job, a apitypes.Attempt) {
 	limit := c.overtakeLimit()
-	if !c.cfg.Limit.None() && a.Assigned() {
-		return // what waits for the limit does not wait for machines of pools
-	}
 	for _, i := range s.gang(a.Task) {
 		if a.Admitted.Sub(s.Tasks[i].ReadyAt) >= c.cfg.OverdueAfter {
 			return

@@ -93,6 +93,15 @@ class BodyStructBody(BaseModel):
     )
 
 
+class Bought(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    machines: int | None = None
+    usd_per_hour: Annotated[float | None, Field(alias='usdPerHour')] = None
+
+
 class Capacity(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -2100,6 +2109,7 @@ class Attempt(BaseModel):
         populate_by_name=True,
     )
     admitted: AwareDatetime
+    bought: Bought | None = None
     doubt: str | None = None
     doubted_at: Annotated[AwareDatetime | None, Field(alias='doubtedAt')] = None
     egress_usd: Annotated[float | None, Field(alias='egressUSD')] = None
@@ -2728,6 +2738,7 @@ class Queue(BaseModel):
         extra='allow',
         populate_by_name=True,
     )
+    bought: Bought | None = None
     claims: list[Claim] | None = None
     closed: bool | None = None
     configured: bool | None = None
