@@ -51,7 +51,7 @@ func (f *File) Compact(ctx context.Context, least int64) (sizes Sizes, err error
 func (f *File) compact(least int64) (Sizes, error) {
 	info, err := os.Stat(f.path)
 	if err != nil {
-		return Sizes{}, fmt.Errorf("boltfile: compact: %w", err)
+		return Sizes{}, fmt.Errorf("bolt: compact: %w", err)
 	}
 	free := f.db.Stats()
 	before, unused := info.Size(), int64(free.FreePageN+free.PendingPageN)*int64(f.db.Info().PageSize)
@@ -60,13 +60,13 @@ func (f *File) compact(least int64) (Sizes, error) {
 	}
 	copied := f.path + ".compact"
 	if err := f.copyTo(copied); err != nil {
-		return Sizes{}, errors.Join(fmt.Errorf("boltfile: compact: %w", err), os.Remove(copied))
+		return Sizes{}, errors.Join(fmt.Errorf("bolt: compact: %w", err), os.Remove(copied))
 	}
 	if err := f.replaceBy(copied); err != nil {
 		return Sizes{}, err
 	}
 	if info, err = os.Stat(f.path); err != nil {
-		return Sizes{}, fmt.Errorf("boltfile: compact: %w", err)
+		return Sizes{}, fmt.Errorf("bolt: compact: %w", err)
 	}
 	return Sizes{Before: before, After: info.Size()}, nil
 }
@@ -94,7 +94,7 @@ func (f *File) replaceBy(copied string) error {
 	defer f.opened.Unlock()
 	moved, err := files.Move(copied, f.path)
 	if !moved {
-		return fmt.Errorf("boltfile: compact: %w", err)
+		return fmt.Errorf("bolt: compact: %w", err)
 	}
 	db, epoch, openErr := openBolt(f.path, f.options)
 	if err = errors.Join(err, openErr); err != nil {
@@ -124,7 +124,7 @@ func (f *File) WriteTo(w io.Writer, begins func(size int64)) (int64, error) {
 	}
 	n, err := tx.WriteTo(w)
 	if err != nil {
-		err = fmt.Errorf("boltfile: copy: %w", err)
+		err = fmt.Errorf("bolt: copy: %w", err)
 	}
 	return n, err
 }

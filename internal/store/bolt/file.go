@@ -18,11 +18,11 @@ var (
 	// ErrLocked means that another process, or another File of this process, has the file open.
 	ErrLocked = errors.New("another tradewind has this folder open")
 	// ErrClosed means that the file was closed.
-	ErrClosed = errors.New("boltfile: closed")
+	ErrClosed = errors.New("bolt: closed")
 	// ErrFailed means that the disk failed, and that its content is unknown. OpenFile the file again.
-	ErrFailed = errors.New("boltfile: the disk failed, the file must be opened again")
+	ErrFailed = errors.New("bolt: the disk failed, the file must be opened again")
 	// ErrCorrupt means that the file holds data that this package did not write.
-	ErrCorrupt = errors.New("boltfile: corrupt file")
+	ErrCorrupt = errors.New("bolt: corrupt file")
 )
 
 // Options of a File. The zero value has the defaults for production.
@@ -170,7 +170,7 @@ func (f *File) Close() error {
 		_ = os.Remove(ownerPath(f.path))
 		err := errors.Join(f.queue.failure(), f.db.Close())
 		if err != nil {
-			f.closeErr = fmt.Errorf("boltfile: close %s: %w", f.path, err)
+			f.closeErr = fmt.Errorf("bolt: close %s: %w", f.path, err)
 		}
 	})
 	return f.closeErr
@@ -180,5 +180,5 @@ func closedOr(err error) error {
 	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
 		return ErrClosed
 	}
-	return fmt.Errorf("boltfile: %w", err)
+	return fmt.Errorf("bolt: %w", err)
 }

@@ -59,7 +59,7 @@ func (f *File) runChanges(group []*task) error {
 	}
 	if !written {
 		if err := base.Rollback(); err != nil {
-			return fmt.Errorf("boltfile: %w", err)
+			return fmt.Errorf("bolt: %w", err)
 		}
 		return nil
 	}
@@ -85,7 +85,7 @@ func (f *File) checkFailedCommit(id int, cause error) error {
 		f.queue.fail(errors.Join(cause, err))
 		return f.queue.failure()
 	}
-	return fmt.Errorf("boltfile: commit: %w", cause)
+	return fmt.Errorf("bolt: commit: %w", cause)
 }
 
 // errUnknown: the written data may or may not be on the disk.

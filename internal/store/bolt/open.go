@@ -35,7 +35,7 @@ func openBolt(path string, options Options) (db *bbolt.DB, epoch uint64, err err
 	}()
 	created, err := restrictMode(path)
 	if err != nil {
-		return nil, 0, fmt.Errorf("boltfile: %w", err)
+		return nil, 0, fmt.Errorf("bolt: %w", err)
 	}
 	mmap := mmapBytes
 	if runtime.GOOS == "windows" {
@@ -59,27 +59,27 @@ func openBolt(path string, options Options) (db *bbolt.DB, epoch uint64, err err
 	})
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
-		return nil, 0, fmt.Errorf("boltfile: %w: %s%s", ErrLocked, path, describeOwner(path))
+		return nil, 0, fmt.Errorf("bolt: %w: %s%s", ErrLocked, path, describeOwner(path))
 	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrVersionMismatch),
 		errors.Is(err, berrors.ErrChecksum):
 		return nil, 0, fmt.Errorf("%w: %s: %w", ErrCorrupt, path, err)
 	case err != nil:
-		return nil, 0, fmt.Errorf("boltfile: open %s: %w", path, err)
+		return nil, 0, fmt.Errorf("bolt: open %s: %w", path, err)
 	}
 	if is, err := os.Stat(path); err != nil || !os.SameFile(is, opened) {
 		// It was replaced by its compacted copy while this process waited for the lock.
-		return nil, 0, errors.Join(fmt.Errorf("boltfile: %w: %s%s", ErrLocked, path, describeOwner(path)), db.Close())
+		return nil, 0, errors.Join(fmt.Errorf("bolt: %w: %s%s", ErrLocked, path, describeOwner(path)), db.Close())
 	}
 	db.AllocSize = allocBytes
 	if err := checkSize(db, path); err != nil {
 		return nil, 0, errors.Join(err, db.Close())
 	}
 	if epoch, err = createBucket(db); err != nil {
-		return nil, 0, errors.Join(fmt.Errorf("boltfile: open %s: %w", path, err), db.Close())
+		return nil, 0, errors.Join(fmt.Errorf("bolt: open %s: %w", path, err), db.Close())
 	}
 	if created && !options.NoSync {
 		if err := syncFolder(filepath.Dir(path)); err != nil {
-			return nil, 0, errors.Join(fmt.Errorf("boltfile: %w", err), db.Close())
+			return nil, 0, errors.Join(fmt.Errorf("bolt: %w", err), db.Close())
 		}
 	}
 	return db, epoch, nil
@@ -102,7 +102,7 @@ func createBucket(db *bbolt.DB) (epoch uint64, err error) {
 func checkSize(db *bbolt.DB, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
-		return fmt.Errorf("boltfile: %w", err)
+		return fmt.Errorf("bolt: %w", err)
 	}
 	return db.View(func(tx *bbolt.Tx) error {
 		if tx.Size() > info.Size() {

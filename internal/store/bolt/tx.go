@@ -66,12 +66,12 @@ func (tx *Tx) run(change func(*Tx) error) (broken bool, err error) {
 	}
 	for _, w := range tx.writes {
 		if len(w.key) == 0 || len(w.key) > MaxKeyBytes || len(w.value) > bbolt.MaxValueSize {
-			return false, fmt.Errorf("boltfile: bad size: key of %d bytes, value of %d bytes", len(w.key), len(w.value))
+			return false, fmt.Errorf("bolt: bad size: key of %d bytes, value of %d bytes", len(w.key), len(w.value))
 		}
 	}
 	for _, w := range tx.writes {
 		if err := w.apply(tx.bucket); err != nil {
-			return true, fmt.Errorf("boltfile: %w", err)
+			return true, fmt.Errorf("bolt: %w", err)
 		}
 	}
 	return false, nil
