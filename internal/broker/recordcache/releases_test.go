@@ -17,10 +17,10 @@ import (
 // typeOf returns a value of the type of a record, by its key; nil for an unknown kind.
 func typeOf(partition, sort string) any {
 	kind := partition
-	switch head, _, _ := strings.Cut(partition, "#"); {
-	case head == "queue":
+	switch head, _, _ := strings.Cut(partition, "#"); head {
+	case "queue":
 		return &apitypes.Waiting{}
-	case head == "job":
+	case "job":
 		kind, _, _ = strings.Cut(sort, "#")
 	}
 	switch kind {
