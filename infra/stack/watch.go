@@ -53,10 +53,12 @@ func (d *deployment) relayAlarm() {
 func instructions(section string) string { return "See docs/alarms.md#" + section + "." }
 
 // The values above which the alarms of addAllAlarms fire: the age of a message, seconds, which is longer than retries
-// take; throttled invocations and failed requests in five minutes; and clusters in five minutes that were given up.
+// take; throttled invocations and failed requests in a minute; refused requests in a minute, far more than the mistakes
+// of users and agents with old tokens; and clusters in five minutes that were given up.
 const (
 	oldMessage  = 600
 	refusedMost = 10
+	floodMost   = 600
 	lostMost    = 10
 )
 
@@ -68,7 +70,7 @@ func (d *deployment) addAllAlarms() {
 		dead = append(dead, d.dead[name].MetricApproximateNumberOfMessagesVisible(each(60, "Maximum")))
 	}
 	for _, fn := range events.Functions() {
-		dropped = append(dropped, d.functions[fn].Metric(jsii.String("RecursiveInvocationsDropped"), metric("Sum")))
+		dropped = append(dropped, d.functions[fn].Metric(jsii.String("RecursiveInvocationsDropped"), each(60, "Sum")))
 		if fn != events.FnRefresh { // its daily event waits until work arrives
 			age = append(age, d.queues[fn].MetricApproximateAgeOfOldestMessage(each(60, "Maximum")))
 		}
@@ -80,8 +82,10 @@ func (d *deployment) addAllAlarms() {
 		dropped, 1)
 	d.math("RefusedAlarm", "Lambda throttles invocations in this account, or the API fails. "+
 		instructions("throttles-and-errors"), "SUM", []awscloudwatch.IMetric{
-		awslambda.Function_MetricAllThrottles(metric("Sum")), d.api.MetricServerError(metric("Sum")),
+		awslambda.Function_MetricAllThrottles(each(60, "Sum")), d.api.MetricServerError(each(60, "Sum")),
 	}, refusedMost)
+	d.alarm("FloodAlarm", "The API refuses very many requests. "+instructions("floods"),
+		d.api.MetricClientError(each(60, "Sum")), floodMost, 1)
 	d.alarm("LostAlarm", "Many machines or agents were lost without a notice. "+instructions("lost-machines"),
 		awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
 			Namespace: jsii.String("Tradewind"), MetricName: jsii.String("Lost"), Statistic: jsii.String("Sum"),

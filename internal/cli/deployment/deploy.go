@@ -102,7 +102,7 @@ func (a app) deployAWSCommand() *cobra.Command {
 		"create alarms for dead letters that stop a job, and for the relay: ten, the number that is free")
 	f.BoolVar(&o.settings.AllAlarms, "all-alarms", false,
 		"create alarms for all dead letters, old messages, a missing reconcile, throttles, errors and\n"+
-			"lost machines as well: about 3.40 USD a month")
+			"lost machines as well: about 3.50 USD a month")
 	f.StringSliceVar(&o.announce, "announce", shortEventNames(events.Announced()),
 		"events to put on the event bus for your own rules, a millionth of a dollar each; all, none")
 	f.StringVar(&o.settings.Webhook, "webhook", "", "https URL to post job events to")
