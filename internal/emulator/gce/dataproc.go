@@ -143,8 +143,8 @@ func (c *Cloud) progressSpark() {
 			case j.record.Status.State != "RUNNING":
 			case r.Err != nil:
 				j.record.Status.State = "ERROR"
-				j.record.Status.Details = "Google Cloud Dataproc Agent reports job failure. If logs are available, they " +
-					"can be found at:\n" + j.record.DriverOutputResourceUri
+				j.record.Status.Details = "Google Cloud Dataproc Agent reports job failure. If logs are available, " +
+					"they can be found at:\n" + j.record.DriverOutputResourceUri
 			default:
 				j.record.Status.State = "DONE"
 			}
