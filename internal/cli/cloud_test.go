@@ -155,6 +155,21 @@ func TestCloudAddStoresNothingOnRefusal(t *testing.T) {
 }
 
 // doctor with the name of a cloud reports each lack of the account in one line, with the command that fixes it.
+func TestCloudAddRefusesUnknownRegion(t *testing.T) {
+	p := newProgram(t)
+	for _, c := range []struct{ args, says string }{
+		{"aws --regions us-east-1,us-esat-2", `has no region "us-esat-2"` + "\nhint: did you mean \"us-east-2\"?"},
+		{"gcp --project demo --regions us-centrl1", `did you mean "us-central1"?`},
+		{"azure --subscription s --regions west-us2", `did you mean "westus2"?`},
+		{"aws --regions paris", "hint: one of af-south-1, "},
+	} {
+		r := p.run(strings.Fields("cloud add " + c.args)...)
+		if r.code != command.ExitBadInput || !strings.Contains(r.err, c.says) {
+			t.Errorf("%s: exit %d\n%s", c.args, r.code, r.err)
+		}
+	}
+}
+
 func TestDoctorChecksNamedClouds(t *testing.T) {
 	p, account, keyFile := cloudProgram(t)
 	p.ok(t, "cloud", "add", "lambda", "--key-file", keyFile)

@@ -17,6 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/host"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -144,6 +146,7 @@ func (a app) addOneCommand(k cloudkit.Kit) *cobra.Command {
 	}
 	k.Flags(c.Flags(), &s)
 	c.Flags().StringSliceVar(&s.Regions, "regions", nil, "regions to buy in (default: see the cloud's documentation)")
+	command.CompleteCatalog(c, "regions", func(known *catalog.Catalog) []string { return known.Regions(k.Name) })
 	c.Flags().BoolVar(&only, "print", false,
 		"only print the commands that would create what is missing in the cloud")
 	if driver.Scheme(k.Name) != "" {
@@ -160,6 +163,9 @@ func (a app) addOneCommand(k cloudkit.Kit) *cobra.Command {
 		}
 		if s.Certificates != "" {
 			s.Certificates = command.Absolute(s.Certificates)
+		}
+		if err := checkRegions(ctx, k, s, command.Absolute(state)); err != nil {
+			return err
 		}
 		return a.addCloud(ctx, k, adding{settings: s, state: command.Absolute(state), only: only, bucket: bucket,
 			output: output})
@@ -256,6 +262,43 @@ func (a app) addCloud(ctx context.Context, k cloudkit.Kit, o adding) error {
 		return nil
 	}
 	return a.reportAdded(k, s, checked, output)
+}
+
+// checkRegions refuses a region that does not exist, before anything is created there. It accepts any region with
+// Certificates, which only regions need that are newer than this program.
+func checkRegions(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings, state string) error {
+	known, err := knownRegions(ctx, k, state)
+	if err != nil || len(known) == 0 || s.Certificates != "" {
+		return err
+	}
+	for _, region := range s.Regions {
+		if !slices.Contains(known, region) {
+			return command.BadInput(fault.OneOf(region, known), "--regions: %s has no region %q", k.Title, region)
+		}
+	}
+	return nil
+}
+
+// knownRegions returns the regions of a cloud: those of the catalogue and those that the cloud has reported (`catalog
+// refresh`). AWS also has regions without offers in the catalogue.
+func knownRegions(ctx context.Context, k cloudkit.Kit, state string) ([]string, error) {
+	c, err := catalog.Default()
+	if err != nil {
+		return nil, err
+	}
+	known := c.Regions(k.Name)
+	if reported, ok := cloudkit.CatalogStoreOf(state).Catalog(ctx); ok {
+		known = append(known, reported.Regions(k.Name)...)
+	}
+	if k.Name == "aws" {
+		prices, err := egress.Default()
+		if err != nil {
+			return nil, err
+		}
+		known = append(known, prices.AWSRegions()...)
+	}
+	slices.Sort(known)
+	return slices.Compact(known), nil
 }
 
 // reportAdded prints what the account may do, and how to buy there.

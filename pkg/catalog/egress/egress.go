@@ -7,8 +7,10 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -92,6 +94,9 @@ func parse(awsTransfer string) (*Prices, error) {
 	}
 	return e, nil
 }
+
+// AWSRegions returns the regions in AWS's table, sorted. They include regions that an account must enable first.
+func (e *Prices) AWSRegions() []string { return slices.Sorted(maps.Keys(e.awsMaxUSD)) }
 
 // ErrUnknownPlace is wrapped by the errors of [Prices] for a place that is not CLOUD:REGION.
 var ErrUnknownPlace = errors.New("unknown place")
