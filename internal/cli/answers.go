@@ -154,6 +154,73 @@ func missingFile(dir, run string) string {
 	return ""
 }
 
+// interpreters are programs whose first argument is the file that they run. Versions may follow, as in python3.12.
+var interpreters = []string{"python", "torchrun", "bash", "sh", "zsh", "ksh", "dash", "Rscript", "julia", "ruby",
+	"perl", "node"}
+
+// missingScript returns the relative file that a command runs first and the folder lacks, or "". A name without a
+// folder may be a program of the machine.
+func missingScript(dir string, words []string) string {
+	if len(words) == 1 {
+		words = firstCommand(words[0])
+	}
+	for len(words) > 0 && strings.Contains(words[0], "=") { // variables
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	file := words[0]
+	if name := strings.TrimRight(filepath.Base(file), "0123456789."); slices.Contains(interpreters, name) {
+		file = scriptOf(words[1:], strings.HasSuffix(name, "sh"))
+	} else if !strings.Contains(file, "/") {
+		return ""
+	}
+	if !filepath.IsLocal(file) {
+		return ""
+	}
+	if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
+		return ""
+	}
+	return file
+}
+
+// scriptOf returns the file that an interpreter runs, or "" if it gets its program in another way.
+func scriptOf(args []string, shell bool) string {
+	code := "cemp" // -c CODE, -e CODE, -m MODULE, -p CODE
+	if shell {
+		code = "cs"
+	}
+	for i, arg := range args {
+		switch {
+		case arg == "-" || arg == "--eval" || arg == "--print" || arg == "--module":
+			return ""
+		case strings.HasPrefix(arg, "--"):
+		case strings.HasPrefix(arg, "-"):
+			if strings.ContainsRune(code, rune(arg[len(arg)-1])) {
+				return ""
+			}
+		case i == 0 || !strings.HasPrefix(args[i-1], "-") || slices.Contains(scripts, filepath.Ext(arg)):
+			return arg
+		}
+	}
+	return ""
+}
+
+// firstCommand returns the words of the first command of a line of a shell, as far as they are literal.
+func firstCommand(line string) []string {
+	end := strings.IndexAny(line, ";|&<>()\n\"'$`\\*?[{~#")
+	if end < 0 {
+		return strings.Fields(line)
+	}
+	words := strings.Fields(line[:end])
+	if n := len(words); n > 0 && strings.ContainsRune("\"'$`\\*?[{~#", rune(line[end])) &&
+		strings.HasSuffix(line[:end], words[n-1]) {
+		return words[:n-1] // the last word continues
+	}
+	return words
+}
+
 // betweenWords reports whether a character separates the words of a command.
 func betweenWords(r rune) bool { return strings.ContainsRune(" \t;|&<>()\"'", r) }
 

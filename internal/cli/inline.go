@@ -75,6 +75,10 @@ func (o *inline) file(words []string) ([]byte, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	if script := missingScript(".", words); script != "" {
+		return nil, command.BadInput("change into the folder of "+script+", or correct its name; write the absolute "+
+			"path of a file that the image has", "the command starts %s, and no such file exists here", script)
+	}
 	line := words[0]
 	if len(words) > 1 {
 		line = shellLine(words)
