@@ -273,6 +273,10 @@ bench-shell: bench-build build #: Measure the time from key press to echo on a m
 bench-warm: bench-build build emulators #: Measure the time from task to task on a warm worker, in one process and on the emulated AWS; writes its section of bench/RESULTS.md
 	bin/bench/warm -tradewind $(BIN) -report bench/RESULTS.md
 
+.PHONY: bench-mail
+bench-mail: bench-build emulators #: Measure how fast orders reach machines through a bucket, with the program and the emulated AWS (four minutes); writes its section of bench/RESULTS.md
+	bin/bench/mail -report bench/RESULTS.md
+
 .PHONY: bench-kube
 bench-kube: bench-build kube build #: Bind 10,000 pods in gangs of 1 to 64 on 1,000 nodes that KWOK simulates, with the broker's gates, with kubectl apply, and with the cluster's gang scheduler (half an hour); writes its section of bench/RESULTS.md
 	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)
