@@ -11,6 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tradewind-broker/tradewind/internal/base/files"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/identity"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -85,6 +86,11 @@ func (a *API) toProblem(ctx context.Context, err error) error {
 		return huma.ErrorWithHeaders(problem(http.StatusServiceUnavailable,
 			"the broker is busy or shutting down; try again"),
 			http.Header{"Retry-After": {"1"}})
+	case a.cfg.FullDisk != nil && files.NoSpace(err):
+		a.log.ErrorContext(ctx, "api: no space", "err", err)
+		p := problem(http.StatusInsufficientStorage, "")
+		p.Detail, p.Hint = a.cfg.FullDisk()
+		return p
 	case ctx.Err() != nil:
 		return problem(http.StatusServiceUnavailable, "the request was cancelled")
 	default:

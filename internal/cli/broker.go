@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
+	"github.com/tradewind-broker/tradewind/internal/base/files"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/internal/cli/settings"
@@ -176,6 +177,10 @@ func (a *app) start(ctx context.Context, o host.Options) (*conn, error) {
 		case err == nil:
 			return serve(server, o), nil
 		case !errors.Is(err, host.ErrLocked) || !a.Now().Before(until):
+			if files.NoSpace(err) {
+				what, hint := host.FullDisk(o.State)
+				return nil, command.Because(err, command.ExitFailed, hint, "the broker cannot start: %s", what)
+			}
 			return nil, cmp.Or(loopback.ListenError(err, "addr"), fmt.Errorf("the broker cannot start: %w", err))
 		}
 		if r, running, err := a.brokers.Find(o.State); err == nil && running {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
+	"github.com/tradewind-broker/tradewind/internal/base/files"
 )
 
 // defaultReserve returns how much of a disk of a size stays free by default, in bytes: 2 % of it, at most 1 GiB.
@@ -26,6 +27,19 @@ type diskGuard struct {
 	space   func(dir string) (free, total int64, err error)
 	log     *slog.Logger
 	reason  atomic.Pointer[string] // why admission is paused; nil if it is not
+	// reported is set from an error in the log that the disk is full until admission resumes.
+	reported atomic.Bool
+}
+
+// FullDisk describes the full disk of a state folder, and what helps.
+func FullDisk(dir string) (what, hint string) {
+	left := ""
+	if free, _, err := files.Space(dir); err == nil {
+		left = fmt.Sprintf(": %d KiB free", free>>10)
+	}
+	return fmt.Sprintf("the disk of %s is full%s", dir, left),
+		"`du -h -d 2 " + dir + "` shows what is large; with some room, `tradewind rm --all-finished " +
+			"--older-than 7d` removes finished jobs with their outputs"
 }
 
 // paused returns why no task is admitted; "" if tasks are admitted.
@@ -52,13 +66,14 @@ func (g *diskGuard) look() (resumed bool) {
 		reason := fmt.Sprintf("no task is admitted: the broker's disk is nearly full (%s has %d MiB free; at least "+
 			"%d MiB must be); free some space", g.dir, free>>20, (reserve+reserve/4)>>20)
 		g.reason.Store(&reason)
-		if !was {
+		if !was && !g.reported.Load() {
 			g.log.Error("the disk is nearly full: admission is paused", "folder", g.dir, "free_mib", free>>20,
 				"reserve_mib", reserve>>20)
 		}
 		return false
 	case was:
 		g.reason.Store(nil)
+		g.reported.Store(false)
 		g.log.Info("the disk has room again: admission resumes", "folder", g.dir, "free_mib", free>>20)
 	}
 	return was

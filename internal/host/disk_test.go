@@ -2,15 +2,19 @@ package host_test
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
@@ -65,5 +69,37 @@ func TestAdmissionPausesWhileDiskIsNearlyFull(t *testing.T) {
 	}
 	if d := await(t, b, job.ID); d.State != apitypes.JobSucceeded {
 		t.Errorf("%s: %s", d.State, d.Reason)
+	}
+}
+
+// TestFullDiskIsNamed: a submission that cannot be stored, and a broker that cannot start, name the folder, what is free
+// and what helps.
+func TestFullDiskIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Skipf("no small disk can be mounted here: %v: %s", err, out)
+	}
+	t.Cleanup(func() { _ = exec.Command("umount", "--lazy", dir).Run() })
+	state := filepath.Join(dir, "state")
+	h, stop := serve(t, host.Options{State: state})
+	defer stop()
+	filler, err := os.Create(filepath.Join(dir, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = filler.Write(make([]byte, 4<<10))
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	_, err = client.New(h.URL(), h.Token()).Submit(t.Context(), "job.yaml", "key", []byte(shortJob), nil)
+	var p *apitypes.Problem
+	if !errors.As(err, &p) || p.Status != http.StatusInsufficientStorage || !strings.Contains(p.Detail, state+" is full: ") ||
+		!strings.Contains(p.Hint, "tradewind rm") {
+		t.Errorf("%v", err)
+	}
+	if err := os.Remove(filler.Name()); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -119,6 +119,8 @@ func Open(ctx context.Context, opt Options) (_ *Host, err error) {
 	if h.state, err = openState(opt.State); err != nil {
 		return nil, err
 	}
+	h.disk = &diskGuard{dir: string(h.state), reserve: opt.ReserveBytes, space: files.Space, log: opt.Log}
+	h.log = slog.New(diskLog{opt.Log.Handler(), h.disk})
 	if h.file, err = bolt.OpenFile(h.state.path("tradewind.db"), bolt.Options{}); err != nil {
 		return nil, fmt.Errorf("state folder %s: %w", h.state, err)
 	}
@@ -205,7 +207,6 @@ func (h *Host) wire(ctx context.Context) error {
 		return err
 	}
 	counts := metrics.New(h.opt.Version)
-	h.disk = &diskGuard{dir: string(h.state), reserve: h.opt.ReserveBytes, space: files.Space, log: h.log}
 	h.disk.look()
 	counts.Paused(h.disk.paused)
 	if h.traces, err = h.openTraces(ctx, counts.Gatherer()); err != nil {
@@ -300,6 +301,7 @@ func (h *Host) wire(ctx context.Context) error {
 		Identity: h.bought.proofs, Program: h.programs(), Mounter: h.mounters(),
 		Hosts: append(h.bought.hosts(), h.opt.Hosts...),
 		Now:   h.clock.Now, Version: h.opt.Version, Log: h.log,
+		FullDisk: func() (what, hint string) { return FullDisk(string(h.state)) },
 	})
 	h.newDesk(key)
 	return err
