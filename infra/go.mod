@@ -17,6 +17,7 @@ require (
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/smallstep/pkcs7 v0.2.3 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
 )
 
 require (

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cloud/push"
 )
 
@@ -57,13 +58,26 @@ func (d *deployment) grant(fn, sid string, actions []string, resources ...string
 	d.roles[fn].AddToPolicy(allow(sid, actions, resources...))
 }
 
-// grantRecords allows reading and writing records in transactions, for which IAM checks each operation separately. No
-// function may scan, describe or change the table.
+// grantRecords allows reading records, and writing those of the function, in transactions, for which IAM checks each
+// operation separately. No function may scan, describe or change the table.
 func (d *deployment) grantRecords(fn string) {
 	d.grant(fn, "Records", []string{
-		"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem",
-		"dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem",
+		"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:ConditionCheckItem",
 	}, *d.table.TableArn())
+	keys := append(record.Writers(fn), "outbox#*")
+	switch fn {
+	case fnAPI: // the logs of tasks and the tunnels to machines
+		keys = append(keys, "logs/*", "visit#*")
+	case events.FnReconcile: // removes the logs of expired jobs, and records which clusters it has ended
+		keys = append(keys, "logs/*", "grave#aws#*")
+	case events.FnProvision, events.FnInterrupt:
+		keys = append(keys, "grave#aws#*")
+	case events.FnHook: // what it has told
+		keys = append(keys, "told#*")
+	}
+	d.roles[fn].AddToPolicy(allowIf("OwnRecords",
+		[]string{"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem"},
+		all("StringLike", "dynamodb:LeadingKeys", keys...), *d.table.TableArn()))
 }
 
 // grantQueue allows a function to use its own queue: Lambda polls with the function's role.

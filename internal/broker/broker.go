@@ -119,7 +119,7 @@ type Ports struct {
 }
 
 // FnAPI stands for the requests of users and agents. It is not a function that reacts to events.
-const FnAPI = "api"
+const FnAPI = record.FnAPI
 
 // Check returns an error that names the missing ports which the given functions need. Hosts call it before they make a
 // broker; otherwise the first event that needs the port would fail.

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -113,6 +116,7 @@ func (s *recordStore) Commit(ctx context.Context, tx store.Tx) error {
 		return err
 	}
 	s.w.Say(s.w.actor(), "commit", sketch(tx))
+	s.w.check.Owned(s.w.function(), tx)
 	s.w.check.Committed(tx)
 	if len(tx.Events) > 0 {
 		s.w.engine.relayWithin(relayIdle) // even if the process crashes before it can ask for it
@@ -198,6 +202,17 @@ func sketch(tx store.Tx) string {
 		b.WriteByte(' ')
 	}
 	return b.String()
+}
+
+// function returns the function in whose name the process in control writes, or "" outside of one.
+func (w *world) function() string {
+	switch {
+	case w.running == nil:
+		return ""
+	case slices.Contains(events.Functions(), w.running.name):
+		return w.running.name
+	}
+	return record.FnAPI
 }
 
 // actor returns the name of the process in control.

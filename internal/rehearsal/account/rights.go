@@ -12,7 +12,7 @@ import (
 )
 
 // Rights checks the deployed roles of the functions like IAM: is an action allowed on the resource of the request?
-// Conditions are not evaluated, and resources only if the request names one directly (tables, buckets, queues,
+// Of conditions only that on the leading keys of table items is evaluated, and resources only if the request names one directly (tables, buckets, queues,
 // parameters, topics, buses).
 type Rights struct {
 	functions map[string]string // by access key
@@ -25,6 +25,7 @@ type Rights struct {
 
 type grant struct {
 	actions, resources []string
+	leading            []string // patterns of the partitions; nil for all
 }
 
 // rights returns the rights in the roles of a template's functions.
@@ -45,8 +46,12 @@ func (t *Template) rights() *Rights {
 			for _, s := range statements {
 				m := s.(map[string]any)
 				if m["Effect"] == "Allow" {
-					r.allowed[name] = append(r.allowed[name],
-						grant{actions: words(m["Action"]), resources: words(m["Resource"])})
+					g := grant{actions: words(m["Action"]), resources: words(m["Resource"])}
+					if c, ok := m["Condition"].(map[string]any); ok {
+						keys, _ := c["ForAllValues:StringLike"].(map[string]any)
+						g.leading = words(keys["dynamodb:LeadingKeys"])
+					}
+					r.allowed[name] = append(r.allowed[name], g)
 				}
 			}
 		}
@@ -81,17 +86,26 @@ func (r *Rights) Missing(function, service, action string, req *http.Request, bo
 		}
 		r.used[function][a] = true
 		resource := resourceOf(service, req, body)
-		if !slices.ContainsFunc(r.allowed[function], func(g grant) bool { return g.allows(a, resource) }) {
-			lacks := a + " of " + resource
-			r.denied[function+": "+lacks]++
-			return lacks
+		keys := []string{""}
+		if service == "dynamodb" {
+			keys = append(keys, leadingKeys(a, action, body)...)
+		}
+		for _, key := range keys {
+			if !slices.ContainsFunc(r.allowed[function], func(g grant) bool { return g.allows(a, resource, key) }) {
+				lacks := strings.TrimSpace(a + " of " + resource + " " + key)
+				r.denied[function+": "+lacks]++
+				return lacks
+			}
 		}
 	}
 	return ""
 }
 
-func (g grant) allows(action, resource string) bool {
+func (g grant) allows(action, resource, key string) bool {
 	if !slices.Contains(g.actions, action) {
+		return false
+	}
+	if g.leading != nil && key != "" && !slices.ContainsFunc(g.leading, func(p string) bool { return like(p, key) }) {
 		return false
 	}
 	return resource == "" || slices.ContainsFunc(g.resources, func(pattern string) bool {
@@ -117,6 +131,43 @@ func like(pattern, s string) bool {
 		s = s[i+len(p):]
 	}
 	return strings.HasSuffix(s, parts[len(parts)-1])
+}
+
+// leadingKeys returns the partitions of the items to which a request does what a right is for.
+func leadingKeys(right, action string, body []byte) (keys []string) {
+	type item map[string]struct{ S string }
+	type op struct{ Item, Key item }
+	add := func(o op) {
+		if pk := o.Item["pk"].S + o.Key["pk"].S; pk != "" {
+			keys = append(keys, pk)
+		}
+	}
+	var in struct {
+		op
+		TransactItems []map[string]op
+		RequestItems  map[string]json.RawMessage
+	}
+	_ = json.Unmarshal(body, &in) // the table rejects an invalid body
+	add(in.op)
+	for _, item := range in.TransactItems {
+		for name, o := range item {
+			if strings.HasPrefix(strings.TrimPrefix(right, "dynamodb:"), name) {
+				add(o)
+			}
+		}
+	}
+	if action != "BatchWriteItem" {
+		return keys
+	}
+	for _, of := range in.RequestItems {
+		var writes []struct{ PutRequest, DeleteRequest op }
+		_ = json.Unmarshal(of, &writes)
+		for _, w := range writes {
+			add(w.PutRequest)
+			add(w.DeleteRequest)
+		}
+	}
+	return keys
 }
 
 // iamPrefix maps service names in signatures to IAM's prefixes where they differ.

@@ -103,6 +103,8 @@ const (
 const (
 	// InvEnds: every job ends.
 	InvEnds = "every job ends"
+	// InvOwner: a function writes only the records that it has rights to.
+	InvOwner = "a function writes its own records"
 	// InvLimit: what is bought at the same time is within the limit of the deployment.
 	InvLimit = "what is bought is within the limit"
 	// InvCause: a job fails only for a reason: a task's exit code, no feasible plan, its budget, or its queue's quota.
