@@ -29,7 +29,8 @@ func Writers(fn string) []string {
 	case events.FnReconcile:
 		return append(append(all, queued...), PartBlocks, PartJobs, PartPast, PartExpiry, PartBuckets)
 	case FnAPI: // not what only functions learn: prices, reserved capacity, finished jobs by name
-		return append(append(all, queued...), "seen#*", PartQueues, PartBlocks, PartJobs, PartPast, PartExpiry, PartBuckets)
+		return append(append(all, queued...), "seen#*", PartQueues, PartBlocks, PartJobs, PartPast, PartExpiry,
+			PartBuckets)
 	}
 	return all
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // Rights checks the deployed roles of the functions like IAM: is an action allowed on the resource of the request?
-// Of conditions only that on the leading keys of table items is evaluated, and resources only if the request names one directly (tables, buckets, queues,
-// parameters, topics, buses).
+// Of conditions only that on the leading keys of table items is evaluated, and resources only if the request names one
+// directly (tables, buckets, queues, parameters, topics, buses).
 type Rights struct {
 	functions map[string]string // by access key
 	allowed   map[string][]grant
