@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -17,7 +19,7 @@ tasks:
   part:
     array: 6
     share: false
-    run: sleep 5
+    run: until test -e %s; do sleep 0.2; done
     resources: {cpus: 2+, cloud: aws, region: us-east-1, market: on-demand}
     time: 5m
   shared:
@@ -27,19 +29,31 @@ tasks:
     time: 1m
 `
 
-// overQuota runs a job whose machines do not fit into the account's quota at the same time.
+// overQuota runs a job whose machines do not fit into the account's quota at the same time. Its tasks run until a launch
+// was refused: on a busy computer the first ones would end before the last are launched.
 func (s *Story) overQuota(ctx context.Context) (string, error) {
 	before := s.World.Proxy.OverQuota()
+	dir, err := os.MkdirTemp("", "quota")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	refused := filepath.Join(dir, "refused")
 	var id string
 	if err := until(ctx, func() error {
-		out, err := s.cli(ctx, wide, "submit", "-", "--yes", "--key", "wide")
+		out, err := s.cli(ctx, fmt.Sprintf(wide, refused), "submit", "-", "--yes", "--key", "wide")
 		id = strings.TrimSpace(string(out))
 		return err
 	}); err != nil {
 		return "", err
 	}
 	var said string
-	err := until(ctx, func() error {
+	err = until(ctx, func() error {
+		if s.World.Proxy.OverQuota() > before {
+			if err := os.WriteFile(refused, nil, 0o600); err != nil {
+				return err
+			}
+		}
 		var d apitypes.JobDetail
 		if err := s.cliJSON(ctx, &d, "status", id); err != nil {
 			return err
