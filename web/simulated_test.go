@@ -37,7 +37,7 @@ func TestSimulatedJobHasBadge(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := apitest.New(t, func(c *api.Config) {
-		c.Dashboard, c.Broker.JobViews = h, simulation{c.Broker.JobViews}
+		c.Dashboard, c.Broker.JobViews, c.Simulated = h, simulation{c.Broker.JobViews}, true
 	})
 	job := midway(w)
 	b := open(t, w).visit("#/jobs/" + job).until(`document.querySelectorAll('[data-task]').length === 6`)
@@ -48,6 +48,7 @@ func TestSimulatedJobHasBadge(t *testing.T) {
 	if cost := eval[string](b, `document.querySelectorAll('.tile .value')[1].innerText`); !strings.HasSuffix(cost, " est. spent") {
 		t.Errorf("the cost is %q, not an estimate", cost)
 	}
+	open(t, w).visit("#/capacity").until(`document.querySelector('[data-label="This month"]')?.innerText.endsWith(' est.')`)
 	open(t, w).visit("#/").until(`document.querySelector('[data-label="Cost"]')?.innerText.endsWith(' est.')`)
 
 	real := deployed(t)

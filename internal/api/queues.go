@@ -62,9 +62,10 @@ const maxCountedWaiting, countsAtOnce = 1000, 16
 func (a *API) listQueues(ctx context.Context, in *queueListInput) (*body[apitypes.QueueList], error) {
 	queues, err := a.cfg.Broker.QueueViews.Queues(ctx)
 	if err != nil || !in.Waiting {
-		return &body[apitypes.QueueList]{Body: apitypes.QueueList{Queues: orEmpty(queues)}}, err
+		return &body[apitypes.QueueList]{Body: apitypes.QueueList{Queues: orEmpty(queues),
+			Simulated: a.cfg.Simulated}}, err
 	}
-	out := apitypes.QueueList{Queues: orEmpty(queues), Waiting: map[string]int{}}
+	out := apitypes.QueueList{Queues: orEmpty(queues), Waiting: map[string]int{}, Simulated: a.cfg.Simulated}
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(countsAtOnce)

@@ -26,7 +26,7 @@ import (
 //	person [ANSWER...]             a person is at the terminal and answers; "-" is an empty line. Without answers, no one is
 //	settings own|beside            write the settings below
 //	outcome STATE [plan=N] [short] set how submitted jobs end
-//	simulated [scale=X]            submitted jobs run on simulated machines; X 0 ends that
+//	simulated [scale=X]            submitted and added jobs run on simulated machines; X 0 ends that
 //	job ID STATE                   add a job
 //	broken ID                      add a job whose first task failed on rank 2 of 4
 //	suspended QUEUE                Ada suspends a queue
@@ -60,7 +60,9 @@ func TestCommands(t *testing.T) {
 				d.MaybeScanArgs(t, "scale", &p.hosts.broker.simulated)
 			case "job":
 				b := p.hosts.broker
-				b.jobs = append(b.jobs, detail(d.CmdArgs[0].Key, apitypes.JobState(d.CmdArgs[1].Key), 1))
+				job := detail(d.CmdArgs[0].Key, apitypes.JobState(d.CmdArgs[1].Key), 1)
+				job.Simulated, job.TimeScale = b.simulated > 0, b.simulated
+				b.jobs = append(b.jobs, job)
 			case "broken":
 				b := p.hosts.broker
 				broken := detail(d.CmdArgs[0].Key, apitypes.JobFailed, 1)

@@ -58,7 +58,8 @@ func machineTable(list *apitypes.MachineList) *text.Table {
 			until = list.Now
 		}
 		t.Row(m.ID, m.Offer, string(m.State), text.Span(until.Sub(m.Since)), fmt.Sprint(m.Tasks),
-			fmt.Sprintf("%.0f%%", 100*m.Utilisation), text.USD(m.USD), text.USD(m.BootUSD), text.USD(m.IdleUSD))
+			fmt.Sprintf("%.0f%%", 100*m.Utilisation), text.Estimate(m.USD, m.Simulated),
+			text.Estimate(m.BootUSD, m.Simulated), text.Estimate(m.IdleUSD, m.Simulated))
 	}
 	return t
 }

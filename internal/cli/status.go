@@ -314,10 +314,7 @@ func (a *app) tellNoBroker(s *conn) {
 
 // spent renders the cost of a job so far, and marks amounts that were not paid.
 func spent(j apitypes.JobView) string {
-	if j.Simulated {
-		return text.USD(j.SpentUSD) + " est."
-	}
-	return text.USD(j.SpentUSD)
+	return text.Estimate(j.SpentUSD, j.Simulated)
 }
 
 // tellSimulated says which of the listed jobs cost nothing.

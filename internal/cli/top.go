@@ -160,7 +160,7 @@ func (a *app) topLines(ctx context.Context, s *conn) ([]string, error) {
 	for _, j := range top.Jobs {
 		state := apitypes.JobView{State: j.State, NoBroker: j.NoBroker}
 		t.Row(j.ID, state.StateText(), fmt.Sprintf("%d/%d", j.Succeeded, j.Tasks), fmt.Sprint(j.Running),
-			fmt.Sprint(j.Machines), text.USD(j.USDPerHour),
+			fmt.Sprint(j.Machines), text.Estimate(j.USDPerHour, j.Simulated),
 			spent(apitypes.JobView{SpentUSD: j.SpentUSD, Simulated: j.Simulated}), j.Queue)
 	}
 	return append(append(lines, ""), t.Lines(command.Width(a.Out), style)...), nil

@@ -33,6 +33,9 @@ tasks:
 	}
 	shared, usd := 0, 0.0
 	for _, m := range list.Machines {
+		if !m.Simulated {
+			t.Errorf("%s is not marked as simulated", m.ID)
+		}
 		if usd += m.USD; strings.HasPrefix(m.Task, "worker[") {
 			shared += m.Tasks
 		}

@@ -26,10 +26,11 @@ type WorkerView struct {
 	// Worker is its name in the hosts of the attempts of tasks that share it.
 	Worker string `json:"worker,omitempty" example:"w3-1" doc:"If tasks share it: its name in the hosts of their attempts"`
 	// Since is when it was bought, or admitted if it was not bought yet.
-	Since time.Time `json:"since"`
-	Until time.Time `json:"until,omitzero" doc:"When it ended"`
-	Up    time.Time `json:"up,omitzero" doc:"When it was ready for work"`
-	Tasks int       `json:"tasks" doc:"How many attempts of tasks have run on it, or run now"`
+	Since     time.Time `json:"since"`
+	Until     time.Time `json:"until,omitzero" doc:"When it ended"`
+	Up        time.Time `json:"up,omitzero" doc:"When it was ready for work"`
+	Tasks     int       `json:"tasks" doc:"How many attempts of tasks have run on it, or run now"`
+	Simulated bool      `json:"simulated,omitempty" doc:"Nothing was bought: its cost is an estimate"`
 	// Utilisation is the part of its vCPUs that tasks held, over its time since Since.
 	Utilisation float64 `json:"utilisation" minimum:"0" maximum:"1" doc:"Part of its vCPU hours that tasks held, boot included"`
 	USD         float64 `json:"usd" doc:"Its cost so far"`

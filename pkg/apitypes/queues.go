@@ -8,8 +8,9 @@ import (
 
 // QueueList is a list of queues.
 type QueueList struct {
-	Queues  []Queue        `json:"queues"            nullable:"false" doc:"Queues that were configured or used"`
-	Waiting map[string]int `json:"waiting,omitempty"                  doc:"If requested: the number of waiting tasks of each queue, counted up to 1000; queues without any are left out"`
+	Queues    []Queue        `json:"queues"            nullable:"false" doc:"Queues that were configured or used"`
+	Waiting   map[string]int `json:"waiting,omitempty"                  doc:"If requested: the number of waiting tasks of each queue, counted up to 1000; queues without any are left out"`
+	Simulated bool           `json:"simulated,omitempty" doc:"The broker's machines are simulated: nothing is bought, and amounts of money are estimates"`
 }
 
 // QueueQuota are the settings of a queue.

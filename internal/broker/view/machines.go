@@ -23,7 +23,7 @@ func (b *Views) JobMachines(ctx context.Context, id string, ended bool) (out api
 	if err != nil {
 		return out, err
 	}
-	n, machines, err := machinesOf(u, job, usageAttempts)
+	n, machines, err := b.machinesOf(u, job, usageAttempts)
 	out.Now, out.Partial, out.Machines = u.Now, n >= usageAttempts, alive(machines, ended)
 	return out, err
 }
@@ -61,7 +61,7 @@ func (b *Views) Machines(ctx context.Context, ended bool) (out apitypes.MachineL
 			more = true
 			break
 		}
-		n, machines, err := machinesOf(u, job, left)
+		n, machines, err := b.machinesOf(u, job, left)
 		if err != nil {
 			return out, err
 		}
@@ -74,7 +74,7 @@ func (b *Views) Machines(ctx context.Context, ended bool) (out apitypes.MachineL
 
 // machinesOf makes the views of the machines of one job, in the order in which they were bought. It reads at most limit
 // attempts, and returns how many it has read.
-func machinesOf(u *txn.Unit, job record.Job, limit int) (n int, out []apitypes.WorkerView, err error) {
+func (b *Views) machinesOf(u *txn.Unit, job record.Job, limit int) (n int, out []apitypes.WorkerView, err error) {
 	spec, err := u.Spec(job)
 	if err != nil {
 		return 0, nil, err
@@ -87,7 +87,11 @@ func machinesOf(u *txn.Unit, job record.Job, limit int) (n int, out []apitypes.W
 	if err != nil {
 		return 0, nil, err
 	}
-	return len(attempts), newFloor(job, spec, attempts, clusters, u.Now).machines(), nil
+	out = newFloor(job, spec, attempts, clusters, u.Now).machines()
+	for i := range out {
+		out[i].Simulated = b.simulated(job)
+	}
+	return len(attempts), out, nil
 }
 
 // jobMachines has the records of one job, of its machines and of the tasks on them, from which the views of its

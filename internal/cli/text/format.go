@@ -24,6 +24,14 @@ func Amount(v float64, estimate bool) string {
 	return USD(v) + " USD"
 }
 
+// Estimate is Amount without the unit, for tables.
+func Estimate(v float64, estimate bool) string {
+	if estimate {
+		return USD(v) + " est."
+	}
+	return USD(v)
+}
+
 // Simulated is the label of a job, or a broker, whose machines are simulated. scale is how many wall seconds a second
 // takes; 0 and 1 are real time.
 func Simulated(scale float64) string {

@@ -30,14 +30,14 @@ export class CapacityPage {
 
   async load() {
     const [q, p] = await Promise.all([get('/v1/queues?waiting=true'), get('/v1/pools'), this.usage.look()]);
-    return { queues: q.queues, waiting: q.waiting ?? {}, pools: p.pools, now: p.now };
+    return { queues: q.queues, simulated: q.simulated, waiting: q.waiting ?? {}, pools: p.pools, now: p.now };
   }
 
-  show({ queues, waiting, pools: list, now }) {
+  show({ queues, simulated, waiting, pools: list, now }) {
     const again = () => this.poll.look();
     renew(this.queues, queues.length
       ? table('Queues', ['Queue', 'Tasks', 'vCPUs', 'This month', 'Share', 'Waiting', 'Actions'], queues.slice(0, MOST).map((q) => [
-        name(q, at(now)), share(q.running, q.maxRunning, 'running'), share(q.vcpu, q.maxVCPU, 'in use'), month(q), deserved(q),
+        name(q, at(now)), share(q.running, q.maxRunning, 'running'), share(q.vcpu, q.maxVCPU, 'in use'), month(q, simulated), deserved(q),
         (waiting[q.name] ?? 0) >= 1000 ? '1,000 or more' : count(waiting[q.name] ?? 0, 'task'), buttons(q, again),
       ]))
       : h('div', { class: 'stack' }, h('p', { class: 'muted' }, 'No queue has been used yet. A job without one runs in “default”. This creates one with a quota:'), code('tradewind queue create research --max-vcpu 64')));
@@ -52,11 +52,12 @@ function name(q, now) {
     q.description || q.parent || q.closed ? h('span', { class: 'muted block' }, [q.description, q.parent ? `of ${q.parent}` : '', q.closed ? by : ''].filter(Boolean).join(' · ')) : '');
 }
 
-// month is what a queue and the queues below it have spent and reserved this month, and their budget.
-function month(q) {
+// month is what a queue and the queues below it have spent and reserved this month, and their budget. It is an estimate
+// if nothing was bought.
+function month(q, simulated) {
   const m = q.month ?? {};
   const used = (m.spentUSD ?? 0) + (m.reservedUSD ?? 0) + (m.belowUSD ?? 0);
-  return share(used, q.max?.usdPerMonth, '', usd);
+  return share(used, q.max?.usdPerMonth, simulated ? 'est.' : '', usd);
 }
 
 function deserved(q) {

@@ -21,7 +21,7 @@ export function usd(v) {
   return `$${v.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
 }
 
-// paid writes what a job has cost; the amount is an estimate if nothing was bought.
+// paid writes what a job or a machine has cost; the amount is an estimate if nothing was bought.
 export function paid(job, v = job.spentUSD) {
   return job.simulated ? `${usd(v)} est.` : usd(v);
 }

@@ -1,7 +1,7 @@
 // The tab that shows a job's attempts over time, with the prices of their markets below.
 
 import { h, renew, set } from './dom.js';
-import { at, isOver, percent, unstarted, usd } from './format.js';
+import { at, isOver, paid, percent, unstarted } from './format.js';
 import { attemptCard } from './attemptcard.js';
 import { moved, moves, whereabouts } from './moves.js';
 import { Prices } from './prices.js';
@@ -64,7 +64,7 @@ export class TimeTab {
     this.used.hidden = !list.length;
     const number = (name) => ({ name, number: true });
     renew(this.bought, table('Machines', ['Machine', 'State', number('Tasks'), number('Used'), number('Cost'), number('Boot'), number('Idle')], list.slice(0, ROWS).map((m) => [
-      `${whereabouts(m.offer)}${m.nodes > 1 ? ` × ${m.nodes}` : ''}`, m.state, String(m.tasks), percent(m.utilisation), usd(m.usd), usd(m.bootUSD), usd(m.idleUSD)])),
+      `${whereabouts(m.offer)}${m.nodes > 1 ? ` × ${m.nodes}` : ''}`, m.state, String(m.tasks), percent(m.utilisation), paid(m, m.usd), paid(m, m.bootUSD), paid(m, m.idleUSD)])),
     list.length > ROWS ? h('p', { class: 'muted' }, `and ${list.length - ROWS} more: tradewind machines --all lists them`) : '');
   }
 

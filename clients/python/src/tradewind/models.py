@@ -1930,6 +1930,10 @@ class WorkerView(BaseModel):
     """
     job: Annotated[str, Field(examples=['train-4k7q2a'])]
     offer: Annotated[str, Field(examples=['aws/us-east-1/use1-az1/c7a.large/spot'])]
+    simulated: bool | None = None
+    """
+    Nothing was bought: its cost is an estimate
+    """
     since: AwareDatetime
     state: State
     task: Annotated[str, Field(examples=['worker[0]'])]
@@ -2775,6 +2779,10 @@ class QueueList(BaseModel):
     queues: list[Queue]
     """
     Queues that were configured or used
+    """
+    simulated: bool | None = None
+    """
+    The broker's machines are simulated: nothing is bought, and amounts of money are estimates
     """
     waiting: dict[str, int] | None = None
     """
