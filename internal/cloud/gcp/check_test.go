@@ -7,6 +7,9 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -71,6 +74,19 @@ func key(t *testing.T, url string) option.ClientOption {
 	return option.WithAuthCredentialsJSON(option.ServiceAccount, file)
 }
 
+// expired returns a person's credentials whose refresh token has expired.
+func expired(t *testing.T) option.ClientOption {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"error": "invalid_grant", "error_description": "Token has been expired or revoked."}`)
+	}))
+	t.Cleanup(server.Close)
+	o := &oauth2.Config{ClientID: "id", Endpoint: oauth2.Endpoint{TokenURL: server.URL}}
+	return option.WithTokenSource(o.TokenSource(t.Context(), &oauth2.Token{RefreshToken: "old"}))
+}
+
 func TestCheckReportsWhatIsMissing(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil       func(*world)
@@ -124,6 +140,9 @@ func TestCheckReportsWhatIsMissing(t *testing.T) {
 			w.gce.Skew(10 * time.Minute)
 			w.gcp = w.another(func(cfg *gcp.Config) { cfg.Client = []option.ClientOption{key(w.T, w.url)} })
 		}, "clock differs from Google's: Invalid JWT: Token must be a short-lived token", "timedatectl", 0, true, true},
+		"an expired login": {func(w *world) {
+			w.gcp = w.another(func(cfg *gcp.Config) { cfg.Client = []option.ClientOption{expired(w.T)} })
+		}, "Token has been expired or revoked.", "gcloud auth application-default login", 0, true, true},
 		"no credentials": {func(w *world) {
 			t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json")
 			w.gcp = w.another(func(cfg *gcp.Config) { cfg.Client = nil })

@@ -271,7 +271,7 @@ func lack(err error) driver.Lack {
 		strings.Contains(e.Message, "Signature expired"):
 		l.Mend = "set this computer's clock: sudo timedatectl set-ntp true"
 	case strings.HasPrefix(e.Code, "ExpiredToken"):
-		l.Mend = "aws sso login, or log in again where the credentials came from"
+		l.Mend = "aws sso login, or aws configure for new keys"
 	case e.Code == "UnauthorizedOperation", strings.HasPrefix(e.Code, "AccessDenied"):
 		l.Mend = mendRights
 	case l.Fatal:
