@@ -2,6 +2,8 @@ package cli
 
 import (
 	"cmp"
+	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -178,7 +180,20 @@ func findAgents(o *host.Options, b *buyFlags) (err error) {
 		folders = []string{b.agents}
 	}
 	if o.Agents, o.Programs, err = cloudkit.FindAgents(folders...); err != nil {
-		return command.BadInput("--agents names another folder", "%v", err)
+		return command.BadInput(agentsHint(), "%v", err)
 	}
 	return nil
+}
+
+// agentsHint says how to get the agents. On Linux, a program that was installed with `go install` can get the one for
+// machines like this computer in the same way; go refuses to install programs for others into a named folder.
+func agentsHint() string {
+	const hint = "--agents names another folder"
+	folders := cloudkit.AgentFolders()
+	if runtime.GOOS != "linux" || len(folders) == 0 {
+		return hint
+	}
+	return hint + "; after `go install`, this gets the agent for " + runtime.GOARCH + " machines:\n" +
+		"CGO_ENABLED=0 GOBIN=" + quote(filepath.Join(folders[0], runtime.GOARCH)) +
+		" go install github.com/tradewind-broker/tradewind/cmd/tradewind-agent@latest"
 }
