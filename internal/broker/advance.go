@@ -18,8 +18,8 @@ func (b *Functions) advance(u *txn.Unit, event events.Event) error {
 		return err
 	}
 	job, found, err := recordcache.Get[record.Job](u, record.JobKey(data.Group()))
-	if err != nil || !found {
-		return record.OrSkip(err)
+	if err != nil || !found || job.State.Finished() {
+		return record.OrSkip(err) // the definition of a finished job may have been removed
 	}
 	spec, err := u.Spec(job)
 	if err != nil {

@@ -116,10 +116,16 @@ func (b *Agents) BeginUpload(ctx context.Context, c wire.Claims, uri string) (up
 		if _, err := b.scopeOf(u, c, uri); err != nil {
 			return err
 		}
+		cl, err := ownCluster(u, c)
+		if err != nil {
+			return err
+		}
 		up := record.Upload{URI: uri, Upload: upload, At: u.Now}
+		cl.Nodes = slices.Clone(cl.Nodes)
+		cl.Nodes[c.Rank].Seen = u.Now // after an outage of the endpoint, this may be the first call
 		var d record.Decision
 		d.Put(record.UploadKey(c.Cluster, up), up)
-		d.Hold(record.ClusterKey(c.Cluster)) // otherwise the cluster's end could miss this upload
+		d.Put(record.ClusterKey(c.Cluster), cl) // otherwise the cluster's end could miss this upload
 		return u.Apply(d)
 	})
 	if err != nil {
