@@ -133,7 +133,7 @@ func drawWant(t *rapid.T, p *record.PoolSeen, i int) *want {
 	if rapid.IntRange(0, 3).Draw(t, "gang") == 0 {
 		w.a.nodes = rapid.IntRange(2, 3).Draw(t, "nodes")
 	}
-	w.hold = apitypes.Capacity{CPUs: rapid.Float64Range(0.1, 5).Draw(t, "wants cpus"), MemoryGiB: rapid.Float64Range(0, 9).Draw(t, "wants memory")}
+	w.hold = apitypes.Capacity{CPUs: rapid.Float64Range(0.1, 5).Draw(t, "wants cpus"), MemoryGiB: float64(rapid.IntRange(0, 9000).Draw(t, "wants memory, GiB/1000")) / 1000}
 	if rapid.IntRange(0, 2).Draw(t, "accelerates") == 0 {
 		w.hold.Accelerator, w.hold.Accelerators = "V100", float64(rapid.IntRange(1, 3).Draw(t, "wants accelerators"))
 	}
