@@ -169,6 +169,18 @@ func (t *attempt) stageParents(ctx context.Context) error {
 			return err
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(t.work.ListedParents)) {
+		if !filepath.IsLocal(name) {
+			return fmt.Errorf("path %q %w", name, stage.ErrLeaves)
+		}
+		from, err := grant.Below(t.work.ListedParents[name], "0/")
+		if err == nil {
+			err = t.fetch(ctx, from, t.dirs.inputs, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	var trees, more []stage.Tree
 	for _, name := range slices.Sorted(maps.Keys(t.work.Parents)) {
 		if !filepath.IsLocal(name) {

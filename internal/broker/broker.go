@@ -26,6 +26,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/service"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
@@ -79,6 +80,14 @@ type Ports struct {
 	Decoded *recordcache.Decoded
 	Bus     bus.Bus                // for the relay, and for events without a record
 	Clouds  map[string]cloud.Cloud // by catalogue name
+	// Services are the managed services that run Spark applications, by catalogue name.
+	Services map[string]service.Service
+	// Unpack writes the content of a pack (pack://…) below a prefix of a store, and returns the URI of the file, or of
+	// the folder with a slash at its end. May be nil: tasks on services that have packed files then fail.
+	Unpack func(ctx context.Context, pack, prefix string) (at string, err error)
+	// AppendLog appends to the log of an attempt what it does not have yet of all that the attempt has printed. May be
+	// nil: what applications on services print is then only in their service's log.
+	AppendLog func(ctx context.Context, job, attempt string, all []byte) error
 	// NoOthers means that the host has made sure that no machines remain on clouds that are not in Clouds.
 	NoOthers bool
 	Planner  Planner
@@ -187,6 +196,8 @@ type Broker struct {
 	Agents *Agents
 	// Users handles the requests of people.
 	Users *Users
+	// Services watches the attempts on managed services.
+	Services *Services
 	// Views show records. They change nothing.
 	Views *view.Views
 }
@@ -252,13 +263,15 @@ func New(cfg config.Config, p Ports) *Broker {
 	p.Clouds[apitypes.PoolCloud] = pools.Driver()
 	uploads := Uploads{Txns: txns, Data: p.Data, AtOnce: p.AtOnce, Log: p.Log}
 	users := &Users{ports: p, cfg: cfg, txns: txns, pools: pools, log: p.Log}
+	agents := &Agents{ports: p, cfg: cfg, txns: txns, pools: pools, uploads: uploads, log: p.Log}
 	return &Broker{
 		Functions: &Functions{
 			ports: p, cfg: cfg, txns: txns, pools: pools, sessions: sessions, uploads: uploads, relay: relay,
 			users: users, log: p.Log,
 		},
-		Agents: &Agents{ports: p, cfg: cfg, txns: txns, pools: pools, uploads: uploads, log: p.Log},
-		Users:  users,
-		Views:  view.New(txns, pools, sessions),
+		Agents:   agents,
+		Users:    users,
+		Services: &Services{ports: p, cfg: cfg, txns: txns, agents: agents, log: p.Log},
+		Views:    view.New(txns, pools, sessions),
 	}
 }

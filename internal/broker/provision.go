@@ -69,16 +69,18 @@ func (b *Functions) buy(ctx context.Context, cause string, e events.TaskAdmitted
 	if intent.Cluster.Tries >= b.cfg.LaunchTries { // all tries failed, but a crash came before the refusal
 		return b.commitRefusal(ctx, cause, e, attempt.Refusal(intent.Cluster))
 	}
-	spec, err := b.launchSpec(intent)
-	if err != nil {
-		return err
-	}
 	var machines []cloud.Machine
 	launchErr := Keeper{Txns: b.txns, Data: b.ports.Data}.Make(ctx, intent.Job.ID, intent.Spec)
 	if launchErr != nil && cloud.KindOf(launchErr) != cloud.Invalid { // temporary, and no location is to blame
 		return fmt.Errorf("%w: launch of %s: %w", errAgain, intent.Cluster.ID, launchErr)
 	}
-	if launchErr == nil {
+	if launchErr == nil && intent.Cluster.Offer.Service != "" {
+		machines, launchErr = b.createPlace(ctx, intent)
+	} else if launchErr == nil {
+		spec, err := b.launchSpec(intent)
+		if err != nil {
+			return err
+		}
 		machines, launchErr = b.launch(ctx, spec)
 	}
 	if launchErr != nil && ctx.Err() != nil {
@@ -226,6 +228,12 @@ var errNoCloud = errors.New("no credentials any more")
 // terminateOnCloud terminates a cluster on its cloud. If the deployment no longer has that cloud, its machines are
 // still billed: the cluster's record stays until the cloud is configured again.
 func (b *Functions) terminateOnCloud(ctx context.Context, cl record.Cluster) error {
+	if name := cl.Offer.Service; name != "" {
+		if s, ok := b.ports.Services[name]; ok {
+			return s.End(ctx, attempt.PlaceOn(b.cfg, cl))
+		}
+		return fmt.Errorf("%w for %s: the place of %s may still run", errNoCloud, name, cl.ID)
+	}
 	c, ok := b.ports.Clouds[cl.Offer.Cloud]
 	switch {
 	case ok:

@@ -172,6 +172,7 @@ func (h *Host) stores(moves config.Mover) config.Stores {
 	for _, c := range h.opt.Clouds {
 		maps.Copy(s.URLs, c.Settings.StoreURLs(c.Kit.Name))
 	}
+	maps.Copy(s.URLs, h.opt.ServiceStores)
 	return s
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/store/bolt"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -21,3 +22,8 @@ func PolicyOf(h *Host) *scheduler.Policy { return h.policy.Policy(context.Backgr
 
 // NowOf returns the time of the broker's clock.
 func NowOf(h *Host) time.Time { return h.clock.Now().UTC() }
+
+// Settle packs the files that a job in a folder names.
+func Settle(ctx context.Context, h *Host, dir string, spec *dag.Job) error {
+	return h.settle(ctx, dir, spec)
+}

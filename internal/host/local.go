@@ -219,6 +219,7 @@ func (h *Host) wire(ctx context.Context) error {
 	}
 	planned := planner.DefaultOptions()
 	planned.Stores, planned.Without, planned.Archs = h.stores(moves), h.without(), h.archs()
+	planned.Services = servicesBought(h.opt.Services)
 	p := planner.New(c, moves, planned)
 	h.planner, h.kept = p, planned.Stores
 	if h.clouds, err = h.openClouds(ctx, st, c.Clouds()); err != nil {
@@ -239,7 +240,8 @@ func (h *Host) wire(ctx context.Context) error {
 		return err
 	}
 	ports := broker.Ports{
-		Data: h.data, Logs: logs,
+		Data: h.data, Logs: logs, Services: h.opt.Services, AppendLog: appendTo(logs),
+		Unpack: h.unpack,
 		// claim prevents unknown bought machines, and simulated ones ran only here.
 		NoOthers: true,
 		Store:    st, Bus: h.bus, Clouds: h.clouds, Planner: p, Moves: moves, Now: h.clock.Now, Log: h.log,

@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/host/running"
 	"github.com/tradewind-broker/tradewind/internal/secret"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
+	spark "github.com/tradewind-broker/tradewind/pkg/cloud/service"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
@@ -60,6 +61,10 @@ type Options struct {
 	// catalogue. Otherwise it simulates the others if PlayOthers is set; if not, they are not used in plans.
 	Clouds     []Bought
 	PlayOthers bool
+	// Services are the managed services that run Spark tasks, by name in the catalogue. ServiceStores are the buckets
+	// for their outputs and logs, by place (aws:us-east-1), in addition to those of Clouds.
+	Services      map[string]spark.Service
+	ServiceStores map[string]string
 	// Play are the clouds and regions that plans use if none is bought on; an empty list is every region, and nil is
 	// every cloud.
 	Play map[string][]string

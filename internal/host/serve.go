@@ -41,6 +41,9 @@ func (h *Host) Serve(ctx context.Context) error {
 		wg.Go(func() { _ = h.engine.Run(ctx) })
 		wg.Go(func() { h.schedules(ctx) })
 		wg.Go(func() { h.ticks(ctx) })
+		if len(h.opt.Services) > 0 {
+			wg.Go(func() { h.watchServices(ctx) })
+		}
 		wg.Go(func() { h.guardDisk(ctx) })
 		wg.Go(func() { h.compacts(ctx) })
 		if len(h.bought.refresh) > 0 && h.opt.Catalog == "" {

@@ -16,6 +16,8 @@ type Block struct {
 	InstanceType string `json:"instanceType,omitempty"`
 	Family       string `json:"family,omitempty"` // of machine types, for quota
 	Market       string `json:"market,omitempty"`
+	// Service restricts the block to a managed service; without it, the block is about machines only.
+	Service string `json:"service,omitempty"`
 	// Reservation restricts the block to one reservation that cannot be used; see apitypes.Offer.
 	Reservation string    `json:"reservation,omitempty"`
 	Kind        string    `json:"kind"` // of the failure: a cloud.Kind

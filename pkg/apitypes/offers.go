@@ -18,6 +18,10 @@ type Offer struct {
 	// SlowBootSeconds the slow end of it.
 	BootSeconds     float64 `json:"bootSeconds,omitempty"`
 	SlowBootSeconds float64 `json:"slowBootSeconds,omitempty"`
+	// Service, if set, is the managed service that runs the task in place of machines with agents, and Release its
+	// release: emr, 7.5.0. USDPerHour is then the price of everything that the service holds for the task.
+	Service string `json:"service,omitempty"`
+	Release string `json:"release,omitempty"`
 	// Reservation, if set, is the capacity that the account already has and that the machines are to use: the cloud's
 	// ID or a name from the settings. Reserved is how many machines may run on it at once.
 	Reservation string `json:"reservation,omitempty"`

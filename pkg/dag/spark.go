@@ -309,6 +309,36 @@ var sparkServices = map[string]string{
 // ServiceCloud returns the cloud of a service that runs Spark.
 func ServiceCloud(service string) string { return sparkServices[service] }
 
+// The size of an executor of a serverless service if the task states none: that of EMR Serverless and Dataproc
+// Serverless.
+const (
+	defaultExecutorVCPUs = 4
+	defaultExecutorGiB   = 16
+)
+
+// ExecutorSize returns the vCPUs and the memory in GiB of an executor, and of the driver, on an alternative that is a
+// serverless service.
+func (t *Task) ExecutorSize(r *Resources) (vcpus, gib int) {
+	vcpus, gib = int(r.CPUs.Min), int(r.Memory.Min)
+	if vcpus < 1 {
+		vcpus = defaultExecutorVCPUs
+	}
+	if gib < 1 {
+		gib = defaultExecutorGiB
+	}
+	return vcpus, gib
+}
+
+// ServiceNamed returns the task's first alternative with a service; nil if there is none.
+func (t *Task) ServiceNamed(service string) *Resources {
+	for i := range t.Services {
+		if t.Services[i].Service == service {
+			return &t.Services[i]
+		}
+	}
+	return nil
+}
+
 // checkServices checks the alternatives of a Spark task that are services.
 func (t *Task) checkServices() (alternative int, err error) {
 	for i := range t.Services {

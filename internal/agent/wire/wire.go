@@ -181,6 +181,8 @@ type Assignment struct {
 	PartialParents map[string][]string `json:"only,omitempty"`
 	// Nothing lists parents that have no outputs, or whose outputs are not read. They get an empty directory.
 	EmptyParents []string `json:"nothing,omitempty"`
+	// ListedParents are the URIs of the outputs of parents that a managed service ran. They have no manifest.
+	ListedParents map[string]string `json:"listed,omitempty"`
 	// Checkpoint is nil if the task has no checkpoints.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	// StandIn is the total wall time that a task without a command takes. Progress is the share of it that was done by

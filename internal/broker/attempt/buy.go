@@ -395,7 +395,7 @@ func DecideRefused(st Buying, cfg config.Config, cause error, now time.Time) (d 
 // name another scope.
 func blockFor(o apitypes.Offer, kind cloud.Kind, cause error, cfg config.Config, known []apitypes.Block,
 	now time.Time) apitypes.Block {
-	b := apitypes.Block{Cloud: o.Cloud, Kind: string(kind), Reason: cause.Error(), At: now}
+	b := apitypes.Block{Cloud: o.Cloud, Service: o.Service, Kind: string(kind), Reason: cause.Error(), At: now}
 	var e *cloud.Error
 	if !errors.As(cause, &e) {
 		e = &cloud.Error{}

@@ -69,6 +69,8 @@ func Diagnose(cl record.Cluster, cfg config.Config, machines Inventory, now time
 		return when(age > cfg.BootLimit(cl.Offer), RemedyLost)
 	case cl.Command == "":
 		return when(age > cfg.StuckFor, RemedyRun)
+	case cl.Offer.Service != "": // it has no agent that could be silent
+		return RemedyNone
 	case silent(cl, cfg.SilentFor, max(cfg.SilentFor, cfg.BootLimit(cl.Offer)), now):
 		return RemedyLost
 	default:
@@ -92,6 +94,9 @@ func when(is bool, r remedy) remedy {
 // gone reports whether the cloud no longer runs all machines of a cluster. A cloud that did not answer proves nothing,
 // and one that was asked soon after the launch may not have listed the machines yet.
 func gone(cl record.Cluster, cfg config.Config, machines Inventory, now time.Time) bool {
+	if cl.Offer.Service != "" { // its place is watched
+		return false
+	}
 	known, ok := machines.Of[cl.Offer.Cloud]
 	lag := cmp.Or(cfg.ListLag, cfg.StuckFor)
 	if cl.Assigned() { // a pool lists what is recorded, and omits lost machines

@@ -37,6 +37,8 @@ func (st *Arriving) Doubt(cfg config.Config, m *wire.Machine) error {
 	cl := &st.Cluster
 	launched := cl.Nodes[st.Rank].Machine
 	switch {
+	case cl.Offer.Service != "": // it has no machine: the broker itself says hello
+		return nil
 	case cl.Assigned(): // the machine proved itself when it joined the pool; its agents may still send a proof
 		return nil
 	case m == nil && !slices.Contains(cfg.Proven, cl.Offer.Cloud):

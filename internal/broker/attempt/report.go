@@ -184,6 +184,7 @@ func (st *Reporting) succeeded(r wire.Report, cfg config.Config) (d record.Decis
 	// the attempt's record is written when its cost is known
 	st.Cluster.Outcome, st.Cluster.Ended = apitypes.OutcomeSucceeded, st.Now
 	st.Task.State, st.Task.EndedAt, st.Task.Progress = record.TaskSucceeded, st.Now, 1
+	st.Task.Listed = st.Cluster.Offer.Service != ""
 	if !r.Empty || len(st.Cluster.Nodes) > 1 {
 		st.Task.Output = st.Cluster.Keeps(wire.OutputPrefix(taskPrefix(st.Cluster.Job, st.Spec.Name), st.Cluster.ID))
 	}

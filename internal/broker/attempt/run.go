@@ -40,7 +40,8 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 		Setup: t.Setup, Run: t.Run, Login: t.Login, Timeout: cfg.Wall(t.Timeout), Env: maps.Clone(t.Env),
 		Accelerators: cl.Offer.AccelCount,
 		Workdir:      t.Workdir, Store: cmp.Or(cl.Store, cfg.StoreURL), Prefix: taskPrefix(job.ID, t.Name),
-		Parents: in.Parents, PartialParents: in.Only, EmptyParents: in.Nothing, Pace: cfg.Pace,
+		Parents: in.Parents, PartialParents: in.Only, EmptyParents: in.Nothing, ListedParents: in.Listed,
+		Pace:    cfg.Pace,
 		Service: serviceOf(cfg, spec, cl.Task),
 	}
 	if a.Store != cfg.StoreURL {
@@ -82,6 +83,7 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 		}
 		a.StandIn = max(time.Duration(took*cfg.StandInScale), 1) // 0 would mean that it is no stand-in
 		a.Progress, a.Workdir, a.Parents, a.PartialParents, a.EmptyParents = attempt.Resumed, "", nil, nil, nil
+		a.ListedParents = nil
 		return a
 	}
 	for _, in := range t.Inputs {
@@ -205,6 +207,8 @@ type Inherited struct {
 	Only    map[string][]string
 	// Nothing lists the parents that have no output, or none that is read.
 	Nothing []string
+	// Listed are the locations of the outputs of parents on services, which have no manifest.
+	Listed map[string]string
 }
 
 // ParentOutputs returns the locations of the outputs of the parents of a cluster's task, in the form its agent needs.
@@ -238,7 +242,14 @@ func ParentOutputs(
 	}
 	found, err := LoadTasks(u, job, parents)
 	for _, parent := range found {
-		if name := spec.Tasks[parent.Index].Name; parent.Output != "" {
+		name := spec.Tasks[parent.Index].Name
+		if parent.Output != "" && parent.Listed {
+			if in.Listed == nil {
+				in.Listed = map[string]string{}
+			}
+			in.Listed[name] = cfg.At(parent.Output)
+			delete(in.Only, name)
+		} else if parent.Output != "" {
 			in.Parents[name] = locationFor(cfg, cl, parent.Output)
 		} else {
 			delete(in.Only, name)

@@ -43,6 +43,7 @@ type match struct {
 	// takes.
 	reserved *catalog.Reserved
 	takes    apitypes.Amount
+	service  *onService // nil for machines
 }
 
 // offerOf is the offer of a match as the broker requests it from a cloud.
@@ -50,7 +51,7 @@ func offerOf(m *catalog.Match) apitypes.Offer {
 	return apitypes.Offer{
 		Cloud: m.Cloud, Region: m.Region, Zone: m.Zone, InstanceType: m.InstanceType,
 		Accelerator: m.Accelerator, AccelCount: m.AcceleratorCount, Spot: m.Market == catalog.Spot,
-		Speed: m.Speed, BootSeconds: m.BootSeconds, SlowBootSeconds: m.SlowBootSeconds,
+		Speed: m.Speed, BootSeconds: m.BootSeconds, SlowBootSeconds: m.SlowBootSeconds, Service: string(m.Service),
 	}
 }
 
@@ -72,6 +73,11 @@ func (m *match) planned() record.Planned {
 	if p.Offer.USDPerHour = m.usd; p.Offer.Spot {
 		p.LossesPerHour, p.SurchargeUSD = m.rate, m.SurchargeUSD
 	}
+	if s := m.service; s != nil { // the broker buys one place, not machines
+		p.Offer.Release, p.VCPU = s.release, s.vcpu
+		p.Offer.USDPerHour *= float64(s.least)
+		p.OnDemandUSD *= float64(s.least)
+	}
 	return p
 }
 
@@ -83,7 +89,11 @@ func (b *builder) classOf(i int) (*class, error) {
 		O bool
 		K []string
 		Z bool
-	}{t.Resources, t.Ordered, slices.Sorted(maps.Keys(t.Time.On)), b.near[i] == dag.WithinZone})
+		S []dag.Resources `json:",omitempty"`
+		E int             `json:",omitempty"`
+		V string          `json:",omitempty"`
+	}{t.Resources, t.Ordered, slices.Sorted(maps.Keys(t.Time.On)), b.near[i] == dag.WithinZone, t.Services,
+		t.Nodes, sparkVersion(t)})
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +106,13 @@ func (b *builder) classOf(i int) (*class, error) {
 	}
 	b.classes[string(key)] = c
 	return c, nil
+}
+
+func sparkVersion(t *dag.Task) string {
+	if t.Spark == nil {
+		return ""
+	}
+	return t.Spark.Version
 }
 
 // newClass queries the catalogue for each alternative. If alternatives are ordered, only the first one with offers is
@@ -132,6 +149,11 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 			break
 		}
 	}
+	others, err := f.services(t)
+	if err != nil {
+		return nil, err
+	}
+	reasons = append(reasons, others...)
 	c := &class{matches: b.undominated(f.matches, len(t.Time.On) > 0, byZone)}
 	c.reserved = slices.ContainsFunc(c.matches, func(m *match) bool { return m.reserved != nil })
 	if len(c.matches) == 0 {
@@ -239,6 +261,9 @@ func (b *builder) keepAs(m *catalog.Match, o apitypes.Offer) bool {
 // hasAgent reports whether the broker has an agent for a match, and remembers the architectures for which it has none.
 func (b *builder) hasAgent(m *catalog.Match) bool {
 	archs, limited := b.p.opt.Archs[m.Cloud]
+	if m.Service != catalog.NoService { // it needs none
+		return true
+	}
 	if !limited || slices.Contains(archs, string(m.Arch)) {
 		return true
 	}

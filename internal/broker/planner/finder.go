@@ -246,6 +246,7 @@ func (b *builder) undominated(all []*match, timed, byZone bool) []*match {
 	})
 	type group struct {
 		cloud, region, zone, machine, accelerator string
+		service                                   catalog.Service
 		reserved                                  *catalog.Reserved
 		count                                     float64
 		market                                    catalog.Market
@@ -253,7 +254,7 @@ func (b *builder) undominated(all []*match, timed, byZone bool) []*match {
 	kept := map[group][]*match{}
 	var out []*match
 	for _, m := range all {
-		g := group{cloud: m.Cloud, region: m.Region, market: m.Market, reserved: m.reserved}
+		g := group{cloud: m.Cloud, region: m.Region, market: m.Market, reserved: m.reserved, service: m.Service}
 		if byZone {
 			g.zone = m.Zone
 		}

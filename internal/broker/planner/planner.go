@@ -31,6 +31,8 @@ type Options struct {
 	// Archs are the architectures of machines for which the broker has an agent, by cloud; a cloud that is missing here
 	// has an agent for all. Other machines could not work, so they are not planned.
 	Archs map[string][]string
+	// Services are the managed services that the deployment buys. Others that a task allows are left out.
+	Services map[string]bool
 	// LeastCarbon minimises emissions. CarbonCapKg limits them, in kg CO2eq. Either excludes regions whose grid has
 	// unknown emissions.
 	LeastCarbon bool

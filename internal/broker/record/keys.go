@@ -104,8 +104,11 @@ func ExpiryBound(due time.Time) string { return fmt.Sprintf("%016x", uint64(max(
 // BlockKey is the key of a Block; each location has one.
 func BlockKey(b apitypes.Block) store.Key {
 	parts := []string{b.Cloud, b.Region, b.Zone, b.InstanceType, b.Family, b.Market}
-	if b.Reservation != "" {
+	if b.Reservation != "" || b.Service != "" {
 		parts = append(parts, b.Reservation)
+	}
+	if b.Service != "" {
+		parts = append(parts, b.Service)
 	}
 	return store.Key{Partition: PartBlocks, Sort: strings.Join(parts, "/")}
 }

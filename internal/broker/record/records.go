@@ -63,7 +63,7 @@ func Covers(b apitypes.Block, o apitypes.Offer, now time.Time) bool {
 	if b.Reservation != o.Reservation && (b.Reservation != "" || b.Kind == string(cloud.Capacity)) {
 		return false // reserved capacity is available even if the cloud has no more for sale
 	}
-	return now.Before(b.Until) && b.Cloud == o.Cloud &&
+	return now.Before(b.Until) && b.Cloud == o.Cloud && b.Service == o.Service &&
 		(b.Region == "" || b.Region == o.Region) &&
 		(b.Zone == "" || b.Zone == o.Zone) &&
 		(b.InstanceType == "" || b.InstanceType == o.InstanceType) &&

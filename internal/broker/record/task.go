@@ -44,7 +44,9 @@ type Task struct {
 	EndedAt   time.Time `json:"endedAt,omitzero"`
 	Place     string    `json:"place,omitempty"`  // aws:us-east-1: where it runs, or where its outputs are
 	Output    string    `json:"output,omitempty"` // location of its outputs (Config.At)
-	Reason    string    `json:"reason,omitempty"`
+	// Listed means that a service wrote the outputs: they have no manifest, and readers list them.
+	Listed bool   `json:"listed,omitempty"`
+	Reason string `json:"reason,omitempty"`
 	// OnDemand means that it must not use spot any more, because otherwise the deadline might be missed.
 	OnDemand bool `json:"onDemand,omitempty"`
 	// WaitSince is since when it waits for a better price, and WaitUSD the market's price then, in USD per hour.

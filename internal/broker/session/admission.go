@@ -201,6 +201,9 @@ func (s *Session) facts(q *apitypes.Queue, w apitypes.Waiting) (a *admission, er
 	}
 	if choice := a.plan.Of(w.Task); choice != nil {
 		a.blocked = s.blocked(choice)
+		if choice.Offer.Service != "" { // which has machines of its own
+			a.nodes = 1
+		}
 	}
 	if a.task.Joins != "" {
 		if a.lead, err = s.leadOf(a); err != nil {

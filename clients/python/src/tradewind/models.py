@@ -67,6 +67,7 @@ class Block(BaseModel):
     reason: str
     region: str | None = None
     reservation: str | None = None
+    service: str | None = None
     until: AwareDatetime
     zone: str | None = None
 
@@ -822,8 +823,10 @@ class Offer(BaseModel):
     has: Amount | None = None
     instance_type: Annotated[str, Field(alias='instanceType')]
     region: str
+    release: str | None = None
     reservation: str | None = None
     reserved: int | None = None
+    service: str | None = None
     slow_boot_seconds: Annotated[float | None, Field(alias='slowBootSeconds')] = None
     speed: float | None = None
     spot: bool
@@ -3039,6 +3042,7 @@ class Assignment(BaseModel):
     job: str
     job_name: Annotated[str, Field(alias='jobName')]
     keep_on_failure: Annotated[int | None, Field(alias='keepOnFailure')] = None
+    listed: dict[str, str] | None = None
     login: bool | None = None
     memory_bytes: Annotated[int | None, Field(alias='memoryBytes')] = None
     nodes: list[str] | None

@@ -1,0 +1,140 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// onService is what a match on a managed service has in addition.
+type onService struct {
+	release string
+	// least is the least number of executors. The price of the match is per executor, and includes what the service
+	// holds in addition: the primary node of a cluster, or the driver.
+	least int
+	vcpu  float64 // of everything that the service holds
+}
+
+// start is how long a service takes from the request to the start of the application, and the slow end of it, in
+// seconds.
+type start struct{ usual, slow float64 }
+
+// starts are the services' times to start.
+//
+// Sources: EMR Management Guide and Dataproc documentation, whose clusters are ready in about 7 minutes and 90
+// seconds; EMR Serverless User Guide and Dataproc Serverless documentation, whose workers start in one to two minutes.
+var starts = map[catalog.Service]start{
+	catalog.EMR: {420, 720}, catalog.Dataproc: {90, 240},
+	catalog.EMRServerless: {120, 300}, catalog.DataprocServerless: {60, 180},
+}
+
+// serverlessType stands for the machine type of a service that shows none.
+const serverlessType = "serverless"
+
+// services adds the offers of the services that a Spark task allows, if the deployment buys them. They are on demand.
+func (f *finder) services(t *dag.Task) (reasons []string, err error) {
+	for i := range t.Services {
+		r := &t.Services[i]
+		of := catalog.Service(r.Service)
+		if !f.b.p.opt.Services[r.Service] || r.Market == dag.MarketSpot {
+			continue
+		}
+		release, err := dag.ChooseSparkRelease(r.Service, r.Release, t.Spark.Version)
+		if err != nil {
+			return nil, err
+		}
+		before := len(f.matches)
+		if of == catalog.EMRServerless || of == catalog.DataprocServerless {
+			f.serverless(t, r, release.Name)
+		} else if err := f.clusters(t, r, release.Name); err != nil {
+			return nil, err
+		}
+		if len(f.matches) == before {
+			reasons = append(reasons, "no region with a known price of "+r.Service+" suits, or all are blocked")
+		}
+	}
+	return reasons, nil
+}
+
+func leastExecutors(t *dag.Task) int { return max(int(t.Executors.Min), 1) }
+
+// clusters adds clusters of EMR or Dataproc: the executors and a primary node. Dataproc has at least two workers.
+func (f *finder) clusters(t *dag.Task, r *dag.Resources, release string) error {
+	least := leastExecutors(t)
+	machines := least + 1
+	if r.Service == string(catalog.Dataproc) {
+		machines = max(least, 2) + 1
+	}
+	for _, q := range f.b.queries(t, *r) {
+		q.Market, q.Keep = catalog.OnDemand, f.keep
+		all, err := f.b.catalog.Find(q)
+		if errors.Is(err, catalog.ErrNoOffer) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			f.addService(&all[i], all[i].ID(), onService{release, least, all[i].VCPU * float64(machines)},
+				all[i].USDPerHour*float64(machines))
+		}
+	}
+	return nil
+}
+
+// serverless adds the regions of a serverless service whose price is known.
+func (f *finder) serverless(t *dag.Task, r *dag.Resources, release string) {
+	least := leastExecutors(t)
+	vcpus, gib := t.ExecutorSize(r)
+	for _, rate := range catalog.ServerlessRates(catalog.Service(r.Service)) {
+		if r.Region != "" && r.Region != rate.Region || !f.b.sells(rate.Cloud, rate.Region) {
+			continue
+		}
+		usd := rate.USDPerHour(float64(vcpus), float64(gib)*bytesPerGiB/1e9) * float64(least+1)
+		m := &catalog.Match{Market: catalog.OnDemand, USDPerHour: usd, Offer: catalog.Offer{
+			Cloud: rate.Cloud, Region: rate.Region, InstanceType: serverlessType, VCPU: float64(vcpus),
+			MemoryGiB: float64(gib), Service: rate.Service, OnDemandUSD: usd,
+			Hardware: catalog.Hardware{Speed: 1, SlowSpeed: 1, BillingMinimumSeconds: rate.BillingMinimumSeconds},
+		}}
+		if f.keep(m) {
+			id := fmt.Sprintf("%s/%s/%s/%s/%s", rate.Cloud, rate.Region, serverlessType, rate.Service, catalog.OnDemand)
+			f.addService(m, id, onService{release, least, float64(vcpus * (least + 1))}, usd)
+		}
+	}
+}
+
+const bytesPerGiB = 1 << 30
+
+// addService adds a match on a service once. usd is the price per hour of everything that it holds.
+func (f *finder) addService(m *catalog.Match, id string, on onService, usd float64) {
+	if f.found[id] {
+		return
+	}
+	f.found[id] = true
+	if f.maxUSD > 0 && usd > f.maxUSD {
+		f.expensive = true
+		return
+	}
+	full := &match{Match: *m, id: id, place: f.b.number[m.Place()], usd: usd / float64(on.least),
+		onDemand: usd / float64(on.least), service: &on}
+	at := starts[m.Service]
+	full.BootSeconds, full.SlowBootSeconds = at.usual, at.slow
+	full.kg = full.kilowatts() * m.CarbonGPerKWh / 1000
+	f.matches = append(f.matches, full)
+}
+
+// sells reports whether plans may use a region.
+func (b *builder) sells(cloud, region string) bool {
+	is := func(list []string, name string) bool {
+		for _, l := range list {
+			if l == name {
+				return true
+			}
+		}
+		return len(list) == 0
+	}
+	_, known := b.number[cloud+":"+region]
+	return known && is(b.p.opt.Clouds, cloud) && is(b.p.opt.Regions, cloud+":"+region)
+}

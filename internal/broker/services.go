@@ -1,0 +1,286 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
+	"github.com/tradewind-broker/tradewind/internal/pack"
+	"github.com/tradewind-broker/tradewind/internal/sparkrun"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/service"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// Services watches the attempts on managed services. They have no agents: Services says hello, submits the application
+// and reports its start and end in their place. It keeps nothing between two calls, so any process may continue.
+type Services struct {
+	ports  Ports
+	cfg    config.Config
+	txns   *txn.Transactor
+	agents *Agents
+	log    *slog.Logger
+}
+
+// fnService is the source of the changes that the states of services cause.
+const fnService = "service"
+
+// createPlace makes the place of an intended attempt on a service. It counts as the attempt's only machine.
+func (b *Functions) createPlace(ctx context.Context, st attempt.Buying) ([]cloud.Machine, error) {
+	name := st.Cluster.Offer.Service
+	s, ok := b.ports.Services[name]
+	if !ok {
+		return nil, cloud.Errorf(st.Cluster.Offer.Cloud, cloud.Auth, cloud.CodeNoCredentials,
+			"no credentials for %s are configured", name)
+	}
+	spec := attempt.PlaceSpec(b.cfg, st)
+	if scheme, _, _ := strings.Cut(spec.Logs, "://"); !slices.Contains(schemesOf(st.Cluster.Offer.Cloud), scheme) {
+		return nil, cloud.OfRegion(cloud.Errorf(st.Cluster.Offer.Cloud, cloud.Quota, "NoStore",
+			"%s cannot read the store of this deployment, %s://: use a bucket of its cloud (--store)", name, scheme))
+	}
+	p, err := s.Create(ctx, spec)
+	if err != nil {
+		return nil, brief{err}
+	}
+	return []cloud.Machine{{ID: p.Name, Cluster: st.Cluster.ID, State: cloud.Pending, Offer: st.Cluster.Offer,
+		Launched: p.Created}}, nil
+}
+
+// schemesOf returns the schemes of the stores that the services of a cloud read.
+func schemesOf(name string) []string {
+	return map[string][]string{"aws": {"s3"}, "gcp": {"gs"}}[name]
+}
+
+// Watch makes one step for each attempt on a service, and ends the places that have no attempt. Hosts call it
+// periodically.
+func (b *Services) Watch(ctx context.Context) error {
+	if len(b.ports.Services) == 0 {
+		return nil
+	}
+	// List places first: each listed place was recorded before, so one without a record now has been given up.
+	places, errs := map[string][]service.Place{}, []error(nil)
+	for _, name := range slices.Sorted(maps.Keys(b.ports.Services)) {
+		list, err := b.ports.Services[name].Places(ctx)
+		places[name], errs = list, append(errs, err)
+	}
+	clusters, err := b.clusters(ctx)
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	known := map[string]bool{}
+	for _, cl := range clusters {
+		known[attempt.PlaceName(cl.ID)] = true
+		if err := b.step(ctx, cl); err != nil {
+			errs = append(errs, fmt.Errorf("%s on %s: %w", cl.ID, cl.Offer.Service, err))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(places)) {
+		for _, p := range places[name] {
+			if p.State == service.Ended || known[p.Name] {
+				continue
+			}
+			b.log.Info("ending a place without an attempt", "service", name, "place", p.Name)
+			errs = append(errs, b.ports.Services[name].End(ctx, p))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// clusters returns the attempts on services of all unfinished jobs.
+func (b *Services) clusters(ctx context.Context) (all []record.Cluster, err error) {
+	for page, more := (store.Page{Limit: b.cfg.Walk.Together}), true; more; {
+		var index []store.Record
+		index, more, err = b.ports.Store.Query(ctx, record.PartActive, "", page)
+		if err != nil {
+			return nil, err
+		}
+		u := b.txns.NewUnit(ctx, fnService)
+		for _, r := range index {
+			page.After = r.Key.Sort
+			of, err := recordcache.List[record.Cluster](u, record.JobPart(r.Key.Sort), record.ClusterPrefix, 0)
+			if err != nil {
+				return nil, err
+			}
+			for _, cl := range of {
+				if cl.Offer.Service != "" {
+					all = append(all, cl)
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// step asks a service about an attempt, decides, and acts.
+func (b *Services) step(ctx context.Context, cl record.Cluster) error {
+	s, ok := b.ports.Services[cl.Offer.Service]
+	if !ok || cl.State == record.ClusterLaunching || cl.State == record.ClusterReleasing {
+		return nil
+	}
+	p, run, err := s.Watch(ctx, attempt.PlaceOn(b.cfg, cl), service.Run{Name: attempt.RunOnService})
+	var e *cloud.Error
+	if errors.As(err, &e) && e.Code == service.CodeNoRun {
+		run, err = service.Run{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	if run.State == service.Lost && run.ID == "" { // its place ended before it was submitted
+		run = service.Run{}
+	}
+	claims := wire.Claims{Job: cl.Job, Cluster: cl.ID}
+	switch step := attempt.DecideOnService(cl, p, run); {
+	case step.Hello:
+		_, err = b.agents.Hello(ctx, claims, wire.Hello{Address: cl.Offer.Service, Nonce: p.Name})
+	case step.Submit:
+		err = b.submit(ctx, s, cl, p)
+	case step.Cancel:
+		err = s.Cancel(ctx, p, run)
+	case step.Report != nil:
+		if run.State.Final() {
+			b.keepLog(ctx, s, cl, p, run)
+		}
+		err = b.agents.Report(ctx, claims, *step.Report)
+	case step.Lost != nil:
+		err = b.lose(ctx, cl.ID, step)
+	}
+	if errors.Is(err, record.ErrGone) {
+		return nil // the attempt has ended meanwhile
+	}
+	return err
+}
+
+// keepLog stores what an application has printed, before its end is reported. Without it the attempt still ends as it
+// did.
+func (b *Services) keepLog(ctx context.Context, s service.Service, cl record.Cluster, p service.Place,
+	run service.Run) {
+	if b.ports.AppendLog == nil {
+		return
+	}
+	log, err := s.Log(ctx, p, run)
+	if err == nil {
+		err = b.ports.AppendLog(ctx, cl.Job, cl.ID, slices.Concat(log.Stderr, log.Stdout))
+	}
+	if err != nil {
+		b.log.Warn("the log of an application", "service", cl.Offer.Service, "attempt", cl.ID, "err", err)
+	}
+}
+
+// submit submits the application of an attempt. If the service refuses it, the attempt fails or is lost.
+func (b *Services) submit(ctx context.Context, s service.Service, cl record.Cluster, p service.Place) error {
+	claims := wire.Claims{Job: cl.Job, Cluster: cl.ID}
+	work, err := b.agents.Work(ctx, claims, 0)
+	if err != nil || work.Command != wire.Run || work.Assignment == nil {
+		return err
+	}
+	app, err := b.application(ctx, cl, work.Assignment)
+	if err == nil {
+		_, err = s.Submit(ctx, p, app)
+	}
+	switch kind := cloud.KindOf(err); {
+	case err == nil || kind == cloud.Throttled || kind == cloud.Transient || service.IsEnded(err):
+		return err // the next step sees it
+	case kind != cloud.Invalid:
+		var e *cloud.Error
+		_ = errors.As(err, &e) // KindOf found one
+		return b.lose(ctx, cl.ID, attempt.ServiceStep{Lost: e, Refused: true})
+	}
+	return b.agents.Report(ctx, claims, wire.Report{
+		ID: "service-refused", Attempt: cl.ID, Event: wire.Failed, ExitCode: 1, Message: err.Error(),
+	})
+}
+
+// application returns the application of an attempt with URIs of the place's store.
+func (b *Services) application(ctx context.Context, cl record.Cluster,
+	a *wire.Assignment) (app service.App, err error) {
+	u := b.txns.NewUnit(ctx, fnService)
+	job, _, err := recordcache.Get[record.Job](u, record.JobKey(cl.Job))
+	if err != nil {
+		return app, err
+	}
+	spec, err := attempt.SpecOf(u, job, cl)
+	if err != nil {
+		return app, err
+	}
+	t := &spec.Tasks[cl.Task]
+	files := map[string]string{}
+	parents := maps.Clone(a.Parents)
+	if parents == nil {
+		parents = map[string]string{}
+	}
+	maps.Copy(parents, a.ListedParents)
+	for parent, where := range parents {
+		if !strings.Contains(where, "://") {
+			where = strings.TrimSuffix(a.Store, "/") + "/" + where
+		}
+		files[parent] = strings.TrimSuffix(where, "/") + "/0/"
+	}
+	code := ""
+	if a.Workdir != "" {
+		if code, err = b.unpacked(ctx, cl, a, a.Workdir); err != nil {
+			return app, err
+		}
+	}
+	for _, in := range a.Inputs {
+		name := path.Clean(cmp.Or(in.Path, path.Base(strings.TrimSuffix(in.URI, "/"))))
+		if files[name], err = b.unpacked(ctx, cl, a, in.URI); err != nil {
+			return app, err
+		}
+	}
+	at := strings.TrimSuffix(a.Store, "/") + "/" + wire.OutputPrefix(a.Prefix, a.Attempt) + "0/"
+	prefixes := sparkrun.Prefixes{Code: code, Files: files, Outputs: at}
+	if app, err = sparkrun.OnService(t.Spark, prefixes, a.Env); err != nil {
+		return app, cloud.Errorf(cl.Offer.Cloud, cloud.Invalid, service.CodeBadSpec, "%v", err)
+	}
+	app.Name, app.Executors = attempt.RunOnService, attempt.Executors(t, cl.Offer.Service)
+	app.Limit, app.Labels = a.Timeout, map[string]string{"task": t.Name, "attempt": fmt.Sprint(cl.Attempt)}
+	return app, nil
+}
+
+// unpacked returns the URI of an input in the store of an attempt: a packed one is written there first.
+func (b *Services) unpacked(ctx context.Context, cl record.Cluster, a *wire.Assignment, uri string) (string, error) {
+	switch {
+	case !pack.IsURI(uri):
+		return uri, nil
+	case b.ports.Unpack == nil:
+		return "", cloud.Errorf(cl.Offer.Cloud, cloud.Invalid, service.CodeBadSpec,
+			"%s is packed, which this broker cannot bring to %s: write the URI of the file", uri, cl.Offer.Service)
+	}
+	u, err := pack.ParseURI(uri)
+	if err != nil {
+		return "", err
+	}
+	return b.ports.Unpack(ctx, uri, strings.TrimSuffix(a.Store, "/")+"/"+
+		path.Join(cl.Job, "service-code", string(u.Digest))+"/")
+}
+
+// lose ends an attempt whose place or run is lost, so that its task runs again elsewhere. A place that never became
+// ready, or that refuses applications, blocks its location.
+func (b *Services) lose(ctx context.Context, id string, step attempt.ServiceStep) error {
+	return b.txns.Transact(ctx, fnService, id+"/lost", false, func(u *txn.Unit) error {
+		l, found, err := attempt.LoadLosing(u, id)
+		if err != nil || !found || l.Cluster.Outcome != "" {
+			return record.OrSkip(err)
+		}
+		d := attempt.DecideLost(l, apitypes.OutcomeLost, brief{step.Lost}.Error(), u.Now)
+		if step.Refused {
+			if err := blockLocation(u, b.cfg, l.Cluster, &d, attempt.PlaceBlock(step.Lost)); err != nil {
+				return err
+			}
+		}
+		return u.Apply(d)
+	})
+}
