@@ -2,12 +2,21 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/internal/emulator"
+	"github.com/tradewind-broker/tradewind/internal/emulator/emr"
+	"github.com/tradewind-broker/tradewind/internal/emulator/sparkjob"
 	"github.com/tradewind-broker/tradewind/internal/sparkrun/sparktest"
 )
+
+// words is the result of the example.
+const words = "word,count\ntrade,2\nwest,1\nwind,2\n"
 
 // TestSparkRunsLocally runs the example with the real Spark: on one machine, and as a cluster of two machines that run as
 // processes here. Both write the same bytes.
@@ -27,7 +36,6 @@ func TestSparkRunsLocally(t *testing.T) {
 	if bytes.Equal(body, cluster) {
 		t.Fatal("the example has no executors")
 	}
-	const want = "word,count\ntrade,2\nwest,1\nwind,2\n"
 	for name, text := range map[string][]byte{"one machine": body, "a cluster": cluster} {
 		t.Run(name, func(t *testing.T) {
 			if err := os.WriteFile(file, text, 0o600); err != nil {
@@ -36,9 +44,79 @@ func TestSparkRunsLocally(t *testing.T) {
 			s := built.in(t)
 			s.t, s.env = t, append(s.env, "PATH="+bin+":"+filepath.Dir(s.program)+":"+os.Getenv("PATH"))
 			s.must("tradewind run " + file)
-			if got := s.must("tradewind logs last show"); got != want {
-				t.Errorf("got %q, want %q", got, want)
+			if got := s.must("tradewind logs last show"); got != words {
+				t.Errorf("got %q, want %q", got, words)
 			}
 		})
 	}
+}
+
+// TestSparkRunsOnServicesOfAWS runs the example on the emulated EMR and EMR Serverless, from the shell. Spark is real. Both
+// services write what a run on this computer writes, and nothing is left of them.
+func TestSparkRunsOnServicesOfAWS(t *testing.T) {
+	bin, jars := sparktest.Bin(t, "../.."), sparktest.Stores(t, "../..")
+	t.Parallel() // it mostly waits
+	s := build(t).in(t)
+	var url string
+	account, err := emr.New(emulator.OwnMoto(t), func(ctx context.Context, args []string) sparkjob.Result {
+		return sparkjob.Spark{Bin: bin, Jars: jars, Dir: t.TempDir(), Properties: sparkjob.S3(url)}.Run(ctx, args)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(account.Close)
+	server := httptest.NewServer(account)
+	t.Cleanup(server.Close)
+	url = server.URL
+	h, certificates := emulateAWS(t, s, url)
+	s.must("tradewind cloud add aws --services emr,emr-serverless --job-role arn:aws:iam::123456789012:role/spark" +
+		" --certificates " + certificates)
+	stop := s.up("--clouds aws --agents " + buildAgent(t))
+	for _, service := range []string{"emr", "emr-serverless"} {
+		id := strings.TrimSpace(s.must("tradewind submit " + wordsOn(t, "{service: "+service+"}, {cpus: 96, market: on-demand}")))
+		if _, errs, code := s.run("tradewind status -w " + id); code != 0 {
+			t.Fatalf("%s: exit %d\n%s\n%s", service, code, errs, s.must("tradewind explain "+id))
+		}
+		if got := s.must("tradewind logs " + id + " show"); got != words {
+			t.Errorf("%s: got %q, want %q", service, got, words)
+		}
+		for _, shown := range []string{"status", "explain"} {
+			if out := s.must("tradewind " + shown + " " + id); !strings.Contains(out, service) {
+				t.Errorf("%s does not name %s:\n%s", shown, service, out)
+			}
+		}
+		if log := s.must("tradewind logs " + id + " count"); !strings.Contains(log, "SparkContext") {
+			t.Errorf("the log of the application on %s: %q", service, log)
+		}
+	}
+	stop()
+	if n := account.Left(); n > 0 {
+		t.Errorf("%d places are left", n)
+	}
+	h.noneLeft(t.Context())
+	s.must("tradewind cloud remove aws")
+}
+
+// wordsOn writes the example to a new folder, with other alternatives for its Spark task, and returns its job file.
+func wordsOn(t *testing.T, alternatives string) (file string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../examples/spark")); err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(dir, "words.yaml")
+	body, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(body), "      anyOf:\n")
+	_, after, found := strings.Cut(rest, "    time: 5m\n")
+	if !found {
+		t.Fatal("the example has no alternatives")
+	}
+	text := before + "      anyOf: [" + alternatives + "]\n    time: 5m\n" + after
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }

@@ -52,9 +52,9 @@ tradewind token rotate: state output
 tradewind up: away dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents boot-within kubernetes-jobs keep output boot-times limit-machines limit-usd-per-hour
 tradewind cloud list: state output
 tradewind cloud check: endpoint public-url state output
-tradewind cloud add aws: bucket stores reserved proxy no-public-address tag image instance-profile mail-from profile certificates regions print state output
+tradewind cloud add aws: bucket stores reserved proxy no-public-address tag image instance-profile mail-from profile services emr-role emr-profile job-role certificates regions print state output
 tradewind cloud add azure: bucket reserved proxy no-public-address tag image subnets subscription resource-group principal aws-account aws-deployment aws-region aws-issuer stores storage-account tenant client regions print state output endpoint-url proofs
-tradewind cloud add gcp: bucket reserved dags pull push-url push-account proxy no-public-address tag image tpus project service-account member aws-account aws-deployment aws-region network stores impersonate subnetwork regions print state output endpoint-url proofs
+tradewind cloud add gcp: bucket reserved dags pull push-url push-account proxy no-public-address tag image tpus project service-account member aws-account aws-deployment aws-region network stores impersonate services spark-account subnetwork regions print state output endpoint-url proofs
 tradewind cloud add kubernetes: agent-image context gang image-pull-secret kubeconfig namespace pool price root unproven-pods regions print state output
 tradewind cloud add lambda: proxy key-file ssh-key regions print state output
 tradewind cloud remove: aws-account aws-deployment aws-region forget state

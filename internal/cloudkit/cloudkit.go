@@ -5,6 +5,7 @@ package cloudkit
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/notify"
 	"github.com/tradewind-broker/tradewind/internal/secret"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/service"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
@@ -40,6 +42,9 @@ type Kit struct {
 	Setup func(context.Context, Request) (Setup, error)
 	// Open creates the driver.
 	Open func(context.Context, Request) (*Opened, error)
+	// Services opens the managed services that the settings name; nil means that the cloud has none, or that the
+	// program does not buy them.
+	Services func(context.Context, Request) (*Services, error)
 }
 
 // Names returns the names of kits, in the same order.
@@ -112,6 +117,24 @@ type Opened struct {
 	// Prices returns the source of spot prices, for the offers of running machines and for those that waiting names;
 	// nil if there are none.
 	Prices func(waiting func(context.Context) ([]string, error)) Prices
+}
+
+// Services are the managed services of a cloud that a broker buys.
+type Services struct {
+	Of map[string]service.Service // by catalogue name
+	// Lacks reports what the services still need in the cloud.
+	Lacks func(context.Context) []driver.Lack
+}
+
+// OpenServices opens the services that a request's settings name; there are none if they name none.
+func (k Kit) OpenServices(ctx context.Context, r Request) (*Services, error) {
+	switch {
+	case len(r.Settings.Services) == 0:
+		return &Services{Lacks: func(context.Context) []driver.Lack { return nil }}, nil
+	case k.Services == nil:
+		return nil, fmt.Errorf("%w: this program buys no services of %s", ErrSettings, k.Name)
+	}
+	return k.Services(ctx, r)
 }
 
 // Prices reads current spot prices.

@@ -89,6 +89,15 @@ type Settings struct {
 	Reserved []string `json:"reserved,omitempty"`
 	// InstanceProfile of AWS, a name or an ARN, is attached to machines for the use of their tasks.
 	InstanceProfile string `json:"instanceProfile,omitempty"`
+	// Services are the managed services of the cloud that run Spark tasks: emr, emr-serverless, dataproc,
+	// dataproc-serverless. EMRRole and EMRProfile are EMR's service role and the instance profile of its machines; JobRole
+	// is the ARN of the role of EMR Serverless's job runs; SparkAccount is the service account of Dataproc's machines and
+	// batches.
+	Services     []string `json:"services,omitempty"`
+	EMRRole      string   `json:"emrRole,omitempty"`
+	EMRProfile   string   `json:"emrProfile,omitempty"`
+	JobRole      string   `json:"jobRole,omitempty"`
+	SparkAccount string   `json:"sparkAccount,omitempty"`
 	// Endpoint is the URL of the cloud's API, and Proofs the source of the keys that verify its machines, of an
 	// emulator or a proxy; empty means the cloud's own.
 	Endpoint string `json:"endpoint,omitempty"`
@@ -218,7 +227,7 @@ func FromPairs(pairs map[string]string) (s Settings, err error) {
 	in := map[string]any{}
 	for name, value := range pairs {
 		switch name {
-		case "regions", "contexts", "pools", "secrets", "reserved":
+		case "regions", "contexts", "pools", "secrets", "reserved", "services":
 			in[name] = strings.Split(value, "+")
 		case "stores", "subnets":
 			byRegion := map[string]string{}

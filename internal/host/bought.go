@@ -31,6 +31,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/notify"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	spark "github.com/tradewind-broker/tradewind/pkg/cloud/service"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -156,9 +157,10 @@ type boughtClouds struct {
 	fresh     map[string]time.Duration // how long offers are current, by cloud
 	watches   []func(context.Context, func(context.Context, cloud.Notice))
 	pulls     []func(context.Context, push.Deliver)
-	files     map[string]driver.Files // of buckets for DAG files, by URL
-	announcer driver.Announcer        // publishes on topics of users; nil if no cloud has topics
-	mailer    notify.Mailer           // nil if no cloud sends e-mail
+	files     map[string]driver.Files  // of buckets for DAG files, by URL
+	announcer driver.Announcer         // publishes on topics of users; nil if no cloud has topics
+	mailer    notify.Mailer            // nil if no cloud sends e-mail
+	services  map[string]spark.Service // that run Spark tasks, by catalogue name
 	prices    []func(waiting func(context.Context) ([]string, error)) cloudkit.Prices
 	data      grant.Mux // for the buckets in the settings, by URL
 	publicURL string
@@ -198,7 +200,10 @@ func (h *Host) archs() map[string][]string {
 func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duration) (*boughtClouds, error) {
 	b := &boughtClouds{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{},
 		checkers: map[string]driver.Checker{}, data: grant.Mux{}, pushes: map[string]push.Read{},
-		fresh: map[string]time.Duration{}, files: map[string]driver.Files{}}
+		fresh: map[string]time.Duration{}, files: map[string]driver.Files{}, services: maps.Clone(h.opt.Services)}
+	if b.services == nil {
+		b.services = map[string]spark.Service{}
+	}
 	if h.opt.Passive {
 		return b, nil
 	}
@@ -213,11 +218,17 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 		if err := c.Kit.Ready(c.Settings, os.Getenv); err != nil {
 			return nil, fmt.Errorf("cloud %s: %w", c.Kit.Name, err)
 		}
-		o, err := c.Kit.Open(ctx, cloudkit.Request{
+		request := cloudkit.Request{
 			Settings: c.Settings, Deployment: deployment, PublicURL: b.endpoint, Agents: h.opt.Agents,
 			Lookup: os.Getenv,
 			Graves: driver.StoreGraves(c.Kit.Name, st, keep, h.clock.Now), Log: h.log,
-		})
+		}
+		services, err := c.Kit.OpenServices(ctx, request)
+		if err != nil {
+			return nil, fmt.Errorf("cloud %s: %w", c.Kit.Name, err)
+		}
+		maps.Copy(b.services, services.Of)
+		o, err := c.Kit.Open(ctx, request)
 		if err != nil {
 			return nil, fmt.Errorf("cloud %s: %w", c.Kit.Name, err)
 		}

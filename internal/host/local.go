@@ -219,12 +219,12 @@ func (h *Host) wire(ctx context.Context) error {
 	}
 	planned := planner.DefaultOptions()
 	planned.Stores, planned.Without, planned.Archs = h.stores(moves), h.without(), h.archs()
-	planned.Services = servicesBought(h.opt.Services)
-	p := planner.New(c, moves, planned)
-	h.planner, h.kept = p, planned.Stores
 	if h.clouds, err = h.openClouds(ctx, st, c.Clouds()); err != nil {
 		return err
 	}
+	planned.Services = servicesBought(h.bought.services)
+	p := planner.New(c, moves, planned)
+	h.planner, h.kept = p, planned.Stores
 	if err := h.planFirst(ctx, c); err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (h *Host) wire(ctx context.Context) error {
 		return err
 	}
 	ports := broker.Ports{
-		Data: h.data, Logs: logs, Services: h.opt.Services, AppendLog: appendTo(logs),
+		Data: h.data, Logs: logs, Services: h.bought.services, AppendLog: appendTo(logs),
 		Unpack: h.unpack,
 		// claim prevents unknown bought machines, and simulated ones ran only here.
 		NoOthers: true,

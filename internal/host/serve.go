@@ -41,7 +41,7 @@ func (h *Host) Serve(ctx context.Context) error {
 		wg.Go(func() { _ = h.engine.Run(ctx) })
 		wg.Go(func() { h.schedules(ctx) })
 		wg.Go(func() { h.ticks(ctx) })
-		if len(h.opt.Services) > 0 {
+		if len(h.bought.services) > 0 {
 			wg.Go(func() { h.watchServices(ctx) })
 		}
 		wg.Go(func() { h.guardDisk(ctx) })
@@ -215,6 +215,7 @@ func (h *Host) endAll(ctx context.Context) error {
 			}
 		}
 	}
+	group.Go(func() error { return endPlaces(ctx, h.bought.services) })
 	return errors.Join(append(errs, group.Wait())...)
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/api"
@@ -38,6 +39,47 @@ func (h *Host) watchServices(ctx context.Context) {
 		}
 		_ = clock.Pause(ctx, servicesEvery)
 	}
+}
+
+// Ending a place takes several calls, because services end in stages.
+const (
+	endPlacesEvery = time.Second
+	endPlacesTimes = 60
+)
+
+// endPlaces ends all places of this deployment. A cluster that is shutting down counts as ended: its cloud needs
+// minutes for that, and nothing of this host.
+func endPlaces(ctx context.Context, all map[string]spark.Service) error {
+	for range endPlacesTimes {
+		left, err := endOnce(ctx, all)
+		if left == 0 || ctx.Err() != nil {
+			return err
+		}
+		_ = clock.Pause(ctx, endPlacesEvery)
+	}
+	return errPlaces
+}
+
+var errPlaces = errors.New("places on services may still run; the next start on this folder ends them")
+
+// endOnce makes a step to the end of each place, and returns the number of places that have not ended.
+func endOnce(ctx context.Context, all map[string]spark.Service) (left int, err error) {
+	for name, s := range all {
+		places, listed := s.Places(ctx)
+		if listed != nil {
+			return 1, fmt.Errorf("places of %s may still run: %w", name, listed)
+		}
+		for _, p := range places {
+			if p.State == spark.Ended {
+				continue
+			}
+			if p.State != spark.Ending || strings.HasSuffix(name, "-serverless") {
+				left++
+			}
+			err = errors.Join(err, s.End(ctx, p))
+		}
+	}
+	return left, err
 }
 
 // appendTo returns the function that appends to an attempt's log what it does not have yet.

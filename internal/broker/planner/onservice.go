@@ -21,12 +21,14 @@ type onService struct {
 // seconds.
 type start struct{ usual, slow float64 }
 
-// starts are the services' times to start.
+// starts are the services' times to start. The broker does not learn them.
 //
-// Sources: EMR Management Guide and Dataproc documentation, whose clusters are ready in about 7 minutes and 90
-// seconds; EMR Serverless User Guide and Dataproc Serverless documentation, whose workers start in one to two minutes.
+// EMR: 8 to 12 minutes (datavidhya.com, "Dataproc: Running Spark on GCP"). Dataproc: 90 seconds (same page; T. Tereshko
+// of Google, "Why Dataproc", hackernoon.com). Dataproc Serverless: around a minute (Google's MCP Toolbox, tool
+// serverless-spark-create-pyspark-batch). AWS's documentation says only that workers of EMR Serverless have a cold
+// start: its two minutes are a cautious guess, as are all slow ends.
 var starts = map[catalog.Service]start{
-	catalog.EMR: {420, 720}, catalog.Dataproc: {90, 240},
+	catalog.EMR: {600, 900}, catalog.Dataproc: {90, 240},
 	catalog.EMRServerless: {120, 300}, catalog.DataprocServerless: {60, 180},
 }
 

@@ -229,6 +229,11 @@ func checkCloud(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) Checked
 		return missing(err)
 	}
 	c.Machines = len(running)
+	services, err := k.OpenServices(ctx, r)
+	if err != nil {
+		return missing(err)
+	}
+	c.Missing = append(c.Missing, services.Lacks(ctx)...)
 	named, err := r.Settings.ReservedOf(k.Name)
 	if err != nil {
 		return missing(err)

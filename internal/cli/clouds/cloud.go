@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/service"
 )
 
 // app is the shared state of the commands.
@@ -212,7 +214,7 @@ func (a app) addCloud(ctx context.Context, k cloudkit.Kit, o adding) error {
 	if err != nil {
 		return err
 	}
-	if o.bucket && s.Functions.Account == "" {
+	if (o.bucket || len(s.Services) > 0) && s.Functions.Account == "" {
 		if s, err = withBucket(ctx, k, request); err != nil {
 			return err
 		}
@@ -402,6 +404,11 @@ func (a app) clear(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) erro
 	if err == nil {
 		running, err = machinesOf(ctx, opened.Cloud)
 	}
+	if err == nil {
+		var places []string
+		places, err = placesOf(ctx, k, r)
+		running = append(running, places...)
+	}
 	if err != nil {
 		return command.Failed("check yourself whether machines run there; --forget then deletes the settings anyway",
 			"%s does not list its machines: %v", k.Name, err)
@@ -444,6 +451,26 @@ func machinesOf(ctx context.Context, c cloud.Cloud) ([]string, error) {
 	for _, m := range list {
 		if m.State != cloud.Terminated { // a failed or stopped machine still has a disk
 			running = append(running, m.ID)
+		}
+	}
+	return running, nil
+}
+
+// placesOf returns the names of a deployment's places on a cloud's services that have not ended.
+func placesOf(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) (running []string, err error) {
+	services, err := k.OpenServices(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(services.Of)) {
+		places, err := services.Of[name].Places(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range places {
+			if p.State != service.Ended {
+				running = append(running, name+"/"+p.Name)
+			}
 		}
 	}
 	return running, nil

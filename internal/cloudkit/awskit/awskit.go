@@ -41,7 +41,7 @@ func Kit() cloudkit.Kit {
 			if s.MailFrom != "" {
 				err = errors.Join(err, dag.CheckAddress(s.MailFrom))
 			}
-			return errors.Join(s.Check(), err)
+			return errors.Join(s.Check(), s.CheckServices(aws.Name), err)
 		},
 	}
 }
@@ -58,6 +58,13 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 		"profile of the AWS configuration (default: the AWS SDK's default credentials)")
 	f.StringVar(&s.MailFrom, "mail-from", "",
 		"sender of e-mail that jobs ask for, verified in Amazon SES (default: send none)")
+	cloudkit.ServicesFlag(f, s, "emr", "emr-serverless")
+	f.StringVar(&s.EMRRole, "emr-role", "", "service role of EMR (default: EMR_DefaultRole)")
+	f.StringVar(&s.EMRProfile, "emr-profile", "",
+		"instance profile of EMR's machines, which reads code and inputs, and writes outputs\n"+
+			"and logs (default: EMR_EC2_DefaultRole)")
+	f.StringVar(&s.JobRole, "job-role", "",
+		"ARN of the role of EMR Serverless's job runs, with the same rights")
 	f.StringVar(&s.Certificates, "certificates", "",
 		"file with the certificates that verify machines (default: those that\nAWS publishes)")
 }
@@ -76,21 +83,28 @@ func account(s cloudkit.Settings, lookup cloudkit.Lookup) string {
 // defaultRegion is the home region for a profile without a region. EC2 itself has the same default.
 const defaultRegion = "us-east-1"
 
-func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
+// Access returns the configuration with the credentials of the settings, and the regions to buy in.
+func Access(ctx context.Context, s cloudkit.Settings) (sdk awssdk.Config, regions []string, err error) {
 	options := []func(*config.LoadOptions) error{config.WithAppID("tradewind"), config.WithLogger(logging.Nop{})}
-	if r.Settings.Profile != "" {
-		options = append(options, config.WithSharedConfigProfile(r.Settings.Profile))
+	if s.Profile != "" {
+		options = append(options, config.WithSharedConfigProfile(s.Profile))
 	}
-	sdk, err := config.LoadDefaultConfig(ctx, options...)
-	if err != nil {
-		return nil, fmt.Errorf("aws: %w", err)
+	if sdk, err = config.LoadDefaultConfig(ctx, options...); err != nil {
+		return sdk, nil, fmt.Errorf("aws: %w", err)
 	}
 	if sdk.Region == "" {
 		sdk.Region = defaultRegion
 	}
-	regions := r.Settings.Regions
-	if len(regions) == 0 {
+	if regions = s.Regions; len(regions) == 0 {
 		regions = []string{sdk.Region}
+	}
+	return sdk, regions, nil
+}
+
+func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
+	sdk, regions, err := Access(ctx, r.Settings)
+	if err != nil {
+		return nil, err
 	}
 	proofs, err := verifier(r.Settings)
 	if err != nil {

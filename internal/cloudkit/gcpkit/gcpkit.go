@@ -61,11 +61,17 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 			"not exist; without any, outputs are stored on this computer")
 	f.StringVar(&s.Impersonate, "impersonate", "",
 		"service account that reads and writes the stores, for which you may sign")
+	cloudkit.ServicesFlag(f, s, "dataproc", "dataproc-serverless")
+	f.StringVar(&s.SparkAccount, "spark-account", "",
+		"service account of the machines and batches of Dataproc, which reads code and inputs,\n"+
+			"and writes outputs and logs (default: that of Compute Engine)")
 	f.StringVar(&s.Subnetwork, "subnetwork", "", "subnetwork of the machines")
 }
 
 var errNoNotifications = errors.New("the broker would get no notifications of the files of --dags: give the account " +
 	"that buys with --member, or an existing subscription with --pull")
+
+var errNoServiceRegions = errors.New("services are bought in named regions: give --regions")
 
 var errNoProject = errors.New("no project: tradewind cloud add gcp --project PROJECT")
 
@@ -76,7 +82,10 @@ func ready(s cloudkit.Settings, _ cloudkit.Lookup) error {
 	if s.DAGs != "" && s.Member == "" && s.Functions.Account == "" && s.Pull == "" && s.PushAccount == "" {
 		return errNoNotifications
 	}
-	return s.Check()
+	if len(s.Services) > 0 && len(s.Regions) == 0 {
+		return errNoServiceRegions
+	}
+	return errors.Join(s.Check(), s.CheckServices(Name))
 }
 
 func account(s cloudkit.Settings, _ cloudkit.Lookup) string {
@@ -91,7 +100,7 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 	if err := ready(s, r.Lookup); err != nil {
 		return nil, err
 	}
-	client, err := credentials(ctx, s)
+	client, err := Access(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("gcp: credentials: %w", err)
 	}
@@ -212,9 +221,9 @@ func verifier(s cloudkit.Settings, audience string) (identity.Verifier, error) {
 	return identity.NewGoogle(identity.GoogleConfig{Audience: audience, Keys: s.Proofs})
 }
 
-// credentials returns the client options for those of a trusted AWS role, or none for those of the environment. An
+// Access returns the client options for those of a trusted AWS role, or none for those of the environment. An
 // emulator at a loopback address needs no credentials.
-func credentials(ctx context.Context, s cloudkit.Settings) ([]option.ClientOption, error) {
+func Access(ctx context.Context, s cloudkit.Settings) ([]option.ClientOption, error) {
 	switch {
 	case s.Provider != "":
 		known, err := tokens(ctx, s)

@@ -43,7 +43,7 @@ var errEnded = errors.New("Pub/Sub ended the stream")
 
 // messages opens a client of Pub/Sub.
 func messages(ctx context.Context, s cloudkit.Settings) (*pubsub.Client, error) {
-	options, err := credentials(ctx, s)
+	options, err := Access(ctx, s)
 	if s.PubSub != "" {
 		if !cloudkit.Loopback("http://" + s.PubSub) {
 			return nil, fmt.Errorf("gcp: pubsub=%s is not a loopback address: remove it from the settings", s.PubSub)

@@ -67,7 +67,7 @@ func TestUserCredentialsGetQuotaProject(t *testing.T) {
 		if got := quotaProject(t.Context(), s); got != want {
 			t.Errorf("%s: %q, want %q", file, got, want)
 		}
-		options, err := credentials(t.Context(), s)
+		options, err := Access(t.Context(), s)
 		if err != nil || (len(options) > 0) != (want != "") {
 			t.Errorf("%s: %d options, %v", file, len(options), err)
 		}

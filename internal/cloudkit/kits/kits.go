@@ -13,7 +13,9 @@ import (
 
 // All returns the kits, sorted by name.
 func All() []cloudkit.Kit {
-	azure, google := azurekit.Kit(), gcpkit.Kit()
-	azure.Setup, google.Setup = azureSetup, googleSetup // separate, so that a function that only buys does not link it
-	return []cloudkit.Kit{awskit.Kit(), azure, google, kubekit.Kit(), lambdakit.Kit()}
+	aws, azure, google := awskit.Kit(), azurekit.Kit(), gcpkit.Kit()
+	// These are separate, so that a function that only buys machines does not link them.
+	azure.Setup, google.Setup = azureSetup, googleSetup
+	aws.Services, google.Services = awsServices, googleServices
+	return []cloudkit.Kit{aws, azure, google, kubekit.Kit(), lambdakit.Kit()}
 }
