@@ -8,6 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/internal/emulator/emr"
@@ -68,12 +72,12 @@ func TestSparkRunsOnServicesOfAWS(t *testing.T) {
 	server := httptest.NewServer(account)
 	t.Cleanup(server.Close)
 	url = server.URL
-	h, certificates := emulateAWS(t, s, url)
+	_, certificates := emulateAWS(t, s, url)
 	s.must("tradewind cloud add aws --services emr,emr-serverless --job-role arn:aws:iam::123456789012:role/spark" +
 		" --certificates " + certificates)
 	stop := s.up("--clouds aws --agents " + buildAgent(t))
 	for _, service := range []string{"emr", "emr-serverless"} {
-		id := strings.TrimSpace(s.must("tradewind submit " + wordsOn(t, "{service: "+service+"}, {cpus: 96, market: on-demand}")))
+		id := strings.TrimSpace(s.must("tradewind submit " + wordsOn(t, "{service: "+service+"}")))
 		if _, errs, code := s.run("tradewind status -w " + id); code != 0 {
 			t.Fatalf("%s: exit %d\n%s\n%s", service, code, errs, s.must("tradewind explain "+id))
 		}
@@ -85,16 +89,47 @@ func TestSparkRunsOnServicesOfAWS(t *testing.T) {
 				t.Errorf("%s does not name %s:\n%s", shown, service, out)
 			}
 		}
+		used := objectsOf(t, url, id)
+		for _, folder := range []string{"/service-code/", "/service-logs/"} {
+			if !strings.Contains(used, folder) {
+				t.Errorf("%s: nothing below %s:\n%s", service, folder, used)
+			}
+		}
 		if log := s.must("tradewind logs " + id + " count"); !strings.Contains(log, "SparkContext") {
 			t.Errorf("the log of the application on %s: %q", service, log)
+		}
+		s.must("tradewind rm --yes " + id)
+		for end := time.Now().Add(2 * time.Minute); objectsOf(t, url, id) != ""; time.Sleep(time.Second) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: left of the removed job:\n%s", service, objectsOf(t, url, id))
+			}
 		}
 	}
 	stop()
 	if n := account.Left(); n > 0 {
 		t.Errorf("%d places are left", n)
 	}
-	h.noneLeft(t.Context())
-	s.must("tradewind cloud remove aws")
+	s.must("tradewind cloud remove aws") // which refuses while machines or places are left
+}
+
+// objectsOf lists the objects of a job in the account's buckets, a line each.
+func objectsOf(t *testing.T, url, id string) (keys string) {
+	t.Helper()
+	client := s3.NewFromConfig(emulator.Config(url), func(o *s3.Options) { o.UsePathStyle = true })
+	buckets, err := client.ListBuckets(t.Context(), &s3.ListBucketsInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range buckets.Buckets {
+		list, err := client.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: b.Name, Prefix: aws.String(id + "/")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range list.Contents {
+			keys += *o.Key + "\n"
+		}
+	}
+	return keys
 }
 
 // wordsOn writes the example to a new folder, with other alternatives for its Spark task, and returns its job file.

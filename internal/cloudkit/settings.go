@@ -90,9 +90,9 @@ type Settings struct {
 	// InstanceProfile of AWS, a name or an ARN, is attached to machines for the use of their tasks.
 	InstanceProfile string `json:"instanceProfile,omitempty"`
 	// Services are the managed services of the cloud that run Spark tasks: emr, emr-serverless, dataproc,
-	// dataproc-serverless. EMRRole and EMRProfile are EMR's service role and the instance profile of its machines; JobRole
-	// is the ARN of the role of EMR Serverless's job runs; SparkAccount is the service account of Dataproc's machines and
-	// batches.
+	// dataproc-serverless. EMRRole and EMRProfile are EMR's service role and the instance profile of its machines.
+	// JobRole is the ARN of the role of EMR Serverless's job runs. SparkAccount is the service account of Dataproc's
+	// machines and batches.
 	Services     []string `json:"services,omitempty"`
 	EMRRole      string   `json:"emrRole,omitempty"`
 	EMRProfile   string   `json:"emrProfile,omitempty"`

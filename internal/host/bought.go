@@ -200,10 +200,8 @@ func (h *Host) archs() map[string][]string {
 func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duration) (*boughtClouds, error) {
 	b := &boughtClouds{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{},
 		checkers: map[string]driver.Checker{}, data: grant.Mux{}, pushes: map[string]push.Read{},
-		fresh: map[string]time.Duration{}, files: map[string]driver.Files{}, services: maps.Clone(h.opt.Services)}
-	if b.services == nil {
-		b.services = map[string]spark.Service{}
-	}
+		fresh: map[string]time.Duration{}, files: map[string]driver.Files{}, services: map[string]spark.Service{}}
+	maps.Copy(b.services, h.opt.Services)
 	if h.opt.Passive {
 		return b, nil
 	}
@@ -223,12 +221,7 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 			Lookup: os.Getenv,
 			Graves: driver.StoreGraves(c.Kit.Name, st, keep, h.clock.Now), Log: h.log,
 		}
-		services, err := c.Kit.OpenServices(ctx, request)
-		if err != nil {
-			return nil, fmt.Errorf("cloud %s: %w", c.Kit.Name, err)
-		}
-		maps.Copy(b.services, services.Of)
-		o, err := c.Kit.Open(ctx, request)
+		o, err := b.open(ctx, c.Kit, request)
 		if err != nil {
 			return nil, fmt.Errorf("cloud %s: %w", c.Kit.Name, err)
 		}
@@ -271,6 +264,16 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 		}
 	}
 	return b, b.mail.ready()
+}
+
+// open opens a cloud and the services that its settings name.
+func (b *boughtClouds) open(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) (*cloudkit.Opened, error) {
+	services, err := k.OpenServices(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(b.services, services.Of)
+	return k.Open(ctx, r)
 }
 
 // chooseCarrier sets how machines call this host: at its public URL, or through a bucket.

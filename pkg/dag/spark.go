@@ -309,6 +309,9 @@ var sparkServices = map[string]string{
 // ServiceCloud returns the cloud of a service that runs Spark.
 func ServiceCloud(service string) string { return sparkServices[service] }
 
+// SparkServices returns the services that run Spark applications, sorted.
+func SparkServices() []string { return slices.Sorted(maps.Keys(sparkServices)) }
+
 // The size of an executor of a serverless service if the task states none: that of EMR Serverless and Dataproc
 // Serverless.
 const (
@@ -346,14 +349,8 @@ func (t *Task) checkServices() (alternative int, err error) {
 			return ServiceAlternative + i, err
 		}
 	}
-	switch {
-	case len(t.Services) == 0:
-	case t.Ordered:
+	if len(t.Services) > 0 && t.Ordered {
 		err = fault.New("cannot be one of ordered alternatives yet", "write anyOf in place of ordered")
-	case len(t.Resources) == 0:
-		s := t.Services[0].Service
-		err = fault.New(fault.Quote(s)+" cannot be bought yet",
-			"add an alternative with machines: anyOf: [{service: "+s+"}, {cpus: 4, memory: 16}]")
 	}
 	return ServiceAlternative, fault.Within("service", err)
 }
@@ -397,7 +394,7 @@ func (r *Resources) checkAsService(t *Task) error {
 
 // CheckSparkService returns an error if s is not the name of a service that runs Spark.
 func CheckSparkService(s string) error {
-	return fault.CheckWord("service", s, slices.Sorted(maps.Keys(sparkServices))...)
+	return fault.CheckWord("service", s, SparkServices()...)
 }
 
 // ServiceAlternative is the alternative in the Marks of the first of a task's Services.

@@ -230,7 +230,7 @@ func (t *Task) validateEnv() error {
 }
 
 func (t *Task) validateResources() error {
-	if n := len(t.Resources); n == 0 || n > MaxAlternatives {
+	if n := len(t.Resources); n == 0 && len(t.Services) == 0 || n > MaxAlternatives {
 		return fault.Within(
 			"resources",
 			fault.New(fmt.Sprintf("%d alternatives", n), fmt.Sprintf("from 1 to %d", MaxAlternatives)),

@@ -85,7 +85,6 @@ func TestValidateErrors(t *testing.T) {
 		{`tasks.a.services[0].service: "emr" runs only Spark`, a(func(t *Task) { t.Services = []Resources{{Service: "emr"}} })},
 		{`tasks.a.executors: only a Spark task`, a(func(t *Task) { t.Executors = Range{Min: 2, Max: 2} })},
 		{`tasks.a.services[1].service: unknown service "x"`, spark(func(t *Task) { t.Services = []Resources{{Service: "emr"}, {Service: "x"}} })},
-		{`tasks.a.services[0].service: "emr" cannot be bought yet`, spark(func(t *Task) { t.Services, t.Resources = []Resources{{Service: "emr"}}, nil })},
 		{`tasks.a.nodes: a Spark task has executors`, spark(func(t *Task) { t.Nodes = 2 })},
 		{`tasks.a.executors: from 3 to 2 executors`, spark(func(t *Task) { t.Nodes, t.Executors = 3, Range{Min: 3, Max: 2} })},
 		{`tasks.a.spark.main: a jar needs its main class`, spark(func(t *Task) { t.Spark.Main = "x.jar" })},

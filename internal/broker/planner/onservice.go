@@ -40,7 +40,13 @@ func (f *finder) services(t *dag.Task) (reasons []string, err error) {
 	for i := range t.Services {
 		r := &t.Services[i]
 		of := catalog.Service(r.Service)
-		if !f.b.p.opt.Services[r.Service] || r.Market == dag.MarketSpot {
+		switch {
+		case !f.b.p.opt.Services[r.Service]:
+			reasons = append(reasons, "this broker does not buy "+r.Service+" (`tradewind cloud add "+
+				dag.ServiceCloud(r.Service)+" --services "+r.Service+"`)")
+			continue
+		case r.Market == dag.MarketSpot:
+			reasons = append(reasons, r.Service+" is bought on demand only")
 			continue
 		}
 		release, err := dag.ChooseSparkRelease(r.Service, r.Release, t.Spark.Version)

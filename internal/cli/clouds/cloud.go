@@ -185,6 +185,11 @@ type adding struct {
 	output   *command.Choice
 }
 
+// wantsBucket reports whether the cloud needs a bucket: services read and write only there.
+func (o adding) wantsBucket() bool {
+	return (o.bucket || len(o.settings.Services) > 0) && o.settings.Functions.Account == ""
+}
+
 // Added makes sure that a cloud was added to a state folder, with a bucket if it needs one, and shows each step. It is
 // for commands that buy there.
 func Added(ctx context.Context, in *command.App, k cloudkit.Kit, state string, bucket bool, logger Logger) error {
@@ -214,7 +219,7 @@ func (a app) addCloud(ctx context.Context, k cloudkit.Kit, o adding) error {
 	if err != nil {
 		return err
 	}
-	if (o.bucket || len(s.Services) > 0) && s.Functions.Account == "" {
+	if o.wantsBucket() {
 		if s, err = withBucket(ctx, k, request); err != nil {
 			return err
 		}

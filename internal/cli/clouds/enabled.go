@@ -25,8 +25,10 @@ type Enabled struct {
 	// Without lists machines that are not bought although the clouds sell them, see planner.Options.Without.
 	Excluded []string
 	// Archs are the architectures for which the running broker has an agent, by cloud, see planner.Options.Archs.
-	Archs   map[string][]string
-	catalog *catalog.Catalog
+	Archs map[string][]string
+	// Services are the managed services that the settings of these clouds allow; nil if no cloud was added.
+	Services map[string]bool
+	catalog  *catalog.Catalog
 	// broker is the running broker of the state folder; nil means none.
 	broker *client.Client
 }
@@ -108,6 +110,7 @@ func (a app) enabled(ctx context.Context, state string, named []string) (Enabled
 		return e, nil
 	}
 	e.Excluded, e.Regions = cloudkit.NotBought(settings), map[string][]string{}
+	e.Services = servicesOf(settings, names)
 	for _, name := range names {
 		e.Regions[name] = a.regions(ctx, name, settings)
 		if running && len(r.Archs) > 0 && slices.Contains(r.Clouds, name) {
@@ -118,6 +121,20 @@ func (a app) enabled(ctx context.Context, state string, named []string) (Enabled
 		}
 	}
 	return e, nil
+}
+
+// servicesOf returns the services that the settings of clouds allow; nil without any settings.
+func servicesOf(settings map[string]cloudkit.Settings, clouds []string) map[string]bool {
+	if len(settings) == 0 {
+		return nil
+	}
+	all := map[string]bool{}
+	for _, name := range clouds {
+		for _, service := range settings[name].Services {
+			all[service] = true
+		}
+	}
+	return all
 }
 
 // regions returns the regions to buy in on a cloud; empty means all.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -148,6 +149,7 @@ type PlanResult struct {
 	Placement []string    `json:"placement,omitempty"` // placement rules, with their tasks
 	Notes     []string    `json:"notes,omitempty"`     // rules that the plan does not satisfy
 	Warnings  []string    `json:"warnings,omitempty"`
+	services  []string    // about the tasks on managed services
 }
 
 // PlanTask is where a plan runs a task.
@@ -211,6 +213,7 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 	}
 	r := planResult(in, plan)
 	r.Clouds = c.Clouds()
+	r.Notes = append(r.Notes, leftOut(o.on, f.Spec)...)
 	if o.leastCarbon {
 		r.Objective = string(optimizer.Carbon)
 	}
@@ -222,6 +225,7 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 		}
 	} else {
 		r.KgCO2 = p.Emissions(in, plan)
+		r.services = serviceLines(f.Spec, plan)
 	}
 	return errors.Join(a.printPlan(r, o), verdict)
 }
@@ -271,6 +275,7 @@ func newPlannerOn(on clouds.Enabled, dir string, named []string,
 	}
 	opt := planner.DefaultOptions()
 	opt.Clouds, opt.Without, opt.Archs = named, on.Excluded, on.Archs
+	opt.Services = plannedServices(on)
 	for _, t := range tune {
 		t(&opt)
 	}
@@ -313,7 +318,9 @@ func planResult(in planinput.Input, p *record.Plan) *PlanResult {
 			t.After = append(t.After, spec.Tasks[parent].Name)
 		}
 		if c := p.Of(i); c != nil {
-			t.place(c)
+			if t.place(c); c.Offer.Service != "" {
+				t.Nodes = 1 // its price is of all executors
+			}
 			t.Hours, t.USD, t.Runners = p.TaskHours[i], p.TaskUSD[i], p.Runners[i]
 			f := history.FigureOf(&spec.Tasks[i], c.Offer)
 			t.Time = &f
@@ -363,7 +370,7 @@ func (a app) printPlan(r *PlanResult, o *planOptions) error {
 	if r.Status == record.PlanInfeasible {
 		return nil
 	}
-	for _, line := range surprises(r.Tasks) {
+	for _, line := range slices.Concat(surprises(r.Tasks), r.services) {
 		a.Tell("%s", line)
 	}
 	return a.planTable(r, o)

@@ -2,9 +2,13 @@ package planning
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -163,4 +167,58 @@ func checkServices(c *catalog.Catalog, spec *dag.Job) error {
 		}
 	}
 	return nil
+}
+
+// plannedServices returns the services that a plan may use: those of the clouds that were added; without any, all, as
+// all clouds are used.
+func plannedServices(on clouds.Enabled) map[string]bool {
+	if on.Services != nil {
+		return on.Services
+	}
+	all := map[string]bool{}
+	for _, s := range dag.SparkServices() {
+		all[s] = true
+	}
+	return all
+}
+
+// leftOut names the services of a job that no added cloud buys.
+func leftOut(on clouds.Enabled, spec *dag.Job) (notes []string) {
+	named := map[string]bool{}
+	for i := range spec.Tasks {
+		for _, r := range spec.Tasks[i].Services {
+			named[r.Service] = true
+		}
+	}
+	for _, s := range slices.Sorted(maps.Keys(named)) {
+		add := "`tradewind cloud add " + dag.ServiceCloud(s) + " --services " + s + "` adds it"
+		switch {
+		case on.Services == nil:
+			notes = append(notes, "no cloud that buys "+s+" was added: "+add)
+		case !on.Services[s]:
+			notes = append(notes, s+" is left out, because no cloud here buys it: "+add)
+		}
+	}
+	return notes
+}
+
+// serviceLines describes the tasks that are planned on a managed service.
+func serviceLines(spec *dag.Job, p *record.Plan) (lines []string) {
+	for i := range spec.Work() {
+		c := p.Of(i)
+		if c == nil || c.Offer.Service == "" {
+			continue
+		}
+		boot := time.Duration(c.Offer.BootSeconds * float64(time.Second))
+		lines = append(lines, fmt.Sprintf("%s: %s %s with executors %s usually starts in %s; USD/H is for the least of them",
+			spec.Tasks[i].Name, c.Offer.Service, c.Offer.Release, executorsOf(&spec.Tasks[i]), text.Span(boot)))
+	}
+	return lines
+}
+
+func executorsOf(t *dag.Task) string {
+	if t.Executors.IsZero() {
+		return "1"
+	}
+	return dag.FormatExecutors(t.Executors)
 }

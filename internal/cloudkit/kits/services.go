@@ -73,8 +73,10 @@ func lacks(all map[string]service.Service, s cloudkit.Settings) func(context.Con
 			}
 		}
 		if len(s.Stores) == 0 {
-			missing = append(missing, driver.Lack{What: "services read and write only buckets of their cloud, and the " +
-				"settings name none", Mend: "add --bucket, or --stores REGION=BUCKET"})
+			missing = append(missing, driver.Lack{
+				What: "services read and write only buckets of their cloud, and the settings name none",
+				Mend: "add --bucket, or --stores REGION=BUCKET",
+			})
 		}
 		return missing
 	}

@@ -130,7 +130,7 @@ func TestSchemaRejectsWhatReaderRejects(t *testing.T) {
 	valid := compiledSchema(t)
 	beyond := []string{
 		"there is no task", "wait for each other", "waits for itself", "is already named in after or inputs", "has no output", "is read twice", "named twice", "there are two outputs",
-		"unknown accelerator", "is a family of machines", "unknown cloud", "cannot be bought yet", "data cannot be read from", "names no data", "is in both env and secrets",
+		"unknown accelerator", "is a family of machines", "unknown cloud", "data cannot be read from", "names no data", "is in both env and secrets",
 		"in two spellings", "the minimum, ", "leaves the task's directory", "no machine has 0", "no machine has a disk", "a count is more than 0", "is more than any machine has", "is more than 1EiB",
 		"a size of more than", "is more than 87600h", "must be more than 0", "there is a second document", "has the tag", "is not a place",
 		"does not wait for the same tasks", "has the same path as", "would be inside ", "would hide ", "of its own gang", "has 17 tasks", "gang.roles.a: has nothing to run", "has role ", "a task and of a role",

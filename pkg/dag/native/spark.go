@@ -98,11 +98,6 @@ func (r *reader) endSpark(t *dag.Task, e yamlfile.Entry) error {
 	if alternative, err := t.CheckSpark(); err != nil {
 		return r.atAlternative(alternative, e, err)
 	}
-	for i, s := range t.Services {
-		m := r.markOf(dag.ServiceAlternative+i, "service")
-		r.job.Warn(m.Pos, dag.TaskPath(t.Name)+"."+m.Path, s.Service+
-			" cannot be bought yet: the task runs on one of its other alternatives")
-	}
 	return nil
 }
 
