@@ -3,11 +3,13 @@ package planner_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
@@ -92,6 +94,33 @@ func TestBlockOfServiceIsNotAboutMachines(t *testing.T) {
 		got := plan(t, p, planinput.Input{Spec: sparkJob(t, "{service: emr-serverless}"), Now: now, Blocks: []apitypes.Block{block}})
 		if o := got.Of(0); o == nil || (o.Offer.Service == "") != left {
 			t.Errorf("with a block of %q: %+v", service, o)
+		}
+	}
+}
+
+// A task that allows only a service needs a broker that buys it; without one the plan says how to get it.
+func TestServiceThatIsNotBoughtIsNamed(t *testing.T) {
+	spec := readJob(t, `
+tasks:
+  etl:
+    spark: {main: s3://code/etl.py, version: 3.5+}
+    resources: {executors: 2-10, anyOf: [{service: emr}]}
+    time: 1h
+`)
+	for _, c := range []struct {
+		services []string
+		none     bool
+		message  string
+	}{
+		{[]string{"emr"}, false, ""},
+		{[]string{"dataproc"}, true, "tradewind cloud add aws --services emr"},
+	} {
+		p, err := servicePlanner(t, c.services...).Plan(t.Context(), planinput.Input{Spec: spec, Now: time.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (p.Status == record.PlanInfeasible) != c.none || !strings.Contains(p.Message, c.message) {
+			t.Errorf("with %v: %s, %q", c.services, p.Status, p.Message)
 		}
 	}
 }
