@@ -210,7 +210,8 @@ func serviceLines(spec *dag.Job, p *record.Plan) (lines []string) {
 			continue
 		}
 		boot := time.Duration(c.Offer.BootSeconds * float64(time.Second))
-		lines = append(lines, fmt.Sprintf("%s: %s %s with executors %s usually starts in %s; USD/H is for the least of them",
+		lines = append(lines, fmt.Sprintf(
+			"%s: %s %s with executors %s usually starts in %s; USD/H is for the least of them",
 			spec.Tasks[i].Name, c.Offer.Service, c.Offer.Release, executorsOf(&spec.Tasks[i]), text.Span(boot)))
 	}
 	return lines
