@@ -24,7 +24,7 @@ part() { # part NAME COMMAND...: runs it and prints its duration
 
 # Packages whose tests start an emulator or another built tool; the others need none.
 packages=$($GO list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./...)
-tools='internal/emulator( |$)|grant/servers|mounttest|internal/kubetest|internal/rehearsal|sparktest'
+tools='internal/emulator( |$)|grant/servers|mounttest|internal/kubetest|internal/rehearsal|sparktest|emrtest'
 with=$(grep -E "$tools" <<<"$packages" | cut -d' ' -f1)
 without=$(grep -vE "$tools" <<<"$packages" | cut -d' ' -f1)
 
