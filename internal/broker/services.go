@@ -22,7 +22,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/service"
-	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // Services watches the attempts on managed services. They have no agents: Services says hello, submits the application
@@ -101,23 +100,19 @@ func (b *Services) Watch(ctx context.Context) error {
 
 // clusters returns the attempts on services of all unfinished jobs.
 func (b *Services) clusters(ctx context.Context) (all []record.Cluster, err error) {
-	for page, more := (store.Page{Limit: b.cfg.Walk.Together}), true; more; {
-		var index []store.Record
-		index, more, err = b.ports.Store.Query(ctx, record.PartActive, "", page)
+	ids, err := b.txns.ActiveJobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	u := b.txns.NewUnit(ctx, fnService)
+	for _, id := range ids {
+		of, err := recordcache.List[record.Cluster](u, record.JobPart(id), record.ClusterPrefix, 0)
 		if err != nil {
 			return nil, err
 		}
-		u := b.txns.NewUnit(ctx, fnService)
-		for _, r := range index {
-			page.After = r.Key.Sort
-			of, err := recordcache.List[record.Cluster](u, record.JobPart(r.Key.Sort), record.ClusterPrefix, 0)
-			if err != nil {
-				return nil, err
-			}
-			for _, cl := range of {
-				if cl.Offer.Service != "" {
-					all = append(all, cl)
-				}
+		for _, cl := range of {
+			if cl.Offer.Service != "" {
+				all = append(all, cl)
 			}
 		}
 	}

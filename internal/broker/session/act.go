@@ -102,18 +102,15 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	}
 	a.queue.VCPU += a.vcpu()
 	a.queue.Use = a.queue.Use.Plus(hold)
-	bought, err := s.boughtFor(a)
-	if err != nil {
-		return d, err
-	}
-	a.queue.Bought = a.queue.Bought.Plus(bought)
-	s.gate.changed = s.gate.changed || s.gate.loaded && bought.Machines > 0
 	s.changed[a.queue] = true
 	record.DropClaim(a.queue, a.claim())
 	bidUSD, err := s.bidFor(a)
 	if err != nil {
 		return d, err
 	}
+	bought := a.buysAt(bidUSD)
+	a.queue.Bought = a.queue.Bought.Plus(bought)
+	s.gate.changed = s.gate.changed || s.gate.loaded && bought.Machines > 0
 	reserved, monthly := s.reserve(a, bidUSD), len(s.purses(a.job.Queue)) > 0
 	if monthly {
 		record.ReserveMonth(a.queue, reserved, s.u.Now)

@@ -25,23 +25,32 @@ type gate struct {
 // buys is what the admission of tasks would buy.
 func (s *Session) buys(tasks []*admission) (sum apitypes.Bought, err error) {
 	for _, a := range tasks {
-		b, err := s.boughtFor(a)
+		bidUSD, err := s.bidFor(a)
 		if err != nil {
 			return sum, err
 		}
-		sum = sum.Plus(b)
+		sum = sum.Plus(a.buysAt(bidUSD))
 	}
 	return sum, nil
 }
 
-// boughtFor is what the admission of a task would buy: nothing on machines of a pool and on a worker of its job.
-func (s *Session) boughtFor(a *admission) (b apitypes.Bought, err error) {
+// buysAt is what the admission of a task would buy with a bid: nothing on machines of a pool and on a worker of its job.
+// With a bid of 0 it is the least, at the planned price.
+func (a *admission) buysAt(bidUSD float64) apitypes.Bought {
 	if a.pool != nil || a.shares() {
-		return b, nil
+		return apitypes.Bought{}
 	}
-	bidUSD, err := s.bidFor(a)
 	rate := max(a.plan.Of(a.waiting.Task).Offer.USDPerHour, bidUSD)
-	return apitypes.Bought{Machines: a.nodes, USDPerHour: rate * float64(a.nodes)}, err
+	return apitypes.Bought{Machines: a.nodes, USDPerHour: rate * float64(a.nodes)}
+}
+
+// least is what the admission of tasks would buy at their planned prices. A bid may be lowered to the remaining money,
+// so it does not say what tasks can never have.
+func least(tasks []*admission) (sum apitypes.Bought) {
+	for _, a := range tasks {
+		sum = sum.Plus(a.buysAt(0))
+	}
+	return sum
 }
 
 // bidUnderLimit lowers the bid of a spot machine so that all that is admitted together is within the limit of the
@@ -54,35 +63,17 @@ func (s *Session) bidUnderLimit(a *admission, bidUSD float64) float64 {
 	if a.with != nil {
 		together = a.with.members
 	}
-	var least apitypes.Bought
-	for _, m := range together {
-		least = least.Plus(m.least())
-	}
-	rate := a.plan.Of(a.waiting.Task).Offer.USDPerHour
-	if least.USDPerHour <= 0 || least.USDPerHour > most {
+	need, rate := least(together).USDPerHour, a.plan.Of(a.waiting.Task).Offer.USDPerHour
+	if need <= 0 || need > most {
 		return bidUSD
 	}
-	return max(min(bidUSD, rate*most/least.USDPerHour), rate)
-}
-
-// least is what the admission of a task would buy at its planned price. The bid may be lowered to the remaining money,
-// so it does not say what the task can never have.
-func (a *admission) least() apitypes.Bought {
-	if a.pool != nil || a.shares() {
-		return apitypes.Bought{}
-	}
-	rate := a.plan.Of(a.waiting.Task).Offer.USDPerHour
-	return apitypes.Bought{Machines: a.nodes, USDPerHour: rate * float64(a.nodes)}
+	return max(min(bidUSD, rate*most/need), rate)
 }
 
 // beyondLimit says what tasks that are admitted together exceed of the limit even if nothing else is bought; "" if
 // nothing.
 func (s *Session) beyondLimit(tasks ...*admission) string {
-	var need apitypes.Bought
-	for _, a := range tasks {
-		need = need.Plus(a.least())
-	}
-	return s.Config.Limit.Excess(need, apitypes.Bought{})
+	return s.Config.Limit.Excess(least(tasks), apitypes.Bought{})
 }
 
 // overLimit says what tasks that are admitted together exceed of the limit now; "" if there is room for them.

@@ -9,7 +9,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -50,13 +49,10 @@ type Config struct {
 
 // Service is EMR. It implements service.Service.
 type Service struct {
-	cfg    Config
-	sdk    awssdk.Config
-	graves driver.Graves
-	locks  driver.Locks
-
-	mu      sync.Mutex
-	clients map[string]*emr.Client // by region
+	cfg     Config
+	clients *aws.Regional[*emr.Client]
+	graves  driver.Graves
+	locks   driver.Locks
 }
 
 var _ service.Service = (*Service)(nil)
@@ -68,7 +64,10 @@ func New(sdk awssdk.Config, cfg Config) *Service {
 	}
 	cfg.ServiceRole = cmp.Or(cfg.ServiceRole, DefaultServiceRole)
 	cfg.InstanceProfile = cmp.Or(cfg.InstanceProfile, DefaultInstanceProfile)
-	s := &Service{cfg: cfg, sdk: sdk, graves: cfg.Graves, clients: map[string]*emr.Client{}}
+	s := &Service{cfg: cfg, graves: cfg.Graves}
+	s.clients = aws.NewRegional(sdk, func(sdk awssdk.Config) *emr.Client {
+		return emr.NewFromConfig(sdk)
+	})
 	if s.graves == nil {
 		s.graves = &driver.MemoryGraves{}
 	}
@@ -78,22 +77,7 @@ func New(sdk awssdk.Config, cfg Config) *Service {
 // Name implements service.Service.
 func (s *Service) Name() string { return Name }
 
-func (s *Service) region(name string) awssdk.Config {
-	sdk := s.sdk.Copy()
-	sdk.Region = name
-	return sdk
-}
-
-func (s *Service) client(region string) *emr.Client {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, ok := s.clients[region]
-	if !ok {
-		c = emr.NewFromConfig(s.region(region))
-		s.clients[region] = c
-	}
-	return c
-}
+func (s *Service) client(region string) *emr.Client { return s.clients.Client(region) }
 
 // once keeps the SDK from repeating a call that is not idempotent.
 func once(o *emr.Options) { o.Retryer = awssdk.NopRetryer{} }
@@ -411,7 +395,7 @@ func (s *Service) Log(ctx context.Context, at service.Place, run service.Run) (s
 		return service.Log{}, aws.Typed(err)
 	}
 	// EMR Management Guide, "View log files": these are the files of a step.
-	log, err := s3log.Read(ctx, s.region(p.Region), p.Logs+p.ID+"/steps/"+r.ID+"/")
+	log, err := s3log.Read(ctx, s.clients.Config(p.Region), p.Logs+p.ID+"/steps/"+r.ID+"/")
 	return log, aws.Typed(err)
 }
 

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -48,13 +47,10 @@ type Config struct {
 
 // Service is EMR Serverless. It implements service.Service.
 type Service struct {
-	cfg    Config
-	sdk    awssdk.Config
-	graves driver.Graves
-	locks  driver.Locks
-
-	mu      sync.Mutex
-	clients map[string]*emrserverless.Client // by region
+	cfg     Config
+	clients *aws.Regional[*emrserverless.Client]
+	graves  driver.Graves
+	locks   driver.Locks
 }
 
 var _ service.Service = (*Service)(nil)
@@ -64,7 +60,10 @@ func New(sdk awssdk.Config, cfg Config) *Service {
 	if len(cfg.Regions) == 0 {
 		cfg.Regions = []string{sdk.Region}
 	}
-	s := &Service{cfg: cfg, sdk: sdk, graves: cfg.Graves, clients: map[string]*emrserverless.Client{}}
+	s := &Service{cfg: cfg, graves: cfg.Graves}
+	s.clients = aws.NewRegional(sdk, func(sdk awssdk.Config) *emrserverless.Client {
+		return emrserverless.NewFromConfig(sdk)
+	})
 	if s.graves == nil {
 		s.graves = &driver.MemoryGraves{}
 	}
@@ -74,22 +73,7 @@ func New(sdk awssdk.Config, cfg Config) *Service {
 // Name implements service.Service.
 func (s *Service) Name() string { return Name }
 
-func (s *Service) region(name string) awssdk.Config {
-	sdk := s.sdk.Copy()
-	sdk.Region = name
-	return sdk
-}
-
-func (s *Service) client(region string) *emrserverless.Client {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, ok := s.clients[region]
-	if !ok {
-		c = emrserverless.NewFromConfig(s.region(region))
-		s.clients[region] = c
-	}
-	return c
-}
+func (s *Service) client(region string) *emrserverless.Client { return s.clients.Client(region) }
 
 // applicationName is the cloud's name of a place.
 func (s *Service) applicationName(place string) string {
@@ -430,7 +414,7 @@ func (s *Service) Log(ctx context.Context, at service.Place, run service.Run) (s
 		return service.Log{}, aws.Typed(err)
 	}
 	// EMR Serverless User Guide, "Storing logs": these are the files of the driver.
-	log, err := s3log.Read(ctx, s.region(p.Region), p.Logs+"applications/"+p.ID+"/jobs/"+r.ID+"/SPARK_DRIVER/")
+	log, err := s3log.Read(ctx, s.clients.Config(p.Region), p.Logs+"applications/"+p.ID+"/jobs/"+r.ID+"/SPARK_DRIVER/")
 	return log, aws.Typed(err)
 }
 
