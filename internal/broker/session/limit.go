@@ -34,7 +34,8 @@ func (s *Session) buys(tasks []*admission) (sum apitypes.Bought, err error) {
 	return sum, nil
 }
 
-// buysAt is what the admission of a task would buy with a bid: nothing on machines of a pool and on a worker of its job.
+// buysAt is what the admission of a task would buy with a bid: nothing on machines of a pool and on a worker of its
+// job.
 // With a bid of 0 it is the least, at the planned price.
 func (a *admission) buysAt(bidUSD float64) apitypes.Bought {
 	if a.pool != nil || a.shares() {
