@@ -86,7 +86,7 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 	within := map[breaks.Kind]uint64{
 		breaks.NoOutbox: 1, breaks.NoSeen: 6, breaks.NoConditions: 3, breaks.NoToken: 12, breaks.NoBlock: 3,
 		breaks.NoTerminate: 2, breaks.LossyBus: 3, breaks.NoReconcile: 8, breaks.NoBudget: 8, breaks.Forgetful: 6,
-		breaks.Overtaking: 8, breaks.NoPartitions: 8, breaks.NoGang: 10, breaks.NoHold: 6, breaks.OldPrice: 30,
+		breaks.Overtaking: 8, breaks.NoPartitions: 16, breaks.NoGang: 10, breaks.NoHold: 6, breaks.OldPrice: 30,
 		breaks.Swinging: 24, breaks.Asleep: 8, breaks.NoUploads: 20, breaks.Generous: 12, breaks.Lasting: 10,
 		breaks.Hasty: 8, breaks.Stuck: 2, breaks.Homesick: 6, breaks.Careless: 12, breaks.Stale: 40, breaks.Deaf: 24,
 		breaks.Loners: 12, breaks.Herd: 6, breaks.Headless: 6, breaks.Restless: 6, breaks.Unmeasured: 6,
@@ -123,13 +123,10 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		t.Run(string(b), func(t *testing.T) {
 			t.Parallel()
 			opt := Options{Break: b}
-			if b == breaks.NoPartitions {
-				opt.Jobs = 12 // so that sessions meet on the same machines
-			}
 			switch b { // more of what the bug affects
 			case breaks.Asleep, breaks.Overtaking, breaks.Mingling, breaks.Lasting:
 				opt.Jobs = 10
-			case breaks.Swinging, breaks.Ungated:
+			case breaks.Swinging, breaks.Ungated, breaks.NoPartitions: // so that sessions meet on the same machines
 				opt.Jobs = 14
 			case breaks.Abandoned, breaks.Boastful, breaks.Versionless:
 				opt.Jobs = 1 // in addition to the services
