@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -81,6 +82,9 @@ func runLaptop(t *testing.T, s *shell, cloud, flags string) {
 	}
 	if strings.Contains(out, "SIMULATED") || !strings.Contains(out, "succeeded:") {
 		t.Errorf("run printed\n%s", out)
+	}
+	if !regexp.MustCompile(`(?s)outputs:   make +\S+/make/out/\S+/0/files/\n.*download:  .*/laptop-\w+`).MatchString(out) {
+		t.Errorf("run printed no outputs of make:\n%s", out)
 	}
 	if log := s.must("tradewind logs last make"); !strings.Contains(log, "words of the laptop") {
 		t.Errorf("log of make: %q", log)

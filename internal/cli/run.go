@@ -283,11 +283,10 @@ func (a *app) runOn(ctx context.Context, s *conn, f *jobfile.File, o *runOptions
 	if err != nil {
 		return err
 	}
-	outputs := filepath.Join(s.state, "objects", id)
 	if o.output.JSON() {
-		err = a.PrintJSON(RunResult{JobDetail: detail, Outputs: outputs})
+		err = a.PrintJSON(RunResult{JobDetail: detail, Outputs: outputsFolder(s.state, detail)})
 	} else {
-		err = a.summarise(s, detail, outputs, a.Now().Sub(began))
+		err = a.summarise(s, detail, a.Now().Sub(began))
 	}
 	return errors.Join(err, verdict(detail))
 }
@@ -401,7 +400,7 @@ func tookTime(d *apitypes.JobDetail, scale float64, wall time.Duration) string {
 }
 
 // summarise prints how a job ended.
-func (a *app) summarise(s *conn, d *apitypes.JobDetail, outputs string, wall time.Duration) error {
+func (a *app) summarise(s *conn, d *apitypes.JobDetail, wall time.Duration) error {
 	style := a.Style(a.Out)
 	took := tookTime(d, s.running.TimeScale, wall)
 	switch {
@@ -446,8 +445,8 @@ func (a *app) summarise(s *conn, d *apitypes.JobDetail, outputs string, wall tim
 			return err
 		}
 	}
-	if d.Succeeded > 0 && command.Exists(outputs) {
-		if err := a.Printf("outputs:   %s\n", outputs); err != nil {
+	for _, line := range outputLines(d.TaskList, storageAccount(s.state)) {
+		if err := a.Printf("%s\n", line); err != nil {
 			return err
 		}
 	}

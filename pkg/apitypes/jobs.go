@@ -148,6 +148,7 @@ type TaskView struct {
 	Started      time.Time `json:"started,omitzero" doc:"When the last attempt started"`
 	Ended        time.Time `json:"ended,omitzero" doc:"When it ended"`
 	Reason       string    `json:"reason,omitempty" doc:"Why it failed"`
+	Output       string    `json:"output,omitempty" doc:"URI of the folder with its outputs. If it has several machines, the files of each are below RANK/files"`
 	KeptUntil    time.Time `json:"keptUntil,omitzero" doc:"Until when the machines of its last failed attempt are kept for inspection"`
 	Service      string    `json:"service,omitempty" doc:"The service of which it is a replica"`
 	Ready        bool      `json:"ready,omitempty" doc:"The replica is ready"`

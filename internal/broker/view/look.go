@@ -10,6 +10,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/broker/attempt"
 	"github.com/tradewind-broker/tradewind/internal/broker/bid"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
@@ -244,6 +245,9 @@ func (b *Views) addTasks(u *txn.Unit, job record.Job, d *Look, from, to int) err
 	d.ForecastUSD = forecast(job, d, u.Now)
 	d.TaskList = taskViews(job, spec, d.plan, tasks, d.Attempts, from, to)
 	addSkipped(d.seen.phases, d.TaskList)
+	for i := range tasks {
+		d.TaskList[tasks[i].Index-from].Output = outputOf(b.txns.Config, tasks[i], spec.Tasks[tasks[i].Index].Nodes)
+	}
 	for _, cl := range d.seen.clusters {
 		if cl.Kept(u.Now) && cl.Task >= from && cl.Task < to {
 			d.TaskList[cl.Task-from].KeptUntil = cl.KeptUntil
@@ -255,6 +259,19 @@ func (b *Views) addTasks(u *txn.Unit, job record.Job, d *Look, from, to int) err
 	b.addUnanswered(u.Now, d, from, to)
 	addUnsaved(job, d.TaskList)
 	return b.addWaits(u, job, tasks, d.TaskList)
+}
+
+// outputOf is the URI of the folder with the outputs of a task; empty if it has none. Agents write the files of each
+// machine below RANK/files, next to a manifest.
+func outputOf(cfg config.Config, t record.Task, nodes int) string {
+	if t.Output == "" {
+		return ""
+	}
+	uri := cfg.At(t.Output)
+	if t.Listed || nodes > 1 {
+		return uri
+	}
+	return uri + "0/files/"
 }
 
 // addSkipped marks the tasks that will not run because of a failure that their job survives.

@@ -5,7 +5,8 @@ import "github.com/tradewind-broker/tradewind/pkg/apitypes"
 // SameTask reports whether a view of a task is unchanged. It ignores After, which never changes.
 func SameTask(a, b apitypes.TaskView) bool {
 	return a.State == b.State && a.Progress == b.Progress && a.Attempts == b.Attempts && a.USD == b.USD &&
-		[2]string{a.Offer, a.Accelerators} == [2]string{b.Offer, b.Accelerators} && a.KeptUntil.Equal(b.KeptUntil) &&
+		[3]string{a.Offer, a.Accelerators, a.Output} == [3]string{b.Offer, b.Accelerators, b.Output} &&
+		a.KeptUntil.Equal(b.KeptUntil) &&
 		a.USDPerHour == b.USDPerHour && a.Hours == b.Hours && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended) &&
 		a.Service == b.Service && a.Ready == b.Ready && a.Address == b.Address && a.Unready == b.Unready &&
 		a.Reason == b.Reason && a.Waits == b.Waits && a.Unsaved == b.Unsaved &&

@@ -1601,6 +1601,10 @@ class TaskView(BaseModel):
     """
     Where it runs, ran, or is planned to run
     """
+    output: str | None = None
+    """
+    URI of the folder with its outputs. If it has several machines, the files of each are below RANK/files
+    """
     progress: float | None = None
     """
     Share of the work that is saved, 0 to 1
