@@ -307,6 +307,10 @@ bench-optimizer-quick: bench-build $(PEERS)/installed #: The same on a part of t
 bench-optimizer-shared: bench-build $(PEERS)/installed #: Plans in which tasks share machines, compared with HEFT, IC-PCP and CP-SAT (ten minutes); writes bench/optimizer/SHARED.md
 	bin/bench/optimizer -shared -limit 5s -detail bench/optimizer/SHARED.md
 
+.PHONY: bench-services
+bench-services: bench-build #: Cost and time of the recorded workflows by AWS Batch, SkyPilot, HEFT and ours (three minutes); writes its section of bench/RESULTS.md
+	bin/bench/optimizer -services -results bench/RESULTS.md
+
 $(PEERS)/installed: bench/optimizer/requirements.txt
 	python3 -m venv $(PEERS)
 	$(PEERS)/bin/pip install --quiet --requirement $<

@@ -6,7 +6,8 @@
 // Only solving is timed: for a peer, reading and building a model does not count; for ours, everything after reading
 // does. All run on one thread. The ratios are of processor time, which other work on the machine distorts little.
 //
-// With -shared, it compares plans in which tasks share machines instead (package machines).
+// With -shared, it compares plans in which tasks share machines instead, and with -services it compares these plans
+// with models of AWS Batch and SkyPilot (package machines).
 package main
 
 import (
@@ -21,6 +22,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/bench/optimizer/machines"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
 )
 
 type options struct {
@@ -31,6 +33,7 @@ type options struct {
 	data            string
 	results, detail string
 	shared          bool
+	services        bool
 }
 
 func main() {
@@ -45,6 +48,7 @@ func main() {
 	flag.StringVar(&o.results, "results", "", "file whose section on the optimizer to update")
 	flag.StringVar(&o.detail, "detail", "", "file for the table of all rows; empty is standard output")
 	flag.BoolVar(&o.shared, "shared", false, "plans in which tasks share machines: compare with HEFT, IC-PCP and CP-SAT")
+	flag.BoolVar(&o.services, "services", false, "cost and time of the workflows by AWS Batch, SkyPilot, HEFT and ours")
 	flag.Parse()
 	runtime.GOMAXPROCS(1)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -58,6 +62,9 @@ func main() {
 func run(ctx context.Context, o *options) error {
 	if o.shared {
 		return runShared(ctx, o)
+	}
+	if o.services {
+		return runServices(ctx, o)
 	}
 	if _, err := os.Stat(o.python); err != nil {
 		return fmt.Errorf("%w: `make bench-optimizer` installs the peers", err)
@@ -89,4 +96,18 @@ func runShared(ctx context.Context, o *options) (err error) {
 	return machines.Run(ctx, machines.Options{
 		Data: o.data, Only: o.only, Python: o.python, Scripts: o.scripts, Limit: o.limit, Out: out,
 	})
+}
+
+// runServices writes the tables of services to the section of the results, or to standard output.
+func runServices(ctx context.Context, o *options) error {
+	tables, err := machines.SideBySide(ctx, &machines.Options{Data: o.data, Only: o.only})
+	if err != nil {
+		return err
+	}
+	if o.results == "" {
+		_, err := fmt.Println(tables)
+		return err
+	}
+	title := "The same workflows by AWS Batch, SkyPilot, HEFT and Tradewind"
+	return benchreport.Write(o.results, title, tables, time.Now())
 }
