@@ -136,8 +136,9 @@ func (g *planning) machineFor(worker *dag.Task, members []int) (best choice, ok 
 	return slices.MinFunc(all, func(a, b choice) int { return cmp.Compare(a.usd, b.usd) }), true
 }
 
-// keepWorker keeps the planned offer of a worker that runs.
-func (g *planning) keepWorker(plan *record.Plan, i int, index map[string]int32) {
+// keepPrevious keeps the planned offer of a task that holds machines, as the broker's planner does. If the task is lost
+// while the plan is made, it can start again under that plan.
+func (g *planning) keepPrevious(plan *record.Plan, i int, index map[string]int32) {
 	if g.in.Previous == nil || !g.facts(i).Fixed || g.in.Previous.Of(i) == nil {
 		return
 	}

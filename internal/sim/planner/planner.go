@@ -383,9 +383,7 @@ func (g *planning) plan(picks []int, late bool) *record.Plan {
 			if g.in.Previous != nil && i < len(g.in.Previous.TaskHours) {
 				plan.TaskHours[i], plan.TaskUSD[i] = g.in.Previous.TaskHours[i], g.in.Previous.TaskUSD[i]
 			}
-			if record.IsWorker(g.in.Spec, i) {
-				running = append(running, i)
-			}
+			running = append(running, i)
 			continue
 		}
 		c := options[picks[i]]
@@ -410,7 +408,7 @@ func (g *planning) plan(picks []int, late bool) *record.Plan {
 		}
 	}
 	for _, i := range running {
-		g.keepWorker(plan, i, index)
+		g.keepPrevious(plan, i, index)
 	}
 	return plan
 }

@@ -46,6 +46,16 @@ func TestCheapestOfferWithoutDeadline(t *testing.T) {
 	}
 }
 
+// TestRunningTaskKeepsItsPlace: as in the broker's planner, a task that is lost while the plan is made can start again
+// under that plan.
+func TestRunningTaskKeepsItsPlace(t *testing.T) {
+	in := planinput.Input{Spec: chain(2), Tasks: []*planinput.Facts{{Fixed: true, Hours: 0.5}, nil}}
+	in.Previous = planOf(t, planinput.Input{Spec: chain(2)})
+	if plan := planOf(t, in); plan.Of(0) == nil || plan.Of(0).ID != in.Previous.Of(0).ID {
+		t.Errorf("the running task has the place %+v", plan.Of(0))
+	}
+}
+
 func TestDeadlineForbidsRiskySpot(t *testing.T) {
 	job := chain(2)
 	// Enough time to repeat one of the two tasks.
