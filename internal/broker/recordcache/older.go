@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -71,13 +72,20 @@ func (o *Older) read(t reflect.Type, body jsontext.Value) (jsontext.Value, error
 	return body, nil
 }
 
+// olderKnown are the results of olderFields by type.
+var olderKnown sync.Map
+
 // olderFields is fieldsOf of the older version. It knows the members that identify elements of lists.
 func olderFields(t reflect.Type) map[string]reflect.Type {
+	if known, ok := olderKnown.Load(t); ok {
+		return known.(map[string]reflect.Type) //nolint:forcetypeassert // nothing else is stored
+	}
 	fields := maps.Clone(fieldsOf(t))
 	maps.DeleteFunc(fields, func(name string, _ reflect.Type) bool {
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(t.String() + "." + strings.ToLower(name)))
 		return h.Sum32()%3 == 0 && !slices.Contains(identities, name)
 	})
+	olderKnown.Store(t, fields)
 	return fields
 }
