@@ -70,6 +70,7 @@ func run(args []string) error {
 	f.StringVar(&announce, "announce", strings.Join(cfg.Announce, ","),
 		"comma-separated event types to publish on the event bus for your rules, or none")
 	f.StringVar(&cfg.Webhook, "webhook", "", "https URL to post job news to")
+	f.StringVar(&cfg.MailFrom, "mail-from", "", "sender of e-mail that jobs ask for, verified in SES")
 	f.StringVar(&cfg.Traces, "traces", "", "https URL of an OpenTelemetry collector")
 	f.StringVar(&cfg.TraceHeaders, "trace-headers", "", "SSM parameter with the collector's headers")
 	f.BoolVar(&cfg.Unproven, "unproven-machines", false,

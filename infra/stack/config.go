@@ -23,6 +23,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/secret"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // Config is the configuration of a deployment.
@@ -54,7 +55,9 @@ type Config struct {
 	// Clouds are the clouds to buy on in addition to AWS, each with its settings as driver.ParseSettings reads them.
 	Clouds  map[string]string
 	Webhook string // https URL for news; empty for none
-	Traces  string // https URL of an OpenTelemetry collector (OTLP); empty for none
+	// MailFrom is the address, verified in SES, from which jobs notify people; empty means that no e-mail is sent.
+	MailFrom string
+	Traces   string // https URL of an OpenTelemetry collector (OTLP); empty for none
 	// TraceHeaders is the SSM parameter with the collector's headers, comma-separated NAME=VALUE; empty for none.
 	TraceHeaders string
 	Announce     []string // types of events that are published on the event bus for other consumers
@@ -115,6 +118,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("-limit-usd-per-hour: %v is not an amount", c.LimitUSD)
 	case c.Webhook != "" && !strings.HasPrefix(c.Webhook, "https://"):
 		return fmt.Errorf("-webhook: %q is not an https URL", c.Webhook)
+	case c.MailFrom != "" && dag.CheckAddress(c.MailFrom) != nil:
+		return fmt.Errorf("-mail-from: %q is not an e-mail address", c.MailFrom)
 	case c.Traces != "" && !strings.HasPrefix(c.Traces, "https://"):
 		return fmt.Errorf("-traces: %q is not an https URL", c.Traces)
 	case c.TraceHeaders != "" && !parameterPattern.MatchString(c.TraceHeaders):

@@ -188,6 +188,9 @@ func (d *deployment) environment() {
 	if d.Webhook != "" {
 		env["TRADEWIND_WEBHOOK"] = &d.Webhook
 	}
+	if d.MailFrom != "" {
+		env["TRADEWIND_MAIL_FROM"] = &d.MailFrom
+	}
 	if d.Unproven {
 		env["TRADEWIND_MACHINE_PROOF"] = jsii.String("optional")
 	}

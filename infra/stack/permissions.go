@@ -39,6 +39,7 @@ func (d *deployment) grantAll() {
 	d.grantMachines()
 	d.grantClouds()
 	d.grant(events.FnHook, "Tell", []string{"sns:Publish"}, *d.topic.TopicArn())
+	d.grantMail()
 	d.grant(events.FnHook, "Remarks", []string{"s3:PutObject"}, *d.dags.BucketArn()+"/*")
 	if d.TraceHeaders != "" {
 		d.grant(events.FnHook, "TraceHeaders", []string{"ssm:GetParameter"}, d.arn("ssm", "parameter"+d.TraceHeaders))
@@ -78,6 +79,16 @@ func (d *deployment) grantRecords(fn string) {
 	d.roles[fn].AddToPolicy(allowIf("OwnRecords",
 		[]string{"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem"},
 		all("StringLike", "dynamodb:LeadingKeys", keys...), *d.table.TableArn()))
+}
+
+// grantMail allows the hook to send e-mail from the deployment's sender. SES has verified its address or its domain.
+func (d *deployment) grantMail() {
+	if d.MailFrom == "" {
+		return
+	}
+	_, domain, _ := strings.Cut(d.MailFrom, "@")
+	d.roles[events.FnHook].AddToPolicy(allowIf("Mail", []string{"ses:SendEmail"},
+		equals("ses:FromAddress", d.MailFrom), d.arn("ses", "identity/"+d.MailFrom), d.arn("ses", "identity/"+domain)))
 }
 
 // grantQueue allows a function to use its own queue: Lambda polls with the function's role.

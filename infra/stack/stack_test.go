@@ -166,6 +166,33 @@ func TestNoStatementHasWildcardAction(t *testing.T) {
 	}
 }
 
+// Only the hook sends e-mail, and only from the sender of the deployment; without one no function may.
+func TestMailIsSentOnlyByHookFromSender(t *testing.T) {
+	const sender = "broker@example.org"
+	for from, want := range map[string]string{"": "[]", sender: `[tradewind-hook [identity/broker@example.org ` +
+		`identity/example.org] map[StringEquals:map[ses:FromAddress:[broker@example.org]]]]`} {
+		d := synthesise(t, func(c *Config) { c.MailFrom = from })["tradewind"]
+		var got []any
+		for _, s := range d.statements() {
+			if !slices.Contains(s.actions, "ses:SendEmail") {
+				continue
+			}
+			var identities []string
+			for _, r := range s.resources {
+				identities = append(identities, r[strings.LastIndex(r, ":")+1:])
+			}
+			got = append(got, s.role, identities, s.condition)
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("sender %q: %v", from, got)
+		}
+		_, f := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-submit")
+		if v, _ := f.at("Environment", "Variables", "TRADEWIND_MAIL_FROM").(string); v != from {
+			t.Errorf("submit knows the sender %q, not %q", v, from)
+		}
+	}
+}
+
 func TestMachineRightsRequireDeploymentTag(t *testing.T) {
 	d := deployed()(t)
 	may, tagsRanks := map[string][]string{}, false
@@ -589,6 +616,7 @@ func TestValidateRejectsInvalidConfigurations(t *testing.T) {
 		"-regions needs":     func(c *Config) { c.Regions = []string{"eu-west-1"} },
 		"-regions: \"moon\"": func(c *Config) { c.Regions, c.Account, c.Region = []string{"moon"}, "1", "us-east-1" },
 		"-webhook":           func(c *Config) { c.Webhook = "http://plain" },
+		"-mail-from":         func(c *Config) { c.MailFrom = "broker" },
 		"-traces":            func(c *Config) { c.Traces = "http://plain" },
 		"-trace-headers: \"": func(c *Config) { c.Traces, c.TraceHeaders = "https://collector", "no path" },
 		"-trace-headers n":   func(c *Config) { c.TraceHeaders = "/team/otlp" },

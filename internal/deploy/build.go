@@ -32,6 +32,7 @@ type Settings struct {
 	Clouds        []string      // additional clouds on which to buy: NAME:SETTINGS, as for driver.ParseSettings
 	Announce      []string      // event types to put on the event bus; nil for the default of infra/
 	Webhook       string        // https URL for news
+	MailFrom      string        // sender of e-mail, verified in SES
 	Traces        string        // https URL of an OpenTelemetry collector
 	TraceHeaders  string        // SSM parameter with its headers
 	Unproven      bool          // machines need not prove their identity
@@ -158,7 +159,7 @@ func (s Settings) flags() []string {
 		{"name", s.Name}, {"architecture", s.Architecture}, {"data-buckets", strings.Join(s.DataBuckets, ",")},
 		{"make-buckets", strings.Join(s.MakeBuckets, ",")}, {"secrets", strings.Join(s.Secrets, ",")},
 		{"kms-keys", strings.Join(s.KMSKeys, ",")},
-		{"regions", strings.Join(s.Regions, ",")}, {"webhook", s.Webhook},
+		{"regions", strings.Join(s.Regions, ",")}, {"webhook", s.Webhook}, {"mail-from", s.MailFrom},
 		{"traces", s.Traces}, {"trace-headers", s.TraceHeaders},
 		{"announce", strings.Join(s.Announce, ",")}, {"account", s.Account}, {"region", s.Region},
 	} {

@@ -45,6 +45,8 @@ const (
 	// cloud whose function publishes on the topics that jobs name; optional, none
 	EnvTopicCloud = "TRADEWIND_TOPIC_CLOUD"
 	EnvWebhook    = "TRADEWIND_WEBHOOK" // URL to which news are posted; optional
+	// EnvMailFrom is the sender of e-mail that jobs ask for, verified in SES; optional.
+	EnvMailFrom = "TRADEWIND_MAIL_FROM"
 	// EnvTraceHeaders is the SSM parameter with the headers for the collector that OpenTelemetry's own variables name;
 	// optional.
 	EnvTraceHeaders = "TRADEWIND_TRACE_HEADERS"
@@ -104,6 +106,7 @@ type Env struct {
 	Stores     map[string]string // bucket by region, URL by CLOUD:REGION
 	Topic      string
 	Webhook    string
+	MailFrom   string
 	// TopicCloud is the cloud whose function publishes on the topics that jobs name.
 	TopicCloud string
 	// TraceHeaders is the name of a parameter.
@@ -146,7 +149,8 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 		Keep:       r.Keep(EnvKeep),
 		Limit:      config.Limit{Machines: int(r.Amount(EnvLimitMachines)), USDPerHour: r.Amount(EnvLimitUSD)},
 		AgentsCall: r.Span(EnvAgentsCall, agentsCall),
-		TopicCloud: getenv(EnvTopicCloud), Webhook: getenv(EnvWebhook), Announce: base.List(getenv(EnvAnnounce)),
+		TopicCloud: getenv(EnvTopicCloud), Webhook: getenv(EnvWebhook), MailFrom: getenv(EnvMailFrom),
+		Announce: base.List(getenv(EnvAnnounce)),
 		Unproven: r.OneOf(EnvProof, "required", "optional") == "optional", Certificates: getenv(EnvCertificates),
 		TraceHeaders: getenv(EnvTraceHeaders),
 		Policy:       getenv(EnvPolicy), LogLevel: r.Level(EnvLogLevel),

@@ -20,6 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/outbox"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/base"
 	"github.com/tradewind-broker/tradewind/internal/notify"
+	"github.com/tradewind-broker/tradewind/internal/notify/ses"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -105,7 +106,15 @@ func open(fn string, env Env, cfg aws.Config, out io.Writer, now func() time.Tim
 // Ports returns the broker ports that every function has. Functions add their own.
 func (s *Sandbox) Ports() broker.Ports {
 	return broker.Ports{Store: s.Store, Bus: s.Bus, Log: s.Log, Now: s.Now, Committed: s.publishUrgent,
-		Announces: s.Env.TopicCloud != "", Notifier: &notify.Notifier{}}
+		Announces: s.Env.TopicCloud != "", Notifier: s.notifier()}
+}
+
+// notifier notifies the people that jobs name. It sends e-mail if the deployment has a sender.
+func (s *Sandbox) notifier() *notify.Notifier {
+	if s.Env.MailFrom == "" {
+		return &notify.Notifier{}
+	}
+	return &notify.Notifier{Mail: ses.New(s.AWS, s.Env.MailFrom)}
 }
 
 // Broker makes the function's broker. It returns an error if the function lacks a port.

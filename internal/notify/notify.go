@@ -56,7 +56,8 @@ func (n *Notifier) Check(job *dag.Notify) error {
 			"use webhook, or ask the operator to set notify in the configuration of the broker")))
 	case len(job.Email) > 0 && n.Mail == nil:
 		return fault.Within("notify", fault.Within("email", fault.New("this broker cannot send e-mail",
-			"use webhook; `tradewind up --clouds aws` can, after `tradewind cloud add aws --mail-from ADDRESS`")))
+			"use webhook, or give the broker a sender: `tradewind cloud add aws --mail-from ADDRESS` for "+
+				"`tradewind up --clouds aws`, `tradewind deploy aws --mail-from ADDRESS` for a deployment")))
 	}
 	return nil
 }

@@ -106,6 +106,8 @@ func (a app) deployAWSCommand() *cobra.Command {
 	f.StringSliceVar(&o.announce, "announce", shortEventNames(events.Announced()),
 		"events to put on the event bus for your own rules, a millionth of a dollar each; all, none")
 	f.StringVar(&o.settings.Webhook, "webhook", "", "https URL to post job events to")
+	f.StringVar(&o.settings.MailFrom, "mail-from", "",
+		"sender of e-mail that jobs ask for, verified in Amazon SES in the deployment's region\n(default: send none)")
 	f.StringVar(&o.settings.Traces, "traces", "",
 		"https URL of an OpenTelemetry collector that gets a trace of each finished job")
 	f.StringVar(&o.settings.TraceHeaders, "trace-headers", "",
@@ -138,6 +140,11 @@ func (a app) deployAWSCommand() *cobra.Command {
 		}
 		if _, err := dag.ParseKeep(o.settings.Keep); err != nil {
 			return command.BadInput("", "--keep: %v", err)
+		}
+		if o.settings.MailFrom != "" {
+			if err := dag.CheckAddress(o.settings.MailFrom); err != nil {
+				return command.BadInput("", "--mail-from: %v", err)
+			}
 		}
 		o.settings.Architecture, o.settings.DropData, o.settings.NoAlarms = o.architectures.Value,
 			!o.keepData, !o.alarms

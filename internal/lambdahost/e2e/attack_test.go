@@ -172,6 +172,17 @@ func (w *world) looted(ctx context.Context, file string, machines []booted) stri
 // submit submits a job as a user does.
 func (w *world) submit(ctx context.Context, file string) string {
 	w.Helper()
+	status, raw := w.trySubmit(ctx, file)
+	var job struct{ ID string }
+	if err := json.Unmarshal(raw, &job); err != nil || job.ID == "" {
+		w.Fatalf("%d %s", status, raw)
+	}
+	return job.ID
+}
+
+// trySubmit submits a job that may be refused.
+func (w *world) trySubmit(ctx context.Context, file string) (status int, answer []byte) {
+	w.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.api.URL+"/v1/dags", strings.NewReader(file))
 	if err != nil {
 		w.Fatal(err)
@@ -184,11 +195,7 @@ func (w *world) submit(ctx context.Context, file string) string {
 	}
 	defer res.Body.Close() //nolint:errcheck // only read
 	raw, _ := io.ReadAll(res.Body)
-	var job struct{ ID string }
-	if err := json.Unmarshal(raw, &job); err != nil || job.ID == "" {
-		w.Fatalf("%s %s", res.Status, raw)
-	}
-	return job.ID
+	return res.StatusCode, raw
 }
 
 // untilLaunched simulates Lambda until n machines run, and returns them by cluster and rank.
