@@ -234,8 +234,9 @@ var srun = `srun() (
       all|"$_rank") _from=$_kept _feed=$_carried ;;
       esac
       open_streams
+      _pids=pids
       if [ "$_address" != "$SLURMD_NODENAME" ]; then
-        _set="$_there $_feed $_environment $_set SLURMD_NODENAME=$_address$_command"
+        _set="$_there $_feed $_environment $_set SLURMD_NODENAME=$_address$_noted$_command" _pids=links
         $_run "$TRADEWIND_RSH_AGENT" "$_address" "$_set" >&7 2>&8 &
       elif [ -n "$_direct" ]; then
         eval "$_run env $_set$_command" <&6 6<&- >&7 2>&8 &
@@ -321,8 +322,9 @@ s|%x|$SLURM_JOB_NAME|g; s|%u|$SLURM_JOB_USER|g; s|%%|%|g")
 `
 
 // srunGuard ends programs before their end if an option asks for it: after a time, when a program has failed, or some
-// time after the first program has ended. A program gets SIGTERM, and SIGKILL 30 s later. Each writes its process ID,
-// which is that of its process group if setsid exists; the program that connects to another node ends the one there.
+// time after the first program has ended. A program gets SIGTERM, and SIGKILL 30 s later. Before the time limit of the
+// job, programs get the signal of --signal. Each writes its process ID, which is that of its process group if setsid
+// exists; when the program that connects to another node ends, the one there is ended.
 //
 // devices_of names the GPUs of a rank, as shell code for its node.
 const srunGuard = `
@@ -342,14 +344,17 @@ const srunGuard = `
   esac
   [ "${_bad:-0}" != 0 ] || _bad=
   [ "${_late:-0}" != 0 ] || _late=
-  _run=started
-  if [ -n "$_seconds$_bad$_late" ]; then
+  _run=started _signal=${_SLURM_SIGNAL-} _noted=
+  [ "$(date +%s)" -lt "${_SLURM_SIGNAL_AT:-0}" ] || _signal=
+  if [ -n "$_seconds$_bad$_late$_signal" ]; then
     _run=guarded _watched=$(mktemp -d "$SLURM_SUBMIT_DIR/.slurm-step-XXXXXX") || refuse 'its programs cannot be watched'
     _apart=$(command -v setsid || :)
-    : >"$_watched/ends" >"$_watched/pids"
+    : >"$_watched/ends" >"$_watched/pids" >"$_watched/links"
+    _there_pids=${_watched##*/}.pids
+    [ -z "$_signal" ] || _noted=" sh -c 'echo \$\$ >>\"\$SLURM_SUBMIT_DIR/\$0\"; exec \"\$@\"' $_there_pids"
   fi
   guarded() {
-    if started $_apart sh -c 'echo $$ >>"$0/pids"; exec "$@"' "$_watched" "$@"; then
+    if started $_apart sh -c 'echo $$ >>"$0"; exec "$@"' "$_watched/$_pids" "$@"; then
       _code=0
     else
       _code=$?
@@ -357,11 +362,20 @@ const srunGuard = `
     echo $_code >>"$_watched/ends"
     return $_code
   }
-  signal_all() {
-    while read -r _pid; do
+  signal_all() { # the processes that the files after the signal's name list
+    _name=$1
+    shift
+    cat "$@" | while read -r _pid; do
       [ -z "$_apart" ] || _pid=-$_pid
-      kill -s "$1" -- "$_pid" 2>/dev/null || kill -s "$1" "$_pid" 2>/dev/null || : # busybox knows no --
-    done <"$_watched/pids"
+      kill -s "$_name" -- "$_pid" 2>/dev/null || kill -s "$_name" "$_pid" 2>/dev/null || : # busybox knows no --
+    done
+  }
+  signal_programs() { # those on other nodes by a second connection, because the first only carries their output
+    signal_all "$1" "$_watched/pids"
+    for _address in $_addresses; do
+      [ "$_address" = "$SLURMD_NODENAME" ] || "$TRADEWIND_RSH_AGENT" "$_address" \
+        "while read -r p; do kill -s $1 \$p; done <$_there_pids" </dev/null >/dev/null 2>&1 || :
+    done
   }
   pause() { # without the streams of the programs, which a reader waits for
     sleep "$1" </dev/null >/dev/null 2>&1 6<&- 7>&- 8>&-
@@ -370,6 +384,10 @@ const srunGuard = `
     _past=0 _over=0
     while pause 1; do
       _past=$(( _past + 1 ))
+      if [ -n "$_signal" ] && [ "$(date +%s)" -ge "$_SLURM_SIGNAL_AT" ]; then
+        signal_programs "$_signal"
+        _signal=
+      fi
       if [ -n "$_seconds" ] && [ $_past -ge $_seconds ]; then
         echo "srun: the programs are ended: --time=$_limit has passed" >&2
         : >"$_watched/late"
@@ -387,9 +405,9 @@ const srunGuard = `
         fi
       fi
     done
-    signal_all TERM
+    signal_all TERM "$_watched/pids" "$_watched/links"
     pause 30
-    signal_all KILL
+    signal_all KILL "$_watched/pids" "$_watched/links"
   }
   devices_of() {
     if [ "$_gpus" = 0 ]; then

@@ -46,24 +46,28 @@ func readSignal(r *reader, s string) error {
 }
 
 // warnOfSignal warns if the signal will not be sent.
-func (r *reader) warnOfSignal() {
+func (r *reader) warnOfSignal(script string) {
 	a := &r.requirements
 	switch w := a.signal; {
 	case w.name == "":
-	case !w.batch:
-		r.job.Warn(a.signalAt, "--signal", fmt.Sprintf("the steps of the script get no signal; write B:%s@%.0f, and "+
-			"the script itself gets it", w.name, w.before.Seconds()))
 	case a.time == 0:
 		r.job.Warn(a.signalAt, "--signal", "without a time limit (-t) the signal is never sent")
+	case !w.batch && !maySrun.MatchString(script) && !mayRead.MatchString(script):
+		r.job.Warn(a.signalAt, "--signal", fmt.Sprintf("only programs that srun starts get the signal, and this "+
+			"script calls no srun; write B:%s@%.0f, and the script itself gets it", w.name, w.before.Seconds()))
 	}
 }
 
-// shell returns the shell code that sends the signal to the script before its time limit. The script does not wait for
-// it: it is no child of its shell.
+// shell returns the shell code that sends the signal before the time limit, to the script or, by srun, to the programs
+// of its steps. The script does not wait for it: it is no child of its shell.
 func (w warning) shell(limit time.Duration) string {
-	if !w.batch || limit == 0 {
+	wait := max(limit-w.before, 0).Seconds()
+	switch {
+	case w.name == "" || limit == 0:
 		return ""
+	case w.batch:
+		return fmt.Sprintf("( { sleep %.0f; kill -s %s $$; } </dev/null >/dev/null 2>&1 & )\n", wait, w.name)
+	default:
+		return fmt.Sprintf("export _SLURM_SIGNAL=%s _SLURM_SIGNAL_AT=$(( $(date +%%s) + %.0f ))\n", w.name, wait)
 	}
-	return fmt.Sprintf("( { sleep %.0f; kill -s %s $$; } </dev/null >/dev/null 2>&1 & )\n",
-		max(limit-w.before, 0).Seconds(), w.name)
 }

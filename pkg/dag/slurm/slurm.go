@@ -289,7 +289,7 @@ func (r *reader) build(script string) error {
 		))
 	}
 	r.warnMissing(script, nodes)
-	r.warnOfSignal()
+	r.warnOfSignal(script)
 	job, in := cmp.Or(a.name, r.job.Name), interpreterOf(script)
 	called := ""
 	if in.shell {

@@ -286,6 +286,12 @@ ls -A "$SLURM_SUBMIT_DIR" | grep slurm-step || echo "nothing left"
 			"srun: the programs are ended: --wait=1 has passed since the first one ended\n", "\nalone\n",
 			"\nin time\nin time\nnothing left\n",
 		}},
+		{"a signal before the time limit", `#!/bin/bash
+#SBATCH -N 2 -t 0:05 --signal=USR1@2
+trap 'echo "the script has it"' USR1
+srun sh -c 'trap "echo saved $SLURM_PROCID; exit 3" USR1; while sleep 0.1 || :; do :; done' || echo "all: $?"
+srun echo after
+`, []string{"\nsaved 0\n", "\nsaved 1\n", "\nall: 3\n", "\nafter\n"}},
 		{"devices", `#!/bin/bash
 #SBATCH -N 2 --gpus-per-node=a100:4 --ntasks-per-node=2
 show='echo "$SLURM_NODEID.$SLURM_LOCALID has [${CUDA_VISIBLE_DEVICES-all}] $SLURM_CPUS_PER_TASK"'
