@@ -82,6 +82,9 @@ type Config struct {
 	Once bool
 	// Isolate means that each task runs as another user, because other tasks use the machine. The agent must be root.
 	Isolate bool
+	// Setups is the worker's folder for what setups write, if the node is a worker's task: each setup runs once for all
+	// of them. If empty, each task runs its own.
+	Setups string
 	// Hosts is the file that gets the names of a job group's tasks; /etc/hosts if empty.
 	Hosts hostnames.File
 

@@ -68,6 +68,7 @@ type attempt struct {
 	// isolation is how the command runs, once it has started; nil if it has the agent's user
 	isolation atomic.Pointer[proc.Isolation]
 
+	setupDir      string          // the folder of the worker's setup that the task uses; "" if there is none
 	unlessOrdered context.Context // ends with any order
 	unlessStopped context.Context // ends with orderStop or orderAbandon
 	cancel        [orderAbandon + 1]context.CancelCauseFunc

@@ -140,7 +140,8 @@ func (t *attempt) runFor(ctx context.Context, command string, to io.Writer) (int
 	}
 	defer read.Close() //nolint:errcheck // only read
 	tree, err := proc.Start(proc.Spec{
-		Argv: []string{shell(), "-c", command}, Dir: t.dirs.work, Env: t.taskEnv(""), Output: write, Hold: t.cfg.Hold,
+		Argv: []string{shell(), "-c", command}, Dir: t.dirs.work, Env: t.taskEnv("", t.own().home),
+		Output: write, Hold: t.cfg.Hold,
 		Linger: t.cfg.Grace,
 	})
 	_ = write.Close() // the program has its own copy

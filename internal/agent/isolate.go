@@ -55,6 +55,9 @@ func (t *attempt) isolate() (*proc.Isolation, error) {
 			return nil, err
 		}
 	}
+	if t.setupDir != "" {
+		i.Shared = []string{t.setupDir}
+	}
 	if g := t.controlGroup(); g != nil {
 		i.Groups = g.Dirs()
 	}

@@ -24,7 +24,7 @@ func needRoot(t *testing.T) {
 
 // isolated starts the agent of a node of a worker as a process, below a folder that other users may not enter. It
 // returns the agent's folder and PID.
-func isolated(t *testing.T, b *agenttest.Broker, n agenttest.Node) (dir string, pid int) {
+func isolated(t *testing.T, b *agenttest.Broker, n agenttest.Node, environ ...string) (dir string, pid int) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "state", "agent")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -33,6 +33,7 @@ func isolated(t *testing.T, b *agenttest.Broker, n agenttest.Node) (dir string, 
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), agent.EnvEndpoint+"="+b.URL(), agent.EnvDir+"="+dir, agent.EnvTokenFile+"=-",
 		agent.EnvIsolate+"=1", "HOME=/root")
+	cmd.Env = append(cmd.Env, environ...)
 	cmd.Stdin, cmd.Stderr = strings.NewReader(b.Token(n)), os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -121,6 +122,31 @@ echo state >>checkpoint/state; cat checkpoint/state by-setup`)
 	kept, err := os.ReadFile(filepath.Join(storeDir(w), wire.OutputPrefix(w.Prefix, "a1"), "0", "files", "sub", "result"))
 	if err != nil || string(kept) != "kept\n" {
 		t.Errorf("output %q, %v", kept, err)
+	}
+}
+
+// Each task of a worker reads what the one setup has written, and cannot change it for the others.
+func TestIsolatedTasksUseOneSetup(t *testing.T) {
+	needRoot(t)
+	b := agenttest.New(t)
+	state := filepath.Join(t.TempDir(), "state")
+	if err := os.Mkdir(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a1", "a2"} {
+		n := agenttest.Node{Cluster: name}
+		isolated(t, b, n, agent.EnvSetups+"="+filepath.Join(state, "setups"))
+		w := task(t, name, `set -e; [ "$(id -u)" != 0 ]; cat venv/who ~/.local/bin/tool; . ~/.bashrc
+if echo x >>venv/who || rm venv/who || touch venv/x || touch ~/.local/bin/x; then echo "CHANGED"; fi 2>/dev/null
+touch ~/.local/mine ~/.mine mine; ls '`+state+`/setups' 2>/dev/null | wc -l`)
+		w.Setup = `umask 0; mkdir -p venv ~/.local/bin ~/.cache/pip; id -u >venv/who; echo tool >~/.local/bin/tool; chmod 600 ~/.local/bin/tool
+echo 'echo bashrc' >~/.bashrc; echo setup; pwd; echo "$HOME"`
+		b.Run(n, w)
+		r, log := b.Result(n, name), b.Log(n, name)
+		want := "0\ntool\nbashrc\n1\n"
+		if r.Event != wire.Succeeded || !strings.HasSuffix(log, want) || strings.Contains(log, "setup\n") != (name == "a1") {
+			t.Errorf("%s: %+v\n%s", name, r, log)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -67,7 +68,7 @@ func (t *attempt) relay(ctx context.Context) (endpoint string, environ []string,
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.Contains(ownVariables, name)
 	})
-	environ = append(environ, EnvOnce+"=1")
+	environ = append(environ, EnvOnce+"=1", EnvSetups+"="+filepath.Join(t.dirs.top, "setups"))
 	if mayIsolate(environ) {
 		environ = append(environ, EnvIsolate+"=1")
 	}

@@ -33,6 +33,7 @@ const (
 	EnvSole      = "TRADEWIND_SOLE"         // "1": only this task uses the machine
 	EnvOnce      = "TRADEWIND_ONCE"         // "1": the agent ends after its attempt
 	EnvIsolate   = "TRADEWIND_ISOLATE"      // "1": the agent of a worker runs each task as another user
+	EnvSetups    = "TRADEWIND_SETUPS"       // the folder of a worker for what setups write
 	EnvHold      = "TRADEWIND_HOLD_FD"      // a file descriptor to keep open while any process runs
 	EnvIdentity  = "TRADEWIND_IDENTITY"     // a file to which the agent writes its proc.Identity
 	EnvBoot      = "TRADEWIND_BOOT"         // how long a simulated machine boots before the agent starts: "1.5s"
@@ -175,6 +176,7 @@ func FromEnvironment(environ []string, stdin io.Reader) (Config, error) {
 	cfg := Config{
 		Endpoint: get(EnvEndpoint), Dir: get(EnvDir), Address: get(EnvAddress), Machine: get(proc.MachineEnv),
 		Sole: get(EnvSole) == "1", Once: get(EnvOnce) == "1", Isolate: get(EnvIsolate) == "1",
+		Setups:  get(EnvSetups),
 		Environ: environ, Hosts: hostnames.File(get(EnvHosts)),
 	}
 	if cfg.Dir == "" {

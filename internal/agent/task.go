@@ -48,30 +48,6 @@ func (t *attempt) startTimeout() (stop func()) {
 	return func() { timer.Stop() }
 }
 
-// setupName is the name of the setup script's file.
-const setupName = "setup"
-
-// setup runs the setup script to its end.
-func (t *attempt) setup() error {
-	if t.work.Setup == "" {
-		return nil
-	}
-	s, err := t.start(setupName, t.work.Setup, true)
-	if err != nil {
-		return err
-	}
-	select {
-	case <-s.Exited():
-	case <-t.unlessOrdered.Done():
-		s.Terminate(t.cfg.Grace)
-	case err := <-t.mounts.lost:
-		return t.endOf(s, err)
-	case <-t.overtime:
-		return t.endOf(s, errTimeout)
-	}
-	return t.endOrLeave(s)
-}
-
 // leftOutput is how long the end of a script waits for the script's own output while processes that it left still have
 // the log open.
 const leftOutput = 200 * time.Millisecond
@@ -131,7 +107,7 @@ func (t *attempt) runTask() (stopped bool, err error) {
 		t.reports.add(wire.Report{Event: wire.Started}, nil)
 		return false, nil
 	}
-	s, err := t.start("run", t.work.Run, len(t.work.Nodes) > 1)
+	s, err := t.start("run", t.work.Run, t.own(), len(t.work.Nodes) > 1)
 	if err != nil {
 		return false, err
 	}
@@ -235,9 +211,20 @@ func (s *script) end() error {
 	return nil
 }
 
-// start runs a script in the task's directory. The shell gets it as a file, because scripts may be longer than an
+// place is where a script runs: its working directory, and its home unless that is empty.
+type place struct{ work, home string }
+
+// own is the task's own place.
+func (t *attempt) own() place {
+	if t.ownHome() {
+		return place{t.dirs.work, t.dirs.home}
+	}
+	return place{work: t.dirs.work}
+}
+
+// start runs a script in a place. The shell gets it as a file, because scripts may be longer than an
 // argument can be and every user can read process lists. With leave, processes that a successful script leaves run on.
-func (t *attempt) start(name, text string, leave bool) (*script, error) {
+func (t *attempt) start(name, text string, in place, leave bool) (*script, error) {
 	path := filepath.Join(t.dirs.scripts, name)
 	if err := os.WriteFile(path, []byte(t.namesInContainer()+text), readable); err != nil { //nolint:gosec // see readable
 		return nil, err
@@ -258,13 +245,13 @@ func (t *attempt) start(name, text string, leave bool) (*script, error) {
 		user = userName()
 	}
 	spec := proc.Spec{
-		Argv: []string{shell(), path}, Dir: t.dirs.work, Env: t.taskEnv(user), Output: out,
+		Argv: []string{shell(), path}, Dir: in.work, Env: t.taskEnv(user, in.home), Output: out,
 		Hold: t.cfg.Hold, Marker: t.dirs.marker + "-" + name, Linger: t.cfg.Grace, Leave: leave,
 	}
 	s := &script{leave: leave, read: read, machine: t.cfg.Machine, grace: t.cfg.Grace, note: t.out.note}
 	if t.boxed != nil {
 		s.box, s.own = t.boxed.box, t.chownToAgent
-		if spec.Argv, err = s.box.Command(path, t.dirs.work, spec.Env); err != nil {
+		if spec.Argv, err = s.box.Command(path, in.work, spec.Env); err != nil {
 			return nil, err
 		}
 		spec.Env = append(s.box.Env(), proc.MachineEnv+"="+t.cfg.Machine)
@@ -304,7 +291,8 @@ func inherited(name string) bool {
 	})
 }
 
-// taskEnv returns the environment of the task's scripts. If user is not empty, it is the name of their user. Later
+// taskEnv returns the environment of the task's scripts. If user or home is not empty, it is the name of their user or
+// their home directory. Later
 // sources override earlier ones: inherited variables (in a container, those of the image), the task's own variables,
 // and Tradewind's variables under its own and SkyPilot's names.
 //
@@ -325,7 +313,7 @@ func inherited(name string) bool {
 //	PORT                             where the replica must listen
 //	TRADEWIND_IMAGE_ENTRYPOINT       in a container, an sh script that runs the image's own entrypoint
 //	TRADEWIND_IMAGE_WORKDIR          in a container, the working directory of the image
-func (t *attempt) taskEnv(user string) []string {
+func (t *attempt) taskEnv(user, home string) []string {
 	env := map[string]string{}
 	for _, entry := range t.cfg.Environ {
 		if name, value, ok := strings.Cut(entry, "="); ok && inherited(name) && t.boxed == nil {
@@ -336,8 +324,8 @@ func (t *attempt) taskEnv(user string) []string {
 		env["USER"], env["LOGNAME"] = user, user
 	}
 	env["TMPDIR"] = t.dirs.tmp
-	if t.ownHome() {
-		env["HOME"] = t.dirs.home
+	if home != "" {
+		env["HOME"] = home
 	}
 	maps.Copy(env, t.work.Env)
 	maps.Copy(env, t.work.Secrets)

@@ -136,7 +136,7 @@ func (t *attempt) visitor() func(command []string, terminal bool, term string) (
 		if isolation != nil {
 			user = userName()
 		}
-		env := t.taskEnv(user)
+		env := t.taskEnv(user, t.own().home)
 		if terminal && validName(term) {
 			env = append(env, "TERM="+term)
 		}

@@ -2,6 +2,9 @@ package host_test
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -45,5 +48,32 @@ tasks:
 	}
 	if diff := d.SpentUSD - usd; diff > 1e-9 || diff < -1e-9 {
 		t.Errorf("the job cost %v USD, its machines %v", d.SpentUSD, usd)
+	}
+}
+
+func TestSetupRunsOnceOnEachWorker(t *testing.T) {
+	h, _ := serve(t, host.Options{State: t.TempDir(), TimeScale: 0.02})
+	count := filepath.Join(t.TempDir(), "count")
+	spec, err := read.Job("job.yaml", strings.NewReader(fmt.Sprintf(`apiVersion: tradewind/v1
+name: shared
+tasks:
+  a:
+    {array: 12, share: true, setup: 'echo run >>%s; echo made >made', run: cat made, time: 10s, resources: {cpus: 1, memory: 1}}
+`, count)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := h.Broker().Users.Submit(context.Background(), broker.Submission{Spec: spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := await(t, h.Broker(), job.ID)
+	list, err := h.Broker().Views.Machines(context.Background(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	setups, err := os.ReadFile(count)
+	if n := strings.Count(string(setups), "\n"); err != nil || d.State != apitypes.JobSucceeded || n != len(list.Machines) {
+		t.Errorf("%s (%s): %d setups on %d machines, %v", d.State, d.Reason, n, len(list.Machines), err)
 	}
 }

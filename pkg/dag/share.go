@@ -72,8 +72,8 @@ func (t *Task) WhyNotShared() string {
 }
 
 // ShareUnsaid returns how the members of an array, or one of many alike tasks, share machines if the file does not set
-// it. They share with each other, unless WhyNotShared has a reason, or they have a setup (setups must not change the
-// machine at the same time), or they name a machine type (they ask for that machine, not for a part of it).
+// it. They share with each other, unless WhyNotShared has a reason, or they have a setup (on a shared machine they
+// could not change what it writes), or they name a machine type (they ask for that machine, not for a part of it).
 func (t *Task) ShareUnsaid() Share {
 	named := slices.ContainsFunc(t.Resources, func(r Resources) bool { return r.InstanceType != "" })
 	if t.Setup == "" && !named && t.WhyNotShared() == "" {

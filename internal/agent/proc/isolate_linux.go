@@ -79,9 +79,9 @@ func (i *Isolation) unlimited(dir string) {
 // temporary are the directories that each isolated task has for itself.
 var temporary = []string{"/tmp", "/var/tmp"}
 
-// enter gives this thread a mount namespace in which Tmp is in the place of the temporary directories. Dir has its
-// usual path there. A directory above it that other users may not enter is replaced by an empty one that leads only to
-// Dir.
+// enter gives this thread a mount namespace in which Tmp is in the place of the temporary directories. Dir and
+// Shared have their usual paths there. A directory above Dir that other users may not enter is replaced by an empty one
+// that leads only to these.
 func (i *Isolation) enter() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("mount namespace: %w", err)
@@ -94,11 +94,11 @@ func (i *Isolation) enter() error {
 	if err != nil {
 		return err
 	}
-	own, err := hold(dir)
+	kept, release, err := holdAll(append([]string{dir}, i.Shared...))
+	defer release()
 	if err != nil {
 		return err
 	}
-	defer own.Close() //nolint:errcheck // only a reference
 	tmp, err := hold(i.Tmp)
 	if err != nil {
 		return err
@@ -118,10 +118,7 @@ func (i *Isolation) enter() error {
 		hidden = true
 	}
 	if hidden {
-		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // it leads only to the task's folder
-			return err
-		}
-		if err := bind(own, dir); err != nil {
+		if err := reveal(kept); err != nil {
 			return err
 		}
 	}
@@ -156,6 +153,40 @@ func hold(path string) (*os.File, error) {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	return os.NewFile(uintptr(fd), path), nil //nolint:gosec // descriptors are small
+}
+
+// holdAll holds folders, by their real paths.
+func holdAll(paths []string) (held map[string]*os.File, release func(), err error) {
+	held = map[string]*os.File{}
+	release = func() {
+		for _, f := range held {
+			_ = f.Close() // only a reference
+		}
+	}
+	for _, path := range paths {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return held, release, err
+		}
+		if held[real], err = hold(real); err != nil {
+			delete(held, real)
+			return held, release, err
+		}
+	}
+	return held, release, nil
+}
+
+// reveal mounts held folders at their paths, of which the directories above are empty.
+func reveal(held map[string]*os.File) error {
+	for path, f := range held {
+		if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // it leads only to these folders
+			return err
+		}
+		if err := bind(f, path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // bind mounts a held file or directory at a path.

@@ -75,6 +75,8 @@ type Isolation struct {
 	UID int    `json:"uid"` // of its user, and of that user's only group
 	Dir string `json:"dir"` // the task's folder, which the user must be able to enter
 	Tmp string `json:"tmp"` // the directory in the place of /tmp and /var/tmp
+	// Shared are other folders that keep their paths. Their owner decides what the task's user may do there.
+	Shared []string `json:"shared,omitempty"`
 	// Files are the paths of files below Dir in the place of files of the machine.
 	Files map[string]string `json:"files,omitempty"`
 	// Groups are the directories of the control groups in which the task runs.

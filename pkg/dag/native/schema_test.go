@@ -171,7 +171,8 @@ func buildSchema() object {
 		},
 	}
 	defaults := object{
-		"setup": with(script, "shell script, once on each machine before run; programs that it leaves running end with the task"),
+		"setup": with(script, "shell script, once on each machine before run, also if tasks with the same setup share the machine; "+
+			"programs that it leaves running end with the task"),
 		"workdir": object{
 			"oneOf": []any{line, record([]string{"url"}, object{
 				"url": with(line, "the URL of a git repository"),
