@@ -322,7 +322,7 @@ release-snapshot: ## Build all files of a release into dist/release: archives, d
 	scripts/release.sh
 
 .PHONY: install-check
-install-check: #: Build the packages for this computer and install each into an empty folder: archive, deb, rpm, Homebrew cask, wheel, go install
+install-check: #: Build the packages for this computer and install each into an empty folder: archive, deb, rpm, Homebrew cask, wheel, go install, image
 	@scripts/clients.sh python
 	scripts/release-tools.sh goreleaser
 	scripts/install-check.sh

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Builds the broker's image for amd64 and arm64 with ko: the program and CA certificates, run as an unprivileged user.
+# Builds the broker's image for amd64 and arm64 with ko: the program, the agents for bought machines and CA certificates,
+# run as an unprivileged user. `tradewind deploy kubernetes --image` and the chart run it, and a release has it.
 #
 #   scripts/image.sh FOLDER                write an OCI layout, push nothing
 #   scripts/image.sh --push REGISTRY/NAME  push to a registry
 #
+# It needs Go, and builds ko and crane once. VERSION is the tag of a pushed image; the default is that of the commit.
 # BASE_IMAGE is the base image. If its registry does not answer, a snapshot image is built with only this machine's
 # certificates as its base.
 set -euo pipefail
@@ -11,9 +13,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PATH=$PWD/.tools/release:$PATH
 base=${BASE_IMAGE:-gcr.io/distroless/static-debian12:nonroot}
 version=${VERSION:-$(git describe --tags --always --dirty)}
+scripts/release-tools.sh ko crane
 work=$(mktemp -d)
 registry=
-trap '[[ -z $registry ]] || kill "$registry"; rm -rf "$work"' EXIT
+data=cmd/tradewind/kodata # ko adds its files to the image, below $KO_DATA_PATH
+trap '[[ -z $registry ]] || kill "$registry"; rm -rf "$work" "$data"' EXIT
 
 # certificates makes a base image in a local registry that runs as long as this script.
 certificates() {
@@ -45,7 +49,10 @@ builds:
     flags: [-trimpath, "-tags=grpcnotrace,lambda.norpc"]
     ldflags: ["-s -w -X main.version=$version"]
 CONFIG
-build=(env KO_CONFIG_PATH="$work" SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)" ko build --bare --platform=linux/amd64,linux/arm64
+rm -rf "$data"
+VERSION=$version scripts/agents.sh "$data/agent"
+epoch=$(git log -1 --format=%ct)
+build=(env KO_CONFIG_PATH="$work" SOURCE_DATE_EPOCH="$epoch" KO_DATA_DATE_EPOCH="$epoch" ko build --bare --platform=linux/amd64,linux/arm64
   --sbom=spdx --image-label org.opencontainers.image.source=https://github.com/tradewind-broker/tradewind)
 if [[ ${1:-} == --push && $# == 2 ]]; then
   KO_DOCKER_REPO=$2 KO_DEFAULTBASEIMAGE=$base "${build[@]}" --tags "$version,latest" ./cmd/tradewind

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the packages of a release for this computer and installs each as a user would, into an empty folder: the
-# archive, the deb and the rpm (on Linux), the Homebrew cask, the wheel, and `go install`. Each program must run, and
-# packages must have the agents of bought machines. It publishes nothing. It needs the tools of `scripts/release-tools.sh goreleaser` and `scripts/clients.sh python`.
+# archive, the deb and the rpm (on Linux), the Homebrew cask, the wheel, `go install`, and the image (with podman). Each
+# program must run, and packages must have the agents of bought machines. It publishes nothing. It needs the tools of
+# `scripts/release-tools.sh goreleaser` and `scripts/clients.sh python`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 work=$(mktemp -d)
@@ -21,7 +22,7 @@ runs() {
 # buys NAME FOLDER: the programs in the folder run and find the agents of bought machines, without --agents
 buys() {
   runs "$1" "$2"
-  "$2/tradewind" run examples/train-infer.yaml --yes --on lambda --state "$work/state" >"$work/log" 2>&1 || true
+  "$2/tradewind" run examples/train-infer.yaml --yes --on lambda --state "${state:-$work/state}" >"$work/log" 2>&1 || true
   grep -q 'no file with an API key' "$work/log" || { echo "$1: no agents for bought machines" >&2; cat "$work/log" >&2; exit 1; }
 }
 
@@ -78,3 +79,18 @@ fi
 
 GOBIN=$work/go go install -ldflags "-X main.version=$VERSION" ./cmd/tradewind ./cmd/tradewind-agent
 runs 'go install' "$work/go"
+
+if [[ $os == linux ]] && command -v podman >/dev/null; then
+  scripts/image.sh "$work/image" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+  mkdir "$work/container"
+  tar -C "$work/image" -cf "$work/image.tar" .
+  id=$(podman load --quiet -i "$work/image.tar")
+  id=${id##* }
+  printf '#!/usr/bin/env bash\nexec podman run --rm --network none --ulimit nofile=4096:4096 --ulimit nproc=4096:4096 -v "$PWD/examples:/examples:ro" -w / %s "$@"\n' "$id" >"$work/container/tradewind"
+  install -m 755 /dev/null "$work/container/tradewind-agent" # the image has no agent for local machines
+  chmod +x "$work/container/tradewind"
+  (state=/tmp/state buys image "$work/container")
+  podman rmi --force "$id" >/dev/null
+else
+  echo "image: not built, as there is no podman"
+fi

@@ -20,8 +20,8 @@ var ErrNoAgents = errors.New("the agent's program for machines is missing")
 // Architectures of machines.
 var architectures = []string{"amd64", "arm64"}
 
-// AgentFolders returns the folders where FindAgents looks by default: those of an archive, of an installed package, and
-// of `make agent` in a clone of the repository.
+// AgentFolders returns the folders where FindAgents looks by default: those of an archive, of an installed package, of
+// `make agent` in a clone of the repository, and of the image, which ko builds.
 func AgentFolders() []string {
 	self, err := os.Executable()
 	if err != nil {
@@ -31,10 +31,14 @@ func AgentFolders() []string {
 		self = real
 	}
 	beside := filepath.Dir(self)
-	return []string{
+	folders := []string{
 		filepath.Join(beside, "agent"), filepath.Join(beside, "..", "lib", "tradewind", "agent"),
 		filepath.Join(beside, "..", "dist", "agent"),
 	}
+	if data := os.Getenv("KO_DATA_PATH"); data != "" {
+		folders = append(folders, filepath.Join(data, "agent"))
+	}
+	return folders
 }
 
 // Programs are the files that machines download from the broker.

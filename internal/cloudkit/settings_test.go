@@ -139,6 +139,14 @@ func TestFindAgents(t *testing.T) {
 	}
 }
 
+// In the image, ko sets KO_DATA_PATH, and scripts/image.sh puts the agents there.
+func TestAgentsOfImageAreFound(t *testing.T) {
+	t.Setenv("KO_DATA_PATH", "/var/run/ko")
+	if all := cloudkit.AgentFolders(); !slices.Contains(all, "/var/run/ko/agent") {
+		t.Errorf("%q", all)
+	}
+}
+
 func TestStoreURLs(t *testing.T) {
 	s, err := cloudkit.FromPairs(map[string]string{"project": "p", "stores": "us-central1:acme+europe-west4:acme-eu"})
 	if err != nil {

@@ -78,7 +78,7 @@ func Defaults() (Values, error) {
 // Render returns the objects of a deployment into a namespace, in the order in which they are created.
 func Render(namespace string, v Values) ([]kubeapi.Object, error) {
 	if v.Image == "" {
-		return nil, errors.New("image has to be set: the one that deploy/Dockerfile builds")
+		return nil, errors.New("image has to be set: the one that scripts/image.sh builds")
 	}
 	objects, err := Decode(template)
 	if err != nil {

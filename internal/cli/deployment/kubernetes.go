@@ -63,7 +63,7 @@ func (a app) deployKubernetesCommand() *cobra.Command {
 	f.StringVar(&o.namespace, "namespace", kubedeploy.Name, "namespace of the broker")
 	f.BoolVar(&o.makeNamespace, "create-namespace", true,
 		"create the namespace, with the restricted Pod Security Standard")
-	f.StringVar(&o.values.Image, "image", "", "image with the tradewind program, built with deploy/Dockerfile")
+	f.StringVar(&o.values.Image, "image", "", "image with the tradewind program, built with scripts/image.sh")
 	f.StringSliceVar(
 		&o.values.ImagePullSecrets,
 		"image-pull-secrets",
@@ -109,7 +109,7 @@ func (a app) deployKubernetes(ctx context.Context, o *kubernetesOptions) error {
 	case o.dryRun && o.remove:
 		return command.BadInput("leave out one of them", "--dry-run changes nothing, and --remove removes the broker")
 	case o.values.Image == "" && !o.remove:
-		return command.BadInput("deploy/Dockerfile builds one", "--image must name an image with the tradewind program")
+		return command.BadInput("scripts/image.sh builds one", "--image must name an image with the tradewind program")
 	case o.remove:
 		o.values.Image = "none" // removing does not use it
 	}
