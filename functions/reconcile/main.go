@@ -30,6 +30,7 @@ func handler(s *lambdahost.Sandbox) (any, error) {
 		return nil, err
 	}
 	switches := activity.NewAWS(s)
+	switches.Expires = b.Functions.Expires
 	idle := func(ctx context.Context) (bool, error) { return s.Idle(ctx, b.Functions, all) }
 	after := func(ctx context.Context) error {
 		return errors.Join(s.PublishLeft(ctx), activity.Settle(ctx, switches, idle, s.Log))

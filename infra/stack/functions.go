@@ -168,13 +168,14 @@ func (d *deployment) environment() {
 			*d.stack.Account() + "/"),
 		"TRADEWIND_DAG_BUCKET": d.dags.BucketName(), "TRADEWIND_WORK_BUCKET": d.work.BucketName(),
 		"TRADEWIND_API": d.endpoint(), "TRADEWIND_TOKEN_PARAMETER": jsii.String(d.tokenParameter()),
-		"TRADEWIND_SCHEDULES": jsii.String(strings.Join(activitySchedules(), ",")),
-		"TRADEWIND_MAPPINGS":  jsii.String(strings.Join(idleMappings(), ",")),
-		"TRADEWIND_TOPIC":     d.topic.TopicArn(),
-		"TRADEWIND_AGENT_KEY": jsii.String(d.agentObjects()),
-		"TRADEWIND_SECRETS":   jsii.String(strings.Join(d.secretPaths(), ",")),
-		"TRADEWIND_STORES":    d.stores(),
-		"TRADEWIND_REGIONS":   jsii.String(strings.Join(append([]string{*d.stack.Region()}, d.Regions...), ",")),
+		"TRADEWIND_SCHEDULES":       jsii.String(strings.Join(activitySchedules(), ",")),
+		"TRADEWIND_EXPIRY_SCHEDULE": jsii.String(expirySchedule),
+		"TRADEWIND_MAPPINGS":        jsii.String(strings.Join(idleMappings(), ",")),
+		"TRADEWIND_TOPIC":           d.topic.TopicArn(),
+		"TRADEWIND_AGENT_KEY":       jsii.String(d.agentObjects()),
+		"TRADEWIND_SECRETS":         jsii.String(strings.Join(d.secretPaths(), ",")),
+		"TRADEWIND_STORES":          d.stores(),
+		"TRADEWIND_REGIONS":         jsii.String(strings.Join(append([]string{*d.stack.Region()}, d.Regions...), ",")),
 	}
 	if buckets, _ := d.mountable(); len(buckets) > 0 {
 		env["TRADEWIND_MOUNTS_ROLE"] = jsii.String(d.roleARN(mountsRole))

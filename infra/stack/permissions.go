@@ -130,6 +130,8 @@ func (d *deployment) grantPublish(fn string) {
 // grantReconcile allows reconcile to switch the deployment off when no work is open and every queue is empty.
 func (d *deployment) grantReconcile() {
 	d.grantSwitching(events.FnReconcile)
+	d.grant(events.FnReconcile, "ExpirySchedule", []string{"scheduler:GetSchedule", "scheduler:UpdateSchedule"},
+		d.arn("scheduler", "schedule/"+d.Name+"/"+expirySchedule))
 	var queues []string
 	for _, fn := range events.Functions() {
 		queues = append(queues, *d.queues[fn].QueueArn())

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -14,8 +15,13 @@ import (
 // schedulerRole is the part of the role of the schedules.
 const schedulerRole = "scheduler"
 
+// expirySchedule is the name of the schedule that runs reconcile while the deployment sleeps. Reconcile switches it on
+// if finished jobs are kept that will expire.
+const expirySchedule = "expire"
+
 // schedule is an event that is sent periodically.
 type schedule struct {
+	name string // if it is not that of the function
 	fn   string
 	rate string
 	data events.Data
@@ -23,11 +29,14 @@ type schedule struct {
 	idle bool
 }
 
+func (s schedule) title() string { return cmp.Or(s.name, s.fn) }
+
 // schedules are few and slow: events report every change, and the schedules only find what an event has missed.
 func schedules() []schedule {
 	return []schedule{
 		{fn: events.FnTick, rate: "rate(10 minutes)", data: events.MarketTicked{}},
 		{fn: events.FnReconcile, rate: "rate(2 minutes)", data: events.BrokerReconcile{}},
+		{name: expirySchedule, fn: events.FnReconcile, rate: "rate(1 day)", data: events.BrokerReconcile{}},
 		{fn: events.FnRefresh, rate: "rate(1 day)", data: events.CatalogRefresh{}, idle: true},
 	}
 }
@@ -36,7 +45,7 @@ func schedules() []schedule {
 func activitySchedules() []string {
 	var out []string
 	for _, s := range schedules() {
-		if !s.idle {
+		if !s.idle && s.name == "" {
 			out = append(out, s.fn)
 		}
 	}
@@ -68,7 +77,7 @@ func (d *deployment) schedules() {
 	for _, s := range schedules() {
 		if s.idle {
 			queues = append(queues, *target(s))
-		} else {
+		} else if s.name == "" { // others have the target of their function's schedule
 			functions = append(functions, *target(s))
 		}
 	}
@@ -79,8 +88,9 @@ func (d *deployment) schedules() {
 		if s.idle {
 			state = "ENABLED"
 		}
-		c := awsscheduler.NewCfnSchedule(d.stack, jsii.String(title(s.fn)+"Schedule"), &awsscheduler.CfnScheduleProps{
-			Name: &s.fn, GroupName: group.Ref(), ScheduleExpression: &s.rate, State: &state,
+		name := s.title()
+		c := awsscheduler.NewCfnSchedule(d.stack, jsii.String(title(name)+"Schedule"), &awsscheduler.CfnScheduleProps{
+			Name: &name, GroupName: group.Ref(), ScheduleExpression: &s.rate, State: &state,
 			Description:        jsii.String("Tradewind: " + s.data.Type()),
 			FlexibleTimeWindow: &awsscheduler.CfnSchedule_FlexibleTimeWindowProperty{Mode: jsii.String("OFF")},
 			Target: &awsscheduler.CfnSchedule_TargetProperty{

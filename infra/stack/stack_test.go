@@ -467,7 +467,7 @@ func TestIdleDeploymentHasNoActiveSchedule(t *testing.T) {
 			t.Errorf("two executions of %v are one event", s.Properties["Name"])
 		}
 	}
-	if want := map[string]string{"tick": "DISABLED", "reconcile": "DISABLED", "refresh": "ENABLED"}; !maps.Equal(on, want) {
+	if want := map[string]string{"tick": "DISABLED", "reconcile": "DISABLED", "expire": "DISABLED", "refresh": "ENABLED"}; !maps.Equal(on, want) {
 		t.Errorf("schedules %v", on)
 	}
 	for typ := range map[string]bool{"AWS::EC2::NatGateway": true, "AWS::KMS::Key": true, "AWS::EC2::VPC": true, "Custom::S3BucketNotifications": true} {

@@ -96,7 +96,7 @@ func (d *deployment) addAllAlarms() {
 }
 
 // silenceAlarm adds the alarm that reconcile is missing: its schedule fires every two minutes while work is open, and
-// no invocation has succeeded for five. The daily schedule of the group fires only once.
+// no invocation has succeeded for five. The group's daily schedules fire once each, and one of them runs reconcile.
 func (d *deployment) silenceAlarm() {
 	reconcile := d.functions[events.FnReconcile]
 	d.alarm("SilenceAlarm", "Reconcile has not run for five minutes. "+instructions("no-reconcile"),

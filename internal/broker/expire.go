@@ -334,6 +334,12 @@ func (b *Functions) expiryDue(ctx context.Context) (bool, error) {
 	return len(first) > 0 && first[0].Key.Sort < record.ExpiryBound(b.txns.Now()), err
 }
 
+// Expires reports whether a finished job is kept that will expire.
+func (b *Functions) Expires(ctx context.Context) (bool, error) {
+	first, _, err := b.ports.Store.Query(ctx, record.PartExpiry, "", store.Page{Limit: 1})
+	return len(first) > 0, err
+}
+
 // removeOutputs removes what a job has stored in the broker's own stores: outputs and checkpoints. Outputs with a URI
 // that their user chose are not there.
 func (x *expiring) removeOutputs(ctx context.Context, job string) error {

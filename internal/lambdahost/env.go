@@ -24,6 +24,8 @@ const (
 	// object keys of rclone: amd64=agent/<sha256>/rclone,arm64=…; optional
 	EnvRcloneKey = "TRADEWIND_RCLONE_KEY"
 	EnvSchedules = "TRADEWIND_SCHEDULES" // schedules switched on while work is open, comma-separated
+	// schedule that runs reconcile daily while no work is open and finished jobs are kept that will expire; optional
+	EnvExpirySchedule = "TRADEWIND_EXPIRY_SCHEDULE"
 	// functions whose queues are polled only while work is open, comma-separated; optional
 	EnvMappings = "TRADEWIND_MAPPINGS"
 	EnvClouds   = "TRADEWIND_CLOUDS" // clouds to plan and buy on, comma-separated; optional, aws
@@ -89,9 +91,11 @@ type Env struct {
 	MountsRole  string
 	RcloneKey   []string
 	Schedules   []string
-	Mappings    []string
-	Clouds      []string
-	Regions     []string
+	// ExpirySchedule is the name of a schedule.
+	ExpirySchedule string
+	Mappings       []string
+	Clouds         []string
+	Regions        []string
 	// CloudRegions are regions of other clouds, CLOUD:REGION.
 	CloudRegions []string
 	// Without are machines never to buy, as in planner.Options.Without.
@@ -138,8 +142,9 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 		DAGBucket: r.Need(EnvDAGBucket), WorkBucket: r.Need(EnvWorkBucket),
 		API: r.URL(EnvAPI), TokenKey: r.Need(EnvTokenKey),
 		AgentKey: r.Need(EnvAgentKey), MountsRole: getenv(EnvMountsRole), RcloneKey: base.List(getenv(EnvRcloneKey)),
-		Schedules: base.List(getenv(EnvSchedules)), Mappings: base.List(getenv(EnvMappings)),
-		Clouds: base.List(getenv(EnvClouds)), Regions: base.List(getenv(EnvRegions)),
+		Schedules: base.List(getenv(EnvSchedules)), ExpirySchedule: getenv(EnvExpirySchedule),
+		Mappings: base.List(getenv(EnvMappings)),
+		Clouds:   base.List(getenv(EnvClouds)), Regions: base.List(getenv(EnvRegions)),
 		CloudRegions: base.List(getenv(EnvCloudRegions)), Without: base.List(getenv(EnvWithout)),
 		Proofs: r.Pairs(EnvProofs), Topic: getenv(EnvTopic),
 		PushClouds:   base.List(getenv(EnvPushClouds)),

@@ -1,6 +1,7 @@
 // Package activity lets a deployment sleep while no work is open: it switches
 // off the schedules and the polling of queues, both of which cost a little. An
-// idle deployment then costs nothing but storage.
+// idle deployment then costs nothing but storage. If it keeps finished jobs that will expire, one schedule wakes
+// reconcile once a day, to remove them.
 //
 // A function that accepts work switches on after it has committed the work.
 // Reconcile switches off if nothing is open, and then checks again. In any order of these four steps,
@@ -79,6 +80,10 @@ type AWS struct {
 	Group     string   // of the schedules
 	Schedules []string // names
 	Functions []string // whose queues are polled
+	// Daily is the name of the schedule that runs reconcile once a day while the deployment sleeps; empty for none. It
+	// is on if Expires reports that a finished job is kept that will expire.
+	Daily   string
+	Expires func(context.Context) (bool, error)
 	// Look is the mean pause between attempts to change the mappings while that is refused; 1 s when 0.
 	Look time.Duration
 }
@@ -93,7 +98,7 @@ const tries = 20
 func NewAWS(s *lambdahost.Sandbox) *AWS {
 	a := &AWS{
 		Scheduler: scheduler.NewFromConfig(s.AWS), Lambda: lambda.NewFromConfig(s.AWS),
-		Group: s.Env.Deployment, Schedules: s.Env.Schedules,
+		Group: s.Env.Deployment, Schedules: s.Env.Schedules, Daily: s.Env.ExpirySchedule,
 	}
 	for _, fn := range s.Env.Mappings {
 		a.Functions = append(a.Functions, s.Env.Function(fn))
@@ -105,7 +110,18 @@ func NewAWS(s *lambdahost.Sandbox) *AWS {
 func (a *AWS) On(ctx context.Context) error { return a.set(ctx, true) }
 
 // Off implements Switch.
-func (a *AWS) Off(ctx context.Context) error { return a.set(ctx, false) }
+func (a *AWS) Off(ctx context.Context) error {
+	if a.Daily != "" && a.Expires != nil {
+		on, err := a.Expires(ctx)
+		if err == nil {
+			err = a.schedule(ctx, a.Daily, on)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return a.set(ctx, false)
+}
 
 func (a *AWS) set(ctx context.Context, on bool) error {
 	errs := make([]error, len(a.Schedules)+1)

@@ -74,7 +74,7 @@ func TestUploadedDAGFileRuns(t *testing.T) {
 	if job.State != apitypes.JobSucceeded || len(job.Attempts) != 2 {
 		t.Fatalf("%+v\n%s", job, w.log.String())
 	}
-	if state := w.scheduleState(ctx); state != schedulertypes.ScheduleStateEnabled {
+	if state := w.scheduleState(ctx, "reconcile"); state != schedulertypes.ScheduleStateEnabled {
 		t.Errorf("while work is open the schedule is %s", state)
 	}
 	var jobs struct{ Jobs []apitypes.JobView }
@@ -90,7 +90,7 @@ func TestUploadedDAGFileRuns(t *testing.T) {
 	}
 	w.reconcile(ctx, "r1")
 	w.quiet(ctx)
-	if state := w.scheduleState(ctx); state != schedulertypes.ScheduleStateDisabled {
+	if state := w.scheduleState(ctx, "reconcile"); state != schedulertypes.ScheduleStateDisabled {
 		t.Errorf("with nothing open the schedule is %s\n%s", state, w.log.String())
 	}
 	w.refusals(ctx, job.ID)

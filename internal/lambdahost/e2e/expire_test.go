@@ -14,6 +14,7 @@ import (
 	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
@@ -31,6 +32,8 @@ tasks:
     resources: {cpus: 2+, market: on-demand}
     time: 10m
 `
+
+const on, off = schedulertypes.ScheduleStateEnabled, schedulertypes.ScheduleStateDisabled
 
 // stored lists the items of the table whose partition begins with a text: their sort keys and times to live, 0 for none.
 func (w *world) stored(ctx context.Context, prefix string) map[string]int64 {
@@ -110,6 +113,9 @@ func TestFinishedJobExpires(t *testing.T) {
 	}
 	w.reconcile(ctx, "mark")
 	w.quiet(ctx)
+	if always, daily := w.scheduleState(ctx, "reconcile"), w.scheduleState(ctx, "expire"); always != off || daily != on {
+		t.Errorf("asleep, reconcile is %s, and its daily schedule %s\n%s", always, daily, w.log.String())
+	}
 	records, logs := w.stored(ctx, "job#"+job.ID), w.stored(ctx, "logs/"+job.ID+"/")
 	outputs, pieces := w.objectsBelow(ctx, job.ID+"/"), w.objectsBelow(ctx, "logs/"+job.ID+"/")
 	tasks, vcpus := w.held(ctx)
@@ -130,11 +136,16 @@ func TestFinishedJobExpires(t *testing.T) {
 	}
 
 	ahead.Store(int64(3 * time.Hour))
-	w.reconcile(ctx, "expire")
+	w.reconcile(ctx, "expire") // as the daily schedule does
 	w.quiet(ctx)
 	logs, outputs, pieces = w.stored(ctx, "logs/"+job.ID+"/"), w.objectsBelow(ctx, job.ID+"/"), w.objectsBelow(ctx, "logs/"+job.ID+"/")
 	if len(logs) > 0 || outputs > 0 || pieces > 0 {
 		t.Errorf("after its time there are %d records of logs, %d outputs, %d objects of logs\n%s", len(logs), outputs, pieces, w.log.String())
+	}
+	w.reconcile(ctx, "asleep again") // the first finds its own changes open
+	w.quiet(ctx)
+	if always, daily := w.scheduleState(ctx, "reconcile"), w.scheduleState(ctx, "expire"); always != off || daily != off {
+		t.Errorf("with nothing kept, reconcile is %s, and its daily schedule %s", always, daily)
 	}
 	if status, body := w.request(ctx, "GET", "/v1/jobs/"+job.ID, signed); status != 404 || !strings.Contains(string(body), "expired at") {
 		t.Errorf("the job is answered with %d %s", status, body)

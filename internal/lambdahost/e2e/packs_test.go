@@ -58,7 +58,7 @@ func TestCodeIsUploadedDirectlyToBucket(t *testing.T) {
 	if _, err := c.Submit(ctx, "job.yaml", "", job(tree.URI()), nil); err != nil {
 		t.Error(err)
 	}
-	if state := w.scheduleState(ctx); state != "ENABLED" {
+	if state := w.scheduleState(ctx, "reconcile"); state != "ENABLED" {
 		t.Errorf("the job's schedule is %s", state)
 	}
 	again := localfiles.Sender{Asker: c, Sent: func(n, of int64) {

@@ -104,8 +104,10 @@ func handler(s *lambdahost.Sandbox) (h *lambdahost.Handler, err error) {
 	h.Functions = b.Functions
 	if s.Function == events.FnReconcile {
 		idle := func(ctx context.Context) (bool, error) { return s.Idle(ctx, b.Functions, ports.Clouds) }
+		switches := activity.NewAWS(s)
+		switches.Expires = b.Functions.Expires
 		h.After = func(ctx context.Context) error {
-			return errors.Join(s.PublishLeft(ctx), activity.Settle(ctx, activity.NewAWS(s), idle, s.Log))
+			return errors.Join(s.PublishLeft(ctx), activity.Settle(ctx, switches, idle, s.Log))
 		}
 	}
 	return h, nil
@@ -223,7 +225,7 @@ func (w *world) environment() map[string]string {
 		"TRADEWIND_DEPLOYMENT": w.name, "TRADEWIND_TABLE": w.name, "TRADEWIND_BUS": w.name, "TRADEWIND_QUEUE_PREFIX": w.name + "-",
 		"TRADEWIND_DAG_BUCKET": w.name + "-dags", "TRADEWIND_WORK_BUCKET": w.name + "-work", "TRADEWIND_API": w.api.URL,
 		"TRADEWIND_SECRETS": "/" + w.name + "/secrets/", "TRADEWIND_TOKEN_PARAMETER": "/" + w.name + "/token-key", "TRADEWIND_AGENT_KEY": "agent/" + digest(program()) + "/tradewind-agent",
-		lambdahost.EnvRegions: "us-east-1", "TRADEWIND_SCHEDULES": "reconcile", "TRADEWIND_MACHINE_CERTIFICATES": w.authority.Certificates(),
+		lambdahost.EnvRegions: "us-east-1", "TRADEWIND_SCHEDULES": "reconcile", lambdahost.EnvExpirySchedule: "expire", "TRADEWIND_MACHINE_CERTIFICATES": w.authority.Certificates(),
 	}
 	for _, entry := range w.more {
 		name, value, _ := strings.Cut(entry, "=")
@@ -250,12 +252,14 @@ func (w *world) provision(ctx context.Context) {
 	times := scheduler.NewFromConfig(w.cfg)
 	_, err = times.CreateScheduleGroup(ctx, &scheduler.CreateScheduleGroupInput{Name: &w.name})
 	must(err)
-	_, err = times.CreateSchedule(ctx, &scheduler.CreateScheduleInput{
-		Name: aws.String("reconcile"), GroupName: &w.name, ScheduleExpression: aws.String("rate(1 minute)"), State: schedulertypes.ScheduleStateDisabled,
-		FlexibleTimeWindow: &schedulertypes.FlexibleTimeWindow{Mode: schedulertypes.FlexibleTimeWindowModeOff},
-		Target:             &schedulertypes.Target{Arn: aws.String("arn:aws:sqs:us-east-1:123456789012:q"), RoleArn: aws.String("arn:aws:iam::123456789012:role/r"), Input: aws.String("{}")},
-	})
-	must(err)
+	for name, rate := range map[string]string{"reconcile": "rate(1 minute)", "expire": "rate(1 day)"} {
+		_, err = times.CreateSchedule(ctx, &scheduler.CreateScheduleInput{
+			Name: &name, GroupName: &w.name, ScheduleExpression: &rate, State: schedulertypes.ScheduleStateDisabled,
+			FlexibleTimeWindow: &schedulertypes.FlexibleTimeWindow{Mode: schedulertypes.FlexibleTimeWindowModeOff},
+			Target:             &schedulertypes.Target{Arn: aws.String("arn:aws:sqs:us-east-1:123456789012:q"), RoleArn: aws.String("arn:aws:iam::123456789012:role/r"), Input: aws.String("{}")},
+		})
+		must(err)
+	}
 	w.table, w.queues = dynamodb.NewFromConfig(w.cfg), sqs.NewFromConfig(w.cfg)
 }
 
@@ -263,9 +267,9 @@ func (w *world) s3() *s3.Client {
 	return s3.NewFromConfig(w.cfg, func(o *s3.Options) { o.UsePathStyle = true })
 }
 
-func (w *world) scheduleState(ctx context.Context) schedulertypes.ScheduleState {
+func (w *world) scheduleState(ctx context.Context, name string) schedulertypes.ScheduleState {
 	w.Helper()
-	out, err := scheduler.NewFromConfig(w.cfg).GetSchedule(ctx, &scheduler.GetScheduleInput{Name: aws.String("reconcile"), GroupName: &w.name})
+	out, err := scheduler.NewFromConfig(w.cfg).GetSchedule(ctx, &scheduler.GetScheduleInput{Name: &name, GroupName: &w.name})
 	if err != nil {
 		w.Fatal(err)
 	}
