@@ -34,3 +34,6 @@ func SetEffort(p *Planner, effort float64) { p.effort = effort }
 
 // Retimed gives the tasks of a plan the times of another model.
 func Retimed(m *shared.Model, p *shared.Plan) *shared.Plan { return retimed(m, p) }
+
+// SetCrowd leaves the machines of fleets at the offers that are best for one.
+func SetCrowd(p *Planner, crowd bool) { p.crowd = crowd }

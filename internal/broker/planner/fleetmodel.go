@@ -137,6 +137,11 @@ func (f *fleet) queries(d demand) (queries []catalog.Query) {
 	return queries
 }
 
+// disk is the size of the disk of each machine, in GiB.
+func (f *fleet) disk() float64 {
+	return cmp.Or(f.b.in.Spec.Tasks[f.members[0]].DiskGiB(), cloud.DefaultDiskGiB)
+}
+
 // sort identifies offers that differ only in their price.
 type sort struct {
 	cloud, machine string
@@ -151,7 +156,7 @@ type sort struct {
 func (f *fleet) matches(d demand, places []string, least map[string]float64) (found []*match, why string) {
 	b := f.b
 	t := &b.in.Spec.Tasks[f.members[0]]
-	all := finder{b: b, found: map[string]bool{}, disk: cmp.Or(t.DiskGiB(), cloud.DefaultDiskGiB)}
+	all := finder{b: b, found: map[string]bool{}, disk: f.disk()}
 	var reasons []string
 	for n, q := range f.queries(d) {
 		all.bursts, all.maxUSD = t.Resources[n].Burstable || q.InstanceType != "", float64(t.Resources[n].MaxUSDPerHour)

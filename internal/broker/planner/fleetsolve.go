@@ -107,6 +107,9 @@ func (f *fleet) solve(ctx context.Context, part float64, late bool) error {
 			return err
 		}
 	}
+	if !f.b.p.crowd {
+		f.spread(best, d)
+	}
 	f.model, f.offers, f.answer, f.worst = best.expected, best.offers, best.answer, best.answer
 	if f.b.in.DeadlineHours != nil {
 		f.worst = retimed(best.guaranteed, best.answer)

@@ -67,6 +67,7 @@ type Planner struct {
 	moves   *egress.Prices
 	opt     Options
 	effort  float64 // of a search for a fleet
+	crowd   bool    // leaves the machines of a fleet in one zone, for tests
 }
 
 // New makes a planner.
