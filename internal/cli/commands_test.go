@@ -20,9 +20,9 @@ import (
 
 // TestCommands runs the command lines of testdata/commands and compares what they print and how they exit.
 //
-//	up [scale=X] [clouds=A] [price=N]
-//	                               start a broker on the state folder, which buys on a cloud, and whose plans cost N USD
-//	                               a task; below 0 it has none
+//	up [scale=X] [clouds=A] [price=N] [machines=M]
+//	                               start a broker on the state folder, which buys on a cloud, at most M machines at the
+//	                               same time, and whose plans cost N USD a task; below 0 it has none
 //	person [ANSWER...]             a person is at the terminal and answers; "-" is an empty line. Without answers, no one is
 //	settings own|beside            write the settings below
 //	outcome STATE [plan=N] [short] set how submitted jobs end
@@ -44,6 +44,7 @@ func TestCommands(t *testing.T) {
 				d.MaybeScanArgs(t, "price", &p.hosts.price)
 				p.hosts.up(scale)
 				d.MaybeScanArgs(t, "clouds", &p.hosts.running.Clouds)
+				d.MaybeScanArgs(t, "machines", &p.hosts.running.Limit.Machines)
 			case "person":
 				p.answers = nil
 				for _, a := range d.CmdArgs {

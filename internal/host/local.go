@@ -39,6 +39,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/store/bolt"
 	"github.com/tradewind-broker/tradewind/internal/traces"
 	"github.com/tradewind-broker/tradewind/internal/tunnel/relay"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
@@ -158,7 +159,7 @@ func (h *Host) show() error {
 	}
 	return h.state.writeJSON(running.File, Running{URL: h.URL(), PID: os.Getpid(), Started: time.Now(),
 		TimeScale: h.opt.TimeScale, Clouds: h.bought.names(), PublicURL: h.bought.publicURL,
-		Archs: h.opt.Agents.Archs()})
+		Archs: h.opt.Agents.Archs(), Limit: apitypes.Bought(h.opt.Limit)})
 }
 
 // hide removes that file. Clients detect a leftover file.
@@ -219,6 +220,7 @@ func (h *Host) wire(ctx context.Context) error {
 	}
 	planned := planner.DefaultOptions()
 	planned.Stores, planned.Without, planned.Archs = h.stores(moves), h.without(), h.archs()
+	planned.Limit = h.opt.Limit
 	if h.clouds, err = h.openClouds(ctx, st, c.Clouds()); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/readable"
@@ -17,6 +18,18 @@ type Limit struct {
 
 // None reports whether nothing is limited.
 func (l Limit) None() bool { return l == Limit{} }
+
+// String names what is limited.
+func (l Limit) String() string {
+	var parts []string
+	if l.Machines > 0 {
+		parts = append(parts, machines(l.Machines))
+	}
+	if l.USDPerHour > 0 {
+		parts = append(parts, "machines for "+perHour(l.USDPerHour))
+	}
+	return strings.Join(parts, " and ")
+}
 
 // Excess says what of the limit a demand exceeds in addition to what is in use, and the limit; "" if nothing.
 func (l Limit) Excess(need, used apitypes.Bought) string {

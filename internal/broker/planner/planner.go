@@ -33,6 +33,8 @@ type Options struct {
 	Archs map[string][]string
 	// Services are the managed services that the deployment buys. Others that a task allows are left out.
 	Services map[string]bool
+	// Limit is what the broker may have of bought machines at the same time.
+	Limit config.Limit
 	// LeastCarbon minimises emissions. CarbonCapKg limits them, in kg CO2eq. Either excludes regions whose grid has
 	// unknown emissions.
 	LeastCarbon bool
@@ -87,11 +89,16 @@ func (p *Planner) SetCatalog(c *catalog.Catalog) { p.catalog.Store(c) }
 // for the first plan holds for all of them, because each later one has fewer choices.
 //
 // Tasks that share machines are planned first: see fleets.
-func (p *Planner) Plan(ctx context.Context, in planinput.Input) (*record.Plan, error) {
+func (p *Planner) Plan(ctx context.Context, in planinput.Input) (plan *record.Plan, err error) {
 	if in.Spec.HasWorkers() {
-		return p.planShared(ctx, in)
+		plan, err = p.planShared(ctx, in)
+	} else {
+		plan, err = p.planRest(ctx, in, nil)
 	}
-	return p.planRest(ctx, in, nil)
+	if err == nil {
+		p.underLimit(in, plan)
+	}
+	return plan, err
 }
 
 // planRest plans the tasks that share no machines. The others are at their places in fl, which may be nil.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
@@ -28,7 +29,9 @@ type Enabled struct {
 	Archs map[string][]string
 	// Services are the managed services that the settings of these clouds allow; nil if no cloud was added.
 	Services map[string]bool
-	catalog  *catalog.Catalog
+	// Limit is what the running broker may have of bought machines at the same time.
+	Limit   config.Limit
+	catalog *catalog.Catalog
 	// broker is the running broker of the state folder; nil means none.
 	broker *client.Client
 }
@@ -88,7 +91,7 @@ func (a app) enabled(ctx context.Context, state string, named []string) (Enabled
 		return Enabled{}, err
 	}
 	if running {
-		e.broker = client.New(r.URL, r.Token)
+		e.broker, e.Limit = client.New(r.URL, r.Token), config.Limit(r.Limit)
 	}
 	if running && len(r.Clouds) > 0 {
 		names, e.Why = r.Clouds, fmt.Sprintf("the running broker (pid %d) buys on them", r.PID)

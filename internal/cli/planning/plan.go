@@ -275,7 +275,7 @@ func newPlannerOn(on clouds.Enabled, dir string, named []string,
 	}
 	opt := planner.DefaultOptions()
 	opt.Clouds, opt.Without, opt.Archs = named, on.Excluded, on.Archs
-	opt.Services = plannedServices(on)
+	opt.Services, opt.Limit = plannedServices(on), on.Limit
 	for _, t := range tune {
 		t(&opt)
 	}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // File is the file of a state folder that describes its running broker; TokenFile has the user's token.
@@ -28,7 +30,9 @@ type Broker struct {
 	Clouds    []string  `json:"clouds,omitempty"`    // on which it buys
 	Archs     []string  `json:"archs,omitempty"`     // of machines for which it has an agent; empty means any
 	PublicURL string    `json:"publicUrl,omitempty"` // at which bought machines reach it
-	Token     string    `json:"-"`
+	// Limit is what it may have of bought machines at the same time.
+	Limit apitypes.Bought `json:"limit,omitzero"`
+	Token string          `json:"-"`
 }
 
 // DefaultState returns the user's state folder: $TRADEWIND_STATE, or tradewind in the user's state
