@@ -10,9 +10,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/base/files"
 )
 
@@ -49,9 +51,10 @@ func (t *attempt) runSetup(in place) error {
 }
 
 // sharesSetup reports whether the setup counts for the other tasks of the worker, too. It does not in a container,
-// which only this task has, or if it names a variable that tells tasks apart.
+// which only this task has, if it names a variable that tells tasks apart, or if inputs are in the task's folder.
 func (t *attempt) sharesSetup() bool {
-	return t.cfg.Setups != "" && t.boxed == nil && !strings.Contains(t.work.Setup, ownPrefix)
+	placed := slices.ContainsFunc(t.work.Inputs, func(in wire.Input) bool { return in.Path != "" })
+	return t.cfg.Setups != "" && t.boxed == nil && !placed && !strings.Contains(t.work.Setup, ownPrefix)
 }
 
 // ownPrefix is how the names of the variables begin that may differ between tasks with the same setup.

@@ -75,6 +75,20 @@ func TestSetupOnWorkerHasWorkdir(t *testing.T) {
 	}
 }
 
+func TestSetupOnWorkerReadsInputsInTheTasksFolder(t *testing.T) {
+	from := t.TempDir()
+	touch(t, from, "data")
+	var tasks []*wire.Assignment
+	for _, name := range []string{"a0", "a1"} {
+		w := withSetup(t, name, "mv data "+name, "ls")
+		w.Inputs = []wire.Input{{URI: "file://" + filepath.Join(from, "data"), Path: "data"}}
+		tasks = append(tasks, w)
+	}
+	if logs := onWorker(t, tasks...); logs[0] != "a0\n" || logs[1] != "a1\n" {
+		t.Errorf("%q", logs)
+	}
+}
+
 func TestTasksThatStartTogetherWaitForOneSetup(t *testing.T) {
 	count := filepath.Join(t.TempDir(), "count")
 	b, dir := agenttest.New(t), filepath.Join(t.TempDir(), "setups")
