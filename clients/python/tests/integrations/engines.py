@@ -18,6 +18,7 @@ import pytest
 from tradewind import Endpoint
 
 ROOT = Path(__file__).resolve().parents[4]
+PROGRAM = Path(os.environ.get("TRADEWIND_BIN", ROOT / "bin" / "tradewind"))
 
 INTERRUPTED = """rules:
   # Some spot machines are preempted during their tasks, soon after their purchase: 5m are 3 seconds here.
@@ -99,6 +100,22 @@ class BadDay:
         again = [t.name for t in found if len(t.logs) > 1]
         assert again, "no machine was preempted"
         print(f"{tasks} tasks in {len(attempts)} attempts; interrupted: {', '.join(again)}")
+
+
+@pytest.fixture
+def forwarded(state: Path) -> Iterator[tuple[str, str]]:
+    """The URL and the token of `tradewind tes`, which forwards to a broker."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TRADEWIND_")}
+    command = [str(PROGRAM), "tes", "--state", str(state)]
+    proxy = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    assert proxy.stdout is not None
+    try:
+        lines = [proxy.stdout.readline().split() for _ in range(3)]
+        assert [line[:1] for line in lines[1:]] == [["url"], ["token"]], lines
+        yield lines[1][1], lines[2][1]
+    finally:
+        proxy.terminate()
+        proxy.wait(30)
 
 
 @pytest.fixture

@@ -134,11 +134,53 @@ def test_a_pipeline_on_spot_leaves_what_a_plain_run_leaves(
     assert len(bad_day.tasks()) == TASKS
 
 
-def test_the_example_counts_words(tmp_path: Path, nextflow: Nextflow, genomics: str, state: Path) -> None:
-    found = Endpoint.find(state=state)
-    config = by_tes(found.url + "/ga4gh/tes", str(found.token), genomics)
-    code, log = nextflow.run(tmp_path / "tes", ROOT / "examples" / "recipes" / "nextflow" / "main.nf", config)
-    assert code == 0 and "\na 3\nb 3\nc 3\nof 9\nsea 9\nthe 18\n" in log, log[-3000:]
+EXAMPLE = ROOT / "examples" / "recipes" / "nextflow"
+COUNTED = "\na 3\nb 3\nc 3\nof 9\nsea 9\nthe 18\n"
+
+
+@pytest.fixture
+def without_plugin(tmp_path: Path) -> Nextflow:
+    """Nextflow, which downloads nothing."""
+    found = Nextflow(tmp_path / "home", tmp_path / "plugins")
+    found.environment["NXF_OFFLINE"] = "true"
+    return found
+
+
+def test_the_example_counts_words(tmp_path: Path, without_plugin: Nextflow) -> None:
+    code, log = without_plugin.run(tmp_path / "plain", EXAMPLE / "main.nf", "")
+    assert code == 0 and COUNTED in log, log[-3000:]
+
+
+def test_the_configuration_of_the_example_names_a_broker(tmp_path: Path, without_plugin: Nextflow) -> None:
+    read = subprocess.run(
+        [*without_plugin.command, "-c", str(EXAMPLE / "tradewind.config"), "config"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**without_plugin.environment, "TRADEWIND_TES_TOKEN": "secret"},
+    )
+    assert read.returncode == 0, read.stdout + read.stderr
+    settings = {line.strip() for line in read.stdout.splitlines()}
+    assert settings >= {
+        f"plugins = ['{'@'.join(PLUGIN)}']",
+        "executor = 'tes'",
+        "endpoint = 'http://127.0.0.1:8000/ga4gh/tes'",
+        "oauthToken = 'secret'",
+    }, read.stdout
+
+
+def test_the_example_counts_words_through_a_broker(
+    tmp_path: Path, nextflow: Nextflow, genomics: str, forwarded: tuple[str, str]
+) -> None:
+    url, token = forwarded
+    nextflow.environment["TRADEWIND_TES_TOKEN"] = token
+    there = tmp_path / "there.config"  # instead of the port and the image of its own configuration
+    there.write_text(f"process.container = '{genomics}'\ntes.endpoint = '{url}'\n")
+    flags = ["-c", str(EXAMPLE / "tradewind.config"), "-c", str(there)]
+    code, log = nextflow.run(tmp_path / "tes", EXAMPLE / "main.nf", "", *flags)
+    assert code == 0 and COUNTED in log, log[-3000:]
+    assert "executor >  tes" in log, log[-3000:]
 
 
 @pytest.fixture
