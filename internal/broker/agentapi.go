@@ -219,9 +219,14 @@ func (b *Agents) gangKey(cl record.Cluster, gang string) ([]byte, error) {
 	return sum[:], err
 }
 
-// recordPoll counts a poll as a sign of life if agents send no others. A poll soon after another is ignored.
+// recordPoll counts a poll as a sign of life if agents send no others, or if other signs are missing: before and after
+// an outage of the endpoint, polls may be the only calls that reach the broker. A poll soon after another is ignored.
 func (b *Agents) recordPoll(u *txn.Unit, c wire.Claims, cl record.Cluster) error {
-	if !b.cfg.Pace.Polls || cl.Command == "" || u.Now.Sub(cl.Nodes[c.Rank].Seen) < b.cfg.Pace.Alive/2 {
+	late := b.cfg.SilentFor / 14 // half of what wire.Patience adds to an outage of half an hour
+	if b.cfg.Pace.Polls {
+		late = b.cfg.Pace.Alive / 2
+	}
+	if cl.Command == "" || u.Now.Sub(cl.Nodes[c.Rank].Seen) < late {
 		return nil
 	}
 	cl.Nodes[c.Rank].Seen = u.Now

@@ -205,6 +205,23 @@ func TestGangStartsWhenAllMembersAreUp(t *testing.T) {
 	}
 }
 
+// TestPollOfSilentNodeCountsAsSignOfLife: a poll may be the only call that reaches the broker between two outages.
+func TestPollOfSilentNodeCountsAsSignOfLife(t *testing.T) {
+	p := newPorch(t, "{t: {run: x}}", nil)
+	c := p.claims(0, 0)
+	told(t, "the node", hello(t, p.b, c), wire.Run, 1)
+	for _, minutes := range []time.Duration{1, 3} {
+		p.now = p.now.Add(minutes * time.Minute)
+		if _, err := p.b.Agents.Work(t.Context(), c, 1); err != nil {
+			t.Fatal(err)
+		}
+		seen := stored[record.Cluster](p, "cluster#"+c.Cluster).Nodes[0].Seen
+		if counts := minutes == 3; seen.Equal(p.now) != counts {
+			t.Errorf("%d minutes after its last call the node was last seen at %v, now is %v", minutes, seen, p.now)
+		}
+	}
+}
+
 // TestPollCountsAsSignOfLife: if polls are signs of life, a poll that conflicts with a notice leaves the notice
 // unchanged.
 func TestPollCountsAsSignOfLife(t *testing.T) {
