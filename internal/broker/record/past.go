@@ -52,6 +52,9 @@ func HoldingOf(job Job, a *apitypes.Attempt, now time.Time) Holding {
 	case job.State.Finished():
 		end = job.Finished
 	}
+	if end.Before(a.Admitted) { // by the clock of another host
+		end = a.Admitted
+	}
 	return Holding{From: a.Admitted, To: end, Tasks: 1, VCPU: a.VCPU}
 }
 
