@@ -89,7 +89,7 @@ func (s *Session) overLimit(tasks []*admission) (string, error) {
 	if err := s.loadGate(); err != nil {
 		return "", err
 	}
-	if s.gate.overdue {
+	if s.gate.overdue && !replicas(tasks) {
 		return "what a task that has waited longer is waiting for", nil
 	}
 	used := s.gate.others
@@ -99,7 +99,13 @@ func (s *Session) overLimit(tasks []*admission) (string, error) {
 	return s.Config.Limit.Excess(need, used), nil
 }
 
-// loadGate loads the gate before the queues: what changes in between changes the gate, too.
+// replicas reports whether tasks are replicas of services. A replica that returns does not wait behind a task that waits
+// for the limit: what the others of its service hold does not end by itself, so both could wait for ever.
+func replicas(tasks []*admission) bool {
+	return !slices.ContainsFunc(tasks, func(a *admission) bool { return a.spec.Tasks[a.waiting.Task].Service == nil })
+}
+
+// loadGate uses the gate as New has loaded it, before the queues.
 func (s *Session) loadGate() error {
 	if s.gate.loaded {
 		return nil

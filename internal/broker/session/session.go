@@ -73,12 +73,16 @@ type Session struct {
 
 // New starts a session over a queue and those that share a quota with it.
 func New(in Input, u *recordcache.Draft, queue string) (*Session, error) {
+	var lacks error
+	if !in.Config.Limit.None() { // before the queues: what changes in between changes the gate, too
+		_, _, lacks = recordcache.Get[record.Gate](u, record.GateKey())
+	}
 	tree, err := Tree(u, in.Config, queue)
 	return &Session{
 		Input: in, u: u, tree: tree, queues: byName(tree), monthly: record.Monthly(tree),
 		jobs: map[string]*side{}, replanned: map[string]bool{},
 		changed: map[*apitypes.Queue]bool{}, gangs: map[string]bool{},
-	}, err
+	}, cmp.Or(lacks, err)
 }
 
 // seen returns the pools as they were loaded, or book.ErrLacking.
