@@ -99,8 +99,8 @@ func (s *Session) overLimit(tasks []*admission) (string, error) {
 	return s.Config.Limit.Excess(need, used), nil
 }
 
-// replicas reports whether tasks are replicas of services. A replica that returns does not wait behind a task that waits
-// for the limit: what the others of its service hold does not end by itself, so both could wait for ever.
+// replicas reports whether tasks are replicas of services. A replica that returns does not wait behind a task that
+// waits for the limit: what the others of its service hold does not end by itself, so both could wait for ever.
 func replicas(tasks []*admission) bool {
 	return !slices.ContainsFunc(tasks, func(a *admission) bool { return a.spec.Tasks[a.waiting.Task].Service == nil })
 }

@@ -187,9 +187,10 @@ func taskName(s *Job, i int) string {
 }
 
 // competes reports whether an attempt takes something that another task of its queue could have: not on a worker of its
-// job, and not on a machine of a pool if the others wait for the limit of the deployment.
+// job. If the others wait for the limit of the deployment, it does not on a machine of a pool either, and the replica
+// of a service need not wait behind them.
 func (c *Checker) competes(s *Job, a apitypes.Attempt) bool {
-	return !s.shares(a.Task) && (c.cfg.Limit.None() || !a.Assigned())
+	return !s.shares(a.Task) && (c.cfg.Limit.None() || !a.Assigned() && !s.serves(a.Task))
 }
 
 // attemptRecord checks an attempt against its previous state.

@@ -202,9 +202,6 @@ func (s *Job) claim(task int) string {
 // OverdueAfter, is at least as urgent, and could have run just as well. A gang has waited as long as the first of its
 // tasks. Room that was promised before the other task was overdue or able to run stays promised.
 func (c *Checker) checkOvertaken(s *Job, a apitypes.Attempt) {
-	if !c.cfg.Limit.None() && s.serves(a.Task) {
-		return // a replica does not wait behind a task that waits for the limit
-	}
 	limit := c.overtakeLimit()
 	for _, i := range s.gang(a.Task) {
 		if a.Admitted.Sub(s.Tasks[i].ReadyAt) >= c.cfg.OverdueAfter {
