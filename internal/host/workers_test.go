@@ -14,14 +14,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-func TestMembersOfArrayShareAMachine(t *testing.T) {
+// runShared runs a job with these tasks to its end, and returns it with its machines.
+func runShared(t *testing.T, tasks string) (*apitypes.JobDetail, apitypes.MachineList) {
+	t.Helper()
 	h, _ := serve(t, host.Options{State: t.TempDir(), TimeScale: 0.02})
-	spec, err := read.Job("job.yaml", strings.NewReader(`apiVersion: tradewind/v1
-name: shared
-tasks:
-  a: {array: 12, run: 'echo $TRADEWIND_ARRAY_INDEX >"$TRADEWIND_OUTPUT/n"', time: 10s, resources: {cpus: 1, memory: 1}}
-  sum: {run: 'test $(cat "$TRADEWIND_INPUTS"/a*/n | wc -l) = 12', after: [a], time: 10s}
-`))
+	spec, err := read.Job("job.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: shared\ntasks:"+tasks))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,6 +31,14 @@ tasks:
 	if err != nil {
 		t.Fatal(err)
 	}
+	return d, list
+}
+
+func TestMembersOfArrayShareAMachine(t *testing.T) {
+	d, list := runShared(t, `
+  a: {array: 12, run: 'echo $TRADEWIND_ARRAY_INDEX >"$TRADEWIND_OUTPUT/n"', time: 10s, resources: {cpus: 1, memory: 1}}
+  sum: {run: 'test $(cat "$TRADEWIND_INPUTS"/a*/n | wc -l) = 12', after: [a], time: 10s}
+`)
 	shared, usd := 0, 0.0
 	for _, m := range list.Machines {
 		if !m.Simulated {
@@ -52,26 +57,11 @@ tasks:
 }
 
 func TestSetupRunsOnceOnEachWorker(t *testing.T) {
-	h, _ := serve(t, host.Options{State: t.TempDir(), TimeScale: 0.02})
 	count := filepath.Join(t.TempDir(), "count")
-	spec, err := read.Job("job.yaml", strings.NewReader(fmt.Sprintf(`apiVersion: tradewind/v1
-name: shared
-tasks:
+	d, list := runShared(t, fmt.Sprintf(`
   a:
     {array: 12, share: true, setup: 'echo run >>%s; echo made >made', run: cat made, time: 10s, resources: {cpus: 1, memory: 1}}
-`, count)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	job, err := h.Broker().Users.Submit(context.Background(), broker.Submission{Spec: spec})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := await(t, h.Broker(), job.ID)
-	list, err := h.Broker().Views.Machines(context.Background(), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+`, count))
 	setups, err := os.ReadFile(count)
 	if n := strings.Count(string(setups), "\n"); err != nil || d.State != apitypes.JobSucceeded || n != len(list.Machines) {
 		t.Errorf("%s (%s): %d setups on %d machines, %v", d.State, d.Reason, n, len(list.Machines), err)

@@ -15,7 +15,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -116,17 +115,7 @@ func TestPlanKeepsCurrentOfferAmongEquals(t *testing.T) {
 }
 
 func TestLeastCarbonConsidersAllOffers(t *testing.T) {
-	c, err := catalog.Default()
-	if err != nil {
-		t.Fatal(err)
-	}
-	moves, err := egress.Default()
-	if err != nil {
-		t.Fatal(err)
-	}
-	opt := planner.DefaultOptions()
-	opt.LeastCarbon, opt.Now = true, nil
-	clean := planner.New(c, moves, opt)
+	clean, c := plannerWith(t, func(opt *planner.Options) { opt.LeastCarbon = true })
 	spec := readJob(t, "tasks:\n  a: {run: x, time: 3h, resources: {cpus: 6+, memory: 10+, market: on-demand}}\n")
 	in := planinput.Input{Spec: spec, Now: time.Unix(0, 0)}
 	got := plan(t, clean, in)
@@ -140,8 +129,8 @@ func TestLeastCarbonConsidersAllOffers(t *testing.T) {
 	if kg := clean.Emissions(in, got); math.Abs(kg-best) > 1e-9*best {
 		t.Errorf("%s emits %v kg, the cleanest offer %v", got.Of(0).ID, kg, best)
 	}
-	opt.LeastCarbon, opt.CarbonCapKg = false, &best
-	got = plan(t, planner.New(c, moves, opt), in)
+	capped, _ := plannerWith(t, func(opt *planner.Options) { opt.CarbonCapKg = &best })
+	got = plan(t, capped, in)
 	if got.Status == record.PlanInfeasible || clean.Emissions(in, got) > best*(1+1e-9) {
 		t.Errorf("a cap at the minimum: %s %s", got.Status, got.Message)
 	}

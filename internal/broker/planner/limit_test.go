@@ -10,25 +10,14 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // planWithin plans a job of a broker with a limit.
 func planWithin(t *testing.T, limit config.Limit, spec *dag.Job, deadline *float64) *record.Plan {
 	t.Helper()
-	c, err := catalog.Default()
-	if err != nil {
-		t.Fatal(err)
-	}
-	moves, err := egress.Default()
-	if err != nil {
-		t.Fatal(err)
-	}
-	opt := planner.DefaultOptions()
-	opt.Now, opt.Limit = nil, limit
-	return plan(t, planner.New(c, moves, opt), planinput.Input{Spec: spec, DeadlineHours: deadline})
+	p, _ := plannerWith(t, func(opt *planner.Options) { opt.Limit = limit })
+	return plan(t, p, planinput.Input{Spec: spec, DeadlineHours: deadline})
 }
 
 // noteOf is the note about the limit.

@@ -11,8 +11,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -31,20 +29,13 @@ tasks:
 
 func servicePlanner(t *testing.T, services ...string) *planner.Planner {
 	t.Helper()
-	c, err := catalog.Default()
-	if err != nil {
-		t.Fatal(err)
-	}
-	moves, err := egress.Default()
-	if err != nil {
-		t.Fatal(err)
-	}
-	opt := planner.DefaultOptions()
-	opt.Now, opt.Services = nil, map[string]bool{}
-	for _, s := range services {
-		opt.Services[s] = true
-	}
-	return planner.New(c, moves, opt)
+	p, _ := plannerWith(t, func(opt *planner.Options) {
+		opt.Services = map[string]bool{}
+		for _, s := range services {
+			opt.Services[s] = true
+		}
+	})
+	return p
 }
 
 // The price is of all that the service holds: two executors and a primary node or driver.

@@ -22,6 +22,12 @@ import (
 
 func newPlanner(t testing.TB) (*planner.Planner, *catalog.Catalog) {
 	t.Helper()
+	return plannerWith(t, func(*planner.Options) {})
+}
+
+// plannerWith returns a planner of the shipped catalogue whose options differ from the defaults.
+func plannerWith(t testing.TB, set func(*planner.Options)) (*planner.Planner, *catalog.Catalog) {
+	t.Helper()
 	c, err := catalog.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -32,6 +38,7 @@ func newPlanner(t testing.TB) (*planner.Planner, *catalog.Catalog) {
 	}
 	opt := planner.DefaultOptions()
 	opt.Now = nil
+	set(&opt)
 	return planner.New(c, moves, opt), c
 }
 
