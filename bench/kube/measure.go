@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tradewind-broker/tradewind/internal/base/freeport"
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
 	"github.com/tradewind-broker/tradewind/internal/cloud/kubernetes"
 	"github.com/tradewind-broker/tradewind/internal/kubetest"
@@ -193,12 +193,8 @@ func (m *measure) checkRunning(ctx context.Context, id string) error {
 
 // up starts the broker.
 func (m *measure) up(ctx context.Context) (pid int, stop func(), err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
 	if err != nil {
-		return 0, nil, err
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
 		return 0, nil, err
 	}
 	log, err := os.Create(filepath.Join(m.dir, "broker.log"))

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/base/freeport"
 )
 
 // overSSH measures OpenSSH with a new server on loopback and a new key.
@@ -23,10 +25,11 @@ func overSSH(ctx context.Context, dir, _ string, n int) ([]time.Duration, error)
 			return nil, fmt.Errorf("ssh-keygen: %w: %s", err, out)
 		}
 	}
-	port, err := freePort(ctx)
+	free, err := freeport.Find()
 	if err != nil {
 		return nil, err
 	}
+	port := strconv.Itoa(free)
 	// The server needs an absolute path and its privilege separation folder.
 	_ = os.MkdirAll("/run/sshd", 0o755) //nolint:gosec // the same as on Debian
 	sshd, err := exec.LookPath("sshd")
@@ -58,13 +61,4 @@ func overSSH(ctx context.Context, dir, _ string, n int) ([]time.Duration, error)
 	return measureEcho(exec.CommandContext(ctx, "ssh", "-T", "-p", port, "-i", path("user"), //nolint:gosec // ours
 		"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",
 		"127.0.0.1", "cat"), n)
-}
-
-func freePort(ctx context.Context) (string, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	addr, _ := l.Addr().(*net.TCPAddr)
-	return strconv.Itoa(addr.Port), l.Close()
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/internal/base/freeport"
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
 )
 
@@ -34,12 +34,11 @@ func buildAgent(t *testing.T) (folder string) {
 // freeAddress returns an unused loopback address.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return address
 }
 
 // up starts a broker; stop interrupts it, and it must end without errors.

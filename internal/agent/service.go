@@ -13,6 +13,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
+	"github.com/tradewind-broker/tradewind/internal/base/freeport"
 )
 
 // choosePort chooses where a replica of a service listens: on the port in the job's file if it has the machine to
@@ -25,12 +26,9 @@ func (t *attempt) choosePort() error {
 	if t.port = s.Port; t.cfg.Sole {
 		return nil
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("no port is free: %w", err)
-	}
-	t.port = l.Addr().(*net.TCPAddr).Port
-	return l.Close()
+	var err error
+	t.port, err = freeport.Find()
+	return err
 }
 
 // serviceEnv returns the variables of a replica of a service, including SkyPilot's, which counts replicas from 1.

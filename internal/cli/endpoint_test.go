@@ -2,18 +2,19 @@ package cli
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/base/freeport"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/internal/host"
@@ -122,12 +123,11 @@ func TestTESServesWorkflowEngines(t *testing.T) {
 	token := "0123456789abcdef"
 	p.environ = []string{command.EnvEndpoint + "=" + endpoint, client.EnvSign + "=eu-west-1",
 		loopback.EnvTESToken + "=" + token}
-	free, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // to learn a port
+	free, err := freeport.Find()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, port, _ := net.SplitHostPort(free.Addr().String())
-	_ = free.Close()
+	port := strconv.Itoa(free)
 	done := p.started("tes", "--port", port)
 	var res *http.Response
 	for res == nil { // until it listens

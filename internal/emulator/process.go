@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/base/freeport"
 )
 
 const (
@@ -60,10 +62,11 @@ func Start(s Server) (*Process, error) {
 }
 
 func launch(s Server, tools string) (*Process, error) {
-	port, err := freePort()
+	free, err := freeport.Find()
 	if err != nil {
 		return nil, fmt.Errorf("emulator: %w", err)
 	}
+	port := strconv.Itoa(free)
 	command, err := s.Command(tools, port)
 	if err != nil {
 		return nil, err
@@ -136,16 +139,6 @@ func answers(ctx context.Context, endpoint string) bool {
 	}
 	_ = resp.Body.Close()
 	return resp.StatusCode < http.StatusInternalServerError
-}
-
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = l.Close() }()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, err
 }
 
 // createLog makes a log file under .tools/logs and removes old ones.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/base/freeport"
 	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
@@ -318,9 +319,11 @@ func serveBought(t *testing.T, b bought) *host.Host {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	s := httptest.NewServer(nil)
-	defer s.Close()
-	return s.Listener.Addr().String()
+	address, err := freeport.Address()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
 }
 
 func outcomes(d *apitypes.JobDetail) (all []apitypes.Outcome) {

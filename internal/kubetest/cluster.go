@@ -10,11 +10,11 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/tradewind-broker/tradewind/internal/base/freeport"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
@@ -100,9 +101,13 @@ func StartWith(ctx context.Context, dir, name string, o Options) (*Cluster, erro
 	}
 	c := &Cluster{Name: name, dir: dir, bin: bin, token: rand.Text(), running: map[string]*exec.Cmd{},
 		options: o}
-	ports, err := freePorts(3)
-	if err != nil {
-		return nil, err
+	var ports [3]string
+	for i := range ports {
+		port, err := freeport.Find()
+		if err != nil {
+			return nil, err
+		}
+		ports[i] = strconv.Itoa(port)
 	}
 	c.etcd, c.api = ports[0], ports[1]
 	if err := c.files(); err != nil {
@@ -282,22 +287,6 @@ func (c *Cluster) await(ctx context.Context, ok func(context.Context) bool) erro
 		}
 	}
 	return nil
-}
-
-func freePorts(n int) (ports []string, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close() //nolint:errcheck // keeps the port until all are found
-		_, port, err := net.SplitHostPort(l.Addr().String())
-		if err != nil {
-			return nil, err
-		}
-		ports = append(ports, port)
-	}
-	return ports, nil
 }
 
 // Namespace creates a namespace with a Pod Security Standard: "restricted", "baseline" or "privileged".

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,9 +12,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tradewind-broker/tradewind/internal/base/freeport"
 	"github.com/tradewind-broker/tradewind/internal/sparkrun"
 	"github.com/tradewind-broker/tradewind/internal/sparkrun/sparktest"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -136,17 +137,6 @@ hosts = context.range(60, numSlices=60).map(lambda _: os.environ.get("SPARK_LOCA
 print("executors at", *sorted(set(hosts)))
 `
 
-// freePort returns a port of this computer that nothing listens at.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 // TestClusterCollectsOutputs runs an application on two machines whose files are separate, as on a cloud: each is a
 // mount namespace that does not see the folders of the other. The result must be that of one machine.
 func TestClusterCollectsOutputs(t *testing.T) {
@@ -173,7 +163,10 @@ func TestClusterCollectsOutputs(t *testing.T) {
 [ -e `+top+`/pid-$1 ] || exit 1
 exec nsenter --mount=/proc/$(cat `+top+`/pid-$1)/ns/mnt sh -c ". `+top+`/env-$1; $2"
 `, 0o700)
-	port := freePort(t)
+	port, err := freeport.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
 	node := func(ctx context.Context, nodes, rank int) *exec.Cmd {
 		name, dir := fmt.Sprintf("t-%d", rank), filepath.Join(top, fmt.Sprint(nodes), fmt.Sprint("node", rank))
 		for _, d := range []string{"in", "out", "work", "tmp"} {
@@ -206,12 +199,15 @@ exec nsenter --mount=/proc/$(cat `+top+`/pid-$1)/ns/mnt sh -c ". `+top+`/env-$1;
 			hide+"echo $$ >"+top+"/pid-"+name+" && cd "+dir+"/work && exec sh "+script)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+		cmd.WaitDelay = time.Minute // a process that a failed node leaves behind can hold its output open
 		cmd.Env = env
 		return cmd
 	}
 	result := func(nodes int) (lines []string, log string) {
 		// If a node ends with an error, the others are killed, as an agent does.
-		group, ctx := errgroup.WithContext(t.Context())
+		patience, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // else it could not show the logs
+		defer cancel()
+		group, ctx := errgroup.WithContext(patience)
 		logs := make([]bytes.Buffer, nodes)
 		for rank := range nodes {
 			cmd := node(ctx, nodes, rank)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/tradewind-broker/tradewind/internal/base/freeport"
 	"github.com/tradewind-broker/tradewind/internal/kubetest"
 )
 
@@ -61,12 +61,7 @@ func Open(ctx context.Context, program, agents string) (w *World, err error) {
 	if w.log, err = os.Create(filepath.Join(w.dir, "broker.log")); err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	w.address = l.Addr().String()
-	if err := l.Close(); err != nil {
+	if w.address, err = freeport.Address(); err != nil {
 		return nil, err
 	}
 	for name, into := range map[string]**kubetest.Cluster{full: &w.full, roomy: &w.roomy} {
