@@ -151,22 +151,63 @@ func (a app) printReleases(f *searchFlags, releases []dag.SparkRelease) error {
 	return a.PrintTable(t)
 }
 
-// checkServices returns an error for the first alternative whose region its service's cloud does not have. It knows
-// nothing of a cloud that the catalogue lacks.
+// checkServices returns an error for the first alternative that cannot be bought: its service's cloud has no such
+// region, or the price of the service there is not known. It accepts every region of a cloud that the catalogue lacks.
+//
+// Both clouds sell their services in all of their regions, AWS by the endpoints in its SDK (emr v1.66, emrserverless
+// v1.41) and Google by "Dataproc regional endpoints", so that no other region has to be refused.
 func checkServices(c *catalog.Catalog, spec *dag.Job) error {
 	for task := range spec.Tasks {
 		for i, r := range spec.Tasks[task].Services {
 			cloud := dag.ServiceCloud(r.Service)
 			regions := c.Regions(cloud)
-			if r.Region == "" || len(regions) == 0 || slices.Contains(regions, r.Region) {
+			if r.Region == "" || len(regions) == 0 {
 				continue
 			}
-			return command.BadInput("write one of: "+strings.Join(regions, ", "), "%v",
-				spec.ErrorAt(task, dag.ServiceAlternative+i, "region",
-					fmt.Sprintf("%s has no region %q with %s", cloud, r.Region, r.Service), ""))
+			sold, err := soldIn(c, cloud, r.Service)
+			if err != nil {
+				return err
+			}
+			if slices.Contains(sold, r.Region) {
+				continue
+			}
+			what := fmt.Sprintf("the price of %s in %s is not known", r.Service, r.Region)
+			if !slices.Contains(regions, r.Region) {
+				what = fmt.Sprintf("the catalogue has no region %q of %s, which has %s", r.Region, cloud, r.Service)
+			}
+			return command.BadInput(regionHint(r.Service, sold), "%v",
+				spec.ErrorAt(task, dag.ServiceAlternative+i, "region", what, ""))
 		}
 	}
 	return nil
+}
+
+// soldIn returns the regions in which the price of a service is known, sorted.
+func soldIn(c *catalog.Catalog, cloud, service string) (regions []string, err error) {
+	for _, rate := range catalog.ServerlessRates(catalog.Service(service)) {
+		regions = append(regions, rate.Region)
+	}
+	if !strings.HasSuffix(service, "-serverless") {
+		err = c.Visit(catalog.Query{Clouds: []string{cloud}, Service: catalog.Service(service),
+			Market: catalog.OnDemand, CheapestPer: catalog.PerRegion}, func(m *catalog.Match) bool {
+			regions = append(regions, m.Region)
+			return true
+		})
+	}
+	slices.Sort(regions)
+	return regions, err
+}
+
+// regionHint says which regions of a service to write.
+func regionHint(service string, sold []string) string {
+	hint := "remove the alternative"
+	if len(sold) > 0 {
+		hint = "write one of: " + strings.Join(sold, ", ")
+	}
+	if service == string(catalog.EMR) {
+		hint += "; `tradewind catalog refresh` reads EMR's prices of other regions"
+	}
+	return hint
 }
 
 // plannedServices returns the services that a plan may use: those of the clouds that were added; without any, all, as
