@@ -56,9 +56,9 @@ type paper struct {
 func papers() []paper {
 	return []paper{
 		{"skypilot", "From the intercloud broker to SkyPilot (Yang et al., NSDI '23)", []figure{
-			{"table1", choices}, {"figure2", preemptions}},
-			"the three applications with their costs and times, and the attempts to get V100 and T4 machines during " +
-				"stock-outs"},
+			{"table1", choices}, {"figure2", preemptions}, {"attempts", attempts}, {"applications", applications}},
+			"the evaluation's own applications, costs and times: the text of the paper that this page follows ends " +
+				"before it"},
 		{"wcssi", "Workflow cost saver based on spot instances (Liao et al.)", []figure{
 			{"figure2", relativePrices}, {"figure5", priceByDeadline}, {"figure6", relativeCosts}, {"table4",
 				beatsAIB}},
