@@ -24,5 +24,5 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == "agent" {
 		os.Exit(agent.Main(os.Environ(), version, pool.RunWorker))
 	}
-	os.Exit(cli.Main(version))
+	os.Exit(cli.Main(version, support()))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/data"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs/logbucket"
 )
 
 func main() { lambdahost.Start(events.FnReconcile, handler) }
@@ -24,7 +25,7 @@ func handler(s *lambdahost.Sandbox) (any, error) {
 	}
 	ports := s.Ports()
 	ports.Clouds, ports.Data = all, data.New(s, others)
-	ports.Logs = logs.Remover{Store: s.Store, S3: s.S3(), Bucket: s.Env.WorkBucket}
+	ports.Logs = logs.Remover{Store: s.Store, Objects: logbucket.Bucket{Client: s.S3(), Name: s.Env.WorkBucket}}
 	b, err := s.Broker(ports)
 	if err != nil {
 		return nil, err

@@ -18,7 +18,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/internal/cli/settings"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/internal/grant/ambient"
 	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
@@ -157,8 +156,8 @@ func (a *app) running(ctx context.Context, state, what string) (*conn, error) {
 // start opens a broker in this process. If another process holds the folder for a moment, start waits for it; if that
 // process turns out to be a running broker, start connects to it instead.
 func (a *app) start(ctx context.Context, o host.Options) (*conn, error) {
-	o.State, o.Version, o.Stores = absolute(o.State), a.Version, ambient.Stores()
-	o.Secrets = ambient.Secrets()
+	o.State, o.Version, o.Stores = absolute(o.State), a.Version, a.clouds.Stores
+	o.Secrets = a.clouds.Secrets
 	if !o.Passive {
 		o.Agent = a.Agent(ctx)
 		own, err := settings.Own(a.Lookup)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/host"
@@ -31,7 +32,7 @@ func (a *app) buyFlags(c *cobra.Command, b *buyFlags) {
 			"simulate the others here (default: simulate all clouds)")
 	_ = c.RegisterFlagCompletionFunc("clouds", func(*cobra.Command, []string, string) ([]string,
 		cobra.ShellCompDirective) {
-		return append(cloudkit.Names(a.kits), cloudkit.Local), cobra.ShellCompDirectiveNoFileComp
+		return append(cloudkit.Names(a.clouds.Kits), cloudkit.Local), cobra.ShellCompDirectiveNoFileComp
 	})
 	f.StringVar(
 		&b.publicURL,
@@ -105,12 +106,15 @@ func (b *buyFlags) checkBoot(bought bool) error {
 // buyOn sets the clouds to buy on in the broker's options.
 func (a *app) buyOn(o *host.Options, b *buyFlags) error {
 	for _, name := range b.clouds {
-		if _, _, err := cloudkit.Choose(a.kits, []string{name}); err != nil {
-			known := append(cloudkit.Names(a.kits), cloudkit.Local)
+		if _, _, err := cloudkit.Choose(a.clouds.Kits, []string{name}); err != nil {
+			if len(a.clouds.Kits) == 0 {
+				return clouds.Unknown(nil, "", name)
+			}
+			known := append(cloudkit.Names(a.clouds.Kits), cloudkit.Local)
 			return command.BadInput(fault.OneOf(name, known), "--clouds: %v", err)
 		}
 	}
-	chosen, local, err := cloudkit.Choose(a.kits, b.clouds)
+	chosen, local, err := cloudkit.Choose(a.clouds.Kits, b.clouds)
 	if err != nil {
 		return command.BadInput("", "--clouds: %v", err)
 	}

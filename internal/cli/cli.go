@@ -16,23 +16,21 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/about"
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/internal/cli/deployment"
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/internal/cli/onmachine"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/prices"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
-	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
 )
 
-// Main runs the command line of this process and returns its exit code.
-func Main(version string) int {
+// Main runs the command line of this process, with the clouds that it has the clients of, and returns its exit code.
+func Main(version string, known clouds.Support) int {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	// The reader of the output may go away. That must end only the write, not a broker with machines to free. Tasks
 	// inherit ignored signals, but not signals with a handler.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	return Run(context.Background(), &Env{Env: command.Env{
+	return Run(context.Background(), &Env{Clouds: known, Env: command.Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Version: version,
 		Now: time.Now, Interrupts: signals, Exit: os.Exit, Ask: command.AskOn(os.Stdin, os.Stderr),
 	}}, os.Args[1:])
@@ -64,15 +62,15 @@ type Env struct {
 	command.Env
 	// Brokers finds and opens brokers; nil means the real ones.
 	Brokers Brokers
-	// Kits are the clouds that machines can be bought on; nil means all.
-	Kits []cloudkit.Kit
+	// Clouds are the clouds and clusters that the program has the clients of.
+	Clouds clouds.Support
 }
 
 // app is the shared state of the commands of one run.
 type app struct {
 	*command.App
 	brokers Brokers
-	kits    []cloudkit.Kit
+	clouds  clouds.Support
 
 	logFormat command.Choice
 	// The remote broker, and the flag sets of the commands that accept one.
@@ -82,9 +80,9 @@ type app struct {
 
 // newApp returns the shared state of one run; it counts interrupts until ctx ends.
 func newApp(ctx context.Context, env *Env, args []string) *app {
-	a := &app{App: command.New(ctx, &env.Env, args), brokers: env.Brokers, kits: env.Kits}
-	if a.kits == nil {
-		a.kits = kits.All()
+	a := &app{App: command.New(ctx, &env.Env, args), brokers: env.Brokers, clouds: env.Clouds}
+	if a.clouds.Deploy == nil {
+		a.clouds = clouds.None()
 	}
 	if a.brokers == nil {
 		a.brokers = localBrokers{}
@@ -125,9 +123,9 @@ func (a *app) root() *cobra.Command {
 		a.logsCommand(), a.cancelCommand(), a.rerunCommand(), a.removeCommand(), a.explainCommand())
 	a.add(root, groupWork, SuspendCommands(a.App, a.suspendBrokers())...)
 	a.add(root, groupWork, onmachine.Commands(a.App, a.machineBrokers())...)
-	enabled := clouds.Enabling(a.App, a.kits, a.brokers.Find)
+	enabled := clouds.Enabling(a.App, a.clouds.Kits, a.brokers.Find)
 	sold := planning.Catalog(a.App)
-	sold.AddCommand(clouds.Refresh(a.App, a.kits, a.brokers.Find, a.logger))
+	sold.AddCommand(clouds.Refresh(a.App, a.clouds.Kits, a.brokers.Find, a.logger))
 	a.add(
 		root,
 		groupPlan,
@@ -139,13 +137,13 @@ func (a *app) root() *cobra.Command {
 		planning.Schema(a.App),
 	)
 	a.add(root, groupOperate, a.upCommand(), a.backupCommand(), a.restoreCommand(), a.configCommand(),
-		clouds.Command(a.App, a.kits, a.brokers.Find, a.remoteBrokers(), a.logger),
-		deployment.Command(a.App, cloudkit.Names(a.kits)), a.queueCommand(),
+		clouds.Command(a.App, a.clouds.Kits, a.brokers.Find, a.remoteBrokers(), a.logger),
+		a.clouds.Deploy(a.App, cloudkit.Names(a.clouds.Kits)), a.queueCommand(),
 		a.poolCommand(),
 		a.dlqCommand(), a.tokenCommand(), loopback.DashboardCommand(a.App, a.dashboardBrokers(enabled)),
 		loopback.TESCommand(a.App, a.tesBrokers()),
-		DoctorCommand(a.App, a.brokers.Find, clouds.Checking(a.App, a.kits, a.brokers.Find, a.logger),
-			cloudkit.Names(a.kits)), about.Version(a.App, root.Name()),
+		DoctorCommand(a.App, a.brokers.Find, clouds.Checking(a.App, a.clouds.Kits, a.brokers.Find, a.logger),
+			cloudkit.Names(a.clouds.Kits)), about.Version(a.App, root.Name()),
 		about.Upgrade(a.App))
 	a.add(root, groupOperate, WatchCommands(a.App, a.watchingBrokers())...)
 	root.AddCommand(agentCommand())

@@ -335,7 +335,7 @@ func TestCloudSetupIsCreatedPrintedAndRemoved(t *testing.T) {
 		tell("security group g")
 		return nil
 	}
-	p.kits = []cloudkit.Kit{{
+	p.clouds.Kits = []cloudkit.Kit{{
 		Name: "aws", Title: "A cloud", Flags: func(fs *pflag.FlagSet, s *cloudkit.Settings) { fs.StringVar(&s.Project, "project", "", "project") },
 		Ready:   func(cloudkit.Settings, cloudkit.Lookup) error { return nil },
 		Account: func(s cloudkit.Settings, _ cloudkit.Lookup) string { return s.Project },

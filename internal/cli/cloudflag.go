@@ -17,7 +17,7 @@ func (a *app) cloudFlag(c *cobra.Command, clouds *[]string) {
 	c.Flags().StringSliceVar(clouds, "cloud", nil, "only these clouds: aws,gcp (default: the enabled ones)")
 	_ = c.RegisterFlagCompletionFunc("cloud", func(*cobra.Command, []string, string) ([]string,
 		cobra.ShellCompDirective) {
-		return cloudkit.Names(a.kits), cobra.ShellCompDirectiveNoFileComp
+		return cloudkit.Names(a.clouds.Kits), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 

@@ -28,6 +28,7 @@ func TestCloudAddForFunctions(t *testing.T) {
 		endpoints[name] = server.URL
 	}
 	p := newProgram(t)
+	p.clouds.Kits = nil
 	for _, k := range kits.All() {
 		if at, make, open := endpoints[k.Name], k.Setup, k.Open; at != "" {
 			k.Setup = func(ctx context.Context, r cloudkit.Request) (cloudkit.Setup, error) {
@@ -39,7 +40,7 @@ func TestCloudAddForFunctions(t *testing.T) {
 				return open(ctx, r)
 			}
 		}
-		p.kits = append(p.kits, k)
+		p.clouds.Kits = append(p.clouds.Kits, k)
 	}
 	const issuer = "https://8d10da13.tokens.sts.global.api.aws"
 	for name, c := range map[string]struct {

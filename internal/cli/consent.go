@@ -74,7 +74,7 @@ func (a *app) propose(f *jobfile.File, o *consent, named bool, output *command.C
 // jobs, on this computer with a catalogue folder.
 func (a *app) planOn(p *proposal, s *conn, state, catalog string, named []string) {
 	local := func(ctx context.Context) (*apitypes.PlanView, error) {
-		on, err := clouds.Enabling(a.App, a.kits, a.brokers.Find)(ctx, absolute(state), named)
+		on, err := clouds.Enabling(a.App, a.clouds.Kits, a.brokers.Find)(ctx, absolute(state), named)
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/deployment"
+	"github.com/tradewind-broker/tradewind/internal/cli/everycloud"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
 	"github.com/tradewind-broker/tradewind/internal/cli/settings"
@@ -28,7 +29,7 @@ import (
 // tree returns every command of the program.
 func tree(t *testing.T) []*cobra.Command {
 	t.Helper()
-	a := newApp(context.Background(), &Env{}, nil)
+	a := newApp(context.Background(), &Env{Clouds: everycloud.Support()}, nil)
 	var all []*cobra.Command
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
@@ -266,7 +267,7 @@ func TestGlyphsDependOnLocale(t *testing.T) {
 	for environ, ascii := range map[string]bool{
 		"": false, "LANG=C": true, "LANG=en_US.UTF-8": false, "LC_ALL=POSIX LANG=en_US.UTF-8": true, "LC_CTYPE=C.utf8 LANG=C": false, "TERM=linux": true,
 	} {
-		a := newApp(context.Background(), &Env{Env: command.Env{Environ: strings.Fields(environ)}}, nil)
+		a := newApp(context.Background(), &Env{Clouds: everycloud.Support(), Env: command.Env{Environ: strings.Fields(environ)}}, nil)
 		if got := reflect.DeepEqual(a.glyphs(), progress.ASCII()); got != ascii {
 			t.Errorf("%q: ASCII is %v", environ, got)
 		}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/everycloud"
 )
 
 // fences matches the command blocks of a page, with the HTML comment before each.
@@ -102,7 +104,7 @@ func TestDocBlocksAreRunOrExcused(t *testing.T) {
 
 // parses returns an error unless the command exists with these flags.
 func parses(words []string) error {
-	root := newApp(context.Background(), &Env{}, nil).root()
+	root := newApp(context.Background(), &Env{Clouds: everycloud.Support()}, nil).root()
 	root.SetOut(io.Discard)
 	root.SetErr(io.Discard)
 	c, rest, err := root.Find(words)

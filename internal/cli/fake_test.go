@@ -21,8 +21,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/view"
+	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/cli/everycloud"
 	"github.com/tradewind-broker/tradewind/internal/grant/filegrant"
 	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/internal/lab"
@@ -381,7 +382,7 @@ type program struct {
 	state   string
 	in      string
 	environ []string
-	kits    []cloudkit.Kit // nil means all
+	clouds  clouds.Support
 	asking  sync.Mutex
 	answers []string // of a person at a terminal; nil means that there is none
 	signals chan os.Signal
@@ -394,7 +395,7 @@ func newProgram(t *testing.T) *program {
 	clock := begin
 	var mu sync.Mutex
 	return &program{
-		hosts: newHosts(t), state: t.TempDir(), signals: make(chan os.Signal), exited: make(chan int, 1),
+		hosts: newHosts(t), clouds: everycloud.Support(), state: t.TempDir(), signals: make(chan os.Signal), exited: make(chan int, 1),
 		now: func() time.Time {
 			mu.Lock()
 			defer mu.Unlock()
@@ -414,7 +415,7 @@ type result struct {
 func (p *program) run(args ...string) result {
 	var out bytes.Buffer
 	errs := &lockedBuffer{}
-	env := &Env{Brokers: p.hosts, Kits: p.kits, Env: command.Env{
+	env := &Env{Brokers: p.hosts, Clouds: p.clouds, Env: command.Env{
 		In: strings.NewReader(p.in), Out: &out, Err: errs, Environ: append([]string{"TRADEWIND_STATE=" + p.state, "HOME=/nowhere"}, p.environ...),
 		Version: "v1.2.3", Now: p.now, Interrupts: p.signals, Exit: func(code int) { p.exited <- code },
 	}}

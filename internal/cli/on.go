@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
@@ -20,7 +19,7 @@ func (a *app) onFlags(c *cobra.Command, b *buyFlags) {
 			"them up if needed, and they need no way to this computer (docs/laptop.md)")
 	_ = c.RegisterFlagCompletionFunc("on", func(*cobra.Command, []string, string) ([]string,
 		cobra.ShellCompDirective) {
-		return cloudkit.Names(a.kits), cobra.ShellCompDirectiveNoFileComp
+		return cloudkit.Names(a.clouds.Kits), cobra.ShellCompDirectiveNoFileComp
 	})
 	awayFlag(c, b)
 	agentsFlag(c, b)
@@ -29,8 +28,8 @@ func (a *app) onFlags(c *cobra.Command, b *buyFlags) {
 // checkOn validates the flags of onFlags, before anything is planned. A job on named clouds is planned on these only.
 func (a *app) checkOn(o *runOptions) error {
 	for _, name := range o.buy.clouds {
-		if !slices.Contains(cloudkit.Names(a.kits), name) {
-			return command.BadInput(fault.OneOf(name, cloudkit.Names(a.kits)), "--on: unknown cloud %q", name)
+		if !slices.Contains(cloudkit.Names(a.clouds.Kits), name) {
+			return clouds.Unknown(a.clouds.Kits, "--on", name)
 		}
 	}
 	switch {
@@ -57,7 +56,7 @@ func (a *app) setUpOn(ctx context.Context, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	chosen, _, err := cloudkit.Choose(a.kits, o.buy.clouds)
+	chosen, _, err := cloudkit.Choose(a.clouds.Kits, o.buy.clouds)
 	if err != nil {
 		return err
 	}

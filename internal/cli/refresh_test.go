@@ -50,8 +50,8 @@ func TestCatalogRefreshShowsChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.kits = slices.DeleteFunc(kits.All(), func(k cloudkit.Kit) bool { return k.Name == "gcp" })
-	p.kits = append(p.kits, silent("gcp"))
+	p.clouds.Kits = slices.DeleteFunc(kits.All(), func(k cloudkit.Kit) bool { return k.Name == "gcp" })
+	p.clouds.Kits = append(p.clouds.Kits, silent("gcp"))
 	down := p.run("catalog", "refresh", "--cloud", "gcp")
 	after, _ := os.ReadFile(filepath.Join(p.state, "catalog.snapshot"))
 	if down.code != command.ExitFailed || !strings.Contains(down.err, "gcp keeps its old data") || string(after) != string(before) {

@@ -202,7 +202,7 @@ func (a *app) brokerFor(ctx context.Context, spec *dag.Job, o *runOptions) (*con
 	if err := a.setUpOn(ctx, o); err != nil {
 		return nil, err
 	}
-	on, err := clouds.Enabling(a.App, a.kits, a.brokers.Find)(ctx, absolute(o.host.State), o.clouds)
+	on, err := clouds.Enabling(a.App, a.clouds.Kits, a.brokers.Find)(ctx, absolute(o.host.State), o.clouds)
 	if err != nil {
 		return nil, err
 	}

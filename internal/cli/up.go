@@ -3,22 +3,18 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
-	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/api/signin"
-	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
+	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/host"
-	"github.com/tradewind-broker/tradewind/internal/kubeapi"
-	"github.com/tradewind-broker/tradewind/internal/kubedeploy"
-	"github.com/tradewind-broker/tradewind/internal/kubejobs"
 )
 
 func (a *app) upCommand() *cobra.Command {
@@ -57,14 +53,13 @@ func (a *app) upCommand() *cobra.Command {
 		if err := a.buyOn(&o, &buy); err != nil {
 			return err
 		}
-		var jobs *kubeapi.API
+		var jobs *clouds.ClusterJobs
 		if clusterJobs {
 			var err error
-			if jobs, err = kubeapi.Open(""); err != nil {
-				return command.Because(err, command.ExitBadInput, "$KUBECONFIG names another file",
-					"--kubernetes-jobs: %v", err)
+			if jobs, err = a.clouds.ClusterJobs(); err != nil {
+				return fmt.Errorf("--kubernetes-jobs: %w", err)
 			}
-			o.Hosts = kubedeploy.Hosts(jobs.Namespace)
+			o.Hosts = jobs.Hosts
 		}
 		return a.up(c.Context(), o, jobs, output)
 	}
@@ -85,28 +80,7 @@ type UpResult struct {
 	PublicURL string   `json:"publicUrl,omitempty"`
 }
 
-// lookAtJobsEvery is how often the cluster is polled for new objects.
-const lookAtJobsEvery = 2 * time.Second
-
-// runClusterJobs runs the Job objects of a cluster until the context ends, and stores the token in a secret of the
-// namespace. It returns at once.
-func (a *app) runClusterJobs(ctx context.Context, jobs *kubeapi.API, s *conn, log *slog.Logger) (wait func()) {
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		left := func() error { return kubejobs.LeaveToken(ctx, jobs, jobs.Namespace, s.running.Token) }
-		for err := left(); err != nil && ctx.Err() == nil; err = left() {
-			log.Warn("cannot store the token in the cluster", "err", err)
-			if clock.Pause(ctx, lookAtJobsEvery) != nil {
-				return
-			}
-		}
-	})
-	c := &kubejobs.Controller{Cluster: jobs, Broker: s, Namespace: jobs.Namespace, Log: log, Every: lookAtJobsEvery}
-	wg.Go(func() { c.Run(ctx) })
-	return wg.Wait
-}
-
-func (a *app) up(ctx context.Context, o host.Options, jobs *kubeapi.API, output *command.Choice) error {
+func (a *app) up(ctx context.Context, o host.Options, jobs *clouds.ClusterJobs, output *command.Choice) error {
 	if err := checkWorld(&o); err != nil {
 		return err
 	}
@@ -135,7 +109,7 @@ func (a *app) up(ctx context.Context, o host.Options, jobs *kubeapi.API, output 
 	if err == nil {
 		a.reportUnfinished(ctx, s)
 		if jobs != nil {
-			defer a.runClusterJobs(serving, jobs, s, o.Log)()
+			defer jobs.Run(serving, s, s.running.Token, o.Log)()
 		}
 		err = s.wait(serving)
 	}

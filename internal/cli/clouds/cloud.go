@@ -43,6 +43,9 @@ type Find func(state string) (host.Running, bool, error)
 // Command is the cloud command.
 func Command(in *command.App, kits []cloudkit.Kit, find Find, elsewhere RemoteBrokers, logger Logger) *cobra.Command {
 	a := app{App: in, kits: kits, find: find, logger: logger, elsewhere: elsewhere}
+	if len(kits) == 0 {
+		return without("cloud", "Configure the clouds to buy machines on")
+	}
 	c := &cobra.Command{
 		Use:   "cloud",
 		Short: "Configure the clouds to buy machines on",
@@ -488,5 +491,5 @@ func (a app) kit(name string) (cloudkit.Kit, error) {
 			return k, nil
 		}
 	}
-	return cloudkit.Kit{}, command.BadInput(fault.OneOf(name, cloudkit.Names(a.kits)), "unknown cloud %q", name)
+	return cloudkit.Kit{}, Unknown(a.kits, "", name)
 }

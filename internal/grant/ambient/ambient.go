@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"sync"
 
 	"github.com/aws/smithy-go/logging"
 
@@ -18,13 +17,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/tradewind-broker/tradewind/internal/grant/azgrant"
+	"github.com/tradewind-broker/tradewind/internal/grant/lazy"
 	"github.com/tradewind-broker/tradewind/internal/grant/s3grant"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
 // Stores returns the stores by scheme: s3, gs and azblob.
 func Stores() grant.Mux {
-	return grant.Mux{"s3": &lazy{open: openS3}, "gs": &lazy{open: openGoogle}, "azblob": &lazy{open: openAzure}}
+	return grant.Mux{
+		"s3": &lazy.Store{Open: openS3}, "gs": &lazy.Store{Open: openGoogle}, "azblob": &lazy.Store{Open: openAzure},
+	}
 }
 
 // EnvMountsRole is the variable with the ARN of the role whose credentials are lent for mounts of S3, each limited to
@@ -73,107 +75,4 @@ func openAzure(context.Context) (grant.Store, error) {
 		return nil, err
 	}
 	return azgrant.New(endpoint, azgrant.Delegation(client), azgrant.Options{})
-}
-
-// lazy is a store that is opened at its first use. If that fails, it tries again at the next use.
-type lazy struct {
-	open func(context.Context) (grant.Store, error)
-
-	mu    sync.Mutex
-	store grant.Store
-}
-
-func (l *lazy) get(ctx context.Context) (grant.Store, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.store != nil {
-		return l.store, nil
-	}
-	s, err := l.open(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", grant.ErrCredentials, err)
-	}
-	l.store = s
-	return s, nil
-}
-
-// Sign implements grant.Signer.
-func (l *lazy) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, error) {
-	s, err := l.get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.Sign(ctx, wants...)
-}
-
-// Lend implements grant.Lender.
-func (l *lazy) Lend(ctx context.Context, loan grant.Loan) (grant.Credentials, error) {
-	s, err := l.get(ctx)
-	if err != nil {
-		return grant.Credentials{}, err
-	}
-	return grant.Lend(ctx, s, loan)
-}
-
-// MakeBucket implements grant.Bucketer.
-func (l *lazy) MakeBucket(ctx context.Context, bucket string) error {
-	s, err := l.get(ctx)
-	if err != nil {
-		return err
-	}
-	return grant.MakeBucket(ctx, s, bucket)
-}
-
-// RemoveBucket implements grant.Bucketer.
-func (l *lazy) RemoveBucket(ctx context.Context, bucket string) error {
-	s, err := l.get(ctx)
-	if err != nil {
-		return err
-	}
-	return grant.RemoveBucket(ctx, s, bucket)
-}
-
-// Begin implements grant.Store.
-func (l *lazy) Begin(ctx context.Context, uri string) (string, error) {
-	s, err := l.get(ctx)
-	if err != nil {
-		return "", err
-	}
-	return s.Begin(ctx, uri)
-}
-
-// Complete implements grant.Store.
-func (l *lazy) Complete(ctx context.Context, uri, upload string, parts []grant.Uploaded) error {
-	s, err := l.get(ctx)
-	if err != nil {
-		return err
-	}
-	return s.Complete(ctx, uri, upload, parts)
-}
-
-// Abort implements grant.Store.
-func (l *lazy) Abort(ctx context.Context, uri, upload string) error {
-	s, err := l.get(ctx)
-	if err != nil {
-		return err
-	}
-	return s.Abort(ctx, uri, upload)
-}
-
-// List implements grant.Store.
-func (l *lazy) List(ctx context.Context, prefix, after string) (grant.Page, error) {
-	s, err := l.get(ctx)
-	if err != nil {
-		return grant.Page{}, err
-	}
-	return s.List(ctx, prefix, after)
-}
-
-// Remove implements grant.Store.
-func (l *lazy) Remove(ctx context.Context, uri string) error {
-	s, err := l.get(ctx)
-	if err != nil {
-		return err
-	}
-	return s.Remove(ctx, uri)
 }

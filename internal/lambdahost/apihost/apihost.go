@@ -22,6 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/keys"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs/logbucket"
 	"github.com/tradewind-broker/tradewind/internal/pack/depot"
 	"github.com/tradewind-broker/tradewind/internal/tunnel/relay"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
@@ -63,7 +64,7 @@ func New(s *lambdahost.Sandbox, b *broker.Broker, with Adapters) (*gateway.Gatew
 		Visits:   &api.Visits{Relay: relay.New(s.Store, s.Now, lookEvery)},
 		Identity: proofs,
 		Machines: &api.MachineTokens{Mint: with.Ring.MintPool, Verify: with.Ring.VerifyPool},
-		Logs:     &logs.Logs{Store: s.Store, Client: s.S3(), Bucket: s.Env.WorkBucket},
+		Logs:     &logs.Logs{Store: s.Store, Objects: logbucket.Bucket{Client: s.S3(), Name: s.Env.WorkBucket}},
 	})
 	if err != nil {
 		return nil, err

@@ -51,6 +51,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/hooks"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/keys"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs/logbucket"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/planning"
 	"github.com/tradewind-broker/tradewind/internal/store/dynamo"
@@ -90,7 +91,7 @@ func handler(s *lambdahost.Sandbox) (h *lambdahost.Handler, err error) {
 	case events.FnReconcile:
 		ports.Clouds, err = clouds.All(s, others)
 		ports.Data = data.New(s, others)
-		ports.Logs = logs.Remover{Store: s.Store, S3: s.S3(), Bucket: s.Env.WorkBucket}
+		ports.Logs = logs.Remover{Store: s.Store, Objects: logbucket.Bucket{Client: s.S3(), Name: s.Env.WorkBucket}}
 	case events.FnHook:
 		ports.Hook = hooks.New(s, others.DAGBuckets(), far.New(s).Announcer(), broker.NewViews(s.Config, ports).JobDetail)
 	}

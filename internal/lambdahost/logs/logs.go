@@ -2,7 +2,6 @@
 package logs
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -13,9 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/base/names"
@@ -25,10 +21,13 @@ import (
 // MaxLogBytes is the maximum size of one log.
 const MaxLogBytes = 256 << 20
 
-// Client is the part of *s3.Client that appends to logs and reads them.
-type Client interface {
-	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
-	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
+// Objects are the objects of a bucket. Package logbucket has those of S3.
+type Objects interface {
+	Put(ctx context.Context, key string, data []byte) error
+	// ReadAt reads from offset to the end of p or of the object. It reads at least one byte, or fails.
+	ReadAt(ctx context.Context, key string, offset int64, p []byte) (int, error)
+	// RemoveAll removes the objects below a prefix.
+	RemoveAll(ctx context.Context, prefix string) error
 }
 
 // Logs stores the output of tasks. Each piece is a record of the table, with its offset as key. The record contains
@@ -36,9 +35,8 @@ type Client interface {
 // object, and finding the end of a log with records costs less than listing objects. A record is written once, so two
 // agents, or two attempts to write, cannot corrupt a log.
 type Logs struct {
-	Store  store.Store
-	Client Client
-	Bucket string
+	Store   store.Store
+	Objects Objects
 	// Look is how often Wait checks; 1 s when 0.
 	Look time.Duration
 
@@ -116,12 +114,8 @@ func (l *Logs) put(ctx context.Context, at string, offset int64, data []byte) ([
 	}
 	sum := sha256.Sum256(data)
 	end := fmt.Sprintf("%016x-%x", offset, sum[:8])
-	key := at + end
-	_, err := l.Client.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &l.Bucket, Key: &key, Body: bytes.NewReader(data), ContentType: aws.String("text/plain; charset=utf-8"),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("logs: s3://%s/%s: %w", l.Bucket, key, err)
+	if err := l.Objects.Put(ctx, at+end, data); err != nil {
+		return nil, fmt.Errorf("logs: %w", err)
 	}
 	return fmt.Appendf([]byte{textObject}, "%d %s", len(data), end), nil
 }
@@ -238,19 +232,11 @@ func (l *Logs) read(ctx context.Context, o part, skip int64, p []byte) (int, err
 		}
 		return copy(p, text[skip:]), nil
 	}
-	n := min(int64(len(p)), o.size-skip)
-	out, err := l.Client.GetObject(ctx, &s3.GetObjectInput{
-		Bucket: &l.Bucket, Key: &o.key, Range: aws.String(fmt.Sprintf("bytes=%d-%d", skip, skip+n-1)),
-	})
+	n, err := l.Objects.ReadAt(ctx, o.key, skip, p[:min(int64(len(p)), o.size-skip)])
 	if err != nil {
-		return 0, fmt.Errorf("logs: s3://%s/%s: %w", l.Bucket, o.key, err)
+		return n, fmt.Errorf("logs: %w", err)
 	}
-	defer out.Body.Close() //nolint:errcheck // read only
-	read, err := io.ReadFull(out.Body, p[:n])
-	if err != nil && (read == 0 || !errors.Is(err, io.ErrUnexpectedEOF)) {
-		return read, fmt.Errorf("logs: s3://%s/%s: %w", l.Bucket, o.key, err)
-	}
-	return read, nil
+	return n, nil
 }
 
 // Marks implements api.Logs. Each piece has the mark of its beginning.

@@ -13,7 +13,9 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/api"
+	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs/logbucket"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects/objectstest"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
@@ -42,7 +44,7 @@ func read(t *testing.T, l *logs.Logs, from int64) string {
 
 // sandbox is one of several sandboxes that share a table and a bucket.
 func sandbox(table store.Store, b *objectstest.Bucket) *logs.Logs {
-	return &logs.Logs{Store: table, Client: b, Bucket: "work"}
+	return &logs.Logs{Store: table, Objects: logbucket.Bucket{Client: b, Name: "work"}}
 }
 
 // counting counts the requests to the table.
@@ -96,7 +98,7 @@ func TestIncompleteAppendIsIgnored(t *testing.T) {
 	b, table := &objectstest.Bucket{Objects: map[string][]byte{}}, mem.New()
 	lost := &failing{Store: table}
 	long := []byte(noise(10_000))
-	if err := (&logs.Logs{Store: lost, Client: b, Bucket: "work"}).Append(ctx, log, 0, long); err == nil {
+	if err := (&logs.Logs{Store: lost, Objects: logbucket.Bucket{Client: b, Name: "work"}}).Append(ctx, log, 0, long); err == nil {
 		t.Fatal("a piece without a record")
 	}
 	l := sandbox(table, b)
@@ -168,7 +170,7 @@ func TestRejectsInvalidNames(t *testing.T) {
 // by every later read.
 func TestLongLogIsReadOnce(t *testing.T) {
 	table := &counting{Store: mem.New()}
-	l := &logs.Logs{Store: table, Client: &objectstest.Bucket{Objects: map[string][]byte{}}, Bucket: "work"}
+	l := &logs.Logs{Store: table, Objects: logbucket.Bucket{Client: &objectstest.Bucket{Objects: map[string][]byte{}}, Name: "work"}}
 	const pieces = 1000
 	var want []byte
 	for range pieces {
@@ -262,5 +264,25 @@ func TestManyMarksDoNotCostMore(t *testing.T) {
 	}
 	if got, err := l.Marks(ctx, log, 0); err != nil || len(got) == 0 || got[0] != marks[0] || size > 2048 {
 		t.Errorf("%d marks in a record of %d bytes, %v", len(got), size, err)
+	}
+}
+
+func TestRemovesObjectsOfJob(t *testing.T) {
+	b, table := &objectstest.Bucket{Objects: map[string][]byte{"logs/job-10/x": nil}}, mem.New()
+	if err := sandbox(table, b).Append(ctx, log, 0, []byte(noise(20_000))); err != nil {
+		t.Fatal(err)
+	}
+	if len(b.Objects) != 2 {
+		t.Fatalf("%d objects", len(b.Objects))
+	}
+	r := logs.Remover{Store: table, Objects: logbucket.Bucket{Client: b, Name: "work"}}
+	if err := r.RemoveLogs(ctx, log.Job, []broker.LogOf{{Attempt: log.Attempt, Ranks: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, other := b.Objects["logs/job-10/x"]; !other || len(b.Objects) != 1 {
+		t.Errorf("left: %d objects", len(b.Objects))
+	}
+	if _, err := sandbox(table, b).Size(ctx, log); !errors.Is(err, api.ErrNoLog) {
+		t.Errorf("the log of a job that is gone: %v", err)
 	}
 }

@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-
 	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -15,15 +12,8 @@ import (
 
 // Remover removes the output of jobs that are gone.
 type Remover struct {
-	Store  store.Store
-	S3     Objects
-	Bucket string
-}
-
-// Objects is the part of an S3 client that removes objects.
-type Objects interface {
-	s3.ListObjectsV2APIClient
-	DeleteObject(context.Context, *s3.DeleteObjectInput, ...func(*s3.Options)) (*s3.DeleteObjectOutput, error)
+	Store   store.Store
+	Objects Objects
 }
 
 var _ broker.Logs = Remover{}
@@ -42,18 +32,8 @@ func (r Remover) RemoveLogs(ctx context.Context, job string, attempts []broker.L
 	}); err != nil {
 		return err
 	}
-	pages := s3.NewListObjectsV2Paginator(r.S3, &s3.ListObjectsV2Input{Bucket: &r.Bucket,
-		Prefix: aws.String("logs/" + job + "/")})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return fmt.Errorf("logs: s3://%s/logs/%s/: %w", r.Bucket, job, err)
-		}
-		for _, o := range page.Contents {
-			if _, err := r.S3.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &r.Bucket, Key: o.Key}); err != nil {
-				return fmt.Errorf("logs: s3://%s/%s: %w", r.Bucket, *o.Key, err)
-			}
-		}
+	if err := r.Objects.RemoveAll(ctx, "logs/"+job+"/"); err != nil {
+		return fmt.Errorf("logs: %w", err)
 	}
 	return nil
 }

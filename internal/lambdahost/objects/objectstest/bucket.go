@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -58,4 +61,16 @@ func (b *Bucket) DeleteObject(_ context.Context, in *s3.DeleteObjectInput,
 	_ ...func(*s3.Options)) (*s3.DeleteObjectOutput, error) {
 	delete(b.Objects, *in.Key)
 	return &s3.DeleteObjectOutput{}, nil
+}
+
+// ListObjectsV2 lists the objects below a prefix, in one page.
+func (b *Bucket) ListObjectsV2(_ context.Context, in *s3.ListObjectsV2Input,
+	_ ...func(*s3.Options)) (*s3.ListObjectsV2Output, error) {
+	out := &s3.ListObjectsV2Output{}
+	for _, key := range slices.Sorted(maps.Keys(b.Objects)) {
+		if strings.HasPrefix(key, aws.ToString(in.Prefix)) {
+			out.Contents = append(out.Contents, types.Object{Key: &key})
+		}
+	}
+	return out, nil
 }
