@@ -41,8 +41,9 @@ func (a app) windtunnelCommand() *cobra.Command {
 			"prints how long tasks waited, the quality of the slots that they got, and how often two schedulers wanted the\n" +
 			"same slot.\n\n" +
 			"parsync keeps the state in partitions that schedulers refresh round robin. It takes the best slots until tasks wait\n" +
-			"longer than --switch, then the freshest; quality and latency only do one or the other. statesync refreshes\n" +
-			"everything at once, draws --candidates slots for a task and takes the best.",
+			"longer than --switch, then the freshest; quality and latency only do one or the other. Without conflicts:\n" +
+			"static gives each scheduler its own partitions, lock gives a scheduler one partition for a turn. statesync\n" +
+			"refreshes everything at once, draws --candidates slots for a task and takes the best.",
 		Example: "  tradewind-lab windtunnel                                          # the paper's five phases\n" +
 			"  tradewind-lab windtunnel --policy all -o svg > windtunnel.svg     # all policies, as a chart\n" +
 			"  tradewind-lab windtunnel --load 66,100,100/66,66,100 --policy parsync   # two classes of schedulers",
@@ -57,7 +58,7 @@ func (a app) windtunnelCommand() *cobra.Command {
 		"percent of the rate that arrives in each phase; after a slash, the same for another class of schedulers")
 	f.Var(&o.phase, "phase", "virtual time of each phase")
 	f.StringSliceVar(&o.policies, "policy", []string{string(parsync.Adaptive)},
-		"parsync, latency, quality, statesync, several of them or all")
+		"parsync, latency, quality, static, lock, statesync, several of them or all")
 	f.Var(&o.gap, "gap", "virtual time between two refreshes of a slot's state by one scheduler")
 	f.Var(&o.limit, "switch", "wait from which parsync prefers fresh partitions to good slots")
 	f.Float64Var(&o.config.ScoreVariance, "score-variance", windtunnel.DefaultVariance,
@@ -80,7 +81,7 @@ func (a app) windtunnelCommand() *cobra.Command {
 
 func policyNames() []string {
 	var names []string
-	for _, p := range parsync.Policies() {
+	for _, p := range windtunnel.Policies() {
 		names = append(names, string(p))
 	}
 	return names
@@ -162,9 +163,9 @@ func parsePolicies(names []string) ([]parsync.Policy, error) {
 	var out []parsync.Policy
 	for _, name := range names {
 		if name == "all" {
-			return parsync.Policies(), nil
+			return windtunnel.Policies(), nil
 		}
-		p, err := parsync.ParsePolicy(name)
+		p, err := windtunnel.ParsePolicy(name)
 		if err != nil {
 			return nil, command.BadInput("the policies are "+text.List(append(policyNames(), "all"), "and"),
 				"--policy: unknown policy %q", name)

@@ -66,8 +66,10 @@ func papers() []paper {
 		{"parsync", "Scaling large production clusters with partitioned synchronization (Feng et al., ATC '21)",
 			[]figure{
 				{"rate", byRate.run}, {"gap", byGap.run}, {"variance", byVariance.run},
-				{"partitions", byPartitions.run}, {"policies", policies}, {"classes", classes}},
-			"the two resource managers"},
+				{"partitions", byPartitions.run}, {"policies", policies}, {"classes", classes},
+				{"exclusive", exclusive}},
+			"the two resource managers: the text of the paper names them in the setting of the wind tunnel, but does " +
+				"not say what they do"},
 		{"aladdin", "Aladdin: optimized maximum flow management for shared production clusters (Wu et al., IPDPS '20)",
 			[]figure{
 				{"placement", comparison}, {"edges", networkSize}, {"latency", ablation}},

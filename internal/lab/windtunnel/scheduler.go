@@ -15,6 +15,7 @@ type scheduler struct {
 	head   int
 	queued int
 	credit float64 // tries left
+	locked int     // partition of its last lock, under Lock
 
 	seen  []float64 // free slots in its view at its last refresh, by grade
 	tries int       // since the last refresh
@@ -48,8 +49,16 @@ func (s *scheduler) pop() {
 	}
 }
 
-// refresh refreshes a scheduler's view: the partition whose turn it is, or, under StateSync, all of it.
+// refresh refreshes a scheduler's view: the partition whose turn it is, or all of it under StateSync, or its own
+// partitions under Static.
 func (t *tunnel) refresh(s *scheduler) {
+	switch t.c.Policy {
+	case Static:
+		t.refreshOwn(s)
+		return
+	case Lock:
+		return // see lock
+	}
 	if t.c.Policy != parsync.StateSync {
 		p := t.rotation.Partition(s.index, t.turn)
 		s.view.Refresh(p, t.cluster.partition(p))
@@ -96,6 +105,9 @@ func (s *scheduler) addTries(tries float64) {
 func (t *tunnel) choose(s *scheduler, waited uint64) (int32, bool) {
 	if t.c.Policy == parsync.StateSync && t.c.Candidates > 0 {
 		return s.view.Sample(t.c.Candidates, t.random.IntN)
+	}
+	if t.c.Policy == Static || t.c.Policy == Lock {
+		return s.view.Take(parsync.QualityFirst, t.random.IntN)
 	}
 	return s.view.Take(t.c.Policy.Prefer(t.length*time.Duration(waited), t.c.Switch), t.random.IntN) //nolint:gosec // far below
 }

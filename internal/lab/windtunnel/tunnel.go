@@ -20,6 +20,7 @@ type tunnel struct {
 	length     time.Duration // of a turn
 	mean       float64       // mean number of turns for which a task holds its slot
 	merged     [][]int32     // scratch space for a full refresh
+	none       [][]int32     // no free slots of any grade
 	now        []*stats      // by class
 	phases     [][]Phase     // by class
 	all        []Phase
@@ -36,12 +37,15 @@ func newTunnel(c Config) *tunnel {
 	}
 	t.mean = c.hold() / t.length.Seconds()
 	grades := len(t.cluster.grades)
-	t.merged = make([][]int32, grades)
+	t.merged, t.none = make([][]int32, grades), make([][]int32, grades)
 	for i := range c.Schedulers {
 		s := &scheduler{index: i, class: i * len(c.Load) / c.Schedulers, seen: make([]float64, grades)}
-		if c.Policy == parsync.StateSync {
+		switch c.Policy {
+		case parsync.StateSync:
 			s.view = parsync.NewView(1, grades)
-		} else {
+		case Static, Lock:
+			s.view = parsync.NewView(c.Partitions, grades)
+		default:
 			s.view = parsync.NewView(c.Partitions, grades)
 			for p := range c.Partitions { // as if the schedulers had run for a while
 				first := t.rotation.Partition(i, 0)
@@ -101,6 +105,9 @@ func (t *tunnel) step(phase int, perTurn float64) {
 		s.arrive(t.turn, poisson(t.random, t.c.Load[s.class][phase]*perTurn))
 		t.refresh(s)
 		s.addTries(perTurn)
+	}
+	if t.c.Policy == Lock {
+		t.lock()
 	}
 	// The schedulers try one task each in turn, starting with a random scheduler, so that none is always first.
 	n := len(t.schedulers)

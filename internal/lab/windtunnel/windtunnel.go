@@ -141,7 +141,7 @@ func (c Config) Validate() error {
 	if err := c.validateLoad(); err != nil {
 		return err
 	}
-	if _, err := parsync.ParsePolicy(string(c.Policy)); err != nil {
+	if _, err := ParsePolicy(string(c.Policy)); err != nil {
 		return err
 	}
 	if _, err := parsync.NewRotation(c.Schedulers, c.Partitions); err != nil {

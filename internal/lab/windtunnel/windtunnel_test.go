@@ -75,8 +75,31 @@ func TestThreePhases(t *testing.T) {
 	}
 }
 
+// A static partition and a lock avoid conflicts, but cost time (ATC '21, §4). Tasks of schedulers that need more slots
+// than their own wait for ever, although the others have free slots, and the lock costs tries.
+func TestExclusiveSlotsCostTime(t *testing.T) {
+	uneven := func(policy parsync.Policy) *windtunnel.Result {
+		c := setting(policy)
+		c.Load, c.Hold = [][]float64{{1, 1}, {0.3, 0.3}}, 7*time.Second
+		return run(t, c)
+	}
+	static, latency := uneven(windtunnel.Static), uneven(parsync.LatencyFirst)
+	if a, b := static.Classes[0][1], latency.Classes[0][1]; a.Conflicts != 0 || a.DelaySeconds < 5*b.DelaySeconds {
+		t.Errorf("static: %d conflicts, the loaded schedulers wait %.3f s, with shared slots %.3f s", a.Conflicts,
+			a.DelaySeconds, b.DelaySeconds)
+	}
+	if a, b := static.Phases[1].Used, latency.Phases[1].Used; a > 0.9*b {
+		t.Errorf("static uses %.2f of the slots, with shared slots %.2f", a, b)
+	}
+	lock, free := run(t, setting(windtunnel.Lock)), run(t, setting(parsync.LatencyFirst))
+	if p, q := lock.Phases[2], free.Phases[2]; lock.Total.Conflicts != 0 || p.DelaySeconds < 10*q.DelaySeconds {
+		t.Errorf("lock: %d conflicts, tasks wait %.3f s at 95 %%, without locks %.3f s", lock.Total.Conflicts,
+			p.DelaySeconds, q.DelaySeconds)
+	}
+}
+
 func TestArrivedTasksArePlacedOrWaiting(t *testing.T) {
-	for _, policy := range parsync.Policies() {
+	for _, policy := range windtunnel.Policies() {
 		r := run(t, setting(policy))
 		placed := 0
 		for _, p := range r.Phases {
@@ -128,7 +151,7 @@ func TestRunRejectsInvalidConfig(t *testing.T) {
 }
 
 func BenchmarkTasks(b *testing.B) {
-	for _, policy := range parsync.Policies() {
+	for _, policy := range windtunnel.Policies() {
 		b.Run(string(policy), func(b *testing.B) {
 			for b.Loop() {
 				c := setting(policy)
