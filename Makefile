@@ -62,8 +62,8 @@ test-go: ## Run the tests that need only Go; tests on emulators skip if an emula
 	@scripts/test.sh --go
 
 .PHONY: test-short
-test-short: ## Run the quick tests without the race detector
-	$(GO) test -short $(PACKAGES)
+test-short: ## Run the quick tests without the race detector, with what make build has compiled
+	$(GO) test -short -vet=off -trimpath $(QUICK) -tags $(TAGS) -ldflags "-s -w" $(PACKAGES)
 
 .PHONY: frameworks
 frameworks: #: Install the frameworks of the examples: OpenMPI, PyTorch, Spark, Dask, Ray, TensorFlow, scikit-learn, bwa, samtools
