@@ -128,10 +128,11 @@ func (b *Agents) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, 
 		return wire.Work{}, err
 	}
 	w := wire.Work{Seq: seen, Command: wire.None}
-	if cl.Seq <= seen {
-		err = b.recordPoll(u, c, cl)
-	} else {
+	if cl.Seq > seen {
 		w, err = b.work(u, cl, c.Rank, seen)
+	}
+	if err == nil {
+		err = b.recordPoll(u, c, cl)
 	}
 	if w.Visits = cl.Visits; err == nil {
 		w.Token, err = b.renewedToken(c)

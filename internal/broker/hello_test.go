@@ -205,19 +205,25 @@ func TestGangStartsWhenAllMembersAreUp(t *testing.T) {
 	}
 }
 
-// TestPollOfSilentNodeCountsAsSignOfLife: a poll may be the only call that reaches the broker between two outages.
+// TestPollOfSilentNodeCountsAsSignOfLife: a poll may be the only call that reaches the broker between two outages,
+// also one that is answered with a command that the node has not seen.
 func TestPollOfSilentNodeCountsAsSignOfLife(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	c := p.claims(0, 0)
 	told(t, "the node", hello(t, p.b, c), wire.Run, 1)
-	for _, minutes := range []time.Duration{1, 3} {
-		p.now = p.now.Add(minutes * time.Minute)
-		if _, err := p.b.Agents.Work(t.Context(), c, 1); err != nil {
-			t.Fatal(err)
+	for _, call := range []struct {
+		after time.Duration
+		saw   int // newest command that the node has seen
+		want  bool
+	}{{time.Minute, 1, false}, {time.Minute, 0, false}, {3 * time.Minute, 1, true}, {3 * time.Minute, 0, true}} {
+		p.now = p.now.Add(call.after)
+		if w, err := p.b.Agents.Work(t.Context(), c, call.saw); err != nil || (w.Command == wire.Run) != (call.saw == 0) {
+			t.Fatalf("%+v, %v", w, err)
 		}
 		seen := stored[record.Cluster](p, "cluster#"+c.Cluster).Nodes[0].Seen
-		if counts := minutes == 3; seen.Equal(p.now) != counts {
-			t.Errorf("%d minutes after its last call the node was last seen at %v, now is %v", minutes, seen, p.now)
+		if seen.Equal(p.now) != call.want {
+			t.Errorf("%v after its last call, having seen command %d, the node was last seen at %v, now is %v",
+				call.after, call.saw, seen, p.now)
 		}
 	}
 }
