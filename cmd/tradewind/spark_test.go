@@ -73,8 +73,7 @@ func TestSparkRunsOnServicesOfAWS(t *testing.T) {
 	t.Cleanup(server.Close)
 	url = server.URL
 	_, certificates := emulateAWS(t, s, url)
-	s.must("tradewind cloud add aws --services emr,emr-serverless --job-role arn:aws:iam::123456789012:role/spark" +
-		" --certificates " + certificates)
+	s.must("tradewind cloud add aws --services emr,emr-serverless --certificates " + certificates)
 	stop := s.up("--clouds aws --agents " + buildAgent(t))
 	for _, service := range []string{"emr", "emr-serverless"} {
 		id := strings.TrimSpace(s.must("tradewind submit " + wordsOn(t, "{service: "+service+"}")))

@@ -45,6 +45,8 @@ type Kit struct {
 	// Services opens the managed services that the settings name; nil means that the cloud has none, or that the
 	// program does not buy them.
 	Services func(context.Context, Request) (*Services, error)
+	// Roles prepares the roles that the services need; nil means that they need none. It calls no cloud.
+	Roles func(context.Context, Request) (Roles, error)
 }
 
 // Names returns the names of kits, in the same order.

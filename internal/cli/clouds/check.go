@@ -234,6 +234,11 @@ func checkCloud(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) Checked
 		return missing(err)
 	}
 	c.Missing = append(c.Missing, services.Lacks(ctx)...)
+	roles, err := k.OpenRoles(ctx, r)
+	if err != nil {
+		return missing(err)
+	}
+	c.Missing = append(c.Missing, roles.Missing(ctx)...)
 	named, err := r.Settings.ReservedOf(k.Name)
 	if err != nil {
 		return missing(err)

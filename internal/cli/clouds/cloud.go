@@ -231,28 +231,13 @@ func (a app) addCloud(ctx context.Context, k cloudkit.Kit, o adding) error {
 	if s.Functions.Account != "" {
 		return a.prepareForFunctions(ctx, k, request, state, only, output)
 	}
-	if k.Setup != nil {
-		if only { // print without signing, which would need credentials
-			request.Settings.Stores = nil
-		}
-		setup, err := k.Setup(ctx, request)
-		if err != nil {
-			return err
-		}
-		if only {
-			return errors.Join(setup.Print(a.Out), a.printStores(k, s))
-		}
-		if s, err = setup.Make(ctx, func(step string) { a.Tell("%s", step) }); err != nil {
-			return err
-		}
-		request.Settings = s
-	} else if only {
-		if len(s.Stores) > 0 {
-			return a.printStores(k, s)
-		}
-		a.Tell("nothing to create on %s", k.Title)
-		return nil
+	if only {
+		return a.printSetup(ctx, k, request)
 	}
+	if request.Settings, err = a.setUp(ctx, k, request); err != nil {
+		return err
+	}
+	s = request.Settings
 	checked := checkCloud(ctx, k, request)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -272,6 +257,49 @@ func (a app) addCloud(ctx context.Context, k cloudkit.Kit, o adding) error {
 		return nil
 	}
 	return a.reportAdded(k, s, checked, output)
+}
+
+// setUp creates what is missing in a cloud for its machines and services, shows each step, and returns the settings
+// with the new values.
+func (a app) setUp(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) (s cloudkit.Settings, err error) {
+	tell := func(step string) { a.Tell("%s", step) }
+	s = r.Settings
+	if k.Setup != nil {
+		setup, err := k.Setup(ctx, r)
+		if err != nil {
+			return s, err
+		}
+		if s, err = setup.Make(ctx, tell); err != nil {
+			return s, err
+		}
+		r.Settings = s
+	}
+	roles, err := k.OpenRoles(ctx, r)
+	if err != nil {
+		return s, err
+	}
+	return roles.Make(ctx, tell)
+}
+
+// printSetup prints the commands that create what setUp and makeStores create.
+func (a app) printSetup(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) error {
+	s := r.Settings
+	roles, err := k.OpenRoles(ctx, r)
+	if err != nil {
+		return err
+	}
+	if k.Setup == nil {
+		if len(s.Stores) == 0 {
+			a.Tell("nothing to create on %s", k.Title)
+		}
+		return errors.Join(roles.Print(a.Out), a.printStores(k, s))
+	}
+	r.Settings.Stores = nil // print without signing, which would need credentials
+	setup, err := k.Setup(ctx, r)
+	if err != nil {
+		return err
+	}
+	return errors.Join(setup.Print(a.Out), roles.Print(a.Out), a.printStores(k, s))
 }
 
 // checkRegions refuses a region that does not exist, before anything is created there. It accepts any region with
@@ -439,14 +467,19 @@ func (a app) clear(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) erro
 			return command.Failed("run the command again; --forget deletes the settings anyway", "%s: %v", k.Name, err)
 		}
 	}
-	if k.Setup == nil {
-		return nil
+	tell := func(step string) { a.Tell("%s", step) }
+	roles, err := k.OpenRoles(ctx, r)
+	if err == nil {
+		err = roles.Remove(ctx, tell)
+	}
+	if err != nil || k.Setup == nil {
+		return err
 	}
 	setup, err := k.Setup(ctx, r)
 	if err != nil {
 		return err
 	}
-	return setup.Remove(ctx, func(step string) { a.Tell("%s", step) })
+	return setup.Remove(ctx, tell)
 }
 
 // machinesOf returns the IDs of a deployment's machines that have not ended.

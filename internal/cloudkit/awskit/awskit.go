@@ -59,12 +59,12 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	f.StringVar(&s.MailFrom, "mail-from", "",
 		"sender of e-mail that jobs ask for, verified in Amazon SES (default: send none)")
 	cloudkit.ServicesFlag(f, s, "emr", "emr-serverless")
-	f.StringVar(&s.EMRRole, "emr-role", "", "service role of EMR (default: EMR_DefaultRole)")
+	f.StringVar(&s.EMRRole, "emr-role", "", "service role of EMR (default: one is created)")
 	f.StringVar(&s.EMRProfile, "emr-profile", "",
 		"instance profile of EMR's machines, which reads code and inputs, and writes outputs\n"+
-			"and logs (default: EMR_EC2_DefaultRole)")
+			"and logs (default: one is created)")
 	f.StringVar(&s.JobRole, "job-role", "",
-		"ARN of the role of EMR Serverless's job runs, with the same rights")
+		"ARN of the role of EMR Serverless's job runs, with the same rights (default: one is\ncreated)")
 	f.StringVar(&s.Certificates, "certificates", "",
 		"file with the certificates that verify machines (default: those that\nAWS publishes)")
 }

@@ -64,7 +64,7 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	cloudkit.ServicesFlag(f, s, "dataproc", "dataproc-serverless")
 	f.StringVar(&s.SparkAccount, "spark-account", "",
 		"service account of the machines and batches of Dataproc, which reads code and inputs,\n"+
-			"and writes outputs and logs (default: that of Compute Engine)")
+			"and writes outputs and logs (default: one is created)")
 	f.StringVar(&s.Subnetwork, "subnetwork", "", "subnetwork of the machines")
 }
 

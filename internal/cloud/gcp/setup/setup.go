@@ -62,6 +62,11 @@ type Config struct {
 	// else an account that is created; without a PushURL they are pulled.
 	DAGs, Location       string
 	PushURL, PushAccount string
+	// Spark creates what Dataproc needs instead of what machines need, and works without a Member too: then only the
+	// buyer's rights are left out. SparkAccount is the address of the service account of Dataproc's machines and
+	// batches; if it is set, it is used and not created.
+	Spark        bool
+	SparkAccount string
 	// Cloud is the driver of the deployment: it provides the options of clients, and lists machines.
 	Cloud *gcp.Cloud
 }
@@ -122,9 +127,9 @@ func New(cfg Config) (*Setup, error) {
 		return bad("a deployment's name has at most 20 small letters, digits and dashes here, not %q", cfg.Deployment)
 	case cfg.Project == "" || cfg.Cloud == nil:
 		return bad("the project is missing")
-	case federated == (cfg.Member != ""):
+	case federated == (cfg.Member != "") && !cfg.Spark:
 		return bad("name either the buyer or the AWS account whose functions buy")
-	case !federated && !validMember.MatchString(cfg.Member):
+	case !federated && (!cfg.Spark || cfg.Member != "") && !validMember.MatchString(cfg.Member):
 		return bad("the buyer must be user:ADDRESS or serviceAccount:ADDRESS, not %q", cfg.Member)
 	case federated && (!validAccount.MatchString(cfg.AWSAccount) || len(cfg.AWSRoles) == 0):
 		return bad(
@@ -146,6 +151,7 @@ func New(cfg Config) (*Setup, error) {
 		&s.cfg.PushAccount:    s.address(cfg.Deployment + "-push"),
 		&s.cfg.Network:        "tradewind-" + cfg.Deployment,
 		&s.cfg.ServiceAccount: s.address(cfg.Deployment + "-machines"),
+		&s.cfg.SparkAccount:   s.address(cfg.Deployment + "-spark"),
 	} {
 		if *named == made {
 			*named = ""

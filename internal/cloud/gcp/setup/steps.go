@@ -22,6 +22,9 @@ const storageService = "storage.googleapis.com"
 
 // steps returns the resources to create, in order, or those to remove, to be used in reverse order.
 func (s *Setup) steps(removed bool) []step {
+	if s.cfg.Spark {
+		return s.sparkSteps()
+	}
 	services := []string{projectsService, "compute.googleapis.com", "iam.googleapis.com", "cloudbilling.googleapis.com"}
 	if s.cfg.TPUs {
 		services = append(services, "tpu.googleapis.com")
@@ -45,7 +48,7 @@ func (s *Setup) steps(removed bool) []step {
 	if s.cfg.AWSAccount != "" {
 		all = append(all, s.account(s.cfg.Deployment+"-broker", "Buys machines for "+s.cfg.Deployment))
 	}
-	all = append(all, s.customRole(), s.projectBinding(),
+	all = append(all, s.customRole(s.role(), s.permissions()), s.projectBinding(s.role(), s.member()),
 		s.accountBinding(s.MachinesAccount(), "roles/iam.serviceAccountUser", s.member()))
 	if s.cfg.AWSAccount != "" {
 		all = append(all, s.pool(), s.provider())
@@ -195,25 +198,25 @@ func (s *Setup) account(id, title string) step {
 
 // customRole has the permissions that the driver uses, and is updated if a newer version uses more. A role that was
 // removed within the last week is undeleted, because its name is still reserved.
-func (s *Setup) customRole() step {
-	id := s.role()[strings.LastIndexByte(s.role(), '/')+1:]
+func (s *Setup) customRole(path string, permissions []string) step {
+	id := path[strings.LastIndexByte(path, '/')+1:]
 	roles := func() *iam.ProjectsRolesService { return s.iam.Projects.Roles }
 	return step{
 		name: "role " + id,
 		command: s.gcloud("iam roles create %s --title Tradewind --permissions %s", id,
-			strings.Join(s.permissions(), ",")),
+			strings.Join(permissions, ",")),
 		undo: s.gcloud("iam roles delete %s", id),
 		look: func(ctx context.Context) (bool, error) {
-			r, err := roles().Get(s.role()).Context(ctx).Do()
+			r, err := roles().Get(path).Context(ctx).Do()
 			if there, err := found(err); !there {
 				return false, err
 			}
 			slices.Sort(r.IncludedPermissions)
-			return !r.Deleted && slices.Equal(r.IncludedPermissions, s.permissions()), nil
+			return !r.Deleted && slices.Equal(r.IncludedPermissions, permissions), nil
 		},
 		make: func(ctx context.Context) error {
-			role := &iam.Role{Title: "Tradewind", Stage: "GA", IncludedPermissions: s.permissions()}
-			was, err := roles().Get(s.role()).Context(ctx).Do()
+			role := &iam.Role{Title: "Tradewind", Stage: "GA", IncludedPermissions: permissions}
+			was, err := roles().Get(path).Context(ctx).Do()
 			if there, err := found(err); err != nil {
 				return err
 			} else if !there {
@@ -222,15 +225,15 @@ func (s *Setup) customRole() step {
 				return err
 			}
 			if was.Deleted {
-				if _, err = roles().Undelete(s.role(), &iam.UndeleteRoleRequest{}).Context(ctx).Do(); err != nil {
+				if _, err = roles().Undelete(path, &iam.UndeleteRoleRequest{}).Context(ctx).Do(); err != nil {
 					return err
 				}
 			}
-			_, err = roles().Patch(s.role(), role).UpdateMask("includedPermissions").Context(ctx).Do()
+			_, err = roles().Patch(path, role).UpdateMask("includedPermissions").Context(ctx).Do()
 			return err
 		},
 		remove: func(ctx context.Context) error {
-			_, err := roles().Delete(s.role()).Context(ctx).Do()
+			_, err := roles().Delete(path).Context(ctx).Do()
 			return err
 		},
 	}
@@ -345,8 +348,8 @@ func (s *Setup) provider() step {
 	}
 }
 
-// projectBinding grants the role to the buyer.
-func (s *Setup) projectBinding() step {
+// projectBinding grants a role in the project.
+func (s *Setup) projectBinding(role, member string) step {
 	path := "projects/" + s.cfg.Project
 	p := policy{
 		get: func(ctx context.Context) (*crm.Policy, error) {
@@ -359,5 +362,5 @@ func (s *Setup) projectBinding() step {
 			return err
 		},
 	}
-	return p.step(s.role(), s.member(), "gcloud projects %s-iam-policy-binding "+s.cfg.Project)
+	return p.step(role, member, "gcloud projects %s-iam-policy-binding "+s.cfg.Project)
 }
