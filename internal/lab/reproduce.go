@@ -25,7 +25,8 @@ func (a app) reproduceCommand() *cobra.Command {
 		Use:   "reproduce PAPER [FIGURE]",
 		Short: "Compute the tables and figures of the papers, next to the papers' own numbers",
 		Long: "Computes a paper's tables and figures and prints them with the paper's numbers and the reason for each\n" +
-			"difference. If a paper's data is not public, the note says which data replaces it.\n\n" +
+			"difference. If a paper's data is not public, the note says which data replaces it. The item audit lists the parts\n" +
+			"of the paper, with a test or command for each, or the reason why it is missing.\n\n" +
 			"Papers: skypilot, wcssi, parsync, aladdin, volcano; `all` computes every paper. With --page it writes all items\n" +
 			"as a page; `make reproduce` writes docs/reproduction.md.",
 		Example: "  tradewind-lab reproduce parsync\n" +

@@ -56,26 +56,29 @@ type paper struct {
 func papers() []paper {
 	return []paper{
 		{"skypilot", "From the intercloud broker to SkyPilot (Yang et al., NSDI '23)", []figure{
-			{"table1", choices}, {"figure2", preemptions}, {"attempts", attempts}, {"applications", applications}},
+			{"table1", choices}, {"figure2", preemptions}, {"attempts", attempts}, {"applications", applications},
+			{"audit", audit(skypilotParts())}},
 			"the evaluation's own applications, costs and times: the text of the paper that this page follows ends " +
 				"before it"},
 		{"wcssi", "Workflow cost saver based on spot instances (Liao et al.)", []figure{
 			{"figure2", relativePrices}, {"figure5", priceByDeadline}, {"figure6", relativeCosts}, {"table4",
-				beatsAIB}},
+				beatsAIB}, {"audit", audit(wcssiParts())}},
 			"the deadlines that change at run time"},
 		{"parsync", "Scaling large production clusters with partitioned synchronization (Feng et al., ATC '21)",
 			[]figure{
 				{"rate", byRate.run}, {"gap", byGap.run}, {"variance", byVariance.run},
 				{"partitions", byPartitions.run}, {"policies", policies}, {"classes", classes},
-				{"exclusive", exclusive}},
+				{"exclusive", exclusive}, {"audit", audit(parsyncParts())}},
 			"the two resource managers: the text of the paper names them in the setting of the wind tunnel, but does " +
 				"not say what they do"},
 		{"aladdin", "Aladdin: optimized maximum flow management for shared production clusters (Wu et al., IPDPS '20)",
 			[]figure{
-				{"placement", comparison}, {"edges", networkSize}, {"latency", ablation}},
+				{"placement", comparison}, {"edges", networkSize}, {"latency", ablation},
+				{"audit", audit(aladdinParts())}},
 			"Medea as an integer program"},
 		{"volcano", "Volcano: containers and batch computing (Huawei Cloud)", []figure{
-			{"scenarios", scenarios}, {"actions", actions}, {"states", states}},
+			{"scenarios", scenarios}, {"actions", actions}, {"states", states},
+			{"audit", audit(volcanoParts())}},
 			""},
 	}
 }

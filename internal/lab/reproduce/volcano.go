@@ -3,7 +3,7 @@ package reproduce
 import "context"
 
 // The article has no measurements: it describes scenarios, actions, plugins and states. The tables name the part of
-// this project that has each, and a test that shows it. TestTestsOfVolcanoExist checks that these tests exist.
+// this project that has each, and a test that shows it. TestPartsNameTestsThatExist checks that these tests exist.
 
 const volcanoNote = "The article has no numbers. Stories are in `testdata/stories` or `testdata/*.txt` of the package."
 
