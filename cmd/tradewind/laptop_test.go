@@ -25,6 +25,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/blob"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gcs"
+	"github.com/tradewind-broker/tradewind/internal/emulator/sparkjob"
 	"github.com/tradewind-broker/tradewind/internal/grant/azgrant"
 	"github.com/tradewind-broker/tradewind/internal/grant/gcsgrant"
 	"github.com/tradewind-broker/tradewind/internal/grant/servers"
@@ -231,11 +232,25 @@ func TestLaptopOnGoogle(t *testing.T) {
 // returns the bucket's store with the owner's rights.
 func emulateGoogle(t *testing.T, s *shell) (*gce.Cloud, grant.Store) {
 	t.Helper()
-	google, err := gce.New(gce.Config{Dir: t.TempDir(), Price: func(gce.Bill) float64 { return 0.1 }})
+	return emulateGoogleWithSpark(t, s, nil)
+}
+
+// emulateGoogleWithSpark is emulateGoogle with services. spark returns what runs their applications, for the address of
+// the bucket.
+func emulateGoogleWithSpark(t *testing.T, s *shell, spark func(buckets string) sparkjob.Runner,
+	services ...string) (*gce.Cloud, grant.Store) {
+	t.Helper()
+	buckets := servers.FakeGCS(t)
+	cfg := gce.Config{Dir: t.TempDir(), Price: func(gce.Bill) float64 { return 0.1 }}
+	if spark != nil {
+		cfg.Run = spark(buckets)
+	}
+	google, err := gce.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(google.Close)
+	google.KeepBuckets(buckets)
 	web := httptest.NewServer(google)
 	t.Cleanup(web.Close)
 	const signer = "broker@demo.iam.gserviceaccount.com"
@@ -243,7 +258,7 @@ func emulateGoogle(t *testing.T, s *shell) (*gce.Cloud, grant.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate, err := gcs.New(servers.FakeGCS(t), signer, key)
+	gate, err := gcs.New(buckets, signer, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +270,7 @@ func emulateGoogle(t *testing.T, s *shell) (*gce.Cloud, grant.Store) {
 	saved(t, s, "gcp", cloudkit.Settings{
 		Project: "demo", Regions: []string{"us-central1"}, Endpoint: web.URL, Proofs: web.URL + "/oauth2/v3/certs",
 		ServiceAccount: "machines@demo.iam.gserviceaccount.com", Storage: storage.URL,
-		Stores: map[string]string{"us-central1": "demo-work"}, Impersonate: signer,
+		Stores: map[string]string{"us-central1": "demo-work"}, Impersonate: signer, Services: services,
 	})
 	store, err := gcsgrant.New(gcsgrant.Options{Account: signer, Sign: gcsgrant.RSA(key), Endpoint: storage.URL})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/emr"
 	"github.com/tradewind-broker/tradewind/internal/emulator/sparkjob"
 	"github.com/tradewind-broker/tradewind/internal/sparkrun/sparktest"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
 // words is the result of the example.
@@ -109,6 +110,71 @@ func TestSparkRunsOnServicesOfAWS(t *testing.T) {
 		t.Errorf("%d places are left", n)
 	}
 	s.must("tradewind cloud remove aws") // which refuses while machines or places are left
+}
+
+// TestSparkRunsOnServicesOfGoogle runs the example on the emulated Dataproc, as a cluster and as a batch, from the shell.
+// Spark is real. Both write what a run on this computer writes, and nothing is left of them.
+func TestSparkRunsOnServicesOfGoogle(t *testing.T) {
+	bin, jars := sparktest.Bin(t, "../.."), sparktest.Stores(t, "../..")
+	t.Parallel() // it mostly waits
+	s := build(t).in(t)
+	google, store := emulateGoogleWithSpark(t, s, func(buckets string) sparkjob.Runner {
+		return sparkjob.Spark{Bin: bin, Jars: jars, Dir: t.TempDir(), Properties: sparkjob.Storage(buckets, "demo")}.Run
+	}, "dataproc", "dataproc-serverless")
+	stop := s.up("--clouds gcp --agents " + buildAgent(t) +
+		" --catalog " + catalogOf(t, "gcp.csv", "n2-standard-4,4,16,,,us-central1,us-central1-a,0.15,0.05"))
+	for service, requests := range map[string][]string{
+		"dataproc":            {"regions.clusters.create", "regions.jobs.submit"},
+		"dataproc-serverless": {"locations.batches.create"},
+	} {
+		id := strings.TrimSpace(s.must("tradewind submit " + wordsOn(t, "{service: "+service+"}")))
+		if _, errs, code := s.run("tradewind status -w " + id); code != 0 {
+			t.Fatalf("%s: exit %d\n%s\n%s", service, code, errs, s.must("tradewind explain "+id))
+		}
+		if got := s.must("tradewind logs " + id + " show"); got != words {
+			t.Errorf("%s: got %q, want %q", service, got, words)
+		}
+		for _, shown := range []string{"status", "explain"} {
+			if out := s.must("tradewind " + shown + " " + id); !strings.Contains(out, service) {
+				t.Errorf("%s does not name %s:\n%s", shown, service, out)
+			}
+		}
+		for _, r := range requests {
+			if n := len(google.Requests("dataproc.projects." + r)); n != 1 {
+				t.Errorf("%s: %d requests %s", service, n, r)
+			}
+		}
+		if log := s.must("tradewind logs " + id + " count"); !strings.Contains(log, "SparkContext") {
+			t.Errorf("the log of the application on %s: %q", service, log)
+		}
+		s.must("tradewind rm --yes " + id)
+		left := func() (keys string) {
+			for o, err := range grant.Objects(t.Context(), store, "gs://demo-work") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.Contains(o.URI, "/"+id+"/") {
+					keys += o.URI + "\n"
+				}
+			}
+			return keys
+		}
+		for end := time.Now().Add(2 * time.Minute); left() != ""; time.Sleep(time.Second) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: left of the removed job:\n%s", service, left())
+			}
+		}
+	}
+	stop()
+	if _, clusters, batches, _ := google.Spark(); clusters+batches > 0 {
+		t.Errorf("%d clusters and %d batches are left", clusters, batches)
+	}
+	if left := google.Leftovers(); len(left) > 0 {
+		t.Errorf("left on Google: %v", left)
+	}
+	if faults := google.Faults(); len(faults) > 0 {
+		t.Errorf("not as Google describes its API: %v", faults)
+	}
 }
 
 // objectsOf lists the objects of a job in the account's buckets, a line each.
