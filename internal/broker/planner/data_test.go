@@ -9,6 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 )
 
@@ -85,5 +86,42 @@ func TestRegionsAlsoLimitData(t *testing.T) {
 	got, err := planner.New(c, moves, opt).Plan(t.Context(), planinput.Input{Spec: spec})
 	if err != nil || got.Status != record.PlanInfeasible || got.Message != "no store of this deployment is in a region that the job allows for its data (regions)" {
 		t.Errorf("%+v %v", got, err)
+	}
+}
+
+// A broker that buys in one region pays for data that comes from others, or goes there, as a plan on the whole catalogue
+// does: inputs, outputs of tasks that ran elsewhere, and its store.
+func TestDataOutsideTheCatalogueCostsTheSame(t *testing.T) {
+	_, c := newPlanner(t)
+	moves, err := egress.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	narrow, err := c.Replace(func(o *catalog.Offer) bool { return o.Cloud != "gcp" || o.Region != "us-central1" }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const resources = "resources: {cpus: 4, cloud: gcp, region: us-central1, market: on-demand}"
+	followed := "tasks: {a: {run: x, time: 1h, outputs: [{name: o, size: 100GiB}]}, b: {run: x, time: 1h, after: [a], " + resources + "}}"
+	for _, k := range []struct {
+		name, job, store string
+		facts            []*planinput.Facts
+		least            float64 // USD
+	}{
+		{"input", "tasks: {a: {run: x, time: 1h, inputs: [{uri: 's3://data', size: 100GiB}], " + resources + "}}", "", nil, 8},
+		{"input of a region that does not exist", "tasks: {a: {run: x, time: 1h, inputs: [{uri: 's3://data?region=x', size: 100GiB}], " + resources + "}}", "", nil, 8},
+		{"input of no region", "tasks: {a: {run: x, time: 1h, inputs: [{uri: 's3://data?region=x:y', size: 100GiB}], " + resources + "}}", "", nil, 0},
+		{"store", "tasks: {a: {run: x, time: 1h, outputs: [{name: o, size: 100GiB}], " + resources + "}}", "eu-west-1", nil, 8},
+		{"earlier task", followed, "", []*planinput.Facts{{Done: true, Place: "aws:eu-west-1"}}, 8},
+	} {
+		opt := planner.DefaultOptions()
+		if opt.Now = nil; k.store != "" {
+			opt.Stores = stores(t, k.store)
+		}
+		in := planinput.Input{Spec: readJob(t, k.job), Tasks: k.facts}
+		got, want := plan(t, planner.New(narrow, moves, opt), in), plan(t, planner.New(c, moves, opt), in)
+		if math.Abs(got.USD-want.USD) > 1e-9 || math.Abs(got.Hours-want.Hours) > 1e-9 || got.USD < k.least {
+			t.Errorf("%s: %v USD and %v h, want %v USD and %v h", k.name, got.USD, got.Hours, want.USD, want.Hours)
+		}
 	}
 }

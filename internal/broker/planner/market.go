@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -10,8 +11,8 @@ import (
 // market is a catalogue with derived data that every plan needs. It is immutable.
 type market struct {
 	catalog *catalog.Catalog
-	// places are all regions, CLOUD:REGION, by number. usd and hours are the cost and time of moving a GiB between
-	// them; dearest and slowest are the maxima of these.
+	// places are all regions, CLOUD:REGION, by number: those of the catalogue, and those that only have data. usd and
+	// hours are the cost and time of moving a GiB between them; dearest and slowest are the maxima of these.
 	places           []string
 	number           map[string]int
 	usd, hours       [][]float64
@@ -30,12 +31,8 @@ func newMarket(c *catalog.Catalog, moves *egress.Prices) (*market, error) {
 			m.places = append(m.places, name)
 		}
 	}
-	var err error
-	if m.usd, m.hours, err = moves.Matrix(m.places); err != nil {
+	if err := m.connect(moves); err != nil {
 		return nil, err
-	}
-	for i := range m.places {
-		m.dearest, m.slowest = max(m.dearest, slices.Max(m.usd[i])), max(m.slowest, slices.Max(m.hours[i]))
 	}
 	for _, name := range c.Clouds() {
 		before := len(m.banded)
@@ -57,6 +54,36 @@ func newMarket(c *catalog.Catalog, moves *egress.Prices) (*market, error) {
 		}
 	}
 	return m, nil
+}
+
+// connect computes the cost and time of moving data between all places.
+func (m *market) connect(moves *egress.Prices) (err error) {
+	m.usd, m.hours, err = moves.Matrix(m.places)
+	for i := range m.usd {
+		m.dearest, m.slowest = max(m.dearest, slices.Max(m.usd[i])), max(m.slowest, slices.Max(m.hours[i]))
+	}
+	return err
+}
+
+// with returns a market that also knows these places. A broker that buys in a few regions reads data of others.
+func (m *market) with(moves *egress.Prices, places []string) (*market, error) {
+	n := len(m.places)
+	more := *m
+	for _, place := range places {
+		_, known := more.number[place]
+		if _, _, ok := moves.Move(place, place); known || !ok {
+			continue
+		}
+		if len(more.places) == n {
+			more.places, more.number = slices.Clip(m.places), maps.Clone(m.number)
+		}
+		more.number[place] = len(more.places)
+		more.places = append(more.places, place)
+	}
+	if len(more.places) == n {
+		return m, nil
+	}
+	return &more, more.connect(moves)
 }
 
 func unbanded(m *catalog.Match) bool { return m.Interruption == catalog.UnknownInterruption }

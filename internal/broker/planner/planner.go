@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -290,6 +291,9 @@ func (p *Planner) build(in planinput.Input, own *reservations, fl *fleets) (*bui
 // prepare makes a builder with a model that has no tasks yet.
 func (p *Planner) prepare(in planinput.Input, own *reservations) (*builder, error) {
 	m, err := p.market()
+	if err == nil {
+		m, err = m.with(p.moves, p.dataPlaces(in))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -320,6 +324,21 @@ func (p *Planner) prepare(in planinput.Input, own *reservations) (*builder, erro
 	return b, nil
 }
 
+// dataPlaces are the places where the job's data is or will be stored. The catalogue may lack them.
+func (p *Planner) dataPlaces(in planinput.Input) (places []string) {
+	for i := range in.Spec.Tasks {
+		for _, input := range in.Spec.Tasks[i].Inputs {
+			places = append(places, p.moves.PlaceOf(input.URI))
+		}
+	}
+	for _, facts := range in.Tasks {
+		if facts != nil {
+			places = append(places, facts.Place)
+		}
+	}
+	return slices.AppendSeq(places, maps.Keys(p.opt.Stores.URLs))
+}
+
 // edgeWeights is the data that moves in and out of each task, in GiB.
 func (b *builder) edgeWeights() []float64 {
 	w := make([]float64, len(b.in.Spec.Tasks))
@@ -341,7 +360,7 @@ func (b *builder) addTask(i int, gib float64) error {
 	if b.settled(i) {
 		place, ok := b.number[facts.Place]
 		if !ok {
-			return nil // the catalogue no longer has this place: the task constrains nothing
+			return nil // the record has no place: the task constrains nothing
 		}
 		hours := 0.0
 		if facts.Fixed {
