@@ -57,7 +57,7 @@ func (b *builder) placeData() (d data, ok bool) {
 func (b *builder) bucketsRead() (places []int) {
 	for i := range b.in.Spec.Tasks {
 		for _, in := range b.in.Spec.Tasks[i].Inputs {
-			if p, ok := b.number[b.p.moves.PlaceOf(in.URI)]; ok && in.Size > 0 && !slices.Contains(places, p) {
+			if p, ok := b.number[b.p.placeOf(in.URI)]; ok && in.Size > 0 && !slices.Contains(places, p) {
 				places = append(places, p)
 			}
 		}

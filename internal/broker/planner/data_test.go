@@ -112,6 +112,7 @@ func TestDataOutsideTheCatalogueCostsTheSame(t *testing.T) {
 		{"input of a region that does not exist", "tasks: {a: {run: x, time: 1h, inputs: [{uri: 's3://data?region=x', size: 100GiB}], " + resources + "}}", "", nil, 8},
 		{"input of no region", "tasks: {a: {run: x, time: 1h, inputs: [{uri: 's3://data?region=x:y', size: 100GiB}], " + resources + "}}", "", nil, 0},
 		{"store", "tasks: {a: {run: x, time: 1h, outputs: [{name: o, size: 100GiB}], " + resources + "}}", "eu-west-1", nil, 8},
+		{"input in a store", "tasks: {a: {run: x, time: 1h, inputs: [{uri: 's3://work-sa-east-1/x', size: 100GiB}], " + resources + "}}", "sa-east-1", nil, 15},
 		{"earlier task", followed, "", []*planinput.Facts{{Done: true, Place: "aws:eu-west-1"}}, 8},
 	} {
 		opt := planner.DefaultOptions()

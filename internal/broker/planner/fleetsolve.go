@@ -529,7 +529,7 @@ func (f *fleet) external(place int) (s site) {
 	for _, i := range f.members {
 		t := &b.in.Spec.Tasks[i]
 		for _, in := range t.Inputs {
-			if from, ok := b.number[b.p.moves.PlaceOf(in.URI)]; ok && in.Size > 0 {
+			if from, ok := b.number[b.p.placeOf(in.URI)]; ok && in.Size > 0 {
 				from = b.data.bucketAt(from)
 				s.usd += float64(in.Size) * b.data.usd[from][place]
 				hours[i] = max(hours[i], float64(in.Size)*b.data.hours[from][place])

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/url"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -328,7 +329,7 @@ func (p *Planner) prepare(in planinput.Input, own *reservations) (*builder, erro
 func (p *Planner) dataPlaces(in planinput.Input) (places []string) {
 	for i := range in.Spec.Tasks {
 		for _, input := range in.Spec.Tasks[i].Inputs {
-			places = append(places, p.moves.PlaceOf(input.URI))
+			places = append(places, p.placeOf(input.URI))
 		}
 	}
 	for _, facts := range in.Tasks {
@@ -337,6 +338,16 @@ func (p *Planner) dataPlaces(in planinput.Input) (places []string) {
 		}
 	}
 	return slices.AppendSeq(places, maps.Keys(p.opt.Stores.URLs))
+}
+
+// placeOf is the place of an input. A store of the broker is where its settings say; other buckets are where their URLs
+// say, or else where their cloud creates buckets by default.
+func (p *Planner) placeOf(uri string) string {
+	u, err := url.Parse(uri)
+	if err != nil || len(p.opt.Stores.URLs) == 0 || u.Query().Has("region") {
+		return p.moves.PlaceOf(uri)
+	}
+	return p.opt.Stores.PlaceOf(u.Scheme + "://" + u.Host)
 }
 
 // edgeWeights is the data that moves in and out of each task, in GiB.
@@ -464,7 +475,7 @@ func (b *builder) addInputs() {
 			continue
 		}
 		for n, in := range b.in.Spec.Tasks[i].Inputs {
-			place, ok := b.number[b.p.moves.PlaceOf(in.URI)]
+			place, ok := b.number[b.p.placeOf(in.URI)]
 			if !ok || in.Size <= 0 {
 				continue
 			}
