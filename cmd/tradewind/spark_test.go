@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -62,18 +63,7 @@ func TestSparkRunsOnServicesOfAWS(t *testing.T) {
 	bin, jars := sparktest.Bin(t, "../.."), sparktest.Stores(t, "../..")
 	t.Parallel() // it mostly waits
 	s := build(t).in(t)
-	var url string
-	account, err := emr.New(emulator.OwnMoto(t), func(ctx context.Context, args []string) sparkjob.Result {
-		return sparkjob.Spark{Bin: bin, Jars: jars, Dir: t.TempDir(), Properties: sparkjob.S3(url)}.Run(ctx, args)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(account.Close)
-	server := httptest.NewServer(account)
-	t.Cleanup(server.Close)
-	url = server.URL
-	_, certificates := emulateAWS(t, s, url)
+	account, url, certificates := emulateServicesOfAWS(t, s, bin, jars)
 	s.must("tradewind cloud add aws --services emr,emr-serverless --certificates " + certificates)
 	stop := s.up("--clouds aws --agents " + buildAgent(t))
 	for _, service := range []string{"emr", "emr-serverless"} {
@@ -110,6 +100,75 @@ func TestSparkRunsOnServicesOfAWS(t *testing.T) {
 		t.Errorf("%d places are left", n)
 	}
 	s.must("tradewind cloud remove aws") // which refuses while machines or places are left
+}
+
+// emulateServicesOfAWS starts an emulated AWS whose services run applications with the real Spark.
+func emulateServicesOfAWS(t *testing.T, s *shell, bin, jars string) (account *emr.Cloud, url, certificates string) {
+	t.Helper()
+	account, err := emr.New(emulator.OwnMoto(t), func(ctx context.Context, args []string) sparkjob.Result {
+		return sparkjob.Spark{Bin: bin, Jars: jars, Dir: t.TempDir(), Properties: sparkjob.S3(url)}.Run(ctx, args)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(account.Close)
+	server := httptest.NewServer(account)
+	t.Cleanup(server.Close)
+	url = server.URL
+	_, certificates = emulateAWS(t, s, url)
+	return account, url, certificates
+}
+
+// TestTPCHIsEqualOnEMR runs the 22 queries of TPC-H at scale 0.1 on this computer and on the emulated EMR, with the same
+// job file. All answers are equal. It takes minutes, so it runs only if the generator of the data is installed.
+func TestTPCHIsEqualOnEMR(t *testing.T) {
+	generator, err := exec.LookPath("tpchgen-cli")
+	if err != nil {
+		t.Skip("tpchgen-cli is missing: `pip install tpchgen-cli`")
+	}
+	bin, jars := sparktest.Bin(t, "../.."), sparktest.Stores(t, "../..")
+	built := build(t)
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("testdata/tpch")); err != nil {
+		t.Fatal(err)
+	}
+	//nolint:gosec // the generator
+	data := exec.CommandContext(t.Context(), generator, "parquet", "-s", "0.1", "--output-dir", filepath.Join(dir, "data"))
+	if out, err := data.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	file := filepath.Join(dir, "tpch.yaml")
+	local := built.in(t)
+	local.env = append(local.env, "PATH="+bin+":"+filepath.Dir(local.program)+":"+os.Getenv("PATH"))
+	begin := time.Now()
+	local.must("tradewind run " + file)
+	want := local.must("tradewind logs last show")
+	t.Logf("on this computer: %s", time.Since(begin).Round(time.Second))
+	if n := strings.Count("\n"+want, "\nq"); n != 22 {
+		t.Fatalf("%d of 22 answers:\n%s", n, want)
+	}
+	s := built.in(t)
+	_, _, certificates := emulateServicesOfAWS(t, s, bin, jars)
+	s.must("tradewind cloud add aws --services emr --certificates " + certificates)
+	stop := s.up("--clouds aws --agents " + buildAgent(t))
+	body, err := os.ReadFile(file) //nolint:gosec // of this test
+	if err != nil {
+		t.Fatal(err)
+	}
+	body = bytes.Replace(body, []byte(", {cpus: 4, memory: 16}"), nil, 1)
+	if err := os.WriteFile(file, body, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	begin = time.Now()
+	id := strings.TrimSpace(s.must("tradewind submit " + file))
+	if _, errs, code := s.run("tradewind status -w " + id); code != 0 {
+		t.Fatalf("exit %d\n%s\n%s", code, errs, s.must("tradewind explain "+id))
+	}
+	t.Logf("on EMR: %s", time.Since(begin).Round(time.Second))
+	if got := s.must("tradewind logs " + id + " show"); got != want {
+		t.Errorf("other answers on EMR:\n%s\nwant\n%s", got, want)
+	}
+	stop()
 }
 
 // TestSparkRunsOnServicesOfGoogle runs the example on the emulated Dataproc, as a cluster and as a batch, from the shell.
