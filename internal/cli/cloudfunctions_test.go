@@ -111,3 +111,16 @@ func TestCloudAddForFunctions(t *testing.T) {
 		}
 	}
 }
+
+// TestTPUsNeedTheirAPIAndRights: with --tpus, `cloud add gcp` enables the API of TPUs and its role may buy them.
+func TestTPUsNeedTheirAPIAndRights(t *testing.T) {
+	p := newProgram(t)
+	for flags, want := range map[string]bool{"": false, " --tpus": true} {
+		r := p.ok(t, strings.Fields("cloud add gcp --project demo --member user:ada@example.com --print"+flags)...)
+		for _, part := range []string{"tpu.googleapis.com", "tpu.nodes.create"} {
+			if strings.Contains(r.out, part) != want {
+				t.Errorf("cloud add gcp --print%s: %s is there: %v\n%s", flags, part, !want, r.out)
+			}
+		}
+	}
+}

@@ -46,7 +46,7 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 		"URL of the broker, for Pub/Sub to push instead: its public URL, or the API's")
 	f.StringVar(&s.PushAccount, "push-account", "",
 		"service account as which Pub/Sub pushes (default with --push-url: one is created)")
-	f.BoolVar(&s.TPUs, "tpus", false, "buy TPUs too: tpu.googleapis.com must be enabled")
+	f.BoolVar(&s.TPUs, "tpus", false, "buy TPUs too: the command enables tpu.googleapis.com and grants the rights")
 	f.StringVar(&s.Project, "project", "", "ID of the Google Cloud project")
 	f.StringVar(&s.ServiceAccount, "service-account", "",
 		"service account without any role, with which machines prove their identity")

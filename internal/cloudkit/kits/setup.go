@@ -59,7 +59,7 @@ func googleSetup(ctx context.Context, r cloudkit.Request) (cloudkit.Setup, error
 		Deployment: r.Deployment, Project: r.Settings.Project, Member: r.Settings.Member, Cloud: driver,
 		// A subnetwork belongs to a network that exists.
 		Network: cmp.Or(r.Settings.Network, r.Settings.Subnetwork), ServiceAccount: r.Settings.ServiceAccount,
-		DAGs: r.Settings.DAGs, PushURL: r.Settings.PushURL, PushAccount: r.Settings.PushAccount,
+		DAGs: r.Settings.DAGs, PushURL: r.Settings.PushURL, PushAccount: r.Settings.PushAccount, TPUs: r.Settings.TPUs,
 	}
 	if len(r.Settings.Regions) > 0 {
 		cfg.Location = r.Settings.Regions[0]
