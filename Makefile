@@ -17,10 +17,10 @@ AGENT_ARCHS ?= amd64 arm64
 # grpc's debug pages use templates, which make the linker keep every method of every type.
 TAGS       := grpcnotrace,lambda.norpc
 # The linker drops debugging information (-w), so it need not be compiled. Inlining takes half the time of compiling the
-# clouds' large, generated clients, and gains nothing: they wait for clouds.
+# clouds' large, generated clients, and gains nothing there or in other code for networks: it waits for them.
 QUICK      := -gcflags=all=-dwarf=false \
-              $(foreach p,github.com/aws/aws-sdk-go-v2/service/... github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/... \
-                google.golang.org/api/... k8s.io/api/...,'-gcflags=$(p)=-l -dwarf=false')
+              $(foreach p,github.com/aws/... github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/... google.golang.org/... \
+                k8s.io/api/... go.opentelemetry.io/... github.com/prometheus/...,'-gcflags=$(p)=-l -dwarf=false')
 LDFLAGS     = -s -w -X main.version=$(VERSION)
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
@@ -46,12 +46,12 @@ program: #: Build only bin/tradewind, without the clouds' clients unless it has 
 	@set -o pipefail; tags=$(TAGS); \
 	if [ -x $(BIN) ] && ! $(GO) version -m $(BIN) | grep -q noclouds; then echo "building $(BIN)"; \
 	else tags=$$tags,noclouds; echo "building $(BIN) without the clouds' clients, in about a minute the first time (make build adds them)"; fi; \
-	$(GO) build -v -trimpath $(QUICK) -tags $$tags -ldflags "$(LDFLAGS)" -o bin/ ./cmd/tradewind 2>&1 | awk -f scripts/progress.awk
+	$(GO) build -v -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -trimpath $(QUICK) -tags $$tags -ldflags "$(LDFLAGS)" -o bin/ ./cmd/tradewind 2>&1 | awk -f scripts/progress.awk
 
 .PHONY: run
 run: program ## Plan and run the demonstration: a full zone, a spot interruption, a resumed checkpoint
 	@rm -rf .tradewind/demo
-	./$(BIN) run examples/demo.yaml --scenario examples/demo-scenario.yaml --time-scale 0.002 --state .tradewind/demo
+	./$(BIN) run examples/demo.yaml --scenario examples/demo-scenario.yaml --env STEP=0.08 --time-scale 0.0008 --state .tradewind/demo
 
 .PHONY: test
 test: ## Run all tests with the race detector, and install the emulators that some of them need
