@@ -136,7 +136,8 @@ func testFullDisk(t *testing.T, s *shell) {
 		{"packing", 20 << 20, "ls", []string{"job.yaml:5:14: tasks.a.workdir: ", "no space is left in the broker", "hint: free some"}, 2},
 		{"unpacking", 7 << 20, "ls", []string{"failed for good: stage: workdir: ", "needs 7.0 MiB but only ", full}, 1},
 		{"writing", 1, "head -c 17000000 /dev/urandom >" + output, []string{"failed for good: exit code 1: head: "}, 1},
-		{"keeping outputs", 1, "head -c 7000000 /dev/urandom >" + output, []string{"failed for good: outputs: write big: ", "507 "}, 1},
+		// Its machine is on the same disk. If the one before it has not gone yet, the last attempt fails while it writes.
+		{"keeping outputs", 1, "head -c 7000000 /dev/urandom >" + output, []string{"outputs: write big: ", "507 ", "failed for good: "}, 1},
 		{"and then nothing", 1, "true", []string{"a: succeeded"}, 0},
 	} {
 		noise(t, mkdir(dir)+"/big", c.code)
