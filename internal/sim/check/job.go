@@ -330,9 +330,9 @@ func (c *Checker) releases(b apitypes.Block) bool {
 				return true
 			}
 		}
-		for _, a := range s.order { // provision may end the block just after schedule has removed the cluster's record
+		for _, a := range s.order { // provision may end the block after schedule has removed the cluster's record
 			at, gone := s.released[a.cluster]
-			if gone && !a.Started.IsZero() && c.Now.Sub(at) <= c.cfg.Overhead && record.Covers(b, a.Offer, c.Now) {
+			if gone && s.hadMachines(a.cluster) && c.Now.Sub(at) <= c.cfg.Overhead && record.Covers(b, a.Offer, c.Now) {
 				return true
 			}
 		}

@@ -184,7 +184,8 @@ func (c *Checker) lookAtWorkers(s *Job) {
 func (c *Checker) checkIdle(s *Job, pool string, m *record.PoolMachine) {
 	at := pool + "/" + m.ID
 	on := c.workers.joined[at]
-	if on == nil || !on.Speaks || len(m.Uses) > 0 || c.sky.Outage(on.Cloud) || c.sky.Cut(on.ID) {
+	cut := c.sky.Outage(on.Cloud) || c.sky.Cut(on.ID) || c.sky.Closed() // it cannot report its end
+	if on == nil || !on.Speaks || len(m.Uses) > 0 || cut {
 		delete(c.workers.idle, at)
 		return
 	}
