@@ -51,6 +51,9 @@ func newAgent(m *machine, token string) *agent {
 
 func (a *agent) stop() {
 	a.m.Speaks = false
+	if on := a.m.on; on != nil && on.agent.run != nil && on.agent.run.worker.orphaned {
+		a.m.end("the agent has exited") // no process of its worker would see it
+	}
 	if a.run != nil {
 		a.run.over = true
 		if m := a.run.worker; m != nil && !m.orphaned {
