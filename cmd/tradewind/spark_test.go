@@ -67,18 +67,7 @@ func TestSparkRunsOnServicesOfAWS(t *testing.T) {
 	s.must("tradewind cloud add aws --services emr,emr-serverless --certificates " + certificates)
 	stop := s.up("--clouds aws --agents " + buildAgent(t))
 	for _, service := range []string{"emr", "emr-serverless"} {
-		id := strings.TrimSpace(s.must("tradewind submit " + wordsOn(t, "{service: "+service+"}")))
-		if _, errs, code := s.run("tradewind status -w " + id); code != 0 {
-			t.Fatalf("%s: exit %d\n%s\n%s", service, code, errs, s.must("tradewind explain "+id))
-		}
-		if got := s.must("tradewind logs " + id + " show"); got != words {
-			t.Errorf("%s: got %q, want %q", service, got, words)
-		}
-		for _, shown := range []string{"status", "explain"} {
-			if out := s.must("tradewind " + shown + " " + id); !strings.Contains(out, service) {
-				t.Errorf("%s does not name %s:\n%s", shown, service, out)
-			}
-		}
+		id := countWordsOn(t, s, service)
 		used := objectsOf(t, url, id)
 		for _, folder := range []string{"/service-code/", "/service-logs/"} {
 			if !strings.Contains(used, folder) {
@@ -160,10 +149,7 @@ func TestTPCHIsEqualOnEMR(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin = time.Now()
-	id := strings.TrimSpace(s.must("tradewind submit " + file))
-	if _, errs, code := s.run("tradewind status -w " + id); code != 0 {
-		t.Fatalf("exit %d\n%s\n%s", code, errs, s.must("tradewind explain "+id))
-	}
+	id := submitAndWait(t, s, file)
 	t.Logf("on EMR: %s", time.Since(begin).Round(time.Second))
 	if got := s.must("tradewind logs " + id + " show"); got != want {
 		t.Errorf("other answers on EMR:\n%s\nwant\n%s", got, want)
@@ -186,18 +172,7 @@ func TestSparkRunsOnServicesOfGoogle(t *testing.T) {
 		"dataproc":            {"regions.clusters.create", "regions.jobs.submit"},
 		"dataproc-serverless": {"locations.batches.create"},
 	} {
-		id := strings.TrimSpace(s.must("tradewind submit " + wordsOn(t, "{service: "+service+"}")))
-		if _, errs, code := s.run("tradewind status -w " + id); code != 0 {
-			t.Fatalf("%s: exit %d\n%s\n%s", service, code, errs, s.must("tradewind explain "+id))
-		}
-		if got := s.must("tradewind logs " + id + " show"); got != words {
-			t.Errorf("%s: got %q, want %q", service, got, words)
-		}
-		for _, shown := range []string{"status", "explain"} {
-			if out := s.must("tradewind " + shown + " " + id); !strings.Contains(out, service) {
-				t.Errorf("%s does not name %s:\n%s", shown, service, out)
-			}
-		}
+		id := countWordsOn(t, s, service)
 		for _, r := range requests {
 			if n := len(google.Requests("dataproc.projects." + r)); n != 1 {
 				t.Errorf("%s: %d requests %s", service, n, r)
@@ -234,6 +209,31 @@ func TestSparkRunsOnServicesOfGoogle(t *testing.T) {
 	if faults := google.Faults(); len(faults) > 0 {
 		t.Errorf("not as Google describes its API: %v", faults)
 	}
+}
+
+// submitAndWait submits a job file to the broker of s and returns the job when it has succeeded.
+func submitAndWait(t *testing.T, s *shell, file string) (id string) {
+	t.Helper()
+	id = strings.TrimSpace(s.must("tradewind submit " + file))
+	if _, errs, code := s.run("tradewind status -w " + id); code != 0 {
+		t.Fatalf("%s: exit %d\n%s\n%s", file, code, errs, s.must("tradewind explain "+id))
+	}
+	return id
+}
+
+// countWordsOn runs the example on a service. Its result must be that of a run on this computer.
+func countWordsOn(t *testing.T, s *shell, service string) (id string) {
+	t.Helper()
+	id = submitAndWait(t, s, wordsOn(t, "{service: "+service+"}"))
+	if got := s.must("tradewind logs " + id + " show"); got != words {
+		t.Errorf("%s: got %q, want %q", service, got, words)
+	}
+	for _, shown := range []string{"status", "explain"} {
+		if out := s.must("tradewind " + shown + " " + id); !strings.Contains(out, service) {
+			t.Errorf("%s does not name %s:\n%s", shown, service, out)
+		}
+	}
+	return id
 }
 
 // objectsOf lists the objects of a job in the account's buckets, a line each.

@@ -2,7 +2,6 @@ package kits
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -16,11 +15,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/cloud/emr"
 	"github.com/tradewind-broker/tradewind/internal/cloud/emrserverless"
-	"github.com/tradewind-broker/tradewind/internal/cloud/gcp"
 	gcpsetup "github.com/tradewind-broker/tradewind/internal/cloud/gcp/setup"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/awskit"
-	"github.com/tradewind-broker/tradewind/internal/cloudkit/gcpkit"
 )
 
 // settleAWS is how long a new role may be unknown to other services of AWS (IAM User Guide, "Changes that I make are
@@ -84,13 +81,9 @@ type rolesOnGoogle struct {
 func googleRoles(ctx context.Context, r cloudkit.Request) (cloudkit.Roles, error) {
 	s := r.Settings
 	r.Settings.Stores = nil // roles need no signatures, for which the kit would look for credentials
-	opened, err := gcpkit.Kit().Open(ctx, r)
+	cloud, err := googleDriver(ctx, r)
 	if err != nil {
 		return nil, err
-	}
-	cloud, ok := opened.Cloud.(*gcp.Cloud)
-	if !ok {
-		return nil, errors.New("gcp: the cloud's driver is not the one of this program")
 	}
 	setup, err := gcpsetup.New(gcpsetup.Config{
 		Deployment: r.Deployment, Project: s.Project, Member: s.Member, Cloud: cloud, Spark: true,

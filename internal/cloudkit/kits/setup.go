@@ -46,7 +46,8 @@ type google struct {
 	setup    *gcpsetup.Setup
 }
 
-func googleSetup(ctx context.Context, r cloudkit.Request) (cloudkit.Setup, error) {
+// googleDriver opens the driver of Google Cloud, with which a setup calls its APIs.
+func googleDriver(ctx context.Context, r cloudkit.Request) (*gcp.Cloud, error) {
 	opened, err := gcpkit.Kit().Open(ctx, r)
 	if err != nil {
 		return nil, err
@@ -54,6 +55,14 @@ func googleSetup(ctx context.Context, r cloudkit.Request) (cloudkit.Setup, error
 	driver, ok := opened.Cloud.(*gcp.Cloud)
 	if !ok {
 		return nil, errors.New("gcp: the cloud's driver is not the one of this program")
+	}
+	return driver, nil
+}
+
+func googleSetup(ctx context.Context, r cloudkit.Request) (cloudkit.Setup, error) {
+	driver, err := googleDriver(ctx, r)
+	if err != nil {
+		return nil, err
 	}
 	cfg := gcpsetup.Config{
 		Deployment: r.Deployment, Project: r.Settings.Project, Member: r.Settings.Member, Cloud: driver,
