@@ -125,7 +125,7 @@ func ViewPlan(spec *dag.Job, plan *record.Plan) apitypes.PlanView {
 			t.Offer, t.USDPerHour = c.ID, c.Offer.USDPerHour
 			t.USD, t.Hours, t.Runners = plan.TaskUSD[i], plan.TaskHours[i], plan.Runners[i]
 			f := history.FigureOf(&spec.Tasks[i], c.Offer)
-			t.Time = &f
+			t.Time, t.Estimator = &f, f.From
 		}
 		v.Tasks[i] = t
 	}

@@ -150,6 +150,7 @@ func sources(v *apitypes.PlanView) string {
 	for _, s := range []struct{ from, text string }{
 		{apitypes.FromHistory, "earlier runs"}, {apitypes.FromLike, "earlier runs of similar tasks"},
 		{apitypes.FromScaled, "earlier runs on other accelerators"}, {apitypes.FromFile, "the job file"},
+		{apitypes.FromFLOPs, "the ratings of accelerators"},
 		{apitypes.FromNothing, "nothing, so one hour is assumed"},
 	} {
 		if n := counts[s.from]; n > 0 {

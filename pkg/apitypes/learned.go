@@ -5,6 +5,7 @@ import "time"
 // The source of the run time with which a task is planned.
 const (
 	FromFile    = "file"    // the job file
+	FromFLOPs   = "flops"   // the job file's number of operations, by the ratings of the accelerators
 	FromHistory = "history" // earlier runs of the task
 	FromLike    = "like"    // earlier runs of tasks whose names differ only in numbers
 	FromScaled  = "scaled"  // earlier runs on another accelerator, scaled by performance
@@ -14,7 +15,7 @@ const (
 // Figure is the run time with which a task is planned on an offer, and the run times of earlier runs.
 type Figure struct {
 	Hours float64 `json:"hours" doc:"Assumed run time of the whole task there, hours"`
-	From  string  `json:"from" enum:"file,history,like,scaled,default" doc:"Source of the run time: the job file, earlier runs of the task, of similar tasks, on another accelerator, or nothing known"`
+	From  string  `json:"from" enum:"file,flops,history,like,scaled,default" doc:"Source of the run time: the job file, its number of operations, earlier runs of the task, of similar tasks, on another accelerator, or nothing known"`
 	// If the time was measured on another machine and scaled by speed:
 	MeasuredOn    string  `json:"measuredOn,omitempty" doc:"Machine type on which the time of the job file was measured"`
 	MeasuredHours float64 `json:"measuredHours,omitempty" doc:"Run time there, hours"`

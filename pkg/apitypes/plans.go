@@ -60,6 +60,7 @@ type PlanTask struct {
 	Hours      float64  `json:"hours,omitempty" doc:"Expected time, hours"`
 	Runners    []Runner `json:"runners,omitempty" doc:"The next best places, and how much each would add to the plan"`
 	Time       *Figure  `json:"time,omitempty" doc:"Assumed run time there, and its source"`
+	Estimator  string   `json:"estimator,omitempty" doc:"Source of the run time, as in time.from"`
 }
 
 // PlanHead is the summary of a plan, without its choices. It is kept for explanations.

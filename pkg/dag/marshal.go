@@ -194,7 +194,7 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 		m.part("checkpoint", at)
 	}
 	m.part("resources", writeAlternatives(t))
-	writeTime(m, t.Time)
+	writeTime(m, &t.Time)
 	m.text("reference", t.Reference)
 	m.count("retries", t.Retries)
 	a, _ := w.job.ArrayOf(i)
@@ -524,14 +524,16 @@ func writePlacement(rules []Placement) (list []*yaml.Node) {
 	return list
 }
 
-func writeTime(m *mapping, t TimeEstimate) {
-	if len(t.On) == 0 {
+func writeTime(m *mapping, t *TimeEstimate) {
+	if len(t.On) == 0 && t.FLOPs == 0 {
 		if t.Default > 0 {
 			m.add("time", plain(FormatDuration(t.Default)))
 		}
 		return
 	}
 	on := flow()
+	on.number(FLOPsKey, t.FLOPs)
+	on.number(EfficiencyKey, t.Efficiency)
 	for _, key := range slices.Sorted(maps.Keys(t.On)) {
 		on.add(key, plain(FormatDuration(t.On[key])))
 	}
@@ -568,6 +570,12 @@ func (m *mapping) texts(key string, values []string) {
 func (m *mapping) count(key string, n int) {
 	if n != 0 {
 		m.add(key, plain(strconv.Itoa(n)))
+	}
+}
+
+func (m *mapping) number(key string, v float64) {
+	if v != 0 {
+		m.add(key, plain(FormatNumber(v)))
 	}
 }
 

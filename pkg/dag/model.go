@@ -1,8 +1,6 @@
 package dag
 
 import (
-	"cmp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -332,47 +330,4 @@ type Checkpoint struct {
 	Every time.Duration `json:"every,omitempty"` // 0 is only on notice of an interruption
 	Path  string        `json:"path"`            // relative to the task's directory
 	Size  GiB           `json:"size,omitempty"`
-}
-
-// TimeEstimate is the expected run time of the task by machine: by accelerator name, by instance type, or Default for
-// everything else. Default 0 is unknown; planning then assumes one hour (paper, section Optimizer).
-type TimeEstimate struct {
-	// Default is the time on a machine whose vCPUs have the speed Speed. It is divided by the relative speed of other
-	// machines, unless they have accelerators.
-	Default time.Duration            `json:"default,omitempty"`
-	On      map[string]time.Duration `json:"on,omitempty"` // canonical accelerator ("V100", "V100:4") or instance type
-	// Speed is that of the task's reference machine; 0 is 1, the speed of m6i.xlarge.
-	Speed float64 `json:"speed,omitempty"`
-}
-
-// DefaultTime is the assumed run time of a task without an estimate.
-const DefaultTime = time.Hour
-
-// For returns the estimate for an offer: the most specific of instance type, accelerator with count, accelerator, and
-// default. speed is that of the offer's vCPUs; 0 is 1.
-func (e TimeEstimate) For(instanceType, accelerator string, count, speed float64) time.Duration {
-	if d, ok := e.On[instanceType]; ok && instanceType != "" {
-		return d
-	}
-	if accelerator != "" {
-		if d, ok := e.On[AcceleratorKey(accelerator, count)]; ok {
-			return d
-		}
-		if d, ok := e.On[accelerator]; ok {
-			return d
-		}
-	}
-	d := DefaultTime
-	if e.Default > 0 {
-		d = e.Default
-	}
-	if at := cmp.Or(e.Speed, 1); accelerator == "" && speed > 0 && speed != at {
-		d = time.Duration(min(float64(d)*at/speed, float64(MaxDuration)))
-	}
-	return max(d, 1)
-}
-
-// AcceleratorKey returns an accelerator with its count: "V100:4", or "A10:0.5".
-func AcceleratorKey(name string, count float64) string {
-	return name + ":" + strconv.FormatFloat(count, 'f', -1, 64)
 }

@@ -338,9 +338,6 @@ func ParseInt(s string, least, most int) (int, error) {
 	return int(v), checkCount(int(v), least, most)
 }
 
-// DefaultTimeKey is the key of the estimate for all other machines.
-const DefaultTimeKey = "default"
-
 // TimeKey returns the canonical form of a key of estimates: NAME or NAME:COUNT of an accelerator, or an instance
 // type. No instance type has a colon, and those of the clouds have several parts, so a single word that is similar to
 // an accelerator is a typing error.

@@ -144,11 +144,30 @@ func TestTimeEstimateForPrefersMostSpecific(t *testing.T) {
 	}{
 		{"p3.16xlarge", "V100", 8, 2}, {"x", "V100", 8, 3}, {"x", "V100", 4, 4}, {"x", "T4", 1, 5}, {"", "", 0, 2},
 	} {
-		if got := e.For(c.instance, c.accelerator, c.count, 2); got != c.want {
+		if got := e.For(c.instance, c.accelerator, c.count, 2, 1); got != c.want {
 			t.Errorf("on %s with %v %s: %v, want %v", c.instance, c.count, c.accelerator, got, c.want)
 		}
 	}
-	if got := (dag.TimeEstimate{}).For("x", "", 0, 0); got != dag.DefaultTime {
+	counted := dag.TimeEstimate{FLOPs: 3e18, Efficiency: 0.4, On: map[string]time.Duration{"T4": 7}}
+	for _, c := range []struct {
+		accelerator string
+		count       float64
+		nodes       int
+		want        time.Duration
+		fits        bool
+	}{
+		{"V100", 1, 1, 60000 * time.Second, true}, {"V100", 8, 2, 3750 * time.Second, true},
+		{"T4", 8, 2, 7, true}, {"tpu-v3-8", 1, 1, 15243902439024, true},
+		{"Alveo-U250", 1, 1, dag.DefaultTime, false}, {"", 0, 1, dag.DefaultTime, false},
+	} {
+		if got := counted.For("x", c.accelerator, c.count, 2, c.nodes); got != c.want {
+			t.Errorf("3e18 operations on %d × %v %s: %v, want %v", c.nodes, c.count, c.accelerator, got, c.want)
+		}
+		if got := counted.Fits("x", c.accelerator, c.count); got != c.fits {
+			t.Errorf("%s fits: %v", c.accelerator, got)
+		}
+	}
+	if got := (&dag.TimeEstimate{}).For("x", "", 0, 0, 1); got != dag.DefaultTime {
 		t.Errorf("unknown is %v", got)
 	}
 }

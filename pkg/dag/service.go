@@ -145,7 +145,7 @@ func (t *Task) CheckService() error {
 		return refused("checkpoint", "starts from the beginning on another machine", "leave it out")
 	case len(t.Outputs) > 0:
 		return refused("outputs", "never ends by itself", "have it write to a bucket that it mounts")
-	case t.Time.Default != 0 || len(t.Time.On) > 0:
+	case !t.Time.Unknown():
 		return refused("time", "runs until it is cancelled", "leave it out")
 	case t.Retries != 0:
 		return refused("retries", "is replaced without limit", "leave it out")

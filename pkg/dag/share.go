@@ -65,6 +65,8 @@ func (t *Task) WhyNotShared() string {
 		return "it has placement rules or labels"
 	case t.Mounts():
 		return "it mounts a bucket"
+	case t.Time.FLOPs > 0:
+		return "its time depends on accelerators"
 	case slices.ContainsFunc(t.Resources, func(r Resources) bool { return r.Accelerator != "" }):
 		return "it has accelerators"
 	}

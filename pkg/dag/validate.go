@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
@@ -350,26 +349,12 @@ func (c *Checkpoint) validate() error {
 }
 
 func (t *Task) validateTimes() error {
-	if err := cmp.Or(
+	return cmp.Or(
 		fault.Within("recorded", ifSet(t.Recorded, checkDuration)),
-		fault.Within("time", ifSet(t.Time.Default, checkDuration)),
 		fault.Within("reference", ifSet(t.Reference, CheckWord)),
-	); err != nil {
-		return err
-	}
-	for _, key := range slices.Sorted(maps.Keys(t.Time.On)) {
-		err := checkDuration(t.Time.On[key])
-		if canonical, keyErr := TimeKey(key); keyErr != nil {
-			err = keyErr
-		} else if canonical != key || strings.EqualFold(key, DefaultTimeKey) {
-			err = fault.New(fault.Quote(key)+" is not the canonical name of an accelerator or instance type",
-				"write "+fault.Quote(canonical))
-		}
-		if err != nil {
-			return fault.Within("time", fault.WithinKey(key, err))
-		}
-	}
-	return nil
+		fault.Within("time", t.Time.validate()),
+		fault.Within("time", fault.Within(FLOPsKey, t.CheckFLOPs())),
+	)
 }
 
 func (j *Job) validateEdges() error {

@@ -19,8 +19,11 @@ func FigureOf(t *dag.Task, o apitypes.Offer) apitypes.Figure {
 		Hours: record.TimeOn(t, o).Hours(),
 		From:  apitypes.FromFile,
 	}
-	if t.Time.Default == 0 && len(t.Time.On) == 0 {
+	switch {
+	case t.Time.Unknown():
 		f.From = apitypes.FromNothing
+	case t.Time.ByRating(o.InstanceType, o.Accelerator, o.AccelCount):
+		f.From = apitypes.FromFLOPs
 	}
 	if f.From == apitypes.FromFile && t.Time.Default > 0 && o.Accelerator == "" {
 		measured := cmp.Or(t.Reference, hardware.Reference)

@@ -72,7 +72,7 @@ func Fill(spec *dag.Job, h apitypes.History) *dag.Job {
 			filled = &copied
 		}
 		t := &filled.Tasks[i]
-		if t.Learned = learned; t.Time.Default == 0 && len(t.Time.On) == 0 {
+		if t.Learned = learned; t.Time.Unknown() {
 			learned.Used = true
 			t.Time = estimate(learned, spec.Deadline > 0)
 		}
@@ -102,6 +102,9 @@ func atReference(spec *dag.Job) *dag.Job {
 // referenced returns a task's estimate with its Speed.
 func referenced(t *dag.Task) dag.TimeEstimate {
 	e := t.Time
+	if e.FLOPs > 0 && e.Default == 0 {
+		return e // it is for machines with a rating only
+	}
 	if e.Default > 0 {
 		if s, ok := hardware.SpeedOf(t.Reference); ok && e.Speed == 0 {
 			e.Speed = s.Typical
@@ -222,7 +225,7 @@ func KeepLearned(spec, old *dag.Job) *dag.Job {
 		if t.Service != nil {
 			continue
 		}
-		if t.Learned = was.Learned; t.Time.Default == 0 && len(t.Time.On) == 0 {
+		if t.Learned = was.Learned; t.Time.Unknown() {
 			t.Time = was.Time
 		} else if was.Learned != nil && was.Learned.Used {
 			unused := *was.Learned

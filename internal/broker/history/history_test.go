@@ -269,10 +269,10 @@ func TestTimesFollowSpeedOfMachine(t *testing.T) {
 	} {
 		task.Name = "x"
 		filled := Fill(&dag.Job{Name: "j", Tasks: []dag.Task{task}}, apitypes.History{}).Tasks[0].Time
-		if got := filled.For("m6i.xlarge", "", 0, 1).Hours(); math.Abs(got-fast.Typical) > 0.01 {
+		if got := filled.For("m6i.xlarge", "", 0, 1, 1).Hours(); math.Abs(got-fast.Typical) > 0.01 {
 			t.Errorf("%s: %v hours at speed 1, c7a.large has %v", name, got, fast.Typical)
 		}
-		if got := filled.For("c7a.large", "", 0, fast.Typical); got.Round(time.Second) != time.Hour {
+		if got := filled.For("c7a.large", "", 0, fast.Typical, 1); got.Round(time.Second) != time.Hour {
 			t.Errorf("%s: %v on c7a.large itself", name, got)
 		}
 	}

@@ -76,7 +76,8 @@ func (b *builder) mayLeaveSpot(i int, c *class) bool {
 
 // wholeWork is the time that a task takes on a machine from its beginning without interruptions, in hours.
 func (b *builder) wholeWork(i int, m *match) float64 {
-	return b.in.Spec.Tasks[i].Time.For(m.InstanceType, m.Accelerator, m.AcceleratorCount, m.Speed).Hours()
+	t := &b.in.Spec.Tasks[i]
+	return t.Time.For(m.InstanceType, m.Accelerator, m.AcceleratorCount, m.Speed, t.Nodes).Hours()
 }
 
 // slowWork is the time that the rest of a task takes on the slow side of the estimates, in hours. A time that was

@@ -92,8 +92,10 @@ func (b *builder) classOf(i int) (*class, error) {
 		S []dag.Resources `json:",omitempty"`
 		E int             `json:",omitempty"`
 		V string          `json:",omitempty"`
+		F float64         `json:",omitempty"`
+		D bool            `json:",omitempty"`
 	}{t.Resources, t.Ordered, slices.Sorted(maps.Keys(t.Time.On)), b.near[i] == dag.WithinZone, t.Services,
-		t.Nodes, sparkVersion(t)})
+		t.Nodes, sparkVersion(t), t.Time.FLOPs, t.Time.FLOPs > 0 && t.Time.Default > 0})
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +123,7 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 	before := b.noAgent
 	b.noAgent = map[catalog.Arch]bool{}
 	defer func() { maps.Copy(b.noAgent, before) }()
-	f := finder{b: b, found: map[string]bool{}, disk: cmp.Or(t.DiskGiB(), cloud.DefaultDiskGiB)}
+	f := finder{b: b, time: &t.Time, found: map[string]bool{}, disk: cmp.Or(t.DiskGiB(), cloud.DefaultDiskGiB)}
 	var reasons []string
 	for _, r := range t.Resources {
 		var none error
@@ -154,7 +156,7 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 		return nil, err
 	}
 	reasons = append(reasons, others...)
-	c := &class{matches: b.undominated(f.matches, len(t.Time.On) > 0, byZone)}
+	c := &class{matches: b.undominated(f.matches, len(t.Time.On) > 0 || t.Time.FLOPs > 0, byZone)}
 	c.reserved = slices.ContainsFunc(c.matches, func(m *match) bool { return m.reserved != nil })
 	if len(c.matches) == 0 {
 		if why := b.withoutAgent(); why != "" {
@@ -162,6 +164,9 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 		}
 		c.reason = strings.Join(slices.Compact(reasons), "; ")
 		switch {
+		case f.unrated != "":
+			c.reason = "no offer that suits it has accelerators whose rating is known, which time.flops needs (" +
+				f.unrated + " has none)"
 		case c.reason != "":
 		case f.expensive:
 			c.reason = "every offer that suits it costs more than its maxUSDPerHour now, with disk and address"

@@ -16,6 +16,7 @@ type requirements struct {
 	usual           time.Duration
 	on              string // the estimates by machine, as JSON; the class has only their names
 	speed           float64
+	efficiency      float64
 	nodes           int
 	checkpointHours float64
 	output          dag.GiB
@@ -44,7 +45,7 @@ func (b *builder) requirementsOf(i int, c *class, gib float64) (requirements, bo
 	}
 	t := &b.in.Spec.Tasks[i]
 	d := requirements{
-		class: c, usual: t.Time.Default, speed: t.Time.Speed, nodes: t.Nodes, checkpointHours: checkpointHours(t),
+		class: c, usual: t.Time.Default, speed: t.Time.Speed, efficiency: t.Time.Efficiency, nodes: t.Nodes, checkpointHours: checkpointHours(t),
 		output: outputSize(t), moved: gib,
 	}
 	if len(t.Time.On) > 0 {

@@ -8,19 +8,24 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/ec2types"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // finder collects the offers that suit a class: for each region and market those that may be the best there by price,
 // by rate of interruptions or, if emissions count, by power.
 type finder struct {
 	b       *builder
-	disk    float64 // GiB of each machine
-	bursts  bool    // burstable types suit: the task asks for them, or the query names a machine type
-	maxUSD  float64 // the alternative's maximum price of a machine per hour; 0 is none
+	disk    float64           // GiB of each machine
+	bursts  bool              // burstable types suit: the task asks for them, or the query names a machine type
+	maxUSD  float64           // the alternative's maximum price of a machine per hour; 0 is none
+	time    *dag.TimeEstimate // of the task; nil fits all offers
 	found   map[string]bool
 	matches []*match
 	// expensive is set if an offer was left out because its current price, with disk and address, is above maxUSD.
 	expensive bool
+	// unrated is the accelerator or machine type of an offer that was left out because the time of the task is unknown
+	// there; "" if there is none.
+	unrated string
 }
 
 // collect adds the offers that suit a query. It fails with catalog.ErrNoOffer when there are none.
@@ -61,7 +66,16 @@ func (f *finder) keep(m *catalog.Match) bool {
 	if !f.bursts && m.Burstable {
 		return false
 	}
-	return f.b.keep(m)
+	return f.timed(m) && f.b.keep(m)
+}
+
+// timed reports whether the time of the task on an offer is known, and remembers an offer on which it is not.
+func (f *finder) timed(m *catalog.Match) bool {
+	if f.time == nil || f.time.Fits(m.InstanceType, m.Accelerator, m.AcceleratorCount) {
+		return true
+	}
+	f.unrated = cmp.Or(m.Accelerator, m.InstanceType)
+	return false
 }
 
 // surplus is what a burstable type of AWS costs in addition, USD per hour, with busy vCPUs. Those of other clouds slow

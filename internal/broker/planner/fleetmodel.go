@@ -23,7 +23,7 @@ type estimate struct {
 
 // work is the work of a member on a machine of speed 1 that is still to do, in hours.
 func (f *fleet) work(i int) float64 {
-	work := f.b.in.Spec.Tasks[i].Time.For("", "", 0, 1).Hours()
+	work := f.b.in.Spec.Tasks[i].Time.For("", "", 0, 1, 1).Hours()
 	if facts := f.b.in.Tasks[i]; facts != nil {
 		work *= 1 - facts.Progress
 	}
@@ -52,7 +52,7 @@ func (f *fleet) setEstimates() {
 func (f *fleet) speedOn(m *match) (speed, slow float64) {
 	sum, at, slowly := 0.0, 0.0, 0.0
 	for _, e := range f.estimates {
-		whole := f.b.in.Spec.Tasks[e.task].Time.For("", "", 0, 1).Hours()
+		whole := f.b.in.Spec.Tasks[e.task].Time.For("", "", 0, 1, 1).Hours()
 		there := f.b.wholeWork(e.task, m)
 		sum += e.hours
 		at += e.hours * there / whole

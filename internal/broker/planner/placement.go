@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -215,6 +216,10 @@ func (b *builder) leftOut(t *dag.Task) (notes []string) {
 		r := &t.Resources[k]
 		if r.Cloud != "" && !slices.Contains(b.catalog.Clouds(), r.Cloud) {
 			leave(r.Cloud, "the plan has no offers of this cloud")
+			continue
+		}
+		if r.InstanceType == "" && !t.Time.Fits("", r.Accelerator, r.AcceleratorCount) {
+			leave(cmp.Or(r.Accelerator, "without accelerators"), "its rating, which time.flops needs, is unknown")
 			continue
 		}
 		q := catalog.Query{Accelerator: r.Accelerator, InstanceType: r.InstanceType}

@@ -14,6 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -238,6 +239,45 @@ tasks:
 		if got.Of(0).Offer.Accelerator != want {
 			t.Errorf("%s: planned on %s", times, got.Of(0).ID)
 		}
+	}
+}
+
+func TestPlanTimesTasksByRatingOfAccelerators(t *testing.T) {
+	p, c := newPlanner(t)
+	got := plan(t, p, planinput.Input{Spec: readJob(t, `
+tasks:
+  a:
+    run: x
+    nodes: 2
+    time: {flops: 3e18, efficiency: 0.4}
+    resources:
+      market: on-demand
+      anyOf: [{accelerators: V100:1}, {accelerators: A100:8}, {accelerators: T4:4}, {accelerators: RTX6000:1}]
+`)})
+	best := math.Inf(1)
+	for name, count := range map[string]float64{"V100": 1, "A100": 8, "T4": 4} {
+		q := catalog.Query{Accelerator: name, AcceleratorCount: count, Market: catalog.OnDemand}
+		if err := c.Visit(q, func(m *catalog.Match) bool {
+			hours := 3e18 / (2 * count * accel.TFLOPS(name) * 1e12) / 0.4 / 3600
+			best = min(best, 2*billed(m, hours+m.BootSeconds/3600))
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if math.Abs(got.TaskUSD[0]-best) > 1e-6 {
+		t.Errorf("%s for %v USD, the best costs %v", got.Of(0).ID, got.TaskUSD[0], best)
+	}
+	want := []string{"a: the alternative RTX6000 is left out: its rating, which time.flops needs, is unknown"}
+	if !slices.Equal(got.Notes, want) {
+		t.Errorf("%q", got.Notes)
+	}
+	none := plan(t, p, planinput.Input{Spec: readJob(t, `
+tasks:
+  a: {run: x, time: {flops: 3e18}, resources: {accelerators: RTX6000:1}}
+`)})
+	if !strings.Contains(none.Message, "(RTX6000 has none)") {
+		t.Errorf("%s: %s", none.Status, none.Message)
 	}
 }
 

@@ -84,7 +84,7 @@ func (f *finder) reserved(q catalog.Query) error {
 	}
 	err := f.b.catalog.Visit(q, func(m *catalog.Match) bool {
 		for _, k := range own.all {
-			if k.Covers(&m.Offer) && f.b.keepAs(m, asReserved(m, k)) {
+			if k.Covers(&m.Offer) && f.timed(m) && f.b.keepAs(m, asReserved(m, k)) {
 				f.addAs(m, ReservedOffer(m, k), k.USDPerHour+m.SurchargeUSD, k)
 			}
 		}

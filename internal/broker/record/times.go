@@ -9,5 +9,5 @@ import (
 
 // TimeOn returns the estimated time of a task's whole work on an offer, without the boot of its machine.
 func TimeOn(t *dag.Task, o apitypes.Offer) time.Duration {
-	return t.Time.For(o.InstanceType, o.Accelerator, o.AccelCount, o.Speed)
+	return t.Time.For(o.InstanceType, o.Accelerator, o.AccelCount, o.Speed, t.Nodes)
 }

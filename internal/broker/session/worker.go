@@ -110,7 +110,7 @@ func (s *Session) roomOn(c *crew, of *side, task int) map[record.MachineClass]fl
 			!record.Fits(hold, m.WithPromises("", s.u.Now).Free()) {
 			continue
 		}
-		out[m.Class()] = record.Hours(t.Time.For(m.Type, "", 0, m.Worker.Offer.Speed))
+		out[m.Class()] = record.Hours(t.Time.For(m.Type, "", 0, m.Worker.Offer.Speed, 1))
 	}
 	return out
 }

@@ -168,10 +168,11 @@ type PlanTask struct {
 	Reservation string            `json:"reservation,omitempty"`
 	Takes       apitypes.Amount   `json:"takes,omitzero"`
 	Nodes       int               `json:"nodes"`
-	USDPerHour  float64           `json:"usdPerHour"`     // of one machine
-	Hours       float64           `json:"hours"`          // expected
-	Time        *apitypes.Figure  `json:"time,omitempty"` // estimated duration there, and its source
-	USD         float64           `json:"usd"`            // expected
+	USDPerHour  float64           `json:"usdPerHour"`          // of one machine
+	Hours       float64           `json:"hours"`               // expected
+	Time        *apitypes.Figure  `json:"time,omitempty"`      // estimated duration there, and its source
+	Estimator   string            `json:"estimator,omitempty"` // the source of the time, as in time.from
+	USD         float64           `json:"usd"`                 // expected
 	Runners     []apitypes.Runner `json:"runners,omitempty"`
 }
 
@@ -323,7 +324,7 @@ func planResult(in planinput.Input, p *record.Plan) *PlanResult {
 			}
 			t.Hours, t.USD, t.Runners = p.TaskHours[i], p.TaskUSD[i], p.Runners[i]
 			f := history.FigureOf(&spec.Tasks[i], c.Offer)
-			t.Time = &f
+			t.Time, t.Estimator = &f, f.From
 		}
 		r.Tasks = append(r.Tasks, t)
 	}

@@ -34,6 +34,8 @@ func timeFrom(f *apitypes.Figure) string {
 		return runs + " of similar tasks"
 	case apitypes.FromScaled:
 		return runs + " on another accelerator"
+	case apitypes.FromFLOPs:
+		return "flops"
 	case apitypes.FromNothing:
 		return "assumed"
 	}

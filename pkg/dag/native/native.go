@@ -80,7 +80,9 @@ type reader struct {
 	shares       *yaml.Node // the share of the current task, if it is true there
 	// whether the current task, or defaults, say if tasks share machines
 	saysShare, defaultsSayShare bool
-	silent                      map[int]bool // the tasks of which the file does not say if they share machines
+	// the time of the current task, and that of defaults
+	time, defaultTime *yaml.Node
+	silent            map[int]bool // the tasks of which the file does not say if they share machines
 
 	gangs   map[int]fault.Position // by task: where the file names its gang, or the gang it joins
 	inputs  []link                 // of current, parallel to its inputs
@@ -413,7 +415,7 @@ func (r *reader) readTask(i int, p taskPart) error {
 	r.current, r.marks, r.files, r.inputs, r.outputs, r.shares = i, nil, nil, nil, nil, nil
 	r.serviceMarks, r.spark, r.executors = nil, nil, nil
 	edges, marks := len(r.job.Edges), len(r.origin.Marks)
-	r.saysShare = r.defaultsSayShare
+	r.saysShare, r.time = r.defaultsSayShare, r.defaultTime
 	clear(r.taken)
 	if err := r.readPart(i, t, p); err != nil {
 		r.markTask(i) // for errors about its local files
@@ -475,6 +477,9 @@ func (r *reader) endTask(i int, t *dag.Task) error {
 		t.Resources = []dag.Resources{{}}
 	}
 	r.markTask(i)
+	if err := t.CheckFLOPs(); err != nil {
+		return fault.Within("time", r.atField(r.time, dag.FLOPsKey, err))
+	}
 	r.addJobSecrets(t)
 	t.Labels = dag.MergeEnv(r.labels, t.Labels)
 	if err := t.CheckPlacement(); err != nil { // and its labels

@@ -102,6 +102,8 @@ var facts = map[string][3]string{
 	"task.setup":            {"none", "pip install torch"},
 	"task.spark":            {"none", "{main: jobs/etl.py, args: [2024]}"},
 	"task.time":             {"learned, else 1h", "{V100: 4h, default: 9h}"},
+	"task.time.efficiency":  {"1", "0.4"},
+	"task.time.flops":       {"none", "3e18"},
 	"task.timeout":          {"none", "6h"},
 	"task.within":           {"`region`", "zone"},
 	"task.workdir":          {"none", "."},

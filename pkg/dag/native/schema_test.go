@@ -207,7 +207,13 @@ func buildSchema() object {
 			"description": "the expected run time of the task: one time, or times by accelerator and instance type, with default for all others",
 			"oneOf": []any{
 				ref("duration"),
-				object{"type": "object", "minProperties": 1, "additionalProperties": ref("duration")},
+				object{"type": "object", "minProperties": 1, "additionalProperties": ref("duration"),
+					"dependentRequired": object{"efficiency": []string{"flops"}}, "properties": object{
+						"flops": with(object{"type": []string{"number", "string"}, "minimum": 1, "maximum": 1e30, "pattern": number}, "floating-point operations of the whole task; they take as long as all of its "+
+							"accelerators need by their half-precision ratings, and offers without a rating do not fit"),
+						"efficiency": with(object{"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+							"the share of their rating that the accelerators reach"),
+					}},
 			},
 		},
 		"reference": object{

@@ -37,7 +37,12 @@ func (r *reader) forDefaults() yamlfile.Fields[*dag.Task] {
 			t.Checkpoint = new(dag.Checkpoint)
 			return r.readCheckpoint(t.Checkpoint, n)
 		},
-		"time": func(t *dag.Task, n *yaml.Node) error { return r.readTime(&t.Time, n) },
+		"time": func(t *dag.Task, n *yaml.Node) error {
+			if r.time = n; t == &r.defaults {
+				r.defaultTime = n
+			}
+			return r.readTime(&t.Time, n)
+		},
 		"reference": yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Reference },
 			yamlfile.Checked(dag.CheckWord)),
 		"resources": r.readResources,
@@ -193,52 +198,80 @@ func (r *reader) readCheckpoint(c *dag.Checkpoint, n *yaml.Node) error {
 	return err
 }
 
-// readTime reads an estimate: one time, or a mapping from accelerators and instance types to times.
+// readTime reads an estimate: one time, or a mapping from accelerators and instance types to times, which may also have
+// the number of operations.
 func (r *reader) readTime(t *dag.TimeEstimate, n *yaml.Node) error {
 	*t = dag.TimeEstimate{}
+	fields := r.forTime()
 	if n.Kind == yaml.ScalarNode {
-		return yamlfile.TextField(
-			&r.Reader,
-			func(t *dag.TimeEstimate) *time.Duration { return &t.Default },
-			dag.ParseDuration,
-		)(
-			t,
-			n,
-		)
+		return fields[dag.DefaultTimeKey](t, n)
 	}
 	entries, err := r.Mapping(n)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		var d time.Duration
-		s, err := r.Text(e.Node)
-		if err == nil {
-			d, err = dag.ParseDuration(s)
+		read, known := fields[e.Key]
+		if !known {
+			read = r.readTimeOn(e)
 		}
-		if err != nil {
+		if err := read(t, e.Node); err != nil {
 			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
 		}
-		if e.Key == dag.DefaultTimeKey {
-			t.Default = d
-			continue
+	}
+	if t.Unknown() && t.Efficiency == 0 {
+		return r.Fault(n, "is empty", "write one time, or times by accelerator, instance type and default")
+	}
+	return r.atField(n, dag.EfficiencyKey, t.CheckEfficiency())
+}
+
+func (r *reader) forTime() yamlfile.Fields[*dag.TimeEstimate] {
+	y := &r.Reader
+	return yamlfile.Fields[*dag.TimeEstimate]{
+		dag.DefaultTimeKey: yamlfile.TextField(y, func(t *dag.TimeEstimate) *time.Duration { return &t.Default },
+			dag.ParseDuration),
+		dag.FLOPsKey: yamlfile.TextField(y, func(t *dag.TimeEstimate) *float64 { return &t.FLOPs }, dag.ParseFLOPs),
+		dag.EfficiencyKey: yamlfile.TextField(y, func(t *dag.TimeEstimate) *float64 { return &t.Efficiency },
+			dag.ParseEfficiency),
+	}
+}
+
+// readTimeOn returns the reader of the time on an accelerator or instance type.
+func (r *reader) readTimeOn(e yamlfile.Entry) func(*dag.TimeEstimate, *yaml.Node) error {
+	return func(t *dag.TimeEstimate, n *yaml.Node) error {
+		s, err := r.Text(n)
+		if err != nil {
+			return err
+		}
+		d, err := dag.ParseDuration(s)
+		if err != nil {
+			return err
 		}
 		key, err := dag.TimeKey(e.Key)
 		if _, twice := t.On[key]; twice && err == nil {
 			err = fault.New("is given twice, in two spellings of "+fault.Quote(key), "remove one")
 		}
 		if err != nil {
-			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
+			return fault.At(yamlfile.PositionOf(e.Name), err)
 		}
 		if t.On == nil {
-			t.On = make(map[string]time.Duration, len(entries))
+			t.On = map[string]time.Duration{}
 		}
 		t.On[key] = d
+		return nil
 	}
-	if t.Default == 0 && t.On == nil {
-		return r.Fault(n, "is empty", "write one time, or times by accelerator, instance type and default")
+}
+
+// atField adds the position of a field of a mapping to an error, if there is one.
+func (r *reader) atField(n *yaml.Node, field string, err error) error {
+	if entries, bad := r.Mapping(n); bad == nil {
+		for _, e := range entries {
+			if e.Key == field {
+				err = fault.At(yamlfile.PositionOf(e.Node), err)
+			}
+		}
 	}
-	return nil
+	return fault.Within(field, err)
 }
 
 func (r *reader) forOutput() yamlfile.Fields[*dag.Output] {

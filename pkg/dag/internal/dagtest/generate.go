@@ -365,6 +365,10 @@ func genTask(name string) *rapid.Generator[dag.Task] {
 				task.Time.On[key] = Duration().Draw(t, "on")
 			}
 		}
+		if task.Time.Default > 0 && rapid.Bool().Draw(t, "counted") {
+			task.Time.FLOPs = rapid.Float64Range(1, 1e30).Draw(t, "flops")
+			task.Time.Efficiency = maybe(t, "efficiency", rapid.Float64Range(1e-9, 1))
+		}
 		if task.Run != "" && rapid.IntRange(0, 3).Draw(t, "spark") == 0 {
 			addSpark(t, &task)
 		}

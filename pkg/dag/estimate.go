@@ -1,0 +1,196 @@
+package dag
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+)
+
+// TimeEstimate is the expected run time of the task by machine: by accelerator name, by instance type, by the rating of
+// the accelerators, or Default for everything else. Without FLOPs, Default 0 is unknown; planning then assumes one hour
+// (paper, section Optimizer).
+type TimeEstimate struct {
+	// Default is the time on a machine whose vCPUs have the speed Speed. It is divided by the relative speed of other
+	// machines, unless they have accelerators.
+	Default time.Duration            `json:"default,omitempty"`
+	On      map[string]time.Duration `json:"on,omitempty"` // canonical accelerator ("V100", "V100:4") or instance type
+	// FLOPs is the number of floating-point operations of the whole task; 0 is unknown. They take FLOPs divided by the
+	// ratings of all accelerators of the task and by Efficiency (paper, section Application API).
+	FLOPs float64 `json:"flops,omitempty"`
+	// Efficiency is the share of their rating that the accelerators reach, from above 0 to 1; 0 is 1.
+	Efficiency float64 `json:"efficiency,omitempty"`
+	// Speed is that of the task's reference machine; 0 is 1, the speed of m6i.xlarge.
+	Speed float64 `json:"speed,omitempty"`
+}
+
+// DefaultTime is the assumed run time of a task without an estimate.
+const DefaultTime = time.Hour
+
+// Unknown reports whether the file says nothing about the run time.
+func (e *TimeEstimate) Unknown() bool { return e.Default == 0 && len(e.On) == 0 && e.FLOPs == 0 }
+
+// For returns the estimate for a number of machines of one offer: the most specific of instance type, accelerator with
+// count, accelerator, rating of the accelerators, and default. count is the number of accelerators of one machine.
+// speed is that of the offer's vCPUs; 0 is 1.
+func (e *TimeEstimate) For(instanceType, accelerator string, count, speed float64, nodes int) time.Duration {
+	if d, ok := e.named(instanceType, accelerator, count); ok {
+		return d
+	}
+	if rating := e.rating(accelerator, count); rating > 0 {
+		return timeOf(e.FLOPs / rating / float64(max(nodes, 1)) / cmp.Or(e.Efficiency, 1) * float64(time.Second))
+	}
+	d := DefaultTime
+	if e.Default > 0 {
+		d = e.Default
+	}
+	if at := cmp.Or(e.Speed, 1); accelerator == "" && speed > 0 && speed != at {
+		d = timeOf(float64(d) * at / speed)
+	}
+	return max(d, 1)
+}
+
+// Fits reports whether the estimate has a time for an offer: one with FLOPs and no default has none for machines
+// whose accelerators have no known rating.
+func (e *TimeEstimate) Fits(instanceType, accelerator string, count float64) bool {
+	if e.FLOPs == 0 || e.Default > 0 || e.rating(accelerator, count) > 0 {
+		return true
+	}
+	_, ok := e.named(instanceType, accelerator, count)
+	return ok
+}
+
+// ByRating reports whether the time on an offer follows from the ratings of its accelerators.
+func (e *TimeEstimate) ByRating(instanceType, accelerator string, count float64) bool {
+	_, named := e.named(instanceType, accelerator, count)
+	return !named && e.rating(accelerator, count) > 0
+}
+
+// named returns the time that the estimate has for the name of a machine type or of an accelerator.
+func (e *TimeEstimate) named(instanceType, accelerator string, count float64) (d time.Duration, ok bool) {
+	if d, ok = e.On[instanceType]; ok && instanceType != "" {
+		return d, true
+	}
+	if accelerator == "" {
+		return 0, false
+	}
+	if d, ok = e.On[AcceleratorKey(accelerator, count)]; !ok {
+		d, ok = e.On[accelerator]
+	}
+	return d, ok
+}
+
+// teraFLOP is the unit of accel.TFLOPS, in operations.
+const teraFLOP = 1e12
+
+// rating is the half-precision rating of a machine's accelerators in operations per second; 0 if it is unknown or does
+// not count.
+func (e *TimeEstimate) rating(accelerator string, count float64) float64 {
+	if e.FLOPs == 0 {
+		return 0
+	}
+	return count * accel.TFLOPS(accelerator) * teraFLOP
+}
+
+// timeOf limits a time in nanoseconds to the durations that a plan can have.
+func timeOf(nanoseconds float64) time.Duration {
+	return time.Duration(max(1, min(nanoseconds, float64(MaxDuration))))
+}
+
+// AcceleratorKey returns an accelerator with its count: "V100:4", or "A10:0.5".
+func AcceleratorKey(name string, count float64) string {
+	return name + ":" + strconv.FormatFloat(count, 'f', -1, 64)
+}
+
+// Fields of an estimate, in addition to the names of accelerators and machine types.
+const (
+	// DefaultTimeKey is the key of the estimate for all other machines.
+	DefaultTimeKey = "default"
+	FLOPsKey       = "flops"
+	EfficiencyKey  = "efficiency"
+)
+
+// maxFLOPs is far more than any task has: a year of a million accelerators.
+const maxFLOPs = 1e30
+
+// ParseFLOPs reads a number of floating-point operations, such as 3e18.
+func ParseFLOPs(s string) (float64, error) {
+	v, err := ParseNumber(s)
+	if err != nil {
+		return 0, fault.New(fault.Quote(s)+" is not a number of operations", "write one such as 3e18")
+	}
+	return v, checkFLOPs(v)
+}
+
+func checkFLOPs(v float64) error {
+	if !(v >= 1 && v <= maxFLOPs) {
+		return fault.New(FormatNumber(v)+" is not a number of operations from 1 to 1e30", "write one such as 3e18")
+	}
+	return nil
+}
+
+// ParseEfficiency reads the share of their rating that accelerators reach.
+func ParseEfficiency(s string) (float64, error) {
+	v, err := ParseNumber(s)
+	if err != nil {
+		return 0, fault.New(fault.Quote(s)+" is not a number", "write a share of the rating, such as 0.4")
+	}
+	return v, checkEfficiency(v)
+}
+
+func checkEfficiency(v float64) error {
+	if !(v > 0 && v <= 1) {
+		return fault.New(FormatNumber(v)+" is not above 0 and at most 1", "write a share of the rating, such as 0.4")
+	}
+	return nil
+}
+
+// validate checks the estimate on its own. The fields in its errors are relative to it.
+func (e *TimeEstimate) validate() error {
+	if err := cmp.Or(
+		ifSet(e.Default, checkDuration),
+		fault.Within(FLOPsKey, ifSet(e.FLOPs, checkFLOPs)),
+		fault.Within(EfficiencyKey, ifSet(e.Efficiency, checkEfficiency)),
+		fault.Within(EfficiencyKey, e.CheckEfficiency()),
+	); err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(e.On)) {
+		err := checkDuration(e.On[key])
+		if canonical, keyErr := TimeKey(key); keyErr != nil {
+			err = keyErr
+		} else if canonical != key || strings.EqualFold(key, DefaultTimeKey) {
+			err = fault.New(fault.Quote(key)+" is not the canonical name of an accelerator or instance type",
+				"write "+fault.Quote(canonical))
+		}
+		if err != nil {
+			return fault.WithinKey(key, err)
+		}
+	}
+	return nil
+}
+
+// CheckEfficiency returns an error if the estimate has an efficiency, but no operations.
+func (e *TimeEstimate) CheckEfficiency() error {
+	if e.Efficiency != 0 && e.FLOPs == 0 {
+		return fault.New("is the efficiency of flops, which is missing", "add flops, such as flops: 3e18")
+	}
+	return nil
+}
+
+// CheckFLOPs returns an error if the task's estimate counts operations, but no machine that it requests can have
+// accelerators, and it has no other time.
+func (t *Task) CheckFLOPs() error {
+	e := &t.Time
+	if e.FLOPs == 0 || e.Default > 0 || len(e.On) > 0 ||
+		slices.ContainsFunc(t.Resources, func(r Resources) bool { return r.Accelerator != "" || r.InstanceType != "" }) {
+		return nil
+	}
+	return fault.New("counts the work of accelerators, and the task requests none",
+		"write resources: {accelerators: V100:1}, or a default time")
+}
