@@ -59,7 +59,7 @@ func skypilotParts() []audited {
 		{"listing 1: `Dag`, `Resources`, `set_input`, `>>`", missing, "",
 			"the Python and Go clients have a different API; SkyPilot's YAML files are read as they are"},
 		{"time estimators", partly, "docs/estimates.md",
-			"a table of times by machine or accelerator, and learned times, but no functions, FLOPs or efficiency"},
+			"times by machine or accelerator, by operations and ratings, and learned ones, but no functions"},
 		{"a number of instances that the optimizer chooses", missing, "",
 			"only the executors of Spark have a range; `nodes` is a number, as in the paper"},
 	}

@@ -417,10 +417,11 @@ class Failure(BaseModel):
 
 class From(Enum):
     """
-    Source of the run time: the job file, earlier runs of the task, of similar tasks, on another accelerator, or nothing known
+    Source of the run time: the job file, its number of operations, earlier runs of the task, of similar tasks, on another accelerator, or nothing known
     """
 
     file = 'file'
+    flops = 'flops'
     history = 'history'
     like = 'like'
     scaled = 'scaled'
@@ -434,7 +435,7 @@ class Figure(BaseModel):
     )
     from_: Annotated[From, Field(alias='from')]
     """
-    Source of the run time: the job file, earlier runs of the task, of similar tasks, on another accelerator, or nothing known
+    Source of the run time: the job file, its number of operations, earlier runs of the task, of similar tasks, on another accelerator, or nothing known
     """
     high_hours: Annotated[float | None, Field(alias='highHours')] = None
     """
@@ -2577,6 +2578,10 @@ class PlanTask(BaseModel):
     after: list[int] | None = None
     """
     Indexes of the tasks it waits for
+    """
+    estimator: str | None = None
+    """
+    Source of the run time, as in time.from
     """
     hours: float | None = None
     """
