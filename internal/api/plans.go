@@ -122,7 +122,7 @@ func ViewPlan(spec *dag.Job, plan *record.Plan) apitypes.PlanView {
 			t.After = append(t.After, int(p))
 		}
 		if c := plan.Of(i); c != nil {
-			t.Offer, t.USDPerHour = c.ID, c.Offer.USDPerHour
+			t.Offer, t.USDPerHour, t.Nodes = c.ID, c.Offer.USDPerHour, record.NodesOn(&spec.Tasks[i], c)
 			t.USD, t.Hours, t.Runners = plan.TaskUSD[i], plan.TaskHours[i], plan.Runners[i]
 			f := history.FigureOf(&spec.Tasks[i], c.Offer)
 			t.Time, t.Estimator = &f, f.From

@@ -11,6 +11,8 @@ type Offer struct {
 	AccelCount  float64 `json:"acceleratorCount,omitempty"`
 	Spot        bool    `json:"spot"`
 	USDPerHour  float64 `json:"usdPerHour"` // the price that the plan assumes, for one machine
+	// Nodes is the number of machines that the plan chose; 0 is the number in the job file.
+	Nodes int `json:"nodes,omitempty"`
 	// Speed is the throughput of one vCPU with all vCPUs busy, relative to m6i.xlarge; 0 is 1. It counts for tasks that
 	// use no accelerator.
 	Speed float64 `json:"speed,omitempty"`

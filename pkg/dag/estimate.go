@@ -2,6 +2,7 @@ package dag
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -25,6 +26,12 @@ type TimeEstimate struct {
 	FLOPs float64 `json:"flops,omitempty"`
 	// Efficiency is the share of their rating that the accelerators reach, from above 0 to 1; 0 is 1.
 	Efficiency float64 `json:"efficiency,omitempty"`
+	// Serial is the share of the time on one machine that more machines do not shorten: the other times are then those
+	// on one machine, and n machines take Serial + (1 − Serial)/n of them (Amdahl's law). nil with a fixed number of
+	// machines means that the times are those on these machines. With a number to choose, and for FLOPs, it is 0.
+	Serial *float64 `json:"serial,omitempty"`
+	// ByNodes is the default by the number of machines. It takes the place of Default; other numbers do not fit.
+	ByNodes map[int]time.Duration `json:"byNodes,omitempty"`
 	// Speed is that of the task's reference machine; 0 is 1, the speed of m6i.xlarge.
 	Speed float64 `json:"speed,omitempty"`
 }
@@ -33,26 +40,50 @@ type TimeEstimate struct {
 const DefaultTime = time.Hour
 
 // Unknown reports whether the file says nothing about the run time.
-func (e *TimeEstimate) Unknown() bool { return e.Default == 0 && len(e.On) == 0 && e.FLOPs == 0 }
+func (e *TimeEstimate) Unknown() bool {
+	return e.Default == 0 && len(e.On) == 0 && e.FLOPs == 0 && len(e.ByNodes) == 0
+}
+
+// TimeOn returns the estimate for a number of machines of one offer; 0 is the task's number. The other arguments are
+// those of [TimeEstimate.For].
+func (t *Task) TimeOn(instanceType, accelerator string, count, speed float64, nodes int) time.Duration {
+	e := t.Time
+	if t.MaxNodes > 0 && e.Serial == nil {
+		e.Serial = new(float64)
+	}
+	return e.For(instanceType, accelerator, count, speed, cmp.Or(nodes, t.Nodes))
+}
 
 // For returns the estimate for a number of machines of one offer: the most specific of instance type, accelerator with
 // count, accelerator, rating of the accelerators, and default. count is the number of accelerators of one machine.
 // speed is that of the offer's vCPUs; 0 is 1.
 func (e *TimeEstimate) For(instanceType, accelerator string, count, speed float64, nodes int) time.Duration {
 	if d, ok := e.named(instanceType, accelerator, count); ok {
-		return d
+		return timeOf(float64(d) * e.Scale(nodes))
 	}
 	if rating := e.rating(accelerator, count); rating > 0 {
-		return timeOf(e.FLOPs / rating / float64(max(nodes, 1)) / cmp.Or(e.Efficiency, 1) * float64(time.Second))
+		if e.Serial == nil {
+			rating *= float64(max(nodes, 1))
+		}
+		seconds := e.FLOPs / rating / cmp.Or(e.Efficiency, 1)
+		return timeOf(seconds * float64(time.Second) * e.Scale(nodes))
 	}
-	d := DefaultTime
-	if e.Default > 0 {
-		d = e.Default
+	d, scale := cmp.Or(e.Default, DefaultTime), e.Scale(nodes)
+	if known, ok := e.ByNodes[nodes]; ok {
+		d, scale = known, 1
 	}
 	if at := cmp.Or(e.Speed, 1); accelerator == "" && speed > 0 && speed != at {
-		d = timeOf(float64(d) * at / speed)
+		scale *= at / speed
 	}
-	return max(d, 1)
+	return timeOf(float64(d) * scale)
+}
+
+// Scale is the time on a number of machines, relative to the times of the estimate.
+func (e *TimeEstimate) Scale(nodes int) float64 {
+	if e.Serial == nil {
+		return 1
+	}
+	return *e.Serial + (1-*e.Serial)/float64(max(nodes, 1))
 }
 
 // Fits reports whether the estimate has a time for an offer: one with FLOPs and no default has none for machines
@@ -69,6 +100,19 @@ func (e *TimeEstimate) Fits(instanceType, accelerator string, count float64) boo
 func (e *TimeEstimate) ByRating(instanceType, accelerator string, count float64) bool {
 	_, named := e.named(instanceType, accelerator, count)
 	return !named && e.rating(accelerator, count) > 0
+}
+
+// MostNodes is the largest number of machines that the task may run on.
+func (t *Task) MostNodes() int { return max(t.Nodes, t.MaxNodes, 1) }
+
+// NodeCounts returns the numbers of machines that a plan may choose among.
+func (t *Task) NodeCounts() (counts []int) {
+	for n := max(t.Nodes, 1); n <= t.MostNodes(); n++ {
+		if _, known := t.Time.ByNodes[n]; known || len(t.Time.ByNodes) == 0 {
+			counts = append(counts, n)
+		}
+	}
+	return counts
 }
 
 // named returns the time that the estimate has for the name of a machine type or of an accelerator.
@@ -113,6 +157,8 @@ const (
 	DefaultTimeKey = "default"
 	FLOPsKey       = "flops"
 	EfficiencyKey  = "efficiency"
+	SerialKey      = "serial"
+	NodesKey       = "nodes"
 )
 
 // maxFLOPs is far more than any task has: a year of a million accelerators.
@@ -150,6 +196,82 @@ func checkEfficiency(v float64) error {
 	return nil
 }
 
+// ParseSerial reads the share of a time that more machines do not shorten.
+func ParseSerial(s string) (*float64, error) {
+	v, err := ParseNumber(s)
+	if err != nil {
+		return nil, fault.New(fault.Quote(s)+" is not a number", "write a share of the time, such as 0.05")
+	}
+	return &v, checkSerial(&v)
+}
+
+func checkSerial(v *float64) error {
+	if !(*v >= 0 && *v <= 1) {
+		return fault.New(FormatNumber(*v)+" is not from 0 to 1", "write a share of the time, such as 0.05")
+	}
+	return nil
+}
+
+// ParseNodes reads a number of machines, 4, or the numbers among which a plan chooses, 1-16. most is 0 for one number.
+func ParseNodes(s string) (least, most int, err error) {
+	from, to, isRange := strings.Cut(s, "-")
+	if !isRange || strings.TrimSpace(from) == "" {
+		least, err = ParseInt(s, 1, MaxNodes)
+		return least, 0, err
+	}
+	if least, err = ParseInt(strings.TrimSpace(from), 1, MaxNodes); err == nil {
+		most, err = ParseInt(strings.TrimSpace(to), 1, MaxNodes)
+	}
+	switch {
+	case err != nil:
+		return 0, 0, err
+	case most < least:
+		return 0, 0, fault.New(fault.Quote(s)+" has its minimum above its maximum", "write the smaller number first")
+	case most == least:
+		most = 0
+	}
+	return least, most, nil
+}
+
+// CheckNodes returns an error if the task has a number of machines to choose, but cannot use any number.
+func (t *Task) CheckNodes() error {
+	why := ""
+	switch {
+	case t.MaxNodes == 0:
+		return nil
+	case t.MaxNodes <= t.Nodes || t.MaxNodes > MaxNodes:
+		return fault.New(fmt.Sprintf("%d to %d is not a range of numbers of machines", t.Nodes, t.MaxNodes), "")
+	case t.Gang != "" || t.Joins != "":
+		why = "the machines of a gang have fixed places in it"
+	case t.Service != nil:
+		why = "a service has replicas"
+	case t.Spark != nil:
+		return fault.New("a Spark task cannot have a range of nodes", "write resources: {executors: 2-10}")
+	case t.StandIn():
+		why = "a recorded run time was measured on a fixed number"
+	default:
+		return nil
+	}
+	return fault.New("cannot be a range: "+why, "write one number")
+}
+
+// CheckByNodes returns an error if the estimate by the number of machines has none for the task, or is combined with
+// others.
+func (t *Task) CheckByNodes() error {
+	e := &t.Time
+	switch {
+	case len(e.ByNodes) == 0:
+		return nil
+	case e.Default > 0 || len(e.On) > 0 || e.FLOPs > 0 || e.Serial != nil:
+		return fault.New("cannot be combined with other times", "remove one of them")
+	case len(t.NodeCounts()) == 0 && t.MaxNodes > 0:
+		return fault.New(fmt.Sprintf("has no time for %d to %d machines", t.Nodes, t.MaxNodes), "add one")
+	case len(t.NodeCounts()) == 0:
+		return fault.New(fmt.Sprintf("has no time for %d of its nodes", max(t.Nodes, 1)), "add it, or write a range of nodes")
+	}
+	return nil
+}
+
 // validate checks the estimate on its own. The fields in its errors are relative to it.
 func (e *TimeEstimate) validate() error {
 	if err := cmp.Or(
@@ -157,8 +279,14 @@ func (e *TimeEstimate) validate() error {
 		fault.Within(FLOPsKey, ifSet(e.FLOPs, checkFLOPs)),
 		fault.Within(EfficiencyKey, ifSet(e.Efficiency, checkEfficiency)),
 		fault.Within(EfficiencyKey, e.CheckEfficiency()),
+		fault.Within(SerialKey, ifSet(e.Serial, checkSerial)),
 	); err != nil {
 		return err
+	}
+	for _, n := range slices.Sorted(maps.Keys(e.ByNodes)) {
+		if err := cmp.Or(checkCount(n, 1, MaxNodes), checkDuration(e.ByNodes[n])); err != nil {
+			return fault.Within(NodesKey, fault.WithinKey(strconv.Itoa(n), err))
+		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.On)) {
 		err := checkDuration(e.On[key])

@@ -165,7 +165,10 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 		from.text("ref", r.Ref)
 		m.part("workdir", from)
 	}
-	if t.Nodes != 1 && t.Spark == nil {
+	switch {
+	case t.MaxNodes > 0:
+		m.add("nodes", plain(fmt.Sprintf("%d-%d", t.Nodes, t.MaxNodes)))
+	case t.Nodes != 1 && t.Spark == nil:
 		m.count("nodes", t.Nodes)
 	}
 	after, err := w.after(i)
@@ -525,7 +528,7 @@ func writePlacement(rules []Placement) (list []*yaml.Node) {
 }
 
 func writeTime(m *mapping, t *TimeEstimate) {
-	if len(t.On) == 0 && t.FLOPs == 0 {
+	if len(t.On) == 0 && t.FLOPs == 0 && t.Serial == nil && len(t.ByNodes) == 0 {
 		if t.Default > 0 {
 			m.add("time", plain(FormatDuration(t.Default)))
 		}
@@ -534,6 +537,14 @@ func writeTime(m *mapping, t *TimeEstimate) {
 	on := flow()
 	on.number(FLOPsKey, t.FLOPs)
 	on.number(EfficiencyKey, t.Efficiency)
+	if t.Serial != nil {
+		on.add(SerialKey, plain(FormatNumber(*t.Serial)))
+	}
+	byNodes := flow()
+	for _, n := range slices.Sorted(maps.Keys(t.ByNodes)) {
+		byNodes.add(strconv.Itoa(n), plain(FormatDuration(t.ByNodes[n])))
+	}
+	on.part(NodesKey, byNodes)
 	for _, key := range slices.Sorted(maps.Keys(t.On)) {
 		on.add(key, plain(FormatDuration(t.On[key])))
 	}

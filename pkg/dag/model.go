@@ -155,7 +155,10 @@ type Task struct {
 	Workdir string   `json:"workdir,omitempty"` // staged to each machine; a directory, a bucket URL, or a pack
 	// Repository takes the place of Workdir until the job is submitted: then it is cloned and packed.
 	Repository *Repository `json:"repository,omitempty"`
-	Nodes      int         `json:"nodes"`
+	// Nodes is the number of machines that run the task together: the least one if MaxNodes is set.
+	Nodes int `json:"nodes"`
+	// MaxNodes is the largest number of machines that a plan may choose; 0 is Nodes.
+	MaxNodes int `json:"maxNodes,omitempty"`
 	// Resources are the alternatives for the task's machines, at least one. An empty alternative matches any machine.
 	Resources []Resources `json:"resources"`
 	// Ordered tries the alternatives in the given order, not the cheapest first.

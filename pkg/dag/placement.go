@@ -171,7 +171,7 @@ func (t *Task) CheckPlacement() error {
 			return fault.Within("of", fault.New("is only for rules of a job",
 				"a rule of a task applies to its own machines"))
 		}
-		return tooMany(p, t.Nodes)
+		return tooMany(p, t.MostNodes())
 	})
 }
 
@@ -227,7 +227,7 @@ func (j *Job) CheckPlacement() (rule int, err error) {
 				return n, fault.Within("of"+fault.Index(k), fault.New(fault.Quote(name)+" is named twice", ""))
 			}
 			seen[name] = true
-			if err := tooMany(p, j.Tasks[i].Nodes); err != nil {
+			if err := tooMany(p, j.Tasks[i].MostNodes()); err != nil {
 				return n, err
 			}
 		}

@@ -158,7 +158,7 @@ func TestTimeEstimateForPrefersMostSpecific(t *testing.T) {
 	}{
 		{"V100", 1, 1, 60000 * time.Second, true}, {"V100", 8, 2, 3750 * time.Second, true},
 		{"T4", 8, 2, 7, true}, {"tpu-v3-8", 1, 1, 15243902439024, true},
-		{"Alveo-U250", 1, 1, dag.DefaultTime, false}, {"", 0, 1, dag.DefaultTime, false},
+		{"Alveo-U250", 1, 1, dag.DefaultTime, false}, {"", 0, 1, dag.DefaultTime / 2, false},
 	} {
 		if got := counted.For("x", c.accelerator, c.count, 2, c.nodes); got != c.want {
 			t.Errorf("3e18 operations on %d × %v %s: %v, want %v", c.nodes, c.count, c.accelerator, got, c.want)

@@ -53,7 +53,7 @@ func (t *Task) WhyNotShared() string {
 	switch {
 	case t.Worker != nil:
 		return "it is a machine"
-	case t.Nodes > 1:
+	case t.MostNodes() > 1:
 		return "it has several nodes"
 	case t.Gang != "" || t.Joins != "":
 		return "it belongs to a gang"

@@ -121,6 +121,7 @@ func (t *Task) validate() error {
 		fault.Within("workdir", ifSet(t.Workdir, CheckURI)),
 		fault.Within("workdir", t.checkRepository()),
 		fault.Within("nodes", checkCount(t.Nodes, 1, MaxNodes)),
+		fault.Within("nodes", t.CheckNodes()),
 		fault.Within("retries", checkCount(t.Retries, 0, MaxRetries)),
 		fault.Within("timeout", t.checkTimeout()),
 		fault.Within("share", checkShare(t.Share)),
@@ -354,6 +355,7 @@ func (t *Task) validateTimes() error {
 		fault.Within("reference", ifSet(t.Reference, CheckWord)),
 		fault.Within("time", t.Time.validate()),
 		fault.Within("time", fault.Within(FLOPsKey, t.CheckFLOPs())),
+		fault.Within("time", fault.Within(NodesKey, t.CheckByNodes())),
 	)
 }
 

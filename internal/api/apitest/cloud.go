@@ -178,7 +178,7 @@ type planning struct{ *record.Plan }
 
 // set assigns an offer to a task.
 func (p *planning) set(i int, t *dag.Task, o offer, rest []offer) {
-	h, nodes := t.Time.For(o.InstanceType, o.Accelerator, o.AccelCount, o.Speed, t.Nodes).Hours(), float64(t.Nodes)
+	h, nodes := t.TimeOn(o.InstanceType, o.Accelerator, o.AccelCount, o.Speed, t.Nodes).Hours(), float64(t.Nodes)
 	p.TaskHours[i], p.TaskUSD[i] = h, h*o.USDPerHour*nodes
 	p.USD += p.TaskUSD[i]
 	p.OnDemandUSD += h * o.onDemand * nodes

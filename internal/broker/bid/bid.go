@@ -93,7 +93,7 @@ func (in *Input) liveInput(i int, by []time.Time) (l bidding.LiveTask, ok bool) 
 	}
 	return bidding.LiveTask{
 		Prices: &m.Prices, USD: usd, OnDemandUSD: other - c.SurchargeUSD, Work: work, Left: left,
-		LossesPerHour: c.LossesPerHour * float64(max(t.Nodes, 1)), Restart: record.Hours(in.Restart) + lost/2,
+		LossesPerHour: c.LossesPerHour * float64(record.NodesOn(t, c)), Restart: record.Hours(in.Restart) + lost/2,
 	}, true
 }
 

@@ -93,7 +93,7 @@ func (in *Input) mayWait(i int) (l bidding.LiveTask, ok bool) {
 	}
 	if l, ok = in.liveInput(i, nil); ok && !c.Offer.Spot {
 		l.LossesPerHour = (float64(m.Preemptions) + lossesPrior) / (m.Hours + lossesPriorHours) * float64(
-			max(t.Nodes, 1))
+			record.NodesOn(t, c))
 	}
 	return l, ok
 }

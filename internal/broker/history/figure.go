@@ -38,7 +38,8 @@ func FigureOf(t *dag.Task, o apitypes.Offer) apitypes.Figure {
 	if !there {
 		s = t.Learned.On[""]
 	}
-	f.Runs, f.LearnedHours, f.LowHours, f.HighHours = s.Runs, s.Hours, s.Low, s.High
+	scale := (&dag.TimeEstimate{Serial: t.Learned.Serial}).Scale(cmp.Or(o.Nodes, t.Nodes))
+	f.Runs, f.LearnedHours, f.LowHours, f.HighHours = s.Runs, s.Hours*scale, s.Low*scale, s.High*scale
 	switch {
 	case !t.Learned.Used:
 	case s.Scaled:

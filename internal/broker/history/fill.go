@@ -105,7 +105,7 @@ func referenced(t *dag.Task) dag.TimeEstimate {
 	if e.FLOPs > 0 && e.Default == 0 {
 		return e // it is for machines with a rating only
 	}
-	if e.Default > 0 {
+	if e.Default > 0 || len(e.ByNodes) > 0 {
 		if s, ok := hardware.SpeedOf(t.Reference); ok && e.Speed == 0 {
 			e.Speed = s.Typical
 		}
@@ -128,11 +128,17 @@ func learnedOf(t *dag.Task, h apitypes.History) *dag.Learned {
 	if t.StandIn() || t.Service != nil {
 		return nil
 	}
-	own, like := names(t)
 	l := &dag.Learned{On: map[string]dag.Spread{}}
+	own, like := names(t, t.Nodes)
 	known := h.Tasks[own]
+	if t.MaxNodes > 0 {
+		known, l.Serial = scaled(t, h, func(n int) string { own, _ := names(t, n); return own })
+	}
 	if len(known) == 0 {
 		known, l.Like = h.Tasks[like], true
+		if t.MaxNodes > 0 {
+			known, l.Serial = scaled(t, h, func(n int) string { _, like := names(t, n); return like })
+		}
 	}
 	if len(known) == 0 {
 		return nil
@@ -184,7 +190,7 @@ func speedOf(machine string) float64 {
 
 // estimate returns the time estimate that a task is planned with.
 func estimate(l *dag.Learned, careful bool) dag.TimeEstimate {
-	e := dag.TimeEstimate{On: make(map[string]time.Duration, len(l.On))}
+	e := dag.TimeEstimate{On: make(map[string]time.Duration, len(l.On)), Serial: l.Serial}
 	for m, s := range l.On {
 		hours := s.Hours
 		if careful {

@@ -52,6 +52,34 @@ func TestTaskWithoutTimeUsesHistory(t *testing.T) {
 	}
 }
 
+// Runs on several numbers of machines tell how the work scales: 10 % of it is serial here.
+func TestRunsOnSeveralNodesTellHowWorkScales(t *testing.T) {
+	spec := job("train")
+	spec.Tasks[0].Nodes, spec.Tasks[0].MaxNodes = 1, 16
+	var h apitypes.History
+	for _, hours := range map[int]float64{1: 8, 2: 4.4, 4: 2.6} {
+		n := map[float64]int{8: 1, 4.4: 2, 2.6: 4}[hours]
+		for range 8 {
+			h = Learn(h, spec, []Run{{Hours: hours, Nodes: n, Machine: "V100:1"}}, now)
+		}
+	}
+	got := &Fill(spec, h).Tasks[0]
+	if s := got.Learned.Serial; s == nil || math.Abs(*s-0.1) > 1e-9 {
+		t.Fatalf("serial %v", s)
+	}
+	for n, want := range map[int]float64{1: 8, 2: 4.4, 4: 2.6, 16: 1.25} {
+		f := FigureOf(got, apitypes.Offer{Accelerator: "V100", AccelCount: 1, Nodes: n})
+		if f.From != apitypes.FromHistory || f.Runs != 24 || math.Abs(f.Hours-want) > want/50 ||
+			math.Abs(f.LearnedHours-f.Hours) > 0.01 {
+			t.Errorf("%d nodes: %+v, want %v hours", n, f, want)
+		}
+	}
+	alone := Learn(apitypes.History{}, spec, []Run{{Hours: 2, Nodes: 4, Machine: "V100:1"}}, now)
+	if one := Fill(spec, alone).Tasks[0].TimeOn("", "V100", 1, 1, 1).Hours(); math.Abs(one-8) > 1 {
+		t.Errorf("from one run of 2 hours on 4 nodes: %v hours on one", one)
+	}
+}
+
 func TestTimeFromFileWinsAndHistoryIsShown(t *testing.T) {
 	spec := job("train")
 	spec.Tasks[0].Time.Default = 5 * time.Hour
@@ -193,7 +221,7 @@ func TestLimits(t *testing.T) {
 		}
 		seen, all := map[string]bool{}, map[string]bool{}
 		for i := range spec.Tasks {
-			_, like := names(&spec.Tasks[i])
+			_, like := names(&spec.Tasks[i], spec.Tasks[i].Nodes)
 			all[like] = true
 			seen[like] = seen[like] || slices.Contains(sample, i)
 		}

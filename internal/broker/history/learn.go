@@ -30,6 +30,7 @@ const (
 type Run struct {
 	Task  int // index in the job
 	Hours float64
+	Nodes int // machines that ran it together
 	// Machine is what it ran on, as a key of dag.TimeEstimate.On.
 	Machine string
 	// Speed is that of the machine's vCPUs; 0 is 1, or a machine with accelerators.
@@ -46,7 +47,7 @@ func Machine(instanceType, accelerator string, count float64) string {
 
 // names returns the names that a task's run times are stored by: its own, and the one that it shares with tasks whose
 // names differ only in numbers. Both are equal if its name has no number. The number of machines is part of the names.
-func names(t *dag.Task) (own, like string) {
+func names(t *dag.Task, machines int) (own, like string) {
 	var b strings.Builder
 	inNumber := false
 	for _, c := range t.Name {
@@ -61,8 +62,8 @@ func names(t *dag.Task) (own, like string) {
 		b.WriteRune(c)
 	}
 	own, like = t.Name, b.String()
-	if t.Nodes > 1 {
-		nodes := " x" + strconv.Itoa(t.Nodes)
+	if machines > 1 {
+		nodes := " x" + strconv.Itoa(machines)
 		own, like = own+nodes, like+nodes
 	}
 	return own, like
@@ -78,7 +79,7 @@ func Sample(spec *dag.Job) []int {
 		if t.StandIn() || t.Worker != nil {
 			continue
 		}
-		_, like := names(t)
+		_, like := names(t, t.Nodes)
 		if groups[like] == nil {
 			order = append(order, like)
 		}
@@ -110,7 +111,7 @@ func RunOf(t *dag.Task, task record.Task, a apitypes.Attempt) (r Run, ok bool) {
 	}
 	hours := record.Hours(task.EndedAt.Sub(a.Started))
 	hours += a.Resumed * record.Hours(record.TimeOn(t, a.Offer))
-	r = Run{Task: task.Index, Hours: hours, Machine: machine}
+	r = Run{Task: task.Index, Hours: hours, Nodes: a.Nodes, Machine: machine}
 	if a.Offer.Accelerator == "" {
 		r.Speed = a.Offer.Speed
 	}
@@ -134,7 +135,7 @@ func Learn(known apitypes.History, spec *dag.Job, runs []Run, now time.Time) api
 		forget(h.Tasks[name], maxMachines, func(t apitypes.RunTimes) int64 { return t.At })
 	}
 	for _, r := range runs {
-		own, like := names(&spec.Tasks[r.Task])
+		own, like := names(&spec.Tasks[r.Task], r.Nodes)
 		add(own, r)
 		if like != own {
 			add(like, r)

@@ -3,11 +3,13 @@ package planner
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/base/topk"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
@@ -22,29 +24,10 @@ var ErrInfeasible = errors.New("infeasible")
 // offers on grids with unknown emissions.
 func (b *builder) candidates(i int, c *class, gib float64) []option {
 	t := &b.in.Spec.Tasks[i]
-	nodes := float64(max(t.Nodes, 1))
-	options := slices.Grow(b.scratch[:0], len(c.matches))
-	baseline := math.Inf(1)
-	mayLeave := b.mayLeaveSpot(i, c)
-	for _, m := range c.matches {
-		if m.Market == catalog.Spot && mayLeave && b.in.Tasks[i].LeavesSpot(b.wholeWork(i, m)) {
-			continue
-		}
-		if m.reserved != nil && !b.reserved.allows(i, max(t.Nodes, 1), m) {
-			continue
-		}
-		o, ok := b.annotate(i, m, nodes)
-		if m.Market == catalog.OnDemand && m.reserved == nil {
-			baseline = math.Min(baseline, o.USD)
-		}
-		if ok && (m.kg > 0 || !b.countsCarbon()) {
-			options = append(options, o)
-		}
-	}
-	for k := range options {
-		if o := &options[k]; o.match.Market == catalog.Spot && o.work > 0 && !math.IsInf(baseline, 1) {
-			o.elseUSD = baseline / (o.work * nodes)
-		}
+	counts := b.counts(i)
+	options := slices.Grow(b.scratch[:0], len(c.matches)*len(counts))
+	for _, nodes := range counts {
+		options = b.addOptions(options, i, c, nodes)
 	}
 	for k := range options {
 		b.addOutputCost(t, &options[k])
@@ -58,9 +41,48 @@ func (b *builder) candidates(i int, c *class, gib float64) []option {
 	return b.prune(options, gib)
 }
 
-// work is the time that the rest of a task takes on a machine without interruptions, in hours.
-func (b *builder) work(i int, m *match) float64 {
-	whole := b.wholeWork(i, m)
+// counts are the numbers of machines that a plan may choose for a task. A task that has saved its progress keeps its
+// number: the programs of most tasks read only what as many machines have written.
+func (b *builder) counts(i int) []int {
+	t := &b.in.Spec.Tasks[i]
+	if f := b.in.Tasks[i]; t.MaxNodes > 0 && f != nil && f.Progress > 0 && b.in.Previous != nil {
+		if c := b.in.Previous.Of(i); c != nil {
+			return []int{record.NodesOn(t, c)}
+		}
+	}
+	return t.NodeCounts()
+}
+
+// addOptions adds the options of a task with a number of machines.
+func (b *builder) addOptions(options []option, i int, c *class, nodes int) []option {
+	first, baseline := len(options), math.Inf(1)
+	mayLeave := b.mayLeaveSpot(i, c)
+	for _, m := range c.matches {
+		if m.Market == catalog.Spot && mayLeave && b.in.Tasks[i].LeavesSpot(b.wholeWork(i, m, nodes)) {
+			continue
+		}
+		if m.reserved != nil && !b.reserved.allows(i, nodes, m) {
+			continue
+		}
+		o, ok := b.annotate(i, m, nodes)
+		if m.Market == catalog.OnDemand && m.reserved == nil {
+			baseline = math.Min(baseline, o.USD)
+		}
+		if ok && (m.kg > 0 || !b.countsCarbon()) {
+			options = append(options, o)
+		}
+	}
+	for k := range options[first:] {
+		if o := &options[first+k]; o.match.Market == catalog.Spot && o.work > 0 && !math.IsInf(baseline, 1) {
+			o.elseUSD = baseline / (o.work * float64(nodes))
+		}
+	}
+	return options
+}
+
+// work is the time that the rest of a task takes on a number of machines without interruptions, in hours.
+func (b *builder) work(i int, m *match, nodes int) float64 {
+	whole := b.wholeWork(i, m, nodes)
 	if f := b.in.Tasks[i]; f != nil {
 		whole *= 1 - f.Progress
 	}
@@ -74,10 +96,10 @@ func (b *builder) mayLeaveSpot(i int, c *class) bool {
 		slices.ContainsFunc(c.matches, func(m *match) bool { return m.Market == catalog.OnDemand })
 }
 
-// wholeWork is the time that a task takes on a machine from its beginning without interruptions, in hours.
-func (b *builder) wholeWork(i int, m *match) float64 {
+// wholeWork is the time that a task takes on a number of machines from its beginning without interruptions, in hours.
+func (b *builder) wholeWork(i int, m *match, nodes int) float64 {
 	t := &b.in.Spec.Tasks[i]
-	return t.Time.For(m.InstanceType, m.Accelerator, m.AcceleratorCount, m.Speed, t.Nodes).Hours()
+	return t.TimeOn(m.InstanceType, m.Accelerator, m.AcceleratorCount, m.Speed, nodes).Hours()
 }
 
 // slowWork is the time that the rest of a task takes on the slow side of the estimates, in hours. A time that was
@@ -94,29 +116,32 @@ func (b *builder) slowWork(i int, m *match, work float64) float64 {
 // annotate makes the option for a match: its cost, with the boot and the cloud's billing minimum, and its time. With a
 // deadline the model's time is the guaranteed one: with a slow boot, the slow side of the machine's speed, and an
 // interruption at the worst moment. ok is false if the task would be interrupted too often to finish.
-func (b *builder) annotate(i int, m *match, nodes float64) (o option, ok bool) {
-	t, work, boot := &b.in.Spec.Tasks[i], b.work(i, m), m.bootHours()
+func (b *builder) annotate(i int, m *match, nodes int) (o option, ok bool) {
+	t, work, boot := &b.in.Spec.Tasks[i], b.work(i, m, nodes), m.bootHours()
 	held, usd, guaranteed := work, m.usd, b.slowWork(i, m, work)
-	o = option{match: m, expected: boot + work, work: work, Candidate: optimizer.Candidate{ID: m.id, Place: m.place}}
+	o = option{match: m, nodes: nodes, expected: boot + work, work: work, Candidate: optimizer.Candidate{ID: m.id, Place: m.place}}
+	if t.MaxNodes > 0 {
+		o.ID = fmt.Sprintf("%s × %d", m.id, nodes)
+	}
 	if m.Market == catalog.Spot {
-		q, mean, ok := b.spotQuote(t, m, work)
+		q, mean, ok := b.spotQuote(t, m, work, nodes)
 		if !ok {
 			return o, false
 		}
 		worst := q
 		if guaranteed > work && b.in.DeadlineHours != nil {
-			if worst, _, ok = b.spotQuote(t, m, guaranteed); !ok {
+			if worst, _, ok = b.spotQuote(t, m, guaranteed, nodes); !ok {
 				return o, false
 			}
 		}
 		held, usd, o.expected = q.Held, mean, boot+q.Hours
 		guaranteed = math.Max(q.Hours, worst.Guaranteed)
 	}
-	o.USD = m.billedHours(boot+held) * usd * nodes
+	o.USD = m.billedHours(boot+held) * usd * float64(nodes)
 	if o.Hours = o.expected; b.in.DeadlineHours != nil {
 		o.Hours = max(boot, m.SlowBootSeconds/secondsPerHour) + guaranteed
 	}
-	o.KgCO2 = o.expected * nodes * m.kg
+	o.KgCO2 = o.expected * float64(nodes) * m.kg
 	return o, true
 }
 
@@ -192,9 +217,9 @@ func checkpointHours(t *dag.Task) float64 {
 
 // spotQuote is the expected time of a task's work on a spot offer, including interruptions, and the mean price per
 // hour over that time according to the market's Markov chain, in USD.
-func (b *builder) spotQuote(t *dag.Task, m *match, work float64) (q bidding.Quote, usd float64, ok bool) {
+func (b *builder) spotQuote(t *dag.Task, m *match, work float64, nodes int) (q bidding.Quote, usd float64, ok bool) {
 	run := bidding.Run{
-		Hours: work, RestartHours: b.p.opt.Restart.Hours(), PreemptionsPerHour: m.rate, Nodes: max(t.Nodes, 1),
+		Hours: work, RestartHours: b.p.opt.Restart.Hours(), PreemptionsPerHour: m.rate, Nodes: nodes,
 		ReactHours: b.p.opt.TickEvery.Hours(),
 	}
 	run.CheckpointHours = checkpointHours(t)

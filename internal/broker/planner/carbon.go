@@ -66,7 +66,7 @@ func (p *Planner) Emissions(in planinput.Input, plan *record.Plan) float64 {
 		kg := 0.0
 		if c := plan.Of(row.task); c != nil {
 			for _, o := range row.options {
-				if o.ID == c.ID {
+				if o.is(c) {
 					kg = o.KgCO2
 				}
 			}

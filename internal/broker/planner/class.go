@@ -67,9 +67,11 @@ func (m *match) offer() apitypes.Offer {
 	return o
 }
 
-func (m *match) planned() record.Planned {
+// planned is the choice of a match; nodes is the number of machines if the plan chose it, else 0.
+func (m *match) planned(nodes int) record.Planned {
 	p := record.Planned{ID: m.id, Offer: m.offer(), VCPU: m.VCPU, MemoryGiB: m.MemoryGiB,
 		OnDemandUSD: m.onDemand}
+	p.Offer.Nodes = nodes
 	if p.Offer.USDPerHour = m.usd; p.Offer.Spot {
 		p.LossesPerHour, p.SurchargeUSD = m.rate, m.SurchargeUSD
 	}

@@ -14,10 +14,9 @@ import (
 type requirements struct {
 	class           *class
 	usual           time.Duration
-	on              string // the estimates by machine, as JSON; the class has only their names
+	estimate        string // as JSON, unless it is only the usual time and its speed
 	speed           float64
-	efficiency      float64
-	nodes           int
+	nodes, maxNodes int
 	checkpointHours float64
 	output          dag.GiB
 	moved           float64 // GiB to and from the tasks that it depends on or that depend on it
@@ -45,15 +44,15 @@ func (b *builder) requirementsOf(i int, c *class, gib float64) (requirements, bo
 	}
 	t := &b.in.Spec.Tasks[i]
 	d := requirements{
-		class: c, usual: t.Time.Default, speed: t.Time.Speed, efficiency: t.Time.Efficiency, nodes: t.Nodes, checkpointHours: checkpointHours(t),
+		class: c, usual: t.Time.Default, speed: t.Time.Speed, nodes: t.Nodes, maxNodes: t.MaxNodes, checkpointHours: checkpointHours(t),
 		output: outputSize(t), moved: gib,
 	}
-	if len(t.Time.On) > 0 {
-		on, err := json.Marshal(t.Time.On)
+	if e := &t.Time; len(e.On) > 0 || e.FLOPs > 0 || e.Serial != nil || len(e.ByNodes) > 0 {
+		text, err := json.Marshal(e)
 		if err != nil {
 			return requirements{}, false
 		}
-		d.on = string(on)
+		d.estimate = string(text)
 	}
 	return d, true
 }

@@ -53,7 +53,7 @@ func (f *fleet) speedOn(m *match) (speed, slow float64) {
 	sum, at, slowly := 0.0, 0.0, 0.0
 	for _, e := range f.estimates {
 		whole := f.b.in.Spec.Tasks[e.task].Time.For("", "", 0, 1, 1).Hours()
-		there := f.b.wholeWork(e.task, m)
+		there := f.b.wholeWork(e.task, m, 1)
 		sum += e.hours
 		at += e.hours * there / whole
 		slowly += e.hours * f.b.slowWork(e.task, m, there) / whole

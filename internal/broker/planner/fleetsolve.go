@@ -345,7 +345,7 @@ func (f *fleet) offer(x shared.Instance) record.Planned {
 	if x.Machine < len(f.kept) {
 		return *f.kept[x.Machine].on
 	}
-	return f.offers[x.Machine-len(f.kept)].planned()
+	return f.offers[x.Machine-len(f.kept)].planned(0)
 }
 
 // billed is the time that is billed for an instance, in hours: of a machine that the group has, the time after its

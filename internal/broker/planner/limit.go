@@ -71,7 +71,7 @@ func holdings(spec *dag.Job, plan *record.Plan) []holding {
 	}
 	for i := range all {
 		if c := plan.Of(i); c != nil && at(i) == i {
-			n := spec.Tasks[i].Nodes
+			n := record.NodesOn(&spec.Tasks[i], c)
 			all[i].hours = plan.TaskHours[i]
 			all[i].bought = apitypes.Bought{Machines: n, USDPerHour: c.Offer.USDPerHour * float64(n)}
 		}

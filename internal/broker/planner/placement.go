@@ -60,7 +60,7 @@ func (b *builder) addSpread() {
 		}
 		for _, i := range b.undone(g.Tasks) {
 			of.Tasks = append(of.Tasks, b.model.Tasks[b.byTask[i]].ID)
-			of.Machines = append(of.Machines, max(b.in.Spec.Tasks[i].Nodes, 1))
+			of.Machines = append(of.Machines, b.in.Spec.Tasks[i].MostNodes())
 		}
 		if len(of.Tasks) > 1 {
 			b.model.Spread = append(b.model.Spread, of)
@@ -104,10 +104,9 @@ func (b *builder) withoutConflicts(task int, options []option) []option {
 	if len(b.in.Stood) == 0 {
 		return options
 	}
-	t := &b.in.Spec.Tasks[task]
 	keep := func(test func(record.Spot) bool) {
 		left := slices.DeleteFunc(slices.Clone(options), func(o option) bool {
-			return !test(record.Spot{Region: o.match.Place(), Zone: o.match.Zone, Count: max(t.Nodes, 1)})
+			return !test(record.Spot{Region: o.match.Place(), Zone: o.match.Zone, Count: o.nodes})
 		})
 		if len(left) > 0 {
 			options = left
@@ -126,7 +125,7 @@ func (b *builder) withoutConflicts(task int, options []option) []option {
 		return options
 	}
 	keep(func(spot record.Spot) bool {
-		mine := record.LocationOf(t, []record.Spot{spot}, b.in.Now)
+		mine := record.LocationOf(&b.in.Spec.Tasks[task], []record.Spot{spot}, b.in.Now)
 		return len(record.Clashes(nil, b.in.Job, task, mine, others)) == 0
 	})
 	return options

@@ -176,7 +176,7 @@ func (b *builder) previous() []int {
 		}
 		hint[r] = -1
 		if c := b.in.Previous.Of(row.task); c != nil {
-			hint[r] = slices.IndexFunc(row.options, func(o option) bool { return o.ID == c.ID })
+			hint[r] = slices.IndexFunc(row.options, func(o option) bool { return o.is(c) })
 		}
 	}
 	return hint
@@ -262,10 +262,24 @@ type row struct {
 type option struct {
 	optimizer.Candidate
 	match    *match
+	nodes    int     // machines
 	expected float64 // hours
 	work     float64 // hours, without interruptions
 	movesUSD float64 // part of its cost: moving the task's outputs to the store
 	elseUSD  float64 // for a spot offer: on-demand cost of an hour of its work at the cheapest place, per machine
+}
+
+// is reports whether an option is a planned choice.
+func (o *option) is(c *record.Planned) bool {
+	return o.match.id == c.ID && (c.Offer.Nodes == 0 || c.Offer.Nodes == o.nodes)
+}
+
+// chosen is the number of machines of a task if the plan chose it, else 0.
+func (b *builder) chosen(task, nodes int) int {
+	if b.in.Spec.Tasks[task].MaxNodes == 0 {
+		return 0
+	}
+	return nodes
 }
 
 func (p *Planner) build(in planinput.Input, own *reservations, fl *fleets) (*builder, error) {
@@ -514,7 +528,7 @@ func (b *builder) plan(sol *optimizer.Solution) *record.Plan {
 		if !ok {
 			k = int32(len(plan.Offers)) //nolint:gosec // at most one offer a task
 			index[o.ID] = k
-			plan.Offers = append(plan.Offers, o.match.planned())
+			plan.Offers = append(plan.Offers, o.match.planned(b.chosen(row.task, o.nodes)))
 		}
 		plan.Choice[row.task], plan.TaskUSD[row.task], plan.TaskHours[row.task] = k, o.USD-o.movesUSD, o.expected
 		plan.TaskOnDemandUSD[row.task] = o.elseUSD

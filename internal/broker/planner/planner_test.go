@@ -43,7 +43,10 @@ func plannerWith(t testing.TB, set func(*planner.Options)) (*planner.Planner, *c
 	return planner.New(c, moves, opt), c
 }
 
-func readJob(t testing.TB, text string) *dag.Job {
+func readJob(t interface {
+	Helper()
+	Fatal(...any)
+}, text string) *dag.Job {
 	t.Helper()
 	j, err := read.Job("job.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: j\n"+text))
 	if err != nil {

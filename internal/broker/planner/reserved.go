@@ -121,7 +121,7 @@ func (r *reservations) fits(b *builder, sol *optimizer.Solution) bool {
 		}
 		o := row.options[sol.Picks[i]]
 		if k := o.match.reserved; k != nil {
-			chosen[k] = append(chosen[k], choice{row.task, b.takes(row.task, o.match), saves(row, &o)})
+			chosen[k] = append(chosen[k], choice{row.task, o.match.takes.Times(o.nodes), saves(row, &o)})
 		}
 	}
 	all := true
@@ -131,11 +131,6 @@ func (r *reservations) fits(b *builder, sol *optimizer.Solution) bool {
 		}
 	}
 	return all
-}
-
-// takes is how much of a reservation a task takes with an offer.
-func (b *builder) takes(task int, m *match) apitypes.Amount {
-	return m.takes.Times(max(b.in.Spec.Tasks[task].Nodes, 1))
 }
 
 // saves is how much less an option costs than the row's cheapest option outside the same reservation, in USD.

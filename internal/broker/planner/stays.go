@@ -106,14 +106,15 @@ func (b *builder) onDemand(r int, as stay, samePlace bool) stay {
 // findOnDemand is onDemand without the results that are known.
 func (b *builder) findOnDemand(r int, as stay, samePlace bool) stay {
 	i, best := b.rows[r].task, stay{usd: math.Inf(1)}
-	nodes := float64(max(b.in.Spec.Tasks[i].Nodes, 1))
-	for _, m := range b.rows[r].class.matches {
-		hours := m.bootHours() + b.work(i, m)
-		if samePlace && m.place != as.place || b.timed() && hours > as.hours {
-			continue
-		}
-		if usd := m.billedHours(hours) * m.onDemand * nodes; usd < best.usd {
-			best = stay{m.place, hours, usd}
+	for _, nodes := range b.counts(i) {
+		for _, m := range b.rows[r].class.matches {
+			hours := m.bootHours() + b.work(i, m, nodes)
+			if samePlace && m.place != as.place || b.timed() && hours > as.hours {
+				continue
+			}
+			if usd := m.billedHours(hours) * m.onDemand * float64(nodes); usd < best.usd {
+				best = stay{m.place, hours, usd}
+			}
 		}
 	}
 	return best

@@ -200,7 +200,7 @@ func (s *Session) facts(q *apitypes.Queue, w apitypes.Waiting) (a *admission, er
 		a.unneeded = !needed || a.plan.Of(w.Task) == nil // a later plan may use fewer workers
 	}
 	if choice := a.plan.Of(w.Task); choice != nil {
-		a.blocked = s.blocked(choice)
+		a.blocked, a.nodes = s.blocked(choice), record.NodesOn(&a.spec.Tasks[w.Task], choice)
 		if choice.Offer.Service != "" { // which has machines of its own
 			a.nodes = 1
 		}

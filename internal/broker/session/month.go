@@ -44,7 +44,7 @@ func (s *Session) plannedCosts(of *side, task int) (m money) {
 	}
 	m.expected = of.plan.TaskUSD[task]
 	if c := of.plan.Of(task); c != nil {
-		m.full = leastRate(c) * float64(of.spec.Tasks[task].Nodes) * s.reservedHours(of.plan.TaskHours[task])
+		m.full = leastRate(c) * float64(record.NodesOn(&of.spec.Tasks[task], c)) * s.reservedHours(of.plan.TaskHours[task])
 	}
 	return m
 }

@@ -49,7 +49,7 @@ func (s *Session) want(p *record.PoolSeen, a *admission) (*want, error) {
 		classes := p.Classes(&t.Resources[i])
 		w.hold = poolfit.HoldOf(&t.Resources[i], classes, choice.VCPU)
 		for class, m := range classes {
-			whole := t.Time.For(m.Type, w.hold.Accelerator, w.hold.Accelerators, 0, t.Nodes)
+			whole := t.TimeOn(m.Type, w.hold.Accelerator, w.hold.Accelerators, 0, a.nodes)
 			hours := record.Hours(whole) * (1 - a.task.Progress)
 			cost := m.Share(w.hold)*p.USDPerHour*hours*float64(a.nodes) + here.usd
 			inTime := hours+here.hours <= a.plan.TaskHours[a.waiting.Task]+planned.hours+record.CentsEps ||

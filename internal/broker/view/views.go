@@ -187,6 +187,7 @@ func taskViews(job record.Job, spec *dag.Job, plan *record.Plan, tasks []record.
 		if plan != nil {
 			if c := plan.Of(i); c != nil {
 				v.Offer, v.USDPerHour, v.Hours = c.ID, c.Offer.USDPerHour, plan.TaskHours[i]
+				v.Nodes = record.NodesOn(&spec.Tasks[i], c)
 				v.Accelerators = accelerators(c.Offer)
 			}
 		}
@@ -211,6 +212,9 @@ func taskViews(job record.Job, spec *dag.Job, plan *record.Plan, tasks []record.
 			v.USDPerHour = 0 // its worker, which is planned at v.Offer, has the cost
 		} else {
 			v.Offer, v.USDPerHour = a.OfferID, a.Offer.USDPerHour
+			if spec.Tasks[a.Task].MaxNodes > 0 {
+				v.Nodes = a.Nodes
+			}
 			v.Accelerators = accelerators(a.Offer)
 			if a.RateUSD > 0 {
 				v.USDPerHour = a.RateUSD

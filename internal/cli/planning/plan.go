@@ -319,6 +319,7 @@ func planResult(in planinput.Input, p *record.Plan) *PlanResult {
 			t.After = append(t.After, spec.Tasks[parent].Name)
 		}
 		if c := p.Of(i); c != nil {
+			t.Nodes = record.NodesOn(&spec.Tasks[i], c)
 			if t.place(c); c.Offer.Service != "" {
 				t.Nodes = 1 // its price is of all executors
 			}

@@ -200,7 +200,7 @@ func WholeWork(t *dag.Task, l *weather.Listing) time.Duration {
 	if t.StandIn() {
 		return t.Recorded
 	}
-	return t.Time.For(l.InstanceType, l.Accelerator, l.Accelerators, 0, t.Nodes)
+	return t.TimeOn(l.InstanceType, l.Accelerator, l.Accelerators, 0, 0)
 }
 
 // own returns the choices on capacity that the account already has, if others leave room for the task.

@@ -80,8 +80,8 @@ type reader struct {
 	shares       *yaml.Node // the share of the current task, if it is true there
 	// whether the current task, or defaults, say if tasks share machines
 	saysShare, defaultsSayShare bool
-	// the time of the current task, and that of defaults
-	time, defaultTime *yaml.Node
+	// the time and nodes of the current task, and those of defaults
+	time, defaultTime, nodes, defaultNodes *yaml.Node
 	silent            map[int]bool // the tasks of which the file does not say if they share machines
 
 	gangs   map[int]fault.Position // by task: where the file names its gang, or the gang it joins
@@ -415,7 +415,7 @@ func (r *reader) readTask(i int, p taskPart) error {
 	r.current, r.marks, r.files, r.inputs, r.outputs, r.shares = i, nil, nil, nil, nil, nil
 	r.serviceMarks, r.spark, r.executors = nil, nil, nil
 	edges, marks := len(r.job.Edges), len(r.origin.Marks)
-	r.saysShare, r.time = r.defaultsSayShare, r.defaultTime
+	r.saysShare, r.time, r.nodes = r.defaultsSayShare, r.defaultTime, r.defaultNodes
 	clear(r.taken)
 	if err := r.readPart(i, t, p); err != nil {
 		r.markTask(i) // for errors about its local files
@@ -439,7 +439,7 @@ func (r *reader) readTask(i int, p taskPart) error {
 func (r *reader) readPart(i int, t *dag.Task, p taskPart) error {
 	switch {
 	case p.task != nil:
-		t.Nodes = 1
+		t.Nodes, t.MaxNodes = 1, 0
 		r.gangs[i] = yamlfile.PositionOf(p.entry.Name)
 		return r.readRole(t, p)
 	case p.service:
@@ -477,8 +477,8 @@ func (r *reader) endTask(i int, t *dag.Task) error {
 		t.Resources = []dag.Resources{{}}
 	}
 	r.markTask(i)
-	if err := t.CheckFLOPs(); err != nil {
-		return fault.Within("time", r.atField(r.time, dag.FLOPsKey, err))
+	if err := r.checkTime(t); err != nil {
+		return err
 	}
 	r.addJobSecrets(t)
 	t.Labels = dag.MergeEnv(r.labels, t.Labels)
@@ -495,6 +495,20 @@ func (r *reader) endTask(i int, t *dag.Task) error {
 		}
 	}
 	return fault.Within("secrets", notBoth(t))
+}
+
+// checkTime makes the checks of a task's time and nodes that concern other fields.
+func (r *reader) checkTime(t *dag.Task) error {
+	if err := t.CheckNodes(); err != nil {
+		return fault.At(yamlfile.PositionOf(r.nodes), fault.Within("nodes", err))
+	}
+	if err := t.CheckFLOPs(); err != nil {
+		return fault.Within("time", r.atField(r.time, dag.FLOPsKey, err))
+	}
+	if err := t.CheckByNodes(); err != nil {
+		return fault.Within("time", r.atField(r.time, dag.NodesKey, err))
+	}
+	return nil
 }
 
 // copied returns a copy that shares no mutable data with t.

@@ -82,7 +82,7 @@ var facts = map[string][3]string{
 	"task.joins":            {"none", "train"},
 	"task.labels":           {"the job's", "{team: vision}"},
 	"task.login":            {"false", "true"},
-	"task.nodes":            {"1", "4"},
+	"task.nodes":            {"1", "1-16"},
 	"task.on":               {"see [on](#on)", "{podEvicted: restartRole}"},
 	"task.outputs":          {"all of `$TRADEWIND_OUTPUT`", "[{name: model, path: model.pt}]"},
 	"task.outputs[].name":   {"required", "model", "name of the output"},
@@ -103,6 +103,8 @@ var facts = map[string][3]string{
 	"task.spark":            {"none", "{main: jobs/etl.py, args: [2024]}"},
 	"task.time":             {"learned, else 1h", "{V100: 4h, default: 9h}"},
 	"task.time.efficiency":  {"1", "0.4"},
+	"task.time.nodes":       {"none", "{1: 8h, 2: 4h30m, 4: 2h30m}"},
+	"task.time.serial":      {"0 with a range of nodes, else none", "0.05"},
 	"task.time.flops":       {"none", "3e18"},
 	"task.timeout":          {"none", "6h"},
 	"task.within":           {"`region`", "zone"},
@@ -298,7 +300,7 @@ func TestJobFilePage(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(text), &v); err != nil {
 			return err
 		}
-		j, err := json.Marshal(v)
+		j, err := json.Marshal(withTextKeys(v))
 		if err != nil {
 			return err
 		}

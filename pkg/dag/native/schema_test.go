@@ -170,6 +170,7 @@ func buildSchema() object {
 			},
 		},
 	}
+	machines := object{"type": "integer", "minimum": 1, "maximum": dag.MaxNodes}
 	defaults := object{
 		"setup": with(script, "shell script, once on each machine before run, also if tasks with the same setup share the machine; "+
 			"programs that it leaves running end with the task"),
@@ -181,10 +182,11 @@ func buildSchema() object {
 			"description": "a directory, a bucket URL or a git repository, staged to each machine",
 		},
 		"nodes": object{
-			"type":        "integer",
-			"minimum":     1,
-			"maximum":     dag.MaxNodes,
-			"description": "machines that run the task together",
+			"description": "machines that run the task together: a number, or 1-16 for the best number among these",
+			"oneOf": []any{
+				machines,
+				object{"type": "string", "pattern": `^\s*[1-9][0-9]{0,3}(\s*-\s*[1-9][0-9]{0,3})?\s*$`},
+			},
 		},
 		"login": object{
 			"type":        "boolean",
@@ -213,6 +215,12 @@ func buildSchema() object {
 							"accelerators need by their half-precision ratings, and offers without a rating do not fit"),
 						"efficiency": with(object{"type": "number", "exclusiveMinimum": 0, "maximum": 1},
 							"the share of their rating that the accelerators reach"),
+						"serial": with(object{"type": "number", "minimum": 0, "maximum": 1},
+							"the share of the time on one machine that more machines do not shorten; the other times are then "+
+								"those on one machine"),
+						"nodes": object{"type": "object", "minProperties": 1, "additionalProperties": ref("duration"),
+							"propertyNames": object{"pattern": "^[1-9][0-9]{0,3}$"},
+							"description":   "times by the number of machines, in place of all others"},
 					}},
 			},
 		},
@@ -396,9 +404,9 @@ func buildSchema() object {
 		"max":          "the maximum number of machines: the others join while it runs, and may leave",
 		"minAvailable": "the number of replicas that are enough to start; all if omitted",
 	} {
-		role[field] = with(maps.Clone(defaults["nodes"].(object)), says)
+		role[field] = with(maps.Clone(machines), says)
 	}
-	role["replicas"] = with(defaults["nodes"].(object), "the number of machines; 1 if omitted")
+	role["replicas"] = with(maps.Clone(machines), "the number of machines; 1 if omitted")
 	gang := record([]string{"roles"}, object{
 		"minAvailable": with(object{"type": "integer", "minimum": 1, "maximum": dag.MaxGang * dag.MaxNodes},
 			"the number of machines of all roles that is enough to start; the sum over the roles if omitted"),

@@ -86,7 +86,7 @@ func (r *reader) endSpark(t *dag.Task, e yamlfile.Entry) error {
 		return err
 	}
 	if t.Spark != nil && stated == nil {
-		t.Nodes = 1 // the defaults are for other tasks
+		t.Nodes, t.MaxNodes = 1, 0 // the defaults are for other tasks
 	}
 	if stated == nil || t.Nodes == 1 {
 		t.MakeSpark(func(field string) {

@@ -22,9 +22,16 @@ func (r *reader) forDefaults() yamlfile.Fields[*dag.Task] {
 			yamlfile.Checked(dag.CheckScript),
 		),
 		"workdir": r.readWorkdir,
-		"nodes": yamlfile.TextField(y, func(t *dag.Task) *int { return &t.Nodes }, func(s string) (int, error) {
-			return dag.ParseInt(s, 1, dag.MaxNodes)
-		}),
+		"nodes": func(t *dag.Task, n *yaml.Node) error {
+			if r.nodes = n; t == &r.defaults {
+				r.defaultNodes = n
+			}
+			s, err := r.Text(n)
+			if err == nil {
+				t.Nodes, t.MaxNodes, err = dag.ParseNodes(s)
+			}
+			return err
+		},
 		"retries": yamlfile.TextField(y, func(t *dag.Task) *int { return &t.Retries }, func(s string) (int, error) {
 			return dag.ParseInt(s, 0, dag.MaxRetries)
 		}),
@@ -219,7 +226,7 @@ func (r *reader) readTime(t *dag.TimeEstimate, n *yaml.Node) error {
 			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
 		}
 	}
-	if t.Unknown() && t.Efficiency == 0 {
+	if t.Unknown() && t.Efficiency == 0 && t.Serial == nil {
 		return r.Fault(n, "is empty", "write one time, or times by accelerator, instance type and default")
 	}
 	return r.atField(n, dag.EfficiencyKey, t.CheckEfficiency())
@@ -230,10 +237,34 @@ func (r *reader) forTime() yamlfile.Fields[*dag.TimeEstimate] {
 	return yamlfile.Fields[*dag.TimeEstimate]{
 		dag.DefaultTimeKey: yamlfile.TextField(y, func(t *dag.TimeEstimate) *time.Duration { return &t.Default },
 			dag.ParseDuration),
-		dag.FLOPsKey: yamlfile.TextField(y, func(t *dag.TimeEstimate) *float64 { return &t.FLOPs }, dag.ParseFLOPs),
+		dag.FLOPsKey:  yamlfile.TextField(y, func(t *dag.TimeEstimate) *float64 { return &t.FLOPs }, dag.ParseFLOPs),
+		dag.SerialKey: yamlfile.TextField(y, func(t *dag.TimeEstimate) **float64 { return &t.Serial }, dag.ParseSerial),
+		dag.NodesKey:  r.readTimeByNodes,
 		dag.EfficiencyKey: yamlfile.TextField(y, func(t *dag.TimeEstimate) *float64 { return &t.Efficiency },
 			dag.ParseEfficiency),
 	}
+}
+
+// readTimeByNodes reads times by the number of machines.
+func (r *reader) readTimeByNodes(t *dag.TimeEstimate, n *yaml.Node) error {
+	t.ByNodes = map[int]time.Duration{}
+	if err := r.Each(n, func(e yamlfile.Entry) error {
+		count, err := dag.ParseInt(e.Key, 1, dag.MaxNodes)
+		if err != nil {
+			return fault.At(yamlfile.PositionOf(e.Name), err)
+		}
+		s, err := r.Text(e.Node)
+		if err == nil {
+			t.ByNodes[count], err = dag.ParseDuration(s)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	if len(t.ByNodes) == 0 {
+		return r.Fault(n, "is empty", "write times by the number of machines, such as {1: 8h, 2: 4h30m}")
+	}
+	return nil
 }
 
 // readTimeOn returns the reader of the time on an accelerator or instance type.

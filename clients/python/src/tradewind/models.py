@@ -823,6 +823,7 @@ class Offer(BaseModel):
     cloud: str
     has: Amount | None = None
     instance_type: Annotated[str, Field(alias='instanceType')]
+    nodes: int | None = None
     region: str
     release: str | None = None
     reservation: str | None = None

@@ -371,9 +371,26 @@ func genTask(name string) *rapid.Generator[dag.Task] {
 		}
 		if task.Run != "" && rapid.IntRange(0, 3).Draw(t, "spark") == 0 {
 			addSpark(t, &task)
+		} else {
+			scaleTime(t, &task)
 		}
 		return task
 	})
+}
+
+// scaleTime may give a task a number of machines to choose, and times by that number.
+func scaleTime(t *rapid.T, task *dag.Task) {
+	if task.Run != "" && task.Nodes < 5 && rapid.Bool().Draw(t, "range") {
+		task.MaxNodes = 5 // the placement rules of Job allow as many
+		task.Placement = nil
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "scaling") {
+	case 0:
+		serial := rapid.Float64Range(0, 1).Draw(t, "serial")
+		task.Time.Serial = &serial
+	case 1:
+		task.Time = dag.TimeEstimate{ByNodes: map[int]time.Duration{task.Nodes: Duration().Draw(t, "byNodes")}}
+	}
 }
 
 // Job generates valid jobs with sorted edges.
