@@ -134,6 +134,7 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	a.task.WaitSince, a.task.WaitUSD = time.Time{}, 0
 	if a.pool != nil {
 		a.pool.record(&a.task, &made)
+		made.Offer.Nodes = choice.Offer.Nodes
 	}
 	if err := s.recordLocation(&d, a); err != nil {
 		return d, err

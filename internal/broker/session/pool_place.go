@@ -162,7 +162,6 @@ func (k *packing) pooled(p *record.PoolSeen, w *want, at placement.Assignment) *
 		InstanceType: k.machines[at[0]].Type,
 		Accelerator:  w.hold.Accelerator,
 		AccelCount:   w.hold.Accelerators,
-		Nodes:        w.a.plan.Of(w.a.waiting.Task).Offer.Nodes,
 		USDPerHour:   usd / float64(len(at)),
 	}
 	return out
