@@ -23,8 +23,8 @@ import (
 	"github.com/tradewind-broker/tradewind/bench/internal/processor"
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
 	"github.com/tradewind-broker/tradewind/internal/lab/replay"
+	"github.com/tradewind-broker/tradewind/internal/scheduler/schedulertest"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/schedulertest"
 )
 
 func main() {

@@ -11,10 +11,10 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/cloud/service/memory"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/service"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/service/memory"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 

@@ -21,9 +21,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/agent/token"
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 
 // joinFlags describe the joining machine.

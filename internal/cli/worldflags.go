@@ -4,9 +4,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/broker/session"
+	"github.com/tradewind-broker/tradewind/internal/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/host"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 )
 
 // worldFlags adds the options of a broker on this computer.

@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
+	"github.com/tradewind-broker/tradewind/internal/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/host/running"
 	"github.com/tradewind-broker/tradewind/internal/secret"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 	spark "github.com/tradewind-broker/tradewind/pkg/cloud/service"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/grant"

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/lab/tianchi"
+	"github.com/tradewind-broker/tradewind/internal/placement/baseline"
 	"github.com/tradewind-broker/tradewind/pkg/placement"
-	"github.com/tradewind-broker/tradewind/pkg/placement/baseline"
 	"github.com/tradewind-broker/tradewind/pkg/placement/pack"
 )
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 
 // The cheapest place for eight V100 on each cloud.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 

@@ -3,7 +3,7 @@ package catalog
 import (
 	"sync/atomic"
 
-	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
+	"github.com/tradewind-broker/tradewind/internal/catalog/hardware"
 )
 
 // Hardware has the facts about an offer's machine that decide how long a task takes on it, and which time is billed.

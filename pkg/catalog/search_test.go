@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 	"pgregory.net/rapid"
 )

@@ -5,8 +5,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/internal/catalog/sellable"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable"
 )
 
 func TestEmbeddedSnapshotMatchesPublishedData(t *testing.T) {

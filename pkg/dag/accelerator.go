@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
 )
 
 // CommonGPUs returns the GPUs that a task of another tool may get if it requests GPUs without a type: those that are

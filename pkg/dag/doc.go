@@ -7,9 +7,9 @@
 //
 //   - [github.com/tradewind-broker/tradewind/pkg/dag/native]: Tradewind's own, YAML (or JSON) with apiVersion
 //     tradewind/v1, which [Marshal] writes from jobs of any form;
-//   - [github.com/tradewind-broker/tradewind/pkg/dag/skypilot]: SkyPilot task files;
-//   - [github.com/tradewind-broker/tradewind/pkg/dag/wfformat]: WfCommons WfFormat 1.3 to 1.5;
-//   - [github.com/tradewind-broker/tradewind/pkg/dag/dax]: Pegasus DAX 2 and 3.
+//   - [github.com/tradewind-broker/tradewind/pkg/dag/internal/skypilot]: SkyPilot task files;
+//   - [github.com/tradewind-broker/tradewind/pkg/dag/internal/wfformat]: WfCommons WfFormat 1.3 to 1.5;
+//   - [github.com/tradewind-broker/tradewind/pkg/dag/internal/dax]: Pegasus DAX 2 and 3.
 //
 // [github.com/tradewind-broker/tradewind/pkg/dag/read] detects the format by the content; programs call this package.
 // This package has the code that the readers share: how quantities are written, the checks of single values, and

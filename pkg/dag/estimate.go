@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
 )
 
 // TimeEstimate is the expected run time of the task by machine: by accelerator name, by instance type, by the rating of

@@ -230,7 +230,7 @@ func (t *Task) DiskGiB() float64 {
 type Resources struct {
 	CPUs             Range   `json:"cpus,omitzero"`
 	Memory           Range   `json:"memory,omitzero"`       // GiB
-	Accelerator      string  `json:"accelerator,omitempty"` // canonical name, as pkg/catalog/accel normalises it
+	Accelerator      string  `json:"accelerator,omitempty"` // canonical name, as internal/catalog/accel normalises it
 	AcceleratorCount float64 `json:"acceleratorCount,omitempty"`
 	Cloud            string  `json:"cloud,omitempty"`
 	Region           string  `json:"region,omitempty"`

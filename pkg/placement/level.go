@@ -3,7 +3,7 @@ package placement
 import (
 	"slices"
 
-	"github.com/tradewind-broker/tradewind/pkg/placement/internal/energy"
+	"github.com/tradewind-broker/tradewind/internal/placement/energy"
 )
 
 // EnergyPool is the machines and the demand of the problem as the scores of this package and of pack use them.

@@ -5,8 +5,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tradewind-broker/tradewind/internal/placement/baseline"
 	"github.com/tradewind-broker/tradewind/pkg/placement"
-	"github.com/tradewind-broker/tradewind/pkg/placement/baseline"
 )
 
 // The problems are the paper's setting at a tenth of its size, with several seeds. No constraint is broken.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tradewind-broker/tradewind/pkg/placement/internal/tally"
+	"github.com/tradewind-broker/tradewind/internal/placement/tally"
 )
 
 // Options limit a Network's search.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/scheduler/schedulertest"
 	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/schedulertest"
 )
 
 // BenchmarkSession measures a whole session, from snapshot to result, with gang, drf, queues and predicates. The cost

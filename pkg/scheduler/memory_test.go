@@ -4,8 +4,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/internal/scheduler/schedulertest"
 	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/schedulertest"
 )
 
 // bench/scheduler measures the time per task. Its memory is the same in every run, and the time grows with it.

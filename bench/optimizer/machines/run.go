@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/bench/internal/processor"
+	"github.com/tradewind-broker/tradewind/internal/optimizer/judge"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared"
-	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared/judge"
 )
 
 // Options are the flags of the benchmark.

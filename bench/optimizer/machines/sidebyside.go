@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/optimizer/judge"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared"
-	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared/judge"
 )
 
 // sideRegion is the region of the comparison: an AWS Batch compute environment has one.

@@ -12,9 +12,9 @@ import (
 	"strconv"
 
 	"github.com/tradewind-broker/tradewind/bench/internal/jsonlines"
+	"github.com/tradewind-broker/tradewind/internal/optimizer/judge"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared"
-	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared/judge"
 )
 
 // smallUnit is the unit of all times of the small models, in hours, so that CP-SAT's whole numbers are exact.

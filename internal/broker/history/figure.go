@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/catalog/ec2types"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/ec2types"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 

@@ -16,10 +16,10 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/optimizer/judge"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
-	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared/judge"
 )
 
 // sharing is a job of tasks that share machines and take some time each.

@@ -3,7 +3,7 @@ package record
 import (
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
+	"github.com/tradewind-broker/tradewind/internal/catalog/hardware"
 )
 
 // A cluster is charged by segments, because the price of a spot machine follows the market. The cluster's record holds

@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/bid"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/hardware"
 )
 
 // judgePrice decides whether a task waits for a better price. After waiting it is replanned if its plan does not match

@@ -13,9 +13,9 @@ import (
 
 	"github.com/aws/smithy-go"
 
+	"github.com/tradewind-broker/tradewind/internal/catalog/ec2types"
+	"github.com/tradewind-broker/tradewind/internal/catalog/quotas"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/ec2types"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 

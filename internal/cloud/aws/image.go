@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/ec2types"
+	"github.com/tradewind-broker/tradewind/internal/catalog/ec2types"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 

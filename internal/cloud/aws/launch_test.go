@@ -139,7 +139,7 @@ func TestLaunchOfBurstableTypeNamesCreditMode(t *testing.T) {
 	}
 }
 
-// Sources: see TestTypesWithoutDefaultImageAreRefused in pkg/catalog/sellable.
+// Sources: see TestTypesWithoutDefaultImageAreRefused in internal/catalog/sellable.
 func TestLaunchNeedsImageThatSupportsType(t *testing.T) {
 	w := newWorld(t, nil)
 	for name, why := range map[string]string{

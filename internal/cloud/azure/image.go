@@ -6,7 +6,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/azureimage"
+	"github.com/tradewind-broker/tradewind/internal/catalog/azureimage"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 

@@ -17,10 +17,10 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 
+	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
+	"github.com/tradewind-broker/tradewind/internal/catalog/azureimage"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/azureimage"
 )
 
 // Snapshots stores the refreshed catalogue.

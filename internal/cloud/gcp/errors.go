@@ -17,8 +17,8 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"github.com/tradewind-broker/tradewind/internal/base/lazyregexp"
+	"github.com/tradewind-broker/tradewind/internal/catalog/quotas"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	billing "google.golang.org/api/cloudbilling/v1"
 
+	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 
 // computeEngine is the service in the price list (Cloud Billing documentation, "Get Google Cloud pricing information").

@@ -6,8 +6,8 @@ import (
 
 	compute "google.golang.org/api/compute/v1"
 
+	"github.com/tradewind-broker/tradewind/internal/catalog/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 )
 
 // limits are a project's quotas, by region and metric; quotas for all regions together have an empty region. A

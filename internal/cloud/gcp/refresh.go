@@ -14,8 +14,8 @@ import (
 
 	compute "google.golang.org/api/compute/v1"
 
+	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 
 // Refresher renews the catalogue's part for Google Cloud: the machine types of each zone, their on-demand and spot

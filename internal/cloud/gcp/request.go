@@ -14,9 +14,9 @@ import (
 	compute "google.golang.org/api/compute/v1"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap"
+	"github.com/tradewind-broker/tradewind/internal/catalog/quotas"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tradewind-broker/tradewind/internal/base/lazyregexp"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
+	"github.com/tradewind-broker/tradewind/internal/catalog/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 

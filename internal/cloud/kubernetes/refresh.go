@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver/renew"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 
 // DefaultUSDPerVCPU is the price of an hour of one vCPU of nodes with unknown prices: about the clouds' price of a

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/catalog/quotas"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/quotas"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 

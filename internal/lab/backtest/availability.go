@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tradewind-broker/tradewind/internal/bidding/policy"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
-	"github.com/tradewind-broker/tradewind/pkg/bidding/policy"
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tradewind-broker/tradewind/pkg/bidding/policy"
+	"github.com/tradewind-broker/tradewind/internal/bidding/policy"
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 

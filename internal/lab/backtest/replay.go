@@ -3,8 +3,8 @@ package backtest
 import (
 	"math"
 
+	"github.com/tradewind-broker/tradewind/internal/bidding/policy"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
-	"github.com/tradewind-broker/tradewind/pkg/bidding/policy"
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 

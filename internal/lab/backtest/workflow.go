@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tradewind-broker/tradewind/pkg/bidding/workflow"
+	"github.com/tradewind-broker/tradewind/internal/bidding/workflow"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/placement/baseline"
 	"github.com/tradewind-broker/tradewind/pkg/placement"
-	"github.com/tradewind-broker/tradewind/pkg/placement/baseline"
 )
 
 const aladdinNote = "The paper's trace of Alibaba is not public. The setting is generated from the paper's " +

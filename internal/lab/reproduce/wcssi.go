@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/internal/base/chart"
+	"github.com/tradewind-broker/tradewind/internal/bidding/workflow"
 	"github.com/tradewind-broker/tradewind/internal/lab/backtest"
-	"github.com/tradewind-broker/tradewind/pkg/bidding/workflow"
 )
 
 const wcssiNote = "The paper's prices (Alibaba Cloud, g6, October to December 2019, three zones) are not public. " +

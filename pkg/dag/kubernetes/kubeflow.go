@@ -10,7 +10,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/podtext"
 )
 
 // Kubeflow's training jobs (kubeflow.org/v1, v2beta1) have replicas by type, which start together and find each other

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/podtext"
 )
 
 // script is the script of a task, with a part for each of its roles.

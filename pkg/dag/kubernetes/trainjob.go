@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/podtext"
 )
 
 const trainerGroup = "trainer.kubeflow.org"

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/podtext"
 )
 
 // file is a file that a pod gets from a ConfigMap or a Secret.

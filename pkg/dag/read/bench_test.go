@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/dax"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/dax"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 

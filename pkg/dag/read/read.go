@@ -19,12 +19,12 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/dax"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/dax"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/skypilot"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/wfformat"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
-	"github.com/tradewind-broker/tradewind/pkg/dag/skypilot"
 	"github.com/tradewind-broker/tradewind/pkg/dag/slurm"
-	"github.com/tradewind-broker/tradewind/pkg/dag/wfformat"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/stopping"

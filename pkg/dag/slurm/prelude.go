@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/podtext"
 )
 
 // prelude returns the shell code that provides Slurm's variables and the functions that the script may call. With

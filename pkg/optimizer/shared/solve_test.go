@@ -11,9 +11,9 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/tradewind-broker/tradewind/internal/optimizer/judge"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared"
-	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared/judge"
 )
 
 // TestStories solves models. The command is:

@@ -1,6 +1,6 @@
 package pack
 
-import "github.com/tradewind-broker/tradewind/pkg/placement/internal/energy"
+import "github.com/tradewind-broker/tradewind/internal/placement/energy"
 
 // construct places instances on the open machines, largest apps first, each where it raises the energy least, so that
 // all machines stay level. Instances that do not fit go to the pool. Once stopped returns true, all others go there,

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tradewind-broker/tradewind/internal/placement/energy"
 	"github.com/tradewind-broker/tradewind/pkg/placement"
-	"github.com/tradewind-broker/tradewind/pkg/placement/internal/energy"
 )
 
 // model is a problem in the form that the search uses: vectors of 32-bit integers with the points that fill up first

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tradewind-broker/tradewind/internal/lab/tianchi"
+	"github.com/tradewind-broker/tradewind/internal/placement/baseline"
 	"github.com/tradewind-broker/tradewind/pkg/placement"
-	"github.com/tradewind-broker/tradewind/pkg/placement/baseline"
 	"github.com/tradewind-broker/tradewind/pkg/placement/pack"
 )
 

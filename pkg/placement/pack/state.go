@@ -3,8 +3,8 @@ package pack
 import (
 	"slices"
 
-	"github.com/tradewind-broker/tradewind/pkg/placement/internal/energy"
-	"github.com/tradewind-broker/tradewind/pkg/placement/internal/tally"
+	"github.com/tradewind-broker/tradewind/internal/placement/energy"
+	"github.com/tradewind-broker/tradewind/internal/placement/tally"
 )
 
 // state is an assignment that respects every constraint, and the pool of waiting instances.

@@ -11,7 +11,7 @@ import (
 
 // Source: EC2 API reference, InstanceTypeInfo (botocore ec2 2016-11-15): SupportedUsageClasses is any of spot,
 // on-demand and capacity-block; BareMetal; SupportedVirtualizationTypes is any of hvm and paravirtual. A1 and P3: see
-// pkg/catalog/sellable.
+// internal/catalog/sellable.
 func TestRefreshOffersOnlyTypesThatCanBeBought(t *testing.T) {
 	onDemand := []types.UsageClassType{types.UsageClassTypeOnDemand, types.UsageClassTypeSpot}
 	yes := true

@@ -7,9 +7,9 @@ import (
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
 
+	"github.com/tradewind-broker/tradewind/internal/catalog/ec2types"
 	"github.com/tradewind-broker/tradewind/internal/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable/ec2types"
 )
 
 // quotaCodes are the codes of EC2's vCPU quotas, on-demand and spot, by class of machine families (Service Quotas

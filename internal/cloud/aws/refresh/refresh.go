@@ -26,10 +26,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
+	"github.com/tradewind-broker/tradewind/internal/catalog/sellable"
 	"github.com/tradewind-broker/tradewind/internal/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable"
 )
 
 // Snapshots stores the refreshed catalogue: a key in the work bucket.

@@ -8,9 +8,9 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/tradewind-broker/tradewind/internal/catalog/sellable"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable"
 )
 
 // Last returns the last snapshot and the shipped catalogue, which is base or, if that is nil, the one in the binary.

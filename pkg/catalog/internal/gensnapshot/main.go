@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/tradewind-broker/tradewind/internal/catalog/sellable"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/sellable"
 )
 
 func main() {

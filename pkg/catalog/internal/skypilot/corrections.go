@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
 )
 
 // corrections has the accelerators of machine types for which the sources have none, or the wrong one: they derive

@@ -4,8 +4,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/skypilot"
 )
 

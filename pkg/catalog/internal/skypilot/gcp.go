@@ -3,7 +3,7 @@ package skypilot
 import (
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
 )
 
 // googleCloud is the cloud whose files price accelerators in separate rows.

@@ -1,7 +1,7 @@
 package skypilot
 
 import (
-	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/dax"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/dax"
 )
 
 // flowing is a workflow as in a file: the files that each task reads and writes, and the parents of each child.
