@@ -12,8 +12,9 @@ import (
 var layers = [][]string{
 	{"internal/base"},
 	{
-		"events", "pkg", "internal/localfiles", "internal/metrics", "internal/pack", "internal/readable", "internal/tunnel",
-		"internal/host/running", "deploy", "web",
+		"events", "pkg", "internal/bidding", "internal/catalog", "internal/optimizer", "internal/placement",
+		"internal/scheduler", "internal/localfiles", "internal/metrics", "internal/pack", "internal/readable",
+		"internal/tunnel", "internal/host/running", "deploy", "web",
 	},
 	{
 		"internal/agent", "internal/bus", "internal/cloud", "internal/cloudkit", "internal/emulator", "internal/grant",

@@ -3,15 +3,14 @@
 // A job is a directed acyclic graph of batch tasks with an objective, a deadline and a budget
 // (intercloud-broker paper, sections "Application Model" and "Optimizer").
 //
-// Each package below reads jobs from one file format:
+// [github.com/tradewind-broker/tradewind/pkg/dag/read] reads jobs from files and detects the format by the content:
 //
-//   - [github.com/tradewind-broker/tradewind/pkg/dag/native]: Tradewind's own, YAML (or JSON) with apiVersion
-//     tradewind/v1, which [Marshal] writes from jobs of any form;
-//   - [github.com/tradewind-broker/tradewind/pkg/dag/internal/skypilot]: SkyPilot task files;
-//   - [github.com/tradewind-broker/tradewind/pkg/dag/internal/wfformat]: WfCommons WfFormat 1.3 to 1.5;
-//   - [github.com/tradewind-broker/tradewind/pkg/dag/internal/dax]: Pegasus DAX 2 and 3.
+//   - Tradewind's own, YAML (or JSON) with apiVersion tradewind/v1, which [Marshal] writes from jobs of any form
+//     ([github.com/tradewind-broker/tradewind/pkg/dag/native]);
+//   - Kubernetes manifests ([github.com/tradewind-broker/tradewind/pkg/dag/kubernetes]);
+//   - Slurm batch scripts ([github.com/tradewind-broker/tradewind/pkg/dag/slurm]);
+//   - SkyPilot task files, WfCommons WfFormat 1.3 to 1.5, and Pegasus DAX 2 and 3.
 //
-// [github.com/tradewind-broker/tradewind/pkg/dag/read] detects the format by the content; programs call this package.
 // This package has the code that the readers share: how quantities are written, the checks of single values, and
 // names (see [NewJob] and [Checked]).
 //

@@ -45,7 +45,7 @@ resources:
   any_of:
     - {image_id: ami-1}
 `)
-	wf, err := read.File("../wfformat/testdata/workflows/wfformat-1.5.json")
+	wf, err := read.File("../internal/wfformat/testdata/workflows/wfformat-1.5.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ resources:
 		{sky, 0, 0, "region", "job.yaml:4:20: resources.infra: no"},
 		{sky, 1, 0, "cpus", "job.yaml:8:9: resources.cpus: no"},
 		{sky, 1, 0, "image", "job.yaml:10:18: resources.any_of[0].image_id: no"},
-		{wf, 0, 0, "cpus", "../wfformat/testdata/workflows/wfformat-1.5.json:20:29: workflow.specification.tasks[0]: no"},
+		{wf, 0, 0, "cpus", "../internal/wfformat/testdata/workflows/wfformat-1.5.json:20:29: workflow.specification.tasks[0]: no"},
 	} {
 		if got := c.j.ErrorAt(c.task, c.alternative, c.field, "no", "").Error(); got != c.want {
 			t.Errorf("task %d, alternative %d, %s:\n%s\nwant\n%s", c.task, c.alternative, c.field, got, c.want)
