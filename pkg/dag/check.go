@@ -177,7 +177,7 @@ func checkAccelerator(name string, count float64) error {
 
 // Check returns an error if o is not one of the objectives.
 func (o Objective) Check() error {
-	return fault.CheckWord("objective", o, MinimizeCost, MinimizeMakespan)
+	return fault.CheckWord("objective", o, MinimizeCost, MinimizeMakespan, MinimizeWeighted)
 }
 
 // Check returns an error if i is not Retry, Fail or Wait.

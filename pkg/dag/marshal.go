@@ -102,6 +102,12 @@ func (w *writer) head() *yaml.Node {
 	m.add("name", text(j.Name))
 	m.text("description", j.Description)
 	m.text("objective", string(j.Objective))
+	if w := j.Weights; w != nil {
+		weights := flow()
+		weights.add("cost", plain(FormatNumber(w.Cost)))
+		weights.add("time", plain(FormatNumber(w.Time)))
+		m.part("weights", weights)
+	}
 	if j.Deadline > 0 {
 		m.add("deadline", plain(FormatDuration(j.Deadline)))
 	}

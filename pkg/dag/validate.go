@@ -68,6 +68,7 @@ func (j *Job) validateHead() error {
 		fault.Within("name", CheckName(j.Name)),
 		fault.Within("description", CheckDescription(j.Description)),
 		fault.Within("objective", j.Objective.Check()),
+		j.validateWeights(),
 		fault.Within("infeasible", ifSet(j.Infeasible, Infeasible.Check)),
 		fault.Within("patience", j.CheckPatience()),
 		fault.Within("deadline", j.CheckDeadline()),

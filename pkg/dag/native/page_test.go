@@ -51,6 +51,9 @@ var facts = map[string][3]string{
 	"job.reference":      {"`m6i.xlarge`", "c7a.large"},
 	"job.regions":        {"all", "[aws:us-east-1, gcp]"},
 	"job.secrets":        {"none", "{HF_TOKEN: ssm:/team/hf}"},
+	"job.weights":        {"none", "{cost: 1, time: 0.5}"},
+	"job.weights.cost":   {"required", "1"},
+	"job.weights.time":   {"required", "0.5"},
 	"job.tasks":          {"required", "{train: {run: python train.py}}"},
 
 	"task.after":            {"none", "[prepare]"},

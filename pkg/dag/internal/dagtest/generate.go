@@ -418,6 +418,10 @@ func Job() *rapid.Generator[*dag.Job] {
 				{Command: "cat\ntrue", Email: []string{"me@example.org", "a.b+c@example.org"}}}).Draw(t, "notify"),
 			OnFailure: rapid.SampledFrom([]dag.OnFailure{"", dag.StopJob, dag.ContinueJob}).Draw(t, "onFailure"),
 		}
+		if rapid.IntRange(0, 3).Draw(t, "weighted") == 0 {
+			weight := rapid.Float64Range(1e-6, 1e9)
+			j.Objective, j.Weights = dag.MinimizeWeighted, &dag.Weights{Cost: weight.Draw(t, "cost"), Time: weight.Draw(t, "time")}
+		}
 		for _, name := range rapid.SliceOfNDistinct(genName(), 1, 6, rapid.ID[string]).Draw(t, "names") {
 			task := genTask(name).Draw(t, "task")
 			if len(name) > 100 || rapid.IntRange(0, 3).Draw(t, "is an array") > 0 {
