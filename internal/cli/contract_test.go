@@ -93,7 +93,7 @@ tradewind pool remove: endpoint state output
 tradewind dlq list: queue limit endpoint state output
 tradewind dlq show: queue endpoint state output
 tradewind dlq redrive: queue all endpoint state output
-tradewind catalog search: state gpu cpus memory cloud region zone instance-type arch burstable spot market service spark max-interruption max-carbon limit cheapest-per sort catalog output
+tradewind catalog search: state gpu cpus memory cloud region zone instance-type family cpu arch burstable spot market service spark max-interruption max-carbon limit cheapest-per sort catalog output
 tradewind catalog accelerators: catalog output
 tradewind catalog refresh: cloud state output
 tradewind cost: catalog output

@@ -409,6 +409,8 @@ func writeResources(r *Resources) *mapping {
 	m.text("region", r.Region)
 	m.text("zone", r.Zone)
 	m.text("instanceType", r.InstanceType)
+	m.text("family", r.Family)
+	m.text("cpu", r.CPU)
 	m.text("arch", r.Arch)
 	if r.Burstable {
 		m.add("burstable", plain("true"))

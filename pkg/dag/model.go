@@ -246,6 +246,9 @@ type Resources struct {
 	Region           string  `json:"region,omitempty"`
 	Zone             string  `json:"zone,omitempty"`
 	InstanceType     string  `json:"instanceType,omitempty"`
+	// Family is a family of machine types, such as c7a, and CPU a processor, such as genoa; see package hardware.
+	Family string `json:"family,omitempty"`
+	CPU    string `json:"cpu,omitempty"`
 	// Arch is amd64, arm64 or AnyArch. If it is empty, a machine that is chosen only by its size is amd64.
 	Arch string `json:"arch,omitempty"`
 	// Burstable allows machine types whose vCPUs may be busy only for a part of the time.

@@ -260,6 +260,8 @@ func (r *Resources) validate() error {
 		fault.Within("region", ifSet(r.Region, CheckWord)),
 		fault.Within("zone", ifSet(r.Zone, CheckWord)),
 		fault.Within("instanceType", ifSet(r.InstanceType, CheckWord)),
+		fault.Within("family", ifSet(r.Family, CheckWord)),
+		fault.Within("cpu", ifSet(r.CPU, CheckCPU)),
 		fault.Within("arch", ifSet(r.Arch, CheckArch)),
 		fault.Within("market", ifSet(r.Market, Market.Check)),
 		fault.Within("disk", r.DiskGiB.Check()),

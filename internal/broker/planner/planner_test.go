@@ -16,6 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+	"github.com/tradewind-broker/tradewind/internal/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
@@ -281,6 +282,28 @@ tasks:
 `)})
 	if !strings.Contains(none.Message, "(RTX6000 has none)") {
 		t.Errorf("%s: %s", none.Status, none.Message)
+	}
+}
+
+func TestPlanKeepsToFamilyAndProcessor(t *testing.T) {
+	p, _ := newPlanner(t)
+	for resources, is := range map[string]func(o apitypes.Offer) bool{
+		"{family: c7g}": func(o apitypes.Offer) bool { return strings.HasPrefix(o.InstanceType, "c7g.") },
+		"{family: t3}":  func(o apitypes.Offer) bool { return strings.HasPrefix(o.InstanceType, "t3.") },
+		"{cpu: genoa}": func(o apitypes.Offer) bool {
+			cpu, _ := hardware.CPU(o.Cloud, o.InstanceType)
+			return hardware.IsCPU(cpu, "genoa")
+		},
+		"{family: Dasv5, cpus: 8}": func(o apitypes.Offer) bool { return o.InstanceType == "Standard_D8as_v5" },
+	} {
+		got := plan(t, p, planinput.Input{Spec: readJob(t, "tasks: {a: {run: x, resources: "+resources+"}}\n")})
+		if c := got.Of(0); c == nil || !is(c.Offer) {
+			t.Errorf("%s: %s %+v", resources, got.Message, c)
+		}
+	}
+	none := plan(t, p, planinput.Input{Spec: readJob(t, "tasks: {a: {run: x, resources: {family: c77a}}}\n")})
+	if !strings.Contains(none.Message, "family c77a") || !strings.Contains(none.Message, "c7a") {
+		t.Error(none.Message)
 	}
 }
 

@@ -84,6 +84,9 @@ func buildSchema() object {
 		"region":       with(word, "a region of the cloud"),
 		"zone":         with(word, "a zone of the region"),
 		"instanceType": with(word, "a machine type by its cloud's name"),
+		"family":       with(word, "a family of machine types by its cloud's name: c7a, n2d, Dasv5"),
+		"cpu": with(word, "a processor, or its generation: genoa, icelake, graviton3; `tradewind catalog search -o json` "+
+			"shows them"),
 		"arch": with(
 			oneOf("amd64", "arm64", "any", "x86_64", "x86-64", "aarch64"),
 			"the processor architecture; if omitted, amd64 for a machine that is chosen only by its size",

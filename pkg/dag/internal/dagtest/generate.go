@@ -227,6 +227,7 @@ func genResources() *rapid.Generator[dag.Resources] {
 				"region",
 				genWord(),
 			), Zone: maybe(t, "zone", genWord()), InstanceType: maybe(t, "type", genWord()),
+			Family: maybe(t, "family", genWord()), CPU: maybe(t, "cpu", rapid.SampledFrom([]string{"genoa", "Turin"})),
 			Arch: maybe(
 				t,
 				"arch",
