@@ -81,9 +81,9 @@ type Failure struct {
 	ExitCode int `json:"exitCode"` // 128 and the signal's number if a signal ended it, -1 if the script did not fail by itself; never 0
 }
 
-// DescribeFailure names the exit code and, if the attempt has several machines, the rank that failed. It is empty for
+// describeFailure names the exit code and, if the attempt has several machines, the rank that failed. It is empty for
 // an attempt whose task did not fail.
-func (a Attempt) DescribeFailure() string {
+func (a Attempt) describeFailure() string {
 	f := a.Failure
 	if f == (Failure{}) {
 		return ""
@@ -100,7 +100,7 @@ func (a Attempt) DescribeFailure() string {
 
 // FailureText is the reason of a failed attempt with the exit code and the rank, unless the reason names them.
 func (a Attempt) FailureText() string {
-	what := a.DescribeFailure()
+	what := a.describeFailure()
 	switch {
 	case what == "":
 		return a.Reason

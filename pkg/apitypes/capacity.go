@@ -90,8 +90,8 @@ func (a Amount) IsZero() bool { return a == Amount{} }
 // maxPart bounds each part of an amount, so that sums of them do not overflow.
 const maxPart = 1e12
 
-// Sound reports whether each part is between 0 and maxPart.
-func (a Amount) Sound() bool {
+// sound reports whether each part is between 0 and maxPart.
+func (a Amount) sound() bool {
 	for _, n := range a.parts() {
 		if n < 0 || n > maxPart {
 			return false
@@ -141,7 +141,7 @@ func (a Amount) String() string {
 
 // Check returns an error if a is not a valid amount for an account's capacity: it is zero, negative or too large.
 func (a Amount) Check() error {
-	if !a.Sound() || a.IsZero() {
+	if !a.sound() || a.IsZero() {
 		return fmt.Errorf("%s is not a valid amount of capacity", a)
 	}
 	return nil

@@ -23,9 +23,9 @@ type Begin struct {
 	Below Cells `json:"below"`
 }
 
-// BeginGain is the minimum saving that justifies waiting, as a share of the expected cost of beginning now. Smaller
+// beginGain is the minimum saving that justifies waiting, as a share of the expected cost of beginning now. Smaller
 // savings are below the precision of the chain's price levels.
-const BeginGain = 0.03
+const beginGain = 0.03
 
 // NewBegin builds the table of a task. Errors wrap ErrModel, or are the context's.
 func NewBegin(ctx context.Context, l LiveTask) (*Begin, error) {
@@ -84,11 +84,11 @@ func (t *Table) waits(work, time float64) (above, below float64) {
 	return above, math.Inf(1)
 }
 
-// waitGain returns what waiting a step saves compared to beginning, minus the share BeginGain of the cost of
+// waitGain returns what waiting a step saves compared to beginning, minus the share beginGain of the cost of
 // beginning.
 func (t *Table) waitGain(work, time float64, q int) float64 {
 	c := t.Choose(work, time, q, float64(t.model.spotUSD(q, int(time))), OnNothing)
-	return min(c.Spot, c.OnDemand)*(1-BeginGain) - c.Wait
+	return min(c.Spot, c.OnDemand)*(1-beginGain) - c.Wait
 }
 
 // Waits reports whether to wait at a price (USD per hour) with the given hours of work and of time left. begin is the

@@ -9,10 +9,6 @@ import (
 // Hardware has the facts about an offer's machine that decide how long a task takes on it, and which time is billed.
 // Times are in seconds.
 type Hardware struct {
-	// Family is the machine type without its size, and CPU its processor as package hardware names them; CPU is empty
-	// if it is unknown.
-	Family string `json:"family,omitempty"`
-	CPU    string `json:"cpu,omitempty"`
 	// Speed is the throughput of one vCPU while all are busy, relative to a vCPU of m6i.xlarge; 0 if nothing is known.
 	// SlowSpeed is the slow side of the estimate, for deadlines.
 	Speed     float64 `json:"speed,omitempty"`
@@ -58,9 +54,9 @@ func (c *Catalog) speedsOf() []speeds {
 	return all
 }
 
-// HardwareOf returns the facts about a machine type of a cloud.
-func HardwareOf(cloud, instanceType string, vcpu, accelerators float64) Hardware {
-	h := Hardware{Family: hardware.Family(cloud, instanceType)}
+// hardwareOf returns the facts about a machine type of a cloud.
+func hardwareOf(cloud, instanceType string, vcpu, accelerators float64) Hardware {
+	var h Hardware
 	bill := hardware.BillingOf(cloud)
 	h.BillingMinimumSeconds, h.BillingIncrementSeconds = bill.Minimum.Seconds(), bill.Increment.Seconds()
 	if boot, ok := hardware.BootOf(cloud, vcpu, accelerators); ok {
@@ -70,7 +66,6 @@ func HardwareOf(cloud, instanceType string, vcpu, accelerators float64) Hardware
 	if speed.CPU == "" {
 		return h
 	}
-	h.CPU = speed.CPU
 	h.Speed, h.SlowSpeed, h.Burstable = speed.Typical, speed.Slow, speed.Baseline < 1
 	if speed.Threads > 0 && speed.Threads < vcpu {
 		h.Threads = speed.Threads
@@ -84,7 +79,7 @@ func (c *Catalog) hardwareOf(i uint16) *Hardware {
 		return h
 	}
 	m := &c.cols.Machines[i]
-	h := HardwareOf(m.Cloud, m.InstanceType, m.Vcpu, m.Count)
+	h := hardwareOf(m.Cloud, m.InstanceType, m.Vcpu, m.Count)
 	c.hardware[i].Store(&h)
 	return &h
 }

@@ -155,7 +155,7 @@ func TestPreemptionRateMatchesBand(t *testing.T) {
 		if got := 1 - math.Exp(-rate*730); !known || math.Abs(got-b.share) > 1e-12 {
 			t.Errorf("%s: a month at %g an hour interrupts %g, want %g", b.band, rate, got, b.share)
 		}
-		if parsed, err := ParseInterruptionBand(b.band.String()); err != nil || parsed != b.band {
+		if parsed, err := parseInterruptionBand(b.band.String()); err != nil || parsed != b.band {
 			t.Errorf("%s parses as %v, %v", b.band, parsed, err)
 		}
 	}
@@ -165,7 +165,7 @@ func TestPreemptionRateMatchesBand(t *testing.T) {
 	if _, known := InterruptionBand(77).PreemptionsPerHour(); known || InterruptionBand(77).String() != "" {
 		t.Error("an invalid band has a rate or a name")
 	}
-	if _, err := ParseInterruptionBand("30%"); err == nil {
+	if _, err := parseInterruptionBand("30%"); err == nil {
 		t.Error("30% parses as a band")
 	}
 }

@@ -37,8 +37,8 @@ func (b InterruptionBand) String() string {
 	return table.Bands[b]
 }
 
-// ParseInterruptionBand reads a label of Spot Advisor. The empty label is UnknownInterruption.
-func ParseInterruptionBand(s string) (InterruptionBand, error) {
+// parseInterruptionBand reads a label of Spot Advisor. The empty label is UnknownInterruption.
+func parseInterruptionBand(s string) (InterruptionBand, error) {
 	if i := slices.Index(table.Bands[:], s); i >= 0 {
 		return InterruptionBand(i), nil //nolint:gosec // a handful
 	}
@@ -51,7 +51,7 @@ func (b InterruptionBand) MarshalText() ([]byte, error) { return []byte(b.String
 
 // UnmarshalText reads a label.
 func (b *InterruptionBand) UnmarshalText(text []byte) error {
-	parsed, err := ParseInterruptionBand(string(text))
+	parsed, err := parseInterruptionBand(string(text))
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
-// DataprocUSDPerVCPUHour is Dataproc's surcharge for each vCPU-hour of a cluster.
-const DataprocUSDPerVCPUHour = 0.010
+// dataprocUSDPerVCPUHour is Dataproc's surcharge for each vCPU-hour of a cluster.
+const dataprocUSDPerVCPUHour = 0.010
 
 // surchargeOf returns the function that prices a managed service on a machine, in USD per hour. It returns 0 if the
 // service does not run on the machine.
@@ -48,5 +48,5 @@ func dataprocSurcharge(m *table.Machine) table.NanoUSD {
 	case "n1-standard-1": // too small for Dataproc's images since 2.0
 		return 0
 	}
-	return table.NanoUSD(math.Round(m.Vcpu * DataprocUSDPerVCPUHour * 1e9))
+	return table.NanoUSD(math.Round(m.Vcpu * dataprocUSDPerVCPUHour * 1e9))
 }

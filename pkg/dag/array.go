@@ -52,12 +52,12 @@ const (
 // Check returns an error if f is not one of the choices.
 func (f OnFailure) Check() error { return fault.CheckWord("choice", f, StopJob, ContinueJob) }
 
-// Environment variables that members of arrays have. MatrixVariable is followed by the name of an axis in capitals.
+// Environment variables that members of arrays have. matrixVariable is followed by the name of an axis in capitals.
 const (
-	IndexVariable  = "TRADEWIND_ARRAY_INDEX"
-	SizeVariable   = "TRADEWIND_ARRAY_SIZE"
-	ValueVariable  = "TRADEWIND_ARRAY_VALUE"
-	MatrixVariable = "TRADEWIND_MATRIX_"
+	indexVariable  = "TRADEWIND_ARRAY_INDEX"
+	sizeVariable   = "TRADEWIND_ARRAY_SIZE"
+	valueVariable  = "TRADEWIND_ARRAY_VALUE"
+	matrixVariable = "TRADEWIND_MATRIX_"
 )
 
 // MaxArrayIndex is the maximum index of a member.
@@ -67,10 +67,10 @@ const MaxArrayIndex = 1_000_000_000
 func (a *Array) Index(member int) int { return a.From + member*max(a.Step, 1) }
 
 // Member returns the name of a member by its position in the array, from 0.
-func (a *Array) Member(member int) string { return MemberName(a.Name, a.Index(member)) }
+func (a *Array) Member(member int) string { return memberName(a.Name, a.Index(member)) }
 
-// MemberName returns the name of the member of an array with an index: a[17].
-func MemberName(array string, index int) string { return array + "[" + strconv.Itoa(index) + "]" }
+// memberName returns the name of the member of an array with an index: a[17].
+func memberName(array string, index int) string { return array + "[" + strconv.Itoa(index) + "]" }
 
 // Span returns the name of the array with the indexes of its members: a[0-99], or a[1-100:3].
 func (a *Array) Span() string {
@@ -110,16 +110,16 @@ const matrixPlaceholder = "matrix."
 
 // Env returns the environment variables of a member, by its position in the array.
 func (a *Array) Env(member int) map[string]string {
-	env := map[string]string{SizeVariable: strconv.Itoa(a.Size)}
+	env := map[string]string{sizeVariable: strconv.Itoa(a.Size)}
 	for _, v := range a.values(member) {
 		axis, ofMatrix := strings.CutPrefix(v.Name, matrixPlaceholder)
 		switch {
 		case ofMatrix:
-			env[MatrixVariable+strings.ToUpper(axis)] = v.Values[0]
+			env[matrixVariable+strings.ToUpper(axis)] = v.Values[0]
 		case v.Name == "value":
-			env[ValueVariable] = v.Values[0]
+			env[valueVariable] = v.Values[0]
 		default:
-			env[IndexVariable] = v.Values[0]
+			env[indexVariable] = v.Values[0]
 		}
 	}
 	return env
@@ -213,7 +213,7 @@ func (a *Array) HasPlaceholder(uri string) (has bool, err error) {
 				"it has "+strings.Join(known, ", "))
 		case is && !remote:
 			return false, fault.New("a local path cannot differ between members",
-				"name the folder, and use $"+IndexVariable+" in run")
+				"name the folder, and use $"+indexVariable+" in run")
 		case is:
 			has = true
 		}
@@ -367,7 +367,7 @@ func MatrixSize(axes []Axis) (size int, err error) {
 		}
 		if other, twice := seen[upper]; twice {
 			return 0, fault.WithinKey(x.Name, fault.New(
-				"has the same variable, "+MatrixVariable+upper+", as "+fault.Quote(other), "rename one"))
+				"has the same variable, "+matrixVariable+upper+", as "+fault.Quote(other), "rename one"))
 		}
 		seen[upper] = x.Name
 		if len(x.Values) == 0 {

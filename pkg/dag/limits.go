@@ -22,7 +22,7 @@ const (
 	MaxWarnings     = 100
 
 	MaxDuration = 10 * 365 * 24 * time.Hour // of a task, and to a deadline
-	MaxKeep     = 24 * time.Hour            // of a machine whose task failed
+	maxKeep     = 24 * time.Hour            // of a machine whose task failed
 	MaxSize     = GiB(1 << 30)              // of one input, output or edge: 1 EiB
 	MaxBudget   = USD(1e9)
 

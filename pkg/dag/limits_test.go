@@ -30,7 +30,7 @@ func TestValidateAcceptsMaximums(t *testing.T) {
 		"name":         {maxNameBytes, func(j *Job, n int) { j.Name = x(n) }},
 		"description":  {MaxTextBytes, func(j *Job, n int) { j.Description = x(n) }},
 		"deadline":     {int(MaxDuration), func(j *Job, n int) { j.Deadline = time.Duration(n) }},
-		"kept":         {int(MaxKeep), func(j *Job, n int) { j.KeepOnFailure = time.Duration(n) }},
+		"kept":         {int(maxKeep), func(j *Job, n int) { j.KeepOnFailure = time.Duration(n) }},
 		"patience":     {int(MaxDuration), func(j *Job, n int) { j.Patience = time.Duration(n) }},
 		"budget":       {int(MaxBudget), func(j *Job, n int) { j.Budget = USD(n) }},
 		"high":         {MaxPriority, func(j *Job, n int) { j.Priority = n }},

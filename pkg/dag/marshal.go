@@ -102,12 +102,6 @@ func (w *writer) head() *yaml.Node {
 	m.add("name", text(j.Name))
 	m.text("description", j.Description)
 	m.text("objective", string(j.Objective))
-	if w := j.Weights; w != nil {
-		weights := flow()
-		weights.add("cost", plain(FormatNumber(w.Cost)))
-		weights.add("time", plain(FormatNumber(w.Time)))
-		m.part("weights", weights)
-	}
 	if j.Deadline > 0 {
 		m.add("deadline", plain(FormatDuration(j.Deadline)))
 	}
@@ -397,10 +391,10 @@ func writeAlternatives(t *Task) *mapping {
 func writeResources(r *Resources) *mapping {
 	m := flow()
 	if !r.CPUs.IsZero() {
-		m.add("cpus", plain(FormatRange(r.CPUs, FormatNumber)))
+		m.add("cpus", plain(formatRange(r.CPUs, FormatNumber)))
 	}
 	if !r.Memory.IsZero() {
-		m.add("memory", plain(FormatRange(r.Memory, FormatMemory)))
+		m.add("memory", plain(formatRange(r.Memory, formatMemory)))
 	}
 	if r.Accelerator != "" {
 		m.text("accelerators", AcceleratorKey(r.Accelerator, r.AcceleratorCount))
@@ -409,8 +403,6 @@ func writeResources(r *Resources) *mapping {
 	m.text("region", r.Region)
 	m.text("zone", r.Zone)
 	m.text("instanceType", r.InstanceType)
-	m.text("family", r.Family)
-	m.text("cpu", r.CPU)
 	m.text("arch", r.Arch)
 	if r.Burstable {
 		m.add("burstable", plain("true"))

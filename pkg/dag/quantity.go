@@ -219,8 +219,8 @@ func ParseCPUs(s string) (Range, error) {
 
 const memoryHint = "write 32, 32+ for at least 32, or 32-64; a number alone is GiB"
 
-// ParseMemory reads an amount of memory: 16, 16+, 512MB. The default unit is GiB.
-func ParseMemory(s string) (Range, error) {
+// parseMemory reads an amount of memory: 16, 16+, 512MB. The default unit is GiB.
+func parseMemory(s string) (Range, error) {
 	return ParseRange(s, "memory", memoryHint, MaxMemoryGiB, func(s string) (float64, error) {
 		g, err := ParseSize(s)
 		return float64(g), err
@@ -243,7 +243,7 @@ func ParseCPUsAtLeast(s string) (Range, error) { return parseAtLeast(s, ParseCPU
 // ParseMemoryAtLeast reads memory as native files have it: a number alone is a minimum, =16 is exactly 16 GiB, and GB
 // is GiB. Memory is sold in GiB, and a user who writes 16GB means the machine with 16 GiB.
 func ParseMemoryAtLeast(s string) (Range, error) {
-	return parseAtLeast(binaryMemory.Replace(s), ParseMemory)
+	return parseAtLeast(binaryMemory.Replace(s), parseMemory)
 }
 
 var binaryMemory = strings.NewReplacer("MB", "MiB", "GB", "GiB", "TB", "TiB")
@@ -262,8 +262,8 @@ func parseAtLeast(s string, parse func(string) (Range, error)) (Range, error) {
 	return r, err
 }
 
-// FormatRange writes an amount in the form that native files have.
-func FormatRange(r Range, format func(float64) string) string {
+// formatRange writes an amount in the form that native files have.
+func formatRange(r Range, format func(float64) string) string {
 	switch {
 	case r.Max == 0:
 		return format(r.Min) + "+"
@@ -273,8 +273,8 @@ func FormatRange(r Range, format func(float64) string) string {
 	return format(r.Min) + "-" + format(r.Max)
 }
 
-// FormatMemory writes an amount of memory, in GiB, in the form that ParseMemory reads.
-func FormatMemory(v float64) string {
+// formatMemory writes an amount of memory, in GiB, in the form that parseMemory reads.
+func formatMemory(v float64) string {
 	if v == 0 {
 		return "0"
 	}

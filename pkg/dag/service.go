@@ -30,15 +30,15 @@ type Readiness struct {
 	Post    string            `json:"post,omitempty"` // body of a POST; empty is a GET
 	Headers map[string]string `json:"headers,omitempty"`
 	// InitialDelay is the maximum time from the start of a replica until it is ready for the first time; 0 is
-	// DefaultInitialDelay.
+	// 20 minutes.
 	InitialDelay time.Duration `json:"initialDelay,omitempty"`
-	Timeout      time.Duration `json:"timeout,omitempty"` // of one probe; 0 is DefaultProbeTimeout
+	Timeout      time.Duration `json:"timeout,omitempty"` // of one probe; 0 is 15 s
 }
 
 // The defaults of a Readiness.
 const (
-	DefaultInitialDelay = 20 * time.Minute
-	DefaultProbeTimeout = 15 * time.Second
+	defaultInitialDelay = 20 * time.Minute
+	defaultProbeTimeout = 15 * time.Second
 )
 
 // Limits of services.
@@ -49,13 +49,13 @@ const (
 )
 
 // Delay returns the maximum time until a replica is ready for the first time.
-func (r *Readiness) Delay() time.Duration { return cmp.Or(r.InitialDelay, DefaultInitialDelay) }
+func (r *Readiness) Delay() time.Duration { return cmp.Or(r.InitialDelay, defaultInitialDelay) }
 
 // Patience returns the maximum time of one probe.
-func (r *Readiness) Patience() time.Duration { return cmp.Or(r.Timeout, DefaultProbeTimeout) }
+func (r *Readiness) Patience() time.Duration { return cmp.Or(r.Timeout, defaultProbeTimeout) }
 
-// CheckPort checks the port of a service.
-func CheckPort(port int) error { return checkCount(port, 1, maxPort) }
+// checkPort checks the port of a service.
+func checkPort(port int) error { return checkCount(port, 1, maxPort) }
 
 // CheckProbePath checks the path of a readiness probe.
 func CheckProbePath(s string) error {
@@ -120,7 +120,7 @@ func (t *Task) CheckService() error {
 	}
 	if err := cmp.Or(
 		fault.Within("of", CheckName(s.Of)),
-		fault.Within("port", ifSet(s.Port, CheckPort)),
+		fault.Within("port", ifSet(s.Port, checkPort)),
 		fault.Within("readiness", s.Readiness.Check()),
 	); err != nil {
 		return fault.Within("service", err)

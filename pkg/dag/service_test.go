@@ -84,7 +84,7 @@ func TestReplicas(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	ready := Readiness{}
-	if ready.Delay() != DefaultInitialDelay || ready.Patience() != DefaultProbeTimeout {
+	if ready.Delay() != defaultInitialDelay || ready.Patience() != defaultProbeTimeout {
 		t.Errorf("%v %v", ready.Delay(), ready.Patience())
 	}
 	if !j.HasServices() || tasksNamed("a").HasServices() {

@@ -65,7 +65,7 @@ func (a *SparkApp) Check() error {
 		return fault.Within("class", fault.New(fault.Quote(a.Class)+" is not a class", "such as org.example.Main"))
 	}
 	if err := cmp.Or(
-		fault.Within("main", CheckSparkFile(a.Main)),
+		fault.Within("main", checkSparkFile(a.Main)),
 		fault.Within("version", ifSet(a.Version, checkSparkVersion)),
 		checkSparkFiles("pyFiles", a.PyFiles, ".py", ".zip", ".egg"),
 		checkSparkFiles("jars", a.Jars, ".jar"),
@@ -99,13 +99,13 @@ func checkSparkFiles(field string, files []string, kinds ...string) error {
 		if !slices.Contains(kinds, path.Ext(s)) {
 			return fault.New(fault.Quote(s)+" has the wrong kind", "its name ends in "+strings.Join(kinds, ", "))
 		}
-		return CheckSparkFile(s)
+		return checkSparkFile(s)
 	})
 }
 
-// CheckSparkFile checks a file of a Spark application: a path below the task's directory, or a URI. spark-submit splits
+// checkSparkFile checks a file of a Spark application: a path below the task's directory, or a URI. spark-submit splits
 // lists of them at commas.
-func CheckSparkFile(s string) error {
+func checkSparkFile(s string) error {
 	if strings.ContainsAny(s, ", ") {
 		return fault.New(fault.Quote(s)+" has a comma or a space", "rename the file")
 	}
@@ -182,7 +182,7 @@ func (t *Task) CheckSpark() (alternative int, err error) {
 	case t.Gang != "" || t.Joins != "":
 		err = refused("gang", "has its machines for itself", "write executors in resources")
 	default:
-		err = cmp.Or(fault.Within("spark", t.Spark.Check()), fault.Within("executors", CheckExecutors(t.Executors)))
+		err = cmp.Or(fault.Within("spark", t.Spark.Check()), fault.Within("executors", checkExecutors(t.Executors)))
 	}
 	if err == nil && t.Nodes != t.sparkNodes() {
 		err = refused("nodes", "has executors",
@@ -227,8 +227,8 @@ func (t *Task) validateSpark() error {
 	return fault.Within("resources", err)
 }
 
-// CheckExecutors checks a number of executors: exactly N, or from M to N.
-func CheckExecutors(r Range) error {
+// checkExecutors checks a number of executors: exactly N, or from M to N.
+func checkExecutors(r Range) error {
 	if r.IsZero() {
 		return nil
 	}
@@ -251,7 +251,7 @@ func ParseExecutors(s string) (Range, error) {
 	if err := cmp.Or(err, err2); err != nil || r.IsZero() {
 		return Range{}, fault.New(fault.Quote(s)+" is not a number of executors", "write 4, or 2-10")
 	}
-	return r, CheckExecutors(r)
+	return r, checkExecutors(r)
 }
 
 // FormatExecutors writes a number of executors as ParseExecutors reads it.
@@ -373,10 +373,6 @@ func (r *Resources) checkAsService(t *Task) error {
 		return cannot("accelerators", "is bought without accelerators", "remove them")
 	case r.InstanceType != "" && strings.HasSuffix(r.Service, "-serverless"):
 		return cannot("instanceType", "has no machine types", "remove it")
-	case r.Family != "" && strings.HasSuffix(r.Service, "-serverless"):
-		return cannot("family", "has no machine types", "remove it")
-	case r.CPU != "" && strings.HasSuffix(r.Service, "-serverless"):
-		return cannot("cpu", "has no machine types", "remove it")
 	case r.Zone != "":
 		return cannot("zone", "is bought in a region", "write region")
 	}

@@ -29,8 +29,8 @@ type SparkRelease struct {
 //go:embed sparkreleases.csv
 var sparkTable string
 
-// SparkReleases returns the known releases: by service, the newest first.
-var SparkReleases = sync.OnceValue(func() []SparkRelease {
+// sparkReleases returns the known releases: by service, the newest first.
+var sparkReleases = sync.OnceValue(func() []SparkRelease {
 	rows, err := csv.NewReader(strings.NewReader(sparkTable)).ReadAll()
 	if err != nil {
 		panic(err) // the file is part of the program, and tests read it
@@ -52,7 +52,7 @@ func SparkReleasesOf(service, spark string) ([]SparkRelease, error) {
 			return nil, err
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(SparkReleases()), func(r SparkRelease) bool {
+	return slices.DeleteFunc(slices.Clone(sparkReleases()), func(r SparkRelease) bool {
 		return service != "" && r.Service != service || !want.Match(r.Spark)
 	}), nil
 }

@@ -72,9 +72,9 @@ func (m Mux) Lend(ctx context.Context, l Loan) (Credentials, error) {
 	return Lend(ctx, m[key], l)
 }
 
-// CheckLoan fails with ErrOutside for a loan outside the scope. Writing also requires the right to read.
-func (s Scope) CheckLoan(l Loan) error {
-	if err := s.CheckList(l.Prefix); err != nil || !l.Write {
+// checkLoan fails with ErrOutside for a loan outside the scope. Writing also requires the right to read.
+func (s Scope) checkLoan(l Loan) error {
+	if err := s.checkList(l.Prefix); err != nil || !l.Write {
 		return err
 	}
 	o, err := ParsePrefix(l.Prefix)
@@ -85,7 +85,7 @@ func (s Scope) CheckLoan(l Loan) error {
 }
 
 func (s scoped) Lend(ctx context.Context, l Loan) (Credentials, error) {
-	if err := s.scope.CheckLoan(l); err != nil {
+	if err := s.scope.checkLoan(l); err != nil {
 		return Credentials{}, err
 	}
 	return Lend(ctx, s.store, l)

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxKey is the maximum length of an object's key in bytes of UTF-8, as in S3 and Google.
-const MaxKey = 1024
+// maxKey is the maximum length of an object's key in bytes of UTF-8, as in S3 and Google.
+const maxKey = 1024
 
 // Object is one object of a store, or a prefix of objects. Key is as stored, not escaped.
 type Object struct {
@@ -175,8 +175,8 @@ func parse(uri string) (Object, error) {
 // badKey returns the fault of the key of an object or prefix, or "" if it is valid.
 func badKey(key string) string {
 	switch {
-	case len(key) > MaxKey:
-		return fmt.Sprintf("the key is longer than %d bytes", MaxKey)
+	case len(key) > maxKey:
+		return fmt.Sprintf("the key is longer than %d bytes", maxKey)
 	case !utf8.ValidString(key):
 		return "the key is not UTF-8"
 	case strings.ContainsRune(key, '\\'):

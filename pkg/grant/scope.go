@@ -30,8 +30,8 @@ func (s Scope) Check(w Want) error {
 	return s.within(allowed, o)
 }
 
-// CheckList fails with ErrOutside if the scope does not allow reading the prefix.
-func (s Scope) CheckList(prefix string) error {
+// checkList fails with ErrOutside if the scope does not allow reading the prefix.
+func (s Scope) checkList(prefix string) error {
 	o, err := ParsePrefix(prefix)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (s scoped) mayWrite(uri string) error {
 }
 
 func (s scoped) List(ctx context.Context, prefix, after string) (Page, error) {
-	if err := s.scope.CheckList(prefix); err != nil {
+	if err := s.scope.checkList(prefix); err != nil {
 		return Page{}, err
 	}
 	return s.store.List(ctx, prefix, after)

@@ -42,7 +42,7 @@ func ReadMarkets(dir fs.FS) ([]*Market, error) {
 			continue
 		}
 		err := open(dir, f, func(in io.Reader) error {
-			prices, err := ReadOnDemand(f, in)
+			prices, err := readOnDemand(f, in)
 			onDemand[path.Dir(f)] = prices
 			return err
 		})
@@ -72,7 +72,7 @@ func readMarketFile(dir fs.FS, file string, onDemand map[string]map[string]float
 	}
 	err = open(dir, file, func(in io.Reader) error {
 		if many {
-			quotes, err := ReadQuotes(file, in)
+			quotes, err := readQuotes(file, in)
 			for _, q := range quotes {
 				markets = append(markets, &Market{Name: q.Type + "-" + q.Zone, Type: q.Type, Zone: q.Zone,
 					Spot: &q.Spot, OnDemandUSD: q.OnDemandUSD})
@@ -81,7 +81,7 @@ func readMarketFile(dir fs.FS, file string, onDemand map[string]map[string]float
 		}
 		m := &Market{Name: strings.TrimSuffix(strings.TrimSuffix(path.Base(file), ".gz"), ".csv")}
 		m.Type, m.Zone, _ = strings.Cut(m.Name, "-")
-		if m.Spot, err = ReadSeries(file, in); err != nil {
+		if m.Spot, err = readSeries(file, in); err != nil {
 			return err
 		}
 		usd, ok := priceOf(m.Type, path.Dir(file), onDemand)
@@ -132,7 +132,7 @@ func ReadTraces(dir fs.FS) ([]*Trace, error) {
 	var traces []*Trace
 	for _, f := range files {
 		err := open(dir, f, func(in io.Reader) error {
-			t, err := ReadTrace(f, in)
+			t, err := readTrace(f, in)
 			if err != nil {
 				return err
 			}

@@ -24,15 +24,15 @@ const (
 	columnCount    = "accelerator_count"
 )
 
-// MaxGap is the maximum time between two entries in a file of one market. Such feeds repeat the price at least once a
+// maxGap is the maximum time between two entries in a file of one market. Such feeds repeat the price at least once a
 // day, so a longer gap means that data was lost, not that the price was constant.
-const MaxGap = 72 * time.Hour
+const maxGap = 72 * time.Hour
 
-// ReadSeries reads a file of one market with the columns `time,usd_per_hour`: every price change, in time order.
+// readSeries reads a file of one market with the columns `time,usd_per_hour`: every price change, in time order.
 // Times are RFC 3339 and must all have the same offset. Errors are *BadData: a missing column, an empty or
 // non-numeric field, a price that is not positive, or times that are unordered, without offset, with mixed offsets,
-// or more than MaxGap apart.
-func ReadSeries(name string, in io.Reader) (*Series, error) {
+// or more than 72 hours apart.
+func readSeries(name string, in io.Reader) (*Series, error) {
 	rows, err := openRows(name, in, columnTime, columnUSD)
 	if err != nil {
 		return nil, err
@@ -54,9 +54,9 @@ func ReadSeries(name string, in io.Reader) (*Series, error) {
 			if zone != offset {
 				return nil, rows.bad(columnTime, "the time zone is %s, but the rows before have %s", zone, offset)
 			}
-			if gap := at.Sub(s.At(s.Len() - 1)); gap > MaxGap {
+			if gap := at.Sub(s.At(s.Len() - 1)); gap > maxGap {
 				return nil, rows.bad(columnTime, "gap of %.0f hours without a price; at most %.0f are allowed",
-					gap.Hours(), MaxGap.Hours())
+					gap.Hours(), maxGap.Hours())
 			}
 		}
 		if err := s.Append(at, usd); err != nil {
@@ -82,11 +82,11 @@ type Quote struct {
 	OnDemandUSD float64
 }
 
-// ReadQuotes reads a file of many markets with the columns
+// readQuotes reads a file of many markets with the columns
 // `time,instance_type,accelerator,accelerator_count,zone,spot_usd_per_hour,on_demand_usd_per_hour`. It contains price
 // changes only. The rows of each market are in time order; every time has an offset, which may differ from row to
 // row. The markets are returned in the order of their first rows. Errors are *BadData.
-func ReadQuotes(name string, in io.Reader) ([]*Quote, error) {
+func readQuotes(name string, in io.Reader) ([]*Quote, error) {
 	rows, err := openRows(name, in, columnTime, columnType, columnZone, columnSpot, columnOnDemand)
 	if err != nil {
 		return nil, err
@@ -140,9 +140,9 @@ func ReadQuotes(name string, in io.Reader) ([]*Quote, error) {
 	return quotes, nil
 }
 
-// ReadOnDemand reads a file with the columns `instance_type,usd_per_hour` and returns the on-demand prices by
+// readOnDemand reads a file with the columns `instance_type,usd_per_hour` and returns the on-demand prices by
 // instance type, in USD per hour. Errors are *BadData.
-func ReadOnDemand(name string, in io.Reader) (map[string]float64, error) {
+func readOnDemand(name string, in io.Reader) (map[string]float64, error) {
 	rows, err := openRows(name, in, columnType, columnUSD)
 	if err != nil {
 		return nil, err

@@ -25,9 +25,9 @@ func (t *Trace) Up(nodes int) []bool {
 	return up
 }
 
-// ReadTrace reads a trace such as `{"metadata":{"gap_seconds":195},"data":[0,1,…]}`. Errors are *BadData; Row is the
+// readTrace reads a trace such as `{"metadata":{"gap_seconds":195},"data":[0,1,…]}`. Errors are *BadData; Row is the
 // index of the value.
-func ReadTrace(name string, in io.Reader) (*Trace, error) {
+func readTrace(name string, in io.Reader) (*Trace, error) {
 	var raw struct {
 		Metadata struct {
 			GapSeconds *float64 `json:"gap_seconds"`

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// WriteQuotes writes markets to one file in the format that ReadQuotes reads, with all price changes in time order.
+// WriteQuotes writes markets to one file in the format that ReadMarkets reads, with all price changes in time order.
 func WriteQuotes(w io.Writer, markets []*Market) error {
 	out := csv.NewWriter(w)
 	if err := out.Write([]string{columnTime, columnType, columnAccel, columnCount, columnZone, columnSpot,

@@ -15,10 +15,10 @@ type Options struct {
 	// place (the paper's depth limiting). 0 means DefaultDepth, a negative value none.
 	Depth int
 	// Width is the number of machines, those that lack the least room, that each search for migrations examines. 0
-	// means DefaultWidth.
+	// means 24.
 	Width int
 	// Exact is the maximum number of nodes of an optimality proof for a small problem with unplaced instances. 0
-	// means DefaultExact, a negative value no proof.
+	// means 200,000, a negative value no proof.
 	Exact int
 	// Compact spends more time to use fewer machines, if there is room for all: on the order of apps × machines.
 	Compact bool
@@ -30,8 +30,8 @@ type Options struct {
 // The defaults of Options.
 const (
 	DefaultDepth = 2
-	DefaultWidth = 24
-	DefaultExact = 200_000
+	defaultWidth = 24
+	defaultExact = 200_000
 )
 
 // rackSize is the size of artificial racks, which are used if the problem has only one rack. Like real racks they let
@@ -96,8 +96,8 @@ func New(p *Problem, o Options) (*Network, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	o.Depth, o.Width, o.Exact = orElse(o.Depth, DefaultDepth), orElse(o.Width, DefaultWidth),
-		orElse(o.Exact, DefaultExact)
+	o.Depth, o.Width, o.Exact = orElse(o.Depth, DefaultDepth), orElse(o.Width, defaultWidth),
+		orElse(o.Exact, defaultExact)
 	own := *p
 	own.Machines, own.Apps, own.Instances = slices.Clone(p.Machines), slices.Clone(p.Apps), slices.Clone(p.Instances)
 	own.Rules, own.Shapes = slices.Clone(p.Rules), slices.Clone(p.Shapes)

@@ -94,8 +94,8 @@ func (p *Problem) Deployed() Assignment {
 	return a
 }
 
-// PointName returns the name of a point of the vectors, such as "cpu[45]" or "disk".
-func (p *Problem) PointName(d int) string {
+// pointName returns the name of a point of the vectors, such as "cpu[45]" or "disk".
+func (p *Problem) pointName(d int) string {
 	for _, r := range p.Resources {
 		if d < r.Points {
 			if r.Points == 1 {

@@ -104,7 +104,7 @@ func (v *verifier) capacity(m int, apps []int32) {
 			d++
 		}
 		if over > 0 {
-			v.add(OverCapacity, m, "%s is %s of %s", v.p.PointName(worst), amount(sum[worst]), amount(capacity[worst]))
+			v.add(OverCapacity, m, "%s is %s of %s", v.p.pointName(worst), amount(sum[worst]), amount(capacity[worst]))
 		}
 	}
 }

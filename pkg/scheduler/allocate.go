@@ -12,7 +12,7 @@ func builtinActions() map[string]Action {
 	}
 }
 
-// Moves is an action that a policy may name in addition to ActionNames: running tasks may be moved elsewhere to make
+// Moves is an action that a policy may name in addition to the usual actions: running tasks may be moved elsewhere to make
 // room for tasks that fit nowhere. A session moves nothing itself; the broker acts on it (internal/broker).
 const Moves = "move"
 
@@ -20,8 +20,8 @@ type moves struct{}
 
 func (moves) Run(*Session) {}
 
-// ActionNames are the actions that a policy may name, in their usual order.
-func ActionNames() []string {
+// actionNames are the actions that a policy may name, in their usual order.
+func actionNames() []string {
 	return []string{"enqueue", "allocate", "preempt", "reclaim", "backfill", "reserve"}
 }
 

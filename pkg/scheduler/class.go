@@ -15,7 +15,7 @@ type Class struct {
 	// never take the class.
 	static []float64
 	// tree ranks the nodes by their current scores; nil until first used.
-	tree   *Tournament
+	tree   *tournament
 	cursor int // index into Session.changes up to which tree is up to date
 }
 
@@ -96,7 +96,7 @@ func (s *Session) build(c *Class) {
 			s.trees[0].tree = nil
 			s.trees = s.trees[1:]
 		}
-		c.tree = &Tournament{}
+		c.tree = &tournament{}
 	}
 	c.tree.Reset(len(s.Nodes), func(i int) float64 { return s.score(c, s.Nodes[i]) })
 }

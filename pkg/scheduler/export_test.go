@@ -73,3 +73,9 @@ func parse[T interface {
 	}
 	return 0, false
 }
+
+// MaxResources is the maximum number of resources in a snapshot.
+const MaxResources = maxResources
+
+// ActionNames returns the actions that a policy may name.
+func ActionNames() []string { return actionNames() }

@@ -1,13 +1,13 @@
 package scheduler
 
-// Heap is a binary heap ordered by Compare; Items[0] is the first item.
-type Heap[T any] struct {
+// heap is a binary heap ordered by Compare; Items[0] is the first item.
+type heap[T any] struct {
 	Items   []T
 	Compare func(a, b T) int
 }
 
 // Push adds an item.
-func (h *Heap[T]) Push(x T) {
+func (h *heap[T]) Push(x T) {
 	h.Items = append(h.Items, x)
 	i := len(h.Items) - 1
 	for i > 0 {
@@ -21,7 +21,7 @@ func (h *Heap[T]) Push(x T) {
 }
 
 // Pop removes and returns the first item.
-func (h *Heap[T]) Pop() T {
+func (h *heap[T]) Pop() T {
 	top := h.Items[0]
 	last := len(h.Items) - 1
 	h.Items[0] = h.Items[last]
@@ -33,7 +33,7 @@ func (h *Heap[T]) Pop() T {
 }
 
 // Sink restores the order after the first item has become worse.
-func (h *Heap[T]) Sink() {
+func (h *heap[T]) Sink() {
 	for i := 0; ; {
 		child := 2*i + 1
 		if child >= len(h.Items) {

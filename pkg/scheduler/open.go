@@ -110,9 +110,9 @@ func (s *Session) openPolicy(o *options) error {
 
 func (s *Session) openNodes() error {
 	snap := s.Snapshot
-	if len(snap.Resources) > MaxResources || snap.GPU >= len(snap.Resources) {
+	if len(snap.Resources) > maxResources || snap.GPU >= len(snap.Resources) {
 		return invalid(fmt.Sprintf("%d resources, with GPUs at index %d: at most %d can be counted",
-			len(snap.Resources), snap.GPU, MaxResources), "resources")
+			len(snap.Resources), snap.GPU, maxResources), "resources")
 	}
 	slab := make([]NodeInfo, len(snap.Nodes))
 	s.Nodes, s.latest = make([]*NodeInfo, len(snap.Nodes)), make([]int32, len(snap.Nodes))

@@ -13,15 +13,15 @@ type line struct {
 // branch is a queue with jobs in line.
 type branch struct {
 	queue    *QueueInfo
-	children Heap[*branch]
-	spaces   Heap[*space]
+	children heap[*branch]
+	spaces   heap[*space]
 }
 
 // space is a namespace within a queue.
 type space struct {
 	namespace *NamespaceInfo // nil if namespaces are ignored
 	version   int            // version of the namespace when this was put in line
-	jobs      Heap[*JobInfo]
+	jobs      heap[*JobInfo]
 }
 
 func (b *branch) empty() bool { return len(b.children.Items) == 0 && len(b.spaces.Items) == 0 }
@@ -55,7 +55,7 @@ func (l *line) branch(q *QueueInfo, want func(j *JobInfo) bool) *branch {
 		}
 		sp := spaces[namespace]
 		if sp == nil {
-			sp = &space{namespace: namespace, jobs: Heap[*JobInfo]{Compare: s.compareJobs}}
+			sp = &space{namespace: namespace, jobs: heap[*JobInfo]{Compare: s.compareJobs}}
 			sp.stamp()
 			spaces[namespace] = sp
 			order = append(order, sp)

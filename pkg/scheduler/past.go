@@ -10,7 +10,7 @@ import (
 // owner that has held much gets less now.
 type Usage struct {
 	At   time.Time
-	Held [MaxResources]float64
+	Held [maxResources]float64
 }
 
 // Advance returns the usage at a later time, if held was held in between.

@@ -6,7 +6,7 @@ import (
 
 // DefaultPolicy returns a policy that suits most clusters: overdue jobs, priorities and gangs first, then fair shares.
 func DefaultPolicy() *Policy {
-	p := &Policy{Actions: ActionNames()}
+	p := &Policy{Actions: actionNames()}
 	for _, tier := range [][]string{{"sla", "priority", "gang"},
 		{"namespace", "drf", "proportion", "predicates", "binpack", "topology"}} {
 		var t []PluginConfig
@@ -51,7 +51,7 @@ func (h *Holder) Reload(file string, data []byte) error {
 // ReadPolicy reads a policy from YAML, as readPolicy does, with the actions and plugins of this package. Errors are a
 // *PolicyError with line and field. The file name is used only in errors.
 func ReadPolicy(file string, data []byte) (*Policy, error) {
-	known := &vocabulary{Actions: append(ActionNames(), Moves), Functions: functionNames(),
+	known := &vocabulary{Actions: append(actionNames(), Moves), Functions: functionNames(),
 		Plugins: PluginNames(), Settings: map[string]map[string]settingKind{}}
 	for _, b := range builtins() {
 		known.Settings[b.name] = b.args

@@ -68,8 +68,8 @@ func (p nodeOrder) Open(s *Session) {
 }
 
 // inverses returns 1/capacity of each node, so that scores need no division.
-func inverses(s *Session) [][MaxResources]float64 {
-	out := make([][MaxResources]float64, len(s.Nodes))
+func inverses(s *Session) [][maxResources]float64 {
+	out := make([][maxResources]float64, len(s.Nodes))
 	for i, n := range s.Nodes {
 		capacity := n.Node.Capacity
 		if n.Node.Devices > 0 {
@@ -119,7 +119,7 @@ func newBinpack(a Args) Plugin {
 }
 
 func (p binpack) Open(s *Session) {
-	var weights [MaxResources]float64
+	var weights [maxResources]float64
 	for r, name := range s.Snapshot.Resources {
 		weights[r] = 1
 		if w, ok := p.resources[name]; ok {

@@ -11,7 +11,7 @@ import (
 // TestHeapOrder compares the heap with sorting, while its first item sometimes becomes worse.
 func TestHeapOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := Heap[*int]{Compare: func(a, b *int) int { return cmp.Compare(*a, *b) }}
+		h := heap[*int]{Compare: func(a, b *int) int { return cmp.Compare(*a, *b) }}
 		var all []*int
 		for range rapid.IntRange(0, 40).Draw(t, "steps") {
 			switch what := rapid.IntRange(0, 3).Draw(t, "what"); {
@@ -45,7 +45,7 @@ func TestHeapOrder(t *testing.T) {
 // TestHeapSink: among equal items the first one stays, so that turns do not change without need.
 func TestHeapSink(t *testing.T) {
 	compared := func(a, b [2]int) int { return cmp.Compare(a[0], b[0]) }
-	h := Heap[[2]int]{Compare: compared}
+	h := heap[[2]int]{Compare: compared}
 	for i := range 3 {
 		h.Push([2]int{1, i})
 	}
@@ -64,7 +64,7 @@ func TestTournamentBest(t *testing.T) {
 		n := rapid.IntRange(1, 17).Draw(t, "n")
 		score := rapid.SampledFrom([]float64{Never, 1, 2, 3})
 		scores := make([]float64, n)
-		var played Tournament
+		var played tournament
 		for round := range 3 {
 			if round != 1 { // played twice
 				for i := range scores {

@@ -1,11 +1,11 @@
 package scheduler
 
-// MaxResources is the maximum number of resources in a snapshot.
-const MaxResources = 8
+// maxResources is the maximum number of resources in a snapshot.
+const maxResources = 8
 
 // Vector is an amount of each resource, in the order of [Snapshot.Resources], as an integer in the smallest unit in
 // use: thousandths of a core or of a GPU, MiB of memory.
-type Vector [MaxResources]int64
+type Vector [maxResources]int64
 
 // Whole is one whole GPU, in thousandths.
 const Whole = 1000
@@ -93,7 +93,7 @@ const infinite = 1e18
 // Limit is a maximum for each resource that has Set; the others are unlimited.
 type Limit struct {
 	Amount Vector
-	Set    [MaxResources]bool
+	Set    [maxResources]bool
 }
 
 // LimitOf returns a limit of amount for each of the first n resources.

@@ -40,7 +40,7 @@ func (p *shares) guard(s *Session) {
 	p.queue = make([]queueShare, len(s.Queues))
 	root := s.Queues[0]
 	p.queue[0].deserved = s.Total
-	p.queue[0].amount = LimitOf(s.Total, MaxResources)
+	p.queue[0].amount = LimitOf(s.Total, maxResources)
 	p.divide(root)
 	for i := len(s.Queues) - 1; i > 0; i-- {
 		q := s.Queues[i]
@@ -74,7 +74,7 @@ func (p *shares) divide(q *QueueInfo) {
 		return
 	}
 	weights, low, high, part := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
-	for r := range MaxResources {
+	for r := range maxResources {
 		left := p.queue[q.Index].deserved[r]
 		for i, c := range q.Children {
 			x := &c.Queue.Capability

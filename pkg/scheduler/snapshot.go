@@ -5,7 +5,7 @@ import "time"
 // Snapshot is the cluster at one moment, as the caller sees it.
 type Snapshot struct {
 	Now time.Time
-	// Resources names the entries of vectors, at most MaxResources.
+	// Resources names the entries of vectors, at most 8.
 	Resources []string
 	// Units is how many units of a vector make one unit in messages: 1000 if vectors count thousandths. 0 is 1.
 	Units Vector

@@ -2,9 +2,9 @@ package scheduler
 
 import "math"
 
-// Tournament finds the highest of n scores. Changing a score costs the logarithm of n. The score of i is at leaves+i;
+// tournament finds the highest of n scores. Changing a score costs the logarithm of n. The score of i is at leaves+i;
 // every inner vertex has the higher score of its two children.
-type Tournament struct {
+type tournament struct {
 	tree      []float64
 	n, leaves int
 }
@@ -13,7 +13,7 @@ type Tournament struct {
 var Never = math.Inf(-1)
 
 // Reset sets the scores of all n items.
-func (t *Tournament) Reset(n int, score func(i int) float64) {
+func (t *tournament) Reset(n int, score func(i int) float64) {
 	if t.tree == nil {
 		t.n, t.leaves = n, 1
 		for t.leaves < n {
@@ -33,7 +33,7 @@ func (t *Tournament) Reset(n int, score func(i int) float64) {
 }
 
 // Set changes the score of i.
-func (t *Tournament) Set(i int, score float64) {
+func (t *tournament) Set(i int, score float64) {
 	i += t.leaves
 	for t.tree[i] != score {
 		t.tree[i] = score
@@ -45,7 +45,7 @@ func (t *Tournament) Set(i int, score float64) {
 }
 
 // Best returns the index with the highest score among from ≤ i < to, the first of equals; negative if all are Never.
-func (t *Tournament) Best(from, to int) int {
+func (t *tournament) Best(from, to int) int {
 	if to == t.n {
 		to = t.leaves // the whole range then needs no descent
 	}
@@ -62,7 +62,7 @@ func (t *Tournament) Best(from, to int) int {
 }
 
 // within returns the vertex of the best score in the range, and that score.
-func (t *Tournament) within(at, low, high, from, to int) (int, float64) {
+func (t *tournament) within(at, low, high, from, to int) (int, float64) {
 	if from <= low && high <= to || t.tree[at] == Never {
 		return at, t.tree[at]
 	}

@@ -1,0 +1,9 @@
+package dag
+
+// The tests of the package are outside of it.
+var (
+	FormatMemory  = formatMemory
+	FormatRange   = formatRange
+	ParseMemory   = parseMemory
+	SparkReleases = sparkReleases
+)
