@@ -75,7 +75,7 @@ func (a *API) plan(ctx context.Context, in *planInput) (*body[apitypes.PlanView]
 // override replaces values of the file with those of the query.
 func (in *Limits) override(spec *dag.Job) error {
 	if in.Objective != "" {
-		spec.Objective = dag.Objective(in.Objective)
+		spec.Objective, spec.Weights = dag.Objective(in.Objective), nil
 	}
 	if in.Budget > 0 {
 		spec.Budget = dag.USD(in.Budget)

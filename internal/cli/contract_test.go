@@ -46,7 +46,7 @@ func tree(t *testing.T) []*cobra.Command {
 func TestCommandsMatchContract(t *testing.T) {
 	const contract = `
 tradewind init: run needs time force output
-tradewind run: on away agents cloud objective deadline budget queue env env-file policy scenario seed state catalog max-machines time-scale yes dry-run name cpus memory gpus disk time detach keep-on-failure secret secret-file pack-size pack-files output boot-times
+tradewind run: on away agents cloud objective weights deadline budget queue env env-file policy scenario seed state catalog max-machines time-scale yes dry-run name cpus memory gpus disk time detach keep-on-failure secret secret-file pack-size pack-files output boot-times
 tradewind config: output
 tradewind token sign-in: state output
 tradewind token rotate: state output
@@ -59,9 +59,9 @@ tradewind cloud add gcp: bucket reserved dags pull push-url push-account proxy n
 tradewind cloud add kubernetes: agent-image context gang image-pull-secret kubeconfig namespace pool price root unproven-pods regions print state output
 tradewind cloud add lambda: proxy key-file ssh-key regions print state output
 tradewind cloud remove: aws-account aws-deployment aws-region forget state
-tradewind plan: state objective deadline budget output model-out cloud catalog explain members frontier points time-limit least-carbon carbon-cap pack-size pack-files env env-file
+tradewind plan: state objective weights deadline budget output model-out cloud catalog explain members frontier points time-limit least-carbon carbon-cap pack-size pack-files env env-file
 tradewind prices show: prices state output
-tradewind submit: cloud objective deadline budget queue env env-file endpoint state key update yes dry-run keep-on-failure secret secret-file pack-size pack-files output
+tradewind submit: cloud objective weights deadline budget queue env env-file endpoint state key update yes dry-run keep-on-failure secret secret-file pack-size pack-files output
 tradewind status: watch members job-state queue name endpoint state limit output
 tradewind top: endpoint state output
 tradewind logs: follow attempt rank tail endpoint state since timestamps
@@ -93,7 +93,7 @@ tradewind pool remove: endpoint state output
 tradewind dlq list: queue limit endpoint state output
 tradewind dlq show: queue endpoint state output
 tradewind dlq redrive: queue all endpoint state output
-tradewind catalog search: state gpu cpus memory cloud region zone instance-type arch burstable spot market service spark max-interruption max-carbon limit cheapest-per sort catalog output
+tradewind catalog search: state gpu cpus memory cloud region zone instance-type family cpu arch burstable spot market service spark max-interruption max-carbon limit cheapest-per sort catalog output
 tradewind catalog accelerators: catalog output
 tradewind catalog refresh: cloud state output
 tradewind cost: catalog output

@@ -94,7 +94,7 @@ type JobView struct {
 	Queue       string    `json:"queue" doc:"Queue it runs in"`
 	State       JobState  `json:"state" doc:"planning, waiting, running, suspending, suspended, ending, succeeded, failed or cancelled"`
 	Reason      string    `json:"reason,omitempty" doc:"Why it failed, or what it waits for"`
-	Objective   string    `json:"objective" doc:"cost or makespan"`
+	Objective   string    `json:"objective" doc:"cost, makespan or weights"`
 	Submitted   time.Time `json:"submitted" doc:"When it was submitted"`
 	Finished    time.Time `json:"finished,omitzero" doc:"When it finished"`
 	Expires     time.Time `json:"expires,omitzero" doc:"When its records, logs and outputs are removed, if it has finished and is not kept forever"`

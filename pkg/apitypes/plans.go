@@ -32,7 +32,7 @@ type Gap struct {
 // PlanView is a plan as users see it.
 type PlanView struct {
 	Name          string     `json:"name" doc:"Name of the job"`
-	Objective     string     `json:"objective" doc:"cost or makespan"`
+	Objective     string     `json:"objective" doc:"cost, makespan or weights"`
 	Status        string     `json:"status" enum:"optimal,feasible,infeasible" doc:"optimal is proven; for feasible, bound shows how far from optimal it can be"`
 	Message       string     `json:"message,omitempty" doc:"Why there is no plan"`
 	USD           float64    `json:"usd" doc:"Expected cost, USD"`

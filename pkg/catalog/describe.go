@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/internal/catalog/hardware"
 )
 
 // describe returns a query in words, with the terms of a job file.
@@ -27,6 +28,12 @@ func describe(q *Query) string {
 	}
 	if q.InstanceType != "" {
 		add("machine type %s", q.InstanceType)
+	}
+	if q.Family != "" {
+		add("family %s", q.Family)
+	}
+	if q.CPU != "" {
+		add("processor %s", q.CPU)
 	}
 	if q.Arch != "" {
 		add("architecture %s", q.Arch)
@@ -139,6 +146,15 @@ func (c *Catalog) misspellings(q *Query) []misspelling {
 			continue
 		}
 		found = appendMisspelling(found, "zones", "zone", name, zones)
+	}
+	if q.Family != "" {
+		var names []string
+		for i := range c.cols.Machines {
+			names = append(names, c.hardwareOf(uint16(i)).Family) //nolint:gosec // bounded by maxMachines
+		}
+		if !slices.ContainsFunc(names, func(name string) bool { return hardware.IsFamily(name, q.Family) }) {
+			found = appendMisspelling(found, "family", "family", q.Family, names)
+		}
 	}
 	if q.InstanceType != "" && len(c.byInstanceType[strings.ToLower(q.InstanceType)]) == 0 {
 		var types []string

@@ -189,6 +189,16 @@ var relaxers = [...]relaxer{
 		text:   func(q *Query, t *tally) string { return "without " + string(q.Service) + " on " + t.clouds() },
 	},
 	{
+		filter: "cpu",
+		relax:  func(q Query) (Query, bool) { used := q.CPU != ""; q.CPU = ""; return q, used },
+		text:   func(_ *Query, t *tally) string { return "with processor " + t.closest.CPU + " on " + t.clouds() },
+	},
+	{
+		filter: "family",
+		relax:  func(q Query) (Query, bool) { used := q.Family != ""; q.Family = ""; return q, used },
+		text:   func(_ *Query, t *tally) string { return "other families, such as " + t.closest.Family },
+	},
+	{
 		filter: "instanceType",
 		relax:  func(q Query) (Query, bool) { used := q.InstanceType != ""; q.InstanceType = ""; return q, used },
 		text:   func(_ *Query, t *tally) string { return "other machine types, such as " + t.closest.InstanceType },

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
+	"github.com/tradewind-broker/tradewind/internal/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
@@ -173,9 +174,18 @@ func (f *filter) addIfAdmitted(c *Catalog, q *Query, id uint16) {
 	if q.VCPU.contains(t.vcpu) && q.MemoryGiB.contains(t.memoryGiB) && f.cloudSet.has(int(t.cloudID)) &&
 		(q.Arch == "" || q.Arch == archName(c.cols.Machines[id].Arm)) &&
 		(q.AcceleratorCount == 0 || q.AcceleratorCount == c.cols.Machines[id].Count) &&
-		(q.namesSize() || !tooSmallForGPUs(&c.cols.Machines[id])) {
+		(q.namesSize() || !tooSmallForGPUs(&c.cols.Machines[id])) && c.hasHardware(q, id) {
 		f.add(id)
 	}
+}
+
+// hasHardware reports whether a machine is of the family and has the processor that a query names.
+func (c *Catalog) hasHardware(q *Query, id uint16) bool {
+	if q.Family == "" && q.CPU == "" {
+		return true
+	}
+	h := c.hardwareOf(id)
+	return (q.Family == "" || hardware.IsFamily(h.Family, q.Family)) && (q.CPU == "" || hardware.IsCPU(h.CPU, q.CPU))
 }
 
 // namesSize reports whether the query states the size of the machine. Such a query may get a small machine.
@@ -218,7 +228,7 @@ func (f *filter) addBySize(c *Catalog, q *Query) {
 		for i := range c.traits[start:c.cloudStart[cloud+1]] {
 			t := &c.traits[start:][i]
 			if t.vcpu >= vcpu.Min && t.vcpu <= vcpu.Max && t.memoryGiB >= memory.Min && t.memoryGiB <= memory.Max &&
-				t.kind&mask == want {
+				t.kind&mask == want && c.hasHardware(q, uint16(start+i)) { //nolint:gosec // bounded by maxMachines
 				f.add(uint16(start + i)) //nolint:gosec // bounded by maxMachines
 			}
 		}

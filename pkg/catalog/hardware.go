@@ -9,6 +9,10 @@ import (
 // Hardware has the facts about an offer's machine that decide how long a task takes on it, and which time is billed.
 // Times are in seconds.
 type Hardware struct {
+	// Family is the machine type without its size, and CPU its processor as package hardware names them; CPU is empty
+	// if it is unknown.
+	Family string `json:"family,omitempty"`
+	CPU    string `json:"cpu,omitempty"`
 	// Speed is the throughput of one vCPU while all are busy, relative to a vCPU of m6i.xlarge; 0 if nothing is known.
 	// SlowSpeed is the slow side of the estimate, for deadlines.
 	Speed     float64 `json:"speed,omitempty"`
@@ -56,7 +60,7 @@ func (c *Catalog) speedsOf() []speeds {
 
 // hardwareOf returns the facts about a machine type of a cloud.
 func hardwareOf(cloud, instanceType string, vcpu, accelerators float64) Hardware {
-	var h Hardware
+	h := Hardware{Family: hardware.Family(cloud, instanceType)}
 	bill := hardware.BillingOf(cloud)
 	h.BillingMinimumSeconds, h.BillingIncrementSeconds = bill.Minimum.Seconds(), bill.Increment.Seconds()
 	if boot, ok := hardware.BootOf(cloud, vcpu, accelerators); ok {
@@ -66,6 +70,7 @@ func hardwareOf(cloud, instanceType string, vcpu, accelerators float64) Hardware
 	if speed.CPU == "" {
 		return h
 	}
+	h.CPU = speed.CPU
 	h.Speed, h.SlowSpeed, h.Burstable = speed.Typical, speed.Slow, speed.Baseline < 1
 	if speed.Threads > 0 && speed.Threads < vcpu {
 		h.Threads = speed.Threads

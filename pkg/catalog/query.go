@@ -87,6 +87,10 @@ type Query struct {
 	// InstanceType is the cloud's name of the machine type, ignoring case.
 	InstanceType string `json:"instanceType,omitempty"`
 	Arch         Arch   `json:"arch,omitempty"`
+	// Family is a family of machine types, such as c7a or Dasv5, and CPU a processor or its generation, such as genoa.
+	// See hardware.Family and hardware.IsCPU.
+	Family string `json:"family,omitempty"`
+	CPU    string `json:"cpu,omitempty"`
 	// Market limits the query to one market. With AnyMarket, an offer sold on both markets is two matches.
 	Market Market `json:"market,omitempty"`
 	// Service limits the query to machines that a managed service runs on. Prices, and so the order of matches, then

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
+	"github.com/tradewind-broker/tradewind/internal/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 	"pgregory.net/rapid"
 )
@@ -54,6 +55,8 @@ func (all *oracle) find(q Query) []Match {
 			q.Accelerator != "" && q.Accelerator != AnyAccelerator && o.Accelerator != name,
 			q.AcceleratorCount != 0 && o.AcceleratorCount != q.AcceleratorCount,
 			!inNames(q.Clouds, "", o.Cloud), !inNames(q.Regions, o.Cloud, o.Region), !inNames(q.Zones, o.Cloud, o.Zone),
+			q.Family != "" && !hardware.IsFamily(hardware.Family(o.Cloud, o.InstanceType), q.Family),
+			q.CPU != "" && !hardware.IsCPU(hardware.Default().Speed(o.Cloud, o.InstanceType, o.VCPU).CPU, q.CPU),
 			q.InstanceType != "" && !strings.EqualFold(q.InstanceType, o.InstanceType),
 			q.Arch != "" && o.Arch != q.Arch,
 			q.VCPU == Range{} && q.MemoryGiB == Range{} && q.InstanceType == "" && name != "" &&
@@ -174,6 +177,12 @@ func drawQuery(t *rapid.T, c *Catalog) Query {
 	}
 	if maybe("type") {
 		q.InstanceType = c.cols.Machines[rapid.IntRange(0, len(c.cols.Machines)-1).Draw(t, "type")].InstanceType
+	}
+	if maybe("family") {
+		q.Family = rapid.SampledFrom([]string{"c7a", "n2d", "Das_v5", "m5", "g4dn", "none"}).Draw(t, "family")
+	}
+	if maybe("cpu") {
+		q.CPU = rapid.SampledFrom([]string{"genoa", "Milan", "graviton3", "turin/core"}).Draw(t, "cpu")
 	}
 	if maybe("arch") {
 		q.Arch = rapid.SampledFrom([]Arch{AMD64, ARM64}).Draw(t, "arch")

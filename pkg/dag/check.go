@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/internal/catalog/hardware"
 )
 
 // The checks of single values. Readers call them at the line of the value, and Validate calls them for the whole job.
@@ -177,7 +178,7 @@ func checkAccelerator(name string, count float64) error {
 
 // Check returns an error if o is not one of the objectives.
 func (o Objective) Check() error {
-	return fault.CheckWord("objective", o, MinimizeCost, MinimizeMakespan)
+	return fault.CheckWord("objective", o, MinimizeCost, MinimizeMakespan, MinimizeWeighted)
 }
 
 // Check returns an error if i is not Retry, Fail or Wait.
@@ -381,4 +382,17 @@ func CheckImage(s string) error {
 			"docker: and its name, such as docker:ubuntu:24.04")
 	}
 	return CheckText(s)
+}
+
+// CheckCPU returns an error if s is not the name of a processor.
+func CheckCPU(s string) error {
+	if _, err := ParseCPUsAtLeast(s); err == nil {
+		return fault.New(fault.Quote(s)+" is a number of vCPUs, not a processor", "write cpus: "+s)
+	}
+	for _, name := range hardware.CPUs() {
+		if hardware.IsCPU(s, name) {
+			return nil
+		}
+	}
+	return fault.New("unknown processor "+fault.Quote(s), fault.OneOf(s, hardware.CPUs()))
 }

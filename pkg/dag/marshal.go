@@ -102,6 +102,12 @@ func (w *writer) head() *yaml.Node {
 	m.add("name", text(j.Name))
 	m.text("description", j.Description)
 	m.text("objective", string(j.Objective))
+	if w := j.Weights; w != nil {
+		weights := flow()
+		weights.add("cost", plain(FormatNumber(w.Cost)))
+		weights.add("time", plain(FormatNumber(w.Time)))
+		m.part("weights", weights)
+	}
 	if j.Deadline > 0 {
 		m.add("deadline", plain(FormatDuration(j.Deadline)))
 	}
@@ -403,6 +409,8 @@ func writeResources(r *Resources) *mapping {
 	m.text("region", r.Region)
 	m.text("zone", r.Zone)
 	m.text("instanceType", r.InstanceType)
+	m.text("family", r.Family)
+	m.text("cpu", r.CPU)
 	m.text("arch", r.Arch)
 	if r.Burstable {
 		m.add("burstable", plain("true"))

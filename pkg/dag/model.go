@@ -20,7 +20,16 @@ type Objective string
 const (
 	MinimizeCost     Objective = "cost"
 	MinimizeMakespan Objective = "makespan"
+	// MinimizeWeighted is a weighted sum of both (section Optimizer: "any combination of cost and time").
+	MinimizeWeighted Objective = "weights"
 )
+
+// Weights are those of MinimizeWeighted: a plan minimises Cost × its USD plus Time × its hours. So Time/Cost is the
+// value of an hour in USD.
+type Weights struct {
+	Cost float64 `json:"cost"`
+	Time float64 `json:"time"`
+}
 
 // Market is how capacity is bought.
 type Market string
@@ -70,6 +79,7 @@ type Job struct {
 	Description string `json:"description,omitempty"`
 
 	Objective Objective     `json:"objective"`
+	Weights   *Weights      `json:"weights,omitempty"`  // of MinimizeWeighted, else nil
 	Deadline  time.Duration `json:"deadline,omitempty"` // from submission to the end of the last task; 0 is none
 	Budget    USD           `json:"budget,omitempty"`   // 0 is none
 	Queue     string        `json:"queue,omitempty"`
@@ -236,6 +246,9 @@ type Resources struct {
 	Region           string  `json:"region,omitempty"`
 	Zone             string  `json:"zone,omitempty"`
 	InstanceType     string  `json:"instanceType,omitempty"`
+	// Family is a family of machine types, such as c7a, and CPU a processor, such as genoa; see package hardware.
+	Family string `json:"family,omitempty"`
+	CPU    string `json:"cpu,omitempty"`
 	// Arch is amd64, arm64 or AnyArch. If it is empty, a machine that is chosen only by its size is amd64.
 	Arch string `json:"arch,omitempty"`
 	// Burstable allows machine types whose vCPUs may be busy only for a part of the time.

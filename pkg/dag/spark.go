@@ -373,6 +373,10 @@ func (r *Resources) checkAsService(t *Task) error {
 		return cannot("accelerators", "is bought without accelerators", "remove them")
 	case r.InstanceType != "" && strings.HasSuffix(r.Service, "-serverless"):
 		return cannot("instanceType", "has no machine types", "remove it")
+	case r.Family != "" && strings.HasSuffix(r.Service, "-serverless"):
+		return cannot("family", "has no machine types", "remove it")
+	case r.CPU != "" && strings.HasSuffix(r.Service, "-serverless"):
+		return cannot("cpu", "has no machine types", "remove it")
 	case r.Zone != "":
 		return cannot("zone", "is bought in a region", "write region")
 	}

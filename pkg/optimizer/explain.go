@@ -240,6 +240,8 @@ func (e *Explainer) compare(a, b Alternative) int {
 		byCost, byTime = byTime, byCost
 	case Carbon:
 		byCarbon = cmp.Compare(a.AddKgCO2, b.AddKgCO2)
+	case Weighted:
+		byCost = cmp.Compare(e.model.Weights.of(a.USD, a.Hours), e.model.Weights.of(b.USD, b.Hours))
 	case Cost:
 	}
 	return cmp.Or(byCarbon, byCost, byTime, strings.Compare(a.ID, b.ID))

@@ -12,15 +12,28 @@ const (
 	// Carbon minimises the sum of the tasks' emissions in kg CO2eq. Without a deadline, ties are broken by cost. Data
 	// transfers count as zero emissions, because no cloud publishes their emissions.
 	Carbon Objective = "carbon"
+	// Weighted minimises a weighted sum of cost and makespan; see [Weights].
+	Weighted Objective = "weights"
 )
+
+// Weights are the parts of a [Weighted] objective: USD × the cost in USD plus Hours × the makespan in hours. Neither is
+// negative, and one is above 0.
+type Weights struct {
+	USD   float64 `json:"usd"`
+	Hours float64 `json:"hours"`
+}
+
+func (w Weights) of(usd, hours float64) float64 { return w.USD*usd + w.Hours*hours }
 
 // Model is one placement problem: choose one candidate for each task. `tradewind optimize` reads and `tradewind plan
 // --model-out` writes its JSON form; [ReadModel] reads it strictly.
 //
 // This package never changes a Model, so concurrent calls may share one.
 type Model struct {
-	// Objective is the quantity to minimise: [Cost], [Makespan] or [Carbon].
+	// Objective is the quantity to minimise: [Cost], [Makespan], [Carbon] or [Weighted].
 	Objective Objective `json:"objective"`
+	// Weights are those of [Weighted]; nil with any other objective.
+	Weights *Weights `json:"weights,omitempty"`
 	// DeadlineHours limits the makespan; nil means no limit.
 	DeadlineHours *float64 `json:"deadlineHours"`
 	// BudgetUSD limits the total cost; nil means no limit.

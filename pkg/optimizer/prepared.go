@@ -28,6 +28,9 @@ func (p *Prepared) Solve(ctx context.Context, o Options) (*Solution, error) {
 }
 
 func (p *Prepared) solveOn(meter *search.Meter, hint []int, th search.Thresholds) (*Solution, error) {
+	if p.model.Objective == Weighted {
+		return solveWeighted(p.model, hint, th, meter)
+	}
 	if len(p.model.Spread) > 0 {
 		return solveSpread(p.model, hint, th, meter)
 	}

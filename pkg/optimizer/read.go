@@ -44,6 +44,13 @@ func (p parser) model() (*Model, error) {
 	m := &Model{Places: []string{}}
 	err := p.Object([]strict.Field{
 		strict.Required("objective", func() error { return p.Text((*string)(&m.Objective)) }),
+		strict.Optional("weights", func() error {
+			m.Weights = &Weights{}
+			return p.Object([]strict.Field{
+				strict.Required("usd", func() error { return p.number(&m.Weights.USD) }),
+				strict.Required("hours", func() error { return p.number(&m.Weights.Hours) }),
+			})
+		}),
 		strict.Optional("deadlineHours", func() error { return p.optional(&m.DeadlineHours) }),
 		strict.Optional("budgetUSD", func() error { return p.optional(&m.BudgetUSD) }),
 		strict.Optional("carbonCapKg", func() error { return p.optional(&m.CarbonCapKg) }),

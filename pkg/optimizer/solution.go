@@ -44,7 +44,7 @@ type Options struct {
 // Solution is the result for a [Model].
 type Solution struct {
 	Status Status
-	// Objective is the plan's USD, Hours or KgCO2, whichever the model minimises.
+	// Objective is the plan's USD, Hours, KgCO2 or weighted sum, whichever the model minimises.
 	Objective float64
 	// Bound is a proven lower bound on the objective of all plans that satisfy the model's bounds. It equals
 	// Objective if Status is Optimal.

@@ -26,6 +26,9 @@ func solve(ctx context.Context, m *Model, o Options, th search.Thresholds) (*Sol
 
 // solveOn solves a model with a meter.
 func solveOn(meter *search.Meter, m *Model, hint []int, th search.Thresholds) (*Solution, error) {
+	if m.Objective == Weighted {
+		return solveWeighted(m, hint, th, meter)
+	}
 	if len(m.Spread) > 0 {
 		return solveSpread(m, hint, th, meter)
 	}

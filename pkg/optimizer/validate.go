@@ -65,9 +65,12 @@ func (m *Model) Validate() error {
 // tests that candidate ids are unique, because only readers of Solution.Choice need this and the test takes longer
 // than some solves.
 func (m *Model) check() error {
-	if m.Objective != Cost && m.Objective != Makespan && m.Objective != Carbon {
-		return modelErrorf("objective", "%q is neither %q nor %q nor %q", clip(string(m.Objective)), Cost,
-			Makespan, Carbon)
+	if !slices.Contains([]Objective{Cost, Makespan, Carbon, Weighted}, m.Objective) {
+		return modelErrorf("objective", "%q is neither %q nor %q nor %q nor %q", clip(string(m.Objective)), Cost,
+			Makespan, Carbon, Weighted)
+	}
+	if err := m.checkWeights(); err != nil {
+		return err
 	}
 	if err := m.checkBounds(); err != nil {
 		return err
@@ -199,6 +202,25 @@ func duplicateCandidate(task int, cands []Candidate, id string) error {
 	second := first + 1 + slices.IndexFunc(cands[first+1:], func(c Candidate) bool { return c.ID == id })
 	return modelErrorf(indexed(indexed("tasks", task)+".candidates", second)+".id",
 		"%q is already candidates[%d]", clip(id), first)
+}
+
+// checkWeights tests the weights of the objective.
+func (m *Model) checkWeights() error {
+	switch w := m.Weights; {
+	case w == nil && m.Objective == Weighted:
+		return modelErrorf("weights", "is missing for the objective %q", Weighted)
+	case w == nil:
+		return nil
+	case m.Objective != Weighted:
+		return modelErrorf("weights", "is only for the objective %q", Weighted)
+	case badNumber(w.USD) != "":
+		return modelErrorf("weights.usd", "%s", badNumber(w.USD))
+	case badNumber(w.Hours) != "":
+		return modelErrorf("weights.hours", "%s", badNumber(w.Hours))
+	case w.USD == 0 && w.Hours == 0:
+		return modelErrorf("weights", "are all 0")
+	}
+	return nil
 }
 
 // badNumber describes why x is not a quantity from 0 to MaxValue; it returns "" if it is.

@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/internal/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/internal/sparkrun"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -177,7 +178,9 @@ func Alternative(t *dag.Task, o apitypes.Offer) *dag.Resources {
 func matches(r *dag.Resources, o apitypes.Offer) bool {
 	is := func(asked, has string) bool { return asked == "" || strings.EqualFold(asked, has) }
 	return is(r.Cloud, o.Cloud) && is(r.Region, o.Region) && is(r.Zone, o.Zone) && is(r.InstanceType, o.InstanceType) &&
-		is(r.Accelerator, o.Accelerator)
+		is(r.Accelerator, o.Accelerator) &&
+		(r.Family == "" || hardware.IsFamily(hardware.Family(o.Cloud, o.InstanceType), r.Family)) &&
+		(r.CPU == "" || hardware.IsCPU(hardware.Default().Speed(o.Cloud, o.InstanceType, 0).CPU, r.CPU))
 }
 
 // MaxUSDPerHour returns the maximum price of one machine of an offer for a task, in USD per hour: the highest of the

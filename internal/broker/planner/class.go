@@ -133,7 +133,7 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 			if byZone {
 				q.CheapestPer = catalog.PerZone
 			}
-			f.bursts, f.maxUSD = r.Burstable || q.InstanceType != "", float64(r.MaxUSDPerHour)
+			f.bursts, f.maxUSD = r.Burstable || q.InstanceType+q.Family != "", float64(r.MaxUSDPerHour)
 			err := f.reserved(q)
 			if err == nil {
 				err = f.collect(q)
@@ -195,7 +195,7 @@ func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 	base := catalog.Query{
 		Clouds: b.p.opt.Clouds, Regions: b.p.opt.Regions,
 		VCPU: catalog.Range(r.CPUs), MemoryGiB: catalog.Range(r.Memory), Accelerator: r.Accelerator,
-		AcceleratorCount: r.AcceleratorCount, InstanceType: r.InstanceType, Arch: catalog.Arch(r.FixedArch()),
+		AcceleratorCount: r.AcceleratorCount, InstanceType: r.InstanceType, Arch: catalog.Arch(r.FixedArch()), Family: r.Family, CPU: r.CPU,
 		Service: catalog.Service(r.Service), CheapestPer: catalog.PerRegion, MaxUSDPerHour: float64(r.MaxUSDPerHour),
 		Faster: r.Accelerator == "",
 	}
@@ -245,7 +245,7 @@ func addDefaults(q *catalog.Query, r dag.Resources) {
 	if r.CPUs.IsZero() && r.Memory.IsZero() {
 		q.VCPU, q.MemoryGiB = catalog.AtLeast(defaultVCPUs), catalog.AtLeast(defaultGiB)
 	}
-	if r.Cloud != cloudOfClusters && r.Arch == "" {
+	if r.Cloud != cloudOfClusters && r.Arch == "" && r.Family == "" && r.CPU == "" {
 		q.Arch = catalog.AMD64
 	}
 }

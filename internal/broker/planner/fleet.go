@@ -111,6 +111,7 @@ func withoutWorkers(in planinput.Input) planinput.Input {
 const (
 	notShared       = "no tasks share machines: "
 	becauseCarbon   = notShared + "plans that count carbon give each task its own machine"
+	becauseWeights  = notShared + "with weights, plans give each task its own machine"
 	becauseMixed    = notShared + "with a deadline or a budget, tasks that share must not wait for tasks between them"
 	becauseCheaper  = notShared + "machines of their own are better within the deadline"
 	becauseNoFleet  = notShared + "no shared machines keep the deadline and the budget"
@@ -127,6 +128,9 @@ func (p *Planner) planShared(ctx context.Context, in planinput.Input) (*record.P
 		return &record.Plan{Status: record.PlanInfeasible, Message: b.message}, nil
 	}
 	fl, why := b.groupFleets()
+	if b.model.Objective == optimizer.Weighted {
+		why = becauseWeights
+	}
 	if why != "" {
 		return p.planUnshared(ctx, in, why)
 	}

@@ -35,8 +35,8 @@ func (p *Planner) underLimit(in planinput.Input, plan *record.Plan) {
 	if plan.Hours += more; in.DeadlineHours != nil && plan.Hours > *in.DeadlineHours {
 		note += "; it misses its deadline"
 	}
-	if in.Spec.Objective == dag.MinimizeMakespan && !plan.Late {
-		plan.Objective += more
+	if hour := hourWeight(in.Spec); hour > 0 && !plan.Late {
+		plan.Objective += hour * more
 		if plan.Status == string(optimizer.Optimal) {
 			plan.Status = string(optimizer.Feasible)
 		}
@@ -147,4 +147,15 @@ func (e *ends) Pop() any {
 	last := (*e)[len(*e)-1]
 	*e = (*e)[:len(*e)-1]
 	return last
+}
+
+// hourWeight is how much an hour of the makespan adds to the objective of a job.
+func hourWeight(spec *dag.Job) float64 {
+	switch {
+	case spec.Objective == dag.MinimizeMakespan:
+		return 1
+	case spec.Weights != nil:
+		return spec.Weights.Time
+	}
+	return 0
 }

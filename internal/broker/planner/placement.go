@@ -221,7 +221,7 @@ func (b *builder) leftOut(t *dag.Task) (notes []string) {
 			leave(cmp.Or(r.Accelerator, "without accelerators"), "its rating, which time.flops needs, is unknown")
 			continue
 		}
-		q := catalog.Query{Accelerator: r.Accelerator, InstanceType: r.InstanceType}
+		q := catalog.Query{Accelerator: r.Accelerator, InstanceType: r.InstanceType, Family: r.Family}
 		if ofTES := b.in.Spec.Format == dag.TES; !ofTES { // its zones may be regions: each is two alternatives
 			q.Regions, q.Zones = nonEmpty(r.Region), nonEmpty(r.Zone)
 		}

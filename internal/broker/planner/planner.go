@@ -149,7 +149,7 @@ func (p *Planner) planOnce(ctx context.Context, in planinput.Input, own *reserva
 	if sol.Status == optimizer.Infeasible && in.Previous != nil && in.DeadlineHours != nil {
 		// The job has started and can no longer be on time: finish it as fast as the budget allows.
 		late = true
-		b.model.Objective, b.model.DeadlineHours = optimizer.Makespan, nil
+		b.model.Objective, b.model.Weights, b.model.DeadlineHours = optimizer.Makespan, nil, nil
 		if sol, err = p.solve(ctx, b.model, b.previous()); err != nil {
 			return nil, nil, nil, err
 		}
@@ -223,6 +223,9 @@ func (p *Planner) Frontier(ctx context.Context, in planinput.Input,
 		return nil, err
 	}
 	m.DeadlineHours, o.Now = given, p.opt.Now
+	if m.Objective == optimizer.Weighted {
+		m.Objective, m.Weights = optimizer.Cost, nil
+	}
 	return optimizer.Frontier(ctx, m, o)
 }
 
@@ -325,11 +328,13 @@ func (p *Planner) prepare(in planinput.Input, own *reservations) (*builder, erro
 		return b, nil
 	}
 	b.model.Places, b.model.USDPerGiB, b.model.HoursPerGiB = b.data.places, b.data.usd, b.data.hours
-	if in.Spec.Objective == dag.MinimizeMakespan {
-		b.model.Objective = optimizer.Makespan
-	}
-	if p.opt.LeastCarbon {
+	switch w := in.Spec.Weights; {
+	case p.opt.LeastCarbon:
 		b.model.Objective = optimizer.Carbon
+	case in.Spec.Objective == dag.MinimizeMakespan:
+		b.model.Objective = optimizer.Makespan
+	case w != nil:
+		b.model.Objective, b.model.Weights = optimizer.Weighted, &optimizer.Weights{USD: w.Cost, Hours: w.Time}
 	}
 	b.model.CarbonCapKg = p.opt.CarbonCapKg
 	b.known = b.knownOffers()
@@ -537,9 +542,9 @@ func (b *builder) plan(sol *optimizer.Solution) *record.Plan {
 	stays := b.stays(sol)
 	plan.Notes = b.notes(plan)
 	plan.Hours = b.expectedHours(stays)
-	if b.model.Objective == optimizer.Makespan {
+	if share := b.timeWeight(); share > 0 {
 		// With a deadline, the proof is about guaranteed times; users are shown expected ones.
-		sooner := math.Max(sol.Objective-plan.Hours, 0)
+		sooner := share * math.Max(sol.Hours-plan.Hours, 0)
 		plan.Objective, plan.Bound = sol.Objective-sooner, math.Max(sol.Bound-sooner, 0)
 	}
 	plan.OnDemandUSD = b.onDemandUSD(stays, plan.Hours)
@@ -594,6 +599,9 @@ func (b *builder) addRunners(plan *record.Plan, sol *optimizer.Solution) error {
 				adds = alt.AddHours
 			case optimizer.Carbon:
 				adds = alt.AddKgCO2
+			case optimizer.Weighted:
+				w := b.model.Weights
+				adds = w.USD*alt.AddUSD + w.Hours*alt.AddHours
 			case optimizer.Cost:
 			}
 			o := row.options[alt.Candidate]

@@ -13,6 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
+	"github.com/tradewind-broker/tradewind/internal/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
@@ -281,6 +282,65 @@ tasks:
 `)})
 	if !strings.Contains(none.Message, "(RTX6000 has none)") {
 		t.Errorf("%s: %s", none.Status, none.Message)
+	}
+}
+
+func TestPlanKeepsToFamilyAndProcessor(t *testing.T) {
+	p, _ := newPlanner(t)
+	for resources, is := range map[string]func(o apitypes.Offer) bool{
+		"{family: c7g}": func(o apitypes.Offer) bool { return strings.HasPrefix(o.InstanceType, "c7g.") },
+		"{family: t3}":  func(o apitypes.Offer) bool { return strings.HasPrefix(o.InstanceType, "t3.") },
+		"{cpu: genoa}": func(o apitypes.Offer) bool {
+			cpu, _ := hardware.CPU(o.Cloud, o.InstanceType)
+			return hardware.IsCPU(cpu, "genoa")
+		},
+		"{family: Dasv5, cpus: 8}": func(o apitypes.Offer) bool { return o.InstanceType == "Standard_D8as_v5" },
+	} {
+		got := plan(t, p, planinput.Input{Spec: readJob(t, "tasks: {a: {run: x, resources: "+resources+"}}\n")})
+		if c := got.Of(0); c == nil || !is(c.Offer) {
+			t.Errorf("%s: %s %+v", resources, got.Message, c)
+		}
+	}
+	none := plan(t, p, planinput.Input{Spec: readJob(t, "tasks: {a: {run: x, resources: {family: c77a}}}\n")})
+	if !strings.Contains(none.Message, "family c77a") || !strings.Contains(none.Message, "c7a") {
+		t.Error(none.Message)
+	}
+}
+
+// The more an hour is worth, the faster and more expensive the plan. No plan for another value of an hour has a smaller
+// sum.
+func TestWeightsTradeCostForTime(t *testing.T) {
+	p, _ := newPlanner(t)
+	hours := []string{"0", "0.1", "1", "5", "50", "1000"}
+	plans := make([]*record.Plan, len(hours))
+	for i, hour := range hours {
+		plans[i] = plan(t, p, planinput.Input{Spec: readJob(t, `
+weights: {cost: 1, time: `+hour+`}
+tasks:
+  a: {run: x, nodes: 1-8, time: {flops: 1e19, serial: 0.1}, resources: {anyOf: [{accelerators: T4}, {accelerators: A100}]}}
+  b: {run: x, after: [a], time: 4h, resources: {cpus: 4}}
+`)})
+	}
+	for i, hour := range hours {
+		w, err := dag.ParseWeight(hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := plans[i]
+		if got.Status != "optimal" || math.Abs(got.Objective-got.USD-w*got.Hours) > 1e-6*got.Objective {
+			t.Errorf("%s: %s %v of %v USD and %v h", hour, got.Status, got.Objective, got.USD, got.Hours)
+		}
+		for _, other := range plans {
+			if other.USD+w*other.Hours < got.Objective*(1-1e-6) {
+				t.Errorf("%s: %v, but another plan has %v", hour, got.Objective, other.USD+w*other.Hours)
+			}
+		}
+		if i > 0 && (got.Hours > plans[i-1].Hours+1e-9 || got.USD < plans[i-1].USD-1e-9) {
+			t.Errorf("%s: %v USD, %v h after %v USD, %v h", hour, got.USD, got.Hours, plans[i-1].USD, plans[i-1].Hours)
+		}
+	}
+	if plans[0].Hours < 2*plans[len(plans)-1].Hours {
+		t.Errorf("from %v to %v hours", plans[0].Hours, plans[len(plans)-1].Hours)
 	}
 }
 

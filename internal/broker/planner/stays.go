@@ -122,5 +122,16 @@ func (b *builder) findOnDemand(r int, as stay, samePlace bool) stay {
 
 // timed reports whether time counts in addition to money.
 func (b *builder) timed() bool {
-	return b.model.Objective == optimizer.Makespan || b.model.DeadlineHours != nil
+	return b.timeWeight() > 0 || b.model.DeadlineHours != nil
+}
+
+// timeWeight is how much an hour of the makespan adds to the objective.
+func (b *builder) timeWeight() float64 {
+	switch b.model.Objective {
+	case optimizer.Makespan:
+		return 1
+	case optimizer.Weighted:
+		return b.model.Weights.Hours
+	}
+	return 0
 }

@@ -222,8 +222,8 @@ func (p *Pool) suits(m *PoolMachine, r *dag.Resources) bool {
 	at, region, _ := strings.Cut(p.Place, ":")
 	arch := m.Labels[LabelArch]
 	switch {
-	case r.Service != "" || r.Zone != "" || r.Image != "":
-		return false // pool machines have no cloud service or zone, and their image cannot be chosen
+	case r.Service != "" || r.Zone != "" || r.Image != "" || r.Family != "" || r.CPU != "":
+		return false // pool machines have no cloud service, zone, or known processor, and their image cannot be chosen
 	case r.Cloud != "" && r.Cloud != at && r.Cloud != apitypes.PoolCloud, r.Region != "" && r.Region != region:
 		return false
 	case r.InstanceType != "" && r.InstanceType != m.Type:

@@ -111,6 +111,7 @@ type Overrides struct {
 	Body []byte
 
 	objective command.Choice
+	weights   string
 	deadline  command.Span
 	budget    command.Money
 	queue     string
@@ -125,6 +126,7 @@ func OverrideFlags(c *cobra.Command, queue bool) *Overrides {
 	f := c.Flags()
 	f.Var(&o.objective, "objective", "what to minimise; overrides the file")
 	command.CompleteChoice(c, "objective", &o.objective)
+	f.StringVar(&o.weights, "weights", "", "minimise cost × USD + time × hours, as cost=1,time=0.5; overrides the file")
 	f.Var(&o.deadline, "deadline", "maximum time until the job finishes: 90m, 6h, 2d12h")
 	f.Var(&o.budget, "budget", "maximum cost: 20, '20 USD' or '$20'")
 	o.env.Flags(c)
@@ -164,10 +166,44 @@ func (o *Overrides) read(a *command.App, path string, env map[string]string) (*F
 	return readWith(a, path, env)
 }
 
+// parseWeights reads the weights of the objective: cost=1,time=0.5.
+func parseWeights(s string) (*dag.Weights, error) {
+	w, given := &dag.Weights{}, map[string]bool{}
+	for part := range strings.SplitSeq(s, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		v, err := dag.ParseWeight(strings.TrimSpace(value))
+		if err != nil {
+			return nil, err
+		}
+		switch name = strings.TrimSpace(name); {
+		case given[name]:
+			return nil, fmt.Errorf("%s is given twice", name)
+		case name == "cost":
+			w.Cost = v
+		case name == "time":
+			w.Time = v
+		default:
+			return nil, fmt.Errorf("%q is not a weight", name)
+		}
+		given[name] = true
+	}
+	if len(given) < 2 {
+		return nil, errors.New("both are needed")
+	}
+	return w, w.Check()
+}
+
 func (o *Overrides) apply(f *File) error {
 	set := o.flags.Flags().Changed
 	if set("objective") {
-		f.Spec.Objective, f.changed = dag.Objective(o.objective.Value), true
+		f.Spec.Objective, f.Spec.Weights, f.changed = dag.Objective(o.objective.Value), nil, true
+	}
+	if set("weights") {
+		w, err := parseWeights(o.weights)
+		if err != nil || set("objective") {
+			return command.BadInput("write --weights cost=1,time=0.5, without --objective", "--weights: %q is not both weights", o.weights)
+		}
+		f.Spec.Objective, f.Spec.Weights, f.changed = dag.MinimizeWeighted, w, true
 	}
 	if set("deadline") {
 		f.Spec.Deadline, f.changed = o.deadline.Value, true

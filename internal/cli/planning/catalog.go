@@ -41,7 +41,7 @@ type searchFlags struct {
 	catalog, state            string
 	gpu, cpus, memory         string
 	clouds, regions, zones    []string
-	instanceType              string
+	instanceType, family, cpu string
 	arch, market, service     command.Choice
 	spark                     string
 	spot, burstable           bool
@@ -93,7 +93,9 @@ func (a app) searchCommand() *cobra.Command {
 	p.StringSliceVar(&f.regions, "region", nil, "regions: us-east-1, gcp:us-central1")
 	p.StringSliceVar(&f.zones, "zone", nil, "zones: use1-az1")
 	p.StringVar(&f.instanceType, "instance-type", "", "machine type: p3.2xlarge")
-	p.Var(&f.arch, "arch", "processor architecture (default: amd64 without --gpu and --instance-type)")
+	p.StringVar(&f.family, "family", "", "family of machine types: c7a, n2d, Dasv5")
+	p.StringVar(&f.cpu, "cpu", "", "processor, or its generation: genoa, icelake, graviton3")
+	p.Var(&f.arch, "arch", "processor architecture (default: amd64 without --gpu, --instance-type, --family and --cpu)")
 	p.BoolVar(&f.burstable, "burstable", false, "also machines whose vCPUs may be busy only for a part of the time")
 	p.BoolVar(&f.spot, "spot", false, "only spot machines, same as --market spot")
 	p.Var(&f.market, "market", "market to buy on")
@@ -315,7 +317,7 @@ func groupKey(m *catalog.Match, scope catalog.Scope) string {
 // flagOf maps the fields of a query to their flags.
 var flagOf = map[string]string{
 	"accelerator": "gpu", "acceleratorCount": "gpu", "vcpu": "cpus", "memoryGiB": "memory", "clouds": "cloud",
-	"regions": "region", "zones": "zone", "instanceType": "instance-type", "arch": "arch", "market": "market",
+	"regions": "region", "zones": "zone", "instanceType": "instance-type", "family": "family", "cpu": "cpu", "arch": "arch", "market": "market",
 	"service": "service", "maxInterruption": "max-interruption",
 	"maxCarbonGPerKWh": "max-carbon", "limit": "limit", "cheapestPer": "cheapest-per",
 }
@@ -339,8 +341,14 @@ func queryError(err error) error {
 func (f *searchFlags) query() (q catalog.Query, err error) {
 	q = catalog.Query{
 		Clouds: f.clouds, Regions: f.regions, Zones: f.zones, InstanceType: f.instanceType,
-		Arch:    f.wantedArch(),
+		Arch:   f.wantedArch(),
+		Family: f.family, CPU: f.cpu,
 		Service: catalog.Service(f.service.Value), MaxCarbonGPerKWh: f.maxCarbon, Limit: f.limit,
+	}
+	if f.cpu != "" {
+		if err := dag.CheckCPU(f.cpu); err != nil {
+			return q, command.BadInput("", "--cpu: %v", err)
+		}
 	}
 	if f.limit < 0 {
 		return q, command.BadInput("0 lists all", "--limit: %d is below 0", f.limit)
@@ -363,7 +371,7 @@ func (f *searchFlags) query() (q catalog.Query, err error) {
 	if f.spot {
 		q.Market = catalog.Spot
 	}
-	if !f.burstable && f.instanceType == "" {
+	if !f.burstable && f.instanceType == "" && f.family == "" {
 		q.Keep = func(m *catalog.Match) bool { return !m.Burstable }
 	}
 	q.MaxInterruption = map[string]catalog.InterruptionBand{
@@ -381,7 +389,7 @@ func (f *searchFlags) wantedArch() catalog.Arch {
 	switch {
 	case f.arch.Value == dag.AnyArch:
 		return ""
-	case f.arch.Value == "" && f.gpu == "" && f.instanceType == "":
+	case f.arch.Value == "" && f.gpu == "" && f.instanceType == "" && f.family == "" && f.cpu == "":
 		return catalog.AMD64
 	}
 	return catalog.Arch(f.arch.Value)

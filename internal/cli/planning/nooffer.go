@@ -102,6 +102,7 @@ func queryOf(r dag.Resources, regions, clouds []string) catalog.Query {
 		VCPU: catalog.Range(r.CPUs), MemoryGiB: catalog.Range(r.Memory), Accelerator: r.Accelerator,
 		AcceleratorCount: r.AcceleratorCount,
 		InstanceType:     r.InstanceType, Arch: catalog.Arch(r.FixedArch()), Service: catalog.Service(r.Service),
+		Family: r.Family, CPU: r.CPU,
 		Clouds: clouds,
 	}
 	if r.Cloud != "" {
@@ -143,6 +144,10 @@ func fieldOf(filter string, r dag.Resources) string {
 		return set(!r.Memory.IsZero(), "memory")
 	case "instanceType":
 		return set(r.InstanceType != "", "instanceType")
+	case "family":
+		return set(r.Family != "", "family")
+	case "cpu":
+		return set(r.CPU != "", "cpu")
 	case "arch":
 		return set(r.FixedArch() != "", "arch")
 	case "market":

@@ -126,18 +126,20 @@ func (o *planOptions) check() error {
 
 // PlanResult is the output of `plan -o json`.
 type PlanResult struct {
-	Name          string   `json:"name"`
-	Objective     string   `json:"objective"` // cost, makespan or carbon
-	DeadlineHours *float64 `json:"deadlineHours"`
-	BudgetUSD     *float64 `json:"budgetUSD"`
-	Status        string   `json:"status"` // optimal, feasible or infeasible
-	Message       string   `json:"message,omitempty"`
-	USD           float64  `json:"usd"`
-	Hours         float64  `json:"hours"`
-	Bound         float64  `json:"bound"`           // in the objective's unit
-	TransferUSD   float64  `json:"transferUSD"`     // part of USD for moving data
-	KeepUSD       float64  `json:"keepUSDPerMonth"` // in addition to USD: storage of the outputs per month
-	OnDemandUSD   float64  `json:"onDemandUSD"`
+	Name      string `json:"name"`
+	Objective string `json:"objective"` // cost, makespan, weights or carbon
+	// Weights are those of the objective weights.
+	Weights       *dag.Weights `json:"weights,omitempty"`
+	DeadlineHours *float64     `json:"deadlineHours"`
+	BudgetUSD     *float64     `json:"budgetUSD"`
+	Status        string       `json:"status"` // optimal, feasible or infeasible
+	Message       string       `json:"message,omitempty"`
+	USD           float64      `json:"usd"`
+	Hours         float64      `json:"hours"`
+	Bound         float64      `json:"bound"`           // in the objective's unit
+	TransferUSD   float64      `json:"transferUSD"`     // part of USD for moving data
+	KeepUSD       float64      `json:"keepUSDPerMonth"` // in addition to USD: storage of the outputs per month
+	OnDemandUSD   float64      `json:"onDemandUSD"`
 	// ServicesUSDPerHour is the cost of one hour of all services; USD includes one hour of each replica.
 	ServicesUSDPerHour float64    `json:"servicesUSDPerHour,omitempty"`
 	KgCO2              float64    `json:"kgCO2,omitempty"` // emissions of the machines, if all their grids are known
@@ -304,7 +306,7 @@ func infeasible(err error) error { return command.Because(err, command.ExitInfea
 func planResult(in planinput.Input, p *record.Plan) *PlanResult {
 	spec := in.Spec
 	r := &PlanResult{
-		Name: spec.Name, Objective: string(spec.Objective), DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD,
+		Name: spec.Name, Objective: string(spec.Objective), Weights: spec.Weights, DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD,
 		Status: p.Status, Message: p.Message, USD: p.USD, Hours: p.Hours, Bound: p.Bound, OnDemandUSD: p.OnDemandUSD,
 		KeepUSD: p.KeepUSD, Millis: p.Millis, Tasks: []PlanTask{}, Warnings: spec.Warnings,
 		Placement: rulesOf(spec), Notes: p.Notes,
@@ -497,8 +499,9 @@ func (a app) planTotals(r *PlanResult) error {
 	style := a.Style(a.Out)
 	proof := "proven optimal"
 	if r.Status != "optimal" {
-		unit := map[string]string{string(dag.MinimizeMakespan): " h", string(optimizer.Carbon): " kg"}[r.Objective]
-		if unit == "" {
+		unit, named := map[string]string{string(dag.MinimizeMakespan): " h", string(optimizer.Carbon): " kg",
+			string(dag.MinimizeWeighted): " by the weights"}[r.Objective]
+		if !named {
 			unit = " USD"
 		}
 		proof = fmt.Sprintf("no plan is better than %.4g%s", r.Bound, unit)
@@ -539,6 +542,8 @@ func Adds(r apitypes.Runner, objective string) string {
 		return text.Span(text.Hours(r.Adds))
 	case string(optimizer.Carbon):
 		return strconv.FormatFloat(r.Adds, 'g', 3, 64) + " kg"
+	case string(dag.MinimizeWeighted):
+		return strconv.FormatFloat(r.Adds, 'g', 3, 64)
 	}
 	return text.USD(r.Adds) + " USD"
 }

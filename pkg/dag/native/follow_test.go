@@ -160,7 +160,7 @@ func TestSchemaRejectsWhatReaderRejects(t *testing.T) {
 		"machines of one task are in one", "no task is called", "tasks that another rule packs", "whose gang is within",
 		"but within is different", "no release of ", "has its own image", "is a service of ", "has no machine types", "cannot have ",
 		"executors on several machines", "a Spark task ", "Spark uses all", " executors (", "ordered alternatives", "depends on the place",
-		"a service", "waits for service", "cannot be combined with", "needs a p", "counts the work of accelerators", "has its minimum above", "cannot be a range", "has no time for ", "cannot have a range",
+		"a service", "waits for service", "cannot be combined with", "needs a p", "counts the work of accelerators", "needs weights", "unknown processor", "is a number of vCPUs", "are all 0", "cannot be combined with objective", "has its minimum above", "cannot be a range", "has no time for ", "cannot have a range",
 	}
 	refused := 0
 	datadriven.RunTest(t, filepath.Join("testdata", "errors"), func(t *testing.T, d *datadriven.TestData) string {

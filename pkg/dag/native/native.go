@@ -82,6 +82,7 @@ type reader struct {
 	saysShare, defaultsSayShare bool
 	// the time and nodes of the current task, and those of defaults
 	time, defaultTime, nodes, defaultNodes *yaml.Node
+	objective, weights                     *yaml.Node   // of the job
 	silent                                 map[int]bool // the tasks of which the file does not say if they share machines
 
 	gangs   map[int]fault.Position // by task: where the file names its gang, or the gang it joins
@@ -128,6 +129,9 @@ func (r *reader) read(doc *yaml.Node) error {
 	}
 	var all fault.Faults
 	read := all.Add(yamlfile.ReadFieldsOr(&r.Reader, doc, r.jobFields, r.job, r.unknownInJob))
+	if all.None() {
+		read = all.Add(r.checkWeights())
+	}
 	for _, e := range entries {
 		if e.Key == "patience" && all.None() { // it depends on another field, infeasible
 			read = all.Add(fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), r.job.CheckPatience())))
@@ -211,11 +215,15 @@ func (r *reader) forJob() yamlfile.Fields[*dag.Job] {
 			func(j *dag.Job) *string { return &j.Description },
 			yamlfile.Checked(dag.CheckDescription),
 		),
-		"objective": yamlfile.TextField(
-			y,
-			func(j *dag.Job) *dag.Objective { return &j.Objective },
-			word[dag.Objective],
-		),
+		"objective": func(j *dag.Job, n *yaml.Node) error {
+			r.objective = n
+			return yamlfile.TextField(y, func(j *dag.Job) *dag.Objective { return &j.Objective },
+				word[dag.Objective])(j, n)
+		},
+		"weights": func(j *dag.Job, n *yaml.Node) error {
+			r.weights = n
+			return r.readWeights(j, n)
+		},
 		"deadline": yamlfile.TextField(
 			y,
 			func(j *dag.Job) *time.Duration { return &j.Deadline },
@@ -308,6 +316,45 @@ func (r *reader) forJob() yamlfile.Fields[*dag.Job] {
 			return nil
 		},
 	}
+}
+
+// readWeights reads the weights of the objective.
+func (r *reader) readWeights(j *dag.Job, n *yaml.Node) error {
+	j.Weights = &dag.Weights{}
+	given := map[string]bool{}
+	weight := func(field string, to func(*dag.Weights) *float64) func(*dag.Weights, *yaml.Node) error {
+		read := yamlfile.TextField(&r.Reader, to, dag.ParseWeight)
+		return func(w *dag.Weights, n *yaml.Node) error {
+			given[field] = true
+			return read(w, n)
+		}
+	}
+	err := yamlfile.ReadFields(&r.Reader, n, yamlfile.Fields[*dag.Weights]{
+		"cost": weight("cost", func(w *dag.Weights) *float64 { return &w.Cost }),
+		"time": weight("time", func(w *dag.Weights) *float64 { return &w.Time }),
+	}, j.Weights)
+	for _, field := range []string{"cost", "time"} {
+		if err == nil && !given[field] {
+			err = fault.Within(field, r.Fault(n, "is missing", "write weights: {cost: 1, time: 0.5}"))
+		}
+	}
+	return err
+}
+
+// checkWeights makes the checks of the objective and its weights.
+func (r *reader) checkWeights() error {
+	if r.objective == nil && r.weights != nil {
+		r.job.Objective = dag.MinimizeWeighted
+	}
+	field, err := r.job.CheckWeights()
+	at := r.objective
+	if field == "weights" {
+		at = r.weights
+	}
+	if err == nil {
+		return nil
+	}
+	return fault.At(yamlfile.PositionOf(at), fault.Within(field, err))
 }
 
 func (r *reader) readTasks(n *yaml.Node) error {

@@ -47,7 +47,10 @@ func (r *reader) forResources() yamlfile.Fields[*dag.Resources] {
 		"region":       yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Region }, name),
 		"zone":         yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Zone }, name),
 		"instanceType": yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.InstanceType }, name),
-		"arch":         yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Arch }, parseArch),
+		"family":       yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Family }, name),
+		"cpu": yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.CPU },
+			yamlfile.Checked(dag.CheckCPU)),
+		"arch": yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Arch }, parseArch),
 		"burstable": func(res *dag.Resources, n *yaml.Node) (err error) {
 			res.Burstable, err = r.Boolean(n)
 			return err

@@ -84,6 +84,9 @@ func buildSchema() object {
 		"region":       with(word, "a region of the cloud"),
 		"zone":         with(word, "a zone of the region"),
 		"instanceType": with(word, "a machine type by its cloud's name"),
+		"family":       with(word, "a family of machine types by its cloud's name: c7a, n2d, Dasv5"),
+		"cpu": with(word, "a processor, or its generation: genoa, icelake, graviton3; `tradewind catalog search -o json` "+
+			"shows them"),
 		"arch": with(
 			oneOf("amd64", "arm64", "any", "x86_64", "x86-64", "aarch64"),
 			"the processor architecture; if omitted, amd64 for a machine that is chosen only by its size",
@@ -342,10 +345,14 @@ func buildSchema() object {
 	})
 
 	root := record([]string{"apiVersion", "tasks"}, object{
-		"apiVersion":    object{"const": dag.APIVersion},
-		"name":          with(ref("name"), "the name of the job; the name of the file if omitted"),
-		"description":   object{"type": "string", "maxLength": dag.MaxTextBytes},
-		"objective":     with(oneOf("cost", "makespan"), "what a plan minimises"),
+		"apiVersion":  object{"const": dag.APIVersion},
+		"name":        with(ref("name"), "the name of the job; the name of the file if omitted"),
+		"description": object{"type": "string", "maxLength": dag.MaxTextBytes},
+		"objective":   with(oneOf("cost", "makespan", "weights"), "what a plan minimises"),
+		"weights": with(record([]string{"cost", "time"}, object{
+			"cost": with(object{"type": "number", "minimum": 0, "maximum": 1e9}, "for each USD"),
+			"time": with(object{"type": "number", "minimum": 0, "maximum": 1e9}, "for each hour of the makespan"),
+		}), "the objective weights: a plan minimises cost × its USD + time × its hours"),
 		"deadline":      with(ref("duration"), "from submission to the end of the last task"),
 		"budget":        usd("the maximum cost, in USD"),
 		"keepOnFailure": with(ref("duration"), "how long the machines of a failed task are kept for inspection, up to 24h"),

@@ -2336,7 +2336,7 @@ class JobDetail(BaseModel):
     """
     objective: str
     """
-    cost or makespan
+    cost, makespan or weights
     """
     on_demand_usd: Annotated[float, Field(alias='onDemandUSD')]
     """
@@ -2455,7 +2455,7 @@ class JobView(BaseModel):
     """
     objective: str
     """
-    cost or makespan
+    cost, makespan or weights
     """
     on_demand_usd: Annotated[float, Field(alias='onDemandUSD')]
     """
@@ -2661,7 +2661,7 @@ class PlanView(BaseModel):
     """
     objective: str
     """
-    cost or makespan
+    cost, makespan or weights
     """
     on_demand_usd: Annotated[float, Field(alias='onDemandUSD')]
     """
@@ -2869,7 +2869,7 @@ class Submitted(BaseModel):
     """
     objective: str
     """
-    cost or makespan
+    cost, makespan or weights
     """
     on_demand_usd: Annotated[float, Field(alias='onDemandUSD')]
     """

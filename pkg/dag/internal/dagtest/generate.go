@@ -227,6 +227,7 @@ func genResources() *rapid.Generator[dag.Resources] {
 				"region",
 				genWord(),
 			), Zone: maybe(t, "zone", genWord()), InstanceType: maybe(t, "type", genWord()),
+			Family: maybe(t, "family", genWord()), CPU: maybe(t, "cpu", rapid.SampledFrom([]string{"genoa", "Turin"})),
 			Arch: maybe(
 				t,
 				"arch",
@@ -417,6 +418,10 @@ func Job() *rapid.Generator[*dag.Job] {
 			Notify: rapid.SampledFrom([]dag.Notify{{}, {Webhook: "https://example.org/a?b=c"},
 				{Command: "cat\ntrue", Email: []string{"me@example.org", "a.b+c@example.org"}}}).Draw(t, "notify"),
 			OnFailure: rapid.SampledFrom([]dag.OnFailure{"", dag.StopJob, dag.ContinueJob}).Draw(t, "onFailure"),
+		}
+		if rapid.IntRange(0, 3).Draw(t, "weighted") == 0 {
+			weight := rapid.Float64Range(1e-6, 1e9)
+			j.Objective, j.Weights = dag.MinimizeWeighted, &dag.Weights{Cost: weight.Draw(t, "cost"), Time: weight.Draw(t, "time")}
 		}
 		for _, name := range rapid.SliceOfNDistinct(genName(), 1, 6, rapid.ID[string]).Draw(t, "names") {
 			task := genTask(name).Draw(t, "task")
