@@ -267,7 +267,8 @@ func (t *Task) CheckByNodes() error {
 	case len(t.NodeCounts()) == 0 && t.MaxNodes > 0:
 		return fault.New(fmt.Sprintf("has no time for %d to %d machines", t.Nodes, t.MaxNodes), "add one")
 	case len(t.NodeCounts()) == 0:
-		return fault.New(fmt.Sprintf("has no time for %d of its nodes", max(t.Nodes, 1)), "add it, or write a range of nodes")
+		return fault.New(fmt.Sprintf("has no time for %d of its nodes", max(t.Nodes, 1)),
+			"add it, or write a range of nodes")
 	}
 	return nil
 }
@@ -315,8 +316,8 @@ func (e *TimeEstimate) CheckEfficiency() error {
 // accelerators, and it has no other time.
 func (t *Task) CheckFLOPs() error {
 	e := &t.Time
-	if e.FLOPs == 0 || e.Default > 0 || len(e.On) > 0 ||
-		slices.ContainsFunc(t.Resources, func(r Resources) bool { return r.Accelerator != "" || r.InstanceType != "" }) {
+	accelerated := func(r Resources) bool { return r.Accelerator != "" || r.InstanceType != "" }
+	if e.FLOPs == 0 || e.Default > 0 || len(e.On) > 0 || slices.ContainsFunc(t.Resources, accelerated) {
 		return nil
 	}
 	return fault.New("counts the work of accelerators, and the task requests none",

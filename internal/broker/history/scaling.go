@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// scaled returns the run times of a task on one machine, by kind of machine, and the serial share of its work, from runs
-// on several numbers of machines. name is the name that the runs on a number of machines are stored by.
+// scaled returns the run times of a task on one machine, by kind of machine, and the serial share of its work, from
+// runs on several numbers of machines. name is the name that the runs on a number of machines are stored by.
 func scaled(t *dag.Task, h apitypes.History,
 	name func(nodes int) string) (one map[string]apitypes.RunTimes, serial *float64) {
 	means := map[int]apitypes.RunTimes{}

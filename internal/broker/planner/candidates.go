@@ -119,7 +119,8 @@ func (b *builder) slowWork(i int, m *match, work float64) float64 {
 func (b *builder) annotate(i int, m *match, nodes int) (o option, ok bool) {
 	t, work, boot := &b.in.Spec.Tasks[i], b.work(i, m, nodes), m.bootHours()
 	held, usd, guaranteed := work, m.usd, b.slowWork(i, m, work)
-	o = option{match: m, nodes: nodes, expected: boot + work, work: work, Candidate: optimizer.Candidate{ID: m.id, Place: m.place}}
+	o = option{match: m, nodes: nodes, expected: boot + work, work: work,
+		Candidate: optimizer.Candidate{ID: m.id, Place: m.place}}
 	if t.MaxNodes > 0 {
 		o.ID = fmt.Sprintf("%s × %d", m.id, nodes)
 	}

@@ -195,7 +195,8 @@ func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 	base := catalog.Query{
 		Clouds: b.p.opt.Clouds, Regions: b.p.opt.Regions,
 		VCPU: catalog.Range(r.CPUs), MemoryGiB: catalog.Range(r.Memory), Accelerator: r.Accelerator,
-		AcceleratorCount: r.AcceleratorCount, InstanceType: r.InstanceType, Arch: catalog.Arch(r.FixedArch()), Family: r.Family, CPU: r.CPU,
+		AcceleratorCount: r.AcceleratorCount, InstanceType: r.InstanceType, Arch: catalog.Arch(r.FixedArch()),
+		Family: r.Family, CPU: r.CPU,
 		Service: catalog.Service(r.Service), CheapestPer: catalog.PerRegion, MaxUSDPerHour: float64(r.MaxUSDPerHour),
 		Faster: r.Accelerator == "",
 	}

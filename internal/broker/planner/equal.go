@@ -44,8 +44,9 @@ func (b *builder) requirementsOf(i int, c *class, gib float64) (requirements, bo
 	}
 	t := &b.in.Spec.Tasks[i]
 	d := requirements{
-		class: c, usual: t.Time.Default, speed: t.Time.Speed, nodes: t.Nodes, maxNodes: t.MaxNodes, checkpointHours: checkpointHours(t),
-		output: outputSize(t), moved: gib,
+		class: c, usual: t.Time.Default, speed: t.Time.Speed, nodes: t.Nodes, maxNodes: t.MaxNodes,
+		checkpointHours: checkpointHours(t),
+		output:          outputSize(t), moved: gib,
 	}
 	if e := &t.Time; len(e.On) > 0 || e.FLOPs > 0 || e.Serial != nil || len(e.ByNodes) > 0 {
 		text, err := json.Marshal(e)

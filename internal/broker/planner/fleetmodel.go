@@ -159,7 +159,8 @@ func (f *fleet) matches(d demand, places []string, least map[string]float64) (fo
 	all := finder{b: b, found: map[string]bool{}, disk: f.disk()}
 	var reasons []string
 	for n, q := range f.queries(d) {
-		all.bursts, all.maxUSD = t.Resources[n].Burstable || q.InstanceType+q.Family != "", float64(t.Resources[n].MaxUSDPerHour)
+		all.bursts = t.Resources[n].Burstable || q.InstanceType+q.Family != ""
+		all.maxUSD = float64(t.Resources[n].MaxUSDPerHour)
 		best := map[sort]*catalog.Match{}
 		if places != nil {
 			q.Regions = places

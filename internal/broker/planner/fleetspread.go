@@ -149,7 +149,8 @@ func (f *fleet) elsewhere(m *match, d demand, moves bool) []*match {
 	t := &f.b.in.Spec.Tasks[f.members[0]]
 	all := finder{b: f.b, found: map[string]bool{}, disk: f.disk()}
 	for n, q := range f.queries(d) {
-		all.bursts, all.maxUSD = t.Resources[n].Burstable || q.InstanceType+q.Family != "", float64(t.Resources[n].MaxUSDPerHour)
+		all.bursts = t.Resources[n].Burstable || q.InstanceType+q.Family != ""
+		all.maxUSD = float64(t.Resources[n].MaxUSDPerHour)
 		q.Clouds, q.InstanceType, q.Market, q.Keep = []string{m.Cloud}, m.InstanceType, catalog.Spot, all.keep
 		if moves {
 			q.Regions = []string{m.Place()}

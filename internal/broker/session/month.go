@@ -44,7 +44,8 @@ func (s *Session) plannedCosts(of *side, task int) (m money) {
 	}
 	m.expected = of.plan.TaskUSD[task]
 	if c := of.plan.Of(task); c != nil {
-		m.full = leastRate(c) * float64(record.NodesOn(&of.spec.Tasks[task], c)) * s.reservedHours(of.plan.TaskHours[task])
+		nodes := float64(record.NodesOn(&of.spec.Tasks[task], c))
+		m.full = leastRate(c) * nodes * s.reservedHours(of.plan.TaskHours[task])
 	}
 	return m
 }

@@ -246,7 +246,8 @@ func (b *Views) addTasks(u *txn.Unit, job record.Job, d *Look, from, to int) err
 	d.TaskList = taskViews(job, spec, d.plan, tasks, d.Attempts, from, to)
 	addSkipped(d.seen.phases, d.TaskList)
 	for i := range tasks {
-		d.TaskList[tasks[i].Index-from].Output = outputOf(b.txns.Config, tasks[i], d.TaskList[tasks[i].Index-from].Nodes)
+		v := &d.TaskList[tasks[i].Index-from]
+		v.Output = outputOf(b.txns.Config, tasks[i], v.Nodes)
 	}
 	for _, cl := range d.seen.clusters {
 		if cl.Kept(u.Now) && cl.Task >= from && cl.Task < to {

@@ -201,7 +201,8 @@ func (o *Overrides) apply(f *File) error {
 	if set("weights") {
 		w, err := parseWeights(o.weights)
 		if err != nil || set("objective") {
-			return command.BadInput("write --weights cost=1,time=0.5, without --objective", "--weights: %q is not both weights", o.weights)
+			return command.BadInput("write --weights cost=1,time=0.5, without --objective",
+				"--weights: %q is not both weights", o.weights)
 		}
 		f.Spec.Objective, f.Spec.Weights, f.changed = dag.MinimizeWeighted, w, true
 	}

@@ -317,7 +317,8 @@ func groupKey(m *catalog.Match, scope catalog.Scope) string {
 // flagOf maps the fields of a query to their flags.
 var flagOf = map[string]string{
 	"accelerator": "gpu", "acceleratorCount": "gpu", "vcpu": "cpus", "memoryGiB": "memory", "clouds": "cloud",
-	"regions": "region", "zones": "zone", "instanceType": "instance-type", "family": "family", "cpu": "cpu", "arch": "arch", "market": "market",
+	"regions": "region", "zones": "zone", "instanceType": "instance-type",
+	"family": "family", "cpu": "cpu", "arch": "arch", "market": "market",
 	"service": "service", "maxInterruption": "max-interruption",
 	"maxCarbonGPerKWh": "max-carbon", "limit": "limit", "cheapestPer": "cheapest-per",
 }

@@ -306,7 +306,8 @@ func infeasible(err error) error { return command.Because(err, command.ExitInfea
 func planResult(in planinput.Input, p *record.Plan) *PlanResult {
 	spec := in.Spec
 	r := &PlanResult{
-		Name: spec.Name, Objective: string(spec.Objective), Weights: spec.Weights, DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD,
+		Name: spec.Name, Objective: string(spec.Objective), Weights: spec.Weights,
+		DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD,
 		Status: p.Status, Message: p.Message, USD: p.USD, Hours: p.Hours, Bound: p.Bound, OnDemandUSD: p.OnDemandUSD,
 		KeepUSD: p.KeepUSD, Millis: p.Millis, Tasks: []PlanTask{}, Warnings: spec.Warnings,
 		Placement: rulesOf(spec), Notes: p.Notes,

@@ -82,8 +82,9 @@ type reader struct {
 	saysShare, defaultsSayShare bool
 	// the time and nodes of the current task, and those of defaults
 	time, defaultTime, nodes, defaultNodes *yaml.Node
-	objective, weights                     *yaml.Node   // of the job
-	silent                                 map[int]bool // the tasks of which the file does not say if they share machines
+	objective, weights                     *yaml.Node // of the job
+	// the tasks of which the file does not say if they share machines
+	silent map[int]bool
 
 	gangs   map[int]fault.Position // by task: where the file names its gang, or the gang it joins
 	inputs  []link                 // of current, parallel to its inputs

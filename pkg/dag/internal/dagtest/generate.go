@@ -421,7 +421,8 @@ func Job() *rapid.Generator[*dag.Job] {
 		}
 		if rapid.IntRange(0, 3).Draw(t, "weighted") == 0 {
 			weight := rapid.Float64Range(1e-6, 1e9)
-			j.Objective, j.Weights = dag.MinimizeWeighted, &dag.Weights{Cost: weight.Draw(t, "cost"), Time: weight.Draw(t, "time")}
+			j.Objective = dag.MinimizeWeighted
+			j.Weights = &dag.Weights{Cost: weight.Draw(t, "cost"), Time: weight.Draw(t, "time")}
 		}
 		for _, name := range rapid.SliceOfNDistinct(genName(), 1, 6, rapid.ID[string]).Draw(t, "names") {
 			task := genTask(name).Draw(t, "task")
