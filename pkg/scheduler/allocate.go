@@ -12,7 +12,7 @@ func builtinActions() map[string]Action {
 	}
 }
 
-// Moves is an action that a policy may name in addition to the usual actions: running tasks may be moved elsewhere to make
+// Moves is an action that a policy may name in addition to the usual ones: running tasks may be moved elsewhere to make
 // room for tasks that fit nowhere. A session moves nothing itself; the broker acts on it (internal/broker).
 const Moves = "move"
 
