@@ -167,6 +167,10 @@ type TaskReady struct {
 	Queue string `json:"queue" example:"research" doc:"Queue it waits in"`
 	// Try counts the announcements of a task: the first, and one for each retry after its own failure.
 	Try int `json:"try" example:"1" doc:"1, plus one for each retry after the task's own failure"`
+	// Chunk is how many of the next members of its array run in the task's attempt.
+	Chunk int `json:"chunk,omitempty" example:"7" doc:"Number of the next members of its array that run in the same attempt"`
+	// Past is the number of the last attempt that the task took part in, as a member of another's chunk.
+	Past int `json:"past,omitempty" example:"1" doc:"Number of the last attempt that the task was part of, as a member of a chunk"`
 }
 
 // TaskAdmitted reports that a task may take capacity now.
@@ -198,6 +202,9 @@ type TaskSucceeded struct {
 	Task    int    `json:"task" example:"1" doc:"Index of the task in the job"`
 	Attempt int    `json:"attempt" example:"1" doc:"Number of the attempt, from 1"`
 	Cluster string `json:"cluster" example:"train-infer-4k7q2a.1.1" doc:"Cluster to release; empty if there is nothing to release"`
+	// Also are the other members of its chunk that have succeeded in the attempt, and NotRun those that did not end.
+	Also   []int `json:"also,omitempty" example:"2" doc:"Indexes of the other members of its array that have succeeded in the attempt"`
+	NotRun []int `json:"notRun,omitempty" example:"3" doc:"Indexes of the members that should have run in the attempt and did not"`
 }
 
 // TaskFailed reports that a task's own work failed; failures of clouds are not task failures.

@@ -50,6 +50,7 @@ var errEnded = errors.New("ended on command")
 type attempt struct {
 	*agent
 	work    *wire.Assignment
+	lead    *attempt     // whose chunk it is a member of; nil if it has its own reports and orders
 	mask    *secret.Mask // masks the task's secrets
 	dirs    dirs
 	out     *taskLog        // nil for stand-ins
@@ -65,6 +66,8 @@ type attempt struct {
 	group    *cgroup.Group // in which the scripts run; nil if there is none
 	left     []*script     // that have ended, but not all of their processes
 	tried    bool          // to create group
+	started  time.Time     // when the command was started
+	logShare int64         // maximum size in bytes of the end of its log in the report of its end
 	// isolation is how the command runs, once it has started; nil if it has the agent's user
 	isolation atomic.Pointer[proc.Isolation]
 
@@ -89,9 +92,10 @@ type attempt struct {
 func (a *agent) begin(ctx context.Context, work *wire.Assignment, number int) *attempt {
 	t := &attempt{
 		agent: a, work: work, done: make(chan struct{}), sooner: make(chan struct{}, 1),
-		mask:    secret.NewMask(slices.Collect(maps.Values(work.Secrets))...),
-		dirs:    dirsIn(filepath.Join(a.cfg.Dir, "attempts", strconv.Itoa(number))),
-		reports: newReports(a.client, work.Attempt, a.claims.Rank),
+		mask:     secret.NewMask(slices.Collect(maps.Values(work.Secrets))...),
+		dirs:     dirsIn(filepath.Join(a.cfg.Dir, "attempts", strconv.Itoa(number))),
+		logShare: int64(wire.MaxReportLog / (1 + len(work.Chunk))),
+		reports:  newReports(a.client, work.Attempt, a.claims.Rank),
 	}
 	t.unlessStopped, t.cancel[orderStop] = context.WithCancelCause(ctx)
 	t.unlessOrdered, t.cancel[orderSave] = context.WithCancelCause(t.unlessStopped)
@@ -185,6 +189,9 @@ func (t *attempt) giveOrder(o order, until time.Time, now bool) {
 }
 
 func (t *attempt) ordered() (order, time.Time) {
+	if t.lead != nil {
+		return t.lead.ordered()
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.order, t.until
@@ -196,6 +203,10 @@ func (t *attempt) run(ctx context.Context) {
 	beats, stop := context.WithCancel(ctx)
 	t.wg.Go(func() { t.beat(beats) })
 	result := t.execute(ctx)
+	if len(t.work.Chunk) > 0 && result.Event == wire.Succeeded {
+		result.Ran = time.Since(t.started)
+		result.Chunk = t.runChunk(ctx)
+	}
 	stop()
 	t.makeRoom(ctx, result)
 	switch {
@@ -219,10 +230,7 @@ func (t *attempt) conclude(ctx context.Context, result wire.Report, log *taskLog
 	}
 	until := time.Now().Add(wait) // for the log; the result has its own time after that
 	if log != nil {
-		flush, cancel := context.WithDeadline(ctx, until)
-		result.LogFrom, result.Log = log.last(flush, min(t.work.Pace.Tail, wire.MaxReportLog))
-		result.LogTimes = log.times(result.LogFrom, len(result.Log))
-		cancel()
+		result.LogFrom, result.Log, result.LogTimes = t.endOfLog(ctx, until)
 	}
 	t.log.Info("attempt ends", "attempt", t.work.Attempt, "event", result.Event, "phase", result.Phase, "exit",
 		result.ExitCode)

@@ -126,7 +126,9 @@ func (q *reports) skipToEnd(began time.Time) bool {
 		return false
 	}
 	q.queue = q.queue[1:]
-	q.queue[0].report.Ran = time.Since(began)
+	if q.queue[0].report.Ran == 0 {
+		q.queue[0].report.Ran = time.Since(began)
+	}
 	return true
 }
 
@@ -145,7 +147,7 @@ func (q *reports) linger(ctx context.Context, d time.Duration) {
 // end of a task is more important than the end of its log: if the log is not accepted in time, the report is sent
 // without it.
 func (q *reports) send(ctx context.Context, p pending) (kept bool, err error) {
-	if len(p.report.Log) == 0 {
+	if !p.report.HasLog() {
 		return true, q.client.report(ctx, p.report)
 	}
 	soon, cancel := context.WithDeadline(ctx, p.until)
@@ -163,8 +165,7 @@ func (q *reports) send(ctx context.Context, p pending) (kept bool, err error) {
 		}
 		kept = errors.Is(err, io.EOF) // everything was sent
 	}
-	p.report.Log, p.report.LogFrom, p.report.LogTimes = nil, 0, ""
-	return kept, q.client.report(ctx, p.report)
+	return kept, q.client.report(ctx, p.report.WithoutLog())
 }
 
 func (q *reports) next() (pending, bool) {

@@ -104,14 +104,19 @@ func (t *attempt) endOf(s *script, reason error) error {
 // runTask runs the task's command and saves checkpoints meanwhile. stopped reports whether an order ended it.
 func (t *attempt) runTask() (stopped bool, err error) {
 	if t.work.Run == "" {
-		t.reports.add(wire.Report{Event: wire.Started}, nil)
+		if t.lead == nil {
+			t.reports.add(wire.Report{Event: wire.Started}, nil)
+		}
 		return false, nil
 	}
+	t.started = time.Now()
 	s, err := t.start("run", t.work.Run, t.own(), len(t.work.Nodes) > 1)
 	if err != nil {
 		return false, err
 	}
-	if pace := t.work.Pace; pace.Tail > 0 { // calls cost money: the start is reported with the first piece of the log
+	if pace := t.work.Pace; t.lead != nil {
+		// the report of its chunk says that it ran
+	} else if pace.Tail > 0 { // calls cost money: the start is reported with the first piece of the log
 		t.reports.soon(wire.Report{Event: wire.Started}, t.out, min(pace.Tail, wire.MaxReportLog),
 			max(min(pace.Log, firstPause)*9/10, pace.Quiet), pace.Quiet > 0)
 	} else {

@@ -19,6 +19,8 @@ type Agents interface {
 	Hello(ctx context.Context, c wire.Claims, h wire.Hello) (wire.Work, error)
 	Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error)
 	Report(ctx context.Context, c wire.Claims, r wire.Report) error
+	// Runs fails unless each of the attempts is a member of the chunk of the caller's attempt.
+	Runs(ctx context.Context, c wire.Claims, attempts ...string) error
 }
 
 func (a *API) agentRoutes() {
@@ -186,42 +188,73 @@ func (a *API) report(ctx context.Context, in *reportInput) (*struct{}, error) {
 	return nil, a.cfg.Broker.Agents.Report(ctx, claims, in.Body)
 }
 
-// keepLast appends the end of the log that a report carries. For a repeated report it is already stored.
+// keepLast appends the ends of the logs that a report carries: of its own attempt, and of other members of its chunk.
+// For a repeated report they are already stored.
 func (a *API) keepLast(ctx context.Context, claims wire.Claims, r *wire.Report) error {
-	rest := r.Log
-	switch {
-	case len(rest) == 0:
-		return nil
-	case len(rest) > wire.MaxReportLog || r.LogFrom < 0:
-		return problem(http.StatusUnprocessableEntity,
-			fmt.Sprintf("a report carries at most %d bytes of log, from an offset of at least 0",
-				wire.MaxReportLog))
-	}
 	log := Log{Job: claims.Job, Attempt: claims.Cluster, Rank: claims.Rank}
-	marks, err := wire.ParseMarks(r.LogFrom, int64(len(rest)), r.LogTimes)
+	size, members := len(r.Log), make([]string, len(r.Chunk))
+	for i := range r.Chunk {
+		size, members[i] = size+len(r.Chunk[i].Log), r.Chunk[i].Attempt
+	}
+	if size == 0 {
+		return nil
+	}
+	if size > wire.MaxReportLog {
+		return problem(http.StatusUnprocessableEntity, fmt.Sprintf("a report carries at most %d bytes of log", wire.MaxReportLog))
+	}
+	if len(members) > 0 {
+		if err := a.cfg.Broker.Agents.Runs(ctx, claims, members...); err != nil {
+			return err
+		}
+	}
+	for i := range r.Chunk {
+		m := &r.Chunk[i]
+		err := a.keepEnd(ctx, Log{Job: claims.Job, Attempt: m.Attempt, Rank: claims.Rank}, m.LogFrom, m.Log, m.LogTimes)
+		var offset *OffsetError
+		if err != nil && !errors.As(err, &offset) { // a log with a gap does not hold up the other members
+			return err
+		}
+		m.Log, m.LogFrom, m.LogTimes = nil, 0, ""
+	}
+	err := a.keepEnd(ctx, log, r.LogFrom, r.Log, r.LogTimes)
+	r.Log, r.LogFrom, r.LogTimes = nil, 0, ""
+	return appended(log, err)
+}
+
+// keepEnd appends the part of the end of a log that is not stored yet.
+func (a *API) keepEnd(ctx context.Context, log Log, from int64, rest []byte, times string) error {
+	if len(rest) == 0 {
+		return nil
+	}
+	if from < 0 {
+		return problem(http.StatusUnprocessableEntity, "a log cannot begin before its start")
+	}
+	marks, err := wire.ParseMarks(from, int64(len(rest)), times)
 	if err != nil {
 		return problem(http.StatusUnprocessableEntity, "logTimes: "+err.Error())
 	}
-	err = a.cfg.Logs.Append(ctx, log, r.LogFrom, rest, marks...)
+	err = a.cfg.Logs.Append(ctx, log, from, rest, marks...)
 	var offset *OffsetError
-	if errors.As(err, &offset) && offset.Want >= r.LogFrom {
-		known := min(offset.Want-r.LogFrom, int64(len(rest)))
+	if errors.As(err, &offset) && offset.Want >= from {
+		known := min(offset.Want-from, int64(len(rest)))
 		if rest, err = rest[known:], nil; len(rest) > 0 {
 			err = a.cfg.Logs.Append(ctx, log, offset.Want, rest, wire.MarksFrom(marks, offset.Want)...)
 		}
 	}
-	r.Log, r.LogFrom, r.LogTimes = nil, 0, ""
-	return appended(log, err)
+	return err
 }
 
 // appended returns the response to a piece of log.
 func appended(log Log, err error) error {
 	var offset *OffsetError
-	if errors.As(err, &offset) {
+	var refused huma.StatusError
+	switch {
+	case errors.As(err, &refused):
+		return err
+	case errors.As(err, &offset):
 		return huma.ErrorWithHeaders(problem(http.StatusConflict, offset.Error()),
 			http.Header{wire.HeaderOffset: {strconv.FormatInt(offset.Want, 10)}})
-	}
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("api: log of %s: %w", log.Attempt, err)
 	}
 	return nil
@@ -248,9 +281,18 @@ type logInput struct {
 func (a *API) appendLog(ctx context.Context, in *logInput) (*struct{}, error) {
 	claims := claimed(ctx)
 	if in.Attempt != claims.Cluster {
-		return nil, problem(http.StatusForbidden, "the token is for another attempt")
+		err := record.ErrGone
+		if record.ClusterJob(in.Attempt) == claims.Job {
+			err = a.cfg.Broker.Agents.Runs(ctx, claims, in.Attempt)
+		}
+		if errors.Is(err, record.ErrGone) {
+			return nil, problem(http.StatusForbidden, "the token is for another attempt")
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	log := Log{Job: claims.Job, Attempt: claims.Cluster, Rank: claims.Rank}
+	log := Log{Job: claims.Job, Attempt: in.Attempt, Rank: claims.Rank}
 	marks, err := wire.ParseMarks(in.Offset, int64(len(in.RawBody)), in.Times)
 	if err != nil {
 		return nil, problem(http.StatusUnprocessableEntity, "times: "+err.Error())

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
@@ -54,13 +55,18 @@ func (a *API) dataRoutes() {
 	}, a.mounts)
 }
 
-// data returns the broker's data port and the claims of a request, after checking its attempt.
+// data returns the broker's data port and the claims of a request, after checking its attempt. Another attempt of the
+// job may be a member of the attempt's chunk; the broker knows.
 func (a *API) data(ctx context.Context, attempt string) (Data, wire.Claims, error) {
 	claims := claimed(ctx)
 	if a.cfg.Broker.Data == nil {
 		return nil, claims, problem(http.StatusNotImplemented, "this broker does not grant access to data")
 	}
-	return a.cfg.Broker.Data, claims, ownAttempt(claims, attempt)
+	err := ownAttempt(claims, attempt)
+	if errors.Is(err, record.ErrGone) {
+		claims.Member, err = attempt, nil
+	}
+	return a.cfg.Broker.Data, claims, err
 }
 
 type grantsInput struct{ Body wire.Wants }

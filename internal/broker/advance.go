@@ -29,7 +29,7 @@ func (b *Functions) advance(u *txn.Unit, event events.Event) error {
 	if err != nil {
 		return err
 	}
-	st := jobstate.Advancing{Job: job, Spec: spec, Progress: progress}
+	st := jobstate.Advancing{Job: job, Spec: spec, Progress: progress, ChunkFor: b.cfg.Chunk}
 	if st.Slots, err = slotsOf(u, job, spec); err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (b *Functions) advance(u *txn.Unit, event events.Event) error {
 	case events.DAGAdvance:
 		return u.Apply(jobstate.DecideAnnounce(st, e.From))
 	case events.TaskSucceeded:
-		d := jobstate.DecideSucceeded(st, e.Task)
+		d := jobstate.DecideSucceeded(st, e)
 		if err := attempt.DecideTooLate(u, b.cfg, job, spec, &d, u.Now); err != nil {
 			return err
 		}

@@ -107,6 +107,31 @@ func ownCluster(u *txn.Unit, c wire.Claims) (record.Cluster, error) {
 	return cl, nil
 }
 
+// ownMember loads the cluster that the claims are for, as that of the member of its chunk that they name. It fails with
+// ErrGone if it has no such member.
+func ownMember(u *txn.Unit, c wire.Claims) (record.Cluster, error) {
+	cl, err := ownCluster(u, c)
+	if err != nil || c.Member == "" {
+		return cl, err
+	}
+	member, ok := attempt.MemberCluster(cl, c.Member)
+	if !ok {
+		return cl, record.ErrGone
+	}
+	return member, nil
+}
+
+// Runs fails with ErrGone unless each of the attempts is a member of the chunk of the caller's cluster.
+func (b *Agents) Runs(ctx context.Context, c wire.Claims, attempts ...string) error {
+	u := b.txns.NewUnit(ctx, fnAgent)
+	for _, c.Member = range attempts {
+		if _, err := ownMember(u, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // loadArriving loads the records that the start of a cluster needs. Its work needs them as well.
 func (b *Agents) loadArriving(u *txn.Unit, st *attempt.Arriving) (err error) {
 	if err := u.Preload(record.JobKey(st.Cluster.Job), record.TaskKey(st.Cluster.Job, st.Cluster.Task)); err != nil {
@@ -298,7 +323,9 @@ func (b *Agents) loadReporting(u *txn.Unit, st *attempt.Reporting, e wire.Event)
 	case wire.Started:
 		keys = keys[1:2]
 	case wire.Succeeded:
-		keys = keys[1:]
+		if cl.Chunk == 0 {
+			keys = keys[1:]
+		}
 	default:
 	}
 	if err := u.Preload(keys...); err != nil {
@@ -327,7 +354,10 @@ func (b *Agents) loadReporting(u *txn.Unit, st *attempt.Reporting, e wire.Event)
 		if cl.Shared() {
 			st.Uploads, err = b.uploads.Open(u, cl.ID)
 		}
-		return err
+		if err != nil || cl.Chunk == 0 {
+			return err
+		}
+		st.Members = spec.Tasks[cl.Task+1 : cl.Task+1+cl.Chunk]
 	case wire.Started:
 		return nil
 	case wire.Failed:

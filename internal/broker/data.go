@@ -26,7 +26,7 @@ func (b *Agents) scopeOf(u *txn.Unit, c wire.Claims, named ...string) (s grant.S
 	if b.ports.Data == nil {
 		return s, fmt.Errorf("%w: this broker grants nothing", grant.ErrStore)
 	}
-	cl, err := ownCluster(u, c)
+	cl, err := ownMember(u, c)
 	if err == nil && cl.Outcome != "" {
 		err = record.ErrGone
 	}
@@ -66,7 +66,7 @@ func (b *Agents) Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) (
 	if err != nil {
 		return nil, err
 	}
-	cl, err := ownCluster(u, c)
+	cl, err := ownMember(u, c)
 	if err != nil {
 		return nil, err
 	}

@@ -80,6 +80,7 @@ func (b *Functions) enqueue(u *txn.Unit, e events.TaskReady, since time.Time) er
 	}
 	task.Job, task.Index, task.State, task.Try = e.Job, e.Task, record.TaskQueued, e.Try
 	task.Silent, task.Faults = 0, 0
+	task.Chunk, task.Attempt = e.Chunk, max(task.Attempt, e.Past)
 	task.Gang, task.Joins = spec.Tasks[e.Task].Gang, spec.Tasks[e.Task].Joins
 	if s := spec.Tasks[e.Task].Service; s != nil {
 		task.Service = s.Of

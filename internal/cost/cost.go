@@ -66,6 +66,7 @@ type Idle struct {
 func Config() config.Config {
 	cfg := config.Default()
 	cfg.Pace, cfg.SilentFor = wire.Pace{Alive: laterPolls, Polls: true, Tail: wire.MaxReportLog}, 16*time.Minute
+	cfg.Chunk = config.PaidChunk
 	return cfg
 }
 

@@ -200,20 +200,58 @@ func (n *node) begin(a *wire.Assignment) {
 	if n.on != nil {
 		took = spread(took, n.claims.Cluster)
 	}
-	if a == nil || took >= a.Pace.Quiet {
-		w.after(min(took, firstPiece), func() { n.report(wire.Started, took > firstPiece) })
+	var ends []wire.ChunkEnd
+	whole := took
+	if a != nil {
+		for _, m := range a.Chunk {
+			ran := spread(w.duration(m.Attempt), m.Attempt)
+			ends = append(ends, wire.ChunkEnd{Attempt: m.Attempt, Ran: ran})
+			whole += ran
+		}
 	}
-	w.after(took, func() {
+	switch {
+	case a == nil || took >= a.Pace.Quiet:
+		w.after(min(whole, firstPiece), func() { n.report(wire.Started, whole > firstPiece) })
+	case whole >= a.Pace.Quiet:
+		w.after(a.Pace.Quiet, func() { n.report(wire.Started, true) })
+	}
+	w.after(whole, func() {
 		n.done = true
-		n.report(wire.Succeeded, true)
+		n.succeed(took, ends)
 		if n.on != nil {
 			n.on.exited()
 		}
 	})
 }
 
+// succeed reports the success of a task, and of the other members of its chunk, with the ends of their logs.
+func (n *node) succeed(ran time.Duration, ends []wire.ChunkEnd) {
+	n.send(wire.Report{Event: wire.Succeeded, Ran: ran, Chunk: ends}, true, func() error {
+		for _, e := range ends {
+			log := api.Log{Job: n.claims.Job, Attempt: e.Attempt, Rank: n.claims.Rank}
+			if err := n.w.logs.Append(n.w.ctx, log, 0, printed(e.Attempt, 0, pieceBytes)); err != nil {
+				return err
+			}
+		}
+		if len(ends) == 0 {
+			return nil
+		}
+		members := make([]string, len(ends))
+		for i := range ends {
+			members[i] = ends[i].Attempt
+		}
+		return n.w.brokers[fnAPI].Agents.Runs(n.w.ctx, n.claims, members...)
+	})
+}
+
 // report sends an event, and optionally a piece of the log.
 func (n *node) report(e wire.Event, log bool) {
+	n.send(wire.Report{Event: e}, log, func() error { return nil })
+}
+
+// send sends a report. also is what the API does before the broker handles it.
+func (n *node) send(r wire.Report, log bool, also func() error) {
+	r.ID, r.Attempt = fmt.Sprint(r.Event, n.claims.Rank, n.w.now.UnixNano()), n.claims.Cluster
 	n.w.withClass(byEvents, func() {
 		n.w.call(func(b *broker.Broker) error {
 			if log {
@@ -221,9 +259,10 @@ func (n *node) report(e wire.Event, log bool) {
 					return err
 				}
 			}
-			return b.Agents.Report(n.w.ctx, n.claims, wire.Report{
-				ID: fmt.Sprint(e, n.claims.Rank, n.w.now.UnixNano()), Attempt: n.claims.Cluster, Event: e,
-			})
+			if err := also(); err != nil {
+				return err
+			}
+			return b.Agents.Report(n.w.ctx, n.claims, r)
 		})
 	})
 }

@@ -1,13 +1,12 @@
 package cost
 
 import (
-	"bytes"
-	"compress/flate"
 	"context"
 	"encoding/binary"
 	"strconv"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/base/deflate"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
@@ -29,6 +28,14 @@ type table struct {
 	onCommit func(outboxBytes int)
 }
 
+// recordBytes returns the size of a record's item. Its body is compressed if that saves a unit.
+func recordBytes(k store.Key, body []byte, expires bool) int {
+	if small, ok := deflate.Saves(body, writeUnit); ok {
+		body = small
+	}
+	return itemBytes(k, len(body), expires)
+}
+
 // itemBytes returns the size of a record's item: names and values of pk, sk, v, b and ttl.
 func itemBytes(k store.Key, body int, expires bool) int {
 	n := len("pk") + len(k.Partition) + len("sk") + len(k.Sort) + len("v") + 2
@@ -46,7 +53,7 @@ func (t *table) Get(ctx context.Context, keys ...store.Key) ([]store.Record, err
 	records, err := t.Store.Get(ctx, keys...)
 	units := float64(max(0, len(keys)-len(records))) // a missing record costs one unit
 	for _, r := range records {
-		units += chunks(itemBytes(r.Key, len(r.Body), !r.Expires.IsZero()), readUnit)
+		units += chunks(recordBytes(r.Key, r.Body, !r.Expires.IsZero()), readUnit)
 	}
 	t.meter.add(TableReads, units)
 	t.meter.wait(waitRead)
@@ -58,7 +65,7 @@ func (t *table) Query(ctx context.Context, partition, prefix string, page store.
 	records, more, err := t.Store.Query(ctx, partition, prefix, page)
 	size := 0
 	for _, r := range records {
-		size += itemBytes(r.Key, len(r.Body), !r.Expires.IsZero())
+		size += recordBytes(r.Key, r.Body, !r.Expires.IsZero())
 	}
 	t.meter.add(TableReads, chunks(size, readUnit))
 	t.meter.wait(waitRead)
@@ -78,7 +85,7 @@ func (t *table) Commit(ctx context.Context, tx store.Tx) error {
 			t.meter.add(TableReads, 1)
 			continue
 		}
-		size := itemBytes(w.Key, len(w.Body), !w.Expires.IsZero())
+		size := recordBytes(w.Key, w.Body, !w.Expires.IsZero())
 		if w.Op != store.Put {
 			size = 0
 		}
@@ -105,19 +112,11 @@ func outboxBytes(events []store.Event) int {
 		raw = append(binary.AppendUvarint(raw, uint64(len(e.ID))), e.ID...)
 		raw = append(binary.AppendUvarint(raw, uint64(len(e.Body))), e.Body...)
 	}
-	size := 1 + len(raw)
-	if len(raw) > writeUnit {
-		var b bytes.Buffer
-		w, err := flate.NewWriter(&b, flate.BestSpeed)
-		if err == nil {
-			_, err = w.Write(raw)
-		}
-		if err == nil && w.Close() == nil && (1+b.Len())/writeUnit < size/writeUnit {
-			size = 1 + b.Len()
-		}
+	if small, ok := deflate.Saves(raw, writeUnit); ok {
+		raw = small
 	}
 	const keys = len("pk") + len("outbox#0") + len("sk") + 16 + 1 + 16 + len("b")
-	return size + keys
+	return 1 + len(raw) + keys
 }
 
 // published counts the removal of outbox items.
@@ -165,7 +164,7 @@ func kindOf(w *store.Write) string {
 // bytes returns the size of the table.
 func (t *table) bytes() (n int) {
 	for r := range t.All() {
-		n += itemBytes(r.Key, len(r.Body), !r.Expires.IsZero()) + 100 // DynamoDB adds this to each item
+		n += recordBytes(r.Key, r.Body, !r.Expires.IsZero()) + 100 // DynamoDB adds this to each item
 	}
 	return n
 }

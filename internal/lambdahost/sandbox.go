@@ -144,6 +144,7 @@ func brokerConfig(env Env) config.Config {
 	cfg.Process = rand.Text() // sandboxes come and go
 	cfg.Keep, cfg.Limit = env.Keep, env.Limit
 	cfg.Pace = wire.Pace{Alive: env.AgentsCall, Log: logEvery, Polls: true, Tail: wire.MaxReportLog}
+	cfg.Chunk = config.PaidChunk
 	if !env.Unproven {
 		for _, name := range env.Clouds {
 			if slices.Contains([]string{"aws", "gcp", "azure"}, name) { // other clouds have no proof of identity

@@ -26,6 +26,7 @@ type run struct {
 	queue   []outgoing
 	sending bool
 	count   int
+	chunk   chunk
 	worker  *poolMachine // the machine in the pool of its job; nil if it runs a task
 }
 
@@ -221,6 +222,10 @@ func (r *run) stopOnCommand() {
 	if r.over {
 		return
 	}
+	if r.chunk.began {
+		r.succeed() // the members that have not ended run again
+		return
+	}
 	r.over = true
 	if r.worker != nil {
 		r.worker.endAll("its worker stops")
@@ -263,14 +268,12 @@ func (r *run) finished() {
 	}
 	w := r.a.w
 	w.check.OutputsStored(check.At(r.work.Store, wire.OutputPrefix(r.work.Prefix, r.work.Attempt)))
-	r.over = true
-	r.report(wire.Report{Event: wire.Succeeded, Progress: 1}, nil)
-	if w.rand.machine.Chance(w.faults.Twice) {
-		w.Count("success reported twice")
-		w.After(w.rand.machine.Spread(time.Second, time.Minute), func() {
-			r.report(wire.Report{Event: wire.Succeeded, Progress: 1}, nil)
-		})
+	if len(r.work.Chunk) == 0 {
+		r.succeed()
+		return
 	}
+	r.chunk.began, r.chunk.ran = true, w.Now.Sub(r.began)
+	r.nextMember()
 }
 
 // report queues a report behind those that wait.

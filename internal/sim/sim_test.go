@@ -98,6 +98,7 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		breaks.Unhired: 12, breaks.Haunted: 12, breaks.Squatting: 12, breaks.Communal: 12,
 		breaks.Shredding: 12, breaks.Littering: 2, breaks.Chatty: 12, breaks.Hurried: 12,
 		breaks.Amnesiac: 2, breaks.Thoughtless: 4, breaks.Reaping: 4, breaks.Ungated: 16,
+		breaks.Presuming: 12, breaks.Unlisted: 12,
 	}
 	// The invariant that must detect a bug, if only one bug is there to test it.
 	by := map[breaks.Kind]string{
@@ -117,7 +118,7 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		breaks.Haunted: check.InvWorkerGone, breaks.Communal: check.InvWorkerJob,
 		breaks.Shredding: check.InvMail, breaks.Littering: check.InvMail, breaks.Chatty: check.InvMail, breaks.Hurried: check.InvOutage,
 		breaks.Thoughtless: check.InvUsage, breaks.Reaping: check.InvLiving,
-		breaks.Ungated: check.InvLimit,
+		breaks.Ungated: check.InvLimit, breaks.Presuming: check.InvChunk,
 	}
 	for _, b := range breaks.All() {
 		t.Run(string(b), func(t *testing.T) {

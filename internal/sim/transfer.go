@@ -50,7 +50,7 @@ func (r *run) keep(uri string, done func()) {
 func (t *transfer) begin() {
 	callFor(t.r.a, "begin upload", func(ctx context.Context, b *broker.Broker) (name string, err error) {
 		began := t.r.a.w.Steps
-		if name, err = b.Agents.BeginUpload(ctx, t.r.a.claims, t.uri); err == nil {
+		if name, err = b.Agents.BeginUpload(ctx, t.r.claims(), t.uri); err == nil {
 			t.r.a.w.check.Granted(&t.r.a.m.Machine, "write", t.uri, began)
 		}
 		return name, err
@@ -118,7 +118,7 @@ func (t *transfer) complete() {
 	}
 	t.r.a.call("complete upload", func(ctx context.Context, b *broker.Broker) error {
 		began := t.r.a.w.Steps
-		err := b.Agents.EndUpload(ctx, t.r.a.claims, t.uri, t.upload, parts)
+		err := b.Agents.EndUpload(ctx, t.r.claims(), t.uri, t.upload, parts)
 		if errors.Is(err, grant.ErrUpload) {
 			t.r.a.w.check.Denied(&t.r.a.m.Machine, t.uri, began)
 			return record.ErrGone
@@ -132,7 +132,7 @@ func (r *run) ask(what string, wants []grant.Want, done func([]grant.Grant)) {
 	w, m := r.a.w, r.a.m
 	callFor(r.a, "grant", func(ctx context.Context, b *broker.Broker) ([]grant.Grant, error) {
 		began := w.Steps
-		got, err := w.grant(ctx, b, r.a.claims, wants)
+		got, err := w.grant(ctx, b, r.claims(), wants)
 		if err == nil {
 			for _, want := range wants {
 				w.check.Granted(&m.Machine, what, want.URI, began)
@@ -168,7 +168,7 @@ func (r *run) requestForeignGrant() {
 	}
 	r.a.call("grant", func(ctx context.Context, b *broker.Broker) error {
 		began := w.Steps
-		_, err := w.grant(ctx, b, r.a.claims, []grant.Want{{Op: grant.Put, URI: other, Size: 1}})
+		_, err := w.grant(ctx, b, r.claims(), []grant.Want{{Op: grant.Put, URI: other, Size: 1}})
 		if errors.Is(err, grant.ErrOutside) {
 			return nil
 		}

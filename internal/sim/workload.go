@@ -90,7 +90,10 @@ func (u *users) drawSharing() bool {
 // share makes tasks of a job share machines, in worlds where they do.
 func (u *users) share(j *dag.Job) {
 	if u.sharing && !record.IsPlaced(j) && u.w.kind != siblings {
-		drawn.Sharing(u.w.rand.share, j, u.w.opt.Break.Shares())
+		drawn.Sharing(u.w.rand.share, j, u.w.opt.Break.Shares() && !u.w.opt.Break.Chunks())
+		if u.w.cfg.Chunk > 0 {
+			drawn.Chunked(u.w.rand.chunk, j, u.w.opt.Break.Chunks())
+		}
 	}
 }
 

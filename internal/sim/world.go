@@ -51,8 +51,8 @@ type world struct {
 
 // sources are the random sources of the parts of a world.
 type sources struct {
-	process, store, bus, cloud, machine, network, task, engine, user, pool, gang, join, role         timeline.Random
-	grant, suspend, bounds, kept, placed, month, service, fast, deadly, siblings, array, share, keep timeline.Random
+	process, store, bus, cloud, machine, network, task, engine, user, pool, gang, join, role                timeline.Random
+	grant, suspend, bounds, kept, placed, month, service, fast, deadly, siblings, array, share, keep, chunk timeline.Random
 }
 
 func newSources(seed uint64, steady bool) sources {
@@ -67,7 +67,7 @@ func newSources(seed uint64, steady bool) sources {
 		user: part("user"), pool: part("pool"), gang: part("gang"), join: part("join"), role: part("role"),
 		grant: part("grant"), suspend: part("suspend"), bounds: part("bounds"), kept: part("kept"),
 		placed: part("placed"), month: part("month"), service: part("service"),
-		fast: part("fast"), deadly: part("deadly"), siblings: part("siblings"), array: part("array"),
+		fast: part("fast"), deadly: part("deadly"), siblings: part("siblings"), array: part("array"), chunk: part("chunk"),
 		share: part("share"), keep: part("keep"),
 	}
 }
@@ -115,6 +115,9 @@ const (
 // shareWalk is the fraction of worlds in which one invocation checks a job or two.
 const shareWalk = 0.2
 
+// shareChunks is the fraction of worlds in which short members of arrays run in chunks, if tasks share machines.
+const shareChunks = 0.5
+
 // shareMoves is the fraction of worlds in which data is moved: each call for it costs steps.
 const shareMoves = 0.3
 
@@ -134,6 +137,9 @@ func brokerConfig(seed uint64, opt Options, onTime bool) config.Config {
 	}
 	if timeline.NewRandom(seed, "walk").Chance(shareWalk) && !steady {
 		cfg.Walk = config.Walk{Together: 1, Most: 3, Span: 2, Spans: 2} // as with thousands of jobs
+	}
+	if (timeline.NewRandom(seed, "chunks").Chance(shareChunks) || opt.Break.Chunks()) && !steady {
+		cfg.Chunk = config.PaidChunk
 	}
 	cfg.Pool, cfg.Schedulers = poolTimes(), hostCount
 	cfg.Endpoint, cfg.StoreURL = "https://broker.invalid", "sim://bucket"

@@ -133,7 +133,11 @@ func fill(v reflect.Value) error {
 		f, tag := v.Field(i), v.Type().Field(i).Tag.Get("example")
 		if f.Kind() == reflect.Slice {
 			elem := reflect.New(f.Type().Elem()).Elem()
-			if err := fill(elem); err != nil {
+			one := fill
+			if elem.Kind() != reflect.Struct {
+				one = func(v reflect.Value) error { return set(v, tag) }
+			}
+			if err := one(elem); err != nil {
 				return err
 			}
 			f.Set(reflect.Append(f, elem))

@@ -9,8 +9,10 @@ package wire
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -59,6 +61,9 @@ type Claims struct {
 	// Ranks, with Boot, is the number of machines that share this token, for clouds whose boot data has no room for one
 	// token for each machine. Each machine sends its rank in its hello. If 0, the token is for Rank only.
 	Ranks int `json:"ranks,omitempty"`
+	// Member is the member of the cluster's chunk that a request is about; empty is the cluster's own attempt. It is
+	// never part of a token.
+	Member string `json:"-"`
 	// Machine is the machine that was proved in addition to the token. It is never part of a token.
 	Machine *Machine `json:"-"`
 }
@@ -192,8 +197,30 @@ type Assignment struct {
 	Pace     Pace          `json:"pace,omitzero"`
 	// Service describes the service if the task is a replica of one; otherwise nil.
 	Service *Service `json:"service,omitempty"`
+	// Chunk are the members of the task's array that run after it, one after the other: its assignment with their own
+	// names, addresses and variables.
+	Chunk []ChunkMember `json:"chunk,omitempty"`
 	// Worker is set if the machine is a worker: it runs no task itself but becomes a machine of a pool.
 	Worker *Worker `json:"worker,omitempty"`
+}
+
+// ChunkMember is what differs between the assignment of a task and that of another member of its chunk.
+type ChunkMember struct {
+	Task    string            `json:"task"`
+	Attempt string            `json:"attempt"` // names its log and its outputs; its calls use the token of the chunk
+	Prefix  string            `json:"prefix"`
+	Env     map[string]string `json:"env,omitempty"`
+	Inputs  []Input           `json:"inputs,omitempty"`
+	Outputs []Output          `json:"outputs,omitempty"`
+}
+
+// Member returns the assignment of another member of a task's chunk.
+func (a *Assignment) Member(m ChunkMember) *Assignment {
+	of := *a
+	of.Task, of.Attempt, of.Prefix, of.Inputs, of.Outputs, of.Chunk = m.Task, m.Attempt, m.Prefix, m.Inputs, m.Outputs, nil
+	of.Env = maps.Clone(a.Env)
+	maps.Copy(of.Env, m.Env)
+	return &of
 }
 
 // Worker is the place of a worker in the pool of its job.
@@ -311,8 +338,41 @@ type Report struct {
 	LogFrom int64  `json:"logFrom,omitempty"`
 	// LogTimes says when Log was written; see FormatMarks.
 	LogTimes string `json:"logTimes,omitempty"`
+	// Chunk are the ends of the other members of the attempt's chunk, with Succeeded. Those that are missing did not
+	// run, or not to their end.
+	Chunk []ChunkEnd `json:"chunk,omitempty"`
 	// Moved is the node's total traffic with each store since the attempt began; at most MaxMoved stores.
 	Moved []Moved `json:"moved,omitempty"`
+}
+
+// HasLog reports whether a report carries the end of a log.
+func (r *Report) HasLog() bool {
+	return len(r.Log) > 0 || slices.ContainsFunc(r.Chunk, func(e ChunkEnd) bool { return len(e.Log) > 0 })
+}
+
+// WithoutLog returns the report without the ends of logs.
+func (r Report) WithoutLog() Report {
+	r.Log, r.LogFrom, r.LogTimes = nil, 0, ""
+	r.Chunk = slices.Clone(r.Chunk)
+	for i := range r.Chunk {
+		e := &r.Chunk[i]
+		e.Log, e.LogFrom, e.LogTimes = nil, 0, ""
+	}
+	return r
+}
+
+// ChunkEnd is how another member of a chunk has ended. The fields are those of Report.
+type ChunkEnd struct {
+	Attempt  string        `json:"attempt"`
+	Ran      time.Duration `json:"ran"`
+	Failed   bool          `json:"failed,omitempty"`
+	ExitCode int           `json:"exitCode,omitempty"`
+	Phase    string        `json:"phase,omitempty"`
+	Message  string        `json:"message,omitempty"`
+	Empty    bool          `json:"empty,omitempty"`
+	Log      []byte        `json:"log,omitempty"`
+	LogFrom  int64         `json:"logFrom,omitempty"`
+	LogTimes string        `json:"logTimes,omitempty"`
 }
 
 // MaxMoved is the maximum number of stores in a report.

@@ -216,11 +216,13 @@ func intended(job record.Job, made apitypes.Attempt, cfg config.Config, regions 
 const quietMost = time.Minute
 
 // DecideOnWorker begins an attempt on a worker of its job, in the transaction that admits it. There is nothing to buy:
-// the assignment is the launch. expected is how long the task is expected to take there.
+// the assignment is the launch. expected is how long the task, with the other members of its chunk, is expected to take
+// there.
 func DecideOnWorker(job record.Job, task *record.Task, made apitypes.Attempt, cfg config.Config, regions []string,
 	expected time.Duration, now time.Time) (d record.Decision) {
 	cl := intended(job, made, cfg, regions, now)
-	cl.Quiet = cfg.Pace.Polls && cfg.Pace.Tail > 0 && expected <= quietMost
+	cl.Chunk = task.Chunk
+	cl.Quiet = cfg.Pace.Polls && cfg.Pace.Tail > 0 && expected <= quietMost*time.Duration(1+cl.Chunk)
 	cl.State, cl.Launched, cl.Nodes[0].Machine = record.ClusterBooting, now, made.Hosts[0]
 	task.State, task.Place = record.TaskLaunching, record.PlaceOf(made)
 	d.Put(record.ClusterKey(cl.ID), cl)

@@ -157,6 +157,7 @@ func DecideSilent(l Losing, reason string, now time.Time) (d record.Decision) {
 	counts := l.ownsTask() && l.Task.Service == "" && l.Cluster.Outcome == "" && l.Cluster.State == record.ClusterUp
 	if counts {
 		l.Task.Silent++
+		l.Task.Chunk = 0 // another member may be to blame
 	}
 	if !counts || l.Task.Silent < MaxSilent || l.Job.State == apitypes.JobEnding || l.Job.State.Finished() {
 		return DecideLost(l, apitypes.OutcomeLost, reason, now)
@@ -187,6 +188,7 @@ func DecideFaulted(l Losing, r wire.Report, now time.Time) (d record.Decision) {
 	counts := l.ownsTask() && l.Cluster.Outcome == ""
 	if counts {
 		l.Task.Faults++
+		l.Task.Chunk = 0 // each member may fit on a disk
 	}
 	if !counts || l.Task.Faults < MaxFaults || l.Job.State == apitypes.JobEnding || l.Job.State.Finished() {
 		return DecideLost(l, apitypes.OutcomeLost, reason, now)

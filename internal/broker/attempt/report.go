@@ -18,6 +18,7 @@ import (
 type Reporting struct {
 	Job      record.Job
 	Spec     *dag.Task
+	Members  []dag.Task // the other members of the attempt's chunk
 	Task     record.Task
 	Attempt  apitypes.Attempt
 	Cluster  record.Cluster
@@ -174,16 +175,16 @@ func (st *Reporting) succeeded(r wire.Report, cfg config.Config) (d record.Decis
 		d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
 		return d
 	}
+	times := st.chunkTimes(r, cfg)
 	if st.Task.StartedAt.IsZero() || st.Cluster.Running.IsZero() {
-		began := st.Now.Add(-unscale(max(r.Ran, 0), cfg.Scale))
-		if began.Before(st.Cluster.Up) {
-			began = st.Cluster.Up
-		}
-		st.Cluster.Running, st.Task.StartedAt = began, began
+		st.Cluster.Running, st.Task.StartedAt = times[0].from, times[0].from
 	}
 	// the attempt's record is written when its cost is known
 	st.Cluster.Outcome, st.Cluster.Ended = apitypes.OutcomeSucceeded, st.Now
-	st.Task.State, st.Task.EndedAt, st.Task.Progress = record.TaskSucceeded, st.Now, 1
+	if st.Cluster.Chunk > 0 {
+		st.Cluster.Ended = times[0].to
+	}
+	st.Task.State, st.Task.EndedAt, st.Task.Progress = record.TaskSucceeded, st.Cluster.Ended, 1
 	st.Task.Listed = st.Cluster.Offer.Service != ""
 	if !r.Empty || len(st.Cluster.Nodes) > 1 {
 		st.Task.Output = st.Cluster.Keeps(wire.OutputPrefix(taskPrefix(st.Cluster.Job, st.Spec.Name), st.Cluster.ID))
@@ -196,6 +197,7 @@ func (st *Reporting) succeeded(r wire.Report, cfg config.Config) (d record.Decis
 		told.Cluster = ""
 		d.Emit(freedOnWorker(st.Cluster, st.Now))
 	}
+	st.chunkEnded(r, times, &told, &d)
 	d.Emit(told)
 	if st.Chief || st.Joinable {
 		d.Emit(events.GangBroken{Job: st.Task.Job, Gang: st.Task.Gang, Task: st.Task.Index, Attempt: st.Task.Attempt,
@@ -216,10 +218,7 @@ func (st *Reporting) failed(r wire.Report, cfg config.Config) (d record.Decision
 	if st.Done { // a worker that lost its chief because the chief is done
 		return DecideComplete(Member{Losing: st.losing(), Bought: true}, st.Now)
 	}
-	message, timedOut := messageOf(r), r.Phase == wire.PhaseTimeout
-	if timedOut {
-		message = "timed out after " + dag.FormatDuration(st.Spec.Timeout)
-	}
+	message, timedOut := failureMessage(st.Spec, r)
 	st.Cluster.Outcome = apitypes.OutcomeFailed
 	if r.Keep > 0 && st.Cluster.State == record.ClusterUp && st.Job.State != apitypes.JobEnding &&
 		!st.Job.State.Finished() {
@@ -244,6 +243,14 @@ func (st *Reporting) failed(r wire.Report, cfg config.Config) (d record.Decision
 			Failed: true, ExitCode: r.ExitCode})
 	}
 	return d
+}
+
+// failureMessage returns the message of a task's failure, and whether its timeout ended it.
+func failureMessage(spec *dag.Task, r wire.Report) (message string, timedOut bool) {
+	if r.Phase == wire.PhaseTimeout {
+		return "timed out after " + dag.FormatDuration(spec.Timeout), true
+	}
+	return messageOf(r), false
 }
 
 // messageOf returns the message of a failure, with its phase unless that is the command.

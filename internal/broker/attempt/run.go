@@ -58,7 +58,7 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 		a.Env = dag.MergeEnv(a.Env, member)
 	}
 	if cl.Quiet {
-		a.Pace.Quiet = cfg.Wall(quietMost)
+		a.Pace.Quiet = cfg.Wall(quietMost * time.Duration(1+cl.Chunk))
 	}
 	a.MemoryBytes, a.VCPUs = limits(cfg, t, cl, attempt)
 	if a.Service == nil {
@@ -87,17 +87,31 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 		a.ListedParents = nil
 		return a
 	}
-	for _, in := range t.Inputs {
-		a.Inputs = append(a.Inputs, wire.Input{
-			URI: in.URI, Path: in.Path, Mount: string(in.Mount), Source: in.Source,
-		})
-	}
-	for _, out := range t.Outputs {
-		a.Outputs = append(a.Outputs, wire.Output{
-			Name: out.Name, Path: out.Path, URI: out.URI, OnFailure: out.OnFailure,
+	a.Inputs, a.Outputs = inputsOf(t), outputsOf(t)
+	for i := cl.Task + 1; i <= cl.Task+cl.Chunk; i++ {
+		m := &spec.Tasks[i]
+		a.Chunk = append(a.Chunk, wire.ChunkMember{
+			Task: m.Name, Attempt: record.ClusterID(job.ID, i, cl.Attempt), Prefix: taskPrefix(job.ID, m.Name),
+			Env: spec.MemberEnv(i), Inputs: inputsOf(m), Outputs: outputsOf(m),
 		})
 	}
 	return a
+}
+
+func inputsOf(t *dag.Task) (inputs []wire.Input) {
+	for _, in := range t.Inputs {
+		inputs = append(inputs, wire.Input{URI: in.URI, Path: in.Path, Mount: string(in.Mount), Source: in.Source})
+	}
+	return inputs
+}
+
+func outputsOf(t *dag.Task) (outputs []wire.Output) {
+	for _, out := range t.Outputs {
+		outputs = append(outputs, wire.Output{
+			Name: out.Name, Path: out.Path, URI: out.URI, OnFailure: out.OnFailure,
+		})
+	}
+	return outputs
 }
 
 // workerAssignment completes the assignment of a worker, which becomes a machine of its job's pool.

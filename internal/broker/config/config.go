@@ -65,6 +65,9 @@ type Config struct {
 	Scale, StandInScale float64
 	// Pace is how often agents call while they work, since each call costs. Its Alive is well below SilentFor.
 	Pace wire.Pace
+	// Chunk is how long members of an array may take together that run one after the other in one attempt, where each
+	// call costs money. If it is 0, each member has its own attempt.
+	Chunk time.Duration
 	// Limit is what the deployment may have of bought machines at the same time.
 	Limit Limit
 	// DefaultQueue has the settings of queues that were never configured.
@@ -91,6 +94,10 @@ type Config struct {
 	// as parsync decides.
 	Rotates parsync.Policy
 }
+
+// PaidChunk is Config.Chunk where each call costs money. The calls for ten members of 30 s then cost about as much as
+// those for two with their own attempts.
+const PaidChunk = 5 * time.Minute
 
 // PromisedFor is how long room is kept for tasks for which others were stopped.
 func (c Config) PromisedFor() time.Duration { return 2 * c.Overhead }

@@ -2,6 +2,7 @@ package jobstate
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -21,6 +22,8 @@ type Advancing struct {
 	// Slots is how many members of each array fit on the planned workers at a time; 0 for an array that does not share
 	// machines, nil if no array does.
 	Slots []int
+	// ChunkFor is how long the members of a chunk may take together; 0 means that each member has its own attempt.
+	ChunkFor time.Duration
 }
 
 // DecideBegin starts a planned job and announces the tasks that have no parents. After a replan, ready tasks stay
@@ -57,7 +60,7 @@ func announce(st Advancing, tasks []int32, out []outlook) (d record.Decision) {
 			held[e.To] = true
 		}
 	}
-	free := roomOf(st)
+	free, next := roomOf(st), newChunks(st)
 	for _, i := range tasks {
 		if phases[i] != record.PhaseWaiting || held[i] || !free.take(st.Job.ArrayOf(int(i))) {
 			continue
@@ -67,22 +70,39 @@ func announce(st Advancing, tasks []int32, out []outlook) (d record.Decision) {
 			break
 		}
 		phases[i] = record.PhaseReady
-		d.Emit(events.TaskReady{Job: st.Job.ID, Task: int(i), Queue: st.Job.Queue, Try: 1})
+		more := next.after(int(i))
+		for n := range more {
+			phases[int(i)+1+n] = record.PhaseChunked
+		}
+		d.Emit(events.TaskReady{Job: st.Job.ID, Task: int(i), Queue: st.Job.Queue, Try: 1, Chunk: more})
 	}
 	d.Put(record.ProgressKey(st.Job.ID), st.Progress.Packed())
 	return d
 }
 
-// DecideSucceeded marks a task as done, announces the children that waited only for it, and ends the job after its last
-// task.
-func DecideSucceeded(st Advancing, task int) (d record.Decision) {
-	if task < 0 || task >= st.Job.Tasks || st.Progress.Phases[task] == record.PhaseSucceeded {
+// DecideSucceeded marks a task and the other members of its chunk that have succeeded as done, announces the children
+// that waited only for them, and ends the job after its last task. Members of the chunk that did not run are announced
+// again. Those that have failed are, too, unless the event of their failure is handled first; that changes nothing.
+func DecideSucceeded(st Advancing, e events.TaskSucceeded) (d record.Decision) {
+	if e.Task < 0 || e.Task >= st.Job.Tasks || st.Progress.Phases[e.Task] == record.PhaseSucceeded {
 		return d
 	}
-	st.Progress.Phases[task] = record.PhaseSucceeded
-	st.Progress.Succeeded++
-	if st.Job.State == apitypes.JobRunning || st.Job.State == apitypes.JobWaiting {
-		return decideNext(st, successors(st, task), outlooks(st))
+	// Those after one that has failed no longer follow the task. Without a chunk, all of them still do.
+	others := append(chunkOf(&st.Progress, e.Task), e.NotRun...)
+	var next []int32
+	for _, task := range append([]int{e.Task}, e.Also...) {
+		if task < st.Job.Tasks && st.Progress.Phases[task] != record.PhaseSucceeded {
+			st.Progress.Phases[task] = record.PhaseSucceeded
+			st.Progress.Succeeded++
+			next = append(next, successors(st, task)...)
+		}
+	}
+	running := st.Job.State == apitypes.JobRunning || st.Job.State == apitypes.JobWaiting
+	if running {
+		dissolve(st, others, e.Attempt, &d)
+		slices.Sort(next)
+		d.Add(decideNext(st, slices.Compact(next), outlooks(st)))
+		return d
 	}
 	d.Put(record.ProgressKey(st.Job.ID), st.Progress.Packed())
 	return d
@@ -96,17 +116,26 @@ func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record
 	}
 	if st.Job.State != apitypes.JobRunning && st.Job.State != apitypes.JobWaiting ||
 		e.Task < 0 || e.Task >= st.Job.Tasks ||
-		st.Progress.Phases[e.Task] != record.PhaseReady ||
+		st.Progress.Phases[e.Task] != record.PhaseReady && st.Progress.Phases[e.Task] != record.PhaseChunked ||
 		task.State == record.TaskSucceeded {
 		return d // or it has succeeded since, with the chief of its gang
 	}
+	if st.Progress.Phases[e.Task] == record.PhaseReady {
+		dissolve(st, chunkOf(&st.Progress, e.Task), e.Attempt, &d) // its attempt has ended before they ran
+	}
+	was := st.Progress.Phases[e.Task]
+	st.Progress.Phases[e.Task] = record.PhaseReady
 	spec := &st.Spec.Tasks[e.Task]
 	if !e.Final && !e.TimedOut && task.Try <= spec.RetriesAfter(e.ExitCode) {
+		if len(d.Emits) > 0 || was != record.PhaseReady {
+			d.Put(record.ProgressKey(st.Job.ID), st.Progress.Packed())
+		}
 		d.Emit(events.TaskReady{Job: st.Job.ID, Task: e.Task, Queue: st.Job.Queue, Try: task.Try + 1})
 		return d
 	}
 	st.Progress.Phases[e.Task] = record.PhaseFailed
-	return decideAfterFailure(st, task, e, failureOf(spec, e))
+	d.Add(decideAfterFailure(st, task, e, failureOf(spec, e)))
+	return d
 }
 
 // failureOf describes why a task has failed for good.

@@ -60,7 +60,11 @@ func failures(st Advancing, array int) int {
 func skip(st Advancing) []outlook {
 	phases, out, g := st.Progress.Phases, outlooks(st), st.Spec.Graph()
 	for _, i := range st.Spec.Order() {
-		if phases[i] == record.PhaseSucceeded || phases[i] == record.PhaseReady || phases[i] == record.PhaseFailed {
+		if int(i) >= len(phases) {
+			continue // a worker
+		}
+		switch phases[i] {
+		case record.PhaseSucceeded, record.PhaseReady, record.PhaseChunked, record.PhaseFailed:
 			continue
 		}
 		out[i] = open // a task that was excused may be lost now
@@ -90,7 +94,7 @@ func met(phases []byte, out []outlook, e *dag.Edge) bool {
 // job if no task is left.
 func decideNext(st Advancing, tasks []int32, out []outlook) (d record.Decision) {
 	phases := st.Progress.Phases
-	if bytes.IndexByte(phases, record.PhaseWaiting) >= 0 || bytes.IndexByte(phases, record.PhaseReady) >= 0 {
+	if slices.ContainsFunc(phases, record.IsOpen) {
 		return announce(st, tasks, out)
 	}
 	outcome, reason := outcomeOf(st, out)

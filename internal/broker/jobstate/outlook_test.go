@@ -32,7 +32,7 @@ func TestEndOfMemberAnnouncesTheNext(t *testing.T) {
 	if got := announced(jobstate.DecideAnnounce(array("wwww"), 0)); len(got) != 2 {
 		t.Errorf("%v are announced, of an array of which two run at the same time", got)
 	}
-	if got := announced(jobstate.DecideSucceeded(array("rrww"), 1)); len(got) != 1 || got[0] != 2 {
+	if got := announced(jobstate.DecideSucceeded(array("rrww"), events.TaskSucceeded{Task: 1})); len(got) != 1 || got[0] != 2 {
 		t.Errorf("%v are announced, not the third member", got)
 	}
 }
@@ -55,7 +55,7 @@ func TestMembersThatDoNotFitOnPlannedWorkersAreNotAnnounced(t *testing.T) {
 	}
 	st = array("rrrw")
 	st.Job.Arrays[0].MaxParallel, st.Slots = 0, []int{2}
-	if got := announced(jobstate.DecideSucceeded(st, 1)); len(got) != 1 || got[0] != 3 {
+	if got := announced(jobstate.DecideSucceeded(st, events.TaskSucceeded{Task: 1})); len(got) != 1 || got[0] != 3 {
 		t.Errorf("%v are announced, not the last member", got)
 	}
 }
@@ -69,6 +69,17 @@ func TestMemberThatMayFailDoesNotEndTheJob(t *testing.T) {
 	d = jobstate.DecideFailed(array("rfww"), record.Task{State: record.TaskFailed}, failed)
 	if got := announced(d); len(got) > 0 || len(d.Emits) != 1 {
 		t.Errorf("after a second failure it emits %v", d.Emits)
+	}
+}
+
+// TestFailureOfMemberThatSharesMachines: the job also has the tasks that are its workers.
+func TestFailureOfMemberThatSharesMachines(t *testing.T) {
+	st := array("rrww")
+	st.Spec.Tasks = append(st.Spec.Tasks, dag.Task{Worker: &dag.Worker{}})
+	d := jobstate.DecideFailed(st, record.Task{State: record.TaskFailed, Try: 1},
+		events.TaskFailed{Job: "j", Task: 0, ExitCode: 1})
+	if got := announced(d); len(got) != 1 || got[0] != 2 {
+		t.Errorf("%v are announced, not the third member", got)
 	}
 }
 

@@ -135,6 +135,8 @@ type Cluster struct {
 	// Quiet means that its task is so short that its agent reports only its success. It counts as running once it is
 	// up.
 	Quiet bool `json:"quiet,omitempty"`
+	// Chunk is how many members after its task the attempt runs, see Task.Chunk.
+	Chunk int `json:"chunk,omitempty"`
 	// Up is when the last node dialled home, Running when the last node started the task.
 	Up      time.Time `json:"up,omitzero"`
 	Running time.Time `json:"running,omitzero"`

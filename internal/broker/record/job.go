@@ -114,7 +114,8 @@ func (j *Job) Continues() bool {
 
 // Progress is the phase of each task of a job. Only advance writes it.
 type Progress struct {
-	// Format is PackedFormat if Phases are written as runs: from packedFrom tasks on.
+	// Format is PackedFormat if Phases are written as runs, from packedFrom tasks on, and ChunkedFormat if some are
+	// PhaseChunked.
 	Format    int    `json:"format,omitempty"`
 	Phases    Phases `json:"phases"` // one Phase per task
 	Succeeded int    `json:"succeeded"`
@@ -133,7 +134,19 @@ const (
 	PhaseFailed    Phase = 'f' // and is not tried again
 	PhaseSkipped   Phase = 'k' // never ran, because of a failure that it depends on
 	PhaseExcused   Phase = 'e' // the same, and its array allows the failure
+	PhaseChunked   Phase = 'c' // runs in the attempt of the last member before it that is ready; see Task.Chunk
 )
+
+// IsOpen reports whether a task in a phase will still run, or runs.
+func IsOpen(p Phase) bool { return p == PhaseWaiting || p == PhaseReady || p == PhaseChunked }
+
+// Chunk returns how many members after a task run in its attempt.
+func (p *Progress) Chunk(task int) (n int) {
+	for i := task + 1; i < len(p.Phases) && p.Phases[i] == PhaseChunked; i++ {
+		n++
+	}
+	return n
+}
 
 // NeverRuns reports whether a task in a phase has failed for good, or will not run because of a failure.
 func NeverRuns(p Phase) bool { return p == PhaseFailed || p == PhaseSkipped || p == PhaseExcused }

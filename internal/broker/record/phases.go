@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"strconv"
@@ -11,8 +12,12 @@ import (
 // which older versions read.
 type Phases []byte
 
-// PackedFormat is the format of a Progress whose Phases are written as runs.
-const PackedFormat = 2
+// PackedFormat is the format of a Progress whose Phases are written as runs, and ChunkedFormat the format of one with
+// members in chunks.
+const (
+	PackedFormat  = 2
+	ChunkedFormat = 3
+)
 
 // packedFrom is the number of tasks from which on Phases are written as runs.
 const packedFrom = 512
@@ -22,8 +27,13 @@ const packedMark = '~'
 
 // Packed returns the progress with the format in which its phases are written.
 func (p Progress) Packed() Progress {
-	if len(p.Phases) >= packedFrom {
+	switch {
+	case bytes.IndexByte(p.Phases, PhaseChunked) >= 0:
+		p.Format = ChunkedFormat
+	case len(p.Phases) >= packedFrom:
 		p.Format = PackedFormat
+	default:
+		p.Format = 0
 	}
 	return p
 }

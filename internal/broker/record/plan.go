@@ -139,7 +139,7 @@ func (bids *Bids) Moved(progress Progress, plan *Plan,
 	changed map[string]events.MarketChange) (most events.PriceMoved, share float64) {
 	for i, c := range plan.Choice {
 		phase := plan.PhaseOf(progress, i)
-		if c < 0 || int(c) >= len(bids.USD) || phase != PhaseWaiting && phase != PhaseReady {
+		if c < 0 || int(c) >= len(bids.USD) || !IsOpen(phase) {
 			continue
 		}
 		id, from := MarketID(plan.Offers[c].ID), bids.USD[c]

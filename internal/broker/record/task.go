@@ -66,6 +66,9 @@ type Task struct {
 	// retried before NotBefore.
 	Misses    int       `json:"misses,omitempty"`
 	NotBefore time.Time `json:"notBefore,omitzero"`
+	// Chunk is how many members of its array, those after the task, run in its attempt: one after the other, in the
+	// room of the task. They get their own records when they have ended.
+	Chunk int `json:"chunk,omitempty"`
 	// Hours is the expected time of the last attempt if it differs from the plan: on machines of a pool.
 	Hours float64 `json:"hours,omitempty"`
 }

@@ -71,7 +71,7 @@ func Unplaced(spec *dag.Job, progress Progress, part *Partition, group int) (n i
 // Unfinished reports whether a task of a share group has neither succeeded nor failed.
 func Unfinished(spec *dag.Job, progress Progress, group int) bool {
 	for i, phase := range progress.Phases {
-		if (phase == PhaseReady || phase == PhaseWaiting) && spec.Tasks[i].ShareGroup == group+1 {
+		if IsOpen(phase) && spec.Tasks[i].ShareGroup == group+1 {
 			return true
 		}
 	}

@@ -22,7 +22,7 @@ import (
 // older versions refuse to read.
 
 // Format is the highest format of records that this version reads.
-const Format = 2
+const Format = 3
 
 // ErrNewerFormat means that a record was written by a version whose format this one cannot read.
 var ErrNewerFormat = errors.New("a newer version wrote it in a format that this one cannot read: upgrade the broker")

@@ -92,7 +92,7 @@ func (s *Session) bidFor(a *admission) (float64, error) {
 	}
 	rest := 0.0
 	for i, phase := range progress.Phases {
-		if phase == record.PhaseWaiting || phase == record.PhaseReady {
+		if record.IsOpen(phase) {
 			rest += a.plan.OwnUSD(i)
 		}
 	}

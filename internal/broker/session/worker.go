@@ -156,7 +156,7 @@ func (s *Session) toWorkers(bound []*admission) error {
 		for _, a := range of[side] {
 			if room := s.roomOn(c, side, a.waiting.Task); len(room) > 0 {
 				for class := range room {
-					room[class] *= 1 - a.task.Progress
+					room[class] *= (1 - a.task.Progress) * float64(1+a.task.Chunk)
 				}
 				wants = append(wants, &want{a: a, hold: holdOf(side, a.waiting.Task), machines: room})
 			}

@@ -22,7 +22,7 @@ func forecast(job record.Job, d *Look, now time.Time) float64 {
 	whole, rest := 0.0, 0.0
 	for i := range min(job.Tasks, len(d.plan.TaskUSD)) {
 		whole += d.plan.TaskUSD[i]
-		if i >= len(d.seen.phases) || d.seen.phases[i] == record.PhaseWaiting || d.seen.phases[i] == record.PhaseReady {
+		if i >= len(d.seen.phases) || record.IsOpen(d.seen.phases[i]) {
 			rest += remainingUSD(d.plan, i, clusters[i], now)
 		}
 	}

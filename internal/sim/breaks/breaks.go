@@ -130,6 +130,10 @@ const (
 	Haunted Kind = "haunted"
 	// Squatting: tasks that have ended keep their room on the workers of their jobs.
 	Squatting Kind = "squatting"
+	// Presuming: agents report members of a chunk as succeeded that they have not run. Unlisted: the broker forgets
+	// which members have succeeded in the attempt of another.
+	Presuming Kind = "presuming"
+	Unlisted  Kind = "unlisted"
 	// Communal: the workers of all jobs are in one record.
 	Communal Kind = "communal"
 	// Without an address of the broker. Shredding: letters are removed before they are answered. Littering: answers are
@@ -157,7 +161,7 @@ func All() []Kind {
 		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding,
 		Abandoned, Boastful, Versionless, Tireless, Roomless, Hopeful, Content, Rushing, Boasting, Clinging,
 		Unhired, Haunted, Squatting, Communal, Shredding, Littering, Chatty, Hurried, Amnesiac, Thoughtless, Reaping,
-		Ungated}
+		Ungated, Presuming, Unlisted}
 }
 
 // forgotten lists the fields that a broken store loses: in which records, and the text from its start to its end.
@@ -255,6 +259,8 @@ func (b Kind) FunctionTx(tx store.Tx) store.Tx {
 		})
 	case Haunted:
 		return withoutRemoval(tx)
+	case Unlisted:
+		return WithoutField(tx, "", `,"also":[`, "]")
 	case Restless:
 		return WithoutField(tx, "job", `,"suspensions":[`, "]")
 	case Headless:
@@ -350,8 +356,11 @@ func isEndOfCluster(w store.Write) bool {
 
 // Shares reports whether the bug needs tasks that share machines.
 func (b Kind) Shares() bool {
-	return slices.Contains([]Kind{Boasting, Clinging, Unhired, Haunted, Squatting, Communal}, b)
+	return slices.Contains([]Kind{Boasting, Clinging, Unhired, Haunted, Squatting, Communal}, b) || b.Chunks()
 }
+
+// Chunks reports whether the bug needs members of arrays that run in chunks.
+func (b Kind) Chunks() bool { return b == Presuming || b == Unlisted }
 
 // Mails reports whether the bug needs a broker without an address.
 func (b Kind) Mails() bool { return slices.Contains([]Kind{Shredding, Littering, Chatty}, b) }

@@ -75,6 +75,9 @@ const (
 	InvOutage = "an outage of half an hour ends no work"
 	// InvAssigned: an agent is assigned only its own open attempt, and the outputs of the task's parents exist.
 	InvAssigned = "an agent runs its own attempt"
+	// InvChunk: a member that ran in the attempt of another succeeds only if its outputs are stored, and does not run
+	// again.
+	InvChunk = "a member of a chunk runs to its end, once"
 	// InvCheckpoint: the checkpoint to resume from exists, and is the last one that was recorded.
 	InvCheckpoint = "no saved work is lost"
 	// InvMail: a letter of an agent to a broker without an address is in the bucket until its answer is. No agent

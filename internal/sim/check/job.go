@@ -129,6 +129,7 @@ func (s *Job) beginsOnWorker(old, t record.Task) bool {
 func (c *Checker) taskRecord(s *Job, t record.Task) {
 	old := s.Tasks[t.Index]
 	s.Tasks[t.Index] = t
+	c.chunkTask(s, old, t)
 	worker := s.isWorker(t.Index) // it may be bought again
 	if !worker && reopened(old, t) {
 		c.Violatef(InvFinished, "task %d of %s had succeeded in attempt %d and is %s in attempt %d", t.Index, s.ID,
@@ -199,6 +200,10 @@ func (c *Checker) attemptRecord(s *Job, a apitypes.Attempt) {
 	of := s.attempt(k)
 	old := of.Attempt
 	of.Attempt = a
+	if old.Number == 0 && a.Outcome != "" {
+		c.chunkAttempt(s, of)
+		return
+	}
 	if old.Number == 0 {
 		s.order = append(s.order, of)
 		c.poolAttempt(a)
@@ -209,7 +214,7 @@ func (c *Checker) attemptRecord(s *Job, a apitypes.Attempt) {
 		}
 		c.checkAdmitted(s, a)
 		c.checkLostWork(s, a)
-		if a.Number != 1 {
+		if a.Number != 1 && !s.chunked(a.Task) {
 			if before := s.attempt(attemptKey{a.Job, a.Task, a.Number - 1}); before.Number == 0 {
 				c.Violatef(InvAttempt, "attempt %v has no predecessor", k)
 			}

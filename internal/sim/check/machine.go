@@ -50,6 +50,7 @@ type Machine struct {
 	Ended       time.Time // zero while it runs
 	Speaks      bool      // its agent is alive
 	Answered    time.Time // when the broker last answered its agent
+	Member      string    // the member of its chunk that it runs; empty if it runs its own task
 	Ready       bool      // runs a replica of a service that is ready
 	Served      bool      // has run one that was ready
 }

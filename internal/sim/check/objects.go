@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"iter"
 	"net/url"
 	"path"
@@ -50,7 +51,7 @@ type Objects interface {
 
 // owns reports whether a node of an attempt may write an object.
 func owns(m *Machine, uri string) bool {
-	cluster := url.PathEscape(m.Cluster)
+	cluster := url.PathEscape(cmp.Or(m.Member, m.Cluster))
 	dir := path.Dir(uri) // …/out/CLUSTER/RANK or …/ckpt/000001-CLUSTER
 	if path.Base(path.Dir(path.Dir(dir))) == "out" {
 		return path.Base(dir) == strconv.Itoa(m.Rank) && path.Base(path.Dir(dir)) == cluster

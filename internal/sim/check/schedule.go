@@ -71,11 +71,19 @@ func (c *Checker) checkQuotas() {
 // checkLimit compares the machines that attempts have bought, at the most that they may cost, with the limit of the
 // deployment. Machines of pools are not bought.
 func (c *Checker) checkLimit() {
-	limit := c.cfg.Limit
-	if limit.None() {
+	if c.cfg.Limit.None() {
 		return
 	}
-	machines, usd := 0, 0.0
+	machines, usd := c.bought()
+	c.Count("the limit of the deployment is kept")
+	if c.exceeds(machines, usd) {
+		c.Violatef(InvLimit, "%d machines for at most %g USD an hour are bought, the limit is %+v", machines, usd,
+			c.cfg.Limit)
+	}
+}
+
+// bought returns how many machines attempts have bought, and the most that they may cost together, in USD per hour.
+func (c *Checker) bought() (machines int, usd float64) {
 	for _, s := range c.order {
 		for _, a := range s.order {
 			if !a.settled && !a.Assigned() {
@@ -84,11 +92,13 @@ func (c *Checker) checkLimit() {
 			}
 		}
 	}
-	c.Count("the limit of the deployment is kept")
-	if limit.Machines > 0 && machines > limit.Machines || limit.USDPerHour > 0 && usd > limit.USDPerHour+Rounding {
-		c.Violatef(InvLimit, "%d machines for at most %g USD an hour are bought, the limit is %+v", machines, usd,
-			limit)
-	}
+	return machines, usd
+}
+
+// exceeds reports whether machines are more than the deployment may have.
+func (c *Checker) exceeds(machines int, usd float64) bool {
+	limit := c.cfg.Limit
+	return limit.Machines > 0 && machines > limit.Machines || limit.USDPerHour > 0 && usd > limit.USDPerHour+Rounding
 }
 
 // heldOf returns how much of a resource the attempts of a queue and its descendants hold, independent of its record.

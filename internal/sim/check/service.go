@@ -107,6 +107,9 @@ func (c *Checker) checkReplicas(s *Job) {
 	}
 	for i := range s.user.Spec.Tasks {
 		t, known := s.Tasks[i]
+		if s.serves(i) && known && c.overLimitWith(s, i) {
+			s.served[i] = c.Now
+		}
 		if !s.serves(i) || !known || max(t.MinPlan, s.Record.MinPlan) > s.Record.Plan.Version {
 			continue
 		}
@@ -115,6 +118,23 @@ func (c *Checker) checkReplicas(s *Job) {
 				from.Sub(timeline.Beginning()).Round(time.Second), s.describe())
 		}
 	}
+}
+
+// overLimitWith reports whether the machines of a replica, in addition to those that are bought, would exceed the limit
+// of the deployment. The replicas of a service may need more than that together.
+func (c *Checker) overLimitWith(s *Job, task int) bool {
+	if c.cfg.Limit.None() || s.Tasks[task].State != record.TaskQueued {
+		return false
+	}
+	rate := 0.0
+	for _, a := range s.order {
+		if s.serves(a.task) {
+			rate = max(rate, a.Offer.USDPerHour, a.MaxUSD)
+		}
+	}
+	machines, usd := c.bought()
+	nodes := s.user.Spec.Tasks[task].Nodes
+	return c.exceeds(machines+nodes, usd+rate*float64(nodes))
 }
 
 // missedSince returns since when a replica that is not ready could have been ready or restarted.

@@ -179,6 +179,7 @@ func (c *Checker) Assigned(m *Machine, w wire.Work, began int) {
 	if step, ok := s.finished[task]; ok && step < began {
 		c.Violatef(InvFinished, "task %d of %s had succeeded but is assigned to %s", task, s.ID, m.ID)
 	}
+	c.chunkAssigned(s, m, w.Assignment, began)
 	if over, ok := s.closed[cluster]; ok && over.step < began {
 		c.Violatef(InvAssigned, "%s has finished but is assigned to %s", cluster, m.ID)
 	}

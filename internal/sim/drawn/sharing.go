@@ -9,6 +9,26 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
+// Chunked adds an array of short members that share machines to most jobs, or (always) to all. Some members wait for a
+// task, and some fail.
+func Chunked(r timeline.Random, j *dag.Job, always bool) {
+	if !r.Chance(0.7) && !always {
+		return
+	}
+	t := dag.Task{Name: "c", Nodes: 1, Run: "work", Time: dag.TimeEstimate{Default: r.Between(10*time.Second, time.Minute)},
+		Retries: r.IntN(3), Share: dag.ShareJob, Resources: []dag.Resources{{}}}
+	t.Resources[0].CPUs.Min = timeline.Pick(r, []float64{0, 1, 2})
+	n := 4 + r.IntN(60)
+	after := len(j.Tasks) - 1
+	first := addArray(j, dag.Array{Name: "c", Size: n, AllowFailures: r.IntN(4)}, t)
+	if r.Chance(0.3) && j.Tasks[after].Joins == "" && j.Tasks[after].Gang == "" {
+		for k := range n {
+			j.Edges = append(j.Edges, dag.Edge{From: after, To: first + k})
+		}
+		j.MergeEdges()
+	}
+}
+
 // Sharing makes tasks of most jobs, or (always) of all, share machines. Some of these jobs get many short tasks, and
 // some have two groups.
 func Sharing(r timeline.Random, j *dag.Job, always bool) {

@@ -131,7 +131,7 @@ func countingUpdate(w *store.Write) update {
 	}
 	it := recordItem(w, 0)
 	remove := []string{attrToken}
-	for _, name := range []string{attrBody, AttrExpires} {
+	for _, name := range []string{attrBody, attrDeflated, AttrExpires} {
 		alias := name
 		if name == AttrExpires { // a reserved word
 			alias = "#ttl"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/tradewind-broker/tradewind/internal/base/deflate"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -44,7 +45,9 @@ func keyItem(k store.Key) item {
 func recordItem(w *store.Write, version store.Version) item {
 	it := keyItem(w.Key)
 	it[attrVersion] = versionValue(version)
-	if len(w.Body) > 0 {
+	if small, ok := deflate.Saves(w.Body, unit); ok {
+		it[attrDeflated] = &types.AttributeValueMemberB{Value: small}
+	} else if len(w.Body) > 0 {
 		it[attrBody] = &types.AttributeValueMemberB{Value: w.Body}
 	}
 	if !w.Expires.IsZero() {
@@ -72,6 +75,11 @@ func decodeRecord(it item) (store.Record, error) {
 	r.Version = store.Version(n)
 	if b, ok := it[attrBody].(*types.AttributeValueMemberB); ok {
 		r.Body = b.Value
+	}
+	if z, ok := it[attrDeflated].(*types.AttributeValueMemberB); ok {
+		if r.Body, err = deflate.Inflate(z.Value, store.MaxTxBytes); err != nil {
+			return store.Record{}, fmt.Errorf("item %s: %w", r.Key, err)
+		}
 	}
 	if e, ok := it[AttrExpires].(*types.AttributeValueMemberN); ok {
 		seconds, err := strconv.ParseInt(e.Value, 10, 64)

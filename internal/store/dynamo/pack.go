@@ -1,8 +1,6 @@
 package dynamo
 
 import (
-	"bytes"
-	"compress/flate"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/tradewind-broker/tradewind/internal/base/deflate"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -85,19 +84,8 @@ const (
 // seal puts the format byte before packed events, and compresses them if that saves a write unit:
 // envelopes are repetitive.
 func seal(raw []byte) []byte {
-	if len(raw) > unit {
-		var b bytes.Buffer
-		b.WriteByte(deflated)
-		w, err := flate.NewWriter(&b, flate.BestSpeed)
-		if err == nil {
-			_, err = w.Write(raw)
-		}
-		if err == nil {
-			err = w.Close()
-		}
-		if err == nil && b.Len()/unit < (1+len(raw))/unit {
-			return b.Bytes()
-		}
+	if small, ok := deflate.Saves(raw, unit); ok {
+		return append([]byte{deflated}, small...)
 	}
 	return append([]byte{plain}, raw...)
 }
@@ -115,8 +103,7 @@ func unpack(sealed []byte) ([]store.Event, error) {
 	case deflated:
 		var err error
 		// pack writes no larger body, but a corrupt one may claim to be larger.
-		const most = store.MaxTxBytes
-		if raw, err = io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(raw)), most)); err != nil {
+		if raw, err = deflate.Inflate(raw, store.MaxTxBytes); err != nil {
 			return nil, fmt.Errorf("%w: %w", errOutboxBody, err)
 		}
 	default:

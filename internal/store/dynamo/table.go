@@ -17,6 +17,7 @@ const (
 	AttrSort      = "sk" // S: the record's sort key
 	attrVersion   = "v"  // N
 	attrBody      = "b"  // B: the record's body, or packed events; absent when empty
+	attrDeflated  = "z"  // B: the record's body as a DEFLATE stream, where that saves a write unit; b is then absent
 	AttrExpires   = "ttl"
 	attrToken     = "t" // B: identifies the request that put the item, if the transaction has only this item
 	attrDone      = "d" // NS: positions of the published events of an outbox item

@@ -1,0 +1,88 @@
+package jobstate
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+)
+
+// Where each call costs money, short members of an array run in chunks: a member and those after it are announced,
+// admitted and reported together, and run one after the other in one attempt. Chunks get smaller towards the end of the
+// array, so that the workers end at about the same time (guided self-scheduling: Polychronopoulos and Kuck, IEEE
+// Transactions on Computers 36, 1987).
+
+const (
+	// chunkMost is the maximum number of members of a chunk: their ends have to fit one transaction.
+	chunkMost = 16
+	// chunkedFor is the time of a member above which it has its own attempt. Its calls then cost little in comparison.
+	chunkedFor = time.Minute
+)
+
+// chunks decides how many members the next chunk of each array has.
+type chunks struct {
+	st      Advancing
+	most    []int // by array; 0: not known yet
+	waiting []int // members that are not announced, without the one that is about to be
+}
+
+func newChunks(st Advancing) *chunks {
+	return &chunks{st: st, most: make([]int, len(st.Job.Arrays)), waiting: make([]int, len(st.Job.Arrays))}
+}
+
+// after returns how many waiting members after an announced one join its chunk.
+func (c *chunks) after(task int) (n int) {
+	k := c.st.Job.ArrayOf(task)
+	if k < 0 || c.st.ChunkFor <= 0 || k >= len(c.st.Slots) || c.st.Slots[k] == 0 {
+		return 0
+	}
+	a, phases := &c.st.Job.Arrays[k], c.st.Progress.Phases
+	if c.most[k] == 0 {
+		c.most[k] = mostOfChunk(c.st, k)
+		c.waiting[k] = bytes.Count(phases[a.First:a.First+a.Size], []byte{record.PhaseWaiting})
+	}
+	most := min(c.most[k], (1+c.waiting[k])/c.st.Slots[k])
+	for i := task + 1; i < a.First+a.Size && phases[i] == record.PhaseWaiting && n+1 < most; i++ {
+		n++
+	}
+	c.waiting[k] -= n + 1
+	return n
+}
+
+// mostOfChunk returns the maximum number of members of a chunk of an array, at least 1. Members that save checkpoints,
+// and those that depend on single members of another array or are depended on by them, have their own attempts.
+func mostOfChunk(st Advancing, array int) int {
+	a := &st.Job.Arrays[array]
+	t := &st.Spec.Tasks[a.First]
+	if took := t.Time.Default; took <= 0 || took > chunkedFor || a.MaxParallel > 0 || t.Checkpoint != nil || t.StandIn() ||
+		st.Spec.KeepOnFailure > 0 {
+		return 1
+	}
+	each := func(k int32) bool { return st.Spec.Edges[k].Each }
+	if slices.ContainsFunc(st.Spec.EdgesTo(a.First), each) || slices.ContainsFunc(st.Spec.EdgesFrom(a.First), each) {
+		return 1
+	}
+	return max(1, min(chunkMost, int(st.ChunkFor/t.Time.Default)))
+}
+
+// dissolve makes members of a chunk independent: each is announced for an attempt of its own. past is the number of the
+// attempt that they should have run in.
+func dissolve(st Advancing, members []int, past int, d *record.Decision) {
+	for _, i := range members {
+		if i < 0 || i >= st.Job.Tasks || st.Progress.Phases[i] != record.PhaseChunked {
+			continue
+		}
+		st.Progress.Phases[i] = record.PhaseReady
+		d.Emit(events.TaskReady{Job: st.Job.ID, Task: i, Queue: st.Job.Queue, Try: 1, Past: past})
+	}
+}
+
+// chunkOf returns the other members of the chunk of a task.
+func chunkOf(progress *record.Progress, task int) (members []int) {
+	for n := range progress.Chunk(task) {
+		members = append(members, task+1+n)
+	}
+	return members
+}
