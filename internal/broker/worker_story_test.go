@@ -3,6 +3,7 @@ package broker_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,6 +30,8 @@ import (
 //	spoil WORKER           the agent of the machine fails
 //	depart WORKER          the worker has left its pool: its agent has ended
 //	machines               all machines that were bought
+//	chunk TIME             short members of arrays run in chunks of at most TIME; before submit
+//	chunk-ends TASK ok=N fail=M   the agent of a chunk reports its end
 //	suspend
 //	resume
 func TestWorkerStories(t *testing.T) {
@@ -50,7 +53,7 @@ type crewYard struct {
 func (s *crewYard) command(t *testing.T, d *datadriven.TestData) string {
 	f, ok := map[string]func(*datadriven.TestData) error{
 		"boot": s.boot, "take": s.take, "warn": s.warn, "spoil": s.fail, "depart": s.depart, "machines": s.bought,
-		"suspend": s.suspend, "resume": s.resume,
+		"suspend": s.suspend, "resume": s.resume, "chunk": s.chunk, "chunk-ends": s.chunkEnds,
 	}[d.Cmd]
 	if !ok {
 		return s.yard.command(t, d)
@@ -168,4 +171,41 @@ func (s *crewYard) resume(*datadriven.TestData) error {
 	err := s.b.Users.Resume(context.Background(), s.job, "me", "")
 	s.settle()
 	return err
+}
+
+// chunk makes the broker run short members of arrays in chunks of at most the given time.
+func (s *crewYard) chunk(d *datadriven.TestData) (err error) {
+	cfg := config.Default()
+	if cfg.Chunk, err = time.ParseDuration(d.CmdArgs[0].Key); err != nil {
+		return err
+	}
+	ports := s.b.Ports()
+	s.b = broker.New(cfg, ports)
+	return nil
+}
+
+// chunkEnds makes the agent of a chunk report its end: its own task and the next ok members have succeeded, the next fail
+// members have failed, and the others did not run.
+func (s *crewYard) chunkEnds(d *datadriven.TestData) error {
+	_, named := words(d)
+	ok, fails := int(number(named["ok"])), int(number(named["fail"]))
+	for _, name := range slices.Sorted(maps.Keys(s.machines)) {
+		for ref, a := range s.machines[name].agents {
+			if a.over || s.taskOf(ref.Cluster) != d.CmdArgs[0].Key {
+				continue
+			}
+			task, attempt, _ := record.ClusterAttempt(ref.Cluster)
+			r := wire.Report{Event: wire.Succeeded, Ran: 30 * time.Second}
+			for i := range ok + fails {
+				end := wire.ChunkEnd{Attempt: record.ClusterID(s.job, task+1+i, attempt), Ran: 30 * time.Second}
+				if i >= ok {
+					end.Failed, end.ExitCode, end.Message = true, 3, "sorry"
+				}
+				r.Chunk = append(r.Chunk, end)
+			}
+			s.say(a, r)
+			a.over = true
+		}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -74,4 +75,20 @@ func (w *World) Shared() (job string) {
 	w.put(job, "progress", record.Progress{Phases: phases, Succeeded: 3})
 	w.put(job, "ledger", record.Ledger{SpentUSD: cpuOffers()[0].USDPerHour * 20 / 60, Outstanding: 2, Shared: 1})
 	return job
+}
+
+// Chunk makes the attempt of a task also run the tasks after it, as a chunk.
+func (w *World) Chunk(attempt string, others int) {
+	w.t.Helper()
+	key := record.ClusterKey(attempt)
+	found, err := w.Store.Get(w.t.Context(), key)
+	if err != nil || len(found) != 1 {
+		w.t.Fatalf("cluster %s: %d records, %v", attempt, len(found), err)
+	}
+	var cl record.Cluster
+	if err := json.Unmarshal(found[0].Body, &cl); err != nil {
+		w.t.Fatal(err)
+	}
+	cl.Chunk = others
+	w.put(cl.Job, key.Sort, cl)
 }

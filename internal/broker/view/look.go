@@ -245,6 +245,7 @@ func (b *Views) addTasks(u *txn.Unit, job record.Job, d *Look, from, to int) err
 	d.ForecastUSD = forecast(job, d, u.Now)
 	d.TaskList = taskViews(job, spec, d.plan, tasks, d.Attempts, from, to)
 	addSkipped(d.seen.phases, d.TaskList)
+	addChunked(d.seen.phases, d.TaskList)
 	for i := range tasks {
 		v := &d.TaskList[tasks[i].Index-from]
 		v.Output = outputOf(b.txns.Config, tasks[i], v.Nodes)
@@ -281,6 +282,16 @@ func addSkipped(phases []record.Phase, tasks []apitypes.TaskView) {
 		t := &tasks[i]
 		if t.Index < len(phases) && record.NeverRuns(phases[t.Index]) && phases[t.Index] != record.PhaseFailed {
 			t.State, t.Reason = "cancelled", "did not run, because it depends on a failed task"
+		}
+	}
+}
+
+// addChunked marks the members of arrays that run after another one, in its attempt: they are queued behind it.
+func addChunked(phases []record.Phase, tasks []apitypes.TaskView) {
+	for i := range tasks {
+		t := &tasks[i]
+		if t.Index < len(phases) && phases[t.Index] == record.PhaseChunked && t.State == "waiting" {
+			t.State = string(record.TaskQueued)
 		}
 	}
 }
