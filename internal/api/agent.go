@@ -200,7 +200,8 @@ func (a *API) keepLast(ctx context.Context, claims wire.Claims, r *wire.Report) 
 		return nil
 	}
 	if size > wire.MaxReportLog {
-		return problem(http.StatusUnprocessableEntity, fmt.Sprintf("a report carries at most %d bytes of log", wire.MaxReportLog))
+		return problem(http.StatusUnprocessableEntity,
+			fmt.Sprintf("a report carries at most %d bytes of log", wire.MaxReportLog))
 	}
 	if len(members) > 0 {
 		if err := a.cfg.Broker.Agents.Runs(ctx, claims, members...); err != nil {

@@ -51,8 +51,10 @@ type world struct {
 
 // sources are the random sources of the parts of a world.
 type sources struct {
-	process, store, bus, cloud, machine, network, task, engine, user, pool, gang, join, role                timeline.Random
-	grant, suspend, bounds, kept, placed, month, service, fast, deadly, siblings, array, share, keep, chunk timeline.Random
+	process, store, bus, cloud, machine, network, task, engine, user, pool, gang, join, role         timeline.Random
+	grant, suspend, bounds, kept, placed, month, service, fast, deadly, siblings, array, share, keep timeline.Random
+
+	chunk timeline.Random
 }
 
 func newSources(seed uint64, steady bool) sources {
@@ -67,7 +69,8 @@ func newSources(seed uint64, steady bool) sources {
 		user: part("user"), pool: part("pool"), gang: part("gang"), join: part("join"), role: part("role"),
 		grant: part("grant"), suspend: part("suspend"), bounds: part("bounds"), kept: part("kept"),
 		placed: part("placed"), month: part("month"), service: part("service"),
-		fast: part("fast"), deadly: part("deadly"), siblings: part("siblings"), array: part("array"), chunk: part("chunk"),
+		fast: part("fast"), deadly: part("deadly"), siblings: part("siblings"), array: part("array"),
+		chunk: part("chunk"),
 		share: part("share"), keep: part("keep"),
 	}
 }

@@ -217,7 +217,8 @@ type ChunkMember struct {
 // Member returns the assignment of another member of a task's chunk.
 func (a *Assignment) Member(m ChunkMember) *Assignment {
 	of := *a
-	of.Task, of.Attempt, of.Prefix, of.Inputs, of.Outputs, of.Chunk = m.Task, m.Attempt, m.Prefix, m.Inputs, m.Outputs, nil
+	of.Task, of.Attempt, of.Prefix, of.Chunk = m.Task, m.Attempt, m.Prefix, nil
+	of.Inputs, of.Outputs = m.Inputs, m.Outputs
 	of.Env = maps.Clone(a.Env)
 	maps.Copy(of.Env, m.Env)
 	return &of

@@ -86,7 +86,8 @@ func (st *Reporting) memberEnded(i int, e wire.ChunkEnd, at ran, d *record.Decis
 	made.Task, made.Started, made.Ended, made.Outcome = i, at.from, at.to, apitypes.OutcomeSucceeded
 	made.USD, made.EgressUSD, made.ReservedUSD = 0, 0, 0
 	task := record.Task{Job: st.Cluster.Job, Index: i, State: record.TaskSucceeded, Try: 1, Attempt: st.Cluster.Attempt,
-		Plan: st.Task.Plan, ReadyAt: st.Task.ReadyAt, StartedAt: at.from, EndedAt: at.to, Place: st.Task.Place, Progress: 1}
+		Plan: st.Task.Plan, ReadyAt: st.Task.ReadyAt, StartedAt: at.from, EndedAt: at.to, Place: st.Task.Place,
+		Progress: 1}
 	switch {
 	case e.Failed:
 		st.memberFailed(spec, e, &task, &made, d)

@@ -56,15 +56,15 @@ func (c *chunks) after(task int) (n int) {
 func mostOfChunk(st Advancing, array int) int {
 	a := &st.Job.Arrays[array]
 	t := &st.Spec.Tasks[a.First]
-	if took := t.Time.Default; took <= 0 || took > chunkedFor || a.MaxParallel > 0 || t.Checkpoint != nil || t.StandIn() ||
-		st.Spec.KeepOnFailure > 0 {
+	took, alone := t.Time.Default, t.Checkpoint != nil || t.StandIn() || a.MaxParallel > 0 || st.Spec.KeepOnFailure > 0
+	if alone || took <= 0 || took > chunkedFor {
 		return 1
 	}
 	each := func(k int32) bool { return st.Spec.Edges[k].Each }
 	if slices.ContainsFunc(st.Spec.EdgesTo(a.First), each) || slices.ContainsFunc(st.Spec.EdgesFrom(a.First), each) {
 		return 1
 	}
-	return max(1, min(chunkMost, int(st.ChunkFor/t.Time.Default)))
+	return max(1, min(chunkMost, int(st.ChunkFor/took)))
 }
 
 // dissolve makes members of a chunk independent: each is announced for an attempt of its own. past is the number of the

@@ -200,34 +200,12 @@ func (c *Checker) attemptRecord(s *Job, a apitypes.Attempt) {
 	of := s.attempt(k)
 	old := of.Attempt
 	of.Attempt = a
-	if old.Number == 0 && a.Outcome != "" {
+	switch {
+	case old.Number == 0 && a.Outcome != "":
 		c.chunkAttempt(s, of)
 		return
-	}
-	if old.Number == 0 {
-		s.order = append(s.order, of)
-		c.poolAttempt(a)
-		c.checkMoved(s, a)
-		c.checkPlaced(s, a)
-		if c.competes(s, a) {
-			c.checkOvertaken(s, a)
-		}
-		c.checkAdmitted(s, a)
-		c.checkLostWork(s, a)
-		if a.Number != 1 && !s.chunked(a.Task) {
-			if before := s.attempt(attemptKey{a.Job, a.Task, a.Number - 1}); before.Number == 0 {
-				c.Violatef(InvAttempt, "attempt %v has no predecessor", k)
-			}
-		}
-		for _, other := range s.order {
-			if other != of && other.task == k.task && other.Outcome == "" && !s.serves(k.task) {
-				c.Violatef(InvAttempt, "attempts %d and %d of task %d of %s are open", other.attempt, k.attempt,
-					k.task, s.ID)
-			}
-		}
-		if _, done := s.finished[a.Task]; done {
-			c.Violatef(InvFinished, "task %d of %s had succeeded and is admitted again", a.Task, s.ID)
-		}
+	case old.Number == 0:
+		c.newAttempt(s, of)
 		return
 	}
 	if old.Outcome != "" && old.Outcome != a.Outcome {
@@ -247,6 +225,34 @@ func (c *Checker) attemptRecord(s *Job, a apitypes.Attempt) {
 		case apitypes.OutcomeLost:
 			c.checkLost(s, a)
 		}
+	}
+}
+
+// newAttempt checks an attempt when it is admitted.
+func (c *Checker) newAttempt(s *Job, of *attemptState) {
+	a, k := of.Attempt, attemptKey{of.Attempt.Job, of.Attempt.Task, of.Attempt.Number}
+	s.order = append(s.order, of)
+	c.poolAttempt(a)
+	c.checkMoved(s, a)
+	c.checkPlaced(s, a)
+	if c.competes(s, a) {
+		c.checkOvertaken(s, a)
+	}
+	c.checkAdmitted(s, a)
+	c.checkLostWork(s, a)
+	if a.Number != 1 && !s.chunked(a.Task) {
+		if before := s.attempt(attemptKey{a.Job, a.Task, a.Number - 1}); before.Number == 0 {
+			c.Violatef(InvAttempt, "attempt %v has no predecessor", k)
+		}
+	}
+	for _, other := range s.order {
+		if other != of && other.task == k.task && other.Outcome == "" && !s.serves(k.task) {
+			c.Violatef(InvAttempt, "attempts %d and %d of task %d of %s are open", other.attempt, k.attempt,
+				k.task, s.ID)
+		}
+	}
+	if _, done := s.finished[a.Task]; done {
+		c.Violatef(InvFinished, "task %d of %s had succeeded and is admitted again", a.Task, s.ID)
 	}
 }
 

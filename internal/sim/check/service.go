@@ -90,11 +90,7 @@ func (c *Checker) checkReplicas(s *Job) {
 	if s.user == nil || !s.user.Spec.HasServices() {
 		return
 	}
-	for _, m := range s.machines {
-		if task, _, ok := record.ClusterAttempt(m.Cluster); ok && m.Alive() && m.Ready {
-			s.served[task] = c.Now
-		}
-	}
+	s.serving(c.Now)
 	if s.calm.IsZero() || s.Record.State != apitypes.JobRunning || s.Record.Suspended() != nil ||
 		s.Record.BudgetUSD > 0 || record.IsPlaced(s.user.Spec) {
 		return
@@ -107,15 +103,25 @@ func (c *Checker) checkReplicas(s *Job) {
 	}
 	for i := range s.user.Spec.Tasks {
 		t, known := s.Tasks[i]
-		if s.serves(i) && known && c.overLimitWith(s, i) {
-			s.served[i] = c.Now
-		}
 		if !s.serves(i) || !known || max(t.MinPlan, s.Record.MinPlan) > s.Record.Plan.Version {
+			continue
+		}
+		if c.overLimitWith(s, i) {
+			s.served[i] = c.Now
 			continue
 		}
 		if from := s.missedSince(i); c.Now.Sub(from) > comesUpWithin {
 			c.Violatef(InvReplicas, "task %d of %s is %s, and not ready since %v: %s", i, s.ID, t.State,
 				from.Sub(timeline.Beginning()).Round(time.Second), s.describe())
+		}
+	}
+}
+
+// serving records which replicas are ready at a time.
+func (s *Job) serving(now time.Time) {
+	for _, m := range s.machines {
+		if task, _, ok := record.ClusterAttempt(m.Cluster); ok && m.Alive() && m.Ready {
+			s.served[task] = now
 		}
 	}
 }

@@ -15,8 +15,8 @@ func Chunked(r timeline.Random, j *dag.Job, always bool) {
 	if !r.Chance(0.7) && !always {
 		return
 	}
-	t := dag.Task{Name: "c", Nodes: 1, Run: "work", Time: dag.TimeEstimate{Default: r.Between(10*time.Second, time.Minute)},
-		Retries: r.IntN(3), Share: dag.ShareJob, Resources: []dag.Resources{{}}}
+	t := dag.Task{Name: "c", Nodes: 1, Run: "work", Share: dag.ShareJob, Resources: []dag.Resources{{}}}
+	t.Time.Default, t.Retries = r.Between(10*time.Second, time.Minute), r.IntN(3)
 	t.Resources[0].CPUs.Min = timeline.Pick(r, []float64{0, 1, 2})
 	n := 4 + r.IntN(60)
 	after := len(j.Tasks) - 1
