@@ -1,6 +1,7 @@
 package attempt_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -20,8 +21,8 @@ func chunk() (record.Cluster, record.Task, *dag.Job) {
 	cl.State, cl.Up = record.ClusterUp, sharedAt.Add(time.Second)
 	spec := &dag.Job{Arrays: []dag.Array{{Name: "a", Size: 4, Values: []string{"w", "x", "y", "z"}}}}
 	for i := range 4 {
-		spec.Tasks = append(spec.Tasks, dag.Task{Name: dag.MemberName("a", i), Run: "true",
-			Env: map[string]string{"ALL": "1"}, Outputs: []dag.Output{{Name: "o", URI: "s3://b/" + dag.MemberName("a", i)}}})
+		spec.Tasks = append(spec.Tasks, dag.Task{Name: fmt.Sprintf("a[%d]", i), Run: "true",
+			Env: map[string]string{"ALL": "1"}, Outputs: []dag.Output{{Name: "o", URI: "s3://b/" + fmt.Sprintf("a[%d]", i)}}})
 	}
 	return cl, task, spec
 }

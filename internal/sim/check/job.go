@@ -230,7 +230,7 @@ func (c *Checker) attemptRecord(s *Job, a apitypes.Attempt) {
 
 // newAttempt checks an attempt when it is admitted.
 func (c *Checker) newAttempt(s *Job, of *attemptState) {
-	a, k := of.Attempt, attemptKey{of.Attempt.Job, of.Attempt.Task, of.Attempt.Number}
+	a, k := of.Attempt, attemptKey{of.Job, of.Task, of.Number}
 	s.order = append(s.order, of)
 	c.poolAttempt(a)
 	c.checkMoved(s, a)
