@@ -5,5 +5,6 @@ var (
 	FormatMemory  = formatMemory
 	FormatRange   = formatRange
 	ParseMemory   = parseMemory
+	Processors    = processors
 	SparkReleases = sparkReleases
 )
