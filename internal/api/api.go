@@ -53,6 +53,8 @@ type Config struct {
 	Simulated bool
 	// Frontier returns the trade-off between cost and deadline; nil answers 501.
 	Frontier FrontierFunc
+	// Offers lists the machines that fit a task; nil answers 501.
+	Offers OffersFunc
 	// Packs receives the files that jobs upload; nil answers 501.
 	Packs Packs
 	// Objects serves the paths below ObjectsPath, to any holder of a signed URL: a filegrant.Store. Nil answers 404.
@@ -139,6 +141,7 @@ func (a *API) routes() {
 	a.planRoute()
 	a.learnedRoute()
 	a.frontierRoutes()
+	a.offersRoute()
 	a.tesRoutes()
 	a.queueRoutes()
 	a.marketRoutes()

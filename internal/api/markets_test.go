@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -168,6 +169,34 @@ func TestFrontier(t *testing.T) {
 		t.Errorf("the error has no line: %+v", p)
 	}
 	trouble(t, apitest.New(t).Request("POST", "/v1/frontiers", tiny), http.StatusNotImplemented)
+}
+
+func TestOffersAreOfNamedTask(t *testing.T) {
+	w := apitest.New(t, func(c *api.Config) {
+		c.Offers = func(_ context.Context, spec *dag.Job, task int) ([]apitypes.FittingOffer, error) {
+			if spec.Tasks[task].Name == "none" {
+				return nil, nil
+			}
+			return []apitypes.FittingOffer{{ID: spec.Tasks[task].Name, TimeKey: "V100:1"}}, nil
+		}
+	})
+	const two = tiny + "  none: {run: 'true'}\n"
+	for path, want := range map[string]int{"?task=one": 1, "?task=none": 0} {
+		got := answer[apitypes.FittingOffers](t, w.Request("POST", "/v1/offers"+path, two), http.StatusOK)
+		if got.Offers == nil || len(got.Offers) != want || want > 0 && got.Offers[0].ID != "one" {
+			t.Errorf("%s: %+v", path, got)
+		}
+	}
+	if got := answer[apitypes.FittingOffers](t, w.Request("POST", "/v1/offers", tiny), http.StatusOK); len(got.Offers) != 1 {
+		t.Errorf("the only task has %+v", got)
+	}
+	for path, want := range map[string]string{"": "?task=", "?task=on": `did you mean "one"?`} {
+		if p := trouble(t, w.Request("POST", "/v1/offers"+path, two), http.StatusUnprocessableEntity); !strings.Contains(p.Hint, want) {
+			t.Errorf("%s: %+v", path, p)
+		}
+	}
+	trouble(t, w.Request("POST", "/v1/offers", "tasks: 1"), http.StatusUnprocessableEntity)
+	trouble(t, apitest.New(t).Request("POST", "/v1/offers", tiny), http.StatusNotImplemented)
 }
 
 func TestSubmitOverridesLimits(t *testing.T) {

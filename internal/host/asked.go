@@ -33,6 +33,15 @@ func (h *Host) frontier(ctx context.Context, spec *dag.Job, points int) (apitype
 	return Frontier(ctx, h.planner, in, points)
 }
 
+// offers lists the machines that fit a task, without those that are blocked now.
+func (h *Host) offers(ctx context.Context, spec *dag.Job, task int) ([]apitypes.FittingOffer, error) {
+	in, err := h.broker.Users.DryInput(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return h.planner.Offers(in, task)
+}
+
 // Frontier computes the frontier of a job, with at most the given number of points, in the API's types.
 func Frontier(ctx context.Context, p *planner.Planner, in planinput.Input, points int) (apitypes.FrontierView, error) {
 	front, err := p.Frontier(ctx, in, optimizer.FrontierOptions{

@@ -296,7 +296,7 @@ func (h *Host) wire(ctx context.Context) error {
 	h.api, err = api.New(api.Config{
 		Broker: api.PortsOf(h.broker), Token: h.token, Logs: logs, Hub: hub, Plan: h.plan, Dead: h.bus,
 		Simulated: len(h.bought.clouds) == 0,
-		Frontier:  h.frontier, Clouds: api.Unblocking(h.checkClouds, h.broker.Users.Unblock),
+		Frontier:  h.frontier, Offers: h.offers, Clouds: api.Unblocking(h.checkClouds, h.broker.Users.Unblock),
 		Dashboard: dashboard, Metrics: counts.Handler(h.broker.Views, h.bus, h.log),
 		Verify:   func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
 		Machines: h.machineTokens(key),

@@ -42,3 +42,29 @@ func (o *Offer) Room(machines int) (has, takes Amount) {
 	}
 	return o.Has, o.Takes.Times(machines)
 }
+
+// FittingOffers are the machines that fit a task.
+type FittingOffers struct {
+	Offers []FittingOffer `json:"offers" nullable:"false" doc:"The cheapest offer of each machine type, sorted by price; empty if none fits"`
+}
+
+// FittingOffer is a machine type that fits a task, at its cheapest place.
+type FittingOffer struct {
+	ID               string  `json:"id" doc:"The offer, with its market"`
+	TimeKey          string  `json:"timeKey" doc:"Key of the task's time in a job file: the machine type, or the accelerators if the cloud attaches them to several types"`
+	Cloud            string  `json:"cloud"`
+	Region           string  `json:"region"`
+	Zone             string  `json:"zone,omitempty" doc:"Missing if the cloud sells by region"`
+	InstanceType     string  `json:"instanceType"`
+	VCPUs            float64 `json:"vcpus"`
+	MemoryGiB        float64 `json:"memoryGiB"`
+	Accelerator      string  `json:"accelerator,omitempty"`
+	AcceleratorCount float64 `json:"acceleratorCount,omitempty" doc:"Accelerators of one machine"`
+	TFLOPS           float64 `json:"tflops,omitempty" doc:"Half-precision rating of all of its accelerators, 10^12 operations per second; missing if it is unknown"`
+	Arch             string  `json:"arch" doc:"amd64 or arm64"`
+	Family           string  `json:"family,omitempty" doc:"The machine type without its size"`
+	CPU              string  `json:"cpu,omitempty" doc:"Processor"`
+	Speed            float64 `json:"speed" doc:"Speed of a vCPU, relative to m6i.xlarge; 1 if it is unknown"`
+	Market           string  `json:"market" doc:"on-demand or spot"`
+	USDPerHour       float64 `json:"usdPerHour" doc:"Price of one machine without its disk and address, USD per hour"`
+}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -21,6 +22,8 @@ type Task struct {
 	b     *Builder
 	t     dag.Task
 	after []string
+	// estimate computes its time; nil for none.
+	estimate Estimator
 }
 
 // refuse records an error; only the first is kept.
@@ -89,8 +92,20 @@ func (b *Builder) Task(name, run string) *Task {
 	return t
 }
 
-// Job returns the job, or the first error of the calls before it; a *dag.Error if a field of the job is wrong.
+// Job returns the job, or the first error of the calls before it; a *dag.Error if a field of the job is wrong. For a job
+// with estimators use JobFor.
 func (b *Builder) Job() (*dag.Job, error) {
+	for _, t := range b.task {
+		if t.estimate != nil {
+			return nil, cmp.Or(b.bad, t.within("time", fault.New("is an estimator, which needs the offers of a broker",
+				"call JobFor with a client in place of Job")))
+		}
+	}
+	return b.build()
+}
+
+// build returns the job without the times of its estimators.
+func (b *Builder) build() (*dag.Job, error) {
 	if b.bad != nil {
 		return nil, b.bad
 	}

@@ -33,6 +33,9 @@ func TestBuilderReportsErrors(t *testing.T) {
 		"tasks.a.resources":    func(b *client.Builder) { b.Task("a", "true").On(client.Resources{CPUs: "many"}) },
 		"keepOnFailure":        func(b *client.Builder) { b.KeepOnFailure(-time.Hour).Task("a", "true") },
 		"tasks.a.time":         func(b *client.Builder) { b.Task("a", "true").TimeOn("", time.Hour) },
+		"tasks.a.time: is an estimator": func(b *client.Builder) {
+			b.Task("a", "true").Estimate(func(apitypes.FittingOffer) time.Duration { return time.Hour })
+		},
 		"placement[0].of[1]": func(b *client.Builder) {
 			b.Task("a", "true")
 			b.Place(dag.Placement{Spread: dag.LevelZone, Of: []string{"a", "b"}})

@@ -32,6 +32,8 @@ type TimeEstimate struct {
 	Serial *float64 `json:"serial,omitempty"`
 	// ByNodes is the default by the number of machines. It takes the place of Default; other numbers do not fit.
 	ByNodes map[int]time.Duration `json:"byNodes,omitempty"`
+	// Only means that only the machines fit for which On, or a rating, has a time: others do not get Default.
+	Only bool `json:"only,omitempty"`
 	// Speed is that of the task's reference machine; 0 is 1, the speed of m6i.xlarge.
 	Speed float64 `json:"speed,omitempty"`
 }
@@ -86,10 +88,10 @@ func (e *TimeEstimate) Scale(nodes int) float64 {
 	return *e.Serial + (1-*e.Serial)/float64(max(nodes, 1))
 }
 
-// Fits reports whether the estimate has a time for an offer: one with FLOPs and no default has none for machines
-// whose accelerators have no known rating.
+// Fits reports whether the estimate has a time for an offer: with Only, or with FLOPs and no default, it has none for
+// machines that On does not name and whose accelerators have no known rating.
 func (e *TimeEstimate) Fits(instanceType, accelerator string, count float64) bool {
-	if e.FLOPs == 0 || e.Default > 0 || e.rating(accelerator, count) > 0 {
+	if e.FLOPs == 0 && !e.Only || e.Default > 0 || e.rating(accelerator, count) > 0 {
 		return true
 	}
 	_, ok := e.named(instanceType, accelerator, count)
@@ -155,6 +157,7 @@ func AcceleratorKey(name string, count float64) string {
 const (
 	// DefaultTimeKey is the key of the estimate for all other machines.
 	DefaultTimeKey = "default"
+	NoDefaultTime  = "none" // the value of default that makes an estimate Only
 	FLOPsKey       = "flops"
 	EfficiencyKey  = "efficiency"
 	SerialKey      = "serial"
@@ -262,7 +265,7 @@ func (t *Task) CheckByNodes() error {
 	switch {
 	case len(e.ByNodes) == 0:
 		return nil
-	case e.Default > 0 || len(e.On) > 0 || e.FLOPs > 0 || e.Serial != nil:
+	case e.Default > 0 || len(e.On) > 0 || e.FLOPs > 0 || e.Serial != nil || e.Only:
 		return fault.New("cannot be combined with other times", "remove one of them")
 	case len(t.NodeCounts()) == 0 && t.MaxNodes > 0:
 		return fault.New(fmt.Sprintf("has no time for %d to %d machines", t.Nodes, t.MaxNodes), "add one")
@@ -281,6 +284,7 @@ func (e *TimeEstimate) validate() error {
 		fault.Within(EfficiencyKey, ifSet(e.Efficiency, checkEfficiency)),
 		fault.Within(EfficiencyKey, e.CheckEfficiency()),
 		fault.Within(SerialKey, ifSet(e.Serial, checkSerial)),
+		fault.Within(DefaultTimeKey, e.CheckOnly()),
 	); err != nil {
 		return err
 	}
@@ -308,6 +312,19 @@ func (e *TimeEstimate) validate() error {
 func (e *TimeEstimate) CheckEfficiency() error {
 	if e.Efficiency != 0 && e.FLOPs == 0 {
 		return fault.New("is the efficiency of flops, which is missing", "add flops, such as flops: 3e18")
+	}
+	return nil
+}
+
+// CheckOnly returns an error if no machine fits the estimate, or if it has a default that it does not use.
+func (e *TimeEstimate) CheckOnly() error {
+	switch {
+	case !e.Only:
+		return nil
+	case e.Default > 0:
+		return fault.New("is a time and none", "write one of them")
+	case len(e.On) == 0 && e.FLOPs == 0:
+		return fault.New("is none, and no machine has a time", "add times, such as V100: 2h")
 	}
 	return nil
 }

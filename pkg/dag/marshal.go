@@ -536,7 +536,7 @@ func writePlacement(rules []Placement) (list []*yaml.Node) {
 }
 
 func writeTime(m *mapping, t *TimeEstimate) {
-	if len(t.On) == 0 && t.FLOPs == 0 && t.Serial == nil && len(t.ByNodes) == 0 {
+	if len(t.On) == 0 && t.FLOPs == 0 && t.Serial == nil && len(t.ByNodes) == 0 && !t.Only {
 		if t.Default > 0 {
 			m.add("time", plain(FormatDuration(t.Default)))
 		}
@@ -558,6 +558,9 @@ func writeTime(m *mapping, t *TimeEstimate) {
 	}
 	if t.Default > 0 {
 		on.add(DefaultTimeKey, plain(FormatDuration(t.Default)))
+	}
+	if t.Only {
+		on.add(DefaultTimeKey, plain(NoDefaultTime))
 	}
 	m.part("time", on)
 }

@@ -67,6 +67,8 @@ func (t *Task) WhyNotShared() string {
 		return "it mounts a bucket"
 	case t.Time.FLOPs > 0:
 		return "its time depends on accelerators"
+	case t.Time.Only:
+		return "only the machines of its time fit"
 	case slices.ContainsFunc(t.Resources, func(r Resources) bool { return r.Accelerator != "" }):
 		return "it has accelerators"
 	}

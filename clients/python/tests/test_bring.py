@@ -14,6 +14,7 @@ from conftest import PROGRAM
 from test_pack import everything, put
 
 from tradewind import AsyncClient, Client, Input, Job, Output, Task, TradewindError, Unreachable, _bring
+from tradewind._call import Call
 from tradewind._cut import digest
 from tradewind._pack import Tree
 
@@ -144,7 +145,9 @@ def test_what_is_not_of_this_computer_stays(here: Path) -> None:
     named = ["s3://b/k", "file:///none", "pack://sha256-00/x", "made/part", "al so/x", "data/words.txt"]
     given = [Input(uri) for uri in named]
     then = Task("then", run="true", inputs=given, workdir="pack://sha256-00/x", after=[first])
-    name, body = _bring.found(Job("stays", then))
+    made = _bring.step(_bring.found(Job("stays", then)), None)
+    assert not isinstance(made, Call)
+    name, body = made
     tasks = json.loads(body)["tasks"]
     assert name == "stays.json"
     assert tasks["first"]["outputs"][0]["uri"] == str(here / "made")

@@ -102,8 +102,8 @@ func atReference(spec *dag.Job) *dag.Job {
 // referenced returns a task's estimate with its Speed.
 func referenced(t *dag.Task) dag.TimeEstimate {
 	e := t.Time
-	if e.FLOPs > 0 && e.Default == 0 {
-		return e // it is for machines with a rating only
+	if e.Only || e.FLOPs > 0 && e.Default == 0 {
+		return e // it is for machines with a time or a rating only
 	}
 	if e.Default > 0 || len(e.ByNodes) > 0 {
 		if s, ok := hardware.SpeedOf(t.Reference); ok && e.Speed == 0 {

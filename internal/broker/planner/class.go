@@ -96,8 +96,9 @@ func (b *builder) classOf(i int) (*class, error) {
 		V string          `json:",omitempty"`
 		F float64         `json:",omitempty"`
 		D bool            `json:",omitempty"`
+		N bool            `json:",omitempty"`
 	}{t.Resources, t.Ordered, slices.Sorted(maps.Keys(t.Time.On)), b.near[i] == dag.WithinZone, t.Services,
-		t.Nodes, sparkVersion(t), t.Time.FLOPs, t.Time.FLOPs > 0 && t.Time.Default > 0})
+		t.Nodes, sparkVersion(t), t.Time.FLOPs, t.Time.FLOPs > 0 && t.Time.Default > 0, t.Time.Only})
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +131,7 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 	for _, r := range t.Resources {
 		var none error
 		for _, q := range b.queries(t, r) {
-			if byZone {
+			if byZone && q.CheapestPer != catalog.PerOffer {
 				q.CheapestPer = catalog.PerZone
 			}
 			f.bursts, f.maxUSD = r.Burstable || q.InstanceType+q.Family != "", float64(r.MaxUSDPerHour)
@@ -166,6 +167,9 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 		}
 		c.reason = strings.Join(slices.Compact(reasons), "; ")
 		switch {
+		case f.unrated != "" && t.Time.Only:
+			c.reason = "no offer that suits it has a time, and the default of its time is none (" +
+				f.unrated + " has none)"
 		case f.unrated != "":
 			c.reason = "no offer that suits it has accelerators whose rating is known, which time.flops needs (" +
 				f.unrated + " has none)"
@@ -217,6 +221,10 @@ func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 		base.Market = catalog.OnDemand
 	case dag.MarketAuto, "":
 	}
+	if timesTypes(&t.Time, r) {
+		base.CheapestPer, base.Faster = catalog.PerOffer, false
+		return []catalog.Query{base}
+	}
 	queries := []catalog.Query{base}
 	for _, key := range slices.Sorted(maps.Keys(t.Time.On)) {
 		q := base
@@ -236,6 +244,20 @@ func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 		queries = append(queries, q)
 	}
 	return queries
+}
+
+// timesTypes reports whether all offers of an alternative have to be compared, because machines with the same
+// accelerators may have different times.
+func timesTypes(e *dag.TimeEstimate, r dag.Resources) bool {
+	if r.Accelerator == "" || r.InstanceType != "" {
+		return false
+	}
+	for key := range e.On {
+		if strings.ContainsAny(key, ".-_") && !strings.Contains(key, ":") && accel.TFLOPS(key) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // addDefaults adds the default resources of a task that requests no machine.

@@ -35,7 +35,7 @@ type finder struct {
 // compared by these instead of the list price, so they are added separately.
 func (f *finder) collect(q catalog.Query) error {
 	b := f.b
-	if b.countsCarbon() {
+	if b.countsCarbon() || q.CheapestPer == catalog.PerOffer {
 		q.CheapestPer, q.Keep = catalog.PerOffer, f.keep // expensive offers may be the cleanest
 		return f.find(q)
 	}

@@ -217,7 +217,7 @@ func (b *builder) leftOut(t *dag.Task) (notes []string) {
 			leave(r.Cloud, "the plan has no offers of this cloud")
 			continue
 		}
-		if r.InstanceType == "" && !t.Time.Fits("", r.Accelerator, r.AcceleratorCount) {
+		if r.InstanceType == "" && !t.Time.Only && !t.Time.Fits("", r.Accelerator, r.AcceleratorCount) {
 			leave(cmp.Or(r.Accelerator, "without accelerators"), "its rating, which time.flops needs, is unknown")
 			continue
 		}

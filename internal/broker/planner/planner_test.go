@@ -2,6 +2,7 @@ package planner_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -242,6 +243,68 @@ tasks:
 `)})
 		if got.Of(0).Offer.Accelerator != want {
 			t.Errorf("%s: planned on %s", times, got.Of(0).ID)
+		}
+	}
+}
+
+// The default none of a time excludes all machines that it does not name. Machines with the same accelerators may have
+// different times: the plan is the cheapest of all that have one.
+func TestPlanKeepsToMachinesWithTime(t *testing.T) {
+	p, c := newPlanner(t)
+	const task = "tasks:\n  a: {run: x, resources: {accelerators: A10G:1, market: on-demand}, time: %s}\n"
+	times := map[string]float64{"g5.xlarge": 5, "g5.2xlarge": 2, "g5.4xlarge": 4}
+	got := plan(t, p, planinput.Input{Spec: readJob(t, fmt.Sprintf(task,
+		"{g5.xlarge: 5h, g5.2xlarge: 2h, g5.4xlarge: 4h, default: none}"))})
+	best := math.Inf(1)
+	for name, hours := range times {
+		best = min(best, bestOf(t, c, catalog.Query{InstanceType: name, Market: catalog.OnDemand},
+			func(m *catalog.Match) float64 { return billed(m, m.BootSeconds/3600+hours) }))
+	}
+	if math.Abs(got.USD-best) > 1e-9 || got.Of(0).Offer.InstanceType != "g5.2xlarge" {
+		t.Errorf("planned on %s for %g USD, the best is %g", got.Of(0).ID, got.USD, best)
+	}
+	none, err := p.Plan(context.Background(), planinput.Input{Spec: readJob(t, fmt.Sprintf(task,
+		"{V100: 1h, default: none}"))})
+	if err != nil || none.Status != record.PlanInfeasible || !strings.Contains(none.Message, "default of its time is none") {
+		t.Errorf("%+v, %v", none, err)
+	}
+}
+
+// Each machine type that fits is listed once, at its cheapest place, and its key holds for a plan.
+func TestOffersOfTaskMatchCatalog(t *testing.T) {
+	p, c := newPlanner(t)
+	for resources, q := range map[string]catalog.Query{
+		"{accelerators: V100:4}":           {Accelerator: "V100", AcceleratorCount: 4},
+		"{accelerators: T4:1, cloud: gcp}": {Accelerator: "T4", AcceleratorCount: 1, Clouds: []string{"gcp"}},
+		"{cpus: =8, memory: 64+, market: spot}": {VCPU: catalog.Exactly(8), MemoryGiB: catalog.AtLeast(64),
+			Market: catalog.Spot, Arch: catalog.AMD64},
+		"{accelerators: H100:8, region: mars-1}": {Accelerator: "H100", AcceleratorCount: 8, Regions: []string{"mars-1"}},
+	} {
+		spec := readJob(t, "tasks:\n  a: {run: x, time: {K80: 1h, default: none}, resources: "+resources+"}\n")
+		got, err := p.Offers(planinput.Input{Spec: spec}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]float64{}
+		if err := c.Visit(q, func(m *catalog.Match) bool {
+			key := m.InstanceType
+			if m.Attached {
+				key = dag.AcceleratorKey(m.Accelerator, m.AcceleratorCount)
+			}
+			if usd, has := want[key]; !m.Burstable && (!has || m.USDPerHour < usd) {
+				want[key] = m.USDPerHour
+			}
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range got {
+			if o.USDPerHour != want[o.TimeKey] || o.TimeKey == "" {
+				t.Errorf("%s: %s costs %g as %q, want %g", resources, o.ID, o.USDPerHour, o.TimeKey, want[o.TimeKey])
+			}
+		}
+		if len(got) != len(want) || len(want) == 0 != strings.Contains(resources, "mars") {
+			t.Errorf("%s: %d offers, want %d", resources, len(got), len(want))
 		}
 	}
 }

@@ -59,8 +59,8 @@ func skypilotParts() []audited {
 			"internal/broker/planner/planner_test.go TestPlanKeepsToFamilyAndProcessor", ""},
 		{"listing 1: `Dag`, `Resources`, `set_input`, `>>`", missing, "",
 			"the Python and Go clients have a different API; SkyPilot's YAML files are read as they are"},
-		{"time estimators", partly, "docs/estimates.md",
-			"times by machine or accelerator, by operations and ratings, and learned ones, but no functions"},
+		{"time estimators", done, "pkg/client/estimate_test.go TestEstimatorDecidesPlan",
+			"the client evaluates the function and sends a table"},
 		{"a number of instances that the optimizer chooses", done,
 			"internal/broker/planner/nodes_test.go TestChosenNodesMatchBruteForce", ""},
 	}

@@ -105,6 +105,7 @@ var facts = map[string][3]string{
 	"task.setup":            {"none", "pip install torch"},
 	"task.spark":            {"none", "{main: jobs/etl.py, args: [2024]}"},
 	"task.time":             {"learned, else 1h", "{V100: 4h, default: 9h}"},
+	"task.time.default":     {"1h", "none"},
 	"task.time.efficiency":  {"1", "0.4"},
 	"task.time.nodes":       {"none", "{1: 8h, 2: 4h30m, 4: 2h30m}"},
 	"task.time.serial":      {"0 with a range of nodes, else none", "0.05"},

@@ -213,11 +213,15 @@ func buildSchema() object {
 			"oneOf": []any{
 				ref("duration"),
 				object{"type": "object", "minProperties": 1, "additionalProperties": ref("duration"),
+					"not": object{"required": []string{"default"}, "maxProperties": 1,
+						"properties": object{"default": object{"const": dag.NoDefaultTime}}},
 					"dependentRequired": object{"efficiency": []string{"flops"}}, "properties": object{
 						"flops": with(object{"type": []string{"number", "string"}, "minimum": 1, "maximum": 1e30, "pattern": number}, "floating-point operations of the whole task; they take as long as all of its "+
 							"accelerators need by their half-precision ratings, and offers without a rating do not fit"),
 						"efficiency": with(object{"type": "number", "exclusiveMinimum": 0, "maximum": 1},
 							"the share of their rating that the accelerators reach"),
+						"default": with(object{"oneOf": []any{ref("duration"), object{"const": dag.NoDefaultTime}}},
+							"the time on all other machines; with none, other machines do not fit"),
 						"serial": with(object{"type": "number", "minimum": 0, "maximum": 1},
 							"the share of the time on one machine that more machines do not shorten; the other times are then "+
 								"those on one machine"),

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -213,6 +214,7 @@ func (r *reader) readTime(t *dag.TimeEstimate, n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		return fields[dag.DefaultTimeKey](t, n)
 	}
+	fields[dag.DefaultTimeKey] = r.orNone(fields[dag.DefaultTimeKey])
 	entries, err := r.Mapping(n)
 	if err != nil {
 		return err
@@ -226,10 +228,23 @@ func (r *reader) readTime(t *dag.TimeEstimate, n *yaml.Node) error {
 			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
 		}
 	}
-	if t.Unknown() && t.Efficiency == 0 && t.Serial == nil {
+	if t.Unknown() && t.Efficiency == 0 && t.Serial == nil && !t.Only {
 		return r.Fault(n, "is empty", "write one time, or times by accelerator, instance type and default")
 	}
-	return r.atField(n, dag.EfficiencyKey, t.CheckEfficiency())
+	return cmp.Or(r.atField(n, dag.EfficiencyKey, t.CheckEfficiency()), r.atField(n, dag.DefaultTimeKey, t.CheckOnly()))
+}
+
+// orNone returns the reader of a default that may also be none.
+func (r *reader) orNone(
+	time func(*dag.TimeEstimate, *yaml.Node) error,
+) func(*dag.TimeEstimate, *yaml.Node) error {
+	return func(t *dag.TimeEstimate, n *yaml.Node) error {
+		if s, err := r.Text(n); err == nil && s == dag.NoDefaultTime {
+			t.Only = true
+			return nil
+		}
+		return time(t, n)
+	}
 }
 
 func (r *reader) forTime() yamlfile.Fields[*dag.TimeEstimate] {

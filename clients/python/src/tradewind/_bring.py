@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import posixpath
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -17,10 +17,11 @@ from urllib.parse import unquote, urlsplit
 import httpx
 from pydantic import BaseModel
 
+from . import _estimate
 from ._call import Call, File, Source, file
 from ._pack import TRIES, Changed, Tree, pack
 from .errors import TradewindError
-from .job import Job
+from .job import Duration, Job
 from .models import Grant, Missing
 
 Work = Generator[Call[Any], Any, File]
@@ -40,7 +41,7 @@ def bring(source: Source) -> Work:
     packs. A job file is returned unchanged. Raises TradewindError; if a file is missing, before anything is sent."""
     if not isinstance(source, Job):
         return file(source)
-    job, places = _found(source)
+    job, places = _found(source, (yield from _estimate.tables(source)))
     packed: dict[str, str] = {}
     for place in places:
         if place.path not in packed:
@@ -49,9 +50,11 @@ def bring(source: Source) -> Work:
     return _written(source, job)
 
 
-def found(source: Source) -> File:
+def found(source: Source) -> Work:
     """The file to plan with: local files of a Job must exist, and their sizes are included."""
-    return _written(source, _found(source)[0]) if isinstance(source, Job) else file(source)
+    if not isinstance(source, Job):
+        return file(source)
+    return _written(source, _found(source, (yield from _estimate.tables(source)))[0])
 
 
 def step(work: Work, answer: Any) -> Call[Any] | File:
@@ -148,9 +151,9 @@ def _outputs(job: dict[str, Any]) -> set[str]:
     return made
 
 
-def _found(source: Job) -> tuple[dict[str, Any], list[_Place]]:
-    """The job with absolute paths and sizes of inputs, and the places to pack."""
-    job = source.to_dict()
+def _found(source: Job, times: Mapping[str, Mapping[str, Duration]]) -> tuple[dict[str, Any], list[_Place]]:
+    """The job with absolute paths and sizes of inputs, and the places to pack. times are those of its estimators."""
+    job = source._written(times)
     made, places, trees = _outputs(job), [], dict[str, Tree]()
     for place in _places(job):
         if not made.isdisjoint([place.path, *map(str, Path(place.path).parents)]):

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from .errors import BrokerError, Infeasible, TradewindError, Unreachable
 from .job import Job
-from .models import JobDetail, JobList, JobUpdate, JobView, PlanView, Problem, Story, Submitted, Why
+from .models import FittingOffers, JobDetail, JobList, JobUpdate, JobView, PlanView, Problem, Story, Submitted, Why
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -116,6 +116,13 @@ def plan(job: File, objective: str | None, deadline: str | None, budget: float |
     }
     params = {k: v for k, v in given.items() if v}
     return _Plan("POST", "/v1/plans", PlanView, params, {"Content-Type": "application/octet-stream"}, content=body)
+
+
+def offers(job: File) -> Call[FittingOffers]:
+    """Lists the offers that fit the only task of a job."""
+    name, body = job
+    headers = {"Content-Type": "application/octet-stream"}
+    return Call("POST", "/v1/offers", FittingOffers, {"name": name}, headers, content=body)
 
 
 class _Plan(Call[PlanView]):

@@ -12,6 +12,7 @@ from types import TracebackType
 import httpx
 
 from . import _bring, _call
+from ._bring import Work
 from ._call import Call, File, M, Source
 from ._endpoint import Endpoint
 from .errors import JobFailed, Unreachable
@@ -51,7 +52,7 @@ class AsyncClient:
         self, job: Source, *, objective: str | None = None, deadline: str | None = None, budget: float | None = None
     ) -> PlanView:
         """Returns where a job would run and its cost (USD), without running it."""
-        return await self._do(_call.plan(await asyncio.to_thread(_bring.found, job), objective, deadline, budget))
+        return await self._do(_call.plan(await self._work(_bring.found(job)), objective, deadline, budget))
 
     async def jobs(self, limit: int = 50) -> list[JobView]:
         """The jobs, the newest first."""
@@ -174,7 +175,10 @@ class AsyncClient:
 
     async def _bring(self, job: Source) -> File:
         """The file to submit. In a Job, local files are replaced by packs, which are uploaded."""
-        work, answer = _bring.bring(job), None
+        return await self._work(_bring.bring(job))
+
+    async def _work(self, work: Work) -> File:
+        answer = None
         while isinstance(next := await asyncio.to_thread(_bring.step, work, answer), Call):
             answer = await self._do(next)
         return next

@@ -11,6 +11,7 @@ from types import TracebackType
 import httpx
 
 from . import _bring, _call, _show
+from ._bring import Work
 from ._call import Call, File, M, Source
 from ._endpoint import Endpoint
 from .errors import JobFailed, Unreachable
@@ -51,7 +52,7 @@ class Client:
     ) -> PlanView:
         """Returns where a job would run and its cost (USD), without running it. The arguments override the
         file."""
-        return self._do(_call.plan(_bring.found(job), objective, deadline, budget))
+        return self._do(_call.plan(self._work(_bring.found(job)), objective, deadline, budget))
 
     def jobs(self, limit: int = 50) -> list[JobView]:
         """The jobs, the newest first."""
@@ -172,7 +173,10 @@ class Client:
 
     def _bring(self, job: Source) -> File:
         """The file to submit. In a Job, local files are replaced by packs, which are uploaded."""
-        work, answer = _bring.bring(job), None
+        return self._work(_bring.bring(job))
+
+    def _work(self, work: Work) -> File:
+        answer = None
         while isinstance(next := _bring.step(work, answer), Call):
             answer = self._do(next)
         return next

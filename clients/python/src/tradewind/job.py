@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
     from .client import Client, Run
-    from .models import PlanView
+    from .models import FittingOffer, PlanView
 
 Duration = str | timedelta
 """A span of time: "90m", "2.1h", or a timedelta."""
+
+Estimator = Callable[["FittingOffer"], Duration | float | None]
+"""Returns the run time of a task on an offer: hours, or a Duration; None if the offer does not fit. The client calls it
+once for each machine type that fits the resources of the task, at its cheapest place."""
 
 
 def _plain(value: Any) -> Any:
@@ -82,6 +86,10 @@ class Resources(_Described):
     region: str | None = None
     zone: str | None = None
     instance_type: str | None = None
+    family: str | None = None
+    """A family of machine types: c7a, n2d."""
+    cpu: str | None = None
+    """A processor or its generation: genoa, graviton3."""
     arch: str | None = None
     market: str | None = None
     """spot, on-demand or auto."""
@@ -301,8 +309,8 @@ class Task:
     """A Spark application, in place of run."""
     setup: str | None = None
     resources: Resources | None = None
-    time: Duration | Mapping[str, Duration] | None = None
-    """The expected run time: one time, or times by accelerator and machine type."""
+    time: Duration | Mapping[str, Duration] | Estimator | None = None
+    """The expected run time: one time, times by accelerator and machine type, or a function that computes them."""
     nodes: int | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     inputs: Sequence[Input | From] = ()
@@ -373,7 +381,9 @@ class Task:
         return named + [i.from_ for i in self.inputs if isinstance(i, From)]
 
     def to_dict(self) -> dict[str, Any]:
-        """The task as in the job file."""
+        """The task as in the job file. Raises TypeError for an estimator, which needs the offers of a broker."""
+        if callable(self.time):
+            raise TypeError(f"tasks.{self.name}.time is a function: a client that plans or submits it evaluates it")
         return _fields(self, "name")
 
 
@@ -423,6 +433,8 @@ class Job:
     """A topic of Google Cloud Pub/Sub for the end of the job."""
     notify: Notify | None = None
     """Who is notified when the job ends."""
+    weights: Mapping[str, float] | None = None
+    """In place of an objective: the value of a USD as cost, and of an hour as time."""
 
     def __post_init__(self) -> None:
         tasks = [self.tasks] if isinstance(self.tasks, Task) else self.tasks
@@ -455,8 +467,13 @@ class Job:
 
     def to_dict(self) -> dict[str, Any]:
         """The job as in a job file (docs/job-file.md)."""
+        return self._written({})
+
+    def _written(self, times: Mapping[str, Mapping[str, Duration]]) -> dict[str, Any]:
+        """The job as in a job file, with the times of the estimators by task."""
         written: dict[str, Any] = {"apiVersion": "tradewind/v1", **_fields(self, "tasks")}
-        written["tasks"] = {t.name: t.to_dict() for t in self.all_tasks()}
+        tasks = (replace(t, time=times[t.name]) if t.name in times else t for t in self.all_tasks())
+        written["tasks"] = {t.name: t.to_dict() for t in tasks}
         return written
 
     def to_json(self) -> str:

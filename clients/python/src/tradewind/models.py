@@ -467,6 +467,74 @@ class Figure(BaseModel):
     """
 
 
+class FittingOffer(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    accelerator: str | None = None
+    accelerator_count: Annotated[float | None, Field(alias='acceleratorCount')] = None
+    """
+    Accelerators of one machine
+    """
+    arch: str
+    """
+    amd64 or arm64
+    """
+    cloud: str
+    cpu: str | None = None
+    """
+    Processor
+    """
+    family: str | None = None
+    """
+    The machine type without its size
+    """
+    id: str
+    """
+    The offer, with its market
+    """
+    instance_type: Annotated[str, Field(alias='instanceType')]
+    market: str
+    """
+    on-demand or spot
+    """
+    memory_gi_b: Annotated[float, Field(alias='memoryGiB')]
+    region: str
+    speed: float
+    """
+    Speed of a vCPU, relative to m6i.xlarge; 1 if it is unknown
+    """
+    tflops: float | None = None
+    """
+    Half-precision rating of all of its accelerators, 10^12 operations per second; missing if it is unknown
+    """
+    time_key: Annotated[str, Field(alias='timeKey')]
+    """
+    Key of the task's time in a job file: the machine type, or the accelerators if the cloud attaches them to several types
+    """
+    usd_per_hour: Annotated[float, Field(alias='usdPerHour')]
+    """
+    Price of one machine without its disk and address, USD per hour
+    """
+    vcpus: float
+    zone: str | None = None
+    """
+    Missing if the cloud sells by region
+    """
+
+
+class FittingOffers(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    offers: list[FittingOffer]
+    """
+    The cheapest offer of each machine type, sorted by price; empty if none fits
+    """
+
+
 class Forecast(BaseModel):
     model_config = ConfigDict(
         extra='allow',

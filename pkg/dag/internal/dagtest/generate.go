@@ -370,6 +370,7 @@ func genTask(name string) *rapid.Generator[dag.Task] {
 			task.Time.FLOPs = rapid.Float64Range(1, 1e30).Draw(t, "flops")
 			task.Time.Efficiency = maybe(t, "efficiency", rapid.Float64Range(1e-9, 1))
 		}
+		task.Time.Only = task.Time.Default == 0 && len(task.Time.On) > 0 && rapid.Bool().Draw(t, "only")
 		if task.Run != "" && rapid.IntRange(0, 3).Draw(t, "spark") == 0 {
 			addSpark(t, &task)
 		} else {
