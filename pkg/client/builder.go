@@ -92,8 +92,8 @@ func (b *Builder) Task(name, run string) *Task {
 	return t
 }
 
-// Job returns the job, or the first error of the calls before it; a *dag.Error if a field of the job is wrong. For a job
-// with estimators use JobFor.
+// Job returns the job, or the first error of the calls before it; a *dag.Error if a field of the job is wrong. For a
+// job with estimators use JobFor.
 func (b *Builder) Job() (*dag.Job, error) {
 	for _, t := range b.task {
 		if t.estimate != nil {

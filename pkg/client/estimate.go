@@ -16,8 +16,8 @@ import (
 // Estimator returns how long a task runs on a machine; 0 if the machine does not fit.
 type Estimator func(apitypes.FittingOffer) time.Duration
 
-// Offers returns the machine types that fit a task of a job file, each at its cheapest place. The name is as for Submit;
-// the name of the task may be empty if the file has one task.
+// Offers returns the machine types that fit a task of a job file, each at its cheapest place. The name is as for
+// Submit; the name of the task may be empty if the file has one task.
 func (c *Client) Offers(ctx context.Context, name string, file []byte, task string) ([]apitypes.FittingOffer, error) {
 	q := url.Values{}
 	for key, value := range map[string]string{"name": name, "task": task} {
@@ -31,13 +31,13 @@ func (c *Client) Offers(ctx context.Context, name string, file []byte, task stri
 	return out.Offers, err
 }
 
-// Estimate computes how long the task runs, in place of Time and TimeOn. JobFor calls the function once for each machine
-// type that fits the task, at its cheapest place. Other machines, and those for which it returns 0, do not fit.
+// Estimate computes how long the task runs, in place of Time and TimeOn. JobFor calls the function once for each
+// machine type that fits the task, at its cheapest place. Other machines, and those for which it returns 0, do not fit.
 func (t *Task) Estimate(f Estimator) *Task { t.estimate = f; return t }
 
-// JobFor is Job for a job with estimators: it asks the broker for the machines that fit their tasks, and the job has the
-// resulting times. If no machine fits a task, its time is unknown, and its plan says why. An estimator without a time for
-// any machine is a *dag.Error.
+// JobFor is Job for a job with estimators: it asks the broker for the machines that fit their tasks, and the job has
+// the resulting times. If no machine fits a task, its time is unknown, and its plan says why. An estimator without a
+// time for any machine is a *dag.Error.
 func (b *Builder) JobFor(ctx context.Context, c *Client) (*dag.Job, error) {
 	j, err := b.build()
 	if err != nil {

@@ -167,12 +167,8 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 		}
 		c.reason = strings.Join(slices.Compact(reasons), "; ")
 		switch {
-		case f.unrated != "" && t.Time.Only:
-			c.reason = "no offer that suits it has a time, and the default of its time is none (" +
-				f.unrated + " has none)"
 		case f.unrated != "":
-			c.reason = "no offer that suits it has accelerators whose rating is known, which time.flops needs (" +
-				f.unrated + " has none)"
+			c.reason = untimed(&t.Time, f.unrated)
 		case c.reason != "":
 		case f.expensive:
 			c.reason = "every offer that suits it costs more than its maxUSDPerHour now, with disk and address"
@@ -181,6 +177,15 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 		}
 	}
 	return c, nil
+}
+
+// untimed says why an estimate has a time for none of the offers that suit a task, such as the given machine.
+func untimed(e *dag.TimeEstimate, machine string) string {
+	if e.Only {
+		return "no offer that suits it has a time, and the default of its time is none (" + machine + " has none)"
+	}
+	return "no offer that suits it has accelerators whose rating is known, which time.flops needs (" + machine +
+		" has none)"
 }
 
 // defaultVCPUs and defaultGiB are the minimum size of the machines of a task that requests no resources. A task that

@@ -15,8 +15,8 @@ import (
 )
 
 // Offers returns the machines that fit the resources of a task, for estimators of its run time (paper, section
-// Application API): for each key that a time can have, the cheapest offer, sorted by price. The times of the task do not
-// matter. Machines that are no key of a time, and managed services, are left out.
+// Application API): for each key that a time can have, the cheapest offer, sorted by price. The times of the task do
+// not matter. Machines that are no key of a time, and managed services, are left out.
 func (p *Planner) Offers(in planinput.Input, task int) ([]apitypes.FittingOffer, error) {
 	b, err := p.prepare(in, nil)
 	if err != nil {
