@@ -86,6 +86,7 @@ func (s *Story) steps() []step {
 		{"outputs are in two regions, and what moved between them was planned", 30 * time.Second, s.moved},
 		{"a token gives access only to its own job, and expires", 30 * time.Second, s.tokens},
 		{"a job that exceeds the account's quota of vCPUs waits for its own machines", 120 * time.Second, s.overQuota},
+		{"short members of an array run in chunks", 180 * time.Second, s.chunked},
 		{"the command line submits, follows and cancels", 120 * time.Second, s.operated},
 		{"the catalogue is refreshed", 180 * time.Second, s.renewed},
 		{"an invalid DAG file gets an error file next to it", 90 * time.Second, s.rejected},
