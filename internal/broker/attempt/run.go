@@ -58,7 +58,7 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 		a.Env = dag.MergeEnv(a.Env, member)
 	}
 	if cl.Quiet {
-		a.Pace.Quiet = cfg.Wall(quietMost * time.Duration(1+cl.Chunk))
+		a.Pace.Quiet = cfg.Wall(min(quietMost*time.Duration(1+cl.Chunk), max(cfg.Chunk, quietMost)))
 	}
 	a.MemoryBytes, a.VCPUs = limits(cfg, t, cl, attempt)
 	if a.Service == nil {
