@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -91,3 +92,6 @@ func (r *run) claims() wire.Claims {
 	}
 	return c
 }
+
+// attemptOf is the attempt that a call with claims is for. By the time of its answer, the agent may run another member.
+func attemptOf(c wire.Claims) string { return cmp.Or(c.Member, c.Cluster) }

@@ -75,9 +75,10 @@ func (u *users) repeatRequest(what string, ask func(context.Context, *broker.Bro
 // suspend suspends an existing job for some time.
 func (u *users) suspend(j *userJob, lasts time.Duration) {
 	id := u.w.check.IDOf(j.Spec.Name)
-	if id == "" || !j.Waits.IsZero() {
+	if id == "" || j.suspends {
 		return
 	}
+	j.suspends = true // until the job is resumed: requests on their way may overtake each other
 	u.repeatRequest("suspend "+id, func(ctx context.Context, b *broker.Broker, key string) error {
 		return b.Users.Suspend(ctx, id, apitypes.Suspension{By: "ann", Reason: "maintenance"}, key)
 	}, func() {
@@ -87,7 +88,10 @@ func (u *users) suspend(j *userJob, lasts time.Duration) {
 			j.Waits = time.Time{}
 			u.repeatRequest("resume "+id, func(ctx context.Context, b *broker.Broker, key string) error {
 				return b.Users.Resume(ctx, id, "bob", key)
-			}, func() { u.w.Count("job resumed") })
+			}, func() {
+				u.w.Count("job resumed")
+				j.suspends = false
+			})
 		})
 	})
 }

@@ -50,8 +50,9 @@ func (r *run) keep(uri string, done func()) {
 func (t *transfer) begin() {
 	callFor(t.r.a, "begin upload", func(ctx context.Context, b *broker.Broker) (name string, err error) {
 		began := t.r.a.w.Steps
-		if name, err = b.Agents.BeginUpload(ctx, t.r.claims(), t.uri); err == nil {
-			t.r.a.w.check.Granted(&t.r.a.m.Machine, "write", t.uri, began)
+		c := t.r.claims()
+		if name, err = b.Agents.BeginUpload(ctx, c, t.uri); err == nil {
+			t.r.a.w.check.Granted(&t.r.a.m.Machine, attemptOf(c), "write", t.uri, began)
 		}
 		return name, err
 	}, func(name string) {
@@ -132,10 +133,11 @@ func (r *run) ask(what string, wants []grant.Want, done func([]grant.Grant)) {
 	w, m := r.a.w, r.a.m
 	callFor(r.a, "grant", func(ctx context.Context, b *broker.Broker) ([]grant.Grant, error) {
 		began := w.Steps
-		got, err := w.grant(ctx, b, r.claims(), wants)
+		c := r.claims()
+		got, err := w.grant(ctx, b, c, wants)
 		if err == nil {
 			for _, want := range wants {
-				w.check.Granted(&m.Machine, what, want.URI, began)
+				w.check.Granted(&m.Machine, attemptOf(c), what, want.URI, began)
 			}
 		}
 		return got, err
@@ -173,7 +175,7 @@ func (r *run) requestForeignGrant() {
 			return nil
 		}
 		if err == nil {
-			w.check.Granted(&r.a.m.Machine, "write", other, began)
+			w.check.Granted(&r.a.m.Machine, r.work.Attempt, "write", other, began)
 		}
 		return err
 	}, func() {})

@@ -36,6 +36,7 @@ type users struct {
 type userJob struct {
 	check.Wanted // its Spec has the workers
 	file         *dag.Job
+	suspends     bool  // its user has suspended it, and has no answer yet that it was resumed
 	toFail       []int // remaining runs of each task that fail, in a story
 }
 

@@ -8,7 +8,7 @@ import (
 // chunked reports whether a task may run in the attempt of another member of its array. It may then have no attempt
 // with a lower number.
 func (s *Job) chunked(task int) bool {
-	if s.user == nil || !s.shares(task) {
+	if s.user == nil || task >= len(s.user.Spec.Tasks) || s.user.Spec.Tasks[task].ShareGroup == 0 {
 		return false
 	}
 	a, _ := s.user.Spec.ArrayOf(task)
@@ -28,8 +28,8 @@ func (c *Checker) chunkAssigned(s *Job, m *Machine, a *wire.Assignment, began in
 
 // chunkTask checks a task that gets its first record at its end: it ran in the attempt of another member of its array.
 func (c *Checker) chunkTask(s *Job, old, t record.Task) {
-	if old.State != "" || t.State != record.TaskSucceeded || s.isWorker(t.Index) {
-		return
+	if old.State != "" || t.State != record.TaskSucceeded || t.Attempt == 0 || s.isWorker(t.Index) {
+		return // the work of a gang may be done before one of its tasks had an attempt
 	}
 	if !s.chunked(t.Index) {
 		c.Violatef(InvChunk, "task %d of %s has succeeded without an attempt", t.Index, s.ID)

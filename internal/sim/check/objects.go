@@ -50,23 +50,23 @@ type Objects interface {
 }
 
 // owns reports whether a node of an attempt may write an object.
-func owns(m *Machine, uri string) bool {
-	cluster := url.PathEscape(cmp.Or(m.Member, m.Cluster))
+func owns(attempt string, rank int, uri string) bool {
+	cluster := url.PathEscape(attempt)
 	dir := path.Dir(uri) // …/out/CLUSTER/RANK or …/ckpt/000001-CLUSTER
 	if path.Base(path.Dir(path.Dir(dir))) == "out" {
-		return path.Base(dir) == strconv.Itoa(m.Rank) && path.Base(path.Dir(dir)) == cluster
+		return path.Base(dir) == strconv.Itoa(rank) && path.Base(path.Dir(dir)) == cluster
 	}
 	_, of, _ := strings.Cut(path.Base(dir), "-")
-	return path.Base(path.Dir(dir)) == "ckpt" && of == cluster && m.Rank == 0
+	return path.Base(path.Dir(dir)) == "ckpt" && of == cluster && rank == 0
 }
 
-// Granted checks what an agent was granted by a call that started in a step; what is "read" or "write".
-func (c *Checker) Granted(m *Machine, what, uri string, began int) {
+// Granted checks what an agent was granted by a call for an attempt that started in a step; what is "read" or "write".
+func (c *Checker) Granted(m *Machine, attempt, what, uri string, began int) {
 	if c.finished(m, began) {
 		c.Violatef(InvGrant, "%s of %s had finished but is granted to %s %s", m.ID, m.Cluster, what, uri)
 	}
-	if what == "write" && !owns(m, uri) {
-		c.Violatef(InvScope, "rank %d of %s is granted to write %s", m.Rank, m.Cluster, uri)
+	if what == "write" && !owns(attempt, m.Rank, uri) {
+		c.Violatef(InvScope, "rank %d of %s is granted to write %s", m.Rank, attempt, uri)
 	}
 }
 
@@ -89,7 +89,7 @@ func (c *Checker) Wrote(m *Machine, uri string) {
 	if store != "" && !strings.HasPrefix(uri, store+"/") {
 		c.Violatef(InvPlace, "%s of %s, in %s, has written %s", m.ID, m.Cluster, m.Offer.Region, uri)
 	}
-	if !owns(m, uri) {
+	if !owns(cmp.Or(m.Member, m.Cluster), m.Rank, uri) {
 		c.Violatef(InvScope, "rank %d of %s has written %s", m.Rank, m.Cluster, uri)
 	}
 }
