@@ -85,7 +85,7 @@ func callFor[T any](a *agent, what string, body func(context.Context, *broker.Br
 		return err
 	}
 	a.w.network.call("agent "+what+" "+a.m.ID, a.w.connected(a.m.ID), ask, func(err error) {
-		a.answered(what, err, patience, func() { done(got) }, func() { callFor(a, what, body, done) })
+		a.answered(what, err, patience, a.w.Now, func() { done(got) }, func() { callFor(a, what, body, done) })
 	})
 }
 
@@ -106,7 +106,7 @@ func mailFor[T any](a *agent, what string, body func(context.Context, *broker.Br
 		}
 	}
 	a.w.post.call(l, !a.w.sky.Cut(a.m.ID), func(err error) {
-		a.answered(what, err, a.w.post.patience, func() { done(*l.got.(*T)) }, func() {
+		a.answered(what, err, a.w.post.patience, l.written, func() { done(*l.got.(*T)) }, func() {
 			if l.taken { // the broker's answer was an error that another try may not have
 				l = nil
 			}
@@ -115,12 +115,13 @@ func mailFor[T any](a *agent, what string, body func(context.Context, *broker.Br
 	})
 }
 
-// answered handles the result of a call: it calls done, or again after a while, or the agent exits.
-func (a *agent) answered(what string, err error, patience time.Duration, done, again func()) {
+// answered handles the result of a call, which the broker answered at a time: it calls done, or again after a while, or
+// the agent exits.
+func (a *agent) answered(what string, err error, patience time.Duration, at time.Time, done, again func()) {
 	switch {
 	case !a.m.Speaks:
 	case err == nil:
-		a.heard, a.m.Answered = a.w.Now, a.w.Now
+		a.heard, a.m.Answered = a.w.Now, at
 		done()
 	case errors.Is(err, record.ErrGone):
 		a.w.Say(a.m.Cluster, "agent exits", a.m.ID+": the attempt has finished")

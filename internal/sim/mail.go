@@ -59,8 +59,9 @@ type letter struct {
 	put     bool // the agent knows that it is in the bucket
 	sent    bool // it is, or was, in the bucket
 	visible time.Time
-	busy    bool // is being answered
-	taken   bool // the agent has its answer
+	busy    bool      // is being answered
+	taken   bool      // the agent has its answer
+	written time.Time // when the broker wrote the answer that the agent has
 	wait    func(error)
 }
 
@@ -68,6 +69,7 @@ type letter struct {
 type mailReply struct {
 	id  int
 	err error
+	at  time.Time
 }
 
 // Times and numbers of package mailbox. Each is the maximum time that a step takes.
@@ -250,7 +252,7 @@ func (p *postOffice) read(l *letter) {
 				p.giveUp(l)
 				return
 			}
-			p.answer(h, l, mailReply{l.id, err})
+			p.answer(h, l, mailReply{l.id, err, p.w.Now})
 		})
 }
 
@@ -296,7 +298,7 @@ func (p *postOffice) deliver(l *letter) {
 	if a.id != l.id {
 		p.w.Violatef(check.InvMail, "%s gets the answer to another letter", l.name())
 	}
-	l.taken = true
+	l.taken, l.written = true, a.at
 	l.wait(a.err)
 }
 
