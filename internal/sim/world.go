@@ -141,7 +141,8 @@ func brokerConfig(seed uint64, opt Options, onTime bool) config.Config {
 	if timeline.NewRandom(seed, "walk").Chance(shareWalk) && !steady {
 		cfg.Walk = config.Walk{Together: 1, Most: 3, Span: 2, Spans: 2} // as with thousands of jobs
 	}
-	if (timeline.NewRandom(seed, "chunks").Chance(shareChunks) || opt.Break.Chunks()) && !steady {
+	// Not with other bugs, so that those show as often.
+	if opt.Break.Chunks() || timeline.NewRandom(seed, "chunks").Chance(shareChunks) && !steady && opt.Break == "" {
 		cfg.Chunk = config.PaidChunk
 	}
 	cfg.Pool, cfg.Schedulers = poolTimes(), hostCount

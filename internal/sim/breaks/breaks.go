@@ -260,7 +260,11 @@ func (b Kind) FunctionTx(tx store.Tx) store.Tx {
 	case Haunted:
 		return withoutRemoval(tx)
 	case Unlisted:
-		return WithoutField(tx, "", `,"also":[`, "]")
+		tx.Events = slices.Clone(tx.Events)
+		for i := range tx.Events {
+			tx.Events[i].Body = cutField(tx.Events[i].Body, `,"also":[`, "]")
+		}
+		return tx
 	case Restless:
 		return WithoutField(tx, "job", `,"suspensions":[`, "]")
 	case Headless:

@@ -35,14 +35,21 @@ func Drop(tx store.Tx, lost func(store.Write) bool) store.Tx {
 func WithoutField(tx store.Tx, sort, field, end string) store.Tx {
 	tx.Writes = slices.Clone(tx.Writes)
 	for i := range tx.Writes {
-		w := &tx.Writes[i]
-		before, rest, found := bytes.Cut(w.Body, []byte(field))
-		if strings.HasPrefix(w.Key.Sort, sort) && found {
-			_, after, _ := bytes.Cut(rest, []byte(end))
-			w.Body = slices.Concat(before, after)
+		if w := &tx.Writes[i]; strings.HasPrefix(w.Key.Sort, sort) {
+			w.Body = cutField(w.Body, field, end)
 		}
 	}
 	return tx
+}
+
+// cutField returns a body without the text from field to end.
+func cutField(body []byte, field, end string) []byte {
+	before, rest, found := bytes.Cut(body, []byte(field))
+	if !found {
+		return body
+	}
+	_, after, _ := bytes.Cut(rest, []byte(end))
+	return slices.Concat(before, after)
 }
 
 // counts matches the numbers in a record's body.
