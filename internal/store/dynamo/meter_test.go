@@ -2,6 +2,7 @@ package dynamo_test
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/store/dynamo"
@@ -15,8 +16,13 @@ func TestMeterCountsByDynamosRules(t *testing.T) {
 	m := &dynamo.Meter{}
 	s := open(t, ts.cfg, ts.create(t), dynamo.Options{Meter: m})
 	body := func(n int) []byte { return bytes.Repeat([]byte("x"), n) }
+	noise := func(n int) []byte { // cannot be compressed
+		b := make([]byte, n)
+		_, _ = rand.NewChaCha8([32]byte{}).Read(b)
+		return b
+	}
 	w := func(name string, n int) store.Write {
-		return store.Write{Key: key("p", name), Expect: store.Absent, Body: body(n)}
+		return store.Write{Key: key("p", name), Expect: store.Absent, Body: noise(n)}
 	}
 	commit := func(tx store.Tx) func() error { return func() error { return s.Commit(t.Context(), tx) } }
 	for _, c := range []struct {
@@ -28,6 +34,7 @@ func TestMeterCountsByDynamosRules(t *testing.T) {
 		{"a put of 3 KB and a bit", commit(store.Tx{Writes: []store.Write{w("b", 3<<10)}}), 0, 4},
 		{"two small puts in a transaction", commit(store.Tx{Writes: []store.Write{w("c", 100), w("d", 100)}}), 0, 4},
 		{"a put and two events", commit(store.Tx{Writes: []store.Write{w("e", 1500)}, Events: []store.Event{{ID: "1", Body: body(100)}, {ID: "2", Body: body(100)}}}), 0, 6},
+		{"a put that compresses", commit(store.Tx{Writes: []store.Write{{Key: key("q", "a"), Expect: store.Absent, Body: body(5000)}}}), 0, 1},
 		{"events that compress", commit(store.Tx{Events: []store.Event{{ID: "3", Body: body(5000)}}}), 0, 1},
 		{"a put of any version", commit(store.Tx{Writes: []store.Write{{Key: key("p", "a"), Expect: store.Any, Body: body(10)}}}), 0, 1},
 		{"a single check", commit(store.Tx{Writes: []store.Write{{Op: store.Check, Key: key("p", "a"), Expect: 2}}}), 1, 0},
