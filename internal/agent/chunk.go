@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -35,7 +34,7 @@ func (t *attempt) runChunk(ctx context.Context) (ends []wire.ChunkEnd) {
 // member returns the attempt of another member of the chunk. It gets its orders from t, and t reports its end.
 func (t *attempt) member(work *wire.Assignment, number int) *attempt {
 	return &attempt{
-		agent: t.agent, work: work, lead: cmp.Or(t.lead, t), mask: t.mask, reports: t.reports, sooner: t.sooner,
+		agent: t.agent, work: work, lead: t, mask: t.mask, reports: t.reports, sooner: t.sooner,
 		dirs:          dirsIn(fmt.Sprintf("%s-%d", t.dirs.top, number)),
 		unlessOrdered: t.unlessOrdered, unlessStopped: t.unlessStopped, logShare: t.logShare,
 	}

@@ -88,7 +88,7 @@ func DecideSucceeded(st Advancing, e events.TaskSucceeded) (d record.Decision) {
 		return d
 	}
 	// Those after one that has failed no longer follow the task. Without a chunk, all of them still do.
-	others := append(chunkOf(&st.Progress, e.Task), e.NotRun...)
+	others := append(chunkOf(st.Progress.Phases, e.Task), e.NotRun...)
 	var next []int32
 	for _, task := range append([]int{e.Task}, e.Also...) {
 		if task < st.Job.Tasks && st.Progress.Phases[task] != record.PhaseSucceeded {
@@ -121,7 +121,7 @@ func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record
 		return d // or it has succeeded since, with the chief of its gang
 	}
 	if st.Progress.Phases[e.Task] == record.PhaseReady {
-		dissolve(st, chunkOf(&st.Progress, e.Task), e.Attempt, &d) // its attempt has ended before they ran
+		dissolve(st, chunkOf(st.Progress.Phases, e.Task), e.Attempt, &d) // its attempt has ended before they ran
 	}
 	was := st.Progress.Phases[e.Task]
 	st.Progress.Phases[e.Task] = record.PhaseReady

@@ -80,9 +80,9 @@ func dissolve(st Advancing, members []int, past int, d *record.Decision) {
 }
 
 // chunkOf returns the other members of the chunk of a task.
-func chunkOf(progress *record.Progress, task int) (members []int) {
-	for n := range progress.Chunk(task) {
-		members = append(members, task+1+n)
+func chunkOf(phases []record.Phase, task int) (members []int) {
+	for i := task + 1; i < len(phases) && phases[i] == record.PhaseChunked; i++ {
+		members = append(members, i)
 	}
 	return members
 }

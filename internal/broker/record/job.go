@@ -140,14 +140,6 @@ const (
 // IsOpen reports whether a task in a phase will still run, or runs.
 func IsOpen(p Phase) bool { return p == PhaseWaiting || p == PhaseReady || p == PhaseChunked }
 
-// Chunk returns how many members after a task run in its attempt.
-func (p *Progress) Chunk(task int) (n int) {
-	for i := task + 1; i < len(p.Phases) && p.Phases[i] == PhaseChunked; i++ {
-		n++
-	}
-	return n
-}
-
 // NeverRuns reports whether a task in a phase has failed for good, or will not run because of a failure.
 func NeverRuns(p Phase) bool { return p == PhaseFailed || p == PhaseSkipped || p == PhaseExcused }
 
