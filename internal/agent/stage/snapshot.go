@@ -75,6 +75,7 @@ func snapshotOnce(ctx context.Context, from *os.Root, dst string, scan Scan) (st
 	if err != nil {
 		return "", asChange(err)
 	}
+	listed := time.Now()
 	need := int64(0)
 	for i := range before {
 		need += before[i].Size
@@ -94,7 +95,7 @@ func snapshotOnce(ctx context.Context, from *os.Root, dst string, scan Scan) (st
 	if p := differs(before, after); p != "" {
 		return "", fmt.Errorf("%s %w", p, ErrChanging)
 	}
-	if p := racyEntry(before, began); p != "" {
+	if p := racyEntry(before, began, listed); p != "" {
 		return "", fmt.Errorf("%s %w", p, ErrChanging)
 	}
 	return fingerprintOf(before), nil
@@ -174,12 +175,12 @@ func (e *entry) same(o *entry) bool {
 // fileTick is longer than the resolution of a file system's timestamps.
 const fileTick = 20 * time.Millisecond
 
-// racyEntry returns a file that was changed so shortly before the first listing that a later change may have the same
-// timestamp (the "racily clean" entries of git's index). A time in the future comes from another machine's clock, not
-// from a recent change.
-func racyEntry(entries []entry, began time.Time) string {
+// racyEntry returns a file that was changed during the first listing, or so shortly before it that a later change may
+// have the same timestamp (the "racily clean" entries of git's index). A time after the listing comes from another
+// machine's clock, not from a recent change.
+func racyEntry(entries []entry, began, listed time.Time) string {
 	for i := range entries {
-		if age := began.Sub(entries[i].modified); age >= 0 && age < fileTick {
+		if at := entries[i].modified; at.After(began.Add(-fileTick)) && !at.After(listed) {
 			return entries[i].Path
 		}
 	}

@@ -462,6 +462,25 @@ func TestSnapshotIsConsistent(t *testing.T) {
 	}
 }
 
+func TestSnapshotDistrustsFileChangedDuringListing(t *testing.T) {
+	// The file may change again before the second listing, within the same tick of the file system's clock.
+	src := newDir(t, tree{"a": "-> /elsewhere", "b/c": "0"})
+	time.Sleep(30 * time.Millisecond) // c is old
+	listings := 0
+	note := func(string) { // a link that leaves the directory is listed before c
+		if listings++; listings == 1 {
+			time.Sleep(30 * time.Millisecond) // certainly after the listing began
+			tree{"b/c": "1"}.write(t, src)
+		}
+	}
+	if _, err := stage.Snapshot(t.Context(), src, filepath.Join(t.TempDir(), "snap"), note); err != nil {
+		t.Fatal(err)
+	}
+	if listings < 4 {
+		t.Errorf("a snapshot after %d listings", listings)
+	}
+}
+
 func TestSnapshotFailsWhileDirectoryChanges(t *testing.T) {
 	src := t.TempDir()
 	for range 1000 { // until a snapshot comes before the file is old enough to be trusted
