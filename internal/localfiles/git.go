@@ -129,7 +129,7 @@ func (g git) fetch(ctx context.Context, r dag.Repository) error {
 }
 
 func (g git) run(ctx context.Context, args ...string) (string, error) {
-	c := exec.CommandContext(ctx, "git", args...) //nolint:gosec // no option comes from a file: see dag.CheckRef
+	c := exec.CommandContext(ctx, "git", args...) //nolint:gosec // no option comes from a file: the readers of job files check branches
 	c.Dir, c.Env, c.WaitDelay = g.dir, g.env, 5*time.Second
 	var out, said bytes.Buffer
 	c.Stdout, c.Stderr = &out, &said

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
@@ -54,15 +53,4 @@ func ExampleParseOfferID() {
 	}
 	fmt.Println(id.Zone, id.InstanceType, id.Market)
 	// Output: use1-az1 p3.2xlarge spot
-}
-
-func ExampleNormalizeAccelerator() {
-	name, _ := catalog.NormalizeAccelerator("google-tpuv3-8")
-	fmt.Println(name)
-	_, err := catalog.NormalizeAccelerator("V10O")
-	var unknown *accel.UnknownError
-	fmt.Println(errors.As(err, &unknown), err)
-	// Output:
-	// tpu-v3-8
-	// true unknown accelerator "V10O"; did you mean V100?
 }

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -261,15 +260,4 @@ func (c *Catalog) acceleratorName(spelling string) (string, error) {
 		}
 	}
 	return "", err
-}
-
-// NormalizeAccelerator returns the canonical name for a spelling, or an
-// [*accel.UnknownError] with suggestions. See [accel.Normalize].
-func NormalizeAccelerator(spelling string) (string, error) {
-	name, err := accel.Normalize(spelling)
-	var unknown *accel.UnknownError
-	if errors.As(err, &unknown) {
-		return "", unknown
-	}
-	return name, err
 }

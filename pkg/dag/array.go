@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // Array is a task of the file that runs once for each of its members. The members are tasks of the job, next to each
@@ -59,9 +60,6 @@ const (
 	valueVariable  = "TRADEWIND_ARRAY_VALUE"
 	matrixVariable = "TRADEWIND_MATRIX_"
 )
-
-// MaxArrayIndex is the maximum index of a member.
-const MaxArrayIndex = 1_000_000_000
 
 // Index returns the index of a member by its position in the array, from 0.
 func (a *Array) Index(member int) int { return a.From + member*max(a.Step, 1) }
@@ -302,25 +300,25 @@ func (a *Array) validateTemplates(first *Task) error {
 }
 
 func (a *Array) validate(from, tasks int) error {
-	if err := CheckName(a.Name); err != nil {
+	if err := jobtext.CheckName(a.Name); err != nil {
 		return fault.Within("name", err)
 	}
 	if a.First < from || a.Size < 1 || a.Size > tasks-a.First {
 		return fault.New(fmt.Sprintf("has tasks %d to %d of %d", a.First, a.First+a.Size-1, tasks), "")
 	}
-	if a.From < 0 || a.Step < 0 || max(a.From, a.Step, a.Index(a.Size-1)) > MaxArrayIndex {
-		return fault.New(fmt.Sprintf("has an index below 0 or above %d", MaxArrayIndex), "")
+	if a.From < 0 || a.Step < 0 || max(a.From, a.Step, a.Index(a.Size-1)) > jobtext.MaxArrayIndex {
+		return fault.New(fmt.Sprintf("has an index below 0 or above %d", jobtext.MaxArrayIndex), "")
 	}
-	if len(a.Member(a.Size-1)) > maxNameBytes {
+	if len(a.Member(a.Size-1)) > jobtext.MaxNameBytes {
 		return fault.Within("name", fault.New(fmt.Sprintf("is too long: %s has more than %d characters",
-			fault.Quote(a.Member(a.Size-1)), maxNameBytes), ""))
+			fault.Quote(a.Member(a.Size-1)), jobtext.MaxNameBytes), ""))
 	}
 	if err := a.validateValues(); err != nil {
 		return err
 	}
 	return cmp.Or(
-		fault.Within("maxParallel", checkCount(a.MaxParallel, 0, MaxTasks)),
-		fault.Within("allowFailures", checkCount(a.AllowFailures, 0, a.Size)),
+		fault.Within("maxParallel", jobtext.CheckCount(a.MaxParallel, 0, jobtext.MaxTasks)),
+		fault.Within("allowFailures", jobtext.CheckCount(a.AllowFailures, 0, a.Size)),
 	)
 }
 
@@ -329,7 +327,7 @@ func (a *Array) validateValues() error {
 		return fault.Within("values", fault.New(fmt.Sprintf("has %d values for %d members", len(a.Values), a.Size), ""))
 	}
 	for i := range a.Values {
-		if err := CheckValue(a.Values[i]); err != nil {
+		if err := jobtext.CheckValue(a.Values[i]); err != nil {
 			return fault.Within("values"+fault.Index(i), err)
 		}
 	}
@@ -343,17 +341,6 @@ func (a *Array) validateValues() error {
 	return nil
 }
 
-// CheckValue checks a value of a member.
-func CheckValue(s string) error {
-	if len(s) > MaxTextBytes {
-		return fault.OverLimit(fmt.Sprintf("has %d bytes, more than %d", len(s), MaxTextBytes), "put it into a file")
-	}
-	if strings.Contains(s, "\x00") {
-		return fault.New("has a null character", "")
-	}
-	return fault.CheckString(s)
-}
-
 // MatrixSize returns the number of combinations of a matrix. It returns an error if a name or value is invalid, or if
 // there are more than MaxTasks.
 func MatrixSize(axes []Axis) (size int, err error) {
@@ -362,7 +349,7 @@ func MatrixSize(axes []Axis) (size int, err error) {
 	for i := range axes {
 		x := &axes[i]
 		upper := strings.ToUpper(x.Name)
-		if err := CheckEnvName(x.Name); err != nil {
+		if err := jobtext.CheckEnvName(x.Name); err != nil {
 			return 0, fault.WithinKey(x.Name, err)
 		}
 		if other, twice := seen[upper]; twice {
@@ -374,12 +361,12 @@ func MatrixSize(axes []Axis) (size int, err error) {
 			return 0, fault.WithinKey(x.Name, fault.New("has no values", "write at least one"))
 		}
 		for k := range x.Values {
-			if err := CheckValue(x.Values[k]); err != nil {
+			if err := jobtext.CheckValue(x.Values[k]); err != nil {
 				return 0, fault.WithinKey(x.Name, fault.Within(fault.Index(k), err))
 			}
 		}
-		if size > MaxTasks/len(x.Values) {
-			return 0, fault.OverLimit(fmt.Sprintf("has more than %d combinations", MaxTasks), "")
+		if size > jobtext.MaxTasks/len(x.Values) {
+			return 0, fault.OverLimit(fmt.Sprintf("has more than %d combinations", jobtext.MaxTasks), "")
 		}
 		size *= len(x.Values)
 	}

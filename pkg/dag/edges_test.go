@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 func TestOutputSizes(t *testing.T) {
@@ -37,7 +38,7 @@ func TestOutputSizes(t *testing.T) {
 }
 
 func TestNamerReturnsUniqueNames(t *testing.T) {
-	n := NewNamer(4)
+	n := jobtext.NewNamer(4)
 	long := strings.Repeat("x", 200)
 	for _, c := range []struct{ s, want string }{
 		{"a b", "a-b"}, {"a.b_c", "a.b_c"}, {" -a ", "a"}, {"äöü", "none"},
@@ -51,7 +52,7 @@ func TestNamerReturnsUniqueNames(t *testing.T) {
 	for file, want := range map[string]string{
 		"a/b.yaml": "b", "b.xml.gz": "b", ".yaml": "yaml", "b": "b", "-": "job", "b.c.yaml": "b.c",
 	} {
-		if got := NameFromFile(file); got != want {
+		if got := jobtext.NameFromFile(file); got != want {
 			t.Errorf("%s is job %q, not %q", file, got, want)
 		}
 	}
@@ -130,10 +131,10 @@ func TestMergeAndGiveEnv(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "tasks.a.secrets.T: is a secret") {
 		t.Error(err)
 	}
-	if got := WithoutEnv(map[string]string{"A": "1"}, []string{"A"}); got != nil {
+	if got := jobtext.WithoutEnv(map[string]string{"A": "1"}, []string{"A"}); got != nil {
 		t.Errorf("WithoutEnv of no variables returns %v", got)
 	}
-	if got := WithoutEnv(map[string]string{"A": "1", "B": "2"}, []string{"A", "C"}); len(got) != 1 || got["B"] != "2" {
+	if got := jobtext.WithoutEnv(map[string]string{"A": "1", "B": "2"}, []string{"A", "C"}); len(got) != 1 || got["B"] != "2" {
 		t.Errorf("%v", got)
 	}
 	if got := MergeEnv(map[string]string{"A": "1"}, nil); got["A"] != "1" {
@@ -153,7 +154,7 @@ func TestMachineAndContainerImages(t *testing.T) {
 	for image, want := range map[string]bool{
 		"ubuntu:24.04": true, "ghcr.io/a/b:1": true, "docker:ubuntu:24.04": false, "ami-1": false,
 	} {
-		if LikeContainer(image) != want {
+		if jobtext.LikeContainer(image) != want {
 			t.Errorf("%q is like a container: %v", image, !want)
 		}
 	}

@@ -2,7 +2,6 @@ package dag
 
 import (
 	"maps"
-	"slices"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
@@ -36,22 +35,6 @@ func (j *Job) AddEnv(env map[string]string) error {
 		}
 	}
 	return j.Validate()
-}
-
-// WithoutEnv returns the environment without the names. The result may be env itself, so the caller must not change
-// it.
-func WithoutEnv(env map[string]string, names []string) map[string]string {
-	if !slices.ContainsFunc(names, func(name string) bool { _, ok := env[name]; return ok }) {
-		return env
-	}
-	env = maps.Clone(env)
-	for _, name := range names {
-		delete(env, name)
-	}
-	if len(env) == 0 {
-		return nil
-	}
-	return env
 }
 
 // MergeEnv returns the variables of under and over; those of over win. The result may be one of the two, so the

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // TimeEstimate is the expected run time of the task by machine: by accelerator name, by instance type, by the rating of
@@ -153,89 +154,6 @@ func AcceleratorKey(name string, count float64) string {
 	return name + ":" + strconv.FormatFloat(count, 'f', -1, 64)
 }
 
-// Fields of an estimate, in addition to the names of accelerators and machine types.
-const (
-	// DefaultTimeKey is the key of the estimate for all other machines.
-	DefaultTimeKey = "default"
-	NoDefaultTime  = "none" // the value of default that makes an estimate Only
-	FLOPsKey       = "flops"
-	EfficiencyKey  = "efficiency"
-	SerialKey      = "serial"
-	NodesKey       = "nodes"
-)
-
-// maxFLOPs is far more than any task has: a year of a million accelerators.
-const maxFLOPs = 1e30
-
-// ParseFLOPs reads a number of floating-point operations, such as 3e18.
-func ParseFLOPs(s string) (float64, error) {
-	v, err := ParseNumber(s)
-	if err != nil {
-		return 0, fault.New(fault.Quote(s)+" is not a number of operations", "write one such as 3e18")
-	}
-	return v, checkFLOPs(v)
-}
-
-func checkFLOPs(v float64) error {
-	if !(v >= 1 && v <= maxFLOPs) {
-		return fault.New(FormatNumber(v)+" is not a number of operations from 1 to 1e30", "write one such as 3e18")
-	}
-	return nil
-}
-
-// ParseEfficiency reads the share of their rating that accelerators reach.
-func ParseEfficiency(s string) (float64, error) {
-	v, err := ParseNumber(s)
-	if err != nil {
-		return 0, fault.New(fault.Quote(s)+" is not a number", "write a share of the rating, such as 0.4")
-	}
-	return v, checkEfficiency(v)
-}
-
-func checkEfficiency(v float64) error {
-	if !(v > 0 && v <= 1) {
-		return fault.New(FormatNumber(v)+" is not above 0 and at most 1", "write a share of the rating, such as 0.4")
-	}
-	return nil
-}
-
-// ParseSerial reads the share of a time that more machines do not shorten.
-func ParseSerial(s string) (*float64, error) {
-	v, err := ParseNumber(s)
-	if err != nil {
-		return nil, fault.New(fault.Quote(s)+" is not a number", "write a share of the time, such as 0.05")
-	}
-	return &v, checkSerial(&v)
-}
-
-func checkSerial(v *float64) error {
-	if !(*v >= 0 && *v <= 1) {
-		return fault.New(FormatNumber(*v)+" is not from 0 to 1", "write a share of the time, such as 0.05")
-	}
-	return nil
-}
-
-// ParseNodes reads a number of machines, 4, or the numbers among which a plan chooses, 1-16. most is 0 for one number.
-func ParseNodes(s string) (least, most int, err error) {
-	from, to, isRange := strings.Cut(s, "-")
-	if !isRange || strings.TrimSpace(from) == "" {
-		least, err = ParseInt(s, 1, MaxNodes)
-		return least, 0, err
-	}
-	if least, err = ParseInt(strings.TrimSpace(from), 1, MaxNodes); err == nil {
-		most, err = ParseInt(strings.TrimSpace(to), 1, MaxNodes)
-	}
-	switch {
-	case err != nil:
-		return 0, 0, err
-	case most < least:
-		return 0, 0, fault.New(fault.Quote(s)+" has its minimum above its maximum", "write the smaller number first")
-	case most == least:
-		most = 0
-	}
-	return least, most, nil
-}
-
 // CheckNodes returns an error if the task has a number of machines to choose, but cannot use any number.
 func (t *Task) CheckNodes() error {
 	why := ""
@@ -280,24 +198,24 @@ func (t *Task) CheckByNodes() error {
 func (e *TimeEstimate) validate() error {
 	if err := cmp.Or(
 		ifSet(e.Default, checkDuration),
-		fault.Within(FLOPsKey, ifSet(e.FLOPs, checkFLOPs)),
-		fault.Within(EfficiencyKey, ifSet(e.Efficiency, checkEfficiency)),
-		fault.Within(EfficiencyKey, e.CheckEfficiency()),
-		fault.Within(SerialKey, ifSet(e.Serial, checkSerial)),
-		fault.Within(DefaultTimeKey, e.CheckOnly()),
+		fault.Within(jobtext.FLOPsKey, ifSet(e.FLOPs, jobtext.CheckFLOPs)),
+		fault.Within(jobtext.EfficiencyKey, ifSet(e.Efficiency, jobtext.CheckEfficiency)),
+		fault.Within(jobtext.EfficiencyKey, e.CheckEfficiency()),
+		fault.Within(jobtext.SerialKey, ifSet(e.Serial, jobtext.CheckSerial)),
+		fault.Within(jobtext.DefaultTimeKey, e.CheckOnly()),
 	); err != nil {
 		return err
 	}
 	for _, n := range slices.Sorted(maps.Keys(e.ByNodes)) {
-		if err := cmp.Or(checkCount(n, 1, MaxNodes), checkDuration(e.ByNodes[n])); err != nil {
-			return fault.Within(NodesKey, fault.WithinKey(strconv.Itoa(n), err))
+		if err := cmp.Or(jobtext.CheckCount(n, 1, MaxNodes), checkDuration(e.ByNodes[n])); err != nil {
+			return fault.Within(jobtext.NodesKey, fault.WithinKey(strconv.Itoa(n), err))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.On)) {
 		err := checkDuration(e.On[key])
 		if canonical, keyErr := TimeKey(key); keyErr != nil {
 			err = keyErr
-		} else if canonical != key || strings.EqualFold(key, DefaultTimeKey) {
+		} else if canonical != key || strings.EqualFold(key, jobtext.DefaultTimeKey) {
 			err = fault.New(fault.Quote(key)+" is not the canonical name of an accelerator or instance type",
 				"write "+fault.Quote(canonical))
 		}

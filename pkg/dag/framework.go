@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // chiefs are the names that users of a framework give to the role whose end ends the whole program.
@@ -106,9 +107,6 @@ type Reaction struct {
 	ExitCodes []int `json:"exitCodes,omitempty"`
 }
 
-// MaxReactions is the maximum number of reactions of a task, and of exit codes of a reaction.
-const MaxReactions = 64
-
 // Reaction returns the first reaction of the task that applies to an event. The exit code is only used for PodFailed.
 func (t *Task) Reaction(to Event, exitCode int) (r Reaction, found bool) {
 	for _, r := range t.On {
@@ -151,15 +149,15 @@ func (r Reaction) Check() error {
 	if r.Limit != 0 && (r.Action != RestartGang && r.Action != RestartRole || r.Event != PodFailed) {
 		return fault.Within("limit", fault.New("only restarts after podFailed have a limit", "leave it out"))
 	}
-	if err := fault.Within("limit", checkCount(r.Limit, 0, MaxRetries)); err != nil {
+	if err := fault.Within("limit", jobtext.CheckCount(r.Limit, 0, jobtext.MaxRetries)); err != nil {
 		return err
 	}
 	if r.ExitCodes != nil && r.Event != PodFailed {
 		return fault.Within("exitCodes", fault.New("only a machine that fails has an exit code", "use podFailed"))
 	}
-	if len(r.ExitCodes) > MaxReactions {
+	if len(r.ExitCodes) > jobtext.MaxReactions {
 		return fault.Within("exitCodes", fault.OverLimit(
-			fmt.Sprintf("%d exit codes, more than %d", len(r.ExitCodes), MaxReactions), ""))
+			fmt.Sprintf("%d exit codes, more than %d", len(r.ExitCodes), jobtext.MaxReactions), ""))
 	}
 	for i, code := range r.ExitCodes {
 		if code < 1 || code > 255 {
@@ -181,8 +179,9 @@ func (t *Task) checkGang() error {
 	if t.Gang != "" && t.Joins != "" {
 		return fault.Within("joins", fault.New("cannot be combined with gang", "remove one of them"))
 	}
-	if n := len(t.On); n > MaxReactions {
-		return fault.Within("on", fault.OverLimit(fmt.Sprintf("%d reactions, more than %d", n, MaxReactions), ""))
+	if n := len(t.On); n > jobtext.MaxReactions {
+		return fault.Within("on", fault.OverLimit(
+			fmt.Sprintf("%d reactions, more than %d", n, jobtext.MaxReactions), ""))
 	}
 	return eachChecked("on", t.On, func(r *Reaction) error { return r.Check() })
 }

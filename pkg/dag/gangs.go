@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // Gangs returns the tasks of each gang, as indexes in the order of the file, or nil if the job has none. The tasks of
@@ -179,8 +180,9 @@ func (j *Job) checkJoining(g *Graph) (task int, err error) {
 		case t.Within != j.Tasks[lead].Within:
 			return i, fault.New(fmt.Sprintf("has a different within than %s, whose role it joins",
 				fault.Quote(j.Tasks[lead].Name)), "")
-		case count[t.Joins] > MaxJoining:
-			return i, fault.OverLimit(fmt.Sprintf("more than %d tasks join gang %s", MaxJoining, fault.Quote(t.Joins)),
+		case count[t.Joins] > jobtext.MaxJoining:
+			return i, fault.OverLimit(
+				fmt.Sprintf("more than %d tasks join gang %s", jobtext.MaxJoining, fault.Quote(t.Joins)),
 				"use a smaller max, or a larger min")
 		case len(g.Children(i)) > 0:
 			return i, fault.New(

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // TestValidateAcceptsMaximums checks that each limit is accepted, and one more is rejected.
@@ -27,39 +29,39 @@ func TestValidateAcceptsMaximums(t *testing.T) {
 		most   int
 		change func(*Job, int)
 	}{
-		"name":         {maxNameBytes, func(j *Job, n int) { j.Name = x(n) }},
-		"description":  {MaxTextBytes, func(j *Job, n int) { j.Description = x(n) }},
+		"name":         {jobtext.MaxNameBytes, func(j *Job, n int) { j.Name = x(n) }},
+		"description":  {jobtext.MaxTextBytes, func(j *Job, n int) { j.Description = x(n) }},
 		"deadline":     {int(MaxDuration), func(j *Job, n int) { j.Deadline = time.Duration(n) }},
 		"kept":         {int(maxKeep), func(j *Job, n int) { j.KeepOnFailure = time.Duration(n) }},
 		"patience":     {int(MaxDuration), func(j *Job, n int) { j.Patience = time.Duration(n) }},
 		"budget":       {int(MaxBudget), func(j *Job, n int) { j.Budget = USD(n) }},
 		"high":         {MaxPriority, func(j *Job, n int) { j.Priority = n }},
 		"low":          {MaxPriority, func(j *Job, n int) { j.Priority = -n }},
-		"tasks":        {MaxTasks, func(j *Job, n int) { *j = *numbered(n) }},
+		"tasks":        {jobtext.MaxTasks, func(j *Job, n int) { *j = *numbered(n) }},
 		"run":          {MaxScriptBytes, a(func(t *Task, n int) { t.Run = x(n) })},
 		"setup":        {MaxScriptBytes - 1, a(func(t *Task, n int) { t.Setup = x(n) })},
 		"environment":  {MaxEnvBytes - 3, a(func(t *Task, n int) { t.Env = map[string]string{"A": x(n), "B": "b"} })},
-		"variable":     {maxNameBytes, a(func(t *Task, n int) { t.Env = map[string]string{x(n): ""} })},
-		"workdir":      {MaxTextBytes, a(func(t *Task, n int) { t.Workdir = x(n) })},
+		"variable":     {jobtext.MaxNameBytes, a(func(t *Task, n int) { t.Env = map[string]string{x(n): ""} })},
+		"workdir":      {jobtext.MaxTextBytes, a(func(t *Task, n int) { t.Workdir = x(n) })},
 		"nodes":        {MaxNodes, a(func(t *Task, n int) { t.Nodes = n })},
-		"retries":      {MaxRetries, a(func(t *Task, n int) { t.Retries = n })},
-		"alternatives": {MaxAlternatives, a(func(t *Task, n int) { t.Resources = make([]Resources, n) })},
-		"cpus":         {MaxCPUs, res(func(r *Resources, n int) { r.CPUs.Min = float64(n) })},
-		"cpus at most": {MaxCPUs, res(func(r *Resources, n int) { r.CPUs.Max = float64(n) })},
-		"memory":       {MaxMemoryGiB, res(func(r *Resources, n int) { r.Memory.Min = float64(n) })},
-		"accelerators": {MaxAccelerators, res(func(r *Resources, n int) {
+		"retries":      {jobtext.MaxRetries, a(func(t *Task, n int) { t.Retries = n })},
+		"alternatives": {jobtext.MaxAlternatives, a(func(t *Task, n int) { t.Resources = make([]Resources, n) })},
+		"cpus":         {jobtext.MaxCPUs, res(func(r *Resources, n int) { r.CPUs.Min = float64(n) })},
+		"cpus at most": {jobtext.MaxCPUs, res(func(r *Resources, n int) { r.CPUs.Max = float64(n) })},
+		"memory":       {jobtext.MaxMemoryGiB, res(func(r *Resources, n int) { r.Memory.Min = float64(n) })},
+		"accelerators": {jobtext.MaxAccelerators, res(func(r *Resources, n int) {
 			r.Accelerator, r.AcceleratorCount = "V100", float64(n)
 		})},
 		"disk":    {int(MaxSize), res(func(r *Resources, n int) { r.DiskGiB = GiB(n) })},
-		"outputs": {MaxFiles, a(func(t *Task, n int) { t.Outputs = outputs(n) })},
-		"labels":  {MaxLabels, a(func(t *Task, n int) { t.Labels = many(n, "l") })},
-		"label":   {maxLabelBytes, a(func(t *Task, n int) { t.Labels = map[string]string{"l": x(n)} })},
-		"rules":   {MaxPlacements, a(func(t *Task, n int) { t.Placement = rules(n, Placement{Pack: LevelZone}) })},
+		"outputs": {jobtext.MaxFiles, a(func(t *Task, n int) { t.Outputs = outputs(n) })},
+		"labels":  {jobtext.MaxLabels, a(func(t *Task, n int) { t.Labels = many(n, "l") })},
+		"label":   {jobtext.MaxLabelBytes, a(func(t *Task, n int) { t.Labels = map[string]string{"l": x(n)} })},
+		"rules":   {jobtext.MaxPlacements, a(func(t *Task, n int) { t.Placement = rules(n, Placement{Pack: LevelZone}) })},
 		"spread":  {MaxNodes, a(func(t *Task, n int) { t.Placement = []Placement{{Spread: LevelZone, Max: n}} })},
-		"rules of jobs": {MaxPlacements, func(j *Job, n int) {
+		"rules of jobs": {jobtext.MaxPlacements, func(j *Job, n int) {
 			j.Placement = rules(n, Placement{Pack: LevelZone, Of: []string{"a", "b"}})
 		}},
-		"one rule's tasks": {MaxPlaced, func(j *Job, n int) {
+		"one rule's tasks": {jobtext.MaxPlaced, func(j *Job, n int) {
 			*j = *numbered(n)
 			j.Placement = []Placement{{Pack: LevelZone}}
 			for i := range j.Tasks {
@@ -72,32 +74,32 @@ func TestValidateAcceptsMaximums(t *testing.T) {
 				j.Tasks[i].Gang = "g"
 			}
 		}},
-		"joining": {MaxJoining, func(j *Job, n int) {
+		"joining": {jobtext.MaxJoining, func(j *Job, n int) {
 			*j = *numbered(n + 1)
 			j.Tasks[0].Gang = "g"
 			for i := 1; i <= n; i++ {
 				j.Tasks[i].Joins, j.Tasks[i].Role = "g", "t0"
 			}
 		}},
-		"reactions": {MaxReactions, a(func(t *Task, n int) { t.On = make([]Reaction, n); fill(t.On) })},
-		"exit codes": {MaxReactions, a(func(t *Task, n int) {
+		"reactions": {jobtext.MaxReactions, a(func(t *Task, n int) { t.On = make([]Reaction, n); fill(t.On) })},
+		"exit codes": {jobtext.MaxReactions, a(func(t *Task, n int) {
 			t.On = make([]Reaction, 1)
 			fill(t.On)
 			t.On[0].ExitCodes = ones(n)
 		})},
 		"exit code": {255, a(func(t *Task, n int) { t.On = make([]Reaction, 1); fill(t.On); t.On[0].ExitCodes = []int{n} })},
-		"restarts":  {MaxRetries, a(func(t *Task, n int) { t.On = make([]Reaction, 1); fill(t.On); t.On[0].Limit = n })},
+		"restarts":  {jobtext.MaxRetries, a(func(t *Task, n int) { t.On = make([]Reaction, 1); fill(t.On); t.On[0].Limit = n })},
 		"port":      {maxPort, a(func(t *Task, n int) { t.Service = &Service{Of: "s", Port: n} })},
-		"post": {MaxTextBytes, a(func(t *Task, n int) {
+		"post": {jobtext.MaxTextBytes, a(func(t *Task, n int) {
 			t.Service = serve(&Service{Readiness: Readiness{Post: x(n)}})
 		})},
 		"headers": {maxHeaders, a(func(t *Task, n int) {
 			t.Service = serve(&Service{Readiness: Readiness{Headers: many(n, "h")}})
 		})},
-		"header": {maxNameBytes, a(func(t *Task, n int) {
+		"header": {jobtext.MaxNameBytes, a(func(t *Task, n int) {
 			t.Service = serve(&Service{Readiness: Readiness{Headers: map[string]string{x(n): ""}}})
 		})},
-		"replicas": {MaxReplicas, func(j *Job, n int) {
+		"replicas": {jobtext.MaxReplicas, func(j *Job, n int) {
 			*j = *numbered(n)
 			for i := range j.Tasks {
 				j.Tasks[i].Service = &Service{Of: "s"}
@@ -183,52 +185,52 @@ func TestChecksOfSingleValues(t *testing.T) {
 		good, bad []string
 	}{
 		"a name": {
-			CheckName,
+			jobtext.CheckName,
 			[]string{"a", "Z", "0", "9", "a.b", "a_b", "a-b", "A0"},
 			[]string{"", ".a", "_a", "-a", "a b", "a/b", "a:b", "ä", "a@"},
 		},
 		"a variable": {
-			CheckEnvName,
+			jobtext.CheckEnvName,
 			[]string{"a", "_", "A9", "_0", "Z", "z"},
 			[]string{"", "0", "9A", "A-B", "A.B", "TRADEWIND_X", "A B", "A/", "A:", "Ä"},
 		},
 		"a label": {
-			CheckLabel,
+			jobtext.CheckLabel,
 			[]string{"a", "9", "a.b", "a_b/c-d", "Z9"},
 			[]string{"", "-a", "a-", ".", "a b", "/a", "a_", "a:b"},
 		},
 		"a path to ask": {
-			CheckProbePath,
+			jobtext.CheckProbePath,
 			[]string{"/", "/a?b=c"},
 			[]string{"", "a", "/a b", "/a#b", "/a\tb"},
 		},
 		"a word": {
-			CheckWord,
+			jobtext.CheckWord,
 			[]string{"a", "~", "!", "us-east-1"},
 			[]string{"", " ", "a b", "a*", "\x7f", "a\t", "a\n"},
 		},
 		"a header": {
-			func(s string) error { return CheckHeader(s, "v") },
+			func(s string) error { return jobtext.CheckHeader(s, "v") },
 			[]string{"a", "X-Y", "!#$%&'*+-.^_`|~9"},
 			[]string{"", "a b", "a:", "ä", "a\n"},
 		},
 		"a path inside": {
-			CheckInside,
+			jobtext.CheckInside,
 			[]string{"a", "a/../b", ".", "..a"},
 			[]string{"", "..", "../a", "/a", "~", "~/a", "a/../.."},
 		},
 		"data": {
-			CheckPlainURI,
+			jobtext.CheckPlainURI,
 			[]string{"a", "/a", "s3://a", "file:///a", "gs://a/b", "s3://a/$b", "file:///$a"},
 			[]string{"", "x://a", "s3://", "s3:///", "a\n", "s3://$a/b", "gs://a-${b}"},
 		},
 		"a repository": {
-			CheckRepositoryURL,
+			jobtext.CheckRepositoryURL,
 			[]string{"https://a/b", "git@host:a", "/a", "ssh://[::1]/a", "a/b::c"},
 			[]string{"", "-a", "ext::sh", "a::b"},
 		},
 		"a commit": {
-			CheckRef,
+			jobtext.CheckRef,
 			[]string{"main", "v1.2", "a/b"},
 			[]string{"", "-a", "a b", "a..b", "a~1", "a^", "a:b", "a\x7f"},
 		},
@@ -243,7 +245,7 @@ func TestChecksOfSingleValues(t *testing.T) {
 			[]string{"", "aws:", "aws/x", "awss", "aws:a b", "gpc:x"},
 		},
 		"an image": {
-			CheckImage,
+			jobtext.CheckImage,
 			[]string{"ami-1", "docker:ubuntu:24.04", "docker:9a"},
 			[]string{"", "docker:", "docker:-a", "docker:a b", "docker:a\n"},
 		},

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // APIVersion is what apiVersion says in a file of the native form.
@@ -104,15 +105,15 @@ func (w *writer) head() *yaml.Node {
 	m.text("objective", string(j.Objective))
 	if w := j.Weights; w != nil {
 		weights := flow()
-		weights.add("cost", plain(FormatNumber(w.Cost)))
-		weights.add("time", plain(FormatNumber(w.Time)))
+		weights.add("cost", plain(jobtext.FormatNumber(w.Cost)))
+		weights.add("time", plain(jobtext.FormatNumber(w.Time)))
 		m.part("weights", weights)
 	}
 	if j.Deadline > 0 {
 		m.add("deadline", plain(FormatDuration(j.Deadline)))
 	}
 	if j.Budget > 0 {
-		m.add("budget", plain(FormatNumber(float64(j.Budget))))
+		m.add("budget", plain(jobtext.FormatNumber(float64(j.Budget))))
 	}
 	m.text("queue", j.Queue)
 	m.text("namespace", j.Namespace)
@@ -397,7 +398,7 @@ func writeAlternatives(t *Task) *mapping {
 func writeResources(r *Resources) *mapping {
 	m := flow()
 	if !r.CPUs.IsZero() {
-		m.add("cpus", plain(formatRange(r.CPUs, FormatNumber)))
+		m.add("cpus", plain(formatRange(r.CPUs, jobtext.FormatNumber)))
 	}
 	if !r.Memory.IsZero() {
 		m.add("memory", plain(formatRange(r.Memory, formatMemory)))
@@ -426,7 +427,7 @@ func writeResources(r *Resources) *mapping {
 	}
 	m.size("disk", r.DiskGiB)
 	if r.MaxUSDPerHour > 0 {
-		m.add("maxUSDPerHour", plain(FormatNumber(float64(r.MaxUSDPerHour))))
+		m.add("maxUSDPerHour", plain(jobtext.FormatNumber(float64(r.MaxUSDPerHour))))
 	}
 	m.text("image", r.Image)
 	return m
@@ -543,24 +544,24 @@ func writeTime(m *mapping, t *TimeEstimate) {
 		return
 	}
 	on := flow()
-	on.number(FLOPsKey, t.FLOPs)
-	on.number(EfficiencyKey, t.Efficiency)
+	on.number(jobtext.FLOPsKey, t.FLOPs)
+	on.number(jobtext.EfficiencyKey, t.Efficiency)
 	if t.Serial != nil {
-		on.add(SerialKey, plain(FormatNumber(*t.Serial)))
+		on.add(jobtext.SerialKey, plain(jobtext.FormatNumber(*t.Serial)))
 	}
 	byNodes := flow()
 	for _, n := range slices.Sorted(maps.Keys(t.ByNodes)) {
 		byNodes.add(strconv.Itoa(n), plain(FormatDuration(t.ByNodes[n])))
 	}
-	on.part(NodesKey, byNodes)
+	on.part(jobtext.NodesKey, byNodes)
 	for _, key := range slices.Sorted(maps.Keys(t.On)) {
 		on.add(key, plain(FormatDuration(t.On[key])))
 	}
 	if t.Default > 0 {
-		on.add(DefaultTimeKey, plain(FormatDuration(t.Default)))
+		on.add(jobtext.DefaultTimeKey, plain(FormatDuration(t.Default)))
 	}
 	if t.Only {
-		on.add(DefaultTimeKey, plain(NoDefaultTime))
+		on.add(jobtext.DefaultTimeKey, plain(jobtext.NoDefaultTime))
 	}
 	m.part("time", on)
 }
@@ -597,7 +598,7 @@ func (m *mapping) count(key string, n int) {
 
 func (m *mapping) number(key string, v float64) {
 	if v != 0 {
-		m.add(key, plain(FormatNumber(v)))
+		m.add(key, plain(jobtext.FormatNumber(v)))
 	}
 }
 

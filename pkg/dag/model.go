@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // GiB is an amount of data in binary gigabytes (2^30 bytes).
@@ -276,12 +277,9 @@ func (r *Resources) FixedArch() string {
 	return r.Arch
 }
 
-// containerScheme is the prefix of a container image, as opposed to a machine image.
-const containerScheme = "docker:"
-
 // Container returns the container image in which the task's scripts run, or "" if there is none.
 func (r *Resources) Container() string {
-	image, _ := strings.CutPrefix(r.Image, containerScheme)
+	image, _ := strings.CutPrefix(r.Image, jobtext.ContainerScheme)
 	if image == r.Image {
 		return ""
 	}
@@ -290,7 +288,7 @@ func (r *Resources) Container() string {
 
 // Machine returns the image that a machine boots from, or "" for the cloud's default.
 func (r *Resources) Machine() string {
-	if strings.HasPrefix(r.Image, containerScheme) {
+	if strings.HasPrefix(r.Image, jobtext.ContainerScheme) {
 		return ""
 	}
 	return r.Image

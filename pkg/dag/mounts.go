@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // Mount is how a task accesses an input.
@@ -130,7 +131,7 @@ func (in *Input) validateBucket() error {
 		return fault.Within("source", fault.New(fault.Quote(in.Source)+" is not a local path",
 			"only a folder of this computer can be uploaded"))
 	}
-	return fault.Within("source", CheckURI(in.Source))
+	return fault.Within("source", jobtext.CheckURI(in.Source))
 }
 
 // badMountPoint returns why nothing can be mounted at a path, or "" if it is a valid mount point.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // Origin has the positions of a job's parts in its file, for errors found after reading: a cycle, or a request that
@@ -56,14 +57,14 @@ func (j *Job) ErrorAt(task, alternative int, field, reason, hint string) *Error 
 	} else {
 		below = field
 	}
-	e.Field = fault.Join(TaskPath(j.Tasks[task].Name), below)
+	e.Field = fault.Join(jobtext.TaskPath(j.Tasks[task].Name), below)
 	o := j.origin
 	if o == nil || task >= len(o.Tasks) {
 		return e
 	}
 	e.File = o.File
 	pos := o.Tasks[task]
-	path := TaskPath(j.Tasks[task].Name)
+	path := jobtext.TaskPath(j.Tasks[task].Name)
 	if o.Paths != nil {
 		path = o.Paths[task]
 	}
@@ -94,7 +95,7 @@ func (j *Job) ErrorAtResources(task int, reason, hint string) *Error {
 
 // alternativeField matches the path of a task's resources, of one alternative or of a field of one, as it is in errors
 // of ErrorAt and in files of the native format.
-var alternativeField = lazy(`^resources(?:\.anyOf)?(?:\[(\d+)\])?(?:\.(.+))?$`)
+var alternativeField = jobtext.Lazy(`^resources(?:\.anyOf)?(?:\[(\d+)\])?(?:\.(.+))?$`)
 
 // Locate returns the error of ErrorAt for a field path of the native format. It is for errors about a native job that
 // was written from this one: their lines do not belong to a file of the user.
@@ -104,7 +105,7 @@ func (j *Job) Locate(field, reason, hint string) *Error {
 		if a, member := j.ArrayOf(i); a != nil && member == 0 {
 			name = a.Name // the native job has the array once
 		}
-		below, ok := strings.CutPrefix(field, TaskPath(name))
+		below, ok := strings.CutPrefix(field, jobtext.TaskPath(name))
 		if !ok || below != "" && below[0] != '.' {
 			continue // another task, whose name has this name as a prefix
 		}
@@ -142,9 +143,6 @@ func (o *Origin) find(task, alternative int, field string) (Mark, bool) {
 func compareMarks(a, b Mark) int {
 	return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Alternative, b.Alternative))
 }
-
-// TaskPath is the path of a task in the native format.
-func TaskPath(name string) string { return fault.Join("tasks", fault.KeyElement(name)) }
 
 // Warn adds a warning with a position in the job's file. Above MaxWarnings it adds none.
 func (j *Job) Warn(pos fault.Position, field, text string) {

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // Level is the size of a place in which machines count as close.
@@ -72,57 +72,7 @@ func (p *Placement) String() string {
 	case p.Pack != "":
 		return "pack: " + string(p.Pack)
 	}
-	return fmt.Sprintf("apart: {%s} by %s", LabelsText(p.Apart), p.Level())
-}
-
-// LabelsText returns labels as in a file.
-func LabelsText(labels map[string]string) string {
-	var parts []string
-	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		parts = append(parts, k+": "+labels[k])
-	}
-	return strings.Join(parts, ", ")
-}
-
-// Limits of labels and rules.
-const (
-	MaxLabels     = 8    // of a task, and of a rule with apart
-	MaxPlacements = 8    // rules of a task, and of a job
-	MaxPlaced     = 1000 // tasks of one rule
-	maxLabelBytes = 63   // the limit of Kubernetes
-)
-
-// LabelPattern matches the names and the values of labels.
-const LabelPattern = `^[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?$`
-
-// CheckLabel returns an error if s is not a valid name or value of a label.
-func CheckLabel(s string) error {
-	ok := s != "" && len(s) <= maxLabelBytes && fault.IsAlnum(s[0]) && fault.IsAlnum(s[len(s)-1])
-	for i := 0; ok && i < len(s); i++ {
-		ok = fault.IsAlnum(s[i]) || strings.IndexByte("._/-", s[i]) >= 0
-	}
-	if ok {
-		return nil
-	}
-	return fault.New(fault.Quote(s)+" is not a label", fmt.Sprintf(
-		"letters, digits, '.', '_', '/' and '-', beginning and ending with a letter or digit, at most %d",
-		maxLabelBytes))
-}
-
-// CheckLabels returns an error if labels are invalid or too many.
-func CheckLabels(labels map[string]string) error {
-	if len(labels) > MaxLabels {
-		return fault.OverLimit(fmt.Sprintf("%d labels, more than %d", len(labels), MaxLabels), "")
-	}
-	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		if err := CheckLabel(k); err != nil {
-			return err
-		}
-		if err := CheckLabel(labels[k]); err != nil {
-			return fault.WithinKey(k, err)
-		}
-	}
-	return nil
+	return fmt.Sprintf("apart: {%s} by %s", jobtext.LabelsText(p.Apart), p.Level())
 }
 
 // Check returns an error if the rule is invalid, without regard to the tasks of its job.
@@ -143,7 +93,7 @@ func (p *Placement) Check() error {
 	case p.Max != 0 && p.Spread == "":
 		return fault.Within("max", fault.New("is only for spread", ""))
 	case p.Max < 0 || p.Max > MaxNodes:
-		return fault.Within("max", checkCount(p.Max, 1, MaxNodes))
+		return fault.Within("max", jobtext.CheckCount(p.Max, 1, MaxNodes))
 	case p.Pack == LevelMachine:
 		return fault.Within("pack", fault.New("the machines of a task are never the same machine",
 			"pack: rack, or one task with more resources"))
@@ -151,17 +101,17 @@ func (p *Placement) Check() error {
 	if err := p.Level().Check(); err != nil {
 		return err
 	}
-	return fault.Within("apart", CheckLabels(p.Apart))
+	return fault.Within("apart", jobtext.CheckLabels(p.Apart))
 }
 
 // CheckPlacement returns an error if the task's labels or rules are invalid.
 func (t *Task) CheckPlacement() error {
-	if err := CheckLabels(t.Labels); err != nil {
+	if err := jobtext.CheckLabels(t.Labels); err != nil {
 		return fault.Within("labels", err)
 	}
-	if len(t.Placement) > MaxPlacements {
+	if len(t.Placement) > jobtext.MaxPlacements {
 		return fault.Within("placement", fault.OverLimit(
-			fmt.Sprintf("%d rules, more than %d", len(t.Placement), MaxPlacements), ""))
+			fmt.Sprintf("%d rules, more than %d", len(t.Placement), jobtext.MaxPlacements), ""))
 	}
 	return eachChecked("placement", t.Placement, func(p *Placement) error {
 		if err := p.Check(); err != nil {
@@ -189,9 +139,9 @@ func tooMany(p *Placement, nodes int) error {
 // CheckPlacement returns the index of the first invalid rule of the job, and its fault, or -1. All tasks must be
 // valid.
 func (j *Job) CheckPlacement() (rule int, err error) {
-	if len(j.Placement) > MaxPlacements {
-		return MaxPlacements, fault.OverLimit(
-			fmt.Sprintf("%d rules, more than %d", len(j.Placement), MaxPlacements), "")
+	if len(j.Placement) > jobtext.MaxPlacements {
+		return jobtext.MaxPlacements, fault.OverLimit(
+			fmt.Sprintf("%d rules, more than %d", len(j.Placement), jobtext.MaxPlacements), "")
 	}
 	if len(j.Placement) == 0 {
 		return -1, nil
@@ -212,9 +162,10 @@ func (j *Job) CheckPlacement() (rule int, err error) {
 			return n, fault.Within("of", fault.New("names fewer than two tasks",
 				"write a rule for one task in that task"))
 		}
-		if len(p.Of) > MaxPlaced {
+		if len(p.Of) > jobtext.MaxPlaced {
 			return n, fault.Within("of", fault.OverLimit(
-				fmt.Sprintf("%d tasks, more than %d", len(p.Of), MaxPlaced), "name only the tasks that need the rule"))
+				fmt.Sprintf("%d tasks, more than %d", len(p.Of), jobtext.MaxPlaced),
+				"name only the tasks that need the rule"))
 		}
 		seen := map[string]bool{}
 		for k, name := range p.Of {

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // Quantities are written like this: times 2.1h, 40m or 1h30m, sizes 2GiB, amounts 8, 8+ or 8-16, accelerators V100:4,
@@ -18,7 +19,7 @@ const timeHint = "write a number with ms, s, m, h or d: 90s, 40m, 2.1h, 1h30m"
 // ParseDuration reads a time. A number without a unit is an error, because some users would mean seconds and others
 // hours.
 func ParseDuration(s string) (time.Duration, error) {
-	if _, err := ParseNumber(s); err == nil && s != "0" {
+	if _, err := jobtext.ParseNumber(s); err == nil && s != "0" {
 		return 0, fault.New("the time "+fault.Quote(s)+" has no unit", timeHint)
 	}
 	var total time.Duration
@@ -56,7 +57,7 @@ func parsePart(number, unit string) (time.Duration, error) {
 	if len(number) > 32 {
 		return 0, strconv.ErrRange
 	}
-	v, err := ParseNumber(number)
+	v, err := jobtext.ParseNumber(number)
 	if err != nil {
 		return 0, err
 	}
@@ -85,31 +86,6 @@ func FormatDuration(d time.Duration) string {
 		s = s[:len(s)-len("0m")]
 	}
 	return s
-}
-
-// ParseNumber reads a decimal number: digits, a point, an exponent. ParseFloat alone would also accept infinities,
-// hexadecimal numbers and underscores.
-func ParseNumber(s string) (float64, error) {
-	if strings.ContainsFunc(
-		s,
-		func(r rune) bool { return (r < '0' || r > '9') && !strings.ContainsRune(".eE+-", r) },
-	) ||
-		len(s) > 64 {
-		return 0, strconv.ErrSyntax
-	}
-	v, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		return 0, err
-	}
-	return v, nil
-}
-
-// FormatNumber writes a number with the fewest digits that read back as the same number.
-func FormatNumber(v float64) string {
-	if a := math.Abs(v); a != 0 && (a < 1e-6 || a >= 1e15) {
-		return strconv.FormatFloat(v, 'g', -1, 64)
-	}
-	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
 // binaryUnit is a unit in which sizes are written, in GiB.
@@ -159,7 +135,7 @@ func ParseSizeIn(s string, units map[string]float64, hint string) (GiB, error) {
 		}
 		number = strings.TrimRight(number, " ")
 	}
-	v, err := ParseNumber(number)
+	v, err := jobtext.ParseNumber(number)
 	if err != nil {
 		return 0, fault.New(fault.Quote(s)+" is not a size", hint)
 	}
@@ -172,10 +148,10 @@ func FormatSize(g GiB) string {
 	const exact = 1 << 53
 	for _, u := range binaryUnits() {
 		if n := float64(g) / u.gib; n >= 1 && n < exact && n == math.Trunc(n) {
-			return FormatNumber(n) + u.name
+			return jobtext.FormatNumber(n) + u.name
 		}
 	}
-	return FormatNumber(float64(g)) + "GiB"
+	return jobtext.FormatNumber(float64(g)) + "GiB"
 }
 
 // ParseRange reads an amount with bounds: 8, 8+ or 8-16. A number alone is exact. parse reads each number. The maximum
@@ -214,14 +190,14 @@ const cpusHint = "write 8, 8+ for at least 8, or 8-16"
 
 // ParseCPUs reads a number of vCPUs: 4, 4+ or 2-8.
 func ParseCPUs(s string) (Range, error) {
-	return ParseRange(s, "cpus", cpusHint, MaxCPUs, ParseNumber)
+	return ParseRange(s, "cpus", cpusHint, jobtext.MaxCPUs, jobtext.ParseNumber)
 }
 
 const memoryHint = "write 32, 32+ for at least 32, or 32-64; a number alone is GiB"
 
 // parseMemory reads an amount of memory: 16, 16+, 512MB. The default unit is GiB.
 func parseMemory(s string) (Range, error) {
-	return ParseRange(s, "memory", memoryHint, MaxMemoryGiB, func(s string) (float64, error) {
+	return ParseRange(s, "memory", memoryHint, jobtext.MaxMemoryGiB, func(s string) (float64, error) {
 		g, err := ParseSize(s)
 		return float64(g), err
 	})
@@ -304,7 +280,7 @@ func parseUSD(s string, check func(USD) error) (USD, error) {
 	} else if n, ok := strings.CutPrefix(number, "$"); ok {
 		number = n
 	}
-	v, err := ParseNumber(number)
+	v, err := jobtext.ParseNumber(number)
 	if err != nil {
 		return 0, fault.New(fault.Quote(s)+" is not an amount of money", "write 40 or 40 USD")
 	}
@@ -316,7 +292,7 @@ func ParseAccelerator(s string) (name string, count float64, err error) {
 	name, number, some := strings.Cut(strings.TrimSpace(s), ":")
 	count = 1
 	if some {
-		if count, err = ParseNumber(strings.TrimSpace(number)); err != nil {
+		if count, err = jobtext.ParseNumber(strings.TrimSpace(number)); err != nil {
 			return "", 0, fault.New(
 				fault.Quote(s)+" has no count after the colon",
 				"write NAME or NAME:COUNT, such as V100:4",
@@ -329,15 +305,6 @@ func ParseAccelerator(s string) (name string, count float64, err error) {
 	return name, count, checkAccelerator(name, count)
 }
 
-// ParseInt reads a whole number from least to most.
-func ParseInt(s string, least, most int) (int, error) {
-	v, err := ParseNumber(s)
-	if err != nil || v != math.Trunc(v) || math.Abs(v) > 1e9 {
-		return 0, fault.New(fault.Quote(s)+" is not a whole number", "")
-	}
-	return int(v), checkCount(int(v), least, most)
-}
-
 // TimeKey returns the canonical form of a key of estimates: NAME or NAME:COUNT of an accelerator, or an instance
 // type. No instance type has a colon, and those of the clouds have several parts, so a single word that is similar to
 // an accelerator is a typing error.
@@ -345,12 +312,12 @@ func TimeKey(s string) (string, error) {
 	if !strings.Contains(s, ":") {
 		name, err := normalizeAccelerator(s)
 		if err != nil && strings.ContainsAny(s, ".-_") {
-			return s, CheckWord(s)
+			return s, jobtext.CheckWord(s)
 		}
 		if err != nil {
 			return "", err
 		}
-		return name, CheckWord(name)
+		return name, jobtext.CheckWord(name)
 	}
 	name, count, err := ParseAccelerator(s)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/dagtest"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 func TestQuantitiesRoundTrip(t *testing.T) {
@@ -21,12 +22,12 @@ func TestQuantitiesRoundTrip(t *testing.T) {
 		if got, err := dag.ParseSize(dag.FormatSize(g)); err != nil || got != g {
 			t.Fatalf("%v is written %s and read %v, %v", g, dag.FormatSize(g), got, err)
 		}
-		if r := dagtest.Range(dag.MaxCPUs).Draw(t, "cpus"); !r.IsZero() {
-			if got, err := dag.ParseCPUsAtLeast(dag.FormatRange(r, dag.FormatNumber)); err != nil || got != r {
-				t.Fatalf("%v is written %s and read %v, %v", r, dag.FormatRange(r, dag.FormatNumber), got, err)
+		if r := dagtest.Range(jobtext.MaxCPUs).Draw(t, "cpus"); !r.IsZero() {
+			if got, err := dag.ParseCPUsAtLeast(dag.FormatRange(r, jobtext.FormatNumber)); err != nil || got != r {
+				t.Fatalf("%v is written %s and read %v, %v", r, dag.FormatRange(r, jobtext.FormatNumber), got, err)
 			}
 		}
-		if r := dagtest.Range(dag.MaxMemoryGiB).Draw(t, "memory"); !r.IsZero() {
+		if r := dagtest.Range(jobtext.MaxMemoryGiB).Draw(t, "memory"); !r.IsZero() {
 			if got, err := dag.ParseMemoryAtLeast(dag.FormatRange(r, dag.FormatMemory)); err != nil || got != r {
 				t.Fatalf("%v is written %s and read %v, %v", r, dag.FormatRange(r, dag.FormatMemory), got, err)
 			}

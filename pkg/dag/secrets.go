@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // SecretValues are the values of secrets by name, or where they are kept (see internal/secret). They print as how many
@@ -69,7 +70,7 @@ func (j *Job) SecretNames() []string {
 // is true. TakeSecrets returns an *Error for a secret without a value, and for an invalid value.
 func (j *Job) ResolveSecrets(given SecretValues) (values SecretValues, changed bool, err error) {
 	for name, value := range given {
-		if err := cmp.Or(CheckEnvName(name), CheckSecret(value)); err != nil {
+		if err := cmp.Or(jobtext.CheckEnvName(name), CheckSecret(value)); err != nil {
 			return nil, false, j.SecretError(name, err.Error(), "")
 		}
 	}
@@ -106,7 +107,7 @@ func (t *Task) AddSecrets(names ...string) {
 	t.Secrets = append(slices.Clone(t.Secrets), names...)
 	slices.Sort(t.Secrets)
 	t.Secrets = slices.Compact(t.Secrets)
-	t.Env = WithoutEnv(t.Env, names)
+	t.Env = jobtext.WithoutEnv(t.Env, names)
 }
 
 // SecretError returns an error about a secret, at the first place that names it.
@@ -122,7 +123,7 @@ func (j *Job) SecretError(name, reason, hint string) *Error {
 // validateSecrets checks that the names are valid, in byte order, and different from those of variables.
 func (t *Task) validateSecrets() error {
 	for i, name := range t.Secrets {
-		err := CheckEnvName(name)
+		err := jobtext.CheckEnvName(name)
 		if _, both := t.Env[name]; err == nil && both {
 			err = fault.New("is in both env and secrets", "remove one")
 		}

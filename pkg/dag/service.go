@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // Service makes a task a replica of a long-running service: it runs until its job is cancelled. If it ends, or the
@@ -43,9 +43,8 @@ const (
 
 // Limits of services.
 const (
-	MaxReplicas = 100 // of a service
-	maxHeaders  = 32
-	maxPort     = 65535
+	maxHeaders = 32
+	maxPort    = 65535
 )
 
 // Delay returns the maximum time until a replica is ready for the first time.
@@ -55,38 +54,12 @@ func (r *Readiness) Delay() time.Duration { return cmp.Or(r.InitialDelay, defaul
 func (r *Readiness) Patience() time.Duration { return cmp.Or(r.Timeout, defaultProbeTimeout) }
 
 // checkPort checks the port of a service.
-func checkPort(port int) error { return checkCount(port, 1, maxPort) }
-
-// CheckProbePath checks the path of a readiness probe.
-func CheckProbePath(s string) error {
-	if err := CheckText(s); err != nil {
-		return err
-	}
-	if !strings.HasPrefix(s, "/") || strings.ContainsAny(s, " \t#") {
-		return fault.New(fault.Quote(s)+" is not the path of a request", "such as /health")
-	}
-	return nil
-}
-
-// CheckHeader checks a header of a request.
-func CheckHeader(name, value string) error {
-	ok := name != "" && len(name) <= maxNameBytes
-	for i := 0; ok && i < len(name); i++ {
-		ok = fault.IsAlnum(name[i]) || strings.IndexByte("!#$%&'*+-.^_`|~", name[i]) >= 0
-	}
-	if !ok {
-		return fault.New(fault.Quote(name)+" is not the name of a header", "")
-	}
-	if value == "" {
-		return nil
-	}
-	return CheckText(value)
-}
+func checkPort(port int) error { return jobtext.CheckCount(port, 1, maxPort) }
 
 // Check returns an error if the readiness is invalid.
 func (r *Readiness) Check() error {
 	if err := cmp.Or(
-		fault.Within("path", ifSet(r.Path, CheckProbePath)),
+		fault.Within("path", ifSet(r.Path, jobtext.CheckProbePath)),
 		fault.Within("initialDelay", ifSet(r.InitialDelay, checkDuration)),
 		fault.Within("timeout", ifSet(r.Timeout, checkDuration)),
 	); err != nil {
@@ -97,15 +70,15 @@ func (r *Readiness) Check() error {
 		return fault.Within("post", fault.New("needs a path", "add the path of the request: path"))
 	case r.Path == "" && len(r.Headers) > 0:
 		return fault.Within("headers", fault.New("need a path", "add the path of the request: path"))
-	case len(r.Post) > MaxTextBytes:
+	case len(r.Post) > jobtext.MaxTextBytes:
 		return fault.Within("post", fault.OverLimit(
-			fmt.Sprintf("has %d bytes, more than %d", len(r.Post), MaxTextBytes), ""))
+			fmt.Sprintf("has %d bytes, more than %d", len(r.Post), jobtext.MaxTextBytes), ""))
 	case len(r.Headers) > maxHeaders:
 		return fault.Within("headers", fault.OverLimit(
 			fmt.Sprintf("%d headers, more than %d", len(r.Headers), maxHeaders), ""))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
-		if err := CheckHeader(name, r.Headers[name]); err != nil {
+		if err := jobtext.CheckHeader(name, r.Headers[name]); err != nil {
 			return fault.Within("headers", fault.WithinKey(http.CanonicalHeaderKey(name), err))
 		}
 	}
@@ -119,7 +92,7 @@ func (t *Task) CheckService() error {
 		return nil
 	}
 	if err := cmp.Or(
-		fault.Within("of", CheckName(s.Of)),
+		fault.Within("of", jobtext.CheckName(s.Of)),
 		fault.Within("port", ifSet(s.Port, checkPort)),
 		fault.Within("readiness", s.Readiness.Check()),
 	); err != nil {
@@ -201,9 +174,9 @@ func (j *Job) CheckServices() (task, edge int, err error) {
 		if s == nil {
 			continue
 		}
-		if count[s.Of]++; count[s.Of] > MaxReplicas {
+		if count[s.Of]++; count[s.Of] > jobtext.MaxReplicas {
 			return i, -1, fault.OverLimit(fmt.Sprintf("service %s has more than %d replicas", fault.Quote(s.Of),
-				MaxReplicas), "")
+				jobtext.MaxReplicas), "")
 		}
 	}
 	return -1, -1, nil

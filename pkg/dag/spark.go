@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // SparkApp is a Spark application: what spark-submit starts.
@@ -33,18 +34,11 @@ type SparkApp struct {
 	Version string `json:"version,omitempty"`
 }
 
-// The limits of a Spark application.
-const (
-	MaxSparkArgs  = 1_000
-	MaxSparkFiles = 100 // of each kind
-	MaxSparkConf  = 200
-)
-
 // mavenPackage is GROUP:ARTIFACT:VERSION.
-var mavenPackage = lazy(`^[A-Za-z0-9._-]+:[A-Za-z0-9._-]+:[A-Za-z0-9._+-]+$`)
+var mavenPackage = jobtext.Lazy(`^[A-Za-z0-9._-]+:[A-Za-z0-9._-]+:[A-Za-z0-9._+-]+$`)
 
 // className is the name of a class with its package.
-var className = lazy(`^[\p{L}_$][\p{L}\p{N}_$]*(\.[\p{L}_$][\p{L}\p{N}_$]*)*$`)
+var className = jobtext.Lazy(`^[\p{L}_$][\p{L}\p{N}_$]*(\.[\p{L}_$][\p{L}\p{N}_$]*)*$`)
 
 // Check returns an error if the application is invalid. Its field is relative to spark.
 func (a *SparkApp) Check() error {
@@ -69,11 +63,11 @@ func (a *SparkApp) Check() error {
 		fault.Within("version", ifSet(a.Version, checkSparkVersion)),
 		checkSparkFiles("pyFiles", a.PyFiles, ".py", ".zip", ".egg"),
 		checkSparkFiles("jars", a.Jars, ".jar"),
-		checkList("packages", a.Packages, MaxSparkFiles, func(s string) error {
+		checkList("packages", a.Packages, jobtext.MaxSparkFiles, func(s string) error {
 			return matches(mavenPackage(), s,
 				" is not a Maven package", "GROUP:ARTIFACT:VERSION, such as io.delta:delta-spark_2.12:3.2.0")
 		}),
-		checkList("args", a.Args, MaxSparkArgs, checkSparkText),
+		checkList("args", a.Args, jobtext.MaxSparkArgs, checkSparkText),
 	); err != nil {
 		return err
 	}
@@ -95,7 +89,7 @@ func checkList(field string, list []string, most int, check func(string) error) 
 }
 
 func checkSparkFiles(field string, files []string, kinds ...string) error {
-	return checkList(field, files, MaxSparkFiles, func(s string) error {
+	return checkList(field, files, jobtext.MaxSparkFiles, func(s string) error {
 		if !slices.Contains(kinds, path.Ext(s)) {
 			return fault.New(fault.Quote(s)+" has the wrong kind", "its name ends in "+strings.Join(kinds, ", "))
 		}
@@ -110,14 +104,14 @@ func checkSparkFile(s string) error {
 		return fault.New(fault.Quote(s)+" has a comma or a space", "rename the file")
 	}
 	if strings.Contains(s, "://") {
-		return CheckURI(s)
+		return jobtext.CheckURI(s)
 	}
-	return CheckInside(s)
+	return jobtext.CheckInside(s)
 }
 
 func checkSparkText(s string) error {
-	if len(s) > MaxTextBytes {
-		return fault.OverLimit(fmt.Sprintf("has %d bytes, more than %d", len(s), MaxTextBytes), "")
+	if len(s) > jobtext.MaxTextBytes {
+		return fault.OverLimit(fmt.Sprintf("has %d bytes, more than %d", len(s), jobtext.MaxTextBytes), "")
 	}
 	return fault.CheckString(s)
 }
@@ -135,8 +129,8 @@ var placeProperties = []string{"spark.master", "spark.submit.deployMode", "spark
 	"spark.jars.packages"}
 
 func checkSparkConf(conf map[string]string) error {
-	if len(conf) > MaxSparkConf {
-		return fault.OverLimit(fmt.Sprintf("%d properties, more than %d", len(conf), MaxSparkConf), "")
+	if len(conf) > jobtext.MaxSparkConf {
+		return fault.OverLimit(fmt.Sprintf("%d properties, more than %d", len(conf), jobtext.MaxSparkConf), "")
 	}
 	for _, name := range slices.Sorted(maps.Keys(conf)) {
 		err := checkSparkText(conf[name])
@@ -257,9 +251,9 @@ func ParseExecutors(s string) (Range, error) {
 // FormatExecutors writes a number of executors as ParseExecutors reads it.
 func FormatExecutors(r Range) string {
 	if r.Min == r.Max {
-		return FormatNumber(r.Min)
+		return jobtext.FormatNumber(r.Min)
 	}
-	return FormatNumber(r.Min) + "-" + FormatNumber(r.Max)
+	return jobtext.FormatNumber(r.Min) + "-" + jobtext.FormatNumber(r.Max)
 }
 
 // sparkNodes returns the number of machines of a Spark task if it does not run on a service: one for each of its least
@@ -402,4 +396,4 @@ func CheckSparkService(s string) error {
 }
 
 // ServiceAlternative is the alternative in the Marks of the first of a task's Services.
-const ServiceAlternative = MaxAlternatives
+const ServiceAlternative = jobtext.MaxAlternatives

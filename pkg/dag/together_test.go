@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // crew returns a job with a gang g of two tasks, a and b, a third task that joins the role of a, and a fourth that
@@ -266,11 +268,11 @@ func TestChecksReturnNoIndexForValidJobs(t *testing.T) {
 			t.Errorf("%s: placement: %d, %v", name, rule, err)
 		}
 	}
-	many := numbered(MaxReplicas + 1)
+	many := numbered(jobtext.MaxReplicas + 1)
 	for i := range many.Tasks {
 		many.Tasks[i].Service = &Service{Of: "s"}
 	}
-	if i, edge, err := many.CheckServices(); i != MaxReplicas || edge >= 0 || err == nil {
+	if i, edge, err := many.CheckServices(); i != jobtext.MaxReplicas || edge >= 0 || err == nil {
 		t.Errorf("%d, %d, %v", i, edge, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // Validate checks j and returns an *Error for the first fault of each task, or of the job. Readers have already called
@@ -19,8 +20,8 @@ func (j *Job) Validate() error {
 	switch n := len(j.Tasks); {
 	case n == 0:
 		return fault.Within("tasks", fault.New("is empty", "a job has at least one task"))
-	case n > MaxTasks:
-		return fault.Within("tasks", fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", n, MaxTasks), ""))
+	case n > jobtext.MaxTasks:
+		return fault.Within("tasks", fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", n, jobtext.MaxTasks), ""))
 	}
 	if err := j.validateArrays(); err != nil {
 		return err
@@ -31,7 +32,7 @@ func (j *Job) Validate() error {
 		t := &j.Tasks[i]
 		var err error
 		if a, _ := j.ArrayOf(i); a == nil { // validateArrays has checked the names of members
-			err = CheckName(t.Name)
+			err = jobtext.CheckName(t.Name)
 		}
 		err = cmp.Or(err, t.validate())
 		if first, twice := names[t.Name]; twice && err == nil {
@@ -65,8 +66,8 @@ func (j *Job) AtTask(i int, err error) error {
 
 func (j *Job) validateHead() error {
 	return cmp.Or(
-		fault.Within("name", CheckName(j.Name)),
-		fault.Within("description", CheckDescription(j.Description)),
+		fault.Within("name", jobtext.CheckName(j.Name)),
+		fault.Within("description", jobtext.CheckDescription(j.Description)),
 		fault.Within("objective", j.Objective.Check()),
 		j.validateWeights(),
 		fault.Within("infeasible", ifSet(j.Infeasible, Infeasible.Check)),
@@ -75,12 +76,12 @@ func (j *Job) validateHead() error {
 		fault.Within("keepOnFailure", ifSet(j.KeepOnFailure, checkKeep)),
 		fault.Within("keep", ifSet(j.Keep, checkRetention)),
 		fault.Within("budget", ifSet(j.Budget, checkBudget)),
-		fault.Within("queue", ifSet(j.Queue, CheckName)),
-		fault.Within("namespace", ifSet(j.Namespace, CheckName)),
-		fault.Within("announce", ifSet(j.Announce, CheckTopic)),
+		fault.Within("queue", ifSet(j.Queue, jobtext.CheckName)),
+		fault.Within("namespace", ifSet(j.Namespace, jobtext.CheckName)),
+		fault.Within("announce", ifSet(j.Announce, jobtext.CheckTopic)),
 		fault.Within("notify", j.Notify.Check()),
 		fault.Within("onFailure", j.checkOnFailure()),
-		fault.Within("priority", checkCount(j.Priority, -MaxPriority, MaxPriority)),
+		fault.Within("priority", jobtext.CheckCount(j.Priority, -MaxPriority, MaxPriority)),
 		eachChecked("regions", j.Regions, func(s *string) error { return CheckPlace(*s) }),
 	)
 }
@@ -115,20 +116,20 @@ func eachChecked[T any](field string, list []T, check func(*T) error) error {
 // validate checks the task on its own. The fields in its errors are relative to the task.
 func (t *Task) validate() error {
 	return cmp.Or(
-		fault.Within("setup", CheckScript(t.Setup)),
-		fault.Within("run", CheckScript(t.Run)),
+		fault.Within("setup", jobtext.CheckScript(t.Setup)),
+		fault.Within("run", jobtext.CheckScript(t.Run)),
 		t.validateEnv(),
 		t.validateSecrets(),
-		fault.Within("workdir", ifSet(t.Workdir, CheckURI)),
+		fault.Within("workdir", ifSet(t.Workdir, jobtext.CheckURI)),
 		fault.Within("workdir", t.checkRepository()),
-		fault.Within("nodes", checkCount(t.Nodes, 1, MaxNodes)),
+		fault.Within("nodes", jobtext.CheckCount(t.Nodes, 1, MaxNodes)),
 		fault.Within("nodes", t.CheckNodes()),
-		fault.Within("retries", checkCount(t.Retries, 0, MaxRetries)),
+		fault.Within("retries", jobtext.CheckCount(t.Retries, 0, jobtext.MaxRetries)),
 		fault.Within("timeout", t.checkTimeout()),
 		fault.Within("share", checkShare(t.Share)),
-		fault.Within("gang", ifSet(t.Gang, CheckName)),
-		fault.Within("joins", ifSet(t.Joins, CheckName)),
-		fault.Within("role", ifSet(t.Role, CheckName)),
+		fault.Within("gang", ifSet(t.Gang, jobtext.CheckName)),
+		fault.Within("joins", ifSet(t.Joins, jobtext.CheckName)),
+		fault.Within("role", ifSet(t.Role, jobtext.CheckName)),
 		fault.Within("framework", ifSet(t.Framework, Framework.Check)),
 		fault.Within("within", ifSet(t.Within, Within.Check)),
 		t.checkGang(),
@@ -168,8 +169,8 @@ func (t *Task) checkRepository() error {
 		return fault.New("is both a directory and a repository", "")
 	}
 	return cmp.Or(
-		fault.Within("url", CheckRepositoryURL(t.Repository.URL)),
-		fault.Within("ref", ifSet(t.Repository.Ref, CheckRef)),
+		fault.Within("url", jobtext.CheckRepositoryURL(t.Repository.URL)),
+		fault.Within("ref", ifSet(t.Repository.Ref, jobtext.CheckRef)),
 	)
 }
 
@@ -206,20 +207,9 @@ func checkTask(t *Task) error {
 	return nil
 }
 
-// CheckScript checks a setup or run script.
-func CheckScript(s string) error {
-	if len(s) > MaxScriptBytes {
-		return fault.OverLimit(
-			fmt.Sprintf("the script has %d bytes, more than %d", len(s), MaxScriptBytes),
-			"put it into the workdir",
-		)
-	}
-	return fault.CheckString(s)
-}
-
 func (t *Task) validateEnv() error {
 	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
-		err := CheckEnvName(name)
+		err := jobtext.CheckEnvName(name)
 		if err == nil {
 			err = fault.CheckString(t.Env[name])
 		}
@@ -231,10 +221,10 @@ func (t *Task) validateEnv() error {
 }
 
 func (t *Task) validateResources() error {
-	if n := len(t.Resources); n == 0 && len(t.Services) == 0 || n > MaxAlternatives {
+	if n := len(t.Resources); n == 0 && len(t.Services) == 0 || n > jobtext.MaxAlternatives {
 		return fault.Within(
 			"resources",
-			fault.New(fmt.Sprintf("%d alternatives", n), fmt.Sprintf("from 1 to %d", MaxAlternatives)),
+			fault.New(fmt.Sprintf("%d alternatives", n), fmt.Sprintf("from 1 to %d", jobtext.MaxAlternatives)),
 		)
 	}
 	if len(t.Resources) == 1 {
@@ -253,27 +243,27 @@ func (r *Resources) validateMachine() error {
 
 func (r *Resources) validate() error {
 	return cmp.Or(
-		fault.Within("cpus", r.CPUs.Check(MaxCPUs)),
-		fault.Within("memory", r.Memory.Check(MaxMemoryGiB)),
+		fault.Within("cpus", r.CPUs.Check(jobtext.MaxCPUs)),
+		fault.Within("memory", r.Memory.Check(jobtext.MaxMemoryGiB)),
 		fault.Within("accelerators", checkAccelerator(r.Accelerator, r.AcceleratorCount)),
 		fault.Within("cloud", ifSet(r.Cloud, CheckCloud)),
-		fault.Within("region", ifSet(r.Region, CheckWord)),
-		fault.Within("zone", ifSet(r.Zone, CheckWord)),
-		fault.Within("instanceType", ifSet(r.InstanceType, CheckWord)),
-		fault.Within("family", ifSet(r.Family, CheckWord)),
+		fault.Within("region", ifSet(r.Region, jobtext.CheckWord)),
+		fault.Within("zone", ifSet(r.Zone, jobtext.CheckWord)),
+		fault.Within("instanceType", ifSet(r.InstanceType, jobtext.CheckWord)),
+		fault.Within("family", ifSet(r.Family, jobtext.CheckWord)),
 		fault.Within("cpu", ifSet(r.CPU, CheckCPU)),
 		fault.Within("arch", ifSet(r.Arch, CheckArch)),
 		fault.Within("market", ifSet(r.Market, Market.Check)),
 		fault.Within("disk", r.DiskGiB.Check()),
 		fault.Within("maxUSDPerHour", ifSet(r.MaxUSDPerHour, checkHourly)),
-		fault.Within("image", ifSet(r.Image, CheckImage)),
+		fault.Within("image", ifSet(r.Image, jobtext.CheckImage)),
 	)
 }
 
 func (t *Task) validateFiles() error {
 	for _, n := range []int{len(t.Inputs), len(t.Outputs)} {
-		if n > MaxFiles {
-			return fault.OverLimit(fmt.Sprintf("%d inputs or outputs, more than %d", n, MaxFiles), "")
+		if n > jobtext.MaxFiles {
+			return fault.OverLimit(fmt.Sprintf("%d inputs or outputs, more than %d", n, jobtext.MaxFiles), "")
 		}
 	}
 	if err := eachChecked("inputs", t.Inputs, (*Input).validate); err != nil {
@@ -328,8 +318,8 @@ func (t *Task) validateOutputNames() error {
 
 func (in *Input) validate() error {
 	return cmp.Or(
-		fault.Within("uri", CheckURI(in.URI)),
-		fault.Within("path", ifSet(in.Path, CheckMountPath)),
+		fault.Within("uri", jobtext.CheckURI(in.URI)),
+		fault.Within("path", ifSet(in.Path, jobtext.CheckMountPath)),
 		fault.Within("size", in.Size.Check()),
 		in.CheckMount(),
 	)
@@ -337,9 +327,9 @@ func (in *Input) validate() error {
 
 func (o *Output) validate() error {
 	return cmp.Or(
-		fault.Within("name", CheckName(o.Name)),
-		fault.Within("path", ifSet(o.Path, CheckInside)),
-		fault.Within("uri", ifSet(o.URI, CheckURI)),
+		fault.Within("name", jobtext.CheckName(o.Name)),
+		fault.Within("path", ifSet(o.Path, jobtext.CheckInside)),
+		fault.Within("uri", ifSet(o.URI, jobtext.CheckURI)),
 		fault.Within("size", o.Size.Check()),
 	)
 }
@@ -347,7 +337,7 @@ func (o *Output) validate() error {
 func (c *Checkpoint) validate() error {
 	return cmp.Or(
 		fault.Within("every", ifSet(c.Every, checkDuration)),
-		fault.Within("path", CheckInside(c.Path)),
+		fault.Within("path", jobtext.CheckInside(c.Path)),
 		fault.Within("size", c.Size.Check()),
 	)
 }
@@ -355,18 +345,18 @@ func (c *Checkpoint) validate() error {
 func (t *Task) validateTimes() error {
 	return cmp.Or(
 		fault.Within("recorded", ifSet(t.Recorded, checkDuration)),
-		fault.Within("reference", ifSet(t.Reference, CheckWord)),
+		fault.Within("reference", ifSet(t.Reference, jobtext.CheckWord)),
 		fault.Within("time", t.Time.validate()),
-		fault.Within("time", fault.Within(FLOPsKey, t.CheckFLOPs())),
-		fault.Within("time", fault.Within(NodesKey, t.CheckByNodes())),
+		fault.Within("time", fault.Within(jobtext.FLOPsKey, t.CheckFLOPs())),
+		fault.Within("time", fault.Within(jobtext.NodesKey, t.CheckByNodes())),
 	)
 }
 
 func (j *Job) validateEdges() error {
-	if len(j.Edges) > MaxEdges {
+	if len(j.Edges) > jobtext.MaxEdges {
 		return fault.Within(
 			"edges",
-			fault.OverLimit(fmt.Sprintf("%d dependencies, more than %d", len(j.Edges), MaxEdges), ""),
+			fault.OverLimit(fmt.Sprintf("%d dependencies, more than %d", len(j.Edges), jobtext.MaxEdges), ""),
 		)
 	}
 	for i, e := range j.Edges {

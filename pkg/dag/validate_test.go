@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 func validJob() *Job {
@@ -47,7 +49,7 @@ func TestValidateErrors(t *testing.T) {
 		{`regions[1]: is empty`, func(j *Job) { j.Regions = []string{"aws", ""} }},
 		{`regions[0]: "aws:" is not a place`, func(j *Job) { j.Regions = []string{"aws:"} }},
 		{`tasks: is empty`, func(j *Job) { j.Tasks = nil }},
-		{`tasks: 100001 tasks, more than 100000`, func(j *Job) { j.Tasks = make([]Task, MaxTasks+1) }},
+		{`tasks: 100001 tasks, more than 100000`, func(j *Job) { j.Tasks = make([]Task, jobtext.MaxTasks+1) }},
 		{`tasks[""]: "" is not a name`, a(func(t *Task) { t.Name = "" })},
 		{`tasks.b: is the name of two tasks, the 1. and the 2.`, a(func(t *Task) { t.Name = "b" })},
 		{`tasks.a: has nothing to run`, a(func(t *Task) { t.Run = "" })},
@@ -96,7 +98,7 @@ func TestValidateErrors(t *testing.T) {
 		{`tasks.a.inputs[0].uri: is empty`, a(func(t *Task) { t.Inputs = []Input{{}} })},
 		{`tasks.a.inputs[0].path: "../x" leaves`, a(func(t *Task) { t.Inputs = []Input{{URI: "x", Path: "../x"}} })},
 		{`tasks.a.inputs[0].size: a size cannot be negative`, a(func(t *Task) { t.Inputs = []Input{{URI: "x", Size: GiB(nan)}} })},
-		{`tasks.a: 10001 inputs or outputs`, a(func(t *Task) { t.Inputs = make([]Input, MaxFiles+1) })},
+		{`tasks.a: 10001 inputs or outputs`, a(func(t *Task) { t.Inputs = make([]Input, jobtext.MaxFiles+1) })},
 		{`tasks.a.inputs[1]: has the same path as "s3://a/x"`, a(func(t *Task) { t.Inputs = []Input{{URI: "s3://a/x"}, {URI: "gs://b/c/x/"}} })},
 		{`tasks.a.outputs[0].name: "" is not a name`, a(func(t *Task) { t.Outputs[0].Name = "" })},
 		{`tasks.a.outputs[0].path: "~/x" is not relative`, a(func(t *Task) { t.Outputs[0].Path = "~/x" })},
@@ -132,7 +134,7 @@ func TestValidateErrors(t *testing.T) {
 
 func TestValidateRejectsTooManyEdges(t *testing.T) {
 	j := validJob()
-	j.Edges = make([]Edge, MaxEdges+1)
+	j.Edges = make([]Edge, jobtext.MaxEdges+1)
 	if err := j.Validate(); !errors.Is(err, ErrLimit) {
 		t.Error(err)
 	}

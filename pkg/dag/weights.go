@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // maxWeight is far above any value of an hour in USD.
@@ -11,7 +12,7 @@ const maxWeight = 1e9
 
 // ParseWeight reads a weight of an objective.
 func ParseWeight(s string) (float64, error) {
-	v, err := ParseNumber(s)
+	v, err := jobtext.ParseNumber(s)
 	if err != nil {
 		return 0, fault.New(fault.Quote(s)+" is not a number", "write a weight such as 1 or 0.5")
 	}
@@ -20,7 +21,7 @@ func ParseWeight(s string) (float64, error) {
 
 func checkWeight(v float64) error {
 	if !(v >= 0 && v <= maxWeight) {
-		return fault.New(FormatNumber(v)+" is not a weight from 0 to 1e9", "")
+		return fault.New(jobtext.FormatNumber(v)+" is not a weight from 0 to 1e9", "")
 	}
 	return nil
 }

@@ -5,13 +5,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 func TestParseErrorsOfQuantities(t *testing.T) {
 	size := func(s string) error { _, err := ParseSize(s); return err }
 	dur := func(s string) error { _, err := ParseDuration(s); return err }
 	cpus := func(s string) error { _, err := ParseCPUs(s); return err }
-	whole := func(s string) error { _, err := ParseInt(s, 0, 2e9); return err }
+	whole := func(s string) error { _, err := jobtext.ParseInt(s, 0, 2e9); return err }
 	key := func(s string) error { _, err := TimeKey(s); return err }
 	for _, c := range []struct {
 		of   func(string) error
@@ -47,10 +49,10 @@ func TestParseErrorsOfQuantities(t *testing.T) {
 	if got, err := ParseDuration(strings.Repeat("0", 31) + "1h"); got != time.Hour || err != nil {
 		t.Errorf("with 32 digits: %v %v", got, err)
 	}
-	if _, err := ParseNumber(strings.Repeat("0", 64)); err != nil {
+	if _, err := jobtext.ParseNumber(strings.Repeat("0", 64)); err != nil {
 		t.Errorf("of 64 digits: %v", err)
 	}
-	if _, err := ParseNumber(strings.Repeat("0", 65)); err == nil {
+	if _, err := jobtext.ParseNumber(strings.Repeat("0", 65)); err == nil {
 		t.Error("a number has 65 digits")
 	}
 }
@@ -76,7 +78,7 @@ func TestFormatNumbers(t *testing.T) {
 		0: "0", 1: "1", 0.5: "0.5", 1e-6: "0.000001", 9e-7: "9e-07",
 		999999999999999: "999999999999999", 1e15: "1e+15", -2: "-2",
 	} {
-		if got := FormatNumber(v); got != want {
+		if got := jobtext.FormatNumber(v); got != want {
 			t.Errorf("%v is written %s, not %s", v, got, want)
 		}
 	}

@@ -14,14 +14,14 @@ const (
 // Band is the share of machines of a type that a cloud reports as interrupted in a month, as in AWS's Spot Advisor.
 type Band string
 
-// The bands of the Spot Advisor. BandUnknown means that the cloud reports nothing.
+// The bands of the Spot Advisor. bandUnknown means that the cloud reports nothing.
 const (
-	BandUnknown Band = ""
-	Band5       Band = "<5%"
-	Band10      Band = "5-10%"
-	Band15      Band = "10-15%"
-	Band20      Band = "15-20%"
-	BandMore    Band = ">20%"
+	bandUnknown Band = ""
+	band5       Band = "<5%"
+	band10      Band = "5-10%"
+	band15      Band = "10-15%"
+	band20      Band = "15-20%"
+	bandMore    Band = ">20%"
 )
 
 // Priors of the rates of change, per hour, and their weight in observed hours. Without observations, machines are
@@ -36,7 +36,7 @@ const (
 
 // lost returns the prior rate of interruptions, per hour: the rate that reaches the middle of the band in a month.
 func (b Band) lost() float64 {
-	share, ok := map[Band]float64{Band5: 0.025, Band10: 0.075, Band15: 0.125, Band20: 0.175, BandMore: 0.3}[b]
+	share, ok := map[Band]float64{band5: 0.025, band10: 0.075, band15: 0.125, band20: 0.175, bandMore: 0.3}[b]
 	if !ok {
 		return priorLost
 	}

@@ -22,7 +22,7 @@ func near(t *testing.T, what string, got, want float64) {
 // A band is the share of machines that is interrupted within a month. It is the prior of a zone without observations.
 func TestBandIsMonthlyInterruptionShare(t *testing.T) {
 	for band, share := range map[market.Band]float64{
-		market.Band5: 0.025, market.Band10: 0.075, market.Band15: 0.125, market.Band20: 0.175, market.BandMore: 0.3,
+		"<5%": 0.025, "5-10%": 0.075, "10-15%": 0.125, "15-20%": 0.175, ">20%": 0.3,
 	} {
 		a := &market.Availability{Band: band}
 		near(t, string(band), 1-math.Exp(-a.MeanRate(true)*730), share)
@@ -127,7 +127,7 @@ func TestRateOfAge(t *testing.T) {
 // on average as fast as time passes.
 func TestMatrixFollowsRates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := &market.Availability{Band: rapid.SampledFrom([]market.Band{"", market.Band5, market.BandMore}).Draw(t, "band")}
+		a := &market.Availability{Band: rapid.SampledFrom([]market.Band{"", "<5%", ">20%"}).Draw(t, "band")}
 		for i := range rapid.IntRange(0, 30).Draw(t, "changes") {
 			a.Observe(i%2 == 0, time.Duration(rapid.IntRange(1, 600).Draw(t, "minutes"))*time.Minute)
 		}

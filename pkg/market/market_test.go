@@ -287,7 +287,7 @@ func TestAvailabilityLearnsRates(t *testing.T) {
 }
 
 func TestBandIsThePrior(t *testing.T) {
-	rare, often := market.Availability{Band: market.Band5}, market.Availability{Band: market.BandMore}
+	rare, often := market.Availability{Band: "<5%"}, market.Availability{Band: ">20%"}
 	if !(rare.MeanRate(true) < often.MeanRate(true)) {
 		t.Error("the best band does not have fewer interruptions than the worst")
 	}

@@ -72,8 +72,8 @@ func readSeries(name string, in io.Reader) (*Series, error) {
 	return &s, nil
 }
 
-// Quote is the recorded history of one market in a file of many.
-type Quote struct {
+// quote is the recorded history of one market in a file of many.
+type quote struct {
 	// Type is the instance type, or the accelerator with its count (such as "A100:8") if the row has no instance
 	// type.
 	Type, Zone string
@@ -86,14 +86,14 @@ type Quote struct {
 // `time,instance_type,accelerator,accelerator_count,zone,spot_usd_per_hour,on_demand_usd_per_hour`. It contains price
 // changes only. The rows of each market are in time order; every time has an offset, which may differ from row to
 // row. The markets are returned in the order of their first rows. Errors are *BadData.
-func readQuotes(name string, in io.Reader) ([]*Quote, error) {
+func readQuotes(name string, in io.Reader) ([]*quote, error) {
 	rows, err := openRows(name, in, columnTime, columnType, columnZone, columnSpot, columnOnDemand)
 	if err != nil {
 		return nil, err
 	}
 	type key struct{ machine, zone string }
-	var quotes []*Quote
-	known := map[key]*Quote{}
+	var quotes []*quote
+	known := map[key]*quote{}
 	for rows.next() {
 		machine := rows.field(columnType)
 		if machine == "" {
@@ -119,7 +119,7 @@ func readQuotes(name string, in io.Reader) ([]*Quote, error) {
 		}
 		q := known[k]
 		if q == nil {
-			q = &Quote{Type: k.machine, Zone: k.zone}
+			q = &quote{Type: k.machine, Zone: k.zone}
 			known[k], quotes = q, append(quotes, q)
 		}
 		if rows.field(columnOnDemand) != "" {

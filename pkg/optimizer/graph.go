@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/text"
 )
 
 // linkTasks resolves the task ids of the edges, merges parallel edges and sorts the tasks topologically. It rejects
@@ -14,8 +15,8 @@ func linkTasks(m *Model) (*problem.Links, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(m.Edges) > MaxEdges {
-		return nil, modelErrorf("edges", "%d edges, more than %d", len(m.Edges), MaxEdges)
+	if len(m.Edges) > text.MaxEdges {
+		return nil, modelErrorf("edges", "%d edges, more than %d", len(m.Edges), text.MaxEdges)
 	}
 	l := &problem.Links{Order: order, Edges: make([]problem.Link, 0, len(m.Edges))}
 	for i := range m.Edges {

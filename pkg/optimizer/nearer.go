@@ -3,6 +3,8 @@ package optimizer
 import (
 	"fmt"
 	"math"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/text"
 )
 
 // combineReasons combines the reasons of two infeasible parts of a model. A relaxation that makes either part feasible
@@ -54,22 +56,22 @@ func minNonZero(a, b float64) float64 {
 
 // describeReason returns a message for a reason with lower bounds.
 func (m *Model) describeReason(r *Reason) string {
-	hours, dollars := Span(r.LeastHours, math.Round), USD(r.LeastUSD)
+	hours, dollars := text.Span(r.LeastHours, math.Round), text.USD(r.LeastUSD)
 	late := r.LeastHours > 0 && m.DeadlineHours != nil
 	dear := r.LeastUSD > 0 && m.BudgetUSD != nil
 	switch {
 	case r.Constraint == CarbonCap && r.LeastKgCO2 > 0 && m.CarbonCapKg != nil:
-		return fmt.Sprintf("the carbon cap is %s kg but plans emit at least %s kg", USD(*m.CarbonCapKg),
-			USD(r.LeastKgCO2))
+		return fmt.Sprintf("the carbon cap is %s kg but plans emit at least %s kg", text.USD(*m.CarbonCapKg),
+			text.USD(r.LeastKgCO2))
 	case late && dear:
 		return fmt.Sprintf("the deadline is %s and the budget %s USD: within the budget the fastest plan takes "+
 			"at least %s, within the deadline the cheapest costs at least %s USD",
-			Span(*m.DeadlineHours, math.Round), USD(*m.BudgetUSD), hours, dollars)
+			text.Span(*m.DeadlineHours, math.Round), text.USD(*m.BudgetUSD), hours, dollars)
 	case late:
 		return fmt.Sprintf("the deadline is %s but the fastest plan takes at least %s",
-			Span(*m.DeadlineHours, math.Round), hours)
+			text.Span(*m.DeadlineHours, math.Round), hours)
 	case dear:
-		return fmt.Sprintf("the budget is %s USD but the cheapest plan costs at least %s USD", USD(*m.BudgetUSD),
+		return fmt.Sprintf("the budget is %s USD but the cheapest plan costs at least %s USD", text.USD(*m.BudgetUSD),
 			dollars)
 	}
 	return fmt.Sprintf("the %s cannot be kept", r.Constraint)

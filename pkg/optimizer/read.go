@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/strict"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/text"
 )
 
 // ReadModel reads and validates one [Model] in its JSON form. It is strict: unknown, repeated and missing fields,
@@ -54,7 +55,7 @@ func (p parser) model() (*Model, error) {
 		strict.Optional("deadlineHours", func() error { return p.optional(&m.DeadlineHours) }),
 		strict.Optional("budgetUSD", func() error { return p.optional(&m.BudgetUSD) }),
 		strict.Optional("carbonCapKg", func() error { return p.optional(&m.CarbonCapKg) }),
-		strict.Required("places", func() error { return p.Texts(MaxPlaces, &m.Places) }),
+		strict.Required("places", func() error { return p.Texts(text.MaxPlaces, &m.Places) }),
 		strict.Required("usdPerGiB", func() error { return p.matrix(&m.USDPerGiB) }),
 		strict.Required("hoursPerGiB", func() error { return p.matrix(&m.HoursPerGiB) }),
 		strict.Required("tasks", func() error { return p.tasks(m) }),
@@ -67,9 +68,9 @@ func (p parser) model() (*Model, error) {
 
 func (p parser) matrix(rows *[][]float64) error {
 	*rows = [][]float64{}
-	return p.List(MaxPlaces, func() error {
+	return p.List(text.MaxPlaces, func() error {
 		var row []float64
-		err := p.List(MaxPlaces, func() error {
+		err := p.List(text.MaxPlaces, func() error {
 			var x float64
 			err := p.number(&x)
 			row = append(row, x)
@@ -98,7 +99,7 @@ func (p parser) tasks(m *Model) error {
 		strict.Required("id", func() error { return p.Text(&t.ID) }),
 		strict.Required("candidates", func() error {
 			t.Candidates = []Candidate{}
-			return p.List(MaxCandidates-total, func() error {
+			return p.List(text.MaxCandidates-total, func() error {
 				c = Candidate{}
 				err := p.Object(candidate)
 				t.Candidates = append(t.Candidates, c)
@@ -107,7 +108,7 @@ func (p parser) tasks(m *Model) error {
 			})
 		}),
 	}
-	return p.List(MaxTasks, func() error {
+	return p.List(text.MaxTasks, func() error {
 		t = Task{}
 		err := p.Object(task)
 		m.Tasks = append(m.Tasks, t)
@@ -123,7 +124,7 @@ func (p parser) edges(m *Model) error {
 		strict.Required("to", func() error { return p.Text(&e.To) }),
 		strict.Required("gib", func() error { return p.number(&e.GiB) }),
 	}
-	return p.List(MaxEdges, func() error {
+	return p.List(text.MaxEdges, func() error {
 		e = Edge{}
 		err := p.Object(edge)
 		m.Edges = append(m.Edges, e)
@@ -132,9 +133,9 @@ func (p parser) edges(m *Model) error {
 }
 
 func (p parser) together(m *Model) error {
-	return p.List(MaxTasks, func() error {
+	return p.List(text.MaxTasks, func() error {
 		var group []string
-		err := p.Texts(MaxTasks, &group)
+		err := p.Texts(text.MaxTasks, &group)
 		m.Together = append(m.Together, group)
 		return err
 	})
@@ -143,9 +144,9 @@ func (p parser) together(m *Model) error {
 func (p parser) spread(m *Model) error {
 	var g Spread
 	group := []strict.Field{
-		strict.Required("tasks", func() error { return p.Texts(MaxTasks, &g.Tasks) }),
+		strict.Required("tasks", func() error { return p.Texts(text.MaxTasks, &g.Tasks) }),
 		strict.Optional("machines", func() error {
-			return p.List(MaxTasks, func() error {
+			return p.List(text.MaxTasks, func() error {
 				var n int
 				err := p.count(&n)
 				g.Machines = append(g.Machines, n)
@@ -155,7 +156,7 @@ func (p parser) spread(m *Model) error {
 		strict.Required("by", func() error { return p.Text((*string)(&g.By)) }),
 		strict.Required("most", func() error { return p.count(&g.Most) }),
 	}
-	return p.List(MaxTasks, func() error {
+	return p.List(text.MaxTasks, func() error {
 		g = Spread{}
 		err := p.Object(group)
 		m.Spread = append(m.Spread, g)
@@ -175,10 +176,10 @@ func (p parser) number(x *float64) error {
 }
 
 // index parses an index into the places.
-func (p parser) index(i *int) error { return p.whole(i, MaxPlaces-1, "an index into the places") }
+func (p parser) index(i *int) error { return p.whole(i, text.MaxPlaces-1, "an index into the places") }
 
 // count parses a number of machines.
-func (p parser) count(n *int) error { return p.whole(n, MaxTasks, "a number of machines") }
+func (p parser) count(n *int) error { return p.whole(n, text.MaxTasks, "a number of machines") }
 
 func (p parser) whole(n *int, most float64, what string) error {
 	var x float64

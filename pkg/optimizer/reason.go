@@ -3,6 +3,8 @@ package optimizer
 import (
 	"fmt"
 	"math"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/text"
 )
 
 // Constraint is the kind of constraint that makes a model infeasible.
@@ -48,7 +50,7 @@ func (s *solver) overBudget(cheap answer) *Solution {
 	return &Solution{
 		Status: Infeasible,
 		Message: fmt.Sprintf("the budget is %s USD but the cheapest plan costs %s%s USD: raise it by %s USD",
-			USD(budget), orMore(cheap), USD(least), USD(least-budget)),
+			text.USD(budget), orMore(cheap), text.USD(least), text.USD(least-budget)),
 		Reason: &Reason{Constraint: Budget, LeastUSD: least, Exact: cheap.proven},
 	}
 }
@@ -63,8 +65,8 @@ func (s *solver) pastDeadline(fast answer) *Solution {
 	return &Solution{
 		Status: Infeasible,
 		Message: fmt.Sprintf("the deadline is %s but the fastest plan takes %s%s: extend it by %s",
-			Span(deadline, math.Round), orMore(fast), Span(least, math.Round),
-			Span(least-deadline, math.Ceil)),
+			text.Span(deadline, math.Round), orMore(fast), text.Span(least, math.Round),
+			text.Span(least-deadline, math.Ceil)),
 		Reason: &Reason{Constraint: Deadline, LeastHours: least, Exact: fast.proven},
 	}
 }
@@ -92,9 +94,9 @@ func (s *solver) overBoth(cheap, fast answer, inTime, inBudget *answer) *Solutio
 		Status: Infeasible,
 		Message: fmt.Sprintf("the deadline is %s and the budget %s USD: "+
 			"within the budget the fastest plan takes %s%s, within the deadline the cheapest costs %s%s USD",
-			Span(*m.DeadlineHours, math.Round), USD(*m.BudgetUSD), orMore(*inBudget),
-			Span(hours, math.Round),
-			orMore(*inTime), USD(least)),
+			text.Span(*m.DeadlineHours, math.Round), text.USD(*m.BudgetUSD), orMore(*inBudget),
+			text.Span(hours, math.Round),
+			orMore(*inTime), text.USD(least)),
 		Reason: &Reason{
 			Constraint: DeadlineAndBudget, LeastHours: hours, LeastUSD: least, Exact: inTime.proven && inBudget.proven,
 		},

@@ -8,14 +8,11 @@ import (
 	"strconv"
 
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/strict"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/text"
 )
 
-// Limits on a model, so that a malicious file or a wrong unit cannot exhaust memory or overflow a sum.
+// More limits on a model, so that a malicious file or a wrong unit cannot exhaust memory or overflow a sum.
 const (
-	MaxPlaces     = 2048
-	MaxTasks      = 100_000
-	MaxCandidates = 20_000_000 // over all tasks
-	MaxEdges      = 2_000_000
 	// MaxValue is the maximum USD, hours, GiB or kg in a model.
 	MaxValue = 1e12
 	// MaxModelBytes is the maximum size of the JSON text that ReadModel reads.
@@ -101,8 +98,8 @@ func (m *Model) checkBounds() error {
 
 func (m *Model) checkPlaces() error {
 	n := len(m.Places)
-	if n > MaxPlaces {
-		return modelErrorf("places", "%d places, more than %d", n, MaxPlaces)
+	if n > text.MaxPlaces {
+		return modelErrorf("places", "%d places, more than %d", n, text.MaxPlaces)
 	}
 	seen := make(map[string]int, n)
 	for i, p := range m.Places {
@@ -138,8 +135,8 @@ func checkMatrix(name string, rows [][]float64, n int) error {
 }
 
 func (m *Model) checkTasks() error {
-	if len(m.Tasks) > MaxTasks {
-		return modelErrorf("tasks", "%d tasks, more than %d", len(m.Tasks), MaxTasks)
+	if len(m.Tasks) > text.MaxTasks {
+		return modelErrorf("tasks", "%d tasks, more than %d", len(m.Tasks), text.MaxTasks)
 	}
 	total := 0
 	for i := range m.Tasks {
@@ -148,8 +145,8 @@ func (m *Model) checkTasks() error {
 			return modelErrorf(indexed("tasks", i)+".id", "is empty")
 		}
 		total += len(t.Candidates)
-		if total > MaxCandidates {
-			return modelErrorf("tasks", "more than %d candidates", MaxCandidates)
+		if total > text.MaxCandidates {
+			return modelErrorf("tasks", "more than %d candidates", text.MaxCandidates)
 		}
 		for k := range t.Candidates {
 			if field, why := m.badCandidate(&t.Candidates[k]); why != "" {

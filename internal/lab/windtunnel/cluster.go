@@ -3,13 +3,11 @@ package windtunnel
 import (
 	"math"
 	"math/rand/v2"
-
-	"github.com/tradewind-broker/tradewind/pkg/parsync"
 )
 
 // cluster is the true state: which slots are free, by partition and grade, and when taken slots become free.
 type cluster struct {
-	grades    []parsync.Grade
+	grades    []grade
 	free      [][]int32 // by partition·grades + grade
 	place     []int32   // index of a slot in its list of free slots; -1 if taken
 	cell      []int32   // partition·grades + grade of a slot
@@ -24,7 +22,7 @@ const longest = 1 << 15
 
 // newCluster distributes slots to partitions and, at random by the shares of the grades, to grades.
 func newCluster(c Config, random *rand.Rand) *cluster {
-	grades, draw := parsync.Grades(c.ScoreVariance), quantiles(c, random)
+	grades, draw := gradesOf(c.ScoreVariance), quantiles(c, random)
 	k := &cluster{
 		grades: grades, free: make([][]int32, c.Partitions*len(grades)), place: make([]int32, c.Slots),
 		cell: make([]int32, c.Slots),

@@ -87,9 +87,9 @@ func (t *tunnel) refresh(s *scheduler) {
 // expect adds the expected conflicts of the gap that ends now.
 func (t *tunnel) expect(s *scheduler) {
 	n := len(t.schedulers)
-	taken := parsync.Taken(float64(s.tries), s.seen, t.c.Candidates)
+	slots := taken(float64(s.tries), s.seen, t.c.Candidates)
 	hold := t.mean * t.length.Seconds()
-	t.now[s.class].expected += parsync.TurnoverConflicts(n, taken, s.seen, t.c.Gap.Seconds(), hold) / float64(n)
+	t.now[s.class].expected += parsync.TurnoverConflicts(n, slots, s.seen, t.c.Gap.Seconds(), hold) / float64(n)
 	s.tries = 0
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/podtext"
 )
 
@@ -35,7 +36,7 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 			b.sideBySide = true
 			return &b.parallelism
 		}),
-		"completions":          count(r, 1, dag.MaxTasks, func(b *batch) *int { return &b.completions }),
+		"completions":          count(r, 1, jobtext.MaxTasks, func(b *batch) *int { return &b.completions }),
 		"backoffLimit":         number(func(b *batch) *int { return &b.backoff }),
 		"backoffLimitPerIndex": number(func(b *batch) *int { return &b.perIndex }),
 		"completionMode": func(b *batch, n *yaml.Node) error {
@@ -128,7 +129,7 @@ func (r *reader) failureRule(b *batch, n *yaml.Node) error {
 	case action == "FailJob":
 		x.Action = dag.Abort
 	case action == "Ignore": // is tried again without counting
-		x.Action, x.Limit = dag.RestartGang, dag.MaxRetries
+		x.Action, x.Limit = dag.RestartGang, jobtext.MaxRetries
 	default:
 		x.Action = dag.RestartGang
 	}

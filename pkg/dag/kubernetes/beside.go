@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // referenced has the objects of the file that workloads refer to, by name.
@@ -105,7 +106,7 @@ func (r *reader) priorityClass(d *document) error {
 			if err != nil {
 				return err
 			}
-			*to, err = dag.ParseInt(s, -1e9, 1e9)
+			*to, err = jobtext.ParseInt(s, -1e9, 1e9)
 			return err
 		},
 	}.with(silentlyIgnored[*int](

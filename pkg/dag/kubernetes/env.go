@@ -13,6 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/podtext"
 )
 
@@ -55,7 +56,7 @@ func (r *reader) envFrom(c *container, n *yaml.Node) error {
 		}
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			name := s.prefix + key
-			if dag.CheckEnvName(name) != nil {
+			if jobtext.CheckEnvName(name) != nil {
 				r.warn(s.at, fault.Quote(name)+" is not a valid variable name, so it is left out")
 				continue
 			}
@@ -112,7 +113,7 @@ func (r *reader) env(p *pod, c *container, n *yaml.Node) error {
 		err := readInto(r, n, fields[*entry]{
 			"name": func(e *entry, n *yaml.Node) (err error) {
 				if e.name, err = r.Text(n); err == nil {
-					err = dag.CheckEnvName(e.name)
+					err = jobtext.CheckEnvName(e.name)
 				}
 				return err
 			},
@@ -244,7 +245,7 @@ func (r *reader) resourceOf(p *pod, f *reference, n *yaml.Node) (podtext.Value, 
 	divisor := 1.0
 	if f.divisor != "" && f.divisor != "0" {
 		var err error
-		if divisor, err = ParseQuantity(f.divisor); err != nil || divisor == 0 {
+		if divisor, err = parseQuantity(f.divisor); err != nil || divisor == 0 {
 			return nil, fault.Within(
 				"divisor",
 				r.Fault(n, fault.Quote(f.divisor)+" is not a divisor", "write 1, 1m or 1Mi"),

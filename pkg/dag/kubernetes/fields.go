@@ -8,7 +8,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // fields are the known fields of a mapping that is read into a T.
@@ -141,7 +142,7 @@ func count[T any](r *reader, least, most int, to func(T) *int) func(T, *yaml.Nod
 	return func(into T, n *yaml.Node) error {
 		s, err := r.Text(n)
 		if err == nil {
-			*to(into), err = dag.ParseInt(s, least, most)
+			*to(into), err = jobtext.ParseInt(s, least, most)
 		}
 		return err
 	}

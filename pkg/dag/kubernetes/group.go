@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/podtext"
 )
 
@@ -73,9 +74,9 @@ func (r *reader) addGroups(groups []*group) error {
 }
 
 func (r *reader) addEdges(g *group, before []int) error {
-	if r.edges += len(before) * len(g.tasks); r.edges > dag.MaxEdges {
+	if r.edges += len(before) * len(g.tasks); r.edges > jobtext.MaxEdges {
 		return fault.At(yamlfile.PositionOf(g.at),
-			fault.OverLimit(fmt.Sprintf("pods wait for each other more than %d times", dag.MaxEdges), ""))
+			fault.OverLimit(fmt.Sprintf("pods wait for each other more than %d times", jobtext.MaxEdges), ""))
 	}
 	for _, from := range before {
 		for _, to := range g.tasks {
@@ -145,7 +146,7 @@ func (r *reader) addWhole(g *group, total int) error {
 	if len(g.roles) == 0 {
 		return nil
 	}
-	if err := r.pods(g.at, total, dag.MaxNodes); err != nil {
+	if err := r.pods(g.at, total, jobtext.MaxNodes); err != nil {
 		return err
 	}
 	big := g.roles[0]
@@ -167,7 +168,7 @@ func (r *reader) addWhole(g *group, total int) error {
 			Gang: g.gang != nil,
 		})
 		first += p.pods
-		if script.size > dag.MaxScriptBytes && script.differs {
+		if script.size > jobtext.MaxScriptBytes && script.differs {
 			break // it is refused for its length
 		}
 	}
@@ -191,7 +192,7 @@ func reactionsOf(roles []*role) (all []dag.Reaction) {
 
 // addGang adds a task for each role, because their images differ or some of them end when others have ended.
 func (r *reader) addGang(g *group) error {
-	gang := dag.ToName(g.name, "gang")
+	gang := jobtext.ToName(g.name, "gang")
 	if len(g.roles) > dag.MaxGang {
 		return fault.At(
 			yamlfile.PositionOf(g.at),
@@ -227,7 +228,7 @@ func (r *reader) addGang(g *group) error {
 }
 
 // nameInGang returns the name of the role in a gang of tasks.
-func (p *role) nameInGang() string { return dag.ToName(p.name, "role") }
+func (p *role) nameInGang() string { return jobtext.ToName(p.name, "role") }
 
 // largest returns the role with more GPUs, with the larger of each resource of both, because both run on machines of
 // one type.
@@ -261,14 +262,15 @@ func (r *reader) task(p *role, name string) dag.Task {
 		}
 	}
 	return dag.Task{Name: r.names.Name(name, "task"), Nodes: 1, Resources: res, Placement: p.pod.rules,
-		Retries: min(p.retries, dag.MaxRetries), Timeout: p.pod.timeout, On: slices.Clone(p.on)}
+		Retries: min(p.retries, jobtext.MaxRetries), Timeout: p.pod.timeout, On: slices.Clone(p.on)}
 }
 
 // addTask adds a task and its position in the file.
 func (r *reader) addTask(g *group, p *role, t dag.Task) error {
 	i := len(r.job.Tasks)
-	if i == dag.MaxTasks {
-		return fault.At(yamlfile.PositionOf(p.at), fault.OverLimit(fmt.Sprintf("more than %d tasks", dag.MaxTasks), ""))
+	if i == jobtext.MaxTasks {
+		return fault.At(yamlfile.PositionOf(p.at), fault.OverLimit(
+			fmt.Sprintf("more than %d tasks", jobtext.MaxTasks), ""))
 	}
 	for k := range t.Resources {
 		for _, m := range p.pod.marks {

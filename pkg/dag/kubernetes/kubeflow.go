@@ -10,6 +10,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/podtext"
 )
 
@@ -83,16 +84,16 @@ func (r *reader) runPolicy(t *training, n *yaml.Node) error {
 func (r *reader) replicaSpec(t *training, n *yaml.Node, job, name string) error {
 	p := &role{name: strings.ToLower(name), pods: 1, at: n, path: r.where(), retries: backoffLimit}
 	err := readInto(r, n, fields[*role]{
-		"replicas": count(r, 1, dag.MaxNodes, func(p *role) *int { return &p.pods }),
+		"replicas": count(r, 1, jobtext.MaxNodes, func(p *role) *int { return &p.pods }),
 		"restartPolicy": func(p *role, n *yaml.Node) error {
 			s, err := r.Text(n)
 			switch s {
 			case "Never":
 				p.retries = 0
 			case "ExitCode": // codes up to 127 are permanent errors
-				for first := 1; first < 128; first += dag.MaxReactions {
+				for first := 1; first < 128; first += jobtext.MaxReactions {
 					x := dag.Reaction{Event: dag.PodFailed, Action: dag.Abort}
-					for code := first; code < min(first+dag.MaxReactions, 128); code++ {
+					for code := first; code < min(first+jobtext.MaxReactions, 128); code++ {
 						x.ExitCodes = append(x.ExitCodes, code)
 					}
 					p.on = append(p.on, x)
@@ -185,7 +186,7 @@ func (r *reader) processes(t *training, n *yaml.Node) (err error) {
 	if t.procs, err = r.Text(n); err != nil || slices.Contains([]string{"auto", "cpu", "gpu"}, t.procs) {
 		return err
 	}
-	_, err = dag.ParseInt(t.procs, 1, 1<<20)
+	_, err = jobtext.ParseInt(t.procs, 1, 1<<20)
 	return err
 }
 

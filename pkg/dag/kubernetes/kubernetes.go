@@ -18,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/podtext"
 )
 
@@ -26,7 +27,7 @@ type reader struct {
 	yamlfile.Reader
 	job        *dag.Job
 	origin     *dag.Origin
-	names      *dag.Namer
+	names      *jobtext.Namer
 	path       []string // of the field that is being read, in its document
 	referenced referenced
 	alone      bool // the file has one workload, which names the job
@@ -89,7 +90,7 @@ func Parse(name string, data []byte) (*dag.Job, error) {
 // FromYAML is Parse for a file that is already decoded. env are variables for every container; they override those of
 // the file.
 func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader, env map[string]string) (*dag.Job, error) {
-	r := &reader{Reader: from, names: dag.NewNamer(0)}
+	r := &reader{Reader: from, names: jobtext.NewNamer(0)}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		r.given = append(r.given, podtext.Variable{Name: name, Value: podtext.Plain(env[name]), Given: true})
 	}
@@ -153,7 +154,7 @@ func (r *reader) read(roots []*yaml.Node) error {
 	}
 	r.alone = work == 1
 	if !r.alone {
-		r.job.Name = dag.ToName(dag.NameFromFile(r.origin.File), "job")
+		r.job.Name = jobtext.ToName(jobtext.NameFromFile(r.origin.File), "job")
 	}
 	for _, d := range docs {
 		if !all.Add(r.readDocument(d, known)) {
@@ -330,7 +331,7 @@ func (r *reader) readDocument(d *document, known map[string]workload) error {
 		return r.Fault(d.node, "has no name", "add metadata.name")
 	}
 	if r.alone {
-		r.job.Name = dag.ToName(d.name, r.job.Name)
+		r.job.Name = jobtext.ToName(d.name, r.job.Name)
 	}
 	r.current = d.kind + " " + d.name
 	r.asks = asked{of: r.current}
@@ -398,7 +399,7 @@ func (r *reader) setLimit(m *metadata) error {
 	if !ok {
 		return nil
 	}
-	v, err := dag.ParseInt(text, 1, int(dag.MaxDuration/time.Second))
+	v, err := jobtext.ParseInt(text, 1, int(dag.MaxDuration/time.Second))
 	r.asks.limit = time.Duration(v) * time.Second
 	return fault.Within("metadata", fault.WithinKey(maxExecution, fault.At(yamlfile.PositionOf(m.at), err)))
 }
@@ -456,7 +457,7 @@ func (r *reader) setQueue(name string, n *yaml.Node) error {
 	if name == "default" || name == "" {
 		return nil
 	}
-	if err := dag.CheckName(name); err != nil {
+	if err := jobtext.CheckName(name); err != nil {
 		return fault.At(yamlfile.PositionOf(n), err)
 	}
 	if r.asks.queue != "" && r.asks.queue != name {

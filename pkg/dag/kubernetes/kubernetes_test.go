@@ -12,6 +12,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/dagtest"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes"
 )
 
@@ -130,7 +131,7 @@ func summary(j *dag.Job) string {
 func TestIndependentPodsBecomeTasks(t *testing.T) {
 	const file = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  completions: %d\n  parallelism: %[1]d\n" +
 		"  template: {spec: {containers: [{name: c, image: ubuntu, command: [\"true\"]}]}}\n"
-	const pods = 2 * dag.MaxNodes
+	const pods = 2 * jobtext.MaxNodes
 	if j, err := kubernetes.Parse("job.yaml", fmt.Appendf(nil, file, pods)); err != nil || len(j.Tasks) != pods {
 		t.Errorf("%v: %+v", err, j)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes"
 )
 
@@ -38,7 +39,7 @@ func TestLimitsOfFile(t *testing.T) {
 		text func(n int) string
 		want string
 	}{
-		"pods that meet": {dag.MaxNodes, func(n int) string {
+		"pods that meet": {jobtext.MaxNodes, func(n int) string {
 			return fmt.Sprintf("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\n"+
 				"spec:\n  completionMode: Indexed\n  completions: %d\n  parallelism: %[1]d\n"+
 				"  template: {spec: "+container+", subdomain: j}}\n", n, 0)

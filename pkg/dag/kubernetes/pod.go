@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/podtext"
 )
 
@@ -60,7 +61,7 @@ func (r *reader) seconds(n *yaml.Node) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	v, err := dag.ParseInt(s, 1, int(dag.MaxDuration/time.Second))
+	v, err := jobtext.ParseInt(s, 1, int(dag.MaxDuration/time.Second))
 	return time.Duration(v) * time.Second, err
 }
 
@@ -253,7 +254,7 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 		"image": func(c *container, n *yaml.Node) (err error) {
 			c.imageAt = n
 			if c.image, err = r.Text(n); err == nil {
-				err = dag.CheckImage("docker:" + c.image)
+				err = jobtext.CheckImage("docker:" + c.image)
 			}
 			return err
 		},

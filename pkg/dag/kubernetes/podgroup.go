@@ -8,6 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // schedulingGroup is the API group of Volcano's Queues and PodGroups.
@@ -103,7 +104,7 @@ func (r *reader) addPodGroups() error {
 		}
 		for i := before; i < len(r.job.Tasks) && g.least > 1; i++ {
 			t := &r.job.Tasks[i]
-			t.Gang = dag.ToName(g.d.name, "gang")
+			t.Gang = jobtext.ToName(g.d.name, "gang")
 		}
 	}
 	return nil

@@ -6,10 +6,11 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
-// ParseQuantity reads a quantity of Kubernetes: 2, 500m, 1.5Gi, 200M, 1e3. The result is in units, bytes for memory.
-func ParseQuantity(s string) (float64, error) {
+// parseQuantity reads a quantity of Kubernetes: 2, 500m, 1.5Gi, 200M, 1e3. The result is in units, bytes for memory.
+func parseQuantity(s string) (float64, error) {
 	text := strings.TrimSpace(s)
 	number, factor := text, 1.0
 	for _, unit := range []struct {
@@ -25,7 +26,7 @@ func ParseQuantity(s string) (float64, error) {
 			break
 		}
 	}
-	v, err := dag.ParseNumber(number)
+	v, err := jobtext.ParseNumber(number)
 	if err != nil || number == "" {
 		return 0, fault.New(fault.Quote(s)+" is not a quantity", "write 2, 500m, 200Mi or 1.5Gi")
 	}
@@ -35,8 +36,8 @@ func ParseQuantity(s string) (float64, error) {
 	return v * factor, nil
 }
 
-// CPUs reads a number of processors as a minimum, rounded up to a thousandth.
-func CPUs(s string) (dag.Range, error) {
-	v, err := ParseQuantity(s)
+// cpus reads a number of processors as a minimum, rounded up to a thousandth.
+func cpus(s string) (dag.Range, error) {
+	v, err := parseQuantity(s)
 	return dag.Range{Min: math.Ceil(v*1000-1e-6) / 1000}, err
 }

@@ -1,10 +1,8 @@
-package kubernetes_test
+package kubernetes
 
 import (
 	"math"
 	"testing"
-
-	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes"
 )
 
 func TestParse(t *testing.T) {
@@ -13,7 +11,7 @@ func TestParse(t *testing.T) {
 		"1Mi": 1048576, "1Ti": 1099511627776, "1Pi": 1125899906842624, "1Ei": 1152921504606846976, "1n": 1e-9, "1u": 1e-6,
 		"1G": 1e9, "1T": 1e12, "1P": 1e15, "1E": 1e18,
 	} {
-		if got, err := kubernetes.ParseQuantity(text); err != nil || math.Abs(got-want) > 1e-12*want {
+		if got, err := parseQuantity(text); err != nil || math.Abs(got-want) > 1e-12*want {
 			t.Errorf("%q is %v, %v; want %v", text, got, err, want)
 		}
 	}
@@ -24,7 +22,7 @@ func TestParse(t *testing.T) {
 		"-1":    "cannot be negative",
 		"-500m": "cannot be negative",
 	} {
-		if got, err := kubernetes.ParseQuantity(text); err == nil || err.Error() != want {
+		if got, err := parseQuantity(text); err == nil || err.Error() != want {
 			t.Errorf("%q is %v, %v", text, got, err)
 		}
 	}
@@ -35,11 +33,11 @@ func TestCPUsRoundsUpToThousandths(t *testing.T) {
 	for text, want := range map[string]float64{
 		"2": 2, "500m": 0.5, "0": 0, "1.0001": 1.001, "1u": 0.001, "0.1": 0.1, "0.3": 0.3, "1001m": 1.001, "2.3": 2.3,
 	} {
-		if got, err := kubernetes.CPUs(text); err != nil || got.Min != want || got.Max != 0 {
+		if got, err := cpus(text); err != nil || got.Min != want || got.Max != 0 {
 			t.Errorf("%q are %v, %v; want at least %v", text, got, err, want)
 		}
 	}
-	if _, err := kubernetes.CPUs("x"); err == nil {
+	if _, err := cpus("x"); err == nil {
 		t.Error("x is accepted as a number of processors")
 	}
 }

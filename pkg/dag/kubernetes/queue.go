@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // Queue is a Queue of Volcano, in the terms of Tradewind. Amounts are vCPUs and GiB of memory; 0 is no amount. Weight 0
@@ -42,7 +43,7 @@ func Queues(name string, data []byte) (queues []Queue, warnings []string, ok boo
 			return nil, nil, false, nil
 		}
 	}
-	r := &reader{Reader: from, names: dag.NewNamer(0)}
+	r := &reader{Reader: from, names: jobtext.NewNamer(0)}
 	r.job, r.origin = dag.NewJob(name, dag.Kubernetes)
 	docs, err := r.documents(roots)
 	other := func(d *document) bool { return d.kind != "Queue" || d.group != "scheduling.volcano.sh" }
@@ -67,7 +68,7 @@ func (r *reader) addQueue(queues []Queue, names map[string]bool, d *document) ([
 	if d.name == "" {
 		return queues, r.Fault(d.node, "has no name", "add metadata.name")
 	}
-	if err := dag.CheckName(d.name); err != nil {
+	if err := jobtext.CheckName(d.name); err != nil {
 		return queues, fault.Within("metadata", fault.Within("name", fault.At(yamlfile.PositionOf(d.meta.at), err)))
 	}
 	if names[d.name] {
@@ -106,7 +107,7 @@ func (r *reader) queueSpec(q *Queue, n *yaml.Node) error {
 		"weight": count(r, 0, 1<<30, func(q *Queue) *int { return &q.Weight }),
 		"parent": func(q *Queue, n *yaml.Node) (err error) {
 			if q.Parent, err = r.Text(n); err == nil {
-				err = dag.CheckName(q.Parent)
+				err = jobtext.CheckName(q.Parent)
 			}
 			return err
 		},
@@ -156,7 +157,7 @@ func (r *reader) amounts(to func(*Queue) (vcpu, gib *float64)) func(*Queue, *yam
 			}
 			s, err := r.Text(e.Node)
 			if err == nil {
-				*amount, err = ParseQuantity(s)
+				*amount, err = parseQuantity(s)
 				*amount /= unit
 			}
 			all.Add(fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err)))
@@ -177,7 +178,7 @@ func parentQueues(q *Queue, path, weights string) (out []Queue, err error) {
 		if weights == "" {
 			return 0, nil
 		}
-		w, err := dag.ParseInt(given[i], 0, 1<<30)
+		w, err := jobtext.ParseInt(given[i], 0, 1<<30)
 		return w, fault.Within(hierarchyWeights, err)
 	}
 	for i := range steps {
@@ -190,7 +191,7 @@ func parentQueues(q *Queue, path, weights string) (out []Queue, err error) {
 			break
 		}
 		name := strings.Join(steps[:i+1], "-")
-		if err := dag.CheckName(name); err != nil {
+		if err := jobtext.CheckName(name); err != nil {
 			return nil, fault.Within(hierarchy, err)
 		}
 		out = append(out, Queue{Name: name, Parent: q.Parent, Weight: w})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes"
 )
 
@@ -38,7 +38,7 @@ func FuzzQueues(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		queues, _, _, err := kubernetes.Queues("queues.yaml", data)
 		for _, q := range queues {
-			if err != nil || dag.CheckName(q.Name) != nil || q.Parent != "" && dag.CheckName(q.Parent) != nil ||
+			if err != nil || jobtext.CheckName(q.Name) != nil || q.Parent != "" && jobtext.CheckName(q.Parent) != nil ||
 				!(q.MaxVCPU >= 0 && q.DeservedVCPU >= 0 && q.GuaranteedVCPU >= 0) {
 				t.Errorf("%+v, %v", q, err)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/internal/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // first returns the pod's first alternative, and adds it if there is none.
@@ -63,20 +64,20 @@ func (r *reader) amount(p *pod, e yamlfile.Entry, below string) error {
 	if err != nil {
 		return fault.WithinKey(e.Key, err)
 	}
-	v, err := ParseQuantity(s)
+	v, err := parseQuantity(s)
 	res, field := p.first(), ""
 	switch {
 	case err != nil:
 	case e.Key == "cpu":
 		field = "cpus"
-		res.CPUs, err = CPUs(s)
+		res.CPUs, err = cpus(s)
 		if err == nil {
-			err = res.CPUs.Check(dag.MaxCPUs)
+			err = res.CPUs.Check(jobtext.MaxCPUs)
 		}
 	case e.Key == "memory":
 		field = "memory"
 		res.Memory = dag.Range{Min: v / (1 << 30)}
-		err = res.Memory.Check(dag.MaxMemoryGiB)
+		err = res.Memory.Check(jobtext.MaxMemoryGiB)
 	case e.Key == "ephemeral-storage":
 		field = "disk"
 		res.DiskGiB = dag.GiB(math.Ceil(v / (1 << 30)))
@@ -91,7 +92,7 @@ func (r *reader) amount(p *pod, e yamlfile.Entry, below string) error {
 		}
 		p.vendor, p.vendorAt = e.Key, e.Node
 		res.AcceleratorCount = v
-		if v != math.Trunc(v) || v > dag.MaxAccelerators {
+		if v != math.Trunc(v) || v > jobtext.MaxAccelerators {
 			err = fault.New(fault.Quote(s)+" is not a number of GPUs", "")
 		}
 	case e.Key == "google.com/tpu",
@@ -177,7 +178,7 @@ func (r *reader) selectLabel(p *pod, label, s string, n *yaml.Node) error {
 	}
 	*to = s
 	r.mark(p, field, n, path)
-	return dag.CheckWord(s)
+	return jobtext.CheckWord(s)
 }
 
 // acceleratorOf returns the name of a GPU from a node label: nvidia-tesla-t4, Tesla-V100-SXM2-16GB.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/podtext"
 )
 
@@ -183,7 +184,7 @@ func expanded(words []string, env []podtext.Variable) (values []podtext.Value) {
 func spaced(words []string, env []podtext.Variable, at podtext.Place) string {
 	var b strings.Builder
 	for _, w := range expanded(words, env) {
-		if b.WriteString(" " + w.Shell(at)); b.Len() > dag.MaxScriptBytes {
+		if b.WriteString(" " + w.Shell(at)); b.Len() > jobtext.MaxScriptBytes {
 			break // the script is refused for its length
 		}
 	}

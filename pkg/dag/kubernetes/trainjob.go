@@ -9,7 +9,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/podtext"
 )
 
@@ -103,7 +104,7 @@ func (r *reader) trainer(t *trainJob, n *yaml.Node) (*trainer, error) {
 		"resourcesPerNode": func(s *trainer, n *yaml.Node) error { s.resources = n; return nil },
 		"storageUri":       text(r, func(s *trainer) *string { return &s.uri }),
 		"numNodes": func(_ *trainer, n *yaml.Node) error {
-			return count(r, 1, dag.MaxNodes, func(t *trainJob) *int { return &t.nodes })(t, n)
+			return count(r, 1, jobtext.MaxNodes, func(t *trainJob) *int { return &t.nodes })(t, n)
 		},
 		"numProcPerNode": func(_ *trainer, n *yaml.Node) (err error) { t.procs, err = r.Text(n); return err },
 	}.with(ignored[*trainer](r, "is not acted on: give its values with --secret", "secretRef")), s)
@@ -186,7 +187,7 @@ func (t *trainJob) torch(p *setRole) {
 	if t.procs == "auto" {
 		t.procs = "1"
 		if gpus := p.batch.pod.resources[0].AcceleratorCount; gpus > 0 {
-			t.procs = dag.FormatNumber(gpus)
+			t.procs = jobtext.FormatNumber(gpus)
 		}
 	}
 	set(&p.role, "PET_NNODES", number(p.replicas*p.batch.completions))
@@ -203,7 +204,7 @@ func (r *reader) putOver(pod *pod, step *trainer, field string) error {
 	}
 	step.used = true
 	if step.image != "" {
-		if err := dag.CheckImage("docker:" + step.image); err != nil {
+		if err := jobtext.CheckImage("docker:" + step.image); err != nil {
 			return fault.Within(field, fault.Within("image", fault.At(yamlfile.PositionOf(step.imageAt), err)))
 		}
 		pod.image = step.image
@@ -258,7 +259,7 @@ func (r *reader) mlPolicy(t *trainJob, n *yaml.Node) error {
 			if t.nodes > 0 {
 				return nil
 			}
-			return count(r, 1, dag.MaxNodes, func(t *trainJob) *int { return &t.nodes })(t, n)
+			return count(r, 1, jobtext.MaxNodes, func(t *trainJob) *int { return &t.nodes })(t, n)
 		},
 		"torch": func(t *trainJob, n *yaml.Node) error {
 			t.policy = "torch"

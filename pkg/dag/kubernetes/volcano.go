@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/podtext"
 )
 
@@ -139,7 +140,7 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 		for _, h := range hosts {
 			size += len(h.Name) + h.Size()
 		}
-		if len(v.roles) > dag.MaxGang && size*len(v.roles) > dag.MaxScriptBytes {
+		if len(v.roles) > dag.MaxGang && size*len(v.roles) > jobtext.MaxScriptBytes {
 			return nil, fault.Within("tasks", fault.At(yamlfile.PositionOf(n), fault.OverLimit(
 				fmt.Sprintf("each of %d tasks would get %d bytes of variables that describe the others",
 					len(v.roles), size),
@@ -186,7 +187,7 @@ func (v *volcano) hosts(job string) (vars []podtext.Variable) {
 		for i := range names {
 			names[i] = p.called + "-" + strconv.Itoa(i) + "." + job
 		}
-		if dag.CheckEnvName(prefix) != nil {
+		if jobtext.CheckEnvName(prefix) != nil {
 			continue
 		}
 		vars = append(vars, podtext.Variable{Name: prefix + "_NUM", Value: podtext.Plain(strconv.Itoa(p.pods))})

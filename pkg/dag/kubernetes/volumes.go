@@ -13,7 +13,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/podtext"
 )
 
@@ -89,7 +90,7 @@ func (r *reader) volumeOf(v *volume, n *yaml.Node, kind string) error {
 					"mode": func(i *item, n *yaml.Node) (err error) { i.mode, err = r.mode(n); return err },
 				}, &it)
 				if err == nil {
-					err = fault.Within("path", dag.CheckInside(it.path))
+					err = fault.Within("path", jobtext.CheckInside(it.path))
 				}
 				s.items = append(s.items, it)
 				return err
@@ -177,7 +178,7 @@ func (r *reader) mountVolumes(p *pod, n *yaml.Node) error {
 		if err != nil {
 			return err
 		}
-		if err := dag.CheckText(m.path); err != nil {
+		if err := jobtext.CheckText(m.path); err != nil {
 			return fault.Within("mountPath", fault.At(yamlfile.PositionOf(n), err))
 		}
 		v, ok := p.volumes[m.name]

@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // The file has an array once. It is read as one task for each member: the fields of the first member are read, and the
@@ -57,7 +58,7 @@ func (r *reader) arrayOf(e yamlfile.Entry, room int) (*dag.Array, error) {
 			room), "")
 	}
 	if err == nil {
-		err = dag.CheckName(strings.ReplaceAll(strings.TrimSuffix(a.Member(a.Size-1), "]"), "[", "."))
+		err = jobtext.CheckName(strings.ReplaceAll(strings.TrimSuffix(a.Member(a.Size-1), "]"), "[", "."))
 	}
 	if err != nil {
 		return nil, fault.Within(key, fault.At(at, err))
@@ -76,7 +77,7 @@ func (r *reader) readIndexes(a *dag.Array, n *yaml.Node) error {
 	}
 	number := func(to *int, least int) func(*dag.Array, *yaml.Node) error {
 		return yamlfile.TextField(&r.Reader, func(*dag.Array) *int { return to }, func(s string) (int, error) {
-			return dag.ParseInt(s, least, dag.MaxArrayIndex)
+			return jobtext.ParseInt(s, least, jobtext.MaxArrayIndex)
 		})
 	}
 	to, ranged := -1, false
@@ -105,32 +106,32 @@ func (r *reader) readIndexes(a *dag.Array, n *yaml.Node) error {
 	if a.Step == 1 {
 		a.Step = 0
 	}
-	if a.Size = (to-a.From)/max(a.Step, 1) + 1; a.Size > dag.MaxTasks {
+	if a.Size = (to-a.From)/max(a.Step, 1) + 1; a.Size > jobtext.MaxTasks {
 		return tooMany(a.Size)
 	}
 	return nil
 }
 
 func count(s string) (int, error) {
-	if n, _ := dag.ParseInt(s, 0, math.MaxInt32); n > dag.MaxTasks {
+	if n, _ := jobtext.ParseInt(s, 0, math.MaxInt32); n > jobtext.MaxTasks {
 		return 0, tooMany(n)
 	}
-	return dag.ParseInt(s, 1, dag.MaxTasks)
+	return jobtext.ParseInt(s, 1, jobtext.MaxTasks)
 }
 
 func tooMany(n int) error {
-	return fault.OverLimit(fmt.Sprintf("%d members, more than %d", n, dag.MaxTasks), "")
+	return fault.OverLimit(fmt.Sprintf("%d members, more than %d", n, jobtext.MaxTasks), "")
 }
 
 // readValues reads a list of values, each any scalar.
 func (r *reader) readValues(n *yaml.Node) (values []string, err error) {
-	if n.Kind == yaml.SequenceNode && len(n.Content) > dag.MaxTasks {
+	if n.Kind == yaml.SequenceNode && len(n.Content) > jobtext.MaxTasks {
 		return nil, tooMany(len(n.Content))
 	}
 	err = r.List(n, func(_ int, n *yaml.Node) error {
 		s, err := r.Text(n)
 		if err == nil {
-			err = fault.At(yamlfile.PositionOf(n), dag.CheckValue(s))
+			err = fault.At(yamlfile.PositionOf(n), jobtext.CheckValue(s))
 		}
 		values = append(values, s)
 		return err
@@ -143,7 +144,7 @@ func (r *reader) readValues(n *yaml.Node) (values []string, err error) {
 
 func (r *reader) readMatrix(a *dag.Array, n *yaml.Node) error {
 	err := r.Each(n, func(e yamlfile.Entry) error {
-		if err := dag.CheckEnvName(e.Key); err != nil {
+		if err := jobtext.CheckEnvName(e.Key); err != nil {
 			return fault.At(yamlfile.PositionOf(e.Name), err)
 		}
 		values, err := r.readValues(e.Node)
@@ -160,7 +161,7 @@ func (r *reader) readMatrix(a *dag.Array, n *yaml.Node) error {
 func (r *reader) readArrayLimits(a *dag.Array, fields map[string]*yaml.Node) error {
 	for key, read := range map[string]func(string) error{
 		"maxParallel": func(s string) (err error) {
-			a.MaxParallel, err = dag.ParseInt(s, 1, dag.MaxTasks)
+			a.MaxParallel, err = jobtext.ParseInt(s, 1, jobtext.MaxTasks)
 			return err
 		},
 		"allowFailures": func(s string) (err error) {
@@ -187,9 +188,9 @@ func (r *reader) readArrayLimits(a *dag.Array, fields map[string]*yaml.Node) err
 func allowed(s string, size int) (int, error) {
 	percent, share := strings.CutSuffix(strings.TrimSpace(s), "%")
 	if !share {
-		return dag.ParseInt(s, 0, size)
+		return jobtext.ParseInt(s, 0, size)
 	}
-	v, err := dag.ParseNumber(percent)
+	v, err := jobtext.ParseNumber(percent)
 	if err != nil || !(v >= 0 && v <= 100) {
 		return 0, fault.New(fault.Quote(s)+" is not a share of the members", "as in 5%, from 0% to 100%")
 	}
@@ -222,10 +223,10 @@ func (r *reader) copyMembers(first, edges, marks int) error {
 		return err
 	}
 	links := len(j.Edges) - edges
-	if links > 0 && a.Size > 1 && links > (dag.MaxEdges-edges)/a.Size {
+	if links > 0 && a.Size > 1 && links > (jobtext.MaxEdges-edges)/a.Size {
 		return fault.At(r.links[edges].pos, fault.Within("after", fault.OverLimit(
 			fmt.Sprintf("%d members that each wait for %d tasks have more than %d dependencies", a.Size, links,
-				dag.MaxEdges), "put a task between the two arrays, or use each: true")))
+				jobtext.MaxEdges), "put a task between the two arrays, or use each: true")))
 	}
 	for k := 1; k < a.Size; k++ {
 		t := copied(j.Tasks[first])
@@ -308,9 +309,9 @@ func (r *reader) expand(a *dag.Array) error {
 // position.
 func (r *reader) addArrayEdges(a *dag.Array, members []int, n *yaml.Node, e dag.Edge, l link) error {
 	if !e.Each {
-		if len(members) > dag.MaxEdges-len(r.job.Edges) {
+		if len(members) > jobtext.MaxEdges-len(r.job.Edges) {
 			return fault.At(yamlfile.PositionOf(n), fault.OverLimit(
-				fmt.Sprintf("more than %d dependencies", dag.MaxEdges), ""))
+				fmt.Sprintf("more than %d dependencies", jobtext.MaxEdges), ""))
 		}
 		e.All = true
 		for _, i := range members {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // link is the position in the file of the request for an edge, or of an input.
@@ -73,8 +74,8 @@ func (r *reader) forAfter() yamlfile.Fields[*nativeAfter] {
 					return err
 				case seen[s]:
 					return r.Fault(n, "output "+fault.Quote(s)+" is named twice", "remove one")
-				case i == dag.MaxFiles:
-					return fault.OverLimit(fmt.Sprintf("more than %d outputs", dag.MaxFiles), "")
+				case i == jobtext.MaxFiles:
+					return fault.OverLimit(fmt.Sprintf("more than %d outputs", jobtext.MaxFiles), "")
 				}
 				seen[s] = true
 				a.outputs = append(a.outputs, s)
@@ -117,13 +118,13 @@ func (r *reader) forInput() yamlfile.Fields[*nativeInput] {
 	return yamlfile.Fields[*nativeInput]{
 		"uri": noting(func(in *nativeInput) **yaml.Node { return &in.uriAt },
 			yamlfile.TextField(y, func(in *nativeInput) *string { return &in.URI },
-				yamlfile.Checked(dag.CheckPlainURI))),
+				yamlfile.Checked(jobtext.CheckPlainURI))),
 		"path": noting(
 			other,
 			yamlfile.TextField(
 				y,
 				func(in *nativeInput) *string { return &in.Path },
-				yamlfile.Checked(dag.CheckMountPath),
+				yamlfile.Checked(jobtext.CheckMountPath),
 			),
 		),
 		"size": noting(
@@ -147,7 +148,7 @@ func (r *reader) forInput() yamlfile.Fields[*nativeInput] {
 			yamlfile.TextField(
 				y,
 				func(in *nativeInput) *string { return &in.Source },
-				yamlfile.Checked(dag.CheckPlainURI),
+				yamlfile.Checked(jobtext.CheckPlainURI),
 			),
 		),
 		"each": noting(
@@ -208,8 +209,8 @@ func (r *reader) readInput(t *dag.Task, i int, n *yaml.Node) error {
 			"uri",
 			r.Fault(n, "is missing", "write uri for existing data, or from for the output of a task"),
 		)
-	case len(t.Inputs) == dag.MaxFiles:
-		return fault.OverLimit(fmt.Sprintf("more than %d inputs", dag.MaxFiles), "")
+	case len(t.Inputs) == jobtext.MaxFiles:
+		return fault.OverLimit(fmt.Sprintf("more than %d inputs", jobtext.MaxFiles), "")
 	}
 	if err := in.CheckMount(); err != nil {
 		return fault.At(yamlfile.PositionOf(n), err)
@@ -261,8 +262,8 @@ func (r *reader) addEdgeFrom(parent int, n *yaml.Node, e dag.Edge, l link) error
 		r.job.Edges[k].To == r.current {
 		return r.joinEdge(k, e, l, n)
 	}
-	if len(r.job.Edges) == dag.MaxEdges {
-		return fault.At(l.pos, fault.OverLimit(fmt.Sprintf("more than %d dependencies", dag.MaxEdges), ""))
+	if len(r.job.Edges) == jobtext.MaxEdges {
+		return fault.At(l.pos, fault.OverLimit(fmt.Sprintf("more than %d dependencies", jobtext.MaxEdges), ""))
 	}
 	r.edgeOf[parent] = int32(len(r.job.Edges)) //nolint:gosec // at most dag.MaxEdges
 	r.job.Edges = append(r.job.Edges, e)

@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // If the gang of a task is a mapping of roles, the file has one task for all roles. It is read as one task for each
@@ -75,7 +76,7 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]taskPart, error) {
 			s, err := r.Text(n)
 			if err == nil {
 				enoughAt = n
-				enough, err = dag.ParseInt(s, 1, dag.MaxGang*dag.MaxNodes)
+				enough, err = jobtext.ParseInt(s, 1, dag.MaxGang*jobtext.MaxNodes)
 			}
 			return err
 		},
@@ -125,7 +126,7 @@ func (r *reader) spansOf(task string, roles []yamlfile.Entry) ([]span, error) {
 	spans := make([]span, len(roles))
 	for i, role := range roles {
 		for _, name := range []string{role.Key, task + roleMark + role.Key} {
-			if err := dag.CheckName(name); err != nil {
+			if err := jobtext.CheckName(name); err != nil {
 				return nil, fault.WithinKey(role.Key, fault.At(yamlfile.PositionOf(role.Name), err))
 			}
 		}
@@ -163,8 +164,8 @@ func setStartMachines(spans []span, enough int) (problem string) {
 		}
 	}
 	for _, s := range spans {
-		if s.max-s.min > dag.MaxJoining {
-			return fmt.Sprintf("allows %d machines to join a role later, more than %d", s.max-s.min, dag.MaxJoining)
+		if s.max-s.min > jobtext.MaxJoining {
+			return fmt.Sprintf("allows %d machines to join a role later, more than %d", s.max-s.min, jobtext.MaxJoining)
 		}
 	}
 	return ""
@@ -211,7 +212,7 @@ func (r *reader) spanOf(role yamlfile.Entry) (s span, err error) {
 			if err != nil {
 				return s, fault.WithinKey(f.Key, err)
 			}
-			if said[f.Key], err = dag.ParseInt(text, 1, dag.MaxNodes); err != nil {
+			if said[f.Key], err = jobtext.ParseInt(text, 1, jobtext.MaxNodes); err != nil {
 				return s, fault.WithinKey(f.Key, fault.At(yamlfile.PositionOf(f.Node), err))
 			}
 		}
@@ -235,9 +236,9 @@ func (r *reader) spanOf(role yamlfile.Entry) (s span, err error) {
 	switch {
 	case s.max < s.min:
 		return s, r.crossed(nodes, s)
-	case s.max-s.min > dag.MaxJoining:
+	case s.max-s.min > jobtext.MaxJoining:
 		return s, fault.At(yamlfile.PositionOf(role.Node), fault.OverLimit(fmt.Sprintf(
-			"may have %d machines more than it starts with, more than %d", s.max-s.min, dag.MaxJoining), ""))
+			"may have %d machines more than it starts with, more than %d", s.max-s.min, jobtext.MaxJoining), ""))
 	}
 	return s, nil
 }
@@ -356,8 +357,8 @@ func (r *reader) readOn(n *yaml.Node) (on []dag.Reaction, err error) {
 			return nil, fault.WithinKey(e.Key, err)
 		}
 	}
-	if len(on) > dag.MaxReactions {
-		return nil, fault.OverLimit(fmt.Sprintf("%d reactions, more than %d", len(on), dag.MaxReactions), "")
+	if len(on) > jobtext.MaxReactions {
+		return nil, fault.OverLimit(fmt.Sprintf("%d reactions, more than %d", len(on), jobtext.MaxReactions), "")
 	}
 	return grouped(on), nil
 }
@@ -384,7 +385,7 @@ func (r *reader) readReaction(event dag.Event, n *yaml.Node) (dag.Reaction, erro
 	err := yamlfile.ReadFields(y, n, yamlfile.Fields[*dag.Reaction]{
 		"action": yamlfile.TextField(y, func(r *dag.Reaction) *dag.Action { return &r.Action }, word[dag.Action]),
 		"limit": yamlfile.TextField(y, func(r *dag.Reaction) *int { return &r.Limit }, func(s string) (int, error) {
-			return dag.ParseInt(s, 1, dag.MaxRetries)
+			return jobtext.ParseInt(s, 1, jobtext.MaxRetries)
 		}),
 		"exitCodes": func(to *dag.Reaction, n *yaml.Node) error {
 			to.ExitCodes = []int{}
@@ -393,7 +394,7 @@ func (r *reader) readReaction(event dag.Event, n *yaml.Node) (dag.Reaction, erro
 				if err != nil {
 					return err
 				}
-				code, err := dag.ParseInt(s, 1, 255)
+				code, err := jobtext.ParseInt(s, 1, 255)
 				to.ExitCodes = append(to.ExitCodes, code)
 				return err
 			})

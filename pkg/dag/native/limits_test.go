@@ -7,6 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/dagtest"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
@@ -25,25 +26,25 @@ func TestLimitsOfFile(t *testing.T) {
 		text func(n int) string // beginning with the third line
 		want string
 	}{
-		"reactions": {dag.MaxReactions, func(n int) string {
+		"reactions": {jobtext.MaxReactions, func(n int) string {
 			return "  t: {run: x, gang: g, on: {podFailed: " + list(n, "abort") + "}}"
 		}, "job.yaml:3:28: tasks.t.on: 65 reactions, more than 64"},
-		"reactions of a gang": {dag.MaxReactions, func(n int) string {
+		"reactions of a gang": {jobtext.MaxReactions, func(n int) string {
 			return "  t: {gang: {on: {podFailed: " + list(n, "abort") + "}, roles: {a: {run: x}}}}"
 		}, "job.yaml:3:18: tasks.t.gang.on: 65 reactions, more than 64"},
-		"alternatives": {dag.MaxAlternatives, func(n int) string {
+		"alternatives": {jobtext.MaxAlternatives, func(n int) string {
 			return "  t: {run: x, resources: {anyOf: " + list(n, "{cpus: 1}") + "}}"
 		}, "tasks.t.resources.anyOf[100]: more than 100 alternatives"},
-		"outputs": {dag.MaxFiles, func(n int) string {
+		"outputs": {jobtext.MaxFiles, func(n int) string {
 			return "  t: {run: x, outputs: [" + names(n, "{name: oN}") + "]}"
 		}, "tasks.t.outputs[10000]: more than 10000 outputs"},
-		"inputs": {dag.MaxFiles, func(n int) string {
+		"inputs": {jobtext.MaxFiles, func(n int) string {
 			return "  t: {run: x, inputs: [" + names(n, "'s3://b/N'") + "]}"
 		}, "tasks.t.inputs[10000]: more than 10000 inputs"},
-		"machines that may join": {dag.MaxJoining, func(n int) string {
+		"machines that may join": {jobtext.MaxJoining, func(n int) string {
 			return fmt.Sprintf("  t: {gang: {roles: {a: {run: x, min: 30, max: %d}}}}", 30+n)
 		}, "job.yaml:3:25: tasks.t.gang.roles.a: may have 65 machines more than it starts with, more than 64"},
-		"machines that may join all": {dag.MaxJoining, func(n int) string {
+		"machines that may join all": {jobtext.MaxJoining, func(n int) string {
 			return fmt.Sprintf("  t: {gang: {minAvailable: 30, roles: {a: {run: x, replicas: %d}}}}", 30+n)
 		}, "job.yaml:3:28: tasks.t.gang.minAvailable: allows 65 machines to join a role later, more than 64"},
 		"letters of a name": {128, func(n int) string {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // IsNative reports whether a document is meant to be in the native format. Documents with a misspelled apiVersion, or
@@ -209,12 +210,12 @@ func (r *reader) forJob() yamlfile.Fields[*dag.Job] {
 		"name": yamlfile.TextField(
 			y,
 			func(j *dag.Job) *string { return &j.Name },
-			yamlfile.Checked(dag.CheckName),
+			yamlfile.Checked(jobtext.CheckName),
 		),
 		"description": yamlfile.TextField(
 			y,
 			func(j *dag.Job) *string { return &j.Description },
-			yamlfile.Checked(dag.CheckDescription),
+			yamlfile.Checked(jobtext.CheckDescription),
 		),
 		"objective": func(j *dag.Job, n *yaml.Node) error {
 			r.objective = n
@@ -239,21 +240,21 @@ func (r *reader) forJob() yamlfile.Fields[*dag.Job] {
 		"queue": yamlfile.TextField(
 			y,
 			func(j *dag.Job) *string { return &j.Queue },
-			yamlfile.Checked(dag.CheckName),
+			yamlfile.Checked(jobtext.CheckName),
 		),
 		"namespace": yamlfile.TextField(
 			y,
 			func(j *dag.Job) *string { return &j.Namespace },
-			yamlfile.Checked(dag.CheckName),
+			yamlfile.Checked(jobtext.CheckName),
 		),
 		"announce": yamlfile.TextField(
 			y,
 			func(j *dag.Job) *string { return &j.Announce },
-			yamlfile.Checked(dag.CheckTopic),
+			yamlfile.Checked(jobtext.CheckTopic),
 		),
 		"notify": func(j *dag.Job, n *yaml.Node) error { return ReadNotify(y, n, &j.Notify) },
 		"priority": yamlfile.TextField(y, func(j *dag.Job) *int { return &j.Priority }, func(s string) (int, error) {
-			return dag.ParseInt(s, -dag.MaxPriority, dag.MaxPriority)
+			return jobtext.ParseInt(s, -dag.MaxPriority, dag.MaxPriority)
 		}),
 		"reference": func(_ *dag.Job, n *yaml.Node) error {
 			named := r.defaults.Reference // in defaults, which are closer to the tasks
@@ -366,20 +367,20 @@ func (r *reader) readTasks(n *yaml.Node) error {
 	switch {
 	case len(entries) == 0:
 		return r.Fault(n, "is empty", "a job has at least one task")
-	case len(entries) > dag.MaxTasks:
+	case len(entries) > jobtext.MaxTasks:
 		return fault.At(
 			yamlfile.PositionOf(n),
-			fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", len(entries), dag.MaxTasks), ""),
+			fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", len(entries), jobtext.MaxTasks), ""),
 		)
 	}
 	parts := make([]taskPart, 0, len(entries))
 	var all fault.Faults
 	for _, e := range entries {
 		var of []taskPart
-		err := fault.At(yamlfile.PositionOf(e.Name), dag.CheckName(e.Key))
+		err := fault.At(yamlfile.PositionOf(e.Name), jobtext.CheckName(e.Key))
 		var array *dag.Array
 		if err == nil {
-			array, err = r.arrayOf(e, dag.MaxTasks-len(parts))
+			array, err = r.arrayOf(e, jobtext.MaxTasks-len(parts))
 		}
 		if array != nil && err == nil {
 			of = membersOf(e, array)
@@ -397,9 +398,9 @@ func (r *reader) readTasks(n *yaml.Node) error {
 			r.unread[e.Key] = true
 			continue
 		}
-		if parts = append(parts, of...); len(parts) > dag.MaxTasks {
+		if parts = append(parts, of...); len(parts) > jobtext.MaxTasks {
 			return fault.At(yamlfile.PositionOf(e.Name),
-				fault.OverLimit(fmt.Sprintf("more than %d tasks, with roles and replicas", dag.MaxTasks), ""))
+				fault.OverLimit(fmt.Sprintf("more than %d tasks, with roles and replicas", jobtext.MaxTasks), ""))
 		}
 	}
 	if !all.Add(r.nameTasks(parts)) {
@@ -551,10 +552,10 @@ func (r *reader) checkTime(t *dag.Task) error {
 		return fault.At(yamlfile.PositionOf(r.nodes), fault.Within("nodes", err))
 	}
 	if err := t.CheckFLOPs(); err != nil {
-		return fault.Within("time", r.atField(r.time, dag.FLOPsKey, err))
+		return fault.Within("time", r.atField(r.time, jobtext.FLOPsKey, err))
 	}
 	if err := t.CheckByNodes(); err != nil {
-		return fault.Within("time", r.atField(r.time, dag.NodesKey, err))
+		return fault.Within("time", r.atField(r.time, jobtext.NodesKey, err))
 	}
 	return nil
 }
@@ -576,7 +577,7 @@ func copied(t dag.Task) dag.Task {
 func (r *reader) readEnv(n *yaml.Node) (map[string]string, error) {
 	env := map[string]string{}
 	err := r.Each(n, func(e yamlfile.Entry) (err error) {
-		if err := dag.CheckEnvName(e.Key); err != nil {
+		if err := jobtext.CheckEnvName(e.Key); err != nil {
 			return fault.At(yamlfile.PositionOf(e.Name), err)
 		}
 		env[e.Key], err = r.Text(e.Node)
@@ -630,7 +631,7 @@ func (r *reader) checkGraph(doc *yaml.Node) error {
 		return err
 	}
 	if i, err := j.CheckGangs(); i >= 0 {
-		path := dag.TaskPath(j.Tasks[i].Name)
+		path := jobtext.TaskPath(j.Tasks[i].Name)
 		if r.parts[i].task != nil {
 			return fault.At(r.gangs[i], fault.Within("tasks."+r.parts[i].path, err))
 		}
@@ -650,9 +651,9 @@ func (r *reader) linkError(i int, err error) error {
 	if l.isInput {
 		field = "inputs"
 	}
-	path := dag.TaskPath(r.job.Tasks[r.job.Edges[i].To].Name)
+	path := jobtext.TaskPath(r.job.Tasks[r.job.Edges[i].To].Name)
 	if p := &r.parts[r.job.Edges[i].To]; p.array != nil {
-		path = dag.TaskPath(p.path)
+		path = jobtext.TaskPath(p.path)
 	}
 	err = fault.Within(
 		path,

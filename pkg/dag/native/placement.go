@@ -9,6 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // A placement rule of a task applies to its own machines; one of a gang, to those of all its roles; and one of the
@@ -28,18 +29,18 @@ func (r *reader) readLabels(n *yaml.Node) (map[string]string, error) {
 	}
 	labels := make(map[string]string, len(entries))
 	for _, e := range entries {
-		if err := dag.CheckLabel(e.Key); err != nil {
+		if err := jobtext.CheckLabel(e.Key); err != nil {
 			return nil, fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
 		}
 		if labels[e.Key], err = r.Text(e.Node); err == nil {
-			err = fault.At(yamlfile.PositionOf(e.Node), dag.CheckLabel(labels[e.Key]))
+			err = fault.At(yamlfile.PositionOf(e.Node), jobtext.CheckLabel(labels[e.Key]))
 		}
 		if err != nil {
 			return nil, fault.WithinKey(e.Key, err)
 		}
 	}
-	if len(labels) > dag.MaxLabels {
-		return nil, fault.At(yamlfile.PositionOf(n), dag.CheckLabels(labels))
+	if len(labels) > jobtext.MaxLabels {
+		return nil, fault.At(yamlfile.PositionOf(n), jobtext.CheckLabels(labels))
 	}
 	if len(labels) == 0 {
 		return nil, nil
@@ -59,7 +60,7 @@ func (r *reader) readPlacement(n *yaml.Node, of string) (rules []dag.Placement, 
 		"pack":   level(func(p *dag.Placement) *dag.Level { return &p.Pack }),
 		"by":     level(func(p *dag.Placement) *dag.Level { return &p.By }),
 		"max": yamlfile.TextField(y, func(p *dag.Placement) *int { return &p.Max }, func(s string) (int, error) {
-			return dag.ParseInt(s, 1, dag.MaxNodes)
+			return jobtext.ParseInt(s, 1, jobtext.MaxNodes)
 		}),
 		"apart": func(p *dag.Placement, n *yaml.Node) (err error) {
 			p.Apart, err = r.readLabels(n)
@@ -97,9 +98,9 @@ func (r *reader) finishPlacement() error {
 		if p.rules == nil || i > 0 && r.parts[i-1].rules == p.rules {
 			continue // read the rules of each gang or service once
 		}
-		read, path := r.gangPlacement, dag.TaskPath(p.whole())+".gang"
+		read, path := r.gangPlacement, jobtext.TaskPath(p.whole())+".gang"
 		if p.of != "" {
-			read, path = r.servicePlacement, dag.TaskPath(p.of)
+			read, path = r.servicePlacement, jobtext.TaskPath(p.of)
 		}
 		members := r.named(p.whole())
 		if err := read(p, members); err != nil {
@@ -155,7 +156,8 @@ func (r *reader) gangPlacement(p taskPart, members []int) error {
 				continue
 			}
 		}
-		r.add(rule, members, rulePosition{yamlfile.PositionOf(p.rules), dag.TaskPath(p.task.Key) + ".gang.placement"})
+		r.add(rule, members, rulePosition{yamlfile.PositionOf(p.rules),
+			jobtext.TaskPath(p.task.Key) + ".gang.placement"})
 	}
 	return nil
 }
@@ -179,7 +181,7 @@ func (r *reader) add(rule dag.Placement, of []int, at rulePosition) {
 func (r *reader) checkEach(of []int, rules *yaml.Node) error {
 	for _, i := range of {
 		if err := r.job.Tasks[i].CheckPlacement(); err != nil {
-			return fault.At(yamlfile.PositionOf(rules), fault.Within(dag.TaskPath(r.job.Tasks[i].Name), err))
+			return fault.At(yamlfile.PositionOf(rules), fault.Within(jobtext.TaskPath(r.job.Tasks[i].Name), err))
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
@@ -38,10 +39,10 @@ tasks:
         master: {run: x}
         worker: {run: x, min: 1, max: 2}
 `)
-	if got := dag.LabelsText(j.Tasks[0].Labels); got != "app: web, team: red" {
+	if got := jobtext.LabelsText(j.Tasks[0].Labels); got != "app: web, team: red" {
 		t.Errorf("web has labels %s", got)
 	}
-	if got := dag.LabelsText(j.Tasks[3].Labels); got != "app: all, kind: training, team: red" {
+	if got := jobtext.LabelsText(j.Tasks[3].Labels); got != "app: all, kind: training, team: red" {
 		t.Errorf("train.worker.1 has labels %s", got)
 	}
 	want := []string{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // The fields of resources that contain alternatives.
@@ -21,7 +22,7 @@ const (
 
 func (r *reader) forResources() yamlfile.Fields[*dag.Resources] {
 	y := &r.Reader
-	name := yamlfile.Checked(dag.CheckWord)
+	name := yamlfile.Checked(jobtext.CheckWord)
 	return yamlfile.Fields[*dag.Resources]{
 		"cpus":   yamlfile.TextField(y, func(r *dag.Resources) *dag.Range { return &r.CPUs }, dag.ParseCPUsAtLeast),
 		"memory": yamlfile.TextField(y, func(r *dag.Resources) *dag.Range { return &r.Memory }, dag.ParseMemoryAtLeast),
@@ -66,9 +67,9 @@ func (r *reader) forResources() yamlfile.Fields[*dag.Resources] {
 			dag.ParseHourly),
 		"image": func(res *dag.Resources, n *yaml.Node) (err error) {
 			if res.Image, err = r.Text(n); err == nil {
-				err = dag.CheckImage(res.Image)
+				err = jobtext.CheckImage(res.Image)
 			}
-			if err == nil && dag.LikeContainer(res.Image) {
+			if err == nil && jobtext.LikeContainer(res.Image) {
 				r.job.Warn(yamlfile.PositionOf(n), "resources.image",
 					"is a machine image; a container image is written docker:"+res.Image)
 			}
@@ -148,8 +149,8 @@ func (r *reader) readResources(t *dag.Task, n *yaml.Node) error {
 	}
 	t.Ordered = alternatives.Key == orderedField
 	err = r.List(alternatives.Node, func(i int, n *yaml.Node) error {
-		if i == dag.MaxAlternatives {
-			return fault.OverLimit(fmt.Sprintf("more than %d alternatives", dag.MaxAlternatives), "")
+		if i == jobtext.MaxAlternatives {
+			return fault.OverLimit(fmt.Sprintf("more than %d alternatives", jobtext.MaxAlternatives), "")
 		}
 		path := "resources." + alternatives.Key + fault.Index(i)
 		return r.readAlternative(t, n, base, baseMarks, path)

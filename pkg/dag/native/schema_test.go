@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
@@ -43,9 +44,9 @@ func buildSchema() object {
 		return o
 	}
 	oneOf := func(words ...any) object { return object{"enum": words} }
-	line := object{"type": "string", "minLength": 1, "maxLength": dag.MaxTextBytes, "pattern": `^[^\r\n]*$`}
-	script := object{"type": "string", "maxLength": dag.MaxScriptBytes}
-	word := object{"type": "string", "minLength": 1, "maxLength": dag.MaxTextBytes, "pattern": `^[^\s*]+$`}
+	line := object{"type": "string", "minLength": 1, "maxLength": jobtext.MaxTextBytes, "pattern": `^[^\r\n]*$`}
+	script := object{"type": "string", "maxLength": jobtext.MaxScriptBytes}
+	word := object{"type": "string", "minLength": 1, "maxLength": jobtext.MaxTextBytes, "pattern": `^[^\s*]+$`}
 	amount := func(pattern string, most float64) object {
 		return object{"oneOf": []any{
 			object{"type": "number", "exclusiveMinimum": 0, "maximum": most},
@@ -55,7 +56,7 @@ func buildSchema() object {
 	inside := object{
 		"type":      "string",
 		"minLength": 1,
-		"maxLength": dag.MaxTextBytes,
+		"maxLength": jobtext.MaxTextBytes,
 		"pattern":   `^[^/~\r\n][^\r\n]*$`,
 	}
 
@@ -68,11 +69,11 @@ func buildSchema() object {
 	sparkServices := oneOf("dataproc", "dataproc-serverless", "emr", "emr-serverless")
 	resources := object{
 		"cpus": with(
-			amount(`^\s*(=?`+number+`|`+number+`(\+|-`+number+`))\s*$`, dag.MaxCPUs),
+			amount(`^\s*(=?`+number+`|`+number+`(\+|-`+number+`))\s*$`, jobtext.MaxCPUs),
 			"vCPUs: 8 or 8+ for at least 8, =8 for exactly 8, or 8-16",
 		),
 		"memory": with(
-			amount(`^(=?`+sizePattern+`|`+sizePattern+`(\+|-`+sizePattern+`))\s*$`, dag.MaxMemoryGiB),
+			amount(`^(=?`+sizePattern+`|`+sizePattern+`(\+|-`+sizePattern+`))\s*$`, jobtext.MaxMemoryGiB),
 			"GiB: 32 or 32+ for at least 32, =32 for exactly 32, 32-64, or 512MiB",
 		),
 		"accelerators": object{
@@ -113,10 +114,10 @@ func buildSchema() object {
 	labels := func(description string) object {
 		return object{
 			"type":          "object",
-			"maxProperties": dag.MaxLabels,
-			"propertyNames": object{"pattern": dag.LabelPattern},
+			"maxProperties": jobtext.MaxLabels,
+			"propertyNames": object{"pattern": jobtext.LabelPattern},
 			"additionalProperties": object{
-				"type": []string{"string", "number", "boolean"}, "pattern": dag.LabelPattern,
+				"type": []string{"string", "number", "boolean"}, "pattern": jobtext.LabelPattern,
 			},
 			"description": description,
 		}
@@ -127,20 +128,20 @@ func buildSchema() object {
 		"type":        "array",
 		"items":       alternative,
 		"minItems":    1,
-		"maxItems":    dag.MaxAlternatives,
+		"maxItems":    jobtext.MaxAlternatives,
 		"description": "alternatives, the cheapest first; the other fields of resources apply to each that does not have them",
 	}
 	all["ordered"] = object{
 		"type":        "array",
 		"items":       alternative,
 		"minItems":    1,
-		"maxItems":    dag.MaxAlternatives,
+		"maxItems":    jobtext.MaxAlternatives,
 		"description": "alternatives in order of preference",
 	}
 	all["executors"] = object{
 		"description": "of a Spark task: the number of its executors, or the least and the most",
 		"oneOf": []any{
-			object{"type": "integer", "minimum": 1, "maximum": dag.MaxNodes},
+			object{"type": "integer", "minimum": 1, "maximum": jobtext.MaxNodes},
 			object{"type": "string", "pattern": `^\s*[0-9]+\s*(-\s*[0-9]+\s*)?$`},
 		},
 	}
@@ -150,7 +151,7 @@ func buildSchema() object {
 	env := func(description string) object {
 		return object{
 			"type":          "object",
-			"propertyNames": object{"pattern": dag.EnvPattern, "not": object{"pattern": "^" + "TRADEWIND_"}},
+			"propertyNames": object{"pattern": jobtext.EnvPattern, "not": object{"pattern": "^" + "TRADEWIND_"}},
 			"additionalProperties": object{
 				"type": []string{"string", "number", "boolean"},
 			},
@@ -162,18 +163,18 @@ func buildSchema() object {
 			"or a mapping from names to values or to references to stored values (ssm:/path)",
 		"oneOf": []any{
 			object{"type": "array", "items": object{
-				"type": "string", "pattern": dag.EnvPattern, "not": object{"pattern": "^" + "TRADEWIND_"},
+				"type": "string", "pattern": jobtext.EnvPattern, "not": object{"pattern": "^" + "TRADEWIND_"},
 			}},
 			object{
 				"type":          "object",
-				"propertyNames": object{"pattern": dag.EnvPattern, "not": object{"pattern": "^" + "TRADEWIND_"}},
+				"propertyNames": object{"pattern": jobtext.EnvPattern, "not": object{"pattern": "^" + "TRADEWIND_"}},
 				"additionalProperties": object{
 					"type": []string{"string", "number", "boolean", "null"},
 				},
 			},
 		},
 	}
-	machines := object{"type": "integer", "minimum": 1, "maximum": dag.MaxNodes}
+	machines := object{"type": "integer", "minimum": 1, "maximum": jobtext.MaxNodes}
 	defaults := object{
 		"setup": with(script, "shell script, once on each machine before run, also if tasks with the same setup share the machine; "+
 			"programs that it leaves running end with the task"),
@@ -198,7 +199,7 @@ func buildSchema() object {
 		"retries": object{
 			"type":        "integer",
 			"minimum":     0,
-			"maximum":     dag.MaxRetries,
+			"maximum":     jobtext.MaxRetries,
 			"description": "how often the task is tried again after its own failures",
 		},
 		"timeout": with(ref("duration"),
@@ -214,13 +215,13 @@ func buildSchema() object {
 				ref("duration"),
 				object{"type": "object", "minProperties": 1, "additionalProperties": ref("duration"),
 					"not": object{"required": []string{"default"}, "maxProperties": 1,
-						"properties": object{"default": object{"const": dag.NoDefaultTime}}},
+						"properties": object{"default": object{"const": jobtext.NoDefaultTime}}},
 					"dependentRequired": object{"efficiency": []string{"flops"}}, "properties": object{
 						"flops": with(object{"type": []string{"number", "string"}, "minimum": 1, "maximum": 1e30, "pattern": number}, "floating-point operations of the whole task; they take as long as all of its "+
 							"accelerators need by their half-precision ratings, and offers without a rating do not fit"),
 						"efficiency": with(object{"type": "number", "exclusiveMinimum": 0, "maximum": 1},
 							"the share of their rating that the accelerators reach"),
-						"default": with(object{"oneOf": []any{ref("duration"), object{"const": dag.NoDefaultTime}}},
+						"default": with(object{"oneOf": []any{ref("duration"), object{"const": jobtext.NoDefaultTime}}},
 							"the time on all other machines; with none, other machines do not fit"),
 						"serial": with(object{"type": "number", "minimum": 0, "maximum": 1},
 							"the share of the time on one machine that more machines do not shorten; the other times are then "+
@@ -277,7 +278,7 @@ func buildSchema() object {
 			"task": ref("taskName"),
 			"each": with(boolean, "both tasks are arrays: each member waits for the member with its index"),
 			"outputs": with(
-				list(ref("name"), dag.MaxFiles),
+				list(ref("name"), jobtext.MaxFiles),
 				"the outputs that are read; none if empty, all if omitted",
 			),
 			"data": with(ref("size"), "the amount of data read, if it differs from the size of the outputs"),
@@ -286,12 +287,12 @@ func buildSchema() object {
 	whole := func(least, most int, says string) object {
 		return object{"type": "integer", "minimum": least, "maximum": most, "description": says}
 	}
-	scalars := object{"type": "array", "minItems": 1, "maxItems": dag.MaxTasks, "items": object{
+	scalars := object{"type": "array", "minItems": 1, "maxItems": jobtext.MaxTasks, "items": object{
 		"type": []string{"string", "number", "boolean"}}}
 	array := record(nil, object{
-		"from":   whole(0, dag.MaxArrayIndex, "the index of the first member"),
-		"to":     whole(0, dag.MaxArrayIndex, "the last index that a member may have"),
-		"step":   whole(1, dag.MaxArrayIndex, "the distance between two indexes"),
+		"from":   whole(0, jobtext.MaxArrayIndex, "the index of the first member"),
+		"to":     whole(0, jobtext.MaxArrayIndex, "the last index that a member may have"),
+		"step":   whole(1, jobtext.MaxArrayIndex, "the distance between two indexes"),
 		"values": with(scalars, "one member for each value, numbered from 0"),
 	})
 	array["oneOf"] = []any{object{"required": []string{"to"}}, object{"required": []string{"values"}}}
@@ -301,18 +302,18 @@ func buildSchema() object {
 		"array": object{
 			"description": "the task is an array: it runs once for each member; a number of members, a range of indexes, " +
 				"or values",
-			"oneOf": []any{whole(1, dag.MaxTasks, "the number of members"), ref("array")},
+			"oneOf": []any{whole(1, jobtext.MaxTasks, "the number of members"), ref("array")},
 		},
 		"matrix": object{
 			"type": "object", "minProperties": 1, "additionalProperties": scalars,
-			"propertyNames": object{"pattern": dag.EnvPattern, "not": object{"pattern": "^" + "TRADEWIND_"}},
+			"propertyNames": object{"pattern": jobtext.EnvPattern, "not": object{"pattern": "^" + "TRADEWIND_"}},
 			"description":   "the task is an array with a member for each combination of these values, numbered from 0",
 		},
-		"maxParallel": whole(1, dag.MaxTasks, "the maximum number of members that run at the same time"),
+		"maxParallel": whole(1, jobtext.MaxTasks, "the maximum number of members that run at the same time"),
 		"allowFailures": object{
 			"description": "members that may fail while the array still counts as succeeded: a number, or a share as 5%",
 			"oneOf": []any{
-				object{"type": "integer", "minimum": 0, "maximum": dag.MaxTasks},
+				object{"type": "integer", "minimum": 0, "maximum": jobtext.MaxTasks},
 				object{"type": "string", "pattern": `^\s*` + number + `%$`},
 			},
 		},
@@ -334,24 +335,24 @@ func buildSchema() object {
 		"env":      env("environment variables, in addition to those of the job"),
 		"secrets":  secrets,
 		"after":    object{"type": "array", "items": after, "description": "the tasks to wait for"},
-		"inputs":   list(input, dag.MaxFiles),
-		"outputs":  with(list(output, dag.MaxFiles), "files in $TRADEWIND_OUTPUT that are saved"),
+		"inputs":   list(input, jobtext.MaxFiles),
+		"outputs":  with(list(output, jobtext.MaxFiles), "files in $TRADEWIND_OUTPUT that are saved"),
 	})
 
-	address := object{"type": "string", "pattern": dag.Address}
+	address := object{"type": "string", "pattern": jobtext.AddressPattern}
 	notify := record(nil, object{
-		"webhook": object{"type": "string", "pattern": "^https?://", "maxLength": dag.MaxTextBytes,
+		"webhook": object{"type": "string", "pattern": "^https?://", "maxLength": jobtext.MaxTextBytes,
 			"description": "the URL that the event is posted to"},
-		"command": object{"type": "string", "maxLength": dag.MaxScriptBytes,
+		"command": object{"type": "string", "maxLength": jobtext.MaxScriptBytes,
 			"description": "a shell command that gets the event on standard input; only on a broker that buys nothing"},
-		"email": object{"oneOf": []any{address, list(address, dag.MaxAddresses)},
+		"email": object{"oneOf": []any{address, list(address, jobtext.MaxAddresses)},
 			"description": "one address or several; on a broker that can send e-mail with AWS"},
 	})
 
 	root := record([]string{"apiVersion", "tasks"}, object{
 		"apiVersion":  object{"const": dag.APIVersion},
 		"name":        with(ref("name"), "the name of the job; the name of the file if omitted"),
-		"description": object{"type": "string", "maxLength": dag.MaxTextBytes},
+		"description": object{"type": "string", "maxLength": jobtext.MaxTextBytes},
 		"objective":   with(oneOf("cost", "makespan", "weights"), "what a plan minimises"),
 		"weights": with(record([]string{"cost", "time"}, object{
 			"cost": with(object{"type": "number", "minimum": 0, "maximum": 1e9}, "for each USD"),
@@ -365,7 +366,7 @@ func buildSchema() object {
 			"description": "how long records, logs and outputs are kept after the job's end, at least 1h, or forever; without it as long as its queue says",
 		},
 		"queue": with(ref("name"), "the queue of the job"),
-		"announce": object{"type": "string", "pattern": dag.Topic,
+		"announce": object{"type": "string", "pattern": jobtext.TopicPattern,
 			"description": "a topic of Google Cloud Pub/Sub that the end of the job is published to"},
 		"notify":    with(notify, "who is notified when the job ends"),
 		"namespace": with(ref("name"), "the user or team that owns the job, for the policy plugin namespace"),
@@ -399,7 +400,7 @@ func buildSchema() object {
 		"tasks": object{
 			"type":                 "object",
 			"minProperties":        1,
-			"maxProperties":        dag.MaxTasks,
+			"maxProperties":        jobtext.MaxTasks,
 			"propertyNames":        ref("name"),
 			"additionalProperties": ref("task"),
 			"description":          "the tasks by name",
@@ -419,7 +420,7 @@ func buildSchema() object {
 	}
 	role["replicas"] = with(maps.Clone(machines), "the number of machines; 1 if omitted")
 	gang := record([]string{"roles"}, object{
-		"minAvailable": with(object{"type": "integer", "minimum": 1, "maximum": dag.MaxGang * dag.MaxNodes},
+		"minAvailable": with(object{"type": "integer", "minimum": 1, "maximum": dag.MaxGang * jobtext.MaxNodes},
 			"the number of machines of all roles that is enough to start; the sum over the roles if omitted"),
 		"within": with(oneOf("zone", "region", "anywhere"),
 			"the maximum distance between its machines; region if omitted"),
@@ -436,19 +437,19 @@ func buildSchema() object {
 	})
 	scalar := object{"type": []string{"string", "number", "boolean"}}
 	file := func(kinds string) object {
-		return object{"type": "string", "maxLength": dag.MaxTextBytes, "pattern": `^[^, ]+\.(` + kinds + `)$`}
+		return object{"type": "string", "maxLength": jobtext.MaxTextBytes, "pattern": `^[^, ]+\.(` + kinds + `)$`}
 	}
 	spark := record([]string{"main"}, object{
 		"main": with(file("py|jar"), "the application: a Python file or a jar, as a path or a URI"),
-		"class": with(object{"type": "string", "minLength": 1, "maxLength": dag.MaxTextBytes},
+		"class": with(object{"type": "string", "minLength": 1, "maxLength": jobtext.MaxTextBytes},
 			"the main class of a jar"),
-		"args": with(list(scalar, dag.MaxSparkArgs),
+		"args": with(list(scalar, jobtext.MaxSparkArgs),
 			"its arguments; $NAME stands for a variable of the task, $$ for a dollar sign"),
-		"pyFiles": with(list(file("py|zip|egg"), dag.MaxSparkFiles), "Python files that it imports, and zips and eggs of them"),
-		"jars":    with(list(file("jar"), dag.MaxSparkFiles), "jars on its class path"),
-		"packages": with(list(object{"type": "string", "pattern": `^[^:\s]+:[^:\s]+:[^:\s]+$`}, dag.MaxSparkFiles),
+		"pyFiles": with(list(file("py|zip|egg"), jobtext.MaxSparkFiles), "Python files that it imports, and zips and eggs of them"),
+		"jars":    with(list(file("jar"), jobtext.MaxSparkFiles), "jars on its class path"),
+		"packages": with(list(object{"type": "string", "pattern": `^[^:\s]+:[^:\s]+:[^:\s]+$`}, jobtext.MaxSparkFiles),
 			"libraries of Maven Central"),
-		"conf": with(object{"type": "object", "maxProperties": dag.MaxSparkConf,
+		"conf": with(object{"type": "object", "maxProperties": jobtext.MaxSparkConf,
 			"propertyNames": object{"pattern": `^spark\.`}, "additionalProperties": scalar}, "properties of Spark"),
 		"version": with(object{"type": []string{"string", "number"}, "pattern": `^[0-9]+(\.[0-9]+){0,2}\+?$`},
 			"the version of Spark: 3.5 for any 3.5, 3.5.1 for exactly this one, 3.5+ for this one or a later one"),
@@ -456,9 +457,9 @@ func buildSchema() object {
 	spark["if"] = object{"properties": object{"main": object{"pattern": `\.jar$`}}}
 	spark["then"] = object{"required": []string{"class"}, "not": object{"required": []string{"pyFiles"}}}
 	spark["else"] = object{"not": object{"required": []string{"class"}}}
-	probed := object{"type": "string", "maxLength": dag.MaxTextBytes, "pattern": `^/[^\s#]*$`}
+	probed := object{"type": "string", "maxLength": jobtext.MaxTextBytes, "pattern": `^/[^\s#]*$`}
 	service := record(nil, object{
-		"replicas": object{"type": "integer", "minimum": 1, "maximum": dag.MaxReplicas,
+		"replicas": object{"type": "integer", "minimum": 1, "maximum": jobtext.MaxReplicas,
 			"description": "the number of replicas; 1 if omitted"},
 		"of": with(ref("name"), "makes the task one replica of this service, instead of replicas; its name if omitted"),
 		"port": object{"type": "integer", "minimum": 1, "maximum": 65535,
@@ -468,7 +469,7 @@ func buildSchema() object {
 				"a TCP connection to the port",
 			"oneOf": []any{probed, record(nil, object{
 				"path": with(probed, "the path of an HTTP request"),
-				"post": object{"type": "string", "maxLength": dag.MaxTextBytes,
+				"post": object{"type": "string", "maxLength": jobtext.MaxTextBytes,
 					"description": "the body of a POST; a GET if omitted"},
 				"headers": object{"type": "object", "additionalProperties": object{
 					"type": []string{"string", "number", "boolean"}}, "description": "headers of the request"},
@@ -486,7 +487,7 @@ func buildSchema() object {
 		one := object{"oneOf": []any{
 			rule("spread", object{
 				"spread": level("at most max machines in one", "region", "zone", "rack", "machine"),
-				"max": object{"type": "integer", "minimum": 1, "maximum": dag.MaxNodes,
+				"max": object{"type": "integer", "minimum": 1, "maximum": jobtext.MaxNodes,
 					"description": "the maximum number; 1 if omitted"},
 			}),
 			rule("pack", object{"pack": level("all machines in one", "region", "zone", "rack")}),
@@ -495,7 +496,7 @@ func buildSchema() object {
 				"by":    level("the size of that place; machine if omitted", "region", "zone", "rack", "machine"),
 			}),
 		}}
-		return object{"oneOf": []any{one, list(one, dag.MaxPlacements)}}
+		return object{"oneOf": []any{one, list(one, jobtext.MaxPlacements)}}
 	}
 	on := object{}
 	for event, words := range map[dag.Event][]any{
@@ -507,17 +508,17 @@ func buildSchema() object {
 		reaction := object{"action": oneOf(words...)}
 		if event == dag.PodFailed {
 			reaction["limit"] = object{
-				"type": "integer", "minimum": 1, "maximum": dag.MaxRetries,
+				"type": "integer", "minimum": 1, "maximum": jobtext.MaxRetries,
 				"description": "for restartGang and restartRole: the maximum number of restarts before the job fails",
 			}
 		}
 		if event == dag.PodFailed {
 			reaction["exitCodes"] = with(
-				list(object{"type": "integer", "minimum": 1, "maximum": 255}, dag.MaxReactions),
+				list(object{"type": "integer", "minimum": 1, "maximum": 255}, jobtext.MaxReactions),
 				"the exit codes to which it applies; any if omitted")
 		}
 		one := record([]string{"action"}, reaction)
-		on[string(event)] = object{"oneOf": []any{oneOf(words...), one, list(one, dag.MaxReactions)}}
+		on[string(event)] = object{"oneOf": []any{oneOf(words...), one, list(one, jobtext.MaxReactions)}}
 	}
 	taskSchema := record(nil, task)
 	taskSchema["anyOf"] = []any{
@@ -549,13 +550,13 @@ func buildSchema() object {
 		"title":       "Tradewind job",
 		"description": "A directed acyclic graph of batch tasks, " + dag.APIVersion,
 		"$defs": object{
-			"name":      object{"type": "string", "pattern": dag.NamePattern},
-			"taskName":  object{"type": "string", "pattern": dag.TaskPattern},
+			"name":      object{"type": "string", "pattern": jobtext.NamePattern},
+			"taskName":  object{"type": "string", "pattern": jobtext.TaskPattern},
 			"array":     array,
 			"task":      taskSchema,
 			"gang":      gang,
 			"placement": placement(object{}),
-			"placements": placement(object{"of": with(list(ref("taskName"), dag.MaxPlaced),
+			"placements": placement(object{"of": with(list(ref("taskName"), jobtext.MaxPlaced),
 				"the tasks to which the rule applies; all if omitted. The name of a task with roles means all of them")}),
 			"on":        record(nil, on),
 			"service":   service,

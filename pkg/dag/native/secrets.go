@@ -6,6 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // secretPosition is the name of a secret and its position in the file.
@@ -18,7 +19,7 @@ type secretPosition struct {
 // null.
 func (r *reader) readSecrets(n *yaml.Node, path string) (secrets []secretPosition, err error) {
 	add := func(name string, at *yaml.Node) error {
-		if err := dag.CheckEnvName(name); err != nil {
+		if err := jobtext.CheckEnvName(name); err != nil {
 			return fault.At(yamlfile.PositionOf(at), err)
 		}
 		secrets = append(secrets, secretPosition{name, dag.Mark{

@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // The file has a task with a service once for all replicas. With several replicas it is read as one task for each,
@@ -48,7 +49,7 @@ func (r *reader) replicasOf(e yamlfile.Entry) ([]taskPart, error) {
 	if err != nil {
 		return nil, fault.Within("service", fault.Within("replicas", err))
 	}
-	n, err := dag.ParseInt(text, 1, dag.MaxReplicas)
+	n, err := jobtext.ParseInt(text, 1, jobtext.MaxReplicas)
 	if of, _ := r.fieldOf(service, "of"); err == nil && of != nil {
 		err = fault.New(
 			"cannot be combined with of, which makes the task one of the replicas",
@@ -128,9 +129,9 @@ func (r *reader) readService(t *dag.Task, n *yaml.Node) error {
 	return yamlfile.ReadFields(y, n, yamlfile.Fields[*dag.Service]{
 		"replicas": func(*dag.Service, *yaml.Node) error { return nil }, // already read by replicasOf
 		"of": yamlfile.TextField(y, func(s *dag.Service) *string { return &s.Of },
-			yamlfile.Checked(dag.CheckName)),
+			yamlfile.Checked(jobtext.CheckName)),
 		"port": yamlfile.TextField(y, func(s *dag.Service) *int { return &s.Port }, func(s string) (int, error) {
-			return dag.ParseInt(s, 1, 65535)
+			return jobtext.ParseInt(s, 1, 65535)
 		}),
 		"readiness": r.readReadiness,
 	}, s)
@@ -140,7 +141,7 @@ func (r *reader) readService(t *dag.Task, n *yaml.Node) error {
 func (r *reader) readReadiness(s *dag.Service, n *yaml.Node) error {
 	y, to := &r.Reader, &s.Readiness
 	path := yamlfile.TextField(y, func(r *dag.Readiness) *string { return &r.Path },
-		yamlfile.Checked(dag.CheckProbePath))
+		yamlfile.Checked(jobtext.CheckProbePath))
 	if n.Kind == yaml.ScalarNode {
 		return path(to, n)
 	}
@@ -151,7 +152,7 @@ func (r *reader) readReadiness(s *dag.Service, n *yaml.Node) error {
 			return err
 		},
 		"headers": func(to *dag.Readiness, n *yaml.Node) (err error) {
-			to.Headers, err = r.Texts(n, dag.CheckHeader)
+			to.Headers, err = r.Texts(n, jobtext.CheckHeader)
 			return err
 		},
 		"initialDelay": yamlfile.TextField(y, func(r *dag.Readiness) *time.Duration { return &r.InitialDelay },
@@ -172,7 +173,7 @@ func (r *reader) servicePlacement(p taskPart, members []int) error {
 		return err
 	}
 	for n, rule := range rules {
-		path := dag.TaskPath(p.of) + ".placement"
+		path := jobtext.TaskPath(p.of) + ".placement"
 		if p.rules.Kind == yaml.SequenceNode {
 			path += fault.Index(n)
 		}

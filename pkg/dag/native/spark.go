@@ -9,6 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // readSpark reads the application of a Spark task.
@@ -71,7 +72,7 @@ func (r *reader) readSparkService(to *dag.Resources, n *yaml.Node) error {
 	err := yamlfile.ReadFields(y, n, yamlfile.Fields[*dag.Resources]{
 		"name": name,
 		"release": yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Release },
-			yamlfile.Checked(dag.CheckWord)),
+			yamlfile.Checked(jobtext.CheckWord)),
 	}, to)
 	if err == nil && to.Service == "" {
 		err = fault.Within("name", r.Fault(n, "is missing", "service: {name: emr, release: 7.5+}"))

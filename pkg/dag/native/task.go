@@ -11,6 +11,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // forDefaults returns the fields of defaults. A task that has such a field replaces the whole field.
@@ -20,7 +21,7 @@ func (r *reader) forDefaults() yamlfile.Fields[*dag.Task] {
 		"setup": yamlfile.TextField(
 			y,
 			func(t *dag.Task) *string { return &t.Setup },
-			yamlfile.Checked(dag.CheckScript),
+			yamlfile.Checked(jobtext.CheckScript),
 		),
 		"workdir": r.readWorkdir,
 		"nodes": func(t *dag.Task, n *yaml.Node) error {
@@ -29,12 +30,12 @@ func (r *reader) forDefaults() yamlfile.Fields[*dag.Task] {
 			}
 			s, err := r.Text(n)
 			if err == nil {
-				t.Nodes, t.MaxNodes, err = dag.ParseNodes(s)
+				t.Nodes, t.MaxNodes, err = jobtext.ParseNodes(s)
 			}
 			return err
 		},
 		"retries": yamlfile.TextField(y, func(t *dag.Task) *int { return &t.Retries }, func(s string) (int, error) {
-			return dag.ParseInt(s, 0, dag.MaxRetries)
+			return jobtext.ParseInt(s, 0, jobtext.MaxRetries)
 		}),
 		"timeout": yamlfile.TextField(y, func(t *dag.Task) *time.Duration { return &t.Timeout }, dag.ParseDuration),
 		"login": func(t *dag.Task, n *yaml.Node) (err error) {
@@ -52,7 +53,7 @@ func (r *reader) forDefaults() yamlfile.Fields[*dag.Task] {
 			return r.readTime(&t.Time, n)
 		},
 		"reference": yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Reference },
-			yamlfile.Checked(dag.CheckWord)),
+			yamlfile.Checked(jobtext.CheckWord)),
 		"resources": r.readResources,
 		"share":     r.readShare,
 		"labels": func(t *dag.Task, n *yaml.Node) (err error) {
@@ -72,7 +73,7 @@ func (r *reader) forTask() yamlfile.Fields[*dag.Task] {
 	known["run"] = yamlfile.TextField(
 		y,
 		func(t *dag.Task) *string { return &t.Run },
-		yamlfile.Checked(dag.CheckScript),
+		yamlfile.Checked(jobtext.CheckScript),
 	)
 	known["spark"] = r.readSpark
 	known["recorded"] = yamlfile.TextField(
@@ -97,7 +98,7 @@ func (r *reader) forTask() yamlfile.Fields[*dag.Task] {
 	}
 	known["outputs"] = r.readOutputs
 	inGang := func(to func(*dag.Task) *string) func(*dag.Task, *yaml.Node) error {
-		read := yamlfile.TextField(y, to, yamlfile.Checked(dag.CheckName))
+		read := yamlfile.TextField(y, to, yamlfile.Checked(jobtext.CheckName))
 		return func(t *dag.Task, n *yaml.Node) error {
 			r.gangs[r.current] = yamlfile.PositionOf(n)
 			return read(t, n)
@@ -105,7 +106,8 @@ func (r *reader) forTask() yamlfile.Fields[*dag.Task] {
 	}
 	known["gang"] = inGang(func(t *dag.Task) *string { return &t.Gang })
 	known["joins"] = inGang(func(t *dag.Task) *string { return &t.Joins })
-	known["role"] = yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Role }, yamlfile.Checked(dag.CheckName))
+	known["role"] = yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Role },
+		yamlfile.Checked(jobtext.CheckName))
 	known["framework"] = yamlfile.TextField(y, func(t *dag.Task) *dag.Framework { return &t.Framework },
 		word[dag.Framework])
 	known["within"] = yamlfile.TextField(y, func(t *dag.Task) *dag.Within { return &t.Within }, word[dag.Within])
@@ -165,7 +167,7 @@ func (r *reader) readWorkdir(t *dag.Task, n *yaml.Node) error {
 		return yamlfile.TextField(
 			y,
 			func(t *dag.Task) *string { return &t.Workdir },
-			yamlfile.Checked(dag.CheckPlainURI),
+			yamlfile.Checked(jobtext.CheckPlainURI),
 		)(
 			t,
 			n,
@@ -176,9 +178,10 @@ func (r *reader) readWorkdir(t *dag.Task, n *yaml.Node) error {
 		"url": yamlfile.TextField(
 			y,
 			func(r *dag.Repository) *string { return &r.URL },
-			yamlfile.Checked(dag.CheckRepositoryURL),
+			yamlfile.Checked(jobtext.CheckRepositoryURL),
 		),
-		"ref": yamlfile.TextField(y, func(r *dag.Repository) *string { return &r.Ref }, yamlfile.Checked(dag.CheckRef)),
+		"ref": yamlfile.TextField(y, func(r *dag.Repository) *string { return &r.Ref },
+			yamlfile.Checked(jobtext.CheckRef)),
 	}, t.Repository)
 	if err == nil && t.Repository.URL == "" {
 		err = fault.Within("url", r.Fault(n, "is missing", "add the URL of the git repository"))
@@ -193,7 +196,7 @@ func (r *reader) readCheckpoint(c *dag.Checkpoint, n *yaml.Node) error {
 		"path": yamlfile.TextField(
 			y,
 			func(c *dag.Checkpoint) *string { return &c.Path },
-			yamlfile.Checked(dag.CheckInside),
+			yamlfile.Checked(jobtext.CheckInside),
 		),
 		"size": yamlfile.TextField(y, func(c *dag.Checkpoint) *dag.GiB { return &c.Size }, dag.ParseSize),
 	}, c)
@@ -212,9 +215,9 @@ func (r *reader) readTime(t *dag.TimeEstimate, n *yaml.Node) error {
 	*t = dag.TimeEstimate{}
 	fields := r.forTime()
 	if n.Kind == yaml.ScalarNode {
-		return fields[dag.DefaultTimeKey](t, n)
+		return fields[jobtext.DefaultTimeKey](t, n)
 	}
-	fields[dag.DefaultTimeKey] = r.orNone(fields[dag.DefaultTimeKey])
+	fields[jobtext.DefaultTimeKey] = r.orNone(fields[jobtext.DefaultTimeKey])
 	entries, err := r.Mapping(n)
 	if err != nil {
 		return err
@@ -231,7 +234,8 @@ func (r *reader) readTime(t *dag.TimeEstimate, n *yaml.Node) error {
 	if t.Unknown() && t.Efficiency == 0 && t.Serial == nil && !t.Only {
 		return r.Fault(n, "is empty", "write one time, or times by accelerator, instance type and default")
 	}
-	return cmp.Or(r.atField(n, dag.EfficiencyKey, t.CheckEfficiency()), r.atField(n, dag.DefaultTimeKey, t.CheckOnly()))
+	return cmp.Or(r.atField(n, jobtext.EfficiencyKey, t.CheckEfficiency()),
+		r.atField(n, jobtext.DefaultTimeKey, t.CheckOnly()))
 }
 
 // orNone returns the reader of a default that may also be none.
@@ -239,7 +243,7 @@ func (r *reader) orNone(
 	time func(*dag.TimeEstimate, *yaml.Node) error,
 ) func(*dag.TimeEstimate, *yaml.Node) error {
 	return func(t *dag.TimeEstimate, n *yaml.Node) error {
-		if s, err := r.Text(n); err == nil && s == dag.NoDefaultTime {
+		if s, err := r.Text(n); err == nil && s == jobtext.NoDefaultTime {
 			t.Only = true
 			return nil
 		}
@@ -250,13 +254,15 @@ func (r *reader) orNone(
 func (r *reader) forTime() yamlfile.Fields[*dag.TimeEstimate] {
 	y := &r.Reader
 	return yamlfile.Fields[*dag.TimeEstimate]{
-		dag.DefaultTimeKey: yamlfile.TextField(y, func(t *dag.TimeEstimate) *time.Duration { return &t.Default },
+		jobtext.DefaultTimeKey: yamlfile.TextField(y, func(t *dag.TimeEstimate) *time.Duration { return &t.Default },
 			dag.ParseDuration),
-		dag.FLOPsKey:  yamlfile.TextField(y, func(t *dag.TimeEstimate) *float64 { return &t.FLOPs }, dag.ParseFLOPs),
-		dag.SerialKey: yamlfile.TextField(y, func(t *dag.TimeEstimate) **float64 { return &t.Serial }, dag.ParseSerial),
-		dag.NodesKey:  r.readTimeByNodes,
-		dag.EfficiencyKey: yamlfile.TextField(y, func(t *dag.TimeEstimate) *float64 { return &t.Efficiency },
-			dag.ParseEfficiency),
+		jobtext.FLOPsKey: yamlfile.TextField(y, func(t *dag.TimeEstimate) *float64 { return &t.FLOPs },
+			jobtext.ParseFLOPs),
+		jobtext.SerialKey: yamlfile.TextField(y, func(t *dag.TimeEstimate) **float64 { return &t.Serial },
+			jobtext.ParseSerial),
+		jobtext.NodesKey: r.readTimeByNodes,
+		jobtext.EfficiencyKey: yamlfile.TextField(y, func(t *dag.TimeEstimate) *float64 { return &t.Efficiency },
+			jobtext.ParseEfficiency),
 	}
 }
 
@@ -264,7 +270,7 @@ func (r *reader) forTime() yamlfile.Fields[*dag.TimeEstimate] {
 func (r *reader) readTimeByNodes(t *dag.TimeEstimate, n *yaml.Node) error {
 	t.ByNodes = map[int]time.Duration{}
 	if err := r.Each(n, func(e yamlfile.Entry) error {
-		count, err := dag.ParseInt(e.Key, 1, dag.MaxNodes)
+		count, err := jobtext.ParseInt(e.Key, 1, jobtext.MaxNodes)
 		if err != nil {
 			return fault.At(yamlfile.PositionOf(e.Name), err)
 		}
@@ -326,15 +332,15 @@ func (r *reader) forOutput() yamlfile.Fields[*dag.Output] {
 		"name": yamlfile.TextField(
 			y,
 			func(o *dag.Output) *string { return &o.Name },
-			yamlfile.Checked(dag.CheckName),
+			yamlfile.Checked(jobtext.CheckName),
 		),
 		"path": yamlfile.TextField(
 			y,
 			func(o *dag.Output) *string { return &o.Path },
-			yamlfile.Checked(dag.CheckInside),
+			yamlfile.Checked(jobtext.CheckInside),
 		),
 		"uri": yamlfile.TextField(y, func(o *dag.Output) *string { return &o.URI },
-			yamlfile.Checked(dag.CheckPlainURI)),
+			yamlfile.Checked(jobtext.CheckPlainURI)),
 		"size": yamlfile.TextField(y, func(o *dag.Output) *dag.GiB { return &o.Size }, dag.ParseSize),
 	}
 }
@@ -351,8 +357,8 @@ func (r *reader) readOutputs(t *dag.Task, n *yaml.Node) error {
 			return fault.Within("name", r.Fault(n, "is missing", "add the name of the output"))
 		case seen[o.Name]:
 			return fault.Within("name", r.Fault(n, "there are two outputs "+fault.Quote(o.Name), "rename one"))
-		case i == dag.MaxFiles:
-			return fault.OverLimit(fmt.Sprintf("more than %d outputs", dag.MaxFiles), "")
+		case i == jobtext.MaxFiles:
+			return fault.OverLimit(fmt.Sprintf("more than %d outputs", jobtext.MaxFiles), "")
 		}
 		seen[o.Name] = true
 		r.outputs = append(r.outputs, yamlfile.PositionOf(n))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/dax"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
@@ -12,7 +13,7 @@ import (
 
 func benchmarkJob(b *testing.B) (*dag.Job, []byte) {
 	b.Helper()
-	data := wideDAX(dag.MaxTasks, 3)
+	data := wideDAX(jobtext.MaxTasks, 3)
 	j, err := dax.Parse("wide.xml", data)
 	if err != nil {
 		b.Fatal(err)

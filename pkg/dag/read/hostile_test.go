@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
@@ -59,7 +60,7 @@ func refuse(t *testing.T, name string, r io.Reader) error {
 
 func TestFilesBeyondLimitsAreRejected(t *testing.T) {
 	const yamlHead = "apiVersion: tradewind/v1\ntasks:\n"
-	big := strings.Repeat("x", dag.MaxScriptBytes+1)
+	big := strings.Repeat("x", jobtext.MaxScriptBytes+1)
 	for name, c := range map[string]struct {
 		r    io.Reader
 		want string
@@ -222,7 +223,7 @@ func TestTooManyTasksAreRejected(t *testing.T) {
 		}
 		return strings.NewReader(b.String() + "</adag>")
 	}
-	if err := refuse(t, "more.xml", job(dag.MaxTasks+1)); !errors.Is(err, dag.ErrLimit) ||
+	if err := refuse(t, "more.xml", job(jobtext.MaxTasks+1)); !errors.Is(err, dag.ErrLimit) ||
 		!strings.Contains(err.Error(), "more than 100000 tasks") {
 		t.Error(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // dependency is the dependency of a script on other jobs.
@@ -74,7 +75,7 @@ type link struct {
 func Chain(scripts []Script) (*dag.Job, error) {
 	var job *dag.Job
 	var links []*link
-	names := dag.NewNamer(0)
+	names := jobtext.NewNamer(0)
 	for _, s := range scripts {
 		if !IsScript(s.Data) && !bytes.HasPrefix(s.Data, []byte("#!")) {
 			return nil, fault.InFile(
@@ -200,8 +201,8 @@ func (l *link) named(name string, links []*link) (found *link, err error) {
 
 // edges makes each task of after wait for all tasks of before, with edges like e.
 func edges(job *dag.Job, before, after []int, e dag.Edge) error {
-	if len(job.Edges)+len(before)*len(after) > dag.MaxEdges {
-		return fault.OverLimit(fmt.Sprintf("tasks wait for each other more than %d times", dag.MaxEdges), "")
+	if len(job.Edges)+len(before)*len(after) > jobtext.MaxEdges {
+		return fault.OverLimit(fmt.Sprintf("tasks wait for each other more than %d times", jobtext.MaxEdges), "")
 	}
 	for _, from := range before {
 		for _, to := range after {

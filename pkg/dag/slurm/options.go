@@ -11,6 +11,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // option describes how an option is handled.
@@ -154,7 +155,7 @@ const maxCount = 10_000
 
 func number(to func(*requirements) *int) option {
 	return option{true, func(r *reader, s string) (err error) {
-		*to(&r.requirements), err = dag.ParseInt(s, 1, maxCount)
+		*to(&r.requirements), err = jobtext.ParseInt(s, 1, maxCount)
 		return err
 	}}
 }
@@ -177,7 +178,7 @@ func size(to func(*requirements) *dag.GiB) option {
 			return fault.New(fault.Quote(s)+" is not an amount of memory", "as in 4000M or 16G")
 		}
 		v *= unit
-		if v > dag.MaxMemoryGiB {
+		if v > jobtext.MaxMemoryGiB {
 			return fault.OverLimit(fault.Quote(s)+" is more than a machine has", "")
 		}
 		*to(&r.requirements) = dag.GiB(v)
@@ -199,7 +200,7 @@ func (r *reader) gpus(s string, to *int) (err error) {
 			kind, count = s, "1"
 		}
 	}
-	if *to, err = dag.ParseInt(count, 0, maxCount); err != nil || *to == 0 {
+	if *to, err = jobtext.ParseInt(count, 0, maxCount); err != nil || *to == 0 {
 		kind = ""
 	}
 	if r.kinds == nil {
@@ -297,10 +298,10 @@ func readTime(r *reader, s string) error {
 // readNodes reads the number of nodes: 4, or 2-4.
 func readNodes(r *reader, s string) (err error) {
 	least, most, span := strings.Cut(s, "-")
-	if r.requirements.nodes, err = dag.ParseInt(least, 1, dag.MaxNodes); err != nil || !span {
+	if r.requirements.nodes, err = jobtext.ParseInt(least, 1, jobtext.MaxNodes); err != nil || !span {
 		return err
 	}
-	if r.requirements.most, err = dag.ParseInt(most, 1, dag.MaxNodes); err != nil {
+	if r.requirements.most, err = jobtext.ParseInt(most, 1, jobtext.MaxNodes); err != nil {
 		return err
 	}
 	if r.requirements.most < r.requirements.nodes {
@@ -322,7 +323,7 @@ func readArray(r *reader, s string) error {
 	r.requirements.parallel, r.requirements.arrayAt = 0, r.pos
 	if limited {
 		var err error
-		if r.requirements.parallel, err = dag.ParseInt(limit, 1, maxArray); err != nil {
+		if r.requirements.parallel, err = jobtext.ParseInt(limit, 1, maxArray); err != nil {
 			return err
 		}
 	}
@@ -331,18 +332,18 @@ func readArray(r *reader, s string) error {
 	for _, one := range strings.Split(list, ",") {
 		span, by, stepped := strings.Cut(one, ":")
 		first, last, ranged := strings.Cut(span, "-")
-		from, err := dag.ParseInt(first, 0, dag.MaxTasks)
+		from, err := jobtext.ParseInt(first, 0, jobtext.MaxTasks)
 		if err != nil {
 			return err
 		}
 		to, step := from, 1
 		if ranged {
-			if to, err = dag.ParseInt(last, 0, dag.MaxTasks); err != nil {
+			if to, err = jobtext.ParseInt(last, 0, jobtext.MaxTasks); err != nil {
 				return err
 			}
 		}
 		if stepped {
-			if step, err = dag.ParseInt(by, 1, dag.MaxTasks); err != nil {
+			if step, err = jobtext.ParseInt(by, 1, jobtext.MaxTasks); err != nil {
 				return err
 			}
 			r.requirements.step = step
@@ -372,7 +373,7 @@ func readExport(r *reader, s string) error {
 		name, value, given := strings.Cut(one, "=")
 		switch {
 		case given:
-			if err := dag.CheckEnvName(name); err != nil {
+			if err := jobtext.CheckEnvName(name); err != nil {
 				return err
 			}
 			if r.requirements.env == nil {

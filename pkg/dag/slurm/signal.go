@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // warning is the signal that a script gets before its time limit; no name is none.
@@ -30,7 +31,7 @@ func readSignal(r *reader, s string) error {
 	}
 	name, seconds, timed := strings.Cut(name, "@")
 	if timed {
-		n, err := dag.ParseInt(seconds, 0, 65535)
+		n, err := jobtext.ParseInt(seconds, 0, 65535)
 		if err != nil {
 			return err
 		}

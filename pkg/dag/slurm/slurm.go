@@ -20,6 +20,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 const mark = "#SBATCH"
@@ -100,8 +101,8 @@ func newReader(name string) *reader {
 }
 
 func (r *reader) read(data []byte) error {
-	if len(data) > dag.MaxScriptBytes {
-		return dag.CheckScript(string(data))
+	if len(data) > jobtext.MaxScriptBytes {
+		return jobtext.CheckScript(string(data))
 	}
 	if i := bytes.Index(data, []byte("\r\n")); i >= 0 {
 		return fault.At(fault.PositionIn(data, i), fault.New("has DOS line ends, with which a shell fails, as in Slurm",
@@ -250,7 +251,7 @@ func split(line string) (words []string, err error) {
 func (r *reader) build(script string) error {
 	a := &r.requirements
 	if a.name != "" {
-		r.job.Name = dag.ToName(a.name, r.job.Name)
+		r.job.Name = jobtext.ToName(a.name, r.job.Name)
 	}
 	nodes, err := a.spread()
 	if err != nil {
@@ -316,7 +317,7 @@ func (r *reader) build(script string) error {
 // addArray adds the members of an array. Indexes without a fixed distance are the values of its members.
 func (r *reader) addArray(t dag.Task) {
 	a := &r.requirements
-	name := dag.ToName(r.job.Name, "job")
+	name := jobtext.ToName(r.job.Name, "job")
 	array := dag.Array{Name: name[:min(len(name), maxArrayName)], Size: len(a.array), MaxParallel: a.parallel}
 	if step := a.distance(); step > 0 {
 		array.From, array.Step = a.array[0], step
@@ -371,7 +372,7 @@ func (r *reader) addGangs(t dag.Task, nodes int) error {
 // add adds a task. With several nodes it adds the roles of a gang: the first node, on which the script runs, and the
 // others, on which the script starts programs.
 func (r *reader) add(name string, t dag.Task, nodes int) {
-	t.Name = dag.ToName(name, "job")
+	t.Name = jobtext.ToName(name, "job")
 	if nodes > 1 {
 		t.Gang, t.Role, t.Framework, t.Nodes = t.Name, "launcher", dag.MPI, 1
 		others := t
@@ -400,7 +401,7 @@ func (a *requirements) spread() (nodes int, err error) {
 	if a.tasks == 0 {
 		a.tasks = a.perNode * nodes
 	}
-	if nodes > dag.MaxNodes || a.perNode*a.cpus > dag.MaxCPUs {
+	if nodes > jobtext.MaxNodes || a.perNode*a.cpus > jobtext.MaxCPUs {
 		return 0, fault.OverLimit(fmt.Sprintf("%d nodes of %d processors are more than can be requested", nodes,
 			a.perNode*a.cpus), "")
 	}
@@ -416,7 +417,7 @@ func (a *requirements) devices(nodes int) int {
 func (a *requirements) resources(nodes int) (res dag.Resources, err error) {
 	gpus := a.devices(nodes)
 	cpus := max(a.perNode*a.cpus, gpus*a.cpusGPU, a.minCPUs)
-	if cpus > dag.MaxCPUs {
+	if cpus > jobtext.MaxCPUs {
 		return res, fault.OverLimit(fmt.Sprintf("%d processors per node are more than can be requested", cpus), "")
 	}
 	res.CPUs.Min = float64(cpus)

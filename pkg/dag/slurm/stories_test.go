@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/slurm"
 )
 
@@ -160,7 +161,7 @@ func chained(arrays ...string) (scripts []slurm.Script) {
 // TestDependenciesOfArraysAreLimited checks dependencies of all tasks of an array on all of another.
 func TestDependenciesOfArraysAreLimited(t *testing.T) {
 	j, err := slurm.Chain(chained("1-1000", "1-1000"))
-	if err != nil || len(j.Edges) != dag.MaxEdges {
+	if err != nil || len(j.Edges) != jobtext.MaxEdges {
 		t.Errorf("%v", err)
 	}
 	for _, arrays := range [][]string{{"1-1001", "1-1000"}, {"1-1000", "1-1000", "1"}} {

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/strict"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/text"
 )
 
 // limits are values that no valid plan is below.
@@ -41,7 +41,7 @@ func (p *problem) bound() (limits, string) {
 	lower := limits{hours: b.paths()}
 	if p.late(lower) {
 		return lower, fmt.Sprintf("the longest path of tasks ends after %s at the earliest, on the fastest machines, "+
-			"and the deadline is %s", optimizer.Span(lower.hours, math.Ceil), optimizer.Span(p.deadline, math.Floor))
+			"and the deadline is %s", text.Span(lower.hours, math.Ceil), text.Span(p.deadline, math.Floor))
 	}
 	for _, w := range [][3]float64{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {0.5, 0.5, 0}, {0.5, 0, 0.5}, {0.4, 0.2, 0.4}} {
 		lower.usd = max(lower.usd, b.shares(w))
@@ -50,7 +50,7 @@ func (p *problem) bound() (limits, string) {
 	lower.usd, lower.hours = lower.usd*(1-slack), lower.hours*(1-slack)
 	if lower.usd > p.budget {
 		return lower, fmt.Sprintf("every plan costs at least %s USD, and the budget is %s USD",
-			optimizer.USD(lower.usd), optimizer.USD(p.budget))
+			text.USD(lower.usd), text.USD(p.budget))
 	}
 	return lower, ""
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/strict"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/text"
 )
 
 // ReadModel reads and validates one [Model] in its JSON form. It is strict: unknown, repeated and missing fields,
@@ -77,7 +78,7 @@ func (p parser) model() (*Model, error) {
 		strict.Optional("mostInstances", func() error {
 			return p.whole(&m.MostInstances, MaxMost, "a number of instances")
 		}),
-		strict.Required("places", func() error { return p.Texts(optimizer.MaxPlaces, &m.Places) }),
+		strict.Required("places", func() error { return p.Texts(text.MaxPlaces, &m.Places) }),
 		strict.Required("usdPerGiB", func() error { return p.matrix(&m.USDPerGiB) }),
 		strict.Required("hoursPerGiB", func() error { return p.matrix(&m.HoursPerGiB) }),
 		strict.Required("machines", func() error { return p.machines(m) }),
@@ -89,9 +90,9 @@ func (p parser) model() (*Model, error) {
 
 func (p parser) matrix(rows *[][]float64) error {
 	*rows = [][]float64{}
-	return p.List(optimizer.MaxPlaces, func() error {
+	return p.List(text.MaxPlaces, func() error {
 		var row []float64
-		err := p.List(optimizer.MaxPlaces, func() error {
+		err := p.List(text.MaxPlaces, func() error {
 			var x float64
 			err := p.number(&x)
 			row = append(row, x)
@@ -108,7 +109,7 @@ func (p parser) machines(m *Model) error {
 	fields := []strict.Field{
 		strict.Required("id", func() error { return p.Text(&k.ID) }),
 		strict.Required("place", func() error {
-			return p.whole(&k.Place, optimizer.MaxPlaces-1, "an index into the places")
+			return p.whole(&k.Place, text.MaxPlaces-1, "an index into the places")
 		}),
 		strict.Required("usdPerHour", func() error { return p.number(&k.USDPerHour) }),
 		strict.Required("cpus", func() error { return p.number(&k.CPUs) }),
@@ -138,7 +139,7 @@ func (p parser) tasks(m *Model) error {
 		strict.Required("gpus", func() error { return p.number(&t.GPUs) }),
 		strict.Required("hours", func() error { return p.number(&t.Hours) }),
 	}
-	return p.List(optimizer.MaxTasks, func() error {
+	return p.List(text.MaxTasks, func() error {
 		t = Task{}
 		err := p.Object(fields)
 		m.Tasks = append(m.Tasks, t)
@@ -154,7 +155,7 @@ func (p parser) edges(m *Model) error {
 		strict.Required("to", func() error { return p.Text(&e.To) }),
 		strict.Required("gib", func() error { return p.number(&e.GiB) }),
 	}
-	return p.List(optimizer.MaxEdges, func() error {
+	return p.List(text.MaxEdges, func() error {
 		e = optimizer.Edge{}
 		err := p.Object(fields)
 		m.Edges = append(m.Edges, e)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/strict"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/text"
 )
 
 func modelErrorf(field, format string, args ...any) *optimizer.ModelError {
@@ -51,8 +52,8 @@ func (m *Model) checkLimits() error {
 
 func (m *Model) checkPlaces() error {
 	n := len(m.Places)
-	if n > optimizer.MaxPlaces {
-		return modelErrorf("places", "%d places, more than %d", n, optimizer.MaxPlaces)
+	if n > text.MaxPlaces {
+		return modelErrorf("places", "%d places, more than %d", n, text.MaxPlaces)
 	}
 	seen := make(map[string]int, n)
 	for i, p := range m.Places {
@@ -153,8 +154,8 @@ func linkTasks(m *Model) (*links, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(m.Edges) > optimizer.MaxEdges {
-		return nil, modelErrorf("edges", "%d edges, more than %d", len(m.Edges), optimizer.MaxEdges)
+	if len(m.Edges) > text.MaxEdges {
+		return nil, modelErrorf("edges", "%d edges, more than %d", len(m.Edges), text.MaxEdges)
 	}
 	edges := make([]link, 0, len(m.Edges))
 	for i := range m.Edges {
@@ -179,8 +180,8 @@ func linkTasks(m *Model) (*links, error) {
 }
 
 func indexTasks(m *Model) (map[string]int32, error) {
-	if len(m.Tasks) > optimizer.MaxTasks {
-		return nil, modelErrorf("tasks", "%d tasks, more than %d", len(m.Tasks), optimizer.MaxTasks)
+	if len(m.Tasks) > text.MaxTasks {
+		return nil, modelErrorf("tasks", "%d tasks, more than %d", len(m.Tasks), text.MaxTasks)
 	}
 	index := make(map[string]int32, len(m.Tasks))
 	for i := range m.Tasks {

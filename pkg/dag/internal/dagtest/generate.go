@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // The generators of valid jobs for property tests.
@@ -221,7 +222,7 @@ func maybe[T any](t *rapid.T, what string, g *rapid.Generator[T]) T {
 func genResources() *rapid.Generator[dag.Resources] {
 	return rapid.Custom(func(t *rapid.T) dag.Resources {
 		r := dag.Resources{
-			CPUs: Range(dag.MaxCPUs).Draw(t, "cpus"), Memory: Range(dag.MaxMemoryGiB).Draw(t, "memory"),
+			CPUs: Range(jobtext.MaxCPUs).Draw(t, "cpus"), Memory: Range(jobtext.MaxMemoryGiB).Draw(t, "memory"),
 			Region: maybe(
 				t,
 				"region",

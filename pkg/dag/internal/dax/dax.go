@@ -17,6 +17,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/stopping"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // reader reads Pegasus DAX as a stream of elements. From the schemas dax-2.1 and dax-3.6 it reads jobs with their
@@ -213,8 +214,9 @@ func (r *reader) text() (string, error) {
 		}
 		switch t := t.(type) {
 		case xml.CharData:
-			if b.Len()+len(t) > dag.MaxTextBytes {
-				return "", fault.At(r.pos, fault.OverLimit(fmt.Sprintf("has more than %d bytes", dag.MaxTextBytes), ""))
+			if b.Len()+len(t) > jobtext.MaxTextBytes {
+				return "", fault.At(r.pos, fault.OverLimit(
+					fmt.Sprintf("has more than %d bytes", jobtext.MaxTextBytes), ""))
 			}
 			b.Write(t)
 		case xml.StartElement: // a file name within the text
@@ -250,7 +252,7 @@ func (r *reader) readRoot(e xml.StartElement) error {
 	job := r.importer.Job
 	// All published workflows have the name test; the name of the file is more useful.
 	if name := attribute(e, "name"); name != "" && name != "test" {
-		job.Name = dag.ToName(name, job.Name)
+		job.Name = jobtext.ToName(name, job.Name)
 	}
 	return r.elements(func(e xml.StartElement) error {
 		switch e.Name.Local {
@@ -277,8 +279,8 @@ func (r *reader) readFile(e xml.StartElement) error {
 	return r.elements(func(e xml.StartElement) error {
 		if e.Name.Local == "pfn" {
 			// A plan cannot use URLs that cannot be read.
-			if url := attribute(e, "url"); strings.Contains(url, "://") && dag.CheckURI(url) == nil {
-				if err := dag.CheckText(name); err != nil {
+			if url := attribute(e, "url"); strings.Contains(url, "://") && jobtext.CheckURI(url) == nil {
+				if err := jobtext.CheckText(name); err != nil {
 					return fault.At(pos, fault.Within("adag/file/@name", err))
 				}
 				r.importer.Flows.File(name).URL = url
@@ -324,7 +326,7 @@ func (r *reader) readJob(e xml.StartElement) error {
 }
 
 func (r *reader) setRuntime(task int, s string) error {
-	seconds, err := dag.ParseNumber(strings.TrimSpace(s))
+	seconds, err := jobtext.ParseNumber(strings.TrimSpace(s))
 	if err != nil {
 		return fault.New(fault.Quote(s)+" is not a number of seconds", "")
 	}
@@ -341,7 +343,7 @@ func (r *reader) readUses(task int, e xml.StartElement, path string) error {
 		return fault.New("names no file", "DAX 3 has name, DAX 2 file")
 	}
 	if s := attribute(e, "size"); s != "" {
-		bytes, err := dag.ParseNumber(strings.TrimSpace(s))
+		bytes, err := jobtext.ParseNumber(strings.TrimSpace(s))
 		if err != nil {
 			return fault.Within("/@size", fault.New(fault.Quote(s)+" is not a number of bytes", ""))
 		}
@@ -388,25 +390,25 @@ func (r *reader) readProfile(task int, e xml.StartElement) error {
 	t := &r.importer.Job.Tasks[task]
 	switch {
 	case namespace == "env":
-		err = dag.CheckEnvName(key)
+		err = jobtext.CheckEnvName(key)
 		if err == nil {
 			t.Env = dag.MergeEnv(t.Env, map[string]string{key: value})
 		}
 	case namespace == "pegasus" && key == "runtime":
 		err = r.setRuntime(task, value)
 	case namespace == "pegasus" && key == "cores":
-		t.Resources[0].CPUs, err = atLeast(value, 1, dag.MaxCPUs)
+		t.Resources[0].CPUs, err = atLeast(value, 1, jobtext.MaxCPUs)
 	case namespace == "pegasus" && key == "memory": // in MB
-		t.Resources[0].Memory, err = atLeast(value, 1./1024, dag.MaxMemoryGiB)
+		t.Resources[0].Memory, err = atLeast(value, 1./1024, jobtext.MaxMemoryGiB)
 	case namespace == "pegasus" && key == "nodes":
-		t.Nodes, err = dag.ParseInt(value, 1, dag.MaxNodes)
+		t.Nodes, err = jobtext.ParseInt(value, 1, jobtext.MaxNodes)
 	}
 	return fault.At(pos, fault.Within(fmt.Sprintf("/profile[@namespace=%q][@key=%q]", namespace, key), err))
 }
 
 // atLeast reads a number, in multiples of unit, as a minimum.
 func atLeast(s string, unit, most float64) (dag.Range, error) {
-	v, err := dag.ParseNumber(s)
+	v, err := jobtext.ParseNumber(s)
 	if err != nil {
 		return dag.Range{}, fault.New(fault.Quote(s)+" is not a number", "")
 	}

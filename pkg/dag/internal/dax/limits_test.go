@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/dax"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // TestLimitsOfFile checks that each maximum is accepted, and one more is rejected.
@@ -26,9 +26,9 @@ func TestLimitsOfFile(t *testing.T) {
 			return strings.Replace(text, "a0", "name", 1) + "/>"
 		}},
 		"depth":     {64, func(n int) string { return strings.Repeat("<x>", n) + strings.Repeat("</x>", n) }},
-		"text":      {dag.MaxTextBytes, func(n int) string { return profile(strings.Repeat("x", n)) }},
-		"two texts": {dag.MaxTextBytes, func(n int) string { return profile("x<file/>" + strings.Repeat("x", n-1)) }},
-		"nodes": {dag.MaxNodes, func(n int) string {
+		"text":      {jobtext.MaxTextBytes, func(n int) string { return profile(strings.Repeat("x", n)) }},
+		"two texts": {jobtext.MaxTextBytes, func(n int) string { return profile("x<file/>" + strings.Repeat("x", n-1)) }},
+		"nodes": {jobtext.MaxNodes, func(n int) string {
 			return fmt.Sprintf(`<profile namespace="pegasus" key="nodes">%d</profile>`, n)
 		}},
 	} {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // FileFlows derives dependencies from the files that tasks of a recorded workflow write and read.
@@ -33,11 +34,11 @@ func (f *recordedFile) input() dag.Input {
 	switch {
 	case f.URL != "":
 		in.URI = f.URL
-		if dag.CheckMountPath(f.name) == nil {
+		if jobtext.CheckMountPath(f.name) == nil {
 			in.Path = f.name
 		}
-	case dag.CheckURI(f.name) != nil: // a URL with an unsupported scheme
-		in.URI = dag.ToName(f.name, "file")
+	case jobtext.CheckURI(f.name) != nil: // a URL with an unsupported scheme
+		in.URI = jobtext.ToName(f.name, "file")
 	}
 	return in
 }
@@ -65,7 +66,7 @@ func (f *FileFlows) SetSize(name string, size dag.GiB) {
 
 // Use records that a task reads or writes a file. Calls must be in the order of tasks.
 func (f *FileFlows) Use(task int, name string, written bool) error {
-	if err := dag.CheckText(name); err != nil {
+	if err := jobtext.CheckText(name); err != nil {
 		return err
 	}
 	file, t := f.File(name), int32(task) //nolint:gosec // below dag.MaxTasks
@@ -147,12 +148,12 @@ func (c *fileConnector) addWriters() error {
 			c.job.Edges[k].Data += f.files[file].size
 			f.carried[k] = append(f.carried[k], file)
 		}
-		if len(c.job.Edges) > dag.MaxEdges {
+		if len(c.job.Edges) > jobtext.MaxEdges {
 			break
 		}
 	}
-	if len(c.job.Edges) > dag.MaxEdges {
-		return fault.OverLimit(fmt.Sprintf("more than %d dependencies", dag.MaxEdges), "")
+	if len(c.job.Edges) > jobtext.MaxEdges {
+		return fault.OverLimit(fmt.Sprintf("more than %d dependencies", jobtext.MaxEdges), "")
 	}
 	for _, e := range c.job.Edges[c.first:] {
 		if err := e.Data.Check(); err != nil {
@@ -205,7 +206,7 @@ func (f *FileFlows) describe(j *dag.Job) {
 		for _, file := range f.outside[i] {
 			t.Inputs = append(t.Inputs, f.files[file].input())
 		}
-		names := dag.NewNamer(len(f.writes[i]))
+		names := jobtext.NewNamer(len(f.writes[i]))
 		outputs[i] = make(map[int32]string, len(f.writes[i]))
 		for _, file := range f.writes[i] {
 			name := names.Name(f.files[file].name, "output")

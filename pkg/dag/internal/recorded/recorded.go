@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // Importer builds the job of a recorded workflow.
@@ -60,8 +61,8 @@ func NewImporter(name string, format dag.Format, refField func(task string, d De
 // AddTask adds a task and returns its index. References name it by id, or by alias if no other task has that alias.
 func (m *Importer) AddTask(id, alias string, pos fault.Position, path string) (int, error) {
 	i := len(m.Job.Tasks)
-	if i == dag.MaxTasks {
-		return 0, fault.At(pos, fault.OverLimit(fmt.Sprintf("more than %d tasks", dag.MaxTasks), ""))
+	if i == jobtext.MaxTasks {
+		return 0, fault.At(pos, fault.OverLimit(fmt.Sprintf("more than %d tasks", jobtext.MaxTasks), ""))
 	}
 	if first, ok := m.ByID[id]; ok {
 		return 0, fault.At(
@@ -101,8 +102,8 @@ func fullName(id, alias string) string {
 
 // AddDependency adds a dependency.
 func (m *Importer) AddDependency(d Dependency) error {
-	if len(m.deps) == 2*dag.MaxEdges { // WfFormat has each dependency twice
-		return fault.At(d.Pos, fault.OverLimit(fmt.Sprintf("more than %d dependencies", dag.MaxEdges), ""))
+	if len(m.deps) == 2*jobtext.MaxEdges { // WfFormat has each dependency twice
+		return fault.At(d.Pos, fault.OverLimit(fmt.Sprintf("more than %d dependencies", jobtext.MaxEdges), ""))
 	}
 	m.deps = append(m.deps, d)
 	return nil
@@ -115,7 +116,8 @@ func (m *Importer) SetRecorded(task int, seconds float64) error {
 	case math.IsNaN(seconds) || seconds < 0:
 		return fault.New("a run time cannot be negative", "")
 	case seconds > dag.MaxDuration.Seconds():
-		return fault.New(dag.FormatNumber(seconds)+" seconds are more than "+dag.FormatDuration(dag.MaxDuration), "")
+		return fault.New(jobtext.FormatNumber(seconds)+" seconds are more than "+
+			dag.FormatDuration(dag.MaxDuration), "")
 	}
 	d := max(time.Duration(math.Round(seconds*float64(time.Second))), time.Nanosecond)
 	m.Job.Tasks[task].Recorded = d
@@ -140,7 +142,7 @@ func (m *Importer) Finish() error {
 		return m.cycleError(cycle)
 	}
 	unknown := 0
-	names := dag.NewNamer(len(j.Tasks))
+	names := jobtext.NewNamer(len(j.Tasks))
 	for i := range j.Tasks {
 		t := &j.Tasks[i]
 		t.Name = names.Name(t.Name, "task")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 func readSky(t *testing.T, text string) *dag.Job {
@@ -220,7 +221,7 @@ func TestUnsoldAlternativesAreLeftOut(t *testing.T) {
 func TestExitCodesOfRecoveryStartTheTaskAgain(t *testing.T) {
 	j := readSky(t, "run: x\nresources:\n  job_recovery: {max_restarts_on_errors: 2, recover_on_exit_codes: [33, 34]}\n")
 	task := &j.Tasks[0]
-	if task.RetriesAfter(33) != dag.MaxRetries || task.RetriesAfter(1) != 2 || len(j.Warnings) > 0 {
+	if task.RetriesAfter(33) != jobtext.MaxRetries || task.RetriesAfter(1) != 2 || len(j.Warnings) > 0 {
 		t.Errorf("%+v %q", task, j.Warnings)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // TestSizesAreBinary checks that all units are binary.
@@ -43,12 +44,12 @@ func TestLimits(t *testing.T) {
 		"run: x\nresources: {memory: 0x}\n":                 false,
 		"run: x\nresources: {cpus: 1+, memory: 1000000x}\n": true,
 		"run: x\nresources: {cpus: 1+, memory: 1000001x}\n": false,
-		probe("0"):                      false,
-		probe("0.5"):                    true,
-		probe("315360000"):              true,
-		probe("315360001"):              false,
-		images(dag.MaxAlternatives):     true,
-		images(dag.MaxAlternatives + 1): false,
+		probe("0"):                          false,
+		probe("0.5"):                        true,
+		probe("315360000"):                  true,
+		probe("315360001"):                  false,
+		images(jobtext.MaxAlternatives):     true,
+		images(jobtext.MaxAlternatives + 1): false,
 		"run: x\nresources: {image_id: {us-east-1: ami-1, us-east-2: [x]}}\n": false,
 		"run: x\nresources: {image_id: {\"us east\": ami-1}}\n":               false,
 		"run: x\nsecrets: [[a]]\n":                                            false,

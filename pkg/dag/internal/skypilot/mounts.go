@@ -12,6 +12,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // skyStorage is a file mount of a bucket.
@@ -28,7 +29,7 @@ type skyStorage struct {
 func (r *reader) readMounts(t *skyTask, n *yaml.Node) error {
 	return r.Each(n, func(e yamlfile.Entry) error {
 		dst := inWorkdir(r.expand(t, e.Name, "file_mounts", e.Key))
-		if err := dag.CheckMountPath(dst); err != nil {
+		if err := jobtext.CheckMountPath(dst); err != nil {
 			return fault.At(yamlfile.PositionOf(e.Name), err)
 		}
 		from := len(t.Inputs)
@@ -38,10 +39,10 @@ func (r *reader) readMounts(t *skyTask, n *yaml.Node) error {
 		for i := from; i < len(t.Inputs); i++ {
 			t.markFile(dag.InputField(i), e.Node, fault.Join("file_mounts", fault.KeyElement(e.Key)))
 		}
-		if len(t.Inputs) > dag.MaxFiles {
+		if len(t.Inputs) > jobtext.MaxFiles {
 			return fault.At(
 				yamlfile.PositionOf(e.Name),
-				fault.OverLimit(fmt.Sprintf("more than %d mounts", dag.MaxFiles), ""),
+				fault.OverLimit(fmt.Sprintf("more than %d mounts", jobtext.MaxFiles), ""),
 			)
 		}
 		return nil
@@ -103,7 +104,7 @@ func (r *reader) forStorage() yamlfile.Fields[*skyStorage] {
 			return yamlfile.TextField(
 				y,
 				func(s *skyStorage) *string { return &s.name },
-				yamlfile.Checked(dag.CheckText),
+				yamlfile.Checked(jobtext.CheckText),
 			)(
 				s,
 				n,
@@ -222,7 +223,7 @@ func (r *reader) readStorageConfig(s *skyStorage, n *yaml.Node) error {
 
 // addInput adds an input. It returns an error if the input is invalid or conflicts with another one.
 func (t *skyTask) addInput(in dag.Input) error {
-	if err := dag.CheckURI(in.URI); err != nil {
+	if err := jobtext.CheckURI(in.URI); err != nil {
 		return err
 	}
 	if err := in.CheckMount(); err != nil {
@@ -355,8 +356,8 @@ func (r *reader) filled(t *skyTask, n *yaml.Node, field, s string) (string, erro
 		name, length := variable(rest[i:])
 		rest = rest[i+length:]
 		value, given := t.Env[name]
-		empty := given && value == "" && dag.CheckURI(out) != nil
-		unknown := name != "" && !given && !t.unset[name] && dag.CheckPlainURI(out) != nil
+		empty := given && value == "" && jobtext.CheckURI(out) != nil
+		unknown := name != "" && !given && !t.unset[name] && jobtext.CheckPlainURI(out) != nil
 		if unknown && slices.Contains(t.Secrets, name) {
 			return "", r.Fault(n, fault.Quote(s)+" uses a secret, which cannot be part of a name",
 				"declare "+name+" in envs")
@@ -422,7 +423,7 @@ func (r *reader) expand(t *skyTask, n *yaml.Node, field, s string) string {
 		}
 		b.WriteString(value)
 		s = s[length:]
-		if b.Len() > dag.MaxTextBytes { // it will be rejected; continuing could exhaust the memory
+		if b.Len() > jobtext.MaxTextBytes { // it will be rejected; continuing could exhaust the memory
 			return b.String()
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // skyChoice is one entry of resources; it can become several alternatives.
@@ -63,7 +64,7 @@ func skyMarks(field string) []string {
 
 func (r *reader) forResources() skyResourceFields {
 	y := &r.Reader
-	word := yamlfile.Checked(dag.CheckWord)
+	word := yamlfile.Checked(jobtext.CheckWord)
 	known := skyResourceFields{
 		"ports":         func(to skyInto, n *yaml.Node) error { return r.readPorts(to.task, n) },
 		"infra":         func(to skyInto, n *yaml.Node) error { return r.readInfra(&to.choice.Resources, n) },
@@ -103,7 +104,7 @@ func (r *reader) forResources() skyResourceFields {
 				y,
 				func(to skyInto) *int { return &to.task.priority },
 				func(s string) (int, error) {
-					return dag.ParseInt(s, -dag.MaxPriority, dag.MaxPriority)
+					return jobtext.ParseInt(s, -dag.MaxPriority, dag.MaxPriority)
 				},
 			)(
 				to,
@@ -211,7 +212,7 @@ func (r *reader) readInfra(res *dag.Resources, n *yaml.Node) error {
 		if parts[i] == "*" || parts[i] == "" {
 			continue
 		}
-		if err := dag.CheckWord(parts[i]); err != nil {
+		if err := jobtext.CheckWord(parts[i]); err != nil {
 			return fault.At(yamlfile.PositionOf(n), err)
 		}
 		*to = parts[i]
@@ -241,8 +242,8 @@ func (r *reader) readMemory(c *skyChoice, n *yaml.Node) error {
 		return err
 	}
 	if ratio, ok := strings.CutSuffix(strings.ToLower(s), "x"); ok {
-		v, err := dag.ParseNumber(ratio)
-		if err != nil || !(v > 0) || v > dag.MaxMemoryGiB {
+		v, err := jobtext.ParseNumber(ratio)
+		if err != nil || !(v > 0) || v > jobtext.MaxMemoryGiB {
 			return r.Fault(n, fault.Quote(s)+" is not a ratio of memory to cpus", "write 4x for 4 GiB a vCPU")
 		}
 		c.memoryRatio, c.Memory = v, dag.Range{}
@@ -253,7 +254,7 @@ func (r *reader) readMemory(c *skyChoice, n *yaml.Node) error {
 		s,
 		"memory",
 		"write 32, 32+ or 32GB",
-		dag.MaxMemoryGiB,
+		jobtext.MaxMemoryGiB,
 		func(s string) (float64, error) {
 			g, err := parseSkySize(s)
 			return float64(g), err
@@ -328,9 +329,9 @@ func (r *reader) addAccelerator(c *skyChoice, s string, n *yaml.Node, alternativ
 			supportedClouds+" supported; tradewind catalog search --gpu ANY shows what they sell")
 	case err != nil:
 		return fault.At(yamlfile.PositionOf(n), err)
-	case len(c.accelerators) == dag.MaxAlternatives:
+	case len(c.accelerators) == jobtext.MaxAlternatives:
 		return fault.At(yamlfile.PositionOf(n),
-			fault.OverLimit(fmt.Sprintf("more than %d accelerators", dag.MaxAlternatives), ""))
+			fault.OverLimit(fmt.Sprintf("more than %d accelerators", jobtext.MaxAlternatives), ""))
 	}
 	c.accelerators = append(c.accelerators, skyAccelerator{name, count, yamlfile.PositionOf(n)})
 	return nil
@@ -363,10 +364,10 @@ func (r *reader) readImages(c *skyChoice, n *yaml.Node) error {
 	for _, e := range entries {
 		image, err := r.readImage(e.Node)
 		if err == nil {
-			err = dag.CheckWord(e.Key)
+			err = jobtext.CheckWord(e.Key)
 		}
-		if err == nil && len(c.images) == dag.MaxAlternatives {
-			err = fault.OverLimit(fmt.Sprintf("more than %d regions", dag.MaxAlternatives), "")
+		if err == nil && len(c.images) == jobtext.MaxAlternatives {
+			err = fault.OverLimit(fmt.Sprintf("more than %d regions", jobtext.MaxAlternatives), "")
 		}
 		if err != nil {
 			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
@@ -382,7 +383,7 @@ func (r *reader) readImage(n *yaml.Node) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return image, dag.CheckImage(image)
+	return image, jobtext.CheckImage(image)
 }
 
 // readRecovery reads the number of restarts from job_recovery. It ignores the strategy, because Tradewind's plan
@@ -395,20 +396,20 @@ func (r *reader) readRecovery(t *skyTask, n *yaml.Node, field string) error {
 	return yamlfile.ReadFields(&r.Reader, n, yamlfile.Fields[*skyTask]{
 		"strategy": r.ignored(field+".strategy", byPlan),
 		"max_restarts_on_errors": yamlfile.TextField(&r.Reader, func(t *skyTask) *int { return &t.Retries },
-			func(s string) (int, error) { return dag.ParseInt(s, 0, dag.MaxRetries) }),
+			func(s string) (int, error) { return jobtext.ParseInt(s, 0, jobtext.MaxRetries) }),
 		"recover_on_exit_codes": r.readExitCodes,
 	}, t)
 }
 
 // readExitCodes reads the exit codes after which a task always starts again: one, or a list.
 func (r *reader) readExitCodes(t *skyTask, n *yaml.Node) error {
-	again := dag.Reaction{Event: dag.PodFailed, Action: dag.RestartGang, Limit: dag.MaxRetries}
+	again := dag.Reaction{Event: dag.PodFailed, Action: dag.RestartGang, Limit: jobtext.MaxRetries}
 	one := func(n *yaml.Node) error {
 		s, err := r.Text(n)
 		if err != nil {
 			return err
 		}
-		code, err := dag.ParseInt(s, 1, 255)
+		code, err := jobtext.ParseInt(s, 1, 255)
 		again.ExitCodes = append(again.ExitCodes, code)
 		return err
 	}
@@ -598,8 +599,8 @@ func (r *reader) addChoice(t *skyTask, c *skyChoice, n *yaml.Node, path string) 
 	}
 	for _, a := range accelerators {
 		for _, image := range images {
-			if len(t.Resources) == dag.MaxAlternatives {
-				return fault.OverLimit(fmt.Sprintf("more than %d alternatives", dag.MaxAlternatives), "")
+			if len(t.Resources) == jobtext.MaxAlternatives {
+				return fault.OverLimit(fmt.Sprintf("more than %d alternatives", jobtext.MaxAlternatives), "")
 			}
 			if c.Region != "" && c.Region != image.region {
 				continue // the image of another region
@@ -652,7 +653,7 @@ func skyDefaults(c skyChoice) dag.Resources {
 		}
 	}
 	if res.Memory.IsZero() {
-		res.Memory = dag.Range{Min: min(ratio*res.CPUs.Min, dag.MaxMemoryGiB)}
+		res.Memory = dag.Range{Min: min(ratio*res.CPUs.Min, jobtext.MaxMemoryGiB)}
 	}
 	if named {
 		return res

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // skyService is the service section of a task.
@@ -31,7 +32,8 @@ func (r *reader) readService(t *skyTask, n *yaml.Node) error {
 	y := &r.Reader
 	s := &skyService{at: n}
 	count := func(to func(*skyService) *int) func(*skyService, *yaml.Node) error {
-		return yamlfile.TextField(y, to, func(s string) (int, error) { return dag.ParseInt(s, 1, dag.MaxReplicas) })
+		return yamlfile.TextField(y, to,
+			func(s string) (int, error) { return jobtext.ParseInt(s, 1, jobtext.MaxReplicas) })
 	}
 	ignored := func(field string) func(*skyService, *yaml.Node) error {
 		return func(_ *skyService, n *yaml.Node) error {
@@ -82,8 +84,8 @@ func (r *reader) readService(t *skyTask, n *yaml.Node) error {
 	case s.replicas == 0:
 		s.replicas = max(s.least, 1) + s.more
 	}
-	if s.replicas > dag.MaxReplicas {
-		return fault.OverLimit(fmt.Sprintf("%d replicas, more than %d", s.replicas, dag.MaxReplicas), "")
+	if s.replicas > jobtext.MaxReplicas {
+		return fault.OverLimit(fmt.Sprintf("%d replicas, more than %d", s.replicas, jobtext.MaxReplicas), "")
 	}
 	t.service = s
 	return nil
@@ -115,7 +117,7 @@ func (r *reader) readPolicy(s *skyService, n *yaml.Node, least func(*skyService,
 			return least(s, n)
 		},
 		"num_overprovision": yamlfile.TextField(&r.Reader, func(s *skyService) *int { return &s.more },
-			func(s string) (int, error) { return dag.ParseInt(s, 0, dag.MaxReplicas) }),
+			func(s string) (int, error) { return jobtext.ParseInt(s, 0, jobtext.MaxReplicas) }),
 		"dynamic_ondemand_fallback": func(_ *skyService, n *yaml.Node) error {
 			on, err := r.Boolean(n)
 			if err == nil && on {
@@ -138,7 +140,7 @@ func (r *reader) readPolicy(s *skyService, n *yaml.Node, least func(*skyService,
 	return yamlfile.ReadFields(&r.Reader, n, known, s)
 }
 
-func parsePort(s string) (int, error) { return dag.ParseInt(s, 1, 65535) }
+func parsePort(s string) (int, error) { return jobtext.ParseInt(s, 1, 65535) }
 
 // parseSeconds reads a number of seconds.
 func parseSeconds(s string) (time.Duration, error) {
@@ -158,7 +160,7 @@ func parseSeconds(s string) (time.Duration, error) {
 func (r *reader) readProbe(to *dag.Readiness, n *yaml.Node) error {
 	y := &r.Reader
 	path := yamlfile.TextField(y, func(r *dag.Readiness) *string { return &r.Path },
-		yamlfile.Checked(dag.CheckProbePath))
+		yamlfile.Checked(jobtext.CheckProbePath))
 	if n.Kind == yaml.ScalarNode {
 		return path(to, n)
 	}
@@ -181,7 +183,7 @@ func (r *reader) readProbe(to *dag.Readiness, n *yaml.Node) error {
 			parseSeconds),
 		"post_data": r.readPost,
 		"headers": func(to *dag.Readiness, n *yaml.Node) (err error) {
-			to.Headers, err = r.Texts(n, dag.CheckHeader)
+			to.Headers, err = r.Texts(n, jobtext.CheckHeader)
 			return err
 		},
 	}, to)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 	"github.com/tradewind-broker/tradewind/internal/base/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // Volumes of SkyPilot are disks of one cloud or claims of a cluster, with data that the task needs.
@@ -31,7 +32,7 @@ type reader struct {
 	job       *dag.Job
 	given     map[string]string // variables that override those of the file
 	origin    *dag.Origin
-	names     *dag.Namer
+	names     *jobtext.Namer
 	docs      [][]int // the tasks of each document
 	parallel  bool    // the tasks are a group, not a chain
 	primary   []string
@@ -59,7 +60,7 @@ type skyTask struct {
 }
 
 func newReader(name string, from yamlfile.Reader) *reader {
-	r := &reader{Reader: from, names: dag.NewNamer(0)}
+	r := &reader{Reader: from, names: jobtext.NewNamer(0)}
 	r.job, r.origin = dag.NewJob(name, dag.SkyPilot)
 	r.task, r.storage, r.resources = r.forTask(), r.forStorage(), r.forResources()
 	return r
@@ -113,8 +114,8 @@ func (r *reader) read(docs []*yaml.Node) error {
 			fault.New("has a name and no tasks", "write each task as a separate document, after a line ---"),
 		))
 		return all.Err()
-	case len(docs) > dag.MaxTasks:
-		return fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", len(docs), dag.MaxTasks), "")
+	case len(docs) > jobtext.MaxTasks:
+		return fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", len(docs), jobtext.MaxTasks), "")
 	}
 	if r.parallel {
 		all.Add(r.checkGroup(docs))
@@ -194,11 +195,11 @@ func (r *reader) group() error {
 		if t.Service != nil {
 			return j.AtTask(i, fault.New("is a service in a job group", "write it as a separate job"))
 		}
-		t.Gang, t.Role = j.Name, dag.ToName(t.Name, "task")
+		t.Gang, t.Role = j.Name, jobtext.ToName(t.Name, "task")
 		t.Env = dag.MergeEnv(t.Env, map[string]string{"SKYPILOT_JOBGROUP_NAME": j.Name})
 	}
 	for i := range j.Tasks {
-		if t := &j.Tasks[i]; len(r.primary) == 1 && t.Name == dag.ToName(r.primary[0], "task") {
+		if t := &j.Tasks[i]; len(r.primary) == 1 && t.Name == jobtext.ToName(r.primary[0], "task") {
 			t.On = append(t.On, dag.Reaction{Event: dag.TaskCompleted, Action: dag.Complete})
 		}
 	}
@@ -210,7 +211,7 @@ func (r *reader) header() yamlfile.Fields[*dag.Job] {
 	return yamlfile.Fields[*dag.Job]{
 		"name": func(j *dag.Job, n *yaml.Node) error {
 			s, err := r.Text(n)
-			j.Name = dag.ToName(s, j.Name)
+			j.Name = jobtext.ToName(s, j.Name)
 			return err
 		},
 		"execution": func(_ *dag.Job, n *yaml.Node) error {
@@ -331,7 +332,7 @@ func (r *reader) addSecretName(t *skyTask, n *yaml.Node) error {
 }
 
 func (t *skyTask) addSecret(name string, at *yaml.Node) error {
-	if err := dag.CheckEnvName(name); err != nil {
+	if err := jobtext.CheckEnvName(name); err != nil {
 		return fault.At(yamlfile.PositionOf(at), err)
 	}
 	t.AddSecrets(name)
@@ -384,15 +385,15 @@ func (r *reader) forTask() yamlfile.Fields[*skyTask] {
 		}
 	}
 	known := yamlfile.Fields[*skyTask]{
-		"name": yamlfile.TextField(y, func(t *skyTask) *string { return &t.Name }, yamlfile.Checked(dag.CheckText)),
+		"name": yamlfile.TextField(y, func(t *skyTask) *string { return &t.Name }, yamlfile.Checked(jobtext.CheckText)),
 		"setup": yamlfile.TextField(
 			y,
 			func(t *skyTask) *string { return &t.Setup },
-			yamlfile.Checked(dag.CheckScript),
+			yamlfile.Checked(jobtext.CheckScript),
 		),
-		"run": yamlfile.TextField(y, func(t *skyTask) *string { return &t.Run }, yamlfile.Checked(dag.CheckScript)),
+		"run": yamlfile.TextField(y, func(t *skyTask) *string { return &t.Run }, yamlfile.Checked(jobtext.CheckScript)),
 		"num_nodes": yamlfile.TextField(y, func(t *skyTask) *int { return &t.Nodes }, func(s string) (int, error) {
-			return dag.ParseInt(s, 1, dag.MaxNodes)
+			return jobtext.ParseInt(s, 1, jobtext.MaxNodes)
 		}),
 		"envs":        func(t *skyTask, n *yaml.Node) error { return r.readEnvs(t, n) },
 		"secrets":     func(t *skyTask, n *yaml.Node) error { return r.readSecrets(t, n) },
@@ -454,7 +455,7 @@ func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
 	}
 	switch {
 	case alone && t.Name != "":
-		r.job.Name = dag.ToName(t.Name, r.job.Name)
+		r.job.Name = jobtext.ToName(t.Name, r.job.Name)
 		t.Name = r.job.Name
 	case t.Name == "" && alone:
 		t.Name = r.job.Name
@@ -466,9 +467,9 @@ func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
 	if err != nil {
 		return err
 	}
-	if len(r.job.Tasks)+len(tasks) > dag.MaxTasks {
+	if len(r.job.Tasks)+len(tasks) > jobtext.MaxTasks {
 		return fault.At(yamlfile.PositionOf(doc),
-			fault.OverLimit(fmt.Sprintf("more than %d tasks, with the replicas of services", dag.MaxTasks), ""))
+			fault.OverLimit(fmt.Sprintf("more than %d tasks, with the replicas of services", jobtext.MaxTasks), ""))
 	}
 	var indexes []int
 	for _, task := range tasks {
@@ -557,7 +558,7 @@ func (r *reader) readEnvs(t *skyTask, n *yaml.Node) error {
 				"has no value and is not set: give it with --env "+e.Key+"=VALUE")
 			return nil
 		}
-		if err := dag.CheckEnvName(e.Key); err != nil {
+		if err := jobtext.CheckEnvName(e.Key); err != nil {
 			return fault.At(yamlfile.PositionOf(e.Name), err)
 		}
 		env[e.Key], err = r.variable("envs."+e.Key, e.Node)
@@ -566,7 +567,7 @@ func (r *reader) readEnvs(t *skyTask, n *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	t.Env = dag.WithoutEnv(dag.MergeEnv(env, t.Env), t.Secrets)
+	t.Env = jobtext.WithoutEnv(dag.MergeEnv(env, t.Env), t.Secrets)
 	if len(t.Env) == 0 {
 		t.Env = nil
 	}
@@ -606,14 +607,14 @@ func (r *reader) readData(t *skyTask) error {
 		all.Add(fault.Within("inputs", r.readEstimates(t, t.inputs, r.addEstimate)))
 	}
 	if t.outputs != nil {
-		outputs := dag.NewNamer(0)
+		outputs := jobtext.NewNamer(0)
 		all.Add(fault.Within(
 			"outputs",
 			r.readEstimates(t, t.outputs, func(t *skyTask, what string, size dag.GiB, _ *yaml.Node) error {
 				o := dag.Output{Name: outputs.Name(lastElement(what), "output"), Size: size}
 				var err error
 				if strings.Contains(what, "://") {
-					o.URI, err = what, dag.CheckURI(what)
+					o.URI, err = what, jobtext.CheckURI(what)
 				}
 				t.Outputs = append(t.Outputs, o)
 				return err
@@ -635,7 +636,7 @@ func (r *reader) readWorkdir(t *skyTask, n *yaml.Node) error {
 	if t.Workdir, err = r.filled(t, n, "workdir", s); err != nil {
 		return err
 	}
-	return fault.At(yamlfile.PositionOf(n), dag.CheckURI(t.Workdir))
+	return fault.At(yamlfile.PositionOf(n), jobtext.CheckURI(t.Workdir))
 }
 
 // readRepository reads a git repository; variables are expanded.
@@ -656,8 +657,8 @@ func (r *reader) readRepository(t *skyTask, n *yaml.Node) error {
 	}
 	repo := &dag.Repository{}
 	err := yamlfile.ReadFields(y, n, yamlfile.Fields[*dag.Repository]{
-		"url": text(func(r *dag.Repository) *string { return &r.URL }, dag.CheckRepositoryURL),
-		"ref": text(func(r *dag.Repository) *string { return &r.Ref }, dag.CheckRef),
+		"url": text(func(r *dag.Repository) *string { return &r.URL }, jobtext.CheckRepositoryURL),
+		"ref": text(func(r *dag.Repository) *string { return &r.Ref }, jobtext.CheckRef),
 	}, repo)
 	if err == nil && repo.URL == "" {
 		err = fault.Within("url", r.Fault(n, "is missing", "add the URL of the git repository"))

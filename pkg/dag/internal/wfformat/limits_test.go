@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/wfformat"
 )
 
@@ -19,8 +20,8 @@ func TestLimitsOfFile(t *testing.T) {
 		text func(n int) string
 	}{
 		"time":   {int(dag.MaxDuration.Seconds()), member("runtimeInSeconds")},
-		"cores":  {dag.MaxCPUs, member("coreCount")},
-		"memory": {dag.MaxMemoryGiB * (1 << 30), member("memoryInBytes")},
+		"cores":  {jobtext.MaxCPUs, member("coreCount")},
+		"memory": {jobtext.MaxMemoryGiB * (1 << 30), member("memoryInBytes")},
 		// The task is in an array, in an object, in the object of the file.
 		"depth": {64, func(n int) string { return `"x": ` + strings.Repeat("[", n-4) + strings.Repeat("]", n-4) }},
 	} {

@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/recorded"
 
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
 // reader reads WfFormat. Its versions have different structures: from 1.5 on, the work (specification) and its
@@ -87,13 +88,13 @@ func (r *reader) read() error {
 	err := r.object(members{
 		"name": func() error {
 			s, err := r.text()
-			job.Name = dag.ToName(s, job.Name)
+			job.Name = jobtext.ToName(s, job.Name)
 			return err
 		},
 		"description": func() (err error) {
 			job.Description, err = r.text()
-			if len(job.Description) > dag.MaxTextBytes {
-				job.Description = strings.ToValidUTF8(job.Description[:dag.MaxTextBytes], "")
+			if len(job.Description) > jobtext.MaxTextBytes {
+				job.Description = strings.ToValidUTF8(job.Description[:jobtext.MaxTextBytes], "")
 			}
 			return err
 		},
@@ -298,7 +299,7 @@ func (r *reader) readSize() error {
 	}
 	size, err := recorded.Size(r.size.bytes)
 	if err == nil {
-		err = dag.CheckText(r.size.id)
+		err = jobtext.CheckText(r.size.id)
 	}
 	if err != nil {
 		return err
@@ -318,13 +319,13 @@ func (r *reader) forRecord(to *wfRecord) members {
 			return err
 		}
 	}
-	const maxBytes = dag.MaxMemoryGiB * (1 << 30)
+	const maxBytes = jobtext.MaxMemoryGiB * (1 << 30)
 	seconds := func() (err error) {
 		to.seconds, err = r.number()
 		to.timed = true
 		if err == nil && to.seconds > dag.MaxDuration.Seconds() {
 			err = r.fault(
-				dag.FormatNumber(to.seconds)+" seconds are more than "+dag.FormatDuration(dag.MaxDuration),
+				jobtext.FormatNumber(to.seconds)+" seconds are more than "+dag.FormatDuration(dag.MaxDuration),
 				"",
 			)
 		}
@@ -333,7 +334,7 @@ func (r *reader) forRecord(to *wfRecord) members {
 	return members{
 		"id":      func() (err error) { to.id, err = r.text(); return err },
 		"runtime": seconds, "runtimeInSeconds": seconds,
-		"cores": number(&to.cores, 1, dag.MaxCPUs), "coreCount": number(&to.cores, 1, dag.MaxCPUs),
+		"cores": number(&to.cores, 1, jobtext.MaxCPUs), "coreCount": number(&to.cores, 1, jobtext.MaxCPUs),
 		"memory": number(&to.memory, 1000, maxBytes), "memoryInBytes": number(&to.memory, 1, maxBytes),
 	}
 }

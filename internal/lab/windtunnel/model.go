@@ -1,10 +1,10 @@
-package parsync
+package windtunnel
 
 import "math"
 
-// Taken returns how many slots of each grade a scheduler takes if it takes k of the free slots, best grade first.
+// taken returns how many slots of each grade a scheduler takes if it takes k of the free slots, best grade first.
 // Each is the best of the given number of randomly drawn candidates; with 0 candidates it is the best of all.
-func Taken(k float64, free []float64, candidates int) []float64 {
+func taken(k float64, free []float64, candidates int) []float64 {
 	out := make([]float64, len(free))
 	all := 0.0
 	for _, s := range free {
@@ -24,8 +24,8 @@ func Taken(k float64, free []float64, candidates int) []float64 {
 	return out
 }
 
-// Grade is a range of scores that schedulers treat as equal.
-type Grade struct {
+// grade is a range of scores that schedulers treat as equal.
+type grade struct {
 	Score float64 // mean of its slots
 	Share float64 // of all slots
 }
@@ -36,15 +36,15 @@ const (
 	gradesSpan = 6 // standard deviations: covers almost all slots
 )
 
-// Grades divides normally distributed scores (mean 1, given variance) into grades, best first.
-func Grades(variance float64) []Grade {
+// gradesOf divides normally distributed scores (mean 1, given variance) into grades, best first.
+func gradesOf(variance float64) []grade {
 	sd := math.Sqrt(max(variance, 0))
 	width := math.Max(gradeWidth, gradesSpan*sd/maxGrades)
 	n := max(int(math.Ceil(gradesSpan*sd/width)), 1)
 	if n == 1 {
-		return []Grade{{Score: 1, Share: 1}}
+		return []grade{{Score: 1, Share: 1}}
 	}
-	out := make([]Grade, n)
+	out := make([]grade, n)
 	high := 1 + float64(n)*width/2
 	for i := range out {
 		from, to := high-float64(i+1)*width, high-float64(i)*width
@@ -55,7 +55,7 @@ func Grades(variance float64) []Grade {
 		if i == n-1 {
 			below = 0
 		}
-		out[i] = Grade{Score: (from + to) / 2, Share: above - below}
+		out[i] = grade{Score: (from + to) / 2, Share: above - below}
 	}
 	return out
 }

@@ -1,4 +1,5 @@
-package optimizer
+// Package text has the limits of models and the form of amounts in texts, for all forms of the optimizer.
+package text
 
 import (
 	"fmt"
@@ -6,6 +7,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+)
+
+// Limits on a model, so that a malicious file or a wrong unit cannot exhaust memory or overflow a sum.
+const (
+	MaxPlaces     = 2048
+	MaxTasks      = 100_000
+	MaxCandidates = 20_000_000 // over all tasks
+	MaxEdges      = 2_000_000
 )
 
 // Span formats hours like a job file, "1h36m", in whole seconds. Less than a second, or more than a duration can
