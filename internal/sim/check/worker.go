@@ -44,13 +44,19 @@ const starvesWithin = 2*10*time.Minute + 5*time.Minute
 type workerChecker struct {
 	settled []attemptKey                    // attempts that the current transaction settles
 	joined  map[string]*Machine             // by POOL/MACHINE
-	idle    map[string]time.Duration        // the same
+	idle    map[string]idleness             // the same
 	starved map[attemptKey]time.Duration    // by task; attempt is 0
 	widowed map[*attemptState]time.Duration // open attempts whose worker has ended
 }
 
+// idleness is how long nothing has run on a worker.
+type idleness struct {
+	time   time.Duration
+	wanted bool // tasks of its group are unfinished
+}
+
 func newWorkerChecker() workerChecker {
-	return workerChecker{joined: map[string]*Machine{}, idle: map[string]time.Duration{},
+	return workerChecker{joined: map[string]*Machine{}, idle: map[string]idleness{},
 		starved: map[attemptKey]time.Duration{}, widowed: map[*attemptState]time.Duration{}}
 }
 
@@ -189,17 +195,30 @@ func (c *Checker) checkIdle(s *Job, pool string, m *record.PoolMachine) {
 		delete(c.workers.idle, at)
 		return
 	}
+	was, now := c.workers.idle[at], idleness{wanted: s.wants(m)}
 	most := idleWithin
+	if now.wanted {
+		most += idleWorth
+	}
+	if now.wanted || !was.wanted { // else its last task has only just ended elsewhere
+		now.time = was.time
+	}
+	now.time += lookEvery
+	if c.workers.idle[at] = now; now.time > most {
+		c.Violatef(InvWorkerIdle, "nothing runs on %s, %s of %s, for %v", on.ID, m.ID, s.ID, now.time)
+	}
+}
+
+// wants reports whether a worker may still get a task of its job.
+func (s *Job) wants(m *record.PoolMachine) bool {
 	for i := range s.Record.Tasks {
 		state := s.Tasks[i].State
 		if s.user.Spec.Tasks[i].ShareGroup == m.Worker.Group+1 && state != record.TaskSucceeded &&
 			state != record.TaskFailed && s.Record.Suspended() == nil {
-			most = idleWithin + idleWorth
+			return true
 		}
 	}
-	if c.workers.idle[at] += lookEvery; c.workers.idle[at] > most {
-		c.Violatef(InvWorkerIdle, "nothing runs on %s, %s of %s, for %v", on.ID, m.ID, s.ID, c.workers.idle[at])
-	}
+	return false
 }
 
 // checkWidowed checks that an attempt ends with its worker.
