@@ -317,6 +317,10 @@ func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p p
 			continue // it can be bought again
 		}
 		in.Tasks[t.Index] = planinput.FactsOf(t, in.Previous, at)
+		if t.State == record.TaskAdmitted && record.IsWorker(in.Spec, t.Index) && in.Previous.Of(t.Index) != nil {
+			in.Tasks[t.Index].Place = record.Place(in.Previous.Of(t.Index).Offer)
+			in.Tasks[t.Index].Fixed = true // it is about to be bought
+		}
 	}
 	if err := addFailed(u, job, in); err != nil {
 		return p, err

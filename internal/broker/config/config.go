@@ -76,6 +76,9 @@ type Config struct {
 	OverdueAfter time.Duration
 	// Restart is the time of a start on other machines, from leaving the old ones until work continues.
 	Restart time.Duration
+	// Handling is how long a task holds its share of a shared machine besides its run: until the machine has its order,
+	// has staged it, and has reported its end.
+	Handling time.Duration
 	// TickEvery is how often prices and spot machines are checked. A machine is left early enough not to need the next
 	// check.
 	TickEvery time.Duration
@@ -123,6 +126,7 @@ func Default() Config {
 		Overhead:    10 * time.Minute,
 		Scale:       1, StandInScale: 1,
 		Restart:      10 * time.Minute,
+		Handling:     time.Second,
 		TickEvery:    10 * time.Minute,
 		OverdueAfter: 30 * time.Minute,
 		Worse:        0.1,

@@ -73,6 +73,10 @@ func checkFleets(t failer, spec *dag.Job, got *record.Plan) {
 		case used && !near(shares[int32(w)], got.TaskUSD[w]):
 			t.Fatalf("the shares of worker task %d are %v of %v USD", w, shares[int32(w)], got.TaskUSD[w])
 		}
+		if used && w < len(got.From) && (got.From[w] < 0 || got.From[w]+got.TaskHours[w] > got.Hours*(1+1e-9)) {
+			t.Fatalf("worker task %d is bought after %v h for %v h; the plan takes %v h", w, got.From[w],
+				got.TaskHours[w], got.Hours)
+		}
 		unused[group] = unused[group] || !used
 	}
 	if !near(own, got.USD) {
@@ -467,6 +471,38 @@ func TestFleetOfWorkflowMovesNoDataBetweenRegions(t *testing.T) {
 	checkFleets(t, spec, got)
 	if len(got.Fleets) == 0 {
 		t.Errorf("no fleets: %+v", got)
+	}
+}
+
+func TestFleetThatMovesDataMayBeSpotOnly(t *testing.T) {
+	p, _ := newPlanner(t)
+	spec := array(12, 10*time.Minute)
+	for i := range spec.Tasks {
+		spec.Tasks[i].Resources = []dag.Resources{{Market: dag.MarketSpot}}
+	}
+	for i := range 10 {
+		spec.Edges = append(spec.Edges, dag.Edge{From: i, To: i + 2, Data: 30})
+	}
+	spec = spec.WithWorkers()
+	got := plan(t, p, planinput.Input{Spec: spec})
+	checkFleets(t, spec, got)
+	if len(got.Fleets) == 0 || !got.Of(0).Offer.Spot {
+		t.Errorf("%+v on %+v", got.Fleets, got.Of(0))
+	}
+}
+
+func TestSharedTasksTakeTimeToHandle(t *testing.T) {
+	p, c := newPlanner(t)
+	moves, err := egress.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := array(200, 10*time.Second).WithWorkers()
+	without := plan(t, p, planinput.Input{Spec: spec})
+	opt := planner.DefaultOptions()
+	opt.Now, opt.Handling = nil, opt.Handling+time.Second
+	if with := plan(t, planner.New(c, moves, opt), planinput.Input{Spec: spec}); with.USD < without.USD*1.05 {
+		t.Errorf("%v USD; with a second more for each task %v", without.USD, with.USD)
 	}
 }
 

@@ -197,7 +197,8 @@ func (f *fleet) matches(d demand, places []string, least map[string]float64) (fo
 			break
 		}
 	}
-	found = slices.DeleteFunc(all.matches, func(m *match) bool { return m.Market == catalog.Spot && !d.spot })
+	found = slices.DeleteFunc(slices.Clone(all.matches),
+		func(m *match) bool { return m.Market == catalog.Spot && !d.spot })
 	if len(found) == 0 { // only spot is allowed
 		found = all.matches
 	}
@@ -226,7 +227,8 @@ func (f *fleet) frame() *shared.Model {
 	for _, i := range f.members {
 		t := &b.in.Spec.Tasks[i]
 		cpus, gib := t.Hold()
-		m.Tasks = append(m.Tasks, shared.Task{ID: t.Name, CPUs: cpus, MemoryGiB: gib, Hours: f.work(i)})
+		hours := f.work(i) + b.p.opt.Handling.Hours()
+		m.Tasks = append(m.Tasks, shared.Task{ID: t.Name, CPUs: cpus, MemoryGiB: gib, Hours: hours})
 	}
 	for _, e := range b.in.Spec.Edges {
 		if _, from := f.index[e.From]; !from {

@@ -420,6 +420,10 @@ func (f *fleet) write(plan *record.Plan) {
 			plan.TaskHours[w] = max(plan.TaskHours[w], x.To)
 		} else {
 			plan.Choice[w], plan.TaskUSD[w], plan.TaskHours[w] = k, billed*m.USDPerHour, held
+			if x.From > 0 {
+				plan.From = append(plan.From, make([]float64, max(w+1-len(plan.From), 0))...)
+				plan.From[w] = x.From
+			}
 		}
 		fleet := of[k]
 		fleet.Machines++

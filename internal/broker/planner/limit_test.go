@@ -77,8 +77,8 @@ func TestPlanSaysThatLimitMissesDeadline(t *testing.T) {
 // Tasks that share machines are held back as their machines are. Here each machine also waits for the other.
 func TestPlanOfSharedMachinesWaitsForLimit(t *testing.T) {
 	const shared = "objective: makespan\ntasks:\n" +
-		"  a: {array: 40, run: x, time: 10m, resources: {cpus: 2}, share: true}\n" +
-		"  b: {array: 40, run: x, time: 10m, resources: {cpus: 2}, after: [{task: a, each: true}], share: true}\n"
+		"  a: {array: 40, run: x, time: 10m, resources: {cpus: 2, instanceType: c7a.xlarge}, share: true}\n" +
+		"  b: {array: 40, run: x, time: 10m, resources: {cpus: 2, instanceType: c7a.xlarge}, after: [{task: a, each: true}], share: true}\n"
 	spec := readJob(t, shared).WithWorkers()
 	free := planWithin(t, config.Limit{}, spec, nil)
 	machines := map[int32]bool{}

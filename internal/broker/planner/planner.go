@@ -47,6 +47,8 @@ type Options struct {
 	// Restart is what an interruption costs in addition to lost work: finding, booting and staging another machine.
 	// TickEvery is how often the broker looks at the spot machines in use, and leaves those that a deadline rules out.
 	Restart, TickEvery time.Duration
+	// Handling is how long each task holds its share of a shared machine besides its run.
+	Handling time.Duration
 	// Now is used to measure planning time. If it is nil, no time is reported and a plan depends on its input alone.
 	Now func() time.Time
 }
@@ -54,7 +56,7 @@ type Options struct {
 // DefaultOptions plan on the whole catalogue, with the broker's own times.
 func DefaultOptions() Options {
 	c := config.Default()
-	return Options{Now: time.Now, Restart: c.Restart, TickEvery: c.TickEvery}
+	return Options{Now: time.Now, Restart: c.Restart, TickEvery: c.TickEvery, Handling: c.Handling}
 }
 
 // runnersFor is the maximum number of tasks of a job for which plans keep the runners-up of each task.

@@ -63,6 +63,8 @@ type Plan struct {
 	// On is the index of the worker task on whose machine each task is planned, -1 for none; nil if no tasks share
 	// machines. It is a plan, not an assignment: a ready task may run on any machine of its group.
 	On []int32 `json:"on,omitempty"`
+	// From is when each worker task is bought, in hours after At; shorter, or 0, is at once.
+	From []float64 `json:"from,omitempty"`
 	// Fleets are the machines that tasks share: one for each offer of each group.
 	Fleets []Fleet `json:"fleets,omitempty"`
 	// TaskOnDemandUSD is, for a task on spot, the on-demand cost of an hour of its work at the cheapest place, per
@@ -90,6 +92,14 @@ type Planned struct {
 	// SurchargeUSD is the part of a spot machine's price that does not follow the market, in USD per hour: that of a
 	// managed service, and of its disk and address.
 	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
+}
+
+// Due returns when a worker task is bought.
+func (p *Plan) Due(worker int) time.Time {
+	if worker >= len(p.From) {
+		return p.At
+	}
+	return p.At.Add(time.Duration(p.From[worker] * float64(time.Hour)))
 }
 
 // Of returns the choice for a task, or nil if it needs none.

@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
@@ -33,5 +34,15 @@ func TestPriceMovesForWorkers(t *testing.T) {
 	moved, share := bids.Moved(progress, plan, map[string]events.MarketChange{market: {Offer: market, USD: 0.2}})
 	if moved.Offer != market || share < 0.99 {
 		t.Errorf("moved %+v by %g, although a worker may be bought there", moved, share)
+	}
+}
+
+func TestWorkersAreDueAtOnceOrLater(t *testing.T) {
+	at := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+	p := &record.Plan{At: at, From: []float64{0, 0, 0.5}}
+	for worker, want := range map[int]time.Time{1: at, 2: at.Add(30 * time.Minute), 3: at} {
+		if got := p.Due(worker); !got.Equal(want) {
+			t.Errorf("worker %d is due at %v, not %v", worker, got, want)
+		}
 	}
 }

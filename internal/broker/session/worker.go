@@ -199,30 +199,63 @@ func (s *Session) askForWorkers() error {
 }
 
 // askFor announces workers of one group for tasks that hold waiting together. Workers that are on their way count.
+//
+// While another worker runs or is on its way, it waits for those that the plan buys later. Those that have ended under
+// this plan, because they had nothing to do, are not bought again: the job is planned again, and the plan decides
+// whether more workers are worth their boot.
 func (s *Session) askFor(of *side, group int, waiting apitypes.Capacity) error {
 	var d record.Decision
-	var lacks error
-	for _, i := range of.workers(group) {
+	all, others, lacks := s.crewTasks(of, group)
+	again := false
+	for n, i := range of.workers(group) {
 		if waiting.CPUs <= record.CapacityEps && waiting.MemoryGiB <= record.CapacityEps || s.u.Items() >= sessionFull {
 			break
 		}
-		t, _, err := recordcache.Get[record.Task](s.u, record.TaskKey(of.job.ID, i))
-		if lacks = cmp.Or(lacks, err); err != nil {
+		t := all[n]
+		switch {
+		case t == nil:
 			continue
-		}
-		switch t.State {
-		case record.TaskQueued, record.TaskAdmitted, record.TaskLaunching, record.TaskRunning:
+		case onItsWay(t):
 			if s.joined(of, i, t.Attempt) { // it has no room
 				continue
 			}
-		case record.TaskSucceeded, record.TaskFailed, "":
+		case others && s.u.Now.Before(of.plan.Due(i)):
+			continue
+		case others && t.State == record.TaskSucceeded && t.EndedAt.After(of.plan.At):
+			again = true
+			continue
+		default:
 			d.Emit(events.TaskReady{Job: of.job.ID, Task: i, Queue: of.job.Queue, Try: t.Try + 1})
+			others = true
 		}
 		planned := of.plan.Of(i)
 		waiting.CPUs = math.Max(waiting.CPUs-planned.VCPU, 0)
 		waiting.MemoryGiB = math.Max(waiting.MemoryGiB-planned.MemoryGiB, 0)
 	}
+	if again {
+		d.Replan(of.job, "tasks wait, and workers have ended")
+	}
 	return cmp.Or(lacks, s.u.Apply(d))
+}
+
+// crewTasks returns the tasks that are the workers of a group, nil for those that cannot be read, and whether one of
+// them runs or is on its way.
+func (s *Session) crewTasks(of *side, group int) (all []*record.Task, some bool, lacks error) {
+	for _, i := range of.workers(group) {
+		t, _, err := recordcache.Get[record.Task](s.u, record.TaskKey(of.job.ID, i))
+		if lacks = cmp.Or(lacks, err); err != nil {
+			all = append(all, nil)
+			continue
+		}
+		all, some = append(all, &t), some || onItsWay(&t)
+	}
+	return all, some, lacks
+}
+
+// onItsWay reports whether a worker runs, or has been asked for.
+func onItsWay(t *record.Task) bool {
+	return slices.Contains([]record.TaskState{record.TaskQueued, record.TaskAdmitted, record.TaskLaunching,
+		record.TaskRunning}, t.State)
 }
 
 // joined reports whether a worker has joined the pool of its job.
