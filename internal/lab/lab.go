@@ -56,8 +56,8 @@ func (a app) root() *cobra.Command {
 	command.YAMLOutput(root, a.App)
 	root.PersistentFlags().BoolVarP(&a.Verbose, "verbose", "v", false, "log what the commands do to standard error")
 	root.SetFlagErrorFunc(a.FlagError)
-	root.AddCommand(a.backtestCommand(), a.chaosCommand(), a.optimizeCommand(), a.placeCommand(), a.pricesCommand(),
-		a.reproduceCommand(),
+	root.AddCommand(a.backtestCommand(), a.billCommand(), a.chaosCommand(), a.optimizeCommand(), a.placeCommand(),
+		a.pricesCommand(), a.reproduceCommand(),
 		a.windtunnelCommand(), about.Version(a.App, root.Name()))
 	return root
 }

@@ -126,6 +126,9 @@ func (a *agent) answered(what string, err error, patience time.Duration, at time
 	case errors.Is(err, record.ErrGone):
 		a.w.Say(a.m.Cluster, "agent exits", a.m.ID+": the attempt has finished")
 		a.stop()
+		if a.w.opt.usual {
+			a.m.exited()
+		}
 	case a.w.Now.Sub(a.heard) > patience:
 		a.w.Say(a.m.Cluster, "agent exits", a.m.ID+": broker unreachable")
 		a.stop()

@@ -6,9 +6,11 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -36,6 +38,9 @@ func newMachine(c *provider, f *fleet, id string, rank int, spec cloud.LaunchSpe
 	}
 	m.agent = newAgent(m, spec.Bootstrap.Tokens[rank])
 	boot := r.Between(15*time.Second, 100*time.Second)
+	if measured, ok := hardware.BootOf(c.name, sizeOf(spec.Offer), spec.Offer.AccelCount); ok && w.opt.usual {
+		boot = measured.Quantile(r.Float64())
+	}
 	if w.opt.Boots != nil {
 		if measured, ok := w.opt.Boots.Quantile(c.name, spec.Offer.InstanceType, r.Float64()); ok {
 			boot = measured
@@ -53,6 +58,16 @@ func newMachine(c *provider, f *fleet, id string, rank int, spec cloud.LaunchSpe
 		m.planTaking(spec.Nodes)
 	}
 	return m
+}
+
+// sizeOf returns the number of vCPUs of a machine.
+func sizeOf(o apitypes.Offer) float64 {
+	for _, l := range weather.Catalogue() {
+		if l.ID() == weather.ListingOf(o) {
+			return l.VCPU
+		}
+	}
+	return 0
 }
 
 func (m *machine) view() cloud.Machine {

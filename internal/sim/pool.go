@@ -334,6 +334,7 @@ func (m *poolMachine) begin(c wire.PoolOrder) {
 	}
 	if m.worker != nil {
 		run.on = m.worker.a.m
+		run.Offer.Speed = run.on.Offer.Speed
 	}
 	run.agent = newAgent(run, c.Token)
 	f.machines = append(f.machines, run)
@@ -346,7 +347,7 @@ func (m *poolMachine) begin(c wire.PoolOrder) {
 		run.agent.stop()
 		return
 	}
-	m.w.After(r.Between(100*time.Millisecond, 3*time.Second), run.agent.boot)
+	m.w.After(r.Between(m.w.pace.begin[0], m.w.pace.begin[1]), run.agent.boot)
 	if m.w.faults.Dies > 0 {
 		m.w.After(r.Span(m.w.faults.Dies), run.die)
 	}

@@ -63,7 +63,7 @@ func (c *provider) spend(lo, hi time.Duration) {
 // Launch implements cloud.Cloud.
 func (c *provider) Launch(_ context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	c.w.before("launch " + spec.Cluster)
-	c.spend(500*time.Millisecond, 40*time.Second)
+	c.spend(c.w.pace.launch[0], c.w.pace.launch[1])
 	machines, err := c.launch(spec)
 	if err != nil {
 		c.w.Say(c.name, "refuses", fmt.Sprintf("%s in %s: %v", spec.Cluster, weather.MarketOf(spec.Offer), err))

@@ -82,7 +82,7 @@ func (r *run) later(d time.Duration, f func()) {
 
 // stage fetches inputs, then starts the task.
 func (r *run) stage() {
-	r.later(r.a.w.rand.machine.Spread(time.Second, 2*time.Minute), r.staged)
+	r.later(spread(r.a.w.rand.machine, r.a.w.pace.stage), r.staged)
 	r.later(heartbeat, r.beat)
 }
 
@@ -188,7 +188,7 @@ func (r *run) save(then func()) {
 		})
 		then()
 	}
-	r.later(r.a.w.rand.machine.Between(time.Second, 15*time.Second), func() { r.keeping(prefix, kept) })
+	r.later(r.a.w.rand.machine.Between(r.a.w.pace.save[0], r.a.w.pace.save[1]), func() { r.keeping(prefix, kept) })
 }
 
 func (r *run) checkpoint() {

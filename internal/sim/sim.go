@@ -41,6 +41,7 @@ type Options struct {
 	Keep int
 
 	steady bool // no randomness, for stories
+	usual  bool // steps take as long as usual, see Measure
 	steps  int  // replaces stepsMost if not 0
 }
 

@@ -196,7 +196,7 @@ func (u *users) duration(a *wire.Assignment, o apitypes.Offer) time.Duration {
 	i := j.ByTask[a.Task]
 	t := &j.Spec.Tasks[i]
 	if t.StandIn() {
-		return t.Recorded
+		return a.StandIn
 	}
 	return time.Duration(float64(record.TimeOn(t, o)) * j.Factor[i])
 }

@@ -58,6 +58,16 @@ func (r *run) saveTasks(until time.Time) {
 	})
 }
 
+// exited is called when the agent of a task has ended by itself: its worker asks for another task at once.
+func (m *machine) exited() {
+	if m.on == nil || m.on.agent.run == nil || m.on.agent.run.worker == nil {
+		return
+	}
+	on := m.on.agent.run.worker
+	on.serial++ // the answers of earlier calls do not count
+	on.sync(on.serial)
+}
+
 // leaveSoon makes a worker tell the broker at once that it leaves.
 func (m *poolMachine) leaveSoon() {
 	m.report.Leaving = true

@@ -41,6 +41,7 @@ type world struct {
 	post    *postOffice // nil if the broker has an address
 	bucket  *bucket
 	objects *objectStore
+	pace    pace
 	moves   bool // data is moved to and from the store by grants
 	planner *notedPlanner
 	users   *users
@@ -80,6 +81,10 @@ func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 	w := &world{
 		Timeline: timeline.New(seed, opt.Keep, opt.History),
 		opt:      opt, cfg: brokerConfig(seed, opt, f.Punctual()), faults: f, rand: newSources(seed, opt.steady),
+	}
+	w.pace = worstPace
+	if opt.usual {
+		w.pace, w.rand = usualPace, newSources(seed, false)
 	}
 	w.store, w.decoded = newRecordStore(w), recordcache.NewDecoded()
 	if opt.olderVersion(seed) {
@@ -146,6 +151,9 @@ func brokerConfig(seed uint64, opt Options, onTime bool) config.Config {
 		cfg.Chunk = config.PaidChunk
 	}
 	cfg.Pool, cfg.Schedulers = poolTimes(), hostCount
+	if opt.usual {
+		cfg.Pool = config.DefaultPoolTimes()
+	}
 	cfg.Endpoint, cfg.StoreURL = "https://broker.invalid", "sim://bucket"
 	cfg.Stores = stores(seed, steady)
 	return cfg
