@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -32,7 +35,7 @@ type MeasureOptions struct {
 type Measured struct {
 	Seed         uint64  `json:"seed"`
 	PlannedUSD   float64 `json:"plannedUSD"`
-	USD          float64 `json:"usd"` // the real cost of its machines
+	USD          float64 `json:"usd"` // the real cost of its machines, with their disks and addresses
 	PlannedHours float64 `json:"plannedHours"`
 	Hours        float64 `json:"hours"`
 	Machines     int     `json:"machines"`
@@ -64,10 +67,16 @@ func Measure(seed uint64, job *dag.Job, o MeasureOptions) (Measured, error) {
 	w.Until(w.Now.Add(calm), w.check.AtRest) // its last machines end
 	m := Measured{Seed: seed, PlannedUSD: first.plan.USD, PlannedHours: first.plan.Hours, USD: w.check.Bill(s),
 		Hours: end.Hours(), Preempted: w.Counts["spot machine taken"]}
-	for m2 := range w.Machines() {
-		if m2.Offer.USDPerHour > 0 {
-			m.Machines++
+	disk := cmp.Or(job.Tasks[0].DiskGiB(), cloud.DefaultDiskGiB)
+	for x := range w.Machines() {
+		switch {
+		case x.Cloud == apitypes.PoolCloud:
+			continue
+		case x.Offer.Spot: // a price on demand has them already
+			billed := hardware.BillingOf(x.Cloud).Billed(x.Ended.Sub(x.Launched))
+			m.USD += billed.Hours() * catalog.AttachedUSD(x.Cloud, disk, catalog.Spot)
 		}
+		m.Machines++
 	}
 	return m, nil
 }
