@@ -3,20 +3,22 @@ package deploy
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 
 	"github.com/tradewind-broker/tradewind/events"
 )
 
 // Reconcile makes the broker of a deployment compare its records with the account now. An update of the stack puts
 // polling and schedules into the state of the template, asleep, also while jobs run: CloudFormation sets every property
-// of a changed resource. Reconcile switches them on again if work is open. The call returns before reconcile has ended.
+// of a changed resource. Reconcile switches them on again if work is open. Nothing else would, so the call waits for it
+// and repeats it if it fails.
 func (t *Target) Reconcile(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, plainWithin)
-	defer cancel()
 	now := time.Now().UTC()
 	event, err := json.Marshal(events.New(fmt.Sprintf("reconcile-deploy-%d", now.UnixNano()), "tradewind/deploy", now,
 		events.BrokerReconcile{}))
@@ -24,12 +26,17 @@ func (t *Target) Reconcile(ctx context.Context, name string) error {
 		return err
 	}
 	function := name + "-" + events.FnReconcile
-	raw, status, err := t.invoke(ctx, function, http.Header{"X-Amz-Invocation-Type": {"Event"}}, event)
-	if err == nil && status == http.StatusNotFound { // the template has no such function
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval = t.look()
+	_, err = backoff.Retry(ctx, func() ([]byte, error) {
+		answer, err := t.callFunctionFor(ctx, reconcileWithin, function, event)
+		if errors.Is(err, errNoFunction) {
+			err = backoff.Permanent(err)
+		}
+		return answer, err
+	}, backoff.WithBackOff(pause), backoff.WithMaxTries(reconcileTries), backoff.WithMaxElapsedTime(0))
+	if errors.Is(err, errNoFunction) { // the template has no such function
 		return nil
-	}
-	if err == nil && status >= http.StatusMultipleChoices {
-		err = fmt.Errorf("%s: %.200s", http.StatusText(status), raw)
 	}
 	if err != nil {
 		return fmt.Errorf("deploy: function %s, which must switch polling on again if jobs are open; invoke it: "+
@@ -39,6 +46,13 @@ func (t *Target) Reconcile(ctx context.Context, name string) error {
 	t.tell(Step{What: "function", Name: function, Status: "done"})
 	return nil
 }
+
+// reconcileWithin is how long one call of reconcile may take: longer than the function. reconcileTries is the maximum
+// number of calls.
+const (
+	reconcileWithin = 5*time.Minute + 10*time.Second
+	reconcileTries  = 6
+)
 
 // minConcurrency is the concurrency below which the functions of one busy deployment throttle each other.
 const minConcurrency = 100

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -25,6 +26,7 @@ import (
 type fresh struct {
 	mu      sync.Mutex
 	invoked []string
+	failing int // invocations that fail
 	body    string
 	ready   bool // everything was raised
 	// clouds are the functions of other clouds' drivers.
@@ -52,7 +54,11 @@ func (f *fresh) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `<DescribeInstancesResponse><reservationSet/></DescribeInstancesResponse>`)
 	case strings.HasSuffix(r.URL.Path, "/invocations"):
 		f.invoked, f.body = append(f.invoked, r.Header.Get("X-Amz-Invocation-Type")+" "+r.URL.Path), text
-		w.WriteHeader(http.StatusAccepted)
+		if f.failing--; f.failing >= 0 {
+			_, _ = io.WriteString(w, `{"errorType":"Runtime.ExitError","errorMessage":"exit status 2"}`)
+			return
+		}
+		_, _ = io.WriteString(w, "null")
 	case strings.HasPrefix(r.URL.Path, "/2016-08-19/account-settings"):
 		_, _ = io.WriteString(w, `{"AccountLimit":{"ConcurrentExecutions":`+map[bool]string{true: "1000", false: "10"}[f.ready]+`}}`)
 	case strings.Contains(text, "Action=GetCallerIdentity"):
@@ -100,16 +106,22 @@ func TestDeployWarnsOfFreshAccount(t *testing.T) {
 // An update of a stack sets each property of a changed resource again: Enabled of the event source mappings and State
 // of the schedules are off in the template (CloudFormation template reference, AWS::Lambda::EventSourceMapping, Enabled;
 // EventBridge Scheduler API reference, UpdateSchedule, which replaces all values).
-func TestReconcileIsInvokedInBackground(t *testing.T) {
-	f := &fresh{}
-	if err := f.target(t).Reconcile(t.Context(), "tw"); err != nil {
+func TestReconcileIsRepeatedUntilItSucceeds(t *testing.T) {
+	f := &fresh{failing: 2}
+	target := f.target(t)
+	target.Look = time.Millisecond
+	if err := target.Reconcile(t.Context(), "tw"); err != nil {
 		t.Fatal(err)
 	}
-	if want := "Event /2015-03-31/functions/tw-reconcile/invocations"; !slices.Equal(f.invoked, []string{want}) {
-		t.Errorf("%v", f.invoked)
+	if want := " /2015-03-31/functions/tw-reconcile/invocations"; !slices.Equal(f.invoked, []string{want, want, want}) {
+		t.Errorf("%q", f.invoked)
 	}
 	if e, err := events.Parse([]byte(f.body)); err != nil || e.Data.Type() != (events.BrokerReconcile{}).Type() {
 		t.Errorf("%s: %v", f.body, err)
+	}
+	f.failing = 100
+	if err := target.Reconcile(t.Context(), "tw"); err == nil || !strings.Contains(err.Error(), "aws lambda invoke") {
+		t.Errorf("a function that always fails: %v", err)
 	}
 }
 

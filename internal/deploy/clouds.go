@@ -48,24 +48,30 @@ func (t *Target) leaveClouds(ctx context.Context, name string) error {
 // callFunction returns a call of a function of the deployment.
 func (t *Target) callFunction(function string) remote.Call {
 	return func(ctx context.Context, message []byte) ([]byte, error) {
-		ctx, cancel := context.WithTimeout(ctx, cloudWithin)
-		defer cancel()
-		raw, status, err := t.invoke(ctx, function, http.Header{}, message)
-		switch {
-		case err != nil:
-			return nil, err
-		case status == http.StatusNotFound:
-			return nil, errNoFunction
-		case status >= http.StatusMultipleChoices:
-			return nil, fmt.Errorf("function %s: %s: %.200s", function, http.StatusText(status), raw)
-		}
-		// A function that fails answers with its error (AWS Lambda developer guide, "Go handler errors").
-		var failed struct {
-			Message string `json:"errorMessage"`
-		}
-		if json.Unmarshal(raw, &failed) == nil && failed.Message != "" {
-			return nil, fmt.Errorf("function %s: %s", function, failed.Message)
-		}
-		return raw, nil
+		return t.callFunctionFor(ctx, cloudWithin, function, message)
 	}
+}
+
+// callFunctionFor calls a function and waits for its answer.
+func (t *Target) callFunctionFor(ctx context.Context, within time.Duration, function string, message []byte) ([]byte,
+	error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	raw, status, err := t.invoke(ctx, function, http.Header{}, message)
+	switch {
+	case err != nil:
+		return nil, err
+	case status == http.StatusNotFound:
+		return nil, errNoFunction
+	case status >= http.StatusMultipleChoices:
+		return nil, fmt.Errorf("function %s: %s: %.200s", function, http.StatusText(status), raw)
+	}
+	// A function that fails answers with its error (AWS Lambda developer guide, "Go handler errors").
+	var failed struct {
+		Message string `json:"errorMessage"`
+	}
+	if json.Unmarshal(raw, &failed) == nil && failed.Message != "" {
+		return nil, fmt.Errorf("function %s: %s", function, failed.Message)
+	}
+	return raw, nil
 }

@@ -81,18 +81,21 @@ func (c *Console) executes(body []byte) bool {
 	return err == nil && form.Get("Action") == "ExecuteChangeSet" && form.Get("StackName") == c.world.Stack.Name
 }
 
-// invoke accepts an asynchronous invocation (Lambda API reference, "Invoke": InvocationType Event answers 202).
+// invoke invokes a function and answers with its result. A function that fails answers with its error and status 200
+// (Lambda API reference, "Invoke": InvocationType RequestResponse, FunctionError).
 func (c *Console) invoke(w http.ResponseWriter, r *http.Request, name, event string) {
-	if r.Header.Get("X-Amz-Invocation-Type") != "Event" || c.world.Functions[name] == nil {
+	fn := c.world.Functions[name]
+	if r.Header.Get("X-Amz-Invocation-Type") != "" || fn == nil {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	if err := c.world.invoke(c.world.life, name, event); err != nil {
-		w.WriteHeader(http.StatusInternalServerError)
-		return
-	}
 	c.invoked.Add(1)
-	w.WriteHeader(http.StatusAccepted)
+	answer, err := fn.Invoke(r.Context(), []byte(event))
+	if err != nil {
+		w.Header().Set("X-Amz-Function-Error", "Unhandled")
+		answer, _ = json.Marshal(map[string]string{"errorType": "Runtime.ExitError", "errorMessage": err.Error()})
+	}
+	_, _ = w.Write(answer)
 }
 
 // resetState sets mappings and schedules to their states in the template.
