@@ -90,12 +90,13 @@ func (c *Console) invoke(w http.ResponseWriter, r *http.Request, name, event str
 		return
 	}
 	c.invoked.Add(1)
+	w.Header().Set("Content-Type", "application/json")
 	answer, err := fn.Invoke(r.Context(), []byte(event))
 	if err != nil {
 		w.Header().Set("X-Amz-Function-Error", "Unhandled")
 		answer, _ = json.Marshal(map[string]string{"errorType": "Runtime.ExitError", "errorMessage": err.Error()})
 	}
-	_, _ = w.Write(answer)
+	_, _ = w.Write(answer) //nolint:gosec // the JSON of a function of the deployment
 }
 
 // resetState sets mappings and schedules to their states in the template.
