@@ -31,7 +31,11 @@ func measured(t *testing.T, market string, o MeasureOptions) (runs []Measured) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for seed := range uint64(4) {
+	seeds := uint64(4)
+	if raceDetector || testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
 		m, err := Measure(seed, job, o)
 		if err != nil {
 			t.Fatal(err)
@@ -64,7 +68,7 @@ func TestBillOfSpotIsCloseToPlan(t *testing.T) {
 	for _, m := range runs {
 		preempted += m.Preempted
 	}
-	if off := offPlan(runs); preempted == 0 || off > 0.1 {
+	if off := offPlan(runs); preempted == 0 && len(runs) > 1 || off > 0.1 {
 		t.Errorf("%d machines preempted, %.1f %% off: %+v", preempted, 100*off, runs)
 	}
 }

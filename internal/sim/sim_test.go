@@ -83,6 +83,9 @@ func TestSeedsDiffer(t *testing.T) {
 // TestInjectedBugsAreDetected injects a bug into each of the broker's mechanisms and expects a violation within a
 // number of seeds. A simulator that never finds anything would prove nothing.
 func TestInjectedBugsAreDetected(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays hundreds of worlds")
+	}
 	within := map[breaks.Kind]uint64{
 		breaks.NoOutbox: 1, breaks.NoSeen: 6, breaks.NoConditions: 3, breaks.NoToken: 12, breaks.NoBlock: 3,
 		breaks.NoTerminate: 2, breaks.LossyBus: 3, breaks.NoReconcile: 8, breaks.NoBudget: 8, breaks.Forgetful: 6,
