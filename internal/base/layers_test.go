@@ -14,7 +14,7 @@ var layers = [][]string{
 	{
 		"events", "pkg", "internal/bidding", "internal/catalog", "internal/optimizer", "internal/placement",
 		"internal/scheduler", "internal/localfiles", "internal/metrics", "internal/pack", "internal/readable",
-		"internal/tunnel", "internal/host/running", "deploy", "web",
+		"internal/tunnel", "deploy", "web",
 	},
 	{
 		"internal/agent", "internal/bus", "internal/cloud", "internal/cloudkit", "internal/emulator", "internal/grant",

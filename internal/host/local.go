@@ -32,7 +32,7 @@ import (
 	cloudlocal "github.com/tradewind-broker/tradewind/internal/cloud/local"
 	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/internal/grant/filegrant"
-	"github.com/tradewind-broker/tradewind/internal/host/running"
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
 	"github.com/tradewind-broker/tradewind/internal/metrics"
 	"github.com/tradewind-broker/tradewind/internal/notify"
 	"github.com/tradewind-broker/tradewind/internal/secret"
@@ -157,7 +157,7 @@ func (h *Host) show() error {
 	if h.opt.Passive {
 		return nil
 	}
-	return h.state.writeJSON(running.File, Running{URL: h.URL(), PID: os.Getpid(), Started: time.Now(),
+	return h.state.writeJSON(localfiles.RunningFile, Running{URL: h.URL(), PID: os.Getpid(), Started: time.Now(),
 		TimeScale: h.opt.TimeScale, Clouds: h.bought.names(), PublicURL: h.bought.publicURL,
 		Archs: h.opt.Agents.Archs(), Limit: apitypes.Bought(h.opt.Limit)})
 }
@@ -165,7 +165,7 @@ func (h *Host) show() error {
 // hide removes that file. Clients detect a leftover file.
 func (h *Host) hide() {
 	if !h.opt.Passive && h.file != nil { // otherwise the file is another broker's
-		_ = os.Remove(h.state.path(running.File))
+		_ = os.Remove(h.state.path(localfiles.RunningFile))
 	}
 }
 

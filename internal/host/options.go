@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/catalog/hardware"
 	"github.com/tradewind-broker/tradewind/internal/cloud/driver"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
-	"github.com/tradewind-broker/tradewind/internal/host/running"
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
 	"github.com/tradewind-broker/tradewind/internal/secret"
 	spark "github.com/tradewind-broker/tradewind/pkg/cloud/service"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -92,4 +92,4 @@ type Options struct {
 }
 
 // Running is a host that uses a state folder.
-type Running = running.Broker
+type Running = localfiles.Running

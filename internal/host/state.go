@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/base/files"
-	"github.com/tradewind-broker/tradewind/internal/host/running"
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
 )
 
 // DefaultState returns the user's state folder (see package running).
-func DefaultState() string { return running.DefaultState() }
+func DefaultState() string { return localfiles.DefaultState() }
 
 // state is the folder on disk:
 //
@@ -158,4 +158,4 @@ func (s state) lastWorked() time.Time {
 }
 
 // Find returns the broker that uses a state folder, and whether there is one.
-func Find(dir string) (Running, bool, error) { return running.Find(dir) }
+func Find(dir string) (Running, bool, error) { return localfiles.FindRunning(dir) }

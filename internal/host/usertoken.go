@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/host/running"
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
 )
 
 // tokenEvery is how often a broker looks for a new user token in its state folder.
@@ -17,14 +17,14 @@ const tokenEvery = time.Second
 // the new token within a few seconds; sessions of its dashboard end. The tokens of agents and machines stay valid.
 func RotateToken(dir string) (string, error) {
 	s := state(dir)
-	if _, err := os.Stat(s.path(running.TokenFile)); err != nil {
+	if _, err := os.Stat(s.path(localfiles.TokenFile)); err != nil {
 		return "", fmt.Errorf("no broker has run in %s: %w", dir, err)
 	}
 	text, err := newSecret()
 	if err != nil {
 		return "", err
 	}
-	return string(text), s.write(running.TokenFile, append(text, '\n'))
+	return string(text), s.write(localfiles.TokenFile, append(text, '\n'))
 }
 
 // watchToken makes the API use the token in the state folder, whenever it changes.
@@ -38,7 +38,7 @@ func (h *Host) watchToken(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		body, err := os.ReadFile(h.state.path(running.TokenFile))
+		body, err := os.ReadFile(h.state.path(localfiles.TokenFile))
 		if err != nil {
 			continue // the guard of the state folder reports that it was removed
 		}

@@ -4,6 +4,9 @@
 //
 // A path without a scheme is on that computer. file:///data means the disk of the machine that runs the task, and
 // stays. A path that another task of the job writes also stays, because it does not exist yet.
+//
+// It also finds the broker that uses a state folder on this computer: a program that only calls a broker does not link
+// one.
 package localfiles
 
 import (

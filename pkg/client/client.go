@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/host/running"
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
@@ -316,7 +316,7 @@ func (c *Client) unauthorized() string {
 		what = "needs a user token, and none is set"
 	}
 	return fmt.Sprintf("%s %s: set $%s to the content of the file %s in the broker's state folder", c.base, what,
-		EnvToken, running.TokenFile)
+		EnvToken, localfiles.TokenFile)
 }
 
 // unreachable returns ErrUnreachable with the cause, or the context's error if the caller cancelled.

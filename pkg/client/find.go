@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/smithy-go/logging"
 
-	"github.com/tradewind-broker/tradewind/internal/host/running"
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
 )
 
 // Environment variables that select the broker, also for the command line.
@@ -51,7 +51,7 @@ func Find(ctx context.Context) (*Client, error) {
 // In makes a client of the broker running for a state folder on this computer; "" is the default folder. If none is
 // running, it returns ErrNoBroker.
 func In(state string) (*Client, error) {
-	b, found, err := running.Find(state)
+	b, found, err := localfiles.FindRunning(state)
 	if err != nil {
 		return nil, err
 	}

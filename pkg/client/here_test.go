@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/host/running"
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -113,7 +113,7 @@ func TestWaitTimeoutSaysJobContinues(t *testing.T) {
 }
 
 func TestUnauthorizedSaysWhereToFindToken(t *testing.T) {
-	broker, some, err := running.Find("")
+	broker, some, err := localfiles.FindRunning("")
 	if err != nil || !some {
 		t.Fatal(some, err)
 	}

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/base/files"
-	"github.com/tradewind-broker/tradewind/internal/host/running"
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
 	"github.com/tradewind-broker/tradewind/internal/store/bolt"
 )
 
@@ -107,7 +107,7 @@ func Make(ctx context.Context, state, to, version string, replace bool) (r Repor
 // openRecords opens a copy of the records as of now: of the running broker, or of the folder, which is then locked.
 // done releases the broker, which may remove objects again.
 func openRecords(ctx context.Context, state string) (records io.Reader, size int64, done func(), err error) {
-	broker, runs, err := running.Find(state)
+	broker, runs, err := localfiles.FindRunning(state)
 	if err != nil {
 		return nil, 0, nil, err
 	}

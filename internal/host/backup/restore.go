@@ -15,7 +15,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/base/files"
 	"github.com/tradewind-broker/tradewind/internal/cloud/local"
-	"github.com/tradewind-broker/tradewind/internal/host/running"
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
 	"github.com/tradewind-broker/tradewind/internal/store/bolt"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -67,7 +67,7 @@ func Restore(ctx context.Context, from, state string) (r Report, err error) {
 
 // free fails with ErrRuns if a broker runs on a folder of this computer.
 func free(state string) error {
-	_, runs, err := running.Find(state)
+	_, runs, err := localfiles.FindRunning(state)
 	if err == nil && runs {
 		err = fmt.Errorf("%w: %s", ErrRuns, state)
 	}

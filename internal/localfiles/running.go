@@ -1,12 +1,12 @@
-// Package running finds the broker that uses a state folder on this computer. It is separate from internal/host so that
-// a program that only calls a broker does not link one.
-package running
+package localfiles
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,14 +15,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// File is the file of a state folder that describes its running broker; TokenFile has the user's token.
+// RunningFile is the file of a state folder that describes its running broker; TokenFile has the user's token.
 const (
-	File      = "running.json"
-	TokenFile = "token"
+	RunningFile = "running.json"
+	TokenFile   = "token"
 )
 
-// Broker is a broker that uses a state folder.
-type Broker struct {
+// Running is a broker that uses a state folder.
+type Running struct {
 	URL       string    `json:"url"`
 	PID       int       `json:"pid"`
 	Started   time.Time `json:"started"`
@@ -50,29 +50,46 @@ func DefaultState() string {
 	return ".tradewind"
 }
 
-// Find returns the broker that uses a state folder ("" is DefaultState), and whether there is one.
-func Find(dir string) (Broker, bool, error) {
+// FindRunning returns the broker that uses a state folder ("" is DefaultState), and whether there is one.
+func FindRunning(dir string) (Running, bool, error) {
 	if dir == "" {
 		dir = DefaultState()
 	}
-	body, err := os.ReadFile(filepath.Join(dir, File)) //nolint:gosec // the user's own folder
+	body, err := os.ReadFile(filepath.Join(dir, RunningFile)) //nolint:gosec // the user's own folder
 	if errors.Is(err, fs.ErrNotExist) {
-		return Broker{}, false, nil
+		return Running{}, false, nil
 	}
 	if err != nil {
-		return Broker{}, false, fmt.Errorf("state folder: %w", err)
+		return Running{}, false, fmt.Errorf("state folder: %w", err)
 	}
-	var r Broker
+	var r Running
 	if err := json.Unmarshal(body, &r); err != nil {
-		return Broker{}, false, fmt.Errorf("%s: %w", filepath.Join(dir, File), err)
+		return Running{}, false, fmt.Errorf("%s: %w", filepath.Join(dir, RunningFile), err)
 	}
 	if !alive(r) {
-		return Broker{}, false, nil
+		return Running{}, false, nil
 	}
 	token, err := os.ReadFile(filepath.Join(dir, TokenFile)) //nolint:gosec // likewise
 	if err != nil {
-		return Broker{}, false, fmt.Errorf("state folder: %w", err)
+		return Running{}, false, fmt.Errorf("state folder: %w", err)
 	}
 	r.Token = strings.TrimSpace(string(token))
 	return r, true, nil
+}
+
+// alive checks a broker's health: the file of a broker that was killed names a port on which nothing, or another
+// program, listens.
+func alive(r Running) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL+"/healthz", http.NoBody)
+	if err != nil {
+		return false
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer res.Body.Close() //nolint:errcheck // read only
+	return res.StatusCode == http.StatusOK
 }
