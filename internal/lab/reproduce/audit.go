@@ -101,8 +101,8 @@ func wcssiParts() []audited {
 func parsyncParts() []audited {
 	return []audited{
 		{"partitions, rotation", done, "pkg/parsync/parsync_test.go TestRotationRefreshesDistinctPartitions", ""},
-		{"expected conflicts (section 3)", done, "pkg/parsync/parsync_test.go TestTurnoverConflictsMatchesSimulation",
-			""},
+		{"expected conflicts (section 3)", done,
+			"internal/lab/windtunnel/model_test.go TestTurnoverConflictsMatchesSimulation", ""},
 		{"conflicts by rate, gap, variance and partitions", done,
 			"internal/lab/windtunnel/extra_test.go TestExtraSlotsGrowAsInThePaper", ""},
 		{"three policies", done, "pkg/parsync/parsync_test.go TestViewTakeFollowsPolicy", ""},
