@@ -10,7 +10,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
-	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -38,7 +37,8 @@ func newMachine(c *provider, f *fleet, id string, rank int, spec cloud.LaunchSpe
 	}
 	m.agent = newAgent(m, spec.Bootstrap.Tokens[rank])
 	boot := r.Between(15*time.Second, 100*time.Second)
-	if measured, ok := hardware.BootOf(c.name, sizeOf(spec.Offer), spec.Offer.AccelCount); ok && w.opt.usual {
+	listing, _ := weather.Find(weather.ListingOf(spec.Offer))
+	if measured, ok := hardware.BootOf(c.name, listing.VCPU, spec.Offer.AccelCount); ok && w.opt.usual {
 		boot = measured.Quantile(r.Float64())
 	}
 	if w.opt.Boots != nil {
@@ -58,16 +58,6 @@ func newMachine(c *provider, f *fleet, id string, rank int, spec cloud.LaunchSpe
 		m.planTaking(spec.Nodes)
 	}
 	return m
-}
-
-// sizeOf returns the number of vCPUs of a machine.
-func sizeOf(o apitypes.Offer) float64 {
-	for _, l := range weather.Catalogue() {
-		if l.ID() == weather.ListingOf(o) {
-			return l.VCPU
-		}
-	}
-	return 0
 }
 
 func (m *machine) view() cloud.Machine {

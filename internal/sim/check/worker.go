@@ -131,13 +131,8 @@ func (c *Checker) checkWorkers(pool string, p record.Partition) {
 
 // sizeOf returns the size of a machine by the catalogue.
 func sizeOf(o apitypes.Offer) (size apitypes.Capacity, known bool) {
-	id := weather.ListingOf(o)
-	for _, l := range weather.Catalogue() {
-		if l.ID() == id {
-			return apitypes.Capacity{CPUs: l.VCPU, MemoryGiB: planner.ListingGiB(&l)}, true
-		}
-	}
-	return size, false
+	l, known := weather.Find(weather.ListingOf(o))
+	return apitypes.Capacity{CPUs: l.VCPU, MemoryGiB: planner.ListingGiB(&l)}, known
 }
 
 // partOf returns the workers of a job.

@@ -37,6 +37,16 @@ func (l *Listing) Offer(spot bool, usd float64) apitypes.Offer {
 // tasks whose author says so, never slower.
 var Catalogue = sync.OnceValue(catalogue)
 
+// Find returns the listing with an ID.
+func Find(id string) (l Listing, ok bool) {
+	for _, l := range Catalogue() {
+		if l.ID() == id {
+			return l, true
+		}
+	}
+	return Listing{}, false
+}
+
 func catalogue() []Listing {
 	type zone struct{ cloud, region, zone string }
 	zones := []zone{

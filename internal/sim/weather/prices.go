@@ -44,12 +44,8 @@ func (s *Sky) Market(id string) Course {
 	if p, ok := s.Paths[id]; ok {
 		return p
 	}
-	for _, l := range Catalogue() {
-		if l.ID() == id {
-			return Course{{USD: l.SpotUSD}}
-		}
-	}
-	return Course{{}}
+	l, _ := Find(id)
+	return Course{{USD: l.SpotUSD}}
 }
 
 // Quote changes the spot price of a listing.
@@ -69,10 +65,8 @@ func BidOf(spec cloud.LaunchSpec) float64 {
 	if spec.MaxUSDPerHour > 0 {
 		return spec.MaxUSDPerHour
 	}
-	for _, l := range Catalogue() {
-		if l.ID() == ListingOf(spec.Offer) {
-			return l.OnDemandUSD
-		}
+	if l, ok := Find(ListingOf(spec.Offer)); ok {
+		return l.OnDemandUSD
 	}
 	return math.Inf(1)
 }
