@@ -33,6 +33,7 @@ type client struct {
 	endpoint string
 	token    atomic.Pointer[string]
 	patience time.Duration
+	heard    atomic.Pointer[time.Time] // when the broker last accepted a call
 }
 
 func newClient(cfg Config) *client {
@@ -45,6 +46,7 @@ func newClient(cfg Config) *client {
 	follow.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	out := &client{http: &follow, endpoint: strings.TrimSuffix(cfg.Endpoint, "/"), patience: cfg.Patience}
 	out.token.Store(&cfg.Token)
+	out.accepted()
 	return out
 }
 
@@ -137,24 +139,36 @@ func (e *resumeError) Error() string {
 	return "agent: the broker wants the log from offset " + strconv.FormatInt(e.offset, 10)
 }
 
-// retry repeats a call until it is accepted, until an error that isFinal calls final, or until patience ends. It waits
-// for at least as long as a refusal's Retry-After says.
+// accepted notes that the broker has accepted a call.
+func (c *client) accepted() {
+	now := time.Now()
+	c.heard.Store(&now)
+}
+
+// retry repeats a call until it is accepted, until an error that isFinal calls final, or until patience ends: until the
+// broker has accepted no call for so long since this one began, or has failed this one for twice as long. It waits for
+// at least as long as a refusal's Retry-After says.
 func (c *client) retry(ctx context.Context, r request) error {
 	growing := backoff.NewExponentialBackOff()
 	growing.InitialInterval, growing.MaxInterval = 50*time.Millisecond, min(maxBackOff, c.patience/40)
 	pause := &atLeast{BackOff: growing}
-	final := false
+	final, began := false, time.Now()
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		var busy *busyError
 		err := c.call(ctx, r)
 		if pause.least = 0; errors.As(err, &busy) {
 			pause.least = busy.pause
 		}
-		if final = isFinal(err); final {
+		if err == nil {
+			c.accepted()
+			return struct{}{}, nil
+		}
+		final = isFinal(err)
+		if last := *c.heard.Load(); final || time.Since(last) > c.patience && time.Since(began) > c.patience {
 			err = backoff.Permanent(err)
 		}
 		return struct{}{}, err
-	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(c.patience))
+	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(2*c.patience))
 	if err != nil && !final && ctx.Err() == nil {
 		err = fmt.Errorf("%w for %v: %w", ErrUnreachable, c.patience, err)
 	}

@@ -67,6 +67,44 @@ func TestReportOutlastsOutageOfHalfAnHour(t *testing.T) {
 	}
 }
 
+// TestAnyAnswerEndsOutage: a call fails for nearly an hour, but another one was answered in the middle. Patience counts
+// from then. A call that fails all the time gives up, though others are answered.
+func TestAnyAnswerEndsOutage(t *testing.T) {
+	for name, want := range map[string]error{"it recovers": nil, "it never recovers": ErrUnreachable} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newClient(Config{Endpoint: "https://broker.invalid", Token: "t", Patience: wire.Patience})
+				began, broken := time.Now(), &closedEndpoint{opens: time.Now().Add(58 * time.Minute)}
+				if want != nil {
+					broken.opens = began.Add(24 * time.Hour)
+				}
+				c.http = &http.Client{Transport: byPath{wire.PathReport: broken, wire.PathGrants: &closedEndpoint{}}}
+				done := make(chan error, 1)
+				go func() { done <- c.report(t.Context(), wire.Report{ID: "1"}) }()
+				for range 3 {
+					time.Sleep(29 * time.Minute)
+					if err := c.ask(t.Context(), wire.PathGrants, wire.Wants{}, nil); err != nil {
+						t.Error(err)
+					}
+				}
+				select {
+				case err := <-done:
+					if !errors.Is(err, want) {
+						t.Errorf("%v, want %v", err, want)
+					}
+				default:
+					t.Errorf("after %v it still tries", time.Since(began))
+				}
+			})
+		})
+	}
+}
+
+// byPath calls an endpoint for each path.
+type byPath map[string]*closedEndpoint
+
+func (b byPath) RoundTrip(r *http.Request) (*http.Response, error) { return b[r.URL.Path].RoundTrip(r) }
+
 // TestRetryAfterIsRespected: a refusal says when to try again; agents wait a little longer, each for another time.
 func TestRetryAfterIsRespected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -157,7 +157,7 @@ func (b *Agents) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, 
 		w, err = b.work(u, cl, c.Rank, seen)
 	}
 	if err == nil {
-		err = b.recordPoll(u, c, cl)
+		err = b.recordCall(u, c, cl)
 	}
 	if w.Visits = cl.Visits; err == nil {
 		w.Token, err = b.renewedToken(c)
@@ -245,9 +245,10 @@ func (b *Agents) gangKey(cl record.Cluster, gang string) ([]byte, error) {
 	return sum[:], err
 }
 
-// recordPoll counts a poll as a sign of life if agents send no others, or if other signs are missing: before and after
-// an outage of the endpoint, polls may be the only calls that reach the broker. A poll soon after another is ignored.
-func (b *Agents) recordPoll(u *txn.Unit, c wire.Claims, cl record.Cluster) error {
+// recordCall counts a call that is not a report as a sign of life if agents send no reports, or if they are missing:
+// before and after an outage of the endpoint, it may be the only call that reaches the broker. A call soon after another
+// sign is ignored.
+func (b *Agents) recordCall(u *txn.Unit, c wire.Claims, cl record.Cluster) error {
 	late := b.cfg.SilentFor / 14 // half of what wire.Patience adds to an outage of half an hour
 	if b.cfg.Pace.Polls {
 		late = b.cfg.Pace.Alive / 2
@@ -262,8 +263,8 @@ func (b *Agents) recordPoll(u *txn.Unit, c wire.Claims, cl record.Cluster) error
 		return err
 	}
 	err := u.Finish()
-	if errors.Is(err, store.ErrConflict) { // the other writer does not know of this poll
-		return b.recordAlive(u.Ctx, c, wire.Report{ID: "poll"})
+	if errors.Is(err, store.ErrConflict) { // the other writer does not know of this call
+		return b.recordAlive(u.Ctx, c, wire.Report{ID: "call"})
 	}
 	if err == nil {
 		b.txns.Done(u)

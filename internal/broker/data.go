@@ -44,22 +44,37 @@ func (b *Agents) scopeOf(u *txn.Unit, c wire.Claims, named ...string) (s grant.S
 }
 
 // Grant signs what an agent wants to read and write, for Config.GrantFor. If one want is not allowed, it refuses all of
-// them with an error of package grant. It writes nothing.
+// them with an error of package grant. It writes nothing but a sign of life, if others are missing.
 func (b *Agents) Grant(ctx context.Context, c wire.Claims, wants ...grant.Want) ([]grant.Grant, error) {
 	named := make([]string, len(wants))
 	wants = slices.Clone(wants)
 	for i := range wants {
 		named[i], wants[i].For = wants[i].URI, b.cfg.GrantFor
 	}
-	scope, err := b.scopeOf(b.txns.NewUnit(ctx, fnAgent), c, named...)
+	u := b.txns.NewUnit(ctx, fnAgent)
+	scope, err := b.scopeOf(u, c, named...)
 	if err != nil {
 		return nil, err
 	}
-	return scope.Over(b.ports.Data).Sign(ctx, wants...)
+	grants, err := scope.Over(b.ports.Data).Sign(ctx, wants...)
+	return grants, b.answer(u, c, err)
+}
+
+// answer counts a call for data that has succeeded as a sign of life, as recordCall does. Otherwise it returns the
+// call's error.
+func (b *Agents) answer(u *txn.Unit, c wire.Claims, err error) error {
+	if err != nil {
+		return err
+	}
+	cl, err := ownCluster(u, c)
+	if err != nil {
+		return err
+	}
+	return b.recordCall(u, c, cl)
 }
 
 // Lend returns credentials for the mounts of an agent's task, each for one prefix, valid for about as long as grants
-// are. It writes nothing.
+// are. It writes nothing but a sign of life, if others are missing.
 func (b *Agents) Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) ([]grant.Credentials, error) {
 	u := b.txns.NewUnit(ctx, fnAgent)
 	scope, err := b.scopeOf(u, c)
@@ -88,16 +103,18 @@ func (b *Agents) Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) (
 			return nil, err
 		}
 	}
-	return out, nil
+	return out, b.answer(u, c, nil)
 }
 
 // List lists the objects that an agent may read below a prefix, a page at a time.
 func (b *Agents) List(ctx context.Context, c wire.Claims, prefix, after string) (grant.Page, error) {
-	scope, err := b.scopeOf(b.txns.NewUnit(ctx, fnAgent), c, prefix)
+	u := b.txns.NewUnit(ctx, fnAgent)
+	scope, err := b.scopeOf(u, c, prefix)
 	if err != nil {
 		return grant.Page{}, err
 	}
-	return scope.Over(b.ports.Data).List(ctx, prefix, after)
+	page, err := scope.Over(b.ports.Data).List(ctx, prefix, after)
+	return page, b.answer(u, c, err)
 }
 
 // BeginUpload begins a multipart upload for an agent. The upload is recorded before the agent gets its ID, so every
@@ -143,17 +160,17 @@ func (b *Agents) EndUpload(ctx context.Context, c wire.Claims, uri, upload strin
 	}
 	key := record.UploadKey(c.Cluster, record.Upload{URI: uri, Upload: upload})
 	if _, open, err := recordcache.Get[record.Upload](u, key); err != nil || !open {
-		return err
+		return b.answer(u, c, err)
 	}
 	if data := scope.Over(b.ports.Data); len(parts) > 0 {
 		err = b.complete(ctx, key, func() error { return data.Complete(ctx, uri, upload, parts) })
 	} else {
 		err = data.Abort(ctx, uri, upload)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = b.uploads.Forget(ctx, c.Cluster, key)
 	}
-	return b.uploads.Forget(ctx, c.Cluster, key)
+	return b.answer(u, c, err)
 }
 
 // complete completes a recorded upload. It commits the intent first. If the store does not know the upload or these
@@ -238,7 +255,7 @@ func (b *Agents) Prune(ctx context.Context, c wire.Claims) error {
 			return err
 		}
 	}
-	return nil
+	return b.answer(u, c, nil)
 }
 
 // removeUpTo removes the checkpoints below a prefix whose number is at most seq, except the one named but.

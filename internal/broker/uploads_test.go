@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
 // parts is a store that takes long to abort an upload, unless its caller's context ends.
@@ -44,6 +45,48 @@ func (p *parts) Abort(ctx context.Context, _, _ string) error {
 		p.aborted++
 	}
 	return p.answer
+}
+
+// TestCallsForDataCountAsSignsOfLife: between two outages, the only call that reaches the broker may be one for data. A
+// call that is refused does not count, as the agent takes it for no answer either.
+func TestCallsForDataCountAsSignsOfLife(t *testing.T) {
+	cfg := config.Default()
+	cfg.StoreURL = "s3://work"
+	p := &porch{bench: newBenchOf(t, cfg)}
+	ports := p.b.Ports()
+	ports.Data = &parts{}
+	p.b = broker.New(cfg, ports)
+	p.submit("{t: {run: x, resources: {cpus: 4}, time: 1h, inputs: [{uri: s3://data/in/, size: 1GiB}]}}", "1")
+	p.settle()
+	agents, c := p.b.Agents, p.claims(0, 0)
+	work := hello(t, p.b, c)
+	ctx, out := t.Context(), "s3://work/"+work.Assignment.Prefix+"/out/"+c.Cluster+"/0/files/"
+	want := func(uri string) error {
+		_, err := agents.Grant(ctx, c, grant.Want{Op: grant.Put, URI: uri, Size: 1})
+		return err
+	}
+	for _, call := range []struct {
+		what   string
+		make   func() error
+		counts bool
+	}{
+		{"a grant", func() error { return want(out + "a") }, true},
+		{"a grant of foreign data", func() error { return want("s3://work/other") }, false},
+		{"a loan of nothing", func() error { _, err := agents.Lend(ctx, c); return err }, true},
+		{"a list", func() error { _, err := agents.List(ctx, c, "s3://data/in/", ""); return err }, true},
+		{"the begin of an upload", func() error { _, err := agents.BeginUpload(ctx, c, out+"b"); return err }, true},
+		{"its end", func() error { return agents.EndUpload(ctx, c, out+"b", "upload1", nil) }, true},
+		{"its end once more", func() error { return agents.EndUpload(ctx, c, out+"b", "upload1", nil) }, true},
+		{"removing checkpoints", func() error { return agents.Prune(ctx, c) }, true},
+	} {
+		p.now = p.now.Add(20 * time.Minute)
+		if err := call.make(); (err == nil) != call.counts {
+			t.Errorf("%s: %v", call.what, err)
+		}
+		if seen := p.cluster(c.Cluster).Nodes[0].Seen; seen.Equal(p.now) != call.counts {
+			t.Errorf("%s: last seen %v ago", call.what, p.now.Sub(seen))
+		}
+	}
 }
 
 // TestUploadsDoNotDelayRelease releases a machine that has left a hundred uploads. They are aborted concurrently, and
