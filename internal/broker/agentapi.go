@@ -246,8 +246,8 @@ func (b *Agents) gangKey(cl record.Cluster, gang string) ([]byte, error) {
 }
 
 // recordCall counts a call that is not a report as a sign of life if agents send no reports, or if they are missing:
-// before and after an outage of the endpoint, it may be the only call that reaches the broker. A call soon after another
-// sign is ignored.
+// before and after an outage of the endpoint, it may be the only call that reaches the broker. A call soon after
+// another sign is ignored.
 func (b *Agents) recordCall(u *txn.Unit, c wire.Claims, cl record.Cluster) error {
 	late := b.cfg.SilentFor / 14 // half of what wire.Patience adds to an outage of half an hour
 	if b.cfg.Pace.Polls {

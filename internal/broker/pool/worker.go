@@ -70,8 +70,13 @@ func (s *syncing) mayLeave() (bool, error) {
 	if w.IdleSince.IsZero() {
 		w.IdleSince, s.changed = s.u.Now, true
 	}
+	drains, err := s.drains(progress)
+	if err != nil {
+		return false, err
+	}
 	idle, worth := s.u.Now.Sub(w.IdleSince), time.Duration(0)
 	switch {
+	case drains:
 	case s.job.State.Finished() || s.job.Suspended() != nil:
 	case record.Unplaced(s.spec, progress, &s.part, w.Group) > 0:
 		worth = idleMost
@@ -85,6 +90,15 @@ func (s *syncing) mayLeave() (bool, error) {
 		s.m.Draining, s.changed = true, true
 	}
 	return true, nil
+}
+
+// drains reports whether the worker takes no more tasks, as the job is planned.
+func (s *syncing) drains(progress record.Progress) (bool, error) {
+	plan, err := s.u.Plan(s.job)
+	if err != nil || plan == nil {
+		return false, err
+	}
+	return slices.Contains(plan.Drained(s.spec, progress, &s.part, s.worker.Group, s.u.Now), s.worker.Task), nil
 }
 
 // full reports whether no task of the worker's share group fits on it beside those that it has.

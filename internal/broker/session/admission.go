@@ -25,6 +25,8 @@ type side struct {
 	ruled  bool
 	crew   *crew         // the job's workers; nil if no task asked for them yet
 	crews  map[int][]int // the worker tasks of the plan, by share group
+	graph  *dag.Graph    // nil if no task depends on another, or not needed yet
+	ranks  map[int]int64 // of tasks, see rank
 }
 
 // admission is a session's knowledge of one waiting task. Every decision on the task is based on it.

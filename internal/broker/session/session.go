@@ -167,7 +167,9 @@ func (s *Session) collectFrom(q *apitypes.Queue, scale int) error {
 	}
 	s.more = s.more || len(waiting) == scan
 	taken := 0
-	for _, w := range takeTurns(waiting, s.u.Now.Add(-s.patience())) {
+	waiting = takeTurns(waiting, s.u.Now.Add(-s.patience()))
+	s.longestFirst(waiting)
+	for _, w := range waiting {
 		if taken >= most {
 			s.more = true
 			return nil

@@ -23,6 +23,8 @@ type crew struct {
 	view record.PoolSeen
 	// waiting is the total of the resources of tasks that found no room, by share group.
 	waiting map[int]apitypes.Capacity
+	// drained are the worker tasks that take no more tasks, see record.Plan.Drained.
+	drained map[int]bool
 	stale   bool // this session has placed a task since it read the workers
 }
 
@@ -83,15 +85,41 @@ func (s *Session) crewOf(of *side) (*crew, error) {
 		return nil, err
 	}
 	if of.crew == nil {
-		of.crew = &crew{waiting: map[int]apitypes.Capacity{}}
+		drained, err := s.drained(of, &part)
+		if err != nil {
+			return nil, err
+		}
+		of.crew = &crew{waiting: map[int]apitypes.Capacity{}, drained: drained}
 	}
 	seen := make(map[string]time.Time, len(part.Machines))
 	for i := range part.Machines { // the code that ends a worker removes it from the partition
-		seen[part.Machines[i].ID] = s.u.Now
+		if m := &part.Machines[i]; !m.IsWorker() || !of.crew.drained[m.Worker.Task] {
+			seen[m.ID] = s.u.Now
+		}
 	}
 	of.crew.stale = false
 	of.crew.view = record.PoolSeen{Pool: p, Parts: []record.PartSeen{{Partition: part, Seen: seen}}, Order: []int{0}}
 	return of.crew, nil
+}
+
+// drained finds the worker tasks of a job that take no more tasks. It reads the job's progress only if a worker's
+// planned time is over.
+func (s *Session) drained(of *side, part *record.Partition) (map[int]bool, error) {
+	over := func(worker int) bool { return !s.u.Now.Before(of.plan.Until(worker)) }
+	all := map[int]bool{}
+	for group, workers := range of.crews {
+		if !slices.ContainsFunc(workers, over) {
+			continue
+		}
+		progress, _, err := recordcache.Get[record.Progress](s.u, record.ProgressKey(of.job.ID))
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range of.plan.Drained(of.spec, progress, part, group, s.u.Now) {
+			all[i] = true
+		}
+	}
+	return all, nil
 }
 
 // holdOf returns the resources that a task holds on a worker.
@@ -106,13 +134,80 @@ func (s *Session) roomOn(c *crew, of *side, task int) map[record.MachineClass]fl
 	t := &of.spec.Tasks[task]
 	for i := range c.view.Parts[0].Machines {
 		m := &c.view.Parts[0].Machines[i]
-		if !m.IsWorker() || m.Worker.Group != t.ShareGroup-1 || !m.Usable(s.u.Now, s.Config.Pool, s.u.Now) ||
-			!record.Fits(hold, m.WithPromises("", s.u.Now).Free()) {
+		if !m.IsWorker() || m.Worker.Group != t.ShareGroup-1 || c.drained[m.Worker.Task] ||
+			!m.Usable(s.u.Now, s.Config.Pool, s.u.Now) || !record.Fits(hold, m.WithPromises("", s.u.Now).Free()) {
 			continue
 		}
 		out[m.Class()] = record.Hours(t.Time.For(m.Type, "", 0, m.Worker.Offer.Speed, 1))
 	}
 	return out
+}
+
+// longestFirst reorders the tasks of each job that share machines: those with the most hours from their start to the
+// end of the job come first, as in list scheduling by upward rank (Topcuoglu et al., Performance-Effective and
+// Low-Complexity Task Scheduling for Heterogeneous Computing, 2002, §4). So the tasks that run last are short, and the
+// machines end together. Each job keeps its turns.
+func (s *Session) longestFirst(waiting []apitypes.Waiting) {
+	type group struct {
+		job      string
+		priority int
+	}
+	turns := map[group][]int{}
+	for i, w := range waiting {
+		if of, err := s.sideOf(w.Job); err == nil && s.planShares(of, w.Task) {
+			k := group{w.Job, w.Priority}
+			turns[k] = append(turns[k], i)
+		}
+	}
+	for k, turns := range turns {
+		if len(turns) < 2 {
+			continue
+		}
+		of, tasks := s.jobs[k.job], make([]apitypes.Waiting, len(turns))
+		for i, turn := range turns {
+			tasks[i] = waiting[turn]
+		}
+		slices.SortStableFunc(tasks, func(x, y apitypes.Waiting) int {
+			return cmp.Compare(of.rank(y.Task), of.rank(x.Task))
+		})
+		for i, turn := range turns {
+			waiting[turn] = tasks[i]
+		}
+	}
+}
+
+// planShares reports whether a task of a job runs on workers, if the job and its plan are loaded.
+func (s *Session) planShares(of *side, task int) bool {
+	if of.job.State != apitypes.JobRunning || of.job.Plan.IsZero() {
+		return false
+	}
+	_, err := s.planned(of)
+	return err == nil && of.shares(task)
+}
+
+// rank returns the planned time from the start of a task to the end of the last task that depends on it, without
+// waiting, in whole seconds. Members of an array are equal.
+func (of *side) rank(task int) int64 {
+	if seconds, known := of.ranks[task]; known {
+		return seconds
+	}
+	if of.ranks == nil {
+		of.ranks = map[int]int64{}
+	}
+	if of.graph == nil && len(of.spec.Edges) > 0 {
+		of.graph = of.spec.Graph()
+	}
+	after := int64(0)
+	if of.graph != nil {
+		for _, child := range of.graph.Children(task) {
+			after = max(after, of.rank(int(child)))
+		}
+	}
+	if task < len(of.plan.TaskHours) {
+		after += int64(record.Duration(of.plan.TaskHours[task]).Round(time.Second) / time.Second)
+	}
+	of.ranks[task] = after
+	return after
 }
 
 // passesShared reports whether a waiting task that shares machines can be skipped, because no worker has room for it.
@@ -200,9 +295,9 @@ func (s *Session) askForWorkers() error {
 
 // askFor announces workers of one group for tasks that hold waiting together. Workers that are on their way count.
 //
-// While another worker runs or is on its way, it waits for those that the plan buys later. Those that have ended under
-// this plan, because they had nothing to do, are not bought again: the job is planned again, and the plan decides
-// whether more workers are worth their boot.
+// While another worker runs or is on its way, it waits for those that the plan buys later, and buys none whose planned
+// time is over if the others can do the rest. Those that have ended under this plan, because they had nothing to do,
+// are not bought again: the job is planned again, and the plan decides whether more workers are worth their boot.
 func (s *Session) askFor(of *side, group int, waiting apitypes.Capacity) error {
 	var d record.Decision
 	all, others, lacks := s.crewTasks(of, group)
@@ -220,6 +315,8 @@ func (s *Session) askFor(of *side, group int, waiting apitypes.Capacity) error {
 				continue
 			}
 		case others && s.u.Now.Before(of.plan.Due(i)):
+			continue
+		case others && of.crew.drained[i]:
 			continue
 		case others && t.State == record.TaskSucceeded && t.EndedAt.After(of.plan.At):
 			again = true
