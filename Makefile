@@ -63,7 +63,7 @@ test-go: ## Run the tests that need only Go; tests on emulators skip if an emula
 
 .PHONY: test-short
 test-short: ## Run the quick tests without the race detector, with what make build has compiled
-	$(GO) test -short -vet=off -trimpath $(QUICK) -tags $(TAGS) -ldflags "-s -w" $(PACKAGES)
+	$(GO) test -short -p $$(($$(getconf _NPROCESSORS_ONLN) * 2)) -vet=off -trimpath $(QUICK) -tags $(TAGS) -ldflags "-s -w" ./web ./internal/host ./internal/agent $(PACKAGES) # the longest first
 
 .PHONY: frameworks
 frameworks: #: Install the frameworks of the examples: OpenMPI, PyTorch, Spark, Dask, Ray, TensorFlow, scikit-learn, bwa, samtools

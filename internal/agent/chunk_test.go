@@ -66,6 +66,9 @@ func TestChunkRunsItsMembersInTurn(t *testing.T) {
 
 // TestOrderEndsChunk: the members that have succeeded are reported, and the others are not.
 func TestOrderEndsChunk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for the polls of an agent")
+	}
 	for _, command := range []wire.Command{wire.SaveAndStop, wire.Stop} {
 		b := agenttest.New(t)
 		start(t, b, node, agent.Config{Grace: 50 * time.Millisecond})

@@ -62,6 +62,9 @@ func TestSecretInContainer(t *testing.T) {
 }
 
 func TestContainerTaskFailsStopsAndSaves(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs many containers")
+	}
 	environ := containertest.Environ(t)
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Environ: environ})

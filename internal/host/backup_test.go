@@ -28,6 +28,9 @@ func succeeded(d *apitypes.JobDetail) (n int) {
 // runs of the old folder is ended, and every task succeeds that had not at the time of the backup, and only those run
 // again.
 func TestRestoreContinuesJobFromBackup(t *testing.T) {
+	if testing.Short() {
+		t.Skip("backs up a busy broker and restores it")
+	}
 	notes, dir := t.TempDir(), t.TempDir()
 	v := &victim{t: t, state: filepath.Join(dir, "state")}
 	v.start()

@@ -199,6 +199,9 @@ func TestDeploymentNameIsStable(t *testing.T) {
 // A machine that its cloud takes without notice is replaced. If a cloud has no capacity left, another location is
 // tried.
 func TestReplacesPreemptedBoughtMachine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a preemption")
+	}
 	t.Parallel()
 	b := newBought(t)
 	h := serveBought(t, b)

@@ -16,6 +16,9 @@ import (
 // everywhere. The job continues on demand from its checkpoint and gives the reason. Whether it meets its deadline
 // depends on the speed of this computer, so testdata/stories/moved.txt of the simulator checks that.
 func TestMovesJobToOnDemandWhenMarketGetsBad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays a market")
+	}
 	h, _ := serve(t, host.Options{
 		State: t.TempDir(), TimeScale: 0.0008, Scenario: filepath.Join("..", "..", "examples", "deadline-scenario.yaml"),
 	})

@@ -38,6 +38,9 @@ func sizeOf(t *testing.T, dir string) (n int, bytes int64) {
 // A job that expires and one that its user removes leave no logs and outputs; the one that is kept does. Usage and learned
 // run times are the same. Time is compressed: an hour passes in 3.6 seconds.
 func TestFinishedJobsGo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for several expiries")
+	}
 	state := t.TempDir()
 	h, _ := serve(t, host.Options{State: state, TimeScale: 0.001, Keep: "1h"})
 	run := func(name, keep string) string {

@@ -81,6 +81,9 @@ func await(t *testing.T, b *broker.Broker, id string) *apitypes.JobDetail {
 }
 
 func TestDemonstrationMovesAndResumes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays the demonstration")
+	}
 	h, _ := serve(t, host.Options{
 		State: t.TempDir(), TimeScale: 0.002, Scenario: filepath.Join("..", "..", "examples", "demo-scenario.yaml"),
 	})

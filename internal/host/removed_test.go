@@ -17,6 +17,9 @@ import (
 // TestRemovedStateFolderEndsBrokerAndItsProcesses: if a user removes the state folder of a running broker, the broker
 // fails and ends all agents and tasks, also those that ignore SIGTERM and those of an earlier broker.
 func TestRemovedStateFolderEndsBrokerAndItsProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits until a broker notices")
+	}
 	t.Parallel()
 	for name, remove := range map[string]func(state string) error{
 		"the folder is removed": os.RemoveAll,

@@ -68,6 +68,9 @@ func (u *unlisted) Machines(ctx context.Context, cluster string) ([]cloud.Machin
 
 // The broker ends the recorded machines without a list, and then requests the list once more.
 func TestStopEndsMachinesWithoutList(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for the end of a pause of the cloud")
+	}
 	for _, c := range []struct {
 		refused int64
 		told    bool // that a machine may remain
@@ -122,6 +125,9 @@ func stopUnlisted(t *testing.T, refused int64, told bool) {
 // The cloud may carry out a launch a moment after Ctrl-C has interrupted the request, when no process reads the
 // response.
 func TestStopEndsMachinesOfCancelledLaunch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for the end of a pause of the cloud")
+	}
 	t.Parallel()
 	b := newBought(t)
 	asked := make(chan struct{}, 1)

@@ -108,6 +108,9 @@ prices:
 `
 
 func TestJobWaitsForCheapMarket(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays a market")
+	}
 	d, _ := waitFor(t, dearNow+"  - {match: {instanceType: g5.xlarge}, at: 150m, times: 1}\n")
 	a := d.Attempts[0]
 	if len(d.Attempts) != 1 || !a.Offer.Spot || a.Admitted.Sub(d.Submitted) < 30*time.Minute {
@@ -119,6 +122,9 @@ func TestJobWaitsForCheapMarket(t *testing.T) {
 }
 
 func TestJobGoesOnDemandIfMarketStaysExpensive(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays a market")
+	}
 	d, _ := waitFor(t, dearNow)
 	a := d.Attempts[0]
 	if len(d.Attempts) != 1 || a.Offer.Spot || a.Admitted.Sub(d.Submitted) < 2*time.Hour {

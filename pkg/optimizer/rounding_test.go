@@ -96,7 +96,7 @@ func TestRoundedBoundNeverExceedsOptimum(t *testing.T) {
 			}
 		}
 	})
-	if barred == 0 {
+	if barred == 0 && !testing.Short() {
 		t.Error("rounding never excluded anything")
 	}
 }

@@ -153,7 +153,7 @@ func TestSpreadMatchesBruteForce(t *testing.T) {
 			}
 		}
 	})
-	if crowded < 5 {
+	if crowded < 5 && !testing.Short() { // quick tests check a fifth of the models
 		t.Errorf("only in %d models do the groups cost anything", crowded)
 	}
 }

@@ -95,7 +95,7 @@ func TestTasksShareOptionsOnlyIfEqual(t *testing.T) {
 			sharing++
 		}
 	})
-	if sharing == 0 {
+	if sharing == 0 && !testing.Short() {
 		t.Error("no job had tasks with equal options")
 	}
 }

@@ -131,7 +131,7 @@ func TestSpreadingCostsLittle(t *testing.T) {
 			}
 		}
 	})
-	if spread == 0 {
+	if spread == 0 && !testing.Short() { // quick tests check only five models
 		t.Error("no plan was spread")
 	}
 }

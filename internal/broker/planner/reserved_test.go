@@ -305,7 +305,7 @@ func TestNoAntichainExceedsCommitment(t *testing.T) {
 			}
 		}
 	})
-	if shared == 0 {
+	if shared == 0 && !testing.Short() {
 		t.Error("no two tasks ever shared the commitment")
 	}
 }

@@ -14,9 +14,13 @@ import (
 // shells are the shells that can run a script.
 var shells = []string{"sh", "bash", "dash", "busybox"}
 
-// shellOf returns the command of a shell that runs a script. It skips the test if the shell is not installed.
+// shellOf returns the command of a shell that runs a script. It skips the test if the shell is not installed. Quick
+// tests run only the first shell.
 func shellOf(t *testing.T, shell string) []string {
 	t.Helper()
+	if testing.Short() && shell != shells[0] {
+		t.Skip("quick tests run scripts by " + shells[0])
+	}
 	program, err := exec.LookPath(shell)
 	if err != nil {
 		t.Skip(err)
