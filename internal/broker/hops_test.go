@@ -138,7 +138,7 @@ func TestHopsToAMachine(t *testing.T) {
 		}
 	}
 	r.travel()
-	want("submit to launched", hops{4, 4, 5, 28, 8})
+	want("submit to launched", hops{4, 4, 5, 29, 8})
 	hello(t, r.b, r.claims(0, 0))
 	r.Invocations++
 	r.tell(1, "1", wire.Started)
@@ -148,7 +148,7 @@ func TestHopsToAMachine(t *testing.T) {
 	r.now = r.now.Add(time.Hour)
 	r.tell(1, "2", wire.NoticeSeen)
 	r.travel()
-	want("while it saves", hops{2, 3, 4, 18, 5})
+	want("while it saves", hops{2, 3, 4, 19, 5})
 	if n := r.launches(); n != 1 {
 		t.Fatalf("%d launches while the first machine still has the task", n)
 	}

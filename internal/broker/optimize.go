@@ -407,6 +407,11 @@ func loadWorld(u *txn.Unit, p Planner, in *planinput.Input) error {
 	for _, m := range markets {
 		in.Markets[m.Offer] = m
 	}
+	learned, err := history.Known(u, in.Spec.Name)
+	if err != nil {
+		return err
+	}
+	in.Boots = learned.Boots
 	if !p.Reserves(u.Ctx) {
 		return nil
 	}

@@ -33,6 +33,8 @@ type History struct {
 	// Tasks are the run times by task name (see history.Names), then by the machine it ran on: "V100:4", or an instance
 	// type.
 	Tasks map[string]map[string]RunTimes `json:"tasks"`
+	// Boots are the boot times of bought machines, by cloud and instance type: "aws/c7i.large".
+	Boots map[string]RunTimes `json:"boots,omitempty"`
 }
 
 // RunTimes is the distribution of a task's run time on one kind of machine. It is lognormal, because run times are

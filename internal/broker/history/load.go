@@ -1,6 +1,8 @@
 package history
 
 import (
+	"maps"
+
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
@@ -23,9 +25,12 @@ func LoadAndFill(u *txn.Unit, spec *dag.Job) (*dag.Job, error) {
 	return Fill(spec, h), nil
 }
 
-// Add makes a decision that ends a job also store what was learned from its succeeded tasks, as sampled by Sample.
+// Add makes a decision that ends a job also store what was learned from its succeeded tasks, as sampled by Sample, and
+// from the boots of their machines and of the first workers.
 func Add(u *txn.Unit, job string, spec *dag.Job, d *record.Decision) error {
 	sample := Sample(spec)
+	whole := len(sample)
+	sample = append(sample, workers(spec)...)
 	keys := make([]record.Key, 0, len(sample)+1)
 	for _, i := range sample {
 		keys = append(keys, record.TaskKey(job, i))
@@ -45,22 +50,29 @@ func Add(u *txn.Unit, job string, spec *dag.Job, d *record.Decision) error {
 		return err
 	}
 	var runs []Run
+	attempts := make([]apitypes.Attempt, len(sample))
 	for n, i := range sample {
-		a, _, err := recordcache.Get[apitypes.Attempt](u, last[n])
-		if err != nil {
+		var err error
+		if attempts[n], _, err = recordcache.Get[apitypes.Attempt](u, last[n]); err != nil {
 			return err
 		}
-		if r, ok := RunOf(&spec.Tasks[i], tasks[n], a); ok {
+		if n >= whole {
+			continue
+		}
+		if r, ok := RunOf(&spec.Tasks[i], tasks[n], attempts[n]); ok {
 			runs = append(runs, r)
 		}
-	}
-	if len(runs) == 0 {
-		return nil
 	}
 	known, err := Known(u, spec.Name)
 	if err != nil {
 		return err
 	}
-	d.Put(record.HistoryKey(spec.Name), Learn(known, spec, runs, u.Now))
+	boots := learnBoots(known.Boots, attempts, u.Now)
+	if len(runs) == 0 && maps.Equal(boots, known.Boots) {
+		return nil
+	}
+	learned := Learn(known, spec, runs, u.Now)
+	learned.Boots = boots
+	d.Put(record.HistoryKey(spec.Name), learned)
 	return nil
 }

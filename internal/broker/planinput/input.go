@@ -26,6 +26,8 @@ type Input struct {
 	Blocks []apitypes.Block
 	// Markets are the observations of spot offers, by offer ID without the market.
 	Markets map[string]record.MarketRecord
+	// Boots are the boot times in earlier jobs of the same name, by BootKey.
+	Boots map[string]apitypes.RunTimes
 	// Held are the tasks that run on reserved capacity now, by ReservedID.
 	Held map[string][]Holding
 	// Stood are the locations of tasks, as far as placement rules of this job or of others refer to them.

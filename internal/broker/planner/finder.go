@@ -171,6 +171,7 @@ func (f *finder) addAs(m *catalog.Match, id string, usd float64, reserved *catal
 		full.takes, _ = reserved.Takes(&m.Offer)
 	}
 	full.SurchargeUSD += beside
+	full.BootSeconds, full.SlowBootSeconds = f.b.in.Boot(m.Cloud, m.InstanceType, m.BootSeconds, m.SlowBootSeconds)
 	full.kg = full.kilowatts() * m.CarbonGPerKWh / 1000
 	if m.Market == catalog.Spot {
 		f.b.learn(full)

@@ -37,7 +37,10 @@ func PlanFuncs(on clouds.Enabled, dir string, now func() time.Time) (api.PlanFun
 		return nil, nil, "", err
 	}
 	input := func(ctx context.Context, spec *dag.Job) planinput.Input {
-		return inputOf(history.Fill(spec, on.Learned(ctx, spec.Name)), now())
+		learned := on.Learned(ctx, spec.Name)
+		in := inputOf(history.Fill(spec, learned), now())
+		in.Boots = learned.Boots
+		return in
 	}
 	plan := func(ctx context.Context, spec *dag.Job) (*record.Plan, error) { return p.Plan(ctx, input(ctx, spec)) }
 	frontier := func(ctx context.Context, spec *dag.Job, points int) (apitypes.FrontierView, error) {

@@ -198,8 +198,10 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 		return err
 	}
 	a.Tell("%s", o.on.Describe(c.Clouds()))
-	f.Spec = history.Fill(f.Spec, o.on.Learned(ctx, f.Spec.Name))
+	learned := o.on.Learned(ctx, f.Spec.Name)
+	f.Spec = history.Fill(f.Spec, learned)
 	in := inputOf(f.Spec, a.Now())
+	in.Boots = learned.Boots
 	if o.frontier {
 		return a.frontier(ctx, p, c, in, o)
 	}

@@ -137,6 +137,25 @@ class Checkpoint(BaseModel):
     restore: str | None = None
 
 
+class ChunkEnd(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    attempt: str
+    empty: bool | None = None
+    exit_code: Annotated[int | None, Field(alias='exitCode')] = None
+    failed: bool | None = None
+    log: Annotated[
+        str | None, Field(json_schema_extra={'contentEncoding': 'base64'})
+    ] = None
+    log_from: Annotated[int | None, Field(alias='logFrom')] = None
+    log_times: Annotated[str | None, Field(alias='logTimes')] = None
+    message: str | None = None
+    phase: str | None = None
+    ran: int
+
+
 class Claim(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -1470,6 +1489,7 @@ class Report(BaseModel):
         populate_by_name=True,
     )
     attempt: str
+    chunk: list[ChunkEnd] | None = None
     empty: bool | None = None
     event: str
     exit_code: Annotated[int | None, Field(alias='exitCode')] = None
@@ -2226,6 +2246,19 @@ class Attempt(BaseModel):
     wait_usd: Annotated[float | None, Field(alias='waitUSD')] = None
 
 
+class ChunkMember(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    attempt: str
+    env: dict[str, str] | None = None
+    inputs: list[Input] | None = None
+    outputs: list[Output] | None = None
+    prefix: str
+    task: str
+
+
 class CloudReport(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -2346,6 +2379,7 @@ class History(BaseModel):
     """
     When the last of them ended
     """
+    boots: dict[str, RunTimes] | None = None
     job: str
     """
     Name of the jobs
@@ -3109,6 +3143,7 @@ class Assignment(BaseModel):
     accelerators: float | None = None
     attempt: str
     checkpoint: Checkpoint | None = None
+    chunk: list[ChunkMember] | None = None
     env: dict[str, str] | None = None
     exchange: Annotated[
         str | None, Field(json_schema_extra={'contentEncoding': 'base64'})

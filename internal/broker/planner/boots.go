@@ -1,0 +1,42 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/catalog/hardware"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// bootsDiffer is by what factor boots in earlier jobs must differ from measured ones for a note of the plan.
+const bootsDiffer = 1.25
+
+// bootNotes names the planned machine types whose boots took much longer, or much less long, in earlier jobs of the
+// same name than measured elsewhere.
+func (b *builder) bootNotes(plan *record.Plan) (notes []string) {
+	for i := range plan.Offers {
+		o := &plan.Offers[i].Offer
+		seen, ok := b.in.Boots[planinput.BootKey(o.Cloud, o.InstanceType)]
+		boot, known := hardware.BootOf(o.Cloud, plan.Offers[i].VCPU, o.AccelCount)
+		if !ok || !known {
+			continue
+		}
+		median := record.Duration(math.Exp(seen.Log))
+		if by := median.Seconds() / boot.Typical().Seconds(); by < bootsDiffer && by > 1/bootsDiffer {
+			continue
+		}
+		note := fmt.Sprintf("%s/%s booted in %s in earlier jobs of this name (boots: %d), and in %s where it was "+
+			"measured; the plan expects %s", o.Cloud, o.InstanceType, shown(median), seen.Runs, shown(boot.Typical()),
+			shown(time.Duration(o.BootSeconds*float64(time.Second))))
+		if !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
+	}
+	return notes
+}
+
+func shown(d time.Duration) string { return dag.FormatDuration(d.Round(time.Second)) }
