@@ -63,7 +63,7 @@ func TestBillIsCloseToPlan(t *testing.T) {
 }
 
 func TestBillOfSpotIsCloseToPlan(t *testing.T) {
-	runs := measured(t, string(dag.MarketSpot), MeasureOptions{Within: 24 * time.Hour, Preempted: 30 * time.Minute})
+	runs := measured(t, string(dag.MarketSpot), MeasureOptions{Within: 24 * time.Hour, Preempted: 20 * time.Minute})
 	preempted := 0
 	for _, m := range runs {
 		preempted += m.Preempted
