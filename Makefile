@@ -284,6 +284,12 @@ bench-warm: bench-build build emulators #: Measure the time from task to task on
 bench-mail: bench-build emulators #: Measure how fast orders reach machines through a bucket, with the program and the emulated AWS (four minutes); writes its section of bench/RESULTS.md
 	bin/bench/mail -report bench/RESULTS.md
 
+WORKFLOWS ?= ../shared/data/workflows/dax/CyberShake_1000.xml.gz
+
+.PHONY: bench-bill
+bench-bill: bench-build emulators #: Run recorded workflows with sleeping tasks on the emulated AWS and compare plan and bill, in real time (half an hour and more); writes its section of bench/RESULTS.md
+	bin/bench/bill -report bench/RESULTS.md $(WORKFLOWS)
+
 .PHONY: bench-kube
 bench-kube: bench-build kube build #: Bind 10,000 pods in gangs of 1 to 64 on 1,000 nodes that KWOK simulates, with the broker's gates, with kubectl apply, and with the cluster's gang scheduler (half an hour); writes its section of bench/RESULTS.md
 	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)

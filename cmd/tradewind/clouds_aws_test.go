@@ -28,6 +28,8 @@ type hypervisor struct {
 	dir       string
 	authority *imdstest.Authority
 	shutsDown bool // a machine whose boot script has ended is terminated, as if it had powered off
+	// boots is how long a machine takes from its launch to its boot script; nil is not at all.
+	boots func(id string) time.Duration
 
 	mu       sync.Mutex
 	machines map[string]*instance
@@ -90,6 +92,7 @@ func (h *hypervisor) look(ctx context.Context, i types.Instance, account string)
 		_, _ = h.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}})
 	}
 	switch state := i.State.Name; {
+	case m == nil && h.boots != nil && time.Since(aws.ToTime(i.LaunchTime)) < h.boots(id):
 	case m == nil && (state == types.InstanceStateNameRunning || state == types.InstanceStateNamePending):
 		m, err := h.boot(ctx, i, account)
 		if err != nil {

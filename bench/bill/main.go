@@ -1,0 +1,117 @@
+// Command bill compares the plan of a recorded workflow with its bill on the emulated AWS: each task sleeps for as long
+// as it ran when it was recorded, on one machine type.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+)
+
+const title = "Plan and bill on the emulated AWS"
+
+func main() {
+	machine := flag.String("machine", "c5.4xlarge", "machine type of all tasks")
+	shrink := flag.Float64("shrink", 1, "divide run times by this")
+	page := flag.String("report", "", "page whose section to update, such as bench/RESULTS.md; empty prints it")
+	flag.Parse()
+	if flag.NArg() == 0 || !(*shrink > 0) {
+		fmt.Fprintln(os.Stderr, "usage: bill [flags] WORKFLOW...")
+		os.Exit(2)
+	}
+	if err := run(context.Background(), flag.Args(), *machine, *shrink, *page); err != nil {
+		fmt.Fprintln(os.Stderr, "bill:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, files []string, machine string, shrink float64, page string) error {
+	var body strings.Builder
+	fmt.Fprintf(&body, "`tradewind run --on aws` of recorded workflows whose tasks sleep for as long as they ran "+
+		"(divided by %v), on %s on demand, with messages through a bucket. Machines boot as slowly as measured ones. "+
+		"The bill is that of the account: what EC2 says about the life of each machine. `make bench-bill`. The goal is "+
+		"5 %%.\n\n", shrink, machine)
+	body.WriteString("| workflow | tasks | machines | planned | bill / plan | booked by the broker / plan | " +
+		"time / plan |\n|---|---:|---:|---:|---:|---:|---:|\n")
+	for _, file := range files {
+		name, tasks, got, err := measure(ctx, file, machine, shrink)
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		fmt.Fprintf(&body, "| %s | %d | %d | %.4f USD | %.3f | %.3f | %.3f |\n", name, tasks, got.Machines,
+			got.PlannedUSD, got.USD/got.PlannedUSD, got.BrokerUSD/got.PlannedUSD, got.Hours/got.PlannedHours)
+	}
+	if page == "" {
+		_, err := fmt.Println(benchreport.Section(title, body.String(), time.Now()))
+		return err
+	}
+	return benchreport.Write(page, title, body.String(), time.Now())
+}
+
+// result is what the end-to-end test of bills writes.
+type result struct {
+	PlannedUSD, PlannedHours, USD, BrokerUSD, Hours float64
+	Machines                                        int
+}
+
+func measure(ctx context.Context, file, machine string, shrink float64) (
+	name string, tasks int, got result, err error,
+) {
+	raw, err := os.ReadFile(file) //nolint:gosec // the caller's
+	if err != nil {
+		return name, tasks, got, err
+	}
+	job, err := read.Job(file, bytes.NewReader(raw))
+	if err != nil {
+		return name, tasks, got, err
+	}
+	dir, err := os.MkdirTemp("", "bill-")
+	if err != nil {
+		return name, tasks, got, err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	path, wrote := filepath.Join(dir, "job.yaml"), filepath.Join(dir, "result.json")
+	if err := os.WriteFile(path, sleeping(job, machine, shrink), 0o600); err != nil {
+		return name, tasks, got, err
+	}
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout=12h", "-run",
+		"^TestLaptopBillIsThatOfAccount$", "./cmd/tradewind")
+	cmd.Env = append(os.Environ(), "TRADEWIND_BENCH_BILL="+path, "TRADEWIND_BENCH_RESULT="+wrote)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return name, tasks, got, fmt.Errorf("%w\n%s", err, out)
+	}
+	if raw, err = os.ReadFile(wrote); err != nil { //nolint:gosec // ours
+		return name, tasks, got, err
+	}
+	return job.Name, len(job.Tasks), got, json.Unmarshal(raw, &got)
+}
+
+// sleeping returns a job file with the tasks of a workflow that sleep on a machine type of AWS.
+func sleeping(job *dag.Job, machine string, shrink float64) []byte {
+	var b bytes.Buffer
+	name := strings.ToLower(strings.ReplaceAll(job.Name, "_", "-"))
+	fmt.Fprintf(&b, "apiVersion: tradewind/v1\nname: %s\ntasks:\n", name)
+	for i := range job.Tasks {
+		t := &job.Tasks[i]
+		var after []string
+		for _, e := range job.EdgesTo(i) {
+			after = append(after, job.Tasks[job.Edges[e].From].Name)
+		}
+		seconds := t.Recorded.Seconds() / shrink
+		fmt.Fprintf(&b, "  %s: {run: sleep %.2f, time: %.2fs, share: true, after: [%s], reference: %s, resources: "+
+			"{cpus: 1, memory: 1, cloud: aws, region: us-east-1, instanceType: %s, market: on-demand}}\n",
+			t.Name, seconds, max(seconds, 0.01), strings.Join(after, ", "), machine, machine)
+	}
+	return b.Bytes()
+}
