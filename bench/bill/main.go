@@ -40,8 +40,8 @@ func run(ctx context.Context, files []string, machine string, shrink float64, pa
 	var body strings.Builder
 	fmt.Fprintf(&body, "`tradewind run --on aws` of recorded workflows whose tasks sleep for as long as they ran "+
 		"(divided by %v), on %s on demand, with messages through a bucket. Machines boot as slowly as measured ones. "+
-		"The bill is that of the account: what EC2 says about the life of each machine. `make bench-bill`. The goal is "+
-		"5 %%.\n\n", shrink, machine)
+		"The bill is that of the account: what EC2 says about the life of each machine. `make bench-bill`. The goal "+
+		"is 5 %%.\n\n", shrink, machine)
 	body.WriteString("| workflow | tasks | machines | planned | bill / plan | booked by the broker / plan | " +
 		"time / plan |\n|---|---:|---:|---:|---:|---:|---:|\n")
 	for _, file := range files {

@@ -168,8 +168,10 @@ func (s *Session) collectFrom(q *apitypes.Queue, scale int) error {
 	s.more = s.more || len(waiting) == scan
 	taken := 0
 	waiting = takeTurns(waiting, s.u.Now.Add(-s.patience()))
-	s.longestFirst(waiting)
-	for _, w := range waiting {
+	sorted := map[turn]bool{}
+	for i := range waiting {
+		s.longestFirst(waiting[i:], sorted)
+		w := waiting[i]
 		if taken >= most {
 			s.more = true
 			return nil

@@ -143,42 +143,51 @@ func (s *Session) roomOn(c *crew, of *side, task int) map[record.MachineClass]fl
 	return out
 }
 
-// longestFirst reorders the tasks of each job that share machines: those with the most hours from their start to the
-// end of the job come first, as in list scheduling by upward rank (Topcuoglu et al., Performance-Effective and
-// Low-Complexity Task Scheduling for Heterogeneous Computing, 2002, §4). So the tasks that run last are short, and the
-// machines end together. Each job keeps its turns.
-func (s *Session) longestFirst(waiting []apitypes.Waiting) {
-	type group struct {
-		job      string
-		priority int
+// turn identifies the waiting tasks of a job that take its turns.
+type turn struct {
+	job      string
+	priority int
+}
+
+// longestFirst reorders the waiting tasks of the first one's job that share machines: those with the most hours from
+// their start to the end of the job come first, as in list scheduling by upward rank (Topcuoglu et al.,
+// Performance-Effective and Low-Complexity Task Scheduling for Heterogeneous Computing, 2002, §4). So the tasks that run
+// last are short, and the machines end together. The job keeps its turns. sorted has the jobs that are in order.
+func (s *Session) longestFirst(waiting []apitypes.Waiting, sorted map[turn]bool) {
+	of := turn{waiting[0].Job, waiting[0].Priority}
+	if sorted[of] {
+		return
 	}
-	turns := map[group][]int{}
+	sorted[of] = true
+	var turns []int
 	for i, w := range waiting {
-		if of, err := s.sideOf(w.Job); err == nil && s.planShares(of, w.Task) {
-			k := group{w.Job, w.Priority}
-			turns[k] = append(turns[k], i)
+		if w.Job == of.job && w.Priority == of.priority {
+			turns = append(turns, i)
 		}
 	}
-	for k, turns := range turns {
-		if len(turns) < 2 {
-			continue
-		}
-		of, tasks := s.jobs[k.job], make([]apitypes.Waiting, len(turns))
-		for i, turn := range turns {
-			tasks[i] = waiting[turn]
-		}
-		slices.SortStableFunc(tasks, func(x, y apitypes.Waiting) int {
-			return cmp.Compare(of.rank(y.Task), of.rank(x.Task))
-		})
-		for i, turn := range turns {
-			waiting[turn] = tasks[i]
-		}
+	if len(turns) < 2 {
+		return
+	}
+	job, err := s.sideOf(of.job)
+	if err != nil {
+		return // it is loaded, and the session decides again
+	}
+	turns = slices.DeleteFunc(turns, func(i int) bool { return !s.planShares(job, waiting[i].Task) })
+	tasks := make([]apitypes.Waiting, len(turns))
+	for i, at := range turns {
+		tasks[i] = waiting[at]
+	}
+	slices.SortStableFunc(tasks, func(x, y apitypes.Waiting) int {
+		return cmp.Compare(job.rank(y.Task), job.rank(x.Task))
+	})
+	for i, at := range turns {
+		waiting[at] = tasks[i]
 	}
 }
 
 // planShares reports whether a task of a job runs on workers, if the job and its plan are loaded.
 func (s *Session) planShares(of *side, task int) bool {
-	if of.job.State != apitypes.JobRunning || of.job.Plan.IsZero() {
+	if of.job.State != apitypes.JobRunning || of.job.Plan.IsZero() || of.job.Suspended() != nil {
 		return false
 	}
 	_, err := s.planned(of)
