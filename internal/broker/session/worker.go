@@ -151,8 +151,8 @@ type turn struct {
 
 // longestFirst reorders the waiting tasks of the first one's job that share machines: those with the most hours from
 // their start to the end of the job come first, as in list scheduling by upward rank (Topcuoglu et al.,
-// Performance-Effective and Low-Complexity Task Scheduling for Heterogeneous Computing, 2002, §4). So the tasks that run
-// last are short, and the machines end together. The job keeps its turns. sorted has the jobs that are in order.
+// Performance-Effective and Low-Complexity Task Scheduling for Heterogeneous Computing, 2002, §4). So the tasks that
+// run last are short, and the machines end together. The job keeps its turns. sorted has the jobs that are in order.
 func (s *Session) longestFirst(waiting []apitypes.Waiting, sorted map[turn]bool) {
 	of := turn{waiting[0].Job, waiting[0].Priority}
 	if sorted[of] {
