@@ -47,6 +47,12 @@ func (b *Builder) Budget(usd dag.USD) *Builder { b.job.Budget = usd; return b }
 // Fastest makes the job as fast as its budget allows, instead of as cheap as its deadline allows.
 func (b *Builder) Fastest() *Builder { b.job.Objective = dag.MinimizeMakespan; return b }
 
+// Weigh makes the plan minimise a weighted sum of the job's USD and hours.
+func (b *Builder) Weigh(w dag.Weights) *Builder {
+	b.job.Objective, b.job.Weights = dag.MinimizeWeighted, &w
+	return b
+}
+
 // Keep sets how long the job's records, logs and outputs are kept after its end, or dag.KeepForever.
 func (b *Builder) Keep(d time.Duration) *Builder { b.job.Keep = d; return b }
 
@@ -289,6 +295,8 @@ type Resources struct {
 	Cloud        string
 	Region       string
 	InstanceType string
+	Family       string     // of machine types: c7a, n2d
+	CPU          string     // processor: genoa, graviton4
 	Arch         string     // amd64 or arm64
 	Market       dag.Market // how it is bought; empty is whatever is cheapest
 	Image        string     // docker:REF is a container, in which the scripts run
@@ -296,8 +304,8 @@ type Resources struct {
 }
 
 func (r *Resources) read() (out dag.Resources, err error) {
-	out = dag.Resources{Cloud: r.Cloud, Region: r.Region, InstanceType: r.InstanceType, Arch: r.Arch, Market: r.Market,
-		Image: r.Image, DiskGiB: r.Disk}
+	out = dag.Resources{Cloud: r.Cloud, Region: r.Region, InstanceType: r.InstanceType, Family: r.Family, CPU: r.CPU,
+		Arch: r.Arch, Market: r.Market, Image: r.Image, DiskGiB: r.Disk}
 	if r.CPUs != "" {
 		if out.CPUs, err = dag.ParseCPUsAtLeast(r.CPUs); err != nil {
 			return out, err

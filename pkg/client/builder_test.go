@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -111,5 +112,30 @@ func TestCancel(t *testing.T) {
 	var failed *client.JobFailed
 	if !errors.As(err, &failed) || failed.Job.State != apitypes.JobCancelled || !strings.Contains(err.Error(), "cancelled") {
 		t.Fatalf("got %v", err)
+	}
+}
+
+// TestEveryResourceReachesJob: nothing that a caller asks for is dropped.
+func TestEveryResourceReachesJob(t *testing.T) {
+	b := client.NewJob("x").Weigh(dag.Weights{Cost: 1, Time: 0.5})
+	b.Task("a", "true").On(client.Resources{CPUs: "4", Memory: "16", Cloud: "aws", Region: "us-east-1",
+		Family: "c7a", CPU: "genoa", Arch: "amd64", Market: dag.MarketSpot, Disk: 50})
+	b.Task("b", "true").On(client.Resources{Accelerators: "A100:2", InstanceType: "p4d.24xlarge", Image: "docker:x"})
+	job, err := b.Job()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if job.Objective != dag.MinimizeWeighted || *job.Weights != (dag.Weights{Cost: 1, Time: 0.5}) {
+		t.Errorf("%s, %+v", job.Objective, job.Weights)
+	}
+	got := job.Tasks[0].Resources[0]
+	want := dag.Resources{CPUs: got.CPUs, Memory: got.Memory, Cloud: "aws", Region: "us-east-1", Family: "c7a",
+		CPU: "genoa", Arch: "amd64", Market: dag.MarketSpot, DiskGiB: 50}
+	if !reflect.DeepEqual(got, want) || got.CPUs.Min != 4 || got.Memory.Min != 16 {
+		t.Errorf("%+v", got)
+	}
+	if got := job.Tasks[1].Resources[0]; got.Accelerator != "A100" || got.AcceleratorCount != 2 ||
+		got.InstanceType != "p4d.24xlarge" || got.Image != "docker:x" {
+		t.Errorf("%+v", got)
 	}
 }
