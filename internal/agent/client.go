@@ -160,7 +160,9 @@ func (c *client) retry(ctx context.Context, r request) error {
 			pause.least = busy.pause
 		}
 		if err == nil {
-			c.accepted()
+			if r.path != wire.PathLogs { // which is no sign of life for the broker either
+				c.accepted()
+			}
 			return struct{}{}, nil
 		}
 		final = isFinal(err)

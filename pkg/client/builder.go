@@ -45,7 +45,10 @@ func (b *Builder) Deadline(d time.Duration) *Builder { b.job.Deadline = d; retur
 func (b *Builder) Budget(usd dag.USD) *Builder { b.job.Budget = usd; return b }
 
 // Fastest makes the job as fast as its budget allows, instead of as cheap as its deadline allows.
-func (b *Builder) Fastest() *Builder { b.job.Objective = dag.MinimizeMakespan; return b }
+func (b *Builder) Fastest() *Builder {
+	b.job.Objective, b.job.Weights = dag.MinimizeMakespan, nil
+	return b
+}
 
 // Weigh makes the plan minimise a weighted sum of the job's USD and hours.
 func (b *Builder) Weigh(w dag.Weights) *Builder {

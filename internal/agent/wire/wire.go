@@ -34,8 +34,9 @@ const PathProgram = "/v1/agent/program/"
 // longer valid); 410 means that the attempt, or the whole cluster, has finished. On 401, 403 and 410 the agent stops
 // its task and exits. It retries every other status until the call is accepted or the agent's patience ends.
 
-// Patience is how long an agent works on without an answer, and how long the broker waits for a call before it gives an
-// agent up, in wall time. It is longer than an outage of half an hour.
+// Patience is how long an agent works on after its last accepted call, pieces of log aside, and how long the broker
+// waits for a call before it gives an agent up, in wall time. It is longer than an outage of half an hour. An agent
+// whose other calls are accepted tries a failing one for twice as long.
 const Patience = 35 * time.Minute
 
 // HeaderOffset is set in a 409 answer to PathLogs: the offset from which the broker wants the log, because it already

@@ -23,10 +23,10 @@ func (in *Input) Boot(cloud, instanceType string, typical, slow float64) (float6
 	}
 	mean, spread := seen.Log+math.Log(secondsPerHour), math.Sqrt(seen.Var)
 	if typical > 0 {
-		prior := math.Log(max(slow, typical)/typical) / slowSigma
+		prior, apart := math.Log(max(slow, typical)/typical)/slowSigma, math.Log(typical)-mean
 		w := measuredBoots / float64(measuredBoots+seen.Runs)
-		mean = w*math.Log(typical) + (1-w)*mean
-		spread = math.Sqrt(w*prior*prior + (1-w)*seen.Var)
+		mean += w * apart
+		spread = math.Sqrt(w*prior*prior + (1-w)*seen.Var + w*(1-w)*apart*apart) // of the mixture of both
 	}
 	return math.Exp(mean), math.Exp(mean + slowSigma*spread)
 }

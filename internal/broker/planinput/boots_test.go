@@ -20,9 +20,10 @@ func TestSeenBootsReplaceMeasuredOnes(t *testing.T) {
 	}{
 		{&Input{}, 40, 80, 40, 80},
 		{seen(0, 160, 0), 40, 80, 40, 80},
-		{seen(4, 160, 0), 40, 40, 80, 80}, // as many as the catalogue counts: the geometric mean
-		{seen(4000, 160, 0), 40, 40, 160, 160},
-		{seen(4000, 160, 0.2), 40, 80, 160, 160 * math.Exp(1.645*0.2)},
+		// As many as the catalogue counts: the geometric mean, and a slow end beyond both.
+		{seen(4, 160, 0), 40, 40, 80, 80 * math.Exp(1.645*math.Ln2)},
+		{seen(4_000_000, 160, 0), 40, 40, 160, 160},
+		{seen(4_000_000, 160, 0.2), 40, 80, 160, 160 * math.Exp(1.645*0.2)},
 		{seen(3, 90, 0.1), 0, 0, 90, 90 * math.Exp(1.645*0.1)}, // the catalogue knows nothing
 	} {
 		typical, slow := c.in.Boot("aws", "m5.large", c.typical, c.slow)

@@ -15,14 +15,14 @@ import (
 // bootsDiffer is by what factor boots in earlier jobs must differ from measured ones for a note of the plan.
 const bootsDiffer = 1.25
 
-// bootNotes names the planned machine types whose boots took much longer, or much less long, in earlier jobs of the
-// same name than measured elsewhere.
-func (b *builder) bootNotes(plan *record.Plan) (notes []string) {
+// addBootNotes adds notes on the planned machine types whose boots took much longer, or much less long, in earlier jobs
+// of the same name than measured elsewhere.
+func (b *builder) addBootNotes(plan *record.Plan) {
 	for i := range plan.Offers {
 		o := &plan.Offers[i].Offer
 		seen, ok := b.in.Boots[planinput.BootKey(o.Cloud, o.InstanceType)]
 		boot, known := hardware.BootOf(o.Cloud, plan.Offers[i].VCPU, o.AccelCount)
-		if !ok || !known {
+		if !ok || !known || o.Service != "" {
 			continue
 		}
 		median := record.Duration(math.Exp(seen.Log))
@@ -32,11 +32,10 @@ func (b *builder) bootNotes(plan *record.Plan) (notes []string) {
 		note := fmt.Sprintf("%s/%s booted in %s in earlier jobs of this name (boots: %d), and in %s where it was "+
 			"measured; the plan expects %s", o.Cloud, o.InstanceType, shown(median), seen.Runs, shown(boot.Typical()),
 			shown(time.Duration(o.BootSeconds*float64(time.Second))))
-		if !slices.Contains(notes, note) {
-			notes = append(notes, note)
+		if !slices.Contains(plan.Notes, note) {
+			plan.Notes = append(plan.Notes, note)
 		}
 	}
-	return notes
 }
 
 func shown(d time.Duration) string { return dag.FormatDuration(d.Round(time.Second)) }

@@ -24,11 +24,11 @@ func TestPlanUsesBootsOfEarlierJobs(t *testing.T) {
 	if math.Abs(same.Hours-before.Hours) > 0.001 || len(same.Notes) != len(before.Notes) {
 		t.Errorf("%v h with boots as measured, not %v; notes %q", same.Hours, before.Hours, same.Notes)
 	}
-	later := plan(t, p, with(0.25, 40))
-	if more := later.Hours - before.Hours; more < 0.15 || more > 0.25 {
-		t.Errorf("boots of 15 minutes add %v h", more)
+	later := plan(t, p, with(0.05, 40))
+	if more := later.Hours - before.Hours; more < 0.03 || more > 0.05 {
+		t.Errorf("boots of 3 minutes add %v h", more)
 	}
-	if note := strings.Join(later.Notes, "\n"); !strings.Contains(note, "aws/m5.xlarge booted in 15m in earlier jobs of this name (boots: 40)") {
+	if note := strings.Join(later.Notes, "\n"); !strings.Contains(note, "aws/m5.xlarge booted in 3m in earlier jobs of this name (boots: 40)") {
 		t.Errorf("notes: %s", note)
 	}
 	if got := plan(t, p, with(1, 1000)); !got.Late && got.Status != "infeasible" {

@@ -145,6 +145,7 @@ func (p *Planner) planShared(ctx context.Context, in planinput.Input) (*record.P
 	plan.Millis = math.Round(1e6*p.clock().Sub(began).Seconds()) / 1000
 	b.addWorkers(plan)
 	fl.write(plan)
+	b.addBootNotes(plan)
 	return p.cheaperUnshared(ctx, in, plan)
 }
 

@@ -542,7 +542,8 @@ func (b *builder) plan(sol *optimizer.Solution) *record.Plan {
 		plan.KeepUSD += b.data.keepUSD(&b.in.Spec.Tasks[row.task], &o)
 	}
 	stays := b.stays(sol)
-	plan.Notes = append(b.notes(plan), b.bootNotes(plan)...)
+	plan.Notes = b.notes(plan)
+	b.addBootNotes(plan)
 	plan.Hours = b.expectedHours(stays)
 	if share := b.timeWeight(); share > 0 {
 		// With a deadline, the proof is about guaranteed times; users are shown expected ones.

@@ -57,7 +57,8 @@ const secondsPerHour = 3600
 const idleMost = 10 * time.Minute
 
 // mayLeave reports whether a worker ends: no task runs on it, and keeping it costs more than it can still save. While
-// another task may arrive, the possible saving is the cost of another machine until it is up.
+// another task may arrive, the possible saving is the cost of another machine until it is up. One that takes no more
+// tasks saves nothing.
 func (s *syncing) mayLeave() (bool, error) {
 	w := &s.m.Worker
 	if len(s.m.Uses) > 0 || s.m.Leaving {

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 	"time"
@@ -27,29 +28,36 @@ func TestDrained(t *testing.T) {
 	}
 	plan.Choice[tasks+2], plan.From[tasks+2] = 1, 2
 	for name, c := range map[string]struct {
-		at       time.Duration
-		left     int           // tasks that have not ended
-		here     []int         // workers that have joined
-		deadline time.Duration // of the job
-		small    bool          // the third worker is not larger than the others
-		want     []int
+		at        time.Duration
+		left      int   // tasks that have not ended
+		uses      []int // tasks on the first worker
+		here      []int // workers that have joined
+		deadline  time.Duration
+		objective dag.Objective
+		late      bool // the plan is
+		small     bool // the third worker is not larger than the others
+		want      []int
 	}{
-		"its time is not over":                 {at: 59 * time.Minute, left: 1, here: []int{0, 1}},
-		"the others can do the rest":           {at: time.Hour, left: 4, here: []int{0, 1}, want: []int{0}},
-		"they cannot":                          {at: time.Hour, left: 5, here: []int{0, 1}},
-		"a little late":                        {at: 66 * time.Minute, left: 4, here: []int{0, 1}, want: []int{0}},
-		"a little late, with a deadline":       {at: 66 * time.Minute, left: 4, here: []int{0, 1}, deadline: 1},
-		"the second was lost":                  {at: time.Hour, left: 4, here: []int{0}},
-		"the second was lost, and little left": {at: time.Hour, left: 2, here: []int{0}, want: []int{0}},
-		"two are over":                         {at: 3 * time.Hour, left: 1, here: []int{0, 1, 2}, want: []int{0, 1}},
-		"the third is late":                    {at: 3 * time.Hour, left: 1, here: []int{0, 1}},
-		"the third still boots":                {at: 2*time.Hour + 2*time.Minute, left: 2, here: []int{0}, want: []int{0}},
-		"all are over":                         {at: 5 * time.Hour, left: 1, here: []int{0, 1, 2}},
-		"the others are too small":             {at: 3 * time.Hour, left: 1, here: []int{0, 1, 2}, small: true},
+		"its time is not over":         {at: 59 * time.Minute, left: 1, here: []int{0, 1}},
+		"the other can do the rest":    {at: time.Hour, left: 2, here: []int{0, 1}, want: []int{0}},
+		"it cannot":                    {at: time.Hour, left: 3, here: []int{0, 1}},
+		"it can, as two run":           {at: time.Hour, left: 3, uses: []int{0, 1}, here: []int{0, 1}, want: []int{0}},
+		"two have just ended":          {at: time.Hour, left: 3, uses: []int{3, 4}, here: []int{0, 1}},
+		"a little late":                {at: 66 * time.Minute, left: 2, here: []int{0, 1}, want: []int{0}},
+		"with a deadline":              {at: 66 * time.Minute, left: 2, here: []int{0, 1}, deadline: 1},
+		"time counts":                  {at: 66 * time.Minute, left: 2, here: []int{0, 1}, objective: dag.MinimizeWeighted},
+		"as fast as possible":          {at: time.Hour, left: 1, here: []int{0, 1}, objective: dag.MinimizeMakespan},
+		"the plan is late":             {at: time.Hour, left: 1, here: []int{0, 1}, late: true},
+		"the second was lost":          {at: time.Hour, left: 1, here: []int{0}},
+		"it was lost, and tasks ended": {at: time.Hour, left: 1, uses: []int{2, 3, 4}, here: []int{0}},
+		"two are over":                 {at: 3 * time.Hour, left: 1, here: []int{0, 1, 2}, want: []int{0, 1}},
+		"the third boots":              {at: 3 * time.Hour, left: 1, here: []int{0, 1}},
+		"all are over":                 {at: 5 * time.Hour, left: 1, here: []int{0, 1, 2}},
+		"the others are too small":     {at: 3 * time.Hour, left: 1, here: []int{0, 1, 2}, small: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan, spec := *plan, *spec
-			spec.Deadline = c.deadline
+			spec.Deadline, spec.Objective, plan.Late = c.deadline, cmp.Or(c.objective, dag.MinimizeCost), c.late
 			if c.small {
 				plan.Offers = slices.Clone(plan.Offers)
 				plan.Offers[1].MemoryGiB = 2
@@ -66,6 +74,9 @@ func TestDrained(t *testing.T) {
 			for _, i := range c.here {
 				part.Machines = append(part.Machines, PoolMachine{ID: WorkerName(tasks+i, 1),
 					Worker: PoolWorker{Task: tasks + i, Attempt: 1, Offer: hour}})
+			}
+			for _, task := range c.uses {
+				part.Machines[0].Uses = append(part.Machines[0].Uses, PoolUse{Cluster: ClusterID("j", task, 1)})
 			}
 			var got []int
 			for _, i := range plan.Drained(&spec, progress, &part, 0, start.Add(c.at)) {

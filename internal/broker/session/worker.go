@@ -102,19 +102,24 @@ func (s *Session) crewOf(of *side) (*crew, error) {
 	return of.crew, nil
 }
 
-// drained finds the worker tasks of a job that take no more tasks. It reads the job's progress only if a worker's
-// planned time is over.
+// drained finds the worker tasks of a job that take no more tasks. It reads the job's progress only if the planned time
+// of a worker is over.
 func (s *Session) drained(of *side, part *record.Partition) (map[int]bool, error) {
-	over := func(worker int) bool { return !s.u.Now.Before(of.plan.Until(worker)) }
+	over := map[int]bool{} // share groups
+	for i := of.spec.Work(); i < len(of.spec.Tasks); i++ {
+		if of.plan != nil && of.plan.Of(i) != nil && !s.u.Now.Before(of.plan.Until(i)) {
+			over[of.spec.Tasks[i].Worker.Group] = true
+		}
+	}
+	if len(over) == 0 {
+		return nil, nil
+	}
+	progress, _, err := recordcache.Get[record.Progress](s.u, record.ProgressKey(of.job.ID))
+	if err != nil {
+		return nil, err
+	}
 	all := map[int]bool{}
-	for group, workers := range of.crews {
-		if !slices.ContainsFunc(workers, over) {
-			continue
-		}
-		progress, _, err := recordcache.Get[record.Progress](s.u, record.ProgressKey(of.job.ID))
-		if err != nil {
-			return nil, err
-		}
+	for group := range over {
 		for _, i := range of.plan.Drained(of.spec, progress, part, group, s.u.Now) {
 			all[i] = true
 		}
@@ -195,7 +200,7 @@ func (s *Session) planShares(of *side, task int) bool {
 }
 
 // rank returns the planned time from the start of a task to the end of the last task that depends on it, without
-// waiting, in whole seconds. Members of an array are equal.
+// waiting, in whole seconds: members of an array on the same machine type are equal.
 func (of *side) rank(task int) int64 {
 	if seconds, known := of.ranks[task]; known {
 		return seconds
@@ -325,7 +330,7 @@ func (s *Session) askFor(of *side, group int, waiting apitypes.Capacity) error {
 			}
 		case others && s.u.Now.Before(of.plan.Due(i)):
 			continue
-		case others && of.crew.drained[i]:
+		case of.crew.drained[i]:
 			continue
 		case others && t.State == record.TaskSucceeded && t.EndedAt.After(of.plan.At):
 			again = true
