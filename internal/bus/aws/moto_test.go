@@ -180,6 +180,16 @@ func (w *world) deployment(t testing.TB, s bustest.Setup) aws.Config {
 	return c
 }
 
+// TestProvisionAcceptsWhatExists covers an answer that is lost: the SDK repeats its request.
+func TestProvisionAcceptsWhatExists(t *testing.T) {
+	t.Parallel()
+	w := moto(t)
+	c := w.deployment(t, bustest.Setup{})
+	if _, err := awstest.Provision(t.Context(), w.config(nil), c); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func open(t testing.TB, c aws.Config) *aws.Bus {
 	t.Helper()
 	b, err := aws.New(c)

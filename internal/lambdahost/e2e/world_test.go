@@ -239,7 +239,7 @@ func (w *world) environment() map[string]string {
 func (w *world) provision(ctx context.Context) {
 	w.Helper()
 	must := func(err error) {
-		if err != nil {
+		if awstest.Failed(err) {
 			w.Fatal(err)
 		}
 	}

@@ -6,6 +6,7 @@ package awstest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/tradewind-broker/tradewind/internal/bus/aws"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
@@ -28,10 +30,10 @@ func Provision(ctx context.Context, cfg sdk.Config, c aws.Config) (aws.Config, e
 	eb, queues := eventbridge.NewFromConfig(cfg), sqs.NewFromConfig(cfg)
 	bucket := s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })
 	c.EventBridge, c.SQS, c.S3 = eb, queues, bucket
-	if _, err := eb.CreateEventBus(ctx, &eventbridge.CreateEventBusInput{Name: &c.EventBus}); err != nil {
+	if _, err := eb.CreateEventBus(ctx, &eventbridge.CreateEventBusInput{Name: &c.EventBus}); Failed(err) {
 		return c, fmt.Errorf("event bus %s: %w", c.EventBus, err)
 	}
-	if _, err := bucket.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &c.Bucket}); err != nil {
+	if _, err := bucket.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &c.Bucket}); Failed(err) {
 		return c, fmt.Errorf("bucket %s: %w", c.Bucket, err)
 	}
 	if _, err := createQueue(ctx, queues, c.QueuePrefix+"unrouted-dlq",
@@ -44,6 +46,19 @@ func Provision(ctx context.Context, cfg sdk.Config, c aws.Config) (aws.Config, e
 		}
 	}
 	return c, nil
+}
+
+// Failed reports whether a call that creates a resource of a new, random name failed. That the resource exists is no
+// failure: the SDK repeats a request whose answer was lost.
+func Failed(err error) bool {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		switch api.ErrorCode() {
+		case "ResourceAlreadyExistsException", "BucketAlreadyOwnedByYou", "BucketAlreadyExists", "ConflictException":
+			return false
+		}
+	}
+	return err != nil
 }
 
 func provisionQueue(ctx context.Context, queues *sqs.Client, c aws.Config, q bus.QueueConfig) error {
