@@ -224,6 +224,9 @@ func (h *Host) wire(ctx context.Context) error {
 	if h.clouds, err = h.openClouds(ctx, st, c.Clouds()); err != nil {
 		return err
 	}
+	if h.bought.mail != nil {
+		planned.Handling = config.MailHandling
+	}
 	planned.Services = servicesBought(h.bought.services)
 	p := planner.New(c, moves, planned)
 	h.planner, h.kept = p, planned.Stores

@@ -29,6 +29,8 @@ type Enabled struct {
 	Archs map[string][]string
 	// Services are the managed services that the settings of these clouds allow; nil if no cloud was added.
 	Services map[string]bool
+	// Mail says that machines get their orders as messages in a bucket: the broker has no public URL.
+	Mail bool
 	// Limit is what the running broker may have of bought machines at the same time.
 	Limit   config.Limit
 	catalog *catalog.Catalog
@@ -107,6 +109,7 @@ func (a app) enabled(ctx context.Context, state string, named []string) (Enabled
 		names = named
 	}
 	if len(settings) > 0 || running && len(r.Clouds) > 0 {
+		e.Mail = !running || r.PublicURL == ""
 		e.catalog, _ = cloudkit.CatalogStoreOf(state).Catalog(ctx)
 	}
 	if len(names) == 0 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/history"
 	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
 	"github.com/tradewind-broker/tradewind/internal/broker/planner"
@@ -281,6 +282,9 @@ func newPlannerOn(on clouds.Enabled, dir string, named []string,
 	opt := planner.DefaultOptions()
 	opt.Clouds, opt.Without, opt.Archs = named, on.Excluded, on.Archs
 	opt.Services, opt.Limit = plannedServices(on), on.Limit
+	if on.Mail {
+		opt.Handling = config.MailHandling
+	}
 	for _, t := range tune {
 		t(&opt)
 	}
