@@ -39,14 +39,13 @@ func (f *finder) collect(q catalog.Query) error {
 		q.CheapestPer, q.Keep = catalog.PerOffer, f.keep // expensive offers may be the cleanest
 		return f.find(q)
 	}
-	base := q
-	base.Keep = func(m *catalog.Match) bool { return !b.known.has(m) && f.keep(m) }
-	err := f.find(base)
+	unknown := func(m *catalog.Match) bool { return !b.known.has(m) && f.keep(m) }
+	err := f.cheapest(q, unknown)
 	if err != nil && !errors.Is(err, catalog.ErrNoOffer) {
 		return err
 	}
 	if q.Market != catalog.OnDemand {
-		if err := f.rarer(base); err != nil {
+		if err := f.rarer(q, unknown); err != nil {
 			return err
 		}
 	}
@@ -95,6 +94,20 @@ func (f *finder) find(q catalog.Query) error {
 	return err
 }
 
+// cheapest adds the best offers of a query. It fails with catalog.ErrNoOffer when there are none.
+func (f *finder) cheapest(q catalog.Query, keep func(*catalog.Match) bool) error {
+	none := true
+	err := f.b.best(search{Query: q, Steady: !f.bursts}, keep, func(m *catalog.Match) {
+		none = false
+		f.add(m)
+	})
+	if err != nil || !none {
+		return err
+	}
+	q.Keep = keep
+	return f.find(q) // which says why
+}
+
 func (f *finder) visit(q catalog.Query) error {
 	return f.b.catalog.Visit(q, func(m *catalog.Match) bool {
 		f.add(m)
@@ -104,7 +117,7 @@ func (f *finder) visit(q catalog.Query) error {
 
 // rarer adds cheap spot offers with fewer interruptions: for clouds that publish interruption bands, the cheapest
 // offer in each band or a better one, and the cheapest without a band.
-func (f *finder) rarer(q catalog.Query) error {
+func (f *finder) rarer(q catalog.Query, keep func(*catalog.Match) bool) error {
 	asked := func(clouds []string) []string {
 		if len(q.Clouds) == 0 {
 			return clouds
@@ -116,17 +129,16 @@ func (f *finder) rarer(q catalog.Query) error {
 		return nil
 	}
 	q.Market = catalog.Spot
-	keep := q.Keep
 	if partly := asked(f.b.partly); len(partly) > 0 {
-		q.Clouds, q.Keep = partly, func(m *catalog.Match) bool { return unbanded(m) && keep(m) }
-		if err := f.visit(q); err != nil {
+		q.Clouds = partly
+		if err := f.b.best(search{Query: q, Steady: !f.bursts, Unbanded: true}, keep, f.add); err != nil {
 			return err
 		}
 	}
-	q.Clouds, q.Keep = banded, keep
+	q.Clouds = banded
 	for band := catalog.InterruptionBelow5; band <= catalog.Interruption15To20; band++ {
 		q.MaxInterruption = band
-		if err := f.visit(q); err != nil {
+		if err := f.b.best(search{Query: q, Steady: !f.bursts}, keep, f.add); err != nil {
 			return err
 		}
 	}
@@ -256,7 +268,10 @@ func (b *builder) undominated(all []*match, timed, byZone bool) []*match {
 	}
 	late := map[bool]int{false: 1}
 	slices.SortFunc(all, func(x, y *match) int {
-		return cmp.Or(cmp.Compare(x.usd, y.usd), cmp.Compare(x.rate, y.rate), x.takes.Compare(y.takes),
+		if c := cmp.Compare(x.usd, y.usd); c != 0 {
+			return c
+		}
+		return cmp.Or(cmp.Compare(x.rate, y.rate), x.takes.Compare(y.takes),
 			late[inForce[x.id]]-late[inForce[y.id]], strings.Compare(x.id, y.id))
 	})
 	type group struct {

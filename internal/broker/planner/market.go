@@ -20,10 +20,11 @@ type market struct {
 	// banded are the clouds that publish interruption bands of spot machines; partly are those that do so only for
 	// some.
 	banded, partly []string
+	searches       *searches
 }
 
 func newMarket(c *catalog.Catalog, moves *egress.Prices) (*market, error) {
-	m := &market{catalog: c, number: map[string]int{}}
+	m := &market{catalog: c, number: map[string]int{}, searches: &searches{}}
 	for _, cloud := range c.Clouds() {
 		for _, region := range c.Regions(cloud) {
 			name := cloud + ":" + region

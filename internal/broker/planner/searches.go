@@ -1,0 +1,94 @@
+package planner
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+)
+
+// search is a search of the catalogue for the best offers of each region or zone. Steady leaves out burstable types,
+// Unbanded offers with an interruption band.
+type search struct {
+	catalog.Query
+	Steady, Unbanded bool
+}
+
+func (s *search) keeps(m *catalog.Match) bool {
+	return (!s.Steady || !m.Burstable) && (!s.Unbanded || unbanded(m))
+}
+
+// searches are the answers of the catalogue to the latest searches, without what a deployment or a job excludes. The
+// jobs of a broker ask for the same few sizes again and again.
+type searches struct {
+	mu    sync.Mutex
+	found map[string][]catalog.Match // by search, as JSON
+}
+
+// mostSearches are kept, of about 50 kB each.
+const mostSearches = 64
+
+func (s *searches) of(c *catalog.Catalog, what search) ([]catalog.Match, error) {
+	text, err := json.Marshal(what)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	found, ok := s.found[string(text)]
+	s.mu.Unlock()
+	if ok {
+		return found, nil
+	}
+	what.Keep = what.keeps
+	if err := c.Visit(what.Query, func(m *catalog.Match) bool {
+		found = append(found, *m)
+		return true
+	}); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.found == nil || len(s.found) >= mostSearches {
+		s.found = map[string][]catalog.Match{}
+	}
+	s.found[string(text)] = found
+	return found, nil
+}
+
+// best calls visit for the matches of a search of those that keep accepts, in no order. A Match is only valid during
+// the call.
+//
+// What keep rejects matters only for the best of its region, so only regions where it rejects one of the best are
+// searched again.
+func (m *market) best(s search, keep func(*catalog.Match) bool, visit func(*catalog.Match)) error {
+	all, err := m.searches.of(m.catalog, s)
+	if err != nil {
+		return err
+	}
+	kept := make([]bool, len(all))
+	again := map[string]bool{}
+	for i := range all {
+		if kept[i] = keep(&all[i]); !kept[i] {
+			again[all[i].Place()] = true
+		}
+	}
+	for i := range all {
+		if kept[i] && (len(again) == 0 || !again[all[i].Place()]) {
+			visit(&all[i])
+		}
+	}
+	if len(again) == 0 {
+		return nil
+	}
+	s.Regions = s.Regions[:0:0]
+	for place := range again {
+		s.Regions = append(s.Regions, place)
+	}
+	slices.Sort(s.Regions)
+	s.Keep = func(m *catalog.Match) bool { return s.keeps(m) && keep(m) }
+	return m.catalog.Visit(s.Query, func(m *catalog.Match) bool {
+		visit(m)
+		return true
+	})
+}
