@@ -24,28 +24,37 @@ const title = "Plan and bill on the emulated AWS"
 func main() {
 	machine := flag.String("machine", "c5.4xlarge", "machine type of all tasks")
 	shrink := flag.Float64("shrink", 1, "divide run times by this")
+	deadline := flag.Duration("deadline", 0, "deadline of the jobs, which decides how many machines they have; 0 is none")
 	page := flag.String("report", "", "page whose section to update, such as bench/RESULTS.md; empty prints it")
 	flag.Parse()
 	if flag.NArg() == 0 || !(*shrink > 0) {
 		fmt.Fprintln(os.Stderr, "usage: bill [flags] WORKFLOW...")
 		os.Exit(2)
 	}
-	if err := run(context.Background(), flag.Args(), *machine, *shrink, *page); err != nil {
+	set := setting{machine: *machine, shrink: *shrink, deadline: *deadline}
+	if err := run(context.Background(), flag.Args(), set, *page); err != nil {
 		fmt.Fprintln(os.Stderr, "bill:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, files []string, machine string, shrink float64, page string) error {
+// setting is how workflows run: on a machine type, with run times divided by shrink, by a deadline if it is not 0.
+type setting struct {
+	machine  string
+	shrink   float64
+	deadline time.Duration
+}
+
+func run(ctx context.Context, files []string, set setting, page string) error {
 	var body strings.Builder
 	fmt.Fprintf(&body, "`tradewind run --on aws` of recorded workflows whose tasks sleep for as long as they ran "+
 		"(divided by %v), on %s on demand, with messages through a bucket. Machines boot as slowly as measured ones. "+
 		"The bill is that of the account: what EC2 says about the life of each machine. `make bench-bill`. The goal "+
-		"is 5 %%.\n\n", shrink, machine)
+		"is 5 %%.\n\n", set.shrink, set.machine)
 	body.WriteString("| workflow | tasks | machines | planned | bill / plan | booked by the broker / plan | " +
 		"time / plan |\n|---|---:|---:|---:|---:|---:|---:|\n")
 	for _, file := range files {
-		name, tasks, got, err := measure(ctx, file, machine, shrink)
+		name, tasks, got, err := measure(ctx, file, set)
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
@@ -65,9 +74,7 @@ type result struct {
 	Machines                                        int
 }
 
-func measure(ctx context.Context, file, machine string, shrink float64) (
-	name string, tasks int, got result, err error,
-) {
+func measure(ctx context.Context, file string, set setting) (name string, tasks int, got result, err error) {
 	raw, err := os.ReadFile(file) //nolint:gosec // the caller's
 	if err != nil {
 		return name, tasks, got, err
@@ -82,7 +89,7 @@ func measure(ctx context.Context, file, machine string, shrink float64) (
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	path, wrote := filepath.Join(dir, "job.yaml"), filepath.Join(dir, "result.json")
-	if err := os.WriteFile(path, sleeping(job, machine, shrink), 0o600); err != nil {
+	if err := os.WriteFile(path, sleeping(job, set), 0o600); err != nil {
 		return name, tasks, got, err
 	}
 	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout=12h", "-run",
@@ -98,20 +105,24 @@ func measure(ctx context.Context, file, machine string, shrink float64) (
 }
 
 // sleeping returns a job file with the tasks of a workflow that sleep on a machine type of AWS.
-func sleeping(job *dag.Job, machine string, shrink float64) []byte {
+func sleeping(job *dag.Job, set setting) []byte {
 	var b bytes.Buffer
 	name := strings.ToLower(strings.ReplaceAll(job.Name, "_", "-"))
-	fmt.Fprintf(&b, "apiVersion: tradewind/v1\nname: %s\ntasks:\n", name)
+	fmt.Fprintf(&b, "apiVersion: tradewind/v1\nname: %s\n", name)
+	if set.deadline > 0 {
+		fmt.Fprintf(&b, "deadline: %s\n", set.deadline)
+	}
+	b.WriteString("tasks:\n")
 	for i := range job.Tasks {
 		t := &job.Tasks[i]
 		var after []string
 		for _, e := range job.EdgesTo(i) {
 			after = append(after, job.Tasks[job.Edges[e].From].Name)
 		}
-		seconds := t.Recorded.Seconds() / shrink
+		seconds := t.Recorded.Seconds() / set.shrink
 		fmt.Fprintf(&b, "  %s: {run: sleep %.2f, time: %.2fs, share: true, after: [%s], reference: %s, resources: "+
 			"{cpus: 1, memory: 1, cloud: aws, region: us-east-1, instanceType: %s, market: on-demand}}\n",
-			t.Name, seconds, max(seconds, 0.01), strings.Join(after, ", "), machine, machine)
+			t.Name, seconds, max(seconds, 0.01), strings.Join(after, ", "), set.machine, set.machine)
 	}
 	return b.Bytes()
 }
