@@ -82,6 +82,8 @@ type Ports struct {
 	Clouds  map[string]cloud.Cloud // by catalogue name
 	// Services are the managed services that run Spark applications, by catalogue name.
 	Services map[string]service.Service
+	// Placed is called after a place of a service was recorded, so that the host watches it at once. May be nil.
+	Placed func()
 	// Unpack writes the content of a pack (pack://…) below a prefix of a store, and returns the URI of the file, or of
 	// the folder with a slash at its end. May be nil: tasks on services that have packed files then fail.
 	Unpack func(ctx context.Context, pack, prefix string) (at string, err error)

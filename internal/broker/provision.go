@@ -86,7 +86,11 @@ func (b *Functions) buy(ctx context.Context, cause string, e events.TaskAdmitted
 	if launchErr != nil && ctx.Err() != nil {
 		return launchErr // our own context ended; the cloud did not fail
 	}
-	return b.commitLaunch(ctx, cause, e, intent, machines, launchErr)
+	err = b.commitLaunch(ctx, cause, e, intent, machines, launchErr)
+	if err == nil && launchErr == nil && intent.Cluster.Offer.Service != "" && b.ports.Placed != nil {
+		b.ports.Placed()
+	}
+	return err
 }
 
 // launch launches a cluster on the offer's cloud.

@@ -63,11 +63,20 @@ func schemesOf(name string) []string {
 	return map[string][]string{"aws": {"s3"}, "gcp": {"gs"}}[name]
 }
 
-// Watch makes one step for each attempt on a service, and ends the places that have no attempt. Hosts call it
-// periodically.
+// Watch makes one step for each attempt on a service, and ends the places that have no attempt. After the step that
+// brings an attempt up it makes the one that submits its application. Hosts call it periodically.
 func (b *Services) Watch(ctx context.Context) error {
+	up, err := b.watch(ctx)
+	if up && err == nil {
+		_, err = b.watch(ctx)
+	}
+	return err
+}
+
+// watch makes one step for each attempt, and reports whether it has brought one up.
+func (b *Services) watch(ctx context.Context) (up bool, err error) {
 	if len(b.ports.Services) == 0 {
-		return nil
+		return false, nil
 	}
 	// List places first: each listed place was recorded before, so one without a record now has been given up.
 	places, errs := map[string][]service.Place{}, []error(nil)
@@ -77,14 +86,16 @@ func (b *Services) Watch(ctx context.Context) error {
 	}
 	clusters, err := b.clusters(ctx)
 	if err != nil {
-		return errors.Join(append(errs, err)...)
+		return false, errors.Join(append(errs, err)...)
 	}
 	known := map[string]bool{}
 	for _, cl := range clusters {
 		known[attempt.PlaceName(cl.ID)] = true
-		if err := b.step(ctx, cl); err != nil {
+		hello, err := b.step(ctx, cl)
+		if err != nil {
 			errs = append(errs, fmt.Errorf("%s on %s: %w", cl.ID, cl.Offer.Service, err))
 		}
+		up = up || hello
 	}
 	for _, name := range slices.Sorted(maps.Keys(places)) {
 		for _, p := range places[name] {
@@ -95,7 +106,7 @@ func (b *Services) Watch(ctx context.Context) error {
 			errs = append(errs, b.ports.Services[name].End(ctx, p))
 		}
 	}
-	return errors.Join(errs...)
+	return up, errors.Join(errs...)
 }
 
 // clusters returns the attempts on services of all unfinished jobs.
@@ -119,11 +130,11 @@ func (b *Services) clusters(ctx context.Context) (all []record.Cluster, err erro
 	return all, nil
 }
 
-// step asks a service about an attempt, decides, and acts.
-func (b *Services) step(ctx context.Context, cl record.Cluster) error {
+// step asks a service about an attempt, decides, and acts. It reports whether the attempt has come up.
+func (b *Services) step(ctx context.Context, cl record.Cluster) (up bool, err error) {
 	s, ok := b.ports.Services[cl.Offer.Service]
 	if !ok || cl.State == record.ClusterLaunching || cl.State == record.ClusterReleasing {
-		return nil
+		return false, nil
 	}
 	p, run, err := s.Watch(ctx, attempt.PlaceOn(b.cfg, cl), service.Run{Name: attempt.RunOnService})
 	var e *cloud.Error
@@ -131,7 +142,7 @@ func (b *Services) step(ctx context.Context, cl record.Cluster) error {
 		run, err = service.Run{}, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if run.State == service.Lost && run.ID == "" { // its place ended before it was submitted
 		run = service.Run{}
@@ -140,6 +151,7 @@ func (b *Services) step(ctx context.Context, cl record.Cluster) error {
 	switch step := attempt.DecideOnService(cl, p, run); {
 	case step.Hello:
 		_, err = b.agents.Hello(ctx, claims, wire.Hello{Address: cl.Offer.Service, Nonce: p.Name})
+		up = err == nil
 	case step.Submit:
 		err = b.submit(ctx, s, cl, p)
 	case step.Cancel:
@@ -153,9 +165,9 @@ func (b *Services) step(ctx context.Context, cl record.Cluster) error {
 		err = b.lose(ctx, cl.ID, step)
 	}
 	if errors.Is(err, record.ErrGone) {
-		return nil // the attempt has ended meanwhile
+		return false, nil // the attempt has ended meanwhile
 	}
-	return err
+	return up, err
 }
 
 // keepLog stores what an application has printed, before its end is reported. Without it the attempt still ends as it

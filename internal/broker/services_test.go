@@ -168,6 +168,24 @@ func TestSparkTaskRunsOnService(t *testing.T) {
 	}
 }
 
+// TestReadyPlaceGetsItsApplicationAtOnce covers the look that sees that a place is ready: it also submits.
+func TestReadyPlaceGetsItsApplicationAtOnce(t *testing.T) {
+	w := newServiceBench(t)
+	for range 10 {
+		w.step()
+		places, err := w.b.Ports().Services["emr"].Places(t.Context())
+		if err != nil || len(places) != 1 {
+			t.Fatal(places, err)
+		}
+		if ready, n := places[0].State == service.Ready, w.account["emr"].Runs(); ready != (n == 1) {
+			t.Fatalf("the place is %s and has %d applications", places[0].State, n)
+		} else if ready {
+			return
+		}
+	}
+	t.Error("it was never ready")
+}
+
 func TestRefusedServiceFailsOverToAnother(t *testing.T) {
 	for _, kind := range []cloud.Kind{cloud.Capacity, cloud.Quota, cloud.Auth} {
 		w := newServiceBench(t, func(w *serviceBench) {

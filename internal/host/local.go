@@ -84,6 +84,7 @@ type Host struct {
 	script   *cloudlocal.Scenario   // nil without one
 	traces   *traces.Traces         // nil if not configured
 	disk     *diskGuard
+	placed   chan struct{} // a place of a service was made
 }
 
 // LoadCatalog loads the catalogue from a folder, or the one in the binary if dir is empty.
@@ -116,7 +117,7 @@ func Open(ctx context.Context, opt Options) (_ *Host, err error) {
 	if _, err := dag.ParseKeep(opt.Keep); err != nil {
 		return nil, fmt.Errorf("keep: %w", err)
 	}
-	h := &Host{opt: opt, log: opt.Log}
+	h := &Host{opt: opt, log: opt.Log, placed: make(chan struct{}, 1)}
 	if h.state, err = openState(opt.State); err != nil {
 		return nil, err
 	}
@@ -245,7 +246,7 @@ func (h *Host) wire(ctx context.Context) error {
 		return err
 	}
 	ports := broker.Ports{
-		Data: h.data, Logs: logs, Services: h.bought.services, AppendLog: appendTo(logs),
+		Data: h.data, Logs: logs, Services: h.bought.services, Placed: h.wakeServices, AppendLog: appendTo(logs),
 		Unpack: h.unpack,
 		// claim prevents unknown bought machines, and simulated ones ran only here.
 		NoOthers: true,

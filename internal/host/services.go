@@ -37,7 +37,19 @@ func (h *Host) watchServices(ctx context.Context) {
 		if err := h.broker.Services.Watch(ctx); err != nil && ctx.Err() == nil {
 			h.log.Warn("services", "err", err)
 		}
-		_ = clock.Pause(ctx, servicesEvery)
+		select {
+		case <-ctx.Done():
+		case <-h.placed:
+		case <-time.After(servicesEvery):
+		}
+	}
+}
+
+// wakeServices makes watchServices look at once.
+func (h *Host) wakeServices() {
+	select {
+	case h.placed <- struct{}{}:
+	default: // it will look anyway
 	}
 }
 
