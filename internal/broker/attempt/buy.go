@@ -392,7 +392,7 @@ func DecideRefused(st Buying, cfg config.Config, cause error, now time.Time) (d 
 }
 
 // blockFor returns the locations to avoid after a failure, and until when. A capacity failure blocks the zone, type and
-// market; a quota failure blocks the locations that share the quota: the region, family and market if the failure names
+// market (of a service the region, type and market); a quota failure blocks the locations that share the quota: the region, family and market if the failure names
 // none; an auth failure blocks the cloud; any other failure blocks the zone and type for a short while. The failure may
 // name another scope.
 func blockFor(o apitypes.Offer, kind cloud.Kind, cause error, cfg config.Config, known []apitypes.Block,
@@ -414,6 +414,9 @@ func blockFor(o apitypes.Offer, kind cloud.Kind, cause error, cfg config.Config,
 	default:
 		b.Region, b.Zone, b.InstanceType, b.Market = o.Region, o.Zone, o.InstanceType, string(record.Market(o))
 		b.Reservation = o.Reservation
+		if o.Service != "" {
+			b.Zone = "" // the service has chosen the zone, and would choose again
+		}
 	}
 	span := cfg.BlockFor[kind]
 	span = max(cmp.Or(e.RetryAfterFull, span), e.RetryAfter)

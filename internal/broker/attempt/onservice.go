@@ -82,6 +82,7 @@ func DecideOnService(cl record.Cluster, p service.Place, run service.Run) (s Ser
 		return &wire.Report{ID: "service-" + string(e), Attempt: cl.ID, Event: e}
 	}
 	ended := p.State == service.Ended || p.State == service.Ending
+	ran := run.State == service.Succeeded || run.State == service.Failed || run.State == service.Running && !ended
 	stopping := cl.Command == string(wire.Stop) || cl.Command == string(wire.SaveAndStop)
 	switch {
 	case cl.Outcome != "" || cl.State == record.ClusterLaunching || cl.State == record.ClusterReleasing:
@@ -89,6 +90,8 @@ func DecideOnService(cl record.Cluster, p service.Place, run service.Run) (s Ser
 		s.Cancel = true
 	case stopping:
 		s.Report = report(wire.Stopped)
+	case ran && !cl.Started && cl.Command == string(wire.Run):
+		s.Report = report(wire.Started)
 	case run.State == service.Succeeded:
 		s.Report = report(wire.Succeeded)
 	case run.State == service.Failed:
@@ -103,8 +106,6 @@ func DecideOnService(cl record.Cluster, p service.Place, run service.Run) (s Ser
 	case cl.Command != string(wire.Run):
 	case run.State == "":
 		s.Submit = true
-	case run.State == service.Running && !cl.Started:
-		s.Report = report(wire.Started)
 	}
 	return s
 }

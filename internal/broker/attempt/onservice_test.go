@@ -2,8 +2,10 @@ package attempt
 
 import (
 	"testing"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -30,9 +32,11 @@ func TestStepOfAttemptOnService(t *testing.T) {
 		"it waits":                   {state: record.ClusterUp, command: run, place: service.Ready, run: service.Pending},
 		"it runs":                    {state: record.ClusterUp, command: run, place: service.Ready, run: service.Running, want: "started"},
 		"it still runs":              {state: record.ClusterUp, command: run, started: true, place: service.Ready, run: service.Running},
-		"it has succeeded":           {state: record.ClusterUp, command: run, place: service.Ready, run: service.Succeeded, want: "succeeded"},
-		"it has failed":              {state: record.ClusterUp, command: run, place: service.Ready, run: service.Failed, want: "failed"},
-		"success before the end":     {state: record.ClusterUp, command: run, place: service.Ended, run: service.Succeeded, want: "succeeded"},
+		"it has succeeded":           {state: record.ClusterUp, command: run, started: true, place: service.Ready, run: service.Succeeded, want: "succeeded"},
+		"it has failed":              {state: record.ClusterUp, command: run, started: true, place: service.Ready, run: service.Failed, want: "failed"},
+		"it has succeeded at once":   {state: record.ClusterUp, command: run, place: service.Ready, run: service.Succeeded, want: "started"},
+		"its place ends as it runs":  {state: record.ClusterUp, command: run, place: service.Ended, why: full, run: service.Running, want: "lost"},
+		"success before the end":     {state: record.ClusterUp, command: run, started: true, place: service.Ended, run: service.Succeeded, want: "succeeded"},
 		"its place is lost":          {state: record.ClusterUp, command: run, place: service.Ending, why: full, run: service.Lost, want: "lost"},
 		"lost before it was started": {state: record.ClusterUp, command: run, place: service.Ended, want: "lost"},
 		"another user cancelled it":  {state: record.ClusterUp, command: run, place: service.Ready, run: service.Cancelled, want: "lost"},
@@ -65,6 +69,20 @@ func TestStepOfAttemptOnService(t *testing.T) {
 		}
 		if s.Refused && s.Lost != full || s.Report != nil && s.Report.Event == wire.Failed && s.Report.Message != "because" {
 			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
+// TestFullServiceIsBlockedInItsRegion covers the block after a cluster that got no machines: services choose the zone
+// themselves, so another zone of the catalogue would be the same request.
+func TestFullServiceIsBlockedInItsRegion(t *testing.T) {
+	full := cloud.Errorf("gcp", cloud.Capacity, "ERROR", "no machines left")
+	o := apitypes.Offer{Cloud: "gcp", Region: "us-central1", Zone: "us-central1-a", InstanceType: "n2-standard-4"}
+	for service, zone := range map[string]string{"": "us-central1-a", "dataproc": ""} {
+		o.Service = service
+		b := PlaceBlock(full)(o, config.Default(), nil, time.Now())
+		if b.Zone != zone || b.Region != o.Region || b.InstanceType != o.InstanceType || b.Service != service {
+			t.Errorf("%q: %+v", service, b)
 		}
 	}
 }
