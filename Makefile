@@ -290,6 +290,10 @@ WORKFLOWS ?= ../shared/data/workflows/dax/CyberShake_1000.xml.gz
 bench-bill: bench-build emulators #: Run recorded workflows with sleeping tasks on the emulated AWS and compare plan and bill, in real time (half an hour and more); writes its section of bench/RESULTS.md
 	bin/bench/bill -report bench/RESULTS.md $(WORKFLOWS)
 
+.PHONY: bench-services
+bench-services: bench-build emulators #: Run a Spark application on each emulated service and compare plan and bill, in real time (25 minutes); writes its section of bench/RESULTS.md
+	bin/bench/bill -services 10m -report bench/RESULTS.md
+
 .PHONY: bench-kube
 bench-kube: bench-build kube build #: Bind 10,000 pods in gangs of 1 to 64 on 1,000 nodes that KWOK simulates, with the broker's gates, with kubectl apply, and with the cluster's gang scheduler (half an hour); writes its section of bench/RESULTS.md
 	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)

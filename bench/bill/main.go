@@ -1,5 +1,6 @@
 // Command bill compares the plan of a recorded workflow with its bill on the emulated AWS: each task sleeps for as long
-// as it ran when it was recorded, on one machine type.
+// as it ran when it was recorded, on one machine type. With -services it compares those of a Spark application on each
+// emulated service.
 package main
 
 import (
@@ -26,7 +27,15 @@ func main() {
 	shrink := flag.Float64("shrink", 1, "divide run times by this")
 	deadline := flag.Duration("deadline", 0, "deadline of the jobs, which decides how many machines they have; 0 is none")
 	page := flag.String("report", "", "page whose section to update, such as bench/RESULTS.md; empty prints it")
+	services := flag.Duration("services", 0, "run a Spark application that waits this long on each service instead")
 	flag.Parse()
+	if *services > 0 {
+		if err := onServices(context.Background(), *services, *page); err != nil {
+			fmt.Fprintln(os.Stderr, "bill:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if flag.NArg() == 0 || !(*shrink > 0) {
 		fmt.Fprintln(os.Stderr, "usage: bill [flags] WORKFLOW...")
 		os.Exit(2)
@@ -61,11 +70,46 @@ func run(ctx context.Context, files []string, set setting, page string) error {
 		fmt.Fprintf(&body, "| %s | %d | %d | %.4f USD | %.3f | %.3f | %.3f |\n", name, tasks, got.Machines,
 			got.PlannedUSD, got.USD/got.PlannedUSD, got.BrokerUSD/got.PlannedUSD, got.Hours/got.PlannedHours)
 	}
+	return report(page, title, body.String())
+}
+
+// report prints a section, or writes it into a page.
+func report(page, title, body string) error {
 	if page == "" {
-		_, err := fmt.Println(benchreport.Section(title, body.String(), time.Now()))
+		_, err := fmt.Println(benchreport.Section(title, body, time.Now()))
 		return err
 	}
-	return benchreport.Write(page, title, body.String(), time.Now())
+	return benchreport.Write(page, title, body, time.Now())
+}
+
+// onServices compares plan and bill on the emulated services that run Spark.
+func onServices(ctx context.Context, wait time.Duration, page string) error {
+	rows, err := endToEnd(ctx, "TestBillsOfServicesAreThoseOfAccounts", "TRADEWIND_BENCH_SERVICES="+wait.String())
+	if err != nil {
+		return err
+	}
+	return report(page, "Plan and bill of Spark services", fmt.Sprintf("A Spark application that waits for %s with two "+
+		"executors, on each emulated service, in real time. Services take as long to start as plans expect: EMR 10 "+
+		"minutes, EMR Serverless 2, Dataproc 1.5, Dataproc Serverless 1. The bill is the account's usage (machines from "+
+		"request to end, serverless workers from the start of the application) at the prices of the catalogue. `make "+
+		"bench-services`. The goal is 5 %%.\n\n| service | planned | bill / plan | booked by the broker / plan |\n"+
+		"|---|---:|---:|---:|\n%s", wait, rows))
+}
+
+// endToEnd runs an end-to-end test of the program, and returns what it has measured.
+func endToEnd(ctx context.Context, test, setting string) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "bill-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	wrote := filepath.Join(dir, "result")
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout=12h", "-run", "^"+test+"$", "./cmd/tradewind")
+	cmd.Env = append(os.Environ(), setting, "TRADEWIND_BENCH_RESULT="+wrote)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, out)
+	}
+	return os.ReadFile(wrote) //nolint:gosec // ours
 }
 
 // result is what the end-to-end test of bills writes.
@@ -88,17 +132,11 @@ func measure(ctx context.Context, file string, set setting) (name string, tasks 
 		return name, tasks, got, err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-	path, wrote := filepath.Join(dir, "job.yaml"), filepath.Join(dir, "result.json")
+	path := filepath.Join(dir, "job.yaml")
 	if err := os.WriteFile(path, sleeping(job, set), 0o600); err != nil {
 		return name, tasks, got, err
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-timeout=12h", "-run",
-		"^TestLaptopBillIsThatOfAccount$", "./cmd/tradewind")
-	cmd.Env = append(os.Environ(), "TRADEWIND_BENCH_BILL="+path, "TRADEWIND_BENCH_RESULT="+wrote)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return name, tasks, got, fmt.Errorf("%w\n%s", err, out)
-	}
-	if raw, err = os.ReadFile(wrote); err != nil { //nolint:gosec // ours
+	if raw, err = endToEnd(ctx, "TestLaptopBillIsThatOfAccount", "TRADEWIND_BENCH_BILL="+path); err != nil {
 		return name, tasks, got, err
 	}
 	return job.Name, len(job.Tasks), got, json.Unmarshal(raw, &got)

@@ -138,7 +138,10 @@ func (b *builder) annotate(i int, m *match, nodes int) (o option, ok bool) {
 		held, usd, o.expected = q.Held, mean, boot+q.Hours
 		guaranteed = math.Max(q.Hours, worst.Guaranteed)
 	}
-	o.USD = m.billedHours(boot+held) * usd * float64(nodes)
+	if record.BillsStart(string(m.Service)) {
+		held += boot
+	}
+	o.USD = m.billedHours(held) * usd * float64(nodes)
 	if o.Hours = o.expected; b.in.DeadlineHours != nil {
 		o.Hours = max(boot, m.SlowBootSeconds/secondsPerHour) + guaranteed
 	}

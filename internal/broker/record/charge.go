@@ -1,6 +1,7 @@
 package record
 
 import (
+	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/catalog/hardware"
@@ -26,13 +27,22 @@ func (cl *Cluster) Ceiling() float64 {
 	return max(cl.MaxUSD, cl.Rate())
 }
 
-// ChargedFrom returns since when a cluster is charged: since it was bought. If the broker does not know whether it was
-// bought, a job with a budget is charged from the intent, so that an unobserved launch cannot exceed the budget.
+// BillsStart reports whether a service bills the time until the application begins, as clouds do for machines; an empty
+// name stands for these. Serverless services bill workers from the moment at which they execute it ("ResourceUtilization"
+// in the API reference of EMR Serverless; cloud.google.com/dataproc-serverless/pricing).
+func BillsStart(service string) bool { return !strings.HasSuffix(service, "-serverless") }
+
+// ChargedFrom returns since when a cluster is charged: since it was bought, or on a serverless service since its
+// application began. If the broker does not know whether it was bought, a job with a budget is charged from the intent,
+// so that an unobserved launch cannot exceed the budget.
 func (cl *Cluster) ChargedFrom() (from time.Time, ok bool) {
-	if !cl.Launched.IsZero() {
+	switch {
+	case cl.Launched.IsZero():
+		return cl.Intended, !cl.LeaseUntil.IsZero()
+	case BillsStart(cl.Offer.Service):
 		return cl.Launched, true
 	}
-	return cl.Intended, !cl.LeaseUntil.IsZero()
+	return cl.Running, !cl.Running.IsZero()
 }
 
 // machines is the number of charged machines.

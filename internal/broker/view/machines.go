@@ -152,6 +152,9 @@ func (f *jobMachines) machine(a *apitypes.Attempt) apitypes.WorkerView {
 	if m.Since.IsZero() {
 		m.Since = a.Admitted
 	}
+	if !record.BillsStart(a.Offer.Service) && !a.Started.IsZero() {
+		m.Since = a.Started
+	}
 	end := f.now
 	if m.State == apitypes.MachineGone {
 		m.Until, end = a.Ended, a.Ended

@@ -3,6 +3,7 @@ package emr
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator/sparkjob"
 )
@@ -17,6 +18,7 @@ type cluster struct {
 	why            reason  // set when it is ending
 	fails          *reason // ends it when it would be ready
 	steps          []*step
+	usage          sparkjob.Usage
 }
 
 type step struct {
@@ -32,7 +34,7 @@ func (k *cluster) terminate(why reason) {
 	if k.ended() || k.state == "TERMINATING" {
 		return
 	}
-	k.state, k.why = "TERMINATING", why
+	k.state, k.why, k.usage.Until = "TERMINATING", why, time.Now()
 	for _, s := range k.steps {
 		switch s.state {
 		case "PENDING":
@@ -56,7 +58,7 @@ func (c *Cloud) step(k *cluster) {
 			k.state = "BOOTSTRAPPING"
 		}
 	case "BOOTSTRAPPING":
-		if k.age >= c.slow {
+		if k.age >= c.slow && time.Since(k.usage.From) >= c.boots[0] {
 			k.state = "WAITING"
 		}
 	case "TERMINATING":
@@ -124,6 +126,12 @@ func (c *Cloud) runJobFlow(in *call) (int, []byte, *Refusal) {
 	defer c.mu.Unlock()
 	if id := text(out["JobFlowId"]); id != "" {
 		k := &cluster{id: id, name: text(in.body["Name"]), logs: text(in.body["LogUri"]), state: "STARTING"}
+		k.usage = sparkjob.Usage{Service: "emr", From: time.Now()}
+		for _, g := range list(object(in.body["Instances"])["InstanceGroups"]) {
+			n, _ := object(g)["InstanceCount"].(float64)
+			k.usage.Machines += int(n)
+			k.usage.InstanceType = text(object(g)["InstanceType"])
+		}
 		if len(c.late) > 0 {
 			k.fails, c.late = &c.late[0], c.late[1:]
 		}

@@ -54,8 +54,9 @@ type Cloud struct {
 	refuse   map[string][]Refusal
 	lose     map[string]int
 	late     []reason
-	slow     int // requests until a cluster is ready
-	lag      int // lists that lack a new application or job run
+	slow     int              // requests until a cluster is ready
+	boots    [2]time.Duration // until a cluster is ready, and until a job run begins
+	lag      int              // lists that lack a new application or job run
 	clusters map[string]*cluster
 	order    []*cluster
 	apps     map[string]*application
@@ -111,6 +112,30 @@ func (c *Cloud) Slow(requests int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.slow = requests
+}
+
+// Boot sets how long a new cluster takes until it is ready, in addition to its requests, and a job run until it begins.
+func (c *Cloud) Boot(cluster, run time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.boots = [2]time.Duration{cluster, run}
+}
+
+// Usage returns what the account is billed for.
+func (c *Cloud) Usage() (all []sparkjob.Usage) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.order {
+		all = append(all, k.usage)
+	}
+	for _, a := range c.apps {
+		for _, r := range a.runs {
+			if !r.usage.From.IsZero() {
+				all = append(all, r.usage)
+			}
+		}
+	}
+	return all
 }
 
 // Lag makes each new application of EMR Serverless, and each new job run, missing from its first lists.

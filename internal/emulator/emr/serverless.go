@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator/sparkjob"
 )
@@ -20,6 +21,8 @@ type jobRun struct {
 	args               []string
 	logs               string
 	hidden             int // lists that lack it
+	made               time.Time
+	usage              sparkjob.Usage
 	stop               context.CancelFunc
 }
 
@@ -29,11 +32,13 @@ func (r *jobRun) ended() bool {
 
 // begin starts a job run that has been accepted.
 func (c *Cloud) begin(a *application, r *jobRun) {
-	if r.state != "SUBMITTED" {
+	if r.state != "SUBMITTED" || time.Since(r.made) < c.boots[1] {
 		return
 	}
+	r.usage.From = time.Now()
 	a.state, r.state = "STARTED", "RUNNING"
 	r.stop = c.start(r.args, r.logs+"applications/"+a.id+"/jobs/"+r.id+"/SPARK_DRIVER/", func(result sparkjob.Result) {
+		r.usage.Until = time.Now()
 		switch {
 		case r.state != "RUNNING":
 		case result.Err != nil:
@@ -120,15 +125,19 @@ func (c *Cloud) startJobRun(in *call, a *application) (int, []byte, *Refusal) {
 	submit := object(object(in.body["jobDriver"])["sparkSubmit"])
 	overrides := object(in.body["configurationOverrides"])
 	monitoring := object(overrides["monitoringConfiguration"])
-	r := &jobRun{state: "SUBMITTED", logs: text(object(monitoring["s3MonitoringConfiguration"])["logUri"])}
+	r := &jobRun{state: "SUBMITTED", logs: text(object(monitoring["s3MonitoringConfiguration"])["logUri"]),
+		made: time.Now()}
+	properties := map[string]string{}
 	for _, e := range list(overrides["applicationConfiguration"]) {
 		if text(object(e)["classification"]) != "spark-defaults" {
 			return 0, nil, bad("classification %v", object(e)["classification"])
 		}
 		for k, v := range object(object(e)["properties"]) {
+			properties[k] = text(v)
 			r.args = append(r.args, "--conf", k+"="+text(v))
 		}
 	}
+	r.usage = sparkjob.Serverless("emr-serverless", properties)
 	r.args = append(r.args, strings.Fields(text(submit["sparkSubmitParameters"]))...)
 	r.args = append(append(r.args, text(submit["entryPoint"])), texts(submit["entryPointArguments"])...)
 	status, out := c.ask(in, in.body)

@@ -25,6 +25,8 @@ type spark struct {
 	jobs     map[string]*sparkJob     // by region/ID
 	batches  map[string]*sparkBatch   // by region/ID
 	made     int
+	boots    [2]time.Duration               // until a cluster is ready, and until a batch begins
+	ended    []sparkjob.Usage               // of deleted clusters
 	late     []string                       // details of the next clusters that fail
 	requests map[string]*dataproc.Operation // by requestId
 	stop     context.CancelFunc
@@ -39,7 +41,8 @@ func newSpark() spark {
 
 type sparkCluster struct {
 	record dataproc.Cluster
-	steps  int    // requests until it is ready
+	steps  int // requests until it is ready
+	usage  sparkjob.Usage
 	fails  string // the detail with which it fails then
 }
 
@@ -50,6 +53,8 @@ type sparkJob struct {
 
 type sparkBatch struct {
 	record dataproc.Batch
+	made   time.Time
+	usage  sparkjob.Usage
 	app    application
 }
 
@@ -76,6 +81,32 @@ func (c *Cloud) KillCluster(name, detail string) {
 			c.setCluster(k, "ERROR", detail)
 		}
 	}
+}
+
+// BootSpark sets how long a new cluster of Dataproc takes until it is ready, in addition to its requests, and a batch
+// until it begins.
+func (c *Cloud) BootSpark(cluster, batch time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spark.boots = [2]time.Duration{cluster, batch}
+}
+
+// SparkUsage returns what the project is billed for clusters and batches of Dataproc.
+func (c *Cloud) SparkUsage() []sparkjob.Usage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := slices.Clone(c.spark.ended)
+	for _, k := range c.spark.clusters {
+		if k.usage.Until.IsZero() {
+			all = append(all, k.usage)
+		}
+	}
+	for _, b := range c.spark.batches {
+		if !b.usage.From.IsZero() {
+			all = append(all, b.usage)
+		}
+	}
+	return all
 }
 
 // Spark returns how many clusters were made, how many clusters and batches exist, and how many jobs and batches were
@@ -125,7 +156,7 @@ func (c *Cloud) progressSpark() {
 		case "CREATING":
 			if k.steps--; k.steps <= 0 && k.fails != "" {
 				c.setCluster(k, "ERROR", k.fails)
-			} else if k.steps <= 0 {
+			} else if k.steps <= 0 && c.cfg.Now().Sub(k.usage.From) >= c.spark.boots[0] {
 				c.setCluster(k, "RUNNING", "")
 			}
 		case "DELETING":
@@ -153,11 +184,12 @@ func (c *Cloud) progressSpark() {
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.spark.batches)) {
 		b := c.spark.batches[id]
-		if b.record.State != "PENDING" {
+		if b.record.State != "PENDING" || c.cfg.Now().Sub(b.made) < c.spark.boots[1] {
 			continue
 		}
-		b.record.State = "RUNNING"
+		b.record.State, b.usage.From = "RUNNING", c.cfg.Now()
 		c.runApplication(&b.app, func(r sparkjob.Result) {
+			b.usage.Until = c.cfg.Now()
 			switch {
 			case b.record.State != "RUNNING":
 			case r.Err != nil:
@@ -236,6 +268,13 @@ func (c *Cloud) createCluster(r *call) (any, *Fault) {
 		return again, nil
 	}
 	k := &sparkCluster{record: in, steps: c.weather.steps}
+	k.usage = sparkjob.Usage{Service: "dataproc", InstanceType: in.Config.WorkerConfig.MachineTypeUri, From: c.cfg.Now()}
+	for _, g := range []*dataproc.InstanceGroupConfig{in.Config.MasterConfig, in.Config.WorkerConfig,
+		in.Config.SecondaryWorkerConfig} {
+		if g != nil {
+			k.usage.Machines += int(g.NumInstances)
+		}
+	}
 	k.record.ClusterUuid = strconv.FormatUint(c.number(), 16)
 	c.setCluster(k, "CREATING", "")
 	if len(c.spark.late) > 0 {
@@ -284,6 +323,8 @@ func (c *Cloud) deleteCluster(r *call) (any, *Fault) {
 		return nil, preconditionFailed("Cannot delete cluster '%s' while it has other pending operations", name)
 	}
 	c.setCluster(k, "DELETING", "")
+	k.usage.Until = c.cfg.Now()
+	c.spark.ended = append(c.spark.ended, k.usage)
 	for _, j := range c.spark.jobs {
 		if j.record.Placement.ClusterName == name && !j.record.Done {
 			j.end("ERROR", "The cluster was deleted.")
@@ -400,7 +441,8 @@ func (c *Cloud) createBatch(r *call) (any, *Fault) {
 	in.Operation = op.Name
 	in.RuntimeInfo = &dataproc.RuntimeInfo{OutputUri: "gs://" + in.EnvironmentConfig.ExecutionConfig.StagingBucket +
 		"/google-cloud-dataproc-metainfo/batches/" + id + "/driveroutput"}
-	b := &sparkBatch{record: in}
+	b := &sparkBatch{record: in, made: c.cfg.Now(),
+		usage: sparkjob.Serverless("dataproc-serverless", in.RuntimeConfig.Properties)}
 	b.app.logs = in.RuntimeInfo.OutputUri
 	properties := in.RuntimeConfig.Properties
 	switch p, s := in.PysparkBatch, in.SparkBatch; {
