@@ -1,5 +1,6 @@
 // Command failover measures the time from a cloud's refusal to the next launch on another cloud, in one process that
-// buys on two emulated clouds with their real drivers: Lambda's GPU cloud has no capacity, Google Cloud has.
+// buys on two emulated clouds with their real drivers: Lambda's GPU cloud has no capacity, Google Cloud has. It measures
+// the same between two services that run Spark: Dataproc has no machines, Dataproc Serverless runs the application.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -39,7 +41,11 @@ func run(ctx context.Context, n int, page string) error {
 	if err != nil {
 		return err
 	}
-	body := describe(hops)
+	onServices, err := measureServices(ctx, filepath.Join(dir, "services"), n)
+	if err != nil {
+		return err
+	}
+	body := describe(hops) + "\n" + describeServices(onServices)
 	if page == "" {
 		_, err := fmt.Println(benchreport.Section(title, body, time.Now()))
 		return err
@@ -47,19 +53,11 @@ func run(ctx context.Context, n int, page string) error {
 	return benchreport.Write(page, title, body, time.Now())
 }
 
-// describe writes the section's body.
+const command = "make bench-failover"
+
+// describe writes the part of the section about clouds.
 func describe(hops []hop) string {
-	var took []time.Duration
-	launches := 0
-	for _, h := range hops {
-		took = append(took, h.took)
-		launches += h.launches
-	}
-	slices.Sort(took)
-	at := func(share float64) string {
-		return took[min(int(share*float64(len(took))), len(took)-1)].Round(time.Millisecond).String()
-	}
-	const command = "make bench-failover"
+	at, launches := summary(hops)
 	return fmt.Sprintf("One job for each refusal, %d of them, one after the other: Lambda's cloud has no capacity of the "+
 		"type that the plan chose, so the broker replans and requests a machine from Google. Measured from the arrival of "+
 		"the refusal to the next call. %d launches were requested, two for each job.\n\n", len(hops), launches) + benchreport.Table([]benchreport.Row{
@@ -67,4 +65,30 @@ func describe(hops []hop) string {
 		{Measure: "the same, 99th percentile", Target: "5 s", Result: at(0.99), Command: command},
 		{Measure: "the same, the longest", Result: at(1), Command: command},
 	})
+}
+
+// describeServices writes the part about services.
+func describeServices(hops []hop) string {
+	at, requests := summary(hops)
+	return fmt.Sprintf("The same for %d Spark tasks: Dataproc accepts each cluster and refuses it when it would be ready. "+
+		"Measured from the answer that says so to the request for a batch of Dataproc Serverless. %d clusters and batches "+
+		"were requested.\n\n", len(hops), requests) + benchreport.Table([]benchreport.Row{
+		{Measure: "refusal to the application's submission to another service, 50th percentile", Result: at(0.5),
+			Command: command},
+		{Measure: "the same, 99th percentile", Target: "5 s", Result: at(0.99), Command: command},
+		{Measure: "the same, the longest", Result: at(1), Command: command},
+	})
+}
+
+// summary returns the percentiles of the times and the sum of the launches.
+func summary(hops []hop) (at func(share float64) string, launches int) {
+	var took []time.Duration
+	for _, h := range hops {
+		took = append(took, h.took)
+		launches += h.launches
+	}
+	slices.Sort(took)
+	return func(share float64) string {
+		return took[min(int(share*float64(len(took))), len(took)-1)].Round(time.Millisecond).String()
+	}, launches
 }
