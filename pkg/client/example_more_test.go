@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -122,4 +123,46 @@ func ExampleTask_Role() {
 	// head is 1 master
 	// workers is 6 worker
 	// more is 2 worker
+}
+
+// The application of the paper on the intercloud broker (SkyPilot, listing 1): a model is trained on one of two
+// accelerators and then used. The estimator of the training divides its operations by the rating of the machine.
+func ExampleBuilder_vision() {
+	b := client.NewJob("vision")
+	train := b.Task("train", "python train.py").
+		Input("s3://images/train", "", 150).Output("model", 2).
+		On(client.Resources{Accelerators: "V100", CPUs: "4+"}).On(client.Resources{Accelerators: "tpu-v3-8"})
+	const operations, efficiency = 3e18, 0.4
+	hours := func(o apitypes.FittingOffer) time.Duration {
+		return time.Duration(operations / (o.TFLOPS * 1e12 * efficiency) * float64(time.Second))
+	}
+	train.Time(hours(apitypes.FittingOffer{TFLOPS: 125}).Round(time.Minute)) // with a broker: train.Estimate(hours)
+	b.Task("infer", "python infer.py").On(client.Resources{Accelerators: "T4"}).After("train").Time(time.Hour)
+	file, err := b.YAML()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Print(string(file))
+	// Output:
+	// apiVersion: tradewind/v1
+	// name: vision
+	// objective: cost
+	// tasks:
+	//   train:
+	//     run: python train.py
+	//     inputs:
+	//       - {uri: 's3://images/train', size: 150GiB}
+	//     outputs:
+	//       - {name: model, size: 2GiB}
+	//     resources:
+	//       anyOf:
+	//         - {cpus: 4+, accelerators: 'V100:1'}
+	//         - {accelerators: 'tpu-v3-8:1'}
+	//     time: 16h40m
+	//   infer:
+	//     run: python infer.py
+	//     after:
+	//       - train
+	//     resources: {accelerators: 'T4:1'}
+	//     time: 1h
 }
