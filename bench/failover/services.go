@@ -26,10 +26,13 @@ type watchedService struct {
 	service.Service
 	by      *watch
 	refused map[string]bool // places whose refusal was seen
+	over    chan<- struct{} // gets a value after each submission
 }
 
 // Watch implements service.Service. Dataproc accepts clusters first, and refuses them when they would be ready.
-func (s watchedService) Watch(ctx context.Context, at service.Place, run service.Run) (service.Place, service.Run, error) {
+func (s watchedService) Watch(ctx context.Context, at service.Place, run service.Run) (
+	service.Place, service.Run, error,
+) {
 	p, run, err := s.Service.Watch(ctx, at, run)
 	if p.Why != nil && !s.refused[at.Name] {
 		s.refused[at.Name] = true
@@ -49,6 +52,7 @@ func (s watchedService) Create(ctx context.Context, spec service.Spec) (service.
 // Submit implements service.Service. A batch is the first that Dataproc Serverless is asked for.
 func (s watchedService) Submit(ctx context.Context, at service.Place, app service.App) (service.Run, error) {
 	s.by.begins()
+	defer func() { s.over <- struct{}{} }()
 	return s.Service.Submit(ctx, at, app)
 }
 
@@ -79,14 +83,14 @@ func measureServices(ctx context.Context, dir string, n int) (hops []hop, err er
 			stores[place], regions = "gs://demo-work", append(regions, o.Region)
 		}
 	}
-	seen := &watch{next: make(chan time.Duration, 1)}
+	seen, submitted := &watch{next: make(chan time.Duration, 1)}, make(chan struct{}, 1)
 	cfg := dataproc.Config{Deployment: "bench", Project: "demo", Regions: regions, Endpoint: g.URL,
 		Client: []option.ClientOption{option.WithoutAuthentication()}}
 	h, err := host.Open(ctx, host.Options{
 		State: filepath.Join(dir, "state"), TimeScale: 1, ServiceStores: stores, Stores: grant.Mux{"gs": bucket{}},
 		Services: map[string]service.Service{
-			dataproc.Name:           watchedService{dataproc.NewClusters(cfg), seen, map[string]bool{}},
-			dataproc.ServerlessName: watchedService{dataproc.NewBatches(cfg), seen, map[string]bool{}},
+			dataproc.Name:           watchedService{dataproc.NewClusters(cfg), seen, map[string]bool{}, submitted},
+			dataproc.ServerlessName: watchedService{dataproc.NewBatches(cfg), seen, map[string]bool{}, submitted},
 		},
 	})
 	if err != nil {
@@ -100,9 +104,9 @@ func measureServices(ctx context.Context, dir string, n int) (hops []hop, err er
 		err = errors.Join(err, <-over, h.Close())
 	}()
 	for i, o := range offers {
-		google.FailCluster(fmt.Sprintf("The zone 'projects/demo/zones/%s-a' does not have enough resources available to fulfill "+
-			"the request.", o.Region))
-		one, err := jumpServices(ctx, h, seen, i, o)
+		google.FailCluster(fmt.Sprintf("The zone 'projects/demo/zones/%s-a' does not have enough resources available to "+
+			"fulfill the request.", o.Region))
+		one, err := jumpServices(ctx, h, seen, submitted, i, o)
 		if err != nil {
 			return nil, fmt.Errorf("job %d on %s in %s: %w", i, o.InstanceType, o.Region, err)
 		}
@@ -111,7 +115,8 @@ func measureServices(ctx context.Context, dir string, n int) (hops []hop, err er
 	return hops, nil
 }
 
-// clusterOffers returns machines for clusters that cost less than serverless workers: a refusal blocks each for a while.
+// clusterOffers returns machines for clusters that cost less than serverless workers. A refusal blocks each one for
+// a while.
 func clusterOffers(n int) ([]catalog.Match, error) {
 	const mostUSD = 0.5
 	c, err := catalog.Default()
@@ -136,10 +141,11 @@ func clusterOffers(n int) ([]catalog.Match, error) {
 }
 
 // jumpServices submits a job and waits until its application is submitted to the second service.
-func jumpServices(ctx context.Context, h *host.Host, seen *watch, i int, o catalog.Match) (hop, error) {
-	text := fmt.Sprintf("apiVersion: tradewind/v1\nname: job-%d\ntasks: {a: {spark: {main: gs://demo-work/x.py}, time: 1h, resources: "+
-		"{executors: 1, anyOf: [{service: dataproc, region: %s, instanceType: %s}, {service: dataproc-serverless, cpus: 16, memory: 120}]}}}\n",
-		i, o.Region, o.InstanceType)
+func jumpServices(ctx context.Context, h *host.Host, seen *watch, over <-chan struct{}, i int,
+	o catalog.Match) (hop, error) {
+	text := fmt.Sprintf("apiVersion: tradewind/v1\nname: job-%d\ntasks: {a: {spark: {main: gs://demo-work/x.py}, time: 1h, "+
+		"resources: {executors: 1, anyOf: [{service: dataproc, region: %s, instanceType: %s}, "+
+		"{service: dataproc-serverless, cpus: 16, memory: 120}]}}}\n", i, o.Region, o.InstanceType)
 	spec, err := native.Parse("job.yaml", []byte(text))
 	if err != nil {
 		return hop{}, err
@@ -152,6 +158,7 @@ func jumpServices(ctx context.Context, h *host.Host, seen *watch, i int, o catal
 	defer cancel()
 	select {
 	case took := <-seen.next:
+		<-over
 		_ = h.Broker().Users.Cancel(ctx, submitted.ID, "measured") // it may have ended
 		return hop{took, seen.take()}, nil
 	case <-ctx.Done():
