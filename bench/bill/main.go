@@ -57,17 +57,17 @@ type setting struct {
 func run(ctx context.Context, files []string, set setting, page string) error {
 	var body strings.Builder
 	fmt.Fprintf(&body, "`tradewind run --on aws` of recorded workflows whose tasks sleep for as long as they ran "+
-		"(divided by %v), on %s on demand, with messages through a bucket. Machines boot as slowly as measured ones. "+
+		"(divided by %v), on one machine type on demand, with messages through a bucket. Machines boot as slowly as measured ones. "+
 		"The bill is that of the account: what EC2 says about the life of each machine. `make bench-bill`. The goal "+
-		"is 5 %%.\n\n", set.shrink, set.machine)
-	body.WriteString("| workflow | tasks | machines | planned | bill / plan | booked by the broker / plan | " +
-		"time / plan |\n|---|---:|---:|---:|---:|---:|---:|\n")
+		"is 5 %%.\n\n", set.shrink)
+	body.WriteString("| workflow | machine | tasks | machines | planned | bill / plan | booked by the broker / plan | " +
+		"time / plan |\n|---|---|---:|---:|---:|---:|---:|---:|\n")
 	for _, file := range files {
 		name, tasks, got, err := measure(ctx, file, set)
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		fmt.Fprintf(&body, "| %s | %d | %d | %.4f USD | %.3f | %.3f | %.3f |\n", name, tasks, got.Machines,
+		fmt.Fprintf(&body, "| %s | %s | %d | %d | %.4f USD | %.3f | %.3f | %.3f |\n", name, set.machine, tasks, got.Machines,
 			got.PlannedUSD, got.USD/got.PlannedUSD, got.BrokerUSD/got.PlannedUSD, got.Hours/got.PlannedHours)
 	}
 	return report(page, title, body.String())
