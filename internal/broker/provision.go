@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,10 +88,15 @@ func (b *Functions) buy(ctx context.Context, cause string, e events.TaskAdmitted
 		return launchErr // our own context ended; the cloud did not fail
 	}
 	err = b.commitLaunch(ctx, cause, e, intent, machines, launchErr)
-	if err == nil && launchErr == nil && intent.Cluster.Offer.Service != "" && b.ports.Placed != nil {
+	b.placed(intent, cmp.Or(err, launchErr))
+	return err
+}
+
+// placed lets the host watch the place of an attempt on a service at once.
+func (b *Functions) placed(intent attempt.Buying, err error) {
+	if err == nil && intent.Cluster.Offer.Service != "" && b.ports.Placed != nil {
 		b.ports.Placed()
 	}
-	return err
 }
 
 // launch launches a cluster on the offer's cloud.

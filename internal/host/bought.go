@@ -289,6 +289,14 @@ func (h *Host) chooseCarrier(b *boughtClouds, deployment string) (err error) {
 	return err
 }
 
+// handling is the handling of each task on a shared machine that plans count.
+func (b *boughtClouds) handling() time.Duration {
+	if b.mail != nil {
+		return config.MailHandling
+	}
+	return config.Default().Handling
+}
+
 // names returns the names of the clouds, sorted.
 func (b *boughtClouds) names() []string { return slices.Sorted(maps.Keys(b.clouds)) }
 

@@ -225,9 +225,7 @@ func (h *Host) wire(ctx context.Context) error {
 	if h.clouds, err = h.openClouds(ctx, st, c.Clouds()); err != nil {
 		return err
 	}
-	if h.bought.mail != nil {
-		planned.Handling = config.MailHandling
-	}
+	planned.Handling = h.bought.handling()
 	planned.Services = servicesBought(h.bought.services)
 	p := planner.New(c, moves, planned)
 	h.planner, h.kept = p, planned.Stores

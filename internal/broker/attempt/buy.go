@@ -392,9 +392,9 @@ func DecideRefused(st Buying, cfg config.Config, cause error, now time.Time) (d 
 }
 
 // blockFor returns the locations to avoid after a failure, and until when. A capacity failure blocks the zone, type and
-// market (of a service the region, type and market); a quota failure blocks the locations that share the quota: the region, family and market if the failure names
-// none; an auth failure blocks the cloud; any other failure blocks the zone and type for a short while. The failure may
-// name another scope.
+// market (of a service the region, type and market); a quota failure blocks the locations that share the quota: the
+// region, family and market if the failure names none; an auth failure blocks the cloud; any other failure blocks the
+// zone and type for a short while. The failure may name another scope.
 func blockFor(o apitypes.Offer, kind cloud.Kind, cause error, cfg config.Config, known []apitypes.Block,
 	now time.Time) apitypes.Block {
 	b := apitypes.Block{Cloud: o.Cloud, Service: o.Service, Kind: string(kind), Reason: cause.Error(), At: now}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,15 +83,14 @@ func DecideOnService(cl record.Cluster, p service.Place, run service.Run) (s Ser
 		return &wire.Report{ID: "service-" + string(e), Attempt: cl.ID, Event: e}
 	}
 	ended := p.State == service.Ended || p.State == service.Ending
-	ran := run.State == service.Succeeded || run.State == service.Failed || run.State == service.Running && !ended
-	stopping := cl.Command == string(wire.Stop) || cl.Command == string(wire.SaveAndStop)
+	stopping := slices.Contains([]string{string(wire.Stop), string(wire.SaveAndStop)}, cl.Command)
 	switch {
 	case cl.Outcome != "" || cl.State == record.ClusterLaunching || cl.State == record.ClusterReleasing:
 	case stopping && run.State != "" && !run.State.Final():
 		s.Cancel = true
 	case stopping:
 		s.Report = report(wire.Stopped)
-	case ran && !cl.Started && cl.Command == string(wire.Run):
+	case !cl.Started && cl.Command == string(wire.Run) && hasBegun(run.State, ended):
 		s.Report = report(wire.Started)
 	case run.State == service.Succeeded:
 		s.Report = report(wire.Succeeded)
@@ -108,6 +108,11 @@ func DecideOnService(cl record.Cluster, p service.Place, run service.Run) (s Ser
 		s.Submit = true
 	}
 	return s
+}
+
+// hasBegun reports whether an application runs, or did so to its end.
+func hasBegun(s service.RunState, placeEnded bool) bool {
+	return s == service.Succeeded || s == service.Failed || s == service.Running && !placeEnded
 }
 
 // PlaceBlock blocks the location of a place that never became ready.

@@ -28,8 +28,8 @@ func (cl *Cluster) Ceiling() float64 {
 }
 
 // BillsStart reports whether a service bills the time until the application begins, as clouds do for machines; an empty
-// name stands for these. Serverless services bill workers from the moment at which they execute it ("ResourceUtilization"
-// in the API reference of EMR Serverless; cloud.google.com/dataproc-serverless/pricing).
+// name stands for these. Serverless services bill workers from the moment at which they execute it
+// ("ResourceUtilization" in the API reference of EMR Serverless; cloud.google.com/dataproc-serverless/pricing).
 func BillsStart(service string) bool { return !strings.HasSuffix(service, "-serverless") }
 
 // ChargedFrom returns since when a cluster is charged: since it was bought, or on a serverless service since its

@@ -109,7 +109,7 @@ func (a app) enabled(ctx context.Context, state string, named []string) (Enabled
 		names = named
 	}
 	if len(settings) > 0 || running && len(r.Clouds) > 0 {
-		e.Mail = !running || r.PublicURL == ""
+		e.Mail = r.PublicURL == ""
 		e.catalog, _ = cloudkit.CatalogStoreOf(state).Catalog(ctx)
 	}
 	if len(names) == 0 {

@@ -268,7 +268,8 @@ func (c *Cloud) createCluster(r *call) (any, *Fault) {
 		return again, nil
 	}
 	k := &sparkCluster{record: in, steps: c.weather.steps}
-	k.usage = sparkjob.Usage{Service: "dataproc", InstanceType: in.Config.WorkerConfig.MachineTypeUri, From: c.cfg.Now()}
+	k.usage = sparkjob.Usage{Service: "dataproc", InstanceType: in.Config.WorkerConfig.MachineTypeUri,
+		From: c.cfg.Now()}
 	for _, g := range []*dataproc.InstanceGroupConfig{in.Config.MasterConfig, in.Config.WorkerConfig,
 		in.Config.SecondaryWorkerConfig} {
 		if g != nil {
