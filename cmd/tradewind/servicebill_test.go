@@ -99,9 +99,7 @@ func compareBills(t *testing.T, s *shell, wait time.Duration, prices string, usa
 			t.Fatalf("%s: exit %d\n%s\n%s", j.service, code, errs, s.must("tradewind explain "+j.id))
 		}
 		var booked struct {
-			Job struct {
-				USD float64 `json:"usd"`
-			} `json:"job"`
+			SpentUSD float64 `json:"spentUSD"`
 		}
 		var used *sparkjob.Usage
 		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {
@@ -122,7 +120,7 @@ func compareBills(t *testing.T, s *shell, wait time.Duration, prices string, usa
 		}
 		usd := priceOf(t, used) * used.Hours(time.Now())
 		rows <- fmt.Sprintf("| %s | %.4f USD | %.3f | %.3f |\n", j.service, j.plan.USD, usd/j.plan.USD,
-			booked.Job.USD/j.plan.USD)
+			booked.SpentUSD/j.plan.USD)
 		if off := math.Abs(usd/j.plan.USD - 1); off > 0.05 {
 			t.Errorf("%s: the account bills %.4f USD, the plan says %.4f", j.service, usd, j.plan.USD)
 		}

@@ -227,8 +227,9 @@ func (t *attempt) own() place {
 	return place{work: t.dirs.work}
 }
 
-// start runs a script in a place. The shell gets it as a file, because scripts may be longer than an
-// argument can be and every user can read process lists. With leave, processes that a successful script leaves run on.
+// start runs a script in a place. The shell gets the script as a file, because a script may be longer than an argument
+// can be, and every user can read process lists. If leave is set, processes that a successful script leaves behind keep
+// running.
 func (t *attempt) start(name, text string, in place, leave bool) (*script, error) {
 	path := filepath.Join(t.dirs.scripts, name)
 	if err := os.WriteFile(path, []byte(t.namesInContainer()+text), readable); err != nil { //nolint:gosec // see readable

@@ -47,8 +47,8 @@ func (p *parts) Abort(ctx context.Context, _, _ string) error {
 	return p.answer
 }
 
-// TestCallsForDataCountAsSignsOfLife: between two outages, the only call that reaches the broker may be one for data. A
-// call that is refused does not count, as the agent takes it for no answer either.
+// TestCallsForDataCountAsSignsOfLife: between two outages, a data call may be the only call that reaches the broker, so
+// it counts as a sign of life. A refused call does not count: the agent does not count it as an answer either.
 func TestCallsForDataCountAsSignsOfLife(t *testing.T) {
 	cfg := config.Default()
 	cfg.StoreURL = "s3://work"

@@ -92,7 +92,8 @@ func (p *porch) pass(fn string, data events.Data, deliveries int) pass {
 	return out
 }
 
-// TestTenThousandWaitingJobsAreReadInBatches: reconcile reads them in batches, and wakes their queue once.
+// TestTenThousandWaitingJobsAreReadInBatches: reconcile and tick read them in batches, with at most 1,000 requests in
+// one invocation. Reconcile wakes their queue once, and tick does not wake it.
 func TestTenThousandWaitingJobsAreReadInBatches(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	p.many(10_000, record.Ledger{})

@@ -110,7 +110,7 @@ func (a *app) root() *cobra.Command {
 	}
 	command.Root(root, a.Version, otherNames())
 	command.YAMLOutput(root, a.App)
-	root.PersistentFlags().BoolVarP(&a.Verbose, "verbose", "v", false, "log what the broker does to standard error")
+	root.PersistentFlags().BoolVarP(&a.Verbose, "verbose", "v", false, "log to standard error what the broker does")
 	root.PersistentFlags().Var(&a.logFormat, "log-format", "form of the log")
 	command.CompleteChoice(root, "log-format", &a.logFormat)
 	root.SetFlagErrorFunc(a.FlagError)

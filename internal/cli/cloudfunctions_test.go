@@ -14,7 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 )
 
-// TestCloudAddForFunctions: the setup is created once, printed in the form of `deploy aws`, and removed.
+// TestCloudAddForFunctions: for a deployment on AWS, `cloud add` sets up a cloud once and prints the settings as a flag
+// of `deploy aws`. This computer does not buy there. `cloud remove` removes the setup.
 func TestCloudAddForFunctions(t *testing.T) {
 	google, err := gce.New(gce.Config{})
 	if err != nil {

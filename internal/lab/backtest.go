@@ -169,9 +169,9 @@ func (a app) backtestWorkflowCommand() *cobra.Command {
 		Use:   "workflow",
 		Short: "Replay a DAG on recorded spot prices",
 		Args:  command.Args(0, 0),
-		Long: "Repeats the experiment of the WCSSI paper: a DAG on the spot markets of each zone, from random start times,\n" +
-			"with deadlines that are multiples of its time on the most powerful machine type. A machine's speed is\n" +
-			"proportional to its on-demand price; the recorded run times are scaled so that this time is --time.",
+		Long: "Repeats the experiment of the WCSSI paper: replays a DAG on the recorded spot prices of each zone, from random\n" +
+			"start times. A machine's speed is proportional to its on-demand price. The recorded run times are scaled so\n" +
+			"that the DAG takes --time on the most powerful machine type. The deadlines are multiples of --time.",
 		Example: "  tradewind-lab backtest workflow --dag montage.xml --prices data/aws-2016 --deadlines 1.1,1.5,2,3 --repeats 30\n" +
 			"  tradewind-lab backtest workflow --dag sipht.xml.gz --prices data/aws-2016 --policy " +
 			"aib,bfrc,markov -o json",

@@ -54,7 +54,7 @@ func (a app) root() *cobra.Command {
 	}
 	command.Root(root, a.Version, map[string]string{"plan": "tradewind plan", "run": "tradewind run"})
 	command.YAMLOutput(root, a.App)
-	root.PersistentFlags().BoolVarP(&a.Verbose, "verbose", "v", false, "log what the commands do to standard error")
+	root.PersistentFlags().BoolVarP(&a.Verbose, "verbose", "v", false, "log to standard error what the commands do")
 	root.SetFlagErrorFunc(a.FlagError)
 	root.AddCommand(a.backtestCommand(), a.billCommand(), a.chaosCommand(), a.optimizeCommand(), a.placeCommand(),
 		a.pricesCommand(), a.reproduceCommand(),

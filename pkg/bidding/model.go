@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// Model is a spot market as input to the recursion: a Markov chain over L states with steps of fixed length. Costs
-// are USD per step; work and time are counted in steps.
+// Model is a spot market: a Markov chain over L states with steps of fixed length. It is the input to the recursion of
+// the WCSSI paper (equations 3 to 8). Costs are USD per step; work and time are counted in steps.
 //
 // In a market with bids the states are price levels. In a market without bids they record whether a machine is
 // available, and since when. The recursion treats both alike: a state has a price, or no machine.

@@ -90,18 +90,18 @@ func (t *Task) ShareUnsaid() Share {
 // whether they do: below it, boot times and idle vCPUs cost little.
 const ShareTogether = 16
 
-// ShareMany lets the tasks share machines of which the file does not say whether they do, if at least least tasks need
-// the same machine, as ShareUnsaid allows. The file says it of a task if says
-// returns true for its index; nil means of none.
-func (j *Job) ShareMany(least int, says func(task int) bool) {
-	for _, i := range j.shareMany(least, says) {
+// ShareMany sets ShareJob for tasks whose file does not set share, if ShareUnsaid allows it and at least minimum tasks
+// of the job need the same machine. says reports whether the file sets share for the task with an index; nil means that
+// it does for none.
+func (j *Job) ShareMany(minimum int, says func(task int) bool) {
+	for _, i := range j.shareMany(minimum, says) {
 		j.Tasks[i].Share = ShareJob
 	}
 }
 
-// shareMany returns the tasks that ShareMany lets share.
-func (j *Job) shareMany(least int, says func(task int) bool) []int {
-	if len(j.Tasks) < least || j.HasServices() {
+// shareMany returns the indexes of the tasks for which ShareMany sets ShareJob.
+func (j *Job) shareMany(minimum int, says func(task int) bool) []int {
+	if len(j.Tasks) < minimum || j.HasServices() {
 		return nil
 	}
 	groups := map[string][]int{}
@@ -114,7 +114,7 @@ func (j *Job) shareMany(least int, says func(task int) bool) []int {
 	}
 	var many []int
 	for _, tasks := range groups {
-		if len(tasks) >= least {
+		if len(tasks) >= minimum {
 			many = append(many, tasks...)
 		}
 	}

@@ -71,7 +71,8 @@ func ChooseSparkRelease(service, release, spark string) (SparkRelease, error) {
 	if release != "" {
 		want, err := ParseVersionRange(strings.TrimPrefix(release, service+"-"))
 		if err != nil {
-			return SparkRelease{}, fault.New(fault.Quote(release)+" is not a release", "write 7.5, 7.5.0 or 7.5+")
+			return SparkRelease{}, fault.New(fault.Quote(release)+" is not a release of "+service,
+				fmt.Sprintf("write one, such as %s, or %[1]s+ for it or a later one", of[0].Name))
 		}
 		named = slices.DeleteFunc(slices.Clone(of), func(r SparkRelease) bool { return !want.Match(r.Name) })
 		if len(named) == 0 {

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHeapOrder compares the heap with sorting, while its first item sometimes becomes worse.
+// TestHeapOrder: no item comes before the heap's first one, whatever is pushed and popped. This also holds when the
+// first item gets a larger value and Sink moves it down.
 func TestHeapOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := heap[*int]{Compare: func(a, b *int) int { return cmp.Compare(*a, *b) }}

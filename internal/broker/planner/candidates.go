@@ -138,9 +138,6 @@ func (b *builder) annotate(i int, m *match, nodes int) (o option, ok bool) {
 		held, usd, o.expected = q.Held, mean, boot+q.Hours
 		guaranteed = math.Max(q.Hours, worst.Guaranteed)
 	}
-	if record.BillsStart(string(m.Service)) {
-		held += boot
-	}
 	o.USD = m.billedHours(held) * usd * float64(nodes)
 	if o.Hours = o.expected; b.in.DeadlineHours != nil {
 		o.Hours = max(boot, m.SlowBootSeconds/secondsPerHour) + guaranteed
@@ -154,8 +151,11 @@ const secondsPerHour = 3600
 // bootHours is the expected time from the request of the machine to its first work, in hours.
 func (m *match) bootHours() float64 { return m.BootSeconds / secondsPerHour }
 
-// billedHours is what the cloud bills for a machine that is held for some hours.
+// billedHours is what the cloud bills for a machine that is held for some hours after its boot.
 func (m *match) billedHours(held float64) float64 {
+	if record.BillsStart(string(m.Service)) {
+		held += m.bootHours()
+	}
 	return hardware.BillingOf(m.Cloud).BilledHours(held)
 }
 

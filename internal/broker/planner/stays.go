@@ -112,7 +112,7 @@ func (b *builder) findOnDemand(r int, as stay, samePlace bool) stay {
 			if samePlace && m.place != as.place || b.timed() && hours > as.hours {
 				continue
 			}
-			if usd := m.billedHours(hours) * m.onDemand * float64(nodes); usd < best.usd {
+			if usd := m.billedHours(b.work(i, m, nodes)) * m.onDemand * float64(nodes); usd < best.usd {
 				best = stay{m.place, hours, usd}
 			}
 		}

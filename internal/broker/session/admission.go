@@ -97,7 +97,7 @@ func (a *admission) unit() string {
 	return a.job.ID
 }
 
-// sideOf loads the side of a job, once for each session.
+// sideOf loads the data that a job's waiting tasks share (its side), once for each session.
 func (s *Session) sideOf(id string) (of *side, err error) {
 	if of := s.jobs[id]; of != nil {
 		return of, nil

@@ -34,8 +34,9 @@ func TestReplicaDoesNotWaitBehindTaskThatWaitsForLimit(t *testing.T) {
 	}
 }
 
-// TestGateIsLoadedBeforeQueues: of two sessions that admit at the same time, one has to be repeated. The gate must not
-// be newer than the queues that the session sums up.
+// TestGateIsLoadedBeforeQueues: a session loads the gate, the record that each admission under the deployment's limit
+// writes, before the queues that it sums up. So of two sessions that admit at the same time, one has to be repeated. If
+// the gate were newer than the queues, the second session would miss the first one's admission.
 func TestGateIsLoadedBeforeQueues(t *testing.T) {
 	cfg := config.Default()
 	cfg.Limit = config.Limit{Machines: 4}

@@ -179,7 +179,7 @@ func TestDescriptionsHavePinnedVersion(t *testing.T) {
 	}
 }
 
-// Fields that only answers have must not be in requests: BulkInsertInstanceResourcePerInstanceProperties.name is
+// Requests must not set fields that only responses have: BulkInsertInstanceResourcePerInstanceProperties.name is
 // readOnly in the description of the Compute Engine API v1.
 func TestRequestWithOutputOnlyFieldIsRejected(t *testing.T) {
 	p := newProject(t)

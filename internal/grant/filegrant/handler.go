@@ -133,7 +133,7 @@ func (s *Store) putPart(w http.ResponseWriter, r *http.Request, q url.Values, na
 	s.answer(w, err)
 }
 
-var errBody = errors.New("the body differs from the granted one")
+var errBody = errors.New("the body is incomplete, or its length or checksum differs from the granted one")
 
 // body copies a request's body, whose length net/http enforces, and compares its checksum.
 func body(r *http.Request, q url.Values) func(io.Writer) error {

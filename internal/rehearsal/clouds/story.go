@@ -241,7 +241,7 @@ func (s *Story) evicted(ctx context.Context) (said string, err error) {
 			return fmt.Errorf("attempt %d on %s: %s", len(all), last.Offer.Cloud, last.Outcome)
 		}
 		if last.Offer.Cloud != "aws" {
-			return fmt.Errorf("it resumed on %s", last.Offer.Cloud)
+			return fmt.Errorf("task train resumed on %s, want aws", last.Offer.Cloud)
 		}
 		log, err := s.client.Log(ctx, s.job, "train", client.LogOptions{})
 		if err != nil {
@@ -271,7 +271,7 @@ func (s *Story) succeeded(ctx context.Context) (said string, err error) {
 		}
 		all := attempts(d, "score")
 		if last := all[len(all)-1]; last.Offer.Cloud != "lambda" {
-			return fmt.Errorf("scored on %s", last.Offer.Cloud)
+			return fmt.Errorf("task score ran on %s, want lambda", last.Offer.Cloud)
 		}
 		log, err := s.client.Log(ctx, s.job, "score", client.LogOptions{})
 		if err != nil {
