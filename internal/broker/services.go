@@ -51,6 +51,11 @@ func (b *Functions) createPlace(ctx context.Context, st attempt.Buying) ([]cloud
 			"%s cannot read the store of this deployment, %s://: use a bucket of its cloud (--store)", name, scheme))
 	}
 	p, err := s.Create(ctx, spec)
+	if service.IsEnded(err) { // an earlier call made it, which did not get to record it
+		late := cloud.Errorf(st.Cluster.Offer.Cloud, cloud.Capacity, service.CodeEnded,
+			"its place on %s has ended before the broker knew that it was made", name)
+		late.Late, err = 1, late
+	}
 	if err != nil {
 		return nil, brief{err}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/broker/config"
 	"github.com/tradewind-broker/tradewind/internal/broker/planinput"
@@ -268,5 +269,58 @@ func TestAttemptOnServiceOutlastsAnOutageOfTheBroker(t *testing.T) {
 	w.finish(apitypes.JobSucceeded)
 	if n := w.account["emr"].Runs(); n != 1 {
 		t.Errorf("%d runs", n)
+	}
+}
+
+// A place on a service counts as one machine, but on machines of a pool the task needs one for each executor.
+func TestTaskPlannedOnServiceTakesNoSingleMachineOfPool(t *testing.T) {
+	w := newServiceBench(t, func(w *serviceBench) {
+		if err := w.b.Users.SetPool(t.Context(), "lab", record.PoolSettings{}); err != nil {
+			t.Fatal(err)
+		}
+		m := wire.PoolClaims{Pool: "lab", Machine: "m", Joined: w.now}
+		r := wire.PoolReport{Capacity: wire.PoolCapacity{CPUs: 8, MemoryGiB: 64}}
+		if _, err := w.b.Agents.SyncMachine(t.Context(), m, r); err != nil {
+			t.Fatal(err)
+		}
+	})
+	w.finish(apitypes.JobSucceeded)
+	if n := w.account["emr"].Runs(); n != 1 {
+		t.Errorf("%d runs on the service", n)
+	}
+}
+
+// endedAtOnce is a service whose first place ends, and whose broker crashes before it has the answer: a second process
+// asks for the same place.
+type endedAtOnce struct {
+	service.Service
+	account *memory.Account
+	done    bool
+}
+
+func (s *endedAtOnce) Create(ctx context.Context, spec service.Spec) (service.Place, error) {
+	if !s.done {
+		s.done = true
+		p, err := s.Service.Create(ctx, spec)
+		if err != nil {
+			return p, err
+		}
+		s.account.Kill(p.Name, &cloud.Error{Kind: cloud.Capacity, Cloud: "aws", Message: "no machines left"})
+	}
+	return s.Service.Create(ctx, spec)
+}
+
+func TestPlaceThatEndsBeforeItsCreationIsRecordedFailsOver(t *testing.T) {
+	w := newServiceBench(t, func(w *serviceBench) {
+		ports := w.b.Ports()
+		ports.Services["emr"] = &endedAtOnce{Service: ports.Services["emr"], account: w.account["emr"]}
+	})
+	w.finish(apitypes.JobSucceeded)
+	if n := w.account["emr-serverless"].Runs(); n != 1 {
+		t.Errorf("%d runs on the other service", n)
+	}
+	d := w.detail()
+	if len(d.Attempts) != 2 || d.Attempts[0].Outcome != apitypes.OutcomeRefused {
+		t.Errorf("%+v", d.Attempts)
 	}
 }

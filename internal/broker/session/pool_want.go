@@ -32,6 +32,9 @@ func (s *Session) want(p *record.PoolSeen, a *admission) (*want, error) {
 	}
 	w := &want{a: a}
 	t := &a.spec.Tasks[a.waiting.Task]
+	if choice.Offer.Service != "" && t.Nodes > 1 { // the plan has one place, and a pool would need several machines
+		return nil, nil
+	}
 	if t.Mounts() { // it is unknown whether a pool's machines can mount
 		return nil, nil
 	}
