@@ -27,6 +27,7 @@ type chaosOptions struct {
 	output  *command.Choice
 	mail    bool
 	older   bool
+	managed bool
 }
 
 func (a app) chaosCommand() *cobra.Command {
@@ -39,7 +40,9 @@ func (a app) chaosCommand() *cobra.Command {
 			"every step it checks that no job, event, machine or dollar is lost or duplicated. The same seed always\n" +
 			"gives the same history and the same failure. Exits with 1 if an invariant does not hold.\n\n" +
 			"--boot-times draws the boots of machines from measured ones: CSV with the columns cloud, type and\n" +
-			"first_script_line_s, in seconds. Worlds that have slow boots as a fault have those besides.",
+			"first_script_line_s, in seconds. Worlds that have slow boots as a fault have those besides.\n\n" +
+			"--services adds Spark tasks and simulated managed services, which refuse, are late, and lose answers,\n" +
+			"places and applications.",
 		Example: "  tradewind-lab chaos --seeds 0:500\n  tradewind-lab chaos --seeds 17 --history 1000   # one " +
 			"seed, with " +
 			"its last 1000 lines\n  tradewind-lab chaos --boot-times boot.csv.gz --seeds 0:100",
@@ -54,6 +57,8 @@ func (a app) chaosCommand() *cobra.Command {
 		"brokers without an address, whose machines call through a bucket (default: in a fifth of\nthe worlds)")
 	f.BoolVar(&o.older, "older", false,
 		"brokers of an older version that rewrite every record (default: in one world of 25)")
+	f.BoolVar(&o.managed, "services", false,
+		"tasks of some jobs are applications of Spark that may run on managed services (default: none)")
 	o.output = command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
@@ -143,7 +148,8 @@ func (a app) simulate(ctx context.Context, o *chaosOptions, boots *hardware.Boot
 	var told time.Time
 	played, total := 0, int(o.seeds.to-o.seeds.from) //nolint:gosec // small numbers
 	report, err = sim.Chaos(ctx, o.seeds.from, o.seeds.to, sim.ChaosOptions{
-		Options:   sim.Options{Jobs: o.jobs, Keep: o.history, Boots: boots, Mail: o.mail, Older: o.older},
+		Options: sim.Options{Jobs: o.jobs, Keep: o.history, Boots: boots, Mail: o.mail, Older: o.older,
+			Services: o.managed},
 		StopAfter: maxViolations,
 	}, func(r sim.Result) {
 		played++

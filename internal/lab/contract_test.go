@@ -34,7 +34,7 @@ func TestCommandsAndFlagsMatchContract(t *testing.T) {
 		"tradewind-lab backtest cluster: every nodes output pods policy speed stay weights",
 		"tradewind-lab backtest workflow: dag deadlines output policy prices repeats seed time train",
 		"tradewind-lab bill: boot-times market output preempted seeds within",
-		"tradewind-lab chaos: boot-times history jobs mail older output seeds",
+		"tradewind-lab chaos: boot-times history jobs mail older output seeds services",
 		"tradewind-lab optimize: time-limit",
 		"tradewind-lab place: anti-affinity apps containers data generate machines out output priority seed solver steps time-limit verify",
 		"tradewind-lab prices chart: days output prices state",

@@ -8,12 +8,13 @@
 // report a failure although it succeeded, or the process may be killed before or after it.
 // The clouds have zones that run out of capacity, quotas, outages, launches that hang or
 // succeed unseen, lists that lag, and spot machines that are taken with or without a warning.
+// Worlds with managed services have their late and lost places besides.
 // The agents run tasks, save checkpoints and report over a network that loses and delays.
 //
 // After each step the invariants compare the commits with the true state of the world: where tasks run, what they cost,
 // which have finished. At the end the faults stop, and everything must come to rest with nothing left over. Sub-package
 // check has the invariants, weather the faults and prices, timeline the clock, planner the worlds' planner. This
-// package has the broker's hosts and ports, the clouds, machines, agents and users.
+// package has the broker's hosts and ports, the clouds, services, machines, agents and users.
 //
 // The method is that of FoundationDB's simulation and of TigerBeetle's VOPR. The
 // faults of a world (which, how often) are drawn from the seed as well, so that some

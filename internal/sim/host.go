@@ -58,7 +58,8 @@ func (h *host) dropMemory() {
 	}
 	h.broker = broker.New(cfg, broker.Ports{
 		Data: data, AtOnce: 1, Store: w.store, Decoded: w.decoded, Bus: w.bus, Clouds: w.cloudPorts(),
-		Planner: w.planner, Moves: weather.Moves(), Tokens: seal,
+		Services: w.servicePorts(),
+		Planner:  w.planner, Moves: weather.Moves(), Tokens: seal,
 		Now:     func() time.Time { return w.Now },
 		Policy:  func(context.Context) *scheduler.Policy { return w.rules.Policy },
 		Objects: w.users, Prices: priceSource{w},
@@ -181,6 +182,9 @@ func (e *engine) begin() {
 	e.every(weather.PricesEvery, "prices", func() events.Data { return events.MarketTicked{} })
 	e.every(12*time.Hour, "catalog", func() events.Data { return events.CatalogRefresh{} })
 	e.redriveLater()
+	if e.w.managed != nil {
+		e.watchServices()
+	}
 	if !e.w.opt.steady {
 		e.w.sky.BeginPrices()
 	}

@@ -51,6 +51,7 @@ type process struct {
 	body   func(context.Context, *broker.Broker)
 	done   func(crashed bool)
 	broker *broker.Broker
+	began  int // step
 
 	killed, crashed, over bool
 }
@@ -63,7 +64,8 @@ func (w *world) start(h *host, name string, body func(context.Context, *broker.B
 	} else {
 		c = newCoroutine()
 	}
-	c.process = &process{coroutine: c, w: w, host: h, name: name, body: body, done: done, broker: h.broker}
+	c.process = &process{coroutine: c, w: w, host: h, name: name, body: body, done: done, broker: h.broker,
+		began: w.Steps}
 	h.processes = append(h.processes, c.process)
 	c.process.resume()
 }

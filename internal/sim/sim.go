@@ -30,6 +30,8 @@ type Options struct {
 	Mail bool
 	// Older makes every record pass through a broker of an older version in every world; else in one of 25.
 	Older bool
+	// Services lets tasks of some jobs be applications of Spark, which may run on managed services.
+	Services bool
 	// Break injects a bug into the system under test, to show that it is detected.
 	Break breaks.Kind
 	// Planner replaces the simulation's own planner. It must be deterministic, use the simulation's offers and be safe
@@ -44,6 +46,9 @@ type Options struct {
 	usual  bool // steps take as long as usual, see Measure
 	steps  int  // replaces stepsMost if not 0
 }
+
+// managed reports whether worlds have managed services.
+func (o Options) managed() bool { return o.Services || o.Break.Managed() }
 
 func (o Options) planner(seed uint64) broker.Planner {
 	if o.Planner != nil {

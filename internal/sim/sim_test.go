@@ -102,6 +102,7 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		breaks.Shredding: 12, breaks.Littering: 2, breaks.Chatty: 12, breaks.Hurried: 12,
 		breaks.Amnesiac: 2, breaks.Thoughtless: 4, breaks.Reaping: 4, breaks.Ungated: 80,
 		breaks.Presuming: 12, breaks.Unlisted: 12,
+		breaks.Lingering: 4, breaks.Repeating: 4, breaks.Oblivious: 4, breaks.Undated: 4,
 	}
 	// The invariant that must detect a bug, if only one bug is there to test it.
 	by := map[breaks.Kind]string{
@@ -122,6 +123,8 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		breaks.Shredding: check.InvMail, breaks.Littering: check.InvMail, breaks.Chatty: check.InvMail, breaks.Hurried: check.InvOutage,
 		breaks.Thoughtless: check.InvUsage, breaks.Reaping: check.InvLiving,
 		breaks.Ungated: check.InvLimit, breaks.Presuming: check.InvChunk,
+		breaks.Lingering: check.InvOwned, breaks.Repeating: check.InvApp, breaks.Oblivious: check.InvNoticed,
+		breaks.Undated: check.InvBooked,
 	}
 	for _, b := range breaks.All() {
 		t.Run(string(b), func(t *testing.T) {

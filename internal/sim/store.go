@@ -207,7 +207,7 @@ func sketch(tx store.Tx) string {
 // function returns the function in whose name the process in control writes, or "" outside of one.
 func (w *world) function() string {
 	switch {
-	case w.running == nil:
+	case w.running == nil, w.running.name == watching: // only brokers in one process have managed services
 		return ""
 	case slices.Contains(events.Functions(), w.running.name):
 		return w.running.name

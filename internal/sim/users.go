@@ -16,6 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
+	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -29,7 +30,8 @@ type users struct {
 	crowded bool              // their jobs share one small quota
 	placed  bool              // some of their jobs have placement rules
 	sharing bool              // tasks of some of their jobs share machines
-	unset   int               // queues that are still to be set up; jobs wait for them
+	spark   timeline.Random
+	unset   int // queues that are still to be set up; jobs wait for them
 }
 
 // userJob is a job of a user of the world.
@@ -41,7 +43,8 @@ type userJob struct {
 }
 
 func newUsers(w *world) *users {
-	return &users{w: w, byName: map[string]*userJob{}, objects: map[string][]byte{}}
+	return &users{w: w, byName: map[string]*userJob{}, objects: map[string][]byte{},
+		spark: timeline.NewRandom(w.Seed, "spark")}
 }
 
 // plan registers a job that will be submitted later.

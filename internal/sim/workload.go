@@ -55,6 +55,9 @@ func (u *users) populate() {
 	for i := range n {
 		spec := u.drawJob(i)
 		u.drawKeep(spec, expire)
+		if u.w.opt.managed() {
+			drawn.Spark(u.spark, spec, u.w.opt.Break.Managed())
+		}
 		if u.w.kind == siblings {
 			drawn.Siblings(u.w.rand.siblings, spec, i)
 		}

@@ -34,6 +34,7 @@ type world struct {
 	decoded *recordcache.Decoded // shared by the checker and all hosts
 	bus     *messageBus
 	clouds  []*provider
+	managed []*managed // nil without Options.Services
 	sky     *weather.Sky
 	hosts   []*host
 	engine  *engine
@@ -100,6 +101,7 @@ func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 	w.check.Follow(w.rules.Policy)
 	w.yard = newYard(w)
 	w.clouds = append(w.clouds, w.yard.provider)
+	w.managed = newManaged(w)
 	w.network, w.post = &network{w: w}, newPostOffice(w)
 	w.bucket, w.objects = newBucket(), newObjectStore(w)
 	w.moves = !opt.steady && timeline.NewRandom(seed, "moves").Chance(shareMoves) || opt.Break.Moves()
@@ -156,6 +158,9 @@ func brokerConfig(seed uint64, opt Options, onTime bool) config.Config {
 	}
 	cfg.Endpoint, cfg.StoreURL = "https://broker.invalid", "sim://bucket"
 	cfg.Stores = stores(seed, steady)
+	if opt.managed() {
+		cfg.Stores = withServices(seed, cfg.Stores)
+	}
 	return cfg
 }
 
@@ -211,6 +216,13 @@ func (w *world) Machines() iter.Seq[*check.Machine] {
 					if !yield(&m.Machine) {
 						return
 					}
+				}
+			}
+		}
+		for _, s := range w.managed {
+			for _, p := range s.order {
+				if !yield(&p.Machine) {
+					return
 				}
 			}
 		}

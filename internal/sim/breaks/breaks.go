@@ -149,6 +149,13 @@ const (
 	// run.
 	Thoughtless Kind = "thoughtless"
 	Reaping     Kind = "reaping"
+	// On managed services. Lingering: places are never ended, and do not end by themselves when they are idle.
+	// Repeating: an application that is submitted again runs again. Oblivious: the broker does not see that a place has
+	// ended. Undated: it forgets when a place was made.
+	Lingering Kind = "lingering"
+	Repeating Kind = "repeating"
+	Oblivious Kind = "oblivious"
+	Undated   Kind = "undated"
 	// Ungated: two queues admit tasks under the limit of the deployment at the same time.
 	Ungated Kind = "ungated"
 )
@@ -161,7 +168,7 @@ func All() []Kind {
 		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding,
 		Abandoned, Boastful, Versionless, Tireless, Roomless, Hopeful, Content, Rushing, Boasting, Clinging,
 		Unhired, Haunted, Squatting, Communal, Shredding, Littering, Chatty, Hurried, Amnesiac, Thoughtless, Reaping,
-		Ungated, Presuming, Unlisted}
+		Ungated, Presuming, Unlisted, Lingering, Repeating, Oblivious, Undated}
 }
 
 // forgotten lists the fields that a broken store loses: in which records, and the text from its start to its end.
@@ -234,6 +241,8 @@ func (b Kind) FunctionTx(tx store.Tx) store.Tx {
 	switch b {
 	case Herd:
 		return WithoutField(tx, "task#", `,"alone":tru`, "e")
+	case Undated:
+		return undated(tx)
 	case Unmeasured:
 		return WithoutField(tx, "", `,"use":{`, "}")
 	case Nameless:
@@ -358,9 +367,26 @@ func isEndOfCluster(w store.Write) bool {
 	return cluster && w.Op == store.Delete
 }
 
+// undated returns the transaction without the times at which places of managed services were made.
+func undated(tx store.Tx) store.Tx {
+	tx.Writes = slices.Clone(tx.Writes)
+	for i := range tx.Writes {
+		if w := &tx.Writes[i]; strings.HasPrefix(w.Key.Sort, record.ClusterPrefix) &&
+			bytes.Contains(w.Body, []byte(`"service":"`)) {
+			w.Body = cutField(w.Body, `,"launched":"`, `"`)
+		}
+	}
+	return tx
+}
+
 // Shares reports whether the bug needs tasks that share machines.
 func (b Kind) Shares() bool {
 	return slices.Contains([]Kind{Boasting, Clinging, Unhired, Haunted, Squatting, Communal}, b) || b.Chunks()
+}
+
+// Managed reports whether the bug needs managed services.
+func (b Kind) Managed() bool {
+	return slices.Contains([]Kind{Lingering, Repeating, Oblivious, Undated}, b)
 }
 
 // Chunks reports whether the bug needs members of arrays that run in chunks.

@@ -123,6 +123,9 @@ func (c *Checker) booked(s *Job) {
 			c.Violatef(InvBooked, "%s is booked with %.6f USD, but its machines cost %.6f", id, a.USD, least)
 		}
 		over := c.highestPrice(a.Attempt, s.released[id]) * float64(a.Nodes) * missedFor.Hours()
+		if a.Offer.Service != "" {
+			over = c.unbilled(s, a) + a.Offer.USDPerHour*missedPlaceFor.Hours()
+		}
 		if !c.Stormy && a.USD > most+over {
 			c.Violatef(InvBooked, "%s is booked with %.6f USD, but its machines cost only %.6f", id, a.USD, most)
 		}

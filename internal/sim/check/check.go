@@ -170,6 +170,7 @@ type Checker struct {
 	owed     owedChecker
 	heardOf  map[string][]heardOf       // prices in the broker's records, by listing
 	held     map[*Machine]time.Duration // how long a machine has run for a suspended job
+	unseen   map[*Machine]time.Duration // how long the loss of a place has not been noticed
 
 	Suspensions Suspensions
 }
@@ -192,6 +193,7 @@ type attemptState struct {
 type refusal struct {
 	kind  cloud.Kind
 	class string // the exhausted quota
+	ended bool   // the place had ended before
 	text  string
 }
 
@@ -266,6 +268,7 @@ func New(t *timeline.Timeline, s *weather.Sky, cfg config.Config, records *mem.S
 		heardOf:     map[string][]heardOf{},
 		blocks:      map[string]apitypes.Block{},
 		held:        map[*Machine]time.Duration{},
+		unseen:      map[*Machine]time.Duration{},
 		Suspensions: Suspensions{Closed: map[string]time.Time{}, Empty: map[string]time.Time{}},
 	}
 }
@@ -518,8 +521,8 @@ func (c *Checker) settle(k attemptKey) {
 // promises reports whether a job's deadline must be met.
 func (c *Checker) promises(s *Job) bool {
 	j := s.user.Spec
-	if !c.OnTime || record.IsPlaced(j) || j.HasWorkers() || j.Deadline == 0 || j.Budget > 0 || j.Queue != "" ||
-		j.Deadline < planner.Guarantee(j) {
+	if !c.OnTime || record.IsPlaced(j) || j.HasWorkers() || onServices(j) || j.Deadline == 0 || j.Budget > 0 ||
+		j.Queue != "" || j.Deadline < planner.Guarantee(j) {
 		return false
 	}
 	for i := range j.Tasks {

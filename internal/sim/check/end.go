@@ -204,14 +204,18 @@ func (c *Checker) cause(s *Job) {
 		if a.Outcome == apitypes.OutcomeLost {
 			lost[a.task]++
 		}
-		if lost[a.task] >= attempt.MaxSilent {
-			return
-		}
-		if a.Outcome == apitypes.OutcomeBudget && (j.BudgetUSD > 0 || a.Monthly) {
+		if lost[a.task] >= attempt.MaxSilent || c.endsJob(j, a) {
 			return
 		}
 	}
 	c.Violatef(InvCause, "%s failed: %s", s.ID, j.Reason)
+}
+
+// endsJob reports whether the outcome of one attempt is a reason for its job to fail: there is no money for it, or a
+// service calls its request invalid.
+func (c *Checker) endsJob(j record.Job, a *attemptState) bool {
+	return a.Outcome == apitypes.OutcomeBudget && (j.BudgetUSD > 0 || a.Monthly) ||
+		a.Outcome == apitypes.OutcomeRefused && c.invalid(a)
 }
 
 // checkBudget compares the real cost of a job's machines with its budget.

@@ -301,7 +301,8 @@ func (c *Checker) avoidAfter(a apitypes.Attempt) {
 		if r.text != a.Reason {
 			continue
 		}
-		b := apitypes.Block{Cloud: a.Offer.Cloud, Kind: string(r.kind), Until: a.Ended.Add(c.cfg.BlockFor[r.kind])}
+		b := apitypes.Block{Cloud: a.Offer.Cloud, Service: a.Offer.Service, Kind: string(r.kind),
+			Until: a.Ended.Add(c.cfg.BlockFor[r.kind])}
 		switch r.kind {
 		case "auth":
 		case "quota":

@@ -53,6 +53,12 @@ type Machine struct {
 	Member      string    // the member of its chunk that it runs; empty if it runs its own task
 	Ready       bool      // runs a replica of a service that is ready
 	Served      bool      // has run one that was ready
+	// Service is the managed service of which it is a place, all of whose machines count as one; empty for a machine.
+	// Lost is when the place or its application ended although the broker had not asked for it. From and To are when
+	// the application of a serverless service had executors; zero if that has not begun, or not ended.
+	Service  string
+	Lost     time.Time
+	From, To time.Time
 }
 
 // Alive reports whether the machine runs.
@@ -61,12 +67,17 @@ func (m *Machine) Alive() bool { return m.Ended.IsZero() }
 // billBy returns the cost of a machine, USD: for the time that its cloud bills, and a spot machine at the price of each
 // moment by the course of prices.
 func (c *Checker) billBy(m *Machine, p weather.Course) float64 {
-	until := m.Ended
-	if m.Alive() {
+	from, until := m.Launched, m.Ended
+	if weather.Serverless(m.Service) {
+		if from, until = m.From, m.To; from.IsZero() {
+			return 0
+		}
+	}
+	if until.IsZero() {
 		until = c.Now
 	}
-	billed := hardware.BillingOf(m.Offer.Cloud).Billed(max(until.Sub(m.Launched), 1))
-	return m.cost(p, m.Launched, m.Launched.Add(billed))
+	billed := hardware.BillingOf(m.Offer.Cloud).Billed(max(until.Sub(from), 1))
+	return m.cost(p, from, from.Add(billed))
 }
 
 func (m *Machine) cost(p weather.Course, from, to time.Time) float64 {

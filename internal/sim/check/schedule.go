@@ -158,6 +158,9 @@ func (c *Checker) checkGang(s *Job, old, cl record.Cluster) {
 		return
 	}
 	want := s.user.Spec.Tasks[cl.Task].Nodes
+	if cl.Offer.Service != "" {
+		want = 1 // its place
+	}
 	if len(cl.Nodes) != want {
 		c.Violatef(InvGang, "%s has %d machines of %d", cl.ID, len(cl.Nodes), want)
 	}

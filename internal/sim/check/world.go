@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/service"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -107,7 +109,7 @@ func (c *Checker) LaunchFailed(spec cloud.LaunchSpec, kind cloud.Kind, err error
 	if s := c.Jobs[record.ClusterJob(spec.Cluster)]; s != nil && kind == cloud.Capacity && s.hadMachines(spec.Cluster) {
 		s.late[spec.Cluster] = err.Error()
 	}
-	r := refusal{kind: kind, text: err.Error()}
+	r := refusal{kind: kind, text: err.Error(), ended: service.IsEnded(err)}
 	var e *cloud.Error
 	if errors.As(err, &e) {
 		r.class = e.Class
@@ -197,7 +199,8 @@ func (c *Checker) Assigned(m *Machine, w wire.Work, began int) {
 		if slices.Contains(w.Assignment.EmptyParents, parent.Name) && s.doneWithChief(int(p)) {
 			continue // it was ended with its gang before it had outputs
 		}
-		if prefix := w.Assignment.Parents[parent.Name]; !c.outputs[At(w.Assignment.Store, prefix)] {
+		prefix := cmp.Or(w.Assignment.Parents[parent.Name], w.Assignment.ListedParents[parent.Name])
+		if !c.outputs[At(w.Assignment.Store, prefix)] {
 			c.Violatef(InvAssigned, "%s should read the outputs of %s at %q, which do not exist", cluster,
 				parent.Name, prefix)
 		}
@@ -235,6 +238,7 @@ func (c *Checker) Look() {
 				c.checkSuspended(s, m)
 				c.checkAfterHours(m)
 			}
+			c.checkNoticed(s, m)
 		}
 		c.checkBudget(s)
 		c.checkBound(s)

@@ -60,6 +60,9 @@ type choice struct {
 	run   time.Duration // expected time of the remaining task
 	safe  time.Duration // time in the worst case
 	index int           // in planner.list
+	// managed is set on a managed service: the offer of the whole place, and its vCPUs.
+	managed apitypes.Offer
+	held    float64
 }
 
 func (c choice) id() string {
@@ -77,6 +80,9 @@ func (c choice) id() string {
 
 // offer returns the offer to buy from the cloud.
 func (c choice) offer() apitypes.Offer {
+	if c.managed.Service != "" {
+		return c.managed
+	}
 	o := c.Offer(c.spot, c.rate)
 	if c.mine > 0 {
 		o.Reservation, o.Reserved = c.InstanceType+"-"+c.Zone, c.mine
@@ -171,6 +177,7 @@ func (g *planning) task(i int) {
 			}
 		}
 	}
+	g.services(i)
 	if len(g.options[i]) == 0 {
 		g.message = fmt.Sprintf("task %s: no suitable offer is unblocked", t.Name)
 		return
@@ -182,6 +189,29 @@ func (g *planning) task(i int) {
 	}
 	g.leaveSpot(i, slowest > 0)
 	slices.SortStableFunc(g.options[i], func(a, b choice) int { return cmp.Compare(a.usd, b.usd) })
+}
+
+// services adds the options of a task on managed services.
+func (g *planning) services(i int) {
+	t := &g.in.Spec.Tasks[i]
+	if len(t.Services) == 0 {
+		return
+	}
+	list := weather.Services()
+	for n := range list {
+		m := &list[n]
+		if t.ServiceNamed(m.Service) == nil {
+			continue
+		}
+		c := g.option(t, g.facts(i), &m.Listing, false)
+		c.managed, c.held = m.OfferTo(t)
+		start := m.Ready[1] + m.Start[1]
+		c.rate, c.safe = c.managed.USDPerHour, c.safe+start
+		c.usd = c.rate * (c.run + start).Hours()
+		if !g.blocked(c) {
+			g.options[i] = append(g.options[i], c)
+		}
+	}
 }
 
 // leaveSpot removes the spot offers that a task does not use any more, if it may run on demand.
@@ -395,6 +425,9 @@ func (g *planning) plan(picks []int, late bool) *record.Plan {
 				ID: c.id(), Offer: c.offer(), VCPU: c.VCPU, MemoryGiB: ListingGiB(c.Listing),
 				OnDemandUSD: c.OnDemandUSD,
 			})
+			if c.managed.Service != "" {
+				plan.Offers[at].VCPU, plan.Offers[at].OnDemandUSD = c.held, c.rate
+			}
 		}
 		plan.Choice[i], plan.TaskUSD[i], plan.TaskHours[i] = at, c.usd, c.run.Hours()
 		cheapest := math.Inf(1)
