@@ -165,6 +165,10 @@ func (b *Services) step(ctx context.Context, cl record.Cluster) (up bool, err er
 		if run.State.Final() {
 			b.keepLog(ctx, s, cl, p, run)
 		}
+		if step.Report.Event == wire.Started && !run.Began.IsZero() { // maybe long ago, in an outage
+			since := max(run.Began.Sub(cl.Up), 0)
+			step.Report.Ran = b.cfg.Wall(max(b.ports.Now().Sub(cl.Up)-since, 0))
+		}
 		err = b.agents.Report(ctx, claims, *step.Report)
 	case step.Lost != nil:
 		err = b.lose(ctx, cl.ID, step)

@@ -423,6 +423,7 @@ func (a *application) start() {
 	if p.From.IsZero() {
 		p.From = w.Now
 	}
+	a.Began = w.Now
 	lasts := w.users.durationOn(p)
 	if p.of.rand.Chance(w.faults.TaskFails) {
 		w.After(p.of.rand.Between(0, lasts), func() {

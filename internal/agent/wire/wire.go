@@ -327,7 +327,7 @@ type Report struct {
 	Keep time.Duration `json:"keep,omitempty"`
 	// Empty means, with Succeeded, that the attempt has one node and no outputs: there is no manifest of its outputs.
 	Empty bool `json:"empty,omitempty"`
-	// Ran is for how long the task had run, with Succeeded, if its start was not reported; wall time.
+	// Ran is for how long the task had run, with Succeeded, if its start was not reported, and with Started; wall time.
 	Ran time.Duration `json:"ran,omitempty"`
 	// Notice is how long until the machine is preempted, with NoticeSeen.
 	Notice time.Duration `json:"notice,omitempty"`

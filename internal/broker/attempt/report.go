@@ -61,7 +61,7 @@ func (st *Reporting) Decide(r wire.Report, cfg config.Config) record.Decision {
 	over := st.Cluster.Outcome != "" // lost, and only waiting for its release
 	switch r.Event {
 	case wire.Started:
-		return st.started()
+		return st.started(unscale(r.Ran, cfg.Scale))
 	case wire.Checkpointed:
 		return st.checkpointed(r)
 	case wire.Succeeded:
@@ -129,14 +129,14 @@ func (st *Reporting) every(is func(record.Node) bool) bool {
 }
 
 // started records that a node runs the task. The last node to start makes the task running.
-func (st *Reporting) started() (d record.Decision) {
+func (st *Reporting) started(before time.Duration) (d record.Decision) {
 	st.node().Started = true
 	if st.Cluster.Outcome != "" || st.Cluster.Started || st.Task.Attempt != st.Cluster.Attempt ||
 		!st.every(func(n record.Node) bool { return n.Started || n.Done }) {
 		d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
 		return d
 	}
-	st.Cluster.Started, st.Cluster.Running = true, st.Now
+	st.Cluster.Started, st.Cluster.Running = true, st.Now.Add(-before)
 	st.Cluster.UpdateTask(&st.Task)
 	if d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster); st.Task.Gang != "" {
 		d.Put(record.TaskKey(st.Cluster.Job, st.Cluster.Task), st.Task)

@@ -134,7 +134,23 @@ func runOfBatch(b *dataproc.Batch) service.Run {
 	case "FAILED":
 		run.State, run.Message = service.Failed, cmp.Or(b.StateMessage, "the batch failed: see its log")
 	}
+	run.Began = began(b)
 	return run
+}
+
+// began returns when a batch began to run; zero if it has not.
+func began(b *dataproc.Batch) (at time.Time) {
+	since := b.StateTime
+	if b.State != "RUNNING" {
+		since = ""
+		for _, s := range b.StateHistory {
+			if s.State == "RUNNING" {
+				since = s.StateStartTime
+			}
+		}
+	}
+	at, _ = time.Parse(time.RFC3339Nano, since)
+	return at
 }
 
 // list returns the deployment's batches in a region.

@@ -356,7 +356,9 @@ func (s *Service) run(ctx context.Context, p service.Place, run service.Run) (fo
 		if err != nil {
 			return run, false, err
 		}
-		return runOf(run.Name, &run.ID, out.JobRun.State, out.JobRun.StateDetails, p), true, nil
+		found := runOf(run.Name, &run.ID, out.JobRun.State, out.JobRun.StateDetails, p)
+		found.Began = awssdk.ToTime(out.JobRun.StartedAt)
+		return found, true, nil
 	}
 	all, err := s.runs(ctx, p)
 	i := slices.IndexFunc(all, func(r service.Run) bool { return r.Name == run.Name })

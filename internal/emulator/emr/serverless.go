@@ -179,6 +179,9 @@ func (a *application) patch(run map[string]any, id string) {
 	for _, r := range a.runs {
 		if r.id == text(run[id]) {
 			run["state"], run["stateDetails"] = r.state, r.details
+			if !r.usage.From.IsZero() {
+				run["startedAt"] = float64(r.usage.From.UnixMilli()) / 1000
+			}
 		}
 	}
 }

@@ -188,8 +188,12 @@ func (c *Cloud) progressSpark() {
 			continue
 		}
 		b.record.State, b.usage.From = "RUNNING", c.cfg.Now()
+		b.record.StateTime = c.cfg.Now().UTC().Format(time.RFC3339Nano)
 		c.runApplication(&b.app, func(r sparkjob.Result) {
 			b.usage.Until = c.cfg.Now()
+			b.record.StateHistory = append(b.record.StateHistory,
+				&dataproc.StateHistory{State: "RUNNING", StateStartTime: b.record.StateTime})
+			b.record.StateTime = c.cfg.Now().UTC().Format(time.RFC3339Nano)
 			switch {
 			case b.record.State != "RUNNING":
 			case r.Err != nil:

@@ -124,6 +124,8 @@ type Run struct {
 	ID      string // the cloud's
 	State   RunState
 	Message string // why it failed or was lost
+	// Began is when the application got its first worker, if the service says it: serverless services bill from then.
+	Began time.Time
 }
 
 // Log is what an application has written so far, as far as the service has stored it: at least when the run has ended.
