@@ -119,16 +119,19 @@ func Default() Config {
 		},
 		LaunchTries: 4,
 		BootWithin:  15 * time.Minute,
-		SlowBoots:   []SlowBoot{{Cloud: "lambda", Accelerators: 2, Within: 30 * time.Minute}},
-		SilentFor:   wire.Patience,
-		StuckFor:    10 * time.Minute,
-		PlanWithin:  2 * time.Minute,
-		RetryEvery:  10 * time.Minute,
-		Patience:    24 * time.Hour,
-		TokenFor:    24 * time.Hour,
-		GrantFor:    15 * time.Minute,
-		Overhead:    10 * time.Minute,
-		Scale:       1, StandInScale: 1,
+		SlowBoots: []SlowBoot{
+			{Cloud: "lambda", Accelerators: 2, Within: 30 * time.Minute},
+			{Cloud: "aws", Service: "emr", Within: 30 * time.Minute},
+		},
+		SilentFor:  wire.Patience,
+		StuckFor:   10 * time.Minute,
+		PlanWithin: 2 * time.Minute,
+		RetryEvery: 10 * time.Minute,
+		Patience:   24 * time.Hour,
+		TokenFor:   24 * time.Hour,
+		GrantFor:   15 * time.Minute,
+		Overhead:   10 * time.Minute,
+		Scale:      1, StandInScale: 1,
 		Restart:      10 * time.Minute,
 		Handling:     time.Second,
 		TickEvery:    10 * time.Minute,
@@ -149,12 +152,14 @@ type Walk struct {
 	Spans    int // the invocation for the jobs behind them divides those further
 }
 
-// SlowBoot is a kind of machine that boots slowly: of a cloud, with at least a number of accelerators.
+// SlowBoot is a kind of machine that boots slowly: of a cloud, with at least a number of accelerators, or a managed
+// service of it.
 //
-// Source of the default: Lambda's FAQ, "How long does it take for instances to launch?": 3 to 5 minutes with one GPU,
-// 10 to 15 with several.
+// Sources of the defaults: Lambda's FAQ, "How long does it take for instances to launch?": 3 to 5 minutes with one GPU,
+// 10 to 15 with several. A cluster of EMR takes 8 to 12 minutes, and plans expect up to 15.
 type SlowBoot struct {
 	Cloud        string
+	Service      string // "" is any, and none
 	Accelerators float64
 	Within       time.Duration
 }
@@ -163,7 +168,8 @@ type SlowBoot struct {
 func (c Config) BootLimit(o apitypes.Offer) time.Duration {
 	limit := c.BootWithin
 	for _, slow := range c.SlowBoots {
-		if slow.Cloud == o.Cloud && o.AccelCount >= slow.Accelerators {
+		if slow.Cloud == o.Cloud && (slow.Service == "" || slow.Service == o.Service) &&
+			o.AccelCount >= slow.Accelerators {
 			limit = max(limit, slow.Within)
 		}
 	}
