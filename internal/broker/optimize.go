@@ -132,8 +132,12 @@ func (b *Functions) endTry(ctx context.Context, cause, id string, failed int, fa
 	passes := errors.Is(err, context.Canceled) || failure == nil &&
 		(errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrConflict))
 	reason := err.Error()
-	free, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTryWithin)
-	defer cancel()
+	free := context.WithoutCancel(ctx)
+	if limit := b.cfg.EndTryWithin; limit > 0 {
+		var cancel context.CancelFunc
+		free, cancel = context.WithTimeout(free, limit)
+		defer cancel()
+	}
 	return b.txns.Transact(free, events.FnOptimize, cause+"/tried", false, func(u *txn.Unit) error {
 		job, needed, err := loadUnplanned(u, id, failed)
 		if err != nil || !needed {
@@ -155,9 +159,6 @@ func (b *Functions) endTry(ctx context.Context, cause, id string, failed int, fa
 		return u.Apply(jobstate.DecidePlanTried(job, holds))
 	})
 }
-
-// endTryWithin limits the time for recording that a try has ended.
-const endTryWithin = time.Second
 
 // planning is everything that a plan and its bids depend on.
 type planning struct {

@@ -135,6 +135,7 @@ const shareMoves = 0.3
 // running.
 func brokerConfig(seed uint64, opt Options, onTime bool) config.Config {
 	cfg, steady := config.Default(), opt.steady
+	cfg.EndTryWithin = 0 // wall time has no place in a simulation
 	r := timeline.NewRandom(seed, "limit")
 	if (r.Chance(shareLimit) || opt.Break == breaks.Ungated) && !steady && !onTime {
 		cfg.Limit.Machines = 3 + r.IntN(6)

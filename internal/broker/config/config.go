@@ -49,6 +49,8 @@ type Config struct {
 	// PlanWithin is the maximum time that planning a job takes, in the planner's own time. A longer try has failed: the
 	// function's time is up, or its process has ended.
 	PlanWithin time.Duration
+	// EndTryWithin is the maximum time for recording that such a try has ended; wall time. 0 is no limit.
+	EndTryWithin time.Duration
 	// RetryEvery is how often a waiting job is planned again if no block expires before.
 	RetryEvery time.Duration
 	// Patience is how long a job waits for blocks to end, unless its file says otherwise or its deadline is later.
@@ -123,15 +125,16 @@ func Default() Config {
 			{Cloud: "lambda", Accelerators: 2, Within: 30 * time.Minute},
 			{Cloud: "aws", Service: "emr", Within: 30 * time.Minute},
 		},
-		SilentFor:  wire.Patience,
-		StuckFor:   10 * time.Minute,
-		PlanWithin: 2 * time.Minute,
-		RetryEvery: 10 * time.Minute,
-		Patience:   24 * time.Hour,
-		TokenFor:   24 * time.Hour,
-		GrantFor:   15 * time.Minute,
-		Overhead:   10 * time.Minute,
-		Scale:      1, StandInScale: 1,
+		SilentFor:    wire.Patience,
+		StuckFor:     10 * time.Minute,
+		PlanWithin:   2 * time.Minute,
+		EndTryWithin: time.Second,
+		RetryEvery:   10 * time.Minute,
+		Patience:     24 * time.Hour,
+		TokenFor:     24 * time.Hour,
+		GrantFor:     15 * time.Minute,
+		Overhead:     10 * time.Minute,
+		Scale:        1, StandInScale: 1,
 		Restart:      10 * time.Minute,
 		Handling:     time.Second,
 		TickEvery:    10 * time.Minute,
