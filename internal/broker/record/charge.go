@@ -33,9 +33,9 @@ func (cl *Cluster) Ceiling() float64 {
 func BillsStart(service string) bool { return !strings.HasSuffix(service, "-serverless") }
 
 // ChargedFrom returns since when a cluster is charged: since it was bought, or on a serverless service since its
-// application began (since it could begin, as long as the broker does not know when it did). If the broker does not know
-// whether it was bought, a job with a budget is charged from the intent, so that an unobserved launch cannot exceed the
-// budget.
+// application began (since it could begin, as long as the broker does not know when it did). If the broker does not
+// know whether it was bought, a job with a budget is charged from the intent, so that an unobserved launch cannot
+// exceed the budget.
 func (cl *Cluster) ChargedFrom() (from time.Time, ok bool) {
 	switch {
 	case cl.Launched.IsZero():

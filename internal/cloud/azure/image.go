@@ -104,8 +104,8 @@ func (c *Cloud) image(spec cloud.LaunchSpec) (*armcompute.ImageReference, int32,
 	return ref, floor, nil
 }
 
-// ofImage sets the kind of an error if the launch's image is missing, may not be read, or was named by the task and does
-// not fit the machine type. Tasks with other images can still use this cloud.
+// ofImage sets the kind of an error if the launch's image is missing, may not be read, or was named by the task and
+// does not fit the machine type. Tasks with other images can still use this cloud.
 func ofImage(spec cloud.LaunchSpec, err error) error {
 	e := asError(err)
 	if e != nil && slices.Contains([]string{"PlatformImageNotFound", "ImageNotFound", "GalleryImageNotFound"}, e.Code) {

@@ -67,11 +67,11 @@ func (s sweep) run(ctx context.Context, _ *source) (Item, error) {
 		PaperRows: []Row{
 			{s.parameter: s.expect, "schedulers": "fewer extra slots with more schedulers"},
 		},
-		Note: "The paper gives no numbers for its plots. Each scheduler tries 200 tasks a second. Over all schedulers, " +
-			"1,500 tasks arrive a second. A task holds its slot for 5 s, and a view is synchronised every 0.5 s. One of " +
-			"these values may be the table's parameter. `extraSlots` is the least number of slots, besides those in " +
-			"use, with which a task waits 0.1 s or less on average. With it, the schedulers have enough tries to make " +
-			"up for those that conflicts waste. `model` is the number of conflicts for each task that the refined " +
+		Note: "The paper gives no numbers for its plots. Each scheduler tries 200 tasks a second. Over all " +
+			"schedulers, 1,500 tasks arrive a second. A task holds its slot for 5 s, and a view is synchronised " +
+			"every 0.5 s. One of these values may be the table's parameter. `extraSlots` is the least number of " +
+			"slots, besides those in use, with which a task waits 0.1 s or less on average. With it, the schedulers " +
+			"have enough tries to make up for those that conflicts waste. `model` is the number of conflicts for each task that the refined " +
 			"formula (parsync.TurnoverConflicts) expects." + s.note,
 	}
 	panel := chart.Panel{
