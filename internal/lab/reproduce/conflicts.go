@@ -71,8 +71,8 @@ func (s sweep) run(ctx context.Context, _ *source) (Item, error) {
 			"schedulers, 1,500 tasks arrive a second. A task holds its slot for 5 s, and a view is synchronised " +
 			"every 0.5 s. One of these values may be the table's parameter. `extraSlots` is the least number of " +
 			"slots, besides those in use, with which a task waits 0.1 s or less on average. With it, the schedulers " +
-			"have enough tries to make up for those that conflicts waste. `model` is the number of conflicts for each task that the refined " +
-			"formula (parsync.TurnoverConflicts) expects." + s.note,
+			"have enough tries to make up for those that conflicts waste. `model` is the number of " +
+			"conflicts for each task that the refined formula (parsync.TurnoverConflicts) expects." + s.note,
 	}
 	panel := chart.Panel{
 		Title: "Extra slots", X: chart.Axis{Label: s.parameter}, Y: chart.Axis{Label: "slots", Log: true},
