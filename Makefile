@@ -290,8 +290,8 @@ WORKFLOWS ?= ../shared/data/workflows/dax/CyberShake_1000.xml.gz
 bench-bill: bench-build emulators #: Run recorded workflows with sleeping tasks on the emulated AWS and compare plan and bill, in real time (half an hour and more); writes its section of bench/RESULTS.md
 	bin/bench/bill -report bench/RESULTS.md $(WORKFLOWS)
 
-.PHONY: bench-services
-bench-services: bench-build emulators #: Run a Spark application on each emulated service and compare plan and bill, in real time (25 minutes); writes its section of bench/RESULTS.md
+.PHONY: bench-bill-services
+bench-bill-services: bench-build emulators #: Run a Spark application on each emulated service and compare plan and bill, in real time (25 minutes); writes its section of bench/RESULTS.md
 	bin/bench/bill -services 10m -report bench/RESULTS.md
 
 .PHONY: bench-kube

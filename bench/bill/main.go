@@ -92,7 +92,7 @@ func onServices(ctx context.Context, wait time.Duration, page string) error {
 		"executors, on each emulated service, in real time. Services take as long to start as plans expect: EMR 10 "+
 		"minutes, EMR Serverless 2, Dataproc 1.5, Dataproc Serverless 1. The bill is the account's usage (machines from "+
 		"request to end, serverless workers from the start of the application) at the prices of the catalogue. `make "+
-		"bench-services`. The goal is 5 %%.\n\n| service | planned | bill / plan | booked by the broker / plan |\n"+
+		"bench-bill-services`. The goal is 5 %%.\n\n| service | planned | bill / plan | booked by the broker / plan |\n"+
 		"|---|---:|---:|---:|\n%s", wait, rows))
 }
 

@@ -52,7 +52,12 @@ func (s watchedService) Create(ctx context.Context, spec service.Spec) (service.
 // Submit implements service.Service. A batch is the first that Dataproc Serverless is asked for.
 func (s watchedService) Submit(ctx context.Context, at service.Place, app service.App) (service.Run, error) {
 	s.by.begins()
-	defer func() { s.over <- struct{}{} }()
+	defer func() {
+		select {
+		case s.over <- struct{}{}:
+		case <-ctx.Done():
+		}
+	}()
 	return s.Service.Submit(ctx, at, app)
 }
 

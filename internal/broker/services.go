@@ -51,7 +51,7 @@ func (b *Functions) createPlace(ctx context.Context, st attempt.Buying) ([]cloud
 			"%s cannot read the store of this deployment, %s://: use a bucket of its cloud (--store)", name, scheme))
 	}
 	p, err := s.Create(ctx, spec)
-	if service.IsEnded(err) { // an earlier call made it, which did not get to record it
+	if service.IsEnded(err) { // an earlier call made it, and crashed before it recorded it
 		late := cloud.Errorf(st.Cluster.Offer.Cloud, cloud.Capacity, service.CodeEnded,
 			"its place on %s has ended before the broker knew that it was made", name)
 		late.Late, err = 1, late
@@ -71,17 +71,8 @@ func schemesOf(name string) []string {
 // Watch makes one step for each attempt on a service, and ends the places that have no attempt. After the step that
 // brings an attempt up it makes the one that submits its application. Hosts call it periodically.
 func (b *Services) Watch(ctx context.Context) error {
-	up, err := b.watch(ctx)
-	if up && err == nil {
-		_, err = b.watch(ctx)
-	}
-	return err
-}
-
-// watch makes one step for each attempt, and reports whether it has brought one up.
-func (b *Services) watch(ctx context.Context) (up bool, err error) {
 	if len(b.ports.Services) == 0 {
-		return false, nil
+		return nil
 	}
 	// List places first: each listed place was recorded before, so one without a record now has been given up.
 	places, errs := map[string][]service.Place{}, []error(nil)
@@ -91,16 +82,18 @@ func (b *Services) watch(ctx context.Context) (up bool, err error) {
 	}
 	clusters, err := b.clusters(ctx)
 	if err != nil {
-		return false, errors.Join(append(errs, err)...)
+		return errors.Join(append(errs, err)...)
 	}
 	known := map[string]bool{}
 	for _, cl := range clusters {
 		known[attempt.PlaceName(cl.ID)] = true
-		hello, err := b.step(ctx, cl)
+		up, err := b.step(ctx, cl)
+		if up {
+			err = b.stepAgain(ctx, cl.ID)
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s on %s: %w", cl.ID, cl.Offer.Service, err))
 		}
-		up = up || hello
 	}
 	for _, name := range slices.Sorted(maps.Keys(places)) {
 		for _, p := range places[name] {
@@ -111,7 +104,7 @@ func (b *Services) watch(ctx context.Context) (up bool, err error) {
 			errs = append(errs, b.ports.Services[name].End(ctx, p))
 		}
 	}
-	return up, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // clusters returns the attempts on services of all unfinished jobs.
@@ -133,6 +126,16 @@ func (b *Services) clusters(ctx context.Context) (all []record.Cluster, err erro
 		}
 	}
 	return all, nil
+}
+
+// stepAgain makes the next step of an attempt that has come up.
+func (b *Services) stepAgain(ctx context.Context, id string) error {
+	u := b.txns.NewUnit(ctx, fnService)
+	cl, found, err := recordcache.Get[record.Cluster](u, record.ClusterKey(id))
+	if err == nil && found {
+		_, err = b.step(ctx, cl)
+	}
+	return err
 }
 
 // step asks a service about an attempt, decides, and acts. It reports whether the attempt has come up.
@@ -165,10 +168,7 @@ func (b *Services) step(ctx context.Context, cl record.Cluster) (up bool, err er
 		if run.State.Final() {
 			b.keepLog(ctx, s, cl, p, run)
 		}
-		if step.Report.Event == wire.Started && !run.Began.IsZero() { // maybe long ago, in an outage
-			since := max(run.Began.Sub(cl.Up), 0)
-			step.Report.Ran = b.cfg.Wall(max(b.ports.Now().Sub(cl.Up)-since, 0))
-		}
+		b.setRan(ctx, s, cl, p, run, step.Report)
 		err = b.agents.Report(ctx, claims, *step.Report)
 	case step.Lost != nil:
 		err = b.lose(ctx, cl.ID, step)
@@ -177,6 +177,28 @@ func (b *Services) step(ctx context.Context, cl record.Cluster) (up bool, err er
 		return false, nil // the attempt has ended meanwhile
 	}
 	return up, err
+}
+
+// setRan sets for how long an application has run, if the service says it: the broker may look long after it began, or
+// ended. Services that bill no start are asked by the run's ID if their lists lack the time.
+func (b *Services) setRan(ctx context.Context, s service.Service, cl record.Cluster, p service.Place, run service.Run,
+	r *wire.Report) {
+	if r.Event != wire.Started && r.Event != wire.Succeeded || cl.Started {
+		return
+	}
+	if run.Began.IsZero() && run.ID != "" && !record.BillsStart(cl.Offer.Service) {
+		if _, asked, err := s.Watch(ctx, p, run); err == nil {
+			run = asked
+		}
+	}
+	if run.Began.IsZero() {
+		return
+	}
+	until := b.ports.Now()
+	if r.Event == wire.Succeeded && !run.Ended.IsZero() {
+		until = run.Ended
+	}
+	r.Ran = b.cfg.Wall(max(until.Sub(run.Began), 0))
 }
 
 // keepLog stores what an application has printed, before its end is reported. Without it the attempt still ends as it

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -357,7 +358,7 @@ func (h *Host) config() config.Config {
 	virtual := func(wall time.Duration) time.Duration { return time.Duration(float64(wall) / cfg.Scale) }
 	cfg.BootWithin = max(cmp.Or(h.opt.BootWithin, cfg.BootWithin), virtual(bootWithin))
 	if h.opt.BootWithin > 0 { // the user's limit is for all machines
-		cfg.SlowBoots = nil
+		cfg.SlowBoots = slices.DeleteFunc(cfg.SlowBoots, func(b config.SlowBoot) bool { return b.Service == "" })
 	}
 	cfg.SilentFor = max(cfg.SilentFor, virtual(silentFor))
 	cfg.StuckFor = max(cfg.StuckFor, virtual(stuckFor))

@@ -423,7 +423,9 @@ func (a *application) start() {
 	if p.From.IsZero() {
 		p.From = w.Now
 	}
-	a.Began = w.Now
+	if weather.Serverless(p.Service) {
+		a.Began = w.Now
+	}
 	lasts := w.users.durationOn(p)
 	if p.of.rand.Chance(w.faults.TaskFails) {
 		w.After(p.of.rand.Between(0, lasts), func() {
@@ -455,6 +457,9 @@ func (a *application) start() {
 // end ends an application.
 func (a *application) end(as service.RunState) {
 	a.State = as
+	if !a.Began.IsZero() {
+		a.Ended = a.place.of.w.Now
+	}
 	a.place.To = a.place.of.w.Now
 	a.place.of.w.Say(a.place.Service, "ends", a.place.Cluster+" "+a.ID+": "+string(as))
 	a.place.idle()
@@ -462,6 +467,9 @@ func (a *application) end(as service.RunState) {
 
 // forgetful is the service that forgets an ended place with its applications: Dataproc has deleted the cluster.
 const forgetful = "dataproc"
+
+// listsWithoutTimes is the service that says only of a run with its ID when it began: EMR Serverless, by GetJobRun.
+const listsWithoutTimes = "emr-serverless"
 
 // Watch implements service.Service.
 func (s *managed) Watch(_ context.Context, at service.Place, run service.Run) (service.Place, service.Run, error) {
@@ -478,7 +486,11 @@ func (s *managed) Watch(_ context.Context, at service.Place, run service.Run) (s
 	case run.Name == "":
 		return now, run, nil
 	case a != nil && !a.shown.After(s.w.Now):
-		return now, a.In(now), nil
+		found := a.In(now)
+		if s.name == listsWithoutTimes && run.ID == "" {
+			found.Began, found.Ended = time.Time{}, time.Time{}
+		}
+		return now, found, nil
 	case p.state == service.Ended:
 		run.State = service.Lost
 		return now, run, nil

@@ -99,3 +99,10 @@ def test_mistakes_are_explained() -> None:
     with pytest.raises(ValueError, match="num_nodes"):
         Task("a").set_resources([Resources({"num_nodes": 2}), Resources({"cpu": 4})])
     assert Task("outside of a dag").name
+
+
+def test_a_dag_can_be_planned_again_while_it_is_open(client: Client) -> None:
+    with Dag("open") as dag:
+        Task("train", run="true").set_resources(Resources({"accelerator": "nvidia-v100:1"})).set_time_estimator(hours)
+        assert dag.plan(client).usd == dag.plan(client).usd
+    assert len(dag.tasks) == 1

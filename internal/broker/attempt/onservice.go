@@ -90,8 +90,6 @@ func DecideOnService(cl record.Cluster, p service.Place, run service.Run) (s Ser
 		s.Cancel = true
 	case stopping:
 		s.Report = report(wire.Stopped)
-	case !cl.Started && cl.Command == string(wire.Run) && hasBegun(run.State, ended):
-		s.Report = report(wire.Started)
 	case run.State == service.Succeeded:
 		s.Report = report(wire.Succeeded)
 	case run.State == service.Failed:
@@ -106,13 +104,10 @@ func DecideOnService(cl record.Cluster, p service.Place, run service.Run) (s Ser
 	case cl.Command != string(wire.Run):
 	case run.State == "":
 		s.Submit = true
+	case run.State == service.Running && !cl.Started:
+		s.Report = report(wire.Started)
 	}
 	return s
-}
-
-// hasBegun reports whether an application runs, or did so to its end.
-func hasBegun(s service.RunState, placeEnded bool) bool {
-	return s == service.Succeeded || s == service.Failed || s == service.Running && !placeEnded
 }
 
 // PlaceBlock blocks the location of a place that never became ready.

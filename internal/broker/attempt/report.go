@@ -128,7 +128,8 @@ func (st *Reporting) every(is func(record.Node) bool) bool {
 	return true
 }
 
-// started records that a node runs the task. The last node to start makes the task running.
+// started records that a node runs the task, and has done so for some time before. The last node to start makes the task
+// running.
 func (st *Reporting) started(before time.Duration) (d record.Decision) {
 	st.node().Started = true
 	if st.Cluster.Outcome != "" || st.Cluster.Started || st.Task.Attempt != st.Cluster.Attempt ||
@@ -136,7 +137,7 @@ func (st *Reporting) started(before time.Duration) (d record.Decision) {
 		d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
 		return d
 	}
-	st.Cluster.Started, st.Cluster.Running = true, st.Now.Add(-before)
+	st.Cluster.Started, st.Cluster.Running = true, st.Now.Add(-min(max(before, 0), st.Now.Sub(st.Cluster.Up)))
 	st.Cluster.UpdateTask(&st.Task)
 	if d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster); st.Task.Gang != "" {
 		d.Put(record.TaskKey(st.Cluster.Job, st.Cluster.Task), st.Task)

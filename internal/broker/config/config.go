@@ -162,7 +162,7 @@ type Walk struct {
 // 10 to 15 with several. A cluster of EMR takes 8 to 12 minutes, and plans expect up to 15.
 type SlowBoot struct {
 	Cloud        string
-	Service      string // "" is any, and none
+	Service      string // empty: machines and all services
 	Accelerators float64
 	Within       time.Duration
 }

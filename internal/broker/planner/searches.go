@@ -19,15 +19,15 @@ func (s *search) keeps(m *catalog.Match) bool {
 	return (!s.Steady || !m.Burstable) && (!s.Unbanded || unbanded(m))
 }
 
-// searches are the answers of the catalogue to the latest searches, without what a deployment or a job excludes. The
-// jobs of a broker ask for the same few sizes again and again.
+// searches are the answers of the catalogue to some searches, before the exclusions of deployments and jobs. The jobs of
+// a broker ask for the same few sizes again and again.
 type searches struct {
 	mu    sync.Mutex
 	found map[string][]catalog.Match // by search, as JSON
 }
 
-// mostSearches are kept, of about 50 kB each.
-const mostSearches = 64
+// mostSearches is how many answers are kept. A size of machines has up to six.
+const mostSearches = 128
 
 func (s *searches) of(c *catalog.Catalog, what search) ([]catalog.Match, error) {
 	text, err := json.Marshal(what)
@@ -49,8 +49,14 @@ func (s *searches) of(c *catalog.Catalog, what search) ([]catalog.Match, error) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.found == nil || len(s.found) >= mostSearches {
+	if s.found == nil {
 		s.found = map[string][]catalog.Match{}
+	}
+	if len(s.found) >= mostSearches {
+		for other := range s.found { // any one
+			delete(s.found, other)
+			break
+		}
 	}
 	s.found[string(text)] = found
 	return found, nil
@@ -59,8 +65,7 @@ func (s *searches) of(c *catalog.Catalog, what search) ([]catalog.Match, error) 
 // best calls visit for the matches of a search of those that keep accepts, in no order. A Match is only valid during
 // the call.
 //
-// What keep rejects matters only for the best of its region, so only regions where it rejects one of the best are
-// searched again.
+// If keep rejects none of a region's remembered matches, the answer stands. Other regions are searched again.
 func (m *market) best(s search, keep func(*catalog.Match) bool, visit func(*catalog.Match)) error {
 	all, err := m.searches.of(m.catalog, s)
 	if err != nil {

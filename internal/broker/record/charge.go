@@ -27,14 +27,14 @@ func (cl *Cluster) Ceiling() float64 {
 	return max(cl.MaxUSD, cl.Rate())
 }
 
-// BillsStart reports whether a service bills the time until the application begins, as clouds do for machines; an empty
-// name stands for these. Serverless services bill workers from the moment at which they execute it
+// BillsStart reports whether a service bills the time until the application begins, as clouds do for machines. An empty
+// name means a machine. Serverless services bill workers from the moment at which they execute it
 // ("ResourceUtilization" in the API reference of EMR Serverless; cloud.google.com/dataproc-serverless/pricing).
 func BillsStart(service string) bool { return !strings.HasSuffix(service, "-serverless") }
 
 // ChargedFrom returns since when a cluster is charged: since it was bought, or on a serverless service since its
-// application began (since it could begin, as long as the broker does not know when it did). If the broker does not
-// know whether it was bought, a job with a budget is charged from the intent, so that an unobserved launch cannot
+// application began. Until the broker knows when that was, it charges from when the place was ready. If the broker does
+// not know whether it was bought, a job with a budget is charged from the intent, so that an unobserved launch cannot
 // exceed the budget.
 func (cl *Cluster) ChargedFrom() (from time.Time, ok bool) {
 	switch {

@@ -152,9 +152,6 @@ func (f *jobMachines) machine(a *apitypes.Attempt) apitypes.WorkerView {
 	if m.Since.IsZero() {
 		m.Since = a.Admitted
 	}
-	if !record.BillsStart(a.Offer.Service) && !a.Started.IsZero() {
-		m.Since = a.Started
-	}
 	end := f.now
 	if m.State == apitypes.MachineGone {
 		m.Until, end = a.Ended, a.Ended
@@ -174,8 +171,12 @@ func (f *jobMachines) machine(a *apitypes.Attempt) apitypes.WorkerView {
 			held += time.Duration(float64(overlap(t.Launched, t.Ended, m.Since, end)) * cpus / max(a.VCPU, cpus))
 		}
 	}
-	if life := end.Sub(m.Since); life > 0 && !a.Launched.IsZero() {
-		boot := min(life, overlap(m.Since, a.Up, m.Since, end))
+	billed := m.Since
+	if !record.BillsStart(a.Offer.Service) && !a.Started.IsZero() {
+		billed = a.Started
+	}
+	if life := end.Sub(billed); life > 0 && !a.Launched.IsZero() {
+		boot := min(life, overlap(billed, a.Up, billed, end))
 		if a.Up.IsZero() {
 			boot = life
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/client"
@@ -109,7 +110,7 @@ func (a app) enabled(ctx context.Context, state string, named []string) (Enabled
 		names = named
 	}
 	if len(settings) > 0 || running && len(r.Clouds) > 0 {
-		e.Mail = r.PublicURL == ""
+		e.Mail = a.mails(names, r, running)
 		e.catalog, _ = cloudkit.CatalogStoreOf(state).Catalog(ctx)
 	}
 	if len(names) == 0 {
@@ -127,6 +128,18 @@ func (a app) enabled(ctx context.Context, state string, named []string) (Enabled
 		}
 	}
 	return e, nil
+}
+
+// mails reports whether the machines of these clouds get their orders through a bucket: not from a broker with a public
+// URL, and not if one of the clouds needs it.
+func (a app) mails(names []string, r host.Running, running bool) bool {
+	if running {
+		return len(r.Clouds) > 0 && r.PublicURL == ""
+	}
+	return !slices.ContainsFunc(names, func(name string) bool {
+		k, err := a.kit(name)
+		return err == nil && k.NeedsAddress
+	})
 }
 
 // servicesOf returns the services that the settings of clouds allow; nil without any settings.

@@ -134,7 +134,9 @@ func runOfBatch(b *dataproc.Batch) service.Run {
 	case "FAILED":
 		run.State, run.Message = service.Failed, cmp.Or(b.StateMessage, "the batch failed: see its log")
 	}
-	run.Began = began(b)
+	if run.Began = began(b); run.State.Final() {
+		run.Ended, _ = time.Parse(time.RFC3339Nano, b.StateTime)
+	}
 	return run
 }
 

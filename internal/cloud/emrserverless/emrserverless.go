@@ -357,7 +357,7 @@ func (s *Service) run(ctx context.Context, p service.Place, run service.Run) (fo
 			return run, false, err
 		}
 		found := runOf(run.Name, &run.ID, out.JobRun.State, out.JobRun.StateDetails, p)
-		found.Began = awssdk.ToTime(out.JobRun.StartedAt)
+		found.Began, found.Ended = awssdk.ToTime(out.JobRun.StartedAt), awssdk.ToTime(out.JobRun.EndedAt)
 		return found, true, nil
 	}
 	all, err := s.runs(ctx, p)

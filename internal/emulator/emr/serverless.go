@@ -179,8 +179,13 @@ func (a *application) patch(run map[string]any, id string) {
 	for _, r := range a.runs {
 		if r.id == text(run[id]) {
 			run["state"], run["stateDetails"] = r.state, r.details
-			if !r.usage.From.IsZero() {
-				run["startedAt"] = float64(r.usage.From.UnixMilli()) / 1000
+			if id != "jobRunId" { // lists have no times of the run
+				continue
+			}
+			for name, at := range map[string]time.Time{"startedAt": r.usage.From, "endedAt": r.usage.Until} {
+				if !at.IsZero() {
+					run[name] = float64(at.UnixMilli()) / 1000
+				}
 			}
 		}
 	}

@@ -116,8 +116,8 @@ func (c *Checker) invalid(a *attemptState) bool {
 	})
 }
 
-// unbilled returns what the broker books for the places of an attempt although a serverless service does not bill it,
-// in USD: it does not know when an application got its executors, so it charges the whole life of the place.
+// unbilled returns what the broker may book for the places of an attempt although a serverless service does not bill
+// it, in USD: the time after the application, and without its start the whole life of the place.
 func (c *Checker) unbilled(s *Job, a *attemptState) (usd float64) {
 	for _, m := range s.machines {
 		if m.Cluster != a.cluster {
@@ -127,7 +127,11 @@ func (c *Checker) unbilled(s *Job, a *attemptState) (usd float64) {
 		if m.Alive() {
 			until = c.Now
 		}
-		usd += max(m.cost(nil, m.Launched, until)-c.billBy(m, nil), 0)
+		if a.Started.IsZero() || m.To.IsZero() {
+			usd += max(m.cost(nil, m.Launched, until)-c.billBy(m, nil), 0)
+		} else {
+			usd += m.cost(nil, m.To, until)
+		}
 	}
 	return usd
 }

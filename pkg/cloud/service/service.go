@@ -124,8 +124,9 @@ type Run struct {
 	ID      string // the cloud's
 	State   RunState
 	Message string // why it failed or was lost
-	// Began is when the application got its first worker, if the service says it: serverless services bill from then.
-	Began time.Time
+	// Began is when the application moved to Running, and Ended when it ended, if the service says it. Serverless
+	// services bill the time between. Lists of runs may lack them.
+	Began, Ended time.Time
 }
 
 // Log is what an application has written so far, as far as the service has stored it: at least when the run has ended.

@@ -20,7 +20,8 @@ It makes the same jobs as the classes of tradewind, and everything of these can 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import Any
 
@@ -77,7 +78,7 @@ class Resources:
 
 def _accelerator(name: str) -> str:
     """The name of an accelerator in the catalogue: V100 for nvidia-v100, tpu-v3-8 for google-tpuv3-8."""
-    if found := re.fullmatch(r"nvidia-([\w-]+)(:\d+)?", name):
+    if found := re.fullmatch(r"nvidia-([\w-]+)(:[\d.]+)?", name):
         return found[1].upper() + (found[2] or "")
     return re.sub(r"^google-tpu-?v", "tpu-v", name)
 
@@ -113,8 +114,8 @@ class Task(job.Task):
         nodes = {o.labels.get("num_nodes", 1) for o in options}
         if len(nodes) > 1:
             raise ValueError(f"task {self.name!r}: num_nodes must be the same for all alternatives")
-        if (number := int(nodes.pop() if nodes else 1)) > 1:
-            self.nodes = number
+        number = int(nodes.pop() if nodes else 1)
+        self.nodes = number if number > 1 else None
         machines = [o.machine() for o in options]
         self.resources = machines[0] if len(machines) == 1 else job.Resources(any_of=machines)
         return self
@@ -126,6 +127,16 @@ class Task(job.Task):
 
 
 _open: ContextVar[Dag | None] = ContextVar("dag", default=None)
+
+
+@contextmanager
+def _closed() -> Iterator[None]:
+    """No Dag is open: the client copies tasks."""
+    before = _open.set(None)
+    try:
+        yield
+    finally:
+        _open.reset(before)
 
 
 class Dag:
@@ -149,12 +160,14 @@ class Dag:
 
     def job(self) -> Job:
         """The same as tradewind.Job."""
-        return Job(self.name, self.tasks, **self.fields)
+        return Job(self.name, list(self.tasks), **self.fields)
 
     def plan(self, client: Client | None = None) -> PlanView:
         """Returns where the tasks would run and their cost, without running them. Raises Infeasible if there is no plan."""
-        return self.job().plan(client)
+        with _closed():
+            return self.job().plan(client)
 
     def submit(self, client: Client | None = None) -> Run:
         """Runs the tasks."""
-        return self.job().submit(client)
+        with _closed():
+            return self.job().submit(client)
