@@ -96,7 +96,9 @@ class Task(job.Task):
         self.inputs = [Input(i) if isinstance(i, str) else i for i in inputs]
         return self
 
-    def set_output(self, name: str, path: str | None = None, *, uri: str | None = None, size: str | None = None) -> Task:
+    def set_output(
+        self, name: str, path: str | None = None, *, uri: str | None = None, size: str | None = None
+    ) -> Task:
         """Adds an output: a path in $TRADEWIND_OUTPUT (by default its name), and where it is stored (by default in the
         store of the place that the task is assigned to)."""
         self.outputs = [*self.outputs, Output(name, path or name, uri, size)]
@@ -105,7 +107,9 @@ class Task(job.Task):
     def output(self, index: int) -> From:
         """One of its outputs, as an input of another task."""
         if not 0 <= index < len(self.outputs):
-            raise IndexError(f"task {self.name!r} has {len(self.outputs)} outputs, and no output {index}: set_output adds one")
+            raise IndexError(
+                f"task {self.name!r} has {len(self.outputs)} outputs, and no output {index}: set_output adds one"
+            )
         return From(self, self.outputs[index].name)
 
     def set_resources(self, alternatives: Resources | Iterable[Resources]) -> Task:
