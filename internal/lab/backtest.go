@@ -56,9 +56,33 @@ func (f *backtestFlags) add(c *cobra.Command) {
 		cobra.ShellCompDirectiveNoFileComp))
 }
 
+// pricesFlags choose the markets of a back-test.
+type pricesFlags struct {
+	folder string
+	types  []string
+}
+
+func (f *pricesFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.folder, "prices", "", "folder of recorded prices (required)")
+	c.Flags().StringSliceVar(&f.types, "types", nil,
+		"only the sizes of these machine families, or only these machine types (default: all)")
+	_ = c.MarkFlagDirname("prices")
+}
+
+func (f *pricesFlags) read() ([]*market.Market, error) {
+	markets, err := prices.ReadFolder(f.folder)
+	if err != nil {
+		return nil, err
+	}
+	if markets, err = backtest.OfTypes(markets, f.types); err != nil {
+		return nil, backtestFailure(err)
+	}
+	return markets, nil
+}
+
 func (a app) backtestBidCommand() *cobra.Command {
 	var f backtestFlags
-	var folder string
+	var from pricesFlags
 	work, deadline, every := command.Span{Value: 24 * time.Hour}, command.Span{Value: 36 * time.Hour},
 		command.Span{Value: 6 * time.Hour}
 	var train float64
@@ -75,16 +99,15 @@ func (a app) backtestBidCommand() *cobra.Command {
 			"  tradewind-lab backtest bid --prices data/aws-2016 --deadline 48h --policy markov,greedy -o json",
 	}
 	p := c.Flags()
-	p.StringVar(&folder, "prices", "", "folder of recorded prices (required)")
+	from.add(c)
 	p.Var(&work, "work", "work of the task, without interruptions")
 	p.Var(&deadline, "deadline", "time from start to deadline, in whole hours")
 	p.Var(&every, "every", "time between starts")
 	p.DurationVar(&restart, "restart", 0, "time lost at each start of a machine, at most 1h")
 	p.Float64Var(&train, "train", 0.5, "share of each market to use as history before the first start")
-	_ = c.MarkFlagDirname("prices")
 	f.add(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		markets, err := prices.ReadFolder(folder)
+		markets, err := from.read()
 		if err != nil {
 			return err
 		}
@@ -160,7 +183,8 @@ func (a app) backtestAvailabilityCommand() *cobra.Command {
 
 func (a app) backtestWorkflowCommand() *cobra.Command {
 	var f backtestFlags
-	var file, folder string
+	var from pricesFlags
+	var file string
 	var deadlines []string
 	var repeats int
 	var train float64
@@ -179,14 +203,13 @@ func (a app) backtestWorkflowCommand() *cobra.Command {
 	p := c.Flags()
 	p.StringVar(&file, "dag", "",
 		"the workflow: Pegasus DAX, WfCommons JSON or Tradewind YAML with run times (required)")
-	p.StringVar(&folder, "prices", "", "folder of recorded prices (required)")
+	from.add(c)
 	p.StringSliceVar(&deadlines, "deadlines", []string{"1.1", "1.5", "2", "3"},
 		"deadlines as multiples of the workflow's own time")
 	p.IntVar(&repeats, "repeats", 30, "runs for each deadline and zone")
 	p.Float64Var(&train, "train", 0.5, "share of the prices to use as history before the first start")
 	p.Var(&span, "time", "time of the workflow on the most powerful type, to which run times are scaled")
 	_ = c.MarkFlagFilename("dag")
-	_ = c.MarkFlagDirname("prices")
 	f.add(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		multiples, err := parseMultiples(deadlines)
@@ -201,7 +224,7 @@ func (a app) backtestWorkflowCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		markets, err := prices.ReadFolder(folder)
+		markets, err := from.read()
 		if err != nil {
 			return err
 		}

@@ -46,6 +46,18 @@ func TestBacktestJSON(t *testing.T) {
 	}
 }
 
+func TestBacktestRejectsFamilyWithoutPrices(t *testing.T) {
+	for _, args := range []string{"backtest bid", "backtest workflow --dag ../../examples/fan-out.yaml"} {
+		args := strings.Fields(args + " --prices ../cli/testdata/prices --types c7a")
+		if r := run(args...); r.code != command.ExitBadInput || !strings.Contains(r.err, `family "c7a": one of m5`) {
+			t.Errorf("%v: exit %d, %s", args, r.code, r.err)
+		}
+	}
+	if r := run(strings.Fields("backtest bid --prices ../cli/testdata/prices --types m5 --work 8h --deadline 12h")...); r.code != command.ExitDone {
+		t.Errorf("a family with prices: exit %d, %s", r.code, r.err)
+	}
+}
+
 func TestBacktestAndPriceSVG(t *testing.T) {
 	for _, args := range []string{
 		"backtest bid --prices ../cli/testdata/prices --work 8h --deadline 12h -o svg",

@@ -30,9 +30,9 @@ func tree() []*cobra.Command {
 func TestCommandsAndFlagsMatchContract(t *testing.T) {
 	want := []string{
 		"tradewind-lab backtest availability: changeover deadline every nodes output policy seed spot-ratio traces work zones",
-		"tradewind-lab backtest bid: deadline every output policy prices restart seed train work",
+		"tradewind-lab backtest bid: deadline every output policy prices restart seed train types work",
 		"tradewind-lab backtest cluster: every nodes output pods policy speed stay weights",
-		"tradewind-lab backtest workflow: dag deadlines output policy prices repeats seed time train",
+		"tradewind-lab backtest workflow: dag deadlines output policy prices repeats seed time train types",
 		"tradewind-lab bill: boot-times market output preempted seeds within",
 		"tradewind-lab chaos: boot-times history jobs mail older output seeds services",
 		"tradewind-lab optimize: time-limit",

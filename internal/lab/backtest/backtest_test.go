@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -253,6 +254,33 @@ func TestBidRejectsBadOptions(t *testing.T) {
 		"no data":        {Work: 2, Deadline: 5, Every: 1, Train: 0.5},
 	} {
 		if _, err := backtest.Bid(context.Background(), nil, o); !errors.Is(err, backtest.ErrBadRequest) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestOfTypesKeepsFamiliesAndTypes(t *testing.T) {
+	var markets []*market.Market
+	for _, name := range []string{"m3.medium", "m3.large", "m4.4xlarge", "Standard_D4as_v5", "n2-standard-4", "n2d-standard-4"} {
+		markets = append(markets, &market.Market{Type: name})
+	}
+	for names, want := range map[string]string{
+		"": "m3.medium m3.large m4.4xlarge Standard_D4as_v5 n2-standard-4 n2d-standard-4", "m3": "m3.medium m3.large",
+		"M3.Large,m4": "m3.large m4.4xlarge", "Das_v5,n2": "Standard_D4as_v5 n2-standard-4",
+	} {
+		kept, err := backtest.OfTypes(markets, strings.FieldsFunc(names, func(r rune) bool { return r == ',' }))
+		var got []string
+		for _, m := range kept {
+			got = append(got, m.Type)
+		}
+		if err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%q: %v %v, want %s", names, got, err, want)
+		}
+	}
+	// A family without prices, one that does not exist, and a part of a name.
+	for name, tells := range map[string]string{"c7a": "Dasv5, m3, m4, n2, n2d", "m33": `"m3"`, "medium": "m3"} {
+		if _, err := backtest.OfTypes(markets, []string{"m3", name}); !errors.Is(err, backtest.ErrBadRequest) ||
+			!strings.Contains(err.Error(), `"`+name+`"`) || !strings.Contains(err.Error(), tells) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
