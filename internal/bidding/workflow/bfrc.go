@@ -33,6 +33,38 @@ func classify(g *dag.Graph, n int) (simple []bool) {
 	return simple
 }
 
+// branch is a chain of simple tasks, in order.
+type branch []int
+
+// branches groups the chains of simple tasks by their start and their end: the tasks before and after them, -1 for
+// none. Branches of a group run at the same time and do not depend on each other, so the time that the longest one
+// gets lowers the cost of all (WCSSI, step 5 and figure 3).
+func branches(g *dag.Graph, order []int, simple []bool) (groups [][]branch) {
+	next := func(tasks []int32) int { // a simple task has at most one parent and one child
+		if len(tasks) == 0 {
+			return -1
+		}
+		return int(tasks[0])
+	}
+	at := map[[2]int]int{}
+	for _, i := range order {
+		start := next(g.Parents(i))
+		if !simple[i] || start >= 0 && simple[start] {
+			continue
+		}
+		b, end := branch{i}, next(g.Children(i))
+		for end >= 0 && simple[end] {
+			b, end = append(b, end), next(g.Children(end))
+		}
+		key := [2]int{start, end}
+		if _, known := at[key]; !known {
+			at[key], groups = len(groups), append(groups, nil)
+		}
+		groups[at[key]] = append(groups[at[key]], b)
+	}
+	return groups
+}
+
 // bfrcMethod is a schedule made in five steps before the run, and the paper's bids within it.
 type bfrcMethod struct {
 	w      *Workflow
@@ -43,7 +75,9 @@ type bfrcMethod struct {
 
 // distribute makes the schedule (WCSSI, algorithm 1). On the most powerful type the workflow takes its longest path
 // (step 1). Tasks are classified (2). Each task gets time in proportion to its work (3), and the type with the lowest
-// mean price that fits into it (4). The rest of the time is used to choose cheaper types, for simple tasks first (5).
+// mean price that fits into it (4). The rest of the time is used to choose cheaper types (5): first for branches with
+// the same start and end together, then for each simple task, which merges the fragments of its branch (figure 4), and
+// last for synchronisation tasks.
 func (w *Workflow) distribute(deadline float64) *bfrcMethod {
 	own := max(deadline-reserve, w.longest)
 	p := &bfrcMethod{w: w, kind: make([]int, len(w.work)), until: make([]float64, len(w.work)),
@@ -52,10 +86,13 @@ func (w *Workflow) distribute(deadline float64) *bfrcMethod {
 	for i := range p.kind {
 		p.kind[i] = w.cheapest(share)
 	}
+	for _, group := range w.branches {
+		p.lower(group, own)
+	}
 	for _, simple := range []bool{true, false} {
 		for _, i := range w.order {
 			if w.simple[i] == simple {
-				p.chooseCheaper(i, own)
+				p.lower([]branch{{i}}, own)
 			}
 		}
 	}
@@ -75,23 +112,30 @@ func (w *Workflow) cheapest(stretch float64) int {
 	return best
 }
 
-// chooseCheaper gives a task the cheapest type with which the schedule still meets the deadline.
-func (p *bfrcMethod) chooseCheaper(task int, deadline float64) {
+// lower gives all tasks of a group of branches the type with the lowest mean price with which the schedule still meets
+// the deadline, if it is cheaper than their own.
+func (p *bfrcMethod) lower(group []branch, deadline float64) {
 	w := p.w
-	now := p.kind[task]
-	slack := deadline - p.through(task)
-	most := w.work[task]/w.speed[now] + slack
+	head, tail := p.paths()
+	best := p.kind[group[0][0]]
 	for k := range w.types {
-		if w.work[task]/w.speed[k] <= most+1e-9 && w.mean[k] < w.mean[p.kind[task]] {
-			p.kind[task] = k
+		fits := w.mean[k] < w.mean[best]
+		for _, b := range group {
+			hours := head[b[0]] + tail[b[len(b)-1]]
+			for _, i := range b {
+				hours += w.work[i] / w.speed[k]
+			}
+			fits = fits && hours <= deadline+1e-9
+		}
+		if fits {
+			best = k
 		}
 	}
-}
-
-// through returns the length of the longest path through a task with the chosen types.
-func (p *bfrcMethod) through(task int) float64 {
-	head, tail := p.paths()
-	return head[task] + p.span(task) + tail[task]
+	for _, b := range group {
+		for _, i := range b {
+			p.kind[i] = best
+		}
+	}
 }
 
 func (p *bfrcMethod) span(task int) float64 { return p.w.work[task] / p.w.speed[p.kind[task]] }

@@ -33,10 +33,12 @@ type Workflow struct {
 	head    []float64 // work of the longest path to the beginning of a task
 	longest float64
 	simple  []bool
-	mean    []float64 // mean price of a unit of work on each type before the first run
-	ctx     context.Context
-	plain   []*plainMarket
-	learned map[int][]*knownMarket
+	// branches are the chains of simple tasks, in groups with the same start and end.
+	branches [][]branch
+	mean     []float64 // mean price of a unit of work on each type before the first run
+	ctx      context.Context
+	plain    []*plainMarket
+	learned  map[int][]*knownMarket
 }
 
 // ErrNoTypes is returned if there are no machine types.
@@ -78,6 +80,7 @@ func New(ctx context.Context, job *dag.Job, types []Type, hours float64, first i
 	}
 	w.paths()
 	w.simple = classify(w.graph, len(w.work))
+	w.branches = branches(w.graph, w.order, w.simple)
 	return w, nil
 }
 

@@ -1,0 +1,147 @@
+package workflow
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+func jobOf(edges [][2]int, minutes ...int) *dag.Job {
+	job := &dag.Job{}
+	for _, m := range minutes {
+		job.Tasks = append(job.Tasks, dag.Task{Nodes: 1, Recorded: time.Duration(m) * time.Minute})
+	}
+	for _, e := range edges {
+		job.Edges = append(job.Edges, dag.Edge{From: e[0], To: e[1]})
+	}
+	return job
+}
+
+// Figure 3 of the paper has a fork and a join with chains between them. The chains are simple, except for tasks that
+// are the only parent or child of a synchronisation task.
+func TestClassifyMatchesFigure3(t *testing.T) {
+	// 0 → 1, 1 forks to 2 and 3, 2 → 4, 4 and 3 join in 5, 5 → 6 → 7.
+	edges := [][2]int{{0, 1}, {1, 2}, {1, 3}, {2, 4}, {4, 5}, {3, 5}, {5, 6}, {6, 7}}
+	got := classify(jobOf(edges, 1, 1, 1, 1, 1, 1, 1, 1).Graph(), 8)
+	want := []bool{false, false, true, true, true, false, false, true}
+	if !slices.Equal(got, want) {
+		t.Errorf("simple tasks %v, want %v", got, want)
+	}
+}
+
+// Two forks of 0 end in different joins, and the last task has no end.
+func TestBranchesOfGroupHaveSameStartAndEnd(t *testing.T) {
+	edges := [][2]int{{0, 1}, {1, 2}, {0, 3}, {2, 4}, {3, 4}, {0, 5}, {0, 6}, {5, 7}, {6, 7}, {4, 8}, {8, 9}}
+	job := jobOf(edges, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)
+	got := branches(job.Graph(), job.Order(), classify(job.Graph(), 10))
+	want := [][]branch{{{1, 2}, {3}}, {{5}, {6}}, {{9}}}
+	if !slices.EqualFunc(got, want, func(a, b []branch) bool { return slices.EqualFunc(a, b, slices.Equal[branch]) }) {
+		t.Errorf("groups %v, want %v", got, want)
+	}
+}
+
+// drawn makes a workflow on types with constant prices, of which the powerful ones are more expensive for their work,
+// and a deadline.
+func drawn(t *rapid.T) (*Workflow, float64) {
+	n := rapid.IntRange(1, 9).Draw(t, "tasks")
+	var edges [][2]int
+	for to := 1; to < n; to++ {
+		for from := range to {
+			if rapid.IntRange(0, n/2).Draw(t, "edge") == 0 {
+				edges = append(edges, [2]int{from, to})
+			}
+		}
+	}
+	minutes := rapid.SliceOfN(rapid.IntRange(1, 60), n, n).Draw(t, "minutes")
+	var types []Type
+	for i, share := range []float64{0.1, 0.15, 0.2, 0.3} {
+		usd := math.Exp2(float64(i))
+		types = append(types, Type{OnDemandUSD: usd, USD: slices.Repeat([]float64{share * usd}, 600)})
+	}
+	hours := rapid.Float64Range(4, 40).Draw(t, "hours")
+	w, err := New(t.Context(), jobOf(edges, minutes...), types, hours, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, hours * rapid.Float64Range(1, 9).Draw(t, "stretch")
+}
+
+// slowest is the time of the longest of all paths, found by trying them all.
+func (w *Workflow) slowest(kind []int) (hours float64) {
+	var from func(i int) float64
+	from = func(i int) float64 {
+		rest := 0.0
+		for _, c := range w.graph.Children(i) {
+			rest = max(rest, from(int(c)))
+		}
+		return w.work[i]/w.speed[kind[i]] + rest
+	}
+	for i := range w.work {
+		hours = max(hours, from(i))
+	}
+	return hours
+}
+
+// ends walks from a simple task to the tasks before and after its chain.
+func (w *Workflow) ends(i int) [2]int {
+	walk := func(i int, next func(int) []int32) int {
+		for i >= 0 && w.simple[i] {
+			to := next(i)
+			if i = -1; len(to) > 0 {
+				i = int(to[0])
+			}
+		}
+		return i
+	}
+	return [2]int{walk(i, w.graph.Parents), walk(i, w.graph.Children)}
+}
+
+// Step 5 by its definition: tasks with the same start and end get the cheapest type with which no path is too long,
+// then each simple task, then each other one.
+func TestStep5MatchesBruteForce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, deadline := drawn(t)
+		got, own := w.distribute(deadline), max(deadline-reserve, w.longest)
+		want := make([]int, len(w.work))
+		for i := range want {
+			want[i] = w.cheapest(own / w.longest)
+		}
+		lower := func(first int, same func(i int) bool) {
+			best := want
+			for k := range w.types {
+				try := slices.Clone(want)
+				for i := range try {
+					if same(i) {
+						try[i] = k
+					}
+				}
+				if w.mean[k] < w.mean[best[first]] && w.slowest(try) <= own+1e-9 {
+					best = try
+				}
+			}
+			want = best
+		}
+		var lowered [][2]int
+		for _, i := range w.order {
+			if ends := w.ends(i); w.simple[i] && !slices.Contains(lowered, ends) {
+				lowered = append(lowered, ends)
+				lower(i, func(j int) bool { return w.simple[j] && w.ends(j) == ends })
+			}
+		}
+		for _, simple := range []bool{true, false} {
+			for _, i := range w.order {
+				if w.simple[i] == simple {
+					lower(i, func(j int) bool { return j == i })
+				}
+			}
+		}
+		if !slices.Equal(got.kind, want) {
+			t.Fatalf("types %v, by brute force %v", got.kind, want)
+		}
+	})
+}
