@@ -190,9 +190,16 @@ func (p *bfrcMethod) order(ctx context.Context, m moment) (order, error) {
 		p.tables[key] = t
 	}
 	s := w.plain[k].chain.Level(w.types[k].USD[m.hour-1], 0)
-	bid := t.Bid(hours, left, s, bidding.OnNothing)
+	bid := bidFor(t, hours, left, s)
 	if bid <= 0 {
 		bid = w.types[k].OnDemandUSD
 	}
 	return order{kind: k, maxUSD: bid}, nil
+}
+
+// bidFor returns the bid for the next hour. A task that needs only a part of it pays for that part, at the same price as
+// for a whole hour, so it bids like one that needs a whole hour with the same slack.
+func bidFor(t *bidding.Table, hours, left float64, s int) float64 {
+	part := max(0, 1-hours)
+	return t.Bid(hours+part, left+part, s, bidding.OnNothing)
 }

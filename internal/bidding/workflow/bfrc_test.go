@@ -145,3 +145,19 @@ func TestStep5MatchesBruteForce(t *testing.T) {
 		}
 	})
 }
+
+// Prices are 1 or 3, and 4 on demand. With one hour to spare the bid is the on-demand price (equation 1), also for less
+// than an hour of work.
+func TestPartOfHourBidsLikeHour(t *testing.T) {
+	prices := slices.Repeat([]float64{1, 1, 3, 3}, 100)
+	w, err := New(t.Context(), jobOf(nil, 60), []Type{{OnDemandUSD: 4, USD: prices}}, 1, 399)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, work := range []float64{0.1, 0.5, 1} {
+		got, err := w.distribute(8).order(t.Context(), moment{work: work, hour: 399, finish: 8, spare: 1})
+		if err != nil || got.maxUSD != 4 {
+			t.Errorf("%v hours: bid %v, %v", work, got.maxUSD, err)
+		}
+	}
+}

@@ -107,7 +107,7 @@ func (p *markovMethod) order(ctx context.Context, m moment) (order, error) {
 			best, least = k, usd
 			bid = t.OnDemandUSD
 			if patient < through {
-				bid = known[k].table.Bid(hours, min(window, tableTime), s, bidding.OnNothing)
+				bid = bidFor(known[k].table, hours, min(window, tableTime), s)
 			}
 		}
 	}
