@@ -80,6 +80,10 @@ func (f *pricesFlags) read() ([]*market.Market, error) {
 	return markets, nil
 }
 
+func addRestart(c *cobra.Command, restart *time.Duration) {
+	c.Flags().DurationVar(restart, "restart", 0, "time lost at each start of a machine, at most 1h")
+}
+
 func (a app) backtestBidCommand() *cobra.Command {
 	var f backtestFlags
 	var from pricesFlags
@@ -103,7 +107,7 @@ func (a app) backtestBidCommand() *cobra.Command {
 	p.Var(&work, "work", "work of the task, without interruptions")
 	p.Var(&deadline, "deadline", "time from start to deadline, in whole hours")
 	p.Var(&every, "every", "time between starts")
-	p.DurationVar(&restart, "restart", 0, "time lost at each start of a machine, at most 1h")
+	addRestart(c, &restart)
 	p.Float64Var(&train, "train", 0.5, "share of each market to use as history before the first start")
 	f.add(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -188,6 +192,7 @@ func (a app) backtestWorkflowCommand() *cobra.Command {
 	var deadlines []string
 	var repeats int
 	var train float64
+	var restart time.Duration
 	span := command.Span{Value: 24 * time.Hour}
 	c := &cobra.Command{
 		Use:   "workflow",
@@ -209,6 +214,7 @@ func (a app) backtestWorkflowCommand() *cobra.Command {
 	p.IntVar(&repeats, "repeats", 30, "runs for each deadline and zone")
 	p.Float64Var(&train, "train", 0.5, "share of the prices to use as history before the first start")
 	p.Var(&span, "time", "time of the workflow on the most powerful type, to which run times are scaled")
+	addRestart(c, &restart)
 	_ = c.MarkFlagFilename("dag")
 	f.add(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -232,7 +238,7 @@ func (a app) backtestWorkflowCommand() *cobra.Command {
 		defer cancel()
 		r, err := backtest.Workflow(ctx, job.Spec, markets, backtest.WorkflowOptions{
 			Deadlines: multiples, Repeats: repeats, Seed: f.seed, Train: train, Hours: span.Value.Hours(),
-			Policies: f.policies,
+			Restart: restart.Hours(), Policies: f.policies,
 		})
 		if err != nil {
 			return backtestFailure(err)

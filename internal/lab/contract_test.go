@@ -32,7 +32,7 @@ func TestCommandsAndFlagsMatchContract(t *testing.T) {
 		"tradewind-lab backtest availability: changeover deadline every nodes output policy seed spot-ratio traces work zones",
 		"tradewind-lab backtest bid: deadline every output policy prices restart seed train types work",
 		"tradewind-lab backtest cluster: every nodes output pods policy speed stay weights",
-		"tradewind-lab backtest workflow: dag deadlines output policy prices repeats seed time train types",
+		"tradewind-lab backtest workflow: dag deadlines output policy prices repeats restart seed time train types",
 		"tradewind-lab bill: boot-times market output preempted seeds within",
 		"tradewind-lab chaos: boot-times history jobs mail older output seeds services",
 		"tradewind-lab optimize: time-limit",

@@ -30,10 +30,13 @@ func (p *aibMethod) order(_ context.Context, m moment) (order, error) {
 	}
 	best, least := -1, math.Inf(1)
 	for k, t := range w.types {
-		if m.now+m.work/w.speed[k]+reserve > m.finish+1e-9 {
+		if m.now+m.start(k)+m.work/w.speed[k]+w.reserve() > m.finish+1e-9 {
 			continue
 		}
-		if usd := t.USD[m.hour-1]; usd < least && usd <= t.OnDemandUSD {
+		if usd := t.USD[m.hour-1]; k == m.held && m.restart > 0 {
+			best, least = k, usd // a start is not worth a slightly lower price
+			break
+		} else if usd < least && usd <= t.OnDemandUSD {
 			best, least = k, usd
 		}
 	}
@@ -41,7 +44,7 @@ func (p *aibMethod) order(_ context.Context, m moment) (order, error) {
 		return order{kind: w.fastest, maxUSD: w.unitUSD, onDemand: true}, nil
 	}
 	top := w.types[best].OnDemandUSD
-	near := math.Exp(-aibAlpha * (m.finish - m.work - m.now))
+	near := math.Exp(-aibAlpha * (m.finish - m.work - m.restart - m.now))
 	beta := failures(w.types[best].USD[:m.hour], least)
 	return order{kind: best, maxUSD: near*top + (1-near)*(beta*top+(1-beta)*least)}, nil
 }

@@ -79,7 +79,7 @@ type bfrcMethod struct {
 // the same start and end together, then for each simple task, which merges the fragments of its branch (figure 4), and
 // last for synchronisation tasks.
 func (w *Workflow) distribute(deadline float64) *bfrcMethod {
-	own := max(deadline-reserve, w.longest)
+	own := max(deadline-w.reserve(), w.longest)
 	p := &bfrcMethod{w: w, kind: make([]int, len(w.work)), until: make([]float64, len(w.work)),
 		tables: map[tableKey]*bidding.Table{}}
 	share := own / w.longest
@@ -123,7 +123,7 @@ func (p *bfrcMethod) lower(group []branch, deadline float64) {
 		for _, b := range group {
 			hours := head[b[0]] + tail[b[len(b)-1]]
 			for _, i := range b {
-				hours += w.work[i] / w.speed[k]
+				hours += w.restart + w.work[i]/w.speed[k]
 			}
 			fits = fits && hours <= deadline+1e-9
 		}
@@ -138,7 +138,9 @@ func (p *bfrcMethod) lower(group []branch, deadline float64) {
 	}
 }
 
-func (p *bfrcMethod) span(task int) float64 { return p.w.work[task] / p.w.speed[p.kind[task]] }
+func (p *bfrcMethod) span(task int) float64 {
+	return p.w.restart + p.w.work[task]/p.w.speed[p.kind[task]]
+}
 
 func (p *bfrcMethod) paths() (head, tail []float64) {
 	w := p.w
@@ -173,7 +175,7 @@ type tableKey struct{ kind, work, time int }
 
 func (p *bfrcMethod) order(ctx context.Context, m moment) (order, error) {
 	w, k := p.w, p.kind[m.task]
-	hours := m.work / w.speed[k]
+	hours := m.start(k) + m.work/w.speed[k]
 	// The smaller of the time in the schedule and 1.5 times the compute time.
 	left := min(p.until[m.task]-m.now, math.Max(stretch*hours, hours+1))
 	if left < hours || m.late() {

@@ -46,8 +46,8 @@ func TestBranchesOfGroupHaveSameStartAndEnd(t *testing.T) {
 }
 
 // drawn makes a workflow on types with constant prices, of which the powerful ones are more expensive for their work,
-// and a deadline.
-func drawn(t *rapid.T) (*Workflow, float64) {
+// and a deadline as a multiple of its time.
+func drawn(t *rapid.T, restart float64) (*Workflow, float64) {
 	n := rapid.IntRange(1, 9).Draw(t, "tasks")
 	var edges [][2]int
 	for to := 1; to < n; to++ {
@@ -63,12 +63,12 @@ func drawn(t *rapid.T) (*Workflow, float64) {
 		usd := math.Exp2(float64(i))
 		types = append(types, Type{OnDemandUSD: usd, USD: slices.Repeat([]float64{share * usd}, 600)})
 	}
-	hours := rapid.Float64Range(4, 40).Draw(t, "hours")
-	w, err := New(t.Context(), jobOf(edges, minutes...), types, hours, 100)
+	hours := rapid.Float64Range(1, 8).Draw(t, "hours")
+	w, err := New(t.Context(), jobOf(edges, minutes...), types, hours, restart, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w, hours * rapid.Float64Range(1, 9).Draw(t, "stretch")
+	return w, rapid.Float64Range(1, 9).Draw(t, "stretch")
 }
 
 // slowest is the time of the longest of all paths, found by trying them all.
@@ -79,7 +79,7 @@ func (w *Workflow) slowest(kind []int) (hours float64) {
 		for _, c := range w.graph.Children(i) {
 			rest = max(rest, from(int(c)))
 		}
-		return w.work[i]/w.speed[kind[i]] + rest
+		return w.restart + w.work[i]/w.speed[kind[i]] + rest
 	}
 	for i := range w.work {
 		hours = max(hours, from(i))
@@ -105,11 +105,12 @@ func (w *Workflow) ends(i int) [2]int {
 // then each simple task, then each other one.
 func TestStep5MatchesBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w, deadline := drawn(t)
-		got, own := w.distribute(deadline), max(deadline-reserve, w.longest)
+		w, stretch := drawn(t, rapid.SampledFrom([]float64{0, 0.3}).Draw(t, "restart"))
+		own := max(stretch*w.Hours()-w.reserve(), w.Hours())
+		got := w.distribute(stretch * w.Hours())
 		want := make([]int, len(w.work))
 		for i := range want {
-			want[i] = w.cheapest(own / w.longest)
+			want[i] = w.cheapest(own / w.Hours())
 		}
 		lower := func(first int, same func(i int) bool) {
 			best := want
@@ -150,7 +151,7 @@ func TestStep5MatchesBruteForce(t *testing.T) {
 // than an hour of work.
 func TestPartOfHourBidsLikeHour(t *testing.T) {
 	prices := slices.Repeat([]float64{1, 1, 3, 3}, 100)
-	w, err := New(t.Context(), jobOf(nil, 60), []Type{{OnDemandUSD: 4, USD: prices}}, 1, 399)
+	w, err := New(t.Context(), jobOf(nil, 60), []Type{{OnDemandUSD: 4, USD: prices}}, 1, 0, 399)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,10 +90,10 @@ func (p *markovMethod) order(ctx context.Context, m moment) (order, error) {
 	if err != nil {
 		return order{}, err
 	}
-	window := min(p.schedule.until[m.task], m.finish-reserve) - m.now
+	window := min(p.schedule.until[m.task], m.finish-w.reserve()) - m.now
 	best, least, bid := -1, math.Inf(1), 0.0
 	for k, t := range w.types {
-		hours := m.work / w.speed[k]
+		hours := m.start(k) + m.work/w.speed[k]
 		if hours > window+1e-9 {
 			continue
 		}

@@ -7,20 +7,37 @@ import (
 
 // moment is the input of a decision: one task at one time, until the next full hour.
 type moment struct {
-	task    int
-	work    float64 // left
-	now     float64 // hours since the start of the run
-	hour    int     // index of the hour in the prices; its price is not known yet
-	finish  float64 // latest finish of the task with which the rest can still be done in time on demand
-	spare   float64 // until the next full hour
-	running int     // type of the spot machine it runs on, −1 for none
+	task   int
+	work   float64 // left
+	now    float64 // hours since the start of the run
+	hour   int     // index of the hour in the prices; its price is not known yet
+	finish float64 // latest finish of the task with which the rest can still be done in time on demand
+	spare  float64 // until the next full hour
+	// held is the machine that it ran on until now: the type of a spot machine, or one of the values below. A start in
+	// progress takes starting more hours; every other machine takes restart hours until work continues.
+	held              int
+	starting, restart float64
 }
 
-// late reports the point of no return: losing this hour would miss the latest finish.
-func (m *moment) late() bool { return m.now+m.spare+m.work > m.finish+1e-9 }
+// Machines that are not spot machines.
+const (
+	noMachine       = -1
+	onDemandMachine = -2
+)
 
-// reserve is the time in hours that methods keep back: a lost machine may cost an hour.
-const reserve = 1.0
+// late reports the point of no return: losing this hour would miss the latest finish.
+func (m *moment) late() bool { return m.now+m.spare+m.restart+m.work > m.finish+1e-9 }
+
+// start returns the hours until work continues on a machine.
+func (m *moment) start(machine int) float64 {
+	if machine == m.held {
+		return m.starting
+	}
+	return m.restart
+}
+
+// reserve is the time in hours that methods keep back: a lost machine may cost an hour and a start.
+func (w *Workflow) reserve() float64 { return 1 + w.restart }
 
 // order is a method's decision: run on a spot machine of a type if its price is at most maxUSD, otherwise on demand
 // or not at all. kind −1 means no bid.
@@ -57,8 +74,8 @@ func (w *Workflow) replay(ctx context.Context, m method, start int, deadline flo
 // runTask runs one task from the time at which it can begin and returns the time at which it ends.
 func (w *Workflow) runTask(ctx context.Context, m method, task int, ready float64, start int, deadline float64,
 	out *Outcome) (float64, error) {
-	at := moment{task: task, work: w.work[task], now: ready, finish: deadline - w.tail[task],
-		running: -1}
+	at := moment{task: task, work: w.work[task], now: ready, finish: deadline - w.tail[task], held: noMachine,
+		restart: w.restart}
 	for at.work > 1e-9 {
 		whole := math.Floor(at.now + 1e-9)
 		at.hour, at.spare = start+int(whole), whole+1-at.now
@@ -70,27 +87,24 @@ func (w *Workflow) runTask(ctx context.Context, m method, task int, ready float6
 			// Beyond this point only on-demand is in time, whatever the method decides.
 			o = order{kind: -1, onDemand: true}
 		}
-		kind, usd := -1, 0.0
-		if o.kind >= 0 && w.types[o.kind].USD[at.hour] <= o.maxUSD {
-			kind, usd = o.kind, w.types[o.kind].USD[at.hour]
+		machine, speed, usd := noMachine, 0.0, 0.0
+		switch {
+		case o.kind >= 0 && w.types[o.kind].USD[at.hour] <= o.maxUSD:
+			machine, speed, usd = o.kind, w.speed[o.kind], w.types[o.kind].USD[at.hour]
+		case o.onDemand:
+			machine, speed, usd = onDemandMachine, 1, w.unitUSD
 		}
-		if at.running >= 0 && o.kind == at.running && kind < 0 {
+		if at.held >= 0 && o.kind == at.held && machine != at.held {
 			out.Interruptions++
 		}
-		speed := 0.0
-		switch {
-		case kind >= 0:
-			speed = w.speed[kind]
-		case o.onDemand:
-			speed, usd = 1, w.unitUSD
-		}
-		at.running = kind
+		at.held, at.starting = machine, at.start(machine)
 		span := at.spare
 		if speed > 0 {
-			span = min(span, at.work/speed)
+			span = min(span, at.starting+at.work/speed)
 		}
 		out.USD += span * usd
-		at.work -= span * speed
+		at.work -= max(0, span-at.starting) * speed
+		at.starting = max(0, at.starting-span)
 		at.now += span
 	}
 	return at.now, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/bidding/policy"
@@ -27,10 +28,13 @@ type Workflow struct {
 	fastest int
 	unitUSD float64 // on-demand price of a unit of work, the same on every type
 	work    []float64
+	restart float64 // hours that each start of a machine takes; they are paid
+	hours   float64 // work of the longest path
 	order   []int
 	graph   *dag.Graph
-	tail    []float64 // work of the longest path from the end of a task
-	head    []float64 // work of the longest path to the beginning of a task
+	// tail is the time of the longest path from the end of a task, on the most powerful type with the starts of
+	// machines. longest is that of the whole workflow.
+	tail    []float64
 	longest float64
 	simple  []bool
 	// branches are the chains of simple tasks, in groups with the same start and end.
@@ -47,14 +51,15 @@ var ErrNoTypes = errors.New("no machine type has a price")
 // plainMarket is BFRC's knowledge about a type: the paper's chain over all prices before the first run.
 type plainMarket struct{ chain *market.Chain }
 
-// New scales a job's recorded times so that its longest path takes the given hours on the most powerful type. The
-// speed of a type is proportional to its on-demand price. Every method may use the prices before hour first as
-// history.
-func New(ctx context.Context, job *dag.Job, types []Type, hours float64, first int) (*Workflow, error) {
+// New scales a job's recorded times so that its longest path takes the given hours on the most powerful type, without
+// the starts of machines, each of which takes restart hours. The speed of a type is proportional to its on-demand
+// price. Every method may use the prices before hour first as history.
+func New(ctx context.Context, job *dag.Job, types []Type, hours, restart float64, first int) (*Workflow, error) {
 	if len(types) == 0 {
 		return nil, ErrNoTypes
 	}
-	w := &Workflow{types: types, graph: job.Graph(), order: job.Order(), ctx: ctx, learned: map[int][]*knownMarket{}}
+	w := &Workflow{types: types, restart: restart, hours: hours, graph: job.Graph(), order: job.Order(), ctx: ctx,
+		learned: map[int][]*knownMarket{}}
 	for i, t := range types {
 		if t.OnDemandUSD > types[w.fastest].OnDemandUSD {
 			w.fastest = i
@@ -84,23 +89,19 @@ func New(ctx context.Context, job *dag.Job, types []Type, hours float64, first i
 	return w, nil
 }
 
-// paths computes the longest paths before and after each task.
+// paths computes the longest path, and those after each task.
 func (w *Workflow) paths() {
-	n := len(w.work)
-	w.tail, w.head = make([]float64, n), make([]float64, n)
-	for _, i := range w.order {
+	w.tail = make([]float64, len(w.work))
+	for _, i := range slices.Backward(w.order) {
 		for _, c := range w.graph.Children(i) {
-			w.head[c] = max(w.head[c], w.head[i]+w.work[i])
+			w.tail[i] = max(w.tail[i], w.tail[c]+w.work[c]+w.restart)
 		}
-	}
-	for k := n - 1; k >= 0; k-- {
-		i := w.order[k]
-		for _, c := range w.graph.Children(i) {
-			w.tail[i] = max(w.tail[i], w.tail[c]+w.work[c])
-		}
-		w.longest = max(w.longest, w.tail[i]+w.work[i])
+		w.longest = max(w.longest, w.tail[i]+w.work[i]+w.restart)
 	}
 }
+
+// Hours is the time of the longest path on the most powerful type, with the starts. It is the least deadline.
+func (w *Workflow) Hours() float64 { return w.longest }
 
 // Outcome is the cost of a run.
 type Outcome struct {
@@ -122,7 +123,7 @@ const (
 )
 
 // Run replays the workflow from hour start on, with a deadline in hours after it. The clairvoyant is the lower bound
-// of all costs: all work at the lowest price of any type within the deadline.
+// of all costs: all work at the lowest price of any type within the deadline, without starts.
 func (w *Workflow) Run(ctx context.Context, name string, start int, deadline float64) (Outcome, error) {
 	total := 0.0
 	for _, x := range w.work {
@@ -131,7 +132,7 @@ func (w *Workflow) Run(ctx context.Context, name string, start int, deadline flo
 	var m method
 	switch name {
 	case onDemand:
-		return Outcome{USD: total * w.unitUSD}, nil
+		return Outcome{USD: (total + float64(len(w.work))*w.restart) * w.unitUSD}, nil
 	case clairvoyant:
 		return Outcome{USD: total * w.lowest(start, deadline)}, nil
 	case PathBound:
@@ -151,10 +152,10 @@ func (w *Workflow) Run(ctx context.Context, name string, start int, deadline flo
 }
 
 // pathBound returns the lowest mean price of a unit of work on one or two types, if the workflow is a single path that
-// ends at its deadline (WCSSI, equations 9 and 10). The mean prices are those before the first run. As in the paper it
+// ends at its deadline (WCSSI, equations 9 and 10), without starts. The mean prices are those before the first run. As in the paper it
 // is a bound for methods that choose types once; one that follows the prices may cost less.
 func (w *Workflow) pathBound(deadline float64) float64 {
-	hours := deadline / w.longest // for a unit of work
+	hours := deadline / w.hours // for a unit of work
 	least := w.unitUSD
 	for a := range w.types {
 		for b := range w.types {
@@ -175,7 +176,7 @@ func (w *Workflow) pathBound(deadline float64) float64 {
 func (w *Workflow) lowest(start int, deadline float64) float64 {
 	least := w.unitUSD
 	for k, t := range w.types {
-		for _, p := range t.USD[start : start+int(math.Ceil(deadline))] {
+		for _, p := range t.USD[start : start+int(math.Ceil(deadline-1e-9))] {
 			least = min(least, p/w.speed[k])
 		}
 	}
@@ -185,7 +186,10 @@ func (w *Workflow) lowest(start int, deadline float64) float64 {
 // stretch is the paper's maximum time of a task, as a multiple of its compute time.
 const stretch = policy.MaxStretch
 
-// model returns the market of a type with hourly steps, for package bidding.
+// model returns the market of a type with hourly steps, for package bidding. An hour that is lost to a price above the
+// bid costs a start later, at the mean price of an hour: r in equation 7.
 func (w *Workflow) model(chain *market.Chain, kind int) bidding.Model {
-	return bidding.PriceModel(chain, w.types[kind].OnDemandUSD, 0)
+	m := bidding.PriceModel(chain, w.types[kind].OnDemandUSD, 0)
+	m.ReleaseUSD = w.restart * w.mean[kind] * w.speed[kind]
+	return m
 }

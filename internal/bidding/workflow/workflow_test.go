@@ -52,12 +52,13 @@ func TestPoliciesMeetDeadlineAboveLowerBound(t *testing.T) {
 		const first = 200
 		markets := types(600, rapid.Uint64().Draw(t, "seed"))
 		hours := rapid.Float64Range(0.5, 40).Draw(t, "hours")
-		w, err := workflow.New(context.Background(), diamond(), markets, hours, first)
+		restart := rapid.SampledFrom([]float64{0, 0.1, 0.5, 1}).Draw(t, "restart")
+		w, err := workflow.New(context.Background(), diamond(), markets, hours, restart, first)
 		if err != nil {
 			t.Fatal(err)
 		}
 		start := first + rapid.IntRange(0, 100).Draw(t, "start")
-		deadline := hours * rapid.Float64Range(1, 4).Draw(t, "stretch")
+		deadline := w.Hours() * rapid.Float64Range(1, 4).Draw(t, "stretch")
 		least, err := w.Run(context.Background(), "clairvoyant", start, deadline)
 		if err != nil {
 			t.Fatal(err)
@@ -82,7 +83,7 @@ func TestExpensiveSpotRunsOnDemand(t *testing.T) {
 			markets[i].USD[h] = 2 * markets[i].OnDemandUSD
 		}
 	}
-	w, err := workflow.New(context.Background(), diamond(), markets, 12, 100)
+	w, err := workflow.New(context.Background(), diamond(), markets, 12, 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func TestSteadyPricesCostNoMoreThanPaper(t *testing.T) {
 			}
 		}
 		hours := rapid.Float64Range(2, 40).Draw(t, "hours")
-		w, err := workflow.New(context.Background(), diamond(), markets, hours, 200)
+		w, err := workflow.New(context.Background(), diamond(), markets, hours, 0, 200)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +136,7 @@ func TestPathBoundIsTheBestPairOfTypes(t *testing.T) {
 	}
 	path := diamond()
 	path.Tasks, path.Edges = path.Tasks[:1], nil
-	w, err := workflow.New(t.Context(), path, markets, hours, first)
+	w, err := workflow.New(t.Context(), path, markets, hours, 0, first)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -125,14 +125,14 @@ func TestWorkflowMeetsDeadlines(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, err := backtest.Workflow(context.Background(), job, markets, backtest.WorkflowOptions{
-			Deadlines: []float64{1, 1.1, 2.5}, Repeats: 5, Seed: 7, Train: 0.5, Hours: 24,
+			Deadlines: []float64{1, 1.1, 2.5}, Repeats: 5, Seed: 7, Train: 0.5, Hours: 24, Restart: 0.25,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		kept(t, file, r.Policies)
 		again, err := backtest.Workflow(context.Background(), job, markets, backtest.WorkflowOptions{
-			Deadlines: []float64{1, 1.1, 2.5}, Repeats: 5, Seed: 7, Train: 0.5, Hours: 24,
+			Deadlines: []float64{1, 1.1, 2.5}, Repeats: 5, Seed: 7, Train: 0.5, Hours: 24, Restart: 0.25,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -25,6 +25,8 @@ type BidOptions struct {
 	Informed bool
 }
 
+var errRestart = fmt.Errorf("%w: a restart must take at most an hour and must not be negative", ErrBadRequest)
+
 func (o *BidOptions) check() error {
 	switch {
 	case !(o.Work > 0) || o.Work > 24*365:
@@ -39,7 +41,7 @@ func (o *BidOptions) check() error {
 	case !(o.Train > 0 && o.Train < 1):
 		return fmt.Errorf("%w: the share for training must be between 0 and 1", ErrBadRequest)
 	case !(o.Restart >= 0 && o.Restart <= 1):
-		return fmt.Errorf("%w: a restart must take at most an hour and must not be negative", ErrBadRequest)
+		return errRestart
 	}
 	o.Restart = math.Round(o.Restart*60) / 60
 	return nil

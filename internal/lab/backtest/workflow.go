@@ -18,7 +18,8 @@ import (
 
 // WorkflowOptions configures Workflow.
 type WorkflowOptions struct {
-	// Deadlines are multiples of the workflow's time on the most powerful type, as in the paper: from 1.1 to 3.
+	// Deadlines are multiples of the workflow's time on the most powerful type, with the starts of machines, as in the
+	// paper: from 1.1 to 3.
 	Deadlines []float64
 	Repeats   int    // runs for each deadline and zone, with random starts
 	Seed      uint64 // of the starts
@@ -26,6 +27,7 @@ type WorkflowOptions struct {
 	// Hours is the workflow's time on the most powerful type. Recorded run times are scaled to it, because the
 	// paper's model counts in hours.
 	Hours    float64
+	Restart  float64 // hours that every start of a machine takes, 0 to 1
 	Policies []string
 	// PathBound adds the paper's lower bound to the results, by the name workflow.PathBound.
 	PathBound bool
@@ -41,6 +43,8 @@ func (o *WorkflowOptions) check(job *dag.Job) error {
 		return fmt.Errorf("%w: the share for training must be between 0 and 1", ErrBadRequest)
 	case !(o.Hours > 0 && o.Hours <= 24*30):
 		return fmt.Errorf("%w: the time of the workflow must be more than zero and at most 30 days", ErrBadRequest)
+	case !(o.Restart >= 0 && o.Restart <= 1):
+		return errRestart
 	case job.TotalRecorded() <= 0:
 		return fmt.Errorf("%w: the workflow has no recorded run times", ErrBadRequest)
 	}
@@ -62,7 +66,7 @@ type WorkflowReport struct {
 // Workflow runs the paper's experiment (WCSSI, section 4): a DAG on the spot markets of one zone, with several
 // deadlines, from random starts. Every task has a separate machine. The speed of a machine type is proportional to
 // its on-demand price, as in the paper, where a unit of computing costs the same on all types. Prices change once an
-// hour; a part of an hour is billed as such. Zones in which no run fits are skipped. Errors wrap ErrBadRequest, or
+// hour; a part of an hour is billed as such. A start of a machine is paid, too. Zones in which no run fits are skipped. Errors wrap ErrBadRequest, or
 // are the context's.
 func Workflow(ctx context.Context, job *dag.Job, markets []*market.Market, o WorkflowOptions) (*WorkflowReport, error) {
 	if err := o.check(job); err != nil {
@@ -137,21 +141,20 @@ func workflowZone(ctx context.Context, job *dag.Job, markets []*market.Market, o
 	stream uint64) ([]sums, error) {
 	prices, length := align(markets)
 	first := int(float64(length) * o.Train)
-	longest := 0.0
-	for _, d := range o.Deadlines {
-		longest = max(longest, d)
-	}
-	room := length - first - int(math.Ceil(longest*o.Hours)) - 1
-	if first < 2 || room < 1 {
+	if first < 2 {
 		return nil, nil
 	}
 	types := make([]workflow.Type, len(markets))
 	for i, m := range markets {
 		types[i] = workflow.Type{Name: m.Type, OnDemandUSD: m.OnDemandUSD, USD: prices[i]}
 	}
-	w, err := workflow.New(ctx, job, types, o.Hours, first)
+	w, err := workflow.New(ctx, job, types, o.Hours, o.Restart, first)
 	if err != nil {
 		return nil, err
+	}
+	room := length - first - int(math.Ceil(slices.Max(o.Deadlines)*w.Hours()-1e-9)) - 1
+	if room < 1 {
+		return nil, nil
 	}
 	random := rand.New(rand.NewPCG(o.Seed, stream)) //nolint:gosec // starts of a back-test, by seed
 	out := make([]sums, len(o.Deadlines))
@@ -161,7 +164,7 @@ func workflowZone(ctx context.Context, job *dag.Job, markets []*market.Market, o
 			start := first + random.IntN(room)
 			run := map[string]outcome{}
 			for _, name := range names {
-				got, err := w.Run(ctx, name, start, multiple*o.Hours)
+				got, err := w.Run(ctx, name, start, multiple*w.Hours())
 				if err != nil {
 					return nil, err
 				}
