@@ -199,8 +199,8 @@ func (p *bfrcMethod) order(ctx context.Context, m moment) (order, error) {
 	return order{kind: k, maxUSD: bid}, nil
 }
 
-// bidFor returns the bid for the next hour. A task that needs only a part of it pays for that part, at the same price as
-// for a whole hour, so it bids like one that needs a whole hour with the same slack.
+// bidFor returns the bid for the next hour. A task that needs only a part of it pays for that part, at the same price
+// as for a whole hour, so it bids like one that needs a whole hour with the same slack.
 func bidFor(t *bidding.Table, hours, left float64, s int) float64 {
 	part := max(0, 1-hours)
 	return t.Bid(hours+part, left+part, s, bidding.OnNothing)

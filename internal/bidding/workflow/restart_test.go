@@ -54,10 +54,10 @@ func TestBidFollowsEquation7(t *testing.T) {
 	var r float64
 	var bids func(c, t int) (low, high float64) // the costs with a bid of 1 and of 3
 	least := func(c, t int) float64 {
-		switch {
-		case c == 0:
+		switch c {
+		case 0:
 			return 0
-		case c == t:
+		case t:
 			return 4 * float64(c)
 		}
 		low, high := bids(c, t)

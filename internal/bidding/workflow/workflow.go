@@ -152,8 +152,8 @@ func (w *Workflow) Run(ctx context.Context, name string, start int, deadline flo
 }
 
 // pathBound returns the lowest mean price of a unit of work on one or two types, if the workflow is a single path that
-// ends at its deadline (WCSSI, equations 9 and 10), without starts. The mean prices are those before the first run. As in the paper it
-// is a bound for methods that choose types once; one that follows the prices may cost less.
+// ends at its deadline (WCSSI, equations 9 and 10), without starts. The mean prices are those before the first run. As
+// in the paper it is a bound for methods that choose types once; one that follows the prices may cost less.
 func (w *Workflow) pathBound(deadline float64) float64 {
 	hours := deadline / w.hours // for a unit of work
 	least := w.unitUSD

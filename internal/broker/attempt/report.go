@@ -128,8 +128,8 @@ func (st *Reporting) every(is func(record.Node) bool) bool {
 	return true
 }
 
-// started records that a node runs the task, and has done so for some time before. The last node to start makes the task
-// running.
+// started records that a node runs the task, and has done so for some time before. The last node to start makes the
+// task running.
 func (st *Reporting) started(before time.Duration) (d record.Decision) {
 	st.node().Started = true
 	if st.Cluster.Outcome != "" || st.Cluster.Started || st.Task.Attempt != st.Cluster.Attempt ||

@@ -19,8 +19,8 @@ func (s *search) keeps(m *catalog.Match) bool {
 	return (!s.Steady || !m.Burstable) && (!s.Unbanded || unbanded(m))
 }
 
-// searches are the answers of the catalogue to some searches, before the exclusions of deployments and jobs. The jobs of
-// a broker ask for the same few sizes again and again.
+// searches are the answers of the catalogue to some searches, before the exclusions of deployments and jobs. The jobs
+// of a broker ask for the same few sizes again and again.
 type searches struct {
 	mu    sync.Mutex
 	found map[string][]catalog.Match // by search, as JSON

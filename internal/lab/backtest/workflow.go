@@ -66,8 +66,8 @@ type WorkflowReport struct {
 // Workflow runs the paper's experiment (WCSSI, section 4): a DAG on the spot markets of one zone, with several
 // deadlines, from random starts. Every task has a separate machine. The speed of a machine type is proportional to
 // its on-demand price, as in the paper, where a unit of computing costs the same on all types. Prices change once an
-// hour; a part of an hour is billed as such. A start of a machine is paid, too. Zones in which no run fits are skipped. Errors wrap ErrBadRequest, or
-// are the context's.
+// hour; a part of an hour is billed as such. A start of a machine is paid, too. Zones in which no run fits are skipped.
+// Errors wrap ErrBadRequest, or are the context's.
 func Workflow(ctx context.Context, job *dag.Job, markets []*market.Market, o WorkflowOptions) (*WorkflowReport, error) {
 	if err := o.check(job); err != nil {
 		return nil, err
