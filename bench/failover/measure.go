@@ -108,7 +108,7 @@ func measure(ctx context.Context, dir string, n int) (hops []hop, err error) {
 	if err := writeCatalog(catalogue, n); err != nil {
 		return nil, err
 	}
-	h, err := host.Open(ctx, host.Options{
+	h, end, err := serve(ctx, host.Options{
 		State: filepath.Join(dir, "state"), TimeScale: 1, Catalog: catalogue, PublicURL: "https://broker.example",
 		Agents: driver.Agents{"": strings.Repeat("a", 64)},
 		Clouds: []host.Bought{
@@ -121,13 +121,7 @@ func measure(ctx context.Context, dir string, n int) (hops []hop, err error) {
 	if err != nil {
 		return nil, err
 	}
-	serving, stop := context.WithCancel(ctx)
-	over := make(chan error, 1)
-	go func() { over <- h.Serve(serving) }()
-	defer func() {
-		stop()
-		err = errors.Join(err, <-over, h.Close())
-	}()
+	defer func() { err = errors.Join(err, end()) }()
 	for i := range n {
 		one, err := jump(ctx, h, seen, i)
 		if err != nil {
@@ -136,6 +130,20 @@ func measure(ctx context.Context, dir string, n int) (hops []hop, err error) {
 		hops = append(hops, one)
 	}
 	return hops, nil
+}
+
+// serve opens a host and runs it until end is called.
+func serve(ctx context.Context, opt host.Options) (h *host.Host, end func() error, err error) {
+	if h, err = host.Open(ctx, opt); err != nil {
+		return nil, nil, err
+	}
+	serving, stop := context.WithCancel(ctx)
+	over := make(chan error, 1)
+	go func() { over <- h.Serve(serving) }()
+	return h, func() error {
+		stop()
+		return errors.Join(<-over, h.Close())
+	}, nil
 }
 
 // jump submits a job and waits until it is launched on the second cloud.

@@ -91,7 +91,7 @@ func measureServices(ctx context.Context, dir string, n int) (hops []hop, err er
 	seen, submitted := &watch{next: make(chan time.Duration, 1)}, make(chan struct{}, 1)
 	cfg := dataproc.Config{Deployment: "bench", Project: "demo", Regions: regions, Endpoint: g.URL,
 		Client: []option.ClientOption{option.WithoutAuthentication()}}
-	h, err := host.Open(ctx, host.Options{
+	h, end, err := serve(ctx, host.Options{
 		State: filepath.Join(dir, "state"), TimeScale: 1, ServiceStores: stores, Stores: grant.Mux{"gs": bucket{}},
 		Services: map[string]service.Service{
 			dataproc.Name:           watchedService{dataproc.NewClusters(cfg), seen, map[string]bool{}, submitted},
@@ -101,13 +101,7 @@ func measureServices(ctx context.Context, dir string, n int) (hops []hop, err er
 	if err != nil {
 		return nil, err
 	}
-	serving, stop := context.WithCancel(ctx)
-	over := make(chan error, 1)
-	go func() { over <- h.Serve(serving) }()
-	defer func() {
-		stop()
-		err = errors.Join(err, <-over, h.Close())
-	}()
+	defer func() { err = errors.Join(err, end()) }()
 	for i, o := range offers {
 		google.FailCluster(fmt.Sprintf("The zone 'projects/demo/zones/%s-a' does not have enough resources available to "+
 			"fulfill the request.", o.Region))
