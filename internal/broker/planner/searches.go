@@ -2,6 +2,7 @@ package planner
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 
@@ -71,26 +72,21 @@ func (m *market) best(s search, keep func(*catalog.Match) bool, visit func(*cata
 	if err != nil {
 		return err
 	}
-	kept := make([]bool, len(all))
 	again := map[string]bool{}
 	for i := range all {
-		if kept[i] = keep(&all[i]); !kept[i] {
+		if !keep(&all[i]) {
 			again[all[i].Place()] = true
 		}
 	}
 	for i := range all {
-		if kept[i] && (len(again) == 0 || !again[all[i].Place()]) {
+		if len(again) == 0 || !again[all[i].Place()] {
 			visit(&all[i])
 		}
 	}
 	if len(again) == 0 {
 		return nil
 	}
-	s.Regions = s.Regions[:0:0]
-	for place := range again {
-		s.Regions = append(s.Regions, place)
-	}
-	slices.Sort(s.Regions)
+	s.Regions = slices.Sorted(maps.Keys(again))
 	s.Keep = func(m *catalog.Match) bool { return s.keeps(m) && keep(m) }
 	return m.catalog.Visit(s.Query, func(m *catalog.Match) bool {
 		visit(m)
