@@ -68,7 +68,7 @@ func TestFailureReportsPhaseExitCodeAndLastLines(t *testing.T) {
 func TestNodeFindsItsAddress(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
-	if h := b.Hello(node); h.Address != "127.0.0.1" { // the local address towards a broker on loopback
+	if h := b.Hello(node); h.Address != "127.0.0.1" { // the local address of a connection to a broker on loopback
 		t.Errorf("%+v", h)
 	}
 }
@@ -81,8 +81,8 @@ func TestRefusedTokenEndsAgent(t *testing.T) {
 	}
 }
 
-// TestHelloMayReturnWork: a broker that does not hold calls returns a pause with the work, and the agent must not
-// poll before it has passed.
+// TestHelloMayReturnWork: a broker that does not hold calls returns work and a pause. The agent must not poll before
+// the pause has passed.
 func TestHelloMayReturnWork(t *testing.T) {
 	b := agenttest.New(t)
 	b.SendCommand(node, wire.Work{Command: wire.Run, Assignment: task(t, "a1", "echo hello"), Pause: time.Hour})

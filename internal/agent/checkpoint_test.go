@@ -17,8 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// counting counts to 40 in its checkpoint directory, from where it stopped, and prints its count when it receives
-// SIGTERM.
+// counting is a task that counts to 40 in its checkpoint directory, from the number saved there. When it receives
+// SIGTERM, it prints its count.
 const counting = `
 cd $TRADEWIND_CHECKPOINT
 n=$(cat count 2>/dev/null || echo 0)
@@ -89,7 +89,7 @@ func TestCheckpointsAreSavedOnScheduleAndPruned(t *testing.T) {
 	if err != nil || len(complete) < 4 {
 		t.Errorf("kept %v, %v", complete, err)
 	}
-	if n := b.Calls(wire.PathPrune); n < 3 { // the last call may still be on its way
+	if n := b.Calls(wire.PathPrune); n < 3 { // the last call may not have arrived yet
 		t.Errorf("the broker was asked %d times to prune checkpoints before %v", n, seqs)
 	}
 }
@@ -146,7 +146,7 @@ func TestTaskIgnoringNoticeIsKilledInTimeToSave(t *testing.T) {
 	b.Report(node, "a1", wire.Checkpointed)
 }
 
-// A task that had much time to leave is ended early when its machine is preempted before that.
+// A notice gives a task much time, and then its machine is preempted earlier. The task must end early.
 func TestEarlierNoticeReplacesLater(t *testing.T) {
 	b := agenttest.New(t)
 	notices := make(chan time.Duration, 1)
@@ -181,7 +181,7 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// A task gets the notice even while a checkpoint is being uploaded.
+// A task must get an interruption notice even while a checkpoint is being uploaded.
 func TestTaskReceivesNoticeDuringCheckpoint(t *testing.T) {
 	b, dir := agenttest.New(t), t.TempDir()
 	g := &gate{met: make(chan struct{}), open: make(chan struct{})}
@@ -201,7 +201,8 @@ func TestTaskReceivesNoticeDuringCheckpoint(t *testing.T) {
 	b.Report(node, "a1", wire.Checkpointed)
 }
 
-// A link that leaves the folder does not prevent a checkpoint, and is logged once.
+// A checkpoint directory has a link that points out of it. The checkpoint must be saved without the link, and the log
+// must mention it once.
 func TestCheckpointLeavesOutLinkOutsideDirectory(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})

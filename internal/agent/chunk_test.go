@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// chunk is an assignment of the members a to d of an array, for a broker that pays for calls.
+// chunk returns an assignment of the members a to d of an array, from a broker that pays for each call.
 func chunk(t *testing.T, run string) *wire.Assignment {
 	t.Helper()
 	w := task(t, "a", run)
@@ -25,8 +25,8 @@ func chunk(t *testing.T, run string) *wire.Assignment {
 	return w
 }
 
-// TestChunkRunsItsMembersInTurn: each has its own folder, variables, log and outputs, and one that fails does not hold
-// up those after it.
+// TestChunkRunsItsMembersInTurn: each member has its own folder, variables, log and outputs. A member that fails does
+// not stop the members after it.
 func TestChunkRunsItsMembersInTurn(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
@@ -64,7 +64,7 @@ func TestChunkRunsItsMembersInTurn(t *testing.T) {
 	}
 }
 
-// TestOrderEndsChunk: the members that have succeeded are reported, and the others are not.
+// TestOrderEndsChunk: a command ends a chunk. The members that have succeeded are reported, and the others are not.
 func TestOrderEndsChunk(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the polls of an agent")
@@ -83,7 +83,8 @@ func TestOrderEndsChunk(t *testing.T) {
 	}
 }
 
-// TestFirstMemberFails: the others do not run; they may be announced elsewhere.
+// TestFirstMemberFails: if the first member of a chunk fails, the others do not run, so that the broker can announce
+// them again.
 func TestFirstMemberFails(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
@@ -93,7 +94,7 @@ func TestFirstMemberFails(t *testing.T) {
 	}
 }
 
-// TestLongLogOfMemberIsSentByItself: the report has no room for it.
+// TestLongLogOfMemberIsSentByItself: a member's log that does not fit into the report is sent separately.
 func TestLongLogOfMemberIsSentByItself(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// closedEndpoint answers with a status until it opens, and notes when it was called.
+// closedEndpoint answers with an error status until it opens, and records the time of each call.
 type closedEndpoint struct {
 	status     int
 	retryAfter string
@@ -51,7 +51,8 @@ func reportTo(t *testing.T, e *closedEndpoint) error {
 	return newClient(cfg).report(t.Context(), wire.Report{ID: "1"})
 }
 
-// TestReportOutlastsOutageOfHalfAnHour: an agent keeps trying, in random pauses of at most 23 seconds.
+// TestReportOutlastsOutageOfHalfAnHour: during an outage of the broker, the agent keeps trying, with random pauses of
+// at most 23 seconds.
 func TestReportOutlastsOutageOfHalfAnHour(t *testing.T) {
 	for _, status := range []int{0, http.StatusTooManyRequests, http.StatusInternalServerError} {
 		synctest.Test(t, func(t *testing.T) {
@@ -67,8 +68,8 @@ func TestReportOutlastsOutageOfHalfAnHour(t *testing.T) {
 	}
 }
 
-// TestAnyAnswerEndsOutage: a call fails for nearly an hour, but another one was answered in the middle. Patience counts
-// from then. A call that fails all the time gives up, though others are answered.
+// TestAnyAnswerEndsOutage: a call fails for nearly an hour, but another call was answered in between. The time until
+// the agent gives up counts from that answer. A call that always fails is given up even though others are answered.
 func TestAnyAnswerEndsOutage(t *testing.T) {
 	for name, want := range map[string]error{"it recovers": nil, "it never recovers": ErrUnreachable} {
 		t.Run(name, func(t *testing.T) {
@@ -100,12 +101,12 @@ func TestAnyAnswerEndsOutage(t *testing.T) {
 	}
 }
 
-// byPath calls an endpoint for each path.
+// byPath sends each call to the endpoint of its path.
 type byPath map[string]*closedEndpoint
 
 func (b byPath) RoundTrip(r *http.Request) (*http.Response, error) { return b[r.URL.Path].RoundTrip(r) }
 
-// TestRetryAfterIsRespected: a refusal says when to try again; agents wait a little longer, each for another time.
+// TestRetryAfterIsRespected: a refusal says when to try again. Each agent waits that time and a random time more.
 func TestRetryAfterIsRespected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &closedEndpoint{status: http.StatusServiceUnavailable, retryAfter: "20", opens: time.Now().Add(5 * time.Minute)}

@@ -15,7 +15,7 @@ import (
 )
 
 // TestTaskRunsInItsImage: setup, command, inputs, outputs and variables work as without a container, but the programs
-// are the image's.
+// are those of the image.
 func TestTaskRunsInItsImage(t *testing.T) {
 	environ := containertest.Environ(t)
 	b := agenttest.New(t)
@@ -44,7 +44,8 @@ cp /data/a.txt $TRADEWIND_OUTPUT/kept; echo rank $TRADEWIND_NODE_RANK; exit 0`)
 	}
 }
 
-// TestSecretInContainer: a secret is in its task's environment, and in no file that the container or its engine keeps.
+// TestSecretInContainer: a secret must be in its task's environment, and in no file that the container or its engine
+// keeps.
 func TestSecretInContainer(t *testing.T) {
 	environ := containertest.Environ(t)
 	b := agenttest.New(t)
@@ -97,8 +98,8 @@ func TestContainerTaskFailsStopsAndSaves(t *testing.T) {
 	}
 }
 
-// TestTaskRunsImageEntrypoint runs the image's entrypoint in the image's directory, with the task's arguments and
-// with the image's own.
+// TestTaskRunsImageEntrypoint: the image's entrypoint runs in the image's directory, with the task's arguments, or
+// with the image's if the task has none.
 func TestTaskRunsImageEntrypoint(t *testing.T) {
 	environ := containertest.Environ(t)
 	const image = "localhost/tradewind-test:entry"

@@ -73,7 +73,7 @@ func TestInputsLargerThanDiskAreNotTasksFailure(t *testing.T) {
 	}
 }
 
-// fullStore answers every PUT as a store does whose disk is full.
+// fullStore answers every PUT like a store with a full disk.
 type fullStore struct{}
 
 func (fullStore) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// needRoot skips the test unless this process may isolate tasks.
+// needRoot skips the test if this process may not isolate tasks.
 func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 || exec.Command("unshare", "--mount", "true").Run() != nil {
@@ -22,8 +22,8 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// isolated starts the agent of a node of a worker as a process, below a folder that other users may not enter. It
-// returns the agent's folder and PID.
+// isolated starts the agent of a worker as a separate process, in a folder that other users may not enter. It returns
+// the agent's folder and PID.
 func isolated(t *testing.T, b *agenttest.Broker, n agenttest.Node, environ ...string) (dir string, pid int) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "state", "agent")
@@ -45,7 +45,7 @@ func isolated(t *testing.T, b *agenttest.Broker, n agenttest.Node, environ ...st
 	return dir, cmd.Process.Pid
 }
 
-// untilDone makes a task wait for finish.
+// untilDone makes a task wait until finish is called.
 const untilDone = `; until [ -e done ]; do sleep 0.01; done; echo finished`
 
 func finish(t *testing.T, dir string) {
@@ -95,7 +95,7 @@ echo tried`, dir, task1, pid)))
 	}
 }
 
-// What a task of a worker uses works for a user without an account.
+// An isolated task runs as a user without an account. All files and folders that a task uses must work for that user.
 func TestIsolatedTaskHasItsFiles(t *testing.T) {
 	needRoot(t)
 	b := agenttest.New(t)
@@ -125,7 +125,7 @@ echo state >>checkpoint/state; cat checkpoint/state by-setup`)
 	}
 }
 
-// Each task of a worker reads what the one setup has written, and cannot change it for the others.
+// Each task of a worker can read the files that the shared setup has written, but must not be able to change them.
 func TestIsolatedTasksUseOneSetup(t *testing.T) {
 	needRoot(t)
 	b := agenttest.New(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// daemon is a program that a script leaves running, in its own session. It writes its PID, and says in the log when it is
-// ended.
+// daemon starts a program that continues after the script, in its own session. The program writes its PID to a file,
+// and logs when it is ended.
 const daemon = `(setsid sh -c 'trap "echo daemon ends; exit" TERM; echo $$ >new; mv new pid; while :; do sleep 0.01; done' &)
 while [ ! -e pid ]; do sleep 0.01; done
 `
@@ -43,7 +43,7 @@ func TestProcessesOfFailedSetupEnd(t *testing.T) {
 	b.AwaitLog(node, "a1", "daemon ends\n")
 }
 
-// Rank 1 starts a daemon and ends. The daemon runs until the broker ends the attempt on that node.
+// Rank 1 starts a daemon and ends. The daemon must run until the broker ends the attempt on that node.
 func TestProcessesOfEarlyRankRunUntilAttemptHasEnded(t *testing.T) {
 	b := agenttest.New(t)
 	n := agenttest.Node{Cluster: "cluster", Rank: 1}

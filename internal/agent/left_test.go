@@ -28,7 +28,8 @@ func TestLinkedOutputIsKeptWithTarget(t *testing.T) {
 	}
 }
 
-// A task may leave folders that their owner cannot remove, like Go's module cache.
+// A task leaves folders that are read-only for their owner, like Go's module cache. The agent must be able to remove
+// them.
 func TestReadOnlyFoldersAreRemoved(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root can remove everything")
@@ -52,7 +53,7 @@ func TestReadOnlyFoldersAreRemoved(t *testing.T) {
 	}
 }
 
-// If the broker drops the log of a report that it accepts, the agent sends the log again.
+// The broker accepts a report but drops the log in it. The agent must send the log again.
 func TestLogIsResentIfReportDroppedIt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits until a log is sent again")

@@ -21,11 +21,11 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// forever is a task that prints its processes and does not end by itself. It has a child in its process group, and
-// one outside it.
+// forever is a task that prints the IDs of its processes and does not end by itself. It has one child in its process
+// group and one outside of it.
 const forever = `echo pid $$; sleep 1000 & (setsid sh -c 'echo pid $$; exec sleep 1000' &); echo ready; while :; do sleep 1000; done`
 
-// processes returns the processes that a task named in its log.
+// processes returns the processes whose IDs a task has printed.
 func processes(t *testing.T, b *agenttest.Broker, n agenttest.Node, attempt string, count int) []proc.Identity {
 	t.Helper()
 	var out []proc.Identity
@@ -84,7 +84,7 @@ func TestStoppedTaskMayEndByItself(t *testing.T) {
 	if err := a.wait(); err != nil {
 		t.Error(err)
 	}
-	if r := b.Result(node, "a1"); r.Event != wire.Stopped { // whatever its exit code: it did not complete
+	if r := b.Result(node, "a1"); r.Event != wire.Stopped { // whatever the exit code: the task did not complete
 		t.Errorf("%+v", r)
 	}
 	if log := b.Log(node, "a1"); !strings.Contains(log, "farewell") {
@@ -141,7 +141,7 @@ func TestTaskContinuesWhileBrokerIsUnreachable(t *testing.T) {
 	b.Stop()
 	touch(t, dir, "away")
 	awaitFile(t, dir, "done")
-	b.ForgetLog(node, "a1", 3) // the broker died before the end of the log was on disk
+	b.ForgetLog(node, "a1", 3) // the broker died before the end of the log was on its disk
 	b.Start()
 	if r := b.Result(node, "a1"); r.Event != wire.Succeeded {
 		t.Errorf("%+v", r)
@@ -190,7 +190,7 @@ func TestPatienceEndsIfBrokerStaysUnreachable(t *testing.T) {
 func TestServerErrorsAreRetried(t *testing.T) {
 	b := agenttest.New(t)
 	var n atomic.Int64
-	b.Refuse(func(string) int { // every call fails twice, in every way that is retried
+	b.Refuse(func(string) int { // every call fails twice, with each kind of error that is retried
 		return []int{500, 429, 0}[n.Add(1)%3]
 	})
 	start(t, b, node, agent.Config{})
@@ -385,7 +385,8 @@ func TestTaskWithinTimeoutSucceeds(t *testing.T) {
 	}
 }
 
-// A worker learns from the end of an agent that it has room, so the agent does not wait for its next poll.
+// A worker learns that it has room when the agent of a task ends. So this agent must end with its attempt, without
+// waiting for its next poll.
 func TestAgentOfWorkerEndsWithItsAttempt(t *testing.T) {
 	b := agenttest.New(t)
 	r := start(t, b, node, agent.Config{Once: true})

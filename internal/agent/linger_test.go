@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// A failure is reported at once, with its log and the time that the machine is kept. Then the agent waits until it is
-// told to end.
+// A task fails whose machine is to be kept. The failure must be reported at once, with its log and the time that the
+// machine is kept. The agent then waits for the command to end.
 func TestFailedTaskIsKeptUntilOrder(t *testing.T) {
 	b := agenttest.New(t)
 	a := start(t, b, node, agent.Config{Heartbeat: time.Millisecond})
@@ -24,7 +24,7 @@ func TestFailedTaskIsKeptUntilOrder(t *testing.T) {
 	}
 	b.AwaitLog(node, "a1", "kept for 1h0m0s")
 	failed := slices.Index(b.Events(node, "a1"), wire.Failed)
-	b.ReportAfter(failed+1, node, "a1", wire.Alive) // it still sends heartbeats
+	b.ReportAfter(failed+1, node, "a1", wire.Alive) // the agent still sends heartbeats
 	if !strings.HasPrefix(b.Log(node, "a1"), "oh dear\n") {
 		t.Errorf("its log: %q", b.Log(node, "a1"))
 	}
@@ -46,7 +46,7 @@ func TestFailedTaskIsKeptForLimitedTime(t *testing.T) {
 	}
 }
 
-// Tasks that succeed or were told to stop are not kept.
+// The machine is not kept for tasks that succeeded or were commanded to stop.
 func TestOnlyFailedTasksAreKept(t *testing.T) {
 	b := agenttest.New(t)
 	a := start(t, b, node, agent.Config{Grace: time.Millisecond})

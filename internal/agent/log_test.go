@@ -28,7 +28,7 @@ func TestLogKeepsOrderOfBothStreams(t *testing.T) {
 }
 
 func TestHugeLogLineIsShipped(t *testing.T) {
-	const size = 4 << 20 // many times the size of a piece
+	const size = 4 << 20 // many pieces
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := task(t, "a1", `head -c 4194304 /dev/zero | tr '\0' x; echo end; exit 1`)
@@ -66,7 +66,7 @@ func TestFailureMessageIsValidUTF8(t *testing.T) {
 	}
 }
 
-// tailed is a task whose broker accepts the end of its log with the last report.
+// tailed returns a task whose broker accepts the end of the log in the last report.
 func tailed(t *testing.T, run string) *wire.Assignment {
 	w := task(t, "a1", run)
 	w.Pace.Tail, w.Pace.Log = 1<<20, time.Hour
@@ -79,7 +79,7 @@ func TestResultContainsEndOfLog(t *testing.T) {
 		"echo short":                             0,
 		"true":                                   0,
 		"echo failed; exit 3":                    0,
-		"head -c 65536 /dev/zero | tr '\\0' x":   0, // just what a report may carry
+		"head -c 65536 /dev/zero | tr '\\0' x":   0, // as much as a report may contain
 		"head -c 65537 /dev/zero | tr '\\0' x":   1,
 		"head -c 3000000 /dev/zero | tr '\\0' x": 12,
 	} {
@@ -120,7 +120,7 @@ func TestStartedIsReportedWithFirstLog(t *testing.T) {
 func TestShortTaskReportsStartedBeforeResult(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
-	b.Run(node, tailed(t, "true")) // its first piece of log would be sent seconds later
+	b.Run(node, tailed(t, "true")) // the first piece of its log would be sent seconds later
 	b.Result(node, "a1")
 	if got := b.Events(node, "a1"); !slices.Equal(got, []wire.Event{wire.Started, wire.Succeeded}) {
 		t.Errorf("%v", got)

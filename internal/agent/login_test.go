@@ -13,7 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// loginSetup writes to ~/.bashrc as a user would, after a line that ends it in non-interactive shells.
+// loginSetup writes to ~/.bashrc as a user would. The new lines follow a line that ends the file in non-interactive
+// shells.
 const loginSetup = `cat >>~/.bashrc <<'END'
 case $- in *i*) ;; *) [ -n "$BASH_VERSION" ] && return ;; esac
 export FOUND=in-bashrc STATED=hidden PATH=$HOME/own:$PATH
@@ -27,7 +28,7 @@ false; [ -e $HOME/in/a.txt ] && cat ~/in/a.txt
 
 const loginWant = "in-bashrc it's stated 1\nhello you\nown program\nbang!x \nhere\ninput"
 
-// loginTask is a task whose setup writes to ~/.bashrc. Its input goes to the home directory.
+// loginTask returns a task with this setup. Its input goes to the home directory.
 func loginTask(t *testing.T, attempt string) *wire.Assignment {
 	w := task(t, attempt, "echo here >here; "+loginRun)
 	in := filepath.Join(t.TempDir(), "a.txt")
@@ -37,7 +38,8 @@ func loginTask(t *testing.T, attempt string) *wire.Assignment {
 	return w
 }
 
-// TestLoginTaskReadsBashrcFromSetup: on a shared machine in the task's own home, otherwise in the user's.
+// TestLoginTaskReadsBashrcFromSetup: the file is in the task's own home directory on a shared machine, and in the
+// user's otherwise.
 func TestLoginTaskReadsBashrcFromSetup(t *testing.T) {
 	for name, sole := range map[string]bool{"shared": false, "the task's alone": true} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +67,7 @@ func TestLoginTaskReadsBashrcFromSetup(t *testing.T) {
 	}
 }
 
-// TestLoginTaskInImageWithoutBash: such a task still reads ~/.bashrc.
+// TestLoginTaskInImageWithoutBash: a login task whose image has no bash must still read ~/.bashrc.
 func TestLoginTaskInImageWithoutBash(t *testing.T) {
 	environ := containertest.Environ(t)
 	b := agenttest.New(t)
@@ -81,11 +83,12 @@ func TestLoginTaskInImageWithoutBash(t *testing.T) {
 	}
 }
 
-// TestLoginTaskReceivesSIGTERM: an interactive shell ignores SIGTERM, a task must not.
+// TestLoginTaskReceivesSIGTERM: an interactive shell ignores SIGTERM, but a login task must not.
 func TestLoginTaskReceivesSIGTERM(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Grace: time.Hour})
-	// The program prints when bash is waiting for it: a trap misses a signal that arrives while bash starts a program.
+	// The program prints "ready" when bash is waiting for it. A trap would miss a signal that arrives while bash
+	// starts a program.
 	w := task(t, "a1", `sh -c 'until grep -q "^State:.S" /proc/$PPID/status; do :; done; echo ready; exec sleep 1000'
 echo went on; sleep 1000`)
 	w.Login = true
@@ -97,7 +100,7 @@ echo went on; sleep 1000`)
 	}
 	b = agenttest.New(t)
 	start(t, b, node, agent.Config{Grace: time.Hour})
-	// For the same reason it starts no program once it is ready.
+	// For the same reason, this task starts no program after it is ready.
 	w = task(t, "a2", `trap 'kill $!; echo saved > $TRADEWIND_CHECKPOINT/state; exit 0' TERM
 sleep 1000 & echo ready; wait`)
 	w.Login, w.Checkpoint = true, &wire.Checkpoint{Path: "ckpt", Next: 1}

@@ -10,7 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// Each piece of a log has the time of its first byte, and of what is written at least a tenth of a second later.
+// Each piece of a log has the time of its first byte. A part that was written at least a tenth of a second later has
+// a time of its own.
 func TestTimesOfLogPieces(t *testing.T) {
 	l, err := newTaskLog(filepath.Join(t.TempDir(), "log"), nil, "j.0.1", 1<<20, nil)
 	if err != nil {
@@ -43,7 +44,7 @@ func TestTimesOfLogPieces(t *testing.T) {
 	}
 }
 
-// A task that prints all the time takes limited memory and sends limited marks.
+// A task that prints all the time must take only limited memory, and its log must have a limited number of times.
 func TestTimesOfLongLogAreLimited(t *testing.T) {
 	l, err := newTaskLog(filepath.Join(t.TempDir(), "log"), nil, "j.0.1", 1<<30, nil)
 	if err != nil {

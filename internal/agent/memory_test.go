@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// useMemory uses 72 MB of memory: tail keeps its input until the end of the line.
+// useMemory uses 72 MB of memory, because tail holds a line until its end.
 const useMemory = `head -c 72000000 /dev/zero | tail | wc -c`
 
 func needControlGroups(t *testing.T) {

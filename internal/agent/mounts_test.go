@@ -24,7 +24,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/grant/servers"
 )
 
-// shared creates a folder of the machine with a file, and returns its URI and how a job mounts it.
+// shared creates a folder of the machine with a file. It returns the folder's path, and a job's input that mounts it.
 func shared(t *testing.T, path, mode string) (dir string, in wire.Input) {
 	t.Helper()
 	dir = t.TempDir()
@@ -41,7 +41,7 @@ func content(t *testing.T, path string) string {
 	return string(body)
 }
 
-// nothingMounted fails the test if an agent's directory contains mounts or their files.
+// nothingMounted fails the test if an agent's directory contains mounts or files of them.
 func nothingMounted(t *testing.T, dir string) {
 	t.Helper()
 	if left := mounttest.Mounted(t, dir); len(left) > 0 {
@@ -52,7 +52,7 @@ func nothingMounted(t *testing.T, dir string) {
 	}
 }
 
-// A task uses folders and a bucket in all modes at once. What it wrote is in the stores when it has succeeded.
+// A task mounts folders and a bucket in all modes. When it has succeeded, all of its writes must be in the stores.
 func TestTaskSucceedsAfterUploadsComplete(t *testing.T) {
 	environ := mounttest.Environ(t)
 	endpoint := servers.S3(t)
@@ -95,7 +95,8 @@ env; ls -la $TRADEWIND_INPUTS`)
 	nothingMounted(t, dir)
 }
 
-// When a machine is being taken, the task ends, its writes are uploaded, and only then is its checkpoint reported.
+// A machine is being taken. The task must end, then its writes are uploaded, and only then is its checkpoint
+// reported.
 func TestNoticeFlushesMountsBeforeCheckpoint(t *testing.T) {
 	environ := mounttest.Environ(t)
 	b, dir := agenttest.New(t), t.TempDir()
@@ -117,8 +118,7 @@ echo first > out/first; echo ready; while :; do sleep 0.05; done`)
 	nothingMounted(t, dir)
 }
 
-// If a write cannot be uploaded, here because the folder is gone, the task does not succeed, and no checkpoint that
-// needs the write is saved.
+// A write cannot be uploaded, because the folder is gone. The task must not succeed, and no checkpoint may be saved.
 func TestMissingUploadFailsTask(t *testing.T) {
 	environ := mounttest.Environ(t)
 	b, dir := agenttest.New(t), t.TempDir()
@@ -154,7 +154,7 @@ func TestTaskFailsWhenMountIsKilled(t *testing.T) {
 	nothingMounted(t, dir)
 }
 
-// Whatever ends an attempt also ends its mounts: a stop, and the death of the agent.
+// An attempt ends by a stop command or by the death of the agent. In each case its mounts must end.
 func TestNothingStaysMounted(t *testing.T) {
 	environ := mounttest.Environ(t)
 	b, dir := agenttest.New(t), t.TempDir()
@@ -202,7 +202,7 @@ func TestNothingStaysMounted(t *testing.T) {
 	}
 }
 
-// In a container a mount has the same path, even if that is a path of the container itself.
+// In a container, a mount must have the same path as without one, even if the image has files at that path.
 func TestContainerSeesMounts(t *testing.T) {
 	environ := containertest.Environ(t)
 	own := mounttest.Environ(t)
@@ -265,7 +265,7 @@ func TestInvalidMountFailsStaging(t *testing.T) {
 	nothingMounted(t, dir)
 }
 
-// What a task has mounted itself is not deleted when the next task begins.
+// A task has mounted a file system. The files in it must not be deleted when the next task begins.
 func TestTaskMountsAreUnmountedNotDeleted(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})

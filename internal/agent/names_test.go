@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// The setup and the command of a task in a job group find the names of the group's tasks. They are gone when the
-// attempt has ended, whatever its result.
+// The setup and the command of a task in a job group can use the names of the group's tasks. When the attempt has
+// ended, with any result, the names must be removed.
 func TestNamesOfJobGroupAreKnownWhileItRuns(t *testing.T) {
 	const before = "127.0.0.1 localhost\n"
 	for name, run := range map[string]string{"success": "true", "failure": "exit 3", "order": forever} {
@@ -53,7 +53,7 @@ func TestNamesOfJobGroupAreKnownWhileItRuns(t *testing.T) {
 	}
 }
 
-// A file that cannot be written is reported in the task's log.
+// The file of names cannot be written. The task's log must report that.
 func TestUnknownNamesAreReported(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Hosts: hostnames.File(t.TempDir())})

@@ -13,7 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// The agent starts to watch at its start: a notice may come before the work, which must then get it at once.
+// A notice comes before the agent has work. The agent watches from its start, so the work must get the notice as soon
+// as it comes.
 func TestMainObeysMetadataNotice(t *testing.T) {
 	machine := &imdstest.Machine{ID: "i-0abc"}
 	machine.Interrupt(time.Now().Add(2 * time.Minute))
@@ -41,9 +42,9 @@ func TestMainObeysMetadataNotice(t *testing.T) {
 	}
 }
 
-// On Google Cloud a preemption is an ACPI shutdown: systemd's SIGTERM may reach the agent before the metadata server
-// reports anything, and the power is cut half a minute later (Compute Engine API v1, Scheduling.preemptionNoticeDuration
-// and skipGuestOsShutdown). The task must get that time to save.
+// A preemption on Google Cloud is an ACPI shutdown: systemd may send SIGTERM to the agent before the metadata server
+// reports anything, and the power is cut half a minute later. The task must get that time to save its work. Source:
+// Compute Engine API v1, Scheduling.preemptionNoticeDuration and skipGuestOsShutdown.
 func TestGoogleSIGTERMSavesWork(t *testing.T) {
 	metadata := httptest.NewServer(&imdstest.GoogleMachine{ID: "4815162342"})
 	defer metadata.Close()

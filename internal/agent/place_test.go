@@ -8,7 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// A container path that ends in a slash is the folder for a file, as without a container.
+// An input's path in a container ends with a slash. The file must go into the folder of that name, as without a
+// container.
 func TestStageFileIntoContainerFolder(t *testing.T) {
 	from := t.TempDir()
 	a := &attempt{

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// TestRenewedTokenIsUsed checks polls and reports.
+// TestRenewedTokenIsUsed: after a renewal, polls and reports must use the new token.
 func TestRenewedTokenIsUsed(t *testing.T) {
 	var shown []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

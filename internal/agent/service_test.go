@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// server answers on $PORT with the status in the file named status, and logs the requests.
+// server is a web server on $PORT. It answers with the status in the file named status, and logs the requests.
 const server = `cat > serve.py <<'END'
 import http.server, os, signal, sys, time
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -37,7 +37,7 @@ echo "$TRADEWIND_SERVICE $TRADEWIND_REPLICA $SKYPILOT_SERVE_REPLICA_ID $PWD" > n
 exec python3 serve.py
 `
 
-// replica is an assignment of a service that is probed often.
+// replica returns an assignment of a service's replica that is probed often.
 func replica(t *testing.T, attempt, run string) *wire.Assignment {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -147,7 +147,8 @@ func TestReplicaFailsIfUnreadyForLong(t *testing.T) {
 	}
 }
 
-// A replica that has been replaced ends at once; one whose machine will be taken serves for half of the notice.
+// A replica that has been replaced must end at once. A replica whose machine will be taken must serve for half of the
+// notice.
 func TestReplicaServesUntilLastMoment(t *testing.T) {
 	for name, c := range map[string]struct {
 		now           bool
@@ -175,7 +176,7 @@ func TestReplicaServesUntilLastMoment(t *testing.T) {
 	}
 }
 
-// A replica that continues to serve learns when it need not any more.
+// A replica continues to serve during a notice. When it has been replaced, it must end.
 func TestServingReplicaIsReplaced(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})

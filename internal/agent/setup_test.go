@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// onWorker runs tasks one after the other on a worker, each with its own agent, and returns their logs. The name of an
-// attempt is also that of its node.
+// onWorker runs tasks one after the other on a worker, each with its own agent. It returns their logs. An attempt and
+// its node have the same name.
 func onWorker(t *testing.T, tasks ...*wire.Assignment) (logs []string) {
 	t.Helper()
 	b, dir := agenttest.New(t), filepath.Join(t.TempDir(), "setups")
@@ -34,7 +34,7 @@ func withSetup(t *testing.T, attempt, setup, run string) *wire.Assignment {
 	return w
 }
 
-// runs returns how often a setup has run that adds a line to a file.
+// runs returns how many times a setup has run. Each run adds a line to the file.
 func runs(t *testing.T, file string) int {
 	t.Helper()
 	body, err := os.ReadFile(file)

@@ -256,7 +256,8 @@ echo $TRADEWIND_NODE_RANK > $TRADEWIND_OUTPUT/f; [ $TRADEWIND_NODE_RANK = 0 ] &&
 	}
 }
 
-// A task that collects its outputs on the first node has them there only, as if it had one node.
+// The first node of a task has the outputs of all its nodes. Only that node must upload them, as if the task had one
+// node.
 func TestFirstNodeHasTheOutputsOfAll(t *testing.T) {
 	b := agenttest.New(t)
 	to := t.TempDir()
@@ -309,7 +310,7 @@ func TestTaskEnvironment(t *testing.T) {
 	}
 }
 
-// A task without outputs requests no grants for them, and its children get an empty directory.
+// A task without outputs must request no grants, and its children get an empty directory.
 func TestTaskWithoutOutputsUploadsNothing(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
@@ -342,7 +343,8 @@ func TestTaskWithoutOutputsUploadsNothing(t *testing.T) {
 	}
 }
 
-// If only a part of a parent's outputs is wanted, that part is staged with everything below it, from each of its nodes.
+// A child names a part of its parent's outputs. Only that part must be staged, with everything below it, from each of
+// the parent's nodes.
 func TestOnlyNamedParentOutputsAreStaged(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
@@ -362,7 +364,7 @@ func TestOnlyNamedParentOutputsAreStaged(t *testing.T) {
 	}
 }
 
-// reading counts the bytes read from a store by path.
+// reading counts the bytes that are read from a store, by path.
 type reading struct {
 	mu    sync.Mutex
 	times map[string]int
@@ -375,7 +377,7 @@ func (c *reading) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Both nodes need the same large file: each piece is read from the store only once.
+// Both nodes of a task need the same large file. Each piece must be read from the store only once.
 func TestNodesShareInputs(t *testing.T) {
 	b := agenttest.New(t)
 	w := task(t, "a1", `cksum < $TRADEWIND_INPUTS/parent/large; cksum < mine`)
@@ -422,7 +424,7 @@ func TestNodesShareInputs(t *testing.T) {
 	}
 }
 
-// Reading a pipe without a writer would block for ever.
+// An output is a pipe. It must be refused, because reading a pipe without a writer would block for ever.
 func TestPipeIsNotAnOutput(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})

@@ -56,7 +56,7 @@ func start(t *testing.T, b *agenttest.Broker, n agenttest.Node, cfg agent.Config
 	return r
 }
 
-// wait returns what Run returned.
+// wait waits for the agent to end, and returns Run's error.
 func (r *running) wait() error {
 	r.t.Helper()
 	select {

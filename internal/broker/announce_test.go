@@ -10,8 +10,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// TestWaitingJobStillAnnouncesReadyTasks: the cloud refuses everything while a wide job is still being announced, so
-// the job waits for a plan. When machines are available again, all of it runs.
+// TestWaitingJobStillAnnouncesReadyTasks: a wide job needs several transactions to announce its tasks. Meanwhile the
+// cloud refuses every launch, so the job waits for a plan. When the cloud accepts launches again, every task must
+// run.
 func TestWaitingJobStillAnnouncesReadyTasks(t *testing.T) {
 	w := newBench(t)
 	refusing := true
@@ -21,7 +22,7 @@ func TestWaitingJobStillAnnouncesReadyTasks(t *testing.T) {
 		}
 		return nil
 	}
-	id := w.wide("infeasible: wait\n", 70) // needs more than two transactions to announce
+	id := w.wide("infeasible: wait\n", 70) // needs more than two transactions for its announcements
 	w.settle(events.TypeDAGAdvance)
 	detail := func() *apitypes.JobDetail {
 		t.Helper()
@@ -34,7 +35,7 @@ func TestWaitingJobStillAnnouncesReadyTasks(t *testing.T) {
 	if d := detail(); d.State != apitypes.JobWaiting {
 		t.Fatalf("it is %s", d.State)
 	}
-	w.settle() // the event that continues the announcements comes late
+	w.settle() // the event that continues the announcements arrives late
 	for i, task := range detail().TaskList {
 		if task.State != string(record.TaskQueued) {
 			t.Fatalf("task %d is %s", i, task.State)

@@ -8,7 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A broker without topics refuses a job that names one, instead of losing its news.
+// A broker that cannot publish to topics must refuse a job that names a topic. Otherwise the job's notifications
+// would be lost.
 func TestSubmitRefusesTopicWithoutCloud(t *testing.T) {
 	w := newBench(t)
 	spec := &dag.Job{Name: "a", Announce: "pubsub://acme/jobs", Tasks: []dag.Task{{Name: "a", Run: "true", Nodes: 1}}}

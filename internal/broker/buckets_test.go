@@ -18,7 +18,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// pails makes and removes buckets. making and removing are called meanwhile, if they are not nil.
+// pails is a cloud's service for buckets. It calls making while it makes a bucket and removing while it removes one,
+// unless they are nil.
 type pails struct {
 	signs
 	there            []string
@@ -52,8 +53,8 @@ func (p *pails) RemoveBucket(_ context.Context, bucket string) error {
 	return nil
 }
 
-// TestNewJobWaitsForBucketRemoval: a job that asks for a bucket while it is being removed waits until it is gone,
-// however long that takes, and then gets a new one.
+// TestNewJobWaitsForBucketRemoval: a job asks for a bucket that is being removed. The job must wait until the bucket
+// is gone, however long that takes, and then get a new one.
 func TestNewJobWaitsForBucketRemoval(t *testing.T) {
 	p := &porch{bench: newBench(t)}
 	data := &pails{}
@@ -77,10 +78,10 @@ func TestNewJobWaitsForBucketRemoval(t *testing.T) {
 	p.work()
 	p.settle()
 
-	// The broker ends while it removes the bucket, and meanwhile another job asks for it.
+	// The broker's process ends during the removal, and another job asks for the bucket.
 	data.removing = func() error {
 		p.submit(tasks, "2")
-		p.settle(events.TypeBrokerReconcile) // which is already running
+		p.settle(events.TypeBrokerReconcile) // reconcile is already running
 		return context.Canceled
 	}
 	p.reconcile()
@@ -100,8 +101,9 @@ func TestNewJobWaitsForBucketRemoval(t *testing.T) {
 	}
 }
 
-// TestBucketFailureDoesNotBlockLocation: Azure refuses a bucket that is being deleted for half a minute, and any
-// store may throttle calls. The machine is bought where it was planned, once the bucket is made.
+// TestBucketFailureDoesNotBlockLocation: making a bucket fails for a while. The planned location must not be blocked:
+// once the bucket is made, the machine is bought there. (Azure refuses for half a minute to make a bucket that is
+// being deleted, and any store may throttle calls.)
 func TestBucketFailureDoesNotBlockLocation(t *testing.T) {
 	p := &porch{bench: newBench(t)}
 	asked := 0
@@ -130,7 +132,7 @@ func TestBucketFailureDoesNotBlockLocation(t *testing.T) {
 	}
 }
 
-// launches returns the number of launches on all clouds.
+// launches returns the number of launches in all clouds.
 func (p *porch) launches() (n int) {
 	for _, c := range p.cloud {
 		n += len(c.launched)

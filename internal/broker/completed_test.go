@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// overtaken is a cloud that answers a launch after meanwhile has been called.
+// overtaken is a cloud that calls meanwhile before it answers a launch.
 type overtaken struct {
 	*shelf
 	meanwhile func(cluster string)
@@ -24,8 +24,8 @@ func (c overtaken) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.M
 	return machines, err
 }
 
-// TestLaunchIsReleasedWhenTaskFinishedMeanwhile ends the work of a gang while the cloud launches one of its clusters:
-// the launched machines are released, and nothing is booked for a cluster that has already been released.
+// TestLaunchIsReleasedWhenTaskFinishedMeanwhile: the work of a gang ends while the cloud launches one of its
+// clusters. The launched machines must be released. Nothing is booked for a cluster that has already been released.
 func TestLaunchIsReleasedWhenTaskFinishedMeanwhile(t *testing.T) {
 	p := &porch{bench: newBench(t)}
 	p.submit("{t: {run: x, resources: {cpus: 4}, time: 1h}}", "1")

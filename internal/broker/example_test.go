@@ -22,8 +22,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// A broker on a store and a bus in memory, and the loop that a host writes: the relay publishes what commits have put
-// in the outbox, and each function gets the events from its queue. Two calls simulate the agent.
+// This example has a broker with a store and a bus in memory, and the loop that a host writes: the relay publishes
+// the events that commits have put into the outbox, and each function gets the events from its queue. Two calls
+// simulate the agent.
 func Example() {
 	ctx := context.Background()
 	offers, err := catalog.Default()
@@ -34,7 +35,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// A queue for each function, and each type of event goes to the functions that react to it.
+	// Each function has a queue. Each type of event goes to the queues of the functions that react to it.
 	var queues []bus.QueueConfig
 	for _, fn := range events.Functions() {
 		queues = append(queues, bus.QueueConfig{
@@ -75,7 +76,7 @@ func Example() {
 						log.Fatal(err)
 					}
 					if err := tw.Functions.Handle(ctx, fn, []events.Event{e})[0]; err != nil {
-						continue // it is not acknowledged, so it is delivered again
+						continue // an event that is not acknowledged is delivered again
 					}
 					if err := b.Ack(ctx, fn, d.Receipt); err != nil {
 						log.Fatal(err)
@@ -104,10 +105,10 @@ tasks: {greet: {run: echo hello, resources: {cpus: 2+}, time: 10m}}
 	if err != nil {
 		log.Fatal(err)
 	}
-	loop() // planned, admitted, bought
+	loop() // the task is planned and admitted, and its machine is bought
 	show(job.ID)
 
-	// The machine has booted: its agent says hello, gets the command to run, and reports the result.
+	// The machine has booted. Its agent says hello, gets the command to run, and reports the result.
 	agent := wire.Claims{Job: job.ID, Cluster: record.ClusterID(job.ID, 0, 1)}
 	work, err := tw.Agents.Hello(ctx, agent, wire.Hello{Address: "10.0.0.1"})
 	if err != nil {

@@ -12,8 +12,8 @@ func (b *Broker) Ports() Ports { return b.Functions.ports }
 // Config returns the broker's configuration.
 func (b *Broker) Config() config.Config { return b.Functions.cfg }
 
-// Transactor returns what makes the broker's transactions.
+// Transactor returns the broker's Transactor.
 func (b *Broker) Transactor() *txn.Transactor { return b.Functions.txns }
 
-// Keeper returns what manages the broker's pools.
+// Keeper returns the keeper of the broker's pools.
 func (b *Broker) Keeper() *pool.Keeper { return b.Functions.pools }

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// A job whose task fails on one of several machines names the exit code and the machine: in the reasons of the task, the
-// attempt and the job, and in its history.
+// One of several machines of a task reports a failure. The reasons of the task, the attempt and the job, and the
+// job's history, must name the exit code and the rank of the machine.
 func TestFailureNamesExitCodeAndRank(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, nodes: 4, time: 1h}}", nil)
 	for rank := range 4 {
@@ -46,7 +46,8 @@ func TestFailureNamesExitCodeAndRank(t *testing.T) {
 	}
 }
 
-// Machines that were launched and never called are named while the broker waits for them, and when it gives them up.
+// Two of four launched machines never call the broker. It must name their ranks while it waits for them, and in the
+// reason of the attempt when it gives them up.
 func TestMachinesThatNeverAnsweredAreNamed(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, nodes: 4, time: 1h}}", nil)
 	for _, rank := range []int{0, 2} {

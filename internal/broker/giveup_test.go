@@ -14,8 +14,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// twofold is a cloud whose first launch succeeds. It is answered only when another delivery of the same event has
-// failed its last try and is about to terminate what it may have bought.
+// twofold is a cloud whose first launch succeeds and whose later launches fail. The answer to the first launch is
+// delayed: meanwhile another delivery of the same event fails in its last try, and is about to terminate the machines
+// that it may have bought.
 type twofold struct {
 	*shelf
 	other             func()

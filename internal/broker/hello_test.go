@@ -24,7 +24,7 @@ type porch struct {
 	job string
 }
 
-// newPorch submits the tasks. before, if it is not nil, is called with the cluster while the cloud launches it.
+// newPorch submits a job of the tasks. If before is not nil, the cloud calls it with the cluster during the launch.
 func newPorch(t *testing.T, tasks string, before func(p *porch, cluster string)) *porch {
 	t.Helper()
 	p := &porch{bench: newBench(t)}
@@ -68,7 +68,7 @@ func hello(t *testing.T, b *broker.Broker, c wire.Claims) wire.Work {
 	return w
 }
 
-// told checks the agents' command and what it contains.
+// told checks the command that an agent got, and the data in the command.
 func told(t *testing.T, who string, w wire.Work, want wire.Command, nodes int) {
 	t.Helper()
 	if w.Command != want || want == wire.Run && (w.Seq != 1 || w.Assignment == nil || len(w.Assignment.Nodes) != nodes) {
@@ -140,7 +140,7 @@ func TestConcurrentHellosHandOutWorkOnce(t *testing.T) {
 	}
 }
 
-// meeting is a store that calls a function once, right before the next transaction, or that after some others.
+// meeting is a store that calls a function once, right before a transaction: the next one, or a later one.
 type meeting struct {
 	store.Store
 	after int
@@ -205,8 +205,9 @@ func TestGangStartsWhenAllMembersAreUp(t *testing.T) {
 	}
 }
 
-// TestPollOfSilentNodeCountsAsSignOfLife: a poll may be the only call that reaches the broker between two outages,
-// also one that is answered with a command that the node has not seen.
+// TestPollOfSilentNodeCountsAsSignOfLife: a poll of a node whose last call was minutes ago counts as a sign of life,
+// even if its answer is a command that is new to the node. Between two outages, the poll may be the only call that
+// reaches the broker.
 func TestPollOfSilentNodeCountsAsSignOfLife(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	c := p.claims(0, 0)
@@ -228,8 +229,8 @@ func TestPollOfSilentNodeCountsAsSignOfLife(t *testing.T) {
 	}
 }
 
-// TestPollCountsAsSignOfLife: if polls are signs of life, a poll that conflicts with a notice leaves the notice
-// unchanged.
+// TestPollCountsAsSignOfLife: with this pace, polls are signs of life. A poll conflicts with an interruption notice:
+// the node must be recorded as seen, and the notice must remain.
 func TestPollCountsAsSignOfLife(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	cfg := config.Default()

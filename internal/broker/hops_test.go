@@ -35,8 +35,8 @@ func (c *meter) Commit(ctx context.Context, tx store.Tx) error {
 	return c.Store.Commit(ctx, tx)
 }
 
-// hops counts what happens between two moments: events in sequence, all events, the functions and API calls invoked
-// for them, and their requests to the store.
+// hops counts what happens between two moments: hops (the longest chain of events), events, invocations of functions
+// and the API, and requests to the store.
 type hops struct{ Hops, Events, Invocations, Reads, Commits int }
 
 // road is a porch that counts hops.
@@ -57,8 +57,9 @@ func newRoad(t *testing.T, tasks string) *road {
 	return r
 }
 
-// travel delivers events until there are none: those that exist together at once, in one batch for each function.
-// provision, which waits for clouds, runs when the others have nothing to do. It stops when a machine is launched.
+// travel delivers events until none remain or a machine is launched. Events that exist at the same time are delivered
+// together, in one batch for each function. provision waits for clouds, so it runs when no other function has an
+// event.
 func (r *road) travel() {
 	r.t.Helper()
 	launched := r.launches()
@@ -107,7 +108,7 @@ func (r *road) launches() (n int) {
 	return n
 }
 
-// tell reports for the machine of an attempt of the first task.
+// tell sends a report of the machine of an attempt of the first task.
 func (r *road) tell(attempt int, id string, e wire.Event) {
 	r.t.Helper()
 	r.Invocations++
@@ -117,7 +118,7 @@ func (r *road) tell(attempt int, id string, e wire.Event) {
 	}
 }
 
-// since returns what has happened since it was called last.
+// since returns the counts since its previous call.
 func (r *road) since() hops {
 	h := r.hops
 	h.Reads, h.Commits = r.counted.reads, r.counted.commits
@@ -125,8 +126,9 @@ func (r *road) since() hops {
 	return h
 }
 
-// TestHopsToAMachine counts the hops between a submission and its machine, and between an interruption notice and the
-// next machine: while the first saves its work, and after that. More hops are slower and more expensive.
+// TestHopsToAMachine counts the hops from a submission to its machine, and from an interruption notice to the next
+// machine (while the first machine saves its work, and afterwards). Each more hop would make the broker slower and
+// more expensive.
 func TestHopsToAMachine(t *testing.T) {
 	r := newRoad(t, "{t: {run: x, time: 2h, checkpoint: {every: 15m, path: ckpt/}}}")
 	want := func(what string, most hops) {

@@ -18,7 +18,7 @@ func (p *porch) strict() *broker.Broker {
 	return broker.New(cfg, p.b.Ports())
 }
 
-// itself is the proof of a rank's machine.
+// itself returns the valid proof of identity of a rank's machine.
 func (p *porch) itself(c wire.Claims) *wire.Machine {
 	p.t.Helper()
 	cl := stored[record.Cluster](p, "cluster#"+c.Cluster)
@@ -51,7 +51,7 @@ func TestUnprovenMachineIsRefusedAndRecordedOnce(t *testing.T) {
 	if times != 1 {
 		t.Errorf("the story mentions it %d times", times)
 	}
-	for rank := range 2 { // the launched machines are still accepted
+	for rank := range 2 { // machines that were launched before are still accepted
 		c = p.claims(0, rank)
 		c.Machine = p.itself(c)
 		answer := hello(t, b, c)
@@ -63,7 +63,7 @@ func TestUnprovenMachineIsRefusedAndRecordedOnce(t *testing.T) {
 	}
 }
 
-// Machines of a large cluster boot with one token, and state their rank.
+// The machines of a large cluster boot with one shared token, and each states its rank.
 func TestSharedTokenIsLimitedToProvenRank(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, nodes: 2}}", nil)
 	b := p.strict()
@@ -95,7 +95,7 @@ func TestSharedTokenIsLimitedToProvenRank(t *testing.T) {
 	}
 }
 
-// A machine may boot before its launch is recorded: then it is neither accepted nor refused.
+// A machine that boots before its launch is recorded must be neither accepted nor refused.
 func TestHelloBeforeLaunchIsRetried(t *testing.T) {
 	var early error
 	p := newPorch(t, "{t: {run: x}}", func(p *porch, cluster string) {

@@ -12,8 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TestNoticeAfterAgentsStoppedEndsAttemptAtOnce: agents that see the notice on their machine may have saved their
-// work before the broker gets the notice. The rest is replanned then, not when the machine is preempted minutes later.
+// TestNoticeAfterAgentsStoppedEndsAttemptAtOnce: agents see an interruption notice on their machine, save their work
+// and stop before the broker gets the notice. The remaining work must be replanned when the broker gets it, not
+// minutes later when the machine is preempted.
 func TestNoticeAfterAgentsStoppedEndsAttemptAtOnce(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
 	hello(t, p.b, p.claims(0, 0))
@@ -38,7 +39,7 @@ func TestNoticeAfterAgentsStoppedEndsAttemptAtOnce(t *testing.T) {
 	}
 }
 
-// A machine on demand that ends was not taken by a spot market, so no market is blocked.
+// An on-demand machine ends. No spot market took it, so no market is blocked.
 func TestOnDemandMachineThatEndsIsNotPreempted(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 2h, resources: {market: on-demand}}}", nil)
 	hello(t, p.b, p.claims(0, 0))
@@ -57,8 +58,8 @@ func TestOnDemandMachineThatEndsIsNotPreempted(t *testing.T) {
 	}
 }
 
-// A machine that cannot start because of the account's settings is no interruption: the user learns the next step, and
-// the next machine is bought in another region.
+// A machine cannot start because of a setting of the account. This is not an interruption: the user must get the next
+// step to do, and the next machine is bought in another region.
 func TestMachineThatCannotStartBlocksItsRegion(t *testing.T) {
 	const fault = "the broker may not use its key"
 	for _, market := range []string{"spot", "on-demand"} {
@@ -77,7 +78,7 @@ func TestMachineThatCannotStartBlocksItsRegion(t *testing.T) {
 	}
 }
 
-// A broker that gets no notices learns the same from the list of machines.
+// A broker that gets no interruption notices must find a terminated machine by the cloud's list of machines.
 func TestReconcileNamesFaultOfEndedMachine(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
 	first := p.detail().Attempts[0].Offer
@@ -107,7 +108,7 @@ func (p *porch) checkFaultBlock(first apitypes.Offer, fault string) {
 	}
 }
 
-// Machines whose agents never call cost money all the same: the next ones are bought elsewhere.
+// The agents of launched machines never call. Their cost must be booked, and the next machines are bought elsewhere.
 func TestLocationOfSilentMachinesIsBlocked(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
 	first := p.detail().Attempts[0]

@@ -11,11 +11,11 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// TestJobStories runs the files of testdata/jobs: what happens to one job that is submitted, refused, interrupted,
-// replanned, short of money, or on a market that is blocked.
+// TestJobStories runs the files of testdata/jobs. Each story follows one job: it is submitted, refused, interrupted,
+// replanned, short of money, or on a blocked market.
 func TestJobStories(t *testing.T) { playStories(t, "jobs") }
 
-// interrupt emits that the machine of a task will be taken, or has been.
+// interrupt emits the event that the machine of a task will be taken at a time, or has been taken.
 func (s *office) interrupt(task string, at time.Time, kind string) {
 	for _, id := range s.clusters() {
 		if s.taskOf(id) != task {
@@ -30,7 +30,7 @@ func (s *office) interrupt(task string, at time.Time, kind string) {
 	}
 }
 
-// tell emits an event and delivers all events that follow from it.
+// tell emits an event, and delivers it and all events that follow from it.
 func (s *office) tell(data events.Data) {
 	s.serial++
 	if err := s.b.Functions.Emit(context.Background(), "test", "story-"+strconv.Itoa(s.serial), data); err != nil {
@@ -39,7 +39,7 @@ func (s *office) tell(data events.Data) {
 	s.settle()
 }
 
-// prices sets the price of every spot market in use to a factor of the planned one.
+// prices multiplies the planned price of each spot market in use by a factor.
 func (s *office) prices(factor float64) error {
 	var ticks []events.PriceTick
 	seen := map[string]bool{}
@@ -72,7 +72,7 @@ func (s *office) where(job string) error {
 	return nil
 }
 
-// market is the market that a cluster was bought on.
+// market returns the market that a cluster was bought on.
 func (s *office) market(cluster string) string {
 	for _, c := range s.cloud {
 		if spec, ok := c.clusters[cluster]; ok {

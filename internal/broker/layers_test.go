@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// layers are the packages of the broker, lowest first: each may import only those before it.
+// layers lists the packages of the broker, lowest first. Each may import only those before it.
 var layers = []string{
 	"config", "record", "planinput", "poolfit", "recordcache", "attempt", "jobstate", "bid", "session", "txn", "history",
 	"pool", "admission", "view", "planner", "inputs", "outbox", ".",
@@ -63,8 +63,8 @@ func TestImportsFollowLayers(t *testing.T) {
 	}
 }
 
-// Decisions on attempts, jobs and sessions are functions of records and a moment: these packages have no way to read
-// a store, to wait, or to read a clock.
+// Decisions about attempts, jobs and sessions are functions of records and a time. Their packages must have no access
+// to a store or a clock, and cannot wait.
 func TestDecisionPackagesImportNoIO(t *testing.T) {
 	outside := []string{
 		"context", "os", "net/http", "math/rand", "math/rand/v2", "sync",

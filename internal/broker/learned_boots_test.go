@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// TestNextJobExpectsBootsOfEarlierOne: when a job has ended, the plan of the next job of its name expects boots as long
-// as those of its machines.
+// TestNextJobExpectsBootsOfEarlierOne: a job has ended. The plan of the next job with its name must expect boots as
+// long as those of the first job's machines.
 func TestNextJobExpectsBootsOfEarlierOne(t *testing.T) {
 	const file = "{t: {run: x, time: 1h, resources: {instanceType: c7i.large, market: on-demand}}}"
 	p := &porch{bench: newBench(t)}

@@ -24,8 +24,8 @@ func shown(t *testing.T, d *apitypes.JobDetail) string {
 	return string(body)
 }
 
-// A job experiences everything that can happen to its tasks. After each transaction, an incremental view must equal a
-// full one.
+// Random things happen to the tasks of a job. After each transaction, the incrementally updated view must equal a
+// view that is made from all records.
 func TestIncrementalViewMatchesFullView(t *testing.T) {
 	const tasks = 16
 	for seed := range uint64(2) {
@@ -71,7 +71,7 @@ func TestIncrementalViewMatchesFullView(t *testing.T) {
 	}
 }
 
-// live makes something happen to some of the tasks that have machines.
+// live lets something random happen to some of the tasks that have machines.
 func live(w *apitest.World, r *rand.Rand, job string, was *view.Look) {
 	for _, task := range was.TaskList {
 		if task = w.Task(job, task.Name); task.State != "launching" && task.State != "running" || r.IntN(3) == 0 {
@@ -86,7 +86,7 @@ func live(w *apitest.World, r *rand.Rand, job string, was *view.Look) {
 			n.Save(r.Float64())
 		case r.IntN(40) == 0:
 			n.Report(wire.Report{Event: wire.Failed, ExitCode: 1, Phase: wire.PhaseRun, Message: "no"})
-			return // the job ends with it
+			return // the job ended
 		default:
 			n.Succeed()
 		}

@@ -10,7 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// A new account refuses launches in ways that its owner can end: `explain` shows the command, not only the code.
+// A cloud refuses the launches of a new account for a reason that the account's owner can remove. `explain` must show
+// the command for that, not only the cloud's code.
 //
 // Sources: EC2 API reference, "Error codes" (OptInRequired, PendingVerification); the refusal of the free plan:
 // github.com/splunk/attack_range issue 1302.

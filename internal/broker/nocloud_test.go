@@ -16,7 +16,8 @@ import (
 
 const lonely = "{t: {run: x, resources: {cpus: 4}, time: 1h}}"
 
-// without removes the cloud of a cluster from the broker, and returns a function that restores it.
+// without removes the cloud of a cluster from the broker. It returns the cloud's name and a function that restores
+// the cloud.
 func (p *porch) without(cluster string) (name string, back func()) {
 	name = p.cluster(cluster).Offer.Cloud
 	c := p.b.Ports().Clouds[name]
@@ -24,13 +25,13 @@ func (p *porch) without(cluster string) (name string, back func()) {
 	return name, func() { p.b.Ports().Clouds[name] = c }
 }
 
-// provision makes provision handle an event.
+// provision calls the provision function with an event.
 func (p *porch) provision(e events.Event) error {
 	return p.b.Functions.Handle(p.t.Context(), events.FnProvision, []events.Event{e})[0]
 }
 
-// TestMachinesOfRemovedCloudStayRecorded: the deployment was updated without the cloud that a task runs on. Its
-// machines are billed until the cloud is configured again, so they must stay recorded.
+// TestMachinesOfRemovedCloudStayRecorded: an update removes the cloud on which a task runs from the deployment. The
+// machines are billed until the cloud is configured again, so their record must stay.
 func TestMachinesOfRemovedCloudStayRecorded(t *testing.T) {
 	p := newPorch(t, lonely, nil)
 	id := record.ClusterID(p.job, 0, 1)
@@ -62,7 +63,8 @@ func TestMachinesOfRemovedCloudStayRecorded(t *testing.T) {
 	}
 }
 
-// TestPossibleLaunchOnRemovedCloudStaysRecorded: the same for a cluster that the cloud may have launched.
+// TestPossibleLaunchOnRemovedCloudStaysRecorded: a cloud is removed that may have launched a cluster. The record of
+// the cluster must stay.
 func TestPossibleLaunchOnRemovedCloudStaysRecorded(t *testing.T) {
 	p := &porch{bench: newBench(t)}
 	ports := p.b.Ports()
@@ -99,8 +101,8 @@ func TestPossibleLaunchOnRemovedCloudStaysRecorded(t *testing.T) {
 	}
 }
 
-// TestNoOthersEndsMachinesOfRemovedCloud: a broker on a computer may use other clouds than the day before, when it
-// simulated all.
+// TestNoOthersEndsMachinesOfRemovedCloud: a broker on a user's computer has other clouds than the day before, when it
+// simulated all of them. The machines of the missing clouds must count as ended.
 func TestNoOthersEndsMachinesOfRemovedCloud(t *testing.T) {
 	p := &porch{bench: newBench(t)}
 	ports := p.b.Ports()

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// news is a hook and a notifier that record whom they notify. Recipients in broken fail.
+// news is a hook and a notifier. It records the notified recipients, and fails for those in broken.
 type news struct {
 	told   []string
 	end    events.Event
@@ -52,8 +52,9 @@ func (n *news) Recipients(l *dag.Notify) (all []notify.Recipient) {
 	return all
 }
 
-// The end of a job is delivered again until each recipient that the job names was notified, and each is notified once.
-// The story of the job says who could not be notified. The job itself does not wait for that.
+// A job ends, and some of its recipients cannot be notified at first. The event must be delivered again until each
+// recipient is notified, each of them once. The job's history names the recipients that could not be notified. The
+// job does not wait for any of this.
 func TestJobNotifiesEachRecipientOnce(t *testing.T) {
 	w := newBench(t)
 	w.news.broken = map[string]bool{"https://down": true}
@@ -90,7 +91,7 @@ func TestJobNotifiesEachRecipientOnce(t *testing.T) {
 		t.Errorf("the story says %q", got)
 	}
 	w.news.broken = nil
-	for range 2 { // also if the event comes once more
+	for range 2 { // no recipient is notified again if the event is delivered again
 		if err := w.handle(t.Context(), events.FnHook, e); err != nil {
 			t.Error(err)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// atWork is a planner that counts its calls and can return another plan.
+// atWork is a planner that counts its calls, and can return another plan than its own.
 type atWork struct {
 	broker.Planner
 	calls  int
@@ -36,7 +36,7 @@ func (p *atWork) Plan(ctx context.Context, in planinput.Input) (*record.Plan, er
 	return plan, err
 }
 
-// watched is a porch with such a planner, whose commits can be made to conflict.
+// watched returns a porch with an atWork planner and a store that can make commits conflict.
 func watched(t *testing.T, tasks string) (p *porch, plans *atWork, meet *meeting) {
 	t.Helper()
 	p = &porch{bench: newBench(t)}
@@ -48,7 +48,8 @@ func watched(t *testing.T, tasks string) (p *porch, plans *atWork, meet *meeting
 	return p, plans, meet
 }
 
-// TestPlanIsReusedAfterConflict: it is reused unless its inputs have changed.
+// TestPlanIsReusedAfterConflict: the commit of a plan conflicts. The plan must be reused, unless the conflict changed
+// its inputs.
 func TestPlanIsReusedAfterConflict(t *testing.T) {
 	for name, c := range map[string]struct {
 		other func(p *porch)
@@ -62,7 +63,7 @@ func TestPlanIsReusedAfterConflict(t *testing.T) {
 		"a while after": {func(*porch) {}, time.Minute, 2},
 	} {
 		p, plans, meet := watched(t, "{t: {run: x, time: 2h}}")
-		meet.after = 1 // the first records that a try begins
+		meet.after = 1 // the first transaction only records that a try begins
 		meet.other = func() {
 			job := stored[record.Job](p, "job")
 			p.write("job#"+p.job, "job", job)
@@ -76,7 +77,7 @@ func TestPlanIsReusedAfterConflict(t *testing.T) {
 	}
 }
 
-// write puts a record unchanged.
+// write writes a record again without a change, which raises its version.
 func (p *porch) write(partition, sort string, value any) {
 	p.t.Helper()
 	body, err := json.Marshal(value)
@@ -89,7 +90,8 @@ func (p *porch) write(partition, sort string, value any) {
 	}
 }
 
-// saving returns a job of two tasks whose first is being taken: it is replanned while it saves its work.
+// saving returns a job of two tasks. The machine of the first will be taken: the job is replanned while that task
+// saves its work.
 func saving(t *testing.T, answer func(planinput.Input, *record.Plan)) (*porch, *atWork) {
 	t.Helper()
 	p, plans, _ := watched(t, "{t: {run: x, time: 2h, checkpoint: {every: 15m, path: ckpt/}}, u: {run: x, time: 2h}}")
@@ -108,8 +110,9 @@ func infeasible(_ planinput.Input, plan *record.Plan) {
 	*plan = record.Plan{Status: record.PlanInfeasible, Message: "the budget is used up"}
 }
 
-// TestReplanRunsWhileInterruptedTaskSaves: the report of the notice commands the agents to save, blocks the market
-// and requests a plan. In that plan, the task that is saving may go elsewhere, while the other stays.
+// TestReplanRunsWhileInterruptedTaskSaves: a machine reports an interruption notice. The broker must command the
+// task's agents to save, block the market and request a plan. In that plan, the saving task may move and the other
+// stays.
 func TestReplanRunsWhileInterruptedTaskSaves(t *testing.T) {
 	p, plans := saving(t, nil)
 	if got, want := strings.Join(p.pending(), " "), strings.Join([]string{events.TypeDAGReplan, events.TypeLocationBlocked}, " "); !strings.Contains(got, want) {
@@ -132,8 +135,8 @@ func TestReplanRunsWhileInterruptedTaskSaves(t *testing.T) {
 	}
 }
 
-// TestInfeasiblePlanWaitsForSavingTask: the job is planned again when its machine has saved its work, or has even
-// finished it.
+// TestInfeasiblePlanWaitsForSavingTask: while a task saves its work, no plan is feasible. The job must be planned
+// again when the machine has saved the work, or when the task has finished.
 func TestInfeasiblePlanWaitsForSavingTask(t *testing.T) {
 	for _, end := range []wire.Event{wire.Stopped, wire.Succeeded} {
 		p, plans := saving(t, infeasible)
@@ -156,8 +159,8 @@ func TestInfeasiblePlanWaitsForSavingTask(t *testing.T) {
 	}
 }
 
-// TestBidsFollowPrices: bids are made again if a price differs by a tenth from the one that the current bids were
-// made with. A finished plan is not touched.
+// TestBidsFollowPrices: bids are made again when a price differs by a tenth from the price of the current bids. A
+// finished plan gets no new bids.
 func TestBidsFollowPrices(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 20h, checkpoint: {every: 15m, path: ckpt/}}}", nil)
 	offer := strings.TrimSuffix(stored[apitypes.Attempt](p, "attempt#000000#0001").OfferID, "/spot")
@@ -166,7 +169,7 @@ func TestBidsFollowPrices(t *testing.T) {
 	for i, c := range []struct {
 		times float64
 		anew  bool
-	}{{1, true}, {1.05, false}, {1.09, false}, {1.11, true}, {1.2, false}, {0.9, true}} { // no price was known before the first
+	}{{1, true}, {1.05, false}, {1.09, false}, {1.11, true}, {1.2, false}, {0.9, true}} { // no price was known before the first one
 		p.now = p.now.Add(10 * time.Minute)
 		p.tick(string(rune('a'+i)), events.PriceTick{Offer: offer, USD: c.times * usd})
 		p.settle()

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// asked is a store that records which records are read one by one.
+// asked is a store that records the keys of single reads.
 type asked struct {
 	store.Store
 	keys []store.Key
@@ -25,7 +25,8 @@ func (s *asked) Get(ctx context.Context, keys ...store.Key) ([]store.Record, err
 	return s.Store.Get(ctx, keys...)
 }
 
-// TestReconcileTerminatesMachinesWithoutRecord: it reads only records that its pass over the jobs has not loaded.
+// TestReconcileTerminatesMachinesWithoutRecord: a cloud lists machines without a record. They must be terminated, and
+// reconcile reads only records that its pass over the jobs has not loaded.
 func TestReconcileTerminatesMachinesWithoutRecord(t *testing.T) {
 	p := newPorch(t, "{a: {run: x}, b: {run: x}}", nil)
 	var at *shelf

@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// packs is a depot that has some packs, and records which were renewed.
+// packs is a depot with some packs. It records which of them were renewed.
 type packs struct {
 	have   []string
 	broken error
@@ -87,7 +87,8 @@ func TestSubmitRejectsUnreachableFiles(t *testing.T) {
 	}
 }
 
-// TestKeepPacksRenewsPacksOfOldOpenJobs: packs of young jobs are not renewed.
+// TestKeepPacksRenewsPacksOfOldOpenJobs: packs of old jobs that have not finished are renewed. Packs of young jobs
+// are not.
 func TestKeepPacksRenewsPacksOfOldOpenJobs(t *testing.T) {
 	depot := &packs{have: []string{packed("old"), packed("data"), packed("new")}}
 	now := time.Now()
@@ -110,7 +111,7 @@ func TestKeepPacksRenewsPacksOfOldOpenJobs(t *testing.T) {
 	}
 }
 
-// beside is a DAG bucket with one file, whose relative paths cannot be resolved.
+// beside is a DAG bucket with one file. Relative paths in the file cannot be resolved.
 type beside struct{ body string }
 
 func (o beside) Open(context.Context, events.ObjectCreated) (body io.ReadCloser, tag string, err error) {
@@ -136,7 +137,7 @@ func TestDAGFileWithMissingPacksIsRejectedWithLine(t *testing.T) {
 	}
 }
 
-// written is a DAG bucket with one file with the given tag.
+// written is a DAG bucket with one file, which has the given tag.
 type written struct{ body, tag string }
 
 func (o *written) Open(context.Context, events.ObjectCreated) (body io.ReadCloser, tag string, err error) {
@@ -145,8 +146,8 @@ func (o *written) Open(context.Context, events.ObjectCreated) (body io.ReadClose
 
 func (*written) Settle(context.Context, string, string, *dag.Job) error { return nil }
 
-// TestRewrittenDAGFileIsOneJob: if both events read the last content, it is one job. A file with new content is another
-// job.
+// TestRewrittenDAGFileIsOneJob: a file is written twice in a row, and the events of both writes read the last
+// content. This must submit one job. A later file with new content is another job.
 func TestRewrittenDAGFileIsOneJob(t *testing.T) {
 	file := &written{"apiVersion: tradewind/v1\nname: x\ntasks: {a: {run: ls}}\n", "second"}
 	b := broker.New(config.Default(), broker.Ports{Store: mem.New(), Now: time.Now, Objects: file})

@@ -13,10 +13,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// TestPastStories runs the files of testdata/past: what remains of jobs that have finished, expired or were removed.
+// TestPastStories runs the files of testdata/past: the remaining records and objects of jobs that have finished,
+// expired or were removed.
 func TestPastStories(t *testing.T) { playStories(t, "past") }
 
-// cupboard stores the outputs and logs of jobs.
+// cupboard is a store with the outputs and logs of jobs.
 type cupboard struct {
 	grant.Store
 	objects, logs map[string]bool
@@ -49,16 +50,16 @@ func (c *cupboard) RemoveLogs(_ context.Context, job string, logs []broker.LogOf
 	return nil
 }
 
-// storeOfPast is where the jobs of these stories store their outputs.
+// storeOfPast is the store for the outputs of the jobs in these stories.
 const storeOfPast = "s3://work"
 
-// fill stores an output and a log for an attempt that has succeeded.
+// fill adds an output and a log for an attempt that has succeeded.
 func (c *cupboard) fill(store, cluster string) {
 	c.objects[store+"/"+record.ClusterJob(cluster)+"/task/out/"+cluster+"/0/data"] = true
 	c.logs[cluster] = true
 }
 
-// left prints what is stored of a job.
+// left prints the remaining records and objects of a job.
 func (s *office) left(name string) {
 	var records, expire int
 	part := record.JobPart(s.ids[name])
@@ -82,7 +83,7 @@ func (s *office) left(name string) {
 		count(s.kept.logs, s.ids[name]+"."), count(s.kept.objects, "/"+s.ids[name]+"/"))
 }
 
-// usage prints how many hours of tasks and vCPUs the queues held.
+// usage prints for how many hours the queues held tasks and vCPUs.
 func (s *office) usage(last string) error {
 	span, err := time.ParseDuration(last)
 	if err != nil {

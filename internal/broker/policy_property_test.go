@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// drawPolicy draws a policy file that a broker accepts.
+// drawPolicy draws a random policy file that a broker accepts.
 func drawPolicy(t *rapid.T) *scheduler.Policy {
 	var b strings.Builder
 	actions := []string{"allocate"}
@@ -51,7 +51,8 @@ func drawPolicy(t *rapid.T) *scheduler.Policy {
 	return p
 }
 
-// TestPoliciesRespectQuotasAndGangs uses random policies on random trees of queues.
+// TestPoliciesRespectQuotasAndGangs: with random policies and random trees of queues, quotas are kept and gangs are
+// admitted as a whole.
 func TestPoliciesRespectQuotasAndGangs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newBench(t)
@@ -94,7 +95,7 @@ func TestPoliciesRespectQuotasAndGangs(t *testing.T) {
 	})
 }
 
-const gangPrefix = "g" // prefix of the names of tasks in gangs
+const gangPrefix = "g" // names of tasks in gangs begin with this
 
 func checkQuotas(t *rapid.T, w *bench) {
 	queues, err := w.b.Views.Queues(context.Background())

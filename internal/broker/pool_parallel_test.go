@@ -16,9 +16,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// TestParallelSessionsTakeEachMachineOnce runs eight schedule functions at once, which place the tasks of many queues
-// on few machines. The clock stands still, so each function keeps its first view of the machines: one that comes
-// second detects the conflict at its commit.
+// TestParallelSessionsTakeEachMachineOnce: eight schedule functions run at once, and place the tasks of many queues
+// on few machines. Each machine must be taken once. The clock stands still, so each function keeps its first view of
+// the machines: a function that comes second must detect the conflict at its commit.
 func TestParallelSessionsTakeEachMachineOnce(t *testing.T) {
 	w := newBench(t)
 	ctx := context.Background()
@@ -72,7 +72,8 @@ func TestParallelSessionsTakeEachMachineOnce(t *testing.T) {
 	}
 }
 
-// readyTasks submits jobs of one task each, each to its own queue, and returns the events that announce the tasks.
+// readyTasks submits n jobs of one task, each to a queue that only it uses. It returns the events that announce the
+// tasks.
 func (w *bench) readyTasks(n int) []events.Event {
 	w.t.Helper()
 	ctx := context.Background()

@@ -53,7 +53,7 @@ func TestPoolStories(t *testing.T) {
 	datadriven.Walk(t, filepath.Join("testdata", "pools"), func(t *testing.T, path string) {
 		s := &yard{bench: newBench(t), machines: map[string]*yardMachine{}}
 		ports := s.b.Ports()
-		ports.Planner = struct{ broker.Planner }{ports.Planner} // which has no method except those of the interface
+		ports.Planner = struct{ broker.Planner }{ports.Planner} // hides the other methods of the broker's planner
 		s.b = broker.New(config.Default(), ports)
 		datadriven.RunTest(t, path, s.command)
 	})
@@ -67,7 +67,7 @@ type yard struct {
 	spec     *dag.Job
 	out      strings.Builder
 	serial   int
-	jobs     []yardJob // as they were submitted
+	jobs     []yardJob // in the order of submission
 }
 
 type yardJob struct {
@@ -75,7 +75,7 @@ type yardJob struct {
 	spec *dag.Job
 }
 
-// yardMachine is a machine with the agents that run on it.
+// yardMachine is a machine of a pool, and the agents that run on it.
 type yardMachine struct {
 	pool, id string
 	claims   wire.PoolClaims
@@ -213,7 +213,7 @@ func (s *yard) sync(d *datadriven.TestData) error {
 	return nil
 }
 
-// syncOne makes a machine ask what to run, and run it.
+// syncOne makes a machine ask for its orders, and obey them.
 func (s *yard) syncOne(m *yardMachine) error {
 	m.report.Running = m.report.Running[:0]
 	for ref, a := range m.agents {
@@ -249,7 +249,7 @@ func (s *yard) syncOne(m *yardMachine) error {
 	return nil
 }
 
-// obey starts an agent that does not run yet; a running one asks for its work.
+// obey starts the agent of an order, unless it already runs. A running agent asks for its work.
 func (s *yard) obey(m *yardMachine, c wire.PoolOrder) {
 	a := m.agents[c.PoolAgent]
 	if a == nil {
@@ -351,7 +351,7 @@ func (s *yard) finish(d *datadriven.TestData) error {
 	for _, name := range slices.Sorted(maps.Keys(s.machines)) {
 		for ref, a := range s.machines[name].agents {
 			if !a.over && s.taskOf(ref.Cluster) == d.CmdArgs[0].Key {
-				if _, named := words(d); named["keeps"] != "" { // it fails, and its machines are kept
+				if _, named := words(d); named["keeps"] != "" { // the task fails, and its machines are kept
 					keep, _ := time.ParseDuration(named["keeps"])
 					s.say(a, wire.Report{Event: wire.Failed, ExitCode: 3, Message: "sorry", Keep: keep})
 					continue

@@ -28,8 +28,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// TestQueueStories runs the files of testdata/queues, each a broker with queues whose clouds launch everything that is
-// not refused.
+// TestQueueStories runs the files of testdata/queues. Each is a broker with queues, whose clouds launch everything
+// that the story does not refuse.
 func TestQueueStories(t *testing.T) { playStories(t, "queues") }
 
 // playStories runs the files of a folder of testdata. The commands:
@@ -75,13 +75,13 @@ func playStories(t *testing.T, folder string) {
 	})
 }
 
-// office is a broker with users who share quotas.
+// office is a broker with several users, who share quotas.
 type office struct {
 	*bench
 	names   []string // of jobs
 	ids     map[string]string
 	specs   map[string]*dag.Job
-	agents  map[string]*officeAgent // by cluster
+	agents  map[string]*officeAgent // keyed by cluster
 	refused string
 	kind    cloud.Kind
 	out     strings.Builder
@@ -111,7 +111,7 @@ func (p *flaky) Plan(ctx context.Context, in planinput.Input) (*record.Plan, err
 	return p.Planner.Plan(ctx, in)
 }
 
-// officeAgent is what runs on a cluster: its nodes do the same.
+// officeAgent is the agents of a cluster: all of its nodes do the same.
 type officeAgent struct {
 	seen, saved   int
 	running, over bool
@@ -125,7 +125,7 @@ func (s *office) printf(format string, args ...any) {
 	s.out.WriteString(strings.TrimRight(line, " ") + "\n")
 }
 
-// wait suspends or resumes a job, or the queue of that name.
+// wait suspends or resumes a job, or the queue of that name if the job does not exist.
 func (s *office) wait(waits bool, name, key string, drain bool) error {
 	ctx, why := context.Background(), apitypes.Suspension{By: "ann", Reason: "the data is wrong", Drain: drain}
 	id, isJob := s.ids[name]
@@ -189,7 +189,7 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 		err = s.wait(d.Cmd == "suspend", plain[0], named["key"], slices.Contains(plain, "drain"))
 		s.settle()
 	case "refuse":
-		s.refused, s.kind = plain[0], cloud.Auth // which blocks all of a cloud
+		s.refused, s.kind = plain[0], cloud.Auth // a failure of kind Auth blocks the whole cloud
 		if len(plain) > 1 {
 			s.kind = cloud.Kind(plain[1])
 		}
@@ -283,7 +283,7 @@ func (s *office) rerun(job, name string) error {
 	return nil
 }
 
-// clusters returns those that clouds run, sorted by name.
+// clusters returns the clusters that run in clouds, sorted by name.
 func (s *office) clusters() (ids []string) {
 	for _, c := range s.cloud {
 		for id := range c.clusters {
@@ -294,7 +294,7 @@ func (s *office) clusters() (ids []string) {
 	return ids
 }
 
-// taskOf returns the name of a cluster's task in stories: JOB/TASK.
+// taskOf returns the story's name of a cluster's task: JOB/TASK.
 func (s *office) taskOf(cluster string) string {
 	for name, id := range s.ids {
 		for i := range s.specs[name].Tasks {
@@ -325,7 +325,7 @@ func (s *office) up(only []string) {
 	s.poll()
 }
 
-// poll makes agents do what they are commanded to.
+// poll makes agents obey their commands.
 func (s *office) poll() {
 	for _, id := range s.clusters() {
 		a := s.agents[id]

@@ -11,7 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// A job that waits for quota starts soon after a machine of the class has ended, not after the hour of the block.
+// A job waits because a quota is used up. When a machine that uses the quota ends, the job must start soon, not when
+// the block ends after an hour.
 func TestWaitingJobStartsWhenMachineOfItsClassHasEnded(t *testing.T) {
 	const task = "{t: {run: x, time: 2h, resources: {cloud: aws, region: us-east-1, instanceType: m5.xlarge, market: on-demand}}}"
 	p := newPorch(t, task, nil)
@@ -40,14 +41,14 @@ func TestWaitingJobStartsWhenMachineOfItsClassHasEnded(t *testing.T) {
 	}
 }
 
-// TestEachExhaustedQuotaIsTriedOnce: if a cloud's quotas are used up, a job tries one launch for each quota, not one for
-// each family of machines, and then waits.
+// TestEachExhaustedQuotaIsTriedOnce: all quotas of a cloud are used up. A job must try one launch for each quota, not
+// one for each family of machines, and then wait.
 func TestEachExhaustedQuotaIsTriedOnce(t *testing.T) {
 	everywhere := func(apitypes.Offer) string { return "CPUS_ALL_REGIONS" }
 	for name, c := range map[string]struct {
 		cloud, market string
 		group         func(apitypes.Offer) string
-		min, max      int // of launches
+		min, max      int // number of launches
 	}{
 		"AWS on demand":             {"aws", "on-demand", quotas.Regional, 4, 20},
 		"Azure on demand":           {"azure", "on-demand", quotas.Regional, 4, 4},
@@ -64,7 +65,7 @@ func TestEachExhaustedQuotaIsTriedOnce(t *testing.T) {
 			used[fmt.Sprint(group, region, market)] = true
 			return &cloud.Error{Cloud: c.cloud, Kind: cloud.Quota, Code: "QuotaExceeded", Class: group}
 		}
-		// Four regions of each cloud say as much as all, sooner.
+		// Four regions of each cloud show the same as all regions, in less time.
 		four := map[string]string{
 			"aws":   "aws:us-east-1, aws:us-west-2, aws:eu-west-1, aws:ap-south-1",
 			"azure": "azure:eastus, azure:westus2, azure:northeurope, azure:centralindia",

@@ -36,7 +36,7 @@ func ask[T any](t *testing.T, h *host.Host, method, path, body string) (v T) {
 	return v
 }
 
-// within is a deadline that tasks of hours can meet.
+// within returns a deadline in a number of hours, as a field of a job file.
 func within(hours float64) string {
 	return (time.Duration(math.Ceil(hours*3600)) * time.Second).String()
 }
@@ -59,7 +59,7 @@ func TestHostChecksCloudsAndComputesFrontier(t *testing.T) {
 	if len(f.Points) < 2 || f.Points[0].USD <= f.Points[len(f.Points)-1].USD || f.Points[0].Tasks != 2 {
 		t.Fatalf("the frontier is %+v", f)
 	}
-	// A plan whose deadline is the time of a point costs as much as the point says.
+	// A plan whose deadline is the time of one of the points must cost as much as that point.
 	first := f.Points[0]
 	plan := ask[apitypes.PlanView](t, h, "POST", "/v1/plans?deadline="+within(first.Hours), file)
 	if plan.Status != "optimal" || plan.USD > first.USD*1.000001 || plan.USD < first.USD*0.999999 {

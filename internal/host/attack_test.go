@@ -28,24 +28,24 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// loot is the script of a task that writes down everything that it can read on its machine, and then waits for a file:
-// its environment, its folder, and the command lines and environments of its parent processes. The agent's folder is
-// above its own.
+// loot is the script of a task that writes down all that it can read on its machine, and then waits for a file. It
+// reads its environment, its folder, and the command lines and environments of its parent processes. The agent's
+// folder is above the task's.
 const loot = `{ env; p=$PPID; for n in 1 2 3 4; do tr '\0' '\n' </proc/$p/cmdline; tr '\0' '\n' </proc/$p/environ
   p=$(sed -n 's/^PPid:\t//p' /proc/$p/status); [ "$p" -gt 1 ] || break; done
   find ../../.. -type f -size -200k -exec cat {} +; } >%[1]s.part 2>&1
 mv %[1]s.part %[1]s
 while [ ! -e %[1]s.done ]; do sleep 0.05; done`
 
-// victims are the other jobs: one has succeeded and has an output, and one is running.
+// victims is the job under attack: one task has succeeded and has an output, and one is running.
 const victims = `apiVersion: tradewind/v1
 name: %s
 tasks:
   t: {run: %q, time: 10m, outputs: [{name: out, size: 1MiB}]}
 `
 
-// A task of one job uses everything that it finds in its environment and its folder, and even the token of its agent.
-// It can change nothing of another job, of the broker's records or of the folder of objects.
+// A task of one job tries to use everything in its environment and its folder, and even its agent's token. It must
+// not be able to change another job, the broker's records or the folder of objects.
 func TestTaskCannotAffectOtherAttempts(t *testing.T) {
 	state, work := t.TempDir(), t.TempDir()
 	h, _ := serve(t, host.Options{State: state, TimeScale: 1})
@@ -129,7 +129,7 @@ func touch(t *testing.T, file string) {
 	}
 }
 
-// appears waits for a file.
+// appears waits until a file exists.
 func appears(t *testing.T, file string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -142,7 +142,7 @@ func appears(t *testing.T, file string) {
 	}
 }
 
-// session is a token like the one that the agent of an attempt keeps only in its memory.
+// session returns a token like the one that the agent of an attempt keeps only in its memory.
 func session(t *testing.T, state string, c wire.Claims) string {
 	t.Helper()
 	c.Expires = time.Now().Add(1000 * time.Hour)
@@ -167,10 +167,10 @@ func document(t *testing.T, h *host.Host) []byte {
 	return raw
 }
 
-// clockwork are the fields that live agents change without a request.
+// clockwork matches the fields that running agents change without a request.
 var clockwork = regexp.MustCompile(`"seen":"[^"]*"`)
 
-// everything is all that a host has stored: its records, and its files except those of running machines.
+// everything returns all that a host has stored: its records, and its files except those of running machines.
 func everything(t *testing.T, h *host.Host, state string, jobs ...string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -195,7 +195,7 @@ func everything(t *testing.T, h *host.Host, state string, jobs ...string) map[st
 		case d.IsDir() && name == "machines":
 			return filepath.SkipDir
 		case !d.Type().IsRegular() || strings.HasPrefix(name, "tradewind.db") || strings.HasPrefix(name, "clock.json") ||
-			strings.HasPrefix(name, ".clock.json-"): // the name of the file while it is being written
+			strings.HasPrefix(name, ".clock.json-"): // the name of the clock's file during a write
 			return nil
 		}
 		sum := sha256.Sum256([]byte(contents(t, path)))
@@ -208,8 +208,9 @@ func everything(t *testing.T, h *host.Host, state string, jobs ...string) map[st
 	return out
 }
 
-// neighbours are two tasks that share machines. The second one tries to read the first one's environment, memory,
-// folder, temporary files and output, and to end it. It finds it by the name that its process has in process lists.
+// neighbours is a job of two tasks that share a machine. The second task tries to read the first task's environment,
+// memory, folder, temporary files and output, and to end it. It finds the first task by its name in the list of
+// processes.
 const neighbours = `apiVersion: tradewind/v1
 name: neighbours
 defaults: {share: true, time: 10m, resources: {cpus: 1, memory: 1}}
@@ -264,7 +265,7 @@ func TestTaskCannotAffectNeighbourOnWorker(t *testing.T) {
 	if strings.Contains(stolen, "precious-") {
 		t.Errorf("the task has read its neighbour:\n%s", stolen)
 	}
-	// The worker, in it the agent of the task, in it the task.
+	// The worker's folder contains the folder of the task's agent, which contains the task's folder.
 	folder := filepath.Dir(found("machines", "clusters", "*", "0", "work", "attempts", "1", "work", "agents", "clusters", "*",
 		"0", "work", "attempts", "1", "work", "precious"))
 	touch(t, filepath.Join(folder, "done"))

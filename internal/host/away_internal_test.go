@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestWaitsForMachinesAfterSleep: the broker waits for its machines only after it was suspended.
+// TestWaitsForMachinesAfterSleep: the broker waits for its machines only if it was suspended before.
 func TestWaitsForMachinesAfterSleep(t *testing.T) {
 	for _, c := range []struct {
 		away   time.Duration

@@ -24,9 +24,9 @@ func succeeded(d *apitypes.JobDetail) (n int) {
 	return n
 }
 
-// A backup in the middle of a job, of which more runs before its broker is killed, is restored into a new folder: what
-// runs of the old folder is ended, and every task succeeds that had not at the time of the backup, and only those run
-// again.
+// A backup is made in the middle of a job, more of the job runs, and the broker is killed. The backup is restored
+// into a new folder. Processes of the old folder must be ended. The tasks that had not succeeded at the time of the
+// backup must run again and succeed, and no others may run again.
 func TestRestoreContinuesJobFromBackup(t *testing.T) {
 	if testing.Short() {
 		t.Skip("backs up a busy broker and restores it")
@@ -34,7 +34,7 @@ func TestRestoreContinuesJobFromBackup(t *testing.T) {
 	notes, dir := t.TempDir(), t.TempDir()
 	v := &victim{t: t, state: filepath.Join(dir, "state")}
 	v.start()
-	t.Cleanup(func() { _ = v.cmd.Process.Kill() }) // when the test gives up early
+	t.Cleanup(func() { _ = v.cmd.Process.Kill() }) // if the test gives up early
 	r := v.running()
 	var job apitypes.JobView
 	if err := call(r, http.MethodPost, "/v1/dags", strings.NewReader(ladder(8, 6, notes)), &job); err != nil {
@@ -70,7 +70,7 @@ func TestRestoreContinuesJobFromBackup(t *testing.T) {
 			t.Errorf("the backup has %s", name)
 		}
 	}
-	after := wait(v, 20) // more than the backup has
+	after := wait(v, 20) // more tasks than the backup has
 	if _, err := backup.Restore(t.Context(), file, filepath.Join(dir, "early")); err == nil {
 		t.Error("a backup was restored while its broker runs")
 	}
@@ -109,7 +109,7 @@ func TestRestoreContinuesJobFromBackup(t *testing.T) {
 			t.Errorf("%s had succeeded in the backup, and was started %d times", task.Name, n)
 		}
 	}
-	for range 200 { // the machines of the last tasks
+	for range 200 { // the machines of the last tasks need a moment to end
 		if len(processesOf(t, w.state+"/machines")) == 0 {
 			break
 		}

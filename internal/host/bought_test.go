@@ -26,7 +26,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
-// bought returns an emulated account whose machines boot on this computer, and the options of a host that buys there.
+// bought is an emulated account whose machines boot on this computer, and the options of a host that buys there.
 type bought struct {
 	account *lambdacloud.Cloud
 	options host.Options
@@ -125,7 +125,7 @@ func TestPlansUseOnlyBuyableOffers(t *testing.T) {
 	}
 }
 
-// A broker whose folder of agents has one architecture does not plan machines of the other.
+// The broker's folder of agents has only one architecture. No machine of another architecture may be planned.
 func TestPlansOnlyMachinesWithAgent(t *testing.T) {
 	b := newBought(t)
 	b.options.Agents = driver.Agents{"amd64": b.options.Agents[runtime.GOARCH]}
@@ -145,7 +145,8 @@ func TestPlansOnlyMachinesWithAgent(t *testing.T) {
 	}
 }
 
-// A killed host may leave machines. A host that does not buy on that cloud would never find them.
+// A killed host has left machines in a cloud. A host without that cloud would never find them, so it must refuse the
+// state folder.
 func TestOpenRejectsFolderWithUnendedMachines(t *testing.T) {
 	b := newBought(t)
 	open := func(o host.Options) error {
@@ -153,7 +154,7 @@ func TestOpenRejectsFolderWithUnendedMachines(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return h.Close() // without a clean end: as if it had been killed
+		return h.Close() // ends the host without a clean end, as if it had been killed
 	}
 	if err := open(b.options); err != nil {
 		t.Fatal(err)
@@ -196,8 +197,8 @@ func TestDeploymentNameIsStable(t *testing.T) {
 	}
 }
 
-// A machine that its cloud takes without notice is replaced. If a cloud has no capacity left, another location is
-// tried.
+// A cloud takes a machine without notice: the machine must be replaced. If the cloud has no capacity left, another
+// location must be tried.
 func TestReplacesPreemptedBoughtMachine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a preemption")
@@ -239,8 +240,8 @@ tasks:
 	}
 }
 
-// The broker plans on the offers that a cloud reports today, without a restart and after one. If a cloud does not
-// answer, its old offers stay.
+// A cloud reports new offers. The broker must plan on them without a restart, and also after one. If the cloud does
+// not answer, its old offers must stay.
 func TestPlansWithRefreshedOffers(t *testing.T) {
 	b := newBought(t)
 	const gone = "tasks: {a: {run: x, time: 1h, resources: {accelerators: 'V100:8'}}}"
@@ -286,7 +287,7 @@ func (unproven) Verify(context.Context, string, string) (wire.Machine, error) {
 	return wire.Machine{}, identity.ErrInvalid
 }
 
-// If the machines of a cloud can prove their identity, they must: a machine without a proof gets no work.
+// The machines of a cloud can prove their identity. A machine without a proof must get no work.
 func TestBoughtMachineMustProveIdentity(t *testing.T) {
 	b := newBought(t)
 	open := b.options.Clouds[0].Kit.Open
@@ -311,7 +312,7 @@ func TestBoughtMachineMustProveIdentity(t *testing.T) {
 	}
 }
 
-// serveBought serves at an address that the machines can reach.
+// serveBought serves a host at an address that the bought machines can reach.
 func serveBought(t *testing.T, b bought) *host.Host {
 	t.Helper()
 	b.options.Addr = freeAddress(t)

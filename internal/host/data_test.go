@@ -46,8 +46,8 @@ tasks:
     time: 1m
 `
 
-// A task's data is copied from and to S3 in parts, although neither the task nor its agent has a key. No file keeps a
-// key or a signature.
+// A task's data are copied from and to S3 in parts. Neither the task nor its agent has a key, and no file may contain
+// a key or a signature.
 func TestTasksMoveS3DataWithoutCredentials(t *testing.T) {
 	client := s3.New(s3.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String(servers.S3(t)), UsePathStyle: true,

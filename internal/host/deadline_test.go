@@ -12,9 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// TestMovesJobToOnDemandWhenMarketGetsBad runs a shorter examples/deadline.yaml. Halfway, spot becomes expensive
-// everywhere. The job continues on demand from its checkpoint and gives the reason. Whether it meets its deadline
-// depends on the speed of this computer, so testdata/stories/moved.txt of the simulator checks that.
+// TestMovesJobToOnDemandWhenMarketGetsBad runs a shorter version of examples/deadline.yaml. Halfway, spot becomes
+// expensive everywhere. The job must continue on demand from its checkpoint and give the reason. Whether it meets its
+// deadline depends on the speed of this computer, so the simulator checks that (testdata/stories/moved.txt).
 func TestMovesJobToOnDemandWhenMarketGetsBad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plays a market")

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestFullDiskIsLoggedOnce: records, logs and clock marks that cannot be written are one error, until there is room.
+// TestFullDiskIsLoggedOnce: while the disk is full, records, logs and clock marks cannot be written. All of these
+// failures must be logged as one error, until there is room again.
 func TestFullDiskIsLoggedOnce(t *testing.T) {
 	var out strings.Builder
 	free := int64(1 << 30)

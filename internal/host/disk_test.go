@@ -72,8 +72,8 @@ func TestAdmissionPausesWhileDiskIsNearlyFull(t *testing.T) {
 	}
 }
 
-// TestFullDiskIsNamed: a submission that cannot be stored, and a broker that cannot start, name the folder, what is free
-// and what helps.
+// TestFullDiskIsNamed: on a full disk, a submission fails, and a broker cannot start. Each error must name the
+// folder, the free space and a remedy.
 func TestFullDiskIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", dir).CombinedOutput(); err != nil {

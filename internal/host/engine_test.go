@@ -38,7 +38,7 @@ type rig struct {
 	done finished
 }
 
-// newRig returns a broker on disk, with clouds that answer at once.
+// newRig returns a broker on disk. Its clouds answer at once.
 func newRig(ctx context.Context, tb testing.TB) *rig {
 	tb.Helper()
 	file, err := bolt.OpenFile(filepath.Join(tb.TempDir(), "db"), bolt.Options{})

@@ -35,8 +35,8 @@ func sizeOf(t *testing.T, dir string) (n int, bytes int64) {
 	return n, bytes
 }
 
-// A job that expires and one that its user removes leave no logs and outputs; the one that is kept does. Usage and learned
-// run times are the same. Time is compressed: an hour passes in 3.6 seconds.
+// One job expires, its user removes another, and a third is kept. Only the third may have logs and outputs left.
+// Usage and learned run times must not change. Time is compressed: an hour passes in 3.6 seconds.
 func TestFinishedJobsGo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for several expiries")

@@ -23,7 +23,7 @@ func PolicyOf(h *Host) *scheduler.Policy { return h.policy.Policy(context.Backgr
 // NowOf returns the time of the broker's clock.
 func NowOf(h *Host) time.Time { return h.clock.Now().UTC() }
 
-// Settle packs the files that a job in a folder names.
+// Settle packs the files in a folder that a job's file names.
 func Settle(ctx context.Context, h *Host, dir string, spec *dag.Job) error {
 	return h.settle(ctx, dir, spec)
 }

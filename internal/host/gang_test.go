@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// Members of a gang find each other on machines of this computer: the launcher runs a program on each worker, without
-// ssh. The workers never end by themselves; they count as succeeded when the launcher has succeeded.
+// A gang runs on machines of this computer. Its launcher must find the workers and run a program on each, without
+// ssh. The workers never end by themselves: they must count as succeeded when the launcher has succeeded.
 func TestGangFindsMembersAndEndsWithChief(t *testing.T) {
 	state := t.TempDir()
 	h, _ := serve(t, host.Options{State: state})
@@ -58,7 +58,7 @@ tasks:
 	}
 }
 
-// If the exit code of a failure aborts the job, the task is not retried, even if it has retries.
+// A task has retries, and fails with an exit code that aborts the job. It must not be retried.
 func TestAbortingExitCodeIsNotRetried(t *testing.T) {
 	h, _ := serve(t, host.Options{State: t.TempDir()})
 	c := client.New(h.URL(), h.Token())
@@ -81,8 +81,8 @@ tasks:
 	}
 }
 
-// Machines join a role while its own members run: they learn the addresses of the members, and need not end by
-// themselves, because they count as succeeded when the role's own members have succeeded.
+// Machines join a role while the role's own members run. They must get the addresses of the members. They never end
+// by themselves: they must count as succeeded when the role's own members have succeeded.
 func TestMachinesJoinRunningRole(t *testing.T) {
 	h, _ := serve(t, host.Options{State: t.TempDir()})
 	c := client.New(h.URL(), h.Token())
@@ -118,7 +118,7 @@ tasks:
 	}
 }
 
-// A role restarts while the other roles keep running, and the files of addresses have its new one.
+// A role restarts while the other roles keep running. Their files of addresses must get the role's new address.
 func TestRoleRestartsWhileOthersContinue(t *testing.T) {
 	t.Parallel()
 	h, _ := serve(t, host.Options{State: t.TempDir()})
@@ -150,7 +150,7 @@ tasks:
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The broker must know that the other members run. Otherwise no member is left to keep running.
+	// The broker must know that the other members run. Otherwise it would restart the whole gang.
 	for running := 0; running < 2; {
 		d, err := h.Broker().Views.JobDetail(t.Context(), job.ID)
 		if err != nil || d.State.Finished() {

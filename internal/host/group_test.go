@@ -12,8 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// A job group of SkyPilot runs on machines of this computer: its tasks start together, the trainer connects to the
-// others by their names, and its end ends those that would run for ever. Afterwards the file of names is as before.
+// A job group of SkyPilot runs on machines of this computer. Its tasks must start together, the trainer must reach
+// the others by their names, and the trainer's end must end the tasks that would run for ever. Afterwards, the file
+// of names must be as before.
 func TestSkyPilotJobGroupRuns(t *testing.T) {
 	const before = "127.0.0.1 localhost\n"
 	hosts, met := filepath.Join(t.TempDir(), "hosts"), t.TempDir()

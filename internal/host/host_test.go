@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve opens a host on a folder and serves until the test ends or stop is called.
+// serve opens a host on a folder and serves it until the test ends or stop is called.
 func serve(t *testing.T, opt host.Options) (h *host.Host, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -62,10 +62,10 @@ func serve(t *testing.T, opt host.Options) (h *host.Host, stop func()) {
 	return h, stop
 }
 
-// await returns the job when it has finished.
+// await waits until the job has finished, and returns it.
 func await(t *testing.T, b *broker.Broker, id string) *apitypes.JobDetail {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Minute); ; { // the time of a hang, even on a busy machine
+	for deadline := time.Now().Add(10 * time.Minute); ; { // longer than this is a hang, even on a busy computer
 		d, err := b.Views.JobDetail(context.Background(), id)
 		if err != nil {
 			t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// brokerMain is the broker as a process that can be killed: TestMain becomes it.
+// brokerMain runs the broker as a process that can be killed. TestMain calls it.
 func brokerMain(state string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -42,7 +42,7 @@ func brokerMain(state string) int {
 	return 0
 }
 
-// victim is a broker that is killed and started again on the same folder.
+// victim is a broker process that is killed and started again on the same folder.
 type victim struct {
 	t     *testing.T
 	state string
@@ -64,7 +64,7 @@ func (v *victim) start() {
 }
 
 func (v *victim) kill() {
-	_ = v.cmd.Process.Kill() // it may have ended without the kill; then wait returns the reason
+	_ = v.cmd.Process.Kill() // the process may have ended before the kill; then wait returns the reason
 	err := v.cmd.Wait()
 	if err != nil && !strings.Contains(err.Error(), "killed") {
 		v.t.Fatalf("the broker ended by itself: %v\n%s", err, v.out.String())
@@ -108,7 +108,8 @@ func call(r host.Running, method, path string, body io.Reader, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// ladder is a job of layers: each task waits for two tasks of the layer before, and records each of its starts.
+// ladder returns a job of layers. Each task waits for two tasks of the layer before, and adds a line to its notes at
+// each start.
 func ladder(layers, width int, notes string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: tradewind/v1\nname: ladder\ntasks:\n")
@@ -131,14 +132,15 @@ func TestJobFinishesOnceDespiteFiftyKills(t *testing.T) {
 	notes := t.TempDir()
 	v := &victim{t: t, state: filepath.Join(t.TempDir(), "state")}
 	v.start()
-	t.Cleanup(func() { _ = v.cmd.Process.Kill() }) // when the test gives up early
+	t.Cleanup(func() { _ = v.cmd.Process.Kill() }) // if the test gives up early
 	r := v.running()
 	var job apitypes.JobView
 	if err := call(r, http.MethodPost, "/v1/dags", strings.NewReader(ladder(24, 6, notes)), &job); err != nil {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1)) //nolint:gosec // moments, not secrets
-	succeeded := map[string]int{}                                  // task -> starts when it was first seen as succeeded
+	// task -> number of its starts when it was first seen as succeeded
+	succeeded := map[string]int{}
 	for range 50 {
 		time.Sleep(time.Duration(rng.IntN(400)) * time.Millisecond)
 		noteDone(t, v.state, job.ID, notes, succeeded)
@@ -173,12 +175,12 @@ func TestJobFinishesOnceDespiteFiftyKills(t *testing.T) {
 	}
 }
 
-// noteDone records how often the tasks that have succeeded by now had started.
+// noteDone records, for each task that has succeeded by now, how many times it had started.
 func noteDone(t *testing.T, state, job, notes string, done map[string]int) {
 	t.Helper()
 	r, ok, err := host.Find(state)
 	if err != nil || !ok {
-		return // it was killed before it answered
+		return // the broker was killed before it answered
 	}
 	var d apitypes.JobDetail
 	if err := call(r, http.MethodGet, "/v1/jobs/"+job, http.NoBody, &d); err != nil {
@@ -213,8 +215,9 @@ func processesOf(t *testing.T, state string) []string {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		env, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))  // it may have ended, or be another user's
-		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")) // likewise
+		// the process may have ended, or belong to another user
+		env, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
+		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")) // as above
 		cwd, _ := os.Readlink(filepath.Join("/proc", e.Name(), "cwd"))
 		if bytes.Contains(env, []byte(state)) || bytes.Contains(line, []byte(state)) || strings.HasPrefix(cwd, state) {
 			out = append(out, e.Name()+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte(" "))))

@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// TestPlansWithLearnedRunTimes: a task without a time in its file is planned with one hour, and after a run with the
-// measured time. A failed task has no effect.
+// TestPlansWithLearnedRunTimes: a task without a run time in its file is planned with one hour, and after a run with
+// the measured time. A failed run must have no effect.
 func TestPlansWithLearnedRunTimes(t *testing.T) {
 	h, _ := serve(t, host.Options{State: t.TempDir()})
 	job := func(last string) *dag.Job {
@@ -43,7 +43,7 @@ tasks:
 		}
 		return all
 	}
-	// The assumed time is an hour on m6i.xlarge, half of the time that the file gives for the other task.
+	// Without any history, the time is one hour on m6i.xlarge, half of the time in the file for the other task.
 	if f := figures(); f[0].From != apitypes.FromNothing || math.Abs(f[0].Hours-f[1].Hours/2) > 1e-9 || f[1].From != apitypes.FromFile {
 		t.Fatalf("before any ran: %+v", f)
 	}

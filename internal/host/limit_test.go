@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// TestLimitHoldsAcrossQueues: two jobs of different queues run one after another if the broker may have one machine, and
-// a job that needs two fails and says why.
+// TestLimitHoldsAcrossQueues: the broker may have one machine. Two jobs of different queues must run one after the
+// other, and a job that needs two machines must fail with the reason.
 func TestLimitHoldsAcrossQueues(t *testing.T) {
 	h, _ := serve(t, host.Options{State: t.TempDir(), TimeScale: 0.01, Limit: config.Limit{Machines: 1}})
 	submit := func(name, text string) string {

@@ -31,7 +31,8 @@ func TestMessagesUseFirstBucketOfClouds(t *testing.T) {
 	}
 }
 
-// Clouds refuse a launch that is repeated with other user data.
+// A launch is repeated. Its user data, and so its mailbox, must be the same, because clouds refuse a repeated launch
+// with other user data.
 func TestRepeatedLaunchHasSameMailbox(t *testing.T) {
 	b := mailboxtest.NewBucket()
 	m := &mail{bucket: "s3://bucket", deployment: "d", store: b, state: state(t.TempDir()), known: map[string]bool{}}

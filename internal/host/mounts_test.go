@@ -27,7 +27,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// lending is an S3 server that lends credentials and enforces their limits.
+// lending returns a client of an S3 server that lends credentials and enforces their limits, and the broker's grants
+// for it.
 func lending(t *testing.T) (*s3.Client, grant.Mux) {
 	t.Helper()
 	endpoint := servers.S3(t)
@@ -66,7 +67,8 @@ func object(t *testing.T, c *s3.Client, bucket, key string) string {
 	return string(body)
 }
 
-// The file is a SkyPilot user's file with other paths, because all machines of this process share a file system.
+// The file is like a SkyPilot user's. Only the paths differ, because all machines of this process share a file
+// system.
 const skyJob = `name: sky
 resources: {cpus: 1+}
 file_mounts:
@@ -134,7 +136,7 @@ func TestSkyPilotMountModes(t *testing.T) {
 	}
 }
 
-// Errors that need no machine are reported at submission, with their line in the file.
+// Errors in mounts that can be found without a machine must be reported at submission, with the line in the file.
 func TestSubmitRejectsImpossibleMounts(t *testing.T) {
 	c, stores := lending(t)
 	t.Setenv(mount.ProgramEnv, mounttest.Program(t, mounttest.Environ(t)))

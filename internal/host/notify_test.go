@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// A broker that ends as soon as its job has ended, as that of `tradewind run` does, still notifies the job's recipients
-// and its operator, each once. The next broker on the folder does not do it again.
+// A broker ends as soon as its job has ended, like the broker of `tradewind run`. Before that, it must notify the
+// job's recipients and its operator, each once. The next broker on the folder must not notify them again.
 func TestNotifiesBeforeHostEnds(t *testing.T) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "log")

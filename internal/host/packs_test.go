@@ -27,7 +27,7 @@ func put(t *testing.T, dir, name, content string) {
 	}
 }
 
-// left returns the files that tasks of a job have stored as the output with a name.
+// left returns the files of the output with a name that a job's tasks have stored.
 func left(t *testing.T, state, job, name string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(state, "objects", job, "*", "out", "*", "*", "files", name))
@@ -41,7 +41,8 @@ func left(t *testing.T, state, job, name string) string {
 	return string(body)
 }
 
-// TestChangesAfterSubmitDoNotAffectJob: neither changes to the folder nor its removal affect the job.
+// TestChangesAfterSubmitDoNotAffectJob: after a submission, the folder of the job's code is changed and removed. The
+// job must run with the old content.
 func TestChangesAfterSubmitDoNotAffectJob(t *testing.T) {
 	state, dir := t.TempDir(), filepath.Join(t.TempDir(), "code")
 	put(t, dir, "version", "handed in")
@@ -72,7 +73,8 @@ tasks:
 	}
 }
 
-// TestPacksFolderNextToDroppedFile: a missing folder is reported in a file next to the job file.
+// TestPacksFolderNextToDroppedFile: a folder next to a dropped job file is packed. If it is missing, the error must
+// be in a file next to the job file.
 func TestPacksFolderNextToDroppedFile(t *testing.T) {
 	state, dags := t.TempDir(), t.TempDir()
 	const file = "apiVersion: tradewind/v1\nname: %s\ntasks:\n  a: {workdir: %s, run: cp version $TRADEWIND_OUTPUT, time: 1m}\n"

@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// lockedBuffer is a log that can be read and written concurrently.
+// lockedBuffer is a log that can be written and read at the same time.
 type lockedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -36,7 +36,7 @@ func (b *lockedBuffer) String() string {
 func TestReloadsPolicyAndLogsInvalidOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	put := func(text string) {
-		next := path + ".new" // as editors do
+		next := path + ".new" // replaces the file, as editors do
 		if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -24,8 +24,8 @@ func (p teller) SpotPrices(context.Context) ([]cloudkit.Price, error) {
 	return []cloudkit.Price{p.price}, nil
 }
 
-// TestFailedPriceFeedIsLogged: plans use the current prices of the other clouds. The log says why the prices of one
-// cloud are missing.
+// TestFailedPriceFeedIsLogged: the prices of one cloud cannot be read. The log must give the reason, and plans must
+// use the current prices of the other clouds.
 func TestFailedPriceFeedIsLogged(t *testing.T) {
 	some, away := teller{price: cloudkit.Price{Offer: "o", USD: 1}}, teller{err: errors.New("gcp is away")}
 	for name, c := range map[string]struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TestRemovedStateFolderEndsBrokerAndItsProcesses: if a user removes the state folder of a running broker, the broker
-// fails and ends all agents and tasks, also those that ignore SIGTERM and those of an earlier broker.
+// TestRemovedStateFolderEndsBrokerAndItsProcesses: a user removes the state folder of a running broker. The broker
+// must fail and end all agents and tasks, including those that ignore SIGTERM and those of an earlier broker.
 func TestRemovedStateFolderEndsBrokerAndItsProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits until a broker notices")
@@ -42,7 +42,7 @@ func removeState(t *testing.T, name string, remove func(state string) error, aga
 	notes := t.TempDir()
 	v := &victim{t: t, state: filepath.Join(t.TempDir(), "state")}
 	v.start()
-	t.Cleanup(func() { _ = v.cmd.Process.Kill() }) // when the test gives up early
+	t.Cleanup(func() { _ = v.cmd.Process.Kill() }) // if the test gives up early
 	r := v.running()
 	job := "apiVersion: tradewind/v1\nname: long\ntasks:\n  t: {run: \"trap '' TERM; echo x >" + notes +
 		"/began; sleep 1000 & sleep 1000\", time: 2m, resources: {cpus: 2+}}\n"

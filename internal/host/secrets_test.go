@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// TestSecretReachesOnlyItsTask: the task gets the secret. No file of the state folder, no response of the API and no
-// process list contains it, during and after the run. The task's log masks it.
+// TestSecretReachesOnlyItsTask: a task must get its secret, and its log must mask it. During and after the run, no
+// file of the state folder, response of the API or process list may contain the secret.
 func TestSecretReachesOnlyItsTask(t *testing.T) {
 	const value = "hunter2-is-the-value"
 	state, gate := t.TempDir(), filepath.Join(t.TempDir(), "go")

@@ -22,8 +22,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// The broker plans a Spark task on a service, brings its packed code and input there, buys the service, and keeps its
-// result, which the next task reads, and its cost. Spark is real.
+// A job has a Spark task on a service. The broker must plan it, upload its packed code and input, buy the service,
+// and store the task's result and cost. The next task reads the result. Spark is real.
 func TestSparkTaskRunsOnEmulatedEMR(t *testing.T) {
 	bin, jars := sparktest.Bin(t, "../.."), sparktest.Stores(t, "../..")
 	var w *emrtest.World

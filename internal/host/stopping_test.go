@@ -23,7 +23,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// The error about an invalid job file may be larger than the limit of the bus.
+// An invalid job file is dropped, and its error message may be larger than the limit of the bus. Other files must
+// still be read.
 func TestInvalidFileDoesNotBlockOthers(t *testing.T) {
 	dags, state := t.TempDir(), t.TempDir()
 	_, stop := serve(t, host.Options{State: state, DAGs: dags, TimeScale: 0.01})
@@ -33,13 +34,14 @@ func TestInvalidFileDoesNotBlockOthers(t *testing.T) {
 	}
 	time.Sleep(2 * time.Second)
 	stop()
-	h, _ := serve(t, host.Options{State: state, DAGs: t.TempDir(), TimeScale: 0.01}) // after a restart, without the file
+	// after a restart, when the file is gone
+	h, _ := serve(t, host.Options{State: state, DAGs: t.TempDir(), TimeScale: 0.01})
 	submitted, err := h.Broker().Users.Submit(t.Context(),
 		broker.Submission{Spec: job(t, "tasks: {a: {run: 'true', time: 1m}}")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 15_000 { // the time of a hang
+	for range 15_000 { // longer than this is a hang
 		d, err := h.Broker().Views.JobDetail(context.Background(), submitted.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +55,7 @@ func TestInvalidFileDoesNotBlockOthers(t *testing.T) {
 	t.Errorf("another job does not end: %s %s", d.State, d.Reason)
 }
 
-// unlisted is a cloud whose first lists omit running machines, from the moment that a test chooses.
+// unlisted is a cloud whose first lists omit running machines. This begins when a test says so.
 type unlisted struct {
 	cloud.Cloud
 	refuse atomic.Int64
@@ -66,14 +68,15 @@ func (u *unlisted) Machines(ctx context.Context, cluster string) ([]cloud.Machin
 	return u.Cloud.Machines(ctx, cluster)
 }
 
-// The broker ends the recorded machines without a list, and then requests the list once more.
+// The list of machines fails or is incomplete while the broker stops. It must end the recorded machines without the
+// list, and request the list once more.
 func TestStopEndsMachinesWithoutList(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the end of a pause of the cloud")
 	}
 	for _, c := range []struct {
 		refused int64
-		told    bool // that a machine may remain
+		told    bool // the log says that a machine may remain
 	}{{1, false}, {1000, true}} {
 		t.Run(strconv.FormatInt(c.refused, 10), func(t *testing.T) {
 			t.Parallel() // each retry waits half a minute
@@ -122,8 +125,8 @@ func stopUnlisted(t *testing.T, refused int64, told bool) {
 	}
 }
 
-// The cloud may carry out a launch a moment after Ctrl-C has interrupted the request, when no process reads the
-// response.
+// Ctrl-C interrupts the request of a launch, and the cloud carries it out a moment later, when no process reads the
+// response. The machines must be ended.
 func TestStopEndsMachinesOfCancelledLaunch(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the end of a pause of the cloud")
@@ -136,7 +139,7 @@ func TestStopEndsMachinesOfCancelledLaunch(t *testing.T) {
 		if strings.HasSuffix(r.URL.Path, "/launch") {
 			body, _ := io.ReadAll(r.Body)
 			asked <- struct{}{}
-			<-r.Context().Done() // the broker is stopped and ends the connection
+			<-r.Context().Done() // the broker stops and closes the connection
 			go func() {
 				time.Sleep(500 * time.Millisecond) // the API carries the request out a moment later
 				again := r.Clone(context.Background())

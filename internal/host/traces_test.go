@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// traced submits a job.
+// traced submits a job, and returns its ID.
 func traced(t *testing.T, h *host.Host, file string) string {
 	t.Helper()
 	spec, err := read.Job("job.yaml", strings.NewReader(file))
@@ -27,8 +27,8 @@ func traced(t *testing.T, h *host.Host, file string) string {
 	return job.ID
 }
 
-// TestJobIsTraced: the job's tasks, its attempts and the events that are handled for it are spans of one trace, each
-// with the right parent.
+// TestJobIsTraced: a job, its tasks, its attempts and the handling of its events are spans of one trace. Each span
+// must have the right parent.
 func TestJobIsTraced(t *testing.T) {
 	c := tracestest.New(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
@@ -44,7 +44,7 @@ tasks:
 	if d.State != apitypes.JobFailed {
 		t.Fatalf("%+v", d)
 	}
-	c.Await(t, "traced") // the handler of the job's last event sends it, after the job is seen to have finished
+	c.Await(t, "traced") // the handler of the last event sends the job's span, after the job is visible as finished
 	stop()
 	c.Lock()
 	defer c.Unlock()
@@ -93,7 +93,7 @@ tasks:
 	}
 }
 
-// TestMissingCollector: a missing collector affects no job, and does not keep the broker from ending.
+// TestMissingCollector: the collector of traces does not exist. Jobs must run, and the broker must be able to end.
 func TestMissingCollector(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	h, stop := serve(t, host.Options{State: t.TempDir()})

@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// tides gives a broker six days of prices in which the spot price of a machine type in a region was eight times as high
-// for an hour, again and again.
+// tides gives a broker the prices of six days. Again and again, the spot price of a machine type in a region was
+// eight times as high for an hour.
 func tides(t *testing.T, h *host.Host, region, instanceType string) {
 	t.Helper()
 	c, err := catalog.Default()
@@ -40,9 +40,9 @@ func tides(t *testing.T, h *host.Host, region, instanceType string) {
 	}
 }
 
-// waitFor runs a shorter examples/deadline.yaml on a market that is expensive at submission, and returns the finished
-// job. Whether it meets its deadline depends on the speed of this computer, so the stories wait-*.txt of the simulator
-// check that.
+// waitFor runs a shorter version of examples/deadline.yaml on a market that is expensive at submission, and returns
+// the finished job. Whether the job meets its deadline depends on the speed of this computer, so the simulator checks
+// that (testdata/stories/wait-*.txt).
 func waitFor(t *testing.T, prices string) (*apitypes.JobDetail, map[string]string) {
 	t.Helper()
 	scenario := filepath.Join(t.TempDir(), "scenario.yaml")
@@ -59,7 +59,7 @@ func waitFor(t *testing.T, prices string) (*apitypes.JobDetail, map[string]strin
 	task.Run = strings.Replace(task.Run, `-lt 100`, `-lt 40`, 1)
 	task.Resources[0].Region, task.Resources[0].InstanceType = "us-east-1", "g5.xlarge"
 	spec.Deadline = 9 * time.Hour
-	look := events.New("look", "test", host.NowOf(h), events.MarketTicked{}) // at current prices
+	look := events.New("look", "test", host.NowOf(h), events.MarketTicked{}) // makes bids at current prices
 	if err := h.Broker().Functions.Handle(t.Context(), events.FnTick, []events.Event{look})[0]; err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func waitFor(t *testing.T, prices string) (*apitypes.JobDetail, map[string]strin
 		t.Fatal(err)
 	}
 	told := map[string]string{}
-	for over := false; !over; { // however long planning takes
+	for over := false; !over; { // regardless of how long planning takes
 		time.Sleep(20 * time.Millisecond)
 		d, err := h.Broker().Views.JobDetail(context.Background(), job.ID)
 		over = err != nil || d.State.Finished() || len(d.Attempts) > 0

@@ -16,7 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
-// TestLateEventKeepsRemark: the broker may answer after the file's content has changed.
+// TestLateEventKeepsRemark: the broker's answer about a file arrives after the file's content has changed. The error
+// file must still be about the new content.
 func TestLateEventKeepsRemark(t *testing.T) {
 	f := &folder{dir: t.TempDir(), log: slog.New(slog.DiscardHandler), told: map[string]*told{}}
 	remark := func() string {
@@ -44,7 +45,7 @@ func TestLateEventKeepsRemark(t *testing.T) {
 	}
 }
 
-// An event about earlier content of a file is ignored, because the current content has its own event.
+// An event is about earlier content of a file. It must be ignored, because the current content has its own event.
 func TestEventOfEarlierContentIsMissing(t *testing.T) {
 	f := &folder{dir: t.TempDir(), log: slog.New(slog.DiscardHandler), told: map[string]*told{}}
 	var news []events.ObjectCreated
@@ -73,7 +74,8 @@ func TestEventOfEarlierContentIsMissing(t *testing.T) {
 	}
 }
 
-// Without a retry, a disk that was full for a moment would keep the file waiting until another file arrives.
+// A file could not be reported to the broker because the disk was full for a moment. The report must be retried.
+// Otherwise the file would wait until another file arrives.
 func TestRetriesFileReport(t *testing.T) {
 	f := &folder{dir: t.TempDir(), log: slog.New(slog.DiscardHandler), told: map[string]*told{}}
 	full, heard := true, 0

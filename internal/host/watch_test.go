@@ -76,9 +76,9 @@ func TestDroppedFileRunsOnceAndInvalidOneGetsRemark(t *testing.T) {
 	})
 }
 
-// TestTouchRetriesRejectedFile: a rejected file is read again if it is touched, if it is moved away and back, or if its
-// error file is removed, because the cause may be outside the file. Otherwise it is not read again. Touching the file
-// of an accepted job does not create another job.
+// TestTouchRetriesRejectedFile: a rejected file is read again if it is touched, if it is moved away and back, or if
+// its error file is removed, because the cause may be outside of the file. Otherwise it is not read again. A touch of
+// an accepted job's file must not submit another job.
 func TestTouchRetriesRejectedFile(t *testing.T) {
 	const file = "apiVersion: tradewind/v1\nname: %s\ntasks:\n  a: {workdir: %s, run: ls, time: 1m}\n"
 	dags := t.TempDir()
@@ -152,7 +152,8 @@ func TestTouchRetriesRejectedFile(t *testing.T) {
 	}
 }
 
-// TestRemarkRemovedWhenFileIsAccepted: the error file is removed, even if an earlier broker wrote it.
+// TestRemarkRemovedWhenFileIsAccepted: a file is accepted. Its error file must be removed, even if an earlier broker
+// wrote it.
 func TestRemarkRemovedWhenFileIsAccepted(t *testing.T) {
 	dags, state := t.TempDir(), t.TempDir()
 	remark := filepath.Join(dags, "mended.yaml.error.txt")

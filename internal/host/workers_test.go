@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// runShared runs a job with these tasks to its end, and returns it with its machines.
+// runShared runs a job with these tasks to its end. It returns the job and the machines that it had.
 func runShared(t *testing.T, tasks string) (*apitypes.JobDetail, apitypes.MachineList) {
 	t.Helper()
 	h, _ := serve(t, host.Options{State: t.TempDir(), TimeScale: 0.02})

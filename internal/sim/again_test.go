@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// unsure plans its first job with another objective.
+// unsure is a planner that plans its first job with another objective, so two runs of one seed differ.
 type unsure struct {
 	broker.Planner
 	asked *atomic.Int64

@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// The seeds that BenchmarkStep simulates: enough worlds that a busy one does not weigh too much.
+// The seeds that BenchmarkStep simulates. They are enough worlds that a single busy one does not dominate the result.
 const (
 	benchSeed    = 5_000_000
 	benchSeeds   = 40
 	benchCrowded = 4
 )
 
-// BenchmarkStep measures what one step of a simulation costs, with all its checks, over the same worlds at each run: those
-// that `tradewind-lab chaos` plays without flags, and crowded ones.
+// BenchmarkStep measures the cost of one simulated step, with all checks. Each run simulates the same worlds: those
+// of `tradewind-lab chaos` without flags, and crowded ones.
 func BenchmarkStep(b *testing.B) {
 	for _, mix := range []struct {
 		name  string

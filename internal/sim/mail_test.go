@@ -2,8 +2,8 @@ package sim
 
 import "testing"
 
-// Brokers without an address are killed and away, their bucket refuses requests, and letters are lost, late and
-// repeated: every invariant holds.
+// Brokers without an address use mailboxes in a bucket. Here they are killed and restarted, the bucket refuses
+// requests, and messages are lost, late and repeated. Every invariant must hold.
 func TestWorldsWithoutAddressKeepInvariants(t *testing.T) {
 	seeds := uint64(40)
 	if testing.Short() || raceDetector {

@@ -2,7 +2,8 @@ package sim
 
 import "testing"
 
-// Managed services refuse, are late, lose answers and places, and end idle places: every invariant holds.
+// Managed services refuse requests, are late, lose answers and clusters, and end idle clusters. Every invariant must
+// hold.
 func TestWorldsWithServicesKeepInvariants(t *testing.T) {
 	seeds := uint64(40)
 	if testing.Short() || raceDetector {

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// shortTasks is a job of many short tasks, whose handling costs a tenth of their run.
+// shortTasks is a job of many short tasks. Starting and ending a task takes a tenth of its run time.
 const shortTasks = `apiVersion: tradewind/v1
 name: short
 tasks:
@@ -45,7 +45,8 @@ func measured(t *testing.T, market string, o MeasureOptions) (runs []Measured) {
 	return runs
 }
 
-// offPlan returns how far the median bill is from its plan. A slow boot costs a short job a tenth or more.
+// offPlan returns the difference between the median cost and the planned cost, as a share of the plan. Slow boots can
+// cost a short job a tenth or more.
 func offPlan(runs []Measured) float64 {
 	var ratios []float64
 	for _, m := range runs {

@@ -13,10 +13,10 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 )
 
-// TestNoSeedViolatesInvariants simulates some histories, in which every kind of fault happens. `tradewind-lab chaos`
-// simulates any number.
+// TestNoSeedViolatesInvariants simulates some histories in which every kind of fault happens. `tradewind-lab chaos`
+// simulates any number of them.
 func TestNoSeedViolatesInvariants(t *testing.T) {
-	seeds, rare := uint64(200), []string{"crash before launch", "crash before terminate"} // one of each in some thirty worlds
+	seeds, rare := uint64(200), []string{"crash before launch", "crash before terminate"} // each of these happens in one of about thirty worlds
 	if raceDetector || testing.Short() {
 		seeds, rare = 45, nil
 	}
@@ -80,8 +80,8 @@ func TestSeedsDiffer(t *testing.T) {
 	}
 }
 
-// TestInjectedBugsAreDetected injects a bug into each of the broker's mechanisms and expects a violation within a
-// number of seeds. A simulator that never finds anything would prove nothing.
+// TestInjectedBugsAreDetected injects one bug after another into the broker. For each, an invariant must fail within
+// a number of seeds. This shows that the simulator can find bugs.
 func TestInjectedBugsAreDetected(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plays hundreds of worlds")
@@ -104,7 +104,7 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		breaks.Presuming: 12, breaks.Unlisted: 12,
 		breaks.Lingering: 4, breaks.Repeating: 4, breaks.Oblivious: 4, breaks.Undated: 4,
 	}
-	// The invariant that must detect a bug, if only one bug is there to test it.
+	// The invariant that must detect a bug, for runs that test only one bug.
 	by := map[breaks.Kind]string{
 		breaks.NoUploads: check.InvUpload, breaks.Generous: check.InvScope, breaks.Lasting: check.InvGrant,
 		breaks.Hasty: check.InvObject, breaks.Stuck: check.InvBound, breaks.Homesick: check.InvPlace,
@@ -130,10 +130,10 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 		t.Run(string(b), func(t *testing.T) {
 			t.Parallel()
 			opt := Options{Break: b}
-			switch b { // more of what the bug affects
+			switch b { // more of the situations that the bug affects
 			case breaks.Asleep, breaks.Overtaking, breaks.Mingling, breaks.Lasting:
 				opt.Jobs = 10
-			case breaks.Swinging, breaks.NoPartitions: // so that sessions meet on the same machines
+			case breaks.Swinging, breaks.NoPartitions: // so that sessions compete for the same machines
 				opt.Jobs = 14
 			case breaks.Ungated:
 				opt.Jobs = 28
@@ -142,10 +142,10 @@ func TestInjectedBugsAreDetected(t *testing.T) {
 			case breaks.Deaf, breaks.Herd:
 				opt.Jobs = 4
 			case breaks.Circling:
-				opt.Jobs, opt.steps = 6, 60_000 // twice what these seeds take without the bug
+				opt.Jobs, opt.steps = 6, 60_000 // twice the number of steps that these seeds take without the bug
 			}
 			most := 1
-			if by[b] != "" && b != breaks.Ungated { // which only its own invariant detects, in one of ten worlds
+			if by[b] != "" && b != breaks.Ungated { // only the bug's own invariant detects it, in one of ten worlds
 				most = 0 // other invariants may detect it, too
 			}
 			report, err := Chaos(t.Context(), 0, within[b], ChaosOptions{Options: opt, Workers: 1, StopAfter: most}, nil)
@@ -224,7 +224,8 @@ func TestChaosStops(t *testing.T) {
 	}
 }
 
-// TestOlderVersionChangesNothing runs worlds with and without a broker of an older version that rewrites every record.
+// TestOlderVersionChangesNothing simulates the same worlds twice: the second time, a broker of an older version
+// rewrites every record. Both must have the same history.
 func TestOlderVersionChangesNothing(t *testing.T) {
 	for seed := range uint64(3) {
 		var alone, between bytes.Buffer

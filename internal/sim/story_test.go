@@ -90,13 +90,13 @@ func (s *story) tell(e timeline.Entry) {
 	}
 }
 
-// clockTime formats a time since the beginning like a clock.
+// clockTime formats a time since the start like a clock.
 func clockTime(d time.Duration) string {
 	d = d.Round(time.Second)
 	return fmt.Sprintf("%02d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
 }
 
-// printf adds a line, with the names of jobs instead of their IDs.
+// printf adds a line to the output. It replaces the IDs of jobs by their names.
 func (s *story) printf(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	for j := range s.w.check.All() {
@@ -209,7 +209,7 @@ func (s *story) past(t *testing.T, d *datadriven.TestData) {
 	s.w.know(s.w.sky.Records(learned))
 }
 
-// machines returns those that run a task now.
+// machines returns the machines that run a task now.
 func (s *story) machines(t *testing.T, d *datadriven.TestData) []*machine {
 	t.Helper()
 	task, ok := s.job.ByTask[arg(t, d, "task", "")]
@@ -245,7 +245,7 @@ func (s *story) interrupt(t *testing.T, d *datadriven.TestData) {
 	s.w.After(cloudTells, func() { s.w.faults.NoticeLost = 0 })
 }
 
-// cloudTells is when the cloud has sent the last notice of a machine that it takes.
+// cloudTells is the time after which the cloud has certainly sent the notice of a machine that it takes.
 const cloudTells = 3 * time.Minute
 
 func (s *story) silence(t *testing.T, d *datadriven.TestData) {

@@ -7,8 +7,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 )
 
-// TestJobsWaitingForLowerPricesMeetDeadlines simulates worlds in which prices rise and fall like tides, and spot
-// machines are preempted, but nothing else fails. Tasks wait for low tide there, and every feasible deadline is met.
+// TestJobsWaitingForLowerPricesMeetDeadlines simulates worlds in which prices rise and fall regularly and spot
+// machines are preempted, but nothing else fails. Tasks may wait for a low price, and every feasible deadline must be
+// met.
 func TestJobsWaitingForLowerPricesMeetDeadlines(t *testing.T) {
 	faults := weather.Faults{
 		Interleave: 0.3, Spells: 0.1, Tides: weather.Span{Good: 2 * time.Hour, Bad: time.Hour}, Spot: weather.Span{Good: 6 * time.Hour, Bad: time.Hour}, Taken: 3 * time.Hour,

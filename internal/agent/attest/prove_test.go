@@ -48,7 +48,7 @@ func asker(t *testing.T, c attest.Config) attest.Func {
 	return f
 }
 
-// The services of the other clouds are called as in their documentation.
+// The requests to the metadata services of Azure and Google Cloud must be as their documentation says.
 func TestProofRequests(t *testing.T) {
 	for cloud, want := range map[string]string{
 		"gcp":   "GET /computeMetadata/v1/instance/service-accounts/default/identity?audience=https%3A%2F%2Fbroker&format=full Google",
@@ -100,9 +100,10 @@ func TestMetadataErrorsAreRetried(t *testing.T) {
 	}
 }
 
-// While Azure updates the metadata service of a machine it answers 410 for up to 70 seconds, and 429 above five requests
-// a second; a machine that then has no proof is refused for good. Source: "Azure Instance Metadata Service", "Errors and
-// debugging"; "How to use managed identities on a VM to acquire a token", "Error handling".
+// Azure's metadata service answers 410 for up to 70 seconds while it is updated, and 429 to more than five requests a
+// second. The agent must keep trying for more than a minute, because a machine that then has no proof is refused for
+// good. Source: "Azure Instance Metadata Service", "Errors and debugging"; "How to use managed identities on a VM to
+// acquire a token", "Error handling".
 func TestBusyMetadataServiceIsAskedForMoreThanAMinute(t *testing.T) {
 	for status, want := range map[int]int{http.StatusGone: 9, http.StatusTooManyRequests: 9, http.StatusInternalServerError: 9, http.StatusBadRequest: 3} {
 		asked := 0

@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/identity"
 )
 
-// onAzure is an Azure machine of rank 2, with its metadata service.
+// onAzure returns an Azure machine of rank 2, its metadata service, and the service's address.
 func onAzure(t *testing.T) (*machine, *imdstest.AzureMachine, string) {
 	t.Helper()
 	m, rank := newMachine(t, stub), 2
@@ -83,7 +83,8 @@ func TestAzureMachineWithoutMetadataPowersOff(t *testing.T) {
 	}
 }
 
-// The agent's packages must understand the service: the proof names the machine, and the event becomes a notice.
+// The agent must get a proof that names the machine from the metadata service, and turn a scheduled event into a
+// notice.
 func TestMetadataServiceProvesAndWarns(t *testing.T) {
 	_, service, url := onAzure(t)
 	ask, err := attest.New(attest.Config{Cloud: "azure", URL: url})
@@ -107,7 +108,7 @@ func TestMetadataServiceProvesAndWarns(t *testing.T) {
 		t.Errorf("%+v, %v", who, err)
 	}
 	at := time.Now().Add(time.Minute).UTC().Truncate(time.Second)
-	service.Schedule("Freeze", at) // pauses the machine for seconds
+	service.Schedule("Freeze", at) // a Freeze only pauses the machine for seconds
 	service.Schedule("Redeploy", at)
 	watch, err := notices.New("azure", notices.Config{URL: url, Clock: clock.System()})
 	if err != nil {

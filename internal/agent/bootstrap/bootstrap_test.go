@@ -37,8 +37,7 @@ env | grep -E '^(TRADEWIND_|EXTRA)' | sort
 pwd
 `
 
-// machine is an environment in which a boot script runs as on a new machine, and the broker from which it downloads
-// its agent.
+// machine is the environment of a boot script on a new machine, and the broker that serves the agent.
 type machine struct {
 	*testing.T
 	root     string
@@ -89,8 +88,8 @@ func newMachine(t *testing.T, program string) *machine {
 	return m
 }
 
-// commands creates a directory with bash, curl and sha256sum, the commands that every system has, and those that the
-// stub needs.
+// commands creates a directory with bash, curl and sha256sum, the commands that every system has, and the commands of
+// the stub.
 func commands(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -227,7 +226,7 @@ func TestManyTokensFitCompressed(t *testing.T) {
 	if _, err := bootstrap.Script(m.told); !errors.Is(err, bootstrap.ErrTooLarge) {
 		t.Errorf("2000 machines: %v", err)
 	}
-	// One token for all of them fits, and each machine sends its rank.
+	// All machines get one shared token, and each sends its rank.
 	m.told.SharedToken = "for.all.ranks"
 	data, err := bootstrap.Script(m.told)
 	if err != nil {
@@ -262,7 +261,7 @@ func TestScriptRejectsInvalidValues(t *testing.T) {
 	}
 }
 
-// The shell must take every value literally.
+// The shell must take every value of the boot script literally.
 func FuzzScript(f *testing.F) {
 	f.Add("https://a", "token", "it's")
 	f.Add("$(touch x)", "`id`", "\\\"'!*~")
@@ -286,8 +285,8 @@ func FuzzScript(f *testing.F) {
 	})
 }
 
-// A machine of a broker without an address downloads the agent from the URL in its script, calls no broker, and leaves
-// the address of its mailbox in a file that only root reads.
+// The machine of a broker without an address must download the agent from the URL in its script, not call the broker,
+// and write the address of its mailbox into a file that only root can read.
 func TestMachineWithMailboxNeedsNoBroker(t *testing.T) {
 	m := newMachine(t, "#!/bin/sh\necho mailbox: $(cat \"$"+agent.EnvMailbox+"\")\nstat -c %a \"$"+agent.EnvMailbox+"\"\n")
 	m.told.Mailbox, m.told.Program = "c-1 key https://bucket.example/book?signature=x", m.location

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/identity"
 )
 
-// A machine of Google Cloud learns its ID, its address and, from the end of its name, its rank.
+// A machine of Google Cloud must find its ID, its address, and its rank, which is at the end of its name.
 func TestGoogleMachineFindsItsIdentity(t *testing.T) {
 	for name, want := range map[string]string{"tw-job-0123-1": "token: one\n", "tw-job-0123-010": "token: ten\n"} {
 		m := newMachine(t, stub)
@@ -52,7 +52,7 @@ func TestGoogleMachineWithoutRankPowersOff(t *testing.T) {
 	}
 }
 
-// The broker must accept what the metadata server signs.
+// The broker must accept a proof that the metadata server has signed.
 func TestGoogleMachineProvesItsIdentity(t *testing.T) {
 	authority, err := imdstest.NewGoogleAuthority()
 	if err != nil {
@@ -82,11 +82,11 @@ func TestGoogleMachineProvesItsIdentity(t *testing.T) {
 	}
 }
 
-// On a machine of Google Cloud, a preemption stops all units at once. The agent must stop before the network and the
-// container engine (systemd.unit(5): units are stopped in the inverse of their start-up order; Google's own
-// google-shutdown-scripts.service is After=network-online.target, too), systemd must wait for it longer than the 30
-// seconds until the power is cut, and an inhibitor must delay the shutdown by the 5 seconds of logind.conf(5)'s
-// InhibitDelayMaxSec as long as the agent runs, and not longer.
+// A preemption on Google Cloud shuts the machine down, which stops all systemd units at once. The agent's unit must
+// stop before the network and the container engine, systemd must wait for the agent longer than the 30 seconds until
+// the power is cut, and an inhibitor must delay the shutdown while the agent runs, for the 5 seconds of
+// logind.conf(5)'s InhibitDelayMaxSec. Sources: systemd.unit(5) (units are stopped in the inverse of their start-up
+// order); Google's own google-shutdown-scripts.service is After=network-online.target, too.
 func TestGoogleUnitStopsBeforeNetworkAndEngine(t *testing.T) {
 	m := newMachine(t, stub)
 	service := httptest.NewServer(&imdstest.GoogleMachine{ID: "4815162342", Name: "tw-job-0123-1",

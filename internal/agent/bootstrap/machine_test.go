@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// From user data to a result: the machine downloads, verifies and starts the real agent, which reads and writes with
-// grants, and the machine ends after disconnect.
+// The whole path from user data to a result: the machine downloads, verifies and starts the real agent. The agent
+// reads and writes data with grants. The machine ends after a disconnect command.
 func TestMachineBootsAndRunsTaskWithoutPermissions(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -65,7 +65,7 @@ func TestMachineBootsAndRunsTaskWithoutPermissions(t *testing.T) {
 	if log := b.Log(node, "a1"); !strings.Contains(log, "from the store") || strings.Contains(log, m.told.Tokens[0]) {
 		t.Errorf("log %q", log)
 	}
-	again := *work // a child of the task whose outputs are now in the store
+	again := *work // a child of the task, which reads the outputs from the store
 	again.Attempt, again.Inputs, again.Run = "a2", nil, `cat "$TRADEWIND_INPUTS/parent/out.txt"`
 	again.Parents = map[string]string{"parent": wire.OutputPrefix(work.Prefix, "a1")}
 	b.Run(node, &again)

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// envUse makes this test binary allocate and use a number of bytes, print "ready" and wait for the end of its input.
+// envUse makes this test binary allocate and use this number of bytes, print "ready", and wait for the end of its
+// input.
 const envUse = "CGROUP_TEST_USE"
 
 func TestMain(m *testing.M) {
@@ -32,7 +33,7 @@ func use(bytes int) {
 	_, _ = os.Stdin.Read(body)
 }
 
-// parent returns where groups can be created, or skips the test.
+// parent returns the cgroup below which groups can be created. If there is none, it skips the test.
 func parent(t *testing.T) *Parent {
 	t.Helper()
 	p, err := Find()
@@ -56,8 +57,8 @@ func group(t *testing.T, p *Parent, l Limits) *Group {
 	return g
 }
 
-// begin starts a process that uses a number of bytes in a group. It returns when the process has used them or has
-// ended. Its input ends with the test.
+// begin starts a process that uses a number of bytes in a group. It returns when the process has used them (true) or
+// has ended (false). The input of the process ends with the test.
 func begin(t *testing.T, g *Group, bytes int) (*exec.Cmd, bool) {
 	t.Helper()
 	argv := g.Command([]string{os.Args[0]})
@@ -93,14 +94,14 @@ func signalOf(err error) syscall.Signal {
 func TestOnlyProcessAboveItsLimitIsKilled(t *testing.T) {
 	p := parent(t)
 	const limit = 64 << 20
-	// The race detector's shadow memory counts too: up to eight times of what the process writes.
+	// The race detector's shadow memory counts as well: up to eight times the memory that the process writes.
 	small, other := group(t, p, Limits{MemoryBytes: limit, CPUs: 1}), group(t, p, Limits{MemoryBytes: 16 * limit, CPUs: 2})
 	neighbour, ready := begin(t, other, limit+limit/10)
 	if !ready {
 		t.Fatal("the process within its limit did not start")
 	}
 	greedy, ready := begin(t, small, limit+limit/10)
-	if ready { // it would wait for its input
+	if ready { // otherwise the process would wait for its input
 		_ = greedy.Process.Kill()
 		t.Error("a process a tenth above its limit was not killed")
 	}
@@ -110,7 +111,8 @@ func TestOnlyProcessAboveItsLimitIsKilled(t *testing.T) {
 	if kills := small.OOMKills(); kills != 1 {
 		t.Errorf("%d kills are counted", kills)
 	}
-	if peak := small.Peak(); peak < limit*9/10 || peak > limit+1<<20 { // the kernel counts a page that it then refuses
+	// the kernel also counts the page that it refuses
+	if peak := small.Peak(); peak < limit*9/10 || peak > limit+1<<20 {
 		t.Errorf("peak %d of %d", peak, limit)
 	}
 	if kills := other.OOMKills(); kills != 0 {
@@ -171,7 +173,7 @@ func TestTaskThatCannotJoinRunsAndSaysSo(t *testing.T) {
 	}
 }
 
-// TestV2 uses plain files in the place of the kernel's: what is written where.
+// TestV2 uses plain files in place of the kernel's, and checks which values are written to which files.
 func TestV2(t *testing.T) {
 	top := t.TempDir()
 	mounts := "41 31 0:38 / " + top + " rw - cgroup2 cgroup2 rw\n"

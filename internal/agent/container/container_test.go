@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/container/containertest"
 )
 
-// box starts a container with a temporary directory.
+// box starts a container and returns it with its engine and a temporary directory.
 func box(t *testing.T, spec container.Spec) (*container.Engine, *container.Box, string) {
 	t.Helper()
 	e, err := container.Find(t.Context(), containertest.Environ(t))
@@ -32,7 +32,7 @@ func box(t *testing.T, spec container.Spec) (*container.Engine, *container.Box, 
 	return e, b, dir
 }
 
-// run runs a script to its end.
+// run runs a script in the container to its end.
 func run(t *testing.T, b *container.Box, dir, text string, env ...string) (out string, code int) {
 	t.Helper()
 	cmd := start(t, b, dir, text, env...)
@@ -70,7 +70,8 @@ func TestScriptsRunInImageAndShareFiles(t *testing.T) {
 	if want := "busybox\n" + dir + "\nit's\nnice\n0\n32\n"; out != want || code != 7 {
 		t.Errorf("exit code %d and %q, want 7 and %q", code, out, want)
 	}
-	// The second script sees what the first one installed in the container; the machine sees the files that it wrote.
+	// The second script sees the programs that the first one installed in the container. The machine sees the files
+	// that the scripts wrote.
 	out, code = run(t, b, dir, "ls /installed && echo done > here")
 	if body, err := os.ReadFile(filepath.Join(dir, "here")); out != "/installed\n" || code != 0 || string(body) != "done\n" || err != nil {
 		t.Errorf("%q, exit code %d, %q, %v", out, code, body, err)
@@ -90,7 +91,7 @@ while :; do sleep 0.05; done`)
 	if !strings.Contains(out, "told\n") || !strings.Contains(out, "child is told\n") || cmd.ProcessState.ExitCode() != 3 {
 		t.Errorf("exit code %d, %q", cmd.ProcessState.ExitCode(), out)
 	}
-	// A process that ignores SIGTERM is killed. The box stays for the next script.
+	// A process that ignores SIGTERM is killed. The container stays for the next script.
 	cmd = start(t, b, dir, `trap '' TERM; touch deaf; while :; do sleep 0.05; done`)
 	await(t, filepath.Join(dir, "deaf"))
 	b.End(200 * time.Millisecond)

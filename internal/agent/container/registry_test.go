@@ -17,14 +17,14 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
-// Ada's password, and its bcrypt hash, the only form that the registry accepts.
+// Ada's password and its bcrypt hash. The registry accepts only bcrypt.
 const (
 	password = "correct horse"
 	hashed   = "$2a$04$A8SA40kmgnmyJ.0M.qImBuCp2MLAa7xrVVT5sjlwfoBTJvZ07Bg16" //nolint:gosec // of the test's own
 )
 
-// registry starts a real registry that requires Ada's login. It returns its address, and the environment of an engine
-// that connects to it without TLS.
+// registry starts a real registry that requires Ada's login. It returns the registry's address, and an environment in
+// which the engine connects to it without TLS.
 func registry(t *testing.T, environ []string) (addr string, withIt []string) {
 	t.Helper()
 	tools, err := emulator.ToolsDir()
@@ -75,8 +75,8 @@ func registry(t *testing.T, environ []string) (addr string, withIt []string) {
 	return addr, append(environ, "CONTAINERS_REGISTRIES_CONF="+filepath.Join(dir, "registries.conf"))
 }
 
-// TestRegistryLogin: an authorised user can pull an image, others get the registry's reason, and no file with the
-// password remains.
+// TestRegistryLogin: an authorised user can pull an image, and other users get the registry's reason. No file with
+// the password may remain.
 func TestRegistryLogin(t *testing.T) {
 	addr, environ := registry(t, containertest.Environ(t))
 	image := addr + "/team/private:1"
@@ -113,7 +113,7 @@ func TestRegistryLogin(t *testing.T) {
 	if err := pull(container.Login{Server: addr, User: "ada", Password: password}); err != nil {
 		t.Errorf("with the server named: %v", err)
 	}
-	// The image is on the machine now, but still needs a valid login.
+	// The image is now on the machine, but a pull still needs a valid login.
 	if err := pull(container.Login{User: "ada", Password: "wrong horse"}); !errors.Is(err, container.ErrPull) {
 		t.Errorf("a wrong password was accepted: %v", err)
 	}

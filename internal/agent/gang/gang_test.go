@@ -10,7 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// A node that joins a role ranks after the earlier ones, and torchrun gets the range of the number of nodes.
+// A node that joins a role later must get a rank after the earlier nodes, and torchrun must get the minimum and
+// maximum number of nodes.
 func TestJoiningNodeRanksLast(t *testing.T) {
 	g := &wire.Gang{
 		Name: "train", Role: "worker", Framework: "pytorch", First: 3, Least: 2, Most: 4,

@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// The agent has these words of its own, so that it does not link the job model.
+// The agent has copies of these names, so that it need not link the job model. They must be spelled as in job files.
 func TestFrameworksAndRolesAreSpelledAsInJobFiles(t *testing.T) {
 	for word := range heads {
 		if err := dag.Framework(word).Check(); err != nil {

@@ -60,10 +60,11 @@ func TestNamesAreReplacedAndRemoved(t *testing.T) {
 	}
 }
 
-// Lines of a process that was killed disappear at the next start, those of others stay.
+// A process that added lines was killed. Its lines must disappear when the next process starts, and the lines of
+// living processes must stay.
 func TestNamesOfEndedProcessesAreSwept(t *testing.T) {
 	f := newFile(t)
-	if path := os.Getenv("ADD_NAMES_TO"); path != "" { // the process that ends without removing its lines
+	if path := os.Getenv("ADD_NAMES_TO"); path != "" { // this process ends without removing its lines
 		if err := hostnames.File(path).Set("a1", []string{"127.1.0.1 left-0.g"}); err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,7 @@ func (a account) behind(t *testing.T, wrap func(upload) upload) *place {
 
 type upload = func(ctx context.Context, dir string, files []string) error
 
-// do checks the error of an operation on the mounted files.
+// do fails the test if an operation on the mounted files has failed.
 func (p *place) do(err error) {
 	p.t.Helper()
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *place) do(err error) {
 
 func (p *place) at(name string) string { return filepath.Join(p.point, name) }
 
-// In the end the bucket has what the task wrote to a cached mount.
+// A task writes to a cached mount. In the end, the bucket must have the same files.
 func TestWriteBehindUploads(t *testing.T) {
 	a := open3(t)
 	for key, body := range map[string]string{
@@ -92,7 +92,7 @@ func TestWriteBehindUploads(t *testing.T) {
 	p.do(p.write("again/b", "is"))
 	p.do(p.write("tmp/x", "for a moment"))
 	p.flush()
-	p.do(os.Rename(p.at("tmp"), p.at("final"))) // a file that was already uploaded
+	p.do(os.Rename(p.at("tmp"), p.at("final"))) // tmp was already uploaded
 	p.do(os.Remove(p.at("new/deep/file")))
 	p.do(p.write("new/deep/other", "at last"))
 	p.flush()
@@ -137,12 +137,13 @@ func (a account) contents(t *testing.T) map[string]string {
 	return out
 }
 
-// The task sees what others write meanwhile, and its own removals do not remove it.
+// The task must see files that others write to the bucket meanwhile. When it removes its own file, the others'
+// files in the same folder must stay.
 func TestForeignWritesAreVisibleAndKept(t *testing.T) {
 	a := open3(t)
 	a.put(t, "in/x", "was")
 	p := a.behind(t, nil)
-	p.do(os.MkdirAll(p.at("shared"), 0o700)) // a directory that no one else has yet
+	p.do(os.MkdirAll(p.at("shared"), 0o700)) // the bucket has no such directory yet
 	p.do(p.write("shared/mine", "mine"))
 	p.flush()
 	a.put(t, "in/shared/theirs", "theirs")
@@ -158,7 +159,7 @@ func TestForeignWritesAreVisibleAndKept(t *testing.T) {
 	}
 }
 
-// A file appears in the bucket when its writer has closed it; a checkpoint in between waits for closed files.
+// A file must appear in the bucket only when its writer has closed it. A checkpoint in between waits for open files.
 func TestOpenFileIsNotUploaded(t *testing.T) {
 	a := open3(t)
 	p := a.behind(t, nil)
@@ -184,7 +185,7 @@ func TestOpenFileIsNotUploaded(t *testing.T) {
 	}
 }
 
-// In the background, without anyone waiting for it.
+// Files are uploaded in the background while the task runs, without a flush.
 func TestWriteBehindUploadsWhileTaskRuns(t *testing.T) {
 	a := open3(t)
 	p := a.behind(t, nil)
@@ -194,7 +195,8 @@ func TestWriteBehindUploadsWhileTaskRuns(t *testing.T) {
 	until(t, "its change", func() bool { return a.contents(t)["in/a/b"] == "again!!" })
 }
 
-// Temporary failures are retried. If the store refuses a file, the flush fails at once and names it.
+// An upload that fails for a moment is retried. If the store refuses a file, the flush must fail at once and name the
+// file.
 func TestFailedUploadIsRetried(t *testing.T) {
 	a := open3(t)
 	fails := 3
@@ -221,7 +223,7 @@ func TestFailedUploadIsRetried(t *testing.T) {
 	}
 }
 
-// When rclone dies, the error names the files that were not uploaded, and nothing stays mounted.
+// rclone dies. The error must name the files that were not uploaded, and nothing may stay mounted.
 func TestKilledWriteBehindMountNamesMissingFiles(t *testing.T) {
 	a := open3(t)
 	p := a.behind(t, func(upload) upload {
@@ -238,7 +240,7 @@ func TestKilledWriteBehindMountNamesMissingFiles(t *testing.T) {
 	}
 }
 
-// A socket cannot be uploaded, and Unkept lists it.
+// A socket cannot be uploaded, so Unkept must list it.
 func TestUnkeptNamesSpecialFiles(t *testing.T) {
 	a := open3(t)
 	p := a.behind(t, nil)

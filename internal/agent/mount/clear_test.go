@@ -9,7 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/mount"
 )
 
-// What a task has mounted itself is unmounted before its folder is removed.
+// A task has mounted a file system in its folder. It must be unmounted before the folder is removed, so that its
+// files stay.
 func TestClearAllUnmountsForeignMounts(t *testing.T) {
 	dir, precious := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(precious, "there"), nil, 0o600); err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// An upload that took longer than Spec.Still made progress all the same: one failure of it does not end the flush.
+// An upload took longer than Spec.Still but made progress all the time. One failure of it must not end the flush.
 func TestFlushContinuesAfterLongUpload(t *testing.T) {
 	still, tries := 300*time.Millisecond, 0
 	b, _ := folder(t, func(context.Context) error {
@@ -18,7 +18,7 @@ func TestFlushContinuesAfterLongUpload(t *testing.T) {
 		switch tries {
 		case 1:
 			return errors.New("connection reset by peer")
-		case 2: // a large file: the upload made progress all the time
+		case 2: // a large file: its upload makes progress all the time
 			time.Sleep(2 * still)
 			return errors.New("connection reset by peer")
 		}
@@ -29,7 +29,7 @@ func TestFlushContinuesAfterLongUpload(t *testing.T) {
 	}
 }
 
-// What a task removes (rm -rf dir; mkdir dir) while a pass uploads is removed from the store.
+// A task runs `rm -rf dir; mkdir dir` during uploads. The removed files must be removed from the store.
 func TestRemovalDuringPassReachesStore(t *testing.T) {
 	var b *writeBehind
 	var removed *[]string
@@ -51,14 +51,14 @@ func TestRemovalDuringPassReachesStore(t *testing.T) {
 		}
 		return nil
 	})
-	b.daemon = &fuseOverlay{} // fuse-overlayfs, whose marks are files
+	b.daemon = &fuseOverlay{} // fuse-overlayfs marks removals with files
 	if err := os.Mkdir(filepath.Join(b.lower, "dir"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(b.lower, "dir", "old"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b.lastRefresh = time.Now().Add(-refreshInterval) // so that the listings are read again after this pass
+	b.lastRefresh = time.Now().Add(-refreshInterval) // so that the bucket is listed again after these uploads
 	for range 3 {
 		if _, err := b.pass(t.Context(), 0); err != nil {
 			t.Fatal(err)

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 // place is a mount point and its mount.
 type place struct {
 	t     *testing.T
-	dir   string // of the test itself
+	dir   string // a temporary directory of the test
 	point string
 	m     *mount.Mount
 }
@@ -96,7 +96,7 @@ func (p *place) flush() {
 	}
 }
 
-// folder creates a folder with a file and returns its URI.
+// folder creates a folder with a file, and returns its path and URI.
 func folder(t *testing.T) (dir, uri string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "the folder")
@@ -137,7 +137,7 @@ func TestMountLocalFolder(t *testing.T) {
 	}
 }
 
-// account is a server with a bucket that checks the credentials it lends.
+// account is a server with a bucket. It checks that requests use the credentials that it lent.
 type account struct {
 	store *s3grant.Store
 	c     *s3.Client
@@ -187,7 +187,8 @@ func (a account) keys(t *testing.T) (keys []string) {
 	return keys
 }
 
-// Lent credentials, restricted to the prefix, are all that a mount needs; they are in no argument and no variable.
+// A mount works with only lent credentials that are restricted to its prefix. They must not appear in arguments or
+// environment variables.
 func TestMountBucketWithLentCredentials(t *testing.T) {
 	a := open3(t)
 	a.put(t, "in/data/x", "of the bucket")
@@ -231,7 +232,7 @@ func TestMountBucketWithLentCredentials(t *testing.T) {
 	}
 }
 
-// rclone uses renewed keys before the old ones expire, without a new mount.
+// rclone must use renewed keys before the old ones expire, without a new mount.
 func TestCredentialsAreRenewed(t *testing.T) {
 	a := open3(t)
 	a.put(t, "in/x", "one")
@@ -262,8 +263,8 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// If the store refuses a file, or ctx ends, the flush fails and names the files; a refusal includes the store's
-// message.
+// If the store refuses a file, or ctx ends, the flush must fail and name the files. If the store refused, the error
+// also has the store's message.
 func TestFailedFlushNamesFiles(t *testing.T) {
 	a := open3(t)
 	p, err := open(t, "s3://bucket/in/", mount.Cached, a.lend(t, "s3://bucket/in/", false))
@@ -384,7 +385,7 @@ func readAll(t *testing.T, r io.ReadCloser) string {
 	return string(body)
 }
 
-// The relay adds Azure's signature to each request, so that a renewed one counts at once; only rclone can use the
+// A relay adds Azure's signature to each request, so that a renewed signature counts at once. Only rclone may use the
 // relay.
 func TestMountAzureContainerRenewsSignature(t *testing.T) {
 	endpoint := servers.Azurite(t) + "/" + servers.AzureAccount
@@ -431,7 +432,8 @@ func TestMountAzureContainerRenewsSignature(t *testing.T) {
 	}
 }
 
-// fake-gcs-server checks no tokens: the test only sees that rclone sends them, and uses the renewed one.
+// rclone must send a token, and the renewed one after a renewal. The test cannot show that a wrong token is refused,
+// because fake-gcs-server checks none.
 func TestMountGoogleBucketRenewsToken(t *testing.T) {
 	target, err := url.Parse(servers.FakeGCS(t))
 	if err != nil {

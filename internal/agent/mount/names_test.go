@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// A file whose name no object can have does not prevent other uploads, and is listed as not kept.
+// A file has a name that no object can have. It must be listed as not kept, and other uploads must continue.
 func TestInvalidObjectNameDoesNotBlockOthers(t *testing.T) {
 	var sent []string
 	b, _ := folder(t, nil)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// folder returns a behind without rclone, whose uploads and removals only call functions.
+// folder returns a writeBehind without rclone. Its uploads and removals only call functions.
 func folder(t *testing.T, send func(context.Context) error) (b *writeBehind, removed *[]string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -27,7 +27,7 @@ func folder(t *testing.T, send func(context.Context) error) (b *writeBehind, rem
 	return b, removed
 }
 
-// The files of an unreadable folder do not count as removed.
+// A folder cannot be read. Its files must not count as removed.
 func TestUnreadableFolderRemovesNothing(t *testing.T) {
 	b, removed := folder(t, func(context.Context) error { return nil })
 	if _, err := b.pass(t.Context(), 0); err != nil || len(b.sent) != 1 {
@@ -42,7 +42,7 @@ func TestUnreadableFolderRemovesNothing(t *testing.T) {
 	}
 }
 
-// A caller that waits for a running upload stops waiting when its context ends.
+// A caller waits for a running upload. It must stop waiting when its context ends.
 func TestPassWaitsOnlyUntilContextEnds(t *testing.T) {
 	sending, end := make(chan struct{}), make(chan struct{})
 	b, _ := folder(t, func(context.Context) error {

@@ -18,8 +18,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
-// asUser runs tests of this package again as the user nobody, in a mount namespace in which /dev/fuse has a given
-// mode. On most computers every user can open it. asUser fails for each test that does not pass or is skipped.
+// asUser runs tests of this package again as the user nobody, in a mount namespace in which /dev/fuse has the given
+// mode. (On most computers, every user can open it.) It fails if one of the tests fails or is skipped.
 func asUser(t *testing.T, path, mode string, tests ...string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -61,7 +61,7 @@ exec setpriv --reuid 65534 --regid 65534 --clear-groups env "PATH=$3" "$1/mount.
 		"^("+strings.Join(tests, "|")+")$", path, mode)
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir, "TRADEWIND_RCLONE="+filepath.Join(dir, "rclone"),
 		"TRADEWIND_TOOLS="+own)
-	cmd.WaitDelay = 5 * time.Second // remaining processes of a failed test keep its output open
+	cmd.WaitDelay = 5 * time.Second // processes that a failed test has left keep its output open
 	out, err := cmd.CombinedOutput()
 	if strings.Contains(string(out), "mount: ") && !strings.Contains(string(out), "=== RUN") {
 		t.Skipf("cannot create a mount namespace: %s", out)
@@ -95,9 +95,9 @@ func copyProgram(t *testing.T, to, from string) {
 	}
 }
 
-// Without root, an agent mounts and waits for uploads with only FUSE: rclone's cache uploads.
+// An agent without root mounts with FUSE alone, and rclone's cache uploads. The agent must wait for the uploads.
 func TestMountWithoutRootUsesRcloneOnly(t *testing.T) {
-	path := t.TempDir() // with only FUSE's helper
+	path := t.TempDir() // a PATH that has only FUSE's helper
 	for _, name := range []string{"fusermount3", "sh", "cat", "env"} {
 		if program, err := exec.LookPath(name); err == nil {
 			if err := os.Symlink(program, filepath.Join(path, name)); err != nil {
@@ -115,7 +115,7 @@ func TestMountWithoutRootUsesRcloneOnly(t *testing.T) {
 		"TestKilledMountIsReportedAndCleanedUp")
 }
 
-// With fuse-overlayfs, writes are uploaded by write-behind, as with root.
+// An agent without root but with fuse-overlayfs uploads writes in the background, as with root.
 func TestWriteBehindWithoutRoot(t *testing.T) {
 	if _, err := exec.LookPath("fuse-overlayfs"); err != nil {
 		emulator.Missing(t, "write-behind mounts are not tested without root: %v (Debian: fuse-overlayfs)", err)
@@ -125,7 +125,7 @@ func TestWriteBehindWithoutRoot(t *testing.T) {
 		"TestKilledWriteBehindMountNamesMissingFiles", "TestKilledOverlayNamesMissingFiles")
 }
 
-// Without fuse-overlayfs the task sees an empty folder. So its end ends the mount, and the error names the files that
+// fuse-overlayfs dies, and the task sees an empty folder. The mount must end, and the error must name the files that
 // were not uploaded.
 func TestKilledOverlayNamesMissingFiles(t *testing.T) {
 	if os.Geteuid() == 0 {
@@ -157,7 +157,7 @@ func TestKilledOverlayNamesMissingFiles(t *testing.T) {
 	}
 }
 
-// A user who cannot open /dev/fuse gets an error before anything is mounted or bought.
+// A user cannot open /dev/fuse. The check must fail with an explanation before anything is mounted or bought.
 func TestCheckFUSEExplainsMissingPermission(t *testing.T) {
 	if os.Geteuid() == 0 {
 		asUser(t, os.Getenv("PATH"), "0600", "TestCheckFUSEExplainsMissingPermission")

@@ -20,7 +20,7 @@ import (
 
 var now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// impatient is a clock on which every wait ends at once: each reading is one pause later.
+// impatient is a clock on which every wait ends at once. Each wait moves its time forward by the length of the wait.
 type impatient struct {
 	clock.Clock
 	mu     sync.Mutex
@@ -57,7 +57,7 @@ func (m *metadata) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, body)
 }
 
-// first watches until there are n notices, and returns them.
+// first watches until there are count notices, and returns them and the clock.
 func first(t *testing.T, cloud string, count int, m *metadata) ([]Notice, *impatient) {
 	t.Helper()
 	m.t = t
@@ -120,7 +120,7 @@ func TestAWSInterruptionAndRebalance(t *testing.T) {
 
 func TestGoogleWaitsForChange(t *testing.T) {
 	m := &metadata{}
-	var count atomic.Int32 // of the requests for the value
+	var count atomic.Int32 // number of requests for the value
 	m.answer = func(_ int, r *http.Request) (int, string, http.Header) {
 		if strings.HasSuffix(r.URL.Path, "maintenance-event") {
 			<-r.Context().Done()
@@ -135,7 +135,7 @@ func TestGoogleWaitsForChange(t *testing.T) {
 			return 200, "FALSE\n", header
 		case n == 2 && r.URL.Query().Get("wait_for_change") == "true" && r.URL.Query().Get("last_etag") == "e1":
 			return 503, "", nil
-		case n == 3 && r.URL.RawQuery == "": // after a failure it reads the value again
+		case n == 3 && r.URL.RawQuery == "": // after a failure, the watcher reads the value again
 			return 200, "FALSE", header
 		case n == 4:
 			return 200, "TRUE", nil // from another server
@@ -151,9 +151,9 @@ func TestGoogleWaitsForChange(t *testing.T) {
 	}
 }
 
-// The host of a machine that cannot be moved is about to be maintained: the key turns 60 seconds ahead, for GPUs up to an
-// hour (Compute Engine documentation, "Query metadata server for maintenance event notices"). A live migration is no
-// interruption.
+// The host of a machine that cannot be moved will be maintained, which must count as an interruption. A live
+// migration must not. Google announces maintenance 60 seconds ahead, for GPUs up to an hour (Compute Engine
+// documentation, "Query metadata server for maintenance event notices").
 func TestGoogleHostMaintenanceIsInterruption(t *testing.T) {
 	machine := &imdstest.GoogleMachine{ID: "1"}
 	s := httptest.NewServer(machine)
@@ -185,8 +185,9 @@ const scheduled = `{"DocumentIncarnation": 2, "Events": [
 	{"EventId": "5", "EventType": "Preempt", "Resources": ["node-1"], "EventStatus": "Scheduled", "NotBefore": "soon"},
 	{"EventId": "6", "EventType": "Preempt", "Resources": ["node-1"], "EventStatus": "Canceled", "NotBefore": ""}]}`
 
-// AWS stops, retires and reboots machines for maintenance, on demand or spot. Source: EC2 User Guide, "Scheduled events
-// for your instances"; EC2 API, EventCode. Completed events stay in the list for a week, with another state.
+// AWS stops, retires and reboots machines for maintenance, also on-demand ones. Each such event must become a notice.
+// Completed events stay in the list for a week, with another state, and must be ignored. Source: EC2 User Guide,
+// "Scheduled events for your instances"; EC2 API, EventCode.
 func TestAWSReportsScheduledEventsThatEndTheMachine(t *testing.T) {
 	for _, c := range []struct {
 		code, state string
@@ -213,7 +214,7 @@ func TestAWSReportsScheduledEventsThatEndTheMachine(t *testing.T) {
 	}
 }
 
-// The scheduled events are requested once a minute.
+// The list of scheduled events is requested once a minute.
 func TestAWSRequestsScheduledEvents(t *testing.T) {
 	m := &metadata{}
 	scheduled := 0
@@ -230,15 +231,15 @@ func TestAWSRequestsScheduledEvents(t *testing.T) {
 		return 404, "", nil
 	}
 	_, c := first(t, "aws", 1, m)
-	if polls := len(c.pauses); polls != 25 { // every five seconds, from 0 to 120
+	if polls := len(c.pauses); polls != 25 { // one every five seconds, from 0 to 120
 		t.Errorf("reported in poll %d", polls)
 	}
 }
 
-// Reboot, Redeploy and Terminate end what runs on a machine, on demand or spot; Freeze only pauses it for seconds. Source:
-// learn.microsoft.com/azure/virtual-machines/linux/scheduled-events, "Event properties" and "Event scheduling": at least
-// 15 minutes ahead for Reboot, 10 for Redeploy, 5 for Terminate. A predicted hardware failure is announced up to a week
-// ahead, and the machine works until then.
+// Reboot, Redeploy and Terminate end the work on a machine, so they must become notices, on demand and on spot.
+// Freeze only pauses the machine for seconds. Azure announces a Reboot at least 15 minutes ahead, a Redeploy 10, a
+// Terminate 5, and a predicted hardware failure up to a week ahead: the machine works until then. Source:
+// learn.microsoft.com/azure/virtual-machines/linux/scheduled-events, "Event properties" and "Event scheduling".
 func TestAzureReportsEventsThatEndTheMachine(t *testing.T) {
 	for _, c := range []struct {
 		kind, status string

@@ -26,7 +26,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// store is a folder that grants its content and counts what is read.
+// store is a folder that grants its content, and counts the bytes that are read.
 type store struct {
 	*filegrant.Store
 	url  string
@@ -116,7 +116,7 @@ func addresses(n int) (nodes []string) {
 	return nodes
 }
 
-// staged calls do for all nodes at once, and returns the directory of each.
+// staged calls do for all nodes at the same time, and returns the directory of each.
 func staged(t *testing.T, join []peercache.Config, do func(ctx context.Context, peers stage.Peers, dir string) error) []string {
 	t.Helper()
 	dirs := make([]string, len(join))
@@ -132,7 +132,7 @@ func staged(t *testing.T, join []peercache.Config, do func(ctx context.Context, 
 			if err := do(t.Context(), e, dirs[i]); err != nil {
 				t.Errorf("node %d: %v", cfg.Rank, err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // for nodes that never start
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // ends the wait for nodes that never start
 			defer cancel()
 			e.Leave(ctx)
 		})
@@ -184,7 +184,7 @@ func TestNodesReadStoreOnce(t *testing.T) {
 					t.Errorf("%d files differ", len(got))
 				}
 			}
-			// Each node reads small objects, manifests and lists itself.
+			// In addition, each node reads small objects, manifests and lists itself.
 			if most := bytes + n*(1<<20); s.read > most {
 				t.Errorf("the store sent %d bytes for %d, at most %d", s.read, bytes, most)
 			}
@@ -192,7 +192,7 @@ func TestNodesReadStoreOnce(t *testing.T) {
 	}
 }
 
-// If one of three nodes never starts, the others read its part from the store and succeed.
+// One of three nodes never starts. The others must read its part from the store, and succeed.
 func TestMissingNodeOnlyCostsItsShare(t *testing.T) {
 	src, _ := files(t)
 	want := contents(t, src)
@@ -213,7 +213,8 @@ func TestMissingNodeOnlyCostsItsShare(t *testing.T) {
 	}
 }
 
-// If a node's files were changed, it sends wrong content: the digest shows that, and the store is used.
+// The files of a node were changed, so it sends wrong content. The receiver must detect that by the digest, and use
+// the store.
 func TestPeerContentIsVerified(t *testing.T) {
 	src, _ := files(t)
 	want := contents(t, src)

@@ -26,7 +26,7 @@ func TestMachineRunsExactlyTheOrderedAgents(t *testing.T) {
 	o.order("b", "c")
 	o.agents.Hello(node("c"))
 	o.running("b", "c")
-	o.order("a", "b", "c") // late or repeated: an ended agent must not start again
+	o.order("a", "b", "c") // this order is late or repeated: an ended agent must not start again
 	o.running("b", "c")
 	o.order()
 	o.running()
@@ -65,7 +65,7 @@ func TestRestartedMachineFindsItsAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = first.Wait()
-	o.order("a") // b is abandoned meanwhile
+	o.order("a") // the order of b is withdrawn
 	joins := o.count("join")
 	second := o.process(dir)
 	o.running("a")
@@ -140,7 +140,8 @@ func TestGatheredEndsAreReportedTogether(t *testing.T) {
 	}
 }
 
-// The successor of an agent that has ended starts with the sync that reports the end.
+// The machine reports that an agent has ended, and the answer has an order for its successor. The successor must
+// start with that answer, without another sync.
 func TestGatheringMachineStartsSuccessorWithoutAnotherSync(t *testing.T) {
 	o := newOwner(t)
 	o.gather = 300 * time.Millisecond
@@ -160,7 +161,7 @@ func TestGatheringMachineStartsSuccessorWithoutAnotherSync(t *testing.T) {
 	}
 }
 
-// An agent that has ended by itself holds nothing. Its successor does not wait until it is cleared away.
+// An agent that ended by itself holds nothing. Its successor must start before the agent's remains are removed.
 func TestSuccessorOfEndedAgentStartsWithoutAnotherSync(t *testing.T) {
 	o := newOwner(t)
 	started := filepath.Join(t.TempDir(), "started")
@@ -171,7 +172,7 @@ func TestSuccessorOfEndedAgentStartsWithoutAnotherSync(t *testing.T) {
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			if n := len(o.reports); n > 0 && len(o.reports[n-1].Ended) > 0 {
-				return http.StatusInternalServerError // no other sync succeeds
+				return http.StatusInternalServerError // all other syncs fail
 			}
 			return 0
 		}
@@ -202,7 +203,7 @@ func TestLeavingMachineWaitsForLastOrder(t *testing.T) {
 	if err := m.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	for range 3 { // it stays until the agent has ended
+	for range 3 { // the machine stays until the agent has ended
 		o.update(func() { o.reports = nil })
 		o.await("that it leaves", func(r wire.PoolReport) bool { return r.Leaving && len(r.Running) == 1 })
 	}
@@ -246,7 +247,8 @@ func TestNewestTokenIsStored(t *testing.T) {
 		o.update(func() { o.reports = nil })
 		o.await("a sync", func(wire.PoolReport) bool { return true })
 	}
-	o.update(func() { o.renew, o.reports = false, nil }) // an answer that is lost would lose its token
+	// if an answer with a new token were lost, the machine would have no valid token
+	o.update(func() { o.renew, o.reports = false, nil })
 	o.await("a sync", func(wire.PoolReport) bool { return true })
 	if err := stop(); err != nil {
 		t.Fatal(err)
@@ -256,7 +258,7 @@ func TestNewestTokenIsStored(t *testing.T) {
 		t.Fatalf("%v, %v", info, err)
 	}
 	cfg := config(o.server.URL, dir)
-	cfg.JoinToken = nil // it has its own token
+	cfg.JoinToken = nil // the machine has its own token by now
 	_, stop = o.here(cfg)
 	o.update(func() { o.reports = nil })
 	o.await("a sync of the next process", func(wire.PoolReport) bool { return true })
@@ -268,7 +270,7 @@ func TestNewestTokenIsStored(t *testing.T) {
 func TestOrderWithoutTokenIsNotStarted(t *testing.T) {
 	o := newOwner(t)
 	o.here(config(o.server.URL, t.TempDir()))
-	o.update(func() { o.blank = true }) // the broker believes that the agent is running, as it was at the last sync
+	o.update(func() { o.blank = true }) // the broker believes that the agent still runs, as at the last sync
 	o.order("a")
 	for range 3 {
 		o.update(func() { o.reports = nil })

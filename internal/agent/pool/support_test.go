@@ -28,7 +28,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// residentEnv makes this test's program the process of a machine: its value contains where it joins, and its folder.
+// residentEnv makes this test's binary the process of a machine. Its value contains the pool's address and the
+// machine's folder.
 const residentEnv = "POOL_TEST_RESIDENT"
 
 func TestMain(m *testing.M) {
@@ -50,11 +51,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ownerEnv contains the test's own process, for its child processes and theirs.
+// ownerEnv contains the ID of the test's process, for its child processes and their children.
 const ownerEnv = "POOL_TEST_OWNER"
 
-// followOwner ends this process when the test's process ends, for whatever reason: by design, agents outlive the
-// machine's process. Their tasks end with them.
+// followOwner ends this process when the test's process ends for any reason. By design, agents outlive the machine's
+// process; their tasks end with them.
 func followOwner() {
 	var owner proc.Identity
 	if json.Unmarshal([]byte(os.Getenv(ownerEnv)), &owner) != nil {
@@ -81,7 +82,7 @@ func residentMain(where []string) int {
 	return 0
 }
 
-// config returns a machine's configuration, with this test's program as its agents. Any join token is valid.
+// config returns a machine's configuration. Its agents are this test's binary. Every join token is valid.
 func config(endpoint, dir string) pool.Config {
 	return pool.Config{
 		Endpoint: endpoint, Pool: "lab", Name: "m1", Dir: dir, Capacity: wire.PoolCapacity{CPUs: 4, MemoryGiB: 8, Accelerator: "V100", Accelerators: 4},
@@ -91,7 +92,7 @@ func config(endpoint, dir string) pool.Config {
 	}
 }
 
-// owner is a test broker for a machine, with another one for its agents.
+// owner is a test broker for a machine, together with another one for the machine's agents.
 type owner struct {
 	t      *testing.T
 	agents *agenttest.Broker
@@ -102,13 +103,13 @@ type owner struct {
 	changed chan struct{} // closed and replaced at every change
 	orders  []wire.PoolOrder
 	minted  int
-	stale   map[string]bool                          // tokens that were renewed
+	stale   map[string]bool                          // tokens that have been replaced
 	blank   bool                                     // send orders without tokens
 	renew   bool                                     // renew the token with every answer
-	gather  time.Duration                            // for which a machine gathers ends
-	refuse  func(kind string, call int) (status int) // 0 accepts the call
-	reports []wire.PoolReport                        // all reports
-	calls   map[string]int                           // by join and sync
+	gather  time.Duration                            // how long the machine collects ends of agents
+	refuse  func(kind string, call int) (status int) // status of an answer; 0 accepts the call
+	reports []wire.PoolReport                        // all received reports
+	calls   map[string]int                           // number of calls, by join and sync
 }
 
 func newOwner(t *testing.T) *owner {
@@ -127,7 +128,7 @@ func (o *owner) update(f func()) {
 	o.changed = make(chan struct{})
 }
 
-// order sets the clusters whose agents (rank 0 each) should run.
+// order sets the clusters whose agents should run, each with rank 0.
 func (o *owner) order(clusters ...string) {
 	var orders []wire.PoolOrder
 	for i, c := range clusters {

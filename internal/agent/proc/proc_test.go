@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 )
 
-// ownerEnv makes the test binary an owner that starts the script in it and waits.
+// ownerEnv makes the test binary an owner process: it starts the script in this variable and waits.
 const ownerEnv = "TRADEWIND_TEST_OWNER"
 
 func TestMain(m *testing.M) {
@@ -35,14 +35,14 @@ func TestMain(m *testing.M) {
 
 func shell(script string) []string { return []string{"/bin/sh", "-c", script} }
 
-// running is a tree whose output is a pipe. The pipe ends when no process holds it open any more, so a test knows
+// running is a process tree whose output is a pipe. The pipe ends when no process holds it open any more, which shows
 // without timeouts that all processes have ended.
 type running struct {
 	*proc.Tree
 	out *bufio.Reader
 }
 
-// Wait returns the exit without the peak, which no test can predict.
+// Wait returns the exit without the peak memory, which no test can predict.
 func (r running) Wait() (proc.Exit, error) {
 	exit, err := r.Tree.Wait()
 	exit.PeakBytes = 0
@@ -134,7 +134,7 @@ func TestTerminateLetsTaskFinishWithinGrace(t *testing.T) {
 }
 
 func TestTerminateReachesChildrenOfShell(t *testing.T) {
-	// The signal kills the shell at once; its child saves its work, and must get the time for that.
+	// The signal kills the shell at once. Its child saves its work, and must get the time for that.
 	r := start(t, proc.Spec{Linger: time.Minute}, `sh -c 'trap "echo saved; exit 0" TERM; echo ready; while :; do sleep 0.01; done'; echo not reached`)
 	r.line(t)
 	r.Terminate(time.Minute)
@@ -187,7 +187,7 @@ func TestTreeDiesWithKilledOwner(t *testing.T) {
 	if err := owner.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lock.Close() // only the owner and the supervisor hold it now
+	lock.Close() // now only the owner and the supervisor hold the lock
 	r := running{out: bufio.NewReader(out)}
 	r.line(t)
 	r.line(t)
@@ -305,7 +305,7 @@ func TestSweepFindsProcessesByMachine(t *testing.T) {
 	if n := proc.Sweep(proc.MachineEnv, mark+"x"); n != 0 {
 		t.Errorf("swept %d of another machine", n)
 	}
-	if n := proc.Sweep(proc.MachineEnv, mark); n < 1 { // the supervisor; also the task, unless it died with the supervisor
+	if n := proc.Sweep(proc.MachineEnv, mark); n < 1 { // the supervisor, and the task unless it died with the supervisor
 		t.Errorf("swept %d", n)
 	}
 	if _, err := r.Wait(); !errors.Is(err, proc.ErrLost) {
@@ -314,14 +314,14 @@ func TestSweepFindsProcessesByMachine(t *testing.T) {
 }
 
 // A shell with job control (an interactive one) must receive the signal before the program that it waits for.
-// Otherwise it would start the next program, which would get no signal.
+// Otherwise the shell would start its next program, which would get no signal.
 func TestShellIsSignalledBeforeItsJobs(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip(err)
 	}
 	for range 10 {
-		// The more processes there are, the more time a shell that is signalled last has to start its next line.
+		// With many processes, a shell that is signalled last would have time to start its next line.
 		r := start(t, proc.Spec{}, "exec "+bash+` -c '
 set -m; trap "exit 3" TERM
 sh -c "for i in 1 2 3 4 5 6 7 8 9; do for j in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done; done
@@ -352,7 +352,7 @@ func TestLeftProcessesRunUntilTerminate(t *testing.T) {
 	if err := r.End(); err != nil {
 		t.Error(err)
 	}
-	r.rest(t) // ends only when no process holds the pipe
+	r.rest(t) // ends when no process holds the pipe
 }
 
 func TestFailedProcessLeavesNothing(t *testing.T) {

@@ -27,11 +27,11 @@ var key = bytes.Repeat([]byte("k"), 32)
 func shell(ctx context.Context, command string, out io.Writer) (int, error) {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.Stdout, cmd.Stderr = out, out
-	_ = cmd.Run() // its exit code says how it ended
+	_ = cmd.Run() // the exit code is reported separately
 	return cmd.ProcessState.ExitCode(), nil
 }
 
-// script returns the program with which a launcher reaches a node that serves here with a key.
+// script returns the program by which a launcher reaches a node that is served here with a key.
 func script(t *testing.T, with []byte) string {
 	t.Helper()
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(rsh.Port(key, t.Name(), 0)))

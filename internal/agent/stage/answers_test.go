@@ -18,7 +18,7 @@ func TestAnswerMustMatchRange(t *testing.T) {
 	}
 }
 
-// Whatever a store answers, no number is negative, and errors quote only its error code.
+// For any answer of a store, no parsed number may be negative, and an error may quote only the answer's error code.
 func FuzzAnswer(f *testing.F) {
 	f.Add("bytes 0-9/42", "<Error><Code>SlowDown</Code><Message>m</Message></Error>")
 	f.Add("bytes */", "<Code></Code>")

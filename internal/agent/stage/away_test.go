@@ -13,7 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/stage"
 )
 
-// A task's work of hours must not be lost because a store is unreachable for some seconds.
+// A store is unreachable for some seconds. The transfer must be retried, because its failure could lose hours of a
+// task's work.
 func TestUnreachableStoreIsRetried(t *testing.T) {
 	b := newBucket(t, nil)
 	dir := t.TempDir()
@@ -32,8 +33,8 @@ func TestUnreachableStoreIsRetried(t *testing.T) {
 	}
 }
 
-// Google answers like this for an object with Content-Encoding gzip if the client does not accept it: 200, the
-// content decompressed, no length, and no range (decompressive transcoding).
+// Google answers with status 200, the decompressed content, no length and no range if an object has Content-Encoding
+// gzip and the client does not accept that (decompressive transcoding). The object must not be read as empty.
 func TestObjectWithoutLengthIsNotEmpty(t *testing.T) {
 	b := newBucket(t, map[string]string{"in": "x"})
 	body := strings.Repeat("a row of a table\n", 1000)
@@ -78,12 +79,12 @@ func TestStalledRangeIsRetried(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	case <-time.After(5 * time.Minute): // a hang; the timeout of the whole range is longer
+	case <-time.After(5 * time.Minute): // this range hangs; the timeout of a whole range is longer
 		t.Fatalf("the range stalls and is not retried (%d requests)", gets.Load())
 	}
 }
 
-// cutOff passes on a number of bytes, and then stalls until the test ends or the client leaves.
+// cutOff passes on a number of bytes. Then it stalls until the test ends or the client leaves.
 type cutOff struct {
 	http.ResponseWriter
 	left int

@@ -22,7 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// manySmall has so many small files that they are bundled, and a file of every kind.
+// manySmall returns a tree with enough small files to be bundled, and a file of every kind.
 func manySmall() tree {
 	want := tree{"empty": "", "large": random(manyParts), "middle": random(600 << 10), "link": "-> small00"}
 	for i := range 40 {
@@ -83,7 +83,7 @@ func TestDamagedBundleIsDetected(t *testing.T) {
 	}
 }
 
-// The format of an older agent: one SHA-256 for a large file.
+// Agents of version 1 wrote one SHA-256 for a large file. Such a manifest must be readable.
 func TestReadManifestVersion1(t *testing.T) {
 	content := random(manyParts)
 	sum := sha256.Sum256([]byte(content))
@@ -106,7 +106,7 @@ func TestReadManifestVersion1(t *testing.T) {
 	}
 }
 
-// The format of an older agent: also a SHA-256 for each piece.
+// Agents of version 2 wrote a SHA-256 for each piece as well. Such a manifest must be readable.
 func TestReadManifestVersion2(t *testing.T) {
 	content := random(manyParts)
 	f := stage.File{Path: "f", Size: manyParts, Piece: grant.MinPart}
@@ -158,7 +158,7 @@ func TestInvalidManifestsAreRejected(t *testing.T) {
 	}
 }
 
-// A download that does not fit on the disk is not started.
+// A download that does not fit on the disk must fail before it starts.
 func TestFullDiskFailsBeforeDownload(t *testing.T) {
 	b := newBucket(t, nil)
 	tree := stage.Tree{Prefix: b.at("p"), Dir: t.TempDir(), Manifest: &stage.Manifest{Version: 1, Files: []stage.File{
@@ -170,7 +170,8 @@ func TestFullDiskFailsBeforeDownload(t *testing.T) {
 	}
 }
 
-// Google sends the CRC32C of every object, also if it is read in ranges.
+// Google sends the CRC32C of an object with every answer, also for a range. Content that does not match it must be
+// refused.
 func TestForeignObjectsMatchStoreChecksum(t *testing.T) {
 	content := random(manyParts)
 	right := crc32.Checksum([]byte(content), crc32.MakeTable(crc32.Castagnoli))
@@ -195,7 +196,8 @@ func TestForeignObjectsMatchStoreChecksum(t *testing.T) {
 	}
 }
 
-// The ETags of some stores look like an MD5 but are not: an object with the same content in two reads is accepted.
+// The ETags of some stores look like an MD5 but are none. An object must be accepted if two reads have the same
+// content.
 func TestETagNeedNotBeMD5(t *testing.T) {
 	b := newBucket(t, map[string]string{"in/f": "content"})
 	b.meet = func(w http.ResponseWriter, _ *http.Request) bool {

@@ -9,7 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/stage"
 )
 
-// The reported traffic equals the content of the bucket: files alone, in parts and in bundles, and the manifest.
+// The reported traffic must equal the size of the bucket's objects: single files, files in parts, bundles and the
+// manifest.
 func TestMovedReportsTraffic(t *testing.T) {
 	files := map[string]string{"alone": strings.Repeat("a", 700<<10), "parts": strings.Repeat("p", 11<<20)}
 	for _, name := range []string{"a", "b", "c"} {

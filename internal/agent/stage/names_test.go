@@ -15,9 +15,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// A manifest would change names that are not UTF-8, and two of them could become the same.
+// Names that are not UTF-8 cannot be written to a manifest: they would change, and two could become the same.
+// An upload of such a file must fail, and a snapshot must omit the file and report that.
 func TestInvalidUTF8NamesAreNotChanged(t *testing.T) {
-	many := tree{"f": "1", "d/\xff": "2", "d/\xfe": "3"} // they would be in a bundle
+	many := tree{"f": "1", "d/\xff": "2", "d/\xfe": "3"} // enough files for a bundle
 	for i := range 20 {
 		many["d/\xff"+strings.Repeat("x", i+1)] = "4"
 	}
@@ -40,7 +41,7 @@ func TestInvalidUTF8NamesAreNotChanged(t *testing.T) {
 			t.Errorf("%s in a snapshot: %q, %d notes, %v", name, got, notes, err)
 		}
 	}
-	// Between folders of this machine any name is valid.
+	// Between two folders of this machine, any name is valid.
 	want, dst := tree{"a\xff": "1", "a\xfe": "2"}, t.TempDir()
 	src := newDir(t, want)
 	if err := (stage.Transfer{}).Put(t.Context(), src, ".", "file://"+dst+"/put"); err != nil {
@@ -56,9 +57,9 @@ func TestInvalidUTF8NamesAreNotChanged(t *testing.T) {
 	}
 }
 
-// Small files in bundles need no valid object names. Other files are stored under a hash if needed.
+// Small files in bundles may have names that no object can have. Other files with such names are stored under a hash.
 func TestInvalidObjectNamesAreKept(t *testing.T) {
-	large := strings.Repeat("x", 600<<10) // an object of its own
+	large := strings.Repeat("x", 600<<10) // too large for a bundle
 	want := tree{`a\b`: "1", "line\nbreak": large, "%2e/f": "2", `d/c:\x`: large, strings.Repeat("long/", 300) + "f": "3"}
 	src, b, dst := newDir(t, want), newBucket(t, nil), t.TempDir()
 	upload(t, b, "p", src)
@@ -80,7 +81,7 @@ func TestManifestRejectsDuplicatePath(t *testing.T) {
 	}
 }
 
-// Links into the folder are kept, in whatever form; a snapshot leaves out links that leave it.
+// Links into the folder are kept in any form. A snapshot omits links that point out of it.
 func TestUploadKeepsAbsoluteLinks(t *testing.T) {
 	src := newDir(t, tree{"d/f": "1"})
 	called := filepath.Join(t.TempDir(), "called")
@@ -111,7 +112,7 @@ func TestUploadKeepsAbsoluteLinks(t *testing.T) {
 	}
 }
 
-// Stores have no links: the target's content is copied, also for absolute links.
+// Stores have no links, so a link is uploaded as a copy of its target. This includes absolute links.
 func TestPutFollowsAbsoluteLinks(t *testing.T) {
 	src := newDir(t, tree{"d/f": "1"})
 	tree{"d/l": "-> " + src + "/d/f"}.write(t, src)
@@ -146,7 +147,7 @@ func TestPipeIsNotAnOutput(t *testing.T) {
 	}
 }
 
-// A name may have 255 bytes, and the temporary file must not have a longer one.
+// A file name may have 255 bytes. The name of the temporary file must not be longer.
 func TestLongestNamesArePreserved(t *testing.T) {
 	long := strings.Repeat("n", 254)
 	want := tree{"d/" + long + "1": random(manyParts), "d/" + long + "2": random(grant.MinPart), long: "small"}
@@ -164,7 +165,7 @@ func TestLongestNamesArePreserved(t *testing.T) {
 	}
 }
 
-// looks counts how often ctx is checked.
+// looks is a context that counts how often it is checked.
 type looks struct {
 	context.Context
 	n int
@@ -175,7 +176,7 @@ func (l *looks) Err() error {
 	return l.Context.Err()
 }
 
-// A snapshot of a large file can be cancelled in the middle of it.
+// A snapshot of a large file must be cancellable in the middle of the file.
 func TestSnapshotChecksContextWithinFile(t *testing.T) {
 	asked := func(size int64) int {
 		src := newDir(t, tree{"f": ""})

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// If a child gets a part of its parent's outputs, it also gets the targets of links in it.
+// A child reads a part of its parent's outputs. If that part contains links, the child must also get their targets.
 func TestPartialManifestIncludesLinkTargets(t *testing.T) {
 	m := &Manifest{Files: []File{
 		{Path: "latest", Link: "runs/42"}, {Path: "other"}, {Path: "runs/41/model"},

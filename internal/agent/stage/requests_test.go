@@ -20,10 +20,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// size of a file that is moved in four parts; the last one is small
+// size of a file that is moved in four parts, of which the last is small
 const manyParts = 3*grant.MinPart + 17
 
-// noise is generated once: it is larger than any file of these tests.
+// noise returns random text, generated once. It is larger than any file of these tests.
 var noise = sync.OnceValue(func() string {
 	b := make([]byte, manyParts)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // never fails
@@ -32,7 +32,7 @@ var noise = sync.OnceValue(func() string {
 
 func random(n int) string { return noise()[:n] }
 
-// parted uses the minimum part size.
+// parted returns a Transfer with the minimum part size.
 func (b *bucket) parted() stage.Transfer {
 	return stage.Transfer{Grants: b, Store: b.url, Part: grant.MinPart, Parallel: 3}
 }
@@ -58,7 +58,7 @@ func TestManifestIsWrittenLast(t *testing.T) {
 	}
 }
 
-// Temporary failures are retried: a server error, a cut connection, a short body, an expired grant.
+// These failures are temporary and must be retried: a server error, a cut connection, a short body, an expired grant.
 func TestTemporaryFailureIsRetried(t *testing.T) {
 	cut := func(w http.ResponseWriter, _ *http.Request) bool {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -192,7 +192,7 @@ func TestFailedMultipartUploadIsAborted(t *testing.T) {
 	}
 }
 
-// One part is damaged on the way, without a change of its size: every byte is checked.
+// One part is changed during the transfer, but keeps its size. This must be detected, and the part read again.
 func TestDamagedPartIsReadAgain(t *testing.T) {
 	b := newBucket(t, nil)
 	want := random(manyParts)
@@ -220,7 +220,7 @@ func TestDamagedPartIsReadAgain(t *testing.T) {
 	}
 }
 
-// spoiling changes a byte of each piece.
+// spoiling changes one byte of each piece.
 type spoiling struct{ http.ResponseWriter }
 
 func (s *spoiling) Write(p []byte) (int, error) {
@@ -253,7 +253,7 @@ func TestChangingObjectIsNotMixed(t *testing.T) {
 	}
 }
 
-// counting counts the calls of a granter.
+// counting is a granter that counts its calls.
 type counting struct {
 	stage.Grants
 	most, calls int
@@ -321,7 +321,7 @@ func TestErrorsContainNoSignature(t *testing.T) {
 	b := newBucket(t, map[string]string{"in/f": "x"})
 	for _, meet := range []func(http.ResponseWriter, *http.Request) bool{
 		answer(500),
-		func(w http.ResponseWriter, r *http.Request) bool { // as stores do that repeat the request in errors
+		func(w http.ResponseWriter, r *http.Request) bool { // some stores repeat the request in their errors
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = w.Write([]byte("<Error><Code>No</Code><Message>" + r.URL.String() + "</Message></Error>"))
 			return true
@@ -342,7 +342,8 @@ func TestErrorsContainNoSignature(t *testing.T) {
 	}
 }
 
-// stale returns an expired grant at the first request for each object. Because clocks differ, the client cannot tell.
+// stale returns an expired grant at the first request for each object. The client cannot detect that by itself,
+// because clocks differ.
 type stale struct {
 	stage.Grants
 	mu   sync.Mutex
@@ -376,7 +377,7 @@ func TestExpiredGrantIsRenewed(t *testing.T) {
 	}
 }
 
-// Several requests read a file of many ranges, and each range is written to its place.
+// A file of many ranges is read with several requests, and each range must be written to its offset.
 func TestRequestsGetSeveralRangesOfLongFile(t *testing.T) {
 	const ranges = 33
 	var content strings.Builder

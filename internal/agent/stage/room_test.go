@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/stage"
 )
 
-// A checkpoint that does not fit on the disk is not started: otherwise the task's own next write would fail.
+// A checkpoint that does not fit on the disk must not be started. Otherwise the task's own next write would fail.
 func TestCheckpointLeavesDiskSpaceToTask(t *testing.T) {
 	disk := t.TempDir()
 	mount := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size=24m", "none", disk)
@@ -27,7 +27,7 @@ func TestCheckpointLeavesDiskSpaceToTask(t *testing.T) {
 	src, dst := filepath.Join(disk, "checkpoint"), filepath.Join(disk, "snapshot")
 	_ = os.Mkdir(src, 0o700)
 	old := time.Now().Add(-time.Hour)
-	for _, name := range []string{"a", "b"} { // 14 of 24 MiB
+	for _, name := range []string{"a", "b"} { // 14 of 24 MiB used
 		if err := os.WriteFile(filepath.Join(src, name), make([]byte, 7<<20), 0o600); err != nil {
 			t.Fatal(err)
 		}

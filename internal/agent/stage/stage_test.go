@@ -23,7 +23,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// tree is a directory as a map: contents of files, "-> target" for links, "/" for empty directories.
+// tree is a directory as a map from path to content. "-> target" is a link, and "/" an empty directory.
 type tree map[string]string
 
 func (want tree) write(t testing.TB, dir string) {
@@ -225,7 +225,8 @@ func TestManifestCannotLeaveDirectory(t *testing.T) {
 }
 
 func TestExistingLinksCannotRedirectFiles(t *testing.T) {
-	// The directory itself, for example a work directory that was staged before, contains a link that leads out of it.
+	// The directory itself (for example a work directory that was staged before) contains a link that points out of
+	// it.
 	outer := newDir(t, tree{"in/l": "-> ../out", "out": "/"})
 	b := newBucket(t, map[string]string{"p/files/l/x": "x"})
 	manifest(t, b, stage.File{Path: "l/x"})
@@ -317,7 +318,7 @@ func TestFetchCannotLeaveDirectory(t *testing.T) {
 	}
 }
 
-// lying is a store that lists objects that are not below the prefix.
+// lying is a store whose lists contain objects outside of the prefix.
 type lying struct {
 	stage.Grants
 	uri string
@@ -376,7 +377,7 @@ func TestPutCopiesFiles(t *testing.T) {
 	}
 }
 
-// settle makes files old enough that a snapshot can trust their times.
+// settle makes files so old that a snapshot can trust their times.
 func settle(t *testing.T, dir string) {
 	t.Helper()
 	old := time.Now().Add(-time.Hour)
@@ -418,12 +419,12 @@ func TestSnapshotLeavesOutUnfinishedFiles(t *testing.T) {
 }
 
 func TestSnapshotIsConsistent(t *testing.T) {
-	// A writer keeps two files equal by writing one after the other. No snapshot may catch it between the two, unless
-	// the writer itself was delayed for so long that no snapshot could have noticed.
+	// A writer keeps two files equal by writing one after the other. No snapshot may contain different files, unless
+	// the writer itself was delayed for so long that no snapshot could detect it.
 	src := newDir(t, tree{"a": "0", "b": "0"})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	var heldUp sync.Map // by number
+	var heldUp sync.Map // keyed by the written number
 	go func() {
 		defer close(done)
 		for n := 1; ctx.Err() == nil; n++ {
@@ -467,7 +468,7 @@ func TestSnapshotDistrustsFileChangedDuringListing(t *testing.T) {
 	src := newDir(t, tree{"a": "-> /elsewhere", "b/c": "0"})
 	time.Sleep(30 * time.Millisecond) // c is old
 	listings := 0
-	note := func(string) { // a link that leaves the directory is listed before c
+	note := func(string) { // this link points out of the directory, and is listed before c
 		if listings++; listings == 1 {
 			time.Sleep(30 * time.Millisecond) // certainly after the listing began
 			tree{"b/c": "1"}.write(t, src)
@@ -483,7 +484,7 @@ func TestSnapshotDistrustsFileChangedDuringListing(t *testing.T) {
 
 func TestSnapshotFailsWhileDirectoryChanges(t *testing.T) {
 	src := t.TempDir()
-	for range 1000 { // until a snapshot comes before the file is old enough to be trusted
+	for range 1000 { // until a snapshot reads the file before it is old enough to be trusted
 		if err := os.WriteFile(filepath.Join(src, "log"), []byte("line"), 0o600); err != nil {
 			t.Fatal(err)
 		}

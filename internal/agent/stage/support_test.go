@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// bucket is a folder that grants its content, with hooks for its server.
+// bucket is a folder that grants its content. Tests can change the answers of its server.
 type bucket struct {
 	testing.TB
 	*filegrant.Store
@@ -27,7 +27,7 @@ type bucket struct {
 	log []string
 
 	mu   sync.Mutex
-	meet func(w http.ResponseWriter, r *http.Request) (done bool) // handles requests first
+	meet func(w http.ResponseWriter, r *http.Request) (done bool) // called first for each request
 }
 
 func newBucket(t testing.TB, objects map[string]string) *bucket {
@@ -131,8 +131,8 @@ func answer(status int) func(http.ResponseWriter, *http.Request) bool {
 	}
 }
 
-// uploads lists the remaining multipart uploads. A server that is still busy after its client has left gets some time
-// to finish.
+// uploads returns the remaining multipart uploads. A server that is still busy after its client has left gets some
+// time to finish.
 func (b *bucket) uploads() (left []string) {
 	b.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -140,7 +140,7 @@ func (b *bucket) uploads() (left []string) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if len(entries) == 1 || time.Now().After(deadline) { // the folder of temporary files
+		if len(entries) == 1 || time.Now().After(deadline) { // only the folder of temporary files is left
 			for _, e := range entries[:len(entries)-1] {
 				left = append(left, e.Name())
 			}

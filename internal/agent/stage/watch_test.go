@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/stage"
 )
 
-// A request to a store that stalls during an answer, or before it, is retried.
+// A store stalls before or during its answer. The request must be retried.
 func TestStalledAnswerIsRetried(t *testing.T) {
 	b := newBucket(t, nil)
 	want := tree{"f": "one", "g": strings.Repeat("two", 1<<18)}
@@ -39,7 +39,8 @@ func TestStalledAnswerIsRetried(t *testing.T) {
 		<-r.Context().Done()
 		return true
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // otherwise it would wait for ever
+	// otherwise a failure would make the test wait for ever
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	dst := t.TempDir()
 	tr := stage.Transfer{Grants: b, Store: b.url, Tries: 20, Still: 100 * time.Millisecond}

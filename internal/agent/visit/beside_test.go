@@ -23,15 +23,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A command may end the task on whose machine it runs, so that the attempt finishes when the command does. The user
-// must still get its exit code. If the command was killed, the user must learn that the attempt has finished.
+// A user's command ends the task on whose machine it runs, so the attempt finishes together with the command. The
+// user must still get the command's exit code. If the command was killed, the user must learn that the attempt has
+// finished.
 func TestExecReportsExitCodeWhenAttemptEndsToo(t *testing.T) {
 	for _, c := range []struct {
 		name, script string
 		exit         int
 		reason       string
 	}{
-		// The process that it leaves running ignores SIGTERM, and prints when the command itself has ended.
+		// This command leaves a process that ignores SIGTERM. The process prints when the command itself has ended.
 		{"ended", `me=$$; trap "" TERM
 			(while kill -0 $me; do sleep 0.01; done 2>/dev/null; echo now; sleep 1000) & exit 3`, 3, ""},
 		{"cut off", `echo now; exec sleep 1000`, 0, "the attempt has finished"},
@@ -63,7 +64,8 @@ func TestExecReportsExitCodeWhenAttemptEndsToo(t *testing.T) {
 	}
 }
 
-// person runs a script as a visiting user, calls over after its first line of output, and returns how it ended.
+// person runs a script as a user with a shell on the machine, and calls over after the script's first line of output.
+// It returns the last message of the connection.
 func person(t *testing.T, conn *tunnel.Conn, script string, over func()) (last tunnel.Note) {
 	t.Helper()
 	must := func(err error) {

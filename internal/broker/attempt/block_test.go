@@ -10,7 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// A refusal blocks what it concerns: the type everywhere, the whole region, or the class of types with one quota.
+// The scope of a block follows from the refusal: the machine type in all zones, the whole region, or all types that
+// share a quota.
 func TestBlockCoversWhatRefusalConcerns(t *testing.T) {
 	now := time.Now()
 	at := func(region, kind string, spot bool) apitypes.Offer {
@@ -92,8 +93,9 @@ func TestBlockCoversQuotasOfOtherClouds(t *testing.T) {
 	}
 }
 
-// A refusal for lack of quota blocks its class for an hour or more, but a machine of the class that ends makes room
-// after a minute. Blocks of other classes, markets and regions, and those with another cause, stay.
+// A refusal for lack of quota blocks all types that share the quota, for an hour or more. When a machine of these
+// types ends, that block is shortened to a minute. Blocks of other classes, markets and regions, and blocks with
+// another cause, must not change.
 func TestBlockEndsWithMachineOfItsClass(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	ended := apitypes.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1", InstanceType: "c7g.large"}

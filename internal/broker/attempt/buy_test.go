@@ -11,7 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// The outcome of a failed launch, depending on what is known about the machines that it may have made.
+// The outcome of a failed launch: another try or a refusal, depending on the earlier tries and on the machines that
+// the launch may have made.
 func TestFailedLaunch(t *testing.T) {
 	cfg := config.Default()
 	capacity := cloud.Errorf("gcp", cloud.Capacity, "STOCKOUT", "none left")
@@ -26,7 +27,7 @@ func TestFailedLaunch(t *testing.T) {
 		failure        error
 		again, refused bool
 		kind           cloud.Kind // of the refusal
-		wantTries      int        // as written; -1 writes nothing
+		wantTries      int        // in the written record; -1: no record is written
 		made           int
 	}{
 		"refused at once":              {failure: capacity, refused: true, kind: cloud.Capacity, wantTries: -1},

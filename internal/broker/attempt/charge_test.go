@@ -31,11 +31,11 @@ func TestClusterIsChargedAtMarketPrice(t *testing.T) {
 		t.Error("the price is unchanged, but something is written")
 	}
 	for _, m := range []struct{ usd, at, told, want float64 }{
-		{0.3, 1, 1.1, 2 * 0.1},             // reported a while later
-		{0.2, 2, 2, 2 * (0.1 + 0.3)},       // it falls
+		{0.3, 1, 1.1, 2 * 0.1},             // reported after the change
+		{0.2, 2, 2, 2 * (0.1 + 0.3)},       // the price falls
 		{5, 3, 3, 2 * (0.1 + 0.3 + 0.2)},   // above the bid: the cloud charges at most the bid
 		{0.1, 4, 4, 2 * (0.6 + 0.4)},       // up to the bid
-		{0.2, 9, 5, 2 * (0.6 + 0.4 + 0.1)}, // a price from the future counts from now
+		{0.2, 9, 5, 2 * (0.6 + 0.4 + 0.1)}, // a price dated in the future counts from now
 	} {
 		if !cl.Reprice(record.MarketRecord{USD: m.usd, At: at(m.at)}, 0, at(m.told)) {
 			t.Errorf("%v USD since %v is not recorded", m.usd, m.at)
@@ -60,15 +60,15 @@ func TestMinimumChargeIsThatOfCloud(t *testing.T) {
 		}
 	}
 	if cl, _ = bought(); true {
-		cl.Launched = time.Time{} // unknown: the bid is charged from the intent on
+		cl.Launched = time.Time{} // launch time unknown: the bid is charged from the intent on
 		if _, usd := booked(cl, start.Add(29*time.Minute)); !near(usd, 2*0.4/2) {
 			t.Errorf("%v USD for unconfirmed machines", usd)
 		}
 	}
 }
 
-// TestReservationCoversAnyPrice draws a course of prices and when they are reported: a cluster within its lease never
-// costs more than was reserved.
+// TestReservationCoversAnyPrice draws random price changes and random times at which the broker learns of them. A
+// cluster that ends within its lease must never cost more than was reserved for it.
 func TestReservationCoversAnyPrice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cl, start := bought()
@@ -76,15 +76,15 @@ func TestReservationCoversAnyPrice(t *testing.T) {
 		cl.LeaseUntil = cl.Covered(tick, start)
 		usd, paid := 0.1, 0.0
 		for now := start; ; now = now.Add(tick) {
-			// The price changes once between two checks, and is reported with the next.
+			// The price changes once between two checks. The second check reports the change.
 			changed := now.Add(time.Duration(rapid.IntRange(0, int(tick)).Draw(t, "changed")))
 			next := rapid.Float64Range(0.05, 0.6).Draw(t, "usd")
 			told := now.Add(tick)
 			paid += 2 * (record.Hours(changed.Sub(now))*min(usd, cl.MaxUSD) + record.Hours(told.Sub(changed))*min(next, cl.MaxUSD))
-			if cl.LeaseUntil.Before(told.Add(tick)) { // the last moment to check the lease before the change is reported
+			if cl.LeaseUntil.Before(told.Add(tick)) { // the last check of the lease before the change is reported
 				cl.LeaseUntil = cl.Covered(tick, told)
 			}
-			if cl.LeaseUntil.Before(told.Add(tick)) { // the end of its lease stops it, at any price
+			if cl.LeaseUntil.Before(told.Add(tick)) { // at any price, the cluster stops when its lease ends
 				paid += 2 * record.Hours(max(cl.LeaseUntil.Sub(told), 0)) * cl.MaxUSD
 				if paid > cl.ReservedUSD+1e-9 {
 					t.Fatalf("%v USD paid of %v", paid, cl.ReservedUSD)

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// chunk returns an attempt that runs the members 0 to 3 of an array on a worker, and the array.
+// chunk returns an array, and an attempt that runs its members 0 to 3 on a worker.
 func chunk() (record.Cluster, record.Task, *dag.Job) {
 	cl, task := onWorker(paid(), 2*time.Minute)
 	cl.Chunk, task.Chunk = 3, 3
@@ -44,7 +44,8 @@ func TestAssignmentOfChunkHasEachMember(t *testing.T) {
 	}
 }
 
-// TestEndOfChunkEndsEachMember: one member succeeds, one fails, and the last did not run.
+// TestEndOfChunkEndsEachMember: of the members of a chunk, one succeeds, one fails and the last does not run. The end
+// of the chunk must give each member its own outcome.
 func TestEndOfChunkEndsEachMember(t *testing.T) {
 	cl, task, spec := chunk()
 	now := sharedAt.Add(time.Minute)

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TestPostponedPlanIsMadeWhenChiefSucceeds: a plan was postponed until it was known what a machine has saved, but the
-// task is done instead. Other tasks may wait for that plan.
+// TestPostponedPlanIsMadeWhenChiefSucceeds: a plan was postponed until a machine that will be taken has saved its
+// work. If the gang's chief succeeds first, the plan must still be requested, because other tasks may wait for it.
 func TestPostponedPlanIsMadeWhenChiefSucceeds(t *testing.T) {
 	for minPlan, want := range map[int]bool{0: false, 3: false, 4: true} {
 		m := Member{Bought: true}

@@ -10,9 +10,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Lambda's machines with several GPUs take 10 to 15 minutes to launch, those with one 3 to 5. Source: docs.lambda.ai,
-// "On-demand Cloud", FAQ "How long does it take for instances to launch?". A machine that is given up while it boots is
-// bought again, and boots again.
+// A booting machine of Lambda with several GPUs must get up to half an hour; other machines get 15 minutes. Lambda's
+// machines with several GPUs take 10 to 15 minutes to launch, those with one GPU 3 to 5 (docs.lambda.ai, "On-demand
+// Cloud", FAQ "How long does it take for instances to launch?"). A machine that is given up too early is bought
+// again, and boots again.
 func TestSlowMachinesGetTimeToBoot(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
@@ -35,7 +36,8 @@ func TestSlowMachinesGetTimeToBoot(t *testing.T) {
 	}
 }
 
-// Machines that a cloud does not list are gone once it has had time to list them. Some clouds need none.
+// A machine that the cloud's list lacks counts as gone only if the list was made late enough to include it. The time
+// that a new machine needs to appear in the list depends on the cloud.
 func TestUnlistedMachinesAreGone(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	cl := record.Cluster{
@@ -43,7 +45,7 @@ func TestUnlistedMachinesAreGone(t *testing.T) {
 	}
 	for _, c := range []struct {
 		age, lag time.Duration
-		ago      time.Duration // when the clouds were asked
+		ago      time.Duration // how long ago the list was requested
 		listed   bool
 		want     remedy
 	}{
@@ -52,7 +54,7 @@ func TestUnlistedMachinesAreGone(t *testing.T) {
 		{age: time.Minute, lag: 20 * time.Second, want: RemedyLost},
 		{age: 10 * time.Second, lag: 20 * time.Second, want: RemedyNone},
 		{age: time.Minute, lag: 20 * time.Second, listed: true, want: RemedyNone},
-		{age: 11 * time.Minute, ago: 2 * time.Minute, want: RemedyNone}, // it may have been listed since
+		{age: 11 * time.Minute, ago: 2 * time.Minute, want: RemedyNone}, // the machine may have been listed since
 		{age: time.Minute, lag: 20 * time.Second, ago: 50 * time.Second, want: RemedyNone},
 		{age: time.Minute, lag: 20 * time.Second, ago: 30 * time.Second, want: RemedyLost},
 	} {

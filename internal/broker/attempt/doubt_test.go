@@ -18,7 +18,8 @@ func TestDoubtChecksMachineIdentity(t *testing.T) {
 		State: record.ClusterBooting, Account: "42", Nodes: []record.Node{{Machine: "i-0"}, {Machine: "i-1"}},
 		Offer: apitypes.Offer{Cloud: "aws", Region: "eu-west-1"},
 	}
-	// The task runs on a machine that was bought for another attempt, and proved itself when it joined the pool.
+	// The task runs on a machine that was bought for another attempt. The machine proved its identity when it joined
+	// the pool.
 	onPool := func(cl *record.Cluster) {
 		cl.Offer, cl.Nodes = apitypes.Offer{Cloud: apitypes.PoolCloud}, make([]record.Node, 2)
 	}
@@ -26,7 +27,7 @@ func TestDoubtChecksMachineIdentity(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster func(*record.Cluster)
 		proof   func(*wire.Machine)
-		without bool // without any proof
+		without bool // the machine has sent no proof
 		need    []string
 		want    error
 		why     string

@@ -44,7 +44,7 @@ func TestEgressIsBooked(t *testing.T) {
 	}
 	report(0, wire.Alive, wire.Moved{Store: theirs, Sent: 2 << 30, Received: 1 << 30})
 	report(1, wire.Started, wire.Moved{Store: theirs, Received: 4 << 30}, wire.Moved{Store: "file://x", Sent: 1 << 40})
-	report(0, wire.Alive, wire.Moved{Store: theirs, Sent: 1 << 30}, wire.Moved{Store: theirs, Received: -1 << 60}) // late
+	report(0, wire.Alive, wire.Moved{Store: theirs, Sent: 1 << 30}, wire.Moved{Store: theirs, Received: -1 << 60}) // a late report
 	if want := 2*there + 5*back; !near(cl.EgressUSD(), want) {
 		t.Errorf("%v USD for 2 GiB there and 5 back, want %v", cl.EgressUSD(), want)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// An intent to launch on the account's own capacity counts itself in the same decision. The task is replanned if the
-// clusters there leave no room.
+// An intent to launch on reserved capacity must count the new cluster as a user of that capacity in the same
+// decision. If other clusters leave too little of it, the task is replanned.
 func TestIntentTakesReservedCapacity(t *testing.T) {
 	cfg, now := config.Default(), time.Unix(10_000, 0)
 	offer := apitypes.Offer{Cloud: "aws", Region: "r", InstanceType: "m", Reservation: "cr-1", Reserved: 3}
@@ -74,7 +74,8 @@ func TestIntentTakesReservedCapacity(t *testing.T) {
 				if !gone {
 					t.Errorf("its record stays for ever, or is deleted while it still counts: %+v", d.Writes)
 				}
-				if !blocked { // otherwise gangs that each get a part of it break up again and again
+				// otherwise several gangs each get a part of the reservation, and break up again and again
+				if !blocked {
 					t.Errorf("plans may use it again at once: %+v", d.Writes)
 				}
 				return
@@ -118,7 +119,7 @@ func TestOnlyFailedReservationIsBlocked(t *testing.T) {
 	}
 }
 
-// Each machine takes what its type takes of a commitment, whichever job it belongs to.
+// A machine uses as much of a commitment as its type has vCPUs and memory, whichever job the machine belongs to.
 func TestCommitmentCountsResourcesOfMachines(t *testing.T) {
 	has := catalog.DemandOf(10, 64)
 	on := func(vcpu, gib float64) apitypes.Offer {
@@ -126,7 +127,8 @@ func TestCommitmentCountsResourcesOfMachines(t *testing.T) {
 			Takes: catalog.DemandOf(vcpu, gib)}
 	}
 	there := []record.Cluster{{ID: "other.0.1", State: record.ClusterUp, Offer: on(2, 16)}}
-	held := record.Occupancy{ID: "gcp/cud", Clusters: map[string]int{"other.0.1": 2}} // 4 vCPUs and 32 GiB
+	// each machine uses 4 vCPUs and 32 GiB
+	held := record.Occupancy{ID: "gcp/cud", Clusters: map[string]int{"other.0.1": 2}}
 	for _, c := range []struct {
 		offer  apitypes.Offer
 		nodes  int
@@ -147,7 +149,8 @@ func TestCommitmentCountsResourcesOfMachines(t *testing.T) {
 	}
 }
 
-// A block of a location that also covers reserved capacity is kept when a capacity failure follows.
+// A transient failure blocks a location, including reserved capacity there. A later capacity failure in the same
+// location must not unblock the reserved capacity.
 func TestCapacityBlockKeepsEarlierKind(t *testing.T) {
 	cfg, now := config.Default(), time.Unix(10_000, 0)
 	open := apitypes.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "m"}

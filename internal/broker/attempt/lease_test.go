@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// renewed returns a cluster of a job with plenty of budget left, after a check of its lease.
+// renewed checks the lease of a cluster whose job has plenty of budget left, and returns the cluster as written.
 func renewed(cl record.Cluster, now time.Time) record.Cluster {
 	l := Losing{Job: record.Job{ID: "j", BudgetUSD: 1000}, Cluster: cl}
 	d, _ := DecideLease(l, record.Ledger{ReservedUSD: cl.ReservedUSD}, nil, config.Default(), now)
@@ -31,8 +31,8 @@ func leased(reserved float64, lasts time.Duration) (record.Cluster, time.Time) {
 	}, start
 }
 
-// TestLeaseCountedAtOfferPriceIsRenewed: money reserved before bids were counted lasts a quarter as long as the
-// record says.
+// TestLeaseCountedAtOfferPriceIsRenewed: an older broker calculated the lease from the offer's price instead of the
+// bid, so the reserved money lasts only a quarter as long as the record says. The lease must still be renewed.
 func TestLeaseCountedAtOfferPriceIsRenewed(t *testing.T) {
 	cl, start := leased(0.5, 5*time.Hour)
 	if got := renewed(cl, start.Add(5*time.Hour-5*time.Minute)); got.Outcome != "" || !got.LeaseUntil.After(cl.LeaseUntil) {
@@ -40,7 +40,8 @@ func TestLeaseCountedAtOfferPriceIsRenewed(t *testing.T) {
 	}
 }
 
-// TestLeaseSurvivesLatePriceUpdate: the broker learns after more than an hour that a machine costs four times as much.
+// TestLeaseSurvivesLatePriceUpdate: the price of a machine rises to four times, and the broker learns it more than an
+// hour later. The cluster must not end, because the budget suffices.
 func TestLeaseSurvivesLatePriceUpdate(t *testing.T) {
 	cl, start := leased(0.4, time.Hour)
 	overhead := config.Default().Overhead
@@ -57,8 +58,8 @@ func TestLeaseSurvivesLatePriceUpdate(t *testing.T) {
 	}
 }
 
-// TestNothingIsBoughtForTooLittleBudget: reserved money must last until the first check. Otherwise it would buy a
-// machine's boot and nothing else, for more than the budget.
+// TestNothingIsBoughtForTooLittleBudget: if the reserved money does not last until the first check of the lease, no
+// machine is bought and the task fails. The money would pay only for the boot, and the budget would be exceeded.
 func TestNothingIsBoughtForTooLittleBudget(t *testing.T) {
 	cfg := config.Default()
 	for reserved, want := range map[float64]bool{0.4: true, 0.005: false} {
@@ -75,8 +76,8 @@ func TestNothingIsBoughtForTooLittleBudget(t *testing.T) {
 	}
 }
 
-// TestLeaseIsNotExtendedIntoThePast: the functions were delayed for fifty minutes, and the machine's cost by now
-// exceeds what was reserved plus what remains.
+// TestLeaseIsNotExtendedIntoThePast: functions ran fifty minutes late, so the machine already costs more than the
+// reserved money and the remaining budget. The attempt must end for its budget, and its lease must not change.
 func TestLeaseIsNotExtendedIntoThePast(t *testing.T) {
 	cl, start := leased(0.1, 15*time.Minute)
 	cl.Reprice(record.MarketRecord{USD: 0.2, At: start}, 0, start)

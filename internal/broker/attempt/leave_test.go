@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// onSpot returns a task of three hours that has run for one on a spot machine of 0.30 USD an hour, with the given
-// time to its deadline. Its last checkpoint is ten minutes old.
+// onSpot returns a task of three hours that has run for one hour on a spot machine at 0.30 USD an hour. Its last
+// checkpoint is ten minutes old. left is the time to the task's deadline.
 func onSpot(left time.Duration) (staying, time.Time) {
 	start := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	now := start.Add(time.Hour)
@@ -37,13 +37,14 @@ func onSpot(left time.Duration) (staying, time.Time) {
 }
 
 func TestSpotIsKeptWhileLossLeavesTime(t *testing.T) {
-	// If it were taken just before the next check, in ten minutes, 130 minutes of work and a start of ten would remain.
+	// If the machine is taken just before the next check in ten minutes, 130 minutes of work and a start of ten
+	// minutes remain.
 	for left, want := range map[time.Duration]record.Leaving{
 		6 * time.Hour:                    "",
 		150 * time.Minute:                "",
 		150*time.Minute - time.Second:    record.LeaveForDeadline,
 		130 * time.Minute:                record.LeaveForDeadline,
-		130*time.Minute - 2*time.Second:  "", // on-demand would be late by now: staying is the fastest
+		130*time.Minute - 2*time.Second:  "", // already too late for on-demand: staying is the fastest
 		130*time.Minute - 30*time.Minute: "",
 	} {
 		st, now := onSpot(left)
@@ -85,7 +86,8 @@ func TestSpotOnlyTaskStays(t *testing.T) {
 	}
 }
 
-// TestTaskWithoutCheckpointsCountsAllWork: its work would be lost with the machine, and by leaving it.
+// TestTaskWithoutCheckpointsCountsAllWork: a task without checkpoints loses all of its work if its machine is taken,
+// and also if it leaves.
 func TestTaskWithoutCheckpointsCountsAllWork(t *testing.T) {
 	st, now := onSpot(3*time.Hour + 15*time.Minute)
 	st.spec.Checkpoint, st.Task.Progress = nil, 0
@@ -176,7 +178,8 @@ func TestTaskTooLateForSpotWaitsForOnDemandPlan(t *testing.T) {
 	}
 }
 
-// TestTaskOfBrokenGangReturnsToUsablePlan: a plan made while it ran has no new offer for it.
+// TestTaskOfBrokenGangReturnsToUsablePlan: a gang breaks, and its task returns to the queue. If a plan was made while
+// the task ran, that plan has no new offer for it, so a new plan must be requested.
 func TestTaskOfBrokenGangReturnsToUsablePlan(t *testing.T) {
 	for _, c := range []struct{ admittedUnder, want, replans int }{{3, 3, 0}, {2, 4, 1}} {
 		l := Losing{

@@ -18,7 +18,7 @@ import (
 type flaky struct {
 	*stage
 	answers      int
-	single, many int // records read by key, and spans
+	single, many int // number of records read by key, and of ranges read
 }
 
 var errStore = errors.New("the store is away")
@@ -69,8 +69,8 @@ func (f *flaky) Bids(j record.Job) (*record.Bids, error) {
 	return f.stage.Bids(j)
 }
 
-// running is a running gang of two tasks behind a third, on spot and on a reservation, with one task that has joined
-// it.
+// running returns the records of a running gang of two tasks with one joined task. The gang's tasks are children of a
+// third task. One runs on spot, the other on a reservation.
 func running(t *testing.T) *stage {
 	t.Helper()
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -109,7 +109,7 @@ func running(t *testing.T) *stage {
 	return s
 }
 
-// readings are all loaders of the records that decisions on attempts depend on.
+// readings returns all functions that load the records of decisions on attempts, by name.
 func readings(s *stage) map[string]func(recordcache.Reader) (any, error) {
 	job := of[record.Job](s, record.JobKey("j"))
 	cl := of[record.Cluster](s, record.ClusterKey("j.1.1"))
@@ -164,8 +164,8 @@ func readings(s *stage) map[string]func(recordcache.Reader) (any, error) {
 	}
 }
 
-// A store that fails for a moment must not look empty: the decision fails and is tried again. Otherwise machines
-// would be taken for gone, or bought twice.
+// If a read of the store fails, the decision must fail, too, and is retried. If it took missing answers for missing
+// records, it would give up machines that exist, or buy them twice.
 func TestStoreFailureIsNotEmptyResult(t *testing.T) {
 	s := running(t)
 	for name, read := range readings(s) {
@@ -194,7 +194,7 @@ func TestStoreFailureIsNotEmptyResult(t *testing.T) {
 	}
 }
 
-// Decisions depend on all records in the store.
+// Loaders return the stored records. If a record is missing, they report that instead of an error.
 func TestLoadersReturnStoredRecords(t *testing.T) {
 	s := running(t)
 	st, err := LoadBuying(s, "j", 1, 1)
@@ -232,7 +232,7 @@ func TestLoadersReturnStoredRecords(t *testing.T) {
 	}
 }
 
-// A task that is saving its work is planned as a queued one, but an earlier cluster does not make it one.
+// A task that is saving its work is planned like a queued one. An earlier cluster of the task has no influence.
 func TestSavingTasksCountAsQueued(t *testing.T) {
 	s := running(t)
 	for i, attempt := range map[int]int{1: 1, 2: 2} {
@@ -249,8 +249,8 @@ func TestSavingTasksCountAsQueued(t *testing.T) {
 	}
 }
 
-// A few tasks of a job are read by key, many as pages of its partition: a page costs less than a hundred keys, and more
-// than one key.
+// A few tasks of a job are read by key, and many are read as pages of the job's partition. A page costs less than a
+// hundred keys, and more than one key.
 func TestManyTasksAreReadAsPages(t *testing.T) {
 	for _, c := range []struct {
 		of, wanted int

@@ -72,8 +72,8 @@ func TestStepOfAttemptOnService(t *testing.T) {
 	}
 }
 
-// TestFullServiceIsBlockedInItsRegion covers the block after a cluster that got no machines: services choose the zone
-// themselves, so another zone of the catalogue would be the same request.
+// TestFullServiceIsBlockedInItsRegion: a service refuses a cluster for lack of capacity. The block must cover the
+// whole region, because a service chooses the zone itself: a request for another zone would be the same request.
 func TestFullServiceIsBlockedInItsRegion(t *testing.T) {
 	full := cloud.Errorf("gcp", cloud.Capacity, "ERROR", "no machines left")
 	o := apitypes.Offer{Cloud: "gcp", Region: "us-central1", Zone: "us-central1-a", InstanceType: "n2-standard-4"}

@@ -11,7 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// TestAssignmentListsOutputsOfFailure has both kinds in an assignment.
+// TestAssignmentListsOutputsOfFailure: an assignment lists the outputs that are uploaded only on success, and those
+// that are uploaded also on failure.
 func TestAssignmentListsOutputsOfFailure(t *testing.T) {
 	spec := &dag.Job{Name: "j", Tasks: []dag.Task{{Name: "t", Run: "true", Outputs: []dag.Output{
 		{Name: "log", Path: "l", URI: "s3://b/l", OnFailure: true}, {Name: "model", Path: "m", URI: "s3://b/m"},

@@ -16,7 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Credentials are lent only for what a task mounts, and only for reading or writing as it mounts it.
+// A task can borrow credentials only for the folders that it mounts. It can write only to folders that it mounts for
+// writing.
 func TestLoansOfTask(t *testing.T) {
 	task := dag.Task{Name: "t", Run: "x", Inputs: []dag.Input{
 		{URI: "s3://copied/a/", Path: "a"},
@@ -48,8 +49,8 @@ func TestLoansOfTask(t *testing.T) {
 	}
 }
 
-// The first node of a task writes its checkpoints. A task writes what it mounts for writing, but never other users'
-// uploads: packs are shared.
+// Only the first node of a task may write checkpoints. A task may write to folders that it mounts for writing, except
+// to the shared folder of packs, which has other users' uploads.
 func TestWriteScopeOfNode(t *testing.T) {
 	s := roles(t)
 	s.cfg.StoreURL = "s3://home"
@@ -61,10 +62,10 @@ func TestWriteScopeOfNode(t *testing.T) {
 		name          string
 		saves         bool
 		rank          int
-		reads, mounts string // it mounts to write
+		reads, mounts string // reads: an input that is copied; mounts: one that is mounted for writing
 		named         string
-		want          []string // that it writes in addition to its own output
-		read          []string // that it reads in addition to its inputs
+		want          []string // in addition to its output
+		read          []string // in addition to its inputs
 	}{
 		{name: "the first node saves", saves: true, named: own(1) + "x", want: []string{own(1)}},
 		{name: "another node", saves: true, rank: 1, named: own(1) + "x"},
@@ -106,7 +107,8 @@ func TestWriteScopeOfNode(t *testing.T) {
 	}
 }
 
-// A task with one node writes to an output's URI itself; several nodes each write to a folder below it.
+// A task with one node may write to the URI of an output. If a task has several nodes, each may write only to its own
+// folder below that URI.
 func TestWriteScopeOutsideStore(t *testing.T) {
 	s := roles(t)
 	s.cfg.StoreURL = "s3://home"
@@ -120,7 +122,7 @@ func TestWriteScopeOutsideStore(t *testing.T) {
 	}
 }
 
-// The driver gets the placement rules of a task's machines, except those that its region already satisfies.
+// The driver gets the placement rules of a task, except those that the region of its machines already satisfies.
 func TestPlacementRulesForDriver(t *testing.T) {
 	spec := &dag.Job{
 		Placement: []dag.Placement{
@@ -140,7 +142,8 @@ func TestPlacementRulesForDriver(t *testing.T) {
 	}
 }
 
-// The machines of a failed task are kept for as long as its author says; a replica of a service is restarted instead.
+// The machines of a failed task are kept for the time that the job states. Those of a service's replica are not kept,
+// because a replica is restarted.
 func TestAssignmentStatesHowLongToKeepFailures(t *testing.T) {
 	for _, c := range []struct {
 		keep    time.Duration
@@ -159,8 +162,8 @@ func TestAssignmentStatesHowLongToKeepFailures(t *testing.T) {
 	}
 }
 
-// However compressed the broker's time is, a replica that is no longer ready has time for the probes that would make it
-// ready again.
+// In a broker with compressed time, at any scale, a replica that is no longer ready must have enough time for the
+// probes that make it ready again.
 func TestReplicaPatienceInCompressedTime(t *testing.T) {
 	for _, scale := range []float64{1, 0.01, 0.0001} {
 		cfg := config.Default()
@@ -173,7 +176,8 @@ func TestReplicaPatienceInCompressedTime(t *testing.T) {
 	}
 }
 
-// An update has its own secrets, or those of the first version if it was made before each version had its own.
+// A cluster gets the secrets of its version of the job. Versions of older brokers have no secrets of their own: they
+// get those of the first version.
 func TestSecretsOfCluster(t *testing.T) {
 	s := roles(t)
 	job := record.Job{ID: "j", Spec: record.Blob{Version: 2}, Was: []record.Blob{{Version: 1}}}
@@ -200,7 +204,7 @@ func TestSecretsOfCluster(t *testing.T) {
 	}
 }
 
-// The text says who has suspended the job, and why.
+// The text names the user who suspended the job, and the reason.
 func TestSuspensionText(t *testing.T) {
 	for want, s := range map[string]apitypes.Suspension{
 		"suspended":                     {},

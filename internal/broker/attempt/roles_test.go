@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// roles is a gang of two roles, with two tasks that have joined the first role and one that has joined the second. All
-// run except the last to join the first role, which is up.
+// roles returns the records of a gang of two roles. Two tasks have joined the first role, and one has joined the
+// second. All tasks run, except for the last one that joined the first role: its machines are up.
 func roles(t *testing.T) *stage {
 	t.Helper()
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -43,13 +43,13 @@ func roles(t *testing.T) *stage {
 	return s
 }
 
-// The ranks of a joining task follow those of the role before it. It learns of the running members and of itself. All
-// members learn the minimum and maximum size of the gang.
+// The ranks of a task that joins a role begin after the ranks of the tasks before it in the role. Its list of members
+// has all running tasks and the task itself. Every member gets the minimum and maximum size of the gang.
 func TestRanksOfJoiningTasks(t *testing.T) {
 	s := roles(t)
 	for task, c := range map[int]struct {
 		first   int
-		members map[string]int // the first ranks in their role
+		members map[string]int // the first rank of each in its role
 	}{
 		0: {0, map[string]int{"first": 0, "server": 0, "second": 2, "other": 1}},
 		1: {0, map[string]int{"first": 0, "server": 0, "second": 2, "other": 1}},
@@ -76,7 +76,8 @@ func TestRanksOfJoiningTasks(t *testing.T) {
 	}
 }
 
-// When a role's task that is the gang's chief succeeds, the work of the tasks that joined it is done as well.
+// When the task that is the gang's chief succeeds, the work of all other tasks of the gang is done, including those
+// that joined.
 func TestGangIsDoneWhenChiefSucceeds(t *testing.T) {
 	for chief, want := range map[int]map[int]bool{
 		0: {0: false, 1: true, 2: true, 3: true, 4: true},
@@ -97,7 +98,7 @@ func TestGangIsDoneWhenChiefSucceeds(t *testing.T) {
 	}
 }
 
-// A task whose reactions allow it restarts alone, while others of its gang run.
+// A task of a gang may restart alone if its reactions allow that and another task of the gang is running.
 func TestTaskRestartsAlone(t *testing.T) {
 	taken := []dag.Reaction{{Event: dag.PodEvicted, Action: dag.RestartRole}}
 	failed := []dag.Reaction{{Event: dag.PodFailed, Action: dag.RestartRole, ExitCodes: []int{3}}}
@@ -113,7 +114,7 @@ func TestTaskRestartsAlone(t *testing.T) {
 		on      []dag.Reaction
 		e       events.GangBroken
 		members []Member
-		by      string // the running task that makes it possible
+		by      string // the running task that allows it
 	}{
 		"its machine was preempted":       {taken, lost, []Member{member(0, true), member(1, true)}, "j.0.1"},
 		"the second of those left":        {taken, lost, []Member{member(0, false), member(2, true)}, "j.2.1"},
@@ -134,7 +135,7 @@ func TestTaskRestartsAlone(t *testing.T) {
 	}
 }
 
-// An agent gets the image of the alternative that its machine matches.
+// The agent must get the container image of the alternative of `resources` that its machine matches.
 func TestAlternativeOfMachine(t *testing.T) {
 	task := &dag.Task{Resources: []dag.Resources{
 		{Cloud: "gcp", Image: "docker:gcp"},

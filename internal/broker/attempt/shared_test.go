@@ -15,7 +15,7 @@ import (
 
 var sharedAt = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// onWorker returns the start of an attempt that is expected to take some time on a worker of its job.
+// onWorker returns the start of an attempt on a worker of its job. The attempt is expected to take the given time.
 func onWorker(cfg config.Config, expected time.Duration) (record.Cluster, record.Task) {
 	made := apitypes.Attempt{Job: "j", Number: 1, Nodes: 1, Hosts: []string{"w4-1"},
 		Offer: apitypes.Offer{Cloud: apitypes.PoolCloud, Region: record.JobPool("j")}}
@@ -32,7 +32,8 @@ func paid() config.Config {
 	return cfg
 }
 
-// TestSuccessOnWorkerFreesItsRoomAtOnce: only open uploads need the release that other attempts need.
+// TestSuccessOnWorkerFreesItsRoomAtOnce: the success of a task on a worker frees its room in the same decision. Only
+// if uploads are open does the success lead to a release first, which ends them.
 func TestSuccessOnWorkerFreesItsRoomAtOnce(t *testing.T) {
 	for _, uploads := range []bool{false, true} {
 		cl, task := onWorker(config.Default(), time.Hour)
@@ -74,7 +75,8 @@ func TestShortTaskOnWorkerIsQuiet(t *testing.T) {
 	}
 }
 
-// TestQuietTaskRunsSinceItsAgentStartedIt: a success without a reported start says how long the task ran.
+// TestQuietTaskRunsSinceItsAgentStartedIt: the agent reports a success without having reported the start. The start
+// is then calculated from the run time in the report, but is never before the machine was up.
 func TestQuietTaskRunsSinceItsAgentStartedIt(t *testing.T) {
 	cl, task := onWorker(paid(), 30*time.Second)
 	cl.State, cl.Up = record.ClusterUp, sharedAt.Add(time.Second)

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// The machines of a Spark task get a script that starts its application, and a gang to reach each other. Only the first
-// has outputs.
+// The machines of a Spark task get a script that starts its application, and a gang so that they reach each other.
+// Only the first machine has outputs.
 func TestSparkTaskBecomesScript(t *testing.T) {
 	spec := &dag.Job{Tasks: []dag.Task{{Name: "etl", Nodes: 2, Resources: []dag.Resources{{}},
 		Spark: &dag.SparkApp{Main: "jobs/etl.py", Args: []string{"$TRADEWIND_OUTPUT"}}}}}

@@ -63,7 +63,7 @@ func (s *stage) decided(d record.Decision) {
 	}
 }
 
-// fields returns the fields of a record, with times counted from the start of the story.
+// fields returns the fields of a record. Times are durations since the start of the story.
 func (s *stage) fields(v any) map[string]any {
 	out := map[string]any{}
 	text, err := json.Marshal(v)
@@ -91,7 +91,7 @@ func (s *stage) told(v any) any {
 	return v
 }
 
-// set changes fields of a record. Times are written as they are printed.
+// set changes fields of a record. Times are written as durations since the start of the story.
 func (s *stage) set(d *datadriven.TestData) {
 	switch what := d.CmdArgs[0].Key; what {
 	case "job":
@@ -102,7 +102,7 @@ func (s *stage) set(d *datadriven.TestData) {
 		change[apitypes.Attempt](s, d, record.AttemptKey("j", 1, s.no))
 	case "cluster":
 		id := s.cluster()
-		if d.HasArg("of") { // another task
+		if d.HasArg("of") { // of another task
 			id = record.ClusterID("j", int(s.number(d, "of", 1)), 1)
 		}
 		change[record.Cluster](s, d, record.ClusterKey(id))
@@ -132,7 +132,7 @@ func change[T any](s *stage, d *datadriven.TestData, key record.Key) {
 
 func merge[T any](s *stage, d *datadriven.TestData, v *T) {
 	text := d.Input
-	for _, word := range strings.Split(text, `"`) { // "@-5m" is five minutes before the story began
+	for _, word := range strings.Split(text, `"`) { // "@-5m" is five minutes before the story starts
 		if after, ok := strings.CutPrefix(word, "@"); ok {
 			at := s.begun.Add(s.span(after)).Format(time.RFC3339Nano)
 			text = strings.ReplaceAll(text, `"`+word+`"`, `"`+at+`"`)
@@ -177,7 +177,7 @@ func (s *stage) span(text string) time.Duration {
 	return v
 }
 
-// A stage is read like a book.
+// Methods of stage that load records for decisions.
 
 func (s *stage) Preload(...record.Key) error { return nil }
 

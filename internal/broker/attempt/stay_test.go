@@ -13,7 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// The budget allows the bid, with a tolerance for rounding. A surcharge is part of the cost.
+// A spot machine is kept while its price is at most the bid, with a tolerance for rounding. A surcharge counts as
+// part of the price. Without a budget or a bid, the price does not matter.
 func TestBudgetAllowsBid(t *testing.T) {
 	for name, c := range map[string]struct {
 		budget, most, usd, surcharge float64
@@ -36,10 +37,10 @@ func TestBudgetAllowsBid(t *testing.T) {
 	}
 }
 
-// In a gang whose machines are preempted together, the task with the least time to spare decides when to leave.
+// The spot machines of a gang are left together. The task with the least time to spare decides when.
 func TestTightestGangMemberDecidesToLeave(t *testing.T) {
 	for name, c := range map[string]struct {
-		others []time.Duration // until each has to be done; each has 20 minutes of work, none of it saved
+		others []time.Duration // time to the deadline of each; each has 20 minutes of work, none of it saved
 		want   string
 	}{
 		"itself":                {[]time.Duration{3 * time.Hour}, "2h0m0s of work remains and 2h25m0s to do it in"},
@@ -50,7 +51,7 @@ func TestTightestGangMemberDecidesToLeave(t *testing.T) {
 		"the first of two alike": {[]time.Duration{35 * time.Minute}, "2h0m0s of work remains and 2h25m0s to do it in"},
 		"one is late anyway":     {[]time.Duration{10 * time.Minute}, ""},
 	} {
-		st, now := onSpot(145 * time.Minute) // 2h10m of it are unsaved: 15 minutes to spare
+		st, now := onSpot(145 * time.Minute) // 2h10m of work are unsaved: 15 minutes to spare
 		for i, left := range c.others {
 			l := Losing{Task: record.Task{Index: i + 1}, Cluster: record.Cluster{Task: i + 1}}
 			spec := &dag.Task{Time: dag.TimeEstimate{Default: 20 * time.Minute}, Checkpoint: &dag.Checkpoint{}}
@@ -64,8 +65,8 @@ func TestTightestGangMemberDecidesToLeave(t *testing.T) {
 	}
 }
 
-// A price makes a task leave once its machine has been kept for a while, if it is more than the remaining work is worth
-// there. A task without a deadline counts as having three times its whole work.
+// A task leaves its machine if the price is more than the remaining work is worth there, but not in the first
+// minutes. A task without a deadline is treated as if it had three times its total run time.
 func TestPriceMakesTaskLeave(t *testing.T) {
 	table, err := bidding.NewWorth(context.Background(), bidding.LiveTask{USD: 0.3, OnDemandUSD: 1, Work: 3, Left: 9,
 		LossesPerHour: 0.2, Restart: 1})
@@ -73,13 +74,14 @@ func TestPriceMakesTaskLeave(t *testing.T) {
 		t.Fatal(err)
 	}
 	unhurried, hurried := table.MaxUSD(2, 9), table.MaxUSD(2, 4)
-	if unhurried+0.02 >= hurried { // with little time a price spike is accepted: a start elsewhere would take too long
+	// with little time left, a price spike is acceptable: a start elsewhere would take too long
+	if unhurried+0.02 >= hurried {
 		t.Fatalf("worth %v with time, and %v without: the test could not tell them apart", unhurried, hurried)
 	}
 	for name, c := range map[string]struct {
 		usd     float64
-		started time.Duration // ago
-		left    time.Duration // until it has to be done; 0 means no deadline
+		started time.Duration // how long ago
+		left    time.Duration // time to the deadline; 0 means no deadline
 		leaves  bool
 	}{
 		"worth it, with all the time": {unhurried, time.Hour, 0, false},
@@ -99,7 +101,7 @@ func TestPriceMakesTaskLeave(t *testing.T) {
 	}
 }
 
-// The longer the time until the next check, the earlier a task has to be commanded to leave.
+// The longer the time until the next check, the earlier a task must leave its machine.
 func TestMarginIsAddedToNeededTime(t *testing.T) {
 	s := running(t)
 	s.cfg.Restart, s.cfg.TickEvery = 10*time.Minute, 10*time.Minute
@@ -107,7 +109,7 @@ func TestMarginIsAddedToNeededTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Task.Progress = 0.5 // half an hour of its work remains, to be done by 10:05
+	l.Task.Progress = 0.5 // half an hour of work remains; the deadline is 10:05
 	for i := 2; i < len(s.bids.FinishBy); i++ {
 		s.bids.FinishBy[i] = s.now.Add(9 * time.Hour)
 	}
@@ -124,7 +126,8 @@ func TestMarginIsAddedToNeededTime(t *testing.T) {
 	}
 }
 
-// Only its cloud makes a task leave if no deadline, no budget and no price decides.
+// A task is unconstrained if neither its deadline nor its job's budget nor the value of its work can make it leave
+// its machine.
 func TestFree(t *testing.T) {
 	resumes, begins := &dag.Task{Checkpoint: &dag.Checkpoint{}}, &dag.Task{Run: "x"}
 	table := record.Bids{Table: []int32{-1, 0}, Tables: []*bidding.Worth{{}}}

@@ -57,7 +57,7 @@ type stage struct {
 	plan    record.Plan
 	bids    record.Bids
 	records map[record.Key]any
-	no      int // of the attempt that commands refer to
+	no      int // number of the attempt that commands refer to
 }
 
 func (s *stage) cluster() string { return record.ClusterID("j", 1, s.no) }
@@ -189,7 +189,7 @@ func (s *stage) play(d *datadriven.TestData) {
 	}
 }
 
-// buy runs the commands that follow from an intent.
+// buy runs the story's commands about buying machines, from the intent to the outcome.
 func (s *stage) buy(d *datadriven.TestData) bool {
 	switch d.Cmd {
 	case "intent":
@@ -215,7 +215,7 @@ func (s *stage) buy(d *datadriven.TestData) bool {
 		err := cloud.Errorf("aws", cloud.Kind(d.CmdArgs[0].Key), "Code", "the cloud's words")
 		err.RetryAfter, err.RetryAfterFull = s.span(s.word(d, "retry", "0s")), s.span(s.word(d, "again", "0s"))
 		st, bad := LoadRefused(s, "j", 1, s.no)
-		if errors.Is(bad, record.ErrSkip) { // stories of refusals may leave out what comes before
+		if errors.Is(bad, record.ErrSkip) { // stories of refusals may omit the commands before the refusal
 			st, bad = s.buying(), nil
 		}
 		if bad != nil {
@@ -228,7 +228,7 @@ func (s *stage) buy(d *datadriven.TestData) bool {
 	return true
 }
 
-// serve runs the reports of machines.
+// serve runs the story's commands about calls and reports of machines.
 func (s *stage) serve(d *datadriven.TestData) bool {
 	rank := func() int { return int(s.parse(d.CmdArgs[0].Key)) }
 	l := s.losing()
@@ -282,7 +282,7 @@ func (s *stage) serve(d *datadriven.TestData) bool {
 	return true
 }
 
-// end runs the commands that end attempts.
+// end runs the story's commands that end attempts.
 func (s *stage) end(d *datadriven.TestData) bool {
 	l := s.losing()
 	switch d.Cmd {
@@ -335,7 +335,7 @@ func (s *stage) end(d *datadriven.TestData) bool {
 	return true
 }
 
-// tell runs the commands of gangs and those that print what agents get.
+// tell runs the story's commands about gangs, and those that print the data that agents get.
 func (s *stage) tell(d *datadriven.TestData) bool {
 	l := s.losing()
 	members := func() []Member {
@@ -384,7 +384,7 @@ func (s *stage) tell(d *datadriven.TestData) bool {
 		s.put(record.ClusterKey(cl.ID), cl)
 		s.put(record.TaskKey("j", 4), record.Task{Job: "j", Index: 4, State: record.TaskRunning, Attempt: 1, Plan: 3, Joins: "g"})
 		s.put(record.AttemptKey("j", 4, 1), apitypes.Attempt{Job: "j", Task: 4, Number: 1, Plan: 3, Offer: cl.Offer, Nodes: 1, Admitted: s.now})
-	case "update": // a user updates the services
+	case "update": // a user updates a service
 		job := l.Job
 		spec := job.Spec
 		spec.Version = job.NextSpec()
@@ -402,8 +402,8 @@ func (s *stage) tell(d *datadriven.TestData) bool {
 	case "parents":
 		in, err := ParentOutputs(s, s.cfg, l.Job, &s.spec, l.Cluster)
 		s.print(in, err)
-	case "edge": // carries these outputs of task 0 to task 1, or none
-		s.spec.Edges[0].Outputs = strings.Fields(strings.Join(d.CmdArgs[0].Vals, " ")) // of none not nil
+	case "edge": // task 1 gets these outputs of task 0, or none
+		s.spec.Edges[0].Outputs = strings.Fields(strings.Join(d.CmdArgs[0].Vals, " ")) // an empty list, not nil
 	case "assignment":
 		s.print(Assignment(s.cfg, l.Job, &s.spec, l.Cluster, l.Task, l.Attempt,
 			Inherited{Parents: map[string]string{"get": "here"}, Nothing: []string{"other"}}), nil)

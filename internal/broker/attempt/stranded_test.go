@@ -9,8 +9,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// If no member of a gang runs any more, a task that waits to restart alone would keep those that are up waiting for
-// ever, and holding what it may need. So all of the gang restarts together.
+// No member of a gang runs, some have machines that are up, and one is queued to restart alone. Then the whole gang
+// must restart. Otherwise the members that are up would wait for the queued one for ever, and hold machines that it
+// may need.
 func TestGangBreaksWhenNoMemberRunsBesideRestart(t *testing.T) {
 	member := func(index int, state record.TaskState, command wire.Command) Member {
 		m := Member{Losing: Losing{Task: record.Task{Job: "j", Index: index, Gang: "g", State: state}}}
@@ -28,7 +29,7 @@ func TestGangBreaksWhenNoMemberRunsBesideRestart(t *testing.T) {
 	for name, c := range map[string]struct {
 		members []Member
 		breaks  bool
-		task    int // that waits
+		task    int // the task that is queued
 	}{
 		"one runs, and the one that is up waits with it": {members: []Member{up, alone, runs}},
 		"none runs":                  {members: []Member{up, alone}, breaks: true, task: 1},

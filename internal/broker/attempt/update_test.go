@@ -9,7 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// TestUpdateIsNotDoneBeforeReplicasStart: replicas may be about to start with the previous spec.
+// TestUpdateIsNotDoneBeforeReplicasStart: an update has just begun, and no replica has started. The update must stay
+// open, because replicas may be about to start with the previous spec.
 func TestUpdateIsNotDoneBeforeReplicasStart(t *testing.T) {
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	r := &Rolling{
@@ -25,13 +26,14 @@ func TestUpdateIsNotDoneBeforeReplicasStart(t *testing.T) {
 	}
 }
 
-// TestReplicasAreHandedOverInOrder: the first one with an old version is next, and all have to be ready.
+// TestReplicasAreHandedOverInOrder: the next replica to be updated is the first one with an old version, and only if
+// all replicas are ready.
 func TestReplicasAreHandedOverInOrder(t *testing.T) {
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	const unready = 0
 	for name, c := range map[string]struct {
-		runs []int // which version each replica runs
-		next int   // -1 means none
+		runs []int // the version that each replica runs
+		next int   // -1: none
 		done bool
 	}{
 		"none yet":          {[]int{1, 1, 1}, 0, false},

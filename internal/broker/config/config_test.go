@@ -8,7 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TestSlowBootsHaveLongerLimits covers machines and services that may need more than the usual 15 minutes.
+// TestSlowBootsHaveLongerLimits: machines and services that may need more than the usual 15 minutes to boot have a
+// longer limit.
 func TestSlowBootsHaveLongerLimits(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()

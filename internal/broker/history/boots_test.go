@@ -21,7 +21,7 @@ func TestOnlyBootsOfSingleBoughtMachinesAreLearned(t *testing.T) {
 	got := learnBoots(nil, []apitypes.Attempt{
 		boot(time.Minute, nil),
 		boot(4*time.Minute, nil),
-		boot(2*time.Hour, nil), // a fault
+		boot(2*time.Hour, nil), // too long to be a boot: a fault
 		boot(-time.Minute, nil),
 		boot(time.Minute, func(a *apitypes.Attempt) { a.Nodes = 2 }),
 		boot(time.Minute, func(a *apitypes.Attempt) { a.Hosts = []string{"w1-1"} }),

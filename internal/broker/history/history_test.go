@@ -27,7 +27,7 @@ func job(names ...string) *dag.Job {
 	return j
 }
 
-// after returns what is known after a task ran for these hours, in one job after the other.
+// after returns the history after one job for each of the given run times, in hours.
 func after(spec *dag.Job, machine string, hours ...float64) (h apitypes.History) {
 	for n, x := range hours {
 		h = Learn(h, spec, []Run{{Task: 0, Hours: x, Machine: machine}}, now.Add(time.Duration(n)*time.Hour))
@@ -52,7 +52,7 @@ func TestTaskWithoutTimeUsesHistory(t *testing.T) {
 	}
 }
 
-// Runs on several numbers of machines tell how the work scales: 10 % of it is serial here.
+// Runs on several numbers of machines show how the work scales. Here, 10 % of the work is serial.
 func TestRunsOnSeveralNodesTellHowWorkScales(t *testing.T) {
 	spec := job("train")
 	spec.Tasks[0].Nodes, spec.Tasks[0].MaxNodes = 1, 16
@@ -141,7 +141,7 @@ func TestHistoryFollowsChanges(t *testing.T) {
 	}
 }
 
-// Nine of ten runs of a lognormal time are below High, and nine of ten above Low.
+// Run times are lognormal. Nine of ten must be below High, and nine of ten above Low.
 func TestSpreadCoversItsQuantiles(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same every time
 	spec := job("train")
@@ -192,8 +192,8 @@ func TestOfAResumedAttempt(t *testing.T) {
 	}
 }
 
-// Reading 64 records twice at the end of each job was a noticeable part of its bill, and eight tasks of an array show
-// as much.
+// The history learns from at most eight tasks of an array. Reading 64 records twice at the end of each job was a
+// noticeable part of the job's bill, and eight tasks show as much.
 func TestSampleOfArrayIsSmall(t *testing.T) {
 	for tasks, want := range map[int]int{1: 1, 16: 16, 17: 8, 10_000: 8} {
 		names := make([]string, tasks)
@@ -206,8 +206,8 @@ func TestSampleOfArrayIsSmall(t *testing.T) {
 	}
 }
 
-// However large a job is and however many jobs there were, what is read and stored is bounded, and every kind of task
-// is learned.
+// The numbers of records that are read and stored have limits, however large a job is and however many jobs ran
+// before it. Every kind of task is learned nevertheless.
 func TestLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := &dag.Job{Name: "j"}
@@ -272,8 +272,8 @@ func count(m map[string]bool) (n int) {
 	return n
 }
 
-// A time that was learned on a fast machine is longer on a slow one, and a task whose file names the machine of its
-// time or of its times takes that machine's speed.
+// A run time that was learned on a fast machine becomes longer on a slow one. If a job file names the machine of a
+// time, the speed of that machine counts.
 func TestTimesFollowSpeedOfMachine(t *testing.T) {
 	spec := job("train")
 	h := Learn(apitypes.History{}, spec, []Run{{Task: 0, Hours: 1, Machine: "c7a.large", Speed: 2}}, now)

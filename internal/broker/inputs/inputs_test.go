@@ -17,8 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// stores answers for each bucket with an error; objects of a bucket that may not be listed are read by URI. All other
-// buckets exist and are empty.
+// stores are buckets. For some buckets a list fails with an error; the objects of a bucket that may not be listed can
+// be read by URI. All other buckets exist and are empty.
 type stores struct {
 	grant.Store
 	here   inputs.Machine
@@ -105,7 +105,7 @@ func TestCheckRefusesInputsWithLine(t *testing.T) {
 	}
 }
 
-// A mount needs a folder, not an object, and available credentials.
+// A mount must name a folder, not an object, and credentials for it must be available.
 func TestMountNeedsFolderAndCredentials(t *testing.T) {
 	s := &stores{read: map[string]bool{"s3://there/data.csv": true}}
 	const file = "  a: {run: ls, inputs: [{uri: s3://there/%s, mount: write, path: o}]}"
@@ -121,7 +121,7 @@ func TestMountNeedsFolderAndCredentials(t *testing.T) {
 	}
 }
 
-// bare is a machine that lacks what these errors say, and counts how often it is asked.
+// bare is a machine that lacks the programs of the given errors. It counts how often it is asked.
 type bare struct {
 	mounts, containers error
 	asked              int
@@ -130,7 +130,7 @@ type bare struct {
 func (b *bare) Mounts(context.Context) error     { b.asked++; return b.mounts }
 func (b *bare) Containers(context.Context) error { b.asked++; return b.containers }
 
-// If all tasks run on one machine, what it lacks is reported before they run.
+// If all tasks run on one known machine, missing programs are reported before a task runs.
 func TestCheckReportsMissingMachineFeatureWithLine(t *testing.T) {
 	here := &bare{mounts: errors.New("rclone is missing"), containers: errors.New("no engine")}
 	s := &stores{here: here}
@@ -153,7 +153,7 @@ func TestCheckReportsMissingMachineFeatureWithLine(t *testing.T) {
 	}
 }
 
-// A job of many tasks that all copy from one bucket checks it once.
+// A job of many tasks that all copy from one bucket must check that bucket only once.
 func TestBucketIsCheckedOnce(t *testing.T) {
 	s := &stores{}
 	tasks := &strings.Builder{}

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// far is a slow store that stops when its caller's context ends. URIs below /none have no bucket.
+// far is a slow store that stops when its caller's context ends. URIs that begin with /none have no bucket.
 type far struct {
 	grant.Store
 	takes time.Duration
@@ -52,7 +52,8 @@ func (f *far) Lend(ctx context.Context, l grant.Loan) (grant.Credentials, error)
 	return grant.Credentials{}, f.lend
 }
 
-// handIn checks a job whose tasks mount a folder each, and returns the error and how long the check takes.
+// handIn checks the inputs of a job of n tasks, each with one mount. It returns the error and the duration of the
+// check.
 func (f *far) handIn(t *testing.T, n int, mount func(i int) string) (took time.Duration, err error) {
 	t.Helper()
 	tasks := &strings.Builder{}
@@ -71,8 +72,8 @@ func (f *far) handIn(t *testing.T, n int, mount func(i int) string) (took time.D
 
 func folders(i int) string { return fmt.Sprintf("s3://there/%d/", i) }
 
-// A job of hundreds of mounts is checked while its submitter waits, which is at most 29 s on AWS. Credentials for one
-// bucket and one purpose are requested once.
+// A job with hundreds of mounts must be checked while its submitter waits, which is at most 29 s on AWS. Credentials
+// for one bucket and one purpose are requested only once.
 func TestHundredsOfMountsAreCheckedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: 200 * time.Millisecond}
@@ -83,7 +84,7 @@ func TestHundredsOfMountsAreCheckedInTime(t *testing.T) {
 	})
 }
 
-// However many mounts there are, the wrong one is found, and the first of several is reported.
+// Of any number of mounts, the wrong one is found. If several are wrong, the first is reported.
 func TestFirstOfManyWrongMountsIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: time.Second}
@@ -104,7 +105,7 @@ func TestFirstOfManyWrongMountsIsReported(t *testing.T) {
 	})
 }
 
-// A hanging store refuses nothing, and is waited for once, not once for each mount.
+// If the store does not answer, the check refuses nothing. It waits for the store once, not once for each mount.
 func TestHangingStoreIsWaitedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: time.Hour}

@@ -14,7 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// chunked returns a running job with an array of members of 30 s that run in chunks of at most five minutes.
+// chunked returns a running job with an array. Each member takes 30 s, and a chunk of members takes at most five
+// minutes.
 func chunked(phases string, slots int) jobstate.Advancing {
 	n := len(phases)
 	spec := &dag.Job{Tasks: make([]dag.Task, n), Arrays: []dag.Array{{Name: "a", Size: n}}}
@@ -26,7 +27,8 @@ func chunked(phases string, slots int) jobstate.Advancing {
 		Slots: []int{slots}, ChunkFor: 5 * time.Minute}
 }
 
-// readied lists the announcements of a decision: TASK+OTHERS, and the attempt that a task was part of.
+// readied lists the announcements of a decision as TASK+OTHERS#ATTEMPT, where the attempt is the chunk that the task
+// ran in.
 func readied(d record.Decision) string {
 	var out []string
 	for _, e := range d.Emits {
@@ -62,7 +64,8 @@ func TestShortMembersAreAnnouncedInChunksThatGetSmaller(t *testing.T) {
 		waiting, slots int
 		ready          string
 	}{
-		{200, 4, "0+9 10+9 20+9 30+9 40+9"}, // five minutes of 30 s, and a quarter more than fit
+		// ten members of 30 s take five minutes; a quarter more than fit are announced
+		{200, 4, "0+9 10+9 20+9 30+9 40+9"},
 		{20, 4, "0+4 5+2 8+2 11+1 13"},
 		{5, 4, "0 1 2 3 4"},
 		{3, 4, "0 1 2"},
@@ -115,7 +118,8 @@ func TestEndOfChunk(t *testing.T) {
 	}
 }
 
-// TestMembersBehindFailedOneRunAgain: its failure was handled before the end of the chunk.
+// TestMembersBehindFailedOneRunAgain: a member of a chunk fails, and this is handled before the end of the chunk. The
+// members behind it have not run, so they must be announced again.
 func TestMembersBehindFailedOneRunAgain(t *testing.T) {
 	d := jobstate.DecideSucceeded(chunked("rcrcccrc", 2), events.TaskSucceeded{Job: "j", Task: 0, Attempt: 1, Also: []int{1, 3},
 		NotRun: []int{4, 5}})
@@ -148,7 +152,7 @@ func TestFailureInChunk(t *testing.T) {
 	if d := retried("rccrc", 0); readied(d) != "1#2 2#2 0 try 2" || phasesOf(d) != "rrrrc" {
 		t.Errorf("%s are announced, phases %s", readied(d), phasesOf(d))
 	}
-	// Another member fails: the report of the chunk says how the others have ended.
+	// Another member fails. The report at the end of the chunk has the outcomes of the others.
 	if d := retried("rccrc", 1); readied(d) != "1 try 2" || phasesOf(d) != "rrcrc" {
 		t.Errorf("%s are announced, phases %s", readied(d), phasesOf(d))
 	}

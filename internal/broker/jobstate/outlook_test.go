@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// array returns a running job with an array of four members, two at a time, of which one may fail.
+// array returns a running job with an array of four members. Two may run at a time, and one may fail.
 func array(phases string) jobstate.Advancing {
 	spec := &dag.Job{Tasks: make([]dag.Task, 4), Arrays: []dag.Array{
 		{Name: "a", Size: 4, MaxParallel: 2, AllowFailures: 1}}}
@@ -37,7 +37,8 @@ func TestEndOfMemberAnnouncesTheNext(t *testing.T) {
 	}
 }
 
-// Of an array that shares machines, the members that fit on the planned workers are announced, and a quarter more.
+// In an array that shares machines, the announced members are those that fit on the planned workers, and a quarter
+// more.
 func TestMembersThatDoNotFitOnPlannedWorkersAreNotAnnounced(t *testing.T) {
 	st := array("wwww")
 	st.Job.Arrays[0].MaxParallel, st.Slots = 0, []int{2}
@@ -72,7 +73,7 @@ func TestMemberThatMayFailDoesNotEndTheJob(t *testing.T) {
 	}
 }
 
-// TestFailureOfMemberThatSharesMachines: the job also has the tasks that are its workers.
+// TestFailureOfMemberThatSharesMachines: a member of an array fails in a job that also has tasks for its workers.
 func TestFailureOfMemberThatSharesMachines(t *testing.T) {
 	st := array("rrww")
 	st.Spec.Tasks = append(st.Spec.Tasks, dag.Task{Worker: &dag.Worker{}})

@@ -14,7 +14,8 @@ import (
 
 const noAgent = "has no agent for arm64 machines"
 
-// A machine without an agent could not work: its launch would be refused again and again while the job waits.
+// Machines for which the broker has no agent must not be planned. Their launch would be refused again and again while
+// the job waits.
 func TestPlanExcludesArchitecturesWithoutAgent(t *testing.T) {
 	// Machines with accelerators may have any architecture; others are amd64 unless the task names another.
 	const task = `tasks: {a: {run: x, time: 1h, resources: {cpus: 4, cloud: aws}}}`
@@ -68,8 +69,8 @@ func TestTimeoutBelowExpectedTimeIsNoted(t *testing.T) {
 	for job, noted := range map[string]bool{
 		`tasks: {a: {run: x, time: 6h, timeout: 1h, resources: {instanceType: m6i.xlarge}}}`:                true,
 		`tasks: {a: {run: x, time: 6h, timeout: 7h, resources: {instanceType: m6i.xlarge}}}`:                false,
-		`tasks: {a: {run: x, timeout: 1m, resources: {instanceType: m6i.xlarge}}}`:                          false, // nothing is known
-		`tasks: {a: {run: x, time: 1h, timeout: 1h, resources: {instanceType: t3.micro, burstable: true}}}`: false, // the time is the limit
+		`tasks: {a: {run: x, timeout: 1m, resources: {instanceType: m6i.xlarge}}}`:                          false, // no run time is known
+		`tasks: {a: {run: x, time: 1h, timeout: 1h, resources: {instanceType: t3.micro, burstable: true}}}`: false, // the run time is the timeout
 	} {
 		got := plan(t, p, planinput.Input{Spec: readJob(t, job)})
 		if found := slices.ContainsFunc(got.Notes, func(n string) bool {

@@ -9,8 +9,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TestPlanUsesBootsOfEarlierJobs: with boots of an hour, a deadline that another plan keeps cannot be kept, and the plan
-// says what it expects. Boots like those of the catalogue change nothing.
+// TestPlanUsesBootsOfEarlierJobs: boots of earlier jobs took an hour. A deadline that is feasible with the
+// catalogue's boots is then infeasible, and the plan states the expected boots. If the earlier boots were like the
+// catalogue's, the plan does not change.
 func TestPlanUsesBootsOfEarlierJobs(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, "tasks: {a: {run: x, time: 30m, resources: {instanceType: m5.xlarge, market: on-demand}}}\n")

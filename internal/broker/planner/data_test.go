@@ -18,7 +18,7 @@ const chain = `tasks:
   then: {run: x, time: 1h, after: [first], resources: {cpus: 4, cloud: aws, region: %THEN%, market: on-demand}}
 `
 
-// stores are stores in some regions of AWS.
+// stores returns stores in the given regions of AWS.
 func stores(t *testing.T, regions ...string) config.Stores {
 	t.Helper()
 	moves, err := egress.Default()
@@ -32,7 +32,7 @@ func stores(t *testing.T, regions ...string) config.Stores {
 	return s
 }
 
-// A task's outputs move to its store, and from there to its followers.
+// The outputs of a task move to the store of its region, and from there to the tasks that read them.
 func TestDataMovesThroughStores(t *testing.T) {
 	_, c := newPlanner(t)
 	moves, err := egress.Default()
@@ -66,7 +66,8 @@ func TestDataMovesThroughStores(t *testing.T) {
 	}
 }
 
-// A job that is limited to some regions keeps its data there, and is infeasible if no store is there.
+// A job that is limited to some regions must keep its data there. If none of these regions has a store, the job is
+// infeasible.
 func TestRegionsAlsoLimitData(t *testing.T) {
 	_, c := newPlanner(t)
 	moves, err := egress.Default()
@@ -89,8 +90,8 @@ func TestRegionsAlsoLimitData(t *testing.T) {
 	}
 }
 
-// A broker that buys in one region pays for data that comes from others, or goes there, as a plan on the whole catalogue
-// does: inputs, outputs of tasks that ran elsewhere, and its store.
+// A broker that buys in one region must pay for data from and to other regions, like a plan on the whole catalogue.
+// The data are inputs, outputs of tasks that ran in another region, and data in the broker's store.
 func TestDataOutsideTheCatalogueCostsTheSame(t *testing.T) {
 	_, c := newPlanner(t)
 	moves, err := egress.Default()

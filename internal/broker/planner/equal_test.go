@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// changeTask changes one thing about a task that its options may depend on, or nothing.
+// changeTask changes nothing, or one property of a task on which its options may depend.
 func changeTask(t *rapid.T, task *dag.Task) {
 	switch rapid.IntRange(0, 7).Draw(t, "change") {
 	case 0:
@@ -45,7 +45,8 @@ func drawTask(t *rapid.T) dag.Task {
 	return task
 }
 
-// TestTasksShareOptionsOnlyIfEqual compares the shared lists with options that are computed for each task alone.
+// TestTasksShareOptionsOnlyIfEqual: equal tasks share one list of options. It must equal the options that are
+// computed for each task alone.
 func TestTasksShareOptionsOnlyIfEqual(t *testing.T) {
 	c, err := catalog.Default()
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared"
 )
 
-// SolvedFleet is a fleet with its model of expected times.
+// SolvedFleet is a planned fleet with the model of expected times that it was planned with.
 type SolvedFleet struct {
 	Model *shared.Model
 	Plan  *shared.Plan
 }
 
-// Fleets plans the fleets of a job.
+// Fleets plans the fleets of a job's tasks that share machines.
 func Fleets(ctx context.Context, p *Planner, in planinput.Input) (out []SolvedFleet, err error) {
 	b, err := p.prepare(in, nil)
 	if err != nil {
@@ -32,8 +32,8 @@ func Fleets(ctx context.Context, p *Planner, in planinput.Input) (out []SolvedFl
 // SetEffort makes the searches for fleets shorter.
 func SetEffort(p *Planner, effort float64) { p.effort = effort }
 
-// Retimed gives the tasks of a plan the times of another model.
+// Retimed returns a plan with the run times of another model.
 func Retimed(m *shared.Model, p *shared.Plan) *shared.Plan { return retimed(m, p) }
 
-// SetCrowd leaves the machines of fleets at the offers that are best for one.
+// SetCrowd keeps all machines of a fleet at the best offer for one machine, instead of spreading them.
 func SetCrowd(p *Planner, crowd bool) { p.crowd = crowd }

@@ -19,22 +19,23 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// price is the planner's price of an hour of a machine with the default disk.
+// price returns the planner's price of a machine with the default disk, in USD per hour.
 func price(m *catalog.Match) float64 {
 	return m.USDPerHour + catalog.AttachedUSD(m.Cloud, cloud.DefaultDiskGiB, m.Market)
 }
 
-// took is the time of so many hours of work at speed 1 on a machine without accelerators, with its boot.
+// took returns the hours that some hours of work at speed 1 take on a machine without accelerators, including its
+// boot.
 func took(m *catalog.Match, hours float64) float64 {
 	return m.BootSeconds/3600 + hours/cmp.Or(m.Speed, 1)
 }
 
-// billed is what a machine costs that is held for a time, USD.
+// billed returns the cost in USD of holding a machine for some hours.
 func billed(m *catalog.Match, hours float64) float64 {
 	return hardware.BillingOf(m.Cloud).BilledHours(hours) * price(m)
 }
 
-// bestOf is the minimum of value over all offers of a query.
+// bestOf returns the minimum of value over all offers that match a query.
 func bestOf(t *testing.T, c *catalog.Catalog, q catalog.Query, value func(*catalog.Match) float64) float64 {
 	t.Helper()
 	best := math.Inf(1)
@@ -44,7 +45,7 @@ func bestOf(t *testing.T, c *catalog.Catalog, q catalog.Query, value func(*catal
 	return best
 }
 
-// For a task of weeks without checkpoints the rate of interruptions matters as much as the price.
+// For a task of weeks without checkpoints, the rate of interruptions matters as much as the price.
 func TestPlanChoosesSpotOfferWithLeastExpectedCost(t *testing.T) {
 	p, c := newPlanner(t)
 	const long = "tasks:\n  a: {run: x, time: 500h, resources: {cpus: 8+, cloud: aws, market: spot}}\n"
@@ -57,7 +58,7 @@ func TestPlanChoosesSpotOfferWithLeastExpectedCost(t *testing.T) {
 			rate, _ = catalog.Interruption10To15.PreemptionsPerHour()
 		}
 		if m.Burstable {
-			return math.Inf(1) // it is not sold to this task
+			return math.Inf(1) // not for sale to this task
 		}
 		work := 500 / cmp.Or(m.Speed, 1)
 		quote, ok := bidding.Spot(bidding.Run{Hours: work, RestartHours: restart, PreemptionsPerHour: rate, Nodes: 1})
@@ -136,8 +137,9 @@ func TestLeastCarbonConsidersAllOffers(t *testing.T) {
 	}
 }
 
-// Sources: Azure, "B family VM size series"; Compute Engine, "Shared-core machine types". Their vCPUs run at a fraction of
-// their speed when they are busy, so their price for a task's hours would be wrong.
+// Burstable machines are chosen only if the job file names their type. Their vCPUs run at a fraction of their speed
+// when busy, so the price of a task's hours would be wrong. Sources: Azure, "B family VM size series"; Compute
+// Engine, "Shared-core machine types".
 func TestBurstableTypesOfOtherCloudsAreBoughtByNameOnly(t *testing.T) {
 	p, _ := newPlanner(t)
 	for cloud, kind := range map[string]string{"azure": "Standard_B2s", "gcp": "f1-micro"} {
@@ -147,7 +149,7 @@ func TestBurstableTypesOfOtherCloudsAreBoughtByNameOnly(t *testing.T) {
 			t.Errorf("planned on %s, which the task does not name", any.Offer.InstanceType)
 		}
 		named := plan(t, p, planinput.Input{Spec: readJob(t, fmt.Sprintf(task, ", instanceType: "+kind))}).Of(0)
-		if cloud == "gcp" && named == nil { // it has less than one vCPU
+		if cloud == "gcp" && named == nil { // less than one vCPU
 			named = plan(t, p, planinput.Input{Spec: readJob(t, "tasks: {a: {run: x, time: 1h, resources: {instanceType: f1-micro}}}")}).Of(0)
 		}
 		if named == nil || named.Offer.InstanceType != kind {

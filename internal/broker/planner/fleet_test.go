@@ -22,7 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// sharing is a job of tasks that share machines and take some time each.
+// sharing returns a job of tasks that share machines. each lists their run times.
 func sharing(each ...time.Duration) *dag.Job {
 	j := &dag.Job{Name: "j", Objective: dag.MinimizeCost}
 	for i, d := range each {
@@ -32,7 +32,7 @@ func sharing(each ...time.Duration) *dag.Job {
 	return j
 }
 
-// array is a job of n equal tasks that share machines.
+// array returns a job of n equal tasks that share machines.
 func array(n int, each time.Duration) *dag.Job {
 	return sharing(slices.Repeat([]time.Duration{each}, n)...)
 }
@@ -44,8 +44,8 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// checkFleets checks that every dollar of a plan without moved data is counted once, and that the fleets, the workers
-// and the members agree.
+// checkFleets checks that a plan without moved data counts each dollar once, and that its fleets, workers and members
+// agree.
 func checkFleets(t failer, spec *dag.Job, got *record.Plan) {
 	t.Helper()
 	own, shares, on := 0.0, map[int32]float64{}, map[int32]int{}
@@ -129,7 +129,7 @@ func TestPlansOfFleetsAreRepeatable(t *testing.T) {
 	}
 }
 
-// smallPlanner plans in two regions and searches for a short time.
+// smallPlanner returns a planner that plans in two regions and searches only briefly.
 func smallPlanner(t testing.TB) *planner.Planner {
 	t.Helper()
 	_, c := newPlanner(t)
@@ -144,7 +144,8 @@ func smallPlanner(t testing.TB) *planner.Planner {
 	return p
 }
 
-// fewerChecks makes a property test quick, unless the command line sets rapid.checks: each check makes several plans.
+// fewerChecks limits a property test to n checks, unless the command line sets rapid.checks. Each check makes several
+// plans.
 func fewerChecks(t *testing.T, n string) {
 	t.Helper()
 	asked := false
@@ -233,7 +234,8 @@ func TestPlansOfFleetsAreValid(t *testing.T) {
 	})
 }
 
-// running returns facts of a job that has begun: some members are done, and some run on the first planned machine.
+// running returns the facts of a job that has started: done members have finished, and now members run on the first
+// planned machine.
 func running(spec *dag.Job, prev *record.Plan, done, now int) []*planinput.Facts {
 	facts := make([]*planinput.Facts, len(spec.Tasks))
 	place := prev.Of(0).Offer.Cloud + ":" + prev.Of(0).Offer.Region
@@ -336,7 +338,7 @@ func TestMembersWaitForTaskBeforeThem(t *testing.T) {
 	p := smallPlanner(t)
 	spec := array(3, time.Hour)
 	spec.Tasks = append(spec.Tasks, dag.Task{Name: "before", Nodes: 1, Time: dag.TimeEstimate{Default: time.Hour}})
-	for i := range spec.Tasks { // on this machine there is no doubt about times
+	for i := range spec.Tasks { // run times are certain on this machine
 		spec.Tasks[i].Resources = []dag.Resources{{InstanceType: "m6i.xlarge", Market: dag.MarketOnDemand}}
 	}
 	spec.Edges = []dag.Edge{{From: 3, To: 0}, {From: 0, To: 1}, {From: 1, To: 2}}
@@ -349,7 +351,7 @@ func TestMembersWaitForTaskBeforeThem(t *testing.T) {
 	}
 }
 
-// merged is an array that is followed by a task with a machine of its own.
+// merged returns an array followed by a task that does not share a machine.
 func merged() *dag.Job {
 	spec := array(50, time.Minute)
 	spec.Tasks = append(spec.Tasks, dag.Task{Name: "merge", Nodes: 1, Resources: []dag.Resources{{}},
@@ -416,7 +418,7 @@ func TestPlanSaysWhyNoTasksShare(t *testing.T) {
 	hours := 5.0
 	spec := merged()
 	spec.Tasks = spec.Tasks[:51]
-	spec.Edges = []dag.Edge{{From: 0, To: 50}, {From: 50, To: 1}} // its own machine, between tasks that share
+	spec.Edges = []dag.Edge{{From: 0, To: 50}, {From: 50, To: 1}} // a task with its own machine
 	spec = spec.WithWorkers()
 	got := plan(t, p, planinput.Input{Spec: spec, DeadlineHours: &hours})
 	if len(got.Fleets) > 0 || len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "no tasks share machines") {
@@ -453,7 +455,7 @@ func TestFleetRunsWhereItsDataIs(t *testing.T) {
 		}
 		spec = spec.WithWorkers()
 		got := plan(t, test.p, planinput.Input{Spec: spec})
-		checkFleets(t, spec, got) // no data moves to another region
+		checkFleets(t, spec, got) // no data move to another region
 		if o := got.Of(0); len(got.Fleets) == 0 || o.Offer.Cloud+":"+o.Offer.Region != test.at {
 			t.Errorf("%s in %s: %+v in %v", test.name, test.at, got.Fleets, o)
 		}

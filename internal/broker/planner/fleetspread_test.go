@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// inZones returns the number of spot machines of a plan in each zone, their sum and the maximum.
+// inZones returns the number of spot machines of a plan in each zone, their sum and their maximum.
 func inZones(got *record.Plan) (zones map[string]int, all, most int) {
 	zones = map[string]int{}
 	for _, f := range got.Fleets {
@@ -61,7 +61,8 @@ func TestMachinesThatExchangeDataStayInOneRegion(t *testing.T) {
 	}
 }
 
-// Spreading keeps every limit, costs and takes little more, and puts no more machines into one zone.
+// A plan with spread machines must keep every limit, cost and take at most a little more than one without, and have
+// no zone with more machines.
 func TestSpreadingCostsLittle(t *testing.T) {
 	p := smallPlanner(t)
 	crowded := smallPlanner(t)
@@ -131,7 +132,7 @@ func TestSpreadingCostsLittle(t *testing.T) {
 			}
 		}
 	})
-	if spread == 0 && !testing.Short() { // quick tests check only five models
+	if spread == 0 && !testing.Short() { // short test runs check only five models
 		t.Error("no plan was spread")
 	}
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// planWithin plans a job of a broker with a limit.
+// planWithin plans a job for a broker that has a limit.
 func planWithin(t *testing.T, limit config.Limit, spec *dag.Job, deadline *float64) *record.Plan {
 	t.Helper()
 	p, _ := plannerWith(t, func(opt *planner.Options) { opt.Limit = limit })
 	return plan(t, p, planinput.Input{Spec: spec, DeadlineHours: deadline})
 }
 
-// noteOf is the note about the limit.
+// noteOf returns the plan's note about the limit.
 func noteOf(p *record.Plan) string {
 	for _, n := range p.Notes {
 		if strings.Contains(n, "the broker may only have") {
@@ -41,7 +41,7 @@ func TestPlanWaitsForLimitOfBroker(t *testing.T) {
 	}
 	for _, c := range []struct {
 		limit config.Limit
-		times float64 // of the time of a task, with its boot
+		times float64 // factor of a task's time, including the boot
 	}{
 		{config.Limit{Machines: 8}, 2},
 		{config.Limit{Machines: 4}, 3},
@@ -74,7 +74,7 @@ func TestPlanSaysThatLimitMissesDeadline(t *testing.T) {
 	}
 }
 
-// Tasks that share machines are held back as their machines are. Here each machine also waits for the other.
+// Tasks that share machines are delayed when their machines are. Here, each machine also waits for the other one.
 func TestPlanOfSharedMachinesWaitsForLimit(t *testing.T) {
 	const shared = "objective: makespan\ntasks:\n" +
 		"  a: {array: 40, run: x, time: 10m, resources: {cpus: 2, instanceType: c7a.xlarge}, share: true}\n" +

@@ -13,7 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// cheapestFixed is the best plan of a job among all fixed numbers of machines of its tasks, each from 1 to most.
+// cheapestFixed returns the best plan of a job among all plans with a fixed number of machines per task. The numbers
+// are 1 to most.
 func cheapestFixed(t *rapid.T, solve func(*dag.Job) *record.Plan, spec *dag.Job, task, most int) (best *record.Plan) {
 	if task == len(spec.Tasks) {
 		return solve(spec)
@@ -39,7 +40,7 @@ func cheapestFixed(t *rapid.T, solve func(*dag.Job) *record.Plan, spec *dag.Job,
 	return best
 }
 
-// A plan that chooses numbers of machines is as good as the best plan over all fixed numbers.
+// If the plan chooses the numbers of machines, it must be as good as the best plan over all fixed numbers.
 func TestChosenNodesMatchBruteForce(t *testing.T) {
 	p, _ := newPlanner(t)
 	const most = 4
@@ -82,7 +83,7 @@ func TestChosenNodesMatchBruteForce(t *testing.T) {
 	})
 }
 
-// A task that has saved its progress on some machines continues on as many.
+// A task that saved its progress on some number of machines must continue on the same number.
 func TestProgressKeepsNumberOfNodes(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, `

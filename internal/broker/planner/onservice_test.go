@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// sparkJob is a Spark task on a service, or on machines that cost a lot.
+// sparkJob returns a job with a Spark task that runs on a service, or on very expensive machines.
 func sparkJob(t *testing.T, alternatives string) *dag.Job {
 	t.Helper()
 	return readJob(t, fmt.Sprintf(`
@@ -38,11 +38,11 @@ func servicePlanner(t *testing.T, services ...string) *planner.Planner {
 	return p
 }
 
-// The price is of all that the service holds: two executors and a primary node or driver.
+// The price of a task on a service includes all that the service holds: two executors, and a primary node or driver.
 func TestServiceIsPlannedWithAllThatItHolds(t *testing.T) {
 	for _, c := range []struct {
 		name, alternative, release string
-		usd, vcpu                  float64 // per hour; 0 is not compared
+		usd, vcpu                  float64 // per hour; 0: not compared
 	}{
 		{"emr", "{service: {name: emr, release: 7.5+}, instanceType: m5.xlarge, region: us-east-1}", "", 3 * (0.192 + 0.048), 12},
 		{"emr-serverless", "{service: emr-serverless}", "", 3 * (4*0.052624 + 16*(1<<30)/1e9*0.0057785), 12},
@@ -60,7 +60,7 @@ func TestServiceIsPlannedWithAllThatItHolds(t *testing.T) {
 			t.Errorf("%s costs %v USD per hour, want %v", c.name, o.Offer.USDPerHour, c.usd)
 		}
 		paid := got.TaskHours[0]
-		if strings.HasSuffix(c.name, "-serverless") { // which does not bill its start
+		if strings.HasSuffix(c.name, "-serverless") { // serverless services do not bill the start
 			paid -= o.Offer.BootSeconds / 3600
 		}
 		want := o.Offer.USDPerHour * paid
@@ -78,7 +78,7 @@ func TestServiceThatIsNotBoughtIsLeftOut(t *testing.T) {
 	}
 }
 
-// A block of a service is not about the cloud's machines, and the other way round.
+// A block of a service must not cover the cloud's machines, and a block of machines must not cover the service.
 func TestBlockOfServiceIsNotAboutMachines(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	block := apitypes.Block{Cloud: "aws", Kind: string(cloud.Auth), Until: now.Add(time.Hour)}
@@ -92,7 +92,7 @@ func TestBlockOfServiceIsNotAboutMachines(t *testing.T) {
 	}
 }
 
-// A task that allows only a service needs a broker that buys it; without one the plan says how to get it.
+// A task allows only a service. A broker that does not buy it must say in the plan how to enable it.
 func TestServiceThatIsNotBoughtIsNamed(t *testing.T) {
 	spec := readJob(t, `
 tasks:

@@ -24,8 +24,8 @@ func ruled(t *testing.T, rule string) *dag.Job {
 	return readJob(t, strings.Replace(copies, "%s", rule, 1))
 }
 
-// TestPlanFollowsPlacementRules: three identical tasks are planned at the cheapest place, all in one zone, unless a
-// rule spreads them. Such a plan is also proven optimal, and costs at least as much.
+// TestPlanFollowsPlacementRules: three identical tasks are planned in the cheapest zone, unless a rule spreads them.
+// A plan with such a rule must also be proven optimal, and costs at least as much.
 func TestPlanFollowsPlacementRules(t *testing.T) {
 	p, _ := newPlanner(t)
 	usd := map[string]float64{}
@@ -59,7 +59,7 @@ func TestPlanFollowsPlacementRules(t *testing.T) {
 	}
 }
 
-// TestPlanNotesUnknownRacks: there is no such note where machines may report their racks.
+// TestPlanNotesUnknownRacks: a plan notes that racks are unknown, except if machines may report their racks.
 func TestPlanNotesUnknownRacks(t *testing.T) {
 	p, c := newPlanner(t)
 	var offer catalog.Offer
@@ -82,13 +82,14 @@ func TestPlanNotesUnknownRacks(t *testing.T) {
 	}
 }
 
-// TestPlanKeepsRunningTasksInPlace: a rule also counts tasks that already hold machines.
+// TestPlanKeepsRunningTasksInPlace: a placement rule also counts tasks that already have machines.
 func TestPlanKeepsRunningTasksInPlace(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := ruled(t, "placement: {spread: zone}")
 	first := plan(t, p, planinput.Input{Spec: spec})
 	at := first.Of(1).Offer
-	facts := []*planinput.Facts{{}, {}, {Fixed: true, Place: record.Place(at), Hours: 1}} // c runs where b was planned
+	// c runs in the place where b was planned
+	facts := []*planinput.Facts{{}, {}, {Fixed: true, Place: record.Place(at), Hours: 1}}
 	stood := []record.Placed{{Job: "j", Task: 2, Location: record.Location{Spots: []record.Spot{record.SpotOf(at, 1)}}}}
 	second := plan(t, p, planinput.Input{Job: "j", Spec: spec, Tasks: facts, Previous: first, Stood: stood})
 	if second.Status != "optimal" {
@@ -104,8 +105,8 @@ func TestPlanKeepsRunningTasksInPlace(t *testing.T) {
 	}
 }
 
-// TestPlanKeepsApartFromRunningTasks: also if the rule is of the other job; but the plan does not fail if there is no
-// other place.
+// TestPlanKeepsApartFromRunningTasks: a plan keeps tasks apart from running tasks of another job, even if only the
+// other job has the rule. If no other place exists, the plan must not fail.
 func TestPlanKeepsApartFromRunningTasks(t *testing.T) {
 	p, _ := newPlanner(t)
 	free := ruled(t, "labels: {app: web}")
@@ -134,7 +135,7 @@ func TestPlanKeepsApartFromRunningTasks(t *testing.T) {
 	}
 }
 
-// TestPlanReportsTooFewZones: the message names the rule that no plan can satisfy.
+// TestPlanReportsTooFewZones: a rule needs more zones than exist. The error must name the rule.
 func TestPlanReportsTooFewZones(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, `

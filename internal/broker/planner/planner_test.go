@@ -28,7 +28,7 @@ func newPlanner(t testing.TB) (*planner.Planner, *catalog.Catalog) {
 	return plannerWith(t, func(*planner.Options) {})
 }
 
-// plannerWith returns a planner of the shipped catalogue whose options differ from the defaults.
+// plannerWith returns a planner of the shipped catalogue with changed options, and the catalogue.
 func plannerWith(t testing.TB, set func(*planner.Options)) (*planner.Planner, *catalog.Catalog) {
 	t.Helper()
 	c, err := catalog.Default()
@@ -81,7 +81,7 @@ func TestPlanChoosesCheapestOffer(t *testing.T) {
 	got := plan(t, p, planinput.Input{Spec: readJob(t, with(", market: on-demand"))})
 	best, fastest := math.Inf(1), 0.0
 	err := c.Visit(catalog.Query{Accelerator: "T4", AcceleratorCount: 1, Market: catalog.OnDemand}, func(m *catalog.Match) bool {
-		hours := 2 + m.BootSeconds/3600 // tasks with accelerators take as long everywhere
+		hours := 2 + m.BootSeconds/3600 // tasks with accelerators take equally long everywhere
 		if usd := billed(m, hours); usd < best {
 			best, fastest = usd, hours
 		} else if usd == best {
@@ -217,7 +217,7 @@ func TestPlanCountsOnlyRemainingWork(t *testing.T) {
 	spec := readJob(t, with(", market: on-demand"))
 	whole := plan(t, p, planinput.Input{Spec: spec})
 	half := plan(t, p, planinput.Input{Spec: spec, Tasks: []*planinput.Facts{{Progress: 0.5}}})
-	boot, usd := whole.Hours-2, whole.Of(0).Offer.USDPerHour // it boots in both
+	boot, usd := whole.Hours-2, whole.Of(0).Offer.USDPerHour // the boot is part of both
 	if second := usd / 3600; math.Abs(half.USD-whole.USD+usd) > second || math.Abs(half.Hours-1-boot) > 1e-9 {
 		t.Errorf("whole %v, half %v", whole.USD, half.USD)
 	}
@@ -247,8 +247,8 @@ tasks:
 	}
 }
 
-// The default none of a time excludes all machines that it does not name. Machines with the same accelerators may have
-// different times: the plan is the cheapest of all that have one.
+// A time whose default is none excludes all machines that it does not name. Machines with the same accelerators may
+// have different times. The plan must be the cheapest over all machines that have a time.
 func TestPlanKeepsToMachinesWithTime(t *testing.T) {
 	p, c := newPlanner(t)
 	const task = "tasks:\n  a: {run: x, resources: {accelerators: A10G:1, market: on-demand}, time: %s}\n"
@@ -270,7 +270,7 @@ func TestPlanKeepsToMachinesWithTime(t *testing.T) {
 	}
 }
 
-// Each machine type that fits is listed once, at its cheapest place, and its key holds for a plan.
+// Each machine type that fits is listed once, at its cheapest place. A plan must accept its key.
 func TestOffersOfTaskMatchCatalog(t *testing.T) {
 	p, c := newPlanner(t)
 	for resources, q := range map[string]catalog.Query{
@@ -370,8 +370,8 @@ func TestPlanKeepsToFamilyAndProcessor(t *testing.T) {
 	}
 }
 
-// The more an hour is worth, the faster and more expensive the plan. No plan for another value of an hour has a smaller
-// sum.
+// The more an hour is worth, the faster and more expensive is the plan. No plan for another value of an hour may have
+// a smaller sum of cost and weighted time.
 func TestWeightsTradeCostForTime(t *testing.T) {
 	p, _ := newPlanner(t)
 	hours := []string{"0", "0.1", "1", "5", "50", "1000"}
@@ -540,8 +540,8 @@ func TestPlanKeepsPreviousAmongEquals(t *testing.T) {
 	}
 }
 
-// TestOnDemandCostIsNotBelowOnDemandPlan plans a job that moves much data: both the plan and the on-demand cost
-// include that.
+// TestOnDemandCostIsNotBelowOnDemandPlan: a job moves much data. Both the cost of the plan and the on-demand cost
+// must include moving it.
 func TestOnDemandCostIsNotBelowOnDemandPlan(t *testing.T) {
 	p, _ := newPlanner(t)
 	const apart = `
@@ -566,7 +566,8 @@ tasks:
 	}
 }
 
-// TestPriceIncludesDiskAndAddress: on either market, at the requested size, and for spot as the surcharge.
+// TestPriceIncludesDiskAndAddress: the price of a machine includes its disk of the requested size and its address, on
+// demand and on spot. On spot they are a surcharge.
 func TestPriceIncludesDiskAndAddress(t *testing.T) {
 	p, c := newPlanner(t)
 	for _, market := range []catalog.Market{catalog.OnDemand, catalog.Spot} {

@@ -20,7 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// having is a planner for an account with reserved capacity.
+// having returns a planner for an account with the given reserved capacity.
 func having(t testing.TB, mine ...catalog.Reserved) *planner.Planner {
 	t.Helper()
 	c, err := catalog.Default()
@@ -44,7 +44,7 @@ func reservedT4(count int) catalog.Reserved {
 		Count: count}
 }
 
-// onReserved lists the tasks that a plan puts on reserved capacity.
+// onReserved returns the tasks that a plan puts on reserved capacity.
 func onReserved(p *record.Plan) (tasks []int) {
 	for i := range p.Choice {
 		if c := p.Of(i); c != nil && c.Offer.Reservation != "" {
@@ -62,7 +62,7 @@ func TestPlanUsesReservedCapacityFirst(t *testing.T) {
 	if c == nil || c.ID != "aws/us-east-1/use1-az2/g4dn.xlarge/reserved@cr-1" || c.Offer.Reserved != 1 || c.Offer.Spot {
 		t.Fatalf("%+v", c)
 	}
-	// It costs its disk and address; the on-demand price is that of the catalogue.
+	// Reserved capacity costs only disk and address. The on-demand price is the catalogue's.
 	if got.USD > 0.1 || got.OnDemandUSD < 1 || c.OnDemandUSD < 0.5 || got.Status != "optimal" {
 		t.Errorf("%+v %+v", got, c)
 	}
@@ -83,7 +83,7 @@ func TestPlanUsesReservedCapacityFirst(t *testing.T) {
 			t.Errorf("%s: %+v", name, got.Of(0))
 		}
 	}
-	// A zone without capacity for sale does not block reserved capacity there.
+	// A zone without capacity for sale must not block the reserved capacity there.
 	full := []apitypes.Block{{Cloud: "aws", Region: "us-east-1", Zone: "use1-az2", InstanceType: "g4dn.xlarge",
 		Kind: string(cloud.Capacity), Until: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}
 	if got := plan(t, p, planinput.Input{Spec: spec, Blocks: full}); len(onReserved(got)) != 1 {
@@ -99,7 +99,7 @@ tasks:
   c: {run: x, time: 3h, resources: {accelerators: T4:1}, checkpoint: {every: 15m, path: c}}
 `
 	got := plan(t, having(t, reservedT4(1)), planinput.Input{Spec: readJob(t, side)})
-	if on := fmt.Sprint(onReserved(got)); on != "[1]" { // the one that saves the most
+	if on := fmt.Sprint(onReserved(got)); on != "[1]" { // the task that saves the most gets it
 		t.Errorf("%s are planned there", on)
 	}
 	if got.Status != "feasible" || !(got.Bound < got.Objective) {
@@ -108,18 +108,18 @@ tasks:
 	if on := fmt.Sprint(onReserved(plan(t, having(t, reservedT4(3)), planinput.Input{Spec: readJob(t, side)}))); on != "[0 1 2]" {
 		t.Errorf("of three %s are planned there", on)
 	}
-	// Tasks that run one after another may all use it.
+	// Tasks that run one after another may all use the same reservation.
 	chain := strings.Replace(strings.Replace(side, "b: {run", "b: {after: [a], run", 1), "c: {run", "c: {after: [b], run", 1)
 	got = plan(t, having(t, reservedT4(1)), planinput.Input{Spec: readJob(t, chain)})
 	if on := fmt.Sprint(onReserved(got)); on != "[0 1 2]" || got.Status != "optimal" {
 		t.Errorf("of a chain %s, %s", on, got.Status)
 	}
-	// A gang that does not fit is bought elsewhere as a whole.
+	// A gang that does not fit must be bought elsewhere as a whole.
 	gang := "\ntasks:\n  a: {run: x, nodes: 4, time: 2h, resources: {accelerators: T4:1}}\n"
 	if got := plan(t, having(t, reservedT4(3)), planinput.Input{Spec: readJob(t, gang)}); len(onReserved(got)) > 0 {
 		t.Errorf("%+v", got.Of(0))
 	}
-	// The job's own running tasks count, except for tasks that wait for them.
+	// Running tasks of the job count as users of the reservation, except for tasks that wait for them.
 	held := map[string][]planinput.Holding{"aws/cr-1": {{Job: "j", Task: 0, Takes: catalog.Machines(1)}}}
 	facts := []*planinput.Facts{{Fixed: true, Place: "aws:us-east-1", Hours: 1}, nil, nil}
 	got = plan(t, having(t, reservedT4(1)), planinput.Input{Job: "j", Spec: readJob(t, side), Held: held, Tasks: facts})
@@ -132,7 +132,7 @@ tasks:
 	}
 }
 
-// For random tasks and dependencies: no set of tasks that may run at once exceeds the reserved count.
+// Random tasks and dependencies: no set of tasks that may run at the same time may exceed the reserved count.
 func TestNoAntichainExceedsReservedCount(t *testing.T) {
 	planners := map[int]*planner.Planner{}
 	for count := 1; count <= 4; count++ {
@@ -189,12 +189,12 @@ func TestNoAntichainExceedsReservedCount(t *testing.T) {
 func parse(text string) *dag.Job {
 	j, err := read.Job("job.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: j\n"+text))
 	if err != nil {
-		panic(err) // the test's own input
+		panic(err) // an error of the test
 	}
 	return j
 }
 
-// committed is a commitment to vCPUs and memory in a region that machines of two families share.
+// committed returns a commitment to vCPUs and memory in a region. Machines of two families share it.
 func committed(vcpu, gib float64) catalog.Reserved {
 	takes := map[string]apitypes.Amount{}
 	for kind, size := range map[string][2]float64{"m5.large": {2, 8}, "m5.xlarge": {4, 16}, "m5.4xlarge": {16, 64},
@@ -226,7 +226,7 @@ tasks:
 		held apitypes.Amount
 		want string
 	}{
-		"too little memory for both": {committed(6, 39), apitypes.Amount{}, "[1]"}, // the one that saves more
+		"too little memory for both": {committed(6, 39), apitypes.Amount{}, "[1]"}, // the task that saves more gets it
 		"too few vCPUs for both":     {committed(5, 99), apitypes.Amount{}, "[1]"},
 		"no memory at all":           {committed(99, 0), apitypes.Amount{}, "[]"},
 		"others have most of it":     {committed(6, 40), catalog.DemandOf(4, 16), "[0]"},
@@ -247,8 +247,8 @@ tasks:
 	}
 }
 
-// For random tasks, of types that take different amounts of several resources: no set of tasks that may run at once
-// takes more of a resource than there is. All sets are checked.
+// Random tasks of types that need different amounts of several resources: no set of tasks that may run at the same
+// time may need more of a resource than the commitment has. All sets are checked.
 func TestNoAntichainExceedsCommitment(t *testing.T) {
 	planners := map[int]*planner.Planner{}
 	has := map[int]apitypes.Amount{}

@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 )
 
-// TestRememberedSearchesFindTheSame compares remembered searches with those of the catalogue, with offers that are left
-// out at random.
+// TestRememberedSearchesFindTheSame: random offers are excluded. A remembered search must find the same offers as a
+// search of the catalogue.
 func TestRememberedSearchesFindTheSame(t *testing.T) {
 	c, err := catalog.Default()
 	if err != nil {

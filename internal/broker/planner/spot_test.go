@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// TestSpotPriceIsForecastOverRun: an offer that is cheap now but has mostly been expensive is expected to be
-// expensive again before the run ends.
+// TestSpotPriceIsForecastOverRun: a spot offer is cheap now, but was expensive most of the time. The plan must expect
+// it to become expensive again during the run.
 func TestSpotPriceIsForecastOverRun(t *testing.T) {
 	p, _ := newPlanner(t)
 	first := plan(t, p, planinput.Input{Spec: readJob(t, with(""))})
@@ -24,7 +24,7 @@ func TestSpotPriceIsForecastOverRun(t *testing.T) {
 	seen := func(steady bool) map[string]record.MarketRecord {
 		m := record.MarketRecord{Offer: id, USD: math.Round((offer.Offer.USDPerHour-offer.SurchargeUSD)*1e9) / 1e9}
 		at := now.Add(-30 * 24 * time.Hour)
-		for i := range 360 { // two hours each; cheap for ten minutes of them
+		for i := range 360 { // periods of two hours, each cheap for ten minutes
 			dear := 2.5 * m.USD
 			if steady {
 				dear = m.USD * (1 + 0.0001*float64(i%2))
@@ -51,7 +51,7 @@ func TestPlanKeepsOnDemandTaskOffSpot(t *testing.T) {
 	if got := plan(t, p, planinput.Input{Spec: readJob(t, with("")), Tasks: facts}).Of(0); got.Offer.Spot {
 		t.Errorf("planned on %s", got.ID)
 	}
-	// If the author allows only spot, spot is better than failing.
+	// If the job file allows only spot, an expensive spot machine is better than a failed plan.
 	got := plan(t, p, planinput.Input{Spec: readJob(t, with(", market: spot")), Tasks: facts})
 	if c := got.Of(0); c == nil || !c.Offer.Spot {
 		t.Errorf("a task for spot alone: %+v", got)

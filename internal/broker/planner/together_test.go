@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A gang of a launcher and a worker, whose cheapest places differ, and a task that may join.
+// gang is a launcher and a worker with different cheapest places, and a task that may join them.
 const gang = `
 tasks:
   train:
@@ -32,7 +32,7 @@ func gangOf(within string) string {
 	return strings.Replace(gang, "%s", within, 1)
 }
 
-// places returns the regions (with clouds) and zones of a plan's tasks.
+// places returns the regions (with clouds) and the zones of a plan's tasks.
 func places(p *record.Plan, spec *dag.Job) (regions, zones map[string]bool) {
 	regions, zones = map[string]bool{}, map[string]bool{}
 	for i := range spec.Tasks {
@@ -76,7 +76,8 @@ func TestGangIsPlannedTogether(t *testing.T) {
 	}
 }
 
-// Running tasks determine the place of the others, which go elsewhere if there is no room any more.
+// Tasks of a gang that run determine the place of its other tasks. If that place has no room, the others go
+// elsewhere.
 func TestTaskJoinsRunningGangAtItsPlace(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, gangOf(""))

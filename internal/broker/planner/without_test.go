@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 )
 
-// A deployment that excludes TPUs does not plan on them, although its catalogue has them.
+// A deployment that excludes TPUs must not plan on them, although its catalogue has them.
 func TestPlanExcludesMachineTypes(t *testing.T) {
 	const task = `tasks: {a: {run: x, time: 1h, resources: {anyOf: [{accelerators: "tpu-v3-8:1"}, {accelerators: "V100:8"}]}}}`
 	p, c := newPlanner(t)

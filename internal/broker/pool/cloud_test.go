@@ -18,8 +18,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// TestPoolCloudConforms runs the conformance suite of clouds on the driver of pools. As in schedule, machines are
-// assigned once before a launch.
+// TestPoolCloudConforms runs the conformance suite of clouds on the driver of pools. Like the schedule function, it
+// assigns machines once before a launch.
 func TestPoolCloudConforms(t *testing.T) {
 	cloudtest.Run(t, func(ctx context.Context, _ *testing.T) (cloudtest.Harness, error) {
 		b := PoolBroker(func() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) })
@@ -50,7 +50,7 @@ type poolHarness struct {
 	b      *Keeper
 	Driver cloud.Cloud
 	mu     sync.Mutex
-	known  map[string]bool // clusters that were assigned, or terminated
+	known  map[string]bool // clusters that have been assigned, or terminated
 }
 
 func (h *poolHarness) Cloud() cloud.Cloud { return h.Driver }
@@ -83,7 +83,7 @@ func (h *poolHarness) Left(ctx context.Context) (int, error) {
 // assign assigns machines to a cluster at its first launch.
 func (h *poolHarness) assign(ctx context.Context, spec cloud.LaunchSpec) error {
 	h.mu.Lock()
-	defer h.mu.Unlock() // the launch comes after the commit of its assignments
+	defer h.mu.Unlock() // the assignments are committed before the launch
 	if h.known[spec.Cluster] {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// If no task was ready when a worker reported an end, it asks again as soon as one can be.
+// A worker reports the end of a task and no task is ready. The worker must ask again as soon as a task can be ready.
 func TestWorkerWithRoomAsksAgainSoonAfterAnEnd(t *testing.T) {
 	cfg := config.Default()
 	cfg.Pace.Polls = true

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// countingStore counts the reads of each partition.
+// countingStore is a store that counts the reads of each partition.
 type countingStore struct {
 	store.Store
 	reads map[string]int
@@ -43,7 +43,7 @@ func TestNoPoolsMeansFewStoreReads(t *testing.T) {
 	if got := c.reads[record.PartPools]; got != 1 || len(c.reads) != 1 {
 		t.Errorf("a thousand sessions at one moment read the store: %v", c.reads)
 	}
-	// A pool that another process creates is known within seconds.
+	// A process knows within seconds a pool that another process created.
 	other := PoolBroker(func() time.Time { return now })
 	other.txns.Store = c.Store
 	if err := other.SetPool(ctx, "lab", record.PoolSettings{}); err != nil {
@@ -53,7 +53,7 @@ func TestNoPoolsMeansFewStoreReads(t *testing.T) {
 	if pools, _, err := b.PoolsNow(ctx, now); err != nil || len(pools) != 1 {
 		t.Errorf("%v later there are %v, %v", b.txns.Config.Pool.Known, pools, err)
 	}
-	// The process that creates it knows it at once.
+	// The process that created it knows it at once.
 	if pools, _, err := other.PoolsNow(ctx, now); err != nil || len(pools) != 1 {
 		t.Error(pools, err)
 	}
@@ -80,7 +80,7 @@ func TestSchedulersRotateOverPartitions(t *testing.T) {
 			if _, _, err := b.PoolsNow(ctx, now); err != nil {
 				t.Fatal(err)
 			}
-			if turn == 0 { // the first turn reads everything
+			if turn == 0 { // the first refresh reads everything
 				looked[i] = map[string]bool{}
 				continue
 			}
@@ -104,8 +104,9 @@ func TestSchedulersRotateOverPartitions(t *testing.T) {
 	}
 }
 
-// TestChangingProcessesRotateOverPartitions: they take numbers from a table, so that no two read the same partition
-// in a turn. The number of a process that has gone is used again.
+// TestChangingProcessesRotateOverPartitions: several processes share the reads of a pool's partitions. Each takes a
+// number from a table, so that no two processes read the same partition in one round. The number of a process that
+// has ended is used again.
 func TestChangingProcessesRotateOverPartitions(t *testing.T) {
 	ctx, now := t.Context(), time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	first := PoolBroker(func() time.Time { return now })
@@ -134,19 +135,20 @@ func TestChangingProcessesRotateOverPartitions(t *testing.T) {
 			t.Errorf("%s has number %d", b.txns.Config.Process, b.known.seat.number)
 		}
 	}
-	now = now.Add(seatEvery) // then all know their count
+	now = now.Add(seatEvery) // after this time, all processes know their number
 	for range 20 {
 		now = now.Add(first.txns.Config.Pool.Turn)
 		at := map[string]string{}
 		for _, b := range all {
 			prefix := looks(b)
-			if at[prefix] != "" && prefix != "" { // an empty prefix reads all of a pool, if many views were too old
+			// an empty prefix means a read of the whole pool, because many views were too old
+			if at[prefix] != "" && prefix != "" {
 				t.Errorf("%s and %s look at partition %s in one turn", at[prefix], b.txns.Config.Process, prefix)
 			}
 			at[prefix] = b.txns.Config.Process
 		}
 	}
-	for range 6 { // b has gone
+	for range 6 { // process b has ended
 		now = now.Add(seatEvery)
 		looks(all[0])
 		looks(all[2])

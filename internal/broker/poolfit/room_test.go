@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// TestMakeIsFeasible makes room for random tasks on random machines, and checks the result against each machine.
+// TestMakeIsFeasible: room is made for random tasks on random machines. No machine may then hold more than it has.
 func TestMakeIsFeasible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		machines, runs := drawMachines(t)
@@ -57,7 +57,7 @@ func TestMakeIsFeasible(t *testing.T) {
 			f.CPUs, f.MemoryGiB = f.CPUs-hold.CPUs, f.MemoryGiB-hold.MemoryGiB
 			free[id] = f
 		}
-		for _, l := range room.Leaves { // its new machine has room before any task has left
+		for _, l := range room.Leaves { // the new machine must have room before any task has left it
 			if l.To == "" {
 				loss += l.Runs.LeaveUSD
 				continue
@@ -112,7 +112,8 @@ func drawMachines(t *rapid.T) (machines []*record.PoolMachine, runs []poolfit.Ru
 	return machines, runs
 }
 
-// TestKeptMachineUntilTaken: a promise counts as used for all tasks but its own, until it expires.
+// TestKeptMachineUntilTaken: room that is promised to a task counts as used for all other tasks, until the promise
+// expires.
 func TestKeptMachineUntilTaken(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	times := config.DefaultPoolTimes()

@@ -9,10 +9,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Sources: the refusal of the free plan, github.com/splunk/attack_range issue 1302 and
-// github.com/aws/karpenter-provider-aws pull request 9004; OptInRequired, PendingVerification, VcpuLimitExceeded and
-// MaxSpotInstanceCountExceeded, EC2 API reference, "Error codes"; the quota of P types on demand, Service Quotas,
-// "Running On-Demand P instances".
+// A refused launch must name the scope of the refusal and a next step for the user. Sources: the refusal of the free
+// plan, github.com/splunk/attack_range issue 1302 and github.com/aws/karpenter-provider-aws pull request 9004;
+// OptInRequired, PendingVerification, VcpuLimitExceeded and MaxSpotInstanceCountExceeded, EC2 API reference, "Error
+// codes"; the quota of P types on demand, Service Quotas, "Running On-Demand P instances".
 func TestRefusedLaunchNamesScopeAndNextStep(t *testing.T) {
 	const freeTier = "The specified instance type is not eligible for Free Tier. For a list of Free Tier instance types, " +
 		"run 'describe-instance-types' with the filter 'free-tier-eligible=true'."

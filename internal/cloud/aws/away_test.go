@@ -12,7 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// An AMI belongs to one region. If the deployment names it, tasks planned in another region must not fail for good.
+// The deployment names an AMI, which belongs to one region. A task that is planned in another region must not fail
+// for good.
 func TestLaunchWithMissingDeploymentImageIsQuota(t *testing.T) {
 	for _, ofTask := range []bool{true, false} {
 		want := cloud.Quota
@@ -33,7 +34,7 @@ func TestLaunchWithMissingDeploymentImageIsQuota(t *testing.T) {
 	}
 }
 
-// A list with only one of two new machines does not mean that the cluster was lost.
+// After a launch of two machines, a list has only one of them. The cluster must not count as lost.
 func TestLaunchSurvivesLaggingList(t *testing.T) {
 	w := newWorld(t, nil)
 	w.proxy.lose("RunInstances", 1)
@@ -70,7 +71,7 @@ func TestLaunchSurvivesLaggingList(t *testing.T) {
 	}
 }
 
-// A launch that was refused in one region can be terminated there, even if another region does not answer.
+// One region refused a launch. Its termination there must work even if another region does not answer.
 func TestTerminateIgnoresOutageOfOtherRegion(t *testing.T) {
 	w := newWorld(t, func(cfg *aws.Config) {
 		cfg.Home, cfg.Regions = "us-east-1", []string{"us-east-1", "eu-west-1"}

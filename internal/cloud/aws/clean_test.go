@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// groups returns the regions that have a security group with the deployment's tag.
+// groups returns those of the regions that have a security group with the deployment's tag.
 func (w *world) groups(regions ...string) (in []string) {
 	w.Helper()
 	for _, region := range regions {
@@ -31,8 +31,9 @@ func (w *world) groups(regions ...string) (in []string) {
 	return in
 }
 
-// Machines were bought in two regions. The settings name only one of them now, and an organization forbids all calls to a
-// third. EC2 refuses to delete a group while the network interface of its last machine is still there.
+// Clean must delete the deployment's security groups in all regions. Machines were bought in two regions, of which
+// the settings now name only one, and an organization forbids all calls to a third. EC2 refuses to delete a group
+// while the network interface of its last machine exists.
 func TestCleanDeletesSecurityGroupsOfAllRegions(t *testing.T) {
 	w := newWorld(t, func(c *aws.Config) { c.Regions = []string{"us-east-1", "us-west-2"} })
 	west := onDemand
@@ -75,7 +76,7 @@ func TestCleanDeletesSecurityGroupsOfAllRegions(t *testing.T) {
 	}
 }
 
-// If the right is missing, nothing is said to be deleted.
+// The right to delete is missing. Clean must report that, and must not report anything as deleted.
 func TestCleanReportsMissingRight(t *testing.T) {
 	w := newWorld(t, nil)
 	w.launch(w.spec("c", onDemand, 1))

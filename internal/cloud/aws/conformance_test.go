@@ -15,15 +15,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/cloudtest"
 )
 
-// harness is EC2 as simulated by moto, for the conformance suite.
+// harness is EC2 as emulated by moto, for the conformance suite.
 type harness struct {
 	*world
 	offer    apitypes.Offer
 	reserved *reservation
 }
 
-// reservation simulates a capacity reservation, which moto does not have: the proxy admits as many machines as it has
-// room for. All machines of the account are on it, except those launched without naming it.
+// reservation simulates a capacity reservation, which moto does not have: the proxy admits a limited number of
+// machines. All machines of the account use the reservation, except those that were launched without naming it.
 type reservation struct {
 	room, beside int
 	tokens       map[string]bool
@@ -114,7 +114,7 @@ func (h distant) Cloud() cloud.Cloud {
 	return remote.New(aws.Name, remote.Server{Cloud: h.harness.Cloud()}.Serve)
 }
 
-// The driver runs behind package remote, as in a function that links no SDK.
+// The driver must conform behind package remote, as in a function that links no SDK.
 func TestConformanceRemote(t *testing.T) {
 	cloudtest.Run(t, func(_ context.Context, t *testing.T) (cloudtest.Harness, error) {
 		return distant{harness{newWorld(t, nil), onDemand, &reservation{}}}, nil

@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// codes are all codes that the driver maps, by kind: those of the EC2 API reference that a launch, a list or a
-// termination can return, and those of the other services that the driver calls.
+// codes lists all codes that the driver maps, by kind. They are the codes of the EC2 API reference that a launch, a
+// list or a termination can return, and those of the driver's calls to other services.
 const codes = `
 capacity InsufficientInstanceCapacity InsufficientCapacity InsufficientHostCapacity InsufficientCapacityOnHost
 capacity InsufficientReservedInstanceCapacity InsufficientVolumeCapacity InsufficientFreeAddressesInSubnet
@@ -75,7 +75,7 @@ func TestEveryCodeHasAKind(t *testing.T) {
 	}
 }
 
-// answer is an error as the SDK wraps it.
+// answer returns an error as the SDK wraps it.
 func answer(status int, retryAfter string, err error) error {
 	h := http.Header{}
 	if retryAfter != "" {

@@ -1,4 +1,4 @@
 package aws
 
-// SetPage makes the pages of lists shorter.
+// SetPage sets the number of machines on a page of a list.
 func SetPage(c *Cloud, n int32) { c.page = n }

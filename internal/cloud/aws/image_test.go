@@ -10,7 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// A task that names an image without the right to use it does not block the cloud for other tasks.
+// A task names an image that the account may not use. This is the task's fault, so the cloud must not be blocked for
+// other tasks.
 func TestForbiddenImageBlamesWhoeverNamesIt(t *testing.T) {
 	for name, c := range map[string]struct{ image, action, code, words string }{
 		"a parameter":         {"ssm:/secret/image", "GetParameter", "AccessDeniedException", "is not authorized to perform: ssm:GetParameter"},
@@ -30,7 +31,7 @@ func TestForbiddenImageBlamesWhoeverNamesIt(t *testing.T) {
 					spec.Image, want = c.image, cloud.Invalid
 				}
 				w.proxy.refuse(c.action, -1, c.code, c.words, http.StatusForbidden, nil)
-				if c.action == "GetParameter" { // a call of SSM, which answers in JSON
+				if c.action == "GetParameter" { // SSM's requests and answers are JSON
 					w.proxy.rules[0].act = func(rw http.ResponseWriter, _ *http.Request, _ func(http.ResponseWriter)) {
 						rw.WriteHeader(http.StatusBadRequest)
 						fmt.Fprintf(rw, `{"__type":%q,"message":%q}`, c.code, c.words)

@@ -71,7 +71,7 @@ func TestLaunchRequestMatchesSpec(t *testing.T) {
 				t.Errorf("tag %s is %q, want %q", k, got[k], want)
 			}
 		}
-		if awssdk.ToString(i.Placement.AvailabilityZone) != "us-east-1d" { // use1-az4
+		if awssdk.ToString(i.Placement.AvailabilityZone) != "us-east-1d" { // the account's name of use1-az4
 			t.Errorf("in zone %s", awssdk.ToString(i.Placement.AvailabilityZone))
 		}
 	}
@@ -125,8 +125,9 @@ func TestArmMachinesGetArmImagesAndAgents(t *testing.T) {
 	}
 }
 
-// The default is standard for T2 and unlimited for T3, T3a and T4g (EC2 API reference, RunInstances,
-// CreditSpecification): the plan's price holds only if the mode is the same everywhere.
+// A launch of a burstable type must name its credit mode, because the plan's price holds only for that mode. The
+// default differs: standard for T2, unlimited for T3, T3a and T4g (EC2 API reference, RunInstances,
+// CreditSpecification).
 func TestLaunchOfBurstableTypeNamesCreditMode(t *testing.T) {
 	w := newWorld(t, nil)
 	for name, want := range map[string]string{"t2.micro": "unlimited", "t3.micro": "unlimited", "m5.large": ""} {
@@ -139,7 +140,8 @@ func TestLaunchOfBurstableTypeNamesCreditMode(t *testing.T) {
 	}
 }
 
-// Sources: see TestTypesWithoutDefaultImageAreRefused in internal/catalog/sellable.
+// A launch must use an image that supports the machine type. Sources: see TestTypesWithoutDefaultImageAreRefused in
+// internal/catalog/sellable.
 func TestLaunchNeedsImageThatSupportsType(t *testing.T) {
 	w := newWorld(t, nil)
 	for name, why := range map[string]string{
@@ -159,7 +161,7 @@ func TestLaunchNeedsImageThatSupportsType(t *testing.T) {
 	own.InstanceType = "a1.large"
 	spec := w.spec("d", own, 1)
 	spec.Image = "ssm:/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-arm64"
-	w.launch(spec) // the task names an image: it knows best
+	w.launch(spec) // an image that the task names is not checked
 }
 
 func TestAcceleratedMachinesGetTheImageWithTheDriver(t *testing.T) {
@@ -256,8 +258,8 @@ func TestSecurityGroupAdmitsOnlyOwnMachines(t *testing.T) {
 	}
 }
 
-// A group that was made but not opened, because its maker crashed, is opened by the next launch. If EC2 does not know
-// a group everywhere yet, the driver retries.
+// A process created a security group, and crashed before it opened the group. The next launch must open it. Until EC2
+// knows the group everywhere, the driver must retry.
 func TestLaunchOpensUnopenedSecurityGroup(t *testing.T) {
 	w := newWorld(t, nil)
 	w.proxy.refuse("AuthorizeSecurityGroupIngress", 2, "UnauthorizedOperation", "You are not authorized", http.StatusForbidden, nil)
@@ -289,7 +291,7 @@ func TestOtherDeploymentsAreIgnored(t *testing.T) {
 
 func TestListsAreReadPageByPage(t *testing.T) {
 	w := newWorld(t, nil)
-	aws.SetPage(w.aws, 5) // the smallest page that the API allows
+	aws.SetPage(w.aws, 5) // the smallest page size that the API allows
 	for i := range 4 {
 		w.launch(w.spec("c"+strconv.Itoa(i), onDemand, 3))
 	}
@@ -301,12 +303,12 @@ func TestListsAreReadPageByPage(t *testing.T) {
 	}
 }
 
-// The answer of a launch is lost.
+// The answer of a launch is lost. A repeated launch must buy nothing more.
 func TestLostAnswerBuysOnce(t *testing.T) {
 	for _, offer := range []apitypes.Offer{onDemand, spot} {
 		w := newWorld(t, nil)
 		w.proxy.lose("RunInstances", 1)
-		machines := w.launch(w.spec("c", offer, 2)) // found by their tag
+		machines := w.launch(w.spec("c", offer, 2)) // found by their tags
 		if n := w.left("us-east-1"); n != 2 || len(machines) != 2 {
 			t.Errorf("%d machines exist, %d were returned", n, len(machines))
 		}
@@ -346,7 +348,7 @@ func TestConcurrentLaunchesLeaveOneCluster(t *testing.T) {
 	w := newWorld(t, nil)
 	spec := w.spec("c", onDemand, 2)
 	var wg sync.WaitGroup
-	for range 4 { // the emulator ignores tokens, and functions share no locks
+	for range 4 { // the emulator ignores client tokens, and separate functions share no locks
 		other := aws.New(w.sdk(), w.cfg)
 		wg.Go(func() { _, _ = other.Launch(t.Context(), spec) })
 	}
@@ -385,7 +387,7 @@ func TestTerminatedMachinesPreventRelaunchWithoutGrave(t *testing.T) {
 	w := newWorld(t, nil)
 	w.launch(w.spec("c", onDemand, 1))
 	w.terminate("c")
-	other := aws.New(w.sdk(), w.cfg) // its graves are in another memory
+	other := aws.New(w.sdk(), w.cfg) // its list of terminated clusters is in another process's memory
 	if _, err := other.Launch(t.Context(), w.spec("c", onDemand, 1)); cloud.KindOf(err) != cloud.Invalid {
 		t.Errorf("%v", err)
 	}
@@ -416,7 +418,7 @@ func TestSilentRegionDoesNotBlockTerminate(t *testing.T) {
 	several := func(c *aws.Config) { c.Home, c.Regions = "us-east-1", []string{"us-east-1", "eu-west-1", "us-west-2"} }
 	w := newWorld(t, several)
 	w.launch(w.spec("c", onDemand, 1))
-	other := aws.New(w.sdk(), w.cfg) // does not know where the cluster is
+	other := aws.New(w.sdk(), w.cfg) // another process, which does not know the cluster's region
 	w.proxy.add(&rule{action: "DescribeInstances", region: "", times: -1, act: func(rw http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter)) {
 		if strings.Contains(r.Header.Get("Authorization"), "/eu-west-1/") {
 			hijack(rw)
@@ -464,7 +466,8 @@ func TestMissingCredentialsAreAuth(t *testing.T) {
 	}
 }
 
-// Every fifth call fails, in one of several ways, and callers retry as the broker does.
+// Every fifth call fails in one of several ways, and callers retry like the broker. In the end there must be exactly
+// the launched machines, and none after their termination.
 func TestFlakyCallsNeitherDoubleNorLeakMachines(t *testing.T) {
 	w := newWorld(t, nil)
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// payload is an event in EventBridge's format.
+// payload returns an event in EventBridge's format.
 func payload(detailType, region, detail string) []byte {
 	return fmt.Appendf(nil, `{"version":"0","id":"12345678-1234-1234-1234-123456789012","detail-type":%q,"source":"aws.ec2","account":"123456789012",
 "time":"2026-11-21T09:00:00Z","region":%q,"resources":["arn:aws:ec2:us-east-1f:instance/i-0abc"],"detail":%s}`, detailType, region, detail)
@@ -87,19 +87,22 @@ func TestWhoseIgnoresMachinesEndedByUsers(t *testing.T) {
 	}
 }
 
-// EC2 ends a machine while it starts if the launch may not use the KMS key of its volume (EC2 User Guide, "Troubleshoot
-// an Amazon EC2 instance that terminates immediately"). The bare code told the user nothing.
+// The launch may not use the KMS key of its volume, so EC2 ends the machine while it starts (EC2 User Guide,
+// "Troubleshoot an Amazon EC2 instance that terminates immediately"). The message must name the next step, because
+// EC2's bare code does not help the user.
 func TestMachineWithForbiddenKeyNamesNextStep(t *testing.T) {
 	namesNextStep(t, "Client.InternalError", "tradewind deploy aws --kms-keys")
 }
 
-// EC2 API, StateReason: "Client.VolumeLimitExceeded: The limit on the number of EBS volumes or total storage was
-// exceeded." Each next machine in the region would end like this one.
+// A machine exceeds the quota of volumes, as would each next machine in the region. The message must name the next
+// step. Source: EC2 API, StateReason, "Client.VolumeLimitExceeded: The limit on the number of EBS volumes or total
+// storage was exceeded."
 func TestMachineBeyondVolumeQuotaNamesNextStep(t *testing.T) {
 	namesNextStep(t, "Client.VolumeLimitExceeded", "aws service-quotas list-service-quotas --service-code ebs")
 }
 
-// namesNextStep checks the fault of a machine that could not start, in notices, lists and the answer to the same launch.
+// namesNextStep checks that a fault of a machine that could not start names a next step: in notices, in lists, and in
+// the answer to a repeated launch.
 func namesNextStep(t *testing.T, code, step string) {
 	t.Helper()
 	w := newWorld(t, nil)

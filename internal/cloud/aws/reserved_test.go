@@ -2,8 +2,8 @@ package aws_test
 
 import "testing"
 
-// A machine runs on the capacity reservation that it was planned on. For reserved instances the request names nothing,
-// because they are only a price.
+// A machine must run on the capacity reservation that it was planned on. Reserved instances are only a price, so a
+// launch on them names nothing.
 func TestLaunchRequestsReservation(t *testing.T) {
 	w := newWorld(t, nil)
 	for id, want := range map[string]string{"cr-0123": "cr-0123", "ri-t3.micro-us-east-1": "", "": ""} {

@@ -29,12 +29,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// digest belongs to no agent: nothing runs on the machines of these tests.
+// digest is the digest of no agent. The machines of these tests run nothing.
 var digest = strings.Repeat("0123456789abcdef", 4)
 
 var counter atomic.Int64
 
-// world is a separate deployment on the shared emulator, behind a proxy that can be made to fail.
+// world is a separate deployment on the shared emulator. A proxy in between can make requests fail.
 type world struct {
 	*testing.T
 	endpoint string // the emulator's own
@@ -60,14 +60,14 @@ func newWorld(t *testing.T, change func(*aws.Config)) *world {
 	return w
 }
 
-// sdk is the configuration of a client that goes through the proxy and retries without waiting.
+// sdk returns the configuration of a client that uses the proxy and retries without a pause.
 func (w *world) sdk() awssdk.Config {
 	sdk := emulator.Config(w.proxy.URL)
 	sdk.Retryer = func() awssdk.Retryer { return hasty{awssdk.NopRetryer{}} }
 	return sdk
 }
 
-// hasty retries a failed call once, immediately.
+// hasty retries a failed call once, at once.
 type hasty struct{ awssdk.NopRetryer }
 
 func (hasty) IsErrorRetryable(error) bool                  { return true }
@@ -113,7 +113,7 @@ func (w *world) terminate(cluster string) {
 	}
 }
 
-// instances lists the deployment's machines directly from the emulator.
+// instances lists the deployment's machines from the emulator, not through the proxy.
 func (w *world) instances(ctx context.Context, region string) ([]types.Instance, error) {
 	pages := ec2.NewDescribeInstancesPaginator(w.straight, &ec2.DescribeInstancesInput{
 		Filters: []types.Filter{{Name: awssdk.String("tag:tradewind:deployment"), Values: []string{w.cfg.Deployment}}},
@@ -131,7 +131,7 @@ func (w *world) instances(ctx context.Context, region string) ([]types.Instance,
 	return all, nil
 }
 
-// left counts the machines that cost money.
+// left returns the number of machines that cost money.
 func (w *world) left(region string) int {
 	w.Helper()
 	n, err := w.leftIn(w.Context(), region)
@@ -154,7 +154,7 @@ func (w *world) leftIn(ctx context.Context, region string) (int, error) {
 	return n, err
 }
 
-// proxy sits between the driver and the emulator. Its rules match each EC2 request by its action.
+// proxy is between the driver and the emulator. It applies its rules to EC2 requests by their action.
 type proxy struct {
 	*httptest.Server
 	launches sync.Mutex
@@ -164,11 +164,11 @@ type proxy struct {
 	last     map[string]url.Values
 }
 
-// rule changes what happens to requests of an action ("" is any).
+// rule changes the handling of requests of an action ("": of any action).
 type rule struct {
 	action string
 	region string
-	times  int // how many more requests it applies to; negative is always
+	times  int // number of requests that it still applies to; negative: no limit
 	act    func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter))
 }
 
@@ -204,7 +204,7 @@ func newProxy(t *testing.T, target string) *proxy {
 	return p
 }
 
-// match records a request and returns the rule for it.
+// match records a request, and returns the rule for it.
 func (p *proxy) match(r *http.Request, form url.Values) *rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -241,7 +241,7 @@ func (p *proxy) request(action string) url.Values {
 	return p.last[action]
 }
 
-// refuse answers the next requests of an action with an error in EC2's format.
+// refuse makes the next requests of an action fail with an error in EC2's format.
 func (p *proxy) refuse(action string, times int, code, message string, status int, header http.Header) {
 	p.add(&rule{action: action, times: times, act: func(w http.ResponseWriter, _ *http.Request, _ func(http.ResponseWriter)) {
 		writeError(w, code, message, status, header)
@@ -258,7 +258,7 @@ func writeError(w http.ResponseWriter, code, message string, status int, header 
 	fmt.Fprintf(w, `<?xml version="1.0" encoding="UTF-8"?><Response><Errors><Error><Code>%s</Code><Message>%s</Message></Error></Errors><RequestID>r-1</RequestID></Response>`, code, text.String())
 }
 
-// lose lets the emulator carry out the next requests of an action, and drops the answers.
+// lose drops the answers of the next requests of an action. The emulator carries the requests out.
 func (p *proxy) lose(action string, times int) {
 	p.add(&rule{action: action, times: times, act: func(w http.ResponseWriter, _ *http.Request, forward func(http.ResponseWriter)) {
 		forward(httptest.NewRecorder())
@@ -274,7 +274,7 @@ func hijack(w http.ResponseWriter) {
 	}
 }
 
-// refusals are EC2's answers to a launch for each kind of failure.
+// refusals has EC2's answer to a launch for each kind of failure.
 var refusals = map[cloud.Kind]struct {
 	code   string
 	status int
@@ -320,5 +320,5 @@ func (p *proxy) rewrite(action, old, replacement string) {
 	}})
 }
 
-// graves are in a store that several functions share.
+// graves returns a list of terminated clusters in a store that several functions share.
 func graves(st store.Store) driver.Graves { return driver.StoreGraves("aws", st, time.Hour, time.Now) }

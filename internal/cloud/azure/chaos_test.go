@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// mishaps makes random trouble in a subscription.
+// mishaps causes random failures in a subscription.
 func mishaps(r *rand.Rand, w *world) {
 	kinds := []string{"PUT machine", "DELETE machine", "GET machine", "GET machines", "GET operation", "PUT resource", "GET resources", "DELETE resource"}
 	faults := []*arm.Fault{
@@ -32,8 +32,8 @@ func mishaps(r *rand.Rand, w *world) {
 	w.arm.Lag(r.IntN(3))
 }
 
-// In spite of all failures, a successful launch returns each machine once, and after other processes have terminated
-// everything, nothing is left.
+// Calls fail at random. A successful launch must return each machine once. After other processes have terminated
+// everything, nothing may be left.
 func TestRandomFailuresLeaveNothingBehind(t *testing.T) {
 	for seed := range uint64(25) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -86,8 +86,8 @@ func TestRandomFailuresLeaveNothingBehind(t *testing.T) {
 				until("terminate", func() error { return last.Terminate(t.Context(), fmt.Sprint("c", i)) })
 			}
 			w.arm.Settle()
-			// Lists may lag: a machine whose rank 0 no longer exists is found only by the next listing, as in
-			// reconcile.
+			// Lists may lag: if a cluster's rank 0 no longer exists, a remaining machine is found only in a later
+			// list. reconcile lists again and again, too.
 			for range 3 {
 				var machines []cloud.Machine
 				until("list", func() (err error) { machines, err = last.Machines(t.Context(), ""); return err })

@@ -79,7 +79,7 @@ func TestCheckReportsWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A clock that is ten minutes off is reported, even if Azure still accepts the token.
+// The computer's clock is ten minutes off. The check must report that, even if Azure still accepts the token.
 func TestCheckReportsClockSkew(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	c := w.driver(w.cfg)

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// A savings plan for the subscription has what others do not use of it, at the rates of its term. Capacity
+// A savings plan for the subscription counts with the part that others do not use, at the rates of its term. Capacity
 // reservations and on-demand machines of others use it; spot machines do not.
 func TestSavingsPlans(t *testing.T) {
 	r, server, m := newRefresher(t, arm.Config{})
@@ -83,7 +83,7 @@ func TestSavingsPlans(t *testing.T) {
 	}
 }
 
-// The next refresh removes a cancelled plan; reservations from the settings stay.
+// A plan was cancelled. The next refresh must remove it, and keep reservations from the settings.
 func TestCancelledSavingsPlanIsRemoved(t *testing.T) {
 	r, server, m := newRefresher(t, arm.Config{})
 	old := catalog.Reserved{Cloud: "azure", ID: "sp-old", By: catalog.BySavingsPlan, Commitment: &catalog.Commitment{
@@ -103,8 +103,8 @@ func TestCancelledSavingsPlanIsRemoved(t *testing.T) {
 	}
 }
 
-// Flexible reservations of virtual machines are for all sizes of their group, by Azure's own ratios; others are only
-// for their type. They pay for the machines of others before plans do, possibly in part.
+// A reservation with flexibility is for all sizes of its group, by Azure's own ratios. Another reservation is only
+// for its type. Reservations pay for machines of others before plans do, possibly for a part of a machine.
 func TestReservedInstances(t *testing.T) {
 	small, large := arm.DefaultSizes()[0], arm.DefaultSizes()[0]
 	small.Series, small.Ratio = "DSv5 Series", "2"
@@ -126,7 +126,7 @@ func TestReservedInstances(t *testing.T) {
 		arm.ReservedInstances{Size: small.Name, Location: "eastus", Count: 9, Until: time.Now().Add(-time.Hour)},
 	)
 	server.RunOthers(small.Name, "eastus", 1, false)
-	server.RunOthers(small.Name, "westeurope", 3, false) // one more than are reserved
+	server.RunOthers(small.Name, "westeurope", 3, false) // one more than is reserved
 	server.Reserve(&arm.Reservation{ResourceGroup: "capacity", Group: "team", Name: "d4", Location: "eastus", Size: large.Name, Count: 1, Others: 1})
 	server.Commit(arm.Plan{ID: "a", USD: 1})
 	c, res := refreshed(t, r, m)

@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// answer is the SDK's error for an answer.
+// answer returns the SDK's error for an answer.
 func answer(status int, body string, header http.Header) error {
 	return runtime.NewResponseError(&http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body)),
 		Request: &http.Request{Method: "PUT", URL: &url.URL{}}})
@@ -55,8 +55,8 @@ func TestTypedMapsCodes(t *testing.T) {
 	}
 }
 
-// The refusals of spot machines and of machine types have the same kind at 400 and at 409, by code and by message.
-// Source: learn.microsoft.com/azure/virtual-machines/error-codes-spot; for sizes
+// A refusal of a spot machine or of a machine type must have the same kind with status 400 and with 409, by code and
+// by message. Source: learn.microsoft.com/azure/virtual-machines/error-codes-spot; for sizes
 // github.com/microsoft/onefuzz/issues/1126 and github.com/skyplane-project/skyplane/issues/755.
 func TestTypedMapsRefusalsOfSpotAndSizes(t *testing.T) {
 	for _, c := range []struct {

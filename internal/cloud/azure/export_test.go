@@ -10,7 +10,7 @@ import (
 // Hasten makes the driver poll without waiting.
 func (c *Cloud) Hasten() { c.pause = time.Millisecond }
 
-// Later moves the driver's clock.
+// Later moves the driver's clock forward.
 func (c *Cloud) Later(by time.Duration) {
 	now := c.now
 	c.now = func() time.Time { return now().Add(by) }
@@ -25,5 +25,5 @@ func (c *Cloud) Class(o apitypes.Offer) string {
 	return string(class)
 }
 
-// OfQuota adds to an exhausted quota which one it is.
+// OfQuota adds the name of the exhausted quota to an error.
 var OfQuota = ofQuota

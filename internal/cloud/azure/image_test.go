@@ -41,8 +41,8 @@ func TestImageMatchesMachine(t *testing.T) {
 	}
 }
 
-// A GPU needs an image with its driver. Source: github.com/Azure/azhpc-images, README and
-// components/install_nvidiagpudriver.sh: V100 needs the proprietary kernel modules, MI300X needs ROCm.
+// A machine with a GPU must get an image with the GPU's driver: V100 needs the proprietary kernel modules, MI300X
+// needs ROCm. Source: github.com/Azure/azhpc-images, README and components/install_nvidiagpudriver.sh.
 func TestImageHasDriverOfAccelerator(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	for size, want := range map[string]string{
@@ -55,8 +55,8 @@ func TestImageHasDriverOfAccelerator(t *testing.T) {
 	}
 }
 
-// A type without a default image is not bought, and the task moves to another type. It may be bought with an image that
-// the task or the deployment names.
+// A machine type has no default image, so it must not be bought, and the task moves to another type. It may be bought
+// if the task or the deployment names an image.
 func TestTypeWithoutDefaultImageIsCapacity(t *testing.T) {
 	const a10, own = "Standard_NV36ads_A10_v5", "me:grid:ubuntu:latest"
 	sizes := []arm.Size{
@@ -85,7 +85,8 @@ func TestTypeWithoutDefaultImageIsCapacity(t *testing.T) {
 	}
 }
 
-// If the task's own image does not fit the machine, the task is at fault; if the default one does not, the type is.
+// An image does not fit the machine type. If the task names the image, the task is at fault. If it is the default
+// image, the type is.
 func TestImageThatDoesNotFitBlamesWhoeverNamesIt(t *testing.T) {
 	sizes := []arm.Size{{Name: "Standard_D2x_v9", Family: "x", VCPU: 2, Arm: true, USD: 1}}
 	for image, want := range map[string]cloud.Kind{"": cloud.Capacity, "me:mine:own:latest": cloud.Invalid} {
@@ -100,7 +101,7 @@ func TestImageThatDoesNotFitBlamesWhoeverNamesIt(t *testing.T) {
 	}
 }
 
-// If Azure refuses a machine type for its generation, the driver remembers that.
+// Azure refuses a machine type because of its generation. The driver must remember that.
 func TestFirstGenerationTypeIsLearned(t *testing.T) {
 	sizes := append(arm.DefaultSizes(), arm.Size{Name: "Standard_E2_v3", Family: "x", VCPU: 2, OnlyFirstGen: true, USD: 1})
 	w := newWorld(t, arm.Config{Sizes: sizes}, nil)
@@ -127,7 +128,7 @@ func TestArch(t *testing.T) {
 	}
 }
 
-// A task that names an image without the right to read it does not block the cloud for other tasks.
+// A task names an image that the account may not read. The cloud must not be blocked for other tasks.
 func TestForbiddenImageBlamesWhoeverNamesIt(t *testing.T) {
 	for _, image := range []string{"/images/secret", "/galleries/g/images/secret/versions/1.0.0"} {
 		image = "/subscriptions/other/resourceGroups/g/providers/Microsoft.Compute" + image

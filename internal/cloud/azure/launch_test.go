@@ -22,7 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// recorder records the request bodies of PUT calls.
+// recorder records the bodies of PUT requests.
 type recorder struct {
 	http.Handler
 	mu     sync.Mutex
@@ -40,7 +40,7 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.Handler.ServeHTTP(w, req)
 }
 
-// recorded is a world whose requests are recorded.
+// recorded returns a world whose requests are recorded.
 func recorded(t *testing.T, change func(*azure.Config)) (*world, *recorder) {
 	w := newWorld(t, arm.Config{}, change)
 	r := &recorder{Handler: w.arm, bodies: map[string]string{}}
@@ -52,7 +52,7 @@ func recorded(t *testing.T, change func(*azure.Config)) (*world, *recorder) {
 	return w, r
 }
 
-// body returns the request body of the machine of a rank.
+// body returns the body of the request for a rank's machine.
 func (r *recorder) body(t *testing.T, rank string) (text string, vm map[string]any) {
 	t.Helper()
 	for name, b := range r.bodies {
@@ -67,9 +67,10 @@ func (r *recorder) body(t *testing.T, rank string) (text string, vm map[string]a
 	return "", nil
 }
 
-// A network says itself whether machines without a public address may use Azure's default outbound access, because new
-// networks of API versions after 31 March 2026 have none. Source: learn.microsoft.com/azure/virtual-network/ip-services/
-// default-outbound-access; the property is in the API since 2023-05-01 (change log of virtualNetworks/subnets).
+// A new network must state whether machines without a public address may use Azure's default outbound access, because
+// networks of API versions after 31 March 2026 have none by default. Source:
+// learn.microsoft.com/azure/virtual-network/ip-services/ default-outbound-access; the property is in the API since
+// 2023-05-01 (change log of virtualNetworks/subnets).
 func TestNetworkSaysWhetherItHasDefaultOutboundAccess(t *testing.T) {
 	for _, none := range []bool{false, true} {
 		w, r := recorded(t, func(c *azure.Config) { c.NoPublicAddress = none })
@@ -189,7 +190,8 @@ func TestStockoutIsCapacity(t *testing.T) {
 			if n := w.arm.Calls("PUT machine"); n != c.puts {
 				t.Errorf("%d machines were requested, want %d", n, c.puts)
 			}
-			if n := w.arm.Calls("DELETE machine"); c.puts == 1 && n > 3 { // at most one call each: a missing machine is not an error to retry
+			// at most one call for each machine: a missing machine is no error to retry
+			if n := w.arm.Calls("DELETE machine"); c.puts == 1 && n > 3 {
 				t.Errorf("%d deletions for three machines", n)
 			}
 			w.clean() // without a Terminate
@@ -226,7 +228,7 @@ func TestQuotasAndPoliciesAreQuota(t *testing.T) {
 	}
 }
 
-// A process that ended during a launch leaves some machines; the next launch continues with them.
+// A process ended during a launch and left some machines. The next launch must continue with them.
 func TestLaunchContinuesEarlierLaunch(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	w.arm.Make(arm.Trouble{Kind: "PUT machine", After: 2, Times: 1, Fault: &arm.Fault{Status: 429, Code: "TooManyRequests", Message: "slow down", RetryAfter: time.Minute}})
@@ -245,7 +247,8 @@ func TestLaunchContinuesEarlierLaunch(t *testing.T) {
 	}
 }
 
-// The failure of an operation that no process waited for is found through the machine.
+// An operation fails, and no process waited for it. The next launch must find the failure through the machine, and
+// undo the launch.
 func TestFailedEarlierLaunchIsUndone(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	w.launch(spec("z", onDemand, 1)) // creates the network
@@ -293,7 +296,7 @@ func TestClusterWithLostMachineIsNotRelaunched(t *testing.T) {
 	w.clean()
 }
 
-// Azure keeps a machine that has shut itself down, and bills it.
+// A machine has shut itself down. It must be deleted, because Azure keeps and bills it.
 func TestStoppedMachineIsDeleted(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	machines := w.launch(spec("a", onDemand, 2))
@@ -319,7 +322,7 @@ func TestStoppedMachineIsDeleted(t *testing.T) {
 	}
 }
 
-// Without the right to read the subscription's machines, those of the group are still listed.
+// The right to read the subscription's machines is missing. The machines of the resource group must still be listed.
 func TestMachinesWithoutPowerStates(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	w.launch(spec("a", onDemand, 1))
@@ -358,7 +361,7 @@ func TestSweepRemovesLeftovers(t *testing.T) {
 	}
 }
 
-// finish lets operations end, while interfaces stay reserved.
+// finish lets operations end, while network interfaces stay reserved.
 func finish(w *world) {
 	for _, name := range []string{"a", "b"} {
 		_, _ = w.azure.Machines(w.Context(), name)
@@ -369,7 +372,8 @@ func finish(w *world) {
 	}
 }
 
-// Ten minutes later, terminating any other cluster also removes the leftovers of a terminated one.
+// A cluster was terminated and has left resources. Ten minutes later, the termination of any other cluster must
+// remove them as well.
 func TestTerminateSweepsDeploymentPeriodically(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	w.arm.Strand(1)
@@ -390,8 +394,8 @@ func TestTerminateSweepsDeploymentPeriodically(t *testing.T) {
 	}
 }
 
-// The last cluster of a deployment may leave its disk after Terminate has returned. No other cluster is terminated then,
-// but a broker lists the machines of the deployment every few minutes.
+// The last cluster of a deployment was terminated and has left its disk, and no other cluster is terminated after it.
+// The list of the deployment's machines must remove the disk; a broker requests it every few minutes.
 func TestListingTheDeploymentSweepsIt(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	w.arm.Strand(1)
@@ -412,7 +416,7 @@ func TestListingTheDeploymentSweepsIt(t *testing.T) {
 	}
 }
 
-// Removing the cloud does not wait for a sweep.
+// When the cloud is removed, leftovers must be removed at once, not by a later sweep.
 func TestCleanRemovesLeftovers(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	w.arm.Strand(1)
@@ -446,7 +450,7 @@ func TestNewRejectsIncompleteConfig(t *testing.T) {
 	}
 }
 
-// A removed network is created again on the second try.
+// The network was removed. It must be created again at the second try.
 func TestRemovedNetworkIsRecreated(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	w.launch(spec("a", onDemand, 1))
@@ -459,7 +463,7 @@ func TestRemovedNetworkIsRecreated(t *testing.T) {
 	w.launch(spec("b", onDemand, 1))
 }
 
-// A long Retry-After is returned to the caller; the SDK does not wait for an hour by itself.
+// Azure asks to wait for an hour. The error must return that Retry-After to the caller, and the SDK must not wait.
 func TestLongRetryAfterIsReturned(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	w.arm.Make(arm.Trouble{Kind: "GET machine", Times: -1, Fault: &arm.Fault{Status: 429, Code: "TooManyRequests", Message: "slow down", RetryAfter: time.Hour}})
@@ -472,8 +476,8 @@ func TestLongRetryAfterIsReturned(t *testing.T) {
 	}
 }
 
-// Two processes launch the same cluster at the same time: the second looks before the first has made anything, and
-// requests the machine afterwards.
+// Two processes launch the same cluster. The second one checks for machines before the first one has created any, and
+// requests the machine after it. Only one machine may be bought.
 func TestConcurrentLaunchesBuyOnce(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	first := w.launch(spec("a", onDemand, 1))
@@ -484,7 +488,7 @@ func TestConcurrentLaunchesBuyOnce(t *testing.T) {
 	}
 }
 
-// If another process terminates a cluster during its launch, the launch ends it.
+// Another process terminates a cluster during its launch. The launch must end the machines.
 func TestTerminateDuringLaunch(t *testing.T) {
 	graves := &overtaken{}
 	w := newWorld(t, arm.Config{}, func(c *azure.Config) { c.Graves = graves })
@@ -494,7 +498,7 @@ func TestTerminateDuringLaunch(t *testing.T) {
 	w.clean()
 }
 
-// overtaken are graves that contain a cluster from the second query on.
+// overtaken is a list of terminated clusters that has every cluster from the second query on.
 type overtaken struct{ asked int }
 
 func (o *overtaken) Bury(context.Context, string) error { return nil }

@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The whole path from a launch to a result, and to an eviction: the launch boots the real script and agent, the
-// machine proves its identity, and its task gets the notice of the eviction.
+// The whole path from a launch to a result and an eviction: the launch boots the real script and agent, the machine
+// proves its identity, and its task gets the notice of the eviction.
 func TestMachineRunsTaskAndIsEvicted(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -130,7 +130,7 @@ func TestMachineRunsTaskAndIsEvicted(t *testing.T) {
 	if text := consoles(); strings.Contains(text, s.Bootstrap.Tokens[0]) {
 		t.Error("a token is on the console")
 	}
-	// A released machine shuts down, and is deleted when the deployment's machines are listed.
+	// A released machine shuts down. It is deleted when the deployment's machines are listed.
 	b.SendCommand(agenttest.Node{Cluster: "cluster", Rank: 0}, wire.Work{Command: wire.Disconnect})
 	for n := len(w.arm.Left()); n > 0; n = len(w.arm.Left()) {
 		if _, err := w.azure.Machines(t.Context(), ""); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
 )
 
-// A check reports all capacity, used up or not, and how much others use; for plans it reports Azure's figure of what
-// was used. If a right is missing, it names the role that has it.
+// A check must report all owned capacity, used up or not, and how much of it others use. For plans, it reports
+// Azure's figure of the used part. If a right is missing, it must name the role that has it.
 func TestOwned(t *testing.T) {
 	size := arm.DefaultSizes()[0]
 	size.Series, size.Ratio = "DSv5 Series", "2"

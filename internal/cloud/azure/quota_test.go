@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Sources of the messages: github.com/openshift/release pull request 33708, github.com/scylladb/scylla-cluster-tests
-// issue 4994, github.com/hashicorp/terraform issue 10056.
+// A refusal for lack of quota must name the quota. Sources of the messages: github.com/openshift/release pull request
+// 33708, github.com/scylladb/scylla-cluster-tests issue 4994, github.com/hashicorp/terraform issue 10056.
 func TestRefusalNamesItsQuota(t *testing.T) {
 	const exceeds = "Operation could not be completed as it results in exceeding approved "
 	d4 := apitypes.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_D4s_v3"}

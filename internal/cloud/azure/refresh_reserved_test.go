@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// A refresh replaces the reservations by those that the subscription has now. Those from the settings stay, and if
-// the call fails all stay.
+// A refresh must replace the catalogue's reservations by the subscription's current ones. Reservations from the
+// settings stay. If the call fails, all stay.
 func TestReservations(t *testing.T) {
 	r, server, m := newRefresher(t, arm.Config{})
 	named := catalog.Reserved{Cloud: "azure", ID: "x", Region: "eastus", InstanceType: "Standard_D2s_v5", Count: 1, By: catalog.BySettings}

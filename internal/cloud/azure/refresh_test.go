@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// memory keeps a snapshot.
+// memory keeps a catalogue snapshot in memory.
 type memory struct{ data []byte }
 
 func (m *memory) Get(context.Context, string) ([]byte, string, error) {
@@ -32,7 +32,7 @@ func (m *memory) Put(_ context.Context, data []byte) error {
 	return nil
 }
 
-// base is the part of the catalogue that these tests need.
+// base returns the part of the catalogue that these tests need.
 var base = sync.OnceValues(func() (*catalog.Catalog, error) {
 	all, err := catalog.Default()
 	if err != nil {
@@ -76,9 +76,9 @@ func refreshed(t *testing.T, r *azure.Refresher, m *memory) (*catalog.Catalog, a
 	return c, res
 }
 
-// Azure's list of SKUs decides the architecture and what a machine has, and confidential types are not sold. Source:
-// Resource SKUs API, capabilities CpuArchitectureType, vCPUs, vCPUsAvailable ("Constrained vCPU capable VM sizes") and
-// ConfidentialComputingType (github.com/Azure/azure-cli issue 25320).
+// Azure's list of SKUs decides the architecture and the resources of a machine, and confidential types must not be
+// offered. Source: Resource SKUs API, capabilities CpuArchitectureType, vCPUs, vCPUsAvailable ("Constrained vCPU
+// capable VM sizes") and ConfidentialComputingType (github.com/Azure/azure-cli issue 25320).
 func TestRefreshBelievesCapabilities(t *testing.T) {
 	sizes := append(arm.DefaultSizes(),
 		arm.Size{Name: "Standard_E8-4s_v5", Family: "standardESv5Family", VCPU: 8, Available: 4, MemoryGiB: 64, USD: 0.504, SpotUSD: 0.1},

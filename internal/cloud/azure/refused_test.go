@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// If a region lacks an image that the deployment or the driver names, the task is not at fault.
+// A region lacks an image that the deployment or the driver names. The task must not be blamed.
 func TestMissingDefaultImageIsQuota(t *testing.T) {
 	const own = "Canonical:ubuntu-24_04-lts:server:24.04.202401010"
 	for name, images := range map[string]map[string]string{"Ubuntu's": nil, "the deployment's": {"amd64": own}} {
@@ -23,7 +23,8 @@ func TestMissingDefaultImageIsQuota(t *testing.T) {
 	}
 }
 
-// Once a machine of a cluster is refused for good, the driver stops creating machines that it would have to undo.
+// Azure refuses one machine of a cluster for good. The driver must stop creating machines, because it would have to
+// undo them.
 func TestRefusalStopsLaunch(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	w.arm.Make(arm.Trouble{Kind: "PUT machine", Times: -1, After: 2,

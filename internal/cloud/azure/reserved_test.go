@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// A machine runs in its reservation's group and zone, and costs nothing more there. The deployment's own machines do
-// not reduce the free count; machines of others do.
+// A machine must run in its reservation's group and zone, and costs nothing more there. The deployment's own machines
+// do not reduce the free count; machines of others do.
 func TestLaunchRequestsReservation(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	mine := &arm.Reservation{ResourceGroup: "capacity", Group: "team", Name: "d2", Location: "eastus", Zone: "2", Size: "Standard_D2s_v5", Count: 3, Others: 1}
@@ -52,7 +52,7 @@ func TestLaunchRequestsReservation(t *testing.T) {
 		t.Errorf("a missing reservation: %v", err)
 	}
 	named := offer
-	named.Reservation = "Standard_D2s_v5-eastus" // from the settings: only a price, which Azure does not know
+	named.Reservation = "Standard_D2s_v5-eastus" // from the settings: only a price, unknown to Azure
 	w.launch(spec("c", named, 1))
 	bills := w.arm.Bills()
 	if paid := bills[len(bills)-1]; paid.USD(time.Now().Add(time.Hour)) <= 0 {

@@ -16,10 +16,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/cloudtest"
 )
 
-// digest belongs to no agent: nothing runs on the machines of these tests.
+// digest is the digest of no agent. The machines of these tests run nothing.
 var digest = strings.Repeat("0123456789abcdef", 4)
 
-// world is a deployment on a separate subscription.
+// world is a deployment in a separate subscription.
 type world struct {
 	*testing.T
 	arm   *arm.Server
@@ -92,7 +92,7 @@ func (w *world) terminate(cluster string) {
 	}
 }
 
-// clean fails if anything is left after all operations have ended.
+// clean fails the test if any resource is left after all operations have ended.
 func (w *world) clean() {
 	w.Helper()
 	w.arm.Settle()
@@ -101,7 +101,7 @@ func (w *world) clean() {
 	}
 }
 
-// refusals are Azure's answers, or the errors of its operations, for each kind of failure.
+// refusals has, for each kind of failure, Azure's answer or the error of its operation.
 var refusals = map[cloud.Kind]arm.Fault{
 	cloud.Capacity:  {Status: http.StatusConflict, Code: "SkuNotAvailable"},
 	cloud.Quota:     {Status: http.StatusConflict, Code: "QuotaExceeded"},
@@ -189,7 +189,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestConformanceWithLaggingLists uses lists without new machines, in pages of two machines.
+// TestConformanceWithLaggingLists runs the suite with lists that lack new machines and have pages of two machines.
 func TestConformanceWithLaggingLists(t *testing.T) {
 	cloudtest.Run(t, func(_ context.Context, t *testing.T) (cloudtest.Harness, error) {
 		w := newWorld(t, arm.Config{Page: 2, Steps: 4}, func(c *azure.Config) { c.NoPublicAddress = true })

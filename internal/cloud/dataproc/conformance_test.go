@@ -60,7 +60,7 @@ func (w *world) batches(deployment string) service.Service {
 	return dataproc.NewBatches(w.config(deployment))
 }
 
-// bucket makes the bucket of code and logs.
+// bucket creates the bucket for code and logs.
 func bucket(t *testing.T, storage string) string {
 	t.Helper()
 	resp, err := http.Post(storage+"/storage/v1/b", "application/json", strings.NewReader(`{"name":"spark-logs"}`))
@@ -71,7 +71,7 @@ func bucket(t *testing.T, storage string) string {
 	return "spark-logs"
 }
 
-// suiteApp runs the applications of the suite, named by their main file.
+// suiteApp runs the suite's applications by the name of their main file.
 func suiteApp(ctx context.Context, args []string) sparkjob.Result {
 	all := strings.Join(args, " ")
 	switch {
@@ -84,7 +84,7 @@ func suiteApp(ctx context.Context, args []string) sparkjob.Result {
 	return sparkjob.Result{Stdout: []byte(servicetest.Hello)}
 }
 
-// harness is one of both services.
+// harness is one of the two services.
 type harness struct {
 	*world
 	bucket  string

@@ -85,7 +85,7 @@ func TestLateFailuresOfAClusterHaveAKind(t *testing.T) {
 	}
 }
 
-// Two processes that create one place at the same time make two clusters: the younger one ends.
+// Two processes create the same cluster at the same time, so EMR has two. The younger one must be ended.
 func TestTheYoungerOfTwoClustersOfAPlaceEnds(t *testing.T) {
 	h := newHarness(t)
 	spec := h.Spec("twice")
@@ -93,7 +93,7 @@ func TestTheYoungerOfTwoClustersOfAPlaceEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// This driver believes that there is no cluster: its list of clusters is empty once.
+	// Once, this driver gets an empty list of clusters, so it believes that the cluster does not exist.
 	blind := emr.New(emrtest.Blind(h.World, "ListClusters", 2), emr.Config{Deployment: h.Deployment})
 	second, err := blind.Create(t.Context(), spec)
 	if err != nil || second.ID != first.ID || h.Made() != 2 {

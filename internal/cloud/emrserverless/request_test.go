@@ -44,7 +44,7 @@ func TestRequestsHaveTheApplicationAndItsLimits(t *testing.T) {
 		`"logUri":"s3://`+h.Bucket+`/logs/"`)
 }
 
-// The client tokens make calls idempotent also while lists do not show what a call has made.
+// The lists do not show the results of earlier calls yet. Client tokens must make repeated calls idempotent.
 func TestStaleListsBuyOnce(t *testing.T) {
 	h := newHarness(t)
 	h.Lag(3)

@@ -2,7 +2,8 @@ package gcp_test
 
 import "testing"
 
-// A process that has not launched a cluster can terminate it while another zone is unreachable.
+// A process has not launched a cluster, and one zone is unreachable. The process must be able to terminate the
+// cluster in another zone.
 func TestTerminateIgnoresOutageOfOtherZone(t *testing.T) {
 	w := newWorld(t, nil)
 	if _, err := w.gcp.Launch(t.Context(), spec("a", 2, onDemand)); err != nil {

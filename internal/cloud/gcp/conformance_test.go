@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/cloudtest"
 )
 
-// harness is Google Cloud as simulated by the emulator, for the conformance suite.
+// harness is the emulator of Google Cloud, for the conformance suite.
 type harness struct {
 	*world
 	offer    apitypes.Offer
@@ -28,7 +28,7 @@ func (h harness) Bootstrap(cluster string, nodes int) cloud.Bootstrap {
 	return boot(cluster, nodes)
 }
 
-// refusals are Google's immediate answers for each kind of failure.
+// refusals has Google's immediate answer for each kind of failure.
 var refusals = map[cloud.Kind]gce.Fault{
 	cloud.Capacity:  {Code: http.StatusServiceUnavailable, Reason: "ZONE_RESOURCE_POOL_EXHAUSTED", Message: "no more"},
 	cloud.Quota:     {Code: http.StatusForbidden, Reason: "quotaExceeded", Message: "Quota 'CPUS' exceeded."},
@@ -38,7 +38,7 @@ var refusals = map[cloud.Kind]gce.Fault{
 	cloud.Invalid:   {Code: http.StatusBadRequest, Reason: "invalid", Message: "Invalid value for field"},
 }
 
-// lates are the error codes of failed operations for each kind.
+// lates has the error code of a failed operation for each kind of failure.
 var lates = map[cloud.Kind]string{
 	cloud.Capacity: "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", cloud.Quota: "QUOTA_EXCEEDED",
 	cloud.Transient: "INTERNAL_ERROR",

@@ -38,8 +38,8 @@ func TestTypedMapsAnswers(t *testing.T) {
 		"rate, newer":         {info(429, "RATE_LIMIT_EXCEEDED"), cloud.Throttled, "RATE_LIMIT_EXCEEDED"},
 		"rate, without words": {answer(429, "", "slow"), cloud.Throttled, ""},
 		"no right":            {answer(403, "forbidden", "Required 'compute.instances.create' permission"), cloud.Auth, "forbidden"},
-		// github.com/gardener/gardener, "unauthorizedRegexp": a buyer without iam.serviceAccounts.actAs on the machines' account
-		// gets a 400, in an answer or in an operation.
+		// A buyer without iam.serviceAccounts.actAs on the machines' account gets a 400, in an answer or in an
+		// operation (github.com/gardener/gardener, "unauthorizedRegexp").
 		"no right to the account": {answer(400, "SERVICE_ACCOUNT_ACCESS_DENIED", "The user does not have access to service account 'm'."),
 			cloud.Auth, "SERVICE_ACCOUNT_ACCESS_DENIED"},
 		"API off":              {info(403, "SERVICE_DISABLED"), cloud.Auth, "SERVICE_DISABLED"},
@@ -83,7 +83,7 @@ func TestTypedKeepsRetryAfter(t *testing.T) {
 	}
 }
 
-// Errors of operations, through the driver.
+// A launch must map the errors of operations to kinds.
 func TestLaunchMapsOperationErrors(t *testing.T) {
 	for code, kind := range map[string]cloud.Kind{
 		"ZONE_RESOURCE_POOL_EXHAUSTED": cloud.Capacity, "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS": cloud.Capacity,

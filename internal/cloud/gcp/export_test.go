@@ -1,7 +1,7 @@
 package gcp
 
-// SetPage makes the pages of lists shorter.
+// SetPage sets the number of machines on a page of a list.
 func SetPage(c *Cloud, n int64) { c.page = n }
 
-// OfQuota adds to an exhausted quota which one it is.
+// OfQuota adds the name of the exhausted quota to an error.
 var OfQuota = ofQuota

@@ -23,7 +23,7 @@ func (w *world) launch(s cloud.LaunchSpec) []cloud.Machine {
 	return machines
 }
 
-// none waits until no machine exists: the emulator takes some requests to delete one.
+// none waits until no machine exists. The emulator needs some requests to delete one.
 func (w *world) none(c *gcp.Cloud) {
 	w.Helper()
 	for range 10 {
@@ -106,7 +106,8 @@ func TestLaunchPlainMachine(t *testing.T) {
 	}
 }
 
-// Some types cannot be moved to another host, and others must be movable: Google refuses a wrong setting.
+// Some machine types cannot be moved to another host, and others must be movable. A launch must state the right one,
+// because Google refuses the other.
 func TestHostMaintenancePolicy(t *testing.T) {
 	w := newWorld(t, nil)
 	for kind, want := range map[string]string{
@@ -122,7 +123,7 @@ func TestHostMaintenancePolicy(t *testing.T) {
 	}
 }
 
-// Names that become the same in a label's alphabet are still different clusters.
+// Two clusters have names that are equal in the alphabet of labels. They must stay different clusters.
 func TestSimilarNamesAreDifferentClusters(t *testing.T) {
 	w := newWorld(t, nil)
 	long := strings.Repeat("x", 80)
@@ -152,7 +153,8 @@ func TestLostAnswersBuyOnce(t *testing.T) {
 	}
 }
 
-// Terminate waits for and ends a cluster that another process was buying when it died.
+// A process died while it bought a cluster. Terminate in another process must wait for the operation and end the
+// machines.
 func TestTerminateWaitsForOngoingPurchase(t *testing.T) {
 	w := newWorld(t, nil)
 	s := spec("a", 2, onDemand)
@@ -173,7 +175,7 @@ func TestTerminateWaitsForOngoingPurchase(t *testing.T) {
 	w.none(other)
 }
 
-// While lists lag, bought machines are found through the zone's operations, on any page.
+// While lists lag, bought machines must be found through the operations of the zone, on every page of them.
 func TestTerminateReadsAllOperationsOfZone(t *testing.T) {
 	w := newWorld(t, nil)
 	for range 3 {
@@ -191,7 +193,7 @@ func TestTerminateReadsAllOperationsOfZone(t *testing.T) {
 	}
 }
 
-// Machines that are missing in a list are requested by name.
+// A list lacks some machines. The driver must request them by name.
 func TestLaggingLists(t *testing.T) {
 	w := newWorld(t, nil)
 	w.gce.Lag(5)
@@ -204,7 +206,8 @@ func TestLaggingLists(t *testing.T) {
 	w.none(w.gcp)
 }
 
-// Google forgets request IDs; the machines' names still prevent a second purchase.
+// Google has forgotten the ID of a request. A repeated launch must buy nothing more, because the machines' names are
+// taken.
 func TestForgottenRequestIDBuysOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	s := spec("a", 2, onDemand)
@@ -228,13 +231,14 @@ func TestPartialClusterIsEnded(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	w.none(w.gcp)
-	// and also when none of its machines exist any more
+	// The same must hold when none of the cluster's machines exist any more.
 	if _, err := w.gcp.Launch(t.Context(), s); cloud.KindOf(err) != cloud.Capacity || len(w.gce.Machines()) != 0 {
 		t.Errorf("%v, %v", err, w.gce.Machines())
 	}
 }
 
-// A retry after a transient failure uses a new operation, even in a process that has not seen the first one fail.
+// A launch fails late for a temporary reason. A retry must use a new operation, even in a process that has not seen
+// the failure.
 func TestLateTransientFailureCanBeRetried(t *testing.T) {
 	w := newWorld(t, nil)
 	w.gce.FailLate(gce.Fault{Reason: "INTERNAL_ERROR", Message: "oops"}, 0)
@@ -247,7 +251,8 @@ func TestLateTransientFailureCanBeRetried(t *testing.T) {
 	}
 }
 
-// A stock-out is returned again on retry, and the retry buys nothing, although there is capacity now.
+// A launch fails late because a zone has no capacity. A retry must return the same error and buy nothing, even if the
+// zone has capacity by then.
 func TestLateStockoutIsReturnedAgain(t *testing.T) {
 	w := newWorld(t, nil)
 	w.gce.SetOutOfStock("us-central1-a", true, false)
@@ -296,7 +301,7 @@ func TestListsAreReadPageByPage(t *testing.T) {
 	}
 }
 
-// A machine that has shut itself down still costs its disk until it is deleted.
+// A machine has shut itself down. It must be listed until it is deleted, because it still costs its disk.
 func TestStoppedMachineIsTerminating(t *testing.T) {
 	w := newWorld(t, nil)
 	m := w.launch(spec("a", 1, onDemand))
@@ -369,19 +374,19 @@ func TestLaunchErrors(t *testing.T) {
 	}
 }
 
-// If an image family is retired, the next one is used.
+// The image family is retired. The next one must be used.
 func TestRetiredImageFamilyFallsBack(t *testing.T) {
 	w := newWorld(t, nil)
 	w.gce.RemoveFamily("debian-cloud/debian-13")
 	w.launch(spec("a", 1, onDemand))
 }
 
-// If a cluster is terminated during its launch, the launch ends the machines that it gets.
+// A cluster is terminated during its launch. The launch must end the machines that it gets.
 func TestTerminateDuringLaunch(t *testing.T) {
 	w := newWorld(t, nil)
 	graves := &hook{}
 	c := w.another(func(c *gcp.Config) { c.Graves = graves })
-	graves.asked = func(n int) bool { return n > 1 } // not yet before it buys
+	graves.asked = func(n int) bool { return n > 1 } // false before the purchase
 	_, err := c.Launch(t.Context(), spec("a", 2, onDemand))
 	if cloud.KindOf(err) != cloud.Invalid || err == nil {
 		t.Errorf("%v", err)

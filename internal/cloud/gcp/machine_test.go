@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// booting is a world whose machines are processes, and the broker that they connect to.
+// booting is a world whose machines are processes, and the broker that they call.
 type booting struct {
 	*world
 	*agenttest.Broker
@@ -82,7 +82,7 @@ func (b *booting) assign(run string) *wire.Assignment {
 	return a
 }
 
-// The machines run the boot script, prove their identities, run a task, and end when they are released.
+// The machines must run the boot script, prove their identities, run a task, and end when they are released.
 func TestMachinesBootProveIdentityAndRunTask(t *testing.T) {
 	b := newBooting(t, 2)
 	v, err := identity.NewGoogle(identity.GoogleConfig{Audience: b.URL(), Keys: b.url + "/oauth2/v3/certs"})
@@ -116,14 +116,14 @@ func TestMachinesBootProveIdentityAndRunTask(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err, b.gce.Machines())
 	}
-	// a stopped machine still exists
+	// A stopped machine still exists.
 	if err := b.gcp.Terminate(t.Context(), "cluster"); err != nil {
 		t.Fatal(err)
 	}
 	b.none(b.gcp)
 }
 
-// An interrupted machine saves its work before it ends.
+// Google preempts a machine. Its task must save its work before the machine ends.
 func TestInterruptedMachineSavesWork(t *testing.T) {
 	b := newBooting(t, 1)
 	node := agenttest.Node{Cluster: "cluster", Rank: 0}

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// logged is an audit log entry as a sink passes it on, without the fields that are not used.
+// logged returns an audit log entry as a sink delivers it. Unused fields are omitted.
 func logged(method, project, name, id string) string {
 	return fmt.Sprintf(`{"insertId":"-abc1","logName":"projects/demo/logs/cloudaudit.googleapis.com%%2Fsystem_event",
 "protoPayload":{"@type":"type.googleapis.com/google.cloud.audit.AuditLog","methodName":%q,"serviceName":"compute.googleapis.com",

@@ -11,8 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/push"
 )
 
-// finalized is the example message of Google's page on notifications ("Pub/Sub notifications for Cloud Storage"), as
-// pushed.
+// finalized is the example message on Google's page "Pub/Sub notifications for Cloud Storage", as Pub/Sub pushes it.
 const finalized = `{"message": {"attributes": {"notificationConfig": "projects/_/buckets/acme-jobs/notificationConfigs/1",
   "eventType": "OBJECT_FINALIZE", "payloadFormat": "JSON_API_V1", "bucketId": "acme-jobs", "objectId": "dags/a b.yaml",
   "objectGeneration": "1712345678901234", "eventTime": "2026-05-01T10:00:00.000000Z"},

@@ -26,8 +26,10 @@ func TestRefusalNamesItsQuota(t *testing.T) {
 		"Quota 'NVIDIA_T4_GPUS' exceeded.  Limit: 1.0 in region us-central1.":   {t4, "NVIDIA_T4_GPUS"},
 		"Quota 'IN_USE_ADDRESSES' exceeded.  Limit: 8.0 in region us-central1.": {n1, quotas.Region},
 		"Quota 'SSD_TOTAL_GB' exceeded.  Limit: 500.0 in region us-central1.":   {n2, quotas.GoogleSSD},
-		"Quota 'HDB_TOTAL_GB' exceeded.  Limit: 500.0 in region us-central1.":   {n2, ""}, // its disk is no Hyperdisk
-		"Quota 'CPUS_PER_VM_FAMILY' exceeded.  Limit: 24.0 in region us-east1.": {n2, ""}, // its family's
+		// the machine's disk is no Hyperdisk
+		"Quota 'HDB_TOTAL_GB' exceeded.  Limit: 500.0 in region us-central1.": {n2, ""},
+		// the quota of the machine's family
+		"Quota 'CPUS_PER_VM_FAMILY' exceeded.  Limit: 24.0 in region us-east1.": {n2, ""},
 		"Location ZONE:us-x violates constraint constraints/gcp.resources":      {n1, ""},
 	} {
 		err := gcp.OfQuota(cloud.LaunchSpec{Offer: c.offer}, cloud.Errorf("gcp", cloud.Quota, "QUOTA_EXCEEDED", "%s", message))

@@ -26,7 +26,7 @@ func said(c *catalog.Catalog) (all []string) {
 	return all
 }
 
-// Capacity counts if others do not use it: this deployment's machines do not reduce it.
+// Reserved capacity counts unless machines of others use it. Machines of this deployment do not reduce it.
 func TestReserved(t *testing.T) {
 	w := refreshNewWorld(t, prices())
 	const zone = "us-central1-a"
@@ -82,8 +82,8 @@ func TestRefreshKeepsReservationsIfCallFails(t *testing.T) {
 	}
 }
 
-// Reservations and the on-demand machines of others use a commitment. The rest is counted by the broker, including
-// what its own machines use.
+// Reservations and on-demand machines of others use a commitment, so they reduce it. Machines of this deployment do
+// not: the broker counts their use itself.
 func TestCommitted(t *testing.T) {
 	w := refreshNewWorld(t, prices())
 	const zone = "us-central1-a"
@@ -135,12 +135,13 @@ func TestCommitted(t *testing.T) {
 	if takes, ok := got.Takes(&offer); !ok || takes != catalog.DemandOf(2, 8) {
 		t.Errorf("a machine takes %s, %v", takes, ok)
 	}
-	for _, not := range []string{"e2-micro", "n2-standard-4"} { // these cost more than vCPUs and memory, or are in another family
+	// these cost more than their vCPUs and memory, or belong to another family
+	for _, not := range []string{"e2-micro", "n2-standard-4"} {
 		if offer.InstanceType = not; got.Covers(&offer) {
 			t.Errorf("the commitment covers %s", not)
 		}
 	}
-	// Without the permission only the old commitments stay, and Kept lists them.
+	// Without the permission, the old commitments must stay, and Kept must list them.
 	w.base = next
 	w.gce.Refuse("compute.regionCommitments.aggregatedList", gce.Fault{Code: 403, Reason: "forbidden", Message: "Required 'compute.commitments.list' permission"})
 	again, res := w.refresh()
@@ -151,8 +152,8 @@ func TestCommitted(t *testing.T) {
 	}
 }
 
-// A check reports everything that the project has, used up or not, and how much others use. If it lacks a permission,
-// it reports the command that grants it.
+// A check must report all capacity of the project, used up or not, and how much of it others use. If a permission is
+// missing, it must report the command that grants it.
 func TestOwned(t *testing.T) {
 	w := refreshNewWorld(t, prices())
 	const zone = "us-central1-a"

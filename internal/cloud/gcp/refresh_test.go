@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// line is a line of the price list in the Cloud Billing API's format, without the fields that are not used.
+// line is a line of the price list in the Cloud Billing API's format. Unused fields are omitted.
 const line = `{"name":"services/6F81-5844-456A/skus/%[1]s","skuId":"%[1]s","description":%[2]q,
 "category":{"serviceDisplayName":"Compute Engine","resourceFamily":"Compute","resourceGroup":"CPU","usageType":%[3]q},
 "serviceRegions":["us-central1"],"pricingInfo":[{"summary":"","pricingExpression":{"usageUnit":%[4]q,"displayQuantity":1,
@@ -31,12 +31,12 @@ func sku(description, market, unit string, usd float64) string {
 	return fmt.Sprintf(line, "0000-"+strings.ToUpper(description[:2]), description, market, unit, int(whole), int(math.Round(part*1e9)))
 }
 
-// list is a page of the price list.
+// list returns a page of the price list.
 func list(skus ...string) json.RawMessage {
 	return json.RawMessage(`{"skus":[` + strings.Join(skus, ",") + `]}`)
 }
 
-// prices is a price list for e2 and n1 in Iowa, with processors 10% more expensive than in the catalogue.
+// prices returns a price list for e2 and n1 in Iowa. Its vCPUs cost 10% more than in the catalogue.
 func prices() []json.RawMessage {
 	return []json.RawMessage{
 		list(sku("E2 Instance Core running in Americas", "OnDemand", "h", 0.024),
@@ -48,7 +48,7 @@ func prices() []json.RawMessage {
 		list(sku("N1 Predefined Instance Core running in Americas", "OnDemand", "h", 0.0347),
 			sku("N1 Predefined Instance Ram running in Americas", "OnDemand", "GiBy.h", 0.0046),
 			sku("Nvidia Tesla V100 GPU running in Americas", "OnDemand", "h", 2.6),
-			sku("G2 Instance Core running in Americas", "OnDemand", "h", 9), // implausible
+			sku("G2 Instance Core running in Americas", "OnDemand", "h", 9), // an implausible price
 			sku("G2 Instance Ram running in Americas", "OnDemand", "GiBy.h", 9),
 			sku("Nvidia L4 GPU running in Americas", "OnDemand", "h", 9)),
 	}
@@ -146,7 +146,7 @@ func TestRefreshDropsUnsoldTypes(t *testing.T) {
 	if res.Gone < 2 {
 		t.Errorf("%+v", res)
 	}
-	// it comes back from the shipped catalogue when it is sold again
+	// When a type is sold again, its data come from the shipped catalogue.
 	again := refreshNewWorld(t, prices())
 	back, _, err := again.r.Refresh(t.Context(), again.base, next)
 	if err != nil {
@@ -155,7 +155,7 @@ func TestRefreshDropsUnsoldTypes(t *testing.T) {
 	lookup(t, back, "gcp/us-central1/us-central1-a/n1-standard-8+V100:1")
 }
 
-// If a source is down or unreadable, the old data stays, and Kept lists it.
+// A source is down or unreadable. Its old data must stay, and Kept must list it.
 func TestRefreshKeepsDataOfFailedSources(t *testing.T) {
 	const id = "gcp/us-central1/us-central1-a/e2-standard-2"
 	for name, c := range map[string]struct {
@@ -238,12 +238,13 @@ func FuzzParseSku(f *testing.F) {
 	})
 }
 
-// The quotas of H100 and newer GPUs, and of the processors of C4, N4 and other newer families, are not in a region's list:
-// they are CPUS_PER_VM_FAMILY and GPUS_PER_GPU_FAMILY, with a dimension each (Compute Engine API v1, enumeration
-// Quota.metric, has neither C4_CPUS nor NVIDIA_H100_GPUS, but PREEMPTIBLE_NVIDIA_H100_GPUS). A quota of 0 for preemptible
-// GPUs means none ("Quota limit 'TPUV6EPreemptiblePerProjectPerRegionForTPUAPI' has been exceeded. Limit: 0",
-// github.com/marin-community/marin pull request 1612). Of 0 preemptible processors, the common ones are used (Google, as
-// quoted in github.com/hail-is/hail pull request 10588).
+// The quotas of newer families must decide which offers fit. The quotas of H100 and newer GPUs, and of the vCPUs of
+// C4, N4 and other newer families, are not in a region's list: they are CPUS_PER_VM_FAMILY and GPUS_PER_GPU_FAMILY,
+// with one dimension for each family (Compute Engine API v1, enumeration Quota.metric, has neither C4_CPUS nor
+// NVIDIA_H100_GPUS, but PREEMPTIBLE_NVIDIA_H100_GPUS). A quota of 0 for preemptible GPUs means none ("Quota limit
+// 'TPUV6EPreemptiblePerProjectPerRegionForTPUAPI' has been exceeded. Limit: 0", github.com/marin-community/marin pull
+// request 1612). If the quota of preemptible vCPUs is 0, the common quota counts (Google, as quoted in
+// github.com/hail-is/hail pull request 10588).
 func TestRefreshJudgesFamiliesByTheirOwnQuotas(t *testing.T) {
 	w := refreshNewWorld(t, nil)
 	w.gce.SetQuota("us-central1", "CPUS", 24)

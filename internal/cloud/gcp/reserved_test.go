@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// A machine runs on the reservation that it was planned on, and costs nothing more. A full reservation is transient,
-// and a missing one is missing capacity: the task is not to blame.
+// A machine must run on the reservation that it was planned on, and costs nothing more. A full reservation is a
+// transient failure, and a missing one is missing capacity. The task must not be blamed for either.
 func TestLaunchRequestsReservation(t *testing.T) {
 	w := newWorldOf(t, gce.Config{Price: func(gce.Bill) float64 { return 0.067 }}, nil)
 	r := w.gce.Reserve("us-central1-a", "mine", "e2-standard-2", 2, true)
@@ -49,7 +49,7 @@ func TestLaunchRequestsReservation(t *testing.T) {
 	if err := w.gcp.Terminate(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	w.gce.Occupy(r, 1) // by another user, who was faster
+	w.gce.Occupy(r, 1) // another user takes the last machine
 	if err := launch("e", 2, on); cloud.KindOf(err) != cloud.Transient {
 		t.Errorf("a reservation that another user occupies: %v", err)
 	}
@@ -57,7 +57,7 @@ func TestLaunchRequestsReservation(t *testing.T) {
 		t.Error(err)
 	}
 	named := onDemand
-	named.Reservation = "e2-standard-2-us-central1" // from the settings: only a price, which Google does not know
+	named.Reservation = "e2-standard-2-us-central1" // from the settings: only a price, unknown to Google
 	if err := launch("g", 1, named); err != nil {
 		t.Error(err)
 	}

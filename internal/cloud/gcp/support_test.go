@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// world is an emulated project and a driver for it.
+// world is an emulated project, and a driver for it.
 type world struct {
 	*testing.T
 	gce *gce.Cloud
@@ -24,7 +24,7 @@ type world struct {
 	cfg gcp.Config
 }
 
-// newWorld makes one; change may modify the configuration.
+// newWorld returns a new world. change may modify the driver's configuration.
 func newWorld(t *testing.T, change func(*gcp.Config)) *world {
 	t.Helper()
 	return newWorldOf(t, gce.Config{}, change)

@@ -21,11 +21,12 @@ var tpuOffer = apitypes.Offer{
 
 func withTPUs(c *gcp.Config) { c.TPUs = true }
 
-// tpus is the harness of TPUs, whose failures differ.
+// tpus is the harness for TPUs, whose failures differ from those of machines.
 type tpus struct{ harness }
 
 func (h tpus) Fail(_ apitypes.Offer, err *cloud.Error) bool {
-	if err.Kind == cloud.Capacity || err.Kind == cloud.Transient { // capacity fails late; after a lost answer the driver looks for the request
+	// a lack of capacity is reported late; after a lost answer, the driver looks for its request
+	if err.Kind == cloud.Capacity || err.Kind == cloud.Transient {
 		return false
 	}
 	f := refusals[err.Kind]
@@ -46,7 +47,7 @@ func (h tpus) Sibling() cloud.Cloud {
 // Queues implements cloudtest.Queue.
 func (tpus) Queues() bool { return true }
 
-// FailLate makes the request fail, the only late failure of TPUs.
+// FailLate makes the request fail, which is the only late failure of TPUs.
 func (h tpus) FailLate(_ apitypes.Offer, err *cloud.Error) bool {
 	if err.Kind != cloud.Capacity {
 		return false
@@ -74,7 +75,7 @@ func TestTPUBootsAndRunsTask(t *testing.T) {
 	if err != nil || len(found) != 1 || found[0].State != cloud.Terminated || found[0].Reason != "spot-interruption" || !found[0].Offer.Spot {
 		t.Errorf("%+v %v", found, err)
 	}
-	// a driver that has not launched it can end it too
+	// A driver that has not launched the cluster must be able to end it, too.
 	if err := b.another(nil).Terminate(t.Context(), "cluster"); err != nil {
 		t.Fatal(err)
 	}
@@ -94,8 +95,8 @@ func TestTPULaunchErrors(t *testing.T) {
 		"a new one":     {func(_ *world, s *cloud.LaunchSpec) { s.Offer.InstanceType = "tpu-v9-8" }, cloud.Quota, "tpu-v9"},
 		"nonsense":      {func(_ *world, s *cloud.LaunchSpec) { s.Offer.InstanceType = "tpu-8" }, cloud.Invalid, "not a TPU"},
 		"an API off":    {func(w *world, _ *cloud.LaunchSpec) { w.gce.Disable("tpu.googleapis.com", true) }, cloud.Auth, "disabled"},
-		// Node.serviceAccount: "If None is specified, the default compute service account will be used", which is an editor of
-		// the project (Cloud TPU API v2).
+		// Without a service account, the machine would get the default one, which is an editor of the project. Cloud
+		// TPU API v2, Node.serviceAccount: "If None is specified, the default compute service account will be used".
 		"no service account": {func(w *world, _ *cloud.LaunchSpec) {
 			w.gcp = w.another(func(c *gcp.Config) { c.ServiceAccount = "" })
 		}, cloud.Quota, "--service-account"},
@@ -129,7 +130,7 @@ func TestTPULaunchErrors(t *testing.T) {
 	}
 }
 
-// A failed request is withdrawn, and the error contains Google's message.
+// Google fails a request for TPUs. The request must be withdrawn, and the error must contain Google's message.
 func TestFailedTPURequestIsWithdrawn(t *testing.T) {
 	w := newWorld(t, withTPUs)
 	w.gce.FailTPUs(1)

@@ -35,7 +35,7 @@ func roomy() *corev1.Node {
 	}
 }
 
-// met is a cloud with one cluster in which create can refuse pods.
+// met returns a cloud with one cluster. create can refuse pods.
 func met(create func(*corev1.Pod) error) *kubernetes.Cloud {
 	client := fake.NewClientset(roomy())
 	client.PrependReactor("create", "pods", func(a k8stesting.Action) (bool, runtime.Object, error) {
@@ -70,9 +70,10 @@ func TestExhaustedQuotaNamesTheMachinesThatShareIt(t *testing.T) {
 	}
 }
 
-// A refusal of a thousand pods must give a short message: one that is larger than an event would stop the broker.
+// A thousand pods are refused. The error must be short, because a message that does not fit into an event would stop
+// the broker.
 func TestRefusedGangHasShortError(t *testing.T) {
-	c := met(func(p *corev1.Pod) error { // as kube-apiserver says it
+	c := met(func(p *corev1.Pod) error { // in the words of kube-apiserver
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, p.Name, fmt.Errorf(
 			"exceeded quota: team-batch, requested: limits.cpu=1,limits.memory=4Gi,pods=1,requests.cpu=1,requests.memory=4Gi, "+
 				"used: limits.cpu=400,limits.memory=1600Gi,pods=400,requests.cpu=400,requests.memory=1600Gi, "+
@@ -87,7 +88,7 @@ func TestRefusedGangHasShortError(t *testing.T) {
 	}
 }
 
-// If the deployment's image for fetching agents cannot be pulled, the task is not at fault.
+// The deployment's image for fetching agents cannot be pulled. The task must not be blamed.
 func TestDeploymentImageErrorIsNotInvalid(t *testing.T) {
 	c := met(func(p *corev1.Pod) error {
 		p.Spec.NodeName = "n"
@@ -106,7 +107,7 @@ func TestDeploymentImageErrorIsNotInvalid(t *testing.T) {
 	}
 }
 
-// An unreachable context does not block terminations in another one, even after a restart.
+// One context is unreachable. Terminations in another one must work, even after a restart.
 func TestTerminateIgnoresUnreachableContext(t *testing.T) {
 	here, away := fake.NewClientset(roomy()), fake.NewClientset()
 	away.PrependReactor("*", "*", func(k8stesting.Action) (bool, runtime.Object, error) {

@@ -12,8 +12,8 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 )
 
-// There is one role per scope, with all rights that are needed and not only the missing ones, so that the command can
-// be run again. The role is bound to the buyer.
+// Rights are missing. The printed command must grant one role for each scope, bound to the buyer. The role has all
+// needed rights, not only the missing ones, so that the command can be run again.
 func TestLackGrantsMissingRights(t *testing.T) {
 	client := fake.NewClientset()
 	client.PrependReactor("create", "selfsubjectaccessreviews", func(a k8stesting.Action) (bool, runtime.Object, error) {

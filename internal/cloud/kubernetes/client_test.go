@@ -20,7 +20,7 @@ import (
 	driver "github.com/tradewind-broker/tradewind/internal/cloud/kubernetes"
 )
 
-// Each group of the client calls the API server at its path, with the server's encodings.
+// Each API group of the client must call the API server at the group's path, with the server's encodings.
 func TestClientCallsGroupsAtTheirPaths(t *testing.T) {
 	var got []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

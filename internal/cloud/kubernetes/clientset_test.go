@@ -9,7 +9,7 @@ import (
 	clientset "k8s.io/client-go/kubernetes"
 )
 
-// Clientset makes a Client of client-go's clientset or of its fake.
+// Clientset returns a Client that uses client-go's clientset or its fake.
 func Clientset(c clientset.Interface) Client { return wrapped{c} }
 
 type wrapped struct{ clientset.Interface }

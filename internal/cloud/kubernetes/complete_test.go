@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// complete creates the missing pods. A pod that was created in the meantime is not an error; any other refusal is
-// returned.
+// complete creates the missing pods of a cluster. A pod that another process has just created is no error. Any other
+// refusal must be returned.
 func TestCompleteCreatesMissingPods(t *testing.T) {
 	have := make([]corev1.Pod, 1)
 	have[0].Name = "pod-1"

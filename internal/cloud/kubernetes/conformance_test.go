@@ -19,8 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/cloudtest"
 )
 
-// harness is a namespace of a real control plane. Between it and the driver is a proxy that simulates refusals and
-// lost answers.
+// harness is a namespace of a real control plane. A proxy before it simulates refusals and lost answers.
 type harness struct {
 	*world
 	between *between
@@ -73,7 +72,7 @@ func (h harness) Left(ctx context.Context) (int, error) {
 	return len(pods), err
 }
 
-// Leftovers returns the secrets.
+// Leftovers returns the remaining secrets.
 func (h harness) Leftovers(context.Context) (found []string, err error) {
 	for _, name := range h.left() {
 		if strings.HasPrefix(name, "secret ") {
@@ -115,8 +114,8 @@ func TestConformance(t *testing.T) {
 	t.Errorf("left: %v", left)
 }
 
-// A gang is bound whole or not at all: without room for all it is not started, and if the scheduler cannot bind all
-// it is withdrawn.
+// A gang must be bound as a whole or not at all. Without room for all pods it is not started. If the scheduler cannot
+// bind all of them, it is withdrawn.
 func TestGangIsBoundWholeOrNotAtAll(t *testing.T) {
 	w := newWorld(t, large("a"))
 	ctx := t.Context()
@@ -143,7 +142,8 @@ func TestGangIsBoundWholeOrNotAtAll(t *testing.T) {
 	})
 }
 
-// Without the right to see other users' pods, the free room is unknown: then the scheduler gives the reason.
+// The driver may not see other users' pods, so it does not know the free room. The error must then contain the
+// scheduler's reason.
 func TestSchedulerMessageIsReturned(t *testing.T) {
 	w := newWorld(t, large("a"))
 	o := spec("huge", 1)
@@ -166,7 +166,7 @@ func TestSchedulerMessageIsReturned(t *testing.T) {
 	}
 }
 
-// blind is a client that may not list the pods of other namespaces.
+// blind returns a client that may not list the pods of other namespaces.
 func blind(t *testing.T, c *kubetest.Cluster) driver.Client {
 	t.Helper()
 	cfg := rest.CopyConfig(c.Config)

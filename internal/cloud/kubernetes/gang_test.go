@@ -22,7 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// by sets how the gangs of a world are bound.
+// by sets which scheduler binds the gangs of a world.
 func (w *world) by(text string) {
 	w.Helper()
 	g, err := kubernetes.ParseGang(text)
@@ -36,7 +36,7 @@ func (w *world) by(text string) {
 // again makes a new driver with the current configuration.
 func (w *world) again() { w.driver = kubernetes.New(w.cfg) }
 
-// observed makes the driver call see before each of its requests.
+// observed makes the driver call see before each request.
 func (w *world) observed(see func(*http.Request)) {
 	w.Helper()
 	cfg := rest.CopyConfig(w.cluster.Config)
@@ -56,8 +56,8 @@ func (w *world) observed(see func(*http.Request)) {
 
 func (w *world) dynamic() dynamic.Interface { return w.cfg.Places[0].Dynamic }
 
-// The native scheduler of Kubernetes 1.36 binds gangs: a gang with room is bound, and no pod of a gang without room
-// is, even though the broker cannot check for room.
+// The native scheduler of Kubernetes 1.36 must bind a gang that has room. It must bind no pod of a gang without room,
+// even if the broker cannot check for room.
 func TestNativeSchedulerBindsGang(t *testing.T) {
 	w := newWorldWith(t, kubetest.Options{Gangs: true}, large("a"))
 	w.by("native")
@@ -77,7 +77,7 @@ func TestNativeSchedulerBindsGang(t *testing.T) {
 	})
 }
 
-// If a cluster lacks the configured scheduler, the error says so and what to do.
+// A cluster lacks the configured scheduler. The error must say so and name a next step.
 func TestMissingGangScheduler(t *testing.T) {
 	w := newWorld(t, large("a"))
 	for _, by := range []string{"native", "volcano"} {
@@ -92,8 +92,8 @@ func TestMissingGangScheduler(t *testing.T) {
 	}
 }
 
-// Kueue admits a group of pods when all exist and its queue has quota for all. The test simulates its controller as
-// documented, with a quota of four pods.
+// Kueue admits a group of pods when all of them exist and its queue has quota for all. The test simulates Kueue's
+// controller as documented, with a quota of four pods.
 func TestKueueAdmitsGang(t *testing.T) {
 	w := newWorld(t, large("a"))
 	w.install(crd("kueue.x-k8s.io", "v1beta1", "Workload", "workloads"))
@@ -112,7 +112,8 @@ func TestKueueAdmitsGang(t *testing.T) {
 	w.await("an empty namespace", func() bool { return len(w.left()) == 0 })
 }
 
-// Volcano's scheduler binds the pods of a PodGroup. The test simulates it as documented, for groups of up to four.
+// Volcano's scheduler binds the pods of a PodGroup. The test simulates it as documented, for groups of up to four
+// pods.
 func TestVolcanoBindsGang(t *testing.T) {
 	w := newWorld(t, large("a"))
 	w.install(crd("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups"))
@@ -142,7 +143,7 @@ func TestParseGang(t *testing.T) {
 	}
 }
 
-// crd is a custom resource definition without validation of its fields.
+// crd returns a custom resource definition that does not validate its fields.
 func crd(group, version, kind, plural string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	text := fmt.Sprintf(`{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -177,7 +178,7 @@ func (w *world) install(u *unstructured.Unstructured) {
 	})
 }
 
-// again calls f until ctx ends.
+// again calls f again and again until ctx ends.
 func again(ctx context.Context, f func()) {
 	for ctx.Err() == nil {
 		f()
@@ -188,7 +189,7 @@ func again(ctx context.Context, f func()) {
 	}
 }
 
-// groups returns the pods of a namespace by the name of their group, without those being deleted.
+// groups returns the pods of a namespace by the name of their group, except those being deleted.
 func (w *world) groups(ctx context.Context, name func(*corev1.Pod) string) map[string][]*corev1.Pod {
 	list, err := w.cluster.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -210,8 +211,8 @@ var (
 	}
 )
 
-// kueue simulates Kueue's controller for groups of pods: it removes the gates of the pods of a complete group if
-// there is quota, and otherwise writes a Workload with the reason.
+// kueue simulates Kueue's controller for groups of pods. When a group is complete and there is quota, it removes the
+// gates of its pods. Otherwise it writes a Workload with the reason.
 type kueue struct {
 	*world
 	quota int

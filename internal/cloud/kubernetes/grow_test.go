@@ -20,7 +20,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// growing is a world with one node of two CPUs, and a pool that can grow to three such nodes.
+// growing returns a world with one node of two CPUs and a pool that can grow to three such nodes, and a function that
+// adds a node.
 func growing(t *testing.T) (w *world, more func(name string)) {
 	t.Helper()
 	return growingWith(t, kubetest.Options{})
@@ -43,7 +44,8 @@ func growingWith(t *testing.T, o kubetest.Options) (w *world, more func(name str
 	}
 }
 
-// counts are the pods of the namespace: the gang's, the placeholders, and how many of each have a node.
+// counts are the numbers of pods in the namespace: the gang's pods, those of them with a node, the placeholders, and
+// those of them with a node.
 type counts struct{ gang, bound, placeholders, placed int }
 
 func (w *world) count() (n counts) {
@@ -65,7 +67,8 @@ func (w *world) count() (n counts) {
 	return n
 }
 
-// While a pool grows for a gang, none of its pods has a node: placeholders wait, and give way to the pods of others.
+// While a pool grows for a gang, none of the gang's pods may have a node. Placeholders wait instead, and give way to
+// other users' pods.
 func TestGangStaysUnboundWhilePoolGrows(t *testing.T) {
 	w, more := growing(t)
 	_, err := w.cluster.Client.SchedulingV1().PriorityClasses().Create(t.Context(), &schedulingv1.PriorityClass{
@@ -101,7 +104,7 @@ func TestGangStaysUnboundWhilePoolGrows(t *testing.T) {
 	}
 }
 
-// If a pool does not grow, the launch fails with nothing bound and nothing left behind.
+// A pool does not grow. The launch must fail, with no pod bound and nothing left.
 func TestPoolThatDoesNotGrow(t *testing.T) {
 	w, _ := growing(t)
 	w.cfg.GrowWithin = 3 * time.Second
@@ -118,8 +121,8 @@ func TestPoolThatDoesNotGrow(t *testing.T) {
 	w.await("an empty namespace", func() bool { return len(w.left()) == 0 })
 }
 
-// A repeated launch, after the broker was killed or the first launch took too long, continues with the existing
-// placeholders. Terminating the gang removes its placeholders too.
+// A launch is repeated because the broker was killed or the first launch took too long. It must continue with the
+// existing placeholders. A termination of the gang must remove them.
 func TestRepeatedLaunchContinuesWithPlaceholders(t *testing.T) {
 	w, more := growing(t)
 	for _, name := range []string{"killed", "again"} {
@@ -156,7 +159,7 @@ func TestRepeatedLaunchContinuesWithPlaceholders(t *testing.T) {
 	}
 }
 
-// If placeholders are not allowed, the gang's own pods wait for new nodes.
+// A quota forbids placeholders. The gang's own pods must then wait for new nodes.
 func TestQuotaForbidsPlaceholders(t *testing.T) {
 	w, more := growing(t)
 	_, err := w.cluster.Client.CoreV1().ResourceQuotas(namespace).Create(t.Context(), &corev1.ResourceQuota{
@@ -179,7 +182,7 @@ func TestQuotaForbidsPlaceholders(t *testing.T) {
 }
 
 // The native gang scheduler does not mark pods as unschedulable, so autoscalers add no nodes for them. Placeholders
-// get the nodes, and the gang occupies nothing in the meantime.
+// must make the pool grow, while the gang's pods occupy nothing.
 func TestPoolGrowsForNativeGang(t *testing.T) {
 	w, more := growingWith(t, kubetest.Options{Gangs: true})
 	w.by("native")
@@ -200,7 +203,7 @@ func TestPoolGrowsForNativeGang(t *testing.T) {
 	}
 }
 
-// A gang that was promised room gets it before the placeholders of a later gang.
+// A gang was promised room. It must get it before the placeholders of a later gang.
 func TestPlaceholdersWaitForPromisedGangs(t *testing.T) {
 	w, more := growing(t)
 	promised, held := make(chan struct{}), make(chan struct{})
@@ -223,7 +226,7 @@ func TestPlaceholdersWaitForPromisedGangs(t *testing.T) {
 		second <- err
 	}()
 	w.await("the second gang's pods, gated", func() bool { return w.count().gang == 2 })
-	for range 50 { // long enough for placeholders to be created and placed
+	for range 50 { // long enough to create and place placeholders
 		if n := w.count(); n.placeholders > 0 {
 			t.Fatalf("placeholders exist before the first gang has its room: %+v", n)
 		}
@@ -239,7 +242,7 @@ func TestPlaceholdersWaitForPromisedGangs(t *testing.T) {
 	}
 }
 
-// A gang that waits for new nodes makes no lists while the watch reports its placeholders: in a cluster of ten
+// A gang waits for new nodes. It must make no lists while the watch reports its placeholders: in a cluster of ten
 // thousand pods, thirty such gangs would keep the API server busy.
 func TestWaitingGangMakesNoLists(t *testing.T) {
 	w, more := growing(t)
@@ -273,8 +276,8 @@ func TestWaitingGangMakesNoLists(t *testing.T) {
 	}
 }
 
-// Placeholders are not removed while another gang's placeholders wait for a node, because those would take their
-// places.
+// A gang's placeholders must not be removed while another gang's placeholders wait for a node. The waiting ones would
+// take their nodes.
 func TestPlaceholdersStayWhileOtherGangsWait(t *testing.T) {
 	w, more := growing(t)
 	done := make(chan error, 2)
@@ -290,7 +293,7 @@ func TestPlaceholdersStayWhileOtherGangsWait(t *testing.T) {
 	w.await("placeholders of both", func() bool { return w.count() == counts{gang: 6, placeholders: 6, placed: 2} })
 	more("b")
 	w.await("placeholders on the new node", func() bool { return w.count().placed == 4 })
-	for range 50 { // long enough for a gang to take its place
+	for range 50 { // long enough for a gang to take the node
 		if n := w.count(); n.bound > 0 {
 			t.Fatalf("one gang took its place while the other waits: %+v", n)
 		}
@@ -307,7 +310,7 @@ func TestPlaceholdersStayWhileOtherGangsWait(t *testing.T) {
 	}
 }
 
-// other creates another user's pod, which requests a CPU.
+// other creates another user's pod that requests one CPU.
 func (w *world) other(name string) {
 	w.Helper()
 	one := corev1.ResourceList{
@@ -329,7 +332,7 @@ func (w *world) hasNode(name string) bool {
 	return err == nil && p.Spec.NodeName != ""
 }
 
-// dying is the client of a process that is killed when ctx ends: it makes no calls after that.
+// dying returns the client of a process that is killed when ctx ends: it makes no calls afterwards.
 func dying(ctx context.Context, t *testing.T, c *kubetest.Cluster) kubernetes.Client {
 	t.Helper()
 	cfg := rest.CopyConfig(c.Config)

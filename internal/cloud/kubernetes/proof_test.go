@@ -17,8 +17,8 @@ import (
 
 const broker = "https://broker.example"
 
-// The real API server signs the token that a pod's kubelet would request, and the token is verified with keys that
-// any service account may read from that API server.
+// A pod gets a token that the real API server has signed, as the kubelet would request it. The broker must be able to
+// verify the token with the API server's public keys, which any service account may read.
 func TestPodProvesIdentity(t *testing.T) {
 	w := newWorld(t, large("big"))
 	w.cfg.Audience = broker
@@ -31,7 +31,7 @@ func TestPodProvesIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// An account without any role, because the deployed broker has no other right to the keys.
+	// This account has no role, because the deployed broker has no other right to read the keys.
 	plain := rest.CopyConfig(w.cluster.Config)
 	plain.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + namespace + ":nobody",
 		Groups: []string{"system:serviceaccounts", "system:authenticated"}}
@@ -65,7 +65,7 @@ func TestPodProvesIdentity(t *testing.T) {
 			t.Errorf("no pod proves to be %s: %v", m.ID, proved)
 		}
 	}
-	// The task cannot use the token at the API server.
+	// The task must not be able to use the token at the API server.
 	of := rest.AnonymousClientConfig(w.cluster.Config)
 	of.BearerToken = w.token(&pods.Items[0], broker)
 	intruder, err := k8s.NewForConfig(of)
@@ -82,7 +82,7 @@ func TestPodProvesIdentity(t *testing.T) {
 	}
 }
 
-// tokenOf returns the only token that a pod's task finds.
+// tokenOf returns the only token in a pod that the task can read.
 func tokenOf(t *testing.T, p *corev1.Pod) (found *corev1.ServiceAccountTokenProjection) {
 	t.Helper()
 	for _, v := range p.Spec.Volumes {
@@ -102,7 +102,7 @@ func tokenOf(t *testing.T, p *corev1.Pod) (found *corev1.ServiceAccountTokenProj
 	return found
 }
 
-// token makes the API server create a token of a pod, as its kubelet does.
+// token requests a token of a pod from the API server, like the pod's kubelet.
 func (w *world) token(p *corev1.Pod, audience string) string {
 	w.Helper()
 	ask := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{

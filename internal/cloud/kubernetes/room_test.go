@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/kubernetes"
 )
 
-// Other pods may take the room between the check and the binding. If a pool can grow, the launch then waits for it,
-// as for a gang that needed new nodes from the start.
+// Other pods take the room between the check and the binding. If a pool can grow, the launch must wait for it, as for
+// a gang that had no room from the start.
 func TestPoolGrowsForGangThatLostItsRoom(t *testing.T) {
 	small := large("a")
 	small.CPUs, small.GiB = 2, 8
@@ -62,7 +62,7 @@ func TestPoolGrowsForGangThatLostItsRoom(t *testing.T) {
 	}
 }
 
-// squat makes another user's pod take a CPU of a node.
+// squat creates another user's pod that takes one CPU of a node.
 func (w *world) squat(node string) {
 	w.Helper()
 	one := corev1.ResourceList{

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// racked is a node in a rack with room for a few pods.
+// racked returns a node in a rack with room for a few pods.
 func racked(name, rack string) kubetest.Node {
 	n := large(name)
 	n.CPUs, n.GiB = 4, 16
@@ -43,7 +43,8 @@ func (w *world) racksOf(cluster string) (racks, nodes []string) {
 	return racks, nodes
 }
 
-// A real scheduler binds pods by placement rules, and a launch that cannot satisfy them fails with Capacity.
+// A real scheduler must bind pods by their placement rules. A launch that cannot satisfy them must fail with kind
+// Capacity.
 func TestPlacementRules(t *testing.T) {
 	w := newWorld(t, racked("a1", "ra"), racked("a2", "ra"), racked("b1", "rb"), racked("b2", "rb"), racked("c1", "rc"))
 	launch := func(name string, nodes int, job string, knownBy map[string]string, rules ...cloud.Rule) error {

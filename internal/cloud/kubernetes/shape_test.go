@@ -8,7 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/kubernetes"
 )
 
-// A node is sold in parts that fit it, have different names, and cost the largest share of a resource that they use.
+// A node is offered in parts. Parts must fit on the node and have different names. The price of a part is its largest
+// share of any resource.
 func TestShapes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cpus := float64(rapid.IntRange(1, 800).Draw(t, "quarters")) / 4

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Parts of GPUs are sold as shares of a GPU, and pods request them by their resource name.
+// Parts of GPUs must be offered as shares of a GPU, and pods must request them by their resource name.
 func TestGPUShares(t *testing.T) {
 	n := large("a")
 	n.Labels["nvidia.com/gpu.product"], n.Labels["nvidia.com/gpu.replicas"] = "NVIDIA-A10G-SHARED", "4"
@@ -52,7 +52,7 @@ func TestGPUShares(t *testing.T) {
 	}
 }
 
-// Pods get the configured registry logins of their namespace.
+// Pods must get the configured registry logins of their namespace.
 func TestPullSecrets(t *testing.T) {
 	w := newWorld(t, kubetest.Node{Name: "a", CPUs: 64, GiB: 256, Idle: true, Labels: large("a").Labels})
 	w.cfg.PullSecrets = []string{"registry"}

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A promise counts the room that neither the gang's pods nor its placeholders have taken, both at the same moment.
-// Counted at different moments, a placeholder would be deducted twice, or not at all.
+// A promise counts the room that neither the gang's pods nor its placeholders have taken yet. Pods and placeholders
+// must be counted at the same moment. Otherwise a placeholder could be deducted twice or not at all.
 func TestPromiseCountsPlaceholders(t *testing.T) {
 	pod := func(id, node string, labels map[string]string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: id, UID: types.UID(id), Labels: labels},
@@ -27,7 +27,7 @@ func TestPromiseCountsPlaceholders(t *testing.T) {
 	steps := []struct {
 		what        string
 		do          func()
-		want, there int // pods still to be placed; placeholders
+		want, there int // number of pods still to be placed, and of placeholders
 	}{
 		{"one placeholder has a node", func() {}, 2, 2},
 		{"two have", func() { s.pod(pod("2", "a", room), true, "d") }, 1, 2},

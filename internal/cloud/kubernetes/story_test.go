@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// An eviction causes a notice with the pod's grace period, and then one that the pod is gone.
+// A pod is evicted. There must be a notice with the pod's grace period, and another one when the pod is gone.
 func TestEvictionCausesNotice(t *testing.T) {
 	w := newWorld(t, large("a"))
 	w.watch()
@@ -40,7 +40,7 @@ func TestEvictionCausesNotice(t *testing.T) {
 	}
 }
 
-// A drain begins with a cordon, so the task can begin to save then.
+// A node is cordoned, as at the start of a drain. There must be a notice, so that the task begins to save.
 func TestCordonCausesNotice(t *testing.T) {
 	w := newWorld(t, large("a"))
 	w.watch()
@@ -58,7 +58,7 @@ func TestCordonCausesNotice(t *testing.T) {
 	}
 }
 
-// Terminations by the broker itself cause no notice.
+// The broker itself terminates a cluster. There must be no notice.
 func TestTerminateCausesNoNotice(t *testing.T) {
 	w := newWorld(t, large("a"))
 	w.watch()
@@ -77,8 +77,8 @@ func TestTerminateCausesNoNotice(t *testing.T) {
 	}
 }
 
-// A node that dies sends nothing: the cluster detects it, and evicts its pods. The cluster does so only if other
-// nodes answer, because otherwise it assumes that it is cut off itself.
+// A node dies and sends nothing. The control plane detects that and evicts the node's pods, which must cause a
+// notice. It does so only if other nodes answer: otherwise it assumes that its own network has failed.
 func TestDeadNodeCausesNotice(t *testing.T) {
 	other := large("b")
 	other.Labels = nil
@@ -94,7 +94,7 @@ func TestDeadNodeCausesNotice(t *testing.T) {
 	}
 }
 
-// While the API server is down the driver's calls fail, and nothing is lost: after that they return the same pods.
+// The API server is down, so the driver's calls fail. When it is up again, they must return the same pods.
 func TestAPIServerOutage(t *testing.T) {
 	w := newWorld(t, large("a"))
 	w.watch()
@@ -121,8 +121,7 @@ func TestAPIServerOutage(t *testing.T) {
 	}
 }
 
-// A Karpenter NodePool can grow: a gang that fits on the nodes that it can make is waited for, and bound when a node
-// arrives.
+// A Karpenter NodePool can grow. A gang that fits on new nodes of it must wait, and be bound when a node arrives.
 func TestLaunchWaitsForKarpenterPool(t *testing.T) {
 	small := large("a")
 	small.CPUs, small.GiB = 2, 8

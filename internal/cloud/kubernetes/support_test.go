@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// digest belongs to no agent: nothing runs on the machines of these tests.
+// digest is the digest of no agent. The machines of these tests run nothing.
 var digest = strings.Repeat("0123456789abcdef", 4)
 
 const namespace = "broker"

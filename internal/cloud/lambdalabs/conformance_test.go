@@ -24,7 +24,7 @@ func (h harness) Fail(_ apitypes.Offer, err *cloud.Error) bool {
 	return true
 }
 
-// FailLate fails the third machine of a cluster, when two have been bought.
+// FailLate makes the third machine of a cluster fail, when two have been bought.
 func (h harness) FailLate(_ apitypes.Offer, err *cloud.Error) bool {
 	h.account.FailLaunch(2, failureOf(err))
 	return true
@@ -47,7 +47,7 @@ func (h harness) Left(context.Context) (int, error) { return len(h.account.LiveM
 
 func (h harness) Close() {}
 
-// TestConformance uses lists that show a machine at once, and lists that lag behind.
+// TestConformance runs the suite with lists that show a new machine at once, and with lists that lag.
 func TestConformance(t *testing.T) {
 	for _, c := range []struct {
 		name string

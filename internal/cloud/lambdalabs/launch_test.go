@@ -48,13 +48,13 @@ func code(err error) string {
 	return e.Code
 }
 
-// Tasks can read a machine's user data, so it contains only the machine's own token, uncompressed for any number of
-// machines.
+// Tasks can read the user data of a machine. So it must contain only the machine's own token, and be uncompressed for
+// any number of machines.
 func TestUserDataContainsOnlyOwnToken(t *testing.T) {
 	w := newWorld(t, nil)
 	s := spec("many", 3)
 	for i := range s.Bootstrap.Tokens {
-		s.Bootstrap.Tokens[i] += strings.Repeat("x", 9000) // would be compressed for other clouds
+		s.Bootstrap.Tokens[i] += strings.Repeat("x", 9000) // so long that other clouds' user data would be compressed
 	}
 	for _, m := range w.launch(w.lambda, s) {
 		data := w.account.UserData(m.ID)
@@ -86,7 +86,7 @@ func TestArmMachineGetsArmAgent(t *testing.T) {
 	}
 }
 
-// Another process finds the cluster by the machines' names alone, and buys nothing.
+// Another process must find the cluster by the machines' names alone, and buy nothing.
 func TestClusterIsFoundByNames(t *testing.T) {
 	for _, cluster := range []string{"short.0.1", strings.Repeat("long-", 40) + ".0.1"} {
 		w := newWorld(t, nil)
@@ -103,7 +103,8 @@ func TestClusterIsFoundByNames(t *testing.T) {
 	}
 }
 
-// Two processes that do not see each other's machines both buy: every process keeps the first ones.
+// Two processes do not see each other's machines, so both buy. When the lists show all machines, both must keep the
+// same ones and end the others.
 func TestDuplicatesAreEnded(t *testing.T) {
 	w := newWorld(t, func(c *lambdalabs.Config) { c.SeenWithin = time.Nanosecond })
 	w.account.Lag(2)
@@ -123,8 +124,8 @@ func TestDuplicatesAreEnded(t *testing.T) {
 	}
 }
 
-// A launch's answer is lost, and no list shows its machine before the cluster is terminated: the machine is ended
-// when a list shows it.
+// The answer of a launch is lost, and no list shows its machine before the cluster is terminated. The machine must be
+// ended as soon as a list shows it.
 func TestUnlistedMachineOfTerminatedClusterIsEnded(t *testing.T) {
 	w := newWorld(t, func(c *lambdalabs.Config) { c.SeenWithin = time.Nanosecond })
 	w.account.Lag(3)
@@ -143,7 +144,7 @@ func TestUnlistedMachineOfTerminatedClusterIsEnded(t *testing.T) {
 	w.living()
 }
 
-// If a whole cluster loses a machine, the whole cluster is lost.
+// A complete cluster loses a machine. The whole cluster must count as lost.
 func TestClusterWithLostMachineIsLost(t *testing.T) {
 	w := newWorld(t, nil)
 	machines := w.launch(w.lambda, spec("a", 3))
@@ -161,7 +162,7 @@ func TestClusterWithLostMachineIsLost(t *testing.T) {
 	w.living()
 }
 
-// After throttling, the next call buys the rest and keeps what was bought.
+// A launch is throttled after some machines. The next call must keep them and buy the others.
 func TestThrottledLaunchContinues(t *testing.T) {
 	w := newWorld(t, nil)
 	w.account.FailLaunch(2, lambdacloud.FailureOf("global/rate-limit-exceeded"))
@@ -182,7 +183,8 @@ func TestThrottledListIsRetried(t *testing.T) {
 	}
 }
 
-// Launches of a process keep the API's minimum distance; a launch that would wait too long fails with a RetryAfter.
+// Launches of one process must keep the API's minimum time between them. A launch that would have to wait too long
+// must fail with a RetryAfter.
 func TestLaunchRateLimit(t *testing.T) {
 	w := newWorld(t, func(c *lambdalabs.Config) { c.LaunchEvery = time.Hour })
 	w.launch(w.lambda, spec("a", 1))
@@ -227,7 +229,7 @@ func TestLaunchErrors(t *testing.T) {
 	}
 }
 
-// The key goes only to the API, and not to the target of a redirect.
+// The API redirects a request. The API key must not be sent to the redirect's target.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	w := newWorld(t, func(c *lambdalabs.Config) {
 		c.HTTP = &http.Client{Transport: trip(func(r *http.Request) (*http.Response, error) {
@@ -297,7 +299,7 @@ func TestKeySecret(t *testing.T) {
 	if _, err := lambdalabs.KeySecret(from, "/other")(t.Context()); !errors.Is(err, lambdalabs.ErrKey) {
 		t.Errorf("%v", err)
 	}
-	// If the store of the key is unavailable for a moment, the cloud must not be blocked for hours.
+	// The store of the key is unavailable for a moment. The cloud must not be blocked for hours.
 	for name, want := range map[string]cloud.Kind{"/other": cloud.Auth, "/away": cloud.Transient} {
 		c := lambdalabs.New(lambdalabs.Config{Deployment: "test", Key: lambdalabs.KeySecret(from, name), Endpoint: "http://127.0.0.1:1"})
 		if _, err := c.Launch(t.Context(), spec("c1", 1)); cloud.KindOf(err) != want {
@@ -346,7 +348,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The SSH key that the API requires is created once, and its private half is discarded.
+// The API requires an SSH key. It must be created once, and its private half discarded.
 func TestSSHKeyIsCreatedOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	w.launch(w.lambda, spec("a", 1))
@@ -356,8 +358,8 @@ func TestSSHKeyIsCreatedOnce(t *testing.T) {
 	}
 }
 
-// If a user removes the key while cleaning up the account, the next launch creates another one. A configured key is
-// never created.
+// A user has removed the SSH key from the account. The next launch must create another one. A key that is configured
+// is never created.
 func TestRemovedSSHKeyIsRecreated(t *testing.T) {
 	w := newWorld(t, nil)
 	w.launch(w.lambda, spec("a", 1))

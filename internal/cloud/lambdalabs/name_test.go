@@ -12,7 +12,7 @@ import (
 
 var names = rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._:/=+@-]{0,254}`)
 
-// TestNameRoundTrip checks that names fit the API's limit and can be parsed again.
+// TestNameRoundTrip: names of machines must fit the API's limit, and it must be possible to parse them.
 func TestNameRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		deployment, cluster, other := names.Draw(t, "deployment"), names.Draw(t, "cluster"), names.Draw(t, "other")

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// shelf keeps a snapshot in memory.
+// shelf keeps a catalogue snapshot in memory.
 type shelf struct{ data []byte }
 
 func (s *shelf) Get(context.Context, string) ([]byte, string, error) {
@@ -134,7 +134,7 @@ func TestRefreshRejectsMalformedList(t *testing.T) {
 	}
 }
 
-// FuzzTypes checks that any list either changes nothing or makes a readable catalogue.
+// FuzzTypes checks that any list of types either changes nothing or results in a readable catalogue.
 func FuzzTypes(f *testing.F) {
 	f.Add(good)
 	f.Add(`{}`)

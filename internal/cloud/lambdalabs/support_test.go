@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// digest belongs to no agent: nothing runs on the machines of these tests.
+// digest is the digest of no agent. The machines of these tests run nothing.
 var digest = strings.Repeat("0123456789abcdef", 4)
 
 var offer = apitypes.Offer{
@@ -68,7 +68,7 @@ func spec(cluster string, nodes int) cloud.LaunchSpec {
 	return cloud.LaunchSpec{Cluster: cluster, Offer: offer, Nodes: nodes, Bootstrap: boot(cluster, nodes)}
 }
 
-// failureOf returns the account's failure that the driver turns into a kind.
+// failureOf returns the failure of the account that the driver maps to the error's kind.
 func failureOf(err *cloud.Error) lambdacloud.Failure {
 	codes := map[cloud.Kind]string{
 		cloud.Capacity: "instance-operations/launch/insufficient-capacity", cloud.Quota: "global/quota-exceeded",

@@ -17,7 +17,7 @@ import (
 
 var t0 = time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC)
 
-// at is a request for a cluster of one machine, at a time since the start.
+// at returns a request for a cluster of one machine, made at a time since the start.
 func at(since time.Duration, o apitypes.Offer, cluster string) local.Request {
 	return local.Request{Offer: o, Cluster: cluster, Nodes: 1, Now: t0.Add(since), Since: since}
 }
@@ -199,7 +199,7 @@ func TestScenarioSaveAndRestore(t *testing.T) {
 	if _, ok := again.Preemption(r, 0); ok {
 		t.Error("after a restart the second cluster counts as the first")
 	}
-	other := scenario(t, "rules: [{fail: quota}]") // with as many rules
+	other := scenario(t, "rules: [{fail: quota}]") // with the same number of rules
 	if err := other.Restore(saved); err == nil {
 		t.Error("restored the state of another scenario")
 	}
@@ -218,7 +218,8 @@ func TestHostRestoresScenarioState(t *testing.T) {
 	w.launch("a", onDemand, 1)
 }
 
-// With Anew, a scenario starts from the beginning on a new host, but continues if the old host's machines still exist.
+// With Anew, a new host starts the scenario from its beginning. If machines of the old host still exist, the scenario
+// must continue instead.
 func TestAnewRestartsScenario(t *testing.T) {
 	const second = "rules: [{nth: 2, fail: quota}]"
 	w := newWorld(t, local.Config{Behaviour: scenario(t, second), Restart: true})

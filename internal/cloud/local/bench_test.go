@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// benchHost is a host with a broker that has work ready for every node.
+// benchHost returns a host whose broker has work ready for every node.
 func benchHost(b *testing.B) (*agenttest.Broker, cloud.Cloud) {
 	b.Helper()
 	broker := agenttest.New(b)
@@ -25,7 +25,7 @@ func benchHost(b *testing.B) (*agenttest.Broker, cloud.Cloud) {
 	return broker, host.Cloud("aws")
 }
 
-// BenchmarkMachineLife is a machine from launch to terminate, with one task in between.
+// BenchmarkMachineLife measures a machine from launch to terminate, with one task in between.
 func BenchmarkMachineLife(b *testing.B) {
 	for name, run := range map[string]string{"stand-in": "", "shell": "true"} {
 		b.Run(name, func(b *testing.B) {

@@ -13,16 +13,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// launcherEnv makes the test binary a separate broker, which the test kills.
+// launcherEnv makes the test binary a separate broker process, which the test kills.
 const launcherEnv = "TRADEWIND_TEST_LAUNCHER"
 
-// orders are the clusters for that broker.
+// orders is the list of clusters for that process.
 type orders struct {
 	Dir   string
 	Specs []cloud.LaunchSpec
 }
 
-// launcher launches every cluster and terminates every other one, as fast as it can, until it is killed.
+// launcher launches every cluster and terminates every second one, as fast as possible, until it is killed.
 func launcher() {
 	var o orders
 	if err := json.Unmarshal([]byte(os.Getenv(launcherEnv)), &o); err != nil {
@@ -80,7 +80,7 @@ func TestKilledBrokerLosesNoMachine(t *testing.T) {
 		if _, err := out.Read(make([]byte, 16)); err != nil {
 			t.Fatalf("the broker did not start: %v", err)
 		}
-		time.Sleep(time.Duration(random.Int64N(int64(80 * time.Millisecond)))) // a random moment
+		time.Sleep(time.Duration(random.Int64N(int64(80 * time.Millisecond)))) // a random time
 		if err := broker.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestKilledBrokerLosesNoMachine(t *testing.T) {
 		if n := w.processes(); n > len(machines) {
 			t.Errorf("round %d: %d agents run, %d machines are listed", round, n, len(machines))
 		}
-		for _, spec := range o.Specs[:2] { // a started cluster can be completed, or was terminated
+		for _, spec := range o.Specs[:2] { // a cluster whose launch has begun can be completed, or was terminated
 			if got, err := w.aws.Launch(t.Context(), spec); err == nil && len(got) != spec.Nodes || err != nil && cloud.KindOf(err) != cloud.Invalid {
 				t.Errorf("round %d: launched again: %v, %v", round, got, err)
 			}

@@ -28,7 +28,7 @@ type harness struct {
 	fail chan *cloud.Error
 }
 
-// failing fails launches with the errors that the test sends.
+// failing makes launches fail with the errors that the test sends.
 type failing struct {
 	local.None
 	next chan *cloud.Error
@@ -56,7 +56,7 @@ func (h harness) Fail(_ apitypes.Offer, err *cloud.Error) bool {
 
 func (h harness) Settle(context.Context) { time.Sleep(time.Millisecond) }
 
-// Left counts the running agents.
+// Left returns the number of running agents.
 func (h harness) Left(context.Context) (int, error) { return h.processes(), nil }
 
 func (h harness) Close() {}
@@ -68,7 +68,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// lasting is a task that prints its process ID and that of a process that it leaves behind, and does not end.
+// lasting is a task that does not end. It prints its process ID and that of a process that it leaves behind.
 const lasting = `(setsid sh -c 'echo pid $$; exec sleep 1000' &); echo pid $$; echo ready; while :; do sleep 1000; done`
 
 func TestMachineLifecycle(t *testing.T) {
@@ -104,7 +104,7 @@ func TestMachinesHaveSeparateAddresses(t *testing.T) {
 	if len(seen) != 3 {
 		t.Errorf("%v", seen)
 	}
-	for address := range seen { // each can be listened on
+	for address := range seen { // it must be possible to listen on each address
 		l, err := net.Listen("tcp", address+":0")
 		if err != nil {
 			t.Error(err)
@@ -179,7 +179,7 @@ func TestSpotMachineIsInterrupted(t *testing.T) {
 	}
 }
 
-// takenAfter interrupts spot machines this long after their launch.
+// takenAfter is the time after which spot machines are interrupted.
 type takenAfter time.Duration
 
 func (takenAfter) Launch(local.Request) local.Verdict { return local.Verdict{} }
@@ -194,7 +194,7 @@ func TestTerminatedMachineIsNotInterrupted(t *testing.T) {
 	w.launch("c2", spot, 1)
 	w.waiters(clk, 2)
 	w.terminate("c1")
-	clk.Advance(time.Hour) // past the notice and the interruption at once: only the latter is reported
+	clk.Advance(time.Hour) // past the notice and the interruption at once: only the interruption is reported
 	if got := w.notices.next(t); got.Cluster != "c2" || got.Kind != cloud.Taken {
 		t.Errorf("%+v", got)
 	}
@@ -288,7 +288,7 @@ func TestOrphansOfKilledSupervisorAreSwept(t *testing.T) {
 	n := agenttest.Node{Cluster: "c1"}
 	tasks := w.run(n, `echo pid $PPID; `+lasting, 3)
 	supervisor, agentID := tasks[0], w.agentOf("c1")
-	for _, id := range []proc.Identity{agentID, supervisor} { // so that neither detects the other's end
+	for _, id := range []proc.Identity{agentID, supervisor} { // at once, so that neither detects the end of the other
 		if err := id.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
@@ -359,7 +359,8 @@ func TestReusedProcessIDIsNotKilled(t *testing.T) {
 	for id.Alive() && !zombie(id.PID) {
 		time.Sleep(time.Millisecond)
 	}
-	other, err := proc.Identify(os.Getpid()) // the agent's process ID is replaced by this test's
+	// the recorded ID of the agent's process is now that of this test's process
+	other, err := proc.Identify(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,7 +370,7 @@ func TestReusedProcessIDIsNotKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.open()
-	w.terminate("c1") // must not kill this test
+	w.terminate("c1") // must not kill this test's process
 }
 
 func TestUnreadableRecord(t *testing.T) {
@@ -412,7 +413,7 @@ func TestDirectoryAllowsOneHost(t *testing.T) {
 	}
 }
 
-// verdict returns the same verdict for every launch.
+// verdict gives every launch the same verdict.
 type verdict struct {
 	local.None
 	local.Verdict
@@ -457,7 +458,7 @@ func TestTerminateDuringDelayedLaunch(t *testing.T) {
 	if left, err := w.aws.Machines(t.Context(), ""); err != nil || len(left) != 0 {
 		t.Errorf("before the delay has passed: %v, %v", left, err)
 	}
-	// Terminated during the delay, the cluster must not start.
+	// The cluster is terminated during the delay, so it must not start.
 	w.terminate("c1")
 	clk.Advance(time.Minute)
 	if err := <-done; cloud.KindOf(err) != cloud.Invalid {

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/local"
 )
 
-// A broker that starts again removes the names that killed machines have left in the computer's file of names.
+// Killed machines have left names in the computer's hosts file. A broker that starts must remove them.
 func TestNamesOfKilledMachinesAreRemoved(t *testing.T) {
 	const own = "127.0.0.1 localhost\n"
 	const left = `127.1.0.1 a-0.g a-0 # tradewind {"pid":1,"start":1,"boot":"another","attempt":"a1"}` + "\n"

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A task may leave folders that their owner may not write to, for example Go's module cache.
+// A task has left folders that are read-only for their owner, for example Go's module cache. RemoveDir must remove
+// them.
 func TestRemoveDirRemovesReadOnlyFolders(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root can remove everything")

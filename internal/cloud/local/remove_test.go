@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A file system that a task has mounted itself keeps its files when the machine's folder is removed.
+// A task has mounted a file system in its machine's folder. When the folder is removed, the files in that file system
+// must stay.
 func TestRemoveDirKeepsMountedFiles(t *testing.T) {
 	dir, precious := t.TempDir(), t.TempDir()
 	point := filepath.Join(dir, "0", workName, "x")

@@ -63,7 +63,7 @@ type world struct {
 	notices notices
 }
 
-// newWorld makes a host on a new directory; machines left at the end are terminated.
+// newWorld returns a host on a new directory. Machines that are left at the end are terminated.
 func newWorld(t *testing.T, cfg local.Config) *world {
 	t.Helper()
 	w := &world{t: t, broker: agenttest.New(t), notices: make(notices, 100)}
@@ -82,11 +82,11 @@ func newWorld(t *testing.T, cfg local.Config) *world {
 	return w
 }
 
-// testEnviron is the environment of agents, which are this test binary: with the race detector it would wait a second
-// at exit.
+// testEnviron returns the environment of agents. They are this test's binary, which would wait for a second at its
+// exit if it has the race detector.
 func testEnviron() []string { return append(os.Environ(), "GORACE=atexit_sleep_ms=0") }
 
-// open opens the host, also again after Close.
+// open opens the host. It can be called again after Close.
 func (w *world) open() {
 	w.t.Helper()
 	host, err := local.New(w.cfg)
@@ -150,8 +150,8 @@ func (w *world) machine(cluster string) cloud.Machine {
 	return machines[0]
 }
 
-// run makes a node run a script that prints "pid" and a number for each of count processes, and then "ready"; it
-// returns these processes.
+// run makes a node run a script, and returns the script's processes. The script prints "pid" and a number for each of
+// count processes, and then "ready".
 func (w *world) run(n agenttest.Node, script string, count int) []proc.Identity {
 	w.t.Helper()
 	w.broker.Run(n, &wire.Assignment{
@@ -188,7 +188,7 @@ func identify(t *testing.T, pid string) proc.Identity {
 func (w *world) mustBeGone(ids []proc.Identity) {
 	w.t.Helper()
 	for _, id := range ids {
-		// The process that adopts an orphan reaps it, which may take a moment.
+		// The process that adopts an orphan reaps it a moment later.
 		for deadline := time.Now().Add(time.Minute); id.Alive() && !zombie(id.PID); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				w.t.Errorf("process %d was left over", id.PID)
@@ -205,10 +205,10 @@ func zombie(pid int) bool {
 	return err == nil && strings.HasPrefix(rest, "Z")
 }
 
-// marker is an argument of a directory's agents, for counting their processes.
+// marker returns an argument of a directory's agents by which their processes can be counted.
 func marker(dir string) string { return "agent-of=" + dir }
 
-// processes counts the agents that really run.
+// processes returns the number of running agents.
 func (w *world) processes() int { return countProcesses(w.t, marker(w.cfg.Dir)) }
 
 func countProcesses(t *testing.T, marker string) int {
@@ -226,7 +226,7 @@ func countProcesses(t *testing.T, marker string) int {
 	return n
 }
 
-// reopen closes the host and opens it again, as another process would.
+// reopen closes the host and opens it again, like another process.
 func (w *world) reopen() {
 	w.t.Helper()
 	w.host.Close()

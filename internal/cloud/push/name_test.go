@@ -6,13 +6,14 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloud/push"
 )
 
-// A file counts as a job by its name alone: while code is uploaded into a bucket, its job file may not exist yet.
+// The name of an object alone decides whether it may be a job file. While code is uploaded into a bucket, its job
+// file may not exist yet.
 func TestMayBeJob(t *testing.T) {
 	for key, job := range map[string]bool{
 		"job.yaml":                 true,
 		"team/2026/11/job.sbatch":  true,
 		"team/my_job.yaml":         true,
-		"":                         false, // the marker of the folder that files are put into
+		"":                         false, // the object that marks a folder
 		"team/":                    false,
 		"team/job.yaml.error.txt":  false,
 		"team/_code/k8s/job.yaml":  false,

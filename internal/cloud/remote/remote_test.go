@@ -20,11 +20,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// distant is a driver with preset answers. The conformance suite runs over this package in internal/cloud/aws.
+// distant is a driver with preset answers. The conformance suite of this package runs in internal/cloud/aws.
 type distant struct {
 	machines []cloud.Machine
 	err      error
-	within   time.Duration // until the deadline of the last call
+	within   time.Duration // time to the deadline of the last call
 	spec     cloud.LaunchSpec
 	ended    string
 }
@@ -173,7 +173,7 @@ func FuzzServe(f *testing.F) {
 	})
 }
 
-// A push is read on the side that knows the cloud's keys; the caller gets the same errors as on that side.
+// A push is read on the side that knows the cloud's keys. The caller must get the same errors as on that side.
 func TestPushedReadsOnServer(t *testing.T) {
 	notice := cloud.Notice{Cluster: "job.0.1", Machine: "m", Kind: cloud.Interruption, At: time.Unix(9, 0).UTC()}
 	object := push.Object{Bucket: "gs://jobs", Key: "dags/a.yaml", ETag: "md5:x", Version: "7", Size: 3}
@@ -212,7 +212,7 @@ func TestPushedReadsOnServer(t *testing.T) {
 	}
 }
 
-// shelf is a bucket of one file.
+// shelf is a bucket with one file.
 type shelf struct {
 	body []byte
 	put  map[string]string

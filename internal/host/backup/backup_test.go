@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// state returns a state folder on which no broker runs.
+// state returns a state folder that no broker uses.
 func state(t *testing.T) string {
 	dir := t.TempDir()
 	for name, body := range map[string]string{
@@ -50,7 +50,7 @@ func TestRestoredFolderHasWhatWasCopied(t *testing.T) {
 	if _, err := backup.Make(t.Context(), from, file, "1.2.3", true); err != nil {
 		t.Error(err)
 	}
-	// A machine that is still recorded there would be ended; this one is no cluster's.
+	// The restore would end machines that are recorded there. This machine belongs to no cluster.
 	if err := os.RemoveAll(filepath.Join(from, "machines")); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestRestoredFolderHasWhatWasCopied(t *testing.T) {
 	}
 }
 
-// edited returns a backup with the bodies of its entries changed.
+// edited returns a backup in which edit has changed the content of entries.
 func edited(t *testing.T, packed []byte, edit func(name string, body []byte) []byte) []byte {
 	t.Helper()
 	in, err := gzip.NewReader(bytes.NewReader(packed))

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 )
 
-// A job may exceed its budget only by prices that rose and fell again between two looks; leases have room for a price
-// that rises after the last look.
+// A job may exceed its budget only by prices that rose and fell again between two price checks. A price that rises
+// after the last check is no excuse, because leases reserve money for that.
 func TestUnknownPricesDoNotOverspend(t *testing.T) {
 	const listing = "aws/r/z/t"
 	begin := timeline.Beginning()

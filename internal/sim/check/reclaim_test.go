@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// No injected bug makes two tasks stop each other, because two mechanisms prevent it. So this test shows the check
-// what it must detect.
+// Two tasks stop each other in turns, and the check must report that. No injected bug can test the check, because two
+// mechanisms of the broker prevent such stops.
 func TestMutualStopsAreDetected(t *testing.T) {
 	stop := func(c *Checker, job, claim string) {
 		s := c.Jobs[job]

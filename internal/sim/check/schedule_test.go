@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A lost task that waits for a new plan can not run, so room promised in the meantime to later tasks stays promised.
-// A task that already has a plan can run, whatever plans are made later.
+// A lost task that waits for a new plan cannot run, so later tasks may keep room that was promised to them meanwhile.
+// A task that already has a plan can run, even if other plans are made later.
 func TestTaskCouldGoSinceItsPlan(t *testing.T) {
 	entered, planned := time.Unix(1000, 0), time.Unix(2000, 0)
 	for name, c := range map[string]struct {
@@ -32,7 +32,7 @@ func TestTaskCouldGoSinceItsPlan(t *testing.T) {
 			t.Errorf("%s: since %v, want %v", name, got, c.want)
 		}
 	}
-	// A gang can run when its last task can.
+	// A gang can run as soon as its last task can.
 	s := &Job{
 		Record: record.Job{Plan: record.Blob{Version: 4}}, planned: planned,
 		Tasks: map[int]record.Task{0: {MinPlan: 3}, 1: {MinPlan: 4}}, entered: map[int]time.Time{0: entered, 1: entered},
@@ -43,8 +43,8 @@ func TestTaskCouldGoSinceItsPlan(t *testing.T) {
 	}
 }
 
-// A session decides by what it has read and commits seconds later: a task that became able to run in between was not
-// passed over.
+// A session decides by the records that it read, and commits seconds later. A task that became able to run between
+// the two was not overtaken.
 func TestRoomIsPromisedAtDecision(t *testing.T) {
 	c := &Checker{Timeline: timeline.New(1, 10, nil), cfg: config.Default()}
 	decided := c.Now.Add(-2 * time.Second)

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// chain is a job of tasks that each take an hour, one after the other.
+// chain returns a job of n tasks that run one after the other, an hour each.
 func chain(n int) *dag.Job {
 	j := &dag.Job{Name: "chain", Objective: dag.MinimizeCost}
 	for i := range n {
@@ -46,8 +46,8 @@ func TestCheapestOfferWithoutDeadline(t *testing.T) {
 	}
 }
 
-// TestRunningTaskKeepsItsPlace: as in the broker's planner, a task that is lost while the plan is made can start again
-// under that plan.
+// TestRunningTaskKeepsItsPlace: a running task keeps its place in a new plan, and the plan also lets it start again.
+// The task may be lost while the plan is made, as in the broker's planner.
 func TestRunningTaskKeepsItsPlace(t *testing.T) {
 	in := planinput.Input{Spec: chain(2), Tasks: []*planinput.Facts{{Fixed: true, Hours: 0.5}, nil}}
 	in.Previous = planOf(t, planinput.Input{Spec: chain(2)})
@@ -58,7 +58,7 @@ func TestRunningTaskKeepsItsPlace(t *testing.T) {
 
 func TestDeadlineForbidsRiskySpot(t *testing.T) {
 	job := chain(2)
-	// Enough time to repeat one of the two tasks.
+	// This is enough time to repeat one of the two tasks.
 	deadline := Guarantee(job) + time.Hour + PlannedOverhead + PlannedDetect
 	plan := planOf(t, planinput.Input{Spec: job, DeadlineHours: hoursOf(deadline)})
 	if plan.Late || !plan.Of(0).Offer.Spot || plan.Of(1).Offer.Spot {
@@ -86,10 +86,10 @@ func TestBudgetAndBlocks(t *testing.T) {
 	}
 }
 
-// A finished task does not change how the others are packed.
+// A rule packs three tasks into one region, and the first has finished. The other two must still go to one region.
 func TestRemainingTasksArePacked(t *testing.T) {
 	job := chain(3)
-	job.Tasks[2].Resources = []dag.Resources{{Region: "eu-west-1"}} // and the others are cheapest in us-east-1
+	job.Tasks[2].Resources = []dag.Resources{{Region: "eu-west-1"}} // the other tasks are cheapest in us-east-1
 	job.Placement = []dag.Placement{{Pack: dag.LevelRegion, Of: []string{"a", "b", "c"}}}
 	plan := planOf(t, planinput.Input{Spec: job, Tasks: []*planinput.Facts{{Done: true}, nil, nil}})
 	for _, i := range []int{1, 2} {
@@ -99,10 +99,11 @@ func TestRemainingTasksArePacked(t *testing.T) {
 	}
 }
 
-// If the cheapest place of the first task leaves no place to the others, it goes elsewhere.
+// The cheapest place of the first task leaves no place for the others, by a placement rule. The first task must then
+// go to another place.
 func TestRulesAreSatisfiedTogether(t *testing.T) {
 	job := chain(3)
-	job.Tasks[2].Resources = []dag.Resources{{Region: "us-east-1"}} // where all are cheapest
+	job.Tasks[2].Resources = []dag.Resources{{Region: "us-east-1"}} // all three are cheapest here
 	job.Placement = []dag.Placement{
 		{Pack: dag.LevelRegion, Of: []string{"b", "c"}}, {Spread: dag.LevelRegion, Of: []string{"a", "b"}},
 	}
@@ -117,7 +118,8 @@ func TestRulesAreSatisfiedTogether(t *testing.T) {
 	}
 }
 
-// A task that has lost as much work on spot as it contains runs on demand, if an offer is unblocked there.
+// A task that has lost as much work on spot machines as it contains must run on demand, if an on-demand offer is not
+// blocked.
 func TestLostWorkEndsSpot(t *testing.T) {
 	facts := func(lost float64) []*planinput.Facts { return []*planinput.Facts{{LostHours: lost}} }
 	for _, c := range []struct {
@@ -147,7 +149,7 @@ func TestLostWorkEndsSpot(t *testing.T) {
 	}
 }
 
-// sharing is a job whose tasks share machines and hold different amounts of them.
+// sharing returns a job whose tasks share machines. cpus lists the cores of each task.
 func sharing(cpus ...float64) *dag.Job {
 	j := &dag.Job{Name: "sharing", Objective: dag.MinimizeCost}
 	for i, n := range cpus {

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTimerOrder: timers come in order of time, and those of the same time in the order they were added.
+// TestTimerOrder: timers fire in the order of their times. Timers with equal times fire in the order in which they
+// were added.
 func TestTimerOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var heap timers

@@ -30,7 +30,7 @@ func TestTraceCapacity(t *testing.T) {
 		{2 * time.Minute, 1, false, 2 * time.Minute},
 		{0, 2, false, 4 * time.Minute},
 		{4 * time.Minute, 4, true, time.Minute},
-		{4 * time.Minute, 9, true, time.Minute}, // more than the trace's maximum counts as its maximum
+		{4 * time.Minute, 9, true, time.Minute}, // more than the maximum of the trace counts as the maximum
 		{5 * time.Minute, 1, true, 2 * time.Minute},
 	} {
 		has, until := trace.capacity(c.at, now, c.nodes)

@@ -10,10 +10,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// Within is within.
 func (l Limits) Within(offers []catalog.Offer) ([]catalog.Offer, int) { return l.within(offers) }
 
-// Merge returns the offers of one type that a region sells in one zone.
+// Merge returns the offers of one machine type in one zone of a region.
 func Merge(region, name string, t types.InstanceTypeInfo, known map[string]catalog.Offer,
 	onDemand map[string]float64) []catalog.Offer {
 	return merge(region, sold{types: map[string]types.InstanceTypeInfo{name: t},

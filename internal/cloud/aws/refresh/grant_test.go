@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The report contains the command that grants the missing rights, quoted for a shell.
+// Rights are missing. The report must contain the command that grants them, quoted for a shell.
 func TestGrantCommand(t *testing.T) {
 	for identity, want := range map[string]string{
 		"arn:aws:iam::1:user/people/ada":                  "put-user-policy --user-name ada ",

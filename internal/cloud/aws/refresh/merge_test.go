@@ -9,9 +9,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// Source: EC2 API reference, InstanceTypeInfo (botocore ec2 2016-11-15): SupportedUsageClasses is any of spot,
-// on-demand and capacity-block; BareMetal; SupportedVirtualizationTypes is any of hvm and paravirtual. A1 and P3: see
-// internal/catalog/sellable.
+// Only types that can be bought may become offers. Source: EC2 API reference, InstanceTypeInfo (botocore ec2
+// 2016-11-15): SupportedUsageClasses is any of spot, on-demand and capacity-block; BareMetal;
+// SupportedVirtualizationTypes is any of hvm and paravirtual. A1 and P3: see internal/catalog/sellable.
 func TestRefreshOffersOnlyTypesThatCanBeBought(t *testing.T) {
 	onDemand := []types.UsageClassType{types.UsageClassTypeOnDemand, types.UsageClassTypeSpot}
 	yes := true
@@ -20,7 +20,7 @@ func TestRefreshOffersOnlyTypesThatCanBeBought(t *testing.T) {
 		want int
 	}{
 		"m5.large":         {types.InstanceTypeInfo{SupportedUsageClasses: onDemand}, 1},
-		"m9.large":         {types.InstanceTypeInfo{}, 1}, // EC2 says nothing about it
+		"m9.large":         {types.InstanceTypeInfo{}, 1}, // EC2 reports nothing about this type
 		"p6-b200.48xlarge": {types.InstanceTypeInfo{SupportedUsageClasses: []types.UsageClassType{"capacity-block"}}, 0},
 		"i9.large":         {types.InstanceTypeInfo{SupportedUsageClasses: onDemand, BareMetal: &yes}, 0},
 		"h0.large": {types.InstanceTypeInfo{SupportedVirtualizationTypes: []types.VirtualizationType{

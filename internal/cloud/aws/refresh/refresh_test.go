@@ -23,15 +23,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// entry is a price list entry in the Pricing API's format, without the fields that are not used.
+// entry is a price list entry in the Pricing API's format. Unused fields are omitted.
 const entry = `{"product":{"productFamily":"Compute Instance","attributes":{"instanceType":%q,"regionCode":"us-east-1","operatingSystem":"Linux"},"sku":"X"},
 "serviceCode":"AmazonEC2","terms":{"OnDemand":{"X.JRTCKXETXF":{"priceDimensions":{"X.JRTCKXETXF.6YS6EN2CT7":{"unit":"Hrs","endRange":"Inf",
 "description":"per hour","appliesTo":[],"beginRange":"0","pricePerUnit":{"USD":%q}}},"sku":"X","effectiveDate":"2026-11-01T00:00:00Z"}}},"version":"1"}`
 
-// listings answers for the two services that the emulator lacks, in their formats.
+// listings serves the two services that the emulator lacks, in their formats.
 type listings struct {
 	prices map[string]string
-	emr    map[string]string // surcharges
+	emr    map[string]string // surcharges of EMR
 	quotas map[string]float64
 }
 
@@ -151,7 +151,7 @@ func TestRefreshReadsPriceList(t *testing.T) {
 	}
 }
 
-// EMR's surcharge is that of the price list. A type that the list lacks keeps the surcharge that it had.
+// EMR's surcharge comes from the price list. A type that the list lacks must keep its old surcharge.
 func TestRefreshReadsSurchargesOfEMR(t *testing.T) {
 	old, err := catalog.Default()
 	if err != nil {
@@ -240,8 +240,8 @@ func FuzzDecodeProduct(f *testing.F) {
 	})
 }
 
-// On demand, P5 counts against the quota of all P types; its spot requests have a quota of their own (Service Quotas,
-// Amazon EC2: L-417A185B "Running On-Demand P instances", L-C4BD4855 "All P5 Spot Instance Requests").
+// On demand, a P5 machine counts against the quota of all P types. P5 spot requests have a separate quota. Source:
+// Service Quotas, Amazon EC2, L-417A185B "Running On-Demand P instances", L-C4BD4855 "All P5 Spot Instance Requests".
 func TestQuotaOfPTypesLimitsP5OnDemand(t *testing.T) {
 	limits := refresh.Limits{"p": {OnDemand: 0, Spot: 1000}, "p5": {OnDemand: -1, Spot: 0}}
 	offers := []catalog.Offer{{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1", InstanceType: "p5.48xlarge", VCPU: 192,

@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// having simulates EC2 for an account with reserved capacity: the emulator has neither call.
+// having simulates EC2 for an account with reserved capacity, because the emulator lacks the calls.
 func having(t *testing.T) *aws.Cloud {
 	t.Helper()
 	reservation := func(id, kind, state, platform, tenancy string, free int) string {
@@ -82,8 +82,8 @@ func having(t *testing.T) *aws.Cloud {
 	return aws.New(sdk, aws.Config{Deployment: "tw"})
 }
 
-// Capacity counts if others do not use it: this deployment's machines do not reduce it, machines of others do, the
-// zonal capacity first.
+// Reserved capacity counts unless machines of others use it, the zonal capacity first. Machines of this deployment do
+// not reduce it.
 func TestReserved(t *testing.T) {
 	known, err := catalog.Default()
 	if err != nil {
@@ -127,8 +127,8 @@ func TestReserved(t *testing.T) {
 	}
 }
 
-// A machine of another user that is paid for only in part uses up that part. Regional reserved instances pay for
-// capacity reservations.
+// A reserved instance pays for only a part of another user's machine. That machine then uses up the whole part.
+// Regional reserved instances also pay for capacity reservations.
 func TestReservedInstancesOfFamilyCoverAllSizes(t *testing.T) {
 	for name, c := range map[string]struct {
 		reserved, running, capacity string
@@ -150,7 +150,8 @@ func TestReservedInstancesOfFamilyCoverAllSizes(t *testing.T) {
 	}
 }
 
-// The catalogue keeps the account's capacity if the cloud cannot list it, here because the emulator lacks the call.
+// The cloud cannot list the reserved capacity (the emulator lacks the call). The catalogue must keep the capacity
+// that it had.
 func TestRefreshKeepsReservedCapacityIfCallFails(t *testing.T) {
 	r, b := newRefresher(t, listings{})
 	base, err := catalog.Default()
@@ -171,7 +172,7 @@ func TestRefreshKeepsReservedCapacityIfCallFails(t *testing.T) {
 	}
 }
 
-// plans simulates the Savings Plans of an account, in pages of one.
+// plans simulates the Savings Plans of an account, one on each page.
 func plans(w http.ResponseWriter, r *http.Request) {
 	var in struct{ SavingsPlanID, NextToken string }
 	_ = json.NewDecoder(r.Body).Decode(&in)
@@ -216,9 +217,9 @@ func plans(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, `{%q: [%s], "nextToken": %q}`, what, pages[at], next)
 }
 
-// A plan has what others do not use of it: the family's plan pays for capacity reservations, and the plan for all
-// machines pays for on-demand machines. Machines paid by reserved instances, spot machines and this deployment's
-// machines use nothing.
+// A plan counts with the part that others do not use. The plan of a family pays for capacity reservations, and the
+// plan for all machines pays for on-demand machines. These do not use a plan: machines paid by reserved instances,
+// spot machines, and machines of this deployment.
 func TestCommitted(t *testing.T) {
 	got, err := refresh.Committed(t.Context(), having(t), []string{"us-east-1"}, time.Unix(1_800_000_000, 0))
 	if err != nil {

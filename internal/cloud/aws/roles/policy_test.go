@@ -11,7 +11,7 @@ type statement struct {
 	Condition        json.RawMessage
 }
 
-// statements returns those of a policy that IAM returned.
+// statements returns the statements of a policy in IAM's format.
 func statements(t *testing.T, returned string) []statement {
 	t.Helper()
 	plain, err := url.QueryUnescape(returned)

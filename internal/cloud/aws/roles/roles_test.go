@@ -30,7 +30,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) roles() *roles.Roles { return roles.New(w.sdk, w.cfg) }
 
-// add returns the steps that changed something, and those that did not.
+// add runs Add, and returns the steps that changed something and those that did not.
 func (w *world) add() (made, was []string) {
 	w.Helper()
 	if err := w.roles().Add(w.Context(), func(step string, m bool) {
@@ -45,7 +45,7 @@ func (w *world) add() (made, was []string) {
 	return made, was
 }
 
-// names returns the account's roles and instance profiles.
+// names returns the names of the account's roles and instance profiles.
 func (w *world) names() (all []string) {
 	w.Helper()
 	out, err := w.iam.ListRoles(w.Context(), &iam.ListRolesInput{})
@@ -66,7 +66,7 @@ func (w *world) names() (all []string) {
 	return all
 }
 
-// missing returns what is missing, with the commands that fix it.
+// missing returns the missing roles and rights, each with the command that adds it.
 func (w *world) missing() (all []string) {
 	w.Helper()
 	for _, l := range w.roles().Missing(w.Context(), "add") {
@@ -97,7 +97,7 @@ func TestAddIsIdempotentAndRemoveLeavesNothing(t *testing.T) {
 	w.expect("made again", made)
 	w.expect("was there", was, steps...)
 	w.expect("missing", w.missing())
-	w.cfg.Serverless = false // the settings name fewer services than before
+	w.cfg.Serverless = false // the settings now name fewer services
 	var removed []string
 	if err := w.roles().Remove(t.Context(), func(step string) { removed = append(removed, step) }); err != nil {
 		t.Fatal(err)
@@ -128,7 +128,8 @@ func TestSettingsNameCreatedRoles(t *testing.T) {
 	w.expect("missing", w.missing(), "rights of role tw-spark is missing or out of date: add")
 }
 
-// The applications may use the buckets of the settings and no others. A bucket that is added later is added to the rights.
+// Spark applications may use the buckets in the settings and no others. If a bucket is added later, the rights must
+// include it.
 func TestApplicationsMayUseOnlyTheirBuckets(t *testing.T) {
 	w := newWorld(t)
 	w.add()
@@ -144,7 +145,8 @@ func TestApplicationsMayUseOnlyTheirBuckets(t *testing.T) {
 	}
 }
 
-// EMR may end only the machines of the deployment, buy in its regions, and give machines only their role.
+// EMR may end only the deployment's machines, buy only in the deployment's regions, and give machines only the
+// deployment's role.
 func TestServiceRoleHasLeastPrivilege(t *testing.T) {
 	w := newWorld(t)
 	w.add()
@@ -175,7 +177,8 @@ func TestServiceRoleHasLeastPrivilege(t *testing.T) {
 	w.expect("passes others", allowed("iam:PassRole", "arn:aws:iam::123456789012:role/admin"))
 }
 
-// Roles that the user has named are neither created nor removed. The check says which do not exist.
+// A user has named existing roles. They must be neither created nor removed, and the check must report those that do
+// not exist.
 func TestNamedRolesAreOnlyChecked(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.ServiceRole, w.cfg.InstanceProfile = "EMR_DefaultRole", "EMR_EC2_DefaultRole"
@@ -198,7 +201,7 @@ func TestNamedRolesAreOnlyChecked(t *testing.T) {
 	w.expect("left", w.names(), "mine")
 }
 
-// The printed commands create the same as Add, without calls.
+// Print must make no calls. The printed commands must create the same roles as Add.
 func TestPrintListsCommands(t *testing.T) {
 	w := newWorld(t)
 	lines := w.roles().Print()

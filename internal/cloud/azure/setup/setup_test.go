@@ -49,7 +49,7 @@ func (w *world) setup() *setup.Setup {
 	return s
 }
 
-// make returns the steps that were created, and those that existed.
+// make runs Make, and returns the steps that created something and those whose result existed.
 func (w *world) make() (made, were []string) {
 	w.Helper()
 	err := w.setup().Make(w.Context(), func(s setup.Step, was bool) {
@@ -65,7 +65,7 @@ func (w *world) make() (made, were []string) {
 	return made, were
 }
 
-// put creates a resource as another user would.
+// put creates a resource like another user.
 func (w *world) put(path, body string) {
 	w.Helper()
 	at := w.url + "/subscriptions/" + w.cfg.Subscription + path + "?api-version=2022-04-01"
@@ -102,9 +102,10 @@ func TestMakeIsIdempotent(t *testing.T) {
 	}
 }
 
-// A registration takes minutes, and what was created a moment ago is not known everywhere. Source:
-// learn.microsoft.com/azure/azure-resource-manager/management/resource-providers-and-types ("Registering" until all
-// regions have finished) and hashicorp/terraform-provider-azurerm issues 5038 and 10602 (RoleDefinitionDoesNotExist).
+// The registration of a provider takes minutes, and new roles are not known everywhere at once. Make must wait for
+// both. Source: learn.microsoft.com/azure/azure-resource-manager/management/resource-providers-and-types
+// ("Registering" until all regions have finished) and hashicorp/terraform-provider-azurerm issues 5038 and 10602
+// (RoleDefinitionDoesNotExist).
 func TestMakeWaitsForRegistrationsAndRoles(t *testing.T) {
 	w := newWorld(t, nil)
 	w.arm.Unregister("Microsoft.Compute")
@@ -117,7 +118,7 @@ func TestMakeWaitsForRegistrationsAndRoles(t *testing.T) {
 	}
 }
 
-// After five minutes the error names the provider and says what to do.
+// A registration does not end. After five minutes, the error must name the provider and a next step.
 func TestMakeReportsEndlessRegistration(t *testing.T) {
 	w := newWorld(t, nil)
 	w.arm.Registering("Microsoft.Network", 1_000_000)
@@ -132,7 +133,7 @@ func TestMakeReportsEndlessRegistration(t *testing.T) {
 	}
 }
 
-// The roles include the rights that the check needs, and those for custom images.
+// The created roles must include the rights that the check needs, and those for custom images.
 func TestRolesAllowReads(t *testing.T) {
 	var all string
 	for _, s := range newWorld(t, nil).setup().Steps() {
@@ -145,7 +146,7 @@ func TestRolesAllowReads(t *testing.T) {
 	}
 }
 
-// The buyer may be a person, a group or an application, and need not say which.
+// The buyer may be a person, a group or an application. The settings need not say which.
 func TestRightsForEveryKindOfPrincipal(t *testing.T) {
 	for _, kind := range []string{"User", "Group", "ServicePrincipal"} {
 		w := newWorld(t, func(c *setup.Config) { c.Federation, c.Principal = nil, "11111111-1111-1111-1111-111111111111" })
@@ -164,7 +165,7 @@ func TestRightsForEveryKindOfPrincipal(t *testing.T) {
 	}
 }
 
-// After the setup, the driver has everything that it needs.
+// After the setup, the driver must have all that it needs.
 func TestSetupSatisfiesDriver(t *testing.T) {
 	w := newWorld(t, nil)
 	w.arm.RemoveGroup()
@@ -219,7 +220,8 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// A user removes the cloud and adds it again at once: Azure deletes the group for minutes, and lists it until then.
+// A user removes the cloud and adds it again at once. Azure needs minutes to delete the group, and lists it until
+// then: Make must wait.
 func TestMakeWaitsForDeletionOfGroup(t *testing.T) {
 	w := newWorld(t, nil)
 	w.arm.RemoveGroup()
@@ -232,7 +234,8 @@ func TestMakeWaitsForDeletionOfGroup(t *testing.T) {
 	}
 }
 
-// A group that this package has created, and in which a user has created a machine, stays.
+// A user has created a machine in the group that this package created. The group must not be removed, and the report
+// must say so.
 func TestRemoveReportsGroupWithOtherResources(t *testing.T) {
 	w := newWorld(t, nil)
 	w.arm.RemoveGroup()
@@ -259,7 +262,7 @@ func TestRemoveReportsGroupWithOtherResources(t *testing.T) {
 	}
 }
 
-// A group that existed before, or that contains something else, stays; the deployment's networks are removed.
+// A group existed before, or contains something else. It must stay, and only the deployment's networks are removed.
 func TestRemoveKeepsForeignGroup(t *testing.T) {
 	w := newWorld(t, nil)
 	w.make()
@@ -311,8 +314,8 @@ func TestErrorNamesStep(t *testing.T) {
 	}
 }
 
-// A user who may not grant rights in the directory gets everything else, and a report of what was skipped with the
-// commands for it.
+// A user may not grant rights in the directory. The setup must make everything else, and report the skipped steps
+// with their commands.
 func TestOptionalStepsMayBeRefused(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, kind := range []string{"GET", "PUT", "DELETE"} {
@@ -336,7 +339,7 @@ func TestOptionalStepsMayBeRefused(t *testing.T) {
 	}
 }
 
-// The commands are valid shell, contain no secrets, and name the buyer if the buyer already exists.
+// The printed commands must be valid shell and contain no secrets. If the buyer already exists, they name it.
 func TestCommandsAreValidShell(t *testing.T) {
 	for name, change := range map[string]func(*setup.Config){
 		"federation": nil,

@@ -16,7 +16,7 @@ func offer(cloud, kind string, usd, spot float64) catalog.Offer {
 	return catalog.Offer{Cloud: cloud, Region: "r", InstanceType: kind, VCPU: 2, MemoryGiB: 4, OnDemandUSD: usd, SpotUSD: spot, HasSpot: spot > 0}
 }
 
-// selling is a source that sells exactly these offers.
+// selling returns a source that sells exactly these offers.
 func selling(t *testing.T, cloud string, offers ...catalog.Offer) renew.Source {
 	return renew.Source{Cloud: cloud, Refresh: func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
 		last, _, err := renew.Last(ctx, s, nil)
@@ -37,7 +37,7 @@ func failing(cloud, words string) renew.Source {
 	}}
 }
 
-// shelf is a small catalogue, because writing the whole one takes a second.
+// shelf returns a small catalogue, because writing the whole one takes a second.
 func shelf(t *testing.T) *driver.Memory {
 	t.Helper()
 	all, err := catalog.Default()

@@ -15,7 +15,7 @@ import (
 
 const agent = "serviceAccount:service-100000000001@gs-project-accounts.iam.gserviceaccount.com"
 
-// withDAGs is a project whose buckets are in fake-gcs-server.
+// withDAGs returns a project whose buckets are in fake-gcs-server.
 func withDAGs(t *testing.T, change func(*setup.Config)) *world {
 	w := newWorld(t, func(c *setup.Config) {
 		if c.DAGs = "gs://acme-jobs/dags"; change != nil {
@@ -62,8 +62,8 @@ func TestBucketNotification(t *testing.T) {
 	}
 	for _, b := range [][3]string{
 		{"projects/demo/topics/tradewind-test", "roles/pubsub.publisher", agent},
-		// "Until you grant this identity write-access to the destination, log entry exports from this sink will fail" (Cloud
-		// Logging API v2, LogSink.writerIdentity).
+		// The sink's identity needs the right to publish: "Until you grant this identity write-access to the
+		// destination, log entry exports from this sink will fail" (Cloud Logging API v2, LogSink.writerIdentity).
 		{"projects/demo/topics/tradewind-test", "roles/pubsub.publisher", "serviceAccount:service-100000000001@gcp-sa-logging.iam.gserviceaccount.com"},
 		{"projects/demo/subscriptions/tradewind-test", "roles/pubsub.subscriber", "user:a@example.com"},
 		{"buckets/acme-jobs", "roles/storage.objectUser", "user:a@example.com"},
@@ -75,7 +75,7 @@ func TestBucketNotification(t *testing.T) {
 	if made, _ := w.add(w.setup()); len(made) > 0 {
 		t.Errorf("the second time made %v", made)
 	}
-	// another's notification stays, and is not taken for ours
+	// Another user's notification must stay. It must not be taken for the deployment's.
 	if err := s.Remove(t.Context(), func(setup.Change) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestNotificationsArePushedToFunctions(t *testing.T) {
 	if made, _ := w.add(w.setup()); len(made) > 0 {
 		t.Errorf("the second time made %v", made)
 	}
-	w.cfg.PushURL = "https://other.example" // a new address
+	w.cfg.PushURL = "https://other.example" // the broker has a new address
 	if made, _ := w.add(w.setup()); !slices.Equal(made, []string{"subscription tradewind-test"}) {
 		t.Errorf("made %v", made)
 	}

@@ -138,7 +138,7 @@ func TestAddGrantsMinimalRights(t *testing.T) {
 	}
 }
 
-// Machines can boot from custom images of the project.
+// The role must let machines boot from custom images of the project.
 func TestRoleAllowsCustomImages(t *testing.T) {
 	w := newWorld(t, nil)
 	if text := strings.Join(w.setup().Print(), "\n"); !strings.Contains(text, "compute.images.get,compute.images.getFromFamily,compute.images.useReadOnly") {
@@ -146,7 +146,8 @@ func TestRoleAllowsCustomImages(t *testing.T) {
 	}
 }
 
-// A configured network and account are used, and none are created instead; the buyer may give machines the account.
+// A network and an account are configured. They must be used and none created, and the buyer must get the right to
+// give machines the account.
 func TestCustomNetworkAndAccount(t *testing.T) {
 	w := newWorld(t, func(c *setup.Config) {
 		c.Network, c.ServiceAccount = "mine", "mine@demo.iam.gserviceaccount.com"
@@ -170,7 +171,7 @@ func TestCustomNetworkAndAccount(t *testing.T) {
 	}
 }
 
-// Other users' bindings in a policy stay, with their conditions.
+// Other users' bindings in a policy must stay, with their conditions.
 func TestOtherBindingsAreKept(t *testing.T) {
 	w := newWorld(t, nil)
 	w.gce.Bind("projects/demo", &crm.Binding{Role: "roles/owner", Members: []string{"user:o@example.com"}})
@@ -217,13 +218,13 @@ func TestRemove(t *testing.T) {
 	if err := c.Terminate(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	for range 5 { // the emulator takes some requests to delete a machine
+	for range 5 { // the emulator needs some requests to delete a machine
 		if _, err := c.Machines(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var stays map[string]string
-	for range 2 { // the second time finds nothing, which is not an error
+	for range 2 { // the second time finds nothing, which is no error
 		stays = map[string]string{}
 		if err := s.Remove(t.Context(), func(c setup.Change) {
 			if c.Stays != "" {
@@ -246,7 +247,7 @@ func TestRemove(t *testing.T) {
 	if len(stays) > 0 {
 		t.Errorf("stays, but does not exist: %q", stays)
 	}
-	// names that Google reserves for a while after deletion are undeleted
+	// Google reserves deleted names for a while. Add must undelete them.
 	if made, _ := w.add(s); !slices.Contains(made, "role tradewind_test") || !slices.Contains(made, "workload identity pool tradewind-test") {
 		t.Errorf("made again: %v", made)
 	}
@@ -317,8 +318,8 @@ func TestNewRejectsBadConfig(t *testing.T) {
 	}
 }
 
-// What was just made is not known everywhere at once: services answer SERVICE_DISABLED, a service account "may not exist"
-// or "does not exist". `cloud add` waits for it instead of stopping half-way.
+// New resources are not known everywhere at once: services answer SERVICE_DISABLED, or that a service account "may
+// not exist" or "does not exist". `cloud add` must wait instead of failing.
 func TestAddWaitsForPropagation(t *testing.T) {
 	defer setup.Hasten()()
 	w := newWorld(t, func(c *setup.Config) {

@@ -12,7 +12,7 @@ const sparkAccount = "test-spark@demo.iam.gserviceaccount.com"
 
 func forSpark(c *setup.Config) { c.Spark = true }
 
-// missing returns what the check of a setup reports, each with its command.
+// missing returns the problems that the check of a setup reports, each with its command.
 func (w *world) missing() (all []string) {
 	w.Helper()
 	for _, l := range w.setup().Missing(w.Context()) {
@@ -71,7 +71,7 @@ func TestSparkSetupGrantsMinimalRights(t *testing.T) {
 	}
 }
 
-// Without a buyer, only the account of Dataproc's machines is created; a named account is the user's.
+// Without a buyer, only the account of Dataproc's machines is created. If the user names an account, none is created.
 func TestSparkSetupWithoutBuyerOrWithNamedAccount(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*setup.Config)
