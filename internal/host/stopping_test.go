@@ -55,7 +55,7 @@ func TestInvalidFileDoesNotBlockOthers(t *testing.T) {
 	t.Errorf("another job does not end: %s %s", d.State, d.Reason)
 }
 
-// unlisted is a cloud whose first lists omit running machines. This begins when a test says so.
+// unlisted is a cloud whose next lists of all machines fail, as many as refuse states.
 type unlisted struct {
 	cloud.Cloud
 	refuse atomic.Int64
@@ -68,8 +68,8 @@ func (u *unlisted) Machines(ctx context.Context, cluster string) ([]cloud.Machin
 	return u.Cloud.Machines(ctx, cluster)
 }
 
-// The list of machines fails or is incomplete while the broker stops. It must end the recorded machines without the
-// list, and request the list once more.
+// The list of all machines fails while the broker stops. The broker must end the recorded machines without the list,
+// and then request the list again.
 func TestStopEndsMachinesWithoutList(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the end of a pause of the cloud")

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// maxClientPackages bounds the packages of this module that a program links with pkg/client, itself included.
+// maxClientPackages is the maximum number of this module's packages that a program with pkg/client links, including
+// pkg/client.
 const maxClientPackages = 10
 
 func TestClientLinksNoServer(t *testing.T) {

@@ -21,7 +21,7 @@ func ExampleJobDetail() {
 	// Output: train-4f7 running false 0.918
 }
 
-// A refusal is a Problem, which is an error.
+// A refused request gets a Problem as its answer. A Problem is an error.
 func ExampleProblem() {
 	var err error = &apitypes.Problem{Status: 422, Detail: "job.yaml:3: deadline: is not a time", Line: 3, Field: "deadline"}
 	var p *apitypes.Problem
@@ -31,7 +31,7 @@ func ExampleProblem() {
 	// Output: 422 deadline job.yaml:3: deadline: is not a time
 }
 
-// What a queue may still admit.
+// The difference of two amounts is what a queue may still admit.
 func ExampleAmounts_Minus() {
 	q := apitypes.Queue{MaxVCPU: 64, VCPU: 24, Max: apitypes.Amounts{"A100": 8}, Use: apitypes.Amounts{"A100": 2}}
 	fmt.Println(q.Limits().Minus(q.Used()))

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// A message that its consumer rejects is a dead letter until a user redrives it.
+// A consumer rejects a message. It becomes a dead letter, and stays one until a user redrives it.
 func ExampleBus() {
 	var b bus.Bus
 	b, err := local.NewMemory(local.Config{

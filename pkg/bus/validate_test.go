@@ -16,7 +16,7 @@ import (
 func TestBackoffDoublesWithinItsBounds(t *testing.T) {
 	for _, c := range []struct {
 		least, most time.Duration
-		want        []time.Duration // for attempt 1, 2 …
+		want        []time.Duration // for attempts 1, 2, …
 	}{
 		{time.Second, 8 * time.Second, []time.Duration{1e9, 2e9, 4e9, 8e9, 8e9, 8e9}},
 		{time.Second, 5 * time.Second, []time.Duration{1e9, 2e9, 4e9, 5e9, 5e9}},

@@ -12,7 +12,7 @@ func TestAttachedUSD(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string][2]float64{ // of 73 GiB, on demand and on spot
+	want := map[string][2]float64{ // prices with a disk of 73 GiB, on demand and on spot
 		"aws": {0.013, 0.013}, "gcp": {0.015, 0.0125}, "azure": {0.0125, 0.0125}, "lambda": {0, 0},
 	}
 	for _, cloud := range c.Clouds() {

@@ -97,7 +97,7 @@ func BenchmarkEgressMatrix(b *testing.B) {
 	}
 }
 
-// heapOf returns the heap, in bytes, of a loaded catalogue, including everything that queries build on
+// heapOf returns the heap size of a loaded catalogue, in bytes. It includes everything that queries build at their
 // first use.
 func heapOf(t testing.TB) uint64 {
 	t.Helper()

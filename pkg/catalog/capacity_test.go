@@ -18,10 +18,12 @@ func TestAmountStringAndHolds(t *testing.T) {
 		{catalog.Machines(4), catalog.Machines(1), "4 machines", 4},
 		{catalog.Machines(1), catalog.Machines(2), "1 machine", 0},
 		{apitypes.Amount{MilliVCPU: 96_000, MiB: 384 << 10}, catalog.DemandOf(4, 32), "96 vCPUs and 384 GiB", 12},
-		{apitypes.Amount{MilliVCPU: 96_000}, catalog.DemandOf(4, 32), "96 vCPUs", 0}, // its memory is not committed to
+		// the commitment does not include memory
+		{apitypes.Amount{MilliVCPU: 96_000}, catalog.DemandOf(4, 32), "96 vCPUs", 0},
 		{apitypes.Amount{MilliVCPU: 500, MiB: 768}, catalog.DemandOf(0.25, 0.25), "0.5 vCPUs and 0.75 GiB", 2},
 		{apitypes.Amount{MiB: 15259}, catalog.DemandOf(1, 8), "14.9 GiB", 0},
-		{catalog.SupplyUSD(0.3), catalog.DemandUSD(0.1), "0.3 USD an hour", 3}, // though 0.1 + 0.1 + 0.1 > 0.3
+		// although 0.1 + 0.1 + 0.1 > 0.3 in floating point
+		{catalog.SupplyUSD(0.3), catalog.DemandUSD(0.1), "0.3 USD an hour", 3},
 		{catalog.SupplyUSD(1.5), catalog.DemandUSD(0.0312345), "1.5 USD an hour", 48},
 		{apitypes.Amount{CentiUnits: 1600}, apitypes.Amount{CentiUnits: 400}, "16 normalised units", 4},
 		{apitypes.Amount{}, apitypes.Amount{}, "nothing", 0},
@@ -47,7 +49,7 @@ func TestAmountStringAndHolds(t *testing.T) {
 	}
 }
 
-// Amounts obey the laws of numbers.
+// Addition, subtraction and comparison of amounts must follow the laws of arithmetic.
 func TestAmountArithmetic(t *testing.T) {
 	amount := rapid.Custom(func(t *rapid.T) apitypes.Amount {
 		n := rapid.Int64Range(0, 5)

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// The cheapest place for eight V100 on each cloud.
+// Find returns the cheapest place for eight V100 in each cloud.
 func ExampleCatalog_Find() {
 	c, err := catalog.Default()
 	if err != nil {
@@ -29,7 +29,7 @@ func ExampleCatalog_Find() {
 	//  21.36 USD/h  gcp/us-central1/us-central1-a/n1-standard-32+V100:8/on-demand
 }
 
-// If no cloud sells the machine, the error suggests what to ask for instead.
+// If no cloud sells the requested machine, the error suggests another request.
 func ExampleNoOfferError() {
 	c, err := catalog.Default()
 	if err != nil {

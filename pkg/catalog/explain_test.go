@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestExplainStories runs queries that nothing in the embedded catalogue matches. The
+// TestExplainStories runs queries that no offer of the embedded catalogue matches, and prints the explanation. The
 // arguments of find are fields of Query: gpu=V100:3 vcpu=8+ clouds=(aws,gcp) …
 func TestExplainStories(t *testing.T) {
 	c := snapshot(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/skypilot"
 )
 
-// The tests here compute facts from the published files without the package's code,
-// and compare them with its results.
+// The tests in this file compute facts from the published files without the package's code, and compare them with the
+// package's results.
 
 func TestCheapest8V100SpotAnywhere(t *testing.T) {
 	best := math.Inf(1)
@@ -65,7 +65,7 @@ func TestCheapest8CPUs32GiBOnDemandOfEachCloud(t *testing.T) {
 	}
 }
 
-// constrained matches the types of Azure with fewer vCPUs than the file says, such as Standard_E8-4s_v5.
+// constrained matches Azure's types with fewer vCPUs than the file says, such as Standard_E8-4s_v5.
 var constrained = regexp.MustCompile(`^Standard_[A-Z]+\d+-\d+`)
 
 func TestLoadOffersEveryRowOfAWSAzureAndLambda(t *testing.T) {
@@ -78,7 +78,7 @@ func TestLoadOffersEveryRowOfAWSAzureAndLambda(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v: %v", r, err)
 			}
-			if constrained.MatchString(r["InstanceType"]) { // TestConstrainedTypesHaveTheirOwnVCPUs
+			if constrained.MatchString(r["InstanceType"]) { // checked by TestConstrainedTypesHaveTheirOwnVCPUs
 				m.VCPU = r.number("vCPUs")
 			}
 			if m.OnDemandUSD != r.number("Price") || m.VCPU != r.number("vCPUs") || m.MemoryGiB != r.number("MemoryGiB") {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// dataDir has the public data from which the snapshot is made.
+// dataDir is the folder of the public data from which the snapshot is made.
 const dataDir = "../../../shared/data"
 
 // needData skips the test if the public data is missing.
@@ -30,7 +30,8 @@ func published(t testing.TB) fs.FS {
 	return os.DirFS(filepath.Join(dataDir, "catalog"))
 }
 
-// everything has all offers of the public data, also those that are not shipped because they cannot be sold.
+// everything returns a catalogue of all offers in the public data, including those that are not shipped because they
+// cannot be bought.
 func everything(t testing.TB) *Catalog {
 	t.Helper()
 	files := published(t)

@@ -19,7 +19,7 @@ func TestLookupFindsEveryOffer(t *testing.T) {
 			t.Fatalf("%s comes after %s", id, last)
 		}
 		last = id
-		// Looking up each of them takes seconds under the race detector.
+		// To look up every offer would take seconds with the race detector.
 		if i++; i%7 != 0 && !o.Attached {
 			continue
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
-// withReserved returns a snapshot with this JSON as its reserved capacity.
+// withReserved returns a snapshot of c whose reserved capacity is this JSON.
 func withReserved(t *testing.T, c *Catalog, reserved string) []byte {
 	t.Helper()
 	z, err := zstd.NewWriter(nil)
@@ -50,8 +50,8 @@ const (
 	future = `{"cloud":"aws","id":"blocks","kind":7,"region":["us-east-1"],"count":"by the week","commitment":{"has":{"qubits":3}}}`
 )
 
-// A reader skips capacity of a kind that only later programs know, and writes it back. If a caller supplies the same
-// capacity in a known form, that replaces it.
+// A snapshot has reserved capacity of a kind that only later programs know. The reader must skip it and write it
+// back. If the caller supplies the same capacity in a known form, that replaces it.
 func TestUnknownKindsAreSkippedAndKept(t *testing.T) {
 	c, err := ReadSnapshot(withReserved(t, tiny(t), "["+future+","+known+"]"))
 	if err != nil {
@@ -84,7 +84,8 @@ func TestUnknownKindsAreSkippedAndKept(t *testing.T) {
 	}
 }
 
-// Each element has the lowest kind that it needs, so that older programs can read as much as possible.
+// Each element of the reserved capacity must be written with the lowest kind that it needs, so that older programs
+// can read as many as possible.
 func TestReservedKinds(t *testing.T) {
 	takes := func(a apitypes.Amount) *Commitment {
 		return &Commitment{What: "x", Has: a.Times(3), Takes: map[string]apitypes.Amount{"us-east-1/m5.large": a}}

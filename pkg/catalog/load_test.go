@@ -209,8 +209,9 @@ func checkSound(t *testing.T, c *Catalog) {
 	}
 }
 
-// A constrained type has fewer vCPUs than it is billed for. Source: learn.microsoft.com/azure/virtual-machines,
-// "Constrained vCPU sizes for database workloads"; the capabilities vCPUs and vCPUsAvailable of the Resource SKUs API.
+// A constrained type has fewer vCPUs than the type whose price it has. Its own number must count. Source:
+// learn.microsoft.com/azure/virtual-machines, "Constrained vCPU sizes for database workloads"; the capabilities vCPUs
+// and vCPUsAvailable of the Resource SKUs API.
 func TestConstrainedTypesHaveTheirOwnVCPUs(t *testing.T) {
 	const rows = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,SpotPrice,Region\n" +
 		"Standard_E96-48ads_v5,,,96,672,7.6,1.4,eastus\nStandard_GS5-8,,,32,448,9,2,eastus\n" +

@@ -37,11 +37,11 @@ func TestReservedCapacityRoundTripsThroughSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.Reverse(mine) // by ID
+	slices.Reverse(mine) // the order is by ID
 	if got := read.Reserved(); !slices.Equal(got, mine) || read.Len() != base.Len() {
 		t.Errorf("read back %+v, %d offers of %d", got, read.Len(), base.Len())
 	}
-	// New prices do not change it.
+	// A refresh of the prices does not change the reserved capacity.
 	next, err := read.Replace(func(*catalog.Offer) bool { return false }, nil)
 	if err != nil || !slices.Equal(next.Reserved(), mine) {
 		t.Errorf("after a refresh of the offers: %+v, %v", next, err)

@@ -111,9 +111,8 @@ func trim(found []Match, q Query) []Match {
 	return kept
 }
 
-// sampleCatalog is a tenth of the snapshot, so that checking every offer is fast: some
-// machines, in all places. It is large enough that some query uses each of the search
-// strategies.
+// sampleCatalog returns a tenth of the snapshot: some machine types, with all of their places. It is small enough to
+// check every offer, and large enough that each search strategy is used by some query.
 func sampleCatalog(t testing.TB) *Catalog {
 	t.Helper()
 	full := snapshot(t)
@@ -254,7 +253,7 @@ func TestEverySearchStrategyMatchesOracle(t *testing.T) {
 	}
 }
 
-// wayOf returns the strategy that run uses.
+// wayOf returns the search strategy that run uses for a query.
 func wayOf(c *Catalog, q Query) string {
 	s := newScratch(c)
 	if err := s.filter.compile(c, &q); err != nil {

@@ -15,7 +15,7 @@ func TestServerlessRatesPriceAWorker(t *testing.T) {
 		want     float64
 	}{
 		{catalog.EMRServerless, 4, 16, 4*0.052624 + 16*0.0057785},
-		// The default driver and executors of the pricing page have 4 DCUs each.
+		// On the pricing page, the default driver and each default executor have 4 DCUs.
 		{catalog.DataprocServerless, 4, 16, 4 * 0.06},
 		{catalog.DataprocServerless, 1, 10, (0.6 + 0.8 + 0.4) * 0.06},
 	} {
@@ -34,7 +34,7 @@ func TestServerlessRatesPriceAWorker(t *testing.T) {
 	}
 }
 
-// Each rate is of a region that the catalogue knows.
+// The region of each rate must exist in the catalogue.
 func TestServerlessRegionsExist(t *testing.T) {
 	c, err := catalog.Default()
 	if err != nil {

@@ -68,7 +68,7 @@ func TestReadSnapshotRejectsDamagedData(t *testing.T) {
 	}
 }
 
-// tiny returns a catalogue so small that the test can damage each of its bytes.
+// tiny returns a catalogue so small that a test can damage each byte of its snapshot.
 func tiny(t testing.TB) *Catalog {
 	t.Helper()
 	b := table.NewBuilder()
@@ -108,7 +108,7 @@ func TestReadSnapshotSurvivesEveryBitFlip(t *testing.T) {
 			damaged[i] ^= 1 << bit
 			cols, err := table.Decode(damaged)
 			if err == nil {
-				// The damaged snapshot may be valid, with another price or name. Then it has to work.
+				// A damaged snapshot may still be valid, with another price or name. Then queries must work.
 				checkSound(t, newCatalog(cols))
 			} else if !errors.Is(err, table.ErrBadSnapshot) {
 				t.Errorf("bit %d of byte %d: %v", bit, i, err)

@@ -115,7 +115,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestEveryResourceReachesJob: nothing that a caller asks for is dropped.
+// TestEveryResourceReachesJob: every resource that a caller sets must be in the job.
 func TestEveryResourceReachesJob(t *testing.T) {
 	b := client.NewJob("x").Weigh(dag.Weights{Cost: 1, Time: 0.5})
 	b.Task("a", "true").On(client.Resources{CPUs: "4", Memory: "16", Cloud: "aws", Region: "us-east-1",

@@ -16,7 +16,7 @@ import (
 
 const secret = "0123456789abcdef-the-token"
 
-// serve answers every request with handle.
+// serve returns a client of a server that answers every request with handle.
 func serve(t *testing.T, handle http.HandlerFunc) *Client {
 	t.Helper()
 	s := httptest.NewServer(handle)
@@ -161,7 +161,7 @@ func TestRetriesTemporaryErrors(t *testing.T) {
 		{"not there", func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }, 1, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var mu sync.Mutex // the call that broke off may still be ending when the next one arrives
+			var mu sync.Mutex // the handler of an interrupted call may still run when the next call arrives
 			var keys []string
 			client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				mu.Lock()

@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// The function is called once for each machine type. The plan has its time, from a table, and leaves out the machines
-// for which it returns 0.
+// The estimator must be called once for each machine type. The plan must use its times, and omit the machines for
+// which it returns 0.
 func TestEstimatorDecidesPlan(t *testing.T) {
 	ctx, c := context.Background(), found(t)
 	calls := map[string]int{}
@@ -51,7 +51,7 @@ func TestEstimatorDecidesPlan(t *testing.T) {
 	}
 }
 
-// The example of docs/go.md.
+// This is the example in docs/go.md.
 func ExampleBuilder_JobFor() {
 	ctx := context.Background()
 	c, err := client.Find(ctx)

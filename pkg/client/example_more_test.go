@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A local folder is uploaded; the value of a secret is passed separately from the job.
+// The task's local folder is uploaded. The value of a secret is passed separately from the job.
 func ExampleTask_Workdir() {
 	ctx := context.Background()
 	c, err := client.Find(ctx)
@@ -56,7 +56,7 @@ func ExampleTask_Workdir() {
 	// Output: hello, a token of 13 letters
 }
 
-// The file of a job contains the names of its secrets, but no values.
+// A job file contains the names of the job's secrets, but not their values.
 func ExampleBuilder_Secret() {
 	b := client.NewJob("train").Secret("HF_TOKEN", "hf_1234")
 	b.Task("train", "python train.py").Secrets("HF_TOKEN").Repository("https://example.org/train.git", "v2")
@@ -77,7 +77,7 @@ func ExampleBuilder_Secret() {
 	//     workdir: {url: 'https://example.org/train.git', ref: v2}
 }
 
-// Data in buckets is mounted instead of being copied first.
+// Data in buckets can be mounted instead of being copied first.
 func ExampleTask_Mount() {
 	b := client.NewJob("scan")
 	b.Task("scan", "./scan data results").
@@ -100,8 +100,8 @@ func ExampleTask_Mount() {
 	//       - {uri: 's3://lab/results', path: results, mount: cached}
 }
 
-// A gang of two roles in one zone. A worker whose script fails restarts, at most three times, while the other members
-// keep running; two more machines join when there is room.
+// A gang has two roles in one zone. A worker whose script fails restarts, at most three times, while the other
+// members keep running. Two more machines may join.
 func ExampleTask_Role() {
 	b := client.NewJob("learn")
 	gpu := client.Resources{Accelerators: "A100:1"}
@@ -125,8 +125,9 @@ func ExampleTask_Role() {
 	// more is 2 worker
 }
 
-// The application of the paper on the intercloud broker (SkyPilot, listing 1): a model is trained on one of two
-// accelerators and then used. The estimator of the training divides its operations by the rating of the machine.
+// This is the application in the paper on the intercloud broker (SkyPilot, listing 1): a model is trained on one of
+// two accelerators and then used. The estimate of the training time is the number of operations divided by the
+// machine's rating.
 func ExampleBuilder_vision() {
 	b := client.NewJob("vision")
 	train := b.Task("train", "python train.py").

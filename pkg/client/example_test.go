@@ -19,8 +19,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// TestMain runs the examples on a broker whose machines are processes of this program. The examples find it as the
-// command line would.
+// TestMain runs the examples with a broker whose machines are processes of this program. The examples find the broker
+// as the command line does.
 func TestMain(m *testing.M) {
 	proc.Reexec()
 	rsh.Reexec()
@@ -54,10 +54,10 @@ func onABroker(run func() int) int {
 	return code
 }
 
-// Builds a job of two tasks, submits it, waits for it, and prints its output.
+// This example builds a job of two tasks, submits it, waits for it, and prints its output.
 func Example() {
 	ctx := context.Background()
-	c, err := client.Find(ctx) // the broker that the command line would use
+	c, err := client.Find(ctx) // finds the broker as the command line does
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func Example() {
 	// 10
 }
 
-// A plan says where a job would run and for how much; nothing runs.
+// A plan states where a job would run and the cost. Nothing runs.
 func ExampleClient_PlanJob() {
 	ctx := context.Background()
 	c, err := client.Find(ctx)
@@ -113,7 +113,7 @@ func ExampleClient_PlanJob() {
 	// Output: optimal 1 true true
 }
 
-// A job that does not succeed returns a *JobFailed with the reason.
+// Wait returns a *JobFailed with the reason if the job does not succeed.
 func ExampleClient_Wait() {
 	ctx := context.Background()
 	c, err := client.Find(ctx)
@@ -136,7 +136,7 @@ func ExampleClient_Wait() {
 	// Output: true failed broken
 }
 
-// An error in a file is an *apitypes.Problem that names the place.
+// An error in a job file is an *apitypes.Problem with the line and the field.
 func ExampleClient_Submit() {
 	ctx := context.Background()
 	c, err := client.Find(ctx)
@@ -150,7 +150,7 @@ func ExampleClient_Submit() {
 	// Output: true x.yaml 4 tasks.a.after[0]
 }
 
-// A gang starts together or not at all. The file is the one that `tradewind submit` accepts.
+// A gang starts as a whole or not at all. `tradewind submit` accepts the printed file.
 func ExampleBuilder() {
 	b := client.NewJob("gang").Fastest().Budget(40)
 	b.Task("data", "python prepare.py").Output("samples", 40).Time(20 * time.Minute)

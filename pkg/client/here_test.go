@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// found returns the broker of the tests.
+// found returns a client of the tests' broker.
 func found(t *testing.T) *client.Client {
 	t.Helper()
 	c, err := client.Find(context.Background())
@@ -76,7 +76,7 @@ func TestSubmitJobRejectsSecretWithoutValue(t *testing.T) {
 	}
 }
 
-// If the caller ignores the error of Builder.Job, there is no job to submit.
+// A caller ignores the error of Builder.Job and submits the nil job. This must be an error.
 func TestNilJobIsError(t *testing.T) {
 	c := found(t)
 	_, submitted := c.SubmitJob(context.Background(), nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// A call whose response was lost is repeated. Without the caller's key it has a generated one, so that it creates one
-// job.
+// The response of a submission is lost, and the client repeats the call. Both calls must create only one job, even
+// without an idempotency key from the caller.
 func TestRetriedSubmitIsOneJob(t *testing.T) {
 	var keys []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

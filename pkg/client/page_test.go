@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestGoDocsExampleRuns runs the first program of docs/go.md in a separate module, as a user would, on the broker of
-// the tests. The module uses the versions of this one, so that the test downloads nothing.
+// TestGoDocsExampleRuns runs the first program of docs/go.md in a separate module, as a user would, with the tests'
+// broker. The module requires the same versions as this one, so that the test downloads nothing.
 func TestGoDocsExampleRuns(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {

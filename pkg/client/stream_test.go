@@ -58,7 +58,7 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// follow collects the updates that Follow yields.
+// follow returns the amounts in the updates that Follow yields, and its error.
 func follow(ctx context.Context, c *Client) (spent []float64, err error) {
 	for u, uerr := range c.Follow(ctx, "j") {
 		if uerr != nil {
@@ -76,7 +76,7 @@ func send(w io.Writer, name string, spent int) {
 func TestFollowJobToEnd(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		send(w, apitypes.EventJob, 1)
-		send(w, "news", 9) // sent by a newer broker
+		send(w, "news", 9) // an event that only a newer broker sends
 		send(w, apitypes.EventJob, 2)
 		send(w, apitypes.EventEnd, 3)
 	})

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// shelf sells a few machines of one type, and keeps its state in memory only.
+// shelf is a cloud that sells a few machines of one type. It keeps its state only in memory.
 type shelf struct {
 	mu       sync.Mutex
 	left     int
@@ -40,7 +40,7 @@ func (s *shelf) Terminate(_ context.Context, cluster string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left += len(s.clusters[cluster])
-	s.clusters[cluster] = nil // a late launch finds the name, and buys nothing
+	s.clusters[cluster] = nil // marks the name as used, so that a late launch buys nothing
 	return nil
 }
 
@@ -50,8 +50,8 @@ func (s *shelf) Machines(_ context.Context, cluster string) ([]cloud.Machine, er
 	return s.clusters[cluster], nil
 }
 
-// The smallest driver: it launches a whole cluster or nothing, exactly once however often it is called, and its errors
-// have a kind.
+// This is the smallest driver. It launches a whole cluster or nothing. However often a launch is called, it buys
+// once. Its errors have a kind.
 func ExampleCloud() {
 	var c cloud.Cloud = &shelf{left: 3, clusters: map[string][]cloud.Machine{}}
 	ctx := context.Background()
@@ -72,7 +72,7 @@ func ExampleCloud() {
 	// job-2 2 <nil>
 }
 
-// An error without a kind is best retried.
+// An error without a kind counts as transient, so callers retry.
 func ExampleKindOf() {
 	quota := cloud.Errorf("aws", cloud.Quota, "VcpuLimitExceeded", "64 vCPUs are the limit")
 	fmt.Println(cloud.KindOf(fmt.Errorf("launch job-1: %w", quota)))

@@ -13,7 +13,7 @@ func TestOutputSizes(t *testing.T) {
 	j.Tasks[0].Outputs = []Output{{Name: "model", Size: 2}, {Name: "log", Size: 3}, {Name: "x", Size: MaxSize}}
 	j.Tasks[2].Outputs = []Output{{Name: "all", Size: 5}}
 	s := NewOutputSizes(j)
-	for range 2 { // the second time from its cache
+	for range 2 { // the second time is answered by the cache
 		for _, c := range []struct {
 			task  int
 			names []string

@@ -28,7 +28,7 @@ func numbered(n int) *Job {
 	return tasksNamed(names...)
 }
 
-// genGraph generates jobs with any edges, including cycles and duplicates.
+// genGraph generates jobs with any edges, including cycles and duplicate edges.
 func genGraph() *rapid.Generator[*Job] {
 	return rapid.Custom(func(t *rapid.T) *Job {
 		j := numbered(rapid.IntRange(1, 7).Draw(t, "tasks"))
@@ -47,7 +47,7 @@ func genGraph() *rapid.Generator[*Job] {
 	})
 }
 
-// reach reports whether there is a path of at least one edge from a to b, by trying all.
+// reach reports whether a path of at least one edge leads from a to b. It tries all paths.
 func reach(j *Job, a, b int) bool {
 	seen := make([]bool, len(j.Tasks))
 	var from func(int) bool
@@ -222,7 +222,7 @@ func TestCriticalPathIsLongest(t *testing.T) {
 			}
 			return
 		}
-		var longest func(int) time.Duration // the longest path from a task, by trying all
+		var longest func(int) time.Duration // the duration of the longest path from a task, over all paths
 		longest = func(i int) (best time.Duration) {
 			for _, e := range j.Edges {
 				if e.From == i {

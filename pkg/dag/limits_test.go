@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
-// TestValidateAcceptsMaximums checks that each limit is accepted, and one more is rejected.
+// TestValidateAcceptsMaximums checks that the maximum of each limit is accepted, and that one more is rejected.
 func TestValidateAcceptsMaximums(t *testing.T) {
 	a := func(change func(*Task, int)) func(*Job, int) { return func(j *Job, n int) { change(&j.Tasks[0], n) } }
 	res := func(change func(*Resources, int)) func(*Job, int) {
@@ -151,7 +151,7 @@ func ones(n int) (out []int) {
 	return out
 }
 
-// TestValidateAcceptsMinimums checks the minimums: zero if it has a meaning, or else one.
+// TestValidateAcceptsMinimums checks the minimums. A minimum is zero if zero has a meaning, and one otherwise.
 func TestValidateAcceptsMinimums(t *testing.T) {
 	for name, change := range map[string]func(*Task){
 		"a machine":      func(t *Task) { t.Nodes = 1 },

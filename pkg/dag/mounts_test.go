@@ -14,7 +14,7 @@ func TestValidateRejectsConflictingInputs(t *testing.T) {
 	}{
 		{"", in(Input{URI: "s3://b/x", Mount: MountRead}, Input{URI: "s3://b/y", Mount: MountCached, Path: "/data"})},
 		{"", in(Input{URI: "file:///x", Mount: MountWrite})},
-		{"", in(Input{URI: "x"}, Input{URI: "y", Path: "x/y"}, Input{URI: "z", Path: "x"})}, // files in the same folder
+		{"", in(Input{URI: "x"}, Input{URI: "y", Path: "x/y"}, Input{URI: "z", Path: "x"})}, // two files in one folder
 		{"", in(Input{URI: "s3://b/x", Bucket: BucketCreate, Source: "dir", Mount: MountWrite})},
 		{"", in(Input{URI: "s3://b", Path: "~/data"}, Input{URI: "s3://c", Path: "~/more", Mount: MountRead})},
 		{`inputs[0].mount: "x" is not a way to mount`, in(Input{URI: "s3://b", Mount: "x"})},

@@ -80,7 +80,7 @@ func TestParseCPUsAndMemory(t *testing.T) {
 		if text == "64 GiB +" {
 			want = dag.Range{64, 0}
 		}
-		if text == "1PiB+" { // a whole pebibyte is more than any machine has
+		if text == "1PiB+" { // no machine has a whole pebibyte
 			want = dag.Range{}
 		}
 		if (err == nil) != !want.IsZero() || err == nil && got != want {

@@ -21,7 +21,7 @@ func job(t *testing.T, text string) *dag.Job {
 	return j
 }
 
-// A job never exposes the values of its secrets when it is stored, sent or printed.
+// The values of a job's secrets must not appear when the job is stored, sent or printed.
 func TestJobDoesNotExposeSecretValues(t *testing.T) {
 	for _, text := range []string{
 		"run: x\nsecrets: {TOKEN: hunter2}\n",

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// web returns a job with two replicas of a service.
+// web returns a job with a service of two replicas.
 func web() *Job {
 	j := tasksNamed("web-0", "web-1", "load")
 	for i := range 2 {

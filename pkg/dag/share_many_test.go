@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
-// manyTasks returns a job file with n tasks that each have the fields.
+// manyTasks returns a job file of n tasks. Each task has the given fields.
 func manyTasks(n int, fields string) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: tradewind/v1\nname: many\ntasks:\n")
@@ -19,7 +19,7 @@ func manyTasks(n int, fields string) string {
 	return b.String()
 }
 
-// sharing returns the number of tasks of a job file that share machines, after it has been written and read again.
+// sharing returns the number of tasks that share machines, after a job file has been read, written and read again.
 func sharing(t *testing.T, file string) int {
 	t.Helper()
 	job, err := native.Parse("many.yaml", []byte(file))

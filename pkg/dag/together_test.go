@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
-// crew returns a job with a gang g of two tasks, a and b, a third task that joins the role of a, and a fourth that
-// runs before all of them.
+// crew returns a job with a gang g of two tasks, a and b. A third task joins the role of a, and a fourth runs before
+// all of them.
 func crew() *Job {
 	j := tasksNamed("a", "b", "more", "first")
 	j.Tasks[0].Gang, j.Tasks[1].Gang = "g", "g"
@@ -94,7 +94,7 @@ func TestGangMembers(t *testing.T) {
 	}
 }
 
-// TestChief checks that the chief is the role with a known name, or else the first of several.
+// TestChief: the chief is the role with a name that the framework knows, or else the first of several roles.
 func TestChief(t *testing.T) {
 	chief := func(j *Job) (out []string) {
 		for i := range j.Tasks {
@@ -123,7 +123,7 @@ func TestChief(t *testing.T) {
 	j.Tasks[0].On = []Reaction{{Event: TaskFailed, Action: Abort}}
 	say("b")
 	j.Tasks[0].Gang = ""
-	say() // a gang of one has no others to end
+	say() // a gang of one task has no others to end
 }
 
 func TestReactions(t *testing.T) {

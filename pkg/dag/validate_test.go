@@ -33,7 +33,7 @@ func TestValidateErrors(t *testing.T) {
 	}
 	nan := math.NaN()
 	for _, c := range []struct {
-		want   string // the beginning of the message
+		want   string // start of the message
 		change func(*Job)
 	}{
 		{`name: "" is not a name`, func(j *Job) { j.Name = "" }},

@@ -72,7 +72,7 @@ func TestParseSizeInDecimalUnits(t *testing.T) {
 	}
 }
 
-// TestFormatNumbers checks that numbers have an exponent only if there is no other way.
+// TestFormatNumbers checks that a number has an exponent only if it is too large or small to be written without one.
 func TestFormatNumbers(t *testing.T) {
 	for v, want := range map[float64]string{
 		0: "0", 1: "1", 0.5: "0.5", 1e-6: "0.000001", 9e-7: "9e-07",
@@ -153,7 +153,7 @@ func TestValidateRejectsSingleFaults(t *testing.T) {
 		}
 	}
 	j := tasksNamed("a", "b")
-	j.Infeasible = Fail // without patience
+	j.Infeasible = Fail // patience does not apply
 	j.Edges = []Edge{{From: 1, To: 0}}
 	if err := j.Validate(); err != nil {
 		t.Error(err)

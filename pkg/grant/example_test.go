@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// A scope decides before any store is called.
+// A scope allows or refuses a URI before any store is called.
 func ExampleScope_Check() {
 	scope := grant.Scope{Read: []string{"s3://in/data"}, Write: []string{"s3://out/job-7/3/"}}
 	for _, uri := range []string{"s3://in/data/a.csv", "s3://in/other.csv", "s3://out/job-7/3/log"} {

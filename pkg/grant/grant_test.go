@@ -66,7 +66,8 @@ func TestRedactKeepsCause(t *testing.T) {
 	}
 }
 
-// net/http would send a body of unknown length in chunks, but the signature includes the length.
+// A request must state the length of its body, because the signature includes the length. net/http would send a body
+// of unknown length in chunks.
 func TestRequestSetsContentLength(t *testing.T) {
 	g := grant.Grant{Method: http.MethodPut, URL: secretURL, Header: map[string]string{"Content-MD5": "x"}}
 	for body, size := range map[string]int64{"": 0, "four": 4} {

@@ -167,14 +167,15 @@ func TestMuxCallsStoreOfEachObject(t *testing.T) {
 	}
 }
 
-// segments are harmless and tricky path segments.
+// segments are path segments, some of which could be used to escape a prefix.
 var segments = []string{
 	"a", "b", "A", "ab", "a b", "é", "..", ".", "", "...", "..a", "%2e%2e", "%2e", "%252e%252e", "%2f", "a%2fb", "%2F..", "%61", "a+b",
 	"%5c", `\`, "?", "#", "%00", "%", "%25", "x%20y", "%C3%A9", "~",
 }
 
-// allowedSlowly is the definition: a URI is allowed if the bytes after its scheme and bucket, decoded once, are
-// segments that are neither empty nor dots (even if decoded again), and begin with the segments of a prefix.
+// allowedSlowly decides by the definition. The path of a URI (after scheme and bucket) is decoded once and split into
+// segments. The URI is allowed if no segment is empty or dots (even if decoded again), and the segments begin with
+// those of a prefix.
 func allowedSlowly(prefixes []string, uri string) bool {
 	path, ok := clean(uri)
 	if !ok || len(path) < 2 || path[len(path)-1] == "" {
@@ -185,7 +186,8 @@ func allowedSlowly(prefixes []string, uri string) bool {
 		if !ok {
 			continue
 		}
-		if last := len(prefix) - 1; last > 0 && prefix[last] == "" { // ends in a slash: only what is below
+		// a prefix that ends in a slash allows only URIs below it
+		if last := len(prefix) - 1; last > 0 && prefix[last] == "" {
 			if prefix = prefix[:last]; len(path) <= len(prefix) {
 				continue
 			}
@@ -197,7 +199,7 @@ func allowedSlowly(prefixes []string, uri string) bool {
 	return false
 }
 
-// clean returns bucket and segments, the last of them empty if the URI ends in a slash.
+// clean returns the bucket and the segments of a URI. The last segment is empty if the URI ends in a slash.
 func clean(uri string) ([]string, bool) {
 	rest, ok := strings.CutPrefix(uri, "s3://")
 	if !ok || strings.ContainsAny(rest, `?#\`) {
@@ -255,7 +257,7 @@ func TestScopeMatchesItsDefinition(t *testing.T) {
 	}
 }
 
-// A parsed URI can be written and parsed again with the same result, and nothing escapes its prefix.
+// A parsed URI that is written and parsed again must be the same, and no allowed URI may be outside of its prefix.
 func FuzzScope(f *testing.F) {
 	for _, s := range segments {
 		f.Add("s3://bucket/in/" + s)

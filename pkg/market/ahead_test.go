@@ -13,7 +13,7 @@ import (
 func TestAheadRevertsToCommonPrice(t *testing.T) {
 	var o market.Online
 	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
-	for day := range 20 { // 20 hours at 0.10, 4 at 0.30
+	for day := range 20 { // per day, 20 hours at 0.10 and 4 at 0.30
 		o.Observe(at.Add(time.Duration(24*day)*time.Hour), 0.10)
 		o.Observe(at.Add(time.Duration(24*day+20)*time.Hour), 0.30)
 	}
@@ -44,7 +44,7 @@ func TestAheadWithoutHistoryKeepsPrice(t *testing.T) {
 	}
 }
 
-// The mean and the two bounds follow from the chain's row for the current price.
+// The mean and both bounds must follow from the chain's row for the current price.
 func TestAheadMatchesChainRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var o market.Online

@@ -11,21 +11,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// span is one observation: machines were available, or not, for some hours.
+// span is one observation: for some hours, machines were available or not.
 type span struct {
 	up    bool
 	hours float64
 }
 
-// zone holds the observations of one market and computes what an Availability promises: sums over all spans, each
-// with its present weight.
+// zone holds the observations of one market. It computes the documented values of an Availability as sums over all
+// spans, each with its present weight.
 type zone struct {
 	spans    []span
-	halfLife float64 // hours; 0 means no fading
+	halfLife float64 // in hours; 0 means no fading
 	kin      []*zone
 }
 
-// drawZone draws spans, and an Availability that has observed them.
+// drawZone draws random spans. It returns them, and an Availability that has observed them.
 func drawZone(t *rapid.T, name string) (*zone, *market.Availability) {
 	z := &zone{halfLife: rapid.SampledFrom([]float64{0, 1, 20}).Draw(t, name+" half-life")}
 	a := &market.Availability{HalfLife: time.Duration(z.halfLife * float64(time.Hour))}
@@ -38,7 +38,7 @@ func drawZone(t *rapid.T, name string) (*zone, *market.Availability) {
 	return z, a
 }
 
-// ageOf returns the class of an age: under 12 minutes, under 24, and so on.
+// ageOf returns the class of an age in hours: under 12 minutes, under 24 minutes, and so on.
 func ageOf(hours float64) int {
 	for b := range ages - 1 {
 		if hours < 0.2*math.Exp2(float64(b))-1e-9 {
@@ -48,13 +48,14 @@ func ageOf(hours float64) int {
 	return ages - 1
 }
 
-// seen returns how often a state ended and for how many hours it was observed, in one age class or in all (age < 0).
+// seen returns how many times a state ended, and for how many hours it was observed. It counts one age class, or all
+// classes if age < 0.
 func (z *zone) seen(up bool, age int) (changed, hours float64) {
 	ago := 0.0
 	for _, s := range z.spans {
 		ago += s.hours
 	}
-	old := 0.0 // age of the state
+	old := 0.0 // age of the state, in hours
 	for i, s := range z.spans {
 		weight := 1.0
 		if z.halfLife > 0 {
@@ -105,8 +106,8 @@ func (z *zone) rate(up bool, age int) float64 {
 	return (changed + like*lean) / (hours + lean)
 }
 
-// TestAvailabilityMatchesDefinition compares rates and shares with sums over all observations, for zones and their
-// kin, with and without half-lives.
+// TestAvailabilityMatchesDefinition compares rates and shares with sums over all observations. It covers zones and
+// their kin, with and without half-lives.
 func TestAvailabilityMatchesDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		z, a := drawZone(t, "own")
@@ -122,7 +123,7 @@ func TestAvailabilityMatchesDefinition(t *testing.T) {
 		for _, up := range []bool{true, false} {
 			same(fmt.Sprintf("mean rate (up %v)", up), a.MeanRate(up), z.mean(up))
 			for age := range ages {
-				hours := 0.15 * math.Exp2(float64(age)) // within the class
+				hours := 0.15 * math.Exp2(float64(age)) // an age within the class
 				same(fmt.Sprintf("rate at age %d (up %v)", age, up), a.Rate(up, hours), z.rate(up, age))
 			}
 		}

@@ -19,7 +19,8 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// A band is the share of machines that is interrupted within a month. It is the prior of a zone without observations.
+// The band of a market is the share of its machines that is interrupted within a month. It is the prior of a zone
+// without observations.
 func TestBandIsMonthlyInterruptionShare(t *testing.T) {
 	for band, share := range map[market.Band]float64{
 		"<5%": 0.025, "5-10%": 0.075, "10-15%": 0.125, "15-20%": 0.175, ">20%": 0.3,
@@ -33,7 +34,7 @@ func TestBandIsMonthlyInterruptionShare(t *testing.T) {
 	near(t, "share", unknown.Share(), 0.5)
 }
 
-// The prior is worth twelve observed hours. Observations of one state do not affect the other.
+// The prior weighs as much as twelve observed hours. Observations of one state must not affect the other state.
 func TestObservationsOutweighPrior(t *testing.T) {
 	a := &market.Availability{}
 	a.Observe(true, 30*time.Hour)
@@ -50,7 +51,7 @@ func TestObservationsOutweighPrior(t *testing.T) {
 	}
 }
 
-// With kin, the prior is their observed rate, weighted by how much they have observed.
+// If a zone has kin, its prior is their observed rate. Each of the kin weighs as much as it has observed.
 func TestKinSetThePrior(t *testing.T) {
 	kin := []*market.Availability{{}, {}, {}} // the last has no observations
 	kin[0].Observe(true, 10*time.Hour)
@@ -63,16 +64,16 @@ func TestKinSetThePrior(t *testing.T) {
 	near(t, "rate after five observed hours", a.MeanRate(true), prior*12/(5+12))
 }
 
-// An observed hour counts half after a half-life, for the rates and for the share.
+// After a half-life, an observed hour counts half in the rates and in the share.
 func TestObservationsFade(t *testing.T) {
 	a := &market.Availability{HalfLife: 10 * time.Hour}
 	a.Observe(true, 10*time.Hour)
 	a.Observe(false, 10*time.Hour)
 	near(t, "share", a.Share(), 1.0/3)
-	// The change weighs twice an hour of the first state, and the prior as much as new observations.
+	// The change weighs twice as much as an hour of the first state. The prior weighs as much as new observations.
 	near(t, "rate of interruptions", a.MeanRate(true), (2+0.05*12*4)/(10+12*4))
 
-	// After this many half-lives a weight would overflow without rescaling.
+	// After this number of half-lives, weights would overflow without rescaling.
 	long, short := &market.Availability{HalfLife: time.Hour}, &market.Availability{HalfLife: time.Hour}
 	for i := range 1000 {
 		long.Observe(i%2 == 0, time.Hour)
@@ -84,7 +85,7 @@ func TestObservationsFade(t *testing.T) {
 	near(t, "rate after a thousand half-lives", long.MeanRate(true), short.MeanRate(true))
 }
 
-// Ages double from twelve minutes on; the last has no end.
+// The first age class ends at twelve minutes, and each further class at twice the age. The last class has no end.
 func TestAgeClassesDouble(t *testing.T) {
 	edge := 0.2
 	for b := range ages {
@@ -102,10 +103,11 @@ func TestAgeClassesDouble(t *testing.T) {
 	}
 }
 
-// The rate of an age is the observed rate, leaning on the mean with the weight of a quarter of a change.
+// The rate at an age is the rate observed at that age, combined with the mean rate, which weighs as much as a quarter
+// of a change.
 func TestRateOfAge(t *testing.T) {
 	a := &market.Availability{}
-	for range 50 { // machines for six minutes, and then for a long time
+	for range 50 { // machines for six minutes, and once for a long time
 		a.Observe(true, 6*time.Minute)
 		a.Observe(false, 6*time.Minute)
 	}
@@ -115,7 +117,7 @@ func TestRateOfAge(t *testing.T) {
 	}
 	mean := a.MeanRate(true)
 	near(t, "mean", mean, (50+0.05*12)/(105.1+12))
-	// The first long hour counts for the age at which it begins, six minutes.
+	// The first hours of the long time count for the age at their start, six minutes.
 	near(t, "young", a.Rate(true, 0), (50+0.25)/(6.1+0.25/mean))
 	old := a.Rate(true, 1000)
 	if old >= mean/10 || old >= a.Rate(true, 0)/100 {
@@ -123,8 +125,8 @@ func TestRateOfAge(t *testing.T) {
 	}
 }
 
-// Each row of the matrix is a distribution. A state ends at its rate; otherwise it moves to the next age at most, and
-// on average as fast as time passes.
+// Each row of the matrix must be a distribution. A state ends at its rate. Otherwise it stays or moves to the next
+// age, on average as fast as time passes.
 func TestMatrixFollowsRates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := &market.Availability{Band: rapid.SampledFrom([]market.Band{"", "<5%", ">20%"}).Draw(t, "band")}
@@ -142,7 +144,7 @@ func TestMatrixFollowsRates(t *testing.T) {
 				}
 				age := 0.0
 				if b > 0 {
-					age = width * 1.001 // an age class begins at a multiple of its width
+					age = width * 1.001 // an age at a multiple of the width belongs to the next class
 				}
 				row := p[(base+b)*market.States : (base+b+1)*market.States]
 				end := 1 - math.Exp(-a.Rate(up, age)*step.Hours())

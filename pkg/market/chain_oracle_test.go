@@ -10,7 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// TestLearnMatchesDefinition compares the levels, prices and transitions of Learn with plain sums over all hours.
+// TestLearnMatchesDefinition compares the levels, prices and transitions that Learn returns with plain sums over all
+// hours.
 func TestLearnMatchesDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hours := rapid.SampledFrom([]int{1, 3, 20, 90}).Draw(t, "hours")
@@ -24,7 +25,7 @@ func TestLearnMatchesDefinition(t *testing.T) {
 		}
 		if o.Daily {
 			for i := range hourly {
-				hourly[i] *= 1 + 1e-4*float64(i) // rounding would decide which of two equal prices is higher
+				hourly[i] *= 1 + 1e-4*float64(i) // otherwise rounding would decide which of two equal prices is higher
 			}
 		}
 		p := &plain{pasts: []market.Past{{USD: hourly}}, o: o}
@@ -49,7 +50,8 @@ func TestLearnMatchesDefinition(t *testing.T) {
 				w = max(math.Pow(0.5, float64(len(prices)-1-i)/o.HalfLife), 1e-12)
 			}
 			q := at(usd)
-			// Slightly less, because rounding may put the highest price of a level above the level's end.
+			// The price is slightly reduced, because rounding may put the highest price of a level above the level's
+			// end.
 			if got := c.Level(hourly[i]*(1-1e-12), i); got != q {
 				t.Fatalf("%v in hour %d is of level %d, not %d", hourly[i], i, got, q)
 			}
@@ -67,7 +69,8 @@ func TestLearnMatchesDefinition(t *testing.T) {
 	})
 }
 
-// cuts returns the highest prices of levels with about the same number of hours. Equal prices share a level.
+// cuts returns the highest price of each level. Levels have about the same number of hours, and equal prices are in
+// the same level.
 func cuts(prices []float64, levels int) (tops []float64) {
 	if levels <= 0 {
 		levels = 24

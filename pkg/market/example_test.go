@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// A price that alternates between two levels: the chain learns how likely each change is.
+// The price alternates between two levels. The chain learns the probability of each change.
 func ExampleLearn() {
 	chain := market.Learn([]float64{0.10, 0.10, 0.30, 0.10, 0.10, 0.30, 0.10, 0.10, 0.30}, market.ChainOptions{})
 	low := chain.Level(0.10, 0)

@@ -1,6 +1,6 @@
 package market
 
-// The tests of the package are outside of it.
+// These are exported for the tests, which are in another package.
 var (
 	ReadOnDemand = readOnDemand
 	ReadQuotes   = readQuotes

@@ -30,8 +30,8 @@ func gzipped(t *testing.T, text string) *fstest.MapFile {
 
 func plainFile(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 
-// A folder may mix files of both formats, gzipped or not. Markets are sorted by name, and on-demand prices in the
-// same folder take precedence over those of its parents.
+// A folder may contain files of both formats, plain or gzipped. Markets are sorted by name. On-demand prices in a
+// folder take precedence over those in its parent folders.
 func TestReadMarketsReadsBothFormats(t *testing.T) {
 	dir := fstest.MapFS{
 		"z.csv.gz": gzipped(t, quotesHead+
@@ -68,7 +68,7 @@ func TestReadMarketsReadsBothFormats(t *testing.T) {
 	}
 }
 
-// An error in a file names the file's path. Reading stops at the first bad file.
+// One file in a folder is bad. The error must have the file's path, and no further file is read.
 func TestReadMarketsNamesBadFile(t *testing.T) {
 	good := plainFile("time,usd_per_hour\n2016-01-01T00:00:00Z,0.02\n")
 	for _, c := range []struct {
@@ -99,7 +99,7 @@ func TestReadMarketsNamesBadFile(t *testing.T) {
 	}
 }
 
-// broken is a file system in which one name cannot be opened and one cannot be read.
+// broken is a file system in which one file cannot be opened and one cannot be read.
 type broken struct {
 	fstest.MapFS
 	open, read string
@@ -182,7 +182,7 @@ func TestReadTracesSortsByPath(t *testing.T) {
 	}
 }
 
-// Up compares with the number of nodes; zero nodes count as one.
+// Up must report whether at least the given number of nodes is available. Zero nodes count as one.
 func TestTraceUp(t *testing.T) {
 	trace := market.Trace{Available: []int32{0, 1, 2, 3}}
 	for nodes, first := range map[int]int{-1: 1, 0: 1, 1: 1, 2: 2, 3: 3, 4: 4} {

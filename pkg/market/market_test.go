@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// TestStories reads the files of testdata/stories. Each case is an input file with the expected result or error.
+// TestStories runs the files of testdata/stories. Each story is an input file, and the expected result or error.
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata/stories", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -146,7 +146,7 @@ func TestMeanIsWeightedByTime(t *testing.T) {
 	}
 }
 
-// TestLearnRecoversKnownChain learns a chain from prices that a known chain generated.
+// TestLearnRecoversKnownChain generates prices from a chain and learns a chain from them. Both must be nearly equal.
 func TestLearnRecoversKnownChain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // a simulation
 	levels := []float64{0.1, 0.2, 0.4}
@@ -300,7 +300,7 @@ func TestBandIsThePrior(t *testing.T) {
 	}
 }
 
-// The fuzz targets check that readers return, never panic, and describe errors as *BadData.
+// The fuzz targets check that readers return without a panic, and that each error is a *BadData.
 
 func fuzz[T any](f *testing.F, read func(string, io.Reader) (T, error), seeds ...string) {
 	for _, s := range seeds {
@@ -343,7 +343,7 @@ func TestUnknownMarketMayReachOnDemandPrice(t *testing.T) {
 
 func TestAvailabilityLearnsRatesByAge(t *testing.T) {
 	a := &market.Availability{}
-	for range 500 { // an hour of machines, ten minutes of none
+	for range 500 { // an hour with machines, ten minutes without
 		for range 12 {
 			a.Observe(true, 5*time.Minute)
 		}

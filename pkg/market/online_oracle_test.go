@@ -13,8 +13,8 @@ import (
 // seen is one price at a time, in hours.
 type seen struct{ at, usd float64 }
 
-// watched computes what an Online documents that it learns, summed over all prices: hours and cost of each band, and
-// jumps between them. All fade by half in a week.
+// watched computes the documented values of an Online from all prices: hours and cost of each price band, and jumps
+// between bands. All of them fade by half in a week.
 func watched(prices []seen) (hours, cost map[int]float64, jumps map[[2]int]float64) {
 	hours, cost, jumps = map[int]float64{}, map[int]float64{}, map[[2]int]float64{}
 	last := prices[len(prices)-1].at
@@ -33,8 +33,8 @@ func watched(prices []seen) (hours, cost map[int]float64, jumps map[[2]int]float
 	return hours, cost, jumps
 }
 
-// TestOnlineMatchesDefinition compares the stored values with new sums, and the chain with the power series of the
-// exponential.
+// TestOnlineMatchesDefinition compares the stored values with sums over all prices, and the chain with the power
+// series of the exponential.
 func TestOnlineMatchesDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, at := &market.Online{}, 0.0
@@ -70,14 +70,14 @@ func TestOnlineMatchesDefinition(t *testing.T) {
 	})
 }
 
-// compareChain checks an Online's chain against its documentation. The rate between two bands is the number of jumps
-// over the hours there plus two. From every band the price goes to the on-demand price once a month. From every band
-// it returns to the most common band, the faster the less the band was observed.
+// compareChain compares an Online's chain with its documentation. The rate from one band to another is the number of
+// jumps, divided by the hours in the first band plus two. From every band the price goes to the on-demand price once
+// a month. From every band it also returns to the most common band, faster if the band was observed for less time.
 func compareChain(t *rapid.T, o *market.Online, prices []seen, onDemand float64) {
 	hours, cost, jumps := watched(prices)
 	usd, ref := prices[len(prices)-1].usd, prices[0].usd
 	band := func(p float64) int { return max(-40, min(40, int(math.Round(2*math.Log2(p/ref))))) }
-	// The observed bands, and those that the chain always has.
+	// Levels are the observed bands, and two that every chain has.
 	level, highest := map[int]float64{}, 0.0
 	for _, p := range prices {
 		b := band(p.usd)
@@ -139,7 +139,7 @@ func compareChain(t *rapid.T, o *market.Online, prices []seen, onDemand float64)
 		}
 	}
 	want := series(rates, step)
-	// The chain squares a short step repeatedly; its error grows with the rates.
+	// The chain is computed by squaring a short step repeatedly. Its error grows with the rates.
 	most := 0.0
 	for f := range n {
 		most = max(most, -rates[f][f])
@@ -178,7 +178,7 @@ func series(a [][]float64, x float64) [][]float64 {
 	return sum
 }
 
-// Invalid prices and late times change nothing.
+// Observe must ignore invalid prices, and prices that are not newer than the last one.
 func TestObserveIgnoresInvalidPrices(t *testing.T) {
 	o, start := &market.Online{}, time.Unix(1_000_000, 0)
 	for _, usd := range []float64{0, -1, math.NaN(), math.Inf(1)} {
@@ -191,13 +191,13 @@ func TestObserveIgnoresInvalidPrices(t *testing.T) {
 	o.Observe(start, 2)                     // the same time
 	o.Observe(start.Add(-time.Hour), 2)     // an earlier time
 	o.Observe(start.Add(time.Hour), 0)      // not a price
-	o.Observe(start.Add(2*time.Hour), 1e-9) // a price, however low
+	o.Observe(start.Add(2*time.Hour), 1e-9) // valid, however low
 	if len(o.Jumps) != 1 || o.Jumps[0].Count != 1 || o.Bands[len(o.Bands)-1].Hours != 2 || o.Bands[0].Index != -40 {
 		t.Errorf("%+v", o)
 	}
 }
 
-// MeanAhead is the mean price of the next hours, each limited to the maximum that the buyer pays.
+// MeanAhead returns the mean price over the next hours. Prices above the buyer's maximum count as the maximum.
 func TestMeanAhead(t *testing.T) {
 	c := &market.Chain{USD: []float64{1, 4}, P: []float32{0.75, 0.25, 0.5, 0.5}}
 	for _, k := range []struct {
@@ -212,11 +212,12 @@ func TestMeanAhead(t *testing.T) {
 	}
 }
 
-// The rate of an age leans on the kin's rate at that age if they have observed a change, and that rate on their mean.
+// The rate at an age is combined with the kin's rate at that age, if the kin have observed a change. The kin's rate
+// is combined with their mean.
 func TestRateOfAgeLeansOnKin(t *testing.T) {
 	kin := []*market.Availability{{}, {}, {}}
 	kin[0].Observe(true, 6*time.Minute)
-	kin[0].Observe(true, 10*time.Hour) // begins at an age of six minutes
+	kin[0].Observe(true, 10*time.Hour) // from an age of six minutes on
 	kin[0].Observe(false, time.Hour)
 	kin[1].Observe(true, 5*time.Hour)
 	a := &market.Availability{Kin: kin}

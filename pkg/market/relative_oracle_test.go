@@ -10,21 +10,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// plain computes what Relate and Chain document directly from the definitions: one sum for each value, without shared
-// intermediate results.
+// plain computes the documented results of Relate and Chain directly from the definitions: one sum for each value,
+// without shared intermediate results.
 type plain struct {
-	end   int // the hour after the market's last
+	end   int // the hour after the market's last one
 	pasts []market.Past
 	o     market.ChainOptions
-	known map[int]float64 // factors by hour of the week
+	known map[int]float64 // factors, by hour of the week
 }
 
 func hourOfWeek(hour int) int { return ((hour % 168) + 168) % 168 }
 
 func isWeekend(hour int) bool { return hourOfWeek(hour) >= 120 }
 
-// off returns the difference between the logarithm of a price and the mean of the hours around it, at most 1 either
-// way.
+// off returns the difference between the logarithm of an hour's price and the mean logarithm of the hours around it.
+// It is limited to ±1.
 func off(usd []float64, i, half int) float64 {
 	mean := 0.0
 	for _, p := range usd[i-half : i+half] {
@@ -33,7 +33,8 @@ func off(usd []float64, i, half int) float64 {
 	return max(-1, min(1, math.Log(usd[i])-mean))
 }
 
-// factor returns the factor of an hour: that of its hour of the day, times that of weekends.
+// factor returns the factor of an hour: the factor of its hour of the day, multiplied by the factor of weekends if it
+// is on one.
 func (p *plain) factor(hour int) float64 {
 	week := hourOfWeek(hour)
 	if _, ok := p.known[week]; !ok {
@@ -48,7 +49,7 @@ func (p *plain) factor(hour int) float64 {
 func (p *plain) factorAnew(hour int) float64 {
 	f := 1.0
 	if own := p.pasts[0]; p.o.Daily {
-		sum, weight := 0.0, 2.0 // the prior is worth two observations
+		sum, weight := 0.0, 2.0 // the prior weighs as much as two observations
 		for i := 12; i+12 < len(own.USD); i++ {
 			if (own.First+i-hour)%24 == 0 {
 				w := math.Pow(0.5, float64(len(own.USD)-1-i)/500)
@@ -76,7 +77,7 @@ func (p *plain) factorAnew(hour int) float64 {
 	return f * math.Exp((sums[1]/counts[1]-sums[0]/counts[0])*counts[1]/(counts[1]+96))
 }
 
-// level is the trailing level before an hour of a past: the fading mean of the logarithms of the prices paid.
+// level returns the trailing level before an hour: the fading mean of the logarithms of the paid prices.
 func (p *plain) level(past market.Past, before int) float64 {
 	sum, weight := 0.0, 0.0
 	for i, usd := range past.USD[:before] {
@@ -89,7 +90,7 @@ func (p *plain) level(past market.Past, before int) float64 {
 	return math.Exp(sum / weight)
 }
 
-// share returns the ratio of an hour's price to the level before it, and its weight.
+// share returns the ratio of an hour's price to the level before the hour, and the hour's weight.
 func (p *plain) share(past market.Past, i int) (of, weight float64) {
 	usd := past.USD[i] / p.factor(past.First+i)
 	of = 1
@@ -102,16 +103,16 @@ func (p *plain) share(past market.Past, i int) (of, weight float64) {
 	return of, max(math.Pow(0.5, float64(p.end-1-past.First-i)/p.o.HalfLife), 1e-12)
 }
 
-// TestRelativeChainMatchesDefinition compares levels, prices, rhythm and transitions with plain sums.
+// TestRelativeChainMatchesDefinition compares the levels, prices, rhythm and transitions with plain sums.
 func TestRelativeChainMatchesDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		price := rapid.SampledFrom([]float64{0.1, 0.13, 0.2, 0.35, 0.5, 0.9, 1.4, 6})
 		past := func(name string, zone, least int) market.Past {
-			// The length is drawn separately, because lists with only a maximum length are mostly short.
+			// The length is drawn separately, because rapid mostly draws short lists.
 			n := max(least, rapid.SampledFrom([]int{0, 3, 30, 60, 240}).Draw(t, name+" hours"))
 			usd := rapid.SliceOfN(price, n, n).Draw(t, name)
 			for i := range usd {
-				// All shares differ: rounding would decide which of two equal shares is higher.
+				// All ratios differ. Otherwise, rounding would decide which of two equal ratios is higher.
 				usd[i] *= 1 + 1e-4*float64(i)*(1+0.37*float64(zone))
 			}
 			return market.Past{USD: usd, First: rapid.IntRange(-400, 400).Draw(t, name+" first"),
@@ -141,7 +142,7 @@ func TestRelativeChainMatchesDefinition(t *testing.T) {
 	})
 }
 
-// check compares a chain's levels, prices and transitions, given its cuts.
+// check compares the levels, prices and transitions of a chain, using the chain's own cuts.
 func (p *plain) check(t *rapid.T, c *market.Chain) {
 	own, n := p.pasts[0], len(c.Top)
 	now := p.level(own, len(own.USD))
@@ -186,8 +187,8 @@ func (p *plain) check(t *rapid.T, c *market.Chain) {
 	}
 }
 
-// transitions compares a chain's matrix with weighted counts of steps between levels and the prior of each row: half
-// stays, and half is spread by the weight of the hours.
+// transitions compares the matrix of a chain with the weighted counts of steps between levels, plus the prior of each
+// row. Half of the prior stays in the level, and half is spread over the levels by the weight of their hours.
 func transitions(t *rapid.T, c *market.Chain, counts, mass []float64, smoothing float64) {
 	n, total := len(mass), 0.0
 	for _, m := range mass {
@@ -211,12 +212,12 @@ func transitions(t *rapid.T, c *market.Chain, counts, mass []float64, smoothing 
 	}
 }
 
-// Levels have about equal weight. If all hours have different prices and equal weight, there are as many levels as
-// requested.
+// Levels must have about equal weight. If all hours have different prices and equal weight, there must be as many
+// levels as requested.
 func TestRelativeChainLevelsHaveEqualWeight(t *testing.T) {
 	usd := make([]float64, 120)
 	for h := range usd {
-		usd[h] = math.Exp(math.Mod(float64(h)*0.618034, 1)) // spread evenly, all different
+		usd[h] = math.Exp(math.Mod(float64(h)*0.618034, 1)) // evenly spread prices, all different
 	}
 	for _, levels := range []int{1, 2, 5, 24, 0} {
 		c := market.Relate(market.Past{USD: usd}, nil, market.ChainOptions{Trend: 1e6, Smoothing: 1e-6}).Chain(levels)

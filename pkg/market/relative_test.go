@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// A price that alternates between two values around a level that rises tenfold in a month is one chain of two levels,
-// and these are near the current price.
+// A price alternates between two values around a level that rises tenfold in a month. The chain must have two levels,
+// both near the current price.
 func TestRelateFollowsDriftingLevel(t *testing.T) {
 	const hours, often = 720, 0.2
 	rng := rand.New(rand.NewPCG(3, 3)) //nolint:gosec // a simulation
@@ -25,7 +25,7 @@ func TestRelateFollowsDriftingLevel(t *testing.T) {
 	}
 	options := market.ChainOptions{HalfLife: 300, Smoothing: 1}
 	c := market.Relate(market.Past{USD: usd, CapUSD: 5}, nil, options).Chain(2)
-	now := 0.5 // the lower price; the trailing level lags by about four days of drift
+	now := 0.5 // the lower price; the trailing level is about four days behind
 	if n := len(c.USD); n != 2 || math.Abs(c.USD[0]/now-1) > 0.15 || math.Abs(c.USD[1]/c.USD[0]-1.5) > 0.1 {
 		t.Fatalf("levels %v", c.USD)
 	}
@@ -38,13 +38,13 @@ func TestRelateFollowsDriftingLevel(t *testing.T) {
 	}
 }
 
-// A market without high prices so far learns from its kin how long a period of high prices lasts.
+// A market has had no high prices yet. It must learn from its kin how long a period of high prices lasts.
 func TestRelateLearnsFromKin(t *testing.T) {
 	calm := make([]float64, 240)
 	for h := range calm {
 		calm[h] = 0.2 + 0.01*float64(h%3)
 	}
-	wild := make([]float64, 300) // begins sixty hours earlier
+	wild := make([]float64, 300) // starts sixty hours earlier
 	for h := range wild {
 		wild[h] = calm[h%3]
 		if h%40 >= 30 {
@@ -64,7 +64,7 @@ func TestRelateLearnsFromKin(t *testing.T) {
 	}
 }
 
-// Rows sum to one and levels rise, whatever the past.
+// For any past prices, rows must sum to one and levels must rise.
 func TestRelativeChainIsAlwaysValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		price := rapid.Float64Range(0.001, 50)

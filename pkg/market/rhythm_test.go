@@ -11,7 +11,7 @@ import (
 func TestWeekHourCountsFromMonday(t *testing.T) {
 	for _, c := range []struct {
 		at      string
-		day, of int // day of the week, and hour of that day
+		day, of int // day of the week, and hour of the day
 	}{
 		{"2016-02-25T00:00:00Z", 3, 0}, // a Thursday
 		{"2016-02-27T23:59:59Z", 5, 23},
@@ -29,8 +29,8 @@ func TestWeekHourCountsFromMonday(t *testing.T) {
 	}
 }
 
-// Prices that halve on weekends and double at noon are one level with a rhythm. The prior, worth about two weeks,
-// keeps the factor from its full size.
+// Prices halve on weekends and double at noon. This must be one level with a rhythm. The learned factor is smaller
+// than the real one, because the prior weighs as much as about two weeks.
 func TestRelateLearnsCheapWeekends(t *testing.T) {
 	const first = 3*24 + 5
 	price := func(hour int) float64 {
@@ -57,7 +57,7 @@ func TestRelateLearnsCheapWeekends(t *testing.T) {
 			t.Errorf("hour %d of the week costs %v, expected with %v", hour%168, want, got)
 		}
 	}
-	// A market that was never observed on a weekend learns from its kin.
+	// A market without observations on weekends must learn their factor from its kin.
 	young := market.Past{USD: usd[:30], First: first, CapUSD: 1}
 	if alone := market.Relate(young, nil, options).Chain(1); alone.Weekend != 1 {
 		t.Errorf("weekends cost %v of other days without having been seen", alone.Weekend)
@@ -76,8 +76,8 @@ func TestZeroRhythmHasFactorOne(t *testing.T) {
 	}
 }
 
-// A zone without observations is expected to lose machines as its kin do, at each age. A zone with many observations
-// is judged by these.
+// A zone without observations must be expected to lose machines like its kin, at each age. A zone with many
+// observations is judged by these.
 func TestZoneUsesKinUntilObserved(t *testing.T) {
 	kin := &market.Availability{}
 	flicker := func(a *market.Availability, up, down time.Duration, times int) {

@@ -15,7 +15,7 @@ import (
 
 var newYear = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// after returns a series with prices at the given minutes after New Year.
+// after returns a series with prices at times given in minutes after New Year.
 func after(t *testing.T, prices map[int]float64) *market.Series {
 	t.Helper()
 	var s market.Series
@@ -49,7 +49,7 @@ func TestPriceHoldsUntilNextEntry(t *testing.T) {
 	}
 }
 
-// A failed Append leaves the series unchanged, and its error names both times.
+// A failed Append must leave the series unchanged. Its error names both times.
 func TestAppendRejectsBadEntries(t *testing.T) {
 	s := after(t, map[int]float64{10: 1, 20: 2})
 	for _, at := range []time.Duration{0, 10 * time.Minute, 20 * time.Minute} {
@@ -71,7 +71,7 @@ func TestAppendRejectsBadEntries(t *testing.T) {
 	}
 }
 
-// The grid begins with the first full hour and ends with the last price.
+// The hourly grid starts at the first full hour and ends with the last price. Each hour has the price at its start.
 func TestHourlyUsesPriceAtHourStart(t *testing.T) {
 	for _, c := range []struct {
 		prices map[int]float64
@@ -90,13 +90,13 @@ func TestHourlyUsesPriceAtHourStart(t *testing.T) {
 	}
 }
 
-// Compact drops entries that repeat the previous price or that ended before the cut. The price at the cut and the
-// last entry stay. Compacting an empty series does nothing.
+// Compact removes entries that repeat the previous price, and entries that ended before the cut. The price at the cut
+// and the last entry stay. An empty series does not change.
 func TestCompact(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		prices map[int]float64
-		before int // minutes; 0 means no cut
+		before int // in minutes; 0 means no cut
 		want   []float64
 	}{
 		{"repeated", map[int]float64{0: 1, 10: 1, 20: 2, 30: 2, 40: 1}, 0, []float64{1, 2, 1}},
@@ -124,7 +124,7 @@ func TestCompact(t *testing.T) {
 	}
 }
 
-// A mean is the average of each minute's price, over any span that begins within the series.
+// The mean over a span is the average of the price in each minute. The span may begin anywhere in the series.
 func TestMeanAveragesMinutes(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		prices := map[int]float64{}
@@ -149,7 +149,7 @@ func TestMeanAveragesMinutes(t *testing.T) {
 	})
 }
 
-// ReadQuotes returns what WriteQuotes wrote. The file is in time order over all markets.
+// ReadQuotes must return the quotes that WriteQuotes wrote. The file is sorted by time over all markets.
 func TestWriteQuotesRoundTrip(t *testing.T) {
 	a := &market.Market{Name: "a-x", Type: "a", Zone: "x", OnDemandUSD: 0.1,
 		Spot: after(t, map[int]float64{0: 0.01, 30: 1.0 / 3})}
@@ -189,7 +189,7 @@ func TestWriteQuotesRoundTrip(t *testing.T) {
 	}
 }
 
-// fullAfter is a disk with room for the given number of bytes.
+// fullAfter is a disk with space for this number of bytes.
 type fullAfter struct{ room int }
 
 func (f *fullAfter) Write(p []byte) (int, error) {
@@ -200,7 +200,8 @@ func (f *fullAfter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Merge adds the prices after the last one, and takes the newer on-demand price if it has one.
+// Merge adds the prices that are newer than the last one. If the newer series has an on-demand price, it replaces the
+// old one.
 func TestMerge(t *testing.T) {
 	m := &market.Market{OnDemandUSD: 0.1, Spot: after(t, map[int]float64{0: 1, 10: 2})}
 	added, err := m.Merge(&market.Market{Spot: after(t, map[int]float64{0: 9, 10: 9, 11: 3, 20: 4})})

@@ -49,7 +49,8 @@ func BenchmarkMakespanWithinBudget(b *testing.B) {
 	})
 }
 
-// BenchmarkReplan solves again after the place of one task has been blocked, starting from the current plan.
+// BenchmarkReplan measures a new solution after the place of one task was blocked. The search starts from the current
+// plan.
 func BenchmarkReplan(b *testing.B) {
 	var models []*optimizer.Model
 	var hints [][]int
@@ -81,7 +82,7 @@ func BenchmarkReplan(b *testing.B) {
 	}
 }
 
-// ends returns the cheapest and the fastest plan of m without its limits.
+// ends returns the cheapest and the fastest plan of m without limits.
 func ends(b testing.TB, m *optimizer.Model) (cheap, fast *optimizer.Solution) {
 	free := *m
 	o := optimizer.Options{TimeLimit: 10 * time.Second}

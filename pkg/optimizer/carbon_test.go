@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// carbonModel draws a small model with emissions, any objective and any limits.
+// carbonModel draws a small model with emissions. Its objective and limits are random.
 func carbonModel(t *rapid.T) *optimizer.Model {
 	m := smallModel(t)
 	m.Objective = rapid.SampledFrom([]optimizer.Objective{optimizer.Cost, optimizer.Makespan, optimizer.Carbon}).Draw(t, "objective")
@@ -46,7 +46,7 @@ func keepsCap(m *optimizer.Model, kg float64) bool {
 	return m.CarbonCapKg == nil || kg <= *m.CarbonCapKg*(1+1e-9)+1e-12
 }
 
-// bruteCarbon returns the minimum objective of the plans within all limits.
+// bruteCarbon returns the minimum objective over all plans within the limits.
 func bruteCarbon(m *optimizer.Model) (objective float64, ok bool) {
 	objective = math.Inf(1)
 	everyPlan(m, func(picks []int, usd, hours float64) {
@@ -78,7 +78,7 @@ func TestCarbonMatchesBruteForce(t *testing.T) {
 	})
 }
 
-// A model is feasible with the cap that the reason of its infeasibility gives.
+// An infeasible model names the emission cap that it would need. With that cap, it must be feasible.
 func TestRelaxedCarbonCapIsFeasible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := carbonModel(t)
@@ -142,7 +142,7 @@ func TestCarbonDoesNotDependOnOrder(t *testing.T) {
 	})
 }
 
-// The test stops the search at every stage.
+// The search is stopped at every stage. Its bound must never exceed the optimum.
 func TestCarbonBoundNeverExceedsOptimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := carbonModel(t)
@@ -161,7 +161,8 @@ func TestCarbonBoundNeverExceedsOptimum(t *testing.T) {
 	})
 }
 
-// The model has many equal tasks, and a price on emissions moves all of them at once.
+// Many tasks are equal, so a price on emissions moves all of them at once. The plan must still use the room under the
+// cap.
 func TestRoomUnderCarbonCapIsUsed(t *testing.T) {
 	m := &optimizer.Model{Objective: optimizer.Cost, Places: []string{"p"}, USDPerGiB: [][]float64{{0}}, HoursPerGiB: [][]float64{{0}}}
 	for i := range 60 {

@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The test recomputes the plan for each runner.
+// Runner-ups are the other candidates of a task, in the order of preference. The cost and hours of each must be
+// those of the plan with that candidate.
 func TestRunnersMatchSwappingOneTask(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := boundedModel(t)
@@ -45,7 +46,7 @@ func TestRunnersMatchSwappingOneTask(t *testing.T) {
 	})
 }
 
-// The models have a carbon objective or cap.
+// The models have a carbon objective or an emission cap. Runner-ups must take emissions into account.
 func TestRunnersCountEmissions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := carbonModel(t)
@@ -119,7 +120,7 @@ func TestExplainerRejectsMissingPlan(t *testing.T) {
 	}
 }
 
-// explain returns the runners of one task of a plan.
+// explain returns the runner-ups of one task of a plan.
 func explain(m *optimizer.Model, s *optimizer.Solution, task string, k int) ([]optimizer.Alternative, error) {
 	e, err := optimizer.NewExplainer(m, s)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// Variants returns solvers with thresholds that force each method to do what another usually does before it, so that
-// tests reach all methods with models small enough for brute force.
+// Variants returns solvers by name. Their thresholds force each method to do work that another method usually does
+// first. So tests can reach all methods with models that are small enough for brute force.
 func Variants() map[string]func(context.Context, *Model, Options) (*Solution, error) {
 	variants := map[string]func(*search.Thresholds){
 		"no bucket elimination": func(th *search.Thresholds) {
@@ -53,8 +53,9 @@ func SolveCramped(ctx context.Context, m *Model, o Options) (*Solution, error) {
 	return solve(ctx, m, o, th)
 }
 
-// RoundedBounds returns the bounds on the cost within m's deadline from rounded times, and for each the cost of the
-// cheapest plan under them. It returns none if even the fastest plan is late.
+// RoundedBounds solves m with rounded times at several precisions. It returns the lower bounds on the cost within the
+// deadline, and for each the cost of the cheapest plan with those times. It returns none if even the fastest plan is
+// late.
 func RoundedBounds(ctx context.Context, m *Model) (bounds, costs []float64, err error) {
 	inst, err := compile(m, foldPareto)
 	if err != nil {
@@ -78,8 +79,8 @@ func RoundedBounds(ctx context.Context, m *Model) (bounds, costs []float64, err 
 	return bounds, costs, nil
 }
 
-// Probe runs a probe with the given work for plans within m's budget that take less than cut hours. It returns the
-// proven lower bound of their hours and the best plan's hours.
+// Probe searches, with limited work, for plans within m's budget that take less than cut hours. It returns the proven
+// lower bound of their hours and the hours of the best plan.
 func Probe(ctx context.Context, m *Model, cut float64, work int64) (lower, hours float64, err error) {
 	inst, err := compile(m, foldPareto)
 	if err != nil {

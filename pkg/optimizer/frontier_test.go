@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// bruteFront enumerates all plans and returns the costs and makespans of the Pareto front, fastest first. Plans that
-// differ only by rounding count as one.
+// bruteFront returns the cost and makespan of each plan on the Pareto front, fastest first. It enumerates all plans.
+// Plans that differ only by rounding count as one.
 func bruteFront(m *optimizer.Model) [][2]float64 {
 	var all [][2]float64
 	everyPlan(m, func(picks []int, usd, hours float64) {
@@ -26,7 +26,7 @@ func bruteFront(m *optimizer.Model) [][2]float64 {
 		switch {
 		case n > 0 && p[0] >= front[n-1][0]-1e-9*max(1, front[n-1][0]):
 		case n > 0 && p[1] <= front[n-1][1]+1e-9*max(1, front[n-1][1]):
-			front[n-1] = p // equally fast, but cheaper
+			front[n-1] = p // as fast, but cheaper
 		default:
 			front = append(front, p)
 		}
@@ -65,7 +65,7 @@ func TestFrontierMatchesBruteForce(t *testing.T) {
 	})
 }
 
-// The test stops early and checks that every point of the whole front was found or is in a gap.
+// The search stops early. Every point of the whole front must be either found or within a reported gap.
 func TestPartialFrontierListsGaps(t *testing.T) {
 	m := generate(3, randomDAG, 8, 12, 4)
 	whole, err := optimizer.Frontier(t.Context(), m, optimizer.FrontierOptions{})

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// gangs returns a model of n gangs of two one-hour tasks, with a candidate at each of several sites, plus one
-// separate task of ten hours.
+// gangs returns a model of n gangs of two one-hour tasks with one candidate at each of several sites, and a separate
+// task of ten hours.
 func gangs(n, sites int, candidate func(site int) optimizer.Candidate) *optimizer.Model {
 	m := &optimizer.Model{Objective: optimizer.Makespan, Tasks: []optimizer.Task{
 		{ID: "long", Candidates: []optimizer.Candidate{{ID: "c", USD: 1, Hours: 10}}},
@@ -38,10 +38,10 @@ func gangs(n, sites int, candidate func(site int) optimizer.Candidate) *optimize
 	return m
 }
 
-// enough is the work limit for models with gangs. There are 20^8 ways to choose the sites of eight gangs.
+// enough is the work limit for models with gangs. It is far below the 20^8 ways to choose the sites of eight gangs.
 var enough = optimizer.Options{WorkLimit: 2_000_000}
 
-// The cheapest of equally fast plans is found without trying every equally fast way.
+// Many plans are equally fast. The cheapest of them must be found without trying each of them.
 func TestManyEquallyFastGangs(t *testing.T) {
 	m := gangs(8, 20, func(site int) optimizer.Candidate {
 		return optimizer.Candidate{USD: 1 + 0.1*float64((site+7)%20), Hours: 1 + 0.05*float64((site*3)%20)}
@@ -56,7 +56,7 @@ func TestManyEquallyFastGangs(t *testing.T) {
 	}
 }
 
-// Sites at which a gang alone exceeds a limit are not combined with each other.
+// At some sites, a gang alone exceeds a limit. The search must not try combinations of such sites.
 func TestManyGangsWithFewPossibleSites(t *testing.T) {
 	m := gangs(8, 20, func(site int) optimizer.Candidate {
 		if site < 19 {
@@ -84,7 +84,7 @@ func TestManyGangsWithFewPossibleSites(t *testing.T) {
 	}
 }
 
-// A call fails if its context has ended, whatever the state of the search.
+// The context has ended. Solve must fail at any state of the search.
 func TestGangsStopWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -94,8 +94,8 @@ func TestGangsStopWithContext(t *testing.T) {
 	}
 }
 
-// The reason for an infeasible model with groups or spread is a lower bound: no smaller relaxation makes the model
-// feasible. It does not report missing candidates if the model has plans without its limits.
+// The reason for an infeasible model with groups or spread must be a lower bound: no smaller relaxation makes the
+// model feasible. It must not report missing candidates if the model has plans without its limits.
 func TestReasonsOfGroupsAreLowerBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, kept := groupedModel, isTogether

@@ -43,7 +43,7 @@ func drawn(r *rand.Rand, n, places int, edges float64) *optimizer.Model {
 	return m
 }
 
-// A work limit applies however small it is.
+// Every work limit must be kept, however small.
 func TestSmallWorkLimit(t *testing.T) {
 	m := drawn(rand.New(rand.NewPCG(7, 1)), 60, 25, 0.15)
 	hours := 60.0
@@ -57,8 +57,8 @@ func TestSmallWorkLimit(t *testing.T) {
 	}
 }
 
-// A plan that is found within the work limit but not proven has a bound and can be encoded, also if tasks are spread
-// and a part of the search found nothing.
+// A plan that is found within the work limit but not proven must have a bound, and it must be possible to encode it.
+// This includes models with spread tasks in which a part of the search found nothing.
 func TestUnprovenPlanHasBound(t *testing.T) {
 	open := 0
 	for seed := range uint64(12) {
@@ -97,7 +97,7 @@ func TestUnprovenPlanHasBound(t *testing.T) {
 	}
 }
 
-// A candidate with far more emissions than the cap is not an error, whatever price the search puts on it.
+// A candidate emits far more than the cap. This must not be an error, whatever price the search sets on emissions.
 func TestCarbonCapWithHugeEmissions(t *testing.T) {
 	limit := 1.0
 	for _, less := range []float64{1e-6, 1e-8, 1e-9} {

@@ -19,8 +19,8 @@ const (
 	layered
 )
 
-// generate returns a model like those of the published benchmarks: nPlace places with random prices and speeds
-// between them, nTask tasks with nCand candidates each at random places, and edges by shape.
+// generate returns a model like those of the published benchmarks. It has nPlace places with random prices and speeds
+// between them, nTask tasks with nCand candidates at random places, and edges by shape.
 func generate(seed uint64, s shape, nTask, nCand, nPlace int) *optimizer.Model {
 	r := rand.New(rand.NewPCG(seed, 7))
 	m := &optimizer.Model{Objective: optimizer.Cost}
@@ -126,7 +126,7 @@ func smallModel(t *rapid.T) *optimizer.Model {
 	return m
 }
 
-// evaluate computes a plan's cost and makespan directly from the definition.
+// evaluate computes the cost and makespan of a plan directly from the definition.
 func evaluate(m *optimizer.Model, picks []int) (usd, hours float64) {
 	index := map[string]int{}
 	for i, t := range m.Tasks {
@@ -140,7 +140,7 @@ func evaluate(m *optimizer.Model, picks []int) (usd, hours float64) {
 	for i, t := range m.Tasks {
 		finish[i] = t.Candidates[picks[i]].Hours
 	}
-	for range m.Tasks { // longest paths by relaxation: as many rounds as a path has tasks
+	for range m.Tasks { // longest paths by relaxation; a path has at most this number of tasks
 		for _, e := range m.Edges {
 			from, to := index[e.From], index[e.To]
 			arrive := finish[from] + e.GiB*m.HoursPerGiB[place(m, picks, from)][place(m, picks, to)]
@@ -157,8 +157,7 @@ func place(m *optimizer.Model, picks []int, task int) int {
 	return m.Tasks[task].Candidates[picks[task]].Place
 }
 
-// bruteForce enumerates all plans and returns the minimum objective of those within the limits. ok is false if there
-// are none.
+// bruteForce returns the minimum objective over all plans within the limits. ok is false if there are none.
 func bruteForce(m *optimizer.Model) (objective float64, ok bool) {
 	objective = math.Inf(1)
 	everyPlan(m, func(_ []int, usd, hours float64) {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Several goroutines solve one prepared model. The results must equal those of Solve.
+// Several goroutines solve one prepared model at the same time. Their results must equal those of Solve.
 func TestPreparedMatchesSolve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := boundedModel(t)

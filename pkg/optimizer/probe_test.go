@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hurried draws a small model with a makespan objective and a budget, for which probes are used.
+// hurried draws a small model with a makespan objective and a budget. Probes are used for such models.
 func hurried(t *rapid.T) *optimizer.Model {
 	m := spotModel(t)
 	m.Objective, m.DeadlineHours = optimizer.Makespan, nil
@@ -22,7 +22,7 @@ func hurried(t *rapid.T) *optimizer.Model {
 	return m
 }
 
-// eachProber runs check with the default optimizer and with one that probes from the start.
+// eachProber runs check with the default optimizer, and with one that probes from the start.
 type solveFunc = func(context.Context, *optimizer.Model, optimizer.Options) (*optimizer.Solution, error)
 
 func eachProber(t *testing.T, check func(*rapid.T, solveFunc)) {
@@ -47,7 +47,7 @@ func TestProbesFindOptimum(t *testing.T) {
 	})
 }
 
-// The test stops the search at every stage.
+// The search is stopped at every stage. The bounds that probes have proven must be valid.
 func TestProbesBoundStoppedSearch(t *testing.T) {
 	eachProber(t, func(t *rapid.T, solve solveFunc) {
 		m := hurried(t)
@@ -62,7 +62,7 @@ func TestProbesBoundStoppedSearch(t *testing.T) {
 	})
 }
 
-// The test uses any cut and stops the probe anywhere.
+// A probe for any cut is stopped anywhere. Its results must be correct.
 func TestProbeIsCorrect(t *testing.T) {
 	decided := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -79,7 +79,7 @@ func TestProbeIsCorrect(t *testing.T) {
 			decided++
 		}
 	})
-	if decided < 50 && !testing.Short() { // the short run draws fewer models
+	if decided < 50 && !testing.Short() { // short test runs draw fewer models
 		t.Errorf("%d decided", decided)
 	}
 }

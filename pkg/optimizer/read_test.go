@@ -69,7 +69,7 @@ func TestModelJSONRoundTrip(t *testing.T) {
 	})
 }
 
-// normal encodes m with empty lists instead of null ones, like the reader's result.
+// normal encodes m with empty lists instead of null, as in the reader's result.
 func normal(t *rapid.T, m *optimizer.Model) []byte {
 	c := *m
 	if c.Edges == nil {
@@ -82,7 +82,7 @@ func normal(t *rapid.T, m *optimizer.Model) []byte {
 	return text
 }
 
-// Each case breaks one thing in a valid model.
+// Each case changes one field of a valid model. The error must name the field.
 func TestReadModelErrorsNameField(t *testing.T) {
 	tests := []struct {
 		name, old, new string
@@ -148,7 +148,7 @@ func TestReadModelErrorsNameField(t *testing.T) {
 	}
 }
 
-// Values such as NaN cannot come from JSON, but from Go callers.
+// Validate must reject numbers such as NaN. They cannot come from JSON, but from Go callers.
 func TestValidateRejectsNonFiniteNumbers(t *testing.T) {
 	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e-300} {
 		for field, set := range map[string]func(*optimizer.Model){
@@ -196,8 +196,8 @@ func TestErrorsClipLongNames(t *testing.T) {
 	}
 }
 
-// FuzzReadModel checks that an accepted model is valid, survives encoding and can be solved, and that a rejected text
-// gives an error with a reason.
+// FuzzReadModel checks that an accepted model is valid, stays equal when it is encoded and read, and can be solved.
+// The error of a rejected text must have a reason.
 func FuzzReadModel(f *testing.F) {
 	f.Add([]byte(goodModel))
 	f.Add([]byte(`{"objective":"makespan","places":[],"usdPerGiB":[],"hoursPerGiB":[],"tasks":[],"edges":[]}`))

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// spotModel draws a small model whose tasks are either fast and expensive or slow and cheap. The slow options are all
-// about equally slower, like spot runs with one interruption. Rounded times are made for such models.
+// spotModel draws a small model in which options are either fast and expensive or slow and cheap. The slow ones are
+// all slower by about the same factor, like spot runs with one interruption. Rounded times are meant for such models.
 func spotModel(t *rapid.T) *optimizer.Model {
 	m := &optimizer.Model{
 		Objective: optimizer.Cost, Places: []string{"p", "q"},
@@ -57,7 +57,7 @@ func TestRoundedTimesFindOptimum(t *testing.T) {
 	}
 }
 
-// The test stops the search at every stage.
+// The search is stopped at every stage. The bounds from rounded times must be valid.
 func TestRoundedTimesBoundStoppedSearch(t *testing.T) {
 	for name, solve := range optimizer.Variants() {
 		if !strings.HasPrefix(name, "rounded") {
@@ -79,7 +79,7 @@ func TestRoundedTimesBoundStoppedSearch(t *testing.T) {
 	}
 }
 
-// A bound is at most the optimum under rounded times, and that is at most the optimum.
+// A bound must be at most the optimum with rounded times, which must be at most the optimum.
 func TestRoundedBoundNeverExceedsOptimum(t *testing.T) {
 	barred := 0
 	rapid.Check(t, func(t *rapid.T) {

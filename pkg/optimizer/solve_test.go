@@ -79,7 +79,7 @@ func TestFastestPlanMatchesBruteForce(t *testing.T) {
 	})
 }
 
-// No plan that is as fast and within the budget is cheaper.
+// Of the fastest plans within the budget, the cheapest must be returned.
 func TestMakespanTieIsBrokenByCost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := boundedModel(t)
@@ -107,8 +107,8 @@ func TestBoundedPlansMatchBruteForce(t *testing.T) {
 	})
 }
 
-// boundedModel draws a model with a deadline, a budget or both. Most of these limits are between the values of the
-// cheapest and the fastest plan.
+// boundedModel draws a model with a deadline, a budget or both. Most limits are between the values of the cheapest
+// and of the fastest plan.
 func boundedModel(t *rapid.T) *optimizer.Model {
 	m := smallModel(t)
 	cheap := solve(t, m, optimizer.Options{})
@@ -128,7 +128,7 @@ func boundedModel(t *rapid.T) *optimizer.Model {
 	return m
 }
 
-// The test shuffles all lists of a model.
+// All lists of a model are shuffled. The answer must not change.
 func TestAnswerDoesNotDependOnOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := smallModel(t)
@@ -180,7 +180,7 @@ func upTo(n int) []int {
 	return list
 }
 
-// The test solves models twice with all methods in use.
+// A model is solved twice, with all methods in use. The results must be equal.
 func TestSolveIsDeterministic(t *testing.T) {
 	for _, s := range []shape{chain, forkJoin, randomDAG, layered} {
 		m := generate(1, s, 16, 40, 10)
@@ -194,7 +194,7 @@ func TestSolveIsDeterministic(t *testing.T) {
 	}
 }
 
-// The test stops the search at every stage.
+// The search is stopped at every stage. Its bound must never exceed the optimum.
 func TestBoundNeverExceedsOptimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := boundedModel(t)
@@ -343,7 +343,7 @@ func TestInfeasibleReasons(t *testing.T) {
 	}
 }
 
-// A model is feasible with the relaxation that the reason of its infeasibility gives.
+// An infeasible model names the limit that it would need. With that limit, it must be feasible.
 func TestRelaxedModelIsFeasible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := boundedModel(t)
@@ -422,7 +422,8 @@ func TestSolutionJSON(t *testing.T) {
 	}
 }
 
-// Extreme models: no edges, a single place, transfers that are far larger than the tasks, and transfers only.
+// Extreme models must be solved: without edges, with a single place, with transfers far larger than the tasks, and
+// with nothing but transfers.
 func TestExtremeModels(t *testing.T) {
 	tests := []struct {
 		name string

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// spreadModel draws a small model whose tasks are spread over places or zones. Some tasks have several machines, some
-// models also have Together groups, and in some models several tasks are alike.
+// spreadModel draws a small model whose tasks are spread over places or zones. Some tasks have several machines. Some
+// models also have Together groups, and some have several equal tasks.
 func spreadModel(t *rapid.T) *optimizer.Model {
 	m := smallModel(t)
 	if rapid.Bool().Draw(t, "together") {
@@ -48,7 +48,7 @@ func spreadModel(t *rapid.T) *optimizer.Model {
 	return m
 }
 
-// isSpread reports, directly from the definition, whether a plan satisfies the Spread groups of its model.
+// isSpread reports, by the definition, whether a plan satisfies the Spread groups of its model.
 func isSpread(m *optimizer.Model, picks []int) bool {
 	index := map[string]int{}
 	for i := range m.Tasks {
@@ -153,12 +153,12 @@ func TestSpreadMatchesBruteForce(t *testing.T) {
 			}
 		}
 	})
-	if crowded < 5 && !testing.Short() { // quick tests check a fifth of the models
+	if crowded < 5 && !testing.Short() { // short test runs check a fifth of the models
 		t.Errorf("only in %d models do the groups cost anything", crowded)
 	}
 }
 
-// With any work limit, a plan satisfies the groups, and no plan is below its bound.
+// With any work limit, a plan must satisfy the groups, and no plan may be below the bound.
 func TestStoppedSpreadSearchIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := spreadModel(t)
@@ -166,7 +166,7 @@ func TestStoppedSpreadSearchIsValid(t *testing.T) {
 		sol, err := optimizer.Solve(context.Background(), m, optimizer.Options{WorkLimit: rapid.Int64Range(1,
 			300).Draw(t, "work")})
 		if err != nil || sol.Status == optimizer.Infeasible {
-			return // undecided or infeasible, see the brute-force test
+			return // undecided or infeasible; another test compares that with brute force
 		}
 		if !isSpread(m, sol.Picks) {
 			t.Fatalf("%+v violates a group", sol)
@@ -207,7 +207,7 @@ func TestFrontierOfSpreadModel(t *testing.T) {
 	})
 }
 
-// Equal tasks that can be at any site do not need a search.
+// Equal tasks that can run at any site must be spread without a search.
 func TestSpreadOfManyEqualTasks(t *testing.T) {
 	const tasks = 24
 	m := &optimizer.Model{Objective: optimizer.Cost, Places: []string{"p"}, USDPerGiB: [][]float64{{0}},

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// groupedModel draws a small model with Together groups, some by sites smaller than places.
+// groupedModel draws a small model with Together groups. The sites of some groups are smaller than places.
 func groupedModel(t *rapid.T) *optimizer.Model {
 	m := smallModel(t)
 	of := make([]int, len(m.Tasks))

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Every method solves the same small models.
+// Every method must find the optimum of the same small models.
 func TestEveryMethodFindsOptimum(t *testing.T) {
 	for name, solve := range optimizer.Variants() {
 		t.Run(name, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestEveryMethodFindsOptimum(t *testing.T) {
 	}
 }
 
-// The models are too large for brute force, so the methods are compared with each other.
+// On models that are too large for brute force, all methods must find plans of equal value.
 func TestMethodsAgreeOnLargerModels(t *testing.T) {
 	for _, s := range []shape{chain, forkJoin, randomDAG, layered} {
 		for seed := range uint64(3) {
@@ -65,7 +65,7 @@ func TestMethodsAgreeOnLargerModels(t *testing.T) {
 	}
 }
 
-// The methods that need much memory are disabled.
+// Without the methods that need much memory, Solve must still find valid plans and bounds.
 func TestSolveWithLittleMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := smallModel(t)

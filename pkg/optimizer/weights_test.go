@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The plan has the least weighted sum of all points of the Pareto front, which has each optimum.
+// A plan must have the minimum weighted sum of cost and hours. Some point of the Pareto front has that minimum.
 func TestWeightedPlansMatchBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := smallModel(t)
@@ -46,7 +46,7 @@ func TestWeightedPlansMatchBruteForce(t *testing.T) {
 	})
 }
 
-// A search that is cut short has a bound that no plan beats.
+// A weighted search is stopped early. No plan may be below its bound.
 func TestWeightedBoundHoldsWhenStopped(t *testing.T) {
 	m := generate(3, randomDAG, 8, 12, 4)
 	m.Objective, m.Weights = optimizer.Weighted, &optimizer.Weights{USD: 1, Hours: 2}

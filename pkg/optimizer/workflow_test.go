@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// data opens a gzipped file of the shared data set, or skips the test.
+// data opens a gzipped file of the shared data set. If it is missing, it skips the test.
 func data(t testing.TB, name string) *gzip.Reader {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "..", "shared", "data", name))
@@ -91,8 +91,9 @@ type dax struct {
 	} `xml:"job"`
 }
 
-// workflowModel places a Pegasus workflow on the whole catalogue. The speed of a task follows from its machine's
-// CPUs, with four fifths of the task running in parallel. Files without a producer are in a bucket in us-east-1.
+// workflowModel returns a Pegasus workflow with candidates from the whole catalogue. The speed of a task depends on
+// the CPUs of its machine: four fifths of the task run in parallel. Files without a producer are in a bucket in
+// us-east-1.
 func workflowModel(t testing.TB, file string, classes []offerClass) *optimizer.Model {
 	t.Helper()
 	var flow dax
@@ -160,7 +161,7 @@ func workflowModel(t testing.TB, file string, classes []offerClass) *optimizer.M
 	return m
 }
 
-// The test solves real workflows with the whole catalogue.
+// Real workflows with the whole catalogue must be solved to optimality.
 func TestWorkflowsAreSolvedToOptimality(t *testing.T) {
 	classes := offerClasses(t)
 	for _, name := range []string{"Montage_100", "CyberShake_100", "Epigenomics_100", "Inspiral_100", "Sipht_100"} {

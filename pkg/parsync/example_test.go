@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 )
 
-// Two schedulers refresh three partitions in turn, never the same one at once.
+// Two schedulers refresh three partitions in turns. They never refresh the same partition at the same time.
 func ExampleRotation() {
 	rotation, err := parsync.NewRotation(2, 3)
 	if err != nil {

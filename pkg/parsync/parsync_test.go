@@ -62,7 +62,7 @@ func TestNewRotationRejectsTooFewPartitions(t *testing.T) {
 	}
 }
 
-// The test compares a view with a plain list of the slots it should hold.
+// A view must have the same slots as a plain list to which the same policy is applied.
 func TestViewTakeFollowsPolicy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		partitions, grades := rapid.IntRange(1, 130).Draw(t, "partitions"), rapid.IntRange(1, 4).Draw(t, "grades")

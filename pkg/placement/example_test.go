@@ -6,8 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// Two databases must not share a machine. An urgent web server needs one of the two machines, which have four CPUs
-// each.
+// Two databases must not share a machine. An urgent web server needs one of the two machines of four CPUs.
 func ExampleNetwork_Solve() {
 	cpus := func(n int64) []int64 { return []int64{n * placement.Unit} }
 	n, err := placement.New(&placement.Problem{

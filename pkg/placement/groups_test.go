@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// The first rack has room for only a part of the group, the second has more room than necessary, the third fits
-// exactly.
+// The first rack has room for only a part of a group, the second has more room than needed, and the third fits
+// exactly. The group must be packed into the third.
 func TestSolvePacksGroupWhereItFits(t *testing.T) {
 	p := &placement.Problem{
 		Resources: []placement.Resource{{Name: "cpu", Points: 1}},
@@ -36,8 +36,8 @@ func TestSolvePacksGroupWhereItFits(t *testing.T) {
 	}
 }
 
-// If no rack can hold a whole group, Solve places a part of it at once in the rack that fits most, however many racks
-// there are. Machines without a rack label are single-machine racks that are barred for groups packed by rack.
+// No rack can hold a whole group. Solve must then place a part of the group in the rack with the most room, and this
+// must be fast with very many racks. If all machines are barred, nothing may be placed.
 func TestSolvePlacesPartOfOversizedGroup(t *testing.T) {
 	const machines, fullRack = 20_000, 1_003
 	for _, barred := range []bool{false, true} {
@@ -51,7 +51,7 @@ func TestSolvePlacesPartOfOversizedGroup(t *testing.T) {
 		for i := range machines {
 			at := i / 4
 			if i%4 == 3 && at != fullRack {
-				at += machines // racks of three and of one, except one
+				at += machines // racks of three machines and of one
 			}
 			p.Machines = append(p.Machines, placement.Machine{Name: fmt.Sprint("m", i), Rack: at})
 			if barred {

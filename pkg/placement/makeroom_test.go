@@ -49,7 +49,7 @@ func smallPool(t *rapid.T) (*placement.Problem, []placement.Loss) {
 	return p, losses
 }
 
-// holds reports whether an assignment respects every constraint.
+// holds reports whether an assignment keeps every constraint.
 func holds(p *placement.Problem, at placement.Assignment) bool {
 	for i, m := range at {
 		if slices.Contains(p.Apps[p.Instances[i].App].Barred, m) {
@@ -60,8 +60,8 @@ func holds(p *placement.Problem, at placement.Assignment) bool {
 	return err == nil && len(r.Violations) == 0
 }
 
-// leastLoss enumerates every way to place instance 0: each running instance may stay, move or wait. It returns +Inf
-// if there is no way.
+// leastLoss returns the minimum loss over all ways to place instance 0, or +Inf if there is none. Each running
+// instance may stay, move or wait.
 func leastLoss(p *placement.Problem, losses []placement.Loss) float64 {
 	best := math.Inf(1)
 	for host := range p.Machines {
@@ -94,8 +94,8 @@ func leastLoss(p *placement.Problem, losses []placement.Loss) float64 {
 	return best
 }
 
-// TestMakeRoomMinimisesLoss compares with all possible ways. If there is room, nothing moves; otherwise the way
-// with the lowest loss is taken, if it is below the limit.
+// TestMakeRoomMinimisesLoss compares MakeRoom with all possible ways. If there is room, nothing may move. Otherwise,
+// the way with the lowest loss must be taken if the loss is below the limit.
 func TestMakeRoomMinimisesLoss(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, losses := smallPool(t)
@@ -137,8 +137,8 @@ func TestMakeRoomMinimisesLoss(t *testing.T) {
 	})
 }
 
-// The nodes of a gang get separate machines. Displaced instances go to machines that have room now, not to one that
-// another instance is about to leave.
+// The nodes of a gang must get separate machines. Displaced instances may only move to machines that have room now,
+// not to a machine that another instance will leave.
 func TestMakeRoomForSeveralInstances(t *testing.T) {
 	p := &placement.Problem{
 		Resources: []placement.Resource{{Name: "cpu", Points: 1}},
@@ -170,7 +170,7 @@ func TestMakeRoomForSeveralInstances(t *testing.T) {
 	}
 }
 
-// Room that a displaced instance frees is not available for another displaced instance.
+// Two instances are displaced. Neither may use the room that the other one frees.
 func TestMakeRoomUsesOnlyFreeRoom(t *testing.T) {
 	p := &placement.Problem{
 		Resources: []placement.Resource{{Name: "cpu", Points: 1}},

@@ -9,7 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// The problems are the paper's setting at a tenth of its size, with several seeds. No constraint is broken.
+// On the paper's setting at a tenth of its size, with several seeds, the network must use fewer machines than every
+// baseline and break no constraint.
 func TestFewerMachinesThanEveryBaseline(t *testing.T) {
 	for seed := range uint64(5) {
 		s := placement.PaperSetting()
@@ -40,7 +41,7 @@ func TestFewerMachinesThanEveryBaseline(t *testing.T) {
 	}
 }
 
-// On small problems, the network usually needs as few machines as the best assignment of all instances, and never
+// On small problems, the network must usually use as few machines as the best assignment of all instances, and never
 // fewer.
 func TestSolveUsesFewMachines(t *testing.T) {
 	more, all := 0, 0

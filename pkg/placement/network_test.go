@@ -27,7 +27,7 @@ func TestSolveIsOptimalOnSmallProblems(t *testing.T) {
 	})
 }
 
-// The search runs without the exact proof that small problems get.
+// Without the exact proof that small problems get, the search must still keep every constraint.
 func TestSolveWithoutProofRespectsConstraints(t *testing.T) {
 	short, all := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -54,8 +54,8 @@ func TestSolveWithoutProofRespectsConstraints(t *testing.T) {
 	}
 }
 
-// After instances are removed, Solve breaks no constraint, no instance loses its machine to an equal one, and nothing
-// moves if nothing changed.
+// After instances are removed, Solve must keep every constraint. No instance may lose its machine to an equal one,
+// and nothing may move if nothing changed.
 func TestSolveAfterRemovals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, err := placement.New(small(t, 5, 3), placement.Options{})
@@ -130,7 +130,7 @@ func TestPaperSetting(t *testing.T) {
 		t.Errorf("%d placed on %d machines, %d violations", report.Placed, report.Machines, len(report.Violations))
 	}
 
-	// A rack fails: only the instances on it move.
+	// A rack fails. Only the instances on it may move.
 	next := *p
 	next.Shapes = append(slices.Clone(p.Shapes), placement.Shape{Capacity: make([]int64, p.Dims())})
 	next.Machines, next.Instances = slices.Clone(p.Machines), slices.Clone(p.Instances)
@@ -143,7 +143,7 @@ func TestPaperSetting(t *testing.T) {
 	}
 	for m := range next.Machines {
 		if next.Machines[m].Rack == 3 {
-			next.Machines[m].Shape = len(next.Shapes) - 1 // no capacity
+			next.Machines[m].Shape = len(next.Shapes) - 1 // a shape without capacity
 		}
 	}
 	if n, err = placement.New(&next, placement.Options{}); err != nil {
@@ -158,11 +158,11 @@ func TestPaperSetting(t *testing.T) {
 	}
 }
 
-// There is not enough room for all, but every instance with priority gets a machine.
-// What an app's earlier instances learned saves time only.
+// There is not enough room for all instances, but every instance with priority must get a machine. What the search
+// remembers from earlier instances of an app may save time, but must not change the placement.
 func TestForgettingGivesTheSamePlacement(t *testing.T) {
 	s := placement.PaperSetting()
-	s.Containers, s.Apps, s.Machines = 2000, 260, 130 // too few machines, so that containers move
+	s.Containers, s.Apps, s.Machines = 2000, 260, 130 // too few machines, so containers have to move
 	p, err := placement.Generate(s)
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +215,7 @@ func TestGenerateRejectsBadSetting(t *testing.T) {
 	}
 }
 
-// With Compact, as few machines as possible are used: the large ones, although they have higher numbers.
+// With Compact, as few machines as possible must be used: the large ones, although they come last.
 func TestCompactUsesLargeMachinesFirst(t *testing.T) {
 	p := &placement.Problem{
 		Resources: []placement.Resource{{Name: "cpu", Points: 2}, {Name: "memory", Points: 1}},

@@ -48,7 +48,7 @@ func small(t *rapid.T, instances, machines int) *placement.Problem {
 	return p
 }
 
-// places draws groups that are spread or packed, and barred machines.
+// places adds groups that are spread or packed, and barred machines, to a problem.
 func places(t *rapid.T, p *placement.Problem) {
 	for m := range p.Machines {
 		p.Machines[m].Cluster = rapid.IntRange(0, 1).Draw(t, "cluster")
@@ -69,7 +69,7 @@ func places(t *rapid.T, p *placement.Problem) {
 	}
 }
 
-// placed checks, as simply as possible, whether an assignment respects groups and barred machines.
+// placed reports whether an assignment respects groups and barred machines, as simply as possible.
 func placed(p *placement.Problem, a placement.Assignment) bool {
 	for i, m := range a {
 		for _, b := range p.Apps[p.Instances[i].App].Barred {
@@ -100,7 +100,7 @@ func placed(p *placement.Problem, a placement.Assignment) bool {
 	return true
 }
 
-// allowed checks, as simply as possible, whether an assignment respects capacities and rules.
+// allowed reports whether an assignment respects capacities and rules, as simply as possible.
 func allowed(p *placement.Problem, a placement.Assignment) bool {
 	if !placed(p, a) {
 		return false
@@ -145,7 +145,7 @@ func every(p *placement.Problem, f func(placement.Assignment)) {
 		}
 		for m := placement.Unplaced; int(m) < len(p.Machines); m++ {
 			a[i] = m
-			if allowed(p, a) { // a part of an allowed assignment is allowed
+			if allowed(p, a) { // a part of an allowed assignment is allowed as well
 				place(i + 1)
 			}
 		}
@@ -154,7 +154,7 @@ func every(p *placement.Problem, f func(placement.Assignment)) {
 	place(0)
 }
 
-// best returns the largest weighted flow of all assignments.
+// best returns the largest weighted flow over all assignments.
 func best(p *placement.Problem) *big.Int {
 	most := new(big.Int)
 	every(p, func(a placement.Assignment) {
@@ -263,7 +263,8 @@ func TestVerifyMatchesSimpleCheck(t *testing.T) {
 	})
 }
 
-// TestVerifyFindsSingleViolation takes a valid assignment and breaks it in one place.
+// TestVerifyFindsSingleViolation changes a valid assignment so that it violates one constraint. Verify must report
+// that one.
 func TestVerifyFindsSingleViolation(t *testing.T) {
 	p := &placement.Problem{
 		Resources: []placement.Resource{{Name: "cpu", Points: 3}, {Name: "disk", Points: 1}},

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// story is a network with the names of a test file.
+// story is a network, with the names that a test file uses.
 type story struct {
 	p *placement.Problem
 	n *placement.Network

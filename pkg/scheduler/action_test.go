@@ -7,8 +7,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// flow allocates as Firmament does: it looks at all waiting tasks at once, and finds the flow from tasks to nodes that
-// places the most, at the least cost. Each node takes one task here; the cost of a node is its score, negated.
+// flow is an action that allocates as Firmament does: it considers all waiting tasks at once, and finds the flow from
+// tasks to nodes that places most tasks at the lowest cost. Here, each node takes one task, and the cost of a node is
+// its negated score.
 type flow struct{}
 
 func (flow) Run(s *scheduler.Session) {
@@ -33,8 +34,8 @@ func (flow) Run(s *scheduler.Session) {
 	}
 }
 
-// augment finds the cheapest path for one more task (Bellman and Ford): the task takes a node, whose task takes
-// another one, and so on to a free node.
+// augment finds the cheapest path for one more task (Bellman and Ford). The task takes a node, whose task takes
+// another node, and so on to a free node.
 func augment(s *scheduler.Session, first *scheduler.TaskInfo, tasks []*scheduler.TaskInfo,
 	at map[*scheduler.NodeInfo]*scheduler.TaskInfo,
 ) {
@@ -76,8 +77,8 @@ func augment(s *scheduler.Session, first *scheduler.TaskInfo, tasks []*scheduler
 	}
 }
 
-// A policy names an action of the program. allocate gives the first task the node that it likes best, and nothing is
-// left for the second; the flow moves the first one away.
+// A policy can name an action that the program adds. allocate gives the first task its best node, so none is left for
+// the second task. The flow action moves the first task.
 func ExampleWithAction() {
 	big := scheduler.Vector{4}
 	task := func(id string, request scheduler.Vector) scheduler.Job {

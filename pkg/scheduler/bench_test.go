@@ -10,8 +10,8 @@ import (
 	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// BenchmarkSession measures a whole session, from snapshot to result, with gang, drf, queues and predicates. The cost
-// per task must not grow.
+// BenchmarkSession measures a whole session, from snapshot to result, with gang, drf, queues and predicates. The time
+// per task must not grow with the number of tasks.
 func BenchmarkSession(b *testing.B) {
 	for _, tasks := range []int{10_000, 20_000, 50_000, 100_000} {
 		for _, full := range []float64{0.8, 2} {
@@ -41,7 +41,7 @@ func BenchmarkSession(b *testing.B) {
 	}
 }
 
-// processor returns the CPU time of the process, which is independent of other load on the machine.
+// processor returns the CPU time of this process. Other load on the machine does not change it.
 func processor() time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// A gang of three starts completely or not at all; what it does not use goes to another job.
+// A gang of three starts as a whole or not at all. Nodes that the gang cannot use go to another job.
 func ExampleOpen() {
 	two := &scheduler.Spec{Request: scheduler.Vector{2}}
 	job := func(id string, least, tasks int) scheduler.Job {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// Fingerprint returns all state that a statement may change.
+// Fingerprint returns all state that a statement may change, as text.
 func (s *Session) Fingerprint() string {
 	out := ""
 	for _, n := range s.Nodes {
@@ -30,7 +30,7 @@ func (s *Session) Fingerprint() string {
 	return out
 }
 
-// Best finds the best node with the tree, Scan by looking at each node.
+// Best returns the best node by the tree. Scan returns it by a check of each node.
 func (s *Session) Best(t *TaskInfo, from, to int) *NodeInfo { return s.best(t.Class, from, to) }
 
 func (s *Session) Scan(t *TaskInfo, from, to int) *NodeInfo {

@@ -8,7 +8,7 @@ import (
 	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// Contradictory snapshots are rejected with the name of the field; boundary values are accepted.
+// A contradictory snapshot must be rejected with the name of the field. Values at a limit must be accepted.
 func TestOpenValidatesSnapshot(t *testing.T) {
 	const ofTask = "jobs[0].tasks[0].devices"
 	names := func(n int) (out []string) {
@@ -20,7 +20,7 @@ func TestOpenValidatesSnapshot(t *testing.T) {
 	spec := func(s *Snapshot) *Spec { return s.Jobs[0].Tasks[0].Spec }
 	for name, c := range map[string]struct {
 		change func(s *Snapshot)
-		field  string // empty is none
+		field  string // empty: no error
 	}{
 		"unchanged":             {func(*Snapshot) {}, ""},
 		"maximum of resources":  {func(s *Snapshot) { s.Resources = names(MaxResources) }, ""},

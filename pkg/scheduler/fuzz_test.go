@@ -7,7 +7,8 @@ import (
 	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// FuzzReadPolicy: a readable policy can be opened; the error of any other has a place.
+// FuzzReadPolicy checks that a session can be opened with each policy that can be read. The error of any other policy
+// must have a position.
 func FuzzReadPolicy(f *testing.F) {
 	f.Add("actions: [enqueue, allocate]\ntiers: [[gang, {name: binpack, args: {weight: 2, resources: {gpu: 5}}}]]")
 	f.Add("actions: [allocate]\ntiers:\n  - - name: tdm\n      args: {windows: {night: {from: \"22:00\", to: \"06:00\", zone: UTC}}}\n")

@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// TestOnlyOldTasksMakeJobOverdue: a task that has just started to wait does not go before overdue tasks of other jobs
-// because an older task of its own job was overdue.
+// TestOnlyOldTasksMakeJobOverdue: an old task of a job was overdue. A task of the same job that has just started to
+// wait must not go before overdue tasks of other jobs.
 func TestOnlyOldTasksMakeJobOverdue(t *testing.T) {
 	now := time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC)
 	task := func(id string, waited time.Duration) scheduler.Task {
@@ -44,8 +44,8 @@ func TestOnlyOldTasksMakeJobOverdue(t *testing.T) {
 	}
 }
 
-// TestOverdueJobGoesBeforeFairness: an overdue job goes first, and makes the jobs behind it wait, even if its namespace
-// holds more than others.
+// TestOverdueJobGoesBeforeFairness: an overdue job must go first, and make the jobs behind it wait, even if its
+// namespace holds more than others.
 func TestOverdueJobGoesBeforeFairness(t *testing.T) {
 	now := time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC)
 	policy, err := scheduler.ReadPolicy("p.yaml",
@@ -67,7 +67,7 @@ func TestOverdueJobGoesBeforeFairness(t *testing.T) {
 		job("large", "ada", 4, time.Hour, scheduler.Pending),
 		job("small", "bob", 1, time.Minute, scheduler.Pending),
 	}
-	for range jobs { // in every rotation
+	for range jobs { // for each rotation
 		jobs = append(jobs[1:], jobs[0])
 		snap := &scheduler.Snapshot{
 			Now: now, Resources: []string{"cpu"}, GPU: -1, Jobs: jobs,
@@ -85,8 +85,8 @@ func TestOverdueJobGoesBeforeFairness(t *testing.T) {
 	}
 }
 
-// TestOverdueTasks: of two overdue jobs the first has turns as long as any of its waiting tasks is overdue, and no
-// longer, whichever of its tasks went before.
+// TestOverdueTasks: of two overdue jobs, the first one gets its turns as long as any of its waiting tasks is overdue,
+// and no longer. It does not matter which of its tasks were placed before.
 func TestOverdueTasks(t *testing.T) {
 	now := time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC)
 	policy, err := scheduler.ReadPolicy("p.yaml",
@@ -95,9 +95,9 @@ func TestOverdueTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		first  []time.Duration // how long each of the first job's tasks has waited
+		first  []time.Duration // waiting time of each of the first job's tasks
 		room   int64
-		within int // number of placed tasks of the first job
+		within int // number of the first job's tasks that are placed
 	}{
 		"old, then young":    {[]time.Duration{time.Hour, time.Second}, 2, 1},
 		"young, then old":    {[]time.Duration{time.Second, time.Hour}, 2, 2},

@@ -10,8 +10,8 @@ import (
 	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// Queues and namespaces are ordered by what they hold plus past usage, divided by weight, independent of their order in
-// the snapshot. The one with the least gets the only free core.
+// Queues and namespaces are ordered by what they hold plus their past usage, divided by their weight, and independent
+// of their order in the snapshot. The first one must get the only free core.
 func TestLeastServedIsNext(t *testing.T) {
 	for name, c := range map[string]struct{ first, next string }{
 		"no past usage":                   {"used-cpu=4", ""},
@@ -69,12 +69,12 @@ func TestLeastServedIsNext(t *testing.T) {
 	}
 }
 
-// A task can get shares of several GPUs that have enough left, whatever index GPUs have. The shares count towards the
+// A task can get shares of several GPUs that have enough left, whatever their indexes. The shares count towards the
 // capability of the queue.
 func TestSharesOfSeveralGPUs(t *testing.T) {
 	for name, c := range map[string]struct {
-		used        int   // GPUs, of four, of which other tasks have a share
-		share, most int64 // share of each used GPU; capability of the queue
+		used        int   // GPUs, of four, in which other tasks have a share
+		share, most int64 // share of each used GPU, and capability of the queue
 		placed      bool
 	}{
 		"none is used":           {0, 0, 4000, true},
@@ -108,7 +108,8 @@ func TestSharesOfSeveralGPUs(t *testing.T) {
 	}
 }
 
-// Unnamed resources are reported by number, and reservations work without GPUs.
+// A snapshot does not name all resources. An unnamed one must be reported by its number. Reservations must work
+// without GPUs.
 func TestUnnamedResources(t *testing.T) {
 	now := time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC)
 	q := Queue{Name: "q"}
@@ -135,7 +136,7 @@ func TestUnnamedResources(t *testing.T) {
 	}
 }
 
-// A policy that Check rejects or that can not be read does not replace the current one.
+// A policy cannot be read, or Check rejects it. It must not replace the current policy.
 func TestHolderRejectsInvalidPolicy(t *testing.T) {
 	refused := errors.New("not here")
 	h := Holder{Check: func(p *Policy) error {
@@ -156,7 +157,7 @@ func TestHolderRejectsInvalidPolicy(t *testing.T) {
 	}
 }
 
-// The needs of admitted jobs are added to their queue and its ancestors, for use in admission checks.
+// The needs of admitted jobs must count for their queue and its ancestors in admission checks.
 func TestAdmittedJobsCountForQueues(t *testing.T) {
 	w := newWorld(t)
 	w.add("node n cpu=8\nqueue dept\nqueue a parent=dept\nqueue b parent=dept")
@@ -174,7 +175,7 @@ func TestAdmittedJobsCountForQueues(t *testing.T) {
 	}
 }
 
-// A node is reserved for one job at a time: of two reservations the first wins.
+// Two jobs reserve the same node. Only the first reservation may hold.
 func TestNodeIsReservedForOneJob(t *testing.T) {
 	w := newWorld(t)
 	w.add("queue q\nnode n cpu=2\njob r queue=q cpu=1 on=n left=1h")

@@ -12,8 +12,8 @@ import (
 	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// draw generates a random world: nodes in zones, some with GPUs and labels, weighted queues, gangs and elastic jobs,
-// some of them running.
+// draw returns a random world: nodes in zones, some with GPUs and labels; weighted queues; gangs and elastic jobs,
+// some of which run.
 func draw(rt *rapid.T, t *testing.T) *world {
 	w := newWorld(t)
 	var b strings.Builder
@@ -66,7 +66,7 @@ func drawJob(rt *rapid.T, name string, queues int) string {
 	return line + "\n" + task
 }
 
-// check verifies invariants of the world after a session.
+// check checks the invariants of the world after a session.
 func (w *world) check(rt *rapid.T, before map[string]int) {
 	w.checkNodes(rt)
 	for i := range w.snap.Jobs {
@@ -153,7 +153,8 @@ func policies(t *testing.T) []*Policy {
 	}
 }
 
-// TestSessionsKeepCapacitiesAndGangs changes worlds at random and runs a session after each change.
+// TestSessionsKeepCapacitiesAndGangs changes a world at random and runs a session after each change. Capacities must
+// be kept, and gangs must be whole.
 func TestSessionsKeepCapacitiesAndGangs(t *testing.T) {
 	all := policies(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -202,7 +203,7 @@ func (w *world) finish(done func(job string) bool) {
 	}
 }
 
-// TestDiscardRestoresSession makes and discards decisions at random.
+// TestDiscardRestoresSession makes random decisions and discards them. The session must be as before.
 func TestDiscardRestoresSession(t *testing.T) {
 	p := DefaultPolicy()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -235,7 +236,7 @@ func TestDiscardRestoresSession(t *testing.T) {
 	})
 }
 
-// TestTreeAgreesWithScan compares the tree with a scan of all nodes, while things change.
+// TestTreeAgreesWithScan: while a world changes, the tree must find the same node as a scan of all nodes.
 func TestTreeAgreesWithScan(t *testing.T) {
 	all := policies(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -269,8 +270,8 @@ func TestTreeAgreesWithScan(t *testing.T) {
 	})
 }
 
-// TestSharesConvergeToWeights starts with arbitrary shares of queues that want everything; reclaim leads to their
-// weights.
+// TestSharesConvergeToWeights starts with random shares of queues that want everything. reclaim must move the shares
+// to the queues' weights.
 func TestSharesConvergeToWeights(t *testing.T) {
 	p := policyOf(t, []string{"allocate", "reclaim"}, []string{"gang", "proportion+predicates"}, "")
 	rapid.Check(t, func(rt *rapid.T) {
@@ -308,8 +309,8 @@ func TestSharesConvergeToWeights(t *testing.T) {
 	})
 }
 
-// TestSharesAreMaxMinFair checks the definition: no queue that could use more has less, relative to its weight, than
-// another queue that has more than its lower bound.
+// TestSharesAreMaxMinFair checks the definition of fairness. A queue that could use more must not have less, relative
+// to its weight, than a queue that has more than its lower bound.
 func TestSharesAreMaxMinFair(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(rt, "n")
@@ -338,7 +339,7 @@ func TestSharesAreMaxMinFair(t *testing.T) {
 	})
 }
 
-// TestNoJobStarves submits small jobs continuously while large gangs wait: each gang starts in the end.
+// TestNoJobStarves submits small jobs again and again while large gangs wait. Each gang must start in the end.
 func TestNoJobStarves(t *testing.T) {
 	p := policyOf(t, ActionNames(), nil, "actions: [enqueue, allocate, backfill, reserve]\ntiers: [[{name: sla, args: {maxWait: 1h}}, gang], [drf, predicates, binpack]]")
 	rapid.Check(t, func(rt *rapid.T) {

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHeapOrder: no item comes before the heap's first one, whatever is pushed and popped. This also holds when the
+// TestHeapOrder: after any pushes and pops, no item may come before the heap's first one. This also holds if the
 // first item gets a larger value and Sink moves it down.
 func TestHeapOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -43,7 +43,8 @@ func TestHeapOrder(t *testing.T) {
 	})
 }
 
-// TestHeapSink: among equal items the first one stays, so that turns do not change without need.
+// TestHeapSink: of equal items, the first one must stay first, so that the order of turns does not change without
+// need.
 func TestHeapSink(t *testing.T) {
 	compared := func(a, b [2]int) int { return cmp.Compare(a[0], b[0]) }
 	h := heap[[2]int]{Compare: compared}
@@ -67,7 +68,7 @@ func TestTournamentBest(t *testing.T) {
 		scores := make([]float64, n)
 		var played tournament
 		for round := range 3 {
-			if round != 1 { // played twice
+			if round != 1 { // new scores, twice
 				for i := range scores {
 					scores[i] = score.Draw(t, "score")
 				}

@@ -7,13 +7,13 @@ import (
 	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// The settings of plugins determine the scores of nodes. Each case has two nodes and by how much the second scores
-// higher for the task; one measure has a maximum of 100.
+// The settings of plugins must determine the scores of nodes. Each case has two nodes, and the difference of their
+// scores for the task. A single measure has a maximum of 100.
 func TestNodeScores(t *testing.T) {
 	const half = " cpu=2"
 	for name, c := range map[string]struct {
 		plugin string
-		world  string // node a, node b, tasks running there, and the task of job j
+		world  string // node a, node b, tasks that run on them, and the task of job j
 		want   float64
 	}{
 		"nodeorder: prefers empty nodes": {"{name: nodeorder, args: {balanced: 0}}",

@@ -11,7 +11,7 @@ import (
 	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// policyOf builds a policy from action names and tiers of plugin names, or reads it from text.
+// policyOf returns a policy from the names of actions and tiers of plugins, or from text.
 func policyOf(t *testing.T, actions, tiers []string, text string) *Policy {
 	t.Helper()
 	if strings.TrimSpace(text) == "" {

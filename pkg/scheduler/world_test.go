@@ -49,7 +49,7 @@ func (w *world) number(s string) int64 {
 	return int64(x * 1000)
 }
 
-// vector reads cpu=1 mem=2 into thousandths.
+// vector reads amounts such as cpu=1 mem=2, in thousandths.
 func (w *world) vector(set map[string]string, prefix string) (v Vector, l Limit) {
 	for i, name := range w.snap.Resources {
 		if s, ok := set[prefix+name]; ok {
@@ -222,7 +222,7 @@ func (w *world) addJob(name string, set map[string]string) {
 	w.addTask(name, set)
 }
 
-// addTask adds tasks=N pending tasks to the last job, and one in each state on the named nodes: on=a,b bound=c.
+// addTask adds pending tasks to the last job (tasks=N), and tasks in other states on nodes (on=a,b bound=c).
 func (w *world) addTask(_ string, set map[string]string) {
 	j := &w.snap.Jobs[len(w.snap.Jobs)-1]
 	spec := w.spec(set)
@@ -311,7 +311,7 @@ func (w *world) run(p *Policy) *Result {
 	return r
 }
 
-// release stops all evicted tasks: they wait again.
+// release stops all evicted tasks, which then wait again.
 func (w *world) release() {
 	for i := range w.snap.Jobs {
 		for k := range w.snap.Jobs[i].Tasks {

@@ -9,7 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// A record and its event are committed together. The commit fails if the caller has not seen the record's last version.
+// A record and its event are committed together. The commit fails if the caller has not read the record's last
+// version.
 func ExampleStore() {
 	var s store.Store = mem.New()
 	ctx, job := context.Background(), store.Key{Partition: "job/1", Sort: "job"}
@@ -29,7 +30,7 @@ func ExampleStore() {
 	}
 	fmt.Println(write(records[0].Version, "running")) // load again, decide again, commit
 
-	events, err := s.Outbox(ctx, 10) // the relay publishes these
+	events, err := s.Outbox(ctx, 10) // the relay publishes these events
 	for _, e := range events {
 		fmt.Println(e.ID, err)
 	}

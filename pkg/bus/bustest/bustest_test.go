@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus/bustest"
 )
 
-// broken is a driver with one defect; methods whose function is nil work.
+// broken is a driver with one defect. The methods whose function is nil work.
 type broken struct {
 	bus.Bus
 	publish func(context.Context, ...bus.Message) error
@@ -102,7 +102,7 @@ func configured(change func(q *bus.QueueConfig)) func(*bustest.Setup) {
 	}
 }
 
-// defects are ways to break a driver. The suite must detect each of them.
+// defects are defects of a driver. The suite must detect each of them.
 var defects = []struct {
 	name, group string // group: the group of tests that must fail
 	setup       func(s *bustest.Setup)
@@ -236,7 +236,7 @@ func openMemory(t *testing.T, s bustest.Setup) bus.Bus {
 
 const defect = "TRADEWIND_TEST_DEFECT" // names the defect in the process that must fail
 
-// TestBrokenDriver runs in the process that must fail, and is skipped otherwise.
+// TestBrokenDriver runs the suite in a process of its own, in which it must fail. In other processes it is skipped.
 func TestBrokenDriver(t *testing.T) {
 	name := os.Getenv(defect)
 	if name == "" {
@@ -248,7 +248,8 @@ func TestBrokenDriver(t *testing.T) {
 				continue
 			}
 			if d.setup != nil {
-				s.Queues, s.Route = slices.Clone(s.Queues), maps.Clone(s.Route) // do not change the suite's own
+				// copies, so that the suite's own values do not change
+				s.Queues, s.Route = slices.Clone(s.Queues), maps.Clone(s.Route)
 				d.setup(&s)
 			}
 			b := &broken{Bus: openMemory(t, s)}
@@ -277,7 +278,8 @@ func TestSuiteDetectsEveryDefect(t *testing.T) {
 	}
 }
 
-// TestSuiteSkipsTimeTestsWithoutClock: the suite skips tests that need a clock.
+// TestSuiteSkipsTimeTestsWithoutClock: a driver has no clock that tests can move. The suite must skip the tests that
+// need one.
 func TestSuiteSkipsTimeTestsWithoutClock(t *testing.T) {
 	bustest.Run(t, func(t *testing.T, s bustest.Setup) bus.Bus {
 		b, err := local.NewMemory(local.Config{Queues: s.Queues, Route: s.Route})

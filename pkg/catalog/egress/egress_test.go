@@ -70,7 +70,8 @@ func TestEgressListPrices(t *testing.T) {
 		{"aws:us-east-1", "aws:us-east-2", 0.01},
 		{"aws:us-east-1", "gcp:us-central1", 0.09},
 		{"aws:sa-east-1", "azure:eastus", 0.15},
-		{"aws:ap-southeast-3", "aws:sa-east-1", 0.10}, // not in the table: the most expensive price from this source
+		// the pair is not in the table: the highest price from this source
+		{"aws:ap-southeast-3", "aws:sa-east-1", 0.10},
 		{"aws:nowhere-1", "aws:us-east-1", 0.09},
 		{"aws:nowhere-1", "gcp:us-central1", 0.09},
 		{"gcp:us-central1", "aws:us-east-1", 0.12},

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// TestPodAffinityBecomesPlacement checks that affinity between pods of one template becomes placement rules, and that
-// affinity to other pods, or preferred affinity, gets a warning.
+// TestPodAffinityBecomesPlacement: affinity between pods of one template becomes placement rules. Affinity to other
+// pods and preferred affinity get a warning.
 func TestPodAffinityBecomesPlacement(t *testing.T) {
 	const manifest = `
 apiVersion: batch/v1

@@ -12,14 +12,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// run runs a task as the node with that rank, and returns its output.
+// run runs a task like the node with a rank, and returns its output.
 func run(t *testing.T, task *dag.Task, rank string) string {
 	t.Helper()
 	sh, err := exec.LookPath("sh")
 	if err != nil {
 		t.Skip(err)
 	}
-	dir := t.TempDir() // takes the place of the container's /etc
+	dir := t.TempDir() // stands for the container's /etc
 	cmd := exec.CommandContext(t.Context(), sh, "-c", strings.ReplaceAll(task.Run, "/etc/", dir+"/"))
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "TRADEWIND_NODE_RANK="+rank, "TRADEWIND_HEAD=10.0.0.1", "TRADEWIND_NODES=",
@@ -34,8 +34,8 @@ func run(t *testing.T, task *dag.Task, rank string) string {
 	return string(text)
 }
 
-// Controllers add their variables after those of the template. The kubelet expands them in command and args, but not
-// in the values of the template's variables, which come before them.
+// Controllers add their variables after those of the template. The kubelet expands them in command and args. It does
+// not expand them in values of the template's variables, because these come earlier.
 func TestCommandsUseVariablesOfControllers(t *testing.T) {
 	const indexed = `
 apiVersion: batch/v1
@@ -158,7 +158,7 @@ spec:
 	}
 }
 
-// A variable that is given at submission overrides that of the file, also where other texts refer to it.
+// A variable that is given at submission must override the variable in the file, also in texts that refer to it.
 func TestGivenVariablesOverrideFile(t *testing.T) {
 	const file = `
 apiVersion: v1

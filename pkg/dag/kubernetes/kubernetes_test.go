@@ -24,7 +24,7 @@ func TestEveryFieldIsRead(t *testing.T) { dagtest.Workflows(t, kubernetes.Parse)
 
 func FuzzKubernetes(f *testing.F) { dagtest.Fuzz(f, kubernetes.Parse) }
 
-// TestPublishedManifests reads manifests that projects publish, and prints the resulting job or the error.
+// TestPublishedManifests reads manifests that projects have published, and prints each job or error.
 func TestPublishedManifests(t *testing.T) {
 	datadriven.RunTest(t, filepath.Join("testdata", "published.txt"), func(t *testing.T, d *datadriven.TestData) string {
 		folder := filepath.Join("testdata", "published")
@@ -57,8 +57,8 @@ func TestPublishedManifests(t *testing.T) {
 	})
 }
 
-// Init containers have their own path of a volume, variables and working folder. The container sees the files that
-// they write into the volume.
+// Init containers mount a volume at their own paths, and have their own variables and working folder. The container
+// must see the files that they write into the volume.
 func TestInitContainersShareVolumes(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -127,7 +127,7 @@ func summary(j *dag.Job) string {
 	return strings.Join(parts, ", ")
 }
 
-// Independent pods become tasks. There may be more of them than a task can have nodes.
+// Independent pods must become tasks. Their number may exceed the maximum number of nodes of a task.
 func TestIndependentPodsBecomeTasks(t *testing.T) {
 	const file = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  completions: %d\n  parallelism: %[1]d\n" +
 		"  template: {spec: {containers: [{name: c, image: ubuntu, command: [\"true\"]}]}}\n"

@@ -10,7 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes"
 )
 
-// volcanoJob returns an object of a kind that has tasks with replicas; minAvailable is 1 if they are independent.
+// volcanoJob returns an object of a kind that has tasks with replicas. If the tasks are independent, minAvailable is
+// 1.
 func volcanoJob(kind, group, name, plugins string, replicas ...int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: %s/v1alpha1\nkind: %s\nmetadata: {name: %s}\n"+
@@ -76,8 +77,8 @@ func TestLimitsOfFile(t *testing.T) {
 	}
 }
 
-// TestHostListsAreLimited checks that all host lists of a job have at most 16 KiB, with the same limit for each task,
-// and that the number of pods of a task is set even without the list.
+// TestHostListsAreLimited: the host lists of a job may have at most 16 KiB together, with an equal share for each
+// task. A longer list is omitted, but the number of the task's pods must still be set.
 func TestHostListsAreLimited(t *testing.T) {
 	for _, c := range []struct {
 		job, task   string

@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestCPUsRoundsUpToThousandths checks that smaller fractions are rounded up, but that floating-point errors are not.
+// TestCPUsRoundsUpToThousandths: smaller fractions of a CPU are rounded up, but floating-point errors are not.
 func TestCPUsRoundsUpToThousandths(t *testing.T) {
 	for text, want := range map[string]float64{
 		"2": 2, "500m": 0.5, "0": 0, "1.0001": 1.001, "1u": 0.001, "0.1": 0.1, "0.3": 0.3, "1001m": 1.001, "2.3": 2.3,

@@ -15,11 +15,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes"
 )
 
-// Every field of the operators' own Go types that testdata/schema.txt lists is done, without effect, ignored with a
-// warning, or refused, as the documentation says. The types are those of kubernetes/api (commit 10b39a39bcee),
-// kubernetes-sigs/jobset (08dfbdfd6827), kubeflow/training-operator (v1.9.0), kubeflow/trainer (8c0f5059bd51)
-// and volcano-sh/apis (536f121f5365); the keys of labels and annotations are also those of kubernetes-sigs/kueue
-// (ff69552e79ad). A pod's fields are listed once, under Pod.
+// Every field in testdata/schema.txt must be converted, without effect, ignored with a warning, or refused, as the
+// documentation says. The fields are those of the operators' Go types: kubernetes/api (commit 10b39a39bcee),
+// kubernetes-sigs/jobset (08dfbdfd6827), kubeflow/training-operator (v1.9.0), kubeflow/trainer (8c0f5059bd51) and
+// volcano-sh/apis (536f121f5365). The keys of labels and annotations include those of kubernetes-sigs/kueue
+// (ff69552e79ad). The fields of a pod are listed once, under Pod.
 func TestEveryFieldOfOperatorsIsConsidered(t *testing.T) {
 	dagtest.Effects(t, "kubernetes-manifests.md", manifest, func(f dagtest.Field) string {
 		_, also, _ := strings.Cut(f.Value, " + ")
@@ -28,7 +28,7 @@ func TestEveryFieldOfOperatorsIsConsidered(t *testing.T) {
 	}, parse)
 }
 
-// parse reads jobs; a file that has only queues becomes a job that names their settings.
+// parse reads a job. A file that has only queues becomes a job whose task contains the queues' settings.
 func parse(name string, data []byte) (*dag.Job, error) {
 	queues, warnings, are, err := kubernetes.Queues(name, data)
 	if err != nil || !are {
@@ -42,8 +42,8 @@ func parse(name string, data []byte) (*dag.Job, error) {
 		Objective: dag.MinimizeCost, Infeasible: dag.Fail}, nil
 }
 
-// manifest returns the manifest of a field's kind with the field, or without it if it has no value. After +, a value
-// has other fields that the field needs, each as PATH=VALUE.
+// manifest returns a manifest of a field's kind in which the field has its value. Without a value, the field is
+// omitted. After +, the value lists other fields that the field needs, each as PATH=VALUE.
 func manifest(f dagtest.Field) string {
 	kind, path, _ := strings.Cut(f.Path, ".")
 	text, err := os.ReadFile(filepath.Join("testdata", "fields", kind+".yaml"))
@@ -69,7 +69,7 @@ func manifest(f dagtest.Field) string {
 				set(doc, path, value)
 			}
 		}
-		_ = to.Encode(doc) // to memory
+		_ = to.Encode(doc) // writes to memory
 	}
 	return out.String()
 }
@@ -77,7 +77,7 @@ func manifest(f dagtest.Field) string {
 // set sets the value at a path such as spec.tasks[].name, where [] is the first element and * the first key.
 func set(in map[string]any, path, value string) {
 	name, rest, deeper := strings.Cut(path, ".")
-	if name == "labels" || name == "annotations" { // a key with dots, and a text
+	if name == "labels" || name == "annotations" { // one key that contains dots, with a text as its value
 		in[name] = map[string]any{rest: value}
 		return
 	}

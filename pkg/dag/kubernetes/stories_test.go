@@ -27,7 +27,7 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// told returns the job in the native format, without the fields that every job has, and optionally without scripts.
+// told returns the job in the native format, without the fields that every job has. Scripts are optional.
 func told(t *testing.T, j *dag.Job, scripts bool) string {
 	t.Helper()
 	shown := *j

@@ -1,6 +1,6 @@
 package native
 
-// Fields returns the fields that the reader accepts in a part of a file.
+// Fields returns the names of the fields that the reader accepts in a part of a file.
 func Fields(part string) []string {
 	r := &reader{}
 	return map[string][]string{

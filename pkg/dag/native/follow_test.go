@@ -19,8 +19,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// These tests check that the schema accepts the examples and jobs of other formats, and rejects what the reader
-// rejects.
+// The tests in this file check the schema. It must accept the examples and the jobs of other formats, and reject the
+// files that the reader rejects.
 
 // compiledSchema returns a validator of documents in the native format.
 func compiledSchema(t testing.TB) func(document []byte) error {
@@ -53,7 +53,7 @@ func compiledSchema(t testing.TB) func(document []byte) error {
 	}
 }
 
-// withTextKeys makes the keys of mappings text, as the reader does: YAML reads 1 as a number.
+// withTextKeys converts the keys of mappings to text, as the reader does. YAML reads the key 1 as a number.
 func withTextKeys(v any) any {
 	switch v := v.(type) {
 	case map[any]any:
@@ -84,7 +84,7 @@ func exampleFiles(t testing.TB) []string {
 		}
 		files = append(files, some...)
 	}
-	// The folder also has scenarios for the local cloud; only jobs have an apiVersion.
+	// The folder also has scenarios for the local cloud. Only job files have an apiVersion.
 	files = slices.DeleteFunc(files, func(file string) bool {
 		data, err := os.ReadFile(file)
 		return err != nil || !bytes.Contains(data, []byte("\napiVersion:"))
@@ -116,7 +116,7 @@ func TestExamplesMatchSchema(t *testing.T) {
 	}
 }
 
-// imports returns files of the other formats.
+// imports returns the names of files in the other formats.
 func imports(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "*", "testdata", "workflows", "*"))
@@ -145,7 +145,7 @@ func TestMarshalledImportsMatchSchema(t *testing.T) {
 	}
 }
 
-// The schema rejects all files that the reader rejects, except for faults that a schema cannot express:
+// The schema must reject each file that the reader rejects. Exceptions are faults that a schema cannot express:
 // references between fields, and names that only a package knows.
 func TestSchemaRejectsWhatReaderRejects(t *testing.T) {
 	valid := compiledSchema(t)

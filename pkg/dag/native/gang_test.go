@@ -79,8 +79,7 @@ func TestRolesBecomeTasksOfOneGang(t *testing.T) {
 	}
 }
 
-// A role with min and max becomes a task with the machines that it starts with, and one task for each machine that
-// may join.
+// A role with min and max must become one task with min machines, and one more task for each machine that may join.
 func TestRoleWithMinAndMax(t *testing.T) {
 	const text = `
 apiVersion: tradewind/v1
@@ -151,7 +150,7 @@ tasks:
 	for _, c := range []struct {
 		enough  int
 		a, b    string
-		a0, aj  int // machines at the start, and joining
+		a0, aj  int // number of machines at the start, and of machines that may join
 		b0, bj  int
 		problem string
 	}{

@@ -11,7 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
-// TestLimitsOfFile checks that the maximum of each field is accepted, and that one more is an error at its line.
+// TestLimitsOfFile checks that the maximum of each field is accepted, and that one more is an error with the field's
+// line.
 func TestLimitsOfFile(t *testing.T) {
 	list := func(n int, entry string) string { return "[" + strings.Repeat(entry+", ", n) + "]" }
 	names := func(n int, entry string) string {
@@ -23,7 +24,7 @@ func TestLimitsOfFile(t *testing.T) {
 	}
 	for what, c := range map[string]struct {
 		most int
-		text func(n int) string // beginning with the third line
+		text func(n int) string // the file, from its third line on
 		want string
 	}{
 		"reactions": {jobtext.MaxReactions, func(n int) string {
@@ -60,7 +61,7 @@ func TestLimitsOfFile(t *testing.T) {
 	}
 }
 
-// TestLargeJobsRoundTrip checks jobs that are written in parts, none of which may be empty.
+// TestLargeJobsRoundTrip writes jobs in parts and reads them again. No part may be empty.
 func TestLargeJobsRoundTrip(t *testing.T) {
 	for _, n := range []int{1, 255, 256, 257, 512} {
 		j := &dag.Job{Name: "large", Objective: dag.MinimizeCost, Format: dag.Native}

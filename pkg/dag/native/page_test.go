@@ -22,7 +22,7 @@ import (
 
 const page = "../../../docs/job-file.md"
 
-// facts are what the schema does not say of a field: its default, an example (a value in YAML), and its meaning if the
+// facts has, for each field, what the schema lacks: its default, an example (a value in YAML), and its meaning if the
 // schema has no description.
 var facts = map[string][3]string{
 	"job.announce":       {"none", "pubsub://acme/jobs"},
@@ -190,14 +190,15 @@ var facts = map[string][3]string{
 	"placements.spread":       {"none", "zone"},
 }
 
-// field is a row of the page.
+// field is one row of a table.
 type field struct {
 	key, pointer string
 	schema       object
 }
 
-// fields lists what an object of the schema may have, in order, and what the objects within it may have. Of a choice it
-// lists all alternatives; roles and the alternatives of resources have the fields of others, and are left to the text.
+// fields returns the fields of an object of the schema in order, and those of the objects in it. If a field has
+// alternatives, all of them are listed. Roles and the alternatives of resources have the same fields as other
+// objects, so the page describes them in its text.
 func fields(key, pointer string, schema object) (all []field) {
 	properties, _ := schema["properties"].(object)
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
@@ -219,7 +220,7 @@ func fields(key, pointer string, schema object) (all []field) {
 	return slices.CompactFunc(all, func(a, b field) bool { return a.key == b.key })
 }
 
-// form is the type of a value, in words.
+// form returns the type of a value in words.
 func form(s object) string {
 	bare := func(k string) string { v, _ := s[k].(string); return v }
 	switch name := strings.TrimPrefix(bare("$ref"), "#/$defs/"); name {
@@ -270,8 +271,8 @@ func form(s object) string {
 	return bare("type")
 }
 
-// TestJobFilePage compares the tables of fields in docs/job-file.md with the schema. -rewrite writes them. Each field
-// needs a default and an example in facts, and the example has to follow the schema.
+// TestJobFilePage compares the tables of fields in docs/job-file.md with the schema. -rewrite writes the tables. Each
+// field needs a default and an example in facts, and its example must be valid by the schema.
 func TestJobFilePage(t *testing.T) {
 	var schema object
 	if err := json.Unmarshal(native.Schema(), &schema); err != nil {
@@ -367,7 +368,7 @@ func TestJobFilePage(t *testing.T) {
 	}
 }
 
-// TestVariablesPage compares the variables of docs/job-file.md with those that the programs set and read.
+// TestVariablesPage compares the variables in docs/job-file.md with those that the programs set and read.
 func TestVariablesPage(t *testing.T) {
 	body, err := os.ReadFile(page)
 	if err != nil {
@@ -395,7 +396,7 @@ func TestVariablesPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	delete(used, "TRADEWIND_GIVEN") // within the script that runs Slurm's
+	delete(used, "TRADEWIND_GIVEN") // only used within the script that runs a Slurm script
 	shown := map[string]bool{}
 	for _, m := range regexp.MustCompile("`(TRADEWIND_[A-Z_]+)").FindAllSubmatch(body, -1) {
 		shown[string(m[1])] = true

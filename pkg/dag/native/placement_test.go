@@ -18,9 +18,9 @@ func parse(t *testing.T, text string) *dag.Job {
 	return j
 }
 
-// TestPlacementRulesApplyToTheirTasks checks that a rule of a task applies to its own machines, a rule of a gang to
-// those of all roles and joining tasks, and a rule of the job to those of the tasks that it names, or of all. Labels
-// of the job apply to each task.
+// TestPlacementRulesApplyToTheirTasks: a rule of a task applies to the task's machines. A rule of a gang applies to
+// the machines of all roles and joining tasks. A rule of the job applies to the tasks that it names, or to all.
+// Labels of the job apply to each task.
 func TestPlacementRulesApplyToTheirTasks(t *testing.T) {
 	j := parse(t, `
 apiVersion: tradewind/v1
@@ -75,7 +75,7 @@ tasks:
 	}
 }
 
-// TestPackOfGangSetsWithin checks that pack: zone means within: zone, and that a rack is in a zone.
+// TestPackOfGangSetsWithin: `pack: zone` of a gang means `within: zone`, and `pack: rack` also means one zone.
 func TestPackOfGangSetsWithin(t *testing.T) {
 	for level, rules := range map[string]int{"zone": 0, "rack": 1} {
 		j := parse(t, `

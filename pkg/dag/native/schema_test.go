@@ -25,7 +25,7 @@ const (
 	sizePattern     = `\s*` + number + `\s*` + sizeUnitPattern + `?\s*`
 )
 
-// buildSchema returns the schema, field by field. Limits and patterns come from the package.
+// buildSchema returns the schema, field by field. Its limits and patterns are those of the package.
 func buildSchema() object {
 	ref := func(name string) object { return object{"$ref": "#/$defs/" + name} }
 	with := func(o object, description string) object {
@@ -594,7 +594,7 @@ func TestSchemaIsCurrent(t *testing.T) {
 	}
 }
 
-// The schema has exactly the fields of the reader.
+// The schema must have exactly the fields that the reader accepts.
 func TestSchemaMatchesReaderFields(t *testing.T) {
 	var s struct {
 		Properties map[string]any

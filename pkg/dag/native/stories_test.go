@@ -12,14 +12,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
-// TestStories runs testdata/stories. Command "read" prints the job that it reads in the native format, with warnings
-// and secrets, or the error. Command "where" prints positions. Command "members" prints the tasks with the fields that
-// their arrays add.
+// TestStories runs testdata/stories. The command "read" reads a job and prints it in the native format, with warnings
+// and secrets, or prints the error. "where" prints positions. "members" prints the tasks with the fields that their
+// arrays add.
 func TestStories(t *testing.T) {
 	dagtest.Stories(t, native.Parse, map[string]func(*testing.T, *dag.Job) string{"read": told, "members": members})
 }
 
-// members returns the tasks, with their environment as members of arrays, inputs and outputs.
+// members prints each task with the variables of its place in an array, its inputs and its outputs.
 func members(_ *testing.T, j *dag.Job) string {
 	var b strings.Builder
 	for i := range j.Tasks {
@@ -46,7 +46,7 @@ func told(t *testing.T, j *dag.Job) string {
 	var b strings.Builder
 	for _, s := range dagtest.Lines(t, j) {
 		if s == "" {
-			s = "." // datadriven ends a result at an empty line
+			s = "." // because datadriven ends a result at an empty line
 		}
 		if strings.HasSuffix(s, " ") {
 			t.Errorf("%q ends with a space", s)

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
-// The sizes of these benchmarks are the limits: MaxTasks tasks with about 3 edges each.
+// The jobs of these benchmarks have the maximum size: MaxTasks tasks, with about 3 edges each.
 
 func benchmarkJob(b *testing.B) (*dag.Job, []byte) {
 	b.Helper()

@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// Job detects the format. This example converts a SkyPilot file to the native format.
+// Job detects the format of a file. This example converts a SkyPilot file to the native format.
 func ExampleJob() {
 	job, err := read.Job(
 		"train.yaml",
@@ -37,7 +37,7 @@ func ExampleJob() {
 	//     resources: {accelerators: 'V100:4', market: spot}
 }
 
-// Errors have the line, the field, and a suggestion.
+// An error has the line and the field, and suggests a correction.
 func ExampleJob_error() {
 	_, err := read.Job("job.yaml", strings.NewReader("apiVersion: tradewind/v1\ntasks:\n  a:\n    rnu: echo\n"))
 	var bad *dag.Error

@@ -14,14 +14,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// The scripts of the examples run in plain sh, with the directories and variables that the agent sets, and print what
-// their comments promise.
+// The scripts of the examples must run in plain sh, with the directories and variables that the agent sets, and print
+// the lines that their comments state.
 func TestExamplesRunInSh(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
 		t.Skip("sh is not installed")
 	}
-	bin := t.TempDir() // with a sleep that returns at once
+	bin := t.TempDir() // a sleep that returns at once
 	if err := os.WriteFile(filepath.Join(bin, "sleep"), []byte("#!/bin/sh\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ type exampleRun struct {
 	job           *dag.Job
 }
 
-// outputs returns the directory of a task's outputs, or of one of its machines if it has several.
+// outputs returns the directory of a task's outputs. If the task has several machines, it is that of one machine.
 func (r *exampleRun) outputs(task, rank int) string {
 	dir := filepath.Join(r.dir, "outputs", r.job.Tasks[task].Name)
 	if r.job.Tasks[task].Nodes > 1 {

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// repeat returns head followed by text n times.
+// repeat returns a reader of head followed by text, repeated a number of times.
 func repeat(head, text string, times int) io.Reader {
 	many := max(1, min(times, (64<<10)/len(text)))
 	chunk := strings.Repeat(text, many)
@@ -27,7 +27,7 @@ func repeat(head, text string, times int) io.Reader {
 	return io.MultiReader(parts...)
 }
 
-// refuse reads a file that must be rejected, checks that this takes little time and memory, and returns the error.
+// refuse reads a file that must be rejected with little time and memory, and returns the error.
 func refuse(t *testing.T, name string, r io.Reader) error {
 	t.Helper()
 	type result struct {
@@ -52,7 +52,7 @@ func refuse(t *testing.T, name string, r io.Reader) error {
 			t.Errorf("a message of %d bytes: %s…", len(text), text[:200])
 		}
 		return got.err
-	case <-time.After(time.Minute): // reached only if there is a bug
+	case <-time.After(time.Minute): // only a bug can reach this
 		t.Fatalf("%s takes too long", name)
 		return nil
 	}
@@ -100,7 +100,7 @@ func attributes(n int) string {
 	return b.String()
 }
 
-// A gigabyte of zeros in a megabyte.
+// A gzip file of a megabyte contains a gigabyte of zeros. It must be rejected.
 func TestGzipBombIsRejected(t *testing.T) {
 	part := gzipped(t, make([]byte, 1<<20)) // concatenated gzip files are one file
 	err := refuse(t, "bomb.gz", repeat("", string(part), 1024))
@@ -109,7 +109,8 @@ func TestGzipBombIsRejected(t *testing.T) {
 	}
 }
 
-// Nine aliases of nine aliases of nine …, as a value of the wrong kind and as one of the right kind.
+// A YAML file has nine aliases of nine aliases of nine …, as a value of the wrong kind and of the right kind. It must
+// be rejected.
 func TestYAMLBombsAreRejected(t *testing.T) {
 	var laughs strings.Builder
 	laughs.WriteString("a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n")
@@ -142,7 +143,7 @@ func TestYAMLBombsAreRejected(t *testing.T) {
 	}
 }
 
-// Each variable contains the one before it twice.
+// Each variable contains the previous one twice. The file must be rejected.
 func TestVariablesThatDoubleAreRejected(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n" +
@@ -166,7 +167,7 @@ func TestArgumentsThatRepeatVariablesAreRejected(t *testing.T) {
 	}
 }
 
-// Fifty thousand services with a hundred replicas each.
+// A file has fifty thousand services with a hundred replicas each. The tasks must be counted while the file is read.
 func TestTasksOfReplicasAreCountedWhileReading(t *testing.T) {
 	sky := repeat("", "---\nrun: x\nresources: {ports: 80}\nservice: {readiness_probe: /, replicas: 100}\n", 50_000)
 	if err := refuse(t, "sky.yaml", sky); !errors.Is(err, dag.ErrLimit) || !strings.Contains(err.Error(), "more than 100000") {
@@ -197,7 +198,8 @@ func TestXMLEntitiesAreRejected(t *testing.T) {
 	}
 }
 
-// Every pair of a writer and a reader of a file is a dependency, so their number grows fast.
+// Every pair of a writer and a reader of a file is a dependency, so their number grows quadratically. It must be
+// limited.
 func TestDependenciesOfFilesAreLimited(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("<adag>")
@@ -215,7 +217,7 @@ func TestDependenciesOfFilesAreLimited(t *testing.T) {
 }
 
 func TestTooManyTasksAreRejected(t *testing.T) {
-	job := func(n int) io.Reader { // short but distinct IDs
+	job := func(n int) io.Reader { // short IDs, all different
 		var b strings.Builder
 		b.WriteString("<adag>")
 		for i := range n {
@@ -229,7 +231,7 @@ func TestTooManyTasksAreRejected(t *testing.T) {
 	}
 }
 
-// A job needs only a small multiple of the memory of its file.
+// The memory of a job must be only a small multiple of the size of its file.
 func TestJobMemoryIsBoundedByFileSize(t *testing.T) {
 	data := wideDAX(10_000, 3)
 	var before, after runtime.MemStats
@@ -247,7 +249,7 @@ func TestJobMemoryIsBoundedByFileSize(t *testing.T) {
 	runtime.KeepAlive(j)
 }
 
-// wideDAX returns a workflow of n tasks; each reads files of up to parents tasks before it.
+// wideDAX returns a workflow of n tasks. Each task reads files of up to parents earlier tasks.
 func wideDAX(n, parents int) []byte {
 	var b bytes.Buffer
 	b.WriteString("<adag>\n")

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// list returns n elements in a row. element returns each.
+// list returns n elements, joined by a separator.
 func list(n int, separator string, element func(i int) string) string {
 	all := make([]string, n)
 	for i := range all {
@@ -23,7 +23,7 @@ func list(n int, separator string, element func(i int) string) string {
 
 const container = `{"containers":[{"name":"c","image":"busybox:1","command":["true"]}],"restartPolicy":"Never"}`
 
-// shapes are files of n elements, of each format. Those in JSON have one line.
+// shapes returns functions that make files of n elements, for each format. JSON files have one line.
 func shapes() map[string]func(n int) string {
 	return map[string]func(n int) string{
 		"wfformat.json": func(n int) string {
@@ -77,7 +77,7 @@ func shapes() map[string]func(n int) string {
 				return fmt.Sprintf("name: t%d\nresources: {cpus: 2}\nrun: |\n  true\n", i)
 			})
 		},
-		"group.yaml": func(n int) string { // of at most dag.MaxGang tasks
+		"group.yaml": func(n int) string { // at most dag.MaxGang tasks
 			return "name: g\nexecution: parallel\n---\n" + list(n/16, "---\n", func(i int) string {
 				return fmt.Sprintf("name: t%d\nrun: |\n%s", i, strings.Repeat("  true\n", 20))
 			})
@@ -171,7 +171,7 @@ func TestReadingTakesTimeLinearInSize(t *testing.T) {
 	}
 }
 
-// A countdown is a context that ends when it has been looked at a number of times.
+// countdown is a context that ends after a number of checks.
 type countdown struct {
 	context.Context
 	left *int

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// Errors that planning finds later have the line of the request.
+// Planning finds an error in a request. The error must have the line in the request.
 func TestErrorAtFindsLine(t *testing.T) {
 	readJob := func(text string) *dag.Job {
 		t.Helper()
@@ -76,7 +76,7 @@ resources:
 	}
 }
 
-// An error in a job that was converted to the native format has the line of the original file.
+// A job was converted to the native format. An error in it must have the line of the original file.
 func TestLocateFindsLineInOriginalFile(t *testing.T) {
 	first, err := read.Job("sky.yaml", strings.NewReader(`# of two tasks
 name: chain
@@ -126,7 +126,7 @@ resources:
 	}
 }
 
-// Errors never contain the values of secrets.
+// Errors must never contain the values of secrets.
 func TestErrorsDoNotContainSecrets(t *testing.T) {
 	for _, text := range []string{
 		"run: x\nsecrets: {TOKEN: hunter2}\nnope: 1\n",

@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// publicFiles returns published workflows of all formats, if they are available.
+// publicFiles returns the names of published workflows of all formats, if they are available.
 func publicFiles(t testing.TB) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(publicWorkflows, "*", "*"))
@@ -58,11 +58,12 @@ func TestReadPublicWorkflows(t *testing.T) {
 	}
 }
 
-// The published workflows state every dependency, so their files add none, even if a file has several writers or
-// different sizes.
+// The published workflows state every dependency. So their files must add no dependency, even if a file has several
+// writers or different sizes.
 func TestDependenciesOfPublicWorkflows(t *testing.T) {
 	for file, want := range map[string]struct{ tasks, edges int }{
-		"dax/CyberShake_1000.xml.gz":                                       {1000, 1988}, // more dependencies than the files imply
+		// the file states more dependencies than its data files imply
+		"dax/CyberShake_1000.xml.gz":                                       {1000, 1988},
 		"dax/Inspiral_1000.xml.gz":                                         {1000, 1233}, // three files have several writers
 		"dax/Montage_1000.xml.gz":                                          {1000, 2485},
 		"dax/Sipht_100.xml.gz":                                             {97, 109}, // 51 files have several writers
@@ -136,7 +137,7 @@ func TestFormatIsDetectedByContent(t *testing.T) {
 		{"w", `{"author":{"schemaVersion":0,"tasks":[]},"workflow":{"tasks":[{"id":"a"}]},"schemaVersion":"1.4"}`, dag.WfFormat},
 		{"w.json", `<adag><job id="a"/></adag>`, dag.DAX},
 		{"w.xml", "run: echo\n", dag.SkyPilot},
-		{"w.json", `{"run":"echo","name":"x"}`, ""}, // the extension decides for WfFormat
+		{"w.json", `{"run":"echo","name":"x"}`, ""}, // the extension makes it WfFormat
 		{"w.yaml", `{"run":"echo","name":"x"}`, dag.SkyPilot},
 		{"w", "name: chain\n---\nrun: a\n---\nrun: b\n", dag.SkyPilot},
 		{"w", minimal, dag.Native},
@@ -221,7 +222,7 @@ func TestTimesOfAPublicWorkflow(t *testing.T) {
 	}
 }
 
-// A file in an unknown format gets another error than a faulty file of a known format.
+// A file in an unknown format must get another error than a faulty file in a known format.
 func TestUnknownFormats(t *testing.T) {
 	for text, want := range map[string]string{
 		"#!/bin/sh\necho hi": "x.yaml:2:1: is text, not a job (a Slurm batch script has a line that begins with #SBATCH before its first command)",
@@ -236,7 +237,8 @@ func TestUnknownFormats(t *testing.T) {
 	}
 }
 
-// harmless are the only warnings about SkyPilot's published examples: no field that changes their result is dropped.
+// harmless lists the warnings that SkyPilot's published examples may get. No field that changes a job's result is
+// dropped.
 var harmless = []string{
 	"job_recovery: is not acted on: the plan decides where to move",
 	"spot_recovery: is not acted on: the plan decides where to move",
@@ -244,7 +246,8 @@ var harmless = []string{
 	"gcp_queued_resource: is not acted on: the broker waits for capacity",
 	"does not name the store of the bucket, so it is s3",
 	"is copied to $TRADEWIND_INPUTS before the task starts",
-	"uses $SECRETE_BUCKET_NAME, a secret, which cannot be part of a name: use envs", // run refuses it: it has no value
+	// submitting it is refused, because the variable has no value
+	"uses $SECRETE_BUCKET_NAME, a secret, which cannot be part of a name: use envs",
 }
 
 func TestPublicSkyPilotFilesDropNothing(t *testing.T) {

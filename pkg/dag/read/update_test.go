@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// The error for an update that changes too much has the line in the new file.
+// An update changes fields that may not change. The error must have the line in the new file.
 func TestRejectedUpdatesHavePositions(t *testing.T) {
 	const head = "apiVersion: tradewind/v1\nname: web\n"
 	const web = "  web: {run: ./serve, service: {replicas: 2, port: 8080}}\n"

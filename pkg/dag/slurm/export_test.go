@@ -1,7 +1,7 @@
 package slurm
 
-// StepNeedsValue reports whether an option of srun, long or a letter, has a value in the next word, and whether it is
-// known.
+// StepNeedsValue reports whether the value of an srun option (long or a letter) is the next word, and whether the
+// option is known.
 func StepNeedsValue(option string) (needs, known bool) {
 	o, known := stepOf(option)
 	return o.value == needsValue, known

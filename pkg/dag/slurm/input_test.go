@@ -11,11 +11,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/slurm"
 )
 
-// shells are the shells that can run a script.
+// shells are the shells that must be able to run a script.
 var shells = []string{"sh", "bash", "dash", "busybox"}
 
-// shellOf returns the command of a shell that runs a script. It skips the test if the shell is not installed. Quick
-// tests run only the first shell.
+// shellOf returns the command of a shell. It skips the test if the shell is not installed; short test runs use only
+// the first shell.
 func shellOf(t *testing.T, shell string) []string {
 	t.Helper()
 	if testing.Short() && shell != shells[0] {
@@ -31,8 +31,8 @@ func shellOf(t *testing.T, shell string) []string {
 	return []string{program, "-c"}
 }
 
-// Each program that srun starts reads the input that is redirected or piped to srun. srun does not read the input of
-// the script itself, which is an empty pipe here that never ends.
+// Each program that srun starts must read the input that is redirected or piped to srun. srun must not read the input
+// of the script itself, which is an endless, empty pipe here.
 func TestSrunPassesInput(t *testing.T) {
 	for _, c := range []struct{ name, script, want string }{
 		{"a file", `printf 'one\ntwo\n' >in
@@ -90,7 +90,7 @@ echo in >in; srun -iin cat; srun --input=gone cat 2>&1 || echo "failed with $?"
 	}
 }
 
-// A shell may read the script from standard input. srun reads nothing from it.
+// A shell reads the script from its standard input. srun must not read from it.
 func TestSrunDoesNotReadScript(t *testing.T) {
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {

@@ -12,8 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/slurm"
 )
 
-// Every option of sbatch (doc/man/man1/sbatch.1 of Slurm, commit 284c3b95f08a) and of the plugin pyxis that
-// testdata/schema.txt lists is done, ignored with a warning, or refused, as the documentation says.
+// Every option in testdata/schema.txt must be converted, ignored with a warning, or refused, as the documentation
+// says. The options are those of sbatch (doc/man/man1/sbatch.1 of Slurm, commit 284c3b95f08a) and of the plugin
+// pyxis.
 func TestEveryOptionOfSbatchIsConsidered(t *testing.T) {
 	dagtest.Fields(t, "from-slurm.md", func(f dagtest.Field) string {
 		option := "#SBATCH --" + f.Path
@@ -24,9 +25,9 @@ func TestEveryOptionOfSbatchIsConsidered(t *testing.T) {
 	}, slurm.Parse)
 }
 
-// Every option of srun (Slurm's src/common/slurm_opt.c, commit 284c3b95f08a, and the plugin pyxis) is done, ignored with
-// a warning, or refused, as the documentation says: when the script is read, and when srun runs, for example with
-// options in a variable.
+// Every option of srun must be converted, ignored with a warning, or refused, as the documentation says: both when
+// the script is read and when srun runs, for example with options in a variable. The options are those of Slurm's
+// src/common/slurm_opt.c (commit 284c3b95f08a) and of the plugin pyxis.
 func TestEveryOptionOfSrunIsConsidered(t *testing.T) {
 	step := func(f dagtest.Field) string {
 		if f.Value == "" {
@@ -70,14 +71,15 @@ func TestEveryOptionOfSrunIsConsidered(t *testing.T) {
 	}
 }
 
-// testdata/srun/values.txt has all options of srun in Slurm's src/common/slurm_opt.c: name, whether it has a value, and
-// its letter. A value in the next word must not count as the program, and a word after an option without a value must.
+// srun must find the program among its arguments: the value of an option in the next word is not the program, but a
+// word after an option without a value is. testdata/srun/values.txt has all options of Slurm's
+// src/common/slurm_opt.c: name, whether the option has a value, and letter.
 func TestSrunFindsTheProgram(t *testing.T) {
 	text, err := os.ReadFile("testdata/srun/values.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	spellings := map[string]bool{} // whether each has a value in the next word
+	spellings := map[string]bool{} // whether the value of each is in the next word
 	for line := range strings.Lines(string(text)) {
 		words := strings.Fields(line)
 		spellings["--"+words[0]] = words[1] == "required"

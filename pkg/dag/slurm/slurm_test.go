@@ -59,8 +59,8 @@ func tell(out *strings.Builder, t *dag.Task, index string) {
 	out.WriteString("\n")
 }
 
-// The converted script runs in a shell: its variables are set, srun starts a program the requested number of times,
-// and the interpreter of its first line runs it.
+// The converted script must run in a shell: its variables are set, srun starts a program the requested number of
+// times, and the interpreter in its first line runs it.
 func TestSingleNodeScriptRuns(t *testing.T) {
 	for _, c := range []struct {
 		name, needs, script string
@@ -136,8 +136,8 @@ subprocess.run(["srun", "sh", "-c", "echo rank $SLURM_PROCID"], check=True)
 	}
 }
 
-// node takes the place of the agent of another node: a program that is called with an address and a command, and runs
-// the command in the node's task folder, with only the variables of its task.
+// node is a program that stands for the agent of another node. It gets an address and a command, and runs the command
+// in that node's task folder, with only the variables of the node's task.
 const node = `#!/bin/sh
 [ "$1" = 10.0.0.2 ] || exit 99
 cd "$OTHER_NODE" || exit 98
@@ -145,8 +145,8 @@ exec env -i PATH="$OTHER_PATH" HOME=/home/other USER=other TRADEWIND_JOB=j TRADE
   sh -c "$2"
 `
 
-// A program that srun starts on another node sees the variables that the script exported, its working folder, and the
-// node's own variables.
+// A program that srun starts on another node must have the variables that the script exported, the script's working
+// folder, and the node's own variables.
 func TestSrunCopiesEnvironmentToOtherNodes(t *testing.T) {
 	for _, c := range []struct {
 		name, script string
@@ -371,7 +371,7 @@ func write(t *testing.T, file, text string, mode os.FileMode) {
 	}
 }
 
-// A script that calls neither srun nor scontrol does not contain them.
+// A script uses neither srun nor scontrol. The converted script must not contain their functions.
 func TestUnusedFunctionsAreOmitted(t *testing.T) {
 	for script, want := range map[string][2]bool{
 		"./solve":                              {false, false},
@@ -391,7 +391,7 @@ func TestUnusedFunctionsAreOmitted(t *testing.T) {
 	}
 }
 
-// Scripts that wait for each other become one job. Lines "-- NAME" separate the files.
+// Scripts that wait for each other must become one job. Lines "-- NAME" separate the files.
 func TestChains(t *testing.T) {
 	datadriven.RunTest(t, "testdata/chains", func(t *testing.T, d *datadriven.TestData) string {
 		var scripts []slurm.Script
@@ -423,7 +423,7 @@ func TestChains(t *testing.T) {
 	})
 }
 
-// Any text gives either a job that can be marshalled, or an error with a position.
+// Any text must result either in a job that can be marshalled, or in an error with a position.
 func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*")
 	for _, file := range files {

@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/slurm"
 )
 
-// TestScriptsSeeSlurmVariables runs testdata/stories: each has a script, which runs like its first task, on machines
-// 10.0.0.1 and so on, and its output.
+// TestScriptsSeeSlurmVariables runs testdata/stories. Each story has a script and its output. The script runs like
+// its first task, on machines 10.0.0.1 and so on.
 func TestScriptsSeeSlurmVariables(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -50,7 +50,7 @@ func TestScriptsSeeSlurmVariables(t *testing.T) {
 	})
 }
 
-// nodesOf returns the number of machines with which the first task of a job starts.
+// nodesOf returns the number of machines with which a job's first task starts.
 func nodesOf(j *dag.Job) (n int) {
 	for _, i := range j.Gang(0) {
 		n += j.Tasks[i].Nodes
@@ -58,8 +58,8 @@ func nodesOf(j *dag.Job) (n int) {
 	return n
 }
 
-// TestInterpreter checks that a shell runs the script after the prelude, with the flags that set supports, and that
-// any other interpreter gets the script as a file.
+// TestInterpreter: a shell runs the script after the prelude, with the flags that set supports. Any other interpreter
+// gets the script as a file.
 func TestInterpreter(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                                   "",
@@ -104,7 +104,7 @@ func TestInterpreter(t *testing.T) {
 	}
 }
 
-// TestLimitsOfOptions checks that maximums are accepted, and that more is an error.
+// TestLimitsOfOptions checks that the maximum of each option is accepted, and that more is an error.
 func TestLimitsOfOptions(t *testing.T) {
 	for options, want := range map[string]string{
 		"--mem=1000000G":                            "",
@@ -146,7 +146,7 @@ func TestLimitsOfOptions(t *testing.T) {
 	}
 }
 
-// chained returns scripts with arrays; each waits for the previous one.
+// chained returns scripts with arrays. Each script waits for the previous one.
 func chained(arrays ...string) (scripts []slurm.Script) {
 	for i, array := range arrays {
 		text := fmt.Sprintf("#SBATCH -J s%d --array=%s\n", i, array)
@@ -158,7 +158,8 @@ func chained(arrays ...string) (scripts []slurm.Script) {
 	return scripts
 }
 
-// TestDependenciesOfArraysAreLimited checks dependencies of all tasks of an array on all of another.
+// TestDependenciesOfArraysAreLimited: each task of an array waits for all tasks of another array. The number of
+// dependencies must be limited.
 func TestDependenciesOfArraysAreLimited(t *testing.T) {
 	j, err := slurm.Chain(chained("1-1000", "1-1000"))
 	if err != nil || len(j.Edges) != jobtext.MaxEdges {
@@ -172,7 +173,7 @@ func TestDependenciesOfArraysAreLimited(t *testing.T) {
 	}
 }
 
-// TestWarningsAreLimited checks that the warnings of all scripts together stay within the limit of a job.
+// TestWarningsAreLimited: the warnings of all scripts together must stay within the limit of a job.
 func TestWarningsAreLimited(t *testing.T) {
 	var scripts []slurm.Script
 	for i := range 4 {

@@ -13,14 +13,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared"
 )
 
-// tinyModel draws a model with whole hours, so that some best plan has whole hours too.
+// tinyModel draws a model whose times are whole hours, so that some best plan has whole hours, too.
 func tinyModel(t *rapid.T) *shared.Model {
 	m := &shared.Model{
 		Objective:   rapid.SampledFrom([]optimizer.Objective{optimizer.Cost, optimizer.Cost, optimizer.Makespan}).Draw(t, "objective"),
 		Places:      []string{"p", "q"},
 		USDPerGiB:   [][]float64{{0, 0.5}, {1, 0}},
 		HoursPerGiB: [][]float64{{float64(rapid.IntRange(0, 1).Draw(t, "near")), 1}, {2, 1}},
-		// 0 is no limit
+		// 0 means no limit.
 		MostInstances: max(0, rapid.IntRange(-4, 2).Draw(t, "mostInstances")),
 	}
 	for i := range rapid.IntRange(1, 2).Draw(t, "machines") {
@@ -64,7 +64,7 @@ func tinyModel(t *rapid.T) *shared.Model {
 // tinyHorizon is enough for three tasks of four hours, a boot, and moves between them.
 const tinyHorizon = 14
 
-// brute returns the least objective over all whole start times and all assignments to instances, or +Inf.
+// brute returns the minimum objective over all whole start times and all assignments to instances, or +Inf.
 func brute(m *shared.Model) float64 {
 	best := math.Inf(1)
 	n := len(m.Tasks)
@@ -113,7 +113,7 @@ func bruteTimes(m *shared.Model, on, kinds []int, start []float64, t int, best *
 		return
 	}
 	from := k.BootHours
-	for _, e := range m.Edges { // from earlier tasks only
+	for _, e := range m.Edges { // edges lead only from earlier tasks
 		var p int
 		if fmt.Sscanf(e.From, "t%d", &p); e.To == m.Tasks[t].ID {
 			move := 0.0
@@ -181,7 +181,8 @@ func brutePrice(m *shared.Model, on, kinds []int, start []float64) float64 {
 	return usd
 }
 
-// Every tiny model has its best plan, a bound that is not above it, and infeasible only if nothing is feasible.
+// Every tiny model must get its best plan, with a bound that is not above it. It may be reported as infeasible only
+// if no plan exists.
 func TestTinyModelsAreSolvedExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := tinyModel(t)
@@ -263,7 +264,7 @@ func smallModel(t *rapid.T) *shared.Model {
 	return m
 }
 
-// Every plan passes a judge without tolerance, and the same model has the same plan.
+// Every plan must be valid without tolerance. Solving the same model again must give the same plan.
 func TestPlansAreValidAndRepeatable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := smallModel(t)
@@ -286,7 +287,7 @@ func TestPlansAreValidAndRepeatable(t *testing.T) {
 	})
 }
 
-// No plan of a tiny model is below the bound, and no bound rules out a plan.
+// No plan of a tiny model may be below the bound, and a model with a plan must not be reported as infeasible.
 func TestBoundIsNotAboveBestPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := tinyModel(t)

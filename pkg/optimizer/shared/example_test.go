@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared"
 )
 
-// Three tasks of six minutes share one machine, which boots once.
+// Three tasks of six minutes share one machine. It boots only once.
 func ExampleSolve() {
 	m, err := shared.ReadModel(strings.NewReader(`{
 		"objective": "cost", "places": ["here"], "usdPerGiB": [[0]], "hoursPerGiB": [[0]],

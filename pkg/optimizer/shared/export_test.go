@@ -2,7 +2,8 @@ package shared
 
 import "github.com/tradewind-broker/tradewind/pkg/optimizer"
 
-// Bound is the bound on the objective, before it is compared with a plan, and the reason if there is no plan.
+// Bound returns the lower bound on the objective, before it is compared with a plan. If there is no plan, it returns
+// the reason.
 func Bound(m *Model) (float64, string, error) {
 	l, err := linkTasks(m)
 	if err != nil {

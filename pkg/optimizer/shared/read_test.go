@@ -51,7 +51,7 @@ func TestReadModel(t *testing.T) {
 	}
 }
 
-// Each case changes one thing in a valid model.
+// Each case changes one field of a valid model. The error must name the field.
 func TestReadModelErrorsNameField(t *testing.T) {
 	tests := []struct{ name, old, new, field, reason string }{
 		{"unknown field", `"speed":1.8`, `"speed":1.8,"sped":2`, "machines[0].sped", "unknown field"},
@@ -140,7 +140,7 @@ func TestIsModelTellsTheFormsApart(t *testing.T) {
 	}
 }
 
-// FuzzReadModel checks that every model that is read is valid and is written as it was read.
+// FuzzReadModel checks that every accepted model is valid, and stays equal when it is written and read.
 func FuzzReadModel(f *testing.F) {
 	f.Add(goodModel)
 	f.Add(`{"objective":"makespan","places":[],"usdPerGiB":[],"hoursPerGiB":[],"machines":null,"tasks":[],"edges":[]}`)

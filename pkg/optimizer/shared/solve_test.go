@@ -32,7 +32,7 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// story is a short form of a model: one place, one vCPU for each task.
+// story is the short form of a model with one place. Each task needs one vCPU.
 type story struct {
 	Objective     string
 	DeadlineHours *float64
@@ -98,13 +98,13 @@ func describe(m *shared.Model, s *shared.Solution) string {
 	return b.String()
 }
 
-// fatal is the part of testing.TB that rapid has too.
+// fatal has the methods that testing.TB and rapid have in common.
 type fatal interface {
 	Helper()
 	Fatalf(string, ...any)
 }
 
-// checkSolution fails unless the plan is valid without any tolerance and its figures are right.
+// checkSolution fails the test unless the plan is valid without tolerance and its figures are right.
 func checkSolution(t fatal, m *shared.Model, s *shared.Solution) {
 	t.Helper()
 	usd, hours, err := judge.Check(m, s.Plan, 0)

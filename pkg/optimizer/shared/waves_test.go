@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestWavesAreScheduleOfEarliestEnds compares the schedule of equal tasks that is built wave by wave with the one that
+// TestWavesAreScheduleOfEarliestEnds: the schedule of equal tasks that is built in waves must equal the schedule that
 // is built task by task.
 func TestWavesAreScheduleOfEarliestEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

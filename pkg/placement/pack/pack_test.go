@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement/pack"
 )
 
-// draw draws a problem with curves; amounts are in tenths.
+// draw draws a problem with load curves. All amounts are in tenths.
 func draw(t *rapid.T, instances, machines int) *placement.Problem {
 	const points = 4
 	p := &placement.Problem{Resources: []placement.Resource{{Name: "cpu", Points: points}, {Name: "disk", Points: 1}}}
@@ -45,7 +45,8 @@ func draw(t *rapid.T, instances, machines int) *placement.Problem {
 	return p
 }
 
-// optimum enumerates all assignments and returns how many instances can be placed, and on how few machines.
+// optimum returns the maximum number of instances that can be placed, and the minimum number of machines for that. It
+// enumerates all assignments.
 func optimum(t *rapid.T, p *placement.Problem) (placed, machines int) {
 	a := make(placement.Assignment, len(p.Instances))
 	for i := range a {
@@ -145,7 +146,7 @@ func TestPackReturnsAssignmentWhenStopped(t *testing.T) {
 	}
 }
 
-// The instances fill the machines exactly, with amounts that have no exact binary fraction.
+// The instances fill the machines exactly, with amounts that have no exact binary fraction. Pack must find that.
 func TestPackFindsExactFit(t *testing.T) {
 	p := &placement.Problem{
 		Resources: []placement.Resource{{Name: "cpu", Points: 1}},

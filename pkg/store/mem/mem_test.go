@@ -14,7 +14,8 @@ func TestConformance(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Store { return mem.New() })
 }
 
-// TestConformanceOfClones continues with a clone wherever the suite would reopen a durable store.
+// TestConformanceOfClones runs the suite. Where the suite would reopen a durable store, the test continues with a
+// clone.
 func TestConformanceOfClones(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Store { return mem.New() }, storetest.Reopen(func(t *testing.T, s store.Store) store.Store {
 		t.Helper()
@@ -50,7 +51,7 @@ func TestAllIsInOrder(t *testing.T) {
 	if got, want := all(s), []string{"p/a=3@1", "p/z=2@1", "q/b=4@2"}; !slices.Equal(got, want) {
 		t.Errorf("All = %q, want %q", got, want)
 	}
-	for r := range s.All() { // may write, and stop
+	for r := range s.All() { // the loop may write to the store, and stop
 		put(t, s, r.Key.Partition, "new", "5")
 		break
 	}

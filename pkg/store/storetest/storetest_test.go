@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/storetest"
 )
 
-// broken is a driver with one defect; methods whose function is nil work.
+// broken is a driver with one defect. The methods whose function is nil work.
 type broken struct {
 	store.Store
 	commit    func(context.Context, store.Tx) error
@@ -76,7 +76,7 @@ func (b *broken) Close() error {
 	return b.Store.Close()
 }
 
-// defects are ways to break a driver. The suite must detect each of them.
+// defects are defects of a driver. The suite must detect each of them.
 var defects = []struct {
 	name, group string // group: the group of tests that must fail
 	do          func(b *broken, s *mem.Store)
@@ -261,7 +261,7 @@ var defects = []struct {
 
 const defect = "TRADEWIND_TEST_DEFECT" // names the defect in the process that must fail
 
-// TestBrokenDriver runs in the process that must fail, and is skipped otherwise.
+// TestBrokenDriver runs the suite in a process of its own, in which it must fail. In other processes it is skipped.
 func TestBrokenDriver(t *testing.T) {
 	name := os.Getenv(defect)
 	if name == "" {

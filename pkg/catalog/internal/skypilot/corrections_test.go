@@ -10,7 +10,8 @@ import (
 )
 
 func TestCorrectionsNameExistingMachines(t *testing.T) {
-	const data = "../../../../../shared/data/catalog" // not the shipped catalogue, which lacks what cannot be sold
+	// the published files, because the shipped catalogue lacks offers that cannot be bought
+	const data = "../../../../../shared/data/catalog"
 	if _, err := os.Stat(data); err != nil {
 		t.Skipf("the public data is missing: %v", err)
 	}

@@ -1,4 +1,4 @@
 package skypilot
 
-// Corrections exports corrections, which are by cloud and machine type.
+// Corrections exports corrections. Its keys are cloud and machine type.
 var Corrections = corrections

@@ -14,7 +14,8 @@ func TestEveryFieldIsRead(t *testing.T) { dagtest.Workflows(t, dax.Parse) }
 
 func FuzzDAX(f *testing.F) { dagtest.Fuzz(f, dax.Parse) }
 
-// Epigenomics_997 of the Pegasus gallery has such sizes, because they overflowed in its generator.
+// A file has a negative size, as in Epigenomics_997 of the Pegasus gallery, whose generator had an overflow. There
+// must be a warning.
 func TestNegativeSizeGetsWarning(t *testing.T) {
 	j, err := dax.Parse("e.xml", []byte(`<adag>
 <job id="a" runtime="1"><uses file="big" link="output" size="-2147483648"/></job>

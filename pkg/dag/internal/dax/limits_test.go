@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
-// TestLimitsOfFile checks that each maximum is accepted, and one more is rejected.
+// TestLimitsOfFile checks that the maximum of each limit is accepted, and that one more is rejected.
 func TestLimitsOfFile(t *testing.T) {
 	profile := func(text string) string {
 		return `<profile namespace="env" key="A">` + text + `</profile>`
@@ -57,7 +57,7 @@ func TestProfiles(t *testing.T) {
 	if task := j.Tasks[0]; task.Env["A"] != "x f y" || task.Nodes != 3 {
 		t.Errorf("%d nodes, %q", task.Nodes, task.Env)
 	}
-	if len(j.Warnings) != 1 { // about the run time, not about a size of 0
+	if len(j.Warnings) != 1 { // the warning is about the run time, not about a size of 0
 		t.Errorf("warnings %q", j.Warnings)
 	}
 }

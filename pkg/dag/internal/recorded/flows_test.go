@@ -19,7 +19,7 @@ type flowing struct {
 	parents       []map[int]bool
 }
 
-// carry is an edge with the files that it carries.
+// carry is an edge and the files that it carries.
 type carry struct {
 	from, to int
 	data     dag.GiB
@@ -48,9 +48,9 @@ func (w *flowing) xml() string {
 	return b.String() + "</adag>\n"
 }
 
-// expected returns the edges by the rule: a task waits for its parents, and for the writers of the files that it
-// reads. If some writers of a file are parents, only these count; if the task writes the file too, only earlier
-// writers count.
+// expected returns the edges by the documented rule. A task waits for its parents, and for the writers of the files
+// that it reads. If some writers of a file are parents, only these count. If the task also writes the file, only
+// earlier writers count.
 func (w *flowing) expected() map[carry]bool {
 	type pair struct{ from, to int }
 	data := map[pair]dag.GiB{}
@@ -137,7 +137,7 @@ func checkFlows(t interface {
 	}
 }
 
-// With very many writers of a file, parents are looked up among the writers.
+// If a file has very many writers, the writers among a task's parents must be found fast.
 func TestFilesOfManyWriters(t *testing.T) {
 	const writers = 512
 	w := &flowing{}
@@ -149,11 +149,11 @@ func TestFilesOfManyWriters(t *testing.T) {
 	}
 	w.reads[writers] = []string{"log"} // waits for all of them
 	w.reads[writers+1] = []string{"log"}
-	w.parents[writers+1] = map[int]bool{3: true, 300: true, writers: true} // for these
+	w.parents[writers+1] = map[int]bool{3: true, 300: true, writers: true} // waits for these
 	checkFlows(t, w)
 }
 
-// Tasks that change a file in turn wait for earlier ones, so there is no cycle.
+// Several tasks read and write the same file. Each must wait for the earlier ones, so that there is no cycle.
 func TestTasksThatChangeFileInTurnFormNoCycle(t *testing.T) {
 	w := &flowing{}
 	for range 5 {

@@ -19,7 +19,7 @@ func readSky(t *testing.T, text string) *dag.Job {
 	return j
 }
 
-// ~/sky_workdir is the task's folder, regardless of its home.
+// ~/sky_workdir must become the task's folder, wherever the home directory is.
 func TestPathsInWorkdirAreRelative(t *testing.T) {
 	for name, want := range map[string]string{
 		"~/sky_workdir": ".", "~/sky_workdir/data": "data", "~/sky_workdir/a/../b/": "b",
@@ -88,7 +88,7 @@ func TestSkyPilotResources(t *testing.T) {
 		"{any_of: [{accelerators: {T4, L4}}]}": {resources: []dag.Resources{accelerated("T4", 1), accelerated("L4", 1)}},
 		"{accelerators: T4, ordered: [{infra: aws}, {accelerators: L4}]}": {ordered: true, resources: []dag.Resources{
 			{Accelerator: "T4", AcceleratorCount: 1, Cloud: "aws", Market: od}, accelerated("L4", 1)}},
-		// A field that is missing gets its default, whichever others are there.
+		// A missing field gets its default, regardless of the other fields.
 		"{cpus: 2}":                   {resources: []dag.Resources{{CPUs: dag.Range{Min: 2, Max: 2}, Memory: dag.Range{Min: 8}, Arch: "amd64", Market: od}}},
 		"{memory: 2x}":                {resources: []dag.Resources{{CPUs: dag.Range{Min: 8}, Memory: dag.Range{Min: 16}, Arch: "amd64", Market: od}}},
 		"{cpus: 2, memory: 2x}":       {resources: []dag.Resources{{CPUs: dag.Range{Min: 2, Max: 2}, Memory: dag.Range{Min: 4}, Arch: "amd64", Market: od}}},
@@ -156,7 +156,8 @@ func TestSkyPilotNames(t *testing.T) {
 	}
 }
 
-// The tasks of a group start together and know each other's names. The end of the primary task ends the others.
+// The tasks of a group must start together and know each other's names. The end of the primary task must end the
+// others.
 func TestTasksOfGroupStartTogether(t *testing.T) {
 	const tasks = "---\nname: a\nrun: a\n---\nname: b\nrun: b\n"
 	for header, want := range map[string]struct{ first, gang string }{
@@ -190,7 +191,7 @@ func TestTasksOfGroupStartTogether(t *testing.T) {
 	}
 }
 
-// Alternatives that no cloud here sells are left out with a warning, unless none is left.
+// Alternatives that no supported cloud sells are omitted with a warning, unless none would remain.
 func TestUnsoldAlternativesAreLeftOut(t *testing.T) {
 	for text, want := range map[string]struct {
 		left  int
@@ -226,7 +227,7 @@ func TestExitCodesOfRecoveryStartTheTaskAgain(t *testing.T) {
 	}
 }
 
-// Variables are replaced in names, services, stores and modes too, in any order of the fields.
+// Variables must also be replaced in names, services, stores and modes, in any order of the fields.
 func TestVariablesAreReplacedInAllFields(t *testing.T) {
 	j := readSky(t, `name: train-${MODEL}
 service: {readiness_probe: "/v1/$MODEL", replicas: $N, ports: $PORT}
@@ -243,7 +244,7 @@ envs: {MODEL: m, STORE: gcs, N: "1", MODE: COPY, PORT: 8080}
 	}
 }
 
-// Ignored fields get a warning with their line; SkyPilot's internal fields do not.
+// An ignored field must get a warning with its line. SkyPilot's internal fields get none.
 func TestSkyPilotWarnings(t *testing.T) {
 	j := readSky(t, `run: x
 num_nodes: 1
@@ -273,7 +274,7 @@ resources:
 	}
 }
 
-// Modes, stores and persistence of SkyPilot's mounts, converted to the native format.
+// The modes, stores and persistence of SkyPilot's mounts must be converted to the native format.
 func TestMountModesAndBuckets(t *testing.T) {
 	j := readSky(t, `run: x
 inputs: {s3://bucket/other: 1, s3://bucket/seen: 2}
@@ -336,7 +337,7 @@ func TestWarningsAreLimited(t *testing.T) {
 	}
 }
 
-// A number whose text changes in YAML 1.1 gets a warning. The warning does not contain the value of a secret.
+// YAML 1.1 changes the text of some numbers. There must be a warning, without the value if it is a secret's.
 func TestChangedNumbersGetWarnings(t *testing.T) {
 	j := readSky(t, "run: x\nenvs:\n  ZIP: 010\n  PORT: 8080\n  AT: '12:30'\nsecrets:\n  PIN: 0012\n")
 	if got := j.Tasks[0].Env; got["ZIP"] != "8" || got["PORT"] != "8080" || got["AT"] != "12:30" {
@@ -357,7 +358,7 @@ func TestChangedNumbersGetWarnings(t *testing.T) {
 	}
 }
 
-// SkyPilot reads YAML 1.1 in Python, so a boolean becomes the text that Python writes.
+// SkyPilot reads YAML 1.1 in Python. A boolean must become the text that Python writes.
 func TestBooleansAreWrittenLikePython(t *testing.T) {
 	for value, want := range map[string]string{
 		"true": "True", "True": "True", "TRUE": "True", "yes": "True", "Yes": "True", "on": "True", "ON": "True",

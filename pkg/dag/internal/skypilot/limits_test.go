@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
-// TestSizesAreBinary checks that all units are binary.
+// TestSizesAreBinary checks that all units of sizes are powers of 1024.
 func TestSizesAreBinary(t *testing.T) {
 	for text, want := range map[string]dag.GiB{
 		"2": 2, "2GB": 2, "2GI": 2, "2048MB": 2, "2048Mi": 2, "2097152KB": 2, "2097152KI": 2, "1TB": 1024, "1TI": 1024,
@@ -69,7 +69,7 @@ func TestSecretsOfTask(t *testing.T) {
 	}
 }
 
-// TestServiceListensOnFirstPort checks the port, and the warning if there are others.
+// TestServiceListensOnFirstPort checks that a service uses the first port, and that more ports get a warning.
 func TestServiceListensOnFirstPort(t *testing.T) {
 	for ports, warned := range map[string]bool{"8080": false, "[8080]": false, "[8080, 8081]": true} {
 		j := readSky(t, "run: x\nresources: {ports: "+ports+"}\n"+
@@ -98,7 +98,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestMountPathsExpandVariables checks that variables are expanded like in a shell.
+// TestMountPathsExpandVariables checks that variables in mount paths are expanded as in a shell.
 func TestMountPathsExpandVariables(t *testing.T) {
 	for name, want := range map[string]string{
 		"/a/$A9/b": "/a/v/b", "/a/${A9}b": "/a/vb", "/a/$B": "/a/$B", "/a/$1": "/a/$1", "/a$": "/a$",

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// asPython has words and the results of Python's yaml.safe_load and str for them (PyYAML 6.0.3).
+// asPython has words, and the results of Python's yaml.safe_load and str for each word (PyYAML 6.0.3).
 const asPython = `
 	010=8 0=0 -0=0 +5=5 007=7 08=08 09=09 1_000=1000 _1=_1 1_=1 0_=0 0b=0b 0b101=5 0b_1=1 0b1_0=2 -0b11=-3 0x1F=31
 	0x=0x 0x_f=15 -0x10=-16 0o10=0o10 12:30=750 1:2:3=3723 12:60=12:60 12:5=725 -1:30=-90 +1:30=90 01:30=01:30
@@ -30,7 +30,7 @@ func TestNumbersAreWrittenLikePython(t *testing.T) {
 	}
 }
 
-// FuzzNumbers checks that the text that is written for a number is a number again.
+// FuzzNumbers checks that the text written for a number can be read as a number.
 func FuzzNumbers(f *testing.F) {
 	for word := range strings.FieldsSeq(asPython) {
 		f.Add(word)

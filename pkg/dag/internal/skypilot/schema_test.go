@@ -8,13 +8,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/skypilot"
 )
 
-// Every field of SkyPilot's schemas of tasks, job groups, resources, storage and services (sky/utils/schemas.py at
-// commit 00052dfe) is done, ignored with a warning, or refused, as the documentation says.
+// Every field of SkyPilot's schemas must be converted, ignored with a warning, or refused, as the documentation says.
+// The schemas are those of tasks, job groups, resources, storage and services (sky/utils/schemas.py at commit
+// 00052dfe).
 func TestEveryFieldOfSkyPilotIsConsidered(t *testing.T) {
 	dagtest.Fields(t, "skypilot.md", skyFile, skypilot.Parse)
 }
 
-// skyFile returns a task with one field.
+// skyFile returns a task file with one field.
 func skyFile(f dagtest.Field) string {
 	path := strings.Split(f.Path, ".")
 	base := "run: x\n"
@@ -50,7 +51,7 @@ func skyFile(f dagtest.Field) string {
 
 const service = "run: x\nservice:\n  readiness_probe: /\n"
 
-// nested returns a value below fields, in braces.
+// nested returns a YAML value in braces, nested below the fields of a path.
 func nested(path []string, value string) string {
 	if len(path) == 0 {
 		return value

@@ -8,7 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// Such a file can be planned and converted, but submitting it returns the error.
+// A variable in a file has no value. Planning and converting the file must work, and submitting it must return the
+// error.
 func TestVariableWithoutValueIsRefusedAtSubmission(t *testing.T) {
 	text := "run: x\nenvs:\n  A:\n  B: \"\"\n  C: null\n"
 	j, err := skypilot.Parse("sky.yaml", []byte(text))

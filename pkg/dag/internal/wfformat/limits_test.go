@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/wfformat"
 )
 
-// TestLimitsOfFile checks that each maximum is accepted, and one more is rejected.
+// TestLimitsOfFile checks that the maximum of each limit is accepted, and that one more is rejected.
 func TestLimitsOfFile(t *testing.T) {
 	member := func(name string) func(int) string {
 		return func(n int) string { return fmt.Sprintf(`"%s": %d`, name, n) }
@@ -22,7 +22,7 @@ func TestLimitsOfFile(t *testing.T) {
 		"time":   {int(dag.MaxDuration.Seconds()), member("runtimeInSeconds")},
 		"cores":  {jobtext.MaxCPUs, member("coreCount")},
 		"memory": {jobtext.MaxMemoryGiB * (1 << 30), member("memoryInBytes")},
-		// The task is in an array, in an object, in the object of the file.
+		// A task is already four levels deep: it is in an array in an object in the file's object.
 		"depth": {64, func(n int) string { return `"x": ` + strings.Repeat("[", n-4) + strings.Repeat("]", n-4) }},
 	} {
 		for n, want := range map[int]bool{c.most: true, c.most + 1: false} {

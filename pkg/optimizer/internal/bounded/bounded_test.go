@@ -14,17 +14,17 @@ import (
 
 func meter(l search.Limits) *search.Meter { return search.Start(context.Background(), l) }
 
-// task is a drawn problem with all its plans, and a limit between the values of the cheapest and the fastest one.
+// task is a drawn problem with all its plans, and a limit between the values of its cheapest and its fastest plan.
 type task struct {
 	inst        *problem.Instance
-	usd, hours  []float64 // of all plans
+	usd, hours  []float64 // of each plan
 	cheap, fast problem.Plan
 	byTime      bool
 	limit       float64
-	least       float64 // cost or makespan of the best plan within the limit
+	least       float64 // the cost or makespan of the best plan within the limit
 }
 
-// drawn returns a problem of any shape or, for every other seed, a hard one: most tasks send data to most others, and
+// drawn returns a problem. Every second seed gives a hard one, in which most tasks send data to most others and
 // transfers within a place are expensive.
 func drawn(seed int) *task {
 	r := tiny.Rand(seed)
@@ -36,7 +36,7 @@ func drawn(seed int) *task {
 		}
 	}
 	k := &task{inst: tiny.Draw(r, shape), byTime: seed%2 == 1}
-	free := seed%12 == 4 || seed%12 == 7 // all plans have the same cost or makespan: zero
+	free := seed%12 == 4 || seed%12 == 7 // all plans have cost or makespan zero
 	for o := range k.inst.Opts {
 		switch {
 		case free && k.byTime:
@@ -71,7 +71,7 @@ func drawn(seed int) *task {
 	return k
 }
 
-// between returns a number between the quantiles a and b.
+// between returns a number between two quantiles of the values.
 func between(r *rand.Rand, of []float64, a, b float64) float64 {
 	for {
 		if x := of[r.IntN(len(of))]; x >= a && x <= max(a, b) {
@@ -105,7 +105,7 @@ func (k *task) search(th search.Thresholds, m *search.Meter) *bounded.Search {
 	return s
 }
 
-// objective returns the cost or makespan of plan p, and whether it is within the limit.
+// objective returns the cost or makespan of plan p, and whether p is within the limit.
 func (k *task) objective(p problem.Plan) (x float64, kept bool) {
 	usd, hours := tiny.Evaluate(k.inst, p)
 	if k.byTime {
@@ -114,7 +114,7 @@ func (k *task) objective(p problem.Plan) (x float64, kept bool) {
 	return usd, hours <= k.limit
 }
 
-// methods force each method to do what another usually does before it.
+// methods returns thresholds that force each method to do work that another method usually does first.
 func methods() []search.Thresholds {
 	var list []search.Thresholds
 	for _, change := range []func(*search.Thresholds){
@@ -134,10 +134,11 @@ func methods() []search.Thresholds {
 	return list
 }
 
-// The optimum is checked by brute force for every method. The number of steps is checked too: a search that excludes
-// less or repeats excluded work takes more steps, and one that counts too few steps exceeds its work limit.
+// Every method must find the optimum, which is computed by brute force, in a known number of steps. A search that
+// excludes too little or repeats work would take more steps, and one that does not count its steps would exceed its
+// work limit.
 func TestSearchMatchesBruteForce(t *testing.T) {
-	steps := make([]int64, 2*len(methods())) // the second half for problems in which all plans are equal
+	steps := make([]int64, 2*len(methods())) // the second half counts problems in which all plans are equal
 	for seed := range 300 {
 		k := drawn(seed)
 		for i, th := range methods() {
@@ -166,7 +167,7 @@ func TestSearchMatchesBruteForce(t *testing.T) {
 	}
 }
 
-// With as many network entries as the threshold, times are not rounded first.
+// If a network has as many entries as the threshold, times must not be rounded.
 func TestRoundEntriesThreshold(t *testing.T) {
 	for seed := 2; seed < 40; seed += 4 {
 		k := drawn(seed)

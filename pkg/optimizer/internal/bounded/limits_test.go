@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/tiny"
 )
 
-// The search is stopped after any amount of work. The plan must satisfy the limit.
+// The search is stopped after any amount of work. Its plan must keep the limit, and its bound must be valid.
 func TestStoppedSearchHasValidBound(t *testing.T) {
 	var steps int64
 	for seed := range 24 {
@@ -35,7 +35,7 @@ func TestStoppedSearchHasValidBound(t *testing.T) {
 	}
 }
 
-// The bound proves how good the plan is.
+// The search must end as soon as its bound proves the requested gap.
 func TestGapEndsSearch(t *testing.T) {
 	sooner, steps := 0, int64(0)
 	for seed := range 32 {
@@ -61,7 +61,7 @@ func TestGapEndsSearch(t *testing.T) {
 	}
 }
 
-// Of equally good plans, the first known one is kept.
+// Of equally good plans, the known plan that was given first must be returned.
 func TestKnownPlanWinsTies(t *testing.T) {
 	for seed := 0; seed < 120; seed += 2 {
 		k := drawn(seed)
@@ -83,7 +83,8 @@ func TestKnownPlanWinsTies(t *testing.T) {
 	}
 }
 
-// If no known plan is within the limit, there is no plan.
+// With too little memory, the bound must be the value of the cheapest or fastest plan, and the search must return a
+// plan within the limit. If no known plan is within the limit, it must return none.
 func TestSearchWithLittleMemory(t *testing.T) {
 	th := search.DefaultThresholds()
 	for seed := range 40 {
@@ -117,8 +118,8 @@ func TestSearchWithLittleMemory(t *testing.T) {
 	}
 }
 
-// With times rounded down to parts of the deadline, the cheapest plan costs no more than the cheapest within the
-// deadline. It is compared with brute force.
+// Times are rounded down to parts of the deadline. The cheapest plan must then cost at most as much as the cheapest
+// plan within the deadline, which is computed by brute force.
 func TestRoundingIsLowerBound(t *testing.T) {
 	barred := 0
 	for seed := 0; seed < 160; seed += 2 {
@@ -135,11 +136,11 @@ func TestRoundingIsLowerBound(t *testing.T) {
 			rounded.Hrs, rounded.Opts = make([]float64, len(k.inst.Hrs)), slices.Clone(k.inst.Opts)
 			for o := range rounded.Opts {
 				parts := rounded.Opts[o].Hours / k.limit * float64(steps+1)
-				// the whole deadline is just below steps + 1 parts
+				// The rounded deadline is just below steps + 1 parts.
 				rounded.Opts[o].Hours = math.Floor(parts * (1 - 1e-8))
 			}
 			least := tiny.Cheapest(&rounded, float64(steps))
-			if r == nil { // rounding excludes only options that are too slow on their own
+			if r == nil { // rounding fails only if an option is too slow by itself
 				alive, free := make([]bool, len(rounded.Opts)), search.Inf
 				for o := range alive {
 					alive[o] = rounded.Opts[o].Hours <= float64(steps)
@@ -165,8 +166,8 @@ func TestRoundingIsLowerBound(t *testing.T) {
 	}
 }
 
-// A task that takes the deadline plus a rounding error is in time, also with rounded times. Two tasks of six tenths
-// of the deadline each are not.
+// A task that takes the deadline plus a rounding error must be in time, also with rounded times. Two tasks in a row
+// of six tenths of the deadline each must not.
 func TestDeadlineToleratesRoundingErrors(t *testing.T) {
 	edges := []problem.Link{{From: 1, To: 2}}
 	inst := &problem.Instance{
@@ -194,7 +195,7 @@ func TestDeadlineToleratesRoundingErrors(t *testing.T) {
 	}
 }
 
-// The first plan costs no more than the given ones, without a step.
+// Without any step, the plan must cost at most as much as the given plans.
 func TestRoundingStartsFromGivenPlans(t *testing.T) {
 	for seed := 0; seed < 160; seed += 2 {
 		k := drawn(seed)
@@ -218,7 +219,7 @@ func TestRoundingStartsFromGivenPlans(t *testing.T) {
 	}
 }
 
-// With too little work for either result, the probe leaves the question open.
+// With too little work to prove or refute, a probe must return neither result.
 func TestProbeAt(t *testing.T) {
 	open := 0
 	for seed := 1; seed < 160; seed += 2 {

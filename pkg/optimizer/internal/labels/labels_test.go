@@ -21,7 +21,7 @@ type solved struct {
 	work int64
 }
 
-// solve looks for the best plan below both cuts, with prices that make the lagrangian an arbitrary bound.
+// solve searches for the best plan below both cuts. Its prices make the lagrangian an arbitrary bound.
 func solve(inst *problem.Instance, lambda float64, byTime bool, timeCut, costCut float64, th search.Thresholds,
 	narrow bool, limits search.Limits) solved {
 	m := search.Start(context.Background(), limits)
@@ -37,9 +37,10 @@ func solve(inst *problem.Instance, lambda float64, byTime bool, timeCut, costCut
 	dual := pricing.NewLagrangian(inst, search.DefaultThresholds())
 	cheap, fast := ends(inst)
 	dual.Enter(b)
-	pricing.NewPricer(inst, cheap, fast, search.Thresholds{}).Inform(dual) // the spreader's prices, which are never zero
+	// the spreader's prices, which are never zero
+	pricing.NewPricer(inst, cheap, fast, search.Thresholds{}).Inform(dual)
 	dual.Lambda = lambda
-	from := make(problem.Plan, inst.NTask()) // all options of it are replaced
+	from := make(problem.Plan, inst.NTask()) // all options in it will be replaced
 	for t := range from {
 		from[t] = int32(len(inst.Options(int32(t))) - 1)
 	}
@@ -74,7 +75,7 @@ func ends(inst *problem.Instance) (cheap, fast problem.Plan) {
 	return cheap, fast
 }
 
-// nested draws a problem with a series-parallel graph: fork-joins, in a chain or in parallel.
+// nested draws a problem with a series-parallel graph: fork-joins in a chain or in parallel.
 func nested(seed int) *problem.Instance {
 	r := tiny.Rand(seed)
 	inst := tiny.Draw(r, tiny.Shape{
@@ -97,8 +98,8 @@ func nested(seed int) *problem.Instance {
 	return inst
 }
 
-// The test compares with brute force, at any prices and for any cuts. If no plan is below the cuts, none is kept. The
-// number of steps is small because useless labels are dropped.
+// For any prices and cuts, the plan must be that of brute force. If no plan is below the cuts, there must be none.
+// Few steps are allowed, because useless labels must be dropped.
 func TestSolveMatchesBruteForce(t *testing.T) {
 	var work int64
 	th := search.DefaultThresholds()
@@ -142,7 +143,8 @@ func TestSolveMatchesBruteForce(t *testing.T) {
 	}
 }
 
-// The graphs are four tasks with a cross connection, and larger ones that contain it.
+// Graphs that are not series-parallel must be rejected: four tasks with a cross connection, and larger graphs that
+// contain it.
 func TestReduceRejectsOtherGraphs(t *testing.T) {
 	for _, list := range [][][2]int32{
 		{{0, 2}, {0, 3}, {1, 2}, {1, 3}, {1, 4}, {4, 5}}, {{0, 1}, {0, 2}, {1, 3}, {1, 4}, {2, 4}, {3, 5}, {4, 5}},
@@ -162,7 +164,7 @@ func TestReduceRejectsOtherGraphs(t *testing.T) {
 	}
 }
 
-// The limits are of steps, of labels and of all work. Within them the best plan is kept.
+// There are limits of steps, of labels and of all work. Within each limit, the best plan so far is kept.
 func TestSolveStopsAtLimits(t *testing.T) {
 	for seed := range 40 {
 		inst := nested(seed)

@@ -16,8 +16,8 @@ import (
 
 func eliminationMeter() *search.Meter { return search.Start(context.Background(), search.Limits{}) }
 
-// drawn returns the network of a drawn problem with some options excluded and costs moved between terms, and the cost
-// of the cheapest remaining plan.
+// eliminationDrawn returns the network of a drawn problem in which some options are excluded and costs are moved
+// between terms. It also returns the cost of the cheapest remaining plan.
 func eliminationDrawn(seed int) (inst *problem.Instance, n *network.Network, least float64) {
 	r := tiny.Rand(seed)
 	inst = tiny.Draw(r, tiny.Shape{
@@ -46,7 +46,8 @@ func eliminationDrawn(seed int) (inst *problem.Instance, n *network.Network, lea
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 
-// The result is compared with brute force. Nodes are removed one at a time, and the rest together.
+// Elimination must keep the cheapest plan, which is computed by brute force. Some nodes are removed one at a time,
+// and the rest together.
 func TestEliminationKeepsCheapestPlan(t *testing.T) {
 	for seed := range 400 {
 		inst, n, least := eliminationDrawn(seed)
@@ -70,7 +71,8 @@ func TestEliminationKeepsCheapestPlan(t *testing.T) {
 	}
 }
 
-// degrees checks the remaining nodes: they have at least three neighbours, or two whose removal takes too many steps.
+// degrees checks the remaining nodes. Each must have at least three neighbours, or two if its removal would take too
+// many steps.
 func degrees(t *testing.T, n *network.Network, seed, limit int) {
 	for i := range n.Nodes {
 		nd := &n.Nodes[i]
@@ -87,7 +89,7 @@ func degrees(t *testing.T, n *network.Network, seed, limit int) {
 	}
 }
 
-// Whether a plan below the cut exists does not depend on what is removed first.
+// Reduce must find out whether a plan below the cut exists, whichever options are removed first.
 func TestReduceDetectsInfeasibleCut(t *testing.T) {
 	for seed := range 200 {
 		inst, n, least := eliminationDrawn(seed)
@@ -106,7 +108,7 @@ func TestReduceDetectsInfeasibleCut(t *testing.T) {
 	}
 }
 
-// graph returns a network of nodes with the given numbers of values and random costs of the pairs.
+// graph returns a network with these numbers of values for its nodes, and random costs for the pairs.
 func graph(r *rand.Rand, values []int, pairs [][2]int) *network.Network {
 	n := &network.Network{}
 	for t, k := range values {
@@ -134,14 +136,14 @@ func all(n *network.Network) []int32 {
 	return list
 }
 
-// Each node in the order has the smallest table with its neighbours at that time. The limit applies to the sum of the
-// tables, which is also the number of steps that the removal counts.
+// Each node in the order must have the smallest table with its neighbours at that time. The limit applies to the sum
+// of all tables, which is also the counted number of steps.
 func TestOrderPicksLightestNode(t *testing.T) {
 	for seed := range 60 {
 		r := tiny.Rand(seed)
 		values := make([]int, 2+r.IntN(9))
 		if seed%10 == 0 {
-			values = make([]int, 140) // more than the bits of a word, with small products
+			values = make([]int, 140) // more nodes than a word has bits, with small tables
 		}
 		for i := range values {
 			values[i] = 2 + r.IntN(3)
@@ -199,7 +201,7 @@ func TestOrderPicksLightestNode(t *testing.T) {
 	}
 }
 
-// The order takes time and memory quadratic in the number of nodes.
+// Finding the order takes time and memory quadratic in the number of nodes, so too many nodes must be rejected.
 func TestOrderRejectsTooManyNodes(t *testing.T) {
 	r := tiny.Rand(1)
 	if n := graph(r, slices.Repeat([]int{1}, 4096), nil); leastcost.Order(n, all(n), 1e9) == nil {
@@ -210,7 +212,7 @@ func TestOrderRejectsTooManyNodes(t *testing.T) {
 	}
 }
 
-// Nodes are in the same piece if they are connected directly or indirectly.
+// Nodes must be in the same piece if they are connected, directly or not.
 func TestPieces(t *testing.T) {
 	n := graph(tiny.Rand(1), slices.Repeat([]int{2}, 8), [][2]int{{0, 3}, {3, 1}, {2, 5}, {6, 7}, {1, 6}})
 	n.Nodes[4].Gone = true
@@ -223,8 +225,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// Steps must be counted because callers limit them. In a chain they grow with the values of each connected pair, for
-// a node with two neighbours with the values of all three.
+// Callers limit the number of steps, so each must be counted. In a chain, it grows with the product of the values of
+// each connected pair. For a node with two neighbours, it grows with the product of the values of all three.
 func TestEliminationCountsSteps(t *testing.T) {
 	for name, c := range map[string]struct {
 		pairs    [][2]int

@@ -21,7 +21,7 @@ func drawn(seed int) *problem.Instance {
 	})
 }
 
-// efforts force the search to do what another method usually does before it.
+// efforts returns thresholds that force the search to do work that another method usually does first.
 func efforts() []search.Thresholds {
 	full, branch, some := search.DefaultThresholds(), search.DefaultThresholds(), search.DefaultThresholds()
 	branch.Effort = search.Efforts{}
@@ -35,7 +35,7 @@ func efforts() []search.Thresholds {
 	return []search.Thresholds{full, branch, some, early}
 }
 
-// The optimum is checked by brute force for every method.
+// Every method must find the optimum, which is computed by brute force.
 func TestSolveMatchesBruteForce(t *testing.T) {
 	for seed := range 300 {
 		inst := drawn(seed)
@@ -50,7 +50,7 @@ func TestSolveMatchesBruteForce(t *testing.T) {
 	}
 }
 
-// The search is stopped after any amount of work.
+// The search is stopped after any amount of work. Its bound must be valid.
 func TestStoppedSearchHasValidBound(t *testing.T) {
 	for seed := range 60 {
 		inst := drawn(seed)
@@ -71,7 +71,7 @@ func TestStoppedSearchHasValidBound(t *testing.T) {
 	}
 }
 
-// Of equally good plans, the known one is kept.
+// Of equally good plans, the known plan must be kept.
 func TestKnownPlanWinsTies(t *testing.T) {
 	for seed := range 100 {
 		inst := drawn(seed)
@@ -90,8 +90,8 @@ func TestKnownPlanWinsTies(t *testing.T) {
 	}
 }
 
-// Without a network, no move of a single task lowers the cost. The plan costs at most as much as the one with each
-// task at its cheapest option, and as those with all tasks at one place.
+// Without memory for a network, the plan must be such that no move of a single task lowers its cost. It must cost at
+// most as much as the plan with each task at its cheapest option, and as each plan with all tasks at one place.
 func TestSolveWithLittleMemory(t *testing.T) {
 	th := search.DefaultThresholds()
 	th.NetworkEntries = 0
@@ -124,7 +124,8 @@ func TestSolveWithLittleMemory(t *testing.T) {
 	}
 }
 
-// simple calls try with simple plans: each task at its cheapest option, and all at the place with the lowest cost.
+// simple calls try with two plans: each task at its cheapest option, and all tasks at the place with the lowest total
+// cost.
 func simple(inst *problem.Instance, try func(problem.Plan)) {
 	alone := make(problem.Plan, inst.NTask())
 	for task := range alone {
@@ -152,7 +153,7 @@ func simple(inst *problem.Instance, try func(problem.Plan)) {
 	try(together)
 }
 
-// A component with a small network is proven even if a network of all tasks would be too large.
+// A network of all tasks would be too large. A component with a small network must be proven nevertheless.
 func TestComponentsAreSolvedSeparately(t *testing.T) {
 	open := 0
 	for seed := range 50 {
@@ -179,8 +180,8 @@ func TestComponentsAreSolvedSeparately(t *testing.T) {
 	}
 }
 
-// parts returns the sizes of the networks of connected tasks: the costs of each task at each place, and twice as many
-// for each transfer.
+// parts returns the sizes of the networks of connected tasks. A network has the costs of each task at each place, and
+// two tables for each transfer.
 func parts(inst *problem.Instance) map[int]int {
 	part := make([]int, inst.NTask())
 	for t := range part {
@@ -204,8 +205,8 @@ func parts(inst *problem.Instance) map[int]int {
 	return sizes
 }
 
-// The rows are the maximum extra cost of a GiB after a move from one place to another, over all peers, and this
-// maximum is attained.
+// Each row entry must be the maximum extra cost per GiB of a move from one place to another, over all peers, and some
+// peer must reach it.
 func TestDominationRows(t *testing.T) {
 	for seed := range 20 {
 		inst := knotted(seed)

@@ -11,14 +11,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/tiny"
 )
 
-// knotted draws a problem in which most tasks send data to most others and transfers within a place are expensive, so
-// that no task can be placed without considering many others.
+// knotted draws a hard problem: most tasks send data to most others, and transfers within a place are expensive. So
+// no task can be placed without many others.
 func knotted(seed int) *problem.Instance {
 	return tiny.Draw(tiny.Rand(seed), tiny.Shape{Tasks: 7, Places: 3, PerPlace: 1, Edges: 0.8, Apart: 5})
 }
 
-// A search that excludes less or repeats excluded work takes more steps, and one that counts too few steps exceeds
-// its work limit. The plans must be optimal too.
+// The search must find the optimum in few steps. If it excludes too little or repeats work, it takes more steps. If
+// it does not count its steps, it exceeds its work limit.
 func TestSearchTakesFewSteps(t *testing.T) {
 	steps := make([]int64, len(efforts()))
 	for seed := range 30 {
@@ -41,7 +41,7 @@ func TestSearchTakesFewSteps(t *testing.T) {
 	}
 }
 
-// The bound proves how good the plan is.
+// The search must end as soon as its bound proves the requested gap.
 func TestGapEndsSearch(t *testing.T) {
 	sooner := 0
 	for seed := range 30 {
@@ -66,7 +66,7 @@ func TestGapEndsSearch(t *testing.T) {
 	}
 }
 
-// With many places, bounds exclude most places first, which makes elimination cheap.
+// With many places, bounds must exclude most places first, so that elimination takes few steps.
 func TestManyPlacesTakeFewSteps(t *testing.T) {
 	m := meter(search.Limits{})
 	for seed := range 4 {
@@ -78,12 +78,12 @@ func TestManyPlacesTakeFewSteps(t *testing.T) {
 	}
 }
 
-// An option whose own cost exceeds the best plan is skipped like a dominated one.
+// The cost of an option alone exceeds that of the best plan. The option must be skipped.
 func TestExpensiveOptionIsSkipped(t *testing.T) {
 	var steps [2]int64
 	for k, usd := range []float64{15, 1e6} {
 		opts := []problem.Option{{Place: 0, USD: 10}, {Place: 1, USD: usd}, {Place: 0, USD: 10}, {Place: 1, USD: usd}}
-		// at a third place, without tasks, data from the first would be expensive
+		// At a third place, which has no tasks, data from the first place would be expensive.
 		inst := pair(opts, []float64{1, 1, 1000, 1, 1, 0, 1000, 0, 1})
 		m := meter(search.Limits{})
 		p, lower, proven := leastcost.NewSolver(inst, search.DefaultThresholds(), m).Solve(nil)
@@ -97,7 +97,7 @@ func TestExpensiveOptionIsSkipped(t *testing.T) {
 	}
 }
 
-// No task is moved for a rounding error, and no neighbour is examined again.
+// A move that gains only a rounding error must not be made, and its neighbours must not be examined again.
 func TestImproveIgnoresRoundingErrors(t *testing.T) {
 	dear := math.Nextafter(300000.3, search.Inf)
 	opts := []problem.Option{
@@ -129,7 +129,7 @@ func pair(opts []problem.Option, usd []float64) *problem.Instance {
 	return inst
 }
 
-// Scaling all costs changes neither the plan nor the number of steps.
+// If all costs are multiplied by a factor, the plan and the number of steps must not change.
 func TestScaledCostsGiveSamePlan(t *testing.T) {
 	for seed := range 30 {
 		inst, small := knotted(seed), knotted(seed)
@@ -153,7 +153,7 @@ func TestScaledCostsGiveSamePlan(t *testing.T) {
 	}
 }
 
-// The small component is searched first, whatever the order in the model, because it probably ends soonest. So a
+// The smallest component must be searched first, whatever its position in the model. It probably ends soonest, so a
 // stopped search proves as much as possible.
 func TestSmallComponentIsSearchedFirst(t *testing.T) {
 	for seed := range 10 {
@@ -172,7 +172,7 @@ func TestSmallComponentIsSearchedFirst(t *testing.T) {
 	}
 }
 
-// twoParts returns a problem of unconnected components with the given numbers of tasks.
+// twoParts returns a problem of unconnected components, which have the given numbers of tasks.
 func twoParts(seed int, sizes []int) *problem.Instance {
 	var both *problem.Instance
 	for _, n := range sizes {
@@ -195,7 +195,7 @@ func twoParts(seed int, sizes []int) *problem.Instance {
 	}
 	both.In = problem.Adjacent(both.NTask(), both.Edges, func(e *problem.Link) int32 { return e.To })
 	both.Out = problem.Adjacent(both.NTask(), both.Edges, func(e *problem.Link) int32 { return e.From })
-	// the same prices in either order
+	// Both orders have the same prices.
 	both.USD, both.USDT = []float64{5, 1, 2, 0, 5, 3, 4, 1, 5}, []float64{5, 0, 4, 1, 5, 1, 2, 3, 5}
 	both.GroupByPlace()
 	return both

@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// Push is compared with brute force: by rows, by columns (without a row table), and with two matrices. Costs are
-// small, so that few values matter, or large, so that all do.
+// Push must give the result of brute force by rows, by columns (without a row table), and with two matrices. Costs
+// are small, so that few values matter, or large, so that all do.
 func TestPushMatchesBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, m := rapid.IntRange(1, 20).Draw(t, "values"), rapid.IntRange(1, 6).Draw(t, "values of the peer")
@@ -58,7 +58,7 @@ func TestPushMatchesBruteForce(t *testing.T) {
 	})
 }
 
-// Values whose own cost exceeds every offer of the cheapest are skipped.
+// Push must skip a value whose own cost exceeds all that the cheapest value offers.
 func TestPushSkipsExpensiveValues(t *testing.T) {
 	const n, m = 10, 4
 	h, entries := make([]float64, n), make([]float64, n*m)
@@ -76,7 +76,8 @@ func TestPushSkipsExpensiveValues(t *testing.T) {
 	}
 }
 
-// Each value is the best partner of one value of the peer: its cost is zero there and high elsewhere.
+// Each value is the best partner of one value of the peer: the cost of that pair is zero, and of all others high.
+// Push must offer each.
 func TestPushOffersEveryBestValue(t *testing.T) {
 	for n := 1; n <= 13; n++ {
 		h, entries := make([]float64, n), make([]float64, n*n)

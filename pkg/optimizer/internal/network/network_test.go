@@ -14,8 +14,8 @@ import (
 
 func meter() *search.Meter { return search.Start(context.Background(), search.Limits{}) }
 
-// made returns the network of a drawn problem with some options excluded. It is dense if most options exist,
-// otherwise sparse. For odd seeds its graph is a chain.
+// made returns the network of a drawn problem with some options excluded. It is dense if most options exist, and
+// sparse otherwise. For odd seeds its graph is a chain.
 func made(seed int) (*problem.Instance, []bool, *network.Network) {
 	r := tiny.Rand(seed)
 	shape := tiny.Shape{
@@ -48,7 +48,7 @@ func made(seed int) (*problem.Instance, []bool, *network.Network) {
 	return inst, alive, network.New(inst, order, make([]int32, inst.NTask()), alive)
 }
 
-// total returns the cost of plan p by the network's own terms, +Inf if one of its values is excluded.
+// total returns the cost of plan p by the network's terms. It is +Inf if one of p's values is excluded.
 func total(n *network.Network, p problem.Plan) float64 {
 	sum := n.Base
 	value := make([]int32, len(n.Nodes))
@@ -69,8 +69,8 @@ func total(n *network.Network, p problem.Plan) float64 {
 
 func near(a, b float64) bool { return a == b || math.Abs(a-b) < 1e-9 }
 
-// agrees checks that the network gives the correct cost for each plan below the cut and never too little for others.
-// All terms except base are at least zero, so base is a bound.
+// agrees checks that the network gives the correct cost for each plan below the cut, and never too little for others.
+// All terms except base must be at least zero, so that base is a bound.
 func agrees(t *testing.T, inst *problem.Instance, alive []bool, n *network.Network, cut float64, swept bool) {
 	t.Helper()
 	tiny.Each(inst, alive, func(p problem.Plan, usd, _ float64) {
@@ -110,7 +110,7 @@ func agrees(t *testing.T, inst *problem.Instance, alive []bool, n *network.Netwo
 	}
 }
 
-// On a chain, sweeps raise the bound to the cost of the cheapest plan.
+// On a chain, sweeps must raise the bound to the cost of the cheapest plan.
 func TestSweepRaisesBound(t *testing.T) {
 	m := meter()
 	closed := 0
@@ -151,7 +151,7 @@ func TestSweepRaisesBound(t *testing.T) {
 	}
 }
 
-// rounded checks that the suggested plan has the returned cost and is optimal if the bound is as high.
+// rounded checks that the suggested plan has the returned cost, and that it is optimal if the bound equals that cost.
 func rounded(t *testing.T, inst *problem.Instance, n *network.Network, s *network.Scratch, least float64) {
 	t.Helper()
 	value, cost := n.Round(s)
@@ -165,7 +165,7 @@ func rounded(t *testing.T, inst *problem.Instance, n *network.Network, s *networ
 	}
 }
 
-// Changes to a network do not affect its copy. A compact network is the same without excluded values.
+// Changes of a network must not affect its copy. A compacted network must be the same, without the excluded values.
 func TestCloneAndCompact(t *testing.T) {
 	for seed := range 200 {
 		inst, alive, n := made(seed)
@@ -195,7 +195,7 @@ func TestCloneAndCompact(t *testing.T) {
 				t.Fatalf("seed %d: a compact network has excluded values", seed)
 			}
 		}
-		// the compact network continues where the other one was
+		// The compacted network continues where the other one stopped.
 		if d.Sweep(false, search.Inf, &s, meter()); d.Base < c.Base-1e-9 || d.Base > least+1e-9 {
 			t.Fatalf("seed %d: the bound is %v after %v", seed, d.Base, c.Base)
 		}
@@ -203,12 +203,12 @@ func TestCloneAndCompact(t *testing.T) {
 	}
 }
 
-// removed is a task whose value follows from that of another task.
+// removed is a task whose value follows from another task's value.
 type removed struct{ task, from int32 }
 
 func (r removed) Restore(p problem.Plan) { p[r.task] = p[r.from] + 1 }
 
-// The last removed node is restored first, also in a copy.
+// Removed nodes must be restored in reverse order, also in a copy.
 func TestRestoreOrder(t *testing.T) {
 	n := &network.Network{}
 	n.Remember(removed{0, 1})
@@ -221,7 +221,7 @@ func TestRestoreOrder(t *testing.T) {
 	}
 }
 
-// The test covers the cheapest value, the cost of the next, and taking one.
+// A node must return its cheapest value and the cost of the next one. Taking a value must exclude the others.
 func TestNodeValues(t *testing.T) {
 	nd := network.Node{Reduced: []float64{4, search.Inf, 1, 1, 3}, Left: 4}
 	if nd.Cheapest() != 2 || nd.RunnerUp(2) != 1 || nd.RunnerUp(0) != 1 {
@@ -233,7 +233,7 @@ func TestNodeValues(t *testing.T) {
 	}
 }
 
-// Between finds a pair in either order of its nodes. A network is empty once all its nodes are removed.
+// Between must find a pair in either order of its nodes. A network must be empty when all its nodes are removed.
 func TestConnectAndDisconnect(t *testing.T) {
 	n := &network.Network{Nodes: make([]network.Node, 5)}
 	for i := range n.Nodes {
@@ -265,7 +265,8 @@ func TestConnectAndDisconnect(t *testing.T) {
 	}
 }
 
-// Common values keep the costs that were moved out of the pairs.
+// A network inherits from an older one. The values that both have must keep the costs that were moved out of their
+// pairs.
 func TestInherit(t *testing.T) {
 	join := func(values ...[]int32) *network.Network {
 		n := &network.Network{}
@@ -286,7 +287,8 @@ func TestInherit(t *testing.T) {
 	}
 }
 
-// A side is checked from either end: by rows, by columns (without a row table), and with two matrices.
+// The side of a pair must equal the pair, seen from either end: by rows, by columns (without a row table), and with
+// two matrices.
 func TestSideMatchesPair(t *testing.T) {
 	table, turned := []float64{1, 2, 3, 4, 5, 6}, []float64{1, 4, 2, 5, 3, 6}
 	second, turnedSecond := []float64{0, 7, 1, 2, 0, 9}, []float64{0, 2, 7, 0, 1, 9}

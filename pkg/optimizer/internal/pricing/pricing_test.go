@@ -16,14 +16,14 @@ import (
 
 func meter() *search.Meter { return search.Start(context.Background(), search.Limits{}) }
 
-// plan is a plan of a problem with its cost and time.
+// plan is a plan of a problem, with its cost and time.
 type plan struct {
 	picks      problem.Plan
 	usd, hours float64
 }
 
-// drawn returns a problem, all its plans, and the cheapest and the fastest of them. For odd seeds its graph is a
-// chain, with a single path through all tasks.
+// drawn returns a problem, all its plans, the cheapest plan and the fastest plan. For odd seeds its graph is a chain,
+// with one path through all tasks.
 func drawn(seed int) (inst *problem.Instance, plans []plan, cheap, fast plan) {
 	r := tiny.Rand(seed)
 	inst = tiny.Draw(r, tiny.Shape{
@@ -58,7 +58,7 @@ func sign(x float64) int {
 	return 0
 }
 
-// thresholds force each pricer, and a lagrangian with all or only the remaining places.
+// thresholds returns thresholds that force each pricer, and a lagrangian with all places or only the remaining ones.
 func thresholds() []search.Thresholds {
 	master, spreader, dense := search.DefaultThresholds(), search.DefaultThresholds(), search.DefaultThresholds()
 	spreader.ManyTasks, dense.TableEntries = 0, -1
@@ -68,7 +68,7 @@ func thresholds() []search.Thresholds {
 }
 
 // holds checks that the value is at most the priced cost of every plan in the box, also after an option's excess is
-// added, and that the suggested plan is in the box.
+// added. The suggested plan must be in the box.
 func holds(t *testing.T, inst *problem.Instance, l *pricing.Lagrangian, b *windows.Box, plans []plan, value float64) {
 	t.Helper()
 	least := search.Inf
@@ -106,8 +106,8 @@ func chain(inst *problem.Instance) bool {
 	return true
 }
 
-// Prices and plans alternate while options are excluded. The bound on the cost within a deadline rises to the cost of
-// a mixture of plans, which is known for a chain.
+// Prices and plans are updated in turns, while options are excluded. The bound on the cost within a deadline must
+// rise to the cost of the best mixture of plans, which is known for a chain.
 func TestPricesBoundAllPlans(t *testing.T) {
 	steps := make([]int64, len(thresholds()))
 	sums, reached := make([]float64, len(steps)), 0
@@ -126,7 +126,7 @@ func TestPricesBoundAllPlans(t *testing.T) {
 					b = smaller(b, r.IntN(1000), fast.picks)
 				}
 				if part == 2 && i%2 == 0 {
-					l.Enter(windows.NewBox(inst)) // excluded options return
+					l.Enter(windows.NewBox(inst)) // excluded options are back
 					l.Evaluate(windows.NewBox(inst), m)
 				}
 				l.Enter(b)
@@ -177,7 +177,7 @@ func TestPricesBoundAllPlans(t *testing.T) {
 	}
 }
 
-// The bounds hold, and the averages are those of the existing plans.
+// No plan is in time. Bounds must be valid, and averages must be those of the existing plans.
 func TestPricesWithoutPlanInTime(t *testing.T) {
 	for seed := range 40 {
 		inst, plans, cheap, fast := drawn(seed)
@@ -199,7 +199,7 @@ func TestPricesWithoutPlanInTime(t *testing.T) {
 	}
 }
 
-// Prices stay valid after the first plans and paths of 128 have been dropped.
+// After the pool of 128 has dropped the first plans and paths, prices must stay valid.
 func TestPoolsDropOldEntries(t *testing.T) {
 	r := tiny.Rand(1)
 	inst := tiny.Draw(r, tiny.Shape{Tasks: 14, Places: 3, PerPlace: 2, Apart: 1})
@@ -244,7 +244,8 @@ func TestPoolsDropOldEntries(t *testing.T) {
 	}
 }
 
-// Time has a price even if the extreme plans do not determine one. With many tasks the pricer is the spreader.
+// The two extreme plans do not determine a price of time. Time must have one nevertheless. With many tasks, the
+// spreader is the pricer.
 func TestSpreaderStart(t *testing.T) {
 	inst, _, cheap, _ := drawn(2)
 	th := search.DefaultThresholds()
@@ -273,7 +274,7 @@ func TestSpreaderStart(t *testing.T) {
 	}
 }
 
-// The price of time rises while the last plan is late and falls once it is in time.
+// The price of time must rise while the last plan is late, and fall once a plan is in time.
 func TestUrgentPricesFollowLongestPath(t *testing.T) {
 	th := search.DefaultThresholds()
 	th.ManyTasks = 0
@@ -297,7 +298,7 @@ func TestUrgentPricesFollowLongestPath(t *testing.T) {
 	}
 }
 
-// A network with more entries than the threshold is dense; a smaller one has only the places of options.
+// A network with more entries than the threshold must be dense. A smaller one has only the places of options.
 func TestLargeNetworkIsDense(t *testing.T) {
 	inst := tiny.Draw(tiny.Rand(3), tiny.Shape{Tasks: 5, Places: 4, PerPlace: 1, Edges: 0.7, Rare: 0.5})
 	entries := 0
@@ -321,7 +322,7 @@ func TestLargeNetworkIsDense(t *testing.T) {
 	}
 }
 
-// A stopped evaluation gives no bound.
+// A stopped evaluation must return no bound.
 func TestStoppedEvaluationReturnsNoBound(t *testing.T) {
 	inst, _, _, _ := drawn(4)
 	l, b, m := pricing.NewLagrangian(inst, search.DefaultThresholds()), windows.NewBox(inst), meter()
@@ -346,7 +347,7 @@ func average(t *testing.T, inst *problem.Instance, hours []float64) {
 	}
 }
 
-// mixture returns the minimum cost of a mixture of two plans of the box that meets the deadline on average.
+// mixture returns the minimum cost of a mixture of two plans in the box that meets the deadline on average.
 func mixture(b *windows.Box, plans []plan, deadline float64) float64 {
 	least := search.Inf
 	for _, p := range plans {
@@ -364,7 +365,7 @@ func mixture(b *windows.Box, plans []plan, deadline float64) float64 {
 	return least
 }
 
-// smaller returns a box with fewer options that contains one given plan.
+// smaller returns a box with fewer options that still contains the plan keep.
 func smaller(b *windows.Box, seed int, keep problem.Plan) *windows.Box {
 	b = b.Clone()
 	r := tiny.Rand(seed)

@@ -9,10 +9,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/pricing"
 )
 
-// The weights satisfy the rows and have the returned cost. The prices prove that it is minimal: no column costs less
-// after it pays them.
+// The weights must satisfy the rows and have the returned cost. The prices must prove that this cost is minimal:
+// after paying them, no column costs less than zero.
 func TestSolveIsOptimal(t *testing.T) {
-	var s pricing.Program // shared, because its buffers are reused
+	var s pricing.Program // one program for all cases, because its buffers are reused
 	rapid.Check(t, func(t *rapid.T) {
 		m, n := rapid.IntRange(0, 5).Draw(t, "rows"), rapid.IntRange(1, 8).Draw(t, "columns")
 		const dummy = 100.0
@@ -29,7 +29,7 @@ func TestSolveIsOptimal(t *testing.T) {
 		s.Solve(cost, rows, dummy)
 		w := make([]float64, n)
 		for j := range w {
-			w[j] = math.NaN() // leftover values
+			w[j] = math.NaN() // values that an earlier call left
 		}
 		s.Weights(w)
 		sum, usd := 0.0, 0.0
@@ -66,7 +66,7 @@ func TestSolveIsOptimal(t *testing.T) {
 	})
 }
 
-// Equal rows and columns could make the pivots cycle.
+// With equal rows and columns, pivots could cycle. Solve must end.
 func TestSolveDoesNotCycle(t *testing.T) {
 	for _, n := range []int{1, 4, 12} {
 		cost, rows := make([]float64, n), make([][]float64, n)
@@ -82,7 +82,7 @@ func TestSolveDoesNotCycle(t *testing.T) {
 			t.Errorf("%d columns that are alike cost %v", n, s.Value())
 		}
 	}
-	// Beale's example, in which plain pivots cycle.
+	// This is Beale's example, in which plain pivots cycle.
 	var s pricing.Program
 	s.Solve([]float64{-0.75, 150, -0.02, 6}, [][]float64{{0.25, -60, -0.04, 9}, {0.5, -90, -0.02, 3}, {0, 0, 1, 0}}, 0)
 	w := make([]float64, 4)

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/tiny"
 )
 
-// drawn returns a problem with an arbitrary plan.
+// drawn returns a problem and a random plan.
 func drawn(seed int) (inst *problem.Instance, p problem.Plan) {
 	r := tiny.Rand(seed)
 	inst = tiny.Draw(r, tiny.Shape{
@@ -21,7 +21,7 @@ func drawn(seed int) (inst *problem.Instance, p problem.Plan) {
 	return inst, p
 }
 
-// The cost is checked as a whole and by parts; the time is that of the longest path.
+// The cost of a plan must equal the sum of its parts, and its makespan the length of the longest path.
 func TestCostAndMakespan(t *testing.T) {
 	for seed := range 300 {
 		inst, p := drawn(seed)
@@ -60,7 +60,7 @@ func TestCostAndMakespan(t *testing.T) {
 	}
 }
 
-// local checks that LocalCosts gives the cost differences of moving one task.
+// local checks that LocalCosts returns the cost differences of moving one task.
 func local(t *testing.T, inst *problem.Instance, p problem.Plan, task int32, usd float64) {
 	t.Helper()
 	costs := make([]float64, len(inst.Options(task)))
@@ -74,7 +74,7 @@ func local(t *testing.T, inst *problem.Instance, p problem.Plan, task int32, usd
 	}
 }
 
-// whole checks that a path leads along its edges from a task without producers to one without consumers.
+// whole checks that a path follows edges, from a task without producers to one without consumers.
 func whole(t *testing.T, inst *problem.Instance, path *problem.Path) {
 	t.Helper()
 	last, first := path.Tasks[0], path.Tasks[len(path.Tasks)-1]
@@ -88,7 +88,7 @@ func whole(t *testing.T, inst *problem.Instance, path *problem.Path) {
 	}
 }
 
-// The path is complete even if nothing takes time.
+// Even if nothing takes time, the longest path must be complete.
 func TestLongestPathIsCompleteWithZeroTimes(t *testing.T) {
 	for seed := range 100 {
 		inst, p := drawn(seed)
@@ -99,7 +99,7 @@ func TestLongestPathIsCompleteWithZeroTimes(t *testing.T) {
 	}
 }
 
-// The groups of a task are its options in order; each group has one place.
+// The groups of a task must contain its options in order, and each group must have one place.
 func TestGroupByPlace(t *testing.T) {
 	for seed := range 100 {
 		inst, _ := drawn(seed)
@@ -123,7 +123,8 @@ func TestGroupByPlace(t *testing.T) {
 	}
 }
 
-// A merged link moves the sum of the data and takes as long as the largest. The sum does not depend on the order.
+// A merged link must carry the sum of the data, and take as long as the longest link. The sum must not depend on the
+// order of the links.
 func TestMergeParallel(t *testing.T) {
 	links := func(of ...[3]float64) []problem.Link {
 		var list []problem.Link
@@ -154,7 +155,7 @@ func TestMergeParallel(t *testing.T) {
 	}
 }
 
-// Unordered tasks keep their order. Tasks of a cycle are missing from the result.
+// Tasks without an order between them must keep their order. Tasks of a cycle must be missing from the result.
 func TestTopological(t *testing.T) {
 	for seed := range 100 {
 		inst, p := drawn(seed)

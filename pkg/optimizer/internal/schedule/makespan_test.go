@@ -13,8 +13,8 @@ import (
 
 func makespanMeter(l search.Limits) *search.Meter { return search.Start(context.Background(), l) }
 
-// drawn returns a problem of any shape or, for every other seed, a hard one: most tasks send data to most others and
-// transfers within a place are expensive, so that no task can be placed without considering many others.
+// makespanDrawn returns a problem and its minimum makespan. Every second seed gives a hard problem: most tasks send
+// data to most others and transfers within a place are expensive, so no task can be placed without many others.
 func makespanDrawn(seed int) (inst *problem.Instance, least float64) {
 	r := tiny.Rand(seed)
 	shape := tiny.Shape{Tasks: 7, Places: 3, PerPlace: 1, Edges: 0.8, Apart: 5}
@@ -28,8 +28,9 @@ func makespanDrawn(seed int) (inst *problem.Instance, least float64) {
 	return inst, tiny.Fastest(inst, search.Inf)
 }
 
-// The optimum is checked by brute force. The number of steps is checked too: a search that excludes less or repeats
-// excluded work takes more steps, and one that counts too few steps exceeds its work limit.
+// The search must find the optimum, which is computed by brute force, in a known number of steps. A search that
+// excludes too little or repeats work would take more steps, and one that does not count its steps would exceed its
+// work limit.
 func TestSolveMatchesBruteForce(t *testing.T) {
 	m := makespanMeter(search.Limits{})
 	for seed := range 400 {
@@ -39,7 +40,7 @@ func TestSolveMatchesBruteForce(t *testing.T) {
 			t.Fatalf("seed %d: a plan of %v with a bound of %v (%v), the fastest takes %v",
 				seed, hours, lower, proven, least)
 		}
-		// equally fast is not below enough, so the proof is completed
+		// A plan that is only as fast as enough does not end the search, so the proof must be completed.
 		_, _, proven = schedule.Solve(inst, nil, least, search.DefaultThresholds(), makespanMeter(search.Limits{}))
 		if !proven {
 			t.Fatalf("seed %d: the search ends before %v is proven", seed, least)
@@ -50,7 +51,7 @@ func TestSolveMatchesBruteForce(t *testing.T) {
 	}
 }
 
-// The search is stopped after any amount of work.
+// The search is stopped after any amount of work. Its bound must be valid.
 func TestStoppedSearchHasValidBound(t *testing.T) {
 	for seed := range 60 {
 		inst, least := makespanDrawn(seed)
@@ -66,7 +67,7 @@ func TestStoppedSearchHasValidBound(t *testing.T) {
 	}
 }
 
-// A bound is proven even if the search ends early.
+// A search that ends early, because a plan is fast enough, must still prove a bound.
 func TestEnoughEndsSearch(t *testing.T) {
 	sooner := 0
 	for seed := range 100 {
@@ -88,7 +89,7 @@ func TestEnoughEndsSearch(t *testing.T) {
 	}
 }
 
-// The known plan is not modified.
+// A known plan is optimal. It must be returned, and not be modified.
 func TestKnownPlanWinsTies(t *testing.T) {
 	for seed := range 60 {
 		inst, least := makespanDrawn(seed)
@@ -108,7 +109,8 @@ func TestKnownPlanWinsTies(t *testing.T) {
 	}
 }
 
-// Without windows, the bound is at least that of the minimum time of each task and the fastest transfers.
+// Without memory for windows, the bound must be at least the makespan with the minimum time of each task and the
+// fastest transfers.
 func TestSolveWithLittleMemory(t *testing.T) {
 	th, open := search.DefaultThresholds(), 0
 	for seed := range 100 {
@@ -136,7 +138,7 @@ func TestSolveWithLittleMemory(t *testing.T) {
 	if open == 0 {
 		t.Error("everything is proven without memory")
 	}
-	inst, _ := makespanDrawn(1) // changed to take no time
+	inst, _ := makespanDrawn(1) // all its times will be set to zero
 	clear(inst.Hrs)
 	for o := range inst.Opts {
 		inst.Opts[o].Hours = 0

@@ -13,7 +13,7 @@ import (
 
 func meter() *search.Meter { return search.Start(context.Background(), search.Limits{}) }
 
-// drawn returns a problem with an arbitrary plan.
+// drawn returns a problem, and a random plan with its cost and makespan.
 func drawn(seed int) (inst *problem.Instance, p problem.Plan, usd, hours float64) {
 	r := tiny.Rand(seed)
 	inst = tiny.Draw(r, tiny.Shape{
@@ -27,7 +27,7 @@ func drawn(seed int) (inst *problem.Instance, p problem.Plan, usd, hours float64
 	return inst, p, usd, hours
 }
 
-// moves calls try for each plan with one task moved.
+// moves calls try for each plan that differs from p in the place of one task.
 func moves(inst *problem.Instance, p problem.Plan, try func(task int32, usd, hours float64)) {
 	for t := range p {
 		for k := range inst.Options(int32(t)) {
@@ -39,8 +39,8 @@ func moves(inst *problem.Instance, p problem.Plan, try func(task int32, usd, hou
 	}
 }
 
-// A task starts when all its inputs have arrived. On the longest path, the time after a task is the rest of the
-// makespan.
+// A task must start when all its inputs have arrived. For a task on the longest path, its time and the time after it
+// must add up to the makespan.
 func TestScheduleTimes(t *testing.T) {
 	for seed := range 300 {
 		inst, p, _, hours := drawn(seed)
@@ -56,14 +56,14 @@ func TestScheduleTimes(t *testing.T) {
 				t.Fatalf("seed %d: through task %d it takes %v hours of %v", seed, task, through, hours)
 			}
 			longest = max(longest, through)
-			// with ten more days for the task, the plan ends with the longest path through it
+			// If the task took ten more days, the longest path through it would determine the plan's end.
 			o := &inst.Opts[inst.First[task]+p[task]]
 			o.Hours += 240
 			if _, late := tiny.Evaluate(inst, p); late != through+240 {
 				t.Fatalf("seed %d: through task %d it takes %v hours, not %v", seed, task, through, late-240)
 			}
 			o.Hours -= 240
-			// at another place, the rest would take the time that AfterAt returns
+			// At another place, the rest would take the time that AfterAt returns.
 			for _, alt := range inst.Options(int32(task)) {
 				moved := slices.Clone(p)
 				moved[task] = int32(slices.Index(inst.Options(int32(task)), alt))
@@ -78,7 +78,7 @@ func TestScheduleTimes(t *testing.T) {
 	}
 }
 
-// No move of a single task shortens the result further.
+// After Shorten, no move of a single task may shorten the plan further.
 func TestShorten(t *testing.T) {
 	m, shorter := meter(), 0
 	for seed := range 300 {
@@ -110,8 +110,8 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-// No move of a single task is cheaper and within the limit. A plan beyond the limit is brought within it if possible,
-// or closer to it.
+// After Cheapen, no move of a single task may be cheaper and within the limit. A plan beyond the limit must come
+// within it if possible, or else closer to it.
 func TestCheapen(t *testing.T) {
 	m, cheaper, late, within := meter(), 0, 0, 0
 	for seed := range 300 {
@@ -149,7 +149,7 @@ func TestCheapen(t *testing.T) {
 	}
 }
 
-// A rounding error is not a gain.
+// A gain of only a rounding error must not move a task.
 func TestTiesDoNotMoveTasks(t *testing.T) {
 	for seed := range 100 {
 		inst, p, _, _ := drawn(seed)

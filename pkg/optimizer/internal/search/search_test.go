@@ -12,14 +12,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// Among equal bounds the newest branch comes first. Branches that are no better than the best plan are never
-// returned.
+// Of branches with equal bounds, the newest must come first. Branches that are not better than the best plan must
+// never be returned.
 func TestOpenListPopsBestBranch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bounds := rapid.SliceOfN(rapid.IntRange(0, 9), 0, 20).Draw(t, "bounds")
 		cut := float64(rapid.IntRange(0, 10).Draw(t, "cut"))
 		var l search.OpenList
-		var want []int // expected order of indexes
+		var want []int // indexes in the expected order
 		for i, b := range bounds {
 			l.Push(float64(b), &search.Decision{Task: int32(i)}) //nolint:gosec // a test
 			if float64(b) < cut {
@@ -101,7 +101,7 @@ func TestMeterStopsAtLimits(t *testing.T) {
 	}
 }
 
-// Reading the clock is more expensive than most steps.
+// The meter must rarely read the clock, because that is more expensive than most steps.
 func TestMeterRarelyReadsClock(t *testing.T) {
 	c := &clock{}
 	m := search.Start(context.Background(), search.Limits{Time: 100 * time.Second, Now: c.now})

@@ -65,7 +65,7 @@ func read(text string) string {
 	return fmt.Sprintf("%s: %s%s\n", of.Field, of.Reason, none)
 }
 
-// An error of the underlying reader is not an error of the text.
+// An error of the underlying reader must be returned as it is, not as an error in the text.
 func TestReaderErrorIsReturned(t *testing.T) {
 	broken := errors.New("disk error")
 	p := strict.New(iotest.ErrReader(broken))
@@ -79,7 +79,7 @@ func TestReaderErrorIsReturned(t *testing.T) {
 	}
 }
 
-// Names are cut after eighty characters.
+// Names must be cut after eighty characters.
 func TestClip(t *testing.T) {
 	for n, want := range map[int]int{79: 79, 80: 80, 81: 80} {
 		name := strings.Repeat("x", n)

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/windows"
 )
 
-// The box is compared with brute force.
+// All values of a box must equal those of brute force.
 func TestBoxMatchesBruteForce(t *testing.T) {
 	ends := map[string]int{}
 	for seed := range 400 {
@@ -69,7 +69,7 @@ func TestBoxMatchesBruteForce(t *testing.T) {
 	}
 }
 
-// decide marks the options that a decision leaves.
+// decide removes the options that a decision excludes.
 func decide(inst *problem.Instance, alive []bool, d search.Decision) {
 	value := inst.Opts[d.Value]
 	for o := inst.First[d.Task]; o < inst.First[d.Task+1]; o++ {
@@ -88,7 +88,7 @@ func decide(inst *problem.Instance, alive []bool, d search.Decision) {
 	}
 }
 
-// counted checks the numbers of remaining options and the minimum time at each place.
+// counted checks the number of remaining options and the minimum time, for each place.
 func counted(t *testing.T, b *windows.Box, alive []bool) {
 	t.Helper()
 	inst := b.Inst
@@ -114,7 +114,8 @@ func counted(t *testing.T, b *windows.Box, alive []bool) {
 	}
 }
 
-// single checks that a box with one option for each task has one plan, and that changing it does not change its copy.
+// single checks a box that has one option for each task: it must have one plan, and a change must not affect its
+// copy.
 func single(t *testing.T, b *windows.Box) {
 	t.Helper()
 	p := b.Plan()
@@ -138,7 +139,7 @@ func single(t *testing.T, b *windows.Box) {
 	}
 }
 
-// On a chain, each remaining option is in a plan below the cut.
+// On a chain, each option that remains after Narrow must be in a plan below the cut.
 func TestNarrowIsExactOnChains(t *testing.T) {
 	for seed := 1; seed < 400; seed += 2 {
 		inst := drawn(seed)
@@ -163,7 +164,7 @@ func TestNarrowIsExactOnChains(t *testing.T) {
 	}
 }
 
-// SplitAt returns the slowest option on the fast side and the distance to the nearer side.
+// SplitAt must return the slowest option on the fast side, and the distance to the nearer side.
 func TestSplitAt(t *testing.T) {
 	inst := tiny.Draw(tiny.Rand(1), tiny.Shape{Tasks: 1, Places: 2, PerPlace: 3})
 	inst.Opts = []problem.Option{

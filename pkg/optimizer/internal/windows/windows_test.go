@@ -16,7 +16,7 @@ import (
 
 func meter() *search.Meter { return search.Start(context.Background(), search.Limits{}) }
 
-// drawn returns a problem. For odd seeds it is a chain, for which windows are exact.
+// drawn returns a problem. For odd seeds its graph is a chain, for which windows are exact.
 func drawn(seed int) *problem.Instance {
 	r := tiny.Rand(seed)
 	inst := tiny.Draw(r, tiny.Shape{
@@ -38,8 +38,9 @@ func drawn(seed int) *problem.Instance {
 	return inst
 }
 
-// check compares the windows with all plans that use the alive options and end before cut. The tasks of these plans
-// must be within the windows, and on a chain the windows are attained. It returns the number of these plans.
+// check compares the windows with all plans that use the remaining options and end before the cut. The tasks of these
+// plans must be within the windows. On a chain, some plan must reach each end of a window. check returns the number
+// of these plans.
 func check(
 	t *testing.T, inst *problem.Instance, w *windows.Windows, alive []bool, cut float64, exact bool,
 ) (plans int) {
@@ -86,7 +87,7 @@ func check(
 
 func full(n int) []float64 { return slices.Repeat([]float64{search.Inf}, n) }
 
-// The cut falls and tasks are placed. On a chain the windows contain no other plans.
+// The cut falls and tasks are placed. Windows must contain all plans below the cut, and on a chain no others.
 func TestWindowsMatchBruteForce(t *testing.T) {
 	dead := 0
 	m := meter()
@@ -103,7 +104,7 @@ func TestWindowsMatchBruteForce(t *testing.T) {
 		alive := slices.Repeat([]bool{true}, len(inst.Opts))
 		cut := 1.5*w.Lower() + 0.5
 		for {
-			cut = math.Floor(0.9*cut) - float64(seed%4/2)/2 // of whole hours or between them
+			cut = math.Floor(0.9*cut) - float64(seed%4/2)/2 // a number of whole hours, or between two
 			if r.IntN(2) == 0 {
 				task := int32(r.IntN(inst.NTask()))
 				place := inst.Options(task)[r.IntN(len(inst.Options(task)))].Place
@@ -138,7 +139,8 @@ func TestWindowsMatchBruteForce(t *testing.T) {
 	}
 }
 
-// The result is compared with brute force on a chain.
+// On a chain, TwoFastest must return the place at which the fastest plan has the task, and the hours of the fastest
+// plan with the task at another place. Both are computed by brute force.
 func TestTwoFastest(t *testing.T) {
 	for seed := 1; seed < 300; seed += 2 {
 		inst := drawn(seed)
@@ -160,7 +162,7 @@ func TestTwoFastest(t *testing.T) {
 	}
 }
 
-// A stopped meter also ends the propagation.
+// If the meter stops, the propagation must end.
 func TestPropagateWithoutChanges(t *testing.T) {
 	inst := drawn(7)
 	w := windows.New(inst)
