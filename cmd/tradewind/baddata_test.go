@@ -14,12 +14,12 @@ import (
 	"testing"
 )
 
-// badData are mistakes in the data of a job: how to create each in the folder of the job's file, and the expected
-// messages. Each message names file, line and field, and nothing is submitted.
+// badData are mistakes in the data of a job: a function that creates each in the folder of the job file, and the
+// expected messages. Each message must name file, line and field, and nothing may be submitted.
 var badData = []struct {
 	name string
 	make func(dir string) error
-	task string // fields of the task
+	task string // additional fields of the task
 	says []string
 }{
 	{"a path that is not there", nil, "workdir: code",
@@ -49,7 +49,7 @@ var badData = []struct {
 
 // mkdir creates the folder of code.
 func mkdir(dir string) string {
-	_ = os.Mkdir(dir+"/code", 0o755) // writing into it would fail otherwise
+	_ = os.Mkdir(dir+"/code", 0o755) // otherwise writing into the folder fails
 	return dir + "/code"
 }
 
@@ -64,7 +64,7 @@ func job(t *testing.T, dir, fields, run string) string {
 	return p
 }
 
-// testBadData submits jobs with invalid data, and with unusual but valid names.
+// testBadData submits jobs with invalid data, and jobs with unusual but valid names.
 func testBadData(t *testing.T, s *shell) {
 	s.env = append(s.env, "AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/nonexistent", "AWS_PROFILE=",
 		"AWS_SHARED_CREDENTIALS_FILE=/nonexistent", "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=")
@@ -115,8 +115,9 @@ func noise(t *testing.T, file string, bytes int) {
 	}
 }
 
-// testFullDisk fills the broker's disk: while packing, while a task's code is unpacked, while it writes, and while its
-// outputs are kept. Each time the error is reported, the job ends, and the data is removed.
+// testFullDisk fills the broker's disk at four times: while code is packed, while a task's code is unpacked, while
+// the task writes, and while its outputs are stored. Each time the error must be reported, the job must end, and its
+// data must be removed.
 func testFullDisk(t *testing.T, s *shell) {
 	disk := t.TempDir()
 	mounted := exec.Command("mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", disk)
@@ -136,7 +137,8 @@ func testFullDisk(t *testing.T, s *shell) {
 		{"packing", 20 << 20, "ls", []string{"job.yaml:5:14: tasks.a.workdir: ", "no space is left in the broker", "hint: free some"}, 2},
 		{"unpacking", 7 << 20, "ls", []string{"failed for good: stage: workdir: ", "needs 7.0 MiB but only ", full}, 1},
 		{"writing", 1, "head -c 17000000 /dev/urandom >" + output, []string{"failed for good: exit code 1: head: "}, 1},
-		// Its machine is on the same disk. If the one before it has not gone yet, the last attempt fails while it writes.
+		// The machine uses the same disk. If the previous machine has not ended yet, the last attempt fails while it
+		// writes.
 		{"keeping outputs", 1, "head -c 7000000 /dev/urandom >" + output, []string{"outputs: write big: ", "507 ", "failed for good: "}, 1},
 		{"and then nothing", 1, "true", []string{"a: succeeded"}, 0},
 	} {
@@ -160,8 +162,8 @@ func testFullDisk(t *testing.T, s *shell) {
 
 var uploaded = regexp.MustCompile(`packed code: 1 file, 96\.0 MiB; (\S+) MiB uploaded`)
 
-// testInterruptedUpload interrupts submit during the upload and submits the job again: nothing is sent twice, no partial
-// object remains, and there is one job.
+// testInterruptedUpload interrupts submit during the upload and submits the job again. No data may be sent twice, no
+// partial object may remain, and there must be one job.
 func testInterruptedUpload(t *testing.T, s *shell) {
 	up := s.command("tradewind up")
 	said, err := up.StdoutPipe()

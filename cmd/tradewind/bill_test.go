@@ -16,19 +16,21 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
-// billed is the plan of a job next to its bill. `make bench-bill` reads it.
+// billed has the planned cost and the bill of a job. `make bench-bill` reads it.
 type billed struct {
 	PlannedUSD   float64 `json:"plannedUSD"`
 	PlannedHours float64 `json:"plannedHours"`
-	USD          float64 `json:"usd"`       // by the account: what EC2 says about the life of each machine, at the plan's price
-	BrokerUSD    float64 `json:"brokerUSD"` // by the broker
-	Hours        float64 `json:"hours"`
-	Machines     int     `json:"machines"`
+	// by the account: from the life of each machine that EC2 reports, at the plan's price
+	USD       float64 `json:"usd"`
+	BrokerUSD float64 `json:"brokerUSD"` // by the broker
+	Hours     float64 `json:"hours"`
+	Machines  int     `json:"machines"`
 }
 
-// TestLaptopBillIsThatOfAccount runs the job in the file that TRADEWIND_BENCH_BILL names on an emulated AWS whose
-// machines boot as slowly as real ones, and writes its plan and its bill to the file that TRADEWIND_BENCH_RESULT names.
-// All machines of the job have the same offer. The broker and the account must agree to a minute of each machine.
+// TestLaptopBillIsThatOfAccount runs the job in the file that TRADEWIND_BENCH_BILL names. The AWS is emulated, and
+// its machines boot as slowly as real ones. All machines of the job have the same offer. The broker's bill and the
+// account's must agree to a minute for each machine. The test writes the plan and the bill to the file that
+// TRADEWIND_BENCH_RESULT names.
 func TestLaptopBillIsThatOfAccount(t *testing.T) {
 	file := os.Getenv("TRADEWIND_BENCH_BILL")
 	if file == "" {
@@ -86,7 +88,8 @@ func TestLaptopBillIsThatOfAccount(t *testing.T) {
 	}
 }
 
-// measuredBoots returns how long a machine boots: a time of the measured distribution, by its ID.
+// measuredBoots returns a function that gives the boot time of a machine: a time of the measured distribution, chosen
+// by the machine's ID.
 func measuredBoots(t *testing.T) func(id string) time.Duration {
 	t.Helper()
 	const vcpu = 16
@@ -103,8 +106,8 @@ func measuredBoots(t *testing.T) func(id string) time.Duration {
 
 var initiated = regexp.MustCompile(`\((.*) UTC\)`)
 
-// accountBill returns the price of all machines of an account, by their launch and the end that EC2 reports, at a price
-// per hour, and their number.
+// accountBill returns the price and the number of all machines of an account, by their launch, the end that EC2
+// reports, and a price per hour.
 func accountBill(t *testing.T, client *ec2.Client, price float64) (usd float64, machines int) {
 	t.Helper()
 	out, err := client.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})

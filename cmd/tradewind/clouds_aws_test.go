@@ -21,14 +21,16 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
-// hypervisor runs a process for each machine that the emulated EC2 reports in a region, and ends it with the machine.
+// hypervisor runs a process for each machine that the emulated EC2 lists in a region. The process ends with the
+// machine.
 type hypervisor struct {
 	*testing.T
 	ec2       *ec2.Client
 	dir       string
 	authority *imdstest.Authority
-	shutsDown bool // a machine whose boot script has ended is terminated, as if it had powered off
-	// boots is how long a machine takes from its launch to its boot script; nil is not at all.
+	shutsDown bool // terminates a machine whose boot script has ended, as if it had powered off
+	// boots returns the time from a machine's launch to the start of its boot script. If it is nil, that time is
+	// zero.
 	boots func(id string) time.Duration
 
 	mu       sync.Mutex
@@ -126,7 +128,7 @@ func (h *hypervisor) boot(ctx context.Context, i types.Instance, account string)
 	return m, err
 }
 
-// take announces an interruption of a machine, and ends the machine when it is due.
+// take announces an interruption of a machine, and ends the machine at the announced time.
 func (h *hypervisor) take(ctx context.Context, id string, ahead time.Duration) {
 	h.mu.Lock()
 	m := h.machines[id]
@@ -158,8 +160,8 @@ tasks:
     time: 10m
 `
 
-// testAWS buys on AWS with the one-process broker and the SDK's credentials. Machines prove their identity, and one that
-// is interrupted with notice leaves its checkpoint to the next.
+// testAWS buys on AWS with a broker on the user's computer and the SDK's credentials. Machines must prove their
+// identity. A machine that is interrupted with notice must leave its checkpoint to the next one.
 func testAWS(t *testing.T, s *shell) {
 	h, certificates := emulateAWS(t, s, emulator.Moto(t))
 	ctx := t.Context()
@@ -203,8 +205,8 @@ func testAWS(t *testing.T, s *shell) {
 	s.must("tradewind cloud remove aws")
 }
 
-// emulateAWS boots a process for each machine that an emulated EC2 reports, and sets the credentials of a shell. It
-// returns the file of the certificates that verify the machines.
+// emulateAWS starts a process for each machine that an emulated EC2 lists, and sets the credentials of a shell. It
+// returns the file of certificates that verify the machines.
 func emulateAWS(t *testing.T, s *shell, endpoint string) (h *hypervisor, certificates string) {
 	t.Helper()
 	authority, err := imdstest.NewAuthority()
@@ -225,7 +227,7 @@ func emulateAWS(t *testing.T, s *shell, endpoint string) (h *hypervisor, certifi
 	return h, certificates
 }
 
-// noneLeft fails if a machine was not terminated.
+// noneLeft fails the test if a machine was not terminated.
 func (h *hypervisor) noneLeft(ctx context.Context) {
 	h.Helper()
 	out, err := h.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{})

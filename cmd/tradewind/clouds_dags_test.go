@@ -61,9 +61,9 @@ tasks:
   one: {run: 'echo "on $TRADEWIND_MACHINE"', time: 5m, resources: {cpus: 1+}}
 `
 
-// testDAGBucket puts files into a Google bucket. The bucket sends Pub/Sub notifications; the broker pulls them, reads the
-// file and buys machines. A file that is not a job gets an error file next to it. Duplicate, late and outdated
-// notifications create only one job.
+// testDAGBucket puts files into a Google bucket, which sends Pub/Sub notifications. The broker must pull them, read
+// the file and buy machines. A file that is not a job must get an error file next to it. Duplicate, late and outdated
+// notifications must create only one job.
 func testDAGBucket(t *testing.T, s *shell) {
 	google, err := gce.New(gce.Config{Dir: t.TempDir(), Price: func(gce.Bill) float64 { return 0.02 }})
 	if err != nil {
@@ -110,7 +110,7 @@ func testDAGBucket(t *testing.T, s *shell) {
 		t.Errorf("a second time made %q", again)
 	}
 	settings.PubSub = google.PubSub()
-	settings.ServiceAccount = "" // no identity proofs: only Google has their keys
+	settings.ServiceAccount = "" // without proofs of identity, because only Google has the keys for them
 	if err := cloudkit.Save(state, map[string]cloudkit.Settings{"gcp": settings}); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func testDAGBucket(t *testing.T, s *shell) {
 		google.Publish(topic, body, map[string]string{"eventType": "OBJECT_FINALIZE", "payloadFormat": "JSON_API_V1"})
 	}
 	google.Publish(topic, []byte("nonsense"), map[string]string{"eventType": "OBJECT_FINALIZE"})
-	bucket.put("dags/team/dropped.yaml", dropped) // the same content is one job
+	bucket.put("dags/team/dropped.yaml", dropped) // a file with the same content is the same job
 	bucket.put("dags/last.yaml", strings.Replace(dropped, "name: dropped", "name: last", 1))
 	await("a file after all of that", func() bool { n, _ := named("last"); return n == 1 })
 	_, last := named("last")
@@ -187,7 +187,7 @@ func testDAGBucket(t *testing.T, s *shell) {
 			t.Errorf("%d jobs of %s", n, name)
 		}
 	}
-	// existing capacity of the project is found, printed, and used first
+	// Existing capacity of the project must be found, printed, and used first.
 	google.Reserve("us-central1-a", "team", "n2-standard-2", 1, true)
 	s.must("tradewind catalog refresh")
 	if said := s.must("tradewind catalog search --instance-type n2-standard-2 --region us-central1 --limit 1"); !strings.Contains(said, "reserved: 1") {
@@ -200,7 +200,7 @@ func testDAGBucket(t *testing.T, s *shell) {
 	if said := s.must("tradewind plan " + file); !strings.Contains(said, "reserved") {
 		t.Errorf("plan:\n%s", said)
 	}
-	// so are its commitments, which machines of several types share
+	// The same holds for the project's commitments, which machines of several types share.
 	google.Commit("us-central1", "year", "GENERAL_PURPOSE_E2", 12, 48, time.Now().Add(1000*time.Hour))
 	s.must("tradewind catalog refresh")
 	if said := s.must("tradewind catalog search --instance-type e2-standard-4 --region us-central1 --limit 1"); !strings.Contains(said, "committed: 3") {

@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
 )
 
-// buildAgent builds the agent for machines that boot on this computer, as `make agent` does.
+// buildAgent builds the agent for machines that boot on this computer, like `make agent`.
 func buildAgent(t *testing.T) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -41,7 +41,7 @@ func freeAddress(t *testing.T) string {
 	return address
 }
 
-// up starts a broker; stop interrupts it, and it must end without errors.
+// up starts a broker. stop interrupts the broker, which must end without an error.
 func (s *shell) up(flags string) (stop func()) {
 	s.t.Helper()
 	cmd := s.command("tradewind up -o json " + flags)
@@ -83,8 +83,8 @@ tasks:
   read: {after: [make], run: 'wc -l <"$TRADEWIND_INPUTS/make/numbers.txt"; sed s/^/number-/ "$TRADEWIND_INPUTS/make/numbers.txt" >"$TRADEWIND_OUTPUT/out.txt"', time: 5m, resources: {cpus: 2+}}
 `
 
-// testLambdaCloud buys on Lambda's cloud with the one-process broker: machines boot the real script, download the real
-// agent from the broker, and pass data through it.
+// testLambdaCloud buys on Lambda's cloud with a broker on the user's computer. Machines must run the real boot
+// script, download the real agent from the broker, and exchange data through the broker.
 func testLambdaCloud(t *testing.T, s *shell) {
 	const key = "secret_of_this_test_0123456789"
 	disks := t.TempDir()
@@ -161,7 +161,8 @@ func testLambdaCloud(t *testing.T, s *shell) {
 		t.Errorf("bills %+v", bills)
 	}
 	noSecret(t, s.must("tradewind explain "+id), key)
-	for _, folder := range []string{s.stateFolder(), disks} { // records, events, logs, outputs; what is on the machines
+	// the folder of the broker (records, events, logs, outputs), and the machines' folder
+	for _, folder := range []string{s.stateFolder(), disks} {
 		err := filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() {
 				return err

@@ -20,8 +20,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 )
 
-// The offers of the two clouds here: a TPU that is the cheapest for training, V100s that are the next best, and
-// processors. AWS, and so moto, no longer has p3.2xlarge: p3dn.24xlarge replaces it, as if it had one V100.
+// trainInferCatalog has the offers of two clouds: a TPU that is the cheapest for training, V100s that are the next
+// best, and machines without accelerators. AWS, and so moto, no longer has p3.2xlarge: p3dn.24xlarge stands for it,
+// as if it had one V100.
 var trainInferCatalog = map[string]string{
 	"gcp.csv": `InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,Region,AvailabilityZone,Price,SpotPrice
 n2-standard-2,2,8,,,us-central1,us-central1-a,0.0971,0.0232
@@ -35,11 +36,11 @@ m5.2xlarge,8,32,,,us-east-1,use1-az2,0.384,0.15
 `,
 }
 
-// testTPU trains examples/train-infer.yaml on a Google TPU. Google interrupts it and has no other, so the training resumes
-// from its checkpoint on a V100 of AWS, where the inference follows. Machines of both clouds are real processes that boot
-// the real script.
+// testTPU trains examples/train-infer.yaml on a Google TPU. Google interrupts it and has no other, so the training
+// must resume from its checkpoint on a V100 of AWS, where the inference runs, too. The machines of both clouds are
+// processes that run the real boot script.
 func testTPU(t *testing.T, s *shell) {
-	endpoint := emulator.OwnMoto(t) // no other test boots its machines
+	endpoint := emulator.OwnMoto(t) // an emulator of its own, so that no other test boots its machines
 	google, err := gce.New(gce.Config{Dir: t.TempDir(), Price: func(gce.Bill) float64 { return 2.04 }})
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +72,7 @@ func testTPU(t *testing.T, s *shell) {
 	}
 	certificates := write("certificates.pem", authority.Certificates())
 	image := anyImage(t, h.ec2)
-	// the example, except that its training waits at its third step until the test continues
+	// The job is the example, except that its training waits at its third step until the test continues.
 	hold := write("hold", "")
 	example, err := os.ReadFile("../../examples/train-infer.yaml")
 	if err != nil {
@@ -98,7 +99,7 @@ func testTPU(t *testing.T, s *shell) {
 	stop := s.up("--clouds aws,gcp --catalog " + dir + " --agents " + buildAgent(t) + " --addr " + address + " --public-url http://" + address)
 	id := strings.TrimSpace(s.must("tradewind submit " + job))
 	story := func() string { return s.must("tradewind explain " + id) }
-	saved := func() bool { // whether the broker knows of a checkpoint: one that is only in the store is not used
+	saved := func() bool { // whether the broker knows a checkpoint; one that is only in the store is not used
 		var status struct {
 			TaskList []struct {
 				Name     string  `json:"name"`

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// testCode runs jobs with a folder of code, twice, and with a repository.
+// testCode runs jobs with a folder of code twice, and jobs with a repository.
 func testCode(t *testing.T, s *shell) {
 	dir := t.TempDir()
 	put := func(name, content string) {
@@ -59,7 +59,7 @@ tasks:
 	run("packed code: 4 files, 23 B; ")
 	run("packed code: 4 files, 23 B; nothing to upload\n")
 
-	// The submitted job contains packs; an error about it still names the line of the file.
+	// The submitted job contains packs. An error in it must still have the line of the file.
 	put("mount.yaml", `# A remark that the broker
 # does not see.
 name: bring

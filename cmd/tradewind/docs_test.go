@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// fence matches a command block of a page, and shown a block with a file, each with the HTML comment before it.
+// fence matches a block of commands on a page, and shown matches a block with a file. Each match includes the HTML
+// comment before the block.
 var (
 	fence = regexp.MustCompile("(?s)(<!--[^>]*-->\n)?```(?:sh|bash)\n(.*?)```")
 	shown = regexp.MustCompile("(?s)<!-- file: (\\S+) -->\n```\\w+\n(.*?)```")
@@ -21,7 +22,7 @@ var (
 // long is a job that is still running when the commands of a page use it.
 const long = "apiVersion: tradewind/v1\nname: long\ntasks: {wait: {run: sleep 600, time: 1h}}\n"
 
-// testPages runs the blocks that other pages mark as run, in a folder with the files that the page shows. If the page asks
+// testPages runs the blocks that pages mark as run, in a folder with the files that the page shows. If the page asks
 // for it, a broker with a running job runs at the same time.
 func testPages(t *testing.T, s *shell) {
 	pages, err := filepath.Glob("../../docs/*.md")
@@ -89,8 +90,8 @@ func testPage(t *testing.T, s *shell, page string) (ran int) {
 	return ran
 }
 
-// testDocs runs every command of the first page for users, unchanged, in a separate folder. A block that is not run has a
-// comment with the reason.
+// testDocs runs every command of the first page for users, unchanged, in a separate folder. A block that is not run
+// must have a comment with the reason.
 func testDocs(t *testing.T, s *shell) {
 	page, err := os.ReadFile("../../docs/first-ten-minutes.md")
 	if err != nil {

@@ -27,11 +27,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// refusals are the launches that an account refuses.
+// refusals makes an account refuse launches.
 type refusals struct {
-	dry   atomic.Int32 // the number of launches to refuse for lack of capacity
+	dry   atomic.Int32 // number of launches to refuse for lack of capacity
 	quota atomic.Bool  // whether the quota of vCPUs is used up
-	older atomic.Int64 // how much older machines are listed than they are, in nanoseconds
+	older atomic.Int64 // age that is added to listed machines, in nanoseconds
 	next  *httputil.ReverseProxy
 }
 
@@ -79,9 +79,10 @@ func (r *refusals) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	_, _ = io.WriteString(w, "<Response><Errors><Error><Code>"+code+"</Code><Message>refused</Message></Error></Errors></Response>")
 }
 
-// testFirstHourAWS: the machines prove their identity, and an interruption is announced two minutes ahead.
+// testFirstHourAWS rehearses AWS. Its machines prove their identity, and an interruption is announced two minutes
+// ahead.
 func testFirstHourAWS(t *testing.T, s *shell) {
-	moto, err := url.Parse(emulator.OwnMoto(t)) // no other test boots its machines
+	moto, err := url.Parse(emulator.OwnMoto(t)) // an emulator of its own, so that no other test boots its machines
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// testFirstHourGoogle: the preemption is an ACPI shutdown, rights and accounts take effect late, and a new project lists
-// its machines late.
+// testFirstHourGoogle rehearses Google Cloud. A preemption is an ACPI shutdown, rights and accounts take effect late,
+// and a new project lists its machines late.
 func testFirstHourGoogle(t *testing.T, s *shell) {
 	google, err := gce.New(gce.Config{Dir: t.TempDir(), Zones: []string{"us-central1-a", "us-central1-b"},
 		Price: func(gce.Bill) float64 { return 0.1 }})
@@ -43,7 +43,7 @@ func testFirstHourGoogle(t *testing.T, s *shell) {
 			return all
 		},
 		interrupt: func(id string) { google.Preempt(id) },
-		// the interrupted machine was in the other zone, which the broker avoids for a while
+		// The interrupted machine was in the other zone, which the broker avoids for a while.
 		dry: func(is bool) { google.SetOutOfStock("us-central1-b", is, false) },
 		quota: func(used bool) {
 			for _, metric := range []string{"PREEMPTIBLE_CPUS", "N2_CPUS", "CPUS"} {
@@ -62,8 +62,8 @@ func testFirstHourGoogle(t *testing.T, s *shell) {
 	})
 }
 
-// testFirstHourAzure: machines prove themselves with documents whose authorities are fetched, providers register late,
-// and an eviction is announced by Scheduled Events.
+// testFirstHourAzure rehearses Azure. Machines prove their identity with documents whose certificates are fetched,
+// providers are registered late, and Scheduled Events announce an eviction.
 func testFirstHourAzure(t *testing.T, s *shell) {
 	authority, err := imdstest.NewAzureAuthority()
 	if err != nil {
@@ -109,7 +109,7 @@ func testFirstHourAzure(t *testing.T, s *shell) {
 			}
 			go func() {
 				time.Sleep(15 * time.Second)
-				_ = azure.Evict(name) // it may have ended itself
+				_ = azure.Evict(name) // the machine may have ended itself
 			}()
 		},
 		dry: func(is bool) {
@@ -147,7 +147,7 @@ func testFirstHourAzure(t *testing.T, s *shell) {
 	})
 }
 
-// testFirstHourLambda: Lambda's cloud has no spot machines.
+// testFirstHourLambda rehearses Lambda's cloud, which has no spot machines.
 func testFirstHourLambda(t *testing.T, s *shell) {
 	account := lambdacloud.New(lambdacloud.Config{Dir: t.TempDir(), Fault: func(err error) { t.Error(err) }})
 	web := httptest.NewServer(account)
@@ -166,7 +166,7 @@ func testFirstHourLambda(t *testing.T, s *shell) {
 		running: account.LiveMachines,
 		dry:     func(is bool) { account.SetOutOfStock(kind, "us-east-1", is) },
 		quota: func(used bool) {
-			if used { // the emulator's own quota counts machines, and none may run
+			if used { // the emulator's own quota counts machines; this must refuse the first one
 				account.FailLaunch(0, lambdacloud.FailureOf("global/quota-exceeded"))
 			}
 		},

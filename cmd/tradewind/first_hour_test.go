@@ -21,31 +21,31 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// rehearseFirstHour is set by make rehearse-first-hour: like the other rehearsals, this one is no part of make test.
+// rehearseFirstHour is set by make rehearse-first-hour. Like other rehearsals, this one is no part of make test.
 var rehearseFirstHour = flag.Bool("first-hour", false, "rehearse a user's first hour with each cloud")
 
-// firstHour is an account that a user has just opened at a cloud.
+// firstHour is an account that a user has just opened in a cloud.
 type firstHour struct {
 	cloud string
 	add   string            // flags of `cloud add`
-	files map[string]string // the catalogue
-	// running returns the machines that exist.
+	files map[string]string // files of the catalogue
+	// running returns the IDs of the existing machines.
 	running func() []string
 	// interrupt takes a machine.
 	interrupt func(id string)
-	// dry makes the place of the cheapest offer run out of machines, or ends that.
+	// dry makes the zone of the cheapest offer run out of machines, or ends that.
 	dry func(is bool)
 	// quota uses up the account's quota, or raises it.
 	quota func(used bool)
-	// left returns everything that exists in the account besides machines.
+	// left returns all resources in the account except machines.
 	left func() []string
-	// offer is what a broker buys that dies before it has recorded the machine.
+	// offer is bought by a broker that dies before it has recorded the machine.
 	offer apitypes.Offer
-	// strand makes the next machine that ends leave its disk behind; nil if the cloud leaves none.
+	// strand makes the next machine that ends leave its disk. It is nil if the cloud never leaves one.
 	strand func()
-	// age makes the machines a week older; nil if the cloud reports no times.
+	// age makes the machines a week older. It is nil if the cloud reports no launch times.
 	age func(by time.Duration)
-	// follow follows the advice about something that stays, if it is the command in it.
+	// follow runs the command that a removal has advised for a remaining resource. It returns false for other advice.
 	follow func(advice string) bool
 }
 
@@ -61,9 +61,9 @@ tasks:
   wait: {run: 'touch MARK; sleep 8', time: 5m, resources: {cpus: 2+}}
 `
 
-// runFirstHour does what a user does with a cloud, in the order in which a user meets it: add, check, first job,
-// interruption, stock-out, quota, a broker that was killed, a week without a broker, and remove. Nothing is left in the
-// account, once the user has also followed the advice that remove prints.
+// runFirstHour does what a user does in a cloud, in the usual order: add, check, first job, interruption, stock-out,
+// quota, a killed broker, a week without a broker, and remove. When the user has also followed the printed advice,
+// nothing may be left in the account.
 func runFirstHour(t *testing.T, s *shell, h *firstHour) {
 	before := h.left()
 	dir := t.TempDir()
@@ -126,7 +126,7 @@ func runFirstHour(t *testing.T, s *shell, h *firstHour) {
 		return strings.Contains(strings.ToLower(s.must("tradewind explain "+id)), "quota")
 	})
 	h.quota(false)
-	h.checked(t, s) // which lifts what it finds in order
+	h.checked(t, s) // the check ends the blocks of problems that are solved
 	h.succeeds(t, s, id)
 	stop()
 
@@ -163,7 +163,7 @@ func runFirstHour(t *testing.T, s *shell, h *firstHour) {
 	}
 	stop()
 
-	// A cloud takes a while to delete a machine, and lists it until then.
+	// A cloud needs some time to delete a machine, and lists it until then.
 	t.Log("remove")
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {
 		_, errs, code := s.run("tradewind cloud remove " + h.cloud)
@@ -183,7 +183,8 @@ func runFirstHour(t *testing.T, s *shell, h *firstHour) {
 
 const week = 7 * 24 * time.Hour
 
-// loses buys a machine with the settings of the state folder, like a broker that dies before it has recorded it.
+// loses buys a machine with the settings of the state folder, like a broker that dies before it has recorded the
+// machine.
 func (h *firstHour) loses(t *testing.T, s *shell, endpoint string) {
 	t.Helper()
 	settings, err := cloudkit.Load(s.stateFolder())
@@ -219,7 +220,7 @@ func (h *firstHour) loses(t *testing.T, s *shell, endpoint string) {
 	}
 }
 
-// follows follows the advice about each thing that stays after a removal, unless the user had it before.
+// follows follows the advice about each remaining resource, except those that the user had before.
 func (h *firstHour) follows(t *testing.T, printed string, before []string) {
 	t.Helper()
 	for line := range strings.Lines(printed) {
@@ -230,7 +231,8 @@ func (h *firstHour) follows(t *testing.T, printed string, before []string) {
 	}
 }
 
-// between returns the text between two others in an advice that leaves the decision to the user; empty if it is another.
+// between returns the text between two others in advice that leaves the decision to the user. It returns "" for other
+// advice.
 func between(advice, from, to string) string {
 	text, is := strings.CutPrefix(advice, "others may use it; if none does: "+from)
 	text, ends := strings.CutSuffix(text, to)
@@ -245,7 +247,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// checked runs `cloud check`, which must find nothing that prevents buying.
+// checked runs `cloud check`, which must find no problem that prevents buying.
 func (h *firstHour) checked(t *testing.T, s *shell) {
 	t.Helper()
 	var check struct {
@@ -262,7 +264,7 @@ func (h *firstHour) checked(t *testing.T, s *shell) {
 	}
 	for _, c := range check.Clouds {
 		for _, m := range c.Missing {
-			if m.Fatal || m.Mend == "" && !strings.Contains(m.What, "unknown") { // an emulator does not know each call
+			if m.Fatal || m.Mend == "" && !strings.Contains(m.What, "unknown") { // an emulator does not have every call
 				t.Errorf("%s: %s; %s", c.Name, m.What, m.Mend)
 			}
 		}
@@ -275,7 +277,7 @@ func (s *shell) submits(file, key string) string {
 	return strings.TrimSpace(s.must("tradewind submit " + file + " --yes --key " + key))
 }
 
-// succeeds waits for a job, which must succeed, and returns it.
+// succeeds waits for a job, which must succeed, and returns its details.
 func (h *firstHour) succeeds(t *testing.T, s *shell, id string) string {
 	t.Helper()
 	if _, errs, code := s.run("tradewind status -w " + id); code != 0 {
@@ -284,7 +286,7 @@ func (h *firstHour) succeeds(t *testing.T, s *shell, id string) string {
 	return id
 }
 
-// until waits for something that a job causes.
+// until waits until is returns true, while a job runs.
 func (h *firstHour) until(t *testing.T, s *shell, id, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); !is(); time.Sleep(100 * time.Millisecond) {
@@ -305,13 +307,13 @@ func ids(all map[string]bool) (names []string) {
 	return names
 }
 
-// table returns a catalogue's file.
+// table returns a file of a catalogue.
 func table(lines ...string) string {
 	return fmt.Sprintln("InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,Region,AvailabilityZone,Price,SpotPrice") +
 		strings.Join(lines, "\n") + "\n"
 }
 
-// TestFirstHour rehearses the first hour of a user with each cloud: make rehearse-first-hour.
+// TestFirstHour rehearses a user's first hour with each cloud. `make rehearse-first-hour` runs it.
 func TestFirstHour(t *testing.T) {
 	if !*rehearseFirstHour {
 		t.Skip("make rehearse-first-hour runs it")

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestBinaryImports keeps command-line dependencies out of the broker's functions and the agent, and plotting and
-// numerics libraries, which are larger than the charts that they would draw, out of all binaries.
+// TestBinaryImports checks the imports of binaries. The broker's functions and the agent must not link libraries for
+// the command line. No binary may link libraries for plots or numerics, which are larger than the charts that they
+// would draw.
 func TestBinaryImports(t *testing.T) {
 	const here = "github.com/tradewind-broker/tradewind/"
 	// Each other cloud has its own function, which may link only that cloud's SDK.

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A failed task's files can be inspected while its machine is kept, and cancelling releases the machine.
+// The machine of a failed task is kept. It must be possible to inspect the task's files, and cancelling must release
+// the machine.
 func TestMachineOfFailedTaskIsKept(t *testing.T) {
 	s := build(t).in(t)
 	file := filepath.Join(t.TempDir(), "failing.yaml")
@@ -43,7 +44,7 @@ func TestMachineOfFailedTaskIsKept(t *testing.T) {
 		t.Errorf("its story:\n%s", story)
 	}
 
-	// While the task waits for its retry, exec reaches the kept machine.
+	// While the task waits for its retry, exec must reach the kept machine.
 	s.must("tradewind queue set narrow --max-running 1")
 	again := strings.Replace(failing, "exit 3,", "exit 3, retries: 1,", 1)
 	if err := os.WriteFile(file, []byte(again), 0o600); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/tunnel/tunneltest"
 )
 
-// orders is an array whose members run one after the other on one machine. Each prints when its command began, in
-// nanoseconds.
+// orders is an array whose members run one after the other on one machine. Each prints the time at which its command
+// began, in nanoseconds.
 const orders = `apiVersion: tradewind/v1
 name: orders
 tasks:
@@ -27,9 +27,9 @@ tasks:
     resources: {cpus: 2, memory: 8, instanceType: m6i.large, cloud: aws}
 `
 
-// TestLaptopOrdersArriveInSeconds measures the time from the broker's commit of an order to run a task until its command
-// begins on a warm worker, which is after the order has arrived there. The longest one starts the worker and does not
-// count. `make bench-mail` reads the results from the file that TRADEWIND_BENCH_ORDERS names.
+// TestLaptopOrdersArriveInSeconds measures how fast a command to run a task reaches a running worker: from the
+// broker's commit of the command to the start of the task's script. The longest time includes the start of the
+// worker, and does not count. `make bench-mail` reads the results from the file that TRADEWIND_BENCH_ORDERS names.
 func TestLaptopOrdersArriveInSeconds(t *testing.T) {
 	results := os.Getenv("TRADEWIND_BENCH_ORDERS")
 	if results == "" {
@@ -60,7 +60,8 @@ func TestLaptopOrdersArriveInSeconds(t *testing.T) {
 
 var began = regexp.MustCompile(`BEGAN (\d+) (\d+)`)
 
-// orderTimes returns the time from each order to the start of its command, without that of the worker's first task.
+// orderTimes returns, for each task except the worker's first, the time from the broker's command to the start of the
+// script.
 func orderTimes(t *testing.T, s *shell) (took []time.Duration) {
 	t.Helper()
 	var history struct {

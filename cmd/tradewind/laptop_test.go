@@ -32,7 +32,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// laptop is a job whose tasks pass data on, write logs, read a local file, and share machines.
+// laptop is a job whose tasks exchange data, write logs, read a local file, and share machines.
 const laptop = `apiVersion: tradewind/v1
 name: laptop
 tasks:
@@ -49,7 +49,7 @@ tasks:
     time: 5m
 `
 
-// waiting is a job whose task waits for a file, and notes each of its starts.
+// waiting is a job whose task waits for a file, and adds a line to a file at each start.
 const waiting = `apiVersion: tradewind/v1
 name: waiting
 tasks:
@@ -72,7 +72,7 @@ func writeJob(t *testing.T, body string) (file string) {
 	return file
 }
 
-// runLaptop runs the jobs on a cloud that the shell has credentials for.
+// runLaptop runs the jobs in a cloud for which the shell has credentials.
 func runLaptop(t *testing.T, s *shell, cloud, flags string) {
 	flags += " --agents " + buildAgent(t)
 	run := " --yes --on " + cloud + flags
@@ -137,7 +137,8 @@ func waitFor(t *testing.T, s *shell, file string) {
 	}
 }
 
-// rehearseLaptop is set by make rehearse-laptop. make test runs a laptop on AWS only: each of these tests takes minutes.
+// rehearseLaptop is set by make rehearse-laptop. make test runs only the test with AWS, because each of these tests
+// takes minutes.
 var rehearseLaptop = flag.Bool("laptop", false, "rehearse jobs from a laptop on all clouds, and a laptop that is away")
 
 func rehearsedLaptop(t *testing.T) {
@@ -147,7 +148,7 @@ func rehearsedLaptop(t *testing.T) {
 	}
 }
 
-// TestLaptopOnAWS runs jobs on an emulated AWS without an address of the broker, which is also killed.
+// TestLaptopOnAWS runs jobs on an emulated AWS. The broker has no address, and is killed in between.
 func TestLaptopOnAWS(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := build(t).in(t)
@@ -214,8 +215,8 @@ func emptyOfMessages(t *testing.T, store grant.Store, bucket string) {
 	}
 }
 
-// TestLaptopOnGoogle runs jobs on an emulated Google Cloud. URLs are signed by IAM, and machines prove their identity
-// for the name of the broker, although nothing answers at that name.
+// TestLaptopOnGoogle runs jobs on an emulated Google Cloud. IAM signs the URLs. Machines prove their identity for the
+// broker's name, although nothing answers at that name.
 func TestLaptopOnGoogle(t *testing.T) {
 	rehearsedLaptop(t)
 	t.Parallel() // it mostly waits
@@ -235,8 +236,8 @@ func emulateGoogle(t *testing.T, s *shell) (*gce.Cloud, grant.Store) {
 	return emulateGoogleWithSpark(t, s, nil)
 }
 
-// emulateGoogleWithSpark is emulateGoogle with services. spark returns what runs their applications, for the address of
-// the bucket.
+// emulateGoogleWithSpark does the same as emulateGoogle, with managed services. spark returns a runner of their
+// applications for the address of the buckets.
 func emulateGoogleWithSpark(t *testing.T, s *shell, spark func(buckets string) sparkjob.Runner,
 	services ...string) (*gce.Cloud, grant.Store) {
 	t.Helper()
@@ -279,7 +280,7 @@ func emulateGoogleWithSpark(t *testing.T, s *shell, spark func(buckets string) s
 	return google, store
 }
 
-// TestLaptopOnAzure runs jobs on an emulated Azure. URLs are signed by user delegation.
+// TestLaptopOnAzure runs jobs on an emulated Azure. URLs are signed with a user delegation key.
 func TestLaptopOnAzure(t *testing.T) {
 	rehearsedLaptop(t)
 	t.Parallel() // it mostly waits
@@ -349,8 +350,8 @@ tasks:
     time: 10m
 `
 
-// TestLaptopAwayForTooLong kills a broker for longer than declared: the machine ends, and the job resumes from its
-// checkpoint when a broker is back.
+// TestLaptopAwayForTooLong: a broker is killed, and away for longer than it declared. The machine must end. When a
+// broker is back, the job must resume from its checkpoint.
 func TestLaptopAwayForTooLong(t *testing.T) {
 	rehearsedLaptop(t)
 	t.Parallel() // it mostly waits
@@ -395,7 +396,7 @@ func TestLaptopAwayForTooLong(t *testing.T) {
 	h.noneLeft(t.Context())
 }
 
-// hasCheckpoint reports whether a bucket has a complete checkpoint.
+// hasCheckpoint reports whether the bucket has a complete checkpoint.
 func hasCheckpoint(t *testing.T, buckets *s3.Client) bool {
 	t.Helper()
 	list, err := buckets.ListBuckets(t.Context(), &s3.ListBucketsInput{})

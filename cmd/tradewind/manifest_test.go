@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/container/containertest"
 )
 
-// meeting is a JobSet whose pods find each other, with a ConfigMap, a Secret and an init container.
+// meeting is a JobSet whose pods find each other. It has a ConfigMap, a Secret and an init container.
 const meeting = `apiVersion: v1
 kind: ConfigMap
 metadata: {name: words}
@@ -61,7 +61,8 @@ spec:
                     - {name: IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
 `
 
-// withManifest returns a shell with real containers, in a folder with a manifest that uses the tests' own image.
+// withManifest returns a shell with real containers, in a folder with a manifest. The manifest uses the tests' own
+// image.
 func withManifest(t *testing.T, name, manifest string) *shell {
 	t.Helper()
 	s := build(t).in(t)
@@ -78,7 +79,7 @@ func withManifest(t *testing.T, name, manifest string) *shell {
 	return s
 }
 
-// TestKubernetesManifestRuns runs the manifest with the one-process broker, in real containers.
+// TestKubernetesManifestRuns runs the manifest in real containers, with a broker on the user's computer.
 func TestKubernetesManifestRuns(t *testing.T) {
 	s := withManifest(t, "meet.yaml", meeting)
 	if _, errs, code := s.run("tradewind run meet.yaml"); code != 0 {
@@ -95,7 +96,7 @@ func TestKubernetesManifestRuns(t *testing.T) {
 	hides(t, s.state, "hunter2hunter2")
 }
 
-// leading is a JobSet that has finished when its leader has: its workers would run forever.
+// leading is a JobSet that has finished when its leader has. Its workers would run for ever.
 const leading = `apiVersion: jobset.x-k8s.io/v1alpha2
 kind: JobSet
 metadata: {name: lead}
@@ -111,7 +112,8 @@ spec:
         command: [sh, -c, 'while :; do sleep 1; done']}]}}}}
 `
 
-// TestManifestEndsWithLeader runs the manifest the same way: its roles are tasks of a gang, and know each other's names.
+// TestManifestEndsWithLeader runs the manifest in the same way. Its roles are tasks of a gang, and know each other's
+// names.
 func TestManifestEndsWithLeader(t *testing.T) {
 	s := withManifest(t, "lead.yaml", leading)
 	if _, errs, code := s.run("tradewind run lead.yaml"); code != 0 {

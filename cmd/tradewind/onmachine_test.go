@@ -21,8 +21,8 @@ tasks:
   later: {run: "true", after: [t], time: 1m}
 `
 
-// Users can run commands next to a task, with its folder, variables and exit code. The job's history records them without
-// the job's secrets, and commands on finished tasks are refused.
+// A user can run a command next to a task, in its folder and with its variables, and gets the exit code. The job's
+// history must record the command without the job's secrets. A command on a finished task must be refused.
 func TestExecRunsNextToTask(t *testing.T) {
 	s := build(t).in(t)
 	file := filepath.Join(t.TempDir(), "visited.yaml")
@@ -64,7 +64,7 @@ func TestExecRunsNextToTask(t *testing.T) {
 	}
 	s.must("tradewind exec last t -- touch done")
 	s.must("sh -c 'until tradewind status last -o json | grep -q succeeded; do sleep 0.1; done'")
-	// An agent may take a visit until it is told of the end.
+	// An agent may accept a visit until it learns that the attempt has ended.
 	refused := func(why string) {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
@@ -104,7 +104,7 @@ func TestExecRunsNextToTask(t *testing.T) {
 	refused("it is cancelled")
 }
 
-// testSSH reaches the task with OpenSSH's own programs, using the entry that ssh-config prints.
+// testSSH reaches the task with OpenSSH's own programs and the entry that ssh-config prints.
 func testSSH(t *testing.T, s *shell, large []byte) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "config")
@@ -126,7 +126,7 @@ func testSSH(t *testing.T, s *shell, large []byte) {
 	if said := s.must("echo 'echo so it goes' | " + ssh + "box"); said != "so it goes\n" {
 		t.Errorf("a script says %q", said)
 	}
-	// scp, by SFTP if the machine has it, and with its own protocol
+	// scp by SFTP, if the machine has it, and with scp's own protocol.
 	here := filepath.Join(dir, "large")
 	if err := os.WriteFile(here, large, 0o600); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func testSSH(t *testing.T, s *shell, large []byte) {
 		}
 		s.must(ssh + "box rm copied")
 	}
-	// a port of the machine, but not of another host
+	// A port of the machine can be forwarded, but not one of another host.
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("a notebook\n")) }))
 	defer web.Close()
 	_, port, _ := net.SplitHostPort(web.Listener.Addr().String())

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/api/apitest"
 )
 
-// Requests are logged only at the level of debugging, which --verbose turns on.
+// Requests must be logged only at the debug level, which --verbose enables.
 func TestRequestsAreLoggedForDebugging(t *testing.T) {
 	for level, want := range map[slog.Level]int{slog.LevelInfo: 0, slog.LevelDebug: 2} {
 		var out bytes.Buffer

@@ -42,7 +42,7 @@ func TestNodeLifecycle(t *testing.T) {
 	as := bearer(node.Token)
 	var work wire.Work
 	for i, call := range []func() *http.Response{
-		func() *http.Response { // hello is idempotent; the second response contains the work
+		func() *http.Response { // hello is idempotent; the second response has the work, too
 			return w.Do("POST", wire.PathHello, toJSON(t, wire.Hello{Address: "10.0.0.1", Version: "1"}), as)
 		},
 		func() *http.Response {
@@ -110,7 +110,7 @@ func TestRejectsBadAgentRequests(t *testing.T) {
 	attempt := record.ClusterID(job, 0, 1)
 	trouble(t, w.Do("POST", wire.PathLogs+"?attempt="+attempt, strings.Repeat("x", wire.MaxLogChunk+1), as), http.StatusRequestEntityTooLarge)
 	empty(t, w.Do("POST", wire.PathLogs+"?attempt="+attempt, strings.Repeat("x", wire.MaxLogChunk), as))
-	// A newer agent may send more fields.
+	// A newer agent may send fields that the API does not know.
 	empty(t, w.Do("POST", wire.PathReport, fmt.Sprintf(`{"id":"9","attempt":%q,"event":"alive","more":{"a":1}}`, attempt), as))
 }
 
@@ -122,7 +122,7 @@ func TestLogAppendContinuesAtEnd(t *testing.T) {
 		return w.Do("POST", fmt.Sprintf("%s?attempt=%s&offset=%d", wire.PathLogs, record.ClusterID(job, 0, 1), offset), text, as)
 	}
 	empty(t, send(0, "abc"))
-	for _, offset := range []int{0, 1, 4, 100} { // sent again, or with a gap
+	for _, offset := range []int{0, 1, 4, 100} { // a piece that was sent before, or with a gap
 		res := send(offset, "abc")
 		trouble(t, res, http.StatusConflict)
 		if got := res.Header.Get(wire.HeaderOffset); got != "3" {
@@ -135,7 +135,7 @@ func TestLogAppendContinuesAtEnd(t *testing.T) {
 	}
 }
 
-// signalling sends a signal when an agent asks the broker for work.
+// signalling is a broker that sends a signal when an agent asks for work.
 type signalling struct {
 	api.Agents
 	asked chan struct{}
@@ -166,7 +166,8 @@ func TestWaitingNodeGetsRunCommand(t *testing.T) {
 	}
 }
 
-// TestUnheldPollsReturnPause: functions do not hold requests, because they pay for the time that they wait.
+// TestUnheldPollsReturnPause: an API that runs as a function must answer a poll at once, with a pause, because
+// functions pay for the time that they wait.
 func TestUnheldPollsReturnPause(t *testing.T) {
 	w := apitest.New(t, func(c *api.Config) { c.Unheld = 2 * time.Minute })
 	spec := apitest.Wide("small", 1)
@@ -221,7 +222,7 @@ func TestReportCarriesEndOfLog(t *testing.T) {
 	if w.Drain(); w.Task(job, "split").State != "succeeded" || log() != "abcdef" {
 		t.Errorf("%s, log %q", w.Task(job, "split").State, log())
 	}
-	trouble(t, send(3, "def", wire.Succeeded), http.StatusGone) // repeated after the machine is gone
+	trouble(t, send(3, "def", wire.Succeeded), http.StatusGone) // repeated after the machine has ended
 	if log() != "abcdef" {
 		t.Errorf("log %q", log())
 	}

@@ -65,7 +65,7 @@ func trouble(t *testing.T, res *http.Response, status int) apitypes.Problem {
 
 func bearer(token string) http.Header { return http.Header{"Authorization": {"Bearer " + token}} }
 
-// userPaths returns one request for each path of users.
+// userPaths returns one request, as method and path, for each path of the users' API.
 func userPaths() [][2]string {
 	return [][2]string{
 		{"POST", "/v1/dags"}, {"POST", "/v1/packs/missing"}, {"POST", "/v1/plans"}, {"GET", "/v1/jobs"}, {"GET", "/v1/jobs/x"}, {"DELETE", "/v1/jobs/x"},
@@ -127,7 +127,7 @@ func TestAgentPathsRequireAgentToken(t *testing.T) {
 	}
 }
 
-// session signs a browser in with a code. Its requests have the headers of a page of the dashboard.
+// session signs a browser in with a code, and returns the headers of its requests.
 func session(t *testing.T, w *apitest.World, code string) http.Header {
 	t.Helper()
 	page := http.Header{"Sec-Fetch-Site": {"same-origin"}}
@@ -151,7 +151,7 @@ func TestDashboardGetsSessionForCode(t *testing.T) {
 	if res := w.Do("POST", "/v1/jobs/none/cancel", "", page); res.StatusCode != http.StatusNotFound {
 		t.Errorf("cancelling with a session: %d", res.StatusCode)
 	}
-	for _, site := range []string{"cross-site", "same-site", "none", ""} { // the second is another port of this host
+	for _, site := range []string{"cross-site", "same-site", "none", ""} { // "same-site" is another port of this host
 		other := page.Clone()
 		if other.Set("Sec-Fetch-Site", site); site == "" {
 			other.Del("Sec-Fetch-Site")
@@ -383,7 +383,7 @@ func TestTokensAndQueriesAreNotLogged(t *testing.T) {
 	node := w.Node(job, "prepare-a", 0)
 	w.Do("GET", wire.PathWork+"?seen=0", "", bearer(node.Token))
 	w.Do("GET", wire.PathWork+"?seen=0", "", bearer(node.Token+"x"))
-	w.Server.Close() // this waits for the last line
+	w.Server.Close() // waits for the last line of the log
 	s := logged.String()
 	for _, secret := range []string{apitest.Token, node.Token, "limit=5", "seen="} {
 		if strings.Contains(s, secret) {
@@ -465,8 +465,8 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// TestUncheckableTokenAnswers503: an agent ends its task when the API refuses it, so the API must ask it to retry if
-// only the key is out of reach.
+// TestUncheckableTokenAnswers503: the key for checking tokens cannot be reached. The API must ask the agent to try
+// again, because an agent ends its task when the API refuses it.
 func TestUncheckableTokenAnswers503(t *testing.T) {
 	away := errors.New("the keys are out of reach")
 	w := apitest.New(t, func(c *api.Config) {

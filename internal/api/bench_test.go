@@ -17,7 +17,7 @@ const (
 
 var largeNow = time.Date(2026, 11, 21, 9, 0, 0, 123456789, time.UTC)
 
-// large is a job of 10,000 running tasks, each in its first attempt on a bought machine.
+// large returns a job of 10,000 running tasks. Each is in its first attempt on a bought machine.
 func large() *apitypes.JobDetail {
 	d := &apitypes.JobDetail{JobView: apitypes.JobView{ID: "large-abcdef", State: apitypes.JobRunning, Tasks: largeTasks}}
 	at := func(minutes int) time.Time { return largeNow.Add(time.Duration(minutes) * time.Minute) }
@@ -38,7 +38,7 @@ func large() *apitypes.JobDetail {
 	return d
 }
 
-// sent is the size of updates as JSON, in bytes.
+// sent returns the size of updates as JSON, in bytes.
 func sent(b *testing.B, updates []apitypes.JobUpdate) (size int) {
 	for _, u := range updates {
 		body, err := json.Marshal(u)
@@ -50,8 +50,8 @@ func sent(b *testing.B, updates []apitypes.JobUpdate) (size int) {
 	return size
 }
 
-// BenchmarkUpdateOfALargeJob measures an update of a job of 10,000 tasks after ten tasks have succeeded: the time to
-// build it, and its size for each follower.
+// BenchmarkUpdateOfALargeJob measures the update of a job of 10,000 tasks after ten tasks have succeeded: the time to
+// build the update, and its size for each follower.
 func BenchmarkUpdateOfALargeJob(b *testing.B) {
 	was, is := large(), large()
 	for i := range 10 {
@@ -69,14 +69,14 @@ func BenchmarkUpdateOfALargeJob(b *testing.B) {
 		place := f.place(f.now.N, largeTasks)
 		f.publish(&view.Look{JobDetail: *is}, nil)
 		updates, _ := f.Since(f.now, place, largeNow)
-		size = max(size, sent(b, updates)) // every second update takes it back
+		size = max(size, sent(b, updates)) // every second update reverts the one before
 		was, is = is, was
 	}
 	b.ReportMetric(float64(size), "bytes/update")
 }
 
-// BenchmarkFirstUpdateOfALargeJob measures the full state of a job of 10,000 tasks, which a follower gets first, in all
-// its parts.
+// BenchmarkFirstUpdateOfALargeJob measures the first update of a follower, which has the full state of a job of
+// 10,000 tasks in several parts.
 func BenchmarkFirstUpdateOfALargeJob(b *testing.B) {
 	f := &Feed{name: "bench", changed: make(chan struct{})}
 	f.publish(&view.Look{JobDetail: *large()}, nil)

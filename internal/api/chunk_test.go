@@ -10,7 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// TestAgentOfChunkActsForItsMembers: for their logs and outputs, and for no other task's.
+// TestAgentOfChunkActsForItsMembers: the agent of a chunk may send logs and outputs for the members of the chunk, and
+// for no other task.
 func TestAgentOfChunkActsForItsMembers(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("one", 3))

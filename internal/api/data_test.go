@@ -26,8 +26,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// pair is a job of two tasks. make has an output. use reads it and other inputs, saves checkpoints and also copies its
-// output to another place.
+// pair returns a job of two tasks. The task make has an output. The task use reads it and other inputs, saves
+// checkpoints, and copies its own output to another URI.
 func pair(name string, w *apitest.World) *dag.Job {
 	task := func(name string) dag.Task {
 		return dag.Task{Name: name, Run: "true", Nodes: 1, Resources: []dag.Resources{{}}, Time: dag.TimeEstimate{Default: time.Hour}}
@@ -118,7 +118,7 @@ func (c client) upload(up wire.Upload) *http.Response {
 	return c.post(wire.PathUploads, up)
 }
 
-// lay creates a file in the store of the jobs.
+// lay creates a file in the jobs' store.
 func lay(t *testing.T, w *apitest.World, key, content string) {
 	t.Helper()
 	p := filepath.Join(w.Dir, key)
@@ -175,8 +175,7 @@ func TestAttemptMovesDataWithGrants(t *testing.T) {
 	trouble(t, c.ask(make([]grant.Want, wire.MaxWants+1)...), http.StatusUnprocessableEntity)
 }
 
-// A process with all secrets of a machine can access only the data of that machine's attempt, nothing else in the
-// store.
+// A process has all secrets of a machine. It may access only the data of the attempt on that machine.
 func TestGrantsLimitedToOwnAttempt(t *testing.T) {
 	w := apitest.New(t)
 	other, made, _ := begun(t, w, "other")
@@ -221,8 +220,8 @@ func TestGrantsLimitedToOwnAttempt(t *testing.T) {
 	trouble(t, c.ask(grant.Want{Op: grant.Put, URI: own + "0/x"}), http.StatusForbidden)
 }
 
-// An agent reports the place of its checkpoint, and the next attempt may read that place: so only checkpoints of the
-// same task are accepted.
+// An agent reports the URI of a checkpoint outside of its task. The API must refuse it, because the next attempt may
+// read the reported URI.
 func TestRejectsCheckpointOutsidePrefix(t *testing.T) {
 	w := apitest.New(t)
 	other, made, _ := begun(t, w, "other")
@@ -267,7 +266,8 @@ func TestPruneRemovesOldCheckpoints(t *testing.T) {
 	trouble(t, c.post(wire.PathPrune, wire.Pruning{Attempt: c.attempt}), http.StatusGone)
 }
 
-// TestPruneKeepsCheckpointInUseByOtherNodes: a late node still needs the checkpoint from which the other nodes began.
+// TestPruneKeepsCheckpointInUseByOtherNodes: the nodes of a task have started from a checkpoint, and a late node
+// still needs it. It must not be removed.
 func TestPruneKeepsCheckpointInUseByOtherNodes(t *testing.T) {
 	w := apitest.New(t)
 	spec := pair("two", w)
@@ -302,7 +302,8 @@ func TestPruneKeepsCheckpointInUseByOtherNodes(t *testing.T) {
 	}
 }
 
-// TestGrantRejectsWritesToPacks: all jobs that name a piece by its digest run its content.
+// TestGrantRejectsWritesToPacks: a task may not write pieces of packs, because every job that names a piece by its
+// digest runs the piece's content.
 func TestGrantRejectsWritesToPacks(t *testing.T) {
 	w := apitest.New(t)
 	spec := pair("one", w)
@@ -337,7 +338,7 @@ func TestFinishedAttemptGetsNoGrants(t *testing.T) {
 	}
 }
 
-// As soon as an attempt's outcome is known, it gets no more grants, even while its machines still run.
+// The outcome of an attempt is known, but its machines still run. The attempt must get no more grants.
 func TestEndedAttemptGetsNoGrants(t *testing.T) {
 	w := apitest.New(t)
 	job, _, node := begun(t, w, "one")
@@ -348,7 +349,7 @@ func TestEndedAttemptGetsNoGrants(t *testing.T) {
 	trouble(t, c.ask(grant.Want{Op: grant.Put, URI: mine + "x"}), http.StatusGone)
 }
 
-// stuck is a store that cannot abort.
+// stuck is a store that cannot abort uploads.
 type stuck struct{ grant.Store }
 
 func (stuck) Abort(context.Context, string, string) error { return errors.New("no") }
@@ -412,7 +413,7 @@ func TestProgramRedirectsToAgent(t *testing.T) {
 	trouble(t, none.Do("GET", wire.PathProgram+digest, "", bearer(node.Token)), http.StatusNotFound)
 }
 
-// The log of requests contains no signatures.
+// The log of requests must not contain signatures.
 func TestGrantsAreNotLogged(t *testing.T) {
 	var log bytes.Buffer
 	w := apitest.New(t, func(c *api.Config) {
@@ -425,14 +426,15 @@ func TestGrantsAreNotLogged(t *testing.T) {
 	}
 }
 
-// An attempt gets credentials for its mounts, only as the job file asks for them, and only until it ends.
+// An attempt may get credentials only for mounts in its job file, with the rights stated there, and only until the
+// attempt ends.
 func TestMountCredentialsLimitedToAttempt(t *testing.T) {
 	w := apitest.New(t)
 	key, err := service.NewSharedKeyCredential("account", "c2VjcmV0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Signing needs no server, so nothing listens at this address.
+	// Signing needs no server: nothing listens at this address.
 	azure, err := azgrant.New("http://127.0.0.1:1/account", azgrant.SharedKey(key), azgrant.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// follower reads a job's stream and keeps the state that it received, as a client would.
+// follower reads a job's stream and keeps the received state, like a client.
 type follower struct {
 	t     *testing.T
 	lines *bufio.Scanner
@@ -39,7 +39,7 @@ func followFrom(t *testing.T, w *apitest.World, job, last string) *follower {
 	return &follower{t: t, lines: s, tasks: map[int]apitypes.TaskView{}}
 }
 
-// next returns the next event; it is empty at the end of the stream.
+// next returns the next event. The event is empty at the end of the stream.
 func (f *follower) next() (name, data string) {
 	f.t.Helper()
 	for f.lines.Scan() {
@@ -58,7 +58,7 @@ func (f *follower) next() (name, data string) {
 	return "", ""
 }
 
-// until reads updates until a job is as wanted, and returns the last update.
+// until reads updates until want accepts the job, and returns the last update.
 func (f *follower) until(want func(apitypes.JobUpdate) bool) apitypes.JobUpdate {
 	f.t.Helper()
 	for {

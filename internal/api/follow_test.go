@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// looks is a job that a test can change. It counts how often it is read.
+// looks is a job that a test can change. It counts how many times it is read.
 type looks struct {
 	mu    sync.Mutex
 	job   apitypes.JobDetail
@@ -114,7 +114,7 @@ func TestFollowUnknownJobFails(t *testing.T) {
 		if _, err := f.Next(t.Context(), 0); !errors.Is(err, record.ErrNotFound) {
 			t.Errorf("next = %v", err)
 		}
-		// The job may be submitted a moment later. A follower that arrives then does not get events of the past.
+		// The job may be submitted a moment later. A follower that arrives then must not get earlier events.
 		l.set(func(d *apitypes.JobDetail) { d.State = apitypes.JobSucceeded })
 		l.err = nil
 		f, done = s.Follow("j")

@@ -35,18 +35,19 @@ func TestMachinesThatTasksShare(t *testing.T) {
 	if len(all) != 2 || all[0].Worker != "w5-1" || all[0].Tasks != 3 || all[1].Worker != "w6-1" || all[1].Tasks != 1 {
 		t.Fatalf("machines %+v", all)
 	}
-	// It held 4 of 8 vCPUs for 9, 10 and 7 of 20 minutes, of which it booted for 2.
+	// The worker held 4 of its 8 vCPUs for 9, 10 and 7 of 20 minutes. It booted for 2 of them.
 	if m := all[0]; math.Abs(m.Utilisation-0.65) > 1e-6 || math.Abs(m.BootUSD/m.USD-0.1) > 1e-6 ||
 		math.Abs(m.IdleUSD/m.USD-0.25) > 1e-6 {
 		t.Errorf("machine %+v", m)
 	}
-	// A task on it is at the worker's offer, and costs nothing itself.
+	// A task on a worker has the worker's offer, and costs nothing itself.
 	if task := w.Task(job, "shrink-0"); task.Offer != all[0].Offer || task.USDPerHour != 0 {
 		t.Errorf("task %+v", task)
 	}
 }
 
-// The forecast begins as the plan's cost. It rises when a task takes longer than expected, by what that costs.
+// The forecast of a job's cost starts as the plan's cost. When a task takes longer than expected, it must rise by the
+// cost of the additional time.
 func TestForecastRisesWithSlowTask(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Training())
@@ -74,7 +75,8 @@ func TestForecastRisesWithSlowTask(t *testing.T) {
 	planned, _, forecast = view()
 	near("forecast after 20 expected minutes", forecast, planned)
 
-	w.Clock.Advance(time.Hour) // 60 minutes longer than prepare-a should take, 55 for prepare-b, each at 0.128 USD/h
+	// prepare-a then takes 60 minutes longer than planned and prepare-b 55, each at 0.128 USD/h
+	w.Clock.Advance(time.Hour)
 	planned, _, forecast = view()
 	near("forecast of slow tasks", forecast, planned+0.128*(60+55)/60)
 

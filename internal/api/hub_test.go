@@ -50,7 +50,7 @@ func TestPollReturnsOnClusterChange(t *testing.T) {
 		began := time.Now()
 		go func() {
 			time.Sleep(3 * time.Second)
-			a.cfg.Hub.Changed("j.9.9") // another's
+			a.cfg.Hub.Changed("j.9.9") // another agent's cluster
 			time.Sleep(2 * time.Second)
 			mu.Lock()
 			newest = wire.Work{Seq: 1, Command: wire.Run}

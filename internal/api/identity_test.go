@@ -15,7 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/identity"
 )
 
-// The API checks a machine's proof and compares it with the launched machine. If it refuses the proof, it explains why.
+// The API must compare the proof in a machine's hello with the launched machine. If it refuses the proof, it must
+// give the reason.
 func TestHelloProvesMachineIdentity(t *testing.T) {
 	ours, other := authority(t), authority(t)
 	v, err := identity.NewAWS(ours.Certificates())
@@ -71,7 +72,8 @@ func (away) Verify(context.Context, string, string) (wire.Machine, error) {
 	return wire.Machine{}, fmt.Errorf("%w: no keys", identity.ErrUnavailable)
 }
 
-// An agent ends when the API refuses it, so a failure of the verifier must not look like a refusal.
+// The verifier of proofs is unavailable. The API must not answer as if it had refused the proof, because a refused
+// agent ends.
 func TestUncheckableProofAnswers503(t *testing.T) {
 	w := apitest.New(t, func(c *api.Config) { c.Identity = identity.Verifiers{"gcp": away{}} })
 	job := w.Submit(apitest.Wide("one", 1))

@@ -176,7 +176,7 @@ func TestRejectsTooLargeFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.ContentLength, req.Header = 65<<20, bearer(apitest.Token)
-	if res, err := http.DefaultClient.Do(req); err == nil { // the connection may break first
+	if res, err := http.DefaultClient.Do(req); err == nil { // the connection may break before the answer
 		trouble(t, res, http.StatusRequestEntityTooLarge)
 		_ = res.Body.Close()
 	}

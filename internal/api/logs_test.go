@@ -76,7 +76,7 @@ func TestFollowLogAcrossAttempts(t *testing.T) {
 	first := w.Node(job, "split", 0).Start().Print("first")
 	all := w.Request("GET", "/v1/jobs/"+job+"/tasks/split/logs?follow=true", "")
 	one := w.Request("GET", "/v1/jobs/"+job+"/tasks/split/logs?follow=true&attempt=1", "")
-	early := w.Request("GET", "/v1/jobs/"+job+"/tasks/merge/logs?follow=true", "") // not tried yet
+	early := w.Request("GET", "/v1/jobs/"+job+"/tasks/merge/logs?follow=true", "") // a task that has not been tried yet
 	lines := bufio.NewScanner(all.Body)
 	if lines.Scan(); lines.Text() != "first" {
 		t.Fatalf("line %q", lines.Text())
@@ -101,8 +101,8 @@ func TestFollowLogAcrossAttempts(t *testing.T) {
 	}
 }
 
-// A reader that was disconnected while attempts began and ended gets the log of each attempt that has printed
-// something.
+// A reader of a task's log was disconnected while attempts began and ended. It must get the log of each attempt that
+// has printed something.
 func TestReopenedLogSkipsNoAttempt(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("one", 1))
@@ -110,7 +110,7 @@ func TestReopenedLogSkipsNoAttempt(t *testing.T) {
 	w.Take(job, "split")
 	w.Node(job, "split", 0).Start().Print("Traceback: why it fails")
 	w.Take(job, "split")
-	w.Node(job, "split", 0).Start() // taken before it prints anything
+	w.Node(job, "split", 0).Start() // this attempt ends before it prints anything
 	w.Take(job, "split")
 	w.Node(job, "split", 0).Start().Print("fourth").Succeed()
 	got := body(t, w.Request("GET", "/v1/jobs/"+job+"/tasks/split/logs?follow=true&after=1:6", ""))

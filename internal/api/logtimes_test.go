@@ -41,7 +41,7 @@ func TestLogSinceTimeWithTimestamps(t *testing.T) {
 	trouble(t, w.Request("GET", "/v1/jobs/"+job+"/tasks/split/logs?since=yesterday", ""), http.StatusUnprocessableEntity)
 }
 
-// A line that begins before a time is not part of the output since then.
+// A line began before the requested time and ended after it. It must not be in the output since that time.
 func TestSinceBeginsWithWholeLine(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("one", 1))
@@ -55,7 +55,7 @@ func TestSinceBeginsWithWholeLine(t *testing.T) {
 	}
 }
 
-// Logs that an earlier version stored have no times.
+// Logs that an earlier version has stored have no times. They must be readable.
 func TestLogWithoutTimes(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("one", 1))

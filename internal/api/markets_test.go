@@ -87,7 +87,7 @@ func TestQueueUsage(t *testing.T) {
 			t.Errorf("%g hours after the beginning it held %g tasks and %g vCPUs, want %g", hour, tasks, vcpus, want)
 		}
 	}
-	// Even the longest allowed period has steps of one hour.
+	// The longest allowed period still has steps of one hour.
 	trouble(t, w.Request("GET", "/v1/usage?hours=1e9", ""), http.StatusUnprocessableEntity)
 }
 
@@ -121,7 +121,7 @@ func TestRerunRejectsJobWithoutSecrets(t *testing.T) {
 	w := apitest.New(t)
 	spec := apitest.Wide("mosaic", 1)
 	job := w.Submit(spec)
-	// As if the job had been submitted with secrets.
+	// The job looks as if it had been submitted with secrets.
 	spec.Tasks[0].Secrets = []string{"TOKEN"}
 	withSecrets := apitest.New(t, func(c *api.Config) { c.Broker.Submitter = rerunFails{c.Broker.Submitter, spec} })
 	p := trouble(t, withSecrets.Request("POST", "/v1/jobs/"+job+"/rerun", ""), http.StatusUnprocessableEntity)

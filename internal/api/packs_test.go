@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// lacks is a depot that has only pieces of one byte and refuses pieces of two bytes.
+// lacks is a depot that has only pieces of one byte, and refuses pieces of two bytes.
 type lacks struct{}
 
 func (lacks) Missing(_ context.Context, pieces []pack.Piece) (out []apitypes.Lack, err error) {

@@ -15,14 +15,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// report is the report of a machine of 8 vCPUs.
+// report returns the report of a machine with 8 vCPUs, as JSON.
 func report(r wire.PoolReport) string {
 	r.Capacity = wire.PoolCapacity{CPUs: 8, MemoryGiB: 32}
 	b, _ := json.Marshal(r) // numbers and strings
 	return string(b)
 }
 
-// lab returns a world with the pool lab, and the token of its machine m1, which has joined and synced.
+// lab returns a world with the pool lab, and the token of the pool's machine m1, which has joined and reported.
 func lab(t *testing.T) (w *apitest.World, token string) {
 	t.Helper()
 	w = apitest.New(t)
@@ -121,10 +121,10 @@ func TestMachineTokens(t *testing.T) {
 			t.Errorf("%s: %d, want %d: %s", name, res.StatusCode, c.status, body(t, res))
 		}
 	}
-	for _, path := range []string{"/v1/pools", "/v1/jobs"} { // a machine's token is not a user's
+	for _, path := range []string{"/v1/pools", "/v1/jobs"} { // a user's path must refuse a machine's token
 		trouble(t, w.Do("GET", path, "", bearer(own)), http.StatusUnauthorized)
 	}
-	for _, p := range agentPaths() { // nor an agent
+	for _, p := range agentPaths() { // an agent's path must, too
 		trouble(t, w.Do(p[0], p[1], "", bearer(own)), http.StatusUnauthorized)
 	}
 }
@@ -152,7 +152,7 @@ func TestSyncRenewsOldToken(t *testing.T) {
 	if o := sync(own); o.Token != nil || o.After <= 0 || o.Agents == nil {
 		t.Errorf("at first: %+v", o)
 	}
-	for range 5 { // days
+	for range 5 { // five days
 		w.Clock.Advance(api.DefaultMachineFor * 3 / 4)
 		o := sync(own)
 		if o.Token == nil || !o.Token.Expires.After(w.Clock.Now().Add(api.DefaultMachineFor-time.Minute)) {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestTokenRenewedWhileAttemptRuns: a task runs for four days, and its token is replaced before it expires. The API
-// refuses an expired token, and every token after the end of the attempt.
+// must refuse an expired token, and every token after the end of the attempt.
 func TestTokenRenewedWhileAttemptRuns(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("long", 1))
@@ -44,8 +44,8 @@ func TestTokenRenewedWhileAttemptRuns(t *testing.T) {
 	}
 }
 
-// A machine's boot token is in its user data, which its tasks can read. So it is valid for the hello of one agent, and
-// for nothing else.
+// A machine's boot token is in its user data, which its tasks can read. So it must be valid only for the hello of one
+// agent.
 func TestBootTokenValidOnce(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("one", 1))
@@ -76,7 +76,7 @@ func TestBootTokenValidOnce(t *testing.T) {
 	}
 }
 
-// A node that waits for other nodes gets its token with the first response, too.
+// A node waits for other nodes. It must get a renewed token in its first response already.
 func TestWaitingNodeGetsTokenAtOnce(t *testing.T) {
 	w := apitest.New(t)
 	spec := apitest.Wide("wide", 1)

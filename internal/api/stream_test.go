@@ -10,7 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 )
 
-// deadlines is a response writer that records the time limits that it gets.
+// deadlines is a response writer that records the deadlines that are set on it.
 type deadlines struct {
 	*httptest.ResponseRecorder
 	set []time.Time

@@ -31,7 +31,8 @@ func TestTESTask(t *testing.T) {
 	if status := ask("POST", "/tasks", tesTask, &made); status != http.StatusOK || made.ID == "" {
 		t.Fatalf("created: %d, %q", status, made.ID)
 	}
-	job := "apiVersion: tradewind/v1\nname: j\ntasks: {t: {run: x}}\n" // a job file with that name is not a TES task
+	// a job that was not created by TES is not a TES task, even with such a name
+	job := "apiVersion: tradewind/v1\nname: j\ntasks: {t: {run: x}}\n"
 	if res := w.Request("POST", "/v1/dags?name=ga4gh:tes", job); res.StatusCode >= http.StatusMultipleChoices {
 		t.Errorf("a job file named as tasks' source: %d", res.StatusCode)
 	}
@@ -77,7 +78,8 @@ func TestTESTask(t *testing.T) {
 	}
 }
 
-// TestTESInfeasibleTaskExplainsWhy: a task without an attempt has its reason in the field in which clients look for it.
+// TestTESInfeasibleTaskExplainsWhy: a task fails without an attempt. Its reason must be in the field that clients
+// show.
 func TestTESInfeasibleTaskExplainsWhy(t *testing.T) {
 	w := apitest.New(t)
 	var made struct{ ID string }

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// cut is a store whose first response to Complete is lost, because the broker was killed or the connection broke.
+// cut is a store whose first response to Complete is lost, as if the broker was killed or the connection broke.
 type cut struct {
 	grant.Store
 	calls int
@@ -29,8 +29,8 @@ func (s *cut) Complete(ctx context.Context, uri, upload string, parts []grant.Up
 	return err
 }
 
-// An agent that gets no response repeats its request. By then the store has turned the upload into an object, and does
-// not know the upload any more.
+// An agent gets no response when it completes an upload, and repeats its request. By then the store has made the
+// object and has forgotten the upload. The repeated request must succeed.
 func TestRepeatedUploadCompletionSucceeds(t *testing.T) {
 	w := apitest.New(t)
 	job, _, node := begun(t, w, "one")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// layers lists the parts of the module from the bottom up. A package imports only packages of its own layer and of the
-// layers below. The longest prefix decides.
+// layers lists the parts of the module, lowest first. A package may import only packages of its own layer and of
+// lower ones. The longest matching prefix determines the layer of a package.
 var layers = [][]string{
 	{"internal/base"},
 	{

@@ -12,7 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// Two refreshes of one folder run one after the other, so that the results of both are kept.
+// Two processes refresh the catalogue of one folder at the same time. They must run one after the other, so that both
+// results are kept.
 func TestParallelRefreshesOfFolderKeepBothResults(t *testing.T) {
 	dir := t.TempDir()
 	inside, leave := make(chan struct{}), make(chan struct{})

@@ -41,7 +41,7 @@ func TestReservedOf(t *testing.T) {
 	}
 }
 
-// Each refresh replaces the reserved capacity of the previous settings with that of the current ones.
+// Each refresh must replace the reserved capacity of the old settings by that of the current ones.
 func TestReservingAddsReservedOfSettings(t *testing.T) {
 	shelf := cloudkit.CatalogStoreOf(t.TempDir())
 	none := func(context.Context, driver.Snapshots) (driver.Refreshed, error) { return driver.Refreshed{}, nil }

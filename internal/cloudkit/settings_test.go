@@ -139,7 +139,8 @@ func TestFindAgents(t *testing.T) {
 	}
 }
 
-// In the image, ko sets KO_DATA_PATH, and scripts/image.sh puts the agents there.
+// The image has the agents in a folder that KO_DATA_PATH names (ko sets it, and scripts/image.sh adds the agents).
+// They must be found there.
 func TestAgentsOfImageAreFound(t *testing.T) {
 	t.Setenv("KO_DATA_PATH", "/var/run/ko")
 	if all := cloudkit.AgentFolders(); !slices.Contains(all, "/var/run/ko/agent") {

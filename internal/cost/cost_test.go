@@ -33,7 +33,7 @@ func awsPlanner(t *testing.T) broker.Planner {
 	return planner.New(c, moves, opt)
 }
 
-// layered returns a DAG of layers. Each task waits for one task of the layer before and takes the given minutes.
+// layered returns a DAG of layers. Each task waits for one task of the layer before, and takes a number of minutes.
 func layered(t *testing.T, n, width, minutes int, share bool) *dag.Job {
 	t.Helper()
 	var b strings.Builder
@@ -62,9 +62,9 @@ func bill(t *testing.T, spec *dag.Job) *cost.Bill {
 	return b
 }
 
-// TestHundredTasksStayBelowCostLimit limits the cost of the control plane for a DAG of a hundred tasks, ten in parallel:
-// for tasks of a minute and of twelve, with a machine for each and on workers, whose calls cost more the longer they
-// are up. It limits the part for the job's own events to the cost that has been achieved.
+// TestHundredTasksStayBelowCostLimit limits the cost of the control plane for a DAG of a hundred tasks, ten in
+// parallel. It covers tasks of one minute and of twelve, with a machine for each and on workers, whose calls cost
+// more the longer they are up. The part for the job's own events may not exceed the cost that was reached before.
 func TestHundredTasksStayBelowCostLimit(t *testing.T) {
 	for _, c := range []struct {
 		minutes           int
@@ -94,8 +94,8 @@ func TestHundredTasksStayBelowCostLimit(t *testing.T) {
 	}
 }
 
-// TestShortMembersStayBelowCostLimit limits the cost of an array of short tasks on shared machines, for each member, to
-// what has been achieved.
+// TestShortMembersStayBelowCostLimit limits the cost per member of an array of short tasks on shared machines to the
+// cost that was reached before.
 func TestShortMembersStayBelowCostLimit(t *testing.T) {
 	const members, most = 1000, 11.2e-6
 	spec, err := read.Job("short.yaml", strings.NewReader(fmt.Sprintf(

@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// TestTableCountsLikeDriver sends the same transactions and reads to the counting table and to the DynamoDB
-// driver, whose meter counts the real requests.
+// TestTableCountsLikeDriver sends the same transactions and reads to the counting table and to the DynamoDB driver.
+// Both must count the same; the driver's meter counts the real requests.
 func TestTableCountsLikeDriver(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an emulator")
@@ -52,7 +52,8 @@ func TestTableCountsLikeDriver(t *testing.T) {
 	model.published(items)
 	removed := driver.Usage().Total.Write - before.Write
 	writes := driver.Usage().Total.Write
-	reads := before.Read - driver.Usage().ByOperation["Query"].Read + 2 // the model does not query an outbox; the test makes two queries
+	// without queries of the outbox, which the table does not count; the test makes two other queries
+	reads := before.Read - driver.Usage().ByOperation["Query"].Read + 2
 	if got := m.units[TableWrites][byEvents]; got != writes {
 		t.Errorf("the model counts %v write units, the driver %v (%v of them removals)", got, writes, removed)
 	}

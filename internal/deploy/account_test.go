@@ -22,14 +22,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// fresh is an account as AWS makes it: little concurrency, no vCPUs on spot, and here no default VPC.
+// fresh is a new account: low concurrency, no quota of vCPUs on spot, and no default VPC.
 type fresh struct {
 	mu      sync.Mutex
 	invoked []string
-	failing int // invocations that fail
+	failing int // number of invocations that fail
 	body    string
-	ready   bool // everything was raised
-	// clouds are the functions of other clouds' drivers.
+	ready   bool // all quotas were raised
+	// clouds has the functions of other clouds' drivers, by name.
 	clouds map[string]func([]byte) ([]byte, error)
 }
 
@@ -87,8 +87,9 @@ func (f *fresh) target(t *testing.T) *deploy.Target {
 	return target
 }
 
-// Sources: AWS Lambda developer guide, "Lambda quotas": new accounts have reduced concurrency (10 was seen); Lambda API
-// reference, GetAccountSettings; Service Quotas API reference, GetServiceQuota.
+// A deployment to a new account must warn of its low quotas. Sources: AWS Lambda developer guide, "Lambda quotas":
+// new accounts have reduced concurrency (10 was seen); Lambda API reference, GetAccountSettings; Service Quotas API
+// reference, GetServiceQuota.
 func TestDeployWarnsOfFreshAccount(t *testing.T) {
 	f := &fresh{}
 	got := f.target(t).Warnings(t.Context(), "tw")
@@ -103,9 +104,10 @@ func TestDeployWarnsOfFreshAccount(t *testing.T) {
 	}
 }
 
-// An update of a stack sets each property of a changed resource again: Enabled of the event source mappings and State
-// of the schedules are off in the template (CloudFormation template reference, AWS::Lambda::EventSourceMapping, Enabled;
-// EventBridge Scheduler API reference, UpdateSchedule, which replaces all values).
+// An update of a stack sets all properties of a changed resource again. So it switches event source mappings and
+// schedules off, because they are off in the template. reconcile must switch them on again, and is repeated until it
+// succeeds. Sources: CloudFormation template reference, AWS::Lambda::EventSourceMapping, Enabled; EventBridge
+// Scheduler API reference, UpdateSchedule, which replaces all values.
 func TestReconcileIsRepeatedUntilItSucceeds(t *testing.T) {
 	f := &fresh{failing: 2}
 	target := f.target(t)
@@ -125,7 +127,7 @@ func TestReconcileIsRepeatedUntilItSucceeds(t *testing.T) {
 	}
 }
 
-// rented is a cloud with a machine, and with an SSH key that its driver created.
+// rented is a cloud with a machine, and an SSH key that its driver created.
 type rented struct {
 	cloud.Cloud
 	machines []cloud.Machine
@@ -140,7 +142,7 @@ func (r *rented) Clean(_ context.Context, tell func(string)) error {
 	return nil
 }
 
-// Whatever becomes of the stack, which this account does not have: nothing stays in the other clouds.
+// The account has no stack. Destroy must nevertheless remove everything from the other clouds.
 func TestDestroyLeavesOtherClouds(t *testing.T) {
 	gpus := &rented{machines: []cloud.Machine{{ID: "m-1", State: cloud.Running}}}
 	serve := func(message []byte) ([]byte, error) {

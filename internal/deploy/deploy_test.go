@@ -25,7 +25,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
-// template is of a table, a work bucket and some queues.
+// template returns a template with a table, a work bucket and some queues.
 func template(name string, queues ...string) string {
 	all := map[string]any{
 		"Table": map[string]any{"Type": "AWS::DynamoDB::Table", "Properties": map[string]any{
@@ -78,7 +78,7 @@ func (r *rig) stack() deploy.Stack {
 	return a.Stacks[0]
 }
 
-// deploy returns what was changed, as "Add Queue".
+// deploy deploys, and returns the changes, such as "Add Queue".
 func (r *rig) deploy() ([]string, error) {
 	r.Helper()
 	set, err := r.target.Deploy(r.Context(), r.stack(), r.Assets)
@@ -119,7 +119,8 @@ func TestStackLifecycle(t *testing.T) {
 	if got, err := r.deploy(); err != nil || len(got) != 3 {
 		t.Fatalf("deploy: %v, %v", got, err)
 	}
-	if _, err := r.target.Outputs(t.Context(), "deploy-a"); err != nil { // moto has none of a stack that a change set made
+	// moto has no outputs of stacks that change sets made
+	if _, err := r.target.Outputs(t.Context(), "deploy-a"); err != nil {
 		t.Fatal(err)
 	}
 	work := r.target.WorkBucket("deploy-a")
@@ -131,7 +132,7 @@ func TestStackLifecycle(t *testing.T) {
 	if got, err := r.deploy(); err != nil || !slices.Equal(got, []string{"Add two"}) {
 		t.Errorf("second: %v, %v", got, err)
 	}
-	if n := r.agents(work); n != 2 { // machines that run may still fetch the first
+	if n := r.agents(work); n != 2 { // running machines may still fetch the first one
 		t.Errorf("%d agents", n)
 	}
 	r.steps = nil
@@ -161,7 +162,7 @@ func TestDeployRejectsDataLoss(t *testing.T) {
 	if got, err := r.deploy(); !errors.Is(err, deploy.ErrData) || !strings.Contains(err.Error(), "Table") {
 		t.Errorf("%v, %v", got, err)
 	}
-	// Nothing of it was done.
+	// No change was made.
 	r.Template(template("deploy-b", "one"))
 	if set, err := r.target.Diff(t.Context(), r.stack()); err != nil || len(set.Changes) > 0 {
 		t.Errorf("%v, %v", changes(set), err)

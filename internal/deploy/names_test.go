@@ -9,9 +9,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// CloudFormation adopts the buckets of an earlier deployment only if the template names them without a function
-// (CloudFormation User Guide, "Import AWS resources into a CloudFormation stack automatically", requirements; the API's
-// model describes it at CreateChangeSet, ImportExistingResources). The emulator adopts any.
+// The template must name its buckets without a function, because only then CloudFormation adopts the buckets of an
+// earlier deployment (CloudFormation User Guide, "Import AWS resources into a CloudFormation stack automatically",
+// requirements; the API's model describes it at CreateChangeSet, ImportExistingResources). The emulator cannot test
+// this: it adopts any bucket.
 func TestTemplateNamesDataLiterally(t *testing.T) {
 	r := newRig(t, "deploy-n")
 	r.Template(template("deploy-n", "one"))

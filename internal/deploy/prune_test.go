@@ -31,7 +31,8 @@ func (r *rig) putObject(bucket, key string) {
 	}
 }
 
-// Every version of the functions and of the agents used to stay in the buckets forever.
+// A deployment must remove old versions of functions and agents that no template names. Earlier programs kept them in
+// the buckets for ever.
 func TestDeployRemovesOldBinariesThatNoTemplateNames(t *testing.T) {
 	r := newRig(t, "deploy-e")
 	assets := "tradewind-assets-" + r.target.Account + "-" + r.target.Region

@@ -16,7 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
-// A region that the next deployment does not name keeps nothing: its stack would forward notices forever.
+// The next deployment does not name a region any more. The region's stack must be removed, because it would forward
+// notices for ever.
 func TestDroppedRegionLosesItsStack(t *testing.T) {
 	cfg := emulator.Config(deploytest.Rewriting(t, emulator.Moto(t), deploytest.WithRegions("deploy-d", "us-east-1,eu-west-1,us-west-2")))
 	r := &rig{T: t, cfg: cfg, Assembly: deploytest.New(t, "deploy-d")}
@@ -59,7 +60,7 @@ func TestDroppedRegionLosesItsStack(t *testing.T) {
 	if err := r.target.CheckDropped(t.Context(), "deploy-d", dropped); err != nil {
 		t.Error(err)
 	}
-	for range 2 { // again after it was deleted
+	for range 2 { // and again after the deletion
 		if err := r.target.Drop(t.Context(), "deploy-d", "eu-west-1"); err != nil {
 			t.Fatal(err)
 		}

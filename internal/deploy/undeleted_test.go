@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
-// stuck answers like an account in which CloudFormation cannot delete a bucket and a role of a stack. The emulator
-// deletes everything.
+// stuck returns the address of an account in which CloudFormation cannot delete a bucket and a role of a stack. (The
+// emulator deletes everything.)
 func stuck(t *testing.T) string {
 	t.Helper()
 	const resource = `<member><LogicalResourceId>%s</LogicalResourceId><PhysicalResourceId>%s</PhysicalResourceId>` +
@@ -45,7 +45,8 @@ func stuck(t *testing.T) string {
 	return server.URL
 }
 
-// Source: CloudFormation User Guide, "Troubleshooting CloudFormation", "Delete stack fails".
+// A stack cannot be deleted. The error must name the remaining resources and the next steps. Source: CloudFormation
+// User Guide, "Troubleshooting CloudFormation", "Delete stack fails".
 func TestFailedDeletionNamesResourcesAndNextSteps(t *testing.T) {
 	target, err := deploy.Open(t.Context(), emulator.Config(stuck(t)))
 	if err != nil {

@@ -54,10 +54,10 @@ func TestStartReportsLogOfFailedServer(t *testing.T) {
 	}
 }
 
-// child names the environment variable that makes TestHost run, and how its process ends.
+// child is an environment variable. It makes TestHost run, and its value says how TestHost's process ends.
 const child = "TRADEWIND_TEST_EMULATOR_CHILD"
 
-// TestHost runs in a process that is killed while its emulator runs.
+// TestHost runs in a process that is killed while its emulator runs. In other processes it is skipped.
 func TestHost(t *testing.T) {
 	if os.Getenv(child) == "" {
 		t.Skip("run by TestEmulatorsEndWithTheirHost")
@@ -123,7 +123,7 @@ func TestStopEndsAnEmulator(t *testing.T) {
 	awaitClosed(t.Context(), t, strings.TrimPrefix(p.Endpoint, "http://"))
 }
 
-// awaitClosed dials until no process listens.
+// awaitClosed waits until nothing listens at an address.
 func awaitClosed(ctx context.Context, t *testing.T, address string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)

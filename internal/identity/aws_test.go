@@ -70,7 +70,7 @@ func TestCertificatesAreValidOnlyForTheirRegion(t *testing.T) {
 	}
 }
 
-// A certificate in the message proves nothing. A careless check would accept it.
+// A message contains a certificate of its sender. It proves nothing, so the check must not use it.
 func TestVerifyIgnoresCertificatesInMessage(t *testing.T) {
 	forged := proofs(authority(t))(machine, "")
 	if m, err := verifier(t, authority(t).Certificates()).Verify(t.Context(), forged, ""); err == nil {

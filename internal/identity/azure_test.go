@@ -20,14 +20,14 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/identity"
 )
 
-// issuer is an authority and a certificate that it issued.
+// issuer is a certificate authority, and a certificate that it issued.
 type issuer struct {
 	testing.TB
 	root, leaf *x509.Certificate
 	key        *rsa.PrivateKey
 }
 
-// now is the real time, because the signing library records it.
+// now is the real time, because the signing library adds the real time to its documents.
 var now = time.Now().UTC().Truncate(time.Second)
 
 func newIssuer(t testing.TB, name string) *issuer {
@@ -59,7 +59,7 @@ func newIssuer(t testing.TB, name string) *issuer {
 	return i
 }
 
-// prove answers like the metadata service, with a document created at the given time.
+// prove returns a function that answers like the metadata service. Its documents were created at the given time.
 func (i *issuer) prove(at time.Time) func(wire.Machine, string) string {
 	return func(m wire.Machine, nonce string) string {
 		i.Helper()

@@ -10,14 +10,14 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/identity"
 )
 
-// cloud simulates the cloud whose proofs a verifier checks.
+// cloud simulates a cloud whose proofs a verifier checks.
 type cloud struct {
-	// Machine is a machine that the cloud can prove, with all fields that its proofs contain.
+	// Machine is a machine for which the cloud can sign a proof. It has all fields that a proof contains.
 	Machine wire.Machine
-	// Prove signs a proof as the metadata service does. Forge does the same with an attacker's keys that have the
+	// Prove signs a proof like the metadata service. Forge does the same with the keys of an attacker who uses the
 	// cloud's name.
 	Prove, Forge func(m wire.Machine, nonce string) string
-	// Nonced is true if the signature includes the nonce.
+	// Nonced states whether the signature includes the nonce.
 	Nonced bool
 }
 
@@ -70,7 +70,7 @@ func testConformance(t *testing.T, v identity.Verifier, c cloud) {
 	})
 }
 
-// changed changes single characters at about 300 positions of a proof.
+// changed changes single characters at about 300 positions of a proof. Each changed proof must be refused.
 func changed(t *testing.T, v identity.Verifier, c cloud, genuine, nonce string) {
 	step := max(len(genuine)/300, 1)
 	for i := 0; i < len(genuine); i += step {

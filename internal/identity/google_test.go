@@ -23,7 +23,7 @@ import (
 
 const address = "https://broker.example.com"
 
-// issuer simulates Google: a key, and the server that publishes it.
+// googleIssuer simulates Google: a key, and the server that publishes it.
 type googleIssuer struct {
 	testing.TB
 	key    *rsa.PrivateKey
@@ -119,7 +119,8 @@ func TestVerifyRejectsOtherTokens(t *testing.T) {
 	}
 }
 
-// A token must not choose its algorithm: no signature ("none"), or an HMAC with the public key as the secret.
+// A token names another algorithm: no signature ("none"), or an HMAC with the public key as its secret. It must be
+// refused.
 func TestVerifyFixesAlgorithm(t *testing.T) {
 	i := googleNewIssuer(t)
 	genuine := strings.Split(i.prove(googleMachine, ""), ".")

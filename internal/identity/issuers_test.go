@@ -17,16 +17,17 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/identity"
 )
 
-// The documents of these tests contain only the certificate that signed them, two authorities below a root, as Azure's
-// do. Source: learn.microsoft.com/troubleshoot/azure/virtual-machines/linux, "Troubleshoot IMDS certificate chain issues
-// on Linux VMs" (10 July 2026), sections "Certificate chain architecture" and "Firewall considerations"; the same in
-// github.com/taskcluster/taskcluster/issues/8569 and github.com/coder/coder/pull/25243.
+// The documents of these tests contain only the certificate that signed them, like Azure's. Two authorities are
+// between that certificate and a root. Source: learn.microsoft.com/troubleshoot/azure/virtual-machines/linux,
+// "Troubleshoot IMDS certificate chain issues on Linux VMs" (10 July 2026), sections "Certificate chain architecture"
+// and "Firewall considerations"; the same in github.com/taskcluster/taskcluster/issues/8569 and
+// github.com/coder/coder/pull/25243.
 
-// authorities are Azure's, which serve the certificates of issuers at Microsoft's addresses.
+// authorities simulates Azure's authorities, which serve the certificates of issuers at Microsoft's addresses.
 type authorities struct {
 	*testing.T
 	*imdstest.AzureAuthority
-	asked []string // URLs
+	asked []string // requested URLs
 	now   time.Time
 }
 
@@ -89,7 +90,8 @@ func TestIssuersAreFetchedOnce(t *testing.T) {
 	}
 }
 
-// The broker compares what is proven with what the driver reports, which is in lower case.
+// A proof has the subscription's ID in capitals. It must equal the ID that the driver reports, which is in lower
+// case.
 func TestSubscriptionInCapitalsIsTheSame(t *testing.T) {
 	a := newAuthorities(t)
 	capitals := wire.Machine{Account: strings.ToUpper(azureMachine.Account), ID: strings.ToUpper(azureMachine.ID)}
@@ -98,7 +100,7 @@ func TestSubscriptionInCapitalsIsTheSame(t *testing.T) {
 	}
 }
 
-// A failed fetch is no fault of the machine: it is told to try again.
+// A certificate cannot be fetched. The machine must be asked to try again, because this is not its fault.
 func TestFailedFetchIsUnavailable(t *testing.T) {
 	a := newAuthorities(t)
 	v := a.verifier()
@@ -119,7 +121,8 @@ func TestFailedFetchIsUnavailable(t *testing.T) {
 	}
 }
 
-// Anyone can write an address into a certificate, so only those of Azure's authorities are fetched.
+// Anyone can write an address into a certificate. So certificates may only be fetched from the addresses of Azure's
+// authorities.
 func TestOtherHostsAreNotFetched(t *testing.T) {
 	for _, at := range []string{
 		"http://169.254.169.254/latest", "http://127.0.0.1:8080/pkiops/certs", "http://www.microsoft.com:8080/pkiops/certs",
@@ -134,10 +137,10 @@ func TestOtherHostsAreNotFetched(t *testing.T) {
 	}
 }
 
-// A broker without a way to Microsoft's hosts can be given the certificates.
+// A broker cannot reach Microsoft's hosts. It must be possible to give it the certificates.
 func TestLocalCertificatesNeedNoFetch(t *testing.T) {
 	a := newAuthorities(t)
-	a.prove(azureMachine, "n") // issues them
+	a.prove(azureMachine, "n") // issues the certificates
 	all := a.Certificates()
 	for _, file := range []string{"cross.crt", "issuing.crt"} {
 		res, err := a.RoundTrip(httptest.NewRequest(http.MethodGet, "/"+file, http.NoBody))
@@ -166,7 +169,8 @@ func TestLocalCertificatesNeedNoFetch(t *testing.T) {
 	}
 }
 
-// "Azure Instance Metadata Service", "Attested data": nonce is an optional 10-digit string.
+// The nonce must have ten digits: "Azure Instance Metadata Service", "Attested data": nonce is an optional 10-digit
+// string.
 func TestNonceIsTenDigits(t *testing.T) {
 	if n := wire.AzureNonce("NONCE7"); !regexp.MustCompile(`^[0-9]{10}$`).MatchString(n) || n == wire.AzureNonce("NONCE8") {
 		t.Error(n)

@@ -49,7 +49,7 @@ func newCluster(t *testing.T, elliptical bool) *cluster {
 	return c
 }
 
-// id returns the key's ID, which is derived from the key.
+// id returns the ID of the key, which is derived from the key.
 func (c *cluster) id() string {
 	switch k := c.key.Public().(type) {
 	case *rsa.PublicKey:
@@ -134,7 +134,7 @@ func TestKubernetesConformance(t *testing.T) {
 	}
 }
 
-// If two clusters have the same issuer name, the key shows which one signed.
+// Two clusters have the same name of issuer. The key must decide which of them signed a token.
 func TestKeyDeterminesCluster(t *testing.T) {
 	work, lab := newCluster(t, false), newCluster(t, true)
 	v := kubernetesVerifier(t, work.now, work.place("work"), lab.place("lab"))
@@ -145,7 +145,7 @@ func TestKeyDeterminesCluster(t *testing.T) {
 	}
 }
 
-// If a cluster does not answer, a pod is not rejected; another cluster may know it.
+// A cluster does not answer. A pod must not be rejected, because that cluster may know it.
 func TestUnavailableClusterIsTriedAgain(t *testing.T) {
 	work, lab := newCluster(t, false), newCluster(t, false)
 	work.away = true

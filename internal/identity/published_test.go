@@ -20,14 +20,14 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/identity"
 )
 
-// pinned are the only roots that may be shipped: SHA-256 of the certificates, as in Mozilla's list of included roots
+// pinned has the SHA-256 of the only roots that may be shipped. Their source is Mozilla's list of included roots
 // (CCADB, "IncludedCACertificateReport").
 var pinned = map[string]string{
 	"DigiCert Global Root G2":                       "cb3ccbb76031e5e0138f8dd39a23f9de47ffc35e43c1144cea27d46a5ab1cb5f",
 	"Microsoft RSA Root Certificate Authority 2017": "c741f70f4b2a8d88bf2e71c14122ef53ef10eba0cfa5e64cfa20f418853073e0",
 }
 
-// shipped returns the roots and the other certificates of certificates.pem, and the day on which they were checked.
+// shipped returns the roots and the other certificates in certificates.pem, and the day on which they were checked.
 func shipped(t *testing.T) (roots, between []*x509.Certificate, checked time.Time) {
 	t.Helper()
 	text, err := os.ReadFile("azure_certificates.pem")
@@ -55,8 +55,8 @@ func shipped(t *testing.T) (roots, between []*x509.Certificate, checked time.Tim
 	return roots, between, checked
 }
 
-// The day is that of the file, so the test does not fail as time passes. A new day needs new certificates for those that
-// expire within 30 days of it.
+// Each shipped certificate must lead to a pinned root, and must not expire within 30 days of the day in the file.
+// That day, not today's, counts, so the test does not begin to fail as time passes.
 func TestPublishedAuthoritiesLeadToPinnedRoots(t *testing.T) {
 	roots, between, checked := shipped(t)
 	trusted, intermediates := x509.NewCertPool(), x509.NewCertPool()
@@ -86,7 +86,8 @@ func TestPublishedAuthoritiesLeadToPinnedRoots(t *testing.T) {
 	}
 }
 
-// "Troubleshoot IMDS certificate chain issues on Linux VMs", "Certificate chain architecture": eight authorities sign.
+// The file must have all eight authorities that sign, by "Troubleshoot IMDS certificate chain issues on Linux VMs",
+// "Certificate chain architecture".
 func TestPublishedAuthoritiesAreComplete(t *testing.T) {
 	_, between, _ := shipped(t)
 	has := map[string]bool{}
@@ -110,7 +111,7 @@ func TestPublishedAuthoritiesAreComplete(t *testing.T) {
 	}
 }
 
-// forge changes the machine in a document, and nothing else.
+// forge changes only the machine in a document.
 func forge(t *testing.T, answer map[string]string) string {
 	t.Helper()
 	raw, err := base64.StdEncoding.DecodeString(answer["signature"])
@@ -125,7 +126,7 @@ func forge(t *testing.T, answer map[string]string) string {
 	return string(text)
 }
 
-// offline fails every request, and counts them.
+// offline makes every request fail, and counts them.
 type offline struct{ asked int }
 
 func (o *offline) RoundTrip(*http.Request) (*http.Response, error) {
@@ -133,8 +134,9 @@ func (o *offline) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("no network")
 }
 
-// The document is a real one of Azure's region eastus of 28 July 2026, which github.com/taskcluster/taskcluster
-// publishes for its tests (services/worker-manager/test/fixtures/azure_signature_good.json).
+// A real document of Azure must be verified without fetching a certificate. It is from the region eastus of 28 July
+// 2026; github.com/taskcluster/taskcluster publishes it for its tests
+// (services/worker-manager/test/fixtures/azure_signature_good.json).
 func TestRealDocumentNeedsNoFetch(t *testing.T) {
 	text, err := os.ReadFile("testdata/eastus-2026-07-28.json")
 	if err != nil {
@@ -160,7 +162,7 @@ func TestRealDocumentNeedsNoFetch(t *testing.T) {
 	if _, err := v.Verify(t.Context(), string(text), "20260728-192401"); !errors.Is(err, identity.ErrInvalid) {
 		t.Errorf("with another nonce: %v", err)
 	}
-	// A changed document is not what Azure has signed.
+	// A changed document must be refused, because Azure has not signed it.
 	var answer map[string]string
 	if err := json.Unmarshal(text, &answer); err != nil {
 		t.Fatal(err)
@@ -168,7 +170,7 @@ func TestRealDocumentNeedsNoFetch(t *testing.T) {
 	if _, err := v.Verify(t.Context(), forge(t, answer), nonce); !errors.Is(err, identity.ErrInvalid) {
 		t.Errorf("a changed document: %v", err)
 	}
-	// With only the roots, the broker must fetch.
+	// If the broker has only the roots, it must fetch certificates.
 	roots, _, _ := shipped(t)
 	pool := x509.NewCertPool()
 	for _, root := range roots {

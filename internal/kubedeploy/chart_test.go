@@ -26,7 +26,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write objects.yaml from the chart")
 
-// TestTemplateIsTheChart compares objects.yaml with the chart, rendered with the placeholders as its values.
+// TestTemplateIsTheChart compares objects.yaml with the chart, rendered with placeholders as its values.
 func TestTemplateIsTheChart(t *testing.T) {
 	v, err := kubedeploy.Defaults()
 	if err != nil {
@@ -56,7 +56,7 @@ func TestTemplateIsTheChart(t *testing.T) {
 	}
 }
 
-// TestRenderEqualsChart draws values and compares Render with the chart, rendered with them.
+// TestRenderEqualsChart draws random values, and compares Render with the chart rendered with these values.
 func TestRenderEqualsChart(t *testing.T) {
 	name := rapid.StringMatching(`[a-z]([a-z0-9-]{0,8}[a-z0-9])?`)
 	names := rapid.SliceOfN(name, 0, 3)

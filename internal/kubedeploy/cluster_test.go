@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/kubetest"
 )
 
-// A deployment is created, left unchanged, changed and removed. Its account has only the rights that it needs, and
-// its pod passes the restricted Pod Security Standard.
+// A deployment is created, left unchanged, changed and removed. Its service account must have only the rights that it
+// needs, and its pod must pass the restricted Pod Security Standard.
 func TestDeploymentOnRealAPIServer(t *testing.T) {
 	api := kubetest.New(t, "test").API(t)
 	for _, ns := range []string{"batch", "other"} {
@@ -66,9 +66,9 @@ func TestDeploymentOnRealAPIServer(t *testing.T) {
 	}
 }
 
-// mayDoLittle checks the account's rights with the API server, as `kubectl auth can-i` does.
+// mayDoLittle checks the service account's rights with the API server, like `kubectl auth can-i`.
 func mayDoLittle(t *testing.T, api *kubeapi.API) {
-	// Like every service account, it may read the keys that verify the identity of its pods.
+	// Like every service account, it may read the keys that verify the identity of pods.
 	answer, err := api.Create(t.Context(), "/apis/authorization.k8s.io/v1/subjectaccessreviews", kubeapi.Object{
 		"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
 		"spec": map[string]any{
@@ -120,7 +120,8 @@ func mayDoLittle(t *testing.T, api *kubeapi.API) {
 	}
 }
 
-// passesRestricted creates the broker's pod, as its controller would, and a pod with more rights, which is rejected.
+// passesRestricted creates the broker's pod, like its controller, and a pod with more rights. Only the second may be
+// rejected.
 func passesRestricted(t *testing.T, api *kubeapi.API, set kubeapi.Object) {
 	template, _ := set.At("spec", "template").(map[string]any)
 	pod := func(spec any) error {
@@ -142,7 +143,7 @@ func passesRestricted(t *testing.T, api *kubeapi.API, set kubeapi.Object) {
 	}
 }
 
-// checksJobs creates valid jobs, and jobs that the API server itself rejects.
+// checksJobs creates valid jobs, and jobs that the API server itself must reject.
 func checksJobs(t *testing.T, api *kubeapi.API) {
 	path := kubeapi.Path(kubedeploy.JobsVersion, kubedeploy.JobsPlural, "brokers", "")
 	job := func(name string, spec map[string]any) kubeapi.Object {

@@ -30,7 +30,7 @@ func rendered(t *testing.T, change func(*kubedeploy.Values)) []kubeapi.Object {
 	return objects
 }
 
-// A deployment has rights only in its own namespaces, except for reading nodes, and no wildcards.
+// A deployment may have rights only in its own namespaces, except for reading nodes. Wildcards are not allowed.
 func TestRolesAreMinimal(t *testing.T) {
 	objects := rendered(t, func(v *kubedeploy.Values) { v.PodNamespaces = []string{"batch"} })
 	for _, o := range objects {
@@ -110,7 +110,7 @@ func TestRenderPassesValuesToBroker(t *testing.T) {
 	}
 }
 
-// Helm renders the same objects from the chart as the program does.
+// Helm must render the same objects from the chart as the program.
 func TestRenderEqualsHelm(t *testing.T) {
 	render := filepath.Join("..", "..", ".tools", "helm", "render")
 	if _, err := os.Stat(render); err != nil {

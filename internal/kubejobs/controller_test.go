@@ -16,14 +16,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// cluster simulates the objects of a namespace, by path, as far as the controller uses them: a merge changes fields,
-// and an object that is being deleted disappears with its last finalizer. The next call on a path can be made to
-// fail.
+// cluster simulates the objects of a namespace by path, as far as the controller uses them. A merge changes fields.
+// An object that is being deleted disappears with its last finalizer. A test can make the next call on a path fail.
 type cluster struct {
 	t       *testing.T
 	objects map[string]kubeapi.Object
 	events  []string
-	fail    map[string]error // by method and a part of the path, once
+	fail    map[string]error // error of the next call, by method and a part of the path
 }
 
 const jobs = "/apis/tradewind.dev/v1/namespaces/batch/tradewindjobs"
@@ -95,11 +94,11 @@ func merge(into, change map[string]any) {
 	}
 }
 
-// broker has jobs by the key of their submission.
+// broker has jobs, keyed by the key of their submission.
 type broker struct {
 	byKey map[string]*apitypes.JobView
 	calls []string
-	fail  error // of the next call, which takes effect nevertheless
+	fail  error // error of the next call, which takes effect nevertheless
 }
 
 func (b *broker) failing() (err error) { err, b.fail = b.fail, nil; return err }
@@ -232,8 +231,8 @@ func TestDeletionCancelsJob(t *testing.T) {
 	}
 }
 
-// Whichever call fails, or loses its response, the object has exactly one job in the end, and deleting it cancels the
-// job.
+// A call fails or loses its response. In the end the object must have exactly one job, and deleting the object must
+// cancel the job.
 func TestFailedCallsDoNotDuplicateJob(t *testing.T) {
 	for _, failing := range []string{"get tradewindjobs", "merge /count", "merge /status", "create events", "broker"} {
 		w := newWorld(t, map[string]map[string]any{"count": count})
@@ -244,7 +243,7 @@ func TestFailedCallsDoNotDuplicateJob(t *testing.T) {
 		}
 		_ = w.Sync(t.Context())
 		o := w.object("count")
-		if failing == "broker" || failing == "merge /status" { // deleted before the job's ID was stored
+		if failing == "broker" || failing == "merge /status" { // the object was deleted before the job's ID was stored
 			o["metadata"].(map[string]any)["deletionTimestamp"] = "now" //nolint:forcetypeassert // as made above
 			w.look(t)
 			if j := w.broker.find("j0"); w.object("count") != nil || j.State != apitypes.JobCancelled {

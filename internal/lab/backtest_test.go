@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lab"
 )
 
-// TestBacktestJSON checks the documented JSON: the policies by name, each with its figures, and the markets.
+// TestBacktestJSON checks the documented JSON: the policies by name with their figures, and the markets.
 func TestBacktestJSON(t *testing.T) {
 	for args, policies := range map[string][]string{
 		"backtest bid --prices ../cli/testdata/prices --work 8h --deadline 12h": {

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 )
 
-// tree returns every command of the program.
+// tree returns all commands of the program.
 func tree() []*cobra.Command {
 	var all []*cobra.Command
 	var walk func(c *cobra.Command)

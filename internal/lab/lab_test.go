@@ -16,7 +16,7 @@ type result struct {
 	out, err string
 }
 
-// run runs a command of the whole command line.
+// run runs a command of the program with its arguments.
 func run(args ...string) result {
 	var out, errs bytes.Buffer
 	code := lab.Run(context.Background(), &command.Env{

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lab"
 )
 
-// placed runs place and parses its output.
+// placed runs the command place, checks its exit code and parses its output.
 func placed(t *testing.T, code int, args ...string) (lab.PlaceResult, result) {
 	t.Helper()
 	r := run(append([]string{"place", "-o", "json"}, args...)...)
@@ -69,7 +69,7 @@ func TestPlaceAndVerify(t *testing.T) {
 		t.Error("the same steps gave another assignment")
 	}
 
-	// All on one machine: exceeds its capacity, and violates anti-affinity.
+	// All instances on one machine exceed its capacity and violate anti-affinity.
 	lines := strings.Split(strings.TrimSpace(string(body)), "\n")
 	spoiled := slices.Clone(lines)
 	for i, line := range spoiled {

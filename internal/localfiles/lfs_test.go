@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// large creates a repository with a file in Git LFS, and another that has it as a submodule.
+// large creates a repository with a file in Git LFS, and another repository that has the first as a submodule.
 func large(t *testing.T) (dir string) {
 	t.Helper()
 	tools, err := emulator.ToolsDir()
@@ -56,7 +56,7 @@ func TestGitLFSFilesAreFetched(t *testing.T) {
 	}
 }
 
-// A task must not get the LFS pointer instead of the file.
+// Git LFS is missing. This must be an error, because the task would get the pointer instead of the file.
 func TestMissingGitLFSIsReported(t *testing.T) {
 	dir := large(t)
 	without := t.TempDir()

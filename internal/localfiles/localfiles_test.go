@@ -40,7 +40,7 @@ func parse(t *testing.T, body string) *dag.Job {
 	return spec
 }
 
-// named is a Bring that only counts its calls.
+// named returns an uploader that only records what it is asked to upload.
 func named(brought *[]string) localfiles.Uploader {
 	return func(_ context.Context, path string, _ pack.Options) (string, error) {
 		*brought = append(*brought, path)
@@ -82,7 +82,7 @@ func TestLocalPathsBecomePacks(t *testing.T) {
 	if changed, err := p.Pack(t.Context(), spec, pack.Options{}, named(&brought)); err != nil || !changed {
 		t.Fatal(changed, err)
 	}
-	if len(brought) != 3 { // code only once
+	if len(brought) != 3 { // the folder of code is uploaded only once
 		t.Errorf("brought %q", brought)
 	}
 	use := spec.Tasks[1]
@@ -133,7 +133,7 @@ func TestFindErrorsPointToLine(t *testing.T) {
 	}
 }
 
-// A mount must not hide files of the workdir.
+// A mount would hide files of the workdir. It must be rejected.
 func TestMountOverWorkdirFilesIsRejected(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"code/data/train/x", "code/file", "code/left/out", "code/database/y"} {
@@ -161,7 +161,7 @@ func TestMountOverWorkdirFilesIsRejected(t *testing.T) {
 	}
 }
 
-// gitIn runs git in a folder, without any user's configuration.
+// gitIn runs git in a folder, without the user's configuration.
 func gitIn(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	c := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@b", "-C", dir}, args...)...)

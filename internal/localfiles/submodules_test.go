@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// TestSubmodulesAreClonedAtTheirCommit includes nested submodules and URLs relative to the repository's.
+// TestSubmodulesAreClonedAtTheirCommit covers nested submodules, and URLs relative to the URL of the repository.
 func TestSubmodulesAreClonedAtTheirCommit(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"inner", "outer", "code"} {
@@ -22,7 +22,7 @@ func TestSubmodulesAreClonedAtTheirCommit(t *testing.T) {
 	add := func(to, from string) {
 		at := filepath.Join(dir, to)
 		gitIn(t, at, "submodule", "--quiet", "add", "../"+from, "below/"+from)
-		if from == "inner" { // not at the head of its branch
+		if from == "inner" { // the commit is not the head of its branch
 			gitIn(t, filepath.Join(at, "below", from), "checkout", "-q", first)
 		}
 		gitIn(t, at, "commit", "-q", "-a", "-m", "with "+from)
@@ -49,7 +49,8 @@ func TestSubmodulesAreClonedAtTheirCommit(t *testing.T) {
 	}
 }
 
-// TestForeignSubmoduleCannotUseLocalPath: otherwise files of this computer would be packed.
+// TestForeignSubmoduleCannotUseLocalPath: a submodule of a cloned repository has a local path as its URL. It must be
+// refused, because files of this computer would be packed.
 func TestForeignSubmoduleCannotUseLocalPath(t *testing.T) {
 	dir := t.TempDir()
 	private, public := filepath.Join(dir, "private"), filepath.Join(dir, "public")
@@ -60,7 +61,7 @@ func TestForeignSubmoduleCannotUseLocalPath(t *testing.T) {
 	gitIn(t, public, "update-server-info")
 	server := httptest.NewServer(http.FileServer(http.Dir(public)))
 	defer server.Close()
-	// Over plain http, git cannot clone a single commit, so it fetches the whole repository.
+	// Over plain HTTP, git cannot clone a single commit. It must fetch the whole repository.
 	head := gitIn(t, public, "rev-parse", "HEAD")
 	c, err := localfiles.Repository(t.Context(), t.TempDir(), dag.Repository{URL: server.URL + "/.git", Ref: head[:12]})
 	if err == nil || !strings.Contains(err.Error(), "transport 'file' not allowed") {

@@ -123,7 +123,7 @@ func TestHandlerExportsCountersAndState(t *testing.T) {
 	}
 }
 
-// State that cannot be read is omitted; the rest is exported.
+// Some state cannot be read. Its metrics must be omitted, and all others exported.
 func TestHandlerOmitsUnreadableState(t *testing.T) {
 	m := metrics.New("v1")
 	b := m.Bus(queues{err: errors.New("full")})
@@ -141,7 +141,7 @@ func TestHandlerOmitsUnreadableState(t *testing.T) {
 	}
 }
 
-// The dashboard and the alerts may use only existing metrics.
+// The dashboard and the alerts may use only metrics that exist.
 func TestDashboardAndAlertsUseExistingMetrics(t *testing.T) {
 	m := metrics.New("v1")
 	b := m.Bus(queues{})

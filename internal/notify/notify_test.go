@@ -70,7 +70,8 @@ func TestWebhookGetsEvent(t *testing.T) {
 	}
 }
 
-// A broker with users that are not its operator must not be a way into its network. Its operator's webhook may be there.
+// The webhook of a job must have a public address, because the broker of an operator must not give other users a way
+// into the operator's network. The operator's own webhook may be in that network.
 func TestWebhookOfJobIsPublic(t *testing.T) {
 	url, bodies := posts(t, http.StatusOK)
 	for name, err := range send(t, notify.Notifier{}, dag.Notify{Webhook: url}) {

@@ -55,7 +55,8 @@ func needGit(t testing.TB) {
 	}
 }
 
-// TestIgnoreRulesMatchGit compares with git itself, for random trees with random ignore files in them and above them.
+// TestIgnoreRulesMatchGit: for random trees with random ignore files in them and above them, the packed files must be
+// those that git would add.
 func TestIgnoreRulesMatchGit(t *testing.T) {
 	needGit(t)
 	top := t.TempDir()
@@ -99,7 +100,7 @@ func TestIgnoreRulesMatchGit(t *testing.T) {
 		}
 		if exec.Command("git", "-C", top, "check-ignore", "-q", "work/dir").Run() == nil ||
 			exec.Command("git", "-C", top, "check-ignore", "-q", "work").Run() == nil {
-			return // the user named it, so it is packed anyway
+			return // packed, because the user named it
 		}
 		want := strings.FieldsFunc(git(t, dir, "ls-files", "--others", "--exclude-standard", "-z", "."),
 			func(r rune) bool { return r == 0 })
@@ -132,7 +133,7 @@ func TestIgnoreFilePrecedence(t *testing.T) {
 	check("our own alone", "a", "c", "sub/c", "sub/d")
 }
 
-// TestIgnoredFolderIsPackedIfNamed: a folder that the user names is not left out.
+// TestIgnoredFolderIsPackedIfNamed: an ignore file excludes a folder that the user names. It must be packed.
 func TestIgnoredFolderIsPackedIfNamed(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, ".git/HEAD", "", 0o644)

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/pack"
 )
 
-// TestPackStopsWithContext: reading a single file may take minutes.
+// TestPackStopsWithContext: reading a single file may take minutes. Pack must stop when its context ends.
 func TestPackStopsWithContext(t *testing.T) {
 	dir := t.TempDir()
 	const size = 64 << 20

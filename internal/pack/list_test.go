@@ -8,7 +8,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/pack"
 )
 
-// TestParseListRejectsInvalidLists.
 func TestParseListRejectsInvalidLists(t *testing.T) {
 	digest := string(pack.DigestOf([]byte("x")))
 	list := func(entries, pieces string) string {

@@ -36,7 +36,7 @@ func (s *shelf) Get(_ context.Context, d pack.Digest) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(body)), nil
 }
 
-// put adds the missing pieces of a tree, and returns their number and size.
+// put adds the missing pieces of a tree. It returns their number and their total size.
 func (s *shelf) put(t testing.TB, tree *pack.Tree) (pieces int, size int64) {
 	t.Helper()
 	if s.held == nil {
@@ -78,7 +78,7 @@ func digest(t testing.TB, tree *pack.Tree) pack.Digest {
 	return u.Digest
 }
 
-// unpacked unpacks a pack to "to" below a new folder.
+// unpacked unpacks a pack to the name "to" in a new folder.
 func unpacked(t testing.TB, s *shelf, d pack.Digest, dir string) error {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
@@ -108,7 +108,7 @@ func put(t testing.TB, dir, name, content string, mode fs.FileMode) {
 	}
 }
 
-// look describes the content of a folder: path to mode, and content or link target.
+// look returns the content of a folder: for each path, the mode and the content or link target.
 func look(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	got := map[string]string{}
@@ -148,7 +148,7 @@ func noise(seed uint64, n int) string {
 	return string(b)
 }
 
-// TestPackUnpackRoundTrip checks contents, modes, links and empty folders of random folders.
+// TestPackUnpackRoundTrip packs and unpacks random folders. Contents, modes, links and empty folders must be equal.
 func TestPackUnpackRoundTrip(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
@@ -200,7 +200,7 @@ func TestPackUnpackRoundTrip(t *testing.T) {
 			r.Fatal(err)
 		}
 		want, got := look(t, in), look(t, filepath.Join(out, "to"))
-		for p, w := range want { // absolute links into the folder become relative
+		for p, w := range want { // absolute links into the folder become relative links
 			if to, ok := strings.CutPrefix(w[strings.IndexByte(w, ' ')+1:], in); ok && strings.HasPrefix(w, "L") {
 				rel, _ := filepath.Rel(filepath.Join(in, filepath.Dir(p)), in+to)
 				if resolved := filepath.Join(filepath.Dir(p), got[p][strings.IndexByte(got[p], ' ')+1:]); resolved !=
@@ -226,7 +226,8 @@ func TestPackUnpackRoundTrip(t *testing.T) {
 	})
 }
 
-// TestSecondPackSendsOnlyChanges: of 32 MiB in large and small files, one is changed, one added, one removed.
+// TestSecondPackSendsOnlyChanges: of 32 MiB in large and small files, one file is changed, one is added and one is
+// removed. Little may be sent.
 func TestSecondPackSendsOnlyChanges(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "model.bin", noise(1, 16<<20), 0o644)
@@ -280,7 +281,8 @@ func TestPackSingleFile(t *testing.T) {
 	}
 }
 
-// TestUnpackReplacesOnlySameNames, even if a link is in the way.
+// TestUnpackReplacesOnlySameNames: unpacking replaces files of the same names, even if a link has such a name, and no
+// others.
 func TestUnpackReplacesOnlySameNames(t *testing.T) {
 	dir, out, elsewhere := t.TempDir(), t.TempDir(), t.TempDir()
 	put(t, dir, "a", "new", 0o644)
@@ -388,7 +390,7 @@ func TestLargeErrorListsLargestParts(t *testing.T) {
 	}
 }
 
-// TestPackDetectsChangedFile checks changes while it is read, and between reading and sending.
+// TestPackDetectsChangedFile: a file changes while it is read, or between reading and sending. This must be an error.
 func TestPackDetectsChangedFile(t *testing.T) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "out.log")
@@ -439,7 +441,7 @@ func TestURIs(t *testing.T) {
 	}
 }
 
-// FuzzURI: parsing and formatting gives the same URI, whose name cannot lead elsewhere.
+// FuzzURI checks that parsing and formatting gives the same URI, and that its name cannot leave the folder.
 func FuzzURI(f *testing.F) {
 	f.Add("pack://" + string(pack.DigestOf(nil)) + "/my%20code")
 	f.Add("pack://" + string(pack.DigestOf(nil)) + "/%2e%2e")
@@ -455,7 +457,8 @@ func FuzzURI(f *testing.F) {
 	})
 }
 
-// FuzzList: an accepted list can be unpacked from pieces of the right sizes, and nothing is written outside.
+// FuzzList checks that an accepted list can be unpacked from pieces of the right sizes, and that nothing is written
+// outside of the target.
 func FuzzList(f *testing.F) {
 	zero := pack.DigestOf([]byte{0})
 	f.Add([]byte(`{"version":1,"entries":[{"path":"a","mode":420,"size":1}],"pieces":[{"digest":"` + string(zero) + `","size":1}]}`))
@@ -485,7 +488,7 @@ func FuzzList(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer root.Close()
-		// Errors of the disk, such as for a name of 300 bytes, are allowed; escaping is not.
+		// Errors of the disk are allowed, for example for a name of 300 bytes. A write outside of the target is not.
 		_ = pack.Unpack(t.Context(), s, l, root, "to")
 		for p := range look(t, outer) {
 			if p != "to" && !strings.HasPrefix(p, "to/") {

@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/secret"
 )
 
-// The forms of a secret in JSON and URLs, as programs in other languages write them.
+// A secret must also be masked in the forms that programs in other languages use for it in JSON and URLs.
 func TestMaskEncodingsOfOtherPrograms(t *testing.T) {
 	for _, c := range []struct{ name, secret, printed string }{
 		{"python json.dumps, jq, JSON.stringify", `pa"ss&word1`, `{"password": "pa\"ss&word1"}`},

@@ -35,7 +35,7 @@ func TestMaskHidesSecretsAndEncodings(t *testing.T) {
 	}
 }
 
-// However a text is split into writes, the result is the same as for one write, and nothing is lost.
+// A text is written in several pieces. The masked result must be the same as for one write, and nothing may be lost.
 func TestMaskHidesAcrossWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		letters := rapid.StringMatching(`[ab]{1,6}`)
@@ -59,7 +59,7 @@ func TestMaskHidesAcrossWrites(t *testing.T) {
 	})
 }
 
-// Only secrets that are part of a longer one may remain in the output.
+// No secret may remain in the output, except a secret that is a part of a longer one.
 func TestMaskLeavesNoSecret(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hidden := rapid.StringMatching(`[ab]{1,6}`).Draw(t, "secret")

@@ -23,8 +23,8 @@ func (k remoteKept) Fetch(_ context.Context, name string) (string, error) {
 	}
 }
 
-// A remote secret arrives unchanged. Final errors stay final with the same message, temporary ones stay temporary.
-// Only configured names are returned, in any version.
+// A remote secret must arrive unchanged. Final errors must stay final, with the same message, and temporary errors
+// temporary. Only configured names may be returned, in any version.
 func TestFetchThroughCloudFunction(t *testing.T) {
 	server := secret.Server{Sources: map[string]secret.Source{secret.GCPSM: secret.Restricted{
 		Scheme: secret.GCPSM, Names: []string{"p/hf", "p/team-*"}, Source: remoteKept{
@@ -58,7 +58,7 @@ func TestFetchThroughCloudFunction(t *testing.T) {
 	}
 }
 
-// An invalid answer may contain the secret, so no error shows it.
+// An invalid answer may contain the secret. No error may show it.
 func TestInvalidAnswerIsNotShown(t *testing.T) {
 	c := secret.Remote(secret.GCPSM, func(context.Context, []byte) ([]byte, error) { return []byte("hunter2"), nil })
 	if got, err := c.Fetch(t.Context(), "x"); err == nil || got != "" || strings.Contains(err.Error(), "hunter2") {

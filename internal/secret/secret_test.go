@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/secret"
 )
 
-// kept is a source with the secrets in a map.
+// kept is a source that has its secrets in a map.
 type kept map[string]string
 
 func (k kept) Fetch(_ context.Context, name string) (string, error) {
@@ -91,7 +91,7 @@ func TestReferenceRecognition(t *testing.T) {
 	}
 }
 
-// Any values survive the round trip, and no error shows them.
+// Any values must be the same after sealing and opening, and no error may show them.
 func TestSealOpenRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.MapOf(rapid.StringMatching(`[A-Z]{1,5}`), rapid.StringMatching(`(?s).{1,30}`)).Draw(t, "values")

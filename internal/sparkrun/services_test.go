@@ -36,18 +36,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// example is the application of examples/spark.
+// example is the application in examples/spark.
 var example = dag.SparkApp{
 	Main: "jobs/count.py", Args: []string{"$TRADEWIND_INPUTS/words.txt", "$TRADEWIND_OUTPUT/counts"},
 }
 
 const exampleDir = "../../examples/spark"
 
-// store is the bucket of a place.
+// store is the bucket that a service uses.
 type store interface {
 	prefix() string
 	put(t *testing.T, key string, body []byte)
-	parts(t *testing.T, prefix string) []byte // the content of the part files below a prefix, in their order
+	parts(t *testing.T, prefix string) []byte // parts returns the content of the part files below a prefix, in order
 }
 
 type s3Store struct{ *emrtest.World }
@@ -153,7 +153,7 @@ func runOn(t *testing.T, of service.Service, in store, spec service.Spec) []byte
 		t.Fatal(err)
 	}
 	run, err := of.Submit(ctx, p, app)
-	for err != nil && ctx.Err() == nil { // a cluster that is starting
+	for err != nil && ctx.Err() == nil { // while the cluster starts
 		run, err = of.Submit(ctx, p, app)
 	}
 	for poll := time.NewTicker(100 * time.Millisecond); !run.State.Final(); <-poll.C {
@@ -178,7 +178,7 @@ func runOn(t *testing.T, of service.Service, in store, spec service.Spec) []byte
 	return in.parts(t, spec.Name+"/outputs/counts/")
 }
 
-// runLocally runs the example on this machine, as an agent does.
+// runLocally runs the example on this machine, like an agent.
 func runLocally(t *testing.T, bin string) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -210,7 +210,7 @@ func runLocally(t *testing.T, bin string) []byte {
 	return all
 }
 
-// varying are the parts of requests that differ from run to run.
+// varying matches the parts of requests that differ in each run.
 var varying = []struct{ pattern, name string }{
 	{`\bj-[A-Z0-9]{13}\b`, "CLUSTER"}, {`"[0-9a-f]{64}"`, `"TOKEN"`}, {`\b[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f-]{18,22}\b`, "UUID"},
 	{`tw[0-9]+-[0-9]+`, "BUCKET"},
@@ -223,14 +223,14 @@ func fixed(text string) string {
 	return text
 }
 
-// changes reports whether a request changes something: the others only look.
+// changes reports whether a request changes something. The other requests only read.
 func changes(action string) bool {
 	return !strings.HasPrefix(action, "List") && !strings.HasPrefix(action, "Describe") && !strings.HasPrefix(action, "Get") &&
 		!strings.HasSuffix(action, ".get") && !strings.HasSuffix(action, ".list")
 }
 
-// The story runs one application on this machine and on each service, and shows the result and the requests that change
-// something at the cloud. A service's Spark is real, and reads and writes the emulated store.
+// The story runs one application on this machine and on each service. It shows the result, and the requests to the
+// cloud that change something. The Spark of a service is real, and reads and writes the emulated store.
 func TestServicesStory(t *testing.T) {
 	bin := sparktest.Bin(t, "../..")
 	jars := sparktest.Stores(t, "../..")

@@ -22,7 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// write writes a file with its folder.
+// write writes a file, and creates its folder.
 func write(t *testing.T, path, text string, mode os.FileMode) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -33,7 +33,7 @@ func write(t *testing.T, path, text string, mode os.FileMode) {
 	}
 }
 
-// fakeSpark makes a folder like an installed Spark, which prints what it is started with.
+// fakeSpark makes a folder like an installed Spark. Its programs print their arguments.
 func fakeSpark(t *testing.T, version string) (home string) {
 	t.Helper()
 	home = t.TempDir()
@@ -43,7 +43,7 @@ func fakeSpark(t *testing.T, version string) (home string) {
 	return home
 }
 
-// run runs the script of an application on one machine. path is in front of PATH.
+// run runs the script of an application on one machine. path is prepended to PATH.
 func run(t *testing.T, a *dag.SparkApp, path string, env ...string) (string, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -106,11 +106,11 @@ func TestTakesTheSparkThatSuits(t *testing.T) {
 		{"3.4", old, suits + "/bin", "3.4.4"},
 		{"3.4+", suits, old + "/bin", "3.5.6"},
 		{"3.5.6", "", suits + "/bin", "3.5.6"},
-		{"4.0+", suits, old + "/bin", "pyspark>=4.0,<5"}, // it would be installed
+		{"4.0+", suits, old + "/bin", "pyspark>=4.0,<5"}, // this version would be installed
 		{"3.5.1", suits, "", "pyspark==3.5.1"},
 		{"3.5", old, "", "pyspark==3.5.*"},
 	} {
-		// python3 has no pyspark, and cannot make an environment.
+		// This python3 has no pyspark, and cannot make an environment.
 		python := t.TempDir()
 		write(t, filepath.Join(python, "python3"), "#!/bin/sh\nexit 1\n", 0o700)
 		got, err := run(t, &dag.SparkApp{Main: "a.py", Version: c.version}, c.path+":"+python, "SPARK_HOME="+c.home,
@@ -121,7 +121,7 @@ func TestTakesTheSparkThatSuits(t *testing.T) {
 	}
 }
 
-// squares waits for its executors, and prints where they are.
+// squares is an application that waits for its executors and prints on which machines they run.
 const squares = `import os, sys, time
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
@@ -137,8 +137,8 @@ hosts = context.range(60, numSlices=60).map(lambda _: os.environ.get("SPARK_LOCA
 print("executors at", *sorted(set(hosts)))
 `
 
-// TestClusterCollectsOutputs runs an application on two machines whose files are separate, as on a cloud: each is a
-// mount namespace that does not see the folders of the other. The result must be that of one machine.
+// TestClusterCollectsOutputs runs an application on two machines with separate files, as in a cloud. Each is a mount
+// namespace that does not see the folders of the other. The result must equal that of one machine.
 func TestClusterCollectsOutputs(t *testing.T) {
 	bin := sparktest.Bin(t, "../..")
 	enters := `mount -t tmpfs none /mnt && touch /mnt/it && nsenter --mount=/proc/$$/ns/mnt ls /mnt/it`
@@ -146,7 +146,7 @@ func TestClusterCollectsOutputs(t *testing.T) {
 		t.Skip("needs root, unshare and nsenter to give each machine its own files")
 	}
 	top := t.TempDir()
-	// Without a wait for local data, each executor writes a part of the result.
+	// Executors do not wait for local data, so each writes a part of the result.
 	app := &dag.SparkApp{
 		Main: "squares.py", Args: []string{"$TRADEWIND_INPUTS/n.csv", "$TRADEWIND_OUTPUT/squares", "$MEMBERS"},
 		Conf: map[string]string{"spark.locality.wait": "0s", "spark.driver.memory": "512m", "spark.executor.memory": "512m"},
@@ -157,7 +157,7 @@ func TestClusterCollectsOutputs(t *testing.T) {
 	}
 	hosts := filepath.Join(top, "hosts")
 	write(t, hosts, "127.0.0.1 t-0\n127.0.0.2 t-1\n", 0o600)
-	// The fake of the agent's program runs a command in the namespace and with the variables of a node.
+	// This fake of the agent's program runs a command in the namespace of a node, with the node's variables.
 	rsh := filepath.Join(top, "rsh")
 	write(t, rsh, `#!/bin/sh
 [ -e `+top+`/pid-$1 ] || exit 1
@@ -204,8 +204,8 @@ exec nsenter --mount=/proc/$(cat `+top+`/pid-$1)/ns/mnt sh -c ". `+top+`/env-$1;
 		return cmd
 	}
 	result := func(nodes int) (lines []string, log string) {
-		// If a node ends with an error, the others are killed, as an agent does.
-		patience, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // else it could not show the logs
+		// If one node ends with an error, the others are killed, like by an agent.
+		patience, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // otherwise it could not show the logs
 		defer cancel()
 		group, ctx := errgroup.WithContext(patience)
 		logs := make([]bytes.Buffer, nodes)

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// left returns the contents of the files below a folder, by their relative paths.
+// left returns the contents of the files below a folder, by relative path.
 func left(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -29,8 +29,8 @@ func left(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestFailedTaskKeepsOutputs: engines can read the output files of a failed task. If one of the files is missing, the
-// task keeps its exit code.
+// TestFailedTaskKeepsOutputs: a task fails. Engines must be able to read its output files. If one of the files is
+// missing, the task must keep its exit code.
 func TestFailedTaskKeepsOutputs(t *testing.T) {
 	at := t.TempDir()
 	task := tes.Task{
@@ -62,8 +62,8 @@ func TestFailedTaskKeepsOutputs(t *testing.T) {
 	}
 }
 
-// TestMissingOutputs: a missing output fails the task, in its script or in the agent. Tasks of Nextflow do not fail:
-// Nextflow also names optional files, and checks the files itself.
+// TestMissingOutputs: a missing output must fail the task, in its script or in the agent. Exceptions are Nextflow's
+// tasks: Nextflow also names optional files, and checks the files itself.
 func TestMissingOutputs(t *testing.T) {
 	at := t.TempDir()
 	task := tes.Task{
@@ -91,7 +91,7 @@ func TestMissingOutputs(t *testing.T) {
 	}
 }
 
-// An output of type DIRECTORY that is a file fails the task, also if its path has wildcards.
+// An output of type DIRECTORY is a file. The task must fail, also if the output's path has wildcards.
 func TestDirectoryOutputThatIsFileFails(t *testing.T) {
 	at := t.TempDir()
 	for _, out := range []tes.Output{
@@ -113,7 +113,7 @@ func TestDirectoryOutputThatIsFileFails(t *testing.T) {
 	}
 }
 
-// The reason of a failure ends with the last output of the task, which has lines of its script.
+// The reason of a failure ends with the last output of the task. It must not contain lines of the task's script.
 func TestSystemLogsHaveNoLinesOfScript(t *testing.T) {
 	for reason, want := range map[string]string{
 		"exit code 1: bad\n== tes executor 0 2026-01-01T00:00:00Z 2026-01-01T00:00:01Z 1 4 0\nbad": "exit code 1: bad\nbad",
@@ -163,7 +163,7 @@ func TestOutputNames(t *testing.T) {
 	}
 }
 
-// TestAcceptsAbsolutePathAsURL: a local file may be named by its path alone, as TES allows and Nextflow does.
+// TestAcceptsAbsolutePathAsURL: a local file may be named by only its path. TES allows that, and Nextflow does it.
 func TestAcceptsAbsolutePathAsURL(t *testing.T) {
 	job, err := tes.Job(tes.Task{
 		Executors: []tes.Executor{{Image: "i", Command: []string{"true"}}},
@@ -190,7 +190,8 @@ func TestAcceptsAbsolutePathAsURL(t *testing.T) {
 	}
 }
 
-// TestExplainFailedTask: the reason is in the field in which clients look for it, even if there was no attempt.
+// TestExplainFailedTask: the reason of a failure must be in the field that clients show, even if there was no
+// attempt.
 func TestExplainFailedTask(t *testing.T) {
 	const reason = "no feasible plan: no offer has 5000 vCPUs"
 	d := &apitypes.JobDetail{TaskList: []apitypes.TaskView{{State: "cancelled"}}}
@@ -212,7 +213,8 @@ func TestExplainFailedTask(t *testing.T) {
 	}
 }
 
-// TestLogsForNextflowAreReversed: a task of Nextflow succeeds after its first machine was preempted.
+// TestLogsForNextflowAreReversed: the first machine of a Nextflow task is preempted, and the second succeeds. The
+// logs must be in reverse order, so that Nextflow sees the success.
 func TestLogsForNextflowAreReversed(t *testing.T) {
 	attempts := []tes.TaskLog{
 		{Metadata: map[string]string{"attempt": "1"}}, {Metadata: map[string]string{"attempt": "2"}},

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// run runs the script of a task's job as the agent does, and returns its log and its output folder.
+// run runs the script of a task's job like the agent. It returns the log and the output folder.
 func run(t *testing.T, task tes.Task) (log []byte, output string, failed error) {
 	t.Helper()
 	job, err := tes.Job(task)
@@ -30,8 +30,8 @@ func run(t *testing.T, task tes.Task) (log []byte, output string, failed error) 
 	return log, output, failed
 }
 
-// TestExecutorsRunInOrder runs a task with all features of a script: content, a volume, stdin, stdout, an error that is
-// ignored, wildcards and a directory.
+// TestExecutorsRunInOrder runs a task with all features of a script: content, a volume, stdin, stdout, an ignored
+// error, wildcards and a directory.
 func TestExecutorsRunInOrder(t *testing.T) {
 	at := t.TempDir()
 	task := tes.Task{
@@ -77,7 +77,8 @@ func TestExecutorsRunInOrder(t *testing.T) {
 	}
 }
 
-// TestStopsAfterFailedExecutor: the task has the exit code of the failed executor.
+// TestStopsAfterFailedExecutor: an executor fails. No further one may run, and the task must have the executor's exit
+// code.
 func TestStopsAfterFailedExecutor(t *testing.T) {
 	task := tes.Task{Executors: []tes.Executor{
 		{Image: "i", Command: []string{"sh", "-c", "exit 7"}}, {Image: "i", Command: []string{"echo", "never"}},
@@ -91,7 +92,7 @@ func TestStopsAfterFailedExecutor(t *testing.T) {
 	}
 }
 
-// TestResources: the job's resources come from the task's resources and their parameters.
+// TestResources: a job's resources must follow from the task's resources and their parameters.
 func TestResources(t *testing.T) {
 	no := false
 	task := tes.Task{Name: "align: 1/2", Executors: []tes.Executor{{Image: "ubuntu", Command: []string{"true"}}},
@@ -113,7 +114,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// TestRejectsInvalidTasks: the error names the field.
+// TestRejectsInvalidTasks: the error of an invalid task must name the field.
 func TestRejectsInvalidTasks(t *testing.T) {
 	ok := tes.Executor{Image: "i", Command: []string{"true"}}
 	with := func(key, value string) tes.Task {
@@ -156,7 +157,7 @@ func TestAllFaultsOfTaskAreReported(t *testing.T) {
 	}
 }
 
-// FuzzReadLog: every text is a valid log.
+// FuzzReadLog checks that every text can be read as a log.
 func FuzzReadLog(f *testing.F) {
 	f.Add([]byte("== tes executor 0 a b 0 3 9\nout"))
 	f.Add([]byte("== tes output 0 12 x/y\n"))

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// A collector that accepts a large job but never answers delays the end of a broker by five seconds, like a collector
-// that is missing, and not by the time that the export of a job may take.
+// A collector accepts a large job but never answers. It may delay the end of a broker by at most five seconds, like a
+// missing collector, and not by the time that the export of a job may take.
 func TestCloseDoesNotWaitForSilentCollector(t *testing.T) {
 	came := make(chan struct{}, 100)
 	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -40,7 +40,7 @@ func TestCloseDoesNotWaitForSilentCollector(t *testing.T) {
 	}
 }
 
-// large returns a finished job with that number of tasks.
+// large returns a finished job with a number of tasks.
 func large(tasks int) *apitypes.JobDetail {
 	at := time.Date(2026, 5, 20, 9, 0, 0, 0, time.UTC)
 	d := &apitypes.JobDetail{JobView: apitypes.JobView{ID: "large", Name: "large", State: apitypes.JobSucceeded, Tasks: tasks,

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// side makes the calls of one side; some are lost before and some after they were processed.
+// side makes the calls of one side of a tunnel. Some are lost before they are processed, and some afterwards.
 type side struct {
 	tunneltest.Calls
 	fails func() bool
@@ -54,7 +54,8 @@ func (s *side) Receive(ctx context.Context, offset int64, wait time.Duration) ([
 	return piece, err
 }
 
-// TestSentBytesArriveOnce sends through calls that get lost, by two relays on one store, as with two functions.
+// TestSentBytesArriveOnce sends bytes by calls that get lost, through two relays with one store, as with two
+// functions. Each byte must arrive once.
 func TestSentBytesArriveOnce(t *testing.T) {
 	for seed := range uint64(6) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -125,8 +126,8 @@ func TestEndedVisitEndsConnection(t *testing.T) {
 	}
 }
 
-// A side that has closed its direction still receives what the other sends much later: a command without input, a
-// slow server.
+// A side closes its direction. It must still receive what the other side sends much later: for example the output of
+// a command without input, or of a slow server.
 func TestHalfClosedSideStillReceives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

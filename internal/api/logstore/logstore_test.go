@@ -99,7 +99,7 @@ func TestLogIsTruncatedWithNotice(t *testing.T) {
 	if err != nil || size != int64(len(got)) {
 		t.Errorf("size = %d, %v", size, err)
 	}
-	// The store sends a restarted agent to the end of the stored log.
+	// The store returns the end of the stored log, where a restarted agent continues.
 	var offset *api.OffsetError
 	if err := send(0, "0123456"); !errors.As(err, &offset) || offset.Want != 10 {
 		t.Errorf("append at 0: %v", err)
@@ -139,7 +139,7 @@ func TestRejectsNamesOutsideFolder(t *testing.T) {
 			t.Errorf("%+v: %v", log, err)
 		}
 	}
-	// The store does not follow a link that leads out of its folder either.
+	// The store must not follow a link that points out of its folder.
 	if err := os.Symlink(dir, filepath.Join(dir, "logs", "link")); err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func TestMarksOfLog(t *testing.T) {
 		marks []wire.LogMark
 	}{
 		{0, "old\n", nil}, {4, "one\ntwo\n", []wire.LogMark{at(4, 1), at(8, 2)}},
-		{12, "three\n", []wire.LogMark{at(8, 9), at(12, 3)}}, // the first is already known
+		{12, "three\n", []wire.LogMark{at(8, 9), at(12, 3)}}, // the first mark is already known
 	} {
 		if err := s.Append(t.Context(), log, p.from, []byte(p.text), p.marks...); err != nil {
 			t.Fatal(err)

@@ -49,7 +49,8 @@ func TestCodesAndSessionsExpire(t *testing.T) {
 	})
 }
 
-// Browsers send Sec-Fetch-Site only to servers with TLS or on this computer.
+// Browsers send Sec-Fetch-Site only to servers with TLS or on the same computer. A page of another computer must work
+// without it.
 func TestPageOfAnotherComputerNeedsNoFetchMetadata(t *testing.T) {
 	user := New("the-token-of-a-broker")
 	for host, want := range map[string]bool{"broker.lan:8080": true, "127.0.0.1:8080": false, "[::1]:8080": false, "localhost": false, "x.localhost:1": false} {

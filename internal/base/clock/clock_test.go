@@ -41,7 +41,7 @@ func TestRealTimeFactors(t *testing.T) {
 
 func TestScaledWaitsInWallTime(t *testing.T) {
 	c := scaled(time.Now(), 1e-6)
-	until := c.Now().Add(10 * time.Hour) // 36 ms
+	until := c.Now().Add(10 * time.Hour) // 36 ms in real time
 	if err := c.After(t.Context(), until); err != nil {
 		t.Fatal(err)
 	}
@@ -118,5 +118,5 @@ func TestClockContinuesFromVirtualTime(t *testing.T) {
 	}
 }
 
-// At its start, scaled agrees with the wall.
+// scaled returns a clock that starts at the real time and runs faster by a factor.
 func scaled(start time.Time, factor float64) clock.Clock { return clock.From(start, start, factor) }

@@ -58,7 +58,7 @@ func TestDistanceMatchesDefinition(t *testing.T) {
 	letters := rapid.StringOfN(rapid.RuneFrom([]rune("abc")), 0, 6, -1)
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := letters.Draw(t, "a"), letters.Draw(t, "b")
-		var d func(i, j int) int // of the first i of a and j of b
+		var d func(i, j int) int // distance between the first i characters of a and the first j of b
 		d = func(i, j int) int {
 			if i == 0 || j == 0 {
 				return i + j

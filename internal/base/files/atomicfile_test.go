@@ -54,11 +54,12 @@ func TestFillReplacesFileOrLeavesIt(t *testing.T) {
 	}
 }
 
-// TestOnlyThisPackageReplacesFiles checks that no other package renames files itself: without syncing, a power cut
-// would lose data that was reported as stored.
+// TestOnlyThisPackageReplacesFiles checks that no other package renames files. A rename without a sync could lose
+// data after a power cut that were reported as stored.
 func TestOnlyThisPackageReplacesFiles(t *testing.T) {
-	// Staging compares files with the manifest and stages them again after a restart, so it need not sync thousands
-	// of small files. A downloaded program is identified by its digest, and downloaded again if it is damaged.
+	// Exceptions: staging compares files with the manifest after a restart, and stages wrong ones again, so it need
+	// not sync thousands of small files. A downloaded program is identified by its digest, and downloaded again if
+	// damaged.
 	allowed := []string{"internal/base/files/atomicfile.go", "internal/agent/stage/arrive.go", "internal/agent/stage/transfer.go", "internal/agent/mount/program.go"}
 	root := "../../.."
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -83,7 +84,7 @@ func TestOnlyThisPackageReplacesFiles(t *testing.T) {
 	}
 }
 
-// TestFillIn checks that FillIn leaves either the whole new file or the old one, and nothing else, and does not
+// TestFillIn checks that FillIn leaves either the whole new file or the old one, leaves nothing else, and does not
 // follow links out of the root.
 func TestFillIn(t *testing.T) {
 	dir := t.TempDir()

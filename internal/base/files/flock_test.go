@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/files"
 )
 
-// An exclusive lock excludes others until its file is closed, and shared locks do not exclude each other.
+// An exclusive lock must exclude others until its file is closed. Shared locks must not exclude each other.
 func TestLockBelongsToOpenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	open := func() *os.File {

@@ -10,7 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/names"
 )
 
-// TestNamesAreWhatTheirPatternSays compares with regular expressions, over letters that are allowed and not.
+// TestNamesAreWhatTheirPatternSays compares the checks of names with regular expressions, over allowed and other
+// characters.
 func TestNamesAreWhatTheirPatternSays(t *testing.T) {
 	bucket := regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$`)
 	made := regexp.MustCompile(`^[A-Za-z-]{1,31}$`)

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/parallel"
 )
 
-// Each thing is done once, and no more of them at a time than the limit says.
+// Each item must be processed once, and never more at the same time than the limit allows.
 func TestSoManyAreDoneAtOnce(t *testing.T) {
 	for limit, seconds := range map[int]int{0: 10, 1: 10, 4: 3, 16: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -30,7 +30,8 @@ func TestSoManyAreDoneAtOnce(t *testing.T) {
 	}
 }
 
-// With one at a time they are done where the caller is: it needs no lock, and hears a panic.
+// With a limit of one, items are processed in the caller's goroutine. The caller needs no lock, and a panic reaches
+// it.
 func TestOneAtATimeIsDoneByTheCaller(t *testing.T) {
 	defer func() {
 		if r := recover(); r != "ended" {

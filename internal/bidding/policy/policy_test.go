@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 )
 
-// The bid is near the spot price with much time left, and near the on-demand price close to the latest time to
-// on-demand.
+// The bid must be near the spot price if much time is left, and near the on-demand price shortly before the latest
+// time to switch to on-demand.
 func TestAIBFollowsFormula(t *testing.T) {
 	bid := func(left int) float64 {
 		p := &policy.AIB{OnDemandUSD: 1}
@@ -27,7 +27,7 @@ func TestAIBFollowsFormula(t *testing.T) {
 	if got, want := bid(30), math.Exp(-0.1*20)+(1-math.Exp(-0.1*20))*0.2; math.Abs(got-want) > 1e-12 {
 		t.Errorf("with 20 hours to the latest time the bid is %v, by the formula %v", got, want)
 	}
-	// Half of the hours cost more than the first bid, so the second bid is half way to the on-demand price.
+	// Half of the hours cost more than the first bid. So the second bid is half way to the on-demand price.
 	p := &policy.AIB{OnDemandUSD: 1}
 	for i, want := range []float64{0.2, 0.5*1 + 0.5*0.2} {
 		o, err := p.Order(policy.Hour{Work: 10, Left: 400, History: []float64{0.9, 0.2}})
@@ -53,7 +53,7 @@ func TestGreedyUsesSpotUntilThePointOfNoReturn(t *testing.T) {
 	}
 }
 
-// The cases follow the rules of the algorithm.
+// Each case follows one rule of the algorithm.
 func TestUniformPlace(t *testing.T) {
 	const work, deadline = 10.0, 20.0
 	view := func(done, gone float64, on bidding.Holding, up bool) policy.View {
@@ -82,7 +82,7 @@ func TestUniformPlace(t *testing.T) {
 	}
 }
 
-// The price alternates between 0.2 and 0.9 for days. Markov waits out the expensive hours while there is time.
+// The price alternates between 0.2 and 0.9 for days. Markov must wait during the expensive hours while there is time.
 func TestMarkovWaitsOutExpensiveHours(t *testing.T) {
 	var history []float64
 	for h := range 24 * 20 {

@@ -22,10 +22,10 @@ func jobOf(edges [][2]int, minutes ...int) *dag.Job {
 	return job
 }
 
-// Figure 3 of the paper has a fork and a join with chains between them. The chains are simple, except for tasks that
-// are the only parent or child of a synchronisation task.
+// The graph is figure 3 of the paper: a fork and a join, with chains between them. The tasks of chains are simple,
+// except those that are the only parent or child of a synchronisation task.
 func TestClassifyMatchesFigure3(t *testing.T) {
-	// 0 → 1, 1 forks to 2 and 3, 2 → 4, 4 and 3 join in 5, 5 → 6 → 7.
+	// Edges: 0 → 1, 1 forks to 2 and 3, 2 → 4, 4 and 3 join in 5, 5 → 6 → 7.
 	edges := [][2]int{{0, 1}, {1, 2}, {1, 3}, {2, 4}, {4, 5}, {3, 5}, {5, 6}, {6, 7}}
 	got := classify(jobOf(edges, 1, 1, 1, 1, 1, 1, 1, 1).Graph(), 8)
 	want := []bool{false, false, true, true, true, false, false, true}
@@ -34,7 +34,7 @@ func TestClassifyMatchesFigure3(t *testing.T) {
 	}
 }
 
-// Two forks of 0 end in different joins, and the last task has no end.
+// Two forks of task 0 end in different joins, and the last task has no end.
 func TestBranchesOfGroupHaveSameStartAndEnd(t *testing.T) {
 	edges := [][2]int{{0, 1}, {1, 2}, {0, 3}, {2, 4}, {3, 4}, {0, 5}, {0, 6}, {5, 7}, {6, 7}, {4, 8}, {8, 9}}
 	job := jobOf(edges, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)
@@ -45,8 +45,8 @@ func TestBranchesOfGroupHaveSameStartAndEnd(t *testing.T) {
 	}
 }
 
-// drawn makes a workflow on types with constant prices, of which the powerful ones are more expensive for their work,
-// and a deadline as a multiple of its time.
+// drawn returns a workflow on types with constant prices, and a deadline that is a multiple of its run time. More
+// powerful types cost more for the same work.
 func drawn(t *rapid.T, restart float64) (*Workflow, float64) {
 	n := rapid.IntRange(1, 9).Draw(t, "tasks")
 	var edges [][2]int
@@ -71,7 +71,7 @@ func drawn(t *rapid.T, restart float64) (*Workflow, float64) {
 	return w, rapid.Float64Range(1, 9).Draw(t, "stretch")
 }
 
-// slowest is the time of the longest of all paths, found by trying them all.
+// slowest returns the duration of the longest path. It tries all paths.
 func (w *Workflow) slowest(kind []int) (hours float64) {
 	var from func(i int) float64
 	from = func(i int) float64 {
@@ -87,7 +87,7 @@ func (w *Workflow) slowest(kind []int) (hours float64) {
 	return hours
 }
 
-// ends walks from a simple task to the tasks before and after its chain.
+// ends returns the tasks before and after the chain of a simple task.
 func (w *Workflow) ends(i int) [2]int {
 	walk := func(i int, next func(int) []int32) int {
 		for i >= 0 && w.simple[i] {
@@ -101,8 +101,8 @@ func (w *Workflow) ends(i int) [2]int {
 	return [2]int{walk(i, w.graph.Parents), walk(i, w.graph.Children)}
 }
 
-// Step 5 by its definition: tasks with the same start and end get the cheapest type with which no path is too long,
-// then each simple task, then each other one.
+// Step 5 must follow its definition. Tasks with the same start and end get the cheapest type with which no path is
+// too long. Simple tasks are assigned first, and then the others.
 func TestStep5MatchesBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, stretch := drawn(t, rapid.SampledFrom([]float64{0, 0.3}).Draw(t, "restart"))
@@ -147,8 +147,8 @@ func TestStep5MatchesBruteForce(t *testing.T) {
 	})
 }
 
-// Prices are 1 or 3, and 4 on demand. With one hour to spare the bid is the on-demand price (equation 1), also for less
-// than an hour of work.
+// Prices are 1 or 3, and 4 on demand. With one hour to spare, the bid must be the on-demand price (equation 1), also
+// for less than an hour of work.
 func TestPartOfHourBidsLikeHour(t *testing.T) {
 	prices := slices.Repeat([]float64{1, 1, 3, 3}, 100)
 	w, err := New(t.Context(), jobOf(nil, 60), []Type{{OnDemandUSD: 4, USD: prices}}, 1, 0, 399)

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// At steady prices each task starts one machine, and pays for its start and its work.
+// Prices are constant. Each task must start one machine, and pay for the start and for its work.
 func TestEachTaskPaysForItsStart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		restart := rapid.SampledFrom([]float64{0.05, 0.3, 1}).Draw(t, "restart")
@@ -30,7 +30,7 @@ func TestEachTaskPaysForItsStart(t *testing.T) {
 	})
 }
 
-// One hour is too expensive. It runs on demand, and work needs two more starts of 6 minutes.
+// One hour is too expensive, so the work in it runs on demand. This needs two more starts of 6 minutes.
 func TestInterruptionCostsStarts(t *testing.T) {
 	prices := slices.Repeat([]float64{0.2}, 300)
 	prices[202] = 5
@@ -44,15 +44,15 @@ func TestInterruptionCostsStarts(t *testing.T) {
 	}
 }
 
-// Prices are 1 or 3 with the same probability, whatever the price before, and 4 on demand. The bid for 4 hours of work
-// in 6 is the one with the lowest cost by equation 7.
+// Prices are 1 or 3 with equal probability, independent of the price before, and 4 on demand. For 4 hours of work in
+// 6 hours, the bid must be the one with the lowest cost by equation 7.
 func TestBidFollowsEquation7(t *testing.T) {
 	var prices []float64
 	for range 100 {
-		prices = append(prices, 1, 1, 3, 3) // each follows each as often
+		prices = append(prices, 1, 1, 3, 3) // each price follows each price equally often
 	}
 	var r float64
-	var bids func(c, t int) (low, high float64) // the costs with a bid of 1 and of 3
+	var bids func(c, t int) (low, high float64) // the costs with a bid of 1 and with a bid of 3
 	least := func(c, t int) float64 {
 		switch c {
 		case 0:

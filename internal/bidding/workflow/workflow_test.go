@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// types returns three sizes of a machine. The small one is the cheapest for its work, as on the markets of the paper.
+// types returns three sizes of a machine. The small one is the cheapest for the same work, as on the paper's markets.
 func types(hours int, seed uint64) []workflow.Type {
 	rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test
 	var out []workflow.Type
@@ -35,7 +35,7 @@ func types(hours int, seed uint64) []workflow.Type {
 	return out
 }
 
-// diamond is a job with one task, two parallel tasks after it, and one task after both.
+// diamond returns a job of one task, two parallel tasks after it, and one task after both.
 func diamond() *dag.Job {
 	task := func(name string, minutes int) dag.Task {
 		return dag.Task{Name: name, Recorded: time.Duration(minutes) * time.Minute, Nodes: 1, Resources: []dag.Resources{{}}}
@@ -75,7 +75,7 @@ func TestPoliciesMeetDeadlineAboveLowerBound(t *testing.T) {
 	})
 }
 
-// If spot always costs more, every policy pays exactly the on-demand price of the work.
+// Spot always costs more than on demand. Every policy must pay exactly the on-demand price of the work.
 func TestExpensiveSpotRunsOnDemand(t *testing.T) {
 	markets := types(400, 1)
 	for i := range markets {
@@ -98,8 +98,8 @@ func TestExpensiveSpotRunsOnDemand(t *testing.T) {
 	}
 }
 
-// At steady prices nothing is gained by waiting, and the cost depends only on the use of slack: ours is at most that of
-// the paper's method.
+// Prices are constant, so waiting gains nothing and the cost depends only on the use of slack. This package's method
+// must cost at most as much as the paper's.
 func TestSteadyPricesCostNoMoreThanPaper(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		markets := types(600, 1)
@@ -125,7 +125,8 @@ func TestSteadyPricesCostNoMoreThanPaper(t *testing.T) {
 	})
 }
 
-// The paper's bound is the least cost of any division of one path's work between two types, found here by trying many.
+// The paper's bound must equal the minimum cost of all divisions of one path's work between two types. The test tries
+// many divisions.
 func TestPathBoundIsTheBestPairOfTypes(t *testing.T) {
 	const first, hours = 200, 10.0
 	markets := types(400, 7)
@@ -140,7 +141,7 @@ func TestPathBoundIsTheBestPairOfTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	speed, mean := []float64{0.25, 0.5, 1}, []float64{0.4, 0.8, 1.4} // of a unit of work, in on-demand dollars / 4 h
+	speed, mean := []float64{0.25, 0.5, 1}, []float64{0.4, 0.8, 1.4} // per unit of work, in on-demand dollars / 4 h
 	for _, stretch := range []float64{1, 1.2, 1.7, 2, 3, 3.9, 4, 6} {
 		least := math.Inf(1)
 		for a := range speed {

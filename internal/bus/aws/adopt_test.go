@@ -29,7 +29,7 @@ func (f *fixture) raw() (*sqs.Client, *string) {
 	return c, out.QueueUrl
 }
 
-// put puts a body into the work queue like another service.
+// put sends a body to the work queue, like another service.
 func (f *fixture) put(body string) {
 	f.Helper()
 	c, url := f.raw()
@@ -37,7 +37,7 @@ func (f *fixture) put(body string) {
 	f.must(err)
 }
 
-// record receives one message like Lambda's poller.
+// record receives one message, like Lambda's poller.
 func (f *fixture) record() aws.Received {
 	f.Helper()
 	c, url := f.raw()
@@ -162,7 +162,7 @@ func TestLargePayloadIsSharedAndKeptUntilExpiry(t *testing.T) {
 	if n, err := f.Redrive(t.Context(), "audit"); n != 1 || err != nil {
 		t.Errorf("redriven %d, %v", n, err)
 	}
-	f.take("audit") // an unreadable message is a dead letter at once
+	f.take("audit") // an unreadable message becomes a dead letter at once
 	f.letters("audit", "large")
 }
 
@@ -177,7 +177,7 @@ func TestRedriveOfUndeliveredEventsUsesTargetQueue(t *testing.T) {
 		return types.MessageAttributeValue{DataType: sdk.String("String"), StringValue: &s}
 	}
 	const id = "17793124-05d4-b198-2fde-7ededc63b103"
-	// The second is the queue of a function that EventBridge invokes itself.
+	// The queue "work" belongs to a function that EventBridge invokes itself.
 	for of, queue := range map[string]string{"unrouted": "", "work": "work"} {
 		url, err := c.GetQueueUrl(t.Context(),
 			&sqs.GetQueueUrlInput{QueueName: sdk.String(f.config.QueuePrefix + of + "-dlq")})

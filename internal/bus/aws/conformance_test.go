@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus/bustest"
 )
 
-// TestConformanceOnMoto runs the suite without its clock: SQS keeps time in whole seconds, and detects an unanswered
-// last delivery only at the next receive. time_test.go tests what time does to a queue.
+// TestConformanceOnMoto runs the suite without its clock. SQS keeps time in whole seconds, and detects that a last
+// delivery was not answered only at the next receive. time_test.go tests the effects of time.
 func TestConformanceOnMoto(t *testing.T) {
 	w := moto(t)
 	var mu sync.Mutex

@@ -62,7 +62,7 @@ func TestDecodeRejectsNonEvents(t *testing.T) {
 	}
 }
 
-// respelt returns body as another program might write it after reading it.
+// respelt returns body as another program might write it after it has read it.
 func respelt(t testing.TB, body string) []byte {
 	t.Helper()
 	var v any

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// faulty makes every n'th call fail, each time in the next of all possible ways.
+// faulty makes every n'th call fail. Each failure is of the next possible kind.
 type faulty struct {
 	n    int
 	next http.RoundTripper
@@ -41,7 +41,7 @@ func (f *faulty) RoundTrip(r *http.Request) (*http.Response, error) {
 		return answer(r, 503, `{"__type":"ServiceUnavailable","message":"try later"}`), drain(r)
 	case 1:
 		return answer(r, 400, `{"__type":"ThrottlingException","message":"Rate exceeded"}`), drain(r)
-	case 2: // executed, but the answer is lost
+	case 2: // the call is carried out, but its answer is lost
 		res, err := f.next.RoundTrip(r)
 		if err != nil {
 			return nil, err
@@ -70,7 +70,7 @@ func answer(r *http.Request, status int, body string) *http.Response {
 	}
 }
 
-// halve forwards every other entry of a batch and reports the rest as failed.
+// halve forwards every other entry of a batch, and reports the other entries as failed.
 func (f *faulty) halve(r *http.Request) (*http.Response, error) {
 	_, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	if action != "PutEvents" && !strings.HasSuffix(action, "Batch") {
@@ -113,7 +113,7 @@ func (f *faulty) halve(r *http.Request) (*http.Response, error) {
 	return answer(r, 200, string(body)), err
 }
 
-// blend adds to an answer that the entries failed.
+// blend adds failed entries to an answer.
 func blend(out map[string]any, action string, entries []map[string]any) {
 	done, _ := out["Entries"].([]any)
 	var all, failed []any
@@ -172,7 +172,7 @@ func testFaults(t *testing.T, n int) {
 		if err != nil {
 			t.Logf("receive: %v", err)
 		}
-		if len(deliveries) == 0 { // a lost answer or another failure has hidden them
+		if len(deliveries) == 0 { // hidden, because an answer was lost or a call failed
 			w.advance(t, 61*time.Minute)
 		}
 		settle(t, b, deliveries, handled, round)
@@ -188,7 +188,8 @@ func testFaults(t *testing.T, n int) {
 	t.Logf("%d faults in %d calls, %d of them partial", f.faults, f.calls, f.partial)
 }
 
-// settle answers deliveries in every way. It redrives dead letters at once, so that in the end all are handled.
+// settle answers deliveries in every way. It redrives dead letters at once, so that all messages are handled in the
+// end.
 func settle(t *testing.T, b *aws.Bus, deliveries []bus.Delivery, handled map[string]bool, round int) {
 	t.Helper()
 	var done []string
@@ -211,7 +212,7 @@ func settle(t *testing.T, b *aws.Bus, deliveries []bus.Delivery, handled map[str
 	}
 }
 
-// expect logs an error that a consumer may get; its message is delivered again.
+// expect logs an error that a consumer may get. The message will be delivered again.
 func expect(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -219,7 +220,7 @@ func expect(t *testing.T, err error) {
 	}
 }
 
-// again retries like a relay, until do succeeds.
+// again calls do until it succeeds, like a relay.
 func again(t *testing.T, do func() error) {
 	t.Helper()
 	var err error

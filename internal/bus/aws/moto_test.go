@@ -26,13 +26,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus/bustest"
 )
 
-// world is a moto whose time the tests control: no test waits for a time-out of SQS.
+// world is a moto whose clock the tests control, so that no test waits for a time-out of SQS.
 type world struct {
 	endpoint string
 	dir      string
 	mu       sync.Mutex
 	file     *os.File
-	ahead    time.Duration // of the real clock
+	ahead    time.Duration // by which its clock is ahead of the real one
 }
 
 var (
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// moto returns the moto of this test binary, or skips the test if moto is not installed.
+// moto returns the moto of this test binary. If moto is not installed, it skips the test.
 func moto(t testing.TB) *world {
 	t.Helper()
 	motoOnce.Do(func() { motoWorld, errMoto = startMoto() })
@@ -117,7 +117,7 @@ func (w *world) jump(d time.Duration) error {
 	return err
 }
 
-// Now, After and Wall are the clock of a bus: moto's time, which jumps ahead when a bus waits.
+// Now, After and Wall implement the clock of a bus by moto's clock, which jumps ahead when a bus waits.
 func (w *world) Now() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,8 +136,8 @@ func (w *world) After(ctx context.Context, until time.Time) error {
 
 func (w *world) Wall(d time.Duration) time.Duration { return d }
 
-// serial makes one call at a time, until its answer has been read. If two calls change one moto queue at the same time,
-// it loses messages or gives one to two receivers.
+// serial allows only one call at a time, until its answer has been read. If two calls changed one moto queue at the
+// same time, moto would lose messages or deliver one twice.
 type serial struct {
 	mu   sync.Mutex
 	next http.RoundTripper
@@ -156,7 +156,7 @@ func (s *serial) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// config returns the configuration of clients; wrap, if not nil, wraps their transport.
+// config returns the configuration of clients. If wrap is not nil, it wraps their transport.
 func (w *world) config(wrap func(http.RoundTripper) http.RoundTripper) sdk.Config {
 	cfg := emulator.Config(w.endpoint)
 	var transport http.RoundTripper = &serial{next: http.DefaultTransport}
@@ -180,7 +180,8 @@ func (w *world) deployment(t testing.TB, s bustest.Setup) aws.Config {
 	return c
 }
 
-// TestProvisionAcceptsWhatExists covers an answer that is lost: the SDK repeats its request.
+// TestProvisionAcceptsWhatExists: the answer of a call is lost, so the SDK repeats the call. Its result already
+// exists, which must not be an error.
 func TestProvisionAcceptsWhatExists(t *testing.T) {
 	t.Parallel()
 	w := moto(t)

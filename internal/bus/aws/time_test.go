@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus/bustest"
 )
 
-// setup returns a deployment of two queues whose times are far longer than a test.
+// setup returns a deployment of two queues with times far longer than a test.
 func setup() bustest.Setup {
 	return bustest.Setup{
 		Queues: []bus.QueueConfig{
@@ -24,7 +24,7 @@ func setup() bustest.Setup {
 	}
 }
 
-// fixture is a bus on a moto whose time the test controls.
+// fixture is a bus on a moto whose clock the test controls.
 type fixture struct {
 	*testing.T
 	*aws.Bus
@@ -53,7 +53,7 @@ func (f *fixture) publish(typ string, ids ...string) {
 	}
 }
 
-// take receives exactly these messages, in any order, and returns them in the order of ids.
+// take receives exactly these messages, in any order. It returns them in the order of ids.
 func (f *fixture) take(queue string, ids ...string) []bus.Delivery {
 	f.Helper()
 	d, err := f.Receive(f.Context(), queue, 100, 0)
@@ -142,7 +142,7 @@ func TestUnansweredLastDeliveryIsDeadLetterAndCanBeRedriven(t *testing.T) {
 	f.publish("test.both.v1", "a")
 	f.take("audit", "a")
 	f.world.advance(t, 61*time.Minute)
-	f.take("audit") // SQS moves it at this receive
+	f.take("audit") // this receive makes SQS move the message
 	l := f.letters("audit", "a")[0]
 	if l.Attempts != 1 || !strings.Contains(l.Reason, "no answer within 1h") || l.At.IsZero() {
 		t.Errorf("%+v", l)
@@ -195,7 +195,7 @@ func TestReceiveWaitsForMessage(t *testing.T) {
 		d   []bus.Delivery
 		err error
 	}
-	// Without a custom clock the bus lets SQS wait; the serial transport would block the publisher.
+	// Without a custom clock, the bus lets SQS wait. The serial transport would then block the publisher.
 	c := f.config
 	cfg := f.world.config(nil)
 	c = withClients(c, cfg)

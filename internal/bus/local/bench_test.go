@@ -20,8 +20,8 @@ var benchConfig = local.Config{
 	Route:  bus.Route{"work": {"work"}},
 }
 
-// BenchmarkThroughput measures messages that are published durably, received and
-// acknowledged, a hundred at a time, by concurrent publishers and consumers.
+// BenchmarkThroughput measures durable messages that concurrent publishers and consumers publish, receive and
+// acknowledge, a hundred at a time.
 func BenchmarkThroughput(b *testing.B) {
 	const batch = 100
 	for _, size := range []int{256, 2048} {

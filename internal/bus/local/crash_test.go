@@ -20,13 +20,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Set in the process that the test kills.
+// These variables are set in the process that the test kills.
 const (
 	crashFile  = "TRADEWIND_TEST_CRASH_FILE"
 	crashRound = "TRADEWIND_TEST_CRASH_ROUND"
 )
 
-// node is a store and a bus in one file, as in a one-process broker.
+// node is a store and a bus in one file, as in a broker on a user's computer.
 type node struct {
 	file  *bolt.File
 	store *bolt.Store
@@ -51,7 +51,7 @@ func (n *node) close() error {
 	return errors.Join(n.bus.Close(), n.store.Close(), n.file.Close())
 }
 
-// produce commits events and prints their IDs.
+// produce commits events and prints the IDs of those committed.
 func (n *node) produce(ctx context.Context, prefix string) error {
 	for i := 0; ; i++ {
 		id := fmt.Sprintf("%s/%d", prefix, i)
@@ -80,7 +80,7 @@ func (n *node) relay(ctx context.Context) (int, error) {
 	return len(events), n.store.Published(ctx, ids...)
 }
 
-// consume handles the available messages, prints their IDs, and only then acknowledges them.
+// consume handles the available messages, prints their IDs, and then acknowledges them.
 func (n *node) consume(ctx context.Context, handled func(id string) error) (int, error) {
 	deliveries, err := n.bus.Receive(ctx, "work", 10, time.Millisecond)
 	if err != nil {
@@ -96,7 +96,7 @@ func (n *node) consume(ctx context.Context, handled func(id string) error) (int,
 	return len(receipts), n.bus.Ack(ctx, "work", receipts...)
 }
 
-// TestRunUntilKilled runs in the process that the test kills, and is skipped otherwise.
+// TestRunUntilKilled runs in the process that the test kills. In other processes it is skipped.
 func TestRunUntilKilled(t *testing.T) {
 	path := os.Getenv(crashFile)
 	if path == "" {
@@ -139,7 +139,7 @@ func TestKilledProcessLosesNoEvent(t *testing.T) {
 	}
 	n := openNode(t, path)
 	left := 0
-	for more := true; more; { // the remaining messages must come out, and no others
+	for more := true; more; { // now the remaining messages must be delivered, and no others
 		moved, err := n.relay(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -171,7 +171,7 @@ func TestKilledProcessLosesNoEvent(t *testing.T) {
 	}
 }
 
-// killAfter runs the process until it has printed the given number of lines, kills it, and records what it printed.
+// killAfter runs the process until it has printed a number of lines, kills it, and records the printed IDs.
 func killAfter(t *testing.T, path string, round, lines int, committed, consumed map[string]bool) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestRunUntilKilled$") //nolint:gosec // this test's own program

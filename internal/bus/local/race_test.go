@@ -2,5 +2,6 @@
 
 package local_test
 
-// longQueue is the number of messages in the memory test: fewer, because the race detector makes each ten times slower.
+// longQueue is the number of messages in the memory test. It is smaller here, because the race detector makes each
+// message ten times slower.
 const longQueue = 20_000

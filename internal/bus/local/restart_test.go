@@ -22,7 +22,7 @@ func work(attempts int) bus.QueueConfig {
 	return bus.QueueConfig{Name: "work", Visibility: 30 * time.Second, MaxAttempts: attempts, BackoffMin: time.Minute, BackoffMax: time.Hour}
 }
 
-// restarts is a bus in a file whose clock stands still.
+// restarts is a bus in a file. Its clock stands still.
 type restarts struct {
 	*testing.T
 	*local.Bus
@@ -71,7 +71,7 @@ func (r *restarts) publish(typ string, ids ...string) {
 	}
 }
 
-// receive returns the visible messages as "ID/attempt", sorted, and the receipts by ID.
+// receive returns the visible messages as "ID/attempt", sorted, and their receipts by ID.
 func (r *restarts) receive(queue string) (got []string, receipts map[string]string) {
 	r.Helper()
 	deliveries, err := r.Receive(r.Context(), queue, 100, 0)
@@ -110,7 +110,7 @@ func TestInFlightMessagesAreVisibleAfterRestart(t *testing.T) {
 	r.publish("work", "a", "b")
 	r.want("work", "a/1", "b/1")
 	r.reopen(work(3))
-	receipts := r.want("work", "a/2", "b/2") // the earlier delivery counts
+	receipts := r.want("work", "a/2", "b/2") // the delivery before the restart counts
 	if err := r.Ack(t.Context(), "work", receipts["a"]); err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,8 @@ func TestRemovedQueueLeavesDeadLetters(t *testing.T) {
 	r.want("old", "a/1", "b/1")
 }
 
-// TestRelayRoundWaitsForDiskOnce has the store and the bus in one file.
+// TestRelayRoundWaitsForDiskOnce: the store and the bus are in one file. A round of the relay must sync the file only
+// once.
 func TestRelayRoundWaitsForDiskOnce(t *testing.T) {
 	f, err := bolt.OpenFile(filepath.Join(t.TempDir(), "shared.db"), bolt.Options{NoSync: true, DeferDelay: time.Hour})
 	if err != nil {
@@ -200,14 +201,16 @@ func TestRelayRoundWaitsForDiskOnce(t *testing.T) {
 	groups := f.Stats().Groups
 	for i := range rounds {
 		id := fmt.Sprint(i)
-		if err := s.Commit(t.Context(), store.Tx{Events: []store.Event{{ID: id, Body: []byte(`{}`)}}}); err != nil { // 1
+		// first sync
+		if err := s.Commit(t.Context(), store.Tx{Events: []store.Event{{ID: id, Body: []byte(`{}`)}}}); err != nil {
 			t.Fatal(err)
 		}
 		events, err := s.Outbox(t.Context(), 10)
 		if err != nil || len(events) != 1 || events[0].ID != id {
 			t.Fatalf("Outbox = %v, %v, want %s", events, err, id)
 		}
-		if err := b.Publish(t.Context(), bus.Message{ID: id, Type: "work", Body: events[0].Body}); err != nil { // 2
+		// second sync
+		if err := b.Publish(t.Context(), bus.Message{ID: id, Type: "work", Body: events[0].Body}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Published(t.Context(), id); err != nil {

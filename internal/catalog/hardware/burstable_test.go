@@ -7,9 +7,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// Sources: EC2 User Guide, "Burstable performance instances"; Azure, "B family VM size series"; Compute Engine,
-// "Shared-core machine types". Each is checked against a type that is not burstable and has a similar name, and all
-// against the shipped catalogue.
+// Burstable types of all clouds must be recognised. Each is compared with a type of a similar name that is not
+// burstable, and all with the shipped catalogue. Sources: EC2 User Guide, "Burstable performance instances"; Azure,
+// "B family VM size series"; Compute Engine, "Shared-core machine types".
 func TestBurstableTypesOfAllClouds(t *testing.T) {
 	for _, c := range []struct {
 		cloud, kind string

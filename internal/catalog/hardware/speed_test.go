@@ -26,7 +26,7 @@ func embedded(t *testing.T) []hardware.Type {
 
 var sizeOfAzure = regexp.MustCompile(`^(Standard_[A-Z]+)[0-9-]+`)
 
-// familyOf is the family that a measurement leaves out: m6i, n2, Standard_Ds_v5.
+// familyOf returns the family of a machine type, such as m6i, n2 or Standard_Ds_v5.
 func familyOf(t hardware.Type) string {
 	switch t.Cloud {
 	case "aws":
@@ -39,8 +39,8 @@ func familyOf(t hardware.Type) string {
 	return t.Cloud + "/" + name
 }
 
-// Each family is estimated from the others. The bounds hold for the types, and for the families, of which large ones
-// would hide small ones otherwise.
+// The speed of each family is estimated from the other families. The errors must stay within bounds: over all types,
+// and over all families, because large families would hide small ones.
 func TestFamiliesThatWereNotMeasuredAreEstimatedWell(t *testing.T) {
 	var measured []hardware.Type
 	families := map[string][]hardware.Type{}
@@ -58,7 +58,7 @@ func TestFamiliesThatWereNotMeasuredAreEstimatedWell(t *testing.T) {
 		var own []float64
 		for _, typ := range left {
 			if hardware.Baseline(typ.Cloud, typ.Name) < 1 {
-				continue // it was measured on credits
+				continue // burstable, measured on credits
 			}
 			s := table.Speed(typ.Cloud, typ.Name, typ.VCPU)
 			if s.Measured || s.Slow >= s.Typical {
@@ -94,13 +94,13 @@ func TestSpeedsOfKnownTypes(t *testing.T) {
 		measured       bool
 	}{
 		{"aws", "m6i.xlarge", 4, 1, 1, true},
-		{"aws", "c7a.large", 2, 1.7, 1.9, true}, // a core for each vCPU
+		{"aws", "c7a.large", 2, 1.7, 1.9, true}, // each vCPU is a core
 		{"aws", "m6a.large", 2, 1, 1.2, false},
 		{"gcp", "f1-micro", 1, 0.1, 0.2, true}, // a fifth of a core
 		{"gcp", "c4-standard-4", 4, 1.1, 1.5, false},
 		{"azure", "Standard_B2s", 2, 0.1, 0.3, true},
 		{"lambda", "gpu_8x_a100", 124, 0.6, 1.1, false},
-		{"aws", "zz9.large", 2, 1, 1, false}, // of a family that nobody knows
+		{"aws", "zz9.large", 2, 1, 1, false}, // of an unknown family
 	} {
 		s := table.Speed(c.cloud, c.name, c.vcpu)
 		if s.Typical < c.min || s.Typical > c.max || s.Measured != c.measured {
@@ -109,7 +109,8 @@ func TestSpeedsOfKnownTypes(t *testing.T) {
 	}
 }
 
-// The shipped rows with an estimate save programs the work; they must be what the program would estimate.
+// The shipped table contains estimates, so that programs need not calculate them. They must equal the calculated
+// ones.
 func TestShippedEstimatesAreThoseOfTheTable(t *testing.T) {
 	var measured []hardware.Type
 	for _, typ := range embedded(t) {

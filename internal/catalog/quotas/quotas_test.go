@@ -44,9 +44,10 @@ func TestMachinesCountAgainstTheirQuotas(t *testing.T) {
 		{quotas.AzureSpot, d, false},
 		{"standardDSv3Family", d, true},
 		{"standardDSv3Family", offer("azure", "Standard_D4s_v5", false), false},
-		{"standardDSv3Family", offer("azure", "Standard_D4s_v3", true), false}, // spot counts against no family
+		// spot machines do not count against a family's quota
+		{"standardDSv3Family", offer("azure", "Standard_D4s_v3", true), false},
 		{"CPUS", n1, true},
-		{"CPUS", offer("gcp", "e2-standard-4", true), true}, // if no quota of spot machines was granted
+		{"CPUS", offer("gcp", "e2-standard-4", true), true}, // unless a quota for spot machines was granted
 		{"CPUS", offer("gcp", "n2-standard-4", false), false},
 		{"N2_CPUS", offer("gcp", "n2-standard-4", false), true},
 		{"PREEMPTIBLE_CPUS", n1, false},
@@ -93,7 +94,7 @@ func TestQuotaLimitsItsRegionAndMarket(t *testing.T) {
 	}
 }
 
-// The names are those of `az vm list-usage`.
+// The names of the families must be those that `az vm list-usage` prints.
 func TestAzureFamilies(t *testing.T) {
 	for name, want := range map[string]string{
 		"Standard_D4s_v3":          "standardDSv3Family",

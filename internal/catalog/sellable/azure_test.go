@@ -7,8 +7,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// The sources are in package azureimage. Azure's refusal of a confidential size: "The VM size 'Standard_DC2as_v5' is not
-// supported for creation of VMs and Virtual Machine Scale Set with '<NULL>' security type" (skyplane issue 755).
+// Types without a default image must be refused. The sources are in package azureimage. Azure's refusal of a
+// confidential size: "The VM size 'Standard_DC2as_v5' is not supported for creation of VMs and Virtual Machine Scale
+// Set with '<NULL>' security type" (skyplane issue 755).
 func TestAzureTypesWithoutDefaultImageAreRefused(t *testing.T) {
 	for name, want := range map[string]string{
 		"Standard_DC2as_v5": azureimage.WhyConfidential, "Standard_DC96ads_v6": azureimage.WhyConfidential,
@@ -38,8 +39,8 @@ func TestAzureTypesWithoutDefaultImageAreRefused(t *testing.T) {
 	}
 }
 
-// Every machine with a GPU in the published data either has an image with its driver or is refused; the counts are in
-// docs/real-accounts.md.
+// Every machine with a GPU in the published data must either have an image with the GPU's driver or be refused. The
+// counts are in docs/real-accounts.md.
 func TestAzureOffersOfPublishedData(t *testing.T) {
 	c, err := catalog.Default()
 	if err != nil {

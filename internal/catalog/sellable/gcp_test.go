@@ -7,8 +7,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// Sources: Compute Engine documentation, "Accelerator-optimized machine family", "Consumption option availability by
-// machine type"; "Using the IDPF network interface" (bare metal).
+// Offers must be in the markets in which Google sells their type. Sources: Compute Engine documentation,
+// "Accelerator-optimized machine family", "Consumption option availability by machine type"; "Using the IDPF network
+// interface" (bare metal).
 func TestGoogleOffersAreSoldInTheirMarket(t *testing.T) {
 	c, err := catalog.Default()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// Each invented offer breaks one rule. Its name is of no real machine type if the rule is about a family or a series, so
-// the rule must not be a list of the names that exist today.
+// Each invented offer violates one rule, and must be dropped. If the rule is about a family or a series, no real
+// machine type has the offer's name, so a rule that only lists today's names would fail the test.
 func TestInventedOffersAreDropped(t *testing.T) {
 	offer := func(cloud, instanceType, accelerator string) catalog.Offer {
 		o := catalog.Offer{Cloud: cloud, Region: "r", Zone: "z", InstanceType: instanceType, VCPU: 8, MemoryGiB: 32,

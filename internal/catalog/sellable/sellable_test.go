@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// Every offer of the shipped catalogue can be bought with the default image and settings of its cloud.
+// It must be possible to buy every offer of the shipped catalogue with the default image and settings of its cloud.
 func TestShippedCatalogueHasOnlySellableOffers(t *testing.T) {
 	c, err := catalog.Default()
 	if err != nil {
@@ -26,7 +26,8 @@ func TestShippedCatalogueHasOnlySellableOffers(t *testing.T) {
 	}
 }
 
-// The counts are in docs/real-accounts.md; the test prints them.
+// Offers that cannot be bought must be dropped from the published data. The test prints the counts that
+// docs/real-accounts.md states.
 func TestPublishedDataDropsUnsellableOffers(t *testing.T) {
 	const data = "../../../../shared/data/catalog"
 	if _, err := os.Stat(data); err != nil {
@@ -55,11 +56,11 @@ func TestPublishedDataDropsUnsellableOffers(t *testing.T) {
 	}
 }
 
-// Sources: Amazon Linux 2023 User Guide, "System requirements" (no A1, kernel panic in
-// github.com/amazonlinux/amazon-linux-2023 issue 50); EC2 User Guide, "Virtualization types"; AWS Deep Learning AMIs
-// Developer Guide, release notes gpubaseoss-al2023-2026-09-04, gpubaseossarm64-al2023-2026-09-18 and
-// base-aml2-2026-01-02 (P3 only with the proprietary driver on Amazon Linux 2, which has ended); AWS Neuron
-// documentation, "Neuron DLAMI User Guide" (no Inf1 since 2.26.1).
+// Types that no default image supports must be refused. Sources: Amazon Linux 2023 User Guide, "System requirements"
+// (no A1, kernel panic in github.com/amazonlinux/amazon-linux-2023 issue 50); EC2 User Guide, "Virtualization types";
+// AWS Deep Learning AMIs Developer Guide, release notes gpubaseoss-al2023-2026-09-04,
+// gpubaseossarm64-al2023-2026-09-18 and base-aml2-2026-01-02 (P3 only with the proprietary driver on Amazon Linux 2,
+// which has ended); AWS Neuron documentation, "Neuron DLAMI User Guide" (no Inf1 since 2.26.1).
 func TestTypesWithoutDefaultImageAreRefused(t *testing.T) {
 	for name, want := range map[string]string{
 		"a1.medium": ec2types.WhyA1, "a1.metal": ec2types.WhyA1, "t1.micro": ec2types.WhyHVM,
@@ -82,7 +83,8 @@ func TestTypesWithoutDefaultImageAreRefused(t *testing.T) {
 	}
 }
 
-// Azure's F*ams_v6 are listed in newzealandnorth at a tenth of their price elsewhere.
+// The published data list Azure's F*ams_v6 in newzealandnorth at a tenth of their price elsewhere. Such offers must
+// be dropped.
 func TestImplausiblePricesAreDropped(t *testing.T) {
 	shipped, err := catalog.Default()
 	if err != nil {

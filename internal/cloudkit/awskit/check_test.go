@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
-// account starts the emulated AWS behind a proxy that answers some actions with an error; "*" means all actions.
+// account starts the emulated AWS behind a proxy, which answers some actions with an error. "*" means all actions.
 func account(t *testing.T, refuse map[string]string) {
 	t.Helper()
 	endpoint, err := url.Parse(emulator.Moto(t))

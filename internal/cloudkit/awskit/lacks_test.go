@@ -16,7 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
-// answering starts the emulated AWS behind a proxy. answer may answer a call, by its action, instead of the emulator.
+// answering starts the emulated AWS behind a proxy. For each call, answer may return an answer by the call's action,
+// or "" for the emulator's answer.
 func answering(t *testing.T, answer func(action string, r *http.Request) string) {
 	t.Helper()
 	endpoint, err := url.Parse(emulator.Moto(t))
@@ -67,7 +68,7 @@ const (
 	fresh  = `{"Quotas":[{"QuotaCode":"L-1216C47A","Value":5},{"QuotaCode":"L-34B43A08","Value":64}]}`
 )
 
-// Each lack of an account is one line with the command that fixes it.
+// For each problem of an account, the check must print one line with the command that fixes it.
 //
 // Sources: Amazon VPC User Guide, "Default VPCs"; Service Quotas, Amazon EC2 (new accounts have no GPU quota and 5
 // vCPUs of standard machines); AWS Billing and Cost Management API reference, GetAccountPlanState.
@@ -141,7 +142,8 @@ func TestCheckReportsEachLackInOneLine(t *testing.T) {
 	}
 }
 
-// API Gateway answers within 29 seconds or not at all. A region takes seconds, so all are asked at the same time.
+// The check must ask all regions at the same time. Each takes seconds, and API Gateway answers only within 29
+// seconds.
 func TestCheckAsksAllRegionsAtOnce(t *testing.T) {
 	regions := []string{"us-east-1", "us-east-2", "us-west-1", "us-west-2", "eu-west-1", "eu-central-1"}
 	var mu sync.Mutex

@@ -24,7 +24,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// flagged returns the settings that `cloud add aws` makes from its flags.
+// flagged returns the settings that `cloud add aws` makes from the given flags.
 func flagged(t *testing.T, args ...string) (s cloudkit.Settings) {
 	t.Helper()
 	f := pflag.NewFlagSet("add", pflag.ContinueOnError)
@@ -138,11 +138,11 @@ func TestLaunchAppliesNetworkSettings(t *testing.T) {
 	if err != nil || len(volumes.Volumes) == 0 {
 		t.Fatalf("%+v, %v", volumes, err)
 	}
-	for _, v := range volumes.Volumes { // policies check disks as well
+	for _, v := range volumes.Volumes { // an account's policies may require tags on disks as well
 		tagged(t, "disk", v.Tags)
 	}
 
-	// A profile may be given as its ARN, and the image of a task takes precedence over the customer's image.
+	// A profile may be given by its ARN. The image of a task takes precedence over the image in the settings.
 	own, err := client.RegisterImage(t.Context(), &ec2.RegisterImageInput{
 		Name: awssdk.String(profile + "-own"), Architecture: types.ArchitectureValuesX8664,
 	})
@@ -167,7 +167,7 @@ func TestLaunchUsesDefaultsWithoutSettings(t *testing.T) {
 	}
 }
 
-// tagged checks that a resource has the tags that a policy requires, and our own.
+// tagged checks that a resource has the tags that the account's policy requires, and the deployment's tags.
 func tagged(t *testing.T, what string, tags []types.Tag) {
 	t.Helper()
 	got := map[string]string{}

@@ -18,7 +18,8 @@ import (
 const network = "/subscriptions/" + arm.DefaultSubscription +
 	"/resourceGroups/tradewind/providers/Microsoft.Network/virtualNetworks/ours"
 
-// Machines get no public address and use the subnet of the settings, as `deploy aws --cloud azure:…` passes them.
+// The settings name a subnet, as `deploy aws --cloud azure:…` passes it. Machines must use it and get no public
+// address.
 func TestSubnetsOfSettingsReachTheDriver(t *testing.T) {
 	server := arm.New(arm.Config{})
 	web := httptest.NewServer(server)

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/secret"
 )
 
-// Only secrets that the settings name can be fetched, with the caller's own identity.
+// Only secrets that the settings name may be fetched. The caller's own identity is used.
 func TestSecretsOfSettings(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+nobody || r.URL.Path != "/team/secrets/hf" {

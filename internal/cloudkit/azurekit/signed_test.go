@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// discovery simulates the endpoint of Azure's login that names the token endpoint.
+// discovery simulates Azure's login endpoint, which names the token endpoint.
 type discovery struct{}
 
 func (discovery) Do(r *http.Request) (*http.Response, error) {
@@ -25,8 +25,8 @@ func (discovery) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body)), Request: r, Header: http.Header{}}, nil
 }
 
-// If the signer does not answer, the error is Transient, so that the cloud is asked again soon. If it refuses, the
-// error is Auth.
+// If the signer of assertions does not answer, the error must be Transient, so that the call is soon repeated. If the
+// signer refuses, the error must be Auth.
 func TestKindOfAssertionErrors(t *testing.T) {
 	for _, c := range []struct {
 		err  error

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest"
 )
 
-// The containers of the settings are created, written, read and removed, signed with a delegation key that Azure
-// gives to the caller.
+// The containers in the settings can be created, written, read and removed. Requests are signed with a delegation key
+// that Azure gives to the caller.
 func TestStore(t *testing.T) {
 	key, err := service.NewSharedKeyCredential(servers.AzureAccount, servers.AzureKey)
 	if err != nil {

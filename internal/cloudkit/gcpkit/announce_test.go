@@ -23,7 +23,7 @@ func announcerOf(t *testing.T, server *pstest.Server) driver.Announcer {
 	return o.Announcer
 }
 
-// The topic may be of another project than the machines.
+// A message must reach its topic. The topic may be in another project than the machines.
 func TestAnnouncePublishesOnTopic(t *testing.T) {
 	server := pstest.NewServer()
 	t.Cleanup(func() { _ = server.Close() })
@@ -41,7 +41,8 @@ func TestAnnouncePublishesOnTopic(t *testing.T) {
 	}
 }
 
-// A call that Pub/Sub fails for a moment is repeated; other errors name the topic and the command that helps.
+// If Pub/Sub fails for a moment, the call is repeated. Other errors must name the topic and the command that fixes
+// the problem.
 func TestAnnounceErrorsNameCommand(t *testing.T) {
 	t.Run("missing", func(t *testing.T) {
 		server := pstest.NewServer()

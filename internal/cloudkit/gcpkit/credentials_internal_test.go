@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 )
 
-// Without credentials the error names the command that gets some; another problem is not hidden.
+// Without credentials, the error must name the command that creates them. Any other problem must be in the error.
 func TestNoCredentials(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "")

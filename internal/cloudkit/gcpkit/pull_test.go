@@ -25,13 +25,13 @@ const (
 	subscription = "projects/demo/subscriptions/files"
 )
 
-// pulls is a broker that pulls a subscription of Google's own fake of Pub/Sub.
+// pulls is a broker that pulls from a subscription of Google's own fake of Pub/Sub.
 type pulls struct {
 	*testing.T
 	server *pstest.Server
 	log    *journal
 	told   chan push.News
-	refuse func(push.News) error // nil accepts everything
+	refuse func(push.News) error // nil: all messages are accepted
 }
 
 // journal is a log that tests read while it is written.
@@ -71,7 +71,7 @@ func (p *pulls) subscribe() {
 	}
 }
 
-// start pulls from the server, or from another address in front of it. The returned function stops pulling.
+// start starts to pull from the server, or from a proxy of it at another address. stop stops it.
 func (p *pulls) start(address string) (stop func()) {
 	p.Helper()
 	o, err := gcpkit.Kit().Open(p.Context(), cloudkit.Request{Deployment: "tw", PublicURL: broker,
@@ -99,13 +99,13 @@ func (p *pulls) start(address string) (stop func()) {
 	return stop
 }
 
-// file publishes that a file was put into the folder, and returns the message's ID.
+// file publishes a message about a new file in the folder, and returns the message's ID.
 func (p *pulls) file(name string) string {
 	return p.server.Publish(topic, []byte(`{"bucket":"acme-jobs","name":"dags/`+name+
 		`","generation":"7","md5Hash":"x","size":"3"}`), map[string]string{"eventType": "OBJECT_FINALIZE"})
 }
 
-// next returns the name of the next file that the broker is told of.
+// next returns the name of the next file that the broker learns of.
 func (p *pulls) next() string {
 	p.Helper()
 	select {
@@ -128,8 +128,8 @@ func (p *pulls) await(what string, ok func() bool) {
 
 func (p *pulls) acked(id string) bool { return p.server.Message(id).Acks > 0 }
 
-// A message is acknowledged after its effect is committed, not before: a broker that ends in between gets it again
-// (Pub/Sub documentation, "Subscription properties", section "Acknowledgment deadline").
+// A message must be acknowledged only after its effect is committed. If the broker ends in between, Pub/Sub delivers
+// the message again (Pub/Sub documentation, "Subscription properties", section "Acknowledgment deadline").
 func TestPullAcknowledgesAfterDelivery(t *testing.T) {
 	p := newPulls(t)
 	p.subscribe()
@@ -150,8 +150,8 @@ func TestPullAcknowledgesAfterDelivery(t *testing.T) {
 	p.await("the acknowledgement", func() bool { return p.acked(id) })
 }
 
-// A message that the broker could not store is returned and comes again, long before its deadline of 10 seconds ends.
-// The others are not held up.
+// The broker cannot store a message. It must return the message, which is then delivered again long before its
+// deadline of 10 seconds. Other messages must not be delayed.
 func TestPullRedeliversFailedMessage(t *testing.T) {
 	p := newPulls(t)
 	p.subscribe()
@@ -183,7 +183,7 @@ func TestPullRedeliversFailedMessage(t *testing.T) {
 	}
 }
 
-// Messages that waited while no broker ran, that came twice, and that nobody can read.
+// Some messages waited while no broker ran, some are delivered twice, and one cannot be read. All must be handled.
 func TestPullHandlesLateDuplicateAndUnreadableMessages(t *testing.T) {
 	p := newPulls(t)
 	p.subscribe()
@@ -209,7 +209,7 @@ func TestPullHandlesLateDuplicateAndUnreadableMessages(t *testing.T) {
 	p.await("its acknowledgement", func() bool { return p.acked(again) })
 }
 
-// A subscription that does not exist yet is asked for again. The log says how to create it.
+// The subscription does not exist yet. The broker must keep trying, and the log must say how to create it.
 func TestPullWaitsForMissingSubscription(t *testing.T) {
 	p := newPulls(t)
 	p.start(p.server.Addr)
@@ -221,7 +221,7 @@ func TestPullWaitsForMissingSubscription(t *testing.T) {
 	}
 }
 
-// A lost connection is made again, and what was published meanwhile is delivered.
+// The connection is lost. It must be made again, and messages that were published meanwhile must be delivered.
 func TestPullReconnects(t *testing.T) {
 	p := newPulls(t)
 	p.subscribe()
@@ -240,8 +240,9 @@ func TestPullReconnects(t *testing.T) {
 	}
 }
 
-// At most 16 messages are delivered at once. Another broker gets those that a broker has not delivered when it stops:
-// at once, or after the lease of ten seconds if the fake has sent them to the stream that ends.
+// At most 16 messages may be delivered at the same time. When a broker stops, the messages that it has not delivered
+// must reach another broker: at once, or after a lease of ten seconds if the fake has already sent them to the ending
+// stream.
 func TestPullLimitsConcurrentMessages(t *testing.T) {
 	p := newPulls(t)
 	p.subscribe()
@@ -274,7 +275,7 @@ func TestPullLimitsConcurrentMessages(t *testing.T) {
 	}
 }
 
-// A broker stops in time while it cannot reach Pub/Sub, also with a message that it has not acknowledged yet.
+// The broker cannot reach Pub/Sub. It must be able to stop in time, even if it has not acknowledged a message.
 func TestPullStopsWithoutConnection(t *testing.T) {
 	p := newPulls(t)
 	p.subscribe()

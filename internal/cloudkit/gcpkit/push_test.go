@@ -33,7 +33,7 @@ const (
 	account = "tradewind-push@demo.iam.gserviceaccount.com"
 )
 
-// google starts a server with the public key of a token signer.
+// google starts a server with the public key of a token signer. It returns the server's URL and the signer.
 func google(t *testing.T) (keys string, sign func(jwt.MapClaims) string) {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -65,7 +65,7 @@ func google(t *testing.T) (keys string, sign func(jwt.MapClaims) string) {
 	}
 }
 
-// pushOf returns the body of a push with an entry of the audit log about a machine.
+// pushOf returns the body of a push that contains an audit log entry about a machine.
 func pushOf(name, number string) []byte {
 	entry := fmt.Sprintf(`{"insertId":"e1","timestamp":"2026-03-01T10:00:00Z","protoPayload":{"serviceName":"compute.googleapis.com",
 		"methodName":%q,"resourceName":"projects/demo/zones/us-central1-a/instances/%s"},"resource":{"type":"gce_instance","labels":{"instance_id":%q}}}`,
@@ -127,7 +127,7 @@ func TestPushedAcceptsOnlyPushAccount(t *testing.T) {
 	}
 }
 
-// A bucket's notification needs the same token, and is accepted only for files of the settings' folder.
+// A push about a file in a bucket needs a token like the others. Only files in the settings' folder may be accepted.
 func TestPushedObjectsMustBeInDAGFolder(t *testing.T) {
 	keys, sign := google(t)
 	settings := cloudkit.Settings{Project: "demo", Endpoint: "http://127.0.0.1:1", Proofs: keys, PushAccount: account, DAGs: "gs://acme-jobs/dags"}

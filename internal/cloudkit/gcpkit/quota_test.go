@@ -28,8 +28,8 @@ func (i *issuing) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(`{"accessToken":"of the account","expireTime":"2099-01-01T00:00:00Z"}`))}, nil
 }
 
-// A store lends tokens of the account that may read and write its buckets, not of the caller who may sign for it
-// (IAM Service Account Credentials API v1, projects.serviceAccounts.generateAccessToken).
+// A store must lend tokens of the account that may access its buckets, not of the caller, who may only sign for that
+// account (IAM Service Account Credentials API v1, projects.serviceAccounts.generateAccessToken).
 func TestLentTokensAreThoseOfImpersonatedAccount(t *testing.T) {
 	var issuer issuing
 	s := cloudkit.Settings{Project: "demo", Impersonate: "data@demo.iam.gserviceaccount.com"}
@@ -49,8 +49,8 @@ func TestLentTokensAreThoseOfImpersonatedAccount(t *testing.T) {
 	}
 }
 
-// Source: Google Cloud documentation, "Set the quota project": the project of a service account is used for its calls, but
-// a user's credentials have none.
+// A user's credentials have no project, so the broker must set the quota project. The calls of a service account use
+// the account's own project. Source: Google Cloud documentation, "Set the quota project".
 func TestUserCredentialsGetQuotaProject(t *testing.T) {
 	for file, want := range map[string]string{
 		`{"type":"authorized_user","client_id":"c","client_secret":"s","refresh_token":"r"}`:                              "demo",

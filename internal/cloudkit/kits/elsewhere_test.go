@@ -36,8 +36,8 @@ tasks:
         - {cloud: lambda, accelerators: "A10:1"}
 `
 
-// A cloud with a wrong setup costs a job only one plan: the job continues on the next plan, and the failed attempt
-// shows the cloud's message.
+// One cloud has a wrong setup. The job must continue in another cloud after one new plan, and the failed attempt must
+// show the first cloud's message.
 func TestJobContinuesOnAnotherCloudIfOneIsNotReady(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits until a cloud is blocked, on four accounts")
@@ -102,7 +102,7 @@ func TestJobContinuesOnAnotherCloudIfOneIsNotReady(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			within, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // against a hang
+			within, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // ends a test that hangs
 			defer cancel()
 			var d *apitypes.JobDetail
 			for len(gpus.LiveMachines()) == 0 {
@@ -124,7 +124,7 @@ func TestJobContinuesOnAnotherCloudIfOneIsNotReady(t *testing.T) {
 	}
 }
 
-// options returns those of a host whose machines never boot.
+// options returns the options of a host whose machines never boot.
 func options(t *testing.T) host.Options {
 	t.Helper()
 	folder := t.TempDir()

@@ -23,8 +23,8 @@ func kit(t *testing.T, name string) cloudkit.Kit {
 	return cloudkit.Kit{}
 }
 
-// Only the services that the settings name are opened; a service of another cloud, or one that lacks what it needs, is
-// refused.
+// Only the services that the settings name are opened. A service of another cloud, or one without its prerequisites,
+// must be refused.
 func TestSettingsNameServices(t *testing.T) {
 	const role = "arn:aws:iam::123456789012:role/spark"
 	for name, c := range map[string]struct {
@@ -46,7 +46,7 @@ func TestSettingsNameServices(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := kit(t, c.cloud)
 			var err error
-			if c.cloud != "lambda" { // which needs a key first
+			if c.cloud != "lambda" { // Lambda's cloud would need a key first
 				err = k.Ready(c.s, os.Getenv)
 			}
 			var opened *cloudkit.Services
@@ -83,7 +83,7 @@ func google(service, region string) cloudkit.Settings {
 	return s
 }
 
-// The check names what is missing: a bucket, and the API that does not answer.
+// The check must name what is missing: a bucket, or an API that does not answer.
 func TestCheckOfServicesNamesWhatIsMissing(t *testing.T) {
 	for _, kv := range emulator.Env(emulator.Moto(t)) {
 		name, value, _ := strings.Cut(kv, "=")

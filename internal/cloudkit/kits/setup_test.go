@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 )
 
-// Setup prints commands, creates what is missing once, finds it the second time, and removes it. Without a named
-// identity it creates nothing.
+// Setup must print its commands, create the missing resources once, find them the second time, and remove them.
+// Without a named identity it must create nothing.
 func TestSetupCreatesOnce(t *testing.T) {
 	google, err := gce.New(gce.Config{})
 	if err != nil {
@@ -81,7 +81,7 @@ func TestSetupCreatesOnce(t *testing.T) {
 	}
 }
 
-// A network and a service account that the settings name are those of the machines.
+// The settings name a network and a service account. The machines must use them.
 func TestGoogleSetupKeepsNamedResources(t *testing.T) {
 	google, err := gce.New(gce.Config{})
 	if err != nil {
@@ -108,8 +108,8 @@ func TestGoogleSetupKeepsNamedResources(t *testing.T) {
 	}
 }
 
-// The notifications of a bucket's files arrive at a subscription that is created, or at an existing one; then nothing
-// is created.
+// The notifications about a bucket's files arrive at a subscription. If the settings name an existing one, nothing
+// may be created.
 func TestGoogleSetupUsesCustomSubscription(t *testing.T) {
 	google, err := gce.New(gce.Config{})
 	if err != nil {

@@ -30,7 +30,7 @@ func TestContexts(t *testing.T) {
 		name     string
 		settings cloudkit.Settings
 		lookup   cloudkit.Lookup
-		want     string // names, or a part of the error
+		want     string // the names, or a part of the error
 	}{
 		{"current", cloudkit.Settings{Kubeconfig: file}, nothing, "lab"},
 		{"named", cloudkit.Settings{Kubeconfig: file, Contexts: []string{"work", "lab"}}, nothing, "work lab"},

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
 )
 
-// subscription sends requests without the SDK, so that tests see the raw protocol.
+// subscription sends requests without the SDK, so that tests see the raw answers.
 type subscription struct {
 	*testing.T
 	*arm.Server
@@ -71,7 +71,7 @@ func (s *subscription) call(method, path, body string, header ...string) (int, h
 
 const machines = "/resourceGroups/tradewind/providers/Microsoft.Compute/virtualMachines/"
 
-// body is a request for a machine.
+// body returns the body of a request for a machine.
 func body(more string) string {
 	subnet := "/subscriptions/" + arm.DefaultSubscription + "/resourceGroups/tradewind/providers/Microsoft.Network/virtualNetworks/n/subnets/s"
 	return fmt.Sprintf(`{"location":"eastus","properties":{%s"hardwareProfile":{"vmSize":"Standard_D2s_v5"},

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 )
 
-// project sends raw requests to an emulator, also ones that no valid client would send.
+// project sends raw requests to an emulator, including those that no valid client would send.
 type project struct {
 	*testing.T
 	gce *gce.Cloud
@@ -63,7 +63,7 @@ func (p *project) ask(method, path, body string) (int, map[string]any) {
 
 const zone = "/compute/v1/projects/demo/zones/us-central1-a/"
 
-// bulk is a request for the machines m-0 and m-1.
+// bulk returns the body of a request for the machines m-0 and m-1.
 func bulk(machineType, scheduling string) string {
 	return `{"count":"2","minCount":"2","perInstanceProperties":{"m-0":{},"m-1":{}},
 "instanceProperties":{"machineType":"` + machineType + `","scheduling":{` + scheduling + `},
@@ -179,8 +179,8 @@ func TestDescriptionsHavePinnedVersion(t *testing.T) {
 	}
 }
 
-// Requests must not set fields that only responses have: BulkInsertInstanceResourcePerInstanceProperties.name is
-// readOnly in the description of the Compute Engine API v1.
+// A request sets a field that only responses may have. It must be rejected. (In the description of the Compute Engine
+// API v1, BulkInsertInstanceResourcePerInstanceProperties.name is readOnly.)
 func TestRequestWithOutputOnlyFieldIsRejected(t *testing.T) {
 	p := newProject(t)
 	body := strings.Replace(bulk("e2-standard-2", ""), `"m-0":{}`, `"m-0":{"name":"m-0"}`, 1)

@@ -21,7 +21,8 @@ func (t token) GetToken(context.Context, policy.TokenRequestOptions) (azcore.Acc
 	return azcore.AccessToken{Token: string(t)}, nil
 }
 
-// TestKeyVaultWithSDK: Azure's own client, which first sends no token, reads the emulator's secrets.
+// TestKeyVaultWithSDK: Azure's own client must be able to read the emulator's secrets. Its first request has no
+// token.
 func TestKeyVaultWithSDK(t *testing.T) {
 	version := strings.Repeat("0a", 16)
 	server := httptest.NewTLSServer(vault.NewAzure(vault.Secrets{

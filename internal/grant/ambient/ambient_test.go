@@ -56,8 +56,8 @@ func TestSignWithoutCredentialsNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Buckets that a job file mounts or creates are checked when the job is submitted. Missing credentials must not look
-// like a temporary error.
+// A job file mounts or creates buckets, and there are no credentials for them. This is checked at submission, and
+// must not look like a temporary error.
 func TestBucketsNeedCredentials(t *testing.T) {
 	alone(t)
 	stores := Stores()

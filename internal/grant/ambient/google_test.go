@@ -14,7 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// federation is Google's token service, IAM and OAuth: each gives a token that says whose it is.
+// federation simulates Google's token service, IAM and OAuth. Each returns a token that contains the name of its
+// owner.
 func federation(t *testing.T, calls *[]string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -40,10 +41,10 @@ func federation(t *testing.T, calls *[]string) string {
 	return server.URL
 }
 
-// Organisations forbid key files by default (organization policy iam.managed.disableServiceAccountKeyCreation), so
-// credentials without a key must do: a user who impersonates an account, and workload identity federation (IAM
-// documentation, "Use service account impersonation", "Workload Identity Federation"; signBlob and generateAccessToken:
-// IAM Service Account Credentials API v1).
+// Signing must work without a key file, because organisations forbid key files by default (organization policy
+// iam.managed.disableServiceAccountKeyCreation). The credentials may be those of a user who impersonates an account,
+// or of workload identity federation. Sources: IAM documentation, "Use service account impersonation", "Workload
+// Identity Federation"; signBlob and generateAccessToken: IAM Service Account Credentials API v1.
 func TestGoogleSignsWithoutKeyFile(t *testing.T) {
 	var calls []string
 	at := federation(t, &calls)
@@ -57,7 +58,8 @@ func TestGoogleSignsWithoutKeyFile(t *testing.T) {
 	external := fmt.Sprintf(`{"type":"external_account","audience":"//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/p",
 "subject_token_type":"urn:ietf:params:oauth:token-type:jwt","token_url":"%s/sts","credential_source":{"file":"%s"}`, at, token)
 	for name, c := range map[string]struct{ file, by, fails string }{
-		// A federated identity stands for the user, whose token Google's library gets from Google's own address only.
+		// A federated identity stands for the user here, because Google's library gets a user's token only from
+		// Google's own address.
 		"a user who impersonates an account": {fmt.Sprintf(`{"type":"impersonated_service_account",%s,"delegates":[],"source_credentials":%s}`,
 			impersonate, external+"}"), "federated", ""},
 		"federation with an account":    {external + "," + impersonate + "}", "work", ""},

@@ -60,7 +60,7 @@ func TestConformanceByUserDelegation(t *testing.T) {
 	byDelegation(t, func(s grant.Store) grant.Store { return s })
 }
 
-// Uses the driver through package remote, like a function that does not link the SDK.
+// The driver must conform behind package remote, as in a function that does not link the SDK.
 func TestConformanceThroughRemote(t *testing.T) {
 	byDelegation(t, func(s grant.Store) grant.Store { return remote.New(remote.Server{Store: s}.Serve) })
 }
@@ -115,11 +115,11 @@ func TestDelegationKeysAreRenewedAndLimitGrants(t *testing.T) {
 		after, lasts time.Duration
 		fails        bool
 		calls        int64
-		until        time.Duration // after the start; 0: Sign fails
+		until        time.Duration // time after the start; 0: Sign fails
 	}{
 		{0, hour, false, 1, hour},
-		{4 * day, 10 * day, false, 1, 7*day - 15*time.Minute}, // until the key expires
-		{6 * day, hour, true, 2, 6*day + hour},                // renewal fails, the old key is used
+		{4 * day, 10 * day, false, 1, 7*day - 15*time.Minute}, // limited by the expiry of the key
+		{6 * day, hour, true, 2, 6*day + hour},                // the renewal fails, so the old key is used
 		{6 * day, hour, false, 3, 6*day + hour},
 		{12 * day, hour, true, 4, 12*day + hour},
 		{13 * day, hour, true, 5, 0},
@@ -145,7 +145,7 @@ func TestDelegationKeysAreRenewedAndLimitGrants(t *testing.T) {
 	}
 }
 
-// Cloud clients repeat the URL in their errors.
+// An error must not contain a signature, because clients of clouds repeat the URL in their errors.
 func TestErrorsOmitSignature(t *testing.T) {
 	s, err := azgrant.New("http://127.0.0.1:1", azgrant.SharedKey(mustKey(t)), azgrant.Options{})
 	if err != nil {

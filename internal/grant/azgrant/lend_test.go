@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest"
 )
 
-// holder accesses a store with a signature or, if there is none, with the account's key.
+// holder accesses a store with a signature. Without one, it uses the account's key.
 type holder struct {
 	endpoint, query string
 	key             *service.SharedKeyCredential
@@ -82,7 +82,7 @@ func (h holder) Remove(ctx context.Context, uri string) error {
 	return err
 }
 
-// Azurite has no hierarchical namespace, so this test lends whole containers.
+// The suite lends whole containers, because Azurite has no hierarchical namespace.
 func TestLoanConformance(t *testing.T) {
 	granttest.RunLoans(t, func(t *testing.T) granttest.LoanHarness {
 		endpoint := servers.Azurite(t) + "/" + servers.AzureAccount
@@ -113,7 +113,7 @@ func TestLoanConformance(t *testing.T) {
 	})
 }
 
-// A directory's signature names the directory and its depth, which Azure checks.
+// The signature for a directory must contain the directory and its depth, which Azure checks.
 func TestLendSignsDirectory(t *testing.T) {
 	key, err := service.NewSharedKeyCredential("account", servers.AzureKey)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// An agent that gets no answer in time repeats Complete several times. Only one copy of the parts may be made.
+// An agent gets no answer in time, and repeats Complete several times. Only one copy of the parts may be made.
 func TestConcurrentCompleteCopiesOnce(t *testing.T) {
 	dir := t.TempDir()
 	var s *filegrant.Store

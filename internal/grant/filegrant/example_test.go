@@ -34,7 +34,7 @@ func Example() {
 	defer func() { _ = store.Close() }()
 	mux.Handle("/", store)
 
-	// The broker signs what the attempt may access.
+	// The broker signs requests that are within the scope of the attempt.
 	scope := grant.Scope{Write: []string{"file://" + dir + "/job-7/3/"}}
 	signer := scope.Over(grant.Mux{"file": store})
 	want := grant.Want{Op: grant.Put, URI: "file://" + dir + "/job-7/3/log.txt", For: time.Hour, Size: 5}
@@ -44,7 +44,7 @@ func Example() {
 		return
 	}
 
-	// The machine sends it, with any HTTP client.
+	// The machine sends the signed request with any HTTP client.
 	req, err := grants[0].Request(ctx, strings.NewReader("hello"), 5)
 	if err != nil {
 		fmt.Println(err)

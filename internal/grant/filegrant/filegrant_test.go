@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest"
 )
 
-// serve returns stores of one folder with different clocks; the server's store has the real clock.
+// serve returns stores of one folder: at makes a store with a given time, and now has the real time.
 func serve(t *testing.T, dir string) (at func(time.Time) grant.Store, calls func() int, now *filegrant.Store) {
 	t.Helper()
 	var store *filegrant.Store
@@ -103,7 +103,7 @@ func TestSignRejectsOtherFoldersAndUploads(t *testing.T) {
 	}
 }
 
-// A body that ends early, like that of an interrupted machine, leaves the old object.
+// A body ends early, as when a machine is interrupted. The old object must stay.
 func TestTruncatedBodyKeepsOldObject(t *testing.T) {
 	dir := t.TempDir()
 	_, _, s := serve(t, dir)

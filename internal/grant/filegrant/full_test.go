@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// full is a file on a disk that has no room.
+// full is a file on a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) {
 	return 0, &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
 }
 
-// A full disk is not the client's fault: the answer says that the disk is full.
+// The disk is full. The answer must say so, and must not blame the client.
 func TestFullDiskIsReported(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPut, "/x", strings.NewReader("four"))
 	err := body(r, url.Values{})(full{})

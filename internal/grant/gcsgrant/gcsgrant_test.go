@@ -53,10 +53,11 @@ func newStore(t *testing.T, opts gcsgrant.Options) *gcsgrant.Store {
 	return s
 }
 
-// fake-gcs-server checks no signature and has no multipart uploads of the XML API; the gate in front of it does both.
+// The suite runs on fake-gcs-server with a gate in front of it. The server checks no signatures and has no multipart
+// uploads of the XML API; the gate does both.
 func TestConformance(t *testing.T) { granttest.Run(t, open) }
 
-// Uses the driver through package remote, like a function that does not link the SDK.
+// The driver must conform behind package remote, as in a function that does not link the SDK.
 func TestConformanceThroughRemote(t *testing.T) {
 	granttest.Run(t, func(t *testing.T) granttest.Harness {
 		h := open(t)
@@ -87,7 +88,7 @@ func TestMakeAndRemoveBuckets(t *testing.T) {
 	}
 }
 
-// open starts a server with the gate in front of it.
+// open starts a server, with the gate in front of it.
 func open(t *testing.T) granttest.Harness {
 	key := newKey(t)
 	gate, err := gcs.New(servers.FakeGCS(t), serviceAccount, key)
@@ -114,7 +115,7 @@ func open(t *testing.T) granttest.Harness {
 	}
 }
 
-// The URL must be the one that Google's own library signs.
+// A signed URL must equal the one that Google's own library signs.
 func TestSignaturesMatchGoogleLibrary(t *testing.T) {
 	key := newKey(t)
 	for _, c := range []struct {
@@ -159,7 +160,7 @@ func TestSignaturesMatchGoogleLibrary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Use the time of Google's library, and the expiry that it computed for an hour.
+		// The time is that of Google's library, and the expiry is the one that it has computed for an hour.
 		date, err := time.Parse("20060102T150405Z", u.Query().Get("X-Goog-Date"))
 		if err != nil {
 			t.Fatal(err)

@@ -43,9 +43,9 @@ func TestByIAMSignsWithoutKey(t *testing.T) {
 	}
 }
 
-// The key with which signBlob signs is replaced after twelve hours at the earliest: longer grants would promise access
-// that Google refuses ("Signed URLs", and `gcloud storage sign-url --duration`). Signatures of a key file last seven
-// days.
+// Grants that IAM signs must last at most twelve hours. The key with which signBlob signs may be replaced after that,
+// and Google would then refuse longer grants ("Signed URLs", and `gcloud storage sign-url --duration`). Grants that a
+// key file signs last seven days.
 func TestGrantsSignedByIAMLastTwelveHours(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string][]byte{"signedBlob": []byte("signed")})

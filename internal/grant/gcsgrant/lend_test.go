@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// exchange answers like Google's token service, which no emulator here has, and records the request.
+// exchange simulates Google's token service, which no emulator has. It records the request.
 type exchange struct{ asked http.Request }
 
 func (e *exchange) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -32,7 +32,7 @@ func (e *exchange) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // The requested token must be limited to the bucket, with a condition on the prefix for objects and lists in Google's
-// syntax. The suite of lenders cannot run, because no emulator here checks such tokens.
+// syntax. The suite for lenders cannot run, because no emulator checks such tokens.
 func TestLendLimitsTokenToPrefix(t *testing.T) {
 	var e exchange
 	store, err := gcsgrant.New(gcsgrant.Options{

@@ -19,7 +19,7 @@ type broken struct {
 
 func (b broken) Begin(context.Context, string) (string, error) { return "", b.err }
 
-// The client returns errors of the same kind and with the same text as the server's store.
+// An error of the client must have the same kind and text as the error of the server's store.
 func TestErrorsKeepKindAndText(t *testing.T) {
 	for _, kind := range []error{
 		grant.ErrURI, grant.ErrWant, grant.ErrOutside, grant.ErrUpload, grant.ErrNoBucket, grant.ErrCredentials,
@@ -27,7 +27,7 @@ func TestErrorsKeepKindAndText(t *testing.T) {
 	} {
 		cause := errors.Join(kind, errors.New("said the cloud"))
 		_, err := remote.New(remote.Server{Store: broken{err: cause}}.Serve).Begin(t.Context(), "gs://b/x")
-		if errors.Is(kind, grant.ErrCannotCreateBuckets) { // it wraps ErrUnsupported and is sent as that
+		if errors.Is(kind, grant.ErrCannotCreateBuckets) { // this error wraps ErrUnsupported, and is sent as that
 			kind = errors.ErrUnsupported
 		}
 		if !errors.Is(err, kind) || err.Error() != cause.Error() {
@@ -46,7 +46,7 @@ func TestMakeBucketFailsWithoutBucketer(t *testing.T) {
 	}
 }
 
-// An answer contains signatures. The error for an unreadable or incomplete answer must not repeat them.
+// An answer is unreadable or incomplete, and contains signatures. The error must not repeat them.
 func TestBadAnswersRevealNoSignatures(t *testing.T) {
 	for _, answer := range []string{
 		`{"grants":["https://x?sig=secret"]}`, `https://x?sig=secret`, `{}`,

@@ -26,7 +26,7 @@ func TestAnywhereSignsForBucketRegion(t *testing.T) {
 			t.Errorf("%s %v", r.Method, r.Header)
 		}
 		switch r.URL.Path {
-		case "/elsewhere": // S3's answer in the wrong region, or without read permission
+		case "/elsewhere": // S3's answer in the wrong region, or without the right to read
 			w.Header().Set("X-Amz-Bucket-Region", "eu-central-1")
 			w.Header().Set("Location", "http://127.0.0.1:1/")
 			w.WriteHeader(http.StatusMovedPermanently)
@@ -58,7 +58,7 @@ func TestAnywhereSignsForBucketRegion(t *testing.T) {
 			}
 		}
 	}
-	if n := asked.Load(); n != 4 { // once for each bucket with a region, again for the one without
+	if n := asked.Load(); n != 4 { // one request for each bucket with a region, and another one for the bucket without
 		t.Errorf("%d lookups, want 4", n)
 	}
 	options.BaseEndpoint = aws.String("http://127.0.0.1:1")

@@ -12,8 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/grant/s3grant"
 )
 
-// S3 lists at most 1,000 uploads in an answer, and says where the next one begins (S3 API, ListMultipartUploads:
-// IsTruncated, NextKeyMarker, NextUploadIdMarker).
+// A bucket has more uploads than a page of a list. All must be ended before the bucket is removed. S3 lists at most
+// 1,000 uploads, and says where the next page begins (S3 API, ListMultipartUploads: IsTruncated, NextKeyMarker,
+// NextUploadIdMarker).
 func TestRemoveBucketEndsUploadsOfAllPages(t *testing.T) {
 	ended := map[string]bool{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

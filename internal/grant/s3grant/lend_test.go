@@ -59,7 +59,8 @@ func (h holder) Remove(ctx context.Context, uri string) error {
 	return err
 }
 
-// On MinIO, which checks session policies; its AssumeRole accepts any ARN and lends the user's own rights.
+// The suite runs on MinIO, which checks session policies. Its AssumeRole accepts any ARN and lends the user's own
+// rights.
 func TestLoanConformance(t *testing.T) {
 	granttest.RunLoans(t, func(t *testing.T) granttest.LoanHarness {
 		endpoint := servers.S3(t)
@@ -89,8 +90,9 @@ func TestLoanConformance(t *testing.T) {
 	})
 }
 
-// A session policy limits lent credentials, so it must allow the keys of encrypted buckets as well (S3 User Guide,
-// "Using server-side encryption with AWS KMS keys (SSE-KMS)", "Permissions"). The role limits which keys these are.
+// A session policy limits lent credentials. So it must allow the use of the keys of encrypted buckets, too; the role
+// limits which keys these are (S3 User Guide, "Using server-side encryption with AWS KMS keys (SSE-KMS)",
+// "Permissions").
 func TestLentCredentialsMayUseKeysOfBuckets(t *testing.T) {
 	asked := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Many agents request grants at once, and each request has its own presigner on the same client.
+// Many agents request grants at the same time. The requests share a client, and each has its own presigner.
 func TestConcurrentSign(t *testing.T) {
 	s := s3grant.New(s3.New(s3.Options{
 		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("key", "secret", ""),

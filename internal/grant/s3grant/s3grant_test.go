@@ -55,7 +55,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// lent returns credentials of a role.
+// lent returns credentials of a role that expire at a time.
 func lent(until time.Time) aws.CredentialsProvider {
 	return aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{
@@ -93,7 +93,8 @@ func TestGrantsExpireWithCredentials(t *testing.T) {
 	}
 }
 
-// What S3 compares must be in the signed headers. In the query, or unsigned, the client could change it.
+// The length and the checksum must be signed headers, so that S3 compares them. If they were in the query or
+// unsigned, the client could change them.
 func TestLengthAndChecksumAreSignedHeaders(t *testing.T) {
 	s := s3grant.New(client("https://s3.example", lent(time.Now().Add(time.Hour)), nil), s3grant.Options{})
 	for kind, header := range map[grant.SumKind]string{

@@ -20,7 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// data opens a folder of the shared data, or skips the test.
+// data opens a folder of the shared data. If it is missing, it skips the test.
 func data(t *testing.T, dir string) fs.FS {
 	t.Helper()
 	path := filepath.Join("..", "..", "..", "..", "shared", "data", dir)
@@ -43,8 +43,8 @@ func kept(t *testing.T, name string, policies map[string]backtest.Result) {
 	}
 }
 
-// TestBidMeetsDeadlinesOnRecordedPrices replays every market of every data set, with and without restart time,
-// with tight and loose deadlines. It also checks our policy against its known results.
+// TestBidMeetsDeadlinesOnRecordedPrices replays every market of every data set, with and without restart time, with
+// tight and loose deadlines. It also compares this project's policy with its known results.
 func TestBidMeetsDeadlinesOnRecordedPrices(t *testing.T) {
 	markets, err := market.ReadMarkets(data(t, "spot-prices/aws-2016"))
 	if err != nil {
@@ -66,7 +66,8 @@ func TestBidMeetsDeadlinesOnRecordedPrices(t *testing.T) {
 		if o.Deadline == 36 && ours.USDToClairvoyant > 1.045 || o.Deadline == 48 && ours.USDToClairvoyant > 1.07 {
 			t.Errorf("%s: the mean cost of our policy is ×%.4f of the clairvoyant's", name, ours.USDToClairvoyant)
 		}
-		if limit := most[o.Deadline]; o.Every == 48 && ours.ToClairvoyant > limit+0.005 { // with an eighth of the starts
+		// with only an eighth of the start times
+		if limit := most[o.Deadline]; o.Every == 48 && ours.ToClairvoyant > limit+0.005 {
 			t.Errorf("%s: our policy is ×%.4f of the clairvoyant, the limit is %.2f", name, ours.ToClairvoyant, limit)
 		}
 		for _, other := range []string{backtest.OnDemand, backtest.Spot, backtest.Greedy, backtest.AIB, backtest.UniformProgress, backtest.BFRC} {
@@ -83,7 +84,7 @@ func TestBidMeetsDeadlinesOnCurrentClouds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var some []*market.Market // prices change rarely, so every fiftieth market is enough
+		var some []*market.Market // every fiftieth market is enough, because prices change rarely
 		for i := 0; i < len(markets); i += 50 {
 			some = append(some, markets[i])
 		}
@@ -152,7 +153,7 @@ func text(t *testing.T, v any) string {
 	return string(b)
 }
 
-// seriesOf is a market of hourly prices.
+// seriesOf returns a market of hourly prices.
 func seriesOf(t *rapid.T, hourly []float64) *market.Market {
 	m := &market.Market{Name: "m-z", Type: "m", Zone: "z", Spot: &market.Series{}, OnDemandUSD: 1}
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -164,8 +165,8 @@ func seriesOf(t *rapid.T, hourly []float64) *market.Market {
 	return m
 }
 
-// TestClairvoyantIsOptimal compares the clairvoyant with every way of spending each hour, and every policy with
-// the clairvoyant, on random prices.
+// TestClairvoyantIsOptimal uses random prices. The clairvoyant must be as good as the best way of spending each hour,
+// and no policy may be better than the clairvoyant.
 func TestClairvoyantIsOptimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const deadline = 7
@@ -212,7 +213,7 @@ func TestClairvoyantIsOptimal(t *testing.T) {
 	})
 }
 
-// The traces are random, many of them with rapid changes.
+// On random traces, many with rapid changes, every policy must meet its deadline.
 func TestAvailabilityMeetsDeadlinesOnRandomTraces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var traces []*market.Trace
@@ -277,7 +278,7 @@ func TestOfTypesKeepsFamiliesAndTypes(t *testing.T) {
 			t.Errorf("%q: %v %v, want %s", names, got, err, want)
 		}
 	}
-	// A family without prices, one that does not exist, and a part of a name.
+	// A family without prices, a family that does not exist, and a part of a name.
 	for name, tells := range map[string]string{"c7a": "Dasv5, m3, m4, n2, n2d", "m33": `"m3"`, "medium": "m3"} {
 		if _, err := backtest.OfTypes(markets, []string{"m3", name}); !errors.Is(err, backtest.ErrBadRequest) ||
 			!strings.Contains(err.Error(), `"`+name+`"`) || !strings.Contains(err.Error(), tells) {
@@ -286,8 +287,9 @@ func TestOfTypesKeepsFamiliesAndTypes(t *testing.T) {
 	}
 }
 
-// TestPoliciesDoNotSeeTheFuture changes all prices from an hour on, in the market and in another market of its type. No
-// order up to and including that hour may change, because the price of the hour is known only after the order.
+// TestPoliciesDoNotSeeTheFuture changes all prices from some hour on, in the market and in another market of its
+// type. No order up to and including that hour may change, because a policy learns the price of an hour only after
+// its order.
 func TestPoliciesDoNotSeeTheFuture(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const start, deadline = 30, 12

@@ -22,7 +22,7 @@ import (
 
 const podHeader = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time,scheduled_time\n"
 
-// TestReplays runs testdata/*.txt: nodes and pods set the files, replay runs them.
+// TestReplays runs testdata/*.txt. The commands nodes and pods set the files, and replay replays them.
 func TestReplays(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -95,7 +95,7 @@ func replayed(t *testing.T, d *datadriven.TestData, nodes, pods string) string {
 	return string(out) + "\n"
 }
 
-// TestReplayPlacesEveryPodAfterArrival replays random small traces.
+// TestReplayPlacesEveryPodAfterArrival replays small random traces. Each pod must be placed after its arrival.
 func TestReplayPlacesEveryPodAfterArrival(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var nodes []Node
@@ -126,7 +126,7 @@ func TestReplayPlacesEveryPodAfterArrival(t *testing.T) {
 	})
 }
 
-// TestReplayRecordedCluster needs the trace next to the repository.
+// TestReplayRecordedCluster replays the recorded trace, which must be in a folder next to the repository.
 func TestReplayRecordedCluster(t *testing.T) {
 	const folder = "../../../../shared/data/cluster-traces/alibaba-gpu-2023/"
 	nodes, err := ReadNodes("nodes", unzipped(t, folder+"openb_node_list_all_node.csv.gz"))
@@ -191,8 +191,7 @@ func FuzzReadTrace(f *testing.F) {
 }
 
 // TestSavedWorkIsNotRepeated reclaims a pod for another queue after two of its three hours. If the pod saves its
-// work, it ends an hour and one restart after it continues, and only a restart is lost; otherwise it starts from
-// zero.
+// work, it must end one hour and one restart after it continues. Otherwise it must start from zero.
 func TestSavedWorkIsNotRepeated(t *testing.T) {
 	policy, err := scheduler.ReadPolicy("policy.yaml", []byte("{actions: [allocate, reclaim], tiers: [[gang], [proportion]]}"))
 	if err != nil {

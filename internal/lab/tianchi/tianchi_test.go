@@ -18,7 +18,7 @@ const contest = "../../../../shared/data/cluster-traces/alibaba-tianchi-2018"
 
 func curve(value string) string { return strings.Repeat(value+"|", tianchi.Points-1) + value }
 
-// set returns a small data set; replace replaces a file.
+// set returns a small data set. replace lists files and their other content.
 func set(replace ...string) fstest.MapFS {
 	files := map[string]string{
 		"app_resources.csv": "web," + curve("1.5") + "," + strings.Replace(curve("2"), "2|2", "2|4.25", 1) + ",10,0,0,0\n" +
@@ -45,7 +45,7 @@ func TestRead(t *testing.T) {
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	// CPU is flat for all apps, so it is stored as one point.
+	// All apps have constant CPU, so it is stored as one point.
 	if p.Resources[0].Points != 1 || p.Resources[1].Points != tianchi.Points {
 		t.Errorf("resources: %v", p.Resources)
 	}
@@ -57,7 +57,7 @@ func TestRead(t *testing.T) {
 	if !reflect.DeepEqual(p.Instances, want) {
 		t.Errorf("instances: %v", p.Instances)
 	}
-	// k in addition to the first one is k+1 in total.
+	// "k in addition to the first one" means k+1 in total.
 	if !reflect.DeepEqual(p.Rules, []placement.Rule{{A: 0, B: 0, Max: 2}, {A: 1, B: 0, Max: 0}}) {
 		t.Errorf("rules: %v", p.Rules)
 	}
@@ -142,7 +142,7 @@ func TestAssignments(t *testing.T) {
 	}
 }
 
-// files stores what Write writes.
+// files keeps the files that Write writes.
 type files map[string]*bytes.Buffer
 
 type file struct{ *bytes.Buffer }

@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 )
 
-// crowded is a cluster whose schedulers try 200 tasks a second each.
+// crowded returns a cluster whose schedulers each try to place 200 tasks a second.
 func crowded(schedulers int, perSecond float64, gap time.Duration) windtunnel.Config {
 	load := perSecond / 200 / float64(schedulers)
 	return windtunnel.Config{
@@ -19,8 +19,8 @@ func crowded(schedulers int, perSecond float64, gap time.Duration) windtunnel.Co
 	}
 }
 
-// More tasks and older views need more slots, and more schedulers need fewer: each then has tries to spare (ATC '21,
-// §3). The model is near the conflicts of the simulation.
+// With more tasks or older views, more slots are needed. With more schedulers, fewer are needed, because each has
+// more tries left (ATC '21, §3). The model's conflicts must be near those of the simulation.
 func TestExtraSlotsGrowAsInThePaper(t *testing.T) {
 	if testing.Short() {
 		t.Skip("simulates many clusters")

@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 )
 
-// The test simulates the paper's setting, schedulers that take slots without seeing each other,
-// and compares the conflicts with the expectation (ATC '21, §3), given what taken returns for each.
+// The test simulates the paper's setting: schedulers take slots without seeing each other's choices. The number of
+// conflicts must be near the expected one (ATC '21, §3), which is calculated from the values that taken returns.
 func TestTurnoverConflictsMatchesSimulation(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, c := range []struct {

@@ -59,7 +59,7 @@ func TestConflictsMatchModel(t *testing.T) {
 	}
 }
 
-// TestThreePhases is the paper's test of two classes of schedulers, one of which is overloaded first (ATC '21, §4).
+// TestThreePhases is the paper's test of two classes of schedulers. First, one class is overloaded (ATC '21, §4).
 func TestThreePhases(t *testing.T) {
 	c := setting(parsync.Adaptive)
 	c.Load = [][]float64{{2. / 3, 1, 1}, {2. / 3, 2. / 3, 1}}
@@ -75,8 +75,8 @@ func TestThreePhases(t *testing.T) {
 	}
 }
 
-// A static partition and a lock avoid conflicts, but cost time (ATC '21, §4). Tasks of schedulers that need more slots
-// than their own wait for ever, although the others have free slots, and the lock costs tries.
+// A static partition and a lock avoid conflicts, but cost time (ATC '21, §4). With a partition, tasks wait for ever
+// if their scheduler needs more slots than its own, although others have free slots. With a lock, tries are lost.
 func TestExclusiveSlotsCostTime(t *testing.T) {
 	uneven := func(policy parsync.Policy) *windtunnel.Result {
 		c := setting(policy)

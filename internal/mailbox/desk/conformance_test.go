@@ -30,7 +30,7 @@ var key = []byte("a key of the broker, 32 bytes or more")
 
 const endpoint = "https://broker.invalid"
 
-// carrier returns the carrier through a bucket's folder.
+// carrier returns a carrier that uses a folder of a bucket.
 func carrier(t *testing.T, store grant.Store, client *http.Client, uri string, handler http.Handler) mailboxtest.Carrier {
 	t.Helper()
 	d := desk.New(desk.Config{Bucket: desk.Bucket{Store: store, Client: client, URI: uri}, Handler: handler, Key: key,
@@ -105,7 +105,7 @@ func TestConformanceOverAzure(t *testing.T) {
 	conformance(t, store, "azblob://mail")
 }
 
-// conformance makes a bucket in a store and runs the suite over it.
+// conformance makes a bucket in a store and runs the suite with it.
 func conformance(t *testing.T, store grant.Store, bucket string) {
 	if err := grant.MakeBucket(t.Context(), store, bucket); err != nil {
 		t.Fatal(err)

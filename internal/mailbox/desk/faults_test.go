@@ -21,19 +21,19 @@ import (
 
 const folder = "s3://bucket/mail"
 
-// ledger is a broker that counts numbered reports, as the real one does: a report that is repeated changes nothing.
+// ledger is a broker that counts numbered reports. Like in the real broker, a repeated report changes nothing.
 type ledger struct {
 	mu      sync.Mutex
 	counted map[string]bool
 	calls   int
-	order   int           // number of the newest order
-	news    chan struct{} // closed and replaced with each order
+	order   int           // number of the newest command
+	news    chan struct{} // closed and replaced at each command
 	ended   bool
 }
 
 func newLedger() *ledger { return &ledger{counted: map[string]bool{}, news: make(chan struct{})} }
 
-// give gives a new order, which replaces the one before.
+// give issues a new command, which replaces the previous one.
 func (l *ledger) give() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +73,7 @@ func (l *ledger) has(report string) bool {
 	return l.counted[report]
 }
 
-// world is a bucket with one mailbox of two machines, whose broker can be killed and started again.
+// world is a bucket with one mailbox of two machines. Their broker can be killed and started again.
 type world struct {
 	t      *testing.T
 	bucket *mailboxtest.Bucket
@@ -94,7 +94,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// start starts a broker that knows nothing of the one before except its key.
+// start starts a broker that has only the key of the previous one.
 func (w *world) start() {
 	w.desk = desk.New(desk.Config{
 		Bucket:  desk.Bucket{Store: w.bucket, Client: &http.Client{Transport: w.bucket}, URI: folder},
@@ -111,7 +111,7 @@ func (w *world) start() {
 	w.kill = func() { cancel(); <-ended }
 }
 
-// agent is a client that repeats its calls, as the real one does.
+// agent is a client that repeats its calls, like the real agent.
 func (w *world) agent(rank int) *agent {
 	tr, err := mailbox.Connect(w.t.Context(), w.boxes, rank, mailbox.Options{Bucket: &http.Client{Transport: w.bucket}})
 	if err != nil {
@@ -125,7 +125,7 @@ type agent struct {
 	rank   int
 }
 
-// call makes a call until it is answered or patience ends.
+// call repeats a call until it is answered or patience ends.
 func (a *agent) call(target string, try, patience time.Duration) (status int, body string) {
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Second) {
 		ctx, cancel := context.WithTimeout(context.Background(), try)
@@ -145,7 +145,7 @@ func (a *agent) call(target string, try, patience time.Duration) (status int, bo
 	return 0, ""
 }
 
-// report makes numbered reports, one after the other, and returns how many were accepted.
+// report sends numbered reports, one after the other, and returns the number of accepted ones.
 func (a *agent) report(from, to int, patience time.Duration) (accepted int) {
 	for n := from; n <= to; n++ {
 		if status, _ := a.call(fmt.Sprintf("/report/%d/%d", a.rank, n), 30*time.Second, patience); status != http.StatusOK {
@@ -165,7 +165,7 @@ func (w *world) allCounted(rank, n int) {
 	}
 }
 
-// empty ends the mailbox and fails if anything is left in the bucket.
+// empty ends the mailbox, and fails the test if anything is left in the bucket.
 func (w *world) empty() {
 	w.t.Helper()
 	w.ledger.mu.Lock()
@@ -245,7 +245,8 @@ func TestReportsWaitForBrokerThatWasKilled(t *testing.T) {
 		done := make(chan int, 1)
 		go func() { done <- a.report(21, 60, 30*time.Minute) }()
 		time.Sleep(10 * time.Minute)
-		// The agents wait for the answers to the letters that they have put: repeated calls put no further ones.
+		// The agents wait for answers to the messages that they have written. Repeated calls must not write more
+		// messages.
 		if more := len(w.bucket.Names()) - before; more > 1 {
 			t.Errorf("%d more objects after ten minutes without a broker", more)
 		}
@@ -263,7 +264,8 @@ func TestReportsWaitForBrokerThatWasKilled(t *testing.T) {
 	})
 }
 
-// An agent whose broker is away for longer than declared gives up; what it has put is counted when the broker is back.
+// The broker is away for longer than it declared. The agent must give up. When the broker is back, it must count the
+// messages that the agent has written.
 func TestAgentGivesUpAfterDeclaredTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -284,7 +286,8 @@ func TestAgentGivesUpAfterDeclaredTime(t *testing.T) {
 	})
 }
 
-// An agent that calls rarely uses few numbers, so its URLs would expire before it needs more of them.
+// An agent that calls rarely uses few numbers of its mailbox. Its URLs must be renewed before they expire, not only
+// when it needs more numbers.
 func TestURLsAreRenewedBeforeTheyExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -302,7 +305,7 @@ func TestURLsAreRenewedBeforeTheyExpire(t *testing.T) {
 	})
 }
 
-// Half of the orders reach the agent within 3 s, by the clock of the test; an agent on a real network adds its latency.
+// Half of the commands must reach the agent within 3 s by the test's clock. On a real network, the latency is added.
 func TestOrdersReachAgentSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -388,7 +391,8 @@ func TestNothingReadableIsInTheBucket(t *testing.T) {
 	})
 }
 
-// A machine that starts its agent again uses numbers that the first one has used.
+// A machine starts its agent again. The new agent uses numbers that the first one has used, and must get answers to
+// its own calls.
 func TestSecondAgentOfMachineGetsItsOwnAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -413,12 +417,12 @@ func TestSecondAgentOfMachineGetsItsOwnAnswers(t *testing.T) {
 	})
 }
 
-// A broker that stops for good ends its machines and then removes all messages.
+// A broker that stops for good ends its machines and then clears the mailbox. No message may remain.
 func TestClearLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.agent(0).report(1, 20, time.Minute)
-		w.bucket.Write(folder+"/notes.txt", nil) // another program's
+		w.bucket.Write(folder+"/notes.txt", nil) // a file of another program
 		w.kill()
 		if err := w.desk.Clear(t.Context()); err != nil {
 			t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/notify/ses"
 )
 
-// The emulated SES refuses mail from an identity that was not verified, as SES does, with its message.
+// The sender's identity is not verified. The emulated SES refuses the mail, and the error must have its message.
 func TestSendNeedsVerifiedIdentity(t *testing.T) {
 	endpoint := emulator.Moto(t)
 	cfg := emulator.Config(endpoint)

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared"
 )
 
-// goodPlan returns a model and a valid plan: a and b share one machine, c gets 2 GiB from a on another.
+// goodPlan returns a model and a valid plan. Tasks a and b share one machine, and c gets 2 GiB from a on another.
 func goodPlan() (*shared.Model, *shared.Plan) {
 	deadline, budget := 6.0, 30.0
 	m := &shared.Model{
@@ -41,7 +41,7 @@ func TestValidPlanIsPriced(t *testing.T) {
 	}
 }
 
-// Each case breaks one rule.
+// Each case breaks one rule of a valid plan. The judge must find it.
 func TestBrokenRulesAreFound(t *testing.T) {
 	tests := []struct {
 		name, want string

@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// house is a depot in a folder, served over HTTP as a host does.
+// house is a depot in a folder that is served over HTTP, as by a host.
 type house struct {
 	*depot.Depot
 	shelf depot.Folder
@@ -77,7 +77,7 @@ func bring(t *testing.T, h *house, dir string) string {
 	return tree.URI()
 }
 
-// age makes everything in the depot older.
+// age makes all objects in the depot older.
 func (h *house) age(t *testing.T, by time.Duration) {
 	t.Helper()
 	found, err := os.ReadDir(filepath.Join(h.dir, "packs"))
@@ -100,7 +100,7 @@ func TestExistingPiecesAreNotSentAgain(t *testing.T) {
 	h := open(t)
 	dir := folder(t, "print(1)")
 	uri := bring(t, h, dir)
-	if n := h.puts.Load(); n != 2 { // a piece and the list
+	if n := h.puts.Load(); n != 2 { // one piece and the list
 		t.Errorf("%d requests", n)
 	}
 	if err := h.Check(t.Context(), uri, uri); err != nil {
@@ -136,7 +136,7 @@ func TestCheckRejectsIncompletePack(t *testing.T) {
 	}
 }
 
-// TestDepotAcceptsOnlyMatchingContent checks content and length.
+// TestDepotAcceptsOnlyMatchingContent: a piece is accepted only if its content and its length match its name.
 func TestDepotAcceptsOnlyMatchingContent(t *testing.T) {
 	h := open(t)
 	up, err := h.Missing(t.Context(), []pack.Piece{{Digest: pack.DigestOf([]byte("good")), Size: 4}})
@@ -167,8 +167,8 @@ func TestDepotAcceptsOnlyMatchingContent(t *testing.T) {
 	}
 }
 
-// TestStayKeepsPacksOfOpenJobs simulates a year of a waiting job with a daily Stay, while users submit the same code
-// now and then.
+// TestStayKeepsPacksOfOpenJobs simulates a job that waits for a year, with a call of Stay each day. Meanwhile, users
+// submit the same code now and then. The job's pack must be kept.
 func TestStayKeepsPacksOfOpenJobs(t *testing.T) {
 	h := open(t)
 	dir := folder(t, "print(1)")
@@ -219,7 +219,8 @@ func digest(t *testing.T, uri string) pack.Digest {
 	return u.Digest
 }
 
-// TestOldPiecesAreSentAgain: otherwise they could be removed before Stay sees the new job.
+// TestOldPiecesAreSentAgain: pieces that are in the depot but old must be sent again. Otherwise they could be removed
+// before Stay knows the new job.
 func TestOldPiecesAreSentAgain(t *testing.T) {
 	h := open(t)
 	dir := folder(t, "print(1)")
@@ -257,7 +258,6 @@ func TestTemporaryUploadFailureIsRetried(t *testing.T) {
 	}
 }
 
-// TestFolderChangedDuringSendIsPackedAgain.
 func TestFolderChangedDuringSendIsPackedAgain(t *testing.T) {
 	h := open(t)
 	dir := folder(t, "print(1)")

@@ -13,7 +13,7 @@ func medea(p *placement.Problem) placement.Assignment {
 	return baseline.Medea(p, baseline.MedeaRule, baseline.MedeaMachine)
 }
 
-// All methods respect capacities, all except Medea respect rules, and none respects priorities.
+// All methods must keep capacities. All except Medea must keep rules. None considers priorities.
 func TestConstraintsRespectedByBaselines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := placement.Setting{
@@ -41,7 +41,7 @@ func TestConstraintsRespectedByBaselines(t *testing.T) {
 	})
 }
 
-// The cases are those of the paper's figure 1: Medea breaks rules although the network shows that this is not
+// The cases are those of the paper's figure 1. Medea breaks rules in them, and the network shows that this is not
 // necessary.
 func TestBaselinesOnFigure1(t *testing.T) {
 	p, err := placement.Generate(placement.Setting{Machines: 300, Containers: 3000, Apps: 400, AntiAffinity: 0.7, Priority: 0.15, Seed: 1})

@@ -22,7 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// small is a template with one of each kind of resource that the rehearsal implements.
+// small is a template with each kind of resource that the rehearsal implements.
 const small = `{"Resources":{
  "Table":{"Type":"AWS::DynamoDB::Table","Properties":{"TableName":"tw"}},
  "Q":{"Type":"AWS::SQS::Queue","Properties":{"QueueName":"tw-bid"}},
@@ -111,7 +111,7 @@ func TestMappingsAreReadFromTheTemplate(t *testing.T) {
 			t.Errorf("%s: %v, %v", pk, got, err)
 		}
 	}
-	// Functions switch mappings with Lambda's API, and waiting feeds are notified.
+	// Functions enable and disable mappings with Lambda's API, which must wake waiting feeds.
 	_, changed := q.Enabled()
 	call := func(method, path, body string) (int, string) {
 		w := httptest.NewRecorder()
@@ -180,7 +180,7 @@ func TestFunctionHasRightsOfItsRole(t *testing.T) {
 		{"s3", "GetObject", "", "/tw-work-123456789012-us-east-1/agent/a", "s3:GetObject"},
 		{"ec2", "DescribeInstances", "", "/", ""},
 		{"ec2", "RunInstances", "", "/", "ec2:RunInstances"},
-		{"sts", "GetCallerIdentity", "", "/", ""}, // its role has no right of STS
+		{"sts", "GetCallerIdentity", "", "/", ""}, // the function's role has no right of STS
 		{"sts", "AssumeRole", "", "/", "sts:AssumeRole"},
 	} {
 		got := r.Missing("tw-bid", c.service, c.action, get(c.path), []byte(c.body))
@@ -273,7 +273,7 @@ func TestGatewayChecksSignatures(t *testing.T) {
 	if len(Refused) != 6 {
 		t.Errorf("refused: %v", Refused)
 	}
-	// A signed body must not be changed.
+	// A signed request whose body was changed must be refused.
 	r := httptest.NewRequest(http.MethodPost, "http://api.test/v1/jobs", bytes.NewReader([]byte("other")))
 	if err := g.authorise(r, []byte("other")); err == nil {
 		t.Error("a request without a signature is accepted")
@@ -331,7 +331,7 @@ func TestSchedulePeriods(t *testing.T) {
 	}
 }
 
-// A function is killed while it waits for the answer to a launch: no machine uses the quota.
+// A function is killed while it waits for the answer to a launch. The launch must not use the quota.
 func TestLaunchWithoutAnswerUsesNoQuota(t *testing.T) {
 	var p Proxy
 	big, n := classOf("us-east-1", []byte("InstanceType=m5.2xlarge&MaxCount=1"))

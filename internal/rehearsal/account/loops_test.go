@@ -8,7 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// TestMessagesKeepTheirChain: each message that a function sends has the tracing header of the request.
+// TestMessagesKeepTheirChain: each message that a function sends must have the tracing header of the function's
+// request.
 func TestMessagesKeepTheirChain(t *testing.T) {
 	type message struct {
 		MessageBody       string

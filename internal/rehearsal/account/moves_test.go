@@ -44,13 +44,13 @@ func TestMovesCountForAgentWithURL(t *testing.T) {
 	give("j.1.1", "/work-east/j/b?X-Amz-Signature=3")
 	m.granted(as("j.1.1", wire.PathProgram+"ab"),
 		map[string]string{"location": host + "/work-east/agent/x?X-Amz-Signature=4"}, nil)
-	use("/work-west/j/a?X-Amz-Signature=1&x=a%2Fb", 0, 100) // read in the east
+	use("/work-west/j/a?X-Amz-Signature=1&x=a%2Fb", 0, 100) // read from a machine in the east
 	use("/work-west/j/a?X-Amz-Signature=1&x=a%2Fb", 0, 20)
-	use("/work-west/j/a?X-Amz-Signature=2", 7, 0) // written in the west, where it lies
+	use("/work-west/j/a?X-Amz-Signature=2", 7, 0) // written from a machine in the west, where the bucket is
 	use("/work-east/j/b?X-Amz-Signature=3", 30, 0)
 	use("/work-east/agent/x?X-Amz-Signature=4", 0, 9)
-	use("/work-west/j/a?X-Amz-Signature=5", 0, 1) // a URL that was given to no agent
-	use("/other/j/a?X-Amz-Signature=3", 0, 2)     // also in a bucket outside the deployment
+	use("/work-west/j/a?X-Amz-Signature=5", 0, 1) // no agent got this URL
+	use("/other/j/a?X-Amz-Signature=3", 0, 2)     // a bucket outside of the deployment counts, too
 	m.granted(as("j.9.9", wire.PathHello), nil, []byte(`{"grants":[{"url":"`+host+`/work-west/x"}]}`))
 	if len(m.given) != 4 {
 		t.Errorf("%d URLs were given", len(m.given))

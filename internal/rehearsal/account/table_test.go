@@ -90,7 +90,7 @@ func TestTableFollowsTemplateAndStreamIsRead(t *testing.T) {
 		}
 		return keys
 	}
-	// Each record once, even if the iterator was lost in between.
+	// Each record must be delivered once, even if the iterator was lost in between.
 	for _, pk := range []string{"a", "b", "c"} {
 		put(pk)
 		if got := fmt.Sprint(read()); got != "[INSERT "+pk+"]" {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Each moment counts once: for the callee of two functions, for the service that a function waits for, or else for the
-// function that starts next.
+// Each moment must count once, for the deepest span at that time: a called function, a service that a function waits
+// for, or the start of a process. If no function works, the time counts as the way to the function that starts next.
 func TestTraceSplit(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(1_000_000 + ms)) }
 	trace := &Trace{}
@@ -40,5 +40,5 @@ func TestTraceSplit(t *testing.T) {
 	if sum != ms(500) {
 		t.Errorf("the parts are %v of 500ms", sum)
 	}
-	(*Trace)(nil).add(Span{}) // ignored
+	(*Trace)(nil).add(Span{}) // a nil trace ignores spans
 }

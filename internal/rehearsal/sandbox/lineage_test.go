@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
 )
 
-// TestLongChainIsRecursive: a chain of requests may invoke a function sixteen times; other functions in it count for
-// themselves.
+// TestLongChainIsRecursive: a chain of requests may invoke the same function at most sixteen times. Other functions
+// in the chain are counted separately.
 func TestLongChainIsRecursive(t *testing.T) {
 	first := function(t, func(f *sandbox.Function) { f.ARN = "arn:first" })
 	second := function(t, func(f *sandbox.Function) { f.ARN = "arn:second" })

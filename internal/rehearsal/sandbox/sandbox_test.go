@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
 )
 
-// TestMain makes the test binary also the Lambda function of its tests.
+// TestMain lets the test binary be the Lambda function of its tests.
 func TestMain(m *testing.M) {
 	if api := os.Getenv("AWS_LAMBDA_RUNTIME_API"); api != "" {
 		serve("http://" + api + "/2018-06-01/runtime/")
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve asks for events and does what they say.
+// serve requests events and does what they ask for.
 func serve(api string) {
 	if os.Getenv("BEGIN") == "fail" {
 		post(api+"init/error", `{"errorMessage":"no configuration"}`)
@@ -110,7 +110,7 @@ func TestSandboxIsReusedUntilItFails(t *testing.T) {
 	}{
 		{"a", "a 1 of f", nil},
 		{"b", "b 2 of f", nil},
-		{"fail", "", sandbox.ErrFunction}, // the function's own error does not end the sandbox
+		{"fail", "", sandbox.ErrFunction}, // an error of the function does not end its sandbox
 		{"c", "c 4 of f", nil},
 		{"die", "", sandbox.ErrKilled},
 		{"d", "d 1 of f", nil},
@@ -160,12 +160,12 @@ func TestLimitAndKillOne(t *testing.T) {
 			ended <- err
 		}()
 	}
-	for f.Usage().Invocations == 0 && !f.KillOne(func(int) int { return 0 }) { // until one is running
+	for f.Usage().Invocations == 0 && !f.KillOne(func(int) int { return 0 }) { // until one invocation is running
 	}
 	if err := <-ended; !errors.Is(err, sandbox.ErrKilled) {
 		t.Errorf("killed: %v", err)
 	}
-	if got, err := invoke(t, f, "a"); err != nil || got != "a 1 of f" { // replaces the killed one
+	if got, err := invoke(t, f, "a"); err != nil || got != "a 1 of f" { // a new sandbox replaces the killed one
 		t.Errorf("%q, %v", got, err)
 	}
 	cancel()

@@ -23,7 +23,7 @@ func list(t *testing.T, text string) string {
 	return path
 }
 
-// Each file with a checksum is a subject with that digest, and the commit is their source.
+// Each file in the list of checksums must be a subject with its digest. The commit must be the source.
 func TestStatementListsEveryFile(t *testing.T) {
 	var out bytes.Buffer
 	err := run([]string{"-checksums", list(t, sum+"  a.tar.gz\n"+sum+"  b.deb\n"), "-commit", commit, "-builder", "https://b"}, &out)

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/secret/awssecret"
 )
 
-// account is an AWS account with a parameter and a secret; the secret is created through its own service's API.
+// account is an AWS account with a parameter and a secret. The secret is created with the API of its own service.
 func account(t *testing.T) *ssm.Client {
 	t.Helper()
 	endpoint := emulator.Moto(t)
@@ -67,7 +67,8 @@ func TestFetchParametersAndSecrets(t *testing.T) {
 	}
 }
 
-// A broker's role can read more than users who submit jobs should, for example the key of its tokens.
+// Only names below the configured paths may be fetched. The broker's role can read more than the users who submit
+// jobs may read, for example the key of the broker's tokens.
 func TestFetchOnlyBelowAllowedPaths(t *testing.T) {
 	asked := 0
 	sources := awssecret.Sources(func(context.Context) (awssecret.SSM, error) {

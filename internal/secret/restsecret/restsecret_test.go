@@ -54,7 +54,7 @@ func TestGoogleSecretManager(t *testing.T) {
 	check(t, damaged, map[string]string{"projects/p/secrets/hf": "?checksum"})
 }
 
-// check fetches each name and expects its value, a final error (!) or a temporary error (?).
+// check fetches each name. Its value must be the expected one; "!" means a final error and "?" a temporary one.
 func check(t *testing.T, source secret.Source, names map[string]string) {
 	t.Helper()
 	for name, want := range names {
@@ -103,7 +103,7 @@ func TestAzureKeyVault(t *testing.T) {
 	check(t, as("other"), map[string]string{"team/hf": "!not authorized"})
 }
 
-// TestKubernetesSecrets runs against a real control plane.
+// TestKubernetesSecrets reads secrets from a real control plane.
 func TestKubernetesSecrets(t *testing.T) {
 	c := kubetest.New(t, "secrets")
 	if err := c.Namespace(t.Context(), "ml", "baseline"); err != nil {

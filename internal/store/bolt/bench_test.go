@@ -13,9 +13,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// BenchmarkCommit measures durable transactions like a handler's: for its own job, each one rewrites
-// the records of the job and of a task, adds an attempt and a mark for the handled event, and adds
-// two events to the outbox, which a relay takes at the same time.
+// BenchmarkCommit measures durable transactions like those of a handler. Each one belongs to another job: it rewrites
+// the records of the job and of a task, adds an attempt and a mark for the handled event, and adds two events to the
+// outbox. A relay takes the events at the same time.
 func BenchmarkCommit(b *testing.B) {
 	for _, committers := range []int{1, 16, 256} {
 		b.Run(fmt.Sprintf("committers=%d", committers), func(b *testing.B) {

@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 	}))
 }
 
-// TestConformanceInASharedFile opens and closes the store while its file stays open.
+// TestConformanceInASharedFile runs the suite with a store that is opened and closed while its file stays open.
 func TestConformanceInASharedFile(t *testing.T) {
 	files := make(map[store.Store]*bolt.File)
 	storetest.Run(t, func(t *testing.T) store.Store {
@@ -109,7 +109,8 @@ func TestStoreFailsWhenFileIsClosed(t *testing.T) {
 	}
 }
 
-// TestSteadyStateDoesNotGrow writes, publishes, expires and deletes far more than the store holds at any moment.
+// TestSteadyStateDoesNotGrow writes, publishes, expires and deletes far more than the store holds at any time. The
+// file must not grow.
 func TestSteadyStateDoesNotGrow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := open(t, path, bolt.Options{NoSync: true})
@@ -146,7 +147,7 @@ func TestSteadyStateDoesNotGrow(t *testing.T) {
 	}
 }
 
-// tidy publishes and sweeps what a round wrote, and deletes a job of an earlier round.
+// tidy publishes and sweeps the events of a round, and deletes a job of an earlier round.
 func tidy(t *testing.T, s store.Store, round int, now time.Time) {
 	t.Helper()
 	events, err := s.Outbox(t.Context(), 100)
@@ -195,7 +196,7 @@ func TestPublishedIsImmediateWithoutDiskWait(t *testing.T) {
 	if n := f.Stats().Groups; n != groups {
 		t.Errorf("Published waited for the disk %d times", n-groups)
 	}
-	// The same ID committed again is a new event, which the pending removal must not remove.
+	// The same ID is committed again, which is a new event. The pending removal of the old event must not remove it.
 	if err := s.Commit(t.Context(), store.Tx{Events: []store.Event{{ID: "a", Body: []byte("again")}}}); err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func TestCompactShrinksFile(t *testing.T) {
 	}
 }
 
-// Commits and reads at the same time lose nothing and see every commit.
+// While a file is compacted, commits must not be lost, and reads must see every commit.
 func TestCompactDuringCommits(t *testing.T) {
 	f := filled(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -120,7 +120,8 @@ func TestCompactDuringCommits(t *testing.T) {
 	}
 }
 
-// A crash leaves the complete old file, and at most the incomplete copy, which the next Compact replaces.
+// Compact crashes. The old file must be complete. At most an incomplete copy may remain, which the next Compact
+// replaces.
 func TestCompactAfterCrash(t *testing.T) {
 	f := filled(t)
 	if err := os.WriteFile(f.Path()+".compact", []byte("half a copy"), 0o600); err != nil {

@@ -28,7 +28,7 @@ func crashKey(worker, i int) (a, b, count store.Key) {
 	return store.Key{Partition: "a/" + w, Sort: n}, store.Key{Partition: "b/" + n, Sort: w}, store.Key{Partition: "count", Sort: w}
 }
 
-// crashTx is the worker's i'th transaction: two new records, a new event, and the worker's count.
+// crashTx returns the i'th transaction of a worker: two new records, a new event, and the worker's count.
 func crashTx(worker, i int) store.Tx {
 	a, b, count := crashKey(worker, i)
 	body := []byte(strings.Repeat(fmt.Sprintf("%d/%d ", worker, i), 20))
@@ -42,7 +42,7 @@ func crashTx(worker, i int) store.Tx {
 	}
 }
 
-// counted returns how many transactions of a worker the store has.
+// counted returns how many transactions of a worker are in the store.
 func counted(ctx context.Context, s store.Store, worker int) (int, error) {
 	_, _, count := crashKey(worker, 0)
 	r, err := s.Get(ctx, count)
@@ -52,7 +52,8 @@ func counted(ctx context.Context, s store.Store, worker int) (int, error) {
 	return strconv.Atoi(string(r[0].Body))
 }
 
-// TestCommitUntilKilled runs in the process that the test kills, which compacts its file all the time. Otherwise it is skipped.
+// TestCommitUntilKilled runs in the process that the test kills. The process compacts its file all the time. In other
+// processes it is skipped.
 func TestCommitUntilKilled(t *testing.T) {
 	path := os.Getenv(crashFile)
 	if path == "" {
@@ -112,8 +113,8 @@ func TestKilledProcessLosesNothingAcknowledged(t *testing.T) {
 	}
 }
 
-// killAfter runs the process until it has acknowledged the given number of further transactions, kills it,
-// and records all that it acknowledged.
+// killAfter runs the process until it has acknowledged a number of further transactions, and kills it. It records all
+// acknowledged transactions.
 func killAfter(t *testing.T, path string, lines int, acknowledged []int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestCommitUntilKilled$", "-test.v") //nolint:gosec // this test's own program
@@ -144,7 +145,7 @@ func killAfter(t *testing.T, path string, lines int, acknowledged []int) {
 	}
 }
 
-// verify fails unless the store has at least the worker's first n transactions, and each of them
+// verify fails the test unless the store has at least the first n transactions of a worker. Each must be in the store
 // completely or not at all.
 func verify(t *testing.T, s store.Store, worker, n int) {
 	t.Helper()

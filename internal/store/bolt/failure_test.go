@@ -31,7 +31,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	f = open(t, path, Options{}) // with room
+	f = open(t, path, Options{}) // now with room on the disk
 	defer f.Close()
 	wantContents(t, f, want...)
 	mustCommit(t, f, puts("1", ""))
@@ -50,7 +50,7 @@ func TestDeferredChangeIsRetriedAfterFullDisk(t *testing.T) {
 	if err := <-done; !errors.Is(err, berrors.ErrMaxSizeReached) {
 		t.Fatalf("Commit = %v", err)
 	}
-	mustCommit(t, f, puts("k", "later")) // the retried change must not overwrite it
+	mustCommit(t, f, puts("k", "later")) // the retried change must not overwrite this one
 	wantContents(t, f, "k", "later")
 }
 

@@ -43,7 +43,8 @@ func TestGroupCommitsInOrderWithOneDiskWait(t *testing.T) {
 	for i := range changes {
 		wg.Go(func() {
 			if err := f.Commit(t.Context(), func(tx *Tx) error {
-				tx.Put([]byte("n"), append(slices.Clone(tx.Get([]byte("n"))), 'x')) // sees the earlier changes of the group
+				// sees the earlier changes of its group
+				tx.Put([]byte("n"), append(slices.Clone(tx.Get([]byte("n"))), 'x'))
 				return nil
 			}); err != nil {
 				t.Error(err)
@@ -102,7 +103,7 @@ func TestReadersNeitherWaitForNorSeeUnfinishedChanges(t *testing.T) {
 		})
 	}()
 	<-begun
-	wantContents(t, f, "k", "old") // would hang if it waited
+	wantContents(t, f, "k", "old") // a read that waited would hang
 	close(gate)
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -187,7 +188,7 @@ func TestFlushAndCloseCommitDeferredChanges(t *testing.T) {
 }
 
 func TestDeferredChangesAreCommittedAfterDelay(t *testing.T) {
-	f := fresh(t, Options{DeferDelay: 1}) // a nanosecond
+	f := fresh(t, Options{DeferDelay: 1}) // one nanosecond
 	made := make(chan struct{})
 	if err := f.Defer(puts("a", "1"), func() { close(made) }); err != nil {
 		t.Fatal(err)

@@ -81,8 +81,8 @@ func wantContents(t testing.TB, f *File, want ...string) {
 	}
 }
 
-// hold keeps the committer busy, so that tasks that are queued meanwhile become one group. Call
-// release to continue.
+// hold keeps the committer busy, so that the tasks that are queued meanwhile become one group. release lets the
+// committer continue.
 func hold(t testing.TB, f *File) (release func()) {
 	t.Helper()
 	begun, gate := make(chan struct{}), make(chan struct{})
@@ -104,7 +104,7 @@ func hold(t testing.TB, f *File) (release func()) {
 	}
 }
 
-// awaitQueued returns when n tasks wait for the committer.
+// awaitQueued waits until n tasks are queued for the committer.
 func awaitQueued(f *File, n int) {
 	for {
 		f.queue.mu.Lock()
@@ -117,7 +117,7 @@ func awaitQueued(f *File, n int) {
 	}
 }
 
-// crash ends a file like a killed process: deferred changes are lost, and the lock is released.
+// crash ends the use of a file as if its process was killed: deferred changes are lost, and the lock is released.
 func crash(t testing.TB, f *File) {
 	t.Helper()
 	f.closing.Do(func() {

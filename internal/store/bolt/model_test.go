@@ -12,7 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFileIsASortedMap commits, fails, crashes and reopens at random.
+// TestFileIsASortedMap commits, fails, crashes and reopens at random. The file must always have the same content as a
+// sorted map.
 func TestFileIsASortedMap(t *testing.T) {
 	dir := t.TempDir()
 	run := 0

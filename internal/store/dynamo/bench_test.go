@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// BenchmarkCommit reports the requests and units of a transaction on a table, with its events published from the
-// stream, 25 transactions at a time. The time is DynamoDB Local's and not representative of the cloud.
+// BenchmarkCommit reports the requests and units of a transaction on a table. Its events are published from the
+// stream, 25 transactions at a time. The measured time is DynamoDB Local's, not the cloud's.
 func BenchmarkCommit(b *testing.B) {
 	body := func(n int) []byte { return bytes.Repeat([]byte("x"), n) }
 	write := func(partition, sort string, size int) store.Write {

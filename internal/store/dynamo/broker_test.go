@@ -30,7 +30,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// layered is a DAG of layers; each task needs two tasks of the layer before.
+// layered returns a DAG of layers. Each task needs two tasks of the layer before.
 func layered(layers, width int) *dag.Job {
 	j := &dag.Job{Name: "layered", Objective: dag.MinimizeCost, Format: dag.Native}
 	for l := range layers {
@@ -49,7 +49,7 @@ func layered(layers, width int) *dag.Job {
 	return j
 }
 
-// ledger counts the writes of commits by kind of record.
+// ledger counts the writes of commits, by kind of record.
 type ledger struct {
 	*dynamo.Store
 	mu      sync.Mutex
@@ -144,9 +144,9 @@ func (f finished) Notify(_ context.Context, e events.Event) error {
 	return nil
 }
 
-// TestBrokerOnDynamo runs the one-process engine, with clouds that answer at once, on a table of DynamoDB Local. A DAG
-// of 100 tasks must finish, and the table's cost is logged and bounded. Queries of the outbox are not counted: in the
-// cloud the stream replaces them.
+// TestBrokerOnDynamo runs the broker in one process on a table of DynamoDB Local, with clouds that answer at once. A
+// DAG of 100 tasks must finish, and the table's cost must stay below a limit. Queries of the outbox are not counted,
+// because in the cloud the stream replaces them.
 func TestBrokerOnDynamo(t *testing.T) {
 	const layers, width = 10, 10
 	const mostUSD = 0.007 // a guard: the cost varies by about a tenth with concurrency

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/storetest"
 )
 
-// tables creates a table for each test; all tests share one emulator.
+// tables creates a table for each test. All tests share one emulator.
 type tables struct {
 	cfg  aws.Config
 	made atomic.Int64
@@ -57,8 +57,8 @@ func memo(f func(string) *tables) func(string) *tables {
 	}
 }
 
-// onMoto returns tables on moto. Its failing transactions restore whole tables and undo what
-// other requests wrote meanwhile, so its requests are serialised.
+// onMoto returns tables on moto. Requests are made one at a time, because a failing transaction in moto restores
+// whole tables and reverts the writes of other requests.
 func onMoto(t testing.TB) *tables {
 	t.Helper()
 	return moto(emulator.Moto(t))
@@ -81,13 +81,13 @@ func (c *oneByOne) Do(r *http.Request) (*http.Response, error) {
 	return c.client.Do(r)
 }
 
-// Where moto differs from DynamoDB; see the package's documentation.
+// These are moto's differences from DynamoDB. The package's documentation lists them.
 const (
 	motoItemSize = "moto measures binary values by their base64 length, a third more, so items of the maximum size do not fit"
 	motoCopies   = "moto copies the whole table for each item of a transaction: takes minutes; set " + soak + " to run it"
 )
 
-// soak is the environment variable that adds tests that take minutes.
+// soak is the environment variable that enables tests of several minutes.
 const soak = "TRADEWIND_SOAK"
 
 func motoExceptions() map[string]string {
@@ -106,8 +106,8 @@ func motoExceptions() map[string]string {
 	return out
 }
 
-// fewerChecks makes the property tests of this package quick unless the command line sets rapid.checks: each
-// step takes several requests.
+// fewerChecks limits the number of checks in property tests, unless the command line sets rapid.checks: each step
+// takes several requests.
 func fewerChecks(t *testing.T, n string) {
 	t.Helper()
 	asked := false

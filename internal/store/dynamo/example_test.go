@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/store/dynamo"
 )
 
-// The relay's Lambda function publishes the events from the table's stream and removes them with few requests.
+// The relay's Lambda function publishes the events in the table's stream, and removes them with few requests.
 func ExampleStore_Feed() {
 	s, err := dynamo.New(aws.Config{Region: "us-east-1"}, "tradewind", dynamo.Options{})
 	if err != nil {
@@ -21,7 +21,7 @@ func ExampleStore_Feed() {
 		for _, r := range batch.Records {
 			p, ok, err := dynamo.FromRecord(r)
 			if err != nil {
-				log.Print(err) // it stays in the table for inspection
+				log.Print(err) // the event stays in the table for inspection
 				continue
 			}
 			if ok {

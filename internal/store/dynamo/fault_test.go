@@ -17,10 +17,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// faulty is an HTTP client between the store and a real table that injects faults.
+// faulty is an HTTP client between the store and a real table. It injects faults.
 type faulty struct {
 	mu       sync.Mutex
-	faults   map[string][]fault // by operation: faults of its next requests
+	faults   map[string][]fault // faults of the next requests, by operation
 	requests map[string]int
 }
 
@@ -66,7 +66,7 @@ func forward(r *http.Request, body []byte) (*http.Response, error) {
 	return http.DefaultClient.Do(r)
 }
 
-// lost applies the request and loses the answer.
+// lost forwards the request, and loses the answer.
 func lost(r *http.Request, body []byte) (*http.Response, error) {
 	resp, err := forward(r, body)
 	if err != nil {
@@ -105,7 +105,7 @@ func cancelled(codes ...string) fault {
 	})
 }
 
-// halved lets the database process the first half of a batch and returns the rest as unprocessed.
+// halved lets the database process the first half of a batch, and returns the other half as unprocessed.
 func halved(requestField, leftField string) fault {
 	return func(r *http.Request, body []byte) (*http.Response, error) {
 		var in map[string]any
@@ -239,8 +239,8 @@ func TestLostAnswerAppliesOnceWithoutConflict(t *testing.T) {
 	}
 }
 
-// TestLostAnswerOfDeleteIsUnknownOutcome: after a lost answer, a store cannot distinguish its own delete from
-// another's.
+// TestLostAnswerOfDeleteIsUnknownOutcome: the answer to a delete is lost. The outcome must be unknown, because a
+// store cannot tell its own delete from another client's.
 func TestLostAnswerOfDeleteIsUnknownOutcome(t *testing.T) {
 	s, road := onFaulty(t, 3)
 	if err := s.Commit(t.Context(), alone); err != nil {
@@ -253,11 +253,12 @@ func TestLostAnswerOfDeleteIsUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestConcurrentPutIsNotMistakenForOwn: the request is lost before it is applied, and another client writes the record.
+// TestConcurrentPutIsNotMistakenForOwn: a request is lost before it takes effect, and another client writes the same
+// record. The store must not take that write for its own.
 func TestConcurrentPutIsNotMistakenForOwn(t *testing.T) {
 	s, road := onFaulty(t, 3)
 	road.will("PutItem", 1, func(r *http.Request, _ []byte) (*http.Response, error) {
-		if err := s.Commit(r.Context(), alone); err != nil { // another client's put of the same record
+		if err := s.Commit(r.Context(), alone); err != nil { // another client writes the same record
 			t.Error(err)
 		}
 		return nil, io.ErrUnexpectedEOF

@@ -29,8 +29,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// TestGangOfThousandIsNeverVisibleInPart admits 1,000 machines on a table of DynamoDB Local and reads after every
-// commit.
+// TestGangOfThousandIsNeverVisibleInPart admits a gang of 1,000 machines on a table of DynamoDB Local, and reads
+// after every commit. No read may see a part of the gang.
 func TestGangOfThousandIsNeverVisibleInPart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes almost a minute")
@@ -121,7 +121,7 @@ func TestGangOfThousandIsNeverVisibleInPart(t *testing.T) {
 	seen.Check(t)
 }
 
-// hello sends the hello of every machine of a cluster to the broker, one after the other.
+// hello sends the hello of each machine of a cluster to the broker, one after the other.
 func hello(ctx context.Context, t *testing.T, b *broker.Broker, id string, nodes int) {
 	for rank := range nodes {
 		claims := wire.Claims{Job: record.ClusterJob(id), Cluster: id, Rank: rank}

@@ -9,14 +9,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// TestMeterCountsByDynamosRules compares the meter's units with examples of the price list, and logs units that
-// DynamoDB Local reports differently.
+// TestMeterCountsByDynamosRules compares the meter's units with the examples in the price list. It logs the units
+// that DynamoDB Local reports differently.
 func TestMeterCountsByDynamosRules(t *testing.T) {
 	ts := onLocal(t)
 	m := &dynamo.Meter{}
 	s := open(t, ts.cfg, ts.create(t), dynamo.Options{Meter: m})
 	body := func(n int) []byte { return bytes.Repeat([]byte("x"), n) }
-	noise := func(n int) []byte { // cannot be compressed
+	noise := func(n int) []byte { // text that cannot be compressed
 		b := make([]byte, n)
 		_, _ = rand.NewChaCha8([32]byte{}).Read(b)
 		return b

@@ -34,8 +34,8 @@ func sameEvents(a, b []store.Event) bool {
 	return true
 }
 
-// TestPackRoundTripsWithinItemLimit: packed events are unpacked in order, each item stays under DynamoDB's limit even
-// with all its events marked as published, and there are at most as many items as events.
+// TestPackRoundTripsWithinItemLimit: packed events must be unpacked in order. Each item must stay under DynamoDB's
+// limit, even with all its events marked as published. There must be at most as many items as events.
 func TestPackRoundTripsWithinItemLimit(t *testing.T) {
 	s := packer(t, time.Now)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -112,7 +112,7 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// TestPartitionsNeverCollideWithOutbox checks that no partition name collides with an outbox partition.
+// TestPartitionsNeverCollideWithOutbox checks that no name of a partition is that of an outbox partition.
 func TestPartitionsNeverCollideWithOutbox(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := rapid.StringOf(rapid.SampledFrom([]rune("=outbx#0"))).Draw(rt, "partition")

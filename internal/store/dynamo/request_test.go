@@ -22,7 +22,8 @@ func noted(t *testing.T, into *[]map[string]any, next fault) fault {
 	}
 }
 
-// TestReadsAreConsistent checks the requests, because emulators always read consistently.
+// TestReadsAreConsistent checks that requests ask for consistent reads. Emulators always read consistently, so the
+// result of a read would not show it.
 func TestReadsAreConsistent(t *testing.T) {
 	s, road := onFaulty(t, 3)
 	var asked []map[string]any
@@ -51,8 +52,8 @@ func TestReadsAreConsistent(t *testing.T) {
 	}
 }
 
-// TestTokensOfTransactions: if an answer is lost, the attempt is repeated with the same token; a cancelled transaction,
-// which was not applied, gets a new token.
+// TestTokensOfTransactions: after a lost answer, a transaction must be repeated with the same token. After a
+// cancelled transaction, which had no effect, it must get a new token.
 func TestTokensOfTransactions(t *testing.T) {
 	for name, c := range map[string]struct {
 		first fault

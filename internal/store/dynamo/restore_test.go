@@ -13,8 +13,8 @@ import (
 )
 
 // TestRestoredTableWorksUnderOldName follows docs/aws.md for damaged records: the table is restored to a point in
-// time, inspected, and brought back under the old name through a backup. It then has its records, versions and
-// unpublished events, and works again.
+// time, inspected, and restored under its old name from a backup. It must have its records, versions and unpublished
+// events, and work.
 func TestRestoredTableWorksUnderOldName(t *testing.T) {
 	ts := onMoto(t)
 	ctx, name := t.Context(), ts.create(t)

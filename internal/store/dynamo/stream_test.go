@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// images returns all items of a table as its stream would show them.
+// images returns all items of a table in the form that its stream has.
 func images(t *testing.T, ts *tables, table string) []map[string]types.AttributeValue {
 	t.Helper()
 	out, err := dynamodb.NewFromConfig(ts.cfg).Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String(table), ConsistentRead: aws.Bool(true)})
@@ -27,7 +27,7 @@ func images(t *testing.T, ts *tables, table string) []map[string]types.Attribute
 	return out.Items
 }
 
-// dynamoRecord returns an item as Lambda delivers it: through JSON.
+// dynamoRecord returns an item as Lambda delivers it, through JSON.
 func dynamoRecord(t *testing.T, name string, image map[string]types.AttributeValue) lambdaevents.DynamoDBEventRecord {
 	t.Helper()
 	attributes := map[string]map[string]string{}
@@ -121,7 +121,7 @@ func TestStreamFeedsRelay(t *testing.T) {
 	}
 }
 
-// TestOneItemIsPublishedInPieces, by two independent processes.
+// TestOneItemIsPublishedInPieces: two independent processes publish the events of one item.
 func TestOneItemIsPublishedInPieces(t *testing.T) {
 	ts := onLocal(t)
 	table := ts.create(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// TestSameHistorySameResults runs random histories on a table and in memory: every call must return the same result,
+// TestSameHistorySameResults runs random histories on a table and in memory. Every call must return the same result,
 // including versions and the keys of conflicts.
 func TestSameHistorySameResults(t *testing.T) {
 	fewerChecks(t, "4")
