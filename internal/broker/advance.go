@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// advance announces the tasks whose parents have all succeeded, and ends jobs. No other function writes Progress.
+// advance announces the tasks whose parents have all succeeded, and ends jobs. Only this function writes Progress.
 func (b *Functions) advance(u *txn.Unit, event events.Event) error {
 	data := event.Data
 	if err := u.Preload(record.JobKey(data.Group()), record.ProgressKey(data.Group())); err != nil {
@@ -53,7 +53,7 @@ func (b *Functions) advance(u *txn.Unit, event events.Event) error {
 	case events.DAGCancel:
 		return u.Apply(jobstate.DecideCancelled(job, e.Reason))
 	case events.DAGSettled:
-		job.Simulated = job.Simulated && b.cfg.BuysNothing // another broker may have resumed it
+		job.Simulated = job.Simulated && b.cfg.BuysNothing // a broker that buys may have resumed it
 		end, err := b.ended(u, job, spec)
 		if err != nil {
 			return err
@@ -70,7 +70,8 @@ func (b *Functions) advance(u *txn.Unit, event events.Event) error {
 	}
 }
 
-// slotsOf returns how many members of each array fit on the planned workers, or nil if the job has none.
+// slotsOf returns, for each array, the number of its members that fit on the planned workers. It returns nil if the
+// job has no array.
 func slotsOf(u *txn.Unit, job record.Job, spec *dag.Job) ([]int, error) {
 	if len(job.Arrays) == 0 || !spec.HasWorkers() || job.Plan.IsZero() {
 		return nil, nil

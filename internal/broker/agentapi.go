@@ -18,13 +18,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// fnAgent is the source of the changes that agents cause.
+// fnAgent is the name of the source in changes that agents cause.
 const fnAgent = "agent"
 
-// Hello registers a node of a cluster. If the node's work is known, Hello returns it, as Work does for a node that has
-// seen nothing; the last node's hello brings the cluster up. The claims come from a verified token, and their machine
-// from a verified proof. It fails with ErrGone, with ErrMachine if the caller is not the machine that was launched, and
-// with ErrEarly if the launched machine is not recorded yet.
+// Hello registers a node of a cluster. The hello of the last node brings the cluster up. If the node's work is known,
+// Hello returns it, like Work for a node that has seen no command. The claims come from a verified token, and their
+// machine from a verified proof. Hello fails with ErrGone, with ErrMachine if the caller is not the launched machine,
+// and with ErrEarly if the launched machine is not recorded yet.
 func (b *Agents) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire.Work, err error) {
 	if c.Ranks > 0 { // all machines of the cluster boot with this token
 		if h.Rank < 0 || h.Rank >= c.Ranks {
@@ -43,7 +43,7 @@ func (b *Agents) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire
 			return b.recordDoubt(u, cl, c.Rank, doubt)
 		}
 		if c.Boot && st.AlreadyArrived(h) {
-			return record.ErrGone // a boot token is good for one hello
+			return record.ErrGone // a boot token is valid for one hello
 		}
 		if st.Up() {
 			if err := b.loadArriving(u, &st); err != nil {
@@ -80,9 +80,9 @@ func (b *Agents) recordDoubt(u *txn.Unit, cl record.Cluster, rank int, doubt err
 	return u.Apply(attempt.DecideDoubt(made, rank, doubt, u.Now))
 }
 
-// renewedToken returns a new token for the caller if its token has less than half of its lifetime left, or is the token
-// its machine booted with. Otherwise it returns "". The caller's claims are verified: the token has not expired, and
-// the rank belongs to its cluster.
+// renewedToken returns a new token if the caller's token has less than half of its lifetime left, or is the token
+// that its machine booted with. Otherwise it returns "". The claims are verified: the token has not expired, and the
+// rank belongs to its cluster.
 func (b *Agents) renewedToken(c wire.Claims) (token string, err error) {
 	now, boot := b.txns.Now(), c.Boot
 	old := !c.Expires.IsZero() && c.Expires.Sub(now) < b.cfg.TokenFor/2
@@ -95,7 +95,7 @@ func (b *Agents) renewedToken(c wire.Claims) (token string, err error) {
 	return b.ports.Tokens(c)
 }
 
-// ownCluster loads the cluster that the claims are for. It fails with ErrGone if its attempt has ended.
+// ownCluster loads the cluster that the claims name. It fails with ErrGone if the attempt has ended.
 func ownCluster(u *txn.Unit, c wire.Claims) (record.Cluster, error) {
 	cl, found, err := recordcache.Get[record.Cluster](u, record.ClusterKey(c.Cluster))
 	if err != nil {
@@ -107,8 +107,8 @@ func ownCluster(u *txn.Unit, c wire.Claims) (record.Cluster, error) {
 	return cl, nil
 }
 
-// ownMember loads the cluster that the claims are for, as that of the member of its chunk that they name. It fails with
-// ErrGone if it has no such member.
+// ownMember loads the cluster that the claims name, in the form for the member of its chunk that the claims name. It
+// fails with ErrGone if the chunk has no such member.
 func ownMember(u *txn.Unit, c wire.Claims) (record.Cluster, error) {
 	cl, err := ownCluster(u, c)
 	if err != nil || c.Member == "" {
@@ -144,8 +144,8 @@ func (b *Agents) loadArriving(u *txn.Unit, st *attempt.Arriving) (err error) {
 	return err
 }
 
-// Work returns the newest command for a node. If there is none newer than seen, it returns no command, and seen as Seq.
-// It does not wait: the host waits for Ports.Changed.
+// Work returns the newest command for a node. If no command is newer than seen, it returns none, and seen as Seq. It
+// does not wait: the host waits for Ports.Changed.
 func (b *Agents) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error) {
 	u := b.txns.NewUnit(ctx, fnAgent)
 	cl, err := ownCluster(u, c)
@@ -165,7 +165,7 @@ func (b *Agents) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, 
 	return w, err
 }
 
-// work returns the newest command for a node, which the node has not seen.
+// work returns the newest command for a node that has not seen this command.
 func (b *Agents) work(u *txn.Unit, cl record.Cluster, rank, seen int) (wire.Work, error) {
 	w := wire.Work{Seq: cl.Seq, Command: wire.Command(cl.Command)}
 	if w.Command == wire.SaveAndStop {
@@ -176,7 +176,7 @@ func (b *Agents) work(u *txn.Unit, cl record.Cluster, rank, seen int) (wire.Work
 		return w, nil
 	}
 	if cl.Outcome != "" || pool.Restarted(cl, rank, seen) {
-		return wire.Work{}, record.ErrGone // the cluster was lost, before this node started or since
+		return wire.Work{}, record.ErrGone // the cluster was lost, before this node started or afterwards
 	}
 	job, _, err := recordcache.Get[record.Job](u, record.JobKey(cl.Job))
 	if err != nil {
@@ -219,8 +219,9 @@ func (b *Agents) work(u *txn.Unit, cl record.Cluster, rank, seen int) (wire.Work
 	return w, b.openSecrets(u, job, cl, &spec.Tasks[cl.Task], w.Assignment)
 }
 
-// exchangeKey returns the secret that the nodes of a cluster share. It is derived from the deployment's key, so it need
-// not be stored. The token that it is derived from is useless: its rank does not exist, and it has expired.
+// exchangeKey returns the secret that the nodes of a cluster share. It is derived from the deployment's key, so it
+// need not be stored: it is the hash of a token that is never used, with a rank that does not exist and an expiry in
+// the past.
 func (b *Agents) exchangeKey(cl record.Cluster) ([]byte, error) {
 	token, err := b.ports.Tokens(wire.Claims{
 		Job: cl.Job, Cluster: cl.ID, Rank: len(cl.Nodes), Expires: time.Unix(1, 0),
@@ -229,12 +230,11 @@ func (b *Agents) exchangeKey(cl record.Cluster) ([]byte, error) {
 	return sum[:], err
 }
 
-// missingRank is a rank that does not exist. Changing it would change the key of running gangs.
+// missingRank is a rank that does not exist. If this number changed, the keys of running gangs would change.
 const missingRank = 10_000
 
 // gangKey returns the secret that the nodes of a gang share, or the nodes of one task with a framework. It is derived
-// as exchangeKey is, and is the same for all attempts: when an attempt has ended, no process listens for its key any
-// more.
+// like exchangeKey. All attempts have the same key, because no process uses it any more when an attempt has ended.
 func (b *Agents) gangKey(cl record.Cluster, gang string) ([]byte, error) {
 	if gang == "" {
 		return b.exchangeKey(cl)
@@ -245,11 +245,11 @@ func (b *Agents) gangKey(cl record.Cluster, gang string) ([]byte, error) {
 	return sum[:], err
 }
 
-// recordCall counts a call that is not a report as a sign of life if agents send no reports, or if they are missing:
-// before and after an outage of the endpoint, it may be the only call that reaches the broker. A call soon after
-// another sign is ignored.
+// recordCall counts a call that is not a report as a sign of life, if agents send no reports or reports are overdue.
+// Before and after an outage of the endpoint, this call may be the only one that reaches the broker. A call soon
+// after another sign of life is ignored.
 func (b *Agents) recordCall(u *txn.Unit, c wire.Claims, cl record.Cluster) error {
-	late := b.cfg.SilentFor / 14 // half of what wire.Patience adds to an outage of half an hour
+	late := b.cfg.SilentFor / 14 // half of the time that wire.Patience adds to an outage of half an hour
 	if b.cfg.Pace.Polls {
 		late = b.cfg.Pace.Alive / 2
 	}
@@ -263,7 +263,7 @@ func (b *Agents) recordCall(u *txn.Unit, c wire.Claims, cl record.Cluster) error
 		return err
 	}
 	err := u.Finish()
-	if errors.Is(err, store.ErrConflict) { // the other writer does not know of this call
+	if errors.Is(err, store.ErrConflict) { // the conflicting writer does not know of this call
 		return b.recordAlive(u.Ctx, c, wire.Report{ID: "call"})
 	}
 	if err == nil {
@@ -272,12 +272,12 @@ func (b *Agents) recordCall(u *txn.Unit, c wire.Claims, cl record.Cluster) error
 	return err
 }
 
-// Report handles a report of a node. Reporting the same thing twice changes nothing.
+// Report handles a report of a node. A repeated report changes nothing.
 func (b *Agents) Report(ctx context.Context, c wire.Claims, r wire.Report) error {
 	if r.Event == wire.Alive {
 		return b.recordAlive(ctx, c, r)
 	}
-	// Started and succeeded need no marker: repeating them changes nothing.
+	// The reports started and succeeded need no marker, because repeating them changes nothing.
 	marked := r.Event != wire.Started && r.Event != wire.Succeeded
 	return b.txns.Transact(ctx, fnAgent, c.Cluster+"/"+r.ID, marked, func(u *txn.Unit) error {
 		cl, err := ownCluster(u, c)
@@ -313,8 +313,9 @@ func (b *Agents) Report(ctx context.Context, c wire.Claims, r wire.Report) error
 	})
 }
 
-// loadReporting loads the other records that a report needs, in one read. Each task makes two reports at least: started
-// needs only the task, and neither started nor succeeded needs the attempt.
+// loadReporting loads, in one read, the other records that the decision on a report needs. Each task makes at least
+// two reports, so only the necessary ones are read: started needs only the task, and neither started nor succeeded
+// needs the attempt.
 func (b *Agents) loadReporting(u *txn.Unit, st *attempt.Reporting, e wire.Event) (err error) {
 	cl := &st.Cluster
 	task, job, attempt := record.TaskKey(cl.Job, cl.Task), record.JobKey(cl.Job),
@@ -372,8 +373,8 @@ func (b *Agents) loadReporting(u *txn.Unit, st *attempt.Reporting, e wire.Event)
 	return err
 }
 
-// recordAlive records that a node is alive. This is by far the most frequent report, so it costs one read and one
-// write, and leaves no marker.
+// recordAlive records that a node is alive. This is by far the most frequent report, so it makes only one read and
+// one write, and leaves no marker.
 func (b *Agents) recordAlive(ctx context.Context, c wire.Claims, r wire.Report) error {
 	return b.txns.Transact(ctx, fnAgent, c.Cluster+"/"+r.ID, false, func(u *txn.Unit) error {
 		cl, err := ownCluster(u, c)

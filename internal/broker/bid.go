@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// bid reacts to changed prices: it makes new bids for the plan in force, and updates the value of an hour for each
+// bid reacts to changed prices. It makes new bids for the current plan, which includes the value of an hour for each
 // task.
 func (b *Functions) bid(u *txn.Unit, event events.Event) error {
 	e, ok := event.Data.(events.PriceMoved)
@@ -23,7 +23,7 @@ func (b *Functions) bid(u *txn.Unit, event events.Event) error {
 		return record.OrSkip(err)
 	}
 	if job.State != apitypes.JobRunning || job.Plan.Version != e.Plan {
-		return nil // the job has finished, or a newer plan with its own bids is in force
+		return nil // the job has finished, or a newer plan with its own bids is the current one
 	}
 	in := bid.Input{Job: job, Restart: b.cfg.Restart, Tick: b.cfg.TickEvery, Now: u.Now}
 	if in.Spec, err = u.Spec(job); err != nil {

@@ -33,32 +33,32 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Planner makes plans. A plan must depend on its input alone.
+// Planner makes plans. A plan must depend only on its input.
 type Planner interface {
 	Plan(ctx context.Context, in planinput.Input) (*record.Plan, error)
-	// Reserves reports whether plans may use capacity of which an account has a limited amount. If so, the input must
-	// say which tasks run there; otherwise the broker does not load that.
+	// Reserves reports whether plans may use capacity that is limited for an account. If so, the input must contain
+	// the tasks that run there. Otherwise the broker does not load them.
 	Reserves(ctx context.Context) bool
 }
 
 // Objects reads DAG files that appeared in a bucket or folder.
 type Objects interface {
-	// Open reads an object. It fails with fs.ErrNotExist if the object is gone, or its version is not the announced
-	// one, and with a *dag.Error if it cannot be a job, whatever its content. tag is the tag of the content read, if
-	// the object may have been overwritten since it was announced: the same content is the same job. Empty means the
-	// announced tag.
+	// Open reads an object. It fails with fs.ErrNotExist if the object is gone or its version is not the announced
+	// one, and with a *dag.Error if the object cannot be a job, whatever its content. tag identifies the content that
+	// was read: the object may have been overwritten since it was announced, and equal content is the same job. An
+	// empty tag means the announced one.
 	Open(ctx context.Context, o events.ObjectCreated) (body io.ReadCloser, tag string, err error)
-	// Settle resolves what a job states relative to its file, such as relative paths, so that it works anywhere. It
-	// fails with a *dag.Error if something cannot be resolved.
+	// Settle resolves the parts of a job that are relative to its file, such as relative paths, so that the job can
+	// run anywhere. It fails with a *dag.Error if something cannot be resolved.
 	Settle(ctx context.Context, bucket, key string, spec *dag.Job) error
 }
 
-// Packs stores the packs that jobs name: uploaded code and files (internal/pack/depot).
+// Packs stores the packs of jobs: uploaded code and files (internal/pack/depot).
 type Packs interface {
-	// Check fails with pack.ErrIncomplete, ErrURI or ErrCorrupt unless the packs are complete and will be kept for
-	// long.
+	// Check fails with pack.ErrIncomplete, ErrURI or ErrCorrupt, unless the packs are complete and will be kept for a
+	// long time.
 	Check(ctx context.Context, uris ...string) error
-	// Stay keeps the packs for some more weeks at least.
+	// Stay keeps the packs for at least some more weeks.
 	Stay(ctx context.Context, uris ...string) error
 }
 
@@ -67,37 +67,38 @@ type Prices interface {
 	SpotPrices(ctx context.Context) ([]events.PriceTick, error)
 }
 
-// Hook is notified of events that people want to know of.
+// Hook is notified of events that users want to know.
 type Hook interface {
 	Notify(ctx context.Context, e events.Event) error
 }
 
-// Ports are the host's implementations that the broker works with.
+// Ports are the host's implementations that the broker uses.
 type Ports struct {
 	Store store.Store
-	// Decoded is a cache of this store's decoded records that several brokers of one process share, as in a simulator.
-	// Nil gives each broker its own.
+	// Decoded is a cache of this store's decoded records. Several brokers in one process, as in the simulator, may
+	// share it. If nil, each broker has its own.
 	Decoded *recordcache.Decoded
-	Bus     bus.Bus                // for the relay, and for events without a record
+	Bus     bus.Bus                // used by the relay, and for events without a record
 	Clouds  map[string]cloud.Cloud // by catalogue name
-	// Services are the managed services that run Spark applications, by catalogue name.
+	// Services are the managed services that run Spark applications, by their name in the catalogue.
 	Services map[string]service.Service
-	// Placed is called after a place of a service was recorded, so that the host watches it at once. May be nil.
+	// Placed is called after a place on a service was recorded, so that the host watches the place at once. May be
+	// nil.
 	Placed func()
-	// Unpack writes the content of a pack (pack://…) below a prefix of a store, and returns the URI of the file, or of
+	// Unpack writes the content of a pack (pack://…) below a prefix of a store. It returns the URI of the file, or of
 	// the folder with a slash at its end. May be nil: tasks on services that have packed files then fail.
 	Unpack func(ctx context.Context, pack, prefix string) (at string, err error)
-	// AppendLog appends to the log of an attempt what it does not have yet of all that the attempt has printed. May be
-	// nil: what applications on services print is then only in their service's log.
+	// AppendLog completes the log of an attempt: all is the whole output of the attempt, of which the log may already
+	// have the beginning. May be nil: the output of applications is then only in the log of their service.
 	AppendLog func(ctx context.Context, job, attempt string, all []byte) error
-	// NoOthers means that the host has made sure that no machines remain on clouds that are not in Clouds.
+	// NoOthers means that the host guarantees that no machines remain in clouds that are not in Clouds.
 	NoOthers bool
 	Planner  Planner
 	Moves    config.Mover // needed to run or preview scheduling sessions
 	Tokens   func(wire.Claims) (string, error)
-	Data     grant.Store // the data of tasks: grants agents access, ends unfinished uploads
-	// AtOnce is how many calls of Data are made at once for one event or request; 0 means 16. A simulator, which
-	// decides the order of everything, uses 1.
+	Data     grant.Store // stores the data of tasks: grants access to agents, ends unfinished uploads
+	// AtOnce is the maximum number of concurrent calls of Data for one event or request; 0 means 16. The simulator
+	// uses 1, because it controls the order of all calls.
 	AtOnce  int
 	Now     func() time.Time
 	Objects Objects        // may be nil: no DAG bucket
@@ -107,33 +108,34 @@ type Ports struct {
 	Secrets Secrets        // may be nil: jobs with secrets are refused
 	Prices  Prices         // may be nil
 	Hook    Hook           // may be nil
-	// Announces says that Hook publishes on the topics that jobs name; jobs that name one are refused without.
+	// Announces states that Hook publishes on topics that jobs name. Without it, jobs that name a topic are refused.
 	Announces bool
-	// Notifier notifies those that jobs name. May be nil: jobs that name some are refused.
+	// Notifier notifies the recipients that jobs name. May be nil: jobs that name recipients are then refused.
 	Notifier Notifier
 	Refresh  func(ctx context.Context) error // reloads the catalogue; may be nil
-	// Policy returns the current scheduling policy, one that CheckPolicy accepts. It may be nil, or return nil: then
+	// Policy returns the current scheduling policy, which CheckPolicy must accept. If Policy is nil or returns nil,
 	// OwnPolicy is used.
 	Policy func(ctx context.Context) *scheduler.Policy
-	// Paused returns why no task is admitted at present, or "". May be nil. When admission resumes, the host emits
-	// CapacityFreed for each queue.
+	// Paused returns the reason why no task is admitted at present, or "". May be nil. When admission resumes, the
+	// host emits CapacityFreed for each queue.
 	Paused func() string
 	Log    *slog.Logger
-	// Changed is called with each cluster whose command may have changed, so that a host with waiting agents can answer
-	// them at once. May be nil.
+	// Changed is called for each cluster whose command may have changed, so that a host can answer waiting agents at
+	// once. May be nil.
 	Changed func(cluster string)
-	// Committed is called after each commit with the events that it put in the outbox. May be nil.
+	// Committed is called after each commit, with the events that the commit put into the outbox. May be nil.
 	Committed func(ctx context.Context, emitted []store.Event)
-	// Accepted is called for each object of Objects that has become a job, each time the object is announced, so that
-	// the host can remove the error file that an earlier version got. May be nil.
+	// Accepted is called for each object of Objects that has become a job, whenever the object is announced. The host
+	// then removes the error file of an earlier version. May be nil.
 	Accepted func(context.Context, events.ObjectCreated)
 }
 
-// FnAPI stands for the requests of users and agents. It is not a function that reacts to events.
+// FnAPI is the name of the source in changes that requests of users and agents cause. It is not a function that
+// reacts to events.
 const FnAPI = record.FnAPI
 
-// Check returns an error that names the missing ports which the given functions need. Hosts call it before they make a
-// broker; otherwise the first event that needs the port would fail.
+// Check returns an error that names the missing ports that the given functions need. Hosts call it before they make a
+// broker. Otherwise, the first event that needs a missing port would fail.
 func (p Ports) Check(functions ...string) error {
 	needs := func(any ...string) bool {
 		return slices.ContainsFunc(any, func(fn string) bool { return slices.Contains(functions, fn) })
@@ -160,7 +162,7 @@ func (p Ports) Check(functions ...string) error {
 	return nil
 }
 
-// complete returns the ports with defaults for the optional ones, and with its own copy of the map of clouds.
+// complete returns the ports with defaults for the optional ones, and a copy of the map of clouds.
 func (p Ports) complete() Ports {
 	p.AtOnce = cmp.Or(p.AtOnce, 16)
 	if p.Log == nil {
@@ -172,7 +174,7 @@ func (p Ports) complete() Ports {
 	return p
 }
 
-// commitHook returns the hook that notifies the host of the changes of a unit.
+// commitHook returns the hook that notifies the host of a unit's changes.
 func (p Ports) commitHook(known *pool.Known) func(*txn.Unit) {
 	return func(u *txn.Unit) {
 		known.Committed(u)
@@ -189,22 +191,22 @@ func (p Ports) commitHook(known *pool.Known) func(*txn.Unit) {
 	}
 }
 
-// Broker handles jobs, with one handle for each kind of caller. It has no state except a cache of records that never
-// change, so any number of brokers may work on the same store.
+// Broker handles jobs, with one part for each kind of caller. Its only state is a cache of immutable records, so any
+// number of brokers may use the same store.
 type Broker struct {
 	// Functions react to events.
 	Functions *Functions
-	// Agents serves the agents on machines, bought ones and those of pools.
+	// Agents serves the agents on bought machines and machines of pools.
 	Agents *Agents
-	// Users handles the requests of people.
+	// Users handles the requests of users.
 	Users *Users
 	// Services watches the attempts on managed services.
 	Services *Services
-	// Views show records. They change nothing.
+	// Views return records in the form of the API. They change nothing.
 	Views *view.Views
 }
 
-// Functions are the functions that react to events, and those that hosts call periodically.
+// Functions has the functions that react to events, and those that hosts call periodically.
 type Functions struct {
 	ports    Ports
 	cfg      config.Config
@@ -218,7 +220,7 @@ type Functions struct {
 	quota    quotaHint
 }
 
-// Agents is the API for agents on machines. Claims come from verified tokens.
+// Agents is the API for agents on machines. The claims in its calls come from verified tokens.
 type Agents struct {
 	ports   Ports
 	cfg     config.Config
@@ -228,7 +230,7 @@ type Agents struct {
 	log     *slog.Logger
 }
 
-// Users is the API for people, called through the HTTP API or by a host's own commands.
+// Users is the API for users. The HTTP API and the host's own commands call it.
 type Users struct {
 	ports Ports
 	cfg   config.Config
@@ -237,7 +239,7 @@ type Users struct {
 	log   *slog.Logger
 }
 
-// NewViews makes views of a store without a broker, for adapters that a broker is made with.
+// NewViews returns views of a store without a broker, for adapters that are ports of a broker.
 func NewViews(cfg config.Config, p Ports) *view.Views {
 	txns := txn.NewTransactor(p.Store, p.Now, cfg, txn.Hooks{})
 	policy := admission.Following(p.Policy)

@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Keeper makes and removes buckets.
+// Keeper creates and removes the buckets that jobs ask for.
 type Keeper struct {
 	Txns *txn.Transactor
 	Data grant.Store // if nil, no buckets are made or removed
@@ -24,9 +24,9 @@ type Keeper struct {
 // ErrRemoving means that a job asks for a bucket that is being removed. The caller can try again later.
 var ErrRemoving = errors.New("the bucket is being removed, because the jobs that it was made for have finished")
 
-// Make makes the missing buckets that a task asks for, before a machine is bought for it. Temporary buckets are
-// recorded first. A bucket that can never be made is an Invalid *cloud.Error. Any other error, such as ErrRemoving,
-// is temporary and has nothing to do with the machine's location.
+// Make creates the missing buckets that a task asks for, before a machine is bought for it. Temporary buckets are
+// recorded first. If a bucket can never be created, Make fails with an Invalid *cloud.Error. Any other error, such as
+// ErrRemoving, is temporary and independent of the machine's location.
 func (k Keeper) Make(ctx context.Context, job string, t *dag.Task) error {
 	for i := range t.Inputs {
 		in := &t.Inputs[i]
@@ -49,8 +49,8 @@ func (k Keeper) Make(ctx context.Context, job string, t *dag.Task) error {
 	return nil
 }
 
-// make makes one bucket. It checks whether the bucket exists after reading its record: a remover marks the record
-// before it removes the bucket, and deletes the record afterwards.
+// make creates one bucket. It first reads the bucket's record and then checks whether the bucket exists. This order
+// is safe, because a remover marks the record before it removes the bucket, and deletes the record afterwards.
 func (k Keeper) make(ctx context.Context, job, bucket string, lasts dag.Bucket) error {
 	there := false
 	err := k.Txns.Transact(ctx, events.FnProvision, "bucket/"+job+"/"+bucket, false, func(u *txn.Unit) error {
@@ -73,7 +73,7 @@ func (k Keeper) make(ctx context.Context, job, bucket string, lasts dag.Bucket) 
 	return grant.MakeBucket(ctx, k.Data, bucket)
 }
 
-// Remove removes the buckets that were made for jobs, if all of those have finished.
+// Remove removes the buckets that were created for jobs that have all finished.
 func (k Keeper) Remove(ctx context.Context, cause string) error {
 	if k.Data == nil {
 		return nil
@@ -91,8 +91,8 @@ func (k Keeper) Remove(ctx context.Context, cause string) error {
 	return errors.Join(errs...)
 }
 
-// remove removes a bucket, unless another job has begun to use it. Between the first record and the removal, no job can
-// begin to use it, because the removal would also delete that job's data.
+// remove removes a bucket, unless another job has begun to use it. The bucket is marked first. From then on no job
+// can begin to use it, because the removal would also delete that job's data.
 func (k Keeper) remove(ctx context.Context, cause string, bucket record.Bucket) error {
 	ours := false
 	note := func(gone bool) error {
@@ -113,7 +113,7 @@ func (k Keeper) remove(ctx context.Context, cause string, bucket record.Bucket) 
 	return note(true)
 }
 
-// allFinished reports whether all jobs have finished, and so released their machines.
+// allFinished reports whether all jobs have finished, which means that their machines are released.
 func allFinished(u *txn.Unit, jobs []string) (bool, error) {
 	for _, id := range jobs {
 		job, found, err := recordcache.Get[record.Job](u, record.JobKey(id))

@@ -20,8 +20,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// scopeOf returns what an agent may reach of the named objects while its attempt lasts. It fails with record.ErrGone
-// when the attempt has ended.
+// scopeOf returns the rights of an agent on the named objects during its attempt. It fails with record.ErrGone when
+// the attempt has ended.
 func (b *Agents) scopeOf(u *txn.Unit, c wire.Claims, named ...string) (s grant.Scope, err error) {
 	if b.ports.Data == nil {
 		return s, fmt.Errorf("%w: this broker grants nothing", grant.ErrStore)
@@ -43,8 +43,8 @@ func (b *Agents) scopeOf(u *txn.Unit, c wire.Claims, named ...string) (s grant.S
 	return attempt.Scope(u, b.cfg, job, cl, c.Rank, named)
 }
 
-// Grant signs what an agent wants to read and write, for Config.GrantFor. If one want is not allowed, it refuses all of
-// them with an error of package grant. It writes nothing but a sign of life, if others are missing.
+// Grant signs the requests that an agent wants to make, for Config.GrantFor. If one of them is not allowed, Grant
+// refuses all with an error of package grant. It writes nothing except a sign of life, if others are missing.
 func (b *Agents) Grant(ctx context.Context, c wire.Claims, wants ...grant.Want) ([]grant.Grant, error) {
 	named := make([]string, len(wants))
 	wants = slices.Clone(wants)
@@ -60,8 +60,7 @@ func (b *Agents) Grant(ctx context.Context, c wire.Claims, wants ...grant.Want) 
 	return grants, b.answer(u, c, err)
 }
 
-// answer counts a call for data that has succeeded as a sign of life, as recordCall does. Otherwise it returns the
-// call's error.
+// answer counts a successful call for data as a sign of life, like recordCall. Otherwise it returns the call's error.
 func (b *Agents) answer(u *txn.Unit, c wire.Claims, err error) error {
 	if err != nil {
 		return err
@@ -73,8 +72,8 @@ func (b *Agents) answer(u *txn.Unit, c wire.Claims, err error) error {
 	return b.recordCall(u, c, cl)
 }
 
-// Lend returns credentials for the mounts of an agent's task, each for one prefix, valid for about as long as grants
-// are. It writes nothing but a sign of life, if others are missing.
+// Lend returns credentials for the mounts of an agent's task. Each is for one prefix, and valid for about as long as
+// grants. Lend writes nothing except a sign of life, if others are missing.
 func (b *Agents) Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) ([]grant.Credentials, error) {
 	u := b.txns.NewUnit(ctx, fnAgent)
 	scope, err := b.scopeOf(u, c)
@@ -106,7 +105,7 @@ func (b *Agents) Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) (
 	return out, b.answer(u, c, nil)
 }
 
-// List lists the objects that an agent may read below a prefix, a page at a time.
+// List lists the objects below a prefix that an agent may read, one page at a time.
 func (b *Agents) List(ctx context.Context, c wire.Claims, prefix, after string) (grant.Page, error) {
 	u := b.txns.NewUnit(ctx, fnAgent)
 	scope, err := b.scopeOf(u, c, prefix)
@@ -118,7 +117,7 @@ func (b *Agents) List(ctx context.Context, c wire.Claims, prefix, after string) 
 }
 
 // BeginUpload begins a multipart upload for an agent. The upload is recorded before the agent gets its ID, so every
-// upload that can have parts is known. A crash between the two leaves an upload without parts: it costs nothing, and
+// upload that can have parts is recorded. A crash in between leaves an upload without parts. That costs nothing, and
 // the bucket's lifecycle rule removes it.
 func (b *Agents) BeginUpload(ctx context.Context, c wire.Claims, uri string) (upload string, err error) {
 	scope, err := b.scopeOf(b.txns.NewUnit(ctx, fnAgent), c, uri)
@@ -151,7 +150,7 @@ func (b *Agents) BeginUpload(ctx context.Context, c wire.Claims, uri string) (up
 	return upload, nil
 }
 
-// EndUpload completes an upload of parts, or aborts it if there are no parts. Ending an upload twice does nothing.
+// EndUpload completes an upload. If parts is empty, it aborts the upload. Repeating it changes nothing.
 func (b *Agents) EndUpload(ctx context.Context, c wire.Claims, uri, upload string, parts []grant.Uploaded) error {
 	u := b.txns.NewUnit(ctx, fnAgent)
 	scope, err := b.scopeOf(u, c, uri)
@@ -173,15 +172,15 @@ func (b *Agents) EndUpload(ctx context.Context, c wire.Claims, uri, upload strin
 	return b.answer(u, c, err)
 }
 
-// complete completes a recorded upload. It commits the intent first. If the store does not know the upload or these
-// parts, and only this call has tried to complete it, the store's error is returned. Otherwise an earlier call, whose
-// answer was lost, has completed it.
+// complete completes a recorded upload. It commits the intent first. The store may not know the upload or its parts.
+// If only this call has tried to complete the upload, complete returns the store's error. Otherwise an earlier call
+// has completed it, and its answer was lost.
 func (b *Agents) complete(ctx context.Context, key record.Key, act func() error) error {
 	note := func(what string, change func(*record.Upload) error) error {
 		return b.txns.Transact(ctx, fnAgent, what+"/"+key.Sort, false, func(u *txn.Unit) error {
 			up, open, err := recordcache.Get[record.Upload](u, key)
 			if err != nil || !open {
-				return record.OrSkip(err) // completed or aborted by another call; the next call reports that
+				return record.OrSkip(err) // another call has completed or aborted it; the next call reports that
 			}
 			if err := change(&up); err != nil {
 				return err
@@ -212,12 +211,13 @@ func (b *Agents) complete(ctx context.Context, key record.Key, act func() error)
 	return err
 }
 
-// keepCheckpoints is how many checkpoints are kept: the last, and the one before it, as a process may be reading it.
+// keepCheckpoints is the number of checkpoints that are kept: the last one, and the one before, which a process may
+// be reading.
 const keepCheckpoints = 2
 
-// Prune removes the checkpoints of an agent's task that newer ones have replaced. It removes each manifest before its
-// files, so that a concurrent reader finds nothing instead of a part. It returns ErrGone for an attempt that was
-// replaced: it must not remove what its successor resumes from.
+// Prune removes the checkpoints of an agent's task that newer ones have replaced. It removes each manifest before the
+// manifest's files, so a concurrent reader finds nothing instead of a part. It fails with ErrGone for an attempt that
+// was replaced, because that attempt must not remove the checkpoint from which its successor resumes.
 func (b *Agents) Prune(ctx context.Context, c wire.Claims) error {
 	u := b.txns.NewUnit(ctx, fnAgent)
 	if _, err := b.scopeOf(u, c); err != nil {
@@ -247,7 +247,7 @@ func (b *Agents) Prune(ctx context.Context, c wire.Claims) error {
 		return err
 	}
 	begun := ""
-	if len(cl.Nodes) > 1 { // a late node starts from the checkpoint that the others started from
+	if len(cl.Nodes) > 1 { // a late node starts from the same checkpoint as the others
 		begun = path.Base(made.ResumedFrom)
 	}
 	for _, prefix := range prefixes {
@@ -258,7 +258,7 @@ func (b *Agents) Prune(ctx context.Context, c wire.Claims) error {
 	return b.answer(u, c, nil)
 }
 
-// removeUpTo removes the checkpoints below a prefix whose number is at most seq, except the one named but.
+// removeUpTo removes the checkpoints below a prefix whose number is at most seq, except the one named by but.
 func (b *Agents) removeUpTo(ctx context.Context, prefix string, seq int, but string) error {
 	var manifests, files []string
 	if seq <= 0 {

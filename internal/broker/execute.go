@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/txn"
 )
 
-// execute gives the agents of a cluster or gang that is up their work: they poll for it.
+// execute makes work available for the agents of a cluster or gang that is up. The agents poll for it.
 func (b *Functions) execute(u *txn.Unit, event events.Event) error {
 	e, ok := event.Data.(events.ClusterUp)
 	if !ok {

@@ -19,22 +19,23 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Logs removes the output of tasks.
+// Logs removes the logs of tasks.
 type Logs interface {
-	// ExpireLogs makes the store remove what attempts of a job have printed some time after a moment, where it can.
-	// RemoveLogs is called as well, maybe much later, and maybe when the records of the attempts are gone.
+	// ExpireLogs tells the store to remove the logs of a job's attempts at some time after at, if the store can do
+	// that. RemoveLogs is called as well, possibly much later, and possibly when the records of the attempts are
+	// gone.
 	ExpireLogs(ctx context.Context, job string, attempts []LogOf, at time.Time) error
-	// RemoveLogs removes everything that the attempts of a job have printed. Removing it again is no error.
+	// RemoveLogs removes all logs of a job's attempts. Removing them again is no error.
 	RemoveLogs(ctx context.Context, job string, attempts []LogOf) error
 }
 
-// LogOf names the logs of an attempt: one for each rank.
+// LogOf names the logs of an attempt. There is one log for each rank.
 type LogOf struct {
 	Attempt string
 	Ranks   int
 }
 
-// ended loads what the end of a job needs to know about its past.
+// ended loads the past of a job that the decision about its end needs.
 func (b *Functions) ended(u *txn.Unit, job record.Job, spec *dag.Job) (jobstate.Ended, error) {
 	held, err := heldBy(u.Ctx, b.ports.Store, job, u.Now)
 	if err != nil {
@@ -51,8 +52,8 @@ func (b *Functions) ended(u *txn.Unit, job record.Job, spec *dag.Job) (jobstate.
 	return jobstate.Ended{Held: held, Keep: record.KeepOf(spec.Keep, job.Queue, tree, b.cfg.Keep)}, nil
 }
 
-// heldBy reads what the attempts of a job have held. It keeps none of their records in memory: there may be a hundred
-// thousand.
+// heldBy returns what the attempts of a job have held. It does not keep their records in memory, because there may be
+// a hundred thousand.
 func heldBy(ctx context.Context, s store.Store, job record.Job, now time.Time) (held []record.Holding, err error) {
 	err = eachAttempt(ctx, s, job.ID, func(a apitypes.Attempt) { held = append(held, record.HoldingOf(job, &a, now)) })
 	return held, err
@@ -101,9 +102,9 @@ func (b *Users) Remove(ctx context.Context, id string) error {
 	})
 }
 
-// remove adds to a unit that a finished job is removed.
+// remove adds the removal of a finished job to a unit.
 func remove(u *txn.Unit, s store.Store, job record.Job) error {
-	if !job.Past.Summed { // it finished under an older version
+	if !job.Past.Summed { // the job finished under an older version
 		held, err := heldBy(u.Ctx, s, job, u.Now)
 		if err != nil {
 			return err
@@ -115,18 +116,18 @@ func remove(u *txn.Unit, s store.Store, job record.Job) error {
 	return u.Apply(d)
 }
 
-// The maximum work of one reconcile on jobs of the past: records and objects that it reads or removes. The next one
-// continues.
+// The maximum work of one reconcile on past jobs: the number of records and objects that it reads or removes. The
+// next reconcile continues.
 const maxExpired = 10_000
 
-// expireAgain is when the data of a removed job is looked at again that other jobs still read.
+// expireAgain is the time after which a removed job is checked again, if other jobs still read its data.
 const expireAgain = 24 * time.Hour
 
-// errLater means that the maximum work is done.
+// errLater means that the maximum work was reached.
 var errLater = errors.New("broker: the rest follows later")
 
-// expire takes the steps that are due to remove finished jobs: it marks the records of those that will expire, and
-// removes the data of those that have expired or that users have removed.
+// expire takes the steps that are due for the removal of finished jobs. It marks the records of jobs that will
+// expire, and removes the data of jobs that have expired or that users have removed.
 func (b *Functions) expire(ctx context.Context, cause string) error {
 	x := &expiring{Functions: b, cause: cause, left: maxExpired}
 	var errs []error
@@ -157,10 +158,10 @@ func (b *Functions) expire(ctx context.Context, cause string) error {
 type expiring struct {
 	*Functions
 	cause string
-	left  int // work that may still be done
+	left  int // remaining work
 }
 
-// step takes the step that an Expiry asks for.
+// step takes the step that an Expiry describes.
 func (x *expiring) step(ctx context.Context, r store.Record) error {
 	var e record.Expiry
 	if err := recordcache.Unmarshal(r.Body, &e); err != nil {
@@ -177,7 +178,7 @@ func (x *expiring) step(ctx context.Context, r store.Record) error {
 	if err != nil {
 		return err
 	}
-	if job.ID == "" { // it was kept after all
+	if job.ID == "" { // the job is kept after all
 		return x.replace(ctx, r, nil, time.Time{})
 	}
 	if read, err := x.isRead(ctx, job); err != nil {
@@ -191,7 +192,7 @@ func (x *expiring) step(ctx context.Context, r store.Record) error {
 	return x.replace(ctx, r, nil, time.Time{})
 }
 
-// replace puts the next Expiry of a job in the place of one that is done, or only removes that one.
+// replace replaces an Expiry whose step is done by the next one. If there is no next one, it only removes the old.
 func (x *expiring) replace(ctx context.Context, r store.Record, next *record.Expiry, due time.Time) error {
 	return x.txns.Transact(ctx, events.FnReconcile, x.cause+"/expiry/"+r.Key.Sort, false, func(u *txn.Unit) error {
 		if _, found, err := recordcache.Get[record.Expiry](u, r.Key); err != nil || !found {
@@ -206,8 +207,8 @@ func (x *expiring) replace(ctx context.Context, r store.Record, next *record.Exp
 	})
 }
 
-// retire removes a job that has expired from all lists, unless it has been removed. It returns the job, or none if it
-// does not expire.
+// retire removes an expired job from all lists, unless that was done before. It returns the job, or an empty one if
+// it does not expire.
 func (x *expiring) retire(ctx context.Context, e record.Expiry) (job record.Job, err error) {
 	err = x.txns.Transact(ctx, events.FnReconcile, x.cause+"/expire/"+e.Job, false, func(u *txn.Unit) error {
 		var found bool
@@ -226,7 +227,7 @@ func (x *expiring) retire(ctx context.Context, e record.Expiry) (job record.Job,
 	return job, err
 }
 
-// isRead reports whether the outputs of another job must stay, which reads those of this one.
+// isRead reports whether another job that must stay reads the outputs of this job.
 func (x *expiring) isRead(ctx context.Context, job record.Job) (bool, error) {
 	u := x.txns.NewUnit(ctx, events.FnReconcile)
 	for _, id := range job.Past.ReadBy {
@@ -247,10 +248,11 @@ func (x *expiring) isRead(ctx context.Context, job record.Job) (bool, error) {
 	return false, nil
 }
 
-// markTogether is how many records are marked or removed in one transaction.
+// markTogether is the number of records that one transaction marks or removes.
 const markTogether = 50
 
-// mark makes the store remove the records of a finished job, except the Job, some time after the job expires.
+// mark makes the store remove the records of a finished job, except the Job itself, at some time after the job
+// expires.
 func (x *expiring) mark(ctx context.Context, e record.Expiry) error {
 	expires := store.RoundExpiry(e.RecordsExpire())
 	if x.ports.Logs != nil {
@@ -300,8 +302,8 @@ func (x *expiring) rewrite(ctx context.Context, job string, how func(store.Recor
 	})
 }
 
-// clear removes the logs, the outputs and the records of a job that is gone. Records that the store removes by itself
-// are left to it.
+// clear removes the logs, the outputs and the records of a removed job. It leaves out the records that the store
+// removes by itself.
 func (x *expiring) clear(ctx context.Context, job record.Job) error {
 	if x.ports.Logs != nil {
 		logs, err := x.logsOf(ctx, job.ID)
@@ -334,14 +336,14 @@ func (b *Functions) expiryDue(ctx context.Context) (bool, error) {
 	return len(first) > 0 && first[0].Key.Sort < record.ExpiryBound(b.txns.Now()), err
 }
 
-// Expires reports whether a finished job is kept that will expire.
+// Expires reports whether there is a finished job that will expire.
 func (b *Functions) Expires(ctx context.Context) (bool, error) {
 	first, _, err := b.ports.Store.Query(ctx, record.PartExpiry, "", store.Page{Limit: 1})
 	return len(first) > 0, err
 }
 
-// removeOutputs removes what a job has stored in the broker's own stores: outputs and checkpoints. Outputs with a URI
-// that their user chose are not there.
+// removeOutputs removes the outputs and checkpoints of a job from the broker's own stores. Outputs with a URI that a
+// user chose are not in these stores.
 func (x *expiring) removeOutputs(ctx context.Context, job string) error {
 	if x.ports.Data == nil {
 		return nil
@@ -375,8 +377,8 @@ func (x *expiring) removeOutputs(ctx context.Context, job string) error {
 	return nil
 }
 
-// readsFrom notes in the job whose outputs a rerun reads that they have to stay. It fails with ErrNotFound if that job
-// has been removed in the meantime.
+// readsFrom records in a job that its outputs must stay, because a rerun reads them. It fails with ErrNotFound if
+// that job has been removed meanwhile.
 func readsFrom(u *txn.Unit, job record.Job) error {
 	if len(job.From) == 0 {
 		return nil

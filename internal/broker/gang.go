@@ -15,10 +15,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// The largest gang and all queues of a tree fit one transaction. Otherwise this does not compile.
+// The largest gang and all queues of a tree must fit into one transaction. Otherwise this line does not compile.
 const _ = uint(store.MaxItems - dag.MaxGang*session.GangItems - record.MaxTree - session.GangOtherItems)
 
-// start commands the agents of a cluster that is up to run, once. A gang starts when all its members are up.
+// start commands the agents of a cluster that is up to run. A gang starts when all of its members are up. Repeating
+// it changes nothing.
 func (b *Functions) start(u *txn.Unit, cl record.Cluster) error {
 	task, _, err := recordcache.Get[record.Task](u, record.TaskKey(cl.Job, cl.Task))
 	if err != nil {
@@ -38,9 +39,9 @@ func (b *Functions) start(u *txn.Unit, cl record.Cluster) error {
 	return u.Apply(attempt.DecideRunGang(members, u.Now))
 }
 
-// affectedMembers returns the tasks of a gang that has broken or is done, followed by the tasks that join it. It first
-// decides whether the task that broke the gang restarts alone; if so, it returns only the tasks that join that task's
-// role.
+// affectedMembers returns the tasks of a gang that has broken or is done, followed by the tasks that join the gang.
+// It first decides whether the task that broke the gang restarts alone. If so, it returns only the tasks that join
+// that task's role.
 func (b *Functions) affectedMembers(
 	u *txn.Unit,
 	job record.Job,
@@ -53,7 +54,7 @@ func (b *Functions) affectedMembers(
 	}
 	for _, m := range members {
 		if !e.Done && m.Task.Index == e.Task && m.Task.Attempt > e.Attempt {
-			return attempt.JoinedBefore(u, job, m, members) // the others have since been admitted together
+			return attempt.JoinedBefore(u, job, m, members) // the others have been admitted together since then
 		}
 	}
 	alone, err := b.restartsAlone(u, job, e, members)
@@ -67,7 +68,7 @@ func (b *Functions) affectedMembers(
 	return append(members, joining...), err
 }
 
-// restartsAlone restarts the task that broke a gang alone, if its role allows that, and reports whether it did.
+// restartsAlone restarts the task that broke a gang alone, if the task's role allows that. It reports whether it did.
 func (b *Functions) restartsAlone(u *txn.Unit, job record.Job, e events.GangBroken,
 	members []attempt.Member) (bool, error) {
 	i := slices.IndexFunc(members, func(m attempt.Member) bool { return m.Task.Index == e.Task })
@@ -85,8 +86,8 @@ func (b *Functions) restartsAlone(u *txn.Unit, job record.Job, e events.GangBrok
 	return true, u.Apply(attempt.DecideRestartAlone(members[i], runs))
 }
 
-// gangBroken makes the other tasks of a gang release their machines and quota. Tasks that do not fit into the
-// transaction are left to the next one.
+// gangBroken makes the other tasks of a gang release their machines and quota. If not all fit into the transaction,
+// the next one continues.
 func (b *Functions) gangBroken(u *txn.Unit, e events.GangBroken) error {
 	job, found, err := recordcache.Get[record.Job](u, record.JobKey(e.Job))
 	if err != nil || !found || job.State == apitypes.JobEnding || job.State.Finished() {

@@ -12,17 +12,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// function describes how the broker handles the events of one of its functions.
+// function describes how one of the broker's functions handles events.
 type function struct {
-	// decide only reads and writes records: the events of a batch share transactions.
+	// decide only reads and writes records. The events of a batch share transactions.
 	decide func(*Functions, *txn.Unit, events.Event) error
-	// act makes external calls or takes long, and makes its own commits.
+	// act makes external calls or takes long. It makes its own commits.
 	act func(*Functions, context.Context, events.Event) error
-	// repeatable reports that an event needs no marker, because the records themselves show whether it was handled:
-	// the task has succeeded, it was announced under that number, the cluster was commanded to run. These events are
-	// frequent, and a marker is a write.
+	// repeatable reports that an event needs no marker, because the records themselves show that it was handled: the
+	// task has succeeded, it was announced under that number, or the cluster was commanded to run. These events are
+	// frequent, and a marker costs a write.
 	repeatable func(events.Data) bool
-	// parallel means that the function mostly waits for external calls: a host handles many of its events at once.
+	// parallel means that the function mostly waits for external calls, so a host handles many of its events at the
+	// same time.
 	parallel bool
 }
 
@@ -31,7 +32,7 @@ var functions = sync.OnceValue(func() map[string]function {
 	return map[string]function{
 		events.FnAdvance: {decide: (*Functions).advance, repeatable: is[events.TaskSucceeded]},
 		events.FnSchedule: {decide: (*Functions).schedule, repeatable: func(data events.Data) bool {
-			// the cluster's record goes with it; or it only asks for another look at the queue
+			// the event removes the cluster's record, or only requests a session of the queue
 			e, freed := data.(events.CapacityFreed)
 			return freed && (e.Cluster != "" || e.Job == "") || is[events.TaskReady](data) ||
 				is[events.LeaseDue](data)
@@ -60,9 +61,10 @@ func (f function) needsNoMarker(data events.Data) bool {
 
 // Traits describe how a host passes events to a function.
 type Traits struct {
-	// Acts means that each event is handled by itself. Otherwise the events of a batch share transactions.
+	// Acts means that each event is handled alone. Otherwise the events of a batch share transactions.
 	Acts bool
-	// Parallel means that the function mostly waits for external calls, so several events are handled at once.
+	// Parallel means that the function mostly waits for external calls, so several events are handled at the same
+	// time.
 	Parallel bool
 }
 
@@ -72,9 +74,9 @@ func TraitsOf(fn string) Traits {
 	return Traits{Acts: f.act != nil, Parallel: f.parallel}
 }
 
-// Handle runs a function on events and returns one error for each, nil for those that were handled. ErrFinal means that
-// delivering the event again is pointless. Events that only change records share transactions, so a batch of one job or
-// queue costs little more than one event.
+// Handle runs a function on events. It returns one error for each event, or nil for a handled one. ErrFinal means
+// that it is pointless to deliver the event again. Events that only change records share transactions, so a batch of
+// one job or queue costs little more than one event.
 func (b *Functions) Handle(ctx context.Context, fn string, batch []events.Event) []error {
 	errs := make([]error, len(batch))
 	f := functions()[fn]
@@ -101,7 +103,7 @@ func (b *Functions) Handle(ctx context.Context, fn string, batch []events.Event)
 	return errs
 }
 
-// handleBatch handles as many events from the front of a batch as fit one transaction, and returns their number.
+// handleBatch handles the first events of a batch in one transaction, as many as fit. It returns their number.
 func (b *Functions) handleBatch(ctx context.Context, fn string, batch []events.Event, f function) (int, error) {
 	u := b.txns.NewUnit(ctx, fn)
 	keys := make([]store.Key, 0, len(batch))
@@ -140,7 +142,7 @@ func (b *Functions) handleBatch(ctx context.Context, fn string, batch []events.E
 	return n, nil
 }
 
-// handleOne handles one event in its own transaction, and retries on conflicts.
+// handleOne handles one event in a transaction, and retries after conflicts.
 func (b *Functions) handleOne(ctx context.Context, fn string, e events.Event, f function) error {
 	return b.txns.Transact(ctx, fn, e.ID, !f.needsNoMarker(e.Data), func(u *txn.Unit) error {
 		err := f.decide(b, u, e)
@@ -151,7 +153,7 @@ func (b *Functions) handleOne(ctx context.Context, fn string, e events.Event, f 
 	})
 }
 
-// unexpected is the error for an event that a function has no reaction to.
+// unexpected returns the error for an event to which a function does not react.
 func unexpected(fn string, data events.Data) error {
 	return record.Final(fmt.Errorf("broker: %s does not react to %s", fn, data.Type()))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// interrupt reacts to a cloud's notice: the task saves its work now. Meanwhile a new plan is made for the place where
-// the task resumes when it has saved its work or the machine is gone.
+// interrupt reacts to a cloud's notice: the task saves its work now. Meanwhile, a plan is made for the place where
+// the task resumes when it has saved or the machine is gone.
 func (b *Functions) interrupt(u *txn.Unit, event events.Event) error {
 	data := event.Data
 	switch e := data.(type) {
@@ -37,7 +37,7 @@ func (b *Functions) interrupt(u *txn.Unit, event events.Event) error {
 	var d record.Decision
 	switch kind {
 	case cloud.Interruption:
-		if l.Cluster.Stopped() { // its agents got the notice first
+		if l.Cluster.Stopped() { // the agents got the notice before the broker
 			d = attempt.DecideLost(l, apitypes.OutcomePreempted, "spot interruption", u.Now)
 			break
 		}
@@ -62,8 +62,8 @@ func (b *Functions) interrupt(u *txn.Unit, event events.Event) error {
 	return applyNotice(u, b.cfg, l.Cluster, d)
 }
 
-// faulty ends an attempt whose machine could not start because of settings of the account, and blocks the region: the
-// next machine there would end in the same way.
+// faulty ends an attempt whose machine could not start because of settings of the account. It blocks the region,
+// because the next machine there would end in the same way.
 func (b *Functions) faulty(u *txn.Unit, l attempt.Losing, fault string) error {
 	d := attempt.DecideLost(l, apitypes.OutcomeLost, fault, u.Now)
 	if len(d.Writes) > 0 {
@@ -74,7 +74,7 @@ func (b *Functions) faulty(u *txn.Unit, l attempt.Losing, fault string) error {
 	return u.Apply(d)
 }
 
-// applyNotice applies the decision on a notice, and blocks the spot market that takes the cluster for a while.
+// applyNotice applies the decision on a notice, and blocks for a while the spot market that takes the cluster.
 func applyNotice(u *txn.Unit, cfg config.Config, cl record.Cluster, d record.Decision) error {
 	if len(d.Writes) > 0 && cl.State != record.ClusterDoomed && cl.Offer.Spot {
 		if err := blockLocation(u, cfg, cl, &d, attempt.TakenBlock); err != nil {
@@ -84,7 +84,7 @@ func applyNotice(u *txn.Unit, cfg config.Config, cl record.Cluster, d record.Dec
 	return u.Apply(d)
 }
 
-// block returns the block of a location, given the blocks already known.
+// block returns a block of a location, given the known blocks.
 type block func(o apitypes.Offer, cfg config.Config, known []apitypes.Block, now time.Time) apitypes.Block
 
 // blockLocation blocks the location of a cluster for a while.

@@ -12,12 +12,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// maxWatchedTogether is the maximum number of spot clusters that one transaction checks and leaves.
+// maxWatchedTogether is the maximum number of spot clusters that one transaction checks.
 const maxWatchedTogether = 15
 
-// watchJob checks a job at the current prices. It requests a new plan if the one in force has become worse. It reprices
-// the job's spot machines and leaves those that are no longer worth it, as many at once as one transaction holds. It
-// marks the job's queue for a session if a task that waited for a better price need not wait any more.
+// watchJob checks a job at the current prices. If the current plan has become worse, it requests a new one. It
+// reprices the job's spot machines and leaves those that are no longer worth their price, as many as fit into one
+// transaction. If a task waited for a better price and need not wait any more, it marks the job's queue for a
+// session.
 func (b *Functions) watchJob(u *txn.Unit, cause string, w *walked,
 	changed map[string]events.MarketChange) (err error) {
 	if w.job.State.Finished() {
@@ -30,7 +31,7 @@ func (b *Functions) watchJob(u *txn.Unit, cause string, w *walked,
 		}
 	}
 	if w.wake, err = b.doneWaiting(u, w.job); err != nil || w.ledger.Outstanding == 0 {
-		return err // or the job holds no machine
+		return err // or the job has no machine
 	}
 	w.done++
 	clusters, err := recordcache.List[record.Cluster](u, record.JobPart(w.job.ID), record.ClusterPrefix, 0)
@@ -57,8 +58,8 @@ func (b *Functions) watchJob(u *txn.Unit, cause string, w *walked,
 	return nil
 }
 
-// upToDate returns a filter for the spot clusters that need no check: only the cloud can make the task leave them, and
-// their cost is up to date.
+// upToDate returns a filter for spot clusters that need no check: only the cloud can make their task leave, and their
+// cost is up to date.
 func (b *Functions) upToDate(u *txn.Unit, job record.Job) (func(record.Cluster) bool, error) {
 	spec, err := u.Spec(job)
 	if err != nil {
@@ -79,7 +80,7 @@ func (b *Functions) upToDate(u *txn.Unit, job record.Job) (func(record.Cluster) 
 	}, nil
 }
 
-// watch reprices some of a job's spot clusters, and leaves those that are no longer worth it.
+// watch reprices some of a job's spot clusters, and leaves those that are no longer worth their price.
 func (b *Functions) watch(u *txn.Unit, part []record.Cluster) error {
 	keys := []store.Key{record.JobKey(part[0].Job)}
 	for _, cl := range part {
@@ -108,8 +109,8 @@ func (b *Functions) watch(u *txn.Unit, part []record.Cluster) error {
 	return nil
 }
 
-// considerAdvice reacts to a cloud's advice to leave a machine at risk. The task leaves if losing the machine would
-// leave too little time, counting the time of one more start.
+// considerAdvice reacts to a cloud's advice to leave a machine that is at risk. The task leaves if a loss of the
+// machine would leave too little time, counting one more start.
 func (b *Functions) considerAdvice(u *txn.Unit, l attempt.Losing) error {
 	d, err := attempt.DecideStay(u, b.cfg, l, b.cfg.Restart, u.Now)
 	if err != nil {

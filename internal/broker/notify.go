@@ -15,15 +15,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Notifier notifies the people that jobs name, and the broker's operator (notify.Notifier).
+// Notifier notifies the recipients that jobs name, and the broker's operator (implemented by notify.Notifier).
 type Notifier interface {
-	// Check returns an error for a request of a job that the broker does not fulfil.
+	// Check returns an error for a notification that the broker cannot send.
 	Check(*dag.Notify) error
-	// Recipients returns those of a job, and the operator's.
+	// Recipients returns the recipients of a job, and the operator's.
 	Recipients(*dag.Notify) []notify.Recipient
 }
 
-// checkNotify refuses a job whose recipients this broker cannot notify, instead of losing its news.
+// checkNotify refuses a job whose recipients this broker cannot notify. Otherwise, its notifications would be lost.
 func (b *Users) checkNotify(spec *dag.Job) error {
 	if spec.Notify.IsZero() {
 		return nil
@@ -34,8 +34,8 @@ func (b *Users) checkNotify(spec *dag.Job) error {
 	return b.ports.Notifier.Check(&spec.Notify)
 }
 
-// hook notifies people of an event. If a recipient fails, the event is delivered again, and then goes only to the
-// recipients that failed.
+// hook notifies recipients of an event. If a recipient fails, the event is delivered again, and is then sent only to
+// the recipients that failed.
 func (b *Functions) hook(ctx context.Context, e events.Event) error {
 	var all []notify.Recipient
 	if b.ports.Hook != nil {
@@ -66,7 +66,7 @@ func again(err error) error {
 	return fmt.Errorf("%w: notify: %w", errAgain, err)
 }
 
-// recipients returns the recipients of the end of a job. It reads the job only if its file names some.
+// recipients returns the recipients of a job's end. It reads the job only if the job's file names recipients.
 func (b *Functions) recipients(ctx context.Context, end events.DAGFinished) ([]notify.Recipient, error) {
 	if !end.Notify {
 		return b.ports.Notifier.Recipients(&dag.Notify{}), nil
@@ -83,8 +83,8 @@ func (b *Functions) recipients(ctx context.Context, end events.DAGFinished) ([]n
 	return b.ports.Notifier.Recipients(&spec.Notify), nil
 }
 
-// sendOnce notifies the recipients that were not notified yet, and records each result. If the process ends between
-// the two, that recipient gets the event again, with the same ID.
+// sendOnce notifies the recipients that were not notified yet, and records each result. If the process ends in
+// between, the recipient gets the event again, with the same ID.
 func (b *Functions) sendOnce(ctx context.Context, e events.Event, job string, all []notify.Recipient) error {
 	var errs []error
 	for _, r := range all {

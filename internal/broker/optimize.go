@@ -22,12 +22,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// planFor is how long a plan may be reused for the same records if its commit conflicts. Older plans are made again,
-// because the remaining time is an input as well.
+// planFor is the maximum age of a plan that is reused for the same records after its commit conflicted. An older plan
+// is made again, because the remaining time is an input as well.
 const planFor = 5 * time.Second
 
-// optimize plans a job, or its remaining tasks, and bids for it. Planning takes long compared with a commit, so after a
-// conflict the plan is reused unless its inputs have changed.
+// optimize plans a job or its remaining tasks, and bids for it. Planning takes long compared with a commit. So after
+// a conflict the plan is reused, unless its inputs have changed.
 func (b *Functions) optimize(ctx context.Context, e events.Event) error {
 	id, reason, failed := e.Data.Group(), "", 0
 	switch data := e.Data.(type) {
@@ -76,8 +76,8 @@ func (b *Functions) planJob(ctx context.Context, cause, id, reason string, faile
 	})
 }
 
-// loadUnplanned loads a job that needs a plan newer than version failed. needed is false if it has one, has finished,
-// or does not exist.
+// loadUnplanned loads a job that needs a plan newer than version failed. needed is false if the job has one, has
+// finished, or does not exist.
 func loadUnplanned(u *txn.Unit, id string, failed int) (job record.Job, needed bool, err error) {
 	job, found, err := recordcache.Get[record.Job](u, record.JobKey(id))
 	if err != nil || !found {
@@ -86,8 +86,8 @@ func loadUnplanned(u *txn.Unit, id string, failed int) (job record.Job, needed b
 	return job, job.State != apitypes.JobEnding && !job.State.Finished() && job.Plan.Version <= failed, nil
 }
 
-// beginPlan records that a try to plan a job begins, so that it counts even if this process ends during it. It fails
-// the job instead if the planner has failed too often. begun is false if there is nothing to plan.
+// beginPlan records the start of a try to plan a job, so that the try counts even if this process ends during it. If
+// the planner has failed too often, it fails the job instead. begun is false if there is nothing to plan.
 func (b *Functions) beginPlan(ctx context.Context, cause, id string, failed int) (begun bool, err error) {
 	err = b.txns.Transact(ctx, events.FnOptimize, cause+"/try", false, func(u *txn.Unit) error {
 		begun = false
@@ -113,8 +113,8 @@ func (b *Functions) beginPlan(ctx context.Context, cause, id string, failed int)
 	return begun, err
 }
 
-// holdsMachines reports whether a job has a plan and machines, so that it runs on if it gets no new plan. It looks only
-// if the planner has failed for the job.
+// holdsMachines reports whether a job has a plan and machines, so that it can keep running without a new plan. It
+// loads them only if the planner has failed for the job.
 func holdsMachines(u *txn.Unit, job record.Job) (bool, error) {
 	if job.Plan.IsZero() || job.PlanTries == (record.PlanTries{}) {
 		return false, nil
@@ -125,9 +125,9 @@ func holdsMachines(u *txn.Unit, job record.Job) (bool, error) {
 	}), err
 }
 
-// endTry closes the try of a plan that was not committed because of err. It counts as a failure if the planner failed,
-// or if the job's records could not be loaded for a long time. Even if the function has no time left, there is time for
-// this.
+// endTry records the end of a try whose plan was not committed because of err. The try counts as a failure if the
+// planner failed, or if the job's records could not be loaded for a long time. This gets its own time, so it works
+// even if the function has no time left.
 func (b *Functions) endTry(ctx context.Context, cause, id string, failed int, failure, err error) error {
 	passes := errors.Is(err, context.Canceled) || failure == nil &&
 		(errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrConflict))
@@ -160,23 +160,23 @@ func (b *Functions) endTry(ctx context.Context, cause, id string, failed int, fa
 	})
 }
 
-// planning is everything that a plan and its bids depend on.
+// planning is all data on which a plan and its bids depend.
 type planning struct {
 	in     planinput.Input
 	tasks  []record.Task
-	saving []record.Cluster // clusters that will be taken, and save their work
-	began  time.Time        // when a task of the job last got machines, or began to run
+	saving []record.Cluster // clusters that will be taken, and are saving work
+	began  time.Time        // when a task of the job last got machines or started
 	serves bool             // a replica of one of the job's services is ready
 }
 
-// noteProgress records when a task of the job got machines or began to run, and keeps the latest time.
+// noteProgress keeps the latest time at which a task of the job got machines or started.
 func (p *planning) noteProgress(at time.Time) {
 	if at.After(p.began) {
 		p.began = at
 	}
 }
 
-// solution is a plan with its bids. An infeasible plan has no bids; it may become feasible when blocks have ended.
+// solution is a plan with its bids. An infeasible plan has no bids, and may become feasible when blocks have ended.
 type solution struct {
 	plan  *record.Plan
 	bids  record.Bids
@@ -208,8 +208,8 @@ func (b *Functions) solve(ctx context.Context, job record.Job, on planning, reas
 	return &solution{plan: plan, bids: bids}, err
 }
 
-// DryRun plans a job that is not submitted, with the current blocks and prices. It adds what was learned about the
-// tasks in earlier runs to spec.
+// DryRun plans a job that is not submitted, with the current blocks and prices. It adds the learned run times of the
+// tasks to spec.
 func (b *Users) DryRun(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
 	in, err := b.DryInput(ctx, spec)
 	if err != nil {
@@ -222,8 +222,8 @@ func (b *Users) DryRun(ctx context.Context, spec *dag.Job) (*record.Plan, error)
 	return plan, err
 }
 
-// DryInput returns the planner's input for a job that is not submitted. It adds what was learned about the tasks in
-// earlier runs to spec.
+// DryInput returns the planner's input for a job that is not submitted. It adds the learned run times of the tasks to
+// spec.
 func (b *Users) DryInput(ctx context.Context, spec *dag.Job) (in planinput.Input, err error) {
 	u := b.txns.NewUnit(ctx, events.FnOptimize)
 	filled, err := history.LoadAndFill(u, spec)
@@ -277,10 +277,10 @@ func (b *Functions) keep(u *txn.Unit, job, name string, version int, value any) 
 	return p.Blob, err
 }
 
-// addFailed excludes the tasks from a plan that have failed for good, or will not run because of a failure.
+// addFailed excludes from a plan the tasks that have failed for good, or will not run because of a failure.
 func addFailed(u *txn.Unit, job record.Job, in *planinput.Input) error {
 	if !job.Continues() {
-		return nil // a failure ends the job
+		return nil // a failure ends such a job
 	}
 	progress, _, err := recordcache.Get[record.Progress](u, record.ProgressKey(job.ID))
 	for i, phase := range progress.Phases {
@@ -291,7 +291,7 @@ func addFailed(u *txn.Unit, job record.Job, in *planinput.Input) error {
 	return err
 }
 
-// loadPlanning loads all inputs of a plan, as of a moment.
+// loadPlanning loads all inputs of a plan, as they are at a time.
 func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p planning, err error) {
 	in := &p.in
 	if in.Spec, err = u.Spec(job); err != nil {
@@ -315,12 +315,12 @@ func (b *Functions) loadPlanning(u *txn.Unit, job record.Job, at time.Time) (p p
 	for _, t := range p.tasks {
 		p.noteProgress(t.StartedAt)
 		if record.IsWorker(in.Spec, t.Index) && (t.State == record.TaskSucceeded || t.State == record.TaskFailed) {
-			continue // it can be bought again
+			continue // the machine can be bought again
 		}
 		in.Tasks[t.Index] = planinput.FactsOf(t, in.Previous, at)
 		if t.State == record.TaskAdmitted && record.IsWorker(in.Spec, t.Index) && in.Previous.Of(t.Index) != nil {
 			in.Tasks[t.Index].Place = record.Place(in.Previous.Of(t.Index).Offer)
-			in.Tasks[t.Index].Fixed = true // it is about to be bought
+			in.Tasks[t.Index].Fixed = true // the machine is about to be bought
 		}
 	}
 	if err := addFailed(u, job, in); err != nil {
@@ -356,8 +356,8 @@ func (p *planning) addClusters(clusters []record.Cluster) (leaving []record.Clus
 	return leaving
 }
 
-// loadPlaced loads the placements of other tasks that placement rules refer to, except those of the job's own clusters
-// that are about to leave.
+// loadPlaced loads the placements of other tasks to which placement rules refer, except those of the job's own
+// clusters that are about to leave.
 func loadPlaced(u *txn.Unit, in *planinput.Input, leaving []record.Cluster) error {
 	if !record.IsPlaced(in.Spec) {
 		return nil
@@ -389,7 +389,7 @@ func loadPlaced(u *txn.Unit, in *planinput.Input, leaving []record.Cluster) erro
 	return err
 }
 
-// loadWorld loads the observations of locations and markets.
+// loadWorld loads the observed blocks and markets.
 func loadWorld(u *txn.Unit, p Planner, in *planinput.Input) error {
 	known, err := recordcache.List[apitypes.Block](u, record.PartBlocks, "", 0)
 	if err != nil {
@@ -419,7 +419,7 @@ func loadWorld(u *txn.Unit, p Planner, in *planinput.Input) error {
 	return loadHeld(u, in)
 }
 
-// loadHeld loads which tasks run on reserved capacity.
+// loadHeld loads the tasks that run on reserved capacity.
 func loadHeld(u *txn.Unit, in *planinput.Input) error {
 	all, err := recordcache.List[record.Occupancy](u, record.PartHeld, "", 0)
 	if err != nil || len(all) == 0 {

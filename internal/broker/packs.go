@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// eachFile calls do for each pack and input of each task, with the field that names it, until a call fails.
+// eachFile calls do for each pack and input of each task, with the name of the field, until a call fails.
 func eachFile(spec *dag.Job, do func(task int, field, uri string) error) error {
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
@@ -81,7 +81,7 @@ func (b *Users) checkCode(ctx context.Context, spec *dag.Job) error {
 	})
 }
 
-// keepAfter is how long a job is open before its packs are renewed. Packs are removed only much later than that.
+// keepAfter is the age of a job after which its packs are renewed. Packs are removed only much later.
 const keepAfter = 7 * 24 * time.Hour
 
 // KeepPacks renews the packs of all jobs that have been open for long. Hosts call it once a day.

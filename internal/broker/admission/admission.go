@@ -1,5 +1,5 @@
-// Package admission runs the sessions of package session, which only decide: it loads the records, the pools and the
-// policy that a session needs, within a unit that commits the session's decision.
+// Package admission runs the sessions of package session. A session only decides. This package loads the records,
+// pools and policy that a session needs, in a unit that then commits the session's decision.
 package admission
 
 import (
@@ -16,14 +16,14 @@ import (
 // Runner runs sessions within units, and loads the records that each session asks for.
 type Runner struct {
 	Config config.Config
-	// Policy returns the policy in force, never nil: see Following.
+	// Policy returns the current policy, and never nil: see Following.
 	Policy func(context.Context) *scheduler.Policy
 	Mover  config.Mover
 	Pools  *pool.Keeper
 	Paused func() string // may be nil
 }
 
-// PausedBecause returns why no task is admitted at present; "" if tasks are.
+// PausedBecause returns the reason why no task is admitted at present, or "" if tasks are admitted.
 func (r *Runner) PausedBecause() string {
 	if r.Paused == nil {
 		return ""
@@ -43,8 +43,8 @@ func Following(follow func(context.Context) *scheduler.Policy) func(context.Cont
 	}
 }
 
-// Run runs one session over a queue, and over the queues that share a quota with it. It calls decide again with a new
-// session whenever the session lacked records.
+// Run runs one session for a queue and the queues that share a quota with it. If a session lacked records, Run loads
+// them and calls decide again with a new session.
 func (r *Runner) Run(u *txn.Unit, queue string, decide func(*session.Session) error) error {
 	in := session.Input{Config: r.Config, Policy: r.Policy(u.Ctx), Mover: r.Mover}
 	return u.Draft(func(d *recordcache.Draft) error {

@@ -23,21 +23,21 @@ type Buying struct {
 	task    record.Task
 	Attempt apitypes.Attempt
 	Cluster record.Cluster
-	Exists  bool // the cluster exists: its intent was committed before
+	Exists  bool // the cluster's record exists: its intent was committed before
 	Spec    *dag.Task
-	job     *dag.Job // the spec that Spec is part of
-	regions []string // that the job allows
+	job     *dag.Job // the job that Spec is a task of
+	regions []string // regions that the job allows
 	blocks  []apitypes.Block
-	others  bool // another replica of its service is ready; loaded by LoadRefused only
-	// held lists the clusters on the reserved capacity that the attempt is planned on; inUse is how much of it they
-	// use.
+	others  bool // another replica of the same service is ready; only LoadRefused loads this
+	// held lists the clusters on the reserved capacity that the attempt is planned on. inUse is the amount of it that
+	// they use.
 	held  record.Occupancy
 	inUse apitypes.Amount
 }
 
-// Reload reloads the records that may have changed since an attempt's intent: the job and the cluster. While the
-// attempt is being launched, no other process writes its record or its task's; whatever ends the attempt changes the
-// cluster.
+// Reload reloads the records that may have changed since the intent of an attempt: the job and the cluster. During a
+// launch, only this process writes the records of the attempt and its task. If another process ends the attempt, it
+// changes the cluster.
 func (st Buying) Reload(u recordcache.Reader) (now Buying, err error) {
 	now = st
 	job, cluster := record.JobKey(st.Job.ID), record.ClusterKey(st.Cluster.ID)
@@ -94,7 +94,8 @@ func LoadBuying(u recordcache.Reader, job string, task, attempt int) (st Buying,
 	return st, st.loadHeld(u)
 }
 
-// QuotaBlockedUntil returns until when lack of a quota blocks offers, also other ones; zero if it blocks none.
+// QuotaBlockedUntil returns the last end of a block for lack of quota. It counts blocks of all offers, and is zero if
+// there is none.
 func (st *Buying) QuotaBlockedUntil() (until time.Time) {
 	for _, k := range st.blocks {
 		if k.Kind == string(cloud.Quota) && k.Until.After(until) {
@@ -104,7 +105,7 @@ func (st *Buying) QuotaBlockedUntil() (until time.Time) {
 	return until
 }
 
-// loadHeld loads which clusters run on the reserved capacity that the attempt is planned on.
+// loadHeld loads the clusters on the reserved capacity that the attempt is planned on.
 func (st *Buying) loadHeld(u recordcache.Reader) error {
 	name, reserved := record.HeldBy(st.Attempt.Offer)
 	if !reserved {
@@ -123,8 +124,8 @@ func (st *Buying) loadHeld(u recordcache.Reader) error {
 	return nil
 }
 
-// hold counts the cluster among those that run on reserved capacity, in the transaction of its intent. It returns false
-// if that capacity has no room for it.
+// hold adds the cluster to those that use reserved capacity, in the transaction of its intent. It returns false if
+// that capacity has no room for the cluster.
 func (st *Buying) hold(d *record.Decision) bool {
 	o := st.Attempt.Offer
 	if o.Reservation == "" {
@@ -139,8 +140,9 @@ func (st *Buying) hold(d *record.Decision) bool {
 	return true
 }
 
-// DecideIntent records that a cluster is about to be bought. proceed is false if the attempt or its job has ended, its
-// location has been blocked since it was planned, or its budget does not last until reconcile first checks it.
+// DecideIntent records that a cluster will be bought. proceed is false if the attempt or its job has ended, if its
+// location has been blocked since it was planned, or if the reserved money does not last until reconcile's first
+// check.
 func DecideIntent(st *Buying, cfg config.Config, now time.Time) (d record.Decision, proceed bool) {
 	if st.Attempt.Outcome != "" || st.task.Attempt != st.Attempt.Number {
 		return d, false // a late second delivery
@@ -165,7 +167,8 @@ func DecideIntent(st *Buying, cfg config.Config, now time.Time) (d record.Decisi
 	if !st.hold(&d) {
 		reason := fullReason(st.Attempt.Offer)
 		d := decideBlocked(st, reason, now)
-		// Block it for a short while. Otherwise two gangs that each got a part of it would break up again and again.
+		// The reserved capacity is blocked for a short time. Otherwise two gangs that each got a part of it would
+		// break up again and again.
 		d.Block(blockFor(st.Attempt.Offer, cloud.Transient, errors.New(reason), cfg, st.blocks, now))
 		return d, false
 	}
@@ -212,12 +215,13 @@ func intended(job record.Job, made apitypes.Attempt, cfg config.Config, regions 
 	return cl
 }
 
-// quietMost is the expected time up to which a task on a worker is quiet, and for which it may be.
+// quietMost is the maximum expected run time of a task on a worker that sends no report of its start, for each
+// member of its chunk. It is also the time for which such a task may be silent.
 const quietMost = time.Minute
 
-// DecideOnWorker begins an attempt on a worker of its job, in the transaction that admits it. There is nothing to buy:
-// the assignment is the launch. expected is how long the task, with the other members of its chunk, is expected to take
-// there.
+// DecideOnWorker starts an attempt on a worker of its job, in the transaction that admits it. Nothing has to be
+// bought: the assignment takes the place of the launch. expected is the expected run time of the task and the other
+// members of its chunk on that worker.
 func DecideOnWorker(job record.Job, task *record.Task, made apitypes.Attempt, cfg config.Config, regions []string,
 	expected time.Duration, now time.Time) (d record.Decision) {
 	cl := intended(job, made, cfg, regions, now)
@@ -226,12 +230,12 @@ func DecideOnWorker(job record.Job, task *record.Task, made apitypes.Attempt, cf
 	cl.State, cl.Launched, cl.Nodes[0].Machine = record.ClusterBooting, now, made.Hosts[0]
 	task.State, task.Place = record.TaskLaunching, record.PlaceOf(made)
 	d.Put(record.ClusterKey(cl.ID), cl)
-	d.Hold(record.JobKey(job.ID)) // either this sees that the job ends or is suspended, or that sees the cluster
+	d.Hold(record.JobKey(job.ID)) // so that this decision and one that ends or suspends the job cannot miss each other
 	return d
 }
 
-// continueLaunch reports whether an earlier launch continues. If the job is ending, it does not: the machines that the
-// earlier try may have bought are ended.
+// continueLaunch reports whether an earlier launch continues. It does not continue if the job is ending: machines
+// that the earlier try may have bought are then ended.
 func (st *Buying) continueLaunch() (d record.Decision, proceed bool) {
 	launching := st.Cluster.State == record.ClusterLaunching
 	if launching && st.ending() {
@@ -243,7 +247,7 @@ func (st *Buying) continueLaunch() (d record.Decision, proceed bool) {
 
 func (st *Buying) ending() bool { return st.Job.State == apitypes.JobEnding || st.Job.State.Finished() }
 
-// fullReason describes reserved capacity that has no room.
+// fullReason returns the text of the reason that reserved capacity has no room.
 func fullReason(o apitypes.Offer) string {
 	if !o.Takes.IsZero() {
 		return fmt.Sprintf("too much of the commitment %s is in use, of %s", o.Reservation, o.Has)
@@ -251,7 +255,7 @@ func fullReason(o apitypes.Offer) string {
 	return fmt.Sprintf("all %d machines of the reservation %s are in use", o.Reserved, o.Reservation)
 }
 
-// decideBlocked ends an attempt whose location is not available now, and has its task replanned.
+// decideBlocked ends an attempt whose location is not available now. Its task is planned again.
 func decideBlocked(st *Buying, reason string, now time.Time) record.Decision {
 	d := decideUnbought(st, apitypes.OutcomeBlocked, reason, now)
 	d.Requeue(st.Job, st.task, st.Job.Plan.Version+1)
@@ -259,11 +263,11 @@ func decideBlocked(st *Buying, reason string, now time.Time) record.Decision {
 	return d
 }
 
-// decideUnbought ends an attempt before its cloud was called, and releases its quota and budget.
+// decideUnbought ends an attempt before its cloud was called. Its quota and budget are released.
 func decideUnbought(st *Buying, outcome apitypes.Outcome, reason string, now time.Time) (d record.Decision) {
 	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = outcome, reason, now
 	d.Put(record.AttemptKey(st.Job.ID, st.task.Index, st.Attempt.Number), st.Attempt)
-	// Written unchanged: a concurrent intent, which writes only this, then conflicts.
+	// The task is written unchanged. A concurrent intent, which writes only the task, then conflicts.
 	d.Put(record.TaskKey(st.Job.ID, st.task.Index), st.task)
 	d.Emit(freed(st.Job.Queue, st.Attempt))
 	return d
@@ -291,33 +295,34 @@ func DecideBought(st Buying, machines []cloud.Machine, market record.MarketRecor
 	}
 	st.Cluster.Reprice(market, st.Attempt.SurchargeUSD, now)
 	if st.Job.State == apitypes.JobEnding || st.Job.State.Finished() {
-		// The end of the job may have listed its clusters before this one was recorded as bought.
+		// The job's end may have listed the job's clusters before this one was recorded as bought.
 		d.Emit(events.ClusterRelease{Cluster: st.Cluster.ID, Job: st.Job.ID, Reason: "the job is ending"})
 	} else if st.Job.Suspended() != nil {
-		d.Emit(events.DAGSuspended{Job: st.Job.ID, Queue: st.Job.Queue}) // the same for the job's suspension
+		d.Emit(events.DAGSuspended{Job: st.Job.ID, Queue: st.Job.Queue}) // the same for a suspension of the job
 	}
 	if slices.IndexFunc(st.Cluster.Nodes, func(n record.Node) bool { return n.Address == "" }) < 0 {
-		d.BringUp(st.Job, st.task, &st.Cluster, now) // the agents' hellos came before the cloud's answer
+		d.BringUp(st.Job, st.task, &st.Cluster, now) // the hellos of the agents came before the cloud's answer
 	}
 	d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
 	return d
 }
 
-// MayHaveMachines reports whether machines of a cluster may have been bought although no launch was answered.
+// MayHaveMachines reports whether a cluster may have machines although no launch was answered.
 func MayHaveMachines(cl record.Cluster, refused error) bool {
 	return cl.Tries > 0 || cloud.MayHaveMachines(refused)
 }
 
-// DecideFailed records a failed launch that may have made machines all the same. again is true if it must be tried
-// again. refusal is the reason if it was given up.
+// DecideFailed records a failed launch, which may have made machines. again is true if the launch must be tried
+// again. refusal is the reason if the launch is given up.
 func DecideFailed(st Buying, cfg config.Config, failure error) (d record.Decision, again bool, refusal error) {
 	cl, kind, late := &st.Cluster, cloud.KindOf(failure), cloud.Late(failure)
-	over := cl.Outcome != "" // ended by another process, which releases it
+	over := cl.Outcome != "" // another process has ended the attempt, and releases the cluster
 	switch {
 	case over && late == 0:
 		return d, false, nil
 	case !over && (cl.Tries >= cfg.LaunchTries || cl.Tries > 0 && kind == cloud.Invalid):
-		// Given up before, by this or another process: the name is refused because the cluster was terminated since.
+		// The launch was given up before, by this or another process. The name is refused because the cluster was
+		// terminated since.
 		return d, false, Refusal(*cl)
 	case !cloud.MayHaveMachines(failure):
 		return d, false, failure
@@ -336,12 +341,12 @@ func DecideFailed(st Buying, cfg config.Config, failure error) (d record.Decisio
 	return d, again, refusal
 }
 
-// Refusal returns the failure for which the launch of a cluster was given up.
+// Refusal returns the failure that made the broker give up the launch of a cluster.
 func Refusal(cl record.Cluster) error {
 	return refusal{text: cl.Reason, kind: &cloud.Error{Kind: cmp.Or(cl.Refused, cloud.Transient)}}
 }
 
-// refusal is a recorded failure: it has the original text and kind.
+// refusal is a recorded failure, with its original text and kind.
 type refusal struct {
 	text string
 	kind *cloud.Error
@@ -350,7 +355,7 @@ type refusal struct {
 func (r refusal) Error() string { return r.text }
 func (r refusal) Unwrap() error { return r.kind }
 
-// DecideRefused ends an attempt that the cloud did not launch: its location is blocked, and its task waits for a new
+// DecideRefused ends an attempt that the cloud has refused. Its location is blocked, and its task waits for a new
 // plan.
 func DecideRefused(st Buying, cfg config.Config, cause error, now time.Time) (d record.Decision) {
 	kind := cloud.KindOf(cause)
@@ -367,7 +372,7 @@ func DecideRefused(st Buying, cfg config.Config, cause error, now time.Time) (d 
 		told.Spot, told.Outcome = record.MarketID(st.Attempt.OfferID), string(apitypes.OutcomeRefused)
 	}
 	d.Emit(told)
-	// A pool took its machines back: other machines of the plan can still be used.
+	// A pool has taken its machines back. The plan's other machines can still be used.
 	if st.Attempt.Assigned() {
 		d.Requeue(st.Job, st.task, st.Job.Plan.Version)
 		return d
@@ -391,10 +396,10 @@ func DecideRefused(st Buying, cfg config.Config, cause error, now time.Time) (d 
 	return d
 }
 
-// blockFor returns the locations to avoid after a failure, and until when. A capacity failure blocks the zone, type and
-// market (of a service the region, type and market); a quota failure blocks the locations that share the quota: the
-// region, family and market if the failure names none; an auth failure blocks the cloud; any other failure blocks the
-// zone and type for a short while. The failure may name another scope.
+// blockFor returns the block after a failure: the locations to avoid, and the end of the block. A capacity failure
+// blocks the zone, type and market (for a service: the region, type and market). A quota failure blocks all locations
+// that share the quota; if the failure does not name them, these are the region, family and market. An auth failure
+// blocks the cloud. Any other failure blocks the zone and type for a short time. A failure may name another scope.
 func blockFor(o apitypes.Offer, kind cloud.Kind, cause error, cfg config.Config, known []apitypes.Block,
 	now time.Time) apitypes.Block {
 	b := apitypes.Block{Cloud: o.Cloud, Service: o.Service, Kind: string(kind), Reason: cause.Error(), At: now}
@@ -428,16 +433,17 @@ func blockFor(o apitypes.Offer, kind cloud.Kind, cause error, cfg config.Config,
 			continue
 		}
 		switch {
-		case now.Before(k.Until): // tried before it was blocked: not one more failure in a row
+		// this launch was tried before the block, so it does not count as one more failure in a row
+		case now.Before(k.Until):
 			b.Count = max(b.Count, k.Count)
 			if until := now.Add(span << min(b.Count, record.MaxBlockDoublings)); !until.After(k.Until) {
 				if k.Kind == string(cloud.Capacity) {
-					k.Kind = b.Kind // this kind blocks reserved capacity there as well
+					k.Kind = b.Kind // a failure of this kind also blocks reserved capacity there
 				}
 				return k // keep the longer block
 			}
 			if b.Kind == string(cloud.Capacity) && k.Kind != string(cloud.Capacity) {
-				b.Kind = k.Kind // keep blocking reserved capacity there as well
+				b.Kind = k.Kind // keep the block of reserved capacity there
 			}
 		case now.Sub(k.Until) < 2*span:
 			b.Count = max(b.Count, k.Count+1)

@@ -11,12 +11,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A chunk is an attempt that runs several members of an array, one after the other: its own task first, then
-// Cluster.Chunk more. Only its own task has records while it runs. When it ends, the other members get the records that
-// an attempt of their own would have left, with the number of the chunk's attempt.
+// A chunk is an attempt that runs several members of an array one after the other: its own task first, then
+// Cluster.Chunk more members. While the chunk runs, only its own task has records. When the chunk ends, each other
+// member gets the records that it would have after an attempt without a chunk, with the number of the chunk's
+// attempt.
 
-// MemberCluster returns the cluster of a chunk as that of one of its other members, for what concerns the member's log
-// and data. ok is false if the attempt does not name one.
+// MemberCluster returns the cluster of a chunk in the form for one of the chunk's other members. It is used for the
+// log and the data of the member. ok is false if attempt does not name such a member.
 func MemberCluster(cl record.Cluster, attempt string) (member record.Cluster, ok bool) {
 	for i := cl.Task + 1; i <= cl.Task+cl.Chunk; i++ {
 		if id := record.ClusterID(cl.Job, i, cl.Attempt); id == attempt {
@@ -28,11 +29,11 @@ func MemberCluster(cl record.Cluster, attempt string) (member record.Cluster, ok
 	return cl, false
 }
 
-// ran is the time in which a member of a chunk ran.
+// ran is the time span in which a member of a chunk ran.
 type ran struct{ from, to time.Time }
 
-// chunkTimes returns the times in which the members of a chunk have run, its own task first: one after the other, until
-// now.
+// chunkTimes returns the time spans in which the members of a chunk ran: first its own task, then the others one
+// after the other, until now.
 func (st *Reporting) chunkTimes(r wire.Report, cfg config.Config) []ran {
 	took, whole := make([]time.Duration, 1+len(r.Chunk)), time.Duration(0)
 	for i := range took {
@@ -61,8 +62,8 @@ func (st *Reporting) chunkTimes(r wire.Report, cfg config.Config) []ran {
 	return times
 }
 
-// chunkEnded writes the records of the other members of a chunk whose own task has succeeded. It adds to told which of
-// them have succeeded, and which did not run: an agent of an older version runs none.
+// chunkEnded writes the records of the other members of a chunk whose own task has succeeded. It adds to told which
+// members have succeeded and which did not run. (An agent of an older version runs none of them.)
 func (st *Reporting) chunkEnded(r wire.Report, times []ran, told *events.TaskSucceeded, d *record.Decision) {
 	ends := map[string]int{}
 	for k := range r.Chunk {
@@ -79,7 +80,7 @@ func (st *Reporting) chunkEnded(r wire.Report, times []ran, told *events.TaskSuc
 	}
 }
 
-// memberEnded writes the records of another member of a chunk, which has succeeded or failed.
+// memberEnded writes the records of one of the other members, which has succeeded or failed.
 func (st *Reporting) memberEnded(i int, e wire.ChunkEnd, at ran, d *record.Decision) (succeeded bool) {
 	spec := &st.Members[i-st.Cluster.Task-1]
 	made := st.Attempt
@@ -99,7 +100,7 @@ func (st *Reporting) memberEnded(i int, e wire.ChunkEnd, at ran, d *record.Decis
 	return !e.Failed
 }
 
-// memberFailed records the failure of another member of a chunk. It is retried like a task with its own attempt.
+// memberFailed records the failure of one of the other members. The member is retried like any task.
 func (st *Reporting) memberFailed(spec *dag.Task, e wire.ChunkEnd, task *record.Task, made *apitypes.Attempt,
 	d *record.Decision) {
 	message, timedOut := failureMessage(spec, wire.Report{Phase: e.Phase, Message: e.Message})

@@ -15,18 +15,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Inventory is the machines of this deployment that the clouds list.
+// Inventory lists the machines of this deployment that the clouds report.
 type Inventory struct {
-	// Asked is when the clouds were asked. The caller may have waited for a store for minutes since.
+	// Asked is the time at which the clouds were asked. It may be minutes ago, if the caller then had to wait for a
+	// store.
 	Asked time.Time
-	// Of holds their machines, by cloud and cluster. A cloud that did not answer is missing.
+	// Of has the reported machines, by cloud and cluster. A cloud that did not answer is missing.
 	Of map[string]map[string][]cloud.Machine
-	// Faults are why machines of a cluster could not start, if settings of the account are the cause, by cloud and
-	// cluster.
+	// Faults has the reasons why machines could not start because of settings of the account, by cloud and cluster.
 	Faults map[string]map[string]string
 }
 
-// Fault returns why machines of a cluster could not start because of settings of the account; "" if they did.
+// Fault returns the reason why machines of a cluster could not start because of settings of the account, or "".
 func (in Inventory) Fault(cl record.Cluster) string { return in.Faults[cl.Offer.Cloud][cl.ID] }
 
 // remedy is the reaction of reconcile to the state of a cluster.
@@ -35,15 +35,15 @@ type remedy int
 // The reactions of reconcile to the state of a cluster.
 const (
 	RemedyNone    remedy = iota
-	remedyLaunch         // its launch was left unfinished: provision continues it
-	remedyRelease        // its release was left unfinished, or its attempt has ended: provision continues the release
+	remedyLaunch         // its launch was not finished: provision continues it
+	remedyRelease        // its release was not finished, or its attempt has ended: provision continues the release
 	RemedyLost           // its machines are gone or silent
-	remedyTaken          // it was doomed and its time has passed
+	remedyTaken          // it was doomed, and that time has passed
 	RemedyRun            // it is up and was never commanded to run
 	RemedyLease          // its reserved money is nearly used up
 )
 
-// Diagnose checks a cluster and returns the remedy for its fault.
+// Diagnose checks a cluster. It returns the remedy for the first fault that it finds.
 func Diagnose(cl record.Cluster, cfg config.Config, machines Inventory, now time.Time) remedy {
 	age := now.Sub(cl.Since)
 	switch {
@@ -53,11 +53,11 @@ func Diagnose(cl record.Cluster, cfg config.Config, machines Inventory, now time
 		if leaseDue(cl, cfg, now) {
 			return RemedyLease
 		}
-		// The machines of a kept cluster are kept together, because they are paid for together.
+		// All machines of a kept cluster are kept or released together, because they are paid for together.
 		return when(gone(cl, cfg, machines, now) || silent(cl, cfg.SilentFor, cfg.SilentFor, now), remedyRelease)
 	case cl.Outcome != "":
 		return when(age > cfg.StuckFor || leaseDue(cl, cfg, now) && age > cfg.Overhead/4, remedyRelease)
-	case leaseDue(cl, cfg, now): // it costs money in any state
+	case leaseDue(cl, cfg, now): // a cluster costs money in any state
 		return RemedyLease
 	case cl.State == record.ClusterLaunching:
 		return when(age > cfg.StuckFor, remedyLaunch)
@@ -69,7 +69,7 @@ func Diagnose(cl record.Cluster, cfg config.Config, machines Inventory, now time
 		return when(age > cfg.BootLimit(cl.Offer), RemedyLost)
 	case cl.Command == "":
 		return when(age > cfg.StuckFor, RemedyRun)
-	case cl.Offer.Service != "": // it has no agent that could be silent
+	case cl.Offer.Service != "": // a service has no agent that could be silent
 		return RemedyNone
 	case silent(cl, cfg.SilentFor, max(cfg.SilentFor, cfg.BootLimit(cl.Offer)), now):
 		return RemedyLost
@@ -78,8 +78,8 @@ func Diagnose(cl record.Cluster, cfg config.Config, machines Inventory, now time
 	}
 }
 
-// leaseDue reports whether the money reserved for a cluster is nearly used up. The rest must pay until the next check,
-// at most a quarter of the overhead later, and for its release.
+// leaseDue reports whether the money reserved for a cluster is nearly used up. The rest must last until the next
+// check, at most a quarter of the overhead later, and pay for the release.
 func leaseDue(cl record.Cluster, cfg config.Config, now time.Time) bool {
 	return !cl.LeaseUntil.IsZero() && now.After(cl.LeaseUntil.Add(-cfg.Overhead/2))
 }
@@ -91,18 +91,18 @@ func when(is bool, r remedy) remedy {
 	return RemedyNone
 }
 
-// gone reports whether the cloud no longer runs all machines of a cluster. A cloud that did not answer proves nothing,
-// and one that was asked soon after the launch may not have listed the machines yet.
+// gone reports whether some machines of a cluster no longer run, by the cloud's list. A cloud that did not answer
+// proves nothing. A list that was made soon after the launch may not have the machines yet.
 func gone(cl record.Cluster, cfg config.Config, machines Inventory, now time.Time) bool {
-	if cl.Offer.Service != "" { // its place is watched
+	if cl.Offer.Service != "" { // package service watches it
 		return false
 	}
 	known, ok := machines.Of[cl.Offer.Cloud]
 	lag := cmp.Or(cfg.ListLag, cfg.StuckFor)
-	if cl.Assigned() { // a pool lists what is recorded, and omits lost machines
+	if cl.Assigned() { // a pool lists the recorded machines, and omits lost ones
 		lag = min(lag, cfg.Pool.LostAfter)
 		if !silent(cl, cfg.Pool.LostAfter, cfg.Pool.LostAfter, now) {
-			return false // its agents have called, perhaps since the list was made
+			return false // its agents have called, perhaps after the list was made
 		}
 	}
 	if !ok || machines.Asked.Sub(cl.Launched) < lag {
@@ -111,9 +111,9 @@ func gone(cl record.Cluster, cfg config.Config, machines Inventory, now time.Tim
 	return len(known[cl.ID]) < len(cl.Nodes)
 }
 
-// notPreempted reports whether a cluster that was lost while it ran was not taken by its cloud: its machines are on
-// demand, or the cloud still listed them when an agent was already silent. Machines of a pool may have been switched
-// off.
+// notPreempted reports whether a cluster that was lost while it ran was not taken by its cloud. It was not taken if
+// its machines are on demand, or if the cloud still listed them when an agent was already silent. Machines of a pool
+// may have been switched off.
 func notPreempted(cl record.Cluster, cfg config.Config, machines Inventory) bool {
 	if cl.Assigned() || cl.Command == "" {
 		return false
@@ -122,9 +122,9 @@ func notPreempted(cl record.Cluster, cfg config.Config, machines Inventory) bool
 		silent(cl, cfg.SilentFor, max(cfg.SilentFor, cfg.BootLimit(cl.Offer)), machines.Asked)
 }
 
-// silent reports whether a node has not called for longer than limit since it was commanded to run. A node that has not
-// called at all since then gets the limit first, which is longer: the broker does not know when the command reached it,
-// and the commit of the command may itself have taken minutes.
+// silent reports whether a node has not called for longer than limit since the command to run. If the node has not
+// called at all since then, the longer limit first applies: the broker does not know when the command reached the
+// node, and the commit of the command may have taken minutes.
 func silent(cl record.Cluster, limit, first time.Duration, now time.Time) bool {
 	for _, n := range cl.Nodes {
 		if !n.Done && now.Sub(n.Seen) > limit && (n.Seen.After(cl.Since) || now.Sub(cl.Since) > first) {
@@ -138,7 +138,7 @@ func silent(cl record.Cluster, limit, first time.Duration, now time.Time) bool {
 func DecideRemedy(r remedy, l Losing, cfg config.Config, machines Inventory, now time.Time) (d record.Decision) {
 	switch r {
 	case remedyLaunch:
-		l.Cluster.Since = now // do not repeat this before provision has had its time
+		l.Cluster.Since = now // gives provision time before this remedy is repeated
 		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
 		d.Emit(events.TaskAdmitted{Job: l.Cluster.Job, Task: l.Cluster.Task, Attempt: l.Cluster.Attempt})
 	case remedyRelease:
@@ -164,8 +164,8 @@ func DecideRemedy(r remedy, l Losing, cfg config.Config, machines Inventory, now
 	return d
 }
 
-// lostReason describes what is known of a cluster that is lost: which of its machines never answered, if the cloud
-// still lists them.
+// lostReason returns the reason why a cluster is lost. If the cloud still lists its machines, the reason names those
+// that never answered.
 func lostReason(cl record.Cluster, cfg config.Config, machines Inventory, now time.Time) string {
 	if never := cl.NeverAnswered(); never != "" && cl.State == record.ClusterBooting && !gone(cl, cfg, machines, now) {
 		return never + " within " + readable.Rounded(cfg.BootLimit(cl.Offer)).String() + " of the launch"
@@ -173,7 +173,8 @@ func lostReason(cl record.Cluster, cfg config.Config, machines Inventory, now ti
 	return "its machines are gone or silent"
 }
 
-// overBudgetReason describes an attempt that costs more than its job's remaining budget, or its queue's monthly one.
+// overBudgetReason returns the reason for an attempt that costs more than the remaining budget of its job, or than
+// the monthly budget of its queue.
 func overBudgetReason(task int, job record.Job) string {
 	if job.BudgetUSD <= 0 {
 		return fmt.Sprintf("task %d needs more than what remains of the monthly budget of queue %s", task, job.Queue)
@@ -182,8 +183,8 @@ func overBudgetReason(task int, job record.Job) string {
 		readable.USD(job.BudgetUSD))
 }
 
-// remainingBudget returns how much money may still be reserved for an attempt, from the job's budget and the monthly
-// ones, in USD, and the reason to give if that is too little.
+// remainingBudget returns the amount in USD that may still be reserved for an attempt, by the job's budget and the
+// monthly ones. reason is the text to report if that is too little.
 func remainingBudget(l Losing, ledger record.Ledger, purses []record.Purse) (left float64, reason string) {
 	left, reason = math.Inf(1), overBudgetReason(l.Cluster.Task, l.Job)
 	if l.Job.BudgetUSD > 0 {
@@ -197,8 +198,8 @@ func remainingBudget(l Losing, ledger record.Ledger, purses []record.Purse) (lef
 	return left, reason
 }
 
-// DecideLease reserves more of the budget for an attempt that takes longer than expected, or stops it before it
-// overspends. purses are the monthly budgets that pay as well; the caller books more (USD) there.
+// DecideLease reserves more of the budget for an attempt that takes longer than expected, or stops the attempt before
+// it overspends. purses are the monthly budgets that pay as well; the caller books more (in USD) in them.
 func DecideLease(l Losing, ledger record.Ledger, purses []record.Purse, cfg config.Config,
 	now time.Time) (d record.Decision, more float64) {
 	rate := l.Cluster.Ceiling() * float64(len(l.Cluster.Nodes))
@@ -207,7 +208,7 @@ func DecideLease(l Losing, ledger record.Ledger, purses []record.Purse, cfg conf
 		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
 		return d, 0
 	}
-	// Money is reserved at the maximum price. If the actual price was lower, the money lasts longer.
+	// Money is reserved at the maximum price. If the price was lower, the money lasts longer.
 	until := l.Cluster.Covered(cfg.TickEvery, now)
 	left, reason := remainingBudget(l, ledger, purses)
 	// A lease that ended long ago is extended from now, not from its end.
@@ -232,7 +233,7 @@ func DecideLease(l Losing, ledger record.Ledger, purses []record.Purse, cfg conf
 	if l.Cluster.Kept(now) {
 		return DecideReleaseKept(l.Cluster, reason, now), 0
 	}
-	if l.Task.Service != "" && !l.ownsTask() { // another attempt replaces it, and has the money
+	if l.Task.Service != "" && !l.ownsTask() { // another attempt replaces this one and uses the money
 		return DecideLost(l, apitypes.OutcomeBudget, reason, now), 0
 	}
 	l.Cluster.Seq++

@@ -13,13 +13,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Member is a task of a gang in its current state.
+// Member is a task of a gang, with its current records.
 type Member struct {
 	Losing
 	Bought bool // its cluster exists
 }
 
-// GangOf loads the tasks of a task's gang that have not succeeded, and their attempts and clusters.
+// GangOf loads the tasks of a task's gang that have not succeeded, with their attempts and clusters.
 func GangOf(u recordcache.Reader, job record.Job, index int) ([]Member, error) {
 	spec, err := u.Spec(job)
 	if err != nil {
@@ -28,8 +28,8 @@ func GangOf(u recordcache.Reader, job record.Job, index int) ([]Member, error) {
 	return membersOf(u, job, spec.Gang(index))
 }
 
-// JoiningOf loads the tasks that join a gang and have not succeeded, and their attempts and clusters: only those that
-// join the given task's role (ofRole), or all.
+// JoiningOf loads the tasks that join a gang and have not succeeded, with their attempts and clusters. If ofRole is
+// true, it loads only those that join the given task's role.
 func JoiningOf(u recordcache.Reader, job record.Job, index int, ofRole bool) ([]Member, error) {
 	spec, err := u.Spec(job)
 	if err != nil {
@@ -39,9 +39,9 @@ func JoiningOf(u recordcache.Reader, job record.Job, index int, ofRole bool) ([]
 	return membersOf(u, job, slices.DeleteFunc(joining, func(i int) bool { return ofRole && spec.Lead(i) != index }))
 }
 
-// JoinedBefore returns the tasks that had joined a gang before its lost task was admitted again: the gang that they
-// joined is gone. If other tasks of the gang kept running, it returns only the tasks that joined the lost task's role.
-// It fails with ErrSkip if there are none.
+// JoinedBefore returns the tasks that had joined a gang before the gang's lost task was admitted again. Those tasks
+// had joined a gang that has ended. If other tasks of the gang kept running, it returns only the tasks that joined
+// the lost task's role. It fails with ErrSkip if there are none.
 func JoinedBefore(u recordcache.Reader, job record.Job, lost Member, gang []Member) ([]Member, error) {
 	before := func(m Member) bool { return m.Bought && m.Attempt.Admitted.Before(lost.Attempt.Admitted) }
 	joined, err := JoiningOf(u, job, lost.Task.Index, slices.ContainsFunc(gang, before))
@@ -67,7 +67,7 @@ func membersOf(u recordcache.Reader, job record.Job, tasks []int) (out []Member,
 		if m.Task.State == record.TaskSucceeded {
 			continue
 		}
-		m.Task.Job, m.Task.Index = job.ID, i // it may not have been announced yet
+		m.Task.Job, m.Task.Index = job.ID, i // this task may not have been announced yet
 		if m.Task.Attempt > 0 {
 			if m.Cluster, m.Bought,
 				err = recordcache.Get[record.Cluster](u,
@@ -85,16 +85,17 @@ func membersOf(u recordcache.Reader, job record.Job, tasks []int) (out []Member,
 	return out, nil
 }
 
-// runs reports whether a member runs or was commanded to, and is not about to end.
+// runs reports whether a member runs or was commanded to run, and is not about to end.
 func (m *Member) runs() bool {
 	return m.Bought && m.Cluster.State == record.ClusterUp && m.Cluster.Command == string(wire.Run) &&
 		m.Cluster.Outcome == ""
 }
 
-// DecideRunGang commands the whole gang to run, or no task of it. It writes all clusters, so if one is lost meanwhile
-// nothing is committed. Tasks that restart alone are commanded when all others run or are up; the others are commanded
-// again, so that they learn of the new members. If a task waits to restart alone, but no other task runs any more, the
-// gang breaks. Otherwise the tasks that are up would wait for it forever, and hold capacity that it may need.
+// DecideRunGang commands all tasks of a gang to run, or none. It writes all clusters, so the commit fails if one of
+// them was lost meanwhile. Tasks that restart alone are commanded when all others run or are up. The others are then
+// commanded again, so that they learn of the new members. If a task waits to restart alone but no other task runs any
+// more, the gang breaks. Otherwise, the tasks that are up would wait for ever, and hold capacity that the waiting
+// task may need.
 func DecideRunGang(members []Member, now time.Time) (d record.Decision) {
 	if waits := stranded(members); waits != nil {
 		d.EmitGangBroken(*waits)
@@ -122,7 +123,8 @@ func DecideRunGang(members []Member, now time.Time) (d record.Decision) {
 	return d
 }
 
-// stranded returns a task of a gang that waits to restart alone although no other task of the gang runs, or nil.
+// stranded returns a task of a gang that waits to restart alone although no other task of the gang runs. It returns
+// nil if there is none.
 func stranded(members []Member) *record.Task {
 	if slices.ContainsFunc(members, func(m Member) bool { return m.runs() }) {
 		return nil
@@ -134,8 +136,8 @@ func stranded(members []Member) *record.Task {
 	return &members[i].Task
 }
 
-// RestartsAlone reports whether a task that broke its gang restarts alone. That requires another task of the gang
-// that is running; runs is the key of its cluster. members are the tasks of the gang.
+// RestartsAlone reports whether a task that broke its gang restarts alone. This requires another running task of the
+// gang; runs is the key of that task's cluster. members are the tasks of the gang.
 func RestartsAlone(spec *dag.Task, e events.GangBroken, members []Member) (runs record.Key, ok bool) {
 	to := dag.PodEvicted
 	if e.Failed {
@@ -153,18 +155,18 @@ func RestartsAlone(spec *dag.Task, e events.GangBroken, members []Member) (runs 
 	return record.ClusterKey(members[i].Cluster.ID), true
 }
 
-// DecideRestartAlone makes a task of a gang wait for its own admission while the others continue. Its queue gets a
-// session.
+// DecideRestartAlone makes a task of a gang wait for admission alone, while the other tasks continue. It requests a
+// session of the task's queue.
 func DecideRestartAlone(m Member, runs record.Key) (d record.Decision) {
 	m.Task.Alone = true
-	d.Touch(runs) // so a concurrent decision to make that task leave sees this task's state
+	d.Touch(runs) // so that a concurrent decision to make that task leave conflicts with this one
 	d.Put(record.TaskKey(m.Job.ID, m.Task.Index), m.Task)
 	d.Emit(events.CapacityFreed{Queue: m.Job.Queue})
 	return d
 }
 
-// DecideFollowGang makes a task of a broken gang release its machines and quota: at once if it has not started,
-// otherwise when it has saved its work.
+// DecideFollowGang makes a task of a broken gang release its machines and quota: at once if the task has not started,
+// and otherwise when it has saved its work.
 func DecideFollowGang(m Member, reason string, cfg config.Config, now time.Time) (d record.Decision) {
 	switch {
 	case m.Task.State == record.TaskAdmitted && !m.Bought && m.Attempt.Outcome == "":
@@ -172,7 +174,7 @@ func DecideFollowGang(m Member, reason string, cfg config.Config, now time.Time)
 		d = decideUnbought(&st, apitypes.OutcomeMoved, reason, now)
 		rejoin(&d, m.Job, m.Task, reason)
 	case m.Task.State == record.TaskQueued && m.Task.Alone:
-		m.Task.Alone = false // it starts together with the others again
+		m.Task.Alone = false // the task starts together with the others again
 		d.Put(record.TaskKey(m.Job.ID, m.Task.Index), m.Task)
 		d.Emit(events.CapacityFreed{Queue: m.Job.Queue})
 	case m.Bought:
@@ -181,7 +183,7 @@ func DecideFollowGang(m Member, reason string, cfg config.Config, now time.Time)
 	return d
 }
 
-// DecideComplete ends a task of a gang whose chief has succeeded: its work is done, whatever its state.
+// DecideComplete ends a task of a gang whose chief has succeeded. The task's work counts as done in any state.
 func DecideComplete(m Member, now time.Time) (d record.Decision) {
 	cluster := ""
 	switch {

@@ -13,7 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Arriving is the input of the decision on a hello. The job and the task are loaded only for the last hello.
+// Arriving is the input of the decision on a hello. The job and the task are loaded only for the last hello of a
+// cluster.
 type Arriving struct {
 	Job     record.Job
 	Task    record.Task
@@ -21,7 +22,7 @@ type Arriving struct {
 	Rank    int
 }
 
-// Up reports whether the cluster is up once this node has arrived.
+// Up reports whether the hello of this node makes the cluster complete.
 func (st *Arriving) Up() bool {
 	for i, n := range st.Cluster.Nodes {
 		if i != st.Rank && n.Address == "" {
@@ -31,15 +32,15 @@ func (st *Arriving) Up() bool {
 	return st.Cluster.State == record.ClusterBooting
 }
 
-// Doubt returns why the caller is not accepted as the machine that was launched for the rank: ErrEarly, or ErrMachine
-// with a reason. It returns nil if the caller is that machine, or if there is no proof and none is required.
+// Doubt returns the reason why the caller is not accepted as the machine that was launched for the rank: ErrEarly, or
+// ErrMachine with a text. It returns nil if the caller is that machine, or if it sent no proof and none is required.
 func (st *Arriving) Doubt(cfg config.Config, m *wire.Machine) error {
 	cl := &st.Cluster
 	launched := cl.Nodes[st.Rank].Machine
 	switch {
-	case cl.Offer.Service != "": // it has no machine: the broker itself says hello
+	case cl.Offer.Service != "": // a service has no machine: the broker itself says hello
 		return nil
-	case cl.Assigned(): // the machine proved itself when it joined the pool; its agents may still send a proof
+	case cl.Assigned(): // the machine proved its identity when it joined the pool; its agents may still send a proof
 		return nil
 	case m == nil && !slices.Contains(cfg.Proven, cl.Offer.Cloud):
 		return nil
@@ -65,10 +66,11 @@ func doubt(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", record.ErrMachine, fmt.Sprintf(format, args...))
 }
 
-// maxDoubt is the maximum length of a stored reason, in bytes: the refused caller wrote parts of it.
+// maxDoubt is the maximum length of a stored reason, in bytes. It is limited because the refused caller wrote parts
+// of the text.
 const maxDoubt = 300
 
-// DecideDoubt records in an attempt why a machine was refused.
+// DecideDoubt records in an attempt the reason why a machine was refused.
 func DecideDoubt(a apitypes.Attempt, rank int, why error, now time.Time) (d record.Decision) {
 	text := strings.ToValidUTF8(fmt.Sprintf("the hello of rank %d was refused: %v", rank, why), "")
 	a.Doubt, a.DoubtedAt = strings.ToValidUTF8(text[:min(len(text), maxDoubt)], ""), now
@@ -90,7 +92,7 @@ func nonceHash(h wire.Hello) string {
 	return record.ShortHash(h.Nonce)
 }
 
-// DecideHello records a node's address; the last hello brings the cluster up.
+// DecideHello records a node's address. The last hello brings the cluster up.
 func DecideHello(st *Arriving, h wire.Hello, now time.Time) (d record.Decision) {
 	up := st.Up()
 	st.Cluster.Nodes = append([]record.Node(nil), st.Cluster.Nodes...)

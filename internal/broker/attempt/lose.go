@@ -45,8 +45,9 @@ func LoadLosing(u recordcache.Reader, cluster string) (l Losing, found bool, err
 	return l, found, err
 }
 
-// DecideDoomed commands the agents of a cluster to save their work before its machines are preempted, and requests a
-// plan for where the task resumes. The task keeps the cluster until they have saved or are gone.
+// DecideDoomed commands the agents of a cluster to save their work before the machines are preempted, and requests a
+// plan for the place where the task resumes. The task keeps the cluster until the agents have saved or the machines
+// are gone.
 func DecideDoomed(l Losing, at, now time.Time) (d record.Decision) {
 	cl := l.Cluster
 	if cl.Outcome != "" || cl.State == record.ClusterDoomed || cl.State == record.ClusterReleasing {
@@ -73,7 +74,7 @@ func DecideDoomed(l Losing, at, now time.Time) (d record.Decision) {
 	return d
 }
 
-// DecideLost ends an attempt whose machines are gone or unusable: the task waits for a new plan, and the machines are
+// DecideLost ends an attempt whose machines are gone or unusable. The task waits for a new plan, and the machines are
 // released in any case.
 func DecideLost(l Losing, outcome apitypes.Outcome, reason string, now time.Time) (d record.Decision) {
 	if l.Cluster.Outcome != "" {
@@ -94,7 +95,7 @@ func DecideLost(l Losing, outcome apitypes.Outcome, reason string, now time.Time
 	}
 	if l.Task.Service != "" {
 		if !l.ownsTask() {
-			return d // its task was handed over to another attempt
+			return d // the task now belongs to another attempt
 		}
 		l.Task.ReadyAt = now
 	}
@@ -104,7 +105,8 @@ func DecideLost(l Losing, outcome apitypes.Outcome, reason string, now time.Time
 		return d
 	default:
 	}
-	if minPlan := l.Cluster.MinPlan; minPlan > 0 && minPlan <= l.Job.Plan.Version { // replanned while it saved its work
+	// the job was replanned while the task saved its work
+	if minPlan := l.Cluster.MinPlan; minPlan > 0 && minPlan <= l.Job.Plan.Version {
 		d.Requeue(l.Job, l.Task, minPlan)
 		d.Emit(events.CapacityFreed{Queue: l.Job.Queue})
 		return d
@@ -126,10 +128,10 @@ func DecideLost(l Losing, outcome apitypes.Outcome, reason string, now time.Time
 	return d
 }
 
-// lostHours returns the work, in hours, that is lost when a cloud takes a spot machine: the time since its attempt
-// started, or since the last checkpoint of the attempt. It is 0 if the broker gave the machine up, unless the cloud
-// took it before the task had saved its work, and for replicas of services, whose time on a machine is not work that
-// has to be repeated.
+// lostHours returns the hours of work that are lost when a cloud takes a spot machine: the time since the start of
+// the attempt, or since its last checkpoint. It returns 0 if the broker gave the machine up, unless the cloud took
+// the machine before the task had saved its work. It returns 0 for replicas of services, because their time on a
+// machine is not work that has to be repeated.
 func (l *Losing) lostHours(outcome apitypes.Outcome, now time.Time) float64 {
 	if l.Task.Service != "" || !l.Cluster.Offer.Spot || l.Attempt.Started.IsZero() || !l.ownsTask() {
 		return 0
@@ -144,12 +146,12 @@ func (l *Losing) lostHours(outcome apitypes.Outcome, now time.Time) float64 {
 	return record.Hours(max(now.Sub(since), 0))
 }
 
-// MaxSilent is the maximum number of attempts in a row that may lose an agent without a checkpoint in between,
-// although their cloud took no machine.
+// MaxSilent is the maximum number of attempts in a row that lose an agent without a checkpoint in between, although
+// the cloud took no machine.
 const MaxSilent = 6
 
-// DecideSilent ends an attempt that has lost an agent although its cloud has taken no machine. If that happens
-// MostSilent times in a row, the task itself takes its agents down, and further attempts would waste money: it fails.
+// DecideSilent ends an attempt that has lost an agent although the cloud has taken no machine. After MaxSilent such
+// attempts in a row the task fails: the task itself probably ends its agents, and more attempts would waste money.
 func DecideSilent(l Losing, reason string, now time.Time) (d record.Decision) {
 	if l.Task.Checkpoint.Prefix != l.Attempt.ResumedFrom { // this attempt has saved a checkpoint
 		l.Task.Silent = 0
@@ -157,7 +159,7 @@ func DecideSilent(l Losing, reason string, now time.Time) (d record.Decision) {
 	counts := l.ownsTask() && l.Task.Service == "" && l.Cluster.Outcome == "" && l.Cluster.State == record.ClusterUp
 	if counts {
 		l.Task.Silent++
-		l.Task.Chunk = 0 // another member may be to blame
+		l.Task.Chunk = 0 // another member may be the cause
 	}
 	if !counts || l.Task.Silent < MaxSilent || l.Job.State == apitypes.JobEnding || l.Job.State.Finished() {
 		return DecideLost(l, apitypes.OutcomeLost, reason, now)
@@ -174,12 +176,12 @@ func DecideSilent(l Losing, reason string, now time.Time) (d record.Decision) {
 	return d
 }
 
-// MaxFaults is the maximum number of attempts in a row that may find a full disk without a checkpoint in between.
+// MaxFaults is the maximum number of attempts in a row that find a full disk without a checkpoint in between.
 const MaxFaults = 3
 
-// DecideFaulted ends an attempt that failed because a disk was full while its agent wrote. That is not the task's
-// failure: it runs again, elsewhere, and this does not count as one of its retries. After MaxFaults times in a row the
-// task fails, because it may need more room than any of its machines or stores has.
+// DecideFaulted ends an attempt that failed because a disk was full when its agent wrote. This is not the task's
+// failure, so the task runs again elsewhere, and no retry is used up. After MaxFaults such attempts in a row the task
+// fails, because it may need more room than its machines and stores have.
 func DecideFaulted(l Losing, r wire.Report, now time.Time) (d record.Decision) {
 	if l.Task.Checkpoint.Prefix != l.Attempt.ResumedFrom { // this attempt has saved a checkpoint
 		l.Task.Faults = 0
@@ -188,7 +190,7 @@ func DecideFaulted(l Losing, r wire.Report, now time.Time) (d record.Decision) {
 	counts := l.ownsTask() && l.Cluster.Outcome == ""
 	if counts {
 		l.Task.Faults++
-		l.Task.Chunk = 0 // each member may fit on a disk
+		l.Task.Chunk = 0 // each member alone may fit on the disk
 	}
 	if !counts || l.Task.Faults < MaxFaults || l.Job.State == apitypes.JobEnding || l.Job.State.Finished() {
 		return DecideLost(l, apitypes.OutcomeLost, reason, now)
@@ -204,7 +206,7 @@ func DecideFaulted(l Losing, r wire.Report, now time.Time) (d record.Decision) {
 	return d
 }
 
-// finalFailure ends an attempt, and its task without a retry; message is why.
+// finalFailure ends an attempt and makes its task fail without a retry. message is the reason.
 func (l Losing) finalFailure(outcome apitypes.Outcome, reason, message string, now time.Time) (d record.Decision) {
 	cl := l.Cluster
 	cl.Outcome, cl.Reason = outcome, reason
@@ -216,8 +218,8 @@ func (l Losing) finalFailure(outcome apitypes.Outcome, reason, message string, n
 	return d
 }
 
-// rejoin makes a task wait for the rest of its gang, or for a machine to resume on. If its plan is still in force, it
-// keeps it; a plan that was made while it ran has no offer for it.
+// rejoin makes a task wait for the rest of its gang, or for a machine on which it resumes. If the task's plan is
+// still the current one, the task keeps it. A plan that was made while the task ran has no offer for it.
 func rejoin(d *record.Decision, job record.Job, task record.Task, reason string) {
 	if job.Plan.Version == task.Plan {
 		d.Wait(job, task, task.Plan)
@@ -227,7 +229,8 @@ func rejoin(d *record.Decision, job record.Job, task record.Task, reason string)
 	d.Replan(job, reason)
 }
 
-// TakenBlock blocks the spot market that has just taken a machine: it has no capacity to spare.
+// TakenBlock returns a block of the spot market that has just taken a machine, because that market has no spare
+// capacity.
 func TakenBlock(o apitypes.Offer, cfg config.Config, known []apitypes.Block, now time.Time) apitypes.Block {
 	cause := cloud.Errorf(o.Cloud, cloud.Capacity, "SpotInterruption", "spot machines are being taken in %s",
 		record.Where(o))
@@ -235,15 +238,15 @@ func TakenBlock(o apitypes.Offer, cfg config.Config, known []apitypes.Block, now
 	return blockFor(o, cloud.Capacity, cause, cfg, known, now)
 }
 
-// UnheardBlock blocks a location whose machines came up but whose agents never called: more machines there would cost
-// as much and be as silent.
+// UnheardBlock returns a block of a location whose machines started but whose agents never called. More machines
+// there would cost money and probably be silent, too.
 func UnheardBlock(o apitypes.Offer, cfg config.Config, known []apitypes.Block, now time.Time) apitypes.Block {
 	cause := cloud.Errorf(o.Cloud, cloud.Transient, "NoAgent", "no agent of the machines in %s has called",
 		record.Where(o))
 	return blockFor(o, cloud.Transient, cause, cfg, known, now)
 }
 
-// FaultBlock blocks a region where a machine could not start because of settings of the account.
+// FaultBlock returns a block of a region in which a machine could not start because of settings of the account.
 func FaultBlock(fault string) func(apitypes.Offer, config.Config, []apitypes.Block, time.Time) apitypes.Block {
 	return func(o apitypes.Offer, cfg config.Config, known []apitypes.Block, now time.Time) apitypes.Block {
 		cause := cloud.Errorf(o.Cloud, cloud.Capacity, "MachineFault", "%s", fault)
@@ -252,7 +255,7 @@ func FaultBlock(fault string) func(apitypes.Offer, config.Config, []apitypes.Blo
 	}
 }
 
-// DecideLeave commands the agents of a cluster to save their work and stop; then the task is replanned.
+// DecideLeave commands the agents of a cluster to save their work and stop. The task is then planned again.
 func DecideLeave(cl record.Cluster, why record.Leaving, reason string, within time.Duration,
 	now time.Time) (d record.Decision) {
 	cl.State, cl.Since, cl.Until = record.ClusterDoomed, now, now.Add(within)
@@ -263,8 +266,8 @@ func DecideLeave(cl record.Cluster, why record.Leaving, reason string, within ti
 	return d
 }
 
-// TasksNow loads the job's tasks that have been ready, updated from their clusters, and the
-// clusters. A task whose machines are being taken is returned as queued, because it has to be planned as such.
+// TasksNow loads the job's tasks that have been ready, updated from their clusters, and the clusters. A task whose
+// machines are being taken is returned as queued, because it must be planned like a queued task.
 func TasksNow(u recordcache.Reader, job string) ([]record.Task, []record.Cluster, error) {
 	tasks, err := recordcache.List[record.Task](u, record.JobPart(job), "task#", 0)
 	if err != nil {
@@ -283,13 +286,13 @@ func TasksNow(u recordcache.Reader, job string) ([]record.Task, []record.Cluster
 	return tasks, clusters, nil
 }
 
-// DecideVacate commands a cluster to save its work and stop because its machines' owner wants them. A cluster that runs
-// nothing yet is ended at once.
+// DecideVacate commands a cluster to save its work and stop, because the owner of its machines wants them back. A
+// cluster that has started no work is ended at once.
 func DecideVacate(l Losing, cfg config.Config, reason string, now time.Time) (d record.Decision) {
 	switch {
 	case l.Cluster.Outcome != "" || l.Cluster.State == record.ClusterDoomed ||
 		l.Cluster.State == record.ClusterReleasing || l.Cluster.State == record.ClusterLaunching:
-		return d // it is ending, or is checked again when it has started
+		return d // the cluster is ending, or will be checked again when it has started
 	case l.Cluster.State == record.ClusterUp && l.Task.State == record.TaskRunning &&
 		l.Task.Attempt == l.Cluster.Attempt:
 		return DecideLeave(l.Cluster, record.LeaveMachine, reason, cfg.Overhead, now)

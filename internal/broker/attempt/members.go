@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Gang returns what the nodes of a cluster need to know of the members they work with, or nil if they work alone. All
-// of a gang are up before any member is commanded to run, so their addresses are known.
+// Gang returns the data about other members that the nodes of a cluster need, or nil if they work alone. All tasks of
+// a gang are up before any of them is commanded to run, so their addresses are known.
 func Gang(u recordcache.Reader, job record.Job, spec *dag.Job, cl record.Cluster) (*wire.Gang, error) {
 	t := &spec.Tasks[cl.Task]
 	if t.Gang == "" && t.Joins == "" && t.Framework == "" && t.Spark == nil || t.StandIn() {
@@ -55,8 +55,8 @@ func Gang(u recordcache.Reader, job record.Job, spec *dag.Job, cl record.Cluster
 	return g, nil
 }
 
-// firstOf returns the rank, within its role, of a task's first node. It is 0 for a task of the gang. For a joining task
-// it follows the nodes of the gang and of those that join the role before it.
+// firstOf returns the rank of a task's first node in its role. It is 0 for a task of the gang. For a joining task, it
+// follows the nodes of the gang and of the tasks that joined the role earlier.
 func firstOf(spec *dag.Job, joining []int, task int) (rank int) {
 	lead := spec.Lead(task)
 	if lead < 0 {

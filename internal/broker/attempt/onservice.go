@@ -18,17 +18,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// RunOnService is the name of the only run of an attempt's place.
+// RunOnService is the name of the single run that an attempt makes on its place.
 const RunOnService = "run"
 
-// PlaceName returns the name of the place of an attempt on a service. A cluster's ID has characters that the names of
-// places cannot have.
+// PlaceName returns the name of the place of an attempt on a service. The ID of the cluster cannot be used, because
+// it has characters that names of places cannot have.
 func PlaceName(cluster string) string {
 	sum := sha256.Sum256([]byte(cluster))
 	return "p" + hex.EncodeToString(sum[:16])
 }
 
-// PlaceOn returns the place of an attempt on a service, as far as the records know it.
+// PlaceOn returns the place of an attempt on a service, with the fields that the records have.
 func PlaceOn(cfg config.Config, cl record.Cluster) service.Place {
 	store := strings.TrimSuffix(cmp.Or(cl.Store, cfg.StoreURL), "/")
 	return service.Place{
@@ -37,10 +37,10 @@ func PlaceOn(cfg config.Config, cl record.Cluster) service.Place {
 	}
 }
 
-// idlePlace is how long a place lives without an application if the broker does not end it.
+// idlePlace is the time after which a service ends a place without an application, if the broker has not ended it.
 const idlePlace = 15 * time.Minute
 
-// PlaceSpec returns the place that is to be created for an intended attempt on a service.
+// PlaceSpec returns the place to be created for an intended attempt on a service.
 func PlaceSpec(cfg config.Config, st Buying) service.Spec {
 	p := PlaceOn(cfg, st.Cluster)
 	s := service.Spec{
@@ -64,20 +64,21 @@ func Executors(t *dag.Task, of string) service.Executors {
 	return e
 }
 
-// ServiceStep is what the broker does next for an attempt on a service, in place of an agent.
+// ServiceStep is the broker's next step for an attempt on a service. On a service, the broker acts in place of an
+// agent.
 type ServiceStep struct {
-	Hello  bool         // bring the attempt up: its place is ready
+	Hello  bool         // the place is ready: bring the attempt up
 	Submit bool         // submit the application
 	Cancel bool         // stop the application
-	Report *wire.Report // report this, as an agent does
-	// Lost is set if the place or the run is lost, with the reason. Refused means that the place never became ready,
-	// so that its location is to be blocked.
+	Report *wire.Report // report this, like an agent
+	// Lost is the reason why the place or the run is lost, or nil. Refused means that the place never became ready,
+	// so its location must be blocked.
 	Lost    *cloud.Error
 	Refused bool
 }
 
-// DecideOnService returns the next step of an attempt on a service, given what the service says of its place and its
-// run. The state of a run that was not submitted yet is empty.
+// DecideOnService returns the next step of an attempt on a service, given the states of its place and its run that
+// the service reports. The state of a run that was not submitted is empty.
 func DecideOnService(cl record.Cluster, p service.Place, run service.Run) (s ServiceStep) {
 	report := func(e wire.Event) *wire.Report {
 		return &wire.Report{ID: "service-" + string(e), Attempt: cl.ID, Event: e}
@@ -110,7 +111,7 @@ func DecideOnService(cl record.Cluster, p service.Place, run service.Run) (s Ser
 	return s
 }
 
-// PlaceBlock blocks the location of a place that never became ready.
+// PlaceBlock returns a block of the location of a place that never became ready.
 func PlaceBlock(why *cloud.Error) func(apitypes.Offer, config.Config, []apitypes.Block, time.Time) apitypes.Block {
 	return func(o apitypes.Offer, cfg config.Config, known []apitypes.Block, now time.Time) apitypes.Block {
 		return blockFor(o, why.Kind, why, cfg, known, now)

@@ -32,7 +32,7 @@ func LoadReleased(u recordcache.Reader, id string,
 	return cl, attempt, true, nil
 }
 
-// DecideReleaseKept releases a cluster that is kept for people to examine.
+// DecideReleaseKept releases a cluster that was kept for users to examine.
 func DecideReleaseKept(cl record.Cluster, why string, now time.Time) (d record.Decision) {
 	cl.KeptUntil = now
 	d.Put(record.ClusterKey(cl.ID), cl)
@@ -40,7 +40,7 @@ func DecideReleaseKept(cl record.Cluster, why string, now time.Time) (d record.D
 	return d
 }
 
-// DecideReleasing records that a cluster is about to be terminated.
+// DecideReleasing records that a cluster will be terminated.
 func DecideReleasing(cl *record.Cluster, now time.Time) (d record.Decision) {
 	cl.State, cl.Since = record.ClusterReleasing, now
 	cl.Seq++
@@ -66,7 +66,8 @@ func DecideReleased(cl record.Cluster, attempt apitypes.Attempt, now time.Time) 
 	return d
 }
 
-// DecideGone completes the record of an attempt whose machines are gone, with its cost, and removes the cluster's.
+// DecideGone completes the record of an attempt whose machines are gone, with its cost, and removes the record of its
+// cluster.
 func DecideGone(cl record.Cluster, attempt apitypes.Attempt, usd float64, now time.Time) (d record.Decision) {
 	if attempt.Outcome == "" {
 		attempt.Outcome, attempt.Reason = cl.FinalOutcome(attempt), cl.Reason
@@ -83,13 +84,13 @@ func DecideGone(cl record.Cluster, attempt apitypes.Attempt, usd float64, now ti
 	return d
 }
 
-// booked returns for how long the cloud bills a cluster, and its cost in USD.
+// booked returns the time for which the cloud bills a cluster, and its cost in USD.
 func booked(cl record.Cluster, now time.Time) (held time.Duration, usd float64) {
 	from, ok := cl.ChargedFrom()
 	if !ok {
 		return 0, 0
 	}
-	held = hardware.BillingOf(cl.Offer.Cloud).Billed(max(now.Sub(from), 1)) // from the first moment
+	held = hardware.BillingOf(cl.Offer.Cloud).Billed(max(now.Sub(from), 1)) // billed from the first moment on
 	return held, cl.Charged(from.Add(held))
 }
 
@@ -102,7 +103,8 @@ func reprice(u recordcache.Reader, cl *record.Cluster, attempt apitypes.Attempt,
 	return err
 }
 
-// MarketOf returns the record of the spot market that an attempt bought on; an empty one for an attempt on demand.
+// MarketOf returns the record of the spot market on which an attempt was bought. It is empty for an attempt on
+// demand.
 func MarketOf(u recordcache.Reader, attempt apitypes.Attempt) (m record.MarketRecord, err error) {
 	if attempt.Offer.Spot {
 		m, _, err = recordcache.Get[record.MarketRecord](u, record.MarketKey(record.MarketID(attempt.OfferID)))
@@ -110,11 +112,11 @@ func MarketOf(u recordcache.Reader, attempt apitypes.Attempt) (m record.MarketRe
 	return m, err
 }
 
-// quotaFreeAfter is how long after the end of a machine its cloud counts it against the quota at most.
+// quotaFreeAfter is the maximum time for which a cloud counts an ended machine against the quota.
 const quotaFreeAfter = time.Minute
 
-// DecideQuotaFreed ends the blocks of the quota that the machines of an offer used, because these have ended. A block
-// of a whole region has another cause.
+// DecideQuotaFreed ends the blocks for the quota that an offer's machines used, because those machines have ended. A
+// block of a whole region has another cause, and stays.
 func DecideQuotaFreed(o apitypes.Offer, known []apitypes.Block, now time.Time) (d record.Decision) {
 	ends := now.Add(quotaFreeAfter)
 	for _, k := range known {

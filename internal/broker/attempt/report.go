@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Reporting is the input of the decision on a report; see loadReporting for the parts that are loaded.
+// Reporting is the input of the decision on a report. loadReporting documents which parts are loaded.
 type Reporting struct {
 	Job      record.Job
 	Spec     *dag.Task
@@ -23,13 +23,13 @@ type Reporting struct {
 	Attempt  apitypes.Attempt
 	Cluster  record.Cluster
 	Rank     int
-	Chief    bool          // the gang's work is done when this task has succeeded
-	Keep     time.Duration // how long the machines of a failed task may be kept
-	Joinable bool          // others may join its task's role while it runs
-	Done     bool          // the work of its gang is done: its chief has succeeded
-	Uploads  bool          // it has multipart uploads that have not ended
+	Chief    bool          // when this task has succeeded, its gang's work is done
+	Keep     time.Duration // maximum time for which the machines of a failed task are kept
+	Joinable bool          // other tasks may join this task's role while it runs
+	Done     bool          // the gang's chief has succeeded, so this task's work is done
+	Uploads  bool          // the attempt has multipart uploads that have not ended
 	Now      time.Time
-	serving  Serving // only for a replica of a service
+	serving  Serving // only for replicas of services
 }
 
 // LoadDone loads whether the work of a task's gang is done.
@@ -51,14 +51,14 @@ func (st *Reporting) LoadDone(u recordcache.Reader, spec *dag.Job) error {
 	return nil
 }
 
-// node is the node that reports.
+// node returns the node that reports.
 func (st *Reporting) node() *record.Node { return &st.Cluster.Nodes[st.Rank] }
 
 // Decide handles a node's report.
 func (st *Reporting) Decide(r wire.Report, cfg config.Config) record.Decision {
 	st.node().Seen = st.Now
 	st.Cluster.Moved(st.Rank, r.Moved, cfg.Stores)
-	over := st.Cluster.Outcome != "" // lost, and only waiting for its release
+	over := st.Cluster.Outcome != "" // the attempt is lost, and only waits for its release
 	switch r.Event {
 	case wire.Started:
 		return st.started(unscale(r.Ran, cfg.Scale))
@@ -128,8 +128,8 @@ func (st *Reporting) every(is func(record.Node) bool) bool {
 	return true
 }
 
-// started records that a node runs the task, and has done so for some time before. The last node to start makes the
-// task running.
+// started records that a node runs the task since the time before. When the last node has started, the task is
+// running.
 func (st *Reporting) started(before time.Duration) (d record.Decision) {
 	st.node().Started = true
 	if st.Cluster.Outcome != "" || st.Cluster.Started || st.Task.Attempt != st.Cluster.Attempt ||
@@ -149,8 +149,8 @@ func (st *Reporting) started(before time.Duration) (d record.Decision) {
 	return d
 }
 
-// checkpointed records a complete checkpoint, unless a newer one is known. With several nodes, only the first one's
-// report counts: the other agents save under the same number.
+// checkpointed records a complete checkpoint, unless a newer one is known. With several nodes, only the report of the
+// first node counts: the other agents save under the same number.
 func (st *Reporting) checkpointed(r wire.Report) (d record.Decision) {
 	if st.Rank != 0 || r.Seq <= st.Task.Checkpoint.Seq || st.Task.Attempt != st.Cluster.Attempt {
 		d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
@@ -169,7 +169,7 @@ func (st *Reporting) checkpointed(r wire.Report) (d record.Decision) {
 	return d
 }
 
-// succeeded records that a node is done; the last one ends the task.
+// succeeded records that a node has succeeded. When the last node has, the task ends.
 func (st *Reporting) succeeded(r wire.Report, cfg config.Config) (d record.Decision) {
 	st.node().Started, st.node().Done = true, true
 	if !st.every(func(n record.Node) bool { return n.Done }) {
@@ -180,7 +180,7 @@ func (st *Reporting) succeeded(r wire.Report, cfg config.Config) (d record.Decis
 	if st.Task.StartedAt.IsZero() || st.Cluster.Running.IsZero() {
 		st.Cluster.Running, st.Task.StartedAt = times[0].from, times[0].from
 	}
-	// the attempt's record is written when its cost is known
+	// The attempt's record is written when its cost is known.
 	st.Cluster.Outcome, st.Cluster.Ended = apitypes.OutcomeSucceeded, st.Now
 	if st.Cluster.Chunk > 0 {
 		st.Cluster.Ended = times[0].to
@@ -194,7 +194,7 @@ func (st *Reporting) succeeded(r wire.Report, cfg config.Config) (d record.Decis
 	d.Unplanned(st.Job, st.Cluster)
 	told := events.TaskSucceeded{Job: st.Cluster.Job, Task: st.Cluster.Task, Attempt: st.Cluster.Attempt,
 		Cluster: st.Cluster.ID}
-	if st.Cluster.Shared() && !st.Uploads { // nothing has to be released but its room on the worker
+	if st.Cluster.Shared() && !st.Uploads { // only its room on the worker has to be released
 		told.Cluster = ""
 		d.Emit(freedOnWorker(st.Cluster, st.Now))
 	}
@@ -207,16 +207,17 @@ func (st *Reporting) succeeded(r wire.Report, cfg config.Config) (d record.Decis
 	return d
 }
 
-// freedOnWorker returns the event that books an attempt on a worker and makes its room free.
+// freedOnWorker returns the event that books the cost of an attempt on a worker and frees its room.
 func freedOnWorker(cl record.Cluster, now time.Time) events.CapacityFreed {
 	_, usd := booked(cl, now)
 	return events.CapacityFreed{Queue: cl.Queue, Job: cl.Job, Task: cl.Task, Attempt: cl.Attempt, Cluster: cl.ID,
 		VCPU: cl.VCPU, USD: usd, ReservedUSD: cl.ReservedUSD}
 }
 
-// failed ends the attempt: one failed node fails them all. Its machines may be kept for people to examine.
+// failed ends the attempt: the failure of one node is a failure of all. The machines may be kept for users to
+// examine.
 func (st *Reporting) failed(r wire.Report, cfg config.Config) (d record.Decision) {
-	if st.Done { // a worker that lost its chief because the chief is done
+	if st.Done { // a worker that lost the connection to its chief because the chief is done
 		return DecideComplete(Member{Losing: st.losing(), Bought: true}, st.Now)
 	}
 	message, timedOut := failureMessage(st.Spec, r)
@@ -229,7 +230,7 @@ func (st *Reporting) failed(r wire.Report, cfg config.Config) (d record.Decision
 	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = apitypes.OutcomeFailed, message, st.Now
 	st.Attempt.Failure = apitypes.Failure{Rank: st.Rank, ExitCode: r.ExitCode}
 	if timedOut || r.ExitCode == 0 {
-		st.Attempt.Failure.ExitCode = -1 // that of the signal says nothing
+		st.Attempt.Failure.ExitCode = -1 // the exit code of a signal has no meaning
 	}
 	st.Task.State, st.Task.Reason, st.Task.EndedAt, st.Task.Alone = record.TaskFailed, st.Attempt.FailureText(), st.Now,
 		false
@@ -246,7 +247,7 @@ func (st *Reporting) failed(r wire.Report, cfg config.Config) (d record.Decision
 	return d
 }
 
-// failureMessage returns the message of a task's failure, and whether its timeout ended it.
+// failureMessage returns the message of a task's failure, and whether the failure was a timeout.
 func failureMessage(spec *dag.Task, r wire.Report) (message string, timedOut bool) {
 	if r.Phase == wire.PhaseTimeout {
 		return "timed out after " + dag.FormatDuration(spec.Timeout), true
@@ -254,7 +255,7 @@ func failureMessage(spec *dag.Task, r wire.Report) (message string, timedOut boo
 	return messageOf(r), false
 }
 
-// messageOf returns the message of a failure, with its phase unless that is the command.
+// messageOf returns the message of a failure. It includes the phase, unless the phase is the command.
 func messageOf(r wire.Report) string {
 	if r.Phase != "" && r.Phase != wire.PhaseRun {
 		return readable.ClipFailure(r.Phase + ": " + r.Message)
@@ -262,11 +263,11 @@ func messageOf(r wire.Report) string {
 	return readable.ClipFailure(r.Message)
 }
 
-// stopped records that a node has saved its work and stopped. When all nodes have, a doomed cluster is lost at once,
-// before the machines are preempted.
+// stopped records that a node has saved its work and stopped. When all nodes have stopped, a doomed cluster is lost
+// at once, before its machines are preempted.
 func (st *Reporting) stopped() (d record.Decision) {
 	st.node().Stopped = true
-	if st.node().Keeps && st.Cluster.Kept(st.Now) { // the time has passed, or a user has ended it
+	if st.node().Keeps && st.Cluster.Kept(st.Now) { // the time is up, or a user has ended the keeping
 		return DecideReleaseKept(st.Cluster, "it is no longer kept", st.Now)
 	}
 	if st.Cluster.State == record.ClusterDoomed && st.Cluster.Outcome == "" && st.Cluster.Stopped() {
@@ -277,15 +278,15 @@ func (st *Reporting) stopped() (d record.Decision) {
 	return d
 }
 
-// progressOf returns the fraction of a task's work that need not be repeated. For tasks with a recorded run time it is
-// exact. For tasks that save checkpoints it is estimated from the time.
+// progressOf returns the fraction of a task's work that need not be repeated. It is exact for tasks with a recorded
+// run time, and estimated from the time for tasks that save checkpoints.
 func progressOf(t *dag.Task, task record.Task, attempt apitypes.Attempt, saved time.Time) float64 {
 	if t.StandIn() || t.Checkpoint == nil || attempt.Started.IsZero() {
 		return task.Progress
 	}
 	total := record.TimeOn(t, attempt.Offer)
 	done := attempt.Resumed + saved.Sub(attempt.Started).Seconds()/max(total.Seconds(), 1)
-	// The author's estimate of the time is never trusted to the end.
+	// The author's estimate of the run time may be too short, so estimated progress never reaches 1.
 	return math.Max(task.Progress, math.Min(done, maxEstimatedProgress))
 }
 

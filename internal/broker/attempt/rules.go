@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Rules returns an attempt's placement rules for its driver, and the labels by which other attempts' rules refer to it.
-// Rules about regions are left out, because the offer already satisfies them.
+// Rules returns an attempt's placement rules for its driver, and the labels by which rules of other attempts refer to
+// this attempt. Rules about regions are omitted, because the offer already satisfies them.
 func (st *Buying) Rules() (rules []cloud.Rule, knownBy map[string]string) {
 	for n, g := range st.job.Groups() {
 		if g.Level() == dag.LevelRegion || !g.Has(st.task.Index) {

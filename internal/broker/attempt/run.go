@@ -18,20 +18,20 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// DecideRun commands the agents of a cluster to start, once.
+// DecideRun commands the agents of a cluster to start. Repeating it changes nothing.
 func DecideRun(cl record.Cluster, now time.Time) (d record.Decision) {
 	if cl.State != record.ClusterUp || cl.Command != "" {
 		return d
 	}
 	cl.Run()
-	if now.After(cl.Since) { // now may be older than the records, if the decision had to wait
+	if now.After(cl.Since) { // if the decision had to wait, now may be older than the records
 		cl.Since = now
 	}
 	d.Put(record.ClusterKey(cl.ID), cl)
 	return d
 }
 
-// Assignment returns the work of a cluster's nodes. It is made from records that do not change while the attempt lasts,
+// Assignment returns the work of a cluster's nodes. It is made from records that do not change during the attempt,
 // except the checkpoint, which only this attempt writes.
 func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Cluster, task record.Task,
 	attempt apitypes.Attempt, in Inherited) *wire.Assignment {
@@ -77,12 +77,12 @@ func Assignment(cfg config.Config, job record.Job, spec *dag.Job, cl record.Clus
 		}
 	}
 	if t.StandIn() {
-		// Its files are only sizes: there is nothing to stage.
+		// A stand-in's files have only sizes, so nothing is staged.
 		took := float64(t.Recorded)
 		if cl.Offer.Accelerator == "" && cl.Offer.Speed > 0 {
-			took /= cl.Offer.Speed // as it is planned
+			took /= cl.Offer.Speed // as in the plan
 		}
-		a.StandIn = max(time.Duration(took*cfg.StandInScale), 1) // 0 would mean that it is no stand-in
+		a.StandIn = max(time.Duration(took*cfg.StandInScale), 1) // 0 would mean that the task is no stand-in
 		a.Progress, a.Workdir, a.Parents, a.PartialParents, a.EmptyParents = attempt.Resumed, "", nil, nil, nil
 		a.ListedParents = nil
 		return a
@@ -114,7 +114,7 @@ func outputsOf(t *dag.Task) (outputs []wire.Output) {
 	return outputs
 }
 
-// workerAssignment completes the assignment of a worker, which becomes a machine of its job's pool.
+// workerAssignment completes the assignment of a worker, so that it becomes a machine of its job's pool.
 func workerAssignment(a *wire.Assignment, cl record.Cluster, made apitypes.Attempt) *wire.Assignment {
 	a.Worker = &wire.Worker{
 		Pool: record.JobPool(cl.Job), Machine: record.WorkerName(cl.Task, cl.Attempt), Type: cl.Offer.InstanceType,
@@ -126,14 +126,14 @@ func workerAssignment(a *wire.Assignment, cl record.Cluster, made apitypes.Attem
 	return a
 }
 
-// Limited reports whether the agents of a cluster limit what its task uses, because the machines are shared.
+// Limited reports whether agents of a cluster limit the resources of their task, because the machines are shared.
 func Limited(cfg config.Config, cl record.Cluster) bool {
 	return cl.Assigned() || slices.Contains(cfg.Shared, cl.Offer.Cloud)
 }
 
-// limits returns the memory limit of a task on each node of a cluster in bytes, and its share of the CPU in vCPUs. Both
-// are 0 if the task has the machines to itself. The memory is 0 if the task requested none, because its memory is then
-// only a default.
+// limits returns the memory limit of a task on each node of a cluster in bytes, and its share of the CPU in vCPUs.
+// Both are 0 if the task has the machines to itself. The memory is 0 if the task requests none, because then only a
+// default was reserved.
 func limits(cfg config.Config, t *dag.Task, cl record.Cluster, made apitypes.Attempt) (memory int64, vcpus float64) {
 	if !Limited(cfg, cl) {
 		return 0, 0
@@ -144,7 +144,7 @@ func limits(cfg config.Config, t *dag.Task, cl record.Cluster, made apitypes.Att
 	}
 	nodes, gib := float64(max(len(cl.Nodes), 1)), 0.0
 	if r := Alternative(t, cl.Offer); r != nil && !cl.Assigned() {
-		if gib = r.Memory.Min; gib > 0 { // the whole simulated machine is the task's
+		if gib = r.Memory.Min; gib > 0 { // the task has the whole simulated machine
 			gib = max(gib, made.Hold[apitypes.MemoryGiB]/nodes)
 		}
 	} else {
@@ -153,8 +153,8 @@ func limits(cfg config.Config, t *dag.Task, cl record.Cluster, made apitypes.Att
 	return int64(gib * (1 << 30)), cl.VCPU / nodes
 }
 
-// requested returns the memory in GiB that a task holds of a machine of a pool: the most of its alternatives, of which
-// any may have been chosen. It returns 0 if one of them requests no memory.
+// requested returns the memory in GiB that a task holds of a machine of a pool. It is the maximum over its
+// alternatives, because any of them may have been chosen. It is 0 if one of them requests no memory.
 func requested(t *dag.Task) (gib float64) {
 	for i := range t.Resources {
 		if t.Resources[i].Memory.Min == 0 {
@@ -165,7 +165,8 @@ func requested(t *dag.Task) (gib float64) {
 	return gib
 }
 
-// locationFor returns a location as an agent needs it: a path if it is in the attempt's own store, otherwise a URI.
+// locationFor returns a location in the form that an agent needs: a path if it is in the attempt's store, and a URI
+// otherwise.
 func locationFor(cfg config.Config, cl record.Cluster, where string) string {
 	store := cmp.Or(cl.Store, cfg.StoreURL)
 	if where == "" || store == cfg.StoreURL {
@@ -179,7 +180,7 @@ func locationFor(cfg config.Config, cl record.Cluster, where string) string {
 }
 
 // Alternative returns the first of a task's resources that an offer matches by name and location. It returns nil if
-// none does, as on machines of a pool.
+// none matches, as for machines of pools.
 func Alternative(t *dag.Task, o apitypes.Offer) *dag.Resources {
 	for i := range t.Resources {
 		if r := &t.Resources[i]; matches(r, o) {
@@ -197,8 +198,8 @@ func matches(r *dag.Resources, o apitypes.Offer) bool {
 		(r.CPU == "" || hardware.IsCPU(hardware.Default().Speed(o.Cloud, o.InstanceType, 0).CPU, r.CPU))
 }
 
-// MaxUSDPerHour returns the maximum price of one machine of an offer for a task, in USD per hour: the highest of the
-// alternatives that the offer matches. It returns 0 if one of them sets none.
+// MaxUSDPerHour returns the maximum price of one machine of an offer for a task, in USD per hour. It is the highest
+// limit of the alternatives that the offer matches, and 0 (no limit) if one of them sets none.
 func MaxUSDPerHour(t *dag.Task, o apitypes.Offer) (most float64) {
 	for i := range t.Resources {
 		if r := &t.Resources[i]; matches(r, o) {
@@ -211,20 +212,21 @@ func MaxUSDPerHour(t *dag.Task, o apitypes.Offer) (most float64) {
 	return most
 }
 
-// taskPrefix is the prefix of a task's data in the job's store.
+// taskPrefix returns the prefix of a task's data in the job's store.
 func taskPrefix(job, task string) string { return job + "/" + folderOf(task) }
 
-// folderOf is a task's name as a part of URLs: a~17 for the member a[17] of an array. No name of a task has a ~.
+// folderOf returns a task's name in the form that URLs use: a~17 for the member a[17] of an array. No task name
+// contains a ~.
 func folderOf(task string) string { return strings.NewReplacer("[", "~", "]", "").Replace(task) }
 
-// Inherited returns the outputs of a task's parents, by the parents' names, as an agent needs them.
+// Inherited has the outputs of a task's parents that an agent needs, by the parents' names.
 type Inherited struct {
-	// Parents are the locations of the outputs. Only lists the paths to read of parents that are read in part.
+	// Parents has the locations of the outputs. Only has, for parents that are read in part, the paths to read.
 	Parents map[string]string
 	Only    map[string][]string
-	// Nothing lists the parents that have no output, or none that is read.
+	// Nothing lists the parents that have no output, or none that the task reads.
 	Nothing []string
-	// Listed are the locations of the outputs of parents on services, which have no manifest.
+	// Listed has the locations of the outputs of parents on services. These have no manifest.
 	Listed map[string]string
 }
 
@@ -276,7 +278,8 @@ func ParentOutputs(
 	return in, err
 }
 
-// carriedPaths returns the paths of a parent's output that an edge carries; all is true if it carries the whole output.
+// carriedPaths returns the paths of a parent's output that an edge carries. all is true if the edge carries the whole
+// output.
 func carriedPaths(parent *dag.Task, outputs []string) (paths []string, all bool) {
 	if outputs == nil {
 		return nil, true
@@ -292,11 +295,12 @@ func carriedPaths(parent *dag.Task, outputs []string) (paths []string, all bool)
 	return paths, false
 }
 
-// manyTasks is the number of keys above which reading pages of the job's partition may be better. A request for many
-// keys returns less than a page, and a store that bills by the record bills each key like several records of a page.
+// manyTasks is the number of keys above which it may be better to read pages of the job's partition. A request for
+// many keys returns less than a page, and a store that bills by the record bills a key like several records of a
+// page.
 const manyTasks = 100
 
-// LoadTasks loads those of the given tasks that have a record. If most of a job's tasks are wanted, it reads pages.
+// LoadTasks loads the given tasks that have a record. If these are most of the job's tasks, it reads pages.
 func LoadTasks(u recordcache.Reader, job record.Job, tasks []int32) (found []record.Task, err error) {
 	if len(tasks) > manyTasks && len(tasks) > job.Tasks/8 {
 		wanted := make([]bool, job.Tasks)

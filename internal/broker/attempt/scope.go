@@ -17,10 +17,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Scope returns which of the named objects a node of an attempt may access. It may read its task's inputs and work
-// directory, its parents' outputs and the checkpoint that it resumes from. It may write its own outputs and
-// checkpoints, and the other destinations of its task's outputs. Only parents whose outputs are named are loaded: a
-// task may have ten thousand parents.
+// Scope returns which of the named objects a node of an attempt may access. The node may read its task's inputs and
+// work directory, its parents' outputs, and the checkpoint from which it resumes. It may write its own outputs and
+// checkpoints, and the other destinations of its task's outputs. Scope loads only the parents whose outputs are
+// named, because a task may have ten thousand parents.
 func Scope(u recordcache.Reader, cfg config.Config, job record.Job, cl record.Cluster, rank int,
 	named []string) (s grant.Scope, err error) {
 	spec, err := SpecOf(u, job, cl)
@@ -79,7 +79,7 @@ func Scope(u recordcache.Reader, cfg config.Config, job record.Job, cl record.Cl
 	from := cfg.At(made.ResumedFrom)
 	saved := func(store string) bool { return strings.HasPrefix(from, in(store, mine+"/ckpt/")) }
 	if slices.ContainsFunc(stores, saved) {
-		s.Read = append(s.Read, from) // checked, because an agent reported this location
+		s.Read = append(s.Read, from) // checked here, because an agent reported this location
 	}
 	return s, err
 }
@@ -94,7 +94,7 @@ func uris(inputs []dag.Input) []string {
 	return out
 }
 
-// writableInputs returns the inputs that a task writes to, except in the store of packs.
+// writableInputs returns the inputs to which a task writes, except inputs in the store of packs.
 func writableInputs(inputs []dag.Input, packs string) (out []string) {
 	for _, in := range inputs {
 		if (in.Mount.Writes() || in.Source != "") && !overlap(in.URI, packs) {
@@ -111,8 +111,8 @@ func overlap(a, b string) bool {
 	return errA == nil && errB == nil && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a))
 }
 
-// CheckLoan fails with grant.ErrOutside unless the task mounts the prefix, and mounts it for writing if the loan is for
-// writing.
+// CheckLoan fails with grant.ErrOutside unless the task mounts the loan's prefix. If the loan is for writing, the
+// task must mount it for writing.
 func CheckLoan(t *dag.Task, l grant.Loan) error {
 	asked, _ := grant.AsPrefix(l.Prefix) // "" if it is not a prefix
 	for _, in := range t.Inputs {
@@ -124,9 +124,9 @@ func CheckLoan(t *dag.Task, l grant.Loan) error {
 	return fmt.Errorf("%w: the task does not mount %s like this", grant.ErrOutside, l.Prefix)
 }
 
-// namedPieces returns the named lists and pieces of packs. Only the lists show which pieces belong to a task's own
-// packs. But only someone with the content, or with a list that names it, knows a digest, and digests cannot be
-// listed.
+// namedPieces returns those of the named objects that are lists and pieces of packs. Only a list shows which pieces
+// belong to a pack, so all pieces are allowed. This is safe: digests cannot be listed, and only a user with the
+// content, or with a list that names it, knows its digest.
 func namedPieces(packs string, named []string) (out []string) {
 	for _, uri := range named {
 		if rest, ok := strings.CutPrefix(uri, packs); ok && pack.Digest(rest).Sum() != nil {
@@ -136,7 +136,8 @@ func namedPieces(packs string, named []string) (out []string) {
 	return out
 }
 
-// ownCheckpoints returns the prefixes of an attempt's named checkpoints. Their numbers are taken from the names.
+// ownCheckpoints returns the prefixes of an attempt's checkpoints that are named. The names contain the checkpoints'
+// numbers.
 func ownCheckpoints(task, attempt, below string, named []string) (prefixes []string) {
 	known := map[string]bool{}
 	for _, uri := range named {
@@ -153,7 +154,7 @@ func ownCheckpoints(task, attempt, below string, named []string) (prefixes []str
 	return prefixes
 }
 
-// namedParents loads the parents whose outputs are named, if the task reads any of their outputs.
+// namedParents loads the parents whose outputs are named, if the task reads outputs of its parents.
 func namedParents(u recordcache.Reader, job record.Job, spec *dag.Job, task int, stores,
 	named []string) ([]record.Task, error) {
 	byName := map[string]int32{}
@@ -181,8 +182,8 @@ func namedParents(u recordcache.Reader, job record.Job, spec *dag.Job, task int,
 	return LoadTasks(u, job, wanted)
 }
 
-// Checkpoints returns the prefixes that hold the checkpoints of a cluster's task: its own, and that of the checkpoint
-// it has resumed from.
+// Checkpoints returns the prefixes of the checkpoints of a cluster's task: those that it saves, and the one from
+// which it has resumed.
 func Checkpoints(u recordcache.Reader, cfg config.Config, job record.Job, cl record.Cluster, resumed string) ([]string,
 	error) {
 	spec, err := SpecOf(u, job, cl)

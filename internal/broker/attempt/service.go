@@ -21,28 +21,30 @@ import (
 // in its queue and is admitted again while the previous attempt still runs. The previous attempt ends when the new
 // one is ready, or when its machine is preempted.
 
-// How replicas are probed and replaced, by the broker's clock.
+// Times and limits for probing and replacing replicas. Times are by the broker's clock.
 const (
 	probeEvery = 10 * time.Second
-	// unreadyFor is how long a replica that is no longer ready continues to run while another replaces it.
+	// unreadyFor is the time for which a replica that is no longer ready keeps running while another one replaces it.
 	unreadyFor = 10 * time.Minute
-	// drainFor is how long a replica has to end after it was commanded to.
+	// drainFor is the time that a replica has to end after the command to end.
 	drainFor = 2 * time.Minute
-	// settledAfter is how long a replica must have been ready for earlier failures to be forgotten.
+	// settledAfter is the time for which a replica must have been ready before its earlier failures are forgotten.
 	settledAfter = 10 * time.Minute
-	// MaxMisses is the maximum number of attempts in a row that may end before they are ready, if no other replica is.
+	// MaxMisses is the maximum number of attempts in a row that may end before they are ready, if no other replica is
+	// ready.
 	MaxMisses = 6
-	// After the second failure in a row the next attempt waits for backOff, and twice as long after each further one.
+	// backOff is the wait before the next attempt after the second failure in a row. It doubles after each further
+	// failure, up to maxBackOff.
 	backOff, maxBackOff = 30 * time.Second, 10 * time.Minute
 )
 
-// The minimum times that programs get, however compressed the broker's time is.
+// Minimum times for programs, even if the broker's time is compressed.
 const (
 	leastDelay = 10 * time.Second
 	leastEvery = 200 * time.Millisecond
 )
 
-// serviceOf returns the part of a service that the nodes of a replica need; nil for a task that is not a replica.
+// serviceOf returns the part of a service that the nodes of a replica need, or nil for a task that is not a replica.
 func serviceOf(cfg config.Config, spec *dag.Job, task int) *wire.Service {
 	s := spec.Tasks[task].Service
 	if s == nil {
@@ -107,7 +109,7 @@ func (st *Reporting) LoadServing(u recordcache.Reader, spec *dag.Job) (err error
 	return nil
 }
 
-// ownsTask reports whether the task of a replica still belongs to this attempt: it was not handed over.
+// ownsTask reports whether the task of a replica still belongs to this attempt, and was not handed over.
 func (l Losing) ownsTask() bool {
 	return l.Task.Attempt == l.Cluster.Attempt && l.Task.State != record.TaskQueued
 }
@@ -117,7 +119,7 @@ func (st *Reporting) losing() Losing {
 	return Losing{Job: st.Job, Task: st.Task, Attempt: st.Attempt, Cluster: st.Cluster}
 }
 
-// replicaReady records that a replica is ready, and ends those that it replaces.
+// replicaReady records that a replica is ready, and ends the attempts that it replaces.
 func (st *Reporting) replicaReady(r wire.Report, cfg config.Config) (d record.Decision) {
 	cl := &st.Cluster
 	if cl.Outcome != "" || st.Rank != 0 {
@@ -155,7 +157,8 @@ func (st *Reporting) replicaReady(r wire.Report, cfg config.Config) (d record.De
 	return d
 }
 
-// endReplica ends a replica, with time to answer its open requests. One that does not run yet ends at once.
+// endReplica ends a replica and gives it time to answer its open requests. A replica that does not run yet ends at
+// once.
 func endReplica(l Losing, why record.Leaving, reason string, cfg config.Config, now time.Time) record.Decision {
 	if l.Cluster.Command == "" {
 		l.Cluster.Leaving = why
@@ -164,8 +167,8 @@ func endReplica(l Losing, why record.Leaving, reason string, cfg config.Config, 
 	return DecideLeave(l.Cluster, why, reason, min(drainFor, cfg.Overhead), now)
 }
 
-// replicaUnready records that a replica is no longer ready, and has it replaced: while it still runs, or after it has
-// ended if the budget is too small for both.
+// replicaUnready records that a replica is no longer ready, and replaces it. The replica keeps running meanwhile,
+// unless the budget is too small for two.
 func (st *Reporting) replicaUnready(r wire.Report, cfg config.Config) (d record.Decision) {
 	cl := &st.Cluster
 	if cl.Outcome == "" && st.Rank == 0 {
@@ -189,8 +192,8 @@ func (st *Reporting) replicaUnready(r wire.Report, cfg config.Config) (d record.
 	return d
 }
 
-// handOver makes a replica's task wait to be admitted again, under a plan of at least version minPlan, while its
-// attempt still runs.
+// handOver makes a replica's task wait for its next admission while its attempt still runs. The admission needs a
+// plan of version minPlan or newer.
 func handOver(d *record.Decision, l Losing, minPlan int, reason string, now time.Time) {
 	l.Task.ReadyAt = now
 	if minPlan <= l.Job.Plan.Version {
@@ -201,8 +204,8 @@ func handOver(d *record.Decision, l Losing, minPlan int, reason string, now time
 	d.Replan(l.Job, reason)
 }
 
-// replicaEnded ends the attempt of a replica that ended by itself, and has it replaced. If attempts fail again and
-// again before they are ready, the job fails, unless another replica is ready: then new attempts continue.
+// replicaEnded ends the attempt of a replica that ended by itself, and replaces it. If attempts repeatedly fail
+// before they are ready, the job fails. If another replica is ready, the attempts continue instead.
 func (st *Reporting) replicaEnded(r wire.Report) (d record.Decision) {
 	cl := &st.Cluster
 	l, never := st.losing(), cl.Ready.IsZero() && cl.Unready == ""
@@ -243,9 +246,8 @@ func (st *Reporting) replicaEnded(r wire.Report) (d record.Decision) {
 	return d
 }
 
-// countMiss replaces an attempt that has ended before it was ready. If that was the first attempt of an update, the
-// update is stopped. If this happens MostMisses times in a row and no other replica is ready, the task and its job
-// fail.
+// countMiss replaces an attempt that has ended before it was ready. If it was the first attempt of an update, the
+// update is stopped. After MaxMisses such attempts in a row, if no other replica is ready, the task and its job fail.
 func countMiss(l Losing, spec *dag.Task, others bool, exitCode int, reason string,
 	now time.Time) (d record.Decision, failed bool) {
 	cl := &l.Cluster
@@ -266,14 +268,15 @@ func countMiss(l Losing, spec *dag.Task, others bool, exitCode int, reason strin
 	return d, false
 }
 
-// restartReplica makes a replica wait for its next admission, longer after each failure in a row.
+// restartReplica makes a replica wait before its next admission. The wait becomes longer after each failure in a row.
 func restartReplica(d *record.Decision, l Losing, reason string, now time.Time) {
 	l.Task.NotBefore = now.Add(waitAfter(l.Task.Misses))
 	l.Task.ReadyAt = now
 	rejoin(d, l.Job, l.Task, reason)
 }
 
-// LoadRefused loads the input of the decision on a refused launch. It fails with ErrSkip if that was decided before.
+// LoadRefused loads the input of the decision on a refused launch. It fails with ErrSkip if the decision was made
+// before.
 func LoadRefused(u recordcache.Reader, job string, task, attempt int) (st Buying, err error) {
 	if st, err = LoadBuying(u, job, task, attempt); err != nil {
 		return st, err
@@ -292,8 +295,8 @@ func LoadRefused(u recordcache.Reader, job string, task, attempt int) (st Buying
 	return st, err
 }
 
-// replicaRefused handles a replica that no cloud can launch, for example because its image does not exist. It counts as
-// an attempt that ended before it was ready, because other replicas, of another version, may keep running.
+// replicaRefused handles a replica that no cloud can launch, for example because its image does not exist. It counts
+// as an attempt that ended before it was ready, because replicas of another version may keep running.
 func (st *Buying) replicaRefused(reason string, now time.Time) (d record.Decision) {
 	l := Losing{Job: st.Job, Task: st.task, Attempt: st.Attempt, Cluster: st.Cluster}
 	if !l.ownsTask() || st.Job.State == apitypes.JobEnding || st.Job.State.Finished() {
@@ -303,7 +306,7 @@ func (st *Buying) replicaRefused(reason string, now time.Time) (d record.Decisio
 	return d
 }
 
-// waitAfter returns how long a replica waits after a number of failures in a row.
+// waitAfter returns the wait of a replica after a number of failures in a row.
 func waitAfter(misses int) time.Duration {
 	if misses < 2 {
 		return 0

@@ -15,10 +15,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// worthTable is the value of an hour on spot to a task.
+// worthTable has the value of an hour on spot for a task.
 type worthTable = bidding.Worth
 
-// DecideWatched charges a spot machine at the current price, and leaves it if the bids require that.
+// DecideWatched charges a spot machine at the current price. If the bids require it, the task leaves the machine.
 func DecideWatched(r recordcache.Reader, cfg config.Config, l Losing, now time.Time) (d record.Decision, err error) {
 	market, err := MarketOf(r, l.Attempt)
 	if err != nil {
@@ -36,7 +36,8 @@ func DecideWatched(r recordcache.Reader, cfg config.Config, l Losing, now time.T
 	return d, nil
 }
 
-// DecideStay leaves a spot machine if the bids require that. margin is time to keep in addition to the needed time.
+// DecideStay makes a task leave a spot machine if the bids require it. margin is added to the time that the task
+// needs.
 func DecideStay(r recordcache.Reader, cfg config.Config, l Losing, margin time.Duration,
 	now time.Time) (d record.Decision, err error) {
 	if l.Cluster.State != record.ClusterUp || l.Cluster.Outcome != "" || l.Task.State != record.TaskRunning ||
@@ -69,8 +70,8 @@ func DecideStay(r recordcache.Reader, cfg config.Config, l Losing, margin time.D
 	return DecideLeave(l.Cluster, why, reason, cfg.Overhead, now), nil
 }
 
-// minStaysInStarts is how long a machine is kept before its price may make the task leave, in times of a start. Without
-// it, prices that change all the time would make the task move all the time.
+// minStaysInStarts is the minimum time on a machine before its price may make the task leave, as a multiple of the
+// time of a start. Without it, frequent price changes would make a task move all the time.
 const minStaysInStarts = 2
 
 // staying is the input of the decision to keep or leave a spot machine.
@@ -78,10 +79,10 @@ type staying struct {
 	Losing
 	spec *dag.Task
 	bids record.Bids
-	usd  float64 // the current price of the market, USD per hour; 0 if unknown
-	// tick is the time until the next check; restart is the time that a start elsewhere takes.
+	usd  float64 // current price of the market in USD per hour; 0 if unknown
+	// tick is the time until the next check. restart is the time of a start elsewhere.
 	tick, restart time.Duration
-	// others are the tasks of its gang that restart when this one's machine is preempted.
+	// others are the gang's tasks that restart when this task's machine is preempted.
 	others []member
 }
 
@@ -91,8 +92,8 @@ type member struct {
 	spec *dag.Task
 }
 
-// loadOthers loads the tasks that restart if the machine is preempted: all of its gang, unless the task's role restarts
-// alone.
+// loadOthers loads the tasks that restart if the machine is preempted: the whole gang, unless the task's role
+// restarts alone.
 func (st *staying) loadOthers(r recordcache.Reader, spec *dag.Job) error {
 	alone := slices.ContainsFunc(st.spec.On, func(on dag.Reaction) bool {
 		return on.Event == dag.PodEvicted && on.Action == dag.RestartRole
@@ -109,17 +110,17 @@ func (st *staying) loadOthers(r recordcache.Reader, spec *dag.Job) error {
 	return err
 }
 
-// need is the time that remains for a task, and the time that it needs.
+// need is the time that a task has left, and the times that it needs.
 type need struct {
-	left    time.Duration // until it has to be done
+	left    time.Duration // time to its deadline
 	dated   bool          // left is set
-	whole   time.Duration // of the whole task, on its current offer
-	work    time.Duration // of the remaining work
-	unsaved time.Duration // to be done if the machine disappears at once
-	after   time.Duration // to be done if the task is commanded to leave
+	whole   time.Duration // run time of the whole task on its current offer
+	work    time.Duration // run time of the remaining work
+	unsaved time.Duration // remaining run time if the machine disappears at once
+	after   time.Duration // remaining run time if the task saves its work and leaves
 }
 
-// needs returns the resources that a task with a running attempt needs.
+// needs returns the times that a task with a running attempt needs.
 func (st *staying) needs(l Losing, spec *dag.Task, now time.Time) (n need) {
 	o := l.Cluster.Offer
 	n.whole = record.TimeOn(spec, o)
@@ -138,16 +139,17 @@ func (st *staying) needs(l Losing, spec *dag.Task, now time.Time) (n need) {
 	return n
 }
 
-// deadline reports whether to leave because of the deadline. If it is too late even for on-demand, staying is fastest.
+// deadline reports whether the task must leave because of its deadline. tooLate is true if even on-demand would be
+// too late: then staying is the fastest.
 func (n need) deadline(restart, tick time.Duration) (leave, tooLate bool) {
 	return n.dated && n.left-tick < n.unsaved+restart, n.dated && n.left < n.after+restart
 }
 
-// leave returns whether to leave the machine, and the reason in words.
+// leave decides whether to leave the machine. It returns the rule, or "" to stay, and the reason as text.
 //
-// The deadline rule looks one tick ahead: if the machine were preempted without notice just before the next check, the
-// work that is unsaved now would have to be repeated, on demand and after a start. If that would take too long, the
-// task leaves now, while it can still save its work. The price rule uses the table that bid wrote.
+// The deadline rule assumes that the machine is preempted without notice just before the next check. The work that is
+// unsaved now would then have to be repeated on demand, after a start. If that would take too long, the task leaves
+// now, while it can save its work. The price rule uses the table that bid wrote.
 func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 	usd, most := st.usd+st.Attempt.SurchargeUSD, st.Cluster.MaxUSD
 	if limit := MaxUSDPerHour(st.spec, st.Cluster.Offer); limit > 0 && usd > limit+record.CentsEps {
@@ -194,8 +196,8 @@ func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 	return "", ""
 }
 
-// IsUnconstrained reports whether only the cloud can make a task leave its spot machine: it has no deadline, no
-// budget and no maxUSDPerHour, and no price at which it could resume elsewhere.
+// IsUnconstrained reports whether only the cloud can make a task leave its spot machine. This is so if the task has
+// no deadline, no budget, no maxUSDPerHour, and no price at which it could resume elsewhere.
 func IsUnconstrained(job record.Job, bids *record.Bids, task *dag.Task, index int) bool {
 	st := staying{bids: *bids}
 	st.Cluster.Task = index
@@ -212,8 +214,8 @@ func (st *staying) table() *worthTable {
 	return st.bids.Tables[st.bids.Table[i]]
 }
 
-// DecideTooLate checks the tasks that a decision announces. Those planned on spot for which their parents have left too
-// little time wait for a plan on demand instead.
+// DecideTooLate checks the tasks that a decision announces. If the parents of a task planned on spot have left too
+// little time, the task waits for a plan on demand.
 func DecideTooLate(r recordcache.Reader, cfg config.Config, job record.Job, spec *dag.Job, d *record.Decision,
 	now time.Time) error {
 	if job.Deadline.IsZero() || job.Plan.IsZero() || job.Bids.IsZero() {
@@ -248,14 +250,14 @@ func DecideTooLate(r recordcache.Reader, cfg config.Config, job record.Job, spec
 		}
 	}
 	if first != "" {
-		d.Hold(record.JobKey(job.ID)) // the requested plan must be newer than the plan in force
+		d.Hold(record.JobKey(job.ID)) // the requested plan must be newer than the current one
 		d.Replan(job, fmt.Sprintf("task %s can start only now: too late for spot if its machine were preempted", first))
 	}
 	return nil
 }
 
-// tooLate reports whether a task planned on spot, started now, would be late if its machine were preempted at the worst
-// moment, but in time on demand.
+// tooLate reports whether a task planned on spot would be late if it started now and its machine were preempted at
+// the worst moment, but would be in time on demand.
 func tooLate(spec *dag.Job, plan *record.Plan, bids *record.Bids, i int, cfg config.Config, now time.Time) bool {
 	c, t := plan.Of(i), &spec.Tasks[i]
 	if c == nil || !c.Offer.Spot || i >= len(bids.FinishBy) || !record.OnDemandAllowed(t) {

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// DecideYield makes a task release its machines and wait: at once if it has not started, otherwise when it has saved
-// its work. It does nothing for a cluster that is already being released.
+// DecideYield makes a task release its machines and wait: at once if it has not started, and otherwise when it has
+// saved its work. It does nothing for a cluster that is already being released.
 func DecideYield(l Losing, why record.Leaving, reason string, cfg config.Config,
 	now time.Time) (d record.Decision) {
 	switch {
@@ -24,12 +24,12 @@ func DecideYield(l Losing, why record.Leaving, reason string, cfg config.Config,
 	}
 }
 
-// Holds reports whether a cluster is not being released yet.
+// Holds reports whether a cluster holds its machines: it is not being released.
 func Holds(cl record.Cluster) bool {
 	return cl.Outcome == "" && cl.State != record.ClusterDoomed && cl.State != record.ClusterReleasing
 }
 
-// SuspensionText describes a suspension: "suspended by ann: the data is wrong".
+// SuspensionText returns a suspension as text: "suspended by ann: the data is wrong".
 func SuspensionText(s apitypes.Suspension) string {
 	text := "suspended"
 	if s.By != "" {
@@ -41,8 +41,7 @@ func SuspensionText(s apitypes.Suspension) string {
 	return text
 }
 
-// decideHeldUp ends an attempt of a suspended job before anything is bought for it: its task waits until the job is
-// resumed.
+// decideHeldUp ends an attempt of a suspended job before anything is bought. Its task waits until the job is resumed.
 func decideHeldUp(st *Buying, s apitypes.Suspension, now time.Time) record.Decision {
 	d := decideUnbought(st, apitypes.OutcomeMoved, SuspensionText(s), now)
 	rejoin(&d, st.Job, st.task, SuspensionText(s))

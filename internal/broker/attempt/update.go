@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// SpecOf returns the spec that a cluster runs: during an update of services, some clusters run the previous one.
+// SpecOf returns the spec that a cluster runs. During an update of services, some clusters run the previous spec.
 func SpecOf(u recordcache.Reader, job record.Job, cl record.Cluster) (*dag.Job, error) {
 	job.Spec = job.SpecAt(cl.Spec)
 	return u.Spec(job)
@@ -26,8 +26,8 @@ func SecretsOf(u recordcache.Reader, job record.Job, cl record.Cluster) (s recor
 	return s, found, err
 }
 
-// Rolling is the input of the next step of an update. Replicas are replaced one after the other, each when the one
-// before is ready, so an update never reduces the number of ready replicas.
+// Rolling is the input of the next step of an update. Replicas are replaced one after the other. Each step waits
+// until the previous replica is ready, so an update never reduces the number of ready replicas.
 type Rolling struct {
 	Job      record.Job
 	Spec     *dag.Job
@@ -42,7 +42,7 @@ func LoadRolling(u recordcache.Reader, job record.Job, spec *dag.Job) (r *Rollin
 	return r, err
 }
 
-// update replaces a cluster and its task by their new values, which are not yet committed.
+// update replaces a cluster and its task by their new values, which are not committed yet.
 func (r *Rolling) update(cl record.Cluster, task record.Task) {
 	for i := range r.clusters {
 		if r.clusters[i].ID == cl.ID {
@@ -64,8 +64,8 @@ func (r *Rolling) cluster(t record.Task) *record.Cluster {
 	return nil
 }
 
-// Step hands over the first replica that runs an old version, if all are ready, and marks the update done when none
-// does.
+// Step hands over the first replica that runs an old version, if all replicas are ready. If none runs an old version,
+// it marks the update as done.
 func (r *Rolling) Step(now time.Time) (d record.Decision) {
 	job := r.Job
 	if !job.Update.Open() || job.State != apitypes.JobRunning || job.Suspended() != nil {
@@ -78,7 +78,7 @@ func (r *Rolling) Step(now time.Time) (d record.Decision) {
 		}
 		at, begun := record.TaskAt(r.tasks, i)
 		if !begun {
-			return d // it may be starting at this moment, with the previous spec
+			return d // a replica may be starting now with the previous spec
 		}
 		cl := r.cluster(r.tasks[at])
 		if r.tasks[at].State != record.TaskRunning || cl == nil || !cl.Serves() {
@@ -102,7 +102,8 @@ func (r *Rolling) Step(now time.Time) (d record.Decision) {
 }
 
 // stopUpdate makes a job return to the previous spec, because the first replica of an update has ended before it was
-// ready. The replica that it was meant to replace continues until another one of the previous version has replaced it.
+// ready. The replica that it should have replaced keeps running until another one of the previous version has
+// replaced it.
 func stopUpdate(d *record.Decision, l Losing, name, reason string, now time.Time) {
 	l.Job.StopUpdate(fmt.Sprintf("%s of version %d does not become ready: %s", name, l.Cluster.Spec, reason))
 	d.PutJob(l.Job)

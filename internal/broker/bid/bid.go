@@ -16,21 +16,22 @@ type Input struct {
 	Job     record.Job
 	Spec    *dag.Job
 	Plan    *record.Plan
-	Markets []record.MarketRecord // by index of the plan's offers
-	Tasks   []record.Task         // those that have been ready, by index
+	Markets []record.MarketRecord // indexed like the plan's offers
+	Tasks   []record.Task         // tasks that have been ready, by index
 	Restart time.Duration
 	Tick    time.Duration
 	Now     time.Time
 }
 
-// maxTables is the maximum number of tables of a job. Tasks beyond it have no table: only the deadline decides.
+// maxTables is the maximum number of tables of a job. Further tasks have no table: only the deadline makes them
+// leave.
 const maxTables = 32
 
 // Decide bids the on-demand price for each spot task. With this bid, a cloud takes a machine only if it needs the
-// machine; with a lower bid it could also take it when the price rises, without the notice that a task gets if the
-// broker makes it leave. The task's table tells when spot is no longer worth its price, given the remaining work and
-// time (WCSSI, equation 8, with on-demand as the alternative). FinishBy tells when spot has to be left for the
-// deadline.
+// machine. With a lower bid, it could also take the machine when the price rises, without the notice that a task gets
+// if the broker makes it leave. The task's table states when spot is no longer worth its price, given the remaining
+// work and time (WCSSI, equation 8, with on-demand as the alternative). FinishBy is the time at which the task must
+// leave spot for its deadline.
 func Decide(ctx context.Context, in Input) (bids record.Bids, err error) {
 	n := len(in.Plan.Choice)
 	bids = record.Bids{Plan: in.Plan.Version, Table: make([]int32, n), USD: make([]float64, len(in.Markets))}
@@ -44,14 +45,15 @@ func Decide(ctx context.Context, in Input) (bids record.Bids, err error) {
 	for i := range n {
 		bids.Table[i] = -1
 		c := in.Plan.Of(i)
-		if c == nil || !c.Offer.Spot || in.Plan.IsShared(i) { // a worker task bids for a shared machine
+		// the bid for a shared machine is made for its worker task
+		if c == nil || !c.Offer.Spot || in.Plan.IsShared(i) {
 			continue
 		}
 		live, ok := in.liveInput(i, bids.FinishBy)
 		if !ok {
 			continue
 		}
-		// Tasks whose work and time agree to two digits share a table.
+		// Tasks whose work and remaining time agree to two digits share a table.
 		key := fmt.Sprintf("%s %.2g %.2g %.2g", c.ID, live.Work, live.Left, live.Restart)
 		bids.Table[i], err = tables.indexOf(key, func() (*bidding.Worth, error) { return bidding.NewWorth(ctx, live) })
 		if err != nil {
@@ -80,13 +82,13 @@ func (in *Input) liveInput(i int, by []time.Time) (l bidding.LiveTask, ok bool) 
 	if t.Checkpoint != nil && t.Checkpoint.Every > 0 {
 		lost = min(record.Hours(t.Checkpoint.Every), work)
 	}
-	// The alternative is on-demand at its cheapest location, which may be elsewhere.
+	// The alternative is the cheapest on-demand offer, in any place.
 	other := c.OnDemandUSD
 	if i < len(in.Plan.TaskOnDemandUSD) && in.Plan.TaskOnDemandUSD[i] > 0 {
 		other = in.Plan.TaskOnDemandUSD[i]
 	}
 	m := in.Markets[in.Plan.Choice[i]]
-	// A market's price excludes the surcharge, so the price it is compared with must exclude it too.
+	// A market's price excludes the surcharge, so the alternative's price must exclude it, too.
 	usd := c.Offer.USDPerHour - c.SurchargeUSD
 	if m.USD > 0 {
 		usd = m.USD
@@ -97,8 +99,8 @@ func (in *Input) liveInput(i int, by []time.Time) (l bidding.LiveTask, ok bool) 
 	}, true
 }
 
-// backward walks the DAG from its sinks. For each task it returns the latest start, given the time it needs, and the
-// time by which it must finish: the earliest latest start of its children.
+// backward walks the DAG from its sinks. For each task it returns the latest start, given the time that the task
+// needs, and the time by which the task must finish: the earliest of its children's latest starts.
 func (in *Input) backward(needs func(task int) time.Duration) (beginBy, finishBy []time.Time) {
 	n := len(in.Plan.Choice)
 	beginBy, finishBy = make([]time.Time, n), make([]time.Time, n)
@@ -115,14 +117,15 @@ func (in *Input) backward(needs func(task int) time.Duration) (beginBy, finishBy
 	return beginBy, finishBy
 }
 
-// sharedTables holds tables that similar tasks share, by a key made from their similarities.
+// sharedTables has tables that similar tasks share. The key of a table is made from the properties in which the tasks
+// agree.
 type sharedTables[T any] struct {
 	made []T
 	at   map[string]int32
 }
 
-// indexOf returns the index of the table with a key, and makes the table if needed. It returns −1 if there are too
-// many.
+// indexOf returns the index of the table with a key. It makes the table if it does not exist, and returns −1 if there
+// are too many.
 func (s *sharedTables[T]) indexOf(key string, make func() (T, error)) (int32, error) {
 	if at, known := s.at[key]; known {
 		return at, nil

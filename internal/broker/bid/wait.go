@@ -15,18 +15,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// The observations of a market that are required before a task waits for it. After twenty changes, the rate at which a
-// high price ends is known to within a quarter; a day covers the rhythm that most markets have.
+// Minimum observations of a market before a task waits for a better price there. After twenty changes, the rate at
+// which a high price ends is known to within a quarter. A day covers the rhythm of most markets.
 const (
 	waitChanges = 20
 	waitHours   = 24
 )
 
-// minWaitTicks is how many more price checks must fit before the task's latest start for waiting to be worthwhile.
+// minWaitTicks is the minimum number of further price checks before the task's latest start. With fewer, waiting is
+// not worthwhile.
 const minWaitTicks = 2
 
-// maxWaiting is the maximum number of tasks of a job that wait for a better price. Each session checks all of them, and
-// does not look far behind them in the queue.
+// maxWaiting is the maximum number of tasks of a job that wait for a better price. Each session checks all of them,
+// and looks at only a limited number of tasks in the queue.
 const maxWaiting = 128
 
 // Waits returns the tasks that may wait for a better price, with their tables.
@@ -62,8 +63,9 @@ func (in *Input) Waits(ctx context.Context) (begins []record.Begin, tables []*bi
 		if err != nil {
 			return nil, nil, fmt.Errorf("broker: when task %s begins: %w", in.Spec.Tasks[i].Name, err)
 		}
-		// Whether a task waits for a lower price is decided when it can start, at the prices of that time: now, if it
-		// could start now; for a later task, when it becomes ready; and for a task that has waited, when it starts.
+		// The decision to wait for a lower price is made when the task can start, at the prices of that time. That is
+		// now for a task that could start now, later for a task that is not ready yet, and the start itself for a
+		// task that has waited.
 		now := (task.State == record.TaskQueued || len(graph().Parents(i)) == 0) && task.WaitSince.IsZero()
 		if at < 0 || !made.made[at].Any() {
 			continue
@@ -79,8 +81,8 @@ func (in *Input) Waits(ctx context.Context) (begins []record.Begin, tables []*bi
 	return begins, made.made, nil
 }
 
-// mayWait reports whether a task may wait at all, and returns the input of its table except the remaining time. A
-// task on demand may wait for the spot market of its machine.
+// mayWait reports whether a task may wait at all. It returns the input of the task's table without the remaining
+// time. A task on demand may wait for the spot market of its machine.
 func (in *Input) mayWait(i int) (l bidding.LiveTask, ok bool) {
 	t, c := &in.Spec.Tasks[i], in.Plan.Of(i)
 	if c == nil || in.Plan.IsShared(i) || t.Gang != "" || t.Joins != "" || !record.OnDemandAllowed(t) ||
@@ -98,16 +100,17 @@ func (in *Input) mayWait(i int) (l bidding.LiveTask, ok bool) {
 	return l, ok
 }
 
-// The prior for how often a spot machine is preempted if the plan does not say: once in 40 hours, with the weight of a
-// day of observations.
+// The prior of the rate at which spot machines are preempted, if the plan states none: once in 40 hours, with the
+// weight of a day of observations.
 const lossesPrior, lossesPriorHours = 0.6, 24
 
-// BeginBy returns the latest start of each task so that it, and all that follow it, can still run as planned even if
-// every spot machine is preempted at the worst moment. finishBy is when each task must finish for that.
+// BeginBy returns the latest start of each task. A task that starts by then, and all tasks that follow it, can run as
+// planned even if every spot machine is preempted at the worst moment. finishBy is the time by which each task must
+// finish for that.
 func (in *Input) BeginBy() (by, finishBy []time.Time) { return in.backward(in.timeNeeded) }
 
-// timeNeeded returns the time that a task is given: its work, a start, a price check that comes too late, and the cost
-// of losing a spot machine.
+// timeNeeded returns the time that is planned for a task: its work, a start, a price check that comes too late, and
+// the loss of a spot machine.
 func (in *Input) timeNeeded(i int) time.Duration {
 	t, work := &in.Spec.Tasks[i], record.Duration(in.Plan.TaskHours[i])
 	if in.Plan.Of(i) == nil {
@@ -120,7 +123,7 @@ func (in *Input) timeNeeded(i int) time.Duration {
 	return work + in.Restart + in.Tick + max(lost, in.Tick) + in.Restart
 }
 
-// checkpointEvery returns the interval at which a task saves its work, 0 for never.
+// checkpointEvery returns the interval at which a task saves its work, or 0 if it does not.
 func checkpointEvery(t *dag.Task) time.Duration {
 	switch {
 	case t.Checkpoint != nil && t.Checkpoint.Every > 0:
@@ -131,18 +134,18 @@ func checkpointEvery(t *dag.Task) time.Duration {
 	return 0
 }
 
-// Waiting is the information about a waiting task that a session needs.
+// Waiting is the data about a waiting task that a session needs.
 type Waiting struct {
 	record.Begin
 	Worth *bidding.Begin
 	USD   float64 // the current price of the market, USD per hour
 	Work  float64 // hours
 	Tick  time.Duration
-	// Others is how many tasks of the job may wait, including this one.
+	// Others is the number of tasks of the job that may wait, including this one.
 	Others int
 }
 
-// Wait reports whether to wait now, and at which price to start, in USD per hour.
+// Wait reports whether the task waits now. beginUSD is the price in USD per hour at which it starts.
 func (w *Waiting) Wait(now time.Time) (beginUSD float64, wait bool) {
 	beginUSD, wait = w.Worth.Waits(w.USD, w.Work, record.Hours(w.FinishBy.Sub(now)))
 	if !math.IsInf(beginUSD, 1) {
@@ -157,7 +160,7 @@ func (w *Waiting) Waits(now time.Time) bool {
 	return wait
 }
 
-// Describe describes what the task waits for, as text for people.
+// Describe returns a text for users about the condition for which the task waits.
 func (w *Waiting) Describe(now time.Time) string {
 	usd, _ := w.Wait(now)
 	by := w.By.UTC().Format("15:04 UTC")

@@ -1,5 +1,5 @@
-// Package config has the settings of the broker: its times and limits, where jobs keep their data, and how the machines
-// of pools and the broker wait for each other.
+// Package config has the settings of the broker: its times and limits, the stores for jobs' data, and the times
+// between the broker and machines of pools.
 package config
 
 import (
@@ -11,104 +11,109 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 )
 
-// Config has the times and limits of the broker. Durations are by the broker's clock.
+// Config has the times and limits of the broker. Durations are by the broker's clock, unless stated otherwise.
 type Config struct {
 	// Endpoint is the URL at which agents reach the API.
 	Endpoint string
 	// StoreURL is the bucket for outputs and checkpoints: file:///…, s3://….
 	StoreURL string
-	// Stores are the stores by place, for tasks that run there.
+	// Stores are additional stores by place, for tasks that run in that place.
 	Stores Stores
-	// Private are prefixes in that bucket that only the broker uses: attempts have no access.
+	// Private lists the prefixes in that bucket that only the broker uses. Attempts have no access to them.
 	Private []string
-	// Proven are the clouds whose machines must prove their identity when they dial home.
+	// Proven lists the clouds whose machines must prove their identity when they call the broker.
 	Proven []string
-	// Shared are the clouds whose machines share a computer with other work, because they are simulated. The machines
-	// of pools always do. Agents limit the memory of their tasks.
+	// Shared lists the clouds whose machines share a computer with other work, because they are simulated. (Machines
+	// of pools always share their computer.) Agents there limit the memory of their tasks.
 	Shared []string
-	// BuysNothing means that all machines are simulated, so jobs cost nothing. Amounts of money are estimates then.
+	// BuysNothing means that all machines are simulated. Jobs then cost nothing, and amounts of money are estimates.
 	BuysNothing bool
-	// GrantFor is how long an agent's storage credentials are valid, in the machines' time. They are renewed as long
-	// as the attempt lasts. So this is how long a released machine can still write.
+	// GrantFor is the lifetime of an agent's storage credentials, by the machines' clock. They are renewed during the
+	// attempt. So a released machine can still write for at most this long.
 	GrantFor time.Duration
-	// SeenFor is how long a handled event is remembered: longer than any queue redelivers it.
+	// SeenFor is the time for which a handled event is remembered. It is longer than the time in which any queue
+	// redelivers an event.
 	SeenFor time.Duration
-	// BlockFor is how long a location is blocked after a failure of a kind. It doubles with each failure in a row, up
-	// to 16 times. A missing right may only not have taken effect yet: on Google Cloud that takes 2 to 7 minutes, on
-	// Azure up to 30.
+	// BlockFor is the time for which a location is blocked after a failure of each kind. It doubles with each failure
+	// in a row, up to 16 times. A new right takes effect late (2 to 7 minutes on Google Cloud, up to 30 on Azure), so
+	// a missing right blocks only for minutes at first.
 	BlockFor map[cloud.Kind]time.Duration
-	// LaunchTries is the maximum number of launches of one attempt that fail for a transient reason.
+	// LaunchTries is the maximum number of launches of one attempt that may fail for a transient reason.
 	LaunchTries int
-	// BootWithin is the maximum time from launch until all nodes have dialled home, SilentFor the maximum time
-	// without a call from a node, and StuckFor the maximum time of a step before reconcile repeats it.
+	// BootWithin is the maximum time from the launch until all nodes have called. SilentFor is the maximum time
+	// without a call from a node. StuckFor is the maximum time of a step before reconcile repeats it.
 	BootWithin, SilentFor, StuckFor time.Duration
-	// SlowBoots are the machines that may take longer than BootWithin.
+	// SlowBoots lists the machines that may take longer than BootWithin.
 	SlowBoots []SlowBoot
-	// ListLag is how long after a launch a cloud may not list the machines yet; 0 means StuckFor.
+	// ListLag is the maximum time after a launch until the cloud lists the machines; 0 means StuckFor.
 	ListLag time.Duration
-	// PlanWithin is the maximum time that planning a job takes, in the planner's own time. A longer try has failed: the
-	// function's time is up, or its process has ended.
+	// PlanWithin is the maximum time of planning a job, by the planner's clock. A try that takes longer has failed:
+	// the time of its function is over, or its process has ended.
 	PlanWithin time.Duration
-	// EndTryWithin is the maximum time for recording that such a try has ended; wall time. 0 is no limit.
+	// EndTryWithin is the maximum wall time for recording that such a try has ended; 0 means no limit.
 	EndTryWithin time.Duration
-	// RetryEvery is how often a waiting job is planned again if no block expires before.
+	// RetryEvery is the interval at which a waiting job is planned again if no block expires before.
 	RetryEvery time.Duration
-	// Patience is how long a job waits for blocks to end, unless its file says otherwise or its deadline is later.
+	// Patience is the time for which a job waits for blocks to end, unless its file states another or its deadline is
+	// later.
 	Patience time.Duration
-	// Keep is how long finished jobs are kept whose file and queues say nothing; 0 and dag.KeepForever mean forever.
+	// Keep is the time for which finished jobs are kept if neither their file nor their queues state one; 0 and
+	// dag.KeepForever mean for ever.
 	Keep time.Duration
-	// TokenFor is how long an agent's token is valid beyond the expected time of its task. It is renewed when less
-	// than half of that is left, as long as the attempt lasts.
+	// TokenFor is the time for which an agent's token is valid beyond the expected run time of its task. During the
+	// attempt, the token is renewed when less than half of that time is left.
 	TokenFor time.Duration
-	// Overhead is the time that is reserved in budgets for each attempt beyond its run time: boot, notice, release.
+	// Overhead is the time that budgets reserve for each attempt in addition to its run time: boot, notice, release.
 	Overhead time.Duration
-	// Scale is wall seconds per second of the broker's clock: below 1 in compressed time. StandInScale is the same for
-	// the recorded run times of stand-ins; with 0 they take no time.
+	// Scale is the number of wall seconds per second of the broker's clock; it is below 1 in compressed time.
+	// StandInScale is the same for the recorded run times of stand-ins; with 0, they take no time.
 	Scale, StandInScale float64
-	// Pace is how often agents call while they work, since each call costs. Its Alive is well below SilentFor.
+	// Pace states how often agents call while they work, because each call costs money. Its Alive is far below
+	// SilentFor.
 	Pace wire.Pace
-	// Chunk is how long members of an array may take together that run one after the other in one attempt, where each
-	// call costs money. If it is 0, each member has its own attempt.
+	// Chunk is the maximum total run time of the members of a chunk, which run one after the other in one attempt. It
+	// is used where each call costs money. With 0, each member has its own attempt.
 	Chunk time.Duration
-	// Limit is what the deployment may have of bought machines at the same time.
+	// Limit limits the bought machines that the deployment may have at a time.
 	Limit Limit
-	// DefaultQueue has the settings of queues that were never configured.
+	// DefaultQueue has the settings of queues without settings.
 	DefaultQueue apitypes.Queue
-	// OverdueAfter is how long a task may wait for quota before it also keeps those behind it waiting.
+	// OverdueAfter is the time for which a task waits for quota before the tasks behind it must wait, too.
 	OverdueAfter time.Duration
-	// Restart is the time of a start on other machines, from leaving the old ones until work continues.
+	// Restart is the time of a move to other machines: from leaving the old ones until the work continues.
 	Restart time.Duration
-	// Handling is how long a task holds its share of a shared machine besides its run: until the machine has its order,
-	// has staged it, and has reported its end.
+	// Handling is the time for which a task holds its share of a shared machine in addition to its run time: until
+	// the machine has its command, has staged the data, and has reported the end.
 	Handling time.Duration
-	// TickEvery is how often prices and spot machines are checked. A machine is left early enough not to need the next
-	// check.
+	// TickEvery is the interval of checks of prices and spot machines. Tasks leave a machine early enough not to
+	// depend on the next check.
 	TickEvery time.Duration
-	// Worse is the fraction of its cost by which the current plan must be beaten before a price change replans.
+	// Worse is the fraction of the current plan's cost by which a new plan must be cheaper for a replan after a price
+	// change.
 	Worse float64
-	// Walk is the work of one invocation of reconcile and tick.
+	// Walk limits the work of one invocation of reconcile and tick.
 	Walk Walk
 	// Pool has the times between the broker and the machines of pools.
 	Pool PoolTimes
-	// Scheduler is the number of this process among Schedulers processes that run schedule at the same time and take
-	// turns in reading the partitions of pools. If unknown, both are 0. Then Process is the name of this process, and
-	// it takes a number from a table; it is empty for a process that is alone.
+	// Scheduler is the number of this process among Schedulers processes that run schedule at the same time and share
+	// the reads of pools' partitions. If the number is unknown, both are 0: this process then takes a number from a
+	// table under its name, Process. Process is empty for a process that is alone.
 	Scheduler, Schedulers int
 	Process               string
-	// Rotates is how sessions choose the partitions of a pool that they place tasks in: latency, quality or, if empty,
-	// as parsync decides.
+	// Rotates is the rule by which sessions choose the partitions of a pool for their tasks: latency, quality, or if
+	// empty the one that parsync decides.
 	Rotates parsync.Policy
 }
 
-// PaidChunk is Config.Chunk where each call costs money. The calls for ten members of 30 s then cost about as much as
-// those for two with their own attempts.
+// PaidChunk is the value of Config.Chunk where each call costs money. The calls of ten members of 30 s then cost
+// about as much as those of two members with their own attempts.
 const PaidChunk = 5 * time.Minute
 
-// MailHandling is Config.Handling where orders and reports are messages in a bucket, for which both sides look every
-// half second to two seconds. `make bench-bill` measures it.
+// MailHandling is the value of Config.Handling where commands and reports are messages in a bucket. Both sides check
+// the bucket every half second to two seconds. `make bench-bill` measures this time.
 const MailHandling = 3 * time.Second
 
-// PromisedFor is how long room is kept for tasks for which others were stopped.
+// PromisedFor returns the time for which room is kept for tasks for which other tasks were stopped.
 func (c Config) PromisedFor() time.Duration { return 2 * c.Overhead }
 
 // Default returns values that suit a public cloud.
@@ -145,21 +150,21 @@ func Default() Config {
 	}
 }
 
-// Walk is the work of one invocation of reconcile and tick. They divide the jobs that it leaves into spans, with an
-// event to themselves for each, so that no number of jobs exceeds a function's time limit, and many jobs are checked at
-// the same time.
+// Walk limits the work of one invocation of reconcile and tick. The invocation divides the remaining jobs into spans
+// and emits an event for each. So no number of jobs exceeds a function's time limit, and many jobs are checked at the
+// same time.
 type Walk struct {
-	Together int // jobs whose records are read together
-	Most     int // jobs that are checked one by one; a batch read together counts as two
-	Span     int // jobs of a span, which one invocation checks
-	Spans    int // the invocation for the jobs behind them divides those further
+	Together int // number of jobs whose records are read together
+	Most     int // maximum number of jobs that are checked one by one; a batch that is read together counts as two
+	Span     int // number of jobs in a span, which one invocation checks
+	Spans    int // maximum number of spans; the last one is divided further by its own invocation
 }
 
-// SlowBoot is a kind of machine that boots slowly: of a cloud, with at least a number of accelerators, or a managed
-// service of it.
+// SlowBoot is a kind of machine that boots slowly: machines of a cloud with at least a number of accelerators, or a
+// managed service of that cloud.
 //
-// Sources of the defaults: Lambda's FAQ, "How long does it take for instances to launch?": 3 to 5 minutes with one GPU,
-// 10 to 15 with several. A cluster of EMR takes 8 to 12 minutes, and plans expect up to 15.
+// Sources of the defaults: Lambda's FAQ, "How long does it take for instances to launch?": 3 to 5 minutes with one
+// GPU, 10 to 15 with several. A cluster of EMR takes 8 to 12 minutes, and plans expect up to 15.
 type SlowBoot struct {
 	Cloud        string
 	Service      string // empty: machines and all services
@@ -182,7 +187,8 @@ func (c Config) BootLimit(o apitypes.Offer) time.Duration {
 // Wall converts a duration of the broker's clock to one of the machines' clock.
 func (c Config) Wall(d time.Duration) time.Duration { return time.Duration(float64(d) * c.Scale) }
 
-// Simulated converts a duration of the machines' clock to one of the broker's clock: it is longer in compressed time.
+// Simulated converts a duration of the machines' clock to one of the broker's clock, which is longer in compressed
+// time.
 func (c Config) Simulated(d time.Duration) time.Duration {
 	if c.Scale <= 0 {
 		return d
@@ -190,27 +196,28 @@ func (c Config) Simulated(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / c.Scale)
 }
 
-// PoolTimes are the intervals and timeouts between the broker and the machines of pools, by the broker's clock.
+// PoolTimes has the intervals and timeouts between the broker and the machines of pools, by the broker's clock.
 type PoolTimes struct {
-	// Beat is how often the time of a machine's last call is recorded.
+	// Beat is the interval at which the time of a machine's last call is recorded.
 	Beat time.Duration
-	// A machine without a call for StaleAfter gets no new tasks; after LostAfter its tasks are lost. If no machine of
-	// its pool calls, the endpoint may be closed: then they are lost after Config.SilentFor.
+	// A machine without a call for StaleAfter gets no new tasks. After LostAfter, its tasks are lost. If no machine
+	// of its pool calls, the endpoint may be closed, so tasks are lost only after Config.SilentFor.
 	StaleAfter, LostAfter time.Duration
-	// Busy and Idle are how soon a machine calls again, while a change is pending and while not. Full is how soon a
-	// worker calls again that has no room for another task; it calls at once when a task ends.
+	// Busy is the interval of a machine's calls while a change is pending, and Idle otherwise. Full is the interval
+	// of a worker that has no room for another task; it also calls at once when a task ends.
 	Busy, Idle, Full time.Duration
-	// Gather is how long a worker waits after the end of a task before it calls, if calls cost money (Pace.Polls): by
-	// then the broker has the next task.
+	// Gather is the time that a worker waits after the end of a task before it calls, if calls cost money
+	// (Pace.Polls). By then, the broker has the next task.
 	Gather time.Duration
-	// Known is how long a process keeps its list of pools. Turn is how often it reads another partition.
+	// Known is the time for which a process keeps its list of pools. Turn is the interval at which it reads the next
+	// partition.
 	Known, Turn time.Duration
-	// BlockFor is how long a machine gets no new tasks after it has failed to start a cluster. It doubles with each
-	// failure in a row.
+	// BlockFor is the time for which a machine gets no new tasks after it failed to start a cluster. It doubles with
+	// each failure in a row.
 	BlockFor time.Duration
 }
 
-// DefaultPoolTimes returns values that suit machines that use a public API.
+// DefaultPoolTimes returns values that suit machines that call a public API.
 func DefaultPoolTimes() PoolTimes {
 	return PoolTimes{
 		Beat: time.Minute, StaleAfter: 3 * time.Minute, LostAfter: 8 * time.Minute,

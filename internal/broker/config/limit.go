@@ -10,16 +10,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Limit is what a deployment may have of bought machines at the same time, over all queues. Zero means no limit.
+// Limit limits the bought machines that a deployment may have at a time, over all queues. Zero means no limit.
 type Limit struct {
 	Machines   int
-	USDPerHour float64 // of all machines together, each at the most that it may cost
+	USDPerHour float64 // of all machines together, each at its maximum price
 }
 
-// None reports whether nothing is limited.
+// None reports whether there is no limit.
 func (l Limit) None() bool { return l == Limit{} }
 
-// String names what is limited.
+// String returns the limits as text.
 func (l Limit) String() string {
 	var parts []string
 	if l.Machines > 0 {
@@ -31,7 +31,8 @@ func (l Limit) String() string {
 	return strings.Join(parts, " and ")
 }
 
-// Excess says what of the limit a demand exceeds in addition to what is in use, and the limit; "" if nothing.
+// Excess returns a text with the part of a demand that exceeds the limit, in addition to the used amount, and the
+// limit. It returns "" if nothing exceeds the limit.
 func (l Limit) Excess(need, used apitypes.Bought) string {
 	after := used.Plus(need)
 	switch {
@@ -61,5 +62,5 @@ func inUse(used apitypes.Bought, amount string) string {
 	return " (" + amount + " in use)"
 }
 
-// limitEps is the rounding error that sums of prices may have, in USD per hour.
+// limitEps is the tolerance for rounding errors in sums of prices, in USD per hour.
 const limitEps = 1e-6

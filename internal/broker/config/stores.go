@@ -10,17 +10,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Stores are the stores for outputs and checkpoints by place, CLOUD:REGION, in addition to Config.StoreURL. If there
-// are none, everything is in Config.StoreURL.
+// Stores are the stores for outputs and checkpoints by place, CLOUD:REGION, in addition to Config.StoreURL. Without
+// them, everything is in Config.StoreURL.
 type Stores struct {
 	URLs map[string]string
-	// Moves determines the nearest store for a place without one.
+	// Moves is used to find the nearest store for a place that has none.
 	Moves Mover
 }
 
-// For returns the output store for a task that runs in a place: the store there, or else the one with the lowest cost
-// of moving a GiB there and back. If the job allows only some regions, only stores there count; ok is false if there
-// is none. An empty URL means Config.StoreURL, which has no place.
+// For returns the store for the outputs of a task that runs in a place. It is the store there, or else the one with
+// the lowest cost of moving a GiB there and back. If the job allows only some regions, only stores in these count. ok
+// is false if there is none. An empty URL means Config.StoreURL, which has no place.
 func (s Stores) For(place string, allowed []string) (url, at string, ok bool) {
 	if len(s.URLs) == 0 {
 		return "", "", true
@@ -38,10 +38,10 @@ func (s Stores) For(place string, allowed []string) (url, at string, ok bool) {
 	return url, at, ok
 }
 
-// distance is the cost of moving a GiB from one place to another and back, in USD.
+// distance returns the cost of moving a GiB from one place to another and back, in USD.
 func (s Stores) distance(a, b string) float64 {
 	if a == b {
-		return -1 // nearer than a different place with free transfer
+		return -1 // nearer than another place with free transfers
 	}
 	there, _, ok := s.Moves.Move(a, b)
 	back, _, also := s.Moves.Move(b, a)
@@ -51,7 +51,7 @@ func (s Stores) distance(a, b string) float64 {
 	return there + back
 }
 
-// PlaceOf is the place of a store or any other bucket; empty if it has none.
+// PlaceOf returns the place of a store or any other bucket. It is empty if the bucket has none.
 func (s Stores) PlaceOf(bucket string) string {
 	for _, place := range slices.Sorted(maps.Keys(s.URLs)) {
 		url := s.URLs[place]
@@ -62,16 +62,16 @@ func (s Stores) PlaceOf(bucket string) string {
 	return s.Moves.PlaceOf(bucket)
 }
 
-// Mover returns the cost of moving data between places, CLOUD:REGION. A *egress.Prices is one.
+// Mover returns the cost of moving data between places, CLOUD:REGION. *egress.Prices implements it.
 type Mover interface {
 	// Move returns the cost in USD and the time in hours of moving a GiB between places. ok is false if a place is
 	// unknown.
 	Move(from, to string) (usdPerGiB, hoursPerGiB float64, ok bool)
-	// PlaceOf is the place of a bucket, by its URL; empty if it has none.
+	// PlaceOf returns the place of a bucket by the bucket's URL. It is empty if the bucket has none.
 	PlaceOf(uri string) string
 }
 
-// At is the URI of something of a job, given a URI or a path below Config.StoreURL.
+// At returns the URI of an object of a job, given a URI or a path below Config.StoreURL.
 func (c Config) At(where string) string {
 	if strings.Contains(where, "://") {
 		return where
@@ -80,7 +80,7 @@ func (c Config) At(where string) string {
 	return uri
 }
 
-// StoreURLs are the URLs of all stores with data of jobs.
+// StoreURLs returns the URLs of all stores with data of jobs.
 func (c Config) StoreURLs() []string {
 	urls := []string{c.StoreURL}
 	for _, place := range slices.Sorted(maps.Keys(c.Stores.URLs)) {

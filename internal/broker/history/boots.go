@@ -12,13 +12,13 @@ import (
 const (
 	// maxBoots is the maximum number of machine types whose boot times are stored for the jobs of a name.
 	maxBoots = 32
-	// maxWorkers is the maximum number of workers of one job whose boots are learned from.
+	// maxWorkers is the maximum number of workers of one job from whose boots the history learns.
 	maxWorkers = 4
-	// longestBoot is the longest boot that is learned. Longer ones are a fault, not a property of the machine.
+	// longestBoot is the longest boot that is learned. A longer one is a fault, not a property of the machine.
 	longestBoot = time.Hour
 )
 
-// workers returns the worker tasks of a job to learn boot times from. The first ones are bought first.
+// workers returns the worker tasks of a job whose boot times are learned: the first ones, which are bought first.
 func workers(spec *dag.Job) (tasks []int) {
 	for i := spec.Work(); i < len(spec.Tasks) && len(tasks) < maxWorkers; i++ {
 		tasks = append(tasks, i)
@@ -26,8 +26,8 @@ func workers(spec *dag.Job) (tasks []int) {
 	return tasks
 }
 
-// learnBoots adds the boots of attempts that bought one machine to boot times. The result shares no memory with known.
-// Machines that boot together are up when the last one is, so they say little about one.
+// learnBoots adds the boots of attempts with one machine to known boot times. The result shares no memory with known.
+// Attempts with several machines are ignored, because machines that boot together are up only when the last one is.
 func learnBoots(known map[string]apitypes.RunTimes, attempts []apitypes.Attempt,
 	now time.Time) map[string]apitypes.RunTimes {
 	out := map[string]apitypes.RunTimes{}

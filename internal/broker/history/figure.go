@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// scaledBy is the part of a time by which it must differ to be called scaled.
+// A time counts as scaled if it differs from the measured time by more than one part in scaledBy.
 const scaledBy = 1000
 
 // FigureOf returns the run time that a task is planned with on an offer, and where that comes from.

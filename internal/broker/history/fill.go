@@ -18,11 +18,11 @@ import (
 const (
 	// normal90 is the 90th percentile of the standard normal distribution.
 	normal90 = 1.2816
-	// priorVar and priorRuns are the prior of the spread: a factor of 1.35, weighted as if two runs had shown it.
+	// priorVar and priorRuns are the prior of the spread: a factor of 1.35, which has the weight of two runs.
 	priorVar, priorRuns = 0.09, 2
 )
 
-// spread returns the predicted spread of one more run. It is wider if only few runs were observed.
+// spread returns the predicted spread of one more run. The fewer runs were observed, the wider it is.
 func spread(t apitypes.RunTimes) dag.Spread {
 	n := float64(min(t.Runs, maxWeight))
 	v := (n*t.Var + priorRuns*priorVar) / (n + priorRuns) * (1 + 1/n)
@@ -31,11 +31,11 @@ func spread(t apitypes.RunTimes) dag.Spread {
 		High: math.Exp(t.Log + normal90*s)}
 }
 
-// pooled combines the distributions of several machines, each weighted by its number of runs. Its times are those on a
-// machine of speed 1.
+// pooled combines the distributions of several machines, weighted by their numbers of runs. The resulting times are
+// for a machine of speed 1.
 func pooled(of map[string]apitypes.RunTimes) (all apitypes.RunTimes) {
 	var sum, squares, weights float64
-	for _, m := range slices.Sorted(maps.Keys(of)) { // floating-point sums depend on their order
+	for _, m := range slices.Sorted(maps.Keys(of)) { // in a fixed order, because floating-point sums depend on it
 		t := of[m]
 		w := float64(min(t.Runs, maxWeight))
 		mean := t.Log + math.Log(cmp.Or(t.Speed, 1))
@@ -52,9 +52,9 @@ func pooled(of map[string]apitypes.RunTimes) (all apitypes.RunTimes) {
 	return all
 }
 
-// Fill returns a job that includes what was learned about its tasks. A task whose file states no run time is planned
-// with the learned one: the expected time, or in a job with a deadline the time that one run in ten exceeds. spec is
-// not changed.
+// Fill returns a job that includes the learned run times of its tasks. If the file of a task states no run time, the
+// task is planned with the learned one. That is the expected time, or in a job with a deadline the time that one run
+// in ten exceeds. spec is not changed.
 func Fill(spec *dag.Job, h apitypes.History) *dag.Job {
 	spec = atReference(spec)
 	if h.Job != spec.Name {
@@ -80,8 +80,8 @@ func Fill(spec *dag.Job, h apitypes.History) *dag.Job {
 	return filled
 }
 
-// atReference returns the job with the speeds of the machines that its times were measured on. If a task has times of
-// machine types only, other types get the mean of these by their speed. spec is not changed.
+// atReference returns the job with the speeds of the machines on which its times were measured. If a task has times
+// only for machine types, other types get their mean, scaled by speed. spec is not changed.
 func atReference(spec *dag.Job) *dag.Job {
 	known := spec
 	for i := range spec.Tasks {
@@ -99,11 +99,11 @@ func atReference(spec *dag.Job) *dag.Job {
 	return known
 }
 
-// referenced returns a task's estimate with its Speed.
+// referenced returns a task's estimate with its Speed set.
 func referenced(t *dag.Task) dag.TimeEstimate {
 	e := t.Time
 	if e.Only || e.FLOPs > 0 && e.Default == 0 {
-		return e // it is for machines with a time or a rating only
+		return e // the estimate is only for machines with a time or a rating
 	}
 	if e.Default > 0 || len(e.ByNodes) > 0 {
 		if s, ok := hardware.SpeedOf(t.Reference); ok && e.Speed == 0 {
@@ -113,7 +113,8 @@ func referenced(t *dag.Task) dag.TimeEstimate {
 	}
 	var logs, n float64
 	for _, machine := range slices.Sorted(maps.Keys(e.On)) {
-		if s, ok := hardware.SpeedOf(machine); ok && accel.TFLOPS(machine) == 0 { // a TPU's name is its type's
+		// the name of a TPU is also the name of its machine type
+		if s, ok := hardware.SpeedOf(machine); ok && accel.TFLOPS(machine) == 0 {
 			logs, n = logs+math.Log(e.On[machine].Seconds()*s.Typical), n+1
 		}
 	}
@@ -155,8 +156,8 @@ func learnedOf(t *dag.Task, h apitypes.History) *dag.Learned {
 	return l
 }
 
-// scale adds the expected time on an accelerator that the task never ran on. It scales the time of the accelerator with
-// the most runs by the ratio of their speeds, assuming that the work keeps both equally busy.
+// scale adds the expected time on an accelerator on which the task never ran. It scales the time of the accelerator
+// with the most runs by the ratio of both speeds. This assumes that the work keeps both equally busy.
 func scale(l *dag.Learned, name string, count float64, known map[string]apitypes.RunTimes) {
 	key := dag.AcceleratorKey(name, count)
 	speed := count * accel.TFLOPS(name)
@@ -178,7 +179,7 @@ func scale(l *dag.Learned, name string, count float64, known map[string]apitypes
 	l.On[key] = s
 }
 
-// speedOf returns the speed of a machine's accelerators in TFLOPS; 0 if unknown.
+// speedOf returns the speed of a machine's accelerators in TFLOPS, or 0 if it is unknown.
 func speedOf(machine string) float64 {
 	name, digits, ok := strings.Cut(machine, ":")
 	count, err := strconv.ParseFloat(digits, 64)
@@ -206,7 +207,7 @@ func estimate(l *dag.Learned, careful bool) dag.TimeEstimate {
 	return e
 }
 
-// Unlearned returns a job as its file states it, without what was learned about its tasks before it was submitted: more
+// Unlearned returns a job as its file states it, without the run times that were learned before its submission. More
 // may be known now.
 func Unlearned(spec *dag.Job) *dag.Job {
 	again := *spec
@@ -221,8 +222,9 @@ func Unlearned(spec *dag.Job) *dag.Job {
 	return &again
 }
 
-// KeepLearned returns the spec that replaces old, which has the same tasks. Tasks that are not services keep what was
-// learned about them, and the run times that they were submitted with if the new file states none. spec is not changed.
+// KeepLearned returns the spec that replaces old, which has the same tasks. Tasks that are not services keep their
+// learned run times. If the new file states no run time for them, they also keep the one with which they were
+// submitted. spec is not changed.
 func KeepLearned(spec, old *dag.Job) *dag.Job {
 	kept := *spec
 	kept.Tasks = slices.Clone(spec.Tasks)

@@ -11,33 +11,33 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Limits for the history stored for the jobs of a name.
+// Limits for the history of the jobs of a name.
 const (
-	// MaxSample is the maximum number of tasks of one job to learn from.
+	// MaxSample is the maximum number of tasks of one job from which the history learns.
 	MaxSample = 64
-	// Up to maxNamed tasks whose names differ only in numbers are learned one by one: step-1 and step-2 may do
-	// different things. More than that are the parts of one array, and ofArray of them show how long each takes. Each
-	// sampled task is two record reads when its job ends.
+	// maxNamed is the maximum number of tasks whose names differ only in numbers and that are learned one by one:
+	// step-1 and step-2 may do different work. More than that are the members of one array, of which ofArray are
+	// enough to learn the run time. Each sampled task costs two record reads when its job ends.
 	maxNamed, ofArray = 16, 8
-	// maxTasks and maxMachines are the maximum numbers of stored task names, and of kinds of machine for each. The most
-	// recent stay.
+	// maxTasks is the maximum number of stored task names, and maxMachines the maximum number of machine kinds for
+	// each. The most recent are kept.
 	maxTasks, maxMachines = 2 * MaxSample, 4
-	// maxWeight is the maximum number of runs that an average counts, so that it follows changes.
+	// maxWeight is the maximum number of runs that an average counts, so that the average follows changes.
 	maxWeight = 24
 )
 
-// Run is the whole run of one task.
+// Run is the complete run of one task.
 type Run struct {
-	Task  int // index in the job
+	Task  int // index of the task in its job
 	Hours float64
-	Nodes int // machines that ran it together
-	// Machine is what it ran on, as a key of dag.TimeEstimate.On.
+	Nodes int // number of machines that ran it together
+	// Machine is the machine on which it ran, as a key of dag.TimeEstimate.On.
 	Machine string
-	// Speed is that of the machine's vCPUs; 0 is 1, or a machine with accelerators.
+	// Speed is the speed of the machine's vCPUs. 0 means 1, or a machine with accelerators.
 	Speed float64
 }
 
-// Machine returns the name that estimates use for a machine: the accelerator with its count, or the instance type.
+// Machine returns the name of a machine in estimates: the accelerator with its count, or the instance type.
 func Machine(instanceType, accelerator string, count float64) string {
 	if accelerator != "" {
 		return dag.AcceleratorKey(accelerator, count)
@@ -45,8 +45,9 @@ func Machine(instanceType, accelerator string, count float64) string {
 	return instanceType
 }
 
-// names returns the names that a task's run times are stored by: its own, and the one that it shares with tasks whose
-// names differ only in numbers. Both are equal if its name has no number. The number of machines is part of the names.
+// names returns the two names under which the run times of a task are stored: its own, and the one that it shares
+// with tasks whose names differ only in numbers. Both are equal if its name has no number. The number of machines is
+// part of each.
 func names(t *dag.Task, machines int) (own, like string) {
 	var b strings.Builder
 	inNumber := false
@@ -69,8 +70,8 @@ func names(t *dag.Task, machines int) (own, like string) {
 	return own, like
 }
 
-// Sample returns the indexes of the tasks of a job to learn from, at most MaxSample: as evenly as possible of each
-// name, in the order of the file. Stand-ins are left out, because their run times are given.
+// Sample returns the indexes of the tasks from which the history learns, at most MaxSample. They are spread evenly
+// over the names, in the order of the file. Stand-ins are excluded, because their run times are given.
 func Sample(spec *dag.Job) []int {
 	groups := map[string][]int{}
 	var order []string
@@ -102,8 +103,8 @@ func Sample(spec *dag.Job) []int {
 	return sample
 }
 
-// RunOf returns a task's whole run time, from its record and that of its last attempt. Work that the attempt resumed
-// from counts as the time it was estimated at when it was saved.
+// RunOf returns the complete run of a task, from the records of the task and its last attempt. Work from which the
+// attempt resumed counts with the time at which it was estimated when it was saved.
 func RunOf(t *dag.Task, task record.Task, a apitypes.Attempt) (r Run, ok bool) {
 	machine := Machine(a.Offer.InstanceType, a.Offer.Accelerator, a.Offer.AccelCount)
 	if task.State != record.TaskSucceeded || a.Number != task.Attempt || a.Started.IsZero() || machine == "" {
@@ -150,7 +151,8 @@ func Learn(known apitypes.History, spec *dag.Job, runs []Run, now time.Time) api
 	return h
 }
 
-// observe adds a run to an average. The run's weight is one in the number of runs, at least one in maxWeight.
+// observe adds a run to an average. The run's weight is one divided by the number of runs, or by maxWeight if there
+// are more.
 func observe(t apitypes.RunTimes, r Run, now time.Time) apitypes.RunTimes {
 	t.Runs++
 	w := 1 / float64(min(t.Runs, maxWeight))
@@ -161,8 +163,8 @@ func observe(t apitypes.RunTimes, r Run, now time.Time) apitypes.RunTimes {
 	return t
 }
 
-// forget removes the least recently seen entries until at most most remain. Of entries seen at the same time, it
-// removes the last in byte order first.
+// forget removes the least recently seen entries until at most most remain. Of entries seen at the same time, the
+// last in byte order is removed first.
 func forget[T any](m map[string]T, most int, at func(T) int64) {
 	for len(m) > most {
 		oldest := ""

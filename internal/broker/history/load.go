@@ -10,13 +10,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Known returns the run times learned from jobs of a name; an empty History if there are none.
+// Known returns the run times that were learned from jobs of a name. It returns an empty History if there are none.
 func Known(u *txn.Unit, job string) (apitypes.History, error) {
 	h, _, err := recordcache.Get[apitypes.History](u, record.HistoryKey(job))
 	return h, err
 }
 
-// LoadAndFill returns a job that includes what is known about its tasks: see Fill.
+// LoadAndFill returns a job that includes the learned run times of its tasks (see Fill).
 func LoadAndFill(u *txn.Unit, spec *dag.Job) (*dag.Job, error) {
 	h, err := Known(u, spec.Name)
 	if err != nil {
@@ -25,8 +25,8 @@ func LoadAndFill(u *txn.Unit, spec *dag.Job) (*dag.Job, error) {
 	return Fill(spec, h), nil
 }
 
-// Add makes a decision that ends a job also store what was learned from its succeeded tasks, as sampled by Sample, and
-// from the boots of their machines and of the first workers.
+// Add extends a decision that ends a job. It then also stores the run times of the job's succeeded tasks, as sampled
+// by Sample, and the boot times of their machines and of the first workers.
 func Add(u *txn.Unit, job string, spec *dag.Job, d *record.Decision) error {
 	sample := Sample(spec)
 	whole := len(sample)

@@ -9,8 +9,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// scaled returns the run times of a task on one machine, by kind of machine, and the serial share of its work, from
-// runs on several numbers of machines. name is the name that the runs on a number of machines are stored by.
+// scaled returns the run times of a task on one machine, by kind of machine, and the serial share of its work. It
+// calculates both from runs on several numbers of machines. name returns the name under which the runs on a number of
+// machines are stored.
 func scaled(t *dag.Task, h apitypes.History,
 	name func(nodes int) string) (one map[string]apitypes.RunTimes, serial *float64) {
 	means := map[int]apitypes.RunTimes{}
@@ -47,10 +48,10 @@ func merged(x, y apitypes.RunTimes) apitypes.RunTimes {
 	return all
 }
 
-// serialShare fits Amdahl's law, a + b/n, to the mean times on n machines by least squares of the relative errors, and
-// returns a/(a+b). Both are at least 0. Runs on one number of machines say nothing: then the share is 0.
+// serialShare fits Amdahl's law, a + b/n, to the mean times on n machines by least squares of the relative errors,
+// and returns a/(a+b). a and b are at least 0. With runs on only one number of machines, the share is 0.
 func serialShare(means map[int]apitypes.RunTimes) *float64 {
-	var xx, xy, yy, x, y float64 // of 1/T and 1/(nT), weighted by runs
+	var xx, xy, yy, x, y float64 // sums of 1/T and 1/(nT), weighted by runs
 	for _, n := range slices.Sorted(maps.Keys(means)) {
 		w, inverse := float64(min(means[n].Runs, maxWeight)), math.Exp(-means[n].Log)
 		p, q := inverse, inverse/float64(n)

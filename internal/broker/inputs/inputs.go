@@ -1,6 +1,6 @@
-// Package inputs checks, when a job is submitted, what its tasks read and mount. Inputs that no machine could get are
-// refused with the line of the file, before a machine is bought. The package uses no records. A temporary failure of a
-// store refuses nothing.
+// Package inputs checks the inputs and mounts of tasks when a job is submitted. An input that no machine could get is
+// refused with its line of the file, before a machine is bought. The package uses no records. A temporary failure of
+// a store refuses nothing.
 package inputs
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Machine is the broker's own machine, if all tasks run on it. Its errors say what the machine lacks, and how to fix
-// that.
+// Machine is the broker's own machine, for brokers whose tasks all run on it. Its errors state what the machine
+// lacks, and how to fix that.
 type Machine interface {
 	Mounts(ctx context.Context) error     // fails if nothing can be mounted
 	Containers(ctx context.Context) error // fails if containers cannot run
@@ -31,31 +31,31 @@ type Machine interface {
 type Checker struct {
 	Stores grant.Store   // nil: inputs in stores are not checked
 	AtOnce int           // maximum number of concurrent requests for a job; 0 means one
-	Local  Machine       // nil: machines are bought, and have or install what they need
+	Local  Machine       // nil: machines are bought, and have or install the necessary programs
 	Own    string        // URI of the store of all jobs' data, which no task may mount
-	For    time.Duration // how long credentials for a mount are lent for
-	Log    *slog.Logger  // gets warnings about stores that did not answer
+	For    time.Duration // lifetime of the credentials for a mount
+	Log    *slog.Logger  // for warnings about stores that did not answer
 }
 
-// checkTimeout limits all checks of one job, because the user waits for them. Inputs that are not checked by then are
-// assumed to exist.
+// checkTimeout limits the time of all checks of one job, because the user waits for them. Inputs that are not checked
+// by then are assumed to exist.
 const checkTimeout = 10 * time.Second
 
-// inputCheck is one field of a task that is checked with a store, and the problem found.
+// inputCheck is one field of a task to be checked with a store, and the problem that was found.
 type inputCheck struct {
 	task      int
 	field     string
 	in        *dag.Input
 	copied    bool
-	lent      grant.Loan // the credentials that a mount needs, once it is known to be a folder
+	lent      grant.Loan // the credentials that a mount needs, set when the mount is known to be a folder
 	why, hint string
 }
 
-// Check fails with a *dag.Error for the first input or workdir whose bucket does not exist or may not be read, and
-// for an input that cannot be mounted: an object, or a prefix without available credentials. It does not check
-// whether a copied object or folder exists: another job may be making it. It makes one request for each bucket that
-// is copied from, and up to two for each mount. Credentials are requested once for each bucket, for mounts of all or
-// part of it, and for reading or writing.
+// Check fails with a *dag.Error for the first input or workdir whose bucket does not exist or may not be read. It
+// also fails for an input that cannot be mounted: an object, or a prefix for which no credentials are available. It
+// does not check whether a copied object or folder exists, because another job may be making it. It makes one request
+// for each bucket that is copied from, and up to two for each mount. Mounts of the same bucket for the same purpose
+// (reading or writing) share one request for credentials.
 func (c Checker) Check(ctx context.Context, spec *dag.Job) error {
 	looks, lacks := c.looks(ctx, spec)
 	bounded, cancel := context.WithTimeout(ctx, checkTimeout)
@@ -76,7 +76,7 @@ func (c Checker) Check(ctx context.Context, spec *dag.Job) error {
 	return lacks
 }
 
-// each checks fields concurrently until ctx ends.
+// each calls ask for the fields, several at the same time, until ctx ends.
 func (c Checker) each(ctx context.Context, looks []*inputCheck, ask func(*inputCheck)) {
 	var passed atomic.Int32
 	parallel.Each(c.AtOnce, len(looks), func(i int) {
@@ -91,7 +91,8 @@ func (c Checker) each(ctx context.Context, looks []*inputCheck, ask func(*inputC
 	}
 }
 
-// loansNeeded returns the fields that need credentials, one for each group that would get the same credentials.
+// loansNeeded returns the fields that need credentials: one of each group of fields that would get the same
+// credentials.
 func loansNeeded(looks []*inputCheck) (out []*inputCheck) {
 	seen := map[string]bool{}
 	for _, l := range looks {
@@ -142,7 +143,8 @@ func (c Checker) looks(ctx context.Context, spec *dag.Job) (looks []*inputCheck,
 	return looks, nil
 }
 
-// checkMachine returns an error if this machine cannot do what a task needs. checked records what earlier tasks needed.
+// checkMachine returns an error if this machine lacks something that a task needs. checked records the needs that
+// were checked for earlier tasks.
 func (c Checker) checkMachine(ctx context.Context, spec *dag.Job, task int, checked map[string]bool) error {
 	if c.Local == nil {
 		return nil
@@ -172,7 +174,8 @@ func (c Checker) checkMachine(ctx context.Context, spec *dag.Job, task int, chec
 	return nil
 }
 
-// checkCopied returns why an input cannot be read from its bucket. It does not check data that the job itself creates.
+// checkCopied returns the reason why an input cannot be read from its bucket, or "". It does not check data that the
+// job itself creates.
 func (c Checker) checkCopied(ctx context.Context, spec *dag.Job, in *dag.Input) (why, hint string) {
 	prefix, err := grant.AsPrefix(in.URI)
 	if errors.Is(err, grant.ErrURI) && strings.Contains(in.URI, "://") {
@@ -185,12 +188,12 @@ func (c Checker) checkCopied(ctx context.Context, spec *dag.Job, in *dag.Input) 
 	}
 	_, err = c.Stores.List(ctx, prefix, "")
 	if errors.Is(err, grant.ErrNoBucket) && c.isObject(ctx, in.URI) {
-		return "", "" // the object is readable, though its bucket cannot be listed
+		return "", "" // the object is readable, although its bucket cannot be listed
 	}
 	return c.judge(fmt.Sprintf("%q cannot be read", in.URI), in.URI, err)
 }
 
-// madeByJob reports whether the job itself makes the bucket, or writes something that may be the input.
+// madeByJob reports whether the job itself creates the bucket, or writes data that may be the input.
 func madeByJob(spec *dag.Job, prefix string) bool {
 	bucket, _ := grant.BucketOf(prefix)
 	return slices.ContainsFunc(spec.Tasks, func(t dag.Task) bool {
@@ -204,7 +207,8 @@ func madeByJob(spec *dag.Job, prefix string) bool {
 	})
 }
 
-// checkMounted returns why an input cannot be mounted, or its bucket made, and records the credentials that it needs.
+// checkMounted returns the reason why an input cannot be mounted or its bucket cannot be created, or "". It records
+// the credentials that the mount needs.
 func (c Checker) checkMounted(ctx context.Context, l *inputCheck) (why, hint string) {
 	in, cannot := l.in, l.cannot()
 	prefix, err := grant.AsPrefix(in.URI)
@@ -220,7 +224,7 @@ func (c Checker) checkMounted(ctx context.Context, l *inputCheck) (why, hint str
 	page, err := c.Stores.List(ctx, prefix, "")
 	switch {
 	case errors.Is(err, grant.ErrNoBucket) && in.Bucket != dag.BucketExists:
-		return "", "" // it is made before its machine is bought
+		return "", "" // the bucket is created before the machine is bought
 	case err != nil:
 		return c.judge(cannot, in.URI, err)
 	case len(page.Objects) == 0 && prefix != in.URI && c.isObject(ctx, in.URI):
@@ -234,7 +238,7 @@ func (c Checker) checkMounted(ctx context.Context, l *inputCheck) (why, hint str
 
 func (l *inputCheck) cannot() string { return fmt.Sprintf("%q cannot be mounted", l.in.URI) }
 
-// checkLoan returns why the credentials for a mount are not available.
+// checkLoan returns the reason why the credentials for a mount are not available, or "".
 func (c Checker) checkLoan(ctx context.Context, l *inputCheck) (why, hint string) {
 	_, err := grant.Lend(ctx, c.Stores, l.lent)
 	if why, _ = c.judge(l.cannot(), l.in.URI, err); why != "" {
@@ -243,7 +247,7 @@ func (c Checker) checkLoan(ctx context.Context, l *inputCheck) (why, hint string
 	return "", ""
 }
 
-// judge returns the consequence of a store's error for a job: none if the error may be temporary.
+// judge returns the reason to refuse a job because of a store's error. It returns "" if the error may be temporary.
 func (c Checker) judge(cannot, uri string, err error) (why, hint string) {
 	if err == nil {
 		return "", ""
@@ -262,7 +266,7 @@ func (c Checker) judge(cannot, uri string, err error) (why, hint string) {
 	return "", ""
 }
 
-// isObject reports whether a URI names an object, by a granted request for its first byte.
+// isObject reports whether a URI names an object. It requests the object's first byte with a grant.
 func (c Checker) isObject(ctx context.Context, uri string) bool {
 	grants, err := c.Stores.Sign(
 		ctx,

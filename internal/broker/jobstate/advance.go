@@ -11,23 +11,24 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// maxAnnounced is the maximum number of tasks that one transaction announces; the rest follow by dag.advance.
+// maxAnnounced is the maximum number of tasks that one transaction announces. The event dag.advance continues with
+// the rest.
 const maxAnnounced = 30
 
-// Advancing is the input of the decisions about a job's progress: its records. Progress is a private copy.
+// Advancing is the input of the decisions about a job's progress. Its Progress is a private copy.
 type Advancing struct {
 	Job      record.Job
 	Spec     *dag.Job
 	Progress record.Progress
-	// Slots is how many members of each array fit on the planned workers at a time; 0 for an array that does not share
-	// machines, nil if no array does.
+	// Slots is, for each array, the number of its members that fit on the planned workers at a time. It is 0 for an
+	// array that does not share machines, and nil if no array does.
 	Slots []int
-	// ChunkFor is how long the members of a chunk may take together; 0 means that each member has its own attempt.
+	// ChunkFor is the maximum total run time of the members of a chunk. With 0, each member has its own attempt.
 	ChunkFor time.Duration
 }
 
-// DecideBegin starts a planned job and announces the tasks that have no parents. After a replan, ready tasks stay
-// ready, and more members of arrays may fit on the planned workers.
+// DecideBegin starts a planned job and announces the tasks without parents. After a replan, ready tasks stay ready,
+// and more members of arrays may fit on the planned workers.
 func DecideBegin(st Advancing) record.Decision {
 	if st.Job.State != apitypes.JobPlanning {
 		if d := DecideAnnounce(st, 0); len(st.Slots) > 0 && len(d.Emits) > 0 {
@@ -41,8 +42,8 @@ func DecideBegin(st Advancing) record.Decision {
 	return d
 }
 
-// DecideAnnounce announces waiting tasks, from an index on, whose parents are all done. It also announces those of a
-// job that waits for a plan, as DecideSucceeded does: no later event announces the tasks behind the index.
+// DecideAnnounce announces waiting tasks whose parents are all done, from an index on. It does so even if the job
+// waits for a plan, because no later event announces the tasks from that index on.
 func DecideAnnounce(st Advancing, from int) record.Decision {
 	if st.Job.State != apitypes.JobRunning && (st.Job.State != apitypes.JobWaiting || !st.Job.Started) {
 		return record.Decision{}
@@ -50,11 +51,11 @@ func DecideAnnounce(st Advancing, from int) record.Decision {
 	return announce(st, allFrom(st.Job, from), outlooks(st))
 }
 
-// announce marks and emits the ready ones of the given tasks, in order, as many as one transaction holds. Of an array
-// it announces at most as many members as may run at the same time, or a few more than fit on the planned workers: only
+// announce marks and emits the ready ones of the given tasks in order, as many as one transaction holds. Of an array,
+// it announces at most the members that may run at the same time, or a few more than fit on the planned workers. Only
 // announced tasks run.
 func announce(st Advancing, tasks []int32, out []outlook) (d record.Decision) {
-	phases, held := st.Progress.Phases, make([]bool, len(st.Spec.Tasks)) // held by parents that are not done
+	phases, held := st.Progress.Phases, make([]bool, len(st.Spec.Tasks)) // held: a parent is not done
 	for i := range st.Spec.Edges {
 		if e := &st.Spec.Edges[i]; !met(phases, out, e) {
 			held[e.To] = true
@@ -80,14 +81,15 @@ func announce(st Advancing, tasks []int32, out []outlook) (d record.Decision) {
 	return d
 }
 
-// DecideSucceeded marks a task and the other members of its chunk that have succeeded as done, announces the children
-// that waited only for them, and ends the job after its last task. Members of the chunk that did not run are announced
-// again. Those that have failed are, too, unless the event of their failure is handled first; that changes nothing.
+// DecideSucceeded marks a task and the other members of its chunk that have succeeded as done. It announces the
+// children that waited only for them, and ends the job after its last task. Members of the chunk that did not run are
+// announced again. Members that have failed are announced again, too, unless the event of their failure is handled
+// before; both orders have the same result.
 func DecideSucceeded(st Advancing, e events.TaskSucceeded) (d record.Decision) {
 	if e.Task < 0 || e.Task >= st.Job.Tasks || st.Progress.Phases[e.Task] == record.PhaseSucceeded {
 		return d
 	}
-	// Those after one that has failed no longer follow the task. Without a chunk, all of them still do.
+	// The members after a failed one no longer belong to the task's chunk. Without a chunk, all of them still do.
 	others := append(chunkOf(st.Progress.Phases, e.Task), e.NotRun...)
 	var next []int32
 	for _, task := range append([]int{e.Task}, e.Also...) {
@@ -108,8 +110,8 @@ func DecideSucceeded(st Advancing, e events.TaskSucceeded) (d record.Decision) {
 	return d
 }
 
-// DecideFailed announces a task again while it has retries left, unless its timeout ended it. Otherwise it fails the
-// job, unless the task's array allows the failure, or the job continues after failures.
+// DecideFailed announces a failed task again if it has retries left and was not ended by its timeout. Otherwise it
+// fails the job, unless the task's array allows the failure or the job continues after failures.
 func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record.Decision) {
 	if e.Task >= st.Job.Tasks && e.Task < len(st.Spec.Tasks) {
 		return decideWorkerFailed(st, task, e)
@@ -118,10 +120,11 @@ func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record
 		e.Task < 0 || e.Task >= st.Job.Tasks ||
 		st.Progress.Phases[e.Task] != record.PhaseReady && st.Progress.Phases[e.Task] != record.PhaseChunked ||
 		task.State == record.TaskSucceeded {
-		return d // or it has succeeded since, with the chief of its gang
+		return d // or the task has succeeded since, together with its gang's chief
 	}
 	if st.Progress.Phases[e.Task] == record.PhaseReady {
-		dissolve(st, chunkOf(st.Progress.Phases, e.Task), e.Attempt, &d) // its attempt has ended before they ran
+		// the attempt has ended before these members ran
+		dissolve(st, chunkOf(st.Progress.Phases, e.Task), e.Attempt, &d)
 	}
 	was := st.Progress.Phases[e.Task]
 	st.Progress.Phases[e.Task] = record.PhaseReady
@@ -138,7 +141,7 @@ func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record
 	return d
 }
 
-// failureOf describes why a task has failed for good.
+// failureOf returns a text with the reason why a task has failed for good.
 func failureOf(spec *dag.Task, e events.TaskFailed) string {
 	reason := "task " + spec.Name
 	switch {
@@ -146,7 +149,7 @@ func failureOf(spec *dag.Task, e events.TaskFailed) string {
 		reason += " " + e.Message
 	case e.Final:
 		reason += " cannot run"
-	case e.ExitCode == 0: // its program did not end by itself
+	case e.ExitCode == 0: // the program did not end by itself
 		reason += " failed"
 	default:
 		reason += fmt.Sprintf(" failed with exit code %d", e.ExitCode)
@@ -161,11 +164,11 @@ func failureOf(spec *dag.Task, e events.TaskFailed) string {
 	return reason
 }
 
-// decideAfterFailure ends a job with a task that has failed for good, or lets the job continue.
+// decideAfterFailure ends a job in which a task has failed for good, or lets the job continue.
 func decideAfterFailure(st Advancing, task record.Task, e events.TaskFailed, reason string) (d record.Decision) {
 	reason += overMuch(st, e.Task)
 	excuses := outlooks(st)[e.Task] == excused
-	// A task that has not failed itself has used up the job's budget: the others cannot continue either.
+	// If the task did not fail itself, it has used up the job's budget, and the other tasks cannot continue either.
 	failed := task.State == record.TaskFailed
 	if failed && !aborts(&st.Spec.Tasks[e.Task], e.ExitCode) && (excuses || st.Job.OnFailure == dag.ContinueJob) {
 		if st.Progress.Reason == "" && !excuses {
@@ -178,11 +181,11 @@ func decideAfterFailure(st Advancing, task record.Task, e events.TaskFailed, rea
 	return d
 }
 
-// workerMisses is how often in a row a worker may fail by itself before its job fails.
+// workerMisses is the number of failures of a worker in a row after which its job fails.
 const workerMisses = 2
 
-// decideWorkerFailed fails the job if one of its workers has failed too often, or cannot run. Otherwise a session asks
-// for the worker again if tasks wait for it.
+// decideWorkerFailed fails the job if one of its workers has failed too often or cannot run. Otherwise, the next
+// session requests the worker again if tasks wait for it.
 func decideWorkerFailed(st Advancing, task record.Task, e events.TaskFailed) (d record.Decision) {
 	running := st.Job.State == apitypes.JobRunning || st.Job.State == apitypes.JobWaiting
 	if !running || !e.Final && task.Misses < workerMisses {
@@ -195,7 +198,7 @@ func decideWorkerFailed(st Advancing, task record.Task, e events.TaskFailed) (d 
 	return decideEnding(st.Job, apitypes.JobFailed, reason)
 }
 
-// aborts reports whether the file says that the job ends when a task fails for good.
+// aborts reports whether the file states that the job ends when this task fails for good.
 func aborts(t *dag.Task, exitCode int) bool {
 	for _, event := range []dag.Event{dag.PodFailed, dag.TaskFailed} {
 		if r, found := t.Reaction(event, exitCode); found && r.Action == dag.Abort {
@@ -205,7 +208,8 @@ func aborts(t *dag.Task, exitCode int) bool {
 	return false
 }
 
-// DecideCancelled ends a job because a user cancelled it. A job that is already ending releases its kept machines.
+// DecideCancelled ends a job that a user cancelled. If the job is already ending, it releases the job's kept
+// machines.
 func DecideCancelled(job record.Job, reason string) (d record.Decision) {
 	if job.State == apitypes.JobEnding {
 		d.Emit(events.DAGEnding{Job: job.ID, Queue: job.Queue, Outcome: string(apitypes.JobCancelled)})
@@ -214,7 +218,7 @@ func DecideCancelled(job record.Job, reason string) (d record.Decision) {
 	return decideEnding(job, apitypes.JobCancelled, reason)
 }
 
-// decideEnding starts the end of a job: no new task starts, its machines are released, then it is settled.
+// decideEnding starts the end of a job: no new task starts, the machines are released, and then the job is settled.
 func decideEnding(job record.Job, outcome apitypes.JobState, reason string) (d record.Decision) {
 	if job.State == apitypes.JobEnding || job.State.Finished() {
 		return d
@@ -225,13 +229,13 @@ func decideEnding(job record.Job, outcome apitypes.JobState, reason string) (d r
 	return d
 }
 
-// Ended is what is known of a job that ends: what its attempts held, and how long its records are kept.
+// Ended has the data about a job that ends: what its attempts held, and for how long its records are kept.
 type Ended struct {
 	Held []record.Holding
 	Keep time.Duration
 }
 
-// DecideFinished closes a job whose machines are all gone and paid for. It deletes its secrets.
+// DecideFinished closes a job whose machines are all gone and paid for. It deletes the job's secrets.
 func DecideFinished(job record.Job, spec *dag.Job, e events.DAGSettled, end Ended, now time.Time) (d record.Decision) {
 	if job.State != apitypes.JobEnding {
 		return d

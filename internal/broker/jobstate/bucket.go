@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// DecideBucket records for which jobs a temporary bucket is made. A bucket that existed before without a record belongs
-// to the user. If any job wants to keep a bucket, its record is deleted and it stays.
+// DecideBucket records for which jobs a temporary bucket is created. A bucket that existed without a record belongs
+// to the user. If any job wants to keep the bucket, its record is deleted and the bucket stays.
 func DecideBucket(was record.Bucket, known, there bool, bucket, job string, life dag.Bucket,
 	now time.Time) (d record.Decision) {
 	switch {
@@ -26,7 +26,7 @@ func DecideBucket(was record.Bucket, known, there bool, bucket, job string, life
 	return d
 }
 
-// DecideRemoving records that a bucket is being removed, and deletes the record when the bucket is gone.
+// DecideRemoving records that a bucket is being removed. When the bucket is gone, it deletes the record.
 func DecideRemoving(bucket record.Bucket, gone bool) (d record.Decision) {
 	if gone {
 		d.Del(record.BucketKey(bucket.URI))

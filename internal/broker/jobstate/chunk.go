@@ -9,30 +9,32 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// Where each call costs money, short members of an array run in chunks: a member and those after it are announced,
-// admitted and reported together, and run one after the other in one attempt. Chunks get smaller towards the end of the
-// array, so that the workers end at about the same time (guided self-scheduling: Polychronopoulos and Kuck, IEEE
+// Where each call costs money, short members of an array run in chunks. The members of a chunk are announced,
+// admitted and reported together, and run one after the other in one attempt. Chunks get smaller towards the end of
+// the array, so that all workers end at about the same time (guided self-scheduling: Polychronopoulos and Kuck, IEEE
 // Transactions on Computers 36, 1987).
 
 const (
-	// chunkMost is the maximum number of members of a chunk: their ends have to fit one transaction.
+	// chunkMost is the maximum number of members of a chunk. The ends of all its members have to fit into one
+	// transaction.
 	chunkMost = 16
-	// chunkedFor is the time of a member above which it has its own attempt. Its calls then cost little in comparison.
+	// chunkedFor is the maximum run time of members that run in chunks. The calls of longer members cost little in
+	// comparison.
 	chunkedFor = time.Minute
 )
 
-// chunks decides how many members the next chunk of each array has.
+// chunks decides the number of members in the next chunk of each array.
 type chunks struct {
 	st      Advancing
-	most    []int // by array; 0: not known yet
-	waiting []int // members that are not announced, without the one that is about to be
+	most    []int // by array; 0: not calculated yet
+	waiting []int // number of members that are not announced, without the one that is about to be
 }
 
 func newChunks(st Advancing) *chunks {
 	return &chunks{st: st, most: make([]int, len(st.Job.Arrays)), waiting: make([]int, len(st.Job.Arrays))}
 }
 
-// after returns how many waiting members after an announced one join its chunk.
+// after returns the number of waiting members that join the chunk of an announced one.
 func (c *chunks) after(task int) (n int) {
 	k := c.st.Job.ArrayOf(task)
 	if k < 0 || c.st.ChunkFor <= 0 || k >= len(c.st.Slots) || c.st.Slots[k] == 0 {
@@ -51,8 +53,9 @@ func (c *chunks) after(task int) (n int) {
 	return n
 }
 
-// mostOfChunk returns the maximum number of members of a chunk of an array, at least 1. Members that save checkpoints,
-// and those that depend on single members of another array or are depended on by them, have their own attempts.
+// mostOfChunk returns the maximum number of members of an array's chunk, at least 1. Members that save checkpoints
+// have their own attempts. So do members that depend on single members of another array, or that single members of
+// another array depend on.
 func mostOfChunk(st Advancing, array int) int {
 	a := &st.Job.Arrays[array]
 	t := &st.Spec.Tasks[a.First]
@@ -67,8 +70,8 @@ func mostOfChunk(st Advancing, array int) int {
 	return max(1, min(chunkMost, int(st.ChunkFor/took)))
 }
 
-// dissolve makes members of a chunk independent: each is announced for an attempt of its own. past is the number of the
-// attempt that they should have run in.
+// dissolve makes members of a chunk independent: each is announced for its own attempt. past is the number of the
+// attempt in which they should have run.
 func dissolve(st Advancing, members []int, past int, d *record.Decision) {
 	for _, i := range members {
 		if i < 0 || i >= st.Job.Tasks || st.Progress.Phases[i] != record.PhaseChunked {
@@ -79,7 +82,7 @@ func dissolve(st Advancing, members []int, past int, d *record.Decision) {
 	}
 }
 
-// chunkOf returns the other members of the chunk of a task.
+// chunkOf returns the other members of a task's chunk.
 func chunkOf(phases []record.Phase, task int) (members []int) {
 	for i := task + 1; i < len(phases) && phases[i] == record.PhaseChunked; i++ {
 		members = append(members, i)

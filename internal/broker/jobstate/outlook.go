@@ -15,12 +15,12 @@ import (
 type outlook byte
 
 const (
-	open    outlook = iota // it has succeeded, or will run
-	excused                // it has failed, or cannot run, within what its array or another allows
-	lost                   // it has failed, or cannot run, and so the job fails
+	open    outlook = iota // the task has succeeded, or will run
+	excused                // the task has failed or cannot run, which its array or another array allows
+	lost                   // the task has failed or cannot run, so the job fails
 )
 
-// outlooks returns the outlook of each task as the phases have it, or nil if no task has failed for good.
+// outlooks returns the outlook of each task by the tasks' phases. It returns nil if no task has failed for good.
 func outlooks(st Advancing) []outlook {
 	phases := st.Progress.Phases
 	if bytes.IndexByte(phases, record.PhaseFailed) < 0 {
@@ -85,13 +85,13 @@ func skip(st Advancing) []outlook {
 	return out
 }
 
-// met reports whether a dependency no longer holds its task back.
+// met reports whether a dependency is fulfilled, so that it no longer holds its task back.
 func met(phases []byte, out []outlook, e *dag.Edge) bool {
 	return phases[e.From] == record.PhaseSucceeded || out != nil && e.All && out[e.From] == excused
 }
 
-// decideNext follows the end of one or more tasks: it announces those of the given tasks that are ready, or ends the
-// job if no task is left.
+// decideNext reacts to the end of one or more tasks. It announces the given tasks that are ready. If no task is left,
+// it ends the job.
 func decideNext(st Advancing, tasks []int32, out []outlook) (d record.Decision) {
 	phases := st.Progress.Phases
 	if slices.ContainsFunc(phases, record.IsOpen) {
@@ -103,7 +103,7 @@ func decideNext(st Advancing, tasks []int32, out []outlook) (d record.Decision) 
 	return d
 }
 
-// outcomeOf returns how a job ends that has no more tasks to run.
+// outcomeOf returns the outcome of a job that has no more tasks to run, and the reason.
 func outcomeOf(st Advancing, out []outlook) (apitypes.JobState, string) {
 	if !slices.Contains(out, lost) {
 		return apitypes.JobSucceeded, ""
@@ -115,12 +115,13 @@ func outcomeOf(st Advancing, out []outlook) (apitypes.JobState, string) {
 	return apitypes.JobFailed, reason
 }
 
-// ahead is how many members are announced for each one that fits on the planned workers: the next ones wait in their
-// queue, and a session gives them the room of those that end.
+// ahead is the number of members that are announced for each one that fits on the planned workers. The additional
+// members wait in their queue, and a session gives them the room of members that end.
 const ahead = 1.25
 
-// mostAt returns how many members of an array may be announced and unfinished at a time; 0 is no limit: maxParallel,
-// and a few more than fit on the planned workers. If all of a large array waited, each session would read them all.
+// mostAt returns the maximum number of announced and unfinished members of an array, or 0 for no limit. It follows
+// from maxParallel, and from the number that fits on the planned workers plus a few. If all members of a large array
+// waited, each session would read them all.
 func (st *Advancing) mostAt(array int) int {
 	most := st.Job.Arrays[array].MaxParallel
 	if array >= len(st.Slots) || st.Slots[array] == 0 {
@@ -133,7 +134,7 @@ func (st *Advancing) mostAt(array int) int {
 	return min(most, fits)
 }
 
-// room counts how many more members of each array may run.
+// room counts the further members of each array that may run.
 type room struct {
 	arrays []record.Array
 	most   []int // 0 is no limit
@@ -153,7 +154,7 @@ func roomOf(st Advancing) *room {
 	return r
 }
 
-// take reports whether one more member of a task's array may run, and counts it. A task that is no member always may.
+// take reports whether one more member of an array may run, and counts it. A task outside of arrays always may.
 func (r *room) take(array int) bool {
 	if array < 0 || r.most[array] == 0 {
 		return true
@@ -170,7 +171,7 @@ func (r *room) take(array int) bool {
 	return true
 }
 
-// successors returns the tasks, in order, that may become ready when a task has succeeded: those that wait for it and,
+// successors returns in order the tasks that may become ready when a task has succeeded: those that wait for it, and
 // if only some members of its array may run at the same time, the other members.
 func successors(st Advancing, task int) (tasks []int32) {
 	for _, e := range st.Spec.EdgesFrom(task) {
@@ -196,7 +197,7 @@ func allFrom(job record.Job, from int) (tasks []int32) {
 	return tasks
 }
 
-// overMuch describes the failures of an array that are more than it allows, or returns "".
+// overMuch returns a text about the failures of an array that are more than the array allows, or "".
 func overMuch(st Advancing, task int) string {
 	k := st.Job.ArrayOf(task)
 	if k < 0 || st.Job.Arrays[k].AllowFailures == 0 {

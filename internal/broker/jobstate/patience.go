@@ -16,15 +16,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Opening is when a job without a feasible plan gets one, because blocks end. The zero value means that it would have
-// no plan even then.
+// Opening is the time at which a job without a feasible plan gets one, because blocks end. The zero value means that
+// it would have no plan even then.
 type Opening struct {
 	At    time.Time
-	Block apitypes.Block // the last block that has to end, of a location that the plan then uses
+	Block apitypes.Block // the last block that has to end; the plan then uses its location
 }
 
-// Opens returns when the blocks that prevent a plan have ended, if nothing else prevents it. It plans the job as if
-// they had ended, so the job only waits for a plan within its budget, and within its deadline counted from then.
+// Opens returns the time at which the blocks that prevent a plan have ended, if only blocks prevent it. It plans the
+// job as if they had ended. So the job waits only for a plan within its budget, and within its deadline counted from
+// that time.
 func Opens(in planinput.Input, plan func(planinput.Input) (*record.Plan, error)) (Opening, error) {
 	ends := blockEnds(in.Blocks)
 	if len(ends) == 0 {
@@ -40,7 +41,8 @@ func Opens(in planinput.Input, plan func(planinput.Input) (*record.Plan, error))
 		plans[until], failed = made, err
 		return err == nil && made.Status != record.PlanInfeasible
 	}
-	// The later, the more locations are available. But time passes as well, which matters only with a deadline.
+	// Later times have more available locations, so a binary search finds the first feasible one. The deadline gets
+	// shorter with time, which is checked separately.
 	n := sort.Search(len(ends), func(i int) bool { return feasible(ends[i].Until, 0) })
 	for ; n < len(ends); n++ {
 		at := ends[n].Until
@@ -51,7 +53,7 @@ func Opens(in planinput.Input, plan func(planinput.Input) (*record.Plan, error))
 	return Opening{}, failed
 }
 
-// lastBlock returns the block that ends last of those that a plan has to wait for.
+// lastBlock returns the block that ends last, of the blocks that a plan has to wait for.
 func lastBlock(in planinput.Input, plan *record.Plan, otherwise apitypes.Block) (last apitypes.Block) {
 	if plan == nil {
 		return otherwise
@@ -65,15 +67,15 @@ func lastBlock(in planinput.Input, plan *record.Plan, otherwise apitypes.Block) 
 	return cmp.Or(last, otherwise)
 }
 
-// blockEnds returns the blocks that pass, one for each end, sorted by end.
+// blockEnds returns the blocks that will end, one for each end, sorted by their end.
 func blockEnds(blocks []apitypes.Block) []apitypes.Block {
 	ends := slices.DeleteFunc(slices.Clone(blocks), func(b apitypes.Block) bool { return !record.IsTemporary(b) })
 	slices.SortStableFunc(ends, func(x, y apitypes.Block) int { return x.Until.Compare(y.Until) })
 	return slices.CompactFunc(ends, func(x, y apitypes.Block) bool { return x.Until.Equal(y.Until) })
 }
 
-// afterBlocks returns the planner's input as it is when all passing blocks that end by until have ended, and hours of
-// the deadline have passed.
+// afterBlocks returns the planner's input at a later time: all blocks that end by until have ended, and the deadline
+// is shorter by the given hours.
 func afterBlocks(in planinput.Input, until time.Time, hours float64) planinput.Input {
 	in.Blocks = slices.DeleteFunc(slices.Clone(in.Blocks), func(b apitypes.Block) bool {
 		return record.IsTemporary(b) && !b.Until.After(until)
@@ -90,13 +92,13 @@ type NoPlan struct {
 	Message string // the planner's reason
 	Opens   Opening
 	Blocks  []apitypes.Block
-	Began   time.Time // when a task of the job last got machines, or began to run
-	Serves  bool      // a replica of one of its services is ready, and continues meanwhile
+	Began   time.Time // when a task of the job last got machines or started
+	Serves  bool      // a replica of one of its services is ready, and keeps running
 	Now     time.Time
 }
 
-// DecideInfeasible fails a job that has no feasible plan, or makes it wait, as its author chose: for blocks to end if
-// they are the only reason, for any change, or not at all. A job with a ready service waits.
+// DecideInfeasible fails a job without a feasible plan, or makes it wait, as its author chose: until blocks end if
+// only blocks prevent a plan, until any change, or not at all. A job with a ready service waits.
 func DecideInfeasible(job record.Job, on NoPlan, cfg config.Config) (d record.Decision) {
 	now, reason := on.Now, "no feasible plan: "+on.Message
 	if job.Infeasible != dag.Wait && on.Opens.At.IsZero() && !on.Serves {
@@ -128,7 +130,7 @@ func DecideInfeasible(job record.Job, on NoPlan, cfg config.Config) (d record.De
 	return d
 }
 
-// patienceEnds returns until when a job waits for a plan; zero means without limit.
+// patienceEnds returns the time until which a job waits for a plan. Zero means without limit.
 func patienceEnds(job record.Job, cfg config.Config) time.Time {
 	switch {
 	case job.Patience > 0:
@@ -143,7 +145,7 @@ func patienceEnds(job record.Job, cfg config.Config) time.Time {
 	return ends
 }
 
-// firstEnd returns when the first of some blocks ends, zero if there are none.
+// firstEnd returns the time at which the first of some blocks ends, or zero if there are none.
 func firstEnd(blocks []apitypes.Block, now time.Time) (first time.Time) {
 	for _, b := range blocks {
 		if b.Until.After(now) && (first.IsZero() || b.Until.Before(first)) {

@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// DecidePostponePlan discards a plan that would fail the job or miss its deadline while a machine that will be taken is
-// still saving its work. When the result of saving is known, the broker requests a new plan.
+// DecidePostponePlan discards a plan that would make the job fail or miss its deadline, while a machine that will be
+// taken is still saving work. When the result of the saving is known, the broker requests a new plan.
 func DecidePostponePlan(job record.Job, saving record.Cluster) (d record.Decision) {
 	saving.MinPlan = job.Plan.Version + 1
 	d.PutJob(job)
@@ -18,7 +18,7 @@ func DecidePostponePlan(job record.Job, saving record.Cluster) (d record.Decisio
 }
 
 // DecidePlanTried records the tries to plan a job, and fails the job if the planner has failed too often. A job that
-// holds machines runs on with the plan that it has.
+// holds machines keeps running with its current plan.
 func DecidePlanTried(job record.Job, holds bool) (d record.Decision) {
 	if holds || !job.PlanTries.Spent() {
 		d.PutJob(job)

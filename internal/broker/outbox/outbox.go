@@ -1,4 +1,4 @@
-// Package outbox publishes the events that transactions leave in a store's outbox. It depends on no other part of the
+// Package outbox publishes the events that transactions leave in a store's outbox. It uses no other part of the
 // broker, so a process that only relays events links nothing else.
 package outbox
 
@@ -34,8 +34,8 @@ type Relay struct {
 	Log   *slog.Logger
 }
 
-// Once publishes up to 500 events and returns how many it published. It removes an event from the outbox only after
-// publishing it: a crash between the two publishes the event twice, but never loses it.
+// Once publishes up to 500 events, and returns their number. It removes an event from the outbox only after it was
+// published. A crash in between publishes the event twice, but never loses it.
 func (r Relay) Once(ctx context.Context) (int, error) {
 	pending, err := r.Store.Outbox(ctx, batch)
 	if err != nil || len(pending) == 0 {
@@ -54,7 +54,7 @@ func (r Relay) Once(ctx context.Context) (int, error) {
 	return len(ids), nil
 }
 
-// All publishes until the outbox is empty, and returns how many events it published, also if it fails.
+// All publishes until the outbox is empty. It returns the number of published events, even if it fails.
 func (r Relay) All(ctx context.Context) (published int, err error) {
 	for {
 		n, err := r.Once(ctx)
@@ -64,8 +64,8 @@ func (r Relay) All(ctx context.Context) (published int, err error) {
 	}
 }
 
-// Publish puts events on the bus without reading or changing the outbox. An event that no bus would take is cut to a
-// size that it takes; no function reads it then, so it ends in the dead letters.
+// Publish publishes events on the bus, and does not read or change the outbox. An event that is too large for a bus
+// is cut. No function can read the cut event, so it becomes a dead letter.
 func (r Relay) Publish(ctx context.Context, pending []store.Event) error {
 	messages := make([]bus.Message, 0, len(pending))
 	for _, p := range pending {

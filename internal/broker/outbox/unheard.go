@@ -9,16 +9,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// unheardDropper drops the events of a transaction that no function consumes. An event that cannot be decoded stays,
-// and ends among the dead letters.
+// unheardDropper drops the events of a transaction that no function consumes. It keeps an event that cannot be
+// decoded, which becomes a dead letter.
 type unheardDropper struct {
 	store.Store
 	routes map[string][]string
 	heard  []string
 }
 
-// DropUnheard wraps a store that charges for each event: it drops the events that no function consumes, as the records
-// have their content. It keeps the types in heard, which others consume.
+// DropUnheard wraps a store that charges for each event. It drops the events that no function consumes, because the
+// records have their content. It keeps the types in heard, which other consumers read.
 func DropUnheard(s store.Store, heard ...string) store.Store {
 	return unheardDropper{Store: s, routes: events.Routes(), heard: heard}
 }

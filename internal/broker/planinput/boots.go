@@ -6,16 +6,16 @@ import "math"
 func BootKey(cloud, instanceType string) string { return cloud + "/" + instanceType }
 
 const (
-	// measuredBoots is the number of observed boots that weigh as much as the measured boot times of the catalogue.
+	// measuredBoots is the number of observed boots that have the same weight as the catalogue's boot times.
 	measuredBoots = 4
-	// slowSigma is the distance of the slow end, within which 95 % of the machines have booted, from the median, in
-	// standard deviations.
+	// slowSigma is the distance of the slow end from the median, in standard deviations. 95 % of the machines boot
+	// faster than the slow end.
 	slowSigma = 1.645
 )
 
-// Boot returns the median and the slow end of the boot times of a machine type, in seconds, from those of the catalogue
-// (0 if unknown) and from the boots in earlier jobs of the same name. Both are taken as lognormal; the catalogue counts
-// as four boots.
+// Boot returns the median and the slow end of the boot times of a machine type, in seconds. It combines the
+// catalogue's times (0 if unknown) with the boots in earlier jobs of the same name. Both are taken as lognormal, and
+// the catalogue counts as four boots.
 func (in *Input) Boot(cloud, instanceType string, typical, slow float64) (float64, float64) {
 	seen, ok := in.Boots[BootKey(cloud, instanceType)]
 	if !ok || seen.Runs <= 0 {
@@ -26,7 +26,7 @@ func (in *Input) Boot(cloud, instanceType string, typical, slow float64) (float6
 		prior, apart := math.Log(max(slow, typical)/typical)/slowSigma, math.Log(typical)-mean
 		w := measuredBoots / float64(measuredBoots+seen.Runs)
 		mean += w * apart
-		spread = math.Sqrt(w*prior*prior + (1-w)*seen.Var + w*(1-w)*apart*apart) // of the mixture of both
+		spread = math.Sqrt(w*prior*prior + (1-w)*seen.Var + w*(1-w)*apart*apart) // spread of the mixture of both
 	}
 	return math.Exp(mean), math.Exp(mean + slowSigma*spread)
 }

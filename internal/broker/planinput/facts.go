@@ -9,28 +9,29 @@ import (
 
 // Facts are the parts of a task's state that a plan cannot change.
 type Facts struct {
-	// Done tasks have their outputs at Place; Fixed ones hold capacity at Place and need Hours more.
+	// Done means that the task's outputs are at Place. Fixed means that the task holds capacity at Place and needs
+	// Hours more.
 	Done, Fixed bool
 	Place       string
 	Hours       float64
 	// Progress is the fraction of the work that a checkpoint has saved.
 	Progress float64
-	// OnDemand tasks must not use spot any more, because otherwise the deadline might be missed.
+	// OnDemand means that the task must not use spot any more, because it might miss its deadline.
 	OnDemand bool
-	// LostHours is the work that it lost on spot machines, in hours.
+	// LostHours is the work that the task lost on spot machines, in hours.
 	LostHours float64
 }
 
-// LeavesSpot reports whether a task must avoid spot machines if it may run on demand. wholeHours is the run time of all
-// of its work on the machine in question. A task leaves spot if its deadline would be missed otherwise, or if it has
-// already lost as many hours on spot as all of its work takes. Without the second rule, a task could pay for lost work
+// LeavesSpot reports whether a task must avoid spot machines if it may run on demand. wholeHours is the run time of
+// its whole work on the machine in question. A task leaves spot if it might miss its deadline otherwise, or if it has
+// already lost as many hours on spot as its whole work takes. Without the second rule, a task could pay for lost work
 // without limit.
 func (f *Facts) LeavesSpot(wholeHours float64) bool {
 	return f.OnDemand || f.LostHours > 0 && f.LostHours >= wholeHours
 }
 
-// FactsOf returns the facts about a task: a finished one has its outputs somewhere, a running one holds its machines, a
-// queued one has the progress that it saved.
+// FactsOf returns the facts about a task: the place of a finished task's outputs, the machines of a running task, or
+// the saved progress of a queued task.
 func FactsOf(t record.Task, plan *record.Plan, now time.Time) *Facts {
 	f := &Facts{Place: t.Place, Progress: t.Progress, OnDemand: t.OnDemand, LostHours: t.LostHours}
 	switch t.State {
@@ -56,10 +57,12 @@ func FactsOf(t record.Task, plan *record.Plan, now time.Time) *Facts {
 	return f
 }
 
-// nearlyDone is the maximum progress assumed for a joining task whose lead runs longer than expected.
+// nearlyDone is the maximum progress that is assumed for a joining task, if the task that it joins runs longer than
+// expected.
 const nearlyDone = 0.95
 
-// WithLeads limits the time of tasks that join a gang to that of the task they join: they finish with it.
+// WithLeads limits the time of tasks that join a gang to the time of the task that they join, because they finish
+// with it.
 func (in *Input) WithLeads() {
 	for i := range in.Spec.Tasks {
 		lead := in.Spec.Lead(i)

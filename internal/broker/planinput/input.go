@@ -1,6 +1,6 @@
 // Package planinput has the input of a job's plan: the job, its remaining time and budget, and the facts about its
-// tasks, prices and places. The broker collects it from its records, and a planner (internal/broker/planner) turns it
-// into a plan.
+// tasks, prices and places. The broker collects the input from its records, and a planner (internal/broker/planner)
+// turns it into a plan.
 package planinput
 
 import (
@@ -12,17 +12,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Input is everything that a plan depends on.
+// Input is all data on which a plan depends.
 type Input struct {
-	Job  string // its ID; empty if it is not submitted
+	Job  string // ID of the job; empty if it is not submitted
 	Spec *dag.Job
 	Now  time.Time
-	// DeadlineHours and BudgetUSD are what remains of both; nil means no limit.
+	// DeadlineHours and BudgetUSD are the remaining time and money; nil means no limit.
 	DeadlineHours *float64
 	BudgetUSD     *float64
-	// Tasks are the facts about each task, by index; nil for one that was never ready.
+	// Tasks has the facts about each task by index; nil for a task that was never ready.
 	Tasks []*Facts
-	// Blocks are the locations that are blocked now.
+	// Blocks are the current blocks of locations.
 	Blocks []apitypes.Block
 	// Markets are the observations of spot offers, by offer ID without the market.
 	Markets map[string]record.MarketRecord
@@ -30,13 +30,13 @@ type Input struct {
 	Boots map[string]apitypes.RunTimes
 	// Held are the tasks that run on reserved capacity now, by ReservedID.
 	Held map[string][]Holding
-	// Stood are the locations of tasks, as far as placement rules of this job or of others refer to them.
+	// Stood are the locations of tasks to which placement rules of this job or of others refer.
 	Stood []record.Placed
 	// Previous is the current plan, nil for the first one.
 	Previous *record.Plan
 }
 
-// Holding is a task that runs on reserved capacity, and how much of it its machines take.
+// Holding is a task that runs on reserved capacity, and the amount that its machines take.
 type Holding struct {
 	Job   string
 	Task  int

@@ -12,11 +12,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// bootsDiffer is by what factor boots in earlier jobs must differ from measured ones for a note of the plan.
+// bootsDiffer is the factor between boots in earlier jobs and measured boots from which on the plan has a note.
 const bootsDiffer = 1.25
 
-// addBootNotes adds notes on the planned machine types whose boots took much longer, or much less long, in earlier jobs
-// of the same name than measured elsewhere.
+// addBootNotes adds notes about planned machine types whose boots in earlier jobs of the same name took much longer,
+// or much less time, than the measured ones.
 func (b *builder) addBootNotes(plan *record.Plan) {
 	for i := range plan.Offers {
 		o := &plan.Offers[i].Offer

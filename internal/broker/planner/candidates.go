@@ -20,7 +20,7 @@ import (
 // ErrInfeasible means that a job cannot be planned at all.
 var ErrInfeasible = errors.New("infeasible")
 
-// candidates annotates the offers of a class with a task's cost and time there. If emissions count, it leaves out
+// candidates returns the offers of a class with a task's cost and time on each. If emissions count, it excludes
 // offers on grids with unknown emissions.
 func (b *builder) candidates(i int, c *class, gib float64) []option {
 	t := &b.in.Spec.Tasks[i]
@@ -41,8 +41,8 @@ func (b *builder) candidates(i int, c *class, gib float64) []option {
 	return b.prune(options, gib)
 }
 
-// counts are the numbers of machines that a plan may choose for a task. A task that has saved its progress keeps its
-// number: the programs of most tasks read only what as many machines have written.
+// counts returns the numbers of machines that a plan may choose for a task. A task that has saved its progress keeps
+// its number, because most programs read only checkpoints of the same number of machines.
 func (b *builder) counts(i int) []int {
 	t := &b.in.Spec.Tasks[i]
 	if f := b.in.Tasks[i]; t.MaxNodes > 0 && f != nil && f.Progress > 0 && b.in.Previous != nil {
@@ -80,7 +80,7 @@ func (b *builder) addOptions(options []option, i int, c *class, nodes int) []opt
 	return options
 }
 
-// work is the time that the rest of a task takes on a number of machines without interruptions, in hours.
+// work returns the time of the rest of a task on a number of machines without interruptions, in hours.
 func (b *builder) work(i int, m *match, nodes int) float64 {
 	whole := b.wholeWork(i, m, nodes)
 	if f := b.in.Tasks[i]; f != nil {
@@ -89,21 +89,21 @@ func (b *builder) work(i int, m *match, nodes int) float64 {
 	return whole
 }
 
-// mayLeaveSpot reports whether a task has a reason to leave spot machines, and an offer on demand.
+// mayLeaveSpot reports whether a task has a reason to leave spot machines, and there is an offer on demand.
 func (b *builder) mayLeaveSpot(i int, c *class) bool {
 	f := b.in.Tasks[i]
 	return f != nil && (f.OnDemand || f.LostHours > 0) &&
 		slices.ContainsFunc(c.matches, func(m *match) bool { return m.Market == catalog.OnDemand })
 }
 
-// wholeWork is the time that a task takes on a number of machines from its beginning without interruptions, in hours.
+// wholeWork returns the time of a whole task on a number of machines without interruptions, in hours.
 func (b *builder) wholeWork(i int, m *match, nodes int) float64 {
 	t := &b.in.Spec.Tasks[i]
 	return t.TimeOn(m.InstanceType, m.Accelerator, m.AcceleratorCount, m.Speed, nodes).Hours()
 }
 
-// slowWork is the time that the rest of a task takes on the slow side of the estimates, in hours. A time that was
-// measured on this machine, or learned there, has no slow side.
+// slowWork returns the time of the rest of a task by the slow side of the estimates, in hours. A time that was
+// measured or learned on this machine has no slow side.
 func (b *builder) slowWork(i int, m *match, work float64) float64 {
 	t := &b.in.Spec.Tasks[i]
 	if _, known := t.Time.On[m.InstanceType]; known || m.Accelerator != "" || !(m.SlowSpeed > 0) ||
@@ -113,9 +113,9 @@ func (b *builder) slowWork(i int, m *match, work float64) float64 {
 	return work * m.Speed / m.SlowSpeed
 }
 
-// annotate makes the option for a match: its cost, with the boot and the cloud's billing minimum, and its time. With a
-// deadline the model's time is the guaranteed one: with a slow boot, the slow side of the machine's speed, and an
-// interruption at the worst moment. ok is false if the task would be interrupted too often to finish.
+// annotate returns the option for a match: its cost, with the boot and the cloud's billing minimum, and its time.
+// With a deadline, the model's time is the guaranteed one: with a slow boot, the slow side of the machine's speed,
+// and an interruption at the worst moment. ok is false if the task would be interrupted too often to finish.
 func (b *builder) annotate(i int, m *match, nodes int) (o option, ok bool) {
 	t, work, boot := &b.in.Spec.Tasks[i], b.work(i, m, nodes), m.bootHours()
 	held, usd, guaranteed := work, m.usd, b.slowWork(i, m, work)
@@ -148,10 +148,10 @@ func (b *builder) annotate(i int, m *match, nodes int) (o option, ok bool) {
 
 const secondsPerHour = 3600
 
-// bootHours is the expected time from the request of the machine to its first work, in hours.
+// bootHours returns the expected time from the request of the machine to the start of its work, in hours.
 func (m *match) bootHours() float64 { return m.BootSeconds / secondsPerHour }
 
-// billedHours is what the cloud bills for a machine that is held for some hours after its boot.
+// billedHours returns the hours that the cloud bills for a machine that is held for some hours after its boot.
 func (m *match) billedHours(held float64) float64 {
 	if record.BillsStart(string(m.Service)) {
 		held += m.bootHours()
@@ -159,18 +159,19 @@ func (m *match) billedHours(held float64) float64 {
 	return hardware.BillingOf(m.Cloud).BilledHours(held)
 }
 
-// prune removes candidates that another candidate beats in money and in time by more than moving the task's data could
-// make up for, and in emissions if they count. Such candidates are in no optimal plan.
+// prune removes candidates that cannot be in an optimal plan. Another candidate is better in money and in time by
+// more than moving the task's data could cost, and in emissions if they count.
 func (b *builder) prune(options []option, gib float64) []option {
 	if len(options) == 0 {
 		return nil
 	}
-	// The cheapest few are always kept: they are the runners-up that explanations name.
+	// The cheapest few candidates are always kept, because explanations name them as runners-up.
 	var cheapest []*option
 	for k := range options {
 		cheapest = topk.Insert(cheapest, &options[k], runnersKept+1, cheaper)
 	}
-	// The candidate to compare with: the cheapest, or if emissions count, the cleanest and of those the cheapest.
+	// Candidates are compared with the cheapest one. If emissions count, they are compared with the cleanest, and of
+	// equally clean ones with the cheapest.
 	best := cheapest[0]
 	for k := range options {
 		o := &options[k]
@@ -188,7 +189,7 @@ func (b *builder) prune(options []option, gib float64) []option {
 			n++
 		}
 	}
-	kept := make([]option, 0, n) // there is one list per task, so none should be larger than needed
+	kept := make([]option, 0, n) // exactly as large as needed, because there is one list for each task
 	for k := range options {
 		if stays(&options[k]) {
 			kept = append(kept, options[k])
@@ -205,10 +206,10 @@ func cheaper(x, y *option) int {
 // priceSteps is the number of steps into which a run is divided to follow its spot price.
 const priceSteps = 24
 
-// defaultCheckpoint is the assumed interval of a task that saves its work without saying how often.
+// defaultCheckpoint is the assumed interval of a task that saves checkpoints without stating an interval.
 const defaultCheckpoint = 15 * time.Minute
 
-// checkpointHours is the interval at which a task saves its work, in hours; 0 if it saves none.
+// checkpointHours returns the interval at which a task saves its work, in hours; 0 if it does not.
 func checkpointHours(t *dag.Task) float64 {
 	switch {
 	case !t.Resumes():
@@ -219,8 +220,8 @@ func checkpointHours(t *dag.Task) float64 {
 	return defaultCheckpoint.Hours()
 }
 
-// spotQuote is the expected time of a task's work on a spot offer, including interruptions, and the mean price per
-// hour over that time according to the market's Markov chain, in USD.
+// spotQuote returns the expected time of a task's work on a spot offer, including interruptions, and the mean price
+// over that time by the market's Markov chain, in USD per hour.
 func (b *builder) spotQuote(t *dag.Task, m *match, work float64, nodes int) (q bidding.Quote, usd float64, ok bool) {
 	run := bidding.Run{
 		Hours: work, RestartHours: b.p.opt.Restart.Hours(), PreemptionsPerHour: m.rate, Nodes: nodes,
@@ -233,8 +234,8 @@ func (b *builder) spotQuote(t *dag.Task, m *match, work float64, nodes int) (q b
 	return q, b.meanUSD(m, q.Held), true
 }
 
-// meanUSD is the mean price of a spot offer over the next hours, in USD per hour. If no price change was ever seen,
-// it is the current price.
+// meanUSD returns the mean price of a spot offer over the next hours, in USD per hour. Without an observed price
+// change it is the current price.
 func (b *builder) meanUSD(m *match, hours float64) float64 {
 	rec := m.changes
 	if rec == nil || !(hours > 0) || !(rec.USD > 0) {
@@ -242,6 +243,6 @@ func (b *builder) meanUSD(m *match, hours float64) float64 {
 	}
 	chain := rec.Prices.Chain(hours/priceSteps, rec.USD, m.OnDemandUSD)
 	mean := chain.MeanAhead(chain.Level(rec.USD, 0), priceSteps, math.Max(m.OnDemandUSD, rec.USD))
-	// The chain only gives the mean price of a level. Scale it so that it starts from the current price.
+	// The chain has only the mean price of each level, so the result is scaled to start from the current price.
 	return mean/chain.USD[chain.Level(rec.USD, 0)]*rec.USD + m.SurchargeUSD
 }

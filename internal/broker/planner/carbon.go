@@ -7,9 +7,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
-// The power of a machine, according to the Cloud Carbon Footprint methodology: the clouds' mean of idle and full load
-// per vCPU, the power of memory, and the power usage effectiveness of a large data centre. An accelerator takes 0.7
-// of its rated power on average under load.
+// The power of a machine by the Cloud Carbon Footprint methodology: the clouds' mean of idle and full load per vCPU,
+// the power of memory, and the power usage effectiveness of a large data centre. An accelerator takes 0.7 of its
+// rated power on average under load.
 const (
 	wattsPerVCPU       = 2.1
 	wattsPerMemoryGiB  = 0.392
@@ -18,8 +18,8 @@ const (
 	otherAccelerator   = 250 // watts, for accelerators with unknown rating
 )
 
-// acceleratorWatts is the rated power of one accelerator, in watts. The longest matching prefix of its canonical name
-// decides.
+// acceleratorWatts returns the rated power of one accelerator, in watts. The table's longest prefix of its canonical
+// name decides.
 func acceleratorWatts(name string) float64 {
 	best, watts := -1, float64(otherAccelerator)
 	for _, a := range []struct {
@@ -37,7 +37,7 @@ func acceleratorWatts(name string) float64 {
 	return watts
 }
 
-// kilowatts is the power that one machine of an offer takes from the grid, in kW.
+// kilowatts returns the power that one machine of an offer takes from the grid, in kW.
 func (m *match) kilowatts() float64 {
 	watts := wattsPerVCPU*m.VCPU + wattsPerMemoryGiB*m.MemoryGiB
 	if m.Accelerator != "" {
@@ -48,7 +48,8 @@ func (m *match) kilowatts() float64 {
 
 func (b *builder) countsCarbon() bool { return b.p.opt.LeastCarbon || b.p.opt.CarbonCapKg != nil }
 
-// Emissions returns the emissions of a plan's machines in kg CO2eq, or 0 if those of some grid are unknown.
+// Emissions returns the emissions of a plan's machines in kg CO2eq. It returns 0 if the emissions of some grid are
+// unknown.
 func (p *Planner) Emissions(in planinput.Input, plan *record.Plan) float64 {
 	if len(plan.Fleets) > 0 {
 		return 0

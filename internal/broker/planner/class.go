@@ -18,13 +18,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// class is shared by all tasks that request the same resources.
+// class is a resource request. All tasks with the same request share it.
 type class struct {
 	matches []*match
-	reason  string // why there are no matches
-	// reserved reports whether a match uses reserved capacity.
+	reason  string // the reason why there are no matches
+	// reserved states that some match uses reserved capacity.
 	reserved bool
-	last     *listing // of the last task of the class
+	last     *listing // the list of the last task of the class
 }
 
 // match is an offer on a market that suits a class.
@@ -33,20 +33,20 @@ type match struct {
 	id    string // with market
 	place int
 	rate  float64
-	// usd is the price per hour including disk and address: as last seen, or from the catalogue. onDemand is the
-	// on-demand price of the same machine.
+	// usd is the price per hour including disk and address: the last observed one, or the catalogue's. onDemand is
+	// the on-demand price of the same machine.
 	usd, onDemand float64
 	kg            float64 // kg CO2eq per hour; 0 if the grid's emissions are unknown
-	// changes is the history of a spot price, nil if no change was ever seen.
+	// changes is the history of the spot price. It is nil if no change was observed.
 	changes *record.MarketRecord
-	// reserved is the account's reserved capacity that the offer uses, if any. takes is how much of it one machine
-	// takes.
+	// reserved is the account's reserved capacity that the offer uses, or nil. takes is the amount that one machine
+	// takes of it.
 	reserved *catalog.Reserved
 	takes    apitypes.Amount
 	service  *onService // nil for machines
 }
 
-// offerOf is the offer of a match as the broker requests it from a cloud.
+// offerOf returns the offer of a match as the broker requests it from a cloud.
 func offerOf(m *catalog.Match) apitypes.Offer {
 	return apitypes.Offer{
 		Cloud: m.Cloud, Region: m.Region, Zone: m.Zone, InstanceType: m.InstanceType,
@@ -55,7 +55,7 @@ func offerOf(m *catalog.Match) apitypes.Offer {
 	}
 }
 
-// offer is the same with the match's reservation.
+// offer returns the same with the match's reservation.
 func (m *match) offer() apitypes.Offer {
 	o := offerOf(&m.Match)
 	if m.reserved != nil {
@@ -67,7 +67,8 @@ func (m *match) offer() apitypes.Offer {
 	return o
 }
 
-// planned is the choice of a match; nodes is the number of machines if the plan chose it, else 0.
+// planned returns the plan's entry for a match. nodes is the number of machines if the plan chose it, and 0
+// otherwise.
 func (m *match) planned(nodes int) record.Planned {
 	p := record.Planned{ID: m.id, Offer: m.offer(), VCPU: m.VCPU, MemoryGiB: m.MemoryGiB,
 		OnDemandUSD: m.onDemand}
@@ -83,7 +84,7 @@ func (m *match) planned(nodes int) record.Planned {
 	return p
 }
 
-// classOf finds the offers that suit a task, once for all tasks with the same request.
+// classOf returns the offers that suit a task. They are found once for all tasks with the same request.
 func (b *builder) classOf(i int) (*class, error) {
 	t := &b.in.Spec.Tasks[i]
 	key, err := json.Marshal(struct {
@@ -120,8 +121,8 @@ func sparkVersion(t *dag.Task) string {
 	return t.Spark.Version
 }
 
-// newClass queries the catalogue for each alternative. If alternatives are ordered, only the first one with offers is
-// used. With byZone it finds the best offers of each zone, otherwise of each region.
+// newClass queries the catalogue for each alternative. If alternatives are ordered, it uses only the first one with
+// offers. With byZone it finds the best offers of each zone, and otherwise of each region.
 func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 	before := b.noAgent
 	b.noAgent = map[catalog.Arch]bool{}
@@ -179,7 +180,7 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 	return c, nil
 }
 
-// untimed says why an estimate has a time for none of the offers that suit a task, such as the given machine.
+// untimed returns the reason why an estimate has no time for any suitable offer, such as the given machine.
 func untimed(e *dag.TimeEstimate, machine string) string {
 	if e.Only {
 		return "no offer that suits it has a time, and the default of its time is none (" + machine + " has none)"
@@ -188,18 +189,18 @@ func untimed(e *dag.TimeEstimate, machine string) string {
 		" has none)"
 }
 
-// defaultVCPUs and defaultGiB are the minimum size of the machines of a task that requests no resources. A task that
-// names neither machine nor architecture gets amd64, for which programs and images are built by default.
+// defaultVCPUs and defaultGiB are the minimum size of machines for a task that requests no resources. A task that
+// names neither a machine nor an architecture gets amd64, because most programs and images are built for it.
 const (
 	defaultVCPUs = 2
 	defaultGiB   = 8
-	// A cluster has the machines that its owner chose, of any architecture.
+	// The owner of a cluster has chosen its machines, so they may have any architecture.
 	cloudOfClusters = "kubernetes"
 )
 
-// queries turns an alternative into catalogue queries: one for the alternative, and one for each machine type or
-// number of accelerators with a separate time estimate. The latter are needed because the cheapest offer of a region
-// is only the best among those that take the same time.
+// queries returns the catalogue queries of an alternative: one for the alternative, and one for each machine type or
+// number of accelerators with its own time estimate. The latter are needed because the cheapest offer of a region is
+// the best one only among offers that take the same time.
 func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 	base := catalog.Query{
 		Clouds: b.p.opt.Clouds, Regions: b.p.opt.Regions,
@@ -278,7 +279,8 @@ func addDefaults(q *catalog.Query, r dag.Resources) {
 	}
 }
 
-// keep rejects matches that the deployment does not buy, that are blocked now, or that are outside the job's regions.
+// keep rejects matches that the deployment does not buy, that are blocked now, or that are outside of the job's
+// regions.
 func (b *builder) keep(m *catalog.Match) bool { return b.keepAs(m, offerOf(m)) }
 
 // keepAs is keep for a match that is requested as the offer o.
@@ -293,7 +295,7 @@ func (b *builder) keepAs(m *catalog.Match, o apitypes.Offer) bool {
 	return dag.InPlaces(b.in.Spec.Regions, m.Cloud, m.Region) && b.hasAgent(m)
 }
 
-// hasAgent reports whether the broker has an agent for a match, and remembers the architectures for which it has none.
+// hasAgent reports whether the broker has an agent for a match. It records the architectures for which there is none.
 func (b *builder) hasAgent(m *catalog.Match) bool {
 	archs, limited := b.p.opt.Archs[m.Cloud]
 	if m.Service != catalog.NoService { // it needs none
@@ -306,7 +308,7 @@ func (b *builder) hasAgent(m *catalog.Match) bool {
 	return false
 }
 
-// withoutAgent describes the architectures whose offers were left out; "" if there are none.
+// withoutAgent returns a text about the architectures whose offers were excluded, or "" if there are none.
 func (b *builder) withoutAgent() string {
 	if len(b.noAgent) == 0 {
 		return ""

@@ -7,16 +7,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// data describes in a model where data is stored and the cost of moving it. Tasks write their outputs to the store of
-// the place where they run, and followers read them there.
+// data has the places of data in a model and the cost of moving data. Tasks write their outputs to the store of the
+// place where they run, and later tasks read them there.
 type data struct {
-	places     []string // those of the market, and extra places for buckets that are not reached through a store
+	places     []string // the market's places, and extra places for buckets that are not reached through a store
 	usd, hours [][]float64
-	store      []int       // for each place, the place of its store; nil if each place has its own
-	buckets    map[int]int // for each place with a bucket that a task reads, the number of the extra place for it
+	store      []int       // the place of each place's store; nil if each place has its own store
+	buckets    map[int]int // the extra place of each place that has a bucket which a task reads
 }
 
-// placeData finds the store of each place for the job. ok is false if no store is in the job's regions.
+// placeData finds the job's store for each place. ok is false if no store is in the job's regions.
 func (b *builder) placeData() (d data, ok bool) {
 	d = data{places: b.places, usd: b.market.usd, hours: b.hours}
 	if len(b.p.opt.Stores.URLs) == 0 {
@@ -53,7 +53,7 @@ func (b *builder) placeData() (d data, ok bool) {
 	return d, true
 }
 
-// bucketsRead are the places of the buckets that tasks of the job read.
+// bucketsRead returns the places of the buckets that tasks of the job read.
 func (b *builder) bucketsRead() (places []int) {
 	for i := range b.in.Spec.Tasks {
 		for _, in := range b.in.Spec.Tasks[i].Inputs {
@@ -65,7 +65,8 @@ func (b *builder) bucketsRead() (places []int) {
 	return places
 }
 
-// square fills the rows up to a square matrix. The new columns are zero: no data moves to a bucket that is only read.
+// square extends the rows to a square matrix. The new columns are zero, because no data moves to a bucket that is
+// only read.
 func square(rows [][]float64) [][]float64 {
 	for i := range rows {
 		if lacks := len(rows) - len(rows[i]); lacks > 0 {
@@ -75,7 +76,8 @@ func square(rows [][]float64) [][]float64 {
 	return rows
 }
 
-// bucketAt is the number of a place for reading from a bucket there, since such data does not pass through a store.
+// bucketAt returns the number of the place for reading from a bucket at a place. Such data does not pass through a
+// store.
 func (d *data) bucketAt(place int) int {
 	if n, apart := d.buckets[place]; apart {
 		return n
@@ -83,7 +85,7 @@ func (d *data) bucketAt(place int) int {
 	return place
 }
 
-// addOutputCost adds the cost and time of moving the task's outputs to the store to an option.
+// addOutputCost adds to an option the cost and time of moving the task's outputs to the store.
 func (b *builder) addOutputCost(t *dag.Task, o *option) {
 	if b.data.store == nil {
 		return
@@ -96,7 +98,7 @@ func (b *builder) addOutputCost(t *dag.Task, o *option) {
 	o.expected += hours
 }
 
-// keepUSD is the cost of storing the task's outputs at the option's store, in USD per month.
+// keepUSD returns the cost of storing the task's outputs at the option's store, in USD per month.
 func (d *data) keepUSD(t *dag.Task, o *option) float64 {
 	place := o.Place
 	if d.store != nil {
@@ -105,7 +107,7 @@ func (d *data) keepUSD(t *dag.Task, o *option) float64 {
 	return float64(outputSize(t)) * catalog.StorageUSD(d.places[place])
 }
 
-// outputSize is the declared size of the outputs of a task.
+// outputSize returns the declared size of a task's outputs.
 func outputSize(t *dag.Task) (sum dag.GiB) {
 	for i := range t.Outputs {
 		sum += t.Outputs[i].Size

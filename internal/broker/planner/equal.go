@@ -9,25 +9,25 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// requirements are everything about a task that its options depend on. Tasks with equal requirements have equal
+// requirements are all properties of a task on which its options depend. Tasks with equal requirements have equal
 // options.
 type requirements struct {
 	class           *class
 	usual           time.Duration
-	estimate        string // as JSON, unless it is only the usual time and its speed
+	estimate        string // as JSON; empty if it is only the usual time and its speed
 	speed           float64
 	nodes, maxNodes int
 	checkpointHours float64
 	output          dag.GiB
-	moved           float64 // GiB to and from the tasks that it depends on or that depend on it
+	moved           float64 // GiB to and from its parents and children
 }
 
-// listing is the list of options of a task, or of all tasks with equal requirements. They share it, so it must not be
+// listing is the list of options of a task, or of all tasks with equal requirements. It is shared, so it must not be
 // changed.
 type listing struct {
 	options    []option
 	candidates []optimizer.Candidate
-	onDemand   map[onDemandQuery]stay // results of builder.onDemand; nil if they depend on more than that
+	onDemand   map[onDemandQuery]stay // results of builder.onDemand; nil if they depend on more than the query
 }
 
 // onDemandQuery has the arguments of builder.onDemand besides the task.
@@ -36,8 +36,8 @@ type onDemandQuery struct {
 	samePlace bool
 }
 
-// requirementsOf returns the requirements of a task, and false if its options depend on more: on what it has already
-// run, on the places of other tasks, or on reserved capacity that is given to tasks one by one.
+// requirementsOf returns the requirements of a task. It returns false if the task's options depend on more: its
+// earlier runs, the places of other tasks, or reserved capacity that is given to single tasks.
 func (b *builder) requirementsOf(i int, c *class, gib float64) (requirements, bool) {
 	if b.in.Tasks[i] != nil || b.near[i] != "" || b.spread[i] || len(b.in.Stood) > 0 || c.reserved {
 		return requirements{}, false

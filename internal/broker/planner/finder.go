@@ -11,32 +11,32 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// finder collects the offers that suit a class: for each region and market those that may be the best there by price,
-// by rate of interruptions or, if emissions count, by power.
+// finder collects the offers that suit a class. For each region and market, it collects those that may be the best
+// there by price, by rate of interruptions or, if emissions count, by power.
 type finder struct {
 	b       *builder
 	disk    float64           // GiB of each machine
-	bursts  bool              // burstable types suit: the task asks for them, or the query names a machine type
-	maxUSD  float64           // the alternative's maximum price of a machine per hour; 0 is none
-	time    *dag.TimeEstimate // of the task; nil fits all offers
+	bursts  bool              // burstable types are allowed: the task asks for them, or the query names a machine type
+	maxUSD  float64           // the alternative's maximum price per machine and hour; 0 means no limit
+	time    *dag.TimeEstimate // of the task; nil: the time is known on all offers
 	found   map[string]bool
 	matches []*match
-	// expensive is set if an offer was left out because its current price, with disk and address, is above maxUSD.
+	// expensive states that an offer was excluded because its current price, with disk and address, is above maxUSD.
 	expensive bool
-	// unrated is the accelerator or machine type of an offer that was left out because the time of the task is unknown
-	// there; "" if there is none.
+	// unrated is the accelerator or machine type of an offer that was excluded because the task's time on it is
+	// unknown, or "".
 	unrated string
 }
 
 // collect adds the offers that suit a query. It fails with catalog.ErrNoOffer when there are none.
 //
-// For on-demand machines the cheapest offer of a region suffices. A spot offer that is interrupted less often may cost
-// less in the end, so the cheapest offer of each interruption band is added. Offers with learned prices or rates are
-// compared by these instead of the list price, so they are added separately.
+// For on-demand machines, the cheapest offer of a region is enough. A spot offer that is interrupted less often may
+// cost less in the end, so the cheapest offer of each interruption band is added. Offers with learned prices or rates
+// are compared by these instead of the list price, so they are added separately.
 func (f *finder) collect(q catalog.Query) error {
 	b := f.b
 	if b.countsCarbon() || q.CheapestPer == catalog.PerOffer {
-		q.CheapestPer, q.Keep = catalog.PerOffer, f.keep // expensive offers may be the cleanest
+		q.CheapestPer, q.Keep = catalog.PerOffer, f.keep // an expensive offer may be the cleanest
 		return f.find(q)
 	}
 	unknown := func(m *catalog.Match) bool { return !b.known.has(m) && f.keep(m) }
@@ -59,8 +59,8 @@ func (f *finder) collect(q catalog.Query) error {
 	return err
 }
 
-// keep is the builder's, without burstable types that the task does not ask for. With busy vCPUs these cost a multiple
-// of their price, or run at a fraction of their speed.
+// keep is the builder's filter, and also excludes burstable types that the task does not ask for. With busy vCPUs,
+// these cost a multiple of their price or run at a fraction of their speed.
 func (f *finder) keep(m *catalog.Match) bool {
 	if !f.bursts && m.Burstable {
 		return false
@@ -68,7 +68,7 @@ func (f *finder) keep(m *catalog.Match) bool {
 	return f.timed(m) && f.b.keep(m)
 }
 
-// timed reports whether the time of the task on an offer is known, and remembers an offer on which it is not.
+// timed reports whether the task's time on an offer is known. It records an offer on which it is not.
 func (f *finder) timed(m *catalog.Match) bool {
 	if f.time == nil || f.time.Fits(m.InstanceType, m.Accelerator, m.AcceleratorCount) {
 		return true
@@ -77,8 +77,8 @@ func (f *finder) timed(m *catalog.Match) bool {
 	return false
 }
 
-// surplus is what a burstable type of AWS costs in addition, USD per hour, with busy vCPUs. Those of other clouds slow
-// down instead.
+// surplus returns the additional cost of a burstable type of AWS with busy vCPUs, in USD per hour. Burstable types of
+// other clouds slow down instead.
 func surplus(m *catalog.Match) (usd float64) {
 	if m.Cloud == "aws" {
 		usd, _ = ec2types.Burst(m.InstanceType, m.VCPU)
@@ -115,8 +115,8 @@ func (f *finder) visit(q catalog.Query) error {
 	})
 }
 
-// rarer adds cheap spot offers with fewer interruptions: for clouds that publish interruption bands, the cheapest
-// offer in each band or a better one, and the cheapest without a band.
+// rarer adds cheap spot offers with fewer interruptions. For clouds that publish interruption bands, these are the
+// cheapest offer in each band or a better one, and the cheapest without a band.
 func (f *finder) rarer(q catalog.Query, keep func(*catalog.Match) bool) error {
 	asked := func(clouds []string) []string {
 		if len(q.Clouds) == 0 {
@@ -161,8 +161,8 @@ func (f *finder) learned(q catalog.Query) error {
 
 func (f *finder) add(m *catalog.Match) { f.addAs(m, m.ID(), m.USDPerHour, nil) }
 
-// addAs adds a match once, by its ID. usd is its price per hour without disk and address. reserved is the reserved
-// capacity of the account that it uses, or nil.
+// addAs adds a match under an ID, once. usd is its price per hour without disk and address. reserved is the account's
+// reserved capacity that it uses, or nil.
 func (f *finder) addAs(m *catalog.Match, id string, usd float64, reserved *catalog.Reserved) {
 	if f.found[id] {
 		return
@@ -172,7 +172,7 @@ func (f *finder) addAs(m *catalog.Match, id string, usd float64, reserved *catal
 	extra := surplus(m)
 	beside += extra
 	onDemand, ok := m.Offer.USDPerHour(catalog.OnDemand)
-	if !ok { // not sold on demand, but it has a list price
+	if !ok { // it is not sold on demand, but has a list price
 		onDemand = m.OnDemandUSD + m.SurchargeUSD
 	}
 	full := &match{
@@ -196,10 +196,10 @@ func (f *finder) addAs(m *catalog.Match, id string, usd float64, reserved *catal
 	f.matches = append(f.matches, full)
 }
 
-// known are the offers for which the broker knows more than the catalogue.
+// known are the offers about which the broker knows more than the catalogue.
 type known struct {
 	ids     map[string]bool // without the market
-	types   map[string]bool // machine types, for a quick check that rejects most other offers
+	types   map[string]bool // machine types, for a fast check that rejects most other offers
 	regions []string
 }
 
@@ -209,7 +209,7 @@ func (b *builder) knownOffers() known {
 	add := func(id string) {
 		o, err := catalog.ParseOfferID(id)
 		if err != nil {
-			return // the catalogue no longer has this cloud
+			return // the catalogue has this cloud no more
 		}
 		o.Market = catalog.AnyMarket
 		k.ids[o.String()], k.types[o.InstanceType] = true, true
@@ -234,12 +234,12 @@ func (k *known) has(m *catalog.Match) bool {
 	return k.types[m.InstanceType] && k.ids[m.Offer.ID()]
 }
 
-// priorHours is the weight of the catalogue's rate of interruptions, in machine hours. After a day on an offer, the
+// priorHours is the weight of the catalogue's interruption rate, in machine hours. After a day on an offer, the
 // observed rate has more weight.
 const priorHours = 24
 
-// learn applies the last spot price and the observed interruptions to a match. Its rate is that of its band (without a
-// band, the middle one) corrected by the observations (the mean of a Gamma posterior).
+// learn applies the last spot price and the observed interruptions to a match. Its interruption rate is that of its
+// band (the middle one if it has none), corrected by the observations (the mean of a Gamma posterior).
 func (b *builder) learn(m *match) {
 	rate, known := m.Interruption.PreemptionsPerHour()
 	if !known {
@@ -255,7 +255,7 @@ func (b *builder) learn(m *match) {
 	}
 }
 
-// undominated removes matches that another one beats in everything that counts. It compares matches in the same
+// undominated removes a match if another one is at least as good in all that counts. It compares matches in the same
 // region (or zone, with byZone), on the same market and with the same speed. If times depend on the machine, only
 // machines of the same type count as equally fast. Of equally good offers it keeps the one in the current plan, or
 // else the first ID.
@@ -292,7 +292,7 @@ func (b *builder) undominated(all []*match, timed, byZone bool) []*match {
 			g.machine, g.accelerator, g.count = m.InstanceType, m.Accelerator, m.AcceleratorCount
 		}
 		if m.changes != nil {
-			out = append(out, m) // its future price differs from its current price
+			out = append(out, m) // its future price is expected to differ from its current price
 			continue
 		}
 		if slices.ContainsFunc(kept[g], func(k *match) bool { return b.beats(k, m) }) {
@@ -304,15 +304,16 @@ func (b *builder) undominated(all []*match, timed, byZone bool) []*match {
 	return out
 }
 
-// beats reports whether k, which costs no more than m, is also no worse otherwise. On reserved capacity the one that
-// takes less is better, even if it is slower, because all uses of it cost the same and others need the rest.
+// beats reports whether k, which costs at most as much as m, is at least as good in all else. On reserved capacity,
+// the one that takes less of it is better even if it is slower, because all uses cost the same and other tasks need
+// the rest.
 func (b *builder) beats(k, m *match) bool {
 	return k.rate <= m.rate && k.takes.Within(m.takes) && (!b.countsCarbon() || k.kg <= m.kg || m.kg == 0) &&
 		(k.reserved != nil || k.noSlower(m))
 }
 
-// noSlower reports whether k boots and works at least as fast as m. Machines with accelerators are compared only with
-// others of the same kind (see undominated), and the speed of their vCPUs does not count.
+// noSlower reports whether k boots and works at least as fast as m. For machines with accelerators, the speed of
+// vCPUs does not count, because they are compared only with machines of the same kind (see undominated).
 func (m *match) noSlower(than *match) bool {
 	if m.BootSeconds > than.BootSeconds || m.SlowBootSeconds > than.SlowBootSeconds ||
 		m.BillingMinimumSeconds > than.BillingMinimumSeconds {

@@ -15,20 +15,20 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared"
 )
 
-// A fleet is the machines that the tasks of one share group run on. Fleets are planned before the other tasks, with
-// the shared form of the optimizer (pkg/optimizer/shared). The exact form then plans the other tasks, and the members
-// of the groups are tasks with fixed places and times in its model.
+// A fleet is the set of machines for the tasks of one share group. Fleets are planned before the other tasks, with
+// the shared form of the optimizer (pkg/optimizer/shared). The exact form then plans the other tasks. In its model,
+// the members of the groups are tasks with fixed places and times.
 //
-// The model of a fleet has for each machine type, market and rate of interruptions the cheapest offer. If the tasks
-// move data, a fleet is in one region, the best of fleetPlaces regions.
+// The model of a fleet has the cheapest offer for each machine type, market and rate of interruptions. If the tasks
+// move data, the fleet is in one region, the best of fleetPlaces regions.
 
 // fleets are the planned fleets of a job.
 type fleets struct {
 	all []*fleet
-	at  map[int]stop // the members that are planned now, by task
-	// mixed is true if the job has a deadline or a budget that its fleets keep together with each other and with other
-	// tasks. In the model of the other tasks, no member of a fleet then starts before all tasks that any of them needs
-	// from outside have ended, and the times are guaranteed ones.
+	at  map[int]stop // by task: the members that are planned now
+	// mixed is true if the job has a deadline or a budget that its fleets and other tasks must keep together. In the
+	// model of the other tasks, no member of a fleet then starts before the end of all outside tasks that any member
+	// needs, and times are the guaranteed ones.
 	mixed bool
 }
 
@@ -41,7 +41,7 @@ type stop struct {
 	hours, expected float64
 }
 
-// of returns the place of a task that shares a machine, nil for other tasks.
+// of returns the place of a task that shares a machine, or nil for other tasks.
 func (f *fleets) of(task int) *stop {
 	if f == nil {
 		return nil
@@ -52,15 +52,16 @@ func (f *fleets) of(task int) *stop {
 	return nil
 }
 
-// inside reports whether an edge is between tasks of one fleet: then its data is part of the fleet's cost and times.
+// inside reports whether an edge is between tasks of one fleet. The cost and times of the fleet then include the
+// edge's data.
 func (f *fleets) inside(e dag.Edge) bool {
 	from, to := f.of(e.From), f.of(e.To)
 	return from != nil && to != nil && from.fleet == to.fleet
 }
 
-// layers returns how many passes over the tasks, in the order of the job, give all tasks their times. One pass is not
-// enough, because the starts of fleets are not in this order: each pass computes the times of tasks that depend on
-// tasks whose times are known.
+// layers returns the number of passes over the tasks, in the order of the job, that give all tasks their times. One
+// pass is not enough, because fleets do not start in this order. Each pass calculates the times of tasks whose
+// parents' times are known.
 func (f *fleets) layers() int {
 	if f == nil || !f.mixed {
 		return 1
@@ -95,7 +96,7 @@ func (f *fleets) addStarts(b *builder) {
 	}
 }
 
-// withoutWorkers is the input without the worker tasks of the job.
+// withoutWorkers returns the input without the job's worker tasks.
 func withoutWorkers(in planinput.Input) planinput.Input {
 	n := in.Spec.Work()
 	if n == len(in.Spec.Tasks) {
@@ -107,7 +108,7 @@ func withoutWorkers(in planinput.Input) planinput.Input {
 	return in
 }
 
-// Notes of plans in which no tasks share machines, although the job asks for it.
+// Notes in plans in which no tasks share machines although the job asks for it.
 const (
 	notShared       = "no tasks share machines: "
 	becauseCarbon   = notShared + "plans that count carbon give each task its own machine"
@@ -149,8 +150,8 @@ func (p *Planner) planShared(ctx context.Context, in planinput.Input) (*record.P
 	return p.cheaperUnshared(ctx, in, plan)
 }
 
-// cheaperUnshared returns the plan in which no tasks share machines if that is better. It can be with a deadline: the
-// interruption of a spot machine at the worst moment costs a shared one more time.
+// cheaperUnshared returns the plan without shared machines if it is better than plan. This is possible with a
+// deadline: an interruption of a spot machine at the worst moment costs a shared machine more time.
 func (p *Planner) cheaperUnshared(ctx context.Context, in planinput.Input, plan *record.Plan) (*record.Plan, error) {
 	if in.DeadlineHours == nil || in.Previous != nil {
 		return plan, nil
@@ -170,11 +171,11 @@ func (p *Planner) cheaperUnshared(ctx context.Context, in planinput.Input, plan 
 }
 
 // deadlineParts are the parts of the deadline that the fleets of a mixed job may take, in the order in which they are
-// tried. The other tasks get the rest, as far as they need it.
+// tried. The other tasks get the rest, or as much of it as they need.
 var deadlineParts = [...]float64{1, 0.75, 0.5, 0.25}
 
-// planBoth plans the fleets of a job, and then its other tasks. It fails with errNoFleet if there are no fleets with
-// which the job keeps its limits.
+// planBoth plans the fleets of a job, and then its other tasks. It fails with errNoFleet if the job cannot keep its
+// limits with any fleets.
 func (p *Planner) planBoth(ctx context.Context, in planinput.Input, fl *fleets) (*record.Plan, error) {
 	parts := deadlineParts[:1]
 	if fl.mixed && in.DeadlineHours != nil {
@@ -198,7 +199,7 @@ func (p *Planner) planBoth(ctx context.Context, in planinput.Input, fl *fleets) 
 	if in.Previous == nil || in.DeadlineHours == nil {
 		return nil, failed
 	}
-	// The job has started and can no longer be on time: finish it as fast as the budget allows.
+	// The job has started and cannot be in time any more. It should finish as fast as the budget allows.
 	if err := fl.solve(ctx, 1, true); err != nil {
 		return nil, err
 	}
@@ -223,12 +224,12 @@ func (p *Planner) planOthers(ctx context.Context, in planinput.Input, fl *fleets
 		}
 	}
 	if !fl.mixed && len(fl.all) > 0 {
-		rest.DeadlineHours, rest.BudgetUSD = nil, nil // the fleet keeps them
+		rest.DeadlineHours, rest.BudgetUSD = nil, nil // the fleet keeps these limits
 	}
 	return p.planRest(ctx, rest, fl)
 }
 
-// planUnshared plans a job with a machine for each task, and a note that says why.
+// planUnshared plans a job with one machine for each task. why is the reason, for a note in the plan.
 func (p *Planner) planUnshared(ctx context.Context, in planinput.Input, why string) (*record.Plan, error) {
 	plan, err := p.planRest(ctx, withoutWorkers(in), nil)
 	if err != nil || plan.Status == record.PlanInfeasible {
@@ -242,8 +243,8 @@ func (p *Planner) planUnshared(ctx context.Context, in planinput.Input, why stri
 	return plan, err
 }
 
-// planInstead plans a job whose tasks have no shared machines with a machine for each task. If that is impossible too,
-// the answer says why there are no shared machines.
+// planInstead plans a job that cannot have shared machines with one machine for each task. If that is impossible,
+// too, the answer states why there are no shared machines.
 func (p *Planner) planInstead(ctx context.Context, in planinput.Input, none *noFleetError) (*record.Plan, error) {
 	plan, err := p.planUnshared(ctx, in, becauseNoFleet)
 	if err == nil && plan.Status == record.PlanInfeasible {
@@ -256,20 +257,20 @@ func (p *Planner) planInstead(ctx context.Context, in planinput.Input, none *noF
 type fleet struct {
 	b     *builder
 	group int
-	// members are the tasks to plan: neither finished nor running. running are those that run now.
+	// members are the tasks to plan, which neither have finished nor run. running are those that run now.
 	members, running []int
-	index            map[int]int // of the members in the model, by task
+	index            map[int]int // index of each member in the model, by task
 	free             []int       // worker tasks that can be bought
 	kept             []kept      // machines that the group has
 	bound            float64     // in the unit of the objective
 	// answer is the plan on the machines of model, whose times are expected ones. offers are the offers of the
-	// machines of the model, after those that the group has.
+	// model's machines, after the machines that the group has.
 	model  *shared.Model
 	offers []*match
 	answer *shared.Plan
-	// worst is the answer with guaranteed times; it is the answer itself without a deadline.
+	// worst is the plan with guaranteed times. Without a deadline, it is answer.
 	worst *shared.Plan
-	// worker is the worker task of each instance of the answer.
+	// worker is the worker task of each instance in answer.
 	worker []int
 	// onDemandUSD is the cost of the same work on demand.
 	onDemandUSD float64
@@ -280,10 +281,10 @@ type fleet struct {
 type kept struct {
 	worker int
 	on     *record.Planned
-	hours  float64 // how much longer it was to be held
+	hours  float64 // how many hours longer it was to be held
 }
 
-// groupFleets makes a fleet for each group with tasks to plan, or returns why the tasks cannot share.
+// groupFleets returns a fleet for each group with tasks to plan, or the reason why the tasks cannot share machines.
 func (b *builder) groupFleets() (fl *fleets, why string) {
 	fl = &fleets{at: map[int]stop{}}
 	if b.countsCarbon() {
@@ -360,7 +361,7 @@ func (b *builder) layered(fl *fleets) bool {
 	return len(ready) == len(waits)
 }
 
-// findWorkers finds the worker tasks of the group that can be bought, and those with machines.
+// findWorkers finds the group's worker tasks that can be bought, and those that have machines.
 func (f *fleet) findWorkers() {
 	in := &f.b.in
 	for w := in.Spec.Work(); w < len(in.Spec.Tasks); w++ {
@@ -378,7 +379,7 @@ func (f *fleet) findWorkers() {
 	}
 }
 
-// solve plans the fleets within a part of the deadline. If they are late, they are as fast as possible.
+// solve plans the fleets within a part of the deadline. If late is true, it plans them as fast as possible.
 func (fl *fleets) solve(ctx context.Context, part float64, late bool) error {
 	for _, f := range fl.all {
 		if err := f.solve(ctx, part, late); err != nil {
@@ -389,7 +390,7 @@ func (fl *fleets) solve(ctx context.Context, part float64, late bool) error {
 	return nil
 }
 
-// place sets where each member is in the model of the other tasks, and how long it takes there.
+// place sets the place and time of each member in the model of the other tasks.
 func (fl *fleets) place() {
 	for _, f := range fl.all {
 		expected, guaranteed := f.after(fl, f.answer), f.after(fl, f.worst)
@@ -400,8 +401,8 @@ func (fl *fleets) place() {
 	}
 }
 
-// after is how long each member takes in a plan of the fleet: after its last parent in the fleet, or if the job is
-// mixed after the start of the fleet.
+// after returns the time of each member in a plan of the fleet: from the end of its last parent in the fleet or, if
+// the job is mixed, from the start of the fleet.
 func (f *fleet) after(fl *fleets, p *shared.Plan) []float64 {
 	ready := make([]float64, len(f.members))
 	if !fl.mixed {
@@ -451,8 +452,8 @@ func (fl *fleets) settle(plan *record.Plan, b *builder, sol *optimizer.Solution)
 	}
 }
 
-// restBound is the part of the bound for the other tasks. What they pay for data to and from the members depends on
-// the places of the fleets, which are not proven to be the best, so with such data there is no bound.
+// restBound returns the part of the bound for the other tasks. Their cost of data to and from the members depends on
+// the places of the fleets, which are not proven to be the best. So with such data, the bound is 0.
 func (fl *fleets) restBound(plan *record.Plan, b *builder, sol *optimizer.Solution) float64 {
 	if fl.mixed || b.model.Objective == optimizer.Makespan {
 		return 0 // the times of the members are not proven, and the other tasks depend on them
@@ -472,7 +473,7 @@ func (fl *fleets) restBound(plan *record.Plan, b *builder, sol *optimizer.Soluti
 	return max(bound, 0)
 }
 
-// addWorkers adds entries for the worker tasks to a plan. Those with machines keep them.
+// addWorkers adds entries for the worker tasks to a plan. Workers that have machines keep them.
 func (b *builder) addWorkers(plan *record.Plan) {
 	for len(plan.Choice) < len(b.in.Spec.Tasks) {
 		plan.Choice = append(plan.Choice, -1)
@@ -496,7 +497,7 @@ func (fl *fleets) write(plan *record.Plan) {
 	}
 }
 
-// offer returns the index of an offer in a plan, and adds it if it is missing.
+// offer returns the index of an offer in a plan. It adds the offer if it is missing.
 func offer(plan *record.Plan, of record.Planned) int32 {
 	k := slices.IndexFunc(plan.Offers, func(o record.Planned) bool { return o.ID == of.ID })
 	if k < 0 {

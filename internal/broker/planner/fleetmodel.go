@@ -15,13 +15,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared"
 )
 
-// estimate is the time estimate of some members, and their work on a machine of speed 1, in hours.
+// estimate is the time estimate of some members, and their total work in hours at speed 1.
 type estimate struct {
 	task  int // one of them
 	hours float64
 }
 
-// work is the work of a member on a machine of speed 1 that is still to do, in hours.
+// work returns the remaining work of a member on a machine of speed 1, in hours.
 func (f *fleet) work(i int) float64 {
 	work := f.b.in.Spec.Tasks[i].Time.For("", "", 0, 1, 1).Hours()
 	if facts := f.b.in.Tasks[i]; facts != nil {
@@ -30,8 +30,8 @@ func (f *fleet) work(i int) float64 {
 	return work
 }
 
-// setEstimates groups the members by time estimate. Estimates without times for named machines depend on the machine's
-// speed alone, so all that were made at one speed are one group.
+// setEstimates groups the members by time estimate. An estimate without times for named machines depends only on the
+// machine's speed, so all estimates that were made at one speed are one group.
 func (f *fleet) setEstimates() {
 	bySpeed := map[float64]int{}
 	for _, i := range f.members {
@@ -47,8 +47,8 @@ func (f *fleet) setEstimates() {
 	}
 }
 
-// speedOn is the speed of a machine for the members, as a weighted mean over their estimates: expected, and on the slow
-// side.
+// speedOn returns the speed of a machine for the members, as a weighted mean over their estimates: expected, and on
+// the slow side.
 func (f *fleet) speedOn(m *match) (speed, slow float64) {
 	sum, at, slowly := 0.0, 0.0, 0.0
 	for _, e := range f.estimates {
@@ -64,15 +64,16 @@ func (f *fleet) speedOn(m *match) (speed, slow float64) {
 	return sum / at, min(sum/at, sum/slowly)
 }
 
-// demand is what the members of a fleet require of a machine: sums, means and maxima over all members.
+// demand is the requirement of a fleet's members on a machine: sums, means and maxima over all members.
 type demand struct {
 	cpus, gib float64 // the largest member
-	// mean is the length of a member in hours at speed 1, weighted by its work; longest is the longest.
+	// mean is the mean run time of a member in hours at speed 1, weighted by its work. longest is the longest run
+	// time.
 	mean, longest float64
-	every         float64 // hours between checkpoints, 0 if some member keeps none
-	cpuHours      float64 // sums of the members' resources, times their hours at speed 1
+	every         float64 // hours between checkpoints; 0 if some member saves none
+	cpuHours      float64 // sums of the members' resources, multiplied by their hours at speed 1
 	gibHours      float64
-	spot          bool // whether they may run on spot
+	spot          bool // the members may run on spot
 }
 
 func (f *fleet) demand() demand {
@@ -99,12 +100,12 @@ func (f *fleet) demand() demand {
 	if work > 0 {
 		d.mean = squares / work
 	}
-	// As for one task: they leave spot because of the deadline, or if they have lost as much work as they contain.
+	// As for a single task, members leave spot for the deadline, or if they have lost as much work as they contain.
 	d.spot = !leave && !(lost > 0 && lost >= work)
 	return d
 }
 
-// estimate lowers the least cost of the work in the place of an offer to its cost on the offer without idle time, in
+// estimate updates the minimum cost of the work in an offer's place with the cost on this offer without idle time, in
 // USD.
 func (d *demand) estimate(m *catalog.Match, least map[string]float64) {
 	if !(m.VCPU > 0 && m.MemoryGiB > 0) {
@@ -116,7 +117,7 @@ func (d *demand) estimate(m *catalog.Match, least map[string]float64) {
 	}
 }
 
-// queries are the catalogue queries for machines that hold the largest member, by alternative.
+// queries returns the catalogue queries for machines that can hold the largest member, one for each alternative.
 func (f *fleet) queries(d demand) (queries []catalog.Query) {
 	t := f.b.in.Spec.Tasks[f.members[0]]
 	t.Time.On = nil
@@ -137,12 +138,12 @@ func (f *fleet) queries(d demand) (queries []catalog.Query) {
 	return queries
 }
 
-// disk is the size of the disk of each machine, in GiB.
+// disk returns the disk size of each machine, in GiB.
 func (f *fleet) disk() float64 {
 	return cmp.Or(f.b.in.Spec.Tasks[f.members[0]].DiskGiB(), cloud.DefaultDiskGiB)
 }
 
-// sort identifies offers that differ only in their price.
+// sort identifies offers that differ only in their price and place.
 type sort struct {
 	cloud, machine string
 	market         catalog.Market
@@ -150,9 +151,9 @@ type sort struct {
 	place          string // if data moves
 }
 
-// matches finds the offers that suit the members: of each sort the cheapest, and those with a learned price or rate.
-// With places it finds the cheapest in each of them. If there are none, it returns why. Unless least is nil, it sets
-// the least estimated cost of the work in each place.
+// matches returns the offers that suit the members: the cheapest of each sort, and those with a learned price or
+// rate. With places, it returns the cheapest in each place. If there are none, it returns the reason. Unless least is
+// nil, it sets the minimum estimated cost of the work in each place.
 func (f *fleet) matches(d demand, places []string, least map[string]float64) (found []*match, why string) {
 	b := f.b
 	t := &b.in.Spec.Tasks[f.members[0]]
@@ -208,7 +209,7 @@ func (f *fleet) matches(d demand, places []string, least map[string]float64) (fo
 	return found, strings.Join(slices.Compact(reasons), "; ")
 }
 
-// cheaperMatch compares the prices of offers of one sort, and of equal ones their places.
+// cheaperMatch compares offers of one sort by price, and then by place.
 func cheaperMatch(x, y *catalog.Match) bool {
 	if x.USDPerHour != y.USDPerHour {
 		return x.USDPerHour < y.USDPerHour
@@ -216,7 +217,7 @@ func cheaperMatch(x, y *catalog.Match) bool {
 	return strings.Compare(x.ID(), y.ID()) < 0
 }
 
-// frame is a model of the members without machines.
+// frame returns a model of the members without machines.
 func (f *fleet) frame() *shared.Model {
 	b := f.b
 	m := &shared.Model{
@@ -243,12 +244,12 @@ func (f *fleet) frame() *shared.Model {
 	return m
 }
 
-// machine is a match in the model: with expected times, and with guaranteed ones, which are used for deadlines. ok is
-// false if a task would be interrupted too often to finish.
+// machine returns a match as a machine of the model: with expected times, and with guaranteed ones, which are used
+// for deadlines. ok is false if a task would be interrupted too often to finish.
 //
 // On spot, all work of a machine takes longer by the factor that bidding.Spot expects for the mean member, and the
-// price per hour is that of the held part of this time. What is guaranteed allows for one interruption: the machine's
-// tasks begin later by a restart and the longest work that it can repeat.
+// price per hour covers only the time in which the machine is held. The guaranteed times allow for one interruption:
+// the machine's tasks start later by a restart and the longest work that may have to be repeated.
 func (f *fleet) machine(m *match, d demand) (expected, guaranteed shared.Machine, ok bool) {
 	speed, slow := f.speedOn(m)
 	billing := hardware.BillingOf(m.Cloud)
@@ -281,8 +282,8 @@ func (f *fleet) machine(m *match, d demand) (expected, guaranteed shared.Machine
 	return expected, guaranteed, true
 }
 
-// keptMachine is a machine of the group in the model. It has no boot, but its tasks come first: it is free as soon as
-// it could have done their work.
+// keptMachine returns a machine of the group as a machine of the model. It needs no boot, but its current tasks come
+// first: it is free as soon as it could have done their work.
 func (f *fleet) keptMachine(k kept) shared.Machine {
 	b, o := f.b, &k.on.Offer
 	m := &match{Match: catalog.Match{Offer: catalog.Offer{InstanceType: o.InstanceType}}}

@@ -16,25 +16,26 @@ import (
 )
 
 const (
-	// slack is how much more than the cheapest plan a plan may cost to be faster, as a share, if there is no deadline.
-	// Otherwise the plan of a thousand tasks would be one small machine for days.
+	// slack is the share by which a plan may be more expensive than the cheapest one to be faster, if there is no
+	// deadline. Without it, the plan of a thousand tasks would be one small machine for days.
 	slack = 0.02
 	// fleetPlaces is the number of regions that are compared for a fleet whose tasks move data.
 	fleetPlaces = 3
 	// effortTasks is the number of members above which the search makes fewer steps for each, so that planning takes
-	// about as long for any number.
+	// about equally long for any number.
 	effortTasks = 1000
-	// fleetEffort is the effort of a search, as in shared.Options. More finds little: a plan has several searches, and
-	// the prices of spot machines are expectations.
+	// fleetEffort is the effort of a search, as in shared.Options. More effort improves little: a plan has several
+	// searches, and the prices of spot machines are only expectations.
 	fleetEffort = 0.25
-	// onDemandEffort is the part of it for the comparison with on-demand machines.
+	// onDemandEffort is the share of that effort for the comparison with on-demand machines.
 	onDemandEffort = 0.4
 )
 
 // errNoFleet means that no fleet keeps the limits.
 var errNoFleet = errors.New("no fleet keeps the limits")
 
-// noFleetError is errNoFleet with a reason for the user, which may be empty. late is true if it is the deadline.
+// noFleetError is errNoFleet with a reason for the user, which may be empty. late is true if the deadline is the
+// reason.
 type noFleetError struct {
 	message string
 	late    bool
@@ -44,7 +45,7 @@ func (e *noFleetError) Error() string { return cmp.Or(e.message, errNoFleet.Erro
 
 func (e *noFleetError) Is(target error) bool { return target == errNoFleet }
 
-// clock is the time, or always the same if plans must not depend on it.
+// clock returns the time. It always returns the same time if plans must not depend on it.
 func (p *Planner) clock() time.Time {
 	if p.opt.Now == nil {
 		return time.Time{}
@@ -52,7 +53,7 @@ func (p *Planner) clock() time.Time {
 	return p.opt.Now()
 }
 
-// site is a set of offers that a fleet may consist of, and the cost of the data that its members exchange with others.
+// site is a set of offers for a fleet, and the cost of the data that the fleet's members exchange with other tasks.
 type site struct {
 	found      []*match
 	usd, hours float64
@@ -61,13 +62,13 @@ type site struct {
 // try is a plan of a fleet at a site.
 type try struct {
 	site
-	expected, guaranteed *shared.Model // the second only with a deadline
+	expected, guaranteed *shared.Model // guaranteed only with a deadline
 	offers               []*match      // of the machines after those that the group has
 	answer               *shared.Plan  // with expected times
 }
 
-// solve plans the fleet. It fails with errNoFleet if no plan keeps the deadline and the budget. A late fleet has no
-// deadline and is as fast as possible; others have a part of the deadline.
+// solve plans the fleet within a part of the deadline. It fails with errNoFleet if no plan keeps the deadline and the
+// budget. A late fleet has no deadline, and is as fast as possible.
 func (f *fleet) solve(ctx context.Context, part float64, late bool) error {
 	f.estimates = nil
 	f.setEstimates()
@@ -88,7 +89,7 @@ func (f *fleet) solve(ctx context.Context, part float64, late bool) error {
 	}
 	var best *try
 	failed := error(errNoFleet)
-	for _, s := range sites[min(1, len(sites)-1):] { // the first has all places
+	for _, s := range sites[min(1, len(sites)-1):] { // the first site has all places
 		t, err := f.try(ctx, frame, d, s, f.b.p.effort/float64(max(1, len(sites)-1)))
 		switch {
 		case errors.Is(err, errNoFleet):
@@ -143,9 +144,9 @@ func (f *fleet) try(ctx context.Context, frame *shared.Model, d demand, s site, 
 	return t, f.inTime(ctx, t, effort)
 }
 
-// inTime finds a plan that keeps the deadline even with slow boots, slow machines and interruptions. In the guaranteed
-// model such delays cost money, so at first it looks for a plan with expected times that keeps the deadline with
-// guaranteed ones: within the deadline, and within what such delays leave of it.
+// inTime finds a plan that keeps the deadline even with slow boots, slow machines and interruptions. In the
+// guaranteed model, such delays cost money. So it first searches for a plan with expected times that also keeps the
+// deadline with guaranteed ones: within the deadline, and then within the part that such delays leave of it.
 func (f *fleet) inTime(ctx context.Context, t *try, effort float64) error {
 	m := *t.expected
 	for range 2 {
@@ -176,7 +177,7 @@ func (f *fleet) inTime(ctx context.Context, t *try, effort float64) error {
 	return err
 }
 
-// models makes the models of a site. The limits are without the data that the members exchange with others.
+// models returns the models of a site. Their limits exclude the data that the members exchange with other tasks.
 func (f *fleet) models(frame *shared.Model, d demand, s site) (expected, guaranteed *shared.Model, offers []*match) {
 	e := *frame
 	less := func(limit *float64, by float64) *float64 {
@@ -203,7 +204,7 @@ func (f *fleet) models(frame *shared.Model, d demand, s site) (expected, guarant
 	return &e, &g, offers
 }
 
-// search solves a model. A plan that needs more new machines than there are worker tasks is no plan.
+// search solves a model. It returns no plan if the plan would need more new machines than there are worker tasks.
 func (f *fleet) search(ctx context.Context, m *shared.Model, effort float64) (*shared.Plan, error) {
 	sol, err := shared.Solve(ctx, m, shared.Options{Effort: effort * f.scale(), Now: f.b.p.clock})
 	if errors.Is(err, optimizer.ErrUndecided) {
@@ -226,15 +227,15 @@ func (f *fleet) search(ctx context.Context, m *shared.Model, effort float64) (*s
 	return f.search(ctx, &fewer, effort)
 }
 
-// scale is the factor for efforts by which the number of steps does not grow with the number of members.
+// scale returns the factor for efforts with which the number of steps does not grow with the number of members.
 func (f *fleet) scale() float64 {
 	return 1 / (1 + stepsPerTask*float64(max(0, len(f.members)-effortTasks))/stepsAtOnce)
 }
 
-// The steps of shared.Solve: those for up to effortTasks tasks, and those for each further one.
+// The steps of shared.Solve: for up to effortTasks tasks, and for each further task.
 const stepsAtOnce, stepsPerTask = 3e6, 3500
 
-// bought is the number of machines of a plan that the group does not have yet.
+// bought returns the number of machines in a plan that the group does not have yet.
 func (f *fleet) bought(p *shared.Plan) (n int) {
 	for _, x := range p.Instances {
 		if x.Machine >= len(f.kept) {
@@ -244,7 +245,7 @@ func (f *fleet) bought(p *shared.Plan) (n int) {
 	return n
 }
 
-// faster replaces the plan by the fastest that costs little more.
+// faster replaces the plan by the fastest one that costs little more.
 func (f *fleet) faster(ctx context.Context, t *try) error {
 	m := *t.expected
 	most := t.answer.USD * (1 + slack)
@@ -262,7 +263,7 @@ func (f *fleet) faster(ctx context.Context, t *try) error {
 	return err
 }
 
-// setBound computes the bound for all places, in the unit of the objective.
+// setBound calculates the bound over all places, in the unit of the objective.
 func (f *fleet) setBound(frame *shared.Model, d demand, all site) error {
 	m, _, _ := f.models(frame, d, site{found: all.found})
 	usd, hours, err := shared.LowerBounds(m)
@@ -272,8 +273,8 @@ func (f *fleet) setBound(frame *shared.Model, d demand, all site) error {
 	return err
 }
 
-// setOnDemand computes what the work costs on demand: the same machines at their on-demand prices, or the best fleet of
-// on-demand machines that is found. If time counts, it is no slower.
+// setOnDemand calculates the cost of the work on demand: with the same machines at on-demand prices, or with the best
+// fleet of on-demand machines that is found. If time counts, that fleet must not be slower.
 func (f *fleet) setOnDemand(ctx context.Context, t *try, d demand) error {
 	f.onDemandUSD = f.usd()
 	if !slices.ContainsFunc(f.answer.Instances, func(x shared.Instance) bool { return f.offer(x).Offer.Spot }) {
@@ -304,7 +305,8 @@ func (f *fleet) setOnDemand(ctx context.Context, t *try, d demand) error {
 	return err
 }
 
-// onDemandSite are the offers on demand: all of those considered, or if the members move data those of the best place.
+// onDemandSite returns the on-demand offers: all of those considered, or if the members move data those of the best
+// place.
 func (f *fleet) onDemandSite(t *try, d demand) (site, error) {
 	isSpot := func(m *match) bool { return m.Market == catalog.Spot }
 	s := t.site
@@ -319,7 +321,7 @@ func (f *fleet) onDemandSite(t *try, d demand) (site, error) {
 	return s, nil
 }
 
-// giveWorkers gives each instance a worker task: in the order of the times at which they are needed.
+// giveWorkers gives a worker task to each instance, in the order of the times at which the instances are needed.
 func (f *fleet) giveWorkers() {
 	order := make([]int, len(f.answer.Instances))
 	for i := range order {
@@ -348,8 +350,8 @@ func (f *fleet) offer(x shared.Instance) record.Planned {
 	return f.offers[x.Machine-len(f.kept)].planned(0)
 }
 
-// billed is the time that is billed for an instance, in hours: of a machine that the group has, the time after its
-// planned end.
+// billed returns the hours that are billed for an instance. For a machine that the group has, this is the time after
+// its planned end.
 func (f *fleet) billed(x shared.Instance) float64 {
 	if x.Machine < len(f.kept) {
 		return max(x.To-f.kept[x.Machine].hours, 0)
@@ -365,7 +367,7 @@ func billedHours(m *shared.Machine, held float64) float64 {
 	return held
 }
 
-// usd is the cost of the fleet: its machines, and the data that moves between them.
+// usd returns the cost of the fleet: its machines, and the data that moves between them.
 func (f *fleet) usd() float64 {
 	sum := movedUSD(f.model, f.answer)
 	for _, x := range f.answer.Instances {
@@ -408,7 +410,7 @@ func (f *fleet) write(plan *record.Plan) {
 		w, m := f.worker[i], &f.model.Machines[x.Machine]
 		k := offer(plan, f.offer(x))
 		if x.Machine >= len(f.kept) {
-			plan.Offers[k] = f.offer(x) // with the current price
+			plan.Offers[k] = f.offer(x) // at the current price
 		}
 		if of[k] == nil {
 			of[k] = &record.Fleet{Group: f.group, Offer: k}
@@ -456,7 +458,8 @@ func (f *fleet) write(plan *record.Plan) {
 	}
 }
 
-// weights are the parts of its machine that each member uses, times its hours, and their sums by instance.
+// weights returns, for each member, its share of its machine multiplied by its hours, and the sums of these by
+// instance.
 func (f *fleet) weights() (weight, sum []float64) {
 	weight, sum = make([]float64, len(f.members)), make([]float64, len(f.answer.Instances))
 	for n := range f.members {
@@ -468,7 +471,7 @@ func (f *fleet) weights() (weight, sum []float64) {
 	return weight, sum
 }
 
-// sites are the sets of offers that are compared: all places, and if the members move data, the best single ones.
+// sites returns the sets of offers to compare: all places, and if the members move data, the best single places.
 func (f *fleet) sites(d demand) ([]site, error) {
 	var least map[string]float64
 	if f.movesData() {
@@ -525,8 +528,8 @@ func (f *fleet) movesData() bool {
 	})
 }
 
-// external returns the cost of the data that the members read from buckets and from finished tasks and write to their
-// store, if they are in a place, and the longest time of one member for it.
+// external returns the cost of the data that the members in a place read from buckets and finished tasks and write to
+// their store, and the longest time of one member for that.
 func (f *fleet) external(place int) (s site) {
 	b := f.b
 	hours := map[int]float64{}

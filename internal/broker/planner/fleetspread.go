@@ -10,18 +10,19 @@ import (
 )
 
 const (
-	// spreadFrom is the number of spot machines in one zone from which a plan spreads them over several.
+	// spreadFrom is the number of spot machines in one zone from which on a plan spreads them over several zones.
 	spreadFrom = 4
-	// spreadOver is the maximum number of offers instead of one.
+	// spreadOver is the maximum number of offers that replace one.
 	spreadOver = 4
-	// spreadSlack is how much more a plan may cost and how much longer it may take for that, as a share.
+	// spreadSlack is the share by which the spread plan may be more expensive and slower.
 	spreadSlack = 0.02
-	// nearSpeed and nearUSD are how much slower and more expensive than the chosen offer the others may be, as a share.
+	// nearSpeed and nearUSD are the shares by which the other offers may be slower and more expensive than the chosen
+	// one.
 	nearSpeed, nearUSD = 0.05, 0.05
 )
 
-// spread divides the spot machines of a zone in which the plan has many among nearly equal offers, in other zones if
-// there are any, so that one price spike or one zone does not take all machines.
+// spread divides the spot machines of a zone in which the plan has many among nearly equal offers, preferably in
+// other zones. So one price spike or one zone does not take all machines.
 func (f *fleet) spread(t *try, d demand) {
 	usd, hours := t.answer.USD*(1+spreadSlack), t.answer.Hours*(1+spreadSlack)
 	for _, zone := range f.crowdedZones(t) {
@@ -40,8 +41,8 @@ func (f *fleet) spread(t *try, d demand) {
 	}
 }
 
-// crowdedZones returns the instances that the plan would buy on spot in each zone with at least spreadFrom of them, by
-// offer, in the order in which they are requested.
+// crowdedZones returns the new spot instances of each zone with at least spreadFrom of them: by zone, then by offer,
+// in the order in which they are requested.
 func (f *fleet) crowdedZones(t *try) (zones [][][]int) {
 	order := make([]int, len(t.answer.Instances))
 	for i := range order {
@@ -77,7 +78,7 @@ func (f *fleet) crowdedZones(t *try) (zones [][][]int) {
 	return zones
 }
 
-// mostInZone is the highest number of new spot machines in one zone.
+// mostInZone returns the highest number of new spot machines in one zone.
 func (f *fleet) mostInZone(t *try) (most int) {
 	in := map[string]int{}
 	for _, x := range t.answer.Instances {
@@ -90,13 +91,14 @@ func (f *fleet) mostInZone(t *try) (most int) {
 	return most
 }
 
-// nearOffers returns spot offers that can replace a machine of the model: those of its type elsewhere, and those of
-// the model that are as large and about as fast. The best are first, and of each zone the best is before all others.
+// nearOffers returns spot offers that can replace a machine of the model: offers of its type elsewhere, and offers in
+// the model that are as large and about as fast. The best come first, and the best of each zone comes before all
+// others.
 func (f *fleet) nearOffers(t *try, k int, d demand) []*match {
 	m, moves := t.offers[k-len(f.kept)], f.movesData()
 	type option struct {
 		*match
-		usd            float64 // of an hour of work at speed 1
+		usd            float64 // price of an hour of work at speed 1
 		abroad, repeat int     // 1 if it is in another region, or in the zone of a better one
 	}
 	var options []option
@@ -138,12 +140,12 @@ func replaces(x, base *shared.Machine) bool {
 		workUSD(x) <= workUSD(base)*(1+nearUSD)
 }
 
-// workUSD is the price of an hour of work at speed 1 on a whole machine.
+// workUSD returns the price of an hour of work at speed 1 on a whole machine.
 func workUSD(x *shared.Machine) float64 { return x.USDPerHour / x.Speed }
 
 func zoneOf(m *match) string { return m.Place() + "/" + m.Zone }
 
-// elsewhere are the spot offers of the type of an offer that are not in the model: in its region if data moves,
+// elsewhere returns the spot offers of an offer's type that are not in the model: in its region if data moves, and
 // otherwise anywhere.
 func (f *fleet) elsewhere(m *match, d demand, moves bool) []*match {
 	t := &f.b.in.Spec.Tasks[f.members[0]]

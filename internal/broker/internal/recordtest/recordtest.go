@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Changed says which fields of a record have changed, as FIELD=VALUE, and which are gone.
+// Changed returns the changed fields of a record as FIELD=VALUE, and the removed fields.
 func Changed(before, after map[string]any) string {
 	var changed []string
 	for _, name := range slices.Sorted(maps.Keys(after)) {
