@@ -94,7 +94,7 @@ func buildSchema() object {
 		),
 		"burstable": with(
 			object{"type": "boolean"},
-			"also machine types whose vCPUs may be busy only for a part of the time, such as t3 and e2-small",
+			"true also allows machine types whose vCPUs may be busy only for a part of the time, such as t3 and e2-small",
 		),
 		"market": with(
 			oneOf("auto", "spot", "on-demand"),
@@ -139,7 +139,7 @@ func buildSchema() object {
 		"description": "alternatives in order of preference",
 	}
 	all["executors"] = object{
-		"description": "of a Spark task: the number of its executors, or the least and the most",
+		"description": "for a Spark task: the number of executors, or a minimum and a maximum",
 		"oneOf": []any{
 			object{"type": "integer", "minimum": 1, "maximum": jobtext.MaxNodes},
 			object{"type": "string", "pattern": `^\s*[0-9]+\s*(-\s*[0-9]+\s*)?$`},
@@ -176,8 +176,8 @@ func buildSchema() object {
 	}
 	machines := object{"type": "integer", "minimum": 1, "maximum": jobtext.MaxNodes}
 	defaults := object{
-		"setup": with(script, "shell script, once on each machine before run, also if tasks with the same setup share the machine; "+
-			"programs that it leaves running end with the task"),
+		"setup": with(script, "shell script that runs before run, once on each machine, even if several tasks with this setup share "+
+			"the machine; programs that it leaves running end with the task"),
 		"workdir": object{
 			"oneOf": []any{line, record([]string{"url"}, object{
 				"url": with(line, "the URL of a git repository"),
@@ -203,9 +203,9 @@ func buildSchema() object {
 			"description": "how often the task is tried again after its own failures",
 		},
 		"timeout": with(ref("duration"),
-			"ends an attempt whose setup and run take longer together; such an attempt is not tried again"),
+			"the maximum time for setup and run together; if they take longer, the task is ended and not retried"),
 		"checkpoint": with(record([]string{"path"}, object{
-			"every": with(ref("duration"), "how often it is saved; only on notice of an interruption if omitted"),
+			"every": with(ref("duration"), "the time between two checkpoints; if omitted, one is saved only on notice of an interruption"),
 			"path":  with(inside, "where the task writes it, below its directory"),
 			"size":  ref("size"),
 		}), "how the task saves its progress"),
@@ -217,15 +217,15 @@ func buildSchema() object {
 					"not": object{"required": []string{"default"}, "maxProperties": 1,
 						"properties": object{"default": object{"const": jobtext.NoDefaultTime}}},
 					"dependentRequired": object{"efficiency": []string{"flops"}}, "properties": object{
-						"flops": with(object{"type": []string{"number", "string"}, "minimum": 1, "maximum": 1e30, "pattern": number}, "floating-point operations of the whole task; they take as long as all of its "+
-							"accelerators need by their half-precision ratings, and offers without a rating do not fit"),
+						"flops": with(object{"type": []string{"number", "string"}, "minimum": 1, "maximum": 1e30, "pattern": number}, "floating-point operations of the whole task; the time follows from the "+
+							"half-precision ratings of its accelerators, and offers without a rating do not fit"),
 						"efficiency": with(object{"type": "number", "exclusiveMinimum": 0, "maximum": 1},
 							"the share of their rating that the accelerators reach"),
 						"default": with(object{"oneOf": []any{ref("duration"), object{"const": jobtext.NoDefaultTime}}},
 							"the time on all other machines; with none, other machines do not fit"),
 						"serial": with(object{"type": "number", "minimum": 0, "maximum": 1},
-							"the share of the time on one machine that more machines do not shorten; the other times are then "+
-								"those on one machine"),
+							"the share of the task's time on one machine that more machines do not shorten; all other times "+
+								"then mean one machine"),
 						"nodes": object{"type": "object", "minProperties": 1, "additionalProperties": ref("duration"),
 							"propertyNames": object{"pattern": "^[1-9][0-9]{0,3}$"},
 							"description":   "times by the number of machines, in place of all others"},
@@ -237,18 +237,18 @@ func buildSchema() object {
 			"type":        "string",
 		},
 		"resources": with(ref("resources"), "the machines on which the task runs"),
-		"share": object{"type": "boolean", "description": "true lets the task run on one machine together with other " +
-			"tasks of the job that need the same machine; it then holds its cpus (1 if it requests none) and memory (2 GiB for " +
-			"each) of it. The default is true for arrays, and for 16 tasks or more that need the same machine, if they have " +
+		"share": object{"type": "boolean", "description": "true lets the task share a machine with other " +
+			"tasks of the job that need the same machine; it then reserves its cpus (default 1) and memory (default 2 GiB for " +
+			"each vCPU). The default is true for arrays, and for 16 tasks or more that need the same machine, if they have " +
 			"no setup and name no instanceType"},
 		"labels":    labels("labels that identify the task in placement rules of other tasks"),
-		"placement": with(ref("placement"), "rules about the relative places of its machines, and of other tasks"),
+		"placement": with(ref("placement"), "rules about how close together or far apart its machines are, and about other tasks"),
 	}
 	boolean := object{"type": "boolean"}
 	output := record([]string{"name"}, object{
 		"name": ref("name"),
 		"path": with(inside, "the path to save, below $TRADEWIND_OUTPUT; everything if omitted"),
-		"uri":  with(line, "also copy it there"),
+		"uri":  with(line, "a URI to which the output is also copied"),
 		"size": ref("size"),
 	})
 	input := object{"oneOf": []any{
@@ -268,7 +268,7 @@ func buildSchema() object {
 		}),
 		record([]string{"from"}, object{
 			"from":   with(ref("taskName"), "the task whose output is read; this task waits for it"),
-			"each":   with(boolean, "both tasks are arrays: each member reads from the member with its index"),
+			"each":   with(boolean, "if both tasks are arrays: each member reads from the member with the same index"),
 			"output": with(ref("name"), "the output to read; all outputs if omitted"),
 		}),
 	}}
@@ -276,10 +276,10 @@ func buildSchema() object {
 		ref("taskName"),
 		record([]string{"task"}, object{
 			"task": ref("taskName"),
-			"each": with(boolean, "both tasks are arrays: each member waits for the member with its index"),
+			"each": with(boolean, "if both tasks are arrays: each member waits for the member with the same index"),
 			"outputs": with(
 				list(ref("name"), jobtext.MaxFiles),
-				"the outputs that are read; none if empty, all if omitted",
+				"the outputs that are read: all if omitted, none if the list is empty",
 			),
 			"data": with(ref("size"), "the amount of data read, if it differs from the size of the outputs"),
 		}),
@@ -300,8 +300,8 @@ func buildSchema() object {
 	task := maps.Clone(defaults)
 	maps.Copy(task, object{
 		"array": object{
-			"description": "the task is an array: it runs once for each member; a number of members, a range of indexes, " +
-				"or values",
+			"description": "the task is an array and runs once for each member: a number of members, a range of indexes, " +
+				"or a list of values",
 			"oneOf": []any{whole(1, jobtext.MaxTasks, "the number of members"), ref("array")},
 		},
 		"matrix": object{
@@ -311,7 +311,7 @@ func buildSchema() object {
 		},
 		"maxParallel": whole(1, jobtext.MaxTasks, "the maximum number of members that run at the same time"),
 		"allowFailures": object{
-			"description": "members that may fail while the array still counts as succeeded: a number, or a share as 5%",
+			"description": "how many members may fail before the array fails: a number, or a share such as 5%",
 			"oneOf": []any{
 				object{"type": "integer", "minimum": 0, "maximum": jobtext.MaxTasks},
 				object{"type": "string", "pattern": `^\s*` + number + `%$`},
@@ -346,7 +346,7 @@ func buildSchema() object {
 		"command": object{"type": "string", "maxLength": jobtext.MaxScriptBytes,
 			"description": "a shell command that gets the event on standard input; only on a broker that buys nothing"},
 		"email": object{"oneOf": []any{address, list(address, jobtext.MaxAddresses)},
-			"description": "one address or several; on a broker that can send e-mail with AWS"},
+			"description": "one address or several; only on a broker that can send e-mail with AWS"},
 	})
 
 	root := record([]string{"apiVersion", "tasks"}, object{
@@ -357,44 +357,44 @@ func buildSchema() object {
 		"weights": with(record([]string{"cost", "time"}, object{
 			"cost": with(object{"type": "number", "minimum": 0, "maximum": 1e9}, "for each USD"),
 			"time": with(object{"type": "number", "minimum": 0, "maximum": 1e9}, "for each hour of the makespan"),
-		}), "the objective weights: a plan minimises cost × its USD + time × its hours"),
-		"deadline":      with(ref("duration"), "from submission to the end of the last task"),
+		}), "for objective weights: a plan minimises cost × its USD + time × its hours"),
+		"deadline":      with(ref("duration"), "the maximum time from submission to the end of the last task"),
 		"budget":        usd("the maximum cost, in USD"),
 		"keepOnFailure": with(ref("duration"), "how long the machines of a failed task are kept for inspection, up to 24h"),
 		"keep": object{
 			"anyOf":       []any{ref("duration"), object{"const": "forever"}},
-			"description": "how long records, logs and outputs are kept after the job's end, at least 1h, or forever; without it as long as its queue says",
+			"description": "how long records, logs and outputs are kept after the job's end: at least 1h, or forever; if omitted, the queue or the broker decides",
 		},
 		"queue": with(ref("name"), "the queue of the job"),
 		"announce": object{"type": "string", "pattern": jobtext.TopicPattern,
-			"description": "a topic of Google Cloud Pub/Sub that the end of the job is published to"},
+			"description": "a topic of Google Cloud Pub/Sub on which the end of the job is published"},
 		"notify":    with(notify, "who is notified when the job ends"),
 		"namespace": with(ref("name"), "the user or team that owns the job, for the policy plugin namespace"),
 		"reference": object{
-			"description": "the machine type on which the times of tasks were measured that name none",
+			"description": "the machine type on which the tasks' times were measured, for tasks without a reference",
 			"type":        "string",
 		},
 		"priority": object{
 			"type":        "integer",
 			"minimum":     -dag.MaxPriority,
 			"maximum":     dag.MaxPriority,
-			"description": "higher first",
+			"description": "the priority in the queue; jobs with a higher one go first",
 		},
-		"infeasible": with(oneOf("retry", "fail", "wait"), "what to do if no place is feasible: retry (the default) waits "+
-			"if only temporary blocks prevent a plan, fail does not wait, wait always waits"),
+		"infeasible": with(oneOf("retry", "fail", "wait"), "what to do if no plan is possible now: retry (the default) waits "+
+			"if the only reason is places that are avoided for a time, and fails the job otherwise; fail never waits, wait always does"),
 		"onFailure": with(oneOf("stop", "continue"), "what happens after a task has failed for good: stop ends the job, "+
 			"continue still runs the tasks that do not depend on it, and then fails the job"),
-		"patience": with(ref("duration"), "the maximum time to wait while no place is feasible; a day, or until the deadline "+
-			"if that is later"),
+		"patience": with(ref("duration"), "the maximum time to wait while no plan is possible; if omitted, a day, or until "+
+			"the deadline if that is later"),
 		"regions": object{
 			"type":        "array",
 			"items":       object{"type": "string", "pattern": `^[^\s*:/]+(:[^\s*/]+)?$`},
-			"description": "the only places for every task: CLOUD or CLOUD:REGION",
+			"description": "the clouds and regions in which tasks may run: CLOUD or CLOUD:REGION",
 		},
 		"secrets": secrets,
 		"labels":  labels("labels of every task"),
-		"placement": with(ref("placements"), "rules about the relative places of machines of several tasks: those that a rule "+
-			"names, or all"),
+		"placement": with(ref("placements"), "rules about how close together or far apart the machines of several tasks are; "+
+			"a rule applies to the tasks in its of, or to all"),
 		"env":      env("environment variables of every task"),
 		"defaults": with(record(nil, defaults), "fields of every task that does not have them itself"),
 		"tasks": object{
@@ -412,16 +412,16 @@ func buildSchema() object {
 		delete(role, field)
 	}
 	for field, says := range map[string]string{
-		"min":          "the number of machines at the start, if more may join; 1 if omitted",
-		"max":          "the maximum number of machines: the others join while it runs, and may leave",
-		"minAvailable": "the number of replicas that are enough to start; all if omitted",
+		"min":          "the number of machines at the start, if more may join later; 1 if omitted",
+		"max":          "the maximum number of machines; those above min join while the gang runs, and may leave",
+		"minAvailable": "the number of replicas with which the role can start; all if omitted",
 	} {
 		role[field] = with(maps.Clone(machines), says)
 	}
 	role["replicas"] = with(maps.Clone(machines), "the number of machines; 1 if omitted")
 	gang := record([]string{"roles"}, object{
 		"minAvailable": with(object{"type": "integer", "minimum": 1, "maximum": dag.MaxGang * jobtext.MaxNodes},
-			"the number of machines of all roles that is enough to start; the sum over the roles if omitted"),
+			"the number of machines, over all roles, with which the gang can start; all machines if omitted"),
 		"within": with(oneOf("zone", "region", "anywhere"),
 			"the maximum distance between its machines; region if omitted"),
 		"roles": object{
@@ -432,7 +432,7 @@ func buildSchema() object {
 			"additionalProperties": record(nil, role),
 			"description":          "the roles by name; the other fields of the task apply to each role that does not have them",
 		},
-		"placement": with(ref("placement"), "rules about the relative places of the machines of all roles, and of other tasks"),
+		"placement": with(ref("placement"), "rules about how close together or far apart the machines of all roles are, and about other tasks"),
 		"on":        with(ref("on"), "reactions of the gang to events of the machines of any role"),
 	})
 	scalar := object{"type": []string{"string", "number", "boolean"}}
@@ -461,19 +461,19 @@ func buildSchema() object {
 	service := record(nil, object{
 		"replicas": object{"type": "integer", "minimum": 1, "maximum": jobtext.MaxReplicas,
 			"description": "the number of replicas; 1 if omitted"},
-		"of": with(ref("name"), "makes the task one replica of this service, instead of replicas; its name if omitted"),
+		"of": with(ref("name"), "the service of which this task is one replica, in place of replicas; the task's name if omitted"),
 		"port": object{"type": "integer", "minimum": 1, "maximum": 65535,
-			"description": "the port on which it listens; without one it is ready as soon as it runs"},
+			"description": "the port on which the task listens; without a port, a replica is ready as soon as it runs"},
 		"readiness": object{
-			"description": "how the broker finds out whether a replica is ready: the path of a GET, or a mapping; without a path, " +
-				"a TCP connection to the port",
+			"description": "how the broker checks that a replica is ready: the path of a GET request, or a mapping; without a path, " +
+				"by a TCP connection to the port",
 			"oneOf": []any{probed, record(nil, object{
 				"path": with(probed, "the path of an HTTP request"),
 				"post": object{"type": "string", "maxLength": jobtext.MaxTextBytes,
 					"description": "the body of a POST; a GET if omitted"},
 				"headers": object{"type": "object", "additionalProperties": object{
 					"type": []string{"string", "number", "boolean"}}, "description": "headers of the request"},
-				"initialDelay": with(ref("duration"), "the maximum time until it is ready for the first time; 20m if omitted"),
+				"initialDelay": with(ref("duration"), "the maximum time until a replica is ready for the first time; 20m if omitted"),
 				"timeout":      with(ref("duration"), "the maximum time of one probe; 15s if omitted"),
 			})},
 		},
@@ -486,14 +486,14 @@ func buildSchema() object {
 		}
 		one := object{"oneOf": []any{
 			rule("spread", object{
-				"spread": level("at most max machines in one", "region", "zone", "rack", "machine"),
+				"spread": level("at most max machines in one region, zone, rack or machine", "region", "zone", "rack", "machine"),
 				"max": object{"type": "integer", "minimum": 1, "maximum": jobtext.MaxNodes,
-					"description": "the maximum number; 1 if omitted"},
+					"description": "for spread: the maximum number of machines in one place; 1 if omitted"},
 			}),
-			rule("pack", object{"pack": level("all machines in one", "region", "zone", "rack")}),
+			rule("pack", object{"pack": level("all machines in one region, zone or rack", "region", "zone", "rack")}),
 			rule("apart", object{
 				"apart": labels("never in the same place as a task with one of these labels, of this job or another"),
-				"by":    level("the size of that place; machine if omitted", "region", "zone", "rack", "machine"),
+				"by":    level("for apart: what counts as the same place; machine if omitted", "region", "zone", "rack", "machine"),
 			}),
 		}}
 		return object{"oneOf": []any{one, list(one, jobtext.MaxPlacements)}}
@@ -515,7 +515,7 @@ func buildSchema() object {
 		if event == dag.PodFailed {
 			reaction["exitCodes"] = with(
 				list(object{"type": "integer", "minimum": 1, "maximum": 255}, jobtext.MaxReactions),
-				"the exit codes to which it applies; any if omitted")
+				"the exit codes to which the reaction applies; any if omitted")
 		}
 		one := record([]string{"action"}, reaction)
 		on[string(event)] = object{"oneOf": []any{oneOf(words...), one, list(one, jobtext.MaxReactions)}}
