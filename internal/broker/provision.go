@@ -16,14 +16,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// provision buys capacity for admitted tasks and releases what is no longer needed (paper, section Provisioner).
+// provision buys capacity for admitted tasks, and releases capacity that is not needed any more (paper, section
+// Provisioner).
 func (b *Functions) provision(ctx context.Context, e events.Event) error {
 	switch data := e.Data.(type) {
 	case events.TaskAdmitted:
 		return b.buy(ctx, e.ID, data)
 	case events.TaskSucceeded:
 		if data.Cluster == "" {
-			return nil // the work of its gang was done before it got a cluster
+			return nil // its gang's work was done before it got a cluster
 		}
 		return b.release(ctx, e.ID, data.Cluster)
 	case events.TaskFailed:
@@ -45,8 +46,8 @@ func (b *Functions) provision(ctx context.Context, e events.Event) error {
 	}
 }
 
-// buy commits the intent, calls the cloud, and commits the outcome. After a crash in between, the event's redelivery or
-// reconcile finishes it: the cluster's name makes a second launch the same launch.
+// buy commits the intent, calls the cloud, and commits the outcome. After a crash in between, a redelivery of the
+// event or reconcile continues: a launch with the same cluster name is the same launch.
 func (b *Functions) buy(ctx context.Context, cause string, e events.TaskAdmitted) error {
 	var intent attempt.Buying
 	proceed := false
@@ -67,12 +68,13 @@ func (b *Functions) buy(ctx context.Context, cause string, e events.TaskAdmitted
 	if err != nil || !proceed {
 		return err
 	}
-	if intent.Cluster.Tries >= b.cfg.LaunchTries { // all tries failed, but a crash came before the refusal
+	// all tries have failed, but a crash came before the refusal was recorded
+	if intent.Cluster.Tries >= b.cfg.LaunchTries {
 		return b.commitRefusal(ctx, cause, e, attempt.Refusal(intent.Cluster))
 	}
 	var machines []cloud.Machine
 	launchErr := Keeper{Txns: b.txns, Data: b.ports.Data}.Make(ctx, intent.Job.ID, intent.Spec)
-	if launchErr != nil && cloud.KindOf(launchErr) != cloud.Invalid { // temporary, and no location is to blame
+	if launchErr != nil && cloud.KindOf(launchErr) != cloud.Invalid { // temporary, and no location is the cause
 		return fmt.Errorf("%w: launch of %s: %w", errAgain, intent.Cluster.ID, launchErr)
 	}
 	if launchErr == nil && intent.Cluster.Offer.Service != "" {
@@ -85,14 +87,14 @@ func (b *Functions) buy(ctx context.Context, cause string, e events.TaskAdmitted
 		machines, launchErr = b.launch(ctx, spec)
 	}
 	if launchErr != nil && ctx.Err() != nil {
-		return launchErr // our own context ended; the cloud did not fail
+		return launchErr // this call's context has ended; the cloud did not fail
 	}
 	err = b.commitLaunch(ctx, cause, e, intent, machines, launchErr)
 	b.placed(intent, cmp.Or(err, launchErr))
 	return err
 }
 
-// placed lets the host watch the place of an attempt on a service at once.
+// placed makes the host watch the place of an attempt on a service at once.
 func (b *Functions) placed(intent attempt.Buying, err error) {
 	if err == nil && intent.Cluster.Offer.Service != "" && b.ports.Placed != nil {
 		b.ports.Placed()
@@ -113,14 +115,14 @@ func (b *Functions) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.
 	return machines, err
 }
 
-// brief is a cloud's error, cut to the length that is stored.
+// brief is a cloud's error whose text is cut to the length that is stored.
 type brief struct{ error }
 
 func (b brief) Error() string { return readable.ClipFailure(b.error.Error()) }
 func (b brief) Unwrap() error { return b.error }
 
 // launchSpec returns the request for the machines of an intended cluster. Each machine gets its own token, which is
-// good for its first hello.
+// valid for its first hello.
 func (b *Functions) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 	spec := cloud.LaunchSpec{
 		Cluster: st.Cluster.ID, Offer: st.Cluster.Offer, Nodes: len(st.Cluster.Nodes),
@@ -153,11 +155,11 @@ func (b *Functions) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 	return spec, nil
 }
 
-// errAgain asks for the event to be delivered again after the queue's back-off.
+// errAgain makes the queue deliver the event again after its back-off.
 var errAgain = errors.New("broker: will be retried")
 
-// commitLaunch commits the outcome of a launch. It counts the last failure before machines that may have been bought
-// after all are terminated, because after that the cluster's name cannot be launched again.
+// commitLaunch commits the outcome of a launch. It counts the last failure before it terminates machines that may
+// have been bought, because the cluster's name cannot be launched again afterwards.
 func (b *Functions) commitLaunch(ctx context.Context, cause string, e events.TaskAdmitted, intent attempt.Buying,
 	machines []cloud.Machine, launchErr error) error {
 	var refusal error
@@ -169,7 +171,7 @@ func (b *Functions) commitLaunch(ctx context.Context, cause string, e events.Tas
 		}
 		again, refusal = false, nil
 		if !st.Exists || st.Cluster.State != record.ClusterLaunching {
-			return record.ErrSkip // released by another process
+			return record.ErrSkip // another process has released it
 		}
 		if launchErr != nil {
 			var d record.Decision
@@ -179,7 +181,7 @@ func (b *Functions) commitLaunch(ctx context.Context, cause string, e events.Tas
 			return u.Apply(d)
 		}
 		if st.Cluster.Tries >= b.cfg.LaunchTries {
-			refusal = attempt.Refusal(st.Cluster) // given up by another process, which ends the bought machines
+			refusal = attempt.Refusal(st.Cluster) // another process has given it up, and ends the bought machines
 			return record.ErrSkip
 		}
 		market, err := attempt.MarketOf(u, st.Attempt)
@@ -199,13 +201,13 @@ func (b *Functions) commitLaunch(ctx context.Context, cause string, e events.Tas
 	return nil
 }
 
-// commitRefusal ends an attempt that the cloud did not launch. It first terminates machines that may have been bought
-// after all; then the location is blocked and the rest of the job is replanned.
+// commitRefusal ends an attempt that the cloud did not launch. It first terminates machines that may have been
+// bought. Then it blocks the location and requests a new plan for the remaining tasks.
 func (b *Functions) commitRefusal(ctx context.Context, cause string, e events.TaskAdmitted, launchErr error) error {
 	id := record.ClusterID(e.Job, e.Task, e.Attempt)
 	kind := cloud.KindOf(launchErr)
-	// A cloud that refuses our calls does not delay failover: reconcile finds the machines that it may have launched,
-	// but only on clouds that the deployment has.
+	// A cloud that refuses the broker's calls must not delay failover. reconcile finds the machines that it may have
+	// launched, but only in clouds that the deployment has.
 	err := b.terminate(ctx, id, launchErr)
 	if errors.Is(err, errNoCloud) || err != nil && kind != cloud.Auth && cloud.KindOf(err) != cloud.Auth {
 		return fmt.Errorf("%w: terminate %s after %w: %w", errAgain, id, launchErr, err)
@@ -222,7 +224,7 @@ func (b *Functions) commitRefusal(ctx context.Context, cause string, e events.Ta
 	})
 }
 
-// terminate ends a cluster that may have been bought without an answer.
+// terminate ends a cluster that may have been bought although the launch was not answered.
 func (b *Functions) terminate(ctx context.Context, id string, refused error) error {
 	u := b.txns.NewUnit(ctx, events.FnProvision)
 	cl, found, err := recordcache.Get[record.Cluster](u, record.ClusterKey(id))
@@ -235,8 +237,8 @@ func (b *Functions) terminate(ctx context.Context, id string, refused error) err
 // errNoCloud means that machines cannot be ended, because the deployment has no credentials for their cloud any more.
 var errNoCloud = errors.New("no credentials any more")
 
-// terminateOnCloud terminates a cluster on its cloud. If the deployment no longer has that cloud, its machines are
-// still billed: the cluster's record stays until the cloud is configured again.
+// terminateOnCloud terminates a cluster in its cloud. If the deployment no longer has that cloud, the machines are
+// still billed, so the cluster's record stays until the cloud is configured again.
 func (b *Functions) terminateOnCloud(ctx context.Context, cl record.Cluster) error {
 	if name := cl.Offer.Service; name != "" {
 		if s, ok := b.ports.Services[name]; ok {

@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// checkQueue refuses a job whose queue does not exist if its name is probably a typing error, or if queues were set up:
-// a queue that a job creates is outside of their quotas.
+// checkQueue refuses a job whose queue does not exist, if the name is probably a typing error or if queues were set
+// up. A queue that the job would create would be outside of their quotas.
 func (b *Users) checkQueue(ctx context.Context, spec *dag.Job) error {
 	if spec.Queue == "" || spec.Queue == record.DefaultQueueName {
 		return nil
@@ -37,7 +37,8 @@ func (b *Users) checkQueue(ctx context.Context, spec *dag.Job) error {
 	return e
 }
 
-// newQueueHint says how to correct the name of a queue that does not exist, or returns "" if a job may create it.
+// newQueueHint returns a text that says how to correct the name of a queue that does not exist. It returns "" if a
+// job may create the queue.
 func newQueueHint(name string, queues []apitypes.Queue) string {
 	var names []string
 	configured := false
@@ -47,7 +48,7 @@ func newQueueHint(name string, queues []apitypes.Queue) string {
 		}
 		configured = configured || q.Configured
 	}
-	if !slices.Contains(names, record.DefaultQueueName) { // which exists before any job is in it
+	if !slices.Contains(names, record.DefaultQueueName) { // the default queue exists before any job is in it
 		names = append(names, record.DefaultQueueName)
 	}
 	create := "`tradewind queue create " + name + "` creates it"

@@ -20,13 +20,14 @@ import (
 )
 
 // reconcile compares the records with the running machines, and repairs what a crash, a lost message or a cloud left
-// unfinished. Every remedy is an event or an idempotent call, so a needless one does no harm.
+// unfinished. Every remedy is an event or an idempotent call, so an unnecessary one does no harm.
 func (b *Functions) reconcile(ctx context.Context, e events.Event) error {
 	data, ok := e.Data.(events.BrokerReconcile)
 	if !ok {
 		return unexpected(events.FnReconcile, e.Data)
 	}
-	// List machines first: each listed machine was recorded before, so one without a record now has been given up.
+	// Machines are listed first. Each listed machine was recorded before, so a machine without a record now was given
+	// up.
 	machines, listErr := b.machines(ctx)
 	errs := []error{listErr}
 	known := map[string]bool{}
@@ -45,13 +46,13 @@ func (b *Functions) reconcile(ctx context.Context, e events.Event) error {
 	return nil
 }
 
-// RemoveBuckets removes the buckets that were made for jobs, if all of those have ended. Reconcile calls it, and a host
-// that is about to stop may call it as well.
+// RemoveBuckets removes the buckets that were created for jobs that have all ended. Reconcile calls it. A host that
+// is about to stop may call it as well.
 func (b *Functions) RemoveBuckets(ctx context.Context, cause string) error {
 	return Keeper{Txns: b.txns, Data: b.ports.Data}.Remove(ctx, cause)
 }
 
-// isCloudFailure reports whether an error is a cloud's failure, and logs it. Such a failure does not make the event be
+// isCloudFailure reports whether an error is a cloud's failure, and logs it. For such a failure the event is not
 // delivered again: the next reconcile comes anyway, and an outage would only fill the dead letters.
 func (b *Functions) isCloudFailure(err error) bool {
 	var c *cloud.Error
@@ -113,7 +114,7 @@ func (b *Functions) orphans(ctx context.Context, machines attempt.Inventory, kno
 }
 
 // reconcileJob checks one job and its clusters, and adds the clusters to known. For a job that only waits in its
-// queue it reads nothing more and emits nothing: it marks the queue for a session.
+// queue it reads nothing more and emits nothing. It marks the queue for a session.
 func (b *Functions) reconcileJob(u *txn.Unit, cause string, w *walked, machines attempt.Inventory,
 	known map[string]bool) error {
 	var errs []error
@@ -132,7 +133,7 @@ func (b *Functions) reconcileJob(u *txn.Unit, cause string, w *walked, machines 
 	errs = append(errs, err)
 	w.wake, w.rest = w.waits() || beside || w.job.Serves, w.mayRest(u.Now)
 	if w.ledger.Outstanding == 0 {
-		return errors.Join(errs...) // a cluster is counted from before its intent until after it is gone
+		return errors.Join(errs...) // a cluster counts from before its intent until after it is gone
 	}
 	clusters, err := recordcache.List[record.Cluster](u, record.JobPart(w.job.ID), record.ClusterPrefix, 0)
 	errs = append(errs, err)
@@ -156,15 +157,15 @@ func (b *Functions) reconcileJob(u *txn.Unit, cause string, w *walked, machines 
 	return errors.Join(errs...)
 }
 
-// Of a job that holds machines, the tasks that wait are looked at once in lookEvery, within lookFor of its beginning:
-// longer than the time between two reconciles.
+// The waiting tasks of a job that holds machines are checked once in lookEvery, at some time in the first lookFor of
+// that interval. lookFor is longer than the time between two reconciles.
 const (
 	lookEvery = 10 * time.Minute
 	lookFor   = 2 * time.Minute
 )
 
-// waitsBesideRunning reports whether a task of a job that holds machines waits in a queue that may get capacity back
-// from others with time alone: the queue has a parent, preempts, or has a monthly budget.
+// waitsBesideRunning reports whether a task of a job that holds machines waits in a queue that may later get capacity
+// back from other queues: the queue has a parent, preempts, or has a monthly budget.
 func waitsBesideRunning(u *txn.Unit, w *walked) (bool, error) {
 	if w.job.State != apitypes.JobRunning || w.idle() || u.Now.Sub(u.Now.Truncate(lookEvery)) >= lookFor {
 		return false, nil
@@ -177,7 +178,7 @@ func waitsBesideRunning(u *txn.Unit, w *walked) (bool, error) {
 	return slices.Contains(progress.Phases, record.PhaseReady), err
 }
 
-// decideNudge restarts a job that waits for a time, or for an event that must have been lost.
+// decideNudge restarts a job that waits for a time that has come, or for an event that must have been lost.
 func decideNudge(w *walked, cfg config.Config, now time.Time) (d record.Decision) {
 	job := w.job
 	switch job.State {
@@ -198,7 +199,7 @@ func decideNudge(w *walked, cfg config.Config, now time.Time) (d record.Decision
 		if t.Failed > 0 && now.Sub(t.FailedAt) > cfg.StuckFor && !t.Rests(now, cfg.Simulated(record.PlanRest)) {
 			d.Emit(events.DAGReplan{Job: job.ID, Plan: job.Plan.Version, Reason: "trying again"})
 		}
-		if w.idle() && !w.waits() { // nothing is announced, and nothing is running that would announce a task
+		if w.idle() && !w.waits() { // no task is announced, and none runs whose end would announce one
 			d.Emit(events.DAGAdvance{Job: job.ID})
 		}
 	case apitypes.JobEnding:
@@ -209,8 +210,8 @@ func decideNudge(w *walked, cfg config.Config, now time.Time) (d record.Decision
 	return d
 }
 
-// blockUnheard blocks the location, or blames the pool's machine, of a cluster that never came up. fault is why its
-// machines could not start, if settings of the account are the cause.
+// blockUnheard blocks the location of a cluster that never came up, or the machine of its pool. fault is the reason
+// why its machines could not start, if settings of the account are the cause.
 func (b *Functions) blockUnheard(u *txn.Unit, cl record.Cluster, fault string, d *record.Decision) error {
 	if cl.Assigned() {
 		return b.pools.BlameSilent(u, cl)
@@ -221,7 +222,7 @@ func (b *Functions) blockUnheard(u *txn.Unit, cl record.Cluster, fault string, d
 	return blockLocation(u, b.cfg, cl, d, attempt.UnheardBlock)
 }
 
-// applyRemedy diagnoses a cluster again within a unit, and applies the remedy.
+// applyRemedy diagnoses a cluster again in a unit, and applies the remedy.
 func (b *Functions) applyRemedy(ctx context.Context, cause, id string, machines attempt.Inventory) error {
 	return b.txns.Transact(ctx, events.FnReconcile, cause+"/"+id, false, func(u *txn.Unit) error {
 		l, found, err := attempt.LoadLosing(u, id)

@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// release terminates a cluster and emits its cost: intent, act, outcome. It may be called any number of times. The
-// cluster's record is removed when schedule has booked the cost.
+// release terminates a cluster and emits its cost, in the steps intent, act and outcome. It may be called any number
+// of times. The cluster's record is removed when schedule has booked the cost.
 func (b *Functions) release(ctx context.Context, cause, id string) error {
 	var cl record.Cluster
 	err := b.txns.Transact(ctx, events.FnProvision, cause+"/release", false, func(u *txn.Unit) error {
@@ -26,7 +26,7 @@ func (b *Functions) release(ctx context.Context, cause, id string) error {
 			return record.OrSkip(err)
 		}
 		if cl.Released() && cl.State != record.ClusterLaunching {
-			return record.ErrSkip // but a launch in progress is decided: nothing else would end its machines
+			return record.ErrSkip // a launch in progress is continued, because nothing else would end its machines
 		}
 		return u.Apply(attempt.DecideReleasing(&cl, u.Now))
 	})
@@ -36,7 +36,7 @@ func (b *Functions) release(ctx context.Context, cause, id string) error {
 	if err := b.terminateOnCloud(ctx, cl); err != nil {
 		return fmt.Errorf("%w: terminate %s: %w", errAgain, id, err)
 	}
-	gone := b.txns.Now() // taken here: machines that are gone cost nothing, however long the store takes
+	gone := b.txns.Now() // the time is taken here: machines that are gone cost nothing, however long the store takes
 	if err := b.uploads.End(ctx, id); err != nil {
 		return err
 	}
@@ -52,9 +52,9 @@ func (b *Functions) release(ctx context.Context, cause, id string) error {
 	})
 }
 
-// quotaHint is until when a quota may block offers, as far as this process has seen. Without it, each release would
-// read the blocks, which are nearly always none. A process that has not seen a block does not end it: another one does,
-// or the block ends by itself.
+// quotaHint is the time until which a quota may block offers, as far as this process knows. It saves a read of the
+// blocks at each release; there are nearly never any. If this process has not seen a block, it does not end it:
+// another process does, or the block ends by itself.
 type quotaHint struct{ until atomic.Int64 } // Unix time, ns
 
 func (h *quotaHint) see(until time.Time) {
@@ -83,7 +83,7 @@ func (b *Functions) freeQuota(u *txn.Unit, cl record.Cluster) error {
 	return u.Apply(attempt.DecideQuotaFreed(cl.Offer, known, u.Now))
 }
 
-// kept reports whether a cluster is kept although its task has failed. It is released when that time ends.
+// kept reports whether a cluster is kept although its task has failed. It is released when the time of keeping ends.
 func (b *Functions) kept(ctx context.Context, id string) (bool, error) {
 	u := b.txns.NewUnit(ctx, events.FnProvision)
 	cl, _, err := recordcache.Get[record.Cluster](u, record.ClusterKey(id))
@@ -97,7 +97,7 @@ func (b *Functions) releaseJob(ctx context.Context, cause string, e events.DAGEn
 	if err != nil {
 		return err
 	}
-	// One event each, so that one cloud's failure does not delay the others.
+	// Each cluster has its own event, so that a failure of one cloud does not delay the others.
 	for len(clusters) > 0 {
 		n := min(len(clusters), txn.Full)
 		part := clusters[:n]

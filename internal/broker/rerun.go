@@ -14,11 +14,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Rerun submits a job again as a new one, with its deadline counted from now and its whole budget: all of its tasks or,
-// with failed, only those that failed or never ran. Then the others count as succeeded, and their outputs are read
-// where they are. The same token returns the same new job. It fails with ErrNotFound, and with a *dag.Error if
-// something that the job needs no longer exists: the values of its secrets, which are kept only while it is open, or
-// uploaded code. With failed it fails with ErrUnfinished if the job still runs, and ErrNoFailure if no task failed.
+// Rerun submits a job again as a new job, with its deadline counted from now and its whole budget. It runs all tasks,
+// or with failed only those that failed or never ran: the other tasks then count as succeeded, and their outputs are
+// read from the first job. The same token returns the same new job. It fails with ErrNotFound. It fails with a
+// *dag.Error if something that the job needs no longer exists: the values of its secrets, which are kept only while
+// it is open, or uploaded code. With failed, it fails with ErrUnfinished if the job still runs, and with ErrNoFailure
+// if no task failed.
 func (b *Users) Rerun(ctx context.Context, id, token string, failed bool) (record.Job, error) {
 	u := b.txns.NewUnit(ctx, FnAPI)
 	job, err := view.LoadJob(u, id)
@@ -73,7 +74,7 @@ func succeeded(u *txn.Unit, job record.Job, spec *dag.Job) ([]record.Task, error
 	}), nil
 }
 
-// takenAtOnce is how many tasks of another job are taken over in one transaction.
+// takenAtOnce is the number of tasks of another job that one transaction takes over.
 const takenAtOnce = 40
 
 // takeOver writes the records of tasks that a new job does not run, before the job itself. It does nothing if the job
@@ -102,7 +103,7 @@ func (b *Users) takeOver(ctx context.Context, id string, tasks []record.Task) er
 	return nil
 }
 
-// progressOf is the progress of a new job, some of whose tasks are done.
+// progressOf returns the progress of a new job, some of whose tasks are done.
 func progressOf(job record.Job, done []record.Task) record.Progress {
 	p := record.Progress{Phases: slices.Repeat([]byte{record.PhaseWaiting}, job.Tasks), Succeeded: len(done)}
 	for i := range done {

@@ -13,10 +13,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// schedule admits waiting tasks in sessions of pkg/scheduler over a tree of queues, within quotas and the job's budget.
-// Any number of invocations run at once: they share only the records of queues, and two that admit to the same quota
-// conflict at the commit. Only schedule writes queues, only it and reconcile write ledgers, and only it and tick write
-// markets. So the records that many attempts share are written by functions that handle events in batches.
+// schedule admits waiting tasks in sessions of pkg/scheduler over a tree of queues, within quotas and the job's
+// budget. Any number of invocations may run at the same time: they share only the records of queues, and two that
+// admit to the same quota conflict at the commit. Only schedule writes queues, only schedule and reconcile write
+// ledgers, and only schedule and tick write markets. So the records that many attempts share are written only by
+// functions that handle events in batches.
 func (b *Functions) schedule(u *txn.Unit, event events.Event) error {
 	switch e := event.Data.(type) {
 	case events.TaskReady:
@@ -30,7 +31,8 @@ func (b *Functions) schedule(u *txn.Unit, event events.Event) error {
 		if err != nil || !found {
 			return record.OrSkip(err)
 		}
-		b.sessionLater(u, job.Queue) // admits the tasks that waited for the plan, or drops those that still wait
+		// a session admits the tasks that waited for the plan, or drops those that still wait
+		b.sessionLater(u, job.Queue)
 		if is[events.DAGPlanned](e) {
 			return nil
 		}
@@ -54,7 +56,8 @@ func (b *Functions) schedule(u *txn.Unit, event events.Event) error {
 	}
 }
 
-// enqueue puts a ready task in its queue. since is the event's time: waiting for the event counts as waiting.
+// enqueue puts a ready task into its queue. since is the time of the event, so the time until the event is handled
+// counts as waiting.
 func (b *Functions) enqueue(u *txn.Unit, e events.TaskReady, since time.Time) error {
 	job, found, err := recordcache.Get[record.Job](u, record.JobKey(e.Job))
 	if err != nil || !found {
@@ -91,7 +94,7 @@ func (b *Functions) enqueue(u *txn.Unit, e events.TaskReady, since time.Time) er
 			task.ReadyAt = since
 		}
 	}
-	// If the entry is known to be absent, it need neither be written nor removed if this session admits the task.
+	// If the entry is known not to exist, it need not be written or removed if this session admits the task.
 	if err := u.Preload(record.WaitKey(job.Queue, record.WaitingOf(job, task))); err != nil {
 		return err
 	}
@@ -106,7 +109,7 @@ func (b *Functions) enqueue(u *txn.Unit, e events.TaskReady, since time.Time) er
 func (b *Functions) bookFreed(u *txn.Unit, e events.CapacityFreed) error {
 	b.sessionLater(u, e.Queue)
 	if e.Job == "" {
-		return nil // only asks for another look at the queue
+		return nil // the event only requests a session of the queue
 	}
 	made, err := b.removeCluster(u, &e)
 	if err != nil {
@@ -156,7 +159,7 @@ func (b *Functions) bookFreed(u *txn.Unit, e events.CapacityFreed) error {
 	return u.Apply(decideObserved(market, e))
 }
 
-// extend lets an attempt continue that has outlasted the money reserved for it, or stops it, depending on the remaining
+// extend lets an attempt continue that has used up its reserved money, or stops it. This depends on the remaining
 // budget of its job and the remaining monthly budget of its queue.
 func (b *Functions) extend(u *txn.Unit, e events.LeaseDue) error {
 	l, ok, err := attempt.LoadLosing(u, e.Cluster)
@@ -214,7 +217,8 @@ func decideObserved(m record.MarketRecord, e events.CapacityFreed) (d record.Dec
 	return d
 }
 
-// slots is how many running tasks of its queue an attempt counts as: none if it runs on a worker, which counts as one.
+// slots returns the number of running tasks of its queue as which an attempt counts. It is 0 for an attempt on a
+// worker, because the worker counts as one.
 func slots(a apitypes.Attempt) int {
 	if _, shares := a.Shares(); shares {
 		return 0
@@ -222,8 +226,9 @@ func slots(a apitypes.Attempt) int {
 	return 1
 }
 
-// decideOpenGate starts a session over each queue that waits for the limit of the deployment, except over queue, which
-// gets one anyway. It writes the gate also if none waits: an admission that has read the gate before is repeated.
+// decideOpenGate starts a session for each queue that waits for the limit of the deployment, except queue, which gets
+// one anyway. It writes the gate even if no queue waits, so that an admission that has read the gate before is
+// repeated.
 func decideOpenGate(g record.Gate, queue string) (d record.Decision) {
 	g.Waiting = slices.DeleteFunc(slices.Clone(g.Waiting), func(q string) bool { return q == queue })
 	n := min(len(g.Waiting), gateOpens)
@@ -234,8 +239,8 @@ func decideOpenGate(g record.Gate, queue string) (d record.Decision) {
 	return d
 }
 
-// gateOpens is how many queues a release wakes at most, so that its events fit the transaction. The next release wakes
-// more.
+// gateOpens is the maximum number of queues that a release wakes, so that its events fit into the transaction. The
+// next release wakes more.
 const gateOpens = 8
 
 func decideSettle(queue apitypes.Queue, job record.Job, ledger record.Ledger, made apitypes.Attempt,
@@ -262,14 +267,14 @@ func decideSettle(queue apitypes.Queue, job record.Job, ledger record.Ledger, ma
 		ledger.ReservedUSD, ledger.VCPU, ledger.Hold, ledger.Shared = 0, 0, nil, 0 // remove rounding errors
 	}
 	d := decideSettled(job, &ledger)
-	d.Hold(record.JobKey(job.ID)) // either this sees that the job is ending, or the job's end sees this
+	d.Hold(record.JobKey(job.ID)) // so that this decision and the job's end cannot miss each other
 	d.Put(record.QueueKey(queue.Name), queue)
 	d.Put(record.LedgerKey(job.ID), ledger)
 	return d
 }
 
-// decideSettled emits DAGSettled if the job is ending and no attempt of it holds anything any more. The ledger says so:
-// then a session that has read the job before its end can no longer admit a task of it.
+// decideSettled emits DAGSettled if the job is ending and no attempt of it holds anything any more. The ledger
+// records that. So a session that has read the job before its end cannot admit a task of it any more.
 func decideSettled(job record.Job, ledger *record.Ledger) record.Decision {
 	var d record.Decision
 	if job.State == apitypes.JobEnding && ledger.Outstanding == 0 {
@@ -279,8 +284,8 @@ func decideSettled(job record.Job, ledger *record.Ledger) record.Decision {
 	return d
 }
 
-// sessionLater runs one session over a queue, and those that share a quota with it, before the unit commits. While
-// admission is paused it does nothing: the host starts a session over each queue when it resumes.
+// sessionLater runs one session for a queue and those that share a quota with it, before the unit commits. While
+// admission is paused, it does nothing: the host starts a session for each queue when it resumes.
 func (b *Functions) sessionLater(u *txn.Unit, queue string) {
 	if b.sessions.PausedBecause() != "" {
 		return

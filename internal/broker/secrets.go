@@ -41,8 +41,8 @@ func (b *Users) seal(ctx context.Context, id string, spec *dag.Job, values dag.S
 	return sealed, err
 }
 
-// openSecrets decrypts the secrets of a task for its agent. A secret that is no longer available fails the task, with
-// the secret manager's own message.
+// openSecrets decrypts the secrets of a task for its agent. If a secret is not available any more, the task fails
+// with the secret manager's own message.
 func (b *Agents) openSecrets(u *txn.Unit, job record.Job, cl record.Cluster, t *dag.Task, a *wire.Assignment) error {
 	if len(t.Secrets) == 0 {
 		return nil

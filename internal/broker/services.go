@@ -24,8 +24,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/service"
 )
 
-// Services watches the attempts on managed services. They have no agents: Services says hello, submits the application
-// and reports its start and end in their place. It keeps nothing between two calls, so any process may continue.
+// Services watches the attempts on managed services. These have no agents, so Services acts in their place: it says
+// hello, submits the application, and reports the start and end. It keeps nothing between two calls, so any process
+// may continue.
 type Services struct {
 	ports  Ports
 	cfg    config.Config
@@ -34,10 +35,10 @@ type Services struct {
 	log    *slog.Logger
 }
 
-// fnService is the source of the changes that the states of services cause.
+// fnService is the name of the source in changes that the states of services cause.
 const fnService = "service"
 
-// createPlace makes the place of an intended attempt on a service. It counts as the attempt's only machine.
+// createPlace creates the place of an intended attempt on a service. It counts as the only machine of the attempt.
 func (b *Functions) createPlace(ctx context.Context, st attempt.Buying) ([]cloud.Machine, error) {
 	name := st.Cluster.Offer.Service
 	s, ok := b.ports.Services[name]
@@ -51,7 +52,7 @@ func (b *Functions) createPlace(ctx context.Context, st attempt.Buying) ([]cloud
 			"%s cannot read the store of this deployment, %s://: use a bucket of its cloud (--store)", name, scheme))
 	}
 	p, err := s.Create(ctx, spec)
-	if service.IsEnded(err) { // an earlier call made it, and crashed before it recorded it
+	if service.IsEnded(err) { // an earlier call created it, and crashed before it recorded it
 		late := cloud.Errorf(st.Cluster.Offer.Cloud, cloud.Capacity, service.CodeEnded,
 			"its place on %s has ended before the broker knew that it was made", name)
 		late.Late, err = 1, late
@@ -68,13 +69,13 @@ func schemesOf(name string) []string {
 	return map[string][]string{"aws": {"s3"}, "gcp": {"gs"}}[name]
 }
 
-// Watch makes one step for each attempt on a service, and ends the places that have no attempt. After the step that
-// brings an attempt up it makes the one that submits its application. Hosts call it periodically.
+// Watch makes one step for each attempt on a service, and ends the places that have no attempt. If the step brings an
+// attempt up, Watch also makes the next one, which submits the application. Hosts call it periodically.
 func (b *Services) Watch(ctx context.Context) error {
 	if len(b.ports.Services) == 0 {
 		return nil
 	}
-	// List places first: each listed place was recorded before, so one without a record now has been given up.
+	// Places are listed first. Each listed place was recorded before, so a place without a record now was given up.
 	places, errs := map[string][]service.Place{}, []error(nil)
 	for _, name := range slices.Sorted(maps.Keys(b.ports.Services)) {
 		list, err := b.ports.Services[name].Places(ctx)
@@ -152,7 +153,7 @@ func (b *Services) step(ctx context.Context, cl record.Cluster) (up bool, err er
 	if err != nil {
 		return false, err
 	}
-	if run.State == service.Lost && run.ID == "" { // its place ended before it was submitted
+	if run.State == service.Lost && run.ID == "" { // the place ended before the application was submitted
 		run = service.Run{}
 	}
 	claims := wire.Claims{Job: cl.Job, Cluster: cl.ID}
@@ -179,8 +180,8 @@ func (b *Services) step(ctx context.Context, cl record.Cluster) (up bool, err er
 	return up, err
 }
 
-// setRan sets for how long an application has run, if the service says it: the broker may look long after it began, or
-// ended. Services that bill no start are asked by the run's ID if their lists lack the time.
+// setRan sets the run time of an application, if the service reports it, because the broker may check long after the
+// start or the end. If a service does not bill its start and its lists lack the time, it is asked by the run's ID.
 func (b *Services) setRan(ctx context.Context, s service.Service, cl record.Cluster, p service.Place, run service.Run,
 	r *wire.Report) {
 	if r.Event != wire.Started && r.Event != wire.Succeeded || cl.Started {
@@ -201,8 +202,8 @@ func (b *Services) setRan(ctx context.Context, s service.Service, cl record.Clus
 	r.Ran = b.cfg.Wall(max(until.Sub(run.Began), 0))
 }
 
-// keepLog stores what an application has printed, before its end is reported. Without it the attempt still ends as it
-// did.
+// keepLog stores the output of an application before its end is reported. If that fails, the attempt ends as it would
+// with it.
 func (b *Services) keepLog(ctx context.Context, s service.Service, cl record.Cluster, p service.Place,
 	run service.Run) {
 	if b.ports.AppendLog == nil {
@@ -230,7 +231,7 @@ func (b *Services) submit(ctx context.Context, s service.Service, cl record.Clus
 	}
 	switch kind := cloud.KindOf(err); {
 	case err == nil || kind == cloud.Throttled || kind == cloud.Transient || service.IsEnded(err):
-		return err // the next step sees it
+		return err // the next step reads it
 	case kind != cloud.Invalid:
 		var e *cloud.Error
 		_ = errors.As(err, &e) // KindOf found one
@@ -241,7 +242,7 @@ func (b *Services) submit(ctx context.Context, s service.Service, cl record.Clus
 	})
 }
 
-// application returns the application of an attempt with URIs of the place's store.
+// application returns the application of an attempt. Its URIs are in the store of the place.
 func (b *Services) application(ctx context.Context, cl record.Cluster,
 	a *wire.Assignment) (app service.App, err error) {
 	u := b.txns.NewUnit(ctx, fnService)
@@ -288,7 +289,7 @@ func (b *Services) application(ctx context.Context, cl record.Cluster,
 	return app, nil
 }
 
-// unpacked returns the URI of an input in the store of an attempt: a packed one is written there first.
+// unpacked returns the URI of an input in the store of an attempt. If the input is packed, it is first written there.
 func (b *Services) unpacked(ctx context.Context, cl record.Cluster, a *wire.Assignment, uri string) (string, error) {
 	switch {
 	case !pack.IsURI(uri):
@@ -305,8 +306,8 @@ func (b *Services) unpacked(ctx context.Context, cl record.Cluster, a *wire.Assi
 		path.Join(cl.Job, "service-code", string(u.Digest))+"/")
 }
 
-// lose ends an attempt whose place or run is lost, so that its task runs again elsewhere. A place that never became
-// ready, or that refuses applications, blocks its location.
+// lose ends an attempt whose place or run is lost, so that its task runs again elsewhere. If the place never became
+// ready, or refuses applications, its location is blocked.
 func (b *Services) lose(ctx context.Context, id string, step attempt.ServiceStep) error {
 	return b.txns.Transact(ctx, fnService, id+"/lost", false, func(u *txn.Unit) error {
 		l, found, err := attempt.LoadLosing(u, id)

@@ -33,14 +33,14 @@ func (b *Users) DrainMachine(ctx context.Context, name, machine string, how apit
 	return b.pools.DrainMachine(ctx, name, machine, how)
 }
 
-// RemoveMachine removes a machine from its pool; its token is no longer accepted. It fails with ErrNotFound, or with
-// ErrPoolBusy while a task runs there.
+// RemoveMachine removes a machine from its pool. Its token is not accepted any more. It fails with ErrNotFound, or
+// with ErrPoolBusy while a task runs there.
 func (b *Users) RemoveMachine(ctx context.Context, pool, machine string) error {
 	return b.pools.RemoveMachine(ctx, pool, machine)
 }
 
-// SyncMachine takes the report of a pool's machine, and returns the agents that should run there: see
-// pool.Keeper.SyncMachine.
+// SyncMachine processes the report of a pool's machine, and returns the agents that should run there (see
+// pool.Keeper.SyncMachine).
 func (b *Agents) SyncMachine(ctx context.Context, m wire.PoolClaims, r wire.PoolReport) (wire.PoolOrders, error) {
 	return b.pools.SyncMachine(ctx, m, r)
 }

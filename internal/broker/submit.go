@@ -26,13 +26,14 @@ import (
 // Submission is a job that is being submitted.
 type Submission struct {
 	Spec *dag.Job
-	// Secrets are values of secrets, or references to where they are stored, by name. They override those of the spec.
+	// Secrets are values of secrets by name, or references to the places where they are stored. They override those
+	// of the spec.
 	Secrets dag.SecretValues
 	// Token makes the submission idempotent: the same token returns the same job. If empty, the time is used.
 	Token string
-	// Source says where it came from, for people.
+	// Source is a text for users about where the job came from.
 	Source string
-	// Updates is the job whose services this one replaces. If empty, this is a new job.
+	// Updates is the job whose services this submission replaces. If it is empty, this is a new job.
 	Updates string
 
 	done []record.Task // tasks that another job has done
@@ -96,10 +97,10 @@ func (b *Users) update(ctx context.Context, s Submission) (record.Job, error) {
 	return Update(ctx, b.txns, w)
 }
 
-// idDigits is how many digits of a job's digest are part of its ID.
+// idDigits is the number of digits of a job's digest in its ID.
 const idDigits = 6
 
-// submitAs stores a job under an ID, or returns the one that has it.
+// submitAs stores a job under an ID. If a job with that ID exists, it returns that job.
 func (b *Users) submitAs(ctx context.Context, id, digest string, s Submission) (record.Job, error) {
 	var job record.Job
 	if err := b.takeOver(ctx, id, s.done); err != nil {
@@ -146,7 +147,7 @@ func (b *Users) submitAs(ctx context.Context, id, digest string, s Submission) (
 	return job, err
 }
 
-// simulates reports whether all machines are simulated. Those of a pool are not.
+// simulates reports whether all machines are simulated. Machines of a pool are not.
 func (b *Users) simulates(u *txn.Unit) (bool, error) {
 	if !b.cfg.BuysNothing {
 		return false, nil
@@ -185,7 +186,7 @@ func decideSubmitted(job record.Job, secrets []byte, done []record.Task) (d reco
 	return d
 }
 
-// submit reads a DAG file that appeared in the bucket. For a file that is not a valid job it only emits DAGRejected.
+// submit reads a DAG file that appeared in the bucket. If the file is not a valid job, it only emits DAGRejected.
 func (b *Functions) submit(ctx context.Context, e events.Event) error {
 	data, ok := e.Data.(events.ObjectCreated)
 	if !ok {
@@ -199,7 +200,7 @@ func (b *Functions) submit(ctx context.Context, e events.Event) error {
 	r, tag, err := b.ports.Objects.Open(ctx, data)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // removed before it was read
+		return nil // the file was removed before it was read
 	case err == nil:
 		spec, err = read.JobContext(ctx, data.Key, r)
 		if cerr := r.Close(); err == nil && cerr != nil {
@@ -211,7 +212,7 @@ func (b *Functions) submit(ctx context.Context, e events.Event) error {
 	switch rest := dag.RestOf(err); {
 	case err == nil:
 		err = b.ports.Objects.Settle(ctx, data.Bucket, data.Key, spec)
-	case rest != nil: // for the errors about files, which the reader does not know
+	case rest != nil: // for errors about files, which the reader cannot detect
 		if other := b.ports.Objects.Settle(ctx, data.Bucket, data.Key, rest); errors.As(other, &bad) {
 			var all fault.Faults
 			err = all.With(err, bad)
@@ -250,7 +251,8 @@ func (b *Users) Cancel(ctx context.Context, id, reason string) error {
 	})
 }
 
-// Emit emits an event from outside: a cloud's notice, a schedule's tick. The ID makes it idempotent.
+// Emit emits an event from outside of the broker: a cloud's notice, or the tick of a schedule. The ID makes it
+// idempotent.
 func (b *Functions) Emit(ctx context.Context, source, id string, data events.Data) error {
 	body, err := events.New(id, source, b.txns.Now(), data).MarshalJSON()
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Suspend pauses a job: its running tasks save their work and release their machines, and none of its tasks are
-// admitted. Planning continues. A job that is already suspended keeps its first suspension. A request with a known key
-// changes nothing. It fails with ErrNotFound and ErrOver.
+// Suspend pauses a job. Its running tasks save their work and release their machines, and none of its tasks are
+// admitted. Planning continues. A job that is already suspended keeps its first suspension. A request with a known
+// key changes nothing. It fails with ErrNotFound and ErrFinished.
 func (b *Users) Suspend(ctx context.Context, id string, s apitypes.Suspension, key string) error {
 	return b.changeJob(ctx, "suspend", id, key, func(u *txn.Unit, job *record.Job) (d record.Decision) {
 		s.Since = u.Now
@@ -30,7 +30,8 @@ func (b *Users) Suspend(ctx context.Context, id string, s apitypes.Suspension, k
 	})
 }
 
-// Resume resumes a suspended job. A request with a known key changes nothing. It fails with ErrNotFound and ErrOver.
+// Resume resumes a suspended job. A request with a known key changes nothing. It fails with ErrNotFound and
+// ErrFinished.
 func (b *Users) Resume(ctx context.Context, id, by, key string) error {
 	return b.changeJob(ctx, "resume", id, key, func(u *txn.Unit, job *record.Job) (d record.Decision) {
 		if !job.Resume(by, u.Now) {
@@ -90,8 +91,8 @@ func (b *Users) ResumeQueue(ctx context.Context, name, by, key string) error {
 	})
 }
 
-// suspension returns why a job must hold nothing now: it is suspended, or a queue above it is suspended with Drain. It
-// returns nil if neither is the case.
+// suspension returns the suspension because of which a job must hold nothing now: its own, or one with Drain of a
+// queue above it. It returns nil if there is none.
 func suspension(u *txn.Unit, job record.Job) (*apitypes.Suspension, error) {
 	if s := job.Suspended(); s != nil {
 		return s, nil
@@ -100,8 +101,8 @@ func suspension(u *txn.Unit, job record.Job) (*apitypes.Suspension, error) {
 	return record.DrainedBy(record.Forest(queues), job.Queue), err
 }
 
-// suspended makes the running tasks of a job release their machines. Tasks that do not fit into the transaction are
-// left to the next one. Machines that are not bought yet are checked when they are.
+// suspended makes the running tasks of a job release their machines. If not all tasks fit into the transaction, the
+// next one continues. Machines that are not bought yet are checked when they are.
 func (b *Functions) suspended(u *txn.Unit, e events.DAGSuspended) error {
 	job, found, err := recordcache.Get[record.Job](u, record.JobKey(e.Job))
 	if err != nil || !found || job.State == apitypes.JobEnding || job.State.Finished() {
@@ -147,7 +148,7 @@ func (b *Functions) suspended(u *txn.Unit, e events.DAGSuspended) error {
 	return nil
 }
 
-// lookTogether is how many jobs of a suspended queue are checked in one transaction.
+// lookTogether is the number of jobs of a suspended queue that one transaction checks.
 const lookTogether = 30
 
 // queueSuspended emits DAGSuspended for each job that still holds machines in a queue that must be empty.
@@ -190,8 +191,8 @@ func (b *Functions) queueSuspended(u *txn.Unit, e events.QueueSuspended) error {
 	return u.Apply(d)
 }
 
-// recheckSuspended emits DAGSuspended again for a job that must hold nothing but does: machines that were being bought
-// when it was suspended may have been missed.
+// recheckSuspended emits DAGSuspended again for a job that must hold nothing but does: machines that were being
+// bought when it was suspended may have been missed.
 func (b *Functions) recheckSuspended(u *txn.Unit, cause string, job record.Job) error {
 	why, err := suspension(u, job)
 	if err != nil || why == nil || job.State == apitypes.JobEnding {

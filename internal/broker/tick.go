@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// tick records new spot prices, requests a new plan for jobs whose plan is now worse by more than the threshold, and
-// leaves the spot machines that are no longer worth it or that the deadline no longer allows.
+// tick records new spot prices. It requests a new plan for jobs whose plan is now worse by more than the threshold,
+// and leaves the spot machines that are no longer worth their price or that the deadline no longer allows.
 func (b *Functions) tick(ctx context.Context, e events.Event) error {
 	data, ok := e.Data.(events.MarketTicked)
 	if !ok {
@@ -40,10 +40,10 @@ func (b *Functions) tick(ctx context.Context, e events.Event) error {
 	})
 }
 
-// recordsOfPrice is how many records a changed price is written to.
+// recordsOfPrice is the number of records to which a changed price is written.
 const recordsOfPrice = 2
 
-// recordPrices records prices, fetching them if the event has none, and returns those that changed.
+// recordPrices records prices, and returns those that changed. It fetches the prices if the event has none.
 func (b *Functions) recordPrices(
 	ctx context.Context, cause string, prices []events.PriceTick,
 ) (changed []events.MarketChange, err error) {
@@ -69,8 +69,8 @@ func (b *Functions) recordPrices(
 	return changed, nil
 }
 
-// recordPriceBatch records some prices and returns those that changed. If an event is delivered again, the prices that
-// it changed before are returned again, because the plans and bids requested for them may have been lost.
+// recordPriceBatch records some prices, and returns those that changed. If an event is delivered again, it returns
+// the prices that the event changed before, because the plans and bids requested for them may have been lost.
 func (b *Functions) recordPriceBatch(
 	u *txn.Unit, cause string, prices []events.PriceTick,
 ) (changed []events.MarketChange, err error) {
@@ -127,8 +127,8 @@ func (b *Functions) recordPriceBatch(
 	return changed, nil
 }
 
-// checkPlan requests a new plan for a job if a market that its unstarted tasks are planned on has become too
-// expensive, and new bids if a price has moved away from the one that they were made with.
+// checkPlan requests a new plan for a job if a market on which its unstarted tasks are planned has become too
+// expensive. It requests new bids if a price differs too much from the price of the current bids.
 func (b *Functions) checkPlan(ctx context.Context, cause, id string, changed map[string]events.MarketChange) error {
 	return b.txns.Transact(ctx, events.FnTick, cause+"/"+id, false, func(u *txn.Unit) error {
 		job, found, err := recordcache.Get[record.Job](u, record.JobKey(id))
@@ -167,7 +167,7 @@ func (b *Functions) checkPlan(ctx context.Context, cause, id string, changed map
 	})
 }
 
-// increase returns the offer that adds most to the cost of the unstarted part of a plan since the plan was made, and
+// increase returns the offer that has increased the cost of a plan's unstarted part most since the plan was made, and
 // the increase as a share of the plan's cost.
 func increase(progress record.Progress, plan *record.Plan,
 	changed map[string]events.MarketChange) (offer string, share float64) {
@@ -192,7 +192,7 @@ func increase(progress record.Progress, plan *record.Plan,
 	return offer, share
 }
 
-// refresh reloads the catalogue, if the host can, and renews the packs of jobs that have been open for long.
+// refresh reloads the catalogue, if the host can. It also renews the packs of jobs that have been open for long.
 func (b *Functions) refresh(ctx context.Context, e events.Event) error {
 	if _, ok := e.Data.(events.CatalogRefresh); !ok {
 		return unexpected(events.FnRefresh, e.Data)

@@ -24,7 +24,7 @@ type Request struct {
 	Seal func(context.Context) ([]byte, error)
 }
 
-// Update replaces the replicas of a job's services, one after the other. It fails with ErrNotFound, with ErrOver, and
+// Update replaces the replicas of a job's services, one after the other. It fails with ErrNotFound, ErrFinished, and
 // with a *dag.Error for a spec that cannot replace the running one.
 func Update(ctx context.Context, l *txn.Transactor, w Request) (job record.Job, err error) {
 	digest := record.ShortHash(w.Job, w.Key, l.Now().String())

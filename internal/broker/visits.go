@@ -17,10 +17,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// fnVisit is the source of the changes that visits of machines cause.
+// fnVisit is the name of the source in changes that visits to machines cause.
 const fnVisit = "visit"
 
-// VisitRequest is the machine that a user wants to visit, and how.
+// VisitRequest is the machine that a user wants to visit, and the kind of the visit.
 type VisitRequest struct {
 	Job, Task string
 	Rank      int
@@ -29,7 +29,7 @@ type VisitRequest struct {
 	Port      int
 }
 
-// OpenVisit records a user's visit to a machine of a running task, which its agent then sees. It fails with
+// OpenVisit records a user's visit to a machine of a running task, so that the machine's agent sees it. It fails with
 // ErrNotFound, or with ErrVisit and the reason.
 func (b *Users) OpenVisit(ctx context.Context, v VisitRequest) (cluster string, opened record.Visit, err error) {
 	err = b.txns.Transact(ctx, fnVisit, "open/"+v.Job, false, func(u *txn.Unit) error {
@@ -133,8 +133,8 @@ func visitedCluster(u *txn.Unit, job record.Job, index int, v VisitRequest) (cl 
 	return cl, err
 }
 
-// taskState describes a task's state for people. The record of a task that was cancelled with its job keeps its old
-// state.
+// taskState returns the state of a task as text for users. The record of a task that was cancelled with its job keeps
+// its old state.
 func taskState(job record.Job, t record.Task) string {
 	ended := job.State == apitypes.JobEnding || job.State.Finished()
 	if ended && t.State != record.TaskSucceeded && t.State != record.TaskFailed {
@@ -143,7 +143,7 @@ func taskState(job record.Job, t record.Task) string {
 	return string(t.State)
 }
 
-// newestKept returns the newest kept cluster of a task, or else the given one.
+// newestKept returns the newest kept cluster of a task, or the given cluster if there is none.
 func newestKept(u *txn.Unit, job record.Job, index int, cl record.Cluster) (record.Cluster, bool, error) {
 	all, err := recordcache.List[record.Cluster](u, record.JobPart(job.ID), record.ClusterPrefix, 0)
 	found := false
@@ -155,7 +155,8 @@ func newestKept(u *txn.Unit, job record.Job, index int, cl record.Cluster) (reco
 	return cl, found, err
 }
 
-// masked returns a command line for the job's history: the job's secrets are hidden, and it is cut.
+// masked returns a command line for the job's history. The job's secrets are masked, and it is cut to a maximum
+// length.
 func (b *Users) masked(u *txn.Unit, job record.Job, cl record.Cluster, line string) (string, error) {
 	kept, found, err := attempt.SecretsOf(u, job, cl)
 	if err != nil {
@@ -192,7 +193,8 @@ func (b *Agents) Visits(ctx context.Context, c wire.Claims, after int) ([]record
 	}), err
 }
 
-// Visit returns a visit of an attempt that lasts. It fails with ErrNotFound, and with ErrGone when the visit has ended.
+// Visit returns a visit that has not ended, of an attempt that runs. It fails with ErrNotFound, and with ErrGone when
+// the visit has ended.
 func (b *Agents) Visit(ctx context.Context, cluster string, number int) (v record.Visit, err error) {
 	task, attempt, ok := record.ClusterAttempt(cluster)
 	if !ok {

@@ -16,14 +16,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// span is a part of the unfinished jobs, in the order of their IDs: those after one up to another. Without an end it
-// has all that follow.
+// span is a part of the unfinished jobs, in the order of their IDs: those after one ID up to another. Without an end,
+// it has all jobs that follow.
 type span struct{ after, until string }
 
 // has reports whether a job that is not before the span belongs to it.
 func (s span) has(job string) bool { return s.until == "" || job <= s.until }
 
-// A job that was submitted restAfter ago, holds nothing and only waits in its queue rests for restFor.
+// A job rests for restFor if it was submitted at least restAfter ago, holds nothing, and only waits in its queue.
 const (
 	restAfter    = 30 * time.Minute
 	restFor      = 24 * time.Hour
@@ -34,13 +34,14 @@ const (
 type walked struct {
 	job      record.Job
 	ledger   record.Ledger
-	progress record.Progress // only of a job that runs and holds nothing
-	// done counts the work on the job, wake is whether its queue needs a session, and rest whether the job may rest.
+	progress record.Progress // only for a job that runs and holds nothing
+	// done counts the work on the job. wake states whether its queue needs a session, and rest whether the job may
+	// rest.
 	done       int
 	wake, rest bool
 }
 
-// mayRest reports whether a job holds nothing and waits only in its queue, not for a price or a date.
+// mayRest reports whether a job holds nothing and waits only in its queue, not for a price or a time.
 func (w *walked) mayRest(now time.Time) bool {
 	return w.waits() && !w.job.Waits && w.job.Deadline.IsZero() && now.Sub(w.job.Submitted) >= restAfter
 }
@@ -48,15 +49,15 @@ func (w *walked) mayRest(now time.Time) bool {
 // idle reports whether a job is running but holds no machines.
 func (w *walked) idle() bool { return w.job.State == apitypes.JobRunning && w.ledger.Outstanding == 0 }
 
-// waits reports whether the job holds no machines and a task of it waits in its queue.
+// waits reports whether the job holds no machines and one of its tasks waits in its queue.
 func (w *walked) waits() bool {
 	return w.idle() && slices.Contains(w.progress.Phases, record.PhaseReady)
 }
 
-// walk checks the unfinished jobs of a span. It then emits one CapacityFreed for each queue that needs a session,
-// however many of its jobs wait, and an event of goOn for each part of the span that is left. An error of look does not
-// stop it from checking the next job. If the same event is delivered twice, only one of the two goes on: otherwise each
-// repeated delivery would double all that follow.
+// walk checks the unfinished jobs of a span. Then it emits one CapacityFreed for each queue that needs a session,
+// however many of its jobs wait, and an event of goOn for each remaining part of the span. An error of look does not
+// stop it from checking the next job. If the same event is delivered twice, only one of the two deliveries continues.
+// Otherwise each repeated delivery would double all that follow.
 func (b *Functions) walk(ctx context.Context, fn, cause string, jobs span, goOn func(span) events.Data,
 	look func(*txn.Unit, *walked) error) error {
 	wake := map[string]bool{}
@@ -101,8 +102,8 @@ func (b *Functions) walk(ctx context.Context, fn, cause string, jobs span, goOn 
 	return err
 }
 
-// divide divides a span without an end into parts that are checked at the same time. The last of them has no end
-// either. A span with an end is one of these parts, and stays whole.
+// divide divides a span without an end into parts that are checked at the same time. The last part has no end either.
+// A span with an end is already one of these parts, and is not divided.
 func (b *Functions) divide(ctx context.Context, all span) (parts []span, err error) {
 	for all.until == "" && len(parts) < b.cfg.Walk.Spans {
 		page := store.Page{After: all.after, Limit: b.cfg.Walk.Span}
@@ -119,7 +120,7 @@ func (b *Functions) divide(ctx context.Context, all span) (parts []span, err err
 	return append(parts, all), nil
 }
 
-// rest lets jobs rest that only wait in their queues.
+// rest makes jobs rest that only wait in their queues.
 func (b *Functions) rest(ctx context.Context, fn, cause string, ids []string) error {
 	return b.txns.Transact(ctx, fn, cause+"/rest/"+ids[0], false, func(u *txn.Unit) error {
 		jobs, err := loadWalked(u, ids...)
@@ -136,8 +137,8 @@ func (b *Functions) rest(ctx context.Context, fn, cause string, ids []string) er
 	})
 }
 
-// walkPage checks as many jobs as one invocation may, and returns the last one; "" when there are no more. It calls
-// resting with the queue of each resting job.
+// walkPage checks as many jobs as one invocation may check. It returns the last one, or "" when there are no more. It
+// calls resting with the queue of each resting job.
 func (b *Functions) walkPage(ctx context.Context, fn string, jobs span, resting func(queue string),
 	look func(*txn.Unit, *walked) error) (last string, err error) {
 	var errs []error
@@ -217,8 +218,8 @@ func loadWalked(u *txn.Unit, ids ...string) (jobs []walked, err error) {
 	return jobs, nil
 }
 
-// Idle reports whether no job is open, no finished job has to be removed and no event waits to be published, so that a
-// host may stop polling.
+// Idle reports whether no job is open, no finished job has to be removed, and no event waits to be published. A host
+// may then stop polling.
 func (b *Functions) Idle(ctx context.Context) (bool, error) {
 	open, err := recordcache.List[record.JobIndex](b.txns.NewUnit(ctx, events.FnReconcile), record.PartActive, "", 1)
 	if err != nil || len(open) > 0 {

@@ -162,7 +162,8 @@ func (f *fleet) elsewhere(m *match, d demand, moves bool) []*match {
 	return slices.DeleteFunc(all.matches, func(o *match) bool { return o.InstanceType != m.InstanceType })
 }
 
-// over is the plan with some instances divided among their offer and others, beginning with one of them.
+// over returns a plan in which some instances are divided among their offer and near ones, starting with offer number
+// first.
 func (f *fleet) over(t *try, instances []int, near []*match, first int, d demand) *try {
 	out, expected, guaranteed := *t, *t.expected, *t.guaranteed
 	out.expected, out.guaranteed, out.offers = &expected, &guaranteed, slices.Clone(t.offers)
@@ -186,7 +187,7 @@ func (f *fleet) over(t *try, instances []int, near []*match, first int, d demand
 	return &out
 }
 
-// within reports whether a plan keeps its limits and those given.
+// within reports whether a plan keeps its own limits and the given ones.
 func (t *try) within(usd, hours float64) bool {
 	m := t.expected
 	if m.BudgetUSD != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/shared"
 )
 
-// retimed gives the tasks of a plan the times of another model with the same machines, which may be faster: on their
-// instances, which are requested at the same times, in the same order, each as early as possible.
+// retimed returns a plan with the times of another model that has the same machines, which may be faster. Instances
+// are requested at the same times, and their tasks keep their order. Each task starts as early as possible.
 func retimed(m *shared.Model, p *shared.Plan) *shared.Plan {
 	out := &shared.Plan{Instances: slices.Clone(p.Instances), Tasks: make([]shared.Run, len(p.Tasks))}
 	lines := make([]line, len(p.Instances))
@@ -66,7 +66,7 @@ func parentsOf(m *shared.Model) [][]parent {
 	return parents
 }
 
-// line is an instance while its tasks get times: none starts before the last one.
+// line is an instance while its tasks get new times. No task starts before the previous one.
 type line struct {
 	at      float64
 	running []load
@@ -74,7 +74,7 @@ type line struct {
 
 type load struct{ to, cpus, gib float64 }
 
-// fit returns the earliest start of a task that may start from a time on, and moves the line there.
+// fit returns the earliest start of a task that may start from a time on, and moves the line to it.
 func (l *line) fit(k *shared.Machine, t *shared.Task, from float64) float64 {
 	l.at = max(l.at, from)
 	for {

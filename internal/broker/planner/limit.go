@@ -14,12 +14,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// minHeldBack is the time by which a plan is at least held back if it says so, in hours.
+// minHeldBack is the minimum delay by the limit that a plan mentions, in hours.
 const minHeldBack = 1.0 / 3600
 
-// underLimit adds to the time of a plan that needs more machines at the same time than the broker may buy, and a note.
-// The optimizer assumes that all ready tasks run. So the choices stay the same, and the time is that of a schedule of
-// them (list scheduling: Graham, "Bounds on multiprocessing timing anomalies", 1969), as if no other job ran.
+// underLimit changes a plan that needs more machines at the same time than the broker may buy: it increases the
+// plan's time and adds a note. The optimizer assumes that all ready tasks run at once. So the choices stay the same,
+// and the time is that of a schedule of them under the limit (list scheduling: Graham, "Bounds on multiprocessing
+// timing anomalies", 1969), as if no other job ran.
 func (p *Planner) underLimit(in planinput.Input, plan *record.Plan) {
 	limit := p.opt.Limit
 	if limit.None() || plan.Status == record.PlanInfeasible {
@@ -44,17 +45,18 @@ func (p *Planner) underLimit(in planinput.Input, plan *record.Plan) {
 	plan.Notes = append(plan.Notes, note)
 }
 
-// holding is what one task of a plan holds and for how long: nothing if it runs on a machine that tasks share, because
-// the worker task holds it.
+// holding is what one task of a plan holds, and for how long. A task on a shared machine holds nothing, because the
+// worker task holds the machine.
 type holding struct {
 	hours   float64
 	bought  apitypes.Bought // at the planned price
-	waits   int             // number of others that end first
-	next    []int           // others that wait for it
+	waits   int             // number of unfinished tasks that it waits for
+	next    []int           // tasks that wait for it
 	started bool
 }
 
-// holdings returns the holding of each task. Dependencies of a task on a shared machine are those of its worker task.
+// holdings returns the holding of each task. A task's dependencies on a task with a shared machine are dependencies
+// on the worker task.
 func holdings(spec *dag.Job, plan *record.Plan) []holding {
 	all := make([]holding, len(spec.Tasks))
 	at := func(task int) int {
@@ -88,8 +90,8 @@ func holdings(spec *dag.Job, plan *record.Plan) []holding {
 	return all
 }
 
-// hoursWithin is the time until all have ended if they start in the order in which they become ready, each as soon as
-// the limit allows. One that needs more than the limit starts alone.
+// hoursWithin returns the hours until all tasks have ended, if they start in the order in which they become ready,
+// each as soon as the limit allows. A task that needs more than the limit starts when no other runs.
 func hoursWithin(limit config.Limit, all []holding) (now float64) {
 	var ready []int
 	for i := range all {
@@ -115,7 +117,8 @@ func hoursWithin(limit config.Limit, all []holding) (now float64) {
 			if first == len(all) {
 				return now
 			}
-			ready = append(ready, first) // shared machines wait for each other's tasks: each may start first
+			// two shared machines may wait for each other's tasks, so either may start first
+			ready = append(ready, first)
 			continue
 		}
 		ended := heap.Pop(&running).(end)
@@ -128,13 +131,13 @@ func hoursWithin(limit config.Limit, all []holding) (now float64) {
 	}
 }
 
-// end is when a task ends, in hours.
+// end is the time at which a task ends, in hours.
 type end struct {
 	at   float64
 	task int
 }
 
-// ends is a heap of running tasks: the first one ends first.
+// ends is a heap of running tasks, ordered by their end.
 type ends []end
 
 func (e ends) Len() int { return len(e) }
@@ -149,7 +152,7 @@ func (e *ends) Pop() any {
 	return last
 }
 
-// hourWeight is how much an hour of the makespan adds to the objective of a job.
+// hourWeight returns the amount that one hour of the makespan adds to the objective of a job.
 func hourWeight(spec *dag.Job) float64 {
 	switch {
 	case spec.Objective == dag.MinimizeMakespan:

@@ -11,14 +11,15 @@ import (
 // market is a catalogue with derived data that every plan needs. It is immutable.
 type market struct {
 	catalog *catalog.Catalog
-	// places are all regions, CLOUD:REGION, by number: those of the catalogue, and those that only have data. usd and
-	// hours are the cost and time of moving a GiB between them; dearest and slowest are the maxima of these.
+	// places lists all regions, CLOUD:REGION: those of the catalogue, and those that only have data. usd and hours
+	// are the cost and time of moving a GiB between two places, by their indexes; dearest and slowest are the maxima
+	// of these.
 	places           []string
 	number           map[string]int
 	usd, hours       [][]float64
 	dearest, slowest float64
-	// banded are the clouds that publish interruption bands of spot machines; partly are those that do so only for
-	// some.
+	// banded lists the clouds that publish interruption bands of spot machines. partly lists those that do so only
+	// for some machines.
 	banded, partly []string
 	searches       *searches
 }
@@ -57,7 +58,7 @@ func newMarket(c *catalog.Catalog, moves *egress.Prices) (*market, error) {
 	return m, nil
 }
 
-// connect computes the cost and time of moving data between all places.
+// connect calculates the cost and time of moving data between all places.
 func (m *market) connect(moves *egress.Prices) (err error) {
 	m.usd, m.hours, err = moves.Matrix(m.places)
 	for i := range m.usd {
@@ -66,7 +67,7 @@ func (m *market) connect(moves *egress.Prices) (err error) {
 	return err
 }
 
-// with returns a market that also knows these places. A broker that buys in a few regions reads data of others.
+// with returns a market that also has these places. A broker that buys only in a few regions may read data in others.
 func (m *market) with(moves *egress.Prices, places []string) (*market, error) {
 	n := len(m.places)
 	more := *m
@@ -89,7 +90,7 @@ func (m *market) with(moves *egress.Prices, places []string) (*market, error) {
 
 func unbanded(m *catalog.Match) bool { return m.Interruption == catalog.UnknownInterruption }
 
-// market returns the market of the current catalogue, which is built when first needed.
+// market returns the market of the current catalogue. It builds the market at the first call.
 func (p *Planner) market() (*market, error) {
 	c := p.catalog.Load()
 	if m := p.known.Load(); m != nil && m.catalog == c {

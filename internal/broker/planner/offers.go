@@ -15,8 +15,9 @@ import (
 )
 
 // Offers returns the machines that fit the resources of a task, for estimators of its run time (paper, section
-// Application API): for each key that a time can have, the cheapest offer, sorted by price. The times of the task do
-// not matter. Machines that are no key of a time, and managed services, are left out.
+// Application API). For each key that a time can have, it returns the cheapest offer. The result is sorted by price.
+// The times of the task do not matter. Managed services are excluded, and so are machines that cannot be a key of a
+// time.
 func (p *Planner) Offers(in planinput.Input, task int) ([]apitypes.FittingOffer, error) {
 	b, err := p.prepare(in, nil)
 	if err != nil {
@@ -55,8 +56,8 @@ func (p *Planner) Offers(in planinput.Input, task int) ([]apitypes.FittingOffer,
 	return out, nil
 }
 
-// timeKey is the key of `time` that holds for a machine: its type, or its accelerators if the cloud attaches them to
-// machines of any type. It is empty if the type's name cannot be a key.
+// timeKey returns the key of `time` that matches a machine: its type, or its accelerators if the cloud attaches them
+// to machines of any type. It returns "" if the name of the type cannot be a key.
 func timeKey(m *catalog.Match) string {
 	if key, err := dag.TimeKey(m.InstanceType); err == nil && key == m.InstanceType && !m.Attached {
 		return key

@@ -8,34 +8,34 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// onService is what a match on a managed service has in addition.
+// onService has the additional fields of a match on a managed service.
 type onService struct {
 	release string
-	// least is the least number of executors. The price of the match is per executor, and includes what the service
-	// holds in addition: the primary node of a cluster, or the driver.
+	// least is the minimum number of executors. The match's price is per executor. It includes what the service holds
+	// in addition: the primary node of a cluster, or the driver.
 	least int
-	vcpu  float64 // of everything that the service holds
+	vcpu  float64 // of all that the service holds
 }
 
-// start is how long a service takes from the request to the start of the application, and the slow end of it, in
-// seconds.
+// start is the time from the request of a service to the start of the application in seconds: the usual one, and the
+// slow end.
 type start struct{ usual, slow float64 }
 
-// starts are the services' times to start. The broker does not learn them.
+// starts has the start times of the services. The broker does not learn them.
 //
-// EMR: 8 to 12 minutes (datavidhya.com, "Dataproc: Running Spark on GCP"). Dataproc: 90 seconds (same page; T. Tereshko
-// of Google, "Why Dataproc", hackernoon.com). Dataproc Serverless: around a minute (Google's MCP Toolbox, tool
-// serverless-spark-create-pyspark-batch). AWS's documentation says only that workers of EMR Serverless have a cold
-// start: its two minutes are a cautious guess, as are all slow ends.
+// EMR: 8 to 12 minutes (datavidhya.com, "Dataproc: Running Spark on GCP"). Dataproc: 90 seconds (same page; T.
+// Tereshko of Google, "Why Dataproc", hackernoon.com). Dataproc Serverless: around a minute (Google's MCP Toolbox,
+// tool serverless-spark-create-pyspark-batch). AWS's documentation says only that workers of EMR Serverless have a
+// cold start: its two minutes are a cautious guess, as are all slow ends.
 var starts = map[catalog.Service]start{
 	catalog.EMR: {600, 900}, catalog.Dataproc: {90, 240},
 	catalog.EMRServerless: {120, 300}, catalog.DataprocServerless: {60, 180},
 }
 
-// serverlessType stands for the machine type of a service that shows none.
+// serverlessType takes the place of the machine type for a service that names none.
 const serverlessType = "serverless"
 
-// services adds the offers of the services that a Spark task allows, if the deployment buys them. They are on demand.
+// services adds the offers of the services that a Spark task allows and the deployment buys. They are on demand.
 func (f *finder) services(t *dag.Task) (reasons []string, err error) {
 	for i := range t.Services {
 		r := &t.Services[i]
@@ -68,7 +68,7 @@ func (f *finder) services(t *dag.Task) (reasons []string, err error) {
 
 func leastExecutors(t *dag.Task) int { return max(int(t.Executors.Min), 1) }
 
-// clusters adds clusters of EMR or Dataproc: the executors and a primary node. Dataproc has at least two workers.
+// clusters adds clusters of EMR or Dataproc: the executors and a primary node. Dataproc needs at least two workers.
 func (f *finder) clusters(t *dag.Task, r *dag.Resources, release string) error {
 	least := leastExecutors(t)
 	machines := least + 1
@@ -115,7 +115,7 @@ func (f *finder) serverless(t *dag.Task, r *dag.Resources, release string) {
 
 const bytesPerGiB = 1 << 30
 
-// addService adds a match on a service once. usd is the price per hour of everything that it holds.
+// addService adds a match on a service, once. usd is the price per hour of all that the service holds.
 func (f *finder) addService(m *catalog.Match, id string, on onService, usd float64) {
 	if f.found[id] {
 		return

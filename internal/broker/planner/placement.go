@@ -19,7 +19,7 @@ import (
 // Rules that spread or pack tasks over regions and zones become rules of the optimizer's model. Rules against running
 // tasks of other jobs remove candidates at their locations.
 
-// tasksSpread are the tasks with a rule that limits how many of them may be in one region or zone.
+// tasksSpread returns the tasks with a rule that limits how many of them may be in one region or zone.
 func (b *builder) tasksSpread() map[int]bool {
 	spread := map[int]bool{}
 	for _, g := range b.groups {
@@ -32,7 +32,7 @@ func (b *builder) tasksSpread() map[int]bool {
 	return spread
 }
 
-// setLocation sets the location of an option as far as it matters to placement rules.
+// setLocation sets those parts of an option's location that placement rules need.
 func (b *builder) setLocation(task int, o *option) {
 	o.Site = b.site(task, o.match)
 	if b.spread[task] {
@@ -40,7 +40,8 @@ func (b *builder) setLocation(task int, o *option) {
 	}
 }
 
-// spreadPlace is a key for the place of an option if tasks are spread, and the same for all places otherwise.
+// spreadPlace returns a key for the place of an option if tasks are spread, and the same key for all places
+// otherwise.
 func (b *builder) spreadPlace(o option) string {
 	if len(b.spread) == 0 {
 		return ""
@@ -68,7 +69,7 @@ func (b *builder) addSpread() {
 	}
 }
 
-// locationOf is the current location of a task of the job; nil if unknown.
+// locationOf returns the current location of a task of the job, or nil if it is unknown.
 func (b *builder) locationOf(task int) *record.Spot {
 	for i := range b.in.Stood {
 		if p := &b.in.Stood[i]; p.Job == b.in.Job && b.in.Job != "" && p.Task == task && len(p.Spots) > 0 {
@@ -78,7 +79,7 @@ func (b *builder) locationOf(task int) *record.Spot {
 	return nil
 }
 
-// zoneOf is the zone of a task that holds machines, and whether it is known.
+// zoneOf returns the zone of a task that holds machines, and whether it is known.
 func (b *builder) zoneOf(task int) (zone string, known bool) {
 	if spot := b.locationOf(task); spot != nil {
 		return spot.Zone, true
@@ -89,7 +90,7 @@ func (b *builder) zoneOf(task int) (zone string, known bool) {
 	return "", false
 }
 
-// zoneOfFixed is the zone of a task that holds machines, if a rule spreads the task.
+// zoneOfFixed returns the zone of a task that holds machines, if a rule spreads the task.
 func (b *builder) zoneOfFixed(task int) string {
 	if !b.spread[task] {
 		return ""
@@ -98,8 +99,8 @@ func (b *builder) zoneOfFixed(task int) string {
 	return zone
 }
 
-// withoutConflicts removes the options of a task that conflict with running tasks. If all conflict, it keeps them, and
-// the task waits until the conflict has gone. A task that is admitted but not started keeps its location.
+// withoutConflicts removes the options of a task that conflict with running tasks. If all options conflict, it keeps
+// them, and the task waits until the conflict has gone. A task that is admitted but not started keeps its location.
 func (b *builder) withoutConflicts(task int, options []option) []option {
 	if len(b.in.Stood) == 0 {
 		return options
@@ -131,8 +132,8 @@ func (b *builder) withoutConflicts(task int, options []option) []option {
 	return options
 }
 
-// notes lists the placement rules that cannot be enforced at the planned locations, because racks are unknown there,
-// the architectures whose offers were left out, and the tasks that their timeout would end.
+// notes returns the plan's notes: placement rules that cannot be enforced at the planned locations because racks are
+// unknown there, architectures whose offers were excluded, and tasks that their timeout would end.
 func (b *builder) notes(plan *record.Plan) (notes []string) {
 	say := func(task int, rule *dag.Placement, of string) {
 		choice := plan.Of(task)
@@ -178,8 +179,9 @@ func (b *builder) notes(plan *record.Plan) (notes []string) {
 	return notes
 }
 
-// tooLong says that a task is expected to take longer on its planned machine than its timeout allows. A time that is
-// nothing but the timeout, as in a Slurm script, says nothing about how long the task takes.
+// tooLong returns a note if a task is expected to take longer on its planned machine than its timeout allows. It
+// returns none if the expected time is the timeout itself, as in a Slurm script, because that says nothing about the
+// real run time.
 func (b *builder) tooLong(i int, plan *record.Plan) string {
 	t, choice := &b.in.Spec.Tasks[i], plan.Of(i)
 	if t.Timeout <= 0 || choice == nil || t.Time.Default == t.Timeout {
@@ -194,7 +196,7 @@ func (b *builder) tooLong(i int, plan *record.Plan) string {
 		dag.FormatDuration(t.Timeout))
 }
 
-// nonEmpty returns a list with the name, or none if it is empty.
+// nonEmpty returns a list of the name, or an empty list if the name is empty.
 func nonEmpty(name string) []string {
 	if name == "" {
 		return nil
@@ -202,8 +204,8 @@ func nonEmpty(name string) []string {
 	return []string{name}
 }
 
-// leftOut names the alternatives of a task that no offer can match, because they name an accelerator, a machine type or
-// a place that the catalogue does not have. Without alternatives this is an error.
+// leftOut returns notes about the alternatives of a task that no offer can match, because they name an accelerator, a
+// machine type or a place that the catalogue does not have. (Without other alternatives, this is an error.)
 func (b *builder) leftOut(t *dag.Task) (notes []string) {
 	if len(t.Resources) < 2 {
 		return nil
@@ -222,7 +224,7 @@ func (b *builder) leftOut(t *dag.Task) (notes []string) {
 			continue
 		}
 		q := catalog.Query{Accelerator: r.Accelerator, InstanceType: r.InstanceType, Family: r.Family}
-		if ofTES := b.in.Spec.Format == dag.TES; !ofTES { // its zones may be regions: each is two alternatives
+		if ofTES := b.in.Spec.Format == dag.TES; !ofTES { // a zone of TES may be a region, so each is two alternatives
 			q.Regions, q.Zones = nonEmpty(r.Region), nonEmpty(r.Zone)
 		}
 		for _, name := range b.catalog.Missing(q) {

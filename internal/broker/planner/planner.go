@@ -26,30 +26,31 @@ import (
 type Options struct {
 	// Clouds limits plans to these clouds; empty means all of the catalogue.
 	Clouds []string
-	// Regions limits tasks that name no region to these, as CLOUD:REGION; empty means all.
+	// Regions limits tasks that name no region to these regions, as CLOUD:REGION; empty means all.
 	Regions []string
-	// Without excludes machine types, as CLOUD/TYPE. A prefix of the type's name is enough.
+	// Without excludes machine types, as CLOUD/TYPE or as a prefix of that.
 	Without []string
-	// Archs are the architectures of machines for which the broker has an agent, by cloud; a cloud that is missing here
-	// has an agent for all. Other machines could not work, so they are not planned.
+	// Archs are the architectures for which the broker has an agent, by cloud. A cloud that is missing here has an
+	// agent for all. Machines of other architectures are not planned, because they could not work.
 	Archs map[string][]string
-	// Services are the managed services that the deployment buys. Others that a task allows are left out.
+	// Services are the managed services that the deployment buys. Other services that a task allows are ignored.
 	Services map[string]bool
-	// Limit is what the broker may have of bought machines at the same time.
+	// Limit limits the bought machines that the broker may have at a time.
 	Limit config.Limit
 	// LeastCarbon minimises emissions. CarbonCapKg limits them, in kg CO2eq. Either excludes regions whose grid has
 	// unknown emissions.
 	LeastCarbon bool
 	CarbonCapKg *float64
-	// Stores are the output stores by place. Data moves from a task to its store, and from there to the tasks that
-	// read it.
+	// Stores are the output stores by place. Data move from a task to its store, and from there to the tasks that
+	// read them.
 	Stores config.Stores
-	// Restart is what an interruption costs in addition to lost work: finding, booting and staging another machine.
-	// TickEvery is how often the broker looks at the spot machines in use, and leaves those that a deadline rules out.
+	// Restart is the time that an interruption costs in addition to lost work: to find, boot and stage another
+	// machine. TickEvery is the interval at which the broker checks the spot machines in use, and leaves those that
+	// would miss a deadline.
 	Restart, TickEvery time.Duration
-	// Handling is how long each task holds its share of a shared machine besides its run.
+	// Handling is the time for which a task holds its share of a shared machine in addition to its run time.
 	Handling time.Duration
-	// Now is used to measure planning time. If it is nil, no time is reported and a plan depends on its input alone.
+	// Now is used to measure planning time. If it is nil, no time is reported, and a plan depends only on its input.
 	Now func() time.Time
 }
 
@@ -59,21 +60,21 @@ func DefaultOptions() Options {
 	return Options{Now: time.Now, Restart: c.Restart, TickEvery: c.TickEvery, Handling: c.Handling}
 }
 
-// runnersFor is the maximum number of tasks of a job for which plans keep the runners-up of each task.
+// runnersFor is the maximum number of tasks of jobs whose plans keep the runners-up of each task.
 const runnersFor = 200
 
-// WorkLimit is the maximum effort of the search for a job with the given number of tasks, in optimizer steps. Limiting
-// steps instead of time means that the same input gives the same plan on any machine.
+// WorkLimit returns the maximum effort of the search for a job with a number of tasks, in optimizer steps. Steps are
+// limited instead of time, so that the same input gives the same plan on any machine.
 func WorkLimit(tasks int) int64 { return 200_000_000 * (2 + int64(tasks+99)/100) }
 
 // Planner plans jobs on a catalogue. It is safe for concurrent use.
 type Planner struct {
 	catalog atomic.Pointer[catalog.Catalog]
-	known   atomic.Pointer[market] // nil, or the market of the last catalogue used
+	known   atomic.Pointer[market] // nil, or the market of the last catalogue in use
 	moves   *egress.Prices
 	opt     Options
 	effort  float64 // of a search for a fleet
-	crowd   bool    // leaves the machines of a fleet in one zone, for tests
+	crowd   bool    // keeps all machines of a fleet in one zone, for tests
 }
 
 // New makes a planner.
@@ -89,8 +90,8 @@ func (p *Planner) SetCatalog(c *catalog.Catalog) { p.catalog.Store(c) }
 // Plan implements broker.Planner.
 //
 // The optimizer assumes that offers are unlimited, but reserved capacity is not. If a plan exceeds a reservation, the
-// tasks that save the least on it are excluded from it, and the job is planned again until it fits. The bound proven
-// for the first plan holds for all of them, because each later one has fewer choices.
+// tasks that save the least on it are excluded from it, and the job is planned again until the plan fits. The bound
+// proven for the first plan holds for all of them, because each later plan has fewer choices.
 //
 // Tasks that share machines are planned first: see fleets.
 func (p *Planner) Plan(ctx context.Context, in planinput.Input) (plan *record.Plan, err error) {
@@ -105,7 +106,8 @@ func (p *Planner) Plan(ctx context.Context, in planinput.Input) (plan *record.Pl
 	return plan, err
 }
 
-// planRest plans the tasks that share no machines. The others are at their places in fl, which may be nil.
+// planRest plans the tasks that share no machines. Tasks that share machines are at their places in fl, which may be
+// nil.
 func (p *Planner) planRest(ctx context.Context, in planinput.Input, fl *fleets) (*record.Plan, error) {
 	own := p.reservations(in)
 	var first *record.Plan
@@ -114,7 +116,7 @@ func (p *Planner) planRest(ctx context.Context, in planinput.Input, fl *fleets) 
 		if err != nil || sol == nil {
 			return plan, err
 		}
-		if first == nil || first.Late != plan.Late { // a late plan has a different objective
+		if first == nil || first.Late != plan.Late { // a late plan has another objective
 			first = plan
 		}
 		if !own.fits(b, sol) {
@@ -128,7 +130,8 @@ func (p *Planner) planRest(ctx context.Context, in planinput.Input, fl *fleets) 
 	}
 }
 
-// planOnce makes one plan with the reservations that are still allowed. If there is no solution, the plan says why.
+// planOnce makes one plan with the reservations that are still allowed. If there is no solution, the plan has the
+// reason.
 func (p *Planner) planOnce(ctx context.Context, in planinput.Input, own *reservations,
 	fl *fleets) (*record.Plan, *builder, *optimizer.Solution, error) {
 	b, err := p.build(in, own, fl)
@@ -149,7 +152,7 @@ func (p *Planner) planOnce(ctx context.Context, in planinput.Input, own *reserva
 	}
 	late := false
 	if sol.Status == optimizer.Infeasible && in.Previous != nil && in.DeadlineHours != nil {
-		// The job has started and can no longer be on time: finish it as fast as the budget allows.
+		// The job has started and cannot be in time any more. It should finish as fast as the budget allows.
 		late = true
 		b.model.Objective, b.model.Weights, b.model.DeadlineHours = optimizer.Makespan, nil, nil
 		if sol, err = p.solve(ctx, b.model, b.previous()); err != nil {
@@ -164,9 +167,9 @@ func (p *Planner) planOnce(ctx context.Context, in planinput.Input, own *reserva
 	return plan, b, sol, nil
 }
 
-// previous returns the current plan as the start of the search: a candidate for each row, -1 if the planned one is no
-// longer available. The part of it that remains after a block or a price change is nearly always part of the best plan,
-// and among equally good plans it is the one to keep.
+// previous returns the current plan as the start of the search: a candidate for each row, or -1 if the planned one is
+// not available any more. The part that remains after a block or a price change is nearly always in the best plan. Of
+// equally good plans, the current one is kept.
 func (b *builder) previous() []int {
 	if b.in.Previous == nil {
 		return nil
@@ -174,7 +177,7 @@ func (b *builder) previous() []int {
 	hint := make([]int, len(b.rows))
 	for r, row := range b.rows {
 		if row.options == nil {
-			continue // it has one candidate
+			continue // it has only one candidate
 		}
 		hint[r] = -1
 		if c := b.in.Previous.Of(row.task); c != nil {
@@ -210,9 +213,9 @@ func (p *Planner) Model(in planinput.Input) (*optimizer.Model, error) {
 	return b.model, nil
 }
 
-// Frontier computes the Pareto front of a job's plans: cost against finishing time. Times are those that a deadline is
-// checked against (for spot runs the guaranteed ones), so a deadline at a point gives a plan at that point's cost. It
-// fails with ErrInfeasible if a task has no candidate.
+// Frontier returns the Pareto front of a job's plans, by cost and finishing time. Times are those to which a deadline
+// is compared (for spot runs the guaranteed ones), so a plan with a point's time as its deadline has the point's
+// cost. It fails with ErrInfeasible if a task has no candidate.
 func (p *Planner) Frontier(ctx context.Context, in planinput.Input,
 	o optimizer.FrontierOptions) (*optimizer.Front, error) {
 	given := in.DeadlineHours
@@ -234,7 +237,7 @@ func (p *Planner) Frontier(ctx context.Context, in planinput.Input,
 // builder makes one model.
 type builder struct {
 	p       *Planner
-	*market // as it was when planning started
+	*market // the market when planning started
 	data    data
 	known   known
 	in      planinput.Input
@@ -242,7 +245,7 @@ type builder struct {
 	classes map[string]*class
 	lists   map[requirements]*listing
 	rows    []row
-	near    map[int]dag.Within // how close the machines must be, for tasks placed together with others
+	near    map[int]dag.Within // how close together the machines of a task must be to those of others
 	groups  []dag.PlacementGroup
 	spread  map[int]bool   // tasks that are spread over regions or zones
 	index   map[string]int // row by ID of the model's task
@@ -251,8 +254,8 @@ type builder struct {
 	reserved *reservations
 	message  string
 	scratch  []option              // buffer for the current task
-	noAgent  map[catalog.Arch]bool // architectures of offers that were left out because they have no agent
-	fleets   *fleets               // the tasks that share machines and are planned already; may be nil
+	noAgent  map[catalog.Arch]bool // architectures of offers that were excluded because they have no agent
+	fleets   *fleets               // the planned tasks that share machines; may be nil
 }
 
 // row is one task of the model.
@@ -263,15 +266,15 @@ type row struct {
 	list    *listing
 }
 
-// option is the meaning of one candidate of a row.
+// option is the choice that one candidate of a row stands for.
 type option struct {
 	optimizer.Candidate
 	match    *match
 	nodes    int     // machines
 	expected float64 // hours
 	work     float64 // hours, without interruptions
-	movesUSD float64 // part of its cost: moving the task's outputs to the store
-	elseUSD  float64 // for a spot offer: on-demand cost of an hour of its work at the cheapest place, per machine
+	movesUSD float64 // part of the cost: moving the task's outputs to the store
+	elseUSD  float64 // for a spot offer: on-demand cost per machine of an hour of its work at the cheapest place
 }
 
 // is reports whether an option is a planned choice.
@@ -279,7 +282,7 @@ func (o *option) is(c *record.Planned) bool {
 	return o.match.id == c.ID && (c.Offer.Nodes == 0 || c.Offer.Nodes == o.nodes)
 }
 
-// chosen is the number of machines of a task if the plan chose it, else 0.
+// chosen returns the number of machines of a task if the plan chose it, and 0 otherwise.
 func (b *builder) chosen(task, nodes int) int {
 	if b.in.Spec.Tasks[task].MaxNodes == 0 {
 		return 0
@@ -346,7 +349,7 @@ func (p *Planner) prepare(in planinput.Input, own *reservations) (*builder, erro
 	return b, nil
 }
 
-// dataPlaces are the places where the job's data is or will be stored. The catalogue may lack them.
+// dataPlaces returns the places in which the job's data are or will be stored. The catalogue may not have them.
 func (p *Planner) dataPlaces(in planinput.Input) (places []string) {
 	for i := range in.Spec.Tasks {
 		for _, input := range in.Spec.Tasks[i].Inputs {
@@ -361,8 +364,8 @@ func (p *Planner) dataPlaces(in planinput.Input) (places []string) {
 	return slices.AppendSeq(places, maps.Keys(p.opt.Stores.URLs))
 }
 
-// placeOf is the place of an input. A store of the broker is where its settings say; other buckets are where their URLs
-// say, or else where their cloud creates buckets by default.
+// placeOf returns the place of an input. For a store of the broker, the settings state it. For other buckets it is in
+// the URL, or else the place where their cloud creates buckets by default.
 func (p *Planner) placeOf(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || len(p.opt.Stores.URLs) == 0 || u.Query().Has("region") {
@@ -371,7 +374,7 @@ func (p *Planner) placeOf(uri string) string {
 	return p.opt.Stores.PlaceOf(u.Scheme + "://" + u.Host)
 }
 
-// edgeWeights is the data that moves in and out of each task, in GiB.
+// edgeWeights returns the data that move to and from each task, in GiB.
 func (b *builder) edgeWeights() []float64 {
 	w := make([]float64, len(b.in.Spec.Tasks))
 	for _, e := range b.in.Spec.Edges {
@@ -392,7 +395,7 @@ func (b *builder) addTask(i int, gib float64) error {
 	if b.settled(i) {
 		place, ok := b.number[facts.Place]
 		if !ok {
-			return nil // the record has no place: the task constrains nothing
+			return nil // without a recorded place, the task constrains nothing
 		}
 		hours := 0.0
 		if facts.Fixed {
@@ -446,8 +449,8 @@ func (b *builder) addRow(r row, id string, candidates ...optimizer.Candidate) {
 	b.model.Tasks = append(b.model.Tasks, optimizer.Task{ID: id, Candidates: candidates})
 }
 
-// addEdges adds the dependencies among the tasks of the model. The inputs of a task that is finished or holds machines
-// have been moved already, so their edges are left out.
+// addEdges adds the dependencies among the tasks of the model. The inputs of a task that is finished or holds
+// machines have already been moved, so its edges are omitted.
 func (b *builder) addEdges() {
 	for _, e := range b.in.Spec.Edges {
 		from, to := b.byTask[e.From], b.byTask[e.To]
@@ -457,7 +460,7 @@ func (b *builder) addEdges() {
 		gib := float64(e.Data)
 		if b.fleets.inside(e) {
 			if b.fleets.mixed {
-				continue // the times of the members are from the start of the fleet
+				continue // the times of the members count from the start of the fleet
 			}
 			gib = 0
 		}
@@ -469,8 +472,8 @@ func (b *builder) addEdges() {
 	b.addWaves()
 }
 
-// addWaves makes each member of an array wait for the one maxParallel members before it, so that the expected time
-// includes that only some of them run at the same time.
+// addWaves makes each member of an array wait for the member that is maxParallel before it. So the expected time
+// takes into account that only some members run at the same time.
 func (b *builder) addWaves() {
 	for i := range b.in.Spec.Arrays {
 		a := &b.in.Spec.Arrays[i]
@@ -509,7 +512,7 @@ func (b *builder) addInputs() {
 	}
 }
 
-// plan converts a solution to a plan.
+// plan returns the plan of a solution.
 func (b *builder) plan(sol *optimizer.Solution) *record.Plan {
 	n := len(b.in.Spec.Tasks)
 	plan := &record.Plan{
@@ -546,7 +549,7 @@ func (b *builder) plan(sol *optimizer.Solution) *record.Plan {
 	b.addBootNotes(plan)
 	plan.Hours = b.expectedHours(stays)
 	if share := b.timeWeight(); share > 0 {
-		// With a deadline, the proof is about guaranteed times; users are shown expected ones.
+		// With a deadline, the proof is about guaranteed times. Users see expected times.
 		sooner := share * math.Max(sol.Hours-plan.Hours, 0)
 		plan.Objective, plan.Bound = sol.Objective-sooner, math.Max(sol.Bound-sooner, 0)
 	}
@@ -574,10 +577,10 @@ func (b *builder) keepPrevious(plan *record.Plan, task int) {
 	}
 }
 
-// runnersKept is how many runners-up of a task a plan keeps.
+// runnersKept is the number of runners-up that a plan keeps for each task.
 const runnersKept = 3
 
-// addRunners adds the next best choices of each task, with all other choices unchanged.
+// addRunners adds the next best choices of each task, for unchanged choices of all other tasks.
 func (b *builder) addRunners(plan *record.Plan, sol *optimizer.Solution) error {
 	if len(b.in.Spec.Tasks) > runnersFor {
 		return nil

@@ -14,23 +14,24 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// reservations is the reserved capacity of the account that a job may be planned on.
+// reservations is the reserved capacity of the account on which a job may be planned.
 type reservations struct {
-	all    []*catalog.Reserved
-	places []string                                  // their places, CLOUD:REGION; nil if one covers all regions
-	free   map[*catalog.Reserved]apitypes.Amount     // not held by other jobs
-	own    map[*catalog.Reserved][]planinput.Holding // held by this job
-	denied map[*catalog.Reserved]map[int]bool        // tasks that must not be planned on it
+	all []*catalog.Reserved
+	// places, CLOUD:REGION, of the reservations; nil if one covers all regions
+	places []string
+	free   map[*catalog.Reserved]apitypes.Amount     // capacity that other jobs do not hold
+	own    map[*catalog.Reserved][]planinput.Holding // capacity that this job holds
+	denied map[*catalog.Reserved]map[int]bool        // tasks that must not be planned on the reservation
 }
 
-// orderSteps limits the effort of finding out which tasks of a job run one after another. Above the limit all tasks
-// are assumed to run at the same time.
+// orderSteps limits the effort to find out which tasks of a job run one after another. Above the limit, all tasks are
+// assumed to run at the same time.
 const orderSteps = 20_000_000
 
 // Reserves implements broker.Planner.
 func (p *Planner) Reserves(context.Context) bool { return p.catalog.Load().Reserves() }
 
-// reservations returns the reservations in the catalogue that have not ended, or nil if there are none.
+// reservations returns the catalogue's reservations that have not ended, or nil if there are none.
 func (p *Planner) reservations(in planinput.Input) *reservations {
 	known := p.catalog.Load().Reserved()
 	if len(known) == 0 {
@@ -68,8 +69,8 @@ func (r *reservations) allows(task, machines int, m *match) bool {
 	return m.takes.Times(machines).Within(r.free[m.reserved]) && !r.denied[m.reserved][task]
 }
 
-// reserved adds the offers of a query that use reserved capacity, at the marginal cost of using it. Other prices, and
-// blocks of the same offer without reservation, do not apply to them.
+// reserved adds the offers of a query that use reserved capacity, at the marginal cost of using it. Other prices do
+// not apply to them, and neither do blocks of the same offer without a reservation.
 func (f *finder) reserved(q catalog.Query) error {
 	own := f.b.reserved
 	if own == nil || q.Market == catalog.Spot {
@@ -105,11 +106,11 @@ func ReservedOffer(m *catalog.Match, k *catalog.Reserved) string {
 type choice struct {
 	task  int
 	takes apitypes.Amount
-	saves float64 // USD, compared with its cheapest option elsewhere
+	saves float64 // USD, compared with the task's cheapest option elsewhere
 }
 
-// fits reports whether a plan stays within every reservation. If a reservation is exceeded, fits denies it to the tasks
-// that save the least on it.
+// fits reports whether a plan stays within every reservation. If a reservation is exceeded, it excludes the tasks
+// that save the least on it from it.
 func (r *reservations) fits(b *builder, sol *optimizer.Solution) bool {
 	if r == nil {
 		return true
@@ -133,7 +134,8 @@ func (r *reservations) fits(b *builder, sol *optimizer.Solution) bool {
 	return all
 }
 
-// saves is how much less an option costs than the row's cheapest option outside the same reservation, in USD.
+// saves returns the amount in USD by which an option is cheaper than the row's cheapest option outside of the same
+// reservation.
 func saves(row row, o *option) float64 {
 	other := math.Inf(1)
 	for i := range row.options {
@@ -144,9 +146,9 @@ func saves(row row, o *option) float64 {
 	return other - o.USD
 }
 
-// overcommitted returns the choices that do not fit on a reservation. It accepts one task after the other. A task fits
-// if it and the accepted tasks that may run at the same time take at most the whole reservation. This is safe for any
-// set of tasks that run at once: when its last member was accepted, all others were counted.
+// overcommitted returns the choices that do not fit on a reservation. It accepts one task after the other. A task
+// fits if it and the accepted tasks that may run at the same time take at most the whole reservation. This is correct
+// for any set of tasks that run at once: when its last member was accepted, all other members were counted.
 func (r *reservations) overcommitted(b *builder, k *catalog.Reserved, picks []choice) (out []choice) {
 	var sum apitypes.Amount
 	for _, h := range r.own[k] {
@@ -182,13 +184,13 @@ func (r *reservations) overcommitted(b *builder, k *catalog.Reserved, picks []ch
 	return out
 }
 
-// precedence knows which tasks of a job cannot run at the same time.
+// precedence states which tasks of a job cannot run at the same time.
 type precedence struct {
 	children map[int][]int
-	after    map[int]map[int]bool // cache: for a task, all tasks that come after it
+	after    map[int]map[int]bool // cache: all tasks that come after a task
 }
 
-// order returns the precedence of a job's tasks, or an empty one if computing it would take too long.
+// order returns the precedence of a job's tasks. It returns an empty one if that would take too long.
 func (r *reservations) order(b *builder, asked int) *precedence {
 	p := &precedence{children: map[int][]int{}, after: map[int]map[int]bool{}}
 	if asked*(len(b.in.Spec.Edges)+1) > orderSteps {
@@ -201,7 +203,7 @@ func (r *reservations) order(b *builder, asked int) *precedence {
 }
 
 // apart reports whether one of two tasks starts only after the other has finished. A task is not apart from itself,
-// since it may be moving between machines.
+// because it may be moving between machines.
 func (p *precedence) apart(x, y int) bool { return p.followers(x)[y] || p.followers(y)[x] }
 
 func (p *precedence) followers(task int) map[int]bool {
@@ -226,7 +228,7 @@ func proven(plan *record.Plan) bool {
 	return plan.Objective <= plan.Bound+1e-9*math.Abs(plan.Objective)
 }
 
-// asReserved is the offer of a match on reserved capacity, for comparing it with blocks.
+// asReserved returns the offer of a match on reserved capacity, to compare it with blocks.
 func asReserved(m *catalog.Match, k *catalog.Reserved) apitypes.Offer {
 	o := offerOf(m)
 	o.Reservation = k.ID

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// search is a search of the catalogue for the best offers of each region or zone. Steady leaves out burstable types,
-// Unbanded offers with an interruption band.
+// search is a search of the catalogue for the best offers of each region or zone. Steady excludes burstable types.
+// Unbanded excludes offers with an interruption band.
 type search struct {
 	catalog.Query
 	Steady, Unbanded bool
@@ -20,14 +20,14 @@ func (s *search) keeps(m *catalog.Match) bool {
 	return (!s.Steady || !m.Burstable) && (!s.Unbanded || unbanded(m))
 }
 
-// searches are the answers of the catalogue to some searches, before the exclusions of deployments and jobs. The jobs
-// of a broker ask for the same few sizes again and again.
+// searches remembers the catalogue's answers to some searches, before the exclusions of deployments and jobs. The
+// jobs of a broker search for the same few sizes again and again.
 type searches struct {
 	mu    sync.Mutex
 	found map[string][]catalog.Match // by search, as JSON
 }
 
-// mostSearches is how many answers are kept. A size of machines has up to six.
+// mostSearches is the maximum number of remembered answers. A machine size needs up to six.
 const mostSearches = 128
 
 func (s *searches) of(c *catalog.Catalog, what search) ([]catalog.Match, error) {

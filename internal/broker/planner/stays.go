@@ -13,7 +13,7 @@ type stay struct {
 	hours, usd float64 // expected
 }
 
-// stays reads the stay of each row from a solution.
+// stays returns the stay of each row in a solution.
 func (b *builder) stays(sol *optimizer.Solution) []stay {
 	out := make([]stay, len(b.rows))
 	for r := range b.rows {
@@ -28,8 +28,8 @@ func (b *builder) stays(sol *optimizer.Solution) []stay {
 	return out
 }
 
-// expectedHours is the expected makespan. With a deadline the model uses the guaranteed time of spot runs, so that the
-// deadline is met even with bad luck; users are shown the expected time.
+// expectedHours returns the expected makespan. With a deadline, the model has the guaranteed times of spot runs, so
+// that the deadline is met even with bad luck. Users see the expected time.
 func (b *builder) expectedHours(at []stay) float64 {
 	finish := make([]float64, len(b.rows))
 	incoming := make([][]optimizer.Edge, len(b.rows))
@@ -59,7 +59,7 @@ func (b *builder) expectedHours(at []stay) float64 {
 	return slices.Max(append(finish, 0))
 }
 
-// usd is the total cost, including data transfer.
+// usd returns the total cost, including data transfer.
 func (b *builder) usd(at []stay) float64 {
 	sum := 0.0
 	for _, s := range at {
@@ -71,9 +71,9 @@ func (b *builder) usd(at []stay) float64 {
 	return sum
 }
 
-// onDemandUSD is what a plan's work costs on demand, including data transfer: the minimum of the cost in the plan's
-// regions and the cost with each task where it is cheapest. If time counts, neither a task nor the whole job may be
-// slower than in the plan.
+// onDemandUSD returns the cost of a plan's work on demand, including data transfer. It is the minimum of the cost in
+// the plan's regions and the cost with each task at its cheapest place. If time counts, neither a task nor the whole
+// job may be slower than in the plan.
 func (b *builder) onDemandUSD(at []stay, hours float64) float64 {
 	here, anywhere := slices.Clone(at), slices.Clone(at)
 	for r := range b.rows {
@@ -89,8 +89,8 @@ func (b *builder) onDemandUSD(at []stay, hours float64) float64 {
 	return usd
 }
 
-// onDemand is the cheapest way to run a row's task on demand, on any machine that suits it. If time counts, it must
-// not be slower than planned.
+// onDemand returns the cheapest way to run a row's task on demand, on any machine that suits it. If time counts, it
+// must not be slower than planned.
 func (b *builder) onDemand(r int, as stay, samePlace bool) stay {
 	known, query := b.rows[r].list.onDemand, onDemandQuery{as, samePlace}
 	if best, ok := known[query]; ok {
@@ -103,7 +103,7 @@ func (b *builder) onDemand(r int, as stay, samePlace bool) stay {
 	return best
 }
 
-// findOnDemand is onDemand without the results that are known.
+// findOnDemand is onDemand without the remembered results.
 func (b *builder) findOnDemand(r int, as stay, samePlace bool) stay {
 	i, best := b.rows[r].task, stay{usd: math.Inf(1)}
 	for _, nodes := range b.counts(i) {
@@ -125,7 +125,7 @@ func (b *builder) timed() bool {
 	return b.timeWeight() > 0 || b.model.DeadlineHours != nil
 }
 
-// timeWeight is how much an hour of the makespan adds to the objective.
+// timeWeight returns the amount that an hour of the makespan adds to the objective.
 func (b *builder) timeWeight() float64 {
 	switch b.model.Objective {
 	case optimizer.Makespan:

@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// tasksTogether returns how close to each other the machines of tasks must be, for tasks of gangs and of rules that
-// pack several tasks.
+// tasksTogether returns how close together the machines of tasks must be, for tasks of gangs and of rules that pack
+// several tasks.
 func (b *builder) tasksTogether() map[int]dag.Within {
 	near := map[int]dag.Within{}
 	for _, members := range b.in.Spec.Together() {
@@ -29,8 +29,8 @@ func (b *builder) tasksTogether() map[int]dag.Within {
 	return near
 }
 
-// site is a key that is equal for offers that are close enough for the task's gang. It is empty if the task has no
-// such requirement.
+// site returns a key that is equal for offers that are close enough for the task's gang. It is empty if the task has
+// no such requirement.
 func (b *builder) site(task int, m *match) string {
 	switch b.near[task] {
 	case dag.WithinRegion:
@@ -42,7 +42,7 @@ func (b *builder) site(task int, m *match) string {
 	return ""
 }
 
-// siteOfFixed is the site of a task that holds machines.
+// siteOfFixed returns the site of a task that holds machines.
 func (b *builder) siteOfFixed(task int) string {
 	f := b.in.Tasks[task]
 	switch near := b.near[task]; near {
@@ -57,7 +57,7 @@ func (b *builder) siteOfFixed(task int) string {
 	return ""
 }
 
-// addTogether adds the sets of unfinished tasks that must be placed together to the model. Tasks that hold machines
+// addTogether adds to the model the sets of unfinished tasks that must be placed together. Tasks that hold machines
 // determine the place.
 func (b *builder) addTogether() {
 	together := b.in.Spec.Together()
@@ -82,7 +82,7 @@ func (b *builder) addTogether() {
 	b.addSpread()
 }
 
-// undone are the tasks that are in the model and not finished.
+// undone returns those of the tasks that are in the model and not finished.
 func (b *builder) undone(tasks []int) (out []int) {
 	for _, i := range tasks {
 		if f := b.in.Tasks[i]; b.byTask[i] >= 0 && (f == nil || !f.Done) {
@@ -92,7 +92,7 @@ func (b *builder) undone(tasks []int) (out []int) {
 	return out
 }
 
-// joined merges sets with common members: if two tasks must share a place with a third, all three share it.
+// joined merges sets with common members. If two tasks must each share a place with a third task, all three share it.
 func joined(sets [][]int) (out [][]int) {
 	for _, set := range sets {
 		for k := 0; k < len(out); k++ {
@@ -108,11 +108,10 @@ func joined(sets [][]int) (out [][]int) {
 	return out
 }
 
-// guaranteedTimes labels the times of a message about a deadline. They are longer than the expected ones, which plans
-// show.
+// guaranteedTimes explains the times in a message about a deadline. They are longer than the expected times in plans.
 const guaranteedTimes = " (guaranteed times: with slow boots, and time for interruptions of spot machines)"
 
-// explain says why there is no plan.
+// explain returns the reason why there is no plan.
 func (b *builder) explain(sol *optimizer.Solution) string {
 	switch {
 	case sol.Reason == nil:
@@ -125,9 +124,9 @@ func (b *builder) explain(sol *optimizer.Solution) string {
 	return sol.Message + " (the machines of a gang are in one region, or zone, unless it says within: anywhere)"
 }
 
-// dropTogether drops requirements to place tasks together or spread them if some of the tasks already hold machines,
-// and reports whether there were any. There may be no room left for the others, and a running job must not fail because
-// of that. Tasks that would violate a placement rule then wait in their queue.
+// dropTogether drops requirements to place tasks together or to spread them, if some of these tasks already hold
+// machines. It reports whether there were any. There may be no room left for the other tasks, and a running job must
+// not fail for that reason. Tasks that would violate a placement rule then wait in their queue.
 func (b *builder) dropTogether() bool {
 	holds := func(ids []string) bool {
 		return slices.ContainsFunc(ids, func(id string) bool {
@@ -141,8 +140,8 @@ func (b *builder) dropTogether() bool {
 	return len(b.model.Together)+len(b.model.Spread) < n
 }
 
-// pruneTogether is prune for a task that is placed together with others, or spread: an offer that is beaten by one of
-// another site may be the best at its own.
+// pruneTogether is prune for a task that is placed together with others, or spread. An offer that is worse than one
+// of another site may be the best of its own site, and is kept.
 func (b *builder) pruneTogether(options []option, gib float64) (kept []option) {
 	bySite := map[string][]option{}
 	for _, o := range options {

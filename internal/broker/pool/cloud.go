@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Cloud is the cloud driver of pools. A session has already assigned the machines of a cluster, so a launch takes no
-// time. The driver buys nothing and contacts no machine; machines call the broker.
+// Cloud is the cloud driver for pools. Sessions have already assigned the machines of a cluster, so a launch takes no
+// time. The driver buys nothing and contacts no machine. Machines call the broker.
 type Cloud struct{ b *Keeper }
 
 var _ cloud.Cloud = Cloud{}
@@ -25,7 +25,7 @@ var _ cloud.Cloud = Cloud{}
 func (Cloud) Name() string { return apitypes.PoolCloud }
 
 // Launch implements cloud.Cloud. It confirms that the session's assignments of the cluster exist. If some are
-// missing, the cluster was terminated, and the task has to be scheduled again.
+// missing, the cluster was terminated, and the task must be scheduled again.
 func (c Cloud) Launch(ctx context.Context, spec cloud.LaunchSpec) (found []cloud.Machine, err error) {
 	defer typed(&err)
 	if err := ctx.Err(); err != nil {
@@ -50,7 +50,7 @@ func (c Cloud) Launch(ctx context.Context, spec cloud.LaunchSpec) (found []cloud
 }
 
 // Terminate implements cloud.Cloud. It removes the cluster's assignments. The machines learn of it at their next
-// call, and get no other order before.
+// call, and get no other order before that.
 func (c Cloud) Terminate(ctx context.Context, cluster string) (err error) {
 	defer typed(&err)
 	pools, err := c.poolsOf(ctx, cluster)
@@ -68,8 +68,8 @@ func (c Cloud) Terminate(ctx context.Context, cluster string) (err error) {
 	return nil
 }
 
-// poolsOf returns the pools that a cluster may be in: the one in its record, or all. For an empty cluster it returns
-// all pools, without reading the store if they were read recently.
+// poolsOf returns the pools in which a cluster may be: the one in its record, or all pools. For an empty cluster it
+// returns all pools, without a read of the store if they were read recently.
 func (c Cloud) poolsOf(ctx context.Context, cluster string) ([]string, error) {
 	u := c.b.txns.NewUnit(ctx, fnPool)
 	if cluster == "" {
@@ -91,9 +91,9 @@ func (c Cloud) poolsOf(ctx context.Context, cluster string) ([]string, error) {
 	return names, err
 }
 
-// Machines implements cloud.Cloud. Machines that have not called for too long, and whose agents have not either, are
-// listed as terminated, since nothing better is known. Assignments whose attempt has not been launched yet are only
-// listed if their cluster is requested.
+// Machines implements cloud.Cloud. If neither a machine nor its agents have called for too long, the machine is
+// listed as terminated. Assignments whose attempt has not been launched are listed only if the caller names their
+// cluster.
 func (c Cloud) Machines(ctx context.Context, cluster string) (all []cloud.Machine, err error) {
 	defer typed(&err)
 	pools, err := c.poolsOf(ctx, cluster)
@@ -137,7 +137,7 @@ func (c Cloud) list(ctx context.Context, pool, cluster string) ([]cloud.Machine,
 					Offer: apitypes.Offer{Cloud: apitypes.PoolCloud, Region: pool, InstanceType: m.Type,
 						Accelerator: use.Hold.Accelerator, AccelCount: use.Hold.Accelerators},
 				}
-				// Whatever ends a worker removes it from the pool.
+				// A worker is removed from the pool by the code that ends it.
 				if !m.IsWorker() && now.Sub(part.Seen[m.ID]) > lostAfter {
 					x.State, x.Reason = cloud.Terminated, "not heard of since "+part.Seen[m.ID].Format(time.RFC3339)
 				}
@@ -151,8 +151,8 @@ func (c Cloud) list(ctx context.Context, pool, cluster string) ([]cloud.Machine,
 	return out, err
 }
 
-// intended removes the assignments of attempts that are admitted but not launched yet. A call from an agent counts as
-// a call from its machine.
+// intended removes the assignments of attempts that are admitted but not launched. A call of an agent counts as a
+// call of its machine.
 func (c Cloud) intended(ctx context.Context, all []cloud.Machine) ([]cloud.Machine, error) {
 	u := c.b.txns.NewUnit(ctx, fnPool)
 	var clusters []store.Key
@@ -178,7 +178,8 @@ func (c Cloud) intended(ctx context.Context, all []cloud.Machine) ([]cloud.Machi
 	return out, nil
 }
 
-// attemptOf loads a cluster; it is zero if there is no record. waits means that its attempt has not been launched yet.
+// attemptOf loads a cluster, which is zero if it has no record. waits means that its attempt has not been launched
+// yet.
 func attemptOf(u *txn.Unit, id string) (cl record.Cluster, waits bool, err error) {
 	cl, found, err := recordcache.Get[record.Cluster](u, record.ClusterKey(id))
 	task, number, ok := record.ClusterAttempt(id)

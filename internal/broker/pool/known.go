@@ -18,12 +18,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Known is what one process knows about the pools (ATC '21, §4): a view of every partition, as old as its last
-// reading. In each turn it reads one partition again; a rotation ensures that no two processes read the same one in
-// the same turn. A process takes a machine on the condition that its partition has not changed since it was read. If
-// the view is too old, the commit fails, the partition is read again, and the session decides again.
+// Known is one process's view of the pools (ATC '21, §4): for each partition, its content at the last read. In each
+// turn the process reads one partition again; a rotation ensures that no two processes read the same partition in the
+// same turn. A process takes a machine on the condition that its partition has not changed since the read. If it has,
+// the commit fails, the partition is read again, and the session decides again.
 //
-// It is only a cache: without it the store is read instead.
+// It is only a cache. Without it, the store is read instead.
 type Known struct {
 	mu    sync.Mutex
 	until time.Time // when to read the list of pools again
@@ -37,16 +37,16 @@ type poolKnown struct {
 	rotation parsync.Rotation
 	turn     uint64
 	turned   time.Time // time of the last turn
-	looked   int       // number of partition readings so far
+	looked   int       // number of reads of partitions so far
 	parts    []*partKnown
 }
 
 // partKnown is the view of one partition.
 type partKnown struct {
 	record.PartSeen
-	record  store.Record // as it was read; Version Absent if it does not exist
+	record  store.Record // as read; Version is Absent if the partition does not exist
 	unknown bool         // it must be read before it is used
-	looked  int          // the value of poolKnown.looked when it was read
+	looked  int          // the value of poolKnown.looked at the read
 	at      time.Time
 }
 
@@ -66,7 +66,7 @@ func (k *Known) Committed(u *txn.Unit) { k.apply(u, true) }
 // Conflicted marks the partitions that a unit failed to write, so that they are read again.
 func (k *Known) Conflicted(u *txn.Unit) { k.apply(u, false) }
 
-// apply applies what this process has committed to the view; partitions of a failed transaction are marked for
+// apply adds to the view what this process has committed. It marks the partitions of a failed transaction for
 // reading.
 func (k *Known) apply(u *txn.Unit, committed bool) {
 	k.mu.Lock()
@@ -110,9 +110,9 @@ func (p *partKnown) take(kept *recordcache.Cache, r store.Record) error {
 	return nil
 }
 
-// PoolsNow returns the views of the pools that accept tasks, and the records of their partitions on which the views
-// are based. It first reads the partitions whose turn it is, and all partitions of the pools in fresh. If there are
-// no pools, it reads the store only now and then.
+// PoolsNow returns the views of the pools that accept tasks, and the partition records on which the views are based.
+// It first reads the partitions whose turn it is, and all partitions of the pools in fresh. Without pools, it reads
+// the store only now and then.
 func (b *Keeper) PoolsNow(ctx context.Context, now time.Time, fresh ...string) ([]record.PoolSeen, []store.Record,
 	error) {
 	if err := b.lookForPools(ctx, now); err != nil {
@@ -150,7 +150,7 @@ func (k *Known) markUnknown(pools []string) {
 	}
 }
 
-// lookForPools reads the list of pools if the last reading is too old. Views of existing pools are kept.
+// lookForPools reads the list of pools if it was last read too long ago. It keeps the views of existing pools.
 func (b *Keeper) lookForPools(ctx context.Context, now time.Time) error {
 	k := b.known
 	if !k.due(now) {
@@ -188,7 +188,7 @@ func (k *Known) names() []string {
 	return slices.Sorted(maps.Keys(k.pools))
 }
 
-// accepting are the pools that accept tasks, by name.
+// accepting yields the pools that accept tasks, by name.
 func (k *Known) accepting(yield func(*poolKnown) bool) {
 	for _, name := range slices.Sorted(maps.Keys(k.pools)) {
 		if p := k.pools[name]; !p.Draining && !yield(p) {
@@ -197,7 +197,7 @@ func (k *Known) accepting(yield func(*poolKnown) bool) {
 	}
 }
 
-// newPoolKnown makes an empty view of a pool. If the configuration does not say which of the schedulers this is, the
+// newPoolKnown returns an empty view of a pool. If the configuration does not state the number of this scheduler, the
 // clock determines its first turn.
 func (b *Keeper) newPoolKnown(p record.Pool, now time.Time) *poolKnown {
 	v := &poolKnown{Pool: p}
@@ -211,7 +211,7 @@ func (b *Keeper) newPoolKnown(p record.Pool, now time.Time) *poolKnown {
 	return v
 }
 
-// turnAt is the number of the turn according to the clock.
+// turnAt returns the number of the turn by the clock.
 func turnAt(cfg config.Config, now time.Time) uint64 {
 	if cfg.Pool.Turn <= 0 {
 		return 0
@@ -229,13 +229,13 @@ func (k *Known) setSeat(at seat) {
 	}
 }
 
-// look is one reading of partitions: of one, or of all of a pool.
+// look is one read of partitions: of one, or of all of a pool.
 type look struct {
 	pool   string
 	prefix string // of the keys
 }
 
-// looks returns the readings that are due: unknown or old partitions, or the one whose turn it is.
+// looks returns the reads that are due: unknown or old partitions, or the one whose turn it is.
 func (k *Known) looks(cfg config.Config, now time.Time) (out []look) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -265,14 +265,14 @@ func (k *Known) looks(cfg config.Config, now time.Time) (out []look) {
 	return out
 }
 
-// oldest is the maximum age of a view: two rounds of turns. It is only reached if there are few sessions, which can
-// afford to read everything. It also stays well below the age at which machines seem silent.
+// oldest returns the maximum age of a view: two rounds of turns. Views get that old only if there are few sessions,
+// which can afford to read everything. It is also far below the age at which machines seem silent.
 func (p *poolKnown) oldest(t config.PoolTimes) time.Duration {
 	return min(2*t.Turn*time.Duration(p.Partitions), t.StaleAfter/4)
 }
 
-// learn updates the views with a reading, except views that are newer. A partition that could not be read becomes
-// unknown.
+// learn updates the views with the result of a read, except views that are newer. A partition that could not be read
+// becomes unknown.
 func (k *Known) learn(l look, parts map[int]*partKnown, now time.Time, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -296,7 +296,7 @@ func (k *Known) learn(l look, parts map[int]*partKnown, now time.Time, ok bool) 
 	}
 }
 
-// seen copies the views of the pools that accept tasks.
+// seen returns copies of the views of the pools that accept tasks.
 func (k *Known) seen() (out []record.PoolSeen, records []store.Record) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -322,8 +322,8 @@ func (b *Keeper) Parts(ctx context.Context, pool string) ([]record.PartSeen, err
 	return out, err
 }
 
-// readParts reads partitions and the beats of their machines, by index. Partitions that were never written are not
-// included.
+// readParts reads partitions and the beats of their machines, by index. Partitions that were never written are
+// missing.
 func (b *Keeper) readParts(ctx context.Context, pool, prefix string) (map[int]*partKnown, error) {
 	out := map[int]*partKnown{}
 	for after, more := "", true; more; {

@@ -60,7 +60,7 @@ func wantsBack(pool, machine string) string {
 	return "the owner of " + machineName(pool, machine) + " wants it back"
 }
 
-// machineName is the name of a machine for users, as lab/m1, or that of the pool if machine is empty.
+// machineName returns the name of a machine for users, such as lab/m1, or the name of the pool if machine is empty.
 func machineName(pool, machine string) string {
 	if machine == "" {
 		return pool
@@ -91,7 +91,7 @@ func (b *Keeper) drainPool(ctx context.Context, pool, machine string, how apityp
 	return p, err
 }
 
-// drainPartition marks the machines of a partition, or only the named one, as draining, and returns their clusters. It
+// drainPartition marks the machines of a partition, or only the named one, as draining. It returns their clusters. It
 // does so even if the whole pool is marked, so that a session with an old view of the pool conflicts.
 func (b *Keeper) drainPartition(ctx context.Context, p record.Pool, index int, machine string,
 	how apitypes.Drain) (clusters []string, err error) {
@@ -137,14 +137,14 @@ func (b *Keeper) vacate(ctx context.Context, id, reason string) error {
 	})
 }
 
-// BlameSilent blocks the machines of a pool that have not started their agents of a cluster in time, so that they get
-// no tasks for a while.
+// BlameSilent blocks the machines of a pool that have not started their agents of a cluster in time. They get no
+// tasks for a while.
 func (b *Keeper) BlameSilent(u *txn.Unit, cl record.Cluster) error {
 	return b.Blame(u, cl, "no agent of "+cl.ID+" has dialled home",
 		func(rank int) bool { return cl.Nodes[rank].Address == "" })
 }
 
-// Blame blocks those machines of a cluster of a pool that are guilty, so that they get no tasks for a while.
+// Blame blocks the machines of a cluster for which guilty returns true. They get no tasks for a while.
 func (b *Keeper) Blame(u *txn.Unit, cl record.Cluster, reason string, guilty func(rank int) bool) error {
 	p, found, err := recordcache.Get[record.Pool](u, record.PoolKey(cl.Offer.Region))
 	if err != nil || !found {
@@ -166,8 +166,8 @@ func (b *Keeper) Blame(u *txn.Unit, cl record.Cluster, reason string, guilty fun
 	return u.Apply(d)
 }
 
-// RemoveMachine removes a machine from its pool. It cannot return with its old credentials. It fails with
-// ErrNotFound, or with ErrPoolBusy while a task runs on it.
+// RemoveMachine removes a machine from its pool. The machine cannot join again with its old credentials. It fails
+// with ErrNotFound, or with ErrPoolBusy while a task runs on the machine.
 func (b *Keeper) RemoveMachine(ctx context.Context, pool, machine string) error {
 	return b.txns.Transact(ctx, fnPool, "remove/"+pool+"/"+machine, false, func(u *txn.Unit) error {
 		p, err := LoadPool(u, pool)

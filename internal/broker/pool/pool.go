@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Keeper manages the pools, their machines, and the tasks on these.
+// Keeper manages the pools, their machines, and the tasks on the machines.
 type Keeper struct {
 	txns   *txn.Transactor
 	known  *Known
@@ -24,8 +24,8 @@ type Keeper struct {
 	policy func(context.Context) *scheduler.Policy
 }
 
-// New makes a keeper of the pools in a store. The hooks of txns must report every committed or conflicting unit to
-// known. policy returns the scheduling policy, which may define time windows of machines; it may be nil.
+// New returns a keeper of the pools in a store. The hooks of txns must report every committed or conflicting unit to
+// known. policy returns the scheduling policy, which may define time windows of machines; policy may be nil.
 func New(txns *txn.Transactor, known *Known, tokens func(wire.Claims) (string, error),
 	policy func(context.Context) *scheduler.Policy) *Keeper {
 	return &Keeper{txns: txns, known: known, tokens: tokens, policy: policy}

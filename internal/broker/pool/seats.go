@@ -13,12 +13,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Processes that come and go, such as functions, each take a number among those that read pools now. So no two of
-// them read the same partition in a turn (ATC '21, §4). A process keeps its number for a while; after it has gone,
-// another may take the number. If two processes hold the same number for a moment, nothing breaks: they only conflict
+// Processes that come and go, such as functions, each take a number among the processes that read pools now. So no
+// two of them read the same partition in a turn (ATC '21, §4). A process keeps its number for a while. After it has
+// ended, another process may take the number. If two processes have the same number for a moment, they only conflict
 // more often.
 
-// How long a number is kept without renewal, and how often a process renews it.
+// seatFor is how long a number is kept without renewal, and seatEvery the interval of renewals.
 const (
 	seatFor   = 5 * time.Minute
 	seatEvery = time.Minute
@@ -27,11 +27,11 @@ const (
 // seat is the number of this process among all processes that read pools.
 type seat struct {
 	number, of int
-	again      time.Time // when to renew it
+	again      time.Time // when to renew the number
 }
 
-// seat returns the number of this process among those that read pools, from the configuration or else from the
-// table. If the process has no name it is the only one.
+// seat returns the number of this process among those that read pools, from the configuration or else from the table.
+// A process without a name is the only one.
 func (b *Keeper) seat(ctx context.Context, now time.Time) (seat, error) {
 	if b.txns.Config.Schedulers > 0 || b.txns.Config.Process == "" {
 		return seat{number: b.txns.Config.Scheduler, of: max(b.txns.Config.Schedulers, 1)}, nil
@@ -43,7 +43,7 @@ func (b *Keeper) seat(ctx context.Context, now time.Time) (seat, error) {
 		return at, nil
 	}
 	next, err := b.takeSeat(ctx, now)
-	if errors.Is(err, store.ErrConflict) { // another process took a number just now: try again later
+	if errors.Is(err, store.ErrConflict) { // another process has just taken a number: try again later
 		next, err = seat{number: at.number, of: max(at.of, 1), again: now.Add(b.txns.Config.Pool.Known)}, nil
 	}
 	if err != nil {
@@ -55,7 +55,7 @@ func (b *Keeper) seat(ctx context.Context, now time.Time) (seat, error) {
 	return next, nil
 }
 
-// takeSeat takes a number, or renews the one that this process has.
+// takeSeat takes a number, or renews the number of this process.
 func (b *Keeper) takeSeat(ctx context.Context, now time.Time) (seat, error) {
 	found, err := b.txns.Store.Get(ctx, record.SeatsKey())
 	if err != nil {

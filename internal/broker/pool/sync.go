@@ -45,9 +45,9 @@ func check(machine string, r wire.PoolReport) error {
 	return record.CheckCapacity(apitypes.Capacity(r.Capacity))
 }
 
-// SyncMachine processes the report of an authenticated machine and returns what should run there, without a new
-// machine token. Calls may be repeated, lost or reordered, since the orders list everything that should run, not
-// changes. It fails with ErrGone if the pool or the machine was removed, and with ErrPool for an invalid report.
+// SyncMachine processes the report of an authenticated machine. It returns the agents that should run there, without
+// a new machine token. Calls may be repeated, lost or reordered, because the orders list everything that should run,
+// not changes. It fails with ErrGone if the pool or the machine was removed, and with ErrPool for an invalid report.
 func (b *Keeper) SyncMachine(ctx context.Context, m wire.PoolClaims,
 	r wire.PoolReport) (o wire.PoolOrders, err error) {
 	r.Type = cmp.Or(r.Type, DefaultMachineType)
@@ -70,15 +70,15 @@ func (b *Keeper) SyncMachine(ctx context.Context, m wire.PoolClaims,
 	return o, err
 }
 
-// poolGone tells a machine that it is no longer in the pool. It is an ErrGone.
+// poolGone is the error for a machine that is no longer in the pool. It is an ErrGone.
 type poolGone string
 
 func (e poolGone) Error() string { return "pool: " + string(e) }
 
-// Is makes it an ErrGone.
+// Is makes poolGone an ErrGone.
 func (poolGone) Is(target error) bool { return target == record.ErrGone }
 
-// syncing is the state while a report of a machine is processed.
+// syncing is the state while the report of a machine is processed.
 type syncing struct {
 	cfg    config.Config
 	tokens func(wire.Claims) (string, error)
@@ -86,23 +86,23 @@ type syncing struct {
 	claims wire.PoolClaims
 	report wire.PoolReport
 
-	window string // the time window of the machine, if it is closed
+	window string // the machine's time window, if it is closed
 	closed bool
 
-	key, beat store.Key // of the partition, and of the time of the machine's last call
+	key, beat store.Key // keys of the partition, and of the time of the machine's last call
 
 	pool     record.Pool
 	part     record.Partition
 	seen     record.Beat
 	m        *record.PoolMachine // in part
-	clusters []record.Cluster    // for each use of the machine; empty if there is no record yet, or no longer
-	unread   []bool              // the clusters that were not read, because nothing has to be decided about them
+	clusters []record.Cluster    // one for each use of the machine; empty if it has no record
+	unread   []bool              // clusters that were not read, because nothing has to be decided about them
 	changed  bool                // the partition must be written
-	worker   *record.PoolWorker  // what the machine is, if the pool is that of a job's workers
+	worker   *record.PoolWorker  // the machine's data as a worker, if the pool is that of a job's workers
 	job      record.Job          // and that job
 	spec     *dag.Job
-	joined   bool      // it has just joined
-	taken    time.Time // when the worker will be taken; zero if it will not
+	joined   bool      // the worker has just joined
+	taken    time.Time // when a cloud will take the worker; zero if it will not
 }
 
 func (s *syncing) load() (err error) {
@@ -152,13 +152,13 @@ func (s *syncing) load() (err error) {
 	return err
 }
 
-// runs reports whether the agent of a use runs, according to the report. It learns the end of its attempt from its own
-// calls, so a worker with many tasks need not read all of their clusters each time.
+// runs reports whether the report lists a use's agent as running. That agent learns of the end of its attempt by its
+// own calls. So a worker with many tasks need not read all of their clusters each time.
 func (s *syncing) runs(use record.PoolUse) bool {
 	return slices.Contains(s.report.Running, use.Agent())
 }
 
-// applyReport applies the machine's description of itself to the partition.
+// applyReport applies the machine's own description to the partition.
 func (s *syncing) applyReport() error {
 	i, found := s.part.Machine(s.claims.Machine)
 	r := s.report
@@ -211,11 +211,11 @@ func (s *syncing) decide() (wire.PoolOrders, error) {
 	}
 	if s.changed {
 		d.Put(s.key, s.part)
-		d.Hold(record.PoolKey(s.pool.Name)) // no machine joins a pool that is being removed
+		d.Hold(record.PoolKey(s.pool.Name)) // so that no machine joins a pool that is being removed
 	}
 	if s.joined {
 		d.Hold(record.ClusterKey(record.ClusterID(s.job.ID, s.worker.Task, s.worker.Attempt)))
-		d.Emit(events.CapacityFreed{Queue: s.job.Queue}) // a session gives it tasks
+		d.Emit(events.CapacityFreed{Queue: s.job.Queue}) // so that a session gives it tasks
 	}
 	if s.worker == nil && (s.changed || s.u.Now.Sub(s.seen.At) >= s.cfg.Pool.Beat) {
 		d.Put(s.beat, record.Beat{At: s.u.Now})
@@ -223,11 +223,13 @@ func (s *syncing) decide() (wire.PoolOrders, error) {
 	return o, s.u.Apply(d)
 }
 
-// lossesMost is how many attempts one report ends at most, so that they fit a transaction. The next report ends more.
+// lossesMost is the maximum number of attempts that one report ends, so that they fit into a transaction. The next
+// report ends more.
 const lossesMost = 8
 
 // losses ends the attempts whose agents have ended according to the report, and makes tasks save their work if they
-// have to leave the machine. It returns the reason to block the machine if it failed to start an agent.
+// have to leave the machine. If the machine failed to start an agent, it returns the reason for which the machine is
+// blocked.
 func (s *syncing) losses() (failed string, err error) {
 	n := 0
 	for i, use := range s.m.Uses {
@@ -270,7 +272,7 @@ func (s *syncing) losses() (failed string, err error) {
 	return failed, nil
 }
 
-// releaseKept releases a cluster that is kept for inspection, if its agent has ended or its machine must be vacated.
+// releaseKept releases a cluster that is kept for inspection, if its agent has ended or the machine must be vacated.
 func (s *syncing) releaseKept(cl *record.Cluster, use record.PoolUse) error {
 	if !cl.Kept(s.u.Now) || !s.vacated() && s.ended(use) < 0 {
 		return nil
@@ -281,12 +283,12 @@ func (s *syncing) releaseKept(cl *record.Cluster, use record.PoolUse) error {
 // vacated reports whether all tasks must save their work and leave the machine.
 func (s *syncing) vacated() bool { return s.m.Leaving || s.m.Vacate || s.closed || !s.taken.IsZero() }
 
-// ended is the index of the reported end of a use's agent, or −1.
+// ended returns the index of the report's entry about the end of a use's agent, or −1.
 func (s *syncing) ended(use record.PoolUse) int {
 	return slices.IndexFunc(s.report.Ended, func(x wire.PoolEnd) bool { return x.PoolAgent == use.Agent() })
 }
 
-// vacating says why tasks must leave the machine.
+// vacating returns the reason why tasks must leave the machine.
 func (s *syncing) vacating() string {
 	if s.m.Leaving {
 		return "machine " + machineName(s.pool.Name, s.claims.Machine) + " leaves its pool"
@@ -298,9 +300,9 @@ func (s *syncing) vacating() string {
 	return wantsBack(s.pool.Name, s.claims.Machine)
 }
 
-// Restarted reports, for an agent that requests its first command, that an earlier agent had already started the task
-// on this machine of a pool. This happens when a machine returns after a loss of everything that ran there. Another
-// attempt then resumes from the last checkpoint.
+// Restarted reports whether an earlier agent had already started the task on this machine of a pool. It is called for
+// an agent that requests its first command. This happens when a machine returns after it has lost all that ran there.
+// Another attempt then resumes from the last checkpoint.
 func Restarted(cl record.Cluster, rank, seen int) bool {
 	return cl.Assigned() && seen == 0 && cl.Nodes[rank].Started
 }
@@ -319,7 +321,7 @@ func (s *syncing) orders() (o wire.PoolOrders, err error) {
 			continue
 		}
 		if cl.State != record.ClusterUp || cl.Outcome != "" {
-			wait = s.cfg.Pool.Busy // it is about to start or to end
+			wait = s.cfg.Pool.Busy // the agent is about to start or to end
 		}
 		if cl.State == "" || cl.State == record.ClusterLaunching || cl.State == record.ClusterReleasing ||
 			cl.Outcome != "" && !running || s.ended(use) >= 0 {
@@ -344,9 +346,9 @@ func (s *syncing) pace(o *wire.PoolOrders, wait time.Duration) {
 	}
 	if s.worker != nil && !s.m.Leaving {
 		if !s.full() {
-			wait = s.cfg.Pool.Busy // its job's next task may be ready at any time
+			wait = s.cfg.Pool.Busy // the job's next task may be ready at any time
 			if o.Gather > 0 && len(s.report.Ended) > 0 {
-				wait = s.cfg.Pool.Gather // no session has seen the room yet
+				wait = s.cfg.Pool.Gather // no session knows of the free room yet
 			}
 		} else if wait == s.cfg.Pool.Idle {
 			wait = s.cfg.Pool.Full
@@ -355,13 +357,13 @@ func (s *syncing) pace(o *wire.PoolOrders, wait time.Duration) {
 	o.After = s.cfg.Wall(wait)
 }
 
-// order is the order for the agent of a use, without a token.
+// order returns the order for the agent of a use, without a token.
 func (s *syncing) order(use record.PoolUse) wire.PoolOrder {
 	return wire.PoolOrder{PoolAgent: use.Agent(), Job: record.ClusterJob(use.Cluster), Endpoint: s.cfg.Endpoint,
 		Hold: wire.PoolCapacity(use.Hold), Devices: use.Devices}
 }
 
-// token creates the token with which an agent dials home.
+// token creates the token with which an agent calls the broker.
 func (s *syncing) token(cl *record.Cluster, rank int) (string, error) {
 	job, found, err := recordcache.Get[record.Job](s.u, record.JobKey(cl.Job))
 	if err != nil || !found {

@@ -53,12 +53,13 @@ func (s *syncing) loadWorker() error {
 
 const secondsPerHour = 3600
 
-// A worker on which nothing runs although tasks wait for one leaves after idleMost: none of them fits.
+// idleMost is the time after which a worker leaves on which nothing runs, although tasks wait for a worker: none of
+// them fits on it.
 const idleMost = 10 * time.Minute
 
-// mayLeave reports whether a worker ends: no task runs on it, and keeping it costs more than it can still save. While
-// another task may arrive, the possible saving is the cost of another machine until it is up. One that takes no more
-// tasks saves nothing.
+// mayLeave reports whether a worker should end: no task runs on it, and keeping it costs more than it can save. While
+// another task may arrive, it can save the cost of another machine until that machine is up. A worker that takes no
+// more tasks saves nothing.
 func (s *syncing) mayLeave() (bool, error) {
 	w := &s.m.Worker
 	if len(s.m.Uses) > 0 || s.m.Leaving {
@@ -93,7 +94,7 @@ func (s *syncing) mayLeave() (bool, error) {
 	return true, nil
 }
 
-// drains reports whether the worker takes no more tasks, as the job is planned.
+// drains reports whether the worker takes no more tasks, by the job's plan.
 func (s *syncing) drains(progress record.Progress) (bool, error) {
 	plan, err := s.u.Plan(s.job)
 	if err != nil || plan == nil {
@@ -102,7 +103,7 @@ func (s *syncing) drains(progress record.Progress) (bool, error) {
 	return slices.Contains(plan.Drained(s.spec, progress, &s.part, s.worker.Group, s.u.Now), s.worker.Task), nil
 }
 
-// full reports whether no task of the worker's share group fits on it beside those that it has.
+// full reports whether no task of the worker's share group fits on it in addition to its current tasks.
 func (s *syncing) full() bool {
 	free := s.m.Capacity
 	for i := range s.m.Uses {
@@ -123,15 +124,15 @@ func (s *syncing) full() bool {
 	return true
 }
 
-// epsilon is the rounding error of a sum of holds.
+// epsilon is the tolerance for rounding errors in a sum of amounts.
 const epsilon = 1e-9
 
-// lostMost is how many tasks of a lost worker get an event in the transaction that removes it. Reconcile finds the
-// others.
+// lostMost is the maximum number of a lost worker's tasks that get an event in the transaction that removes the
+// worker. Reconcile finds the other tasks.
 const lostMost = 24
 
-// RemoveWorker removes a worker whose machine is gone from the pool of its job. The tasks on it lose their attempts and
-// are tried again elsewhere.
+// RemoveWorker removes a worker whose machine is gone from the pool of its job. The tasks on it lose their attempts
+// and are tried again elsewhere.
 func (b *Keeper) RemoveWorker(u *txn.Unit, job string, task, attempt int) error {
 	key := record.PartitionKey(record.JobPool(job), 0)
 	part, _, err := recordcache.Get[record.Partition](u, key)
@@ -141,7 +142,7 @@ func (b *Keeper) RemoveWorker(u *txn.Unit, job string, task, attempt int) error 
 	var d record.Decision
 	i, here := part.Machine(record.WorkerName(task, attempt))
 	if !here {
-		d.Hold(key) // a concurrent join of the machine conflicts, and sees that its cluster is gone
+		d.Hold(key) // so that a concurrent join of the machine conflicts, and then sees that its cluster is gone
 		return u.Apply(d)
 	}
 	uses := part.Machines[i].Uses
@@ -153,8 +154,8 @@ func (b *Keeper) RemoveWorker(u *txn.Unit, job string, task, attempt int) error 
 	return u.Apply(d)
 }
 
-// Workers lists the attempts on the workers of a job, by cluster, as [Cloud.Machines] does for other pools. It omits
-// attempts that are admitted but not launched yet, which reconcile would end as machines without a record.
+// Workers returns the attempts on the workers of a job, by cluster, like [Cloud.Machines] for other pools. It omits
+// attempts that are admitted but not launched, because reconcile would end those as machines without a record.
 func (b *Keeper) Workers(ctx context.Context, job string) (map[string][]cloud.Machine, error) {
 	c := Cloud{b}
 	list, err := c.list(ctx, record.JobPool(job), "")

@@ -1,5 +1,5 @@
-// Package poolfit describes tasks and machines of pools as problems of pkg/placement and vectors of the scheduler. It
-// also finds out which running tasks have to move or stop to make room for another task.
+// Package poolfit describes tasks and machines of pools as problems of pkg/placement and as vectors of the scheduler.
+// It also finds the running tasks that have to move or stop to make room for another task.
 //
-// It works on records alone: no store, no clock.
+// It works only on records, without a store or a clock.
 package poolfit

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// The resources of a session over machines, with the names of binpack's settings. Amounts are in millionths, GPUs in
-// devices.
+// The resources of a session over machines, with the names of binpack's settings. Amounts are in millionths, and GPUs
+// in devices.
 const (
 	NodeCPU = iota
 	NodeMemory
@@ -19,17 +19,17 @@ const (
 	NodeGPU
 )
 
-// micro is the resolution of amounts. Held amounts are rounded up and capacities down, except for the imprecision of
-// sums (slack).
+// micro is the resolution of amounts. Held amounts are rounded up and capacities down, with a tolerance for rounding
+// errors in sums (slack).
 const (
 	micro = 1_000_000
 	slack = 1e-3 // of a millionth
 )
 
-// NodeUnits is the vector of one unit of each resource.
+// NodeUnits returns the vector of one unit of each resource.
 func NodeUnits() scheduler.Vector { return scheduler.Vector{micro, micro, micro, scheduler.Whole} }
 
-// Has converts a capacity, with room for a number of tasks, to a vector, rounded down.
+// Has returns a capacity, with room for a number of tasks, as a vector. It rounds down.
 func Has(c apitypes.Capacity, tasks int) scheduler.Vector {
 	return scheduler.Vector{
 		NodeCPU:    int64(math.Floor((c.CPUs + record.CapacityEps) * micro)),
@@ -38,7 +38,8 @@ func Has(c apitypes.Capacity, tasks int) scheduler.Vector {
 	}
 }
 
-// Needs converts the capacity that n tasks hold to a vector. It rounds up, except for the imprecision of sums.
+// Needs returns the capacity that a number of tasks holds as a vector. It rounds up, with a tolerance for rounding
+// errors in sums.
 func Needs(c apitypes.Capacity, tasks int) scheduler.Vector {
 	return scheduler.Vector{
 		NodeCPU:    int64(math.Ceil(c.CPUs*micro - slack)),
@@ -47,7 +48,7 @@ func Needs(c apitypes.Capacity, tasks int) scheduler.Vector {
 	}
 }
 
-// Held is one scheduler task that represents everything running on a machine. It is false if nothing runs there.
+// Held returns one scheduler task that represents all tasks on a machine. It returns false if nothing runs there.
 func Held(m *record.PoolMachine) (scheduler.Task, bool) {
 	if len(m.Uses) == 0 {
 		return scheduler.Task{}, false
@@ -58,14 +59,14 @@ func Held(m *record.PoolMachine) (scheduler.Task, bool) {
 		devices = append(devices, use.Devices...)
 		count += int(use.Hold.Accelerators)
 	}
-	if count != len(devices) { // which devices are in use is not known for all: let the scheduler choose
+	if count != len(devices) { // the devices in use are not known for all tasks, so the scheduler chooses
 		devices = nil
 	}
 	spec := &scheduler.Spec{Request: Needs(m.Used(), len(m.Uses)), Devices: min(count, int(m.Capacity.Accelerators))}
 	return scheduler.Task{State: scheduler.Running, Spec: spec, OnDevices: devices}, true
 }
 
-// Levels returns the topology labels that at least one machine has, with the label of the largest areas first.
+// Levels returns the topology labels that at least one machine has. The label of the largest areas comes first.
 func Levels(machines []*record.PoolMachine) (levels [][]string) {
 	for _, names := range record.TopologyLabels() {
 		if slices.ContainsFunc(machines, func(m *record.PoolMachine) bool { return m.At(names) != "" }) {
@@ -75,7 +76,7 @@ func Levels(machines []*record.PoolMachine) (levels [][]string) {
 	return levels
 }
 
-// LocationOf returns the location of a machine at each level. A machine without a label counts as being apart from all
+// LocationOf returns the location of a machine at each level. A machine without a label counts as apart from all
 // others.
 func LocationOf(m *record.PoolMachine, levels [][]string) (at []string) {
 	for _, names := range levels {

@@ -25,27 +25,28 @@ type RunningTask struct {
 	Machine string
 	Hold    apitypes.Capacity
 	May     map[record.MachineClass]float64
-	// MoveUSD is the loss if it continues on another of the machines, LeaveUSD if it continues elsewhere. LeaveUSD is
-	// +Inf if the task must not be sent away for this one.
+	// MoveUSD is the loss if the task continues on another of the machines, and LeaveUSD the loss if it continues
+	// elsewhere. LeaveUSD is +Inf if the task must not leave the pool for the new task.
 	MoveUSD, LeaveUSD float64
 }
 
-// Leaving is a task that must leave its machine. To is the machine where it continues, empty if it continues elsewhere.
+// Leaving is a task that must leave its machine. To is the machine on which it continues, or empty if it continues
+// elsewhere.
 type Leaving struct {
 	Runs *RunningTask
 	To   string
 }
 
-// Room is how a task gets room: its machines by node, the tasks that must leave, and the loss in USD.
+// Room is a way to make room for a task: the machine of each node, the tasks that must leave, and the loss in USD.
 type Room struct {
 	Hosts   []string
 	Leaves  []Leaving
 	LossUSD float64
 }
 
-// Kept finds the machines of a pool that are kept for the nodes of a task, by rank, with the kept capacity counted as
-// free. It returns nil if a machine is gone or cannot be used. free means that each machine has room for a node; waits
-// means that one does not have room yet, and that the task must wait for it.
+// Kept returns the machines of a pool that are kept for the nodes of a task, by rank. The kept capacity counts as
+// free in them. It returns nil if a machine is gone or cannot be used. free means that each machine has room for a
+// node. waits means that some machine has no room yet, and that the task must wait for it.
 func Kept(p *record.PoolSeen, task string, nodes int, hold apitypes.Capacity, times config.PoolTimes,
 	now time.Time) (machines []*record.PoolMachine, free, waits bool) {
 	machines, free = make([]*record.PoolMachine, nodes), true
@@ -72,7 +73,7 @@ func Kept(p *record.PoolSeen, task string, nodes int, hold apitypes.Capacity, ti
 	return machines, free, waits
 }
 
-// Ranks is the assignment of nodes to machines that are listed by rank.
+// Ranks returns the assignment of nodes to machines that are listed by rank.
 func Ranks(nodes int) placement.Assignment {
 	at := make(placement.Assignment, nodes)
 	for i := range at {
@@ -100,10 +101,10 @@ func Enough(machines []*record.PoolMachine, hold apitypes.Capacity, nodes int) b
 	return record.Fits(all, free)
 }
 
-// MakeRoom finds room for a task on the given machines by making running tasks leave, for a loss below mostUSD. It
-// returns nil if that is not possible. If the task fits without, nothing leaves. For a task of one node the loss is
-// the minimum over all ways with at most placement.MostLeave leaving tasks. For several nodes, room is found for one
-// after another, each with minimum loss.
+// MakeRoom finds room for a task on the given machines. It may make running tasks leave, for a loss below mostUSD. It
+// returns nil if that is not possible. If the task fits without that, no task leaves. For a task of one node, the
+// loss is the minimum over all ways with at most placement.MostLeave leaving tasks. For several nodes, room is made
+// for one after the other, each with minimum loss.
 func MakeRoom(machines []*record.PoolMachine, task Task, runs []RunningTask, mostUSD float64) (*Room, error) {
 	space := &Space{}
 	space.Accelerator(task.Hold.Accelerator)
@@ -120,7 +121,7 @@ func MakeRoom(machines []*record.PoolMachine, task Task, runs []RunningTask, mos
 	}
 	p.Resources = space.Resources()
 	for i, m := range machines {
-		bare := *m // without the tasks that may leave: they are instances of the problem
+		bare := *m // without the tasks that may leave, which are instances of the problem
 		bare.Uses = nil
 		for _, use := range m.Uses {
 			if _, may := at[use.Cluster]; !may {

@@ -12,8 +12,8 @@ import (
 )
 
 // Space is the list of resources in a placement problem: vCPUs, memory, the number of tasks, each accelerator by
-// name, and one for each class of machines. Machines of a class have none of their class resource, and tasks that do
-// not suit the class request some of it.
+// name, and one resource for each class of machines. Machines of a class have none of their class resource, and tasks
+// that do not suit the class request some of it.
 type Space struct {
 	accelerators []string // in lower case
 	classes      []record.MachineClass
@@ -34,7 +34,7 @@ func (s *Space) Accelerator(name string) {
 	}
 }
 
-// Resources returns the resources, once all machines and tasks were added.
+// Resources returns the resources. It is called when all machines and tasks have been added.
 func (s *Space) Resources() []placement.Resource {
 	out := []placement.Resource{{Name: "cpus", Points: 1}, {Name: "memory", Points: 1}, {Name: "tasks", Points: 1}}
 	for _, name := range s.accelerators {
@@ -88,11 +88,12 @@ func (s *Space) vector(c apitypes.Capacity, tasks int, of func(record.MachineCla
 	return v
 }
 
-// gibPerCPU is the default memory for each vCPU, in GiB: that of the clouds' machines with the least memory.
+// gibPerCPU is the default memory for each vCPU, in GiB. It is that of the clouds' machines with the least memory.
 const gibPerCPU = 2
 
-// HoldOf is what a task holds of a machine: what it requests. The default for vCPUs is the number of the planned
-// offer, and for memory gibPerCPU for each vCPU, but no more of either than the task's share of any of the machines.
+// HoldOf returns the part of a machine that a task holds, which is its request. The default for vCPUs is the number
+// of the planned offer, and for memory gibPerCPU for each vCPU. A default is at most the task's share of any of the
+// machines.
 func HoldOf(r *dag.Resources, classes map[record.MachineClass]*record.PoolMachine, planned float64) apitypes.Capacity {
 	hold := apitypes.Capacity{CPUs: r.CPUs.Min, MemoryGiB: r.Memory.Min, Accelerator: r.Accelerator,
 		Accelerators: record.Accelerators(r)}
@@ -118,7 +119,7 @@ func HoldOf(r *dag.Resources, classes map[record.MachineClass]*record.PoolMachin
 	return hold
 }
 
-// Priorities numbers priorities from 0, as pkg/placement needs them.
+// Priorities numbers priorities from 0 on, as pkg/placement needs them.
 func Priorities(of []int) map[int]int {
 	ranks := map[int]int{}
 	for rank, priority := range slices.Compact(slices.Sorted(slices.Values(of))) {
@@ -127,7 +128,8 @@ func Priorities(of []int) map[int]int {
 	return ranks
 }
 
-// Followers is the number of tasks after a task on the longest path to the end. Each needs time for a start.
+// Followers returns the number of tasks after a task on the longest path to the end of the job. Each needs time for a
+// start.
 func Followers(spec *dag.Job, task int) int {
 	g, longest := spec.Graph(), make([]int, len(spec.Tasks))
 	for _, i := range slices.Backward(spec.Order()) {
@@ -138,7 +140,7 @@ func Followers(spec *dag.Job, task int) int {
 	return longest[task]
 }
 
-// SpotOf is the location of a machine of a pool. Machines without a zone label are in one zone of their pool.
+// SpotOf returns the location of a machine of a pool. Machines without a zone label are in one zone of their pool.
 func SpotOf(p *record.Pool, m *record.PoolMachine) record.Spot {
 	levels := record.TopologyLabels()
 	at := record.Spot{Region: p.Place, Zone: m.At(levels[0]), Rack: m.At(levels[1]),

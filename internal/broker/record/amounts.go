@@ -52,11 +52,12 @@ func bounds(a apitypes.Amounts) apitypes.Amounts {
 	return out
 }
 
-// MaxBounded is how many resources, in addition to vCPUs, the queues of a tree may limit. A session cannot count more.
+// MaxBounded is the maximum number of resources, in addition to vCPUs, that the queues of a tree may limit. A session
+// cannot count more.
 const MaxBounded = 6
 
-// Bounded lists the resources, in addition to vCPUs, that any queue of a tree limits, deserves or is guaranteed, by
-// name. Monthly budgets are not included.
+// Bounded returns the names of the resources, in addition to vCPUs, that any queue of a tree limits, deserves or is
+// guaranteed. Monthly budgets are excluded.
 func Bounded(tree []*apitypes.Queue) (names []string) {
 	for _, q := range tree {
 		for _, a := range []apitypes.Amounts{q.Max, q.Deserved, q.Guaranteed} {

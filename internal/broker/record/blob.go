@@ -2,8 +2,8 @@ package record
 
 import "github.com/tradewind-broker/tradewind/pkg/store"
 
-// Blob refers to a value that is too large for one record: compressed JSON, in chunks in the job's partition that are
-// written once and never change. The zero Blob means there is none.
+// Blob refers to a value that is too large for one record. The value is compressed JSON in chunks in the job's
+// partition, which are written once and never change. The zero Blob means that there is none.
 type Blob struct {
 	Version int    `json:"version"`
 	Name    string `json:"name"` // spec, plan or bids

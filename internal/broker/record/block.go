@@ -11,7 +11,7 @@ import (
 	pricing "github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// Where formats a location for users.
+// Where returns a location as text for users.
 func Where(o apitypes.Offer) string {
 	if o.Zone != "" {
 		return o.Cloud + "/" + o.Region + "/" + o.Zone
@@ -19,7 +19,7 @@ func Where(o apitypes.Offer) string {
 	return o.Cloud + "/" + o.Region
 }
 
-// Market is the market that an offer is bought on.
+// Market returns the market on which an offer is bought.
 func Market(o apitypes.Offer) dag.Market {
 	if o.Spot {
 		return dag.MarketSpot
@@ -34,15 +34,16 @@ func blocked(b apitypes.Block) events.LocationBlocked {
 	}
 }
 
-// BlockExpires is when the record of a block expires: long after it could count as one of several failures in a row.
-// The store removes it. A function must not: if it stalled, it could remove a later block of the same location.
+// BlockExpires returns the time at which the record of a block expires, long after the block could count as one of
+// several failures in a row. The store removes the record. A function must not remove it: after a stall, it could
+// remove a later block of the same location.
 func BlockExpires(b apitypes.Block) time.Time { return b.Until.Add(forgetAfter * b.Until.Sub(b.At)) }
 
-// forgetAfter is how long an ended block is kept, in multiples of its duration.
+// forgetAfter is the time for which an ended block is kept, in multiples of its duration.
 const forgetAfter = 4
 
-// WhereBlocked formats a blocked location for users: aws/us-east-1/use1-az1 m5.xlarge on-demand, or for lack of quota,
-// azure/eastus quota cores on-demand.
+// WhereBlocked returns a blocked location as text for users: aws/us-east-1/use1-az1 m5.xlarge on-demand, or for lack
+// of quota, azure/eastus quota cores on-demand.
 func WhereBlocked(b apitypes.Block) string {
 	place := b.Cloud
 	for _, part := range []string{b.Region, b.Zone} {
@@ -62,11 +63,11 @@ func WhereBlocked(b apitypes.Block) string {
 	return place
 }
 
-// MarketRecord has the observations of one spot offer: its last price and how often it was interrupted.
+// MarketRecord has the observations of one spot offer: its last price, and how many times it was interrupted.
 type MarketRecord struct {
 	Offer string  `json:"offer"`
 	USD   float64 `json:"usd,omitempty"`
-	// At is since when the price holds. Older versions stored the time of their last reading, under "at".
+	// At is the time since which the price is valid. Older versions stored the time of their last read, under "at".
 	At          time.Time `json:"since,omitzero"`
 	Hours       float64   `json:"hours"` // machine hours held
 	Preemptions int       `json:"preemptions"`
@@ -78,7 +79,7 @@ type MarketRecord struct {
 	Prices pricing.Online `json:"prices,omitzero"`
 }
 
-// MarketID is an offer's ID without the market it was bought on.
+// MarketID returns the ID of an offer without its market.
 func MarketID(offer string) string {
 	offer = strings.TrimSuffix(offer, "/"+string(dag.MarketSpot))
 	return strings.TrimSuffix(offer, "/"+string(dag.MarketOnDemand))

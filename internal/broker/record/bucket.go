@@ -9,13 +9,13 @@ import (
 // PartBuckets is the partition of the buckets that the broker will remove.
 const PartBuckets = "buckets"
 
-// Bucket is a bucket that was created for jobs and is removed when all of them have ended. Its record is written
-// before the bucket is created, so that none is forgotten. A bucket that existed before has no record.
+// Bucket is a bucket that was created for jobs, and is removed when all of them have ended. Its record is written
+// before the bucket is created, so that no bucket is forgotten. A bucket that existed before has no record.
 type Bucket struct {
 	URI  string    `json:"uri"`
 	Jobs []string  `json:"jobs"`
 	At   time.Time `json:"at"`
-	// Removing means that it is being removed: no other job may use it until it is gone.
+	// Removing means that the bucket is being removed. No other job may use it until it is gone.
 	Removing bool `json:"removing,omitempty"`
 }
 

@@ -7,11 +7,12 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/catalog/hardware"
 )
 
-// A cluster is charged by segments, because the price of a spot machine follows the market. The cluster's record holds
-// the amount paid up to a moment and the price since. tick reads prices and updates the record when the price of a
-// market in use has changed. release settles with it.
+// A cluster is charged in segments, because the price of a spot machine follows the market. The cluster's record has
+// the amount paid up to a time, and the price since then. tick reads prices, and updates the record when the price of
+// a market in use has changed. release calculates the final cost from it.
 
-// Rate is the current price of one machine in USD per hour: the planned price, until the market reports another.
+// Rate returns the current price of one machine in USD per hour. It is the planned price until the market reports
+// another.
 func (cl *Cluster) Rate() float64 {
 	if cl.PricedAt.IsZero() {
 		return cl.Offer.USDPerHour
@@ -19,7 +20,7 @@ func (cl *Cluster) Rate() float64 {
 	return cl.RateUSD
 }
 
-// Ceiling is the maximum price of one machine in USD per hour: no cloud charges more than the bid.
+// Ceiling returns the maximum price of one machine in USD per hour. No cloud charges more than the bid.
 func (cl *Cluster) Ceiling() float64 {
 	if !cl.Offer.Spot {
 		return cl.Rate()
@@ -27,15 +28,15 @@ func (cl *Cluster) Ceiling() float64 {
 	return max(cl.MaxUSD, cl.Rate())
 }
 
-// BillsStart reports whether a service bills the time until the application begins, as clouds do for machines. An empty
-// name means a machine. Serverless services bill workers from the moment at which they execute it
+// BillsStart reports whether a service bills the time until the application starts, as clouds do for machines. An
+// empty name means a machine. Serverless services bill workers only while these run the application
 // ("ResourceUtilization" in the API reference of EMR Serverless; cloud.google.com/dataproc-serverless/pricing).
 func BillsStart(service string) bool { return !strings.HasSuffix(service, "-serverless") }
 
-// ChargedFrom returns since when a cluster is charged: since it was bought, or on a serverless service since its
-// application began. Until the broker knows when that was, it charges from when the place was ready. If the broker does
-// not know whether it was bought, a job with a budget is charged from the intent, so that an unobserved launch cannot
-// exceed the budget.
+// ChargedFrom returns the time from which a cluster is charged: the purchase, or on a serverless service the start of
+// its application. Until the broker knows that start, it charges from the time at which the place was ready. If the
+// broker does not know whether the cluster was bought, a job with a budget is charged from the intent on, so that an
+// unobserved launch cannot exceed the budget.
 func (cl *Cluster) ChargedFrom() (from time.Time, ok bool) {
 	switch {
 	case cl.Launched.IsZero():
@@ -50,7 +51,7 @@ func (cl *Cluster) ChargedFrom() (from time.Time, ok bool) {
 	return from, !from.IsZero()
 }
 
-// machines is the number of charged machines.
+// machines returns the number of charged machines.
 func (cl *Cluster) machines() float64 {
 	if cl.Made > 0 {
 		return float64(cl.Made)
@@ -58,7 +59,7 @@ func (cl *Cluster) machines() float64 {
 	return float64(len(cl.Nodes))
 }
 
-// pricedSince is since when the current price holds.
+// pricedSince returns the time since which the current price is valid.
 func (cl *Cluster) pricedSince() time.Time {
 	if !cl.PricedAt.IsZero() {
 		return cl.PricedAt
@@ -67,10 +68,10 @@ func (cl *Cluster) pricedSince() time.Time {
 	return from
 }
 
-// Charged is the cost of a cluster until a moment, in USD: its machines and the data that they have moved.
+// Charged returns the cost of a cluster until a time, in USD: its machines, and the data that they have moved.
 func (cl *Cluster) Charged(until time.Time) float64 { return cl.machinesUSD(until) + cl.EgressUSD() }
 
-// machinesUSD is the cost of the machines until a moment, in USD. An unobserved launch is charged at the bid.
+// machinesUSD returns the cost of the machines until a time, in USD. An unobserved launch is charged at the bid.
 func (cl *Cluster) machinesUSD(until time.Time) float64 {
 	if _, ok := cl.ChargedFrom(); !ok {
 		return 0
@@ -82,8 +83,8 @@ func (cl *Cluster) machinesUSD(until time.Time) float64 {
 	return cl.PaidUSD + Hours(max(until.Sub(cl.pricedSince()), 0))*rate*cl.machines()
 }
 
-// Reprice applies a new market price: it adds the amount paid until the change, and sets the price since. It reports
-// whether anything changed.
+// Reprice applies a new market price. It adds the amount paid until the change, and sets the price from then on. It
+// reports whether anything changed.
 func (cl *Cluster) Reprice(m MarketRecord, surcharge float64, now time.Time) bool {
 	if !cl.Offer.Spot || !(m.USD > 0) || cl.Launched.IsZero() {
 		return false
@@ -106,8 +107,8 @@ func (cl *Cluster) Reprice(m MarketRecord, surcharge float64, now time.Time) boo
 	return true
 }
 
-// Covered is until when the reserved money of a cluster certainly lasts, even if its price has been the maximum since
-// the last readings and stays so.
+// Covered returns the time until which the reserved money of a cluster certainly lasts, even if its price has been
+// the maximum since the last reads and stays so.
 func (cl *Cluster) Covered(tickEvery time.Duration, now time.Time) time.Time {
 	nodes := cl.machines()
 	most := cl.Ceiling() * nodes
@@ -119,8 +120,8 @@ func (cl *Cluster) Covered(tickEvery time.Duration, now time.Time) time.Time {
 	return cl.wholeIncrements(now.Add(Duration((cl.ReservedUSD - spent) / most)))
 }
 
-// wholeIncrements returns the last time until a time at which a machine has been up for a whole number of billing
-// increments: the cloud charges an increment in full.
+// wholeIncrements returns the last time, at most until, at which a machine has been up for a whole number of billing
+// increments. The cloud charges an increment in full.
 func (cl *Cluster) wholeIncrements(until time.Time) time.Time {
 	increment := hardware.BillingOf(cl.Offer.Cloud).Increment
 	from, ok := cl.ChargedFrom()
@@ -130,8 +131,8 @@ func (cl *Cluster) wholeIncrements(until time.Time) time.Time {
 	return from.Add(until.Sub(from).Truncate(increment))
 }
 
-// Expected is the part of a cluster's reserved money that it is expected to use. The reservation assumed the maximum
-// price; when a cluster has finished, its unused money is soon released.
+// Expected returns the part of a cluster's reserved money that it is expected to use. The reservation assumed the
+// maximum price. When the cluster has finished, its unused money is released soon.
 func (cl *Cluster) Expected(overhead time.Duration, now time.Time) float64 {
 	most := cl.Ceiling()
 	switch {
@@ -143,5 +144,5 @@ func (cl *Cluster) Expected(overhead time.Duration, now time.Time) float64 {
 	return cl.ReservedUSD * cl.Rate() / most
 }
 
-// looksUnseen is how many price readings may pass before the broker learns of a new price.
+// looksUnseen is the maximum number of reads of prices before the broker learns of a new price.
 const looksUnseen = 2

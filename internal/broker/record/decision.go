@@ -8,9 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// BringUp notes that every node of a cluster has dialled home, and starts its task in the same commit if nothing else
-// has to be checked (decision 6). A gang is started by execute, which checks all of it. A cluster whose attempt or
-// job has ended only waits for its release.
+// BringUp records that every node of a cluster has called. It starts the cluster's task in the same commit if nothing
+// else has to be checked (decision 6). A gang is started by execute, which checks all of it. A cluster whose attempt
+// or job has ended only waits for its release.
 func (d *Decision) BringUp(job Job, task Task, cl *Cluster, now time.Time) {
 	cl.State, cl.Since, cl.Up = ClusterUp, now, now
 	switch {
@@ -22,15 +22,15 @@ func (d *Decision) BringUp(job Job, task Task, cl *Cluster, now time.Time) {
 	}
 }
 
-// EmitGangBroken emits that a task of a gang cannot continue, so that the others release their machines and quota.
+// EmitGangBroken emits that a task of a gang cannot continue. The other tasks then release their machines and quota.
 func (d *Decision) EmitGangBroken(task Task) {
 	if task.Gang != "" {
 		d.Emit(events.GangBroken{Job: task.Job, Gang: task.Gang, Task: task.Index, Attempt: task.Attempt})
 	}
 }
 
-// Unplanned requests a new plan again, if a doomed cluster had requested one that could not be made before its attempt
-// ended. Other tasks may wait for it.
+// Unplanned requests a new plan again, if a doomed cluster had requested one that was not made before its attempt
+// ended. Other tasks may wait for that plan.
 func (d *Decision) Unplanned(job Job, cl Cluster) {
 	if cl.MinPlan > job.Plan.Version {
 		d.Replan(job, cl.Reason)
@@ -43,15 +43,15 @@ func (d *Decision) Block(k apitypes.Block) {
 	d.Emit(blocked(k))
 }
 
-// EndBlock lets a block end at a time before its end. It announces nothing.
+// EndBlock makes a block end earlier, at a time. It emits no event.
 func (d *Decision) EndBlock(k apitypes.Block, at time.Time) {
 	expires := BlockExpires(k)
 	k.Until = at
 	d.Writes = append(d.Writes, Write{Key: BlockKey(k), Value: k, Expires: expires})
 }
 
-// Requeue puts a task back in its queue, to be admitted under a plan of at least version minPlan. It also emits
-// Broken for its gang.
+// Requeue puts a task back into its queue, to be admitted under a plan of version minPlan or newer. For a task of a
+// gang it also emits GangBroken.
 func (d *Decision) Requeue(job Job, task Task, minPlan int) {
 	d.Wait(job, task, minPlan)
 	if job.State != apitypes.JobEnding && !job.State.Finished() {
@@ -59,7 +59,7 @@ func (d *Decision) Requeue(job Job, task Task, minPlan int) {
 	}
 }
 
-// Wait puts a task back in its queue.
+// Wait puts a task back into its queue.
 func (d *Decision) Wait(job Job, task Task, minPlan int) {
 	if job.State == apitypes.JobEnding || job.State.Finished() {
 		return
@@ -76,9 +76,9 @@ func (d *Decision) Replan(job Job, reason string) {
 	}
 }
 
-// Enqueue adds the waiting entry of a task. The key depends on job and task only, so that it can be found again.
+// Enqueue adds the waiting entry of a task. Its key depends only on job and task, so the entry can be found again.
 func (d *Decision) Enqueue(job Job, task Task) {
-	d.Hold(JobKey(job.ID)) // after the job's end nothing would remove the entry
+	d.Hold(JobKey(job.ID)) // after the end of the job, nothing would remove the entry
 	w := WaitingOf(job, task)
 	d.Put(WaitKey(job.Queue, w), w)
 }
@@ -99,8 +99,8 @@ func (d *Decision) awake(rests *bool, job Job) {
 	}
 }
 
-// Rest makes a job rest that holds nothing and only waits, according to its ledger and progress. Both job and ledger
-// record this: whatever wakes the job writes one of them, so it either sees that the job rests or conflicts.
+// Rest makes a job rest that holds nothing and only waits, by its ledger and progress. Both job and ledger record
+// this. A decision that wakes the job writes one of them, so it either sees that the job rests, or conflicts.
 func (d *Decision) Rest(job Job, ledger Ledger, until time.Time) {
 	job.Rests, ledger.Rests = true, true
 	d.Put(JobKey(job.ID), job)
@@ -109,8 +109,8 @@ func (d *Decision) Rest(job Job, ledger Ledger, until time.Time) {
 	d.Hold(ProgressKey(job.ID))
 }
 
-// HoldTree makes the commit fail if the use of any queue of the tree has changed, since the remaining quota was
-// computed from it.
+// HoldTree makes the commit fail if the use of any queue of the tree has changed, because the remaining quota was
+// calculated from it.
 func (d *Decision) HoldTree(tree []*apitypes.Queue) {
 	for _, q := range tree {
 		d.Holds = append(d.Holds, store.Key(QueueKey(q.Name)))
@@ -145,8 +145,8 @@ func (d *Decision) Del(key store.Key) { d.Writes = append(d.Writes, Write{Key: k
 // Hold makes the commit fail if a record has changed.
 func (d *Decision) Hold(key store.Key) { d.Holds = append(d.Holds, key) }
 
-// Touch makes concurrent decisions based on a record fail, which Hold does not: if each of two decisions reads what
-// the other writes, one of them has to be repeated.
+// Touch makes concurrent decisions that are based on a record fail. Hold does not: if each of two decisions reads
+// what the other writes, one of them must be repeated.
 func (d *Decision) Touch(key store.Key) { d.Touches = append(d.Touches, key) }
 
 // Add adds another decision.

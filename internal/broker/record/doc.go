@@ -1,6 +1,6 @@
-// Package record defines the broker's records: their types, keys and limits, and the facts that follow from one record
+// Package record defines the broker's records: their types, keys and limits, and facts that follow from one record
 // alone, such as the cost of a cluster or whether a block covers an offer. A Decision is the result of a decide
-// function, with the methods that all of them share.
+// function. It has the methods that all decide functions share.
 //
-// Nothing here reads or writes a store.
+// Nothing in this package reads or writes a store.
 package record

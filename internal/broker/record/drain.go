@@ -6,21 +6,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// lateShare is how much later than planned the tasks of a group may end because a worker ends as planned, as a share of
-// the plan's time. A job with a deadline, or for which time counts, may not be late.
+// lateShare is the share of the plan's time by which the tasks of a group may end later because a worker ends as
+// planned. A job with a deadline, or for which time counts, may not be late.
 const lateShare = 0.05
 
-// Until returns when a worker task is planned to end.
+// Until returns the planned end of a worker task.
 func (p *Plan) Until(worker int) time.Time {
 	return p.Due(worker).Add(Duration(p.TaskHours[worker]))
 }
 
-// Drained are the worker tasks of a group that take no more tasks: their planned time is over, and the workers that run
-// and are planned for longer can do the rest in their time. Otherwise all workers would share the rest, and all be idle
-// in part while the last tasks run. part has the job's workers. The work that is left, and what a worker can still do,
-// are compared in planned USD, so workers of several offers can be added up.
+// Drained returns the worker tasks of a group that take no more tasks: their planned time is over, and the running
+// workers that are planned for longer can do the rest in their time. Otherwise all workers would share the rest, and
+// each would be partly idle while the last tasks run. part has the job's workers. The remaining work and the capacity
+// of a worker are compared in planned USD, so workers of several offers can be added up.
 //
-// If the job is to be as fast as possible, or is late, no room is given up.
+// If the job is to be as fast as possible, or is late, Drained returns none.
 func (p *Plan) Drained(spec *dag.Job, progress Progress, part *Partition, group int, now time.Time) (tasks []int) {
 	if spec.Objective == dag.MinimizeMakespan || p.Late {
 		return nil
@@ -72,8 +72,8 @@ func (p *Partition) works(task int) bool {
 	return false
 }
 
-// left is the planned cost of the tasks of a group that have not ended. Those that run are half done on average. A task
-// can be on a worker for a moment after it has ended.
+// left returns the planned cost of the unfinished tasks of a group. Running tasks count half, because they are half
+// done on average. A task may be on a worker for a moment after it has ended.
 func (p *Plan) left(spec *dag.Job, progress Progress, part *Partition, group int) (usd float64) {
 	for i, phase := range progress.Phases {
 		if IsOpen(phase) && spec.Tasks[i].ShareGroup == group+1 && i < len(p.TaskUSD) {

@@ -14,7 +14,7 @@ func (cl *Cluster) EgressUSD() (usd float64) {
 }
 
 // Moved applies a node's report of the data that it has exchanged with stores since its attempt started. Sent data
-// leaves the place of the cluster, received data that of the store. A report that arrives late has lower numbers and
+// leave the place of the cluster, and received data leave that of the store. A late report has lower numbers and
 // changes nothing.
 func (cl *Cluster) Moved(rank int, moved []wire.Moved, stores config.Stores) {
 	if stores.Moves == nil || len(moved) > wire.MaxMoved {
@@ -25,7 +25,7 @@ func (cl *Cluster) Moved(rank int, moved []wire.Moved, stores config.Stores) {
 		there := stores.PlaceOf(m.Store)
 		out, _, ok := stores.Moves.Move(here, there)
 		in, _, also := stores.Moves.Move(there, here)
-		if ok && also { // otherwise one of them has no known place
+		if ok && also { // otherwise one of the two has no known place
 			usd += out*gib(m.Sent) + in*gib(m.Received)
 		}
 	}

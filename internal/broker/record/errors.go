@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// OrSkip returns err, or ErrSkip if it is nil: the record that an event refers to is gone.
+// OrSkip returns err. If err is nil, it returns ErrSkip: the record to which an event refers is gone.
 func OrSkip(err error) error {
 	if err != nil {
 		return err
@@ -16,19 +16,19 @@ func OrSkip(err error) error {
 // ErrGone means that the attempt of an agent has ended: the agent stops its task and exits.
 var ErrGone = errors.New("broker: the attempt has ended")
 
-// ErrMachine means that the caller of hello is not the machine that was launched, or does not prove it.
+// ErrMachine means that the caller of hello is not the launched machine, or has not proven it.
 var ErrMachine = errors.New("the caller is not proven to be the launched machine")
 
-// ErrEarly means that a machine calls before its launch is recorded: it should call again.
+// ErrEarly means that a machine calls before its launch is recorded. It should call again.
 var ErrEarly = errors.New("the launch of this machine is not recorded yet")
 
-// ErrFinal marks an error that a retry cannot fix: the event goes to the dead letters.
+// ErrFinal marks an error that a retry cannot fix. The event becomes a dead letter.
 var ErrFinal = errors.New("final")
 
 // Final wraps err so that its event is not retried.
 func Final(err error) error { return fmt.Errorf("%w: %w", ErrFinal, err) }
 
-// NotFound returns err or, if it is nil, ErrNotFound with the name of the missing thing.
+// NotFound returns err. If err is nil, it returns ErrNotFound with the name of the missing thing.
 func NotFound(err error, what string) error {
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ var ErrNotFound = errors.New("not found")
 // ErrFinished means that a job has already finished.
 var ErrFinished = errors.New("the job has finished")
 
-// ErrUnfinished means that a job has not finished: it cannot be removed or rerun in part. ErrNoFailure means that
+// ErrUnfinished means that a job has not finished, so it cannot be removed or rerun in part. ErrNoFailure means that
 // none of its tasks has to run again.
 var (
 	ErrUnfinished = errors.New("has not finished")

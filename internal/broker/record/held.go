@@ -6,9 +6,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Occupancy records the clusters that run on reserved capacity of an account, with the number of machines of each. How
-// much of it they take follows from the offers they were bought on. A launch adds its cluster in the same transaction.
-// Entries are not removed when a cluster ends: the cluster's record shows that, and the next launch drops the entry.
+// Occupancy records the clusters that run on reserved capacity of an account, with the number of machines of each.
+// Their offers state how much of the capacity they take. A launch adds its cluster in the same transaction. The entry
+// is not removed when the cluster ends: the next launch drops it, because the cluster's record shows the end.
 type Occupancy struct {
 	ID       string         `json:"id"` // ReservedID
 	Clusters map[string]int `json:"clusters"`
@@ -17,16 +17,17 @@ type Occupancy struct {
 // ReservedID is the ID of reserved capacity in a cloud.
 func ReservedID(cloud, reservation string) string { return cloud + "/" + reservation }
 
-// HeldBy is the ID of the Occupancy that an offer counts in; ok is false if it uses no reserved capacity.
+// HeldBy returns the ID of the Occupancy in which an offer counts. ok is false if the offer uses no reserved
+// capacity.
 func HeldBy(o apitypes.Offer) (id string, ok bool) {
 	return ReservedID(o.Cloud, o.Reservation), o.Reservation != ""
 }
 
-// Holds reports whether a cluster still takes the reserved capacity that it was bought on: until its work has ended
-// and it is being terminated.
+// Holds reports whether a cluster still takes its reserved capacity. It does until its work has ended and it is being
+// terminated.
 func (cl *Cluster) Holds() bool { return cl.Offer.Reservation != "" && !cl.Released() }
 
-// Now is the occupancy reduced to the existing clusters in there, and how much of the capacity they take.
+// Now returns the occupancy with only the existing clusters in there, and the amount of the capacity that they take.
 func (h Occupancy) Now(there []Cluster) (now Occupancy, used apitypes.Amount) {
 	now = Occupancy{ID: h.ID, Clusters: map[string]int{}}
 	for id, n := range h.Clusters {

@@ -71,7 +71,8 @@ func QueueKey(name string) store.Key { return store.Key{Partition: PartQueues, S
 // WaitPart is the partition of the tasks that wait in a queue.
 func WaitPart(queue string) string { return "queue#" + queue }
 
-// WaitKey orders a queue's waiting tasks by priority, highest first, then by age, then by name.
+// WaitKey returns the key of a waiting task. It orders a queue's tasks by priority, highest first, then by age, then
+// by name.
 func WaitKey(queue string, w apitypes.Waiting) store.Key {
 	inverted := uint32(math.MaxInt32 - int64(max(min(w.Priority, math.MaxInt32), math.MinInt32)))
 	return store.Key{
@@ -80,8 +81,8 @@ func WaitKey(queue string, w apitypes.Waiting) store.Key {
 	}
 }
 
-// IndexKey orders all jobs by age, the newest first. The minus sign puts them before the lines of version 1, which
-// start with a digit.
+// IndexKey returns the key of a job's line in the list of all jobs. It orders jobs by age, the newest first. The
+// minus sign puts it before the lines of version 1, which start with a digit.
 func IndexKey(j Job) store.Key {
 	return store.Key{Partition: PartJobs,
 		Sort: fmt.Sprintf("-%016x#%s", math.MaxInt64-max(j.Submitted.UnixNano(), 0), j.ID)}
@@ -98,7 +99,7 @@ func ExpiryKey(job string, due time.Time) store.Key {
 	return store.Key{Partition: PartExpiry, Sort: ExpiryBound(due) + "#" + job}
 }
 
-// ExpiryBound is greater than the sort key of every Expiry that is due before a time.
+// ExpiryBound returns a sort key greater than those of every Expiry that is due before a time.
 func ExpiryBound(due time.Time) string { return fmt.Sprintf("%016x", uint64(max(due.UnixNano(), 0))) } //nolint:gosec // not negative
 
 // BlockKey is the key of a Block; each location has one.
@@ -127,18 +128,18 @@ func SeenKey(fn, event string) store.Key {
 	return store.Key{Partition: "seen#" + fn + "#" + event, Sort: "seen"}
 }
 
-// ClusterID names the cluster of an attempt. It is the idempotency token of its launch.
+// ClusterID returns the name of an attempt's cluster. It is also the idempotency token of the launch.
 func ClusterID(job string, task, attempt int) string {
 	return job + "." + strconv.Itoa(task) + "." + strconv.Itoa(attempt)
 }
 
-// ClusterJob returns the job of a cluster, from its ID.
+// ClusterJob returns the job of a cluster by the cluster's ID.
 func ClusterJob(id string) string {
 	job, _, _ := strings.Cut(id, ".")
 	return job
 }
 
-// ClusterAttempt returns the task and the attempt of a cluster, from its ID.
+// ClusterAttempt returns the task and the attempt of a cluster by the cluster's ID.
 func ClusterAttempt(id string) (task, attempt int, ok bool) {
 	_, rest, _ := strings.Cut(id, ".")
 	first, second, _ := strings.Cut(rest, ".")
@@ -147,8 +148,8 @@ func ClusterAttempt(id string) (task, attempt int, ok bool) {
 	return task, attempt, err == nil && err2 == nil && task >= 0 && attempt > 0
 }
 
-// Family is the machine family of an instance type, the unit that quotas are
-// given in: p3 of p3.2xlarge, n1 of n1-standard-8, NC of Standard_NC6s_v3.
+// Family returns the machine family of an instance type, in which clouds state quotas: p3 of p3.2xlarge, n1 of
+// n1-standard-8, NC of Standard_NC6s_v3.
 func Family(instanceType string) string {
 	if rest, ok := strings.CutPrefix(instanceType, "Standard_"); ok {
 		return rest[:len(rest)-len(strings.TrimLeft(rest, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"))]
@@ -159,20 +160,21 @@ func Family(instanceType string) string {
 	return head
 }
 
-// Place is the optimizer's name of a location.
+// Place returns the optimizer's name of a location.
 func Place(o apitypes.Offer) string { return o.Cloud + ":" + o.Region }
 
-// ShortHash is 13 characters, 64 bits, of a digest of parts: enough to tell apart the events and jobs of one
-// deployment.
+// ShortHash returns 13 characters (64 bits) of a digest of parts. This is enough to distinguish the events and jobs
+// of one deployment.
 func ShortHash(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return digits.EncodeToString(sum[:8])
 }
 
-// digits encodes in a base32 alphabet that is allowed in names.
+// digits is a base32 encoding whose alphabet is allowed in names.
 var digits = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// Slug is the readable part of a job's ID: its name, reduced to the characters that every cloud allows in tags.
+// Slug returns the readable part of a job's ID: the job's name, reduced to the characters that every cloud allows in
+// tags.
 func Slug(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {
@@ -214,7 +216,7 @@ func PlanHeadKey(job string, version int) store.Key {
 	return store.Key{Partition: JobPart(job), Sort: fmt.Sprintf("%s%06d", PlanHeadPrefix, version)}
 }
 
-// padded formats a non-negative number with at least width digits: like %0*d, in a fifth of the time.
+// padded formats a non-negative number with at least width digits. It does the same as %0*d in a fifth of the time.
 func padded(n, width int) string {
 	s := strconv.Itoa(n)
 	return zeros[:max(0, min(width, len(zeros))-len(s))] + s

@@ -21,17 +21,18 @@ type PoolMachine struct {
 	Labels   map[string]string `json:"labels,omitempty"`
 	Capacity apitypes.Capacity `json:"capacity"`
 	Joined   time.Time         `json:"joined"`
-	// Draining means that the owner wants no new tasks on it, Leaving that its process is about to end. If it is
-	// Leaving or Vacate is set, its tasks save their work and leave.
+	// Draining means that the owner wants no new tasks on the machine. Leaving means that its process is about to
+	// end. If Leaving or Vacate is set, its tasks save their work and leave.
 	Draining bool `json:"draining,omitempty"`
 	Vacate   bool `json:"vacate,omitempty"`
 	Leaving  bool `json:"leaving,omitempty"`
-	// A machine that failed to start a cluster gets no tasks for a time, which grows with each failure in a row.
+	// A machine that failed to start a cluster gets no tasks until BlockedUntil. The time grows with each failure in
+	// a row.
 	BlockedUntil time.Time `json:"blockedUntil,omitzero"`
 	Failures     int       `json:"failures,omitempty"`
 	Reason       string    `json:"reason,omitempty"` // of the last failure
 	Uses         []PoolUse `json:"uses,omitempty"`
-	// Promises are parts of it that are kept for certain tasks.
+	// Promises are parts of the machine that are kept for certain tasks.
 	Promises []PoolPromise `json:"promises,omitempty"`
 	// Worker is set for a worker of a job; see IsWorker.
 	Worker PoolWorker `json:"worker,omitzero"`
@@ -47,7 +48,7 @@ type PoolPromise struct {
 	Rank  int               `json:"rank,omitempty"`
 	Hold  apitypes.Capacity `json:"hold"`
 	Until time.Time         `json:"until"`
-	// Waits means that its task waits until the tasks that run there have left.
+	// Waits means that its task waits until the running tasks have left.
 	Waits bool `json:"waits,omitempty"`
 }
 
@@ -58,7 +59,7 @@ type PoolUse struct {
 	Hold    apitypes.Capacity `json:"hold"`
 	// Devices are the indexes of the accelerators it holds.
 	Devices []int `json:"devices,omitempty"`
-	// Since is when it was assigned; zero on a worker, which may have many uses.
+	// Since is the time of the assignment. It is zero on a worker, which may have many uses.
 	Since time.Time `json:"since,omitzero"`
 }
 
@@ -101,12 +102,12 @@ func (m *PoolMachine) Fail(reason string, span time.Duration, now time.Time) {
 	m.Reason = readable.ClipMessage(reason)
 }
 
-// Agent is the agent that the use belongs to.
+// Agent returns the agent to which the use belongs.
 func (use PoolUse) Agent() wire.PoolAgent {
 	return wire.PoolAgent{Cluster: use.Cluster, Rank: use.Rank}
 }
 
-// State is the state of a machine as users see it, in one word.
+// State returns the state of a machine for users, in one word.
 func (m PoolMachine) State(seen time.Time, t config.PoolTimes, now time.Time) string {
 	switch silent := now.Sub(seen); {
 	case silent > t.LostAfter:
@@ -128,7 +129,7 @@ func (m PoolMachine) State(seen time.Time, t config.PoolTimes, now time.Time) st
 	}
 }
 
-// Used is the part of a machine that is in use.
+// Used returns the part of a machine that is in use.
 func (m PoolMachine) Used() (c apitypes.Capacity) {
 	for _, use := range m.Uses {
 		c.Add(use.Hold)
@@ -136,10 +137,10 @@ func (m PoolMachine) Used() (c apitypes.Capacity) {
 	return c
 }
 
-// MaxBlockDoublings limits how long a location is blocked that fails repeatedly.
+// MaxBlockDoublings limits how long a location is blocked after repeated failures.
 const MaxBlockDoublings = 4
 
-// Free is the part of a machine that is free.
+// Free returns the part of a machine that is free.
 func (m PoolMachine) Free() apitypes.Capacity {
 	c, used := m.Capacity, m.Used()
 	c.CPUs -= used.CPUs
@@ -148,8 +149,8 @@ func (m PoolMachine) Free() apitypes.Capacity {
 	return c
 }
 
-// WithPromises returns the machine as the task from sees it: room that is kept for other tasks counts as used. With ""
-// all kept room does.
+// WithPromises returns the machine as the task from sees it: room that is kept for other tasks counts as used. If
+// from is "", all kept room counts as used.
 func (m PoolMachine) WithPromises(from string, now time.Time) PoolMachine {
 	fresh := false
 	for _, p := range m.Promises {
@@ -187,10 +188,10 @@ func Fits(c, free apitypes.Capacity) bool {
 			c.Accelerators <= free.Accelerators+CapacityEps)
 }
 
-// CapacityEps is the tolerance when capacities are compared: far below any real request.
+// CapacityEps is the tolerance in comparisons of capacities. It is far below any real request.
 const CapacityEps = 1e-6
 
-// Devices are the lowest free indexes of accelerators for a hold.
+// Devices returns the lowest free indexes of accelerators for a hold.
 func (m PoolMachine) Devices(hold apitypes.Capacity) []int {
 	taken := map[int]bool{}
 	for _, use := range m.Uses {
@@ -216,12 +217,12 @@ func (m PoolMachine) Usable(seen time.Time, t config.PoolTimes, now time.Time) b
 // LabelArch is the label with the processor architecture of a machine: amd64 or arm64.
 const LabelArch = "arch"
 
-// LabelWindow is the label of a machine that is only available in a time window: the window's name in the policy
+// LabelWindow is the label of a machine that is available only in a time window: the window's name in the policy
 // (plugin tdm).
 const LabelWindow = "window"
 
-// TopologyLabels are the labels for the location of a machine, the widest level first, each with its alternative
-// names: those of Kubernetes for zones and racks, that of NVIDIA for NVLink domains.
+// TopologyLabels returns the labels for the location of a machine, the widest level first. Each has alternative
+// names: those of Kubernetes for zones and racks, and that of NVIDIA for NVLink domains.
 func TopologyLabels() [][]string {
 	return [][]string{
 		{"zone", "topology.kubernetes.io/zone"}, {"rack", "topology.kubernetes.io/rack"}, {"switch"},
@@ -229,7 +230,7 @@ func TopologyLabels() [][]string {
 	}
 }
 
-// At is the location of a machine at a level, or "" if it has no label for it.
+// At returns the location of a machine at a level, or "" if it has no label for that level.
 func (m *PoolMachine) At(level []string) string {
 	for _, name := range level {
 		if at := m.Labels[name]; at != "" {
@@ -239,7 +240,7 @@ func (m *PoolMachine) At(level []string) string {
 	return ""
 }
 
-// Accelerators is the number of whole accelerators that an alternative requests.
+// Accelerators returns the number of whole accelerators that an alternative requests.
 func Accelerators(r *dag.Resources) float64 {
 	if r.Accelerator == "" {
 		return 0
@@ -247,7 +248,7 @@ func Accelerators(r *dag.Resources) float64 {
 	return math.Ceil(max(r.AcceleratorCount, 1))
 }
 
-// Share is the fraction of a machine that a hold takes: the maximum over its resources.
+// Share returns the fraction of a machine that a hold takes: the maximum over its resources.
 func (m *PoolMachine) Share(hold apitypes.Capacity) float64 {
 	share := max(hold.CPUs/m.Capacity.CPUs, hold.MemoryGiB/m.Capacity.MemoryGiB)
 	if hold.Accelerators > 0 {

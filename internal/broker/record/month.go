@@ -9,14 +9,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// ReserveMonth reserves money of the queue's month for an attempt.
+// ReserveMonth reserves money of a queue's current month for an attempt.
 func ReserveMonth(q *apitypes.Queue, usd float64, now time.Time) {
 	q.Month = q.Month.At(now)
 	q.Month.ReservedUSD += usd
 }
 
-// SettleMonth books the cost of an attempt and returns what was reserved for it. It must be called after Running was
-// updated: a queue in which nothing runs has nothing reserved.
+// SettleMonth books the cost of an attempt, and releases the money that was reserved for it. It must be called after
+// Running was updated: a queue in which nothing runs has nothing reserved.
 func SettleMonth(q *apitypes.Queue, usd, reserved float64, now time.Time) {
 	q.Month = q.Month.At(now)
 	q.Month.SpentUSD += usd
@@ -26,18 +26,18 @@ func SettleMonth(q *apitypes.Queue, usd, reserved float64, now time.Time) {
 	}
 }
 
-// Purse is the monthly budget of a queue, with the spent and the reserved amount of the queue and of those below it.
+// Purse is the monthly budget of a queue, with the amounts that the queue and those below it have spent and reserved.
 type Purse struct {
 	Queue                       string
 	MostUSD, SpentUSD, AsideUSD float64
 	Of                          apitypes.Month
 }
 
-// LeftUSD is the amount that is neither spent nor reserved. It is negative if the budget was lowered.
+// LeftUSD returns the amount that is neither spent nor reserved. It is negative if the budget was lowered.
 func (p Purse) LeftUSD() float64 { return p.MostUSD - p.SpentUSD - p.AsideUSD }
 
-// Required is how much must be left to start something with an expected cost, for which full must be reserved: full, or
-// just the expected cost if the whole budget is less than full.
+// Required returns the amount that must be left to start something with an expected cost, for which full must be
+// reserved. It is full, or only the expected cost if the whole budget is less than full.
 func (p Purse) Required(expected, full float64) float64 {
 	if full > p.MostUSD {
 		return expected
@@ -45,7 +45,7 @@ func (p Purse) Required(expected, full float64) float64 {
 	return max(full, expected)
 }
 
-// Describe says how much is left, and when the month ends.
+// Describe returns a text with the remaining amount and the end of the month.
 func (p Purse) Describe() string {
 	return fmt.Sprintf("queue %s has %s USD left of its budget of %s USD for %s (%s spent, %s reserved "+
 		"for running tasks); the month ends at "+
@@ -53,8 +53,9 @@ func (p Purse) Describe() string {
 		readable.USD(p.SpentUSD), readable.USD(p.AsideUSD), p.Of.Ends().Format(time.RFC3339))
 }
 
-// Purses are the monthly budgets that pay for a queue's jobs: its own and those of the queues above it. tree has all
-// of these and the queues below them, always in the same order, because floating-point sums depend on it.
+// Purses returns the monthly budgets that pay for a queue's jobs: the queue's own, and those of the queues above it.
+// tree has all of these and the queues below them, always in the same order, because floating-point sums depend on
+// the order.
 func Purses(tree []*apitypes.Queue, name string, now time.Time) (all []Purse) {
 	for range MaxTree {
 		i := slices.IndexFunc(tree, func(q *apitypes.Queue) bool { return q.Name == name })
@@ -76,7 +77,7 @@ func Monthly(tree []*apitypes.Queue) bool {
 	return slices.ContainsFunc(tree, func(q *apitypes.Queue) bool { return q.Max[apitypes.USDPerMonth] > 0 })
 }
 
-// monthOf is the month of a queue including all queues below it.
+// monthOf returns the month of a queue, including all queues below it.
 func monthOf(tree []*apitypes.Queue, q *apitypes.Queue, now time.Time, depth int) apitypes.Month {
 	sum := q.Month.At(now)
 	if !q.Inner || depth > MaxTree {
@@ -87,7 +88,7 @@ func monthOf(tree []*apitypes.Queue, q *apitypes.Queue, now time.Time, depth int
 			continue
 		}
 		m := monthOf(tree, x, now, depth+1)
-		if m.Of > sum.Of { // it was settled by a process whose clock is ahead
+		if m.Of > sum.Of { // a process whose clock is ahead has settled it
 			sum.Of, sum.SpentUSD = m.Of, 0
 		}
 		if m.Of == sum.Of {
@@ -98,7 +99,7 @@ func monthOf(tree []*apitypes.Queue, q *apitypes.Queue, now time.Time, depth int
 	return sum
 }
 
-// Months updates the month of queues, including what those below them have spent and reserved in it.
+// Months updates the month of queues, including the amounts that the queues below them have spent and reserved.
 func Months(queues []apitypes.Queue, now time.Time) {
 	tree := Pointers(queues)
 	sums := make([]apitypes.Month, len(queues))

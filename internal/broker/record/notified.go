@@ -6,12 +6,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Notified is the record of what happened to the notification of one recipient of a job's end.
+// Notified is the record of one recipient's notification of a job's end: whether it was sent.
 type Notified struct {
 	Recipient string    `json:"recipient"`
 	At        time.Time `json:"at"`    // of the last try
 	Tries     int       `json:"tries"` // so far
-	// Failure is why the last try failed; empty if the recipient was notified.
+	// Failure is the reason why the last try failed. It is empty if the recipient was notified.
 	Failure string `json:"failure,omitempty"`
 }
 

@@ -8,23 +8,23 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Past is what remains of a finished job. Together with the rest of its Job it is the one record that stays after the
-// job has expired or was removed: the ID is never given to another job, and usage counts the job as before.
+// Past has the data that remain of a finished job. Only the Job record, with Past, stays after the job has expired or
+// was removed: the ID is never given to another job, and usage counts the job as before.
 type Past struct {
 	// Summed means that Held is complete.
 	Summed bool `json:"summed,omitempty"`
-	// Held is what the job's attempts held, in the order of their records.
+	// Held lists what the job's attempts held, in the order of their records.
 	Held []Holding `json:"held,omitempty"`
 	// Expires is when the job expires; zero means never.
 	Expires time.Time `json:"expires,omitzero"`
 	// Gone is when it expired or was removed.
 	Gone time.Time `json:"gone,omitzero"`
-	// ReadBy are the jobs that read outputs of this one: reruns of its failed tasks. Its outputs stay as long as those
-	// of them.
+	// ReadBy lists the jobs that read outputs of this one: reruns of its failed tasks. Its outputs stay as long as
+	// theirs.
 	ReadBy []string `json:"readBy,omitempty"`
 }
 
-// String says when the job expired or was removed.
+// String returns a text about when the job expired or was removed.
 func (p Past) String() string {
 	if !p.Expires.IsZero() && !p.Gone.Before(p.Expires) {
 		return "expired at " + p.Expires.Format(time.RFC3339)
@@ -58,7 +58,8 @@ func HoldingOf(job Job, a *apitypes.Attempt, now time.Time) Holding {
 	return Holding{From: a.Admitted, To: end, Tasks: 1, VCPU: a.VCPU}
 }
 
-// Sum returns what a job held. If these are too many Holdings, it returns averages over equal parts of the job's time.
+// Sum returns what a job held. If there are too many Holdings, it returns averages over equal parts of the job's
+// time.
 func Sum(all []Holding) []Holding {
 	if len(all) <= maxHoldings {
 		return all
@@ -88,7 +89,7 @@ func Sum(all []Holding) []Holding {
 	return slices.DeleteFunc(sum, func(h Holding) bool { return h.Tasks == 0 })
 }
 
-// Within is how much of the time of a Holding is between two times.
+// Within returns the part of a Holding's time that is between two times.
 func (h Holding) Within(from, to time.Time) time.Duration {
 	if h.From.After(from) {
 		from = h.From
@@ -102,20 +103,21 @@ func (h Holding) Within(from, to time.Time) time.Duration {
 // Expiry is the next step in removing a finished job.
 type Expiry struct {
 	Job string `json:"job"`
-	// Expires is when the job's records expire. Until all of them say so, the Expiry is due at once; then at that time.
+	// Expires is the time at which the job's records expire. The Expiry is due at once until all records have that
+	// expiry, and then at that time.
 	Expires time.Time `json:"expires,omitzero"`
-	// Marked means that they do.
+	// Marked means that all records have it.
 	Marked bool `json:"marked,omitempty"`
 }
 
-// keepsRecords is how long the records of an expired job may stay in the store: until its logs, which they name, have
-// been removed.
+// keepsRecords is the time for which the records of an expired job may stay in the store. They are needed until the
+// job's logs have been removed, because they name the logs.
 const keepsRecords = 2 * 24 * time.Hour
 
-// RecordsExpire is when the store removes the records of a job that expires.
+// RecordsExpire returns the time at which the store removes the records of a job that expires.
 func (e Expiry) RecordsExpire() time.Time { return e.Expires.Add(keepsRecords) }
 
-// Expire makes a job that has just finished expire after a time; KeepForever means never. The caller writes the job.
+// Expire makes a job that has just finished expire after a time. KeepForever means never. The caller writes the job.
 func (d *Decision) Expire(job *Job, keep time.Duration) {
 	if keep <= 0 {
 		return
@@ -133,8 +135,8 @@ func (d *Decision) Remove(job Job, now time.Time) {
 	d.Put(ExpiryKey(job.ID, now), Expiry{Job: job.ID, Marked: true})
 }
 
-// KeepOf returns how long a finished job is kept: as its file says, or else its queue, the nearest queue above, or the
-// broker. It is KeepForever if none says anything. tree has the job's queue and those above it.
+// KeepOf returns how long a finished job is kept. Its file decides, or else its queue, the nearest queue above, or
+// the broker. It is KeepForever if none of them states a time. tree has the job's queue and those above it.
 func KeepOf(ofJob time.Duration, queue string, tree map[string]*apitypes.Queue, otherwise time.Duration) time.Duration {
 	if ofJob != 0 {
 		return ofJob

@@ -7,12 +7,12 @@ import (
 	"strconv"
 )
 
-// Phases has one Phase for each task of a job. The record is written whenever a task ends. The phases of a large job
-// are therefore written as runs, ~900s64r36w: neighbours mostly have the same phase. Those of a small job are base64,
-// which older versions read.
+// Phases has one Phase for each task of a job. The record is written whenever a task ends, so the phases of a large
+// job are written as runs of equal phases, ~900s64r36w: neighbours mostly have the same phase. Those of a small job
+// are written as base64, which older versions can read.
 type Phases []byte
 
-// PackedFormat is the format of a Progress whose Phases are written as runs, and ChunkedFormat the format of one with
+// PackedFormat is the format of a Progress whose Phases are written as runs. ChunkedFormat is the format of one with
 // members in chunks.
 const (
 	PackedFormat  = 2
@@ -58,7 +58,7 @@ func (p Phases) MarshalText() ([]byte, error) {
 // errPhases means that a text is not the phases of a job.
 var errPhases = errors.New("record: not the phases of a job")
 
-// maxPhases is more than the tasks that a job can have.
+// maxPhases is greater than the maximum number of tasks of a job.
 const maxPhases = 1 << 24
 
 // UnmarshalText implements encoding.TextUnmarshaler.

@@ -21,10 +21,10 @@ func OnDemandAllowed(t *dag.Task) bool {
 	})
 }
 
-// PlanInfeasible is the status of a Plan that only says why there is none.
+// PlanInfeasible is the status of a Plan that has no choices, but only the reason.
 const PlanInfeasible = "infeasible"
 
-// Head is the summary of the plan without its choices.
+// Head returns the summary of the plan, without its choices.
 func (p *Plan) Head() apitypes.PlanHead {
 	return apitypes.PlanHead{
 		Version: p.Version, At: p.At, Reason: p.Reason, Status: p.Status, Message: p.Message, USD: p.USD,
@@ -33,7 +33,7 @@ func (p *Plan) Head() apitypes.PlanHead {
 	}
 }
 
-// Plan says where each task of a job will run.
+// Plan states where each task of a job will run.
 type Plan struct {
 	Version int       `json:"version"`
 	At      time.Time `json:"at"`
@@ -45,56 +45,59 @@ type Plan struct {
 	Hours     float64 `json:"hours"`
 	Objective float64 `json:"objective"`
 	Bound     float64 `json:"bound"`
-	// OnDemandUSD is the minimum cost of the same work on demand, including data transfer as in USD: in the plan's
-	// regions, or with each task where it is cheapest. If time counts, it is no slower than the plan.
+	// OnDemandUSD is the minimum cost of the same work on demand, including data transfer like USD: in the plan's
+	// regions, or with each task at its cheapest place. If time counts, that is no slower than the plan.
 	OnDemandUSD float64 `json:"onDemandUSD"`
 	// KeepUSD is the cost of storing the tasks' outputs, in USD per month. It is not part of USD.
 	KeepUSD float64 `json:"keepUSDPerMonth,omitempty"`
-	// Late means that the deadline can no longer be met: this is the fastest plan.
+	// Late means that the deadline cannot be met any more. This is the fastest plan.
 	Late bool `json:"late,omitempty"`
-	// Offers are the distinct choices. Choice has an index into them for each task, -1 for a task that needs none.
+	// Offers lists the different choices. Choice has, for each task, an index into Offers, or -1 for a task that
+	// needs no machine.
 	Offers []Planned `json:"offers"`
 	Choice []int32   `json:"choice"`
-	// TaskUSD and TaskHours are the expected cost and time of each task at its choice. A task on a shared machine has
-	// its part of the machine's cost, for explanations, and its own run time; its worker task has the cost of the
-	// machine, and the time for which it is held, with the boot. OwnUSD counts each dollar once.
+	// TaskUSD and TaskHours are the expected cost and time of each task at its choice. For a task on a shared
+	// machine, TaskUSD is its part of the machine's cost, for explanations, and TaskHours its own run time. Its
+	// worker task has the cost of the machine, and the time for which it is held, with the boot. OwnUSD counts each
+	// dollar once.
 	TaskUSD   []float64 `json:"taskUSD"`
 	TaskHours []float64 `json:"taskHours"`
-	// On is the index of the worker task on whose machine each task is planned, -1 for none; nil if no tasks share
-	// machines. It is a plan, not an assignment: a ready task may run on any machine of its group.
+	// On has, for each task, the index of the worker task on whose machine it is planned, or -1. It is nil if no
+	// tasks share machines. It is a plan, not an assignment: a ready task may run on any machine of its group.
 	On []int32 `json:"on,omitempty"`
-	// From is when each worker task is bought, in hours after At; shorter, or 0, is at once.
+	// From has, for each worker task, the time at which it is bought, in hours after At. Workers without an entry are
+	// bought at once.
 	From []float64 `json:"from,omitempty"`
-	// Fleets are the machines that tasks share: one for each offer of each group.
+	// Fleets has the machines that tasks share: one fleet for each offer of each group.
 	Fleets []Fleet `json:"fleets,omitempty"`
-	// TaskOnDemandUSD is, for a task on spot, the on-demand cost of an hour of its work at the cheapest place, per
-	// machine.
+	// TaskOnDemandUSD is, for a task on spot, the on-demand cost per machine of an hour of its work at the cheapest
+	// place.
 	TaskOnDemandUSD []float64 `json:"taskOnDemandUSD,omitempty"`
-	// Runners are the next best choices of each task, for explanations; not kept for large jobs.
+	// Runners are the next best choices of each task, for explanations. Plans of large jobs do not have them.
 	Runners map[int][]apitypes.Runner `json:"runners,omitempty"`
-	// Notes name the requirements of the job that are not enforced at the planned locations, with the rules that apply
-	// instead, and offers that were left out because the broker has no agent for them.
+	// Notes name the job's requirements that are not enforced at the planned locations, with the rules that apply
+	// instead, and the offers that were excluded because the broker has no agent for them.
 	Notes  []string `json:"notes,omitempty"`
 	Millis float64  `json:"millis"`
 }
 
 // Planned is an offer that a plan chose.
 type Planned struct {
-	ID    string         `json:"id"` // catalogue ID with market
+	ID    string         `json:"id"` // ID in the catalogue, with the market
 	Offer apitypes.Offer `json:"offer"`
 	VCPU  float64        `json:"vcpu"`
 	// MemoryGiB is of one machine; 0 if unknown.
 	MemoryGiB float64 `json:"memoryGiB,omitempty"`
-	// OnDemandUSD is the on-demand price of the same machine, as the maximum bid and for comparisons.
+	// OnDemandUSD is the on-demand price of the same machine. It is used as the maximum bid and in comparisons.
 	OnDemandUSD float64 `json:"onDemandUSD"`
-	// LossesPerHour is how often one such spot machine is interrupted; 0 on demand.
+	// LossesPerHour is the expected number of interruptions of one such spot machine per hour; 0 on demand.
 	LossesPerHour float64 `json:"lossesPerHour,omitempty"`
 	// SurchargeUSD is the part of a spot machine's price that does not follow the market, in USD per hour: that of a
-	// managed service, and of its disk and address.
+	// managed service, and of the disk and address.
 	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
 }
 
-// Due returns when a worker task is bought.
+// Due returns the time at which a worker task is bought.
 func (p *Plan) Due(worker int) time.Time {
 	if worker >= len(p.From) {
 		return p.At
@@ -110,8 +113,8 @@ func (p *Plan) Of(task int) *Planned {
 	return &p.Offers[p.Choice[task]]
 }
 
-// PhaseOf returns the phase of a task. A worker task has no stored phase: it waits as long as a task that is planned on
-// its machine waits, and then counts as ready, since it can be bought at any time.
+// PhaseOf returns the phase of a task. A worker task has no stored phase: it waits as long as a task that is planned
+// on its machine waits. Then it counts as ready, because it can be bought at any time.
 func (p *Plan) PhaseOf(progress Progress, task int) byte {
 	if task < len(progress.Phases) {
 		return progress.Phases[task]
@@ -124,27 +127,28 @@ func (p *Plan) PhaseOf(progress Progress, task int) byte {
 	return PhaseReady
 }
 
-// Bids has the value of each task's time on spot, and the time by which the task must finish.
+// Bids has, for each task, the value of its time on spot, and the time by which it must finish.
 type Bids struct {
 	Plan int `json:"plan"`
-	// USD is the hourly price of each offer's spot market when the bids were made; 0 if unknown.
+	// USD is the price per hour of each offer's spot market at the time of the bids; 0 if unknown.
 	USD []float64 `json:"usd,omitempty"`
-	// FinishBy is when each task must finish so that its followers can meet the deadline; empty without a deadline.
+	// FinishBy is the time by which each task must finish so that its followers can meet the deadline. It is empty
+	// without a deadline.
 	FinishBy []time.Time `json:"finishBy,omitempty"`
-	// Tables are the values of an hour of a spot machine, by remaining work and time. Table is the index of each task's
-	// table, −1 for none. Identical tasks share one.
+	// Tables has values of an hour of a spot machine, by remaining work and time. Table has the index of each task's
+	// table, or −1. Identical tasks share a table.
 	Tables []*bidding.Worth `json:"tables,omitempty"`
 	Table  []int32          `json:"table,omitempty"`
-	// Begin are the tasks that may wait for a better price, and Begins the tables that say when they start.
+	// Begin has the tasks that may wait for a better price. Begins has the tables that determine when they start.
 	Begin  []Begin          `json:"begin,omitempty"`
 	Begins []*bidding.Begin `json:"begins,omitempty"`
 }
 
-// CentsEps is the tolerance when budgets are compared, in USD.
+// CentsEps is the tolerance in comparisons of budgets, in USD.
 const CentsEps = 1e-9
 
-// Moved returns the price, among the markets of unfinished tasks, that differs most from the price at which the bids
-// were made, and by which fraction.
+// Moved returns the market of unfinished tasks whose price differs most from the price at which the bids were made,
+// with the difference as a fraction.
 func (bids *Bids) Moved(progress Progress, plan *Plan,
 	changed map[string]events.MarketChange) (most events.PriceMoved, share float64) {
 	for i, c := range plan.Choice {
@@ -160,21 +164,21 @@ func (bids *Bids) Moved(progress Progress, plan *Plan,
 	return most, share
 }
 
-// A task can wait for a better price if its spot market is expensive just now and its deadline leaves enough time.
-// The bids say which tasks may wait, and at what price they start. A session leaves such a task in its queue while
-// the price is higher. tick starts a session when the price falls or the time runs out.
+// A task can wait for a better price if its spot market is expensive now and its deadline leaves enough time. The
+// bids state which tasks may wait, and at which price they start. A session leaves such a task in its queue while the
+// price is higher. tick starts a session when the price falls or the time is nearly over.
 
-// Begin says when a task starts that may wait for a better price.
+// Begin states when a task starts that may wait for a better price.
 type Begin struct {
 	Task int `json:"task"`
-	// Market is the spot market that it waits for. Spot means that it is planned there, otherwise it is planned on
-	// demand.
+	// Market is the spot market for whose price it waits. Spot means that it is planned there. Otherwise it is
+	// planned on demand.
 	Market string `json:"market"`
 	Spot   bool   `json:"spot,omitempty"`
-	// By is when it must start, and FinishBy when it must finish to leave its followers their time.
+	// By is the latest start. FinishBy is the time by which it must finish to leave time for its followers.
 	By       time.Time `json:"by"`
 	FinishBy time.Time `json:"finishBy"`
-	// MostUSD is the price of the alternative, in USD per hour and machine: it never starts at a higher price.
+	// MostUSD is the price of the alternative, in USD per hour and machine. The task never starts at a higher price.
 	MostUSD float64 `json:"mostUSD"`
 	// Table is the index of its table in Bids.Begins.
 	Table int `json:"table"`

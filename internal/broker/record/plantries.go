@@ -7,17 +7,17 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/readable"
 )
 
-// MaxPlanTries is how often in a row the planner may fail for a job before the job fails.
+// MaxPlanTries is the number of failures of the planner in a row after which a job fails.
 const MaxPlanTries = 3
 
-// PlanTries counts the failures of the planner for a job since its last plan. A try is recorded before it begins, so
-// that it counts even if the process ends during it, because it ran out of memory or time.
+// PlanTries counts the failures of the planner for a job since its last plan. A try is recorded before it begins. So
+// it counts even if the process ends during it because it has no memory or time left.
 type PlanTries struct {
 	Failed int    `json:"failed,omitempty"`
 	Reason string `json:"reason,omitempty"` // of the last failure
-	// Began is when the open try began; zero if none is open.
+	// Began is the start of the open try; zero if none is open.
 	Began time.Time `json:"began,omitzero"`
-	// FailedAt is when the last failure was.
+	// FailedAt is the time of the last failure.
 	FailedAt time.Time `json:"failedAt,omitzero"`
 	// Unread counts the tries since UnreadSince in which the job's records could not be loaded.
 	Unread      int       `json:"unread,omitempty"`
@@ -25,22 +25,23 @@ type PlanTries struct {
 }
 
 const (
-	// PlanRest is how long a job that holds machines keeps its plan after MaxPlanTries failures, before one more try.
+	// PlanRest is the time for which a job that holds machines keeps its plan after MaxPlanTries failures. Then one
+	// more try is made.
 	PlanRest = time.Hour
-	// MaxUnread is how often the records of a job may be unreadable before it fails.
+	// MaxUnread is the number of times that the records of a job may be unreadable before it fails.
 	MaxUnread = 10
-	// UnreadFor is how long they may be unreadable. A store that is away for less fails no job.
+	// UnreadFor is the minimum time for which they must be unreadable. A shorter outage of the store fails no job.
 	UnreadFor = time.Hour
 )
 
-// Reasons of tries that found no end: OutOfTime if the planner was stopped, unfinished if its process has ended.
+// Reasons of tries without a result: OutOfTime if the planner was stopped, unfinished if its process has ended.
 const (
 	OutOfTime  = "it ran out of time"
 	unfinished = "it did not finish, because it ran out of memory or time"
 )
 
-// Begin opens a try at now. An open try that began more than within ago counts as failed. A younger one may still run
-// elsewhere: it stays open. The result reports whether anything has changed.
+// Begin opens a try at now. An open try that began more than within ago counts as failed. A younger open try may
+// still run in another process, and stays open. Begin reports whether anything has changed.
 func (t *PlanTries) Begin(now time.Time, within time.Duration) bool {
 	if !t.Began.IsZero() && now.Sub(t.Began) <= within {
 		return false
@@ -57,8 +58,8 @@ func (t *PlanTries) Fail(reason string, now time.Time) {
 	t.Failed, t.Reason, t.Began, t.FailedAt = t.Failed+1, reason, time.Time{}, now
 }
 
-// CannotLoad closes the open try, because the job's records could not be loaded. That is a failure of the planner only
-// after MaxUnread tries over at least the time given.
+// CannotLoad closes the open try, because the job's records could not be loaded. This counts as a failure of the
+// planner only after MaxUnread tries over at least the given time.
 func (t *PlanTries) CannotLoad(reason string, now time.Time, least time.Duration) {
 	t.Began, t.Unread = time.Time{}, t.Unread+1
 	if t.UnreadSince.IsZero() {
@@ -69,8 +70,8 @@ func (t *PlanTries) CannotLoad(reason string, now time.Time, least time.Duration
 	}
 }
 
-// Rests reports whether a job that holds machines runs on with its plan without another try, because the planner has
-// failed too often within the time given.
+// Rests reports whether a job that holds machines keeps running with its plan without another try, because the
+// planner has failed too often within the given time.
 func (t *PlanTries) Rests(now time.Time, rest time.Duration) bool {
 	return t.Spent() && now.Sub(t.FailedAt) < rest
 }
@@ -78,7 +79,7 @@ func (t *PlanTries) Rests(now time.Time, rest time.Duration) bool {
 // Spent reports whether the planner has failed too often to be tried again.
 func (t *PlanTries) Spent() bool { return t.Failed >= MaxPlanTries }
 
-// String describes the failures for users.
+// String returns the failures as text for users.
 func (t *PlanTries) String() string {
 	if t.Spent() && t.Unread >= MaxUnread {
 		return fmt.Sprintf("its records could not be read %s: %s", readable.Times(t.Unread), t.Reason)
@@ -86,7 +87,7 @@ func (t *PlanTries) String() string {
 	return fmt.Sprintf("the planner has failed %s: %s", readable.Times(t.Failed), t.Reason)
 }
 
-// Help returns advice if the planner ran out of memory or time; "" if it failed for another reason.
+// Help returns advice if the planner had too little memory or time, and "" if it failed for another reason.
 func (t *PlanTries) Help() string {
 	if t.Reason != OutOfTime && t.Reason != unfinished {
 		return ""

@@ -26,14 +26,14 @@ var ErrPoolBusy = errors.New("pool: in use")
 
 // PoolSettings are the settings of a pool by its owner.
 type PoolSettings struct {
-	// Place is where its machines are, "cloud:region" as in the catalogue: for the cost of data transfer and for
-	// output storage. Empty means an unknown place.
+	// Place is the place of the pool's machines, "cloud:region" as in the catalogue. It determines the cost of data
+	// transfer and the output store. Empty means an unknown place.
 	Place string `json:"place,omitempty"`
-	// USDPerHour is the price of an hour of a whole machine; 0 means that it is paid already.
+	// USDPerHour is the price of an hour of a whole machine; 0 means that it is already paid.
 	USDPerHour float64 `json:"usdPerHour,omitempty"`
-	// Partitions is the number of records into which its machines are divided. That many sessions can take machines at
-	// once without conflict. 0 keeps the current number, or means DefaultPartitions for a new pool. It cannot change
-	// while the pool has machines.
+	// Partitions is the number of records into which the pool's machines are divided. This number of sessions can
+	// take machines at the same time without a conflict. 0 keeps the current number, or means DefaultPartitions for a
+	// new pool. It cannot change while the pool has machines.
 	Partitions  int    `json:"partitions,omitempty"`
 	Description string `json:"description,omitempty"`
 }
@@ -43,14 +43,14 @@ const (
 	DefaultPartitions = 8
 	maxPartitions     = 256
 	MaxPools          = 32
-	// MaxUses limits what runs on one machine, MaxPartition the machines of one partition. Nothing is added to a
-	// record beyond MaxPartitionBytes, so that it stays below the size limit of stores.
+	// MaxUses limits the tasks on one machine, and MaxPartition the machines of one partition. Nothing is added to a
+	// record beyond MaxPartitionBytes, so that the record stays below the size limit of stores.
 	MaxUses           = 64
 	MaxPartition      = 400
 	MaxPartitionBytes = 300 << 10
 )
 
-// Pool is the record of a pool: machines that the user already has.
+// Pool is the record of a pool: machines that a user already has.
 type Pool struct {
 	Name string `json:"name"`
 	PoolSettings
@@ -59,8 +59,8 @@ type Pool struct {
 	Created  time.Time `json:"created"`
 }
 
-// Partition is the record of some of a pool's machines and of everything that runs on them. Taking or freeing a
-// machine writes it, on the condition that it has not changed since it was read.
+// Partition is the record of some of a pool's machines and of everything that runs on them. A decision that takes or
+// frees a machine writes it, on the condition that it has not changed since the read.
 type Partition struct {
 	Pool     string        `json:"pool"`
 	Index    int           `json:"index"`
@@ -69,15 +69,14 @@ type Partition struct {
 	Removed []RemovedMachine `json:"removed,omitempty"`
 }
 
-// RemovedMachine is a machine that its owner has removed. It is remembered as long as its old credentials may be
-// valid.
+// RemovedMachine is a machine that its owner has removed. It is remembered while its old credentials may be valid.
 type RemovedMachine struct {
 	ID string    `json:"id"`
 	At time.Time `json:"at"`
 }
 
-// Beat is the time of a machine's last call. It is a separate record, so that calls do not conflict with sessions that
-// take machines. It is written at most once in PoolTimes.Beat.
+// Beat is the time of a machine's last call. It is a separate record, so that calls do not conflict with sessions
+// that take machines. It is written at most once in PoolTimes.Beat.
 type Beat struct {
 	At time.Time `json:"at"`
 }
@@ -85,12 +84,13 @@ type Beat struct {
 // PartPools is the store's partition with the records of all pools.
 const PartPools = "pools"
 
-// Seats is the record of the processes that read pools now. The position of each is its number.
+// Seats is the record of the processes that read pools now. The number of a process is its position in the list.
 type Seats struct {
 	Taken []Seat `json:"taken"`
 }
 
-// Seat is a process, and until when it keeps its number without renewal. An empty Process is a free number.
+// Seat is a process, and the time until which it keeps its number without renewal. An empty Process means that the
+// number is free.
 type Seat struct {
 	Process string    `json:"process,omitempty"`
 	Until   time.Time `json:"until,omitzero"`
@@ -99,7 +99,8 @@ type Seat struct {
 // SeatsKey is the key of the Seats.
 func SeatsKey() store.Key { return store.Key{Partition: "schedulers", Sort: "seats"} }
 
-// PoolKey is the key of a Pool. The pool of a job's workers is a record of the job: no list of pools has it.
+// PoolKey is the key of a Pool. The pool of a job's workers is a record of the job, so it is not in any list of
+// pools.
 func PoolKey(name string) store.Key {
 	if job, ok := JobOfPool(name); ok {
 		return store.Key{Partition: JobPart(job), Sort: "workers"}
@@ -110,8 +111,8 @@ func PoolKey(name string) store.Key {
 // PoolPart is the store's partition with the machines of a pool.
 func PoolPart(pool string) string { return "pool#" + pool }
 
-// SlicePrefix is the prefix that the sort keys of a partition and of its machines' Beats share, so that one query reads
-// them all.
+// SlicePrefix returns the prefix that the sort keys of a partition and of its machines' Beats share, so that one
+// query reads them all.
 func SlicePrefix(index int) string { return padded(index, 3) + "#" }
 
 // PartitionSuffix ends the sort key of a partition. BeatInfix precedes the machine's name in the sort key of a Beat.
@@ -130,7 +131,7 @@ func BeatKey(pool string, index int, machine string) store.Key {
 	return store.Key{Partition: PoolPart(pool), Sort: SlicePrefix(index) + BeatInfix + machine}
 }
 
-// PartitionOf is the index of the partition that a machine belongs to.
+// PartitionOf returns the index of the partition to which a machine belongs.
 func (p Pool) PartitionOf(machine string) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(machine))
@@ -185,7 +186,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// PartitionsOf are the indexes of the partitions that machines belong to, without duplicates.
+// PartitionsOf returns the indexes of the partitions to which machines belong, without duplicates.
 func (p Pool) PartitionsOf(hosts []string) []int {
 	var out []int
 	for _, h := range hosts {
@@ -195,21 +196,22 @@ func (p Pool) PartitionsOf(hosts []string) []int {
 	return slices.Compact(out)
 }
 
-// PoolSeen is a session's view of a pool: its partitions by index, as they were last read, and the order in which they
-// were read, the last one first.
+// PoolSeen is a session's view of a pool: its partitions by index, as they were last read, and the order of these
+// reads, the last one first.
 type PoolSeen struct {
 	Pool
 	Parts []PartSeen
 	Order []int
 }
 
-// PartSeen is a partition as it was read, and the time of the last call of each machine.
+// PartSeen is a partition at its last read, and the time of each machine's last call.
 type PartSeen struct {
 	Partition
 	Seen map[string]time.Time
 }
 
-// Machine finds a machine of the partition, or the index at which it would be.
+// Machine returns the index of a machine of the partition. If found is false, it is the index at which the machine
+// would be.
 func (p *Partition) Machine(id string) (i int, found bool) {
 	return slices.BinarySearchFunc(p.Machines, id, func(m PoolMachine, id string) int {
 		return strings.Compare(m.ID, id)
@@ -223,7 +225,8 @@ func (p *Pool) suits(m *PoolMachine, r *dag.Resources) bool {
 	arch := m.Labels[LabelArch]
 	switch {
 	case r.Service != "" || r.Zone != "" || r.Image != "" || r.Family != "" || r.CPU != "":
-		return false // pool machines have no cloud service, zone, or known processor, and their image cannot be chosen
+		// machines of pools have no cloud service, zone or known processor, and their image cannot be chosen
+		return false
 	case r.Cloud != "" && r.Cloud != at && r.Cloud != apitypes.PoolCloud, r.Region != "" && r.Region != region:
 		return false
 	case r.InstanceType != "" && r.InstanceType != m.Type:
@@ -243,7 +246,7 @@ func (p *Pool) Allowed(regions []string) bool {
 	return len(regions) == 0 || p.Place != "" && dag.InPlaces(regions, at, region)
 }
 
-// Classes are the classes of machines of a pool that suit an alternative, with one machine of each.
+// Classes returns the classes of a pool's machines that suit an alternative, with one machine of each.
 func (p *PoolSeen) Classes(r *dag.Resources) map[MachineClass]*PoolMachine {
 	out := map[MachineClass]*PoolMachine{}
 	for i := range p.Parts {

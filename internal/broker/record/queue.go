@@ -23,7 +23,7 @@ func WaitingOf(job Job, task Task) apitypes.Waiting {
 	}
 }
 
-// AddClaim adds a claim to capacity that becomes free in a queue, and drops expired claims.
+// AddClaim adds a claim to capacity that becomes free in a queue. It drops expired claims.
 func AddClaim(q *apitypes.Queue, c apitypes.Claim, now time.Time) {
 	DropClaim(q, c.For)
 	q.Claims = slices.DeleteFunc(q.Claims, func(c apitypes.Claim) bool { return !now.Before(c.Until) })
@@ -56,21 +56,22 @@ type QueueSettings struct {
 	MaxRunning  int
 	MaxVCPU     float64
 	Description string
-	// Parent is the queue whose quota it shares; empty means none.
+	// Parent is the queue whose quota this queue shares; empty means none.
 	Parent string
 	// Weight is its share among its siblings; 0 means 1.
 	Weight int
-	// DeservedVCPU is how much it may reclaim from its siblings; 0 means what its weight gives it. GuaranteedVCPU is
-	// kept for it even while it does not use it.
+	// DeservedVCPU is the amount up to which it may reclaim from its siblings; 0 means the amount by its weight.
+	// GuaranteedVCPU is kept for it even if it does not use it.
 	DeservedVCPU, GuaranteedVCPU float64
 	// Max, Deserved and Guaranteed are the same for other resources: memory, accelerators by kind, USD per hour. Max
 	// may also have USDPerMonth.
 	Max, Deserved, Guaranteed apitypes.Amounts
-	// Preempt lets jobs of higher priority take machines from those of lower priority, which save their work first.
+	// Preempt lets jobs of higher priority take machines from jobs of lower priority, which save their work first.
 	Preempt bool
 	// Closed queues, and those below them, admit nothing.
 	Closed bool
-	// Keep is how long finished jobs are kept, as in a job file; empty leaves it to the queue above or the broker.
+	// Keep is the time for which finished jobs are kept, as in a job file; empty means that the queue above or the
+	// broker decides.
 	Keep string
 }
 
@@ -83,8 +84,8 @@ func SettingsOf(q apitypes.Queue) QueueSettings {
 	}
 }
 
-// SetQueue changes the queue's settings. A suspended queue stays suspended until it is resumed, so outdated settings
-// cannot open it.
+// SetQueue changes the queue's settings. A suspended queue stays suspended until it is resumed, so settings that were
+// read before cannot open it.
 func SetQueue(q *apitypes.Queue, s QueueSettings) {
 	q.MaxRunning, q.MaxVCPU, q.Description, q.Parent, q.Weight = s.MaxRunning, s.MaxVCPU, s.Description,
 		s.Parent, s.Weight
@@ -109,7 +110,7 @@ func CheckSettings(s QueueSettings) error {
 		checkAmounts("deserved", s.Deserved), checkAmounts("guaranteed", s.Guaranteed))
 }
 
-// CheckQueue looks for settings that contradict each other.
+// CheckQueue returns an error if settings contradict each other.
 func CheckQueue(q apitypes.Queue) error {
 	for _, x := range []struct {
 		name  string
@@ -175,7 +176,8 @@ func TreeOf(t map[string]*apitypes.Queue, root string) []*apitypes.Queue {
 	return out
 }
 
-// UseOf is what a queue and all those below it have admitted and hold, which counts against its limits.
+// UseOf returns the tasks and amounts that a queue and all queues below it have admitted, which count against its
+// limits.
 func UseOf(tree []*apitypes.Queue, q *apitypes.Queue) (running int, held apitypes.Amounts) {
 	return useOf(tree, q, 0)
 }
@@ -197,10 +199,10 @@ const (
 	ResVCPU
 )
 
-// Own is the suffix of the scheduler's queue for the jobs that wait in an inner queue itself.
+// Own is the suffix of the scheduler's queue for jobs that wait directly in a queue that has queues below it.
 const Own = "/own jobs"
 
-// Leaf is the name of the scheduler's queue for a queue's jobs.
+// Leaf returns the name of the scheduler's queue for a queue's jobs.
 func Leaf(q *apitypes.Queue) string {
 	if q.Inner {
 		return q.Name + Own

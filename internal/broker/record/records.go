@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// PlaceOf is the optimizer's name of the place where an attempt runs.
+// PlaceOf returns the optimizer's name of the place where an attempt runs.
 func PlaceOf(a apitypes.Attempt) string {
 	if a.Place != "" {
 		return a.Place
@@ -16,8 +16,8 @@ func PlaceOf(a apitypes.Attempt) string {
 	return Place(a.Offer)
 }
 
-// UpdateAttempt updates an attempt with the state of its cluster. Success is written to the attempt's own record only
-// with its cost.
+// UpdateAttempt updates an attempt with the state of its cluster. The attempt's own record gets its success only
+// together with its cost.
 func (cl *Cluster) UpdateAttempt(a *apitypes.Attempt) {
 	if cl.Attempt != a.Number || cl.Task != a.Task {
 		return
@@ -40,8 +40,8 @@ func (cl *Cluster) UpdateAttempt(a *apitypes.Attempt) {
 	}
 }
 
-// UpdateTask sets a task to running if the cluster of its last attempt runs. Only tasks in gangs have that in their own
-// record, because other members of the gang read it.
+// UpdateTask sets a task to running if the cluster of its last attempt runs. Only tasks of gangs have that state in
+// their own record, because other members of the gang read it.
 func (cl *Cluster) UpdateTask(t *Task) {
 	quiet := cl.Quiet && cl.State == ClusterUp && cl.Outcome == ""
 	if cl.Task == t.Index && cl.Attempt == t.Attempt && (cl.Started || quiet) && t.State == TaskLaunching {
@@ -52,8 +52,9 @@ func (cl *Cluster) UpdateTask(t *Task) {
 	}
 }
 
-// IsTemporary reports whether a block ends without anyone acting. A missing right may come with time, as long as one
-// that was just granted may take to take effect everywhere; after that, and without credentials, someone has to act.
+// IsTemporary reports whether a block ends without an action of a user. A missing right may have been granted and not
+// have taken effect yet, so its block counts as temporary for the longest time that this takes. After that time, and
+// for missing credentials, a user has to act.
 func IsTemporary(b apitypes.Block) bool {
 	return b.Kind != string(cloud.Invalid) && (b.Kind != string(cloud.Auth) || b.Count < MaxBlockDoublings)
 }
@@ -61,7 +62,7 @@ func IsTemporary(b apitypes.Block) bool {
 // Covers reports whether a block applies to an offer at a time.
 func Covers(b apitypes.Block, o apitypes.Offer, now time.Time) bool {
 	if b.Reservation != o.Reservation && (b.Reservation != "" || b.Kind == string(cloud.Capacity)) {
-		return false // reserved capacity is available even if the cloud has no more for sale
+		return false // reserved capacity is available even if the cloud has nothing more for sale
 	}
 	return now.Before(b.Until) && b.Cloud == o.Cloud && b.Service == o.Service &&
 		(b.Region == "" || b.Region == o.Region) &&

@@ -6,15 +6,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Secrets are the sealed secrets of a job (internal/secret). Each version of its spec has its own, because after an
-// update replicas of services may still run the previous version, or again. The records are removed when the job has
-// finished.
+// Secrets are the sealed secrets of a job (internal/secret). Each version of its spec has separate secrets, because
+// after an update some replicas may still run the previous version, or run it again. The records are removed when the
+// job has finished.
 type Secrets struct {
 	Sealed []byte `json:"sealed"`
 }
 
-// SecretsKey is the key of the Secrets of a version of a job's spec. Jobs that were updated before versions had
-// separate secrets have those of the last version under the first key.
+// SecretsKey is the key of the Secrets of a version of a job's spec. For jobs that were updated before versions had
+// separate secrets, the first key has the secrets of the last version.
 func SecretsKey(job string, version int) store.Key {
 	key := store.Key{Partition: JobPart(job), Sort: "secrets"}
 	if version > 1 {

@@ -14,11 +14,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Locations are the locations of attempts' machines that placement rules refer to: in the record of a job, those of
-// its tasks that are spread or packed; in the records for all jobs, those of tasks that have labels or keep apart
-// from labels. An admission adds its task in the same transaction, on the condition that the record has not changed,
-// so that no two admissions together violate a rule. Entries are not removed when an attempt ends: its record and its
-// cluster show that, and a later admission drops the entry.
+// Locations has the locations of machines to which placement rules refer. The record of a job has those of its tasks
+// that are spread or packed. The records for all jobs have those of tasks that have labels or keep apart from labels.
+// An admission adds its task in the same transaction, on the condition that the record has not changed, so no two
+// admissions together violate a rule. An entry is not removed when its attempt ends: a later admission drops it,
+// because the attempt and its cluster show the end.
 type Locations struct {
 	At map[string]Location `json:"at"` // by cluster
 }
@@ -31,8 +31,8 @@ type Location struct {
 	Apart  []dag.Placement   `json:"apart,omitempty"`
 }
 
-// Spot is a location of machines. Unknown parts are empty, such as the racks of cloud machines. A bought machine has
-// no Machine, since nothing else runs on it.
+// Spot is a location of machines. Unknown parts are empty, such as the racks of cloud machines. Machine is empty for
+// a bought machine, because nothing else runs on it.
 type Spot struct {
 	Region  string `json:"region"` // aws:us-east-1
 	Zone    string `json:"zone,omitempty"`
@@ -45,7 +45,8 @@ type Spot struct {
 const PartStands = "stands"
 
 // standShards is the number of records into which the labels of all jobs are divided, so that sessions that admit
-// tasks with different labels rarely conflict. All of them and a gang of dag.MaxGang tasks fit into one transaction.
+// tasks with different labels rarely conflict. All of these records and a gang of dag.MaxGang tasks fit into one
+// transaction.
 const standShards = 4
 
 // MaxStandsBytes is the maximum size of a Locations record. Nothing is added beyond it.
@@ -78,7 +79,7 @@ func LabelStandsKeys(t *dag.Task) (keys []store.Key) {
 	return keys
 }
 
-// SpotOf is the location of bought machines.
+// SpotOf returns the location of bought machines.
 func SpotOf(o apitypes.Offer, machines int) Spot {
 	return Spot{Region: Place(o), Zone: o.Zone, Count: machines}
 }
@@ -106,8 +107,8 @@ func (s Spot) Shares(other Spot, level dag.Level) bool {
 	return known && knownToo && at == there
 }
 
-// away reports whether two spots are known to be in different places of a level, for example because the racks are in
-// different zones.
+// away reports whether two spots are known to be in different places of a level, for example because their racks are
+// in different zones.
 func (s Spot) away(other Spot, level dag.Level) bool {
 	for _, l := range dag.Levels() {
 		at, known := s.at(l)
@@ -122,7 +123,7 @@ func (s Spot) away(other Spot, level dag.Level) bool {
 	return false
 }
 
-// Placed is the location of a task's machines, together with the task.
+// Placed is a task with the location of its machines.
 type Placed struct {
 	Job  string
 	Task int
@@ -167,8 +168,8 @@ type Clash struct {
 	Text string // the conflict, if it is not with other tasks; see Tell
 }
 
-// Clashes are the rules that a task's machines would violate at some spots, given others: rules of its job that
-// spread or pack it, and rules of either job to keep apart.
+// Clashes returns the rules that a task's machines would violate at some spots, given the locations of other tasks.
+// These are rules of the task's job that spread or pack it, and rules of either job that keep tasks apart.
 func Clashes(groups []dag.PlacementGroup, job string, task int, mine Location, others []Placed) (out []Clash) {
 	for _, g := range groups {
 		if !g.Has(task) {
@@ -193,7 +194,7 @@ func Clashes(groups []dag.PlacementGroup, job string, task int, mine Location, o
 	for i := range others {
 		o := &others[i]
 		if o.Job == job {
-			continue // for tasks of the same job there are spread rules
+			continue // tasks of the same job have spread rules for this
 		}
 		if rule := keepsApart(mine, o.Location); rule != nil {
 			out = append(out, Clash{Rule: rule.String(), With: []int{i}})
@@ -204,7 +205,7 @@ func Clashes(groups []dag.PlacementGroup, job string, task int, mine Location, o
 	return out
 }
 
-// packedAway are those of others that are in a different place than mine.
+// packedAway returns those of others that are in another place than mine.
 func packedAway(level dag.Level, mine Location, others []Placed, there []int) (with []int) {
 	for _, i := range there {
 		if slices.ContainsFunc(mine.Spots, func(s Spot) bool {
@@ -216,7 +217,7 @@ func packedAway(level dag.Level, mine Location, others []Placed, there []int) (w
 	return with
 }
 
-// crowded are those of others in the same place as mine, if together they have more than most machines there.
+// crowded returns those of others that are in the same place as mine, if more than most machines would then be there.
 func crowded(level dag.Level, most int, mine Location, others []Placed, there []int) (with []int) {
 	for _, s := range mine.Spots {
 		at, known := s.at(level)
@@ -247,7 +248,7 @@ func inPlace(spots []Spot, level dag.Level, place string) (n int) {
 	return n
 }
 
-// keepsApart is the rule by which s must not be where other is, or nil.
+// keepsApart returns the rule by which s must not be in the place of other, or nil.
 func keepsApart(s, other Location) *dag.Placement {
 	for i := range s.Apart {
 		rule := &s.Apart[i]
@@ -264,7 +265,7 @@ func keepsApart(s, other Location) *dag.Placement {
 	return nil
 }
 
-// Explain explains to users which rule keeps a task away, and which task conflicts.
+// Explain returns a text for users about the rule that keeps a task away and the conflicting task.
 func (c Clash) Explain(spec *dag.Job, job string, others []Placed) string {
 	if c.Text != "" {
 		return c.Rule + ": " + c.Text
@@ -277,8 +278,8 @@ func (c Clash) Explain(spec *dag.Job, job string, others []Placed) string {
 	return fmt.Sprintf("%s: %s is there", c.Rule, name)
 }
 
-// KeepsApart reports whether an apart rule of any task of a job forbids it to share a place with the task at a
-// location, or the other way round, wherever the two are.
+// KeepsApart reports whether an apart rule of a job's task forbids it to share a place with the task at other, or the
+// reverse. It does not depend on where the two tasks are.
 func KeepsApart(j *dag.Job, other Location) bool {
 	same := []Spot{{Region: "any", Zone: "any", Rack: "any", Machine: "any", Count: 1}}
 	other.Spots = same
@@ -288,7 +289,7 @@ func KeepsApart(j *dag.Job, other Location) bool {
 	})
 }
 
-// IsRuled reports whether a task has placement rules, or labels that rules of others may refer to.
+// IsRuled reports whether a task has placement rules, or labels to which rules of other tasks may refer.
 func IsRuled(t *dag.Task, groups []dag.PlacementGroup, task int) bool {
 	return len(t.Labels) > 0 || len(t.Placement) > 0 || slices.ContainsFunc(groups, func(g dag.PlacementGroup) bool {
 		return g.Has(task)

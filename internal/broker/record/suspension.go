@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// maxSuspensions is how many suspensions a job's record keeps.
+// maxSuspensions is the number of suspensions that a job's record keeps.
 const maxSuspensions = 16
 
 // maxHeard is the maximum number of idempotency keys that FirstHeard remembers.
@@ -58,7 +58,8 @@ func (j *Job) Resume(by string, now time.Time) bool {
 	return true
 }
 
-// Resumed is when the job was last resumed, or zero. Waiting time before that does not count in its queue.
+// Resumed returns the time at which the job was last resumed, or zero. Waiting before that time does not count in its
+// queue.
 func (j *Job) Resumed() time.Time {
 	for _, s := range slices.Backward(j.Suspensions) {
 		if !s.Until.IsZero() {
@@ -68,7 +69,8 @@ func (j *Job) Resumed() time.Time {
 	return time.Time{}
 }
 
-// WaitsSince is the time from which a task of the job counts as waiting. Time before the last resume does not count.
+// WaitsSince returns the time from which a task of the job counts as waiting. Time before the last resume does not
+// count.
 func (j *Job) WaitsSince(w apitypes.Waiting) time.Time {
 	if resumed := j.Resumed(); resumed.After(w.Since) {
 		return resumed
@@ -76,9 +78,9 @@ func (j *Job) WaitsSince(w apitypes.Waiting) time.Time {
 	return w.Since
 }
 
-// WaitingOrder is the order of waiting tasks in a queue as it is shown to users: the more urgent first, then those that
-// have waited longer. It sets Since to the time that counts. Tasks of suspended jobs block no other task and are left
-// out, except those of the job asks.
+// WaitingOrder returns the waiting tasks of a queue in the order for users: more urgent tasks first, then those that
+// have waited longer. It sets Since to the time that counts. It omits tasks of suspended jobs, because they block no
+// other task, except those of the job asks.
 func WaitingOrder(
 	waiting []apitypes.Waiting,
 	asks string,
@@ -97,8 +99,8 @@ func WaitingOrder(
 	return line, nil
 }
 
-// DrainedBy is the suspension of a queue, or of one above it, that makes running tasks save their work and wait; nil
-// if there is none.
+// DrainedBy returns the suspension of a queue, or of a queue above it, that makes running tasks save their work and
+// wait. It returns nil if there is none.
 func DrainedBy(queues map[string]*apitypes.Queue, name string) *apitypes.Suspension {
 	for range MaxTree {
 		q := queues[name]

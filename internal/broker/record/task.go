@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TaskState is the state of a task from when it is ready until it has finished.
+// TaskState is the state of a task from the time at which it is ready until it has finished.
 type TaskState string
 
 // The states of a task.
@@ -19,20 +19,22 @@ const (
 	TaskFailed    TaskState = "failed"
 )
 
-// Task is the record of a task that became ready. That it runs is only in its cluster's record (Cluster.TellTask).
+// Task is the record of a task that became ready. Only the cluster's record states that the task is running
+// (Cluster.UpdateTask).
 type Task struct {
 	Job     string    `json:"job"`
 	Index   int       `json:"index"`
 	State   TaskState `json:"state"`
-	Try     int       `json:"try"`     // announcements: 1 plus retries after its own failures
+	Try     int       `json:"try"`     // number of announcements: 1, plus retries after failures of the task
 	Attempt int       `json:"attempt"` // number of the last attempt
-	// Plan is the version that it was admitted under, MinPlan the oldest that it may be admitted under.
+	// Plan is the plan's version under which it was admitted. MinPlan is the oldest version under which it may be
+	// admitted.
 	Plan    int `json:"plan,omitempty"`
 	MinPlan int `json:"minPlan,omitempty"`
-	// Checkpoint and Progress carry the work from one attempt to the next.
+	// Checkpoint and Progress are the work that the next attempt continues.
 	Checkpoint Saved   `json:"checkpoint,omitzero"`
 	Progress   float64 `json:"progress,omitempty"`
-	// LostHours is the work that it has done on spot machines and lost, because their cloud took them, in hours.
+	// LostHours is the work in hours that it did on spot machines and lost because their cloud took them.
 	LostHours float64 `json:"lostHours,omitempty"`
 	// Silent is the number of attempts in a row that lost an agent without a new checkpoint and without an
 	// interruption by the cloud.
@@ -42,14 +44,15 @@ type Task struct {
 	ReadyAt   time.Time `json:"readyAt"`
 	StartedAt time.Time `json:"startedAt,omitzero"` // of the last attempt that started
 	EndedAt   time.Time `json:"endedAt,omitzero"`
-	Place     string    `json:"place,omitempty"`  // aws:us-east-1: where it runs, or where its outputs are
+	Place     string    `json:"place,omitempty"`  // place where it runs or where its outputs are, such as aws:us-east-1
 	Output    string    `json:"output,omitempty"` // location of its outputs (Config.At)
-	// Listed means that a service wrote the outputs: they have no manifest, and readers list them.
+	// Listed means that a service wrote the outputs. They have no manifest, and readers list them.
 	Listed bool   `json:"listed,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// OnDemand means that it must not use spot any more, because otherwise the deadline might be missed.
+	// OnDemand means that it must not use spot any more, because it might miss its deadline.
 	OnDemand bool `json:"onDemand,omitempty"`
-	// WaitSince is since when it waits for a better price, and WaitUSD the market's price then, in USD per hour.
+	// WaitSince is the time since which it waits for a better price. WaitUSD is the market's price at that time, in
+	// USD per hour.
 	WaitSince time.Time `json:"waitSince,omitzero"`
 	WaitUSD   float64   `json:"waitUSD,omitempty"`
 	// Gang is the gang that it belongs to; empty means none.
@@ -58,18 +61,19 @@ type Task struct {
 	Alone bool `json:"alone,omitempty"`
 	// Joins is the running gang that the task joins with additional machines; empty means none.
 	Joins string `json:"joins,omitempty"`
-	// YieldedTo are the claims that it was stopped for, one for each time.
+	// YieldedTo lists the claims for which it was stopped, one for each time.
 	YieldedTo []string `json:"yieldedTo,omitempty"`
 	// Service is the service that it is a replica of; empty means none.
 	Service string `json:"service,omitempty"`
-	// Misses is the number of attempts of a replica in a row that ended before it was ready for long. It is not
-	// retried before NotBefore.
+	// Misses is the number of attempts of a replica in a row that ended before it was ready for long. It is not tried
+	// again before NotBefore.
 	Misses    int       `json:"misses,omitempty"`
 	NotBefore time.Time `json:"notBefore,omitzero"`
-	// Chunk is how many members of its array, those after the task, run in its attempt: one after the other, in the
-	// room of the task. They get their own records when they have ended.
+	// Chunk is the number of members of its array after it that run in its attempt, one after the other, in the room
+	// of the task. They get their own records when they have ended.
 	Chunk int `json:"chunk,omitempty"`
-	// Hours is the expected time of the last attempt if it differs from the plan: on machines of a pool.
+	// Hours is the expected time of the last attempt, if it differs from the plan because it runs on machines of a
+	// pool.
 	Hours float64 `json:"hours,omitempty"`
 }
 
@@ -83,9 +87,9 @@ type Saved struct {
 // maxDoublings prevents an overflow in Keeps.
 const maxDoublings = 16
 
-// Keeps is how long a task may run before its machines may be given to another: as long as a restart takes, so that
-// it has done more than it loses, and twice as long for each time that it was stopped. So the number of stops is at
-// most logarithmic in its work.
+// Keeps returns the time that a task may run before its machines may be given to another task: the time of a restart,
+// so that it has done more work than it loses, and twice as long for each time that it was stopped before. So the
+// number of stops is at most logarithmic in its work.
 func (t Task) Keeps(restart time.Duration) time.Duration {
 	return restart << min(len(t.YieldedTo), maxDoublings)
 }

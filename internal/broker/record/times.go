@@ -7,7 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// NodesOn returns the number of machines of a task on a planned offer; nil is an offer that does not say.
+// NodesOn returns the number of machines of a task on a planned offer. If c is nil, or does not state the number, it
+// is that of the task's file.
 func NodesOn(t *dag.Task, c *Planned) int {
 	if c != nil && c.Offer.Nodes > 0 {
 		return c.Offer.Nodes

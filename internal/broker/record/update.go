@@ -8,10 +8,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// maxWas is how many previous specs are kept, since replicas may still run them while updates follow each other.
+// maxWas is the number of previous specs that are kept, because replicas may still run them when updates follow each
+// other fast.
 const maxWas = 8
 
-// SpecAt returns a version of the spec, or the current one if that version is no longer kept.
+// SpecAt returns a version of the spec, or the current spec if that version is not kept any more.
 func (j *Job) SpecAt(version int) Blob {
 	for _, was := range j.Was {
 		if was.Version == version && version > 0 {
@@ -21,7 +22,7 @@ func (j *Job) SpecAt(version int) Blob {
 	return j.Spec
 }
 
-// SpecFor is the spec for an attempt that was admitted under a plan.
+// SpecFor returns the spec for an attempt that was admitted under a plan.
 func (j *Job) SpecFor(plan int) Blob {
 	if j.Update.Spec == j.Spec.Version && plan < j.Update.Plan {
 		return j.SpecAt(j.Update.Before) // its machines were chosen for that spec

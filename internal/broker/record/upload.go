@@ -12,8 +12,8 @@ type Upload struct {
 	URI    string    `json:"uri"`
 	Upload string    `json:"upload"`
 	At     time.Time `json:"at"`
-	// Completing is how many calls have started to complete it and not reported the result. After a crash it is
-	// unknown whether the store has completed it.
+	// Completing is the number of calls that have begun to complete it and have not reported the result. After a
+	// crash, it is unknown whether the store has completed it.
 	Completing int `json:"completing,omitempty"`
 }
 

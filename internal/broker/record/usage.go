@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// AdvancePast advances past use to a later time, with held in between.
+// AdvancePast returns past use at a later time, if held was held in between.
 func AdvancePast(p apitypes.Past, now time.Time, held apitypes.Held, halfLife time.Duration) apitypes.Past {
 	if p.At.IsZero() || halfLife <= 0 {
 		return apitypes.Past{At: now} // nothing is known of earlier times
@@ -28,17 +28,18 @@ func AdvancePast(p apitypes.Past, now time.Time, held apitypes.Held, halfLife ti
 	return out
 }
 
-// MaxSpaces is the maximum number of namespaces that a queue counts at a time; the use of others is not counted.
+// MaxSpaces is the maximum number of namespaces that a queue counts at a time. The use of further namespaces is not
+// counted.
 const MaxSpaces = 64
 
 // leastHeld is the tolerance for amounts of resources.
 const leastHeld = 1e-6
 
-// negligibleUse is a past use of tasks or vCPUs that is small enough to forget.
+// negligibleUse is a past use of tasks or vCPUs that is too small to keep.
 const negligibleUse = 1e-3
 
-// Remember adds the use of a queue and of its namespaces until now to their pasts. It must be called before the use
-// changes. A half-life of 0 forgets the past.
+// Remember adds the use of a queue and its namespaces until now to their past use. It must be called before the use
+// changes. With a half-life of 0, past use is dropped.
 func Remember(q *apitypes.Queue, now time.Time, halfLife time.Duration) {
 	past := func(p apitypes.Past, held apitypes.Held) apitypes.Past {
 		if halfLife <= 0 {
@@ -57,7 +58,7 @@ func Remember(q *apitypes.Queue, now time.Time, halfLife time.Duration) {
 	q.Spaces = kept
 }
 
-// CountSpace adds to the use of a queue by a namespace's jobs; negative amounts subtract.
+// CountSpace adds amounts to the use of a queue by a namespace's jobs. Negative amounts subtract.
 func CountSpace(q *apitypes.Queue, namespace string, by apitypes.Held) {
 	i, known := slices.BinarySearchFunc(q.Spaces, namespace, func(s apitypes.Space, name string) int {
 		return strings.Compare(s.Name, name)

@@ -8,10 +8,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Visit is the record of a user's visit to a machine where a task runs: that it was opened, and when. It contains
-// none of the visit's data.
+// Visit is the record of a user's visit to a machine on which a task runs: the fact and the time. It contains none of
+// the visit's data.
 type Visit struct {
-	Number  int       `json:"number"` // of the attempt, from 1
+	Number  int       `json:"number"` // number in the attempt, from 1
 	Task    int       `json:"task"`   // index
 	Attempt int       `json:"attempt"`
 	Rank    int       `json:"rank"`
@@ -21,17 +21,17 @@ type Visit struct {
 	Opened  time.Time `json:"opened"`
 	Ended   time.Time `json:"ended,omitzero"`
 	Exit    *int      `json:"exit,omitempty"`   // the command's exit code
-	Reason  string    `json:"reason,omitempty"` // why it ended otherwise
+	Reason  string    `json:"reason,omitempty"` // reason of an end without an exit code
 }
 
 // Limits of visits.
 const (
-	MaxVisits     = 200 // of an attempt, in all
-	MaxOpenVisits = 8   // of an attempt, at once
-	MaxVisitText  = 500 // bytes kept of a command line or a reason
+	MaxVisits     = 200 // maximum number in an attempt
+	MaxOpenVisits = 8   // maximum number at the same time in an attempt
+	MaxVisitText  = 500 // maximum number of bytes that are kept of a command line or a reason
 )
 
-// ErrVisit says why a machine cannot be visited, for users.
+// ErrVisit states for users why a machine cannot be visited.
 var ErrVisit = errors.New("the machine cannot be visited")
 
 // VisitPrefix is the prefix of the sort keys of a cluster's visits.

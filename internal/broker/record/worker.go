@@ -9,14 +9,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A worker is a machine that the broker buys for the tasks of a job that share machines. It is bought as an attempt of
-// one of the job's worker tasks (dag.Task.Worker), so it has that attempt's identity, lease and cost. When it is up, it
-// becomes a machine of the job's own pool, and the tasks run there as on any machine of a pool.
+// A worker is a machine that the broker buys for the tasks of a job that share machines. It is bought as an attempt
+// of one of the job's worker tasks (dag.Task.Worker), so it has the identity, lease and cost of that attempt. When it
+// is up, it becomes a machine of the job's own pool, and tasks run on it as on any machine of a pool.
 
-// JobPool is the name of the pool of a job's workers. No pool of a user has a dot in its name.
+// JobPool returns the name of the pool of a job's workers. No name of a user's pool contains a dot.
 func JobPool(job string) string { return apitypes.JobPool + job }
 
-// JobOfPool is the job whose workers a pool has. ok is false for the pool of a user.
+// JobOfPool returns the job whose workers are in a pool. ok is false for the pool of a user.
 func JobOfPool(pool string) (job string, ok bool) { return strings.CutPrefix(pool, apitypes.JobPool) }
 
 // NewJobPool is the record of a new job's pool.
@@ -24,10 +24,10 @@ func NewJobPool(job string, now time.Time) Pool {
 	return Pool{Name: JobPool(job), PoolSettings: PoolSettings{Partitions: 1}, Created: now}
 }
 
-// WorkerName is the name of a worker in the pool of its job: that of one attempt of a worker task.
+// WorkerName returns the name of a worker in its job's pool. It names one attempt of a worker task.
 func WorkerName(task, attempt int) string { return fmt.Sprintf("w%d-%d", task, attempt) }
 
-// WorkerAttempt reads the name of a worker. ok is false for another name.
+// WorkerAttempt returns the task and attempt in the name of a worker. ok is false for another name.
 func WorkerAttempt(name string) (task, attempt int, ok bool) {
 	n, err := fmt.Sscanf(name, "w%d-%d", &task, &attempt)
 	return task, attempt, err == nil && n == 2 && name == WorkerName(task, attempt)
@@ -44,16 +44,16 @@ func (cl *Cluster) Shared() bool {
 
 // PoolWorker has the facts about a pool machine that is a worker.
 type PoolWorker struct {
-	Task    int            `json:"task"`    // the worker task, of whose attempt the machine is
+	Task    int            `json:"task"`    // the worker task; the machine belongs to one of its attempts
 	Attempt int            `json:"attempt"` // its number
 	Group   int            `json:"group"`   // the share group
 	Offer   apitypes.Offer `json:"offer"`   // what was bought
 	OfferID string         `json:"offerID"`
-	// IdleSince is since when nothing runs on it; zero while something does.
+	// IdleSince is the time since which nothing runs on it; zero while something runs.
 	IdleSince time.Time `json:"idleSince,omitzero"`
 }
 
-// Unplaced is the number of tasks of a share group that are announced and run on no worker.
+// Unplaced returns the number of tasks of a share group that are announced and not on a worker.
 func Unplaced(spec *dag.Job, progress Progress, part *Partition, group int) (n int) {
 	for i, phase := range progress.Phases {
 		if phase == PhaseReady && spec.Tasks[i].ShareGroup == group+1 {

@@ -2,12 +2,14 @@ package record
 
 import "github.com/tradewind-broker/tradewind/events"
 
-// FnAPI stands for the requests of users and agents. It is not a function that reacts to events.
+// FnAPI is the name of the source in changes that requests of users and agents cause. It is not a function that
+// reacts to events.
 const FnAPI = "api"
 
-// Writers returns the partitions whose records a function writes, as patterns in which * matches anything. A deployment
-// gives each function the right to write these only; the simulator checks that none writes others. The outbox and what
-// the adapters of a host write (logs, tunnels, graves of clusters, sent news) are not part of it.
+// Writers returns the partitions whose records a function writes, as patterns in which * matches anything. A
+// deployment gives each function only the right to write these, and the simulator checks that no function writes
+// others. Excluded are the outbox and the partitions of a host's adapters (logs, tunnels, terminated clusters, sent
+// notifications).
 func Writers(fn string) []string {
 	all := []string{"job#*", PartActive, "seen#" + fn + "#*"}
 	queued := []string{"queue#*", "pool#*", PartPools}
@@ -28,7 +30,7 @@ func Writers(fn string) []string {
 		return append(all, PartBlocks, PartHeld)
 	case events.FnReconcile:
 		return append(append(all, queued...), PartBlocks, PartJobs, PartPast, PartExpiry, PartBuckets)
-	case FnAPI: // not what only functions learn: prices, reserved capacity, finished jobs by name
+	case FnAPI: // except what only functions learn: prices, reserved capacity, finished jobs by name
 		return append(append(all, queued...), "seen#*", PartQueues, PartBlocks, PartJobs, PartPast, PartExpiry,
 			PartBuckets)
 	}

@@ -33,18 +33,18 @@ type Reader interface {
 	Bids(j record.Job) (*record.Bids, error)
 }
 
-// Slot is a record as a unit sees it: first as loaded, then as decisions have changed it.
+// Slot is a record as a unit sees it: first as loaded, and then as changed by decisions.
 type Slot struct {
 	Key     store.Key
 	Base    store.Version // as loaded
 	Body    []byte        // nil when absent
 	Expires time.Time
 	Dirty   bool
-	Blind   bool // written without having been loaded
+	Blind   bool // written without being loaded before
 	Held    bool // must not have changed
 }
 
-// Book is the known part of the store: records, by key and in the order in which they were added, complete spans, and
+// Book is the known part of the store: records by key and in the order in which they were added, complete spans, and
 // blobs.
 type Book struct {
 	Slots map[store.Key]*Slot
@@ -65,7 +65,7 @@ func (k *Book) Add(s *Slot) {
 	k.Order = append(k.Order, s)
 }
 
-// AddSpan notes that all records of a span are known.
+// AddSpan records that all records of a span are known.
 func (k *Book) AddSpan(r Span) {
 	if k.Spans == nil {
 		k.Spans = map[Span]bool{}
@@ -74,7 +74,7 @@ func (k *Book) AddSpan(r Span) {
 }
 
 // Blob returns a blob that was read, or nil. The book keeps each blob that was requested once, even if the cache
-// drops it, so a repeated decision finds everything that was loaded for it.
+// drops it. So a repeated decision finds everything that was loaded for it.
 func (k *Book) Blob(key record.BlobKey) any {
 	if v, ok := k.blobs[key]; ok {
 		return v
@@ -99,14 +99,16 @@ func (k *Book) AddBlob(key record.BlobKey, value any) {
 	k.Kept.Blobs.Put(key, value, sizeOf(value))
 }
 
-// Seed adds a record that was read elsewhere, if it is not known. Writing it is conditional on that version.
+// Seed adds a record that was read elsewhere, if the book does not have it. A write of it is conditional on that
+// version.
 func (k *Book) Seed(r store.Record) {
 	if _, known := k.Slots[r.Key]; !known {
 		k.Add(&Slot{Key: r.Key, Base: r.Version, Body: r.Body})
 	}
 }
 
-// Reseed updates a record that was read elsewhere, unless it is to be written or held in the known version.
+// Reseed updates a record that was read elsewhere, unless it is to be written or held in the version that the book
+// has.
 func (k *Book) Reseed(r store.Record) {
 	if s := k.Slots[r.Key]; s != nil && !s.Dirty && !s.Held {
 		s.Base, s.Body = r.Version, r.Body
@@ -117,14 +119,14 @@ func (k *Book) Reseed(r store.Record) {
 
 // change is a record that is written, or that must not have changed at the commit.
 type change struct {
-	store.Record      // as it will be, but with the Version as loaded
-	Written      bool // otherwise it is only held
-	Blind        bool // written without having been loaded
+	store.Record      // the new record, with the Version of the loaded one
+	Written      bool // otherwise the record is only held
+	Blind        bool // written without being loaded before
 }
 
-// Unread makes a slot for a record that is written without having been read. If the book holds a complete span that
-// would contain the record, the record does not exist. The write then requires its absence, so that it does not
-// overwrite a concurrent write.
+// Unread returns a slot for a record that is written without a read. If the book has a complete span that would
+// contain the record, the record does not exist. The write then requires its absence, so that it does not overwrite a
+// concurrent write.
 func (k *Book) Unread(key store.Key) *Slot {
 	for r := range k.Spans {
 		if r.Limit == 0 && r.Partition == key.Partition && strings.HasPrefix(key.Sort, r.Prefix) {
@@ -134,7 +136,7 @@ func (k *Book) Unread(key store.Key) *Slot {
 	return &Slot{Key: key, Blind: true}
 }
 
-// Changes are the records that a commit would write or hold, in the order in which they were added.
+// Changes yields the records that a commit would write or hold, in the order in which they were added.
 func (k *Book) Changes(yield func(change) bool) {
 	for _, s := range k.Order {
 		if !s.Dirty && !s.Held {
@@ -147,7 +149,7 @@ func (k *Book) Changes(yield func(change) bool) {
 	}
 }
 
-// Knows reports whether the book has a slot for a record: its content, or that it does not exist.
+// Knows reports whether the book has a slot for a record: its content, or the fact that it does not exist.
 func (k *Book) Knows(key store.Key) bool { return k.Slots[key] != nil }
 
 // Size is the size of a known record in bytes.
@@ -166,7 +168,7 @@ func (k *Book) Written() (n int) {
 	return n
 }
 
-// Span is a part of a partition: the records whose sort keys have a prefix, at most Limit (0 is all).
+// Span is a part of a partition: the records whose sort keys have a prefix, at most Limit of them (0 means all).
 type Span struct {
 	Partition, Prefix string
 	Limit             int
@@ -185,7 +187,7 @@ func Get[T any](r Reader, key store.Key) (value T, found bool, err error) {
 	return value, err == nil, err
 }
 
-// List reads the records of a partition by prefix, at most limit (0 is all).
+// List reads the records of a partition by prefix, at most limit of them (0 means all).
 func List[T any](r Reader, partition, prefix string, limit int) ([]T, error) {
 	found, err := r.FindAll(Span{partition, prefix, limit})
 	if err != nil {
@@ -210,7 +212,7 @@ func Look[T any](r Reader, key store.Key) (value *T, found bool, err error) {
 	return value, err == nil, err
 }
 
-// InSpan are those of the slots that hold an existing record of a span, by key.
+// InSpan returns those slots that have an existing record of a span, by key.
 func InSpan(slots []*Slot, r Span) []*Slot {
 	var found []*Slot
 	for _, s := range slots {
@@ -225,8 +227,8 @@ func InSpan(slots []*Slot, r Span) []*Slot {
 	return found
 }
 
-// Encode encodes a record for the store; nil for one that is removed. Members of the record that it replaces, and that
-// this version does not know, are kept. It also caches the value for the next reader.
+// Encode encodes a record for the store. It returns nil for a record to be removed. It keeps members of the replaced
+// record that this version does not know. It also caches the value for the next reader.
 func (k *Cache) Encode(w record.Write, replaced []byte) ([]byte, error) {
 	if w.Value == nil {
 		return nil, nil
@@ -248,13 +250,13 @@ func (k *Cache) Encode(w record.Write, replaced []byte) ([]byte, error) {
 }
 
 // Draft is a decision in progress. It reads the records that a unit has loaded and those that it has written itself,
-// and never uses the store. It notes missing records and fails with ErrLacking. Such a decision is discarded, and
-// repeated after all missing records have been loaded at once. So a decision that cannot know beforehand which records
-// it will read is still pure, and needs few batches of reads.
+// and never uses the store. If a record is missing, it notes that and fails with ErrMissing. The decision is then
+// discarded, and repeated when all missing records have been loaded at once. So a decision that cannot know in
+// advance which records it will read is still pure, and needs few batches of reads.
 type Draft struct {
 	Now     time.Time
 	Crowded bool // the unit handles several events
-	*Book        // loaded by the unit
+	*Book        // the records that the unit has loaded
 	own     map[store.Key]*Slot
 	Changed []*Slot // of own, in order
 	Emits   []events.Data
@@ -262,8 +264,8 @@ type Draft struct {
 	Missing Missing
 }
 
-// ErrMissing means that a draft has noted a missing record. A loop should then continue with its next element, so that
-// all missing records are noted.
+// ErrMissing means that a draft has noted a missing record. A loop should then continue with its next element, so
+// that all missing records are noted.
 var ErrMissing = errors.New("broker: not loaded yet")
 
 // Missing lists the records that a draft has tried to read but that were not loaded.
@@ -352,7 +354,7 @@ func (d *Draft) Bids(j record.Job) (*record.Bids, error) {
 	return known[record.Bids](d, j, j.Bids)
 }
 
-// known returns a loaded blob, or notes that it is missing.
+// known returns a loaded blob. If it is missing, known notes that.
 func known[T any](d *Draft, job record.Job, ref record.Blob) (*T, error) {
 	if t, ok := d.Blob(ref.In(job.ID)).(*T); ok {
 		return t, nil
@@ -449,7 +451,7 @@ func (s *Slot) ToWrite() (store.Write, bool) {
 	if s.Body == nil {
 		w.Op = store.Delete
 		if s.Base == store.Absent && !s.Blind {
-			return w, false // created and removed within the unit
+			return w, false // the unit created and removed it
 		}
 	}
 	return w, s.Dirty

@@ -14,24 +14,24 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// decodedBytes is the maximum size of the decoded records. A decoded record takes about three times its size as JSON.
+// decodedBytes is the maximum size of all decoded records. A decoded record takes about three times its size as JSON.
 const decodedBytes = 12 << 20
 
-// Decoded caches records as they were last decoded. Most are read many times before they change, and copying one
-// costs a small part of decoding it. A cached record is valid as long as its bytes are the same. Its version is not
+// Decoded caches records in decoded form. Most records are read many times before they change, and a copy costs a
+// small part of decoding. A cached record is valid if its bytes are the same. Comparing its version would not be
 // enough, because versions start again when a record is removed and created again.
 type Decoded struct {
 	*recent[store.Key]
-	read          bool     // values that were decoded from JSON, not those that were written
+	read          bool     // only values decoded from JSON, not those that were written
 	owners        sync.Map // of func(reflect.Value), by type
 	writtenOwners sync.Map // the same for values that were not read from the store: see asStored
 	foreign       sync.Map // keys of records with members that their types do not have
 	older         *Older   // rewrites every record; nil outside of simulations
 }
 
-// NewDecoded makes a cache for several brokers of one process with one store, for example in a simulation. It caches
-// only values that were decoded from JSON, not those that were written. So each broker reads values that have been
-// through JSON, as if it were a separate process.
+// NewDecoded returns a cache for several brokers of one process with one store, for example in a simulation. It
+// caches only values that were decoded from JSON. So each broker reads values that have been through JSON, as if it
+// were a separate process.
 func NewDecoded() *Decoded {
 	return &Decoded{recent: newRecent[store.Key](decodedBytes), read: true}
 }
@@ -40,7 +40,7 @@ func NewDecoded() *Decoded {
 type decodedRecord struct {
 	body  []byte
 	value any
-	own   func(reflect.Value) // turns a shallow copy of *value into a deep one
+	own   func(reflect.Value) // makes a shallow copy of *value a deep copy
 }
 
 // Decode reads a record. The caller owns the result.
@@ -71,7 +71,7 @@ func Shared[T any](k *Decoded, key store.Key, body []byte) (*T, error) {
 }
 
 // Blob reads an immutable blob of the store with the function read. The result must not be changed. If brokers share
-// the cache, it is read once for all of them.
+// the cache, the blob is read once for all of them.
 func Blob[T any](k *Decoded, key store.Key, body []byte, read func(*T) error) (*T, error) {
 	if kept, _ := cachedAs[T](k, key, body); kept != nil {
 		return kept, nil
@@ -96,8 +96,7 @@ func cachedAs[T any](k *Decoded, key store.Key, body []byte) (*T, func(reflect.V
 	return kept, d.own
 }
 
-// Unmarshal decodes like encoding/json, but in one pass: invalid JSON is detected on the way, and then the value may
-// be partly filled.
+// Unmarshal decodes like encoding/json, but in one pass. If the JSON is invalid, the value may be partly filled.
 func Unmarshal(body []byte, value any) error { return jsonv2.Unmarshal(body, value, onePass) }
 
 var onePass = jsonv2.JoinOptions(json.DefaultOptionsV1(), json.ReportErrorsWithLegacySemantics(false))
@@ -118,16 +117,16 @@ func (d *Decoded) putWritten(key store.Key, body []byte, value any) {
 	d.Put(key, &decodedRecord{body, kept.Interface(), ownerOf(&d.owners, v.Type(), nil)}, 3*len(body))
 }
 
-// asStored makes a time equal to the time that is read from its JSON: without the monotonic clock reading, which stops
-// while a laptop or a function sleeps.
+// asStored changes a time to the one that would be read from its JSON: without the monotonic clock reading, which
+// stops while a laptop or a function sleeps.
 func asStored(v reflect.Value) {
 	if t, ok := v.Addr().Interface().(*time.Time); ok {
 		*t = t.Round(0)
 	}
 }
 
-// ownerOf returns a function that turns a shallow copy of a type's value into a deep one and applies times to its
-// times. It is nil for types that cannot be copied this way.
+// ownerOf returns a function that makes a shallow copy of a type's value a deep copy, and applies times to its times.
+// It returns nil for types that cannot be copied this way.
 func ownerOf(known *sync.Map, t reflect.Type, times func(reflect.Value)) func(reflect.Value) {
 	if own, ok := known.Load(t); ok {
 		return own.(func(reflect.Value)) //nolint:forcetypeassert // nothing else is stored

@@ -5,14 +5,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Cache is a process's cache, so that it does not read or decode the same things again: blobs, which never change, and
-// records as they were last decoded.
+// Cache is the cache of a process, so that it does not read or decode the same data again. It has blobs, which never
+// change, and decoded records.
 type Cache struct {
 	Blobs   *recent[record.BlobKey]
 	records *Decoded
 }
 
-// NewKept makes a cache of up to blobBytes of blobs, and of decoded records.
+// NewKept returns a cache of up to blobBytes of blobs, and of decoded records.
 func NewKept(blobBytes int) *Cache {
 	return &Cache{newRecent[record.BlobKey](blobBytes), &Decoded{recent: newRecent[store.Key](decodedBytes)}}
 }
@@ -20,7 +20,7 @@ func NewKept(blobBytes int) *Cache {
 // Records returns the cache of decoded records.
 func (k *Cache) Records() *Decoded { return k.records }
 
-// Share makes k use a cache of decoded records that others use too. It must be called before anything else.
+// Share makes k use a cache of decoded records that others use as well. It must be called before anything else.
 func (k *Cache) Share(d *Decoded) {
 	k.records = d
 }

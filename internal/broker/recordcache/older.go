@@ -12,17 +12,17 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Older stands for a broker of an older version in a simulation: it does not know about a third of the members of
-// records, and rewrites every record that is committed.
+// Older simulates a broker of an older version. It does not know a third of the members of records, and rewrites
+// every record that is committed.
 type Older struct {
-	// Forgets makes it drop what it does not know: a bug, which invariants should detect.
+	// Forgets makes it drop the members that it does not know. This is a bug that invariants should detect.
 	Forgets bool
 }
 
 // Between makes every record pass through a broker of an older version before it is stored.
 func (d *Decoded) Between(o *Older) { d.older = o }
 
-// rewrite returns the record of a type as the older version writes it back after reading it.
+// rewrite returns a record as the older version writes it after a read.
 func (o *Older) rewrite(t reflect.Type, body jsontext.Value) (jsontext.Value, error) {
 	read, err := o.read(t, body)
 	if err != nil || o.Forgets {
@@ -31,7 +31,7 @@ func (o *Older) rewrite(t reflect.Type, body jsontext.Value) (jsontext.Value, er
 	return carrier{olderFields}.carry(t, body, read)
 }
 
-// read returns what the older version understands of a record.
+// read returns the members of a record that the older version knows.
 func (o *Older) read(t reflect.Type, body jsontext.Value) (jsontext.Value, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -4,9 +4,9 @@ import (
 	"sync"
 )
 
-// recent is a cache of the most recently used values, in two generations of up to half its bytes each. A value that
-// is not used during a whole generation is dropped. A generation has at least two values, so that two values that are
-// read in turn never drive each other out, however large they are.
+// recent is a cache of the most recently used values, in two generations of up to half of its bytes each. A value
+// that is not used during a whole generation is dropped. A generation has at least two values. So two values that are
+// read alternately never displace each other, however large they are.
 type recent[K comparable] struct {
 	mu         sync.Mutex
 	young, old map[K]sized

@@ -2,8 +2,8 @@ package recordcache
 
 import "reflect"
 
-// sizeOf is the size of a value in memory, in bytes, with everything it refers to. The value must be a tree, as
-// anything decoded from JSON is. Shared strings and lists are counted each time.
+// sizeOf returns the size of a value in memory, in bytes, with all data to which it refers. The value must be a tree,
+// like all values decoded from JSON. Shared strings and lists are counted each time.
 func sizeOf(value any) int {
 	v := reflect.ValueOf(value)
 	return int(v.Type().Size()) + referencedSize(v)
@@ -38,5 +38,6 @@ func referencedSize(v reflect.Value) (sum int) {
 	return sum
 }
 
-// refers is false for numeric types, whose lists may be long and need no loop.
+// refers reports whether values of a type refer to other data. It is false for numeric types, whose lists may be long
+// and need no loop.
 func refers(t reflect.Type) bool { return t.Kind() > reflect.Complex128 }

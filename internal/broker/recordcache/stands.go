@@ -6,8 +6,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Occupying reports which clusters still occupy the location that they were admitted to: until their attempt has ended
-// and their machines, if any, are released.
+// Occupying reports, for each cluster, whether it still occupies the location to which it was admitted. It does until
+// its attempt has ended and its machines, if any, are released.
 func Occupying(r Reader, clusters []string) (standing []bool, err error) {
 	var keys []store.Key
 	for _, id := range clusters {
@@ -46,8 +46,8 @@ func Staying(r Reader, placed []record.Placed, clusters []string) (out []record.
 	return out, nil
 }
 
-// Others loads the locations of tasks that a task's placement rules may apply to, with their cluster IDs. Some may
-// have left in the meantime: see Occupying.
+// Others loads the locations of the tasks to which a task's placement rules may apply, with their cluster IDs. Some
+// may have left meanwhile: see Occupying.
 func Others(r Reader, job string, keys []store.Key) (out []record.Placed, clusters []string, err error) {
 	keys = append([]store.Key{record.StandsKey(job)}, keys...)
 	if err := r.Preload(keys...); err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Brokers of two versions may share a store, while a deployment is updated or after it was rolled back. The older one
-// does not know all members of the records that the newer one writes. It keeps those that it does not know: Decode
-// notes which records have any, and Encode carries them from the record that it replaces. A record without the member
-// "format" has format 1. A change that an older version would misread, not only overlook, needs a higher format, which
-// older versions refuse to read.
+// Brokers of two versions may share a store: while a deployment is updated, or after it was rolled back. The older
+// version does not know all members of the records that the newer one writes, and must keep them. Decode notes which
+// records have unknown members, and Encode copies these from the record that it replaces. A record without the member
+// "format" has format 1. A change that an older version would misread, and not only ignore, needs a higher format.
+// Older versions refuse to read it.
 
 // Format is the highest format of records that this version reads.
 const Format = 3
@@ -29,7 +29,7 @@ var ErrNewerFormat = errors.New("a newer version wrote it in a format that this 
 
 var strictOnePass = jsonv2.JoinOptions(onePass, jsonv2.RejectUnknownMembers(true))
 
-// decode decodes a record into value, a *T, and notes if it has members that T does not have.
+// decode decodes a record into value, a *T. It notes if the record has members that T does not have.
 func (d *Decoded) decode(key store.Key, body []byte, value any) error {
 	err := jsonv2.Unmarshal(body, value, strictOnePass)
 	if !errors.Is(err, jsonv2.ErrUnknownName) {
@@ -46,16 +46,16 @@ func (d *Decoded) decode(key store.Key, body []byte, value any) error {
 	return Unmarshal(body, value)
 }
 
-// carrier carries members that a version does not know from the record that is replaced.
+// carrier copies members that a version does not know from the replaced record.
 type carrier struct {
-	// fields returns the members of a struct that the version knows, with their types, by name in lower case.
+	// fields returns the members of a struct that the version knows: their types, by name in lower case.
 	fields func(reflect.Type) map[string]reflect.Type
 }
 
 var own = carrier{fieldsOf}
 
-// carry returns the JSON of a record's new value with the members of its old JSON that a type does not have, at every
-// level. Elements of lists are the same if they have the same identity, or else the same position in lists of equal
+// carry returns the JSON of a record's new value, with the members of its old JSON that a type does not have, at
+// every level. Elements of lists match if they have the same identity, or else the same position in lists of equal
 // length.
 func (c carrier) carry(t reflect.Type, old, body jsontext.Value) (jsontext.Value, error) {
 	for t.Kind() == reflect.Pointer {
@@ -111,14 +111,14 @@ func (c carrier) carryList(t reflect.Type, old, body jsontext.Value) (jsontext.V
 	if err := errors.Join(jsonv2.Unmarshal(old, &before), jsonv2.Unmarshal(body, &after)); err != nil {
 		return nil, err
 	}
-	ids := make([]string, len(before)) // of those that are not matched yet
+	ids := make([]string, len(before)) // of the elements that are not matched yet
 	for i := range before {
 		ids[i] = identity(before[i])
 	}
 	for i := range after {
 		was := -1
 		if id := identity(after[i]); id != "" {
-			// If several have this identity, the first belongs to the first, and so on.
+			// If several elements have this identity, they match in order.
 			was = slices.IndexFunc(ids, func(other string) bool { return other == id })
 		} else if len(before) == len(after) {
 			was = i
@@ -135,7 +135,7 @@ func (c carrier) carryList(t reflect.Type, old, body jsontext.Value) (jsontext.V
 	return jsonv2.Marshal(after)
 }
 
-// identities are the members by which elements of lists in records are told apart, the best first.
+// identities are the members that identify elements of lists in records, the best first.
 var identities = []string{"id", "cluster", "name", "machine", "task", "offer", "rank", "job", "key", "month"}
 
 // identity returns the identifying member of an element of a list with its value, or "".

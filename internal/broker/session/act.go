@@ -19,7 +19,8 @@ func (s *Session) act(v verdict, a *admission) error {
 			return err
 		}
 	case verdictDrop:
-		// The same entry may have been removed and added again since it was listed. Only the task record shows that.
+		// The same entry may have been removed and added again since it was listed. Only the task's record shows
+		// that.
 		d.Hold(record.TaskKey(a.job.ID, a.waiting.Task))
 		d.Del(record.WaitKey(a.queue.Name, a.waiting))
 	case verdictNever:
@@ -77,11 +78,11 @@ func (s *Session) replan(a *admission) (d record.Decision) {
 	return d
 }
 
-// admitted admits a task: the task leaves the queue and holds quota and budget until capacity.freed releases them.
+// admitted admits a task. The task leaves the queue, and holds quota and budget until capacity.freed releases them.
 func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	choice := a.plan.Of(a.waiting.Task)
 	if a.lead != nil {
-		d.Touch(*a.lead) // it must still run at the commit: a decision that ends it conflicts with this one
+		d.Touch(*a.lead) // it must still run at the commit: a decision that ends it must conflict with this one
 	}
 	if a.task.Alone = a.activeMember != nil; a.task.Alone {
 		d.Hold(*a.activeMember) // for the same reason

@@ -13,43 +13,45 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// side is the data that the waiting tasks of one job share: the job and its ledger. Money reserved for one task is
-// visible to the others.
+// side is the data that all waiting tasks of one job share: the job and its ledger. So money that is reserved for one
+// task is visible to the others.
 type side struct {
 	job    record.Job
 	ledger record.Ledger
 	spec   *dag.Job // set if the job has a plan, like plan
 	plan   *record.Plan
-	// groups are the job's rules that spread or pack machines. ruled says whether placement rules apply to any task.
+	// groups are the job's rules that spread or pack machines. ruled states whether placement rules apply to any of
+	// its tasks.
 	groups []dag.PlacementGroup
 	ruled  bool
-	crew   *crew         // the job's workers; nil if no task asked for them yet
+	crew   *crew         // the job's workers; nil until a task needs them
 	crews  map[int][]int // the worker tasks of the plan, by share group
-	graph  *dag.Graph    // nil if no task depends on another, or not needed yet
-	ranks  map[int]int64 // of tasks, see rank
+	graph  *dag.Graph    // nil if no task depends on another, or if it is not needed yet
+	ranks  map[int]int64 // ranks of tasks, see rank
 }
 
-// admission is a session's knowledge of one waiting task. Every decision on the task is based on it.
+// admission is a session's data about one waiting task. Every decision on the task is based on it.
 type admission struct {
 	*side
-	queue        *apitypes.Queue
-	waiting      apitypes.Waiting
-	task         record.Task
-	name         string
-	nodes        int
-	with         *together    // the group that it is admitted with: its gang, or the task alone
-	blocked      bool         // the planned location must not be tried now
-	lead         *record.Key  // for a task that joins a gang: the gang's cluster, which must run; nil if it does not
+	queue   *apitypes.Queue
+	waiting apitypes.Waiting
+	task    record.Task
+	name    string
+	nodes   int
+	with    *together // the tasks that are admitted together with it: its gang, or only the task
+	blocked bool      // the planned location must not be tried now
+	// for a task that joins a gang: the gang's cluster, which must run; nil if it does not run
+	lead         *record.Key
 	activeMember *record.Key  // for a task that restarts alone: another active task of its gang; nil if there is none
-	pool         *pooled      // the pool machines that it gets; nil if machines are bought
-	awaits       bool         // it waits for room that is being made in a pool
-	clash        *clash       // the placement rule that its planned location violates; nil if none
-	price        *bid.Waiting // the better price that it may wait for; nil if it does not wait for one
-	unneeded     bool         // it is a worker that no task needs any more
+	pool         *pooled      // the pool machines that the task gets; nil if machines are bought
+	awaits       bool         // the task waits for room that is being made in a pool
+	clash        *clash       // the placement rule that the planned location violates, or nil
+	price        *bid.Waiting // the better price for which the task may wait, or nil
+	unneeded     bool         // the task is a worker that no task needs any more
 }
 
-// vcpu is the number of vCPUs of all machines of the task. They are bought together or not at all. For a task that
-// shares machines it is 0, because its worker holds them.
+// vcpu returns the number of vCPUs of all machines of the task, which are bought together or not at all. It is 0 for
+// a task that shares machines, because its worker holds them.
 func (a *admission) vcpu() float64 {
 	if a.shares() {
 		return 0
@@ -57,8 +59,9 @@ func (a *admission) vcpu() float64 {
 	return a.plan.Of(a.waiting.Task).VCPU * float64(a.nodes)
 }
 
-// slots is how many running tasks of its queue the task counts as: none if it shares machines, because its worker
-// counts as one. Otherwise a queue that is full of workers would leave no room for the tasks that they were bought for.
+// slots returns the number of running tasks of its queue as which the task counts. It is 0 if the task shares
+// machines, because its worker counts as one. Otherwise a queue that is full of workers would have no room for the
+// tasks for which they were bought.
 func (a *admission) slots() int {
 	if a.shares() {
 		return 0
@@ -66,7 +69,7 @@ func (a *admission) slots() int {
 	return 1
 }
 
-// lacksWorker reports whether the task shares machines and has no place on one.
+// lacksWorker reports whether the task shares machines and has no place on a worker.
 func (a *admission) lacksWorker() bool { return a.pool == nil && a.shares() }
 
 // holds returns the amounts that the task would hold in addition to vCPUs.
@@ -82,14 +85,14 @@ func (a *admission) needs() apitypes.Amounts {
 	return a.holds().Plus(apitypes.Amounts{apitypes.VCPUs: a.vcpu()})
 }
 
-// usd is the task's expected cost at its planned location, in USD.
+// usd returns the task's expected cost at its planned location, in USD.
 func (a *admission) usd() float64 { return a.plan.TaskUSD[a.waiting.Task] }
 
-// key identifies the task as job/index.
+// key returns the ID of the task as job/index.
 func (a *admission) key() string { return a.job.ID + "/" + strconv.Itoa(a.waiting.Task) }
 
-// unit is the ID of the scheduler's job that the task belongs to: its job, its gang, or the task itself if it joins a
-// gang.
+// unit returns the ID of the scheduler's job to which the task belongs: its job, its gang, or the task itself if it
+// joins a gang.
 func (a *admission) unit() string {
 	if a.task.Gang != "" || a.task.Joins != "" {
 		return a.claim()
@@ -97,7 +100,7 @@ func (a *admission) unit() string {
 	return a.job.ID
 }
 
-// sideOf loads the data that a job's waiting tasks share (its side), once for each session.
+// sideOf loads the data that the waiting tasks of a job share, once for each session.
 func (s *Session) sideOf(id string) (of *side, err error) {
 	if of := s.jobs[id]; of != nil {
 		return of, nil
@@ -131,8 +134,8 @@ func (s *Session) planned(of *side) (ok bool, err error) {
 	return err == nil, err
 }
 
-// passes reports whether a waiting task can be skipped without reading the task's own records, because its job lacks a
-// plan or money. This way many waiting tasks of such a job do not hide the tasks behind them.
+// passes reports whether a waiting task can be skipped without a read of its own records, because its job has no plan
+// or no money. So many waiting tasks of such a job do not hide the tasks behind them.
 func (s *Session) passes(w apitypes.Waiting) (bool, error) {
 	of, err := s.sideOf(w.Job)
 	switch {
@@ -159,7 +162,7 @@ func (s *Session) passes(w apitypes.Waiting) (bool, error) {
 	if !s.replanned[w.Job] || afford != verdictAdmit {
 		return afford == verdictSkip || s.replanned[w.Job], nil
 	}
-	// A new plan has been requested already. A task that the current plan can still serve continues under it, since it
+	// A new plan was already requested. A task that the current plan can still serve continues under it, because it
 	// may have waited longer than the tasks behind it.
 	choice := of.plan.Of(w.Task)
 	if choice == nil {
@@ -174,7 +177,7 @@ func (of *side) outdated(w apitypes.Waiting) bool {
 	return of.job.Plan.Version < max(w.MinPlan, of.job.MinPlan)
 }
 
-// since is the time from which the task counts as waiting.
+// since returns the time from which the task counts as waiting.
 func (a *admission) since() time.Time { return a.job.WaitsSince(a.waiting) }
 
 // facts loads everything that a decision on a waiting task needs.
@@ -203,7 +206,7 @@ func (s *Session) facts(q *apitypes.Queue, w apitypes.Waiting) (a *admission, er
 	}
 	if choice := a.plan.Of(w.Task); choice != nil {
 		a.blocked, a.nodes = s.blocked(choice), record.NodesOn(&a.spec.Tasks[w.Task], choice)
-		if choice.Offer.Service != "" { // which has machines of its own
+		if choice.Offer.Service != "" { // a service has its own machines
 			a.nodes = 1
 		}
 	}
@@ -243,11 +246,11 @@ type verdict int
 const (
 	verdictAdmit    verdict = iota // admit it if the scheduler agrees
 	verdictSkip                    // not now, for a reason that concerns only this task or its job
-	verdictWait                    // wait for a better price
-	verdictDrop                    // its job has finished
-	verdictReplan                  // its plan cannot be used
-	verdictNever                   // it needs more than its queue, or a queue above it, allows
-	verdictUnneeded                // it is a worker, and nothing waits for it
+	verdictWait                    // the task waits for a better price
+	verdictDrop                    // the job has finished
+	verdictReplan                  // the plan cannot be used
+	verdictNever                   // the task needs more than its queue, or a queue above it, allows
+	verdictUnneeded                // the task is a worker, and nothing waits for it
 )
 
 // over reports whether the job of a waiting task is ending or has ended.
@@ -255,7 +258,7 @@ func (a *admission) over() bool {
 	return a.job.State == apitypes.JobEnding || a.job.State.Finished() || a.ledger.Settled
 }
 
-// judge decides on one waiting task as far as the decision does not depend on other tasks.
+// judge decides on one waiting task, as far as the decision does not depend on other tasks.
 func (s *Session) judge(a *admission) verdict {
 	switch {
 	case a.over() || a.task.State != record.TaskQueued:
@@ -300,10 +303,10 @@ func (of *side) affordable(usd float64) verdict {
 	return verdictReplan
 }
 
-// left is the part of the budget that is neither spent nor reserved, in USD.
+// left returns the part of the budget that is neither spent nor reserved, in USD.
 func (of *side) left() float64 { return of.job.BudgetUSD - of.ledger.SpentUSD - of.ledger.ReservedUSD }
 
-// reserveSlack is the factor by which an attempt may exceed its expected time before the reserved money is used up.
+// reserveSlack is the factor by which an attempt may exceed its expected time before its reserved money is used up.
 const reserveSlack = 1.25
 
 // reserve returns the USD to reserve for an attempt: its expected run time with some slack plus the broker's overhead,

@@ -11,11 +11,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// A task that has waited too long is late. A late task keeps the tasks behind it waiting, so that they cannot overtake
-// it forever. If the policy has the actions reserve and backfill, a session still admits tasks behind it that will
+// A task that has waited too long is late. A late task makes the tasks behind it wait, so that they cannot overtake
+// it for ever. If the policy has the actions reserve and backfill, a session still admits tasks behind it that will
 // finish before the first late task of each queue can start. That start is estimated from the expected ends of the
-// running tasks (Lifka, The ANL/IBM SP Scheduling System, 1995, known as EASY). Estimates may be wrong, so backfilling
-// stops once a task has waited four times too long.
+// running tasks (Lifka, The ANL/IBM SP Scheduling System, 1995, known as EASY). Estimates may be wrong, so
+// backfilling stops when a task has waited four times too long.
 
 // The policy actions that enable backfilling. Both are needed.
 const (
@@ -23,10 +23,11 @@ const (
 	actionReserve  = "reserve"
 )
 
-// Overtaken is how long a task may be overtaken by backfilling, as a multiple of the time that is too long.
+// Overtaken is the maximum time for which backfilling may overtake a task, as a multiple of the time after which it
+// is late.
 const Overtaken = 4
 
-// backfill admits tasks behind a late task if they will finish before the late task can start. It returns how many.
+// backfill admits tasks behind a late task that will finish before the late task can start. It returns their number.
 func (s *Session) backfill() (admitted int, err error) {
 	if !s.follows(actionBackfill) || !s.follows(actionReserve) {
 		return 0, nil
@@ -77,7 +78,7 @@ func (s *Session) backfill() (admitted int, err error) {
 	return s.admitOf(others, claimed)
 }
 
-// inLine is the task's queue entry with the time from which it counts as waiting.
+// inLine returns the task's queue entry, with the time from which it counts as waiting.
 func (a *admission) inLine() apitypes.Waiting {
 	w := a.waiting
 	w.Since = a.since()
@@ -90,7 +91,7 @@ func (s *Session) late(a *admission, times time.Duration) bool {
 	return a.task.Joins == "" && s.u.Now.Sub(a.since()) >= times*s.patience()
 }
 
-// patience is the waiting time after which a task is late.
+// patience returns the waiting time after which a task is late.
 func (s *Session) patience() time.Duration {
 	for _, tier := range s.Policy.Tiers {
 		for _, conf := range tier {
@@ -102,7 +103,7 @@ func (s *Session) patience() time.Duration {
 	return s.Config.OverdueAfter
 }
 
-// finishBy is a safe estimate of when the task would finish if it were admitted now.
+// finishBy returns a safe estimate of the time at which the task would finish if it were admitted now.
 func (s *Session) finishBy(a *admission) time.Time {
 	hours := a.plan.TaskHours[a.waiting.Task] * (1 - a.task.Progress)
 	return s.u.Now.Add(record.Duration(hours*reserveSlack) + s.Config.Overhead)
@@ -136,8 +137,8 @@ func (s *Session) expectedEnd(h holding) (e ending, err error) {
 	return e, nil
 }
 
-// earliestStart estimates when a waiting task or gang can start at the earliest, if running tasks end when expected. It
-// returns the current time if that cannot be estimated.
+// earliestStart returns the estimated earliest start of a waiting task or gang, if running tasks end when expected.
+// It returns the current time if that cannot be estimated.
 func (s *Session) earliestStart(t *together, ends []ending) time.Time {
 	need, freed, count := t.needs(), map[*apitypes.Queue]apitypes.Amounts{}, map[*apitypes.Queue]int{}
 	fits := func() bool {

@@ -14,10 +14,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A gang is a set of tasks of one job that run together or not at all. A session admits all of it in one transaction.
-// The machines of each task are then bought as usual. Machines that are up wait until all are, and execute starts all
-// tasks of the gang in one transaction. If one task fails or is interrupted, gang.broken makes the others save their
-// work, release their machines, and wait in the queue until all can be admitted again.
+// A gang is a set of tasks of one job that run together or not at all. A session admits all of them in one
+// transaction. The machines of each task are then bought as usual. Machines that are up wait until all are up, and
+// execute starts all tasks of the gang in one transaction. If one task fails or is interrupted, gang.broken makes the
+// others save their work, release their machines, and wait in the queue until all can be admitted again.
 
 const (
 	// GangItems is the number of transaction items for admitting one task of a gang: waiting entry, task, attempt and
@@ -26,17 +26,18 @@ const (
 	// GangLeaveItems is the number of items for one task that releases its machines: cluster, attempt, task, waiting
 	// entry, pool partition and event.
 	GangLeaveItems = 6
-	// GangOtherItems is the number of other items in a transaction that admits a gang while handling one event: the
+	// GangOtherItems is the number of other items in a transaction that admits a gang while it handles one event: the
 	// event's marker; hold, ledger, market and event of a settled job, or an announced task; and the gang's ledger,
 	// the budget's ledger, and the event that continues the session.
 	GangOtherItems = 12
 )
 
 // A task that joins a gang gets its machines separately, while the gang runs. It is admitted after all other waiting
-// tasks and evicted before all other running tasks. So a gang shrinks before others lose machines, and it grows only
-// with capacity that no other task wants.
+// tasks and evicted before all other running tasks. So a gang shrinks before other tasks lose machines, and grows
+// only with capacity that no other task wants.
 
-// joinsBy is how far the priority of a joining task is lowered, so that it is below the lowest job priority.
+// joinsBy is the amount by which the priority of a joining task is lowered, so that it is below the lowest priority
+// of a job.
 const joinsBy = 2*dag.MaxPriority + 1
 
 // leadOf returns the key of the cluster that runs the gang's task with the lead role, or nil if it does not run.
@@ -55,8 +56,8 @@ func (s *Session) leadOf(a *admission) (*record.Key, error) {
 	return &key, nil
 }
 
-// activeMemberOf returns the key of another task of the gang that is admitted, launching or running. It returns nil if
-// there is none, and then the whole gang starts together.
+// activeMemberOf returns the key of another task of the gang that is admitted, launching or running. It returns nil
+// if there is none: then the whole gang starts together.
 func (s *Session) activeMemberOf(a *admission) (*record.Key, error) {
 	var lacks error
 	for _, i := range a.spec.Gang(a.waiting.Task) {
@@ -70,7 +71,8 @@ func (s *Session) activeMemberOf(a *admission) (*record.Key, error) {
 	return nil, lacks
 }
 
-// gang is the gang that a waiting task starts with. It is empty for a task without a gang or one that restarts alone.
+// gang returns the gang with which a waiting task starts. It is empty for a task without a gang, or a task that
+// restarts alone.
 func (a *admission) gang() string {
 	if a.activeMember != nil {
 		return ""
@@ -78,12 +80,12 @@ func (a *admission) gang() string {
 	return a.task.Gang
 }
 
-// together is a set of tasks that are admitted together or not at all: the tasks of a gang that have not succeeded, or
-// a single task.
+// together is a set of tasks that are admitted together or not at all: the tasks of a gang that have not succeeded,
+// or a single task.
 type together struct {
 	name    string // of the gang
 	members []*admission
-	waits   int // tasks that are not in the queue yet: not announced, or still releasing their machines
+	waits   int // number of tasks that are not in the queue yet: not announced, or still releasing their machines
 }
 
 // gangOf loads the gang of a waiting task.
@@ -94,7 +96,7 @@ func (s *Session) gangOf(a *admission) (*together, error) {
 	}
 	t := &together{name: a.task.Gang}
 	for _, i := range spec.Gang(a.waiting.Task) {
-		err = cmp.Or(err, s.join(t, a, i)) // continues after an error, so that all missing records are noted
+		err = cmp.Or(err, s.join(t, a, i)) // the loop continues after an error, so that all missing records are noted
 	}
 	if err == nil {
 		err = s.clashWithin(t)
@@ -102,8 +104,8 @@ func (s *Session) gangOf(a *admission) (*together, error) {
 	return t, err
 }
 
-// join loads a task of a gang, unless it has succeeded. It counts the task as waiting outside the queue or adds it to
-// the members.
+// join loads a task of a gang, unless it has succeeded. It adds the task to the members, or counts it as not in the
+// queue yet.
 func (s *Session) join(t *together, of *admission, index int) error {
 	task, _, err := recordcache.Get[record.Task](s.u, record.TaskKey(of.job.ID, index))
 	if err != nil || task.State == record.TaskSucceeded {
@@ -152,12 +154,12 @@ func (s *Session) judgeAll(t *together) (worst verdict, of *admission) {
 	return verdictAdmit, t.members[0]
 }
 
-// short returns a monthly budget that has too little left for all of them, or nil.
+// short returns a monthly budget that has too little left for all of the tasks, or nil.
 func (t *together) short(s *Session) *record.Purse {
 	return s.shortPurse(t.members[0].job.Queue, s.costsOf(t.members))
 }
 
-// tooLarge says why a gang can never be admitted. It is empty if the gang can be.
+// tooLarge returns the reason why a gang can never be admitted, or "".
 func (t *together) tooLarge(s *Session) string {
 	first := t.members[0]
 	if b := s.beyond(first.queue, t.needs()); b != nil {
@@ -187,7 +189,7 @@ func (t *together) needs() (sum apitypes.Amounts) {
 	return sum
 }
 
-// affordable is admission.affordable for the summed cost of all members.
+// affordable is admission.affordable for the total cost of all members.
 func (t *together) affordable() verdict {
 	usd := 0.0
 	for _, m := range t.members {
@@ -197,11 +199,11 @@ func (t *together) affordable() verdict {
 }
 
 // errCrowded means that an admission does not fit into a transaction that handles several events. The caller then
-// handles each event in its own transaction.
+// handles each event in a separate transaction.
 var errCrowded = errors.New("broker: an admission needs a transaction of its own")
 
-// admitAll admits tasks as the scheduler has bound them, all or none, and returns how many. full means that they do not
-// fit into the transaction.
+// admitAll admits tasks that the scheduler has bound, all or none, and returns their number. full means that they do
+// not fit into the transaction.
 func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full bool, err error) {
 	if len(bound) != len(t.members) {
 		return 0, false, nil // the scheduler's guards exclude this
@@ -228,7 +230,7 @@ func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full 
 		fits, err = s.fitsRules(bound)
 	}
 	if err != nil || !fits {
-		s.more = s.more || err == nil // earlier admissions may be in the way: try again in a later session
+		s.more = s.more || err == nil // earlier admissions may be in the way: a later session tries again
 		return 0, false, err
 	}
 	if t.short(s) != nil {
@@ -253,8 +255,8 @@ func (s *Session) noRoom() (admitted int, full bool, err error) {
 	return 0, true, nil
 }
 
-// holdsPools removes tasks from their pools if writing their machines would not fit into the transaction. It returns
-// false if that hits a task with promised machines: such a task needs its own transaction.
+// holdsPools removes tasks from their pools if writes of their machines would not fit into the transaction. It
+// returns false if one of them has promised machines: such a task needs a separate transaction.
 func (s *Session) holdsPools(bound []*admission, room int) bool {
 	items := s.u.Items() + GangItems*len(bound)
 	for _, a := range bound {
@@ -271,7 +273,7 @@ func (s *Session) holdsPools(bound []*admission, room int) bool {
 	return true
 }
 
-// explain returns the reason why a gang waits. It is empty if the reason is neither the gang itself nor its quota.
+// explain returns the reason why a gang waits. It returns "" if the reason is neither the gang itself nor its quota.
 func (t *together) explain(s *Session) string {
 	if t.waits > 0 {
 		return fmt.Sprintf("it waits for its gang %s: %d of its %d tasks are not in the queue yet", t.name, t.waits,

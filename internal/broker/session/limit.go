@@ -10,19 +10,19 @@ import (
 )
 
 // The limit of a deployment counts the machines that all queues have bought, not only those of the session's tree. A
-// session sums the records of the queues up and writes the gate if it admits anything, so of two sessions that admit
-// at once one is repeated with the other's sum.
+// session sums up the records of all queues, and writes the gate if it admits anything. So of two sessions that admit
+// at the same time, one is repeated with the other's sum.
 
-// gate is what a session knows of the limit.
+// gate is a session's data about the limit.
 type gate struct {
 	record.Gate
-	others  apitypes.Bought // what the queues outside of the tree have bought
+	others  apitypes.Bought // the purchases of the queues outside of the tree
 	loaded  bool
 	changed bool
-	overdue bool // a task that has waited too long for the limit goes first
+	overdue bool // a task that has waited too long for the limit comes first
 }
 
-// buys is what the admission of tasks would buy.
+// buys returns what the admission of tasks would buy.
 func (s *Session) buys(tasks []*admission) (sum apitypes.Bought, err error) {
 	for _, a := range tasks {
 		bidUSD, err := s.bidFor(a)
@@ -34,9 +34,8 @@ func (s *Session) buys(tasks []*admission) (sum apitypes.Bought, err error) {
 	return sum, nil
 }
 
-// buysAt is what the admission of a task would buy with a bid: nothing on machines of a pool and on a worker of its
-// job.
-// With a bid of 0 it is the least, at the planned price.
+// buysAt returns what the admission of a task would buy with a bid. On machines of a pool and on a worker of its job,
+// it buys nothing. With a bid of 0, it is the minimum, at the planned price.
 func (a *admission) buysAt(bidUSD float64) apitypes.Bought {
 	if a.pool != nil || a.shares() {
 		return apitypes.Bought{}
@@ -45,8 +44,8 @@ func (a *admission) buysAt(bidUSD float64) apitypes.Bought {
 	return apitypes.Bought{Machines: a.nodes, USDPerHour: rate * float64(a.nodes)}
 }
 
-// least is what the admission of tasks would buy at their planned prices. A bid may be lowered to the remaining money,
-// so it does not say what tasks can never have.
+// least returns what the admission of tasks would buy at their planned prices. Bids are not used, because a bid may
+// be lowered to the remaining money, so it does not show what tasks can never get.
 func least(tasks []*admission) (sum apitypes.Bought) {
 	for _, a := range tasks {
 		sum = sum.Plus(a.buysAt(0))
@@ -54,8 +53,8 @@ func least(tasks []*admission) (sum apitypes.Bought) {
 	return sum
 }
 
-// bidUnderLimit lowers the bid of a spot machine so that all that is admitted together is within the limit of the
-// deployment, if nothing else is bought. Otherwise it would wait for ever.
+// bidUnderLimit lowers the bid of a spot machine, so that all tasks that are admitted together are within the limit
+// of the deployment if nothing else is bought. Otherwise the task would wait for ever.
 func (s *Session) bidUnderLimit(a *admission, bidUSD float64) float64 {
 	most, together := s.Config.Limit.USDPerHour, []*admission{a}
 	if most <= 0 {
@@ -71,13 +70,14 @@ func (s *Session) bidUnderLimit(a *admission, bidUSD float64) float64 {
 	return max(min(bidUSD, rate*most/need), rate)
 }
 
-// beyondLimit says what tasks that are admitted together exceed of the limit even if nothing else is bought; "" if
-// nothing.
+// beyondLimit returns a text about the part of the limit that tasks which are admitted together exceed even if
+// nothing else is bought, or "".
 func (s *Session) beyondLimit(tasks ...*admission) string {
 	return s.Config.Limit.Excess(least(tasks), apitypes.Bought{})
 }
 
-// overLimit says what tasks that are admitted together exceed of the limit now; "" if there is room for them.
+// overLimit returns a text about the part of the limit that tasks which are admitted together exceed now, or "" if
+// there is room for them.
 func (s *Session) overLimit(tasks []*admission) (string, error) {
 	if s.Config.Limit.None() {
 		return "", nil
@@ -100,12 +100,12 @@ func (s *Session) overLimit(tasks []*admission) (string, error) {
 }
 
 // replicas reports whether tasks are replicas of services. A replica that returns does not wait behind a task that
-// waits for the limit: what the others of its service hold does not end by itself, so both could wait for ever.
+// waits for the limit. The other replicas of its service do not end by themselves, so both could wait for ever.
 func replicas(tasks []*admission) bool {
 	return !slices.ContainsFunc(tasks, func(a *admission) bool { return a.spec.Tasks[a.waiting.Task].Service == nil })
 }
 
-// loadGate uses the gate as New has loaded it, before the queues.
+// loadGate uses the gate that New has loaded before the queues.
 func (s *Session) loadGate() error {
 	if s.gate.loaded {
 		return nil
@@ -124,8 +124,8 @@ func (s *Session) loadGate() error {
 	return nil
 }
 
-// waitsAtGate reports whether tasks have to wait for the limit, and notes it. Smaller tasks pass them, but not for
-// ever.
+// waitsAtGate reports whether tasks have to wait for the limit, and records that they wait. Smaller tasks may
+// overtake them, but not for ever.
 func (s *Session) waitsAtGate(tasks []*admission) (bool, error) {
 	over, err := s.overLimit(tasks)
 	if err != nil || over == "" {

@@ -15,7 +15,8 @@ import (
 
 // A policy may contain plugins that choose machines of pools: they score nodes, keep gangs close together, or divide
 // machines by time. With such plugins, a second scheduler session runs over the machines. It takes the tasks that the
-// first session (over quotas) has bound, in its order. Without such plugins, pkg/placement packs all tasks at once.
+// first session (over quotas) has bound, in the same order. Without such plugins, pkg/placement packs all tasks at
+// once.
 
 // The names of plugins that choose machines. predicates is always active.
 const (
@@ -26,7 +27,7 @@ const (
 
 func machinePlugins() []string { return []string{"nodeorder", "binpack", topology, tdm} }
 
-// machinePolicy is the part of a policy that is about machines, or nil if there is none.
+// machinePolicy returns the part of a policy that is about machines, or nil if there is none.
 func machinePolicy(p *scheduler.Policy) *scheduler.Policy {
 	out := &scheduler.Policy{Actions: []string{"allocate"}}
 	said := false
@@ -70,8 +71,8 @@ func hasArgument(p *scheduler.Policy, plugin, setting string) bool {
 	return false
 }
 
-// WindowClosed reports whether a running task must leave a machine now, because the time window in the machine's label
-// is closed. It also returns the name of that window. Windows that the policy does not define are ignored.
+// WindowClosed reports whether a running task must leave a machine now, because the time window in the machine's
+// label is closed. It also returns the name of that window. It ignores windows that the policy does not define.
 func WindowClosed(p *scheduler.Policy, labels map[string]string, now time.Time) (window string, closed bool) {
 	w, named := windows(p)[labels[record.LabelWindow]]
 	if !named {
@@ -81,18 +82,18 @@ func WindowClosed(p *scheduler.Policy, labels map[string]string, now time.Time) 
 	return labels[record.LabelWindow], !open
 }
 
-// poolQueue is the only queue of a session over machines. heldThere is the job that represents everything running
+// poolQueue is the only queue of a session over machines. heldThere is the job that represents all tasks that run
 // there.
 const (
 	poolQueue  = "pool"
 	runningJob = "held"
 )
 
-// kindLabel is the label that gives a session over machines the class of a machine.
+// kindLabel is the label by which a session over machines knows the class of a machine.
 const kindLabel = "tradewind/class"
 
-// arrange places as many tasks as possible on machines of some partitions of a pool, as the policy says, in the order
-// in which they were bound. The tasks in before have placement rules and were placed first; their machines are
+// arrange places as many tasks as possible on machines of some partitions of a pool, by the policy, in the order in
+// which the tasks were bound. The tasks in before have placement rules and were placed first; their machines are
 // excluded.
 func (s *Session) arrange(p *record.PoolSeen, parts []int, wants, before []*want, policy *scheduler.Policy) error {
 	wants = slices.DeleteFunc(slices.Clone(wants), func(w *want) bool { return slices.Contains(before, w) })
@@ -173,7 +174,7 @@ func (k *packing) kindOf(m *record.PoolMachine) string {
 	return strconv.Itoa(slices.Index(k.classes, m.Class()))
 }
 
-// jobOf describes a task to the scheduler: a gang of its nodes, each on a different machine.
+// jobOf describes a task to the scheduler: as a gang of its nodes, each on another machine.
 func (k *packing) jobOf(i int, w *want, together int) scheduler.Job {
 	name := strconv.Itoa(i)
 	spec := &scheduler.Spec{Request: poolfit.Needs(w.hold, 1), Devices: int(math.Ceil(w.hold.Accelerators))}
@@ -195,7 +196,7 @@ func (k *packing) jobOf(i int, w *want, together int) scheduler.Job {
 	return j
 }
 
-// saves reports whether a task writes checkpoints, so that it may lose its machines at a known time.
+// saves reports whether a task writes checkpoints. Such a task may be on a machine that it will lose at a known time.
 func (a *admission) saves() bool {
 	return a.spec != nil && a.spec.Tasks[a.waiting.Task].Checkpoint != nil
 }

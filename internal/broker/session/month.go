@@ -9,17 +9,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// The monthly budget of a queue is enforced like a job's budget: an attempt is admitted if the remaining money pays
+// The monthly budget of a queue is enforced like a job's budget. An attempt is admitted if the remaining money pays
 // for it. The maximum cost is reserved, and the difference to the actual cost is returned when the attempt is
-// settled. Spent and reserved money is in the records of queues. An admission writes or holds these records, so no
-// two sessions spend the same money.
+// settled. The records of queues have the spent and the reserved money. An admission writes or holds these records,
+// so no two sessions spend the same money.
 
-// money is the expected cost of a waiting task and the minimum to reserve for it, in USD.
+// money is the expected cost of a waiting task and the amount that must be reserved for it, in USD.
 type money struct{ expected, full float64 }
 
 func (m money) plus(by money) money { return money{m.expected + by.expected, m.full + by.full} }
 
-// purses are the monthly budgets that pay for the jobs of a queue.
+// purses returns the monthly budgets that pay for the jobs of a queue.
 func (s *Session) purses(queue string) []record.Purse {
 	if !s.monthly {
 		return nil
@@ -27,8 +27,8 @@ func (s *Session) purses(queue string) []record.Purse {
 	return record.Purses(s.tree, queue, s.u.Now)
 }
 
-// costs is the cost of a waiting task in its pool, or at its planned location. For a spot machine the reserved money
-// covers a price that is 25% higher. Bids and reservations are higher if there is more money (see bidWithin).
+// costs returns the cost of a waiting task in its pool, or at its planned location. For a spot machine, the reserved
+// money covers a price that is 25% higher. Bids and reservations are higher if there is more money (see bidWithin).
 func (s *Session) costs(a *admission) money {
 	if p := a.pool; s.monthly && p != nil {
 		rate := p.offer.USDPerHour * float64(a.nodes)
@@ -50,12 +50,13 @@ func (s *Session) plannedCosts(of *side, task int) (m money) {
 	return m
 }
 
-// reservedHours is the number of hours to reserve money for, if the task's machines work for the given hours.
+// reservedHours returns the number of hours for which money is reserved, if the task's machines work for the given
+// hours.
 func (s *Session) reservedHours(hours float64) float64 {
 	return hours*reserveSlack + record.Hours(s.Config.Overhead)
 }
 
-// leastRate is the minimum to reserve for an hour of a machine, in USD.
+// leastRate returns the minimum to reserve for an hour of a machine, in USD.
 func leastRate(c *record.Planned) float64 {
 	rate := c.Offer.USDPerHour
 	if !c.Offer.Spot {
@@ -64,8 +65,8 @@ func leastRate(c *record.Planned) float64 {
 	return min(max(c.OnDemandUSD, rate), rate*reserveSlack)
 }
 
-// shortPurse returns a monthly budget, of the queue or one above it, that has too little left for m. It is nil if none
-// has.
+// shortPurse returns a monthly budget, of the queue or one above it, that has too little left for m. It returns nil
+// if there is none.
 func (s *Session) shortPurse(queue string, m money) *record.Purse {
 	for _, p := range s.purses(queue) {
 		if p.Required(m.expected, m.full) > p.LeftUSD()+record.CentsEps {
@@ -75,8 +76,8 @@ func (s *Session) shortPurse(queue string, m money) *record.Purse {
 	return nil
 }
 
-// overPurse returns a monthly budget that is below the expected cost of m even if nothing is spent yet. It is nil if
-// there is none.
+// overPurse returns a monthly budget that is below the expected cost of m even if nothing is spent yet. It returns
+// nil if there is none.
 func (s *Session) overPurse(queue string, m money) *record.Purse {
 	for _, p := range s.purses(queue) {
 		if m.expected > p.MostUSD+record.CentsEps {
@@ -91,7 +92,7 @@ func (s *Session) shortOf(a *admission) *record.Purse {
 	return s.shortPurse(a.job.Queue, s.costs(a))
 }
 
-// costsOf is the summed cost of tasks that are admitted together.
+// costsOf returns the total cost of tasks that are admitted together.
 func (s *Session) costsOf(members []*admission) (sum money) {
 	for _, m := range members {
 		sum = sum.plus(s.costs(m))
@@ -99,8 +100,8 @@ func (s *Session) costsOf(members []*admission) (sum money) {
 	return sum
 }
 
-// tooMuch says which limit of the queue, of one above it or of the deployment a task exceeds even when nothing is in
-// use: what it needs and what it may have. It is "" if it exceeds none.
+// tooMuch returns a text about a limit that a task exceeds even when nothing is in use: of the queue, of one above it
+// or of the deployment, with the needed and the allowed amount. It returns "" if there is none.
 func (s *Session) tooMuch(a *admission) string {
 	if b := s.beyond(a.queue, a.needs()); b != nil {
 		return b.message()
@@ -111,8 +112,8 @@ func (s *Session) tooMuch(a *admission) string {
 	return s.beyondLimit(a)
 }
 
-// overMonthlyBudget says which monthly budget, of the queue or of one above it, m exceeds. It is nil if it exceeds
-// none.
+// overMonthlyBudget returns the monthly budget, of the queue or one above it, that m exceeds. It returns nil if there
+// is none.
 func (s *Session) overMonthlyBudget(q *apitypes.Queue, m money) *excess {
 	p := s.overPurse(q.Name, m)
 	if p == nil {
@@ -121,7 +122,8 @@ func (s *Session) overMonthlyBudget(q *apitypes.Queue, m money) *excess {
 	return &excess{s.queues[p.Queue], apitypes.USDPerMonth, m.expected, p.MostUSD}
 }
 
-// fullOf is the USD to reserve for all members of a task's gang that are not admitted yet, including the task itself.
+// fullOf returns the USD to reserve for all members of a task's gang that are not admitted yet, including the task
+// itself.
 func (s *Session) fullOf(a *admission) (full float64) {
 	for _, m := range a.with.members {
 		if m.task.State == record.TaskQueued {
@@ -131,8 +133,8 @@ func (s *Session) fullOf(a *admission) (full float64) {
 	return full
 }
 
-// shareOf is the part of the remaining monthly budgets that a task may use, from 0 to 1. The rest is for members of
-// its gang that are admitted after it.
+// shareOf returns the part of the remaining monthly budgets that a task may use, from 0 to 1. The rest is for members
+// of its gang that are admitted after it.
 func (s *Session) shareOf(a *admission) float64 {
 	if full := s.fullOf(a); len(a.with.members) > 1 && full > 0 {
 		return min(s.costs(a).full/full, 1)
@@ -163,9 +165,9 @@ func (s *Session) scarce(t *together) bool {
 	})
 }
 
-// leaveExpensivePools removes tasks from pools in which more must be reserved for them than at their planned location,
-// and reports whether it removed any. This can happen with faster pool machines that cost more per hour: the reserved
-// overhead hours are then more expensive.
+// leaveExpensivePools removes tasks from pools in which more money must be reserved for them than at their planned
+// location. It reports whether it removed any. This can happen with faster pool machines that cost more per hour,
+// because the reserved overhead hours are then more expensive.
 func (s *Session) leaveExpensivePools(bound []*admission) (any bool) {
 	for _, a := range bound {
 		if a.pool != nil && s.costs(a).full > s.plannedCosts(a.side, a.waiting.Task).full+record.CentsEps {

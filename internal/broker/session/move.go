@@ -17,14 +17,14 @@ import (
 
 // If the policy has the action move, a session can make room for a task that fits on no single machine of a pool
 // although the pool has enough capacity in total. It moves running tasks to other machines, or stops less urgent ones
-// (Aladdin, §IV.B: migration and preemption), if the loss is below the extra cost of buying a machine. Meanwhile the
-// machines for the moved task and for the new task are kept for them by name. docs/scheduling.md explains why this
+// (Aladdin, §IV.B: migration and preemption), if the loss is below the extra cost of buying a machine. Meanwhile,
+// machines are kept for the moved tasks and for the new task by name. docs/scheduling.md explains why this
 // terminates.
 
 const (
 	actionMove = scheduler.Moves
-	moveTries  = 4  // maximum tasks that a session tries to make room for
-	moveLooks  = 64 // maximum running clusters looked at for each of them
+	moveTries  = 4  // maximum number of tasks for which a session tries to make room
+	moveLooks  = 64 // maximum number of running clusters that are checked for each of them
 	moveItems  = 16 // maximum transaction items
 )
 
@@ -36,7 +36,7 @@ func (s *Session) redeem(pools []record.PoolSeen, bound []*admission) error {
 		if i < 0 {
 			continue
 		}
-		if !slices.Contains(s.Fresh, name) { // the pool may have changed since it was looked at
+		if !slices.Contains(s.Fresh, name) { // the pool may have changed since it was read
 			s.u.Missing.Fresh = []string{name}
 			return recordcache.ErrMissing
 		}
@@ -49,7 +49,8 @@ func (s *Session) redeem(pools []record.PoolSeen, bound []*admission) error {
 		}
 		machines, free, waits := poolfit.Kept(&pools[i], a.claim(), a.nodes, w.hold, s.Config.Pool, s.u.Now)
 		switch {
-		case machines == nil || slices.ContainsFunc(machines, s.inWindow): // a machine has gone: place it again, or buy
+		// a machine is gone: place the task again, or buy
+		case machines == nil || slices.ContainsFunc(machines, s.inWindow):
 		case waits:
 			a.awaits = true
 		case free:
@@ -61,8 +62,8 @@ func (s *Session) redeem(pools []record.PoolSeen, bound []*admission) error {
 	return nil
 }
 
-// makeRoom makes room in a pool for one of the tasks that found no place. A tree makes room for one task at a time,
-// and for none while a task has waited too long, because freed capacity must go to the late task.
+// makeRoom makes room in a pool for one of the tasks that found no place. A tree makes room for one task at a time.
+// It makes none while a task is late, because freed capacity must go to the late task.
 func (s *Session) makeRoom(pools []record.PoolSeen, bound []*admission) error {
 	late := func(a *admission) bool { return s.late(a, 1) }
 	if !s.follows(actionMove) || record.MakesRoom(s.tree, s.u.Now) || s.u.Items()+moveItems > sessionFull ||
@@ -99,13 +100,13 @@ func (s *Session) inWindow(m *record.PoolMachine) bool {
 	return named
 }
 
-// mayAwait reports whether a task may wait until room is made for it: it must be alone, without a monthly budget that
-// others could use up meanwhile, and it must not become late by then.
+// mayAwait reports whether a task may wait until room is made for it. It must be alone, have no monthly budget that
+// others could use up meanwhile, and not become late by then.
 func (s *Session) mayAwait(a *admission) bool {
 	return a.alone() && len(s.purses(a.job.Queue)) == 0 && s.makingEnds().Sub(a.since()) < s.patience()
 }
 
-// makingEnds is the time until which room that is made now is kept.
+// makingEnds returns the time until which room that is made now is kept.
 func (s *Session) makingEnds() time.Time { return s.u.Now.Add(s.Config.PromisedFor()) }
 
 // alone reports whether a task has no gang, no service, no placement rule and no budget.
@@ -113,7 +114,7 @@ func (a *admission) alone() bool {
 	return a.task.Gang == "" && a.task.Joins == "" && a.task.Service == "" && !a.isRuled() && a.job.BudgetUSD <= 0
 }
 
-// inTime reports whether a task finishes in time on machines of a pool if it starts there later by the given duration.
+// inTime reports whether a task finishes in time on machines of a pool if it starts there later by a duration.
 func (s *Session) inTime(w *want, later time.Duration) (bool, error) {
 	left, err := s.slack(w.a)
 	hours := 0.0
@@ -158,8 +159,8 @@ func (s *Session) makeRoomIn(p *record.PoolSeen, w *want, bound []*admission) (b
 	return true, s.makeLeave(p, w, room, at)
 }
 
-// movableTasks returns the running tasks on suitable machines that may leave for the task of w, with the cost of moving
-// or stopping each, and their records by cluster ID.
+// movableTasks returns the running tasks on suitable machines that may leave for the task of w, with the cost of
+// moving or stopping each, and their records by cluster ID.
 func (s *Session) movableTasks(
 	p *record.PoolSeen,
 	k *packing,
@@ -208,10 +209,10 @@ func (s *Session) mayLeave(of *admission, l *attempt.Losing) bool {
 }
 
 // movingCost returns the cost of stopping a running task so that another task gets its machine, and whether that is
-// allowed. It is allowed if the running task is not more urgent, has run long enough and still finishes in time, and if
-// the other task was not stopped for it before. The work since the last checkpoint counts as lost, because saving may
-// fail now, and so does the time of a restart. An hour of work has the price of the planned location, because a pool
-// machine may be free.
+// allowed. It is allowed if the running task is not more urgent, has run long enough, still finishes in time, and was
+// not itself given its room by stopping the other task. The work since the last checkpoint counts as lost, because
+// saving may fail, and so does the time of a restart. An hour of work has the price of the planned location, because
+// a pool machine may be free.
 func (s *Session) movingCost(
 	p *record.PoolSeen,
 	of *admission,
@@ -252,7 +253,7 @@ func (s *Session) movingCost(
 	return r, true, nil
 }
 
-// makeLeave makes the tasks of room leave their machines for the task of w, and keeps machines for all of them.
+// makeLeave makes the tasks of room leave their machines for the task of w. It keeps machines for all of them.
 func (s *Session) makeLeave(p *record.PoolSeen, w *want, room *poolfit.Room, at map[string]attempt.Losing) error {
 	claim, until := w.a.claim(), s.makingEnds()
 	kept := map[string]record.PoolPromise{}
@@ -303,7 +304,7 @@ func (s *Session) keep(q *apitypes.Queue, claim, pool string) {
 	s.changed[q] = true
 }
 
-// promise writes the promises of some machines of a pool, as set by keep.
+// promise writes the promises of some machines of a pool, which keep sets.
 func (s *Session) promise(p *record.PoolSeen, hosts []string, keep func(*record.PoolMachine)) error {
 	for _, index := range p.PartitionsOf(hosts) {
 		key := record.PartitionKey(p.Name, index)

@@ -32,7 +32,7 @@ type PolicyNote struct {
 	Reason string `json:"reason"`
 }
 
-// PolicyNotes lists the parts of a policy that have no effect, and where. Sessions decide on quotas. They choose
+// PolicyNotes returns notes about the parts of a policy that have no effect. Sessions decide on quotas. They choose
 // machines only in pools, where the machines are known.
 func PolicyNotes(p *scheduler.Policy) []PolicyNote {
 	const (
@@ -71,8 +71,8 @@ func PolicyNotes(p *scheduler.Policy) []PolicyNote {
 	return out
 }
 
-// OwnPolicy is the default policy: late and urgent tasks first, then the job that holds the least; queues share by
-// weight or by what they deserve.
+// OwnPolicy returns the default policy: late and urgent tasks first, then the job that holds the least; queues share
+// by weight or by what they deserve.
 func OwnPolicy() *scheduler.Policy {
 	return &scheduler.Policy{
 		Actions: []string{"allocate", "preempt", "reclaim"},
@@ -100,11 +100,10 @@ func HalfLife(p *scheduler.Policy) time.Duration {
 	return 0
 }
 
-// follows says whether a session's policy has an action.
+// follows reports whether the session's policy has an action.
 func (s *Session) follows(action string) bool { return slices.Contains(s.Policy.Actions, action) }
 
-// open opens a scheduler session for one action of the policy. Quotas and gangs are always enforced, whatever the
-// policy says.
+// open opens a scheduler session for one action of the policy. Quotas and gangs are always enforced, with any policy.
 func (s *Session) open(snap *scheduler.Snapshot, action string) (*scheduler.Session, error) {
 	p := only(s.Policy, action, s.Config.OverdueAfter)
 	if action == allocate && s.follows(enqueue) {
@@ -113,7 +112,7 @@ func (s *Session) open(snap *scheduler.Snapshot, action string) (*scheduler.Sess
 	return scheduler.Open(snap, p, scheduler.WithGuards())
 }
 
-// only is the policy reduced to one action. If the policy does not set when a task is late, patience applies.
+// only returns the policy reduced to one action. If the policy does not state when a task is late, patience applies.
 func only(p *scheduler.Policy, action string, patience time.Duration) *scheduler.Policy {
 	out := &scheduler.Policy{Actions: []string{action}}
 	for _, tier := range p.Tiers {
@@ -128,7 +127,7 @@ func only(p *scheduler.Policy, action string, patience time.Duration) *scheduler
 	return out
 }
 
-// aboutQueues reports whether a reason is about queues. Reasons about nodes are meaningless here: clouds are
+// aboutQueues reports whether a reason is about queues. Reasons about nodes have no meaning here, because clouds are
 // unlimited.
 func aboutQueues(r scheduler.Reason) bool {
 	return slices.Contains([]string{"capacity", "proportion", "gang", "session"}, r.Plugin)

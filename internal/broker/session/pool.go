@@ -27,8 +27,9 @@ type pooled struct {
 }
 
 // toPools places bound tasks on machines of pools, if there is room and the pool is cheaper than the planned offer.
-// For the others machines are bought, except for those that await room that is being made. A placement is committed
-// with the admission, on the condition that the partitions have not changed. It returns the tasks to admit now.
+// Machines are bought for the other tasks, except for those that wait for room that is being made. A placement is
+// committed with the admission, on the condition that the partitions have not changed. It returns the tasks to admit
+// now.
 func (s *Session) toPools(bound []*admission) (rest []*admission, err error) {
 	if len(bound) == 0 {
 		return nil, nil
@@ -58,8 +59,8 @@ func (s *Session) toPools(bound []*admission) (rest []*admission, err error) {
 }
 
 // toPool places tasks in one pool. It follows the policy of package parsync. If tasks have not waited long, it
-// considers all partitions at once and finds the best places. Otherwise it considers one partition after the other, the
-// most recently read first, because that causes the fewest conflicts.
+// considers all partitions at once and finds the best places. Otherwise it considers one partition after the other,
+// the most recently read first, because that causes the fewest conflicts.
 func (s *Session) toPool(p *record.PoolSeen, bound []*admission) error {
 	var wants []*want
 	waited := time.Duration(0)
@@ -89,12 +90,12 @@ func (s *Session) toPool(p *record.PoolSeen, bound []*admission) error {
 	return nil
 }
 
-// roomFor is how many items must remain in a transaction for the other writes of an admission and for the queues that
-// it holds.
+// roomFor is the number of items that must remain free in a transaction for the other writes of an admission and for
+// the queues that it holds.
 const roomFor = 12
 
-// takePlaced assigns the machines to a task as its admission is committed. It returns the placement, or nil if the
-// machines or the transaction have no room any more. The task's machines are then bought as planned.
+// takePlaced assigns the machines to a task when its admission is committed. It returns the placement, or nil if the
+// machines or the transaction have no room any more. Machines are then bought for the task as planned.
 func (s *Session) takePlaced(d *record.Decision, a *admission) (*pooled, error) {
 	p := a.pool
 	if p == nil {
@@ -146,7 +147,7 @@ func (s *Session) takePlaced(d *record.Decision, a *admission) (*pooled, error) 
 	return p, nil
 }
 
-// record records the placement in the records of an admitted task, as for example pool/lab/m1 or pool/lab/m1+m2.
+// record writes the placement into the records of an admitted task, for example as pool/lab/m1 or pool/lab/m1+m2.
 func (p *pooled) record(task *record.Task, attempt *apitypes.Attempt) {
 	attempt.Offer, attempt.OfferID = p.offer, apitypes.PoolCloud+"/"+p.pool.Name+"/"+strings.Join(p.hosts, "+")
 	attempt.Instead, attempt.Place, attempt.Hosts = p.instead, p.pool.Place, p.hosts

@@ -17,11 +17,11 @@ type packing struct {
 	p        placement.Problem
 	machines []*record.PoolMachine
 	classes  []record.MachineClass // as numbered in a session over machines
-	first    []int32               // for each want, its first instance; the instances of a gang are consecutive
+	first    []int32               // for each want, its first instance; the instances of a gang follow each other
 }
 
-// place places as many tasks as possible on machines of some partitions of a pool, the most urgent first. Partitions
-// that it uses are then part of the transaction, in the version that was read.
+// place places as many tasks as possible on machines of some partitions of a pool, the most urgent first. The
+// partitions that it uses become part of the transaction, in the version that was read.
 func (s *Session) place(p *record.PoolSeen, parts []int, wants []*want) error {
 	if policy := machinePolicy(s.Policy); policy != nil {
 		ruled := slices.DeleteFunc(slices.Clone(wants), func(w *want) bool { return !w.a.isRuled() })
@@ -66,7 +66,7 @@ func (s *Session) pack(p *record.PoolSeen, parts []int, wants []*want) error {
 // machines loads the machines of some partitions that can take new tasks.
 func (s *Session) machines(k *packing, p *record.PoolSeen, parts []int) error {
 	for _, i := range parts {
-		// The partition as it was read, including this session's own writes.
+		// The partition as it was read, with this session's own writes.
 		part, _, err := recordcache.Get[record.Partition](s.u, record.PartitionKey(p.Name, i))
 		if err != nil {
 			return err
@@ -126,13 +126,13 @@ func (s *Session) packing(p *record.PoolSeen, parts []int, wants []*want) (*pack
 	return k, s.rules(k, p, wants)
 }
 
-// hosts are the machines assigned to the nodes of a task.
+// hosts returns the machines that are assigned to the nodes of a task.
 func (k *packing) hosts(w *want, i int, at placement.Assignment) placement.Assignment {
 	return at[k.first[i] : int(k.first[i])+w.a.nodes]
 }
 
-// broken finds a task that is placed only in part: the least urgent, and the last among equals. It returns −1 if
-// there is none.
+// broken returns a task that is placed only in part: the least urgent, and of equally urgent ones the last. It
+// returns −1 if there is none.
 func (k *packing) broken(wants []*want, at placement.Assignment) int {
 	found := -1
 	for i, w := range wants {

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// Placement rules in pools: a task is barred from machines where it would violate a rule together with tasks that run
-// there already. Rules between tasks that are placed together become rules and groups of pkg/placement.
+// Placement rules in pools: a task is barred from machines on which it would violate a rule together with tasks that
+// already run there. Rules between tasks that are placed together become rules and groups of pkg/placement.
 
 // rules adds the placement rules of tasks to a problem.
 func (s *Session) rules(k *packing, p *record.PoolSeen, wants []*want) error {
@@ -52,7 +52,7 @@ func (k *packing) stand(p *record.Pool) {
 	for i, m := range k.machines {
 		at := poolfit.SpotOf(p, m)
 		if at.Rack == "" {
-			at.Rack = "\x00" + m.ID // unknown rack: tasks that need one are barred
+			at.Rack = "\x00" + m.ID // an unknown rack: tasks that need a known one are barred
 		}
 		k.p.Machines[i].Cluster = number(zones, at.Zone)
 		k.p.Machines[i].Rack = number(racks, at.Zone+"/"+at.Rack)
@@ -97,7 +97,7 @@ func apart(a, b *admission) bool {
 	return len(clashes) > 0
 }
 
-// barred are the machines that a task must not use because of the tasks that run there.
+// barred returns the machines that a task must not use because of the tasks that run there.
 func (s *Session) barred(k *packing, p *record.PoolSeen, w *want) ([]int32, error) {
 	a := w.a
 	t := &a.spec.Tasks[a.waiting.Task]
@@ -144,7 +144,7 @@ func (s *Session) offHours(m *record.PoolMachine, a *admission) bool {
 	return closed || named && !a.saves()
 }
 
-// needsRack reports whether a task has a rule that needs the racks of machines to be known.
+// needsRack reports whether a task has a rule for which the racks of machines must be known.
 func (a *admission) needsRack() bool {
 	for _, rule := range a.spec.Tasks[a.waiting.Task].ApartRules() {
 		if rule.Level() == dag.LevelRack {
@@ -156,7 +156,7 @@ func (a *admission) needsRack() bool {
 	})
 }
 
-// give adds a task's resources to the machines on which it will run.
+// give adds the resources of a task to the machines on which it will run.
 func (k *packing) give(p *pooled) {
 	if p == nil {
 		return

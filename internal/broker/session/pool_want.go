@@ -13,18 +13,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// want is a task that could go to a pool, with the resources that it would hold on each machine and the machines that
-// suit it.
+// want is a task that could run in a pool, with the resources that it would hold on each machine and the machines
+// that suit it.
 type want struct {
 	a        *admission
 	hold     apitypes.Capacity
-	machines map[record.MachineClass]float64 // hours on a machine of the class
-	mostUSD  float64                         // maximum cost on any of those
+	machines map[record.MachineClass]float64 // hours on a machine of each class
+	mostUSD  float64                         // maximum cost on any of these
 	instead  apitypes.Instead
 }
 
-// want returns the resources that a task could get from a pool. It returns nil if no machine there suits the task, is
-// cheaper than its planned offer, and finishes in time.
+// want returns the resources that a task could get from a pool. It returns nil if no machine of the pool suits the
+// task, is cheaper than its planned offer, and finishes in time.
 func (s *Session) want(p *record.PoolSeen, a *admission) (*want, error) {
 	choice := a.plan.Of(a.waiting.Task)
 	if choice == nil || a.pool != nil || a.awaits || a.shares() || a.isWorker() || !p.Allowed(a.spec.Regions) {
@@ -35,7 +35,7 @@ func (s *Session) want(p *record.PoolSeen, a *admission) (*want, error) {
 	if choice.Offer.Service != "" && t.Nodes > 1 { // the plan has one place, and a pool would need several machines
 		return nil, nil
 	}
-	if t.Mounts() { // it is unknown whether a pool's machines can mount
+	if t.Mounts() { // it is unknown whether machines of a pool can mount
 		return nil, nil
 	}
 	here, planned, err := s.moves(p, a, choice)
@@ -82,7 +82,8 @@ func (m *moving) add(from, to string, gib float64) {
 }
 
 // moves returns the cost and duration of moving a task's data if it runs in the pool, and if it runs at its planned
-// location. This covers its inputs and its outputs for later tasks, which are assumed at their planned locations.
+// location. This includes its inputs, and its outputs for later tasks, which are assumed to be at their planned
+// locations.
 func (s *Session) moves(p *record.PoolSeen, a *admission, choice *record.Planned) (here, planned moving, err error) {
 	switch {
 	case p.Place == "":
@@ -120,7 +121,7 @@ func (s *Session) moves(p *record.PoolSeen, a *admission, choice *record.Planned
 	return here, planned, nil
 }
 
-// comesFrom returns the location of the outputs of the task's parents, by parent.
+// comesFrom returns the locations of the outputs of the task's parents, by parent.
 func (s *Session) comesFrom(a *admission) (map[int]string, error) {
 	var parents []int32
 	for _, e := range a.spec.EdgesTo(a.waiting.Task) {
@@ -136,9 +137,9 @@ func (s *Session) comesFrom(a *admission) (map[int]string, error) {
 	return at, err
 }
 
-// slack is how long a task may take if that is longer than planned: until it must finish, less the start times of
-// itself and its followers. It is unlimited for a job without a deadline, and negative for a job that must finish as
-// soon as possible.
+// slack returns the time that a task may take if it takes longer than planned: until it must finish, less the start
+// times of itself and its followers. It is unlimited for a job without a deadline, and negative for a job that must
+// finish as soon as possible.
 func (s *Session) slack(a *admission) (time.Duration, error) {
 	switch {
 	case a.job.Objective == dag.MinimizeMakespan:

@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// judgePrice decides whether a task waits for a better price. After waiting it is replanned if its plan does not match
-// the current price: an on-demand plan when the spot price is low enough, a spot plan when it is not.
+// judgePrice decides whether a task waits for a better price. After a wait, the task is replanned if its plan does
+// not match the current price: an on-demand plan when the spot price is low enough, or a spot plan when it is not.
 func (s *Session) judgePrice(a *admission) verdict {
 	usd, wait := a.price.Wait(s.u.Now)
 	if wait {
@@ -26,7 +26,7 @@ func (s *Session) judgePrice(a *admission) verdict {
 	return verdictAdmit
 }
 
-// waitForPrice leaves a task in its queue for a better price, and records since when.
+// waitForPrice leaves a task in its queue for a better price, and records the start of the wait.
 func (s *Session) waitForPrice(a *admission) (d record.Decision) {
 	if a.task.WaitSince.IsZero() {
 		a.task.WaitSince, a.task.WaitUSD = s.u.Now, a.price.USD
@@ -35,8 +35,9 @@ func (s *Session) waitForPrice(a *admission) (d record.Decision) {
 	return d
 }
 
-// priceOf returns the price for which a task may wait. It is nil if a pool could take the task, or if the waiting tasks
-// of its job could not all run at once, which the wait does not account for.
+// priceOf returns the price for which a task may wait. It returns nil if a pool could take the task. It also returns
+// nil if the waiting tasks of its job could not all run at once, because the calculation of the wait assumes that
+// they can.
 func (s *Session) priceOf(a *admission) (*bid.Waiting, error) {
 	price, err := bid.LoadWaiting(s.u, s.Config, a.job, a.task)
 	if err != nil || price == nil {
@@ -57,8 +58,8 @@ func (s *Session) priceOf(a *admission) (*bid.Waiting, error) {
 	return price, nil
 }
 
-// hasRoom reports whether the quota of a queue has room for the given number of tasks at once. If a queue above it
-// has a quota, it returns false, because that quota is not examined.
+// hasRoom reports whether the quota of a queue has room for a number of tasks at once. If a queue above it has a
+// quota, it returns false, because it does not check that quota.
 func (s *Session) hasRoom(q *apitypes.Queue, tasks int, needs apitypes.Amounts) bool {
 	above := s.queues[q.Parent]
 	all := apitypes.Amounts{}
@@ -69,10 +70,10 @@ func (s *Session) hasRoom(q *apitypes.Queue, tasks int, needs apitypes.Amounts) 
 	return (above == nil || !s.bounded(above)) && (q.MaxRunning == 0 || q.Running+tasks <= q.MaxRunning) && !lacks
 }
 
-// bidFor is the maximum price of an hour of one spot machine for an admitted task, in USD: the on-demand price,
+// bidFor returns the maximum price of an hour of one spot machine for an admitted task, in USD: the on-demand price,
 // limited by the task's maxUSDPerHour, the limit of the deployment and the monthly budgets. If the job has a budget,
-// the remaining budget is shared among the remaining tasks in proportion to their expected cost, so that no price
-// exceeds the budget. The least time that the cloud bills must fit in the budget at the maximum price, too.
+// the remaining budget is divided among the remaining tasks in proportion to their expected cost, so that no price
+// exceeds the budget. The minimum time that the cloud bills must also fit into the budget at the maximum price.
 func (s *Session) bidFor(a *admission) (float64, error) {
 	c := a.plan.Of(a.waiting.Task)
 	if a.pool != nil || !c.Offer.Spot {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	reclaimJobs     = 256 // maximum jobs that are examined for machines to take back
-	reclaimMachines = 64  // maximum clusters of each
-	reclaimMost     = 8   // maximum clusters that one session takes back
+	reclaimJobs     = 256 // maximum number of jobs that are checked for machines to take back
+	reclaimMachines = 64  // maximum number of clusters of each
+	reclaimMost     = 8   // maximum number of clusters that one session takes back
 )
 
 // reclaim makes room for waiting tasks that were not admitted. Of queues that share a quota, those that hold more
 // than they deserve give capacity back to those that hold less. In a queue with preemption, more urgent tasks take
-// capacity from less urgent ones. The stopped tasks save their work first and then wait again.
+// capacity from less urgent ones. The stopped tasks save their work first, and then wait again.
 func (s *Session) reclaim() error {
 	reclaims := len(s.tree) > 1 && s.follows("reclaim")
 	preempts := s.follows("preempt") && slices.ContainsFunc(s.tree, func(q *apitypes.Queue) bool { return q.Preempt })
@@ -57,8 +57,8 @@ func (s *Session) reclaim() error {
 	return nil
 }
 
-// claimReleased claims capacity that is being released anyway for the tasks that the scheduler gives it to. Otherwise
-// tasks behind them, for which room is made, would take it because it is free first.
+// claimReleased claims capacity that is being released anyway for the tasks to which the scheduler gives it.
+// Otherwise tasks behind them, for which room is made, would take it because it is free first.
 func (s *Session) claimReleased(made *scheduler.Result) {
 	for _, n := range slices.Concat(made.Binds, made.Nominations) {
 		if !slices.ContainsFunc(made.Evictions, func(e scheduler.Eviction) bool { return e.For == n.Job }) {
@@ -76,8 +76,8 @@ func (s *Session) claim(name string) {
 	}
 }
 
-// wholeClaims returns the first evictions, about most. It includes all or none of the evictions for the same task or
-// gang.
+// wholeClaims returns the first evictions, about most of them. It includes all or none of the evictions for the same
+// task or gang.
 func wholeClaims(evictions []scheduler.Eviction, most int) []scheduler.Eviction {
 	for i := range evictions {
 		if i >= most && evictions[i].For != evictions[i-1].For {
@@ -129,7 +129,7 @@ func (s *Session) clustersOf(id string, out map[string]holding) error {
 	}
 	for _, cl := range clusters {
 		if cl.Shared() {
-			continue // it holds nothing: its worker does
+			continue // the task holds nothing: its worker does
 		}
 		l, found, err := attempt.LoadLosing(s.u, cl.ID)
 		if lacking(err) != nil {
@@ -143,9 +143,10 @@ func (s *Session) clustersOf(id string, out map[string]holding) error {
 	return nil
 }
 
-// evictions lets the scheduler decide which clusters to evict for which candidates by an action. Only queues that the
-// action applies to take part: all for reclaim, those with preemption for preempt. A gang is evicted as a whole, and
-// room is made for all of a gang or none of it. A candidate that was stopped for another task never evicts that task.
+// evictions lets the scheduler decide, by an action, which clusters are evicted for which candidates. Only queues to
+// which the action applies take part: all queues for reclaim, those with preemption for preempt. A gang is evicted as
+// a whole, and room is made for all of a gang or none of it. A candidate that was stopped for another task never
+// evicts that task.
 func (s *Session) evictions(clusters map[string]holding, candidates, kept []*admission,
 	action string) (*scheduler.Result, error) {
 	takesPart := func(q *apitypes.Queue) bool { return q.Preempt || action != "preempt" }
@@ -171,14 +172,15 @@ func (s *Session) evictions(clusters map[string]holding, candidates, kept []*adm
 	return session.Close(), nil
 }
 
-// addHeld adds the running clusters, each as a job and a gang as one job, and then everything else that is in use.
+// addHeld adds the running clusters, each as a job and a gang as one job. Then it adds everything else that is in
+// use.
 func (x *scene) addHeld(clusters map[string]holding, canGo func(holding) bool) {
-	gangs := map[string]int{} // by gang, the job of its running tasks; its waiting tasks are another job
+	gangs := map[string]int{} // by gang: the job of its running tasks; its waiting tasks are another job
 	for _, id := range slices.Sorted(maps.Keys(clusters)) {
 		h := clusters[id]
 		use := x.more.held(1, h.Cluster.VCPU, h.Attempt.Hold)
 		if !x.represent(h.queue, h.Job, use) {
-			continue // it was released in the meantime
+			continue // it was released meanwhile
 		}
 		j := held(id, record.Leaf(h.queue), use)
 		j.Namespace = x.namespaceOf(h.Job)
@@ -217,7 +219,7 @@ func (s *Session) evict(clusters map[string]holding, e scheduler.Eviction) error
 	return s.u.Apply(attempt.DecideLeave(h.Cluster, record.LeaveForOthers, e.Reason, s.Config.Overhead, s.u.Now))
 }
 
-// spares are the IDs of the jobs that represent clusters with one of the given claims.
+// spares returns the IDs of the jobs that represent clusters with one of the given claims.
 func spares(jobs []scheduler.Job, clusters map[string]holding, claims []string) (out []string) {
 	for _, j := range jobs {
 		if h, ok := clusters[j.Tasks[0].ID]; ok && slices.Contains(claims, h.claim) {
@@ -227,7 +229,8 @@ func spares(jobs []scheduler.Job, clusters map[string]holding, claims []string) 
 	return out
 }
 
-// claimOf names a task, or its gang as a whole, in claims: as the one that room is made for or that was stopped.
+// claimOf returns the name of a task, or of its gang as a whole, in claims. Claims name the task for which room is
+// made, or the task that was stopped.
 func claimOf(job, task, gang string) string {
 	if gang != "" {
 		return job + record.GangMark + gang
@@ -238,7 +241,8 @@ func claimOf(job, task, gang string) string {
 // claim is the claim of a waiting task.
 func (a *admission) claim() string { return claimOf(a.job.ID, a.name, a.task.Gang) }
 
-// yielded are the claims that a waiting task, or its gang, was stopped for. It never evicts those in return.
+// yielded returns the claims for which a waiting task, or its gang, was stopped. It never evicts those tasks in
+// return.
 func (a *admission) yielded() (claims []string) {
 	for _, m := range a.with.members {
 		claims = append(claims, m.task.YieldedTo...)
@@ -246,7 +250,7 @@ func (a *admission) yielded() (claims []string) {
 	return claims
 }
 
-// splitClaimed divides waiting tasks into those that room is kept for and the others.
+// splitClaimed divides waiting tasks into those for which room is kept, and the others.
 func splitClaimed(candidates []*admission, now time.Time) (claimed, others []*admission) {
 	for _, a := range candidates {
 		if a.queue.Claimed(a.claim(), now) {
@@ -258,7 +262,7 @@ func splitClaimed(candidates []*admission, now time.Time) (claimed, others []*ad
 	return claimed, others
 }
 
-// otherClaim is another claim in the tree that room is being made for, or "".
+// otherClaim returns another claim in the tree for which room is being made, or "".
 func (s *Session) otherClaim(a *admission) string {
 	for _, q := range s.tree {
 		for _, c := range q.Claims {

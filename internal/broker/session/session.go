@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	sessionScan   = 64      // waiting tasks that are looked at first in a queue without quota
+	sessionScan   = 64      // number of waiting tasks that are read first in a queue without a quota
 	sessionScanOf = 512     // the same with a quota: enough to be fair between many jobs
-	sessionMost   = 1 << 18 // maximum, when the tasks at the front cannot be admitted
-	sessionFull   = 84      // transaction items after which a session continues in another transaction
-	sessionAdmits = 16      // tasks that fill a transaction
+	sessionMost   = 1 << 18 // maximum, if the first tasks cannot be admitted
+	sessionFull   = 84      // number of items after which a session continues in another transaction
+	sessionAdmits = 16      // number of tasks that fill a transaction
 )
 
 // Decide makes one pass over the queues of the tree.
@@ -74,7 +74,7 @@ type Session struct {
 // New starts a session over a queue and those that share a quota with it.
 func New(in Input, u *recordcache.Draft, queue string) (*Session, error) {
 	var lacks error
-	if !in.Config.Limit.None() { // before the queues: what changes in between changes the gate, too
+	if !in.Config.Limit.None() { // loaded before the queues: a change in between changes the gate, too
 		_, _, lacks = recordcache.Get[record.Gate](u, record.GateKey())
 	}
 	tree, err := Tree(u, in.Config, queue)
@@ -85,7 +85,7 @@ func New(in Input, u *recordcache.Draft, queue string) (*Session, error) {
 	}, cmp.Or(lacks, err)
 }
 
-// seen returns the pools as they were loaded, or book.ErrLacking.
+// seen returns the pools that were loaded. If they were not, it fails with recordcache.ErrMissing.
 func (s *Session) seen() ([]record.PoolSeen, error) {
 	if s.Pools == nil {
 		s.u.Missing.Pools = true
@@ -125,8 +125,8 @@ func (s *Session) continueLater() error {
 	return s.u.Apply(d)
 }
 
-// lacking returns nil for ErrLacking. The missing record is already noted in the draft, so a loop over many things
-// continues with the next one.
+// lacking returns nil for ErrMissing. The draft has already noted the missing record, so a loop can continue with its
+// next element.
 func lacking(err error) error {
 	if errors.Is(err, recordcache.ErrMissing) {
 		return nil
@@ -134,8 +134,8 @@ func lacking(err error) error {
 	return err
 }
 
-// collect loads the waiting tasks of all queues in the tree that may admit something, and decides those that the
-// scheduler does not need to decide on.
+// collect loads the waiting tasks of all queues in the tree that may admit something. It makes the decisions for
+// which the scheduler is not needed.
 func (s *Session) collect(scale int) error {
 	s.candidates, s.more = s.candidates[:0], false
 	clear(s.gangs)
@@ -188,8 +188,8 @@ func (s *Session) collectFrom(q *apitypes.Queue, scale int) error {
 	return nil
 }
 
-// consider makes a waiting task and its gang candidates if they could be admitted. Otherwise it applies the verdict on
-// them. It returns the number of new candidates.
+// consider makes a waiting task and its gang candidates if they could be admitted. Otherwise it applies the verdict.
+// It returns the number of new candidates.
 func (s *Session) consider(q *apitypes.Queue, w apitypes.Waiting) (taken int, err error) {
 	if passed, err := s.passes(w); err != nil || passed {
 		return 0, err
@@ -227,8 +227,8 @@ func (s *Session) consider(q *apitypes.Queue, w apitypes.Waiting) (taken int, er
 	}
 }
 
-// takeTurns orders waiting tasks within a priority: first those that have waited since before late. Then the jobs take
-// turns, so that the scheduler sees tasks of every job that it must be fair to.
+// takeTurns orders waiting tasks of equal priority. Tasks that have waited since before late come first. Then the
+// jobs take turns, so that the scheduler sees tasks of every job to which it must be fair.
 func takeTurns(waiting []apitypes.Waiting, late time.Time) []apitypes.Waiting {
 	type turned struct {
 		apitypes.Waiting
@@ -248,8 +248,8 @@ func takeTurns(waiting []apitypes.Waiting, late time.Time) []apitypes.Waiting {
 	return waiting
 }
 
-// admit admits candidates, first those that room was made for. If these cannot get their capacity yet, it is kept for
-// them. It returns the number of admitted tasks.
+// admit admits candidates, first those for which room was made. If these cannot get their capacity yet, it is kept
+// for them. It returns the number of admitted tasks.
 func (s *Session) admit() (admitted int, err error) {
 	claimed, others := splitClaimed(s.candidates, s.u.Now)
 	admitted, err = s.admitOf(claimed, nil)
@@ -283,7 +283,7 @@ func splitShared(candidates []*admission) (shared, others []*admission) {
 	return shared, others
 }
 
-// admitOf lets the scheduler decide on candidates, and admits those that it binds, in its order.
+// admitOf lets the scheduler decide on candidates, and admits those that it binds, in the scheduler's order.
 func (s *Session) admitOf(candidates, kept []*admission) (admitted int, err error) {
 	if len(candidates) == 0 {
 		return 0, nil

@@ -13,14 +13,15 @@ import (
 
 const milli = 1000
 
-// micro is the resolution of all limited resources except tasks and vCPUs: an hourly price has more than three digits.
-// Held amounts are rounded up and limits down, except for the imprecision of sums (slack).
+// micro is the resolution of all limited resources except tasks and vCPUs, because an hourly price has more than
+// three digits. Held amounts are rounded up and limits down, with a tolerance for rounding errors in sums (slack).
 const (
 	micro = 1_000_000
 	slack = 1e-3 // of a millionth
 )
 
-// unlimited is the capacity of a resource without limit: far more than anyone can request, and far below overflow.
+// unlimited is the capacity of a resource without a limit. It is far more than anyone can request, and far below
+// overflow.
 const unlimited = int64(1) << 50
 
 func amount(tasks, vcpu float64) scheduler.Vector {
@@ -28,11 +29,11 @@ func amount(tasks, vcpu float64) scheduler.Vector {
 		record.ResVCPU: int64(math.Round(vcpu * milli))}
 }
 
-// resources are the resources that a tree limits in addition to tasks and vCPUs, in the order of the vectors of its
-// sessions.
+// resources lists the resources that a tree limits in addition to tasks and vCPUs, in the order of its sessions'
+// vectors.
 type resources []string
 
-// held is the vector of an amount of tasks, vCPUs and those resources.
+// held returns the vector of an amount of tasks, vCPUs and those resources.
 func (r resources) held(tasks, vcpu float64, hold apitypes.Amounts) scheduler.Vector {
 	v := amount(tasks, vcpu)
 	for i, name := range r {
@@ -41,7 +42,7 @@ func (r resources) held(tasks, vcpu float64, hold apitypes.Amounts) scheduler.Ve
 	return v
 }
 
-// snapshot describes the tree to the scheduler, with a single node, the clouds, that has the capacity of the whole
+// snapshot describes the tree to the scheduler. It has a single node, the clouds, with the capacity of the whole
 // tree.
 func snapshot(tree []*apitypes.Queue, now time.Time) *scheduler.Snapshot {
 	more := resources(record.Bounded(tree))
@@ -89,7 +90,7 @@ func snapshot(tree []*apitypes.Queue, now time.Time) *scheduler.Snapshot {
 	return s
 }
 
-// held is a job that represents capacity in use.
+// held returns a job that represents capacity in use.
 func held(id, queue string, use scheduler.Vector) scheduler.Job {
 	return scheduler.Job{
 		ID: id, Queue: queue, Phase: scheduler.Started, Kept: true,
@@ -98,16 +99,16 @@ func held(id, queue string, use scheduler.Vector) scheduler.Job {
 	}
 }
 
-// scene builds a snapshot: the tree, the capacity that is kept for tasks that room was made for, and jobs.
+// scene builds a snapshot: the tree, the capacity that is kept for tasks for which room was made, and jobs.
 type scene struct {
 	*scheduler.Snapshot
 	tree []*apitypes.Queue
 	more resources
-	rest map[*apitypes.Queue]scheduler.Vector // the use of each queue that no job represents yet
+	rest map[*apitypes.Queue]scheduler.Vector // for each queue, the use that no job represents yet
 	at   map[string]int                       // index of the job of waiting tasks, by its ID
 
 	sharing sharing
-	phase   scheduler.Phase // of a job that holds nothing yet
+	phase   scheduler.Phase // phase of a job that holds nothing yet
 }
 
 func (s *Session) scene(kept []*admission) *scene {
@@ -173,8 +174,8 @@ func (x *scene) addWaiting(j *scheduler.Job, id int, a *admission) {
 	j.Tasks = append(j.Tasks, scheduler.Task{ID: strconv.Itoa(id), Spec: &scheduler.Spec{Request: request}})
 }
 
-// snapshot is the tree with the candidates: a job of the scheduler is one of our jobs, with its tasks that could be
-// admitted. The capacity for the tasks in kept is reserved.
+// snapshot returns the tree with the candidates. A job of the scheduler is one of the broker's jobs, with its tasks
+// that could be admitted. The capacity for the tasks in kept is reserved.
 func (s *Session) snapshot(candidates, kept []*admission) (*scheduler.Snapshot, map[string]*admission) {
 	x := s.scene(kept)
 	if s.follows(enqueue) {
@@ -186,7 +187,7 @@ func (s *Session) snapshot(candidates, kept []*admission) (*scheduler.Snapshot, 
 		j, fresh := x.job(a.unit(), a)
 		if fresh {
 			j.Kept = true
-			// The queue does not distinguish which of a job's units has the job's resources.
+			// The queue does not record which of a job's units holds the job's resources.
 			use := x.more.held(float64(a.ledger.Slots()), a.ledger.VCPU, a.ledger.Hold)
 			if !use.IsZero() && !given[a.job.ID] && x.represent(a.queue, a.job, use) {
 				j.Tasks, j.Phase = held("", "", use).Tasks, scheduler.Started
@@ -199,7 +200,7 @@ func (s *Session) snapshot(candidates, kept []*admission) (*scheduler.Snapshot, 
 		x.addWaiting(j, a.waiting.Task, a)
 		byTask[a.key()] = a
 		if a.task.Joins != "" {
-			continue // a joining task may wait forever
+			continue // a joining task may wait for ever
 		}
 		j.WaitingSince = j.Created
 		if a.gang() == "" { // a gang has waited as long as its first task
@@ -210,7 +211,8 @@ func (s *Session) snapshot(candidates, kept []*admission) (*scheduler.Snapshot, 
 	return x.Snapshot, byTask
 }
 
-// taskOf is the key of a task that a session has bound: the task of its job, whatever unit it belonged to.
+// taskOf returns the key of a task that a session has bound. It does not depend on the unit to which the task
+// belonged.
 func taskOf(bind scheduler.Bind) string {
 	job, _, _ := strings.Cut(bind.Job, "/")
 	return job + "/" + bind.Task

@@ -10,8 +10,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// Namespaces share capacity across queues (plugin namespace), and past use of queues and namespaces may count in
-// addition to their current use (plugin usage). A session passes both to the scheduler if its policy has these plugins.
+// Namespaces share capacity across queues (plugin namespace). The past use of queues and namespaces may count in
+// addition to their current use (plugin usage). A session passes both to the scheduler if its policy has these
+// plugins.
 
 // sharing is the scheduler's input about namespaces and past use.
 type sharing struct {
@@ -68,13 +69,13 @@ func (x *scene) share() {
 	}
 }
 
-// own is the past use of a queue without the queues below it.
+// own returns the past use of a queue without the queues below it.
 func (x *scene) own(q *apitypes.Queue) apitypes.Held {
 	return record.AdvancePast(q.Past, x.Now, apitypes.Held{Tasks: float64(q.Running), VCPU: q.VCPU, Use: q.Use},
 		x.sharing.halfLife).Held
 }
 
-// past is the past use of a queue, including the queues below it.
+// past returns the past use of a queue, including the queues below it.
 func (x *scene) past(q *apitypes.Queue) apitypes.Held {
 	sum := x.own(q)
 	for _, below := range x.tree {
@@ -117,7 +118,7 @@ func (x *scene) addNamespaceUse(q *apitypes.Queue, left scheduler.Vector) schedu
 	return left
 }
 
-// namespaceOf is the namespace of a job, or "" if the policy does not need it.
+// namespaceOf returns the namespace of a job, or "" if the policy does not need it.
 func (x *scene) namespaceOf(j record.Job) string {
 	if !x.sharing.asked {
 		return ""

@@ -9,11 +9,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Placement rules hold between tasks that have machines at the same time. A plan follows them as far as it knows; a
-// session enforces them. An admission records the location of the task in the same transaction, in the records that
-// it has read the locations of the other tasks from. So if two sessions admit conflicting tasks, one of them decides
-// again. If the planned location of a task would violate a rule, the task is replanned if the conflict is newer than
-// the plan. Otherwise it waits.
+// Placement rules hold between tasks that have machines at the same time. A plan follows them as far as it has the
+// data. A session enforces them: an admission records the location of the task in the same transaction, in the
+// records from which it has read the locations of the other tasks. So if two sessions admit conflicting tasks, one of
+// them decides again. If the planned location of a task would violate a rule, the task is replanned if the conflict
+// is newer than the plan. Otherwise it waits.
 
 // locationItems is the maximum number of location records that an admission writes: one for its job, four for labels.
 const locationItems = 5
@@ -24,8 +24,8 @@ type clash struct {
 	since time.Time // when the newest conflicting task came
 }
 
-// clashReplan is how long a task waits for conflicting tasks to leave before it is replanned, as another location may
-// be free by then.
+// clashReplan is the time for which a task waits for conflicting tasks to leave before it is replanned. By then,
+// another location may be free.
 const clashReplan = 15 * time.Minute
 
 // verdict is the decision on a task whose planned location conflicts.
@@ -41,7 +41,7 @@ func (a *admission) isRuled() bool {
 	return a.ruled && record.IsRuled(&a.spec.Tasks[a.waiting.Task], a.groups, a.waiting.Task)
 }
 
-// spots are the locations of the task's machines: in its pool, or as planned.
+// spots returns the locations of the task's machines: in its pool, or as planned.
 func (a *admission) spots() []record.Spot {
 	if a.pool != nil {
 		return a.pool.spots
@@ -75,7 +75,7 @@ func (s *Session) clashOf(a *admission, spots []record.Spot, more []record.Place
 	var there []record.Placed
 	var ids []string
 	for i, p := range others {
-		if !own(p) { // an earlier attempt of the task has finished, or nearly
+		if !own(p) { // an earlier attempt of the same task, which has finished or nearly finished
 			there, ids = append(there, p), append(ids, clusters[i])
 		}
 	}
@@ -109,7 +109,7 @@ func (s *Session) clashOf(a *admission, spots []record.Spot, more []record.Place
 	}
 }
 
-// released are the indexes of the conflicting tasks that have released their machines, in ascending order.
+// released returns the indexes of the conflicting tasks that have released their machines, in ascending order.
 func (s *Session) released(ids []string, clashes []record.Clash) (gone []int, err error) {
 	var asked []int
 	var clusters []string
@@ -134,7 +134,7 @@ func (s *Session) released(ids []string, clashes []record.Clash) (gone []int, er
 }
 
 // clashWithin finds members of a gang whose planned locations conflict with each other, and records the clash. The
-// plan found nothing better at its time.
+// plan found no better locations when it was made.
 func (s *Session) clashWithin(t *together) error {
 	var placed []record.Placed
 	for _, a := range t.members {
@@ -148,22 +148,23 @@ func (s *Session) clashWithin(t *together) error {
 			}
 			a.clash = c
 		}
-		// They have the same plan, so none of them is newer than it: the zero time.
+		// They have the same plan, so none of them is newer than it. Their time is zero.
 		placed = append(placed, record.Placed{Job: a.job.ID, Task: a.waiting.Task,
 			Location: record.LocationOf(&a.spec.Tasks[a.waiting.Task], a.spots(), time.Time{})})
 	}
 	return nil
 }
 
-// fitsRules reports whether tasks may be admitted together at their locations, given each other and the tasks admitted
-// since they were examined. Tasks that must not use their pool leave it, and machines are bought as planned.
+// fitsRules reports whether tasks may be admitted together at their locations, given each other and the tasks that
+// were admitted since they were examined. Tasks that must not use their pool leave it, and machines are bought for
+// them as planned.
 func (s *Session) fitsRules(bound []*admission) (bool, error) {
 	fits, err := s.fitBeside(bound)
 	if err != nil || fits {
 		return fits, err
 	}
-	// A task whose machine is bought may conflict with another's pool, for example if both must be in one region.
-	// Their planned locations do not conflict.
+	// A task whose machine is bought may conflict with another task's pool, for example if both must be in one
+	// region. Their planned locations do not conflict.
 	inPools := false
 	for _, a := range bound {
 		if a.pool != nil && a.isRuled() {
@@ -228,8 +229,8 @@ func (s *Session) recordLocation(d *record.Decision, a *admission) error {
 	return nil
 }
 
-// When a location is recorded, old ones are removed: those of earlier attempts of the same task at once, and some of
-// those older than standsLong, if their clusters have finished.
+// When a location is recorded, old locations are removed: those of earlier attempts of the same task at once, and
+// some of those older than standsLong, if their clusters have finished.
 const (
 	standsLong = time.Hour
 	standsOld  = 8

@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// QueueOf loads a queue. A queue that was never configured starts with the default settings.
+// QueueOf loads a queue. A queue without a record has the default settings.
 func QueueOf(u recordcache.Reader, cfg config.Config, name string) (apitypes.Queue, error) {
 	q, found, err := recordcache.Get[apitypes.Queue](u, record.QueueKey(name))
 	if !found {
@@ -74,15 +74,15 @@ func DecideSetQueue(u recordcache.Reader, cfg config.Config, name string,
 	return d, record.CheckQueue(q)
 }
 
-// tooMany is the error for a tree whose queues limit more kinds of resources than a session can count.
+// tooMany returns the error for a tree whose queues limit more kinds of resources than a session can count.
 func tooMany(root string) error {
 	return fmt.Errorf("%w: max: %q and the queues below it would limit more than %d resources in addition to vCPUs",
 		record.ErrQueue, root, record.MaxBounded)
 }
 
-// DecideSuspendQueue makes a queue and those below it admit nothing. It emits QueueSuspended; its handlers deal with
-// running tasks. For a suspended queue it only changes drain from false to true. It fails with ErrNotFound for a queue
-// that was neither configured nor used.
+// DecideSuspendQueue makes a queue and those below it admit nothing. It emits QueueSuspended; the handlers of that
+// event deal with running tasks. For a suspended queue, it only changes drain from false to true. It fails with
+// ErrNotFound for a queue without a record.
 func DecideSuspendQueue(u recordcache.Reader, cfg config.Config, name string, s apitypes.Suspension,
 	key string) (d record.Decision, err error) {
 	q, found, err := recordcache.Get[apitypes.Queue](u, record.QueueKey(name))
@@ -140,7 +140,7 @@ func byName(queues []*apitypes.Queue) map[string]*apitypes.Queue {
 	return out
 }
 
-// Tree loads the queues that a session over one queue has to consider: all queues that share a quota with it.
+// Tree loads the queues that a session for one queue has to consider: all queues that share a quota with it.
 func Tree(u recordcache.Reader, cfg config.Config, name string) ([]*apitypes.Queue, error) {
 	if q, found, err := recordcache.Look[apitypes.Queue](u, record.QueueKey(name)); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (s *Session) bounded(q *apitypes.Queue) bool {
 	})
 }
 
-// above are the queue itself and those above it.
+// above returns the queue itself and those above it.
 func (s *Session) above(q *apitypes.Queue) []*apitypes.Queue {
 	var out []*apitypes.Queue
 	for ; q != nil && len(out) <= record.MaxTree; q = s.queues[q.Parent] {
@@ -173,7 +173,7 @@ func (s *Session) above(q *apitypes.Queue) []*apitypes.Queue {
 	return out
 }
 
-// closed returns the queue that admits nothing: q or one above it. It is nil if all are open.
+// closed returns the queue that admits nothing: q or one above it. It returns nil if all are open.
 func (s *Session) closed(q *apitypes.Queue) *apitypes.Queue {
 	for _, q := range s.above(q) {
 		if q.Closed {
@@ -200,7 +200,8 @@ func (b *excess) message() string {
 }
 
 // beyond returns the first resource of which a task needs more than a queue could have if nothing were in use: the
-// quota of the queue and of those above it, less the guarantees of other queues below them. It is nil if there is none.
+// quota of the queue and of those above it, less the guarantees of other queues below them. It returns nil if there
+// is none.
 func (s *Session) beyond(q *apitypes.Queue, need apitypes.Amounts) *excess {
 	for _, name := range slices.Sorted(maps.Keys(need)) {
 		of, most := s.most(q, name)

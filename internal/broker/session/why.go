@@ -12,10 +12,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// whyTasks is the maximum number of tasks that TellTasks explains.
+// whyTasks is the maximum number of tasks that ExplainTasks explains.
 const whyTasks = 20
 
-// ExplainTasks adds the waiting tasks of a job, and why each waits, to w.
+// ExplainTasks adds the waiting tasks of a job to w, and the reason why each waits.
 func (s *Session) ExplainTasks(w *apitypes.Why, job record.Job) error {
 	q := s.queues[job.Queue]
 	if q == nil {
@@ -71,8 +71,8 @@ func (s *Session) ExplainTasks(w *apitypes.Why, job record.Job) error {
 	return nil
 }
 
-// schedulerReasons lets the scheduler explain what keeps the job of a waiting task, among all tasks that it would
-// decide on. The decisions made meanwhile are discarded with the draft.
+// schedulerReasons returns the scheduler's reasons why the job of a waiting task waits, among all tasks on which it
+// would decide. The decisions that are made meanwhile are discarded with the draft.
 func (s *Session) schedulerReasons(a *admission) (said []string, err error) {
 	if err := s.collect(1); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (s *Session) schedulerReasons(a *admission) (said []string, err error) {
 	return said, nil
 }
 
-// explain returns the reasons why a task waits; said is the scheduler's explanation for its job.
+// explain returns the reasons why a task waits. said is the scheduler's explanation for its job.
 func (s *Session) explain(a *admission, said []string) []string {
 	switch s.judge(a) {
 	case verdictDrop:
@@ -171,7 +171,7 @@ func (s *Session) explainSkip(a *admission) string {
 		readable.USD(a.left()), readable.USD(a.usd()))
 }
 
-// closedMessage describes why a queue admits nothing.
+// closedMessage returns the reason why a queue admits nothing.
 func closedMessage(q *apitypes.Queue) string {
 	if q.Suspended.Since.IsZero() {
 		return "queue " + q.Name + " is closed"

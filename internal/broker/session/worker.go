@@ -14,22 +14,23 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Tasks that share machines go to their job's workers, see record.Worker. A session gives each to a worker with room.
-// If there is none, the task stays in its queue, and the session asks for as many more workers as the plan has and the
-// waiting tasks need. Only workers hold quota, budget and a place of the plan; a task that shares holds none.
+// Tasks that share machines run on their job's workers (see record.PoolWorker). A session gives each task to a worker
+// with room. If there is none, the task stays in its queue, and the session requests as many more workers as the plan
+// has and the waiting tasks need. Only workers hold quota, budget and a place of the plan. A task that shares holds
+// none.
 
-// crew is the state of the workers of one job, as a session sees it.
+// crew is a session's data about the workers of one job.
 type crew struct {
 	view record.PoolSeen
 	// waiting is the total of the resources of tasks that found no room, by share group.
 	waiting map[int]apitypes.Capacity
-	// drained are the worker tasks that take no more tasks, see record.Plan.Drained.
+	// drained has the worker tasks that take no more tasks (see record.Plan.Drained).
 	drained map[int]bool
 	stale   bool // this session has placed a task since it read the workers
 }
 
-// shares reports whether a waiting task runs on a worker of its job. A plan without workers for its group gives it a
-// machine of its own.
+// shares reports whether a waiting task runs on a worker of its job. If the plan has no workers for its group, the
+// task gets its own machine.
 func (a *admission) shares() bool { return a.side != nil && a.side.shares(a.waiting.Task) }
 
 func (of *side) shares(task int) bool {
@@ -40,8 +41,8 @@ func (of *side) shares(task int) bool {
 	return group > 0 && len(of.workers(group-1)) > 0
 }
 
-// beginsAtOnce reports whether the attempt of an admitted task begins with its admission: it runs on a worker, and no
-// bucket has to be made for it.
+// beginsAtOnce reports whether the attempt of an admitted task starts with its admission: it runs on a worker, and no
+// bucket has to be created for it.
 func (a *admission) beginsAtOnce() bool {
 	return a.pool != nil && a.pool.worker != nil && !a.spec.Tasks[a.waiting.Task].MakesBuckets()
 }
@@ -102,8 +103,8 @@ func (s *Session) crewOf(of *side) (*crew, error) {
 	return of.crew, nil
 }
 
-// drained finds the worker tasks of a job that take no more tasks. It reads the job's progress only if the planned time
-// of a worker is over.
+// drained returns the worker tasks of a job that take no more tasks. It reads the job's progress only if the planned
+// time of a worker is over.
 func (s *Session) drained(of *side, part *record.Partition) (map[int]bool, error) {
 	over := map[int]bool{} // share groups
 	for i := of.spec.Work(); i < len(of.spec.Tasks); i++ {
@@ -133,7 +134,7 @@ func holdOf(of *side, task int) apitypes.Capacity {
 	return apitypes.Capacity{CPUs: cpus, MemoryGiB: gib}
 }
 
-// roomOn returns the workers that have room for a task, by class, and the hours that it takes on each.
+// roomOn returns the workers that have room for a task, by class, and the hours that the task takes on each.
 func (s *Session) roomOn(c *crew, of *side, task int) map[record.MachineClass]float64 {
 	hold, out := holdOf(of, task), map[record.MachineClass]float64{}
 	t := &of.spec.Tasks[task]
@@ -148,16 +149,16 @@ func (s *Session) roomOn(c *crew, of *side, task int) map[record.MachineClass]fl
 	return out
 }
 
-// turn identifies the waiting tasks of a job that take its turns.
+// turn identifies the waiting tasks of a job that take turns together.
 type turn struct {
 	job      string
 	priority int
 }
 
-// longestFirst reorders the waiting tasks of the first one's job that share machines: those with the most hours from
-// their start to the end of the job come first, as in list scheduling by upward rank (Topcuoglu et al.,
-// Performance-Effective and Low-Complexity Task Scheduling for Heterogeneous Computing, 2002, §4). So the tasks that
-// run last are short, and the machines end together. The job keeps its turns. sorted has the jobs that are in order.
+// longestFirst reorders those waiting tasks of the first one's job that share machines. Tasks with the most hours
+// from their start to the end of the job come first, as in list scheduling by upward rank (Topcuoglu et al.,
+// Performance-Effective and Low-Complexity Task Scheduling for Heterogeneous Computing, 2002, §4). So the last tasks
+// are short, and the machines end together. The job keeps its turns. sorted has the jobs that are already in order.
 func (s *Session) longestFirst(waiting []apitypes.Waiting, sorted map[turn]bool) {
 	of := turn{waiting[0].Job, waiting[0].Priority}
 	if sorted[of] {
@@ -200,7 +201,7 @@ func (s *Session) planShares(of *side, task int) bool {
 }
 
 // rank returns the planned time from the start of a task to the end of the last task that depends on it, without
-// waiting, in whole seconds: members of an array on the same machine type are equal.
+// waiting, in whole seconds. So members of an array on the same machine type have equal ranks.
 func (of *side) rank(task int) int64 {
 	if seconds, known := of.ranks[task]; known {
 		return seconds
@@ -292,7 +293,8 @@ func workerOf(c *crew, id string) *record.PoolWorker {
 	return &c.view.Parts[0].Machines[i].Worker
 }
 
-// askForWorkers announces more workers for the tasks that found no room: as many as the plan has, and these tasks need.
+// askForWorkers announces more workers for the tasks that found no room: at most as many as the plan has and these
+// tasks need.
 func (s *Session) askForWorkers() error {
 	var lacks error
 	for _, id := range slices.Sorted(maps.Keys(s.jobs)) {
@@ -307,11 +309,12 @@ func (s *Session) askForWorkers() error {
 	return lacks
 }
 
-// askFor announces workers of one group for tasks that hold waiting together. Workers that are on their way count.
+// askFor announces workers of one group for tasks that need waiting in total. Workers that are on their way count.
 //
-// While another worker runs or is on its way, it waits for those that the plan buys later, and buys none whose planned
-// time is over if the others can do the rest. Those that have ended under this plan, because they had nothing to do,
-// are not bought again: the job is planned again, and the plan decides whether more workers are worth their boot.
+// While another worker runs or is on its way, it waits with workers that the plan buys later. It buys no worker whose
+// planned time is over if the others can do the rest. Workers that have ended under this plan because they had
+// nothing to do are not bought again: the job is planned again, and the new plan decides whether more workers are
+// worth their boot.
 func (s *Session) askFor(of *side, group int, waiting apitypes.Capacity) error {
 	var d record.Decision
 	all, others, lacks := s.crewTasks(of, group)
@@ -325,7 +328,7 @@ func (s *Session) askFor(of *side, group int, waiting apitypes.Capacity) error {
 		case t == nil:
 			continue
 		case onItsWay(t):
-			if s.joined(of, i, t.Attempt) { // it has no room
+			if s.joined(of, i, t.Attempt) { // the worker has no room
 				continue
 			}
 		case others && s.u.Now.Before(of.plan.Due(i)):
@@ -349,7 +352,7 @@ func (s *Session) askFor(of *side, group int, waiting apitypes.Capacity) error {
 	return cmp.Or(lacks, s.u.Apply(d))
 }
 
-// crewTasks returns the tasks that are the workers of a group, nil for those that cannot be read, and whether one of
+// crewTasks returns the tasks that are the workers of a group (nil for those that cannot be read), and whether one of
 // them runs or is on its way.
 func (s *Session) crewTasks(of *side, group int) (all []*record.Task, some bool, lacks error) {
 	for _, i := range of.workers(group) {
@@ -363,7 +366,7 @@ func (s *Session) crewTasks(of *side, group int) (all []*record.Task, some bool,
 	return all, some, lacks
 }
 
-// onItsWay reports whether a worker runs, or has been asked for.
+// onItsWay reports whether a worker runs or was requested.
 func onItsWay(t *record.Task) bool {
 	return slices.Contains([]record.TaskState{record.TaskQueued, record.TaskAdmitted, record.TaskLaunching,
 		record.TaskRunning}, t.State)
@@ -375,7 +378,7 @@ func (s *Session) joined(of *side, task, attempt int) bool {
 	return found
 }
 
-// needed reports whether a task waits for a worker of a group: one is announced that does not run on a worker.
+// needed reports whether a task waits for a worker of a group: the task is announced and not on a worker.
 func (s *Session) needed(of *side, group int) (bool, error) {
 	progress, _, err := recordcache.Get[record.Progress](s.u, record.ProgressKey(of.job.ID))
 	if err != nil {
@@ -388,7 +391,7 @@ func (s *Session) needed(of *side, group int) (bool, error) {
 	return record.Unplaced(of.spec, progress, &c.view.Parts[0].Partition, group) > 0, nil
 }
 
-// dropWorker takes a worker from its queue that no task needs any more.
+// dropWorker removes from its queue a worker that no task needs any more.
 func (s *Session) dropWorker(a *admission) (d record.Decision) {
 	a.task.State, a.task.EndedAt = record.TaskSucceeded, s.u.Now
 	d.Put(record.TaskKey(a.job.ID, a.waiting.Task), a.task)

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// maxBlobBytes is the maximum decompressed size of a blob: a DAG at the reader's limits stays well below.
+// maxBlobBytes is the maximum decompressed size of a blob. A DAG at the reader's limits is far below it.
 const maxBlobBytes = 1 << 30
 
 // packed is a compressed blob that is not stored yet.
@@ -27,8 +27,8 @@ type packed struct {
 	chunks [][]byte
 }
 
-// gzipWriters are reusable writers, shared by all brokers of a process: a new writer costs more than compressing a
-// small plan with it.
+// gzipWriters has reusable writers, which all brokers of a process share: a new writer costs more than the
+// compression of a small plan.
 var gzipWriters = sync.Pool{New: func() any {
 	zw, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails only for an unknown level
 	return zw
@@ -68,8 +68,9 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Save writes the chunks that do not fit the unit's own transaction first, and the last chunk with the transaction.
-// Chunks are found only through the record that refers to them, so the early ones do no harm if the unit fails.
+// Save writes the chunks that do not fit into the unit's own transaction first, and the last chunk with the
+// transaction. Chunks are found only through the record that refers to them, so the early ones do no harm if the unit
+// fails.
 func (p packed) Save(ctx context.Context, s store.Store, u *Unit) error {
 	for i, chunk := range p.chunks {
 		if i == len(p.chunks)-1 {

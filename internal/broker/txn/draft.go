@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker/recordcache"
 )
 
-// flush takes over the writes and events of a draft.
+// flush adds the writes and events of a draft to the unit.
 func (u *Unit) flush(d *recordcache.Draft) error {
 	for _, s := range d.Changed {
 		if s.Dirty {
@@ -24,12 +24,11 @@ func (u *Unit) flush(d *recordcache.Draft) error {
 	return nil
 }
 
-// draftRounds is the maximum number of rounds of a decision. A decision that needs something new in each round needs
-// far fewer.
+// draftRounds is the maximum number of rounds of a decision. Correct decisions need far fewer.
 const draftRounds = 100
 
-// Draft makes a decision on the records that the unit has loaded. It loads missing records and repeats the decision,
-// until none is missing; then the unit takes over the result. pools loads the pools that a decision lacks.
+// Draft makes a decision on the records that the unit has loaded. It loads missing records and repeats the decision
+// until none is missing. Then the unit takes over the result. pools loads the pools that a decision lacks.
 func (u *Unit) Draft(decide func(*recordcache.Draft) error, pools func(recordcache.Missing) error) error {
 	for range draftRounds {
 		d := recordcache.NewDraft(u.Book, u.Now, u.Items())

@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// JobMachines lists the machines that the broker has bought for a job; with ended also those that are gone. It fails
-// with ErrNotFound.
+// JobMachines lists the machines that the broker has bought for a job. With ended, it also lists those that are gone.
+// It fails with ErrNotFound.
 func (b *Views) JobMachines(ctx context.Context, id string, ended bool) (out apitypes.MachineList, err error) {
 	u := b.txns.NewUnit(ctx, "api")
 	job, err := LoadJob(u, id)
@@ -28,7 +28,7 @@ func (b *Views) JobMachines(ctx context.Context, id string, ended bool) (out api
 	return out, err
 }
 
-// alive returns the machines that are not gone, or all.
+// alive returns the machines that are not gone, or with ended all of them.
 func alive(machines []apitypes.WorkerView, ended bool) []apitypes.WorkerView {
 	out := []apitypes.WorkerView{}
 	for _, m := range machines {
@@ -39,7 +39,8 @@ func alive(machines []apitypes.WorkerView, ended bool) []apitypes.WorkerView {
 	return out
 }
 
-// Machines lists the machines that the broker has bought for the newest jobs; with ended also those that are gone.
+// Machines lists the machines that the broker has bought for the newest jobs. With ended, it also lists those that
+// are gone.
 func (b *Views) Machines(ctx context.Context, ended bool) (out apitypes.MachineList, err error) {
 	u := b.txns.NewUnit(ctx, "api")
 	out.Now, out.Machines = u.Now, []apitypes.WorkerView{}
@@ -72,8 +73,8 @@ func (b *Views) Machines(ctx context.Context, ended bool) (out apitypes.MachineL
 	return out, nil
 }
 
-// machinesOf makes the views of the machines of one job, in the order in which they were bought. It reads at most limit
-// attempts, and returns how many it has read.
+// machinesOf returns the views of the machines of one job, in the order in which they were bought. It reads at most
+// limit attempts, and returns the number that it has read.
 func (b *Views) machinesOf(u *txn.Unit, job record.Job, limit int) (n int, out []apitypes.WorkerView, err error) {
 	spec, err := u.Spec(job)
 	if err != nil {
@@ -94,8 +95,8 @@ func (b *Views) machinesOf(u *txn.Unit, job record.Job, limit int) (n int, out [
 	return len(attempts), out, nil
 }
 
-// jobMachines has the records of one job, of its machines and of the tasks on them, from which the views of its
-// machines are made.
+// jobMachines has the records of one job from which the views of its machines are made: those of its machines, and of
+// the tasks on them.
 type jobMachines struct {
 	job      record.Job
 	spec     *dag.Job
@@ -187,8 +188,8 @@ func (f *jobMachines) machine(a *apitypes.Attempt) apitypes.WorkerView {
 	return m
 }
 
-// overlap is the part of a time from began to ended that is between two others. An ended of zero means that it
-// continues, a began of zero that there is none.
+// overlap returns the part of a time span that is between two times. If ended is zero, the span continues. If began
+// is zero, there is no span.
 func overlap(began, ended, from, to time.Time) time.Duration {
 	if began.IsZero() {
 		return 0
@@ -199,7 +200,7 @@ func overlap(began, ended, from, to time.Time) time.Duration {
 	return max(earlier(ended, to).Sub(later(began, from)), 0)
 }
 
-// stateOfMachine is the state of the machines of an attempt; cl is nil if its cluster has no record.
+// stateOfMachine returns the state of the machines of an attempt. cl is nil if its cluster has no record.
 func stateOfMachine(a *apitypes.Attempt, cl *record.Cluster) apitypes.MachineState {
 	switch {
 	case cl == nil && (!a.Ended.IsZero() || a.Outcome != ""):

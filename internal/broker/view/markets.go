@@ -12,14 +12,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// forecastHours are the times of price forecasts, in hours from now.
+// forecastHours lists the times of price forecasts, in hours from now.
 var forecastHours = []float64{1, 3, 6, 12, 24}
 
 // bidJobs is the maximum number of jobs whose bids are listed.
 const bidJobs = 200
 
-// Markets lists up to limit known spot markets by name, starting after the name after. next is the value of after for
-// the next page, or "".
+// Markets lists up to limit known spot markets by name. It starts after the name after. next is the value of after
+// for the next page, or "".
 func (b *Views) Markets(
 	ctx context.Context,
 	after string,
@@ -63,7 +63,7 @@ func marketView(m record.MarketRecord, bids []apitypes.Bid) apitypes.MarketView 
 	return v
 }
 
-// bids are the bids for the machines that jobs hold now, by market.
+// bids returns the bids for the machines that jobs hold now, by market.
 func (b *Views) bids(ctx context.Context) (map[string][]apitypes.Bid, error) {
 	u := b.txns.NewUnit(ctx, "api")
 	active, err := recordcache.List[record.JobIndex](u, record.PartActive, "", bidJobs)

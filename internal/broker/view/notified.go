@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// notified adds who was notified of the end of a job, and who could not be.
+// notified adds the recipients that were notified of the end of a job, and those that could not be.
 func (b *Views) notified(ctx context.Context, s *story) error {
 	if !s.Job.State.Finished() || s.Next > 0 {
 		return nil

@@ -67,7 +67,7 @@ func services(job record.Job, spec *dag.Job, ready map[int]*record.Cluster) (all
 	return all
 }
 
-// lastReason is how the last attempt of a task ended, or "".
+// lastReason returns the reason with which the last attempt of a task ended, or "".
 func lastReason(attempts []apitypes.Attempt, task int) (reason string) {
 	for i := range attempts {
 		if attempts[i].Task == task {

@@ -19,9 +19,9 @@ const (
 	usageAttempts = 20_000
 )
 
-// Usage returns the use of the queues in the last hours. It is computed from the attempts of the newest jobs, and from
-// what those that have finished left in their records, so it costs no writes. It is the same before and after a
-// finished job is removed.
+// Usage returns the use of the queues in the last hours. It is calculated from the attempts of the newest jobs, and
+// for finished jobs from what their records keep, so it costs no writes. It is the same before and after a finished
+// job is removed.
 func (b *Views) Usage(ctx context.Context, last time.Duration) (apitypes.Usage, error) {
 	u := b.txns.NewUnit(ctx, "api")
 	from := u.Now.Add(-last)
@@ -75,7 +75,7 @@ func (b *Views) Usage(ctx context.Context, last time.Duration) (apitypes.Usage, 
 	return out, nil
 }
 
-// newest returns the sort keys of the newest jobs, whether they still exist or are gone, the newest first.
+// newest returns the sort keys of the newest jobs, the newest first. It includes jobs that are gone.
 func (b *Views) newest(ctx context.Context, limit int) (keys []string, more bool, err error) {
 	for _, part := range []string{record.PartJobs, record.PartPast} {
 		lines, others, err := b.txns.Store.Query(ctx, part, "", store.Page{Limit: limit})
@@ -88,7 +88,7 @@ func (b *Views) newest(ctx context.Context, limit int) (keys []string, more bool
 		}
 	}
 	slices.Sort(keys)
-	keys = slices.Compact(keys) // a job that was removed between the two
+	keys = slices.Compact(keys) // a job that was removed between both reads
 	if len(keys) > limit {
 		keys, more = keys[:limit], true
 	}
@@ -111,7 +111,7 @@ func newHeld(from, to time.Time) *usageSum {
 	}
 }
 
-// add counts what a job of a queue has held in each step, by the part of the step in which it held it.
+// add counts the use of a queue's job in each step, by the part of the step in which the job held it.
 func (h *usageSum) add(queue string, held record.Holding) {
 	begin, end := later(held.From, h.from), earlier(held.To, h.to)
 	if !end.After(begin) {

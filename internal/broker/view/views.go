@@ -28,7 +28,7 @@ func New(txns *txn.Transactor, pools *pool.Keeper, sessions *admission.Runner) *
 	return &Views{txns: txns, pools: pools, sessions: sessions}
 }
 
-// StateOf is a job's state as users see it. Suspension is recorded separately from a job's own state.
+// StateOf returns the state of a job for users. Suspension is recorded separately from the job's own state.
 func StateOf(job record.Job, ledger record.Ledger) apitypes.JobState {
 	switch {
 	case job.Suspended() == nil, job.State == apitypes.JobEnding, job.State.Finished():
@@ -39,11 +39,11 @@ func StateOf(job record.Job, ledger record.Ledger) apitypes.JobState {
 	return apitypes.JobSuspended
 }
 
-// jobsAtOnce is how many jobs are read together: their three records fit one request to the store.
+// jobsAtOnce is the number of jobs that are read together. Their three records fit into one request to the store.
 const jobsAtOnce = 33
 
-// Jobs lists up to limit jobs, the newest first, starting after the place where an earlier list ended, or at the
-// start if after is "". next is where this list ends, "" if there are no more jobs.
+// Jobs lists up to limit jobs, the newest first. It starts where an earlier list ended (after), or with the newest if
+// after is "". next is the end of this list, or "" if there are no more jobs.
 func (b *Views) Jobs(ctx context.Context, after string, limit int) (views []apitypes.JobView, next string, err error) {
 	lines, more, err := b.txns.Store.Query(ctx, record.PartJobs, "", store.Page{After: after, Limit: limit})
 	if err != nil {
@@ -103,7 +103,7 @@ func (b *Views) JobView(ctx context.Context, id string) (v apitypes.JobView, err
 	return v, err
 }
 
-// Document is the document that an API made the job from, or "". It fails with ErrNotFound.
+// Document returns the document from which an API made the job, or "". It fails with ErrNotFound.
 func (b *Views) Document(ctx context.Context, id string) (string, error) {
 	u := b.txns.NewUnit(ctx, "api")
 	job, err := LoadJob(u, id)
@@ -173,7 +173,7 @@ func (b *Views) viewOf(u *txn.Unit, job record.Job) (v apitypes.JobView, cluster
 	return v, clusters, nil
 }
 
-// taskViews makes the views of the tasks with index from up to but excluding to, from their records.
+// taskViews returns the views of the tasks with index from up to but excluding to, from their records.
 func taskViews(job record.Job, spec *dag.Job, plan *record.Plan, tasks []record.Task, attempts []apitypes.Attempt, from,
 	to int) []apitypes.TaskView {
 	views := make([]apitypes.TaskView, to-from)
@@ -202,14 +202,14 @@ func taskViews(job record.Job, spec *dag.Job, plan *record.Plan, tasks []record.
 	for _, a := range attempts {
 		v := &views[a.Task-from]
 		v.USD += a.USD
-		if a.Started.After(v.Started) { // for a cancelled task only the attempt has it
+		if a.Started.After(v.Started) { // for a cancelled task, only the attempt has the start
 			v.Started = a.Started
 		}
 		if a.Number != v.Attempts || v.State == string(record.TaskQueued) {
 			continue
 		}
 		if _, shared := a.Shares(); shared {
-			v.USDPerHour = 0 // its worker, which is planned at v.Offer, has the cost
+			v.USDPerHour = 0 // the worker, which is planned at v.Offer, has the cost
 		} else {
 			v.Offer, v.USDPerHour = a.OfferID, a.Offer.USDPerHour
 			if spec.Tasks[a.Task].MaxNodes > 0 {
@@ -231,7 +231,7 @@ func taskViews(job record.Job, spec *dag.Job, plan *record.Plan, tasks []record.
 	return views
 }
 
-// accelerators names the accelerators of a machine, TYPE:COUNT.
+// accelerators returns the accelerators of a machine as text, TYPE:COUNT.
 func accelerators(o apitypes.Offer) string {
 	if o.Accelerator == "" {
 		return ""
@@ -239,7 +239,7 @@ func accelerators(o apitypes.Offer) string {
 	return dag.AcceleratorKey(o.Accelerator, o.AccelCount)
 }
 
-// Queues lists the queues that were configured or used.
+// Queues lists the queues that have settings or were used.
 func (b *Views) Queues(ctx context.Context) ([]apitypes.Queue, error) {
 	u := b.txns.NewUnit(ctx, "api")
 	queues, err := recordcache.List[apitypes.Queue](u, record.PartQueues, "", 0)

@@ -28,7 +28,7 @@ func (b *Views) visits(ctx context.Context, s *story, d *Look, from int) error {
 	return nil
 }
 
-// visit adds one visit: what was opened, where, and how it ended. Its content is not recorded.
+// visit adds one visit: what was opened, on which machine, and how it ended. Its content is not recorded.
 func (s *story) visit(v record.Visit, of apitypes.Attempt, task string) {
 	text := v.Kind
 	switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// WhyWaiting explains why a job's tasks wait in their queue. It runs a session as schedule would, and commits
-// nothing. It fails with ErrNotFound.
+// WhyWaiting explains why a job's tasks wait in their queue. It runs a session like schedule, and commits nothing. It
+// fails with ErrNotFound.
 func (b *Views) WhyWaiting(ctx context.Context, id string) (*apitypes.Why, error) {
 	u := b.txns.NewUnit(ctx, "api")
 	job, err := LoadJob(u, id)
