@@ -1,17 +1,17 @@
-// Package agent is the program that runs on a machine. It dials out to the broker with a token that is scoped to its
-// job, asks for work, stages data, runs the task in a process tree that cannot outlive the agent, streams the task's
-// log, saves checkpoints on a schedule and when the machine is about to be taken, uploads the outputs, and reports.
-// Nothing dials in.
+// Package agent is the program that runs on a machine. It connects to the broker with a token that is only for its
+// job, and requests work. It stages data, and runs the task in a process tree that cannot outlive the agent. It sends
+// the task's log, and saves checkpoints on a schedule and when the machine is about to be taken. In the end it
+// uploads the outputs, and reports. Nothing connects to the agent.
 //
 // The task continues while the broker is unreachable: the agent retries reports and logs for as long as
 // Config.Patience. The task ends if the broker answers that the attempt has finished or that the token is not valid.
 //
-// taskEnv lists the variables of a task's environment; package wire is the protocol; package stage moves files. The
-// agent knows nothing of plans, prices or machines outside its cluster.
+// taskEnv lists the variables of a task's environment. Package wire is the protocol, and package stage moves files.
+// The agent knows nothing of plans, prices or machines outside of its cluster.
 //
 // To end a task, the agent sends SIGTERM to all its processes and, after Config.Grace, SIGKILL. When its machine is
 // about to be taken, the agent first creates the file $TRADEWIND_NOTICE, and the task gets most of the notice to save
-// and end. Whatever its exit code then is, it resumes elsewhere from the contents of its checkpoint directory.
+// and end. With any exit code, it then resumes elsewhere from the contents of its checkpoint directory.
 package agent
 
 import (
@@ -77,13 +77,13 @@ type Config struct {
 	Worker Worker
 	// Sole means that only this task uses the machine, so that inputs may be staged outside the task's directory.
 	Sole bool
-	// Once means that the agent ends when the result of its attempt is reported, and does not wait for a command: its
-	// end tells the worker that there is room for another task.
+	// Once means that the agent ends when the result of its attempt is reported, and does not wait for a command. Its
+	// end shows the worker that there is room for another task.
 	Once bool
 	// Isolate means that each task runs as another user, because other tasks use the machine. The agent must be root.
 	Isolate bool
-	// Setups is the worker's folder for what setups write, if the node is a worker's task: each setup runs once for all
-	// of them. If empty, each task runs its own.
+	// Setups is the worker's folder for the files of setups, if the node is a worker's task: each setup runs once for
+	// all of them. If it is empty, each task runs its own setup.
 	Setups string
 	// Hosts is the file that gets the names of a job group's tasks; /etc/hosts if empty.
 	Hosts hostnames.File
@@ -298,7 +298,7 @@ func (a *agent) fail(err error) {
 // pollFloor is the minimum time between two polls that returned no command, for brokers that do not hold polls.
 const pollFloor = 100 * time.Millisecond
 
-// poll asks for commands until ctx ends or the broker's answer ends the agent. w is the answer to the hello.
+// poll requests commands until ctx ends or the broker's answer ends the agent. w is the answer to the hello.
 func (a *agent) poll(ctx context.Context, works chan<- wire.Work, w wire.Work) error {
 	seen, visits := 0, 0
 	var began time.Time

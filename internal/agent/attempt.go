@@ -50,7 +50,7 @@ var errEnded = errors.New("ended on command")
 type attempt struct {
 	*agent
 	work    *wire.Assignment
-	lead    *attempt     // whose chunk it is a member of; nil if it has its own reports and orders
+	lead    *attempt     // the attempt whose chunk this member belongs to; nil if it has its own reports and commands
 	mask    *secret.Mask // masks the task's secrets
 	dirs    dirs
 	out     *taskLog        // nil for stand-ins
@@ -68,7 +68,8 @@ type attempt struct {
 	tried    bool          // to create group
 	started  time.Time     // when the command was started
 	logShare int64         // maximum size in bytes of the end of its log in the report of its end
-	// isolation is how the command runs, once it has started; nil if it has the agent's user
+	// isolation is the isolation with which the command runs. It is nil before the start, and if the command runs as
+	// the agent's user.
 	isolation atomic.Pointer[proc.Isolation]
 
 	setupDir      string          // the folder of the worker's setup that the task uses; "" if there is none
@@ -156,9 +157,9 @@ func (t *attempt) noticed(left time.Duration) {
 	}
 }
 
-// noticeTolerance is how far two notices may differ and still count as the same: the machine's own notice and the one
-// that the broker derives from it. The task gets only one SIGTERM for both, because many programs take a second SIGTERM
-// to mean that they have no time left at all.
+// noticeTolerance is the maximum difference between two notices that count as the same: the machine's own notice, and
+// the one that the broker derives from it. The task gets only one SIGTERM for both, because many programs take a
+// second SIGTERM to mean that they have no time left at all.
 const noticeTolerance = 5 * time.Second
 
 // giveOrder gives an order. If it is the second orderSave, the earlier time counts: a machine that was to be taken
@@ -228,7 +229,7 @@ func (t *attempt) conclude(ctx context.Context, result wire.Report, log *taskLog
 	if told != orderNone {
 		wait = lastTimeout
 	}
-	until := time.Now().Add(wait) // for the log; the result has its own time after that
+	until := time.Now().Add(wait) // for the log; the result then has a separate time
 	if log != nil {
 		result.LogFrom, result.Log, result.LogTimes = t.endOfLog(ctx, until)
 	}

@@ -13,9 +13,9 @@ import (
 
 // saver saves a task's checkpoint directory, one checkpoint at a time.
 //
-// While the task runs, the saver first copies the directory as it was at one moment, so that a file that is being
+// While the task runs, the saver first makes a copy of the directory at one moment, so that a file that is being
 // written is not saved half old and half new. If the directory keeps changing, no checkpoint is saved. Tasks should
-// write a file under a name that ends in .tmp, which is left out, and then rename it.
+// write a file under a name that ends in .tmp, which checkpoints omit, and then rename it.
 type saver struct {
 	*attempt
 	next  int
@@ -126,7 +126,7 @@ func (s *saver) reserve(left time.Duration) time.Duration {
 	return min(max(left/4, 2*time.Duration(s.took.Load())), left*3/4)
 }
 
-// prune asks the broker to remove older checkpoints. It is called when the broker has accepted a newer one.
+// prune requests the removal of older checkpoints. It is called when the broker has accepted a newer one.
 func (s *saver) prune() {
 	ctx, cancel := context.WithTimeout(s.unlessStopped, callTimeout)
 	defer cancel()

@@ -8,9 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
-// runChunk runs the other members of the attempt's chunk, one after the other, and returns how they have ended. A
-// member that fails does not hold up those after it. An order, or a fault of the machine, ends the chunk: the members
-// that have not ended are missing.
+// runChunk runs the other members of the attempt's chunk, one after the other, and returns how each has ended. A
+// member that fails does not stop the members after it. A command, or a fault of the machine, ends the chunk: the
+// result lacks the members that have not ended.
 func (t *attempt) runChunk(ctx context.Context) (ends []wire.ChunkEnd) {
 	for i, m := range t.work.Chunk {
 		if told, _ := t.ordered(); told != orderNone || ctx.Err() != nil {

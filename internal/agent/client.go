@@ -62,11 +62,11 @@ type request struct {
 	pause        *time.Duration // receives the answer's Retry-After, if there is one; may be nil
 }
 
-// maxPause is the maximum pause that an answer can ask for.
+// maxPause is the maximum pause that an answer can request.
 const maxPause = time.Minute
 
-// The pause between two tries of a call grows to this. Pauses are random between half and one and a half of it, so that
-// agents do not call at the same moment after an outage.
+// The pause between two tries of a call grows to this. The actual pauses are random, between half and one and a half
+// times that, so that agents do not call at the same moment after an outage.
 const maxBackOff = 15 * time.Second
 
 // hello registers the node. It returns the node's first command if the broker has one, otherwise None and how long to
@@ -92,7 +92,7 @@ func (c *client) report(ctx context.Context, r wire.Report) error {
 	return c.ask(ctx, wire.PathReport, r, nil)
 }
 
-// ask posts v and decodes the answer into answer, unless that is nil.
+// ask posts v and decodes the answer into answer, unless answer is nil.
 func (c *client) ask(ctx context.Context, path string, v, answer any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -145,9 +145,9 @@ func (c *client) accepted() {
 	c.heard.Store(&now)
 }
 
-// retry repeats a call until it is accepted, until an error that isFinal calls final, or until patience ends: until the
-// broker has accepted no call for so long since this one began, or has failed this one for twice as long. It waits for
-// at least as long as a refusal's Retry-After says.
+// retry repeats a call until it is accepted, until it fails with an error that isFinal accepts, or until patience
+// ends. Patience ends when the broker has accepted no call for that long since this call began, or when this call has
+// failed for twice as long. Each pause is at least the Retry-After of a refusal.
 func (c *client) retry(ctx context.Context, r request) error {
 	growing := backoff.NewExponentialBackOff()
 	growing.InitialInterval, growing.MaxInterval = 50*time.Millisecond, min(maxBackOff, c.patience/40)
@@ -177,7 +177,7 @@ func (c *client) retry(ctx context.Context, r request) error {
 	return err
 }
 
-// atLeast is a back-off whose pauses are longer than least by up to a quarter.
+// atLeast returns a back-off whose pauses are longer than least, by up to a quarter.
 type atLeast struct {
 	backoff.BackOff
 	least time.Duration
@@ -189,7 +189,7 @@ func (b *atLeast) NextBackOff() time.Duration {
 	return max(b.BackOff.NextBackOff(), least)
 }
 
-// busyError is an answer that asks for a pause before the next try.
+// busyError is an answer that requests a pause before the next try.
 type busyError struct {
 	error
 	pause time.Duration

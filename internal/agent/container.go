@@ -115,8 +115,8 @@ func (t *attempt) startContainer(ctx context.Context) (err error) {
 	return err
 }
 
-// Variables that describe the image to its task: the file with a script that runs the image's own entrypoint, and the
-// directory in which to run it. Kubernetes manifests leave both to the image.
+// Variables that describe the image to its task: a file with a script that runs the image's own entrypoint, and the
+// directory in which to run it. Kubernetes manifests may leave both to the image.
 const (
 	envImageEntrypoint = "TRADEWIND_IMAGE_ENTRYPOINT"
 	envImageWorkdir    = "TRADEWIND_IMAGE_WORKDIR"

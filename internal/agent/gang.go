@@ -64,8 +64,8 @@ func (t *attempt) removeNames() {
 	}
 }
 
-// namesInContainer returns the commands that make the names of a job group known in the task's container, whose
-// /etc/hosts is its own.
+// namesInContainer returns the commands that add the names of a job group in the task's container, which has its own
+// /etc/hosts.
 func (t *attempt) namesInContainer() string {
 	lines := t.hostLines(t.work.Gang)
 	if len(lines) == 0 || t.boxed == nil || t.boxed.named {

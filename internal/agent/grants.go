@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// grants asks the broker for grants for the data that an attempt reads and writes. If the broker answers that the
-// attempt has finished, the attempt ends.
+// grants requests grants from the broker for the data that an attempt reads and writes. If the broker answers that
+// the attempt has finished, the attempt ends.
 type grants struct{ *attempt }
 
 // Sign implements stage.Grants.
@@ -57,8 +57,7 @@ func (t grants) Abort(ctx context.Context, uri, upload string) error {
 	}, nil)
 }
 
-// prune asks the broker to remove checkpoints that were replaced by newer ones. It may be called after the attempt's
-// end.
+// prune requests the removal of checkpoints that newer ones have replaced. It may be called after the attempt's end.
 func (t grants) prune(ctx context.Context) error {
 	return t.client.ask(ctx, wire.PathPrune, wire.Pruning{Attempt: t.work.Attempt}, nil)
 }

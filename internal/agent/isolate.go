@@ -64,8 +64,8 @@ func (t *attempt) isolate() (*proc.Isolation, error) {
 	return i, nil
 }
 
-// addAccount gives the task its own copy of a file that names users or groups, with another line. Programs look up
-// their user's name there. A machine without the file needs none.
+// addAccount gives the task a separate copy of a file that names users or groups, with one more line. Programs find
+// their user's name there. On a machine without the file, it does nothing.
 func (t *attempt) addAccount(i *proc.Isolation, file, line string) error {
 	body, err := os.ReadFile(file) //nolint:gosec // of the machine
 	if errors.Is(err, fs.ErrNotExist) {
@@ -89,8 +89,8 @@ func (t *attempt) addAccount(i *proc.Isolation, file, line string) error {
 // that they are in.
 const readable = 0o644
 
-// chownAll gives a directory and everything in it to a user. It follows no link. A file with several links stays as it
-// is, because another link may be anywhere.
+// chownAll gives a directory and everything in it to a user. It follows no link. It does not change a file with
+// several links, because another link may be anywhere.
 func chownAll(dir string, uid int) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -115,8 +115,8 @@ func chownAll(dir string, uid int) error {
 	})
 }
 
-// startIsolated starts a command of the task. If this machine cannot isolate it, the task's log says so and the task
-// runs as the agent's user.
+// startIsolated starts a command of the task. If this machine cannot isolate it, the command runs as the agent's
+// user, and the task's log says so.
 func (t *attempt) startIsolated(spec proc.Spec) (*proc.Tree, error) {
 	var err error
 	if spec.Isolation, err = t.isolate(); err == nil {

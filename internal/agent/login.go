@@ -11,10 +11,10 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/agent/container"
 )
 
-// loginScript starts a script as SkyPilot does: in an interactive shell after ~/.bashrc, so that what the setup wrote
-// there (a PATH, a conda environment) also applies to the command. The shell of the machine or of the image reads it.
-// %[1]s is rcScript, %[2]s the script. Before it reads its first line, bash complains on standard error that there is
-// no terminal; that message is kept out of the log.
+// loginScript starts a script like SkyPilot: in an interactive shell after ~/.bashrc, so that changes of ~/.bashrc by
+// the setup (a PATH, a conda environment) also apply to the command. The shell of the machine or of the image reads
+// it. %[1]s is rcScript, %[2]s the script. Before bash reads its first line, it complains on standard error that
+// there is no terminal; the log omits that message.
 const loginScript = `if [ ! -e ~/sky_workdir ] || [ -L ~/sky_workdir ]; then
   ln -sfn "$PWD" ~/sky_workdir 2>/dev/null
 fi
@@ -39,8 +39,8 @@ if command -v conda >/dev/null 2>&1; then
 fi
 %[2]s`
 
-// ownHome reports whether the task gets its own home directory. On a shared machine it would otherwise write to its
-// user's, and an isolated task may not enter that of root.
+// ownHome reports whether the task gets a separate home directory. On a shared machine, the task would otherwise
+// write to its user's home directory, and an isolated task may not enter that of root.
 func (t *attempt) ownHome() bool {
 	return t.work.Login && !t.cfg.Sole && t.boxed == nil || t.isolates()
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/mailbox"
 )
 
-// Times of an agent whose calls go through a mailbox, where each costs requests of a bucket.
+// Times of an agent whose calls go through a mailbox, where each call costs requests of a bucket.
 const (
 	slowPollWait = 50 * time.Second // the broker holds polls for at most a minute
 	slowLogPause = 2 * time.Second
 	bookWithin   = 10 * time.Minute // for the book of the mailbox to be readable
 )
 
-// openMailbox connects to the mailbox whose address is in a file; without a file it does nothing.
+// openMailbox connects to the mailbox whose address is in a file. Without a file, it does nothing.
 func (c *Config) openMailbox(ctx context.Context, file string) error {
 	if file == "" {
 		return nil

@@ -33,7 +33,7 @@ const (
 	EnvSole      = "TRADEWIND_SOLE"         // "1": only this task uses the machine
 	EnvOnce      = "TRADEWIND_ONCE"         // "1": the agent ends after its attempt
 	EnvIsolate   = "TRADEWIND_ISOLATE"      // "1": the agent of a worker runs each task as another user
-	EnvSetups    = "TRADEWIND_SETUPS"       // the folder of a worker for what setups write
+	EnvSetups    = "TRADEWIND_SETUPS"       // the folder of a worker for the files of setups
 	EnvHold      = "TRADEWIND_HOLD_FD"      // a file descriptor to keep open while any process runs
 	EnvIdentity  = "TRADEWIND_IDENTITY"     // a file to which the agent writes its proc.Identity
 	EnvBoot      = "TRADEWIND_BOOT"         // how long a simulated machine boots before the agent starts: "1.5s"
@@ -41,7 +41,8 @@ const (
 	EnvHosts     = "TRADEWIND_HOSTS_FILE"   // the file with the machine's names; /etc/hosts when empty
 	// EnvMailbox is a file with a mailbox.Address, if the broker has no address. The agent removes it.
 	EnvMailbox = "TRADEWIND_MAILBOX_FILE"
-	// EnvAway is how long a broker without an address may be away, for an agent whose calls another one relays.
+	// EnvAway is the maximum time for which a broker without an address is away, for an agent whose calls another
+	// agent relays.
 	EnvAway   = "TRADEWIND_AWAY"
 	EnvInside = "TRADEWIND_INSIDE" // the container image that the agent itself runs in
 )
@@ -136,7 +137,7 @@ func watchNotices(ctx context.Context, environ []string, log *slog.Logger) (<-ch
 	return notices.Leads(ctx, w, time.Now, log), nil
 }
 
-// prover returns a function that asks the machine's cloud for a proof of the machine's identity, or nil if environ
+// prover returns a function that requests a proof of the machine's identity from its cloud. It returns nil if environ
 // names no cloud.
 func prover(environ []string, endpoint string) (attest.Func, error) {
 	get := func(name string) string { return lookup(environ, name) }

@@ -20,8 +20,9 @@ type controlGroups struct {
 	err    error // why there are none
 }
 
-// controlGroup returns the group in which the attempt's scripts run, and creates it at the first call. It returns nil
-// if the agent may not create groups; the attempt's log says so if the task was to be limited.
+// controlGroup returns the group in which the attempt's scripts run. It creates the group at the first call. It
+// returns nil if the agent may not create groups. If the task should have been limited, the attempt's log then says
+// so.
 func (t *attempt) controlGroup() *cgroup.Group {
 	if t.tried {
 		return t.group
@@ -53,9 +54,9 @@ func (t *attempt) removeControlGroup() {
 	}
 }
 
-// memoryUse is how a script has used the machine's memory.
+// memoryUse is a script's use of the machine's memory.
 type memoryUse struct {
-	// kills is how many processes of the task the kernel has killed for lack of memory while the script ran.
+	// kills is the number of the task's processes that the kernel has killed for lack of memory while the script ran.
 	kills int64
 	// machineKills is the same for all processes of the machine, if kills cannot be known.
 	machineKills int64

@@ -36,7 +36,8 @@ type lentMount struct {
 	loan  wire.Loan
 }
 
-// mountAll mounts those of the task's inputs that ask for it, at the paths to which they would otherwise be copied.
+// mountAll mounts those of the task's inputs that are to be mounted, at the paths to which they would otherwise be
+// copied.
 func (t *attempt) mountAll(ctx context.Context) error {
 	var loans []lentMount
 	some := false
@@ -116,7 +117,7 @@ func (t *attempt) mounter(ctx context.Context) (string, error) {
 	return mount.Fetch(ctx, client, filepath.Join(t.cfg.Dir, "programs"), from, answer.Program.SHA256)
 }
 
-// lend asks the broker for credentials. The result is keyed by the index of the input.
+// lend requests credentials from the broker. The result is keyed by the index of the input.
 func (t *attempt) lend(ctx context.Context, loans []lentMount) (map[int]grant.Credentials, error) {
 	out := map[int]grant.Credentials{}
 	if len(loans) == 0 {
@@ -295,8 +296,8 @@ func (m *mounts) waitUploaded(ctx context.Context) error {
 	return m.each(func(one *mount.Mount) error { return one.Settle(ctx) })
 }
 
-// flushLeft also uploads what an unsuccessful task wrote to its mounts, and logs what could not be uploaded. A
-// stopped task has little time for this, an abandoned one has none.
+// flushLeft also uploads what an unsuccessful task wrote to its mounts, and logs the files that could not be
+// uploaded. A stopped task has little time for this, and an abandoned one has none.
 func (t *attempt) flushLeft(ctx context.Context) {
 	if !t.mounts.writable() {
 		return

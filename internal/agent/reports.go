@@ -30,7 +30,7 @@ type reports struct {
 type pending struct {
 	report   wire.Report
 	accepted func()        // called when the broker has accepted the report; may be nil
-	log      *taskLog      // the log whose end the report carries; may be nil
+	log      *taskLog      // the log whose end is in the report; may be nil
 	most     int64         // maximum bytes of log in a report that lingers
 	until    time.Time     // when to give up on the log and send the report without it
 	linger   time.Duration // how long the report waits for some log, or for the next report; 0 means not at all
@@ -118,7 +118,8 @@ func (q *reports) run(ctx context.Context) error {
 	}
 }
 
-// skipToEnd removes the first report if the next one is the success of the task, which then says how long the task ran.
+// skipToEnd removes the first report if the next one is the success of the task. The success then also states how
+// long the task ran.
 func (q *reports) skipToEnd(began time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -154,12 +154,13 @@ func probeOnce(ctx context.Context, s *wire.Service, port int) error {
 	return err
 }
 
-// drainWithin is how much of a notice a replica has to finish the requests that it is answering; at most half of the
-// notice.
+// drainWithin is the part of a notice that a replica has to finish the requests that it is answering; at most half of
+// the notice.
 const drainWithin = 30 * time.Second
 
 // serveUntilNeeded lets a replica whose machine will be taken continue to serve until it must end, because its
-// replacement is not ready yet. It returns when the machine will be taken, which may be earlier than until.
+// replacement is not ready yet. It returns the time at which the machine will be taken, which may be earlier than
+// until.
 func (t *attempt) serveUntilNeeded(s *script, until time.Time) time.Time {
 	for {
 		t.mu.Lock()

@@ -50,14 +50,15 @@ func (t *attempt) runSetup(in place) error {
 	return t.endOrLeave(s)
 }
 
-// sharesSetup reports whether the setup counts for the other tasks of the worker, too. It does not in a container,
-// which only this task has, if it names a variable that tells tasks apart, or if inputs are in the task's folder.
+// sharesSetup reports whether the other tasks of the worker can use this task's setup. They cannot in three cases: in
+// a container, which only this task has; if the setup names a variable that differs between tasks; or if inputs are
+// in the task's folder.
 func (t *attempt) sharesSetup() bool {
 	placed := slices.ContainsFunc(t.work.Inputs, func(in wire.Input) bool { return in.Path != "" })
 	return t.cfg.Setups != "" && t.boxed == nil && !placed && !strings.Contains(t.work.Setup, ownPrefix)
 }
 
-// ownPrefix is how the names of the variables begin that may differ between tasks with the same setup.
+// ownPrefix is the prefix of the variables that may differ between tasks with the same setup.
 const ownPrefix = "TRADEWIND_"
 
 // setupKey is the same for tasks of a worker that have the same setup: its text, variables, secrets and workdir.
@@ -69,7 +70,8 @@ func (t *attempt) setupKey() (string, error) {
 	return hex.EncodeToString(sum[:12]), err
 }
 
-// The file setupDone in the folder of a setup says that the setup has succeeded, and what that is worth.
+// The file setupDone in the folder of a setup means that the setup has succeeded. Its content states whether other
+// tasks must run the setup again.
 const (
 	setupDone = "done"
 	// setupOnce means that no task needs to run it again.
@@ -185,7 +187,7 @@ func (t *attempt) lockSetups() (unlock func(), err error) {
 	}
 }
 
-// openToRead lets every user read what its owner may read in a directory, and only the owner change it.
+// openToRead lets every user read what its owner may read in a directory. Only the owner can change it.
 func openToRead(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

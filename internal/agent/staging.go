@@ -21,8 +21,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// stageIn stages what the task starts from: its work directory, its inputs, its parents' outputs, and the checkpoint
-// from which it resumes.
+// stageIn stages the data that the task needs to start: its work directory, its inputs, its parents' outputs, and the
+// checkpoint from which it resumes.
 func (t *attempt) stageIn(ctx context.Context) error {
 	defer t.joinExchange(ctx)()
 	if t.work.Workdir != "" {
@@ -278,9 +278,9 @@ func (t *attempt) restore(ctx context.Context) error {
 	return nil
 }
 
-// stageOut uploads what the task wrote to $TRADEWIND_OUTPUT, either what its outputs name or everything, below the
-// attempt's prefix and rank. It also copies outputs to their own URIs. If there is only one node and it has no
-// outputs, it uploads nothing and returns empty.
+// stageOut uploads $TRADEWIND_OUTPUT, below the attempt's prefix and rank: the paths that the task's outputs name, or
+// everything. It also copies outputs to their own URIs. If there is only one node and it has no outputs, it uploads
+// nothing and returns empty.
 func (t *attempt) stageOut(ctx context.Context) (empty bool, err error) {
 	if t.work.FirstHasOutputs && t.claims.Rank > 0 {
 		return false, nil

@@ -22,7 +22,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/files"
 )
 
-// MarkerName is how the names of files in the agent's directory begin that exist while processes of a task may exist.
+// MarkerName is the prefix of the names of files in the agent's directory that exist while processes of a task may
+// exist.
 const MarkerName = "task-running"
 
 // exitError is a script that ended with an exit code other than 0.
@@ -48,8 +49,8 @@ func (t *attempt) startTimeout() (stop func()) {
 	return func() { timer.Stop() }
 }
 
-// leftOutput is how long the end of a script waits for the script's own output while processes that it left still have
-// the log open.
+// leftOutput is the time for which the end of a script waits for the script's own output, while processes that it
+// left still have the log open.
 const leftOutput = 200 * time.Millisecond
 
 // endOrLeave waits for a script's end like script.end. Processes that the script has left run on, until endLeft.
@@ -115,7 +116,7 @@ func (t *attempt) runTask() (stopped bool, err error) {
 		return false, err
 	}
 	if pace := t.work.Pace; t.lead != nil {
-		// the report of its chunk says that it ran
+		// its chunk's report states that it ran
 	} else if pace.Tail > 0 { // calls cost money: the start is reported with the first piece of the log
 		t.reports.soon(wire.Report{Event: wire.Started}, t.out, min(pace.Tail, wire.MaxReportLog),
 			max(min(pace.Log, firstPause)*9/10, pace.Quiet), pace.Quiet > 0)
@@ -173,7 +174,7 @@ type script struct {
 	note    func(string)
 }
 
-// boxLinger is how long the engine's client may outlive the command that it ran.
+// boxLinger is the maximum time for which the engine's client may outlive the command that it ran.
 const boxLinger = 10 * time.Second
 
 // Terminate ends the script's process tree. In a container, it ends every process that runs there.
@@ -216,7 +217,7 @@ func (s *script) end() error {
 	return nil
 }
 
-// place is where a script runs: its working directory, and its home unless that is empty.
+// place is the working directory of a script, and its home directory unless that is empty.
 type place struct{ work, home string }
 
 // own is the task's own place.
@@ -283,8 +284,8 @@ func shell() string {
 	return "/bin/sh"
 }
 
-// inherited reports whether a task gets a variable from the agent's own environment: variables that say where
-// programs, libraries and devices are, and the user's locale. Credentials are not inherited; a task that needs some
+// inherited reports whether a task gets a variable of the agent's own environment. It gets variables that state where
+// programs, libraries and devices are, and the user's locale. It does not get credentials: a task that needs some
 // names them in its own environment, or uses those of its machine.
 func inherited(name string) bool {
 	switch name {
@@ -424,8 +425,8 @@ func (t *attempt) saveAndStop(s *script, saver *saver, idle <-chan struct{}) {
 	}
 }
 
-// writeNewNotice writes a new time at which the machine will be taken to the task's notice file. It does nothing if the
-// task already knows that time (told). It returns the time.
+// writeNewNotice writes a new time at which the machine will be taken to the task's notice file. It does nothing if
+// the task already knows that time (told). It returns the time.
 func (t *attempt) writeNewNotice(told time.Time) time.Time {
 	_, until := t.ordered()
 	if until.Equal(told) {

@@ -20,8 +20,9 @@ import (
 // tailBytes is the maximum size of the end of a phase's log in the message of its failure.
 const tailBytes = 2 << 10
 
-// taskLog is the log of an attempt: the output of its scripts to both streams, in the order written. It is stored in a
-// file and sent from there, so that neither an unreachable broker nor a task with much output uses memory.
+// taskLog is the log of an attempt: the output of its scripts to both streams, in the order of the writes. It is
+// stored in a file and sent from there, so that neither an unreachable broker nor a task with much output uses
+// memory.
 type taskLog struct {
 	client  *client
 	attempt string
@@ -168,8 +169,9 @@ func (l *taskLog) pipe() (*os.File, <-chan struct{}, error) {
 // piece, and users soon see something of a long task.
 const firstPause = 15 * time.Second
 
-// ship sends the log as it grows, until ctx ends, but nothing within quiet. The pause between two pieces doubles each
-// time, up to most. It returns an error only if the broker's answer is final: a lost log must not end a task.
+// ship sends the log as it grows, until ctx ends, but nothing before quiet has passed. The pause between two pieces
+// doubles each time, up to most. It returns an error only if the broker's answer is final, because a lost log must
+// not end a task.
 func (l *taskLog) ship(ctx context.Context, pause, most, quiet time.Duration) error {
 	piece := make([]byte, wire.MaxLogChunk)
 	if l.await(ctx) != nil {

@@ -17,21 +17,21 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/tunnel"
 )
 
-// visitorGate lets users who visit the machine in: to the current attempt, once it is staged.
+// visitorGate lets users visit the current attempt, once it is staged.
 type visitorGate struct {
 	mu     sync.Mutex
 	open   *reception
 	opened chan struct{} // closed when open is set
 }
 
-// reception is where visitors of an attempt are served while its scripts run.
+// reception serves the visitors of an attempt while its scripts run.
 type reception struct {
 	ctx   context.Context //nolint:containedctx // the attempt's
 	place visit.Place
 	busy  sync.WaitGroup
 }
 
-// stagedWithin is how long a visitor waits for a task that is still being staged.
+// stagedWithin is the time for which a visitor waits for a task that is still being staged.
 const stagedWithin = 5 * time.Minute
 
 // serveNewVisits starts to serve the visits after number known, and returns the highest number that is known now. If it

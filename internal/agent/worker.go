@@ -18,7 +18,7 @@ type WorkerRun struct {
 	HTTPClient *http.Client
 	Dir        string // for the agents of its tasks and their work
 	Environ    []string
-	// LeaveWithin is how long the tasks have to save their work when the worker leaves.
+	// LeaveWithin is the time that the tasks have to save their work when the worker leaves.
 	LeaveWithin func() time.Duration
 	// Stop ends the worker without time for its tasks to save.
 	Stop <-chan struct{}

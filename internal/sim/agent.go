@@ -69,8 +69,8 @@ func (a *agent) call(what string, body func(context.Context, *broker.Broker) err
 		func(struct{}) { done() })
 }
 
-// callFor is a call with a result. Each request has its own answer: one that arrives after the agent has asked again is
-// ignored.
+// callFor makes a call that has a result. Each try has its own answer. The answer to an earlier try is ignored when
+// the agent has tried again.
 func callFor[T any](a *agent, what string, body func(context.Context, *broker.Broker) (T, error), done func(T)) {
 	if a.w.post != nil {
 		mailFor(a, what, body, done, nil)
@@ -89,7 +89,8 @@ func callFor[T any](a *agent, what string, body func(context.Context, *broker.Br
 	})
 }
 
-// mailFor is callFor through a bucket. A call that is repeated waits for the answer to the same letter, nil at first.
+// mailFor is callFor through a bucket. A repeated call waits for the answer to the same message. l is that
+// message, nil at first.
 func mailFor[T any](a *agent, what string, body func(context.Context, *broker.Broker) (T, error), done func(T),
 	l *letter) {
 	if !a.m.Speaks {
@@ -138,7 +139,7 @@ func (a *agent) answered(what string, err error, patience time.Duration, at time
 	}
 }
 
-// boot runs when the machine has booted: the agent says hello to the broker.
+// boot is called when the machine has booted: the agent says hello to the broker.
 func (a *agent) boot() {
 	a.heard, a.m.Answered = a.w.Now, a.w.Now
 	callFor(a, "hello", func(ctx context.Context, b *broker.Broker) (first wire.Work, err error) {

@@ -32,7 +32,7 @@ func (b *bucket) load(task, uri string) (saved, bool) {
 	return saved{}, false
 }
 
-// keepCheckpoints is how many checkpoints an agent keeps: the last one and the one before it.
+// keepCheckpoints is the number of checkpoints that an agent keeps: the last one and the one before it.
 const keepCheckpoints = 2
 
 // accept records that the broker has recorded a checkpoint. The agent then deletes older ones, whichever attempt saved

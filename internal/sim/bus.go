@@ -98,8 +98,8 @@ func (b *messageBus) Publish(_ context.Context, messages ...bus.Message) error {
 	return nil
 }
 
-// needless reports whether a message is from reconcile and asks for a session over a queue, although no job in that
-// queue waits without holding machines.
+// needless reports whether a message of reconcile requests a session of a queue although no job in that queue waits
+// without holding machines.
 func (b *messageBus) needless(m *bus.Message) bool {
 	e, err := events.Parse(m.Body)
 	freed, is := e.Data.(events.CapacityFreed)
@@ -157,7 +157,7 @@ func (b *messageBus) Receive(_ context.Context, name string, limit int, _ time.D
 	return out, nil
 }
 
-// expire moves messages whose last delivery was never answered to the dead letters.
+// expire makes messages whose last delivery was never answered dead letters.
 func (b *messageBus) expire(q *queue) {
 	q.messages = slices.DeleteFunc(q.messages, func(m *message) bool {
 		if m.attempts < q.MaxAttempts || m.visible.After(b.w.Now) {

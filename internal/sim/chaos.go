@@ -36,7 +36,7 @@ type Report struct {
 	Steps      int            `json:"steps"`
 	Jobs       int            `json:"jobs"`
 	Succeeded  int            `json:"succeeded"`    // succeeded jobs
-	Promised   int            `json:"promised"`     // jobs whose deadline had to be met, see Guarantee
+	Promised   int            `json:"promised"`     // number of jobs whose deadline had to be met, see Guarantee
 	Hours      float64        `json:"virtualHours"` // of virtual time
 	Faults     map[string]int `json:"faults"`       // number of faults by kind
 	Violations []Failure      `json:"violations"`   // by seed

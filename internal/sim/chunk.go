@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 )
 
-// chunk is the part of a run that comes after its own task: the other members of its chunk, one after the other.
+// chunk is the part of a run after its own task: the other members of its chunk, one after the other.
 type chunk struct {
 	began bool // the run's own task has succeeded
 	ran   time.Duration
@@ -64,7 +64,7 @@ func (r *run) memberEnded(e wire.ChunkEnd) {
 	r.nextMember()
 }
 
-// succeed reports the success of a task, with the ends of the other members of its chunk.
+// succeed reports the success of a task, and the ends of the other members of its chunk.
 func (r *run) succeed() {
 	w := r.a.w
 	r.over = true

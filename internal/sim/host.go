@@ -113,7 +113,7 @@ func (w *world) anyHost() *host {
 	return timeline.Pick(w.rand.engine, up)
 }
 
-// notedPlanner wraps a planner and records which jobs have no feasible plan: those may fail for it.
+// notedPlanner wraps a planner and records the jobs without a feasible plan. Only these may fail for that reason.
 type notedPlanner struct {
 	w     *world
 	inner broker.Planner
@@ -255,7 +255,7 @@ func (e *engine) poll(q *queue, at time.Time) {
 	})
 }
 
-// receive passes the visible messages of a queue to as many processes as are allowed.
+// receive gives the visible messages of a queue to as many processes as are allowed.
 func (e *engine) receive(q *queue) {
 	if b := e.w.opt.Break; b == breaks.Stuck && q.Name == events.FnAdvance ||
 		b == breaks.Deaf && q.Name == events.FnInterrupt {

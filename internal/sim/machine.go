@@ -22,7 +22,7 @@ type machine struct {
 	doomed   bool // it will be taken
 	notified bool // and the cloud has notified the broker
 	agent    *agent
-	on       *machine // the worker of which it is a part; nil for a machine of its own
+	on       *machine // the worker to which it belongs; nil for a whole machine
 }
 
 func newMachine(c *provider, f *fleet, id string, rank int, spec cloud.LaunchSpec) *machine {
@@ -115,7 +115,7 @@ func (m *machine) planTaking(nodes int) {
 	}
 }
 
-// notice is how long before taking a machine a cloud announces it.
+// notice is the time by which a cloud announces in advance that it takes a machine.
 func notice(name string) time.Duration {
 	if name == "aws" {
 		return 2 * time.Minute
@@ -131,8 +131,8 @@ func (m *machine) take(still bool) {
 	}
 }
 
-// takeWith announces a machine's end, then ends it. The machine itself may learn of it, and the cloud may notify the
-// broker.
+// takeWith announces a machine's end, and then ends the machine. The machine itself may get the notice, and the cloud
+// may notify the broker.
 func (m *machine) takeWith(learns bool) {
 	m.doomed = true
 	at := m.w.Now.Add(notice(m.Offer.Cloud))

@@ -47,13 +47,13 @@ type box struct {
 	clean   bool      // it was emptied, and nothing was put into it since
 }
 
-// letter is a call of an agent.
+// letter is an agent's call, as a message in the bucket.
 type letter struct {
 	box     *box
 	from    *machine
 	number  int
 	id      int
-	below   int // lowest number whose answer the agent needs
+	below   int // lowest number of a message whose answer the agent needs
 	body    func(context.Context, *broker.Broker) error
 	got     any  // the result of the last call of body
 	put     bool // the agent knows that it is in the bucket
@@ -65,7 +65,7 @@ type letter struct {
 	wait    func(error)
 }
 
-// mailReply is the answer to the letter with an ID.
+// mailReply is the answer to a message, by the message's ID.
 type mailReply struct {
 	id  int
 	err error
@@ -85,7 +85,8 @@ const (
 	slotsMore   = 32
 )
 
-// newPostOffice returns the post office of a world whose broker has no address, or nil.
+// newPostOffice returns the broker's side of the mailboxes, for a world whose broker has no address. It returns nil
+// in other worlds.
 func newPostOffice(w *world) *postOffice {
 	r := timeline.NewRandom(w.Seed, "mail")
 	always, drawn := w.opt.Mail || w.opt.Break.Mails(), r.Chance(shareMail) && w.opt.Break == ""
@@ -143,8 +144,9 @@ func (p *postOffice) isAway() bool  { return p.w.Now.Before(p.away) }
 
 func (l *letter) name() string { return fmt.Sprintf("%s/%d", l.box.name, l.number) }
 
-// write returns the letter of a new call, or nil if the agent has no URL for it. That may happen only on a worker whose
-// tasks make many calls at once: their agents share its URLs, and wait for more until the broker has answered.
+// write returns the message of a new call, or nil if the agent has no URL for it. That may happen only on a worker
+// whose tasks make many calls at the same time: their agents share the worker's URLs, and wait for more until the
+// broker has answered.
 func (p *postOffice) write(m *machine, got any, body func(context.Context, *broker.Broker) error) *letter {
 	of := m
 	if m.on != nil { // the agents of a worker's tasks call through the worker
@@ -181,7 +183,8 @@ func (p *postOffice) write(m *machine, got any, body func(context.Context, *brok
 	return l
 }
 
-// call waits for the answer to a letter, and puts the letter if it is not in the bucket yet. done is called once.
+// call waits for the answer to a message. It first writes the message if it is not in the bucket yet. done is called
+// once.
 func (p *postOffice) call(l *letter, connected bool, done func(error)) {
 	ended := false
 	l.wait = func(err error) {
@@ -226,12 +229,12 @@ func (p *postOffice) call(l *letter, connected bool, done func(error)) {
 	}
 }
 
-// lookAt plans the broker's next look at a letter.
+// lookAt plans when the broker reads a message.
 func (p *postOffice) lookAt(l *letter, at time.Time) {
 	p.w.At(at.Add(p.rand.Between(0, mailEvery)), func() { p.read(l) })
 }
 
-// read answers a letter, if it is still there and the broker can.
+// read answers a message, if it still exists and the broker can.
 func (p *postOffice) read(l *letter) {
 	if p.letters[l.name()] != l || l.busy {
 		return
@@ -256,13 +259,13 @@ func (p *postOffice) read(l *letter) {
 		})
 }
 
-// giveUp returns a letter whose answer was lost with the process that had it.
+// giveUp makes a message unanswered again, because its answer was lost with the process that had it.
 func (p *postOffice) giveUp(l *letter) {
 	l.busy = false
 	p.lookAt(l, p.w.Now.Add(mailAgain))
 }
 
-// answer writes an answer, and then removes its letter.
+// answer writes an answer, and then removes its message.
 func (p *postOffice) answer(h *host, l *letter, a mailReply) {
 	switch {
 	case !h.up || p.isAway():
@@ -331,7 +334,7 @@ func (p *postOffice) sweep() {
 	}
 }
 
-// below returns the lowest number whose answer the broker knows to be needed: by the letters that it has got.
+// below returns the lowest number whose answer the broker knows to be needed, by the messages that it has read.
 func (b *box) below() int {
 	lowest := 0
 	for _, l := range b.pending {
@@ -361,7 +364,7 @@ func (p *postOffice) lettersOf(b *box) (all []*letter) {
 	return all
 }
 
-// checkLost checks that every letter of a living agent is in the bucket until its answer is.
+// checkLost checks that every message of a living agent is in the bucket until its answer is.
 func (p *postOffice) checkLost() {
 	for _, b := range p.order {
 		if !b.m.Speaks || b.clean || !b.over.IsZero() {

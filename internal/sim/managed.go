@@ -99,8 +99,8 @@ const (
 	watchEvery = 5 * time.Second
 )
 
-// watchServices watches the attempts on managed services, as a host does: one call after the other. Any host may make
-// the next one.
+// watchServices watches the attempts on managed services like a host: one call after the other. Any host may make the
+// next call.
 func (e *engine) watchServices() {
 	e.w.After(watchEvery, func() {
 		h := e.w.anyHost()
@@ -254,7 +254,7 @@ func (p *place) late(what string, usual [2]time.Duration) time.Duration {
 	return p.of.rand.Between(usual[0], usual[1])
 }
 
-// mayRefuse draws whether a service refuses late what it has accepted, before the time when it would start.
+// mayRefuse draws whether a service later refuses a request that it has accepted, before the request's start.
 func (p *place) mayRefuse(start time.Duration) {
 	s := p.of
 	if start > 0 && s.rand.Chance(s.w.faults.LaunchHalf) {
@@ -271,7 +271,7 @@ func (p *place) ready() {
 	}
 }
 
-// idle makes a cluster end itself if it has no application for the time that the broker asked for.
+// idle makes a cluster end itself if it has no application for the time that the broker requested.
 func (p *place) idle() {
 	w, since := p.of.w, p.of.w.Now
 	p.used = since
@@ -468,7 +468,8 @@ func (a *application) end(as service.RunState) {
 // forgetful is the service that forgets an ended place with its applications: Dataproc has deleted the cluster.
 const forgetful = "dataproc"
 
-// listsWithoutTimes is the service that says only of a run with its ID when it began: EMR Serverless, by GetJobRun.
+// listsWithoutTimes is the service whose lists do not have the start of a run. Only a request for a run by its ID
+// returns that (EMR Serverless: GetJobRun).
 const listsWithoutTimes = "emr-serverless"
 
 // Watch implements service.Service.

@@ -27,11 +27,11 @@ type MeasureOptions struct {
 	Boots *hardware.Boots
 	// Preempted is the mean time until a spot machine is preempted; 0 is never.
 	Preempted time.Duration
-	// Within is how long the job may take.
+	// Within is the maximum time for the job.
 	Within time.Duration
 }
 
-// Measured is what one job costs and takes, next to its first plan.
+// Measured has the cost and time of one job, and those of its first plan.
 type Measured struct {
 	Seed         uint64  `json:"seed"`
 	PlannedUSD   float64 `json:"plannedUSD"`
@@ -96,7 +96,7 @@ func (p *firstPlan) Plan(ctx context.Context, in planinput.Input) (*record.Plan,
 	return plan, err
 }
 
-// pace is how long the steps of a machine take, at least and at most.
+// pace has the minimum and maximum times of a machine's steps.
 type pace struct {
 	launch, begin, stage, save [2]time.Duration // begin: an agent on a worker
 }

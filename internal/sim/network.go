@@ -13,7 +13,7 @@ type network struct {
 	w *world
 }
 
-// callTimeout is how long a client waits for an answer.
+// callTimeout is the time for which a client waits for an answer.
 const callTimeout = 15 * time.Second
 
 // call makes some host answer a request. done is called once with the result. Whatever the result is, the request may

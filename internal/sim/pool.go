@@ -19,8 +19,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// poolOwners has the machines that users own: pools, whose machines join, ask what to run, vanish, return, leave and
-// are drained.
+// poolOwners simulates users' machines in pools: they join, ask for their orders, vanish, return, leave and are
+// drained.
 type poolOwners struct {
 	w        *world
 	provider *provider // owns the agents, so that they are counted like machines
@@ -32,8 +32,8 @@ func newYard(w *world) *poolOwners {
 	return &poolOwners{w: w, provider: newProvider(w, apitypes.PoolCloud)}
 }
 
-// poolTimes returns the pool timing of a world. To save simulation time, machines ask less often than real ones;
-// views of them are therefore older, and more sessions find theirs outdated.
+// poolTimes returns the times of a world's pools. To save simulation time, machines call less often than real ones.
+// So sessions have older views of them, and more views are outdated.
 func poolTimes() config.PoolTimes {
 	t := config.DefaultPoolTimes()
 	t.Busy, t.Idle, t.Full, t.Turn = 20*time.Second, 2*time.Minute, 3*time.Minute, 20*time.Second
@@ -174,7 +174,7 @@ func (m *poolMachine) join() {
 	m.sync(m.serial)
 }
 
-// planVanishing draws when a machine vanishes with all that runs on it, or its process exits.
+// planVanishing draws when a machine vanishes with all its tasks, or when its process exits.
 func (m *poolMachine) planVanishing() {
 	if m.w.onTime {
 		return
@@ -219,7 +219,7 @@ func (m *poolMachine) ended(run *machine, reason string) {
 	}
 }
 
-// sync asks for the tasks to run, obeys, and asks again.
+// sync requests the machine's orders, obeys them, and repeats this.
 func (m *poolMachine) sync(life int) {
 	if !m.up || life != m.serial {
 		return

@@ -170,7 +170,7 @@ func (w *world) mayCrash(p *process, when, op string) {
 	if w.rand.process.Chance(0.5) {
 		p.host.crash(p)
 	} else {
-		p.host.dropMemory() // only its own sandbox crashes, as with a cloud function
+		p.host.dropMemory() // only the process's own sandbox crashes, like that of a cloud function
 	}
 	panic(crash{})
 }

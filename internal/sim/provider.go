@@ -261,7 +261,7 @@ func (c *provider) Terminate(_ context.Context, cluster string) error {
 	return nil
 }
 
-// listedFor is how long a list still shows machines that have ended.
+// listedFor is the time for which a list still shows machines that have ended.
 const listedFor = 10 * time.Minute
 
 // Machines implements cloud.Cloud.

@@ -39,7 +39,7 @@ type Options struct {
 	Planner broker.Planner
 	// History receives every line of the history; nil for none.
 	History io.Writer
-	// Keep is how many of the last lines are in Result.History.
+	// Keep is the number of last lines to keep in Result.History.
 	Keep int
 
 	steady bool // no randomness, for stories
@@ -97,7 +97,7 @@ type Result struct {
 	Steps     int
 	Jobs      int
 	Succeeded int
-	Promised  int                 // jobs whose deadline had to be met, see planner.Guarantee
+	Promised  int                 // number of jobs whose deadline had to be met, see planner.Guarantee
 	Virtual   time.Duration       // virtual time that passed
 	Faults    map[string]int      // number of faults by kind
 	Violation *timeline.Violation // nil if every invariant held
@@ -180,7 +180,7 @@ func runWorld(seed uint64, opt Options) *world {
 	return w
 }
 
-// stepsMost is the maximum number of steps of a history: crowded worlds take a tenth of it.
+// stepsMost is the maximum number of steps of a history. Crowded worlds take a tenth of it.
 const stepsMost = 1_000_000
 
 // unlessInCircles is a condition that is also met, with a violation, if the history exceeds the maximum of steps.

@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// recordStore is the store as handlers see it: the in-memory store with injected faults at each operation. The checker
-// sees every applied transaction as it was requested.
+// recordStore is the store that handlers use: the in-memory store, with injected faults at each operation. The
+// checker gets every applied transaction as it was requested.
 type recordStore struct {
 	w   *world
 	mem *mem.Store
@@ -84,7 +84,7 @@ func (s *recordStore) Query(ctx context.Context, partition, prefix string,
 	return found, more, err
 }
 
-// lately is how old a session's view of the queues of its tree may be if it does not lock them: without locks an old
+// lately is the maximum age of a session's view of its tree's queues if it does not lock them. Without locks, an old
 // view is as possible as a fresh one.
 const lately = 10 * time.Second
 
@@ -119,7 +119,7 @@ func (s *recordStore) Commit(ctx context.Context, tx store.Tx) error {
 	s.w.check.Owned(s.w.function(), tx)
 	s.w.check.Committed(tx)
 	if len(tx.Events) > 0 {
-		s.w.engine.relayWithin(relayIdle) // even if the process crashes before it can ask for it
+		s.w.engine.relayWithin(relayIdle) // even if the process crashes before it can request it
 	}
 	s.w.after("commit")
 	if s.w.rand.store.Chance(s.w.faults.Unknown) {
@@ -204,7 +204,7 @@ func sketch(tx store.Tx) string {
 	return b.String()
 }
 
-// function returns the function in whose name the process in control writes, or "" outside of one.
+// function returns the function for which the process in control writes, or "" outside of a function.
 func (w *world) function() string {
 	switch {
 	case w.running == nil, w.running.name == watching: // only brokers in one process have managed services

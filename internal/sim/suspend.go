@@ -42,7 +42,7 @@ func (u *users) drawSuspensions() {
 	}
 }
 
-// spell is when something begins, and how long it lasts.
+// spell is the start of a situation, and its duration.
 type spell struct{ begin, lasts time.Duration }
 
 func (u *users) suspension(r timeline.Random, most time.Duration) spell {

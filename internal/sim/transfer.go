@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// transfer is one object on its way from a machine to the store: in one request, or in parts, each granted. If the
-// store refuses a grant, the agent asks for a new one, like the real agent.
+// transfer moves one object from a machine to the store: in one request or in parts, each of which needs a grant. If
+// the store refuses a grant, the agent requests a new one, like the real agent.
 type transfer struct {
 	r      *run
 	uri    string
@@ -148,7 +148,7 @@ func (r *run) ask(what string, wants []grant.Want, done func([]grant.Grant)) {
 	})
 }
 
-// grant asks the broker, or a broken one.
+// grant requests grants from the broker. With an injected bug, it grants what the broker refuses.
 func (w *world) grant(ctx context.Context, b *broker.Broker, c wire.Claims, wants []grant.Want) ([]grant.Grant, error) {
 	got, err := b.Agents.Grant(ctx, c, wants...)
 	if err != nil && (w.opt.Break == breaks.Generous && errors.Is(err, grant.ErrOutside) ||
@@ -161,7 +161,7 @@ func (w *world) grant(ctx context.Context, b *broker.Broker, c wire.Claims, want
 	return got, err
 }
 
-// requestForeignGrant makes an agent ask for grants to objects of another attempt or node.
+// requestForeignGrant makes an agent request grants for objects of another attempt or node.
 func (r *run) requestForeignGrant() {
 	w := r.a.w
 	other := r.object(wire.OutputPrefix(r.work.Prefix, r.work.Attempt+"0")+"0", "data")

@@ -21,7 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// users are the people of a world: they submit jobs, cancel some, and determine what their tasks really do.
+// users are the users of a world. They submit jobs, cancel some, and determine how their tasks really run.
 type users struct {
 	w       *world
 	jobs    []*userJob
@@ -92,7 +92,7 @@ func (u *users) submit(j *userJob) {
 	})
 }
 
-// put stores a file in the DAG bucket; the cloud notifies the broker told times.
+// put stores a file in the DAG bucket. The cloud notifies the broker told times.
 func (u *users) put(key string, body []byte, told int) {
 	u.objects[key] = body
 	for n := range told {
@@ -169,8 +169,8 @@ func (u *users) configure(name string, s record.QueueSettings, done func()) {
 	})
 }
 
-// liftBudgets is when users lift the monthly budgets, some hours into the second month: waiting for a third month would
-// take longer than a world lasts.
+// liftBudgets is the time at which users lift the monthly budgets, some hours into the second month. To wait for a
+// third month would take longer than a world lasts.
 const liftBudgets = 30 * time.Hour
 
 // drawMonth gives some queues a monthly budget.

@@ -34,7 +34,7 @@ func (r *run) joinPool() {
 // saveShare is the part of a notice that the tasks of a worker have to save their work.
 const saveShare = 0.9
 
-// leaveWithin is how long the tasks have if the broker gives no time.
+// leaveWithin is the time that the tasks have if the broker states none.
 const leaveWithin = 15 * time.Minute
 
 // saveTasks makes the tasks of a worker save their work and leave it, until a time.
@@ -58,7 +58,7 @@ func (r *run) saveTasks(until time.Time) {
 	})
 }
 
-// exited is called when the agent of a task has ended by itself: its worker asks for another task at once.
+// exited is called when the agent of a task has ended by itself. Its worker then calls at once for another task.
 func (m *machine) exited() {
 	if m.on == nil || m.on.agent.run == nil || m.on.agent.run.worker == nil {
 		return
@@ -68,7 +68,7 @@ func (m *machine) exited() {
 	on.sync(on.serial)
 }
 
-// leaveSoon makes a worker tell the broker at once that it leaves.
+// leaveSoon makes a worker report at once that it leaves.
 func (m *poolMachine) leaveSoon() {
 	m.report.Leaving = true
 	m.serial++ // the answers of earlier calls do not count

@@ -128,7 +128,7 @@ const shareWalk = 0.2
 // shareChunks is the fraction of worlds in which short members of arrays run in chunks, if tasks share machines.
 const shareChunks = 0.5
 
-// shareMoves is the fraction of worlds in which data is moved: each call for it costs steps.
+// shareMoves is the fraction of worlds in which data are moved. Each call for that costs steps.
 const shareMoves = 0.3
 
 // brokerConfig returns the broker's configuration. The fewer tries a launch has, the more launches are given up while

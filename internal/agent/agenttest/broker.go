@@ -24,7 +24,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// patience is how long a test waits for an expected event.
+// patience is the time for which a test waits for an expected event.
 const patience = 60 * time.Second
 
 // Node is a node of a cluster.
@@ -236,7 +236,7 @@ func (b *Broker) Result(n Node, attempt string) wire.Report {
 	return b.Report(n, attempt, wire.Succeeded, wire.Failed, wire.Stopped)
 }
 
-// Events lists what a node has reported about an attempt, without heartbeats.
+// Events returns the reports of a node about an attempt, without heartbeats.
 func (b *Broker) Events(n Node, attempt string) []wire.Event {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// dataPath is where granted data is served.
+// dataPath is the path at which granted data are served.
 const dataPath = "/data/"
 
 // openData serves the temporary folders of the test.

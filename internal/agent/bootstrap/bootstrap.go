@@ -61,16 +61,16 @@ type Machine struct {
 	Cloud    string
 	Endpoint string   // the broker's base URL
 	Tokens   []string // by rank
-	// Any is one token for all machines, for clusters whose tokens do not fit in a script; empty if there is none.
+	// Any is one token for all machines, for clusters whose tokens do not fit into a script. It is empty for others.
 	SharedToken string
 	// Own is the rank of the only machine that uses the script, which then contains no other machine's token. If nil,
 	// all machines use the script and learn their rank from the metadata service.
 	OnlyRank *int
 	SHA256   string // of the agent's program, hexadecimal
-	// Mailbox is where the machine finds the messages of a broker without an address (mailbox.Address); empty if the
-	// broker has one. Program is then the URL of the agent's program.
+	// Mailbox is the place of the messages to a broker without an address (mailbox.Address). It is empty if the
+	// broker has an address. With it, Program is the URL of the agent's program.
 	Mailbox, Program string
-	// Environment has variables of the agent in addition to its own.
+	// Environment has additional variables for the agent.
 	Environment map[string]string
 }
 

@@ -18,7 +18,7 @@ var ErrUnavailable = errors.New("no control groups for tasks")
 // folder is the group below which the groups of tasks are created.
 const folder = "tradewind"
 
-// Parent is where the groups of tasks are created.
+// Parent is the group below which the groups of tasks are created.
 type Parent struct {
 	v2     bool
 	memory string // directory in the hierarchy of the memory controller; in v2, of all controllers
@@ -79,8 +79,8 @@ func (g *Group) setLimits(l Limits) error {
 	return nil
 }
 
-// weightFile returns the file and its content for a share of the CPU in vCPUs. In both versions a vCPU has the weight
-// of a group by default.
+// weightFile returns the name and the content of the file for a share of the CPU in vCPUs. In both versions, a vCPU
+// has the weight that a group has by default.
 func weightFile(v2 bool, cpus float64) (file, value string) {
 	if v2 {
 		return "cpu.weight", strconv.Itoa(int(math.Min(math.Max(100*cpus, 1), 10_000)))
@@ -88,8 +88,8 @@ func weightFile(v2 bool, cpus float64) (file, value string) {
 	return "cpu.shares", strconv.Itoa(int(math.Min(math.Max(1024*cpus, 2), 262_144)))
 }
 
-// join moves the shell into the groups whose cgroup.procs files are named first, and then becomes the program. A task
-// that cannot join still runs: its log says that it is not limited.
+// join is a script that moves the shell into the groups whose cgroup.procs files are its first arguments, and then
+// becomes the program. A task that cannot join a group still runs: its log says that it is not limited.
 const join = `n=$1; shift
 while [ "$n" -gt 0 ]; do
   { echo $$ >"$1"; } 2>/dev/null || echo "tradewind: cannot join $1: this process is not limited" >&2
@@ -97,8 +97,8 @@ while [ "$n" -gt 0 ]; do
 done
 exec "$@"`
 
-// Command returns the command that runs argv in the group, with all of its children. The command joins the group
-// before argv starts, in its own process, so no process of argv is ever outside.
+// Command returns the command that runs argv and all its children in the group. The command joins the group before
+// argv starts, in its own process, so no process of argv is ever outside.
 func (g *Group) Command(argv []string) []string {
 	dirs := g.Dirs()
 	out := []string{"/bin/sh", "-c", join, "sh", strconv.Itoa(len(dirs))}

@@ -144,8 +144,8 @@ func (e *Engine) Start(ctx context.Context, s Spec) (*Box, error) {
 }
 
 // Command returns the program that runs a script in the box, in a directory and with an environment that overrides
-// the image's. Its arguments contain only file names. It prints what the script prints and ends with the script's
-// exit code. Variables whose names are not valid in a shell are left out.
+// the image's. Its arguments contain only file names. It prints the script's output and ends with the script's exit
+// code. Variables whose names are not valid in a shell are omitted.
 func (b *Box) Command(script, dir string, env []string) (argv []string, err error) {
 	var text strings.Builder
 	for _, entry := range env {

@@ -40,7 +40,7 @@ type Engine struct {
 // answersWithin is the maximum time for an engine to answer.
 const answersWithin = 20 * time.Second
 
-// Find returns the machine's engine. environ is the agent's environment: it says where programs and daemons are.
+// Find returns the machine's engine. environ is the agent's environment, which states where programs and daemons are.
 func Find(ctx context.Context, environ []string) (*Engine, error) {
 	names := []string{"docker", "podman"}
 	if name := lookup(environ, EngineEnv); name != "" {
@@ -80,8 +80,8 @@ type Login struct{ Server, User, Password string }
 // hub is the registry from which docker pulls images without a registry in their name.
 const hub = "https://index.docker.io/v1/"
 
-// registryOf returns the registry whose login an image needs: the part before the first slash if that is a host,
-// otherwise docker's own (github.com/distribution/reference, "Grammar").
+// registryOf returns the registry whose login an image needs. It is the part before the first slash if that is a
+// host, and otherwise docker's own (github.com/distribution/reference, "Grammar").
 func registryOf(image string) string {
 	host, _, more := strings.Cut(image, "/")
 	if more && (strings.ContainsAny(host, ".:") || host == "localhost") && host != "docker.io" {
@@ -203,8 +203,8 @@ func (e *Engine) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// withMessage replaces the exit code in err by the program's message: its last line that mentions an error, or else all
-// of it. Engines also print earlier attempts before the error and their help after it.
+// withMessage replaces the exit code in err by the program's message: its last line that mentions an error, or else
+// all of it. Engines also print earlier tries before the error, and their help after it.
 func withMessage(err error, words string) error {
 	if words = strings.TrimSpace(words); words == "" {
 		return err

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Visit returns the program that runs a command line in the box. It works like Command, but has an input: with
-// terminal, the terminal on which the program is started. Name must be unique among the box's scripts. After is the
-// program that ends what still runs in the box if the visit's program was ended from outside.
+// Visit returns the program that runs a command line in the box. It works like Command, but has an input. With
+// terminal, the input is the terminal on which the program is started. Name must be unique among the box's scripts.
+// After is the program that ends the remaining processes if the visit's program was ended from outside.
 func (b *Box) Visit(name string, command []string, terminal bool, dir string, env []string) (argv, after []string,
 	err error) {
 	script, pid := filepath.Join(b.scripts, name), filepath.Join(b.scripts, name+".pid")

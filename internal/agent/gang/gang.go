@@ -1,5 +1,5 @@
 // Package gang describes the other nodes of a gang to a task: in variables and files that any program can read, and
-// in the variables that its framework expects.
+// in the variables that the task's framework expects.
 package gang
 
 import (
@@ -55,7 +55,7 @@ const (
 	dask       = "dask"
 )
 
-// heads are, for each framework, the names of roles that the other roles connect to.
+// heads has, for each framework, the names of roles to which the other roles connect.
 var heads = map[string][]string{
 	ray: {"head"}, spark: {"master"}, dask: {"scheduler"},
 	pyTorch: {"master", "chief", "launcher"},
@@ -63,7 +63,7 @@ var heads = map[string][]string{
 	tensorFlow: {"chief", "master"},
 }
 
-// headOf returns the member whose first node the others connect to: the one with one of the framework's head names,
+// headOf returns the member to whose first node the others connect: the one with one of the framework's head names,
 // or else the first member.
 func headOf(g *wire.Gang) wire.Member {
 	for _, name := range heads[g.Framework] {
@@ -95,7 +95,7 @@ func Port(attempt string) int {
 	return firstPort + int(h%ports)
 }
 
-// Files says where to write files for a task, next to its scripts.
+// Files is the folder for a task's files, next to its scripts.
 type Files struct {
 	Dir  string // the directory
 	Self string // path of this program, which the task starts as a client of rsh; empty if it cannot
@@ -239,13 +239,13 @@ func frameworkEnv(g *wire.Gang, nodes []Node, self int, env map[string]string) (
 	switch g.Framework {
 	case pyTorch:
 		restarts := ""
-		if g.Most > g.Least { // a node whose peer leaves fails too, and restarts with the remaining nodes
+		if g.Most > g.Least { // a node fails when a peer of it leaves, and restarts with the remaining nodes
 			restarts = "100"
 		}
-		// The head hosts the store through which torchrun's nodes find each other. By default torchrun decides by
-		// comparing addresses. On loopback addresses every node then believes that it is the host, so the first one
-		// to start becomes it. If that is a machine that joined later, all nodes lose the store when it leaves. On
-		// some clouds' images no node finds its own address.
+		// The head hosts the store by which torchrun's nodes find each other. By default, torchrun finds the host by
+		// comparing addresses. This fails on loopback addresses: every node believes that it is the host, so the
+		// first one to start becomes it. If that is a machine that joined later, all nodes lose the store when it
+		// leaves. On some clouds' images, no node finds its own address.
 		host := "is_host=" + strconv.FormatBool(self == 0)
 		return dropEmpty(map[string]string{
 			"PET_MAX_RESTARTS": restarts,
@@ -288,7 +288,7 @@ func nodeRange(g *wire.Gang, nodes int) string {
 	return fmt.Sprintf("%d:%d", g.Least, g.Most)
 }
 
-// dropEmpty removes empty variables, because they would hide what the program finds by itself.
+// dropEmpty removes empty variables, because a program would use them instead of the values that it finds by itself.
 func dropEmpty(env map[string]string) map[string]string {
 	maps.DeleteFunc(env, func(_, value string) bool { return value == "" })
 	return env

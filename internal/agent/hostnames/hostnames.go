@@ -110,8 +110,8 @@ func await(lock *os.File) error {
 	}
 }
 
-// replace writes the content of the file. The file stays the same one, because containers bind it, and it is never
-// empty meanwhile. A user who may not write it uses sudo, if that asks for no password.
+// replace writes the content of the file. It does not replace the file by a new one, because containers bind it, and
+// the file is never empty meanwhile. A user who may not write it uses sudo, if sudo needs no password.
 func replace(path string, text []byte) error {
 	out, err := os.OpenFile(path, os.O_WRONLY, 0) //nolint:gosec // the file of host names, or one for tests
 	if errors.Is(err, fs.ErrPermission) {

@@ -93,9 +93,9 @@ func (b *writeBehind) run(ctx context.Context) {
 	}
 }
 
-// pass uploads the files whose last write is at least quiet ago and that no process writes to, and removes from the
-// store what the task removed. It returns the files that a process still has open. If another pass runs, it waits for
-// that until ctx ends.
+// pass uploads the files whose last write is at least quiet ago and that no process has open for writing. It removes
+// from the store the files that the task removed. It returns the files that a process still has open. If another pass
+// runs, it waits for that one until ctx ends.
 func (b *writeBehind) pass(ctx context.Context, quiet time.Duration) (open []string, err error) {
 	select {
 	case b.turn <- struct{}{}:

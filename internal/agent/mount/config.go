@@ -111,7 +111,7 @@ func (c *config) s3(creds grant.Credentials) error {
 	return nil
 }
 
-// google writes a token whose expiry is early enough that rclone reads the next one from the file in time.
+// google writes a token with an early expiry, so that rclone reads the next token from the file in time.
 func (c *config) google() {
 	c.write = func(creds grant.Credentials) error {
 		token, err := json.Marshal(map[string]any{
@@ -169,7 +169,7 @@ func (c *config) close() {
 	}
 }
 
-// environ returns rclone's environment: the variables with which it finds its helper and the network, and its own
+// environ returns rclone's environment: the variables by which it finds its helper and the network, and a separate
 // directory for everything else.
 func (c *config) environ(environ []string) []string {
 	out := append([]string{"HOME=" + c.dir, "TMPDIR=" + c.dir}, c.extra...)

@@ -31,7 +31,7 @@ var (
 	ErrRefused = errors.New("refused")
 )
 
-// Mode is how a task may use a mount, as in the job's file.
+// Mode states how a task may use a mount, as in the job's file.
 type Mode string
 
 // The modes.
@@ -180,7 +180,7 @@ func (m *Mount) arguments() []string {
 	return append(args, "--vfs-cache-mode", "off", "--read-only")
 }
 
-// othersMay reports whether rclone may give processes of other users access, such as those of a container whose
+// othersMay reports whether rclone may give access to processes of other users, such as those of a container whose
 // engine runs as root (fuse(8), allow_other).
 func othersMay() bool {
 	return os.Geteuid() == 0 || fuseConfAllows("/etc/fuse.conf")

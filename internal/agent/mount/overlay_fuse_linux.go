@@ -15,8 +15,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 )
 
-// fuseOverlay is the program fuse-overlayfs (github.com/containers/fuse-overlayfs). It does for any user what the
-// kernel does for root: it mounts with FUSE, which needs no permission, and every process of the user sees the mount.
+// fuseOverlay is the program fuse-overlayfs (github.com/containers/fuse-overlayfs). For any user, it does what the
+// kernel does only for root. It mounts with FUSE, which needs no permission, and every process of the user sees the
+// mount.
 type fuseOverlay struct {
 	program string
 	spec    Spec
@@ -41,7 +42,7 @@ func newDaemon(s Spec) *fuseOverlay {
 }
 
 // mount starts the program and waits until it has mounted. The kernel must neither cache metadata nor hold back data
-// (timeout, writeback). Otherwise the task would not see what others write, or would see files with an old size.
+// (timeout, writeback). Otherwise the task would not see the writes of others, or would see files with an old size.
 func (d *fuseOverlay) mount(o overlay) error {
 	log, err := os.OpenFile(d.logPath(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -23,8 +23,8 @@ const (
 	awsAction    = "/latest/meta-data/spot/instance-action"
 	awsRebalance = "/latest/meta-data/events/recommendations/rebalance"
 	awsScheduled = "/latest/meta-data/events/maintenance/scheduled"
-	// awsHorizon is how long before a scheduled event it is reported: it is announced days ahead, and the machine works
-	// until then.
+	// awsHorizon is the time before a scheduled event at which the event is reported. AWS announces it days ahead,
+	// and the machine works until then.
 	awsHorizon = 15 * time.Minute
 	// awsScheduledEvery is the number of polls for each request of the scheduled events.
 	awsScheduledEvery = 12

@@ -15,8 +15,8 @@ const (
 	azureName   = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 	// azureLead is the minimum time between the announcement of a Preempt event and the event.
 	azureLead = 30 * time.Second
-	// azureHorizon is how long before an event it is reported: a predicted hardware failure is announced days ahead,
-	// and the machine works until then.
+	// azureHorizon is the time before an event at which the event is reported. Azure announces a predicted hardware
+	// failure days ahead, and the machine works until then.
 	azureHorizon = 15 * time.Minute
 )
 
@@ -48,9 +48,9 @@ func (w *azure) poll(ctx context.Context) ([]Notice, error) {
 	return ScheduledEvents([]byte(body), w.name, w.clock.Now())
 }
 
-// ScheduledEvents reads Azure's Scheduled Events document and returns the notices of the machine with a name: one for
-// each event that names it, ends what runs on it, and has begun or begins within 15 minutes. The document also contains
-// events of other machines if several machines form a set.
+// ScheduledEvents reads Azure's Scheduled Events document and returns the notices of the machine with a name. There
+// is one for each event that names the machine, ends the work on it, and has begun or begins within 15 minutes. The
+// document also contains events of other machines if several machines form a set.
 func ScheduledEvents(document []byte, machine string, now time.Time) ([]Notice, error) {
 	var in struct {
 		Events []struct {

@@ -55,7 +55,7 @@ type Notice struct {
 
 // Watcher watches the notices of one cloud.
 type Watcher interface {
-	// Watch calls tell once with every notice, until ctx ends.
+	// Watch calls tell once for every notice, until ctx ends.
 	Watch(ctx context.Context, tell func(Notice))
 }
 
@@ -154,7 +154,7 @@ func (p poller) orEvery(d time.Duration) poller {
 // maxPause is the maximum pause after failures.
 const maxPause = time.Minute
 
-// run calls ask until ctx ends, and tell once for each notice. After failures the pauses grow.
+// run calls ask until ctx ends, and calls tell once for each notice. After failures, the pauses grow.
 func (p poller) run(ctx context.Context, tell func(Notice), ask func(context.Context) ([]Notice, error)) {
 	told := make(map[string]bool)
 	pause := p.every

@@ -19,8 +19,8 @@ const Kubernetes = "kubernetes"
 // podGrace is a pod's default grace period.
 const podGrace = 30 * time.Second
 
-// TermIsNotice reports whether SIGTERM is a notice on a cloud: the agent then has time to save, and ends only when the
-// broker has been told. On other clouds SIGTERM ends the agent.
+// TermIsNotice reports whether SIGTERM is a notice on a cloud. The agent then has time to save, and ends only after
+// its report to the broker. On other clouds, SIGTERM ends the agent.
 func TermIsNotice(cloud string) bool { return cloud == Google || cloud == Kubernetes }
 
 // sigterm treats SIGTERM as a notice: the remaining processes are killed after the grace period, in a pod by the

@@ -1,5 +1,5 @@
 // Package peer authenticates the nodes of an attempt or of a gang to each other. The broker gives all of them a key,
-// from which each derives the same identity; both sides of a TLS connection must prove it.
+// from which each derives the same identity. Both sides of a TLS connection must prove that identity.
 package peer
 
 import (
@@ -19,7 +19,8 @@ type Identity struct {
 	key  ed25519.PublicKey
 }
 
-// New derives the identity from a key. what is a text that makes identities for different uses of the same key differ.
+// New derives the identity from a key. what is a text that makes the identities for different uses of one key
+// different.
 func New(key []byte, what string) (*Identity, error) {
 	mac := hmac.New(sha256.New, key)
 	_, _ = mac.Write([]byte("tradewind: " + what)) // never fails

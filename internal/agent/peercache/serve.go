@@ -92,8 +92,8 @@ func (e *Exchange) end(rank int) {
 	}
 }
 
-// Leave tells the other nodes that this node has everything that it needs. It returns when the others do too, after a
-// maximum time, or when ctx ends. Then this node stops listening.
+// Leave reports to the other nodes that this node has everything that it needs. It returns when all others have
+// reported the same, after a maximum time, or when ctx ends. Then this node stops listening.
 func (e *Exchange) Leave(ctx context.Context) {
 	e.end(e.cfg.Rank)
 	var told sync.WaitGroup

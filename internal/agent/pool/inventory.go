@@ -117,7 +117,7 @@ func number(files fs.FS, name string, field int) (float64, bool) {
 	return v, err == nil
 }
 
-// gpus asks nvidia-smi. If there are GPUs with different names, only the most frequent name counts.
+// gpus returns the GPUs that nvidia-smi lists. If they have different names, only the most frequent name counts.
 func (c Computer) gpus(ctx context.Context, in *Inventory) error {
 	ctx, cancel := context.WithTimeout(ctx, smiWithin)
 	defer cancel()

@@ -27,7 +27,7 @@ type Config struct {
 	Broker   string // identifies the broker, independent of the endpoint; Endpoint if empty
 	Pool     string
 	Name     string // of the machine in its pool
-	Type     string // instance type that tasks can ask for
+	Type     string // instance type that tasks can request
 	Labels   map[string]string
 	Capacity wire.PoolCapacity
 	Dir      string // the machine's own folder, for its token, its agents and their work; one process at a time
@@ -265,7 +265,7 @@ func (m *Machine) obey(ctx context.Context, o wire.PoolOrders, leave <-chan stru
 	return settled, err
 }
 
-// timeToLeave is how long the tasks have to save their work.
+// timeToLeave is the time that the tasks have to save their work.
 func (m *Machine) timeToLeave() time.Duration {
 	if m.leaveWithin != nil {
 		return cmp.Or(m.leaveWithin(), m.cfg.LeaveWithin)

@@ -21,8 +21,8 @@ func bootOf() (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// Sweep kills every process whose environment has name set to value, and returns how many there were. It finds what
-// remains of a tree when both its owner and its supervisor were killed.
+// Sweep kills every process whose environment has name set to value, and returns their number. So it finds the
+// remaining processes of a tree after both its owner and its supervisor were killed.
 func Sweep(name, value string) int {
 	want := []byte(name + "=" + value)
 	killed := 0

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isolatedTask starts a task as another user in its own mount namespace. The thread that does it keeps the namespace
-// and the control groups and does nothing else after that: the task's parent-death signal is tied to it, so it must not
-// end. All other threads of the supervisor stay outside.
+// isolatedTask starts a task as another user in a separate mount namespace. The thread that does this keeps the
+// namespace and the control groups, and does nothing else afterwards. It must not end, because the task's
+// parent-death signal is tied to it. All other threads of the supervisor stay outside.
 func isolatedTask(task order, attr *syscall.SysProcAttr, fork func() (int, error)) (pid int, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -50,8 +50,9 @@ func (i *Isolation) fork(attr *syscall.SysProcAttr, fork func() (int, error)) (i
 	return pid, err
 }
 
-// join puts the task into its control groups: in cgroup v1 with this thread, whose groups it inherits, in v2 when it is
-// started. Only root can do that, and the task cannot leave them or change their limits.
+// join puts the task into its control groups. In cgroup v1, this thread joins them and the task inherits its groups;
+// in v2, the task is started in them. Only root can do that, and the task cannot leave the groups or change their
+// limits.
 func (i *Isolation) join(attr *syscall.SysProcAttr) (leave func()) {
 	leave = func() {}
 	for _, dir := range i.Groups {

@@ -203,7 +203,7 @@ func (t *supervision) run() {
 	}
 }
 
-// exitOrLeave ends the tree after its first process, or reports that the rest of it runs on.
+// exitOrLeave ends the tree after its first process, or reports that the rest of it keeps running.
 func (t *supervision) exitOrLeave() {
 	if !t.leave || t.told || t.orders == nil || t.exit.Code != 0 || !treeLeft(t.pid) {
 		t.end(t.linger)

@@ -19,7 +19,7 @@ var (
 	ErrNotSupervised = errors.New("proc: no supervisor")
 	// ErrLost means that the supervisor was killed. The task was killed too; its exit is unknown.
 	ErrLost = errors.New("proc: supervisor lost")
-	// ErrNotIsolated means that this process may not run a task as another user in its own mount namespace.
+	// ErrNotIsolated means that this process may not run a task as another user in a separate mount namespace.
 	ErrNotIsolated = errors.New("proc: the task cannot be isolated")
 	// ErrUnsupported means that tasks do not run on this system.
 	ErrUnsupported = errors.New("tasks run only on Linux and macOS; on Windows use WSL, " +
@@ -51,7 +51,7 @@ type Spec struct {
 	Input *os.File
 	// Terminal means that Input is a terminal, which becomes the task's controlling terminal.
 	Terminal bool
-	// Hold, if set, stays open until the whole tree has ended, in the supervisor too. Other processes can check a
+	// Hold, if set, stays open until the whole tree has ended, also in the supervisor. Other processes can check a
 	// lock on it. The task does not inherit it.
 	Hold *os.File
 	// Marker, if set, is a file that exists while processes of the tree may exist. It shows that there may be
@@ -69,13 +69,14 @@ type Spec struct {
 	Isolation *Isolation
 }
 
-// Isolation separates a task from other tasks on its machine: it has another user, and sees its own temporary
+// Isolation separates a task from other tasks on its machine: it runs as another user, with separate temporary
 // directories. Only Linux has it.
 type Isolation struct {
 	UID int    `json:"uid"` // of its user, and of that user's only group
 	Dir string `json:"dir"` // the task's folder, which the user must be able to enter
 	Tmp string `json:"tmp"` // the directory in the place of /tmp and /var/tmp
-	// Shared are other folders that keep their paths. Their owner decides what the task's user may do there.
+	// Shared are other folders that keep their paths. The owner of a folder decides what the task's user may do in
+	// it.
 	Shared []string `json:"shared,omitempty"`
 	// Files are the paths of files below Dir in the place of files of the machine.
 	Files map[string]string `json:"files,omitempty"`
@@ -83,7 +84,7 @@ type Isolation struct {
 	Groups []string `json:"groups,omitempty"`
 }
 
-// Exit is how the first process of a tree ended.
+// Exit is the exit code or signal with which the first process of a tree ended, and the memory use.
 type Exit struct {
 	Code       int            // exit code, or 128 plus the signal
 	Signal     syscall.Signal // 0 if it was not killed by a signal
@@ -138,7 +139,7 @@ type status struct {
 	NotIsolated bool `json:"notIsolated,omitempty"`
 }
 
-// Start runs s under a supervisor. The tree ends whatever happens to the caller's process. The caller keeps and
+// Start runs s under a supervisor. The tree ends with the caller's process, however that ends. The caller keeps and
 // closes its own copies of Output and Hold.
 func Start(s Spec) (*Tree, error) {
 	if os.Getenv(guardEnv) != "" {

@@ -15,9 +15,9 @@ import (
 	"syscall"
 )
 
-// writeSize is how many bytes of an arriving object are written at a time. Writing many whole pages costs a file system
-// half as much as writing the data as it arrives. With four times as much it takes twice as long on fragmented
-// memory, because the kernel looks for that many contiguous pages.
+// writeSize is the number of bytes of an arriving object that are written at a time. Writing many whole pages costs a
+// file system half as much as writing the data as they arrive. Writing four times as many bytes takes twice as long
+// on fragmented memory, because the kernel needs that many contiguous pages.
 const writeSize = 128 << 10
 
 var pours = sync.Pool{New: func() any { return new([writeSize]byte) }}

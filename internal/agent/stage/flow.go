@@ -63,10 +63,10 @@ func newWindow(least int) *window {
 	return w
 }
 
-// look is how long the throughput is measured before each change.
+// look is the time for which the throughput is measured before each change.
 const look = 300 * time.Millisecond
 
-// perRequest is what a request counts in addition to its bytes.
+// perRequest is the number of bytes as which a request counts in addition to its own bytes.
 const perRequest = 64 << 10
 
 // enter waits for a free place. It returns false if ctx has ended. The requests that hold places end when ctx ends.

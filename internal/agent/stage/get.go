@@ -89,7 +89,7 @@ const (
 // atOnce returns how many ranges a request gets.
 func (in *incoming) atOnce() int { return max(1, min(in.ranges()/requestsEach, mostAtOnce)) }
 
-// getAll gets objects: small ones in parallel, large ones in ranges. It asks for grants in advance, many at a time.
+// getAll gets objects: small ones in parallel, large ones in ranges. It requests grants in advance, many at a time.
 func (t Transfer) getAll(ctx context.Context, list []wanted) error {
 	if err := roomFor(list); err != nil {
 		return err
@@ -220,8 +220,8 @@ func interleave(files [][]*getting) (all []*getting) {
 	return all
 }
 
-// probe learns the size of an object by requesting its first range, which it keeps. If nodes share what they read, it
-// requests only one byte. It returns how many ranges have arrived.
+// probe learns the size of an object by a request for its first range, which it keeps. If nodes share what they read,
+// it requests only one byte. It returns the number of ranges that have arrived.
 func (t Transfer) probe(ctx context.Context, in *incoming, g granted) (ranges int, err error) {
 	in.left, in.unknown = 1, true
 	if t.Peers == nil {
@@ -395,8 +395,8 @@ func (in *incoming) currentETag() string {
 	return in.etag
 }
 
-// checkHeader checks the header of an answer: that it is the same object as in the other ranges, and that it is the
-// requested range. It returns how many bytes follow.
+// checkHeader checks the header of an answer: it must be about the same object as in the other ranges, and about the
+// requested range. It returns the number of bytes that follow.
 func (in *incoming) checkHeader(r *http.Response, rang grant.Range) (length int64, err error) {
 	start, total := rang.From, r.ContentLength
 	if r.StatusCode == http.StatusPartialContent {

@@ -202,7 +202,8 @@ var defaultClient = sync.OnceValue(func() *http.Client {
 	}
 })
 
-// awayFor is how long a store may be unreachable. A task's work of hours must not be lost because of a minute.
+// awayFor is the time for which a store may be unreachable. Hours of a task's work must not be lost because of a
+// minute.
 const awayFor = 5 * time.Minute
 
 // retry calls do again, with growing pauses, while it fails with errors for which passing returns true.

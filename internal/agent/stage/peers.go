@@ -13,15 +13,15 @@ import (
 )
 
 // Peers are the nodes of one attempt, which all need the same files. Each node reads a part of them from the store,
-// and the rest from the other nodes. Content from other nodes is checked; what they do not send is read from the
-// store.
+// and the rest from the other nodes. The receiver checks content from other nodes. If a node sends nothing, its part
+// is read from the store.
 type Peers interface {
 	// Nodes returns this node's rank and the number of nodes.
 	Nodes() (rank, n int)
 	// Have announces content that this node can send to others.
 	Have(id string, h Held)
-	// Get gets content from the node that reads it from the store, and waits for it for a while. It returns an error
-	// if the content does not come, and quickly so if that node is unreachable or was late before.
+	// Get gets content from the node that reads it from the store, and waits for that node for a while. It returns an
+	// error if the content does not come. The error comes fast if the node is unreachable or was late before.
 	Get(ctx context.Context, rank int, id string) (Given, error)
 }
 

@@ -50,7 +50,7 @@ func (t Transfer) sendAll(ctx context.Context, list []*source, bundles ...*bundl
 	})
 }
 
-// sendOnce uploads everything once. It returns the files whose uploads the store no longer knew, with
+// sendOnce uploads everything once. It returns the files whose uploads the store did not know any more, with
 // grant.ErrUpload, after everything else has arrived.
 func (t Transfer) sendOnce(ctx context.Context, list []*source, bundles []*bundle) (again []*source, err error) {
 	var uploads []*upload
@@ -97,7 +97,7 @@ func (t Transfer) sendOnce(ctx context.Context, list []*source, bundles []*bundl
 // finished.
 const abortWithin = 10 * time.Second
 
-// sendPlan sends what plan yields. While one batch is being sent, the next is read and granted.
+// sendPlan sends the items that plan yields. While one batch is being sent, the next is read and granted.
 func (t Transfer) sendPlan(ctx context.Context, plan func(func(*sending) bool)) error {
 	return flow(ctx, t, func(ctx context.Context, hand func([]*sending) error) (err error) {
 		var batch []*sending

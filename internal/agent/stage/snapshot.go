@@ -55,7 +55,7 @@ func Snapshot(ctx context.Context, src, dst string, note func(string)) (fingerpr
 	return got, err
 }
 
-// spare is how much disk space a large copy must leave to the task, in bytes.
+// spare is the disk space that a large copy must leave to the task, in bytes.
 const spare = 64 << 20
 
 func snapshotOnce(ctx context.Context, from *os.Root, dst string, scan Scan) (string, error) {
@@ -129,7 +129,7 @@ func copyEntry(ctx context.Context, from, to *os.Root, e *entry) error {
 	})
 }
 
-// copiedAtOnce is how many bytes of a file are copied between two checks of ctx.
+// copiedAtOnce is the number of bytes of a file that are copied between two checks of ctx.
 const copiedAtOnce = 8 << 20
 
 // copyPieces copies size bytes, or fewer if there are fewer.

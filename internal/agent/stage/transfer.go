@@ -58,8 +58,8 @@ func (t Transfer) batch() int    { return cmp.Or(max(t.Batch, 0), defaultBatch) 
 func (t Transfer) shared() int64 { return cmp.Or(max(t.Shared, 0), defaultShared) }
 func (t Transfer) part() int64   { return max(cmp.Or(t.Part, defaultPart), grant.MinPart) }
 
-// Upload uploads what scan finds in dir to the URI prefix, and the manifest last. m is the manifest without its
-// files, which Upload fills in. If a file changes meanwhile, Upload returns ErrChanging. An empty dir means that
+// Upload uploads the files that scan finds in dir to the URI prefix, and the manifest last. m is the manifest without
+// its files, which Upload fills in. If a file changes meanwhile, Upload returns ErrChanging. An empty dir means that
 // there are no files.
 func (t Transfer) Upload(ctx context.Context, prefix, dir string, scan Scan, m Manifest) (*Manifest, error) {
 	m.Version, m.Files = firstVersion, []File{}

@@ -16,7 +16,7 @@ const (
 	audienceMachine = "tradewind-pool-machine"
 )
 
-// machinePayload is the body of a pool machine's token. Its issue time is when the machine joined.
+// machinePayload is the body of a pool machine's token. Its issue time is the time at which the machine joined.
 type machinePayload struct {
 	jwt.RegisteredClaims
 	Pool    string `json:"pool"`
@@ -42,7 +42,8 @@ func MintPool(key []byte, c wire.PoolClaims) (string, error) {
 	return sign(key, p)
 }
 
-// VerifyPool returns what a pool token proves at now. It returns ErrExpired, ErrForged, ErrMalformed or ErrKey.
+// VerifyPool returns the claims of a pool token that are valid at now. It fails with ErrExpired, ErrForged,
+// ErrMalformed or ErrKey.
 func VerifyPool(key []byte, token string, now time.Time) (wire.PoolClaims, error) {
 	var p machinePayload
 	if err := verify(key, token, now, &p, audienceJoin, audienceMachine); err != nil {

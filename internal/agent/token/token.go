@@ -83,7 +83,8 @@ func checkKey(key []byte) error {
 	return nil
 }
 
-// Verify returns what token proves at now. It returns ErrExpired, ErrForged, ErrMalformed or ErrKey.
+// Verify returns the claims of token that are valid at now. It fails with ErrExpired, ErrForged, ErrMalformed or
+// ErrKey.
 func Verify(key []byte, token string, now time.Time) (wire.Claims, error) {
 	var p payload
 	if err := verify(key, token, now, &p, audience); err != nil {

@@ -31,12 +31,12 @@ type Place struct {
 	// Terminal of the result.
 	Command func(command []string, terminal bool, term string) (proc.Spec, error)
 	Grace   time.Duration // between SIGTERM and SIGKILL
-	// Port is where the task actually listens, and Listens the port in its file. They differ for a replica of a
-	// service on a shared machine. Both are 0 for other tasks.
+	// Port is the port on which the task really listens, and Listens the port in its file. They differ for a replica
+	// of a service on a shared machine. Both are 0 for other tasks.
 	Port, Listens int
 }
 
-// port returns the actual port of the machine for the port that a visitor asked for.
+// port returns the real port of the machine for the port that a visitor requested.
 func (p *Place) port(asked int) int {
 	if asked == p.Listens && p.Port != 0 {
 		return p.Port
@@ -53,7 +53,7 @@ func (p *Place) noConnection(port int, err error) string {
 	return fmt.Sprintf("%v; the service listens on port %d", err, p.Port)
 }
 
-// Idle is how long a visit other than a command may be idle. Wall time.
+// Idle is the wall time for which a visit other than a command may be idle.
 const Idle = time.Hour
 
 // startsWithin is the maximum time until the user's client sends its command, and leavesWithin the maximum time until

@@ -18,7 +18,7 @@ import (
 
 // command runs the user's command. It returns the exit code once all output has been sent.
 func (s *visit) command(ctx context.Context) (int, error) {
-	// If ctx ends before the user's client has sent everything, stop waiting for it.
+	// If ctx ends before the user's client has sent everything, the command stops waiting for it.
 	come := context.AfterFunc(ctx, func() { _ = s.mux.Close() })
 	defer come()
 	control, notes, err := s.accept(tunnel.Control)

@@ -17,7 +17,7 @@ const (
 // MaxWants is the maximum number of grants in one request.
 const MaxWants = 500
 
-// Wants asks for grants. The broker decides how long they last.
+// Wants is a request for grants. The broker decides how long they last.
 type Wants struct {
 	Attempt string       `json:"attempt"`
 	Wants   []grant.Want `json:"wants"`
@@ -28,7 +28,7 @@ type Granted struct {
 	Grants []grant.Grant `json:"grants"`
 }
 
-// Listing asks for a page of the objects below a prefix.
+// Listing is a request for a page of the objects below a prefix.
 type Listing struct {
 	Attempt string `json:"attempt"`
 	Prefix  string `json:"prefix"`
@@ -67,8 +67,8 @@ type Pruning struct {
 // MaxLoans is the maximum number of prefixes in one request for credentials.
 const MaxLoans = 100
 
-// Mounting asks for credentials for the prefixes that the attempt's task mounts. The agent asks again before they
-// expire.
+// Mounting is a request for credentials for the prefixes that the attempt's task mounts. The agent repeats it before
+// they expire.
 type Mounting struct {
 	Attempt string `json:"attempt"`
 	Loans   []Loan `json:"loans"`
@@ -89,7 +89,7 @@ type Mounted struct {
 	Program     *Program            `json:"program,omitempty"` // if it was requested and the broker knows one
 }
 
-// Program is where a program can be downloaded without a token, and its checksum.
+// Program has the URL from which a program can be downloaded without a token, and its checksum.
 type Program struct {
 	URL    string `json:"url"`
 	SHA256 string `json:"sha256"` // hexadecimal

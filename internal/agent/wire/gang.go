@@ -11,7 +11,7 @@ type Gang struct {
 	// leave while it runs. Both are 0 if the size is fixed.
 	Least int `json:"least,omitempty"`
 	Most  int `json:"most,omitempty"`
-	// Framework selects the environment variables that describe the other nodes to the task; empty is none.
+	// Framework selects the environment variables that describe the other nodes to the task; empty means none.
 	Framework string `json:"framework,omitempty"`
 	Chief     bool   `json:"chief,omitempty"` // the gang's work ends when this node's task ends
 	// Members are the tasks of the gang, including the node's own, in the order of the job's file, followed by those

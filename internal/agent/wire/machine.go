@@ -23,12 +23,12 @@ type Machine struct {
 	Account string // account, project or subscription
 	Region  string
 	ID      string // the cloud's ID of the machine
-	// Fault is why a proof proves nothing; the other fields are then empty.
+	// Fault is the reason why a proof is not valid. The other fields are then empty.
 	Fault string
 }
 
-// AzureNonce returns the nonce that an agent asks Azure to sign, for the nonce of its hello: ten digits, the only form
-// that Azure documents ("Azure Instance Metadata Service", "Attested data").
+// AzureNonce returns the nonce that Azure signs for an agent, derived from the nonce of the agent's hello. It has ten
+// digits, the only form that Azure documents ("Azure Instance Metadata Service", "Attested data").
 func AzureNonce(nonce string) string {
 	sum := sha256.Sum256([]byte(nonce))
 	return fmt.Sprintf("%010d", binary.BigEndian.Uint64(sum[:])%1e10)

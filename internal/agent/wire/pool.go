@@ -29,13 +29,13 @@ func poolPath(pool, machine string) string {
 // valid); 404 and 410 mean that the pool is missing or that the machine was removed from it: the machine ends its
 // agents and exits; 409 to a join means that another machine has the name. Every other status is retried.
 
-// PoolClaims is what a machine's token proves: that the caller is this machine of this pool, until it expires.
-// Without a machine it proves only that the bearer may join.
+// PoolClaims is what a machine's token proves: the caller is this machine of this pool, until the token expires.
+// Without a machine, it proves only that the caller may join.
 type PoolClaims struct {
 	Pool    string
 	Machine string // empty in a join token
-	// Joined is when the machine joined; renewed tokens keep it. A machine that was removed after this time cannot use
-	// the token any more.
+	// Joined is the time at which the machine joined. Renewed tokens keep it. A machine that was removed after this
+	// time cannot use the token any more.
 	Joined  time.Time
 	Expires time.Time
 }
@@ -83,8 +83,8 @@ type PoolOrders struct {
 	// After is the wall time until the next sync.
 	After    time.Duration `json:"after" doc:"Time until the next sync, in nanoseconds"`
 	Draining bool          `json:"draining,omitempty" doc:"The broker will send no new agents"`
-	// Gather is how long the machine waits after an agent has ended, before it syncs: the agents that end meanwhile and
-	// the next tasks need no sync of their own. 0 is not at all.
+	// Gather is the time that the machine waits after the end of an agent before it syncs, so that one sync is enough
+	// for all agents that end in that time and for the next tasks. 0 means no wait.
 	Gather time.Duration `json:"gather,omitempty" doc:"How long the machine waits after the end of an agent before it syncs, in nanoseconds"`
 	// Leave means that the machine, a worker, is not needed any more: it ends.
 	Leave bool `json:"leave,omitempty" doc:"The machine is a worker that is not needed any more: it ends"`

@@ -6,8 +6,8 @@ import "time"
 type Service struct {
 	Name    string `json:"name"`
 	Replica int    `json:"replica"` // its number, from 0
-	// Port is where the replica listens if it has the machine to itself. 0 means that it does not listen: it is ready
-	// as soon as it runs.
+	// Port is the port on which the replica listens if it has the machine to itself. 0 means that it does not listen:
+	// it is ready as soon as it runs.
 	Port int `json:"port,omitempty"`
 	// Path is probed by HTTP on the machine itself; if empty, the probe is a TCP connection. Post is the body of a
 	// POST.
@@ -19,9 +19,9 @@ type Service struct {
 	InitialDelay time.Duration `json:"initialDelay"`
 	Every        time.Duration `json:"every"`
 	Timeout      time.Duration `json:"timeout"`
-	// Patience is how long a replica that was ready may be unready before it is ended.
+	// Patience is the time for which a replica that was ready may be unready before it is ended.
 	Patience time.Duration `json:"patience"`
 }
 
-// UnreadyAfter is how many probes in a row must fail before a ready replica counts as unready.
+// UnreadyAfter is the number of probes in a row that must fail before a ready replica counts as unready.
 const UnreadyAfter = 3

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// LogMark says when a part of a log was written: the agent read the data that begins at byte Offset from the task at
-// At.
+// LogMark is the time of a part of a log: the agent read the data that begins at byte Offset from the task at At.
 type LogMark struct {
 	Offset int64
 	At     time.Time // in milliseconds
@@ -64,7 +63,8 @@ func MarksAt(marks []LogMark, offset int64) []LogMark {
 	return marks
 }
 
-// MarksFrom returns the marks from an offset on. The first is the last one at or before the offset, moved to it.
+// MarksFrom returns the marks from an offset on. The first is the last mark at or before the offset, moved to the
+// offset.
 func MarksFrom(marks []LogMark, offset int64) []LogMark {
 	marks = MarksAt(marks, offset)
 	if len(marks) == 0 || marks[0].Offset >= offset {

@@ -34,9 +34,9 @@ const PathProgram = "/v1/agent/program/"
 // longer valid); 410 means that the attempt, or the whole cluster, has finished. On 401, 403 and 410 the agent stops
 // its task and exits. It retries every other status until the call is accepted or the agent's patience ends.
 
-// Patience is how long an agent works on after its last accepted call, pieces of log aside, and how long the broker
-// waits for a call before it gives an agent up, in wall time. It is longer than an outage of half an hour. An agent
-// whose other calls are accepted tries a failing one for twice as long.
+// Patience is the wall time for which an agent keeps working after its last accepted call (pieces of log do not
+// count), and for which the broker waits for a call before it gives an agent up. It is longer than an outage of half
+// an hour. An agent whose other calls are accepted repeats a failing one for twice as long.
 const Patience = 35 * time.Minute
 
 // HeaderOffset is set in a 409 answer to PathLogs: the offset from which the broker wants the log, because it already
@@ -49,15 +49,15 @@ const MaxLogChunk = 256 << 10
 // MaxReportLog is the maximum size of the log in a report, in bytes.
 const MaxReportLog = 64 << 10
 
-// Claims is what a token proves: that the caller is one node of one cluster of one job, until it expires.
+// Claims is what a token proves: the caller is one node of one cluster of one job, until the token expires.
 type Claims struct {
 	Job     string    `json:"job"`
 	Cluster string    `json:"cluster"`
 	Rank    int       `json:"rank"`
 	Expires time.Time `json:"expires"`
 	Issued  time.Time `json:"issued,omitzero"`
-	// Boot marks a token that a machine boots with and that other processes on the machine may read. It is valid for
-	// one hello (whose answer contains another token) and for downloading the agent.
+	// Boot marks a token with which a machine boots, and which other processes on the machine may read. It is valid
+	// for one hello (whose answer contains another token) and for downloading the agent.
 	Boot bool `json:"boot,omitempty"`
 	// Ranks, with Boot, is the number of machines that share this token, for clouds whose boot data has no room for one
 	// token for each machine. Each machine sends its rank in its hello. If 0, the token is for Rank only.
@@ -71,7 +71,7 @@ type Claims struct {
 
 // Hello registers a node; idempotent.
 type Hello struct {
-	Address string `json:"address"` // where the other nodes of the cluster can reach this node
+	Address string `json:"address"` // address by which the other nodes of the cluster can reach this node
 	Version string `json:"version"` // of the agent
 	// Nonce is random and chosen when an agent starts. It identifies an agent that repeats its hello because it got no
 	// answer. The broker refuses a hello with the same token and another nonce.
@@ -101,22 +101,22 @@ type Work struct {
 	Command    Command     `json:"command"`
 	Assignment *Assignment `json:"assignment,omitempty"` // with Run
 	Until      time.Time   `json:"until,omitzero"`       // with SaveNow, on the agent's wall clock
-	// Notice is how long until the machine is preempted, with SaveNow.
+	// Notice is the time until the machine is preempted, with SaveNow.
 	Notice time.Duration `json:"notice,omitempty"`
 	// Now means, with SaveNow, that the machine is not about to be taken: a replica of a service should end at once
 	// instead of serving for most of its remaining time.
 	Now bool `json:"now,omitempty"`
-	// Pause is how long to wait before the next poll, for brokers that do not hold calls; also after a command.
+	// Pause is the time to wait before the next poll, also after a command. It is for brokers that do not hold calls.
 	Pause time.Duration `json:"pause,omitempty"`
 	// Token replaces the agent's token; if empty, the agent keeps its token.
 	Token string `json:"token,omitempty"`
-	// Visits is how many visits have been opened on the attempt's machines so far. If the agent knows fewer, it asks
-	// for the others.
+	// Visits is the number of visits to the attempt's machines that were opened so far. If the agent knows fewer, it
+	// requests the others.
 	Visits int `json:"visits,omitempty"`
 }
 
-// Pace is how often an agent calls while it works, for brokers that pay for each call. Zero values leave it to the
-// agent. Times are wall time.
+// Pace states how often an agent calls while it works, for brokers that pay for each call. Zero values leave it to
+// the agent. Times are wall time.
 type Pace struct {
 	Alive time.Duration `json:"alive,omitempty"` // between heartbeats
 	// between the first pieces of log; the interval grows for long tasks
@@ -126,8 +126,8 @@ type Pace struct {
 	// Tail is the maximum number of bytes at the end of a log that are sent in the last report, instead of in a call of
 	// their own; 0 is never.
 	Tail int64 `json:"tail,omitempty"`
-	// Quiet is how long a task may run before its start and its log are reported. If it succeeds before, its end is its
-	// only report.
+	// Quiet is the time that a task may run before its start and its log are reported. If it succeeds before, its end
+	// is its only report.
 	Quiet time.Duration `json:"quiet,omitempty"`
 }
 
@@ -139,12 +139,12 @@ type Assignment struct {
 	Attempt string `json:"attempt"`
 	// Nodes are the addresses of all nodes by rank. The first is the rendezvous.
 	Nodes []string `json:"nodes"`
-	// KeepOnFailure is how long the node keeps the files of a failed task so that users can inspect them; wall time.
+	// KeepOnFailure is the wall time for which the node keeps the files of a failed task for users to inspect.
 	KeepOnFailure time.Duration `json:"keepOnFailure,omitempty"`
-	// Gang describes the other members of the task's gang and their framework; nil if there is neither.
+	// Gang describes the other members of the task's gang and their framework. It is nil if the task has neither.
 	Gang *Gang `json:"gang,omitempty"`
-	// Exchange is a secret that the attempt's nodes share. They authenticate with it while they pass on to each other
-	// what they read from the store. Empty if there is only one node.
+	// Exchange is a secret that the attempt's nodes share. With it they authenticate when they send each other data
+	// that they have read from the store. It is empty if there is only one node.
 	Exchange []byte `json:"exchange,omitempty"`
 	Setup    string `json:"setup,omitempty"`
 	Run      string `json:"run,omitempty"`
@@ -153,10 +153,11 @@ type Assignment struct {
 	// Login runs Setup and Run in an interactive shell, after ~/.bashrc.
 	Login bool              `json:"login,omitempty"`
 	Env   map[string]string `json:"env,omitempty"`
-	// Secrets are variables that override Env and that only the task's own processes keep. They are masked in what the
-	// task prints, and no other program prints them.
+	// Secrets are variables that override Env. Only the task's own processes get them. They are masked in the task's
+	// output, and no other program prints them.
 	Secrets Secrets `json:"secrets,omitempty"`
-	// Refused is why the task's secrets are not available; empty if they are. The task then fails before staging.
+	// Refused is the reason why the task's secrets are not available, or empty. With a reason, the task fails before
+	// staging.
 	Refused string `json:"refused,omitempty"`
 	// Image is the container image in which Setup and Run run; if empty, they run on the machine itself.
 	Image string `json:"image,omitempty"`
@@ -182,30 +183,30 @@ type Assignment struct {
 	// attempt that succeeded. They are staged to $TRADEWIND_INPUTS/<task>/, or to <task>/<rank>/ if the parent had
 	// several nodes.
 	Parents map[string]string `json:"parents,omitempty"`
-	// Only lists, for a parent whose output is read only in part, the paths that are read, each with everything below
-	// it.
+	// Only lists, for a parent whose output is read in part, the paths that are read, each with everything below it.
 	PartialParents map[string][]string `json:"only,omitempty"`
-	// Nothing lists parents that have no outputs, or whose outputs are not read. They get an empty directory.
+	// Nothing lists parents that have no outputs, or whose outputs are not read. The task gets an empty directory for
+	// each.
 	EmptyParents []string `json:"nothing,omitempty"`
 	// ListedParents are the URIs of the outputs of parents that a managed service ran. They have no manifest.
 	ListedParents map[string]string `json:"listed,omitempty"`
 	// Checkpoint is nil if the task has no checkpoints.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
-	// StandIn is the total wall time that a task without a command takes. Progress is the share of it that was done by
-	// earlier attempts.
+	// StandIn is the total wall time that a task without a command takes. Progress is the share of it that earlier
+	// attempts have done.
 	StandIn  time.Duration `json:"standIn,omitempty"`
 	Progress float64       `json:"progress,omitempty"`
 	Pace     Pace          `json:"pace,omitzero"`
 	// Service describes the service if the task is a replica of one; otherwise nil.
 	Service *Service `json:"service,omitempty"`
-	// Chunk are the members of the task's array that run after it, one after the other: its assignment with their own
-	// names, addresses and variables.
+	// Chunk lists the members of the task's array that run after it, one after the other. Their assignment is this
+	// one, with their own names, addresses and variables.
 	Chunk []ChunkMember `json:"chunk,omitempty"`
 	// Worker is set if the machine is a worker: it runs no task itself but becomes a machine of a pool.
 	Worker *Worker `json:"worker,omitempty"`
 }
 
-// ChunkMember is what differs between the assignment of a task and that of another member of its chunk.
+// ChunkMember has the fields of an assignment that differ for another member of its chunk.
 type ChunkMember struct {
 	Task    string            `json:"task"`
 	Attempt string            `json:"attempt"` // names its log and its outputs; its calls use the token of the chunk
@@ -249,7 +250,7 @@ func CheckpointPrefix(prefix, attempt string, seq int) string {
 type Input struct {
 	URI  string `json:"uri"`
 	Path string `json:"path"`
-	// Mount is how the input is mounted: read, write or cached; if empty, it is copied.
+	// Mount is the mode in which the input is mounted: read, write or cached. If it is empty, the input is copied.
 	Mount string `json:"mount,omitempty"`
 	// Source is a pack that is uploaded to the URI first.
 	Source string `json:"source,omitempty"`
@@ -265,8 +266,8 @@ type Output struct {
 	OnFailure bool `json:"onFailure,omitempty"`
 }
 
-// Checkpoint says how to save progress. In a task of several nodes only the directory of rank 0 is saved, and every
-// node gets it back. Frameworks that save from their first rank expect this.
+// Checkpoint states how to save progress. In a task of several nodes, only the directory of rank 0 is saved, and
+// every node gets it back. Frameworks that save from their first rank expect this.
 type Checkpoint struct {
 	Every time.Duration `json:"every,omitempty"` // wall time; 0 means only on notice
 	Path  string        `json:"path"`
@@ -323,25 +324,26 @@ type Report struct {
 	Message  string  `json:"message,omitempty"` // the last lines of its log, or which file could not be staged
 	// Fault is set with Failed if the machine or a store failed, not the task: the task is to run elsewhere.
 	Fault string `json:"fault,omitempty"`
-	// Keep is how long the node keeps the task's files so that users can inspect them, with Failed; wall time.
+	// Keep is the wall time for which the node keeps the task's files for users to inspect, with Failed.
 	Keep time.Duration `json:"keep,omitempty"`
 	// Empty means, with Succeeded, that the attempt has one node and no outputs: there is no manifest of its outputs.
 	Empty bool `json:"empty,omitempty"`
 	// Ran is for how long the task had run, with Succeeded, if its start was not reported, and with Started; wall time.
 	Ran time.Duration `json:"ran,omitempty"`
-	// Notice is how long until the machine is preempted, with NoticeSeen.
+	// Notice is the time until the machine is preempted, with NoticeSeen.
 	Notice time.Duration `json:"notice,omitempty"`
-	// Port is where the replica listens, with Ready; 0 if it does not. With Unready, Message is why it is not ready.
+	// Port is the port on which the replica listens, with Ready; 0 if it does not listen. With Unready, Message is
+	// the reason why it is not ready.
 	Port int `json:"port,omitempty"`
 	// Log is the end of the node's log, starting at byte LogFrom, if Pace.Tail allows it; at most MaxReportLog bytes.
 	// The broker stores it before the report counts. 409 with HeaderOffset means that earlier parts of the log are
 	// missing.
 	Log     []byte `json:"log,omitempty"`
 	LogFrom int64  `json:"logFrom,omitempty"`
-	// LogTimes says when Log was written; see FormatMarks.
+	// LogTimes has the times at which Log was written; see FormatMarks.
 	LogTimes string `json:"logTimes,omitempty"`
-	// Chunk are the ends of the other members of the attempt's chunk, with Succeeded. Those that are missing did not
-	// run, or not to their end.
+	// Chunk has the ends of the other members of the attempt's chunk, with Succeeded. Members that are missing did
+	// not run, or not to their end.
 	Chunk []ChunkEnd `json:"chunk,omitempty"`
 	// Moved is the node's total traffic with each store since the attempt began; at most MaxMoved stores.
 	Moved []Moved `json:"moved,omitempty"`
@@ -363,7 +365,7 @@ func (r Report) WithoutLog() Report {
 	return r
 }
 
-// ChunkEnd is how another member of a chunk has ended. The fields are those of Report.
+// ChunkEnd is the end of another member of a chunk. The fields are those of Report.
 type ChunkEnd struct {
 	Attempt  string        `json:"attempt"`
 	Ran      time.Duration `json:"ran"`

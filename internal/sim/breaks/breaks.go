@@ -59,7 +59,8 @@ const (
 	OldPrice Kind = "old-price"
 	// Overtaking: overdue tasks are overtaken in their queue.
 	Overtaking Kind = "overtaking"
-	// Swinging: the broker forgets for which task it stopped other tasks, so two tasks can stop each other in turn.
+	// Swinging: the broker forgets for which task it stopped other tasks, so two tasks can stop each other again and
+	// again.
 	Swinging Kind = "swinging"
 	// Stuck: jobs are never advanced.
 	Stuck Kind = "stuck"
@@ -106,8 +107,8 @@ const (
 	Roomless Kind = "roomless"
 	// Mingling: the broker forgets where tasks with placement rules run.
 	Mingling Kind = "mingling"
-	// Abandoned: the broker forgets that a job has services, whose replicas it should replace. Boastful: replicas
-	// report that they are ready before they are.
+	// Abandoned: the broker forgets that a job has services, so it does not replace their replicas. Boastful:
+	// replicas report that they are ready before they are.
 	Abandoned Kind = "abandoned"
 	Boastful  Kind = "boastful"
 	// Versionless: the broker forgets which version of a service a replica runs.
@@ -136,8 +137,8 @@ const (
 	Unlisted  Kind = "unlisted"
 	// Communal: the workers of all jobs are in one record.
 	Communal Kind = "communal"
-	// Without an address of the broker. Shredding: letters are removed before they are answered. Littering: answers are
-	// never removed. Chatty: an agent that repeats a call puts another letter.
+	// For brokers without an address. Shredding: messages are removed before they are answered. Littering: answers
+	// are never removed. Chatty: an agent that repeats a call writes another message.
 	Shredding Kind = "shredding"
 	Littering Kind = "littering"
 	Chatty    Kind = "chatty"
@@ -145,8 +146,7 @@ const (
 	Hurried Kind = "hurried"
 	// Amnesiac: a broker of an older version drops the members of records that it does not know.
 	Amnesiac Kind = "amnesiac"
-	// Thoughtless: the broker forgets what a finished job held. Reaping: it lets the records of jobs expire that still
-	// run.
+	// Thoughtless: the broker forgets what a finished job held. Reaping: it makes the records of running jobs expire.
 	Thoughtless Kind = "thoughtless"
 	Reaping     Kind = "reaping"
 	// On managed services. Lingering: places are never ended, and do not end by themselves when they are idle.
@@ -303,7 +303,7 @@ func expiring(tx store.Tx) store.Tx {
 	return tx
 }
 
-// withoutRemoval returns the transaction without what it changes in the pools of jobs, if it removes a cluster.
+// withoutRemoval returns the transaction without its changes of jobs' pools, if the transaction removes a cluster.
 func withoutRemoval(tx store.Tx) store.Tx {
 	if !slices.ContainsFunc(tx.Writes, func(w store.Write) bool {
 		return w.Op == store.Delete && strings.HasPrefix(w.Key.Sort, record.ClusterPrefix)

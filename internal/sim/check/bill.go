@@ -36,8 +36,8 @@ func (c *Checker) marketRecord(w *store.Write) {
 	}
 }
 
-// missedFor is how long, if the broker's own parts work, a machine that no longer runs may still be charged before its
-// loss is detected; bookedWithin is the maximum age of the prices that the broker books with.
+// missedFor is the maximum time, if the broker's own parts work, for which a machine that no longer runs may still be
+// charged. Then its loss must be detected. bookedWithin is the maximum age of the prices by which the broker books.
 const (
 	missedFor    = 20 * time.Minute
 	bookedWithin = 10 * time.Minute
@@ -135,8 +135,8 @@ func (c *Checker) booked(s *Job) {
 	}
 }
 
-// highestPrice returns the highest price, USD per hour, at which a machine may have been charged after it stopped
-// running: the broker learned of it before it detected the loss of the machine.
+// highestPrice returns the highest price, in USD per hour, at which a machine may have been charged after it stopped
+// running. The broker may have learned of a price before it detected the loss of the machine.
 func (c *Checker) highestPrice(a apitypes.Attempt, released time.Time) float64 {
 	usd := max(a.Offer.USDPerHour, a.RateUSD)
 	for _, h := range c.heardOf[weather.ListingOf(a.Offer)] {

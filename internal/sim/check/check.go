@@ -73,15 +73,16 @@ const (
 	InvHealthy = "a healthy attempt is left alone"
 	// InvOutage is that no attempt ends because agents cannot reach the broker for half an hour.
 	InvOutage = "an outage of half an hour ends no work"
-	// InvAssigned: an agent is assigned only its own open attempt, and the outputs of the task's parents exist.
+	// InvAssigned: an agent gets only the assignment of its own open attempt, and the outputs of the task's parents
+	// exist.
 	InvAssigned = "an agent runs its own attempt"
 	// InvChunk: a member that ran in the attempt of another succeeds only if its outputs are stored, and does not run
 	// again.
 	InvChunk = "a member of a chunk runs to its end, once"
 	// InvCheckpoint: the checkpoint to resume from exists, and is the last one that was recorded.
 	InvCheckpoint = "no saved work is lost"
-	// InvMail: a letter of an agent to a broker without an address is in the bucket until its answer is. No agent
-	// gets the answer to another letter, none runs out of URLs, and in the end the bucket is empty.
+	// InvMail: an agent's message to a broker without an address is in the bucket until its answer is. No agent gets
+	// the answer to another message or uses up its URLs. In the end, the bucket is empty.
 	InvMail = "every letter is answered and none is left"
 	// InvToken: each machine receives its own token.
 	InvToken = "a machine has its own token"
@@ -97,7 +98,7 @@ const (
 	InvErrors = "a handler fails only for cause"
 	// InvPanic: handlers do not panic.
 	InvPanic = "no panic"
-	// InvCircles: a world comes to rest within a number of steps that is far above what any world needs.
+	// InvCircles: a world comes to rest within a number of steps that is far above what any correct world needs.
 	InvCircles    = "a world comes to rest"
 	InvOneHistory = "a seed is one history"
 )
@@ -108,7 +109,7 @@ const (
 	InvEnds = "every job ends"
 	// InvOwner: a function writes only the records that it has rights to.
 	InvOwner = "a function writes its own records"
-	// InvLimit: what is bought at the same time is within the limit of the deployment.
+	// InvLimit: the machines bought at a time are within the limit of the deployment.
 	InvLimit = "what is bought is within the limit"
 	// InvCause: a job fails only for a reason: a task's exit code, no feasible plan, its budget, or its queue's quota.
 	InvCause = "a job fails only for cause"

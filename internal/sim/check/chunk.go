@@ -40,7 +40,7 @@ func (c *Checker) chunkTask(s *Job, old, t record.Task) {
 	c.Count("members that succeeded in the attempt of another")
 }
 
-// chunkAttempt checks an attempt that gets its first record at its end. It holds nothing of its own.
+// chunkAttempt checks an attempt that gets its first record at its end. It holds nothing itself.
 func (c *Checker) chunkAttempt(s *Job, of *attemptState) {
 	if !s.chunked(of.task) || of.USD != 0 || of.ReservedUSD != 0 {
 		c.Violatef(InvChunk, "attempt %d of task %d of %s has ended before it began", of.attempt, of.task, s.ID)

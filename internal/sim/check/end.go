@@ -152,7 +152,8 @@ func (c *Checker) taken(id string) {
 // scriptFailed is the exit code of the scripts that fail.
 const scriptFailed = 1
 
-// needsMoreThanLimit reports whether a job says that it failed because it needs more than the limit of the deployment.
+// needsMoreThanLimit reports whether the reason of a job's failure is that it needs more than the limit of the
+// deployment.
 func (c *Checker) needsMoreThanLimit(j record.Job) bool {
 	if c.cfg.Limit.None() || !strings.Contains(j.Reason, "the broker's limit is") {
 		return false
@@ -212,7 +213,7 @@ func (c *Checker) cause(s *Job) {
 }
 
 // endsJob reports whether the outcome of one attempt is a reason for its job to fail: there is no money for it, or a
-// service calls its request invalid.
+// service refuses its request as invalid.
 func (c *Checker) endsJob(j record.Job, a *attemptState) bool {
 	return a.Outcome == apitypes.OutcomeBudget && (j.BudgetUSD > 0 || a.Monthly) ||
 		a.Outcome == apitypes.OutcomeRefused && c.invalid(a)
@@ -250,8 +251,8 @@ func (c *Checker) overspend(s *Job) float64 {
 	return usd
 }
 
-// leaseSlack is how much later a lease may end than the money for it is used up: a lease counts from the answer to the
-// launch, and the cloud bills from a moment before (see the known limits in docs/roadmap.md).
+// leaseSlack is the maximum time by which a lease may end later than the money for it is used up. A lease counts from
+// the answer to the launch, and the cloud bills from a moment before (see the known limits in docs/roadmap.md).
 const leaseSlack = time.Second
 
 // deadline checks that a promised deadline was met.

@@ -56,8 +56,8 @@ func (c *Checker) checkJoining(s *Job, task int) {
 	}
 }
 
-// doneWithOthers reports whether a waiting task counts as done because its gang's chief has succeeded, or the task
-// whose role it would have joined.
+// doneWithOthers reports whether a waiting task counts as done because another task has succeeded: the chief of its
+// gang, or the task whose role it would have joined.
 func (s *Job) doneWithOthers(t record.Task) bool {
 	if t.State != record.TaskSucceeded || s.user == nil {
 		return false

@@ -48,7 +48,7 @@ func (c *Checker) jobRecord(s *Job, j record.Job) {
 	}
 }
 
-// checkDone checks that a job succeeded with all its tasks, except those whose failure their arrays allow.
+// checkDone checks that a job has succeeded with all its tasks, except tasks whose failure their arrays allow.
 func (c *Checker) checkDone(s *Job) {
 	if s.Record.Outcome != apitypes.JobSucceeded || s.progress.Succeeded == s.Record.Tasks {
 		return
@@ -256,10 +256,11 @@ func (c *Checker) newAttempt(s *Job, of *attemptState) {
 	}
 }
 
-// outageFor is how long no agent may reach the broker without a loss of work.
+// outageFor is the length of an outage of the broker that must not lose work.
 const outageFor = 30 * time.Minute
 
-// healthyFor is how long after its command to run no cluster may be given up, whatever was heard.
+// healthyFor is the time after the command to run for which no cluster may be given up, whether its agents call or
+// not.
 const healthyFor = 5 * time.Minute
 
 // checkLost checks that a cluster that is given up had time to report after its command to run, and that the broker has

@@ -10,7 +10,7 @@ import (
 
 // For machines that are kept for debugging:
 const (
-	// InvKept: the machines of a failed task are kept as long as its author asked for.
+	// InvKept: the machines of a failed task are kept for the time that its author requested.
 	InvKept = "machines are kept for debugging"
 )
 
@@ -23,8 +23,8 @@ func (c *Checker) Lingers(m *Machine) {
 	}
 }
 
-// Leaves is called when the broker tells an agent to stop keeping the files, or when the agent learns that its machine
-// will be taken.
+// Leaves is called when the broker commands an agent to stop keeping the files, or when the agent learns that its
+// machine will be taken.
 func (c *Checker) Leaves(m *Machine) {
 	if s := c.Jobs[record.ClusterJob(m.Cluster)]; s != nil {
 		s.lingered[m.Cluster] = time.Time{}

@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// InvLost is that the work that a task loses on spot machines is bounded, unless no on-demand offer is open to it. The
+// InvLost: the work that a task loses on spot machines is bounded, unless no on-demand offer is available for it. The
 // checker measures the loss by the machines that clouds took, not by the broker's count.
 const InvLost = "lost work ends the use of spot"
 

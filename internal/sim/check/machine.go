@@ -53,9 +53,10 @@ type Machine struct {
 	Member      string    // the member of its chunk that it runs; empty if it runs its own task
 	Ready       bool      // runs a replica of a service that is ready
 	Served      bool      // has run one that was ready
-	// Service is the managed service of which it is a place, all of whose machines count as one; empty for a machine.
-	// Lost is when the place or its application ended although the broker had not asked for it. From and To are when
-	// the application of a serverless service had executors; zero if that has not begun, or not ended.
+	// Service is the managed service to which the machine belongs as a place, empty for a machine. All machines of a
+	// place count as one. Lost is the time at which the place or its application ended without a request of the
+	// broker. From and To are the start and end of the time in which the application of a serverless service had
+	// executors; zero before these.
 	Service  string
 	Lost     time.Time
 	From, To time.Time

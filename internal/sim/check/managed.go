@@ -11,30 +11,32 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// For managed services. A place counts as a machine besides: it is owned or about to be ended, nothing of it is left
-// over, and its bill is the ledger's.
+// Invariants of managed services. In addition, a place counts as a machine: it has a record or is about to be ended,
+// nothing of it remains, and its bill is the ledger's.
 const (
 	// InvApp: the application of an attempt succeeds at most once.
 	InvApp = "an application succeeds once"
-	// InvNoticed: an attempt whose place or application the service has lost ends within a bound.
+	// InvNoticed: after a service has lost the place or application of an attempt, the attempt ends within a time
+	// limit.
 	InvNoticed = "a lost place is noticed"
 )
 
-// noticedWithin is how long an attempt may last after its service has lost it. The broker asks every few seconds, but a
-// call may take minutes and fail, and the broker may crash in each. Time in which the service accepts no calls does not
-// count, nor time in which functions get no messages.
+// noticedWithin is the maximum time that an attempt may last after its service has lost it. The broker asks every few
+// seconds, but a call may take minutes and fail, and the broker may crash during each. Time in which the service
+// accepts no calls does not count, and neither does time in which functions get no messages.
 const noticedWithin = 30 * time.Minute
 
-// missedPlaceFor is how long, if the broker's own parts work, a place that has ended may still be charged.
+// missedPlaceFor is the maximum time, if the broker's own parts work, for which a place that has ended may still be
+// charged.
 const missedPlaceFor = 2 * time.Minute
 
-// onServices reports whether a task of a job may run on a managed service, whose places need longer to start than
-// machines.
+// onServices reports whether a task of a job may run on a managed service. Places of services need longer to start
+// than machines.
 func onServices(j *dag.Job) bool {
 	return slices.ContainsFunc(j.Tasks, func(t dag.Task) bool { return len(t.Services) > 0 })
 }
 
-// ClusterOf returns the cluster whose place has a name, "" if no attempt has it.
+// ClusterOf returns the cluster whose place has a name, or "" if no attempt has such a place.
 func (c *Checker) ClusterOf(place string) string {
 	for _, s := range c.order {
 		for _, a := range s.order {
@@ -116,8 +118,9 @@ func (c *Checker) invalid(a *attemptState) bool {
 	})
 }
 
-// unbilled returns what the broker may book for the places of an attempt although a serverless service does not bill
-// it, in USD: the time after the application, and without its start the whole life of the place.
+// unbilled returns the amount in USD that the broker may book for the places of an attempt although a serverless
+// service does not bill it: for the time after the application, or for the whole life of the place if the application
+// never started.
 func (c *Checker) unbilled(s *Job, a *attemptState) (usd float64) {
 	for _, m := range s.machines {
 		if m.Cluster != a.cluster {

@@ -33,7 +33,7 @@ func (m *monthChecker) paid(queue string, queues map[string]apitypes.Queue) bool
 	return false
 }
 
-// monthLag is how long after its decision a transaction may be committed.
+// monthLag is the maximum time between a transaction's decision and its commit.
 const monthLag = 6 * time.Hour
 
 // monthRecord checks the month of a queue.
@@ -135,7 +135,8 @@ func (c *Checker) asideOf(queue string) (sum float64) {
 	return sum
 }
 
-// plenty is how many times the maximum cost of a task's machines a budget must be to suffice, whatever data is moved.
+// plenty is the multiple of the maximum cost of a task's machines from which on a budget suffices, whatever data are
+// moved.
 const plenty = 2.5
 
 // checkPaid checks that no task was admitted with too little money to buy machines: it has to wait instead.

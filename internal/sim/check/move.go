@@ -71,7 +71,7 @@ func jobOf(claim string) string {
 	return claim
 }
 
-// checkMoved checks that an admitted attempt goes where room was made for it.
+// checkMoved checks that an attempt is admitted to the machines on which room was made for it.
 func (c *Checker) checkMoved(s *Job, a apitypes.Attempt) {
 	if s.user == nil || len(c.moves.made) == 0 {
 		return
@@ -104,8 +104,8 @@ func (c *Checker) checkMoved(s *Job, a apitypes.Attempt) {
 		m.pool, m.hosts)
 }
 
-// keptFor returns the machines that may be kept for a task with a number of nodes: those that were vacated for it
-// and, if it has more nodes than those, all machines of the pool that were available when room was made.
+// keptFor returns the machines that may be kept for a task with a number of nodes: those that were vacated for it. If
+// the task has more nodes, these are all machines of the pool that were available when room was made.
 func (c *Checker) keptFor(m *made, nodes int) []string {
 	hosts := slices.Clone(m.hosts)
 	if nodes <= len(hosts) {
@@ -168,7 +168,8 @@ func (c *Checker) poolRecord(w *store.Write) {
 	c.moves.unfit[w.Key.Sort+"/"] = c.Now
 }
 
-// checkAgain checks that a task that is stopped for others has run as long as it may keep its machines.
+// checkAgain checks that a task that is stopped for others has run for at least the time for which it may keep its
+// machines.
 func (c *Checker) checkAgain(s *Job, cl record.Cluster) {
 	if keeps := s.Tasks[cl.Task].Keeps(c.cfg.Restart); cl.Since.Sub(cl.Running) < keeps {
 		c.Violatef(

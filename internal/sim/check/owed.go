@@ -19,7 +19,8 @@ import (
 // it deserves, within a bound after the rules of reclaiming allow it. The same holds for tasks that preempt others.
 const InvOwed = "what a queue deserves is taken back"
 
-// owedWithin is how long a queue may wait: two looks of reconcile at queues whose jobs hold machines, and a session.
+// owedWithin is the maximum wait of a queue: two checks by reconcile of queues whose jobs hold machines, and a
+// session.
 const owedWithin = 2*10*time.Minute + 5*time.Minute
 
 // errLooked ends a session that is only run to see its decisions.
@@ -56,7 +57,7 @@ func (c *Checker) checkOwed() {
 	}
 }
 
-// checkTree looks at the tree of queues under a root, one of whose queues has waiting tasks.
+// checkTree checks the tree of queues under a root. One of its queues has waiting tasks.
 func (c *Checker) checkTree(root, queue string) {
 	cluster, waits := c.wouldStop(queue)
 	if cluster == "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Owned checks that a function has committed only what it has rights to write.
+// Owned checks that a function has committed only records that it has the right to write.
 func (c *Checker) Owned(fn string, tx store.Tx) {
 	if fn == "" {
 		return

@@ -45,7 +45,7 @@ func (c *Checker) ObjectRemoved(uri string) {
 	c.Count("output removed")
 }
 
-// ofObject returns the job of an object, whose ID is the first part of its path.
+// ofObject returns the job of an object: the first part of the object's path is the job's ID.
 func (c *Checker) ofObject(uri string) *Job {
 	parts := strings.SplitN(uri, "/", 5) // sim://STORE/JOB/…
 	if len(parts) < 5 {
@@ -54,7 +54,7 @@ func (c *Checker) ofObject(uri string) *Job {
 	return c.Jobs[parts[3]]
 }
 
-// checkPast checks what a job's record says about its past when it finishes, and when it goes.
+// checkPast checks the past in a job's record when the job finishes, and when it is removed.
 func (c *Checker) checkPast(s *Job, old, j record.Job) {
 	if !old.State.Finished() && j.State.Finished() {
 		c.checkHeld(s, j)
@@ -72,7 +72,7 @@ func (c *Checker) checkPast(s *Job, old, j record.Job) {
 	}
 }
 
-// checkHeld compares what a finished job held by its record and by its attempts.
+// checkHeld compares what a finished job held by its record with what it held by its attempts.
 func (c *Checker) checkHeld(s *Job, j record.Job) {
 	var tasks, vcpu float64
 	for _, h := range j.Past.Held {

@@ -15,7 +15,7 @@ const (
 	InvPlaced = "placement rules hold"
 )
 
-// place is where one machine of an attempt is; unknown parts are empty.
+// place is the location of one machine of an attempt. Unknown parts are empty.
 type place struct{ region, zone, rack, machine string }
 
 // placesOf returns where an attempt's machines are, by its offer and the labels of pool machines.
@@ -99,7 +99,7 @@ func describeAttempt(s *Job, a apitypes.Attempt) string {
 	return s.ID + "/" + s.user.Spec.Tasks[a.Task].Name
 }
 
-// against returns the rules by which one of two tasks of different jobs keeps apart from the other.
+// against returns the rules by which one of two tasks of different jobs must be kept apart from the other.
 func against(a, b *dag.Task) (rules []*dag.Placement) {
 	add := func(a, b *dag.Task) {
 		for i := range a.Placement {

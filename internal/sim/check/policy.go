@@ -20,11 +20,11 @@ const (
 	InvWindow = "a machine works in its hours"
 )
 
-// pastHours is how long something may run after the hours of its machine: until the machine asks, its agent has saved
-// its work, and retries of these are done.
+// pastHours is the maximum time for which a task may run after the hours of its machine: until the machine calls, its
+// agent has saved the work, and retries of both are done.
 const pastHours = 90 * time.Minute
 
-// policyChecker has the policy and the machine labels that matter to it.
+// policyChecker has the policy, and the labels of machines to which the policy applies.
 type policyChecker struct {
 	policy *scheduler.Policy // nil: the sessions' default
 	labels map[string]map[string]string

@@ -25,7 +25,8 @@ type poolChecker struct {
 	parts map[store.Key]record.Partition
 	order []store.Key          // of the partitions, by first write
 	since map[string]time.Time // when a cluster was first seen assigned but not needed
-	// fresh are clusters admitted to a pool by the current transaction, freed those whose assignments it removed.
+	// fresh are the clusters that the current transaction admits to a pool. freed are the clusters whose assignments
+	// it removes.
 	fresh, freed []string
 	kept         []keptMachine // machines with room kept for tasks in the current transaction
 }

@@ -15,19 +15,20 @@ const (
 	// InvThrown: a task is stopped for others no more often than its work can be halved down to the time of a start, so
 	// the lost work is bounded by the job's own work.
 	InvThrown = "work lost by reclaiming is bounded"
-	// InvTurn: if a task is stopped for another, that other is never stopped for it.
+	// InvTurn: if a task is stopped for another one, that other task is never stopped for the first.
 	InvTurn = "two tasks never stop each other"
 	// InvBound: after faults have stopped, a job ends within the time that its work and its tree of queues take.
 	InvBound = "a job ends within its bound"
 )
 
-// lag is how much longer than its work an attempt may seem to run, because its report or those of its gang come late.
+// lag is the maximum time by which an attempt may seem to run longer than its work takes, because its report or those
+// of its gang come late.
 const lag = time.Hour
 
 // placedWaits is the total time until the broker notices that a place is free.
 const placedWaits = 12 * time.Hour
 
-// GiveUp is when, after the start of the calm and then repeatedly, users cancel jobs that wait for the impossible.
+// GiveUp is the time after the end of the faults at which users cancel jobs that can never run. They repeat this.
 const GiveUp = 2 * time.Hour
 
 // reclaimChecker records which tasks were stopped for which.
@@ -99,8 +100,9 @@ func (s *Job) mostStops(task int, restart time.Duration) int {
 	return tries * (1 + int(math.Log2(max(1, runs.Seconds()/restart.Seconds()))))
 }
 
-// Bound sets the time by which running jobs must end now that faults have stopped: the time of all work of their tree
-// of queues, task after task with all allowed starts, plus what they may wait for: money, places and better prices.
+// Bound sets the time by which running jobs must end, now that faults have stopped. It is the time of all work in
+// their tree of queues, task after task with all allowed starts, plus the time that they may wait for money, places
+// and better prices.
 func (c *Checker) Bound() {
 	c.owed.calm = true
 	trees := map[string]time.Duration{}
@@ -140,7 +142,7 @@ func (c *Checker) Bound() {
 		if s := c.byName[u.Spec.Name]; s != nil && !s.Record.State.Finished() {
 			s.calm = c.Now
 			s.endBy = c.Now.Add(2*GiveUp + planner.PlannedDetect + trees[c.root(s.Record.Queue)])
-			if placed { // it may wait until others leave its place, and others of its queue wait for it
+			if placed { // it may wait until other tasks leave its place, and tasks of its queue wait for it
 				s.endBy = c.Now.Add(2*GiveUp + planner.PlannedDetect + all + latest + placedWaits)
 			}
 			if s.Record.Deadline.After(c.Now) { // it may wait for a better price until then

@@ -151,8 +151,8 @@ func (c *Checker) bounded(name string) bool {
 	return false
 }
 
-// checkGang checks that a task has all the machines that it asks for from the intent to buy on, and starts only when
-// all of them have connected.
+// checkGang checks that a task has all machines that it requests from the intent to buy on, and starts only when all
+// of them have called.
 func (c *Checker) checkGang(s *Job, old, cl record.Cluster) {
 	if s.user == nil || cl.Task >= len(s.user.Spec.Tasks) {
 		return
@@ -194,8 +194,8 @@ func (c *Checker) checkGang(s *Job, old, cl record.Cluster) {
 // promise is room that others were stopped for, and the time for which it is kept.
 type promise struct{ since, until time.Time }
 
-// promised returns when it was decided to keep room. That may be seconds before the commit; the decision did not see
-// what became able to run in between.
+// promised returns the time of the decision to keep room. It may be seconds before the commit. The decision did not
+// know of tasks that became able to run in between.
 func (c *Checker) promised(claim apitypes.Claim) time.Time {
 	if decided := claim.Until.Add(-c.cfg.PromisedFor()); decided.Before(c.Now) {
 		return decided
@@ -211,9 +211,9 @@ func (s *Job) claim(task int) string {
 	return s.ID + "/" + s.user.Spec.Tasks[task].Name
 }
 
-// checkOvertaken checks that an attempt was not admitted before a task of its queue that had waited for longer than
-// OverdueAfter, is at least as urgent, and could have run just as well. A gang has waited as long as the first of its
-// tasks. Room that was promised before the other task was overdue or able to run stays promised.
+// checkOvertaken checks that an attempt was not admitted before another task of its queue that had waited for longer
+// than OverdueAfter, is at least as urgent, and could have run as well. A gang has waited as long as its first task.
+// Room that was promised before the other task was overdue or able to run stays promised.
 func (c *Checker) checkOvertaken(s *Job, a apitypes.Attempt) {
 	limit := c.overtakeLimit()
 	for _, i := range s.gang(a.Task) {

@@ -62,8 +62,8 @@ func (c *Checker) checkReplaced(s *Job, old, cl record.Cluster) {
 	c.Violatef(InvHandOver, "%s is released, but no other replica of task %d has been ready", cl.ID, cl.Task)
 }
 
-// mostReplaced is how often a replica may be replaced after faults have stopped: for an update, when that is stopped,
-// and because it was not ready.
+// mostReplaced is the maximum number of times that a replica is replaced after faults have stopped: for an update,
+// when the update is stopped, and because it was not ready.
 const mostReplaced = 5
 
 // checkUpdated checks that replicas run the right version when an update is reported as done.

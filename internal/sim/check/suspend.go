@@ -14,8 +14,8 @@ const (
 	InvSuspended = "a suspended job holds nothing"
 )
 
-// suspendedWithin is how long a machine of a suspended job may run: until its work is saved or the time for that is
-// over, and then as a machine that nothing needs.
+// suspendedWithin is the maximum time for which a machine of a suspended job runs: until its work is saved or the
+// time for that is over, and then as long as any machine that is not needed any more.
 func (c *Checker) suspendedWithin() time.Duration {
 	return c.cfg.Overhead + c.cfg.StuckFor + ownedWithin
 }

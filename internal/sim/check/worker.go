@@ -36,8 +36,8 @@ const (
 	idleWithin = 20 * time.Minute
 )
 
-// starvesWithin is how long a task may wait for a worker that has room or may be bought: two looks of reconcile at
-// queues, and a session.
+// starvesWithin is the maximum time for which a task waits if a worker has room or may be bought: two checks of
+// queues by reconcile, and a session.
 const starvesWithin = 2*10*time.Minute + 5*time.Minute
 
 // workerChecker is the checker's knowledge of the workers of all jobs.
@@ -49,7 +49,7 @@ type workerChecker struct {
 	widowed map[*attemptState]time.Duration // open attempts whose worker has ended
 }
 
-// idleness is how long nothing has run on a worker.
+// idleness returns the time for which nothing has run on a worker.
 type idleness struct {
 	time   time.Duration
 	wanted bool // tasks of its group are unfinished

@@ -27,7 +27,7 @@ func marketName(spot bool) dag.Market {
 	return dag.MarketOnDemand
 }
 
-// Outbox checks what a relay received: all pending events, up to the limit.
+// Outbox checks the events that a relay received: all pending ones, up to the limit.
 func (c *Checker) Outbox(given []store.Event, limit int) {
 	if len(given) >= limit {
 		return
@@ -156,8 +156,9 @@ func (c *Checker) Launched(spec cloud.LaunchSpec, all []*Machine, fresh int) {
 	s.machines = append(s.machines, all[len(all)-fresh:]...)
 }
 
-// Unheeded is called when a machine is preempted that its cloud had announced, but its task got no command to save its
-// work. A failed attempt does not count: its machines are kept for debugging, even those whose own part still runs.
+// Unheeded is called when a machine is preempted that its cloud had announced, but its task got no command to save
+// its work. A failed attempt does not count, because its machines are kept for users. This includes nodes of it that
+// still run.
 func (c *Checker) Unheeded(m *Machine) {
 	s := c.Jobs[record.ClusterJob(m.Cluster)]
 	failed := s != nil && s.clusters[m.Cluster].Outcome == apitypes.OutcomeFailed
@@ -226,7 +227,7 @@ func (c *Checker) Ended(m *Machine) {
 // time in which the function that would end the machine gets no messages.
 const ownedWithin = 45 * time.Minute
 
-// lookEvery is how often all machines are checked.
+// lookEvery is the interval at which all machines are checked.
 const lookEvery = 5 * time.Minute
 
 // Look checks the invariants that depend on the passing of time.

@@ -10,9 +10,9 @@ const (
 	mostMembers = 5
 )
 
-// Arrays gives some jobs an array, sometimes with a second one that waits for it member by member, and with a task that
-// waits for all members. Some of these jobs continue after failures. With always, each job has an array of which one
-// member runs at a time.
+// Arrays gives some jobs an array. Some of these also get a second array that waits for the first member by member,
+// and a task that waits for all members. Some of these jobs continue after failures. With always, each job has an
+// array of which one member runs at a time.
 func Arrays(r timeline.Random, j *dag.Job, always bool) {
 	if !r.Chance(shareArrays) && !always {
 		return
@@ -55,7 +55,7 @@ func Arrays(r timeline.Random, j *dag.Job, always bool) {
 	}
 }
 
-// addArray adds an array whose members are like a task, and returns the index of the first one.
+// addArray adds an array whose members are like a task. It returns the index of the first member.
 func addArray(j *dag.Job, a dag.Array, t dag.Task) int {
 	a.First, a.AllowFailures = len(j.Tasks), min(a.AllowFailures, a.Size)
 	for k := range a.Size {

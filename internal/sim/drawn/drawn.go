@@ -94,7 +94,8 @@ func Task(r timeline.Random, t *dag.Task) {
 	}
 }
 
-// Accelerated makes the tasks of some jobs ask for an accelerator, or a share of one, which pool machines can provide.
+// Accelerated makes the tasks of some jobs request an accelerator, or a share of one, which pool machines can
+// provide.
 func Accelerated(r timeline.Random, j *dag.Job) {
 	if !r.Chance(0.1) {
 		return

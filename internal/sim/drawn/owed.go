@@ -18,8 +18,8 @@ func Frail(j *dag.Job) {
 // late is the number of the job that comes to the second queue.
 const late = 1
 
-// Siblings makes a job one of several in two queues with a common parent. All but one are in the first queue, so that
-// the second gets what it deserves only if tasks are stopped for it. Their independent tasks run for long.
+// Siblings puts a job into one of two queues with a common parent. All jobs but one are in the first queue, so the
+// second queue gets what it deserves only if tasks are stopped for it. The jobs' independent tasks run for long.
 func Siblings(r timeline.Random, j *dag.Job, number int) {
 	n := 1 + r.IntN(4)
 	if j.Queue = "small"; number == late {
@@ -35,8 +35,8 @@ func Siblings(r timeline.Random, j *dag.Job, number int) {
 	}
 }
 
-// SiblingAfter draws when such a job is submitted. The late one often comes so soon that what already runs may not be
-// stopped yet.
+// SiblingAfter draws when such a job is submitted. The job in the second queue often comes so soon that running tasks
+// may not be stopped yet.
 func SiblingAfter(r timeline.Random, number int) time.Duration {
 	if number != late {
 		return r.Between(0, time.Minute)

@@ -27,7 +27,7 @@ type Rules struct {
 	rand   timeline.Random
 }
 
-// NewRules draws the rules of a world. It does not change the other draws, except in packed worlds; worlds whose
+// NewRules draws the rules of a world. The other draws do not depend on them, except in packed worlds. Worlds whose
 // deadlines must be met are never packed.
 func NewRules(seed uint64, steady, punctual bool, broken breaks.Kind) Rules {
 	x := Rules{rand: timeline.NewRandom(seed, "policy"), Packs: timeline.NewRandom(seed, "packed")}

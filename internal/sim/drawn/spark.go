@@ -39,5 +39,5 @@ func Spark(r timeline.Random, j *dag.Job, always bool) {
 	}
 }
 
-// SparkOutput is where the applications of Spark write below their outputs.
+// SparkOutput is the folder below a task's outputs to which Spark applications write.
 const SparkOutput = "rows"

@@ -12,9 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// This planner gives each share group one offer that holds its largest task, and one to mostWorkers machines of it. The
-// members cost nothing; the workers have the cost. It plans no times within a machine. Some jobs with a deadline or a
-// budget get a machine for each task instead.
+// This planner gives each share group one offer that can hold its largest task, with one to mostWorkers machines. The
+// workers have the cost, and the members cost nothing. It plans no times within a machine. Some jobs with a deadline
+// or a budget get a machine for each task instead.
 
 // mostWorkers is the maximum number of machines of a group in a plan.
 const mostWorkers = 3

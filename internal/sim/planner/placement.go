@@ -7,10 +7,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// How this planner follows placement rules: it places task after task, each at its cheapest place given the earlier
-// ones. If no place remains for a task, the previous one is placed elsewhere. A job whose own rules cannot be satisfied
-// has no plan. The planner ignores the rules if some tasks of the job already run, or if only other jobs are in the
-// way; the broker then enforces the rules.
+// How this planner follows placement rules: it places one task after the other, each at its cheapest place given the
+// earlier ones. If a task has no possible place, the previous task is moved to another one. A job whose own rules
+// cannot be satisfied has no plan. The planner ignores the rules if some tasks of the job already run, or if only
+// other jobs are in the way. The broker then enforces the rules.
 
 // site returns the place of an option or a running task at a level.
 func site(region, zone string, level dag.Level) string {

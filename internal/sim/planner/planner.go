@@ -19,7 +19,7 @@ import (
 )
 
 // planner is a small planner whose promises can be checked. For each task it takes the cheapest offer with which the
-// job is on time even if a spot machine is preempted at the very end of its task and the task is repeated on demand.
+// job is in time even if a spot machine is preempted at the very end of its task and the task is repeated on demand.
 type planner struct {
 	list     []weather.Listing
 	overhead time.Duration // to launch, boot and stage, including problems with it

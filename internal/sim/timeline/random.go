@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Random is a random source. Each part of a world has its own, so that a change in what one part draws does not affect
-// the others. A steady one always draws the middle of the range, so that stories are predictable.
+// Random is a random source. Each part of a world has a separate one, so that a change in the draws of one part does
+// not affect the others. A steady source always draws the middle of the range, so that stories are predictable.
 type Random struct {
 	*rand.Rand
 	Steady bool

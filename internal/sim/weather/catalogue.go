@@ -33,8 +33,8 @@ func (l *Listing) Offer(spot bool, usd float64) apitypes.Offer {
 		USDPerHour: usd, Accelerator: l.Accelerator, AccelCount: l.Accelerators}
 }
 
-// Catalogue returns the offers of a world. The list is shared and must not be changed. A big machine is faster for
-// tasks whose author says so, never slower.
+// Catalogue returns the offers of a world. The list is shared and must not be changed. A large machine is faster for
+// tasks whose author states that, and never slower.
 var Catalogue = sync.OnceValue(catalogue)
 
 // Find returns the listing with an ID.

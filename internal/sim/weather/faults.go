@@ -47,11 +47,11 @@ type Faults struct {
 	// times without any connection.
 	RequestLost, AnswerLost, RequestLate float64
 	Partition                            Span
-	// Closed is when no agent reaches the API. The broker and the clouds work on.
+	// Closed is a time in which no agent reaches the API. The broker and the clouds keep working.
 	Closed Span
 
-	// The data store: the chance that it refuses a granted request, and that a body takes many minutes. Coveting is the
-	// chance that an agent asks for objects of others.
+	// Faults of the data store: the chance that it refuses a granted request, and that a body takes many minutes.
+	// Coveting is the chance that an agent requests objects of others.
 	StoreRefuses, SlowBody, Coveting float64
 
 	// Tasks: the chance that a run ends with an exit code, and the fraction by which one may exceed its estimate.
@@ -64,8 +64,8 @@ type Faults struct {
 // good.
 type Span struct{ Good, Bad time.Duration }
 
-// Stormy reports whether the broker's own parts, or the clouds' answers to it, may fail. Then it may detect and stop
-// costs late.
+// Stormy reports whether the broker's own parts may fail, or the clouds' answers to it. Then the broker may detect
+// and stop costs late.
 func (f Faults) Stormy() bool {
 	f.Spot, f.OnDemand, f.Taken, f.NoticeLost, f.Interleave = Span{}, Span{}, 0, 0, 0
 	f.Dies, f.SlowBoot, f.TaskFails, f.Overrun, f.Spells, f.Tides = 0, 0, 0, 0, 0, Span{}
@@ -162,7 +162,7 @@ func Draw(r timeline.Random) Faults {
 	return f
 }
 
-// ErrNetwork is the error that an agent or user gets for a call that failed on the way or at the other end.
+// ErrNetwork is the error that an agent or user gets for a call that failed in the network or on the other side.
 var ErrNetwork = errors.New("sim: no answer")
 
 // ErrUnknown is a store's error for a transaction with an unknown outcome.

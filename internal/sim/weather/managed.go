@@ -13,7 +13,7 @@ import (
 type Managed struct {
 	Listing
 	Service, Release string
-	// Ready is how long a place takes to become ready, and Start how long its application waits for executors.
+	// Ready is the time until a place is ready, and Start the time for which its application waits for executors.
 	Ready, Start [2]time.Duration
 }
 
@@ -28,8 +28,8 @@ func (m *Managed) OfferTo(t *dag.Task) (o apitypes.Offer, vcpus float64) {
 	return o, m.VCPU * units
 }
 
-// Services returns the managed services of a world. The list is shared and must not be changed. They cost about as much
-// as machines on spot, so that plans use both.
+// Services returns the managed services of a world. The list is shared and must not be changed. They cost about the
+// same as spot machines, so that plans use both.
 var Services = sync.OnceValue(func() (list []Managed) {
 	const second, minute = time.Second, time.Minute
 	for _, s := range []struct {

@@ -71,7 +71,7 @@ func BidOf(spec cloud.LaunchSpec) float64 {
 	return math.Inf(1)
 }
 
-// PricesEvery is how often the broker looks at prices: broker.Config.TickEvery.
+// PricesEvery is the interval at which the broker reads prices: broker.Config.TickEvery.
 const PricesEvery = 10 * time.Minute
 
 // changes is the chance that a price changes between two looks at it.

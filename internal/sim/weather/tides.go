@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// Watched is how long prices have been observed when the history of a world with tides begins.
+// Watched is the time for which prices have been observed when the history of a world with tides begins.
 const Watched = 5 * 24 * time.Hour
 
 // highTide is the price factor at high tide.
@@ -52,7 +52,7 @@ func (s *Sky) Records(learned []market.Online) (out []record.MarketRecord) {
 	return out
 }
 
-// tide draws how long the tide stays as it is.
+// tide draws how long high or low prices last.
 func (s *Sky) tide() time.Duration {
 	if s.high {
 		return s.prices.Span(s.faults.Tides.Bad)
