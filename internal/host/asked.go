@@ -48,7 +48,7 @@ func Frontier(ctx context.Context, p *planner.Planner, in planinput.Input, point
 		TimeLimit: frontierWithin, MaxPoints: points, PointWork: pointWork,
 	})
 	if errors.Is(err, planner.ErrInfeasible) {
-		return apitypes.FrontierView{Complete: true}, nil // the message of a plan says why
+		return apitypes.FrontierView{Complete: true}, nil // the plan's message has the reason
 	}
 	if errors.Is(err, optimizer.ErrUndecided) {
 		return apitypes.FrontierView{}, nil

@@ -84,8 +84,8 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// remoteCloud wraps a cloud whose machines reach the broker at its public URL. The cloud does not report interruptions,
-// so they are detected in lists of machines.
+// remoteCloud wraps a cloud whose machines reach the broker at its public URL. The cloud does not report
+// interruptions. They are found in lists of machines.
 type remoteCloud struct {
 	cloud.Cloud
 	endpoint string
@@ -426,7 +426,7 @@ func DeploymentOf(dir string) (string, error) {
 	return "tradewind-" + string(text[:deploymentBytes]), nil
 }
 
-// programFor is how long a machine has to start downloading its agent.
+// programFor is the time that a machine has to start the download of its agent.
 const programFor = 10 * time.Minute
 
 // programs serves the agents' programs to bought machines.

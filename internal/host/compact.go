@@ -7,10 +7,10 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/clock"
 )
 
-// The file of records is rewritten if more than half of it, and more than this many bytes, is unused.
+// The file of records is rewritten if more than half of it, and more than this number of bytes, is unused.
 const compactAbove = 64 << 20
 
-// compactEvery is how often a broker looks at that, in wall time.
+// compactEvery is the interval at which a broker checks that, in wall time.
 const compactEvery = time.Hour
 
 // compact shrinks the file of records if much of it is unused, and logs the sizes. A failure leaves the file as it is.

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// sweepAfter is how long an incomplete upload is kept after a crash.
+// sweepAfter is the time for which an incomplete upload is kept after a crash.
 const sweepAfter = 7 * 24 * time.Hour
 
 // openData opens the data folder of jobs, in addition to the stores in the options. Grants are signed with a key

@@ -12,10 +12,11 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/files"
 )
 
-// defaultReserve returns how much of a disk of a size stays free by default, in bytes: 2 % of it, at most 1 GiB.
+// defaultReserve returns the space that stays free by default on a disk of a size, in bytes: 2 % of it, at most 1
+// GiB.
 func defaultReserve(total int64) int64 { return min(total/50, 1<<30) }
 
-// lookAtDisk is how often the free space is checked, in wall time.
+// lookAtDisk is the interval of checks of the free space, in wall time.
 const lookAtDisk = 5 * time.Second
 
 // diskGuard pauses the admission of tasks while the disk of the state folder is nearly full. Running tasks continue:
@@ -31,7 +32,7 @@ type diskGuard struct {
 	reported atomic.Bool
 }
 
-// FullDisk describes the full disk of a state folder, and what helps.
+// FullDisk returns a text about the full disk of a state folder, with a remedy.
 func FullDisk(dir string) (what, hint string) {
 	left := ""
 	if free, _, err := files.Space(dir); err == nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/files"
 )
 
-// diskLog logs only the first of the errors of a full disk, with what helps, until the disk has room again. Otherwise
-// each record, log and clock mark that cannot be written is one more error.
+// diskLog logs only the first of the errors of a full disk, with a remedy, until the disk has room again. Otherwise
+// each record, log and clock mark that cannot be written would be one more error.
 type diskLog struct {
 	slog.Handler
 	disk *diskGuard

@@ -24,7 +24,8 @@ type Engine struct {
 	Functions *broker.Functions
 	Bus       bus.Bus
 	Log       *slog.Logger
-	// Parallel is how many batches, or acting events, a function handles at once; 0 is a default for each function.
+	// Parallel is the number of batches, or acting events, that a function handles at the same time; 0 means the
+	// default of each function.
 	Parallel map[string]int
 	// Handled, if set, is called after each batch with its events, their errors, and how long the function took.
 	Handled func(function string, batch []events.Event, errs []error, took time.Duration)
@@ -57,7 +58,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// relayIdle is how long the relay waits to be woken before it checks the outbox.
+// relayIdle is the maximum time for which the relay waits to be woken before it checks the outbox.
 const relayIdle = time.Second
 
 func (e *Engine) relay(ctx context.Context) {
@@ -86,7 +87,7 @@ type worker struct {
 	fn       string
 	parallel int
 	batch    int
-	grouped  bool // deliveries of one group are handled one batch after the other
+	grouped  bool // batches of one group are handled one after the other
 
 	mu      sync.Mutex
 	busy    map[string][]bus.Delivery // by group: deliveries that wait for the current batch
@@ -120,7 +121,7 @@ func newWorker(e *Engine, fn string) *worker {
 	return w
 }
 
-// receiveWait is how long one call of Receive waits for a message.
+// receiveWait is the maximum time for which one call of Receive waits for a message.
 const receiveWait = 30 * time.Second
 
 func (w *worker) run(ctx context.Context) {

@@ -416,7 +416,7 @@ func (h *Host) plan(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
 	return h.broker.Users.DryRun(ctx, spec)
 }
 
-// planFirst sets the catalogue from the clouds' last answers. If only clusters without any known offers are used, it
+// planFirst makes a catalogue from the clouds' last answers. If only clusters without any known offers are used, it
 // asks them first.
 func (h *Host) planFirst(ctx context.Context, c *catalog.Catalog) error {
 	err := h.planOn(h.refreshed(ctx, c))
@@ -441,8 +441,8 @@ func (h *Host) planOn(c *catalog.Catalog) error {
 // bucketsWithin limits how long removing temporary buckets may take.
 const bucketsWithin = 30 * time.Second
 
-// removeBuckets removes the temporary buckets of finished jobs, since this host may never be started again. If it is,
-// it retries what could not be removed.
+// removeBuckets removes the temporary buckets of finished jobs, because this host may never be started again. If it
+// is started again, it retries the removals that failed.
 func (h *Host) removeBuckets() {
 	ctx, cancel := context.WithTimeout(context.Background(), bucketsWithin)
 	defer cancel()

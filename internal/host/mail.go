@@ -124,8 +124,8 @@ func (h *Host) openMailboxes(ctx context.Context) (map[string]bool, error) {
 	return open, h.bought.mail.forget(open)
 }
 
-// ticket is what the machines of a cluster boot with. It is stored, because a launch that is repeated must be
-// identical, and two signatures of the same URL are not.
+// ticket is the data with which the machines of a cluster boot. It is stored, because a repeated launch must be
+// identical, and two signatures of the same URL differ.
 type ticket struct {
 	Mailbox  string            `json:"mailbox"`
 	Programs map[string]string `json:"programs"`
@@ -151,10 +151,10 @@ func (m *mail) forget(open map[string]bool) error {
 	return err
 }
 
-// ticketFor is how long a ticket is kept although no record shows that its cluster exists.
+// ticketFor is the time for which a ticket is kept although no record shows that its cluster exists.
 const ticketFor = time.Hour
 
-// board adds to a launch what the machines need to find their messages. Errors are *cloud.Error.
+// board adds to a launch the data by which the machines find their messages. Errors are *cloud.Error.
 func (m *mail) board(ctx context.Context, spec *cloud.LaunchSpec) error {
 	t, err := m.ticket(ctx, *spec)
 	if err == nil {
@@ -286,14 +286,14 @@ func (m *mail) put(ctx context.Context, uri, file string) error {
 	return nil
 }
 
-// mirrored is the store of the state folder for a broker without an address: what machines read is copied to the bucket
-// first, because they cannot reach the folder.
+// mirrored is the store of the state folder, for a broker without an address. Machines cannot reach the folder, so
+// files that they read are first copied to the bucket.
 type mirrored struct {
 	grant.Store
 	mail *mail
 }
 
-// mirrorAtOnce is how many files are copied at once.
+// mirrorAtOnce is the number of files that are copied at the same time.
 const mirrorAtOnce = 8
 
 // Sign implements grant.Signer.
@@ -331,7 +331,7 @@ func (s mirrored) sign(ctx context.Context, w grant.Want) (grant.Grant, error) {
 	return s.mail.lend(ctx, mirrorFolder+hex.EncodeToString(sum[:])+"/file", file, w)
 }
 
-// serveMail answers messages until ctx ends. It returns when those that were waiting have been passed on, so that
+// serveMail answers messages until ctx ends. It returns when the waiting messages have been passed on, so that
 // machines whose messages waited while the broker was away do not seem silent.
 func (h *Host) serveMail(ctx context.Context, wg *sync.WaitGroup) {
 	m := h.bought.mail

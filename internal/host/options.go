@@ -29,7 +29,7 @@ type Options struct {
 	// TimeScale is wall seconds per second of virtual time: 0.001 makes an hour pass in 3.6 seconds. 1 is real time. 0
 	// is real time in which recorded tasks take no time.
 	TimeScale float64
-	// Scenario is a file that says which launches fail and which machines are preempted; empty means no failures.
+	// Scenario is a file that states which launches fail and which machines are preempted; empty means no failures.
 	Scenario string
 	// Boots are the boot times from which those of simulated machines are drawn; nil means that they boot at once.
 	Boots *hardware.Boots
@@ -39,17 +39,18 @@ type Options struct {
 	Seed uint64
 	// MaxMachines limits the number of local machines at once; 0 is a default by the number of processors.
 	MaxMachines int
-	// Keep is how long finished jobs are kept whose file and queues say nothing, as in a job file; empty is forever.
+	// Keep is the time for which finished jobs are kept if neither their file nor their queues state one, as in a job
+	// file; empty means for ever.
 	Keep string
-	// Limit is what the broker may have of bought machines at the same time.
+	// Limit limits the bought machines that the broker may have at a time.
 	Limit config.Limit
 	// DAGs is the folder watched for DAG files; empty is none.
 	DAGs string
 	// Policy is the file with the policy of the broker's sessions (docs/scheduling.md), watched for changes; empty is
 	// the default policy.
 	Policy string
-	// ReserveBytes is how much of the state folder's disk must be free, or no task is admitted; 0 is 2 % of the disk,
-	// at most 1 GiB.
+	// ReserveBytes is the space that must be free on the state folder's disk. With less, no task is admitted. 0 means
+	// 2 % of the disk, at most 1 GiB.
 	ReserveBytes int64
 	// Passive serves the API for reading only and runs nothing.
 	Passive bool
@@ -71,10 +72,11 @@ type Options struct {
 	// PublicURL is the URL at which bought machines reach this broker (see the function PublicURL).
 	// Without it they exchange messages with the broker through the first store of the settings of Clouds.
 	PublicURL string
-	// Away is how long bought machines work on while this broker, without a public URL, is away; 0 is ten minutes.
+	// Away is the time for which bought machines keep working while this broker, without a public URL, is away; 0
+	// means ten minutes.
 	Away time.Duration
-	// BootWithin is how long a bought machine may take from its launch to its agent's first call; 0 is the broker's
-	// default.
+	// BootWithin is the maximum time from the launch of a bought machine to its agent's first call; 0 means the
+	// broker's default.
 	BootWithin time.Duration
 	// Deployment is the name or tag of bought machines; empty is a name that the state folder keeps.
 	Deployment string

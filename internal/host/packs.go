@@ -21,7 +21,7 @@ type packs struct {
 	shelf depot.Folder
 }
 
-// openPacks opens the depot in a folder for whose files signed URLs are made; base is the URL of the API.
+// openPacks opens the depot in a folder. Signed URLs are made for the folder's files; base is the URL of the API.
 func openPacks(dir, base string, files grant.Signer) (_ *packs, err error) {
 	p := &packs{}
 	if p.shelf.Root, err = os.OpenRoot(dir); err != nil {
@@ -52,7 +52,7 @@ func (a at) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, error
 // Close closes the folder.
 func (p *packs) Close() error { return p.shelf.Root.Close() }
 
-// sweepEvery is how often old packs without a job are removed.
+// sweepEvery is the interval at which old packs without a job are removed.
 const sweepEvery = 24 * time.Hour
 
 // sweepPacks keeps the packs of open jobs and removes unused ones, at the start and once a day.

@@ -36,9 +36,9 @@ func (h *Host) refreshed(ctx context.Context, c *catalog.Catalog) *catalog.Catal
 // snapshot returns the refreshed catalogue in the state folder.
 func (h *Host) snapshot() cloudkit.CatalogStore { return cloudkit.CatalogStoreOf(string(h.state)) }
 
-// refresh asks the clouds on which the broker buys for their offers, unless they answered in the last day, and plans
-// with the answers from then on. A catalogue folder is read again instead. If a cloud does not answer, its last known
-// offers stay. It returns an error if no cloud answers.
+// refresh requests the offers of the clouds in which the broker buys, unless they answered in the last day, and then
+// plans with the answers. A catalogue folder is read again instead. If a cloud does not answer, its last known offers
+// stay. It returns an error if no cloud answers.
 func (h *Host) refresh(ctx context.Context) error {
 	if h.opt.Catalog != "" {
 		c, err := catalog.Open(h.opt.Catalog)
@@ -106,9 +106,10 @@ func (h *Host) due() (due []renew.Source, err error) {
 
 // Times of refreshing.
 const (
-	// againAfter is the maximum time before a cloud that did not answer is asked again.
+	// againAfter is the maximum time until a cloud that did not answer is asked again.
 	againAfter = time.Hour
-	// lookEvery is how often to check whether another process has refreshed the catalogue: `tradewind catalog refresh`.
+	// lookEvery is the interval of checks whether another process has refreshed the catalogue: `tradewind catalog
+	// refresh`.
 	lookEvery = 5 * time.Second
 )
 

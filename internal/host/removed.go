@@ -15,7 +15,7 @@ import (
 // ErrStateRemoved means that the state folder, or the records in it, were removed or replaced while the broker ran.
 var ErrStateRemoved = errors.New("the state folder was removed while the broker used it")
 
-// lookAtState is how often the broker checks that its state folder exists, in wall time.
+// lookAtState is the interval at which the broker checks that its state folder exists, in wall time.
 const lookAtState = time.Second
 
 // stateGuard knows the state folder and the records that a broker has opened.

@@ -106,7 +106,7 @@ func (h *Host) Serve(ctx context.Context) error {
 	return err
 }
 
-// newsWithin is how long a host that is asked to end waits until the ends of jobs have been told to people.
+// newsWithin is the maximum time for which a stopping host waits until users have been notified of the ends of jobs.
 const newsWithin = 5 * time.Second
 
 // finishNews waits until no notification is outstanding: `tradewind run` ends its host as soon as the job has ended,
@@ -193,7 +193,7 @@ func (h *Host) stopMachines() error {
 	return err
 }
 
-// listedWithin is how long a cloud may take to list the machines of a cancelled launch.
+// listedWithin is the maximum time after which a cloud lists the machines of a cancelled launch.
 const listedWithin = 30 * time.Second
 
 // endAll ends all listed machines; if a cloud returns no list, those in the records.

@@ -94,7 +94,7 @@ func endOnce(ctx context.Context, all map[string]spark.Service) (left int, err e
 	return left, err
 }
 
-// appendTo returns the function that appends to an attempt's log what it does not have yet.
+// appendTo returns a function that appends to an attempt's log the part of the output that the log lacks.
 func appendTo(logs api.Logs) func(ctx context.Context, job, attempt string, all []byte) error {
 	return func(ctx context.Context, job, attempt string, all []byte) error {
 		log := api.Log{Job: job, Attempt: attempt}
@@ -156,7 +156,7 @@ func (h *Host) unpack(ctx context.Context, uri, prefix string) (at string, err e
 	return grant.Below(prefix, name+"/")
 }
 
-// putFor is how long the grant of a written file is valid.
+// putFor is the lifetime of the grant for a written file.
 const putFor = 15 * time.Minute
 
 // put writes an object.

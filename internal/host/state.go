@@ -129,11 +129,12 @@ type clockMark struct {
 	Wall    time.Time `json:"wall"`
 }
 
-// markEvery is how often the mark is written; after a crash, the virtual time may have been that much further.
+// markEvery is the interval at which the mark is written. After a crash, the virtual time may have been that much
+// later.
 const markEvery = 500 * time.Millisecond
 
-// startOfTime returns the virtual time at a moment of wall time: the same, or where it stood. Compressed time
-// stands still while no broker is running.
+// startOfTime returns the virtual time at a wall time: the same time, or in compressed time the time at which the
+// last broker stopped. Compressed time stands still while no broker is running.
 func (s state) startOfTime(wall time.Time, scale float64) (time.Time, error) {
 	var mark clockMark
 	found, err := s.readJSON("clock.json", &mark)

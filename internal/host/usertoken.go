@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/localfiles"
 )
 
-// tokenEvery is how often a broker looks for a new user token in its state folder.
+// tokenEvery is the interval at which a broker checks its state folder for a new user token.
 const tokenEvery = time.Second
 
 // RotateToken replaces the user token of a state folder and returns the new one. A broker that runs there accepts only

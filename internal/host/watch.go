@@ -37,7 +37,7 @@ type folder struct {
 	told map[string]*told // the last report to the broker, by file name
 }
 
-// told is the file content that was reported to the broker.
+// told is the content of a file that was reported to the broker.
 type told struct {
 	digest string // of the content
 	job    bool   // it has become a job
@@ -46,8 +46,8 @@ type told struct {
 // bucketURL returns the URL of the folder in events.
 func (f *folder) bucketURL() string { return (&url.URL{Scheme: "file", Path: f.dir}).String() }
 
-// Open implements broker.Objects. A key never leaves the folder. If the file has changed since the event, it counts as
-// missing: the new content has its own event, and would otherwise become two jobs.
+// Open implements broker.Objects. A key never leads out of the folder. If the file has changed since the event, it
+// counts as missing: the new content has its own event. Otherwise it would become two jobs.
 func (f *folder) Open(_ context.Context, o events.ObjectCreated) (body io.ReadCloser, tag string, err error) {
 	if o.Bucket != f.bucketURL() {
 		return nil, "", fmt.Errorf("bucket %s: %w", o.Bucket, fs.ErrNotExist)
@@ -90,7 +90,8 @@ func (f *folder) Settle(ctx context.Context, _, key string, spec *dag.Job) error
 	return f.settle(ctx, filepath.Join(f.dir, filepath.Dir(filepath.FromSlash(key))), spec)
 }
 
-// settleFor is how long a file must be unchanged before it is read: editors and copies write in pieces.
+// settleFor is the time for which a file must be unchanged before it is read, because editors and copies write in
+// pieces.
 const settleFor = 300 * time.Millisecond
 
 // watch reports each file in the folder to the broker, at the start and whenever its content changes.
@@ -116,8 +117,8 @@ func (f *folder) touched(e fsnotify.Event) {
 }
 
 // watchDir calls look at the start, and whenever something in a directory has changed and then stayed unchanged for
-// settleFor; again after that time if look returns true. It calls touched, which may be nil, at once for each change;
-// the zero Event stands for missed changes.
+// settleFor. If look returns true, it is called again after that time. For each change, watchDir calls touched (which
+// may be nil) at once. The zero Event stands for missed changes.
 func watchDir(ctx context.Context, log *slog.Logger, dir string, touched func(fsnotify.Event),
 	look func() (again bool)) error {
 	if touched == nil {

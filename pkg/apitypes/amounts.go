@@ -51,8 +51,8 @@ func (a Amounts) Minus(b Amounts) Amounts {
 	return left
 }
 
-// Exceeds returns the first resource, by name, of which a and beside add up to more than the limit in most. A resource
-// without a limit is never exceeded.
+// Exceeds returns the first resource, by name, of which the sum of a and beside is more than the limit in most. A
+// resource without a limit is never exceeded.
 func (a Amounts) Exceeds(most, beside Amounts) (name string, is bool) {
 	for _, name := range slices.Sorted(maps.Keys(most)) {
 		if a[name] > 0 && beside[name]+a[name] > most[name]+amountEps {

@@ -59,7 +59,8 @@ type Attempt struct {
 	// RateUSD is the latest price of one machine, USD per hour, if it differs from the planned one. SurchargeUSD is the
 	// part of it that is not the spot price.
 	RateUSD float64 `json:"rateUSD,omitempty"`
-	// WaitSince is when it began to wait for a better price than WaitUSD (USD per hour), if it waited before admission.
+	// WaitSince is the time at which the task began to wait for a lower price than WaitUSD (USD per hour), if it
+	// waited before its admission.
 	WaitSince    time.Time `json:"waitSince,omitzero"`
 	WaitUSD      float64   `json:"waitUSD,omitempty"`
 	SurchargeUSD float64   `json:"surchargeUSD,omitempty"`
@@ -68,21 +69,21 @@ type Attempt struct {
 	Hosts   []string `json:"hosts,omitempty"`
 	Place   string   `json:"place,omitempty"`
 	Instead Instead  `json:"instead,omitzero"`
-	// Doubt is why a message from one of its machines was first rejected; DoubtedAt is when.
+	// Doubt is the reason why a message of one of its machines was first rejected. DoubtedAt is the time.
 	Doubt     string    `json:"doubt,omitempty"`
 	DoubtedAt time.Time `json:"doubtedAt,omitzero"`
 	// Failure is which of its machines failed first; zero unless its task failed.
 	Failure Failure `json:"failure,omitzero"`
 }
 
-// Failure is how the script of a task ended on one of its machines.
+// Failure describes how the script of a task ended on one of its machines.
 type Failure struct {
 	Rank     int `json:"rank"`     // of the machine, counted from 0
 	ExitCode int `json:"exitCode"` // 128 and the signal's number if a signal ended it, -1 if the script did not fail by itself; never 0
 }
 
-// describeFailure names the exit code and, if the attempt has several machines, the rank that failed. It is empty for
-// an attempt whose task did not fail.
+// describeFailure returns the exit code as text and, if the attempt has several machines, the rank that failed. It is
+// empty for an attempt whose task did not fail.
 func (a Attempt) describeFailure() string {
 	f := a.Failure
 	if f == (Failure{}) {
@@ -115,7 +116,7 @@ func (a Attempt) FailureText() string {
 // Outcome says how an attempt ended.
 type Outcome string
 
-// The outcomes of an attempt. For a blocked one, the cloud was never asked.
+// The outcomes of an attempt. An attempt with OutcomeBlocked made no call to its cloud.
 const (
 	OutcomeSucceeded Outcome = "succeeded"
 	OutcomeFailed    Outcome = "failed"
@@ -128,7 +129,7 @@ const (
 	OutcomeBudget    Outcome = "budget" // stopped before it exceeded the budget
 )
 
-// Instead is what an attempt would have bought if the pool had had no room.
+// Instead is the offer that the attempt would have bought if the pool had had no room.
 type Instead struct {
 	Offer string  `json:"offer"` // ID of the planned offer
 	USD   float64 `json:"usd"`   // its expected cost, including moving the data there

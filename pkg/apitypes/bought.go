@@ -1,6 +1,6 @@
 package apitypes
 
-// Bought is what an attempt or a queue has of machines that are bought. Machines of pools do not count, and a machine
+// Bought is the amount of bought machines that an attempt or a queue has. Machines of pools do not count. A machine
 // that tasks of a job share counts once.
 type Bought struct {
 	Machines   int     `json:"machines,omitempty"`

@@ -5,7 +5,7 @@ type CloudReports struct {
 	Clouds []CloudReport `json:"clouds" nullable:"false" doc:"The clouds that the broker buys on"`
 }
 
-// CloudReport says whether a broker can buy on a cloud, and lists the regions, quotas and reserved capacity there.
+// CloudReport states whether a broker can buy in a cloud. It lists the regions, quotas and reserved capacity there.
 type CloudReport struct {
 	Name     string          `json:"name" doc:"Name of the cloud"`
 	Identity string          `json:"identity,omitempty" doc:"The broker's identity at the cloud"`

@@ -11,7 +11,8 @@ const (
 // JobUpdate is an update for a follower of a job: first everything, then changes.
 type JobUpdate struct {
 	Now time.Time `json:"now" doc:"The broker's clock"`
-	// Full updates replace what came before; others add to it, tasks by index and attempts by task and number.
+	// Full means that the update replaces all earlier ones. Other updates add to them: tasks by index, and attempts
+	// by task and number.
 	Full     bool       `json:"full" doc:"Everything, rather than what changed"`
 	Job      JobView    `json:"job" doc:"The job"`
 	Tasks    []TaskView `json:"tasks,omitempty" doc:"The tasks, or those that changed, by index"`
@@ -65,8 +66,8 @@ func (s JobState) Finished() bool {
 	return s == JobSucceeded || s == JobFailed || s == JobCancelled
 }
 
-// Update is the latest update of a job's services: a new spec, with which replicas are replaced one after the other. If
-// the first replacement does not become ready, the job continues with the previous spec, and Failed says why.
+// Update is the latest update of a job's services: a new spec, with which replicas are replaced one after the other.
+// If the first replacement does not become ready, the job continues with the previous spec, and Failed is the reason.
 type Update struct {
 	Spec   int       `json:"spec" doc:"Version of the services' spec, 1 before the first update"`
 	Before int       `json:"before" doc:"The previous version"`
@@ -125,7 +126,8 @@ func (j *JobView) StateText() string {
 	return string(j.State)
 }
 
-// The states of a suspended job: while it still holds machines whose work is being saved, and after that.
+// The states of a suspended job: the first while it still holds machines on which work is being saved, the second
+// afterwards.
 const (
 	JobSuspending JobState = "suspending"
 	JobSuspended  JobState = "suspended"

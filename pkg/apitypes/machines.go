@@ -25,7 +25,7 @@ type WorkerView struct {
 	State MachineState `json:"state" enum:"wanted,admitted,booting,up,draining,ending,gone"`
 	// Worker is its name in the hosts of the attempts of tasks that share it.
 	Worker string `json:"worker,omitempty" example:"w3-1" doc:"If tasks share it: its name in the hosts of their attempts"`
-	// Since is when it was bought, or admitted if it was not bought yet.
+	// Since is the time of the purchase, or of the admission if the machine was not bought yet.
 	Since     time.Time `json:"since"`
 	Until     time.Time `json:"until,omitzero" doc:"When it ended"`
 	Up        time.Time `json:"up,omitzero" doc:"When it was ready for work"`

@@ -16,16 +16,16 @@ type Offer struct {
 	// Speed is the throughput of one vCPU with all vCPUs busy, relative to m6i.xlarge; 0 is 1. It counts for tasks that
 	// use no accelerator.
 	Speed float64 `json:"speed,omitempty"`
-	// BootSeconds is how long the machine is expected to boot, from the request to the start of its agent, and
-	// SlowBootSeconds the slow end of it.
+	// BootSeconds is the expected time from the request of the machine to the start of its agent. SlowBootSeconds is
+	// the slow end of that time.
 	BootSeconds     float64 `json:"bootSeconds,omitempty"`
 	SlowBootSeconds float64 `json:"slowBootSeconds,omitempty"`
 	// Service, if set, is the managed service that runs the task in place of machines with agents, and Release its
 	// release: emr, 7.5.0. USDPerHour is then the price of everything that the service holds for the task.
 	Service string `json:"service,omitempty"`
 	Release string `json:"release,omitempty"`
-	// Reservation, if set, is the capacity that the account already has and that the machines are to use: the cloud's
-	// ID or a name from the settings. Reserved is how many machines may run on it at once.
+	// Reservation, if set, is capacity of the account that the machines use: the cloud's ID, or a name from the
+	// settings. Reserved is the number of machines that may use it at the same time.
 	Reservation string `json:"reservation,omitempty"`
 	Reserved    int    `json:"reserved,omitempty"`
 	// Has and Takes are set instead of Reserved if Reservation is a commitment that machines of several types share:

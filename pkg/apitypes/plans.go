@@ -84,6 +84,6 @@ type Runner struct {
 	ID    string  `json:"id"`
 	USD   float64 `json:"usd"`   // cost of the task there
 	Hours float64 `json:"hours"` // run time of the task there
-	// Adds is how much worse the whole plan would be, in its objective's unit.
+	// Adds is the amount by which the whole plan would be worse, in the unit of its objective.
 	Adds float64 `json:"adds"`
 }

@@ -54,7 +54,7 @@ func withVCPU(a Amounts, vcpu float64) Amounts {
 	return a.Plus(Amounts{VCPUs: vcpu})
 }
 
-// GuaranteedAmounts returns what is guaranteed to the queue, including vCPUs.
+// GuaranteedAmounts returns the amounts that are guaranteed to the queue, including vCPUs.
 func (q *Queue) GuaranteedAmounts() Amounts { return withVCPU(q.Guaranteed, q.GuaranteedVCPU) }
 
 // Used returns the resources that the queue holds, including vCPUs.
@@ -100,10 +100,10 @@ type Queue struct {
 	MaxVCPU    float64 `json:"maxVCPU,omitempty"`
 	Running    int     `json:"running"`
 	VCPU       float64 `json:"vcpu"`
-	// Workers is how many of the running attempts are machines that tasks of a job share.
+	// Workers is the number of running attempts that are machines shared by tasks of a job.
 	Workers     int    `json:"workers,omitempty"`
 	Description string `json:"description,omitempty"`
-	// Parent is the queue whose quota it shares with its siblings; Inner: it has child queues.
+	// Parent is the queue whose quota this queue shares with its siblings. Inner means that it has child queues.
 	Parent string `json:"parent,omitempty"`
 	Inner  bool   `json:"inner,omitempty"`
 	// Weight, DeservedVCPU, GuaranteedVCPU, Preempt and Closed: see QueueSettings.
@@ -112,23 +112,24 @@ type Queue struct {
 	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty"`
 	Preempt        bool    `json:"preempt,omitempty"`
 	Closed         bool    `json:"closed,omitempty"`
-	// Keep is how long its finished jobs are kept, as in a job file; empty means as long as the queue above says.
+	// Keep is the time for which its finished jobs are kept, as in a job file; empty means that the queue above
+	// decides.
 	Keep string `json:"keep,omitempty"`
 	// Configured means that a user has set it up; otherwise its first job created it with the default settings.
 	Configured bool `json:"configured,omitempty"`
-	// Max, Deserved and Guaranteed are for resources other than vCPUs: see QueueSettings. Use is how much of them is
-	// held.
+	// Max, Deserved and Guaranteed are for resources other than vCPUs (see QueueSettings). Use is the held amount of
+	// each.
 	Max        Amounts `json:"max,omitempty"`
 	Deserved   Amounts `json:"deserved,omitempty"`
 	Guaranteed Amounts `json:"guaranteed,omitempty"`
 	Use        Amounts `json:"use,omitempty"`
-	// Bought is what its running attempts have bought, without the queues below it.
+	// Bought is the amount that its running attempts have bought, without the queues below it.
 	Bought Bought `json:"bought,omitzero"`
 	// Spaces is the use of the queue by the jobs of each namespace, by name; Past is the usage over time, if the policy
 	// needs it.
 	Spaces []Space `json:"spaces,omitempty"`
 	Past   Past    `json:"past,omitzero"`
-	// Month is what its jobs cost in this month; Max[USDPerMonth] is the limit.
+	// Month is the cost of its jobs in this month. Max[USDPerMonth] is the limit.
 	Month Month `json:"month,omitzero"`
 	// Suspended has the user who suspended the queue, and the time.
 	Suspended Suspension      `json:"suspended,omitzero"`

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Story is what happened to a job and why, in chronological order.
+// Story is the history of a job with reasons, in chronological order.
 type Story struct {
 	Job     JobView   `json:"job" doc:"The job"`
 	Entries []Entry   `json:"entries" doc:"What happened, in chronological order"`

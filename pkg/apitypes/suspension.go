@@ -13,7 +13,7 @@ type Suspension struct {
 	ResumedBy string    `json:"resumedBy,omitempty" doc:"Who resumed it"`
 }
 
-// String returns since when it is suspended, by whom, and why.
+// String returns a text with the time, the user and the reason of the suspension.
 func (s Suspension) String() string {
 	text := "suspended since " + s.Since.UTC().Format(time.RFC3339)
 	if s.By != "" {

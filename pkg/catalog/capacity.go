@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// maxAmount is what an account can have of each part of an amount.
+// maxAmount is the maximum that an account can have of each part of an amount.
 const maxAmount = 1e12
 
 // Machines returns the amount of n machines. Amounts count the capacity that an account pays for in any case:

@@ -14,7 +14,7 @@ import (
 )
 
 // Explain returns a [*NoOfferError] that explains why a query has no match, nil if it has one, or a [*QueryError]. It
-// drops each filter in turn and reports the offers that match without it.
+// drops one filter after the other, and reports the offers that match without that filter.
 func (c *Catalog) Explain(q Query) error {
 	matches := false
 	q.Limit = 1

@@ -78,7 +78,7 @@ func hardwareOf(cloud, instanceType string, vcpu, accelerators float64) Hardware
 	return h
 }
 
-// hardwareOf returns the facts about machine i of the catalogue. They are looked up when they are first asked for.
+// hardwareOf returns the facts about machine i of the catalogue. They are looked up at the first call.
 func (c *Catalog) hardwareOf(i uint16) *Hardware {
 	if h := c.hardware[i].Load(); h != nil {
 		return h
@@ -89,5 +89,5 @@ func (c *Catalog) hardwareOf(i uint16) *Hardware {
 	return &h
 }
 
-// lazyHardware has the facts about each machine of a catalogue, nil until they are asked for.
+// lazyHardware has the facts about each machine of a catalogue, or nil before the first call for it.
 type lazyHardware []atomic.Pointer[Hardware]

@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
-// InterruptionBand is how often the cloud took back spot machines of a type in a region during the last month, in the
-// bands of AWS Spot Advisor. Other clouds do not publish this, so their offers have UnknownInterruption.
+// InterruptionBand states how often the cloud took back spot machines of a type in a region during the last month, in
+// the bands of AWS Spot Advisor. Other clouds do not publish this, so their offers have UnknownInterruption.
 type InterruptionBand uint8
 
 // The bands, from rare to frequent. UnknownInterruption is the zero value.

@@ -115,8 +115,8 @@ type Offer struct {
 	HasSpot bool    `json:"hasSpot"`
 	// Interruption is the frequency of interruption by AWS Spot Advisor.
 	Interruption InterruptionBand `json:"interruption"`
-	// Service is set if the query asked for one. SurchargeUSD is then its price per hour of this machine, on either
-	// market.
+	// Service is set if the query named a service. SurchargeUSD is then the service's price per hour of this machine,
+	// on either market.
 	Service      Service `json:"service,omitempty"`
 	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
 	// EMRUSD is EMR's surcharge per hour of this machine, in a new offer for [Catalog.Replace]. Queries do not set it.

@@ -99,9 +99,9 @@ type Query struct {
 	// MaxInterruption limits spot matches to offers that are known to be in this band or a lower one. It does not
 	// affect on-demand matches.
 	MaxInterruption InterruptionBand `json:"maxInterruption,omitempty"`
-	// MaxCarbonGPerKWh limits the query to regions whose grid is known to be at most this, in gCO2eq/kWh.
+	// MaxCarbonGPerKWh limits the query to regions whose grid is known to emit at most this amount, in gCO2eq/kWh.
 	MaxCarbonGPerKWh float64 `json:"maxCarbonGPerKWh,omitempty"`
-	// MaxUSDPerHour limits the query to matches whose USDPerHour is at most this; 0 is no limit.
+	// MaxUSDPerHour limits the query to matches whose USDPerHour is at most this amount; 0 means no limit.
 	MaxUSDPerHour float64 `json:"maxUSDPerHour,omitempty"`
 	// Keep, if not nil, is called last, for offers that pass all other filters. A broker uses it to leave out blocked
 	// locations. The Match is only valid during the call.

@@ -27,7 +27,7 @@ type Reserved struct {
 	Count int `json:"count,omitempty"`
 	// USDPerHour is the marginal cost of one machine for one hour, without its disk and address; mostly 0.
 	USDPerHour float64 `json:"usdPerHour,omitempty"`
-	// Until is when it ends; zero means unknown, or never.
+	// Until is the time at which it ends; zero means unknown, or never.
 	Until time.Time `json:"until,omitzero"`
 	// By is the source: the cloud's term for the kind of capacity, or BySettings.
 	By string `json:"by,omitempty"`
@@ -173,17 +173,16 @@ func (c *Catalog) WithReserved(out func(*Reserved) bool, in []Reserved) (*Catalo
 	return next, sortAndCheck(next.reserved)
 }
 
-// CloudAnswer describes the part of the account's capacity that a cloud was asked about.
+// CloudAnswer describes the part of the account's capacity for which a cloud was asked.
 type CloudAnswer struct {
 	Cloud  string
 	Region string // empty means all regions
-	// Plans is set if the cloud was asked about commitments (ByCommittedUse, BySavingsPlan), not about other
-	// capacity.
+	// Plans is set if the cloud was asked for commitments (ByCommittedUse, BySavingsPlan), not for other capacity.
 	Plans bool
 	Now   time.Time
 }
 
-// endedFor is how long capacity that has ended is kept if the cloud does not list it any more.
+// endedFor is the time for which ended capacity is kept if the cloud does not list it any more.
 const endedFor = 24 * time.Hour
 
 // replaces reports whether the cloud's answer replaces r. Answers never replace capacity from the settings that has

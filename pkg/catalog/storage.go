@@ -26,8 +26,8 @@ var storage = sync.OnceValue(func() map[string]float64 {
 	return m
 })
 
-// StorageUSD returns the price of keeping a GiB for a month in the object store of a place, CLOUD:REGION, in USD. It
-// returns 0 for a cloud whose price is unknown.
+// StorageUSD returns the price of storing a GiB for a month in the object store of a place, CLOUD:REGION, in USD. It
+// returns 0 if the price is unknown.
 func StorageUSD(place string) float64 {
 	if usd, ok := storage()[place]; ok {
 		return usd

@@ -14,8 +14,8 @@ const (
 	spotBit     = 1
 )
 
-// view has all entries that one managed service, or none, runs on, ordered by price, with indexes. A rank is a
-// position in that order. Queries mark their matches by rank, so results come out in order without sorting.
+// view has all entries on which one managed service (or none) runs, ordered by price, with indexes. A rank is a
+// position in that order. Queries mark their matches by rank, so results are in order without sorting.
 type view struct {
 	// entries are ordered by price with surcharge, then offer ID, then on-demand
 	// before spot.

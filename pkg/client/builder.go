@@ -224,7 +224,7 @@ func (t *Task) Nodes(n int) *Task { t.t.Nodes = n; return t }
 // Retries sets how often the task is retried if its own script fails.
 func (t *Task) Retries(n int) *Task { t.t.Retries = n; return t }
 
-// Timeout ends an attempt whose setup and run take longer together. It has then failed, and is not tried again.
+// Timeout ends an attempt whose setup and run together take longer. The task has then failed, and is not tried again.
 func (t *Task) Timeout(d time.Duration) *Task { t.t.Timeout = d; return t }
 
 // Label gives the task a label, by which placement rules of other jobs can refer to it.

@@ -122,7 +122,7 @@ func (c *Client) Jobs(ctx context.Context, limit int) (*apitypes.JobList, error)
 	return c.JobsAfter(ctx, "", limit)
 }
 
-// JobsAfter lists up to limit jobs that follow an earlier list, whose Next is after.
+// JobsAfter lists up to limit jobs that follow an earlier list. after is the Next of that list.
 func (c *Client) JobsAfter(ctx context.Context, after string, limit int) (*apitypes.JobList, error) {
 	var out apitypes.JobList
 	q := url.Values{"limit": {strconv.Itoa(limit)}}
@@ -282,7 +282,7 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 		return nil, fmt.Errorf("%s: %w", c.base, err)
 	}
 	req.Header.Set("Authorization", "Bearer "+c.token)
-	req.Header.Set("TE", "trailers") // with which a log that was cut off says where to continue
+	req.Header.Set("TE", "trailers") // the trailer by which a log that was cut off states where to continue
 	if r.contentType != "" {
 		req.Header.Set("Content-Type", r.contentType)
 	}

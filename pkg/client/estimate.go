@@ -35,9 +35,9 @@ func (c *Client) Offers(ctx context.Context, name string, file []byte, task stri
 // machine type that fits the task, at its cheapest place. Other machines, and those for which it returns 0, do not fit.
 func (t *Task) Estimate(f Estimator) *Task { t.estimate = f; return t }
 
-// JobFor is Job for a job with estimators: it asks the broker for the machines that fit their tasks, and the job has
-// the resulting times. If no machine fits a task, its time is unknown, and its plan says why. An estimator without a
-// time for any machine is a *dag.Error.
+// JobFor is Job for a job with estimators. It requests from the broker the machines that fit the tasks, and the
+// returned job has the resulting times. If no machine fits a task, the task's time is unknown, and its plan has the
+// reason. An estimator without a time for any machine is a *dag.Error.
 func (b *Builder) JobFor(ctx context.Context, c *Client) (*dag.Job, error) {
 	j, err := b.build()
 	if err != nil {

@@ -30,7 +30,7 @@ var (
 	ErrNoCredentials = errors.New("no AWS credentials to sign requests with")
 )
 
-// EndpointError says why a string is not a valid broker URL.
+// EndpointError has the reason why a string is not a valid broker URL.
 type EndpointError struct {
 	Reason string // quotes the URL, without a password
 	Hint   string // what to write instead

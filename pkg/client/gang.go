@@ -12,8 +12,8 @@ func (t *Task) Role(name string) *Task { t.t.Role = name; return t }
 // Joins makes the task join a running gang, and leave it again: more machines for a role that a task of the gang has.
 func (t *Task) Joins(gang string) *Task { t.t.Joins = gang; return t }
 
-// Framework sets the framework, such as dag.PyTorch, whose environment variables tell the machines of a gang about each
-// other. All tasks of a gang need the same one.
+// Framework sets the framework, such as dag.PyTorch. Its environment variables describe the machines of a gang to
+// each other. All tasks of a gang need the same framework.
 func (t *Task) Framework(f dag.Framework) *Task { t.t.Framework = f; return t }
 
 // Within sets how close to each other the machines of the gang must be. All tasks of a gang need the same value.

@@ -44,7 +44,7 @@ type Event struct {
 	Data     []byte // JSON
 }
 
-// Events yields the raw events of a job's stream after the one whose ID is last; "" begins with everything. Like
+// Events yields the raw events of a job's stream after the event with the ID last; "" starts with everything. Like
 // Follow, it continues after a broken stream.
 func (c *Client) Events(ctx context.Context, id, last string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
@@ -65,8 +65,8 @@ func (c *Client) Events(ctx context.Context, id, last string) iter.Seq2[Event, e
 	}
 }
 
-// events reads one stream. told reports whether it received updates; over, that the stream is complete or the consumer
-// stopped.
+// events reads one stream. told reports whether it received updates. over reports that the stream is complete or the
+// consumer stopped.
 func (c *Client) events(ctx context.Context, id string, last *string,
 	yield func(Event, error) bool) (told, over bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -50,8 +50,8 @@ func (c *Client) SubmitJob(ctx context.Context, j *dag.Job) (*apitypes.Submitted
 	return c.Submit(ctx, j.Name+".yaml", rand.Text(), file, j.Stated)
 }
 
-// Plan plans a job file at current prices: where it would run and for how much. The name is as for Submit. Nothing is
-// stored or run. If there is no plan, Status is infeasible and Message says why.
+// Plan plans a job file at current prices: where the job would run, and for how much. The name is as for Submit.
+// Nothing is stored or run. If there is no plan, Status is infeasible and Message is the reason.
 func (c *Client) Plan(ctx context.Context, name string, file []byte) (*apitypes.PlanView, error) {
 	q := url.Values{}
 	if name != "" {

@@ -38,9 +38,8 @@ const (
 	ScopeRegion Scope = "region"
 )
 
-// CodeNoCredentials is the code of a failure of kind Auth whose cause is that there are no credentials, or that they
-// are not valid any more. Unlike a missing right, which may still be propagating, credentials do not appear without a
-// user.
+// CodeNoCredentials is the code of a failure of kind Auth that means missing or invalid credentials. A missing right
+// may still be propagating, but credentials do not appear without a user.
 const CodeNoCredentials = "NoCredentials"
 
 // Error is a cloud's failure with its kind.
@@ -49,17 +48,18 @@ type Error struct {
 	Cloud      string
 	Code       string        // the cloud's own code: "InsufficientInstanceCapacity"
 	Message    string        // the cloud's own message
-	RetryAfter time.Duration // the wait that the cloud asked for; 0 is unknown
-	// AskAgain is how long the broker skips this place after its first failure, if retrying is free: a driver that
-	// watches a cluster knows whether it is full. 0 lets the broker decide.
+	RetryAfter time.Duration // the wait that the cloud requested; 0 means unknown
+	// AskAgain is the time for which the broker skips this place after its first failure, if a retry costs nothing,
+	// for example because the driver watches a cluster and knows whether it is full. 0 lets the broker decide.
 	RetryAfterFull time.Duration
 	// Scope is the scope of the failure, if it differs from the scope that its kind blocks.
 	Scope Scope
 	// Class is the exhausted quota, for a failure of kind Quota: a group of package quotas. Empty is the family of the
 	// machine type.
 	Class string
-	// Late is how many machines had been made when the launch failed, even if the driver has ended them since: they may
-	// still exist, and they are billed. A failure of kind Transient or Throttled may always hide machines.
+	// Late is the number of machines that had been created when the launch failed, even if the driver has ended them
+	// since. They may still exist, and they are billed. A failure of kind Transient or Throttled may always hide
+	// machines.
 	Late int
 	Err  error // the cause; may be nil
 }
@@ -118,7 +118,7 @@ func OfRegion(err error) error {
 	return &again
 }
 
-// DefaultDiskGiB is the root disk of a machine whose spec sets no size.
+// DefaultDiskGiB is the size of the root disk for a machine whose spec sets no size.
 const DefaultDiskGiB = 30
 
 // LaunchSpec describes the cluster to launch: Nodes machines of one offer.
@@ -139,8 +139,8 @@ type LaunchSpec struct {
 	// Labels are attached to the machines as tags: job, task, queue.
 	Labels map[string]string
 	// Rules limit where the machines are placed relative to each other and to those of other launches. They are for
-	// drivers whose machines get their places after the launch. Bought machines have nothing to share and are in the
-	// offer's zone, so their drivers ignore the rules. KnownBy are the labels by which rules of other launches find
+	// drivers whose machines get their places after the launch. Drivers of clouds ignore them, because a bought
+	// machine shares nothing and is in the offer's zone. KnownBy has the labels by which rules of other launches find
 	// these machines.
 	Rules   []Rule
 	KnownBy map[string]string
@@ -157,7 +157,7 @@ func (s LaunchSpec) ImageFault() Kind {
 
 // Rule limits the placement of machines: one of Spread, Pack and Apart is set. Levels are zone, rack and machine.
 type Rule struct {
-	// Group names the launches, including this one, whose machines a spread or pack rule counts.
+	// Group names the launches, including this one, whose machines count for a spread or pack rule.
 	Group  string
 	Spread string // level: at most Most of the machines are in one of these
 	Most   int
@@ -167,13 +167,13 @@ type Rule struct {
 	By    string
 }
 
-// Bootstrap is the data with which an agent reaches the broker. Tokens has one job-scoped, expiring token per node, by
-// rank; it is the only secret that a machine gets. Any is one token for all nodes, used where user data has no room for
-// one each; the machines then report their ranks themselves.
+// Bootstrap is the data with which an agent reaches the broker. Tokens has one job-scoped, expiring token for each
+// node, by rank; it is the only secret that a machine gets. Any is one token for all nodes. It is used where user
+// data have no room for one token each; the machines then report their ranks themselves.
 //
-// Mailbox is set if the broker has no address: with it the agent finds the messages of its machine in a
-// bucket (package mailbox), and contains their key. Programs then has, by digest, the URLs from which agents' programs
-// are downloaded. Machines whose driver cannot pass them on are refused as Invalid.
+// Mailbox is set if the broker has no address. By it, the agent finds the messages of its machine in a bucket
+// (package mailbox), and it contains their key. Programs then has, by digest, the URLs from which agents' programs
+// are downloaded. A driver that cannot pass these on to its machines refuses them as Invalid.
 type Bootstrap struct {
 	Endpoint string
 	Tokens   []string

@@ -89,7 +89,8 @@ func checkBudget(u USD) error { return checkUSD(u, "a budget", "leave it out for
 // checkHourly checks Resources.MaxUSDPerHour.
 func checkHourly(u USD) error { return checkUSD(u, "a price", "leave it out for no limit") }
 
-// checkUSD checks an amount of money that must be positive. what names it in the error, and none says how to have none.
+// checkUSD checks an amount of money that must be positive. what is the amount's name in the error, and none is the
+// hint for writing no amount.
 func checkUSD(u USD, what, none string) error {
 	switch v := float64(u); {
 	case math.IsNaN(v) || v <= 0:

@@ -42,7 +42,7 @@ type TimeEstimate struct {
 // DefaultTime is the assumed run time of a task without an estimate.
 const DefaultTime = time.Hour
 
-// Unknown reports whether the file says nothing about the run time.
+// Unknown reports whether the file states nothing about the run time.
 func (e *TimeEstimate) Unknown() bool {
 	return e.Default == 0 && len(e.On) == 0 && e.FLOPs == 0 && len(e.ByNodes) == 0
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
-// chiefs are the names that users of a framework give to the role whose end ends the whole program.
+// chiefs has, for each framework, the names that users give to the role whose end ends the whole program.
 var chiefs = map[Framework][]string{
 	PyTorch:    {"master", "chief", "launcher"},
 	TensorFlow: {"chief", "master"},
@@ -21,8 +21,8 @@ var chiefs = map[Framework][]string{
 }
 
 // Chief reports whether the end of the task ends the work of its gang. A task with the reaction taskCompleted:
-// complete is a chief. In a gang of several roles with a framework, the chief is the role whose name says so, or else
-// the first role.
+// complete is a chief. In a gang of several roles with a framework, the chief is the role with one of the framework's
+// names, or else the first role.
 func (j *Job) Chief(task int) bool {
 	t := &j.Tasks[task]
 	if t.Gang == "" {

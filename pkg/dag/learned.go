@@ -4,7 +4,8 @@ package dag
 type Learned struct {
 	// Used is set if planning uses it, because the file has no estimate.
 	Used bool `json:"used,omitempty"`
-	// Like is set if it comes from tasks whose names differ only in numbers, such as shard-4 for shard-17.
+	// Like is set if the time was learned from tasks whose names differ only in numbers, such as shard-4 for
+	// shard-17.
 	Like bool `json:"like,omitempty"`
 	// On has the run times by machine, with the keys of TimeEstimate.On; "" is for every other machine.
 	On map[string]Spread `json:"on"`

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
-// APIVersion is what apiVersion says in a file of the native form.
+// APIVersion is the value of apiVersion in a file of the native form.
 const APIVersion = "tradewind/v1"
 
 // Marshal writes a job in the native format, whatever format it was read from. Reading the result gives the same job

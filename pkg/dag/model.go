@@ -42,7 +42,7 @@ const (
 	MarketOnDemand Market = "on-demand"
 )
 
-// Infeasible is what happens to a job if no place is feasible.
+// Infeasible states what happens to a job if no place is feasible.
 type Infeasible string
 
 // Fail ends the job. Wait tries again when a block expires or a price changes (paper, section Provisioner: "either an
@@ -88,15 +88,15 @@ type Job struct {
 	Priority  int           `json:"priority,omitempty"`  // higher first
 	// Announce is the topic, pubsub://PROJECT/TOPIC, that the end of the job is published to; empty is none.
 	Announce string `json:"announce,omitempty"`
-	// Notify lists who is notified when the job ends.
+	// Notify lists the recipients that are notified when the job ends.
 	Notify Notify `json:"notify,omitzero"`
-	// KeepOnFailure is how long the machines of a failed attempt are kept so that users can inspect them, within the
-	// budget; 0 is not at all.
+	// KeepOnFailure is the time for which the machines of a failed attempt are kept for users to inspect, within the
+	// budget; 0 means that they are not kept.
 	KeepOnFailure time.Duration `json:"keepOnFailure,omitempty"`
-	// Keep is how long the job's records, logs and outputs are kept after its end: KeepForever, or a time. 0 leaves it
-	// to the queue.
+	// Keep is the time for which the job's records, logs and outputs are kept after its end: KeepForever, or a time.
+	// With 0, the queue decides.
 	Keep time.Duration `json:"keep,omitempty"`
-	// Infeasible is what to do if no place is feasible: Retry (the default), Fail or Wait.
+	// Infeasible states what to do if no place is feasible: Retry (the default), Fail or Wait.
 	Infeasible Infeasible `json:"infeasible,omitempty"`
 	// Patience is the maximum time that the job waits while no place is feasible and none of its tasks runs. 0 is a
 	// day, or until the deadline if that is later; with Wait it is no limit.
@@ -109,7 +109,7 @@ type Job struct {
 	OnFailure OnFailure `json:"onFailure,omitempty"`
 	// Tasks are in the order of the file. Edges refer to them by index.
 	Tasks []Task `json:"tasks"`
-	// Arrays are the arrays, whose members are in Tasks, by First.
+	// Arrays lists the arrays, sorted by First. Their members are in Tasks.
 	Arrays []Array `json:"arrays,omitempty"`
 	// Edges made by a reader are in the order of MergeEdges: by To, then by From.
 	Edges  []Edge `json:"edges,omitempty"`
@@ -187,11 +187,11 @@ type Task struct {
 	// Recorded is the measured run time of an imported task without a command: it runs as a timed stand-in. Its
 	// inputs and outputs are only sizes for planning; nothing is staged.
 	Recorded time.Duration `json:"recorded,omitempty"`
-	// Retries is how often the task is tried again after its own failures (its exit code). Failures of the cloud do
-	// not count.
+	// Retries is the number of times that the task is tried again after its own failures (its exit code). Failures of
+	// the cloud do not count.
 	Retries int `json:"retries,omitempty"`
-	// Timeout ends an attempt whose setup and run take longer together; 0 is no limit. An attempt that it ends has
-	// failed and is not tried again.
+	// Timeout ends an attempt whose setup and run together take longer; 0 means no limit. The task has then failed,
+	// and is not tried again.
 	Timeout time.Duration `json:"timeout,omitempty"`
 	// Gang names a group of tasks of the job that start together or not at all, at most MaxGang; empty is none. All
 	// of them wait for the same tasks.
@@ -213,7 +213,7 @@ type Task struct {
 	// Service is set if the task is a replica of a service; nil for a task that ends. It may be shared between tasks,
 	// so it must not be changed.
 	Service *Service `json:"service,omitempty"`
-	// Share says with which other tasks it may run on one machine at the same time.
+	// Share states with which other tasks the task may run on one machine at the same time.
 	Share Share `json:"share,omitempty"`
 	// ShareGroup is 1 plus the index of its share group; 0 if it has none. WithWorkers sets it.
 	ShareGroup int `json:"shareGroup,omitempty"`
@@ -339,7 +339,7 @@ type Output struct {
 	OnFailure bool `json:"onFailure,omitempty"`
 }
 
-// Checkpoint is how a task saves its progress.
+// Checkpoint states how a task saves its progress.
 type Checkpoint struct {
 	Every time.Duration `json:"every,omitempty"` // 0 is only on notice of an interruption
 	Path  string        `json:"path"`            // relative to the task's directory

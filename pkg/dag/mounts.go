@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
-// Mount is how a task accesses an input.
+// Mount states how a task accesses an input.
 type Mount string
 
 // The ways to access an input.

@@ -5,7 +5,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
-// Notify lists who is notified when a job ends.
+// Notify lists the recipients that are notified when a job ends.
 type Notify struct {
 	// Webhook is the URL to which the event is posted as a CloudEvent.
 	Webhook string `json:"webhook,omitempty"`

@@ -216,8 +216,8 @@ func cutDash(s string) (before, after string, found bool) {
 // ParseCPUsAtLeast reads vCPUs as native files have them: a number alone is a minimum, =4 is exactly 4.
 func ParseCPUsAtLeast(s string) (Range, error) { return parseAtLeast(s, ParseCPUs) }
 
-// ParseMemoryAtLeast reads memory as native files have it: a number alone is a minimum, =16 is exactly 16 GiB, and GB
-// is GiB. Memory is sold in GiB, and a user who writes 16GB means the machine with 16 GiB.
+// ParseMemoryAtLeast reads memory in the form of native files: a number alone is a minimum, =16 is exactly 16 GiB,
+// and GB means GiB. Memory is sold in GiB, and a user who writes 16GB means the machine with 16 GiB.
 func ParseMemoryAtLeast(s string) (Range, error) {
 	return parseAtLeast(binaryMemory.Replace(s), parseMemory)
 }

@@ -23,8 +23,8 @@ type Service struct {
 	Readiness Readiness `json:"readiness,omitzero"`
 }
 
-// Readiness is how the broker finds out whether a replica is ready. Without a path it opens a TCP connection to the
-// port.
+// Readiness states how the broker finds out whether a replica is ready. Without a path, it opens a TCP connection to
+// the port.
 type Readiness struct {
 	Path    string            `json:"path,omitempty"` // of an HTTP request
 	Post    string            `json:"post,omitempty"` // body of a POST; empty is a GET

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Share says with which other tasks a task may run on one machine at the same time.
+// Share states with which other tasks a task may run on one machine at the same time.
 type Share string
 
 // The values of Share.
@@ -43,12 +43,12 @@ func (t *Task) Hold() (cpus, gib float64) {
 }
 
 // Shares reports whether the task may share machines. Tasks with accelerators or mounted buckets, tasks on several
-// machines, gangs and services never share them, even if Share says so. See WhyNotShared.
+// machines, gangs and services never share them, even if Share allows it (see WhyNotShared).
 func (t *Task) Shares() bool {
 	return t.Share == ShareJob && t.WhyNotShared() == ""
 }
 
-// WhyNotShared says why a task cannot share machines, or returns "".
+// WhyNotShared returns the reason why a task cannot share machines, or "".
 func (t *Task) WhyNotShared() string {
 	switch {
 	case t.Worker != nil:
@@ -75,9 +75,10 @@ func (t *Task) WhyNotShared() string {
 	return ""
 }
 
-// ShareUnsaid returns how the members of an array, or one of many alike tasks, share machines if the file does not set
-// it. They share with each other, unless WhyNotShared has a reason, or they have a setup (on a shared machine they
-// could not change what it writes), or they name a machine type (they ask for that machine, not for a part of it).
+// ShareUnsaid returns how the members of an array, or one of many equal tasks, share machines if the file does not
+// state it. They share with each other, except in three cases: WhyNotShared returns a reason; they have a setup,
+// because on a shared machine they could not change the files of the setup; or they name a machine type, because they
+// request that machine and not a part of it.
 func (t *Task) ShareUnsaid() Share {
 	named := slices.ContainsFunc(t.Resources, func(r Resources) bool { return r.InstanceType != "" })
 	if t.Setup == "" && !named && t.WhyNotShared() == "" {
@@ -90,9 +91,9 @@ func (t *Task) ShareUnsaid() Share {
 // whether they do: below it, boot times and idle vCPUs cost little.
 const ShareTogether = 16
 
-// ShareMany sets ShareJob for tasks whose file does not set share, if ShareUnsaid allows it and at least minimum tasks
-// of the job need the same machine. says reports whether the file sets share for the task with an index; nil means that
-// it does for none.
+// ShareMany sets ShareJob for tasks whose file does not set share, if ShareUnsaid allows it and at least minimum
+// tasks of the job need the same machine. says reports whether the file sets share for the task with an index. If
+// says is nil, no task has it set.
 func (j *Job) ShareMany(minimum int, says func(task int) bool) {
 	for _, i := range j.shareMany(minimum, says) {
 		j.Tasks[i].Share = ShareJob
@@ -160,8 +161,9 @@ func (t *Task) shareKey() string {
 	return string(key)
 }
 
-// WithWorkers returns the job with the machines that its share groups may use: for each group as many tasks as it has,
-// at most MaxWorkers, after the tasks of the file. It returns the job itself if no tasks share machines.
+// WithWorkers returns the job with worker tasks for the machines that its share groups may use. A group gets as many
+// worker tasks as it has tasks, at most MaxWorkers. They come after the tasks of the file. If no tasks share
+// machines, it returns the job itself.
 func (j *Job) WithWorkers() *Job {
 	groups := j.ShareGroups()
 	if len(groups) == 0 || j.HasServices() || j.HasWorkers() {

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
-// DefaultSpark is the version of Spark that a task gets that asks for none.
+// DefaultSpark is the version of Spark for a task that requests none.
 const DefaultSpark = "3.5"
 
 // SparkRelease is a release of a managed service that runs Spark. sparkreleases.csv has the releases; the README of the
@@ -42,8 +42,8 @@ var sparkReleases = sync.OnceValue(func() []SparkRelease {
 	return all
 })
 
-// SparkReleasesOf returns the releases of a service, or of all if it is empty, whose Spark suits: 3.5, 3.5.1 or 3.5+;
-// empty suits all.
+// SparkReleasesOf returns the releases of a service (of all services if empty) whose version of Spark matches: 3.5,
+// 3.5.1 or 3.5+; an empty version matches all.
 func SparkReleasesOf(service, spark string) ([]SparkRelease, error) {
 	want := VersionRange{}
 	if spark != "" {

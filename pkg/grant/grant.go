@@ -40,7 +40,7 @@ const (
 	MaxBody  = 4000 << 20 // bytes of one put or part (Azure)
 )
 
-// Op is what a grant allows, any number of times, until it expires.
+// Op is the operation that a grant allows, any number of times, until it expires.
 type Op string
 
 // The operations.

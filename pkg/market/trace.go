@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Trace is what a probe found over time: Available[i] machines were available from i·Gap to (i+1)·Gap.
+// Trace has the results of a probe over time: Available[i] machines were available from i·Gap to (i+1)·Gap.
 type Trace struct {
 	Name      string
 	Gap       time.Duration

@@ -40,8 +40,8 @@ func ParsePolicy(name string) (Policy, error) {
 	return "", fmt.Errorf("%w: unknown policy %q; the policies are %s", ErrInvalid, name, strings.Join(names, ", "))
 }
 
-// Prefer returns the current preference of a scheduler, LatencyFirst or QualityFirst. waited is how long its next
-// task has waited. limit is the delay at which Adaptive changes; 0 means DefaultSwitch.
+// Prefer returns the current preference of a scheduler, LatencyFirst or QualityFirst. waited is the time for which
+// its next task has waited. limit is the delay at which Adaptive changes; 0 means DefaultSwitch.
 func (p Policy) Prefer(waited, limit time.Duration) Policy {
 	switch p {
 	case Adaptive:

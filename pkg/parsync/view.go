@@ -2,7 +2,7 @@ package parsync
 
 import "math/bits"
 
-// View is what one scheduler believes to be free: slots by partition and grade, grade 0 is the best. The caller
+// View has the slots that one scheduler believes to be free, by partition and grade; grade 0 is the best. The caller
 // assigns numbers to slots, such as machines or units of quota. Use NewView to create one.
 //
 // A slot is removed from the view when the scheduler tries it, so a conflicting slot is not tried again before the

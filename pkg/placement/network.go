@@ -22,8 +22,8 @@ type Options struct {
 	Exact int
 	// Compact spends more time to use fewer machines, if there is room for all: on the order of apps × machines.
 	Compact bool
-	// Forget makes each search start at the first machine, as if the instances of an app were not alike. It is for
-	// measuring what isomorphism limiting saves; the result is the same.
+	// Forget makes each search start at the first machine, as if the instances of an app were different. It is used
+	// to measure the savings of isomorphism limiting; the result is the same.
 	Forget bool
 }
 

@@ -14,7 +14,7 @@ type scratch struct {
 	current int
 }
 
-// lack is how much room a machine lacks for an app.
+// lack is the amount of room that a machine lacks for an app.
 type lack struct {
 	machine int32
 	by      float64

@@ -63,9 +63,10 @@ func (n *Network) result(before Assignment, optimal bool) *Result {
 	return r
 }
 
-// fill places what fits without moving anything. If there is room for all, it uses the way that needs fewest machines:
-// largest first, machine by machine, or, with Options.Compact, levelling. Otherwise higher priorities come first, and
-// within a priority either the largest or the smallest (more of these may fit), whichever gives more weighted flow.
+// fill places the instances that fit, without moving any. If there is room for all, it uses the way that needs the
+// fewest machines: largest first, machine by machine, or, with Options.Compact, levelling. Otherwise higher
+// priorities come first. Within a priority, it places either the largest or the smallest first (more of the smallest
+// may fit), whichever results in more weighted flow.
 func (n *Network) fill() {
 	n.looks = maxLooks
 	if n.waits() == 0 {

@@ -184,7 +184,7 @@ func (s *Session) offer(st *Statement, t *TaskInfo, where search) bool {
 
 const noRoom = "no node has room for it now"
 
-// placeGang places the tasks that the job needs to be ready, as close together as the job asks for.
+// placeGang places the tasks that the job needs to be ready, as close together as the job requests.
 func (s *Session) placeGang(st *Statement, j *JobInfo) bool {
 	c := s.closeness(j)
 	if c.Depth == 0 {

@@ -93,8 +93,8 @@ type limitFn struct {
 	f      LimitFn
 }
 
-// LimitFn returns why queue q may not hold the additional request, and the queue (q or an ancestor) whose limit is
-// exceeded. It returns an empty string if the request is allowed.
+// LimitFn returns the reason why queue q may not hold the additional request, and the queue (q or an ancestor) whose
+// limit is exceeded. The reason is empty if the request is allowed.
 type LimitFn func(q *QueueInfo, request *Vector) (why string, of *QueueInfo)
 
 // Victim is a task to be evicted for its own sake, not to make room for another task.
@@ -231,7 +231,8 @@ func (s *Session) Reservable(f func(j *JobInfo) bool) {
 	}
 }
 
-// Gather registers how close together a job's members must be; the first function that asks for something decides.
+// Gather registers a function that states how close together a job's members must be. The first function that
+// requests something decides.
 func (s *Session) Gather(f func(j *JobInfo) Closeness) {
 	if s.enabled(fnCloseness) {
 		s.fn.closeness = append(s.fn.closeness, f)
@@ -266,7 +267,7 @@ func (s *Session) compareJobs(a, b *JobInfo) int {
 
 func (s *Session) compareTasks(a, b *TaskInfo) int { return first(s.fn.taskOrders, a, b) }
 
-// limited returns why a queue may not hold the additional request, and the queue whose limit is exceeded.
+// limited returns the reason why a queue may not hold the additional request, and the queue whose limit is exceeded.
 func (s *Session) limited(q *QueueInfo, request *Vector) (Reason, *QueueInfo) {
 	for _, l := range s.fn.allocatable {
 		if why, of := l.f(q, request); why != "" {

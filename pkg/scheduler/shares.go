@@ -135,7 +135,7 @@ func raise(left float64, weights, low, high, part []float64) {
 	}
 }
 
-// limit keeps a queue and its ancestors within their capability and away from what is guaranteed to others.
+// limit keeps a queue and its ancestors within their capability, and away from capacity that is guaranteed to others.
 func (p *shares) limit(q *QueueInfo, request *Vector) (why string, of *QueueInfo) {
 	for ; q.Parent != nil; q = q.Parent {
 		x := &p.queue[q.Index]

@@ -7,7 +7,7 @@ type Snapshot struct {
 	Now time.Time
 	// Resources names the entries of vectors, at most 8.
 	Resources []string
-	// Units is how many units of a vector make one unit in messages: 1000 if vectors count thousandths. 0 is 1.
+	// Units is the number of vector units in one unit of messages: 1000 if vectors count thousandths. 0 means 1.
 	Units Vector
 	// GPU is the index of GPUs in vectors, which count them in thousandths; negative if there are none. For this
 	// resource a node's capacity is Whole for each device, and a task's request is Share on each of Devices different
@@ -49,8 +49,8 @@ type Queue struct {
 	Weight int    // relative to siblings; 0 is 1
 	// Priority orders siblings before their shares do.
 	Priority int
-	// Guarantee is kept for the queue even if unused. Deserved is what the queue may reclaim from others. Capability is
-	// the maximum it may hold.
+	// Guarantee is kept for the queue even if it does not use it. Deserved is the amount that the queue may reclaim
+	// from others. Capability is the maximum that it may hold.
 	Guarantee  Vector
 	Deserved   Limit
 	Capability Limit
@@ -88,12 +88,12 @@ type Job struct {
 	Kept bool
 	// Spares are the IDs of jobs whose tasks must not be evicted for this job.
 	Spares []string
-	// Duration is how long a member is expected to run; 0 is unknown.
+	// Duration is the expected run time of a member; 0 means unknown.
 	Duration time.Duration
-	// Close asks for members close together; its Depth is the number of Node.Topology levels they share: 1 is the zone,
-	// 2 the rack.
+	// Close requests members close together. Its Depth is the number of Node.Topology levels that they share: 1 is
+	// the zone, 2 the rack.
 	Close Closeness
-	// MaxWait is how long after Created the job should have started; 0 takes the policy's value.
+	// MaxWait is the time after Created by which the job should have started; with 0, the policy decides.
 	MaxWait time.Duration
 	// WaitingSince is since when a started job has waited for members that it should have; zero if the wait does not
 	// matter.
@@ -116,7 +116,7 @@ type Dependency struct {
 	OnFailure Reaction
 }
 
-// Closeness is how close together the members of a gang must be.
+// Closeness states how close together the members of a gang must be.
 type Closeness struct {
 	Depth    int  // shared topology levels; 0 asks for nothing
 	Required bool // false: best effort
@@ -127,7 +127,8 @@ type Task struct {
 	ID    string
 	Spec  *Spec
 	State State
-	// Node is where the task holds resources or, for a pending task, where an earlier session made room for it.
+	// Node is the node on which the task holds resources. For a pending task, it is the node on which an earlier
+	// session made room for it.
 	Node string
 	// OnDevices are the node's GPUs of which the task holds a share.
 	OnDevices []int
@@ -185,6 +186,6 @@ type Reservation struct {
 	Job   string
 	Nodes []string
 	Since time.Time
-	// Start is when the nodes are expected to be empty; zero is unknown.
+	// Start is the time at which the nodes are expected to be empty; zero means unknown.
 	Start time.Time
 }

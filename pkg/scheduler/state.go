@@ -77,7 +77,7 @@ func (p Phase) String() string {
 // Ended reports whether the job has finished or was aborted; its tasks are not scheduled again.
 func (p Phase) Ended() bool { return p == Finished || p == Aborted }
 
-// Reaction is what happens to a job after a failure.
+// Reaction states what happens to a job after a failure.
 type Reaction uint8
 
 // The reactions to a failed task, or to a failed job in Job.After.

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Limits that every driver enforces: DynamoDB's limits, minus what the dynamo driver adds to an
+// Limits that every driver enforces. They are DynamoDB's limits, minus the data that the dynamo driver adds to an
 // item (attribute names, the version) and to a transaction.
 const (
 	MaxItems     = 100            // writes plus events in one transaction
@@ -140,9 +140,9 @@ type Store interface {
 	// Get returns those records of keys that exist, in the order of keys. It fails with
 	// ErrInvalid for a malformed key.
 	Get(ctx context.Context, keys ...Key) ([]Record, error)
-	// Query returns the records of a partition whose sort key starts with prefix, in byte
-	// order of the sort key. more is true if others follow the last one returned. A page may be
-	// shorter than its limit (because of MaxPageBytes) even if others follow, but then it is not empty.
+	// Query returns the records of a partition whose sort key starts with prefix, in byte order of the sort key. more
+	// is true if other records follow the last returned one. A page may be shorter than its limit (because of
+	// MaxPageBytes) even if others follow, but then it is not empty.
 	Query(ctx context.Context, partition, prefix string, page Page) (records []Record, more bool, err error)
 	// Commit applies tx atomically. It fails with ErrConflict if any expectation does not hold,
 	// and with ErrTooLarge or ErrInvalid like Tx.Validate. After any other error the outcome is

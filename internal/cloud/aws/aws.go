@@ -38,7 +38,7 @@ type Config struct {
 	InstanceProfile string
 	// NoPublicAddress makes machines without a public address: their subnet needs another way out.
 	NoPublicAddress bool
-	// DiskGiB is the root volume of a machine whose spec sets no size; 30 when 0.
+	// DiskGiB is the size of the root volume for a machine whose spec sets no size; 0 means 30.
 	DiskGiB float64
 	// Graves remember terminated clusters; if nil, in this process's memory.
 	Graves driver.Graves

@@ -67,7 +67,8 @@ func (r *region) groups(ctx context.Context) (groups []types.SecurityGroup, err 
 	return groups, nil
 }
 
-// deleteTries limits retries for a group whose last machine has ended, but whose network interface is still there.
+// deleteTries limits the tries to delete a group whose last machine has ended, but whose network interface still
+// exists.
 const (
 	deleteTries = 7
 	deletePause = 250 * time.Millisecond

@@ -18,10 +18,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// factsFor is how long cached facts of a region are valid.
+// factsFor is the time for which cached facts of a region are valid.
 const factsFor = time.Hour
 
-// facts cache what rarely changes in a region; each is read when first needed.
+// facts caches rarely changing facts of a region. Each is read when it is first needed.
 type facts struct {
 	locks driver.Locks
 	mu    sync.Mutex

@@ -21,7 +21,7 @@ type machineType struct {
 	nvidia bool
 	neuron bool // Inferentia, Trainium
 	burst  bool // has CPU credits
-	// image is the class of the default image. noImage is why there is none, or empty.
+	// image is the class of the default image. noImage is the reason why there is none, or empty.
 	image   ec2types.Class
 	noImage string
 }
@@ -65,7 +65,8 @@ func describeType(t types.InstanceTypeInfo) machineType {
 	return m
 }
 
-// Arch returns a type's architecture in Go's terms, amd64 or arm64. Types that run both i386 and x86-64 are amd64.
+// Arch returns a type's architecture by its name in Go, amd64 or arm64. Types that run both i386 and x86-64 are
+// amd64.
 func Arch(t types.InstanceTypeInfo) string {
 	if t.ProcessorInfo != nil {
 		for _, a := range t.ProcessorInfo.SupportedArchitectures {

@@ -47,7 +47,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	if machines, err := r.existing(ctx, spec); err != nil || len(machines) > 0 {
 		return machines, err
 	}
-	c.setHome(spec.Cluster, r.name) // all its machines are in this region: no other is asked to end it
+	c.setHome(spec.Cluster, r.name) // all its machines are in this region, so Terminate asks no other region
 	machines, err := r.run(ctx, spec)
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (c *Cloud) confirm(ctx context.Context, r *region, spec cloud.LaunchSpec,
 	found, err := r.find(ctx, spec.Cluster)
 	if err != nil || len(living(found)) <= spec.Nodes {
 		r.rank(ctx, machines)
-		return machines, nil // reconcile finds later what is not listed now
+		return machines, nil // reconcile later finds machines that are not listed now
 	}
 	return r.keepOneLaunch(ctx, spec, living(found))
 }
@@ -182,7 +182,7 @@ func (r *region) keepOneLaunch(
 	return r.machines(ctx, kept)
 }
 
-// maxTagged is the maximum size of a cluster whose machines are tagged one by one: a launch does not wait for a
+// maxTagged is the maximum size of a cluster whose machines are tagged one by one, because a launch cannot wait for a
 // thousand calls.
 const maxTagged = 64
 

@@ -194,7 +194,7 @@ func endCode(i types.Instance) string {
 	return transition
 }
 
-// asked reports whether an instance ended by request.
+// asked reports whether an instance ended because of a request.
 func asked(code string) bool { return code == "Client.UserInitiatedShutdown" }
 
 func reason(code string) string {

@@ -27,7 +27,8 @@ const (
 // ErrNotice means that a payload has none of these types.
 var ErrNotice = errors.New("aws: not a notice about a machine")
 
-// warnedAhead is how long before an interruption EC2 warns (EC2 User Guide, "Spot Instance interruption notices").
+// warnedAhead is the time between EC2's notice and the interruption (EC2 User Guide, "Spot Instance interruption
+// notices").
 const warnedAhead = 2 * time.Minute
 
 // Notice is an EventBridge event about a machine whose owner is not yet known.

@@ -32,7 +32,7 @@ type SpotPrices struct {
 	seen map[string]spotPrice // by offer ID
 }
 
-// Watch returns the machine types, by region, whose prices are wanted.
+// Watch returns the machine types whose prices are needed, by region.
 type Watch func(ctx context.Context) (map[string][]string, error)
 
 type spotPrice struct {

@@ -40,11 +40,11 @@ type Config struct {
 	Images map[string]string
 	// Subnets are the IDs of existing subnets by region; the driver makes one in other regions.
 	Subnets map[string]string
-	// Tags are put on everything, for subscriptions whose policies require tags.
+	// Tags are put on all resources, for subscriptions whose policies require tags.
 	Tags map[string]string
 	// Environment is added to the environment of agents.
 	Environment map[string]string
-	// DiskGiB is the root disk of a machine whose spec sets no size; 30 when 0.
+	// DiskGiB is the size of the root disk for a machine whose spec sets no size; 0 means 30.
 	DiskGiB float64
 	// NoPublicAddress makes machines without a public address: their subnet needs another way out.
 	NoPublicAddress bool
@@ -64,8 +64,8 @@ const (
 	undoWithin   = 20 * time.Second
 )
 
-// maxRetryDelay is the longest wait of the SDK before it retries a read. If Azure asks for a longer wait, the driver
-// returns the error.
+// maxRetryDelay is the maximum time for which the SDK waits before it retries a read. If Azure requests a longer
+// wait, the driver returns the error.
 const maxRetryDelay = 3 * time.Second
 
 // Cloud is an Azure subscription. It implements cloud.Cloud.

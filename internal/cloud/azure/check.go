@@ -255,7 +255,7 @@ func (c *Cloud) checkRights(ctx context.Context, r *driver.Report) {
 	}
 }
 
-// ask gets a document for which the SDK's linked clients have no call.
+// ask gets a document for which the linked clients of the SDK have no call.
 func (c *Cloud) ask(ctx context.Context, path, version string, into any) error {
 	return c.askFor(ctx, path, url.Values{"api-version": {version}}, into)
 }
@@ -299,8 +299,8 @@ func (c *Cloud) checkRegions(ctx context.Context, r *driver.Report) {
 	}
 }
 
-// checkSubnets reports subnets of the settings that cannot be used, and machines whose only way to the internet is one
-// that Azure is ending ("Default outbound access in Azure").
+// checkSubnets reports subnets of the settings that cannot be used. It also reports machines whose only way to the
+// internet is one that Azure is ending ("Default outbound access in Azure").
 func (c *Cloud) checkSubnets(ctx context.Context, r *driver.Report) {
 	for _, region := range r.Regions {
 		id := c.cfg.Subnets[region]

@@ -55,7 +55,7 @@ type appliedScope struct {
 	ResourceGroup string `json:"resourceGroupId"`
 }
 
-// utilization is how much of a benefit was used, in per cent, over some days.
+// utilization is the used share of a benefit over some days, in per cent.
 type utilization struct {
 	Aggregates []struct {
 		Grain     float64 `json:"grain"`
@@ -203,7 +203,7 @@ func (c *Cloud) reservedInstance(r *reservedVM) (one Reservation, ok bool) {
 	return one, true
 }
 
-// Ratio is how much of a flexible reservation a machine uses, relative to others of its group.
+// Ratio is the amount of a flexible reservation that a machine uses, relative to other machines of its group.
 type Ratio struct {
 	Group string
 	Ratio string // a decimal number, as Azure writes it

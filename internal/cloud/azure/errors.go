@@ -104,7 +104,8 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 	return "", false
 }
 
-// refused are the codes with which Azure refuses a machine type, at 400 and 409; only the message says so.
+// refused has the codes with which Azure refuses a machine type, with status 400 and 409. Only the message states
+// that.
 var refused = map[string]bool{"InvalidParameter": true, "BadRequest": true, "OperationNotAllowed": true}
 
 // kindOf returns the kind of a code. If a code has several meanings, the message decides.

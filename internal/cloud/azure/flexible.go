@@ -13,7 +13,7 @@ import (
 // byReservedInstances is the source given for such capacity.
 const byReservedInstances = "reserved instances"
 
-// place is what reservations are for: a group of machine types in a region, or a single type.
+// place is the scope of reservations: a group of machine types in a region, or a single type.
 type place struct{ region, what string }
 
 // group is a group of machine types that share reservations, with how much one machine of each uses.

@@ -56,8 +56,8 @@ func (c *Cloud) isFirst(instanceType string) bool {
 	return c.first[instanceType]
 }
 
-// learn records that a type boots no second-generation image, if err says so. It returns true if that was not known
-// before.
+// learn records that a type boots no second-generation image, if err states that. It returns true if that was not
+// known before.
 func (c *Cloud) learn(spec cloud.LaunchSpec, err error) bool {
 	if err == nil || spec.Image != "" || !strings.Contains(Typed(err).Error(), "Hypervisor Generation") {
 		return false

@@ -116,8 +116,8 @@ func (c *Cloud) get(ctx context.Context, name string) (*armcompute.VirtualMachin
 	return &out.VirtualMachine, nil
 }
 
-// young is how long after the creation of its first machine a cluster may still be incomplete, because any process
-// may still be making it.
+// young is the time after the creation of a cluster's first machine for which the cluster may be incomplete, because
+// a process may still be creating it.
 const young = 10 * time.Minute
 
 // ended returns an error if the existing machines of a cluster can no longer become the cluster: one has failed, was
@@ -156,8 +156,9 @@ func (c *Cloud) ended(spec cloud.LaunchSpec, found []*armcompute.VirtualMachine)
 	return nil
 }
 
-// buy makes the missing machines, and waits until all have power. It makes the first one alone, so that an immediate
-// refusal leaves nothing to undo. made is how many machines Azure accepted, even if they failed later.
+// buy creates the missing machines, and waits until all have power. It creates the first one alone, so that an
+// immediate refusal leaves nothing to undo. made is the number of machines that Azure accepted, even if they failed
+// later.
 func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec,
 	found []*armcompute.VirtualMachine) (machines []cloud.Machine, made int, err error) {
 	t, err := c.prepare(ctx, spec)

@@ -48,7 +48,7 @@ func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, 
 		}
 		out = append(out, m)
 	}
-	if cluster == "" && c.due() { // what machines have left that ended after Terminate had returned
+	if cluster == "" && c.due() { // remove what machines have left that ended after Terminate had returned
 		if _, err := c.sweep(ctx, c.prefix()); err != nil {
 			c.log.Warn("leftovers not removed yet", "err", Typed(err))
 		}

@@ -67,7 +67,7 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	}
 	var res Result
 	var errs []error
-	for _, name := range r.Cloud.Regions() { // one at a time: no user waits for it
+	for _, name := range r.Cloud.Regions() { // one region at a time, because no user waits for this
 		next, err := r.region(ctx, shipped, base, name, &res)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("region %s: %w", name, err))
@@ -85,8 +85,8 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	return res, renew.Save(ctx, r.Snapshots, base)
 }
 
-// owned merges the capacity that is already paid for, used or not. The steps depend on each other: what one kind of
-// capacity pays for does not use the next. So it stops at the first that cannot be read.
+// owned adds the capacity that is already paid for, used or not. The steps depend on each other: machines for which
+// one kind of capacity pays do not use the next kind. So it stops at the first kind that cannot be read.
 func (r *Refresher) owned(ctx context.Context, base *catalog.Catalog, res *Result) *catalog.Catalog {
 	found, err := r.Cloud.Reservations(ctx)
 	if err != nil {
@@ -316,9 +316,9 @@ func fresh(region, name string, k kind) (catalog.Offer, bool) {
 	return o, true
 }
 
-// within removes what the subscription cannot buy even once: the spot side of an offer, or the whole offer. Most
-// families of GPU machines have a quota of 0 until the user requests more, and a planner would otherwise find that
-// out by trying each region in turn. If a quota is only used up at present, the launch reports it.
+// within removes offers that the subscription cannot buy even once: the spot side of an offer, or the whole offer.
+// Most families of GPU machines have a quota of 0 until the user requests more, and a planner would otherwise find
+// that out by trying one region after another. If a quota is only used up at present, the launch reports it.
 func within(offers []catalog.Offer, sold map[string]kind, quotas []driver.Quota) (kept []catalog.Offer, dropped int) {
 	limits := map[string]float64{}
 	for _, q := range quotas {

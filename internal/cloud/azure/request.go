@@ -175,8 +175,8 @@ func maxPrice(usd float64) float64 {
 	return math.Ceil(usd*1e5) / 1e5
 }
 
-// unusedSSHKey returns a public key whose private key is discarded: Azure requires a key or a password, but no one logs
-// in.
+// unusedSSHKey returns a public key whose private key is discarded. Azure requires a key or a password, but no user
+// logs in.
 func unusedSSHKey() (string, error) {
 	public, _, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

@@ -78,7 +78,8 @@ func (c *Cloud) named(ctx context.Context, cluster string) ([]string, error) {
 	return names, err
 }
 
-// sweepEvery is how often a process that terminates clusters or lists all machines sweeps the whole deployment.
+// sweepEvery is the interval at which a process that terminates clusters or lists all machines sweeps the whole
+// deployment.
 const sweepEvery = 10 * time.Minute
 
 // due reports whether it is time to sweep the deployment, and if so records that the caller does.
@@ -129,8 +130,8 @@ func (c *Cloud) sweep(ctx context.Context, part string) (removed []string, err e
 			loose = append(loose, r)
 		}
 	}
-	// An address is deleted after its interface. Otherwise all are deleted in parallel: each takes seconds, and a
-	// task whose machine was refused late waits for them.
+	// An address is deleted after its interface. All other resources are deleted in parallel: each takes seconds, and
+	// a task whose machine was refused late waits for all of them.
 	var errs []error
 	for _, of := range []int{0, 1} {
 		now := slices.DeleteFunc(slices.Clone(loose), func(r *armresources.GenericResourceExpanded) bool {

@@ -154,7 +154,7 @@ func (s *Clusters) place(region string, c *dataproc.Cluster) service.Place {
 	return p
 }
 
-// why returns the reason of a cluster that failed. Dataproc has no code for it, so the message decides.
+// why returns the reason for which a cluster failed. Dataproc has no code for it, so the message decides.
 //
 // Source: Dataproc documentation, "Troubleshoot cluster creation issues".
 func why(detail string) *cloud.Error {
@@ -227,7 +227,7 @@ func (s *Clusters) submit(ctx context.Context, at service.Place, app service.App
 	return runOfJob(app.Name, j, p), nil
 }
 
-// startPause is the wait before a cluster that is starting is asked again: they take about 90 seconds.
+// startPause is the time between two requests for the state of a starting cluster. A start takes about 90 seconds.
 const startPause = 15 * time.Second
 
 func (s *Clusters) jobOf(p service.Place, app service.App) *dataproc.Job {

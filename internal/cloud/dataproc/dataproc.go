@@ -1,6 +1,6 @@
-// Package dataproc runs Spark applications on Google Cloud's Dataproc, and on Dataproc Serverless. On the first, a
-// place is a cluster, and a run is one of its jobs; on the second, a place is a label of batches, and a run is a batch.
-// Their names are unique in a project and region, so that a repeated call finds what the first has made.
+// Package dataproc runs Spark applications on Google Cloud's Dataproc and on Dataproc Serverless. On Dataproc, a
+// place is a cluster, and a run is one of its jobs. On Dataproc Serverless, a place is a label of batches, and a run
+// is a batch. Their names are unique in a project and region, so a repeated call finds what the first one made.
 package dataproc
 
 import (
@@ -40,7 +40,8 @@ const scheme = "gs"
 // Config is the configuration of both drivers. Deployment, Project and Regions are required; the zero values of the
 // other fields are defaults.
 type Config struct {
-	// Deployment is the name in the label of everything made. A driver sees and ends only what is its own.
+	// Deployment is the name in the label of all resources that the driver makes. A driver uses only resources with
+	// its own label.
 	Deployment string
 	Project    string
 	Regions    []string // in which places may be
@@ -58,7 +59,7 @@ type Config struct {
 	Client []option.ClientOption
 }
 
-// base is what both drivers have in common.
+// base is the common part of both drivers.
 type base struct {
 	cfg    Config
 	google *gcp.Cloud
@@ -229,8 +230,8 @@ func isStatus(err error, code int) bool {
 	return errors.As(err, &answer) && answer.Code == code
 }
 
-// insufficientQuota is in Dataproc's messages about quotas, whose code is that of an invalid request: "Insufficient
-// 'CPUS' quota. Requested 12.0, available 8.0."
+// insufficientQuota is a part of Dataproc's messages about quotas. Their code is that of an invalid request:
+// "Insufficient 'CPUS' quota. Requested 12.0, available 8.0."
 //
 // Source: Dataproc documentation, "Cloud Quotas" and "Troubleshoot cluster creation issues".
 var insufficientQuota = lazyregexp.New(`Insufficient '[A-Z0-9_]+' quota`)

@@ -9,13 +9,13 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/base/names"
 )
 
-// MaxFile is the maximum size of a file in a bucket whose files are jobs, in bytes: the same as that of a job file.
+// MaxFile is the maximum size of a file in a bucket of job files, in bytes. It is the same as that of a job file.
 const MaxFile = 64 << 20
 
 // ErrLarge means that a file exceeds the maximum size.
 var ErrLarge = errors.New("the file is too large")
 
-// Files reads and writes files of the one bucket of a cloud whose files are jobs, and of no other bucket.
+// Files reads and writes the files in a cloud's one bucket of job files, and in no other bucket.
 type Files interface {
 	// Read returns an object's content and its version. A bucket is a URL: gs://acme-jobs. It fails with
 	// fs.ErrNotExist if the object is missing, and with ErrLarge above MaxFile.
@@ -33,11 +33,11 @@ type Announcer interface {
 	Announce(ctx context.Context, topic string, body []byte, attributes map[string]string) error
 }
 
-// DAGScheme is the URL scheme of buckets outside AWS whose files become jobs.
+// DAGScheme is the URL scheme of buckets of job files outside of AWS.
 const DAGScheme = "gs://"
 
-// DAGPlace parses the place whose files become jobs, gs://BUCKET or gs://BUCKET/FOLDER, into the bucket's URL and the
-// prefix of its objects' names. For an empty text both are empty.
+// DAGPlace parses the place of job files, gs://BUCKET or gs://BUCKET/FOLDER, into the bucket's URL and the prefix of
+// its objects' names. For an empty text both are empty.
 func DAGPlace(text string) (bucket, prefix string, err error) {
 	if text == "" {
 		return "", "", nil

@@ -9,9 +9,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Graves remember which clusters were terminated, so that a delayed call or an event that is delivered twice cannot
-// launch them again. Methods are safe for concurrent use. Once Bury has returned for a cluster, Buried returns true
-// for it in every process.
+// Graves remembers the clusters that were terminated, so that a delayed call or an event that is delivered twice
+// cannot launch them again. Methods are safe for concurrent use. Once Bury has returned for a cluster, Buried returns
+// true for it in every process.
 type Graves interface {
 	Bury(ctx context.Context, cluster string) error
 	Buried(ctx context.Context, cluster string) (bool, error)

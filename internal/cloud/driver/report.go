@@ -22,12 +22,13 @@ type Reserved struct {
 	ID           string  `json:"id"`
 	Where        string  `json:"where"` // REGION, or REGION/ZONE
 	InstanceType string  `json:"instanceType"`
-	Count        int     `json:"count"` // maximum number of machines on it at once
+	Count        int     `json:"count"` // maximum number of machines on it at the same time
 	USDPerHour   float64 `json:"usdPerHour"`
 	By           string  `json:"by"` // source of the information
 	// What describes the machines that it covers, if they are of several types.
 	What string `json:"what,omitempty"`
-	// Has is how much of Total others do not use. If both are zero, the amount is unknown or counted in machines only.
+	// Has is the part of Total that others do not use. If both are zero, the amount is unknown or counted only in
+	// machines.
 	Has   apitypes.Amount `json:"has,omitzero"`
 	Total apitypes.Amount `json:"total,omitzero"`
 	// UsedLastDay is the share that was used in the last day, by anyone, if the cloud reports nothing more precise.

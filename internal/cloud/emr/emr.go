@@ -91,7 +91,7 @@ var (
 	endedStates = []types.ClusterState{types.ClusterStateTerminated, types.ClusterStateTerminatedWithErrors}
 )
 
-// remembered is how far back the driver looks for ended clusters.
+// remembered is the age up to which the driver lists ended clusters.
 const remembered = 24 * time.Hour
 
 // list returns the deployment's clusters in a region, the oldest first.

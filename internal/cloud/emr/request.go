@@ -120,9 +120,9 @@ func stepOf(app service.App) types.StepConfig {
 	}
 }
 
-// why returns the reason of a cluster that ended although no user asked for it; nil for others. The kind follows from
-// EMR's code (EMR Management Guide, "Error codes with ErrorDetail information"); the validation of a cluster has only
-// one code, so the message decides.
+// why returns the reason for which a cluster ended although no user requested that, and nil for others. The kind
+// follows from EMR's code (EMR Management Guide, "Error codes with ErrorDetail information"). All validation failures
+// of a cluster have the same code, so their message decides.
 func why(status *types.ClusterStatus) *cloud.Error {
 	reason := status.StateChangeReason
 	if reason == nil {

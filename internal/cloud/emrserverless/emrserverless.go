@@ -1,6 +1,6 @@
-// Package emrserverless runs Spark applications on Amazon EMR Serverless: a place is an application of that service,
-// and a run is one of its job runs. Their client tokens follow from the names, and make the calls idempotent; after the
-// service has forgotten a token, the name finds what it made.
+// Package emrserverless runs Spark applications on Amazon EMR Serverless. A place is an application of that service,
+// and a run is one of its job runs. Client tokens that are derived from the names make the calls idempotent. After
+// the service has forgotten a token, the name finds what the first call made.
 package emrserverless
 
 import (
@@ -109,7 +109,7 @@ func (s *Service) list(ctx context.Context, region string) (all []service.Place,
 	return all, nil
 }
 
-// application is what lists and descriptions of applications have in common.
+// application has the common fields of the lists and the descriptions of applications.
 type application struct {
 	id, name *string
 	state    types.ApplicationState

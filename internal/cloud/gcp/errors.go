@@ -229,7 +229,8 @@ func retryAfter(h http.Header) time.Duration {
 	return time.Duration(min(n, most)) * time.Second
 }
 
-// telling orders the kinds by how much they say about what to do: failure returns the first that an operation has.
+// telling orders the kinds by how useful they are for the next decision. failure returns the first one that an
+// operation has.
 var telling = []cloud.Kind{cloud.Quota, cloud.Auth, cloud.Invalid, cloud.Capacity, cloud.Throttled, cloud.Transient}
 
 // failure returns the error of an operation; nil if it did not fail. others are the operations of its single

@@ -15,10 +15,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// factsFor is how long cached facts are valid.
+// factsFor is the time for which cached facts are valid.
 const factsFor = time.Hour
 
-// facts cache what rarely changes; each is read when first needed.
+// facts caches rarely changing facts. Each is read when it is first needed.
 type facts struct {
 	locks driver.Locks
 	mu    sync.Mutex

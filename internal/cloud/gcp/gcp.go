@@ -34,7 +34,7 @@ type Config struct {
 	Labels map[string]string
 	// Environment is added to the environment of agents.
 	Environment map[string]string
-	// DiskGiB is the boot disk of a machine whose spec sets no size; 30 when 0.
+	// DiskGiB is the size of the boot disk for a machine whose spec sets no size; 0 means 30.
 	DiskGiB float64
 	// Network and Subnetwork are names, or paths if they belong to another project. If both are empty, the network
 	// "default" is used.
@@ -60,8 +60,9 @@ type Config struct {
 const (
 	readWithin   = 20 * time.Second
 	insertWithin = 60 * time.Second
-	// waitWithin is how long a launch waits for its operation. It is less than the time limit of the function that
-	// launches, and less than Google keeps one wait call open. The next call waits for a slower operation.
+	// waitWithin is the maximum time for which a launch waits for its operation. It is less than the time limit of
+	// the launching function, and less than the time for which Google keeps one wait call open. The next call waits
+	// for a slower operation.
 	waitWithin = 75 * time.Second
 )
 

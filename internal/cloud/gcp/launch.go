@@ -129,7 +129,7 @@ const (
 	waitPause   = time.Second
 )
 
-// insert asks for the machines. If the outcome is unknown it retries with the same ID, for which Google returns the
+// insert requests the machines. If the outcome is unknown, it retries with the same ID, for which Google returns the
 // same operation.
 func (c *Cloud) insert(ctx context.Context, spec cloud.LaunchSpec, in *compute.BulkInsertInstanceResource,
 	id string) (*compute.Operation, error) {

@@ -116,7 +116,7 @@ func (c *Cloud) listAll(ctx context.Context, s *compute.Service, filter, token s
 	return found, out.NextPageToken, err
 }
 
-// errUnreachable means that the result lacks what is in some zones.
+// errUnreachable means that the result lacks the machines of some zones.
 var errUnreachable = errors.New("a zone cannot be reached")
 
 // machines converts instances to cloud.Machine.
@@ -161,8 +161,8 @@ func up(i *compute.Instance) bool { return state(i.Status) == cloud.Running }
 
 func usable(i *compute.Instance) bool { return state(i.Status) != cloud.Terminating }
 
-// remove deletes machines, several at a time. It returns once Google has accepted the requests: a machine that is
-// being deleted costs nothing more, and nothing here waits for it to disappear from lists.
+// remove deletes machines, several at a time. It returns when Google has accepted the requests. A machine that is
+// being deleted costs nothing more, so remove does not wait until it disappears from lists.
 func (c *Cloud) remove(ctx context.Context, found []*compute.Instance) error {
 	s, err := c.Compute(ctx)
 	if err != nil {

@@ -29,7 +29,7 @@ const NoticeFilter = `logName:"cloudaudit.googleapis.com%2Fsystem_event" AND ` +
 // ErrNotice means that a message is not an entry about a machine.
 var ErrNotice = errors.New("gcp: not a notice about a machine")
 
-// warnedAhead is how long a machine runs after its preemption begins ("Spot VMs").
+// warnedAhead is the time for which a machine runs after its preemption begins ("Spot VMs").
 const warnedAhead = 30 * time.Second
 
 // Notice is an audit log entry about a machine whose owner is not yet known.

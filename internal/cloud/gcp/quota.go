@@ -84,8 +84,8 @@ func (l limits) fits(o *catalog.Offer, m catalog.Market) bool {
 	return !known || n >= o.VCPU
 }
 
-// within removes what the project cannot buy even once: the spot side of an offer, or the whole offer. If a quota is
-// only used up at present, the launch reports it.
+// within removes offers that the project cannot buy even once: the spot side of an offer, or the whole offer. If a
+// quota is only used up at present, the launch reports it.
 func (l limits) within(offers []catalog.Offer) (kept []catalog.Offer, dropped int) {
 	kept = slices.DeleteFunc(slices.Clone(offers), func(o catalog.Offer) bool {
 		if l.fits(&o, catalog.OnDemand) || o.HasSpot && l.fits(&o, catalog.Spot) {

@@ -57,7 +57,7 @@ func (c *Cloud) request(ctx context.Context, spec cloud.LaunchSpec) (*compute.Bu
 		Disks:       []*compute.AttachedDisk{c.disk(spec, img)},
 		Metadata: &compute.Metadata{Items: []*compute.MetadataItems{
 			item("startup-script", string(script)),
-			// admit only users whom the project lets in by OS Login
+			// admit only users to whom the project gives access by OS Login
 			item("block-project-ssh-keys", "TRUE"), item("enable-oslogin", "TRUE"),
 		}},
 		NetworkInterfaces: []*compute.NetworkInterface{c.networkInterface(spec.Offer.Region)},
@@ -230,7 +230,8 @@ func (c *Cloud) requestID(cluster string, attempt int) string {
 	return fmt.Sprintf("%s-%s-%s-%s-%s", h[:8], h[8:12], h[12:16], h[16:20], h[20:])
 }
 
-// machineDescription is what a machine's description records for listings: labels allow neither upper case nor dots.
+// machineDescription has the data for lists that a machine's description records, because labels allow neither upper
+// case nor dots.
 type machineDescription struct {
 	Cluster     string  `json:"cluster"`
 	Nodes       int     `json:"nodes"` // number of machines of the cluster

@@ -73,10 +73,10 @@ func (c *Cloud) isQueuedFor(id, cluster string) bool {
 	return ok && err == nil
 }
 
-// launchTPU asks for the TPUs of a cluster, with one queued resource for each: a request for several gives them names
-// and ranks of Google's own, which they do not learn (Cloud TPU API v2, NodeSpec.nodeId: "only specified when
-// requesting a single node"). If one gets no TPU, all are withdrawn. The requests are named after the cluster and the
-// rank, and a name exists only once, so a repeated launch finds the same requests.
+// launchTPU requests the TPUs of a cluster, with one queued resource for each. In one request for several TPUs,
+// Google chooses their names and ranks, which the TPUs do not learn (Cloud TPU API v2, NodeSpec.nodeId: "only
+// specified when requesting a single node"). If one request gets no TPU, all are withdrawn. The requests are named
+// after the cluster and the rank, and a name exists only once, so a repeated launch finds the same requests.
 func (c *Cloud) launchTPU(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	if !c.cfg.TPUs {
 		return nil, fail(cloud.Quota, codeNotSold, "TPUs are not switched on for this deployment")

@@ -199,7 +199,7 @@ func (p *Place) grant(needed []right, ofCluster bool, user string) string {
 	return "echo '" + strings.ReplaceAll(string(text), "'", `'\''`) + "' | kubectl apply -f -"
 }
 
-// keysPath is where an API server publishes the keys with which it signs tokens.
+// keysPath is the path at which an API server publishes the keys with which it signs tokens.
 const keysPath = "/openid/v1/jwks"
 
 // Keys returns these keys as a JSON Web Key Set.

@@ -213,7 +213,7 @@ func (c *calls) to(q *rest.Request, options runtime.Object) *rest.Request {
 	return q.VersionedParams(options, c.parameters)
 }
 
-// typed calls a resource whose objects are of type T and whose lists are of type L.
+// typed calls the API for a resource. T is the type of its objects, and L of its lists.
 type typed[T, L runtime.Object] struct {
 	calls
 	object func() T

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Gang says how the pods of one cluster of the broker are bound together in a place.
+// Gang states how the pods of one cluster of the broker are bound together in a place.
 type Gang struct {
 	By    string // one of the By constants; empty is ByGates
 	Queue string // Kueue's LocalQueue, or Volcano's Queue
@@ -102,8 +102,8 @@ func (g *gang) join(p *corev1.Pod) {
 	}
 }
 
-// group creates the object that tells a scheduler about the gang. It is owned by the gang's Secret, so that it is
-// removed even if ungroup does not run.
+// group creates the object that describes the gang to a scheduler. The gang's Secret owns it, so it is removed even
+// if ungroup does not run.
 func (g *gang) group(ctx context.Context, with *corev1.Secret) error {
 	about := metav1.ObjectMeta{Name: g.c.groupName(g.spec.Cluster), Labels: g.c.labels(g.spec.Cluster)}
 	if with.UID != "" {

@@ -27,9 +27,9 @@ type Place struct {
 	// Client calls the API server. Dynamic is for custom resources, which only some clusters have; it may be nil.
 	Client  Client
 	Dynamic dynamic.Interface
-	// Namespace is where pods are created. It must exist.
+	// Namespace is the namespace in which pods are created. It must exist.
 	Namespace string
-	// Gang is how gangs are bound there.
+	// Gang states how gangs are bound there.
 	Gang Gang
 	// Pools are node pools that can grow, in addition to Karpenter's, which are read from the cluster.
 	Pools []Pool
@@ -62,13 +62,13 @@ type Config struct {
 	Graves driver.Graves
 	// Audience is the broker's address, for which pods get a token that proves their identity; empty is none.
 	Audience string
-	// Grace is how long a pod has to end after it is asked to; 2 min when 0.
+	// Grace is the time that a pod has to end after the request to end; 0 means 2 min.
 	Grace time.Duration
-	// StartWithin is how long a launch waits for its containers to start, to find out whether images can be pulled;
-	// 30 s when 0.
+	// StartWithin is the time for which a launch waits for its containers to start, to find out whether images can be
+	// pulled; 0 means 30 s.
 	StartWithin time.Duration
-	// BindWithin is how long a launch waits for pods to be bound if nothing can grow, GrowWithin if something can; 10
-	// s and 5 min when 0. LookEvery is how often it looks meanwhile; 250 ms when 0.
+	// BindWithin is the time for which a launch waits for pods to be bound if no pool can grow, and GrowWithin if one
+	// can; 0 means 10 s and 5 min. LookEvery is the interval of checks meanwhile; 0 means 250 ms.
 	BindWithin, GrowWithin, LookEvery time.Duration
 	Log                               *slog.Logger
 }
@@ -84,10 +84,10 @@ const (
 	startWithin = 30 * time.Second
 	lookEvery   = 250 * time.Millisecond
 	undoWithin  = 30 * time.Second
-	// silentWithin is how long a scheduler may take until it first looks at a pod.
+	// silentWithin is the maximum time until a scheduler first tries a pod.
 	silentWithin = 2 * time.Minute
-	// againWithin is how long the scheduler may take to look again once there is room: it waits up to ten seconds
-	// after a failure (kube-scheduler's podMaxBackoffSeconds), and looks at others first.
+	// againWithin is the maximum time until the scheduler tries again once there is room. It waits up to ten seconds
+	// after a failure (kube-scheduler's podMaxBackoffSeconds), and tries other pods first.
 	againWithin = time.Minute
 )
 
@@ -102,7 +102,7 @@ type Cloud struct {
 
 	mu    sync.Mutex
 	where map[string]string // the places of clusters launched by this process
-	gone  map[string]bool   // clusters whose launch failed; the deletion of their pods is no news
+	gone  map[string]bool   // clusters whose launch failed; the deletion of their pods causes no notice
 }
 
 var (

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// listPage is the number of objects that one call asks for.
+// listPage is the number of objects that one call requests.
 const listPage = 500
 
 // pods lists pods in a place's namespace.

@@ -13,13 +13,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// A scheduler binds one pod after the other. If the pods of ten gangs were released at the same time, it would
-// alternate between them, and each gang would hold nodes with some of its pods until all ten are bound. So gangs pass
-// one after the other, and only enough at a time to keep the scheduler busy.
+// A scheduler binds one pod after the other. If the pods of ten gangs were released at the same time, the scheduler
+// would alternate between the gangs, and each gang would hold nodes with some of its pods until all ten are bound. So
+// gangs are released one after the other, and only enough at a time to keep the scheduler busy.
 const (
 	// bindingAtOnce is the maximum number of pods in a place that wait for the scheduler. A larger gang passes alone.
 	bindingAtOnce = 128
-	// passWithin is how long a gang keeps others from passing; a gang without nodes waits longer, but others pass.
+	// passWithin is the maximum time for which a gang blocks others. A gang without nodes waits longer, but others
+	// may then pass.
 	passWithin = 5 * time.Second
 )
 

@@ -146,7 +146,7 @@ func (c *Cloud) taskMounts() []corev1.VolumeMount {
 	return append(mounts(), corev1.VolumeMount{Name: "proof", MountPath: proofDir, ReadOnly: true})
 }
 
-// proofFor is how long a token is valid, in seconds: the minimum that API servers allow. The kubelet renews it.
+// proofFor is the lifetime of a token, in seconds: the minimum that API servers allow. The kubelet renews the token.
 const proofFor int64 = 600
 
 // proof makes the kubelet create a token of the pod for the broker's address. API servers do not accept that token.
@@ -224,7 +224,8 @@ func (c *Cloud) containerSecurity() *corev1.SecurityContext {
 	return s
 }
 
-// lostFor is how long a pod stays on a node that does not answer, in seconds; then its work resumes elsewhere.
+// lostFor is the time for which a pod stays on a node that does not answer, in seconds. After that, its work resumes
+// elsewhere.
 const lostFor int64 = 30
 
 func (c *Cloud) tolerations(s Shape) []corev1.Toleration {

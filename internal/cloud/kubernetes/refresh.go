@@ -19,14 +19,15 @@ import (
 // machine with four GiB per vCPU.
 const DefaultUSDPerVCPU = 0.04
 
-// Source lists what clusters have. *kubernetes.Cloud is one.
+// Source lists the nodes of clusters. *kubernetes.Cloud implements it.
 type Source interface {
 	Sells(ctx context.Context) (sold []Sold, failed map[string]error)
 }
 
-// Refresher puts into the catalogue what Kubernetes clusters sell: parts of their nodes, at that part of a node's
-// price. The price is the catalogue's price of the node's type in the node's cloud (intercloud-broker paper, §4.2: a
-// catalogue that is renewed from its sources), or from the settings if the catalogue does not have the type.
+// Refresher adds the offers of Kubernetes clusters to the catalogue: parts of their nodes, each at the same part of
+// the node's price. The price of a node is the catalogue's price of its type in its cloud (intercloud-broker paper,
+// §4.2: a catalogue that is renewed from its sources). If the catalogue does not have the type, it is the price in
+// the settings.
 type Refresher struct {
 	Source    Source
 	Snapshots driver.Snapshots
@@ -38,7 +39,8 @@ type Refresher struct {
 	PerVCPU float64
 }
 
-// Refresh asks the clusters and writes the next snapshot. A cluster that does not answer keeps its old offers.
+// Refresh requests the nodes of the clusters and writes the next snapshot. A cluster that does not answer keeps its
+// old offers.
 func (r *Refresher) Refresh(ctx context.Context) (driver.Refreshed, error) {
 	var res driver.Refreshed
 	base, _, err := renew.Last(ctx, r.Snapshots, r.Base)

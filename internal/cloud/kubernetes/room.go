@@ -142,7 +142,8 @@ type outlook int
 const (
 	// full: there is no room for all of them, and no more will come.
 	full outlook = iota
-	// roomy: the nodes have enough room. If the scheduler says otherwise, it looked earlier, or knows more.
+	// roomy: the nodes have enough room. If the scheduler reports otherwise, it checked earlier or has more
+	// information.
 	roomy
 	// growing: growing pools will add the missing room. They may grow for another gang; the scheduler decides which
 	// gang gets the existing room, and which the new nodes.
@@ -175,8 +176,8 @@ func (g *gang) look(ctx context.Context, pods []corev1.Pod) (hope outlook, err e
 	return hope, nil
 }
 
-// patience returns how long a gang waits while no further pod of it gets a node. A scheduler that gives no reason has
-// not looked yet: it may be busy, and that says nothing about room.
+// patience returns the time for which a gang waits while no further pod of it gets a node. If a scheduler gives no
+// reason, it has not tried the pods yet. It may be busy, which does not mean that there is no room.
 func (g *gang) patience(said string, hope outlook) time.Duration {
 	within := g.c.cfg.BindWithin
 	switch {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Sold is a type of node in a zone of a place whose parts can be bought.
+// Sold is a type of node in a zone of a place. Parts of such a node can be bought.
 type Sold struct {
 	Place string
 	Node  Node // the largest node of its type; its Spot is not used

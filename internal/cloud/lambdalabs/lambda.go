@@ -43,8 +43,8 @@ type Config struct {
 	Graves driver.Graves
 	// LaunchEvery is the minimum time between two launches; 12 s when 0, the API's limit. Below 0 there is no limit.
 	LaunchEvery time.Duration
-	// SeenWithin is how long a new machine may take to be listed; 20 s when 0. LookEvery is how often the driver
-	// lists meanwhile; every second when 0.
+	// SeenWithin is the maximum time until a new machine is listed; 0 means 20 s. LookEvery is the interval at which
+	// the driver lists machines meanwhile; 0 means every second.
 	SeenWithin, LookEvery time.Duration
 	Log                   *slog.Logger
 }

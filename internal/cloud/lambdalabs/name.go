@@ -22,7 +22,7 @@ const (
 	deploymentBytes = 5
 	clusterBytes    = 16
 	timeBase        = 36
-	// nameless begins the name of a cluster whose machines have lost the tags with its name.
+	// nameless is the prefix of the names of clusters whose machines have lost the tags with the cluster's name.
 	nameless = "unnamed:"
 )
 
@@ -150,8 +150,8 @@ func (i instance) tag(key string) string {
 	return i.Tags[at].Value
 }
 
-// stateOf converts a status. A machine that does not answer costs as much as one that does; the broker detects by its
-// agent's silence that it is useless.
+// stateOf converts a status. A machine that does not answer costs as much as one that does. The broker detects such a
+// machine by the silence of its agent.
 func stateOf(status string) cloud.State {
 	switch status {
 	case statusBooting:

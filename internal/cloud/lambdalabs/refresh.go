@@ -27,7 +27,7 @@ type Source interface {
 	Types(ctx context.Context) (map[string]Sold, error)
 }
 
-// ErrMalformed means that a list of machine types is not plausible; the catalogue stays as it was.
+// ErrMalformed means that a list of machine types is not plausible. The catalogue does not change.
 var ErrMalformed = errors.New("the list of machine types is malformed")
 
 // Refresher renews the catalogue's part for Lambda's GPU cloud from the API's list of machine types: which types it

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// DefaultNotice is how long a cloud warns before it takes a machine: AWS's time.
+// DefaultNotice is the time between a cloud's notice and the end of a machine, by default AWS's time.
 const DefaultNotice = 2 * time.Minute
 
 // Request is a launch as a Behaviour sees it.
@@ -32,7 +32,7 @@ type Verdict struct {
 	Unseen bool          // the machines start, but the launch returns Err or a lost answer
 }
 
-// Preemption is when a machine will be interrupted.
+// Preemption is the time at which a machine will be interrupted, and the notice before it.
 type Preemption struct {
 	At     time.Time
 	Notice time.Duration
@@ -131,7 +131,7 @@ func mix(seed uint64, what, of string, n uint64) uint64 {
 	return x ^ x>>33
 }
 
-// place names what has capacity or not: machines of a type, in a zone, on a market.
+// place identifies capacity: machines of a type, in a zone, on a market.
 func place(o apitypes.Offer) string {
 	market := "on-demand"
 	if o.Spot {
@@ -162,7 +162,7 @@ func noCapacity(o apitypes.Offer) Verdict {
 		"no capacity for %s in %s at this time", o.InstanceType, where)}
 }
 
-// judge asks the behaviour about a launch, and waits for the delay that it returns.
+// judge gets the behaviour's verdict on a launch, and waits for the delay in it.
 func (h *Host) judge(ctx context.Context, r Request) (Verdict, error) {
 	v := h.cfg.Behaviour.Launch(r)
 	h.mu.Lock()

@@ -324,5 +324,6 @@ func (cl *cluster) end(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// limitFor is how long nothing is launched after the limit of local machines was reached: retrying is free.
+// limitFor is the time for which nothing is launched after the limit of local machines was reached. It is short,
+// because a retry costs nothing.
 const limitFor = time.Minute

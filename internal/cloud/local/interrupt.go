@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// watchInterval is how often, in real time, the host checks machines that another host started.
+// watchInterval is the interval, in real time, at which the host checks machines that another host started.
 const watchInterval = 250 * time.Millisecond
 
 // adopt takes over the clusters that were found on disk.

@@ -58,8 +58,8 @@ type Config struct {
 	// Outside allows the nodes of a cluster to be on other computers: a machine then has no loopback address of its
 	// own, and its agent finds out its address.
 	Outside bool
-	// Exited is called for machines whose agent ended by itself, with its exit code, or -1 after a signal, and the
-	// end of its log; may be nil.
+	// Exited is called for machines whose agent ended by itself, with the exit code (-1 after a signal) and the end
+	// of the log. May be nil.
 	Exited func(cluster string, code int, last string)
 	// Extra returns additional environment variables for a launch's agents; may be nil.
 	Extra  func(cloud.LaunchSpec) []string
@@ -84,7 +84,7 @@ type Host struct {
 	graves     *os.File            // stores over
 }
 
-// clusterKey identifies a cluster; each cloud has its own names.
+// clusterKey identifies a cluster. It includes the cloud, because names are unique only within a cloud.
 type clusterKey struct{ Cloud, Cluster string }
 
 // New opens a host on cfg.Dir, which it creates if missing, and takes over the machines that an earlier host left
@@ -156,7 +156,7 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// lockTimeout is how long a host waits for its directory.
+// lockTimeout is the time for which a host waits for the lock of its directory.
 const lockTimeout = 2 * time.Second
 
 // open locks the directory and reads its content.

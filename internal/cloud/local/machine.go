@@ -135,7 +135,7 @@ func (m *machine) start(endpoint, token string, extra []string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	id, _ := proc.Identify(cmd.Process.Pid) // it exists at least until reap has waited for it
+	id, _ := proc.Identify(cmd.Process.Pid) // the process exists at least until reap has waited for it
 	m.cluster.host.mu.Lock()
 	m.child, m.agent = true, id
 	m.cluster.host.mu.Unlock()
@@ -176,7 +176,8 @@ func (m *machine) reap(cmd *exec.Cmd) {
 	}
 	if err != nil && !asked {
 		level := slog.LevelWarn
-		if cmd.ProcessState.ExitCode() == agent.ExitFinished { // its attempt had finished when it asked for more work
+		// the attempt had finished when the agent asked for more work
+		if cmd.ProcessState.ExitCode() == agent.ExitFinished {
 			level = slog.LevelDebug
 		}
 		h.log.Log(h.ctx, level, "a machine's agent ended by itself", "machine", m.record().ID,

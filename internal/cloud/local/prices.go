@@ -46,8 +46,8 @@ func (s *Scenario) Priced(o apitypes.Offer) bool {
 	return false
 }
 
-// Price returns the price of a spot machine of an offer, in USD per hour, and since when it holds: the price of the
-// latest rule whose time has come, otherwise list.
+// Price returns the price of a spot machine of an offer in USD per hour, and the time since which it is valid. It is
+// the price of the latest rule whose time has come, or else list.
 func (s *Scenario) Price(o apitypes.Offer, list float64, since time.Duration) (usd float64, at time.Duration) {
 	o.Spot = true
 	usd, at = list, -1

@@ -64,8 +64,8 @@ func (k clusterKey) dirName() string {
 	return fmt.Sprintf("%.100s.%016x", safe, h.Sum64())
 }
 
-// readClusters reads every record. A directory without a record is from a launch that had not started a machine, or
-// from a termination that had almost finished: no process belongs to it.
+// readClusters reads every record. It ignores a directory without a record: it is from a launch that had not started
+// a machine, or from a termination that had almost finished, so no process belongs to it.
 func (h *Host) readClusters() error {
 	entries, err := os.ReadDir(h.clustersDir())
 	if err != nil {
@@ -97,8 +97,8 @@ func (h *Host) readClusters() error {
 	return nil
 }
 
-// discard removes a cluster whose record cannot be read, which happens after a power failure; that also ends all
-// processes. If a machine is alive anyway, it returns an error, and the user has to look.
+// discard removes a cluster whose record cannot be read. This happens after a power failure, which has also ended all
+// processes. If a machine is alive nevertheless, it returns an error for the user.
 func (h *Host) discard(dir string, why error) error {
 	locks, err := filepath.Glob(filepath.Join(dir, "*", lockName))
 	if err != nil {

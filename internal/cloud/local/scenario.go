@@ -21,7 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// ErrScenario means that a scenario file cannot be read; the message says where and why.
+// ErrScenario means that a scenario file cannot be read. The message has the place in the file and the reason.
 var ErrScenario = errors.New("bad scenario")
 
 // maxScenarioBytes is the maximum size of a scenario file.
@@ -285,7 +285,7 @@ func (m *match) check() error {
 	return nil
 }
 
-// failure is how a launch fails: a kind, or a mapping with more.
+// failure states how a launch fails: it is a kind, or a mapping with more fields.
 type failure struct {
 	Kind       cloud.Kind `yaml:"kind"`
 	Code       string     `yaml:"code"`

@@ -1,6 +1,6 @@
-// Package push receives messages that clouds send to the broker by themselves: that a machine will be interrupted, or
-// that a file was put into a bucket whose files are jobs. A push carries the cloud's own token, which is valid for
-// nothing else, and no user's token is accepted for a push.
+// Package push receives messages that clouds send to the broker by themselves: a machine will be interrupted, or a
+// file was put into a bucket of job files. A push has the cloud's own token, which is valid for nothing else. A
+// user's token is not accepted for a push.
 package push
 
 import (
@@ -27,7 +27,7 @@ type News struct {
 	Object *Object       `json:"object,omitempty"`
 }
 
-// Object is a file that was put into a bucket whose files are jobs.
+// Object is a file that was put into a bucket of job files.
 type Object struct {
 	Bucket string `json:"bucket"` // its URL: gs://acme-jobs
 	Key    string `json:"key"`

@@ -1,8 +1,8 @@
-// Package remote is a cloud whose driver runs elsewhere: in a separate function, which alone links the cloud's SDK and
-// alone has rights in that cloud. [Client] is the driver that the broker sees; it calls [Server]. Each call is one JSON
-// message and one JSON answer, over any transport.
+// Package remote is a cloud whose driver runs elsewhere: in a separate function, which alone links the cloud's SDK
+// and alone has rights in that cloud. [Client] is the driver that the broker uses. It calls [Server]. Each call is
+// one JSON message and one JSON answer, over any transport.
 //
-// The driver behind it is idempotent by the cluster's name, so the broker may repeat a call whose answer is lost.
+// The remote driver is idempotent by the cluster's name, so the broker may repeat a call whose answer was lost.
 package remote
 
 import (
@@ -38,10 +38,10 @@ type call struct {
 	Body   []byte `json:"body,omitempty"`
 	Bucket string `json:"bucket,omitempty"`
 	Key    string `json:"key,omitempty"`
-	// Topic and Attributes belong to a message, whose content is Body.
+	// Topic and Attributes belong to a message. Body is its content.
 	Topic      string            `json:"topic,omitempty"`
 	Attributes map[string]string `json:"attributes,omitempty"`
-	// Within is how long the caller waits; the server stops the call after that time.
+	// Within is the time for which the caller waits. The server stops the call after that time.
 	Within time.Duration `json:"within,omitempty"`
 }
 
@@ -67,7 +67,8 @@ type answer struct {
 	Cleaned  []string        `json:"cleaned,omitempty"`
 	Snapshot []byte          `json:"snapshot,omitempty"`
 	driver.Refreshed
-	// News is what was pushed. Unread is the reason below why it could not be read, and Why explains it in words.
+	// News is the content of a push. Unread is the code of the reason why it could not be read, and Why is the reason
+	// as text.
 	push.News
 	Unread string `json:"unread,omitempty"`
 	Why    string `json:"why,omitempty"`

@@ -34,8 +34,8 @@ const (
 	Records = "tradewind.db"
 )
 
-// Path is the path of the API from which a running broker's records are read, and SizeHeader says how many bytes they
-// are. The broker keeps objects and logs until the caller ends the request.
+// Path is the path of the API at which the records of a running broker can be read. SizeHeader is the header with
+// their size in bytes. The broker keeps objects and logs until the caller ends the request.
 const (
 	Path       = "/v1/backup"
 	SizeHeader = "Tradewind-Bytes"
@@ -201,7 +201,7 @@ func (a *archive) fill(ctx context.Context, state string, records io.Reader, siz
 	return a.json(sumsName, a.sums)
 }
 
-// file adds a file as long as it is now: a log may grow meanwhile. A missing file is left out.
+// file adds a file with its present length, because a log may grow meanwhile. A missing file is omitted.
 func (a *archive) file(state, name string) error {
 	f, err := os.Open(filepath.Join(state, filepath.FromSlash(name))) //nolint:gosec // the user's own folder
 	if errors.Is(err, fs.ErrNotExist) {

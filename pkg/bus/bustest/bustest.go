@@ -175,7 +175,7 @@ func (f *fixture) receive(queue string, limit int) []bus.Delivery {
 	return d
 }
 
-// receiveAll returns all visible messages, in as many calls as needed, sorted by ID.
+// receiveAll returns all visible messages, sorted by ID. It makes the necessary number of calls.
 func (f *fixture) receiveAll(queue string) []bus.Delivery {
 	f.Helper()
 	var all []bus.Delivery

@@ -33,9 +33,9 @@ type (
 	Shared interface {
 		Sibling() cloud.Cloud
 	}
-	// Reserving is a cloud whose account can have reserved capacity. Reserve reserves the given number of on-demand
-	// machines of the harness's offer, and returns the offer on that reservation. Unreserve removes it. Beside returns
-	// how many of the existing machines run at their list price, outside the reservation.
+	// Reserving is a cloud whose account can have reserved capacity. Reserve reserves a number of on-demand machines
+	// of the harness's offer, and returns the offer on that reservation. Unreserve removes the reservation. Beside
+	// returns the number of existing machines that run at their list price, outside of the reservation.
 	Reserving interface {
 		Reserve(machines int) (offer apitypes.Offer, ok bool)
 		Unreserve()
@@ -120,8 +120,8 @@ func lateFailuresAreTypedAndLeaveNothing(s *suite) {
 		if made := cloud.Late(err); kind != cloud.Transient && (made < 1 && !queues || made > spec.Nodes) {
 			s.Errorf("%s: the error reports %d of %d machines as made: %v", kind, made, spec.Nodes, err)
 		}
-		// All or nothing: the driver has ended the machines that the operation made before it failed, unless the error
-		// tells the caller to retry.
+		// All or nothing: the driver has ended the machines that the operation created before it failed, unless the
+		// error means that the caller retries.
 		if kind == cloud.Transient {
 			s.terminate(spec.Cluster)
 		}

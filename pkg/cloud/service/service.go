@@ -56,8 +56,8 @@ type Spec struct {
 	Executors    Executors
 	// Logs is the prefix (s3://bucket/prefix/) below which the service writes the logs of the place's applications.
 	Logs string
-	// Idle is how long the place lives without an application: the safety net if the broker does not end it. Life is
-	// its longest life, if the service knows one. 0 is none.
+	// Idle is the time for which the place lives without an application, in case the broker does not end it. Life is
+	// the maximum life of the place, if the service supports that. 0 means none.
 	Idle, Life time.Duration
 	Labels     map[string]string // job, queue
 }
@@ -73,7 +73,7 @@ type App struct {
 	Packages      []string // of Maven Central
 	Conf          map[string]string
 	Executors     Executors
-	// Limit is how long it may run, if the service can end it then; 0 is no limit.
+	// Limit is the maximum run time, if the service can end the run then; 0 means no limit.
 	Limit  time.Duration
 	Labels map[string]string // task, attempt
 }
@@ -89,16 +89,16 @@ const (
 	Ended    State = "ended"
 )
 
-// Place is where applications run. Name and Region identify it, and ID saves calls if it is known. Release and Logs are
-// as in Spec: a caller sets them, because a service of batches has no record of a place.
+// Place is a place in which applications run. Name and Region identify it, and ID saves calls if it is known. Release
+// and Logs are as in Spec: a caller sets them, because a service of batches has no record of a place.
 type Place struct {
 	Name, Region  string
 	Release, Logs string
 	ID            string // the cloud's
 	State         State
 	Created       time.Time
-	// Why is set if the place is ending, or has ended, although it was not asked to: its kind tells whether another
-	// place may work. Some services keep such a place until End, and forget the reason with it.
+	// Why is set if the place is ending or has ended without a request. Its kind states whether another place may
+	// work. Some services keep such a place until End, and then forget the reason, too.
 	Why *cloud.Error
 }
 
@@ -124,13 +124,13 @@ type Run struct {
 	ID      string // the cloud's
 	State   RunState
 	Message string // why it failed or was lost
-	// Began is when the application moved to Running, and Ended when it ended, if the service says it. Serverless
-	// services bill the time between. Lists of runs may lack them.
+	// Began is the time at which the application moved to Running, and Ended the time at which it ended, if the
+	// service reports them. Serverless services bill the time in between. Lists of runs may lack both.
 	Began, Ended time.Time
 }
 
-// Log is what an application has written so far, as far as the service has stored it: at least when the run has ended.
-// Services that mix both streams return them as Stdout.
+// Log returns the output of an application that the service has stored so far. It is complete at the latest when the
+// run has ended. Services that mix both streams return them as Stdout.
 type Log struct {
 	Stdout, Stderr []byte // the first MaxLog bytes each
 }
@@ -178,7 +178,7 @@ func ValidName(name string) bool {
 		!strings.HasSuffix(name, "-")
 }
 
-// Prefix returns what the cloud's name of each place of a deployment begins with: the name of the place follows. It
+// Prefix returns the prefix of the cloud's names of a deployment's places. The name of the place follows it. It
 // leaves room for MaxName characters in the name of a cluster, which has at most 51 (Dataproc).
 func Prefix(deployment string) string {
 	sum := sha256.Sum256([]byte(deployment))
@@ -230,7 +230,7 @@ func ErrorNoRun(of, run string) error {
 	return cloud.Errorf(of, cloud.Invalid, CodeNoRun, "there is no run %s", run)
 }
 
-// IsEnded reports whether err says that a place has ended.
+// IsEnded reports whether err means that a place has ended.
 func IsEnded(err error) bool {
 	var e *cloud.Error
 	return errors.As(err, &e) && e.Code == CodeEnded

@@ -9,7 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/jobtext"
 )
 
-// ReadNotify reads who is notified when a job ends. The configuration of a broker has the same fields.
+// ReadNotify reads the recipients that are notified when a job ends. The configuration of a broker has the same
+// fields.
 func ReadNotify(y *yamlfile.Reader, n *yaml.Node, to *dag.Notify) error {
 	address := yamlfile.Checked(jobtext.CheckAddress)
 	err := yamlfile.ReadFields(y, n, yamlfile.Fields[*dag.Notify]{

@@ -63,7 +63,7 @@ type link struct {
 	name  string   // the name of its job: -J, or else the name of its file
 	names []string // the names by which other scripts wait for it: -J, and the name of its file up to the first dot
 	tasks []int    // all its tasks, in the common job
-	ends  []int    // the tasks whose end ends it: for a gang, the task of its first node
+	ends  []int    // the tasks whose end ends the script: for a gang, the task of its first node
 	array bool     // its tasks are the members of an array
 	of    int      // the number of tasks for each index of its array, or for the whole script
 }

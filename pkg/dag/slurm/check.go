@@ -37,7 +37,7 @@ func withoutComments(script string) string {
 	return comment.ReplaceAllStringFunc(script, func(s string) string { return strings.Repeat(" ", len(s)) })
 }
 
-// checkSteps refuses what srun cannot do here, and warns about options that have no effect.
+// checkSteps refuses the uses of srun that are not supported, and warns about options that have no effect.
 func (r *reader) checkSteps(script string) error {
 	var all fault.Faults
 	a := r.requirements

@@ -31,7 +31,8 @@ type stepOption struct {
 	effect string
 	// why and instead refuse it: it would change the result.
 	why, instead string
-	// check returns why a value is refused, and what to write instead; the shell code refuses the same values.
+	// check returns the reason why a value is refused, and what to write instead. The shell code refuses the same
+	// values.
 	check func(value string) (why, instead string)
 }
 
@@ -521,7 +522,7 @@ func wrapPatterns(patterns []string) string {
 	return b.String()
 }
 
-// shellText escapes a text that stands between double quotes.
+// shellText escapes a text for use between double quotes.
 func shellText(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(text)
 }

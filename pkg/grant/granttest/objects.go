@@ -228,7 +228,7 @@ func (s *suite) otherLength(t *testing.T) {
 	}
 }
 
-// otherTerm changes each query parameter in turn, and removes it.
+// otherTerm changes one query parameter after the other, and removes it.
 func (s *suite) otherTerm(t *testing.T) {
 	uri := s.uri(t, "object")
 	s.put(t, uri, []byte("body"))

@@ -61,8 +61,8 @@ func (p *problem) late(lower limits) bool { return lower.hours*(1-slack) > p.dea
 type bounder struct {
 	*problem
 	fronts [][]*Machine // for each class the machines that fit and are not dominated
-	// ready is when the parents of each task end at the earliest, head when the task ends, and tail the least time
-	// after it.
+	// ready is the earliest end of the parents of each task, head the earliest end of the task, and tail the minimum
+	// time after the task.
 	ready, head, tail []float64
 }
 

@@ -30,7 +30,7 @@ type kind struct {
 	minimum, advance float64 // hours billed at least, and the increment
 	speed            float64
 	has              need
-	room             need // what is free for the smallest task; with less, no task fits
+	room             need // the amount that the smallest task needs; with less, no task fits
 	most             int
 }
 

@@ -46,7 +46,8 @@ func (b *builder) identical(s *schedule, order []int32, k, count int) bool {
 	return true
 }
 
-// waves is earliest for tasks that are alike: they start in waves, of as many tasks as fit on the instances.
+// waves does the same as earliest for equal tasks. They start in waves of the number of tasks that fits on the
+// instances.
 func (b *builder) waves(s *schedule, order []int32, k, count int) {
 	holds, hours, each := b.holds[k][0], b.hours[k][0], b.fitting(k)
 	for at := max(0, b.kinds[k].boot); len(order) > 0; {
@@ -70,7 +71,7 @@ func (b *builder) waves(s *schedule, order []int32, k, count int) {
 	}
 }
 
-// fitting is how many tasks that are alike run on an instance of kind k at the same time.
+// fitting returns the number of equal tasks that run on an instance of kind k at the same time.
 func (b *builder) fitting(k int) int {
 	each := b.n
 	for d, h := range b.holds[k][0] {
@@ -127,8 +128,8 @@ func (b *builder) earliest(s *schedule, t int32, k, count int) {
 	b.steps++
 }
 
-// arrivals is when the outputs of the parents of one task are at a place: at most times on any instance there, with
-// one exception, the instance of the parent with the latest arrival.
+// arrivals has, for one task, the times at which its parents' outputs are at each place. A time is the same on all
+// instances of the place, with one exception: the instance of the parent with the latest arrival.
 type arrivals struct {
 	any      float64
 	except   int32

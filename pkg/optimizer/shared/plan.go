@@ -24,7 +24,7 @@ type Instance struct {
 	From, To float64
 }
 
-// Run is when and where one task runs.
+// Run is the time and the instance of one task's run.
 type Run struct {
 	On       int // index into Plan.Instances
 	From, To float64

@@ -13,7 +13,8 @@ const unset = -1
 type searcher struct {
 	*builder
 	random *rand.Rand
-	// planned[i] is when instance i is rented for the tasks that stay on it, by the schedule that is changed.
+	// planned[i] is the time for which instance i is rented for the tasks that stay on it, by the schedule that is
+	// being changed.
 	planned []window
 	count   []int     // instances of each kind
 	late    []float64 // the latest end of each task in the schedule that is changed, without regard to resources

@@ -21,7 +21,7 @@ type schedule struct {
 	fleet
 	start, end []float64
 	usd, hours float64
-	score      float64 // what the search minimises; +Inf if a limit is broken
+	score      float64 // the value that the search minimises; +Inf if a limit is broken
 }
 
 func (s *schedule) copyFrom(o *schedule) {
@@ -108,7 +108,7 @@ func (b *builder) put(f *fleet, t, i int32, from float64, start, end []float64) 
 	b.steps += 1 + (anywhere-int64(left))/scanned
 }
 
-// arrival is when the outputs of the parents of t are on instance i.
+// arrival returns the time at which the outputs of the parents of t are on instance i.
 func (b *builder) arrival(d *direction, f *fleet, t, i int32, end []float64) float64 {
 	place := b.kinds[f.kinds[i]].place
 	from := b.slots[i].ready

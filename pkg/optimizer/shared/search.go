@@ -84,7 +84,8 @@ func (s *searcher) done(best *schedule) bool {
 // within reports whether a schedule keeps the limits.
 func (b *builder) within(s *schedule) bool { return s.hours <= b.deadline && s.usd <= b.budget }
 
-// localEvery is the number of rounds between two local searches, which take about as many steps as the rounds.
+// localEvery is the number of rounds between two local searches. A local search takes about as many steps as these
+// rounds.
 const localEvery = 4
 
 // Temperatures of the annealing, as a share of the score.

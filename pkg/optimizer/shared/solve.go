@@ -99,7 +99,7 @@ func (s *searcher) run(guesses []guess, lower limits, effort float64, stop func(
 	return nil
 }
 
-// closeTo is how far above the bound a search ends, as a share of it.
+// closeTo is the distance from the bound at which a search ends, as a share of the bound.
 func closeTo(n int) float64 {
 	if n < 1000 {
 		return 2 * slack

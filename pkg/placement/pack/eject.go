@@ -51,7 +51,7 @@ func (n *inserter) insert(i int32) bool {
 	return best >= 0
 }
 
-// resetFails clears the counts of failed attempts, because what was hard to place before may be easy now.
+// resetFails clears the counts of failed tries, because an instance that was hard to place before may be easy now.
 func (n *inserter) resetFails() { clear(n.fails) }
 
 // random returns a random machine in use.

@@ -67,7 +67,7 @@ const (
 	regionWithin       = 9 * time.Second
 )
 
-// part is what the check of one region found.
+// part has the results of the check of one region.
 type part struct {
 	missing  []driver.Lack
 	limits   []limit
@@ -249,7 +249,7 @@ func (c *Checker) network(ctx context.Context, region string) error {
 var errNoNetwork = errors.New("there is no default VPC")
 
 const (
-	// noRole is how the SDK, which has no type for it, ends its search for credentials.
+	// noRole is the text of the SDK's error when it finds no credentials. The SDK has no error type for it.
 	noRole        = "no EC2 IMDS role found"
 	noCredentials = "no credentials: neither the environment nor the AWS configuration has any, and this computer " +
 		"has no role"

@@ -48,8 +48,8 @@ func (c *Checker) limitsOf(ctx context.Context, region string) (all []limit, err
 	return all, err
 }
 
-// lowQuotas reports the quotas that are too low, one line for each class and market, with the command that asks for
-// more in all regions concerned.
+// lowQuotas reports the quotas that are too low. It returns one line for each class and market, with the command that
+// requests more in all affected regions.
 func lowQuotas(all []limit) (missing []driver.Lack) {
 	low := map[string][]limit{}
 	for _, l := range all {

@@ -19,19 +19,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// regionsAtOnce is how many regions are asked in parallel.
+// regionsAtOnce is the number of regions that are asked in parallel.
 const regionsAtOnce = 20
 
 // plansRegion is the region of the API that lists the account's Savings Plans of all regions.
 const plansRegion = "us-east-1"
 
-// Committed reads the hourly payments to which the account has committed itself: Savings Plans for a family in a
-// region, and for machines of any region. A machine uses as much of a plan as it costs at the plan's rates. The use by
-// others in these regions is deducted: on-demand machines that no reserved instance pays for, and capacity
-// reservations, which plans pay for as well. The broker itself counts the machines of this deployment.
+// Committed returns the hourly payments to which the account has committed itself: Savings Plans for a family in a
+// region, and for machines of any region. A machine uses the amount of a plan that it costs at the plan's rates. The
+// use by others in these regions is deducted: on-demand machines for which no reserved instance pays, and capacity
+// reservations, for which plans pay as well. The broker itself counts the machines of this deployment.
 //
-// Source: Savings Plans user guide, "How Savings Plans apply to your AWS usage"
-// (plans for a family apply before plans for all machines).
+// Source: Savings Plans user guide, "How Savings Plans apply to your AWS usage" (plans for a family apply before
+// plans for all machines).
 func Committed(ctx context.Context, c *aws.Cloud, regions []string, now time.Time) ([]catalog.Reserved, error) {
 	client := savingsplans.NewFromConfig(c.SDK(plansRegion))
 	plans, err := activePlans(ctx, client, regions, now)

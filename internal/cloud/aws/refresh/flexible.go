@@ -55,7 +55,7 @@ func payable(running []instance, active []types.CapacityReservation) (all []inst
 	return all
 }
 
-// bought is what a reserved instance pays for: a machine type in a zone, a type in the region, or a family.
+// bought is the scope of a reserved instance: a machine type in a zone, a type in the region, or a family.
 type bought struct{ what, zone string }
 
 // reservedInstances adds up the active reserved instances and deducts what the users, that is other machines and

@@ -74,9 +74,9 @@ func Quotas(ctx context.Context, sdk awssdk.Config) (Limits, error) {
 	return limits, nil
 }
 
-// within removes what the account cannot buy even once: the spot side of an offer, or the whole offer. New accounts
-// may have no GPU machine at all, and a planner would otherwise find that out by trying each region in turn. If a
-// quota is only used up at present, the launch reports it.
+// within removes offers that the account cannot buy even once: the spot side of an offer, or the whole offer. New
+// accounts may not have a single GPU machine, and a planner would otherwise find that out by trying one region after
+// another. If a quota is only used up at present, the launch reports it.
 func (l Limits) within(offers []catalog.Offer) (kept []catalog.Offer, dropped int) {
 	kept = slices.Clone(offers)
 	for i := range kept {

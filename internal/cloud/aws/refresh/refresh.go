@@ -167,7 +167,7 @@ func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, 
 	return base.Replace(of, offers)
 }
 
-// sold is what a region sells: facts by machine type, and the IDs of the zones that sell it.
+// sold has the facts about the machine types that a region sells, and the IDs of the zones that sell each.
 type sold struct {
 	types map[string]types.InstanceTypeInfo
 	zones map[string][]string

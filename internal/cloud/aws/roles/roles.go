@@ -35,7 +35,8 @@ type Config struct {
 	// Regions and Buckets are those in which EMR may buy machines, and with which applications may work.
 	Regions, Buckets []string
 	Tags             map[string]string
-	// Settle is how long Add waits after it has created something: a new role is not known everywhere at once.
+	// Settle is the time for which Add waits after it has created something, because a new role is not known
+	// everywhere at once.
 	Settle time.Duration
 }
 
@@ -127,7 +128,7 @@ func (r *Roles) theirs() (all []step) {
 // nameOf returns the name in an ARN, or a name as it is.
 func nameOf(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
 
-// Print returns the commands that do what Add does in an empty account.
+// Print returns the commands that create the same as Add in an empty account.
 func (r *Roles) Print() (lines []string) {
 	for _, s := range r.steps() {
 		lines = append(lines, s.commands...)
@@ -135,7 +136,7 @@ func (r *Roles) Print() (lines []string) {
 	return lines
 }
 
-// Add creates the missing resources, in order, and reports each to tell. It stops at the first that fails; the earlier
+// Add creates the missing resources in order, and calls tell for each. It stops at the first that fails. The earlier
 // ones stay, and the next Add continues from there.
 func (r *Roles) Add(ctx context.Context, tell func(step string, made bool)) error {
 	if err := r.identify(ctx); err != nil {
@@ -158,7 +159,7 @@ func (r *Roles) Add(ctx context.Context, tell func(step string, made bool)) erro
 	return nil
 }
 
-// Remove removes what Add has created, in reverse order, and reports each to tell.
+// Remove removes the resources that Add has created, in reverse order, and calls tell for each.
 func (r *Roles) Remove(ctx context.Context, tell func(step string)) error {
 	if err := r.identify(ctx); err != nil {
 		return err

@@ -118,9 +118,10 @@ func New(cfg Config) (*Setup, error) {
 type Step struct {
 	Name     string
 	Commands []string // az commands that create it
-	// Refused is why Azure refused an optional step.
+	// Refused is the reason for which Azure refused an optional step.
 	Refused error
-	// Stays is why Remove leaves it, and the az command with which the user can continue; empty if Remove removes it.
+	// Stays is the reason why Remove leaves the resource, and the az command with which the user can continue. It is
+	// empty if Remove removes it.
 	Stays string
 
 	optional bool
@@ -129,8 +130,8 @@ type Step struct {
 	remove   func(context.Context) error // nil if it is not removed
 }
 
-// Make checks every step and creates the missing resources. It reports each step, and whether it existed before, to
-// told. It skips an optional step that Azure refuses. Errors wrap a *cloud.Error and name the step that failed; earlier
+// Make checks every step and creates the missing resources. It calls told for each step, with whether it existed
+// before. It skips an optional step that Azure refuses. Errors wrap a *cloud.Error and name the failed step; earlier
 // steps stay.
 func (s *Setup) Make(ctx context.Context, told func(step Step, was bool)) error {
 	for _, step := range s.Steps() {

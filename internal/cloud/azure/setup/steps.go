@@ -323,7 +323,7 @@ func (s *Setup) Identity(ctx context.Context) (who Identity, err error) {
 	return who, nil
 }
 
-// trust lets holders of the other issuer's tokens use the identity, without a secret.
+// trust allows the use of the identity with tokens of the other issuer, without a secret.
 func (s *Setup) trust() Step {
 	f, id := s.cfg.Federation, s.identityID()+"/federatedIdentityCredentials/broker"
 	return Step{

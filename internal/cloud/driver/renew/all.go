@@ -52,9 +52,9 @@ type Change struct {
 // Share is the relative change of the price: 0.1 is a rise by 10%, below 0 is a fall.
 func (c Change) Share() float64 { return c.USD/c.WasUSD - 1 }
 
-// All refreshes the sources one after the other, each on top of the result of the one before, and reports the changes.
-// A cloud that fails, or whose list cannot be read, keeps its old offers. All fails with ErrNobody if no cloud
-// answered, and with the context's error when that ends.
+// All refreshes the sources one after the other, each based on the result of the previous one, and reports the
+// changes. A cloud that fails, or whose list cannot be read, keeps its old offers. All fails with ErrNobody if no
+// cloud answered, and with the context's error when the context ends.
 func All(ctx context.Context, s driver.Snapshots, now func() time.Time, sources []Source) ([]Report, error) {
 	var reports []Report
 	answered := 0

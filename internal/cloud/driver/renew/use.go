@@ -4,9 +4,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// Deduct deducts a machine of another user (what is REGION/TYPE) from the first savings plan, counted in USD an hour,
-// that covers it and is not used up. A plan that covers only part of the machine is used up; the rest is not deducted
-// from the next plan.
+// Deduct deducts the use by a machine of another user from savings plans, which are counted in USD per hour. what is
+// REGION/TYPE of the machine. The first plan that covers the machine and is not used up pays for it. If the plan
+// covers only a part of the machine, it is used up, and the rest is not deducted from the next plan.
 func Deduct(plans []*catalog.Reserved, what string) {
 	for _, p := range plans {
 		takes, ok := p.Commitment.Takes[what]

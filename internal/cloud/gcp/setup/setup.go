@@ -57,14 +57,14 @@ type Config struct {
 	// Network is the network of the machines, and ServiceAccount the address of the account with which they prove
 	// their identity. If they are set, they are used and not created.
 	Network, ServiceAccount string
-	// DAGs is the place whose files become jobs, gs://BUCKET/FOLDER; empty is none. A new bucket is created in
-	// Location; empty is Google's default. Its notifications are pushed to the broker at PushURL, with PushAccount or
-	// else an account that is created; without a PushURL they are pulled.
+	// DAGs is the place of job files, gs://BUCKET/FOLDER; empty means none. A new bucket is created in Location;
+	// empty means Google's default. Its notifications are pushed to the broker at PushURL, with PushAccount or else
+	// an account that is created. Without a PushURL they are pulled.
 	DAGs, Location       string
 	PushURL, PushAccount string
-	// Spark creates what Dataproc needs instead of what machines need, and works without a Member too: then only the
-	// buyer's rights are left out. SparkAccount is the address of the service account of Dataproc's machines and
-	// batches; if it is set, it is used and not created.
+	// Spark creates the resources that Dataproc needs, instead of those that machines need. It works without a
+	// Member, too: then only the buyer's rights are omitted. SparkAccount is the address of the service account of
+	// Dataproc's machines and batches. If it is set, that account is used, and none is created.
 	Spark        bool
 	SparkAccount string
 	// Cloud is the driver of the deployment: it provides the options of clients, and lists machines.
@@ -75,7 +75,8 @@ type Config struct {
 type Change struct {
 	Step string // the step's name
 	Made bool   // false if nothing had to be done
-	// Stays is why Remove leaves it, and the gcloud command with which the user can continue; empty if it was removed.
+	// Stays is the reason why Remove leaves the resource, and the gcloud command with which the user can continue. It
+	// is empty if the resource was removed.
 	Stays string
 }
 
@@ -200,7 +201,7 @@ func (s *Setup) permissions() []string {
 	return all
 }
 
-// Print returns the gcloud commands that do what Add does in an empty project.
+// Print returns the gcloud commands that create the same as Add in an empty project.
 func (s *Setup) Print() []string {
 	var lines []string
 	for _, st := range s.steps(false) {
@@ -209,7 +210,7 @@ func (s *Setup) Print() []string {
 	return lines
 }
 
-// PrintRemoval returns the gcloud commands that do what Remove does.
+// PrintRemoval returns the gcloud commands that remove the same as Remove.
 func (s *Setup) PrintRemoval() []string {
 	var lines []string
 	for _, st := range slices.Backward(s.steps(true)) {
@@ -220,8 +221,8 @@ func (s *Setup) PrintRemoval() []string {
 	return lines
 }
 
-// Add creates the missing resources, in order, and reports each step to tell. It stops at the first step that fails;
-// the earlier steps stay, and the next Add continues from there.
+// Add creates the missing resources in order, and calls tell for each step. It stops at the first step that fails.
+// The earlier steps stay, and the next Add continues from there.
 func (s *Setup) Add(ctx context.Context, tell func(Change)) error {
 	if err := s.open(ctx); err != nil {
 		return err
@@ -281,8 +282,8 @@ func isUnsettled(err error) bool {
 			answer.Code == http.StatusForbidden && strings.Contains(answer.Message, "may not exist"))
 }
 
-// Remove removes the resources that Add has created, in reverse order, and reports each to tell, also those that stay.
-// It fails with ErrRunning while machines of the deployment exist.
+// Remove removes the resources that Add has created, in reverse order. It calls tell for each, also for those that
+// stay. It fails with ErrRunning while machines of the deployment exist.
 func (s *Setup) Remove(ctx context.Context, tell func(Change)) error {
 	machines, err := s.cfg.Cloud.Machines(ctx, "")
 	if err != nil {
@@ -388,8 +389,8 @@ func isOff(err error) bool {
 	return errors.As(gcp.Typed(err), &refused) && refused.Code == "SERVICE_DISABLED"
 }
 
-// Credentials returns the file that functions on AWS use instead of a key: it says where to exchange a request signed
-// by AWS for a token. It contains no secret. It needs the project's number, which is known after Add.
+// Credentials returns the file that functions on AWS use instead of a key. It states where a request signed by AWS
+// can be exchanged for a token, and contains no secret. It needs the project's number, which is known after Add.
 func (s *Setup) Credentials() ([]byte, error) {
 	if s.cfg.AWSAccount == "" || s.number == "" {
 		return nil, fmt.Errorf("%w: there is no federation, or it has not been created yet", ErrConfig)

@@ -29,7 +29,7 @@ func sparkPermissions() []string {
 	}
 }
 
-// sparkSteps returns what Dataproc needs: its API, the account of its machines with its role, and for the buyer the
+// sparkSteps returns the steps for Dataproc: its API, the account of its machines with its role, and the buyer's
 // right to use both.
 func (s *Setup) sparkSteps() []step {
 	var all []step
@@ -48,7 +48,7 @@ func (s *Setup) sparkSteps() []step {
 		s.accountBinding(s.SparkAccount(), "roles/iam.serviceAccountUser", s.member()))
 }
 
-// Missing reports what does not exist, with the command that creates it.
+// Missing returns the resources that do not exist, with the command that creates each.
 func (s *Setup) Missing(ctx context.Context) (missing []driver.Lack) {
 	if err := s.open(ctx); err != nil {
 		return []driver.Lack{{What: fmt.Sprintf("whether the roles of services exist is not known: %v", err)}}

@@ -65,7 +65,7 @@ type run struct {
 	log service.Log
 }
 
-// Deployment returns the service as a deployment sees it: only its own places.
+// Deployment returns the service with only the places of a deployment.
 func (a *Account) Deployment(name string) service.Service { return &deployment{a, name} }
 
 // Refuse makes the next call fail.

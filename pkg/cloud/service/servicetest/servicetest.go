@@ -20,7 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/service"
 )
 
-// Kind is what an application of the suite does.
+// Kind selects the behaviour of an application of the suite.
 type Kind string
 
 // The applications.

@@ -60,7 +60,7 @@ type Search struct {
 	offered   float64
 	// Probes bound the makespan by searches for the minimum cost.
 	Probes Prober
-	// slack is how far the last bound was from excluding its box, in USD.
+	// slack is the amount in USD that the last bound lacked to exclude its box.
 	slack float64
 	search.OpenList
 }

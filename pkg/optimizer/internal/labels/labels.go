@@ -36,7 +36,7 @@ type labelSetting struct {
 // (-1).
 type label struct {
 	usd, hours float64
-	// excess is how much the way adds to the lagrangian's value.
+	// excess is the amount that the way adds to the lagrangian's value.
 	excess      float64
 	left, right int32
 	option      int32
@@ -267,7 +267,7 @@ func (ls *labelSetting) parallel(first, second []int32) {
 	}
 }
 
-// bound is a lower bound of what the rest of a plan adds to a way.
+// bound is a lower bound on the amount that the rest of a plan adds to a way.
 type bound struct {
 	excess, hours float64
 }

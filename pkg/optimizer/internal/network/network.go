@@ -285,7 +285,7 @@ func (n *Network) Between(u, v int32) int32 {
 	return -1
 }
 
-// Clone copies what can change later and shares the rest.
+// Clone copies the parts that may change later, and shares the others.
 func (n *Network) Clone() *Network {
 	c := &Network{Base: n.Base, Nodes: slices.Clone(n.Nodes), Pairs: slices.Clone(n.Pairs), trail: n.trail}
 	for i := range c.Nodes {

@@ -126,8 +126,8 @@ func (l *Lagrangian) connect(edge *problem.Link) {
 	n.Connect(u, v, make([]float64, len(n.Nodes[u].Values)*len(n.Nodes[v].Values)))
 }
 
-// Evaluate computes value for the current lambda and flow. Afterwards Excess returns what each option adds to it at
-// least. If the meter stops it, the value is -Inf.
+// Evaluate calculates value for the current lambda and flow. Afterwards, Excess returns the minimum that each option
+// adds to it. If the meter stops it, the value is -Inf.
 func (l *Lagrangian) Evaluate(b *windows.Box, m *search.Meter) (value float64) {
 	n := l.Net
 	n.Base = 0
@@ -205,7 +205,7 @@ func addTo(dst, src []float64) {
 	}
 }
 
-// Excess returns a lower bound of what option o of task t adds to value.
+// Excess returns a lower bound on the amount that option o of task t adds to value.
 func (l *Lagrangian) Excess(t, o int32) float64 {
 	i := l.nodeOf[t]
 	nd := &l.Net.Nodes[i]

@@ -8,9 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/windows"
 )
 
-// Pricer decides what time costs: the lambda and flow of a lagrangian. The two alternate: the pricer sets prices, and
-// the lagrangian returns the cheapest plan at those prices, until the bound stops rising. There are two pricers: the
-// master, which is exact but slow if many paths matter, and the spreader, which is fast but not exact.
+// Pricer decides the price of time: the lambda and flow of a lagrangian. Both work alternately: the pricer sets
+// prices, and the lagrangian returns the cheapest plan at those prices, until the bound stops rising. There are two
+// pricers. The master is exact, but slow if many paths matter. The spreader is fast, but not exact.
 type Pricer interface {
 	// Begin sets prices for box b from the plans known in it. Plans should take at most deadline and cost less than
 	// dear.

@@ -111,7 +111,7 @@ func (s *Program) pivot(i, j int) {
 // Value returns the lowest cost found.
 func (s *Program) Value() float64 { return -s.row(s.m + 1)[s.width-1] }
 
-// Price returns what one more unit of row i's right side would save.
+// Price returns the amount that one more unit of row i's right side would save.
 func (s *Program) Price(i int) float64 { return max(0, s.row(s.m + 1)[s.n+i]) }
 
 // Weights writes the mixture to w.

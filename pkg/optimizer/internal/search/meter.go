@@ -1,5 +1,5 @@
-// Package search holds what all methods share: the meter that counts their work and stops them, the list of open
-// branches, tolerances, and the thresholds for the choice of methods. It does not know tasks.
+// Package search has the parts that all methods share: the meter that counts their work and stops them, the list of
+// open branches, tolerances, and the thresholds for the choice of methods. It does not know tasks.
 package search
 
 import (

@@ -38,7 +38,7 @@ func DefaultThresholds() Thresholds {
 	}
 }
 
-// Effort is how much work to do on a network before branching.
+// Effort is the amount of work on a network before branching.
 type Effort struct {
 	Sweeps  int     // maximum number of pairs of sweeps
 	Gain    float64 // stop if a pair closes less than this share of the gap

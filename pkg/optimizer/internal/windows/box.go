@@ -30,7 +30,7 @@ func NewBox(inst *problem.Instance) *Box {
 	return b
 }
 
-// Clone copies what can change and shares the rest.
+// Clone copies the parts that may change, and shares the others.
 func (b *Box) Clone() *Box {
 	return &Box{Inst: b.Inst, Windows: b.Windows.Clone(), Alive: slices.Clone(b.Alive), Left: slices.Clone(b.Left)}
 }
