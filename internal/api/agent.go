@@ -188,8 +188,8 @@ func (a *API) report(ctx context.Context, in *reportInput) (*struct{}, error) {
 	return nil, a.cfg.Broker.Agents.Report(ctx, claims, in.Body)
 }
 
-// keepLast stores the ends of logs that a report carries: of its own attempt, and of other members of its chunk. If the
-// report is repeated, they are stored already, and it stores nothing twice.
+// keepLast stores the log ends that a report contains: of its own attempt, and of other members of its chunk. If the
+// report is a repetition, they are stored already, and keepLast stores nothing.
 func (a *API) keepLast(ctx context.Context, claims wire.Claims, r *wire.Report) error {
 	log := Log{Job: claims.Job, Attempt: claims.Cluster, Rank: claims.Rank}
 	size, members := len(r.Log), make([]string, len(r.Chunk))

@@ -72,8 +72,8 @@ type Config struct {
 	// Hosts are the names, without ports, by which the API can be reached in addition to localhost and loopback
 	// addresses.
 	Hosts []string
-	// FullDisk describes the disk on which the broker cannot write any more, and what helps; nil for a broker whose
-	// records are elsewhere.
+	// FullDisk describes the disk on which the broker can no longer write, with a remedy. It is nil for a broker
+	// whose records are not on a disk of this computer.
 	FullDisk func() (what, hint string)
 	// Now is the broker's clock; nil is the machine's.
 	Now func() time.Time

@@ -28,7 +28,7 @@ type loader interface {
 	JobSince(ctx context.Context, id string, was *view.Look) (*view.Look, error)
 }
 
-// Feeds polls the jobs that have followers, each job once for all of them, and computes for each follower what changed
+// Feeds polls each job that has followers, once for all its followers, and computes for each follower the changes
 // since its last update.
 type Feeds struct {
 	load  loader
@@ -189,7 +189,7 @@ func (s *Feeds) watch(ctx context.Context, job string, f *Feed, looked func()) {
 	}
 }
 
-// ended tells the followers that the host stops. A feed that only lost its followers may get new ones.
+// ended reports to the followers that the host stops. A feed that only lost its followers may get new ones.
 func (s *Feeds) ended(ctx context.Context, f *Feed) {
 	if s.ctx.Err() != nil {
 		f.publish(nil, ctx.Err())

@@ -35,7 +35,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = http.MaxBytesReader(rec, r.Body, maxFileBytes)
-	// Responses are JSON unless an operation says otherwise; there is no content negotiation.
+	// Responses are JSON unless an operation specifies another type. There is no content negotiation.
 	r.Header.Del("Accept")
 	if signin.Visits(r) {
 		a.user().ServeHTTP(rec, r)

@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// logPiece is how many bytes of a log are read and sent at once.
+// logPiece is the number of bytes of a log that are read and sent at once.
 const logPiece = 32 << 10
 
 func (a *API) logRoutes() {

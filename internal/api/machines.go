@@ -28,8 +28,8 @@ func machineRoute[I, O any](a *API, op huma.Operation, handle func(context.Conte
 // poolClaimsKey is the context key for the claims of a verified token.
 type poolClaimsKey struct{}
 
-// machines admits requests whose token is for the pool of the path, and not for another machine of it. The operation
-// checks whether it is the machine's own token or a join token.
+// machines admits requests whose token is for the pool of the path, and is not for another machine of the pool. The
+// operation checks whether the token is the machine's own or a join token.
 func (a *API) machines(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	if a.cfg.Machines == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Packs says which pieces of uploaded packs are missing: a [depot.Depot].
+// Packs finds the missing pieces of uploaded packs: a [depot.Depot].
 type Packs interface {
 	Missing(ctx context.Context, pieces []pack.Piece) ([]apitypes.Lack, error)
 }

@@ -18,8 +18,8 @@ import (
 type MachineTokens struct {
 	Mint   func(wire.PoolClaims) (string, error)
 	Verify func(token string) (wire.PoolClaims, error)
-	// JoinFor is how long a join token is valid; 0 is DefaultJoinFor. MachineFor is how long a machine's own token is
-	// valid, which is renewed after half of that time; 0 is DefaultMachineFor.
+	// JoinFor is the lifetime of a join token; 0 means DefaultJoinFor. MachineFor is the lifetime of a machine's own
+	// token, which is renewed after half of that time; 0 means DefaultMachineFor.
 	JoinFor, MachineFor time.Duration
 }
 

@@ -54,8 +54,8 @@ type DeadLetters interface {
 	Redrive(ctx context.Context, queue string, ids ...string) (int, error)
 }
 
-// PlanFunc plans a job that is not submitted, with the current prices and blocks. If there is no plan, that is
-// not an error but a plan whose status is [broker.PlanInfeasible].
+// PlanFunc plans a job that is not submitted, with the current prices and blocks. If no plan is possible, it returns
+// no error, but a plan with the status [broker.PlanInfeasible].
 type PlanFunc func(ctx context.Context, spec *dag.Job) (*record.Plan, error)
 
 // Log names the output of one node of one attempt.
@@ -73,7 +73,8 @@ var (
 	ErrLogOffset = errors.New("api: log offset")
 )
 
-// OffsetError says where a log ends and must be continued. It matches ErrLogOffset.
+// OffsetError contains the offset at which a log ends, and from which the sender must continue. It matches
+// ErrLogOffset.
 type OffsetError struct{ Want int64 }
 
 func (e *OffsetError) Error() string {
@@ -85,12 +86,12 @@ func (e *OffsetError) Is(target error) bool { return target == ErrLogOffset }
 
 // Logs stores the output of tasks. All methods are safe for concurrent use.
 type Logs interface {
-	// Append adds data at an offset in bytes. It returns an *OffsetError if the log ends elsewhere; what was appended
-	// before an error stays. An implementation may limit a log's size: it then accepts and drops the rest. marks say
-	// when the data was written; they may be missing.
+	// Append adds data at an offset in bytes. It returns an *OffsetError if the log ends at another offset. Data that
+	// was appended before an error stays. An implementation may limit a log's size: it then accepts and drops the
+	// rest. marks are the times at which the data was written; they may be missing.
 	Append(ctx context.Context, log Log, offset int64, data []byte, marks ...wire.LogMark) error
-	// Marks returns the last known mark at or before an offset and some of those after it, in order. It returns none
-	// for a log whose times are unknown.
+	// Marks returns the last known mark at or before an offset and some of the marks after it, in order. It returns
+	// none for a log whose times are unknown.
 	Marks(ctx context.Context, log Log, offset int64) ([]wire.LogMark, error)
 	// Size returns the number of bytes that can be read, or ErrNoLog.
 	Size(ctx context.Context, log Log) (int64, error)

@@ -55,8 +55,8 @@ type queueListInput struct {
 	Waiting bool `query:"waiting" doc:"Also count the waiting tasks"`
 }
 
-// maxCountedWaiting is the maximum to which waiting tasks are counted; countsAtOnce is how many queues are counted at
-// once.
+// maxCountedWaiting is the maximum to which waiting tasks are counted. countsAtOnce is the number of queues that are
+// counted at once.
 const maxCountedWaiting, countsAtOnce = 1000, 16
 
 func (a *API) listQueues(ctx context.Context, in *queueListInput) (*body[apitypes.QueueList], error) {

@@ -20,7 +20,7 @@ type Stream struct {
 	after bool // the client reads trailers
 }
 
-// writeWithin is how long a client may take to read a piece, in wall time.
+// writeWithin is the time that a client has to read a piece, in wall time.
 const writeWithin = 15 * time.Second
 
 // errHead ends the stream of a HEAD request.
@@ -85,8 +85,9 @@ func (s *Stream) begin() error {
 	return nil
 }
 
-// CutOff ends a stream before its end, and says in a trailer where to continue. If the client does not read trailers
-// ("TE: trailers"), the connection is cut instead; otherwise the client would take the stream for complete.
+// CutOff ends a stream before its end, and names the offset at which to continue in a trailer. If the client does not
+// read trailers ("TE: trailers"), the connection is cut instead. Otherwise the client would take the stream for
+// complete.
 func (s *Stream) CutOff(name, next string) {
 	if !s.after && !s.head {
 		panic(http.ErrAbortHandler)

@@ -14,9 +14,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// strict enforces the API's description where huma is lenient: repeated parameters, parameters without a value, NaN,
-// and null instead of a value. It also permits what the description does: 187.0 is an integer (JSON Schema, validation,
-// section 4.2.1).
+// strict enforces the API's description where huma is lenient: it rejects repeated parameters, parameters without a
+// value, NaN, and null instead of a value. Where huma is stricter than the description, strict is lenient: 187.0 is
+// an integer (JSON Schema, validation, section 4.2.1).
 func (a *API) strict(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	op := ctx.Operation()

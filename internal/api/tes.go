@@ -26,7 +26,7 @@ const TESPath = "/ga4gh/tes/v1"
 // tesSource is the source of jobs that were made from TES tasks. No file can have it.
 const tesSource = "ga4gh:tes"
 
-// maxTESLog is how much of an attempt's log is read, in bytes. The script writes far less.
+// maxTESLog is the number of bytes of an attempt's log that are read. The script writes far less.
 const maxTESLog = 8 << 20
 
 func (a *API) tesRoutes() {

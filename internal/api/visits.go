@@ -140,8 +140,8 @@ func (a *API) openVisit(ctx context.Context, in *openVisitInput) (*openVisitOutp
 	return &openVisitOutput{Status: http.StatusCreated, Body: out}, nil
 }
 
-// visitedPause is the pause between two polls of an agent whose attempt has been visited, for a broker without long
-// polls: another visit is likely.
+// visitedPause is the pause between two polls of an agent whose attempt has been visited, if the broker has no long
+// polls. It is short because another visit is likely.
 const visitedPause = 10 * time.Second
 
 // unheld returns the pause between two polls of an agent for a broker without long polls, after a number of visits.
@@ -166,7 +166,7 @@ type StreamOffset struct {
 	Offset int64 `query:"offset" minimum:"0" doc:"Bytes of the stream before this position"`
 }
 
-// StreamWait is how long to wait for more data.
+// StreamWait is the maximum time for which a request waits for more data.
 type StreamWait struct {
 	Wait string `query:"wait" pattern:"^([0-9]{1,5}(\\.[0-9]{1,9})?(ns|us|µs|ms|s|m|h)){1,4}$" doc:"How long to wait for data: 20s"`
 }
@@ -212,7 +212,7 @@ func isGone(err error) bool {
 	return errors.As(err, &p) && p.Status == http.StatusGone
 }
 
-// visit checks that a visit is open; rank is the rank of the node that asks, or -1 for a user.
+// visit checks that a visit is open. rank is the rank of the node that sends the request, or -1 for a user.
 func (a *API) visit(ctx context.Context, cluster string, number, rank int) error {
 	if a.cfg.Visits == nil {
 		return errNoVisits

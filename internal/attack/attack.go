@@ -1,7 +1,7 @@
-// Package attack tries what a task could do to a deployment with everything that it finds on its machine: every path
-// and method of the API with every secret, the names of other attempts wherever a name is accepted, and paths and
-// URIs that look like something else than they mean. What counts is not the answers but what has changed: a test
-// compares everything that is stored before and after. The package is only for tests.
+// Package attack tries everything that a task could do to a deployment with the data on its machine. It calls every
+// path and method of the API with every secret, uses the names of other attempts wherever a name is accepted, and
+// sends misleading paths and URIs. Its result depends not on the answers but on the changes: a test compares
+// everything that is stored before and after. The package is only for tests.
 package attack
 
 import (

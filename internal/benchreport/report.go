@@ -1,5 +1,5 @@
-// Package benchreport maintains bench/RESULTS.md, a page of sections: each command updates only the section of its own
-// measurements.
+// Package benchreport maintains bench/RESULTS.md. The page has one section for each command that measures, and a
+// command updates only its own section.
 package benchreport
 
 import (

@@ -30,8 +30,8 @@ type Kit struct {
 	Example string
 	// NeedsAddress means that machines must reach the broker at a public URL, not through a bucket.
 	NeedsAddress bool
-	// Ready returns what is missing in the settings, with the command that fixes it; nil means nothing. It calls no
-	// cloud.
+	// Ready returns what is missing in the settings, with the command that adds it, or nil if nothing is missing. It
+	// calls no cloud.
 	Ready func(Settings, Lookup) error
 	// Account describes the account that the settings use, in a few words: "profile work". It calls no cloud.
 	Account func(Settings, Lookup) string
@@ -77,7 +77,7 @@ type Request struct {
 	Settings Settings
 	// Deployment is in the names or tags of everything that is bought.
 	Deployment string
-	// PublicURL is where machines reach the broker. Identity proofs that name an audience name this URL.
+	// PublicURL is the URL at which machines reach the broker. It is the audience of identity proofs that have one.
 	PublicURL string
 	Agents    driver.Agents
 	Graves    driver.Graves
@@ -103,13 +103,13 @@ type Opened struct {
 	Pushed push.Read
 	// Pull fetches the same messages from the cloud until ctx ends; nil if there is nothing to fetch.
 	Pull func(ctx context.Context, tell push.Deliver)
-	// Files reads and writes the bucket whose files become jobs; nil without such a bucket.
+	// Files reads and writes the bucket whose files become jobs. It is nil without such a bucket.
 	Files driver.Files
 	// Announcer publishes on topics of users; nil if the cloud has none.
 	Announcer driver.Announcer
 	// Mail sends e-mail; nil if the cloud cannot, or the settings name no sender.
 	Mail notify.Mailer
-	// FreshFor is how long the result of Refresh is considered current; 0 means a day.
+	// FreshFor is the time for which the result of Refresh is considered current; 0 means a day.
 	FreshFor time.Duration
 	// Watch reports machines that are about to be interrupted, until ctx ends; nil if only the agents receive such
 	// notices.
@@ -124,7 +124,7 @@ type Opened struct {
 // Services are the managed services of a cloud that a broker buys.
 type Services struct {
 	Of map[string]service.Service // by catalogue name
-	// Lacks reports what the services still need in the cloud.
+	// Lacks reports the resources and rights that the services still need in the cloud.
 	Lacks func(context.Context) []driver.Lack
 }
 

@@ -17,7 +17,8 @@ type Functions struct {
 	Deployment string `json:"deployment"`
 	// Region of the deployment; empty is DefaultFunctionsRegion.
 	Region string `json:"region,omitempty"`
-	// Issuer is the URL that signs tokens for the account's roles. Azure needs it; Google asks AWS itself.
+	// Issuer is the URL that signs tokens for the account's roles. Azure needs it. Google verifies proofs by calling
+	// AWS itself.
 	Issuer string `json:"issuer,omitempty"`
 }
 

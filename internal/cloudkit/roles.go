@@ -10,7 +10,7 @@ import (
 // Roles is the Setup for the managed services of a cloud: the roles with which they work.
 type Roles interface {
 	Setup
-	// Missing reports what does not exist, with the command that creates it.
+	// Missing reports the resources that do not exist, with the command that creates them.
 	Missing(ctx context.Context) []driver.Lack
 }
 

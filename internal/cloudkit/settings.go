@@ -58,8 +58,8 @@ type Settings struct {
 	SecretStore string   `json:"secretStore,omitempty"`
 	// PushAccount is the address of the service account as which Google's Pub/Sub pushes notices to this broker.
 	PushAccount string `json:"pushAccount,omitempty"`
-	// DAGs is the place, gs://BUCKET/FOLDER, whose files become jobs. Pub/Sub's messages about it come from the
-	// subscription Pull, which a broker in one process reads, or are pushed to the broker at PushURL.
+	// DAGs is the folder, gs://BUCKET/FOLDER, whose files become jobs. Pub/Sub's messages about new files come from
+	// the subscription Pull, which a broker in one process reads, or are pushed to the broker at PushURL.
 	DAGs string `json:"dags,omitempty"`
 	Pull string `json:"pull,omitempty"`
 	// Announce lets the hook function of a deployment on AWS publish on topics that jobs name. A broker in one process
@@ -102,10 +102,11 @@ type Settings struct {
 	// emulator or a proxy; empty means the cloud's own.
 	Endpoint string `json:"endpoint,omitempty"`
 	Proofs   string `json:"proofs,omitempty"`
-	// Kubeconfig is the file with the Contexts of Kubernetes; empty means what kubectl would read. Pods are created
-	// in Namespace. Pools are node pools that can grow, TYPE:CPUS:GIB, optionally with :GPUS and then :MOST, the
-	// maximum number of nodes. Prices are prices of nodes in USD per hour, by type, for types that the catalogue does
-	// not have. AgentImage is the image of the container that downloads the agent. Root lets tasks run as root.
+	// Kubeconfig is the file with the Contexts of Kubernetes; empty means the file that kubectl would read. Pods are
+	// created in Namespace. Pools are node pools that can grow, TYPE:CPUS:GIB, optionally with :GPUS and then :MOST,
+	// the maximum number of nodes. Prices are prices of nodes in USD per hour, by type, for types that the catalogue
+	// does not have. AgentImage is the image of the container that downloads the agent. Root allows tasks to run as
+	// root.
 	Kubeconfig string             `json:"kubeconfig,omitempty"`
 	Contexts   []string           `json:"contexts,omitempty"`
 	Namespace  string             `json:"namespace,omitempty"`

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// FreshFor is how long a cloud's last answer is used before the cloud is asked again.
+// FreshFor is the time for which a cloud's last answer is used before the next request.
 const FreshFor = 24 * time.Hour
 
 // CatalogStore stores, in a state folder, the last catalogue that the clouds reported. It implements driver.Snapshots.

@@ -33,7 +33,7 @@ const (
 	firstPiece  = 15 * time.Second      // until the first piece of a task's log, if any; the rest comes at its end
 )
 
-// pieceBytes is how much a task prints before its first piece of log is sent, and again after it.
+// pieceBytes is the size of a piece of log: a task prints that many bytes before each piece is sent.
 const pieceBytes = 1 << 10
 
 // logBytes is the size of the log of an invocation that handled events: a line of metrics. Lambda's own lines are

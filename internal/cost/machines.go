@@ -74,8 +74,8 @@ func (s *fakeEC2) Terminate(_ context.Context, cluster string) error {
 	return nil
 }
 
-// ended sends EC2's events for terminated machines: one message for each. Messages of the same moment share batches,
-// whose machines are looked up together.
+// ended sends EC2's events for terminated machines, one message for each machine. Messages of the same moment are in
+// the same batches, and the machines of a batch are looked up together.
 func (w *world) ended(machines int) {
 	w.meter.add(QueueRequests, float64(machines))
 	for n := machines; n > 0; n -= sizeOf(events.FnInterrupt).batch {
@@ -116,7 +116,7 @@ type node struct {
 	seen   int
 	done   bool
 	on     *worker // the worker on which it runs; nil if it has its own machine
-	// printed is how many bytes of its log it has sent.
+	// printed is the number of bytes of its log that the task has sent.
 	printed int64
 }
 
@@ -142,7 +142,7 @@ func (n *node) hello() {
 	}
 }
 
-// How often an agent polls, as the API in internal/lambdahost tells it.
+// The interval between two polls of an agent, as set by the API in internal/lambdahost.
 const (
 	firstPolls = 2 * time.Second
 	laterPolls = 5 * time.Minute // also the heartbeat
@@ -249,7 +249,7 @@ func (n *node) report(e wire.Event, log bool) {
 	n.send(wire.Report{Event: e}, log, func() error { return nil })
 }
 
-// send sends a report. also is what the API does before the broker handles it.
+// send sends a report. also is the work of the API before the broker handles the report.
 func (n *node) send(r wire.Report, log bool, also func() error) {
 	r.ID, r.Attempt = fmt.Sprint(r.Event, n.claims.Rank, n.w.now.UnixNano()), n.claims.Cluster
 	n.w.withClass(byEvents, func() {

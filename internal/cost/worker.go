@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/broker"
 )
 
-// worker is a bought machine that runs several tasks of its job. Its agent asks the broker which tasks to run.
+// worker is a bought machine that runs several tasks of its job. Its agent gets the tasks from the broker.
 type worker struct {
 	*node
 	claims wire.PoolClaims

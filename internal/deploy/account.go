@@ -47,8 +47,8 @@ func (t *Target) Reconcile(ctx context.Context, name string) error {
 	return nil
 }
 
-// reconcileWithin is how long one call of reconcile may take: longer than the function. reconcileTries is the maximum
-// number of calls.
+// reconcileWithin is the maximum time of one call of reconcile; it is longer than the timeout of the function.
+// reconcileTries is the maximum number of calls.
 const (
 	reconcileWithin = 5*time.Minute + 10*time.Second
 	reconcileTries  = 6

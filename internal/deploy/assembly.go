@@ -89,7 +89,7 @@ func ReadAssembly(dir string) (*Assembly, error) {
 	if len(a.Stacks) == 0 {
 		return nil, fmt.Errorf("%w: %s has no stack", ErrAssembly, dir)
 	}
-	// The other stacks forward notices to the first, whose name is a prefix of theirs.
+	// The other stacks forward notices to the first stack, whose name is a prefix of theirs.
 	slices.SortFunc(a.Stacks, func(x, y Stack) int { return strings.Compare(x.Name, y.Name) })
 	return a, nil
 }

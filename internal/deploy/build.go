@@ -38,7 +38,7 @@ type Settings struct {
 	Unproven      bool          // machines need not prove their identity
 	Keep          string        // how long finished jobs are kept, as in a job file; empty is forever
 	LimitMachines int           // bought machines at the same time; 0 is no limit
-	LimitUSD      float64       // what they may cost, USD an hour; 0 is no limit
+	LimitUSD      float64       // limit of the cost of machines, in USD an hour; 0 means none
 	AgentsCall    time.Duration // how often working agents call, 1s to 5m
 	Policy        bool          // sessions use the policy that PutPolicy writes
 	// Account and Region say where it is deployed; required with Regions.
@@ -206,7 +206,7 @@ func (s Settings) flags() []string {
 	return out
 }
 
-// maxQuotedOutput is how many bytes of a failed tool's output an error includes.
+// maxQuotedOutput is the number of bytes of a failed tool's output that an error includes.
 const maxQuotedOutput = 2000
 
 func (b *Builder) run(ctx context.Context, what, dir string, env []string, command ...string) error {

@@ -12,17 +12,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// otherClouds are the clouds whose drivers run as functions of a deployment.
+// otherClouds are the clouds other than AWS whose drivers run as functions of a deployment.
 var otherClouds = []string{"azure", "gcp", "lambda"}
 
-// cloudWithin is how long one call of a cloud's function may take: longer than the function.
+// cloudWithin is the maximum time of one call of a cloud's function; it is longer than the timeout of the function.
 const cloudWithin = 2 * time.Minute
 
 var errNoFunction = errors.New("deploy: there is no such function")
 
-// leaveClouds deletes what the drivers of other clouds have created besides machines, such as an SSH key. It returns
-// ErrMachines while machines run there. A cloud that does not answer is reported and left: its machines end when their
-// leases do.
+// leaveClouds deletes the resources that the drivers of other clouds have created besides machines, such as an SSH
+// key. It returns ErrMachines while machines run there. If a cloud does not answer, this is reported and its
+// resources stay. Its machines end when their leases do.
 func (t *Target) leaveClouds(ctx context.Context, name string) error {
 	for _, cl := range otherClouds {
 		c := remote.New(cl, t.callFunction(name+"-cloud-"+cl))

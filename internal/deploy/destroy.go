@@ -43,10 +43,10 @@ func (t *Target) Machines(ctx context.Context, name string) ([]string, error) {
 	}
 }
 
-// Destroy deletes a stack and the resources that the deployment created outside of it: the key for tokens, the security
-// group of machines, and what the drivers of other clouds created there. The table and buckets stay if the template
-// says so. While machines run, it changes nothing and returns ErrMachines. If there is no stack, it deletes the rest
-// and returns ErrNoStack.
+// Destroy deletes a stack and the resources that the deployment created outside of the stack: the key for tokens, the
+// security group of machines, and the resources of the drivers of other clouds. The table and buckets stay if the
+// template says so. While machines run, Destroy changes nothing and returns ErrMachines. If there is no stack, it
+// deletes the rest and returns ErrNoStack.
 func (t *Target) Destroy(ctx context.Context, stack, name string) error {
 	running, err := t.Machines(ctx, name)
 	if err != nil {

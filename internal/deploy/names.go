@@ -15,9 +15,9 @@ import (
 var dataNames = map[string]string{"AWS::DynamoDB::Table": "TableName", "AWS::S3::Bucket": "BucketName"}
 
 // named returns a stack whose template names tables and buckets literally. The template of infra/ names buckets with
-// Fn::Sub, because it may be synthesised elsewhere. CloudFormation imports what an earlier deployment left behind only
-// if its name is a literal (CloudFormation User Guide, "Import AWS resources into a CloudFormation stack
-// automatically").
+// Fn::Sub, because it may be synthesised in another environment. CloudFormation imports resources that an earlier
+// deployment left behind only if their names are literal (CloudFormation User Guide, "Import AWS resources into a
+// CloudFormation stack automatically").
 func (t *Target) named(s Stack) (Stack, error) {
 	raw, err := os.ReadFile(s.Template.Path)
 	if err != nil {

@@ -18,7 +18,7 @@ type Target struct {
 	Account, Region string
 	// Progress is called for each step, in order; may be nil.
 	Progress func(Step)
-	// Look is how often a changing stack is polled; 2 s when 0.
+	// Look is the interval at which a changing stack is polled; 0 means 2 s.
 	Look time.Duration
 
 	cfg aws.Config

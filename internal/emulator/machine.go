@@ -94,8 +94,8 @@ func (m *Machine) close() {
 	}
 }
 
-// ShutDown asks the machine to shut down, as its firmware does on ACPI's soft-off: systemd sends SIGTERM to the main
-// process of the agent's unit.
+// ShutDown requests a shutdown of the machine, as its firmware does on ACPI's soft-off: systemd sends SIGTERM to the
+// main process of the agent's unit.
 func (m *Machine) ShutDown() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,8 +117,8 @@ func (m *Machine) Kill() {
 // Exited is closed when the machine has ended, killed or not.
 func (m *Machine) Exited() <-chan struct{} { return m.exited }
 
-// Ended returns how the machine ended, once Exited is closed: whether it was killed, or else shut itself down, and with
-// what error.
+// Ended returns, once Exited is closed, whether the machine was killed (otherwise it shut itself down), and its
+// error.
 func (m *Machine) Ended() (killed bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 // AzureName is the catalogue's name of the cloud.
 const AzureName = "azure"
 
-// AzureConfig says what to trust. The zero values are for Azure's public cloud.
+// AzureConfig specifies the trusted certificates, hosts and domains. The zero values are for Azure's public cloud.
 type AzureConfig struct {
 	// Roots are the authorities to which the certificate must lead; nil means the system's and Azure's, and adds the
 	// published authorities to Intermediates.

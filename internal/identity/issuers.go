@@ -27,7 +27,7 @@ const (
 	fetchWithin    = 5 * time.Second
 	maxCertificate = 16 << 10
 	maxKnown       = 64
-	// retryAfter is how long a failed fetch is not repeated, so that bad proofs cause few requests.
+	// retryAfter is the time after a failed fetch in which it is not repeated, so that bad proofs cause few requests.
 	retryAfter = 30 * time.Second
 )
 
@@ -150,7 +150,7 @@ func (s *issuers) get(ctx context.Context, at string, now time.Time) fetched {
 	}
 	f = fetched{failed: now}
 	if f.cert, f.err = s.download(ctx, at); ctx.Err() != nil {
-		return f // the caller has gone: this says nothing of the address
+		return f // the caller has left: the failure says nothing about the address
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

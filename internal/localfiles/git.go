@@ -28,7 +28,7 @@ type Clone struct {
 	Commit string
 }
 
-// Repository clones a git repository at a ref, without its history, into a folder below dir. It never asks for a
+// Repository clones a git repository at a ref, without its history, into a folder below dir. It never prompts for a
 // password: access depends on git's own configuration, on $GIT_TOKEN for https, and on $GIT_SSH_KEY_PATH for ssh.
 // Errors contain git's own message.
 func Repository(ctx context.Context, dir string, r dag.Repository) (Clone, error) {

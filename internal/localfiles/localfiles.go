@@ -172,8 +172,8 @@ func each(spec *dag.Job, do func(task int, field string, uri *string, in *dag.In
 	return nil
 }
 
-// Paths calls do for everything that may be a path relative to the folder of a job's file: what tasks upload or read,
-// what they write, and repositories. do changes those that are paths.
+// Paths calls do for everything that may be a path relative to the folder of a job's file: files that tasks upload,
+// read or write, and repositories. do changes those that are paths.
 func Paths(spec *dag.Job, do func(path *string)) {
 	_ = each(spec, func(_ int, _ string, uri *string, _ *dag.Input) error { // never fails
 		do(uri)

@@ -162,7 +162,7 @@ func (s *Sender) putOnce(ctx context.Context, g grant.Grant, body []byte) error 
 	return err
 }
 
-// tries is how often Bring packs something that changes while it is sent.
+// tries is the number of times that Bring packs a folder or file that changes while it is sent.
 const tries = 3
 
 // Bring packs a folder or file, and uploads the pieces that the depot does not have. If something changes meanwhile,

@@ -78,11 +78,11 @@ func (s Slot) expires() time.Time {
 	return s.Get.Expires
 }
 
-// Book is what the agents of a mailbox start with.
+// Book is the data with which the agents of a mailbox start.
 type Book struct {
 	// Endpoint is the base URL that calls name, as for a broker with an address. No server answers there.
 	Endpoint string `json:"endpoint"`
-	// Away is how long the broker may be away before the agents give up and end their machines.
+	// Away is the time for which the broker may be away before the agents give up and end their machines.
 	Away time.Duration `json:"away"`
 	// Ranks are the first slots by rank.
 	Ranks [][]Slot `json:"ranks"`
@@ -91,15 +91,17 @@ type Book struct {
 // Letter is a call of an agent.
 type Letter struct {
 	Number int `json:"number"`
-	// ID tells apart two agents that use the same number: the answer repeats it.
+	// ID distinguishes two agents that use the same number. The answer repeats it.
 	ID     string            `json:"id"`
 	Method string            `json:"method"`
 	Target string            `json:"target"` // path and query
 	Header map[string]string `json:"header,omitempty"`
 	Body   []byte            `json:"body,omitempty"`
-	// Below is the lowest number whose answer the agent still needs: the broker may remove those below it.
+	// Below is the lowest number whose answer the agent still needs. The broker may remove answers with lower
+	// numbers.
 	Below int `json:"below,omitempty"`
-	// Have is the highest number for which the agent has URLs, and Until is when the first of them expires.
+	// Have is the highest number for which the agent has URLs. Until is the time at which the first of these URLs
+	// expires.
 	Have  int       `json:"have"`
 	Until time.Time `json:"until"`
 }
@@ -143,7 +145,7 @@ func numbered(folder, mailbox string, rank, number int) string {
 	return fmt.Sprintf("%s%s/%d/%08d", folder, mailbox, rank, number)
 }
 
-// Place is what the name of an object says.
+// Place is the information in the name of an object.
 type Place struct {
 	Folder  string // in/, out/ or book/
 	Mailbox string
@@ -244,7 +246,7 @@ func (k Key) aead() (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// Address is what a machine needs to find its mailbox: all that it gets at boot, in addition to its token.
+// Address is the data with which a machine finds its mailbox. The machine gets only this and its token at boot.
 type Address struct {
 	Mailbox string // its name
 	Book    string // URL of the book, which gives the right to read it

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// relayEnd is how long calls may take that are being made when a relay ends.
+// relayEnd is the maximum time for which a relay that ends waits for open calls.
 const relayEnd = 3 * time.Second
 
 // Relay serves the transport at an address of this machine's loopback interface, for other processes of the machine

@@ -49,7 +49,7 @@ type Transport struct {
 	calls map[callID]*call
 }
 
-// callID tells apart calls; a repeated call has the same.
+// callID distinguishes calls. A repetition of a call has the same ID.
 type callID [sha256.Size]byte
 
 // call is a call without an answer yet.

@@ -10,7 +10,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// Send sends the counters to the collector from the environment variables, as resource who, until Shutdown is called.
+// Send sends the counters to the collector of the environment variables until Shutdown is called. who is the name of
+// the resource.
 func Send(ctx context.Context, who *resource.Resource, counted prometheus.Gatherer) (*sdkmetric.MeterProvider, error) {
 	out, err := otlpmetrichttp.New(ctx)
 	if err != nil {

@@ -36,12 +36,14 @@ type Mailer interface {
 	Send(ctx context.Context, to []string, subject, text string) error
 }
 
-// Notifier knows what a broker may do for the jobs of its users. The zero value posts to webhooks on the internet.
+// Notifier sends the notifications of jobs, within the broker's permissions. The zero value posts to webhooks on the
+// internet.
 type Notifier struct {
 	// Own is the operator's own list. It is notified of the end of every job, and its webhook may be anywhere.
 	Own dag.Notify
-	// Local means that the tasks of jobs run as processes of the broker's user. Jobs may then do by a notification what
-	// their tasks can do anyway: run a command, and call webhooks on this computer and in its network.
+	// Local means that the tasks of jobs run as processes of the broker's user. A notification of a job is then
+	// allowed to do anything that its tasks can do: run a command, and call webhooks on this computer and in its
+	// network.
 	Local bool
 	// Mail sends e-mail; nil if the broker cannot.
 	Mail Mailer
@@ -185,7 +187,7 @@ func run(ctx context.Context, command string, e events.Event) error {
 	return err
 }
 
-// maxSaid is how many bytes of a command's error are kept.
+// maxSaid is the number of bytes of a command's error that are kept.
 const maxSaid = 200
 
 func tail(line string) string { return strings.ToValidUTF8(line[max(0, len(line)-maxSaid):], "?") }

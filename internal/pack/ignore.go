@@ -37,8 +37,8 @@ type rules struct {
 	git  bool
 }
 
-// rulesOf reads the rules for the content of a folder, whose path is absolute. If committed is true, the folder has
-// only committed files, and git's rules do not count.
+// rulesOf reads the ignore rules for the content of a folder with an absolute path. If committed is true, the folder
+// has only committed files, and git's rules are not used.
 func rulesOf(dir string, committed bool) (rules, error) {
 	for _, name := range []string{ownIgnore, skyIgnore} {
 		if body, err := os.ReadFile(filepath.Join(dir, name)); err == nil { //nolint:gosec // its user named the folder

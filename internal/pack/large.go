@@ -28,7 +28,7 @@ type Part struct {
 // parts is how many parts are listed.
 const parts = 5
 
-// Error lists the large parts. Hint says how to leave them out.
+// Error lists the large parts. Hint explains how to leave them out.
 func (l *Large) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s has %s in %d files, more than ", l.Path, size(l.Bytes), l.Files)
@@ -44,7 +44,7 @@ func (l *Large) Error() string {
 	return b.String()
 }
 
-// Hint says how to make the pack smaller.
+// Hint explains how to make the pack smaller.
 func (l *Large) Hint() string {
 	return "leave out what no task needs: one line each in " + ownIgnore +
 		"; put data into a bucket and name it in inputs; or raise --pack-size and --pack-files"

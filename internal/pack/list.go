@@ -93,7 +93,8 @@ func ParseList(body []byte) (*List, error) {
 	return l, nil
 }
 
-// checkEntries checks that the entries are sorted, lie in folders of the list, and have as many bytes as the pieces.
+// checkEntries checks that the entries are sorted, that each is in a folder of the list, and that their sizes add up
+// to those of the pieces.
 func (l *List) checkEntries(left int64) error {
 	folders := map[string]bool{itself: true}
 	for i := range l.Entries {

@@ -22,7 +22,8 @@ func (c *Changed) Error() string {
 		ownIgnore
 }
 
-// tries is how often Pack tries to pack something that changes, and stillFor the pause before each retry.
+// tries is the number of times that Pack tries to pack a folder that changes, and stillFor the pause before each
+// retry.
 const (
 	tries      = 3
 	retryPause = 300 * time.Millisecond

@@ -69,9 +69,9 @@ func getOnce(ctx context.Context, src Source, d Digest, most int64) ([]byte, err
 // parallel is the number of concurrent pieces, each in memory.
 const parallel = 8
 
-// Unpack writes the content of a list to a path below root: a folder, which may exist and whose other files stay, or
-// a file. Existing files with the same names are replaced. Unpack changes nothing outside that path, whatever links
-// exist there, and writes no byte that was not checked.
+// Unpack writes the content of a list to a path below root. The path is a folder, which may exist and whose other
+// files stay, or a file. Existing files with the same names are replaced. Unpack changes nothing outside that path,
+// whatever links exist there, and writes only checked bytes.
 func Unpack(ctx context.Context, src Source, l *List, root *os.Root, to string) error {
 	u := unpacking{list: l, root: root, to: path.Clean(to), from: make([]int64, len(l.Entries)+1)}
 	for i := range l.Entries {

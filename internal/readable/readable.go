@@ -41,13 +41,14 @@ func USD(v float64) string {
 	}
 }
 
-// MaxClip is how much of a machine's message is kept, in bytes.
+// MaxClip is the number of bytes of a machine's message that are kept.
 const MaxClip = 256
 
 // ClipMessage shortens a message to the maximum length.
 func ClipMessage(s string) string { return strings.ToValidUTF8(s[:min(len(s), MaxClip)], "") }
 
-// maxFailure is how much of a failure message is kept, in bytes. Messages are sent in events, whose size is limited.
+// maxFailure is the number of bytes of a failure message that are kept. Messages are sent in events, whose size is
+// limited.
 const maxFailure = 8 << 10
 
 // ClipFailure shortens a failure message to the maximum length.

@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// largeTook is how long ago a Large job was submitted; its tasks have started one after another since.
+// largeTook is the time since a Large job was submitted. Its tasks have started one after another in that time.
 const largeTook = 2 * time.Hour
 
 // Large submits a job of n tasks. The last task waits for the others; of these, the given number is running and the

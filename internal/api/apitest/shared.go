@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// sharedTook is how long ago a Shared job was submitted.
+// sharedTook is the time since a Shared job was submitted.
 const sharedTook = 24 * time.Minute
 
 // Shared submits a job of five tasks that share two machines. The first machine boots for two minutes, runs three tasks

@@ -213,7 +213,7 @@ type Node struct {
 	claims wire.Claims
 	// Token is the node's own.
 	Token string
-	// Logged is how many bytes it has logged.
+	// Logged is the number of bytes that the task has logged.
 	Logged int64
 }
 

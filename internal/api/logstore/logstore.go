@@ -1,9 +1,8 @@
-// Package logstore stores the output of tasks in files below one folder: an
-// implementation of [api.Logs] for a single process. Each job has a folder, and
-// each node of each attempt a file.
+// Package logstore stores the output of tasks in files below one folder: an implementation of [api.Logs] for a single
+// process. Each job has a folder, with one file for each node of each attempt.
 //
-// A log's size is limited. Output beyond the limit is accepted and dropped, and
-// a last line says so. The task is not affected.
+// A log's size is limited. Output beyond the limit is accepted and dropped, and a last line of the log states this.
+// The task is not affected.
 package logstore
 
 import (

@@ -1,9 +1,9 @@
 // Package signin authenticates users of the broker's HTTP servers: by a token in a header, or by the session of a
-// dashboard, which a browser gets for a one-time code.
+// dashboard. A browser gets a session for a one-time code.
 //
-// A session is no cookie. Browsers send cookies to every port of a host, and so to a program that a user forwards to
-// another port of 127.0.0.1, which could then read all jobs. The page keeps its session in the storage of its own
-// origin (scheme, host and port), and sends it in the Authorization header.
+// A session is no cookie. Browsers send cookies to every port of a host. If a user forwards another port of 127.0.0.1
+// to a program, that program would get the cookie and could read all jobs. The page keeps its session in the storage
+// of its own origin (scheme, host and port), and sends it in the Authorization header.
 package signin
 
 import (
@@ -36,7 +36,7 @@ const (
 	SessionFor = 12 * time.Hour
 )
 
-// Path is where the page exchanges a code for a session: POST {"code": …} -> Session.
+// Path is the path at which the page exchanges a code for a session: POST {"code": …} -> Session.
 const Path = "/signin"
 
 // Session is the answer to a code.

@@ -11,7 +11,7 @@ type Tick struct {
 	Label string
 }
 
-// Ticks returns about the given number of round values of a range, with as many digits as needed to distinguish them.
+// Ticks returns about the given number of round values of a range, each with enough digits to distinguish them.
 func Ticks(from, to float64, about int) (out []Tick) {
 	raw := (to - from) / float64(about)
 	power := math.Pow(10, math.Floor(math.Log10(raw)))

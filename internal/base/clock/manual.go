@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Manual is a clock for tests that stands still until it is moved. Its wall time is its virtual time.
+// Manual is a clock for tests whose time changes only by calls. Its wall time is its virtual time.
 type Manual struct {
 	mu      sync.Mutex
 	now     time.Time
@@ -14,7 +14,7 @@ type Manual struct {
 	waiting int
 }
 
-// NewManual returns a clock that stands at now.
+// NewManual returns a clock that shows the time now.
 func NewManual(now time.Time) *Manual {
 	return &Manual{now: now, changed: make(chan struct{})}
 }
@@ -29,7 +29,7 @@ func (m *Manual) Now() time.Time {
 // Wall returns d.
 func (m *Manual) Wall(d time.Duration) time.Duration { return d }
 
-// Advance moves the clock forward by d and wakes those who wait for a time up to then.
+// Advance moves the clock forward by d and wakes the callers that wait for a time up to then.
 func (m *Manual) Advance(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

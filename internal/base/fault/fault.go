@@ -40,7 +40,8 @@ type Error struct {
 	rest any // see WithRest
 }
 
-// WithRest adds what could be read of the file in spite of the fault in err, for checks that find further faults in it.
+// WithRest adds to err the part of the file that was readable in spite of the fault, for checks that find further
+// faults in it.
 func WithRest(err error, rest any) error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -49,7 +50,7 @@ func WithRest(err error, rest any) error {
 	return err
 }
 
-// RestOf returns what WithRest has added; nil for none.
+// RestOf returns the value that WithRest has added, or nil.
 func RestOf(err error) any {
 	var e *Error
 	if !errors.As(err, &e) {

@@ -92,7 +92,7 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
-// CheckWord returns an error if word is not one of the choices. what names the kind of word in the error.
+// CheckWord returns an error if word is not one of the choices. what is the kind of word, for the error.
 func CheckWord[T ~string](what string, word T, choices ...T) error {
 	if slices.Contains(choices, word) {
 		return nil

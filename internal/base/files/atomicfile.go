@@ -27,8 +27,8 @@ func Fill(path string, mode fs.FileMode, fill func(io.Writer) error) error {
 	return disk{(*os.File).Sync, os.Rename}.fill(path, mode, fill)
 }
 
-// FillIn is Fill within a root that it cannot leave. It fills the file temp and renames it to name, whose folder it
-// creates. The caller chooses temp, so that it knows which file a crash may leave.
+// FillIn is Fill within a root that it cannot leave. It fills the file temp, and renames it to name after creating
+// the folder of name. The caller chooses temp, so that it knows the name of the file that a crash may leave.
 func FillIn(root *os.Root, temp, name string, mode fs.FileMode, fill func(io.Writer) error) error {
 	part, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

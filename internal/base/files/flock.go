@@ -1,6 +1,6 @@
 package files
 
-// Mode says which other locks a lock allows.
+// Mode specifies which other locks a lock allows.
 type Mode int
 
 // The modes of a lock.

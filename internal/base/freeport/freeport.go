@@ -1,4 +1,4 @@
-// Package freeport finds ports for servers that must be told where to listen, and that another process starts.
+// Package freeport finds free ports for servers that another process starts and that need their port as an argument.
 package freeport
 
 import (

@@ -12,8 +12,8 @@ func Reading(t *testing.T, shape func(n int) string, read func(text string) erro
 	t.Helper()
 	const small, times, attempts, patience = 500, 16, 8, 10 * time.Second
 	texts := []string{shape(small), shape(small * times)}
-	// The fastest of several attempts, by the processor time of this thread, so that other programs do not count. A
-	// reader whose time is the square of the size takes 16 times as long for each byte.
+	// The fastest of several attempts is used. It is measured in processor time of this thread, so that other
+	// programs do not count. A reader whose time is the square of the size takes 16 times as long for each byte.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	best := []time.Duration{time.Hour, time.Hour}

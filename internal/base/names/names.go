@@ -1,5 +1,5 @@
-// Package names checks names by the letters that they may be made of. A regular expression with a long repeat says the
-// same, and takes a millisecond of each start of a program to compile.
+// Package names checks that names consist of permitted letters. A regular expression with a long repeat would do the
+// same, but would take a millisecond to compile at each start of a program.
 package names
 
 import "strings"
@@ -12,12 +12,12 @@ const (
 	Alnum  = Lower + Upper + Digits
 )
 
-// Made says whether a name has between least and most bytes, all of them among some letters, which are ASCII.
+// Made reports whether a name has between least and most bytes, all of which are among the given ASCII letters.
 func Made(name string, least, most int, letters string) bool {
 	return least <= len(name) && len(name) <= most && strings.Trim(name, letters) == ""
 }
 
-// Bucket says whether a name may be one of a bucket or container of any cloud.
+// Bucket reports whether a name may be the name of a bucket or container of any cloud.
 func Bucket(name string) bool {
 	const between = "._-"
 	return Made(name, 3, 222, Lower+Digits+between) && strings.Trim(name, between) == name

@@ -35,8 +35,8 @@ const (
 	visitsPerLook = 1000
 )
 
-// Reader walks the node tree of a YAML file. It visits only fields that the caller asks for, so the caller limits the
-// depth. It counts every node it visits, so aliases cannot multiply the work.
+// Reader walks the node tree of a YAML file. It visits only the requested fields, so the caller limits the depth. It
+// counts every node that it visits, so aliases cannot multiply the work.
 type Reader struct {
 	visits int             // the remaining visits
 	ctx    context.Context //nolint:containedctx // of the one call that reads the file

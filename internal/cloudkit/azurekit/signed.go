@@ -9,8 +9,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 )
 
-// ErrSignerUnavailable means, as the error of an Assertion, that its signer does not answer now, although the rights
-// may be right. The broker then asks Azure again soon, and does not pause the cloud as it does after a refusal.
+// ErrSignerUnavailable is the error of an Assertion whose signer does not answer at present, although the rights may
+// be correct. The broker then retries soon. It does not pause the cloud, as it does after a refusal.
 var ErrSignerUnavailable = errors.New("azure: the signer of this broker's tokens does not answer")
 
 // signed gets tokens for an assertion. If the assertion fails, the SDK keeps only the text of its error, as if it

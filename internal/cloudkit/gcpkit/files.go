@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 )
 
-// files implements driver.Files: it reads the bucket whose files become jobs, with the buying account, and writes
+// files implements driver.Files with the buying account: it reads the bucket whose files become jobs, and writes
 // error files into it.
 type files struct {
 	bucket, prefix string

@@ -59,8 +59,9 @@ func messages(ctx context.Context, s cloudkit.Settings) (*pubsub.Client, error) 
 	return pubsub.NewClient(ctx, s.Project, options...)
 }
 
-// pulling returns a function that reads the settings' subscription until ctx ends; nil without a subscription. It
-// acknowledges a message after delivering it, or if it is irrelevant. Pub/Sub repeats a message whose delivery fails.
+// pulling returns a function that reads the settings' subscription until ctx ends, or nil without a subscription. The
+// function acknowledges a message after delivering it, or if it is irrelevant. Pub/Sub repeats a message whose
+// delivery fails.
 func pulling(c *gcp.Cloud, s cloudkit.Settings, log *slog.Logger) func(context.Context, push.Deliver) {
 	if s.Pull == "" {
 		return nil

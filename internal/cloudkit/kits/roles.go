@@ -20,8 +20,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/awskit"
 )
 
-// settleAWS is how long a new role may be unknown to other services of AWS (IAM User Guide, "Changes that I make are
-// not always immediately visible").
+// settleAWS is the time for which a new role may be unknown to other services of AWS (IAM User Guide, "Changes that I
+// make are not always immediately visible").
 const settleAWS = 10 * time.Second
 
 // rolesOnAWS are the roles of EMR and EMR Serverless.

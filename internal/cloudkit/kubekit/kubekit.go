@@ -32,7 +32,8 @@ const DefaultNamespace = "tradewind"
 // Here is the name of the cluster in which the broker itself runs.
 const Here = "in-cluster"
 
-// freshFor is how long an observation of nodes is considered current. It is short because nodes come and go.
+// freshFor is the time for which an observation of nodes is considered current. It is short because nodes are added
+// and removed at any time.
 const freshFor = 2 * time.Minute
 
 // Kit returns the kit of Kubernetes.

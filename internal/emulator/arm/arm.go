@@ -62,7 +62,8 @@ type Size struct {
 	USD, SpotUSD float64
 	// OneYearUSD and ThreeYearsUSD are its rates in savings plans; 0 if they do not cover it.
 	OneYearUSD, ThreeYearsUSD float64
-	// Series is the group that shares flexible reservations; Ratio is how much of one a machine uses.
+	// Series is the group that shares flexible reservations. Ratio is the number of units of such a reservation that
+	// a machine uses.
 	Series, Ratio string
 
 	LowPriority   bool   // also has a low-priority price, which is not a spot price
@@ -71,8 +72,8 @@ type Size struct {
 	NoSpotCapable bool
 	// Confidential is the technology of a confidential size: SNP or TDX. Such a machine needs a security type.
 	Confidential string
-	// Available is the number of vCPUs that a machine of a constrained size has; VCPU is what it is billed for. 0 means
-	// VCPU.
+	// Available is the number of vCPUs that a machine of a constrained size has. VCPU is the number for which it is
+	// billed. 0 means VCPU.
 	Available int
 }
 
@@ -191,7 +192,7 @@ func DefaultSizes() []Size {
 	}
 }
 
-// IssuersPath is where the server serves the certificates of the issuers of Config.Authority.
+// IssuersPath is the path at which the server serves the certificates of the issuers of Config.Authority.
 const IssuersPath = "/pkiops/certs"
 
 // Token is the bearer token that requests need.

@@ -37,7 +37,7 @@ type rate struct {
 	Term   string  `json:"term"`
 }
 
-// plansVersion is the API version whose list has the rates of plans.
+// plansVersion is the version of the API whose price list has the rates of plans.
 const plansVersion = "2023-01-01-preview"
 
 var regionFilter = regexp.MustCompile(`armRegionName eq '([^']*)'`)

@@ -156,7 +156,7 @@ func (s *Server) hasSubnet(network, subnet string) bool {
 	})
 }
 
-// roleReads is how many assignments do not find a new role.
+// roleReads is the number of assignments that do not find a new role.
 const roleReads = 2
 
 // put creates or changes a resource of any type.

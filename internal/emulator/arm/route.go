@@ -248,7 +248,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, to *route, par
 			return err
 		}
 	}
-	// This is how the SDK's client passes a request to its transport.
+	// The SDK's client passes a request to its transport in this form.
 	c := &call{Server: s, query: r.URL.Query(), base: "http://" + r.Host + r.URL.Path}
 	// Finish the request under the lock even if the client has gone.
 	in := r.Clone(context.WithValue(context.WithoutCancel(r.Context()), runtime.CtxAPINameKey{}, to.name))

@@ -61,8 +61,9 @@ func (c *call) locations(id string, _ *armsubscriptions.ClientListLocationsOptio
 	return resp
 }
 
-// registerReads is how often a registration is read as in progress before it has ended. In Azure it takes minutes, in
-// which requests for the provider's resources are refused ("Azure resource providers and types").
+// registerReads is the number of reads that find a registration in progress before it has ended. In Azure a
+// registration takes minutes, in which requests for the provider's resources are refused ("Azure resource providers
+// and types").
 const registerReads = 2
 
 func (c *call) provider(_ context.Context, namespace string, _ *armresources.ProvidersClientGetOptions) (
@@ -138,7 +139,8 @@ func (c *call) makeGroup(_ context.Context, name string, group armresources.Reso
 	return resp, errResp
 }
 
-// groupEnds is how many requests find a group in deletion before it is gone. In Azure it takes minutes.
+// groupEnds is the number of requests that find a group in deletion before it is removed. In Azure this takes
+// minutes.
 const groupEnds = 2
 
 // takeEnding reports whether a group is being deleted.

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/sparkjob"
 )
 
-// reason is why a cluster ended: EMR's code, the code in the details, and the message.
+// reason is the reason for which a cluster ended: EMR's code, the code in the details, and the message.
 type reason struct{ code, detail, message string }
 
 type cluster struct {

@@ -121,7 +121,7 @@ func (c *Cloud) Boot(cluster, run time.Duration) {
 	c.boots = [2]time.Duration{cluster, run}
 }
 
-// Usage returns what the account is billed for.
+// Usage returns the billed usage of the account.
 func (c *Cloud) Usage() (all []sparkjob.Usage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -91,7 +91,7 @@ func (c *Cloud) BootSpark(cluster, batch time.Duration) {
 	c.spark.boots = [2]time.Duration{cluster, batch}
 }
 
-// SparkUsage returns what the project is billed for clusters and batches of Dataproc.
+// SparkUsage returns the billed usage of the project for clusters and batches of Dataproc.
 func (c *Cloud) SparkUsage() []sparkjob.Usage {
 	c.mu.Lock()
 	defer c.mu.Unlock()

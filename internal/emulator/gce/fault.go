@@ -92,7 +92,7 @@ type faults struct {
 	down   map[string]bool    // regions
 	why    string             // the message of the next failed requests for TPUs; empty is a lack of capacity
 	failed int                // number of next requests for TPUs that fail
-	users  bool               // callers are users of gcloud, whose calls are charged to gcloud's project
+	users  bool               // the callers are users of gcloud, and their calls are charged to gcloud's project
 	slow   int                // number of calls that do not know a new service or account yet
 }
 

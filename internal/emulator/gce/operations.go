@@ -72,8 +72,8 @@ func (c *Cloud) getOperation(r *call) (any, *Fault) {
 	return &o.record, nil
 }
 
-// waitOperation answers when an operation is done: at once, because nothing takes time here, unless EndWaits says
-// otherwise.
+// waitOperation answers when an operation is done. That is at once, because nothing takes time here, unless EndWaits
+// is set.
 func (c *Cloud) waitOperation(r *call) (any, *Fault) {
 	o := c.ops[r.arg(len(r.args)-1)]
 	if o != nil && c.weather.early > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// slack is how much a token's times may deviate.
+// slack is the permitted deviation of a token's times from Google's clock.
 const slack = 5 * time.Minute
 
 // token exchanges a self-signed assertion for a token (RFC 7523). It does not check the key.
@@ -24,8 +24,8 @@ func (c *Cloud) token(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, map[string]any{"access_token": "emulated", "expires_in": 3600, "token_type": "Bearer"}, nil)
 }
 
-// tokenFault rejects a self-signed token whose times deviate from Google's clock. It accepts all others: tokens that
-// are not JSON Web Tokens, and requests without a token.
+// tokenFault rejects a self-signed token whose times deviate from Google's clock. It accepts all other requests:
+// those with a token that is no JSON Web Token, and those without a token.
 func (c *Cloud) tokenFault(authorization string) *Fault {
 	text, _ := strings.CutPrefix(authorization, "Bearer ")
 	if why := c.untimely(text); why != "" {

@@ -1,7 +1,7 @@
-// Package gcs is a gate in front of fake-gcs-server that adds what that lacks: it checks signatures as documented for
-// Cloud Storage ("V4 signing process"), the checksums and the length range, and implements the XML API's multipart
-// uploads, whose objects it stores in the server when they are complete. IAM's signBlob is at the same address.
-// The checks are written independently of the client, from the request as received.
+// Package gcs is a proxy in front of fake-gcs-server that adds missing features. It checks signatures as documented
+// for Cloud Storage ("V4 signing process"), the checksums and the length range. It implements the multipart uploads
+// of the XML API, and stores their objects in the server when they are complete. IAM's signBlob is at the same
+// address. The checks are written independently of the client, and use the request as received.
 package gcs
 
 import (
@@ -137,7 +137,8 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if strings.HasPrefix(strings.TrimPrefix(r.URL.Path, "/upload"), "/storage/v1/") && r.URL.RawQuery != "" &&
-		!strings.Contains(r.URL.RawQuery, "X-Goog-Signature") { // the JSON API, whose tokens are not checked here
+		// a request of the JSON API, whose tokens are not checked here
+		!strings.Contains(r.URL.RawQuery, "X-Goog-Signature") {
 		g.note(r)
 		g.server.ServeHTTP(w, r)
 		return
@@ -189,7 +190,7 @@ func (g *Gate) bucket(w http.ResponseWriter, r *http.Request, name string) {
 	}
 }
 
-// list answers like the XML API, with the list of the server's JSON API, whose offset is inclusive.
+// list answers like the XML API. It uses the list of the server's JSON API, whose offset is inclusive.
 func (g *Gate) list(w http.ResponseWriter, r *http.Request, q url.Values) {
 	bucket := strings.TrimPrefix(r.URL.Path, "/")
 	query := url.Values{"prefix": {q.Get("prefix")}, "maxResults": {"100000"}}.Encode()

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// Result is what an application has written, and how it ended: Err is nil if it succeeded.
+// Result is the output of an application and its error, which is nil if it succeeded.
 type Result struct {
 	Stdout, Stderr []byte
 	Err            error
@@ -73,7 +73,7 @@ func (s Spark) Run(ctx context.Context, args []string) Result {
 			all = append(all, "--conf", k+"="+v)
 		}
 	}
-	// The driver is this process: what a service reserves for its workers does not fit here.
+	// The driver is this process. The memory that a service reserves for its workers would not fit here.
 	all = append(all, drop(args, "spark.driver.memory=", "spark.executor.memory=", "spark.driver.cores=",
 		"spark.executor.cores=", "spark.dynamicAllocation.")...)
 	cmd := exec.CommandContext(ctx, filepath.Join(s.Bin, "spark-submit"), all...) //nolint:gosec // of a test
@@ -87,7 +87,7 @@ func (s Spark) Run(ctx context.Context, args []string) Result {
 	return Result{Stdout: out.Bytes(), Stderr: log.Bytes(), Err: err}
 }
 
-// drop removes --conf options whose value begins with one of prefixes, and --deploy-mode.
+// drop removes --conf options whose value begins with one of the prefixes, and --deploy-mode.
 func drop(args []string, prefixes ...string) (kept []string) {
 next:
 	for i := 0; i < len(args); i++ {

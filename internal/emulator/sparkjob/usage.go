@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Usage is what an account is billed for: the machines of a cluster, or the driver and the executors of a run on a
+// Usage is the billed usage of an account: the machines of a cluster, or the driver and the executors of a run on a
 // serverless service.
 type Usage struct {
 	Service      string // as in job files
@@ -15,7 +15,8 @@ type Usage struct {
 	Workers      int    // of a serverless run
 	VCPUs        int    // of one worker
 	GiB          float64
-	// From is when the machines were requested or the run began, Until when they ended; zero while they live.
+	// From is the time at which the machines were requested or the run began. Until is the time at which they ended,
+	// or zero while they exist.
 	From, Until time.Time
 }
 

@@ -21,7 +21,7 @@ var versions = []string{"7.3", "7.4", "7.5", "7.6"}
 var oneSecret = regexp.MustCompile(`^/([A-Za-z0-9-]+)(/secrets/[A-Za-z0-9-]+(?:/[A-Za-z0-9]*)?)$`)
 
 // Azure is Key Vault. Each vault is the first part of a path. Like the real service, it rejects requests without a
-// token, and the response says where to get one.
+// token, and the response contains the address at which the caller can get one.
 type Azure struct {
 	kept Secrets
 	// token is the required token; "" accepts any.

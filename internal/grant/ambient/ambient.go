@@ -1,6 +1,7 @@
 // Package ambient opens the stores of the three clouds with the credentials of the user who runs this process, as
 // found by each cloud's own tools. It is for a broker on a user's computer or in a cluster. A store is opened at its
-// first use, so that users of other clouds need no credentials for it and start no later.
+// first use. Thus a user needs no credentials for the stores of other clouds, and the broker's start is not delayed
+// by them.
 package ambient
 
 import (
@@ -29,8 +30,8 @@ func Stores() grant.Mux {
 	}
 }
 
-// EnvMountsRole is the variable with the ARN of the role whose credentials are lent for mounts of S3, each limited to
-// one prefix. Users with long-lived keys do not need it.
+// EnvMountsRole is the environment variable with the ARN of the role for mounts of S3. The agent gets credentials of
+// the role that are limited to one prefix. Users with long-lived keys do not need it.
 const EnvMountsRole = "TRADEWIND_MOUNTS_ROLE"
 
 // openS3 uses the credentials that the AWS SDK finds: the environment, the shared files, a role.

@@ -135,7 +135,7 @@ func (s *Store) putPart(w http.ResponseWriter, r *http.Request, q url.Values, na
 
 var errBody = errors.New("the body is incomplete, or its length or checksum differs from the granted one")
 
-// body copies a request's body, whose length net/http enforces, and compares its checksum.
+// body copies a request's body and compares its checksum. net/http enforces the length of the body.
 func body(r *http.Request, q url.Values) func(io.Writer) error {
 	return func(w io.Writer) error {
 		sum, want := checksum(q)

@@ -61,8 +61,8 @@ func precedes(a, b string) bool {
 	return order(a) < order(b)
 }
 
-// Keep makes Remove do nothing until release is called, which then removes what was asked for: so that a copy of the
-// folder has all objects of one moment.
+// Keep delays removals: until release is called, Remove does nothing, and release then removes the objects that
+// Remove was called for. Thus a copy of the folder has all objects of one moment.
 func (s *Store) Keep() (release func()) {
 	s.kept.Lock()
 	defer s.kept.Unlock()
@@ -76,7 +76,7 @@ func (s *Store) Keep() (release func()) {
 		}
 		s.kept.Unlock()
 		for _, uri := range late {
-			_ = s.Remove(context.Background(), uri) // it was valid; what stays does no harm
+			_ = s.Remove(context.Background(), uri) // the object was valid; an object that stays does no harm
 		}
 	})
 }

@@ -56,7 +56,7 @@ const (
 	xmlContent = "application/xml"
 )
 
-// Store signs for the buckets that one service account may access. Make one with New.
+// Store signs for the buckets that one service account may access. Use New to create one.
 type Store struct{ opts Options }
 
 // Options of a Store. Account and Sign are required.
@@ -79,7 +79,7 @@ type Signer struct {
 	// Func returns the account's RSA signature (PKCS #1 v1.5) of the SHA-256 of payload, as IAM's signBlob does. It
 	// must be safe for concurrent use.
 	Func func(ctx context.Context, payload []byte) ([]byte, error)
-	// Longest is how long signatures are valid at most; 0 means the limit of V4.
+	// Longest is the maximum lifetime of signatures; 0 means the limit of V4.
 	Longest time.Duration
 }
 

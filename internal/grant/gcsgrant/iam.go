@@ -14,9 +14,9 @@ import (
 
 const iam = "https://iamcredentials.googleapis.com"
 
-// longestByIAM is how long the key with which signBlob signs is valid at least: a signed URL is refused after that
-// (Cloud Storage documentation, "Signed URLs", "Considerations"; `gcloud storage sign-url --duration`: 12 hours with an
-// account's system-managed key).
+// longestByIAM is the minimum lifetime of the key with which signBlob signs. A signed URL is refused after that time
+// (Cloud Storage documentation, "Signed URLs", "Considerations"; `gcloud storage sign-url --duration`: 12 hours with
+// an account's system-managed key).
 const longestByIAM = 12 * time.Hour
 
 // ByIAM signs through IAM for an account (IAM Service Account Credentials API, projects.serviceAccounts.signBlob).

@@ -1,6 +1,7 @@
-// Package remote is a grant.Store whose driver runs elsewhere: in a function of the cloud, which alone links that
-// cloud's SDK and alone is trusted there. [Client] is the store that the broker uses; [Server] answers its calls. They
-// exchange one JSON message in each direction over any transport; a batch of grants is one message.
+// Package remote is a grant.Store whose driver runs in another process: a function of the cloud. Only that function
+// links the cloud's SDK, and only it is trusted by the cloud. [Client] is the store that the broker uses; [Server]
+// answers its calls. They exchange one JSON message in each direction over any transport. A batch of grants is one
+// message.
 //
 // Answers contain signed URLs and lent credentials: the transport must not log them.
 package remote

@@ -82,7 +82,7 @@ func (a *AnyRegion) storeOf(ctx context.Context, bucket string) *Store {
 	return s
 }
 
-// region asks S3 for a bucket's region. S3 returns it in a header to any caller, whatever the status (Amazon S3 API
+// region gets a bucket's region from S3. S3 returns it in a header to any caller, whatever the status (Amazon S3 API
 // reference, HeadBucket).
 func (a *AnyRegion) region(ctx context.Context, bucket string) string {
 	ctx, cancel := context.WithTimeout(ctx, lookupWithin)

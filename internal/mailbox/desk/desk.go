@@ -35,17 +35,17 @@ type Config struct {
 	Key     []byte       // from which the keys of mailboxes are derived
 	// Endpoint is the base URL that the letters' calls name.
 	Endpoint string
-	// Away is how long agents work on without an answer; 0 is DefaultAway.
+	// Away is the time for which agents continue without an answer; 0 means DefaultAway.
 	Away time.Duration
-	// Open returns the mailboxes whose machines may still run, in addition to those that this process has opened a
-	// moment ago. The others are removed.
+	// Open returns the mailboxes whose machines may still run. Mailboxes that this process has just opened are also
+	// kept. All others are removed.
 	Open func(context.Context) (map[string]bool, error)
 	// Busy and Idle are the times between two looks into the bucket; 0 is 2 s and 30 s.
 	Busy, Idle time.Duration
 	Log        *slog.Logger
 }
 
-// DefaultAway is how long agents work on without an answer, as over HTTP.
+// DefaultAway is the time for which agents continue without an answer, as over HTTP.
 const DefaultAway = 10 * time.Minute
 
 // Times and numbers of the desk.
@@ -432,7 +432,7 @@ func (d *Desk) Clear(ctx context.Context) error {
 	return group.Wait()
 }
 
-// clearAtOnce is how many objects Clear removes at once.
+// clearAtOnce is the number of objects that Clear removes at once.
 const clearAtOnce = 16
 
 // isOld reports whether an object is not needed any more. The lock is held.

@@ -1,5 +1,5 @@
-// Package mailboxtest has what tests of mailboxes need: a bucket in memory with faults, and the conformance suite of
-// carriers, which HTTP and every bucket pass.
+// Package mailboxtest has helpers for tests of mailboxes: a bucket in memory with faults, and the conformance suite
+// of carriers, which HTTP and every bucket pass.
 package mailboxtest
 
 import (

@@ -22,7 +22,7 @@ type Mailer struct {
 // New makes a mailer for an account and region. from is an identity that the account has verified there.
 func New(c aws.Config, from string) *Mailer { return &Mailer{c, from} }
 
-// sendWithin is how long one call may take.
+// sendWithin is the maximum time of one call.
 const sendWithin = 30 * time.Second
 
 // content is a text (SES API v2, Content).

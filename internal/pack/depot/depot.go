@@ -1,6 +1,6 @@
-// Package depot is the place where a deployment stores packs (package pack). It tells clients which pieces of a pack
-// are missing and signs their upload, tells the broker whether a pack is complete, and removes packs that no job has
-// used for a long time.
+// Package depot is the place where a deployment stores packs (package pack). It reports to clients the missing pieces
+// of a pack and signs their upload. It reports to the broker whether a pack is complete. It removes packs that no job
+// has used for a long time.
 //
 // # How long pieces stay
 //
@@ -31,7 +31,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Keep is how long a written piece stays.
+// Keep is the time for which a written piece stays.
 const Keep = 30 * 24 * time.Hour
 
 const (
@@ -166,7 +166,7 @@ func (d *Depot) Stay(ctx context.Context, uris ...string) error {
 				return d.Touch(ctx, pieces[i].Digest)
 			})
 		}
-		if err == nil { // the list comes last, because its age stands for that of all pieces
+		if err == nil { // the list is written last, because its age counts as the age of all pieces
 			err = d.Touch(ctx, u.Digest)
 		}
 		errs = append(errs, err)

@@ -22,8 +22,9 @@ func FirstFit(p *placement.Problem) placement.Assignment {
 	return c.at
 }
 
-// BestFit is best-fit decreasing: largest apps first, each instance on the used machine with room whose freest
-// resource has the least left. It opens a new machine if none has room.
+// BestFit is best-fit decreasing. It takes the largest apps first, and places each instance on a used machine with
+// enough room: the one whose largest free share of a resource is the smallest. It opens a new machine if none has
+// enough room.
 func BestFit(p *placement.Problem) placement.Assignment {
 	c := newCluster(p)
 	used := 0
